@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+# Build settings of our own targets: nothing here reaches a project that uses the library.
+
+if(PROJECT_IS_TOP_LEVEL)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Kind of build" FORCE)
+  endif()
+  find_program(TENSORGRAD_CCACHE ccache)
+  mark_as_advanced(TENSORGRAD_CCACHE)
+  if(TENSORGRAD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${TENSORGRAD_CCACHE}")
+  endif()
+endif()
+
+# Warnings and sanitizers for a target of ours.
+function(tensorgrad_own_target target)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  if(TENSORGRAD_WARNINGS AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow
+      $<$<CXX_COMPILER_ID:GNU>:-Wmissing-declarations>
+      $<$<CXX_COMPILER_ID:Clang,AppleClang>:-Wmissing-prototypes>
+      $<$<BOOL:${TENSORGRAD_WERROR}>:-Werror>)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # GCC 12 and 13 report overlapping copies inside std::string that do not exist; the others
+      # depend on what was inlined and are often wrong, so they are shown but stop nothing.
+      target_compile_options(${target} PRIVATE -Wno-restrict -Wno-error=maybe-uninitialized
+        -Wno-error=array-bounds -Wno-error=stringop-overflow -Wno-error=stringop-overread
+        -Wno-error=dangling-pointer)
+    endif()
+  endif()
+  if(TENSORGRAD_SANITIZE)
+    set(flags "-fsanitize=${TENSORGRAD_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_compile_options(${target} PRIVATE ${flags})
+    # A static library hands its sanitizers on to whatever links it in this build.
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "STATIC_LIBRARY")
+      target_link_options(${target} PUBLIC "$<BUILD_INTERFACE:-fsanitize=${TENSORGRAD_SANITIZE}>")
+    else()
+      target_link_options(${target} PRIVATE "-fsanitize=${TENSORGRAD_SANITIZE}")
+    endif()
+  endif()
+endfunction()

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+# bench/*.cpp is one program, <build>/tg_bench. Eigen and OpenBLAS are measured against where they
+# are installed (TENSORGRAD_BENCH_EIGEN, TENSORGRAD_BENCH_OPENBLAS); the library uses neither.
+file(GLOB_RECURSE bench_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/bench/*.cpp")
+if(NOT bench_sources)
+  return()
+endif()
+add_executable(tg_bench ${bench_sources})
+set_target_properties(tg_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+target_include_directories(tg_bench PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/bench")
+target_link_libraries(tg_bench PRIVATE tensorgrad::tensorgrad fmt::fmt-header-only
+  nlohmann_json::nlohmann_json Threads::Threads)
+tensorgrad_own_target(tg_bench)
+
+find_package(Eigen3 QUIET NO_MODULE)
+if(TARGET Eigen3::Eigen)
+  target_link_libraries(tg_bench PRIVATE Eigen3::Eigen)
+  target_compile_definitions(tg_bench PRIVATE TENSORGRAD_BENCH_EIGEN=1)
+endif()
+find_package(OpenBLAS QUIET)
+if(OpenBLAS_FOUND)
+  target_include_directories(tg_bench SYSTEM PRIVATE ${OpenBLAS_INCLUDE_DIRS})
+  target_link_libraries(tg_bench PRIVATE ${OpenBLAS_LIBRARIES})
+  target_compile_definitions(tg_bench PRIVATE TENSORGRAD_BENCH_OPENBLAS=1)
+endif()

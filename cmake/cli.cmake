@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+# The command-line tool tg: cli/main.cpp over a library of the other files, which tests link too.
+file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/cli/*.cpp")
+if(NOT cli_sources)
+  return()
+endif()
+find_package(CLI11 REQUIRED)
+find_path(TENSORGRAD_STB_INCLUDE_DIR stb/stb_image_write.h REQUIRED)
+mark_as_advanced(TENSORGRAD_STB_INCLUDE_DIR)
+
+add_library(tensorgrad_cli_needs INTERFACE)
+target_include_directories(tensorgrad_cli_needs INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}/cli")
+target_include_directories(tensorgrad_cli_needs SYSTEM INTERFACE "${TENSORGRAD_STB_INCLUDE_DIR}")
+target_compile_definitions(tensorgrad_cli_needs INTERFACE
+  "TENSORGRAD_VERSION=\"${PROJECT_VERSION}\"")
+target_link_libraries(tensorgrad_cli_needs INTERFACE tensorgrad::tensorgrad CLI11::CLI11
+  fmt::fmt-header-only nlohmann_json::nlohmann_json ZLIB::ZLIB Threads::Threads)
+
+set(cli_parts ${cli_sources})
+list(REMOVE_ITEM cli_parts "${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp")
+if(cli_parts)
+  add_library(tg_parts STATIC ${cli_parts})
+  target_link_libraries(tg_parts PUBLIC tensorgrad_cli_needs)
+  tensorgrad_own_target(tg_parts)
+endif()
+
+if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp")
+  add_executable(tg "${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp")
+  target_link_libraries(tg PRIVATE tensorgrad_cli_needs)
+  if(TARGET tg_parts)
+    target_link_libraries(tg PRIVATE tg_parts)
+  endif()
+  set_target_properties(tg PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}"
+    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  tensorgrad_own_target(tg)
+endif()

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+"""check_repo.py names every planted breach, with its line."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# check: (file, its text, what the message must contain); the words are joined so that this file
+# itself does not break the rules it plants.
+BREACHES = {
+    "paths": [("a.txt", "fine\nsee /" + "home/someone/x\n", "a.txt:2: path of one machine"),
+              ("a.txt", "https:" + "//files.pypi" + ".example/x\n", "a.txt:1: registry by host")],
+    "links": [("README.md", "# T\n\n[x](docs/none.md)\n", "README.md:3: link to nothing"),
+              ("README.md", "# T\n[x](#nope)\n", "README.md:2: no such heading")],
+    "commands": [("README.md", "run `." + "/dev fly`\n", "README.md:1: ./dev has no command fly")],
+    "heads": [("a.h", "#pragma once\n", "a.h:1: the first line is not"),
+              ("a.h", "// SPDX-License-Identifier: MIT\n", "a.h:1: a header without #pragma once"),
+              ("a.cpp", "// SPDX-License-Identifier: MIT\n// \u00b5s\n", "a.cpp:2: not ASCII")],
+}
+
+
+class CheckRepo(unittest.TestCase):
+    def test_names_every_breach_and_accepts_a_good_tree(self):
+        for check, cases in BREACHES.items():
+            for path, text, message in cases:
+                with self.subTest(message), tempfile.TemporaryDirectory() as folder:
+                    root = pathlib.Path(folder)
+                    (root / "dev").write_text("cmd_test() {\n}\n")
+                    self.assertEqual(self.run_on(root, check).returncode, 0)
+                    (root / path).write_text(text)
+                    result = self.run_on(root, check)
+                    self.assertEqual(result.returncode, 1, result.stdout)
+                    self.assertIn(message, result.stdout)
+
+    def run_on(self, root, check):
+        return subprocess.run([sys.executable, "-B", ROOT / "tools/check_repo.py", "--root", root,
+                               check], capture_output=True, text=True)
+
+
+if __name__ == "__main__":
+    unittest.main()

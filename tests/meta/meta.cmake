@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+# Tests of the repository itself. No compiler, no device.
+function(meta_test name)
+  add_test(NAME meta.${name} COMMAND "${Python3_EXECUTABLE}" -B ${ARGN})
+  set_tests_properties(meta.${name} PROPERTIES
+    LABELS "meta;fast" WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+endfunction()
+
+meta_test(layers tools/check_layers.py)
+meta_test(layers_selftest tests/meta/check_layers_test.py)
+meta_test(sizes tools/check_sizes.py)
+foreach(check IN ITEMS paths links commands heads)
+  meta_test(${check} tools/check_repo.py ${check})
+endforeach()
+meta_test(repo_selftest tests/meta/check_repo_test.py)

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+# A small program outside the tree uses the library in each way that a stranger would.
+if(NOT TENSORGRAD_INSTALL)
+  return()
+endif()
+set(flags "")
+if(TENSORGRAD_SANITIZE)
+  set(flags "-fsanitize=${TENSORGRAD_SANITIZE}")
+endif()
+foreach(way IN ITEMS static shared subdirectory)
+  if(way STREQUAL "static" AND BUILD_SHARED_LIBS)
+    continue()  # this build's library is not static
+  endif()
+  add_test(NAME package.${way} COMMAND "${Python3_EXECUTABLE}" -B
+    "${CMAKE_CURRENT_SOURCE_DIR}/package/check_package.py" ${way}
+    --source "${PROJECT_SOURCE_DIR}" --build "${CMAKE_BINARY_DIR}" --cmake "${CMAKE_COMMAND}"
+    --compiler "${CMAKE_CXX_COMPILER}" "--flags=${flags}")
+  set_tests_properties(package.${way} PROPERTIES
+    LABELS "package;slow" TIMEOUT 1800 PROCESSORS 2 ENVIRONMENT "${test_environment}")
+endforeach()

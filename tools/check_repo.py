@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Small rules of the repository, one a word on the command line (all of them without one).
+
+  paths      no file names a folder of one person's machine, or a package registry by host
+  links      every relative link in a Markdown file leads to a file, every #anchor to a heading
+  commands   every `./dev X` in a Markdown file is a command of ./dev
+  heads      C++ files are ASCII, carry the licence line, and headers have #pragma once (not -inl.h)
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+MACHINE_PATH = re.compile(r"(?<![\w./-])/(?:home|root|work|farm|Users)/\w")
+REGISTRY = re.compile(r"https?://[^\s)]*(?:debian|pypi|pythonhosted|npmjs|crates\.io|golang|maven)")
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
+HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
+FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+SKIP = {"build", "runs", ".git", "__pycache__", ".cache"}
+
+
+def files(root):
+    """The files git knows or would add; every file outside build folders where there is no git."""
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-z", "-c", "-o", "--exclude-standard"],
+                            capture_output=True)
+    if listed.returncode == 0:
+        paths = [root / name for name in listed.stdout.decode().split("\0") if name]
+    else:
+        paths = [p for p in root.rglob("*") if not SKIP & set(p.relative_to(root).parts)]
+    return sorted(p for p in set(paths) if p.is_file() and not p.is_symlink())
+
+
+def text_of(path):
+    try:
+        return path.read_text()
+    except UnicodeDecodeError:
+        return ""  # not a text file
+
+
+def line_of(text, position):
+    return text.count("\n", 0, position) + 1
+
+
+def check_paths(root):
+    for path in files(root):
+        text = text_of(path)
+        for match in MACHINE_PATH.finditer(text):
+            yield path, line_of(text, match.start()), f"path of one machine: {match[0]}..."
+        for match in REGISTRY.finditer(text):
+            yield path, line_of(text, match.start()), f"registry by host: {match[0]}; name the package"
+
+
+def anchors(text):
+    """The anchors that a Markdown viewer makes from the headings of a text."""
+    found = set()
+    for title in HEADING.findall(FENCE.sub("", text)):
+        title = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).lower()
+        slug = re.sub(r"[^\w\- ]", "", title).replace(" ", "-")
+        copy = 0
+        while (slug if not copy else f"{slug}-{copy}") in found:
+            copy += 1
+        found.add(slug if not copy else f"{slug}-{copy}")
+    return found
+
+
+def check_links(root):
+    for path in (p for p in files(root) if p.suffix == ".md"):
+        text = text_of(path)
+        blank = FENCE.sub(lambda m: "\n" * m[0].count("\n"), text)  # keeps line numbers
+        for match in LINK.finditer(blank):
+            target, _, anchor = match[1].partition("#")
+            if re.match(r"[a-z]+:", target):
+                continue
+            there = (path.parent / target).resolve() if target else path
+            if not there.exists():
+                yield path, line_of(blank, match.start()), f"link to nothing: {match[1]}"
+            elif anchor and there.suffix == ".md" and anchor not in anchors(text_of(there)):
+                yield path, line_of(blank, match.start()), f"no such heading: {match[1]}"
+
+
+def check_commands(root):
+    known = set(re.findall(r"^cmd_(\w+)\(\)", text_of(root / "dev"), re.MULTILINE))
+    if not known:
+        yield root / "dev", 1, "no cmd_NAME() found"
+    for path in (p for p in files(root) if p.suffix == ".md"):
+        text = text_of(path)
+        for match in re.finditer(r"(?:^|[`$])\s*\./dev +([a-z]\w*)", text, re.MULTILINE):
+            if match[1] not in known:
+                yield path, line_of(text, match.start()), f"./dev has no command {match[1]}"
+
+
+def check_heads(root):
+    for path in (p for p in files(root) if p.suffix in {".h", ".cpp"}):
+        text = text_of(path)
+        if not text.startswith("// SPDX-License-Identifier: MIT\n"):
+            yield path, 1, "the first line is not `// SPDX-License-Identifier: MIT`"
+        # Highway includes an -inl.h once for every instruction set.
+        once = path.suffix == ".h" and not path.name.endswith("-inl.h")
+        if once and "\n#pragma once\n" not in text:
+            yield path, 1, "a header without #pragma once"
+        for number, line in enumerate(text.splitlines(), 1):
+            if not line.isascii():
+                yield path, number, "not ASCII"
+
+
+CHECKS = {"paths": check_paths, "links": check_links, "commands": check_commands,
+          "heads": check_heads}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=pathlib.Path,
+                        default=pathlib.Path(__file__).resolve().parent.parent)
+    parser.add_argument("checks", nargs="*", metavar="CHECK", help=", ".join(CHECKS))
+    args = parser.parse_args()
+    unknown = set(args.checks) - set(CHECKS)
+    if unknown:
+        parser.error(f"no such check: {' '.join(sorted(unknown))}")
+    root = args.root.resolve()
+    failures = 0
+    for name in args.checks or CHECKS:
+        for path, line, why in CHECKS[name](root):
+            print(f"{path.relative_to(root)}:{line}: {why}")
+            failures += 1
+    print(f"{' '.join(args.checks or CHECKS)}: {failures or 'no'} problems")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

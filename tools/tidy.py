@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs clang-tidy on the repository's .cpp files, only on those changed since they last passed.
+
+A file counts as changed when it, a header of ours that it reaches, .clang-tidy or clang-tidy itself
+has changed. What passed is remembered in BUILD/tidy/.
+"""
+
+import argparse
+import concurrent.futures
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
+BASES = [ROOT / name for name in ("src", "include", "cli", "bench", "tests")]
+
+
+@functools.cache
+def includes_of(path):
+    found = []
+    for name in INCLUDE.findall(path.read_text()):
+        for base in [path.parent, *BASES]:
+            if (base / name).is_file():
+                found.append((base / name).resolve())
+                break
+    return found
+
+
+def key_of(path, common):
+    """Hash of everything of ours that the verdict on `path` depends on."""
+    seen, todo = set(), [path]
+    while todo:
+        here = todo.pop()
+        if here not in seen:
+            seen.add(here)
+            todo += includes_of(here)
+    digest = hashlib.sha256(common)
+    for here in sorted(seen):
+        digest.update(str(here).encode() + here.read_bytes())
+    return digest.hexdigest()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--clang-tidy", required=True)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("files", nargs="*", help="only these files")
+    args = parser.parse_args()
+
+    version = subprocess.run([args.clang_tidy, "--version"], capture_output=True, check=True).stdout
+    common = version + (ROOT / ".clang-tidy").read_bytes()
+    passed = args.build / "tidy"
+    passed.mkdir(exist_ok=True)
+    entries = json.loads((args.build / "compile_commands.json").read_text())
+    sources = {pathlib.Path(e["file"]).resolve() for e in entries}
+    sources = sorted(s for s in sources if ROOT / "build" not in s.parents)
+    if args.files:
+        wanted = {pathlib.Path(f).resolve() for f in args.files}
+        sources = [s for s in sources if s in wanted]
+    todo = [(s, passed / key_of(s, common)) for s in sources]
+    todo = [(s, stamp) for s, stamp in todo if not stamp.exists()]
+    print(f"clang-tidy: {len(todo)} of {len(sources)} files to look at", flush=True)
+
+    def one(job):
+        source, stamp = job
+        command = [args.clang_tidy, "-p", str(args.build), "--quiet",
+                   "--extra-arg=-Wno-unknown-warning-option", str(source)]
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode == 0 and "warning:" not in result.stdout:
+            stamp.touch()
+            return True
+        print(result.stdout + ("" if result.stdout else result.stderr), end="", flush=True)
+        return False
+
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        results = list(pool.map(one, todo))
+    print(f"clang-tidy: {results.count(False)} files with findings")
+    return 1 if False in results else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
