@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Environment switches.
+#include "base/env.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/check.h"
+
+namespace tensorgrad {
+namespace {
+
+constexpr EnvSwitch kSwitches[] = {
+    {"TENSORGRAD_DEBUG",
+     "1: a line per compile and the device; 2: the launch table with each launch's time; 3: the graph after each "
+     "pass that changed it; 4: kernel text. \"3,fuse\" limits it to a pass or to launches of that name"},
+    {"TENSORGRAD_DUMP", "a folder that gets the graph after each pass, the plan and the kernels of each compile"},
+    {"TENSORGRAD_SKIP", "passes to leave out: fold, simplify, cse, dce, fuse (comma-separated)"},
+    {"TENSORGRAD_WEBGPU_LIB", "path of the WebGPU library (wgpu-native or Dawn) to load"},
+    {"TENSORGRAD_WGPU_LOG", "1: wgpu-native's own log on standard error"},
+    {"TENSORGRAD_THREADS", "number of threads of the cpu backend"},
+};
+
+}  // namespace
+
+std::span<const EnvSwitch> env_switches() { return kSwitches; }
+
+std::string env(std::string_view name) {
+  for (const EnvSwitch& each : kSwitches) {
+    if (name != each.name) continue;
+    const char* value = std::getenv(each.name);
+    return value == nullptr ? "" : value;
+  }
+  UNREACHABLE("no environment switch '" + std::string(name) + "'");
+}
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    if (comma != 0) parts.emplace_back(text.substr(0, comma));
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+  }
+  return parts;
+}
+
+int debug_level(std::string_view topic) {
+  const std::vector<std::string> parts = split_list(env("TENSORGRAD_DEBUG"));
+  if (parts.empty()) return 0;
+  const int level = std::atoi(parts[0].c_str());
+  if (parts.size() == 1 || topic.empty()) return level;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (topic.find(parts[i]) != std::string_view::npos) return level;
+  }
+  return 1;
+}
+
+void debug_print(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
+
+}  // namespace tensorgrad

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// Error: message, user's line and contexts joined into one text.
+#include "tensorgrad/error.h"
+
+namespace tensorgrad {
+
+std::string to_string(const Site& site) {
+  if (!site.known()) return "(unknown line)";
+  return std::string(site.file) + ":" + std::to_string(site.line);
+}
+
+Error::Error(std::string message, Site site)
+    : std::runtime_error(message), message_(std::move(message)), site_(site) {
+  rebuild();
+}
+
+void Error::set_site(const Site& site) {
+  if (site_.known()) return;
+  site_ = site;
+  rebuild();
+}
+
+void Error::add_context(const std::string& context) {
+  contexts_ += "\n  - " + context;
+  rebuild();
+}
+
+void Error::rebuild() {
+  full_ = message_;
+  if (site_.known()) full_ += "\n  at " + to_string(site_);
+  full_ += contexts_;
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// Text forms of element types and shapes.
+#include "tensorgrad/types.h"
+
+namespace tensorgrad {
+
+std::string_view to_string(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return "f32";
+    case DType::kI32: return "i32";
+    case DType::kU32: return "u32";
+    case DType::kBool: return "bool";
+  }
+  return "?";
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ',';
+    text += std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+std::int64_t numel(const Shape& shape) {
+  std::int64_t n = 1;
+  for (const std::int64_t size : shape) n *= size;
+  return n;
+}
+
+}  // namespace tensorgrad
