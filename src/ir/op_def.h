@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// The record that says all there is to know of a primitive op. An op's identity is its record's
+// address. Passes ask for `kind`, never which op it is (fold and simplify may, as algebra).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/node.h"
+#include "ir/view.h"
+
+namespace tensorgrad {
+
+struct PointwiseCode;  // kernel/pointwise.h
+class GradContext;     // ops/grad.h
+
+enum class OpKind {
+  kLeaf,         // parameter, arena, input, state, scalar, constant: no inputs, has storage or a literal
+  kGenerator,    // iota: computed from the index alone
+  kPointwise,    // one result element from the input elements at the same index
+  kView,         // index arithmetic only
+  kReduce,       // sum, max, min, argmax, argmin over attrs "axes"
+  kConcat,       // along attr "axis"
+  kPack,         // inputs one behind another at attr "offsets" of one flat array
+  kGather,       // out[.., i, ..] = x[.., index[.., i, ..], ..] along attr "axis"
+  kScatter,      // the adjoint of gather
+  kContraction,  // batched matrix product
+};
+
+// A tensor of the reference interpreter: every element type as double (32-bit integers fit exactly).
+struct RefTensor {
+  Type type;
+  std::vector<double> data;
+};
+
+struct EvalContext {
+  const Node& node;
+  std::span<const RefTensor* const> inputs;
+};
+
+// Ranges from which tests draw the inputs of an op, one per argument.
+struct SampleRange {
+  double lo = -4, hi = 4;
+};
+
+// "differentiable" is said in the record: `none` has no gradient by its nature (comparisons, argmax).
+using InferFn = Type (*)(std::span<const Type> inputs, const Attrs& attrs);
+using GradFn = std::vector<ValueId> (*)(GradContext& ctx);
+using EvalFn = void (*)(const EvalContext& ctx, RefTensor& out);
+using ViewFn = View (*)(const Type& input, const Attrs& attrs);
+
+struct OpDef {
+  const char* name;
+  OpKind kind;
+  int arity;                   // number of inputs; -1: one or more
+  InferFn infer;               // type of the result; throws ShapeError or DtypeError
+  GradFn grad;                 // one gradient per input, kNoValue for none; null: no gradient
+  EvalFn eval;                 // in double, one node at a time; null for leaves
+  ViewFn view;                 // kView only
+  const PointwiseCode* code;   // kPointwise only
+  std::vector<SampleRange> samples;
+};
+
+}  // namespace tensorgrad

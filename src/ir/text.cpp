@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+// IR text. A line is one node: `%3 = add(%1, %2) {axis=1} : f32[4,8] @ "mlp.cpp":41 "gelu"`; then
+// `output loss = %9` and `update %0 = %8`. Attributes are integers, lists [1,2], hexadecimal floats and
+// quoted text; what stands behind // is a comment.
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+
+#include "ir/graph.h"
+
+namespace tensorgrad {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string attr_text(const AttrValue& value) {
+  if (const auto* i = std::get_if<std::int64_t>(&value)) return std::to_string(*i);
+  if (const auto* s = std::get_if<std::string>(&value)) return quoted(*s);
+  if (const auto* l = std::get_if<std::vector<std::int64_t>>(&value)) return to_string(*l);
+  char text[48];
+  std::snprintf(text, sizeof text, "f:%a", std::get<double>(value));
+  return text;
+}
+
+std::string node_text(const Node& node, ValueId id) {
+  std::string text = "%" + std::to_string(id) + " = " + node.op->name + "(";
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    text += (i > 0 ? ", %" : "%") + std::to_string(node.inputs[i]);
+  }
+  text += ")";
+  if (!node.attrs.items().empty()) {
+    text += " {";
+    for (std::size_t i = 0; i < node.attrs.items().size(); ++i) {
+      const auto& [key, value] = node.attrs.items()[i];
+      text += (i > 0 ? ", " : "") + key + "=" + attr_text(value);
+    }
+    text += "}";
+  }
+  text += " : " + to_string(node.type);
+  if (node.site.known()) text += " @ " + quoted(node.site.file) + ":" + std::to_string(node.site.line);
+  if (!node.origin.empty()) text += " " + quoted(node.origin);
+  if (node.group >= 0) text += "  // group " + std::to_string(node.group);
+  return text;
+}
+
+// File names of parsed sites live as long as the process.
+const char* intern(const std::string& text) {
+  static std::mutex mutex;
+  static std::set<std::string> names;
+  const std::lock_guard lock(mutex);
+  return names.insert(text).first->c_str();
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& name,
+         const std::function<const OpDef*(std::string_view)>& find_op)
+      : text_(text), name_(name), find_op_(find_op) {}
+
+  Graph run() {
+    for (skip(); at_ < text_.size(); skip()) {
+      if (take("output")) {
+        output();
+      } else if (take("update")) {
+        update();
+      } else {
+        node();
+      }
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& expected) const {
+    throw IoError(name_ + ":" + std::to_string(line_) + ": " + expected + " expected");
+  }
+
+  // Blanks, line ends and comments.
+  void skip() {
+    for (; at_ < text_.size(); ++at_) {
+      if (text_[at_] == '\n') {
+        ++line_;
+      } else if (text_.substr(at_, 2) == "//") {
+        while (at_ + 1 < text_.size() && text_[at_ + 1] != '\n') ++at_;
+      } else if (std::isspace(static_cast<unsigned char>(text_[at_])) == 0) {
+        return;
+      }
+    }
+  }
+
+  bool take(std::string_view token) {
+    skip();
+    if (text_.substr(at_, token.size()) != token) return false;
+    at_ += token.size();
+    return true;
+  }
+
+  void expect(std::string_view token) {
+    if (!take(token)) fail("'" + std::string(token) + "'");
+  }
+
+  std::string word() {
+    skip();
+    std::string out;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) {
+      out += text_[at_++];
+    }
+    if (out.empty()) fail("a name");
+    return out;
+  }
+
+  std::string text() {
+    expect("\"");
+    std::string out;
+    while (at_ < text_.size() && text_[at_] != '"') {
+      if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
+      out += text_[at_++];
+    }
+    expect("\"");
+    return out;
+  }
+
+  std::int64_t integer() {
+    skip();
+    std::size_t end = at_;
+    if (end < text_.size() && text_[end] == '-') ++end;
+    while (end < text_.size() && std::isdigit(static_cast<unsigned char>(text_[end])) != 0) ++end;
+    const std::string digits(text_.substr(at_, end - at_));
+    if (digits.empty() || digits == "-" || digits.size() > 18) fail("an integer");
+    at_ = end;
+    return std::strtoll(digits.c_str(), nullptr, 10);
+  }
+
+  std::vector<std::int64_t> list() {
+    expect("[");
+    std::vector<std::int64_t> items;
+    if (take("]")) return items;
+    do items.push_back(integer());
+    while (take(","));
+    expect("]");
+    return items;
+  }
+
+  ValueId value() {
+    expect("%");
+    const std::int64_t id = integer();
+    if (id < 0 || id >= graph_.size()) fail("the number of an earlier value");
+    return static_cast<ValueId>(id);
+  }
+
+  AttrValue attr() {
+    skip();
+    const char c = at_ < text_.size() ? text_[at_] : '\0';
+    if (c == '"') return text();
+    if (c == '[') return list();
+    if (!take("f:")) return integer();
+    const std::string rest(text_.substr(at_, 48));
+    char* end = nullptr;
+    const double number = std::strtod(rest.c_str(), &end);
+    if (end == rest.c_str()) fail("a number");
+    at_ += static_cast<size_t>(end - rest.c_str());
+    return number;
+  }
+
+  Type type() {
+    Type type;
+    const std::string dtype = word();
+    bool known = false;
+    for (const DType each : {DType::kF32, DType::kI32, DType::kU32, DType::kBool}) {
+      if (dtype != to_string(each)) continue;
+      type.dtype = each;
+      known = true;
+    }
+    if (!known) fail("an element type");
+    type.shape = list();
+    return type;
+  }
+
+  void node() {
+    expect("%");
+    if (integer() != graph_.size()) fail("%" + std::to_string(graph_.size()));
+    expect("=");
+    Node node;
+    const std::string op = word();
+    node.op = find_op_(op);
+    if (node.op == nullptr) fail("the name of an op, not '" + op + "',");
+    expect("(");
+    if (!take(")")) {
+      do node.inputs.push_back(value());
+      while (take(","));
+      expect(")");
+    }
+    if (take("{")) {
+      do {
+        const std::string key = word();
+        expect("=");
+        node.attrs.set(key, attr());
+      } while (take(","));
+      expect("}");
+    }
+    expect(":");
+    node.type = type();
+    if (take("@")) {
+      const std::string file = text();
+      expect(":");
+      node.site = Site(intern(file), static_cast<unsigned>(integer()));
+    }
+    skip();
+    if (at_ < text_.size() && text_[at_] == '"') node.origin = text();
+    checked(std::move(node));
+  }
+
+  void checked(Node node) {
+    if (node.op->arity >= 0 && node.inputs.size() != static_cast<size_t>(node.op->arity)) {
+      fail(std::to_string(node.op->arity) + " inputs of " + node.op->name);
+    }
+    try {
+      const ValueId id = graph_.add(*node.op, node.inputs, node.attrs, node.site, node.origin);
+      if (graph_[id].type != node.type) fail("type " + to_string(graph_[id].type));
+    } catch (const IoError&) {
+      throw;
+    } catch (const Error& error) {
+      throw IoError(name_ + ":" + std::to_string(line_) + ": " + error.message());
+    }
+  }
+
+  void output() {
+    const std::string name = word();
+    expect("=");
+    graph_.outputs.push_back({name, value()});
+  }
+
+  void update() {
+    const ValueId leaf = value();
+    expect("=");
+    graph_.updates.push_back({leaf, value()});
+  }
+
+  std::string_view text_;
+  const std::string& name_;
+  const std::function<const OpDef*(std::string_view)>& find_op_;
+  Graph graph_;
+  std::size_t at_ = 0;
+  int line_ = 1;
+};
+
+}  // namespace
+
+std::string print(const Graph& graph) {
+  std::string text;
+  for (ValueId id = 0; id < graph.size(); ++id) text += node_text(graph[id], id) + "\n";
+  for (const GraphOutput& output : graph.outputs) {
+    text += "output " + output.name + " = %" + std::to_string(output.value) + "\n";
+  }
+  for (const GraphUpdate& update : graph.updates) {
+    text += "update %" + std::to_string(update.leaf) + " = %" + std::to_string(update.value) + "\n";
+  }
+  return text;
+}
+
+Graph parse(std::string_view text, const std::string& name,
+            const std::function<const OpDef*(std::string_view)>& find_op) {
+  return Parser(text, name, find_op).run();
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// The algebra of views, against offset_at() element by element.
+#include "ir/view.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "support/sketch.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+std::vector<std::int64_t> offsets(const IndexMap& map) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t i = 0; i < map.domain_size(); ++i) all.push_back(offset_at(map, i));
+  return all;
+}
+
+Shape random_shape(Draw& draw, std::int64_t most) {
+  Shape shape;
+  for (std::int64_t d = draw.whole(0, 3); d > 0; --d) {
+    const std::int64_t size = draw.whole(1, 4);
+    if (numel(shape) * size <= most) shape.push_back(size);
+  }
+  return shape;
+}
+
+// Windows into `size` elements: strides of any sign, masks that keep loads inside.
+View random_view(Draw& draw, std::int64_t size) {
+  View view;
+  view.shape = random_shape(draw, 48);
+  const bool masked = draw.chance(0.4);
+  std::int64_t lowest = 0, highest = 0;
+  for (const std::int64_t n : view.shape) {
+    const std::int64_t stride = draw.whole(-3, 3);
+    const std::int64_t lo = masked ? draw.whole(0, n - 1) : 0, hi = masked ? draw.whole(lo + 1, n) : n;
+    view.strides.push_back(stride);
+    if (masked) {
+      view.lo.push_back(lo);
+      view.hi.push_back(hi);
+    }
+    lowest += std::min(lo * stride, (hi - 1) * stride);
+    highest += std::max(lo * stride, (hi - 1) * stride);
+  }
+  if (highest - lowest >= size) {  // does not fit: one that always does
+    view.strides.assign(view.shape.size(), 0);
+    lowest = highest = 0;
+  }
+  view.offset = -lowest + draw.whole(0, size - 1 - (highest - lowest));
+  return view;
+}
+
+TEST(View, simplified_means_the_same) {
+  Draw draw(1);
+  for (int i = 0; i < 3000; ++i) {
+    const View view = random_view(draw, 60);
+    EXPECT_EQ(offsets({{view.simplified()}}), offsets({{view}})) << to_string(view);
+  }
+}
+
+TEST(View, compose_goes_through_both) {
+  Draw draw(2);
+  int merged = 0;
+  for (int i = 0; i < 5000; ++i) {
+    const View inner = random_view(draw, 60);
+    IndexMap outer{{random_view(draw, numel(inner.shape))}};
+    if (draw.chance(0.3)) outer = compose(IndexMap{{random_view(draw, outer.domain_size())}}, outer);
+    const IndexMap both = compose(outer, inner);
+    ASSERT_EQ(both.domain_size(), outer.domain_size()) << to_string(outer) << " then " << to_string(inner);
+    for (std::int64_t k = 0; k < outer.domain_size(); ++k) {
+      const std::int64_t middle = offset_at(outer, k);
+      const std::int64_t want = middle < 0 ? -1 : offset_at({{inner}}, middle);
+      ASSERT_EQ(offset_at(both, k), want) << to_string(outer) << " then " << to_string(inner) << " gave "
+                                          << to_string(both) << " at " << k;
+    }
+    merged += both.views.size() < outer.views.size() + 1 ? 1 : 0;
+  }
+  EXPECT_GT(merged, 1000);
+}
+
+TEST(View, compose_of_maps_goes_through_both) {
+  Draw draw(3);
+  for (int i = 0; i < 2000; ++i) {
+    const View last = random_view(draw, 60), middle = random_view(draw, numel(last.shape));
+    const IndexMap inner = compose(IndexMap{{middle}}, last);
+    const IndexMap outer{{random_view(draw, inner.domain_size())}};
+    const IndexMap both = compose(outer, inner);
+    ASSERT_EQ(both.domain_size(), outer.domain_size()) << to_string(outer) << " then " << to_string(inner);
+    for (std::int64_t k = 0; k < outer.domain_size(); ++k) {
+      const std::int64_t at = offset_at(outer, k);
+      ASSERT_EQ(offset_at(both, k), at < 0 ? -1 : offset_at(inner, at)) << to_string(both);
+    }
+  }
+}
+
+// Splits axes of a shape at random.
+Shape finer(Draw& draw, const Shape& shape) {
+  Shape cut;
+  for (const std::int64_t size : shape) {
+    if (size == 4 && draw.chance(0.5)) {
+      cut.insert(cut.end(), {2, 2});
+    } else {
+      cut.push_back(size);
+    }
+    if (draw.chance(0.2)) cut.push_back(1);
+  }
+  return cut;
+}
+
+TEST(View, recut_means_the_same) {
+  Draw draw(4);
+  int done = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const View view = random_view(draw, 60);
+    View out;
+    const Shape cut = finer(draw, view.shape);
+    if (!recut(view, cut, out)) continue;
+    ++done;
+    EXPECT_EQ(out.shape, cut);
+    EXPECT_EQ(offsets({{out}}), offsets({{view}})) << to_string(view) << " as " << tensorgrad::to_string(cut);
+  }
+  EXPECT_GT(done, 1000);
+}
+
+TEST(View, recut_refuses_what_does_not_divide) {
+  View out;
+  EXPECT_FALSE(recut(View::contiguous({6}), {4}, out));
+  EXPECT_FALSE(recut(View{{2, 3}, {1, 2}, 0, {}, {}}, {3, 2}, out));
+  EXPECT_TRUE(out.shape.empty());
+}
+
+TEST(View, common_cut_suits_all) {
+  Draw draw(5);
+  int done = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const View a = random_view(draw, 60);
+    View b = View::contiguous(finer(draw, a.shape));
+    if (draw.chance(0.3)) b = View::contiguous({numel(a.shape)});
+    Shape cut;
+    if (!common_cut({&a, &b}, cut)) continue;
+    ++done;
+    for (const View* view : std::vector<const View*>{&a, &b}) {
+      View out;
+      ASSERT_TRUE(recut(*view, cut, out)) << to_string(*view) << " as " << tensorgrad::to_string(cut);
+      EXPECT_EQ(offsets({{out}}), offsets({{*view}}));
+    }
+  }
+  EXPECT_GT(done, 1000);
+}
+
+TEST(View, says_what_it_is) {
+  EXPECT_TRUE(View::contiguous({2, 3}).is_identity());
+  EXPECT_FALSE((View{{2, 3}, {1, 2}, 0, {}, {}}).is_identity());
+  EXPECT_EQ(to_string(View{{256, 64}, {64, 1}, 0, {}, {}}), "[256,64]:(64,1)+0");
+  EXPECT_EQ(offset_at({{View{{3}, {1}, -1, {1}, {3}}}}, 0), -1);
+  EXPECT_EQ(offset_at({{View{{3}, {1}, -1, {1}, {3}}}}, 1), 0);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
