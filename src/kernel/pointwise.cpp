@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: MIT
+// WGSL functions behind the WGSL column of ops/pointwise.def. Compilers may assume that no value is
+// NaN or infinite, so those are told by their bits, and are made from bits that are not constant.
+// Polynomials and reductions are those of simd_math-inl.h and simd_trig-inl.h.
+#include "kernel/pointwise.h"
+
+namespace tensorgrad {
+namespace {
+
+struct Helper {
+  std::string_view name, text;
+};
+
+constexpr Helper kHelpers[] = {
+    // ---- parts -----------------------------------------------------------------------------
+    {"tg_isnan", R"(
+fn tg_isnan(x: f32) -> bool {
+  return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
+}
+)"},
+    {"tg_copysign", R"(
+fn tg_copysign(magnitude: f32, sign: f32) -> f32 {
+  return bitcast<f32>((bitcast<u32>(magnitude) & 0x7fffffffu) | (bitcast<u32>(sign) & 0x80000000u));
+}
+)"},
+    // The float of these bits; `any` keeps compilers from evaluating it.
+    {"tg_special", R"(
+fn tg_special(bits: u32, any: f32) -> f32 {
+  return bitcast<f32>((bitcast<u32>(any) & 0u) | bits);
+}
+)"},
+
+    // ---- arithmetic ------------------------------------------------------------------------
+    {"tg_div_i32", R"(
+fn tg_div_i32(a: i32, b: i32) -> i32 {
+  let odd = b == 0 || b == -1;
+  return select(a / select(b, 1, odd), select(0 - a, 0, b == 0), odd);
+}
+)"},
+    {"tg_div_u32", R"(
+fn tg_div_u32(a: u32, b: u32) -> u32 {
+  return select(a / max(b, 1u), 0u, b == 0u);
+}
+)"},
+    {"tg_rem_i32", R"(
+fn tg_rem_i32(a: i32, b: i32) -> i32 {
+  let odd = b == 0 || b == -1;
+  return select(a % select(b, 1, odd), 0, odd);
+}
+)"},
+    {"tg_rem_u32", R"(
+fn tg_rem_u32(a: u32, b: u32) -> u32 {
+  return select(a % max(b, 1u), 0u, b == 0u);
+}
+)"},
+    // x mod d for x, d > 0 and x / d < 2^128. A round takes 11 bits off the quotient: with 12 bits
+    // in each factor the products are exact, and so are the differences. A quotient that was
+    // rounded up leaves a small negative rest, which goes on with the other sign.
+    {"tg_rem_step", R"(
+fn tg_rem_step(x: f32, d: f32) -> f32 {
+  let high = bitcast<f32>(bitcast<u32>(d) & 0xfffff000u);
+  var r = x;
+  var negative = false;
+  for (var round = 0; round < 14 && r >= d; round++) {
+    let q = bitcast<f32>(bitcast<u32>(trunc(r / d)) & 0xfffff000u);
+    r = select((r - q * high) - q * (d - high), r - d, q == 1.0f);
+    negative = negative != (r < 0.0f);
+    r = abs(r);
+  }
+  return select(r, d - r, negative && r != 0.0f);
+}
+)"},
+    // Modulo d 2^128, d 2^64 and d, so that no quotient overflows.
+    {"tg_rem_f32", R"(
+fn tg_rem_f32(a: f32, b: f32) -> f32 {
+  let x = abs(a);
+  let d = abs(b);
+  let big = d * 18446744073709551616.0f;
+  let r = tg_rem_step(tg_rem_step(tg_rem_step(x, big * 18446744073709551616.0f), big), d);
+  let undefined = tg_isnan(a) || tg_isnan(b) || d == 0.0f || bitcast<u32>(x) == 0x7f800000u;
+  return select(tg_copysign(r, a), tg_special(0x7fc00000u, a), undefined);
+}
+)"},
+    {"tg_minimum", R"(
+fn tg_minimum(a: f32, b: f32) -> f32 {
+  return select(select(b, a, a < b || tg_isnan(a)), b, tg_isnan(b));
+}
+)"},
+    {"tg_maximum", R"(
+fn tg_maximum(a: f32, b: f32) -> f32 {
+  return select(select(b, a, a > b || tg_isnan(a)), b, tg_isnan(b));
+}
+)"},
+
+    // ---- exponentials ----------------------------------------------------------------------
+    // a 2^n, for |n| <= 252
+    {"tg_scale", R"(
+fn tg_scale(a: f32, n: i32) -> f32 {
+  let half = n >> 1u;
+  return a * bitcast<f32>((half + 127) << 23u) * bitcast<f32>((n - half + 127) << 23u);
+}
+)"},
+    // e^r - 1 for |r| <= ln 2 / 2
+    {"tg_expm1_reduced", R"(
+fn tg_expm1_reduced(r: f32) -> f32 {
+  var p = fma(0.000199442715f, r, 0.0013932708f);
+  p = fma(p, r, 0.00833320804f);
+  p = fma(p, r, 0.0416664891f);
+  p = fma(p, r, 0.166666672f);
+  p = fma(p, r, 0.5f);
+  return fma(r * r, p, r);
+}
+)"},
+    // The built-in exp loses as many bits as its argument has before the point.
+    {"tg_exp", R"(
+fn tg_exp(x: f32) -> f32 {
+  let inside = clamp(x, -104.0f, 89.0f);
+  let n = round(inside * 1.44269504f);
+  let r = (inside - n * 0.693359375f) + n * 2.12194440e-4f;
+  return select(tg_scale(1.0f + tg_expm1_reduced(r), i32(n)), x, tg_isnan(x));
+}
+)"},
+    {"tg_exp2", R"(
+fn tg_exp2(x: f32) -> f32 {
+  let inside = clamp(x, -151.0f, 129.0f);
+  let n = round(inside);
+  let y = 1.0f + tg_expm1_reduced((inside - n) * 0.693147182f);
+  return select(tg_scale(y, i32(n)), x, tg_isnan(x));
+}
+)"},
+    // From half of the result, since 2^128 is no float.
+    {"tg_expm1", R"(
+fn tg_expm1(x: f32) -> f32 {
+  let inside = clamp(x, -25.0f, 89.0f);
+  let n = round(inside * 1.44269504f);
+  let tail = tg_expm1_reduced((inside - n * 0.693359375f) + n * 2.12194440e-4f);
+  let s = bitcast<f32>((i32(n) + 126) << 23u);
+  let y = select(2.0f * fma(s, tail, s - 0.5f), tail, n == 0.0f);
+  return select(y, x, tg_isnan(x) || x == 0.0f);
+}
+)"},
+    {"tg_tanh", R"(
+fn tg_tanh(x: f32) -> f32 {
+  let t = tg_expm1(2.0f * min(abs(x), 10.0f));
+  return select(tg_copysign(t / (t + 2.0f), x), x, tg_isnan(x));
+}
+)"},
+    {"tg_sigmoid", R"(
+fn tg_sigmoid(x: f32) -> f32 {
+  let e = tg_exp(-abs(x));
+  return select(1.0f, e, x < 0.0f) / (1.0f + e);
+}
+)"},
+    {"tg_softplus", R"(
+fn tg_softplus(x: f32) -> f32 {
+  return select(0.0f, x, x > 0.0f) + tg_log1p(tg_exp(-abs(x)));
+}
+)"},
+
+    // ---- logarithms ------------------------------------------------------------------------
+    // x = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)): gives (f, k)
+    {"tg_split", R"(
+fn tg_split(x: f32) -> vec2<f32> {
+  let denormal = x < 1.17549435e-38f;
+  let bits = bitcast<i32>(select(x, x * 8388608.0f, denormal));
+  let k = (bits - 0x3f3504f3i) >> 23u;
+  return vec2<f32>(bitcast<f32>(bits - (k << 23u)) - 1.0f, f32(k) - select(0.0f, 23.0f, denormal));
+}
+)"},
+    // log(1 + f) - f
+    {"tg_log_tail", R"(
+fn tg_log_tail(f: f32) -> f32 {
+  var p = fma(0.0691561252f, f, -0.117893703f);
+  p = fma(p, f, 0.118726194f);
+  p = fma(p, f, -0.12384402f);
+  p = fma(p, f, 0.142187163f);
+  p = fma(p, f, -0.166692495f);
+  p = fma(p, f, 0.200022236f);
+  p = fma(p, f, -0.249999866f);
+  p = fma(p, f, 0.333333105f);
+  return f * f * fma(f, p, -0.5f);
+}
+)"},
+    // y = log x, right for 0 < x < infinity, made right everywhere
+    {"tg_log_edges", R"(
+fn tg_log_edges(x: f32, y: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  var r = select(y, tg_special(0xff800000u, x), x == 0.0f);
+  r = select(r, tg_special(0x7fc00000u, x), x < 0.0f);
+  return select(r, x, tg_isnan(x) || bits == 0x7f800000u);
+}
+)"},
+    {"tg_log", R"(
+fn tg_log(x: f32) -> f32 {
+  let s = tg_split(x);
+  let low = fma(s.y, -2.12194440e-4f, tg_log_tail(s.x));
+  return tg_log_edges(x, fma(s.y, 0.693359375f, s.x + low));
+}
+)"},
+    {"tg_log2", R"(
+fn tg_log2(x: f32) -> f32 {
+  let s = tg_split(x);
+  let tail = tg_log_tail(s.x);
+  let small = fma(s.x, 0.442695041f, fma(tail, 0.442695041f, tail)) + s.x;
+  return tg_log_edges(x, s.y + small);
+}
+)"},
+    // Near 0 by s = x / (2 + x): log(1 + x) = 2 s + s^3 p(s^2)
+    {"tg_log1p", R"(
+fn tg_log1p(x: f32) -> f32 {
+  let s = x / (2.0f + x);
+  let s2 = s * s;
+  var p = fma(0.252435476f, s2, 0.284085333f);
+  p = fma(p, s2, 0.40003404f);
+  p = fma(p, s2, 0.666666448f);
+  return select(tg_log(1.0f + x), fma(s * s2, p, s + s), x > -0.4f && x < 0.66f);
+}
+)"},
+
+    // ---- pow -------------------------------------------------------------------------------
+    // b (k + log2(1 + f)) = n + rest: b k is exact in two parts, so that only b log2(1 + f) rounds.
+    {"tg_pow", R"(
+fn tg_pow(a: f32, b: f32) -> f32 {
+  let x = abs(a);
+  let s = tg_split(x);
+  let log2_f = tg_log2(1.0f + s.x);
+  let high = bitcast<f32>(bitcast<u32>(b) & 0xfffff000u);
+  let low = fma(b, log2_f, (b - high) * s.y);
+  let n = round(high * s.y + low);
+  let rest = (high * s.y - n) + low;
+  let inside = clamp(n, -160.0f, 160.0f);
+  var y = tg_scale(1.0f + tg_expm1_reduced(rest * 0.693147182f), i32(inside));
+
+  let e = abs(b);
+  let infinite = bitcast<u32>(x) == 0x7f800000u;
+  let whole = round(e) == e;
+  let odd = whole && round(e * 0.5f) != e * 0.5f;
+  let limit = tg_special(select(0u, 0x7f800000u, (x > 1.0f) == (b > 0.0f)), a);
+  y = select(y, limit, x == 0.0f || infinite || abs(inside) == 160.0f || e > 1.0e30f);
+  y = select(y, -y, odd && bitcast<i32>(a) < 0);
+  let undefined = a < 0.0f && !infinite && !whole;
+  y = select(y, tg_special(0x7fc00000u, a), undefined || tg_isnan(a) || tg_isnan(b));
+  return select(y, 1.0f, b == 0.0f || a == 1.0f || (x == 1.0f && e > 1.0e30f));
+}
+)"},
+
+    // ---- circular functions ----------------------------------------------------------------
+    // |x| = q pi/2 + r: gives (sin r, cos r, q). Good up to 1e5: q has 16 bits then, and the first
+    // three parts of pi/2 have 8, so that their products are exact. Far beyond, noise in [-1, 1].
+    {"tg_angle", R"(
+fn tg_angle(x: f32) -> vec3<f32> {
+  let q = round(abs(x) * 0.636619747f);
+  var r = abs(x) - q * 1.5703125f;
+  r = r - q * 0.000482559204f;
+  r = r - q * 1.2665987e-06f;
+  r = clamp(r - q * 9.92093629e-10f, -0.8f, 0.8f);
+  r = select(r, tg_special(0x7fc00000u, x), (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u);
+  let r2 = r * r;
+  let s = fma(fma(-0.000195068365f, r2, 0.00833210163f), r2, -0.166666538f);
+  let c = fma(fma(fma(2.44306702e-05f, r2, -0.00138873013f), r2, 0.0416666456f), r2, -0.5f);
+  return vec3<f32>(fma(r * r2, s, r), fma(r2, c, 1.0f), q);
+}
+)"},
+    {"tg_sin", R"(
+fn tg_sin(x: f32) -> f32 {
+  let t = tg_angle(x);
+  let q = u32(t.z);
+  let y = select(t.x, t.y, (q & 1u) != 0u);
+  return select(y, -y, ((q & 2u) != 0u) != (bitcast<i32>(x) < 0));
+}
+)"},
+    {"tg_cos", R"(
+fn tg_cos(x: f32) -> f32 {
+  let t = tg_angle(x);
+  let q = u32(t.z);
+  let y = select(t.y, t.x, (q & 1u) != 0u);
+  return select(y, -y, ((q + 1u) & 2u) != 0u);
+}
+)"},
+    {"tg_tan", R"(
+fn tg_tan(x: f32) -> f32 {
+  let t = tg_angle(x);
+  let odd = (u32(t.z) & 1u) != 0u;
+  let y = select(t.x, t.y, odd) / select(t.y, -t.x, odd);
+  return select(y, -y, bitcast<i32>(x) < 0);
+}
+)"},
+    {"tg_atan2", R"(
+fn tg_atan2(y: f32, x: f32) -> f32 {
+  let steep = abs(y) > abs(x);
+  let small = select(abs(y), abs(x), steep);
+  let large = select(abs(x), abs(y), steep);
+  var t = small / select(large, 1.0f, large == 0.0f);
+  t = select(t, 1.0f, bitcast<u32>(small) == 0x7f800000u);
+  let t2 = t * t;
+  var p = fma(-0.0017827797f, t2, 0.0108685717f);
+  p = fma(p, t2, -0.0310968719f);
+  p = fma(p, t2, 0.0578813404f);
+  p = fma(p, t2, -0.0839930549f);
+  p = fma(p, t2, 0.109508805f);
+  p = fma(p, t2, -0.142640159f);
+  p = fma(p, t2, 0.199985296f);
+  p = fma(p, t2, -0.333332986f);
+  var angle = fma(t * t2, p, t);
+  angle = select(angle, 1.57079637f - angle, steep);
+  angle = select(angle, 3.14159274f - angle, bitcast<i32>(x) < 0);
+  let nan = tg_special(0x7fc00000u, x);
+  return select(tg_copysign(angle, y), nan, tg_isnan(x) || tg_isnan(y));
+}
+)"},
+
+    // ---- others ----------------------------------------------------------------------------
+    {"tg_erf", R"(
+fn tg_erf(a: f32) -> f32 {
+  let x = min(abs(a), 4.0f);
+  let x2 = a * a;
+  var low = fma(7.80690389e-05f, x2, -0.00079978531f);
+  low = fma(low, x2, 0.0051871622f);
+  low = fma(low, x2, -0.0268533472f);
+  low = fma(low, x2, 0.112835787f);
+  low = fma(low, x2, -0.37612626f);
+  low = fma(low, x2, 0.128379166f);
+  var high = fma(1.39613903e-05f, x, -0.000350583141f);
+  high = fma(high, x, 0.00375744794f);
+  high = fma(high, x, -0.024010025f);
+  high = fma(high, x, 0.106530838f);
+  high = fma(high, x, 0.634969532f);
+  high = fma(high, x, 0.128694341f);
+  let y = select(fma(a, low, a), tg_copysign(1.0f - tg_exp(-fma(x, high, x)), a), x > 1.0f);
+  return select(y, a, tg_isnan(a));
+}
+)"},
+    {"tg_to_f32", R"(
+fn tg_to_f32(x: f32) -> f32 {
+  return x;
+}
+)"},
+    {"tg_to_bool", R"(
+fn tg_to_bool(x: f32) -> bool {
+  return (bitcast<u32>(x) & 0x7fffffffu) != 0u;
+}
+)"},
+    // The bounds are the floats next to 2^31 and 2^32 from below.
+    {"tg_to_i32", R"(
+fn tg_to_i32(x: f32) -> i32 {
+  let r = i32(clamp(x, -2147483648.0f, 2147483520.0f));
+  return select(select(r, 2147483647i, x >= 2147483648.0f), 0i, tg_isnan(x));
+}
+)"},
+    {"tg_to_u32", R"(
+fn tg_to_u32(x: f32) -> u32 {
+  let r = u32(clamp(x, 0.0f, 4294967040.0f));
+  return select(select(r, 4294967295u, x >= 4294967296.0f), 0u, tg_isnan(x));
+}
+)"},
+    // The upper half of the 64-bit product, from 16-bit halves.
+    {"tg_mul_high", R"(
+fn tg_mul_high(a: u32, b: u32) -> u32 {
+  let al = a & 0xffffu;
+  let ah = a >> 16u;
+  let bl = b & 0xffffu;
+  let bh = b >> 16u;
+  let mid = ah * bl + ((al * bl) >> 16u);
+  let mid2 = al * bh + (mid & 0xffffu);
+  return ah * bh + (mid >> 16u) + (mid2 >> 16u);
+}
+)"},
+    // Philox4x32-10; see philox.inc
+    {"tg_philox", R"(
+fn tg_philox(index: u32, stream: u32, seed: u32, step: u32) -> u32 {
+  var c = vec4<u32>(index >> 2u, step, 0u, 0u);
+  var k = vec2<u32>(seed, stream);
+  for (var round = 0; round < 10; round++) {
+    c = vec4<u32>(tg_mul_high(0xcd9e8d57u, c.z) ^ c.y ^ k.x, 0xcd9e8d57u * c.z,
+                  tg_mul_high(0xd2511f53u, c.x) ^ c.w ^ k.y, 0xd2511f53u * c.x);
+    k = k + vec2<u32>(0x9e3779b9u, 0xbb67ae85u);
+  }
+  return select(select(c.x, c.y, (index & 1u) != 0u), select(c.z, c.w, (index & 1u) != 0u),
+                (index & 2u) != 0u);
+}
+)"},
+};
+
+}  // namespace
+
+std::string_view wgsl_helper(std::string_view name) {
+  for (const Helper& helper : kHelpers) {
+    if (helper.name == name) return helper.text;
+  }
+  return {};
+}
+
+}  // namespace tensorgrad

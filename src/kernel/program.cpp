@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+// Programs: the pass plan of row launches, the rules a launch must keep, and the launch table as text.
+#include "kernel/program.h"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "base/check.h"
+
+namespace tensorgrad {
+namespace {
+
+// How many reductions lie, one upon another, below each instruction.
+std::vector<int> depths(const ScalarProgram& body) {
+  std::vector<int> depth(body.instrs.size(), 0);
+  for (std::size_t i = 0; i < body.instrs.size(); ++i) {
+    for (const int operand : body.instrs[i].operands) {
+      depth[i] = std::max(depth[i], depth[static_cast<size_t>(operand)]);
+    }
+    if (body.instrs[i].kind == InstrKind::kReduce) ++depth[i];
+  }
+  return depth;
+}
+
+void mark_needed(const ScalarProgram& body, int value, Level level, std::set<int>& needed) {
+  const Instr& instr = body.instrs[static_cast<size_t>(value)];
+  if (instr.level != level || !needed.insert(value).second) return;
+  if (instr.kind == InstrKind::kReduce) return;
+  for (const int operand : instr.operands) mark_needed(body, operand, level, needed);
+}
+
+}  // namespace
+
+RowPlan plan_rows(const Launch& launch) {
+  const ScalarProgram& body = launch.body;
+  const std::vector<int> depth = depths(body);
+  const int deepest = depth.empty() ? 0 : *std::max_element(depth.begin(), depth.end());
+  RowPlan plan;
+  std::set<int> rows_done;
+  for (int pass = 0; pass <= deepest; ++pass) {
+    RowPass row_pass;
+    std::set<int> elements;
+    for (int i = 0; i < static_cast<int>(body.instrs.size()); ++i) {
+      const Instr& instr = body.instrs[static_cast<size_t>(i)];
+      if (instr.level == Level::kRow && instr.kind != InstrKind::kReduce &&
+          depth[static_cast<size_t>(i)] == pass) {
+        row_pass.row_before.push_back(i);
+      }
+      if (instr.kind == InstrKind::kReduce && depth[static_cast<size_t>(i)] == pass + 1) {
+        row_pass.reduces.push_back(i);
+        mark_needed(body, instr.operands[0], Level::kElement, elements);
+      }
+    }
+    if (pass == deepest) {
+      for (int s = 0; s < static_cast<int>(launch.stores.size()); ++s) {
+        const Store& store = launch.stores[static_cast<size_t>(s)];
+        if (store.level != Level::kElement) continue;
+        row_pass.stores.push_back(s);
+        mark_needed(body, store.value, Level::kElement, elements);
+      }
+    }
+    row_pass.elements.assign(elements.begin(), elements.end());
+    plan.passes.push_back(std::move(row_pass));
+  }
+  for (int s = 0; s < static_cast<int>(launch.stores.size()); ++s) {
+    if (launch.stores[static_cast<size_t>(s)].level == Level::kRow) plan.row_stores.push_back(s);
+  }
+  RowPass& last = plan.passes.back();
+  if (plan.passes.size() > 1 && last.elements.empty() && last.stores.empty()) {
+    plan.row_after = std::move(last.row_before);  // no loop of its own is needed
+    plan.passes.pop_back();
+  }
+  return plan;
+}
+
+namespace {
+
+void verify_program(const Launch& launch, const ScalarProgram& program, std::int64_t rows,
+                    std::int64_t elements) {
+  const std::string& name = launch.name;
+  for (std::size_t i = 0; i < program.instrs.size(); ++i) {
+    const Instr& instr = program.instrs[i];
+    for (const int operand : instr.operands) {
+      CHECK(operand >= 0 && operand < static_cast<int>(i), name);
+      const Level level = program.instrs[static_cast<size_t>(operand)].level;
+      if (instr.level == Level::kRow && instr.kind != InstrKind::kReduce) {
+        CHECK(level == Level::kRow, name + ": a row-level instruction reads an element");
+      }
+    }
+    if (instr.kind == InstrKind::kOp) {
+      CHECK(instr.code != nullptr && instr.operands.size() == static_cast<size_t>(instr.code->arity), name);
+    }
+    if (instr.kind == InstrKind::kLoad || instr.kind == InstrKind::kLoadAt ||
+        instr.kind == InstrKind::kInBounds) {
+      CHECK(instr.index >= 0 && instr.index < static_cast<int>(program.accesses.size()), name);
+    }
+    if (instr.kind == InstrKind::kHyper) CHECK(instr.index >= 0 && instr.index < kHyperWords, name);
+  }
+  for (const Access& access : program.accesses) {
+    CHECK(access.binding >= 0 && access.binding < static_cast<int>(launch.bindings.size()), name);
+    const std::int64_t domain = access.level == Level::kRow ? rows : elements;
+    CHECK(access.map.domain_size() == domain,
+          name + ": map over " + std::to_string(access.map.domain_size()) + " elements, domain " +
+              std::to_string(domain));
+  }
+}
+
+void verify_store(const Launch& launch, const Store& store, std::int64_t rows, std::int64_t elements) {
+  CHECK(store.binding >= 0 && store.binding < static_cast<int>(launch.bindings.size()), launch.name);
+  CHECK(launch.bindings[static_cast<size_t>(store.binding)].mode != BindMode::kRead, launch.name);
+  CHECK(store.map.views.size() == 1 && !store.map.masked(), launch.name);
+  CHECK(store.map.domain_size() == (store.level == Level::kRow ? rows : elements), launch.name);
+}
+
+void verify_launch(const Program& program, const Launch& launch) {
+  std::set<int> bound;
+  for (const Binding& binding : launch.bindings) {
+    CHECK(bound.insert(binding.buffer).second, launch.name + " binds one buffer twice");
+    const BufferDecl& buffer = program.buffers[static_cast<size_t>(binding.buffer)];
+    CHECK(binding.offset % 256 == 0 && binding.offset >= 0, launch.name);
+    CHECK(binding.offset + binding.bytes <= buffer.bytes, launch.name + ": " + buffer.name);
+  }
+  std::int64_t rows = launch.rows, elements = launch.rows * launch.cols;
+  if (launch.kind == LaunchKind::kMap) CHECK(launch.cols == 1, launch.name);
+  if (launch.kind == LaunchKind::kContraction) {
+    rows = elements = launch.batch * launch.m * launch.n;
+    verify_program(launch, launch.a, 1, launch.batch * launch.m * launch.k);
+    verify_program(launch, launch.b, 1, launch.batch * launch.k * launch.n);
+    if (launch.ones_row || launch.ones_column) {
+      CHECK(launch.batch == 1 && !(launch.ones_row && launch.ones_column), launch.name);
+      verify_store(launch, launch.ones_store, 1, launch.ones_row ? launch.n : launch.m);
+    }
+  }
+  if (launch.kind == LaunchKind::kScatter) {
+    rows = elements = launch.pre * launch.size * launch.post;
+    const std::int64_t sources = launch.pre * launch.count * launch.post;
+    verify_program(launch, launch.scatter_index, 1, sources);
+    verify_program(launch, launch.scatter_source, 1, sources);
+  }
+  verify_program(launch, launch.body, rows, elements);
+  for (const Store& store : launch.stores) verify_store(launch, store, rows, elements);
+}
+
+const char* kind_name(LaunchKind kind) {
+  switch (kind) {
+    case LaunchKind::kMap: return "map";
+    case LaunchKind::kRow: return "row";
+    case LaunchKind::kContraction: return "contraction";
+    case LaunchKind::kScatter: return "scatter";
+  }
+  return "?";
+}
+
+std::string domain_text(const Launch& launch) {
+  const auto join = [](std::initializer_list<std::int64_t> sizes) {
+    std::string text;
+    for (const std::int64_t size : sizes) text += (text.empty() ? "" : "x") + std::to_string(size);
+    return text;
+  };
+  switch (launch.kind) {
+    case LaunchKind::kMap: return join({launch.rows});
+    case LaunchKind::kRow: return join({launch.rows, launch.cols});
+    case LaunchKind::kContraction: {
+      const std::string mnk = join({launch.m, launch.n, launch.k});
+      return launch.batch == 1 ? mnk : std::to_string(launch.batch) + "*" + mnk;
+    }
+    case LaunchKind::kScatter: return join({launch.pre, launch.count, launch.post}) + "->" +
+                                      std::to_string(launch.size);
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string buffer_name(BufferKind kind, const std::string& name) {
+  switch (kind) {
+    case BufferKind::kParams: return "params";
+    case BufferKind::kGrads: return name.empty() ? "grads" : "grads " + name;
+    case BufferKind::kState: return "state " + name;
+    case BufferKind::kInput: return "input " + name;
+    case BufferKind::kData: return "data " + name;
+    case BufferKind::kConstant: return "constant " + name;
+    case BufferKind::kOutput: return "output " + name;
+    case BufferKind::kSlot: return "slot " + name;
+  }
+  UNREACHABLE();
+}
+
+void verify(const Program& program) {
+  for (const BufferDecl& buffer : program.buffers) {
+    CHECK(buffer.bytes > 0 && buffer.bytes % 256 == 0, buffer.name);
+    CHECK(static_cast<std::int64_t>(buffer.data.size()) * 4 <= buffer.bytes, buffer.name);
+  }
+  for (const Launch& launch : program.launches) verify_launch(program, launch);
+}
+
+std::string print(const Program& program) {
+  std::ostringstream out;
+  int number = 0;
+  for (const Launch& launch : program.launches) {
+    out << (number < 10 ? "  " : number < 100 ? " " : "") << number << "  ";
+    ++number;
+    out << kind_name(launch.kind) << ' ' << launch.name << ' ' << domain_text(launch) << ' '
+        << launch.bytes_moved << " B";
+    if (launch.flops > 0) out << ' ' << launch.flops << " flop";
+    if (!launch.sites.empty()) out << "  at " << to_string(launch.sites.front());
+    out << '\n';
+    for (const Binding& binding : launch.bindings) {
+      const char* mode = binding.mode == BindMode::kRead    ? "read"
+                         : binding.mode == BindMode::kWrite ? "write"
+                                                            : "read-write";
+      out << "       " << mode << ' ' << program.buffers[static_cast<size_t>(binding.buffer)].name << '\n';
+    }
+  }
+  for (const BufferDecl& buffer : program.buffers) {
+    out << "buffer " << buffer.name << ' ' << buffer.bytes << " B\n";
+  }
+  out << "peak " << program.peak_bytes << " B\n";
+  return out.str();
+}
+
+}  // namespace tensorgrad

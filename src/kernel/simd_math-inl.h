@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+// The functions of scalar_math.h for float vectors: exponentials, logarithms, hyperbolic functions
+// and erf, with errors of 1 to 3 ulp; infinities, NaN, zeros and denormals give what C gives. The
+// polynomials come from tools/fit_math.py.
+#if defined(TENSORGRAD_KERNEL_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENSORGRAD_KERNEL_SIMD_MATH_INL_H_
+#undef TENSORGRAD_KERNEL_SIMD_MATH_INL_H_
+#else
+#define TENSORGRAD_KERNEL_SIMD_MATH_INL_H_
+#endif
+
+#include <limits>
+
+#include "kernel/simd_vec-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tensorgrad::HWY_NAMESPACE {
+
+// a * b + c and c - a * b, in one rounding where the machine has it.
+HWY_INLINE F mul_add(F a, F b, F c) { return {hn::MulAdd(a.v, b.v, c.v)}; }
+HWY_INLINE F neg_mul_add(F a, F b, F c) { return {hn::NegMulAdd(a.v, b.v, c.v)}; }
+HWY_INLINE F copysign(F magnitude, F sign) { return {hn::CopySign(magnitude.v, sign.v)}; }
+
+// c0 + c1 x + c2 x^2 + ...
+HWY_INLINE F polynomial(F, float c0) { return set(c0); }
+template <class... C>
+HWY_INLINE F polynomial(F x, float c0, C... c) {
+  return mul_add(polynomial(x, c...), x, set(c0));
+}
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+inline constexpr float kLog2e = 1.44269504F;
+// ln 2 = high + low; high has 10 bits, so that its products with small integers are exact.
+inline constexpr float kLn2High = 0.693359375F, kLn2Low = -2.12194440e-4F;
+
+// ---- exponentials ----------------------------------------------------------------------------
+
+struct NearestInteger {
+  F number;
+  I integer;
+};
+// For |a| < 2^22; ties to even. Adding 1.5 * 2^23 leaves the integer in the low bits.
+HWY_INLINE NearestInteger nearest_integer(F a) {
+  const F magic = set(12582912.0F);
+  const F shifted = a + magic;
+  return {shifted - magic, bits_as<std::int32_t>(shifted) - bits_as<std::int32_t>(magic)};
+}
+
+// 2^n for -126 <= n <= 127.
+HWY_INLINE F power_of_two(I n) {
+  return bits_as<float>(shift_left<23>(n + set(std::int32_t{127})));
+}
+
+// a * 2^n for any |n| <= 252, with one rounding where the result is a denormal.
+HWY_INLINE F scale(F a, I n) {
+  const I half = shift_right<1>(n);
+  return a * power_of_two(half) * power_of_two(n - half);
+}
+
+// a = n ln 2 + r with |r| <= ln 2 / 2, for |a| < 1000.
+HWY_INLINE F reduce_exp(F a, NearestInteger& n) {
+  n = nearest_integer(a * set(kLog2e));
+  return neg_mul_add(n.number, set(kLn2Low), neg_mul_add(n.number, set(kLn2High), a));
+}
+
+// e^r - 1 for |r| <= ln 2 / 2
+HWY_INLINE F expm1_reduced(F r) {
+  const F p = polynomial(r, 0.5F, 0.166666672F, 0.0416664891F, 0.00833320804F, 0.0013932708F,
+                         0.000199442715F);
+  return mul_add(r * r, p, r);
+}
+
+HWY_INLINE F exp(F a) {
+  // Beyond these bounds the result is 0 or infinity in float.
+  NearestInteger n;
+  const F r = reduce_exp(clamp_number(a, -104.0F, 89.0F), n);
+  return where(isnan(a), a, scale(expm1_reduced(r) + set(1.0F), n.integer));
+}
+
+HWY_INLINE F exp2(F a) {
+  const F inside = clamp_number(a, -151.0F, 129.0F);
+  const NearestInteger n = nearest_integer(inside);
+  const F r = (inside - n.number) * set(0.693147182F);
+  return where(isnan(a), a, scale(expm1_reduced(r) + set(1.0F), n.integer));
+}
+
+// e^a - 1 = 2^n (e^r - 1) + (2^n - 1), from half of it, since 2^128 is no float.
+HWY_INLINE F expm1(F a) {
+  NearestInteger n;
+  const F r = reduce_exp(clamp_number(a, -25.0F, 89.0F), n);
+  const F tail = expm1_reduced(r);
+  const F s = power_of_two(n.integer - set(std::int32_t{1}));
+  const F half = mul_add(s, tail, s - set(0.5F));
+  const F y = where(n.number == set(0.0F), tail, half + half);
+  return where(abs(a) > set(0.0F), y, a);  // a NaN, and the sign of zero
+}
+
+// 1 / (1 + e^-a) without overflow: e^-|a| is at most 1.
+HWY_INLINE F sigmoid(F a) {
+  const F e = exp(-abs(a));
+  return where(a < set(0.0F), e, set(1.0F)) / (e + set(1.0F));
+}
+
+// tanh |a| = t / (t + 2) with t = e^(2|a|) - 1; above 9.1 it is 1 in float.
+HWY_INLINE F tanh(F a) {
+  const F inside = clamp_number(abs(a), 0.0F, 9.1F);
+  NearestInteger n;
+  const F r = reduce_exp(inside + inside, n);
+  const F s = power_of_two(n.integer);
+  const F t = mul_add(s, expm1_reduced(r), s - set(1.0F));
+  return where(isnan(a), a, copysign(t / (t + set(2.0F)), a));
+}
+
+// ---- logarithms ------------------------------------------------------------------------------
+
+// a = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt 2), for 0 < a < infinity.
+struct SplitFloat {
+  F f;
+  I k;
+};
+HWY_INLINE SplitFloat split(F a) {
+  const Mask denormal = a < set(std::numeric_limits<float>::min());
+  const F normal = where(denormal, a * set(8388608.0F), a);
+  const I bits = bits_as<std::int32_t>(normal);
+  const I k = shift_right<23>(bits - set(std::int32_t{0x3F3504F3}));
+  const F m = bits_as<float>(bits - shift_left<23>(k));
+  return {m - set(1.0F), k - where(denormal, set(std::int32_t{23}), set(std::int32_t{0}))};
+}
+
+// log(1 + f) - f for f as above
+HWY_INLINE F log_tail(F f) {
+  const F p = polynomial(f, 0.333333105F, -0.249999866F, 0.200022236F, -0.166692495F, 0.142187163F,
+                         -0.12384402F, 0.118726194F, -0.117893703F, 0.0691561252F);
+  return f * f * mul_add(f, p, set(-0.5F));
+}
+
+// `y` is a logarithm of `a`, right for 0 < a < infinity; makes it right everywhere.
+HWY_INLINE F log_edges(F a, F y) {
+  const F low =
+      where(a == set(0.0F), set(-kInfinity), set(std::numeric_limits<float>::quiet_NaN()));
+  return where(a > set(0.0F), where(a < set(kInfinity), y, a), low);
+}
+
+// log of 2^k (1 + f)
+HWY_INLINE F log_of(SplitFloat s) {
+  const F k = convert(s.k, To<F>());
+  return mul_add(k, set(kLn2High), s.f + mul_add(k, set(kLn2Low), log_tail(s.f)));
+}
+
+HWY_INLINE F log(F a) { return log_edges(a, log_of(split(a))); }
+
+HWY_INLINE F log2(F a) {
+  const SplitFloat s = split(a);
+  const F tail = log_tail(s.f);
+  // log2(e) is 1 + extra: most of the product needs no rounding.
+  const F extra = set(0.442695041F);
+  const F small = mul_add(s.f, extra, mul_add(tail, extra, tail)) + s.f;
+  return log_edges(a, convert(s.k, To<F>()) + small);
+}
+
+// log(1 + a): the rounding error of u = 1 + a is known, and goes back into the reduced argument.
+HWY_INLINE F log1p(F a) {
+  const F one = set(1.0F);
+  const F u = a + one;
+  const F lost = where(a < one, a - (u - one), one - (u - a));
+  SplitFloat s = split(u);
+  // k <= 128; beyond 126 what was lost is far too small to matter.
+  const I k = {hn::Min(s.k.v, set(std::int32_t{126}).v)};
+  s.f = mul_add(lost, power_of_two(-k), s.f);
+  const F y = log_edges(u, log_of(s));
+  return where(abs(a) > set(1e-8F), y, a);  // NaN, zeros and denormals as they are
+}
+
+// log(1 + e^a) without overflow
+HWY_INLINE F softplus(F a) { return where(a > set(0.0F), a, set(0.0F)) + log1p(exp(-abs(a))); }
+
+// ---- error function --------------------------------------------------------------------------
+
+// Below 1: x + x p(x^2). Above: 1 - e^(-q) with q = x + x p(x); from 4 on it is 1 in float.
+HWY_INLINE F erf(F a) {
+  const F x = abs(a), x2 = a * a;
+  const F low = polynomial(x2, 0.128379166F, -0.37612626F, 0.112835787F, -0.0268533472F,
+                           0.0051871622F, -0.00079978531F, 7.80690389e-05F);
+  const F inside = clamp_number(x, 0.0F, 4.0F);
+  const F high = polynomial(inside, 0.128694341F, 0.634969532F, 0.106530838F, -0.024010025F,
+                            0.00375744794F, -0.000350583141F, 1.39613903e-05F);
+  const F tail = exp(-mul_add(inside, high, inside));
+  return where(x > set(1.0F), copysign(set(1.0F) - tail, a), mul_add(a, low, a));
+}
+
+}  // namespace tensorgrad::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// The parts from which write_wgsl() puts a shader together. Private to kernel/wgsl_*.cpp.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel/program.h"
+#include "kernel/wgsl_writer.h"
+
+namespace tensorgrad::wgsl {
+
+// "12u"; a negative number wraps, as u32 arithmetic does.
+std::string u32_literal(std::int64_t value);
+
+// A block of statements in which names are declared. Equal expressions get one name, declared in
+// the outermost block that sees what they are made of; so loop-invariant index arithmetic leaves
+// the loop.
+class Scope {
+ public:
+  Scope() : names_(std::make_shared<int>(0)), depth_(1) {}
+  explicit Scope(Scope& parent)
+      : parent_(&parent), names_(parent.names_), depth_(parent.depth_ + 1) {}
+
+  void line(const std::string& statement);
+  // Appends a finished inner block between "opening {" and "}".
+  void block(const std::string& opening, const Scope& inner);
+  // Says that a name is declared here; names that nobody owns are visible everywhere.
+  void own(const std::string& name) { owned_.insert(name); }
+  // A name for an expression made of the names in `parts`.
+  std::string let(const std::string& prefix, const std::string& expression,
+                  const std::vector<std::string>& parts);
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  Scope* parent_ = nullptr;
+  std::shared_ptr<int> names_;  // counter, one for all nested scopes
+  int depth_;
+  std::string text_;
+  std::set<std::string> owned_;
+  std::map<std::string, std::string> named_;  // expression -> name
+};
+
+// What stands outside of functions: bindings, the hyper row, helpers, workgroup memory.
+class Module {
+ public:
+  explicit Module(const Launch& launch);
+
+  // An expression of the register type (bool for kBool).
+  std::string load(int binding, DType dtype, const std::string& index) const;
+  // A statement.
+  std::string store(int binding, DType dtype, const std::string& index,
+                    const std::string& value) const;
+  // The u32 word of the step's hyper row.
+  std::string hyper(int word);
+  std::string constant(DType dtype, std::uint32_t bits);
+  // Declares the library's helper functions ("tg_...") that the expression calls.
+  void use_helpers(std::string_view expression);
+  // Adds a function of our own, once.
+  void function(const std::string& name, const std::string& text);
+  // Declares workgroup memory of `count` elements, once.
+  void shared(const std::string& name, const std::string& type, std::int64_t count,
+              int element_bytes);
+  [[nodiscard]] bool uses_hyper() const { return uses_hyper_; }
+  [[nodiscard]] std::int64_t shared_bytes() const { return shared_bytes_; }
+  // Everything declared so far.
+  [[nodiscard]] std::string declarations() const;
+
+ private:
+  void count_use(const ScalarProgram& program);
+
+  const Launch& launch_;
+  std::vector<std::set<std::string>> types_;  // per binding: element types in memory
+  std::map<std::string, std::string> functions_, shared_;
+  std::int64_t shared_bytes_ = 0;
+  bool uses_hyper_ = false;
+};
+
+// Types in registers ("bool") and in memory ("u32" for booleans).
+std::string_view register_type(DType dtype);
+std::string_view memory_type(DType dtype);
+
+// One coordinate of a domain: a u32 `name` that counts from 0 to size - 1.
+struct Axis {
+  std::string name;
+  std::int64_t size = 1;
+};
+// A row-major domain, outermost axis first.
+using Domain = std::vector<Axis>;
+
+std::int64_t size_of(const Domain& domain);
+// The row-major linear index.
+std::string linear_index(Scope& scope, const Domain& domain);
+// (linear index / divisor) % modulus
+std::string coordinate(Scope& scope, const Domain& domain, std::int64_t divisor,
+                       std::int64_t modulus);
+
+// Where an element lies: the offset as a u32 expression, and the condition under which it is valid
+// (empty: always). `parts` are the names used in both.
+struct Place {
+  std::string index, valid;
+  std::vector<std::string> parts;
+};
+Place place_of(Scope& scope, const Domain& domain, const IndexMap& map);
+
+// How far apart in memory neighbours along the axis lie: 0 where they are one, 1 where they touch,
+// a large number where it is not known. For choosing who loads what.
+std::int64_t inner_step(const Domain& domain, const IndexMap& map, std::size_t axis);
+// True where most of the program's loads touch along `axis` and not along `other`.
+bool runs_along(const ScalarProgram& program, const Domain& domain, std::size_t axis,
+                std::size_t other);
+
+// Prints the instructions of one scalar program. `element` and `row` are the domains of the two
+// levels (the same for all but row launches).
+class ProgramWriter {
+ public:
+  ProgramWriter(Module& module, const ScalarProgram& program, Domain element, Domain row,
+                std::string acc = {});
+
+  // Instructions that the given ones need, themselves included, in order.
+  [[nodiscard]] std::vector<int> needed(const std::vector<int>& roots) const;
+  void write(Scope& scope, int instr);
+  void write_all(Scope& scope, const std::vector<int>& instrs);
+  void store(Scope& scope, const Store& store);
+  // The name of a value that was written or set.
+  [[nodiscard]] const std::string& value(int instr) const;
+  void set_value(int instr, const std::string& name);
+  [[nodiscard]] DType dtype(int instr) const;
+
+ private:
+  std::string load(Scope& scope, const Instr& instr);
+  std::string load_at(Scope& scope, const Instr& instr, int number);
+  std::string apply(const Instr& instr);
+  [[nodiscard]] const Domain& domain(Level level) const;
+
+  Module& module_;
+  const ScalarProgram& program_;
+  Domain element_, row_;
+  std::string acc_;
+  std::vector<std::string> values_;
+};
+
+// How the threads of a workgroup share rows (or results): `rows` of them at a time, each by `lanes`
+// threads whose partial results are combined in workgroup memory, in a fixed order.
+struct Tile {
+  int rows = 64, lanes = 1;
+  bool lanes_first = true;  // neighbouring threads are lanes of one row, not rows
+
+  [[nodiscard]] int threads() const { return rows * lanes; }
+};
+
+// Dispatch of a number of workgroups, folded into two dimensions.
+struct Grid {
+  std::uint32_t x = 1, y = 1;
+};
+Grid fold_groups(std::int64_t groups);
+
+// Opens `main`: declares `group` (the linear workgroup number), and for tiles `row`, `lane`, and,
+// where tiles may hang over, `live`. Returns the condition under which the row exists (empty:
+// always).
+std::string open_rows(Scope& scope, const Tile& tile, std::int64_t rows, const std::string& row);
+std::string main_function(const Scope& body, int threads);
+
+// A reduction in progress: `name` (and `name`_at for argmax and argmin) accumulate per thread.
+struct Partial {
+  std::string name;
+  DType dtype = DType::kF32;
+  ReduceOp op = ReduceOp::kSum;
+
+  [[nodiscard]] bool indexed() const { return op == ReduceOp::kArgMax || op == ReduceOp::kArgMin; }
+};
+// `var name = identity;`
+void declare_partial(Scope& scope, Module& module, const Partial& partial);
+// name = name (+) value, where the value stands in column `col`.
+void accumulate(Scope& scope, Module& module, const Partial& partial, const std::string& value,
+                const std::string& col);
+// Combines the lanes of each row; afterwards `name` holds the row's result in every lane. Needs
+// uniform control flow.
+void combine_lanes(Scope& scope, Module& module, const Tile& tile,
+                   const std::vector<Partial>& partials, const WgslOptions& options);
+
+// Each fills in all of the kernel but the header.
+WgslKernel write_map(const Launch& launch, const WgslOptions& options);
+WgslKernel write_row(const Launch& launch, const WgslOptions& options);
+WgslKernel write_contraction(const Launch& launch, const WgslOptions& options);
+WgslKernel write_scatter(const Launch& launch, const WgslOptions& options);
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b);
+// The largest power of two that is at most `value`, at least 1; and the smallest that is not less.
+int floor_pow2(std::int64_t value);
+int ceil_pow2(std::int64_t value);
+
+}  // namespace tensorgrad::wgsl

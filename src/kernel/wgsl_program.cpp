@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+// Scalar programs as WGSL statements: one `let` per instruction. Constants get names too, since a
+// literal operand could make a helper's inner expression a constant one, which compilers then
+// evaluate and refuse where it overflows.
+#include <algorithm>
+
+#include "base/check.h"
+#include "kernel/wgsl_parts.h"
+
+namespace tensorgrad::wgsl {
+namespace {
+
+std::string zero_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return "0.0f";
+    case DType::kI32: return "0i";
+    case DType::kU32: return "0u";
+    case DType::kBool: return "false";
+  }
+  UNREACHABLE();
+}
+
+}  // namespace
+
+ProgramWriter::ProgramWriter(Module& module, const ScalarProgram& program, Domain element,
+                             Domain row, std::string acc)
+    : module_(module),
+      program_(program),
+      element_(std::move(element)),
+      row_(std::move(row)),
+      acc_(std::move(acc)),
+      values_(program.instrs.size()) {}
+
+const Domain& ProgramWriter::domain(Level level) const {
+  return level == Level::kRow ? row_ : element_;
+}
+
+DType ProgramWriter::dtype(int instr) const {
+  return program_.instrs.at(static_cast<std::size_t>(instr)).dtype;
+}
+
+const std::string& ProgramWriter::value(int instr) const {
+  const std::string& name = values_.at(static_cast<std::size_t>(instr));
+  CHECK(!name.empty(), "value " + std::to_string(instr) + " is used before it is written");
+  return name;
+}
+
+void ProgramWriter::set_value(int instr, const std::string& name) {
+  values_.at(static_cast<std::size_t>(instr)) = name;
+}
+
+std::vector<int> ProgramWriter::needed(const std::vector<int>& roots) const {
+  std::vector<bool> wanted(program_.instrs.size(), false);
+  for (const int root : roots) wanted.at(static_cast<std::size_t>(root)) = true;
+  std::vector<int> order;
+  for (std::size_t i = program_.instrs.size(); i-- > 0;) {
+    if (!wanted[i]) continue;
+    for (const int operand : program_.instrs[i].operands) {
+      wanted.at(static_cast<std::size_t>(operand)) = true;
+    }
+    order.push_back(static_cast<int>(i));
+  }
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
+std::string ProgramWriter::apply(const Instr& instr) {
+  CHECK(instr.code != nullptr && !instr.operands.empty());
+  const std::string_view pattern =
+      instr.code->wgsl.at(static_cast<std::size_t>(dtype(instr.operands.back())));
+  CHECK(!pattern.empty(), std::string(instr.code->name) + " has no WGSL for this type");
+  std::string text;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const bool hole = pattern[i] == '{' && i + 2 < pattern.size() && pattern[i + 2] == '}';
+    const char what = hole ? pattern[i + 1] : '\0';
+    if (what == 't') {
+      text += register_type(instr.dtype);
+    } else if (what >= '0' && what <= '3') {
+      text += value(instr.operands.at(static_cast<std::size_t>(what - '0')));
+    } else {
+      text += pattern[i];
+      continue;
+    }
+    i += 2;
+  }
+  module_.use_helpers(text);
+  return text;
+}
+
+std::string ProgramWriter::load(Scope& scope, const Instr& instr) {
+  const Access& access = program_.accesses.at(static_cast<std::size_t>(instr.index));
+  const Place place = place_of(scope, domain(access.level), access.map);
+  if (place.valid.empty()) return module_.load(access.binding, access.dtype, place.index);
+  const std::string index = "select(0u, " + place.index + ", " + place.valid + ")";
+  return "select(" + zero_of(access.dtype) + ", " +
+         module_.load(access.binding, access.dtype, index) + ", " + place.valid + ")";
+}
+
+std::string ProgramWriter::load_at(Scope& scope, const Instr& instr, int number) {
+  const Access& access = program_.accesses.at(static_cast<std::size_t>(instr.index));
+  const Place place = place_of(scope, domain(access.level), access.map);
+  const int key = instr.operands.at(0);
+  // A negative i32 is a u32 beyond every size.
+  const std::string at = "at" + std::to_string(number);
+  scope.line("let " + at + " = " +
+             (dtype(key) == DType::kU32 ? value(key) : "u32(" + value(key) + ")") + ";");
+  const std::string ok = "ok" + std::to_string(number);
+  scope.line("let " + ok + " = " + at + " < " + u32_literal(access.at_size) +
+             (place.valid.empty() ? "" : " && " + place.valid) + ";");
+  std::string step;
+  if (access.at_stride > 0) step = " + " + at + " * " + u32_literal(access.at_stride);
+  if (access.at_stride < 0) step = " - " + at + " * " + u32_literal(-access.at_stride);
+  const std::string index = "select(0u, " + place.index + step + ", " + ok + ")";
+  return "select(" + zero_of(access.dtype) + ", " +
+         module_.load(access.binding, access.dtype, index) + ", " + ok + ")";
+}
+
+void ProgramWriter::write(Scope& scope, int number) {
+  const Instr& instr = program_.instrs.at(static_cast<std::size_t>(number));
+  std::string text;
+  switch (instr.kind) {
+    case InstrKind::kConst: text = module_.constant(instr.dtype, instr.bits); break;
+    case InstrKind::kHyper:
+      text = module_.hyper(instr.index);
+      if (instr.dtype == DType::kBool) text += " != 0u";
+      if (instr.dtype == DType::kF32 || instr.dtype == DType::kI32) {
+        text = "bitcast<" + std::string(register_type(instr.dtype)) + ">(" + text + ")";
+      }
+      break;
+    case InstrKind::kIndex: text = linear_index(scope, domain(instr.level)); break;
+    case InstrKind::kCoord:
+      text = coordinate(scope, domain(instr.level), instr.divisor, instr.modulus);
+      break;
+    case InstrKind::kLoad: text = load(scope, instr); break;
+    case InstrKind::kLoadAt: text = load_at(scope, instr, number); break;
+    case InstrKind::kInBounds: {
+      const Access& access = program_.accesses.at(static_cast<std::size_t>(instr.index));
+      const Place place = place_of(scope, domain(access.level), access.map);
+      text = place.valid.empty() ? "true" : place.valid;
+      break;
+    }
+    case InstrKind::kOp: text = apply(instr); break;
+    case InstrKind::kAcc: set_value(number, acc_); return;
+    case InstrKind::kReduce:
+      CHECK(!values_.at(static_cast<std::size_t>(number)).empty(), "reduction out of order");
+      return;
+  }
+  const std::string name = "v" + std::to_string(number);
+  scope.line("let " + name + " = " + text + ";");
+  scope.own(name);
+  set_value(number, name);
+}
+
+void ProgramWriter::write_all(Scope& scope, const std::vector<int>& instrs) {
+  for (const int instr : instrs) write(scope, instr);
+}
+
+void ProgramWriter::store(Scope& scope, const Store& store) {
+  const Place place = place_of(scope, domain(store.level), store.map);
+  CHECK(place.valid.empty(), "a store has no mask");
+  if (store.ring_word < 0) {
+    scope.line(module_.store(store.binding, store.dtype, place.index, value(store.value)));
+    return;
+  }
+  // The host chooses the ring's slot, so it is guarded as data is.
+  Scope ring(scope);
+  ring.line("let slot = " + place.index + " + " + module_.hyper(store.ring_word) + ";");
+  Scope inner(ring);
+  inner.line(module_.store(store.binding, store.dtype, "slot", value(store.value)));
+  ring.block("if (slot < arrayLength(&b" + std::to_string(store.binding) + "))", inner);
+  scope.block("", ring);
+}
+
+}  // namespace tensorgrad::wgsl

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// Map launches (one thread per element) and row launches (some threads per row, pass by pass).
+#include <algorithm>
+
+#include "base/check.h"
+#include "kernel/wgsl_parts.h"
+
+namespace tensorgrad::wgsl {
+namespace {
+
+// Enough threads to fill a large GPU; beyond it, more lanes per row only cost.
+constexpr std::int64_t kFullGpu = 1 << 16;
+
+int map_threads(std::int64_t elements, const WgslOptions& options) {
+  return std::min(elements >= (1 << 18) ? 256 : 64, floor_pow2(options.max_threads));
+}
+
+Tile row_tile(const Launch& launch, const WgslOptions& options) {
+  const Domain domain = {{"row", launch.rows}, {"col", launch.cols}};
+  const int most = std::min(256, floor_pow2(options.max_threads));
+  Tile tile;
+  tile.lanes_first = !runs_along(launch.body, domain, 0, 1);
+  if (tile.lanes_first) {
+    tile.lanes = launch.cols < 8 ? 1 : ceil_pow2(ceil_div(launch.cols, 4));
+  } else {
+    // Neighbouring rows share cache lines; but few rows must be split finely to fill a GPU.
+    tile.lanes = std::min(ceil_pow2(ceil_div(launch.cols, 8)), floor_pow2(kFullGpu / launch.rows));
+  }
+  if (options.lanes > 0) tile.lanes = options.lanes;
+  tile.lanes = std::clamp(tile.lanes, 1, most);
+  const int threads = std::min(most, tile.lanes_first && tile.lanes < 64 ? 64 : 256);
+  tile.rows = std::max(1, (tile.lanes == 1 ? std::min(64, most) : threads) / tile.lanes);
+  return tile;
+}
+
+// Writes a row launch; what the passes share lives here.
+class RowWriter {
+ public:
+  RowWriter(const Launch& launch, const WgslOptions& options)
+      : launch_(launch),
+        options_(options),
+        plan_(plan_rows(launch)),
+        tile_(row_tile(launch, options)),
+        module_(launch),
+        program_(module_, launch.body, {{"row", launch.rows}, {"col", launch.cols}},
+                 {{"row", launch.rows}}) {}
+
+  WgslKernel write() {
+    live_ = open_rows(scope_, tile_, launch_.rows, "row");
+    for (const RowPass& pass : plan_.passes) write_pass(pass);
+    write_end();
+    WgslKernel kernel;
+    const Grid grid = fold_groups(ceil_div(launch_.rows, tile_.rows));
+    kernel.groups_x = grid.x;
+    kernel.groups_y = grid.y;
+    kernel.threads = tile_.threads();
+    kernel.body = module_.declarations() + main_function(scope_, tile_.threads());
+    kernel.workgroup_bytes = module_.shared_bytes();
+    kernel.uses_hyper = module_.uses_hyper();
+    return kernel;
+  }
+
+ private:
+  [[nodiscard]] const Instr& instr(int number) const {
+    return launch_.body.instrs.at(static_cast<std::size_t>(number));
+  }
+
+  void write_pass(const RowPass& pass) {
+    program_.write_all(scope_, pass.row_before);
+    std::vector<Partial> partials;
+    for (const int reduce : pass.reduces) {
+      const DType dtype = program_.dtype(instr(reduce).operands.at(0));
+      partials.push_back({"r" + std::to_string(reduce), dtype, instr(reduce).reduce});
+      declare_partial(scope_, module_, partials.back());
+    }
+    if (!partials.empty() || !pass.stores.empty()) write_loop(pass, partials);
+    combine_lanes(scope_, module_, tile_, partials, options_);
+    for (std::size_t i = 0; i < partials.size(); ++i) name_result(pass.reduces[i], partials[i]);
+  }
+
+  void write_loop(const RowPass& pass, const std::vector<Partial>& partials) {
+    Scope loop(scope_);
+    loop.own("col");
+    program_.write_all(loop, pass.elements);
+    for (std::size_t i = 0; i < partials.size(); ++i) {
+      accumulate(loop, module_, partials[i], program_.value(instr(pass.reduces[i]).operands.at(0)),
+                 "col");
+    }
+    if (!pass.stores.empty()) {
+      Scope stores(loop);
+      Scope& target = live_.empty() ? loop : stores;
+      for (const int store : pass.stores) program_.store(target, store_of(store));
+      if (!live_.empty()) loop.block("if (" + live_ + ")", stores);
+    }
+    const std::string first = tile_.lanes == 1 ? "0u" : "lane";
+    scope_.block("for (var col = " + first + "; col < " + u32_literal(launch_.cols) +
+                     "; col += " + u32_literal(tile_.lanes) + ")",
+                 loop);
+  }
+
+  // A reduction's result as the program's type.
+  void name_result(int reduce, const Partial& partial) {
+    const DType dtype = instr(reduce).dtype;
+    std::string text = partial.indexed() ? partial.name + "_at" : partial.name;
+    if (partial.indexed()) {
+      text = std::string(register_type(dtype)) + "(" + text + ")";
+    } else if (dtype == DType::kBool) {
+      text += " != 0u";
+    }
+    const std::string name = "v" + std::to_string(reduce);
+    scope_.line("let " + name + " = " + text + ";");
+    program_.set_value(reduce, name);
+  }
+
+  // Row-level values and stores that follow the last loop: one lane does them.
+  void write_end() {
+    if (plan_.row_stores.empty()) return;
+    if (tile_.lanes == 1) {
+      program_.write_all(scope_, plan_.row_after);
+      for (const int store : plan_.row_stores) program_.store(scope_, store_of(store));
+      return;
+    }
+    // Another lane may still be about to read, for the loops, what is written here.
+    const bool in_place =
+        std::any_of(plan_.row_stores.begin(), plan_.row_stores.end(), [&](int store) {
+          const auto binding = static_cast<std::size_t>(store_of(store).binding);
+          return launch_.bindings.at(binding).mode == BindMode::kReadWrite;
+        });
+    if (in_place) scope_.line("storageBarrier();");
+    Scope last(scope_);
+    program_.write_all(last, plan_.row_after);
+    for (const int store : plan_.row_stores) program_.store(last, store_of(store));
+    scope_.block("if (lane == 0u" + (live_.empty() ? "" : " && " + live_) + ")", last);
+  }
+
+  [[nodiscard]] const Store& store_of(int number) const {
+    return launch_.stores.at(static_cast<std::size_t>(number));
+  }
+
+  const Launch& launch_;
+  const WgslOptions& options_;
+  RowPlan plan_;
+  Tile tile_;
+  Module module_;
+  ProgramWriter program_;
+  Scope scope_;
+  std::string live_;
+};
+
+}  // namespace
+
+WgslKernel write_map(const Launch& launch, const WgslOptions& options) {
+  const std::int64_t elements = launch.rows * launch.cols;
+  Module module(launch);
+  const Domain domain = {{"row", elements}};
+  ProgramWriter program(module, launch.body, domain, domain);
+  const Tile tile{map_threads(elements, options), 1, true};
+  Scope scope;
+  open_rows(scope, tile, elements, "row");
+  std::vector<int> roots;
+  for (const Store& store : launch.stores) roots.push_back(store.value);
+  program.write_all(scope, program.needed(roots));
+  for (const Store& store : launch.stores) program.store(scope, store);
+  const Grid grid = fold_groups(ceil_div(elements, tile.rows));
+  WgslKernel kernel;
+  kernel.groups_x = grid.x;
+  kernel.groups_y = grid.y;
+  kernel.threads = tile.rows;
+  kernel.body = module.declarations() + main_function(scope, tile.rows);
+  kernel.uses_hyper = module.uses_hyper();
+  return kernel;
+}
+
+WgslKernel write_row(const Launch& launch, const WgslOptions& options) {
+  return RowWriter(launch, options).write();
+}
+
+}  // namespace tensorgrad::wgsl

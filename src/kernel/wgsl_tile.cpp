@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+// How workgroups share rows: dispatch sizes, thread numbering, and reductions in a fixed order
+// (each lane over its own columns first, then a binary tree over the lanes), so that equal input
+// gives equal bits.
+#include <algorithm>
+
+#include "base/check.h"
+#include "kernel/wgsl_parts.h"
+
+namespace tensorgrad::wgsl {
+namespace {
+
+constexpr std::int64_t kMaxGroups = 65535;  // per dimension of a dispatch
+constexpr int kMaxArrays = 8;               // combined at one barrier
+
+// Compilers may take NaN for impossible; the bits tell.
+constexpr const char* kIsNan =
+    "fn is_nan_bits(x: f32) -> bool {\n"
+    "  return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;\n"
+    "}\n";
+
+bool is_max(ReduceOp op) { return op == ReduceOp::kMax || op == ReduceOp::kArgMax; }
+
+std::string identity(Module& module, const Partial& partial) {
+  const bool max = is_max(partial.op);
+  switch (partial.dtype) {
+    case DType::kF32:
+      if (partial.op == ReduceOp::kSum) return "0.0f";
+      return module.constant(DType::kF32, max ? 0xff800000u : 0x7f800000u);
+    case DType::kI32:
+      if (partial.op == ReduceOp::kSum) return "0i";
+      return module.constant(DType::kI32, max ? 0x80000000u : 0x7fffffffu);
+    case DType::kU32:
+    case DType::kBool: break;
+  }
+  return partial.op == ReduceOp::kSum || max ? "0u" : "0xffffffffu";
+}
+
+// max and min in which NaN wins.
+std::string extreme(Module& module, const Partial& partial, const std::string& a,
+                    const std::string& b) {
+  const std::string plain = is_max(partial.op) ? "max" : "min";
+  if (partial.dtype != DType::kF32) return plain + "(" + a + ", " + b + ")";
+  const std::string name = plain + "_or_nan";
+  module.function("is_nan_bits", kIsNan);
+  module.function(name, "fn " + name +
+                            "(a: f32, b: f32) -> f32 {\n"
+                            "  if (is_nan_bits(a)) { return a; }\n"
+                            "  if (is_nan_bits(b)) { return b; }\n"
+                            "  return " +
+                            plain + "(a, b);\n}\n");
+  return name + "(" + a + ", " + b + ")";
+}
+
+// Does b, found at b_at, win over a? The first NaN wins, else the first of the extremes.
+std::string wins(Module& module, const Partial& partial) {
+  const std::string type(memory_type(partial.dtype));
+  const std::string name = std::string(is_max(partial.op) ? "above" : "below") + "_" + type;
+  std::string text =
+      "fn " + name + "(a: " + type + ", a_at: u32, b: " + type + ", b_at: u32) -> bool {\n";
+  if (partial.dtype == DType::kF32) {
+    module.function("is_nan_bits", kIsNan);
+    text +=
+        "  let a_nan = is_nan_bits(a);\n"
+        "  let b_nan = is_nan_bits(b);\n"
+        "  if (a_nan || b_nan) { return b_nan && (!a_nan || b_at < a_at); }\n";
+  }
+  text += std::string("  return b ") + (is_max(partial.op) ? ">" : "<") +
+          " a || (b == a && b_at < a_at);\n}\n";
+  module.function(name, text);
+  return name;
+}
+
+std::string element_type(const Partial& partial) { return std::string(memory_type(partial.dtype)); }
+
+// One step of the tree: entry `local` takes in entry `other`.
+void join(Scope& scope, Module& module, const Partial& partial, const std::string& array) {
+  const std::string mine = array + "[local]";
+  const std::string other = array + "[other]";
+  if (partial.op == ReduceOp::kSum) {
+    scope.line(mine + " += " + other + ";");
+  } else if (!partial.indexed()) {
+    scope.line(mine + " = " + extreme(module, partial, mine, other) + ";");
+  } else {
+    const std::string at = array + "_at";
+    Scope better(scope);
+    better.line(mine + " = " + other + ";");
+    better.line(at + "[local] = " + at + "[other];");
+    scope.block("if (" + wins(module, partial) + "(" + mine + ", " + at + "[local], " + other +
+                    ", " + at + "[other]))",
+                better);
+  }
+}
+
+void combine_batch(Scope& scope, Module& module, const Tile& tile,
+                   const std::vector<Partial>& partials) {
+  std::vector<std::string> arrays;
+  for (std::size_t i = 0; i < partials.size(); ++i) {
+    const std::string type = element_type(partials[i]);
+    const std::string array = "lanes_" + type + "_" + std::to_string(i);
+    module.shared(array, type, tile.threads(), 4);
+    scope.line(array + "[local] = " + partials[i].name + ";");
+    if (partials[i].indexed()) {
+      module.shared(array + "_at", "u32", tile.threads(), 4);
+      scope.line(array + "_at[local] = " + partials[i].name + "_at;");
+    }
+    arrays.push_back(array);
+  }
+  scope.line("workgroupBarrier();");
+  Scope step(scope);
+  Scope half(step);
+  half.line("let other = local + s" + (tile.lanes_first ? "" : " * " + u32_literal(tile.rows)) +
+            ";");
+  for (std::size_t i = 0; i < partials.size(); ++i) join(half, module, partials[i], arrays[i]);
+  step.block("if (lane < s)", half);
+  step.line("workgroupBarrier();");
+  scope.block("for (var s = " + u32_literal(tile.lanes / 2) + "; s > 0u; s = s >> 1u)", step);
+  const std::string first =
+      tile.rows == 1 ? "0u"
+                     : (tile.lanes_first ? "local - lane" : "local % " + u32_literal(tile.rows));
+  for (std::size_t i = 0; i < partials.size(); ++i) {
+    scope.line(partials[i].name + " = " + arrays[i] + "[" + first + "];");
+    if (partials[i].indexed()) {
+      scope.line(partials[i].name + "_at = " + arrays[i] + "_at[" + first + "];");
+    }
+  }
+  // The arrays may be filled anew from here on.
+  scope.line("workgroupBarrier();");
+}
+
+}  // namespace
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+int floor_pow2(std::int64_t value) {
+  int power = 1;
+  while (power <= value / 2 && power < (1 << 20)) power *= 2;
+  return power;
+}
+
+int ceil_pow2(std::int64_t value) {
+  int power = 1;
+  while (power < value && power < (1 << 20)) power *= 2;
+  return power;
+}
+
+Grid fold_groups(std::int64_t groups) {
+  CHECK(groups >= 1 && groups <= kMaxGroups * kMaxGroups);
+  const std::int64_t y = ceil_div(groups, kMaxGroups);
+  return {static_cast<std::uint32_t>(ceil_div(groups, y)), static_cast<std::uint32_t>(y)};
+}
+
+std::string open_rows(Scope& scope, const Tile& tile, std::int64_t rows, const std::string& row) {
+  const std::int64_t groups = ceil_div(rows, tile.rows);
+  const Grid grid = fold_groups(groups);
+  scope.line(grid.y == 1 ? "let group = group_id.x;"
+                         : "let group = group_id.y * " + u32_literal(grid.x) + " + group_id.x;");
+  if (tile.lanes == 1) {
+    scope.line("let " + row + " = group * " + u32_literal(tile.rows) + " + local;");
+    scope.line("if (" + row + " >= " + u32_literal(rows) + ") { return; }");
+    return {};
+  }
+  // Whole workgroups may leave; single threads may not, since barriers follow.
+  if (std::int64_t{grid.x} * grid.y > groups) {
+    scope.line("if (group >= " + u32_literal(groups) + ") { return; }");
+  }
+  if (tile.rows == 1) {
+    scope.line("let " + row + " = group;");
+    scope.line("let lane = local;");
+    return {};
+  }
+  const std::string split = u32_literal(tile.lanes_first ? tile.lanes : tile.rows);
+  const std::string quotient = "local / " + split;
+  const std::string rest = "local % " + split;
+  scope.line("let lane = " + (tile.lanes_first ? rest : quotient) + ";");
+  const std::string number =
+      "group * " + u32_literal(tile.rows) + " + " + (tile.lanes_first ? quotient : rest);
+  if (rows % tile.rows == 0) {
+    scope.line("let " + row + " = " + number + ";");
+    return {};
+  }
+  scope.line("let place = " + number + ";");
+  scope.line("let live = place < " + u32_literal(rows) + ";");
+  scope.line("let " + row + " = min(place, " + u32_literal(rows - 1) + ");");
+  return "live";
+}
+
+std::string main_function(const Scope& body, int threads) {
+  return "@compute @workgroup_size(" + std::to_string(threads) +
+         ")\nfn main(@builtin(workgroup_id) group_id: vec3<u32>, "
+         "@builtin(local_invocation_index) local: u32) {\n" +
+         body.text() + "}\n";
+}
+
+void declare_partial(Scope& scope, Module& module, const Partial& partial) {
+  scope.line("var " + partial.name + " = " + identity(module, partial) + ";");
+  if (partial.indexed()) scope.line("var " + partial.name + "_at = 0xffffffffu;");
+}
+
+void accumulate(Scope& scope, Module& module, const Partial& partial, const std::string& value,
+                const std::string& col) {
+  const std::string& name = partial.name;
+  const std::string word = partial.dtype == DType::kBool ? "select(0u, 1u, " + value + ")" : value;
+  if (partial.op == ReduceOp::kSum) {
+    scope.line(name + " += " + word + ";");
+  } else if (!partial.indexed()) {
+    scope.line(name + " = " + extreme(module, partial, name, word) + ";");
+  } else {
+    Scope better(scope);
+    better.line(name + " = " + word + ";");
+    better.line(name + "_at = " + col + ";");
+    scope.block("if (" + wins(module, partial) + "(" + name + ", " + name + "_at, " + word + ", " +
+                    col + "))",
+                better);
+  }
+}
+
+void combine_lanes(Scope& scope, Module& module, const Tile& tile,
+                   const std::vector<Partial>& partials, const WgslOptions& options) {
+  if (tile.lanes == 1) return;
+  const std::int64_t room = options.max_workgroup_bytes / (tile.threads() * std::int64_t{4});
+  // An indexed reduction takes two arrays, so half the room always suffices.
+  const auto batch = static_cast<std::size_t>(std::clamp<std::int64_t>(room / 6, 1, kMaxArrays));
+  for (std::size_t start = 0; start < partials.size(); start += batch) {
+    const std::size_t end = std::min(partials.size(), start + batch);
+    combine_batch(scope, module, tile,
+                  {partials.begin() + static_cast<std::ptrdiff_t>(start),
+                   partials.begin() + static_cast<std::ptrdiff_t>(end)});
+  }
+}
+
+}  // namespace tensorgrad::wgsl

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// A launch printed as a WGSL compute shader. Shapes and strides are constants in the text; every
+// index is in bounds by construction, and those that come from data or from the hyper row are
+// guarded, so that the shader may run without the driver's bounds checks. Needs no device.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernel/program.h"
+
+namespace tensorgrad {
+
+// What the device allows, and overrides for tests and tuning (0: chosen by size).
+struct WgslOptions {
+  int max_threads = 256;  // per workgroup
+  std::int64_t max_workgroup_bytes = 16 << 10;
+  int lanes = 0;  // kRow, kScatter, kContraction: threads that share one result (a power of two)
+  int tile = 0;   // kContraction: 16, 32, 64 or 128; 1: every result by its own lanes
+};
+
+struct WgslKernel {
+  std::string header;  // comment lines: name, ops with their shapes, the user's lines
+  std::string body;    // equal bodies are equal kernels
+  std::uint32_t groups_x = 1, groups_y = 1;
+  int threads = 1;  // per workgroup
+  std::int64_t workgroup_bytes = 0;
+  bool uses_hyper = false;  // group 1, binding 0 is the hyper row
+
+  [[nodiscard]] std::string text() const { return header + body; }
+};
+
+// Group 0, binding i is launch.bindings[i]; the entry point is "main".
+WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options = {});
+
+// The text alone.
+std::string emit_wgsl(const Launch& launch, const WgslOptions& options = {});
+
+}  // namespace tensorgrad
