@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// Writing IR as formulas: gradients, the optimizer and rewrite rules are made of Ex. Shapes of the two
+// sides of a pointwise op must be equal; a plain number takes the other side's shape and dtype.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace tensorgrad {
+
+// Where new nodes go, and what they say of their making.
+struct Builder {
+  Graph& graph;
+  Site site;
+  std::string origin;
+};
+
+// A value in a graph under construction.
+struct Ex {
+  Builder* builder = nullptr;
+  ValueId id = kNoValue;
+
+  [[nodiscard]] Type type() const { return builder->graph[id].type; }
+  [[nodiscard]] Shape shape() const { return type().shape; }
+  [[nodiscard]] DType dtype() const { return type().dtype; }
+  [[nodiscard]] bool present() const { return id != kNoValue; }
+};
+
+// An operand of a formula: a value, or a number.
+struct Arg {
+  Ex value;
+  double number = 0;
+
+  Arg(Ex v) : value(v) {}          // NOLINT(google-explicit-constructor)
+  Arg(double n) : number(n) {}     // NOLINT(google-explicit-constructor)
+  Arg(int n) : number(n) {}        // NOLINT(google-explicit-constructor)
+  [[nodiscard]] bool is_number() const { return value.builder == nullptr; }
+};
+
+namespace op {
+
+// Adds a node of any op.
+Ex apply(Builder& builder, const OpDef& def, const std::vector<Ex>& inputs, Attrs attrs = {});
+// Adds a pointwise node; numbers become constants of the shape and dtype of the other operands
+// (where(cond, 1, 0) alone gives f32).
+Ex apply_pointwise(const OpDef& def, const std::vector<Arg>& args);
+
+// A constant scalar, and one of any shape (a broadcast one).
+Ex constant(Builder& builder, double value, DType dtype);
+Ex full(Builder& builder, double value, const Type& type);
+Ex full_like(Ex x, double value);
+
+// Counts along `axis` from 0.
+Ex iota(Builder& builder, const Shape& shape, int axis, DType dtype);
+
+// Structured ops. Axes count from the front; sizes are given whole.
+Ex reshape(Ex x, const Shape& shape);
+Ex permute(Ex x, const std::vector<std::int64_t>& axes);
+Ex broadcast(Ex x, const Shape& shape);  // right-aligned, axes of size 1 and missing ones grow
+Ex slice(Ex x, const std::vector<std::int64_t>& start, const std::vector<std::int64_t>& stop);
+Ex pad(Ex x, const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after);
+Ex flip(Ex x, const std::vector<std::int64_t>& axes);
+Ex sum(Ex x, const std::vector<std::int64_t>& axes);  // drops the axes
+Ex concat(const std::vector<Ex>& parts, int axis);
+Ex gather(Ex x, Ex index, int axis);
+Ex scatter_add(Ex source, Ex index, int axis, std::int64_t size);
+Ex matmul(Ex a, Ex b);  // [...,M,K] x [...,K,N], equal batch axes
+Ex transpose(Ex x);     // swaps the last two axes
+Ex cast(Ex x, DType dtype);
+// The reverse of broadcast: sums x down to `shape`.
+Ex sum_to(Ex x, Shape shape);
+// Puts back axes of size 1 that a reduction dropped, and broadcasts over them.
+Ex expand_reduced(Ex reduced, const std::vector<std::int64_t>& axes, const Shape& shape);
+
+}  // namespace op
+
+Ex operator+(Arg a, Arg b);
+Ex operator-(Arg a, Arg b);
+Ex operator*(Arg a, Arg b);
+Ex operator/(Arg a, Arg b);
+Ex operator-(Ex a);
+
+// What a gradient rule is given, and gives: dy is the gradient of the node's value.
+class GradContext {
+ public:
+  GradContext(Builder& b, const Graph& g, ValueId n, ValueId gradient)
+      : builder(b), graph(g), node(n), dy_id(gradient) {}
+
+  [[nodiscard]] const Node& self() const { return graph[node]; }
+  [[nodiscard]] Ex y() const { return {&builder, node}; }
+  [[nodiscard]] Ex dy() const { return {&builder, dy_id}; }
+  [[nodiscard]] Ex in(std::size_t i) const { return {&builder, self().inputs[i]}; }
+
+  Builder& builder;
+  const Graph& graph;  // the same graph that builder appends to: take copies, not references
+  ValueId node;
+  ValueId dy_id;
+};
+
+}  // namespace tensorgrad

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// Leaves and iota: values that come from storage, from the host, from a literal or from the index.
+#include <bit>
+
+#include "ops/structured.h"
+
+namespace tensorgrad {
+namespace {
+
+Type attr_type(std::span<const Type>, const Attrs& attrs) {
+  return {static_cast<DType>(attrs.integer("dtype")), attrs.list("shape")};
+}
+
+Type scalar_type(std::span<const Type>, const Attrs& attrs) {
+  return {static_cast<DType>(attrs.integer("dtype")), {}};
+}
+
+Type iota_type(std::span<const Type>, const Attrs& attrs) {
+  const Type type = attr_type({}, attrs);
+  check_axis(attrs.integer("axis"), type.shape);
+  if (type.dtype == DType::kBool) dtype_error("cannot count in bool");
+  return type;
+}
+
+Type literal_type(std::span<const Type>, const Attrs& attrs) {
+  const Type type = attr_type({}, attrs);
+  const auto given = static_cast<std::int64_t>(attrs.list("bits").size());
+  if (given != numel(type.shape)) {
+    shape_error(to_string(type.shape) + " has " + std::to_string(numel(type.shape)) + " elements, got " +
+                std::to_string(given) + " values");
+  }
+  return type;
+}
+
+void eval_constant(const EvalContext& ctx, RefTensor& out) { out.data = {ctx.node.attrs.number("value")}; }
+
+void eval_literal(const EvalContext& ctx, RefTensor& out) {
+  for (const std::int64_t item : ctx.node.attrs.list("bits")) {
+    const auto bits = static_cast<std::uint32_t>(item);
+    switch (out.type.dtype) {
+      case DType::kF32: out.data.push_back(std::bit_cast<float>(bits)); break;
+      case DType::kI32: out.data.push_back(static_cast<std::int32_t>(bits)); break;
+      default: out.data.push_back(bits);
+    }
+  }
+}
+
+void eval_iota(const EvalContext& ctx, RefTensor& out) {
+  const AxisSplit split = split_at(out.type.shape, ctx.node.attrs.integer("axis"));
+  out.data.reserve(static_cast<size_t>(numel(out.type.shape)));
+  for (std::int64_t i = 0; i < numel(out.type.shape); ++i) {
+    out.data.push_back(static_cast<double>(i / split.post % split.size));
+  }
+}
+
+// A leaf whose value the caller gives: {name, shape, dtype} and what else the op's comment says.
+OpDef stored(const char* name) {
+  return {.name = name, .kind = OpKind::kLeaf, .arity = 0, .infer = attr_type, .grad = nullptr,
+          .eval = nullptr, .view = nullptr, .code = nullptr, .samples = {}};
+}
+
+}  // namespace
+
+namespace ops {
+
+// parameter{name, offset}: a part of the parameter arena. arena{name}: the whole of one.
+const OpDef parameter = stored("parameter");
+const OpDef arena = stored("arena");
+// input{name}: given anew by the host for each step. data{name}: stays on the device.
+const OpDef input = stored("input");
+const OpDef data = stored("data");
+// state{name, init}: keeps its value from step to step; starts as `init`.
+const OpDef state = stored("state");
+// scalar{name}: a word of the step's hyper row.
+const OpDef scalar = {.name = "scalar", .kind = OpKind::kLeaf, .arity = 0, .infer = scalar_type,
+                      .grad = nullptr, .eval = nullptr, .view = nullptr, .code = nullptr, .samples = {}};
+const OpDef constant = {.name = "constant", .kind = OpKind::kLeaf, .arity = 0, .infer = scalar_type,
+                        .grad = nullptr, .eval = eval_constant, .view = nullptr, .code = nullptr,
+                        .samples = {}};
+// literal{bits}: the 32-bit patterns of all elements.
+const OpDef literal = {.name = "literal", .kind = OpKind::kLeaf, .arity = 0, .infer = literal_type,
+                       .grad = nullptr, .eval = eval_literal, .view = nullptr, .code = nullptr,
+                       .samples = {}};
+const OpDef iota = {.name = "iota", .kind = OpKind::kGenerator, .arity = 0, .infer = iota_type,
+                    .grad = nullptr, .eval = eval_iota, .view = nullptr, .code = nullptr, .samples = {}};
+
+}  // namespace ops
+}  // namespace tensorgrad

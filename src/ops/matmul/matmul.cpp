@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Batched matrix product: out[b,m,n] = sum_k a[b,m,k] * b[b,k,n], batch axes equal.
+#include "ops/structured.h"
+
+namespace tensorgrad {
+namespace {
+
+Type infer_matmul(std::span<const Type> in, const Attrs&) {
+  const Shape& a = in[0].shape;
+  const Shape& b = in[1].shape;
+  for (const Type& type : in) {
+    if (type.dtype != DType::kF32) dtype_error("f32 expected, got " + to_string(type));
+    if (type.shape.size() < 2) shape_error("at least two axes expected, got " + to_string(type.shape));
+  }
+  const std::string both = "a " + to_string(a) + ", b " + to_string(b);
+  if (a.size() != b.size()) shape_error("numbers of axes differ: " + both);
+  const std::size_t rank = a.size();
+  if (a[rank - 1] != b[rank - 2]) shape_error("inner sizes differ: " + both);
+  Shape out = a;
+  out[rank - 1] = b[rank - 1];
+  for (std::size_t d = 0; d + 2 < rank; ++d) {
+    if (a[d] != b[d]) shape_error("batch sizes differ: " + both);
+  }
+  return {DType::kF32, out};
+}
+
+void eval_matmul(const EvalContext& ctx, RefTensor& out) {
+  const Shape& a_shape = ctx.inputs[0]->type.shape;
+  const std::size_t rank = a_shape.size();
+  const auto m = static_cast<size_t>(a_shape[rank - 2]), k = static_cast<size_t>(a_shape[rank - 1]);
+  const auto n = static_cast<size_t>(out.type.shape[rank - 1]);
+  const auto total = static_cast<size_t>(numel(out.type.shape));
+  out.data.assign(total, 0);
+  for (std::size_t batch = 0; batch < total / (m * n); ++batch) {
+    const double* a = ctx.inputs[0]->data.data() + batch * m * k;
+    const double* b = ctx.inputs[1]->data.data() + batch * k * n;
+    double* c = out.data.data() + batch * m * n;
+    for (std::size_t i = 0; i < m; ++i) {
+      for (std::size_t p = 0; p < k; ++p) {
+        for (std::size_t j = 0; j < n; ++j) c[i * n + j] += a[i * k + p] * b[p * n + j];
+      }
+    }
+  }
+}
+
+// da = dy . b^T, db = a^T . dy
+std::vector<ValueId> grad_matmul(GradContext& ctx) {
+  return {op::matmul(ctx.dy(), op::transpose(ctx.in(1))).id,
+          op::matmul(op::transpose(ctx.in(0)), ctx.dy()).id};
+}
+
+}  // namespace
+
+namespace ops {
+
+const OpDef matmul = {.name = "matmul", .kind = OpKind::kContraction, .arity = 2,
+                      .infer = infer_matmul, .grad = grad_matmul, .eval = eval_matmul, .view = nullptr,
+                      .code = nullptr, .samples = {{}, {}}};
+
+}  // namespace ops
+}  // namespace tensorgrad

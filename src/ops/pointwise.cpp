@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: MIT
+// Makes the records and the builders out of pointwise.def: types, gradients, evaluation in double.
+#include "ops/pointwise.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+#include "kernel/scalar_math.h"
+#include "ops/pointwise_rows.h"
+
+namespace tensorgrad {
+
+// ---- the CPU column for numbers --------------------------------------------------------------
+
+// As functors `exp_row` and so on. (A struct named `exp` would hide the function.)
+namespace scalar_math {
+namespace {
+#define POINTWISE1(name, takes, gives, cpu, ...) \
+  struct name##_row {                            \
+    template <class A>                           \
+    auto operator()(A a) const {                 \
+      return cpu;                                \
+    }                                            \
+  };
+#define POINTWISE2(name, takes, gives, cpu, ...) \
+  struct name##_row {                            \
+    template <class A>                           \
+    auto operator()(A a, A b) const {            \
+      return cpu;                                \
+    }                                            \
+  };
+#define POINTWISE3(name, takes, gives, cpu, ...) \
+  struct name##_row {                            \
+    template <class A>                           \
+    auto operator()(bool a, A b, A c) const {    \
+      return cpu;                                \
+    }                                            \
+  };
+#define POINTWISE4(name, takes, gives, cpu, ...) \
+  struct name##_row {                            \
+    template <class A>                           \
+    auto operator()(A a, A b, A c, A d) const {  \
+      return cpu;                                \
+    }                                            \
+  };
+#define POINTWISE_TO(name, takes, cpu, ...) \
+  struct name##_row {                       \
+    template <class A, class T>             \
+    auto operator()(A a, T to) const {      \
+      return cpu;                           \
+    }                                       \
+  };
+#include "ops/pointwise.def"
+}  // namespace
+}  // namespace scalar_math
+
+// ---- formulas --------------------------------------------------------------------------------
+
+namespace {
+
+// The type that a number takes as operand `i`; one of the operands is a value.
+Type type_of_number(const OpDef& def, const std::vector<Arg>& args, std::size_t i) {
+  const auto first = std::find_if(args.begin(), args.end(), [](auto& a) { return !a.is_number(); });
+  Type type = first->value.type();
+  if (def.arity != 3) return type;
+  const Arg& other = args[3 - i];
+  type.dtype = i == 0 ? DType::kBool : other.is_number() ? DType::kF32 : other.value.dtype();
+  return type;
+}
+
+}  // namespace
+
+Ex op::apply_pointwise(const OpDef& def, const std::vector<Arg>& args) {
+  Builder* builder = nullptr;
+  for (const Arg& arg : args) builder = arg.is_number() ? builder : arg.value.builder;
+  CHECK(builder != nullptr, std::string(def.name) + " of numbers alone has no shape");
+  std::vector<Ex> inputs;
+  inputs.reserve(args.size());
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    inputs.push_back(args[i].is_number()
+                         ? full(*builder, args[i].number, type_of_number(def, args, i))
+                         : args[i].value);
+  }
+  return apply(*builder, def, inputs);
+}
+
+namespace op {
+#define POINTWISE1(name, ...) \
+  Ex name(Arg a) { return apply_pointwise(ops::name, {a}); }
+#define POINTWISE2(name, ...) \
+  Ex name(Arg a, Arg b) { return apply_pointwise(ops::name, {a, b}); }
+#define POINTWISE3(name, ...) \
+  Ex name(Arg a, Arg b, Arg c) { return apply_pointwise(ops::name, {a, b, c}); }
+#define POINTWISE4(name, ...) \
+  Ex name(Arg a, Arg b, Arg c, Arg d) { return apply_pointwise(ops::name, {a, b, c, d}); }
+#define POINTWISE_TO(name, ...)                                                              \
+  Ex name(Ex a, DType dtype) {                                                               \
+    return apply(*a.builder, ops::name, {a}, {{"dtype", static_cast<std::int64_t>(dtype)}}); \
+  }
+#include "ops/pointwise.def"
+}  // namespace op
+
+Ex operator+(Arg a, Arg b) { return op::add(a, b); }
+Ex operator-(Arg a, Arg b) { return op::sub(a, b); }
+Ex operator*(Arg a, Arg b) { return op::mul(a, b); }
+Ex operator/(Arg a, Arg b) { return op::div(a, b); }
+Ex operator-(Ex a) { return op::neg(a); }
+
+// ---- the gradient column ---------------------------------------------------------------------
+
+namespace op::gradients {
+namespace {
+
+constexpr double kLn2 = 0.693147180559945309;
+constexpr double kTwoOverSqrtPi = 1.12837916709551257;
+
+struct None {};
+const None none{};
+const Ex zero;
+
+// What an operand of minimum or maximum gets: nothing where it loses, half at a tie, else all (so
+// both get all where one is NaN).
+Ex half_at_ties(Ex dy, Ex a, Ex b, Ex loses) {
+  return where(loses, 0, where(eq(a, b), dy * 0.5, dy));
+}
+
+// 1/n, and 0 at 0, with finite derivatives there too.
+Ex reciprocal_or_zero(Ex n) {
+  const Ex at_zero = eq(n, 0);
+  return where(at_zero, 0, reciprocal(where(at_zero, 1, n)));
+}
+
+// b a^(b-1), and 0 where b is 0, whatever a is; the exponent is made harmless there.
+Ex pow_grad_base(Ex dy, Ex a, Ex b) {
+  const Ex constant_one = eq(b, 0);
+  return where(constant_one, 0, dy * (b * pow(a, where(constant_one, 1, b) - 1)));
+}
+
+// a^b log a, and 0 where a is 0 and b >= 0; the logarithm is made harmless there.
+Ex pow_grad_exponent(Ex y, Ex dy, Ex a, Ex b) {
+  const Ex at_zero = logical_and(eq(a, 0), ge(b, 0));
+  return where(at_zero, 0, dy * (y * log(where(at_zero, 1, a))));
+}
+
+// Only a cast between floats passes a gradient on.
+Ex cast_grad(Ex dy, Ex a) { return a.dtype() == DType::kF32 ? dy : zero; }
+
+// std::tuple{...} in braces makes the gradients' nodes in the order of the operands.
+#define POINTWISE1(name, takes, gives, cpu, wgsl, da, ...)                                   \
+  struct name##_row {                                                                        \
+    static auto rule([[maybe_unused]] Ex y, [[maybe_unused]] Ex dy, [[maybe_unused]] Ex a) { \
+      return std::tuple{da};                                                                 \
+    }                                                                                        \
+  };
+#define POINTWISE2(name, takes, gives, cpu, wgsl, da, db, ...)                             \
+  struct name##_row {                                                                      \
+    static auto rule([[maybe_unused]] Ex y, [[maybe_unused]] Ex dy, [[maybe_unused]] Ex a, \
+                     [[maybe_unused]] Ex b) {                                              \
+      return std::tuple{da, db};                                                           \
+    }                                                                                      \
+  };
+#define POINTWISE3(name, takes, gives, cpu, wgsl, da, db, dc, ...)                         \
+  struct name##_row {                                                                      \
+    static auto rule([[maybe_unused]] Ex y, [[maybe_unused]] Ex dy, [[maybe_unused]] Ex a, \
+                     [[maybe_unused]] Ex b, [[maybe_unused]] Ex c) {                       \
+      return std::tuple{da, db, dc};                                                       \
+    }                                                                                      \
+  };
+#define POINTWISE4(name, takes, gives, cpu, wgsl, da, db, dc, dd, ...)                      \
+  struct name##_row {                                                                       \
+    static auto rule([[maybe_unused]] Ex y, [[maybe_unused]] Ex dy, [[maybe_unused]] Ex a,  \
+                     [[maybe_unused]] Ex b, [[maybe_unused]] Ex c, [[maybe_unused]] Ex d) { \
+      return std::tuple{da, db, dc, dd};                                                    \
+    }                                                                                       \
+  };
+#define POINTWISE_TO(name, takes, cpu, wgsl, da, ...) \
+  POINTWISE1(name, takes, Asked, cpu, wgsl, da, __VA_ARGS__)
+#include "ops/pointwise.def"
+
+template <class Rule, std::size_t... kIn>
+constexpr auto cells(Rule rule, GradContext* ctx, std::index_sequence<kIn...>)
+    -> decltype(rule(Ex{}, Ex{}, ((void)kIn, Ex{})...)) {
+  return rule(ctx->y(), ctx->dy(), ctx->in(kIn)...);
+}
+
+ValueId id_of(None) { return kNoValue; }
+ValueId id_of(Ex gradient) { return gradient.id; }
+
+template <class Row, class Inputs>
+std::vector<ValueId> run(GradContext& ctx) {
+  return std::apply([](auto... cell) { return std::vector<ValueId>{id_of(cell)...}; },
+                    cells(&Row::rule, &ctx, Inputs()));
+}
+
+template <class... Cell>
+constexpr bool all_none(std::tuple<Cell...>*) {
+  return (std::is_same_v<Cell, None> && ...);
+}
+
+template <class Row, std::size_t kArity>
+constexpr GradFn function() {
+  using Inputs = std::make_index_sequence<kArity>;
+  using Cells = decltype(cells(&Row::rule, nullptr, Inputs()));
+  return all_none(static_cast<Cells*>(nullptr)) ? nullptr : &run<Row, Inputs>;
+}
+
+}  // namespace
+}  // namespace op::gradients
+
+// ---- types and evaluation --------------------------------------------------------------------
+
+namespace pointwise {
+namespace {
+
+std::string listed(Takes takes) {
+  std::string text;
+  for (const DType dtype : {DType::kF32, DType::kI32, DType::kU32, DType::kBool}) {
+    if (!contains(takes, dtype)) continue;
+    text += (text.empty() ? "" : " or ") + std::string(to_string(dtype));
+  }
+  return text;
+}
+
+[[noreturn]] void refuse(Takes takes, DType given) {
+  throw DtypeError(listed(takes) + " expected, got " + std::string(to_string(given)));
+}
+
+// "a [64,32], b [16,8]"
+template <class Text>
+std::string operands(std::span<const Type> inputs, Text text) {
+  std::string all;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    all += (i == 0 ? "" : ", ") + std::string(1, static_cast<char>('a' + i)) + " " +
+           std::string(text(inputs[i]));
+  }
+  return all;
+}
+
+template <Takes kTakes, Gives kGives>
+Type infer(std::span<const Type> inputs, const Attrs& attrs) {
+  // The first operand of three is a condition.
+  const std::span<const Type> values = inputs.size() == 3 ? inputs.subspan(1) : inputs;
+  const Type& last = inputs.back();
+  if (inputs.size() == 3 && inputs[0].dtype != DType::kBool) {
+    throw DtypeError("the condition must be bool, got " + std::string(to_string(inputs[0].dtype)));
+  }
+  for (const Type& type : values) {
+    if (!contains(kTakes, type.dtype)) refuse(kTakes, type.dtype);
+  }
+  for (const Type& type : values) {
+    if (type.dtype == last.dtype) continue;
+    throw DtypeError("dtypes differ: " +
+                     operands(inputs, [](const Type& t) { return to_string(t.dtype); }));
+  }
+  for (const Type& type : inputs) {
+    if (type.shape == last.shape) continue;
+    throw ShapeError("shapes differ: " +
+                     operands(inputs, [](const Type& t) { return to_string(t.shape); }));
+  }
+  if (kGives == Same) return last;
+  if (kGives == ToBool) return {DType::kBool, last.shape};
+  const auto asked = static_cast<DType>(attrs.integer("dtype"));
+  if (!contains(kTakes, asked)) {
+    throw DtypeError("to " + listed(kTakes) + " expected, got " + std::string(to_string(asked)));
+  }
+  return {asked, last.shape};
+}
+
+template <DType kType>
+auto fetch(double v) {
+  if constexpr (kType == DType::kF32)
+    return scalar_math::Real{v};
+  else if constexpr (kType == DType::kI32)
+    return scalar_math::Int{static_cast<std::int32_t>(v)};
+  else if constexpr (kType == DType::kU32)
+    return scalar_math::Uint{static_cast<std::uint32_t>(v)};
+  else
+    return v != 0;
+}
+double stored(bool v) { return v ? 1 : 0; }
+template <class T>
+double stored(scalar_math::Scalar<T> v) {
+  return static_cast<double>(v.v);
+}
+
+// One element; kArity 0 stands for a cast.
+template <class Row, int kArity, DType kFrom, DType kTo>
+double element(std::span<const RefTensor* const> in, std::size_t i) {
+  const Row row{};
+  const auto x = [&](std::size_t k) { return fetch<kFrom>(in[k]->data[i]); };
+  if constexpr (kArity == 0)
+    return stored(row(x(0), scalar_math::To<decltype(fetch<kTo>(0))>()));
+  else if constexpr (kArity == 1)
+    return stored(row(x(0)));
+  else if constexpr (kArity == 2)
+    return stored(row(x(0), x(1)));
+  else if constexpr (kArity == 3)
+    return stored(row(in[0]->data[i] != 0, x(1), x(2)));
+  else
+    return stored(row(x(0), x(1), x(2), x(3)));
+}
+
+template <class Row, int kArity, Takes kTakes, Gives kGives, int kPair = 0>
+void eval(const EvalContext& ctx, RefTensor& out) {
+  if constexpr (kPair < 16) {
+    constexpr auto kFrom = static_cast<DType>(kPair / 4), kTo = static_cast<DType>(kPair % 4);
+    const bool fits = ctx.inputs.back()->type.dtype == kFrom && ctx.node.type.dtype == kTo;
+    if (!fits) return eval<Row, kArity, kTakes, kGives, kPair + 1>(ctx, out);
+    if constexpr (maps(kTakes, kGives, kFrom, kTo)) {
+      out.type = ctx.node.type;
+      out.data.resize(ctx.inputs[0]->data.size());
+      for (std::size_t i = 0; i < out.data.size(); ++i) {
+        out.data[i] = element<Row, kArity, kFrom, kTo>(ctx.inputs, i);
+      }
+      return;
+    }
+  }
+  UNREACHABLE(std::string(ctx.node.op->name));
+}
+
+// ---- records ---------------------------------------------------------------------------------
+
+// The WGSL cell: one text for all element types, or either(f32, the others).
+struct Wgsl {
+  std::string_view real, other;
+  constexpr Wgsl(const char* all) : real(all), other(all) {}  // NOLINT(google-explicit-constructor)
+  constexpr Wgsl(const char* r, const char* o) : real(r), other(o) {}
+};
+constexpr Wgsl either(const char* real, const char* other) { return {real, other}; }
+
+constexpr std::array<std::string_view, 4> texts(Takes takes, Wgsl wgsl) {
+  std::array<std::string_view, 4> all;
+  for (int i = 0; i < 4; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    if (contains(takes, dtype)) all[static_cast<std::size_t>(i)] = i == 0 ? wgsl.real : wgsl.other;
+  }
+  return all;
+}
+
+template <Row kRow>
+CpuBlockFn block_of(DType from, DType to) {
+  return block(kRow, from, to);
+}
+
+constexpr SampleRange range(double lo, double hi) { return {lo, hi}; }
+template <std::size_t kArity, class... Range>
+std::vector<SampleRange> samples(Range... ranges) {
+  static_assert(sizeof...(Range) == kArity, "one sample range per operand");
+  return {ranges...};
+}
+
+}  // namespace
+}  // namespace pointwise
+
+namespace ops {
+// The words of the columns.
+using namespace pointwise;  // NOLINT(google-build-using-namespace)
+
+#define RECORD(name_, inputs_, shape_, takes_, gives_, wgsl_, ...)                             \
+  static constexpr PointwiseCode name_##_code = {.name = #name_,                               \
+                                                 .arity = inputs_,                             \
+                                                 .wgsl = texts(takes_, wgsl_),                 \
+                                                 .block = &block_of<kRow_##name_>};            \
+  const OpDef name_ = {.name = #name_,                                                         \
+                       .kind = OpKind::kPointwise,                                             \
+                       .arity = inputs_,                                                       \
+                       .infer = &infer<takes_, gives_>,                                        \
+                       .grad = op::gradients::function<op::gradients::name_##_row, inputs_>(), \
+                       .eval = &eval<scalar_math::name_##_row, shape_, takes_, gives_>,        \
+                       .view = nullptr,                                                        \
+                       .code = &name_##_code,                                                  \
+                       .samples = samples<inputs_>(__VA_ARGS__)};
+#define POINTWISE1(name, takes, gives, cpu, wgsl, da, ...) \
+  RECORD(name, 1, 1, takes, gives, wgsl, __VA_ARGS__)
+#define POINTWISE2(name, takes, gives, cpu, wgsl, da, db, ...) \
+  RECORD(name, 2, 2, takes, gives, wgsl, __VA_ARGS__)
+#define POINTWISE3(name, takes, gives, cpu, wgsl, da, db, dc, ...) \
+  RECORD(name, 3, 3, takes, gives, wgsl, __VA_ARGS__)
+#define POINTWISE4(name, takes, gives, cpu, wgsl, da, db, dc, dd, ...) \
+  RECORD(name, 4, 4, takes, gives, wgsl, __VA_ARGS__)
+#define POINTWISE_TO(name, takes, cpu, wgsl, da, ...) \
+  RECORD(name, 1, 0, takes, Asked, wgsl, __VA_ARGS__)
+#include "ops/pointwise.def"
+#undef RECORD
+}  // namespace ops
+
+std::span<const OpDef* const> pointwise_ops() {
+  static constexpr const OpDef* kAll[] = {
+#define POINTWISE1(name, ...) &ops::name,
+#define POINTWISE2(name, ...) &ops::name,
+#define POINTWISE3(name, ...) &ops::name,
+#define POINTWISE4(name, ...) &ops::name,
+#define POINTWISE_TO(name, ...) &ops::name,
+#include "ops/pointwise.def"
+  };
+  return kAll;
+}
+
+}  // namespace tensorgrad

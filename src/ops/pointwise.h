@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// The pointwise rows (pointwise.def) as records, and as formulas: ops::exp and op::exp, and so on.
+// Integers wrap; x / 0 and x % 0 are 0 for them; shift counts are taken modulo 32. f32 follows IEEE
+// 754, and what PyTorch adds to it: a NaN wins minimum, maximum and relu; round is half to even.
+#pragma once
+
+#include <span>
+
+#include "ir/op_def.h"
+#include "ops/expr.h"
+
+namespace tensorgrad {
+
+namespace ops {
+#define POINTWISE1(name, ...) extern const OpDef name;
+#define POINTWISE2(name, ...) extern const OpDef name;
+#define POINTWISE3(name, ...) extern const OpDef name;
+#define POINTWISE4(name, ...) extern const OpDef name;
+#define POINTWISE_TO(name, ...) extern const OpDef name;
+#include "ops/pointwise.def"
+}  // namespace ops
+
+namespace op {
+// Each adds one node. At least one operand is a value; numbers take its shape, and the dtype of the
+// operands (where: of the other branch).
+#define POINTWISE1(name, ...) Ex name(Arg a);
+#define POINTWISE2(name, ...) Ex name(Arg a, Arg b);
+#define POINTWISE3(name, ...) Ex name(Arg a, Arg b, Arg c);
+#define POINTWISE4(name, ...) Ex name(Arg a, Arg b, Arg c, Arg d);
+#define POINTWISE_TO(name, ...) Ex name(Ex a, DType dtype);
+#include "ops/pointwise.def"
+}  // namespace op
+
+// Every row, in the order of the table.
+std::span<const OpDef* const> pointwise_ops();
+
+}  // namespace tensorgrad

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// What pointwise.cpp and pointwise_simd.cpp share: the words of the columns "takes" and "gives" of
+// pointwise.def, and the number of each row.
+#pragma once
+
+#include "kernel/pointwise.h"
+#include "tensorgrad/types.h"
+
+namespace tensorgrad::pointwise {
+
+// Sets of element types.
+using Takes = unsigned;
+constexpr Takes set_of(DType dtype) { return 1U << static_cast<unsigned>(dtype); }
+inline constexpr Takes Float = set_of(DType::kF32);
+inline constexpr Takes Signed = Float | set_of(DType::kI32);
+inline constexpr Takes Word = set_of(DType::kU32);
+inline constexpr Takes Integer = set_of(DType::kI32) | Word;
+inline constexpr Takes Number = Float | Integer;
+inline constexpr Takes Bool = set_of(DType::kBool);
+inline constexpr Takes Any = Number | Bool;
+
+constexpr bool contains(Takes takes, DType dtype) { return (takes & set_of(dtype)) != 0; }
+
+enum Gives { Same, ToBool, Asked };
+
+enum Row : int {
+#define POINTWISE1(name, ...) kRow_##name,
+#define POINTWISE2(name, ...) kRow_##name,
+#define POINTWISE3(name, ...) kRow_##name,
+#define POINTWISE4(name, ...) kRow_##name,
+#define POINTWISE_TO(name, ...) kRow_##name,
+#include "ops/pointwise.def"
+  kRows
+};
+
+// Is there a result of type `to` for (last) operands of type `from`?
+constexpr bool maps(Takes takes, Gives gives, DType from, DType to) {
+  if (!contains(takes, from)) return false;
+  if (gives == Same) return from == to;
+  return gives == ToBool ? to == DType::kBool : contains(takes, to);
+}
+
+// The block function for the best instruction set of this machine, or null.
+CpuBlockFn block(Row row, DType from, DType to);
+
+}  // namespace tensorgrad::pointwise

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// The CPU column of pointwise.def as loops over vectors, compiled once per instruction set. Each
+// set gives a table of block functions: a look-up dispatches once, and the loops not at all.
+#include "ops/pointwise_rows.h"
+
+// Few sets, to keep the code small; SVE vectors cannot be members of a struct.
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS \
+  (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/pointwise_simd.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.
+#include "kernel/simd_math-inl.h"
+#include "kernel/simd_trig-inl.h"
+
+#ifndef TENSORGRAD_OPS_BLOCK_TABLE
+#define TENSORGRAD_OPS_BLOCK_TABLE
+namespace tensorgrad::pointwise {
+inline constexpr int kDTypes = 4;
+// fn[row][type of the last operand][type of the result]
+struct BlockTable {
+  CpuBlockFn fn[kRows][kDTypes][kDTypes];
+};
+}  // namespace tensorgrad::pointwise
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tensorgrad::HWY_NAMESPACE {
+namespace {
+
+// The CPU column, as functors `exp_row` and so on. (A struct named `exp` would hide the function.)
+namespace rows {
+#define POINTWISE1(name, takes, gives, cpu, ...) \
+  struct name##_row {                            \
+    template <class A>                           \
+    HWY_INLINE auto operator()(A a) const {      \
+      return cpu;                                \
+    }                                            \
+  };
+#define POINTWISE2(name, takes, gives, cpu, ...) \
+  struct name##_row {                            \
+    template <class A>                           \
+    HWY_INLINE auto operator()(A a, A b) const { \
+      return cpu;                                \
+    }                                            \
+  };
+#define POINTWISE3(name, takes, gives, cpu, ...)         \
+  struct name##_row {                                    \
+    template <class A>                                   \
+    HWY_INLINE auto operator()(Mask a, A b, A c) const { \
+      return cpu;                                        \
+    }                                                    \
+  };
+#define POINTWISE4(name, takes, gives, cpu, ...)           \
+  struct name##_row {                                      \
+    template <class A>                                     \
+    HWY_INLINE auto operator()(A a, A b, A c, A d) const { \
+      return cpu;                                          \
+    }                                                      \
+  };
+#define POINTWISE_TO(name, takes, cpu, ...)       \
+  struct name##_row {                             \
+    template <class A, class T>                   \
+    HWY_INLINE auto operator()(A a, T to) const { \
+      return cpu;                                 \
+    }                                             \
+  };
+#include "ops/pointwise.def"
+}  // namespace rows
+
+// A vector of an element type, and how it is fetched.
+template <DType kType>
+HWY_INLINE auto fetch(const void* from, std::size_t i) {
+  if constexpr (kType == DType::kF32) {
+    return load(static_cast<const float*>(from) + i);
+  } else if constexpr (kType == DType::kI32) {
+    return load(static_cast<const std::int32_t*>(from) + i);
+  } else if constexpr (kType == DType::kU32) {
+    return load(static_cast<const std::uint32_t*>(from) + i);
+  } else {
+    return load_mask(static_cast<const std::uint32_t*>(from) + i);
+  }
+}
+template <DType kType>
+using VecOf = decltype(fetch<kType>(nullptr, 0));
+
+HWY_INLINE void put(F v, void* to, std::size_t i) { store(v, static_cast<float*>(to) + i); }
+HWY_INLINE void put(I v, void* to, std::size_t i) { store(v, static_cast<std::int32_t*>(to) + i); }
+HWY_INLINE void put(U v, void* to, std::size_t i) { store(v, static_cast<std::uint32_t*>(to) + i); }
+HWY_INLINE void put(Mask v, void* to, std::size_t i) {
+  store(v, static_cast<std::uint32_t*>(to) + i);
+}
+
+// kArity 0 stands for a cast.
+template <class Row, int kArity, DType kFrom, DType kTo>
+void block(const void* a, const void* b, const void* c, const void* d, void* out, std::size_t n) {
+  const Row row{};
+  for (std::size_t i = 0; i < n; i += hn::Lanes(Tag<float>())) {
+    if constexpr (kArity == 0) {
+      put(row(fetch<kFrom>(a, i), To<VecOf<kTo>>()), out, i);
+    } else if constexpr (kArity == 1) {
+      put(row(fetch<kFrom>(a, i)), out, i);
+    } else if constexpr (kArity == 2) {
+      put(row(fetch<kFrom>(a, i), fetch<kFrom>(b, i)), out, i);
+    } else if constexpr (kArity == 3) {
+      put(row(fetch<DType::kBool>(a, i), fetch<kFrom>(b, i), fetch<kFrom>(c, i)), out, i);
+    } else {
+      put(row(fetch<kFrom>(a, i), fetch<kFrom>(b, i), fetch<kFrom>(c, i), fetch<kFrom>(d, i)), out,
+          i);
+    }
+  }
+}
+
+template <class Row, int kArity, pointwise::Takes kTakes, pointwise::Gives kGives, int kPair = 0>
+constexpr void fill(CpuBlockFn (&fn)[pointwise::kDTypes][pointwise::kDTypes]) {
+  constexpr auto kFrom = static_cast<DType>(kPair / pointwise::kDTypes);
+  constexpr auto kTo = static_cast<DType>(kPair % pointwise::kDTypes);
+  if constexpr (pointwise::maps(kTakes, kGives, kFrom, kTo)) {
+    fn[kPair / pointwise::kDTypes][kPair % pointwise::kDTypes] = &block<Row, kArity, kFrom, kTo>;
+  }
+  if constexpr (kPair + 1 < pointwise::kDTypes * pointwise::kDTypes) {
+    fill<Row, kArity, kTakes, kGives, kPair + 1>(fn);
+  }
+}
+
+constexpr pointwise::BlockTable make_table() {
+  using namespace pointwise;  // NOLINT(google-build-using-namespace): the words of the columns
+  BlockTable table{};
+#define POINTWISE1(name, takes, gives, ...) \
+  fill<rows::name##_row, 1, takes, gives>(table.fn[kRow_##name]);
+#define POINTWISE2(name, takes, gives, ...) \
+  fill<rows::name##_row, 2, takes, gives>(table.fn[kRow_##name]);
+#define POINTWISE3(name, takes, gives, ...) \
+  fill<rows::name##_row, 3, takes, gives>(table.fn[kRow_##name]);
+#define POINTWISE4(name, takes, gives, ...) \
+  fill<rows::name##_row, 4, takes, gives>(table.fn[kRow_##name]);
+#define POINTWISE_TO(name, takes, ...) \
+  fill<rows::name##_row, 0, takes, Asked>(table.fn[kRow_##name]);
+#include "ops/pointwise.def"
+  return table;
+}
+
+constexpr pointwise::BlockTable kTable = make_table();
+
+const pointwise::BlockTable* block_table() { return &kTable; }
+
+}  // namespace
+}  // namespace tensorgrad::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tensorgrad {
+HWY_EXPORT(block_table);
+
+CpuBlockFn pointwise::block(Row row, DType from, DType to) {
+  const BlockTable* table = HWY_DYNAMIC_DISPATCH(block_table)();
+  return table->fn[row][static_cast<int>(from)][static_cast<int>(to)];
+}
+}  // namespace tensorgrad
+#endif

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// Reductions over any axes: sum, max, min, argmax, argmin. The reduced axes are dropped.
+#include <cmath>
+#include <functional>
+
+#include "ops/pointwise.h"
+#include "ops/structured.h"
+
+namespace tensorgrad {
+namespace {
+
+// attr axes: sorted, counted from the front, none twice
+Type infer_reduce(std::span<const Type> in, const Attrs& attrs) {
+  const auto& axes = attrs.list("axes");
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    check_axis(axes[i], in[0].shape);
+    if (i > 0 && axes[i] <= axes[i - 1]) shape_error("axes " + to_string(axes) + " are not sorted");
+  }
+  if (in[0].dtype == DType::kBool) dtype_error("f32, i32 or u32 expected, got bool");
+  return {in[0].dtype, without_axes(in[0].shape, axes)};
+}
+
+Type infer_arg(std::span<const Type> in, const Attrs& attrs) {
+  Type type = infer_reduce(in, attrs);
+  if (attrs.list("axes").size() != 1) shape_error("exactly one axis expected");
+  type.dtype = DType::kI32;
+  return type;
+}
+
+// Calls `visit(out_index, element_number_within_the_reduction, value)` for each element.
+void for_each_reduced(const EvalContext& ctx,
+                      const std::function<void(std::size_t, std::int64_t, double)>& visit) {
+  const RefTensor& in = *ctx.inputs[0];
+  const auto& axes = ctx.node.attrs.list("axes");
+  const std::vector<std::int64_t> pitch = pitches(in.type.shape);
+  for (std::size_t i = 0; i < in.data.size(); ++i) {
+    std::int64_t kept = 0, reduced = 0;
+    for (std::size_t d = 0; d < pitch.size(); ++d) {
+      const std::int64_t size = in.type.shape[d];
+      const std::int64_t index = static_cast<std::int64_t>(i) / pitch[d] % size;
+      std::int64_t& into = contains(axes, static_cast<std::int64_t>(d)) ? reduced : kept;
+      into = into * size + index;
+    }
+    visit(static_cast<size_t>(kept), reduced, in.data[i]);
+  }
+}
+
+// 32-bit wrap-around for integers.
+double wrap(DType dtype, double value) {
+  if (dtype == DType::kF32) return value;
+  const auto bits = static_cast<std::uint32_t>(static_cast<std::int64_t>(value));
+  return dtype == DType::kI32 ? static_cast<double>(static_cast<std::int32_t>(bits)) : bits;
+}
+
+void eval_sum(const EvalContext& ctx, RefTensor& out) {
+  out.data.assign(static_cast<size_t>(numel(out.type.shape)), 0);
+  for_each_reduced(ctx, [&](std::size_t o, std::int64_t, double v) {
+    out.data[o] = wrap(out.type.dtype, out.data[o] + v);
+  });
+}
+
+// The extreme element and its number; NaN wins, then the first of equals.
+template <bool kMax, bool kArg>
+void eval_extreme(const EvalContext& ctx, RefTensor& out) {
+  const auto count = static_cast<size_t>(numel(out.type.shape));
+  std::vector<double> best(count);
+  std::vector<std::int64_t> where(count, -1);
+  for_each_reduced(ctx, [&](std::size_t o, std::int64_t i, double v) {
+    const bool better = kMax ? v > best[o] : v < best[o];
+    if (where[o] < 0 || (!std::isnan(best[o]) && (better || std::isnan(v)))) {
+      best[o] = v;
+      where[o] = i;
+    }
+  });
+  if constexpr (kArg) {
+    out.data.assign(where.begin(), where.end());
+  } else {
+    out.data = std::move(best);
+  }
+}
+
+std::vector<ValueId> grad_sum(GradContext& ctx) {
+  if (ctx.in(0).dtype() != DType::kF32) return {kNoValue};
+  const std::vector<std::int64_t> axes = ctx.self().attrs.list("axes");
+  return {op::expand_reduced(ctx.dy(), axes, ctx.in(0).shape()).id};
+}
+
+// The gradient is shared evenly among the elements that are equal to the extreme (PyTorch's amax).
+std::vector<ValueId> grad_extreme(GradContext& ctx) {
+  const Ex x = ctx.in(0);
+  if (x.dtype() != DType::kF32) return {kNoValue};
+  const std::vector<std::int64_t> axes = ctx.self().attrs.list("axes");
+  const Shape shape = x.shape();
+  const Ex hit = op::eq(x, op::expand_reduced(ctx.y(), axes, shape));
+  const Ex share = ctx.dy() / op::sum(op::cast(hit, DType::kF32), axes);
+  return {op::where(hit, op::expand_reduced(share, axes, shape), 0).id};
+}
+
+}  // namespace
+
+namespace ops {
+
+const OpDef reduce_sum = {.name = "sum", .kind = OpKind::kReduce, .arity = 1, .infer = infer_reduce,
+                          .grad = grad_sum, .eval = eval_sum, .view = nullptr, .code = nullptr,
+                          .samples = {{}}};
+const OpDef reduce_max = {.name = "max", .kind = OpKind::kReduce, .arity = 1, .infer = infer_reduce,
+                          .grad = grad_extreme, .eval = eval_extreme<true, false>, .view = nullptr,
+                          .code = nullptr, .samples = {{}}};
+const OpDef reduce_min = {.name = "min", .kind = OpKind::kReduce, .arity = 1, .infer = infer_reduce,
+                          .grad = grad_extreme, .eval = eval_extreme<false, false>, .view = nullptr,
+                          .code = nullptr, .samples = {{}}};
+const OpDef argmax = {.name = "argmax", .kind = OpKind::kReduce, .arity = 1, .infer = infer_arg,
+                      .grad = nullptr, .eval = eval_extreme<true, true>, .view = nullptr,
+                      .code = nullptr, .samples = {{}}};
+const OpDef argmin = {.name = "argmin", .kind = OpKind::kReduce, .arity = 1, .infer = infer_arg,
+                      .grad = nullptr, .eval = eval_extreme<false, true>, .view = nullptr,
+                      .code = nullptr, .samples = {{}}};
+
+}  // namespace ops
+}  // namespace tensorgrad

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// All primitive ops: the pointwise rows and the structured ones, by name.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/op_def.h"
+
+namespace tensorgrad {
+
+namespace ops {
+// Leaves. parameter{name, offset}: `offset` is its place in the parameter arena once it has one.
+extern const OpDef parameter, arena, input, data, state, scalar, constant, literal;
+extern const OpDef iota;
+extern const OpDef reshape, permute, broadcast, slice, pad, flip;
+extern const OpDef reduce_sum, reduce_max, reduce_min, argmax, argmin;
+extern const OpDef concat, pack, gather, scatter_add, matmul;
+// One declaration for each row of pointwise.def: ops::add, ops::exp, ops::where, ops::cast ...
+}  // namespace ops
+
+// The op of that name, or null.
+const OpDef* find_op(std::string_view name);
+// Every op, structured ones first.
+const std::vector<const OpDef*>& all_ops();
+
+}  // namespace tensorgrad

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// Pieces that the records of structured ops share: checks, leaf types, shape arithmetic.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/op_def.h"
+#include "ops/expr.h"
+#include "ops/registry.h"
+
+namespace tensorgrad {
+
+// Throws ShapeError with `text`.
+[[noreturn]] void shape_error(const std::string& text);
+[[noreturn]] void dtype_error(const std::string& text);
+
+// Row-major strides.
+std::vector<std::int64_t> pitches(const Shape& shape);
+// `shape` without `axes` (sorted, counted from the front).
+Shape without_axes(const Shape& shape, const std::vector<std::int64_t>& axes);
+bool contains(const std::vector<std::int64_t>& axes, std::int64_t axis);
+// Throws ShapeError where `axis` is not one of a shape's.
+void check_axis(std::int64_t axis, const Shape& shape);
+
+// Splits a shape at an axis: the product before it, its size, the product after it.
+struct AxisSplit {
+  std::int64_t pre = 1, size = 1, post = 1;
+};
+AxisSplit split_at(const Shape& shape, std::int64_t axis);
+
+}  // namespace tensorgrad

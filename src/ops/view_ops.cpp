@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+// Views: reshape, permute, broadcast, slice, pad, flip. None of them is ever a kernel of its own.
+#include <algorithm>
+#include <numeric>
+
+#include "ops/structured.h"
+
+namespace tensorgrad {
+namespace {
+
+std::string axes_text(const std::vector<std::int64_t>& axes) { return to_string(axes); }
+
+Type infer_reshape(std::span<const Type> in, const Attrs& attrs) {
+  const Shape& shape = attrs.list("shape");
+  if (numel(shape) != numel(in[0].shape)) {
+    shape_error("cannot make " + to_string(shape) + " (" + std::to_string(numel(shape)) +
+                " elements) of " + to_string(in[0].shape) + " (" +
+                std::to_string(numel(in[0].shape)) + " elements)");
+  }
+  return {in[0].dtype, shape};
+}
+
+View view_reshape(const Type&, const Attrs& attrs) { return View::contiguous(attrs.list("shape")); }
+
+std::vector<ValueId> grad_reshape(GradContext& ctx) {
+  return {op::reshape(ctx.dy(), ctx.in(0).shape()).id};
+}
+
+Type infer_permute(std::span<const Type> in, const Attrs& attrs) {
+  const std::vector<std::int64_t>& axes = attrs.list("axes");
+  std::vector<std::int64_t> sorted = axes;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<std::int64_t> all(in[0].shape.size());
+  std::iota(all.begin(), all.end(), 0);
+  if (sorted != all) {
+    shape_error("axes " + axes_text(axes) + " do not name each axis of " + to_string(in[0].shape) +
+                " once");
+  }
+  Shape shape;
+  for (const std::int64_t axis : axes) shape.push_back(in[0].shape[static_cast<size_t>(axis)]);
+  return {in[0].dtype, shape};
+}
+
+View view_permute(const Type& in, const Attrs& attrs) {
+  const View flat = View::contiguous(in.shape);
+  View view;
+  for (const std::int64_t axis : attrs.list("axes")) {
+    view.shape.push_back(flat.shape[static_cast<size_t>(axis)]);
+    view.strides.push_back(flat.strides[static_cast<size_t>(axis)]);
+  }
+  return view;
+}
+
+std::vector<ValueId> grad_permute(GradContext& ctx) {
+  const std::vector<std::int64_t> axes = ctx.self().attrs.list("axes");
+  std::vector<std::int64_t> back(axes.size());
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    back[static_cast<size_t>(axes[i])] = static_cast<std::int64_t>(i);
+  }
+  return {op::permute(ctx.dy(), back).id};
+}
+
+Type infer_broadcast(std::span<const Type> in, const Attrs& attrs) {
+  const Shape& from = in[0].shape;
+  const Shape& to = attrs.list("shape");
+  bool fits = from.size() <= to.size();
+  for (std::size_t i = 0; fits && i < from.size(); ++i) {
+    const std::int64_t size = from[from.size() - 1 - i];
+    fits = size == 1 || size == to[to.size() - 1 - i];
+  }
+  if (!fits) shape_error("cannot broadcast " + to_string(from) + " to " + to_string(to));
+  return {in[0].dtype, to};
+}
+
+View view_broadcast(const Type& in, const Attrs& attrs) {
+  const View flat = View::contiguous(in.shape);
+  View view{attrs.list("shape"), {}, 0, {}, {}};
+  const std::size_t added = view.shape.size() - in.shape.size();
+  for (std::size_t d = 0; d < view.shape.size(); ++d) {
+    const bool grows = d < added || in.shape[d - added] != view.shape[d];
+    view.strides.push_back(grows ? 0 : flat.strides[d - added]);
+  }
+  return view;
+}
+
+std::vector<ValueId> grad_broadcast(GradContext& ctx) {
+  return {op::sum_to(ctx.dy(), ctx.in(0).shape()).id};
+}
+
+// attrs: start, stop (one each an axis)
+Type infer_slice(std::span<const Type> in, const Attrs& attrs) {
+  const auto& start = attrs.list("start");
+  const auto& stop = attrs.list("stop");
+  const Shape& from = in[0].shape;
+  Shape shape;
+  if (start.size() != from.size() || stop.size() != from.size()) {
+    shape_error("expected one range for each axis of " + to_string(from));
+  }
+  for (std::size_t d = 0; d < from.size(); ++d) {
+    if (start[d] < 0 || stop[d] > from[d] || start[d] >= stop[d]) {
+      shape_error("[" + std::to_string(start[d]) + "," + std::to_string(stop[d]) +
+                  ") is not a range of axis " + std::to_string(d) + " of " + to_string(from));
+    }
+    shape.push_back(stop[d] - start[d]);
+  }
+  return {in[0].dtype, shape};
+}
+
+View view_slice(const Type& in, const Attrs& attrs) {
+  View view = View::contiguous(in.shape);
+  for (std::size_t d = 0; d < view.shape.size(); ++d) {
+    view.offset += attrs.list("start")[d] * view.strides[d];
+    view.shape[d] = attrs.list("stop")[d] - attrs.list("start")[d];
+  }
+  return view;
+}
+
+std::vector<ValueId> grad_slice(GradContext& ctx) {
+  const std::vector<std::int64_t> start = ctx.self().attrs.list("start");
+  std::vector<std::int64_t> after = ctx.in(0).shape();
+  for (std::size_t d = 0; d < after.size(); ++d) after[d] -= ctx.self().attrs.list("stop")[d];
+  return {op::pad(ctx.dy(), start, after).id};
+}
+
+// attrs: before, after: zeros added at the two ends of each axis
+Type infer_pad(std::span<const Type> in, const Attrs& attrs) {
+  const auto& before = attrs.list("before");
+  const auto& after = attrs.list("after");
+  Shape shape = in[0].shape;
+  if (before.size() != shape.size() || after.size() != shape.size()) {
+    shape_error("expected one amount before and after for each axis of " + to_string(shape));
+  }
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (before[d] < 0 || after[d] < 0) shape_error("an amount to pad by must not be negative");
+    shape[d] += before[d] + after[d];
+  }
+  return {in[0].dtype, shape};
+}
+
+View view_pad(const Type& in, const Attrs& attrs) {
+  View view = View::contiguous(in.shape);
+  for (std::size_t d = 0; d < view.shape.size(); ++d) {
+    const std::int64_t before = attrs.list("before")[d], after = attrs.list("after")[d];
+    view.lo.push_back(before);
+    view.hi.push_back(before + view.shape[d]);
+    view.offset -= before * view.strides[d];
+    view.shape[d] += before + after;
+  }
+  return view;
+}
+
+std::vector<ValueId> grad_pad(GradContext& ctx) {
+  const std::vector<std::int64_t> before = ctx.self().attrs.list("before");
+  std::vector<std::int64_t> stop = ctx.in(0).shape();
+  for (std::size_t d = 0; d < stop.size(); ++d) stop[d] += before[d];
+  return {op::slice(ctx.dy(), before, stop).id};
+}
+
+Type infer_flip(std::span<const Type> in, const Attrs& attrs) {
+  for (const std::int64_t axis : attrs.list("axes")) check_axis(axis, in[0].shape);
+  return in[0];
+}
+
+View view_flip(const Type& in, const Attrs& attrs) {
+  View view = View::contiguous(in.shape);
+  for (const std::int64_t axis : attrs.list("axes")) {
+    const auto d = static_cast<size_t>(axis);
+    view.offset += (view.shape[d] - 1) * view.strides[d];
+    view.strides[d] = -view.strides[d];
+  }
+  return view;
+}
+
+std::vector<ValueId> grad_flip(GradContext& ctx) {
+  return {op::flip(ctx.dy(), std::vector<std::int64_t>(ctx.self().attrs.list("axes"))).id};
+}
+
+void eval_view(const EvalContext& ctx, RefTensor& out) {
+  const RefTensor& in = *ctx.inputs[0];
+  const IndexMap map{{ctx.node.op->view(in.type, ctx.node.attrs)}};
+  const std::int64_t count = numel(out.type.shape);
+  out.data.reserve(static_cast<size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t at = offset_at(map, i);
+    out.data.push_back(at < 0 ? 0 : in.data[static_cast<size_t>(at)]);
+  }
+}
+
+}  // namespace
+
+namespace ops {
+
+const OpDef reshape = {.name = "reshape", .kind = OpKind::kView, .arity = 1, .infer = infer_reshape,
+                       .grad = grad_reshape, .eval = eval_view, .view = view_reshape, .code = nullptr,
+                       .samples = {{}}};
+const OpDef permute = {.name = "permute", .kind = OpKind::kView, .arity = 1, .infer = infer_permute,
+                       .grad = grad_permute, .eval = eval_view, .view = view_permute, .code = nullptr,
+                       .samples = {{}}};
+const OpDef broadcast = {.name = "broadcast", .kind = OpKind::kView, .arity = 1,
+                         .infer = infer_broadcast, .grad = grad_broadcast, .eval = eval_view,
+                         .view = view_broadcast, .code = nullptr, .samples = {{}}};
+const OpDef slice = {.name = "slice", .kind = OpKind::kView, .arity = 1, .infer = infer_slice,
+                     .grad = grad_slice, .eval = eval_view, .view = view_slice, .code = nullptr,
+                     .samples = {{}}};
+const OpDef pad = {.name = "pad", .kind = OpKind::kView, .arity = 1, .infer = infer_pad,
+                   .grad = grad_pad, .eval = eval_view, .view = view_pad, .code = nullptr,
+                   .samples = {{}}};
+const OpDef flip = {.name = "flip", .kind = OpKind::kView, .arity = 1, .infer = infer_flip,
+                    .grad = grad_flip, .eval = eval_view, .view = view_flip, .code = nullptr,
+                    .samples = {{}}};
+
+}  // namespace ops
+}  // namespace tensorgrad
