@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// Common subexpressions and dead code.
+#include <map>
+#include <tuple>
+
+#include "ops/registry.h"
+#include "passes/simplify.h"
+
+namespace tensorgrad {
+namespace {
+
+std::string attrs_key(const Attrs& attrs) {
+  std::string key;
+  for (const auto& [name, value] : attrs.items()) {
+    key += name + '=';
+    if (const auto* i = std::get_if<std::int64_t>(&value)) key += std::to_string(*i);
+    if (const auto* d = std::get_if<double>(&value)) key.append(reinterpret_cast<const char*>(d), sizeof *d);
+    if (const auto* s = std::get_if<std::string>(&value)) key += *s;
+    if (const auto* l = std::get_if<std::vector<std::int64_t>>(&value)) key += to_string(*l);
+    key += ';';
+  }
+  return key;
+}
+
+bool has_host_face(const Node& node) {
+  return node.op == &ops::parameter || node.op == &ops::arena || node.op == &ops::input ||
+         node.op == &ops::data || node.op == &ops::state;
+}
+
+}  // namespace
+
+Graph cse(const Graph& graph) {
+  using Key = std::tuple<const OpDef*, std::vector<ValueId>, std::string, std::string>;
+  std::map<Key, ValueId> seen;
+  return rewrite_graph(graph, [&](Graph& out, const Node& node) {
+    const auto [at, fresh] =
+        seen.try_emplace({node.op, node.inputs, to_string(node.type), attrs_key(node.attrs)}, kNoValue);
+    if (fresh) at->second = out.append(node);
+    return at->second;
+  });
+}
+
+Graph dce(const Graph& graph) {
+  std::vector<bool> live(graph.nodes.size(), false);
+  for (const GraphOutput& output : graph.outputs) live[static_cast<size_t>(output.value)] = true;
+  for (const GraphUpdate& update : graph.updates) {
+    live[static_cast<size_t>(update.leaf)] = live[static_cast<size_t>(update.value)] = true;
+  }
+  for (ValueId id = graph.size(); id-- > 0;) {
+    if (has_host_face(graph[id])) live[static_cast<size_t>(id)] = true;
+    if (!live[static_cast<size_t>(id)]) continue;
+    for (const ValueId input : graph[id].inputs) live[static_cast<size_t>(input)] = true;
+  }
+  Graph out;
+  std::vector<ValueId> map(graph.nodes.size(), kNoValue);
+  for (ValueId id = 0; id < graph.size(); ++id) {
+    if (!live[static_cast<size_t>(id)]) continue;
+    Node node = graph[id];
+    for (ValueId& input : node.inputs) input = map[static_cast<size_t>(input)];
+    map[static_cast<size_t>(id)] = out.append(std::move(node));
+  }
+  for (const GraphOutput& output : graph.outputs) {
+    out.outputs.push_back({output.name, map[static_cast<size_t>(output.value)]});
+  }
+  for (const GraphUpdate& update : graph.updates) {
+    out.updates.push_back({map[static_cast<size_t>(update.leaf)], map[static_cast<size_t>(update.value)]});
+  }
+  return out;
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Copies where a value has no place of its own.
+#include "passes/place_in_memory.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/sources.h"
+#include "ops/expr.h"
+#include "ops/pointwise.h"
+#include "ops/registry.h"
+
+namespace tensorgrad {
+namespace {
+
+bool is_computed(const Node& node) {
+  switch (node.op->kind) {
+    case OpKind::kPointwise:
+    case OpKind::kGather:
+    case OpKind::kConcat:
+    case OpKind::kReduce:
+    case OpKind::kContraction:
+    case OpKind::kScatter: return true;
+    default: return false;
+  }
+}
+
+bool is_stored_leaf(const Node& node) {
+  return node.op->kind == OpKind::kLeaf && node.op != &ops::constant && node.op != &ops::scalar;
+}
+
+}  // namespace
+
+Graph place_in_memory(const Graph& graph) {
+  std::set<ValueId> placed;  // nodes of the new graph whose place in memory is taken
+  const auto in_memory = [&](Graph& out, ValueId id, bool own_place) {
+    const Source source = through_views(out, id);
+    const Node& node = out[source.value];
+    const bool computed = is_computed(node);
+    const bool free = own_place ? computed && !placed.contains(source.value) : computed || is_stored_leaf(node);
+    const bool whole = numel(out[id].type.shape) == numel(node.type.shape);  // not the front part alone
+    const bool good = source.map.is_identity() && whole && free;
+    if (good) {
+      if (own_place) placed.insert(source.value);
+      return id;
+    }
+    Builder builder{out, out[id].site, out[id].origin.empty() ? "copy" : out[id].origin};
+    const ValueId copy = op::stop_gradient(Ex{&builder, id}).id;
+    if (own_place) placed.insert(copy);
+    return copy;
+  };
+  Graph out = rewrite_graph(graph, [&](Graph& to, const Node& node) {
+    const bool pack = node.op->kind == OpKind::kPack;
+    if (!pack && node.op->kind != OpKind::kGather) return kNoValue;
+    Node copy = node;
+    for (std::size_t i = 0; i < (pack ? copy.inputs.size() : 1); ++i) {
+      copy.inputs[i] = in_memory(to, copy.inputs[i], pack);
+    }
+    return to.append(std::move(copy));
+  });
+  for (GraphUpdate& update : out.updates) update.value = in_memory(out, update.value, true);
+  for (GraphOutput& output : out.outputs) {
+    // A scalar output may be kept in a ring, where others would not find it.
+    const ValueId value = through_views(out, output.value).value;
+    const auto users = users_of(out);
+    if (out[value].type.shape.empty() && !users[static_cast<size_t>(value)].empty()) placed.insert(value);
+    output.value = in_memory(out, output.value, true);
+  }
+  return out;
+}
+
+}  // namespace tensorgrad

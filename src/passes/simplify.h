@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Small graph-to-graph passes: each keeps the meaning of every output and update.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace tensorgrad {
+
+// Computes what depends on constants alone (f32 results are rounded to float).
+Graph fold(const Graph& graph);
+
+// Algebra; each rule is a line in simplify.cpp. None changes a value by more than its rounding, and
+// none changes what NaN or infinity give.
+Graph simplify(const Graph& graph);
+
+// One node for equal nodes.
+Graph cse(const Graph& graph);
+
+// Without the nodes that no output and no update needs. Inputs, data, parameters, arenas and states
+// stay.
+Graph dce(const Graph& graph);
+
+}  // namespace tensorgrad

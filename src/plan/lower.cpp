@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+// Groups to launches: the root decides the kind, everything else becomes scalar programs and stores.
+#include "plan/lower.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/check.h"
+#include "ir/sources.h"
+#include "ops/pointwise.h"
+#include "ops/registry.h"
+#include "plan/program_builder.h"
+
+namespace tensorgrad {
+namespace {
+
+constexpr std::size_t kNameParts = 4;
+
+// "matmul_add_relu", the fused ops with their shapes, and the user's lines.
+void describe(const Graph& graph, const std::vector<ValueId>& members, Launch& launch) {
+  std::vector<std::string> parts;
+  std::set<std::pair<std::string, unsigned>> sites;
+  for (const ValueId id : members) {
+    const Node& node = graph[id];
+    launch.ops.push_back(std::string(node.op->name) + " " + to_string(node.type));
+    const std::string part = node.origin.empty() ? node.op->name : node.origin;
+    if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
+    if (node.site.known() && sites.insert({node.site.file, node.site.line}).second) {
+      launch.sites.push_back(node.site);
+    }
+  }
+  for (std::size_t i = 0; i < std::min(kNameParts, parts.size()); ++i) {
+    launch.name += (i > 0 ? "_" : "") + parts[i];
+  }
+  std::replace(launch.name.begin(), launch.name.end(), '.', '_');
+  if (parts.size() > kNameParts) launch.name += "_etc";
+}
+
+// Elements that a map visits: axes along which it does not move count once.
+std::int64_t elements_touched(const IndexMap& map) {
+  const View& last = map.views.back();
+  std::int64_t count = 1;
+  for (std::size_t d = 0; d < last.shape.size(); ++d) {
+    if (last.strides[d] != 0) count *= last.shape[d];
+  }
+  return count;
+}
+
+void count_work(Launch& launch) {
+  std::int64_t elements = 0, ops = 0;
+  const auto program = [&](const ScalarProgram& p, std::int64_t domain) {
+    std::set<std::pair<int, std::string>> seen;
+    for (const Instr& instr : p.instrs) {
+      if (instr.kind == InstrKind::kOp) ops += instr.level == Level::kElement ? domain : 1;
+      if (instr.kind == InstrKind::kReduce) ops += domain;
+      if (instr.kind != InstrKind::kLoad && instr.kind != InstrKind::kLoadAt) continue;
+      const Access& access = p.accesses[static_cast<size_t>(instr.index)];
+      if (!seen.insert({access.binding, to_string(access.map)}).second) continue;
+      elements += instr.kind == InstrKind::kLoadAt ? domain : elements_touched(access.map);
+    }
+  };
+  std::int64_t domain = launch.rows * launch.cols;
+  if (launch.kind == LaunchKind::kContraction) {
+    program(launch.a, launch.batch * launch.m * launch.k);
+    program(launch.b, launch.batch * launch.k * launch.n);
+    domain = launch.batch * launch.m * launch.n;
+    ops += 2 * domain * launch.k;
+  }
+  if (launch.kind == LaunchKind::kScatter) {
+    const std::int64_t sources = launch.pre * launch.count * launch.post;
+    program(launch.scatter_index, sources);
+    program(launch.scatter_source, sources);
+    domain = launch.pre * launch.size * launch.post;
+    ops += sources;
+  }
+  program(launch.body, domain);
+  for (const Store& store : launch.stores) elements += store.map.domain_size();
+  if (launch.ones_row) elements += launch.n;
+  if (launch.ones_column) elements += launch.m;
+  launch.bytes_moved = elements * static_cast<std::int64_t>(kElementBytes);
+  launch.flops = ops;
+}
+
+class GroupLowering {
+ public:
+  GroupLowering(const Graph& graph, const Placement& placement, const HyperWords& hypers,
+                const PlanOptions& options, int group, const std::vector<ValueId>& members)
+      : graph_(graph), placement_(placement), hypers_(hypers), options_(options), members_(members),
+        context_{graph, placement, hypers, group, launch_} {}
+
+  Launch run() {
+    describe(graph_, members_, launch_);
+    for (const ValueId id : members_) {
+      const OpKind kind = graph_[id].op->kind;
+      if (kind == OpKind::kContraction || kind == OpKind::kScatter) root_ = id;
+      if (kind == OpKind::kReduce && reduce_ == kNoValue) reduce_ = id;
+    }
+    if (root_ != kNoValue && graph_[root_].op->kind == OpKind::kContraction) {
+      lower_contraction();
+    } else if (root_ != kNoValue) {
+      lower_scatter();
+    } else if (reduce_ != kNoValue) {
+      lower_rows();
+    } else {
+      lower_map();
+    }
+    count_work(launch_);
+    return std::move(launch_);
+  }
+
+ private:
+  void lower_map() {
+    launch_.kind = LaunchKind::kMap;
+    launch_.rows = numel(graph_[members_.front()].type.shape);
+    ProgramBuilder body(context_, launch_.body, launch_.rows, 1, false);
+    for (const ValueId id : members_) store_element(body, id);
+  }
+
+  void lower_rows() {
+    launch_.kind = LaunchKind::kRow;
+    const ReduceShape shape = reduce_shape(graph_, graph_[reduce_]);
+    launch_.rows = shape.rows;
+    launch_.cols = shape.cols;
+    ProgramBuilder body(context_, launch_.body, shape.rows, shape.cols, true);
+    for (const ValueId id : members_) {
+      const bool row_level = graph_[id].op->kind == OpKind::kReduce ||
+                             numel(graph_[id].type.shape) != shape.rows * shape.cols;
+      if (row_level) {
+        store(body, id, Level::kRow, shape.rows);
+      } else {
+        store_element(body, id);
+      }
+    }
+  }
+
+  void lower_contraction() {
+    launch_.kind = LaunchKind::kContraction;
+    const Node& product = graph_[root_];
+    const Shape& a_shape = graph_[product.inputs[0]].type.shape;
+    const std::size_t rank = a_shape.size();
+    launch_.m = a_shape[rank - 2];
+    launch_.k = a_shape[rank - 1];
+    launch_.n = product.type.shape[rank - 1];
+    launch_.batch = numel(product.type.shape) / (launch_.m * launch_.n);
+    operand(product.inputs[0], launch_.a);
+    operand(product.inputs[1], launch_.b);
+    ProgramBuilder body(context_, launch_.body, launch_.batch * launch_.m * launch_.n, 1, false, root_);
+    for (const ValueId id : members_) {
+      if (id == reduce_) {
+        // The sum is of one operand's elements over k; which one, the sizes and the source tell.
+        const Source summed = through_views(graph_, graph_[id].inputs[0]);
+        const Source b = through_views(graph_, product.inputs[1]);
+        launch_.ones_row = summed.value == b.value && b.map.is_identity() && numel(graph_[id].type.shape) == launch_.n;
+        launch_.ones_column = !launch_.ones_row;
+        launch_.ones_store = make_store(placement_.places.at(id), DType::kF32, Level::kElement,
+                                        launch_.ones_row ? launch_.n : launch_.m, 0, -1);
+      } else {
+        store_element(body, id);
+      }
+    }
+  }
+
+  void operand(ValueId id, ScalarProgram& program) {
+    const Shape& shape = graph_[id].type.shape;
+    ProgramBuilder builder(context_, program, numel(shape), 1, false);
+    end_with(program, builder.value(id, IndexMap::identity(shape), Level::kElement));
+  }
+
+  // An operand program's value is its last instruction.
+  static void end_with(ScalarProgram& program, int value) {
+    CHECK(value == static_cast<int>(program.instrs.size()) - 1, "an operand's value is not made last");
+  }
+
+  void lower_scatter() {
+    launch_.kind = LaunchKind::kScatter;
+    const Node& node = graph_[root_];
+    const Shape& from = graph_[node.inputs[0]].type.shape;
+    const auto axis = static_cast<size_t>(node.attrs.integer("axis"));
+    for (std::size_t d = 0; d < from.size(); ++d) {
+      (d < axis ? launch_.pre : d == axis ? launch_.count : launch_.post) *= from[d];
+    }
+    launch_.size = node.type.shape[axis];
+    operand(node.inputs[0], launch_.scatter_source);
+    scatter_index(node.inputs[1]);
+    ProgramBuilder body(context_, launch_.body, numel(node.type.shape), 1, false, root_);
+    for (const ValueId id : members_) store_element(body, id);
+  }
+
+  // As i32: what is too large for it is out of range both as u32 and as a negative number.
+  void scatter_index(ValueId id) {
+    ScalarProgram& program = launch_.scatter_index;
+    ProgramBuilder builder(context_, program, numel(graph_[id].type.shape), 1, false);
+    int value = builder.value(id, IndexMap::identity(graph_[id].type.shape), Level::kElement);
+    if (graph_[id].type.dtype == DType::kU32) value = builder.op(ops::bitcast, {value}, DType::kI32);
+    end_with(program, value);
+  }
+
+  void store_element(ProgramBuilder& body, ValueId id) {
+    store(body, id, Level::kElement, numel(graph_[id].type.shape));
+  }
+
+  void store(ProgramBuilder& body, ValueId id, Level level, std::int64_t domain) {
+    const auto place = placement_.places.find(id);
+    if (place == placement_.places.end()) return;
+    int ring_word = -1;
+    for (const GraphOutput& output : graph_.outputs) {
+      if (options_.rings.contains(output.name) && through_views(graph_, output.value).value == id) {
+        ring_word = hypers_.at(kRingScalar);
+      }
+    }
+    const int value = body.value(id, IndexMap::identity({domain}), level);
+    launch_.stores.push_back(
+        make_store(place->second, graph_[id].type.dtype, level, domain, value, ring_word));
+  }
+
+  Store make_store(const Place& place, DType dtype, Level level, std::int64_t domain, int value,
+                   int ring_word) {
+    Store store;
+    store.binding = context_.bind(place.buffer, true);
+    store.dtype = dtype;
+    store.level = level;
+    store.map = IndexMap::identity({domain});
+    store.map.views[0].offset = place.offset;
+    store.value = value;
+    store.ring_word = ring_word;
+    return store;
+  }
+
+  const Graph& graph_;
+  const Placement& placement_;
+  const HyperWords& hypers_;
+  const PlanOptions& options_;
+  const std::vector<ValueId>& members_;
+  Launch launch_;
+  LaunchContext context_;
+  ValueId root_ = kNoValue, reduce_ = kNoValue;
+};
+
+}  // namespace
+
+Launch lower_group(const Graph& graph, const Placement& placement, const HyperWords& hypers,
+                   const PlanOptions& options, int group, const std::vector<ValueId>& members) {
+  return GroupLowering(graph, placement, hypers, options, group, members).run();
+}
+
+Launch lower_copy(const Graph& graph, const Placement& placement, ValueId value, const Place& to) {
+  Launch launch;
+  launch.name = "copy";
+  const Type& type = graph[value].type;
+  launch.ops = {"copy " + to_string(type)};
+  if (graph[value].site.known()) launch.sites = {graph[value].site};
+  launch.rows = numel(type.shape);
+  const HyperWords none;
+  LaunchContext context{graph, placement, none, -1, launch};
+  ProgramBuilder body(context, launch.body, launch.rows, 1, false);
+  Store store;
+  store.value = body.value(value, IndexMap::identity(type.shape), Level::kElement);
+  store.binding = context.bind(to.buffer, true);
+  store.dtype = type.dtype;
+  store.map = IndexMap::identity({launch.rows});
+  store.map.views[0].offset = to.offset;
+  launch.stores.push_back(std::move(store));
+  launch.bytes_moved = 2 * launch.rows * static_cast<std::int64_t>(kElementBytes);
+  return launch;
+}
+
+}  // namespace tensorgrad

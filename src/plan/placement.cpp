@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT
+// Places: fixed ones first (leaves, arenas, outputs, updates in place), then slots by liveness.
+#include "plan/placement.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "base/check.h"
+#include "ir/sources.h"
+#include "ops/registry.h"
+
+namespace tensorgrad {
+namespace {
+
+std::int64_t round_up(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+std::int64_t bytes_of(const Type& type) {
+  return numel(type.shape) * static_cast<std::int64_t>(kElementBytes);
+}
+
+class Placer {
+ public:
+  Placer(const Graph& graph, const PlanOptions& options) : graph_(graph), options_(options) {}
+
+  Placement run() {
+    collect_groups();
+    collect_readers();
+    place_leaves();
+    place_packs();
+    place_outputs();
+    place_updates();
+    order_groups();
+    place_slots();
+    check_budget();
+    return std::move(result_);
+  }
+
+ private:
+  void collect_groups() {
+    for (ValueId id = 0; id < graph_.size(); ++id) {
+      const int g = graph_[id].group;
+      if (g < 0) continue;
+      if (static_cast<int>(members_.size()) <= g) members_.resize(static_cast<size_t>(g) + 1);
+      members_[static_cast<size_t>(g)].push_back(id);
+    }
+    reads_.resize(members_.size());
+  }
+
+  // reads_[g]: the values outside g that it reads from memory, with the maps it reads them through.
+  void collect_readers() {
+    for (std::size_t g = 0; g < members_.size(); ++g) {
+      for (const ValueId member : members_[g]) visit(member, static_cast<int>(g));
+    }
+  }
+
+  void visit(ValueId id, int g) {
+    for (const ValueId input : graph_[id].inputs) {
+      Source source = through_views(graph_, input);
+      const Node& node = graph_[source.value];
+      if (node.group == g) continue;
+      const bool computed_here = node.group < 0 && (node.op->kind == OpKind::kPointwise ||
+                                                    node.op->kind == OpKind::kGather ||
+                                                    node.op->kind == OpKind::kConcat);
+      if (computed_here) {
+        visit(source.value, g);
+      } else {
+        reads_[static_cast<size_t>(g)].push_back(std::move(source));
+      }
+    }
+  }
+
+  int add_buffer(const std::string& name, BufferKind kind, std::int64_t bytes) {
+    result_.buffers.push_back({buffer_name(kind, name), kind, round_up(std::max<std::int64_t>(bytes, 4)), {}});
+    return static_cast<int>(result_.buffers.size()) - 1;
+  }
+
+  int params_buffer() {
+    if (params_ < 0) params_ = add_buffer("", BufferKind::kParams, options_.params_elements * 4);
+    return params_;
+  }
+
+  void place_leaves() {
+    for (ValueId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      if (node.op->kind != OpKind::kLeaf || node.op == &ops::constant || node.op == &ops::scalar) continue;
+      result_.places[id] = place_leaf(node);
+    }
+  }
+
+  Place place_leaf(const Node& node) {
+    if (node.op == &ops::parameter) return {params_buffer(), node.attrs.integer("offset")};
+    if (node.op == &ops::arena) return {params_buffer(), 0};
+    if (node.op == &ops::literal) {
+      const int buffer = add_buffer(std::to_string(result_.buffers.size()),
+                                    BufferKind::kConstant, bytes_of(node.type));
+      for (const std::int64_t bits : node.attrs.list("bits")) {
+        result_.buffers.back().data.push_back(static_cast<std::uint32_t>(bits));
+      }
+      return {buffer, 0};
+    }
+    const BufferKind kind = node.op == &ops::state  ? BufferKind::kState
+                            : node.op == &ops::data ? BufferKind::kData
+                                                    : BufferKind::kInput;
+    const std::string& name = node.attrs.text("name");
+    const int buffer = add_buffer(name, kind, bytes_of(node.type));
+    if (kind != BufferKind::kState) {
+      result_.inputs.push_back({name, node.type.dtype, node.type.shape, buffer, 0});
+    }
+    return {buffer, 0};
+  }
+
+  void place_packs() {
+    int count = 0;
+    for (ValueId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      if (node.op->kind != OpKind::kPack) continue;
+      const std::string name = count++ == 0 ? "" : std::to_string(count);
+      const int buffer = add_buffer(name, BufferKind::kGrads, bytes_of(node.type));
+      result_.places[id] = {buffer, 0};
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const ValueId part = through_views(graph_, node.inputs[i]).value;
+        CHECK(!result_.places.contains(part), "a part of a pack has a place already");
+        result_.places[part] = {buffer, node.attrs.list("offsets")[i]};
+      }
+    }
+  }
+
+  void place_outputs() {
+    for (const GraphOutput& output : graph_.outputs) {
+      const Type& type = graph_[output.value].type;
+      const auto ring = options_.rings.find(output.name);
+      const std::int64_t count = ring == options_.rings.end() ? 1 : ring->second;
+      const int buffer = add_buffer(output.name, BufferKind::kOutput, bytes_of(type) * count);
+      const ValueId value = through_views(graph_, output.value).value;
+      CHECK(!result_.places.contains(value), "output " + output.name + " has a place already");
+      result_.places[value] = {buffer, 0};
+      result_.outputs.push_back({output.name, type.dtype, type.shape, buffer, 0});
+    }
+  }
+
+  // An update is written straight to its leaf where no launch could see the new value too early.
+  void place_updates() {
+    compute_closure();
+    for (const GraphUpdate& update : graph_.updates) {
+      const ValueId value = through_views(graph_, update.value).value;
+      const Place leaf = result_.places.at(update.leaf);
+      const int writer = graph_[value].group;
+      CHECK(writer >= 0, "an update's value is not computed by a launch");
+      if (!result_.places.contains(value) && may_write(writer, leaf.buffer)) {
+        result_.places[value] = leaf;
+        in_place_.push_back({writer, leaf.buffer});
+      } else {
+        result_.copies.push_back({value, leaf});
+      }
+    }
+  }
+
+  [[nodiscard]] bool reads_buffer(int g, int buffer, bool& elementwise) const {
+    bool reads = false;
+    elementwise = true;
+    for (const Source& source : reads_[static_cast<size_t>(g)]) {
+      const auto at = result_.places.find(source.value);
+      if (at == result_.places.end() || at->second.buffer != buffer) continue;
+      reads = true;
+      elementwise &= source.map.is_identity() && at->second.offset == 0;
+    }
+    return reads;
+  }
+
+  [[nodiscard]] bool is_map(int g) const {
+    const auto& members = members_[static_cast<size_t>(g)];
+    return std::all_of(members.begin(), members.end(), [&](ValueId id) {
+      return graph_[id].op->kind == OpKind::kPointwise;
+    });
+  }
+
+  [[nodiscard]] bool may_write(int writer, int buffer) const {
+    for (int g = 0; g < static_cast<int>(members_.size()); ++g) {
+      bool elementwise = true;
+      if (!reads_buffer(g, buffer, elementwise)) continue;
+      if (g == writer) {
+        if (!elementwise || !is_map(g)) return false;
+      } else if (above_[static_cast<size_t>(g)].contains(writer)) {
+        return false;  // it needs the new value, and the old one
+      }
+    }
+    return true;
+  }
+
+  // Groups that make what g reads.
+  [[nodiscard]] std::set<int> direct(int g) const {
+    std::set<int> found;
+    for (const Source& source : reads_[static_cast<size_t>(g)]) add_makers(source.value, found);
+    found.erase(g);
+    return found;
+  }
+
+  void add_makers(ValueId id, std::set<int>& found) const {
+    const Node& node = graph_[id];
+    if (node.group >= 0) found.insert(node.group);
+    if (node.op->kind != OpKind::kPack) return;
+    for (const ValueId input : node.inputs) add_makers(through_views(graph_, input).value, found);
+  }
+
+  void compute_closure() {
+    above_.resize(members_.size());
+    for (int g = 0; g < static_cast<int>(members_.size()); ++g) {
+      std::set<int>& above = above_[static_cast<size_t>(g)];
+      for (const int from : direct(g)) {
+        CHECK(from < g, "groups are not in order");
+        above.insert(from);
+        above.insert(above_[static_cast<size_t>(from)].begin(), above_[static_cast<size_t>(from)].end());
+      }
+    }
+  }
+
+  // Topological, by number; readers of what is updated in place come before its writer.
+  void order_groups() {
+    if (sort_groups()) return;
+    // Updates that are each possible may not be so together: then all of them are copied at the end.
+    for (const GraphUpdate& update : graph_.updates) {
+      const ValueId value = through_views(graph_, update.value).value;
+      const Place leaf = result_.places.at(update.leaf);
+      const auto at = result_.places.find(value);
+      if (at == result_.places.end() || at->second.buffer != leaf.buffer) continue;
+      result_.places.erase(at);
+      result_.copies.push_back({value, leaf});
+    }
+    in_place_.clear();
+    CHECK(sort_groups(), "groups depend on one another in a circle");
+  }
+
+  bool sort_groups() {
+    const std::size_t count = members_.size();
+    std::vector<std::set<int>> before(count);
+    for (int g = 0; g < static_cast<int>(count); ++g) before[static_cast<size_t>(g)] = direct(g);
+    for (const auto& [writer, buffer] : in_place_) {
+      for (int g = 0; g < static_cast<int>(count); ++g) {
+        bool elementwise = true;
+        if (g != writer && reads_buffer(g, buffer, elementwise)) before[static_cast<size_t>(writer)].insert(g);
+      }
+    }
+    result_.order.clear();
+    std::vector<bool> done(count, false);
+    while (result_.order.size() < count) {
+      bool moved = false;
+      for (int g = 0; g < static_cast<int>(count); ++g) {
+        const auto& needs = before[static_cast<size_t>(g)];
+        if (done[static_cast<size_t>(g)] || !std::all_of(needs.begin(), needs.end(), [&](int n) {
+              return done[static_cast<size_t>(n)];
+            })) {
+          continue;
+        }
+        done[static_cast<size_t>(g)] = moved = true;
+        result_.order.push_back(g);
+      }
+      if (!moved) return false;
+    }
+    return true;
+  }
+
+  // Position of the last launch that reads a value (or writes it, if none reads).
+  [[nodiscard]] std::map<ValueId, int> last_uses() const {
+    std::map<ValueId, int> last;
+    for (int p = 0; p < static_cast<int>(result_.order.size()); ++p) {
+      for (const Source& source : reads_[static_cast<size_t>(result_.order[static_cast<size_t>(p)])]) {
+        last[source.value] = p;
+      }
+    }
+    for (const auto& [value, leaf] : result_.copies) last[value] = std::numeric_limits<int>::max();
+    return last;
+  }
+
+  void place_slots() {
+    const std::map<ValueId, int> last = last_uses();
+    std::set<std::pair<std::int64_t, int>> free;  // bytes, buffer
+    std::vector<std::vector<ValueId>> dying(result_.order.size());
+    for (int p = 0; p < static_cast<int>(result_.order.size()); ++p) {
+      const int g = result_.order[static_cast<size_t>(p)];
+      for (const ValueId id : members_[static_cast<size_t>(g)]) {
+        const auto use = last.find(id);
+        if (use == last.end() || result_.places.contains(id)) continue;
+        result_.places[id] = {take_slot(bytes_of(graph_[id].type), free), 0};
+        if (use->second < static_cast<int>(dying.size())) dying[static_cast<size_t>(use->second)].push_back(id);
+      }
+      for (const ValueId id : dying[static_cast<size_t>(p)]) {
+        const int buffer = result_.places.at(id).buffer;
+        free.insert({result_.buffers[static_cast<size_t>(buffer)].bytes, buffer});
+      }
+    }
+  }
+
+  int take_slot(std::int64_t bytes, std::set<std::pair<std::int64_t, int>>& free) {
+    const auto fit = free.lower_bound({round_up(bytes), -1});
+    if (fit != free.end()) {
+      const int buffer = fit->second;
+      free.erase(fit);
+      return buffer;
+    }
+    if (!free.empty()) {  // the largest free one grows: never more than a new one would take
+      const int buffer = std::prev(free.end())->second;
+      free.erase(std::prev(free.end()));
+      result_.buffers[static_cast<size_t>(buffer)].bytes = round_up(bytes);
+      return buffer;
+    }
+    return add_buffer(std::to_string(slots_++), BufferKind::kSlot, bytes);
+  }
+
+  void check_budget() const {
+    std::int64_t total = 0;
+    for (const BufferDecl& buffer : result_.buffers) total += buffer.bytes;
+    if (options_.memory_budget == 0 || total <= options_.memory_budget) return;
+    std::vector<ValueId> largest;
+    for (const auto& [id, where] : result_.places) largest.push_back(id);
+    std::stable_sort(largest.begin(), largest.end(), [&](ValueId a, ValueId b) {
+      return bytes_of(graph_[a].type) > bytes_of(graph_[b].type);
+    });
+    std::string text = "memory budget: the plan needs " + std::to_string(total) + " bytes, the budget is " +
+                       std::to_string(options_.memory_budget) + "; the largest tensors are";
+    for (std::size_t i = 0; i < std::min<std::size_t>(10, largest.size()); ++i) {
+      const Node& node = graph_[largest[i]];
+      text += "\n    " + std::to_string(bytes_of(node.type)) + " bytes: " + node.op->name + " " +
+              to_string(node.type) + " at " + to_string(node.site);
+    }
+    throw UserError(text);
+  }
+
+  const Graph& graph_;
+  const PlanOptions& options_;
+  Placement result_;
+  std::vector<std::vector<ValueId>> members_;
+  std::vector<std::vector<Source>> reads_;
+  std::vector<std::set<int>> above_;
+  std::vector<std::pair<int, int>> in_place_;  // writing group, buffer
+  int params_ = -1, slots_ = 0;
+};
+
+}  // namespace
+
+Placement place(const Graph& graph, const PlanOptions& options) { return Placer(graph, options).run(); }
+
+}  // namespace tensorgrad

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// Where each value lies: arenas and states in their own buffers, the rest in slots that values share
+// which do not live at the same time.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace tensorgrad {
+
+// A contiguous place: element `offset` of a buffer.
+struct Place {
+  int buffer = -1;
+  std::int64_t offset = 0;
+};
+
+struct Placement {
+  std::vector<BufferDecl> buffers;
+  std::map<ValueId, Place> places;           // leaves with storage, and every stored value
+  std::vector<int> order;                    // groups in the order they run
+  std::vector<std::pair<ValueId, Place>> copies;  // after all launches: values to copy into leaves
+  std::vector<Port> inputs, outputs;
+};
+
+Placement place(const Graph& graph, const PlanOptions& options);
+
+}  // namespace tensorgrad

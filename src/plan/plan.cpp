@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// Graph to Program.
+#include "plan/plan.h"
+
+#include "base/check.h"
+#include "ops/registry.h"
+#include "plan/lower.h"
+
+namespace tensorgrad {
+
+Program plan(const Graph& graph, const PlanOptions& options) {
+  Program program;
+  HyperWords hypers;
+  const auto add_hyper = [&](const std::string& name) {
+    const int word = static_cast<int>(program.hypers.size()) + 2;
+    if (!hypers.try_emplace(name, word).second) return;
+    CHECK(word < kHyperWords, "too many run-time scalars");
+    program.hypers.push_back(name);
+  };
+  for (const Node& node : graph.nodes) {
+    if (node.op == &ops::scalar) add_hyper(node.attrs.text("name"));
+  }
+  if (!options.rings.empty()) add_hyper(kRingScalar);
+
+  Placement placement = place(graph, options);
+  std::vector<std::vector<ValueId>> members(placement.order.size());
+  for (ValueId id = 0; id < graph.size(); ++id) {
+    if (graph[id].group >= 0) members[static_cast<size_t>(graph[id].group)].push_back(id);
+  }
+  for (const int g : placement.order) {
+    program.launches.push_back(
+        lower_group(graph, placement, hypers, options, g, members[static_cast<size_t>(g)]));
+  }
+  for (const auto& [value, to] : placement.copies) {
+    program.launches.push_back(lower_copy(graph, placement, value, to));
+  }
+  program.buffers = std::move(placement.buffers);
+  program.inputs = std::move(placement.inputs);
+  program.outputs = std::move(placement.outputs);
+  for (const BufferDecl& buffer : program.buffers) program.peak_bytes += buffer.bytes;
+  return program;
+}
+
+}  // namespace tensorgrad

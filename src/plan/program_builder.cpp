@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+// Graph nodes to scalar instructions. Index maps go down with the recursion: a view changes the map,
+// a load ends it.
+#include "plan/program_builder.h"
+
+#include <bit>
+#include <cmath>
+#include <optional>
+
+#include "base/check.h"
+#include "ir/sources.h"
+#include "ops/pointwise.h"
+#include "ops/structured.h"
+
+namespace tensorgrad {
+namespace {
+
+// The map from the row's number, where `map` (over rows*cols elements) does not depend on the column.
+std::optional<IndexMap> row_part(const IndexMap& map, std::int64_t cols) {
+  if (map.views.size() != 1) return std::nullopt;
+  View view = map.views[0].simplified();
+  std::int64_t left = cols;
+  while (left > 1) {
+    if (view.shape.empty()) return std::nullopt;
+    const std::size_t last = view.shape.size() - 1;
+    const bool masked = view.masked() && (view.lo[last] > 0 || view.hi[last] < view.shape[last]);
+    if (view.strides[last] != 0 || masked) return std::nullopt;
+    const std::int64_t size = view.shape[last];
+    if (size % left == 0) {
+      view.shape[last] = size / left;
+      if (view.masked()) view.hi[last] = size / left;
+      left = 1;
+    } else if (left % size == 0) {
+      left /= size;
+      view.shape.pop_back();
+      view.strides.pop_back();
+      if (view.masked()) {
+        view.lo.pop_back();
+        view.hi.pop_back();
+      }
+    } else {
+      return std::nullopt;
+    }
+  }
+  return IndexMap{{view}};
+}
+
+std::uint32_t bits_of(double value, DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+    case DType::kI32: return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
+    case DType::kU32: return static_cast<std::uint32_t>(value);
+    case DType::kBool: return value != 0 ? 1 : 0;
+  }
+  UNREACHABLE();
+}
+
+}  // namespace
+
+int LaunchContext::bind(int buffer, bool write) {
+  for (std::size_t i = 0; i < launch.bindings.size(); ++i) {
+    Binding& binding = launch.bindings[i];
+    if (binding.buffer != buffer) continue;
+    const bool same = (binding.mode == BindMode::kRead) == !write;
+    if (!same) binding.mode = BindMode::kReadWrite;
+    return static_cast<int>(i);
+  }
+  const std::int64_t bytes = placement.buffers[static_cast<size_t>(buffer)].bytes;
+  launch.bindings.push_back({buffer, 0, bytes, write ? BindMode::kWrite : BindMode::kRead});
+  return static_cast<int>(launch.bindings.size()) - 1;
+}
+
+bool ProgramBuilder::is_stored(ValueId id) const {
+  if (!ctx_.placement.places.contains(id)) return false;
+  const int group = ctx_.graph[id].group;
+  return group < 0 || group != ctx_.group;
+}
+
+int ProgramBuilder::push(Instr instr) {
+  program_.instrs.push_back(std::move(instr));
+  return static_cast<int>(program_.instrs.size()) - 1;
+}
+
+int ProgramBuilder::constant(std::uint32_t bits, DType dtype) {
+  Instr instr{.kind = InstrKind::kConst, .dtype = dtype, .level = has_rows_ ? Level::kRow : Level::kElement};
+  instr.bits = bits;
+  return push(std::move(instr));
+}
+
+int ProgramBuilder::integer(std::int64_t value) {
+  return constant(static_cast<std::uint32_t>(static_cast<std::int32_t>(value)), DType::kI32);
+}
+
+int ProgramBuilder::op(const OpDef& def, std::vector<int> operands, DType dtype) {
+  Instr instr{.kind = InstrKind::kOp, .dtype = dtype, .level = has_rows_ ? Level::kRow : Level::kElement};
+  for (const int operand : operands) {
+    if (program_.instrs[static_cast<size_t>(operand)].level == Level::kElement) instr.level = Level::kElement;
+  }
+  instr.code = def.code;
+  instr.operands = std::move(operands);
+  return push(std::move(instr));
+}
+
+int ProgramBuilder::add_access(const Place& place, DType dtype, const IndexMap& map, Level level) {
+  Access access;
+  access.binding = ctx_.bind(place.buffer, false);
+  access.dtype = dtype;
+  access.level = level;
+  access.map = map;
+  access.map.views.back().offset += place.offset;
+  program_.accesses.push_back(std::move(access));
+  return static_cast<int>(program_.accesses.size()) - 1;
+}
+
+int ProgramBuilder::load(ValueId id, const IndexMap& map, Level level) {
+  Instr instr{.kind = InstrKind::kLoad, .dtype = ctx_.graph[id].type.dtype, .level = level};
+  instr.index = add_access(ctx_.placement.places.at(id), instr.dtype, map, level);
+  return push(std::move(instr));
+}
+
+// The access of an in-bounds test reads nothing; it names a binding only because accesses have one.
+int ProgramBuilder::in_bounds(const IndexMap& map, Level level) {
+  Instr instr{.kind = InstrKind::kInBounds, .dtype = DType::kBool, .level = level};
+  Access access;
+  access.binding = 0;
+  access.level = level;
+  access.map = map;
+  program_.accesses.push_back(std::move(access));
+  instr.index = static_cast<int>(program_.accesses.size()) - 1;
+  return push(std::move(instr));
+}
+
+int ProgramBuilder::value(ValueId id, const IndexMap& map, Level level) {
+  if (level == Level::kElement && has_rows_) {
+    if (const std::optional<IndexMap> rows = row_part(map, cols_)) return value(id, *rows, Level::kRow);
+  }
+  const Key key{id, level, to_string(map)};
+  const auto known = made_.find(key);
+  if (known != made_.end()) return known->second;
+  const int made = make(id, map, level);
+  made_.emplace(key, made);
+  return made;
+}
+
+int ProgramBuilder::make(ValueId id, const IndexMap& map, Level level) {
+  const Node& node = ctx_.graph[id];
+  if (node.op == &ops::constant) {
+    return constant(bits_of(node.attrs.number("value"), node.type.dtype), node.type.dtype);
+  }
+  if (node.op == &ops::scalar) {
+    Instr instr{.kind = InstrKind::kHyper, .dtype = node.type.dtype,
+                .level = has_rows_ ? Level::kRow : Level::kElement};
+    instr.index = ctx_.hypers.at(node.attrs.text("name"));
+    return push(std::move(instr));
+  }
+  if (id == accumulated_) {
+    CHECK(map.is_identity(), "a product is read out of its order in its own launch");
+    return push({.kind = InstrKind::kAcc, .dtype = node.type.dtype});
+  }
+  if (is_stored(id)) return load(id, map, level);
+  switch (node.op->kind) {
+    case OpKind::kView: return make_view(node, map, level);
+    case OpKind::kGenerator: return make_iota(node, map, level);
+    case OpKind::kGather: return make_gather(node, map, level);
+    case OpKind::kConcat: return make_concat(node, map, level);
+    case OpKind::kReduce: return make_reduce(node, map, level);
+    case OpKind::kPointwise: break;
+    default: UNREACHABLE(std::string(node.op->name) + " has no place and is not computed here");
+  }
+  std::vector<int> operands;
+  for (const ValueId input : node.inputs) operands.push_back(value(input, map, level));
+  return op(*node.op, std::move(operands), node.type.dtype);
+}
+
+int ProgramBuilder::make_view(const Node& node, const IndexMap& map, Level level) {
+  const ValueId input = node.inputs[0];
+  const View view = node.op->view(ctx_.graph[input].type, node.attrs);
+  const IndexMap through = compose(map, view);
+  const int inner = value(input, through, level);
+  // A load gives zero outside by itself; what is computed must be told.
+  if (!view.masked() || is_stored(through_views(ctx_.graph, input).value)) return inner;
+  const int inside = in_bounds(through, level);
+  return op(ops::where, {inside, inner, constant(0, node.type.dtype)}, node.type.dtype);
+}
+
+// The coordinate on the iota's axis: of the first view by division, of further ones step by step.
+int ProgramBuilder::make_iota(const Node& node, const IndexMap& map, Level level) {
+  View along = View::contiguous(node.type.shape);
+  const auto axis = static_cast<size_t>(node.attrs.integer("axis"));
+  for (std::size_t d = 0; d < along.strides.size(); ++d) along.strides[d] = d == axis ? 1 : 0;
+  const IndexMap to_axis = compose(map, along);
+  int linear = -1;
+  for (const View& view : to_axis.views) {
+    int total = integer(view.offset);
+    std::int64_t pitch = 1;
+    for (std::size_t d = view.shape.size(); d-- > 0; pitch *= view.shape[d]) {
+      if (view.strides[d] == 0 || view.shape[d] == 1) continue;
+      int coordinate = -1;
+      if (linear < 0) {
+        Instr instr{.kind = InstrKind::kCoord, .dtype = DType::kU32, .level = level};
+        instr.divisor = pitch;
+        instr.modulus = view.shape[d];
+        coordinate = op(ops::cast, {push(std::move(instr))}, DType::kI32);
+      } else {
+        coordinate = op(ops::rem, {op(ops::div, {linear, integer(pitch)}, DType::kI32),
+                                   integer(view.shape[d])}, DType::kI32);
+      }
+      const int step = op(ops::mul, {coordinate, integer(view.strides[d])}, DType::kI32);
+      total = op(ops::add, {total, step}, DType::kI32);
+    }
+    linear = total;
+  }
+  return node.type.dtype == DType::kI32 ? linear : op(ops::cast, {linear}, node.type.dtype);
+}
+
+// out[p, i, q] = x[p, index[p, i, q], q]
+int ProgramBuilder::make_gather(const Node& node, const IndexMap& map, Level level) {
+  const int index = value(node.inputs[1], map, level);
+  const Source data = through_views(ctx_.graph, node.inputs[0]);
+  CHECK(data.map.is_identity() && is_stored(data.value), "gather's data does not lie in memory");
+  const Type& type = ctx_.graph[node.inputs[0]].type;
+  const auto axis = static_cast<size_t>(node.attrs.integer("axis"));
+  View base = View::contiguous(type.shape);
+  const std::int64_t pitch = base.strides[axis];
+  base.shape = node.type.shape;
+  base.strides[axis] = 0;
+  Instr instr{.kind = InstrKind::kLoadAt, .dtype = type.dtype, .level = level};
+  instr.operands = {index};
+  instr.index =
+      add_access(ctx_.placement.places.at(data.value), type.dtype, compose(map, base), level);
+  Access& access = program_.accesses.back();
+  access.at_stride = pitch;
+  access.at_size = type.shape[axis];
+  return push(std::move(instr));
+}
+
+int ProgramBuilder::make_concat(const Node& node, const IndexMap& map, Level level) {
+  const auto axis = static_cast<size_t>(node.attrs.integer("axis"));
+  int result = -1;
+  std::int64_t start = node.type.shape[axis];
+  for (std::size_t i = node.inputs.size(); i-- > 0;) {
+    const Shape& shape = ctx_.graph[node.inputs[i]].type.shape;
+    start -= shape[axis];
+    View part = View::contiguous(shape);
+    part.offset = -start * part.strides[axis];
+    part.lo.assign(shape.size(), 0);
+    part.hi = shape;
+    part.lo[axis] = start;
+    part.hi[axis] = start + shape[axis];
+    part.shape = node.type.shape;
+    const IndexMap to_part = compose(map, part);
+    const int v = value(node.inputs[i], to_part, level);
+    result = result < 0 ? v : op(ops::where, {in_bounds(to_part, level), v, result}, node.type.dtype);
+  }
+  return result;
+}
+
+int ProgramBuilder::make_reduce(const Node& node, const IndexMap& map, Level level) {
+  CHECK(has_rows_ && level == Level::kRow && map.is_identity(),
+        std::string(node.op->name) + " is read out of its order in its own launch");
+  const ReduceShape shape = reduce_shape(ctx_.graph, node);
+  CHECK(shape.rows == rows_ && shape.cols == cols_, node.op->name);
+  Instr instr{.kind = InstrKind::kReduce, .dtype = node.type.dtype, .level = Level::kRow};
+  instr.reduce = node.op == &ops::reduce_sum   ? ReduceOp::kSum
+                 : node.op == &ops::reduce_max ? ReduceOp::kMax
+                 : node.op == &ops::reduce_min ? ReduceOp::kMin
+                 : node.op == &ops::argmax     ? ReduceOp::kArgMax
+                                               : ReduceOp::kArgMin;
+  const IndexMap order = shape.trailing ? IndexMap::identity({rows_ * cols_}) : IndexMap{{shape.order}};
+  instr.operands = {value(node.inputs[0], order, Level::kElement)};
+  return push(std::move(instr));
+}
+
+}  // namespace tensorgrad

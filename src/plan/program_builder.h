@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// Writes scalar programs from graph nodes: what is stored elsewhere becomes a load, what belongs to
+// the launch (or is computed by each reader) becomes instructions.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "plan/lower.h"
+
+namespace tensorgrad {
+
+// What all programs of one launch share.
+struct LaunchContext {
+  const Graph& graph;
+  const Placement& placement;
+  const HyperWords& hypers;
+  int group;       // nodes of this group are computed here; -1: none are
+  Launch& launch;
+
+  // The launch's binding of a buffer, made when it is first asked for.
+  int bind(int buffer, bool write);
+};
+
+class ProgramBuilder {
+ public:
+  // A program over rows*cols elements; with `has_rows`, values that are the same along a row are
+  // computed once a row. `accumulated` is the node that kAcc stands for, or kNoValue.
+  ProgramBuilder(LaunchContext& context, ScalarProgram& program, std::int64_t rows, std::int64_t cols,
+                 bool has_rows, ValueId accumulated = kNoValue)
+      : ctx_(context), program_(program), rows_(rows), cols_(cols), has_rows_(has_rows),
+        accumulated_(accumulated) {}
+
+  // The instruction that gives value `id` at element map(index). `level` says what index is: the
+  // element's, or the row's.
+  int value(ValueId id, const IndexMap& map, Level level);
+  // A new instruction: a pointwise op on earlier ones.
+  int op(const OpDef& def, std::vector<int> operands, DType dtype);
+
+ private:
+  using Key = std::tuple<ValueId, Level, std::string>;
+
+  int make(ValueId id, const IndexMap& map, Level level);
+  int make_view(const Node& node, const IndexMap& map, Level level);
+  int make_iota(const Node& node, const IndexMap& map, Level level);
+  int make_gather(const Node& node, const IndexMap& map, Level level);
+  int make_concat(const Node& node, const IndexMap& map, Level level);
+  int make_reduce(const Node& node, const IndexMap& map, Level level);
+  int load(ValueId id, const IndexMap& map, Level level);
+  int in_bounds(const IndexMap& map, Level level);
+  int add_access(const Place& place, DType dtype, const IndexMap& map, Level level);
+  int constant(std::uint32_t bits, DType dtype);
+  int integer(std::int64_t value);
+  int push(Instr instr);
+  [[nodiscard]] bool is_stored(ValueId id) const;
+
+  LaunchContext& ctx_;
+  ScalarProgram& program_;
+  std::int64_t rows_, cols_;
+  bool has_rows_;
+  ValueId accumulated_;
+  std::map<Key, int> made_;
+};
+
+}  // namespace tensorgrad
