@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// A device as the rest of the library sees it: one ordered queue of uploads, runs and downloads.
+// Every call may come from any thread; calls on one device are serialised in the order they are made.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernel/program.h"
+
+namespace tensorgrad {
+
+struct DeviceLimits {
+  int max_storage_bindings = 8;                          // per launch
+  std::int64_t max_binding_bytes = 128LL << 20;
+  std::int64_t max_buffer_bytes = 256LL << 20;
+  int max_workgroup_invocations = 256;
+  std::int64_t max_workgroup_bytes = 16 << 10;
+};
+
+struct DeviceInfo {
+  std::string backend;      // "cpu", "webgpu", "null"
+  std::string name;         // "NVIDIA H100", "AMD EPYC, 2 threads, AVX2"
+  std::string driver;       // "wgpu-native 29.0.1, Vulkan, ..."; may be empty
+  bool software = false;    // a rasteriser on the CPU
+  DeviceLimits limits;
+  std::vector<std::string> features;
+};
+
+using BufferHandle = std::uint32_t;
+
+// A finished point of the queue. 0 is done from the start.
+using Ticket = std::uint64_t;
+
+// A program made ready for a device: pipelines and bind groups. Freed before its device.
+class Executable {
+ public:
+  Executable() = default;
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
+  virtual ~Executable() = default;
+};
+
+struct LaunchTiming {
+  double microseconds = 0;  // device time of one run of this launch
+};
+
+class Device {
+ public:
+  Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  virtual ~Device() = default;
+
+  [[nodiscard]] virtual const DeviceInfo& info() const = 0;
+
+  // Zero-filled. Throws DeviceError, naming `label` and the bytes, where there is no room.
+  virtual BufferHandle alloc(std::int64_t bytes, const std::string& label) = 0;
+  virtual void free(BufferHandle buffer) = 0;
+
+  // Copies `data` before it returns. `offset` and the size are multiples of 4.
+  virtual void upload(BufferHandle buffer, std::int64_t offset,
+                      std::span<const std::byte> data) = 0;
+  // Asks for a copy to the host. `out` holds it, and must live, until wait(ticket) has returned.
+  virtual Ticket download(BufferHandle buffer, std::int64_t offset, std::span<std::byte> out) = 0;
+
+  // buffers[i] stands for program.buffers[i]. The program must outlive the executable.
+  virtual std::unique_ptr<Executable> prepare(const Program& program,
+                                              std::span<const BufferHandle> buffers) = 0;
+  // Runs the program rows.size() times, each time with its own hyper row, in one submit where the
+  // device has submits. May return before the work is done; a bounded number of runs is in flight.
+  virtual Ticket run(Executable& executable, std::span<const HyperRow> rows) = 0;
+
+  [[nodiscard]] virtual bool done(Ticket ticket) = 0;
+  // Waits for it, and throws what went wrong up to there (DeviceError, DeviceLostError).
+  virtual void wait(Ticket ticket) = 0;
+
+  // Time per launch of one run (which does take effect): for reports.
+  virtual std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) = 0;
+};
+
+struct CpuOptions {
+  int threads = 0;  // 0: as many as the machine has cores for us
+};
+std::unique_ptr<Device> make_cpu_device(const CpuOptions& options);
+
+// Plans, counts and checks; computes nothing. Downloads give zeros.
+std::unique_ptr<Device> make_null_device(const DeviceLimits& limits);
+
+struct AdapterInfo {
+  DeviceInfo device;
+  std::string kind;         // "discrete", "integrated", "cpu", "unknown"
+  bool usable = false;      // may be chosen by `auto`
+  std::string why;          // why it may, or may not
+};
+
+struct WebGpuOptions {
+  int adapter = -1;             // index into list_webgpu_adapters(); -1: the first usable one
+  bool allow_software = false;  // let -1 take a software rasteriser
+  bool default_limits = false;  // ask for no more than the WebGPU defaults
+  bool checked = false;         // keep the driver's bounds checks
+  std::string library;          // path of wgpu-native or Dawn; empty: TENSORGRAD_WEBGPU_LIB, then the usual places
+};
+// Empty where no WebGPU library can be loaded; then `why` says so.
+std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions& options, std::string& why);
+// Throws DeviceError where there is no library or no fitting adapter.
+std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options);
+
+}  // namespace tensorgrad

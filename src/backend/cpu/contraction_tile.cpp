@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT
+// One tile of a product: operands made ready, micro-tiles in an order that keeps a panel of B in
+// the first cache and a block of A in the second, then the epilogue while the result is still near.
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/block_size.h"
+#include "backend/cpu/contraction.h"
+#include "base/check.h"
+
+namespace tensorgrad::cpu {
+namespace {
+
+// Steps of k that a micro-tile takes at a time: a panel of B of that depth fits the first cache.
+constexpr std::int64_t kDepth = 384;
+// B is read where it lies if it fits the first cache beside A and C.
+constexpr std::int64_t kDirectWords = 6 * 1024;
+// Steps of k that are packed at a time.
+constexpr std::int64_t kPackDepth = 64;
+
+TapeSpec epilogue_spec(const Launch& launch) {
+  TapeSpec spec;
+  spec.program = &launch.body;
+  spec.stores = &launch.stores;
+  spec.rows = launch.batch * launch.m * launch.n;
+  return spec;
+}
+
+// The chunks of k are of one size, so that the last is not a short one.
+std::int64_t chunk_depth(std::int64_t k) {
+  const std::int64_t chunks = std::max<std::int64_t>(1, (k + kDepth / 2) / kDepth);
+  return round_up(ceil_div(k, chunks), 4);
+}
+
+float* floats_at(std::byte* scratch, std::size_t offset) {
+  return reinterpret_cast<float*>(scratch + offset);
+}
+
+}  // namespace
+
+TileEngine::TileEngine(const Prepare& prepare, const ProductShape& shape, const ResultTile& largest)
+    : kernels_(gemm_kernels()),
+      shape_(shape),
+      a_(prepare, prepare.launch.a, shape.batch, shape.m, shape.k),
+      b_(prepare, prepare.launch.b, shape.batch, shape.k, shape.n),
+      epilogue_(prepare, epilogue_spec(prepare.launch)),
+      ones_row_(prepare.launch.ones_row),
+      ones_column_(prepare.launch.ones_column) {
+  epilogue_.lay_out(block_elements(epilogue_.element_registers()), 0);
+  const TapeStore* store = epilogue_.plain_store();
+  if (store != nullptr && store->ring_word < 0 && store->walker->view() != nullptr) {
+    std::int64_t cs = 0;
+    const bool split = split_strides(*store->walker->view(), shape.batch, shape.m, shape.n,
+                                     direct_.rs, cs, direct_.offsets);
+    if (split && cs == 1) direct_.data = reinterpret_cast<float*>(store->data);
+  }
+  if (ones_row_ || ones_column_) {
+    const Store& ones = prepare.launch.ones_store;
+    CHECK(ones.map.views.size() == 1 && ones.map.domain_size() == (ones_row_ ? shape.n : shape.m),
+          prepare.launch.name);
+    const Binding& bound = prepare.launch.bindings[static_cast<std::size_t>(ones.binding)];
+    const OffsetRange range = offset_range(ones.map.views.back());
+    CHECK(range.low >= 0 && range.high < bound.bytes / 4, prepare.launch.name);
+    ones_walker_ = Walker(ones.map);
+    ones_data_ = ones_target_ = prepare.data[static_cast<std::size_t>(ones.binding)];
+    ones_ring_ = ones.ring_word;
+  }
+  lay_out(largest);
+}
+
+void TileEngine::lay_out(const ResultTile& largest) {
+  const auto take = [&](std::size_t& offset, std::size_t bytes) {
+    offset = worker_bytes_;
+    worker_bytes_ += (bytes + 2 * kAlignment - 1) / kAlignment * kAlignment;
+  };
+  const auto floats = [](std::int64_t n) { return static_cast<std::size_t>(n) * sizeof(float); };
+  const std::int64_t rows = round_up(largest.rows, kernels_.mr);
+  // Rows of a tile start at multiples of 16, whatever the width of a panel.
+  const std::int64_t columns = round_up(largest.columns, std::max(kernels_.nr, 16));
+  take(a_packed_, packs_a(largest.columns) ? floats(rows * shape_.k + kMaxTileColumns) : 0);
+  take(a_block_, a_.scratch_bytes(largest.rows, shape_.k));
+  const bool packs = shape_.batch > 1 && !direct_b(shape_.m);
+  take(b_packed_, packs ? floats(packed_words(largest.columns)) : 0);
+  take(b_block_, b_.scratch_bytes(shape_.k, kernels_.nr));
+  take(c_, direct_.data == nullptr ? floats(largest.batches * rows * columns) : 0);
+  take(edge_, floats(kMaxTileRows * kMaxTileColumns));
+  take(sums_, ones_row_ ? floats(columns) : ones_column_ ? floats(rows) : 0);
+  take(frame_, epilogue_.scratch_bytes());
+}
+
+void TileEngine::start(const HyperRow& hyper) {
+  a_.start(hyper);
+  b_.start(hyper);
+  epilogue_.start(hyper);
+  if (ones_ring_ >= 0) ones_target_ = ones_data_ + hyper.words[ones_ring_];
+}
+
+bool TileEngine::direct_b(std::int64_t rows) const {
+  if (!b_.plain() || !(b_.rows_are_contiguous() || shape_.n == 1)) return false;
+  return rows <= 2 * kernels_.mr ||
+         (b_.row_stride() * shape_.k <= kDirectWords && rows <= 64 * kernels_.mr);
+}
+
+// Rows of A serve as they are; columns of A, and rows more than a few base registers can name, are
+// packed where the block is read more than a few times.
+bool TileEngine::packs_a(std::int64_t columns) const {
+  if (a_.rows_are_contiguous() && kernels_.mr <= 6) return false;
+  return columns > 2 * kernels_.nr;
+}
+
+void TileEngine::pack_b(std::int64_t batch, std::int64_t begin, std::int64_t end,
+                        std::byte* scratch, float* out) const {
+  const std::int64_t nr = kernels_.nr;
+  // What lies in a buffer is packed a few rows at a time, over all panels; what is computed, by
+  // panels.
+  const std::int64_t step = b_.plain() ? kPackDepth : shape_.k;
+  for (std::int64_t k = 0; k < shape_.k; k += step) {
+    const std::int64_t depth = std::min(step, shape_.k - k);
+    for (std::int64_t j = begin; j < end; j += nr) {
+      const std::int64_t columns = std::min(nr, end - j);
+      const Matrix b = b_.block(batch, k, depth, j, columns, scratch + b_block_);
+      kernels_.pack_b(b.data, b.rs, b.cs, depth, columns, out + (j - begin) * shape_.k + k * nr);
+    }
+  }
+}
+
+void TileEngine::pack_a(std::int64_t batch, std::int64_t begin, std::int64_t end,
+                        std::byte* scratch, float* out) const {
+  const Matrix a = a_.block(batch, begin, end - begin, 0, shape_.k, scratch + a_block_);
+  // Where columns run along memory, neighbouring panels read the same cache lines: soon after.
+  for (std::int64_t k = 0; k < shape_.k; k += kPackDepth) {
+    const std::int64_t depth = std::min(kPackDepth, shape_.k - k);
+    for (std::int64_t i = 0; i < end - begin; i += kernels_.mr) {
+      const Matrix part = a.at(i, k);
+      kernels_.pack_a(part.data, part.rs, part.cs, depth,
+                      std::min<std::int64_t>(kernels_.mr, end - begin - i),
+                      out + i * shape_.k + k * kernels_.mr);
+    }
+  }
+}
+
+TileEngine::Side TileEngine::prepare_a(const ResultTile& tile, std::int64_t batch,
+                                       const float* packed, std::byte* scratch) const {
+  Side a;
+  a.packed = packed;
+  if (packed != nullptr) return a;
+  if (packs_a(tile.columns)) {
+    float* out = floats_at(scratch, a_packed_);
+    pack_a(batch, tile.row, tile.row + tile.rows, scratch, out);
+    a.packed = out;
+  } else {
+    a.matrix = a_.block(batch, tile.row, tile.rows, 0, shape_.k, scratch + a_block_);
+  }
+  return a;
+}
+
+TileEngine::Side TileEngine::prepare_b(const ResultTile& tile, std::int64_t batch,
+                                       const float* packed, std::byte* scratch) const {
+  Side b;
+  b.packed = packed;
+  if (packed != nullptr) return b;
+  if (direct_b(shape_.m)) {
+    b.matrix = b_.block(batch, 0, shape_.k, tile.column, tile.columns, nullptr);
+    return b;
+  }
+  float* out = floats_at(scratch, b_packed_);
+  pack_b(batch, tile.column, tile.column + tile.columns, scratch, out);
+  b.packed = out;
+  return b;
+}
+
+// All rows of one panel of B, for steps [k, k + depth).
+void TileEngine::multiply_panel(const Side& a, const Side& b, std::int64_t k, std::int64_t depth,
+                                std::int64_t rows, std::int64_t columns, float* c, std::int64_t ldc,
+                                float* edge) const {
+  const int half = columns <= kernels_.nr / 2 ? 1 : 0;
+  const std::int64_t width = half != 0 ? kernels_.nr / 2 : kernels_.nr;
+  const float* right = b.packed != nullptr ? b.packed + k * kernels_.nr : b.matrix.at(k, 0).data;
+  const std::int64_t b_k = b.packed != nullptr ? kernels_.nr : b.matrix.rs;
+  for (std::int64_t i = 0; i < rows; i += kernels_.mr) {
+    const std::int64_t height = std::min<std::int64_t>(kernels_.mr, rows - i);
+    const float* left = nullptr;
+    GemmKernels::Tile tile = nullptr;
+    if (a.packed != nullptr) {
+      left = a.packed + i * shape_.k + k * kernels_.mr;
+      tile = kernels_.packed[height][half];
+    } else {
+      left = a.matrix.at(i, k).data;
+      tile = kernels_.strided[height][half];
+    }
+    if (columns == width) {
+      tile(depth, left, a.matrix.rs, a.matrix.cs, right, b_k, c + i * ldc, ldc, k > 0);
+      continue;
+    }
+    // The panel is wider than the result: its right part must not be written.
+    tile(depth, left, a.matrix.rs, a.matrix.cs, right, b_k, edge, width, false);
+    for (std::int64_t r = 0; r < height; ++r) {
+      float* to = c + (i + r) * ldc;
+      for (std::int64_t j = 0; j < columns; ++j) {
+        to[j] = k > 0 ? to[j] + edge[r * width + j] : edge[r * width + j];
+      }
+    }
+  }
+}
+
+void TileEngine::multiply(const Side& a, const Side& b, std::int64_t rows, std::int64_t columns,
+                          float* c, std::int64_t ldc, float* edge) const {
+  const std::int64_t step = chunk_depth(shape_.k);
+  for (std::int64_t k = 0; k < shape_.k; k += step) {
+    const std::int64_t depth = std::min(step, shape_.k - k);
+    Side panel = b;
+    for (std::int64_t j = 0; j < columns; j += kernels_.nr) {
+      multiply_panel(a, panel, k, depth, rows, std::min<std::int64_t>(kernels_.nr, columns - j),
+                     c + j, ldc, edge);
+      if (b.packed != nullptr) {
+        panel.packed += kernels_.nr * shape_.k;
+      } else {
+        panel.matrix.data += kernels_.nr;
+      }
+    }
+  }
+}
+
+// sums[j] = sum_k b[k, j]: the row of the product that belongs to a row of ones.
+void TileEngine::sum_columns(const ResultTile& tile, const Side& b, float* sums) const {
+  std::memset(sums, 0,
+              static_cast<std::size_t>(round_up(tile.columns, kernels_.nr)) * sizeof(float));
+  for (std::int64_t j = 0; j < tile.columns; j += kernels_.nr) {
+    const std::int64_t columns = std::min<std::int64_t>(kernels_.nr, tile.columns - j);
+    if (b.packed != nullptr) {
+      simd().add_rows(sums + j, b.packed + j * shape_.k, shape_.k, kernels_.nr, columns);
+    } else {
+      simd().add_rows(sums + j, b.matrix.data + j, shape_.k, b.matrix.rs, columns);
+    }
+  }
+  ones_walker_.store(reinterpret_cast<const Word*>(sums), tile.column, tile.columns, ones_target_);
+}
+
+// sums[i] = sum_k a[i, k]: the column of the product that belongs to a column of ones.
+void TileEngine::sum_rows(const ResultTile& tile, const Side& a, float* sums) const {
+  std::memset(sums, 0, static_cast<std::size_t>(round_up(tile.rows, kernels_.mr)) * sizeof(float));
+  for (std::int64_t i = 0; i < tile.rows; i += kernels_.mr) {
+    const std::int64_t rows = std::min<std::int64_t>(kernels_.mr, tile.rows - i);
+    if (a.packed != nullptr) {
+      simd().add_rows(sums + i, a.packed + i * shape_.k, shape_.k, kernels_.mr, rows);
+    } else if (a.matrix.rs == 1) {
+      simd().add_rows(sums + i, a.matrix.data + i, shape_.k, a.matrix.cs, rows);
+    } else {
+      for (std::int64_t r = i; r < i + rows; ++r) {
+        const float* row = a.matrix.data + r * a.matrix.rs;
+        double sum = 0;
+        for (std::int64_t k = 0; k < shape_.k; ++k) sum += row[k * a.matrix.cs];
+        sums[r] = static_cast<float>(sum);
+      }
+    }
+  }
+  ones_walker_.store(reinterpret_cast<const Word*>(sums), tile.row, tile.rows, ones_target_);
+}
+
+void TileEngine::finish(std::int64_t first, std::int64_t count, const float* acc,
+                        Frame& frame) const {
+  for (std::int64_t done = 0; done < count; done += frame.count) {
+    frame.first = first + done;
+    frame.count = std::min(epilogue_.capacity(), count - done);
+    frame.acc = reinterpret_cast<const Word*>(acc) + done;
+    epilogue_.run(epilogue_.ops, frame);
+  }
+}
+
+void TileEngine::finish_tile(const ResultTile& tile, const float* c, std::int64_t ldc,
+                             std::byte* scratch) const {
+  Frame frame = epilogue_.frame(scratch + frame_);
+  const std::int64_t first = (tile.batch * shape_.m + tile.row) * shape_.n + tile.column;
+  if (ldc == shape_.n) {  // whole rows, one behind the other
+    finish(first, tile.batches * tile.rows * ldc, c, frame);
+    return;
+  }
+  for (std::int64_t i = 0; i < tile.rows; ++i) {
+    finish(first + i * shape_.n, tile.columns, c + i * ldc, frame);
+  }
+}
+
+void TileEngine::run(const ResultTile& tile, const float* packed_a, const float* packed_b,
+                     std::byte* scratch) const {
+  const bool whole = tile.columns == shape_.n;
+  // Rows of the tile are aligned, unless they follow each other without a gap.
+  std::int64_t ldc = whole ? shape_.n : round_up(tile.columns, 16);
+  float* c = floats_at(scratch, c_);
+  float* edge = floats_at(scratch, edge_);
+  for (std::int64_t i = 0; i < tile.batches; ++i) {
+    const std::int64_t batch = tile.batch + i;
+    const Side a = prepare_a(tile, batch, packed_a, scratch);
+    const Side b = prepare_b(tile, batch, packed_b, scratch);
+    if (ones_row_ && tile.row == 0) sum_columns(tile, b, floats_at(scratch, sums_));
+    if (ones_column_ && tile.column == 0) sum_rows(tile, a, floats_at(scratch, sums_));
+    if (direct_.data != nullptr) {
+      ldc = direct_.rs;
+      c = direct_.data + direct_.offsets[static_cast<std::size_t>(batch)] + tile.row * ldc +
+          tile.column;
+    } else if (i > 0) {
+      c += tile.rows * ldc;
+    }
+    multiply(a, b, tile.rows, tile.columns, c, ldc, edge);
+  }
+  if (direct_.data == nullptr) finish_tile(tile, floats_at(scratch, c_), ldc, scratch);
+}
+
+}  // namespace tensorgrad::cpu

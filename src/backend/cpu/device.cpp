@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// The CPU as a Device: buffers are plain memory, a run is over when the call returns.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <mutex>
+#include <string>
+
+#include "backend/backend.h"
+#include "backend/cpu/simd.h"
+#include "backend/cpu/step.h"
+#include "base/check.h"
+
+namespace tensorgrad {
+namespace cpu {
+namespace {
+
+constexpr int kMostThreads = 256;
+
+class CpuExecutable final : public Executable {
+ public:
+  CpuExecutable(const Program& program, const std::vector<std::byte*>& buffers, int threads) {
+    std::size_t worker_bytes = 0, shared_bytes = 0;
+    for (const Launch& launch : program.launches) {
+      Prepare prepare{launch, constants_, {}};
+      for (const Binding& binding : launch.bindings) {
+        std::byte* start = buffers[static_cast<std::size_t>(binding.buffer)] + binding.offset;
+        prepare.data.push_back(reinterpret_cast<Word*>(start));
+      }
+      try {
+        steps_.push_back(make_step(prepare));
+      } catch (Error& error) {
+        error.add_context("while preparing launch " + launch.name);
+        throw;
+      }
+      worker_bytes = std::max(worker_bytes, steps_.back()->worker_bytes);
+      shared_bytes = std::max(shared_bytes, steps_.back()->shared_bytes);
+    }
+    for (int w = 0; w < threads; ++w) workers_.emplace_back(worker_bytes);
+    shared_ = AlignedBytes(shared_bytes);
+  }
+
+  [[nodiscard]] std::size_t size() const { return steps_.size(); }
+
+  void run(std::size_t launch, ThreadPool& pool, const HyperRow& hyper) {
+    steps_[launch]->run({pool, hyper, workers_, shared_.data()});
+  }
+
+ private:
+  static std::unique_ptr<Step> make_step(const Prepare& prepare) {
+    switch (prepare.launch.kind) {
+      case LaunchKind::kMap: return make_map(prepare);
+      case LaunchKind::kRow: return make_rows(prepare);
+      case LaunchKind::kContraction: return make_contraction(prepare);
+      case LaunchKind::kScatter: return make_scatter(prepare);
+    }
+    UNREACHABLE();
+  }
+
+  ConstPool constants_;
+  std::vector<std::unique_ptr<Step>> steps_;
+  std::vector<AlignedBytes> workers_;
+  AlignedBytes shared_;
+};
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    if (line.rfind("model name", 0) != 0 || colon == std::string::npos) continue;
+    const std::size_t start = line.find_first_not_of(" \t", colon + 1);
+    if (start != std::string::npos) return line.substr(start);
+  }
+  return "CPU";
+}
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(const CpuOptions& options)
+      : pool_(std::clamp(options.threads > 0 ? options.threads : usable_cores(), 1, kMostThreads)) {
+    const int threads = pool_.threads();
+    info_.backend = "cpu";
+    info_.name = cpu_name() + ", " + std::to_string(threads) +
+                 (threads == 1 ? " thread, " : " threads, ") + simd().target;
+    info_.limits.max_storage_bindings = 1 << 20;
+    info_.limits.max_binding_bytes = info_.limits.max_buffer_bytes = std::int64_t{1} << 33;
+    info_.features = {simd().target};
+  }
+
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+
+  BufferHandle alloc(std::int64_t bytes, const std::string& label) override {
+    const std::lock_guard lock(mutex_);
+    const auto refuse = [&] {
+      return DeviceError("cpu: no room for " + std::to_string(bytes) + " bytes (" + label + ")");
+    };
+    if (bytes < 0 || bytes > info_.limits.max_buffer_bytes) throw refuse();
+    const auto unused = std::find(used_.begin(), used_.end(), false);
+    const auto slot = static_cast<std::size_t>(unused - used_.begin());
+    try {
+      AlignedBytes memory(static_cast<std::size_t>(bytes));
+      if (unused == used_.end()) {
+        used_.push_back(false);
+        buffers_.emplace_back();
+      }
+      buffers_[slot] = std::move(memory);
+      used_[slot] = true;
+    } catch (const std::bad_alloc&) {
+      throw refuse();
+    }
+    return static_cast<BufferHandle>(slot);
+  }
+
+  void free(BufferHandle buffer) override {
+    const std::lock_guard lock(mutex_);
+    find(buffer) = {};
+    used_[buffer] = false;
+  }
+
+  void upload(BufferHandle buffer, std::int64_t offset, std::span<const std::byte> data) override {
+    const std::lock_guard lock(mutex_);
+    if (data.empty()) return;
+    std::memcpy(range(buffer, offset, data.size()), data.data(), data.size());
+  }
+
+  Ticket download(BufferHandle buffer, std::int64_t offset, std::span<std::byte> out) override {
+    const std::lock_guard lock(mutex_);
+    if (!out.empty()) std::memcpy(out.data(), range(buffer, offset, out.size()), out.size());
+    return 0;
+  }
+
+  std::unique_ptr<Executable> prepare(const Program& program,
+                                      std::span<const BufferHandle> buffers) override {
+    const std::lock_guard lock(mutex_);
+    CHECK(buffers.size() == program.buffers.size());
+    std::vector<std::byte*> starts;
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      const AlignedBytes& memory = find(buffers[i]);
+      CHECK(static_cast<std::int64_t>(memory.size()) >= program.buffers[i].bytes,
+            "buffer " + program.buffers[i].name + " is too small");
+      starts.push_back(memory.data());
+    }
+    return std::make_unique<CpuExecutable>(program, starts, pool_.threads());
+  }
+
+  Ticket run(Executable& executable, std::span<const HyperRow> rows) override {
+    const std::lock_guard lock(mutex_);
+    auto& exe = dynamic_cast<CpuExecutable&>(executable);
+    for (const HyperRow& row : rows) {
+      for (std::size_t i = 0; i < exe.size(); ++i) exe.run(i, pool_, row);
+    }
+    return 0;
+  }
+
+  [[nodiscard]] bool done(Ticket) override { return true; }
+  void wait(Ticket) override {}
+
+  std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) override {
+    const std::lock_guard lock(mutex_);
+    auto& exe = dynamic_cast<CpuExecutable&>(executable);
+    std::vector<LaunchTiming> timings;
+    timings.reserve(exe.size());
+    for (std::size_t i = 0; i < exe.size(); ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      exe.run(i, pool_, row);
+      const std::chrono::duration<double, std::micro> spent =
+          std::chrono::steady_clock::now() - start;
+      timings.push_back({spent.count()});
+    }
+    return timings;
+  }
+
+ private:
+  AlignedBytes& find(BufferHandle buffer) {
+    CHECK(buffer < used_.size() && used_[buffer], "no such buffer");
+    return buffers_[buffer];
+  }
+
+  std::byte* range(BufferHandle buffer, std::int64_t offset, std::size_t bytes) {
+    const AlignedBytes& memory = find(buffer);
+    CHECK(offset >= 0 && static_cast<std::size_t>(offset) <= memory.size() &&
+              bytes <= memory.size() - static_cast<std::size_t>(offset),
+          "a copy leaves its buffer");
+    return memory.data() + offset;
+  }
+
+  std::mutex mutex_;
+  DeviceInfo info_;
+  ThreadPool pool_;
+  std::vector<AlignedBytes> buffers_;
+  std::vector<bool> used_;
+};
+
+}  // namespace
+}  // namespace cpu
+
+std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {
+  return std::make_unique<cpu::CpuDevice>(options);
+}
+
+}  // namespace tensorgrad

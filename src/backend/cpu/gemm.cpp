@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+// Micro-kernels: the accumulators of a tile fill the vector registers (6 x 2 vectors of 16
+// registers, 14 x 2 of 32); a step loads a row of b, broadcasts mr elements of a, and multiplies.
+#include "backend/cpu/gemm.h"
+
+#include <cstring>
+#include <utility>
+
+// The first has nothing over AVX3 for floats, the second hardly a machine.
+#define HWY_DISABLED_TARGETS (HWY_AVX3_DL | HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/gemm.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#if defined(__clang__)
+#define TG_UNROLL _Pragma("unroll")
+#else
+#define TG_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tensorgrad::cpu {
+namespace HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET <= HWY_AVX3 && defined(__x86_64__)
+constexpr int kRows = 14;
+#elif defined(__aarch64__)
+constexpr int kRows = 12;
+#elif HWY_TARGET == HWY_WASM
+constexpr int kRows = 4;
+#else
+constexpr int kRows = 6;
+#endif
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
+constexpr int kColumns = 2 * kLanes;
+static_assert(kRows <= kMaxTileRows && kColumns <= kMaxTileColumns);
+
+template <int R, int N, bool kPacked>
+void tile(std::int64_t depth, const float* HWY_RESTRICT a, std::int64_t a_row, std::int64_t a_k,
+          const float* HWY_RESTRICT b, std::int64_t b_k, float* HWY_RESTRICT c, std::int64_t ldc,
+          bool add) {
+  const D d;
+  V sum[R][N];
+  TG_UNROLL for (int i = 0; i < R; ++i) {
+    TG_UNROLL for (int j = 0; j < N; ++j) sum[i][j] = hn::Zero(d);
+  }
+  const float* row[R];
+  TG_UNROLL for (int i = 0; i < R; ++i) row[i] = kPacked ? a + i : a + i * a_row;
+  const auto step = [&](std::int64_t at) HWY_ATTR {
+    V right[N];
+    TG_UNROLL for (int j = 0; j < N; ++j) right[j] = hn::LoadU(d, b + j * kLanes);
+    TG_UNROLL for (int i = 0; i < R; ++i) {
+      const V left = hn::Set(d, row[i][at]);
+      TG_UNROLL for (int j = 0; j < N; ++j) sum[i][j] = hn::MulAdd(left, right[j], sum[i][j]);
+    }
+    b += b_k;
+  };
+  // One call: a step that is not inlined would keep its sums in memory.
+  for (std::int64_t k = 0, at = 0; k < depth; ++k, at += kPacked ? kRows : a_k) step(at);
+  TG_UNROLL for (int i = 0; i < R; ++i) {
+    TG_UNROLL for (int j = 0; j < N; ++j) {
+      float* out = c + i * ldc + j * kLanes;
+      hn::StoreU(add ? hn::Add(hn::LoadU(d, out), sum[i][j]) : sum[i][j], d, out);
+    }
+  }
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// Four columns of four rows: out[k * kColumns + j] = b[j * cs + k].
+HWY_INLINE void transpose_4x4(const float* HWY_RESTRICT b, std::int64_t cs, float* HWY_RESTRICT out,
+                              std::int64_t out_k) {
+  const hn::FixedTag<float, 4> d;
+  const auto r0 = hn::LoadU(d, b), r1 = hn::LoadU(d, b + cs);
+  const auto r2 = hn::LoadU(d, b + 2 * cs), r3 = hn::LoadU(d, b + 3 * cs);
+  const auto t0 = hn::InterleaveLower(d, r0, r1), t1 = hn::InterleaveLower(d, r2, r3);
+  const auto t2 = hn::InterleaveUpper(d, r0, r1), t3 = hn::InterleaveUpper(d, r2, r3);
+  hn::StoreU(hn::ConcatLowerLower(d, t1, t0), d, out);
+  hn::StoreU(hn::ConcatUpperUpper(d, t1, t0), d, out + out_k);
+  hn::StoreU(hn::ConcatLowerLower(d, t3, t2), d, out + 2 * out_k);
+  hn::StoreU(hn::ConcatUpperUpper(d, t3, t2), d, out + 3 * out_k);
+}
+#endif
+
+void pack_b(const float* HWY_RESTRICT b, std::int64_t rs, std::int64_t cs, std::int64_t depth,
+            std::int64_t columns, float* HWY_RESTRICT out) {
+  const D d;
+  std::int64_t done = 0;  // columns
+  if (cs == 1) {
+    for (; done + kLanes <= columns; done += kLanes) {
+      for (std::int64_t k = 0; k < depth; ++k) {
+        hn::StoreU(hn::LoadU(d, b + k * rs + done), d, out + k * kColumns + done);
+      }
+    }
+  }
+#if HWY_TARGET != HWY_SCALAR
+  if (rs == 1) {
+    const std::int64_t whole = depth / 4 * 4;
+    for (; done + 4 <= columns; done += 4) {
+      const float* from = b + done * cs;
+      for (std::int64_t k = 0; k < whole; k += 4) {
+        transpose_4x4(from + k, cs, out + k * kColumns + done, kColumns);
+      }
+      for (std::int64_t k = whole; k < depth; ++k) {
+        for (int j = 0; j < 4; ++j) out[k * kColumns + done + j] = from[k + j * cs];
+      }
+    }
+  }
+#endif
+  for (std::int64_t k = 0; k < depth && done < columns; ++k) {
+    for (std::int64_t j = done; j < columns; ++j) out[k * kColumns + j] = b[k * rs + j * cs];
+  }
+}
+
+void pack_a(const float* HWY_RESTRICT a, std::int64_t rs, std::int64_t cs, std::int64_t depth,
+            std::int64_t rows, float* HWY_RESTRICT out) {
+  const D d;
+  std::int64_t k = 0;
+  if (rs == 1 && rows == kRows) {
+    // Whole vectors: what is too much is written over by the next step; the last one is exact.
+    constexpr int kVectors = (kRows + kLanes - 1) / kLanes;
+    for (; k + 1 < depth; ++k) {
+      TG_UNROLL for (int v = 0; v < kVectors; ++v) {
+        hn::StoreU(hn::LoadU(d, a + k * cs + v * kLanes), d, out + k * kRows + v * kLanes);
+      }
+    }
+  }
+#if HWY_TARGET != HWY_SCALAR
+  if (cs == 1 && rows == kRows) {
+    for (; k + 4 <= depth; k += 4) {
+      int i = 0;
+      for (; i + 4 <= kRows; i += 4) transpose_4x4(a + k + i * rs, rs, out + k * kRows + i, kRows);
+      for (; i < kRows; ++i) {
+        for (int s = 0; s < 4; ++s) out[(k + s) * kRows + i] = a[i * rs + k + s];
+      }
+    }
+  }
+#endif
+  for (; k < depth; ++k) {
+    for (std::int64_t i = 0; i < rows; ++i) out[k * kRows + i] = a[i * rs + k * cs];
+  }
+}
+
+void row_times_rows(std::int64_t depth, std::int64_t n, const float* HWY_RESTRICT a,
+                    const float* HWY_RESTRICT b, std::int64_t b_k, float* HWY_RESTRICT c) {
+  const D d;
+  std::memset(c, 0, static_cast<std::size_t>(n) * sizeof(float));
+  std::int64_t k = 0;
+  for (; k + 4 <= depth; k += 4, b += 4 * b_k) {
+    const V a0 = hn::Set(d, a[k]), a1 = hn::Set(d, a[k + 1]);
+    const V a2 = hn::Set(d, a[k + 2]), a3 = hn::Set(d, a[k + 3]);
+    std::int64_t j = 0;
+    for (; j + kLanes <= n; j += kLanes) {
+      V sum = hn::MulAdd(a0, hn::LoadU(d, b + j), hn::LoadU(d, c + j));
+      sum = hn::MulAdd(a1, hn::LoadU(d, b + b_k + j), sum);
+      sum = hn::MulAdd(a2, hn::LoadU(d, b + 2 * b_k + j), sum);
+      hn::StoreU(hn::MulAdd(a3, hn::LoadU(d, b + 3 * b_k + j), sum), d, c + j);
+    }
+    for (; j < n; ++j) {
+      c[j] += a[k] * b[j] + a[k + 1] * b[b_k + j];
+      c[j] += a[k + 2] * b[2 * b_k + j] + a[k + 3] * b[3 * b_k + j];
+    }
+  }
+  for (; k < depth; ++k, b += b_k) {
+    for (std::int64_t j = 0; j < n; ++j) c[j] += a[k] * b[j];
+  }
+}
+
+// R rows of b at a time.
+template <int R>
+HWY_INLINE void dots(std::int64_t depth, const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
+                     std::int64_t b_j, float* HWY_RESTRICT c) {
+  const D d;
+  V sum[R][2];
+  TG_UNROLL for (int r = 0; r < R; ++r) sum[r][0] = sum[r][1] = hn::Zero(d);
+  std::int64_t k = 0;
+  for (; k + 2 * kLanes <= depth; k += 2 * kLanes) {
+    const V a0 = hn::LoadU(d, a + k), a1 = hn::LoadU(d, a + k + kLanes);
+    TG_UNROLL for (int r = 0; r < R; ++r) {
+      sum[r][0] = hn::MulAdd(a0, hn::LoadU(d, b + r * b_j + k), sum[r][0]);
+      sum[r][1] = hn::MulAdd(a1, hn::LoadU(d, b + r * b_j + k + kLanes), sum[r][1]);
+    }
+  }
+  TG_UNROLL for (int r = 0; r < R; ++r) {
+    float total = hn::GetLane(hn::SumOfLanes(d, hn::Add(sum[r][0], sum[r][1])));
+    for (std::int64_t i = k; i < depth; ++i) total += a[i] * b[r * b_j + i];
+    c[r] = total;
+  }
+}
+
+void row_times_columns(std::int64_t depth, std::int64_t n, const float* a, const float* b,
+                       std::int64_t b_j, float* c) {
+  std::int64_t j = 0;
+  for (; j + 4 <= n; j += 4) dots<4>(depth, a, b + j * b_j, b_j, c + j);
+  for (; j < n; ++j) dots<1>(depth, a, b + j * b_j, b_j, c + j);
+}
+
+template <int... I>
+void fill_tiles(GemmKernels& kernels, std::integer_sequence<int, I...>) {
+  ((kernels.packed[I + 1][0] = tile<I + 1, 2, true>,
+    kernels.packed[I + 1][1] = tile<I + 1, 1, true>,
+    kernels.strided[I + 1][0] = tile<I + 1, 2, false>,
+    kernels.strided[I + 1][1] = tile<I + 1, 1, false>),
+   ...);
+}
+
+GemmKernels make_kernels() {
+  GemmKernels kernels{};
+  kernels.target = hwy::TargetName(HWY_TARGET);
+  kernels.mr = kRows;
+  kernels.nr = kColumns;
+  fill_tiles(kernels, std::make_integer_sequence<int, kRows>());
+  kernels.pack_b = pack_b;
+  kernels.pack_a = pack_a;
+  kernels.row_times_rows = row_times_rows;
+  kernels.row_times_columns = row_times_columns;
+  return kernels;
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace tensorgrad::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tensorgrad::cpu {
+namespace {
+
+HWY_EXPORT(make_kernels);
+
+}  // namespace
+
+const GemmKernels& gemm_kernels() {
+  static const GemmKernels chosen = HWY_DYNAMIC_DISPATCH(make_kernels)();
+  return chosen;
+}
+
+}  // namespace tensorgrad::cpu
+#endif

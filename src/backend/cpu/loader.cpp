@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+// Walker: an odometer over the outer axes of a view, a loop along the innermost one. A stack of
+// views is walked view by view: what one view gives in one stride is a run for the next.
+#include "backend/cpu/loader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace tensorgrad::cpu {
+namespace {
+
+// Copies a few words without the price of a call.
+inline void copy_words(const Word* from, std::int64_t count, Word* to) {
+  if (count >= 32) {
+    std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(Word));
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
+}
+
+// What is done with a segment of offsets (offset + i * stride, i < count) at position `at` of the
+// run.
+struct LoadSink {
+  const Word* data;
+  Word* out;
+  void valid(std::int64_t offset, std::int64_t stride, std::int64_t at, std::int64_t count) const {
+    const Word* from = data + offset;
+    Word* to = out + at;
+    if (stride == 1) {
+      copy_words(from, count, to);
+    } else if (stride == 0) {
+      std::fill_n(to, count, *from);
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
+    }
+  }
+  void invalid(std::int64_t at, std::int64_t count) const { std::fill_n(out + at, count, 0u); }
+  void repeat(std::int64_t at, std::int64_t count) const {
+    std::fill_n(out + at + 1, count - 1, out[at]);
+  }
+};
+
+struct OffsetSink {
+  Word none;
+  Word* out;
+  void valid(std::int64_t offset, std::int64_t stride, std::int64_t at, std::int64_t count) const {
+    const auto base = static_cast<Word>(offset), step = static_cast<Word>(stride);
+    for (std::int64_t i = 0; i < count; ++i) out[at + i] = base + static_cast<Word>(i) * step;
+  }
+  void invalid(std::int64_t at, std::int64_t count) const { std::fill_n(out + at, count, none); }
+  void repeat(std::int64_t at, std::int64_t count) const {
+    std::fill_n(out + at + 1, count - 1, out[at]);
+  }
+};
+
+struct ValidSink {
+  Word* out;
+  void valid(std::int64_t, std::int64_t, std::int64_t at, std::int64_t count) const {
+    std::fill_n(out + at, count, 1u);
+  }
+  void invalid(std::int64_t at, std::int64_t count) const { std::fill_n(out + at, count, 0u); }
+  void repeat(std::int64_t at, std::int64_t count) const {
+    std::fill_n(out + at + 1, count - 1, out[at]);
+  }
+};
+
+struct StoreSink {
+  const Word* in;
+  Word* data;
+  void valid(std::int64_t offset, std::int64_t stride, std::int64_t at, std::int64_t count) const {
+    Word* to = data + offset;
+    if (stride == 1) {
+      copy_words(in + at, count, to);
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) to[i * stride] = in[at + i];
+    }
+  }
+  void invalid(std::int64_t, std::int64_t) const {}
+  void repeat(std::int64_t, std::int64_t) const {}
+};
+
+}  // namespace
+
+OffsetRange offset_range(const View& view) {
+  OffsetRange range{view.offset, view.offset};
+  for (std::size_t d = 0; d < view.shape.size(); ++d) {
+    const std::int64_t from = view.masked() ? view.lo[d] : 0;
+    const std::int64_t to = view.masked() ? view.hi[d] : view.shape[d];
+    if (to <= from) return {0, -1};
+    const std::int64_t a = view.strides[d] * from, b = view.strides[d] * (to - 1);
+    range.low += std::min(a, b);
+    range.high += std::max(a, b);
+  }
+  return range;
+}
+
+Walker::Walker(const IndexMap& map) {
+  for (const View& view : map.views) maps_.push_back(view.simplified());
+  for (const View& view : maps_) {
+    Level level;
+    CHECK(view.shape.size() <= static_cast<std::size_t>(kMaxRank), "a view of too many axes");
+    level.rank = static_cast<int>(view.shape.size());
+    level.offset = view.offset;
+    level.masked = view.masked();
+    for (int d = 0; d < level.rank; ++d) {
+      const auto at = static_cast<std::size_t>(d);
+      level.size[d] = view.shape[at];
+      level.stride[d] = view.strides[at];
+      level.lo[d] = level.masked ? view.lo[at] : 0;
+      level.hi[d] = level.masked ? view.hi[at] : view.shape[at];
+    }
+    if (level.rank == 0) {
+      level.rank = 1;
+      level.size[0] = level.hi[0] = 1;
+      level.stride[0] = level.lo[0] = 0;
+    }
+    levels_.push_back(level);
+  }
+  const Level& top = levels_.front();
+  if (levels_.size() > 1 || top.masked) return;
+  contiguous_ = top.rank == 1 && (top.stride[0] == 1 || top.size[0] == 1);
+  uniform_ = std::all_of(top.stride, top.stride + top.rank, [](std::int64_t s) { return s == 0; });
+}
+
+Walker Walker::swapped(const IndexMap& map, std::int64_t rows, std::int64_t cols) {
+  const std::int64_t batch = map.domain_size() / (rows * cols);
+  IndexMap result{{View{{batch, cols, rows}, {rows * cols, 1, cols}, 0, {}, {}}}};
+  for (const View& view : map.views) result = compose(result, view);
+  return Walker(result);
+}
+
+std::int64_t Walker::inner_stride() const {
+  return levels_.size() == 1 ? levels_[0].stride[levels_[0].rank - 1] : 0;
+}
+
+template <class Sink>
+void Walker::segment(std::size_t level, std::int64_t offset, std::int64_t stride, std::int64_t at,
+                     std::int64_t count, const Sink& sink) const {
+  if (level + 1 == levels_.size()) {
+    sink.valid(offset, stride, at, count);
+    return;
+  }
+  const auto shifted = [&](std::int64_t first, std::int64_t begin, std::int64_t length) {
+    Sink moved = sink;
+    if constexpr (requires { moved.out; }) moved.out += begin;
+    if constexpr (requires { moved.in; }) moved.in += begin;
+    walk(level + 1, first, length, moved);
+  };
+  if (stride == 1) {
+    shifted(offset, at, count);
+  } else if (stride == 0) {
+    shifted(offset, at, 1);
+    sink.repeat(at, count);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) shifted(offset + i * stride, at + i, 1);
+  }
+}
+
+template <class Sink>
+void Walker::walk(std::size_t level, std::int64_t first, std::int64_t count,
+                  const Sink& sink) const {
+  const Level& v = levels_[level];
+  const int inner = v.rank - 1;
+  std::int64_t index[kMaxRank];
+  std::int64_t offset = v.offset;  // of the row: without the innermost axis
+  for (int d = inner; d >= 0; --d) {
+    index[d] = d > 0 ? first % v.size[d] : first;
+    first /= v.size[d];
+    if (d < inner) offset += index[d] * v.stride[d];
+  }
+  for (std::int64_t at = 0; at < count;) {
+    const std::int64_t begin = index[inner];
+    const std::int64_t length = std::min(v.size[inner] - begin, count - at);
+    bool inside = true;
+    for (int d = 0; v.masked && d < inner; ++d) {
+      inside = inside && index[d] >= v.lo[d] && index[d] < v.hi[d];
+    }
+    // The valid part of the row is [from, to).
+    const std::int64_t from = inside ? std::clamp(v.lo[inner], begin, begin + length) : begin;
+    const std::int64_t to = inside ? std::clamp(v.hi[inner], from, begin + length) : begin;
+    if (from > begin) sink.invalid(at, from - begin);
+    if (to > from) {
+      segment(level, offset + from * v.stride[inner], v.stride[inner], at + from - begin, to - from,
+              sink);
+    }
+    if (to < begin + length) sink.invalid(at + to - begin, begin + length - to);
+    at += length;
+    index[inner] = 0;
+    for (int d = inner - 1; d >= 0; --d) {
+      offset += v.stride[d];
+      if (++index[d] < v.size[d]) break;
+      offset -= v.size[d] * v.stride[d];
+      index[d] = 0;
+    }
+  }
+}
+
+void Walker::load(const Word* data, std::int64_t first, std::int64_t count, Word* out) const {
+  walk(0, first, count, LoadSink{data, out});
+}
+
+void Walker::offsets(std::int64_t first, std::int64_t count, Word invalid, Word* out) const {
+  walk(0, first, count, OffsetSink{invalid, out});
+}
+
+void Walker::valid(std::int64_t first, std::int64_t count, Word* out) const {
+  walk(0, first, count, ValidSink{out});
+}
+
+void Walker::store(const Word* in, std::int64_t first, std::int64_t count, Word* data) const {
+  walk(0, first, count, StoreSink{in, data});
+}
+
+}  // namespace tensorgrad::cpu

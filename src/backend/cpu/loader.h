@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// Walking an IndexMap over a run of neighbouring linear indices: copies, masks, offsets and strided
+// stores, by rows of the innermost axis, with a division only where a run starts.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/view.h"
+
+namespace tensorgrad::cpu {
+
+// A 32-bit word of any element type.
+using Word = std::uint32_t;
+
+inline constexpr int kMaxRank = 16;
+
+// The lowest and the highest offset that a view gives; low > high where it is valid nowhere.
+struct OffsetRange {
+  std::int64_t low = 0, high = 0;
+};
+OffsetRange offset_range(const View& view);
+
+class Walker {
+ public:
+  Walker() = default;
+  explicit Walker(const IndexMap& map);
+
+  // The same map over a domain whose last two factors have been swapped: index (b, c, r) of the
+  // walker stands for index (b, r, c) of the map.
+  static Walker swapped(const IndexMap& map, std::int64_t rows, std::int64_t cols);
+
+  // Offset of every index is base() + index, and all are valid.
+  [[nodiscard]] bool contiguous() const { return contiguous_; }
+  // Offset of every index is base(), and all are valid.
+  [[nodiscard]] bool uniform() const { return uniform_; }
+  [[nodiscard]] std::int64_t base() const { return levels_.front().offset; }
+  // Stride of the innermost axis where there is one view; 0 in other cases.
+  [[nodiscard]] std::int64_t inner_stride() const;
+  // All there is of the map, if it is one view.
+  [[nodiscard]] const View* view() const { return maps_.size() == 1 ? &maps_.front() : nullptr; }
+
+  // out[i] = data[offset(first + i)], or 0 where that is not valid.
+  void load(const Word* data, std::int64_t first, std::int64_t count, Word* out) const;
+  // out[i] = offset(first + i), or `invalid`.
+  void offsets(std::int64_t first, std::int64_t count, Word invalid, Word* out) const;
+  // out[i] = 1 where offset(first + i) is valid, else 0.
+  void valid(std::int64_t first, std::int64_t count, Word* out) const;
+  // data[offset(first + i)] = in[i]; the map has one view and no mask.
+  void store(const Word* in, std::int64_t first, std::int64_t count, Word* data) const;
+
+ private:
+  struct Level {
+    int rank = 0;
+    bool masked = false;
+    std::int64_t offset = 0;
+    std::int64_t size[kMaxRank], stride[kMaxRank], lo[kMaxRank], hi[kMaxRank];
+  };
+
+  template <class Sink>
+  void walk(std::size_t level, std::int64_t first, std::int64_t count, const Sink& sink) const;
+  template <class Sink>
+  void segment(std::size_t level, std::int64_t offset, std::int64_t stride, std::int64_t at,
+               std::int64_t count, const Sink& sink) const;
+
+  std::vector<View> maps_;  // simplified
+  std::vector<Level> levels_;
+  bool contiguous_ = false, uniform_ = false;
+};
+
+}  // namespace tensorgrad::cpu

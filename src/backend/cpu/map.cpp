@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// Map launches: out[i] = body(i), in blocks of about a thousand elements that stay in the first
+// cache.
+#include <algorithm>
+
+#include "backend/cpu/block_size.h"
+#include "backend/cpu/tape.h"
+
+namespace tensorgrad::cpu {
+namespace {
+
+TapeSpec map_spec(const Launch& launch) {
+  TapeSpec spec;
+  spec.program = &launch.body;
+  spec.stores = &launch.stores;
+  spec.rows = launch.rows * launch.cols;
+  return spec;
+}
+
+class MapStep final : public Step {
+ public:
+  explicit MapStep(const Prepare& prepare)
+      : elements_(prepare.launch.rows * prepare.launch.cols),
+        tape_(prepare, map_spec(prepare.launch)) {
+    block_ = std::min(block_elements(tape_.element_registers()), round_up(elements_, 16));
+    tape_.lay_out(block_, 0);
+    worker_bytes = tape_.scratch_bytes();
+    const std::int64_t blocks = ceil_div(elements_, block_);
+    tasks_ = task_count(static_cast<double>(elements_) * tape_.element_cost(), blocks);
+    blocks_per_task_ = ceil_div(blocks, tasks_);
+    tasks_ = ceil_div(blocks, blocks_per_task_);
+  }
+
+  void run(const RunContext& context) override {
+    tape_.start(context.hyper);
+    context.pool.parallel_for(tasks_, [&](std::int64_t task, int worker) {
+      Frame frame = tape_.frame(context.scratch(worker));
+      const std::int64_t begin = task * blocks_per_task_ * block_;
+      const std::int64_t end = std::min(elements_, begin + blocks_per_task_ * block_);
+      for (frame.first = begin; frame.first < end; frame.first += block_) {
+        frame.count = std::min(block_, end - frame.first);
+        tape_.run(tape_.ops, frame);
+      }
+    });
+  }
+
+ private:
+  std::int64_t elements_, block_ = 0, tasks_ = 1, blocks_per_task_ = 1;
+  Tape tape_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_map(const Prepare& prepare) {
+  return std::make_unique<MapStep>(prepare);
+}
+
+}  // namespace tensorgrad::cpu

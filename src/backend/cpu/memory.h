@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Memory for buffers and scratch: aligned for vectors and for cache lines, zeroed, with room behind
+// the end, so that a vector loop may run over it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+namespace tensorgrad::cpu {
+
+inline constexpr std::size_t kAlignment = 64;
+// The widest read past an end: a packed panel's width less one element, 31 floats.
+inline constexpr std::size_t kSlack = 256;
+
+class AlignedBytes {
+ public:
+  AlignedBytes() = default;
+  // Throws std::bad_alloc.
+  explicit AlignedBytes(std::size_t bytes) : size_(bytes) {
+    // calloc knows of fresh pages that they are zero, and leaves them untouched.
+    block_.reset(std::calloc(1, bytes + kSlack + kAlignment));
+    if (block_ == nullptr) throw std::bad_alloc();
+    const auto address = reinterpret_cast<std::uintptr_t>(block_.get());
+    data_ =
+        static_cast<std::byte*>(block_.get()) + (kAlignment - address % kAlignment) % kAlignment;
+  }
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+  std::unique_ptr<void, Free> block_;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+inline std::int64_t round_up(std::int64_t n, std::int64_t step) {
+  return (n + step - 1) / step * step;
+}
+inline std::int64_t ceil_div(std::int64_t n, std::int64_t step) { return (n + step - 1) / step; }
+
+inline bool is_aligned(const void* p) {
+  return reinterpret_cast<std::uintptr_t>(p) % kAlignment == 0;
+}
+
+}  // namespace tensorgrad::cpu

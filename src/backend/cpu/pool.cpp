@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// The thread pool: workers spin for some microseconds after a loop, then sleep on a futex.
+#include "backend/cpu/pool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace tensorgrad::cpu {
+namespace {
+
+constexpr std::uint64_t kOpen = std::uint64_t{1} << 31;
+constexpr std::uint64_t kInside = kOpen - 1;
+// Between two launches of a step a few microseconds pass: longer than that, and a sleep is cheaper
+// for everyone else on the machine.
+constexpr std::chrono::microseconds kSpin{40};
+constexpr int kPausesPerLook = 16;
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Pauses until `ready()` or until the spinning time is over; says which.
+template <class Ready>
+bool spin_until(const Ready& ready) {
+  const auto deadline = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < kPausesPerLook; ++i) {
+      if (ready()) return true;
+      relax();
+    }
+  } while (std::chrono::steady_clock::now() < deadline);
+  return ready();
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  workers_.reserve(static_cast<std::size_t>(std::max(threads - 1, 0)));
+  for (int w = 1; w < threads; ++w) {
+    workers_.emplace_back([this, w] { work(w); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  stop_.store(true);
+  epoch_.fetch_add(1);
+  epoch_.notify_all();
+}
+
+// Lets a worker into the loop in hand, if that is open and it has not been in it before.
+bool ThreadPool::join(std::uint32_t& seen) {
+  std::uint64_t state = state_.load(std::memory_order_relaxed);
+  while ((state & kOpen) != 0 && static_cast<std::uint32_t>(state >> 32) != seen) {
+    if (state_.compare_exchange_weak(state, state + 1, std::memory_order_acquire)) {
+      seen = static_cast<std::uint32_t>(state >> 32);
+      return true;
+    }
+  }
+  return false;
+}
+
+void ThreadPool::leave() {
+  const std::uint64_t before = state_.fetch_sub(1, std::memory_order_acq_rel);
+  if ((before & kOpen) == 0 && (before & kInside) == 1) state_.notify_one();
+}
+
+void ThreadPool::drain(int worker) {
+  for (;;) {
+    const std::int64_t task = next_.fetch_add(1, std::memory_order_relaxed);
+    if (task >= tasks_) return;
+    call_(body_, task, worker);
+  }
+}
+
+void ThreadPool::work(int worker) {
+  std::uint32_t seen = 0;
+  for (;;) {
+    const std::uint32_t epoch = epoch_.load(std::memory_order_acquire);
+    if (stop_.load(std::memory_order_relaxed)) return;
+    if (join(seen)) {
+      drain(worker);
+      leave();
+      continue;
+    }
+    const auto changed = [&] { return epoch_.load(std::memory_order_acquire) != epoch; };
+    if (spin_until(changed)) continue;
+    // The maker of a loop adds to epoch_ first and looks at sleepers_ then; a sleeper does it the
+    // other way round (both sequentially consistent): one of the two sees the other.
+    sleepers_.fetch_add(1);
+    epoch_.wait(epoch);
+    sleepers_.fetch_sub(1);
+  }
+}
+
+void ThreadPool::run(std::int64_t tasks, Call call, const void* body) {
+  call_ = call;
+  body_ = body;
+  tasks_ = tasks;
+  next_.store(0, std::memory_order_relaxed);
+  const std::uint64_t number = ((state_.load(std::memory_order_relaxed) >> 32) + 1) & 0xffffffffu;
+  state_.store(number << 32 | kOpen, std::memory_order_release);
+  epoch_.fetch_add(1);
+  if (sleepers_.load() > 0) epoch_.notify_all();
+  drain(0);
+  std::uint64_t state = state_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
+  if ((state & kInside) == 0) return;
+  const auto empty = [&] {
+    state = state_.load(std::memory_order_acquire);
+    return (state & kInside) == 0;
+  };
+  while (!spin_until(empty)) state_.wait(state, std::memory_order_acquire);
+}
+
+int usable_cores() {
+  int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  // "max 100000" or "200000 100000": microseconds of CPU time in a period.
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (file >> quota >> period && quota != "max" && period > 0) {
+    const double share = std::atof(quota.c_str()) / period;
+    if (share > 0) cores = std::clamp(static_cast<int>(std::ceil(share)), 1, cores);
+  }
+  return cores;
+}
+
+}  // namespace tensorgrad::cpu

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// A fixed set of worker threads that share loops with the thread that asks. Chunks are handed out
+// by a counter, so that a worker which the system has put aside holds up one chunk at most, and one
+// that has not woken up yet holds up nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace tensorgrad::cpu {
+
+class ThreadPool {
+ public:
+  // `threads` counts the calling thread.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  [[nodiscard]] int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls body(task, worker) for every task in [0, tasks), worker in [0, threads()), each worker
+  // number on one thread at a time. Returns when all are done. `body` must not throw. One caller at
+  // a time.
+  template <class Body>
+  void parallel_for(std::int64_t tasks, const Body& body) {
+    if (tasks <= 1 || workers_.empty()) {
+      for (std::int64_t i = 0; i < tasks; ++i) body(i, 0);
+      return;
+    }
+    run(
+        tasks, [](const void* b, std::int64_t i, int w) { (*static_cast<const Body*>(b))(i, w); },
+        &body);
+  }
+
+ private:
+  using Call = void (*)(const void* body, std::int64_t task, int worker);
+
+  void run(std::int64_t tasks, Call call, const void* body);
+  void drain(int worker);
+  void work(int worker);
+  bool join(std::uint32_t& seen);
+  void leave();
+
+  // The loop in hand: written while no worker is inside (state_ closed, nobody joined).
+  Call call_ = nullptr;
+  const void* body_ = nullptr;
+  std::int64_t tasks_ = 0;
+  alignas(64) std::atomic<std::int64_t> next_{0};
+  // Bits 32..63: the loop's number; bit 31: open for joining; bits 0..30: workers inside.
+  alignas(64) std::atomic<std::uint64_t> state_{0};
+  // The number of the latest loop, for sleeping on; and how many sleep.
+  alignas(64) std::atomic<std::uint32_t> epoch_{0};
+  std::atomic<std::uint32_t> sleepers_{0};
+  std::atomic<bool> stop_{false};
+  std::vector<std::jthread> workers_;
+};
+
+// Cores that this process may use: affinity, and the CPU quota of its control group where there is
+// one.
+int usable_cores();
+
+}  // namespace tensorgrad::cpu

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// Running totals of reductions over blocks of columns, for a group of rows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/tape.h"
+
+namespace tensorgrad::cpu {
+
+// The totals of one reduction over `rows` rows, all kept in memory of reducer_bytes(rows).
+class Reducer {
+ public:
+  static constexpr std::int64_t kHeader = 64;
+
+  Reducer(const TapeReduce& reduce, std::byte* memory, std::int64_t rows)
+      : reduce_(reduce), memory_(memory), rows_(rows) {}
+
+  void clear();
+  // A block of neighbouring columns of one row, from column `first` on.
+  void take_row(const Word* x, std::int64_t count, std::int64_t first);
+  // A block of whole columns: x[c * rows + r].
+  void take_columns(const Word* x, std::int64_t count, std::int64_t first);
+  // Totals over columns behind all that this one has taken.
+  void join(const Reducer& other);
+  // Moves what is held in f32 into the doubles: before join() and finish().
+  void settle();
+  void finish(Word* out) const;
+
+ private:
+  [[nodiscard]] bool float_sum() const {
+    return reduce_.op == ReduceOp::kSum && reduce_.dtype == DType::kF32;
+  }
+  // Columns held in f32 so far.
+  [[nodiscard]] std::int64_t& unsettled() const {
+    return *reinterpret_cast<std::int64_t*>(memory_);
+  }
+  [[nodiscard]] std::byte* values() const { return memory_ + kHeader; }
+  [[nodiscard]] double* doubles() const { return reinterpret_cast<double*>(values()); }
+  // Behind the doubles: f32 totals of few columns.
+  [[nodiscard]] float* floats() const { return reinterpret_cast<float*>(doubles() + rows_); }
+  [[nodiscard]] Word* words() const { return reinterpret_cast<Word*>(values()); }
+  [[nodiscard]] Best* bests() const { return reinterpret_cast<Best*>(values()); }
+
+  template <class T>
+  void take_bests(const Word* x, std::int64_t count, std::int64_t first);
+
+  const TapeReduce& reduce_;
+  std::byte* memory_;
+  std::int64_t rows_;
+};
+
+inline std::int64_t reducer_bytes(std::int64_t rows) {
+  return Reducer::kHeader + round_up(rows * static_cast<std::int64_t>(sizeof(Best)), 64);
+}
+
+}  // namespace tensorgrad::cpu

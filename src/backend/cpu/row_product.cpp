@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// Contractions with m = 1 or n = 1: out[j] = body(sum_k v[k] * w[k, j]), where w lies in a buffer
+// with its rows or its columns along memory. Bound by the reading of w.
+#include <algorithm>
+
+#include "backend/cpu/block_size.h"
+#include "backend/cpu/contraction.h"
+
+namespace tensorgrad::cpu {
+namespace {
+
+// Results of a task, and the elements of w that make one worth handing out.
+constexpr std::int64_t kLeastColumns = 64;
+constexpr double kReadNs = 0.15;
+
+class RowProductStep final : public Step {
+ public:
+  // `flipped`: n = 1, so that v is B and w is A transposed.
+  RowProductStep(const Prepare& prepare, std::unique_ptr<Operand> v, std::unique_ptr<Operand> w,
+                 bool flipped)
+      : v_(std::move(v)),
+        w_(std::move(w)),
+        flipped_(flipped),
+        k_(prepare.launch.k),
+        n_(flipped ? prepare.launch.m : prepare.launch.n),
+        epilogue_(prepare, epilogue_spec(prepare.launch)) {
+    epilogue_.lay_out(block_elements(epilogue_.element_registers()), 0);
+    const double ns = static_cast<double>(k_ * n_) * kReadNs;
+    const std::int64_t tasks = task_count(ns, ceil_div(n_, kLeastColumns));
+    each_ = round_up(ceil_div(n_, tasks), kLeastColumns);
+    v_scratch_ = round_up(static_cast<std::int64_t>(epilogue_.scratch_bytes()), 64);
+    worker_bytes = static_cast<std::size_t>(v_scratch_) + v_->scratch_bytes(k_, 1);
+    v_words_ = round_up(k_, 16);
+    shared_bytes = static_cast<std::size_t>(v_words_ + round_up(n_, 16)) * sizeof(float);
+  }
+
+  void run(const RunContext& context) override {
+    v_->start(context.hyper);
+    epilogue_.start(context.hyper);
+    auto* v = reinterpret_cast<float*>(context.shared);
+    float* sums = v + v_words_;
+    gather_v(context.scratch(0) + v_scratch_, v);
+    Matrix w = flipped_ ? w_->block(0, 0, n_, 0, k_, nullptr).transposed()
+                        : w_->block(0, 0, k_, 0, n_, nullptr);
+    const GemmKernels& kernels = gemm_kernels();
+    context.pool.parallel_for(ceil_div(n_, each_), [&](std::int64_t task, int worker) {
+      const std::int64_t begin = task * each_, count = std::min(each_, n_ - begin);
+      const Matrix part = w.at(0, begin);
+      if (w.cs == 1 && !(n_ == 1 && w.rs == 1)) {
+        kernels.row_times_rows(k_, count, v, part.data, w.rs, sums + begin);
+      } else {
+        kernels.row_times_columns(k_, count, v, part.data, w.cs, sums + begin);
+      }
+      Frame frame = epilogue_.frame(context.scratch(worker));
+      for (std::int64_t done = 0; done < count; done += frame.count) {
+        frame.first = begin + done;
+        frame.count = std::min(epilogue_.capacity(), count - done);
+        frame.acc = reinterpret_cast<const Word*>(sums) + frame.first;
+        epilogue_.run(epilogue_.ops, frame);
+      }
+    });
+  }
+
+ private:
+  static TapeSpec epilogue_spec(const Launch& launch) {
+    TapeSpec spec;
+    spec.program = &launch.body;
+    spec.stores = &launch.stores;
+    spec.rows = launch.m * launch.n;
+    return spec;
+  }
+
+  void gather_v(std::byte* scratch, float* v) const {
+    Matrix from = flipped_ ? v_->block(0, 0, k_, 0, 1, scratch).transposed()
+                           : v_->block(0, 0, 1, 0, k_, scratch);
+    for (std::int64_t k = 0; k < k_; ++k) v[k] = from.data[k * from.cs];
+  }
+
+  std::unique_ptr<Operand> v_, w_;
+  bool flipped_;
+  std::int64_t k_, n_, each_ = 1, v_scratch_ = 0, v_words_ = 0;
+  Tape epilogue_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_row_product(const Prepare& prepare) {
+  const Launch& l = prepare.launch;
+  if (l.batch != 1 || (l.m != 1 && l.n != 1) || l.k == 1 || l.ones_row || l.ones_column) {
+    return nullptr;
+  }
+  const bool flipped = l.m != 1;
+  auto a = std::make_unique<Operand>(prepare, l.a, 1, l.m, l.k);
+  auto b = std::make_unique<Operand>(prepare, l.b, 1, l.k, l.n);
+  const Operand& w = flipped ? *a : *b;
+  if (!w.plain() || !(w.rows_are_contiguous() || w.columns_are_contiguous())) return nullptr;
+  if (flipped) return std::make_unique<RowProductStep>(prepare, std::move(b), std::move(a), true);
+  return std::make_unique<RowProductStep>(prepare, std::move(a), std::move(b), false);
+}
+
+}  // namespace tensorgrad::cpu

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+// Scatter launches: out[p, v, q] = body(sum over i with index[p, i, q] == v of src[p, i, q]), the
+// sum in order of i. Index and source are computed first, then every task adds up a part of the
+// result that is its own: some p, some of the columns q, or some values of v.
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/block_size.h"
+#include "backend/cpu/tape.h"
+
+namespace tensorgrad::cpu {
+namespace {
+
+// Columns of a task are whole cache lines.
+constexpr std::int64_t kLeastColumns = 16;
+constexpr std::int64_t kTasks = 8;
+
+TapeSpec source_spec(const Launch& launch, const ScalarProgram& program) {
+  TapeSpec spec;
+  spec.program = &program;
+  spec.result = static_cast<int>(program.instrs.size()) - 1;
+  spec.rows = launch.pre * launch.count * launch.post;
+  return spec;
+}
+
+TapeSpec epilogue_spec(const Launch& launch) {
+  TapeSpec spec;
+  spec.program = &launch.body;
+  spec.stores = &launch.stores;
+  spec.rows = launch.pre * launch.size * launch.post;
+  return spec;
+}
+
+// The index is the same for all q of (p, i): its program loads through maps that stand still along
+// q.
+bool same_along_post(const Launch& launch) {
+  if (launch.post == 1) return true;
+  const ScalarProgram& program = launch.scatter_index;
+  for (const Instr& instr : program.instrs) {
+    const bool still = instr.kind == InstrKind::kConst || instr.kind == InstrKind::kHyper ||
+                       instr.kind == InstrKind::kOp || instr.kind == InstrKind::kLoad ||
+                       (instr.kind == InstrKind::kCoord && instr.divisor % launch.post == 0);
+    if (!still) return false;
+  }
+  const View fence{{launch.pre * launch.count, launch.post}, {1, 1}, 0, {}, {}};
+  for (const Access& access : program.accesses) {
+    const View& view = access.map.views.front();
+    Shape cut;
+    View fine;
+    if (!common_cut({&view, &fence}, cut) || !recut(view, cut, fine)) return false;
+    std::int64_t covered = 1;
+    for (std::size_t d = cut.size(); d-- > 0 && covered < launch.post; covered *= cut[d]) {
+      const bool masked = fine.masked() && (fine.lo[d] > 0 || fine.hi[d] < fine.shape[d]);
+      if (fine.strides[d] != 0 || masked) return false;
+    }
+  }
+  return true;
+}
+
+class ScatterStep final : public Step {
+ public:
+  explicit ScatterStep(const Prepare& prepare)
+      : l_(prepare.launch),
+        index_(prepare, source_spec(l_, l_.scatter_index)),
+        source_(prepare, source_spec(l_, l_.scatter_source)),
+        epilogue_(prepare, epilogue_spec(l_)),
+        rows_alike_(same_along_post(l_)),
+        sources_(l_.pre * l_.count * l_.post),
+        results_(l_.pre * l_.size * l_.post) {
+    for (Tape* tape : {&index_, &source_, &epilogue_}) {
+      tape->lay_out(block_elements(tape->element_registers()), 0);
+      worker_bytes = std::max(worker_bytes, tape->scratch_bytes());
+    }
+    const auto words = [](std::int64_t n) {
+      return round_up(n, 16) * static_cast<std::int64_t>(sizeof(Word));
+    };
+    source_at_ = words(sources_);
+    acc_at_ = 2 * words(sources_);
+    shared_bytes = static_cast<std::size_t>(acc_at_ + words(results_));
+    plan_tasks();
+  }
+
+  void run(const RunContext& context) override {
+    for (Tape* tape : {&index_, &source_, &epilogue_}) tape->start(context.hyper);
+    auto* index = reinterpret_cast<Word*>(context.shared);
+    auto* source = reinterpret_cast<Word*>(context.shared + source_at_);
+    auto* acc = reinterpret_cast<float*>(context.shared + acc_at_);
+    compute(context, index_, sources_, index);
+    compute(context, source_, sources_, source);
+    const auto* values = reinterpret_cast<const float*>(source);
+    context.pool.parallel_for(pre_tasks_ * post_tasks_ * value_tasks_,
+                              [&](std::int64_t t, int) { add_part(t, index, values, acc); });
+    finish(context, acc);
+  }
+
+ private:
+  struct Range {
+    std::int64_t begin, end;
+  };
+
+  static Range part(std::int64_t n, std::int64_t parts, std::int64_t i) {
+    const std::int64_t each = ceil_div(n, parts);
+    return {std::min(n, i * each), std::min(n, (i + 1) * each)};
+  }
+
+  // By p, then by columns, then by values: every part of the result has one owner.
+  void plan_tasks() {
+    const double ns = static_cast<double>(sources_) * 1.0 + static_cast<double>(results_) * 0.1;
+    const std::int64_t wanted = task_count(ns, kTasks);
+    pre_tasks_ = std::min(wanted, l_.pre);
+    post_tasks_ =
+        std::clamp(l_.post / kLeastColumns, std::int64_t{1}, ceil_div(wanted, pre_tasks_));
+    // Each of these looks at all indices: worth it only where there is nothing else to cut.
+    value_tasks_ = pre_tasks_ * post_tasks_ > 1 ? 1 : std::min({wanted, l_.size, std::int64_t{4}});
+  }
+
+  void compute(const RunContext& context, const Tape& tape, std::int64_t elements,
+               Word* out) const {
+    const std::int64_t block = tape.capacity(), blocks = ceil_div(elements, block);
+    const std::int64_t tasks =
+        task_count(static_cast<double>(elements) * tape.element_cost(), blocks);
+    context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
+      const Range blocks_of = part(blocks, tasks, task);
+      Frame frame = tape.frame(context.scratch(worker));
+      for (std::int64_t b = blocks_of.begin; b < blocks_of.end; ++b) {
+        frame.first = b * block;
+        frame.count = std::min(block, elements - frame.first);
+        tape.run(tape.ops, frame);
+        std::memcpy(out + frame.first, tape.result(frame),
+                    static_cast<std::size_t>(frame.count) * sizeof(Word));
+      }
+    });
+  }
+
+  void add_part(std::int64_t task, const Word* index, const float* source, float* acc) const {
+    const Range ps = part(l_.pre, pre_tasks_, task / (post_tasks_ * value_tasks_));
+    const Range qs = part(l_.post, post_tasks_, task / value_tasks_ % post_tasks_);
+    const Range vs = part(l_.size, value_tasks_, task % value_tasks_);
+    for (std::int64_t p = ps.begin; p < ps.end; ++p) {
+      float* out = acc + p * l_.size * l_.post;
+      for (std::int64_t v = vs.begin; v < vs.end; ++v) {
+        std::fill(out + v * l_.post + qs.begin, out + v * l_.post + qs.end, 0.0f);
+      }
+      for (std::int64_t i = 0; i < l_.count; ++i) {
+        const std::int64_t at = (p * l_.count + i) * l_.post;
+        if (rows_alike_) {
+          // A negative i32 is a large u32.
+          const auto v = static_cast<std::int64_t>(index[at]);
+          if (v < vs.begin || v >= vs.end) continue;
+          float* row = out + v * l_.post;
+          for (std::int64_t q = qs.begin; q < qs.end; ++q) row[q] += source[at + q];
+          continue;
+        }
+        for (std::int64_t q = qs.begin; q < qs.end; ++q) {
+          const auto v = static_cast<std::int64_t>(index[at + q]);
+          if (v >= vs.begin && v < vs.end) out[v * l_.post + q] += source[at + q];
+        }
+      }
+    }
+  }
+
+  void finish(const RunContext& context, const float* acc) const {
+    const std::int64_t block = epilogue_.capacity(), blocks = ceil_div(results_, block);
+    const std::int64_t tasks =
+        task_count(static_cast<double>(results_) * epilogue_.element_cost(), blocks);
+    context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
+      const Range blocks_of = part(blocks, tasks, task);
+      Frame frame = epilogue_.frame(context.scratch(worker));
+      for (std::int64_t b = blocks_of.begin; b < blocks_of.end; ++b) {
+        frame.first = b * block;
+        frame.count = std::min(block, results_ - frame.first);
+        frame.acc = reinterpret_cast<const Word*>(acc) + frame.first;
+        epilogue_.run(epilogue_.ops, frame);
+      }
+    });
+  }
+
+  const Launch& l_;
+  Tape index_, source_, epilogue_;
+  bool rows_alike_;
+  std::int64_t sources_, results_;
+  std::int64_t source_at_ = 0, acc_at_ = 0;
+  std::int64_t pre_tasks_ = 1, post_tasks_ = 1, value_tasks_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_scatter(const Prepare& prepare) {
+  return std::make_unique<ScatterStep>(prepare);
+}
+
+}  // namespace tensorgrad::cpu

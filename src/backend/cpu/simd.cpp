@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// Reductions in vectors. Sums keep four vectors of partial sums, whose order depends on the
+// instruction set and on nothing else.
+#include "backend/cpu/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/simd.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+// Compiled once for each instruction set: no declaration goes before.
+#pragma GCC diagnostic ignored "-Wmissing-declarations"
+
+HWY_BEFORE_NAMESPACE();
+namespace tensorgrad::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Partial sums in f32 stay short: the error of a block is some 30 roundings, at the worst.
+constexpr std::int64_t kSumBlock = 1024;
+
+float sum_block(const float* HWY_RESTRICT x, std::int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    s0 = hn::Add(s0, hn::LoadU(d, x + i));
+    s1 = hn::Add(s1, hn::LoadU(d, x + i + lanes));
+    s2 = hn::Add(s2, hn::LoadU(d, x + i + 2 * lanes));
+    s3 = hn::Add(s3, hn::LoadU(d, x + i + 3 * lanes));
+  }
+  for (; i + lanes <= n; i += lanes) s0 = hn::Add(s0, hn::LoadU(d, x + i));
+  float total = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  for (; i < n; ++i) total += x[i];
+  return total;
+}
+
+double sum(const float* x, std::int64_t n) {
+  double total = 0;
+  for (std::int64_t i = 0; i < n; i += kSumBlock) {
+    total += static_cast<double>(sum_block(x + i, n - i < kSumBlock ? n - i : kSumBlock));
+  }
+  return total;
+}
+
+// Adds up, or takes the largest or smallest of, each row in vectors whose last is masked.
+enum class Fold { kSum, kMax, kMin };
+
+template <Fold kFold>
+void fold_rows(const float* HWY_RESTRICT x, std::int64_t rows, std::int64_t cols,
+               float* HWY_RESTRICT out) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t whole = (cols - 1) / lanes * lanes;
+  const auto tail = hn::FirstN(d, static_cast<std::size_t>(cols - whole));
+  const auto nothing = hn::Set(d, kFold == Fold::kSum   ? 0.0f
+                                  : kFold == Fold::kMax ? -__builtin_inff()
+                                                        : __builtin_inff());
+  const auto fold = [](auto a, auto b) HWY_ATTR {
+    if constexpr (kFold == Fold::kSum) return hn::Add(a, b);
+    if constexpr (kFold == Fold::kMax) return hn::Max(a, b);
+    if constexpr (kFold == Fold::kMin) return hn::Min(a, b);
+  };
+  for (std::int64_t r = 0; r < rows; ++r, x += cols) {
+    auto total = hn::IfThenElse(tail, hn::LoadU(d, x + whole), nothing);
+    auto ordered = hn::Eq(total, total);
+    for (std::int64_t c = 0; c < whole; c += lanes) {
+      const auto v = hn::LoadU(d, x + c);
+      if constexpr (kFold != Fold::kSum) ordered = hn::And(ordered, hn::Eq(v, v));
+      total = fold(v, total);
+    }
+    if constexpr (kFold == Fold::kSum) {
+      out[r] = hn::GetLane(hn::SumOfLanes(d, total));
+      continue;
+    }
+    const auto best = kFold == Fold::kMax ? hn::MaxOfLanes(d, total) : hn::MinOfLanes(d, total);
+    out[r] = hn::AllTrue(d, ordered) ? hn::GetLane(best) : __builtin_nanf("");
+  }
+}
+
+void spread_rows(const std::uint32_t* HWY_RESTRICT x, std::int64_t rows, std::int64_t cols,
+                 std::uint32_t* HWY_RESTRICT out) {
+  const hn::ScalableTag<std::uint32_t> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  // A row's last vector may run into the rows behind, which come later; the last rows go exactly.
+  const std::int64_t safe = rows - (lanes + cols - 1) / cols;
+  std::int64_t r = 0;
+  for (; r < safe; ++r) {
+    const auto v = hn::Set(d, x[r]);
+    for (std::int64_t c = 0; c < cols; c += lanes) hn::StoreU(v, d, out + r * cols + c);
+  }
+  for (; r < rows; ++r) {
+    for (std::int64_t c = 0; c < cols; ++c) out[r * cols + c] = x[r];
+  }
+}
+
+void gather(const std::uint32_t* HWY_RESTRICT data, std::uint32_t stride, std::uint32_t size,
+            const std::uint32_t* HWY_RESTRICT index, std::int64_t n,
+            std::uint32_t* HWY_RESTRICT at) {
+  const hn::ScalableTag<std::uint32_t> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const auto none = hn::Set(d, ~std::uint32_t{0});
+  const auto step = hn::Set(d, stride), end = hn::Set(d, size);
+  for (std::int64_t i = 0; i < n; i += static_cast<std::int64_t>(hn::Lanes(d))) {
+    const auto v = hn::LoadU(d, index + i), offset = hn::LoadU(d, at + i);
+    // Behind the end anything may stand.
+    const auto there = hn::FirstN(d, static_cast<std::size_t>(n - i));
+    const auto inside = hn::And(there, hn::And(hn::Lt(v, end), hn::Ne(offset, none)));
+    const auto from = hn::IfThenElseZero(inside, hn::Add(offset, hn::Mul(v, step)));
+    // Element 0 stands in for what is not inside: every binding has one.
+    const auto found = hn::GatherIndex(d, data, hn::BitCast(di, from));
+    hn::StoreU(hn::IfThenElseZero(inside, found), d, at + i);
+  }
+}
+
+std::uint32_t sum_words(const std::uint32_t* HWY_RESTRICT x, std::int64_t n) {
+  std::uint32_t total = 0;
+  for (std::int64_t i = 0; i < n; ++i) total += x[i];
+  return total;
+}
+
+void flush(double* HWY_RESTRICT acc, float* HWY_RESTRICT x, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    acc[i] += static_cast<double>(x[i]);
+    x[i] = 0;
+  }
+}
+
+void add_rows(float* HWY_RESTRICT acc, const float* HWY_RESTRICT x, std::int64_t count,
+              std::int64_t stride, std::int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    // Four strands, so that one addition need not wait for another.
+    auto s0 = hn::LoadU(d, acc + i), s1 = hn::Zero(d), s2 = s1, s3 = s1;
+    const float* from = x + i;
+    std::int64_t c = 0;
+    for (; c + 4 <= count; c += 4, from += 4 * stride) {
+      s0 = hn::Add(s0, hn::LoadU(d, from));
+      s1 = hn::Add(s1, hn::LoadU(d, from + stride));
+      s2 = hn::Add(s2, hn::LoadU(d, from + 2 * stride));
+      s3 = hn::Add(s3, hn::LoadU(d, from + 3 * stride));
+    }
+    for (; c < count; ++c, from += stride) s0 = hn::Add(s0, hn::LoadU(d, from));
+    hn::StoreU(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)), d, acc + i);
+  }
+  for (; i < n; ++i) {
+    for (std::int64_t c = 0; c < count; ++c) acc[i] += x[c * stride + i];
+  }
+}
+
+// The largest of x, or of -x: sign is 0 or the sign bit. NaN where there is one.
+float extreme(const float* HWY_RESTRICT x, std::int64_t n, bool smallest) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  float best = x[0];
+  bool nan = best != best;
+  std::int64_t i = 0;
+  if (n >= lanes) {
+    auto m = hn::LoadU(d, x);
+    auto ordered = hn::Eq(m, m);
+    for (i = lanes; i + lanes <= n; i += lanes) {
+      const auto v = hn::LoadU(d, x + i);
+      ordered = hn::And(ordered, hn::Eq(v, v));
+      m = smallest ? hn::Min(v, m) : hn::Max(v, m);
+    }
+    nan = !hn::AllTrue(d, ordered);
+    best = hn::GetLane(smallest ? hn::MinOfLanes(d, m) : hn::MaxOfLanes(d, m));
+  }
+  for (; i < n; ++i) {
+    nan = nan || x[i] != x[i];
+    best = (smallest ? x[i] < best : x[i] > best) ? x[i] : best;
+  }
+  return nan ? __builtin_nanf("") : best;
+}
+
+float max(const float* x, std::int64_t n) { return extreme(x, n, false); }
+float min(const float* x, std::int64_t n) { return extreme(x, n, true); }
+
+const SimdTable* table() {
+  static const SimdTable kTable = {hwy::TargetName(HWY_TARGET),
+                                   sum,
+                                   fold_rows<Fold::kSum>,
+                                   fold_rows<Fold::kMax>,
+                                   fold_rows<Fold::kMin>,
+                                   spread_rows,
+                                   gather,
+                                   sum_words,
+                                   flush,
+                                   add_rows,
+                                   max,
+                                   min};
+  return &kTable;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tensorgrad::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <bit>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace tensorgrad::cpu {
+namespace {
+
+HWY_EXPORT(table);
+
+// Calls take(i) for every element that beats all before it; stops at a NaN.
+template <class T>
+void scan(const std::uint32_t* x, std::int64_t n, std::int64_t first, bool larger, Best& best) {
+  T value = std::bit_cast<T>(best.bits);
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (best.index >= 0 && value != value) return;
+    const T v = std::bit_cast<T>(x[i]);
+    if (best.index >= 0 && !(larger ? v > value : v < value) && v == v) continue;
+    value = v;
+    best = {x[i], first + i};
+  }
+}
+
+}  // namespace
+
+const SimdTable& simd() {
+  static const SimdTable& chosen = *HWY_DYNAMIC_DISPATCH(table)();
+  return chosen;
+}
+
+void take_best(ReduceOp op, DType dtype, const std::uint32_t* x, std::int64_t n, std::int64_t first,
+               Best& best) {
+  const bool larger = op == ReduceOp::kMax || op == ReduceOp::kArgMax;
+  if (dtype == DType::kI32) return scan<std::int32_t>(x, n, first, larger, best);
+  if (dtype != DType::kF32) return scan<std::uint32_t>(x, n, first, larger, best);
+  if (n < 16) return scan<float>(x, n, first, larger, best);
+  const float value = (larger ? simd().max : simd().min)(reinterpret_cast<const float*>(x), n);
+  if (op == ReduceOp::kMax || op == ReduceOp::kMin) {
+    join_best(op, dtype, {std::bit_cast<std::uint32_t>(value), first}, best);
+    return;
+  }
+  const bool nan = std::isnan(value);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float v = std::bit_cast<float>(x[i]);
+    if (!(nan ? std::isnan(v) : v == value)) continue;
+    join_best(op, dtype, {x[i], first + i}, best);
+    return;
+  }
+}
+
+void join_best(ReduceOp op, DType dtype, const Best& other, Best& best) {
+  if (other.index < 0) return;
+  const bool larger = op == ReduceOp::kMax || op == ReduceOp::kArgMax;
+  const auto join = [&]<class T>(T) { scan<T>(&other.bits, 1, other.index, larger, best); };
+  if (dtype == DType::kF32) return join(float{});
+  if (dtype == DType::kI32) return join(std::int32_t{});
+  join(std::uint32_t{});
+}
+
+}  // namespace tensorgrad::cpu
+#endif

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// A launch made ready: pointers resolved, sizes fixed. Running it allocates nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "backend/cpu/loader.h"
+#include "backend/cpu/memory.h"
+#include "backend/cpu/pool.h"
+#include "kernel/program.h"
+
+namespace tensorgrad::cpu {
+
+// Words of a constant or uniform value laid out as a block: longer blocks are gone through in
+// pieces.
+inline constexpr std::int64_t kSplatWords = 1024;
+
+// Blocks full of one pattern each, shared by all launches of an executable.
+class ConstPool {
+ public:
+  const Word* splat(Word bits);
+
+ private:
+  std::unordered_map<Word, AlignedBytes> blocks_;
+};
+
+// What the launches of an executable are given when they are prepared.
+struct Prepare {
+  const Launch& launch;
+  ConstPool& constants;
+  std::vector<Word*> data;  // where each binding starts
+};
+
+// What they are given when they run.
+struct RunContext {
+  ThreadPool& pool;
+  const HyperRow& hyper;
+  const std::vector<AlignedBytes>& workers;  // scratch of each worker
+  std::byte* shared;                         // scratch of the launch
+
+  [[nodiscard]] std::byte* scratch(int worker) const {
+    return workers[static_cast<std::size_t>(worker)].data();
+  }
+};
+
+class Step {
+ public:
+  Step() = default;
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+  virtual ~Step() = default;
+
+  virtual void run(const RunContext& context) = 0;
+
+  // Scratch it needs, in bytes: of each worker, and of the launch.
+  std::size_t worker_bytes = 0, shared_bytes = 0;
+};
+
+std::unique_ptr<Step> make_map(const Prepare& prepare);
+std::unique_ptr<Step> make_rows(const Prepare& prepare);
+std::unique_ptr<Step> make_contraction(const Prepare& prepare);
+std::unique_ptr<Step> make_scatter(const Prepare& prepare);
+
+// The number of tasks for work of about `ns` nanoseconds in all that can be cut into `pieces`: 1
+// where waking another thread would not pay, more tasks than threads otherwise.
+std::int64_t task_count(double ns, std::int64_t pieces);
+
+}  // namespace tensorgrad::cpu

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: MIT
+// Scalar program -> Tape: uniform values are taken out, row values are spread where elements need
+// them, stores go as early as the loads of the same buffer let them, registers share slots.
+#include "backend/cpu/tape_build.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace tensorgrad::cpu {
+
+TapeBuilder::TapeBuilder(const Prepare& prepare, const TapeSpec& spec, Tape& tape)
+    : prepare_(prepare), spec_(spec), tape_(tape) {
+  const std::size_t n = spec.program->instrs.size();
+  uniform_.assign(n, false);
+  splat_.assign(n, nullptr);
+  reg_.assign(n, -1);
+}
+
+void TapeBuilder::build() {
+  find_uniforms();
+  const std::size_t stores = spec_.stores == nullptr ? 0 : spec_.stores->size();
+  for (std::size_t s = 0; s < stores; ++s) make_store(static_cast<int>(s));
+  if (spec_.plan == nullptr) {
+    build_straight();
+  } else {
+    build_passes();
+  }
+  allocate_slots();
+  count_cost();
+}
+
+const Instr& TapeBuilder::instr(int i) const {
+  return spec_.program->instrs[static_cast<std::size_t>(i)];
+}
+
+TapeBuilder::Form TapeBuilder::form(int i) const {
+  if (uniform_[static_cast<std::size_t>(i)]) return Form::kUniform;
+  return spec_.leveled && instr(i).level == Level::kRow ? Form::kRow : Form::kElement;
+}
+
+int TapeBuilder::new_reg(TapeReg::Home home) {
+  TapeReg reg;
+  reg.home = home;
+  tape_.regs_.push_back(reg);
+  return static_cast<int>(tape_.regs_.size()) - 1;
+}
+
+// Every offset that the last view can give, plus `beyond`, must lie in the binding.
+void TapeBuilder::check_bounds(const IndexMap& map, int binding, std::int64_t beyond) const {
+  const OffsetRange range = offset_range(map.views.back());
+  if (range.low > range.high) return;
+  const Binding& bound = prepare_.launch.bindings[static_cast<std::size_t>(binding)];
+  const std::int64_t high = range.high + beyond;
+  CHECK(range.low >= 0 && high < bound.bytes / 4 && high < (std::int64_t{1} << 31),
+        prepare_.launch.name + ": " + to_string(map) + " leaves its binding");
+}
+
+const Walker* TapeBuilder::walker_of(int access) {
+  const auto found = access_walkers_.find(access);
+  if (found != access_walkers_.end()) return found->second;
+  const Access& a = spec_.program->accesses[static_cast<std::size_t>(access)];
+  // The access of an in-bounds test reads nothing, so its binding is no bound for it.
+  const auto& instrs = spec_.program->instrs;
+  const bool reads = std::none_of(instrs.begin(), instrs.end(), [&](const Instr& in) {
+    return in.kind == InstrKind::kInBounds && in.index == access;
+  });
+  if (reads) check_bounds(a.map, a.binding, a.at_size > 1 ? a.at_stride * (a.at_size - 1) : 0);
+  const bool swap = spec_.swapped && !(spec_.leveled && a.level == Level::kRow);
+  tape_.walkers_.push_back(swap ? Walker::swapped(a.map, spec_.rows, spec_.cols) : Walker(a.map));
+  return access_walkers_[access] = &tape_.walkers_.back();
+}
+
+// A walker whose offsets are the values of a kIndex or kCoord.
+const Walker* TapeBuilder::index_walker(const Instr& in) {
+  const bool row = spec_.leveled && in.level == Level::kRow;
+  const std::int64_t domain = row ? spec_.rows : spec_.batch * spec_.rows * spec_.cols;
+  View view = View::contiguous({domain});
+  if (in.kind == InstrKind::kCoord) {
+    const std::int64_t outer = domain / (in.divisor * in.modulus);
+    CHECK(outer * in.divisor * in.modulus == domain, prepare_.launch.name + ": odd coordinate");
+    view = View{{outer, in.modulus, in.divisor}, {0, 1, 0}, 0, {}, {}};
+  }
+  tape_.walkers_.push_back(spec_.swapped && !row ? Walker::swapped({{view}}, spec_.rows, spec_.cols)
+                                                 : Walker({{view}}));
+  return &tape_.walkers_.back();
+}
+
+// How many neighbouring elements of a gather read neighbouring words by one index: rows of a table.
+std::int64_t TapeBuilder::gather_run(const Instr& in) {
+  const Instr& index = instr(in.operands[0]);
+  if (index.kind != InstrKind::kLoad) return 1;
+  const View* still = walker_of(index.index)->view();
+  const View* moving = walker_of(in.index)->view();
+  for (const View* view : {still, moving}) {
+    if (view == nullptr || view->masked() || view->shape.empty()) return 1;
+  }
+  if (still->strides.back() != 0 || moving->strides.back() != 1) return 1;
+  return std::gcd(still->shape.back(), moving->shape.back());
+}
+
+void TapeBuilder::find_uniforms() {
+  for (std::size_t i = 0; i < spec_.program->instrs.size(); ++i) {
+    const Instr& in = spec_.program->instrs[i];
+    bool uniform = false;
+    switch (in.kind) {
+      case InstrKind::kConst:
+      case InstrKind::kHyper: uniform = true; break;
+      case InstrKind::kLoad: uniform = walker_of(in.index)->uniform(); break;
+      case InstrKind::kOp:
+        uniform = std::all_of(in.operands.begin(), in.operands.end(),
+                              [&](int o) { return uniform_[static_cast<std::size_t>(o)]; });
+        break;
+      default: break;
+    }
+    uniform_[i] = uniform;
+    if (uniform) add_uniform(static_cast<int>(i), in);
+  }
+}
+
+void TapeBuilder::add_uniform(int i, const Instr& in) {
+  const auto at = static_cast<std::size_t>(i);
+  if (in.kind == InstrKind::kConst) {
+    splat_[at] = prepare_.constants.splat(in.bits);
+    return;
+  }
+  TapeUniform u;
+  if (in.kind == InstrKind::kHyper) {
+    u.hyper = in.index;
+  } else if (in.kind == InstrKind::kLoad) {
+    const Access& access = spec_.program->accesses[static_cast<std::size_t>(in.index)];
+    u.data = prepare_.data[static_cast<std::size_t>(access.binding)] + walker_of(in.index)->base();
+  } else {
+    u.fn = in.code->block(instr(in.operands.back()).dtype, in.dtype);
+    CHECK(u.fn != nullptr, prepare_.launch.name + ": no block function for " + in.code->name);
+    for (std::size_t k = 0; k < in.operands.size(); ++k) {
+      u.src[k] = splat_[static_cast<std::size_t>(in.operands[k])];
+    }
+  }
+  tape_.uniform_memory_.emplace_back(kSplatWords * sizeof(Word));
+  u.out = reinterpret_cast<Word*>(tape_.uniform_memory_.back().data());
+  splat_[at] = u.out;
+  tape_.uniforms_.push_back(u);
+}
+
+void TapeBuilder::make_store(int s) {
+  const Store& store = (*spec_.stores)[static_cast<std::size_t>(s)];
+  TapeStore out;
+  out.row = spec_.leveled && store.level == Level::kRow;
+  tape_.walkers_.push_back(spec_.swapped && !out.row
+                               ? Walker::swapped(store.map, spec_.rows, spec_.cols)
+                               : Walker(store.map));
+  out.walker = &tape_.walkers_.back();
+  out.data = out.target = prepare_.data[static_cast<std::size_t>(store.binding)];
+  out.words = prepare_.launch.bindings[static_cast<std::size_t>(store.binding)].bytes / 4;
+  out.ring_word = store.ring_word;
+  check_bounds(store.map, store.binding, 0);
+  out.highest = offset_range(store.map.views.back()).high;
+  tape_.stores.push_back(out);
+}
+
+void TapeBuilder::build_straight() {
+  std::set<int> needed;
+  std::vector<int> open, store_ids;
+  for (std::size_t s = 0; s < tape_.stores.size(); ++s) {
+    open.push_back((*spec_.stores)[s].value);
+    store_ids.push_back(static_cast<int>(s));
+  }
+  if (spec_.result >= 0) open.push_back(spec_.result);
+  while (!open.empty()) {
+    const int i = open.back();
+    open.pop_back();
+    if (form(i) == Form::kUniform || !needed.insert(i).second) continue;
+    open.insert(open.end(), instr(i).operands.begin(), instr(i).operands.end());
+  }
+  spread_ops_ = &tape_.ops;
+  for (const int i : needed) emit(i, tape_.ops);
+  if (spec_.result >= 0) tape_.result_reg_ = element_operand(spec_.result, tape_.ops);
+  place_stores(tape_.ops, store_ids);
+}
+
+void TapeBuilder::build_passes() {
+  for (const RowPass& pass : spec_.plan->passes) {
+    tape_.passes.emplace_back();
+    TapePass& out = tape_.passes.back();
+    spread_.clear();  // a spread block lives for one pass
+    spread_ops_ = &out.spreads;
+    for (const int i : pass.row_before) emit(i, out.before);
+    for (const int i : pass.elements) {
+      if (form(i) == Form::kElement) reg_[static_cast<std::size_t>(i)] = -1;
+    }
+    for (const int i : pass.elements) emit(i, out.loop);
+    for (const int i : pass.reduces) {
+      const int operand = instr(i).operands[0];
+      const int dst = reg_[static_cast<std::size_t>(i)] = new_reg(TapeReg::Home::kRow);
+      out.reduces.push_back(
+          {instr(i).reduce, instr(operand).dtype, element_operand(operand, out.loop), dst});
+    }
+    place_stores(out.loop, pass.stores);
+  }
+  spread_.clear();
+  spread_ops_ = &tape_.after;
+  for (const int i : spec_.plan->row_after) emit(i, tape_.after);
+  place_stores(tape_.after, spec_.plan->row_stores);
+}
+
+// The operation of an instruction, without operands and destination.
+TapeOp TapeBuilder::make_op(int i, const Instr& in) {
+  TapeOp op;
+  op.row = form(i) == Form::kRow;
+  op.dtype = in.dtype;
+  const bool access = in.kind == InstrKind::kLoad || in.kind == InstrKind::kLoadAt;
+  if (access) {
+    const Access& a = spec_.program->accesses[static_cast<std::size_t>(in.index)];
+    op.data = prepare_.data[static_cast<std::size_t>(a.binding)];
+    op.at_stride = a.at_stride;
+    op.at_size = a.at_size;
+    op.read_only =
+        prepare_.launch.bindings[static_cast<std::size_t>(a.binding)].mode == BindMode::kRead;
+  }
+  switch (in.kind) {
+    case InstrKind::kLoad:
+      op.walker = walker_of(in.index);
+      op.kind = op.walker->contiguous() ? TapeOp::Kind::kBorrow : TapeOp::Kind::kLoad;
+      break;
+    case InstrKind::kLoadAt:
+      op.walker = walker_of(in.index);
+      op.kind = TapeOp::Kind::kLoadAt;
+      op.run = gather_run(in);
+      break;
+    case InstrKind::kInBounds:
+      op.walker = walker_of(in.index);
+      op.kind = TapeOp::Kind::kValid;
+      break;
+    case InstrKind::kIndex:
+    case InstrKind::kCoord:
+      op.walker = index_walker(in);
+      op.kind = TapeOp::Kind::kOffsets;
+      break;
+    case InstrKind::kOp:
+      op.kind = TapeOp::Kind::kCall;
+      op.fn = in.code->block(instr(in.operands.back()).dtype, in.dtype);
+      CHECK(op.fn != nullptr, prepare_.launch.name + ": no block function for " + in.code->name);
+      break;
+    case InstrKind::kReduce:
+      op.kind = TapeOp::Kind::kReduce;
+      op.reduce = in.reduce;
+      op.dtype = instr(in.operands[0]).dtype;
+      break;
+    default: UNREACHABLE(prepare_.launch.name);
+  }
+  return op;
+}
+
+void TapeBuilder::set_operands(const Instr& in, TapeOp& op, TapeOps& ops) {
+  for (std::size_t k = 0; k < in.operands.size(); ++k) {
+    const int o = in.operands[k];
+    const Form f = form(o);
+    if (f == Form::kUniform && op.kind == TapeOp::Kind::kCall) {
+      const Word* shared = splat_[static_cast<std::size_t>(o)];
+      const auto [found, fresh] = shared_regs_.try_emplace(shared, -1);
+      if (fresh) {
+        found->second = new_reg(TapeReg::Home::kShared);
+        tape_.regs_.back().shared = shared;
+      }
+      op.src[k] = found->second;
+      op.splat[k] = op.any_splat = true;
+    } else if (op.row && op.kind != TapeOp::Kind::kReduce) {
+      CHECK(f != Form::kElement, prepare_.launch.name + ": a row value reads an element");
+      if (f == Form::kRow) {
+        op.src[k] = reg_[static_cast<std::size_t>(o)];
+        continue;
+      }
+      TapeOp fill;  // a uniform index of a row-level gather
+      fill.kind = TapeOp::Kind::kFill;
+      fill.row = true;
+      fill.data = splat_[static_cast<std::size_t>(o)];
+      fill.dst = op.src[k] = new_reg(TapeReg::Home::kRow);
+      ops.push_back(fill);
+    } else {
+      op.src[k] = element_operand(o, ops);
+    }
+  }
+}
+
+void TapeBuilder::emit(int i, TapeOps& ops) {
+  const Instr& in = instr(i);
+  if (form(i) == Form::kUniform || reg_[static_cast<std::size_t>(i)] >= 0) return;
+  int& reg = reg_[static_cast<std::size_t>(i)];
+  if (in.kind == InstrKind::kAcc) {
+    if (tape_.acc_reg_ < 0) tape_.acc_reg_ = new_reg(TapeReg::Home::kAcc);
+    reg = tape_.acc_reg_;
+    return;
+  }
+  TapeOp op = make_op(i, in);
+  set_operands(in, op, ops);
+  op.dst = reg = new_reg(op.row ? TapeReg::Home::kRow : TapeReg::Home::kElement);
+  if (op.kind == TapeOp::Kind::kBorrow) {
+    borrowed_[reg] = spec_.program->accesses[static_cast<std::size_t>(in.index)].binding;
+  }
+  ops.push_back(op);
+}
+
+// The element register of any value; row and uniform values are spread into one.
+int TapeBuilder::element_operand(int i, TapeOps& ops) {
+  const Form f = form(i);
+  if (f == Form::kElement) return reg_[static_cast<std::size_t>(i)];
+  const auto found = spread_.find(i);
+  if (found != spread_.end()) return found->second;
+  TapeOp op;
+  if (f == Form::kRow) {
+    op.kind = TapeOp::Kind::kSpread;
+    op.src[0] = reg_[static_cast<std::size_t>(i)];
+  } else {
+    op.kind = TapeOp::Kind::kFill;
+    op.data = splat_[static_cast<std::size_t>(i)];
+  }
+  op.dst = new_reg(TapeReg::Home::kElement);
+  // In a pass, values are spread once, before the loop over its blocks.
+  (spec_.plan != nullptr ? *spread_ops_ : ops).push_back(op);
+  return spread_[i] = op.dst;
+}
+
+// Nothing at or after `at` reads the binding, neither itself nor through a borrowed register.
+bool TapeBuilder::safe_after(const TapeOps& ops, std::size_t at, int binding) const {
+  const Word* data = prepare_.data[static_cast<std::size_t>(binding)];
+  for (std::size_t i = at; i < ops.size(); ++i) {
+    if (ops[i].data == data && !ops[i].read_only) return false;
+    for (const int src : ops[i].src) {
+      const auto found = borrowed_.find(src);
+      if (found != borrowed_.end() && found->second == binding) return false;
+    }
+  }
+  return true;
+}
+
+// Adds the stores to a list whose values it computes: each behind the operation that makes the
+// value, or through that operation's destination, where no later operation reads the buffer; else
+// at the end.
+void TapeBuilder::place_stores(TapeOps& ops, const std::vector<int>& stores) {
+  TapeOps last;
+  for (const int s : stores) {
+    const Store& spec = (*spec_.stores)[static_cast<std::size_t>(s)];
+    TapeStore& store = tape_.stores[static_cast<std::size_t>(s)];
+    const auto value = static_cast<std::size_t>(spec.value);
+    TapeOp op;
+    op.kind = TapeOp::Kind::kStore;
+    op.store = s;
+    op.row = store.row;
+    if (!store.row) {
+      store.reg = element_operand(spec.value, ops);
+    } else if (form(spec.value) == Form::kUniform) {
+      TapeOp fill;
+      fill.kind = TapeOp::Kind::kFill;
+      fill.row = true;
+      fill.data = splat_[value];
+      fill.dst = store.reg = new_reg(TapeReg::Home::kRow);
+      ops.push_back(fill);
+    } else {
+      store.reg = reg_[value];
+    }
+    op.src[0] = store.reg;
+    const auto maker = std::find_if(ops.begin(), ops.end(), [&](const TapeOp& o) {
+      return o.kind != TapeOp::Kind::kStore && o.dst == store.reg;
+    });
+    const auto behind = static_cast<std::size_t>(maker - ops.begin()) + 1;
+    if (maker == ops.end() || !safe_after(ops, behind, spec.binding)) {
+      last.push_back(op);
+    } else if (maker->store < 0 && maker->kind != TapeOp::Kind::kBorrow &&
+               store.walker->contiguous()) {
+      maker->store = s;
+    } else {
+      ops.insert(ops.begin() + static_cast<std::ptrdiff_t>(behind), op);
+    }
+  }
+  ops.insert(ops.end(), last.begin(), last.end());
+}
+
+// Element registers whose values do not live at the same time share a slot. A value that a loop
+// reads and does not make lives until the loop is over; row registers have a slot each.
+void TapeBuilder::allocate_slots() {
+  std::vector<const TapeOp*> flat;
+  std::vector<std::size_t>
+      loop_end;  // for each operation: the position at which what it reads may die
+  const auto append = [&](const TapeOps& ops, bool loop) {
+    for (const TapeOp& op : ops) flat.push_back(&op);
+    for (std::size_t i = loop_end.size(); i < flat.size(); ++i) {
+      loop_end.push_back(loop ? flat.size() : i);
+    }
+  };
+  std::vector<std::size_t> last(tape_.regs_.size(), 0), made(tape_.regs_.size(), 0);
+  append(tape_.ops, false);
+  for (TapePass& pass : tape_.passes) {
+    append(pass.before, false);
+    append(pass.spreads, false);
+    append(pass.loop, true);
+    for (const TapeReduce& r : pass.reduces) last[static_cast<std::size_t>(r.src)] = flat.size();
+  }
+  append(tape_.after, false);
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    if (flat[i]->dst >= 0) made[static_cast<std::size_t>(flat[i]->dst)] = i;
+    for (const int src : flat[i]->src) {
+      if (src < 0) continue;
+      const auto r = static_cast<std::size_t>(src);
+      const bool inside = loop_end[made[r]] == loop_end[i];
+      last[r] = std::max(last[r], inside ? i : loop_end[i]);
+    }
+  }
+  if (tape_.result_reg_ >= 0) last[static_cast<std::size_t>(tape_.result_reg_)] = flat.size();
+
+  std::vector<std::int64_t> free_slots;
+  std::multimap<std::size_t, std::int64_t> ends;  // when a slot is free again
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    if (flat[i]->dst < 0) continue;
+    const auto r = static_cast<std::size_t>(flat[i]->dst);
+    TapeReg& reg = tape_.regs_[r];
+    if (reg.home == TapeReg::Home::kRow) reg.offset = tape_.row_slots_++;
+    if (reg.home != TapeReg::Home::kElement) continue;
+    // An element-wise call may write over an operand that it is the last to read.
+    const bool in_place = flat[i]->kind == TapeOp::Kind::kCall && flat[i]->store < 0;
+    while (!ends.empty() && ends.begin()->first < i + (in_place ? 1 : 0)) {
+      free_slots.push_back(ends.begin()->second);
+      ends.erase(ends.begin());
+    }
+    if (free_slots.empty()) free_slots.push_back(tape_.element_slots_++);
+    reg.offset = free_slots.back();
+    free_slots.pop_back();
+    ends.emplace(std::max(last[r], i), reg.offset);
+  }
+  for (const TapePass& pass : tape_.passes) {
+    for (const TapeReduce& r : pass.reduces) {
+      tape_.regs_[static_cast<std::size_t>(r.dst)].offset = tape_.row_slots_++;
+    }
+  }
+}
+
+void TapeBuilder::count_cost() {
+  const auto add = [&](const TapeOps& ops) {
+    for (const TapeOp& op : ops) {
+      if (op.row) continue;
+      switch (op.kind) {
+        case TapeOp::Kind::kCall: tape_.cost_ += 0.25; break;
+        case TapeOp::Kind::kLoad: tape_.cost_ += 0.6; break;
+        case TapeOp::Kind::kLoadAt: tape_.cost_ += 1.5; break;
+        case TapeOp::Kind::kStore: tape_.cost_ += 0.3; break;
+        default: tape_.cost_ += 0.15; break;
+      }
+    }
+  };
+  add(tape_.ops);
+  for (const TapePass& pass : tape_.passes) {
+    add(pass.loop);
+    tape_.cost_ += 0.1 * static_cast<double>(pass.reduces.size());
+  }
+  tape_.cost_ = std::max(tape_.cost_, 0.1);
+}
+
+}  // namespace tensorgrad::cpu
