@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// Adapters: what they are, what they can do, and which of them `auto` may take.
+#include "backend/webgpu/adapter.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "backend/webgpu/vendor.h"
+
+namespace tensorgrad::webgpu {
+namespace {
+
+struct Feature {
+  WGPUFeatureName name;
+  const char* text;
+};
+constexpr std::array<Feature, 3> kFeatures = {{{WGPUFeatureName_TimestampQuery, "timestamp-query"},
+                                               {WGPUFeatureName_ShaderF16, "shader-f16"},
+                                               {WGPUFeatureName_Subgroups, "subgroups"}}};
+
+std::string backend_name(WGPUBackendType type) {
+  switch (type) {
+    case WGPUBackendType_Null: return "Null";
+    case WGPUBackendType_D3D11: return "D3D11";
+    case WGPUBackendType_D3D12: return "D3D12";
+    case WGPUBackendType_Metal: return "Metal";
+    case WGPUBackendType_Vulkan: return "Vulkan";
+    case WGPUBackendType_OpenGL: return "OpenGL";
+    case WGPUBackendType_OpenGLES: return "OpenGL ES";
+    default: return "unknown backend";
+  }
+}
+
+bool names_software(const std::string& name) {
+  for (const char* word : {"llvmpipe", "lavapipe", "SwiftShader", "Basic Render"}) {
+    if (name.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Fills in kind, usable and why.
+void judge(const WGPUAdapterInfo& raw, const WebGpuOptions& options, AdapterInfo& info) {
+  switch (raw.adapterType) {
+    case WGPUAdapterType_DiscreteGPU: info.kind = "discrete"; break;
+    case WGPUAdapterType_IntegratedGPU: info.kind = "integrated"; break;
+    case WGPUAdapterType_CPU: info.kind = "cpu"; break;
+    default: info.kind = "unknown"; break;
+  }
+  info.device.software = info.kind == "cpu" || names_software(info.device.name);
+  const bool known_backend = raw.backendType == WGPUBackendType_Vulkan ||
+                             raw.backendType == WGPUBackendType_Metal ||
+                             raw.backendType == WGPUBackendType_D3D12;
+  if (!known_backend) {
+    info.why = "its backend is " + backend_name(raw.backendType) + ", not Vulkan, Metal or D3D12";
+  } else if (info.device.software && !options.allow_software) {
+    info.why = "a software rasteriser: slower than the cpu backend, taken only when asked for";
+  } else {
+    info.usable = true;
+    info.why = info.device.software ? "a software rasteriser, which was asked for" : "a GPU";
+  }
+}
+
+Adapter describe(const Api& api, WGPUAdapter raw_adapter, const WebGpuOptions& options) {
+  Adapter adapter;
+  adapter.handle = Handle(api, raw_adapter);
+  WGPUAdapterInfo raw = {};
+  api.AdapterGetInfo(raw_adapter, &raw);
+  DeviceInfo& device = adapter.info.device;
+  device.backend = "webgpu";
+  device.name = string_of(raw.device);
+  if (device.name.empty()) device.name = string_of(raw.description);
+  if (device.name.empty()) device.name = string_of(raw.vendor) + " " + string_of(raw.architecture);
+  device.driver = api.vendor->name() + ", " + backend_name(raw.backendType);
+  const std::string description = string_of(raw.description);
+  if (!description.empty() && description != device.name) device.driver += ", " + description;
+  judge(raw, options, adapter.info);
+  api.AdapterInfoFreeMembers(raw);
+  WGPULimits limits = {};
+  api.AdapterGetLimits(raw_adapter, &limits);
+  device.limits = limits_of(limits);
+  for (const Feature& feature : kFeatures) {
+    if (api.AdapterHasFeature(raw_adapter, feature.name))
+      device.features.emplace_back(feature.text);
+  }
+  adapter.timestamps = api.AdapterHasFeature(raw_adapter, WGPUFeatureName_TimestampQuery);
+  return adapter;
+}
+
+int rank(const Adapter& adapter) {
+  if (adapter.info.device.software) return 3;
+  if (adapter.info.kind == "discrete") return 0;
+  return adapter.info.kind == "integrated" ? 1 : 2;
+}
+
+}  // namespace
+
+std::vector<Adapter> find_adapters(const Api& api, const WebGpuOptions& options) {
+  std::vector<Adapter> adapters;
+  for (WGPUAdapter raw : api.vendor->adapters(api)) {
+    adapters.push_back(describe(api, raw, options));
+  }
+  std::stable_sort(adapters.begin(), adapters.end(),
+                   [](const Adapter& a, const Adapter& b) { return rank(a) < rank(b); });
+  return adapters;
+}
+
+WGPULimits default_limits() {
+  const WGPULimits limits = WGPU_LIMITS_INIT;
+  return limits;
+}
+
+DeviceLimits limits_of(const WGPULimits& limits) {
+  const auto cap = [](std::uint64_t value, std::int64_t most) {
+    return std::min(static_cast<std::int64_t>(
+                        std::min<std::uint64_t>(value, std::numeric_limits<std::int64_t>::max())),
+                    most);
+  };
+  DeviceLimits result;
+  result.max_storage_bindings = static_cast<int>(cap(limits.maxStorageBuffersPerShaderStage, 64));
+  // Element indices are u32.
+  result.max_binding_bytes =
+      cap(limits.maxStorageBufferBindingSize, std::int64_t{8} << 30) & ~255LL;
+  result.max_buffer_bytes = cap(limits.maxBufferSize, std::int64_t{1} << 50) & ~255LL;
+  result.max_workgroup_invocations = static_cast<int>(
+      cap(std::min(limits.maxComputeInvocationsPerWorkgroup, limits.maxComputeWorkgroupSizeX),
+          1 << 16));
+  result.max_workgroup_bytes = cap(limits.maxComputeWorkgroupStorageSize, 1 << 30);
+  return result;
+}
+
+WGPULimits wanted_limits(const Api& api, WGPUAdapter adapter, bool defaults_only) {
+  WGPULimits wanted = default_limits();
+  if (defaults_only) return wanted;
+  WGPULimits offered = {};
+  api.AdapterGetLimits(adapter, &offered);
+  wanted.maxStorageBuffersPerShaderStage = offered.maxStorageBuffersPerShaderStage;
+  wanted.maxBindingsPerBindGroup = offered.maxBindingsPerBindGroup;
+  wanted.maxStorageBufferBindingSize = offered.maxStorageBufferBindingSize;
+  wanted.maxBufferSize = offered.maxBufferSize;
+  wanted.maxComputeWorkgroupStorageSize = offered.maxComputeWorkgroupStorageSize;
+  wanted.maxComputeInvocationsPerWorkgroup = offered.maxComputeInvocationsPerWorkgroup;
+  wanted.maxComputeWorkgroupSizeX = offered.maxComputeWorkgroupSizeX;
+  return wanted;
+}
+
+std::vector<WGPUFeatureName> wanted_features(const Api& api, WGPUAdapter adapter) {
+  std::vector<WGPUFeatureName> features;
+  for (const Feature& feature : kFeatures) {
+    if (api.AdapterHasFeature(adapter, feature.name)) features.push_back(feature.name);
+  }
+  return features;
+}
+
+}  // namespace tensorgrad::webgpu
+
+namespace tensorgrad {
+
+std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions& options, std::string& why) {
+  why.clear();
+  const webgpu::Api* api = webgpu::load_api(options.library, why);
+  if (api == nullptr) return {};
+  if (api->instance == nullptr) {
+    why = api->path + " gives no WebGPU instance";
+    return {};
+  }
+  std::vector<AdapterInfo> infos;
+  for (const webgpu::Adapter& adapter : webgpu::find_adapters(*api, options)) {
+    infos.push_back(adapter.info);
+  }
+  if (infos.empty()) why = api->path + " finds no Vulkan, Metal or D3D12 adapter";
+  return infos;
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// The adapters that a library offers, best first, and what each can do.
+#pragma once
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/webgpu/api.h"
+
+namespace tensorgrad::webgpu {
+
+struct Adapter {
+  Handle<WGPUAdapter> handle;
+  AdapterInfo info;
+  bool timestamps = false;
+};
+
+// Discrete GPUs first, software rasterisers last; otherwise in the library's order.
+std::vector<Adapter> find_adapters(const Api& api, const WebGpuOptions& options);
+
+// An empty struct that asks for the defaults.
+WGPULimits default_limits();
+DeviceLimits limits_of(const WGPULimits& limits);
+// What we ask a device for: the adapter's word where more helps, the defaults elsewhere.
+WGPULimits wanted_limits(const Api& api, WGPUAdapter adapter, bool defaults_only);
+// Features we ask for where they are offered.
+std::vector<WGPUFeatureName> wanted_features(const Api& api, WGPUAdapter adapter);
+
+}  // namespace tensorgrad::webgpu

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+// The functions of webgpu.h that we call, found in a library at run time; and handles that release
+// themselves. The header's own declarations are never linked against.
+#pragma once
+
+#define WGPU_SKIP_DECLARATIONS
+#include <webgpu/webgpu.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace tensorgrad::webgpu {
+
+// X(name): wgpu<name> is looked up under the type WGPUProc<name>.
+#define TENSORGRAD_WEBGPU_FUNCTIONS(X)    \
+  X(AdapterGetInfo)                       \
+  X(AdapterGetLimits)                     \
+  X(AdapterHasFeature)                    \
+  X(AdapterInfoFreeMembers)               \
+  X(AdapterRelease)                       \
+  X(AdapterRequestDevice)                 \
+  X(BindGroupLayoutRelease)               \
+  X(BindGroupRelease)                     \
+  X(BufferDestroy)                        \
+  X(BufferGetConstMappedRange)            \
+  X(BufferMapAsync)                       \
+  X(BufferRelease)                        \
+  X(BufferUnmap)                          \
+  X(CommandBufferRelease)                 \
+  X(CommandEncoderBeginComputePass)       \
+  X(CommandEncoderCopyBufferToBuffer)     \
+  X(CommandEncoderFinish)                 \
+  X(CommandEncoderRelease)                \
+  X(CommandEncoderResolveQuerySet)        \
+  X(ComputePassEncoderDispatchWorkgroups) \
+  X(ComputePassEncoderEnd)                \
+  X(ComputePassEncoderRelease)            \
+  X(ComputePassEncoderSetBindGroup)       \
+  X(ComputePassEncoderSetPipeline)        \
+  X(ComputePipelineRelease)               \
+  X(CreateInstance)                       \
+  X(DeviceCreateBindGroup)                \
+  X(DeviceCreateBindGroupLayout)          \
+  X(DeviceCreateBuffer)                   \
+  X(DeviceCreateCommandEncoder)           \
+  X(DeviceCreateComputePipeline)          \
+  X(DeviceCreatePipelineLayout)           \
+  X(DeviceCreateQuerySet)                 \
+  X(DeviceCreateShaderModule)             \
+  X(DeviceDestroy)                        \
+  X(DeviceGetLimits)                      \
+  X(DeviceGetQueue)                       \
+  X(DevicePopErrorScope)                  \
+  X(DevicePushErrorScope)                 \
+  X(DeviceRelease)                        \
+  X(InstanceProcessEvents)                \
+  X(InstanceRelease)                      \
+  X(InstanceRequestAdapter)               \
+  X(PipelineLayoutRelease)                \
+  X(QuerySetRelease)                      \
+  X(QueueOnSubmittedWorkDone)             \
+  X(QueueRelease)                         \
+  X(QueueSubmit)                          \
+  X(QueueWriteBuffer)                     \
+  X(ShaderModuleRelease)
+
+class Vendor;
+
+struct Api {
+#define TENSORGRAD_WEBGPU_FIELD(name) WGPUProc##name name = nullptr;
+  TENSORGRAD_WEBGPU_FUNCTIONS(TENSORGRAD_WEBGPU_FIELD)
+#undef TENSORGRAD_WEBGPU_FIELD
+
+  std::string path;                // where the library was found
+  std::shared_ptr<Vendor> vendor;  // what is peculiar to this library
+  // One for the process, never released: GPU drivers that are unloaded and loaded again with every
+  // instance run out of thread-local storage after a few dozen. Null where there is none to be had.
+  WGPUInstance instance = nullptr;
+};
+
+// Loads a library, once per process and path; it stays loaded. Null where none can be had: then
+// `why` says what was looked for, and how to get one.
+const Api* load_api(const std::string& library, std::string& why);
+
+inline WGPUStringView view(std::string_view text) { return {text.data(), text.size()}; }
+
+inline std::string string_of(WGPUStringView text) {
+  if (text.data == nullptr) return {};
+  if (text.length == WGPU_STRLEN) return text.data;
+  return {text.data, text.length};
+}
+
+// Owns one reference to a WebGPU object.
+template <class T>
+class Handle {
+ public:
+  Handle() = default;
+  Handle(const Api& api, T value) : api_(&api), value_(value) {}
+  Handle(Handle&& other) noexcept
+      : api_(other.api_), value_(std::exchange(other.value_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(api_, other.api_);
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() { reset(); }
+
+  void reset() {
+    if (value_ != nullptr) release(*api_, value_);
+    value_ = nullptr;
+  }
+  [[nodiscard]] T get() const { return value_; }
+  explicit operator bool() const { return value_ != nullptr; }
+
+ private:
+  static void release(const Api& api, WGPUAdapter v) { api.AdapterRelease(v); }
+  static void release(const Api& api, WGPUBindGroup v) { api.BindGroupRelease(v); }
+  static void release(const Api& api, WGPUBindGroupLayout v) { api.BindGroupLayoutRelease(v); }
+  static void release(const Api& api, WGPUBuffer v) { api.BufferRelease(v); }
+  static void release(const Api& api, WGPUCommandBuffer v) { api.CommandBufferRelease(v); }
+  static void release(const Api& api, WGPUCommandEncoder v) { api.CommandEncoderRelease(v); }
+  static void release(const Api& api, WGPUComputePassEncoder v) {
+    api.ComputePassEncoderRelease(v);
+  }
+  static void release(const Api& api, WGPUComputePipeline v) { api.ComputePipelineRelease(v); }
+  static void release(const Api& api, WGPUDevice v) { api.DeviceRelease(v); }
+  static void release(const Api& api, WGPUInstance v) { api.InstanceRelease(v); }
+  static void release(const Api& api, WGPUPipelineLayout v) { api.PipelineLayoutRelease(v); }
+  static void release(const Api& api, WGPUQuerySet v) { api.QuerySetRelease(v); }
+  static void release(const Api& api, WGPUQueue v) { api.QueueRelease(v); }
+  static void release(const Api& api, WGPUShaderModule v) { api.ShaderModuleRelease(v); }
+
+  const Api* api_ = nullptr;
+  T value_ = nullptr;
+};
+
+}  // namespace tensorgrad::webgpu

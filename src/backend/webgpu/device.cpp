@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+// The device's making and unmaking, its buffers, and what its callbacks reported.
+#include "backend/webgpu/device.h"
+
+#include <array>
+
+#include "backend/webgpu/vendor.h"
+#include "base/check.h"
+
+namespace tensorgrad::webgpu {
+namespace {
+
+struct DeviceAnswer {
+  WGPUDevice device = nullptr;
+  std::string message;
+  bool done = false;
+};
+
+void take_device(WGPURequestDeviceStatus status, WGPUDevice device, WGPUStringView message,
+                 void* answer, void*) {
+  auto* out = static_cast<DeviceAnswer*>(answer);
+  if (status == WGPURequestDeviceStatus_Success) out->device = device;
+  out->message = string_of(message);
+  out->done = true;
+}
+
+void note_lost(WGPUDevice const*, WGPUDeviceLostReason reason, WGPUStringView message,
+               void* userdata, void*) {
+  auto* faults = static_cast<Faults*>(userdata);
+  const std::lock_guard lock(faults->mutex);
+  if (faults->lost) return;
+  faults->lost = true;
+  faults->lost_message = string_of(message);
+  if (faults->lost_message.empty() && reason == WGPUDeviceLostReason_Destroyed) {
+    faults->lost_message = "it was destroyed";
+  }
+}
+
+void note_error(WGPUDevice const*, WGPUErrorType, WGPUStringView message, void* userdata, void*) {
+  auto* faults = static_cast<Faults*>(userdata);
+  const std::lock_guard lock(faults->mutex);
+  if (faults->error.empty()) faults->error = string_of(message);
+}
+
+struct ScopeAnswer {
+  std::string message;
+  bool done = false;
+};
+
+void take_scope(WGPUPopErrorScopeStatus, WGPUErrorType type, WGPUStringView message, void* answer,
+                void*) {
+  auto* out = static_cast<ScopeAnswer*>(answer);
+  if (type != WGPUErrorType_NoError) {
+    out->message = string_of(message);
+    if (out->message.empty()) out->message = "unknown error";
+  }
+  out->done = true;
+}
+
+// wgpu-native has no scopes for internal errors: these come as uncaptured ones.
+constexpr std::array<WGPUErrorFilter, 2> kFilters = {WGPUErrorFilter_Validation,
+                                                     WGPUErrorFilter_OutOfMemory};
+
+}  // namespace
+
+WebGpuDevice::WebGpuDevice(const Api& api, Adapter adapter, const WebGpuOptions& options)
+    : api_(api), checked_(options.checked), adapter_(std::move(adapter)) {
+  request_device(options);
+  queue_ = Handle(api_, api_.DeviceGetQueue(device_.get()));
+  info_ = adapter_.info.device;
+  WGPULimits limits = {};
+  api_.DeviceGetLimits(device_.get(), &limits);
+  info_.limits = limits_of(limits);
+  timestamps_ = adapter_.timestamps;
+  make_ring();
+}
+
+WebGpuDevice::~WebGpuDevice() {
+  // Callbacks may still come while the device goes; what they point to is freed after it.
+  try {
+    wait_for(last_ticket_);
+  } catch (const Error&) {  // nobody is left to hear of it
+  }
+  buffers_.clear();
+  staging_.clear();
+  ring_group_.reset();
+  ring_.reset();
+  pipeline_layouts_.clear();
+  layouts_.clear();
+  for (const std::unique_ptr<Flight>& flight : flights_) flight->staging.reset();
+  queue_.reset();
+  device_.reset();
+  adapter_.handle.reset();
+}
+
+void WebGpuDevice::request_device(const WebGpuOptions& options) {
+  const WGPULimits limits = wanted_limits(api_, adapter_.handle.get(), options.default_limits);
+  const std::vector<WGPUFeatureName> features = wanted_features(api_, adapter_.handle.get());
+  WGPUDeviceDescriptor descriptor = {};
+  descriptor.nextInChain = api_.vendor->device_chain(checked_);
+  descriptor.label = view("tensorgrad");
+  descriptor.requiredFeatureCount = features.size();
+  descriptor.requiredFeatures = features.data();
+  descriptor.requiredLimits = &limits;
+  descriptor.deviceLostCallbackInfo.mode = WGPUCallbackMode_AllowSpontaneous;
+  descriptor.deviceLostCallbackInfo.callback = note_lost;
+  descriptor.deviceLostCallbackInfo.userdata1 = faults_.get();
+  descriptor.uncapturedErrorCallbackInfo.callback = note_error;
+  descriptor.uncapturedErrorCallbackInfo.userdata1 = faults_.get();
+  DeviceAnswer answer;
+  WGPURequestDeviceCallbackInfo callback = {};
+  callback.mode = WGPUCallbackMode_AllowProcessEvents;
+  callback.callback = take_device;
+  callback.userdata1 = &answer;
+  api_.AdapterRequestDevice(adapter_.handle.get(), &descriptor, callback);
+  while (!answer.done) api_.InstanceProcessEvents(api_.instance);
+  if (answer.device == nullptr) {
+    throw DeviceError("webgpu: adapter " + adapter_.info.device.name +
+                      " gives no device: " + answer.message);
+  }
+  device_ = Handle(api_, answer.device);
+}
+
+void WebGpuDevice::make_ring() {
+  ring_ = create_buffer(kRingRows * kHyperRowBytes,
+                        WGPUBufferUsage_Uniform | WGPUBufferUsage_CopyDst, "hyper rows");
+  WGPUBindGroupEntry entry = {};
+  entry.buffer = ring_.get();
+  entry.size = kHyperRowBytes;
+  WGPUBindGroupDescriptor descriptor = {};
+  descriptor.label = view("hyper rows");
+  descriptor.layout = layout("h");
+  descriptor.entryCount = 1;
+  descriptor.entries = &entry;
+  begin_scope();
+  ring_group_ = Handle(api_, api_.DeviceCreateBindGroup(device_.get(), &descriptor));
+  const std::string error = end_scope();
+  if (!error.empty()) throw DeviceError("webgpu: no bind group for hyper rows: " + error);
+}
+
+bool WebGpuDevice::lost() {
+  const std::lock_guard lock(faults_->mutex);
+  return faults_->lost;
+}
+
+void WebGpuDevice::throw_lost() {
+  const std::lock_guard lock(faults_->mutex);
+  throw DeviceLostError("webgpu: the device " + info_.name + " was lost: " + faults_->lost_message);
+}
+
+void WebGpuDevice::throw_faults() {
+  if (lost()) throw_lost();
+  std::string error;
+  {
+    const std::lock_guard lock(faults_->mutex);
+    std::swap(error, faults_->error);
+  }
+  if (!error.empty()) throw DeviceError("webgpu: " + error);
+}
+
+void WebGpuDevice::begin_scope() {
+  for (const WGPUErrorFilter filter : kFilters) api_.DevicePushErrorScope(device_.get(), filter);
+}
+
+std::string WebGpuDevice::end_scope() {
+  std::string first;
+  for (std::size_t i = 0; i < kFilters.size(); ++i) {
+    ScopeAnswer answer;
+    WGPUPopErrorScopeCallbackInfo info = {};
+    info.mode = WGPUCallbackMode_AllowProcessEvents;
+    info.callback = take_scope;
+    info.userdata1 = &answer;
+    api_.DevicePopErrorScope(device_.get(), info);
+    while (!answer.done) api_.vendor->poll(api_, device_.get());
+    if (first.empty()) first = answer.message;
+  }
+  const std::lock_guard lock(faults_->mutex);
+  if (first.empty()) std::swap(first, faults_->error);
+  return first;
+}
+
+Handle<WGPUBuffer> WebGpuDevice::create_buffer(std::int64_t bytes, WGPUBufferUsage usage,
+                                               const std::string& label) {
+  WGPUBufferDescriptor descriptor = {};
+  descriptor.label = view(label);
+  descriptor.usage = usage;
+  descriptor.size = static_cast<std::uint64_t>(bytes);
+  begin_scope();
+  Handle<WGPUBuffer> made(api_, api_.DeviceCreateBuffer(device_.get(), &descriptor));
+  const std::string error = end_scope();
+  if (!error.empty() || !made) {
+    throw DeviceError("webgpu: no room for buffer \"" + label + "\" of " + std::to_string(bytes) +
+                      " bytes on " + adapter_.info.device.name + ": " +
+                      (error.empty() ? "the driver gave none" : error));
+  }
+  return made;
+}
+
+BufferHandle WebGpuDevice::alloc(std::int64_t bytes, const std::string& label) {
+  const std::lock_guard lock(mutex_);
+  throw_faults();
+  const std::int64_t most = std::min(info_.limits.max_binding_bytes, info_.limits.max_buffer_bytes);
+  if (bytes > most) {
+    throw DeviceError("webgpu: buffer \"" + label + "\" takes " + std::to_string(bytes) +
+                      " bytes; " + info_.name + " allows " + std::to_string(most));
+  }
+  const std::int64_t size = std::max<std::int64_t>((bytes + 255) / 256 * 256, 256);
+  Buffer made{
+      create_buffer(
+          size, WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst, label),
+      size, label};
+  if (free_handles_.empty()) {
+    buffers_.emplace_back();
+    free_handles_.push_back(static_cast<BufferHandle>(buffers_.size()));
+  }
+  const BufferHandle handle = free_handles_.back();
+  free_handles_.pop_back();
+  buffers_[handle - 1] = std::move(made);
+  return handle;
+}
+
+void WebGpuDevice::free(BufferHandle handle) {
+  const std::lock_guard lock(mutex_);
+  buffer(handle) = Buffer();
+  free_handles_.push_back(handle);
+}
+
+WebGpuDevice::Buffer& WebGpuDevice::buffer(BufferHandle handle) {
+  CHECK(handle >= 1 && handle <= buffers_.size() && buffers_[handle - 1].handle,
+        "no buffer " + std::to_string(handle));
+  return buffers_[handle - 1];
+}
+
+void WebGpuDevice::lose() {
+  const std::lock_guard lock(mutex_);
+  api_.DeviceDestroy(device_.get());
+  // wgpu-native calls back only when all work is done, and by then every buffer is gone.
+  note_lost(nullptr, WGPUDeviceLostReason_Destroyed, {}, faults_.get(), nullptr);
+}
+
+}  // namespace tensorgrad::webgpu
+
+namespace tensorgrad {
+
+std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
+  std::string why;
+  const webgpu::Api* api = webgpu::load_api(options.library, why);
+  if (api == nullptr) throw DeviceError("webgpu: " + why);
+  if (api->instance == nullptr)
+    throw DeviceError("webgpu: " + api->path + " gives no WebGPU instance");
+  std::vector<webgpu::Adapter> adapters = webgpu::find_adapters(*api, options);
+  int chosen = options.adapter;
+  std::string list;
+  for (std::size_t i = 0; i < adapters.size(); ++i) {
+    const AdapterInfo& info = adapters[i].info;
+    if (chosen < 0 && info.usable) chosen = static_cast<int>(i);
+    list += "\n    " + std::to_string(i) + ": " + info.device.name + ": " + info.why;
+  }
+  if (list.empty()) list = "\n    none was found";
+  if (chosen < 0) throw DeviceError("webgpu: no adapter may be used:" + list);
+  if (chosen >= static_cast<int>(adapters.size())) {
+    throw DeviceError("webgpu: there is no adapter " + std::to_string(chosen) + ":" + list);
+  }
+  return std::make_unique<webgpu::WebGpuDevice>(
+      *api, std::move(adapters[static_cast<std::size_t>(chosen)]), options);
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+// The WebGPU device. Private to backend/webgpu and its tests.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/webgpu/adapter.h"
+#include "backend/webgpu/api.h"
+#include "kernel/wgsl_writer.h"
+
+namespace tensorgrad::webgpu {
+
+// Rows of the ring of hyper rows, and how many of them one submit may take: with kMaxRuns submits
+// in flight, no row is written that an unfinished step still reads.
+inline constexpr std::int64_t kRingRows = 1024;
+inline constexpr std::int64_t kRowsPerSubmit = 256;
+inline constexpr std::int64_t kDispatchesPerSubmit = 4096;
+inline constexpr std::size_t kMaxRuns = 3;      // run submits in flight
+inline constexpr std::size_t kMaxFlights = 64;  // submits in flight, downloads included
+inline constexpr std::int64_t kHyperRowBytes = sizeof(HyperRow);
+static_assert(kHyperRowBytes == 256, "the offset alignment of uniform buffers");
+static_assert(kRowsPerSubmit * (static_cast<std::int64_t>(kMaxRuns) + 1) <= kRingRows);
+
+// What went wrong since it was last looked at. Callbacks fill it in, from any thread.
+struct Faults {
+  std::mutex mutex;
+  bool lost = false;
+  std::string lost_message;
+  std::string error;  // the first uncaptured one
+};
+
+// A submit whose end is awaited. The driver holds a pointer to it until its callback has run.
+struct Flight {
+  Ticket ticket = 0;
+  std::uint64_t mark = 0;  // for Vendor::wait
+  std::atomic<bool> done{false};
+  std::atomic<bool> failed{false};
+  bool is_run = false;
+  Handle<WGPUBuffer> staging;  // downloads: mapped once done
+  std::int64_t staging_bytes = 0;
+  std::span<std::byte> out;
+};
+
+// A kernel that was compiled; launches with equal text share one.
+struct Pipeline {
+  Handle<WGPUComputePipeline> handle;
+  WGPUBindGroupLayout layout = nullptr;  // these two are the device's
+  WGPUPipelineLayout whole = nullptr;
+};
+
+class WebGpuExecutable;
+struct Step;
+
+class WebGpuDevice final : public Device {
+ public:
+  WebGpuDevice(const Api& api, Adapter adapter, const WebGpuOptions& options);
+  ~WebGpuDevice() override;
+
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  BufferHandle alloc(std::int64_t bytes, const std::string& label) override;
+  void free(BufferHandle buffer) override;
+  void upload(BufferHandle buffer, std::int64_t offset, std::span<const std::byte> data) override;
+  Ticket download(BufferHandle buffer, std::int64_t offset, std::span<std::byte> out) override;
+  std::unique_ptr<Executable> prepare(const Program& program,
+                                      std::span<const BufferHandle> buffers) override;
+  Ticket run(Executable& executable, std::span<const HyperRow> rows) override;
+  [[nodiscard]] bool done(Ticket ticket) override;
+  void wait(Ticket ticket) override;
+  std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) override;
+
+  // For tests: the device goes away, as if the driver had failed.
+  void lose();
+  // For tests: compiles this text instead of the next launch's.
+  void replace_next_kernel(std::string wgsl) { replacement_ = std::move(wgsl); }
+  // For tests and tuning: forms of kernels that size alone would not choose.
+  void force_kernels(const WgslOptions& options) { forced_ = options; }
+  [[nodiscard]] WgslOptions kernel_options() const;
+
+ private:
+  struct Buffer {
+    Handle<WGPUBuffer> handle;
+    std::int64_t bytes = 0;
+    std::string label;
+  };
+
+  // device.cpp
+  void request_device(const WebGpuOptions& options);
+  void make_ring();
+  Handle<WGPUBuffer> create_buffer(std::int64_t bytes, WGPUBufferUsage usage,
+                                   const std::string& label);
+  Buffer& buffer(BufferHandle handle);
+  [[nodiscard]] bool lost();
+  [[noreturn]] void throw_lost();
+  void throw_faults();
+  void begin_scope();
+  std::string end_scope();  // the first error since begin_scope(), or empty
+
+  // queue.cpp
+  Flight& finish_and_submit(WGPUCommandEncoder encoder, bool is_run);
+  Flight& submit(WGPUCommandBuffer commands, bool is_run);
+  void watch(Flight& flight);
+  void settle();
+  void wait_oldest();
+  void wait_for(Ticket ticket);
+  void deliver(Flight& flight);
+  Handle<WGPUBuffer> take_staging(std::int64_t bytes, std::int64_t& capacity);
+  void map(Flight& flight, std::int64_t bytes);
+
+  // prepare.cpp
+  std::shared_ptr<Pipeline> pipeline(const Launch& launch, const WgslKernel& kernel);
+  std::shared_ptr<Pipeline> compile(const Launch& launch, const WgslKernel& kernel);
+  std::vector<std::shared_ptr<Pipeline>> compile_together(const Program& program,
+                                                          const std::vector<WgslKernel>& kernels);
+  Handle<WGPUShaderModule> make_module(const Launch& launch, const std::string& text);
+  void make_pipeline(const Launch& launch, WGPUShaderModule module, Pipeline& pipeline);
+  std::shared_ptr<Pipeline> with_layouts(const Launch& launch, const WgslKernel& kernel);
+  WGPUBindGroupLayout layout(const std::string& modes);
+  WGPUPipelineLayout pipeline_layout(const std::string& modes, bool uses_hyper);
+  Handle<WGPUBindGroup> bind(const Launch& launch, WGPUBindGroupLayout layout,
+                             std::span<const BufferHandle> buffers);
+  void check_launch(const Launch& launch, const WgslKernel& kernel) const;
+
+  // run.cpp
+  std::uint32_t write_rows(std::span<const HyperRow> rows);
+  void encode_step(WGPUComputePassEncoder pass, const WebGpuExecutable& executable,
+                   std::uint32_t row);
+  void run_chunk(WebGpuExecutable& executable, std::span<const HyperRow> rows);
+  void check_first_run(WebGpuExecutable& executable);
+  std::vector<LaunchTiming> profile_by_clock(WebGpuExecutable& executable, const HyperRow& row);
+  std::vector<LaunchTiming> profile_by_query(WebGpuExecutable& executable, const HyperRow& row);
+  void read_back(WGPUBuffer source, std::span<std::byte> out);
+  Handle<WGPUQuerySet> make_queries(std::size_t count);
+  void encode_alone(WGPUCommandEncoder encoder, const Step& step, std::uint32_t row,
+                    const WGPUPassTimestampWrites* writes);
+
+  const Api& api_;
+  std::unique_ptr<Faults> faults_ = std::make_unique<Faults>();
+  std::recursive_mutex mutex_;
+  DeviceInfo info_;
+  bool checked_ = false, timestamps_ = false;
+  std::string replacement_;
+  WgslOptions forced_;
+
+  // In the order of their making; released in reverse.
+  Adapter adapter_;
+  Handle<WGPUDevice> device_;
+  Handle<WGPUQueue> queue_;
+  std::map<std::string, Handle<WGPUBindGroupLayout>> layouts_;  // by "r", "w" per binding; "h"
+  std::map<std::string, Handle<WGPUPipelineLayout>> pipeline_layouts_;
+  std::unordered_map<std::string, std::weak_ptr<Pipeline>> pipelines_;  // by body
+  Handle<WGPUBuffer> ring_;
+  Handle<WGPUBindGroup> ring_group_;
+  std::int64_t ring_next_ = 0;
+  std::vector<Buffer> buffers_;  // handle - 1
+  std::vector<BufferHandle> free_handles_;
+  std::vector<std::pair<std::int64_t, Handle<WGPUBuffer>>> staging_;  // not in use, with sizes
+  // Oldest first. After a loss they stay: nobody knows whether their callbacks will still run.
+  std::deque<std::unique_ptr<Flight>> flights_;
+  Ticket last_ticket_ = 0, finished_ = 0;
+};
+
+struct Step {
+  const Launch* launch = nullptr;
+  std::shared_ptr<Pipeline> pipeline;
+  Handle<WGPUBindGroup> group;
+  std::uint32_t groups_x = 1, groups_y = 1;
+  bool uses_hyper = false;
+};
+
+class WebGpuExecutable final : public Executable {
+ public:
+  explicit WebGpuExecutable(std::recursive_mutex& device_mutex) : mutex_(device_mutex) {}
+  // Dawn's objects of one device must not be released while another thread uses it.
+  ~WebGpuExecutable() override {
+    const std::lock_guard lock(mutex_);
+    steps.clear();
+  }
+
+  const Program* program = nullptr;
+  std::vector<Step> steps;
+  bool uses_hyper = false;
+  bool validated = false;  // has run once without an error
+
+ private:
+  std::recursive_mutex& mutex_;
+};
+
+}  // namespace tensorgrad::webgpu

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// Finds and opens a WebGPU library: a given path alone; else TENSORGRAD_WEBGPU_LIB alone; else
+// beside the executable, in ../lib/tensorgrad, where it was installed or built, and by plain name.
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "backend/webgpu/api.h"
+#include "backend/webgpu/vendor.h"
+
+#ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#define NOMINMAX
+#include <windows.h>
+#else
+#include <dlfcn.h>
+#include <unistd.h>
+#endif
+#ifdef __APPLE__
+#include <mach-o/dyld.h>
+#endif
+
+namespace tensorgrad::webgpu {
+namespace {
+
+#if defined(_WIN32)
+const std::vector<std::string> kNames = {"wgpu_native-release.dll", "wgpu_native.dll",
+                                         "webgpu_dawn.dll"};
+#elif defined(__APPLE__)
+const std::vector<std::string> kNames = {"libwgpu_native-release.dylib", "libwgpu_native.dylib",
+                                         "libwebgpu_dawn.dylib"};
+#else
+const std::vector<std::string> kNames = {"libwgpu_native-release.so", "libwgpu_native.so",
+                                         "libwebgpu_dawn.so"};
+#endif
+
+void* open_library(const std::string& path, std::string& error) {
+#ifdef _WIN32
+  void* library = LoadLibraryA(path.c_str());
+  if (library == nullptr) error = "error " + std::to_string(GetLastError());
+#else
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* text = dlerror();
+    error = text == nullptr ? "cannot be loaded" : text;
+  }
+#endif
+  return library;
+}
+
+void* find_symbol(void* library, const char* name) {
+#ifdef _WIN32
+  return reinterpret_cast<void*>(GetProcAddress(static_cast<HMODULE>(library), name));
+#else
+  return dlsym(library, name);
+#endif
+}
+
+std::filesystem::path executable_folder() {
+#if defined(_WIN32)
+  char path[MAX_PATH] = {};
+  GetModuleFileNameA(nullptr, path, MAX_PATH);
+  return std::filesystem::path(path).parent_path();
+#elif defined(__APPLE__)
+  char path[4096] = {};
+  std::uint32_t size = sizeof path;
+  if (_NSGetExecutablePath(path, &size) != 0) return {};
+  return std::filesystem::path(path).parent_path();
+#else
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::filesystem::path() : path.parent_path();
+#endif
+}
+
+std::vector<std::string> candidates(const std::string& library) {
+  if (!library.empty()) return {library};
+  const char* wish = std::getenv("TENSORGRAD_WEBGPU_LIB");
+  if (wish != nullptr && *wish != '\0') return {wish};
+  std::vector<std::string> paths;
+  const std::filesystem::path here = executable_folder();
+  for (const std::filesystem::path& folder : {here, here.parent_path() / "lib" / "tensorgrad"}) {
+    for (const std::string& name : kNames) {
+      const std::filesystem::path path = folder / name;
+      std::error_code error;
+      if (std::filesystem::is_regular_file(path, error)) paths.push_back(path.string());
+    }
+  }
+#ifdef TENSORGRAD_WGPU_INSTALL_PATH
+  paths.emplace_back(TENSORGRAD_WGPU_INSTALL_PATH);
+#endif
+#ifdef TENSORGRAD_WGPU_BUILD_PATH
+  paths.emplace_back(TENSORGRAD_WGPU_BUILD_PATH);
+#endif
+  paths.insert(paths.end(), kNames.begin(), kNames.end());
+  return paths;
+}
+
+// All of the table, or nothing: `missing` names the first function that is not there.
+bool fill(Api& api, void* library, std::string& missing) {
+#define TENSORGRAD_WEBGPU_FIND(name)                                               \
+  api.name = reinterpret_cast<WGPUProc##name>(find_symbol(library, "wgpu" #name)); \
+  if (api.name == nullptr && missing.empty()) missing = "wgpu" #name;
+  TENSORGRAD_WEBGPU_FUNCTIONS(TENSORGRAD_WEBGPU_FIND)
+#undef TENSORGRAD_WEBGPU_FIND
+  return missing.empty();
+}
+
+const Api* try_load(const std::string& path, std::string& error) {
+  // Never destroyed: devices may outlive static objects.
+  static std::mutex& mutex = *new std::mutex;
+  static auto& loaded = *new std::map<std::string, std::unique_ptr<Api>>;
+  const std::lock_guard lock(mutex);
+  const auto known = loaded.find(path);
+  if (known != loaded.end()) return known->second.get();
+  void* library = open_library(path, error);
+  if (library == nullptr) return nullptr;
+  auto api = std::make_unique<Api>();
+  std::string missing;
+  if (!fill(*api, library, missing)) {
+    error = path + " has no " + missing;
+    return nullptr;
+  }
+  api->path = path;
+  api->vendor = Vendor::detect(library, find_symbol);
+  api->instance = api->vendor->create_instance(*api);
+  return (loaded[path] = std::move(api)).get();
+}
+
+}  // namespace
+
+const Api* load_api(const std::string& library, std::string& why) {
+  std::string tried;
+  for (const std::string& path : candidates(library)) {
+    std::string error;
+    if (const Api* api = try_load(path, error)) return api;
+    // The loader's text usually begins with the path.
+    const bool named = error.find(path) != std::string::npos;
+    tried += "\n    " + (named ? error : path + ": " + error);
+  }
+  why = "no WebGPU library could be loaded; tried:" + tried +
+        "\n  set TENSORGRAD_WEBGPU_LIB to a libwgpu_native or libwebgpu_dawn; one is inside the "
+        "Python wheel `wgpu` (pip download wgpu)";
+  return nullptr;
+}
+
+}  // namespace tensorgrad::webgpu

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+// Runs: all launches of some steps in one compute pass and one submit; and their timing. WebGPU
+// runs the dispatches of a pass in order, as far as they touch the same buffers.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "backend/webgpu/device.h"
+#include "backend/webgpu/vendor.h"
+#include "base/check.h"
+
+namespace tensorgrad::webgpu {
+namespace {
+
+constexpr std::size_t kQueriesAtOnce = 2048;  // timestamps; a query set holds up to 4096
+
+WebGpuExecutable& own(Executable& executable) {
+  auto* mine = dynamic_cast<WebGpuExecutable*>(&executable);
+  CHECK(mine != nullptr, "an executable of another backend");
+  return *mine;
+}
+
+}  // namespace
+
+// Writes rows into the ring; gives the first one's number. At most kMaxRuns - 1 runs are in flight.
+std::uint32_t WebGpuDevice::write_rows(std::span<const HyperRow> rows) {
+  const auto count = static_cast<std::int64_t>(rows.size());
+  if (ring_next_ + count > kRingRows) ring_next_ = 0;
+  const std::int64_t first = ring_next_;
+  ring_next_ += count;
+  api_.QueueWriteBuffer(queue_.get(), ring_.get(),
+                        static_cast<std::uint64_t>(first * kHyperRowBytes), rows.data(),
+                        rows.size_bytes());
+  return static_cast<std::uint32_t>(first);
+}
+
+void WebGpuDevice::encode_step(WGPUComputePassEncoder pass, const WebGpuExecutable& executable,
+                               std::uint32_t row) {
+  if (executable.uses_hyper) {
+    const auto offset = static_cast<std::uint32_t>(row * kHyperRowBytes);
+    api_.ComputePassEncoderSetBindGroup(pass, 1, ring_group_.get(), 1, &offset);
+  }
+  for (const Step& step : executable.steps) {
+    api_.ComputePassEncoderSetPipeline(pass, step.pipeline->handle.get());
+    api_.ComputePassEncoderSetBindGroup(pass, 0, step.group.get(), 0, nullptr);
+    api_.ComputePassEncoderDispatchWorkgroups(pass, step.groups_x, step.groups_y, 1);
+  }
+}
+
+void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const HyperRow> rows) {
+  const auto running = [&] {
+    return static_cast<std::size_t>(std::count_if(
+        flights_.begin(), flights_.end(), [](const auto& flight) { return flight->is_run; }));
+  };
+  while (flights_.size() >= kMaxFlights || running() >= kMaxRuns) wait_oldest();
+  const std::uint32_t first = executable.uses_hyper ? write_rows(rows) : 0;
+  if (!executable.validated) begin_scope();
+  const Handle<WGPUCommandEncoder> encoder(api_,
+                                           api_.DeviceCreateCommandEncoder(device_.get(), nullptr));
+  const Handle<WGPUComputePassEncoder> pass(
+      api_, api_.CommandEncoderBeginComputePass(encoder.get(), nullptr));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    encode_step(pass.get(), executable, first + static_cast<std::uint32_t>(i));
+  }
+  api_.ComputePassEncoderEnd(pass.get());
+  const Handle<WGPUCommandBuffer> commands(api_, api_.CommandEncoderFinish(encoder.get(), nullptr));
+  // Looked at before the submit, which wgpu-native does not survive with refused commands.
+  if (!executable.validated) check_first_run(executable);
+  watch(submit(commands.get(), true));
+}
+
+// The driver's own checks of a dispatch, caught once; afterwards nothing that they depend on
+// changes.
+void WebGpuDevice::check_first_run(WebGpuExecutable& executable) {
+  const std::string error = end_scope();
+  if (error.empty()) {
+    executable.validated = true;
+    return;
+  }
+  throw_faults();
+  // The driver names the pipeline or bind group by its label, which is the launch's name.
+  const Launch* blamed = nullptr;
+  for (const Step& step : executable.steps) {
+    const std::string& name = step.launch->name;
+    const bool named = !name.empty() && error.find(name) != std::string::npos;
+    if (named && (blamed == nullptr || name.size() > blamed->name.size())) blamed = step.launch;
+  }
+  const Site site = blamed == nullptr || blamed->sites.empty() ? Site() : blamed->sites.front();
+  throw DeviceError("webgpu: " + (blamed == nullptr ? "a program" : "kernel " + blamed->name) +
+                        " was refused when it ran: " + error,
+                    site);
+}
+
+Ticket WebGpuDevice::run(Executable& any, std::span<const HyperRow> rows) {
+  const std::lock_guard lock(mutex_);
+  WebGpuExecutable& executable = own(any);
+  throw_faults();
+  const auto launches = static_cast<std::int64_t>(executable.steps.size());
+  if (launches == 0 || rows.empty()) return last_ticket_;
+  const std::int64_t chunk =
+      std::clamp<std::int64_t>(kDispatchesPerSubmit / launches, 1, kRowsPerSubmit);
+  for (std::size_t at = 0; at < rows.size(); at += static_cast<std::size_t>(chunk)) {
+    const std::size_t count = std::min(static_cast<std::size_t>(chunk), rows.size() - at);
+    run_chunk(executable, rows.subspan(at, count));
+  }
+  return last_ticket_;
+}
+
+std::vector<LaunchTiming> WebGpuDevice::profile(Executable& any, const HyperRow& row) {
+  const std::lock_guard lock(mutex_);
+  WebGpuExecutable& executable = own(any);
+  throw_faults();
+  wait_for(last_ticket_);
+  std::vector<LaunchTiming> timings;
+  if (timestamps_) timings = profile_by_query(executable, row);
+  return timings.empty() ? profile_by_clock(executable, row) : timings;
+}
+
+// Null where the device, against its word, has no timestamps.
+Handle<WGPUQuerySet> WebGpuDevice::make_queries(std::size_t count) {
+  WGPUQuerySetDescriptor descriptor = {};
+  descriptor.type = WGPUQueryType_Timestamp;
+  descriptor.count = static_cast<std::uint32_t>(count);
+  begin_scope();
+  Handle<WGPUQuerySet> queries(api_, api_.DeviceCreateQuerySet(device_.get(), &descriptor));
+  if (!end_scope().empty()) queries.reset();
+  return queries;
+}
+
+// A pass of its own for one launch.
+void WebGpuDevice::encode_alone(WGPUCommandEncoder encoder, const Step& step, std::uint32_t row,
+                                const WGPUPassTimestampWrites* writes) {
+  WGPUComputePassDescriptor descriptor = {};
+  descriptor.timestampWrites = writes;
+  const Handle<WGPUComputePassEncoder> pass(
+      api_, api_.CommandEncoderBeginComputePass(encoder, &descriptor));
+  if (step.uses_hyper) {
+    const auto offset = static_cast<std::uint32_t>(row * kHyperRowBytes);
+    api_.ComputePassEncoderSetBindGroup(pass.get(), 1, ring_group_.get(), 1, &offset);
+  }
+  api_.ComputePassEncoderSetPipeline(pass.get(), step.pipeline->handle.get());
+  api_.ComputePassEncoderSetBindGroup(pass.get(), 0, step.group.get(), 0, nullptr);
+  api_.ComputePassEncoderDispatchWorkgroups(pass.get(), step.groups_x, step.groups_y, 1);
+  api_.ComputePassEncoderEnd(pass.get());
+}
+
+// Submit to end of work: the submit's own time included.
+std::vector<LaunchTiming> WebGpuDevice::profile_by_clock(WebGpuExecutable& executable,
+                                                         const HyperRow& row) {
+  using Clock = std::chrono::steady_clock;
+  const std::uint32_t number = executable.uses_hyper ? write_rows({&row, 1}) : 0;
+  std::vector<LaunchTiming> timings;
+  for (const Step& step : executable.steps) {
+    const Handle<WGPUCommandEncoder> encoder(
+        api_, api_.DeviceCreateCommandEncoder(device_.get(), nullptr));
+    encode_alone(encoder.get(), step, number, nullptr);
+    const Clock::time_point start = Clock::now();
+    watch(finish_and_submit(encoder.get(), true));
+    wait_for(last_ticket_);
+    timings.push_back({std::chrono::duration<double, std::micro>(Clock::now() - start).count()});
+  }
+  return timings;
+}
+
+// One pass per launch, with a timestamp at either end. Empty where that cannot be had.
+std::vector<LaunchTiming> WebGpuDevice::profile_by_query(WebGpuExecutable& executable,
+                                                         const HyperRow& row) {
+  const std::uint32_t number = executable.uses_hyper ? write_rows({&row, 1}) : 0;
+  std::vector<LaunchTiming> timings;
+  for (std::size_t at = 0; at < executable.steps.size(); at += kQueriesAtOnce) {
+    const std::size_t count = std::min(kQueriesAtOnce, executable.steps.size() - at);
+    const Handle<WGPUQuerySet> queries = make_queries(2 * count);
+    if (!queries) return {};
+    const auto bytes = static_cast<std::int64_t>(16 * count);
+    const Handle<WGPUBuffer> resolved =
+        create_buffer(bytes, WGPUBufferUsage_QueryResolve | WGPUBufferUsage_CopySrc, "timestamps");
+    const Handle<WGPUCommandEncoder> encoder(
+        api_, api_.DeviceCreateCommandEncoder(device_.get(), nullptr));
+    for (std::size_t i = 0; i < count; ++i) {
+      WGPUPassTimestampWrites writes = {};
+      writes.querySet = queries.get();
+      writes.beginningOfPassWriteIndex = static_cast<std::uint32_t>(2 * i);
+      writes.endOfPassWriteIndex = static_cast<std::uint32_t>(2 * i + 1);
+      encode_alone(encoder.get(), executable.steps[at + i], number, &writes);
+    }
+    api_.CommandEncoderResolveQuerySet(encoder.get(), queries.get(), 0,
+                                       static_cast<std::uint32_t>(2 * count), resolved.get(), 0);
+    watch(finish_and_submit(encoder.get(), true));
+    std::vector<std::uint64_t> ticks(2 * count);
+    read_back(resolved.get(), std::as_writable_bytes(std::span(ticks)));
+    const double period = api_.vendor->timestamp_period(queue_.get());
+    for (std::size_t i = 0; i < count; ++i) {
+      const double span = static_cast<double>(ticks[2 * i + 1] - ticks[2 * i]);
+      timings.push_back({span * period / 1000.0});
+    }
+  }
+  return timings;
+}
+
+// Copies a buffer that is not one of the user's to the host, and waits for it.
+void WebGpuDevice::read_back(WGPUBuffer source, std::span<std::byte> out) {
+  const auto bytes = static_cast<std::int64_t>(out.size());
+  std::int64_t capacity = 0;
+  Handle<WGPUBuffer> staging = take_staging(bytes, capacity);
+  const Handle<WGPUCommandEncoder> encoder(api_,
+                                           api_.DeviceCreateCommandEncoder(device_.get(), nullptr));
+  api_.CommandEncoderCopyBufferToBuffer(encoder.get(), source, 0, staging.get(), 0,
+                                        static_cast<std::uint64_t>(bytes));
+  Flight& flight = finish_and_submit(encoder.get(), false);
+  flight.staging = std::move(staging);
+  flight.staging_bytes = capacity;
+  flight.out = out;
+  map(flight, bytes);
+  wait_for(flight.ticket);
+}
+
+}  // namespace tensorgrad::webgpu

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+// Contractions on the CPU against the oracle: shapes, layouts, prologues, epilogues, batches.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "program_harness.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+struct Size {
+  std::int64_t batch, m, n, k;
+};
+
+std::string text(const Size& s) {
+  return std::to_string(s.batch) + "*" + std::to_string(s.m) + "x" + std::to_string(s.n) + "x" +
+         std::to_string(s.k);
+}
+
+// A matrix operand [batch, rows, cols] stored row-major, or with its last axes exchanged.
+IndexMap matrix(std::int64_t batch, std::int64_t rows, std::int64_t cols, bool transposed) {
+  View v{{batch, rows, cols}, {rows * cols, cols, 1}, 0, {}, {}};
+  if (transposed) v.strides = {rows * cols, 1, rows};
+  return {{v}};
+}
+
+struct Made {
+  int a = 0, b = 0, out = 0;
+};
+
+Made make_product(LaunchBuilder& b, const Size& s, bool a_transposed, bool b_transposed) {
+  Launch& l = b.launch();
+  l.batch = s.batch;
+  l.m = s.m;
+  l.n = s.n;
+  l.k = s.k;
+  Made made{b.input(s.batch * s.m * s.k), b.input(s.batch * s.k * s.n),
+            b.output(s.batch * s.m * s.n)};
+  Scalar(l.a).load(made.a, matrix(s.batch, s.m, s.k, a_transposed));
+  Scalar(l.b).load(made.b, matrix(s.batch, s.k, s.n, b_transposed));
+  return made;
+}
+
+Tolerance room(const Size& s) { return {3e-6 * static_cast<double>(s.k) + 1e-6, 1e-5}; }
+
+IndexMap whole(const Size& s) { return IndexMap::identity({s.batch, s.m, s.n}); }
+
+TEST(CpuContraction, every_layout_of_many_shapes) {
+  const Size sizes[] = {{1, 1, 1, 1},     {1, 1, 1, 700},   {1, 7, 1, 5},      {1, 300, 1, 200},
+                        {1, 1, 300, 200}, {1, 1, 13, 3},    {1, 6, 16, 8},     {1, 5, 15, 7},
+                        {1, 17, 33, 65},  {1, 128, 10, 64}, {1, 64, 64, 64},   {1, 100, 130, 40},
+                        {1, 256, 64, 1},  {1, 40, 500, 3},  {1, 31, 29, 1000}, {1, 130, 200, 450},
+                        {1, 3, 2000, 30}, {1, 2000, 3, 30}, {1, 12, 12, 5000}, {1, 14, 32, 384}};
+  for (const Size& s : sizes) {
+    for (int layout = 0; layout < 4; ++layout) {
+      LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));
+      const Made made = make_product(b, s, (layout & 1) != 0, (layout & 2) != 0);
+      b.launch().stores = {store_to(made.out, whole(s), Scalar(b.launch().body).acc())};
+      expect_as_oracle(b, oracle_hyper(), room(s));
+    }
+  }
+}
+
+TEST(CpuContraction, batches_of_every_layout) {
+  const Size sizes[] = {{512, 8, 8, 16}, {40, 8, 16, 8}, {6, 64, 64, 32},   {3, 150, 90, 70},
+                        {5, 1, 40, 20},  {7, 20, 1, 30}, {2, 300, 260, 20}, {9, 1, 1, 4}};
+  for (const Size& s : sizes) {
+    for (int layout = 0; layout < 4; ++layout) {
+      LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));
+      const Made made = make_product(b, s, (layout & 1) != 0, (layout & 2) != 0);
+      const int bias = b.input(s.n);
+      Scalar body(b.launch().body);
+      const IndexMap across{{View{{s.batch, s.m, s.n}, {0, 0, 1}, 0, {}, {}}}};
+      const int sum = body.op(op_add(), {body.acc(), body.load(bias, across)});
+      b.launch().stores = {store_to(made.out, whole(s), sum)};
+      expect_as_oracle(b, oracle_hyper(), room(s));
+    }
+  }
+}
+
+TEST(CpuContraction, attention_heads_are_read_and_written_where_they_lie) {
+  const std::int64_t batch = 6, heads = 4, t = 9, d = 16;
+  const Size s{batch * heads, t, t, d};
+  LaunchBuilder b(LaunchKind::kContraction, "scores");
+  Launch& l = b.launch();
+  l.batch = s.batch, l.m = t, l.n = t, l.k = d;
+  const int q = b.input(batch * t * heads * d), k = b.input(batch * t * heads * d);
+  const int out = b.output(s.batch * t * t);
+  const std::int64_t row = heads * d;
+  Scalar(l.a).load(q, {{View{{batch, heads, t, d}, {t * row, d, row, 1}, 0, {}, {}}}});
+  Scalar(l.b).load(k, {{View{{batch, heads, d, t}, {t * row, d, 1, row}, 0, {}, {}}}});
+  l.stores = {store_to(out, whole(s), Scalar(l.body).acc())};
+  expect_as_oracle(b, oracle_hyper(), room(s));
+
+  // The other product writes [batch, t, heads, d].
+  LaunchBuilder c(LaunchKind::kContraction, "mix");
+  Launch& m = c.launch();
+  m.batch = s.batch, m.m = t, m.n = d, m.k = t;
+  const int p = c.input(s.batch * t * t), v = c.input(batch * t * row),
+            mixed = c.output(batch * t * row);
+  Scalar(m.a).load(p, IndexMap::identity({s.batch, t, t}));
+  const IndexMap lying{{View{{batch, heads, t, d}, {t * row, d, row, 1}, 0, {}, {}}}};
+  Scalar(m.b).load(v, lying);
+  m.stores = {store_to(mixed, lying, Scalar(m.body).acc())};
+  expect_as_oracle(c, oracle_hyper(), {1e-4, 1e-5});
+}
+
+TEST(CpuContraction, epilogue_with_bias_relu_and_a_second_output) {
+  for (const Size s : {Size{1, 128, 10, 256}, Size{1, 70, 200, 90}, Size{1, 50, 1000, 20},
+                       Size{1, 1, 64, 100}, Size{1, 90, 1, 80}, Size{4, 33, 47, 21}}) {
+    LaunchBuilder b(LaunchKind::kContraction, text(s));
+    const Made made = make_product(b, s, false, true);
+    const int bias = b.input(s.n), mask = b.output(s.batch * s.m * s.n),
+              sideways = b.output(s.batch * s.m * s.n);
+    Scalar body(b.launch().body);
+    const IndexMap across{{View{{s.batch, s.m, s.n}, {0, 0, 1}, 0, {}, {}}}};
+    const int sum = body.op(op_add(), {body.acc(), body.load(bias, across)});
+    const int zero = body.constant(0);
+    const int relu = body.op(op_max(), {sum, zero});
+    const int on = body.op(op_less(), {zero, sum}, DType::kBool);
+    const IndexMap turned{{View{{s.batch, s.m, s.n}, {s.m * s.n, 1, s.m}, 0, {}, {}}}};
+    // The mask may differ where a sum is within rounding of zero: store a scaled sum instead.
+    const int scaled =
+        body.op(op_where(), {on, sum, body.op(op_mul(), {sum, body.constant(0.25f)})});
+    b.launch().stores = {store_to(made.out, whole(s), relu), store_to(mask, whole(s), scaled),
+                         store_to(sideways, turned, sum)};
+    expect_as_oracle(b, oracle_hyper(), room(s));
+  }
+}
+
+TEST(CpuContraction, prologues_compute_the_operands) {
+  for (const Size s : {Size{1, 60, 70, 50}, Size{1, 9, 300, 500}, Size{5, 20, 30, 40},
+                       Size{1, 200, 1, 90}, Size{1, 1, 200, 90}}) {
+    for (int layout = 0; layout < 4; ++layout) {
+      LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));
+      const Made made = make_product(b, s, (layout & 1) != 0, (layout & 2) != 0);
+      const int scale = b.input(s.k);
+      Launch& l = b.launch();
+      Scalar left(l.a), right(l.b);
+      left.op(op_max(), {0, left.constant(0)});
+      const IndexMap along{{View{{s.batch, s.k, s.n}, {0, 1, 0}, 0, {}, {}}}};
+      const int scaled = right.op(op_mul(), {0, right.load(scale, along)});
+      right.op(op_add(), {scaled, right.hyper(9)});
+      l.stores = {store_to(made.out, whole(s), Scalar(l.body).acc())};
+      HyperRow hyper = oracle_hyper();
+      hyper.words[9] = oracle_encode(0.125, DType::kF32);
+      expect_as_oracle(b, hyper, room(s));
+    }
+  }
+}
+
+TEST(CpuContraction, padded_operands_read_zeros) {
+  const Size s{1, 30, 40, 50};
+  LaunchBuilder b(LaunchKind::kContraction, "padded");
+  Launch& l = b.launch();
+  l.m = s.m, l.n = s.n, l.k = s.k;
+  const int a = b.input(s.m * s.k), w = b.input(s.k * s.n), out = b.output(s.m * s.n);
+  Scalar(l.a).load(a, {{View{{s.m, s.k}, {s.k, 1}, -2, {0, 2}, {s.m, s.k}}}});
+  Scalar(l.b).load(w, {{View{{s.k, s.n}, {1, s.k}, -s.k, {0, 1}, {s.k, s.n}}}});
+  l.stores = {store_to(out, whole(s), Scalar(l.body).acc())};
+  expect_as_oracle(b, oracle_hyper(), room(s));
+}
+
+TEST(CpuContraction, ones_sum_the_columns_of_b_or_the_rows_of_a) {
+  for (const Size s : {Size{1, 64, 10, 128}, Size{1, 784, 128, 32}, Size{1, 3, 40, 7},
+                       Size{1, 50, 1, 300}, Size{1, 1, 20, 30}, Size{1, 64, 200, 3000}}) {
+    for (int layout = 0; layout < 8; ++layout) {
+      const bool of_b = layout < 4;
+      LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));
+      const Made made = make_product(b, s, (layout & 1) != 0, (layout & 2) != 0);
+      Launch& l = b.launch();
+      l.ones_row = of_b;
+      l.ones_column = !of_b;
+      const std::int64_t count = of_b ? s.n : s.m;
+      const int sums = b.output(2 * count);
+      l.ones_store = store_to(sums, {{View{{count}, {2}, 1, {}, {}}}}, 0);
+      l.stores = {store_to(made.out, whole(s), Scalar(l.body).acc())};
+      expect_as_oracle(b, oracle_hyper(), room(s));
+    }
+  }
+}
+
+TEST(CpuContraction, large_products_cut_in_many_tiles) {
+  const Size s{1, 301, 517, 811};
+  LaunchBuilder b(LaunchKind::kContraction, "large");
+  const Made made = make_product(b, s, true, true);
+  Scalar body(b.launch().body);
+  const int twice = body.op(op_mul(), {body.acc(), body.constant(2)});
+  b.launch().stores = {store_to(made.out, whole(s), twice)};
+  expect_as_oracle(b, oracle_hyper(), {1e-3, 1e-5}, 3);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+// Map launches on the CPU against the oracle.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "program_harness.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+IndexMap view(const Shape& shape, std::vector<std::int64_t> strides, std::int64_t offset = 0,
+              std::vector<std::int64_t> lo = {}, std::vector<std::int64_t> hi = {}) {
+  return {{View{shape, std::move(strides), offset, std::move(lo), std::move(hi)}}};
+}
+
+TEST(CpuMap, adds_two_arrays_of_any_length) {
+  for (const std::int64_t n : {1, 3, 15, 16, 17, 1000, 1024, 1025, 5000, 200003}) {
+    LaunchBuilder b(LaunchKind::kMap);
+    b.launch().rows = n;
+    const int x = b.input(n), y = b.input(n), out = b.output(n);
+    Scalar s(b.launch().body);
+    const auto id = IndexMap::identity({n});
+    const int sum = s.op(op_add(), {s.load(x, id), s.load(y, id)});
+    b.launch().stores = {store_to(out, id, sum)};
+    expect_as_oracle(b);
+  }
+}
+
+TEST(CpuMap, reads_through_every_kind_of_view) {
+  const std::int64_t m = 37, n = 53, all = m * n;
+  const std::vector<IndexMap> maps = {
+      view({m, n}, {n, 1}),
+      view({m, n}, {n, 1}, 5),                           // off any alignment
+      view({m, n}, {1, m}),                              // transposed
+      view({m, n}, {0, 1}),                              // the same row
+      view({m, n}, {1, 0}),                              // the same column
+      view({m, n}, {0, 0}, 3),                           // one element
+      view({m, n}, {-n, -1}, all - 1),                   // flipped
+      view({m, n}, {n, 1}, -2 * n - 3, {2, 3}, {m, n}),  // padded in front
+      view({m, n}, {n, 2}, 0, {0, 0}, {m, n / 2}),       // padded behind
+      view({m, n}, {n, 1}, 0, {5, 7}, {5, 20}),          // valid nowhere
+      {{View{{m, n}, {n, 1}, -n, {1, 0}, {m, n}}, View{{n, m}, {1, n}, 0, {}, {}}}},
+      {{View{{all}, {1}, 0, {}, {}}, View{{n, m}, {m, 1}, -1, {0, 1}, {n, m}}}},
+      {{View{{m, n}, {1, m}, 0, {}, {}}, View{{n, m}, {1, n}, 0, {}, {}}}},
+      {{View{{m, n}, {0, 1}, 4, {}, {}}, View{{all}, {-1}, all - 1, {}, {}}}},
+      {{View{{m, n}, {n, 0}, 0, {}, {}}, View{{all}, {1}, -9, {9}, {all}}}},
+  };
+  for (const IndexMap& map : maps) {
+    LaunchBuilder b(LaunchKind::kMap, to_string(map));
+    b.launch().rows = all;
+    const int x = b.input(all + 64), y = b.input(all), out = b.output(all), where = b.output(all);
+    Scalar s(b.launch().body);
+    const auto id = IndexMap::identity({all});
+    const int product = s.op(op_mul(), {s.load(x, map), s.load(y, id)});
+    const int inside = s.in_bounds(map, x);
+    b.launch().stores = {store_to(out, id, product), store_to(where, id, inside, DType::kBool)};
+    expect_as_oracle(b);
+  }
+}
+
+TEST(CpuMap, stores_through_strides) {
+  const std::int64_t m = 40, n = 48;
+  for (const IndexMap& map : {view({m, n}, {1, m}), view({m, n}, {2 * n, 2}, 1),
+                              view({m, n}, {n, -1}, n - 1), view({m, n}, {n, 1}, 7)}) {
+    LaunchBuilder b(LaunchKind::kMap);
+    b.launch().rows = m * n;
+    const int x = b.input(m * n), out = b.output(2 * m * n + 16);
+    Scalar s(b.launch().body);
+    const int v = s.op(op_add(), {s.load(x, IndexMap::identity({m * n})), s.constant(1)});
+    b.launch().stores = {store_to(out, map, v)};
+    expect_as_oracle(b);
+  }
+}
+
+TEST(CpuMap, updates_in_place_though_later_steps_read_the_old_value) {
+  for (const std::int64_t n : {1000, 4096, 50001}) {
+    LaunchBuilder b(LaunchKind::kMap);
+    b.launch().rows = n;
+    const int p = b.in_place(n), m = b.in_place(n), g = b.input(n);
+    const auto id = IndexMap::identity({n});
+    Scalar s(b.launch().body);
+    const int old_m = s.load(m, id), grad = s.load(g, id);
+    const int new_m = s.op(op_add(), {s.op(op_mul(), {old_m, s.constant(0.9f)}), grad});
+    const int old_p = s.load(p, id);
+    const int new_p = s.op(op_add(), {old_p, s.op(op_mul(), {new_m, old_m})});
+    const int most = s.load(m, view({n}, {1}, 0, {1}, {n}));
+    const int again = s.op(op_mul(), {most, s.load(p, id)});
+    const int copy = s.op(op_add(), {s.op(op_mul(), {old_p, s.hyper(3)}), again});
+    const int out = b.output(n);
+    b.launch().stores = {store_to(m, id, new_m), store_to(p, id, new_p), store_to(out, id, copy)};
+    HyperRow hyper = oracle_hyper();
+    hyper.words[3] = oracle_encode(0.25, DType::kF32);
+    expect_as_oracle(b, hyper);
+  }
+}
+
+TEST(CpuMap, a_store_in_place_waits_for_a_later_load) {
+  const std::int64_t n = 2048;
+  LaunchBuilder b(LaunchKind::kMap);
+  b.launch().rows = n;
+  const int x = b.in_place(n), out = b.output(n);
+  const auto id = IndexMap::identity({n});
+  Scalar s(b.launch().body);
+  const int next = s.op(op_add(), {s.load(x, id), s.constant(1)});
+  const int most = s.load(x, view({n}, {1}, 0, {1}, {n}));
+  b.launch().stores = {store_to(x, id, next),
+                       store_to(out, id, s.op(op_mul(), {most, s.constant(2)}))};
+  expect_as_oracle(b);
+}
+
+TEST(CpuMap, stores_what_it_loads_and_constants) {
+  const std::int64_t n = 3001;
+  LaunchBuilder b(LaunchKind::kMap);
+  b.launch().rows = n;
+  const int x = b.input(n), copy = b.output(n), twice = b.output(2 * n), fill = b.output(n);
+  const auto id = IndexMap::identity({n});
+  Scalar s(b.launch().body);
+  const int v = s.load(x, id), c = s.constant(7), h = s.hyper(kHyperInf);
+  b.launch().stores = {store_to(copy, id, v), store_to(twice, view({n}, {2}), v),
+                       store_to(twice, view({n}, {2}, 1), c), store_to(fill, id, h)};
+  expect_as_oracle(b);
+}
+
+TEST(CpuMap, gathers_with_a_guard) {
+  const std::int64_t rows = 200, width = 24, table = 10;
+  LaunchBuilder b(LaunchKind::kMap);
+  b.launch().rows = rows * width;
+  const int x = b.input(table * width), i = b.input(rows, DType::kI32, 14),
+            out = b.output(rows * width);
+  b.contents[1][3] = static_cast<std::uint32_t>(-1);
+  Scalar s(b.launch().body);
+  const int index = s.load(i, view({rows, width}, {1, 0}), DType::kI32);
+  const int v = s.load_at(x, view({rows, width}, {0, 1}), index, width, table);
+  b.launch().stores = {store_to(out, IndexMap::identity({rows * width}), v)};
+  expect_as_oracle(b);
+}
+
+TEST(CpuMap, knows_indices_and_coordinates) {
+  const std::int64_t a = 7, c = 11, d = 13, n = a * c * d;
+  LaunchBuilder b(LaunchKind::kMap);
+  b.launch().rows = n;
+  const int out = b.output(n), other = b.output(n);
+  Scalar s(b.launch().body);
+  const int sum =
+      s.op(op_add(), {s.op(op_mul(), {s.coord(d, c), s.constant_u32(100)}), s.coord(1, d)});
+  const auto id = IndexMap::identity({n});
+  b.launch().stores = {store_to(out, id, s.op(op_add(), {sum, s.coord(c * d, a)}), DType::kU32),
+                       store_to(other, id, s.index(), DType::kU32)};
+  expect_as_oracle(b);
+}
+
+TEST(CpuMap, adds_the_ring_word_and_refuses_one_outside) {
+  LaunchBuilder b(LaunchKind::kMap, "ring_writer");
+  b.launch().rows = 1;
+  const int x = b.input(1), out = b.output(8);
+  Scalar s(b.launch().body);
+  Store store = store_to(out, IndexMap::identity({1}), s.load(x, IndexMap::identity({1})));
+  store.ring_word = 5;
+  b.launch().stores = {store};
+  HyperRow hyper = oracle_hyper();
+  hyper.words[5] = 6;
+  expect_as_oracle(b, hyper);
+  hyper.words[5] = 64;
+  const auto device = make_cpu_device({.threads = 1});
+  EXPECT_THROW(run_on(*device, b, hyper), InternalError);
+}
+
+// Views of a [60, 64] buffer over a domain of 24 x 20 elements, drawn at random.
+IndexMap random_map(std::mt19937& random) {
+  const auto pick = [&](int n) {
+    return static_cast<std::int64_t>(random() % static_cast<unsigned>(n));
+  };
+  const Shape shape = pick(2) == 0 ? Shape{24, 20} : Shape{4, 6, 5, 4};
+  View v{shape, {}, pick(64), {}, {}};
+  const std::int64_t strides[] = {0, 1, 2, 20, 24, 64};
+  for (const std::int64_t size : shape) {
+    std::int64_t stride = strides[pick(6)];
+    while (stride * (size - 1) > 900) stride /= 2;
+    v.strides.push_back(stride);
+    if (pick(3) == 0) {
+      v.strides.back() = -stride;
+      v.offset += stride * (size - 1);
+    }
+  }
+  if (pick(3) == 0) {
+    for (const std::int64_t size : shape) {
+      v.lo.push_back(pick(2));
+      v.hi.push_back(size - pick(2));
+    }
+  }
+  IndexMap map{{v}};
+  if (pick(3) == 0) map.views.push_back(View{{60, 64}, {1, 60}, -60, {0, 1}, {60, 64}});
+  return map;
+}
+
+TEST(CpuMap, random_programs_agree_with_the_oracle) {
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    std::mt19937 random(seed);
+    LaunchBuilder b(LaunchKind::kMap, "seed " + std::to_string(seed));
+    b.launch().rows = 480;
+    const int in[] = {b.input(64 * 64), b.input(64 * 64)};
+    const int out[] = {b.output(480), b.output(480)};
+    Scalar s(b.launch().body);
+    std::vector<int> values = {s.constant(0.5f), s.hyper(7)};
+    for (int i = 0; i < 4; ++i) values.push_back(s.load(in[random() % 2], random_map(random)));
+    for (int i = 0; i < 12; ++i) {
+      const int x = values[random() % values.size()], y = values[random() % values.size()];
+      const auto n = random() % 4;
+      if (n == 3) {
+        values.push_back(s.op(op_where(), {s.op(op_less(), {x, y}, DType::kBool), y, x}));
+      } else {
+        values.push_back(s.op(n == 0 ? op_add() : n == 1 ? op_mul() : op_max(), {x, y}));
+      }
+    }
+    const auto id = IndexMap::identity({480});
+    const IndexMap across = view({20, 24}, {1, 20});
+    b.launch().stores = {store_to(out[0], id, values.back()),
+                         store_to(out[1], across, values[values.size() - 3])};
+    HyperRow hyper = oracle_hyper();
+    hyper.words[7] = oracle_encode(-0.75, DType::kF32);
+    expect_as_oracle(b, hyper, {1e-3, 1e-3});
+  }
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// The thread pool: every task once, workers apart, nothing lost when workers come late.
+#include "backend/cpu/pool.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <numeric>
+#include <vector>
+
+namespace tensorgrad::cpu {
+namespace {
+
+TEST(CpuPool, runs_every_task_once) {
+  for (const int threads : {1, 2, 3, 8}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    for (int round = 0; round < 300; ++round) {
+      const std::int64_t tasks = round % 17;
+      std::vector<int> seen(static_cast<std::size_t>(tasks), 0);  // plain: a task is one worker's
+      pool.parallel_for(tasks, [&](std::int64_t i, int) { ++seen[static_cast<std::size_t>(i)]; });
+      EXPECT_EQ(std::accumulate(seen.begin(), seen.end(), 0), tasks);
+    }
+  }
+}
+
+TEST(CpuPool, a_worker_number_is_on_one_thread_at_a_time) {
+  ThreadPool pool(4);
+  std::vector<std::int64_t> sums(4, 0);  // plain: workers must not share
+  for (int round = 0; round < 100; ++round) {
+    pool.parallel_for(64,
+                      [&](std::int64_t i, int w) { sums.at(static_cast<std::size_t>(w)) += i; });
+  }
+  EXPECT_EQ(std::accumulate(sums.begin(), sums.end(), std::int64_t{0}), 100 * 63 * 64 / 2);
+}
+
+TEST(CpuPool, wakes_workers_that_sleep) {
+  ThreadPool pool(3);
+  for (int round = 0; round < 20; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::atomic<int> done{0};
+    pool.parallel_for(8, [&](std::int64_t, int) { done.fetch_add(1); });
+    EXPECT_EQ(done.load(), 8);
+  }
+}
+
+TEST(CpuPool, what_one_loop_writes_the_next_one_reads) {
+  ThreadPool pool(4);
+  std::vector<int> x(256, 0), y(256, 0);
+  for (int round = 0; round < 200; ++round) {
+    pool.parallel_for(256, [&](std::int64_t i, int) { ++x[static_cast<std::size_t>(i)]; });
+    pool.parallel_for(256, [&](std::int64_t i, int) {
+      y[static_cast<std::size_t>(i)] += x[static_cast<std::size_t>(255 - i)];
+    });
+  }
+  for (const int v : y) EXPECT_EQ(v, 200 * 201 / 2);
+}
+
+TEST(CpuPool, ends_while_workers_sleep_or_spin) {
+  for (int round = 0; round < 50; ++round) {
+    ThreadPool pool(4);
+    if (round % 2 == 0) pool.parallel_for(4, [](std::int64_t, int) {});
+  }
+  EXPECT_GE(usable_cores(), 1);
+}
+
+}  // namespace
+}  // namespace tensorgrad::cpu

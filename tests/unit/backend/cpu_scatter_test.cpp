@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Scatter launches on the CPU against the oracle.
+#include <gtest/gtest.h>
+
+#include "program_harness.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+struct Size {
+  std::int64_t pre, count, post, size;
+};
+
+const Size kSizes[] = {{1, 1000, 64, 12}, {1, 50, 7, 5},    {128, 1, 1, 10}, {1, 20000, 1, 30},
+                       {3, 40, 20, 8},    {2, 3000, 16, 4}, {1, 4, 1000, 9}, {500, 30, 1, 6}};
+
+IndexMap sources(const Size& s) { return IndexMap::identity({s.pre, s.count, s.post}); }
+
+void make_scatter(LaunchBuilder& b, const Size& s) {
+  Launch& l = b.launch();
+  l.pre = s.pre, l.count = s.count, l.post = s.post, l.size = s.size;
+}
+
+// Indices go two beyond the size, and one is negative: these are dropped.
+TEST(CpuScatter, an_index_per_row) {
+  for (const Size& s : kSizes) {
+    LaunchBuilder b(LaunchKind::kScatter, "rows");
+    make_scatter(b, s);
+    const int index = b.input(s.pre * s.count, DType::kI32, static_cast<std::uint32_t>(s.size) + 2);
+    b.contents[0][0] = static_cast<std::uint32_t>(-1);
+    const int source = b.input(s.pre * s.count * s.post), out = b.output(s.pre * s.size * s.post);
+    Launch& l = b.launch();
+    Scalar(l.scatter_index)
+        .load(index, {{View{{s.pre * s.count, s.post}, {1, 0}, 0, {}, {}}}}, DType::kI32);
+    Scalar src(l.scatter_source);
+    src.op(op_mul(), {src.load(source, sources(s)), src.constant(0.5f)});
+    l.stores = {store_to(out, IndexMap::identity({s.pre * s.size * s.post}), Scalar(l.body).acc())};
+    expect_as_oracle(b, oracle_hyper(), {1e-3, 1e-5});
+  }
+}
+
+TEST(CpuScatter, an_index_per_element_and_an_epilogue) {
+  for (const Size& s : kSizes) {
+    LaunchBuilder b(LaunchKind::kScatter, "elements");
+    make_scatter(b, s);
+    const std::int64_t n = s.pre * s.count * s.post, results = s.pre * s.size * s.post;
+    const int index = b.input(n, DType::kI32, static_cast<std::uint32_t>(s.size) + 2);
+    const int source = b.input(n), residual = b.input(results), out = b.output(results);
+    Launch& l = b.launch();
+    Scalar(l.scatter_index).load(index, sources(s), DType::kI32);
+    Scalar(l.scatter_source).load(source, sources(s));
+    Scalar body(l.body);
+    const IndexMap id = IndexMap::identity({results});
+    const int sum = body.op(op_add(), {body.acc(), body.load(residual, id)});
+    l.stores = {store_to(out, id, sum)};
+    expect_as_oracle(b, oracle_hyper(), {1e-3, 1e-5});
+  }
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT
+// The plain interpreter of Programs: instruction by instruction over vectors of doubles.
+#include "program_oracle.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <stdexcept>
+#include <string_view>
+
+namespace tensorgrad::testing {
+namespace {
+
+using Values = std::vector<double>;
+
+struct PendingWrite {
+  int buffer;
+  std::int64_t word;
+  std::uint32_t bits;
+};
+
+struct Machine {
+  const Launch& launch;
+  OracleBuffers& buffers;
+  const HyperRow& hyper;
+  const OracleOp& op;
+  std::vector<PendingWrite> writes;
+
+  std::int64_t word_of(int binding, std::int64_t element) const {
+    const Binding& b = launch.bindings.at(static_cast<std::size_t>(binding));
+    if (element < 0 || (element + 1) * 4 > b.bytes) {
+      throw std::out_of_range(launch.name + ": element " + std::to_string(element) +
+                              " lies outside binding " + std::to_string(binding));
+    }
+    return b.offset / 4 + element;
+  }
+
+  double load(const Access& access, std::int64_t element) const {
+    const auto word = static_cast<std::size_t>(word_of(access.binding, element));
+    const Binding& b = launch.bindings[static_cast<std::size_t>(access.binding)];
+    return oracle_decode(buffers.at(static_cast<std::size_t>(b.buffer)).at(word), access.dtype);
+  }
+
+  void store(const Store& store, std::int64_t linear, double value) {
+    std::int64_t element = offset_at(store.map, linear);
+    if (store.ring_word >= 0) element += hyper.words[store.ring_word];
+    const Binding& b = launch.bindings.at(static_cast<std::size_t>(store.binding));
+    writes.push_back(
+        {b.buffer, word_of(store.binding, element), oracle_encode(value, store.dtype)});
+  }
+
+  void commit() {
+    for (const PendingWrite& w : writes) {
+      buffers.at(static_cast<std::size_t>(w.buffer)).at(static_cast<std::size_t>(w.word)) = w.bits;
+    }
+    writes.clear();
+  }
+};
+
+// A run of elements of a program's domain: linear indices first .. first + count - 1, all of one
+// row.
+struct Span {
+  std::int64_t first = 0, count = 1, row = 0;
+};
+
+double reduce(ReduceOp op, DType dtype, const Values& in, std::int64_t count) {
+  const auto at = [&](std::int64_t i) {
+    return in.size() == 1 ? in[0] : in[static_cast<std::size_t>(i)];
+  };
+  if (op == ReduceOp::kSum) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < count; ++i) sum += at(i);
+    if (dtype == DType::kF32) return sum;
+    return oracle_decode(static_cast<std::uint32_t>(static_cast<std::int64_t>(sum)), dtype);
+  }
+  const bool larger = op == ReduceOp::kMax || op == ReduceOp::kArgMax;
+  std::int64_t best = 0;
+  for (std::int64_t i = 1; i < count && !std::isnan(at(best)); ++i) {
+    const bool better = larger ? at(i) > at(best) : at(i) < at(best);
+    if (better || std::isnan(at(i))) best = i;
+  }
+  return op == ReduceOp::kMax || op == ReduceOp::kMin ? at(best) : static_cast<double>(best);
+}
+
+double element_value(const Machine& m, const ScalarProgram& program, const Instr& instr,
+                     const std::vector<Values>& values, std::int64_t linear, std::int64_t i) {
+  const auto operand = [&](std::size_t k) {
+    const Values& v = values[static_cast<std::size_t>(instr.operands.at(k))];
+    return v.size() == 1 ? v[0] : v[static_cast<std::size_t>(i)];
+  };
+  const auto access = [&]() -> const Access& {
+    return program.accesses.at(static_cast<std::size_t>(instr.index));
+  };
+  switch (instr.kind) {
+    case InstrKind::kConst: return oracle_decode(instr.bits, instr.dtype);
+    case InstrKind::kHyper: return oracle_decode(m.hyper.words[instr.index], instr.dtype);
+    case InstrKind::kIndex: return static_cast<double>(linear);
+    case InstrKind::kCoord: return static_cast<double>((linear / instr.divisor) % instr.modulus);
+    case InstrKind::kLoad: {
+      const std::int64_t at = offset_at(access().map, linear);
+      return at < 0 ? 0.0 : m.load(access(), at);
+    }
+    case InstrKind::kLoadAt: {
+      const std::int64_t at = offset_at(access().map, linear);
+      const auto v = static_cast<std::int64_t>(operand(0));
+      if (at < 0 || v < 0 || v >= access().at_size) return 0.0;
+      return m.load(access(), at + access().at_stride * v);
+    }
+    case InstrKind::kInBounds: return offset_at(access().map, linear) < 0 ? 0.0 : 1.0;
+    case InstrKind::kOp: {
+      double args[4] = {};
+      DType types[4] = {};
+      for (std::size_t k = 0; k < instr.operands.size(); ++k) {
+        args[k] = operand(k);
+        types[k] = program.instrs[static_cast<std::size_t>(instr.operands[k])].dtype;
+      }
+      return m.op(*instr.code, types, instr.dtype, args);
+    }
+    case InstrKind::kReduce:
+    case InstrKind::kAcc: break;
+  }
+  throw std::logic_error("oracle: no such instruction here");
+}
+
+// Values of all instructions over a span; one value where the level is row.
+std::vector<Values> evaluate(const Machine& m, const ScalarProgram& program, const Span& span,
+                             bool leveled, const Values* acc = nullptr) {
+  std::vector<Values> values;
+  for (const Instr& instr : program.instrs) {
+    const bool row = leveled && instr.level == Level::kRow;
+    Values out;
+    if (instr.kind == InstrKind::kAcc) {
+      out = *acc;
+    } else if (instr.kind == InstrKind::kReduce) {
+      const auto from = static_cast<std::size_t>(instr.operands.at(0));
+      out = {reduce(instr.reduce, program.instrs[from].dtype, values[from], span.count)};
+    } else if (row) {
+      out = {element_value(m, program, instr, values, span.row, 0)};
+    } else {
+      out.reserve(static_cast<std::size_t>(span.count));
+      for (std::int64_t i = 0; i < span.count; ++i) {
+        out.push_back(element_value(m, program, instr, values, span.first + i, i));
+      }
+    }
+    // What a value is in memory it is here too: integers wrap, floats keep double precision.
+    if (instr.dtype != DType::kF32) {
+      for (double& v : out) v = oracle_decode(oracle_encode(v, instr.dtype), instr.dtype);
+    }
+    values.push_back(std::move(out));
+  }
+  return values;
+}
+
+void store_span(Machine& m, const std::vector<Values>& values, const Span& span, bool leveled) {
+  for (const Store& s : m.launch.stores) {
+    const Values& v = values.at(static_cast<std::size_t>(s.value));
+    if (leveled && s.level == Level::kRow) {
+      m.store(s, span.row, v.at(0));
+      continue;
+    }
+    for (std::int64_t i = 0; i < span.count; ++i) {
+      m.store(s, span.first + i, v.size() == 1 ? v[0] : v[static_cast<std::size_t>(i)]);
+    }
+  }
+}
+
+void run_rows(Machine& m) {
+  const Launch& l = m.launch;
+  if (l.kind == LaunchKind::kMap) {
+    const Span all{0, l.rows * l.cols, 0};
+    store_span(m, evaluate(m, l.body, all, false), all, false);
+    return;
+  }
+  for (std::int64_t row = 0; row < l.rows; ++row) {
+    const Span span{row * l.cols, l.cols, row};
+    store_span(m, evaluate(m, l.body, span, true), span, true);
+  }
+}
+
+void run_contraction(Machine& m) {
+  const Launch& l = m.launch;
+  const Span all_a{0, l.batch * l.m * l.k, 0}, all_b{0, l.batch * l.k * l.n, 0};
+  const Values a = evaluate(m, l.a, all_a, false).back();
+  const Values b = evaluate(m, l.b, all_b, false).back();
+  Values acc(static_cast<std::size_t>(l.batch * l.m * l.n));
+  for (std::int64_t p = 0; p < l.batch; ++p) {
+    for (std::int64_t i = 0; i < l.m; ++i) {
+      for (std::int64_t j = 0; j < l.n; ++j) {
+        double sum = 0;
+        for (std::int64_t t = 0; t < l.k; ++t) {
+          sum += a[static_cast<std::size_t>((p * l.m + i) * l.k + t)] *
+                 b[static_cast<std::size_t>((p * l.k + t) * l.n + j)];
+        }
+        acc[static_cast<std::size_t>((p * l.m + i) * l.n + j)] = sum;
+      }
+    }
+  }
+  const Span all{0, l.batch * l.m * l.n, 0};
+  store_span(m, evaluate(m, l.body, all, false, &acc), all, false);
+  for (std::int64_t i = 0; l.ones_column && i < l.m; ++i) {
+    double sum = 0;
+    for (std::int64_t t = 0; t < l.k; ++t) sum += a[static_cast<std::size_t>(i * l.k + t)];
+    m.store(l.ones_store, i, sum);
+  }
+  if (!l.ones_row) return;
+  for (std::int64_t j = 0; j < l.n; ++j) {
+    double sum = 0;
+    for (std::int64_t t = 0; t < l.k; ++t) sum += b[static_cast<std::size_t>(t * l.n + j)];
+    m.store(l.ones_store, j, sum);
+  }
+}
+
+void run_scatter(Machine& m) {
+  const Launch& l = m.launch;
+  const Span sources{0, l.pre * l.count * l.post, 0}, all{0, l.pre * l.size * l.post, 0};
+  const Values index = evaluate(m, l.scatter_index, sources, false).back();
+  const Values source = evaluate(m, l.scatter_source, sources, false).back();
+  Values acc(static_cast<std::size_t>(all.count));
+  for (std::int64_t s = 0; s < sources.count; ++s) {
+    const auto v = static_cast<std::int64_t>(index[static_cast<std::size_t>(s)]);
+    if (v < 0 || v >= l.size) continue;
+    const std::int64_t p = s / (l.count * l.post), q = s % l.post;
+    acc[static_cast<std::size_t>((p * l.size + v) * l.post + q)] +=
+        source[static_cast<std::size_t>(s)];
+  }
+  store_span(m, evaluate(m, l.body, all, false, &acc), all, false);
+}
+
+using DoubleOp = double (*)(const double* x);
+
+const std::map<std::string_view, DoubleOp>& double_ops() {
+  static const std::map<std::string_view, DoubleOp> table = {
+      {"add", [](const double* x) { return x[0] + x[1]; }},
+      {"sub", [](const double* x) { return x[0] - x[1]; }},
+      {"mul", [](const double* x) { return x[0] * x[1]; }},
+      {"div", [](const double* x) { return x[0] / x[1]; }},
+      {"neg", [](const double* x) { return -x[0]; }},
+      {"exp", [](const double* x) { return std::exp(x[0]); }},
+      {"log", [](const double* x) { return std::log(x[0]); }},
+      {"sqrt", [](const double* x) { return std::sqrt(x[0]); }},
+      {"rsqrt", [](const double* x) { return 1.0 / std::sqrt(x[0]); }},
+      {"tanh", [](const double* x) { return std::tanh(x[0]); }},
+      {"sigmoid", [](const double* x) { return 1.0 / (1.0 + std::exp(-x[0])); }},
+      {"sin", [](const double* x) { return std::sin(x[0]); }},
+      {"cos", [](const double* x) { return std::cos(x[0]); }},
+      {"erf", [](const double* x) { return std::erf(x[0]); }},
+      {"where", [](const double* x) { return x[0] != 0 ? x[1] : x[2]; }},
+  };
+  return table;
+}
+
+}  // namespace
+
+double oracle_decode(std::uint32_t bits, DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return std::bit_cast<float>(bits);
+    case DType::kI32: return std::bit_cast<std::int32_t>(bits);
+    case DType::kU32: return bits;
+    case DType::kBool: return bits != 0 ? 1.0 : 0.0;
+  }
+  return 0;
+}
+
+std::uint32_t oracle_encode(double value, DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+    case DType::kI32:
+    case DType::kU32:
+      return std::isnan(value) ? 0 : static_cast<std::uint32_t>(static_cast<std::int64_t>(value));
+    case DType::kBool: return value != 0 ? 1 : 0;
+  }
+  return 0;
+}
+
+double oracle_op(const PointwiseCode& code, const DType* types, DType result, const double* args) {
+  const DType type = types[code.arity - 1];
+  if (type == DType::kF32 && result == DType::kF32) {
+    const auto found = double_ops().find(code.name);
+    if (found != double_ops().end()) return found->second(args);
+  }
+  alignas(64) std::uint32_t in[4][16] = {};
+  alignas(64) std::uint32_t out[16] = {};
+  for (int k = 0; k < code.arity; ++k) {
+    in[k][0] = oracle_encode(args[k], types[k]);
+  }
+  const CpuBlockFn block = code.block(type, result);
+  if (block == nullptr) throw std::logic_error(std::string("oracle: no block for ") + code.name);
+  const auto arg = [&](int k) { return k < code.arity ? in[k] : nullptr; };
+  block(arg(0), arg(1), arg(2), arg(3), out, 1);
+  return oracle_decode(out[0], result);
+}
+
+OracleBuffers oracle_buffers(const Program& program) {
+  OracleBuffers buffers;
+  for (const BufferDecl& decl : program.buffers) {
+    std::vector<std::uint32_t> words(static_cast<std::size_t>(decl.bytes / 4), 0);
+    std::copy(decl.data.begin(), decl.data.end(), words.begin());
+    buffers.push_back(std::move(words));
+  }
+  return buffers;
+}
+
+void run_oracle(const Launch& launch, OracleBuffers& buffers, const HyperRow& hyper,
+                const OracleOp& op) {
+  Machine m{launch, buffers, hyper, op, {}};
+  switch (launch.kind) {
+    case LaunchKind::kMap:
+    case LaunchKind::kRow: run_rows(m); break;
+    case LaunchKind::kContraction: run_contraction(m); break;
+    case LaunchKind::kScatter: run_scatter(m); break;
+  }
+  m.commit();
+}
+
+void run_oracle(const Program& program, OracleBuffers& buffers, const HyperRow& hyper,
+                const OracleOp& op) {
+  for (const Launch& launch : program.launches) run_oracle(launch, buffers, hyper, op);
+}
+
+HyperRow oracle_hyper() {
+  HyperRow row{};
+  row.words[kHyperInf] = 0x7f800000u;
+  row.words[kHyperNan] = 0x7fc00000u;
+  return row;
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// Contractions and scatters on a WebGPU device against the oracle: every tile, ragged edges,
+// operand layouts, operand and epilogue programs, column sums.
+#include <bit>
+
+#include "webgpu_test_util.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+struct Product {
+  std::int64_t batch = 1, m = 1, n = 1, k = 1;
+  bool a_along_m = false, b_along_k = false, ones = false, fused = false;
+  bool ones_of_a = false;  // with ones: sums of a's rows, not of b's columns
+};
+
+IndexMap operand_map(std::int64_t batch, std::int64_t outer, std::int64_t inner, bool transposed) {
+  return transposed ? strided({batch, outer, inner}, {outer * inner, 1, outer})
+                    : whole({batch, outer, inner});
+}
+
+void check_product(webgpu::WebGpuDevice& device, const Product& p) {
+  TestProgram test;
+  const int a = test.buffer(DType::kF32, p.batch * p.m * p.k);
+  const int b = test.buffer(DType::kF32, p.batch * p.k * p.n);
+  const int bias = test.buffer(DType::kF32, p.n);
+  const int out = test.buffer(DType::kF32, p.batch * p.m * p.n);
+  const int second = test.buffer(DType::kF32, p.batch * p.m * p.n);
+  const int sums = test.buffer(DType::kF32, std::max(p.m, p.n));
+  Launch& launch = test.launch(LaunchKind::kContraction, "product");
+  launch.batch = p.batch;
+  launch.m = p.m;
+  launch.n = p.n;
+  launch.k = p.k;
+  launch.ones_row = p.ones && !p.ones_of_a;
+  launch.ones_column = p.ones && p.ones_of_a;
+  for (const int read : {a, b, bias}) test.bind(launch, read, BindMode::kRead);
+  for (const int written : {out, second, sums}) test.bind(launch, written, BindMode::kWrite);
+  ProgramMaker make_a, make_b, make;
+  int value = make_a.load(0, operand_map(p.batch, p.m, p.k, p.a_along_m));
+  if (p.fused) make_a.op("relu", {make_a.op("add", {value, make_a.constant(0.5f)})});
+  value = make_b.load(1, operand_map(p.batch, p.k, p.n, p.b_along_k));
+  if (p.fused) make_b.op("mul", {value, make_b.load(2, strided({p.batch, p.k, p.n}, {0, 0, 1}))});
+  const int acc = make.acc();
+  int result = acc;
+  if (p.fused) {
+    result = make.op("add", {acc, make.load(2, strided({p.batch * p.m, p.n}, {0, 1}))});
+    result = make.op("tanh", {make.op("mul", {result, make.constant(0.1f)})});
+  }
+  launch.a = make_a.program;
+  launch.b = make_b.program;
+  launch.body = make.program;
+  const std::int64_t results = p.batch * p.m * p.n;
+  TestProgram::store(launch, 3, result, whole({results}));
+  TestProgram::store(launch, 4, acc, strided({p.batch, p.m, p.n}, {p.m * p.n, 1, p.m}));
+  launch.ones_store.binding = 5;
+  launch.ones_store.map = whole({p.ones_of_a ? p.m : p.n});
+  SCOPED_TRACE(std::to_string(p.batch) + "*" + std::to_string(p.m) + "x" + std::to_string(p.n) +
+               "x" + std::to_string(p.k));
+  test.check(device, {oracle_hyper()}, 1e-4);
+}
+
+// All layouts of one product, plain and fused.
+void check_layouts(webgpu::WebGpuDevice& device, Product p) {
+  for (int way = 0; way < 4; ++way) {
+    p.a_along_m = way % 2 == 1;
+    p.b_along_k = way / 2 == 1;
+    p.fused = way == 0 || way == 3;
+    p.ones = p.batch == 1 && way < 2;
+    p.ones_of_a = way == 1;
+    check_product(device, p);
+  }
+}
+
+class WebGpuTiles : public ::testing::TestWithParam<int> {};
+
+TEST_P(WebGpuTiles, multiply) {
+  TENSORGRAD_DEVICE_OR_RETURN(device, true);
+  WgslOptions options;
+  options.tile = GetParam();
+  device->force_kernels(options);
+  const std::int64_t side = std::max(GetParam(), 16);
+  check_product(*device, {1, side, side, 64, true, false, true});  // nothing hangs over
+  check_layouts(*device, {1, side + 3, side - 5, 19});             // everything does
+  check_product(*device, {3, 5, side + 1, 9, false, true, false, true});
+  check_product(*device, {1, 1, 1, 1});
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, WebGpuTiles, ::testing::Values(1, 16, 32, 64, 128));
+
+TEST(WebGpuContraction, by_any_number_of_lanes) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  for (const int lanes : {1, 4, 32, 256}) {
+    WgslOptions options;
+    options.tile = 1;
+    options.lanes = lanes;
+    device->force_kernels(options);
+    SCOPED_TRACE(lanes);
+    check_layouts(*device, {1, 7, 5, 300});
+    check_layouts(*device, {2, 3, 4, 17});
+  }
+}
+
+TEST(WebGpuContraction, of_sizes_as_they_come) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  check_layouts(*device, {1, 256, 64, 1});
+  check_layouts(*device, {1, 64, 1, 256});
+  check_layouts(*device, {1, 1, 1, 5000});
+  check_layouts(*device, {4, 33, 65, 30});
+  check_layouts(*device, {1, 300, 200, 100});
+}
+
+TEST(WebGpuContraction, an_operand_made_of_views_and_gathers) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  // a[m,k] = table[key[m], k], padded by one row in front; b is a flipped, broadcast vector.
+  TestProgram test;
+  const std::int64_t m = 20, n = 18, k = 24;
+  const int table = test.buffer(DType::kF32, 10 * k), keys = test.buffer(DType::kI32, m, -2, 12);
+  const int vector = test.buffer(DType::kF32, k), out = test.buffer(DType::kF32, m * n);
+  Launch& launch = test.launch(LaunchKind::kContraction, "gathered");
+  launch.m = m;
+  launch.n = n;
+  launch.k = k;
+  for (const int read : {table, keys, vector}) test.bind(launch, read, BindMode::kRead);
+  test.bind(launch, out, BindMode::kWrite);
+  ProgramMaker make_a, make_b, make;
+  const int key = make_a.load(1, masked({m, k}, {1, 0}, -1, {1, 0}, {m, k}), DType::kI32);
+  make_a.load_at(0, strided({m, k}, {0, 1}), key, k, 10);
+  make_b.load(2, strided({k, n}, {-1, 0}, k - 1));
+  const int acc = make.acc();
+  const int shifted = make.op("add", {acc, make.op_to("cast", {make.coord(1, n)}, DType::kF32)});
+  launch.a = make_a.program;
+  launch.b = make_b.program;
+  launch.body = make.program;
+  TestProgram::store(launch, 3, shifted, whole({m * n}));
+  for (const int tile : {1, 16}) {
+    WgslOptions options;
+    options.tile = tile;
+    device->force_kernels(options);
+    test.check(*device);
+  }
+}
+
+struct Spread {
+  std::int64_t pre, count, post, size;
+  int lanes;
+};
+
+TEST(WebGpuScatter, adds_what_points_at_each_place) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  for (const Spread s : {Spread{1, 40, 16, 10, 0},
+                         {3, 7, 1, 5, 0},
+                         {2, 33, 9, 4, 8},
+                         {1, 500, 1, 3, 0},
+                         {1, 64, 20, 300, 1},
+                         {1, 1, 1, 1, 0}}) {
+    WgslOptions options;
+    options.lanes = s.lanes;
+    device->force_kernels(options);
+    TestProgram test;
+    const std::int64_t sources = s.pre * s.count * s.post, results = s.pre * s.size * s.post;
+    const int index =
+        test.buffer(DType::kI32, s.pre * s.count, -1, static_cast<double>(s.size) + 1);
+    const int source = test.buffer(DType::kF32, sources), out = test.buffer(DType::kF32, results);
+    Launch& launch = test.launch(LaunchKind::kScatter, "scatter");
+    launch.pre = s.pre;
+    launch.count = s.count;
+    launch.post = s.post;
+    launch.size = s.size;
+    test.bind(launch, index, BindMode::kRead);
+    test.bind(launch, source, BindMode::kRead);
+    test.bind(launch, out, BindMode::kReadWrite);
+    ProgramMaker make_index, make_source, make;
+    make_index.load(0, strided({s.pre * s.count, s.post}, {1, 0}), DType::kI32);
+    make_source.op("mul", {make_source.load(1, whole({sources})), make_source.constant(0.5f)});
+    const int acc = make.acc();
+    const int sum = make.op("add", {acc, make.load(2, whole({results}))});
+    launch.scatter_index = make_index.program;
+    launch.scatter_source = make_source.program;
+    launch.body = make.program;
+    TestProgram::store(launch, 2, sum, whole({results}));
+    test.check(*device);
+  }
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

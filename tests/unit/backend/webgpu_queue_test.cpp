@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// The queue of a WebGPU device: steps in one submit, hyper rows, in-place updates, order of
+// uploads, runs and downloads, timings.
+#include <bit>
+#include <thread>
+
+#include "webgpu_test_util.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+std::vector<HyperRow> counting_rows(std::size_t count) {
+  std::vector<HyperRow> rows(count, oracle_hyper());
+  for (std::size_t i = 0; i < count; ++i) {
+    rows[i].words[2] = std::bit_cast<std::uint32_t>(0.5f + static_cast<float>(i % 17));
+    rows[i].words[3] = static_cast<std::uint32_t>(i % 32);
+  }
+  return rows;
+}
+
+// x = x * 0.5 + hyper[2] in place; then losses[hyper[3]] = sum(x).
+TestProgram two_kernels() {
+  TestProgram test;
+  const int x = test.buffer(DType::kF32, 100), losses = test.buffer(DType::kF32, 32);
+  {
+    Launch& launch = test.launch(LaunchKind::kMap, "update");
+    launch.rows = 100;
+    test.bind(launch, x, BindMode::kReadWrite);
+    ProgramMaker make;
+    const int half = make.op("mul", {make.load(0, whole({100})), make.constant(0.5f)});
+    const int value = make.op("add", {half, make.hyper(2)});
+    launch.body = make.program;
+    TestProgram::store(launch, 0, value, whole({100}));
+  }
+  Launch& launch = test.launch(LaunchKind::kRow, "loss");
+  launch.cols = 100;
+  test.bind(launch, x, BindMode::kRead);
+  test.bind(launch, losses, BindMode::kReadWrite);
+  ProgramMaker make;
+  const int sum = make.reduce(ReduceOp::kSum, make.load(0, whole({1, 100})));
+  launch.body = make.program;
+  TestProgram::store(launch, 1, sum, whole({1}), DType::kF32, Level::kRow, 3);
+  return test;
+}
+
+TEST(WebGpuQueue, runs_many_steps_at_once_each_with_its_row) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  TestProgram test = two_kernels();
+  test.check(*device, counting_rows(1));
+  test.check(*device, counting_rows(50));
+  test.check(*device, counting_rows(2500));  // more than the ring has rows, so several submits
+}
+
+TEST(WebGpuQueue, wraps_the_ring_of_hyper_rows) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  TestProgram test = two_kernels();
+  const std::vector<BufferHandle> handles = test.upload(*device);
+  const auto executable = device->prepare(test.program, handles);
+  const std::vector<HyperRow> rows = counting_rows(1777);
+  OracleBuffers want = test.contents;
+  std::size_t at = 0;
+  for (std::size_t count = 1; at < rows.size(); count = count * 2 % 301 + 1) {
+    const std::size_t part = std::min(count, rows.size() - at);
+    device->run(*executable, std::span(rows).subspan(at, part));
+    at += part;
+  }
+  for (const HyperRow& row : rows) run_oracle(test.program, want, row);
+  for (int i = 0; i < 2; ++i) {
+    const std::vector<std::uint32_t> got =
+        test.download(*device, handles[static_cast<std::size_t>(i)], i);
+    for (std::size_t e = 0; e < (i == 0 ? 100u : 32u); ++e) {
+      EXPECT_NEAR(std::bit_cast<float>(got[e]),
+                  std::bit_cast<float>(want[static_cast<std::size_t>(i)][e]), 0.05);
+    }
+  }
+}
+
+TEST(WebGpuQueue, gives_the_same_bits_twice) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  const TestProgram test = two_kernels();
+  std::vector<std::vector<std::uint32_t>> results;
+  for (const std::size_t part : {40u, 7u}) {
+    const std::vector<BufferHandle> handles = test.upload(*device);
+    const auto executable = device->prepare(test.program, handles);
+    const std::vector<HyperRow> rows = counting_rows(280);
+    for (std::size_t at = 0; at < rows.size(); at += part) {
+      device->run(*executable, std::span(rows).subspan(at, part));
+    }
+    results.push_back(test.download(*device, handles[1], 1));
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST(WebGpuQueue, keeps_uploads_runs_and_downloads_in_order) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  TestProgram test;
+  const int x = test.buffer(DType::kF32, 64), y = test.buffer(DType::kF32, 64);
+  Launch& launch = test.launch(LaunchKind::kMap, "copy");
+  launch.rows = 64;
+  test.bind(launch, x, BindMode::kRead);
+  test.bind(launch, y, BindMode::kWrite);
+  ProgramMaker make;
+  const int value = make.op("add", {make.load(0, whole({64})), make.constant(1)});
+  launch.body = make.program;
+  TestProgram::store(launch, 1, value, whole({64}));
+  const std::vector<BufferHandle> handles = test.upload(*device);
+  const auto executable = device->prepare(test.program, handles);
+  const int rounds = 150;  // more than may be in flight
+  std::vector<std::vector<float>> out(rounds, std::vector<float>(64));
+  Ticket last = 0;
+  for (int i = 0; i < rounds; ++i) {
+    const std::vector<float> in(64, static_cast<float>(i));
+    device->upload(handles[0], 0, std::as_bytes(std::span(in)));
+    device->run(*executable, std::vector<HyperRow>{oracle_hyper()});
+    last = device->download(handles[1], 0,
+                            std::as_writable_bytes(std::span(out[static_cast<std::size_t>(i)])));
+  }
+  while (!device->done(last)) std::this_thread::yield();
+  device->wait(last);
+  for (int i = 0; i < rounds; ++i) {
+    EXPECT_EQ(out[static_cast<std::size_t>(i)], std::vector<float>(64, static_cast<float>(i + 1)));
+  }
+}
+
+TEST(WebGpuQueue, moves_parts_of_buffers) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  const BufferHandle buffer = device->alloc(1000, "parts");
+  std::vector<std::uint32_t> zero(250, 7);
+  device->wait(device->download(buffer, 0, std::as_writable_bytes(std::span(zero))));
+  EXPECT_EQ(zero, std::vector<std::uint32_t>(250, 0));  // fresh buffers are zero
+  const std::vector<std::uint32_t> three = {1, 2, 3};
+  device->upload(buffer, 400, std::as_bytes(std::span(three)));
+  std::vector<std::uint32_t> back(5);
+  device->wait(device->download(buffer, 396, std::as_writable_bytes(std::span(back))));
+  EXPECT_EQ(back, (std::vector<std::uint32_t>{0, 1, 2, 3, 0}));
+  device->free(buffer);
+  EXPECT_THROW(device->upload(buffer, 0, std::as_bytes(std::span(three))), InternalError);
+}
+
+TEST(WebGpuQueue, may_be_called_from_any_thread) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  const TestProgram test = two_kernels();
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      const std::vector<BufferHandle> handles = test.upload(*device);
+      const auto executable = device->prepare(test.program, handles);
+      for (int round = 0; round < 5; ++round) {
+        device->wait(device->run(*executable, counting_rows(3)));
+        EXPECT_FALSE(test.download(*device, handles[0], 0).empty());
+      }
+    });
+  }
+}
+
+TEST(WebGpuQueue, profiles_each_launch_and_the_run_counts) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  const TestProgram test = two_kernels();
+  const std::vector<BufferHandle> handles = test.upload(*device);
+  const auto executable = device->prepare(test.program, handles);
+  const HyperRow row = counting_rows(1)[0];
+  const std::vector<LaunchTiming> timings = device->profile(*executable, row);
+  ASSERT_EQ(timings.size(), 2u);
+  for (const LaunchTiming& timing : timings) {
+    EXPECT_GT(timing.microseconds, 0);
+    EXPECT_LT(timing.microseconds, 1e6);
+  }
+  OracleBuffers want = test.contents;
+  run_oracle(test.program, want, row);
+  const std::vector<std::uint32_t> got = test.download(*device, handles[0], 0);
+  EXPECT_NEAR(std::bit_cast<float>(got[5]), std::bit_cast<float>(want[0][5]), 1e-5);
+}
+
+TEST(WebGpuQueue, equal_kernels_are_compiled_once) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  TestProgram test;
+  std::vector<int> buffers;
+  for (int i = 0; i < 5; ++i) buffers.push_back(test.buffer(DType::kF32, 64));
+  for (std::size_t i = 0; i + 1 < buffers.size(); ++i) {
+    Launch& launch = test.launch(LaunchKind::kMap, "copy" + std::to_string(i));
+    launch.rows = 64;
+    test.bind(launch, buffers[i], BindMode::kRead);
+    test.bind(launch, buffers[i + 1], BindMode::kWrite);
+    ProgramMaker make;
+    const int value = make.load(0, whole({64}));
+    launch.body = make.program;
+    TestProgram::store(launch, 1, value, whole({64}));
+  }
+  const std::vector<BufferHandle> handles = test.upload(*device);
+  const auto executable = device->prepare(test.program, handles);
+  const auto& steps = dynamic_cast<webgpu::WebGpuExecutable&>(*executable).steps;
+  for (const webgpu::Step& step : steps) EXPECT_EQ(step.pipeline, steps[0].pipeline);
+  device->run(*executable, std::vector<HyperRow>{oracle_hyper()});
+  std::vector<std::uint32_t> want = test.contents[0];
+  EXPECT_EQ(test.download(*device, handles[4], 4), want);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

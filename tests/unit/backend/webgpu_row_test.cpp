@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+// Row launches on a WebGPU device against the oracle: few and many rows and columns, each way of
+// sharing a row among threads, chains of reductions, ties and NaN.
+#include <bit>
+#include <limits>
+
+#include "webgpu_test_util.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+struct Size {
+  std::int64_t rows, cols;
+};
+
+// Softmax over the columns, the row's maximum, where it is, and the row's mean in place.
+void check_softmax(webgpu::WebGpuDevice& device, Size size, bool rows_contiguous) {
+  TestProgram test;
+  const std::int64_t elements = size.rows * size.cols;
+  const int x = test.buffer(DType::kF32, elements), y = test.buffer(DType::kF32, elements);
+  const int top = test.buffer(DType::kF32, size.rows), where = test.buffer(DType::kI32, size.rows);
+  const int mean = test.buffer(DType::kF32, size.rows);
+  Launch& launch = test.launch(LaunchKind::kRow, "softmax");
+  launch.rows = size.rows;
+  launch.cols = size.cols;
+  test.bind(launch, x, BindMode::kRead);
+  test.bind(launch, y, BindMode::kWrite);
+  test.bind(launch, top, BindMode::kWrite);
+  test.bind(launch, where, BindMode::kWrite);
+  test.bind(launch, mean, BindMode::kReadWrite);
+  const IndexMap map = rows_contiguous ? strided({size.rows, size.cols}, {1, size.rows})
+                                       : whole({size.rows, size.cols});
+  ProgramMaker make;
+  const int value = make.load(0, map);
+  const int max = make.reduce(ReduceOp::kMax, value);
+  const int at = make.reduce(ReduceOp::kArgMax, value);
+  const int power = make.op("exp", {make.op("sub", {value, max})});
+  const int sum = make.reduce(ReduceOp::kSum, power);
+  const int old = make.load(4, whole({size.rows}), DType::kF32, Level::kRow);
+  const int total = make.op("add", {old, make.op("mul", {sum, make.constant(0.5f)})});
+  const int soft = make.op("div", {power, sum});
+  launch.body = make.program;
+  TestProgram::store(launch, 1, soft, map);
+  TestProgram::store(launch, 2, max, whole({size.rows}), DType::kF32, Level::kRow);
+  TestProgram::store(launch, 3, at, whole({size.rows}), DType::kI32, Level::kRow);
+  TestProgram::store(launch, 4, total, whole({size.rows}), DType::kF32, Level::kRow);
+  SCOPED_TRACE(std::to_string(size.rows) + "x" + std::to_string(size.cols));
+  test.check(device);
+}
+
+TEST(WebGpuRow, softmax_of_every_size) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  for (const Size size : {Size{1, 1},
+                          {3, 5},
+                          {130, 7},
+                          {65, 12},
+                          {9, 64},
+                          {5, 100},
+                          {7, 256},
+                          {2, 1000},
+                          {33, 257},
+                          {1, 5000}}) {
+    check_softmax(*device, size, false);
+    check_softmax(*device, size, true);
+  }
+}
+
+TEST(WebGpuRow, softmax_by_any_number_of_lanes) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  for (const int lanes : {1, 2, 16, 64, 256}) {
+    WgslOptions options;
+    options.lanes = lanes;
+    device->force_kernels(options);
+    SCOPED_TRACE(lanes);
+    check_softmax(*device, {13, 77}, false);
+    check_softmax(*device, {13, 77}, true);
+  }
+}
+
+TEST(WebGpuRow, nan_wins_and_the_first_of_equals) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const int lanes : {1, 8}) {
+    WgslOptions options;
+    options.lanes = lanes;
+    device->force_kernels(options);
+    TestProgram test;
+    const std::int64_t rows = 5, cols = 20;
+    const int x = test.buffer(DType::kF32, rows * cols);
+    std::vector<float> values(static_cast<std::size_t>(rows * cols), 1.0f);
+    values[9] = 4, values[3] = 4, values[17] = 4;  // first of equals
+    values[20 + 7] = nan, values[20 + 5] = nan;    // first NaN
+    values[20 + 6] = 9;
+    for (std::size_t i = 40; i < 60; ++i) values[i] = -inf;  // nothing above the identity
+    for (std::size_t i = 60; i < 80; ++i) values[i] = inf;
+    values[80 + 19] = -5;
+    test.fill(x, values);
+    const int extremes = test.buffer(DType::kF32, rows * 2);
+    const int places = test.buffer(DType::kI32, rows * 2);
+    Launch& launch = test.launch(LaunchKind::kRow, "extremes");
+    launch.rows = rows;
+    launch.cols = cols;
+    test.bind(launch, x, BindMode::kRead);
+    test.bind(launch, extremes, BindMode::kWrite);
+    test.bind(launch, places, BindMode::kWrite);
+    ProgramMaker make;
+    const int value = make.load(0, whole({rows, cols}));
+    const std::vector<int> results = {
+        make.reduce(ReduceOp::kMax, value), make.reduce(ReduceOp::kMin, value),
+        make.reduce(ReduceOp::kArgMax, value), make.reduce(ReduceOp::kArgMin, value)};
+    launch.body = make.program;
+    for (int i = 0; i < 4; ++i) {
+      TestProgram::store(launch, 1 + i / 2, results[static_cast<std::size_t>(i)],
+                         strided({rows}, {2}, i % 2), i < 2 ? DType::kF32 : DType::kI32,
+                         Level::kRow);
+    }
+    test.check(*device);
+  }
+}
+
+TEST(WebGpuRow, reduces_integers_and_booleans) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  for (const DType dtype : {DType::kI32, DType::kU32, DType::kBool}) {
+    TestProgram test;
+    const std::int64_t rows = 6, cols = 70;
+    const bool flags = dtype == DType::kBool;
+    const int x = test.buffer(dtype, rows * cols, dtype == DType::kU32 || flags ? 0 : -1000,
+                              flags ? 1 : 1000);
+    const int out = test.buffer(dtype, rows * 3);
+    const int places = test.buffer(DType::kI32, rows);
+    Launch& launch = test.launch(LaunchKind::kRow, "integers");
+    launch.rows = rows;
+    launch.cols = cols;
+    test.bind(launch, x, BindMode::kRead);
+    test.bind(launch, out, BindMode::kWrite);
+    test.bind(launch, places, BindMode::kWrite);
+    ProgramMaker make;
+    const int value = make.load(0, whole({rows, cols}), dtype);
+    std::vector<int> results = {make.reduce(ReduceOp::kMax, value),
+                                make.reduce(ReduceOp::kMin, value)};
+    if (!flags) results.push_back(make.reduce(ReduceOp::kSum, value));
+    const int at = make.reduce(ReduceOp::kArgMin, value);
+    launch.body = make.program;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      TestProgram::store(launch, 1, results[i], strided({rows}, {3}, static_cast<std::int64_t>(i)),
+                         dtype, Level::kRow);
+    }
+    TestProgram::store(launch, 2, at, whole({rows}), DType::kI32, Level::kRow);
+    test.check(*device);
+  }
+}
+
+TEST(WebGpuRow, many_reductions_share_little_workgroup_memory) {
+  TENSORGRAD_DEVICE_OR_RETURN(device, true);
+  TestProgram test;
+  const std::int64_t rows = 3, cols = 2000;
+  const int x = test.buffer(DType::kF32, rows * cols), out = test.buffer(DType::kF32, rows * 20);
+  Launch& launch = test.launch(LaunchKind::kRow, "many");
+  launch.rows = rows;
+  launch.cols = cols;
+  test.bind(launch, x, BindMode::kRead);
+  test.bind(launch, out, BindMode::kWrite);
+  ProgramMaker make;
+  const int value = make.load(0, whole({rows, cols}));
+  std::vector<int> results;
+  for (int i = 0; i < 20; ++i) {
+    const int scaled = make.op("mul", {value, make.constant(static_cast<float>(i - 10))});
+    results.push_back(make.reduce(i % 2 == 0 ? ReduceOp::kMax : ReduceOp::kMin, scaled));
+  }
+  launch.body = make.program;
+  for (int i = 0; i < 20; ++i) {
+    TestProgram::store(launch, 1, results[static_cast<std::size_t>(i)], strided({rows}, {20}, i),
+                       DType::kF32, Level::kRow);
+  }
+  test.check(*device);
+}
+
+// Layer norm in place, with gathered and masked row-level reads: three passes.
+TEST(WebGpuRow, chains_reductions_in_place) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  for (const Size size : {Size{40, 6}, {11, 130}, {4, 700}}) {
+    TestProgram test;
+    const auto [rows, cols] = size;
+    const int x = test.buffer(DType::kF32, rows * cols), scale = test.buffer(DType::kF32, cols);
+    const int keys = test.buffer(DType::kI32, rows, -1, 5), table = test.buffer(DType::kF32, 4);
+    Launch& launch = test.launch(LaunchKind::kRow, "layer_norm");
+    launch.rows = rows;
+    launch.cols = cols;
+    test.bind(launch, x, BindMode::kReadWrite);
+    test.bind(launch, scale, BindMode::kRead);
+    test.bind(launch, keys, BindMode::kRead);
+    test.bind(launch, table, BindMode::kRead);
+    ProgramMaker make;
+    const int value = make.load(0, whole({rows, cols}));
+    const int inverse = make.constant(1.0f / static_cast<float>(cols));
+    const int mean = make.op("mul", {make.reduce(ReduceOp::kSum, value), inverse});
+    const int centred = make.op("sub", {value, mean});
+    const int square = make.reduce(ReduceOp::kSum, make.op("square", {centred}));
+    const int variance = make.op("add", {make.op("mul", {square, inverse}), make.constant(1e-5f)});
+    const int key = make.load(2, whole({rows}), DType::kI32, Level::kRow);
+    const int shift = make.load_at(3, strided({rows}, {0}), key, 1, 4, Level::kRow);
+    const int normed = make.op("mul", {centred, make.op("rsqrt", {variance})});
+    const int scaled = make.op("mul", {normed, make.load(1, strided({rows, cols}, {0, 1}))});
+    const int out = make.op("add", {scaled, shift});
+    launch.body = make.program;
+    TestProgram::store(launch, 0, out, whole({rows, cols}));
+    test.check(*device);
+  }
+}
+
+// Loss of a batch: one row, whose columns are the rows of something else.
+TEST(WebGpuRow, reduces_everything_to_a_ring) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  TestProgram test;
+  const int x = test.buffer(DType::kF32, 600), losses = test.buffer(DType::kF32, 64);
+  Launch& launch = test.launch(LaunchKind::kRow, "loss");
+  launch.rows = 1;
+  launch.cols = 600;
+  test.bind(launch, x, BindMode::kRead);
+  test.bind(launch, losses, BindMode::kReadWrite);
+  ProgramMaker make;
+  const int weight = make.hyper(3);
+  const int value = make.op("mul", {make.load(0, strided({20, 30}, {1, 20})), weight});
+  const int sum = make.reduce(ReduceOp::kSum, value);
+  launch.body = make.program;
+  TestProgram::store(launch, 1, sum, whole({1}), DType::kF32, Level::kRow, 2);
+  std::vector<HyperRow> rows(9, oracle_hyper());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].words[2] = static_cast<std::uint32_t>(7 * i % 64);
+    rows[i].words[3] = std::bit_cast<std::uint32_t>(static_cast<float>(i));
+  }
+  test.check(*device, rows);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
