@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// Which device: the list for people, and the choice.
+#include "base/env.h"
+#include "compile/instance.h"
+#include "tensorgrad/error.h"
+
+namespace tensorgrad {
+namespace {
+
+WebGpuOptions webgpu_options(const DeviceOptions& options) {
+  WebGpuOptions out;
+  out.adapter = options.adapter;
+  out.allow_software = options.allow_software;
+  out.default_limits = options.default_limits;
+  out.checked = options.checked;
+  out.library = options.webgpu_library;
+  return out;
+}
+
+int thread_count(const DeviceOptions& options) {
+  if (options.threads > 0) return options.threads;
+  const std::string text = env("TENSORGRAD_THREADS");
+  return text.empty() ? 0 : std::atoi(text.c_str());
+}
+
+// The adapter that `auto` takes, or -1.
+int best_adapter(const std::vector<AdapterInfo>& adapters) {
+  int best = -1;
+  for (int i = 0; i < static_cast<int>(adapters.size()); ++i) {
+    const AdapterInfo& each = adapters[static_cast<size_t>(i)];
+    if (!each.usable) continue;
+    const bool better = best < 0 || (each.kind == "discrete" && adapters[static_cast<size_t>(best)].kind != "discrete");
+    if (better) best = i;
+  }
+  return best;
+}
+
+std::shared_ptr<Device> open_cpu(const DeviceOptions& options) {
+  return make_cpu_device({.threads = thread_count(options)});
+}
+
+std::shared_ptr<Device> open_auto(const DeviceOptions& options, std::string& why) {
+  std::string note;
+  const std::vector<AdapterInfo> adapters = list_webgpu_adapters(webgpu_options(options), note);
+  const int best = best_adapter(adapters);
+  if (best < 0) {
+    why = "cpu: " + (note.empty() ? std::string("no adapter is a real GPU") : note);
+    return open_cpu(options);
+  }
+  WebGpuOptions webgpu = webgpu_options(options);
+  webgpu.adapter = best;
+  why = "webgpu: " + adapters[static_cast<size_t>(best)].why;
+  return make_webgpu_device(webgpu);
+}
+
+DeviceDescription describe(const DeviceInfo& info, const std::string& type) {
+  DeviceDescription out;
+  out.kind = info.backend;
+  out.name = info.name;
+  out.driver = info.driver;
+  out.type = type;
+  out.features = info.features;
+  const DeviceLimits& limits = info.limits;
+  out.limits = {{"storage buffers per launch", limits.max_storage_bindings},
+                {"bytes per binding", limits.max_binding_bytes},
+                {"bytes per buffer", limits.max_buffer_bytes},
+                {"invocations per workgroup", limits.max_workgroup_invocations},
+                {"workgroup memory bytes", limits.max_workgroup_bytes}};
+  return out;
+}
+
+}  // namespace
+
+std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& why) {
+  std::shared_ptr<Device> device;
+  why = options.kind + ": asked for";
+  if (options.kind == "auto") {
+    device = open_auto(options, why);
+  } else if (options.kind == "cpu") {
+    device = open_cpu(options);
+  } else if (options.kind == "webgpu") {
+    device = make_webgpu_device(webgpu_options(options));
+  } else if (options.kind == "null") {
+    device = make_null_device({});
+  } else {
+    throw UserError("device: one of auto, cpu, webgpu and null expected, got '" + options.kind + "'");
+  }
+  if (debug_level() >= 1) debug_print("device " + device->info().name + " (" + why + ")");
+  return device;
+}
+
+std::vector<DeviceDescription> devices(const DeviceOptions& options, std::string& note) {
+  std::vector<DeviceDescription> list;
+  const std::vector<AdapterInfo> adapters = list_webgpu_adapters(webgpu_options(options), note);
+  const int best = best_adapter(adapters);
+  const auto cpu = open_cpu(options);
+  list.push_back(describe(cpu->info(), "cpu"));
+  list.back().chosen_by_auto = best < 0;
+  list.back().why = best < 0 ? "no adapter is a real GPU" : "there is a GPU";
+  for (int i = 0; i < static_cast<int>(adapters.size()); ++i) {
+    const AdapterInfo& adapter = adapters[static_cast<size_t>(i)];
+    list.push_back(describe(adapter.device, adapter.kind));
+    list.back().chosen_by_auto = i == best;
+    list.back().why = adapter.why;
+  }
+  return list;
+}
+
+}  // namespace tensorgrad
