@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Data sets: IDX arrays (MNIST and its kin) and CSV tables with a label column, gzipped or not
+// (told by the first bytes, never by the name). All functions throw IoError that names the file and
+// the byte (IDX) or the line and column (CSV).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensorgrad/types.h"
+
+namespace tensorgrad {
+
+enum class IdxElement : std::uint8_t { kU8, kI8, kI16, kI32, kF32, kF64 };
+
+std::size_t idx_element_bytes(IdxElement element);
+// "u8", "i8", "i16", "i32", "f32", "f64".
+std::string_view to_string(IdxElement element);
+
+// One IDX file: rank 1 or more, every size at least 1, elements row-major in the host's byte order.
+struct IdxArray {
+  Shape shape;
+  IdxElement element = IdxElement::kU8;
+  std::vector<std::byte> bytes;
+};
+
+IdxArray read_idx(const std::string& path);
+// `bytes` is the file, perhaps gzipped; `name` stands for it in messages.
+IdxArray parse_idx(std::span<const std::byte> bytes, std::string_view name);
+
+struct ImageSet {
+  std::int64_t count = 0;
+  std::vector<std::uint8_t> images;  // [count, image_shape...]
+  std::vector<std::int32_t> labels;  // [count], each in [0, classes)
+};
+
+struct LabelledImages {
+  Shape image_shape;  // [28,28]; [32,32,3]
+  int classes = 0;
+  std::vector<std::string> class_names;  // one per class
+  ImageSet train;
+  ImageSet test;
+};
+
+// The four files of a folder: train-images* and train-labels*, with t10k-* or test-* beside them,
+// each named -idx3-ubyte or .idx3-ubyte, with or without .gz (a plain file goes first). Class names
+// come from classes.txt (one a line) if the folder has it; else they are those of Fashion-MNIST if
+// the folder's name says so; else "0", "1", ...
+LabelledImages read_image_folder(const std::string& folder);
+
+struct CsvOptions {
+  enum class Header { kAuto, kYes, kNo };
+
+  std::string label;  // name of the label column, or its index (-1 is the last); empty: the last
+  bool unlabelled = false;  // every column is a feature
+  Header header = Header::kAuto;
+  char delimiter = ',';
+  // Fixes the meaning of the labels, as for a file that a trained model is to be tested on.
+  std::vector<std::string> class_names;
+  double holdout = 0.0;  // share of the rows that go to `test`, in [0,1)
+  std::uint64_t seed = 0;
+  std::uint64_t max_bytes = std::uint64_t{2} << 30;  // of text, after inflation
+  int max_classes = 10'000;
+};
+
+struct CsvRows {
+  std::int64_t count = 0;
+  std::vector<float> features;  // [count, feature_names.size()], finite
+  std::vector<std::int32_t>
+      labels;  // [count], each in [0, class_names.size()); empty if unlabelled
+};
+
+struct CsvData {
+  std::vector<std::string> feature_names;  // "column 0", ... where there is no header
+  std::string label_name;
+  std::vector<std::string> class_names;  // distinct labels, sorted: by value if all are integers
+  bool had_header = false;
+  CsvRows train;
+  CsvRows test;  // empty without holdout; rows keep the order of the file in both
+};
+
+CsvData read_csv(const std::string& path, const CsvOptions& options = {});
+// `text` is the file, inflated already.
+CsvData parse_csv(std::string_view text, std::string_view name, const CsvOptions& options = {});
+
+}  // namespace tensorgrad

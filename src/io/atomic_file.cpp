@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// A file that appears whole or not at all, the log that grows line by line.
+#include "io/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "io/text.h"
+#include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
+
+namespace tensorgrad {
+namespace io {
+namespace {
+
+constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;  // Linux moves at most 2 GiB a call
+
+// Where a write to `path` must land: symbolic links followed, everything else untouched.
+std::string resolve_target(const std::string& path) {
+  std::error_code code;
+  const std::filesystem::file_status status = std::filesystem::status(path, code);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    throw IoError(path + ": cannot be written: it exists and is not a regular file");
+  }
+  if (!std::filesystem::is_symlink(std::filesystem::symlink_status(path, code))) return path;
+  const std::filesystem::path resolved = std::filesystem::weakly_canonical(path, code);
+  if (code) throw IoError(path + ": cannot be written: " + system_error_text(code.value()));
+  return resolved.string();
+}
+
+// Makes the rename durable. Some file systems refuse to sync a folder: that is no error.
+void sync_folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::fsync(fd);
+  ::close(fd);
+}
+
+}  // namespace
+
+int write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), std::min(bytes.size(), kMaxTransfer));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    if (n == 0) return ENOSPC;
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  return 0;
+}
+
+AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(resolve_target(path)) {
+  static std::atomic<unsigned> next{0};
+  temporary_ = target_ + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(next++);
+  ::unlink(temporary_.c_str());  // left by a crashed process of the same number
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+  if (fd_ < 0) fail("cannot be written", errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!committed_) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  if (const int code = write_all(fd_, bytes)) fail("cannot be written", code);
+}
+
+void AtomicFile::commit() {
+  sync_and_rename();
+  const int fd = std::exchange(fd_, -1);
+  if (::close(fd) != 0 && errno != EINTR) fail("cannot be closed", errno);
+}
+
+int AtomicFile::commit_and_release() {
+  sync_and_rename();
+  return std::exchange(fd_, -1);
+}
+
+void AtomicFile::sync_and_rename() {
+  // EINVAL: a file system without sync, such as a pipe's.
+  if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS) fail("cannot be synced", errno);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be renamed into", errno);
+  committed_ = true;
+  sync_folder_of(target_);
+}
+
+void AtomicFile::fail(const char* action, int code) const {
+  throw IoError(path_ + ": " + action + ": " + system_error_text(code));
+}
+
+}  // namespace io
+
+void write_file_atomically(const std::string& path, std::span<const std::byte> bytes) {
+  io::AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+void write_file_atomically(const std::string& path, std::string_view text) {
+  write_file_atomically(path, std::as_bytes(std::span(text.data(), text.size())));
+}
+
+namespace {
+
+// Opens a log to go on with. What follows the last newline was cut short by a crash: it is dropped.
+int open_log_for_append(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC);
+  if (fd < 0) return fd;
+  off_t end = ::lseek(fd, 0, SEEK_END);
+  off_t keep = end;
+  char block[4096];
+  while (keep > 0) {
+    const off_t from = std::max<off_t>(0, keep - static_cast<off_t>(sizeof block));
+    const ssize_t n = ::pread(fd, block, static_cast<std::size_t>(keep - from), from);
+    if (n != keep - from) break;
+    off_t i = n;
+    while (i > 0 && block[i - 1] != '\n') --i;
+    keep = from + i;
+    if (i > 0) break;
+  }
+  if (keep >= 0 && keep < end && ::ftruncate(fd, keep) != 0) {
+    const int code = errno;
+    ::close(fd);
+    errno = code;
+    return -1;
+  }
+  return fd;
+}
+
+}  // namespace
+
+LineLog::LineLog(const std::string& path, Open how) : path_(path) {
+  std::error_code ignored;
+  if (how == Open::kAppend && std::filesystem::exists(path, ignored)) {
+    if (!std::filesystem::is_regular_file(path, ignored)) {
+      throw IoError(path + ": cannot be written: it exists and is not a regular file");
+    }
+    fd_ = open_log_for_append(path);
+    if (fd_ < 0) throw IoError(path + ": cannot be opened: " + io::system_error_text(errno));
+    return;
+  }
+  io::AtomicFile file(path);
+  fd_ = file.commit_and_release();
+}
+
+LineLog::~LineLog() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+LineLog::LineLog(LineLog&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+LineLog& LineLog::operator=(LineLog&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+void LineLog::write(std::string_view line) {
+  if (line.find('\n') != std::string_view::npos) {
+    throw IoError(path_ + ": a record must be one line: " + io::in_quotes(line));
+  }
+  std::string text(line);
+  text += '\n';
+  if (const int code = io::write_all(fd_, std::as_bytes(std::span(text.data(), text.size())))) {
+    throw IoError(path_ + ": cannot be written: " + io::system_error_text(code));
+  }
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: MIT
+// CSV tables for training: finds the header and the label column, turns features into f32 and
+// labels into class numbers, and holds out rows by a seed.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "io/csv_tokens.h"
+#include "io/gzip.h"
+#include "io/text.h"
+#include "tensorgrad/data.h"
+#include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
+
+namespace tensorgrad {
+namespace {
+
+using io::CsvTokens;
+using io::in_quotes;
+
+constexpr std::size_t kNoLabel = std::numeric_limits<std::size_t>::max();
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// A finite f32, blanks around it allowed; nothing if it is no number or too large.
+std::optional<float> parse_float(std::string_view text) {
+  text = trimmed(text);
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) return std::nullopt;
+  }
+  double value = 0.0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (stop != end || text.empty()) return std::nullopt;
+  if (code == std::errc::result_out_of_range) {
+    // Too near to zero, or too large: from_chars does not say which.
+    if (text.find("e-") == std::string_view::npos && text.find("E-") == std::string_view::npos) {
+      return std::nullopt;
+    }
+    value = 0.0;
+  } else if (code != std::errc()) {
+    return std::nullopt;
+  }
+  const auto narrow = static_cast<float>(value);
+  if (!std::isfinite(narrow)) return std::nullopt;
+  return narrow;
+}
+
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// One class per distinct label text, numbered as they come until finish() sorts them.
+class Labels {
+ public:
+  explicit Labels(const CsvOptions& options) : fixed_(!options.class_names.empty()) {
+    limit_ = static_cast<std::size_t>(std::max(options.max_classes, 0));
+    for (const std::string& name : options.class_names) add(name);
+  }
+
+  // The label's number, or nothing if the classes are fixed and it is not one of them.
+  std::optional<std::int32_t> number(std::string_view text) {
+    const auto found = numbers_.find(std::string(text));
+    if (found != numbers_.end()) return found->second;
+    if (fixed_) return std::nullopt;
+    return add(std::string(text));
+  }
+  [[nodiscard]] bool too_many() const { return !fixed_ && names_.size() > limit_; }
+
+  // Sorts the classes (integers by value, otherwise by bytes) and renumbers `labels`.
+  std::vector<std::string> finish(std::vector<std::int32_t>& labels) {
+    if (fixed_) return std::move(names_);
+    const bool integers = std::all_of(names_.begin(), names_.end(), [](const std::string& name) {
+      return parse_integer(name).has_value();
+    });
+    std::vector<std::size_t> order(names_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      if (!integers) return names_[a] < names_[b];
+      return std::pair(*parse_integer(names_[a]), names_[a]) <
+             std::pair(*parse_integer(names_[b]), names_[b]);
+    });
+    std::vector<std::int32_t> renumbered(order.size());
+    std::vector<std::string> sorted;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      renumbered[order[i]] = static_cast<std::int32_t>(i);
+      sorted.push_back(std::move(names_[order[i]]));
+    }
+    for (std::int32_t& label : labels) label = renumbered[static_cast<std::size_t>(label)];
+    return sorted;
+  }
+
+ private:
+  std::int32_t add(std::string name) {
+    const auto next = static_cast<std::int32_t>(names_.size());
+    const auto [where, is_new] = numbers_.emplace(std::move(name), next);
+    if (is_new) names_.push_back(where->first);
+    return where->second;
+  }
+
+  bool fixed_;
+  std::size_t limit_ = 0;
+  std::unordered_map<std::string, std::int32_t> numbers_;
+  std::vector<std::string> names_;
+};
+
+class CsvReader {
+ public:
+  CsvReader(std::string_view text, std::string_view file, const CsvOptions& options)
+      : text_(text), file_(file), options_(options) {
+    const char d = options.delimiter;
+    if (d == '"' || d == '\n' || d == '\r' || d == '\0') {
+      fail("the delimiter " + in_quotes(std::string_view(&d, 1)) + " cannot be used");
+    }
+    if (!(options.holdout >= 0.0 && options.holdout < 1.0)) {
+      fail("the share of rows to hold out is " + std::to_string(options.holdout) +
+           ": at least 0 and less than 1 expected");
+    }
+  }
+
+  CsvData read() {
+    look_at_first_rows();
+    CsvRows all = read_rows();
+    if (all.count == 0) fail("has a header but no rows");
+    split(std::move(all));
+    return std::move(data_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw IoError(std::string(file_) + ": " + what);
+  }
+  [[noreturn]] void fail_at(std::uint64_t line, std::size_t column, const std::string& what) const {
+    std::string name;
+    if (data_.had_header && column < names_.size()) name = " (" + in_quotes(names_[column]) + ")";
+    fail("line " + std::to_string(line) + ", column " + std::to_string(column + 1) + name + ": " +
+         what);
+  }
+
+  void look_at_first_rows();
+  std::size_t find_label(const std::vector<std::string>& first) const;
+  bool is_header(const std::vector<std::string>& first,
+                 const std::vector<std::string>& second) const;
+  CsvRows read_rows();
+  void read_row(const CsvTokens& tokens, CsvRows& rows, Labels& labels) const;
+  void split(CsvRows all);
+
+  std::string_view text_;
+  std::string_view file_;
+  const CsvOptions& options_;
+  CsvData data_;
+  std::vector<std::string> names_;  // of all columns
+  std::size_t label_ = kNoLabel;
+};
+
+void CsvReader::look_at_first_rows() {
+  CsvTokens tokens(text_, options_.delimiter, file_);
+  if (!tokens.next()) fail("is empty: rows of numbers expected");
+  const std::vector<std::string> first(tokens.fields().begin(), tokens.fields().end());
+  const std::uint64_t first_line = tokens.line();
+  std::vector<std::string> second;
+  if (tokens.next()) second.assign(tokens.fields().begin(), tokens.fields().end());
+  label_ = find_label(first);
+  data_.had_header = is_header(first, second);
+  for (std::size_t c = 0; c < first.size(); ++c) {
+    names_.push_back(data_.had_header ? std::string(trimmed(first[c]))
+                                      : "column " + std::to_string(c));
+    if (!io::is_plain_utf8(names_[c])) fail_at(first_line, c, "the name is not plain UTF-8");
+    if (c == label_) {
+      data_.label_name = names_[c];
+    } else {
+      data_.feature_names.push_back(names_[c]);
+    }
+  }
+  if (data_.feature_names.empty()) {
+    fail("has one column only: features beside the label expected (is the delimiter " +
+         in_quotes(std::string_view(&options_.delimiter, 1)) + "?)");
+  }
+}
+
+std::size_t CsvReader::find_label(const std::vector<std::string>& first) const {
+  if (options_.unlabelled) return kNoLabel;
+  if (options_.label.empty()) return first.size() - 1;
+  std::size_t found = kNoLabel;
+  if (options_.header != CsvOptions::Header::kNo) {
+    for (std::size_t c = 0; c < first.size(); ++c) {
+      if (trimmed(first[c]) != options_.label) continue;
+      if (found != kNoLabel) fail("has several columns named " + in_quotes(options_.label));
+      found = c;
+    }
+  }
+  const std::optional<std::int64_t> index = parse_integer(options_.label);
+  // A number that is no column's name, or that may just be a value of the first row, is an index.
+  if (index && (found == kNoLabel || options_.header == CsvOptions::Header::kAuto)) {
+    const auto columns = static_cast<std::int64_t>(first.size());
+    if (*index < -columns || *index >= columns) {
+      fail("has no column " + options_.label + ": it has " + std::to_string(columns) + " columns");
+    }
+    return static_cast<std::size_t>(*index < 0 ? *index + columns : *index);
+  }
+  if (found != kNoLabel) return found;
+  std::string known;
+  for (std::size_t c = 0; c < std::min<std::size_t>(first.size(), 8); ++c) {
+    known += (c > 0 ? ", " : "") + in_quotes(trimmed(first[c]), 30);
+  }
+  fail("has no column named " + in_quotes(options_.label) + ": the first line is " + known +
+       (first.size() > 8 ? ", ..." : ""));
+}
+
+// A first row without any number among its features is a header; so is one whose label is text
+// where the next row's is a number, and one that holds the label's name.
+bool CsvReader::is_header(const std::vector<std::string>& first,
+                          const std::vector<std::string>& second) const {
+  if (options_.header != CsvOptions::Header::kAuto) {
+    return options_.header == CsvOptions::Header::kYes;
+  }
+  if (label_ != kNoLabel && !options_.label.empty() && !parse_integer(options_.label)) return true;
+  bool any_number = false;
+  for (std::size_t c = 0; c < first.size(); ++c) {
+    if (c != label_ && parse_float(first[c])) any_number = true;
+  }
+  if (!any_number) return true;
+  return label_ != kNoLabel && label_ < second.size() && !parse_float(first[label_]) &&
+         parse_float(second[label_]);
+}
+
+CsvRows CsvReader::read_rows() {
+  CsvTokens tokens(text_, options_.delimiter, file_);
+  if (data_.had_header) tokens.next();
+  Labels labels(options_);
+  CsvRows rows;
+  while (tokens.next()) {
+    if (tokens.fields().size() != names_.size()) {
+      fail("line " + std::to_string(tokens.line()) + ": has " +
+           std::to_string(tokens.fields().size()) + " columns: " + std::to_string(names_.size()) +
+           " expected, as in the first line");
+    }
+    read_row(tokens, rows, labels);
+    ++rows.count;
+  }
+  if (label_ != kNoLabel) data_.class_names = labels.finish(rows.labels);
+  return rows;
+}
+
+void CsvReader::read_row(const CsvTokens& tokens, CsvRows& rows, Labels& labels) const {
+  const std::vector<std::string_view>& fields = tokens.fields();
+  for (std::size_t c = 0; c < fields.size(); ++c) {
+    const std::string_view field = fields[c];
+    if (c != label_) {
+      const std::optional<float> value = parse_float(field);
+      if (!value) {
+        fail_at(tokens.line(), c,
+                trimmed(field).empty() ? "is empty: a number expected"
+                                       : in_quotes(field, 30) + " is not a finite number");
+      }
+      rows.features.push_back(*value);
+      continue;
+    }
+    const std::string_view text = trimmed(field);
+    if (text.empty()) fail_at(tokens.line(), c, "the label is empty");
+    if (!io::is_plain_utf8(text)) {
+      fail_at(tokens.line(), c, "the label " + in_quotes(text, 30) + " is not plain UTF-8");
+    }
+    const std::optional<std::int32_t> label = labels.number(text);
+    if (!label) {
+      fail_at(tokens.line(), c,
+              "the label " + in_quotes(text, 30) + " is none of the known classes");
+    }
+    if (labels.too_many()) {
+      fail_at(tokens.line(), c,
+              "more than " + std::to_string(options_.max_classes) +
+                  " different labels (is this the label column?)");
+    }
+    rows.labels.push_back(*label);
+  }
+}
+
+std::uint64_t next_random(std::uint64_t& state) {  // splitmix64
+  state += 0x9e3779b97f4a7c15ULL;
+  std::uint64_t z = state;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+void CsvReader::split(CsvRows all) {
+  const auto n = static_cast<std::size_t>(all.count);
+  const auto held =
+      static_cast<std::size_t>(std::llround(options_.holdout * static_cast<double>(all.count)));
+  if (options_.holdout > 0.0 && (held == 0 || held == n)) {
+    fail("has " + std::to_string(n) + " rows, too few to hold out a share of " +
+         std::to_string(options_.holdout));
+  }
+  if (held == 0) {
+    data_.train = std::move(all);
+    return;
+  }
+  // The first `held` of a Fisher-Yates shuffle; the remainder's bias is below n / 2^64.
+  std::vector<std::size_t> order(n);
+  for (std::size_t i = 0; i < n; ++i) order[i] = i;
+  std::vector<bool> is_test(n, false);
+  std::uint64_t state = options_.seed;
+  for (std::size_t i = 0; i < held; ++i) {
+    std::swap(order[i], order[i + next_random(state) % (n - i)]);
+    is_test[order[i]] = true;
+  }
+  const std::size_t width = data_.feature_names.size();
+  data_.train.features.reserve((n - held) * width);
+  data_.test.features.reserve(held * width);
+  for (std::size_t i = 0; i < n; ++i) {
+    CsvRows& to = is_test[i] ? data_.test : data_.train;
+    const auto from = all.features.begin() + static_cast<std::ptrdiff_t>(i * width);
+    to.features.insert(to.features.end(), from, from + static_cast<std::ptrdiff_t>(width));
+    if (label_ != kNoLabel) to.labels.push_back(all.labels[i]);
+    ++to.count;
+  }
+}
+
+}  // namespace
+
+CsvData parse_csv(std::string_view text, std::string_view name, const CsvOptions& options) {
+  return CsvReader(text, name, options).read();
+}
+
+CsvData read_csv(const std::string& path, const CsvOptions& options) {
+  std::vector<std::byte> bytes = read_file(path);
+  if (io::is_gzip(bytes)) {
+    std::vector<std::byte> inflated;
+    io::InflatingReader reader(bytes, path);
+    // One byte more than allowed tells that the limit is exceeded.
+    const std::uint64_t limit = std::min(options.max_bytes, UINT64_MAX - 1);
+    reader.append(inflated, limit + 1);
+    bytes = std::move(inflated);
+  }
+  if (bytes.size() > options.max_bytes) {
+    throw IoError(path + ": holds more than " + std::to_string(options.max_bytes) +
+                  " bytes of text, the limit");
+  }
+  return parse_csv({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path, options);
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// Reads bytes that may be gzipped, a piece at a time.
+#include "io/gzip.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tensorgrad/error.h"
+
+namespace tensorgrad::io {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{4} << 20;
+constexpr int kGzipWindow = 15 + 16;  // zlib: the largest window, gzip framing with its checksum
+constexpr std::uint64_t kMostExpansion = 1032;
+
+}  // namespace
+
+bool is_gzip(std::span<const std::byte> bytes) {
+  return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
+}
+
+InflatingReader::InflatingReader(std::span<const std::byte> bytes, std::string_view file)
+    : bytes_(bytes), file_(file), gzip_(is_gzip(bytes)) {
+  if (gzip_ && inflateInit2(&stream_, kGzipWindow) != Z_OK) fail("zlib cannot start");
+}
+
+InflatingReader::~InflatingReader() {
+  if (gzip_) inflateEnd(&stream_);
+}
+
+std::uint64_t InflatingReader::most_bytes() const {
+  return gzip_ ? bytes_.size() * kMostExpansion : bytes_.size();
+}
+
+std::size_t InflatingReader::consumed() const { return next_ - stream_.avail_in; }
+
+void InflatingReader::fail(const std::string& what) const {
+  throw IoError(std::string(file_) + ": " + what + " at byte " + std::to_string(consumed()));
+}
+
+std::size_t InflatingReader::read(std::span<std::byte> out) {
+  if (gzip_) return inflate_into(out);
+  const std::size_t n = std::min(out.size(), bytes_.size() - next_);
+  if (n > 0) std::memcpy(out.data(), bytes_.data() + next_, n);
+  next_ += n;
+  return n;
+}
+
+std::size_t InflatingReader::append(std::vector<std::byte>& out, std::uint64_t count) {
+  std::size_t total = 0;
+  while (total < count) {
+    const std::size_t start = out.size();
+    const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(count - total, kPiece));
+    out.resize(start + piece);
+    const std::size_t n = read(std::span(out).subspan(start));
+    out.resize(start + n);
+    total += n;
+    if (n < piece) break;
+  }
+  return total;
+}
+
+std::size_t InflatingReader::inflate_into(std::span<std::byte> out) {
+  std::size_t done = 0;
+  while (done < out.size() && !ended_) {
+    if (stream_.avail_in == 0) {
+      const std::size_t n = std::min(bytes_.size() - next_, kPiece);
+      // zlib does not write through next_in, but its type is not const.
+      stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes_.data() + next_));
+      stream_.avail_in = static_cast<uInt>(n);
+      next_ += n;
+    }
+    const std::size_t want = std::min(out.size() - done, kPiece);
+    stream_.next_out = reinterpret_cast<Bytef*>(out.data() + done);
+    stream_.avail_out = static_cast<uInt>(want);
+    const int code = inflate(&stream_, Z_NO_FLUSH);
+    done += want - stream_.avail_out;
+    if (code == Z_STREAM_END) {
+      next_member();
+    } else if (code == Z_MEM_ERROR) {
+      fail("out of memory for inflating");
+    } else if (code != Z_OK && code != Z_BUF_ERROR) {
+      fail(std::string("damaged gzip stream (") + (stream_.msg ? stream_.msg : "unknown") + ")");
+    } else if (stream_.avail_in == 0 && next_ == bytes_.size() && stream_.avail_out > 0) {
+      fail("truncated gzip stream");
+    }
+  }
+  return done;
+}
+
+void InflatingReader::next_member() {
+  const std::size_t at = consumed();
+  if (at == bytes_.size()) {
+    ended_ = true;
+    return;
+  }
+  if (!is_gzip(bytes_.subspan(at))) fail("bytes behind the end of the gzip stream");
+  if (inflateReset(&stream_) != Z_OK) fail("zlib cannot start again");
+}
+
+}  // namespace tensorgrad::io

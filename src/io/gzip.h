@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// Reads bytes that may be gzipped (told by their first two), a piece at a time, so that the caller
+// bounds what is inflated. Checksums are verified; members that follow each other are joined.
+#pragma once
+
+#include <zlib.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tensorgrad::io {
+
+bool is_gzip(std::span<const std::byte> bytes);
+
+class InflatingReader {
+ public:
+  // `bytes` and `file` (for messages) must outlive the reader.
+  InflatingReader(std::span<const std::byte> bytes, std::string_view file);
+  ~InflatingReader();
+  InflatingReader(const InflatingReader&) = delete;
+  InflatingReader& operator=(const InflatingReader&) = delete;
+
+  // Fills `out`; returns the number of bytes, which is less than asked for only at the end.
+  // IoError if the stream is damaged or cut off.
+  std::size_t read(std::span<std::byte> out);
+  // Appends up to `count` bytes to `out`, whose memory grows with what is really there.
+  std::size_t append(std::vector<std::byte>& out, std::uint64_t count);
+
+  // No more than this can come out in all (deflate stores at most 1032 bytes in one).
+  [[nodiscard]] std::uint64_t most_bytes() const;
+  [[nodiscard]] bool inflates() const { return gzip_; }
+
+ private:
+  std::size_t inflate_into(std::span<std::byte> out);
+  void next_member();
+  [[noreturn]] void fail(const std::string& what) const;
+  [[nodiscard]] std::size_t consumed() const;
+
+  std::span<const std::byte> bytes_;
+  std::string_view file_;
+  bool gzip_;
+  bool ended_ = false;
+  std::size_t next_ = 0;  // plain: bytes given out; gzip: bytes handed to zlib
+  z_stream stream_{};
+};
+
+}  // namespace tensorgrad::io

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// A folder of four IDX files, as MNIST and Fashion-MNIST come: found by name, checked against each
+// other.
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "io/text.h"
+#include "tensorgrad/data.h"
+#include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
+
+namespace tensorgrad {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMaxClasses = 65'536;
+constexpr std::uint64_t kMaxClassFile = 1 << 20;
+
+// The endings that go with "train-images" or "train-labels", best first.
+std::vector<std::string> endings(const std::string& rank) {
+  std::vector<std::string> all;
+  for (const char* zip : {"", ".gz"}) {
+    for (const char* joint : {"-", "."}) all.push_back(joint + ("idx" + rank + "-ubyte") + zip);
+    for (const char* plain : {"", ".idx", "-ubyte"}) all.push_back(std::string(plain) + zip);
+  }
+  return all;
+}
+
+// The first of `stems` with an ending that is a file of `folder`, with any rank of 1 to 9.
+std::string find_file(const std::string& folder, const std::vector<std::string>& stems) {
+  std::error_code ignored;
+  for (const std::string& stem : stems) {
+    for (const char* rank : {"3", "1", "4", "2", "5", "6", "7", "8", "9"}) {
+      for (const std::string& ending : endings(rank)) {
+        const fs::path path = fs::path(folder) / (stem + ending);
+        if (fs::is_regular_file(path, ignored)) return path.string();
+      }
+    }
+  }
+  const bool images = stems[0].ends_with("images");
+  std::string wanted;
+  for (const std::string& stem : stems) {
+    if (!wanted.empty()) wanted += " or ";
+    wanted += stem + (images ? "-idx3-ubyte[.gz]" : "-idx1-ubyte[.gz]");
+  }
+  throw IoError(folder + ": no file " + wanted + " in this folder");
+}
+
+std::int64_t label_at(const IdxArray& array, std::size_t i) {
+  const auto as = [&]<typename T>(T value) {
+    std::memcpy(&value, array.bytes.data() + i * sizeof(T), sizeof(T));
+    return static_cast<std::int64_t>(value);
+  };
+  switch (array.element) {
+    case IdxElement::kU8: return as(std::uint8_t{});
+    case IdxElement::kI8: return as(std::int8_t{});
+    case IdxElement::kI16: return as(std::int16_t{});
+    default: return as(std::int32_t{});
+  }
+}
+
+// Labels as i32; each must lie in [0, limit).
+std::vector<std::int32_t> read_labels(const std::string& path, std::int64_t limit) {
+  const IdxArray array = read_idx(path);
+  const bool integers = array.element != IdxElement::kF32 && array.element != IdxElement::kF64;
+  if (array.shape.size() != 1 || !integers) {
+    throw IoError(path + ": holds " + std::string(to_string(array.element)) + " " +
+                  to_string(array.shape) + ": one integer per image expected");
+  }
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(array.shape[0]));
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const std::int64_t label = label_at(array, i);
+    if (label < 0 || label >= limit) {
+      throw IoError(path + ": label " + std::to_string(label) + " at byte " +
+                    std::to_string(8 + i * idx_element_bytes(array.element)) + ": 0 to " +
+                    std::to_string(limit - 1) + " expected");
+    }
+    labels[i] = static_cast<std::int32_t>(label);
+  }
+  return labels;
+}
+
+struct ReadSet {
+  ImageSet set;
+  Shape image_shape;
+};
+
+ReadSet read_set(const std::string& images_path, const std::string& labels_path,
+                 std::int64_t limit) {
+  IdxArray images = read_idx(images_path);
+  if (images.element != IdxElement::kU8 || images.shape.size() < 2) {
+    throw IoError(images_path + ": holds " + std::string(to_string(images.element)) + " " +
+                  to_string(images.shape) + ": u8 images [count, height, width] expected");
+  }
+  ReadSet read;
+  read.set.labels = read_labels(labels_path, limit);
+  read.set.count = images.shape[0];
+  if (static_cast<std::size_t>(read.set.count) != read.set.labels.size()) {
+    throw IoError(labels_path + ": holds " + std::to_string(read.set.labels.size()) + " labels: " +
+                  std::to_string(read.set.count) + " expected, one per image of " + images_path);
+  }
+  read.image_shape.assign(images.shape.begin() + 1, images.shape.end());
+  read.set.images.resize(images.bytes.size());
+  std::memcpy(read.set.images.data(), images.bytes.data(), images.bytes.size());
+  return read;
+}
+
+// The lines of classes.txt; empty if there is no such file.
+std::vector<std::string> read_class_names(const std::string& folder) {
+  const std::string path = (fs::path(folder) / "classes.txt").string();
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return {};
+  const std::vector<std::byte> bytes = read_file(path, kMaxClassFile);
+  std::vector<std::string> names;
+  std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty() || !io::is_plain_utf8(line)) {
+      throw IoError(path + ": line " + std::to_string(names.size() + 1) +
+                    ": a class name in UTF-8 expected");
+    }
+    names.emplace_back(line);
+  }
+  if (names.empty()) throw IoError(path + ": is empty: one class name a line expected");
+  return names;
+}
+
+bool named_like_fashion_mnist(const std::string& folder) {
+  std::error_code ignored;
+  std::string text = fs::weakly_canonical(folder, ignored).string();
+  std::erase_if(text, [](unsigned char c) { return std::isalnum(c) == 0; });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text.find("fashionmnist") != std::string::npos;
+}
+
+std::vector<std::string> default_class_names(const std::string& folder, int classes) {
+  if (classes == 10 && named_like_fashion_mnist(folder)) {
+    return {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+            "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+  }
+  std::vector<std::string> names;
+  for (int i = 0; i < classes; ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
+}  // namespace
+
+LabelledImages read_image_folder(const std::string& folder) {
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
+    throw IoError(folder + ": is no folder: one with train-images-idx3-ubyte[.gz] expected");
+  }
+  const std::string train_images = find_file(folder, {"train-images"});
+  const std::string train_labels = find_file(folder, {"train-labels"});
+  const std::string test_images = find_file(folder, {"t10k-images", "test-images"});
+  const std::string test_labels = find_file(folder, {"t10k-labels", "test-labels"});
+  LabelledImages data;
+  data.class_names = read_class_names(folder);
+  const std::size_t named = data.class_names.size();
+  ReadSet train = read_set(train_images, train_labels,
+                           named > 0 ? static_cast<std::int64_t>(named) : kMaxClasses);
+  data.classes = named > 0
+                     ? static_cast<int>(named)
+                     : *std::max_element(train.set.labels.begin(), train.set.labels.end()) + 1;
+  ReadSet test = read_set(test_images, test_labels, data.classes);
+  if (train.image_shape != test.image_shape) {
+    throw IoError(test_images + ": images are " + to_string(test.image_shape) + ": " +
+                  to_string(train.image_shape) + " expected, as in " + train_images);
+  }
+  if (named == 0) data.class_names = default_class_names(folder, data.classes);
+  data.image_shape = std::move(train.image_shape);
+  data.train = std::move(train.set);
+  data.test = std::move(test.set);
+  return data;
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+// Writing and reading whole safetensors files, and the table that `tg dump` prints. A file is
+// written as the reference implementation does it: byte for byte the same for the same content.
+#include "io/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "io/atomic_file.h"
+#include "io/input_file.h"
+#include "io/text.h"
+#include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
+
+namespace tensorgrad {
+namespace {
+
+using Item = std::pair<const std::string, StoredTensor>;
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void check_writable(const std::string& name, const StoredTensor& tensor, const std::string& path) {
+  const auto fail = [&](const std::string& what) {
+    throw IoError(path + ": tensor " + io::in_quotes(name) + ": " + what);
+  };
+  if (name == "__metadata__") fail("the name is taken by the format");
+  const std::size_t element = stored_dtype_bytes(tensor.dtype);
+  if (element == 0) fail("unknown dtype " + io::in_quotes(tensor.dtype));
+  if (tensor.shape.size() > io::kMaxStoredRank) fail("has too many axes");
+  const auto bytes = io::checked_bytes(tensor.shape, element);
+  if (!bytes || *bytes != tensor.data.size()) {
+    fail(tensor.dtype + " " + to_string(tensor.shape) + " does not take " +
+         std::to_string(tensor.data.size()) + " bytes");
+  }
+}
+
+// The order of the data: widest dtypes first, so that each tensor is aligned; then by name.
+std::vector<const Item*> in_file_order(const StoredFile& file) {
+  std::vector<const Item*> items;
+  items.reserve(file.tensors.size());
+  for (const Item& item : file.tensors) items.push_back(&item);
+  std::stable_sort(items.begin(), items.end(), [](const Item* a, const Item* b) {
+    return io::stored_dtype_rank(a->second.dtype) > io::stored_dtype_rank(b->second.dtype);
+  });
+  return items;
+}
+
+// The header's length and the header, padded with spaces to a multiple of eight bytes.
+std::string make_header(const std::vector<const Item*>& items, const StoredFile& file,
+                        const std::string& path) {
+  nlohmann::ordered_json root = nlohmann::ordered_json::object();
+  if (!file.metadata.empty()) root["__metadata__"] = file.metadata;
+  std::string text;
+  try {
+    // One dump per tensor: an ordered_json looks its keys up one by one, which is slow for many.
+    text = root.dump();
+    text.pop_back();
+    std::uint64_t offset = 0;
+    for (const Item* item : items) {
+      const std::uint64_t end = offset + item->second.data.size();
+      nlohmann::ordered_json entry;
+      entry["dtype"] = item->second.dtype;
+      entry["shape"] = item->second.shape;
+      entry["data_offsets"] = {offset, end};
+      if (text.size() > 1) text += ',';
+      text += nlohmann::json(item->first).dump() + ":" + entry.dump();
+      offset = end;
+    }
+    text += '}';
+  } catch (const nlohmann::json::exception&) {
+    throw IoError(path + ": a tensor's name or the metadata is not UTF-8");
+  }
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  if (text.size() > io::kMaxSafetensorsHeader) {
+    throw IoError(path + ": the header would exceed " + std::to_string(io::kMaxSafetensorsHeader) +
+                  " bytes");
+  }
+  const std::uint64_t length = text.size();
+  std::string out(io::kLengthBytes, '\0');
+  std::memcpy(out.data(), &length, sizeof length);
+  return out + text;
+}
+
+// Moves the header's metadata out and lets `fill(entry, data)` provide each tensor's bytes.
+template <typename Fill>
+StoredFile load(io::SafetensorsHeader header, const Fill& fill) {
+  StoredFile file;
+  file.metadata = std::move(header.metadata);
+  for (io::SafetensorsEntry& entry : header.entries) {
+    std::vector<std::byte> data(entry.end - entry.begin);
+    fill(header.data_start + entry.begin, std::span(data));
+    file.tensors.emplace(
+        std::move(entry.name),
+        StoredTensor{std::move(entry.dtype), std::move(entry.shape), std::move(data)});
+  }
+  return file;
+}
+
+}  // namespace
+
+void write_safetensors(const std::string& path, const StoredFile& file) {
+  for (const auto& [name, tensor] : file.tensors) check_writable(name, tensor, path);
+  const std::vector<const Item*> items = in_file_order(file);
+  const std::string header = make_header(items, file, path);
+  io::AtomicFile out(path);
+  out.write(std::as_bytes(std::span(header)));
+  for (const Item* item : items) out.write(item->second.data);
+  out.commit();
+}
+
+StoredFile read_safetensors(const std::string& path) {
+  const io::InputFile file(path);
+  std::array<std::byte, io::kLengthBytes> first{};
+  const std::size_t available = std::min<std::uint64_t>(file.size(), first.size());
+  file.read_at(0, std::span(first).first(available));
+  const std::uint64_t length =
+      io::checked_header_length(as_text(std::span(first).first(available)), file.size(), path);
+  std::vector<std::byte> json(length);
+  file.read_at(io::kLengthBytes, json);
+  return load(io::parse_safetensors_header(as_text(json), file.size(), path),
+              [&](std::uint64_t at, std::span<std::byte> data) { file.read_at(at, data); });
+}
+
+StoredFile parse_safetensors(std::span<const std::byte> bytes, std::string_view name) {
+  const std::size_t available = std::min(bytes.size(), io::kLengthBytes);
+  const std::uint64_t length =
+      io::checked_header_length(as_text(bytes.first(available)), bytes.size(), name);
+  const std::string_view json = as_text(bytes.subspan(io::kLengthBytes, length));
+  return load(io::parse_safetensors_header(json, bytes.size(), name),
+              [&](std::uint64_t at, std::span<std::byte> data) {
+                if (!data.empty()) std::memcpy(data.data(), bytes.data() + at, data.size());
+              });
+}
+
+namespace {
+
+template <typename T>
+std::string value_columns(const StoredTensor& tensor) {
+  double least = INFINITY;
+  double most = -INFINITY;
+  double sum = 0.0;
+  std::size_t finite = 0;
+  const std::size_t n = tensor.data.size() / sizeof(T);
+  for (std::size_t i = 0; i < n; ++i) {
+    T raw;
+    std::memcpy(&raw, tensor.data.data() + i * sizeof(T), sizeof(T));
+    const auto value = static_cast<double>(raw);
+    if (!std::isfinite(value)) continue;
+    least = std::min(least, value);
+    most = std::max(most, value);
+    sum += value;
+    ++finite;
+  }
+  if (finite == 0) return n == 0 ? "" : "no finite value";
+  char text[128];
+  std::snprintf(text, sizeof text, "%11.4g %11.4g %11.4g", least, sum / static_cast<double>(finite),
+                most);
+  std::string out = text;
+  if (finite < n) out += "  " + std::to_string(n - finite) + " not finite";
+  return out;
+}
+
+std::string values_of(const StoredTensor& tensor) {
+  if (tensor.dtype == "F32") return value_columns<float>(tensor);
+  if (tensor.dtype == "I32") return value_columns<std::int32_t>(tensor);
+  if (tensor.dtype == "U32") return value_columns<std::uint32_t>(tensor);
+  return "";
+}
+
+std::string pad(std::string text, std::size_t width, bool left = false) {
+  const std::size_t fill = text.size() < width ? width - text.size() : 0;
+  return left ? std::string(fill, ' ') + text : text + std::string(fill, ' ');
+}
+
+}  // namespace
+
+std::string dump_safetensors(const StoredFile& file) {
+  std::size_t name_width = 4;
+  std::size_t shape_width = 5;
+  std::uint64_t total = 0;
+  for (const auto& [name, tensor] : file.tensors) {
+    name_width = std::max(name_width, std::min<std::size_t>(io::printable(name).size(), 60));
+    shape_width = std::max(shape_width, std::min<std::size_t>(to_string(tensor.shape).size(), 40));
+    total += tensor.data.size();
+  }
+  const auto row = [&](const std::string& name, const std::string& dtype, const std::string& shape,
+                       const std::string& bytes, const std::string& values) {
+    std::string line = pad(name, name_width) + "  " + pad(dtype, 5) + "  " +
+                       pad(shape, shape_width) + "  " + pad(bytes, 12, true) + " " + values;
+    return line.erase(line.find_last_not_of(' ') + 1) + "\n";
+  };
+  std::string text = row("name", "dtype", "shape", "bytes", "        min        mean         max");
+  for (const auto& [name, tensor] : file.tensors) {
+    text += row(io::printable(name), tensor.dtype, to_string(tensor.shape),
+                std::to_string(tensor.data.size()), values_of(tensor));
+  }
+  text += std::to_string(file.tensors.size()) + " tensors, " + std::to_string(total) + " bytes\n";
+  for (const auto& [key, value] : file.metadata) {
+    text += io::printable(key) + " = " + io::printable(value) + "\n";
+  }
+  return text;
+}
+
+}  // namespace tensorgrad

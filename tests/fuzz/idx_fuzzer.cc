@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// libFuzzer entry for IDX (gzipped or not) and, by the first byte, CSV. Not part of the build;
+// compiled as safetensors_fuzzer.cc is.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <string_view>
+
+#include "tensorgrad/data.h"
+#include "tensorgrad/error.h"
+
+namespace {
+
+void read_idx_bytes(std::span<const std::uint8_t> input) {
+  const tensorgrad::IdxArray array = tensorgrad::parse_idx(std::as_bytes(input), "fuzz");
+  std::size_t bytes = tensorgrad::idx_element_bytes(array.element);
+  for (const std::int64_t n : array.shape) bytes *= static_cast<std::size_t>(n);
+  if (bytes != array.bytes.size()) std::abort();
+}
+
+void read_csv_text(std::span<const std::uint8_t> input) {
+  tensorgrad::CsvOptions options;
+  options.holdout = 0.25;
+  const std::string_view text(reinterpret_cast<const char*>(input.data()), input.size());
+  const tensorgrad::CsvData data = tensorgrad::parse_csv(text, "fuzz", options);
+  for (const tensorgrad::CsvRows* rows : {&data.train, &data.test}) {
+    const auto count = static_cast<std::size_t>(rows->count);
+    if (rows->features.size() != count * data.feature_names.size()) std::abort();
+    if (rows->labels.size() != count) std::abort();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const std::span<const std::uint8_t> input(data, size);
+    if (size > 0 && data[0] == 'c') {
+      read_csv_text(input.subspan(1));
+    } else {
+      read_idx_bytes(input);
+    }
+  } catch (const tensorgrad::IoError&) {  // what malformed input must give
+  }
+  return 0;
+}

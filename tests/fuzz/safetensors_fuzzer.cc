@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// libFuzzer entry for safetensors: bytes must give a consistent file or an IoError. Not part of the
+// build; `clang++ -std=c++20 -fsanitize=fuzzer,address,undefined -Iinclude -Isrc
+// tests/fuzz/safetensors_fuzzer.cc src/io/*.cpp src/base/*.cpp -lz`, seeds in
+// tests/unit/io/fixtures.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+#include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const tensorgrad::StoredFile file =
+        tensorgrad::parse_safetensors(std::as_bytes(std::span(data, size)), "fuzz");
+    std::size_t total = 0;
+    for (const auto& [name, tensor] : file.tensors) {
+      std::size_t bytes = tensorgrad::stored_dtype_bytes(tensor.dtype);
+      for (const std::int64_t n : tensor.shape) bytes *= static_cast<std::size_t>(n);
+      if (bytes != tensor.data.size()) std::abort();
+      total += bytes;
+    }
+    if (total > size || tensorgrad::dump_safetensors(file).empty()) std::abort();
+  } catch (const tensorgrad::IoError&) {  // what malformed input must give
+  }
+  return 0;
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// safetensors: round trips, the same bytes as the reference implementation, and the dump.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "io_test_util.h"
+#include "tensorgrad/io.h"
+
+namespace tensorgrad {
+namespace {
+
+using test::as_bytes;
+using test::get_file;
+using test::io_error_of;
+using test::TempDir;
+
+constexpr char kReference[] = TENSORGRAD_SOURCE_DIR "/tests/unit/io/fixtures/reference.safetensors";
+
+template <typename T>
+StoredTensor tensor_of(const std::string& dtype, Shape shape, const std::vector<T>& values) {
+  StoredTensor tensor{dtype, std::move(shape), {}};
+  tensor.data.resize(values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(tensor.data.data(), values.data(), tensor.data.size());
+  return tensor;
+}
+
+StoredFile sample() {
+  StoredFile file;
+  file.tensors["w"] = tensor_of<float>("F32", {2, 3}, {1, 2, 3, 4, 5, 6});
+  file.tensors["step"] = tensor_of<std::int32_t>("I32", {}, {42});
+  file.tensors["empty"] = tensor_of<float>("F32", {3, 0}, {});
+  file.tensors["bytes"] = tensor_of<std::uint8_t>("U8", {3}, {1, 2, 3});
+  file.tensors["line\nbreak \"\\ \u00e4"] = tensor_of<std::uint64_t>("U64", {1}, {~0ULL});
+  file.metadata = {{"schedule", "{\"kind\":\"cosine\"}"}, {"", "empty key"}, {"x", ""}};
+  return file;
+}
+
+TEST(Safetensors, what_is_written_is_read) {
+  const TempDir dir;
+  const std::string path = dir / "model.safetensors";
+  write_safetensors(path, sample());
+  EXPECT_EQ(read_safetensors(path), sample());
+  EXPECT_EQ(parse_safetensors(as_bytes(get_file(path)), "bytes"), sample());
+  EXPECT_EQ(dir.files(), std::vector<std::string>{"model.safetensors"});
+}
+
+TEST(Safetensors, an_empty_file_round_trips) {
+  const TempDir dir;
+  write_safetensors(dir / "e", {});
+  EXPECT_EQ(get_file(dir / "e").size(), 16U);
+  EXPECT_EQ(read_safetensors(dir / "e"), StoredFile{});
+}
+
+TEST(Safetensors, header_and_every_tensor_are_aligned) {
+  const TempDir dir;
+  write_safetensors(dir / "m", sample());
+  const std::string text = get_file(dir / "m");
+  std::uint64_t length = 0;
+  std::memcpy(&length, text.data(), sizeof length);
+  EXPECT_EQ(length % 8, 0U);
+  // Widest first: U64, F32, I32, U8.
+  const std::string header = text.substr(8, length);
+  EXPECT_LT(header.find("U64"), header.find("F32"));
+  EXPECT_LT(header.find("F32"), header.find("I32"));
+  EXPECT_LT(header.find("I32"), header.find("U8\""));
+}
+
+TEST(Safetensors, reads_a_file_of_the_reference_implementation) {
+  const StoredFile file = read_safetensors(kReference);
+  EXPECT_EQ(file.tensors.size(), 10U);
+  EXPECT_EQ(file.metadata, (std::map<std::string, std::string>{{"format", "n\u00f6te \"x\""}}));
+  EXPECT_EQ(file.tensors.at("layer.weight"),
+            tensor_of<float>("F32", {2, 3}, {0, 0.25F, 0.5F, 0.75F, 1, 1.25F}));
+  EXPECT_EQ(file.tensors.at("step"), tensor_of<std::int32_t>("I32", {}, {1234567}));
+  EXPECT_EQ(file.tensors.at("counter"), tensor_of<std::uint32_t>("U32", {2}, {0, ~0U}));
+  EXPECT_EQ(file.tensors.at("mask"), tensor_of<std::uint8_t>("BOOL", {3, 1}, {1, 0, 1}));
+  EXPECT_EQ(file.tensors.at("nothing"), tensor_of<float>("F32", {0, 4}, {}));
+  EXPECT_EQ(file.tensors.at("half"), tensor_of<std::uint16_t>("F16", {2}, {0x3c00, 0xc000}));
+  EXPECT_TRUE(file.tensors.contains("a \"quoted\" n\u00e4me"));
+}
+
+TEST(Safetensors, writes_the_bytes_of_the_reference_implementation) {
+  const TempDir dir;
+  write_safetensors(dir / "again", read_safetensors(kReference));
+  EXPECT_EQ(get_file(dir / "again"), get_file(kReference));
+}
+
+TEST(Safetensors, refuses_to_write_what_it_would_not_read) {
+  const TempDir dir;
+  const std::string path = dir / "m";
+  const auto error_with = [&](const std::string& name, const StoredTensor& tensor) {
+    StoredFile file;
+    file.tensors[name] = tensor;
+    return io_error_of([&] { write_safetensors(path, file); });
+  };
+  const StoredTensor good = tensor_of<float>("F32", {1}, {1});
+  EXPECT_EQ(error_with("w", {"F33", {1}, good.data}),
+            path + ": tensor \"w\": unknown dtype \"F33\"");
+  EXPECT_EQ(error_with("w", {"F32", {2}, good.data}),
+            path + ": tensor \"w\": F32 [2] does not take 4 bytes");
+  EXPECT_EQ(error_with("w", {"F32", {-1}, good.data}),
+            path + ": tensor \"w\": F32 [-1] does not take 4 bytes");
+  EXPECT_EQ(error_with("__metadata__", good),
+            path + ": tensor \"__metadata__\": the name is taken by the format");
+  EXPECT_EQ(error_with("\xff", good), path + ": a tensor's name or the metadata is not UTF-8");
+  EXPECT_EQ(error_with("w", {"U8", Shape(65, 1), std::vector<std::byte>(1)}),
+            path + ": tensor \"w\": has too many axes");
+  EXPECT_TRUE(dir.files().empty());
+}
+
+TEST(Safetensors, missing_files_and_folders_are_errors) {
+  const TempDir dir;
+  EXPECT_EQ(io_error_of([&] { read_safetensors(dir / "none"); }),
+            (dir / "none") + ": cannot be opened: no such file or directory");
+  EXPECT_EQ(io_error_of([&] { read_safetensors(dir.str()); }),
+            dir.str() + ": is a folder: a file was expected");
+  EXPECT_EQ(io_error_of([&] { read_safetensors("/dev/null"); }), "/dev/null: is no regular file");
+}
+
+TEST(Safetensors, files_on_disk_are_checked_as_bytes_are) {
+  const TempDir dir;
+  const std::string path = dir / "m";
+  for (const std::size_t keep : {0U, 7U, 8U, 300U, 743U}) {
+    const std::string text = get_file(kReference).substr(0, keep);
+    test::put_file(path, text);
+    const std::string message = io_error_of([&] { read_safetensors(path); });
+    EXPECT_NE(message, "no error");
+    EXPECT_EQ(message, io_error_of([&] { parse_safetensors(as_bytes(text), path); }));
+  }
+}
+
+TEST(Safetensors, dump_lists_tensors_and_metadata) {
+  StoredFile file = sample();
+  file.tensors["nan"] = tensor_of<float>("F32", {2}, {NAN, 2});
+  const std::string text = dump_safetensors(file);
+  EXPECT_NE(text.find("line\\x0abreak"), std::string::npos) << text;
+  EXPECT_NE(text.find("1         3.5           6"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 not finite"), std::string::npos) << text;
+  EXPECT_NE(text.find("6 tensors, 47 bytes"), std::string::npos) << text;
+  EXPECT_NE(text.find("schedule = {\"kind\":\"cosine\"}"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace tensorgrad
