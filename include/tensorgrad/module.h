@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// Modules are plain structs: fields, TG_MODULE(fields...), and a forward function. A parameter's name
+// is the path of field names to it ("blocks.0.attn.weight").
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "tensorgrad/tensor.h"
+
+namespace tensorgrad {
+
+// How a parameter's elements are made.
+struct Init {
+  enum class Kind { kConstant, kUniform, kNormal, kLiteral };
+  Kind kind = Kind::kConstant;
+  double a = 0, b = 0;         // constant a; uniform in [a, b); normal with mean a, deviation b
+  std::vector<float> values;   // literal
+};
+namespace init {
+Init zeros();
+Init ones();
+Init constant(double value);
+Init uniform(double lo, double hi);
+Init normal(double mean, double stddev);
+Init literal(std::vector<float> values);
+}  // namespace init
+
+// A trained tensor, f32. It says what is to be made; the elements live on the device. What identifies it
+// is its place in the model (its address while tracing): a copy is another parameter, and one reached
+// twice through a shared_ptr is one.
+class Parameter {
+ public:
+  explicit Parameter(Shape shape, Init init = init::zeros(), std::source_location loc = std::source_location::current());
+
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] const Init& initial() const { return init_; }
+  [[nodiscard]] const Site& site() const { return site_; }
+  // Its value in the function being traced. Throws UserError where the model that is traced does not
+  // have it: a field is missing from a TG_MODULE.
+  operator Tensor() const;  // NOLINT(google-explicit-constructor)
+  [[nodiscard]] Tensor tensor(Site site = {}) const;
+
+ private:
+  Shape shape_;
+  Init init_;
+  Site site_;
+};
+
+// Gets every parameter of a module, with its path. Throws UserError on a module that contains itself.
+class ParameterVisitor {
+ public:
+  using Found = std::function<void(const std::string& path, const Parameter& parameter)>;
+  explicit ParameterVisitor(Found found) : found_(std::move(found)) {}
+
+  void enter(std::string_view name);
+  void leave();
+  void parameter(std::string_view name, const Parameter& parameter);
+
+ private:
+  [[nodiscard]] std::string path(std::string_view name) const;
+  Found found_;
+  std::vector<std::string> names_;
+};
+
+template <class T>
+concept Module = requires(const T& module, ParameterVisitor& visitor) { module.visit_fields(visitor); };
+
+namespace detail {
+
+template <class T>
+inline constexpr bool kAlwaysFalse = false;
+template <class T, template <class...> class Template>
+inline constexpr bool kIs = false;
+template <template <class...> class Template, class... Args>
+inline constexpr bool kIs<Template<Args...>, Template> = true;
+template <class T>
+inline constexpr bool kIsArray = false;
+template <class T, std::size_t N>
+inline constexpr bool kIsArray<std::array<T, N>> = true;
+
+template <class T>
+void visit_field(ParameterVisitor& visitor, std::string_view name, const T& field) {
+  if constexpr (std::is_same_v<T, Parameter>) {
+    visitor.parameter(name, field);
+  } else if constexpr (Module<T>) {
+    visitor.enter(name);
+    field.visit_fields(visitor);
+    visitor.leave();
+  } else if constexpr (kIs<T, std::shared_ptr> || kIs<T, std::unique_ptr> || kIs<T, std::optional>) {
+    if (field) visit_field(visitor, name, *field);
+  } else if constexpr (kIs<T, std::vector> || kIsArray<T>) {
+    visitor.enter(name);
+    std::size_t index = 0;
+    for (const auto& item : field) visit_field(visitor, std::to_string(index++), item);
+    visitor.leave();
+  } else if constexpr (!std::is_arithmetic_v<T> && !std::is_enum_v<T> &&
+                       !std::is_same_v<T, std::string>) {
+    static_assert(kAlwaysFalse<T>,
+                  "TG_MODULE: a field must be a tensorgrad::Parameter, a module (a struct with TG_MODULE), "
+                  "or a vector, array, optional, unique_ptr or shared_ptr of such; other containers are "
+                  "not searched for parameters");
+  }
+}
+
+// The next name of a comma-separated list.
+inline std::string_view next_name(std::string_view& list) {
+  const std::size_t comma = list.find(',');
+  std::string_view name = list.substr(0, comma);
+  list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
+  while (!name.empty() && name.front() == ' ') name.remove_prefix(1);
+  while (!name.empty() && name.back() == ' ') name.remove_suffix(1);
+  return name;
+}
+
+template <class... Fields>
+void visit_named([[maybe_unused]] ParameterVisitor& visitor, [[maybe_unused]] std::string_view names,
+                 const Fields&... fields) {
+  (visit_field(visitor, next_name(names), fields), ...);
+}
+
+}  // namespace detail
+
+// Names the fields that hold parameters or modules, in the order in which they are initialised.
+#define TG_MODULE(...)                                                          \
+  void visit_fields(::tensorgrad::ParameterVisitor& tg_visitor) const {         \
+    ::tensorgrad::detail::visit_named(tg_visitor,                               \
+                                      #__VA_ARGS__ __VA_OPT__(, ) __VA_ARGS__); \
+  }
+
+}  // namespace tensorgrad

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// Layers. Weights are laid out and initialised as PyTorch's.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tensorgrad/module.h"
+#include "tensorgrad/ops.h"
+
+namespace tensorgrad::nn {
+
+// y = x W^T + b. weight [out, in], bias [out], both uniform in +-1/sqrt(in).
+struct Linear {
+  Linear(std::int64_t in, std::int64_t out, bool with_bias = true, Loc loc = Loc::current());
+
+  Parameter weight;
+  std::optional<Parameter> bias;
+  TG_MODULE(weight, bias)
+  // x [..., in] -> [..., out]
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
+};
+
+// (x - mean) / sqrt(var + eps) * weight + bias over the last axis; weight 1, bias 0.
+struct LayerNorm {
+  explicit LayerNorm(std::int64_t size, double epsilon = 1e-5, Loc loc = Loc::current());
+
+  Parameter weight, bias;
+  double eps;
+  TG_MODULE(weight, bias, eps)
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
+};
+
+// Rows of weight [count, size], normal with deviation 1, by index.
+struct Embedding {
+  Embedding(std::int64_t count, std::int64_t size, Loc loc = Loc::current());
+
+  Parameter weight;
+  TG_MODULE(weight)
+  // index i32 [...] -> [..., size]
+  Tensor operator()(Tensor index, Loc loc = Loc::current()) const;
+};
+
+// Activations as modules, for Sequential.
+struct ReLU {
+  TG_MODULE()
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
+};
+struct GELU {
+  TG_MODULE()
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
+};
+struct SiLU {
+  TG_MODULE()
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
+};
+struct Tanh {
+  TG_MODULE()
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
+};
+struct Sigmoid {
+  TG_MODULE()
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
+};
+struct Dropout {
+  explicit Dropout(double probability = 0.5) : p(probability) {}
+  double p;
+  TG_MODULE(p)
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
+};
+
+// One module after another; parameters are named by position ("0.weight"). A copy has modules of its
+// own. A module that is given as a shared_ptr stays shared.
+class Sequential {
+ public:
+  Sequential() = default;
+  template <class... Modules>
+    requires(sizeof...(Modules) > 0 && (!std::is_same_v<std::decay_t<Modules>, Sequential> || ...))
+  explicit Sequential(Modules&&... modules) {
+    (add(std::forward<Modules>(modules)), ...);
+  }
+  Sequential(const Sequential& other);
+  Sequential(Sequential&&) noexcept = default;
+  Sequential& operator=(Sequential other) noexcept {
+    steps_.swap(other.steps_);
+    return *this;
+  }
+  ~Sequential() = default;
+
+  template <class M>
+  Sequential& add(M&& module) {
+    steps_.push_back(std::make_unique<Held<std::decay_t<M>>>(std::forward<M>(module)));
+    return *this;
+  }
+  [[nodiscard]] std::size_t size() const { return steps_.size(); }
+  void visit_fields(ParameterVisitor& visitor) const;
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
+
+ private:
+  struct Step {
+    virtual ~Step() = default;
+    [[nodiscard]] virtual std::unique_ptr<Step> clone() const = 0;
+    virtual void visit(ParameterVisitor& visitor, const std::string& name) const = 0;
+    virtual Tensor run(Tensor x, Loc loc) const = 0;
+  };
+  template <class M>
+  struct Held final : Step {
+    explicit Held(M m) : module(std::move(m)) {}
+    [[nodiscard]] std::unique_ptr<Step> clone() const override { return std::make_unique<Held>(module); }
+    void visit(ParameterVisitor& visitor, const std::string& name) const override {
+      detail::visit_field(visitor, name, module);
+    }
+    Tensor run(Tensor x, Loc loc) const override {
+      if constexpr (detail::kIs<M, std::shared_ptr>) {
+        return call(*module, x, loc);
+      } else {
+        return call(module, x, loc);
+      }
+    }
+    template <class Callee>
+    static Tensor call(const Callee& callee, Tensor x, Loc loc) {
+      if constexpr (std::is_invocable_v<const Callee&, Tensor, Loc>) {
+        return callee(x, loc);
+      } else {
+        return callee(x);
+      }
+    }
+    M module;
+  };
+  std::vector<std::unique_ptr<Step>> steps_;
+};
+
+}  // namespace tensorgrad::nn

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// The whole public face.
+#pragma once
+
+#include "tensorgrad/compile.h"
+#include "tensorgrad/data.h"
+#include "tensorgrad/device.h"
+#include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
+#include "tensorgrad/module.h"
+#include "tensorgrad/nn.h"
+#include "tensorgrad/ops.h"
+#include "tensorgrad/optim.h"
+#include "tensorgrad/tensor.h"
+#include "tensorgrad/types.h"

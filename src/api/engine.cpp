@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+#include "api/engine.h"
+
+#include <bit>
+#include <cstring>
+#include <sstream>
+
+#include "base/check.h"
+#include "ops/registry.h"
+
+namespace tensorgrad {
+namespace {
+
+std::span<const std::byte> bytes_of(const HostView& value) {
+  return {static_cast<const std::byte*>(value.data), value.count * kElementBytes};
+}
+
+std::vector<StateEntry> states_of(const Graph& graph) {
+  std::vector<StateEntry> states;
+  for (const Node& node : graph.nodes) {
+    if (node.op != &ops::state) continue;
+    states.push_back({node.attrs.text("name"), node.type, node.attrs.number("init")});
+  }
+  return states;
+}
+
+std::string count_text(std::int64_t bytes) {
+  char text[32];
+  if (bytes < 10240) {
+    std::snprintf(text, sizeof text, "%lld B", static_cast<long long>(bytes));
+  } else if (bytes < (10 << 20)) {
+    std::snprintf(text, sizeof text, "%.1f KiB", static_cast<double>(bytes) / 1024);
+  } else {
+    std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::uint32_t float_bits(double value) { return std::bit_cast<std::uint32_t>(static_cast<float>(value)); }
+
+std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
+                                               const std::vector<InputSpec>& inputs,
+                                               const std::vector<InputSpec>& dataset, std::int64_t batch,
+                                               const detail::TraceFunction& function, const Site& site) {
+  auto traced = std::make_unique<TracedFunction>();
+  const TraceScope scope(traced->trace);
+  parameters.declare(traced->trace);
+  traced->outputs = function(declare_inputs(traced->trace, inputs, dataset, batch, site));
+  for (const auto& [name, tensor] : traced->outputs) {
+    traced->trace.graph.outputs.push_back({name, traced->trace.value(tensor, "output '" + name + "'", site)});
+  }
+  return traced;
+}
+
+Engine::Engine(CompileRequest request, std::map<std::string, double> scalars, std::vector<InputSpec> inputs,
+               std::vector<InputSpec> dataset, std::shared_ptr<Device> device, std::string why,
+               bool check_indices, const std::shared_ptr<Instance>& owner)
+    : scalars_(std::move(scalars)), inputs_(std::move(inputs)), dataset_(std::move(dataset)),
+      why_(std::move(why)) {
+  request.max_bindings = device->info().limits.max_storage_bindings;
+  compiled_ = compile_graph(std::move(request));
+  if (check_indices) bounds_ = index_bounds(compiled_.graph);
+  states_ = states_of(compiled_.graph);
+  for (const InputSpec& spec : dataset_) data_given_[spec.name] = false;
+  instance_ = std::make_shared<Instance>(std::move(device), compiled_.program, owner);
+  reset_states();
+}
+
+void Engine::check(const Feed& feed) const { check_feed(inputs_, feed, bounds_); }
+
+void Engine::upload_inputs(const Feed& feed) {
+  for (const auto& [name, value] : feed) instance_->upload(input_buffer(name), 0, bytes_of(value));
+}
+
+void Engine::upload_data(const std::string& name, const HostView& value) {
+  for (const InputSpec& spec : dataset_) {
+    if (spec.name != name) continue;
+    check_value(spec, value, bounds_);
+    instance_->upload(data_buffer(name), 0, bytes_of(value));
+    data_given_[name] = true;
+    return;
+  }
+  throw UserError("there is no dataset entry '" + name + "'");
+}
+
+bool Engine::all_data_given(std::string& missing) const {
+  for (const auto& [name, given] : data_given_) {
+    if (given) continue;
+    missing = name;
+    return false;
+  }
+  return true;
+}
+
+void Engine::upload_params(const std::vector<float>& flat) {
+  if (!flat.empty() && instance_->has_buffer("params")) {
+    instance_->upload("params", 0, std::as_bytes(std::span(flat)));
+  }
+}
+
+std::vector<float> Engine::download_floats(const std::string& buffer) const {
+  std::vector<float> flat(static_cast<size_t>(instance_->buffer_bytes(buffer)) / sizeof(float));
+  instance_->download(buffer, 0, std::as_writable_bytes(std::span(flat)));
+  return flat;
+}
+
+void Engine::reset_states() {
+  for (const StateEntry& state : states_) {
+    std::uint32_t bits = float_bits(state.initial);
+    if (state.type.dtype != DType::kF32) {
+      bits = static_cast<std::uint32_t>(static_cast<std::int64_t>(state.initial));
+    }
+    const std::vector<std::uint32_t> words(static_cast<size_t>(numel(state.type.shape)), bits);
+    instance_->upload(state_buffer(state.name), 0, std::as_bytes(std::span(words)));
+  }
+}
+
+HyperValues Engine::hypers() const {
+  HyperValues values;
+  for (const auto& [name, value] : scalars_) values[name] = float_bits(value);
+  return values;
+}
+
+CompileReport Engine::report() const {
+  CompileReport report;
+  report.milliseconds = compiled_.milliseconds;
+  report.launches = static_cast<int>(compiled_.program.launches.size());
+  report.peak_bytes = compiled_.program.peak_bytes;
+  report.passes = compiled_.passes;
+  return report;
+}
+
+std::string Engine::device_text() const {
+  const DeviceInfo& info = instance_->device().info();
+  return info.backend + " (" + info.name + "); " + why_;
+}
+
+std::string Engine::explain() const {
+  const Program& program = compiled_.program;
+  std::ostringstream out;
+  out << "device    " << device_text() << "\nlaunches  " << program.launches.size() << "\npeak      "
+      << program.peak_bytes << " bytes (" << count_text(program.peak_bytes) << ") in " << program.buffers.size()
+      << " buffers\n\n";
+  int number = 0;
+  for (const Launch& launch : program.launches) {
+    out << "launch " << number++ << "  " << launch.name << "  moves " << count_text(launch.bytes_moved);
+    if (launch.flops > 0) out << ", " << launch.flops << " operations";
+    out << '\n';
+    for (const std::string& op : launch.ops) out << "    " << op << '\n';
+    for (const Site& site : launch.sites) out << "    at " << to_string(site) << '\n';
+  }
+  out << "\nmemory\n";
+  for (const BufferDecl& buffer : program.buffers) {
+    out << "    " << count_text(buffer.bytes) << "  " << buffer.name << '\n';
+  }
+  return out.str();
+}
+
+std::vector<float> HostTensor::floats() const {
+  if (dtype != DType::kF32) {
+    throw DtypeError("floats: the tensor is " + std::string(to_string(dtype)));
+  }
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+std::vector<std::int32_t> HostTensor::ints() const {
+  if (dtype == DType::kF32) throw DtypeError("ints: the tensor is f32");
+  std::vector<std::int32_t> values(bytes.size() / sizeof(std::int32_t));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// What the host gives a program: declared inputs as leaves of a trace, and their run-time check.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/trace.h"
+#include "compile/index_bounds.h"
+#include "tensorgrad/compile.h"
+
+namespace tensorgrad {
+
+// Adds the inputs (and, for a dataset, the data with the gathering of a batch) to a trace.
+Inputs declare_inputs(Trace& trace, const std::vector<InputSpec>& inputs,
+                      const std::vector<InputSpec>& dataset, std::int64_t batch, const Site& site);
+
+// The leaf with the order in which a dataset's rows are drawn, and the scalar with the place in it.
+inline constexpr const char* kOrderName = "_order";
+inline constexpr const char* kCursorName = "_cursor";
+
+// Throws UserError, DtypeError or ShapeError where a value does not fit its declaration, or holds an
+// index out of the range that the program uses it for.
+void check_value(const InputSpec& spec, const HostView& value,
+                 const std::map<std::string, IndexBound>& bounds);
+// The same for all inputs of a call: none missing, none unknown.
+void check_feed(const std::vector<InputSpec>& specs, const Feed& feed,
+                const std::map<std::string, IndexBound>& bounds);
+
+}  // namespace tensorgrad

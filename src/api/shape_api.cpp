@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT
+// Making, reducing, viewing, placing and multiplying tensors.
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "api/trace.h"
+#include "compile/gradients.h"
+#include "ops/pointwise.h"
+#include "ops/structured.h"
+#include "tensorgrad/ops.h"
+
+namespace tensorgrad {
+namespace {
+
+void check_shape(const Shape& shape, std::string_view op, const Site& site) {
+  for (const std::int64_t size : shape) {
+    if (size < 1) {
+      throw ShapeError(std::string(op) + ": every size must be at least 1, got " + to_string(shape), site);
+    }
+  }
+}
+
+template <class T>
+Tensor literal(const std::vector<T>& values, const Shape& shape, DType dtype, const Site& site) {
+  OpContext ctx("constant", site);
+  check_shape(shape, "constant", site);
+  std::vector<std::int64_t> bits;
+  bits.reserve(values.size());
+  for (const T value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
+  return ctx.out(op::apply(ctx.builder, ops::literal, {},
+                           {{"bits", std::move(bits)},
+                            {"shape", shape},
+                            {"dtype", static_cast<std::int64_t>(dtype)}}));
+}
+
+Tensor reduce(const OpDef& def, Tensor x, const std::vector<int>& axes, bool keepdim, const Site& site) {
+  OpContext ctx(def.name, site);
+  const Ex in = ctx.in(x);
+  const std::vector<std::int64_t> list = resolve_axes(axes, in.shape(), def.name, ctx.builder.site);
+  Ex out = in;
+  if (!list.empty()) out = op::apply(ctx.builder, def, {in}, {{"axes", list}});
+  if (keepdim) {
+    Shape kept = in.shape();
+    for (const std::int64_t axis : list) kept[static_cast<size_t>(axis)] = 1;
+    out = op::reshape(out, kept);
+  }
+  return ctx.out(out);
+}
+
+}  // namespace
+
+Tensor full(const Shape& shape, double value, DType dtype, Loc loc) {
+  OpContext ctx("full", loc);
+  check_shape(shape, "full", ctx.builder.site);
+  return ctx.out(op::full(ctx.builder, value, {dtype, shape}));
+}
+
+Tensor zeros(const Shape& shape, DType dtype, Loc loc) { return full(shape, 0, dtype, loc); }
+Tensor ones(const Shape& shape, DType dtype, Loc loc) { return full(shape, 1, dtype, loc); }
+
+Tensor arange(std::int64_t n, DType dtype, Loc loc) { return iota({n}, 0, dtype, loc); }
+
+Tensor iota(const Shape& shape, int axis, DType dtype, Loc loc) {
+  OpContext ctx("iota", loc);
+  check_shape(shape, "iota", ctx.builder.site);
+  const std::int64_t d = resolve_axis(axis, shape, "iota", ctx.builder.site);
+  return ctx.out(op::iota(ctx.builder, shape, static_cast<int>(d), dtype));
+}
+
+Tensor constant(const std::vector<float>& values, const Shape& shape, Loc loc) {
+  return literal(values, shape, DType::kF32, loc);
+}
+
+Tensor constant(const std::vector<std::int32_t>& values, const Shape& shape, Loc loc) {
+  return literal(values, shape, DType::kI32, loc);
+}
+
+Tensor scalar(const std::string& name, double initial, Loc loc) {
+  OpContext ctx("scalar", loc);
+  return ctx.trace.tensor(ctx.trace.scalar(name, DType::kF32, initial, ctx.builder.site));
+}
+
+Tensor state(const std::string& name, const Shape& shape, double initial, DType dtype, Loc loc) {
+  OpContext ctx("state", loc);
+  check_shape(shape, "state", ctx.builder.site);
+  if (ctx.trace.graph.find_leaf(ops::state, name) != kNoValue) {
+    throw UserError("state: there is a state '" + name + "' already", ctx.builder.site);
+  }
+  return ctx.out(op::apply(ctx.builder, ops::state, {},
+                           {{"name", name},
+                            {"shape", shape},
+                            {"dtype", static_cast<std::int64_t>(dtype)},
+                            {"init", initial}}));
+}
+
+void set_state(const std::string& name, Tensor value, Loc loc) {
+  OpContext ctx("set_state", loc);
+  const ValueId leaf = ctx.trace.graph.find_leaf(ops::state, name);
+  if (leaf == kNoValue) throw UserError("set_state: there is no state '" + name + "'", ctx.builder.site);
+  const Ex to = ctx.in(value);
+  const Type type = ctx.trace.graph[leaf].type;
+  if (to.type() != type) {
+    throw ShapeError("set_state: '" + name + "' is " + to_string(type) + ", got " + to_string(to.type()),
+                     ctx.builder.site);
+  }
+  for (const GraphUpdate& update : ctx.trace.graph.updates) {
+    if (update.leaf == leaf) {
+      throw UserError("set_state: '" + name + "' is set twice", ctx.builder.site);
+    }
+  }
+  ctx.trace.graph.updates.push_back({leaf, to.id});
+}
+
+Tensor sum(Tensor x, Axes axes, bool keepdim, Loc loc) {
+  return reduce(ops::reduce_sum, x, axes.list, keepdim, loc);
+}
+
+Tensor max(Tensor x, Axes axes, bool keepdim, Loc loc) {
+  return reduce(ops::reduce_max, x, axes.list, keepdim, loc);
+}
+
+Tensor min(Tensor x, Axes axes, bool keepdim, Loc loc) {
+  return reduce(ops::reduce_min, x, axes.list, keepdim, loc);
+}
+
+Tensor argmax(Tensor x, int axis, bool keepdim, Loc loc) {
+  return reduce(ops::argmax, x, {axis}, keepdim, loc);
+}
+
+Tensor argmin(Tensor x, int axis, bool keepdim, Loc loc) {
+  return reduce(ops::argmin, x, {axis}, keepdim, loc);
+}
+
+Tensor reshape(Tensor x, const Shape& shape, Loc loc) {
+  OpContext ctx("reshape", loc);
+  const Ex in = ctx.in(x);
+  Shape target = shape;
+  const auto unknown = std::find(target.begin(), target.end(), -1);
+  if (unknown != target.end()) {
+    *unknown = 1;
+    const std::int64_t rest = numel(target);
+    const bool twice = std::count(target.begin(), target.end(), -1) > 0;
+    if (twice || rest == 0 || numel(in.shape()) % rest != 0) {
+      throw ShapeError("reshape: cannot make " + to_string(shape) + " of " + to_string(in.shape()),
+                       ctx.builder.site);
+    }
+    *unknown = numel(in.shape()) / rest;
+  }
+  check_shape(target, "reshape", ctx.builder.site);
+  return ctx.out(op::reshape(in, target));
+}
+
+Tensor permute(Tensor x, const std::vector<int>& axes, Loc loc) {
+  OpContext ctx("permute", loc);
+  const Ex in = ctx.in(x);
+  std::vector<std::int64_t> list;
+  for (const int axis : axes) list.push_back(resolve_axis(axis, in.shape(), "permute", ctx.builder.site));
+  return ctx.out(op::permute(in, list));
+}
+
+Tensor transpose(Tensor x, int a, int b, Loc loc) {
+  OpContext ctx("transpose", loc);
+  const Ex in = ctx.in(x);
+  std::vector<std::int64_t> list(in.shape().size());
+  std::iota(list.begin(), list.end(), 0);
+  std::swap(list[static_cast<size_t>(resolve_axis(a, in.shape(), "transpose", ctx.builder.site))],
+            list[static_cast<size_t>(resolve_axis(b, in.shape(), "transpose", ctx.builder.site))]);
+  return ctx.out(op::permute(in, list));
+}
+
+Tensor broadcast_to(Tensor x, const Shape& shape, Loc loc) {
+  OpContext ctx("broadcast_to", loc);
+  return ctx.out(op::broadcast(ctx.in(x), shape));
+}
+
+Tensor narrow(Tensor x, int axis, std::int64_t start, std::int64_t length, Loc loc) {
+  OpContext ctx("narrow", loc);
+  const Ex in = ctx.in(x);
+  const auto d = static_cast<size_t>(resolve_axis(axis, in.shape(), "narrow", ctx.builder.site));
+  std::vector<std::int64_t> from(in.shape().size(), 0), to = in.shape();
+  if (start < 0 || length < 1 || start + length > to[d]) {
+    throw ShapeError("narrow: [" + std::to_string(start) + "," + std::to_string(start + length) +
+                         ") is not a range of axis " + std::to_string(axis) + " of " + to_string(in.shape()),
+                     ctx.builder.site);
+  }
+  from[d] = start;
+  to[d] = start + length;
+  return ctx.out(op::slice(in, from, to));
+}
+
+Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, double value, Loc loc) {
+  OpContext ctx("pad", loc);
+  const Ex in = ctx.in(x);
+  const std::size_t rank = in.shape().size();
+  if (amounts.size() % 2 != 0 || amounts.size() / 2 > rank) {
+    throw ShapeError("pad: expected a pair of amounts for some of the last axes of " + to_string(in.shape()) +
+                         ", got " + std::to_string(amounts.size()) + " numbers",
+                     ctx.builder.site);
+  }
+  std::vector<std::int64_t> before(rank, 0), after(rank, 0);
+  for (std::size_t i = 0; i < amounts.size() / 2; ++i) {
+    before[rank - 1 - i] = amounts[2 * i];
+    after[rank - 1 - i] = amounts[2 * i + 1];
+  }
+  const Ex padded = op::pad(in, before, after);
+  if (value == 0) return ctx.out(padded);
+  const Ex inside = op::pad(op::full(ctx.builder, 1, {DType::kBool, in.shape()}), before, after);
+  return ctx.out(op::where(inside, padded, op::full(ctx.builder, value, padded.type())));
+}
+
+Tensor flip(Tensor x, Axes axes, Loc loc) {
+  OpContext ctx("flip", loc);
+  const Ex in = ctx.in(x);
+  return ctx.out(op::flip(in, resolve_axes(axes.list, in.shape(), "flip", ctx.builder.site)));
+}
+
+Tensor unsqueeze(Tensor x, int axis, Loc loc) {
+  OpContext ctx("unsqueeze", loc);
+  const Ex in = ctx.in(x);
+  Shape shape = in.shape();
+  Shape grown(shape.size() + 1, 1);
+  const std::int64_t at = resolve_axis(axis, grown, "unsqueeze", ctx.builder.site);
+  shape.insert(shape.begin() + at, 1);
+  return ctx.out(op::reshape(in, shape));
+}
+
+Tensor squeeze(Tensor x, int axis, Loc loc) {
+  OpContext ctx("squeeze", loc);
+  const Ex in = ctx.in(x);
+  Shape shape = in.shape();
+  const std::int64_t at = resolve_axis(axis, shape, "squeeze", ctx.builder.site);
+  if (shape[static_cast<size_t>(at)] != 1) {
+    throw ShapeError("squeeze: axis " + std::to_string(axis) + " of " + to_string(shape) + " is not of size 1",
+                     ctx.builder.site);
+  }
+  shape.erase(shape.begin() + at);
+  return ctx.out(op::reshape(in, shape));
+}
+
+Tensor flatten(Tensor x, int first, int last, Loc loc) {
+  OpContext ctx("flatten", loc);
+  const Ex in = ctx.in(x);
+  const Shape shape = in.shape();
+  if (shape.empty()) return ctx.out(op::reshape(in, {1}));
+  const std::int64_t from = resolve_axis(first, shape, "flatten", ctx.builder.site);
+  const std::int64_t to = resolve_axis(last, shape, "flatten", ctx.builder.site);
+  if (from > to) throw ShapeError("flatten: the first axis is after the last", ctx.builder.site);
+  Shape flat(shape.begin(), shape.begin() + from);
+  flat.push_back(std::accumulate(shape.begin() + from, shape.begin() + to + 1, std::int64_t{1},
+                                 std::multiplies<>()));
+  flat.insert(flat.end(), shape.begin() + to + 1, shape.end());
+  return ctx.out(op::reshape(in, flat));
+}
+
+Tensor concat(const std::vector<Tensor>& parts, int axis, Loc loc) {
+  OpContext ctx("concat", loc);
+  if (parts.empty()) throw ShapeError("concat: at least one part expected", ctx.builder.site);
+  std::vector<Ex> inputs;
+  for (const Tensor& part : parts) inputs.push_back(ctx.in(part));
+  const std::int64_t d = resolve_axis(axis, inputs[0].shape(), "concat", ctx.builder.site);
+  return ctx.out(inputs.size() == 1 ? inputs[0] : op::concat(inputs, static_cast<int>(d)));
+}
+
+Tensor stack(const std::vector<Tensor>& parts, int axis, Loc loc) {
+  const Composite composite("stack", loc);
+  std::vector<Tensor> grown;
+  for (const Tensor& part : parts) grown.push_back(unsqueeze(part, axis, loc));
+  return concat(grown, axis, loc);
+}
+
+Tensor gather(Tensor x, int axis, Tensor index, Loc loc) {
+  OpContext ctx("gather", loc);
+  const Ex in = ctx.in(x);
+  const std::int64_t d = resolve_axis(axis, in.shape(), "gather", ctx.builder.site);
+  return ctx.out(op::gather(in, ctx.in(index), static_cast<int>(d)));
+}
+
+Tensor embedding(Tensor index, Tensor table, Loc loc) {
+  OpContext ctx("embedding", loc);
+  const Ex rows = ctx.in(table), at = ctx.in(index);
+  if (rows.shape().size() != 2) {
+    throw ShapeError("embedding: a table [V, D] expected, got " + to_string(rows.shape()), ctx.builder.site);
+  }
+  const std::int64_t count = numel(at.shape()), size = rows.shape()[1];
+  const Ex wide = op::broadcast(op::reshape(at, {count, 1}), {count, size});
+  Shape shape = at.shape();
+  shape.push_back(size);
+  return ctx.out(op::reshape(op::gather(rows, wide, 0), shape));
+}
+
+Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
+  OpContext ctx("scatter_add", loc);
+  const Ex in = ctx.in(x);
+  const std::int64_t d = resolve_axis(axis, in.shape(), "scatter_add", ctx.builder.site);
+  const Ex added = op::scatter_add(ctx.in(source), ctx.in(index), static_cast<int>(d),
+                                   in.shape()[static_cast<size_t>(d)]);
+  if (added.shape() != in.shape()) {
+    throw ShapeError("scatter_add: x " + to_string(in.shape()) + " and source " +
+                         to_string(ctx.in(source).shape()) + " differ on other axes than " +
+                         std::to_string(axis),
+                     ctx.builder.site);
+  }
+  return ctx.out(in + added);
+}
+
+Tensor matmul(Tensor a, Tensor b, Loc loc) {
+  OpContext ctx("matmul", loc);
+  Ex left = ctx.in(a), right = ctx.in(b);
+  Shape ls = left.shape(), rs = right.shape();
+  if (ls.size() < 2 || rs.size() < 2) {
+    throw ShapeError("matmul: at least two axes expected: a " + to_string(ls) + ", b " + to_string(rs),
+                     ctx.builder.site);
+  }
+  const std::int64_t m = ls[ls.size() - 2], k = ls.back(), n = rs.back();
+  if (rs[rs.size() - 2] != k) {
+    throw ShapeError("matmul: inner sizes differ: a " + to_string(ls) + ", b " + to_string(rs),
+                     ctx.builder.site);
+  }
+  if (rs.size() == 2 && ls.size() > 2) {  // one product over all rows: no batch, and one for db too
+    Shape out = ls;
+    out.back() = n;
+    const Ex flat = op::reshape(left, {numel(ls) / k, k});
+    return ctx.out(op::reshape(op::matmul(flat, right), out));
+  }
+  const Shape batch = broadcast_shapes({ls.begin(), ls.end() - 2}, {rs.begin(), rs.end() - 2}, "matmul",
+                                       ctx.builder.site);
+  Shape left_shape = batch, right_shape = batch;
+  left_shape.insert(left_shape.end(), {m, k});
+  right_shape.insert(right_shape.end(), {k, n});
+  return ctx.out(op::matmul(op::broadcast(left, left_shape), op::broadcast(right, right_shape)));
+}
+
+std::vector<Tensor> grad(Tensor loss, const std::vector<Tensor>& wrt, Loc loc) {
+  OpContext ctx("grad", loc);
+  std::vector<ValueId> ids;
+  for (const Tensor& each : wrt) ids.push_back(ctx.in(each).id);
+  std::vector<Tensor> result;
+  for (const ValueId id : gradients(ctx.trace.graph, ctx.in(loss).id, ids)) {
+    result.push_back(ctx.trace.tensor(id));
+  }
+  return result;
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// The graph that ops are appended to, one per thread at a time.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/expr.h"
+#include "tensorgrad/module.h"
+#include "tensorgrad/tensor.h"
+
+namespace tensorgrad {
+
+class Trace {
+ public:
+  Trace();
+
+  Graph graph;
+  std::map<const Parameter*, ValueId> parameters;   // of the model that is traced
+  std::map<std::string, double> scalars;            // run-time scalars with their initial values
+  std::uint32_t random_ops = 0;                     // number of random ops so far: their stream
+
+  // The trace of this thread; throws UserError, naming the op, where there is none.
+  static Trace& current(std::string_view op, const Site& site);
+  static Trace* active();
+
+  [[nodiscard]] Tensor tensor(ValueId id) { return {this, serial_, id}; }
+  [[nodiscard]] Tensor tensor(const Ex& x) { return tensor(x.id); }
+  // The value of a tensor of this trace; throws UserError for one of another.
+  ValueId value(const Tensor& tensor, std::string_view op, const Site& site) const;
+  // The run-time scalar of that name, made on first use.
+  ValueId scalar(const std::string& name, DType dtype, double initial, const Site& site);
+
+  // What new nodes are said to be a part of: set by the outermost composite.
+  Site composite_site;
+  std::string composite;
+
+ private:
+  friend class TraceScope;
+  std::uint64_t serial_;
+};
+
+// Makes a trace this thread's current one. Throws UserError where one is active.
+class TraceScope {
+ public:
+  explicit TraceScope(Trace& trace);
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
+  ~TraceScope();
+};
+
+// Everything made within it is part of the composite `name` called at `site`, unless it is itself
+// within one.
+class Composite {
+ public:
+  Composite(const char* name, const Site& site);
+  Composite(const Composite&) = delete;
+  Composite& operator=(const Composite&) = delete;
+  ~Composite();
+
+ private:
+  Trace& trace_;
+  bool outermost_;
+};
+
+// Where an op's nodes go: its line, or its composite's.
+struct OpContext {
+  OpContext(std::string_view op, const Site& site)
+      : trace(Trace::current(op, site)),
+        builder{trace.graph, trace.composite.empty() ? site : trace.composite_site, trace.composite},
+        name(op) {}
+
+  Ex in(const Tensor& tensor) { return {&builder, trace.value(tensor, name, builder.site)}; }
+  Tensor out(const Ex& x) { return trace.tensor(x); }
+
+  Trace& trace;
+  Builder builder;
+  std::string_view name;
+};
+
+// Axes from the front, sorted, without repetition; none stands for all. Throws ShapeError.
+std::vector<std::int64_t> resolve_axes(const std::vector<int>& axes, const Shape& shape,
+                                       std::string_view op, const Site& site);
+std::int64_t resolve_axis(int axis, const Shape& shape, std::string_view op, const Site& site);
+// The shape that both broadcast to. Throws ShapeError.
+Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op, const Site& site);
+
+}  // namespace tensorgrad

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+// Saving and loading a trainer, and the public face's calls.
+#include <cstring>
+
+#include "api/forward.h"
+#include "api/trainer.h"
+
+namespace tensorgrad {
+namespace detail {
+namespace {
+
+constexpr const char* kOptimPrefix = "optim.";
+constexpr const char* kVersion = "1";
+
+std::string hex(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%a", value);
+  return text;
+}
+
+HostTensor from_floats(const Shape& shape, DType dtype, const std::vector<float>& values) {
+  HostTensor tensor{dtype, shape, {}};
+  tensor.bytes.resize(static_cast<size_t>(numel(shape)) * kElementBytes);
+  std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
+  return tensor;
+}
+
+std::int64_t integer_field(const Checkpoint& checkpoint, const std::string& name, const std::string& path) {
+  const auto at = checkpoint.fields.find(name);
+  const std::string text = at == checkpoint.fields.end() ? "" : at->second;
+  if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos) {
+    throw IoError(path + ": not a checkpoint of a trainer: the field '" + name + "' is " +
+                  (at == checkpoint.fields.end() ? "missing" : "'" + text + "'"));
+  }
+  return std::stoll(text);
+}
+
+Schedule parse_schedule(const std::string& text, const std::string& path) {
+  try {
+    return Schedule::parse(text);
+  } catch (const IoError& error) {
+    throw IoError(path + ": " + error.message());
+  }
+}
+
+}  // namespace
+
+void TrainerImpl::save(const std::string& path) {
+  const std::lock_guard lock(*mutex_);
+  Checkpoint checkpoint;
+  checkpoint.params = table_.unpack(engine_->download_floats("params"));
+  for (const StateEntry& state : engine_->states()) {
+    const std::vector<float> values = engine_->download_floats(state_buffer(state.name));
+    if (!state.name.starts_with(kOptimPrefix)) {
+      checkpoint.states[state.name] = from_floats(state.type.shape, state.type.dtype, values);
+      continue;
+    }
+    for (auto& [name, tensor] : table_.unpack(values)) checkpoint.states[state.name + "/" + name] = std::move(tensor);
+  }
+  checkpoint.fields = {{"version", kVersion},
+                       {"step", std::to_string(step_)},
+                       {"epoch", std::to_string(epoch_)},
+                       {"position", std::to_string(position_)},
+                       {"seed", std::to_string(options_.seed)},
+                       {"schedule", schedule_.text()},
+                       {"schedule_start", std::to_string(schedule_start_)}};
+  for (const auto& [name, value] : engine_->scalars()) checkpoint.fields["scalar." + name] = hex(value);
+  write_checkpoint(path, checkpoint);
+}
+
+// Everything is read and checked before anything is changed.
+void TrainerImpl::load(const std::string& path) {
+  const std::lock_guard lock(*mutex_);
+  Checkpoint checkpoint = read_checkpoint(path);
+  const std::int64_t step = integer_field(checkpoint, "step", path);
+  const std::int64_t epoch = integer_field(checkpoint, "epoch", path);
+  const std::int64_t position = integer_field(checkpoint, "position", path);
+  const std::int64_t seed = integer_field(checkpoint, "seed", path);
+  const std::int64_t start = integer_field(checkpoint, "schedule_start", path);
+  Schedule schedule = parse_schedule(checkpoint.fields["schedule"], path);
+  if (position > batches_per_epoch() || start > step || seed > 0xffffffffLL) {
+    throw IoError(path + ": the checkpoint is of another dataset, or damaged: position " + std::to_string(position) +
+                  " of " + std::to_string(batches_per_epoch()) + " batches");
+  }
+  const std::vector<float> params = table_.pack(checkpoint.params, path);
+  std::map<std::string, std::vector<float>> states;
+  for (const StateEntry& state : engine_->states()) {
+    if (state.name.starts_with(kOptimPrefix)) {
+      std::map<std::string, HostTensor> parts;
+      const std::string prefix = state.name + "/";
+      for (const auto& [name, tensor] : checkpoint.states) {
+        if (name.starts_with(prefix)) parts[name.substr(prefix.size())] = tensor;
+      }
+      states[state.name] = table_.pack(parts, path + ": state " + state.name);
+      continue;
+    }
+    const auto at = checkpoint.states.find(state.name);
+    if (at == checkpoint.states.end() || at->second.shape != state.type.shape ||
+        at->second.dtype != state.type.dtype) {
+      throw UserError(path + ": no state '" + state.name + "' of type " + to_string(state.type));
+    }
+    std::vector<float>& values = states[state.name];
+    values.resize(at->second.bytes.size() / sizeof(float));
+    std::memcpy(values.data(), at->second.bytes.data(), at->second.bytes.size());
+  }
+  engine_->upload_params(params);
+  for (const auto& [name, values] : states) {
+    engine_->instance().upload(state_buffer(name), 0, std::as_bytes(std::span(values)));
+  }
+  for (auto& [name, value] : engine_->scalars()) {
+    const auto at = checkpoint.fields.find("scalar." + name);
+    if (at != checkpoint.fields.end()) value = std::strtod(at->second.c_str(), nullptr);
+  }
+  step_ = first_unread_ = step;
+  epoch_ = epoch;
+  position_ = position;
+  options_.seed = static_cast<std::uint32_t>(seed);
+  schedule_ = std::move(schedule);
+  schedule_start_ = start;
+  order_sent_ = false;
+}
+
+std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model, TraceFunction loss,
+                                          const CompileOptions& options, Site site) {
+  return std::make_shared<TrainerImpl>(std::move(model), std::move(loss), options, site);
+}
+
+std::shared_ptr<ForwardImpl> attach_forward(TrainerImpl& trainer, TraceFunction forward,
+                                            const ForwardOptions& options, Site site) {
+  return trainer.attach(std::move(forward), options, site);
+}
+
+}  // namespace detail
+
+StepResult TrainerBase::step(const Feed& inputs) { return impl_->step(inputs); }
+
+std::vector<float> TrainerBase::run(int count) {
+  impl_->submit(count);
+  return impl_->losses();
+}
+
+void TrainerBase::submit(int count) { impl_->submit(count); }
+std::vector<float> TrainerBase::losses() { return impl_->losses(); }
+void TrainerBase::upload_data(const std::string& name, const HostView& values) { impl_->upload_data(name, values); }
+std::int64_t TrainerBase::steps() const { return impl_->steps(); }
+std::int64_t TrainerBase::epoch() const { return impl_->epoch(); }
+std::int64_t TrainerBase::batches_per_epoch() const { return impl_->batches_per_epoch(); }
+double TrainerBase::lr() const { return impl_->lr(); }
+void TrainerBase::set_lr(Schedule schedule) { impl_->set_lr(std::move(schedule)); }
+void TrainerBase::set(const std::string& name, double value) { impl_->set(name, value); }
+
+std::vector<std::string> TrainerBase::parameter_names() const {
+  std::vector<std::string> names;
+  for (const ParameterEntry& entry : impl_->table().entries()) names.push_back(entry.name);
+  return names;
+}
+
+std::map<std::string, HostTensor> TrainerBase::download_params() const { return impl_->download_params(); }
+std::map<std::string, HostTensor> TrainerBase::download_grads() const { return impl_->download_grads(); }
+void TrainerBase::upload_params(const std::map<std::string, HostTensor>& params) { impl_->upload_params(params); }
+void TrainerBase::reset() { impl_->reset(); }
+void TrainerBase::save(const std::string& path) const { impl_->save(path); }
+void TrainerBase::load(const std::string& path) { impl_->load(path); }
+CompileReport TrainerBase::report() const { return impl_->engine().report(); }
+std::string TrainerBase::explain() const { return impl_->engine().explain(); }
+std::vector<std::pair<std::string, double>> TrainerBase::profile(const Feed& inputs) { return impl_->profile(inputs); }
+std::string TrainerBase::device() const { return impl_->engine().device_text(); }
+
+}  // namespace tensorgrad

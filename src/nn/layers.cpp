@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// Layers, in terms of ops and parameters.
+#include <cmath>
+
+#include "tensorgrad/nn.h"
+
+namespace tensorgrad::nn {
+namespace {
+
+// PyTorch's default for Linear: kaiming_uniform with a = sqrt(5), which is +-1/sqrt(fan_in).
+Init fan_in_uniform(std::int64_t fan_in) {
+  const double bound = 1.0 / std::sqrt(static_cast<double>(fan_in));
+  return init::uniform(-bound, bound);
+}
+
+}  // namespace
+
+Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias, Loc loc)
+    : weight({out, in}, fan_in_uniform(in), loc) {
+  if (with_bias) bias.emplace(Shape{out}, fan_in_uniform(in), loc);
+}
+
+Tensor Linear::operator()(Tensor x, Loc loc) const {
+  std::optional<Tensor> b;
+  if (bias) b = bias->tensor(loc);
+  return linear(x, weight.tensor(loc), b, loc);
+}
+
+LayerNorm::LayerNorm(std::int64_t size, double epsilon, Loc loc)
+    : weight({size}, init::ones(), loc), bias({size}, init::zeros(), loc), eps(epsilon) {}
+
+Tensor LayerNorm::operator()(Tensor x, Loc loc) const {
+  return layer_norm(x, weight.tensor(loc), bias.tensor(loc), eps, loc);
+}
+
+Embedding::Embedding(std::int64_t count, std::int64_t size, Loc loc)
+    : weight({count, size}, init::normal(0, 1), loc) {}
+
+Tensor Embedding::operator()(Tensor index, Loc loc) const {
+  return embedding(index, weight.tensor(loc), loc);
+}
+
+Tensor ReLU::operator()(Tensor x, Loc loc) const { return relu(Operand(x, loc)); }
+Tensor GELU::operator()(Tensor x, Loc loc) const { return gelu(x, Gelu::kExact, loc); }
+Tensor SiLU::operator()(Tensor x, Loc loc) const { return silu(x, loc); }
+Tensor Tanh::operator()(Tensor x, Loc loc) const { return tanh(Operand(x, loc)); }
+Tensor Sigmoid::operator()(Tensor x, Loc loc) const { return sigmoid(Operand(x, loc)); }
+Tensor Dropout::operator()(Tensor x, Loc loc) const { return dropout(x, p, loc); }
+
+Sequential::Sequential(const Sequential& other) {
+  for (const auto& step : other.steps_) steps_.push_back(step->clone());
+}
+
+void Sequential::visit_fields(ParameterVisitor& visitor) const {
+  for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i]->visit(visitor, std::to_string(i));
+}
+
+Tensor Sequential::operator()(Tensor x, Loc loc) const {
+  for (const auto& step : steps_) x = step->run(x, loc);
+  return x;
+}
+
+}  // namespace tensorgrad::nn
