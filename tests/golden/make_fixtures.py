@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""Writes mlp.safetensors and lm.safetensors: two small models trained for 10 steps by PyTorch in double
+precision, from float32 parameters and inputs. Needs torch (CPU); run it in this folder.
+"""
+
+import json
+import math
+import struct
+
+import torch
+import torch.nn.functional as F
+
+STEPS = 10
+
+
+def write_safetensors(path, tensors):
+    header, data, at = {}, [], 0
+    for name, tensor in tensors.items():
+        whole = tensor.dtype in (torch.int64, torch.int32)
+        flat = tensor.detach().flatten().tolist()
+        raw = struct.pack(f"<{len(flat)}{'i' if whole else 'f'}", *flat)
+        header[name] = {"dtype": "I32" if whole else "F32", "shape": list(tensor.shape),
+                        "data_offsets": [at, at + len(raw)]}
+        data.append(raw)
+        at += len(raw)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as out:
+        out.write(struct.pack("<Q", len(text)) + text + b"".join(data))
+
+
+def draw(generator, shape, scale):
+    return (torch.randn(shape, generator=generator) * scale).float().double()
+
+
+def train(path, params, batches, loss_of, optimizer_of, clip):
+    tensors = {f"init/{name}": value.clone() for name, value in params.items()}
+    for name, value in batches.items():
+        tensors[name] = value
+    for value in params.values():
+        value.requires_grad_(True)
+    optimizer = optimizer_of(list(params.values()))
+    losses = []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        loss = loss_of(params, {name: value[step] for name, value in batches.items()})
+        loss.backward()
+        if step == 0:
+            tensors.update({f"grad/{name}": value.grad.clone() for name, value in params.items()})
+        if clip > 0:
+            torch.nn.utils.clip_grad_norm_(list(params.values()), clip)
+        optimizer.step()
+        losses.append(loss.item())
+    tensors.update({f"final/{name}": value for name, value in params.items()})
+    tensors["losses"] = torch.tensor(losses, dtype=torch.float64)
+    write_safetensors(path, tensors)
+    print(path, losses)
+
+
+def mlp():
+    g = torch.Generator().manual_seed(1)
+    params = {
+        "hidden.weight": draw(g, (32, 64), 0.125), "hidden.bias": draw(g, (32,), 0.1),
+        "out.weight": draw(g, (10, 32), 0.2), "out.bias": draw(g, (10,), 0.1),
+    }
+    batches = {"x": draw(g, (STEPS, 16, 64), 1.0), "t": torch.randint(0, 10, (STEPS, 16), generator=g)}
+
+    def loss_of(p, batch):
+        hidden = torch.relu(F.linear(batch["x"], p["hidden.weight"], p["hidden.bias"]))
+        return F.cross_entropy(F.linear(hidden, p["out.weight"], p["out.bias"]), batch["t"])
+
+    train("mlp.safetensors", params, batches, loss_of,
+          lambda values: torch.optim.AdamW(values, lr=3e-3, weight_decay=0.05), clip=0.5)
+
+
+def language_model():
+    g = torch.Generator().manual_seed(2)
+    vocab, width, length, heads, batch = 17, 16, 8, 2, 4
+    params = {
+        "tokens.weight": draw(g, (vocab, width), 0.5), "places.weight": draw(g, (length, width), 0.3),
+        "norm1.weight": 1 + draw(g, (width,), 0.1), "norm1.bias": draw(g, (width,), 0.1),
+        # No bias: that of the keys has a gradient of exactly 0, and Adam would train on the rounding of it.
+        "qkv.weight": draw(g, (3 * width, width), 0.25),
+        "joined.weight": draw(g, (width, width), 0.25), "joined.bias": draw(g, (width,), 0.1),
+        "norm2.weight": 1 + draw(g, (width,), 0.1), "norm2.bias": draw(g, (width,), 0.1),
+        "up.weight": draw(g, (4 * width, width), 0.25), "up.bias": draw(g, (4 * width,), 0.1),
+        "down.weight": draw(g, (width, 4 * width), 0.125), "down.bias": draw(g, (width,), 0.1),
+        "norm3.weight": 1 + draw(g, (width,), 0.1), "norm3.bias": draw(g, (width,), 0.1),
+    }
+    text = torch.randint(0, vocab, (STEPS, batch, length + 1), generator=g)
+    batches = {"x": text[:, :, :-1].contiguous(), "t": text[:, :, 1:].contiguous()}
+
+    def loss_of(p, data):
+        def norm(x, name):
+            return F.layer_norm(x, (width,), p[name + ".weight"], p[name + ".bias"])
+
+        def linear(x, name):
+            return F.linear(x, p[name + ".weight"], p[name + ".bias"])
+
+        x = p["tokens.weight"][data["x"]] + p["places.weight"]
+        parts = F.linear(norm(x, "norm1"), p["qkv.weight"]).view(batch, length, 3, heads, width // heads)
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(width // heads)
+        scores = scores.masked_fill(torch.ones(length, length).triu(1).bool(), -math.inf)
+        mixed = (scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, length, width)
+        x = x + linear(mixed, "joined")
+        x = x + linear(F.gelu(linear(norm(x, "norm2"), "up")), "down")
+        logits = norm(x, "norm3") @ p["tokens.weight"].T
+        return F.cross_entropy(logits.reshape(-1, vocab), data["t"].reshape(-1))
+
+    train("lm.safetensors", params, batches, loss_of,
+          lambda values: torch.optim.Adam(values, lr=1e-2), clip=0)
+
+
+if __name__ == "__main__":
+    mlp()
+    language_model()

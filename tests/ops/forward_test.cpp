@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// Every op, forward: CPU and WebGPU against the interpreter in double.
+#include <algorithm>
+#include <set>
+
+#include "op_cases.h"
+#include "ops/pointwise.h"
+#include "ops/registry.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+constexpr double kTolerance = 3e-5;
+
+std::string name_of(const ::testing::TestParamInfo<OpCase>& info) { return info.param.name; }
+
+class Forward : public ::testing::TestWithParam<OpCase> {};
+
+TEST_P(Forward, agrees_with_double_on_cpu) {
+  Sketch sketch(7);
+  sketch.output("y", GetParam().apply(inputs_of(sketch, GetParam())));
+  sketch.check(Where::kCpu, kTolerance, GetParam().edges);
+}
+
+INSTANTIATE_TEST_SUITE_P(Op, Forward, ::testing::ValuesIn(all_cases()), name_of);
+
+// All cases of a kind in one program: making a pipeline is what takes time there.
+void check_together(const std::vector<OpCase>& cases, Where where) {
+  for (const bool edges : {false, true}) {
+    Sketch sketch(7);
+    for (const OpCase& each : cases) {
+      if (each.edges == edges) sketch.output(each.name, each.apply(inputs_of(sketch, each)));
+    }
+    if (!sketch.graph().outputs.empty()) sketch.check(where, kTolerance, edges);
+  }
+}
+
+TEST(Forward, pointwise_on_webgpu) { check_together(pointwise_cases(), Where::kWebGpu); }
+TEST(Forward, views_on_webgpu) { check_together(view_cases(), Where::kWebGpu); }
+TEST(Forward, reductions_on_webgpu) { check_together(reduce_cases(), Where::kWebGpu); }
+TEST(Forward, products_on_webgpu) { check_together(matmul_cases(), Where::kWebGpu); }
+TEST(Forward, indexed_on_webgpu) { check_together(index_cases(), Where::kWebGpu); }
+TEST(Forward, composites_on_webgpu) { check_together(composite_cases(), Where::kWebGpu); }
+TEST(Forward, pointwise_on_webgpu_default_limits) {
+  check_together(pointwise_cases(), Where::kWebGpuDefaultLimits);
+}
+TEST(Forward, structured_on_webgpu_default_limits) {
+  check_together(matmul_cases(), Where::kWebGpuDefaultLimits);
+  check_together(composite_cases(), Where::kWebGpuDefaultLimits);
+  check_together(index_cases(), Where::kWebGpuDefaultLimits);
+}
+
+void check_leaves(Where where) {
+  Sketch s(3);
+  const Tensor parameter = s.leaf(ops::parameter, "p", {3, 2}, f32, s.draw.values(f32, 6, -1, 1), 64);
+  const Tensor state = s.leaf(ops::state, "state", {3, 2}, f32, s.draw.values(f32, 6, -1, 1));
+  const Tensor data = s.leaf(ops::data, "data", {3, 2}, i32, s.draw.values(i32, 6, -50, 50));
+  const Tensor bits = s.leaf(ops::input, "bits", {3, 2}, boolean, {1, 0, 0, 1, 1, 0});
+  const Tensor scalar = s.leaf(ops::scalar, "rate", {}, f32, {0.125});
+  s.output("sum", parameter * state * scalar + cast(data, f32) + tensorgrad::where(bits, 10.0, 20.0));
+  s.output("same", parameter);
+  s.output("turned", transpose(data));
+  s.check(where);
+}
+
+TEST(Leaves, are_read_on_cpu) { check_leaves(Where::kCpu); }
+TEST(Leaves, are_read_on_webgpu) { check_leaves(Where::kWebGpu); }
+
+TEST(Leaves, arena_is_updated_in_one_piece) {
+  Sketch s(3);
+  const Values values = s.draw.values(f32, 128, -1, 1);
+  const Tensor arena = s.leaf(ops::arena, "params", {128}, f32, values);
+  s.graph().updates.push_back({arena.id(), (arena * 0.5 + 1.0).id()});
+  s.check(Where::kCpu);
+  s.check(Where::kWebGpu);
+}
+
+TEST(Coverage, every_op_has_a_case) {
+  std::set<const OpDef*> seen;
+  for (const OpCase& each : all_cases()) {
+    Sketch sketch;
+    static_cast<void>(each.apply(inputs_of(sketch, each)));
+    for (const Node& node : sketch.graph().nodes) seen.insert(node.op);
+  }
+  // Leaves::are_read and arena_is_updated have these.
+  for (const OpDef* op : {&ops::parameter, &ops::arena, &ops::data, &ops::state, &ops::scalar}) seen.insert(op);
+  for (const OpDef* op : all_ops()) EXPECT_TRUE(seen.contains(op)) << op->name << " has no case";
+}
+
+TEST(Coverage, every_gradient_rule_is_checked) {
+  // Differences cannot see where a gradient stops: Gradient::stops_at_stop_gradient does.
+  std::set<const OpDef*> checked = {&ops::stop_gradient};
+  for (const OpCase& each : all_cases()) {
+    if (!each.differentiable) continue;
+    Sketch sketch;
+    const Tensor y = each.apply(inputs_of(sketch, each));
+    if (y.dtype() != f32) continue;
+    for (const Node& node : sketch.graph().nodes) checked.insert(node.op);
+  }
+  for (const OpDef* op : all_ops()) {
+    EXPECT_TRUE(op->grad == nullptr || checked.contains(op)) << op->name << " has an unchecked gradient";
+  }
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// What the tests of ops go through: one op (or a few) on arguments of given shapes.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "support/sketch.h"
+
+namespace tensorgrad::testing {
+
+struct Argument {
+  Shape shape;
+  double lo = -2, hi = 2;
+  DType dtype = f32;
+  Values values = {};  // if empty: drawn from [lo, hi]
+};
+
+struct OpCase {
+  std::string name;  // letters, digits and _
+  std::vector<Argument> args;
+  std::function<Tensor(const std::vector<Tensor>&)> apply;
+  bool differentiable = true;  // has a gradient that differences can check
+  bool edges = false;          // the arguments are where f32 overflows or is not a number
+};
+
+// Every row of pointwise.def: each element type it takes, broadcasting, edge values.
+std::vector<OpCase> pointwise_cases();
+// Every other op, in several shapes and layouts, and the composites.
+std::vector<OpCase> view_cases();
+std::vector<OpCase> reduce_cases();
+std::vector<OpCase> matmul_cases();
+std::vector<OpCase> index_cases();
+std::vector<OpCase> composite_cases();
+// All of the above.
+const std::vector<OpCase>& all_cases();
+
+// The arguments as inputs of the sketch.
+std::vector<Tensor> inputs_of(Sketch& sketch, const OpCase& each);
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// Every tests/passes/<pass>/*.ir: a graph, a line `----`, and what the pass makes of it. With
+// TENSORGRAD_UPDATE=1 the second half is written anew. Also IR text itself: errors and round trips.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "ops/registry.h"
+#include "passes/fuse.h"
+#include "passes/simplify.h"
+#include "tensorgrad/error.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kLine = "----\n";
+
+Graph run_pass(const std::string& pass, const Graph& graph) {
+  if (pass == "fold") return fold(graph);
+  if (pass == "simplify") return simplify(graph);
+  if (pass == "cse") return cse(graph);
+  if (pass == "dce") return dce(graph);
+  if (pass == "fuse") return fuse(graph, {});
+  throw std::logic_error("there is no pass " + pass);
+}
+
+std::vector<fs::path> files() {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::recursive_directory_iterator(TENSORGRAD_SOURCE_DIR "/tests/passes")) {
+    if (entry.path().extension() == ".ir") found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+class Pass : public ::testing::TestWithParam<fs::path> {};
+
+TEST_P(Pass, makes_of_the_graph_what_the_file_says) {
+  std::ostringstream whole;
+  whole << std::ifstream(GetParam()).rdbuf();
+  const std::string text = whole.str(), name = GetParam().string();
+  const std::size_t line = text.find(kLine);
+  ASSERT_NE(line, std::string::npos) << name;
+  const Graph before = parse(std::string_view(text).substr(0, line), name, find_op);
+  const Graph after = run_pass(GetParam().parent_path().filename(), before);
+  verify(after);
+  if (std::getenv("TENSORGRAD_UPDATE") != nullptr) {
+    std::ofstream(GetParam()) << text.substr(0, line) << kLine << print(after);
+    return;
+  }
+  EXPECT_EQ(print(after), text.substr(line + 5)) << name;
+}
+
+std::string name_of(const ::testing::TestParamInfo<fs::path>& info) {
+  return info.param.parent_path().filename().string() + "_" + info.param.stem().string();
+}
+INSTANTIATE_TEST_SUITE_P(Ir, Pass, ::testing::ValuesIn(files()), name_of);
+
+void expect_refused(const std::string& text, const std::string& message) {
+  try {
+    static_cast<void>(parse(text, "x.ir", find_op));
+    ADD_FAILURE() << "accepted: " << text;
+  } catch (const IoError& error) {
+    EXPECT_EQ(error.message(), message);
+  }
+}
+
+TEST(IrText, errors_name_the_line_and_what_is_expected) {
+  const std::string x = "%0 = input() {dtype=0, name=\"x\", shape=[2]} : f32[2]\n";
+  expect_refused("%1 = input()", "x.ir:1: %0 expected");
+  expect_refused(x + "%1 = wave(%0) : f32[2]", "x.ir:2: the name of an op, not 'wave', expected");
+  expect_refused(x + "%1 = exp(%7) : f32[2]", "x.ir:2: the number of an earlier value expected");
+  expect_refused(x + "%1 = exp(%0, %0) : f32[2]", "x.ir:2: 1 inputs of exp expected");
+  expect_refused(x + "%1 = exp(%0) : f32[3]", "x.ir:2: type f32[2] expected");
+  expect_refused(x + "%1 = exp(%0) : f16[2]", "x.ir:2: an element type expected");
+  expect_refused(x + "\n%1 = exp(%0", "x.ir:3: ')' expected");
+  expect_refused(x + "output y = %3", "x.ir:2: the number of an earlier value expected");
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

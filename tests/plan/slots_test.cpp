@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+// Plans: liveness worked out anew from the launches alone, bindings within the limit, updates in place.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ops/registry.h"
+#include "plan/placement.h"
+#include "support/random_graph.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+std::set<int> accesses(const ScalarProgram& program, const Launch& launch) {
+  std::set<int> buffers;
+  for (const Access& access : program.accesses) {
+    buffers.insert(launch.bindings[static_cast<std::size_t>(access.binding)].buffer);
+  }
+  return buffers;
+}
+
+// Buffers that a launch really reads and writes, from its programs and stores.
+struct Touched {
+  std::set<int> reads, writes;
+};
+
+Touched touched(const Launch& launch) {
+  Touched result;
+  for (const ScalarProgram* program :
+       {&launch.body, &launch.a, &launch.b, &launch.scatter_index, &launch.scatter_source}) {
+    result.reads.merge(accesses(*program, launch));
+  }
+  for (const Store& store : launch.stores) {
+    result.writes.insert(launch.bindings[static_cast<std::size_t>(store.binding)].buffer);
+  }
+  if (launch.ones_row) {
+    result.writes.insert(launch.bindings[static_cast<std::size_t>(launch.ones_store.binding)].buffer);
+  }
+  return result;
+}
+
+// What a value occupies, and from which launch to which: -1 is before the first.
+struct Life {
+  ValueId value;
+  std::int64_t begin, end;  // bytes
+  int born, dead;
+};
+
+class Lives {
+ public:
+  explicit Lives(const Graph& graph) : graph_(graph), placement_(place(graph, options_)) {
+    for (std::size_t i = 0; i < placement_.order.size(); ++i) position_[placement_.order[i]] = static_cast<int>(i);
+    for (ValueId id = 0; id < graph.size(); ++id) {
+      if (graph[id].group < 0) continue;
+      for (const ValueId input : graph[id].inputs) use(input, position_.at(graph[id].group), graph[id].group);
+    }
+    const int end = static_cast<int>(placement_.order.size());
+    for (const auto& [value, to] : placement_.copies) use(value, end, -1);
+    for (const GraphOutput& output : graph.outputs) use(output.value, end, -1);
+    for (const GraphUpdate& update : graph.updates) use(update.value, end, -1);
+  }
+
+  // The values of each buffer.
+  [[nodiscard]] std::map<int, std::vector<Life>> by_buffer() const {
+    std::map<int, std::vector<Life>> lives;
+    for (const auto& [id, at] : placement_.places) {
+      const auto used = last_use_.find(id);
+      const int born = graph_[id].group < 0 ? -1 : position_.at(graph_[id].group);
+      lives[at.buffer].push_back({id, at.offset * 4, (at.offset + numel(graph_[id].type.shape)) * 4, born,
+                                  used == last_use_.end() ? born : used->second});
+    }
+    return lives;
+  }
+  [[nodiscard]] bool is_slot(int buffer) const {
+    return placement_.buffers[static_cast<std::size_t>(buffer)].kind == BufferKind::kSlot;
+  }
+
+ private:
+  // `id` is needed at launch number `at`, of `group`: what is not stored is made from what is.
+  void use(ValueId id, int at, int group) {
+    if (group >= 0 && graph_[id].group == group) return;
+    if (placement_.places.contains(id)) {
+      auto [known, fresh] = last_use_.emplace(id, at);
+      known->second = std::max(known->second, at);
+      // A pack is its parts.
+      if (graph_[id].op->kind != OpKind::kPack) return;
+    }
+    for (const ValueId input : graph_[id].inputs) use(input, at, group);
+  }
+
+  const Graph& graph_;
+  PlanOptions options_;
+  Placement placement_;
+  std::map<int, int> position_;
+  std::map<ValueId, int> last_use_;
+};
+
+void check_lives(const Graph& fused, const std::string& note) {
+  const Lives lives(fused);
+  for (const auto& [buffer, all] : lives.by_buffer()) {
+    for (const Life& a : all) {
+      for (const Life& b : all) {
+        const bool pack = fused[a.value].op->kind == OpKind::kPack || fused[b.value].op->kind == OpKind::kPack;
+        const bool views = fused[a.value].op->kind == OpKind::kLeaf && fused[b.value].op->kind == OpKind::kLeaf;
+        if (a.value == b.value || pack || views || a.begin >= b.end || b.begin >= a.end) continue;
+        // A launch may replace in place what it alone still reads, but not in a slot.
+        const bool apart = lives.is_slot(buffer) ? a.dead < b.born || b.dead < a.born
+                                                 : a.dead <= b.born || b.dead <= a.born;
+        EXPECT_TRUE(apart) << "%" << a.value << " (" << a.born << " to " << a.dead << ") and %" << b.value << " ("
+                           << b.born << " to " << b.dead << ") share buffer " << buffer << "\n" << note;
+      }
+    }
+  }
+}
+
+void check_bindings(const Program& program, int limit, const std::string& note) {
+  for (const Launch& launch : program.launches) {
+    std::set<int> bound;
+    for (const Binding& binding : launch.bindings) {
+      EXPECT_TRUE(bound.insert(binding.buffer).second) << launch.name << " binds a buffer twice\n" << note;
+      const BufferDecl& buffer = program.buffers[static_cast<std::size_t>(binding.buffer)];
+      EXPECT_LE(binding.offset + binding.bytes, buffer.bytes) << launch.name << "\n" << note;
+      EXPECT_EQ(binding.offset % 256, 0) << launch.name << "\n" << note;
+    }
+    EXPECT_LE(static_cast<int>(bound.size()), limit) << launch.name << "\n" << note;
+    // What is written must be bound for writing; what is read and written, for both.
+    const Touched touch = touched(launch);
+    for (const Binding& binding : launch.bindings) {
+      const bool reads = touch.reads.contains(binding.buffer), writes = touch.writes.contains(binding.buffer);
+      EXPECT_EQ(writes, binding.mode != BindMode::kRead) << launch.name << "\n" << note;
+      EXPECT_TRUE(!(reads && writes) || binding.mode == BindMode::kReadWrite) << launch.name << "\n" << note;
+    }
+  }
+}
+
+TEST(Slots, no_two_live_values_share_a_place) {
+  for (std::uint64_t seed = 0; seed < 300 && !::testing::Test::HasFailure(); ++seed) {
+    const RandomGraph made = random_graph(seed, {.ops = seed % 3 == 0 ? 50 : 14});
+    for (const int limit : {8, 32}) {
+      const Compiled compiled = compile_for_test(made.graph, limit);
+      const std::string note = "seed " + std::to_string(seed) + "\n" + print(compiled.fused);
+      check_lives(compiled.fused, note);
+      check_bindings(compiled.program, limit, note);
+    }
+  }
+}
+
+TEST(Slots, are_fewer_than_the_values_of_a_chain) {
+  Sketch s;
+  Tensor x = s.input({16, 16});
+  for (int i = 0; i < 20; ++i) x = softmax(matmul(x, s.input({16, 16})), 0);
+  s.output("y", x);
+  int slots = 0;
+  for (const BufferDecl& buffer : compile_for_test(s.graph(), 8).program.buffers) {
+    slots += buffer.kind == BufferKind::kSlot ? 1 : 0;
+  }
+  EXPECT_LE(slots, 4);
+  EXPECT_GE(slots, 1);
+}
+
+TEST(Bindings, of_a_wide_pointwise_chain_stay_within_the_limit) {
+  Sketch s;
+  std::vector<Tensor> inputs;
+  for (int i = 0; i < 24; ++i) inputs.push_back(s.input({40}));
+  Tensor all = gelu(inputs[0]);
+  for (int i = 1; i < 24; ++i) all = gelu(all * inputs[static_cast<std::size_t>(i)], Gelu::kTanh);
+  for (int i = 0; i < 12; ++i) s.output("o" + std::to_string(i), all * inputs[static_cast<std::size_t>(i)]);
+  const std::vector<Tensor> grads = grad(sum(all), inputs);
+  for (std::size_t i = 0; i < grads.size(); ++i) s.output("d" + std::to_string(i), grads[i]);
+  for (const int limit : {4, 8, 9, 16}) {
+    const Compiled compiled = compile_for_test(s.graph(), limit);
+    check_bindings(compiled.program, limit, "limit " + std::to_string(limit));
+    expect_close(s.graph(), run_graph(s.graph(), s.leaves, Where::kCpu, limit),
+                 interpret_graph(s.graph(), s.leaves), 1e-4, "limit " + std::to_string(limit));
+  }
+}
+
+TEST(Bindings, of_a_wide_concat_stay_within_the_limit) {
+  Sketch s;
+  std::vector<Tensor> parts;
+  for (int i = 0; i < 20; ++i) parts.push_back(s.input({3, 1 + i % 4}));
+  const Tensor whole = concat(parts, 1);
+  s.output("whole", whole);
+  s.output("sum", softmax(whole));
+  check_bindings(compile_for_test(s.graph(), 8).program, 8, "concat");
+  expect_close(s.graph(), run_graph(s.graph(), s.leaves, Where::kCpu, 8), interpret_graph(s.graph(), s.leaves),
+               1e-5, "concat of 20");
+}
+
+// Two leaves that take each other's value, and a chain in which the old and the new are both needed.
+TEST(Updates, see_the_old_values_of_one_another) {
+  Sketch s;
+  const Tensor a = s.leaf(ops::state, "a", {4}, f32, {1, 2, 3, 4});
+  const Tensor b = s.leaf(ops::state, "b", {4}, f32, {5, 6, 7, 8});
+  const Tensor c = s.leaf(ops::state, "c", {4}, f32, {0, 0, 0, 1});
+  s.graph().updates = {{a.id(), (b * 2.0).id()}, {b.id(), (a + c).id()}, {c.id(), flip(a, 0).id()}};
+  s.output("old", a + b + c);
+  s.check(Where::kCpu);
+}
+
+TEST(Updates, in_place_come_after_the_last_reader_of_the_old_value) {
+  Sketch s;
+  const Tensor v = s.leaf(ops::state, "v", {6, 6}, f32, s.draw.values(f32, 36, -1, 1));
+  const Tensor p = s.leaf(ops::state, "p", {6, 6}, f32, s.draw.values(f32, 36, -1, 1));
+  const Tensor g = matmul(p, transpose(v));
+  const Tensor fresh = v * 0.9 + g;
+  s.graph().updates = {{v.id(), fresh.id()}, {p.id(), (p - fresh * 0.1).id()}};
+  s.output("both", matmul(v, fresh) + sum(p, 0));
+  s.output("fresh", fresh);
+  s.check(Where::kCpu);
+  check_lives(compile_for_test(s.graph(), 8).fused, "momentum");
+}
+
+TEST(Updates, with_the_leaf_of_another_or_itself) {
+  Sketch s;
+  const Tensor a = s.leaf(ops::state, "a", {3}, f32, {1, 2, 3});
+  const Tensor b = s.leaf(ops::state, "b", {3}, f32, {4, 5, 6});
+  const Tensor c = s.leaf(ops::state, "c", {3}, f32, {7, 8, 9});
+  s.graph().updates = {{a.id(), b.id()}, {b.id(), a.id()}, {c.id(), c.id()}};
+  s.check(Where::kCpu);
+}
+
+TEST(Updates, of_two_leaves_by_one_value) {
+  Sketch s;
+  const Tensor a = s.leaf(ops::state, "a", {3}, f32, {1, 2, 3});
+  const Tensor b = s.leaf(ops::state, "b", {3}, f32, {4, 5, 6});
+  const Tensor both = a * b;
+  s.graph().updates = {{a.id(), both.id()}, {b.id(), both.id()}};
+  s.output("both", both);
+  s.check(Where::kCpu);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
