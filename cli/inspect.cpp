@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// tg eval, predict, devices, explain, dump: what reads and prints, and changes nothing.
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <span>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "classifier.h"
+#include "commands.h"
+#include "evaluation.h"
+#include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
+
+namespace tensorgrad::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string model_path(const std::string& folder) {
+  return (std::filesystem::path(folder) / "model.safetensors").string();
+}
+
+void print_json(const Json& json) {
+  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+// Text of a file must not move the terminal's cursor.
+std::string printable(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';
+  }
+  return text;
+}
+
+std::string confusion_table(const Evaluation& evaluation, std::size_t classes) {
+  std::string out =
+      "confusion: rows are true classes, columns predicted ones, in the order above\n";
+  for (std::size_t t = 0; t < classes; ++t) {
+    for (std::size_t p = 0; p < classes; ++p) {
+      out += fmt::format("{:>6}", evaluation.confusion[t * classes + p]);
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+void print_prediction(const PredictArguments& arguments, const Run& run, const std::string& file,
+                      std::int64_t index, std::span<const float> log_probabilities) {
+  const auto best = static_cast<std::size_t>(best_class(log_probabilities));
+  const std::string& name = run.task.class_names[best];
+  if (arguments.json) {
+    Json all = Json::array();
+    for (const float value : log_probabilities) all.push_back(std::exp(value));
+    print_json({{"file", file},
+                {"index", index},
+                {"class", name},
+                {"class_index", best},
+                {"probability", all[best]},
+                {"probabilities", all}});
+    return;
+  }
+  if (arguments.files.size() > 1) fmt::print("{}:", printable(file));
+  fmt::print("{}\t{}\t{:.4f}\n", index, printable(name), std::exp(log_probabilities[best]));
+}
+
+Json device_json(const DeviceDescription& device) {
+  Json limits = Json::object();
+  for (const auto& [name, value] : device.limits) limits[name] = value;
+  return {{"kind", device.kind},           {"name", device.name},
+          {"driver", device.driver},       {"type", device.type},
+          {"auto", device.chosen_by_auto}, {"why", device.why},
+          {"features", device.features},   {"limits", limits}};
+}
+
+void print_device(const DeviceDescription& device, const std::string& label) {
+  fmt::print("{}  {}{}\n", label, device.name, device.chosen_by_auto ? "  (auto takes this)" : "");
+  const auto row = [](const std::string& name, const std::string& value) {
+    if (!value.empty()) fmt::print("    {:<28}{}\n", name, value);
+  };
+  row("why", device.why);
+  row("type", device.type);
+  row("driver", device.driver);
+  std::string features;
+  for (const std::string& feature : device.features) {
+    features += (features.empty() ? "" : ", ") + feature;
+  }
+  row("features", features);
+  for (const auto& [name, value] : device.limits) {
+    if (value < INT64_MAX / 2) row(name, fmt::format("{}", value));
+  }
+}
+
+}  // namespace
+
+int eval(const EvalArguments& arguments) {
+  const Run run = read_run(arguments.run);
+  const Samples test = read_test_data(run, arguments.data);
+  Predictor predictor(model_path(arguments.run), run, arguments.device, test.count);
+  const Evaluation result =
+      evaluate(predictor.log_probabilities(test), test.labels, run.task.classes());
+  if (arguments.json) {
+    print_json({{"count", result.count},
+                {"right", result.right},
+                {"accuracy", result.accuracy()},
+                {"loss", result.loss},
+                {"class_names", run.task.class_names},
+                {"confusion", result.confusion}});
+    return 0;
+  }
+  fmt::print("device  {}\n", predictor.device());
+  fmt::print("accuracy {:.2f} % ({} of {} {}), loss {:.4f}\n\n", result.accuracy() * 100,
+             result.right, result.count, run.task.unit(), result.loss);
+  fmt::print("{}", class_table(result, run.task.class_names));
+  const std::size_t classes = run.task.class_names.size();
+  if (classes <= 25) fmt::print("\n{}", confusion_table(result, classes));
+  return 0;
+}
+
+// Every file is read before the first prediction is printed.
+int predict(const PredictArguments& arguments) {
+  const Run run = read_run(arguments.run);
+  std::vector<Samples> all;
+  std::int64_t most = 1;
+  for (const std::string& file : arguments.files) {
+    all.push_back(read_unlabelled(run, file, arguments.label));
+    most = std::max(most, all.back().count);
+  }
+  Predictor predictor(model_path(arguments.run), run, arguments.device, most);
+  const auto classes = static_cast<std::size_t>(run.task.classes());
+  for (std::size_t f = 0; f < all.size(); ++f) {
+    const std::vector<float> values = predictor.log_probabilities(all[f]);
+    for (std::int64_t i = 0; i < all[f].count; ++i) {
+      const auto row = std::span(values).subspan(static_cast<std::size_t>(i) * classes, classes);
+      print_prediction(arguments, run, arguments.files[f], i, row);
+    }
+  }
+  return 0;
+}
+
+int list_devices(const DeviceOptions& options, bool json) {
+  std::string note;
+  const std::vector<DeviceDescription> found = devices(options, note);
+  if (json) {
+    Json list = Json::array();
+    for (const DeviceDescription& device : found) list.push_back(device_json(device));
+    print_json({{"devices", list}, {"note", note}});
+    return 0;
+  }
+  int adapter = 0;
+  for (const DeviceDescription& device : found) {
+    const bool cpu = device.kind == "cpu";
+    print_device(device, cpu ? "cpu" : fmt::format("{} adapter {}", device.kind, adapter++));
+  }
+  if (!note.empty()) fmt::print("note: {}\n", note);
+  return 0;
+}
+
+int explain(const ExplainArguments& arguments) {
+  Run run;
+  if (!arguments.run.empty()) {
+    run = read_run(arguments.run);
+  } else {
+    run.data = arguments.data;
+    run.settings = arguments.settings;
+    run.task = read_training_data(run.data, run.settings).task;
+    run.settings.batch = std::min(run.settings.batch, run.task.train_count);
+  }
+  const NetTrainer trainer = compile_training(run, arguments.device);
+  fmt::print("model     {}: {} parameters, batch {}\n{}", model_text(run), parameter_count(run),
+             run.settings.batch, trainer.explain());
+  return 0;
+}
+
+int dump(const std::string& path) {
+  fmt::print("{}", dump_safetensors(read_safetensors(path)));
+  return 0;
+}
+
+}  // namespace tensorgrad::cli

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+// The command-line tool: arguments, help, and exit codes: 0 fine, 1 an error, 2 wrong usage, 128 +
+// n stopped by signal n.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "tensorgrad/error.h"
+
+namespace tensorgrad::cli {
+namespace {
+
+const CLI::Validator kPositive(
+    [](std::string& text) {
+      const double value = std::strtod(text.c_str(), nullptr);
+      return value > 0 && std::isfinite(value) ? "" : "a number above 0 expected, got " + text;
+    },
+    "NUMBER > 0");
+const CLI::Validator kShare(
+    [](std::string& text) {
+      const double value = std::strtod(text.c_str(), nullptr);
+      return value > 0 && value < 1 ? "" : "a share between 0 and 1 expected, got " + text;
+    },
+    "0..1");
+
+// Help without the lists of ranges and of options that exclude each other.
+class ShortFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (!option->get_option_text().empty()) return " " + option->get_option_text();
+    if (option->get_type_size() == 0) return "";
+    const std::string type = option->get_type_name();
+    std::string out = " " + type.substr(0, type.find(':'));
+    if (!option->get_default_str().empty()) out += " (" + option->get_default_str() + ")";
+    return out;
+  }
+};
+
+// Gives the command that was chosen; it is called when everything is parsed.
+using Action = std::function<int()>;
+
+// `null` plans and counts, and computes nothing.
+void add_device_options(CLI::App& command, DeviceOptions& device, bool with_null = false) {
+  std::vector<std::string> kinds = {"auto", "cpu", "webgpu"};
+  if (with_null) kinds.emplace_back("null");
+  command
+      .add_option("--device", device.kind,
+                  "Where to compute; auto takes a GPU if there is one, else the CPU")
+      ->check(CLI::IsMember(kinds))
+      ->option_text(with_null ? "auto|cpu|webgpu|null (auto)" : "auto|cpu|webgpu (auto)");
+  command.add_option("--adapter", device.adapter, "WebGPU adapter by its number in `tg devices`")
+      ->check(CLI::Range(0, 1000));
+  command.add_flag("--allow-software", device.allow_software,
+                   "Let --device webgpu take a software rasteriser");
+  command.add_option("--threads", device.threads, "CPU threads (default: one per core)")
+      ->check(CLI::Range(1, 1024));
+}
+
+// What a run is made with; none of it goes with another one's settings.
+std::vector<CLI::Option*> add_settings(CLI::App& command, TrainSettings& s) {
+  constexpr std::int64_t kMost = 1 << 24;
+  return {
+      command.add_option("--epochs", s.epochs, "Passes over the training set")
+          ->check(CLI::Range(1, 1'000'000))
+          ->capture_default_str(),
+      command.add_option("--batch", s.batch, "Images or rows per step")
+          ->check(CLI::Range(std::int64_t{1}, kMost))
+          ->capture_default_str(),
+      command.add_option("--lr", s.lr, "Learning rate at the start; falls to 0 along a cosine")
+          ->check(kPositive)
+          ->capture_default_str(),
+      command
+          .add_option("--hidden", s.hidden, "Sizes of the hidden layers, as 256,128; 0 for none")
+          ->delimiter(',')
+          ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20))
+          ->default_str("256,128"),
+      command.add_option("--optimizer", s.optimizer, "adamw, adam, or sgd (momentum 0.9)")
+          ->check(CLI::IsMember({"adamw", "adam", "sgd"}))
+          ->capture_default_str(),
+      command
+          .add_option("--weight-decay", s.weight_decay,
+                      "Weight decay (default: 0.01 for adamw, 0 for others)")
+          ->check(CLI::NonNegativeNumber),
+      command.add_option("--seed", s.seed, "Initial weights, order of the data, held-out rows")
+          ->capture_default_str(),
+      command.add_option("--label", s.label,
+                         "CSV: label column, by name or index (default: the last)"),
+      command.add_option("--holdout", s.holdout, "CSV: share of the rows to test with")
+          ->check(kShare)
+          ->capture_default_str()};
+}
+
+void finish_settings(TrainSettings& settings, bool decay_given) {
+  if (!decay_given && settings.optimizer != "adamw") settings.weight_decay = 0;
+  std::erase(settings.hidden, 0);
+}
+
+void add_train(CLI::App& app, Action& action) {
+  auto args = std::make_shared<TrainArguments>();
+  CLI::App& command = *app.add_subcommand("train", "Train a classifier on images or a table");
+  CLI::Option* const data = command.add_option(
+      "--data", args->data,
+      "A folder of IDX files as MNIST's (gzipped or not), or a CSV file with a label column");
+  CLI::Option* const resume = command.add_option(
+      "--resume", args->resume,
+      "Go on with a run, as if it had never stopped; --data says where its data lies now");
+  std::vector<CLI::Option*> fixed = add_settings(command, args->settings);
+  CLI::Option* const decay = command.get_option("--weight-decay");
+  fixed.push_back(
+      command.add_option("--out", args->out, "Run folder (default: runs/NAME, a new one)"));
+  fixed.push_back(command.add_flag("--force", args->force,
+                                   "Replace a run in the folder; files that are not tg's stay"));
+  for (CLI::Option* const option : fixed) resume->excludes(option);
+  command
+      .add_option("--stop-after", args->stop_after, "Stop as Ctrl-C would once this step is done")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  add_device_options(command, args->device);
+  command.footer(
+      "Examples:\n"
+      "  tg train --data /usr/share/datasets/fashion-mnist --device cpu\n"
+      "  tg train --data iris.csv --label species --hidden 32 --epochs 100 --batch 16\n"
+      "  tg train --resume runs/fashion-mnist\n"
+      "Ctrl-C finishes the step, saves, and says how to go on.");
+  command.callback([=, &action] {
+    if (data->empty() && resume->empty()) throw CLI::RequiredError("--data or --resume");
+    finish_settings(args->settings, !decay->empty());
+    action = [args] { return train(*args); };
+  });
+}
+
+void add_eval(CLI::App& app, Action& action) {
+  auto args = std::make_shared<EvalArguments>();
+  CLI::App& command = *app.add_subcommand("eval", "Test a trained model");
+  command.add_option("--run", args->run, "Run folder")->required();
+  command.add_option("--data", args->data,
+                     "Other data to test with: a folder (its test set) or a CSV file (all rows)");
+  command.add_flag("--json", args->json, "Print one JSON object");
+  add_device_options(command, args->device);
+  command.footer(
+      "Examples:\n"
+      "  tg eval --run runs/fashion-mnist\n"
+      "  tg eval --run runs/iris --data more.csv --json");
+  command.callback([=, &action] { action = [args] { return eval(*args); }; });
+}
+
+void add_predict(CLI::App& app, Action& action) {
+  auto args = std::make_shared<PredictArguments>();
+  CLI::App& command =
+      *app.add_subcommand("predict", "Print class and probability of images or rows");
+  command.add_option("--run", args->run, "Run folder")->required();
+  command.add_option("FILE", args->files, "IDX images, or CSV rows without labels")->required();
+  command.add_option("--label", args->label, "CSV: a label column in the files, to be left out");
+  command.add_flag("--json", args->json, "Print one JSON object a line, with all probabilities");
+  add_device_options(command, args->device);
+  command.footer(
+      "Examples:\n"
+      "  tg predict --run runs/fashion-mnist t10k-images-idx3-ubyte.gz | head\n"
+      "  tg predict --run runs/iris --json flowers.csv\n"
+      "Prints index, class and probability, with tabs between.");
+  command.callback([=, &action] { action = [args] { return predict(*args); }; });
+}
+
+void add_devices(CLI::App& app, Action& action) {
+  auto options = std::make_shared<DeviceOptions>();
+  auto json = std::make_shared<bool>(false);
+  CLI::App& command =
+      *app.add_subcommand("devices", "List what can compute here, and what `auto` would take");
+  command.add_flag("--json", *json, "Print one JSON object");
+  command.footer("Example:\n  tg devices");
+  command.callback(
+      [=, &action] { action = [options, json] { return list_devices(*options, *json); }; });
+}
+
+void add_explain(CLI::App& app, Action& action) {
+  auto args = std::make_shared<ExplainArguments>();
+  CLI::App& command = *app.add_subcommand(
+      "explain", "Show the launches of a training step, what is fused into each, and the memory");
+  CLI::Option* const run = command.add_option("--run", args->run, "Run folder");
+  CLI::Option* const data =
+      command.add_option("--data", args->data, "Or data, with the settings of `tg train`");
+  for (CLI::Option* const option : add_settings(command, args->settings)) run->excludes(option);
+  run->excludes(data);
+  CLI::Option* const decay = command.get_option("--weight-decay");
+  add_device_options(command, args->device, true);
+  command.footer(
+      "Examples:\n"
+      "  tg explain --run runs/fashion-mnist\n"
+      "  tg explain --data /usr/share/datasets/fashion-mnist --hidden 512 --device webgpu");
+  command.callback([=, &action] {
+    if (data->empty() && run->empty()) throw CLI::RequiredError("--run or --data");
+    finish_settings(args->settings, !decay->empty());
+    action = [args] { return explain(*args); };
+  });
+}
+
+void add_dump(CLI::App& app, Action& action) {
+  auto path = std::make_shared<std::string>();
+  CLI::App& command = *app.add_subcommand("dump", "List the tensors of a safetensors file");
+  command.add_option("FILE", *path, "A .safetensors file")->required();
+  command.footer("Example:\n  tg dump runs/fashion-mnist/model.safetensors");
+  command.callback([=, &action] { action = [path] { return dump(*path); }; });
+}
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App app("Trains neural networks: whole training steps compiled to fused kernels.", "tg");
+  app.set_version_flag("--version", std::string("tg ") + TENSORGRAD_VERSION);
+  app.require_subcommand(1);
+  app.formatter(std::make_shared<ShortFormatter>());
+  app.get_formatter()->column_width(34);
+  app.footer("`tg COMMAND --help` says more about a command, with examples.");
+  Action action;
+  add_train(app, action);
+  add_eval(app, action);
+  add_predict(app, action);
+  add_devices(app, action);
+  add_explain(app, action);
+  add_dump(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const int code = action();
+  if (std::fflush(stdout) != 0) throw IoError("standard output: cannot be written");
+  return code;
+}
+
+int fail(const char* what) {
+  std::fflush(stdout);
+  fmt::print(stderr, "error: {}\n", what);
+  return 1;
+}
+
+}  // namespace
+}  // namespace tensorgrad::cli
+
+int main(int argc, char** argv) {
+  using tensorgrad::cli::fail;
+  // Without it, one of Mesa's Vulkan layers complains on stderr that it finds no Wayland.
+  if (std::getenv("XDG_RUNTIME_DIR") == nullptr) ::setenv("NODEVICE_SELECT", "1", 0);
+  try {
+    return tensorgrad::cli::parse_and_run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory");
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
+}

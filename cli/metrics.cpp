@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// Lines of metrics.jsonl. Reading takes numbers as they come: null stands for what is not finite.
+#include "metrics.h"
+
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tensorgrad/error.h"
+
+namespace tensorgrad::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double number(const Json& line, const char* key) {
+  const auto found = line.find(key);
+  return found != line.end() && found->is_number() ? found->get<double>() : NAN;
+}
+
+std::int64_t step_of(const Json& line) {
+  const auto found = line.find("step");
+  return found != line.end() && found->is_number_unsigned() ? found->get<std::int64_t>() : -1;
+}
+
+// Calls `take` with each whole line and what it says.
+void each_line(const std::string& path,
+               const std::function<void(std::string_view, const Json&)>& take) {
+  const std::vector<std::byte> bytes = read_file(path, std::uint64_t{4} << 30);
+  std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  for (std::int64_t number = 1;; ++number) {
+    const std::size_t end = rest.find('\n');
+    if (end == std::string_view::npos) return;
+    const std::string_view text = rest.substr(0, end);
+    rest.remove_prefix(end + 1);
+    const Json line = Json::parse(text, nullptr, false);
+    if (!line.is_object() || !line.contains("kind") || !line["kind"].is_string() ||
+        step_of(line) < 0) {
+      throw IoError(
+          fmt::format("{}: line {}: an object with kind and step expected", path, number));
+    }
+    take(text, line);
+  }
+}
+
+void take_line(const Json& line, History& history) {
+  const std::string kind = line["kind"].get<std::string>();
+  const std::int64_t step = step_of(line);
+  const double epoch_number = number(line, "epoch");
+  const int epoch = epoch_number >= 0 && epoch_number < 1e9 ? static_cast<int>(epoch_number) : 0;
+  const double seconds = number(line, "seconds");
+  if (kind == "step") {
+    history.steps.push_back({step, epoch, number(line, "loss"), number(line, "lr"), seconds});
+  } else if (kind == "epoch") {
+    history.epochs.push_back({step, epoch, number(line, "train_loss"), number(line, "test_loss"),
+                              number(line, "test_accuracy"), number(line, "images_per_second"),
+                              seconds});
+  } else if (kind == "pause") {
+    history.pause = {step, epoch, number(line, "loss_sum"), seconds};
+  }
+}
+
+// To milliseconds.
+double rounded(double seconds) { return std::round(seconds * 1e3) / 1e3; }
+
+std::string text_of(const Json& line) { return line.dump(); }
+
+}  // namespace
+
+void Metrics::write(const StepLine& line) {
+  log_.write(text_of({{"kind", "step"},
+                      {"step", line.step},
+                      {"epoch", line.epoch},
+                      {"loss", line.loss},
+                      {"lr", line.lr},
+                      {"seconds", rounded(line.seconds)}}));
+}
+
+void Metrics::write(const EpochLine& line) {
+  log_.write(text_of({{"kind", "epoch"},
+                      {"step", line.step},
+                      {"epoch", line.epoch},
+                      {"train_loss", line.train_loss},
+                      {"test_loss", line.test_loss},
+                      {"test_accuracy", line.test_accuracy},
+                      {"images_per_second", std::round(line.images_per_second)},
+                      {"seconds", rounded(line.seconds)}}));
+}
+
+void Metrics::write(const PauseLine& line) {
+  log_.write(text_of({{"kind", "pause"},
+                      {"step", line.step},
+                      {"epoch", line.epoch},
+                      {"loss_sum", line.loss_sum},
+                      {"seconds", line.seconds}}));
+}
+
+History read_history(const std::string& path) {
+  History history;
+  each_line(path, [&](std::string_view, const Json& line) { take_line(line, history); });
+  return history;
+}
+
+History rewind_metrics(const std::string& path, std::int64_t step) {
+  History history;
+  std::string kept;
+  each_line(path, [&](std::string_view text, const Json& line) {
+    if (step_of(line) > step) return;
+    take_line(line, history);
+    if (line["kind"] == "pause") return;
+    kept += text;
+    kept += '\n';
+  });
+  if (history.pause.step != step) history.pause = {};
+  write_file_atomically(path, kept);
+  return history;
+}
+
+}  // namespace tensorgrad::cli

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// metrics.jsonl: written line by line while training, read back for the curves and to go on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensorgrad/io.h"
+
+namespace tensorgrad::cli {
+
+struct StepLine {
+  std::int64_t step = 0;
+  int epoch = 0;
+  double loss = 0;
+  double lr = 0;
+  double seconds = 0;
+};
+
+struct EpochLine {
+  std::int64_t step = 0;
+  int epoch = 0;
+  double train_loss = 0;
+  double test_loss = 0;
+  double test_accuracy = 0;
+  double images_per_second = 0;
+  double seconds = 0;
+};
+
+// Written when training stops inside of an epoch, so that the epoch's mean can go on.
+struct PauseLine {
+  std::int64_t step = 0;
+  int epoch = 0;
+  double loss_sum = 0;  // of the epoch's steps so far
+  double seconds = 0;
+};
+
+class Metrics {
+ public:
+  Metrics(const std::string& path, LineLog::Open how) : log_(path, how) {}
+
+  void write(const StepLine& line);
+  void write(const EpochLine& line);
+  void write(const PauseLine& line);
+
+ private:
+  LineLog log_;
+};
+
+struct History {
+  std::vector<StepLine> steps;
+  std::vector<EpochLine> epochs;
+  PauseLine pause;  // the last one; step 0 if there is none
+};
+
+// IoError names a line that is none of ours. A last line that was cut short is left out.
+History read_history(const std::string& path);
+
+// Drops what was written after `step` steps were done, and every pause; the history it returns has
+// the pause of this very step, if there was one.
+History rewind_metrics(const std::string& path, std::int64_t step);
+
+}  // namespace tensorgrad::cli

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+// run.json, written and read. Reading trusts nothing: every value has a type and a range.
+#include "settings.h"
+
+#include <cmath>
+#include <cstddef>
+#include <filesystem>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
+
+namespace tensorgrad::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "tensorgrad run";
+constexpr int kVersion = 1;
+constexpr std::uint64_t kMaxBytes = 256 << 20;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 31;
+constexpr std::size_t kMostClasses = 65'536;
+
+// An object of run.json whose members are taken by name, type and range.
+class Reader {
+ public:
+  Reader(const Json& object, std::string path, std::string name)
+      : object_(object), path_(std::move(path)), name_(std::move(name)) {
+    if (!object_.is_object()) fail(name_.empty() ? "the file" : name_, "an object expected");
+  }
+
+  [[nodiscard]] Reader object(const char* key) const { return {at(key), path_, full(key)}; }
+
+  [[nodiscard]] std::int64_t integer(const char* key, std::int64_t low, std::int64_t high) const {
+    return as_integer(at(key), full(key), low, high);
+  }
+
+  [[nodiscard]] std::vector<std::int64_t> integers(const char* key, std::size_t most) const {
+    std::vector<std::int64_t> values;
+    for (const Json& each : array(key, most)) {
+      values.push_back(as_integer(each, full(key), 1, kMostElements));
+    }
+    return values;
+  }
+
+  [[nodiscard]] double number(const char* key, double low, double high) const {
+    return as_number(at(key), full(key), low, high);
+  }
+
+  [[nodiscard]] std::vector<double> numbers(const char* key, double low) const {
+    std::vector<double> values;
+    for (const Json& each : array(key, kMostElements)) {
+      values.push_back(as_number(each, full(key), low, 1e300));
+    }
+    return values;
+  }
+
+  [[nodiscard]] std::string text(const char* key) const { return as_text(at(key), full(key)); }
+
+  [[nodiscard]] std::vector<std::string> texts(const char* key, std::size_t most) const {
+    std::vector<std::string> values;
+    for (const Json& each : array(key, most)) values.push_back(as_text(each, full(key)));
+    return values;
+  }
+
+  [[nodiscard]] bool boolean(const char* key) const {
+    const Json& value = at(key);
+    if (!value.is_boolean()) fail(full(key), "true or false expected");
+    return value.get<bool>();
+  }
+
+  [[noreturn]] void fail(std::string_view what, std::string_view expected) const {
+    throw IoError(fmt::format("{}: {}: {}", path_, what, expected));
+  }
+
+ private:
+  [[nodiscard]] std::string full(const char* key) const {
+    return name_.empty() ? key : name_ + "." + key;
+  }
+
+  [[nodiscard]] const Json& at(const char* key) const {
+    const auto found = object_.find(key);
+    if (found == object_.end()) fail(full(key), "is missing");
+    return *found;
+  }
+
+  [[nodiscard]] const Json& array(const char* key, std::size_t most) const {
+    const Json& value = at(key);
+    if (!value.is_array() || value.size() > most) {
+      fail(full(key), fmt::format("a list of at most {} expected", most));
+    }
+    return value;
+  }
+
+  [[nodiscard]] std::int64_t as_integer(const Json& value, const std::string& name,
+                                        std::int64_t low, std::int64_t high) const {
+    const bool fits = value.is_number_integer() &&
+                      (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX);
+    if (!fits || value.get<std::int64_t>() < low || value.get<std::int64_t>() > high) {
+      fail(name, fmt::format("an integer from {} to {} expected", low, high));
+    }
+    return value.get<std::int64_t>();
+  }
+
+  [[nodiscard]] double as_number(const Json& value, const std::string& name, double low,
+                                 double high) const {
+    const double x = value.is_number() ? value.get<double>() : NAN;
+    if (!(x >= low && x <= high)) {
+      fail(name, fmt::format("a number from {} to {} expected", low, high));
+    }
+    return x;
+  }
+
+  [[nodiscard]] std::string as_text(const Json& value, const std::string& name) const {
+    if (!value.is_string()) fail(name, "a string expected");
+    return value.get<std::string>();
+  }
+
+  const Json& object_;
+  std::string path_;
+  std::string name_;
+};
+
+TrainSettings read_settings(const Reader& in) {
+  TrainSettings s;
+  s.epochs = static_cast<int>(in.integer("epochs", 1, 1'000'000));
+  s.batch = in.integer("batch", 1, kMostElements);
+  s.lr = in.number("lr", 0, 1e30);
+  s.weight_decay = in.number("weight_decay", 0, 1e30);
+  s.hidden = in.integers("hidden", 1000);
+  s.optimizer = in.text("optimizer");
+  if (s.optimizer != "adamw" && s.optimizer != "adam" && s.optimizer != "sgd") {
+    in.fail("settings.optimizer", "one of adamw, adam and sgd expected");
+  }
+  s.seed = static_cast<std::uint32_t>(in.integer("seed", 0, UINT32_MAX));
+  s.label = in.text("label");
+  s.holdout = in.number("holdout", 0, 1);
+  return s;
+}
+
+Task read_task(const Reader& in) {
+  Task task;
+  const std::string kind = in.text("kind");
+  if (kind != "images" && kind != "table") in.fail("task.kind", "images or table expected");
+  task.kind = kind == "images" ? Task::Kind::kImages : Task::Kind::kTable;
+  if (task.kind == Task::Kind::kImages) {
+    task.image_shape = in.integers("image_shape", 8);
+    double elements = 1;
+    for (const std::int64_t size : task.image_shape) elements *= static_cast<double>(size);
+    if (task.image_shape.empty() || elements > kMostElements) {
+      in.fail("task.image_shape", "sizes of an image expected");
+    }
+  } else {
+    task.feature_names = in.texts("feature_names", kMostElements);
+    task.had_header = in.boolean("had_header");
+    task.label_name = in.text("label_name");
+    if (task.feature_names.empty()) in.fail("task.feature_names", "at least one expected");
+  }
+  task.class_names = in.texts("class_names", kMostClasses);
+  if (task.class_names.empty()) in.fail("task.class_names", "at least one expected");
+  task.train_count = in.integer("train_count", 1, kMostElements);
+  task.test_count = in.integer("test_count", 1, kMostElements);
+  task.fingerprint = in.text("fingerprint");
+  task.mean = in.numbers("mean", -1e300);
+  task.deviation = in.numbers("deviation", 1e-300);
+  const std::size_t wanted =
+      task.kind == Task::Kind::kImages ? 1 : static_cast<std::size_t>(task.features());
+  if (task.mean.size() != wanted || task.deviation.size() != wanted) {
+    in.fail("task.mean and task.deviation", fmt::format("{} numbers expected", wanted));
+  }
+  return task;
+}
+
+Json task_json(const Task& task) {
+  Json out;
+  const bool images = task.kind == Task::Kind::kImages;
+  out["kind"] = images ? "images" : "table";
+  if (images) {
+    out["image_shape"] = task.image_shape;
+  } else {
+    out["feature_names"] = task.feature_names;
+    out["had_header"] = task.had_header;
+    out["label_name"] = task.label_name;
+  }
+  out["class_names"] = task.class_names;
+  out["train_count"] = task.train_count;
+  out["test_count"] = task.test_count;
+  out["fingerprint"] = task.fingerprint;
+  out["mean"] = task.mean;
+  out["deviation"] = task.deviation;
+  return out;
+}
+
+}  // namespace
+
+std::int64_t Task::features() const {
+  return kind == Kind::kImages ? numel(image_shape)
+                               : static_cast<std::int64_t>(feature_names.size());
+}
+
+std::string run_json(const Run& run) {
+  Json out;
+  out["format"] = kFormat;
+  out["version"] = kVersion;
+  out["tensorgrad"] = TENSORGRAD_VERSION;
+  out["data"] = run.data;
+  const TrainSettings& s = run.settings;
+  out["settings"] = {{"epochs", s.epochs},
+                     {"batch", s.batch},
+                     {"lr", s.lr},
+                     {"weight_decay", s.weight_decay},
+                     {"hidden", s.hidden},
+                     {"optimizer", s.optimizer},
+                     {"schedule", "cosine to 0"},
+                     {"seed", s.seed},
+                     {"label", s.label},
+                     {"holdout", s.holdout}};
+  out["task"] = task_json(run.task);
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Run read_run(const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / "run.json").string();
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    throw IoError(folder + ": no run folder there");
+  }
+  const std::vector<std::byte> bytes = read_file(path, kMaxBytes);
+  const auto* const begin = reinterpret_cast<const char*>(bytes.data());
+  Json json;
+  try {
+    json = Json::parse(begin, begin + bytes.size());
+  } catch (const Json::parse_error& error) {
+    throw IoError(fmt::format("{}: no JSON at byte {}", path, error.byte));
+  }
+  const Reader in(json, path, "");
+  if (in.text("format") != kFormat) in.fail("format", fmt::format("\"{}\" expected", kFormat));
+  if (in.integer("version", 1, INT64_MAX) != kVersion) {
+    in.fail("version", fmt::format("{} expected; the run is of a newer tg", kVersion));
+  }
+  Run run;
+  run.data = in.text("data");
+  run.settings = read_settings(in.object("settings"));
+  run.task = read_task(in.object("task"));
+  if (run.settings.batch > run.task.train_count) {
+    in.fail("settings.batch", "at most task.train_count expected");
+  }
+  return run;
+}
+
+}  // namespace tensorgrad::cli

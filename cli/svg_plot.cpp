@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT
+// Curves as SVG: panels with a grid at round numbers, a legend and lines clipped to nothing: every
+// point lies inside its panel by construction of the axes.
+#include "svg_plot.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "svg_text.h"
+
+namespace tensorgrad::cli {
+namespace {
+
+constexpr double kPanelWidth = 400;  // of the plotting area
+constexpr double kPanelHeight = 260;
+constexpr double kLeft = 62;  // left of it: tick labels
+constexpr double kRight = 22;
+constexpr double kTop = 92;  // above it: the picture's title, the panel's title, the legend
+constexpr double kBottom = 54;
+constexpr std::string_view kGrid = "#e9ecef";
+constexpr std::string_view kAxis = "#868e96";
+constexpr std::string_view kMuted = "#495057";
+// Told apart by people with any colour vision (Okabe and Ito), dark enough for white paper.
+constexpr std::string_view kColors[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                        "#b8860b", "#56b4e9", "#000000"};
+
+struct Point {
+  double x;
+  double y;
+};
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  // Makes the range finite and not empty.
+  void settle() {
+    if (!(low <= high)) *this = {0, 1};
+    if (low == high) {
+      const double room = low == 0 ? 1 : std::abs(low) / 2;
+      low -= room;
+      high += room;
+    }
+  }
+};
+
+// Values beyond this cannot be told apart on paper and would overflow the arithmetic of the axes.
+bool can_be_drawn(double value) { return std::isfinite(value) && std::abs(value) < 1e150; }
+
+// The mean over a window of about a fortieth of the curve. It opens slowly at the start, where a
+// loss falls steeply, and reaches back only at the end.
+std::vector<double> smoothed(const std::vector<double>& y) {
+  std::vector<double> sums(y.size() + 1);
+  std::vector<double> counts(y.size() + 1);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const bool drawn = can_be_drawn(y[i]);
+    sums[i + 1] = sums[i] + (drawn ? y[i] : 0);
+    counts[i + 1] = counts[i] + (drawn ? 1 : 0);
+  }
+  std::vector<double> out = y;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    if (!can_be_drawn(y[i])) continue;
+    const std::size_t half = std::min(i, y.size() / 80 + 1);
+    const std::size_t end = std::min(i + half + 1, y.size());
+    out[i] = (sums[end] - sums[i - half]) / (counts[end] - counts[i - half]);
+  }
+  return out;
+}
+
+// What a panel's curves span along x.
+Range x_range(const CurvePanel& panel) {
+  Range range;
+  for (const Curve& curve : panel.curves) {
+    if (curve.x.size() != curve.y.size()) {
+      throw std::invalid_argument(fmt::format("curve {}: {} x values and {} y values", curve.name,
+                                              curve.x.size(), curve.y.size()));
+    }
+    for (std::size_t i = 0; i < curve.x.size(); ++i) {
+      if (can_be_drawn(curve.x[i]) && can_be_drawn(curve.y[i])) range.add(curve.x[i]);
+    }
+  }
+  return range;
+}
+
+// One panel of the picture, placed with its plotting area at (left, top).
+class PanelDrawer {
+ public:
+  PanelDrawer(const CurvePanel& panel, const Range& x, double left, double top)
+      : panel_(panel), left_(left), top_(top), x_(x) {
+    x_.settle();
+    Range y;
+    for (const Curve& curve : panel.curves) {
+      for (std::size_t i = 0; i < curve.x.size(); ++i) {
+        if (can_be_drawn(curve.x[i]) && can_be_drawn(curve.y[i])) y.add(curve.y[i]);
+      }
+    }
+    y.settle();
+    // Room above and below, but a loss keeps its zero line and an accuracy its 100 %.
+    const double room = 0.06 * (y.high - y.low);
+    y_.low = y.low >= 0 && y.low <= room * 5 ? 0 : y.low - room;
+    y_.high = panel.percent && y.high <= 1 ? std::min(1.0, y.high + room) : y.high + room;
+    if (panel.percent && y.low >= 0) y_.low = std::max(0.0, y_.low);
+  }
+
+  std::string draw() const {
+    std::string out = svg_text(left_, top_ - 30, panel_.title, {.size = 14, .bold = true});
+    out += grid();
+    for (std::size_t i = 0; i < panel_.curves.size(); ++i) {
+      out += curve(panel_.curves[i], kColors[i % std::size(kColors)]);
+    }
+    out += legend();
+    out += svg_text(left_ + kPanelWidth / 2, top_ + kPanelHeight + 40, panel_.x_label,
+                    {.size = 12, .color = kMuted, .anchor = "middle"});
+    return out;
+  }
+
+ private:
+  [[nodiscard]] double to_x(double value) const {
+    return left_ + kPanelWidth * (value - x_.low) / (x_.high - x_.low);
+  }
+  [[nodiscard]] double to_y(double value) const {
+    return top_ + kPanelHeight * (y_.high - value) / (y_.high - y_.low);
+  }
+  [[nodiscard]] std::string y_name(double value) const {
+    return panel_.percent ? short_number(value * 100) + "%" : short_number(value);
+  }
+
+  [[nodiscard]] std::string grid() const;
+  [[nodiscard]] std::string curve(const Curve& curve, std::string_view color) const;
+  [[nodiscard]] std::vector<std::vector<Point>> runs(const std::vector<double>& x,
+                                                     const std::vector<double>& y) const;
+  [[nodiscard]] std::string lines(const std::vector<std::vector<Point>>& runs,
+                                  std::string_view style) const;
+  [[nodiscard]] std::string legend() const;
+
+  const CurvePanel& panel_;
+  double left_;
+  double top_;
+  Range x_;
+  Range y_;
+};
+
+std::string PanelDrawer::grid() const {
+  std::string out;
+  const auto line = [&](double x1, double y1, double x2, double y2, std::string_view color) {
+    out += fmt::format("<path d=\"M{} {}L{} {}\" stroke=\"{}\" fill=\"none\"/>\n", coordinate(x1),
+                       coordinate(y1), coordinate(x2), coordinate(y2), color);
+  };
+  const double bottom = top_ + kPanelHeight;
+  for (const double tick : nice_ticks(y_.low, y_.high, 6)) {
+    const double y = to_y(tick);
+    line(left_, y, left_ + kPanelWidth, y, kGrid);
+    out += svg_text(left_ - 8, y + 4, y_name(tick), {.size = 11, .color = kMuted, .anchor = "end"});
+  }
+  for (const double tick : nice_ticks(x_.low, x_.high, 6)) {
+    const double x = to_x(tick);
+    line(x, top_, x, bottom, kGrid);
+    out += svg_text(x, bottom + 18, short_number(tick),
+                    {.size = 11, .color = kMuted, .anchor = "middle"});
+  }
+  line(left_, bottom, left_ + kPanelWidth, bottom, kAxis);
+  line(left_, top_, left_, bottom, kAxis);
+  return out;
+}
+
+// The curve's unbroken pieces in picture coordinates. Where more than four points share a pixel
+// column, its first, least, largest and last stay.
+std::vector<std::vector<Point>> PanelDrawer::runs(const std::vector<double>& x,
+                                                  const std::vector<double>& y) const {
+  std::vector<std::vector<Point>> runs;
+  std::vector<Point> column;
+  const auto flush = [&] {
+    if (column.size() > 4) {
+      const auto by_y = [](const Point& a, const Point& b) { return a.y < b.y; };
+      auto [least, most] = std::minmax_element(column.begin(), column.end(), by_y);
+      if (most < least) std::swap(least, most);
+      column = {column.front(), *least, *most, column.back()};
+    }
+    if (!column.empty()) runs.back().insert(runs.back().end(), column.begin(), column.end());
+    column.clear();
+  };
+  bool open = false;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (!can_be_drawn(x[i]) || !can_be_drawn(y[i])) {
+      if (open) flush();
+      open = false;
+      continue;
+    }
+    const Point point{to_x(x[i]), to_y(y[i])};
+    if (!open) runs.emplace_back();
+    if (!column.empty() && std::floor(column.front().x) != std::floor(point.x)) flush();
+    column.push_back(point);
+    open = true;
+  }
+  if (open) flush();
+  return runs;
+}
+
+std::string PanelDrawer::lines(const std::vector<std::vector<Point>>& runs,
+                               std::string_view style) const {
+  std::string out;
+  for (const std::vector<Point>& run : runs) {
+    if (run.size() == 1) continue;  // curve() makes it a dot
+    std::string points;
+    for (const Point& p : run) {
+      points += fmt::format("{}{},{}", points.empty() ? "" : " ", coordinate(p.x), coordinate(p.y));
+    }
+    out += fmt::format(
+        "<polyline points=\"{}\" fill=\"none\" stroke-linejoin=\"round\" "
+        "stroke-linecap=\"round\" {}/>\n",
+        points, style);
+  }
+  return out;
+}
+
+std::string PanelDrawer::curve(const Curve& curve, std::string_view color) const {
+  const std::vector<std::vector<Point>> raw = runs(curve.x, curve.y);
+  const std::string strong = fmt::format("stroke=\"{}\" stroke-width=\"2\"", color);
+  if (curve.smooth && curve.y.size() > 50) {
+    const std::string pale =
+        fmt::format("stroke=\"{}\" stroke-width=\"1\" stroke-opacity=\"0.25\"", color);
+    return lines(raw, pale) + lines(runs(curve.x, smoothed(curve.y)), strong);
+  }
+  std::string out = lines(raw, strong);
+  const bool marks = curve.marks && curve.y.size() <= 100;
+  for (const std::vector<Point>& run : raw) {
+    if (!marks && run.size() > 1) continue;
+    for (const Point& p : run) {
+      out += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"3\" fill=\"{}\"/>\n", coordinate(p.x),
+                         coordinate(p.y), color);
+    }
+  }
+  return out;
+}
+
+// One row above the plot: a stroke and the name of each curve, with its last value.
+std::string PanelDrawer::legend() const {
+  std::string out;
+  double x = left_;
+  for (std::size_t i = 0; i < panel_.curves.size(); ++i) {
+    const Curve& curve = panel_.curves[i];
+    std::string name = shortened(curve.name, 24);
+    for (std::size_t k = curve.y.size(); k-- > 0;) {
+      if (!can_be_drawn(curve.y[k])) continue;
+      const double last = curve.smooth ? smoothed(curve.y)[k] : curve.y[k];
+      name += panel_.percent ? fmt::format(" {:.2f}%", last * 100) : fmt::format(" {:.4g}", last);
+      break;
+    }
+    const double width = 26 + 6.6 * static_cast<double>(name.size()) + 16;
+    if (i > 0 && x + width > left_ + kPanelWidth + kRight) break;  // no room for more
+    out += fmt::format("<path d=\"M{} {}h18\" stroke=\"{}\" stroke-width=\"3\" fill=\"none\"/>\n",
+                       coordinate(x), coordinate(top_ - 14), kColors[i % std::size(kColors)]);
+    out += svg_text(x + 24, top_ - 10, name, {.size = 12, .color = kMuted});
+    x += width;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string curves_svg(const std::string& title, const std::vector<CurvePanel>& panels) {
+  if (panels.empty()) throw std::invalid_argument("plot: no panels");
+  const double each = kLeft + kPanelWidth + kRight;
+  const double width = each * static_cast<double>(panels.size());
+  const double height = kTop + kPanelHeight + kBottom;
+  std::string out = svg_head(width, height, title);
+  out += svg_text(kLeft, 32, shortened(title, 42 * panels.size()), {.size = 17, .bold = true});
+  for (std::size_t i = 0; i < panels.size(); ++i) {
+    Range x = x_range(panels[i]);
+    for (const CurvePanel& other : panels) {  // epochs beside epochs on the same axis
+      const Range range = x_range(other);
+      if (other.x_label != panels[i].x_label || !(range.low <= range.high)) continue;
+      x.add(range.low);
+      x.add(range.high);
+    }
+    out += PanelDrawer(panels[i], x, each * static_cast<double>(i) + kLeft, kTop).draw();
+  }
+  return out + "</svg>\n";
+}
+
+}  // namespace tensorgrad::cli

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+// tg train: the loop, the run folder, going on after a stop. The metrics are written before the
+// model: what the model in the folder has not seen is dropped when the run goes on.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "classifier.h"
+#include "commands.h"
+#include "evaluation.h"
+#include "interrupt.h"
+#include "metrics.h"
+#include "pictures.h"
+#include "progress.h"
+#include "run_folder.h"
+#include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
+
+namespace tensorgrad::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kChunkSeconds = 0.1;
+constexpr int kLargestChunk = 2048;  // the trainer keeps 4096 losses
+constexpr std::int64_t kLinesPerEpoch = 50;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (value >= 1e9) return fmt::format("{:.2f} GB", value / 1e9);
+  if (value >= 1e6) return fmt::format("{:.1f} MB", value / 1e6);
+  return fmt::format("{:.1f} kB", value / 1e3);
+}
+
+// As a shell takes it as one word.
+std::string shell_word(const std::string& text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::strchr("/._-+:,@", c) != nullptr;
+  });
+  if (plain && !text.empty()) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+void print_head(const Run& run, const NetTrainer& trainer, const std::string& folder) {
+  const CompileReport report = trainer.report();
+  const Task& task = run.task;
+  fmt::print("device  {}\n", trainer.device());
+  fmt::print(
+      "model   {}: {} parameters, {} launches a step, {} at the peak, compiled in {:.0f} ms\n",
+      model_text(run), parameter_count(run), report.launches, bytes_text(report.peak_bytes),
+      report.milliseconds);
+  fmt::print("data    {}: {} {} to train on, {} to test with, {} classes\n", run.data,
+             task.train_count, task.unit(), task.test_count, task.classes());
+  fmt::print("run     {}\n", folder);
+  std::fflush(stdout);
+}
+
+ProgressOptions progress_options(const char* unit) {
+  ProgressOptions options;
+  options.stream = stdout;
+  options.unit = unit;
+  return options;
+}
+
+// One run from the state of its trainer to its end, or to a signal.
+class Training {
+ public:
+  Training(const Run& run, std::string folder, NetTrainer& trainer, const TrainingData& data,
+           History history, std::int64_t stop_after)
+      : run_(run),
+        folder_(std::move(folder)),
+        trainer_(trainer),
+        data_(data),
+        schedule_(schedule_of(run)),
+        history_(std::move(history)),
+        predictor_(trainer, run, data.test.count),
+        metrics_(path("metrics.jsonl"), LineLog::Open::kAppend),
+        last_step_(stop_after > 0 ? std::min(stop_after, run.total_steps()) : run.total_steps()),
+        progress_(run.total_steps() * run.settings.batch, run.settings.epochs,
+                  progress_options(run.task.unit())) {
+    if (!history_.epochs.empty()) seconds_ = epoch_began_ = history_.epochs.back().seconds;
+    if (history_.pause.step > 0) {
+      loss_sum_ = history_.pause.loss_sum;
+      seconds_ = history_.pause.seconds;
+    }
+    saved_step_ = trainer.steps();
+  }
+
+  int go() {
+    const std::int64_t per_epoch = run_.steps_per_epoch();
+    while (trainer_.steps() < last_step_ && interrupted() == 0) {
+      chunk(std::min(per_epoch - trainer_.steps() % per_epoch, last_step_ - trainer_.steps()));
+      if (trainer_.steps() % per_epoch == 0) end_epoch();
+    }
+    if (trainer_.steps() < run_.total_steps()) return stop();
+    return complete();
+  }
+
+ private:
+  [[nodiscard]] std::string path(const char* name) const {
+    return (fs::path(folder_) / name).string();
+  }
+  // Of a step that is done, from 1.
+  [[nodiscard]] int epoch_of(std::int64_t step) const {
+    return static_cast<int>((step - 1) / run_.steps_per_epoch()) + 1;
+  }
+
+  // Some steps, as many as take about kChunkSeconds.
+  void chunk(std::int64_t left) {
+    const int count = static_cast<int>(std::min<std::int64_t>(chunk_, left));
+    const std::int64_t before = trainer_.steps();
+    const double began = now();
+    const std::vector<float> losses = trainer_.run(count);
+    const double took = now() - began;
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      const std::int64_t step = before + static_cast<std::int64_t>(i) + 1;
+      const double share = static_cast<double>(i + 1) / static_cast<double>(losses.size());
+      take_loss(step, losses[i], seconds_ + took * share);
+    }
+    seconds_ += took;
+    const double fitting = count * kChunkSeconds / std::max(took, 1e-6);
+    chunk_ =
+        static_cast<int>(std::clamp(fitting, 1.0, std::min(chunk_ * 4.0, 1.0 * kLargestChunk)));
+    const std::int64_t done = trainer_.steps();
+    progress_.update(epoch_of(done), done * run_.settings.batch, shown_loss_);
+  }
+
+  void take_loss(std::int64_t step, float loss, double seconds) {
+    if (!std::isfinite(loss)) fail_not_finite(fmt::format("the loss is {} at step {}", loss, step));
+    loss_sum_ += loss;
+    shown_loss_ = step < 20 ? loss : shown_loss_ * 0.95 + loss * 0.05;
+    const std::int64_t every = std::max<std::int64_t>(1, run_.steps_per_epoch() / kLinesPerEpoch);
+    if (step % every != 0) return;
+    metrics_.write(StepLine{step, epoch_of(step), loss, schedule_.at(step - 1), seconds});
+  }
+
+  [[noreturn]] void fail_not_finite(const std::string& what) {
+    progress_.finish();
+    throw UserError(
+        fmt::format("{}; {} keeps the last good model, of step {}; a smaller --lr may help", what,
+                    path("model.safetensors"), saved_step_));
+  }
+
+  // The file in the folder is replaced only by a model that is good for something.
+  void save() {
+    for (const auto& [name, tensor] : trainer_.download_params()) {
+      const std::vector<float> values = tensor.floats();
+      if (std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) {
+        continue;
+      }
+      fail_not_finite(
+          fmt::format("parameter {} holds NaN or infinity after step {}", name, trainer_.steps()));
+    }
+    trainer_.save(path("model.safetensors"));
+    saved_step_ = trainer_.steps();
+  }
+
+  void test() {
+    const std::vector<float> values = predictor_.log_probabilities(data_.test);
+    evaluation_ = evaluate(values, data_.test.labels, run_.task.classes());
+  }
+
+  void end_epoch() {
+    progress_.pause();
+    test();
+    const std::int64_t step = trainer_.steps();
+    const int epoch = epoch_of(step);
+    const auto steps = static_cast<double>(run_.steps_per_epoch());
+    const double rate =
+        steps * static_cast<double>(run_.settings.batch) / std::max(seconds_ - epoch_began_, 1e-9);
+    const EpochLine line{
+        step, epoch, loss_sum_ / steps, evaluation_->loss, evaluation_->accuracy(), rate, seconds_};
+    metrics_.write(line);
+    save();
+    progress_.print(fmt::format(
+        "epoch {}/{}  loss {:.4f}  test loss {:.4f}  test accuracy {:.2f} %  {} {}/s  {:.1f} s",
+        epoch, run_.settings.epochs, line.train_loss, line.test_loss, line.test_accuracy * 100,
+        short_count(rate), run_.task.unit(), seconds_));
+    loss_sum_ = 0;
+    epoch_began_ = seconds_;
+    progress_.resume();
+  }
+
+  int stop() {
+    progress_.finish();
+    const std::int64_t step = trainer_.steps();
+    if (step != saved_step_) {
+      metrics_.write(PauseLine{step, epoch_of(step), loss_sum_, seconds_});
+      save();
+    }
+    fmt::print("stopped after step {} of {}; saved; go on with: tg train --resume {}\n", step,
+               run_.total_steps(), shell_word(folder_));
+    std::fflush(stdout);
+    return 128 + (interrupted() != 0 ? interrupted() : SIGINT);
+  }
+
+  int complete() {
+    progress_.finish();
+    if (!evaluation_) test();
+    const History history = read_history(path("metrics.jsonl"));
+    const std::vector<std::string> pictures =
+        write_pictures(folder_, run_, history, data_.test, *evaluation_);
+    fmt::print("test accuracy {:.2f} % after {:.1f} s of training\n", evaluation_->accuracy() * 100,
+               seconds_);
+    std::string files = "model.safetensors, metrics.jsonl, run.json";
+    for (const std::string& name : pictures) files += ", " + name;
+    fmt::print("{}: {}\n", folder_, files);
+    std::fflush(stdout);
+    return 0;
+  }
+
+  const Run& run_;
+  std::string folder_;
+  NetTrainer& trainer_;
+  const TrainingData& data_;
+  Schedule schedule_;
+  History history_;
+  Predictor predictor_;
+  Metrics metrics_;
+  std::int64_t last_step_;
+  Progress progress_;
+  std::optional<Evaluation> evaluation_;
+  int chunk_ = 1;
+  double seconds_ = 0;      // of training, evaluation left out
+  double epoch_began_ = 0;  // in these seconds
+  double loss_sum_ = 0;     // of this epoch
+  double shown_loss_ = 0;   // a running mean
+  std::int64_t saved_step_ = 0;
+};
+
+int start(const TrainArguments& arguments) {
+  Run run;
+  run.data = fs::absolute(arguments.data).lexically_normal().string();
+  run.settings = arguments.settings;
+  const TrainingData data = read_training_data(run.data, run.settings);
+  run.task = data.task;
+  run.settings.batch = std::min(run.settings.batch, run.task.train_count);
+  const std::string folder = arguments.out.empty() ? free_run_name(run.data) : arguments.out;
+  NewRunFolder made(folder, arguments.force);
+  NetTrainer trainer = compile_training(run, arguments.device);
+  upload(trainer, run.task, data.train);
+  trainer.save(made.path("model.safetensors"));
+  write_file_atomically(made.path("metrics.jsonl"), std::string_view());
+  write_file_atomically(made.path("run.json"), run_json(run));
+  made.publish();
+  print_head(run, trainer, folder);
+  return Training(run, folder, trainer, data, {}, arguments.stop_after).go();
+}
+
+int resume(const TrainArguments& arguments) {
+  const std::string& folder = arguments.resume;
+  Run run = read_run(folder);
+  if (!arguments.data.empty()) {
+    run.data = fs::absolute(arguments.data).lexically_normal().string();
+  }
+  const TrainingData data = read_training_data(run.data, run.settings);
+  if (data.task.fingerprint != run.task.fingerprint || data.task.mean != run.task.mean ||
+      data.task.class_names.size() != run.task.class_names.size() ||
+      data.task.train_count != run.task.train_count ||
+      data.task.features() != run.task.features()) {
+    throw IoError(run.data + ": the training data is not that of the run; it cannot go on");
+  }
+  NetTrainer trainer = compile_training(run, arguments.device);
+  upload(trainer, run.task, data.train);
+  trainer.load((fs::path(folder) / "model.safetensors").string());
+  if (trainer.steps() > run.total_steps()) {
+    throw IoError(fmt::format("{}: the model has done {} steps: at most {} expected", folder,
+                              trainer.steps(), run.total_steps()));
+  }
+  History history = rewind_metrics((fs::path(folder) / "metrics.jsonl").string(), trainer.steps());
+  print_head(run, trainer, folder);
+  fmt::print("going on after step {} of {}\n", trainer.steps(), run.total_steps());
+  return Training(run, folder, trainer, data, std::move(history), arguments.stop_after).go();
+}
+
+}  // namespace
+
+int train(const TrainArguments& arguments) {
+  catch_interrupts();
+  return arguments.resume.empty() ? start(arguments) : resume(arguments);
+}
+
+}  // namespace tensorgrad::cli

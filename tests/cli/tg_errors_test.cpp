@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+// What the tool says to bad input, and that nothing is left behind; help, devices, explain, dump.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/tool.h"
+
+namespace tensorgrad::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::vector<std::string> plus(std::vector<std::string> all, const std::vector<std::string>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+// Images, a table, and a run that was stopped after one step.
+class TgErrors : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_image_folder(folder.path() / "images");
+    write_text(folder / "things.csv", table_text());
+    ASSERT_EQ(folder
+                  .tg({"train", "--data", "images", "--out", "run", "--device", "cpu", "--batch",
+                       "8", "--hidden", "4", "--stop-after", "1"})
+                  .code,
+              130);
+    before = names();
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
+      all.push_back(entry.path().string());
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+
+  // Exit code 1, one error with `text`, and no file more or less.
+  void fails(const std::vector<std::string>& arguments, const std::string& text) const {
+    const ToolResult result = folder.tg(arguments);
+    EXPECT_EQ(result.code, 1) << result.out;
+    EXPECT_THAT(result.err, StartsWith("error: "));
+    EXPECT_THAT(result.err, HasSubstr(text));
+    EXPECT_EQ(names(), before);
+  }
+
+  void train_fails(const std::vector<std::string>& arguments, const std::string& text) const {
+    fails(plus({"train", "--device", "cpu", "--out", "new"}, arguments), text);
+  }
+
+  void misused(const std::vector<std::string>& arguments) const {
+    const ToolResult result = folder.tg(arguments);
+    EXPECT_EQ(result.code, 2) << result.out << result.err;
+    EXPECT_NE(result.err, "");
+    EXPECT_EQ(names(), before);
+  }
+
+  void write(const std::string& name, const std::string& text) {
+    write_text(folder / name, text);
+    before = names();
+  }
+
+  TestFolder folder;
+  std::vector<std::string> before;
+};
+
+TEST_F(TgErrors, wrong_usage_is_code_2) {
+  misused({});
+  misused({"fly"});
+  misused({"train"});
+  misused({"train", "--data", "images", "--epochs", "0"});
+  misused({"train", "--data", "images", "--epochs", "many"});
+  misused({"train", "--data", "images", "--lr", "-1"});
+  misused({"train", "--data", "images", "--lr", "nan"});
+  misused({"train", "--data", "images", "--hidden", "8,x"});
+  misused({"train", "--data", "images", "--optimizer", "magic"});
+  misused({"train", "--data", "images", "--device", "tpu"});
+  misused({"train", "--data", "things.csv", "--holdout", "1"});
+  misused({"train", "--resume", "run", "--epochs", "3"});
+  misused({"train", "--data", "images", "--device", "null"});
+  misused({"eval"});
+  misused({"predict", "--run", "run"});
+  misused({"explain"});
+  misused({"dump"});
+}
+
+TEST_F(TgErrors, missing_and_broken_images) {
+  train_fails({"--data", "nowhere"}, "nowhere: no such file or folder");
+  fs::create_directory(folder.path() / "empty");
+  before = names();
+  train_fails({"--data", "empty"}, "no file train-images");
+  const std::string labels = read_text(folder / "images/train-labels-idx1-ubyte");
+  write("images/train-labels-idx1-ubyte", labels.substr(0, 30));
+  train_fails({"--data", "images"}, "train-labels-idx1-ubyte: shape [60] at byte 4");
+  write("images/train-labels-idx1-ubyte", "");
+  train_fails({"--data", "images"}, "train-labels-idx1-ubyte");
+  write_idx(folder / "images/train-labels-idx1-ubyte", {2}, {0, 1});
+  train_fails({"--data", "images"}, "60 expected, one per image");
+}
+
+TEST_F(TgErrors, broken_tables) {
+  train_fails({"--data", "things.csv", "--label", "colour"}, "colour");
+  write("empty.csv", "");
+  train_fails({"--data", "empty.csv"}, "empty.csv");
+  write("words.csv", "a,b\n1,x\ntwo,y\n");
+  train_fails({"--data", "words.csv"}, "words.csv");
+  write("one.csv", "a,b\n1,x\n");
+  train_fails({"--data", "one.csv"}, "one.csv");
+}
+
+TEST_F(TgErrors, run_folders_that_cannot_be_written) {
+  write("file", "text");
+  fails({"train", "--data", "images", "--device", "cpu", "--out", "file"}, "file: is no folder");
+  fails({"train", "--data", "images", "--device", "cpu", "--out", "file/run"}, "file");
+  fails({"train", "--data", "images", "--device", "cpu", "--out", "images"}, "other things");
+  fails({"train", "--data", "images", "--device", "cpu", "--out", "/proc/run"}, "/proc");
+  if (::geteuid() == 0) return;  // root may write everywhere
+  fs::create_directory(folder.path() / "closed");
+  fs::permissions(folder.path() / "closed", fs::perms::owner_read | fs::perms::owner_exec);
+  before = names();
+  fails({"train", "--data", "images", "--device", "cpu", "--out", "closed/run"}, "closed");
+}
+
+TEST_F(TgErrors, damaged_run_json) {
+  const std::string good = read_text(folder / "run/run.json");
+  const std::vector<std::string> eval = {"eval", "--run", "run", "--device", "cpu"};
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    write("run/run.json", text.replace(at, from.size(), to));
+  };
+  write("run/run.json", good.substr(0, 100));
+  fails(eval, "run.json: no JSON at byte");
+  fails({"train", "--resume", "run", "--device", "cpu"}, "run.json");
+  write("run/run.json", "[]");
+  fails(eval, "run.json: the file: an object expected");
+  write("run/run.json", "{}");
+  fails(eval, "run.json: format: is missing");
+  with("\"epochs\": 10", "\"epochs\": -1");
+  fails(eval, "settings.epochs: an integer from 1");
+  with("\"batch\": 8", "\"batch\": 1e99");
+  fails(eval, "settings.batch: an integer");
+  with("\"batch\": 8", "\"batch\": 61");
+  fails(eval, "settings.batch: at most");
+  with("\"version\": 1", "\"version\": 2");
+  fails(eval, "version: 1 expected");
+  with("\"class_names\": [", "\"class_names\": [1,");
+  fails(eval, "task.class_names: a string expected");
+  fs::remove(folder.path() / "run/run.json");
+  before = names();
+  fails(eval, "run.json");
+  fails({"eval", "--run", "nowhere"}, "nowhere: no run folder there");
+}
+
+TEST_F(TgErrors, models_that_do_not_fit) {
+  const std::string model = read_text(folder / "run/model.safetensors");
+  const std::vector<std::string> eval = {"eval", "--run", "run", "--device", "cpu"};
+  const std::vector<std::string> resume = {"train", "--resume", "run", "--device", "cpu"};
+  write("run/model.safetensors", model.substr(0, model.size() - 5));
+  fails(eval, "model.safetensors");
+  fails(resume, "model.safetensors");
+  write("run/model.safetensors", "");
+  fails(eval, "model.safetensors");
+  ASSERT_EQ(folder
+                .tg({"train", "--data", "images", "--out", "wide", "--device", "cpu", "--hidden",
+                     "5", "--stop-after", "1"})
+                .code,
+            130);
+  write("run/model.safetensors", read_text(folder / "wide/model.safetensors"));
+  fails(eval, "model.safetensors");
+  fails(resume, "model.safetensors");
+}
+
+TEST_F(TgErrors, data_that_does_not_fit_the_model) {
+  const std::vector<std::string> on_cpu = {"--run", "run", "--device", "cpu"};
+  write_idx(folder / "large", {2, 6, 6}, std::vector<std::uint8_t>(72));
+  before = names();
+  fails(plus(plus({"predict"}, on_cpu), {"large"}), "u8 images of [5,5] expected");
+  fails(plus(plus({"predict"}, on_cpu), {"things.csv"}), "things.csv");
+  fails(plus(plus({"predict"}, on_cpu), {"images/test-images-idx3-ubyte", "gone"}), "gone");
+  fails(plus(plus({"eval"}, on_cpu), {"--data", "things.csv"}), "things.csv");
+  // Other training data than the run began with.
+  std::string images = read_text(folder / "images/train-images-idx3-ubyte");
+  images[100] = static_cast<char>(images[100] ^ 1);
+  write("images/train-images-idx3-ubyte", images);
+  fails({"train", "--resume", "run", "--device", "cpu"}, "not that of the run");
+}
+
+TEST_F(TgErrors, damaged_metrics_stop_a_resume) {
+  write("run/metrics.jsonl", "{\"kind\":\"step\",\"step\":1}\nnonsense\n");
+  fails({"train", "--resume", "run", "--device", "cpu"}, "metrics.jsonl: line 2");
+}
+
+TEST_F(TgErrors, a_loss_that_is_not_finite_keeps_the_last_good_model) {
+  const ToolResult result =
+      folder.tg({"train", "--data", "images", "--out", "wild", "--device", "cpu", "--optimizer",
+                 "sgd", "--lr", "1e30", "--batch", "8", "--hidden", "8"});
+  EXPECT_EQ(result.code, 1) << result.out;
+  EXPECT_THAT(result.err, StartsWith("error: "));
+  EXPECT_THAT(result.err, HasSubstr("keeps the last good model"));
+  EXPECT_EQ(folder.tg({"eval", "--run", "wild", "--device", "cpu"}).code, 0);
+}
+
+TEST_F(TgErrors, an_adapter_that_is_not_there_webgpu) {
+  fails({"train", "--data", "images", "--out", "new", "--device", "webgpu", "--adapter", "999"},
+        "999");
+}
+
+TEST_F(TgErrors, a_software_rasteriser_trains_only_when_allowed_webgpu) {
+  const std::vector<std::string> train = {"train", "--data",       "images", "--out",
+                                          "gpu",   "--device",     "webgpu", "--batch",
+                                          "8",     "--stop-after", "3"};
+  const ToolResult refused = folder.tg(train);
+  if (refused.code == 130) return;  // there is a real GPU
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("software"));
+  EXPECT_EQ(names(), before);
+  const ToolResult allowed = folder.tg(plus(train, {"--allow-software"}));
+  EXPECT_EQ(allowed.code, 130) << allowed.err;
+}
+
+TEST_F(TgErrors, help_version_devices_explain_and_dump_work) {
+  for (const char* command : {"train", "eval", "predict", "devices", "explain", "dump"}) {
+    const ToolResult help = folder.tg({command, "--help"});
+    EXPECT_EQ(help.code, 0);
+    EXPECT_THAT(help.out, HasSubstr("Example")) << command;
+  }
+  EXPECT_THAT(folder.tg({"--version"}).out, StartsWith("tg "));
+  const ToolResult explained = folder.tg({"explain", "--run", "run", "--device", "cpu"});
+  EXPECT_EQ(explained.code, 0) << explained.err;
+  EXPECT_THAT(explained.out, HasSubstr("matmul"));
+  const ToolResult dumped = folder.tg({"dump", "run/model.safetensors"});
+  EXPECT_EQ(dumped.code, 0) << dumped.err;
+  EXPECT_THAT(dumped.out, HasSubstr("0.weight"));
+  fails({"dump", "things.csv"}, "things.csv");
+}
+
+TEST_F(TgErrors, devices_are_listed_webgpu) {
+  const ToolResult listed = folder.tg({"devices", "--json"});
+  ASSERT_EQ(listed.code, 0) << listed.err;
+  const auto json = nlohmann::json::parse(listed.out);
+  ASSERT_FALSE(json["devices"].empty());
+  EXPECT_EQ(json["devices"][0]["kind"], "cpu");
+  int chosen = 0;
+  for (const auto& device : json["devices"]) chosen += device["auto"].get<bool>() ? 1 : 0;
+  EXPECT_EQ(chosen, 1);
+}
+
+}  // namespace
+}  // namespace tensorgrad::test

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+// tg train, eval, predict and going on after a stop, as a user calls them.
+#include <csignal>
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/tool.h"
+#include "tensorgrad/io.h"
+
+namespace tensorgrad::test {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::vector<std::string> train_images(const std::string& out) {
+  return {"train",    "--data", "images",  "--out", out,    "--device", "cpu",    "--epochs", "6",
+          "--hidden", "16,8",   "--batch", "8",     "--lr", "0.02",     "--seed", "5"};
+}
+
+std::vector<json> metrics_of(const std::string& run) {
+  std::vector<json> lines;
+  std::istringstream in(read_text(fs::path(run) / "metrics.jsonl"));
+  for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
+  return lines;
+}
+
+// What must not depend on the clock.
+std::vector<json> timeless(std::vector<json> lines) {
+  for (json& line : lines) {
+    line.erase("seconds");
+    line.erase("images_per_second");
+  }
+  return lines;
+}
+
+TEST(TgTrain, makes_a_run_folder_from_images) {
+  const TestFolder folder;
+  write_image_folder(folder.path() / "images");
+  const ToolResult result = folder.tg(train_images("run"));
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_NE(result.out.find("cpu"), std::string::npos);
+  EXPECT_NE(result.out.find("25-16-8-3"), std::string::npos);
+  EXPECT_NE(result.out.find("predictions.png"), std::string::npos);
+  for (const char* name : {"model.safetensors", "metrics.jsonl", "run.json", "curves.svg",
+                           "confusion.svg", "predictions.png"}) {
+    EXPECT_GT(fs::file_size(folder.path() / "run" / name), 0U) << name;
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 2)
+      << "something is left over";
+  const std::vector<json> lines = metrics_of(folder / "run");
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [](auto& l) { return l["kind"] == "epoch"; }),
+            6);
+  EXPECT_EQ(lines.back()["step"], 42);  // 60 / 8 = 7 whole batches an epoch
+  EXPECT_GT(lines.back()["test_accuracy"].get<double>(), 0.6);
+}
+
+TEST(TgTrain, eval_and_predict_agree_with_the_training) {
+  const TestFolder folder;
+  write_image_folder(folder.path() / "images");
+  ASSERT_EQ(folder.tg(train_images("run")).code, 0);
+  const double trained = metrics_of(folder / "run").back()["test_accuracy"];
+  const ToolResult eval = folder.tg({"eval", "--run", "run", "--device", "cpu", "--json"});
+  ASSERT_EQ(eval.code, 0) << eval.err;
+  EXPECT_EQ(json::parse(eval.out)["accuracy"], trained);
+  EXPECT_EQ(json::parse(eval.out)["confusion"].size(), 9U);
+  const ToolResult table =
+      folder.tg({"eval", "--run", "run", "--device", "cpu", "--data", "images"});
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_NE(table.out.find("precision"), std::string::npos);
+
+  const ToolResult predict = folder.tg(
+      {"predict", "--run", "run", "--device", "cpu", "--json", "images/test-images-idx3-ubyte"});
+  ASSERT_EQ(predict.code, 0) << predict.err;
+  const std::string labels = read_text(folder.path() / "images/test-labels-idx1-ubyte").substr(8);
+  std::istringstream in(predict.out);
+  std::size_t count = 0;
+  std::size_t right = 0;
+  for (std::string line; std::getline(in, line); ++count) {
+    const json each = json::parse(line);
+    EXPECT_EQ(each["index"], count);
+    EXPECT_EQ(each["class"], std::to_string(each["class_index"].get<int>()));
+    EXPECT_NEAR(each["probabilities"][0].get<double>() + each["probabilities"][1].get<double>() +
+                    each["probabilities"][2].get<double>(),
+                1, 1e-5);
+    right += each["class_index"] == static_cast<int>(labels[count]) ? 1 : 0;
+  }
+  ASSERT_EQ(count, 25U);
+  EXPECT_DOUBLE_EQ(static_cast<double>(right) / 25, trained);
+}
+
+TEST(TgTrain, learns_a_table) {
+  const TestFolder folder;
+  write_text(folder / "things.csv", table_text());
+  const ToolResult result = folder.tg(
+      {"train",    "--data", "things.csv", "--label",     "kind",     "--out",     "run",
+       "--device", "cpu",    "--hidden",   "0",           "--epochs", "10",        "--batch",
+       "16",       "--lr",   "0.1",        "--optimizer", "sgd",      "--holdout", "0.25"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(metrics_of(folder / "run").back()["test_accuracy"], 1.0);
+  EXPECT_FALSE(fs::exists(folder / "run/predictions.png"));
+  const ToolResult eval =
+      folder.tg({"eval", "--run", "run", "--device", "cpu", "--data", "things.csv", "--json"});
+  ASSERT_EQ(eval.code, 0) << eval.err;
+  EXPECT_EQ(json::parse(eval.out)["count"], 80);
+  write_text(folder / "plain.csv", table_text(false));
+  const ToolResult plain = folder.tg({"predict", "--run", "run", "--device", "cpu", "plain.csv"});
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  EXPECT_EQ(plain.out.substr(0, 8), "0\tlarge\t");
+  const ToolResult labelled =
+      folder.tg({"predict", "--run", "run", "--device", "cpu", "--label", "kind", "things.csv"});
+  EXPECT_EQ(labelled.out, plain.out) << labelled.err;
+}
+
+TEST(TgTrain, a_stopped_and_resumed_run_gives_the_same_bytes) {
+  const TestFolder folder;
+  write_image_folder(folder.path() / "images");
+  ASSERT_EQ(folder.tg(train_images("whole")).code, 0);
+  std::vector<std::string> first = train_images("parts");
+  first.insert(first.end(), {"--stop-after", "10"});  // inside of epoch 2
+  const ToolResult stopped = folder.tg(first);
+  EXPECT_EQ(stopped.code, 130) << stopped.err;
+  EXPECT_NE(stopped.out.find("tg train --resume parts"), std::string::npos) << stopped.out;
+  // At an epoch's end, inside of one, and in the very next step.
+  for (const char* step : {"14", "17", "18"}) {
+    const ToolResult more =
+        folder.tg({"train", "--resume", "parts", "--device", "cpu", "--stop-after", step});
+    EXPECT_EQ(more.code, 130) << more.err;
+  }
+  const ToolResult last = folder.tg({"train", "--resume", "parts", "--device", "cpu"});
+  EXPECT_EQ(last.code, 0) << last.err;
+  EXPECT_EQ(read_text(folder / "whole/model.safetensors"),
+            read_text(folder / "parts/model.safetensors"));
+  EXPECT_EQ(read_text(folder / "whole/confusion.svg"), read_text(folder / "parts/confusion.svg"));
+  EXPECT_EQ(timeless(metrics_of(folder / "whole")), timeless(metrics_of(folder / "parts")));
+  // A complete run only says so again.
+  EXPECT_EQ(folder.tg({"train", "--resume", "parts", "--device", "cpu"}).code, 0);
+  EXPECT_EQ(read_text(folder / "whole/model.safetensors"),
+            read_text(folder / "parts/model.safetensors"));
+}
+
+TEST(TgTrain, what_a_killed_run_wrote_after_its_model_is_done_again) {
+  const TestFolder folder;
+  write_image_folder(folder.path() / "images");
+  ASSERT_EQ(folder.tg(train_images("whole")).code, 0);
+  std::vector<std::string> first = train_images("parts");
+  first.insert(first.end(), {"--stop-after", "14"});
+  ASSERT_EQ(folder.tg(first).code, 130);
+  const std::string metrics = folder / "parts/metrics.jsonl";
+  write_text(metrics, read_text(metrics) + R"({"kind":"step","step":15,"epoch":3,"loss":9})" +
+                          "\n" + R"({"kind":"st)");
+  ASSERT_EQ(folder.tg({"train", "--resume", "parts", "--device", "cpu"}).code, 0);
+  EXPECT_EQ(timeless(metrics_of(folder / "whole")), timeless(metrics_of(folder / "parts")));
+}
+
+TEST(TgTrain, interrupts_save_and_can_go_on) {
+  const TestFolder folder;
+  write_image_folder(folder.path() / "images");
+  std::vector<std::string> arguments = train_images("run");
+  arguments[8] = "1000000";
+  for (const auto& [number, code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
+    ToolProcess tool(arguments, folder.path());
+    const auto before = read_text(folder / "run/metrics.jsonl").size();
+    for (int i = 0; i < 1000 && read_text(folder / "run/metrics.jsonl").size() <= before; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    tool.signal(number);
+    const ToolResult result = tool.wait();
+    EXPECT_EQ(result.code, code) << result.err;
+    EXPECT_NE(result.out.find("go on with: tg train --resume run"), std::string::npos)
+        << result.out;
+    const StoredFile model = read_safetensors(folder / "run/model.safetensors");
+    EXPECT_EQ(std::to_string(metrics_of(folder / "run").back()["step"].get<int>()),
+              model.metadata.at("tensorgrad.step"));
+    arguments = {"train", "--resume", "run", "--device", "cpu"};
+  }
+}
+
+TEST(TgTrain, force_replaces_a_run_and_keeps_other_files) {
+  const TestFolder folder;
+  write_image_folder(folder.path() / "images");
+  ASSERT_EQ(folder.tg(train_images("run")).code, 0);
+  write_text(folder / "run/notes.txt", "mine");
+  const std::string model = read_text(folder / "run/model.safetensors");
+  const ToolResult refused = folder.tg(train_images("run"));
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find("--force"), std::string::npos) << refused.err;
+  EXPECT_EQ(read_text(folder / "run/model.safetensors"), model);
+  std::vector<std::string> forced = train_images("run");
+  forced.insert(forced.end(), {"--force", "--stop-after", "1"});
+  EXPECT_EQ(folder.tg(forced).code, 130);
+  EXPECT_NE(read_text(folder / "run/model.safetensors"), model);
+  EXPECT_EQ(read_text(folder / "run/notes.txt"), "mine");
+  EXPECT_FALSE(fs::exists(folder / "run/curves.svg")) << "of the run that was replaced";
+}
+
+TEST(TgTrain, without_out_each_run_gets_a_folder) {
+  const TestFolder folder;
+  write_image_folder(folder.path() / "images");
+  for (const char* name : {"runs/images", "runs/images-2"}) {
+    EXPECT_EQ(
+        folder.tg({"train", "--data", "images/", "--device", "cpu", "--stop-after", "1"}).code,
+        130);
+    EXPECT_TRUE(fs::exists(folder.path() / name / "run.json")) << name;
+  }
+}
+
+}  // namespace
+}  // namespace tensorgrad::test

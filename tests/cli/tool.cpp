@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// fork and exec of the tool, and the data sets.
+#include "cli/tool.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+namespace tensorgrad::test {
+
+namespace fs = std::filesystem;
+
+ToolProcess::ToolProcess(const std::vector<std::string>& arguments, const fs::path& folder) {
+  static std::atomic<int> count = 0;
+  const std::string number = std::to_string(++count);
+  out_ = folder / (".out" + number);
+  err_ = folder / (".err" + number);
+  std::vector<std::string> words = {TENSORGRAD_TG};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_ = ::fork();
+  if (pid_ != 0) return;
+  const int out = ::open(out_.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+  const int err = ::open(err_.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+  const int null = ::open("/dev/null", O_RDONLY);
+  if (::chdir(folder.c_str()) != 0 || ::dup2(out, 1) < 0 || ::dup2(err, 2) < 0 ||
+      ::dup2(null, 0) < 0) {
+    ::_exit(126);
+  }
+  ::execv(TENSORGRAD_TG, argv.data());
+  ::_exit(127);
+}
+
+ToolProcess::~ToolProcess() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void ToolProcess::signal(int number) const { ::kill(pid_, number); }
+
+ToolResult ToolProcess::wait() {
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  pid_ = -1;
+  ToolResult result;
+  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.out = read_text(out_);
+  result.err = read_text(err_);
+  fs::remove(out_);
+  fs::remove(err_);
+  return result;
+}
+
+ToolResult run_tool(const std::vector<std::string>& arguments, const fs::path& folder) {
+  return ToolProcess(arguments, folder).wait();
+}
+
+TestFolder::TestFolder() {
+  std::string name = (fs::temp_directory_path() / "tg_test_XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) std::abort();
+  path_ = name;
+}
+
+TestFolder::~TestFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+std::string read_text(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void write_text(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+void write_idx(const fs::path& path, const std::vector<std::uint32_t>& shape,
+               const std::vector<std::uint8_t>& bytes) {
+  std::string text = {0, 0, 8, static_cast<char>(shape.size())};
+  for (const std::uint32_t size : shape) {
+    for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(size >> shift & 255U);
+  }
+  text.append(bytes.begin(), bytes.end());
+  write_text(path, text);
+}
+
+void write_image_folder(const fs::path& folder) {
+  fs::create_directories(folder);
+  std::mt19937 random(7);
+  const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+  for (const auto& [name, count] : {std::pair("train", 60U), std::pair("test", 25U)}) {
+    std::vector<std::uint8_t> pixels, labels;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t kind = below(3);
+      const std::uint32_t line = below(5);
+      for (std::uint32_t p = 0; p < 25; ++p) {
+        const std::uint32_t y = p / 5;
+        const std::uint32_t x = p % 5;
+        const bool bright = kind == 0 ? y == line : kind == 1 ? x == line : x == y;
+        pixels.push_back(static_cast<std::uint8_t>((bright ? 200 : 0) + below(50)));
+      }
+      labels.push_back(static_cast<std::uint8_t>(kind));
+    }
+    write_idx(folder / (name + std::string("-images-idx3-ubyte")), {count, 5, 5}, pixels);
+    write_idx(folder / (name + std::string("-labels-idx1-ubyte")), {count}, labels);
+  }
+}
+
+std::string table_text(bool with_labels) {
+  std::mt19937 random(3);
+  std::ostringstream out;
+  out << (with_labels ? "width,height,kind\n" : "width,height\n");
+  for (int i = 0; i < 80; ++i) {
+    const bool large = i % 3 == 0;
+    const auto size = [&] { return (large ? 20 : 10) + static_cast<int>(random() % 5); };
+    out << size() << ',' << size() * 100;
+    if (with_labels) out << (large ? ",large" : ",small");
+    out << '\n';
+  }
+  return out.str();
+}
+
+}  // namespace tensorgrad::test
