@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// f32 matrix products: ours through a compiled forward, and OpenBLAS and Eigen where they are installed.
+#include <cmath>
+
+#include <tensorgrad/tensorgrad.h>
+
+#include "workloads.h"
+
+#ifdef TENSORGRAD_BENCH_EIGEN
+#include <Eigen/Core>
+#endif
+#ifdef TENSORGRAD_BENCH_OPENBLAS
+#include <cblas.h>
+#endif
+
+namespace tensorgrad::bench {
+namespace {
+
+struct Size {
+  std::int64_t m, n, k;
+};
+
+constexpr Size kSizes[] = {{64, 64, 64},    {128, 128, 128}, {256, 256, 256},
+                           {512, 512, 512}, {128, 256, 784}, {256, 784, 128}};
+
+struct Empty {
+  TG_MODULE()
+};
+
+std::vector<float> filled(std::int64_t count) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
+  return values;
+}
+
+void report(const char* who, const Size& s, int threads, double us) {
+  const double flop = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  print_line({{"workload", text("gemm")},
+              {"size", text(std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k))},
+              {"who", text(who)},
+              {"threads", std::to_string(threads)},
+              {"us", number(us)},
+              {"gflops", number(flop / us * 1e-3)}});
+}
+
+// A trainer's loop without gradients would read its result back each time; a run of one launch over a
+// state does not: c is kept on the device.
+double ours(const Options& options, const Size& s, const std::vector<float>& a, const std::vector<float>& b,
+            int threads) {
+  ForwardOptions spec;
+  spec.inputs = {{"a", {s.m, s.k}}, {"b", {s.k, s.n}}};
+  spec.device.kind = "cpu";
+  spec.device.threads = threads;
+  auto product = compile_forward(
+      Empty{}, [](const Empty&, const Inputs& in) { return matmul(in["a"], in["b"]); }, spec);
+  return median_microseconds(options.seconds / 4, 1, [&] { product.run({{"a", a}, {"b", b}}); });
+}
+
+}  // namespace
+
+void gemm(const Options& options) {
+  for (const Size& s : kSizes) {
+    const std::vector<float> a = filled(s.m * s.k), b = filled(s.k * s.n);
+    std::vector<float> c(static_cast<std::size_t>(s.m * s.n));
+    for (const int threads : {1, 2}) {
+      report("tensorgrad", s, threads, ours(options, s, a, b, threads));
+#ifdef TENSORGRAD_BENCH_OPENBLAS
+      openblas_set_num_threads(threads);
+      report("OpenBLAS", s, threads, median_microseconds(options.seconds / 4, 1, [&] {
+               const auto m = static_cast<int>(s.m), n = static_cast<int>(s.n), k = static_cast<int>(s.k);
+               cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a.data(), k, b.data(), n, 0,
+                           c.data(), n);
+             }));
+#endif
+    }
+#ifdef TENSORGRAD_BENCH_EIGEN
+    using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+    const Eigen::Map<const Matrix> ea(a.data(), s.m, s.k), eb(b.data(), s.k, s.n);
+    Eigen::Map<Matrix> ec(c.data(), s.m, s.n);
+    report("Eigen", s, 1, median_microseconds(options.seconds / 4, 1, [&] { ec.noalias() = ea * eb; }));
+#endif
+  }
+}
+
+}  // namespace tensorgrad::bench

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// tg_bench: times training steps on each device, and matrix products against OpenBLAS and Eigen. One
+// JSON line per measurement; asserts nothing.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+
+#include "measure.h"
+#include "workloads.h"
+
+int main(int argc, char** argv) {
+  CLI::App app{"Times tensorgrad. One JSON line per measurement: medians, microseconds."};
+  std::vector<std::string> only;
+  tensorgrad::bench::Options options;
+  app.add_option("--only", only, "names to run: mlp-sin, fashion-mlp, gemm (default: all)")->delimiter(',');
+  app.add_option("--device", options.devices, "cpu, webgpu (default: cpu, and webgpu where there is a GPU)")
+      ->delimiter(',');
+  app.add_option("--threads", options.threads, "threads of the cpu device; 0 for all cores");
+  app.add_flag("--allow-software", options.allow_software, "let webgpu take a software rasteriser");
+  app.add_option("--seconds", options.seconds, "time for each measurement");
+  app.add_flag("--profile", options.profile, "a line per launch of a step, too");
+  CLI11_PARSE(app, argc, argv);
+  const auto wanted = [&](const std::string& name) {
+    return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
+  };
+  try {
+    if (options.devices.empty()) options.devices = tensorgrad::bench::default_devices();
+    for (const std::string& device : options.devices) {
+      if (wanted("mlp-sin")) tensorgrad::bench::mlp_sin(options, device);
+      if (wanted("fashion-mlp")) tensorgrad::bench::fashion_mlp(options, device);
+    }
+    const bool cpu = std::count(options.devices.begin(), options.devices.end(), "cpu") > 0;
+    if (wanted("gemm") && cpu) tensorgrad::bench::gemm(options);
+  } catch (const std::exception& error) {
+    std::cerr << "error: " << error.what() << '\n';
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// Timing: medians over batches of calls that fill a given time.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tensorgrad::bench {
+
+struct Options {
+  std::vector<std::string> devices;
+  int threads = 0;
+  bool allow_software = false;
+  double seconds = 3;
+  bool profile = false;
+};
+
+// Median microseconds per unit of work: `body` does `units` of it. Warm-up first, then batches until
+// `seconds` have passed.
+double median_microseconds(double seconds, int units, const std::function<void()>& body);
+
+// Prints one JSON object on a line. Values are written as they are; quote texts with text().
+using Fields = std::vector<std::pair<std::string, std::string>>;
+void print_line(const Fields& fields);
+std::string text(const std::string& value);
+std::string number(double value);
+
+}  // namespace tensorgrad::bench

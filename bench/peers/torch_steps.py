@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""PyTorch on the workloads of tg_bench: one JSON line each. Eager and (on a GPU) as a CUDA graph."""
+import argparse
+import json
+import statistics
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def mlp(sizes):
+    layers = []
+    for i, (a, b) in enumerate(zip(sizes, sizes[1:])):
+        layers.append(nn.Linear(a, b))
+        if i + 2 < len(sizes):
+            layers.append(nn.ReLU())
+    return nn.Sequential(*layers)
+
+
+def median_us(step, sync, seconds):
+    deadline = time.perf_counter() + 0.2 * seconds
+    while time.perf_counter() < deadline:
+        step()
+    sync()
+    times, deadline = [], time.perf_counter() + seconds
+    while time.perf_counter() < deadline or len(times) < 5:
+        start = time.perf_counter()
+        for _ in range(10):
+            step()
+        sync()
+        times.append((time.perf_counter() - start) / 10 * 1e6)
+    return statistics.median(times)
+
+
+def workload(name, device):
+    if name == "mlp-sin":
+        model = mlp([1, 64, 64, 1]).to(device)
+        x, y = torch.rand(256, 1, device=device), torch.rand(256, 1, device=device)
+        return model, lambda: F.mse_loss(model(x), y), torch.optim.Adam
+    model = mlp([784, 256, 128, 10]).to(device)
+    x, y = torch.rand(128, 784, device=device), torch.randint(0, 10, (128,), device=device)
+    return model, lambda: F.cross_entropy(model(x), y), torch.optim.AdamW
+
+
+def stepper(name, device, **kwargs):
+    model, loss, optimizer = workload(name, device)
+    optimizer = optimizer(model.parameters(), lr=1e-3, **kwargs)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        value = loss()
+        value.backward()
+        optimizer.step()
+        return value
+
+    return step
+
+
+def cuda_graph(name):
+    step = stepper(name, "cuda", capturable=True)
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(5):
+            step()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
+def report(name, mode, device, us):
+    print(json.dumps({"workload": name, "mode": mode, "who": f"PyTorch {torch.__version__}",
+                      "device": device, "us_per_step": round(us, 2)}), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--only", default="mlp-sin,fashion-mlp")
+    options = parser.parse_args()
+    for name in options.only.split(","):
+        if torch.cuda.is_available():
+            sync, device = torch.cuda.synchronize, torch.cuda.get_device_name()
+            report(name, "eager", device, median_us(stepper(name, "cuda", fused=True), sync, options.seconds))
+            report(name, "CUDA graph", device, median_us(cuda_graph(name), sync, options.seconds))
+            continue
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            for mode, kwargs in (("eager", {}), ("eager, fused optimizer", {"fused": True})):
+                step = stepper(name, "cpu", **kwargs)
+                us = median_us(lambda: step().item(), lambda: None, options.seconds)
+                report(name, mode, f"cpu, {threads} threads", us)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

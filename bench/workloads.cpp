@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+// Training steps: with the loss awaited at each step, and with many steps in a go over data that lie on
+// the device.
+#include "workloads.h"
+
+#include <cmath>
+#include <random>
+
+#include <tensorgrad/tensorgrad.h>
+
+namespace tensorgrad::bench {
+namespace {
+
+constexpr int kStepsInAGo = 200;
+
+struct Mlp {
+  explicit Mlp(const std::vector<std::int64_t>& sizes) {
+    for (std::size_t i = 0; i + 1 < sizes.size(); ++i) layers.emplace_back(sizes[i], sizes[i + 1]);
+  }
+  std::vector<nn::Linear> layers;
+  TG_MODULE(layers)
+  Tensor operator()(Tensor x) const {
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      x = layers[i](x);
+      if (i + 1 < layers.size()) x = relu(x);
+    }
+    return x;
+  }
+};
+
+DeviceOptions device_options(const Options& options, const std::string& device) {
+  DeviceOptions out;
+  out.kind = device;
+  out.threads = options.threads;
+  out.allow_software = options.allow_software;
+  return out;
+}
+
+std::vector<float> random_floats(std::size_t count) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> draw(0, 1);
+  std::vector<float> values(count);
+  for (float& value : values) value = draw(random);
+  return values;
+}
+
+void report(const std::string& workload, const std::string& mode, const TrainerBase& trainer, double us) {
+  const CompileReport compiled = trainer.report();
+  print_line({{"workload", text(workload)},
+              {"mode", text(mode)},
+              {"who", text("tensorgrad")},
+              {"device", text(trainer.device())},
+              {"us_per_step", number(us)},
+              {"launches", std::to_string(compiled.launches)},
+              {"peak_bytes", std::to_string(compiled.peak_bytes)},
+              {"compile_ms", number(compiled.milliseconds)}});
+}
+
+void profile(const Options& options, const std::string& workload, TrainerBase& trainer) {
+  if (!options.profile) return;
+  for (const auto& [launch, us] : trainer.profile()) {
+    print_line({{"workload", text(workload)}, {"launch", text(launch)}, {"us", number(us)}});
+  }
+}
+
+void in_a_go(const Options& options, const std::string& workload, TrainerBase& trainer) {
+  const double us = median_microseconds(options.seconds, kStepsInAGo, [&] { trainer.run(kStepsInAGo); });
+  report(workload, "run", trainer, us);
+  profile(options, workload, trainer);
+}
+
+}  // namespace
+
+std::vector<std::string> default_devices() {
+  std::string note;
+  for (const DeviceDescription& each : devices({}, note)) {
+    if (each.kind == "webgpu" && each.chosen_by_auto) return {"cpu", "webgpu"};
+  }
+  return {"cpu"};
+}
+
+void mlp_sin(const Options& options, const std::string& device) {
+  const std::vector<float> x = random_floats(256), y = random_floats(256);
+  const auto loss = [](const Mlp& net, const Inputs& in) { return mse(net(in["x"]), in["y"]); };
+  const Mlp model({1, 64, 64, 1});
+  CompileOptions spec;
+  spec.optimizer = optim::Adam{.lr = 1e-3};
+  spec.device = device_options(options, device);
+  spec.inputs = {{"x", {256, 1}}, {"y", {256, 1}}};
+  {
+    auto trainer = compile(model, loss, spec);
+    const double us = median_microseconds(options.seconds, 1, [&] { trainer.step({{"x", x}, {"y", y}}); });
+    report("mlp-sin", "step", trainer, us);
+  }
+  spec.dataset = std::move(spec.inputs);
+  spec.inputs.clear();
+  for (InputSpec& entry : spec.dataset) entry.shape = {1 << 16, 1};
+  spec.batch = 256;
+  auto trainer = compile(model, loss, spec);
+  const std::vector<float> many = random_floats(1 << 16);
+  trainer.upload_data("x", many);
+  trainer.upload_data("y", many);
+  in_a_go(options, "mlp-sin", trainer);
+}
+
+void fashion_mlp(const Options& options, const std::string& device) {
+  constexpr std::int64_t kBatch = 128, kRows = 16384;
+  const auto loss = [](const Mlp& net, const Inputs& in) { return cross_entropy(net(in["x"]), in["y"]); };
+  const Mlp model({784, 256, 128, 10});
+  std::vector<std::int32_t> labels(kRows);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 10);
+  CompileOptions spec;
+  spec.optimizer = optim::AdamW{.lr = 1e-3};
+  spec.device = device_options(options, device);
+  spec.inputs = {{"x", {kBatch, 784}}, {"y", {kBatch}, i32}};
+  {
+    auto trainer = compile(model, loss, spec);
+    const std::vector<float> x = random_floats(kBatch * 784);
+    const std::vector<std::int32_t> y(labels.begin(), labels.begin() + kBatch);
+    const double us = median_microseconds(options.seconds, 1, [&] { trainer.step({{"x", x}, {"y", y}}); });
+    report("fashion-mlp", "step", trainer, us);
+  }
+  spec.dataset = {{"x", {kRows, 784}}, {"y", {kRows}, i32}};
+  spec.inputs.clear();
+  spec.batch = kBatch;
+  auto trainer = compile(model, loss, spec);
+  trainer.upload_data("x", random_floats(kRows * 784));
+  trainer.upload_data("y", labels);
+  in_a_go(options, "fashion-mlp", trainer);
+}
+
+}  // namespace tensorgrad::bench

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// The measured workloads (docs/benchmarks.md says what each is).
+#pragma once
+
+#include "measure.h"
+
+namespace tensorgrad::bench {
+
+// cpu, and webgpu where `auto` would take a GPU.
+std::vector<std::string> default_devices();
+
+void mlp_sin(const Options& options, const std::string& device);
+void fashion_mlp(const Options& options, const std::string& device);
+void gemm(const Options& options);
+
+}  // namespace tensorgrad::bench
