@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// In place of backend/webgpu where the library is built without it (TENSORGRAD_WEBGPU=OFF).
+#include "backend/backend.h"
+
+#if !TENSORGRAD_WEBGPU
+
+namespace tensorgrad {
+namespace {
+
+constexpr const char* kWhy = "webgpu: this build of tensorgrad is without WebGPU (TENSORGRAD_WEBGPU=OFF)";
+
+}  // namespace
+
+std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions&, std::string& why) {
+  why = kWhy;
+  return {};
+}
+
+std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions&) { throw DeviceError(kWhy); }
+
+}  // namespace tensorgrad
+
+#endif
