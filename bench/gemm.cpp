@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// f32 matrix products: ours through a compiled forward, and OpenBLAS and Eigen where they are installed.
+// f32 matrix products: ours through a compiled forward, and OpenBLAS and Eigen where they are
+// installed.
 #include <cmath>
 
 #include <tensorgrad/tensorgrad.h>
@@ -34,19 +35,21 @@ std::vector<float> filled(std::int64_t count) {
 }
 
 void report(const char* who, const Size& s, int threads, double us) {
-  const double flop = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-  print_line({{"workload", text("gemm")},
-              {"size", text(std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k))},
-              {"who", text(who)},
-              {"threads", std::to_string(threads)},
-              {"us", number(us)},
-              {"gflops", number(flop / us * 1e-3)}});
+  const double flop =
+      2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  print_line(
+      {{"workload", text("gemm")},
+       {"size", text(std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k))},
+       {"who", text(who)},
+       {"threads", std::to_string(threads)},
+       {"us", number(us)},
+       {"gflops", number(flop / us * 1e-3)}});
 }
 
-// A trainer's loop without gradients would read its result back each time; a run of one launch over a
-// state does not: c is kept on the device.
-double ours(const Options& options, const Size& s, const std::vector<float>& a, const std::vector<float>& b,
-            int threads) {
+// A trainer's loop without gradients would read its result back each time; a run of one launch over
+// a state does not: c is kept on the device.
+double ours(const Options& options, const Size& s, const std::vector<float>& a,
+            const std::vector<float>& b, int threads) {
   ForwardOptions spec;
   spec.inputs = {{"a", {s.m, s.k}}, {"b", {s.k, s.n}}};
   spec.device.kind = "cpu";
@@ -67,9 +70,10 @@ void gemm(const Options& options) {
 #ifdef TENSORGRAD_BENCH_OPENBLAS
       openblas_set_num_threads(threads);
       report("OpenBLAS", s, threads, median_microseconds(options.seconds / 4, 1, [&] {
-               const auto m = static_cast<int>(s.m), n = static_cast<int>(s.n), k = static_cast<int>(s.k);
-               cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a.data(), k, b.data(), n, 0,
-                           c.data(), n);
+               const auto m = static_cast<int>(s.m), n = static_cast<int>(s.n),
+                          k = static_cast<int>(s.k);
+               cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a.data(), k,
+                           b.data(), n, 0, c.data(), n);
              }));
 #endif
     }
@@ -77,7 +81,8 @@ void gemm(const Options& options) {
     using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
     const Eigen::Map<const Matrix> ea(a.data(), s.m, s.k), eb(b.data(), s.k, s.n);
     Eigen::Map<Matrix> ec(c.data(), s.m, s.n);
-    report("Eigen", s, 1, median_microseconds(options.seconds / 4, 1, [&] { ec.noalias() = ea * eb; }));
+    report("Eigen", s, 1,
+           median_microseconds(options.seconds / 4, 1, [&] { ec.noalias() = ea * eb; }));
 #endif
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// tg_bench: times training steps on each device, and matrix products against OpenBLAS and Eigen. One
-// JSON line per measurement; asserts nothing.
+// tg_bench: times training steps on each device, and matrix products against OpenBLAS and Eigen.
+// One JSON line per measurement; asserts nothing.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -14,8 +14,10 @@ int main(int argc, char** argv) {
   CLI::App app{"Times tensorgrad. One JSON line per measurement: medians, microseconds."};
   std::vector<std::string> only;
   tensorgrad::bench::Options options;
-  app.add_option("--only", only, "names to run: mlp-sin, fashion-mlp, gemm (default: all)")->delimiter(',');
-  app.add_option("--device", options.devices, "cpu, webgpu (default: cpu, and webgpu where there is a GPU)")
+  app.add_option("--only", only, "names to run: mlp-sin, fashion-mlp, gemm (default: all)")
+      ->delimiter(',');
+  app.add_option("--device", options.devices,
+                 "cpu, webgpu (default: cpu, and webgpu where there is a GPU)")
       ->delimiter(',');
   app.add_option("--threads", options.threads, "threads of the cpu device; 0 for all cores");
   app.add_flag("--allow-software", options.allow_software, "let webgpu take a software rasteriser");

@@ -22,13 +22,15 @@ double median_microseconds(double seconds, int units, const std::function<void()
     body();
     times.push_back(elapsed(before) * 1e6 / units);
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                   times.end());
   return times[times.size() / 2];
 }
 
 void print_line(const Fields& fields) {
   std::string line = "{";
-  for (const auto& [name, value] : fields) line += (line.size() > 1 ? ", " : "") + text(name) + ": " + value;
+  for (const auto& [name, value] : fields)
+    line += (line.size() > 1 ? ", " : "") + text(name) + ": " + value;
   std::printf("%s}\n", line.c_str());
   std::fflush(stdout);
 }

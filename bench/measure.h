@@ -17,8 +17,8 @@ struct Options {
   bool profile = false;
 };
 
-// Median microseconds per unit of work: `body` does `units` of it. Warm-up first, then batches until
-// `seconds` have passed.
+// Median microseconds per unit of work: `body` does `units` of it. Warm-up first, then batches
+// until `seconds` have passed.
 double median_microseconds(double seconds, int units, const std::function<void()>& body);
 
 // Prints one JSON object on a line. Values are written as they are; quote texts with text().

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Training steps: with the loss awaited at each step, and with many steps in a go over data that lie on
-// the device.
+// Training steps: with the loss awaited at each step, and with many steps in a go over data that
+// lie on the device.
 #include "workloads.h"
 
 #include <cmath>
@@ -44,7 +44,8 @@ std::vector<float> random_floats(std::size_t count) {
   return values;
 }
 
-void report(const std::string& workload, const std::string& mode, const TrainerBase& trainer, double us) {
+void report(const std::string& workload, const std::string& mode, const TrainerBase& trainer,
+            double us) {
   const CompileReport compiled = trainer.report();
   print_line({{"workload", text(workload)},
               {"mode", text(mode)},
@@ -64,7 +65,8 @@ void profile(const Options& options, const std::string& workload, TrainerBase& t
 }
 
 void in_a_go(const Options& options, const std::string& workload, TrainerBase& trainer) {
-  const double us = median_microseconds(options.seconds, kStepsInAGo, [&] { trainer.run(kStepsInAGo); });
+  const double us =
+      median_microseconds(options.seconds, kStepsInAGo, [&] { trainer.run(kStepsInAGo); });
   report(workload, "run", trainer, us);
   profile(options, workload, trainer);
 }
@@ -89,7 +91,8 @@ void mlp_sin(const Options& options, const std::string& device) {
   spec.inputs = {{"x", {256, 1}}, {"y", {256, 1}}};
   {
     auto trainer = compile(model, loss, spec);
-    const double us = median_microseconds(options.seconds, 1, [&] { trainer.step({{"x", x}, {"y", y}}); });
+    const double us =
+        median_microseconds(options.seconds, 1, [&] { trainer.step({{"x", x}, {"y", y}}); });
     report("mlp-sin", "step", trainer, us);
   }
   spec.dataset = std::move(spec.inputs);
@@ -105,7 +108,9 @@ void mlp_sin(const Options& options, const std::string& device) {
 
 void fashion_mlp(const Options& options, const std::string& device) {
   constexpr std::int64_t kBatch = 128, kRows = 16384;
-  const auto loss = [](const Mlp& net, const Inputs& in) { return cross_entropy(net(in["x"]), in["y"]); };
+  const auto loss = [](const Mlp& net, const Inputs& in) {
+    return cross_entropy(net(in["x"]), in["y"]);
+  };
   const Mlp model({784, 256, 128, 10});
   std::vector<std::int32_t> labels(kRows);
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 10);
@@ -117,7 +122,8 @@ void fashion_mlp(const Options& options, const std::string& device) {
     auto trainer = compile(model, loss, spec);
     const std::vector<float> x = random_floats(kBatch * 784);
     const std::vector<std::int32_t> y(labels.begin(), labels.begin() + kBatch);
-    const double us = median_microseconds(options.seconds, 1, [&] { trainer.step({{"x", x}, {"y", y}}); });
+    const double us =
+        median_microseconds(options.seconds, 1, [&] { trainer.step({{"x", x}, {"y", y}}); });
     report("fashion-mlp", "step", trainer, us);
   }
   spec.dataset = {{"x", {kRows, 784}}, {"y", {kRows}, i32}};

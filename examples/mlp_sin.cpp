@@ -24,13 +24,15 @@ int main(int argc, char** argv) {
   device.allow_software = argc > 3;  // any third word: a software rasteriser will do
   try {
     auto loss = [](const Mlp& net, const tg::Inputs& in) { return mse(net(in["x"]), in["y"]); };
-    auto trainer = tg::compile(Mlp{}, loss,
-                               {.inputs = {{"x", {256, 1}}, {"y", {256, 1}}},
-                                .optimizer = tg::optim::Adam{.lr = tg::Schedule::cosine(5e-3, 1e-4, steps)},
-                                .device = device});
+    auto trainer =
+        tg::compile(Mlp{}, loss,
+                    {.inputs = {{"x", {256, 1}}, {"y", {256, 1}}},
+                     .optimizer = tg::optim::Adam{.lr = tg::Schedule::cosine(5e-3, 1e-4, steps)},
+                     .device = device});
     std::printf("%s\n", trainer.device().c_str());
     std::mt19937 random(1);
-    std::uniform_real_distribution<float> draw(-std::numbers::pi_v<float>, std::numbers::pi_v<float>);
+    std::uniform_real_distribution<float> draw(-std::numbers::pi_v<float>,
+                                               std::numbers::pi_v<float>);
     std::vector<float> x(256), y(256);
     float last = 0;
     for (int step = 0; step < steps; ++step) {
@@ -43,7 +45,8 @@ int main(int argc, char** argv) {
     const std::vector<float> points = {-3, -1.5F, 0, 1.5F, 3};
     const std::vector<float> values = predict({{"x", points}}).floats();
     for (std::size_t i = 0; i < points.size(); ++i) {
-      std::printf("sin(%5.2f) = %7.4f   network %7.4f\n", points[i], std::sin(points[i]), values[i]);
+      std::printf("sin(%5.2f) = %7.4f   network %7.4f\n", points[i], std::sin(points[i]),
+                  values[i]);
     }
     std::printf("loss %.6f after %d steps\n", last, steps);
     return 0;

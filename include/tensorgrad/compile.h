@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// compile(): traces a model with its loss, compiles forward, backward and optimizer into launches, and
-// gives a Trainer that runs them.
+// compile(): traces a model with its loss, compiles forward, backward and optimizer into launches,
+// and gives a Trainer that runs them.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,8 @@
 
 namespace tensorgrad {
 
-// Elements on the host, row-major, with the type they have on the device. Refers to the caller's memory.
+// Elements on the host, row-major, with the type they have on the device. Refers to the caller's
+// memory.
 struct HostView {
   HostView(const std::vector<float>& v) : HostView(f32, v.data(), v.size()) {}          // NOLINT
   HostView(const std::vector<std::int32_t>& v) : HostView(i32, v.data(), v.size()) {}   // NOLINT
@@ -46,7 +47,8 @@ struct HostTensor {
 };
 
 struct InputSpec {
-  InputSpec(std::string n, Shape s, DType t = f32) : name(std::move(n)), shape(std::move(s)), dtype(t) {}
+  InputSpec(std::string n, Shape s, DType t = f32)
+      : name(std::move(n)), shape(std::move(s)), dtype(t) {}
   std::string name;
   Shape shape;
   DType dtype;
@@ -54,7 +56,7 @@ struct InputSpec {
 
 // The name of an input, with the line on which it is written.
 struct InputName {
-  InputName(const char* n, Loc loc = Loc::current()) : name(n), site(loc) {}         // NOLINT
+  InputName(const char* n, Loc loc = Loc::current()) : name(n), site(loc) {}             // NOLINT
   InputName(std::string n, Loc loc = Loc::current()) : name(std::move(n)), site(loc) {}  // NOLINT
   std::string name;
   Site site;
@@ -73,24 +75,24 @@ class Inputs {
 };
 
 struct CompileOptions {
-  std::vector<InputSpec> inputs = {};        // given anew for each step
-  // Kept on the device: [N, ...], the same N for all. The function sees batches [batch, ...] of them,
-  // drawn without repetition in an order that is shuffled anew for each epoch.
+  std::vector<InputSpec> inputs = {};  // given anew for each step
+  // Kept on the device: [N, ...], the same N for all. The function sees batches [batch, ...] of
+  // them, drawn without repetition in an order that is shuffled anew for each epoch.
   std::vector<InputSpec> dataset = {};
-  std::int64_t batch = 0;               // with `dataset`
-  bool shuffle = true;                  // with `dataset`
+  std::int64_t batch = 0;  // with `dataset`
+  bool shuffle = true;     // with `dataset`
   Optimizer optimizer = {};
-  double clip_grad_norm = 0;            // scale gradients so that their norm is at most this; 0: off
-  std::uint32_t seed = 0;               // of initial values, of random ops and of the order of data
+  double clip_grad_norm = 0;  // scale gradients so that their norm is at most this; 0: off
+  std::uint32_t seed = 0;     // of initial values, of random ops and of the order of data
   DeviceOptions device = {};
-  std::int64_t memory_budget = 0;       // bytes; refuse to compile a program that needs more; 0: none
-  bool check_indices = true;            // refuse integer inputs that are out of a gather's range
-  bool detect_nan = false;              // find the op that first gives NaN or infinity (slow)
+  std::int64_t memory_budget = 0;  // bytes; refuse to compile a program that needs more; 0: none
+  bool check_indices = true;       // refuse integer inputs that are out of a gather's range
+  bool detect_nan = false;         // find the op that first gives NaN or infinity (slow)
 };
 
 struct ForwardOptions {
   std::vector<InputSpec> inputs = {};
-  DeviceOptions device = {};                 // of compile_forward; attach() shares the trainer's
+  DeviceOptions device = {};  // of compile_forward; attach() shares the trainer's
   std::uint32_t seed = 0;
   std::int64_t memory_budget = 0;
   bool check_indices = true;
@@ -98,7 +100,7 @@ struct ForwardOptions {
 
 struct StepResult {
   float loss = 0;
-  std::int64_t step = 0;                // steps done so far, this one included
+  std::int64_t step = 0;  // steps done so far, this one included
 };
 
 using Feed = std::map<std::string, HostView>;
@@ -132,17 +134,20 @@ std::shared_ptr<ForwardImpl> attach_forward(TrainerImpl& trainer, TraceFunction 
 
 // What a traced function may return: a tensor ("output"), or several by name.
 inline std::map<std::string, Tensor> named(Tensor tensor) { return {{"output", tensor}}; }
-inline std::map<std::string, Tensor> named(std::map<std::string, Tensor> tensors) { return tensors; }
+inline std::map<std::string, Tensor> named(std::map<std::string, Tensor> tensors) {
+  return tensors;
+}
 
 }  // namespace detail
 
-// A compiled function of a model, without training. Movable; calls from several threads are taken one
-// after another.
+// A compiled function of a model, without training. Movable; calls from several threads are taken
+// one after another.
 class Forward {
  public:
   explicit Forward(std::shared_ptr<detail::ForwardImpl> impl) : impl_(std::move(impl)) {}
 
-  // Gives every output of the traced function. Throws UserError on missing, unknown or wrong inputs.
+  // Gives every output of the traced function. Throws UserError on missing, unknown or wrong
+  // inputs.
   Outputs run(const Feed& inputs);
   // The output of a function that returns one tensor.
   HostTensor operator()(const Feed& inputs);
@@ -160,8 +165,8 @@ class Forward {
   std::shared_ptr<detail::ForwardImpl> impl_;
 };
 
-// The part of a Trainer that does not depend on the model's type. Movable; calls from several threads
-// are taken one after another, in one order with uploads, downloads and resets.
+// The part of a Trainer that does not depend on the model's type. Movable; calls from several
+// threads are taken one after another, in one order with uploads, downloads and resets.
 class TrainerBase {
  public:
   explicit TrainerBase(std::shared_ptr<detail::TrainerImpl> impl) : impl_(std::move(impl)) {}
@@ -172,16 +177,18 @@ class TrainerBase {
   std::vector<float> run(int count);
   // Queues steps and returns at once; at most a bounded number is in flight.
   void submit(int count);
-  // Waits for all queued steps; the losses since the last call, oldest first (at most the last 4096).
+  // Waits for all queued steps; the losses since the last call, oldest first (at most the last
+  // 4096).
   std::vector<float> losses();
-  // Fills a dataset entry. Throws UserError on a wrong name, type or size, or an index out of range.
+  // Fills a dataset entry. Throws UserError on a wrong name, type or size, or an index out of
+  // range.
   void upload_data(const std::string& name, const HostView& values);
 
-  [[nodiscard]] std::int64_t steps() const;        // done or queued
-  [[nodiscard]] std::int64_t epoch() const;        // full passes over the dataset
+  [[nodiscard]] std::int64_t steps() const;  // done or queued
+  [[nodiscard]] std::int64_t epoch() const;  // full passes over the dataset
   [[nodiscard]] std::int64_t batches_per_epoch() const;
-  [[nodiscard]] double lr() const;                 // of the next step
-  void set_lr(Schedule schedule);                  // counted from the next step on
+  [[nodiscard]] double lr() const;  // of the next step
+  void set_lr(Schedule schedule);   // counted from the next step on
   // Changes a run-time scalar: one of ops.h's scalar(), "clip_grad_norm", "weight_decay".
   void set(const std::string& name, double value);
 
@@ -196,8 +203,8 @@ class TrainerBase {
   void reset();
 
   // Everything that the next step depends on, in one safetensors file: parameters, optimizer state,
-  // step, seed, place in the data, schedule, run-time scalars. A trainer compiled from the same model
-  // and options that loads it goes on bit for bit.
+  // step, seed, place in the data, schedule, run-time scalars. A trainer compiled from the same
+  // model and options that loads it goes on bit for bit.
   void save(const std::string& path) const;
   void load(const std::string& path);
 
@@ -221,7 +228,9 @@ class Trainer : public TrainerBase {
   // Another function of the same model, on the same device and the same parameters.
   template <class Function>
   Forward attach(Function forward, ForwardOptions options, Loc loc = Loc::current()) {
-    auto traced = [model = model_, forward](const Inputs& in) { return detail::named(forward(*model, in)); };
+    auto traced = [model = model_, forward](const Inputs& in) {
+      return detail::named(forward(*model, in));
+    };
     return Forward(detail::attach_forward(*impl_, std::move(traced), options, loc));
   }
 
@@ -243,13 +252,15 @@ std::shared_ptr<const Model> keep(Model model, ModelFunctions& functions) {
 
 // `loss(model, inputs)` gives the scalar to be minimised.
 template <Module Model, class Loss>
-Trainer<Model> compile(Model model, Loss loss, const CompileOptions& options, Loc loc = Loc::current()) {
+Trainer<Model> compile(Model model, Loss loss, const CompileOptions& options,
+                       Loc loc = Loc::current()) {
   detail::ModelFunctions functions;
   auto kept = detail::keep(std::move(model), functions);
   auto traced = [kept, loss](const Inputs& in) {
     return std::map<std::string, Tensor>{{"loss", loss(*kept, in)}};
   };
-  return Trainer<Model>(kept, detail::make_trainer(std::move(functions), std::move(traced), options, loc));
+  return Trainer<Model>(
+      kept, detail::make_trainer(std::move(functions), std::move(traced), options, loc));
 }
 
 // A function of a model without training. Parameters start as their initial values.

@@ -12,20 +12,20 @@ struct DeviceOptions {
   // "auto": a GPU through WebGPU if there is one that is not a software rasteriser, else the CPU.
   // "cpu", "webgpu", or "null" (plans and counts, computes nothing).
   std::string kind = "auto";
-  int threads = 0;              // cpu: 0 for as many as there are cores
-  int adapter = -1;             // webgpu: number in devices(); -1 for the first usable one
-  bool allow_software = false;  // webgpu: let -1 take a software rasteriser
-  bool default_limits = false;  // webgpu: ask for no more than the WebGPU defaults
-  bool checked = false;         // webgpu: keep the driver's bounds checks in kernels
-  std::string webgpu_library = {};   // path of wgpu-native or Dawn; empty: the usual places
+  int threads = 0;                  // cpu: 0 for as many as there are cores
+  int adapter = -1;                 // webgpu: number in devices(); -1 for the first usable one
+  bool allow_software = false;      // webgpu: let -1 take a software rasteriser
+  bool default_limits = false;      // webgpu: ask for no more than the WebGPU defaults
+  bool checked = false;             // webgpu: keep the driver's bounds checks in kernels
+  std::string webgpu_library = {};  // path of wgpu-native or Dawn; empty: the usual places
 };
 
 // One adapter, for people.
 struct DeviceDescription {
-  std::string kind;                   // "cpu", "webgpu"
-  std::string name, driver, type;     // type: "discrete", "integrated", "cpu" ...
+  std::string kind;                // "cpu", "webgpu"
+  std::string name, driver, type;  // type: "discrete", "integrated", "cpu" ...
   bool chosen_by_auto = false;
-  std::string why;                    // why `auto` takes it, or not
+  std::string why;  // why `auto` takes it, or not
   std::vector<std::string> features;
   std::vector<std::pair<std::string, std::int64_t>> limits;
 };

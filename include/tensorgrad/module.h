@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Modules are plain structs: fields, TG_MODULE(fields...), and a forward function. A parameter's name
-// is the path of field names to it ("blocks.0.attn.weight").
+// Modules are plain structs: fields, TG_MODULE(fields...), and a forward function. A parameter's
+// name is the path of field names to it ("blocks.0.attn.weight").
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ namespace tensorgrad {
 struct Init {
   enum class Kind { kConstant, kUniform, kNormal, kLiteral };
   Kind kind = Kind::kConstant;
-  double a = 0, b = 0;         // constant a; uniform in [a, b); normal with mean a, deviation b
-  std::vector<float> values;   // literal
+  double a = 0, b = 0;        // constant a; uniform in [a, b); normal with mean a, deviation b
+  std::vector<float> values;  // literal
 };
 namespace init {
 Init zeros();
@@ -32,18 +32,19 @@ Init normal(double mean, double stddev);
 Init literal(std::vector<float> values);
 }  // namespace init
 
-// A trained tensor, f32. It says what is to be made; the elements live on the device. What identifies it
-// is its place in the model (its address while tracing): a copy is another parameter, and one reached
-// twice through a shared_ptr is one.
+// A trained tensor, f32. It says what is to be made; the elements live on the device. What
+// identifies it is its place in the model (its address while tracing): a copy is another parameter,
+// and one reached twice through a shared_ptr is one.
 class Parameter {
  public:
-  explicit Parameter(Shape shape, Init init = init::zeros(), std::source_location loc = std::source_location::current());
+  explicit Parameter(Shape shape, Init init = init::zeros(),
+                     std::source_location loc = std::source_location::current());
 
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] const Init& initial() const { return init_; }
   [[nodiscard]] const Site& site() const { return site_; }
-  // Its value in the function being traced. Throws UserError where the model that is traced does not
-  // have it: a field is missing from a TG_MODULE.
+  // Its value in the function being traced. Throws UserError where the model that is traced does
+  // not have it: a field is missing from a TG_MODULE.
   operator Tensor() const;  // NOLINT(google-explicit-constructor)
   [[nodiscard]] Tensor tensor(Site site = {}) const;
 
@@ -53,7 +54,8 @@ class Parameter {
   Site site_;
 };
 
-// Gets every parameter of a module, with its path. Throws UserError on a module that contains itself.
+// Gets every parameter of a module, with its path. Throws UserError on a module that contains
+// itself.
 class ParameterVisitor {
  public:
   using Found = std::function<void(const std::string& path, const Parameter& parameter)>;
@@ -70,7 +72,8 @@ class ParameterVisitor {
 };
 
 template <class T>
-concept Module = requires(const T& module, ParameterVisitor& visitor) { module.visit_fields(visitor); };
+concept Module =
+    requires(const T& module, ParameterVisitor& visitor) { module.visit_fields(visitor); };
 
 namespace detail {
 
@@ -93,7 +96,8 @@ void visit_field(ParameterVisitor& visitor, std::string_view name, const T& fiel
     visitor.enter(name);
     field.visit_fields(visitor);
     visitor.leave();
-  } else if constexpr (kIs<T, std::shared_ptr> || kIs<T, std::unique_ptr> || kIs<T, std::optional>) {
+  } else if constexpr (kIs<T, std::shared_ptr> || kIs<T, std::unique_ptr> ||
+                       kIs<T, std::optional>) {
     if (field) visit_field(visitor, name, *field);
   } else if constexpr (kIs<T, std::vector> || kIsArray<T>) {
     visitor.enter(name);
@@ -102,10 +106,11 @@ void visit_field(ParameterVisitor& visitor, std::string_view name, const T& fiel
     visitor.leave();
   } else if constexpr (!std::is_arithmetic_v<T> && !std::is_enum_v<T> &&
                        !std::is_same_v<T, std::string>) {
-    static_assert(kAlwaysFalse<T>,
-                  "TG_MODULE: a field must be a tensorgrad::Parameter, a module (a struct with TG_MODULE), "
-                  "or a vector, array, optional, unique_ptr or shared_ptr of such; other containers are "
-                  "not searched for parameters");
+    static_assert(
+        kAlwaysFalse<T>,
+        "TG_MODULE: a field must be a tensorgrad::Parameter, a module (a struct with TG_MODULE), "
+        "or a vector, array, optional, unique_ptr or shared_ptr of such; other containers are "
+        "not searched for parameters");
   }
 }
 
@@ -120,18 +125,17 @@ inline std::string_view next_name(std::string_view& list) {
 }
 
 template <class... Fields>
-void visit_named([[maybe_unused]] ParameterVisitor& visitor, [[maybe_unused]] std::string_view names,
-                 const Fields&... fields) {
+void visit_named([[maybe_unused]] ParameterVisitor& visitor,
+                 [[maybe_unused]] std::string_view names, const Fields&... fields) {
   (visit_field(visitor, next_name(names), fields), ...);
 }
 
 }  // namespace detail
 
 // Names the fields that hold parameters or modules, in the order in which they are initialised.
-#define TG_MODULE(...)                                                          \
-  void visit_fields(::tensorgrad::ParameterVisitor& tg_visitor) const {         \
-    ::tensorgrad::detail::visit_named(tg_visitor,                               \
-                                      #__VA_ARGS__ __VA_OPT__(, ) __VA_ARGS__); \
+#define TG_MODULE(...)                                                                      \
+  void visit_fields(::tensorgrad::ParameterVisitor& tg_visitor) const {                     \
+    ::tensorgrad::detail::visit_named(tg_visitor, #__VA_ARGS__ __VA_OPT__(, ) __VA_ARGS__); \
   }
 
 }  // namespace tensorgrad

@@ -70,8 +70,8 @@ struct Dropout {
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-// One module after another; parameters are named by position ("0.weight"). A copy has modules of its
-// own. A module that is given as a shared_ptr stays shared.
+// One module after another; parameters are named by position ("0.weight"). A copy has modules of
+// its own. A module that is given as a shared_ptr stays shared.
 class Sequential {
  public:
   Sequential() = default;
@@ -107,7 +107,9 @@ class Sequential {
   template <class M>
   struct Held final : Step {
     explicit Held(M m) : module(std::move(m)) {}
-    [[nodiscard]] std::unique_ptr<Step> clone() const override { return std::make_unique<Held>(module); }
+    [[nodiscard]] std::unique_ptr<Step> clone() const override {
+      return std::make_unique<Held>(module);
+    }
     void visit(ParameterVisitor& visitor, const std::string& name) const override {
       detail::visit_field(visitor, name, module);
     }

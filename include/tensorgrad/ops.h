@@ -126,8 +126,8 @@ Tensor cast(Operand x, DType dtype);
 Tensor bitcast(Operand x, DType dtype);
 // x; nothing is differentiated through it.
 Tensor stop_gradient(Operand x);
-// A word of Philox4x32-10 (Salmon et al. 2011): u32 index, stream, seed and step give word index % 4 of
-// the block with key (seed, stream) and counter (index / 4, step, 0, 0).
+// A word of Philox4x32-10 (Salmon et al. 2011): u32 index, stream, seed and step give word index %
+// 4 of the block with key (seed, stream) and counter (index / 4, step, 0, 0).
 Tensor philox(Operand index, Operand stream, Operand seed, Operand step);
 // x limited to [lo, hi]; the gradient passes at the bounds.
 Tensor clamp(Operand x, double lo, double hi);
@@ -144,12 +144,13 @@ Tensor arange(std::int64_t n, DType dtype = i32, Loc loc = Loc::current());
 Tensor iota(const Shape& shape, int axis, DType dtype = i32, Loc loc = Loc::current());
 // The given elements, row-major.
 Tensor constant(const std::vector<float>& values, const Shape& shape, Loc loc = Loc::current());
-Tensor constant(const std::vector<std::int32_t>& values, const Shape& shape, Loc loc = Loc::current());
+Tensor constant(const std::vector<std::int32_t>& values, const Shape& shape,
+                Loc loc = Loc::current());
 // A number that the program's owner may change from step to step (Trainer::set): f32[].
 Tensor scalar(const std::string& name, double initial, Loc loc = Loc::current());
 
-// A tensor that keeps its value from step to step; it starts as `initial` everywhere, and holds after
-// each step what set_state() gave it in the traced function. Saved with checkpoints.
+// A tensor that keeps its value from step to step; it starts as `initial` everywhere, and holds
+// after each step what set_state() gave it in the traced function. Saved with checkpoints.
 Tensor state(const std::string& name, const Shape& shape, double initial = 0, DType dtype = f32,
              Loc loc = Loc::current());
 void set_state(const std::string& name, Tensor value, Loc loc = Loc::current());
@@ -159,9 +160,9 @@ void set_state(const std::string& name, Tensor value, Loc loc = Loc::current());
 // A list of axes; none stands for all of them.
 struct Axes {
   Axes() = default;
-  Axes(int axis) : list{axis} {}                             // NOLINT(google-explicit-constructor)
-  Axes(std::initializer_list<int> axes) : list(axes) {}      // NOLINT(google-explicit-constructor)
-  Axes(std::vector<int> axes) : list(std::move(axes)) {}     // NOLINT(google-explicit-constructor)
+  Axes(int axis) : list{axis} {}                          // NOLINT(google-explicit-constructor)
+  Axes(std::initializer_list<int> axes) : list(axes) {}   // NOLINT(google-explicit-constructor)
+  Axes(std::vector<int> axes) : list(std::move(axes)) {}  // NOLINT(google-explicit-constructor)
   std::vector<int> list;
 };
 
@@ -174,7 +175,8 @@ Tensor max(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::curren
 // Smallest element; NaN wins; equal ones share the gradient (torch.amin).
 Tensor min(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
 // Variance over axes, divided by n - correction.
-Tensor var(Tensor x, Axes axes = {}, int correction = 1, bool keepdim = false, Loc loc = Loc::current());
+Tensor var(Tensor x, Axes axes = {}, int correction = 1, bool keepdim = false,
+           Loc loc = Loc::current());
 // log(sum(exp(x))), stable; all -inf gives -inf.
 Tensor logsumexp(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
 // Index of the largest element along an axis, i32; the first of equals; a NaN wins.
@@ -192,9 +194,11 @@ Tensor permute(Tensor x, const std::vector<int>& axes, Loc loc = Loc::current())
 Tensor transpose(Tensor x, int a = -2, int b = -1, Loc loc = Loc::current());
 Tensor broadcast_to(Tensor x, const Shape& shape, Loc loc = Loc::current());
 // Elements [start, start + length) of an axis.
-Tensor narrow(Tensor x, int axis, std::int64_t start, std::int64_t length, Loc loc = Loc::current());
+Tensor narrow(Tensor x, int axis, std::int64_t start, std::int64_t length,
+              Loc loc = Loc::current());
 // Adds (before, after) pairs of elements, the last axis first, as torch.nn.functional.pad.
-Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, double value = 0, Loc loc = Loc::current());
+Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, double value = 0,
+           Loc loc = Loc::current());
 Tensor flip(Tensor x, Axes axes, Loc loc = Loc::current());
 // A new axis of size 1.
 Tensor unsqueeze(Tensor x, int axis, Loc loc = Loc::current());
@@ -208,8 +212,8 @@ Tensor flatten(Tensor x, int first = 0, int last = -1, Loc loc = Loc::current())
 Tensor concat(const std::vector<Tensor>& parts, int axis = 0, Loc loc = Loc::current());
 // Like concat, along a new axis.
 Tensor stack(const std::vector<Tensor>& parts, int axis = 0, Loc loc = Loc::current());
-// out[.., i, ..] = x[.., index[.., i, ..], ..] along axis; index i32 or u32 of the same rank, and of the
-// same sizes on other axes. Out of range gives 0 (and see CompileOptions::check_indices).
+// out[.., i, ..] = x[.., index[.., i, ..], ..] along axis; index i32 or u32 of the same rank, and
+// of the same sizes on other axes. Out of range gives 0 (and see CompileOptions::check_indices).
 Tensor gather(Tensor x, int axis, Tensor index, Loc loc = Loc::current());
 // Rows of a table [V, D] by index [...]: [..., D].
 Tensor embedding(Tensor index, Tensor table, Loc loc = Loc::current());
@@ -243,8 +247,8 @@ Tensor dropout(Tensor x, double p, Loc loc = Loc::current());
 enum class Reduction { kMean, kSum, kNone };
 // Mean over all elements of (a - b)^2.
 Tensor mse(Tensor a, Tensor b, Reduction reduction = Reduction::kMean, Loc loc = Loc::current());
-// -log softmax(logits)[target]; logits [..., C], targets i32 [...]. -inf logits are fine where they are
-// not the target.
+// -log softmax(logits)[target]; logits [..., C], targets i32 [...]. -inf logits are fine where they
+// are not the target.
 Tensor cross_entropy(Tensor logits, Tensor targets, Reduction reduction = Reduction::kMean,
                      Loc loc = Loc::current());
 

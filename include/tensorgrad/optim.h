@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Optimizers and learning-rate schedules. An optimizer is a composite: it is written with ops over one
-// flat tensor of all parameters, so that its whole update is one launch.
+// Optimizers and learning-rate schedules. An optimizer is a composite: it is written with ops over
+// one flat tensor of all parameters, so that its whole update is one launch.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace tensorgrad {
 
-// A learning rate as a function of the step, counted from 0 (the value at step t is used in the t-th
-// step, as in PyTorch's schedulers). Data, not code: it is saved with a checkpoint.
+// A learning rate as a function of the step, counted from 0 (the value at step t is used in the
+// t-th step, as in PyTorch's schedulers). Data, not code: it is saved with a checkpoint.
 class Schedule {
  public:
   enum class Kind { kConstant, kLinear, kCosine, kWarmup, kStep, kMultiStep };
@@ -23,10 +23,11 @@ class Schedule {
 
   // From `from` to `to` in a straight line over `steps` steps, then `to`.
   static Schedule linear(double from, double to, std::int64_t steps);
-  // From `from` to `to` along half a cosine over `steps` steps, then `to` (Loshchilov and Hutter 2017).
+  // From `from` to `to` along half a cosine over `steps` steps, then `to` (Loshchilov and Hutter
+  // 2017).
   static Schedule cosine(double from, double to, std::int64_t steps);
-  // Grows linearly over the first `steps` steps to what `after` begins with; then `after`, counted from
-  // its own 0.
+  // Grows linearly over the first `steps` steps to what `after` begins with; then `after`, counted
+  // from its own 0.
   static Schedule warmup(std::int64_t steps, Schedule after);
   // `rate` times gamma for each `every` steps that are done.
   static Schedule step(double rate, std::int64_t every, double gamma);
@@ -48,8 +49,8 @@ class Schedule {
 
 namespace optim {
 
-// What an optimizer sees while it is traced. All tensors are f32; `param` and `grad` are flat: every
-// parameter's elements, one behind another.
+// What an optimizer sees while it is traced. All tensors are f32; `param` and `grad` are flat:
+// every parameter's elements, one behind another.
 class Update {
  public:
   virtual ~Update() = default;
@@ -72,7 +73,8 @@ struct SGD {
   void operator()(Update& update) const;
 };
 
-// Kingma and Ba 2015, as PyTorch: p -= lr * mhat / (sqrt(vhat) + eps); decay is added to the gradient.
+// Kingma and Ba 2015, as PyTorch: p -= lr * mhat / (sqrt(vhat) + eps); decay is added to the
+// gradient.
 struct Adam {
   Schedule lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;

@@ -40,14 +40,15 @@ class Tensor {
   std::int32_t id_ = -1;
 };
 
-// An operand of an operator or of a two-sided op: a tensor, a parameter, or a number, which takes the
-// other side's element type. It notes the line on which it is written.
+// An operand of an operator or of a two-sided op: a tensor, a parameter, or a number, which takes
+// the other side's element type. It notes the line on which it is written.
 class Operand {
  public:
   using Loc = std::source_location;
   Operand(Tensor value, Loc loc = Loc::current())  // NOLINT(google-explicit-constructor)
       : tensor(value), site(loc) {}
-  Operand(const Parameter& parameter, Loc loc = Loc::current());  // NOLINT(google-explicit-constructor)
+  Operand(const Parameter& parameter,
+          Loc loc = Loc::current());  // NOLINT(google-explicit-constructor)
   template <class T>
     requires std::is_arithmetic_v<T>
   Operand(T value, Loc loc = Loc::current())  // NOLINT(google-explicit-constructor)

@@ -17,7 +17,8 @@ std::string dtype_name(DType dtype) {
   }
 }
 
-HostTensor host_tensor(const std::string& path, const std::string& name, const StoredTensor& stored) {
+HostTensor host_tensor(const std::string& path, const std::string& name,
+                       const StoredTensor& stored) {
   HostTensor tensor;
   if (stored.dtype == "F32") {
     tensor.dtype = DType::kF32;
@@ -26,7 +27,8 @@ HostTensor host_tensor(const std::string& path, const std::string& name, const S
   } else if (stored.dtype == "U32") {
     tensor.dtype = DType::kU32;
   } else {
-    throw IoError(path + ": tensor '" + name + "' is " + stored.dtype + "; F32, I32 or U32 expected");
+    throw IoError(path + ": tensor '" + name + "' is " + stored.dtype +
+                  "; F32, I32 or U32 expected");
   }
   tensor.shape = stored.shape;
   tensor.bytes = stored.data;
@@ -41,9 +43,11 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
     file.tensors[name] = {dtype_name(tensor.dtype), tensor.shape, tensor.bytes};
   }
   for (const auto& [name, tensor] : checkpoint.states) {
-    file.tensors[std::string(kStatePrefix) + name] = {dtype_name(tensor.dtype), tensor.shape, tensor.bytes};
+    file.tensors[std::string(kStatePrefix) + name] = {dtype_name(tensor.dtype), tensor.shape,
+                                                      tensor.bytes};
   }
-  for (const auto& [name, value] : checkpoint.fields) file.metadata[std::string(kFieldPrefix) + name] = value;
+  for (const auto& [name, value] : checkpoint.fields)
+    file.metadata[std::string(kFieldPrefix) + name] = value;
   write_safetensors(path, file);
 }
 

@@ -12,14 +12,16 @@ namespace tensorgrad {
 
 struct Checkpoint {
   std::map<std::string, HostTensor> params;
-  std::map<std::string, HostTensor> states;     // optimizer moments (by "moment/parameter") and user states
-  std::map<std::string, std::string> fields;    // step, epoch, seed, schedule ...
+  std::map<std::string, HostTensor>
+      states;  // optimizer moments (by "moment/parameter") and user states
+  std::map<std::string, std::string> fields;  // step, epoch, seed, schedule ...
 };
 
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 // Throws IoError, naming the file, where it is not one.
 Checkpoint read_checkpoint(const std::string& path);
-// The parameters alone, of any safetensors file that has only f32 tensors beside a checkpoint's states.
+// The parameters alone, of any safetensors file that has only f32 tensors beside a checkpoint's
+// states.
 std::map<std::string, HostTensor> read_parameters(const std::string& path);
 
 }  // namespace tensorgrad

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Composites: written with other ops, unknown to every other room, differentiated and fused for free.
+// Composites: written with other ops, unknown to every other room, differentiated and fused for
+// free.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -10,10 +11,12 @@
 namespace tensorgrad {
 namespace {
 
-std::int64_t reduced_count(const Tensor& x, const std::vector<int>& axes, const char* op, const Site& site) {
+std::int64_t reduced_count(const Tensor& x, const std::vector<int>& axes, const char* op,
+                           const Site& site) {
   std::int64_t count = 1;
   const Shape shape = x.shape();
-  for (const std::int64_t axis : resolve_axes(axes, shape, op, site)) count *= shape[static_cast<size_t>(axis)];
+  for (const std::int64_t axis : resolve_axes(axes, shape, op, site))
+    count *= shape[static_cast<size_t>(axis)];
   return count;
 }
 
@@ -52,7 +55,8 @@ Tensor var(Tensor x, Axes axes, int correction, bool keepdim, Loc loc) {
                      loc);
   }
   const Tensor centred = x - mean(x, axes, true, loc);
-  return sum(square(centred), std::move(axes), keepdim, loc) * (1.0 / static_cast<double>(count - correction));
+  return sum(square(centred), std::move(axes), keepdim, loc) *
+         (1.0 / static_cast<double>(count - correction));
 }
 
 // log sum exp(x) = m + log sum exp(x - m), m the largest element
@@ -86,12 +90,13 @@ Tensor silu(Tensor x, Loc loc) {
   return x * sigmoid(x);
 }
 
-Tensor layer_norm(Tensor x, std::optional<Tensor> weight, std::optional<Tensor> bias, double eps, Loc loc) {
+Tensor layer_norm(Tensor x, std::optional<Tensor> weight, std::optional<Tensor> bias, double eps,
+                  Loc loc) {
   const Composite composite("layer_norm", loc);
   for (const std::optional<Tensor>& each : {weight, bias}) {
     if (each && each->shape() != Shape{x.size(-1)}) {
-      throw ShapeError("layer_norm: weight and bias must be [" + std::to_string(x.size(-1)) + "] for x " +
-                           to_string(x.shape()) + ", got " + to_string(each->shape()),
+      throw ShapeError("layer_norm: weight and bias must be [" + std::to_string(x.size(-1)) +
+                           "] for x " + to_string(x.shape()) + ", got " + to_string(each->shape()),
                        loc);
     }
   }
@@ -119,7 +124,8 @@ Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias, Loc loc) {
 Tensor mse(Tensor a, Tensor b, Reduction reduction, Loc loc) {
   const Composite composite("mse", loc);
   if (a.shape() != b.shape()) {  // broadcasting here is nearly always a mistake
-    throw ShapeError("mse: shapes differ: a " + to_string(a.shape()) + ", b " + to_string(b.shape()), loc);
+    throw ShapeError(
+        "mse: shapes differ: a " + to_string(a.shape()) + ", b " + to_string(b.shape()), loc);
   }
   return reduced(square(a - b), reduction, loc);
 }
@@ -131,7 +137,8 @@ Tensor cross_entropy(Tensor logits, Tensor targets, Reduction reduction, Loc loc
   if (expected.empty()) throw ShapeError("cross_entropy: logits [..., C] expected, got []", loc);
   expected.pop_back();
   if (targets.dtype() != DType::kI32) {
-    throw DtypeError("cross_entropy: targets must be i32, got " + std::string(to_string(targets.dtype())), loc);
+    throw DtypeError(
+        "cross_entropy: targets must be i32, got " + std::string(to_string(targets.dtype())), loc);
   }
   if (targets.shape() != expected) {
     throw ShapeError("cross_entropy: targets must be " + to_string(expected) + " for logits " +
@@ -177,7 +184,8 @@ Tensor dropout(Tensor x, double p, Loc loc) {
 Tensor unpack_bytes(Tensor words, Loc loc) {
   const Composite composite("unpack_bytes", loc);
   if (words.dtype() != DType::kU32) {
-    throw DtypeError("unpack_bytes: u32 expected, got " + std::string(to_string(words.dtype())), loc);
+    throw DtypeError("unpack_bytes: u32 expected, got " + std::string(to_string(words.dtype())),
+                     loc);
   }
   Shape four = words.shape(), flat = four;
   if (four.empty()) throw ShapeError("unpack_bytes: at least one axis expected", loc);

@@ -38,26 +38,34 @@ std::string count_text(std::int64_t bytes) {
 
 }  // namespace
 
-std::uint32_t float_bits(double value) { return std::bit_cast<std::uint32_t>(static_cast<float>(value)); }
+std::uint32_t float_bits(double value) {
+  return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+}
 
 std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
                                                const std::vector<InputSpec>& inputs,
-                                               const std::vector<InputSpec>& dataset, std::int64_t batch,
-                                               const detail::TraceFunction& function, const Site& site) {
+                                               const std::vector<InputSpec>& dataset,
+                                               std::int64_t batch,
+                                               const detail::TraceFunction& function,
+                                               const Site& site) {
   auto traced = std::make_unique<TracedFunction>();
   const TraceScope scope(traced->trace);
   parameters.declare(traced->trace);
   traced->outputs = function(declare_inputs(traced->trace, inputs, dataset, batch, site));
   for (const auto& [name, tensor] : traced->outputs) {
-    traced->trace.graph.outputs.push_back({name, traced->trace.value(tensor, "output '" + name + "'", site)});
+    traced->trace.graph.outputs.push_back(
+        {name, traced->trace.value(tensor, "output '" + name + "'", site)});
   }
   return traced;
 }
 
-Engine::Engine(CompileRequest request, std::map<std::string, double> scalars, std::vector<InputSpec> inputs,
-               std::vector<InputSpec> dataset, std::shared_ptr<Device> device, std::string why,
-               bool check_indices, const std::shared_ptr<Instance>& owner)
-    : scalars_(std::move(scalars)), inputs_(std::move(inputs)), dataset_(std::move(dataset)),
+Engine::Engine(CompileRequest request, std::map<std::string, double> scalars,
+               std::vector<InputSpec> inputs, std::vector<InputSpec> dataset,
+               std::shared_ptr<Device> device, std::string why, bool check_indices,
+               const std::shared_ptr<Instance>& owner)
+    : scalars_(std::move(scalars)),
+      inputs_(std::move(inputs)),
+      dataset_(std::move(dataset)),
       why_(std::move(why)) {
   request.max_bindings = device->info().limits.max_storage_bindings;
   compiled_ = compile_graph(std::move(request));
@@ -140,12 +148,13 @@ std::string Engine::device_text() const {
 std::string Engine::explain() const {
   const Program& program = compiled_.program;
   std::ostringstream out;
-  out << "device    " << device_text() << "\nlaunches  " << program.launches.size() << "\npeak      "
-      << program.peak_bytes << " bytes (" << count_text(program.peak_bytes) << ") in " << program.buffers.size()
-      << " buffers\n\n";
+  out << "device    " << device_text() << "\nlaunches  " << program.launches.size()
+      << "\npeak      " << program.peak_bytes << " bytes (" << count_text(program.peak_bytes)
+      << ") in " << program.buffers.size() << " buffers\n\n";
   int number = 0;
   for (const Launch& launch : program.launches) {
-    out << "launch " << number++ << "  " << launch.name << "  moves " << count_text(launch.bytes_moved);
+    out << "launch " << number++ << "  " << launch.name << "  moves "
+        << count_text(launch.bytes_moved);
     if (launch.flops > 0) out << ", " << launch.flops << " operations";
     out << '\n';
     for (const std::string& op : launch.ops) out << "    " << op << '\n';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a Trainer and a Forward have in common: a compiled program on a device, its run-time scalars,
-// states and inputs.
+// What a Trainer and a Forward have in common: a compiled program on a device, its run-time
+// scalars, states and inputs.
 #pragma once
 
 #include <map>
@@ -32,14 +32,17 @@ struct TracedFunction {
 // Runs `function` in a fresh trace of the model, with its inputs declared.
 std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
                                                const std::vector<InputSpec>& inputs,
-                                               const std::vector<InputSpec>& dataset, std::int64_t batch,
-                                               const detail::TraceFunction& function, const Site& site);
+                                               const std::vector<InputSpec>& dataset,
+                                               std::int64_t batch,
+                                               const detail::TraceFunction& function,
+                                               const Site& site);
 
 class Engine {
  public:
   // Compiles and allocates; parameters live in `owner`'s buffers where one is given.
-  Engine(CompileRequest request, std::map<std::string, double> scalars, std::vector<InputSpec> inputs,
-         std::vector<InputSpec> dataset, std::shared_ptr<Device> device, std::string why, bool check_indices,
+  Engine(CompileRequest request, std::map<std::string, double> scalars,
+         std::vector<InputSpec> inputs, std::vector<InputSpec> dataset,
+         std::shared_ptr<Device> device, std::string why, bool check_indices,
          const std::shared_ptr<Instance>& owner = {});
 
   [[nodiscard]] const Compiled& compiled() const { return compiled_; }

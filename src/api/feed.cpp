@@ -13,19 +13,24 @@ Attrs leaf_attrs(const std::string& name, const Shape& shape, DType dtype) {
 }
 
 void check_spec(const InputSpec& spec, std::set<std::string>& names, const Site& site) {
-  if (!names.insert(spec.name).second) throw UserError("input '" + spec.name + "' is declared twice", site);
+  if (!names.insert(spec.name).second)
+    throw UserError("input '" + spec.name + "' is declared twice", site);
   if (spec.name.empty() || spec.name[0] == '_') {
-    throw UserError("input names must not be empty or begin with '_', got '" + spec.name + "'", site);
+    throw UserError("input names must not be empty or begin with '_', got '" + spec.name + "'",
+                    site);
   }
   if (spec.dtype == DType::kBool) {
-    throw DtypeError("input '" + spec.name + "': inputs are f32, i32 or u32; compare in the function for a bool",
-                     site);
+    throw DtypeError(
+        "input '" + spec.name + "': inputs are f32, i32 or u32; compare in the function for a bool",
+        site);
   }
 }
 
 // Rows order[cursor .. cursor + batch) of a data leaf.
-Tensor batch_of(Trace& trace, const InputSpec& spec, const Tensor& rows, std::int64_t batch, const Site& site) {
-  Tensor whole = trace.tensor(trace.graph.add(ops::data, {}, leaf_attrs(spec.name, spec.shape, spec.dtype), site));
+Tensor batch_of(Trace& trace, const InputSpec& spec, const Tensor& rows, std::int64_t batch,
+                const Site& site) {
+  Tensor whole = trace.tensor(
+      trace.graph.add(ops::data, {}, leaf_attrs(spec.name, spec.shape, spec.dtype), site));
   const std::int64_t count = spec.shape[0];
   const std::int64_t width = numel(spec.shape) / count;
   const Tensor index = broadcast_to(reshape(rows, {batch, 1}), {batch, width});
@@ -34,27 +39,29 @@ Tensor batch_of(Trace& trace, const InputSpec& spec, const Tensor& rows, std::in
   return reshape(gather(reshape(whole, {count, width}), 0, index), shape);
 }
 
-void declare_dataset(Trace& trace, const std::vector<InputSpec>& dataset, std::int64_t batch, const Site& site,
-                     std::map<std::string, Tensor>& tensors) {
+void declare_dataset(Trace& trace, const std::vector<InputSpec>& dataset, std::int64_t batch,
+                     const Site& site, std::map<std::string, Tensor>& tensors) {
   const Composite composite("batch", site);
   const std::int64_t count = dataset[0].shape.empty() ? 0 : dataset[0].shape[0];
   for (const InputSpec& spec : dataset) {
     if (spec.shape.empty() || spec.shape[0] != count) {
-      throw ShapeError("dataset: '" + dataset[0].name + "' " + to_string(dataset[0].shape) + " and '" + spec.name +
-                           "' " + to_string(spec.shape) + " must have the same first size",
+      throw ShapeError("dataset: '" + dataset[0].name + "' " + to_string(dataset[0].shape) +
+                           " and '" + spec.name + "' " + to_string(spec.shape) +
+                           " must have the same first size",
                        site);
     }
   }
   if (batch < 1 || batch > count) {
-    throw UserError("dataset: the batch must be between 1 and the " + std::to_string(count) + " rows, got " +
-                        std::to_string(batch),
+    throw UserError("dataset: the batch must be between 1 and the " + std::to_string(count) +
+                        " rows, got " + std::to_string(batch),
                     site);
   }
-  const Tensor order =
-      trace.tensor(trace.graph.add(ops::data, {}, leaf_attrs(kOrderName, {count}, DType::kI32), site));
+  const Tensor order = trace.tensor(
+      trace.graph.add(ops::data, {}, leaf_attrs(kOrderName, {count}, DType::kI32), site));
   const Tensor cursor = trace.tensor(trace.scalar(kCursorName, DType::kI32, 0, site));
   const Tensor rows = gather(order, 0, arange(batch) + cursor);
-  for (const InputSpec& spec : dataset) tensors[spec.name] = batch_of(trace, spec, rows, batch, site);
+  for (const InputSpec& spec : dataset)
+    tensors[spec.name] = batch_of(trace, spec, rows, batch, site);
 }
 
 template <class T>
@@ -63,8 +70,9 @@ void check_range(const InputSpec& spec, const HostView& value, const IndexBound&
   for (std::size_t i = 0; i < value.count; ++i) {
     const auto index = static_cast<std::int64_t>(data[i]);
     if (index >= 0 && index < bound.size) continue;
-    throw UserError("input '" + spec.name + "': element " + std::to_string(i) + " is " + std::to_string(index) +
-                        ", which " + bound.op + " uses as an index in [0, " + std::to_string(bound.size) + ")",
+    throw UserError("input '" + spec.name + "': element " + std::to_string(i) + " is " +
+                        std::to_string(index) + ", which " + bound.op +
+                        " uses as an index in [0, " + std::to_string(bound.size) + ")",
                     bound.site);
   }
 }
@@ -88,12 +96,13 @@ Inputs declare_inputs(Trace& trace, const std::vector<InputSpec>& inputs,
 void check_value(const InputSpec& spec, const HostView& value,
                  const std::map<std::string, IndexBound>& bounds) {
   if (value.dtype != spec.dtype) {
-    throw DtypeError("input '" + spec.name + "': " + std::string(to_string(spec.dtype)) + " expected, got " +
-                     std::string(to_string(value.dtype)));
+    throw DtypeError("input '" + spec.name + "': " + std::string(to_string(spec.dtype)) +
+                     " expected, got " + std::string(to_string(value.dtype)));
   }
   if (static_cast<std::int64_t>(value.count) != numel(spec.shape)) {
     throw ShapeError("input '" + spec.name + "': " + to_string(spec.shape) + " has " +
-                     std::to_string(numel(spec.shape)) + " elements, got " + std::to_string(value.count));
+                     std::to_string(numel(spec.shape)) + " elements, got " +
+                     std::to_string(value.count));
   }
   const auto bound = bounds.find(spec.name);
   if (bound == bounds.end()) return;
@@ -107,14 +116,16 @@ void check_feed(const std::vector<InputSpec>& specs, const Feed& feed,
   for (const InputSpec& spec : specs) known += (known.empty() ? "" : ", ") + spec.name;
   for (const InputSpec& spec : specs) {
     const auto given = feed.find(spec.name);
-    if (given == feed.end()) throw UserError("input '" + spec.name + "' is missing; the inputs are " + known);
+    if (given == feed.end())
+      throw UserError("input '" + spec.name + "' is missing; the inputs are " + known);
     check_value(spec, given->second, bounds);
   }
   for (const auto& [name, value] : feed) {
     bool found = false;
     for (const InputSpec& spec : specs) found |= spec.name == name;
     if (!found) {
-      throw UserError("there is no input '" + name + "'; the inputs are " + (known.empty() ? "none" : known));
+      throw UserError("there is no input '" + name + "'; the inputs are " +
+                      (known.empty() ? "none" : known));
     }
   }
 }
@@ -124,8 +135,9 @@ Tensor Inputs::operator[](const InputName& input) const {
   if (found != tensors_.end()) return found->second;
   std::string known;
   for (const auto& [each, tensor] : tensors_) known += (known.empty() ? "" : ", ") + each;
-  throw UserError("there is no input '" + input.name + "'; the inputs are " + (known.empty() ? "none" : known),
-                  input.site);
+  throw UserError(
+      "there is no input '" + input.name + "'; the inputs are " + (known.empty() ? "none" : known),
+      input.site);
 }
 
 }  // namespace tensorgrad

@@ -20,8 +20,8 @@ Inputs declare_inputs(Trace& trace, const std::vector<InputSpec>& inputs,
 inline constexpr const char* kOrderName = "_order";
 inline constexpr const char* kCursorName = "_cursor";
 
-// Throws UserError, DtypeError or ShapeError where a value does not fit its declaration, or holds an
-// index out of the range that the program uses it for.
+// Throws UserError, DtypeError or ShapeError where a value does not fit its declaration, or holds
+// an index out of the range that the program uses it for.
 void check_value(const InputSpec& spec, const HostView& value,
                  const std::map<std::string, IndexBound>& bounds);
 // The same for all inputs of a call: none missing, none unknown.

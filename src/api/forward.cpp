@@ -8,13 +8,14 @@
 namespace tensorgrad {
 namespace detail {
 
-ForwardImpl::ForwardImpl(ModelFunctions model, TraceFunction function, const ForwardOptions& options,
-                         std::shared_ptr<Device> device, std::string why,
-                         std::shared_ptr<std::recursive_mutex> shared_mutex,
+ForwardImpl::ForwardImpl(ModelFunctions model, TraceFunction function,
+                         const ForwardOptions& options, std::shared_ptr<Device> device,
+                         std::string why, std::shared_ptr<std::recursive_mutex> shared_mutex,
                          const std::shared_ptr<Instance>& owner, const Site& site)
     : mutex_(std::move(shared_mutex)), model_(std::move(model)), table_(model_) {
   auto traced = trace_function(table_, options.inputs, {}, 0, function, site);
-  if (traced->outputs.empty()) throw UserError("forward: the traced function gives no output", site);
+  if (traced->outputs.empty())
+    throw UserError("forward: the traced function gives no output", site);
   CompileRequest request;
   request.name = "forward";
   request.plan.params_elements = table_.elements();
@@ -46,7 +47,8 @@ Outputs ForwardImpl::run(const Feed& inputs) {
   return outputs;
 }
 
-void ForwardImpl::upload_params(const std::map<std::string, HostTensor>& params, const std::string& who) {
+void ForwardImpl::upload_params(const std::map<std::string, HostTensor>& params,
+                                const std::string& who) {
   const std::lock_guard lock(*mutex_);
   engine_->upload_params(table_.pack(params, who));
 }
@@ -60,8 +62,9 @@ std::shared_ptr<ForwardImpl> make_forward(ModelFunctions model, TraceFunction fo
                                           const ForwardOptions& options, Site site) {
   std::string why;
   std::shared_ptr<Device> device = open_device(options.device, why);
-  return std::make_shared<ForwardImpl>(std::move(model), std::move(forward), options, std::move(device),
-                                       std::move(why), std::make_shared<std::recursive_mutex>(), nullptr, site);
+  return std::make_shared<ForwardImpl>(std::move(model), std::move(forward), options,
+                                       std::move(device), std::move(why),
+                                       std::make_shared<std::recursive_mutex>(), nullptr, site);
 }
 
 }  // namespace detail
@@ -71,14 +74,21 @@ Outputs Forward::run(const Feed& inputs) { return impl_->run(inputs); }
 HostTensor Forward::operator()(const Feed& inputs) {
   Outputs outputs = impl_->run(inputs);
   if (outputs.size() != 1) {
-    throw UserError("forward: the function gives " + std::to_string(outputs.size()) + " outputs; use run()");
+    throw UserError("forward: the function gives " + std::to_string(outputs.size()) +
+                    " outputs; use run()");
   }
   return std::move(outputs.begin()->second);
 }
 
-void Forward::upload_params(const std::map<std::string, HostTensor>& params) { impl_->upload_params(params); }
-std::map<std::string, HostTensor> Forward::download_params() const { return impl_->download_params(); }
-void Forward::load_params(const std::string& path) { impl_->upload_params(read_parameters(path), path); }
+void Forward::upload_params(const std::map<std::string, HostTensor>& params) {
+  impl_->upload_params(params);
+}
+std::map<std::string, HostTensor> Forward::download_params() const {
+  return impl_->download_params();
+}
+void Forward::load_params(const std::string& path) {
+  impl_->upload_params(read_parameters(path), path);
+}
 CompileReport Forward::report() const { return impl_->engine().report(); }
 std::string Forward::explain() const { return impl_->engine().explain(); }
 std::string Forward::device() const { return impl_->engine().device_text(); }

@@ -10,8 +10,8 @@ class ForwardImpl {
   // With an `owner` it shares the owner's parameters, and `shared_mutex` is the owner's.
   ForwardImpl(ModelFunctions model, TraceFunction function, const ForwardOptions& options,
               std::shared_ptr<Device> device, std::string why,
-              std::shared_ptr<std::recursive_mutex> shared_mutex, const std::shared_ptr<Instance>& owner,
-              const Site& site);
+              std::shared_ptr<std::recursive_mutex> shared_mutex,
+              const std::shared_ptr<Instance>& owner, const Site& site);
 
   Outputs run(const Feed& inputs);
   // `who` begins the message of an error.

@@ -42,10 +42,11 @@ Tensor Parameter::tensor(Site site) const {
   Trace& trace = Trace::current("parameter", site.known() ? site : site_);
   const auto found = trace.parameters.find(this);
   if (found == trace.parameters.end()) {
-    throw UserError("parameter " + to_string(shape_) +
-                        " is not a part of the model that is traced: name its field in the TG_MODULE of its "
-                        "struct, and use the model that the traced function is given",
-                    site.known() ? site : site_);
+    throw UserError(
+        "parameter " + to_string(shape_) +
+            " is not a part of the model that is traced: name its field in the TG_MODULE of its "
+            "struct, and use the model that the traced function is given",
+        site.known() ? site : site_);
   }
   return trace.tensor(found->second);
 }
@@ -54,12 +55,11 @@ Parameter::operator Tensor() const { return tensor(); }
 
 void ParameterVisitor::enter(std::string_view name) {
   names_.emplace_back(name);
-  if (names_.size() > kDeepest) throw UserError("model: the module '" + names_.front() + "' contains itself");
+  if (names_.size() > kDeepest)
+    throw UserError("model: the module '" + names_.front() + "' contains itself");
 }
 
-void ParameterVisitor::leave() {
-  names_.pop_back();
-}
+void ParameterVisitor::leave() { names_.pop_back(); }
 
 std::string ParameterVisitor::path(std::string_view name) const {
   std::string text;

@@ -83,18 +83,21 @@ std::vector<float> ParameterTable::pack(const std::map<std::string, HostTensor>&
   for (const ParameterEntry& entry : entries_) {
     known.insert(entry.name);
     const auto at = tensors.find(entry.name);
-    if (at == tensors.end()) throw UserError(what + ": no value for parameter '" + entry.name + "'");
+    if (at == tensors.end())
+      throw UserError(what + ": no value for parameter '" + entry.name + "'");
     const HostTensor& tensor = at->second;
     if (tensor.dtype != DType::kF32 || tensor.shape != entry.parameter->shape() ||
         tensor.bytes.size() != static_cast<size_t>(entry.count()) * sizeof(float)) {
-      throw UserError(what + ": parameter '" + entry.name + "' is f32" + to_string(entry.parameter->shape()) +
-                          ", got " + std::string(to_string(tensor.dtype)) + to_string(tensor.shape),
+      throw UserError(what + ": parameter '" + entry.name + "' is f32" +
+                          to_string(entry.parameter->shape()) + ", got " +
+                          std::string(to_string(tensor.dtype)) + to_string(tensor.shape),
                       entry.parameter->site());
     }
     std::memcpy(flat.data() + entry.offset, tensor.bytes.data(), tensor.bytes.size());
   }
   for (const auto& [name, tensor] : tensors) {
-    if (!known.contains(name)) throw UserError(what + ": the model has no parameter '" + name + "'");
+    if (!known.contains(name))
+      throw UserError(what + ": the model has no parameter '" + name + "'");
   }
   return flat;
 }

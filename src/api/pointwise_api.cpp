@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The pointwise ops as public functions and operators: numbers take the other side's type, shapes are
-// broadcast, and the row's own rule checks the rest.
+// The pointwise ops as public functions and operators: numbers take the other side's type, shapes
+// are broadcast, and the row's own rule checks the rest.
 #include <cmath>
 #include <vector>
 
@@ -14,8 +14,8 @@ namespace {
 
 Site site_of(const std::vector<const Operand*>& operands) { return operands.front()->site; }
 
-// The type that numbers take: that of the first tensor among those of the same role. A row whose first
-// operand alone is a condition gives its role to the others.
+// The type that numbers take: that of the first tensor among those of the same role. A row whose
+// first operand alone is a condition gives its role to the others.
 DType number_type(OpContext& ctx, const OpDef& def, const std::vector<const Operand*>& operands) {
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (&def == &ops::where && i == 0) continue;
@@ -29,7 +29,8 @@ Ex number(OpContext& ctx, const Operand& operand, DType dtype) {
   const bool whole = operand.number == std::floor(operand.number);
   if (dtype != DType::kF32 && !whole) {
     throw DtypeError(std::string(ctx.name) + ": " + std::to_string(operand.number) +
-                         " is not a whole number, and the other side is " + std::string(to_string(dtype)),
+                         " is not a whole number, and the other side is " +
+                         std::string(to_string(dtype)),
                      ctx.builder.site);
   }
   return op::constant(ctx.builder, operand.number, dtype);
@@ -59,9 +60,9 @@ Tensor pointwise(const OpDef& def, const std::vector<const Operand*>& operands, 
   Tensor name(Operand a, Operand b) { return pointwise(ops::name, {&a, &b}); }
 #define POINTWISE3(name, ...) \
   Tensor name(Operand a, Operand b, Operand c) { return pointwise(ops::name, {&a, &b, &c}); }
-#define POINTWISE4(name, ...)                                    \
-  Tensor name(Operand a, Operand b, Operand c, Operand d) {      \
-    return pointwise(ops::name, {&a, &b, &c, &d});               \
+#define POINTWISE4(name, ...)                               \
+  Tensor name(Operand a, Operand b, Operand c, Operand d) { \
+    return pointwise(ops::name, {&a, &b, &c, &d});          \
   }
 #define POINTWISE_TO(name, ...)                                                       \
   Tensor name(Operand a, DType dtype) {                                               \
@@ -69,7 +70,9 @@ Tensor pointwise(const OpDef& def, const std::vector<const Operand*>& operands, 
   }
 #include "ops/pointwise.def"
 
-Operand::Operand(const Parameter& parameter, Loc loc) : site(loc) { tensor = parameter.tensor(loc); }
+Operand::Operand(const Parameter& parameter, Loc loc) : site(loc) {
+  tensor = parameter.tensor(loc);
+}
 
 Tensor operator+(Operand a, Operand b) { return add(a, b); }
 Tensor operator-(Operand a, Operand b) { return sub(a, b); }

@@ -16,7 +16,8 @@ namespace {
 void check_shape(const Shape& shape, std::string_view op, const Site& site) {
   for (const std::int64_t size : shape) {
     if (size < 1) {
-      throw ShapeError(std::string(op) + ": every size must be at least 1, got " + to_string(shape), site);
+      throw ShapeError(std::string(op) + ": every size must be at least 1, got " + to_string(shape),
+                       site);
     }
   }
 }
@@ -28,13 +29,13 @@ Tensor literal(const std::vector<T>& values, const Shape& shape, DType dtype, co
   std::vector<std::int64_t> bits;
   bits.reserve(values.size());
   for (const T value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
-  return ctx.out(op::apply(ctx.builder, ops::literal, {},
-                           {{"bits", std::move(bits)},
-                            {"shape", shape},
-                            {"dtype", static_cast<std::int64_t>(dtype)}}));
+  return ctx.out(op::apply(
+      ctx.builder, ops::literal, {},
+      {{"bits", std::move(bits)}, {"shape", shape}, {"dtype", static_cast<std::int64_t>(dtype)}}));
 }
 
-Tensor reduce(const OpDef& def, Tensor x, const std::vector<int>& axes, bool keepdim, const Site& site) {
+Tensor reduce(const OpDef& def, Tensor x, const std::vector<int>& axes, bool keepdim,
+              const Site& site) {
   OpContext ctx(def.name, site);
   const Ex in = ctx.in(x);
   const std::vector<std::int64_t> list = resolve_axes(axes, in.shape(), def.name, ctx.builder.site);
@@ -97,12 +98,14 @@ Tensor state(const std::string& name, const Shape& shape, double initial, DType 
 void set_state(const std::string& name, Tensor value, Loc loc) {
   OpContext ctx("set_state", loc);
   const ValueId leaf = ctx.trace.graph.find_leaf(ops::state, name);
-  if (leaf == kNoValue) throw UserError("set_state: there is no state '" + name + "'", ctx.builder.site);
+  if (leaf == kNoValue)
+    throw UserError("set_state: there is no state '" + name + "'", ctx.builder.site);
   const Ex to = ctx.in(value);
   const Type type = ctx.trace.graph[leaf].type;
   if (to.type() != type) {
-    throw ShapeError("set_state: '" + name + "' is " + to_string(type) + ", got " + to_string(to.type()),
-                     ctx.builder.site);
+    throw ShapeError(
+        "set_state: '" + name + "' is " + to_string(type) + ", got " + to_string(to.type()),
+        ctx.builder.site);
   }
   for (const GraphUpdate& update : ctx.trace.graph.updates) {
     if (update.leaf == leaf) {
@@ -155,7 +158,8 @@ Tensor permute(Tensor x, const std::vector<int>& axes, Loc loc) {
   OpContext ctx("permute", loc);
   const Ex in = ctx.in(x);
   std::vector<std::int64_t> list;
-  for (const int axis : axes) list.push_back(resolve_axis(axis, in.shape(), "permute", ctx.builder.site));
+  for (const int axis : axes)
+    list.push_back(resolve_axis(axis, in.shape(), "permute", ctx.builder.site));
   return ctx.out(op::permute(in, list));
 }
 
@@ -181,7 +185,8 @@ Tensor narrow(Tensor x, int axis, std::int64_t start, std::int64_t length, Loc l
   std::vector<std::int64_t> from(in.shape().size(), 0), to = in.shape();
   if (start < 0 || length < 1 || start + length > to[d]) {
     throw ShapeError("narrow: [" + std::to_string(start) + "," + std::to_string(start + length) +
-                         ") is not a range of axis " + std::to_string(axis) + " of " + to_string(in.shape()),
+                         ") is not a range of axis " + std::to_string(axis) + " of " +
+                         to_string(in.shape()),
                      ctx.builder.site);
   }
   from[d] = start;
@@ -194,8 +199,9 @@ Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, double value, Loc
   const Ex in = ctx.in(x);
   const std::size_t rank = in.shape().size();
   if (amounts.size() % 2 != 0 || amounts.size() / 2 > rank) {
-    throw ShapeError("pad: expected a pair of amounts for some of the last axes of " + to_string(in.shape()) +
-                         ", got " + std::to_string(amounts.size()) + " numbers",
+    throw ShapeError("pad: expected a pair of amounts for some of the last axes of " +
+                         to_string(in.shape()) + ", got " + std::to_string(amounts.size()) +
+                         " numbers",
                      ctx.builder.site);
   }
   std::vector<std::int64_t> before(rank, 0), after(rank, 0);
@@ -231,8 +237,9 @@ Tensor squeeze(Tensor x, int axis, Loc loc) {
   Shape shape = in.shape();
   const std::int64_t at = resolve_axis(axis, shape, "squeeze", ctx.builder.site);
   if (shape[static_cast<size_t>(at)] != 1) {
-    throw ShapeError("squeeze: axis " + std::to_string(axis) + " of " + to_string(shape) + " is not of size 1",
-                     ctx.builder.site);
+    throw ShapeError(
+        "squeeze: axis " + std::to_string(axis) + " of " + to_string(shape) + " is not of size 1",
+        ctx.builder.site);
   }
   shape.erase(shape.begin() + at);
   return ctx.out(op::reshape(in, shape));
@@ -280,7 +287,8 @@ Tensor embedding(Tensor index, Tensor table, Loc loc) {
   OpContext ctx("embedding", loc);
   const Ex rows = ctx.in(table), at = ctx.in(index);
   if (rows.shape().size() != 2) {
-    throw ShapeError("embedding: a table [V, D] expected, got " + to_string(rows.shape()), ctx.builder.site);
+    throw ShapeError("embedding: a table [V, D] expected, got " + to_string(rows.shape()),
+                     ctx.builder.site);
   }
   const std::int64_t count = numel(at.shape()), size = rows.shape()[1];
   const Ex wide = op::broadcast(op::reshape(at, {count, 1}), {count, size});
@@ -309,8 +317,9 @@ Tensor matmul(Tensor a, Tensor b, Loc loc) {
   Ex left = ctx.in(a), right = ctx.in(b);
   Shape ls = left.shape(), rs = right.shape();
   if (ls.size() < 2 || rs.size() < 2) {
-    throw ShapeError("matmul: at least two axes expected: a " + to_string(ls) + ", b " + to_string(rs),
-                     ctx.builder.site);
+    throw ShapeError(
+        "matmul: at least two axes expected: a " + to_string(ls) + ", b " + to_string(rs),
+        ctx.builder.site);
   }
   const std::int64_t m = ls[ls.size() - 2], k = ls.back(), n = rs.back();
   if (rs[rs.size() - 2] != k) {
@@ -323,8 +332,8 @@ Tensor matmul(Tensor a, Tensor b, Loc loc) {
     const Ex flat = op::reshape(left, {numel(ls) / k, k});
     return ctx.out(op::reshape(op::matmul(flat, right), out));
   }
-  const Shape batch = broadcast_shapes({ls.begin(), ls.end() - 2}, {rs.begin(), rs.end() - 2}, "matmul",
-                                       ctx.builder.site);
+  const Shape batch = broadcast_shapes({ls.begin(), ls.end() - 2}, {rs.begin(), rs.end() - 2},
+                                       "matmul", ctx.builder.site);
   Shape left_shape = batch, right_shape = batch;
   left_shape.insert(left_shape.end(), {m, k});
   right_shape.insert(right_shape.end(), {k, n});

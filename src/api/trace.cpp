@@ -47,8 +47,8 @@ ValueId Trace::scalar(const std::string& name, DType dtype, double initial, cons
   const ValueId known = graph.find_leaf(ops::scalar, name);
   if (known != kNoValue) return known;
   scalars.emplace(name, initial);
-  return graph.add(ops::scalar, {},
-                   {{"name", name}, {"dtype", static_cast<std::int64_t>(dtype)}}, site, composite);
+  return graph.add(ops::scalar, {}, {{"name", name}, {"dtype", static_cast<std::int64_t>(dtype)}},
+                   site, composite);
 }
 
 TraceScope::TraceScope(Trace& trace) {
@@ -95,9 +95,9 @@ std::int64_t Tensor::size(int axis) const {
 std::int64_t resolve_axis(int axis, const Shape& shape, std::string_view op, const Site& site) {
   const int rank = static_cast<int>(shape.size());
   if (axis < -rank || axis >= rank) {
-    throw ShapeError(std::string(op) + ": axis " + std::to_string(axis) + " is not one of " +
-                         to_string(shape),
-                     site);
+    throw ShapeError(
+        std::string(op) + ": axis " + std::to_string(axis) + " is not one of " + to_string(shape),
+        site);
   }
   return axis < 0 ? axis + rank : axis;
 }
@@ -123,9 +123,9 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op, cons
     const std::int64_t from_a = i < a.size() ? a[a.size() - 1 - i] : 1;
     const std::int64_t from_b = i < b.size() ? b[b.size() - 1 - i] : 1;
     if (from_a != from_b && from_a != 1 && from_b != 1) {
-      throw ShapeError(std::string(op) + ": shapes do not broadcast: a " + to_string(a) + ", b " +
-                           to_string(b),
-                       site);
+      throw ShapeError(
+          std::string(op) + ": shapes do not broadcast: a " + to_string(a) + ", b " + to_string(b),
+          site);
     }
     out[out.size() - 1 - i] = from_a == 1 ? from_b : from_a;
   }

@@ -18,9 +18,9 @@ class Trace {
   Trace();
 
   Graph graph;
-  std::map<const Parameter*, ValueId> parameters;   // of the model that is traced
-  std::map<std::string, double> scalars;            // run-time scalars with their initial values
-  std::uint32_t random_ops = 0;                     // number of random ops so far: their stream
+  std::map<const Parameter*, ValueId> parameters;  // of the model that is traced
+  std::map<std::string, double> scalars;           // run-time scalars with their initial values
+  std::uint32_t random_ops = 0;                    // number of random ops so far: their stream
 
   // The trace of this thread; throws UserError, naming the op, where there is none.
   static Trace& current(std::string_view op, const Site& site);
@@ -69,7 +69,8 @@ class Composite {
 struct OpContext {
   OpContext(std::string_view op, const Site& site)
       : trace(Trace::current(op, site)),
-        builder{trace.graph, trace.composite.empty() ? site : trace.composite_site, trace.composite},
+        builder{trace.graph, trace.composite.empty() ? site : trace.composite_site,
+                trace.composite},
         name(op) {}
 
   Ex in(const Tensor& tensor) { return {&builder, trace.value(tensor, name, builder.site)}; }

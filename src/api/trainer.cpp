@@ -20,15 +20,18 @@ constexpr int kMostStepsAtOnce = 256;  // rows handed to the device in one go
 
 TrainerImpl::TrainerImpl(ModelFunctions model, TraceFunction loss, const CompileOptions& options,
                          const Site& site)
-    : model_(std::move(model)), table_(model_), options_(options), schedule_(options.optimizer.lr()) {
+    : model_(std::move(model)),
+      table_(model_),
+      options_(options),
+      schedule_(options.optimizer.lr()) {
   auto traced = trace_function(table_, options.inputs, options.dataset, options.batch, loss, site);
   CompileRequest request = training_request(*traced, table_, options_, site);
   std::string why;
   std::shared_ptr<Device> device = open_device(options.device, why);
   // The scalars of the optimizer come to be while it compiles.
-  engine_ = std::make_unique<Engine>(std::move(request), std::map<std::string, double>{}, options.inputs,
-                                     options.dataset, std::move(device), std::move(why),
-                                     options.check_indices);
+  engine_ = std::make_unique<Engine>(std::move(request), std::map<std::string, double>{},
+                                     options.inputs, options.dataset, std::move(device),
+                                     std::move(why), options.check_indices);
   for (const auto& [name, value] : traced->trace.scalars) {
     if (name[0] != '_') engine_->scalars()[name] = value;
   }
@@ -47,7 +50,9 @@ HyperValues TrainerImpl::hypers(std::int64_t step, std::int64_t cursor) const {
   return values;
 }
 
-std::int64_t TrainerImpl::batches_per_epoch() const { return rows_ == 0 ? 0 : rows_ / options_.batch; }
+std::int64_t TrainerImpl::batches_per_epoch() const {
+  return rows_ == 0 ? 0 : rows_ / options_.batch;
+}
 
 void TrainerImpl::begin_epoch() {
   std::vector<std::int32_t> order;
@@ -71,7 +76,8 @@ std::vector<HyperValues> TrainerImpl::next_rows(int count) {
     count = static_cast<int>(std::min<std::int64_t>(count, batches_per_epoch() - position_));
   }
   std::vector<HyperValues> values;
-  for (int i = 0; i < count; ++i) values.push_back(hypers(step_ + i, (position_ + i) * options_.batch));
+  for (int i = 0; i < count; ++i)
+    values.push_back(hypers(step_ + i, (position_ + i) * options_.batch));
   if (rows_ > 0) position_ += count;
   return values;
 }
@@ -106,7 +112,8 @@ StepResult TrainerImpl::step(const Feed& inputs) {
 
 float TrainerImpl::read_loss(std::int64_t step) {
   float loss = 0;
-  engine_->instance().download(output_buffer("loss"), step % kLossRing * static_cast<std::int64_t>(sizeof loss),
+  engine_->instance().download(output_buffer("loss"),
+                               step % kLossRing * static_cast<std::int64_t>(sizeof loss),
                                std::as_writable_bytes(std::span(&loss, 1)));
   return loss;
 }
@@ -114,8 +121,10 @@ float TrainerImpl::read_loss(std::int64_t step) {
 void TrainerImpl::submit(int count) {
   const std::lock_guard lock(*mutex_);
   if (!options_.inputs.empty()) {
-    throw UserError("submit: the inputs of this program are given step by step; call step(), or declare them as "
-                    "dataset");
+    throw UserError(
+        "submit: the inputs of this program are given step by step; call step(), or declare them "
+        "as "
+        "dataset");
   }
   check_data();
   if (options_.detect_nan) throw UserError("submit: with detect_nan, call step()");
@@ -134,7 +143,8 @@ std::vector<float> TrainerImpl::losses() {
   first_unread_ = step_;
   std::vector<float> ring = engine_->download_floats(output_buffer("loss"));
   std::vector<float> result;
-  for (std::int64_t s = from; s < step_; ++s) result.push_back(ring[static_cast<size_t>(s % kLossRing)]);
+  for (std::int64_t s = from; s < step_; ++s)
+    result.push_back(ring[static_cast<size_t>(s % kLossRing)]);
   return result;
 }
 
@@ -154,8 +164,10 @@ void TrainerImpl::set(const std::string& name, double value) {
   const auto at = engine_->scalars().find(name);
   if (at == engine_->scalars().end()) {
     std::string known;
-    for (const auto& [each, current] : engine_->scalars()) known += (known.empty() ? "" : ", ") + each;
-    throw UserError("there is no run-time scalar '" + name + "'; there is " + (known.empty() ? "none" : known));
+    for (const auto& [each, current] : engine_->scalars())
+      known += (known.empty() ? "" : ", ") + each;
+    throw UserError("there is no run-time scalar '" + name + "'; there is " +
+                    (known.empty() ? "none" : known));
   }
   at->second = value;
 }
@@ -198,8 +210,8 @@ std::vector<std::pair<std::string, double>> TrainerImpl::profile(const Feed& inp
   return result;
 }
 
-std::shared_ptr<ForwardImpl> TrainerImpl::attach(TraceFunction forward, const ForwardOptions& options,
-                                                 const Site& site) {
+std::shared_ptr<ForwardImpl> TrainerImpl::attach(TraceFunction forward,
+                                                 const ForwardOptions& options, const Site& site) {
   const std::lock_guard lock(*mutex_);
   const std::shared_ptr<Instance>& owner = engine_->shared_instance();
   // The device lives as long as any instance on it.
@@ -228,13 +240,15 @@ std::vector<double> TrainerImpl::leaf_values(const Node& leaf, const Feed& input
   if (leaf.op == &ops::scalar) {
     const auto at = values.find(name);
     const std::uint32_t bits = at == values.end() ? 0 : at->second;
-    return {leaf.type.dtype == DType::kF32 ? std::bit_cast<float>(bits) : static_cast<double>(bits)};
+    return {leaf.type.dtype == DType::kF32 ? std::bit_cast<float>(bits)
+                                           : static_cast<double>(bits)};
   }
   const auto count = static_cast<size_t>(numel(leaf.type.shape));
   if (leaf.op == &ops::parameter || leaf.op == &ops::arena || leaf.op == &ops::state) {
     const bool is_state = leaf.op == &ops::state;
     const std::vector<float>& flat = before_.at(is_state ? state_buffer(name) : "params");
-    const auto from = flat.begin() + (leaf.op == &ops::parameter ? leaf.attrs.integer("offset") : 0);
+    const auto from =
+        flat.begin() + (leaf.op == &ops::parameter ? leaf.attrs.integer("offset") : 0);
     return {from, from + static_cast<std::ptrdiff_t>(count)};
   }
   std::vector<std::uint32_t> words(count);
@@ -259,11 +273,12 @@ void TrainerImpl::explain_nan(const Feed& inputs, std::int64_t step, float loss)
   const NonFinite found = first_non_finite(engine_->compiled().graph, [&](const Node& leaf) {
     return leaf_values(leaf, inputs, values);
   });
-  const std::string what = "step " + std::to_string(step + 1) + ": the loss is " + std::to_string(loss);
+  const std::string what =
+      "step " + std::to_string(step + 1) + ": the loss is " + std::to_string(loss);
   if (found.op.empty()) throw UserError(what + "; in double precision no op gives NaN or infinity");
   throw UserError(what + "; the first op that gives NaN or infinity is " + found.op + " (element " +
-                      std::to_string(found.element) + " of " + found.type + " is " + std::to_string(found.value) +
-                      ")",
+                      std::to_string(found.element) + " of " + found.type + " is " +
+                      std::to_string(found.value) + ")",
                   found.site);
 }
 

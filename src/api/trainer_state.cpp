@@ -25,10 +25,12 @@ HostTensor from_floats(const Shape& shape, DType dtype, const std::vector<float>
   return tensor;
 }
 
-std::int64_t integer_field(const Checkpoint& checkpoint, const std::string& name, const std::string& path) {
+std::int64_t integer_field(const Checkpoint& checkpoint, const std::string& name,
+                           const std::string& path) {
   const auto at = checkpoint.fields.find(name);
   const std::string text = at == checkpoint.fields.end() ? "" : at->second;
-  if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos) {
+  if (text.empty() || text.size() > 18 ||
+      text.find_first_not_of("0123456789") != std::string::npos) {
     throw IoError(path + ": not a checkpoint of a trainer: the field '" + name + "' is " +
                   (at == checkpoint.fields.end() ? "missing" : "'" + text + "'"));
   }
@@ -55,7 +57,8 @@ void TrainerImpl::save(const std::string& path) {
       checkpoint.states[state.name] = from_floats(state.type.shape, state.type.dtype, values);
       continue;
     }
-    for (auto& [name, tensor] : table_.unpack(values)) checkpoint.states[state.name + "/" + name] = std::move(tensor);
+    for (auto& [name, tensor] : table_.unpack(values))
+      checkpoint.states[state.name + "/" + name] = std::move(tensor);
   }
   checkpoint.fields = {{"version", kVersion},
                        {"step", std::to_string(step_)},
@@ -64,7 +67,8 @@ void TrainerImpl::save(const std::string& path) {
                        {"seed", std::to_string(options_.seed)},
                        {"schedule", schedule_.text()},
                        {"schedule_start", std::to_string(schedule_start_)}};
-  for (const auto& [name, value] : engine_->scalars()) checkpoint.fields["scalar." + name] = hex(value);
+  for (const auto& [name, value] : engine_->scalars())
+    checkpoint.fields["scalar." + name] = hex(value);
   write_checkpoint(path, checkpoint);
 }
 
@@ -79,8 +83,9 @@ void TrainerImpl::load(const std::string& path) {
   const std::int64_t start = integer_field(checkpoint, "schedule_start", path);
   Schedule schedule = parse_schedule(checkpoint.fields["schedule"], path);
   if (position > batches_per_epoch() || start > step || seed > 0xffffffffLL) {
-    throw IoError(path + ": the checkpoint is of another dataset, or damaged: position " + std::to_string(position) +
-                  " of " + std::to_string(batches_per_epoch()) + " batches");
+    throw IoError(path + ": the checkpoint is of another dataset, or damaged: position " +
+                  std::to_string(position) + " of " + std::to_string(batches_per_epoch()) +
+                  " batches");
   }
   const std::vector<float> params = table_.pack(checkpoint.params, path);
   std::map<std::string, std::vector<float>> states;
@@ -141,7 +146,9 @@ std::vector<float> TrainerBase::run(int count) {
 
 void TrainerBase::submit(int count) { impl_->submit(count); }
 std::vector<float> TrainerBase::losses() { return impl_->losses(); }
-void TrainerBase::upload_data(const std::string& name, const HostView& values) { impl_->upload_data(name, values); }
+void TrainerBase::upload_data(const std::string& name, const HostView& values) {
+  impl_->upload_data(name, values);
+}
 std::int64_t TrainerBase::steps() const { return impl_->steps(); }
 std::int64_t TrainerBase::epoch() const { return impl_->epoch(); }
 std::int64_t TrainerBase::batches_per_epoch() const { return impl_->batches_per_epoch(); }
@@ -155,15 +162,23 @@ std::vector<std::string> TrainerBase::parameter_names() const {
   return names;
 }
 
-std::map<std::string, HostTensor> TrainerBase::download_params() const { return impl_->download_params(); }
-std::map<std::string, HostTensor> TrainerBase::download_grads() const { return impl_->download_grads(); }
-void TrainerBase::upload_params(const std::map<std::string, HostTensor>& params) { impl_->upload_params(params); }
+std::map<std::string, HostTensor> TrainerBase::download_params() const {
+  return impl_->download_params();
+}
+std::map<std::string, HostTensor> TrainerBase::download_grads() const {
+  return impl_->download_grads();
+}
+void TrainerBase::upload_params(const std::map<std::string, HostTensor>& params) {
+  impl_->upload_params(params);
+}
 void TrainerBase::reset() { impl_->reset(); }
 void TrainerBase::save(const std::string& path) const { impl_->save(path); }
 void TrainerBase::load(const std::string& path) { impl_->load(path); }
 CompileReport TrainerBase::report() const { return impl_->engine().report(); }
 std::string TrainerBase::explain() const { return impl_->engine().explain(); }
-std::vector<std::pair<std::string, double>> TrainerBase::profile(const Feed& inputs) { return impl_->profile(inputs); }
+std::vector<std::pair<std::string, double>> TrainerBase::profile(const Feed& inputs) {
+  return impl_->profile(inputs);
+}
 std::string TrainerBase::device() const { return impl_->engine().device_text(); }
 
 }  // namespace tensorgrad

@@ -23,7 +23,8 @@ class ArenaUpdate final : public optim::Update {
       parts.push_back({&builder_, grads[i]});
       offsets.push_back(table.entries()[i].offset);
     }
-    const Ex packed = op::apply(builder_, ops::pack, parts, {{"offsets", offsets}, {"size", elements}});
+    const Ex packed =
+        op::apply(builder_, ops::pack, parts, {{"offsets", offsets}, {"size", elements}});
     param = trace.tensor(param_leaf_);
     grad = trace.tensor(packed);
     lr = trace.tensor(trace.scalar(kLrScalar, DType::kF32, 0, {}));
@@ -43,7 +44,8 @@ class ArenaUpdate final : public optim::Update {
 
   void set_state(const std::string& name, Tensor value) override {
     const ValueId leaf = trace_.graph.find_leaf(ops::state, "optim." + name);
-    if (leaf == kNoValue) throw UserError("optimizer: set_state('" + name + "') before state('" + name + "')");
+    if (leaf == kNoValue)
+      throw UserError("optimizer: set_state('" + name + "') before state('" + name + "')");
     trace_.graph.updates.push_back({leaf, trace_.value(value, "set_state", {})});
   }
 
@@ -68,7 +70,8 @@ class ArenaUpdate final : public optim::Update {
   bool param_set_ = false;
 };
 
-// Pascanu, Mikolov and Bengio 2013; PyTorch's clip_grad_norm_: g * min(1, max_norm / (norm + 1e-6)).
+// Pascanu, Mikolov and Bengio 2013; PyTorch's clip_grad_norm_: g * min(1, max_norm / (norm +
+// 1e-6)).
 Tensor clipped(const Tensor& grad, double max_norm) {
   const Composite composite("clip_grad_norm", {});
   const Tensor norm = sqrt(sum(square(grad)));
@@ -91,7 +94,8 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
     request.wrt.push_back(traced.trace.parameters.at(entry.parameter));
   }
   // The optimizer's ops go to the trace's graph; compile_graph() hands over its own copy of it.
-  request.extend = [&traced, &table, &options, site](Graph& graph, const std::vector<ValueId>& grads) {
+  request.extend = [&traced, &table, &options, site](Graph& graph,
+                                                     const std::vector<ValueId>& grads) {
     Trace& trace = traced.trace;
     std::swap(trace.graph, graph);
     {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A device as the rest of the library sees it: one ordered queue of uploads, runs and downloads.
-// Every call may come from any thread; calls on one device are serialised in the order they are made.
+// Every call may come from any thread; calls on one device are serialised in the order they are
+// made.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@
 namespace tensorgrad {
 
 struct DeviceLimits {
-  int max_storage_bindings = 8;                          // per launch
+  int max_storage_bindings = 8;  // per launch
   std::int64_t max_binding_bytes = 128LL << 20;
   std::int64_t max_buffer_bytes = 256LL << 20;
   int max_workgroup_invocations = 256;
@@ -23,10 +24,10 @@ struct DeviceLimits {
 };
 
 struct DeviceInfo {
-  std::string backend;      // "cpu", "webgpu", "null"
-  std::string name;         // "NVIDIA H100", "AMD EPYC, 2 threads, AVX2"
-  std::string driver;       // "wgpu-native 29.0.1, Vulkan, ..."; may be empty
-  bool software = false;    // a rasteriser on the CPU
+  std::string backend;    // "cpu", "webgpu", "null"
+  std::string name;       // "NVIDIA H100", "AMD EPYC, 2 threads, AVX2"
+  std::string driver;     // "wgpu-native 29.0.1, Vulkan, ..."; may be empty
+  bool software = false;  // a rasteriser on the CPU
   DeviceLimits limits;
   std::vector<std::string> features;
 };
@@ -93,9 +94,9 @@ std::unique_ptr<Device> make_null_device(const DeviceLimits& limits);
 
 struct AdapterInfo {
   DeviceInfo device;
-  std::string kind;         // "discrete", "integrated", "cpu", "unknown"
-  bool usable = false;      // may be chosen by `auto`
-  std::string why;          // why it may, or may not
+  std::string kind;     // "discrete", "integrated", "cpu", "unknown"
+  bool usable = false;  // may be chosen by `auto`
+  std::string why;      // why it may, or may not
 };
 
 struct WebGpuOptions {
@@ -103,7 +104,8 @@ struct WebGpuOptions {
   bool allow_software = false;  // let -1 take a software rasteriser
   bool default_limits = false;  // ask for no more than the WebGPU defaults
   bool checked = false;         // keep the driver's bounds checks
-  std::string library;          // path of wgpu-native or Dawn; empty: TENSORGRAD_WEBGPU_LIB, then the usual places
+  std::string
+      library;  // path of wgpu-native or Dawn; empty: TENSORGRAD_WEBGPU_LIB, then the usual places
 };
 // Empty where no WebGPU library can be loaded; then `why` says so.
 std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions& options, std::string& why);

@@ -7,7 +7,8 @@
 namespace tensorgrad {
 namespace {
 
-constexpr const char* kWhy = "webgpu: this build of tensorgrad is without WebGPU (TENSORGRAD_WEBGPU=OFF)";
+constexpr const char* kWhy =
+    "webgpu: this build of tensorgrad is without WebGPU (TENSORGRAD_WEBGPU=OFF)";
 
 }  // namespace
 

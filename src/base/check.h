@@ -13,10 +13,10 @@ namespace tensorgrad {
 
 }  // namespace tensorgrad
 
-#define CHECK(condition, ...)                                                     \
-  do {                                                                            \
-    if (!(condition))                                                             \
-      ::tensorgrad::check_failed(#condition, __FILE__, __LINE__, {__VA_ARGS__}); \
+#define CHECK(condition, ...)                                                                    \
+  do {                                                                                           \
+    if (!(condition)) ::tensorgrad::check_failed(#condition, __FILE__, __LINE__, {__VA_ARGS__}); \
   } while (false)
 
-#define UNREACHABLE(...) ::tensorgrad::check_failed("unreachable", __FILE__, __LINE__, {__VA_ARGS__})
+#define UNREACHABLE(...) \
+  ::tensorgrad::check_failed("unreachable", __FILE__, __LINE__, {__VA_ARGS__})

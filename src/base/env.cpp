@@ -12,9 +12,12 @@ namespace {
 
 constexpr EnvSwitch kSwitches[] = {
     {"TENSORGRAD_DEBUG",
-     "1: a line per compile and the device; 2: the launch table with each launch's time; 3: the graph after each "
-     "pass that changed it; 4: kernel text. \"3,fuse\" limits it to a pass or to launches of that name"},
-    {"TENSORGRAD_DUMP", "a folder that gets the graph after each pass, the plan and the kernels of each compile"},
+     "1: a line per compile and the device; 2: the launch table with each launch's time; 3: the "
+     "graph after each "
+     "pass that changed it; 4: kernel text. \"3,fuse\" limits it to a pass or to launches of that "
+     "name"},
+    {"TENSORGRAD_DUMP",
+     "a folder that gets the graph after each pass, the plan and the kernels of each compile"},
     {"TENSORGRAD_SKIP", "passes to leave out: fold, simplify, cse, dce, fuse (comma-separated)"},
     {"TENSORGRAD_WEBGPU_LIB", "path of the WebGPU library (wgpu-native or Dawn) to load"},
     {"TENSORGRAD_WGPU_LOG", "1: wgpu-native's own log on standard error"},

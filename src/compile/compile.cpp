@@ -28,7 +28,8 @@ double milliseconds_since(Clock::time_point start) {
 // Runs passes one by one and keeps what people want to see of them.
 class PassRunner {
  public:
-  explicit PassRunner(const std::string& name) : name_(name), skip_(split_list(env("TENSORGRAD_SKIP"))) {
+  explicit PassRunner(const std::string& name)
+      : name_(name), skip_(split_list(env("TENSORGRAD_SKIP"))) {
     const std::string folder = env("TENSORGRAD_DUMP");
     if (folder.empty()) return;
     static std::atomic<int> compiles{0};
@@ -113,11 +114,12 @@ void fuse_and_plan(PassRunner& passes, const FuseOptions& fusing, const PlanOpti
 
 void report(const Compiled& compiled, const std::string& name) {
   if (debug_level() < 1) return;
-  std::string text = "compile " + name + ": " + std::to_string(compiled.graph.nodes.size()) + " nodes, " +
-                     std::to_string(compiled.program.launches.size()) + " launches, " +
+  std::string text = "compile " + name + ": " + std::to_string(compiled.graph.nodes.size()) +
+                     " nodes, " + std::to_string(compiled.program.launches.size()) + " launches, " +
                      std::to_string(compiled.program.buffers.size()) + " buffers, " +
                      std::to_string(compiled.program.peak_bytes) + " bytes;";
-  for (const auto& [pass, ms] : compiled.passes) text += " " + pass + " " + std::to_string(ms) + " ms";
+  for (const auto& [pass, ms] : compiled.passes)
+    text += " " + pass + " " + std::to_string(ms) + " ms";
   debug_print(text);
   if (debug_level() >= 2) debug_print(print(compiled.program));
 }
@@ -152,8 +154,8 @@ Compiled compile_graph(CompileRequest request) {
   passes.run("cse", graph, [](Graph& g) { g = cse(g); });
   passes.run("dce", graph, [](Graph& g) { g = dce(g); });
   result.graph = graph;
-  // Last: it looks at who reads what, which the passes above change. It also makes the copies that the
-  // plan relies on, so when skipped it still runs, without grouping.
+  // Last: it looks at who reads what, which the passes above change. It also makes the copies that
+  // the plan relies on, so when skipped it still runs, without grouping.
   FuseOptions fusing{.max_bindings = request.max_bindings, .enabled = !passes.skipped("fuse")};
   fuse_and_plan(passes, fusing, request.plan, graph, result);
   if (most_bindings(result.program) > request.max_bindings) {

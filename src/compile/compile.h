@@ -13,8 +13,8 @@
 namespace tensorgrad {
 
 struct CompileRequest {
-  std::string name;                  // of the program, for dumps: "train", "forward"
-  Graph graph;                       // as traced; outputs are set
+  std::string name;  // of the program, for dumps: "train", "forward"
+  Graph graph;       // as traced; outputs are set
   // Training: gradients of `loss` with respect to `wrt` are appended, and given to `extend`, which
   // appends the optimizer.
   ValueId loss = kNoValue;
@@ -25,7 +25,7 @@ struct CompileRequest {
 };
 
 struct Compiled {
-  Graph graph;                       // simplified, before fusion: what the reference interprets
+  Graph graph;  // simplified, before fusion: what the reference interprets
   Graph fused;
   Program program;
   std::vector<std::pair<std::string, double>> passes;  // name, milliseconds

@@ -29,7 +29,8 @@ int best_adapter(const std::vector<AdapterInfo>& adapters) {
   for (int i = 0; i < static_cast<int>(adapters.size()); ++i) {
     const AdapterInfo& each = adapters[static_cast<size_t>(i)];
     if (!each.usable) continue;
-    const bool better = best < 0 || (each.kind == "discrete" && adapters[static_cast<size_t>(best)].kind != "discrete");
+    const bool better = best < 0 || (each.kind == "discrete" &&
+                                     adapters[static_cast<size_t>(best)].kind != "discrete");
     if (better) best = i;
   }
   return best;
@@ -83,7 +84,8 @@ std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& w
   } else if (options.kind == "null") {
     device = make_null_device({});
   } else {
-    throw UserError("device: one of auto, cpu, webgpu and null expected, got '" + options.kind + "'");
+    throw UserError("device: one of auto, cpu, webgpu and null expected, got '" + options.kind +
+                    "'");
   }
   if (debug_level() >= 1) debug_print("device " + device->info().name + " (" + why + ")");
   return device;

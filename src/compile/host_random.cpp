@@ -15,16 +15,19 @@ constexpr double kTwoToMinus24 = 1.0 / 16777216.0;
 
 }  // namespace
 
-std::uint32_t random_word(std::uint32_t index, std::uint32_t stream, std::uint32_t seed, std::uint32_t step) {
+std::uint32_t random_word(std::uint32_t index, std::uint32_t stream, std::uint32_t seed,
+                          std::uint32_t step) {
   using scalar_math::Uint;
   return scalar_math::philox(Uint{index}, Uint{stream}, Uint{seed}, Uint{step}).v;
 }
 
-double random_uniform(std::uint32_t index, std::uint32_t stream, std::uint32_t seed, std::uint32_t step) {
+double random_uniform(std::uint32_t index, std::uint32_t stream, std::uint32_t seed,
+                      std::uint32_t step) {
   return (random_word(index, stream, seed, step) >> 8) * kTwoToMinus24;
 }
 
-double random_normal(std::uint32_t index, std::uint32_t stream, std::uint32_t seed, std::uint32_t step) {
+double random_normal(std::uint32_t index, std::uint32_t stream, std::uint32_t seed,
+                     std::uint32_t step) {
   const double u = random_uniform(2 * index, stream, seed, step);
   const double v = random_uniform(2 * index + 1, stream, seed, step);
   return std::sqrt(-2.0 * std::log(1.0 - u)) * std::cos(2.0 * std::numbers::pi * v);

@@ -8,15 +8,18 @@
 namespace tensorgrad {
 
 // Streams of host draws: far from the random ops of a graph, which count from 0.
-inline constexpr std::uint32_t kInitStream = 0x80000000U;   // plus the parameter's number
+inline constexpr std::uint32_t kInitStream = 0x80000000U;  // plus the parameter's number
 inline constexpr std::uint32_t kOrderStream = 0xc0000000U;
 
-std::uint32_t random_word(std::uint32_t index, std::uint32_t stream, std::uint32_t seed, std::uint32_t step);
+std::uint32_t random_word(std::uint32_t index, std::uint32_t stream, std::uint32_t seed,
+                          std::uint32_t step);
 
 // Uniform in [0, 1), 24 bits.
-double random_uniform(std::uint32_t index, std::uint32_t stream, std::uint32_t seed, std::uint32_t step);
+double random_uniform(std::uint32_t index, std::uint32_t stream, std::uint32_t seed,
+                      std::uint32_t step);
 // Mean 0, deviation 1; uses the words 2*index and 2*index + 1.
-double random_normal(std::uint32_t index, std::uint32_t stream, std::uint32_t seed, std::uint32_t step);
+double random_normal(std::uint32_t index, std::uint32_t stream, std::uint32_t seed,
+                     std::uint32_t step);
 
 // 0..n-1 in an order that seed and epoch decide (Fisher and Yates).
 std::vector<std::int32_t> random_order(std::int64_t n, std::uint32_t seed, std::uint32_t epoch);

@@ -15,9 +15,9 @@ struct IndexBound {
   std::string op;
 };
 
-// By the name of the input or data leaf. Followed from the index of a gather or scatter back through
-// views, concatenations and gathered data; not through arithmetic, whose results are guarded in the
-// kernels (zero, or dropped).
+// By the name of the input or data leaf. Followed from the index of a gather or scatter back
+// through views, concatenations and gathered data; not through arithmetic, whose results are
+// guarded in the kernels (zero, or dropped).
 std::map<std::string, IndexBound> index_bounds(const Graph& graph);
 
 }  // namespace tensorgrad

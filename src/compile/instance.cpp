@@ -12,17 +12,20 @@ constexpr std::uint32_t kNanBits = 0x7fc00000U;
 
 }  // namespace
 
-Instance::Instance(std::shared_ptr<Device> device, Program program, const std::shared_ptr<Instance>& owner)
+Instance::Instance(std::shared_ptr<Device> device, Program program,
+                   const std::shared_ptr<Instance>& owner)
     : device_(std::move(device)), owner_(owner), program_(std::move(program)) {
   try {
     for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
       const BufferDecl& decl = program_.buffers[i];
       by_name_.emplace(decl.name, i);
-      const bool shared = owner_ && decl.kind == BufferKind::kParams && owner_->has_buffer(decl.name);
+      const bool shared =
+          owner_ && decl.kind == BufferKind::kParams && owner_->has_buffer(decl.name);
       buffers_.push_back(shared ? owner_->buffers_[owner_->index_of(decl.name)]
                                 : device_->alloc(decl.bytes, decl.name));
       owned_.push_back(!shared);
-      if (!decl.data.empty()) device_->upload(buffers_.back(), 0, std::as_bytes(std::span(decl.data)));
+      if (!decl.data.empty())
+        device_->upload(buffers_.back(), 0, std::as_bytes(std::span(decl.data)));
     }
     executable_ = device_->prepare(program_, buffers_);
   } catch (...) {
@@ -52,7 +55,8 @@ std::int64_t Instance::buffer_bytes(const std::string& name) const {
   return program_.buffers[index_of(name)].bytes;
 }
 
-void Instance::upload(const std::string& buffer, std::int64_t offset, std::span<const std::byte> data) {
+void Instance::upload(const std::string& buffer, std::int64_t offset,
+                      std::span<const std::byte> data) {
   device_->upload(buffers_[index_of(buffer)], offset, data);
 }
 

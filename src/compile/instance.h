@@ -20,16 +20,25 @@ std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& w
 using HyperValues = std::map<std::string, std::uint32_t>;
 
 // Names of the buffers that the host fills and reads.
-inline std::string input_buffer(const std::string& name) { return buffer_name(BufferKind::kInput, name); }
-inline std::string data_buffer(const std::string& name) { return buffer_name(BufferKind::kData, name); }
-inline std::string state_buffer(const std::string& name) { return buffer_name(BufferKind::kState, name); }
-inline std::string output_buffer(const std::string& name) { return buffer_name(BufferKind::kOutput, name); }
+inline std::string input_buffer(const std::string& name) {
+  return buffer_name(BufferKind::kInput, name);
+}
+inline std::string data_buffer(const std::string& name) {
+  return buffer_name(BufferKind::kData, name);
+}
+inline std::string state_buffer(const std::string& name) {
+  return buffer_name(BufferKind::kState, name);
+}
+inline std::string output_buffer(const std::string& name) {
+  return buffer_name(BufferKind::kOutput, name);
+}
 
 class Instance {
  public:
-  // Allocates the program's buffers (those of kind kParams are `owner`'s, where one is given), fills
-  // constants, and makes the kernels.
-  Instance(std::shared_ptr<Device> device, Program program, const std::shared_ptr<Instance>& owner = {});
+  // Allocates the program's buffers (those of kind kParams are `owner`'s, where one is given),
+  // fills constants, and makes the kernels.
+  Instance(std::shared_ptr<Device> device, Program program,
+           const std::shared_ptr<Instance>& owner = {});
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
   ~Instance();

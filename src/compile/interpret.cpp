@@ -16,11 +16,13 @@ NonFinite first_non_finite(const Graph& graph,
   options.visit = [&](ValueId id, const RefTensor& value) {
     const Node& node = graph[id];
     // A literal infinity (a mask) is meant; an infinity that an op makes is not.
-    if (node.type.dtype != DType::kF32 || node.op->kind == OpKind::kView || node.attrs.has("value")) return true;
+    if (node.type.dtype != DType::kF32 || node.op->kind == OpKind::kView || node.attrs.has("value"))
+      return true;
     for (std::size_t i = 0; i < value.data.size(); ++i) {
       if (std::isfinite(value.data[i])) continue;
       const std::string origin = node.origin.empty() ? "" : " in " + node.origin;
-      found = {node.op->name + origin, to_string(node.type), static_cast<std::int64_t>(i), value.data[i], node.site};
+      found = {node.op->name + origin, to_string(node.type), static_cast<std::int64_t>(i),
+               value.data[i], node.site};
       return false;
     }
     return true;

@@ -13,7 +13,9 @@ namespace {
 // The type that the op's own rule gives, with the op's name and the site on what it throws.
 Type infer_type(const OpDef& op, const std::vector<Type>& inputs, const Attrs& attrs,
                 const Site& site) {
-  const auto named = [&](const UserError& error) { return std::string(op.name) + ": " + error.message(); };
+  const auto named = [&](const UserError& error) {
+    return std::string(op.name) + ": " + error.message();
+  };
   try {
     return op.infer(inputs, attrs);
   } catch (const ShapeError& error) {
@@ -29,8 +31,8 @@ void check_size(const OpDef& op, const Shape& shape, const Site& site) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) {
     if (size < 1) {
-      throw ShapeError(std::string(op.name) + ": every size must be at least 1, got " + to_string(shape),
-                       site);
+      throw ShapeError(
+          std::string(op.name) + ": every size must be at least 1, got " + to_string(shape), site);
     }
     if (count > std::numeric_limits<std::int32_t>::max() / size) {
       throw ShapeError(std::string(op.name) + ": " + to_string(shape) +
@@ -55,7 +57,8 @@ ValueId Graph::add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs, Si
   }
   Type type = infer_type(op, types, attrs, site);
   check_size(op, type.shape, site);
-  return append({&op, std::move(inputs), std::move(type), std::move(attrs), site, std::move(origin), -1});
+  return append(
+      {&op, std::move(inputs), std::move(type), std::move(attrs), site, std::move(origin), -1});
 }
 
 ValueId Graph::append(Node node) {
@@ -94,7 +97,8 @@ Graph rewrite_graph(const Graph& graph,
     const ValueId given = rewrite(out, node);
     map[static_cast<size_t>(id)] = given != kNoValue ? given : out.append(std::move(node));
   }
-  for (const GraphOutput& output : graph.outputs) out.outputs.push_back({output.name, at(output.value)});
+  for (const GraphOutput& output : graph.outputs)
+    out.outputs.push_back({output.name, at(output.value)});
   for (const GraphUpdate& update : graph.updates) {
     out.updates.push_back({at(update.leaf), at(update.value)});
   }
@@ -112,7 +116,8 @@ void verify(const Graph& graph) {
       CHECK(input >= 0 && input < id, where + " reads a value that is not before it");
       types.push_back(graph[input].type);
     }
-    CHECK(infer_type(*node.op, types, node.attrs, node.site) == node.type, where + " has a wrong type");
+    CHECK(infer_type(*node.op, types, node.attrs, node.site) == node.type,
+          where + " has a wrong type");
   }
   for (const GraphOutput& output : graph.outputs) {
     CHECK(output.value >= 0 && output.value < graph.size(), "output " + output.name);

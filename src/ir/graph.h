@@ -48,9 +48,9 @@ class Graph {
 // users[v] = ids of the nodes that read v, in order, once per reading.
 std::vector<std::vector<ValueId>> users_of(const Graph& graph);
 
-// Builds the graph anew, node by node, and remaps inputs, outputs and updates. `rewrite` gets the new
-// graph, the old node (with its inputs already remapped) and returns the new value for it, or kNoValue
-// to copy the node.
+// Builds the graph anew, node by node, and remaps inputs, outputs and updates. `rewrite` gets the
+// new graph, the old node (with its inputs already remapped) and returns the new value for it, or
+// kNoValue to copy the node.
 Graph rewrite_graph(const Graph& graph,
                     const std::function<ValueId(Graph& out, const Node& node)>& rewrite);
 

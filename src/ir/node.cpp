@@ -17,8 +17,9 @@ Attrs::Attrs(std::initializer_list<std::pair<std::string, AttrValue>> items) {
 }
 
 void Attrs::set(const std::string& key, AttrValue value) {
-  const auto at = std::lower_bound(items_.begin(), items_.end(), key,
-                                   [](const auto& item, const std::string& k) { return item.first < k; });
+  const auto at =
+      std::lower_bound(items_.begin(), items_.end(), key,
+                       [](const auto& item, const std::string& k) { return item.first < k; });
   if (at != items_.end() && at->first == key) {
     at->second = std::move(value);
   } else {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A node: one op applied to values. Every node gives exactly one value, whose id is the node's index.
+// A node: one op applied to values. Every node gives exactly one value, whose id is the node's
+// index.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,8 @@ std::string to_string(const Type& type);
 
 using AttrValue = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>>;
 
-// The fixed settings of a node, sorted by key. Reading one that is not there, or under another type,
-// is an internal error.
+// The fixed settings of a node, sorted by key. Reading one that is not there, or under another
+// type, is an internal error.
 class Attrs {
  public:
   Attrs() = default;

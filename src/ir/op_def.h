@@ -17,7 +17,7 @@ struct PointwiseCode;  // kernel/pointwise.h
 class GradContext;     // ops/grad.h
 
 enum class OpKind {
-  kLeaf,         // parameter, arena, input, state, scalar, constant: no inputs, has storage or a literal
+  kLeaf,  // parameter, arena, input, state, scalar, constant: no inputs, has storage or a literal
   kGenerator,    // iota: computed from the index alone
   kPointwise,    // one result element from the input elements at the same index
   kView,         // index arithmetic only
@@ -29,7 +29,8 @@ enum class OpKind {
   kContraction,  // batched matrix product
 };
 
-// A tensor of the reference interpreter: every element type as double (32-bit integers fit exactly).
+// A tensor of the reference interpreter: every element type as double (32-bit integers fit
+// exactly).
 struct RefTensor {
   Type type;
   std::vector<double> data;
@@ -45,7 +46,8 @@ struct SampleRange {
   double lo = -4, hi = 4;
 };
 
-// "differentiable" is said in the record: `none` has no gradient by its nature (comparisons, argmax).
+// "differentiable" is said in the record: `none` has no gradient by its nature (comparisons,
+// argmax).
 using InferFn = Type (*)(std::span<const Type> inputs, const Attrs& attrs);
 using GradFn = std::vector<ValueId> (*)(GradContext& ctx);
 using EvalFn = void (*)(const EvalContext& ctx, RefTensor& out);
@@ -54,12 +56,12 @@ using ViewFn = View (*)(const Type& input, const Attrs& attrs);
 struct OpDef {
   const char* name;
   OpKind kind;
-  int arity;                   // number of inputs; -1: one or more
-  InferFn infer;               // type of the result; throws ShapeError or DtypeError
-  GradFn grad;                 // one gradient per input, kNoValue for none; null: no gradient
-  EvalFn eval;                 // in double, one node at a time; null for leaves
-  ViewFn view;                 // kView only
-  const PointwiseCode* code;   // kPointwise only
+  int arity;                  // number of inputs; -1: one or more
+  InferFn infer;              // type of the result; throws ShapeError or DtypeError
+  GradFn grad;                // one gradient per input, kNoValue for none; null: no gradient
+  EvalFn eval;                // in double, one node at a time; null for leaves
+  ViewFn view;                // kView only
+  const PointwiseCode* code;  // kPointwise only
   std::vector<SampleRange> samples;
 };
 

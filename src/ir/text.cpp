@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // IR text. A line is one node: `%3 = add(%1, %2) {axis=1} : f32[4,8] @ "mlp.cpp":41 "gelu"`; then
-// `output loss = %9` and `update %0 = %8`. Attributes are integers, lists [1,2], hexadecimal floats and
-// quoted text; what stands behind // is a comment.
+// `output loss = %9` and `update %0 = %8`. Attributes are integers, lists [1,2], hexadecimal floats
+// and quoted text; what stands behind // is a comment.
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
@@ -46,7 +46,8 @@ std::string node_text(const Node& node, ValueId id) {
     text += "}";
   }
   text += " : " + to_string(node.type);
-  if (node.site.known()) text += " @ " + quoted(node.site.file) + ":" + std::to_string(node.site.line);
+  if (node.site.known())
+    text += " @ " + quoted(node.site.file) + ":" + std::to_string(node.site.line);
   if (!node.origin.empty()) text += " " + quoted(node.origin);
   if (node.group >= 0) text += "  // group " + std::to_string(node.group);
   return text;
@@ -111,7 +112,8 @@ class Parser {
   std::string word() {
     skip();
     std::string out;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) {
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) {
       out += text_[at_++];
     }
     if (out.empty()) fail("a name");

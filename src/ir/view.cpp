@@ -56,8 +56,9 @@ std::vector<std::int64_t> row_major(const Shape& shape) {
   return strides;
 }
 
-// Splits the axes of `outer` so that none steps over an axis boundary of `inner_shape` where that can
-// be done: an axis (n, s) whose values run past the inner axis below them becomes (n/q, s*q), (q, s).
+// Splits the axes of `outer` so that none steps over an axis boundary of `inner_shape` where that
+// can be done: an axis (n, s) whose values run past the inner axis below them becomes (n/q, s*q),
+// (q, s).
 std::vector<Axis> split_at_boundaries(const std::vector<Axis>& outer, const Shape& inner_shape) {
   const std::vector<std::int64_t> pitch = row_major(inner_shape);
   std::vector<Axis> result;
@@ -140,8 +141,8 @@ std::optional<View> merge(const View& outer, const View& inner) {
       if (step != 1 && step != -1) return std::nullopt;
       // digit = origin + step * (i - first), which must lie in [lo, hi)
       const std::int64_t first = std::max<std::int64_t>(axes[a].lo, 0);
-      const std::int64_t from = step > 0 ? inner.lo[d] - origin[d] + first
-                                         : origin[d] - (inner.hi[d] - 1) + first;
+      const std::int64_t from =
+          step > 0 ? inner.lo[d] - origin[d] + first : origin[d] - (inner.hi[d] - 1) + first;
       const std::int64_t to = from + (inner.hi[d] - inner.lo[d]);
       merged[a].lo = std::max(merged[a].lo, from);
       merged[a].hi = std::max(merged[a].lo, std::min(merged[a].hi, to));

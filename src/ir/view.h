@@ -34,9 +34,9 @@ struct View {
 };
 
 // From a row-major linear index over numel(domain) elements to an element offset in a buffer.
-// views[0] splits the linear index over its own shape (which has as many elements as the domain, but
-// may be cut differently); each further view takes the offset that the one before gives as its linear
-// index. Valid where every view is. Never empty.
+// views[0] splits the linear index over its own shape (which has as many elements as the domain,
+// but may be cut differently); each further view takes the offset that the one before gives as its
+// linear index. Valid where every view is. Never empty.
 struct IndexMap {
   std::vector<View> views;
 
@@ -50,21 +50,22 @@ struct IndexMap {
   bool operator==(const IndexMap&) const = default;
 };
 
-// `outer` gives linear indices over inner.shape: the map that goes through both. Merges into one view
-// where the two can be merged.
+// `outer` gives linear indices over inner.shape: the map that goes through both. Merges into one
+// view where the two can be merged.
 IndexMap compose(const IndexMap& outer, const View& inner);
 IndexMap compose(const IndexMap& outer, const IndexMap& inner);
 
 // Writes the view over a finer cut of its shape: `cut` has the same number of elements, and each of
-// the view's axes is a product of neighbouring axes of `cut`. Returns false, and leaves `out` alone,
-// where that is not so (or a masked axis would be cut).
+// the view's axes is a product of neighbouring axes of `cut`. Returns false, and leaves `out`
+// alone, where that is not so (or a masked axis would be cut).
 bool recut(const View& view, const Shape& cut, View& out);
 
-// The coarsest shape over which every one of `views` can be written with recut(), or an empty optional
-// where there is none. All have the same number of elements.
+// The coarsest shape over which every one of `views` can be written with recut(), or an empty
+// optional where there is none. All have the same number of elements.
 bool common_cut(const std::vector<const View*>& views, Shape& out);
 
-// The element offset for a linear index, or -1 where it is not valid. Slow; for tests and reference.
+// The element offset for a linear index, or -1 where it is not valid. Slow; for tests and
+// reference.
 std::int64_t offset_at(const IndexMap& map, std::int64_t linear);
 
 // "[256,64]:(64,1)+0", with masks as "{lo..hi}".

@@ -12,8 +12,8 @@
 namespace tensorgrad {
 
 // out[i] = op(a[i], b[i], c[i], d[i]) for i < n. Unused operands are null. All pointers are 64-byte
-// aligned and every element has four bytes; `out` may be one of the operands. Reads and writes may run
-// past n up to the next multiple of 16 elements, so blocks have room for that.
+// aligned and every element has four bytes; `out` may be one of the operands. Reads and writes may
+// run past n up to the next multiple of 16 elements, so blocks have room for that.
 using CpuBlockFn = void (*)(const void* a, const void* b, const void* c, const void* d, void* out,
                             std::size_t n);
 
@@ -22,11 +22,11 @@ struct PointwiseCode {
   int arity;
   // WGSL expression per element type of the *last* operand, with {0} {1} {2} {3} for the operands
   // (each a side-effect-free WGSL identifier or literal) and {t} for the result's type. Empty where
-  // the op does not take that type. Booleans are WGSL `bool` here. Names of helper functions that the
-  // expression calls are defined in wgsl_helper().
+  // the op does not take that type. Booleans are WGSL `bool` here. Names of helper functions that
+  // the expression calls are defined in wgsl_helper().
   std::array<std::string_view, 4> wgsl;
-  // The same per element type for the CPU: fetches the block function for the best instruction set of
-  // this machine; null where the op does not take that type.
+  // The same per element type for the CPU: fetches the block function for the best instruction set
+  // of this machine; null where the op does not take that type.
   CpuBlockFn (*block)(DType dtype, DType result);
 };
 

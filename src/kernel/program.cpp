@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Programs: the pass plan of row launches, the rules a launch must keep, and the launch table as text.
+// Programs: the pass plan of row launches, the rules a launch must keep, and the launch table as
+// text.
 #include "kernel/program.h"
 
 #include <algorithm>
@@ -89,7 +90,9 @@ void verify_program(const Launch& launch, const ScalarProgram& program, std::int
       }
     }
     if (instr.kind == InstrKind::kOp) {
-      CHECK(instr.code != nullptr && instr.operands.size() == static_cast<size_t>(instr.code->arity), name);
+      CHECK(
+          instr.code != nullptr && instr.operands.size() == static_cast<size_t>(instr.code->arity),
+          name);
     }
     if (instr.kind == InstrKind::kLoad || instr.kind == InstrKind::kLoadAt ||
         instr.kind == InstrKind::kInBounds) {
@@ -100,14 +103,16 @@ void verify_program(const Launch& launch, const ScalarProgram& program, std::int
   for (const Access& access : program.accesses) {
     CHECK(access.binding >= 0 && access.binding < static_cast<int>(launch.bindings.size()), name);
     const std::int64_t domain = access.level == Level::kRow ? rows : elements;
-    CHECK(access.map.domain_size() == domain,
-          name + ": map over " + std::to_string(access.map.domain_size()) + " elements, domain " +
-              std::to_string(domain));
+    CHECK(access.map.domain_size() == domain, name + ": map over " +
+                                                  std::to_string(access.map.domain_size()) +
+                                                  " elements, domain " + std::to_string(domain));
   }
 }
 
-void verify_store(const Launch& launch, const Store& store, std::int64_t rows, std::int64_t elements) {
-  CHECK(store.binding >= 0 && store.binding < static_cast<int>(launch.bindings.size()), launch.name);
+void verify_store(const Launch& launch, const Store& store, std::int64_t rows,
+                  std::int64_t elements) {
+  CHECK(store.binding >= 0 && store.binding < static_cast<int>(launch.bindings.size()),
+        launch.name);
   CHECK(launch.bindings[static_cast<size_t>(store.binding)].mode != BindMode::kRead, launch.name);
   CHECK(store.map.views.size() == 1 && !store.map.masked(), launch.name);
   CHECK(store.map.domain_size() == (store.level == Level::kRow ? rows : elements), launch.name);
@@ -165,8 +170,8 @@ std::string domain_text(const Launch& launch) {
       const std::string mnk = join({launch.m, launch.n, launch.k});
       return launch.batch == 1 ? mnk : std::to_string(launch.batch) + "*" + mnk;
     }
-    case LaunchKind::kScatter: return join({launch.pre, launch.count, launch.post}) + "->" +
-                                      std::to_string(launch.size);
+    case LaunchKind::kScatter:
+      return join({launch.pre, launch.count, launch.post}) + "->" + std::to_string(launch.size);
   }
   return "?";
 }
@@ -210,7 +215,8 @@ std::string print(const Program& program) {
       const char* mode = binding.mode == BindMode::kRead    ? "read"
                          : binding.mode == BindMode::kWrite ? "write"
                                                             : "read-write";
-      out << "       " << mode << ' ' << program.buffers[static_cast<size_t>(binding.buffer)].name << '\n';
+      out << "       " << mode << ' ' << program.buffers[static_cast<size_t>(binding.buffer)].name
+          << '\n';
     }
   }
   for (const BufferDecl& buffer : program.buffers) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a backend is given: launches over buffers. A Launch is one kernel on a GPU, one parallel loop
-// on the CPU. Nothing here knows of ops, graphs or devices.
+// What a backend is given: launches over buffers. A Launch is one kernel on a GPU, one parallel
+// loop on the CPU. Nothing here knows of ops, graphs or devices.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace tensorgrad {
 // A step of a scalar program. Programs are in single-assignment form: the value of instruction i is
 // named by i, and operands have smaller names.
 enum class InstrKind : std::uint8_t {
-  kConst,     // the 32-bit pattern `bits`, of type dtype
-  kHyper,     // word `index` of the step's hyper row, bitcast to dtype
-  kIndex,     // the linear index in the program's domain, u32. (Row level: the row's number.)
-  kCoord,     // coordinate of the element on an axis: (linear / divisor) % modulus, u32
-  kLoad,      // accesses[index] at this element; zero where its map is not valid
-  kLoadAt,    // gather: accesses[index] at map(element) + at_stride * v, v = operand 0 (i32 or u32);
-              // zero where v is not in [0, at_size)
+  kConst,   // the 32-bit pattern `bits`, of type dtype
+  kHyper,   // word `index` of the step's hyper row, bitcast to dtype
+  kIndex,   // the linear index in the program's domain, u32. (Row level: the row's number.)
+  kCoord,   // coordinate of the element on an axis: (linear / divisor) % modulus, u32
+  kLoad,    // accesses[index] at this element; zero where its map is not valid
+  kLoadAt,  // gather: accesses[index] at map(element) + at_stride * v, v = operand 0 (i32 or u32);
+            // zero where v is not in [0, at_size)
   kInBounds,  // bool: is the map of accesses[index] valid at this element?
   kOp,        // pointwise op on operands
   kReduce,    // row launches: operand 0 (element level) reduced over the columns; row level
@@ -41,13 +41,13 @@ struct Instr {
   InstrKind kind = InstrKind::kConst;
   DType dtype = DType::kF32;
   Level level = Level::kElement;
-  const PointwiseCode* code = nullptr;         // kOp
-  ReduceOp reduce = ReduceOp::kSum;            // kReduce. NaN wins max and min; the first NaN or the
-                                               // first of equals wins argmax and argmin (i32 result)
+  const PointwiseCode* code = nullptr;  // kOp
+  ReduceOp reduce = ReduceOp::kSum;     // kReduce. NaN wins max and min; the first NaN or the
+                                        // first of equals wins argmax and argmin (i32 result)
   std::vector<int> operands = {};
-  std::uint32_t bits = 0;                      // kConst
-  int index = 0;                               // kHyper: word; kLoad, kLoadAt, kInBounds: access
-  std::int64_t divisor = 1, modulus = 1;       // kCoord
+  std::uint32_t bits = 0;                 // kConst
+  int index = 0;                          // kHyper: word; kLoad, kLoadAt, kInBounds: access
+  std::int64_t divisor = 1, modulus = 1;  // kCoord
 };
 
 // A read through a binding. Element-level maps go from the element's linear index in the domain;
@@ -56,9 +56,9 @@ struct Access {
   int binding = 0;
   DType dtype = DType::kF32;
   Level level = Level::kElement;
-  IndexMap map;                     // element offset from the binding's start
-  std::int64_t at_stride = 0;       // kLoadAt only
-  std::int64_t at_size = 0;         // kLoadAt only
+  IndexMap map;                // element offset from the binding's start
+  std::int64_t at_stride = 0;  // kLoadAt only
+  std::int64_t at_size = 0;    // kLoadAt only
 };
 
 // A write: the value of an instruction to binding, element offset map(index) (one view, no mask,
@@ -98,35 +98,36 @@ struct Binding {
 
 struct Launch {
   LaunchKind kind = LaunchKind::kMap;
-  std::string name;                // from the ops: "matmul_bias_relu"
-  std::vector<std::string> ops;    // what was fused, with shapes: "add f32[256,64]"
-  std::vector<Site> sites;         // the user's lines
+  std::string name;              // from the ops: "matmul_bias_relu"
+  std::vector<std::string> ops;  // what was fused, with shapes: "add f32[256,64]"
+  std::vector<Site> sites;       // the user's lines
   std::vector<Binding> bindings;
 
   // kMap, kRow: the domain is rows * cols, linear index = row * cols + col. kMap has cols == 1 and
   // everything at element level.
   std::int64_t rows = 1, cols = 1;
-  ScalarProgram body;              // kMap, kRow. kContraction: the epilogue, over batch*m*n, row-major.
-                                   // kScatter: the epilogue, over pre*size*post
+  ScalarProgram body;  // kMap, kRow. kContraction: the epilogue, over batch*m*n, row-major.
+                       // kScatter: the epilogue, over pre*size*post
   std::vector<Store> stores;
 
   // kContraction. Operand programs end in the operand's element (their last instruction, f32).
   std::int64_t batch = 1, m = 1, n = 1, k = 1;
-  ScalarProgram a;                 // over batch*m*k, row-major
-  ScalarProgram b;                 // over batch*k*n, row-major
-  // With ones_row, A has one more row (number m, every element 1), so that row m of the product is the
-  // column sum of B. batch is 1; the body does not see that row; it goes to `ones_store` (over n).
+  ScalarProgram a;  // over batch*m*k, row-major
+  ScalarProgram b;  // over batch*k*n, row-major
+  // With ones_row, A has one more row (number m, every element 1), so that row m of the product is
+  // the column sum of B. batch is 1; the body does not see that row; it goes to `ones_store` (over
+  // n).
   bool ones_row = false;
-  // With ones_column, B has one more column (number n, every element 1), so that column n of the product
-  // is the row sum of A. batch is 1; the body does not see it; it goes to `ones_store` (over m). At most
-  // one of the two is set.
+  // With ones_column, B has one more column (number n, every element 1), so that column n of the
+  // product is the row sum of A. batch is 1; the body does not see it; it goes to `ones_store`
+  // (over m). At most one of the two is set.
   bool ones_column = false;
   Store ones_store;
 
   // kScatter: sources src[pre, count, post], result [pre, size, post].
   std::int64_t pre = 1, count = 1, post = 1, size = 1;
-  ScalarProgram scatter_index;     // over pre*count*post; last instruction i32; out of range: dropped
-  ScalarProgram scatter_source;    // over pre*count*post; last instruction f32
+  ScalarProgram scatter_index;   // over pre*count*post; last instruction i32; out of range: dropped
+  ScalarProgram scatter_source;  // over pre*count*post; last instruction f32
 
   // Counted when planned, for reports: bytes the launch must move, and multiply-adds times two.
   std::int64_t bytes_moved = 0, flops = 0;
@@ -145,15 +146,16 @@ enum class BufferKind : std::uint8_t {
   kSlot,      // shared by values that do not live at the same time
 };
 
-// What a buffer is called: a word for its kind, and the user's name, which so cannot clash with ours
+// What a buffer is called: a word for its kind, and the user's name, which so cannot clash with
+// ours
 // ("input x", "state optim.exp_avg", "params", "slot 3").
 std::string buffer_name(BufferKind kind, const std::string& name);
 
 struct BufferDecl {
   std::string name;
   BufferKind kind = BufferKind::kSlot;
-  std::int64_t bytes = 0;            // a multiple of 256
-  std::vector<std::uint32_t> data;   // kConstant: the contents
+  std::int64_t bytes = 0;           // a multiple of 256
+  std::vector<std::uint32_t> data;  // kConstant: the contents
 };
 
 // A value that the host writes or reads: a range of a buffer.
@@ -162,7 +164,7 @@ struct Port {
   DType dtype = DType::kF32;
   Shape shape;
   int buffer = 0;
-  std::int64_t offset = 0;           // bytes
+  std::int64_t offset = 0;  // bytes
 };
 
 // Run-time scalars: one row of 32-bit words per step. Words 0 and 1 are always the patterns of +inf
@@ -177,19 +179,20 @@ struct HyperRow {
 
 struct Program {
   std::vector<BufferDecl> buffers;
-  std::vector<Launch> launches;      // in order
-  std::vector<Port> inputs, outputs; // outputs of `ring` rows have that many elements in front
-  std::vector<std::string> hypers;   // name of each word in use, from word 2 on
-  std::int64_t peak_bytes = 0;       // sum of all buffers
+  std::vector<Launch> launches;       // in order
+  std::vector<Port> inputs, outputs;  // outputs of `ring` rows have that many elements in front
+  std::vector<std::string> hypers;    // name of each word in use, from word 2 on
+  std::int64_t peak_bytes = 0;        // sum of all buffers
 };
 
-// Splits the instructions of a row launch into passes over the columns: pass p computes the reductions
-// of depth p from reductions of smaller depth; the last pass computes what element-level stores need.
+// Splits the instructions of a row launch into passes over the columns: pass p computes the
+// reductions of depth p from reductions of smaller depth; the last pass computes what element-level
+// stores need.
 struct RowPass {
   std::vector<int> row_before;  // row-level instructions to compute before this pass's loop
   std::vector<int> elements;    // element-level instructions this pass needs, in order
   std::vector<int> reduces;     // kReduce instructions that this pass completes
-  std::vector<int> stores;      // element-level stores (indices into Launch::stores); last pass only
+  std::vector<int> stores;  // element-level stores (indices into Launch::stores); last pass only
 };
 struct RowPlan {
   std::vector<RowPass> passes;

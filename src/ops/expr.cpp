@@ -39,9 +39,7 @@ Ex full(Builder& builder, double value, const Type& type) {
   return broadcast(constant(builder, value, type.dtype), type.shape);
 }
 
-Ex full_like(Ex x, double value) {
-  return full(builder_of(x), value, x.type());
-}
+Ex full_like(Ex x, double value) { return full(builder_of(x), value, x.type()); }
 
 Ex iota(Builder& builder, const Shape& shape, int axis, DType dtype) {
   Attrs attrs = typed(dtype, shape);
@@ -85,7 +83,8 @@ Ex sum(Ex x, const std::vector<std::int64_t>& axes) {
 
 Ex concat(const std::vector<Ex>& parts, int axis) {
   CHECK(!parts.empty());
-  return apply(builder_of(parts[0]), ops::concat, parts, {{"axis", static_cast<std::int64_t>(axis)}});
+  return apply(builder_of(parts[0]), ops::concat, parts,
+               {{"axis", static_cast<std::int64_t>(axis)}});
 }
 
 Ex gather(Ex x, Ex index, int axis) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writing IR as formulas: gradients, the optimizer and rewrite rules are made of Ex. Shapes of the two
-// sides of a pointwise op must be equal; a plain number takes the other side's shape and dtype.
+// Writing IR as formulas: gradients, the optimizer and rewrite rules are made of Ex. Shapes of the
+// two sides of a pointwise op must be equal; a plain number takes the other side's shape and dtype.
 #pragma once
 
 #include <string>
@@ -33,9 +33,9 @@ struct Arg {
   Ex value;
   double number = 0;
 
-  Arg(Ex v) : value(v) {}          // NOLINT(google-explicit-constructor)
-  Arg(double n) : number(n) {}     // NOLINT(google-explicit-constructor)
-  Arg(int n) : number(n) {}        // NOLINT(google-explicit-constructor)
+  Arg(Ex v) : value(v) {}       // NOLINT(google-explicit-constructor)
+  Arg(double n) : number(n) {}  // NOLINT(google-explicit-constructor)
+  Arg(int n) : number(n) {}     // NOLINT(google-explicit-constructor)
   [[nodiscard]] bool is_number() const { return value.builder == nullptr; }
 };
 

@@ -64,7 +64,8 @@ Type infer_pack(std::span<const Type> in, const Attrs& attrs) {
     if (offsets[i] < end) shape_error("parts overlap");
     end = offsets[i] + numel(in[i].shape);
   }
-  if (end > size) shape_error("parts end at " + std::to_string(end) + " of " + std::to_string(size));
+  if (end > size)
+    shape_error("parts end at " + std::to_string(end) + " of " + std::to_string(size));
   return {DType::kF32, {size}};
 }
 
@@ -141,7 +142,8 @@ Type infer_scatter(std::span<const Type> in, const Attrs& attrs) {
   check_axis(axis, in[0].shape);
   if (in[0].dtype != DType::kF32) dtype_error("f32 expected, got " + to_string(in[0]));
   if (in[0].shape != in[1].shape) {
-    shape_error("source " + to_string(in[0].shape) + " and index " + to_string(in[1].shape) + " differ");
+    shape_error("source " + to_string(in[0].shape) + " and index " + to_string(in[1].shape) +
+                " differ");
   }
   Type out = in[0];
   out.shape[static_cast<size_t>(axis)] = attrs.integer("size");
@@ -171,18 +173,42 @@ std::vector<ValueId> grad_scatter(GradContext& ctx) {
 
 namespace ops {
 
-const OpDef concat = {.name = "concat", .kind = OpKind::kConcat, .arity = -1, .infer = infer_concat,
-                      .grad = grad_concat, .eval = eval_concat, .view = nullptr, .code = nullptr,
+const OpDef concat = {.name = "concat",
+                      .kind = OpKind::kConcat,
+                      .arity = -1,
+                      .infer = infer_concat,
+                      .grad = grad_concat,
+                      .eval = eval_concat,
+                      .view = nullptr,
+                      .code = nullptr,
                       .samples = {{}}};
-const OpDef pack = {.name = "pack", .kind = OpKind::kPack, .arity = -1, .infer = infer_pack,
-                    .grad = grad_pack, .eval = eval_pack, .view = nullptr, .code = nullptr,
+const OpDef pack = {.name = "pack",
+                    .kind = OpKind::kPack,
+                    .arity = -1,
+                    .infer = infer_pack,
+                    .grad = grad_pack,
+                    .eval = eval_pack,
+                    .view = nullptr,
+                    .code = nullptr,
                     .samples = {{}}};
-const OpDef gather = {.name = "gather", .kind = OpKind::kGather, .arity = 2, .infer = infer_gather,
-                      .grad = grad_gather, .eval = eval_gather, .view = nullptr, .code = nullptr,
+const OpDef gather = {.name = "gather",
+                      .kind = OpKind::kGather,
+                      .arity = 2,
+                      .infer = infer_gather,
+                      .grad = grad_gather,
+                      .eval = eval_gather,
+                      .view = nullptr,
+                      .code = nullptr,
                       .samples = {{}, {}}};
-const OpDef scatter_add = {.name = "scatter_add", .kind = OpKind::kScatter, .arity = 2,
-                           .infer = infer_scatter, .grad = grad_scatter, .eval = eval_scatter,
-                           .view = nullptr, .code = nullptr, .samples = {{}, {}}};
+const OpDef scatter_add = {.name = "scatter_add",
+                           .kind = OpKind::kScatter,
+                           .arity = 2,
+                           .infer = infer_scatter,
+                           .grad = grad_scatter,
+                           .eval = eval_scatter,
+                           .view = nullptr,
+                           .code = nullptr,
+                           .samples = {{}, {}}};
 
 }  // namespace ops
 }  // namespace tensorgrad

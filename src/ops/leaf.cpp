@@ -26,13 +26,15 @@ Type literal_type(std::span<const Type>, const Attrs& attrs) {
   const Type type = attr_type({}, attrs);
   const auto given = static_cast<std::int64_t>(attrs.list("bits").size());
   if (given != numel(type.shape)) {
-    shape_error(to_string(type.shape) + " has " + std::to_string(numel(type.shape)) + " elements, got " +
-                std::to_string(given) + " values");
+    shape_error(to_string(type.shape) + " has " + std::to_string(numel(type.shape)) +
+                " elements, got " + std::to_string(given) + " values");
   }
   return type;
 }
 
-void eval_constant(const EvalContext& ctx, RefTensor& out) { out.data = {ctx.node.attrs.number("value")}; }
+void eval_constant(const EvalContext& ctx, RefTensor& out) {
+  out.data = {ctx.node.attrs.number("value")};
+}
 
 void eval_literal(const EvalContext& ctx, RefTensor& out) {
   for (const std::int64_t item : ctx.node.attrs.list("bits")) {
@@ -55,8 +57,15 @@ void eval_iota(const EvalContext& ctx, RefTensor& out) {
 
 // A leaf whose value the caller gives: {name, shape, dtype} and what else the op's comment says.
 OpDef stored(const char* name) {
-  return {.name = name, .kind = OpKind::kLeaf, .arity = 0, .infer = attr_type, .grad = nullptr,
-          .eval = nullptr, .view = nullptr, .code = nullptr, .samples = {}};
+  return {.name = name,
+          .kind = OpKind::kLeaf,
+          .arity = 0,
+          .infer = attr_type,
+          .grad = nullptr,
+          .eval = nullptr,
+          .view = nullptr,
+          .code = nullptr,
+          .samples = {}};
 }
 
 }  // namespace
@@ -72,17 +81,43 @@ const OpDef data = stored("data");
 // state{name, init}: keeps its value from step to step; starts as `init`.
 const OpDef state = stored("state");
 // scalar{name}: a word of the step's hyper row.
-const OpDef scalar = {.name = "scalar", .kind = OpKind::kLeaf, .arity = 0, .infer = scalar_type,
-                      .grad = nullptr, .eval = nullptr, .view = nullptr, .code = nullptr, .samples = {}};
-const OpDef constant = {.name = "constant", .kind = OpKind::kLeaf, .arity = 0, .infer = scalar_type,
-                        .grad = nullptr, .eval = eval_constant, .view = nullptr, .code = nullptr,
+const OpDef scalar = {.name = "scalar",
+                      .kind = OpKind::kLeaf,
+                      .arity = 0,
+                      .infer = scalar_type,
+                      .grad = nullptr,
+                      .eval = nullptr,
+                      .view = nullptr,
+                      .code = nullptr,
+                      .samples = {}};
+const OpDef constant = {.name = "constant",
+                        .kind = OpKind::kLeaf,
+                        .arity = 0,
+                        .infer = scalar_type,
+                        .grad = nullptr,
+                        .eval = eval_constant,
+                        .view = nullptr,
+                        .code = nullptr,
                         .samples = {}};
 // literal{bits}: the 32-bit patterns of all elements.
-const OpDef literal = {.name = "literal", .kind = OpKind::kLeaf, .arity = 0, .infer = literal_type,
-                       .grad = nullptr, .eval = eval_literal, .view = nullptr, .code = nullptr,
+const OpDef literal = {.name = "literal",
+                       .kind = OpKind::kLeaf,
+                       .arity = 0,
+                       .infer = literal_type,
+                       .grad = nullptr,
+                       .eval = eval_literal,
+                       .view = nullptr,
+                       .code = nullptr,
                        .samples = {}};
-const OpDef iota = {.name = "iota", .kind = OpKind::kGenerator, .arity = 0, .infer = iota_type,
-                    .grad = nullptr, .eval = eval_iota, .view = nullptr, .code = nullptr, .samples = {}};
+const OpDef iota = {.name = "iota",
+                    .kind = OpKind::kGenerator,
+                    .arity = 0,
+                    .infer = iota_type,
+                    .grad = nullptr,
+                    .eval = eval_iota,
+                    .view = nullptr,
+                    .code = nullptr,
+                    .samples = {}};
 
 }  // namespace ops
 }  // namespace tensorgrad

@@ -100,21 +100,51 @@ std::vector<ValueId> grad_extreme(GradContext& ctx) {
 
 namespace ops {
 
-const OpDef reduce_sum = {.name = "sum", .kind = OpKind::kReduce, .arity = 1, .infer = infer_reduce,
-                          .grad = grad_sum, .eval = eval_sum, .view = nullptr, .code = nullptr,
+const OpDef reduce_sum = {.name = "sum",
+                          .kind = OpKind::kReduce,
+                          .arity = 1,
+                          .infer = infer_reduce,
+                          .grad = grad_sum,
+                          .eval = eval_sum,
+                          .view = nullptr,
+                          .code = nullptr,
                           .samples = {{}}};
-const OpDef reduce_max = {.name = "max", .kind = OpKind::kReduce, .arity = 1, .infer = infer_reduce,
-                          .grad = grad_extreme, .eval = eval_extreme<true, false>, .view = nullptr,
-                          .code = nullptr, .samples = {{}}};
-const OpDef reduce_min = {.name = "min", .kind = OpKind::kReduce, .arity = 1, .infer = infer_reduce,
-                          .grad = grad_extreme, .eval = eval_extreme<false, false>, .view = nullptr,
-                          .code = nullptr, .samples = {{}}};
-const OpDef argmax = {.name = "argmax", .kind = OpKind::kReduce, .arity = 1, .infer = infer_arg,
-                      .grad = nullptr, .eval = eval_extreme<true, true>, .view = nullptr,
-                      .code = nullptr, .samples = {{}}};
-const OpDef argmin = {.name = "argmin", .kind = OpKind::kReduce, .arity = 1, .infer = infer_arg,
-                      .grad = nullptr, .eval = eval_extreme<false, true>, .view = nullptr,
-                      .code = nullptr, .samples = {{}}};
+const OpDef reduce_max = {.name = "max",
+                          .kind = OpKind::kReduce,
+                          .arity = 1,
+                          .infer = infer_reduce,
+                          .grad = grad_extreme,
+                          .eval = eval_extreme<true, false>,
+                          .view = nullptr,
+                          .code = nullptr,
+                          .samples = {{}}};
+const OpDef reduce_min = {.name = "min",
+                          .kind = OpKind::kReduce,
+                          .arity = 1,
+                          .infer = infer_reduce,
+                          .grad = grad_extreme,
+                          .eval = eval_extreme<false, false>,
+                          .view = nullptr,
+                          .code = nullptr,
+                          .samples = {{}}};
+const OpDef argmax = {.name = "argmax",
+                      .kind = OpKind::kReduce,
+                      .arity = 1,
+                      .infer = infer_arg,
+                      .grad = nullptr,
+                      .eval = eval_extreme<true, true>,
+                      .view = nullptr,
+                      .code = nullptr,
+                      .samples = {{}}};
+const OpDef argmin = {.name = "argmin",
+                      .kind = OpKind::kReduce,
+                      .arity = 1,
+                      .infer = infer_arg,
+                      .grad = nullptr,
+                      .eval = eval_extreme<false, true>,
+                      .view = nullptr,
+                      .code = nullptr,
+                      .samples = {{}}};
 
 }  // namespace ops
 }  // namespace tensorgrad

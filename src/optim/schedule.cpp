@@ -84,7 +84,8 @@ double Schedule::at(std::int64_t step) const {
       return after_->at(0) * (t + 1.0) / static_cast<double>(steps_ + 1);
     case Kind::kStep: return a_ * std::pow(b_, static_cast<double>(step / steps_));
     case Kind::kMultiStep: {
-      const auto reached = std::upper_bound(milestones_.begin(), milestones_.end(), step) - milestones_.begin();
+      const auto reached =
+          std::upper_bound(milestones_.begin(), milestones_.end(), step) - milestones_.begin();
       return a_ * std::pow(b_, static_cast<double>(reached));
     }
   }
@@ -108,8 +109,10 @@ Schedule Schedule::parse(const std::string& text) {
   Schedule s(0.0);
   in >> kind >> a >> b >> s.steps_ >> count;
   const bool good = in && kind >= 0 && kind <= static_cast<int>(Kind::kMultiStep) && count < 100000;
-  const bool needs_steps = kind != static_cast<int>(Kind::kConstant) && kind != static_cast<int>(Kind::kMultiStep);
-  if (!good || (needs_steps && s.steps_ < 1)) throw IoError("schedule: malformed text '" + text + "'");
+  const bool needs_steps =
+      kind != static_cast<int>(Kind::kConstant) && kind != static_cast<int>(Kind::kMultiStep);
+  if (!good || (needs_steps && s.steps_ < 1))
+    throw IoError("schedule: malformed text '" + text + "'");
   s.kind_ = static_cast<Kind>(kind);
   s.a_ = std::strtod(a.c_str(), nullptr);
   s.b_ = std::strtod(b.c_str(), nullptr);

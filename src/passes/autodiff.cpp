@@ -64,13 +64,14 @@ std::vector<ValueId> autodiff(Graph& graph, ValueId loss, std::span<const ValueI
             std::string(node.op->name) + ": its gradient has type " +
                 to_string(graph[gradients[i]].type));
       ValueId& total = grads[input];
-      total = total == kNoValue ? gradients[i]
-                                : (Ex{&builder, total} + Ex{&builder, gradients[i]}).id;
+      total =
+          total == kNoValue ? gradients[i] : (Ex{&builder, total} + Ex{&builder, gradients[i]}).id;
     }
   }
   std::vector<ValueId> result;
   for (const ValueId id : wrt) {
-    ValueId gradient = static_cast<size_t>(id) < forward_size ? grads[static_cast<size_t>(id)] : kNoValue;
+    ValueId gradient =
+        static_cast<size_t>(id) < forward_size ? grads[static_cast<size_t>(id)] : kNoValue;
     if (gradient == kNoValue) {
       Builder zero{graph, graph[id].site, "zero.grad"};
       gradient = op::full(zero, 0.0, Type(graph[id].type)).id;

@@ -14,7 +14,8 @@ std::string attrs_key(const Attrs& attrs) {
   for (const auto& [name, value] : attrs.items()) {
     key += name + '=';
     if (const auto* i = std::get_if<std::int64_t>(&value)) key += std::to_string(*i);
-    if (const auto* d = std::get_if<double>(&value)) key.append(reinterpret_cast<const char*>(d), sizeof *d);
+    if (const auto* d = std::get_if<double>(&value))
+      key.append(reinterpret_cast<const char*>(d), sizeof *d);
     if (const auto* s = std::get_if<std::string>(&value)) key += *s;
     if (const auto* l = std::get_if<std::vector<std::int64_t>>(&value)) key += to_string(*l);
     key += ';';
@@ -33,8 +34,8 @@ Graph cse(const Graph& graph) {
   using Key = std::tuple<const OpDef*, std::vector<ValueId>, std::string, std::string>;
   std::map<Key, ValueId> seen;
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
-    const auto [at, fresh] =
-        seen.try_emplace({node.op, node.inputs, to_string(node.type), attrs_key(node.attrs)}, kNoValue);
+    const auto [at, fresh] = seen.try_emplace(
+        {node.op, node.inputs, to_string(node.type), attrs_key(node.attrs)}, kNoValue);
     if (fresh) at->second = out.append(node);
     return at->second;
   });
@@ -63,7 +64,8 @@ Graph dce(const Graph& graph) {
     out.outputs.push_back({output.name, map[static_cast<size_t>(output.value)]});
   }
   for (const GraphUpdate& update : graph.updates) {
-    out.updates.push_back({map[static_cast<size_t>(update.leaf)], map[static_cast<size_t>(update.value)]});
+    out.updates.push_back(
+        {map[static_cast<size_t>(update.leaf)], map[static_cast<size_t>(update.value)]});
   }
   return out;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Greedy grouping in topological order: a node joins the latest group that makes one of its operands,
-// if it fits there and no path leads out of that group and back to the node.
+// Greedy grouping in topological order: a node joins the latest group that makes one of its
+// operands, if it fits there and no path leads out of that group and back to the node.
 #include "passes/fuse.h"
 
 #include <algorithm>
@@ -29,9 +29,9 @@ enum class GroupKind { kMap, kRow, kColumn, kContraction, kScatter };
 
 struct Group {
   GroupKind kind = GroupKind::kMap;
-  std::int64_t elements = 1;         // of the domain (kColumn: rows)
-  std::int64_t rows = 1, cols = 1;   // kRow, kColumn
-  std::vector<ValueId> members;      // in order; empty: merged away
+  std::int64_t elements = 1;        // of the domain (kColumn: rows)
+  std::int64_t rows = 1, cols = 1;  // kRow, kColumn
+  std::vector<ValueId> members;     // in order; empty: merged away
 };
 
 bool is_copy(const Node& node) { return node.op == &ops::stop_gradient; }
@@ -66,14 +66,17 @@ class Fuser {
 
   // Values that must lie in memory for others than launches.
   void mark_placed() {
-    const auto mark = [&](ValueId id) { placed_[static_cast<size_t>(through_views(graph_, id).value)] = true; };
+    const auto mark = [&](ValueId id) {
+      placed_[static_cast<size_t>(through_views(graph_, id).value)] = true;
+    };
     for (const GraphOutput& output : graph_.outputs) mark(output.value);
     for (const GraphUpdate& update : graph_.updates) {
       mark(update.value);
       updated_[through_views(graph_, update.value).value] = update.leaf;
     }
     for (const Node& node : graph_.nodes) {
-      if (node.op->kind == OpKind::kPack) std::for_each(node.inputs.begin(), node.inputs.end(), mark);
+      if (node.op->kind == OpKind::kPack)
+        std::for_each(node.inputs.begin(), node.inputs.end(), mark);
       if (node.op->kind == OpKind::kGather) mark(node.inputs[0]);
     }
   }
@@ -84,7 +87,8 @@ class Fuser {
     for (ValueId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
       int& own = cost[static_cast<size_t>(id)];
-      if (node.op == &ops::constant || node.op == &ops::scalar || node.op->kind == OpKind::kGenerator) {
+      if (node.op == &ops::constant || node.op == &ops::scalar ||
+          node.op->kind == OpKind::kGenerator) {
         own = 0;
       } else if (node.op->kind == OpKind::kView && node.op != &ops::pad) {
         own = cost[static_cast<size_t>(node.inputs[0])];
@@ -100,13 +104,14 @@ class Fuser {
     }
   }
 
-  // A mask that is made of one value and of generated ones is never stored: reading that value instead
-  // costs as much as reading the mask, and writing nothing costs less.
+  // A mask that is made of one value and of generated ones is never stored: reading that value
+  // instead costs as much as reading the mask, and writing nothing costs less.
   void mark_masks() {
     for (ValueId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
       if (node.op->kind != OpKind::kPointwise || node.type.dtype != DType::kBool) continue;
-      if (placed_[static_cast<size_t>(id)] || inline_[static_cast<size_t>(id)] || is_copy(node)) continue;
+      if (placed_[static_cast<size_t>(id)] || inline_[static_cast<size_t>(id)] || is_copy(node))
+        continue;
       std::set<ValueId> memory;
       for (const Source& source : sources_of(id)) {
         if (reads_memory(source.value)) memory.insert(source.value);
@@ -175,9 +180,8 @@ class Fuser {
       if (group_at(source.value) >= 0) found.insert(group_at(source.value));
     }
     std::vector<int> list(found.begin(), found.end());
-    std::sort(list.begin(), list.end(), [&](int a, int b) {
-      return group(a).members.back() > group(b).members.back();
-    });
+    std::sort(list.begin(), list.end(),
+              [&](int a, int b) { return group(a).members.back() > group(b).members.back(); });
     return list;
   }
 
@@ -201,7 +205,8 @@ class Fuser {
     for (const int g : found) {
       if (group(g).kind == GroupKind::kColumn) continue;
       for (const int h : found) {
-        if (h == g || group(h).kind != GroupKind::kMap || group(h).elements != group(g).elements) continue;
+        if (h == g || group(h).kind != GroupKind::kMap || group(h).elements != group(g).elements)
+          continue;
         if (group(h).members.empty() || group(g).members.empty()) continue;
         if (depends(g, h) || depends(h, g)) continue;
         std::vector<ValueId> together = group(g).members;
@@ -227,7 +232,8 @@ class Fuser {
   }
 
   // May `id` become a member of g, at that level?
-  [[nodiscard]] bool fits(ValueId id, const std::vector<Source>& sources, int g, bool row_level) const {
+  [[nodiscard]] bool fits(ValueId id, const std::vector<Source>& sources, int g,
+                          bool row_level) const {
     const Group& to = group(g);
     const std::int64_t size = numel(graph_[id].type.shape);
     const bool has_rows = to.kind == GroupKind::kRow || to.kind == GroupKind::kColumn;
@@ -237,7 +243,8 @@ class Fuser {
       if (group_at(source.value) == g && !readable(source, to, row_level)) return false;
     }
     const Node& node = graph_[id];
-    if (node.op->kind == OpKind::kGather && group_at(through_views(graph_, node.inputs[0]).value) == g) {
+    if (node.op->kind == OpKind::kGather &&
+        group_at(through_views(graph_, node.inputs[0]).value) == g) {
       return false;  // its data must lie in memory first
     }
     return !leads_back(sources, g) && bindings_with(g, id) <= options_.max_bindings;
@@ -319,7 +326,8 @@ class Fuser {
     row_level_[static_cast<size_t>(id)] = true;
   }
 
-  [[nodiscard]] bool takes_reduce(const Group& to, const ReduceShape& shape, const Source& source) const {
+  [[nodiscard]] bool takes_reduce(const Group& to, const ReduceShape& shape,
+                                  const Source& source) const {
     if (row_level_[static_cast<size_t>(source.value)] || !source.map.is_identity()) return false;
     if (to.elements != shape.rows * shape.cols) return false;
     if (to.kind == GroupKind::kRow) return to.rows == shape.rows;
@@ -340,15 +348,16 @@ class Fuser {
     return node.op->kind != OpKind::kGenerator;
   }
 
-  // Storage buffers that g would bind with `id` in it. Later readers of its members are taken to join
-  // it; limit_bindings() looks again when all is decided.
+  // Storage buffers that g would bind with `id` in it. Later readers of its members are taken to
+  // join it; limit_bindings() looks again when all is decided.
   [[nodiscard]] int bindings_with(int g, ValueId id) const {
     std::vector<ValueId> members = group(g).members;
     if (id != kNoValue) members.push_back(id);
     return count_bindings(members, g, id);
   }
 
-  [[nodiscard]] int count_bindings(const std::vector<ValueId>& members, int g, ValueId extra) const {
+  [[nodiscard]] int count_bindings(const std::vector<ValueId>& members, int g,
+                                   ValueId extra) const {
     std::set<std::string> keys;
     int stored = 0;
     for (const ValueId member : members) {
@@ -388,7 +397,8 @@ class Fuser {
       const ValueId at = stack.back();
       stack.pop_back();
       for (const ValueId user : users_[static_cast<size_t>(at)]) {
-        const bool passes = graph_[user].op->kind == OpKind::kView || inline_[static_cast<size_t>(user)];
+        const bool passes =
+            graph_[user].op->kind == OpKind::kView || inline_[static_cast<size_t>(user)];
         if (passes) {
           stack.push_back(user);
         } else {
@@ -409,7 +419,8 @@ class Fuser {
   // The column sum of a contraction's second operand rides in the contraction: db with dW.
   void merge_column_sums() {
     for (Group& sums : groups_) {
-      const bool sums_over_k = sums.kind == GroupKind::kColumn || (sums.kind == GroupKind::kRow && sums.rows == 1);
+      const bool sums_over_k =
+          sums.kind == GroupKind::kColumn || (sums.kind == GroupKind::kRow && sums.rows == 1);
       if (!sums_over_k || sums.members.size() != 1) continue;
       const ValueId sum = sums.members[0];
       if (graph_[sum].op != &ops::reduce_sum) continue;
@@ -432,7 +443,8 @@ class Fuser {
     }
   }
 
-  [[nodiscard]] bool takes_column_sum(int g, ValueId operand, std::int64_t cols, ValueId sum) const {
+  [[nodiscard]] bool takes_column_sum(int g, ValueId operand, std::int64_t cols,
+                                      ValueId sum) const {
     const Group& to = group(g);
     if (to.kind != GroupKind::kContraction || to.members.empty()) return false;
     // Not always the first: maps that go into its epilogue may come before it.
@@ -442,12 +454,14 @@ class Fuser {
     const Node& product = graph_[root];
     if (product.type.shape.size() != 2) return false;
     // The sum over k of b[k, n], or of a[m, k] where a is the transposed operand.
-    const Source a = through_views(graph_, product.inputs[0]), b = through_views(graph_, product.inputs[1]);
+    const Source a = through_views(graph_, product.inputs[0]),
+                 b = through_views(graph_, product.inputs[1]);
     const std::int64_t k = graph_[product.inputs[1]].type.shape[0];
     const View transposed{{cols, k}, {1, cols}, 0, {}, {}};
     const bool of_b = b.value == operand && b.map.is_identity() && product.type.shape[1] == cols;
     const bool of_a = a.value == operand && product.type.shape[0] == cols &&
-                      a.map.views.size() == 1 && a.map.views[0].simplified() == transposed.simplified();
+                      a.map.views.size() == 1 &&
+                      a.map.views[0].simplified() == transposed.simplified();
     if (!of_a && !of_b) return false;
     if (depends(g, group_at(sum))) return false;
     for (const ValueId member : to.members) {
@@ -456,8 +470,8 @@ class Fuser {
     return bindings_with(g, sum) <= options_.max_bindings;
   }
 
-  // A cheap map with one reader is computed where it is read, if that is a contraction, a scatter, or
-  // a launch that sees its elements in another order.
+  // A cheap map with one reader is computed where it is read, if that is a contraction, a scatter,
+  // or a launch that sees its elements in another order.
   void inline_producers() {
     for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
       if (group(g).kind != GroupKind::kMap || group(g).members.empty()) continue;
@@ -477,7 +491,8 @@ class Fuser {
         }
         stored += outside ? 1 : 0;
       }
-      if (movable && stored == 1 && reader >= 0 && worth_inlining(g, reader, work)) dissolve(g, reader);
+      if (movable && stored == 1 && reader >= 0 && worth_inlining(g, reader, work))
+        dissolve(g, reader);
     }
   }
 
@@ -487,8 +502,9 @@ class Fuser {
       return work <= kCheapOperandOps && feeds_operand_only(g, reader);
     }
     if (to.kind == GroupKind::kScatter) return work <= kCheapOps;
-    const std::int64_t visits =
-        to.kind == GroupKind::kColumn || to.kind == GroupKind::kRow ? to.rows * to.cols : to.elements;
+    const std::int64_t visits = to.kind == GroupKind::kColumn || to.kind == GroupKind::kRow
+                                    ? to.rows * to.cols
+                                    : to.elements;
     return work <= kCheapOps && visits <= 2 * group(g).elements;
   }
 
@@ -519,7 +535,8 @@ class Fuser {
   }
 
   // Peels the last members off groups that still bind too much (a bound above may have been too low
-  // where readers were inlined later). A node alone always fits: at most four operands and a result.
+  // where readers were inlined later). A node alone always fits: at most four operands and a
+  // result.
   void limit_bindings() {
     for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
       while (group(g).members.size() > 1 && bindings_with(g, kNoValue) > options_.max_bindings) {

@@ -7,25 +7,27 @@
 namespace tensorgrad {
 
 struct FuseOptions {
-  int max_bindings = 8;   // storage buffers a launch may bind
-  bool enabled = true;    // false: every node is a launch of its own
-  // Count the new value of a leaf and the leaf as one buffer. The plan may find that they cannot be;
-  // then fuse again without it.
+  int max_bindings = 8;  // storage buffers a launch may bind
+  bool enabled = true;   // false: every node is a launch of its own
+  // Count the new value of a leaf and the leaf as one buffer. The plan may find that they cannot
+  // be; then fuse again without it.
   bool assume_in_place = true;
 };
 
 // Before: groups unset. After: every node that needs a launch has a group; launches are numbered so
-// that each reads only what smaller numbers (or its own) make. Views, leaves and generators have none,
-// and neither have pointwise nodes that are cheap enough to be computed anew by each reader.
+// that each reads only what smaller numbers (or its own) make. Views, leaves and generators have
+// none, and neither have pointwise nodes that are cheap enough to be computed anew by each reader.
 // Copies are added where a value must lie in memory but is only a view, a leaf or an expression:
 // outputs, updates, the data operand of a gather, parts of a pack that are not a launch's own.
 //
 // What a group may hold:
 // - a map: pointwise nodes over the same elements;
-// - a row group: that, and reductions over the last axes of those elements, and pointwise nodes over
+// - a row group: that, and reductions over the last axes of those elements, and pointwise nodes
+// over
 //   the rows (softmax, layer norm, cross-entropy, with their backward passes);
 // - a reduction over other axes, with pointwise nodes over its result;
-// - one contraction (or scatter) with the pointwise nodes over its result; a contraction also with the
+// - one contraction (or scatter) with the pointwise nodes over its result; a contraction also with
+// the
 //   sum of one of its operands over the contracted axis (a bias gradient beside a weight gradient).
 Graph fuse(const Graph& graph, const FuseOptions& options);
 

@@ -37,8 +37,10 @@ Graph place_in_memory(const Graph& graph) {
     const Source source = through_views(out, id);
     const Node& node = out[source.value];
     const bool computed = is_computed(node);
-    const bool free = own_place ? computed && !placed.contains(source.value) : computed || is_stored_leaf(node);
-    const bool whole = numel(out[id].type.shape) == numel(node.type.shape);  // not the front part alone
+    const bool free =
+        own_place ? computed && !placed.contains(source.value) : computed || is_stored_leaf(node);
+    const bool whole =
+        numel(out[id].type.shape) == numel(node.type.shape);  // not the front part alone
     const bool good = source.map.is_identity() && whole && free;
     if (good) {
       if (own_place) placed.insert(source.value);
@@ -63,7 +65,8 @@ Graph place_in_memory(const Graph& graph) {
     // A scalar output may be kept in a ring, where others would not find it.
     const ValueId value = through_views(out, output.value).value;
     const auto users = users_of(out);
-    if (out[value].type.shape.empty() && !users[static_cast<size_t>(value)].empty()) placed.insert(value);
+    if (out[value].type.shape.empty() && !users[static_cast<size_t>(value)].empty())
+      placed.insert(value);
     output.value = in_memory(out, output.value, true);
   }
   return out;

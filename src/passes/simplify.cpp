@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Algebraic rewriting. A rule looks at one node whose inputs are already in the new graph, and gives
-// the value that replaces it, or kNoValue.
+// Algebraic rewriting. A rule looks at one node whose inputs are already in the new graph, and
+// gives the value that replaces it, or kNoValue.
 #include "passes/simplify.h"
 
 #include <algorithm>
@@ -137,7 +137,8 @@ ValueId permute_permute(Builder& b, const Node& node) {
   return op::permute({&b, input(b, node, 0).inputs[0]}, axes).id;
 }
 
-// (a b)^T = b^T a^T: the weight gradient of a layer that multiplies by W^T comes out in W's own order
+// (a b)^T = b^T a^T: the weight gradient of a layer that multiplies by W^T comes out in W's own
+// order
 ValueId transpose_of_product(Builder& b, const Node& node) {
   if (node.op != &ops::permute || input(b, node, 0).op != &ops::matmul) return kNoValue;
   const std::vector<std::int64_t>& axes = node.attrs.list("axes");
@@ -167,22 +168,37 @@ ValueId sum_of_uniform(Builder& b, const Node& node) {
   if (node.op != &ops::reduce_sum || node.type.dtype != DType::kF32) return kNoValue;
   const ValueId source = scalar_source(b.graph, node.inputs[0]);
   if (source == kNoValue) return kNoValue;
-  const auto count = static_cast<double>(numel(input(b, node, 0).type.shape) / numel(node.type.shape));
+  const auto count =
+      static_cast<double>(numel(input(b, node, 0).type.shape) / numel(node.type.shape));
   return op::broadcast(Ex{&b, source} * count, node.type.shape).id;
 }
 
 // a reduction over axes of size 1 only = reshape
 ValueId reduce_size_one(Builder& b, const Node& node) {
-  const bool plain = node.op == &ops::reduce_sum || node.op == &ops::reduce_max || node.op == &ops::reduce_min;
+  const bool plain =
+      node.op == &ops::reduce_sum || node.op == &ops::reduce_max || node.op == &ops::reduce_min;
   if (!plain || numel(input(b, node, 0).type.shape) != numel(node.type.shape)) return kNoValue;
   return op::reshape({&b, node.inputs[0]}, node.type.shape).id;
 }
 
 constexpr Rule kRules[] = {
-    drop_stop_gradient, view_of_all,   reshape_reshape,     broadcast_broadcast,
-    permute_permute,    transpose_of_product, add_zero,      sub_zero,            mul_one,
-    mul_minus_one,      neg_neg,       div_by_power_of_two, cast_to_same,
-    where_known,        reduce_size_one, pointwise_of_scalars, sum_of_uniform,
+    drop_stop_gradient,
+    view_of_all,
+    reshape_reshape,
+    broadcast_broadcast,
+    permute_permute,
+    transpose_of_product,
+    add_zero,
+    sub_zero,
+    mul_one,
+    mul_minus_one,
+    neg_neg,
+    div_by_power_of_two,
+    cast_to_same,
+    where_known,
+    reduce_size_one,
+    pointwise_of_scalars,
+    sum_of_uniform,
 };
 
 }  // namespace

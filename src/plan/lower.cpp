@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Groups to launches: the root decides the kind, everything else becomes scalar programs and stores.
+// Groups to launches: the root decides the kind, everything else becomes scalar programs and
+// stores.
 #include "plan/lower.h"
 
 #include <algorithm>
@@ -85,7 +86,11 @@ class GroupLowering {
  public:
   GroupLowering(const Graph& graph, const Placement& placement, const HyperWords& hypers,
                 const PlanOptions& options, int group, const std::vector<ValueId>& members)
-      : graph_(graph), placement_(placement), hypers_(hypers), options_(options), members_(members),
+      : graph_(graph),
+        placement_(placement),
+        hypers_(hypers),
+        options_(options),
+        members_(members),
         context_{graph, placement, hypers, group, launch_} {}
 
   Launch run() {
@@ -144,13 +149,15 @@ class GroupLowering {
     launch_.batch = numel(product.type.shape) / (launch_.m * launch_.n);
     operand(product.inputs[0], launch_.a);
     operand(product.inputs[1], launch_.b);
-    ProgramBuilder body(context_, launch_.body, launch_.batch * launch_.m * launch_.n, 1, false, root_);
+    ProgramBuilder body(context_, launch_.body, launch_.batch * launch_.m * launch_.n, 1, false,
+                        root_);
     for (const ValueId id : members_) {
       if (id == reduce_) {
         // The sum is of one operand's elements over k; which one, the sizes and the source tell.
         const Source summed = through_views(graph_, graph_[id].inputs[0]);
         const Source b = through_views(graph_, product.inputs[1]);
-        launch_.ones_row = summed.value == b.value && b.map.is_identity() && numel(graph_[id].type.shape) == launch_.n;
+        launch_.ones_row = summed.value == b.value && b.map.is_identity() &&
+                           numel(graph_[id].type.shape) == launch_.n;
         launch_.ones_column = !launch_.ones_row;
         launch_.ones_store = make_store(placement_.places.at(id), DType::kF32, Level::kElement,
                                         launch_.ones_row ? launch_.n : launch_.m, 0, -1);
@@ -168,7 +175,8 @@ class GroupLowering {
 
   // An operand program's value is its last instruction.
   static void end_with(ScalarProgram& program, int value) {
-    CHECK(value == static_cast<int>(program.instrs.size()) - 1, "an operand's value is not made last");
+    CHECK(value == static_cast<int>(program.instrs.size()) - 1,
+          "an operand's value is not made last");
   }
 
   void lower_scatter() {
@@ -191,7 +199,8 @@ class GroupLowering {
     ScalarProgram& program = launch_.scatter_index;
     ProgramBuilder builder(context_, program, numel(graph_[id].type.shape), 1, false);
     int value = builder.value(id, IndexMap::identity(graph_[id].type.shape), Level::kElement);
-    if (graph_[id].type.dtype == DType::kU32) value = builder.op(ops::bitcast, {value}, DType::kI32);
+    if (graph_[id].type.dtype == DType::kU32)
+      value = builder.op(ops::bitcast, {value}, DType::kI32);
     end_with(program, value);
   }
 

@@ -59,9 +59,9 @@ class Placer {
       Source source = through_views(graph_, input);
       const Node& node = graph_[source.value];
       if (node.group == g) continue;
-      const bool computed_here = node.group < 0 && (node.op->kind == OpKind::kPointwise ||
-                                                    node.op->kind == OpKind::kGather ||
-                                                    node.op->kind == OpKind::kConcat);
+      const bool computed_here =
+          node.group < 0 && (node.op->kind == OpKind::kPointwise ||
+                             node.op->kind == OpKind::kGather || node.op->kind == OpKind::kConcat);
       if (computed_here) {
         visit(source.value, g);
       } else {
@@ -71,7 +71,8 @@ class Placer {
   }
 
   int add_buffer(const std::string& name, BufferKind kind, std::int64_t bytes) {
-    result_.buffers.push_back({buffer_name(kind, name), kind, round_up(std::max<std::int64_t>(bytes, 4)), {}});
+    result_.buffers.push_back(
+        {buffer_name(kind, name), kind, round_up(std::max<std::int64_t>(bytes, 4)), {}});
     return static_cast<int>(result_.buffers.size()) - 1;
   }
 
@@ -83,7 +84,8 @@ class Placer {
   void place_leaves() {
     for (ValueId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
-      if (node.op->kind != OpKind::kLeaf || node.op == &ops::constant || node.op == &ops::scalar) continue;
+      if (node.op->kind != OpKind::kLeaf || node.op == &ops::constant || node.op == &ops::scalar)
+        continue;
       result_.places[id] = place_leaf(node);
     }
   }
@@ -92,8 +94,8 @@ class Placer {
     if (node.op == &ops::parameter) return {params_buffer(), node.attrs.integer("offset")};
     if (node.op == &ops::arena) return {params_buffer(), 0};
     if (node.op == &ops::literal) {
-      const int buffer = add_buffer(std::to_string(result_.buffers.size()),
-                                    BufferKind::kConstant, bytes_of(node.type));
+      const int buffer = add_buffer(std::to_string(result_.buffers.size()), BufferKind::kConstant,
+                                    bytes_of(node.type));
       for (const std::int64_t bits : node.attrs.list("bits")) {
         result_.buffers.back().data.push_back(static_cast<std::uint32_t>(bits));
       }
@@ -170,9 +172,8 @@ class Placer {
 
   [[nodiscard]] bool is_map(int g) const {
     const auto& members = members_[static_cast<size_t>(g)];
-    return std::all_of(members.begin(), members.end(), [&](ValueId id) {
-      return graph_[id].op->kind == OpKind::kPointwise;
-    });
+    return std::all_of(members.begin(), members.end(),
+                       [&](ValueId id) { return graph_[id].op->kind == OpKind::kPointwise; });
   }
 
   [[nodiscard]] bool may_write(int writer, int buffer) const {
@@ -210,7 +211,8 @@ class Placer {
       for (const int from : direct(g)) {
         CHECK(from < g, "groups are not in order");
         above.insert(from);
-        above.insert(above_[static_cast<size_t>(from)].begin(), above_[static_cast<size_t>(from)].end());
+        above.insert(above_[static_cast<size_t>(from)].begin(),
+                     above_[static_cast<size_t>(from)].end());
       }
     }
   }
@@ -218,7 +220,8 @@ class Placer {
   // Topological, by number; readers of what is updated in place come before its writer.
   void order_groups() {
     if (sort_groups()) return;
-    // Updates that are each possible may not be so together: then all of them are copied at the end.
+    // Updates that are each possible may not be so together: then all of them are copied at the
+    // end.
     for (const GraphUpdate& update : graph_.updates) {
       const ValueId value = through_views(graph_, update.value).value;
       const Place leaf = result_.places.at(update.leaf);
@@ -238,7 +241,8 @@ class Placer {
     for (const auto& [writer, buffer] : in_place_) {
       for (int g = 0; g < static_cast<int>(count); ++g) {
         bool elementwise = true;
-        if (g != writer && reads_buffer(g, buffer, elementwise)) before[static_cast<size_t>(writer)].insert(g);
+        if (g != writer && reads_buffer(g, buffer, elementwise))
+          before[static_cast<size_t>(writer)].insert(g);
       }
     }
     result_.order.clear();
@@ -264,7 +268,8 @@ class Placer {
   [[nodiscard]] std::map<ValueId, int> last_uses() const {
     std::map<ValueId, int> last;
     for (int p = 0; p < static_cast<int>(result_.order.size()); ++p) {
-      for (const Source& source : reads_[static_cast<size_t>(result_.order[static_cast<size_t>(p)])]) {
+      for (const Source& source :
+           reads_[static_cast<size_t>(result_.order[static_cast<size_t>(p)])]) {
         last[source.value] = p;
       }
     }
@@ -282,7 +287,8 @@ class Placer {
         const auto use = last.find(id);
         if (use == last.end() || result_.places.contains(id)) continue;
         result_.places[id] = {take_slot(bytes_of(graph_[id].type), free), 0};
-        if (use->second < static_cast<int>(dying.size())) dying[static_cast<size_t>(use->second)].push_back(id);
+        if (use->second < static_cast<int>(dying.size()))
+          dying[static_cast<size_t>(use->second)].push_back(id);
       }
       for (const ValueId id : dying[static_cast<size_t>(p)]) {
         const int buffer = result_.places.at(id).buffer;
@@ -316,8 +322,9 @@ class Placer {
     std::stable_sort(largest.begin(), largest.end(), [&](ValueId a, ValueId b) {
       return bytes_of(graph_[a].type) > bytes_of(graph_[b].type);
     });
-    std::string text = "memory budget: the plan needs " + std::to_string(total) + " bytes, the budget is " +
-                       std::to_string(options_.memory_budget) + "; the largest tensors are";
+    std::string text = "memory budget: the plan needs " + std::to_string(total) +
+                       " bytes, the budget is " + std::to_string(options_.memory_budget) +
+                       "; the largest tensors are";
     for (std::size_t i = 0; i < std::min<std::size_t>(10, largest.size()); ++i) {
       const Node& node = graph_[largest[i]];
       text += "\n    " + std::to_string(bytes_of(node.type)) + " bytes: " + node.op->name + " " +
@@ -338,6 +345,8 @@ class Placer {
 
 }  // namespace
 
-Placement place(const Graph& graph, const PlanOptions& options) { return Placer(graph, options).run(); }
+Placement place(const Graph& graph, const PlanOptions& options) {
+  return Placer(graph, options).run();
+}
 
 }  // namespace tensorgrad

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where each value lies: arenas and states in their own buffers, the rest in slots that values share
-// which do not live at the same time.
+// Where each value lies: arenas and states in their own buffers, the rest in slots that values
+// share which do not live at the same time.
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@ struct Place {
 
 struct Placement {
   std::vector<BufferDecl> buffers;
-  std::map<ValueId, Place> places;           // leaves with storage, and every stored value
-  std::vector<int> order;                    // groups in the order they run
+  std::map<ValueId, Place> places;                // leaves with storage, and every stored value
+  std::vector<int> order;                         // groups in the order they run
   std::vector<std::pair<ValueId, Place>> copies;  // after all launches: values to copy into leaves
   std::vector<Port> inputs, outputs;
 };

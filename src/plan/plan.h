@@ -12,9 +12,9 @@
 namespace tensorgrad {
 
 struct PlanOptions {
-  std::int64_t params_elements = 0;           // size of the parameter arena
-  std::map<std::string, int> rings;           // scalar outputs that keep that many steps' values
-  std::int64_t memory_budget = 0;             // bytes; 0: none
+  std::int64_t params_elements = 0;  // size of the parameter arena
+  std::map<std::string, int> rings;  // scalar outputs that keep that many steps' values
+  std::int64_t memory_budget = 0;    // bytes; 0: none
 };
 
 // `graph` is fused. Throws UserError where the plan needs more than the budget: it names the ten

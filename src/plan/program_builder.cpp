@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Graph nodes to scalar instructions. Index maps go down with the recursion: a view changes the map,
-// a load ends it.
+// Graph nodes to scalar instructions. Index maps go down with the recursion: a view changes the
+// map, a load ends it.
 #include "plan/program_builder.h"
 
 #include <bit>
@@ -15,7 +15,8 @@
 namespace tensorgrad {
 namespace {
 
-// The map from the row's number, where `map` (over rows*cols elements) does not depend on the column.
+// The map from the row's number, where `map` (over rows*cols elements) does not depend on the
+// column.
 std::optional<IndexMap> row_part(const IndexMap& map, std::int64_t cols) {
   if (map.views.size() != 1) return std::nullopt;
   View view = map.views[0].simplified();
@@ -82,7 +83,9 @@ int ProgramBuilder::push(Instr instr) {
 }
 
 int ProgramBuilder::constant(std::uint32_t bits, DType dtype) {
-  Instr instr{.kind = InstrKind::kConst, .dtype = dtype, .level = has_rows_ ? Level::kRow : Level::kElement};
+  Instr instr{.kind = InstrKind::kConst,
+              .dtype = dtype,
+              .level = has_rows_ ? Level::kRow : Level::kElement};
   instr.bits = bits;
   return push(std::move(instr));
 }
@@ -92,9 +95,11 @@ int ProgramBuilder::integer(std::int64_t value) {
 }
 
 int ProgramBuilder::op(const OpDef& def, std::vector<int> operands, DType dtype) {
-  Instr instr{.kind = InstrKind::kOp, .dtype = dtype, .level = has_rows_ ? Level::kRow : Level::kElement};
+  Instr instr{
+      .kind = InstrKind::kOp, .dtype = dtype, .level = has_rows_ ? Level::kRow : Level::kElement};
   for (const int operand : operands) {
-    if (program_.instrs[static_cast<size_t>(operand)].level == Level::kElement) instr.level = Level::kElement;
+    if (program_.instrs[static_cast<size_t>(operand)].level == Level::kElement)
+      instr.level = Level::kElement;
   }
   instr.code = def.code;
   instr.operands = std::move(operands);
@@ -132,7 +137,8 @@ int ProgramBuilder::in_bounds(const IndexMap& map, Level level) {
 
 int ProgramBuilder::value(ValueId id, const IndexMap& map, Level level) {
   if (level == Level::kElement && has_rows_) {
-    if (const std::optional<IndexMap> rows = row_part(map, cols_)) return value(id, *rows, Level::kRow);
+    if (const std::optional<IndexMap> rows = row_part(map, cols_))
+      return value(id, *rows, Level::kRow);
   }
   const Key key{id, level, to_string(map)};
   const auto known = made_.find(key);
@@ -148,7 +154,8 @@ int ProgramBuilder::make(ValueId id, const IndexMap& map, Level level) {
     return constant(bits_of(node.attrs.number("value"), node.type.dtype), node.type.dtype);
   }
   if (node.op == &ops::scalar) {
-    Instr instr{.kind = InstrKind::kHyper, .dtype = node.type.dtype,
+    Instr instr{.kind = InstrKind::kHyper,
+                .dtype = node.type.dtype,
                 .level = has_rows_ ? Level::kRow : Level::kElement};
     instr.index = ctx_.hypers.at(node.attrs.text("name"));
     return push(std::move(instr));
@@ -202,8 +209,9 @@ int ProgramBuilder::make_iota(const Node& node, const IndexMap& map, Level level
         instr.modulus = view.shape[d];
         coordinate = op(ops::cast, {push(std::move(instr))}, DType::kI32);
       } else {
-        coordinate = op(ops::rem, {op(ops::div, {linear, integer(pitch)}, DType::kI32),
-                                   integer(view.shape[d])}, DType::kI32);
+        coordinate = op(
+            ops::rem, {op(ops::div, {linear, integer(pitch)}, DType::kI32), integer(view.shape[d])},
+            DType::kI32);
       }
       const int step = op(ops::mul, {coordinate, integer(view.strides[d])}, DType::kI32);
       total = op(ops::add, {total, step}, DType::kI32);
@@ -250,7 +258,8 @@ int ProgramBuilder::make_concat(const Node& node, const IndexMap& map, Level lev
     part.shape = node.type.shape;
     const IndexMap to_part = compose(map, part);
     const int v = value(node.inputs[i], to_part, level);
-    result = result < 0 ? v : op(ops::where, {in_bounds(to_part, level), v, result}, node.type.dtype);
+    result =
+        result < 0 ? v : op(ops::where, {in_bounds(to_part, level), v, result}, node.type.dtype);
   }
   return result;
 }
@@ -266,7 +275,8 @@ int ProgramBuilder::make_reduce(const Node& node, const IndexMap& map, Level lev
                  : node.op == &ops::reduce_min ? ReduceOp::kMin
                  : node.op == &ops::argmax     ? ReduceOp::kArgMax
                                                : ReduceOp::kArgMin;
-  const IndexMap order = shape.trailing ? IndexMap::identity({rows_ * cols_}) : IndexMap{{shape.order}};
+  const IndexMap order =
+      shape.trailing ? IndexMap::identity({rows_ * cols_}) : IndexMap{{shape.order}};
   instr.operands = {value(node.inputs[0], order, Level::kElement)};
   return push(std::move(instr));
 }

@@ -16,7 +16,7 @@ struct LaunchContext {
   const Graph& graph;
   const Placement& placement;
   const HyperWords& hypers;
-  int group;       // nodes of this group are computed here; -1: none are
+  int group;  // nodes of this group are computed here; -1: none are
   Launch& launch;
 
   // The launch's binding of a buffer, made when it is first asked for.
@@ -27,9 +27,13 @@ class ProgramBuilder {
  public:
   // A program over rows*cols elements; with `has_rows`, values that are the same along a row are
   // computed once a row. `accumulated` is the node that kAcc stands for, or kNoValue.
-  ProgramBuilder(LaunchContext& context, ScalarProgram& program, std::int64_t rows, std::int64_t cols,
-                 bool has_rows, ValueId accumulated = kNoValue)
-      : ctx_(context), program_(program), rows_(rows), cols_(cols), has_rows_(has_rows),
+  ProgramBuilder(LaunchContext& context, ScalarProgram& program, std::int64_t rows,
+                 std::int64_t cols, bool has_rows, ValueId accumulated = kNoValue)
+      : ctx_(context),
+        program_(program),
+        rows_(rows),
+        cols_(cols),
+        has_rows_(has_rows),
         accumulated_(accumulated) {}
 
   // The instruction that gives value `id` at element map(index). `level` says what index is: the

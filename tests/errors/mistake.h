@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a user's mistake must give: the type, the exact first line of the message, and the guilty line,
-// which is marked in the test by a comment, "error", at its end.
+// What a user's mistake must give: the type, the exact first line of the message, and the guilty
+// line, which is marked in the test by a comment, "error", at its end.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,8 +43,8 @@ inline std::string first_line(const std::string& text) { return text.substr(0, t
 
 // `at_line` false: the mistake is not one of a line (a file's, a run-time value's).
 template <class Expected>
-void expect_mistake(const std::string& message, const std::function<void()>& body, bool at_line = true,
-                    Loc here = Loc::current()) {
+void expect_mistake(const std::string& message, const std::function<void()>& body,
+                    bool at_line = true, Loc here = Loc::current()) {
   SCOPED_TRACE("at line " + std::to_string(here.line()));
   try {
     body();
@@ -55,7 +55,8 @@ void expect_mistake(const std::string& message, const std::function<void()>& bod
     if (!at_line || !error.site().known()) return;
     EXPECT_EQ(std::string(error.site().file), here.file_name());
     EXPECT_LE(std::abs(static_cast<int>(error.site().line) - static_cast<int>(here.line())), 20);
-    EXPECT_TRUE(source_line(error.site().file, error.site().line).ends_with("// error")) << error.what();
+    EXPECT_TRUE(source_line(error.site().file, error.site().line).ends_with("// error"))
+        << error.what();
     EXPECT_NE(std::string(error.what()).find("\n  at "), std::string::npos);
   } catch (const std::exception& error) {
     ADD_FAILURE() << "another type of error: " << error.what();

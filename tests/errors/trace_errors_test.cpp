@@ -8,23 +8,26 @@ namespace {
 using In = const Inputs&;
 
 TEST(TraceErrors, matmul_of_shapes_that_do_not_fit) {
-  expect_in_trace<ShapeError>("matmul: inner sizes differ: a [4,3], b [4,2]", [](const Net&, In in) {
-    return sum(matmul(in["x"], in["y"]));  // error
-  });
+  expect_in_trace<ShapeError>("matmul: inner sizes differ: a [4,3], b [4,2]",
+                              [](const Net&, In in) {
+                                return sum(matmul(in["x"], in["y"]));  // error
+                              });
 }
 
 TEST(TraceErrors, matmul_of_a_vector) {
-  expect_in_trace<ShapeError>("matmul: at least two axes expected: a [3], b [3,2]", [](const Net&, In) {
-    return sum(matmul(zeros({3}), zeros({3, 2})));  // error
-  });
+  expect_in_trace<ShapeError>("matmul: at least two axes expected: a [3], b [3,2]",
+                              [](const Net&, In) {
+                                return sum(matmul(zeros({3}), zeros({3, 2})));  // error
+                              });
 }
 
 TEST(TraceErrors, operator_on_shapes_that_do_not_broadcast) {
-  expect_in_trace<ShapeError>("add: shapes do not broadcast: a [4,3], b [4,2]", [](const Net&, In in) {
-    const Tensor x = in["x"];
-    const Tensor y = in["y"];
-    return sum(x + y);  // error
-  });
+  expect_in_trace<ShapeError>("add: shapes do not broadcast: a [4,3], b [4,2]",
+                              [](const Net&, In in) {
+                                const Tensor x = in["x"];
+                                const Tensor y = in["y"];
+                                return sum(x + y);  // error
+                              });
 }
 
 TEST(TraceErrors, layer_on_the_wrong_width) {
@@ -54,9 +57,10 @@ TEST(TraceErrors, fraction_beside_integers) {
 }
 
 TEST(TraceErrors, input_name_that_is_not_declared) {
-  expect_in_trace<UserError>("there is no input 'image'; the inputs are i, x, y", [](const Net& net, In in) {
-    return mean(net.fc(in["image"]));  // error
-  });
+  expect_in_trace<UserError>("there is no input 'image'; the inputs are i, x, y",
+                             [](const Net& net, In in) {
+                               return mean(net.fc(in["image"]));  // error
+                             });
 }
 
 TEST(TraceErrors, axis_out_of_range) {
@@ -85,21 +89,24 @@ TEST(TraceErrors, reshape_with_two_unknowns) {
 }
 
 TEST(TraceErrors, narrow_beyond_the_end) {
-  expect_in_trace<ShapeError>("narrow: [2,5) is not a range of axis 1 of [4,3]", [](const Net&, In in) {
-    return sum(narrow(in["x"], 1, 2, 3));  // error
-  });
+  expect_in_trace<ShapeError>("narrow: [2,5) is not a range of axis 1 of [4,3]",
+                              [](const Net&, In in) {
+                                return sum(narrow(in["x"], 1, 2, 3));  // error
+                              });
 }
 
 TEST(TraceErrors, permute_that_repeats_an_axis) {
-  expect_in_trace<ShapeError>("permute: axes [0,0] do not name each axis of [4,3] once", [](const Net&, In in) {
-    return sum(permute(in["x"], {0, 0}));  // error
-  });
+  expect_in_trace<ShapeError>("permute: axes [0,0] do not name each axis of [4,3] once",
+                              [](const Net&, In in) {
+                                return sum(permute(in["x"], {0, 0}));  // error
+                              });
 }
 
 TEST(TraceErrors, pad_by_a_negative_amount) {
-  expect_in_trace<ShapeError>("pad: an amount to pad by must not be negative", [](const Net&, In in) {
-    return sum(pad(in["x"], {-1, 0}));  // error
-  });
+  expect_in_trace<ShapeError>("pad: an amount to pad by must not be negative",
+                              [](const Net&, In in) {
+                                return sum(pad(in["x"], {-1, 0}));  // error
+                              });
 }
 
 TEST(TraceErrors, concat_of_parts_that_differ) {
@@ -110,9 +117,10 @@ TEST(TraceErrors, concat_of_parts_that_differ) {
 }
 
 TEST(TraceErrors, gather_by_floats) {
-  expect_in_trace<DtypeError>("gather: an index must be i32 or u32, got f32[4,2]", [](const Net&, In in) {
-    return sum(gather(in["x"], 1, in["y"]));  // error
-  });
+  expect_in_trace<DtypeError>("gather: an index must be i32 or u32, got f32[4,2]",
+                              [](const Net&, In in) {
+                                return sum(gather(in["x"], 1, in["y"]));  // error
+                              });
 }
 
 TEST(TraceErrors, cross_entropy_targets_of_the_wrong_shape) {
@@ -136,9 +144,10 @@ TEST(TraceErrors, dropout_probability_of_one) {
 }
 
 TEST(TraceErrors, size_of_zero) {
-  expect_in_trace<ShapeError>("full: every size must be at least 1, got [2,0]", [](const Net&, In in) {
-    return sum(in["x"]) + sum(zeros({2, 0}));  // error
-  });
+  expect_in_trace<ShapeError>("full: every size must be at least 1, got [2,0]",
+                              [](const Net&, In in) {
+                                return sum(in["x"]) + sum(zeros({2, 0}));  // error
+                              });
 }
 
 TEST(TraceErrors, literal_with_too_few_values) {
@@ -193,9 +202,10 @@ TEST(TraceErrors, tensor_of_another_trace) {
     kept = in["x"];
     return mean(net.fc(kept));
   }));
-  expect_in_trace<UserError>("exp: the tensor belongs to another traced function", [&](const Net&, In) {
-    return sum(exp(kept));  // error
-  });
+  expect_in_trace<UserError>("exp: the tensor belongs to another traced function",
+                             [&](const Net&, In) {
+                               return sum(exp(kept));  // error
+                             });
 }
 
 TEST(TraceErrors, empty_tensor) {
@@ -212,18 +222,19 @@ struct Forgetful {
 
 TEST(TraceErrors, parameter_that_tg_module_does_not_name) {
   expect_mistake<UserError>(
-      "parameter [2] is not a part of the model that is traced: name its field in the TG_MODULE of its "
+      "parameter [2] is not a part of the model that is traced: name its field in the TG_MODULE of "
+      "its "
       "struct, and use the model that the traced function is given",
       [] {
         const auto loss = [](const Forgetful& net, In in) {
           const Tensor y = net.fc(in["x"]);
           return mean(y * net.scale);  // error
         };
-        static_cast<void>(compile(Forgetful{}, loss, {.inputs = {{"x", {4, 3}}}, .optimizer = optim::SGD{},
-                                                      .device = {.kind = "cpu"}}));
+        static_cast<void>(compile(
+            Forgetful{}, loss,
+            {.inputs = {{"x", {4, 3}}}, .optimizer = optim::SGD{}, .device = {.kind = "cpu"}}));
       });
 }
-
 
 struct Ring {
   Parameter weight{{2}};
@@ -234,10 +245,14 @@ struct Ring {
 TEST(TraceErrors, module_that_contains_itself) {
   auto inner = std::make_shared<Ring>();
   inner->next = inner;
-  expect_mistake<UserError>("model: the module 'next' contains itself", [&] {
-    const auto loss = [](const Ring& net, In) { return sum(net.weight); };
-    static_cast<void>(compile(*inner, loss, {.optimizer = optim::SGD{}, .device = {.kind = "cpu"}}));
-  }, false);
+  expect_mistake<UserError>(
+      "model: the module 'next' contains itself",
+      [&] {
+        const auto loss = [](const Ring& net, In) { return sum(net.weight); };
+        static_cast<void>(
+            compile(*inner, loss, {.optimizer = optim::SGD{}, .device = {.kind = "cpu"}}));
+      },
+      false);
   inner->next.reset();
 }
 

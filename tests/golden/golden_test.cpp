@@ -67,12 +67,14 @@ void expect_tensors(const Fixture& fixture, const std::string& prefix,
 }
 
 template <class Model, class Next>
-void train(Trainer<Model>& trainer, const Fixture& fixture, const Tolerances& tolerances, Next next) {
+void train(Trainer<Model>& trainer, const Fixture& fixture, const Tolerances& tolerances,
+           Next next) {
   trainer.upload_params(fixture.parameters());
   const std::vector<float> losses = fixture.values<float>("losses");
   ASSERT_EQ(losses.size(), 10U);
   for (std::size_t step = 0; step < losses.size(); ++step) {
-    EXPECT_NEAR(next(static_cast<std::int64_t>(step)), losses[step], tolerances.loss * losses[step]) << step;
+    EXPECT_NEAR(next(static_cast<std::int64_t>(step)), losses[step], tolerances.loss * losses[step])
+        << step;
     if (step == 0) expect_tensors(fixture, "grad/", trainer.download_grads(), tolerances.gradient);
   }
   expect_tensors(fixture, "final/", trainer.download_params(), tolerances.parameter);
@@ -91,9 +93,12 @@ void train_mlp(const std::string& kind, const Tolerances& tolerances) {
                          .optimizer = optim::AdamW{.lr = 3e-3, .weight_decay = 0.05},
                          .clip_grad_norm = 0.5,
                          .device = device(kind)};
-  auto trainer = compile(Mlp{}, [](const Mlp& net, const Inputs& in) {
-    return cross_entropy(net.out(relu(net.hidden(in["x"]))), in["t"]);
-  }, options);
+  auto trainer = compile(
+      Mlp{},
+      [](const Mlp& net, const Inputs& in) {
+        return cross_entropy(net.out(relu(net.hidden(in["x"]))), in["t"]);
+      },
+      options);
   train(trainer, fixture, tolerances, [&](std::int64_t step) {
     const auto x = fixture.batch<float>("x", step);
     const auto t = fixture.batch<std::int32_t>("t", step);
@@ -109,13 +114,16 @@ constexpr std::int64_t kVocab = 17, kWidth = 16, kLength = 8, kHeads = 2, kBatch
 struct LanguageModel {
   nn::Embedding tokens{kVocab, kWidth}, places{kLength, kWidth};
   nn::LayerNorm norm1{kWidth}, norm2{kWidth}, norm3{kWidth};
-  nn::Linear qkv{kWidth, 3 * kWidth, false}, joined{kWidth, kWidth}, up{kWidth, 4 * kWidth}, down{4 * kWidth, kWidth};
+  nn::Linear qkv{kWidth, 3 * kWidth, false}, joined{kWidth, kWidth}, up{kWidth, 4 * kWidth},
+      down{4 * kWidth, kWidth};
   TG_MODULE(tokens, places, norm1, norm2, norm3, qkv, joined, up, down)
 
   Tensor attention(Tensor x) const {
-    const Tensor parts = permute(reshape(qkv(x), {kBatch, kLength, 3, kHeads, kWidth / kHeads}), {2, 0, 3, 1, 4});
+    const Tensor parts =
+        permute(reshape(qkv(x), {kBatch, kLength, 3, kHeads, kWidth / kHeads}), {2, 0, 3, 1, 4});
     const auto part = [&](int i) { return squeeze(narrow(parts, 0, i, 1), 0); };
-    const Tensor scores = matmul(part(0), transpose(part(1))) / std::sqrt(static_cast<double>(kWidth / kHeads));
+    const Tensor scores =
+        matmul(part(0), transpose(part(1))) / std::sqrt(static_cast<double>(kWidth / kHeads));
     const Shape square = {kLength, kLength};
     const Tensor seen = iota(square, 1) <= iota(square, 0);
     const Tensor weights = softmax(where(seen, scores, -std::numeric_limits<double>::infinity()));
@@ -135,11 +143,15 @@ void train_language_model(const std::string& kind, const Tolerances& tolerances)
   CompileOptions options{.inputs = {{"x", {kBatch, kLength}, i32}, {"t", {kBatch, kLength}, i32}},
                          .optimizer = optim::Adam{.lr = 1e-2},
                          .device = device(kind)};
-  auto trainer = compile(LanguageModel{}, [](const LanguageModel& model, const Inputs& in) {
-    return cross_entropy(model(in["x"]), in["t"]);
-  }, options);
+  auto trainer = compile(
+      LanguageModel{},
+      [](const LanguageModel& model, const Inputs& in) {
+        return cross_entropy(model(in["x"]), in["t"]);
+      },
+      options);
   train(trainer, fixture, tolerances, [&](std::int64_t step) {
-    const auto x = fixture.batch<std::int32_t>("x", step), t = fixture.batch<std::int32_t>("t", step);
+    const auto x = fixture.batch<std::int32_t>("x", step),
+               t = fixture.batch<std::int32_t>("t", step);
     return trainer.step({{"x", x}, {"t", t}}).loss;
   });
 }

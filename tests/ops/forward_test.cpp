@@ -52,12 +52,14 @@ TEST(Forward, structured_on_webgpu_default_limits) {
 
 void check_leaves(Where where) {
   Sketch s(3);
-  const Tensor parameter = s.leaf(ops::parameter, "p", {3, 2}, f32, s.draw.values(f32, 6, -1, 1), 64);
+  const Tensor parameter =
+      s.leaf(ops::parameter, "p", {3, 2}, f32, s.draw.values(f32, 6, -1, 1), 64);
   const Tensor state = s.leaf(ops::state, "state", {3, 2}, f32, s.draw.values(f32, 6, -1, 1));
   const Tensor data = s.leaf(ops::data, "data", {3, 2}, i32, s.draw.values(i32, 6, -50, 50));
   const Tensor bits = s.leaf(ops::input, "bits", {3, 2}, boolean, {1, 0, 0, 1, 1, 0});
   const Tensor scalar = s.leaf(ops::scalar, "rate", {}, f32, {0.125});
-  s.output("sum", parameter * state * scalar + cast(data, f32) + tensorgrad::where(bits, 10.0, 20.0));
+  s.output("sum",
+           parameter * state * scalar + cast(data, f32) + tensorgrad::where(bits, 10.0, 20.0));
   s.output("same", parameter);
   s.output("turned", transpose(data));
   s.check(where);
@@ -83,7 +85,8 @@ TEST(Coverage, every_op_has_a_case) {
     for (const Node& node : sketch.graph().nodes) seen.insert(node.op);
   }
   // Leaves::are_read and arena_is_updated have these.
-  for (const OpDef* op : {&ops::parameter, &ops::arena, &ops::data, &ops::state, &ops::scalar}) seen.insert(op);
+  for (const OpDef* op : {&ops::parameter, &ops::arena, &ops::data, &ops::state, &ops::scalar})
+    seen.insert(op);
   for (const OpDef* op : all_ops()) EXPECT_TRUE(seen.contains(op)) << op->name << " has no case";
 }
 
@@ -98,7 +101,8 @@ TEST(Coverage, every_gradient_rule_is_checked) {
     for (const Node& node : sketch.graph().nodes) checked.insert(node.op);
   }
   for (const OpDef* op : all_ops()) {
-    EXPECT_TRUE(op->grad == nullptr || checked.contains(op)) << op->name << " has an unchecked gradient";
+    EXPECT_TRUE(op->grad == nullptr || checked.contains(op))
+        << op->name << " has an unchecked gradient";
   }
 }
 

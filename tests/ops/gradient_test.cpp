@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gradients: by central differences in double, with the op in the middle of a graph; and the compiled
-// gradient against the interpreter's.
+// Gradients: by central differences in double, with the op in the middle of a graph; and the
+// compiled gradient against the interpreter's.
 #include <algorithm>
 #include <cmath>
 
@@ -29,8 +29,9 @@ Embedded embed(Sketch& sketch, const OpCase& each) {
   std::vector<Tensor> args;
   for (const Argument& arg : each.args) {
     if (arg.dtype != f32) {
-      const Values given = arg.values.empty() ? sketch.draw.values(arg.dtype, numel(arg.shape), arg.lo, arg.hi)
-                                              : arg.values;
+      const Values given = arg.values.empty()
+                               ? sketch.draw.values(arg.dtype, numel(arg.shape), arg.lo, arg.hi)
+                               : arg.values;
       args.push_back(sketch.input(arg.shape, arg.dtype, given));
       continue;
     }
@@ -43,7 +44,9 @@ Embedded embed(Sketch& sketch, const OpCase& each) {
   return made;
 }
 
-double loss_at(const Graph& graph, const ValueMap& leaves) { return interpret_graph(graph, leaves).at("loss")[0]; }
+double loss_at(const Graph& graph, const ValueMap& leaves) {
+  return interpret_graph(graph, leaves).at("loss")[0];
+}
 
 // d loss / d leaf[i], of fourth order in the step.
 double difference(const Graph& graph, ValueMap leaves, const std::string& leaf, std::size_t i) {
@@ -80,11 +83,11 @@ TEST_P(Gradient, is_that_of_differences_and_the_same_on_cpu) {
           << "operand " << i << ", element " << k;
     }
   }
-  expect_close(sketch.graph(), run_graph(sketch.graph(), sketch.leaves, Where::kCpu), exact, 1e-4, "on the cpu");
+  expect_close(sketch.graph(), run_graph(sketch.graph(), sketch.leaves, Where::kCpu), exact, 1e-4,
+               "on the cpu");
 }
 
-INSTANTIATE_TEST_SUITE_P(Op, Gradient, ::testing::ValuesIn(differentiable_cases()),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Op, Gradient, ::testing::ValuesIn(differentiable_cases()), name_of);
 
 void check_on_webgpu(const std::vector<OpCase>& cases) {
   Sketch sketch(11);
@@ -92,7 +95,8 @@ void check_on_webgpu(const std::vector<OpCase>& cases) {
     if (!each.differentiable) continue;
     const Embedded made = embed(sketch, each);
     const std::vector<Tensor> grads = grad(made.loss, made.raw);
-    for (std::size_t i = 0; i < grads.size(); ++i) sketch.output(each.name + "_d" + std::to_string(i), grads[i]);
+    for (std::size_t i = 0; i < grads.size(); ++i)
+      sketch.output(each.name + "_d" + std::to_string(i), grads[i]);
   }
   sketch.check(Where::kWebGpu, 1e-4);
 }
@@ -111,7 +115,8 @@ TEST(GradientOnDevice, of_pointwise_on_webgpu) {
 TEST(Gradient, at_kinks_is_that_of_pytorch) {
   Sketch s;
   const Tensor x = s.input({4}, f32, {0, 2, 2, -1});
-  const Tensor loss = sum(relu(x) * 3.0) + sum(abs(x) * 5.0) + max(x) * 7.0 + sum(maximum(x, 2.0) * 11.0);
+  const Tensor loss =
+      sum(relu(x) * 3.0) + sum(abs(x) * 5.0) + max(x) * 7.0 + sum(maximum(x, 2.0) * 11.0);
   s.output("dx", grad(loss, {x})[0]);
   const Values want = {0 + 0 + 0 + 0, 3 + 5 + 3.5 + 5.5, 3 + 5 + 3.5 + 5.5, 0 - 5 + 0 + 0};
   EXPECT_EQ(interpret_graph(s.graph(), s.leaves).at("dx"), want);

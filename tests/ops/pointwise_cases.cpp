@@ -23,11 +23,11 @@ Apply public_function(const std::string& name, [[maybe_unused]] DType to) {
 #define POINTWISE2(op, ...) \
   if (name == #op) return [](const std::vector<Tensor>& t) { return tensorgrad::op(t[0], t[1]); };
 #define POINTWISE3(op, ...) \
-  if (name == #op) return [](const std::vector<Tensor>& t) { return tensorgrad::op(t[0], t[1], t[2]); };
-#define POINTWISE4(op, ...)                                 \
-  if (name == #op) return [](const std::vector<Tensor>& t) { \
-    return tensorgrad::op(t[0], t[1], t[2], t[3]);          \
-  };
+  if (name == #op)          \
+    return [](const std::vector<Tensor>& t) { return tensorgrad::op(t[0], t[1], t[2]); };
+#define POINTWISE4(op, ...) \
+  if (name == #op)          \
+    return [](const std::vector<Tensor>& t) { return tensorgrad::op(t[0], t[1], t[2], t[3]); };
 #define POINTWISE_TO(op, ...) \
   if (name == #op) return [to](const std::vector<Tensor>& t) { return tensorgrad::op(t[0], to); };
 #include "ops/pointwise.def"
@@ -42,7 +42,7 @@ Values edge_values(DType dtype) {
   if (dtype == boolean) return {0, 1};
   if (dtype == i32) return {0, 1, -1, 2, -7, 31, 32, 33, 2147483647.0, -2147483648.0};
   if (dtype == u32) return {0, 1, 2, 7, 31, 32, 33, 2147483648.0, 4294967295.0};
-  return {0.0, -0.0, 1, -1,   0.5,  -0.5,  1.5, 2.5,  -2.5, 3,    1e-6, -1e-6,
+  return {0.0, -0.0, 1,   -1,   0.5, -0.5, 1.5,  2.5,   -2.5, 3,     1e-6, -1e-6,
           88,  -88,  100, -100, 1e4, -1e4, 3e38, -3e38, kInf, -kInf, kNan};
 }
 
@@ -87,15 +87,19 @@ std::vector<Argument> sample_arguments(const OpDef& op, const std::vector<DType>
   return args;
 }
 
-void add_cases(const OpDef& op, const std::vector<DType>& types, DType to, std::vector<OpCase>& cases) {
+void add_cases(const OpDef& op, const std::vector<DType>& types, DType to,
+               std::vector<OpCase>& cases) {
   std::string name = std::string(op.name) + "_" + std::string(to_string(types.back()));
   if (op.arity == 1 && to != types.back()) name += "_to_" + std::string(to_string(to));
   const Apply apply = public_function(op.name, to);
-  const bool real = types.back() == f32 && op.grad != nullptr && to == f32 && &op != &ops::stop_gradient;
+  const bool real =
+      types.back() == f32 && op.grad != nullptr && to == f32 && &op != &ops::stop_gradient;
   cases.push_back({name, sample_arguments(op, types, {{3, 5}}), apply, real, false});
   if (types.size() > 1) {
-    cases.push_back({name + "_broadcast", sample_arguments(op, types, {{4, 1, 3}, {2, 1}, {}}), apply, real, false});
-    cases.push_back({name + "_scalar", sample_arguments(op, types, {{}, {2, 3}}), apply, real, false});
+    cases.push_back({name + "_broadcast", sample_arguments(op, types, {{4, 1, 3}, {2, 1}, {}}),
+                     apply, real, false});
+    cases.push_back(
+        {name + "_scalar", sample_arguments(op, types, {{}, {2, 3}}), apply, real, false});
   }
   // Four operands of nine edges each are too many, and philox has no edges.
   if (types.size() < 4) {

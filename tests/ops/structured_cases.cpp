@@ -26,13 +26,17 @@ std::vector<OpCase> view_cases() {
       {"reshape_of_permute", {{{4, 6}}}, [](T t) { return reshape(transpose(t[0]), {8, 3}); }},
       {"reshape_to_scalar", {{{1, 1}}}, [](T t) { return reshape(t[0], {}); }},
       {"permute", {{{2, 3, 4}}}, [](T t) { return permute(t[0], {2, 0, 1}); }},
-      {"permute_twice", {{{2, 3, 4}}}, [](T t) { return permute(permute(t[0], {2, 0, 1}), {1, 2, 0}); }},
+      {"permute_twice",
+       {{{2, 3, 4}}},
+       [](T t) { return permute(permute(t[0], {2, 0, 1}), {1, 2, 0}); }},
       {"broadcast", {{{3, 1}}}, [](T t) { return broadcast_to(t[0], {2, 3, 4}); }},
       {"broadcast_scalar", {{{}}}, [](T t) { return broadcast_to(t[0], {2, 3}); }},
-      {"broadcast_of_permute", {{{3, 1, 2}}},
+      {"broadcast_of_permute",
+       {{{3, 1, 2}}},
        [](T t) { return broadcast_to(permute(t[0], {1, 2, 0}), {5, 2, 3}); }},
       {"slice", {{{5, 6}}}, [](T t) { return narrow(narrow(t[0], 0, 1, 3), 1, 2, 4); }},
-      {"slice_of_reshape_of_permute", {{{4, 6}}},
+      {"slice_of_reshape_of_permute",
+       {{{4, 6}}},
        [](T t) { return narrow(reshape(transpose(t[0]), {2, 12}), 1, 5, 6); }},
       {"pad", {{{3, 4}}}, [](T t) { return pad(t[0], {1, 2, 0, 3}); }},
       {"pad_with_value", {{{3, 4}}}, [](T t) { return pad(t[0], {2, 1}, 7.5); }},
@@ -43,21 +47,45 @@ std::vector<OpCase> view_cases() {
       {"pad_of_exp", {{{3, 4}}}, [](T t) { return pad(exp(t[0]), {1, 2}); }},
       {"flip", {{{3, 4}}}, [](T t) { return flip(t[0], {0, 1}); }},
       {"flip_one_axis", {{{3, 4}}}, [](T t) { return flip(t[0], 1); }},
-      {"flip_of_pad_of_permute", {{{3, 4}}}, [](T t) { return flip(pad(transpose(t[0]), {1, 2}), 1); }},
-      {"windows", {{{7}}},  // x[i + j] by a reshape of a broadcast, as a convolution reads it
-       [](T t) { return narrow(reshape(narrow(reshape(broadcast_to(t[0], {4, 7}), {28}), 0, 0, 24), {3, 8}), 1, 0, 5); }},
-      {"squeezes", {{{3, 1, 2}}}, [](T t) { return flatten(unsqueeze(squeeze(t[0], 1), 0), 0, 1); }},
-      {"slice_of_i32", {{{4, 5}, -50, 50, i32}}, [](T t) { return pad(narrow(t[0], 1, 1, 3), {1, 1}); }, false},
-      {"mixed_layouts", {{{6, 4}}, {{4, 6}}},
-       [](T t) { return t[0] * transpose(t[1]) + flip(t[0], 0) * pad(narrow(t[0], 0, 1, 5), {0, 0, 0, 1}); }},
+      {"flip_of_pad_of_permute",
+       {{{3, 4}}},
+       [](T t) { return flip(pad(transpose(t[0]), {1, 2}), 1); }},
+      {"windows",
+       {{{7}}},  // x[i + j] by a reshape of a broadcast, as a convolution reads it
+       [](T t) {
+         return narrow(reshape(narrow(reshape(broadcast_to(t[0], {4, 7}), {28}), 0, 0, 24), {3, 8}),
+                       1, 0, 5);
+       }},
+      {"squeezes",
+       {{{3, 1, 2}}},
+       [](T t) { return flatten(unsqueeze(squeeze(t[0], 1), 0), 0, 1); }},
+      {"slice_of_i32",
+       {{{4, 5}, -50, 50, i32}},
+       [](T t) { return pad(narrow(t[0], 1, 1, 3), {1, 1}); },
+       false},
+      {"mixed_layouts",
+       {{{6, 4}}, {{4, 6}}},
+       [](T t) {
+         return t[0] * transpose(t[1]) + flip(t[0], 0) * pad(narrow(t[0], 0, 1, 5), {0, 0, 0, 1});
+       }},
       {"concat_0", {{{2, 3}}, {{4, 3}}}, [](T t) { return concat({t[0], t[1]}, 0); }},
-      {"concat_1", {{{2, 3}}, {{2, 1}}, {{2, 4}}}, [](T t) { return concat({t[0], t[1], t[2]}, 1); }},
+      {"concat_1",
+       {{{2, 3}}, {{2, 1}}, {{2, 4}}},
+       [](T t) { return concat({t[0], t[1], t[2]}, 1); }},
       {"concat_middle", {{{2, 3, 2}}, {{2, 1, 2}}}, [](T t) { return concat({t[0], t[1]}, -2); }},
-      {"concat_of_views", {{{3, 2}}, {{3, 4}}},
-       [](T t) { return concat({transpose(t[0]), narrow(transpose(t[1]), 0, 1, 2), exp(transpose(t[0]))}, 0); }},
-      {"concat_i32", {{{3}, -9, 9, i32}, {{2}, -9, 9, i32}}, [](T t) { return concat({t[0], t[1]}, 0); }, false},
+      {"concat_of_views",
+       {{{3, 2}}, {{3, 4}}},
+       [](T t) {
+         return concat({transpose(t[0]), narrow(transpose(t[1]), 0, 1, 2), exp(transpose(t[0]))},
+                       0);
+       }},
+      {"concat_i32",
+       {{{3}, -9, 9, i32}, {{2}, -9, 9, i32}},
+       [](T t) { return concat({t[0], t[1]}, 0); },
+       false},
       {"stack", {{{2, 3}}, {{2, 3}}}, [](T t) { return stack({t[0], t[1]}, 1); }},
-      {"slices_of_concat", {{{2, 3}}, {{2, 3}}},
+      {"slices_of_concat",
+       {{{2, 3}}, {{2, 3}}},
        [](T t) { return narrow(concat({t[0], t[1] * 2.0}, 1), 1, 2, 3); }},
   };
 }
@@ -76,10 +104,15 @@ std::vector<OpCase> reduce_cases() {
     cases.push_back({"min_" + name, {{shape}}, [axes](T t) { return min(t[0], axes); }});
   }
   for (int d = 0; d < 4; ++d) {
-    cases.push_back({"argmax_" + std::to_string(d), {{shape}}, [d](T t) { return argmax(t[0], d); }, false});
-    cases.push_back({"argmin_" + std::to_string(d), {{shape}}, [d](T t) { return argmin(t[0], d, true); }, false});
+    cases.push_back(
+        {"argmax_" + std::to_string(d), {{shape}}, [d](T t) { return argmax(t[0], d); }, false});
+    cases.push_back({"argmin_" + std::to_string(d),
+                     {{shape}},
+                     [d](T t) { return argmin(t[0], d, true); },
+                     false});
   }
-  const Argument ties = {{3, 4}, 0, 0, f32, {1, 2, 2, 1, kNan, 1, kNan, 3, -kInf, -kInf, -kInf, -kInf}};
+  const Argument ties = {
+      {3, 4}, 0, 0, f32, {1, 2, 2, 1, kNan, 1, kNan, 3, -kInf, -kInf, -kInf, -kInf}};
   const std::vector<OpCase> more = {
       {"sum_i32", {{{3, 7}, -2e9, 2e9, i32}}, [](T t) { return sum(t[0], 1); }, false},
       {"sum_u32", {{{3, 7}, 0, 4e9, u32}}, [](T t) { return sum(t[0], 0); }, false},
@@ -97,7 +130,9 @@ std::vector<OpCase> reduce_cases() {
       {"sum_long_row", {{{2, 3000}}}, [](T t) { return sum(t[0], 1) * 0.01; }, false},
       {"sum_long_column", {{{3000, 2}}}, [](T t) { return sum(t[0], 0) * 0.01; }, false},
       {"sum_of_permuted", {{{3, 4, 5}}}, [](T t) { return sum(exp(permute(t[0], {2, 0, 1})), 1); }},
-      {"sum_of_broadcast", {{{3, 1}}}, [](T t) { return sum(broadcast_to(t[0], {2, 3, 4}), {0, 2}); }},
+      {"sum_of_broadcast",
+       {{{3, 1}}},
+       [](T t) { return sum(broadcast_to(t[0], {2, 3, 4}), {0, 2}); }},
       {"sum_of_pad", {{{3, 4}}}, [](T t) { return sum(pad(t[0], {1, 2}, 0.5), 1); }},
       {"max_of_pad", {{{3, 4}, -2, -1}}, [](T t) { return max(pad(t[0], {0, 1}), 1); }},
       {"sum_of_sum", {{{3, 4, 5}}}, [](T t) { return sum(exp(sum(t[0], 2) * 0.2), 0); }},
@@ -124,16 +159,25 @@ std::vector<OpCase> composite_cases() {
       {"mse", {{{4, 2}}, {{4, 2}}}, [](T t) { return mse(t[0], t[1]); }},
       {"linear", {{{2, 3, 4}}, {{5, 4}}, {{5}}}, [](T t) { return linear(t[0], t[1], t[2]); }},
       {"linear_of_vector", {{{4}}, {{5, 4}}}, [](T t) { return linear(t[0], t[1]); }},
-      {"cross_entropy", {{{4, 5}}, {{4}, 0, 4, i32}}, [](T t) { return cross_entropy(t[0], t[1]); }},
-      {"cross_entropy_each", {{{2, 3, 5}}, {{2, 3}, 0, 4, i32}},
+      {"cross_entropy",
+       {{{4, 5}}, {{4}, 0, 4, i32}},
+       [](T t) { return cross_entropy(t[0], t[1]); }},
+      {"cross_entropy_each",
+       {{{2, 3, 5}}, {{2, 3}, 0, 4, i32}},
        [](T t) { return cross_entropy(t[0], t[1], Reduction::kNone); }},
       {"unpack_bytes", {{{2, 3}, 0, 4e9, u32}}, [](T t) { return unpack_bytes(t[0]); }, false},
-      {"full", {{{2, 3}}}, [](T t) { return t[0] + full({2, 3}, 1.5) + ones({3}) - zeros({2, 1}); }},
+      {"full",
+       {{{2, 3}}},
+       [](T t) { return t[0] + full({2, 3}, 1.5) + ones({3}) - zeros({2, 1}); }},
       {"iota", {{{2, 3}}}, [](T t) { return t[0] * iota({2, 3}, 1, f32) + iota({2, 3}, 0, f32); }},
       {"arange", {{{4}, -9, 9, i32}}, [](T t) { return t[0] + arange(4) * 2; }, false},
-      {"literal", {{{2, 2}}}, [](T t) { return t[0] * constant(std::vector<float>{1, -2, 3, 0.5F}, {2, 2}); }},
-      {"literal_i32", {{{3}, -9, 9, i32}},
-       [](T t) { return t[0] + constant(std::vector<std::int32_t>{-5, 6, 7}, {3}); }, false},
+      {"literal",
+       {{{2, 2}}},
+       [](T t) { return t[0] * constant(std::vector<float>{1, -2, 3, 0.5F}, {2, 2}); }},
+      {"literal_i32",
+       {{{3}, -9, 9, i32}},
+       [](T t) { return t[0] + constant(std::vector<std::int32_t>{-5, 6, 7}, {3}); },
+       false},
   };
   return cases;
 }
@@ -141,8 +185,8 @@ std::vector<OpCase> composite_cases() {
 const std::vector<OpCase>& all_cases() {
   static const std::vector<OpCase> cases = [] {
     std::vector<OpCase> all;
-    for (const auto& part : {pointwise_cases(), view_cases(), reduce_cases(), matmul_cases(), index_cases(),
-                             composite_cases()}) {
+    for (const auto& part : {pointwise_cases(), view_cases(), reduce_cases(), matmul_cases(),
+                             index_cases(), composite_cases()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

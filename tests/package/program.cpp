@@ -20,14 +20,17 @@ int main() {
     options.optimizer = tg::optim::SGD{.lr = 0.3};
     options.device.kind = "cpu";
     auto trainer = tg::compile(
-        Line{}, [](const Line& line, const tg::Inputs& in) { return mse(line.layer(in["x"]), in["y"]); }, options);
+        Line{},
+        [](const Line& line, const tg::Inputs& in) { return mse(line.layer(in["x"]), in["y"]); },
+        options);
     const std::vector<float> x = {-1, -0.75F, -0.5F, -0.25F, 0.25F, 0.5F, 0.75F, 1};
     std::vector<float> y;
     for (const float each : x) y.push_back(3 * each - 1);
     float loss = 1;
     for (int step = 0; step < 100; ++step) loss = trainer.step({{"x", x}, {"y", y}}).loss;
     const auto params = trainer.download_params();
-    const float slope = params.at("layer.weight").floats()[0], offset = params.at("layer.bias").floats()[0];
+    const float slope = params.at("layer.weight").floats()[0],
+                offset = params.at("layer.bias").floats()[0];
     std::printf("y = %.4fx %+.4f, loss %g\n", slope, offset, static_cast<double>(loss));
     return std::abs(slope - 3) < 1e-3F && std::abs(offset + 1) < 1e-3F ? 0 : 1;
   } catch (const tg::Error& error) {

@@ -32,7 +32,8 @@ Graph run_pass(const std::string& pass, const Graph& graph) {
 
 std::vector<fs::path> files() {
   std::vector<fs::path> found;
-  for (const auto& entry : fs::recursive_directory_iterator(TENSORGRAD_SOURCE_DIR "/tests/passes")) {
+  for (const auto& entry :
+       fs::recursive_directory_iterator(TENSORGRAD_SOURCE_DIR "/tests/passes")) {
     if (entry.path().extension() == ".ir") found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Random graphs: with any pass off and with few bindings they give what the interpreter gives.
-#include "ops/registry.h"
 #include "support/random_graph.h"
+#include "ops/registry.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -13,9 +13,11 @@ std::string note(std::uint64_t seed, const std::string& how, const Graph& graph)
 }
 
 // Pass `skip` is off (none if empty).
-void check(const RandomGraph& made, std::uint64_t seed, const std::string& skip, Where where, int max_bindings) {
+void check(const RandomGraph& made, std::uint64_t seed, const std::string& skip, Where where,
+           int max_bindings) {
   const ScopedEnv env("TENSORGRAD_SKIP", skip);
-  const std::string how = to_string(where) + ", without '" + skip + "', bindings " + std::to_string(max_bindings);
+  const std::string how =
+      to_string(where) + ", without '" + skip + "', bindings " + std::to_string(max_bindings);
   const ValueMap want = interpret_graph(made.graph, made.leaves);
   try {
     const ValueMap got = run_graph(made.graph, made.leaves, where, max_bindings);
@@ -28,7 +30,8 @@ void check(const RandomGraph& made, std::uint64_t seed, const std::string& skip,
 TEST(RandomGraph, is_the_same_with_any_pass_off_on_cpu) {
   for (std::uint64_t seed = 0; seed < 150 && !::testing::Test::HasFailure(); ++seed) {
     const RandomGraph made = random_graph(seed);
-    for (const char* skip : {"", "fuse", "simplify", "fold", "cse", "dce", "fuse,simplify,fold,cse,dce"}) {
+    for (const char* skip :
+         {"", "fuse", "simplify", "fold", "cse", "dce", "fuse,simplify,fold,cse,dce"}) {
       check(made, seed, skip, Where::kCpu, 0);
     }
     check(made, seed, "", Where::kCpu, 8);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Plans: liveness worked out anew from the launches alone, bindings within the limit, updates in place.
+// Plans: liveness worked out anew from the launches alone, bindings within the limit, updates in
+// place.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -34,7 +35,8 @@ Touched touched(const Launch& launch) {
     result.writes.insert(launch.bindings[static_cast<std::size_t>(store.binding)].buffer);
   }
   if (launch.ones_row) {
-    result.writes.insert(launch.bindings[static_cast<std::size_t>(launch.ones_store.binding)].buffer);
+    result.writes.insert(
+        launch.bindings[static_cast<std::size_t>(launch.ones_store.binding)].buffer);
   }
   return result;
 }
@@ -49,10 +51,12 @@ struct Life {
 class Lives {
  public:
   explicit Lives(const Graph& graph) : graph_(graph), placement_(place(graph, options_)) {
-    for (std::size_t i = 0; i < placement_.order.size(); ++i) position_[placement_.order[i]] = static_cast<int>(i);
+    for (std::size_t i = 0; i < placement_.order.size(); ++i)
+      position_[placement_.order[i]] = static_cast<int>(i);
     for (ValueId id = 0; id < graph.size(); ++id) {
       if (graph[id].group < 0) continue;
-      for (const ValueId input : graph[id].inputs) use(input, position_.at(graph[id].group), graph[id].group);
+      for (const ValueId input : graph[id].inputs)
+        use(input, position_.at(graph[id].group), graph[id].group);
     }
     const int end = static_cast<int>(placement_.order.size());
     for (const auto& [value, to] : placement_.copies) use(value, end, -1);
@@ -66,8 +70,8 @@ class Lives {
     for (const auto& [id, at] : placement_.places) {
       const auto used = last_use_.find(id);
       const int born = graph_[id].group < 0 ? -1 : position_.at(graph_[id].group);
-      lives[at.buffer].push_back({id, at.offset * 4, (at.offset + numel(graph_[id].type.shape)) * 4, born,
-                                  used == last_use_.end() ? born : used->second});
+      lives[at.buffer].push_back({id, at.offset * 4, (at.offset + numel(graph_[id].type.shape)) * 4,
+                                  born, used == last_use_.end() ? born : used->second});
     }
     return lives;
   }
@@ -100,14 +104,18 @@ void check_lives(const Graph& fused, const std::string& note) {
   for (const auto& [buffer, all] : lives.by_buffer()) {
     for (const Life& a : all) {
       for (const Life& b : all) {
-        const bool pack = fused[a.value].op->kind == OpKind::kPack || fused[b.value].op->kind == OpKind::kPack;
-        const bool views = fused[a.value].op->kind == OpKind::kLeaf && fused[b.value].op->kind == OpKind::kLeaf;
+        const bool pack =
+            fused[a.value].op->kind == OpKind::kPack || fused[b.value].op->kind == OpKind::kPack;
+        const bool views =
+            fused[a.value].op->kind == OpKind::kLeaf && fused[b.value].op->kind == OpKind::kLeaf;
         if (a.value == b.value || pack || views || a.begin >= b.end || b.begin >= a.end) continue;
         // A launch may replace in place what it alone still reads, but not in a slot.
         const bool apart = lives.is_slot(buffer) ? a.dead < b.born || b.dead < a.born
                                                  : a.dead <= b.born || b.dead <= a.born;
-        EXPECT_TRUE(apart) << "%" << a.value << " (" << a.born << " to " << a.dead << ") and %" << b.value << " ("
-                           << b.born << " to " << b.dead << ") share buffer " << buffer << "\n" << note;
+        EXPECT_TRUE(apart) << "%" << a.value << " (" << a.born << " to " << a.dead << ") and %"
+                           << b.value << " (" << b.born << " to " << b.dead << ") share buffer "
+                           << buffer << "\n"
+                           << note;
       }
     }
   }
@@ -117,7 +125,8 @@ void check_bindings(const Program& program, int limit, const std::string& note) 
   for (const Launch& launch : program.launches) {
     std::set<int> bound;
     for (const Binding& binding : launch.bindings) {
-      EXPECT_TRUE(bound.insert(binding.buffer).second) << launch.name << " binds a buffer twice\n" << note;
+      EXPECT_TRUE(bound.insert(binding.buffer).second) << launch.name << " binds a buffer twice\n"
+                                                       << note;
       const BufferDecl& buffer = program.buffers[static_cast<std::size_t>(binding.buffer)];
       EXPECT_LE(binding.offset + binding.bytes, buffer.bytes) << launch.name << "\n" << note;
       EXPECT_EQ(binding.offset % 256, 0) << launch.name << "\n" << note;
@@ -126,9 +135,11 @@ void check_bindings(const Program& program, int limit, const std::string& note) 
     // What is written must be bound for writing; what is read and written, for both.
     const Touched touch = touched(launch);
     for (const Binding& binding : launch.bindings) {
-      const bool reads = touch.reads.contains(binding.buffer), writes = touch.writes.contains(binding.buffer);
+      const bool reads = touch.reads.contains(binding.buffer),
+                 writes = touch.writes.contains(binding.buffer);
       EXPECT_EQ(writes, binding.mode != BindMode::kRead) << launch.name << "\n" << note;
-      EXPECT_TRUE(!(reads && writes) || binding.mode == BindMode::kReadWrite) << launch.name << "\n" << note;
+      EXPECT_TRUE(!(reads && writes) || binding.mode == BindMode::kReadWrite) << launch.name << "\n"
+                                                                              << note;
     }
   }
 }
@@ -164,7 +175,8 @@ TEST(Bindings, of_a_wide_pointwise_chain_stay_within_the_limit) {
   for (int i = 0; i < 24; ++i) inputs.push_back(s.input({40}));
   Tensor all = gelu(inputs[0]);
   for (int i = 1; i < 24; ++i) all = gelu(all * inputs[static_cast<std::size_t>(i)], Gelu::kTanh);
-  for (int i = 0; i < 12; ++i) s.output("o" + std::to_string(i), all * inputs[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < 12; ++i)
+    s.output("o" + std::to_string(i), all * inputs[static_cast<std::size_t>(i)]);
   const std::vector<Tensor> grads = grad(sum(all), inputs);
   for (std::size_t i = 0; i < grads.size(); ++i) s.output("d" + std::to_string(i), grads[i]);
   for (const int limit : {4, 8, 9, 16}) {
@@ -183,11 +195,12 @@ TEST(Bindings, of_a_wide_concat_stay_within_the_limit) {
   s.output("whole", whole);
   s.output("sum", softmax(whole));
   check_bindings(compile_for_test(s.graph(), 8).program, 8, "concat");
-  expect_close(s.graph(), run_graph(s.graph(), s.leaves, Where::kCpu, 8), interpret_graph(s.graph(), s.leaves),
-               1e-5, "concat of 20");
+  expect_close(s.graph(), run_graph(s.graph(), s.leaves, Where::kCpu, 8),
+               interpret_graph(s.graph(), s.leaves), 1e-5, "concat of 20");
 }
 
-// Two leaves that take each other's value, and a chain in which the old and the new are both needed.
+// Two leaves that take each other's value, and a chain in which the old and the new are both
+// needed.
 TEST(Updates, see_the_old_values_of_one_another) {
   Sketch s;
   const Tensor a = s.leaf(ops::state, "a", {4}, f32, {1, 2, 3, 4});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a trainer promises: one order of steps, the same bits for the same seed, resumption bit for bit.
+// What a trainer promises: one order of steps, the same bits for the same seed, resumption bit for
+// bit.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -111,8 +112,8 @@ void expect_every_row_once(bool shuffle) {
   options.shuffle = shuffle;
   options.optimizer = optim::SGD{.lr = 0};
   options.device = {.kind = "cpu"};
-  auto trainer = compile(One{}, [](const One& m, const Inputs& in) { return sum(in["bit"]) + sum(m.w) * 0; },
-                         options);
+  auto trainer = compile(
+      One{}, [](const One& m, const Inputs& in) { return sum(in["bit"]) + sum(m.w) * 0; }, options);
   std::vector<float> bits;
   for (int i = 0; i < 20; ++i) bits.push_back(std::ldexp(1.0F, i));
   trainer.upload_data("bit", bits);
@@ -151,7 +152,8 @@ TEST(Trainer, is_the_same_bits_for_the_same_seed_and_any_number_of_threads) {
 }
 
 std::string temporary(const std::string& name) {
-  return (std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "_" + name)).string();
+  return (std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "_" + name))
+      .string();
 }
 
 TEST(Trainer, resumed_in_the_middle_of_an_epoch_goes_on_bit_for_bit) {
@@ -208,8 +210,9 @@ TEST(Trainer, attached_function_sees_the_parameters_as_they_are) {
   trainer.run(5);
   const std::vector<float> after = forward({{"x", x}}).floats();
   EXPECT_NE(after, before);
-  Forward alone = compile_forward(Net{}, [](const Net& net, const Inputs& in) { return net(in["x"]); },
-                                  {.inputs = {{"x", {2, 3}}}, .device = {.kind = "cpu"}});
+  Forward alone =
+      compile_forward(Net{}, [](const Net& net, const Inputs& in) { return net(in["x"]); },
+                      {.inputs = {{"x", {2, 3}}}, .device = {.kind = "cpu"}});
   alone.upload_params(trainer.download_params());
   EXPECT_EQ(alone({{"x", x}}).floats(), after);
 }
@@ -221,19 +224,24 @@ struct Tied {
 };
 
 TEST(Trainer, shared_modules_are_one_parameter_with_both_gradients) {
-  CompileOptions options{.inputs = {{"x", {4, 3}}}, .optimizer = optim::SGD{.lr = 0}, .device = {.kind = "cpu"}};
-  auto tied = compile(Tied{}, [](const Tied& m, const Inputs& in) { return sum((*m.b)((*m.a)(in["x"]))); }, options);
+  CompileOptions options{
+      .inputs = {{"x", {4, 3}}}, .optimizer = optim::SGD{.lr = 0}, .device = {.kind = "cpu"}};
+  auto tied = compile(
+      Tied{}, [](const Tied& m, const Inputs& in) { return sum((*m.b)((*m.a)(in["x"]))); },
+      options);
   EXPECT_EQ(tied.parameter_names(), std::vector<std::string>{"a.weight"});
   Tied apart;
   apart.b = std::make_shared<nn::Linear>(3, 3, false);
-  auto two = compile(apart, [](const Tied& m, const Inputs& in) { return sum((*m.b)((*m.a)(in["x"]))); }, options);
+  auto two = compile(
+      apart, [](const Tied& m, const Inputs& in) { return sum((*m.b)((*m.a)(in["x"]))); }, options);
   auto params = two.download_params();
   params["a.weight"] = params["b.weight"] = tied.download_params().at("a.weight");
   two.upload_params(params);
   const std::vector<float> x = numbers(12, 3);
   EXPECT_FLOAT_EQ(tied.step({{"x", x}}).loss, two.step({{"x", x}}).loss);
   const auto both = tied.download_grads().at("a.weight").floats();
-  const auto a = two.download_grads().at("a.weight").floats(), b = two.download_grads().at("b.weight").floats();
+  const auto a = two.download_grads().at("a.weight").floats(),
+             b = two.download_grads().at("b.weight").floats();
   for (std::size_t i = 0; i < both.size(); ++i) EXPECT_NEAR(both[i], a[i] + b[i], 1e-5);
 }
 
@@ -256,15 +264,19 @@ TEST(Trainer, state_keeps_its_value_and_is_saved) {
 }
 
 TEST(Trainer, clips_the_norm_of_all_gradients_together) {
-  CompileOptions options{.inputs = {{"x", {2}}}, .optimizer = optim::SGD{.lr = 1}, .device = {.kind = "cpu"}};
+  CompileOptions options{
+      .inputs = {{"x", {2}}}, .optimizer = optim::SGD{.lr = 1}, .device = {.kind = "cpu"}};
   options.clip_grad_norm = 1;
   struct Two {
     Parameter a{{1}}, b{{1}};
     TG_MODULE(a, b)
   };
-  auto trainer = compile(Two{}, [](const Two& m, const Inputs& in) {
-    return sum(m.a * narrow(in["x"], 0, 0, 1)) + sum(m.b * narrow(in["x"], 0, 1, 1));
-  }, options);
+  auto trainer = compile(
+      Two{},
+      [](const Two& m, const Inputs& in) {
+        return sum(m.a * narrow(in["x"], 0, 0, 1)) + sum(m.b * narrow(in["x"], 0, 1, 1));
+      },
+      options);
   const std::vector<float> large = {3, 4}, small = {0.3F, 0.4F};
   trainer.step({{"x", large}});
   EXPECT_NEAR(trainer.download_params().at("a").floats()[0], -0.6, 1e-5);
@@ -300,19 +312,22 @@ TEST(Trainer, calls_from_several_threads_are_taken_one_after_another) {
 TEST(Random, differs_between_steps_and_ops_and_has_its_moments) {
   CompileOptions options{.optimizer = optim::SGD{.lr = 0}, .device = {.kind = "cpu"}};
   const auto run = [&](const std::function<Tensor()>& value) {
-    auto trainer = compile(One{}, [&](const One& m, const Inputs&) { return value() + sum(m.w) * 0; }, options);
+    auto trainer = compile(
+        One{}, [&](const One& m, const Inputs&) { return value() + sum(m.w) * 0; }, options);
     return trainer.run(8);
   };
   const std::vector<float> means = run([] { return mean(rand({10000})); });
   EXPECT_EQ(std::set<float>(means.begin(), means.end()).size(), 8U);
   for (const float mean : means) EXPECT_NEAR(mean, 0.5, 0.015);
-  for (const float spread : run([] { return var(rand({10000})); })) EXPECT_NEAR(spread, 1 / 12.0, 0.003);
+  for (const float spread : run([] { return var(rand({10000})); }))
+    EXPECT_NEAR(spread, 1 / 12.0, 0.003);
   for (const float mean : run([] { return mean(randn({10000})); })) EXPECT_NEAR(mean, 0, 0.05);
   for (const float spread : run([] { return var(randn({10000})); })) EXPECT_NEAR(spread, 1, 0.06);
   for (const float both : run([] { return mean((rand({10000}) - 0.5) * (rand({10000}) - 0.5)); })) {
     EXPECT_NEAR(both, 0, 0.004);
   }
-  for (const float kept : run([] { return mean(dropout(ones({10000}), 0.25)); })) EXPECT_NEAR(kept, 1, 0.03);
+  for (const float kept : run([] { return mean(dropout(ones({10000}), 0.25)); }))
+    EXPECT_NEAR(kept, 1, 0.03);
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 // Grows a pool of f32 values of at most 3 axes; every op keeps its result near [-3, 3].
 class Grower {
  public:
-  Grower(Sketch& sketch, const RandomGraphOptions& options) : s_(sketch), draw_(sketch.draw), options_(options) {}
+  Grower(Sketch& sketch, const RandomGraphOptions& options)
+      : s_(sketch), draw_(sketch.draw), options_(options) {}
 
   void run() {
     for (int i = 0; i < 3; ++i) leaf();
@@ -39,7 +40,8 @@ class Grower {
   void states() {
     const Shape one = shape();
     for (const char* name : {"first", "second"}) {
-      states_.push_back(s_.leaf(ops::state, name, one, f32, s_.draw.values(f32, numel(one), -1, 1)));
+      states_.push_back(
+          s_.leaf(ops::state, name, one, f32, s_.draw.values(f32, numel(one), -1, 1)));
       pool_.push_back(states_.back());
     }
   }
@@ -47,7 +49,8 @@ class Grower {
   // Late values are likelier: graphs grow deep, not wide.
   Tensor pick() {
     const auto size = static_cast<std::int64_t>(pool_.size());
-    return pool_[static_cast<std::size_t>(std::max(draw_.whole(0, size - 1), draw_.whole(0, size - 1)))];
+    return pool_[static_cast<std::size_t>(
+        std::max(draw_.whole(0, size - 1), draw_.whole(0, size - 1)))];
   }
 
   int axis_of(const Tensor& x) { return static_cast<int>(draw_.whole(0, x.rank() - 1)); }
@@ -172,15 +175,17 @@ class Grower {
     gradient_ = grads[0];
   }
 
-  // Momentum: the new first is made of the old, the new second of both the old and the new first. Now
-  // and then they are swapped, or one is read by an output that needs the old value.
+  // Momentum: the new first is made of the old, the new second of both the old and the new first.
+  // Now and then they are swapped, or one is read by an output that needs the old value.
   void updates() {
     const Tensor first = states_[0], second = states_[1];
-    const Tensor source = gradient_.trace() != nullptr ? fitted(gradient_, first.shape()) : first * 0.1;
+    const Tensor source =
+        gradient_.trace() != nullptr ? fitted(gradient_, first.shape()) : first * 0.1;
     const Tensor fresh = first * 0.9 + source;
     s_.output("old", first - second);
     const bool swap = draw_.chance(0.3);
-    const Tensor other = draw_.chance(0.3) ? flip(second, 0) - fresh : second - fresh * 0.1 - first * 0.01;
+    const Tensor other =
+        draw_.chance(0.3) ? flip(second, 0) - fresh : second - fresh * 0.1 - first * 0.01;
     s_.graph().updates.push_back({first.id(), swap ? second.id() : fresh.id()});
     s_.graph().updates.push_back({second.id(), swap ? first.id() : other.id()});
   }

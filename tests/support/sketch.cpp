@@ -47,7 +47,8 @@ std::string update_name(const Graph& graph, const GraphUpdate& update) {
   return "update " + graph[update.leaf].attrs.text("name");
 }
 
-Values read_back(Instance& instance, const std::string& buffer, std::int64_t offset, const Type& type) {
+Values read_back(Instance& instance, const std::string& buffer, std::int64_t offset,
+                 const Type& type) {
   std::vector<std::uint32_t> words(static_cast<std::size_t>(numel(type.shape)));
   instance.download(buffer, offset * 4, std::as_writable_bytes(std::span(words)));
   Values values;
@@ -85,7 +86,9 @@ std::int64_t arena_elements(const Graph& graph) {
 }  // namespace
 
 std::string to_string(Where where) {
-  return where == Where::kCpu ? "cpu" : where == Where::kWebGpu ? "webgpu" : "webgpu default limits";
+  return where == Where::kCpu      ? "cpu"
+         : where == Where::kWebGpu ? "webgpu"
+                                   : "webgpu default limits";
 }
 
 std::shared_ptr<Device> device_at(Where where) {
@@ -169,7 +172,8 @@ ValueMap run_graph(const Graph& graph, const ValueMap& leaves, Where where, int 
   instance.wait(instance.run({hypers}));
   ValueMap result;
   for (const GraphOutput& output : graph.outputs) {
-    result[output.name] = read_back(instance, output_buffer(output.name), 0, graph[output.value].type);
+    result[output.name] =
+        read_back(instance, output_buffer(output.name), 0, graph[output.value].type);
   }
   for (const GraphUpdate& update : graph.updates) {
     const Node& leaf = graph[update.leaf];
@@ -203,8 +207,8 @@ void expect_close(const Graph& graph, const ValueMap& got, const ValueMap& want,
       if (a == b || (std::isnan(a) && std::isnan(b))) continue;
       const bool real = type.dtype == DType::kF32 && std::isfinite(a) && std::isfinite(b);
       if (real && std::abs(a - b) <= tolerance * (1 + std::abs(b))) continue;
-      ADD_FAILURE() << name << " " << tensorgrad::to_string(type) << ": element " << i << " is " << a
-                    << ", should be " << b << "\n"
+      ADD_FAILURE() << name << " " << tensorgrad::to_string(type) << ": element " << i << " is "
+                    << a << ", should be " << b << "\n"
                     << (shown == 0 ? note : "");
       ++shown;
     }
@@ -238,8 +242,9 @@ void Sketch::output(const std::string& name, const Tensor& value) {
 void Sketch::check(Where where, double tolerance, bool round_to_float) {
   if (leaves.find("_seed") == leaves.end()) leaves["_seed"] = {17};
   if (leaves.find("_step") == leaves.end()) leaves["_step"] = {3};
-  expect_close(graph(), run_graph(graph(), leaves, where), interpret_graph(graph(), leaves, round_to_float),
-               tolerance, "at " + to_string(where));
+  expect_close(graph(), run_graph(graph(), leaves, where),
+               interpret_graph(graph(), leaves, round_to_float), tolerance,
+               "at " + to_string(where));
 }
 
 }  // namespace tensorgrad::testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A graph under test with the values of its leaves, and its run in three places: the interpreter (in
-// double), the CPU, WebGPU. Everything is decided by seeds.
+// A graph under test with the values of its leaves, and its run in three places: the interpreter
+// (in double), the CPU, WebGPU. Everything is decided by seeds.
 #pragma once
 
 #include <gtest/gtest.h>

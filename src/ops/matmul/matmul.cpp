@@ -10,7 +10,8 @@ Type infer_matmul(std::span<const Type> in, const Attrs&) {
   const Shape& b = in[1].shape;
   for (const Type& type : in) {
     if (type.dtype != DType::kF32) dtype_error("f32 expected, got " + to_string(type));
-    if (type.shape.size() < 2) shape_error("at least two axes expected, got " + to_string(type.shape));
+    if (type.shape.size() < 2)
+      shape_error("at least two axes expected, got " + to_string(type.shape));
   }
   const std::string both = "a " + to_string(a) + ", b " + to_string(b);
   if (a.size() != b.size()) shape_error("numbers of axes differ: " + both);
@@ -53,9 +54,15 @@ std::vector<ValueId> grad_matmul(GradContext& ctx) {
 
 namespace ops {
 
-const OpDef matmul = {.name = "matmul", .kind = OpKind::kContraction, .arity = 2,
-                      .infer = infer_matmul, .grad = grad_matmul, .eval = eval_matmul, .view = nullptr,
-                      .code = nullptr, .samples = {{}, {}}};
+const OpDef matmul = {.name = "matmul",
+                      .kind = OpKind::kContraction,
+                      .arity = 2,
+                      .infer = infer_matmul,
+                      .grad = grad_matmul,
+                      .eval = eval_matmul,
+                      .view = nullptr,
+                      .code = nullptr,
+                      .samples = {{}, {}}};
 
 }  // namespace ops
 }  // namespace tensorgrad

@@ -34,7 +34,8 @@ View random_view(Draw& draw, std::int64_t size) {
   std::int64_t lowest = 0, highest = 0;
   for (const std::int64_t n : view.shape) {
     const std::int64_t stride = draw.whole(-3, 3);
-    const std::int64_t lo = masked ? draw.whole(0, n - 1) : 0, hi = masked ? draw.whole(lo + 1, n) : n;
+    const std::int64_t lo = masked ? draw.whole(0, n - 1) : 0,
+                       hi = masked ? draw.whole(lo + 1, n) : n;
     view.strides.push_back(stride);
     if (masked) {
       view.lo.push_back(lo);
@@ -65,14 +66,16 @@ TEST(View, compose_goes_through_both) {
   for (int i = 0; i < 5000; ++i) {
     const View inner = random_view(draw, 60);
     IndexMap outer{{random_view(draw, numel(inner.shape))}};
-    if (draw.chance(0.3)) outer = compose(IndexMap{{random_view(draw, outer.domain_size())}}, outer);
+    if (draw.chance(0.3))
+      outer = compose(IndexMap{{random_view(draw, outer.domain_size())}}, outer);
     const IndexMap both = compose(outer, inner);
-    ASSERT_EQ(both.domain_size(), outer.domain_size()) << to_string(outer) << " then " << to_string(inner);
+    ASSERT_EQ(both.domain_size(), outer.domain_size())
+        << to_string(outer) << " then " << to_string(inner);
     for (std::int64_t k = 0; k < outer.domain_size(); ++k) {
       const std::int64_t middle = offset_at(outer, k);
       const std::int64_t want = middle < 0 ? -1 : offset_at({{inner}}, middle);
-      ASSERT_EQ(offset_at(both, k), want) << to_string(outer) << " then " << to_string(inner) << " gave "
-                                          << to_string(both) << " at " << k;
+      ASSERT_EQ(offset_at(both, k), want) << to_string(outer) << " then " << to_string(inner)
+                                          << " gave " << to_string(both) << " at " << k;
     }
     merged += both.views.size() < outer.views.size() + 1 ? 1 : 0;
   }
@@ -86,7 +89,8 @@ TEST(View, compose_of_maps_goes_through_both) {
     const IndexMap inner = compose(IndexMap{{middle}}, last);
     const IndexMap outer{{random_view(draw, inner.domain_size())}};
     const IndexMap both = compose(outer, inner);
-    ASSERT_EQ(both.domain_size(), outer.domain_size()) << to_string(outer) << " then " << to_string(inner);
+    ASSERT_EQ(both.domain_size(), outer.domain_size())
+        << to_string(outer) << " then " << to_string(inner);
     for (std::int64_t k = 0; k < outer.domain_size(); ++k) {
       const std::int64_t at = offset_at(outer, k);
       ASSERT_EQ(offset_at(both, k), at < 0 ? -1 : offset_at(inner, at)) << to_string(both);
@@ -118,7 +122,8 @@ TEST(View, recut_means_the_same) {
     if (!recut(view, cut, out)) continue;
     ++done;
     EXPECT_EQ(out.shape, cut);
-    EXPECT_EQ(offsets({{out}}), offsets({{view}})) << to_string(view) << " as " << tensorgrad::to_string(cut);
+    EXPECT_EQ(offsets({{out}}), offsets({{view}}))
+        << to_string(view) << " as " << tensorgrad::to_string(cut);
   }
   EXPECT_GT(done, 1000);
 }
@@ -142,7 +147,8 @@ TEST(View, common_cut_suits_all) {
     ++done;
     for (const View* view : std::vector<const View*>{&a, &b}) {
       View out;
-      ASSERT_TRUE(recut(*view, cut, out)) << to_string(*view) << " as " << tensorgrad::to_string(cut);
+      ASSERT_TRUE(recut(*view, cut, out))
+          << to_string(*view) << " as " << tensorgrad::to_string(cut);
       EXPECT_EQ(offsets({{out}}), offsets({{*view}}));
     }
   }
