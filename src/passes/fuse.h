@@ -22,13 +22,11 @@ struct FuseOptions {
 //
 // What a group may hold:
 // - a map: pointwise nodes over the same elements;
-// - a row group: that, and reductions over the last axes of those elements, and pointwise nodes
-// over
-//   the rows (softmax, layer norm, cross-entropy, with their backward passes);
+// - a row group: that, with reductions over the last axes of those elements and pointwise nodes
+//   over the rows (softmax, layer norm, cross-entropy, with their backward passes);
 // - a reduction over other axes, with pointwise nodes over its result;
 // - one contraction (or scatter) with the pointwise nodes over its result; a contraction also with
-// the
-//   sum of one of its operands over the contracted axis (a bias gradient beside a weight gradient).
+//   the sum of an operand over the contracted axis (a bias gradient beside a weight gradient).
 Graph fuse(const Graph& graph, const FuseOptions& options);
 
 }  // namespace tensorgrad

@@ -137,8 +137,8 @@ ValueId permute_permute(Builder& b, const Node& node) {
   return op::permute({&b, input(b, node, 0).inputs[0]}, axes).id;
 }
 
-// (a b)^T = b^T a^T: the weight gradient of a layer that multiplies by W^T comes out in W's own
-// order
+// (a b)^T = b^T a^T: the weight gradient of a layer
+// that multiplies by W^T comes out in W's own order
 ValueId transpose_of_product(Builder& b, const Node& node) {
   if (node.op != &ops::permute || input(b, node, 0).op != &ops::matmul) return kNoValue;
   const std::vector<std::int64_t>& axes = node.attrs.list("axes");

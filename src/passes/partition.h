@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// The groups of a graph's nodes while the fuser makes them: who is in which, who reads whom, what a
+// group would bind. It keeps the books; fuse.cpp has the rules.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/sources.h"
+#include "passes/fuse.h"
+
+namespace tensorgrad {
+
+enum class GroupKind { kMap, kRow, kColumn, kContraction, kScatter };
+
+struct Group {
+  GroupKind kind = GroupKind::kMap;
+  std::int64_t elements = 1;        // of the domain (kColumn: rows)
+  std::int64_t rows = 1, cols = 1;  // kRow, kColumn
+  std::vector<ValueId> members;     // in order; empty: merged away
+};
+
+class Partition {
+ public:
+  Partition(const Graph& graph, const FuseOptions& options);
+
+  [[nodiscard]] int size() const { return static_cast<int>(groups_.size()); }
+  [[nodiscard]] Group& group(int g) { return groups_[static_cast<size_t>(g)]; }
+  [[nodiscard]] const Group& group(int g) const { return groups_[static_cast<size_t>(g)]; }
+
+  // The group that makes a value, or -1.
+  [[nodiscard]] int group_of(ValueId id) const { return at(id).group; }
+  // One for each row of its group, not one for each element.
+  [[nodiscard]] bool row_level(ValueId id) const { return at(id).row_level; }
+  // Computed anew by each reader, so in no group.
+  [[nodiscard]] bool inlined(ValueId id) const { return at(id).inlined; }
+  // Must lie in memory for others than launches: outputs, updates, parts of a pack, gathered data.
+  [[nodiscard]] bool placed(ValueId id) const { return at(id).placed; }
+  [[nodiscard]] bool reads_memory(ValueId id) const;
+
+  // Puts a node into a new group, and gives its number.
+  int open(ValueId id, GroupKind kind, std::int64_t elements);
+  void join(ValueId id, int g, bool row_level);
+  // h's members become g's.
+  void merge(int g, int h);
+  // A node that is the only member of its group moves over to g.
+  void move(ValueId id, int g);
+  void set_inlined(ValueId id, bool inlined);
+  // g's members are computed by their readers from now on; restore() undoes that.
+  std::vector<ValueId> dissolve(int g);
+  void restore(int g, const std::vector<ValueId>& members);
+
+  // The values a node reads, through views and through nodes that are inlined.
+  [[nodiscard]] const std::vector<Source>& sources_of(ValueId id) const;
+  // The nodes that read a value, seen through the same.
+  [[nodiscard]] const std::vector<ValueId>& readers(ValueId id) const;
+  // The groups that make the operands of a node, latest first.
+  [[nodiscard]] std::vector<int> candidates(const std::vector<Source>& sources) const;
+
+  // Does group g need what group `on` makes, directly or through others?
+  [[nodiscard]] bool depends(int g, int on) const;
+  // Does one of the sources outside g depend on g?
+  [[nodiscard]] bool leads_back(const std::vector<Source>& sources, int g) const;
+
+  // Storage buffers that g would bind with `id` in it (kNoValue: as it is). Readers that come later
+  // are taken to join it.
+  [[nodiscard]] int bindings_with(int g, ValueId id) const;
+  // The same for g if its members were these, `extra` the last of them.
+  [[nodiscard]] int count_bindings(const std::vector<ValueId>& members, int g, ValueId extra) const;
+
+  // The graph with its groups numbered so that each comes after what it reads; ties by last member.
+  [[nodiscard]] Graph numbered() const;
+
+ private:
+  struct Place {
+    int group = -1;
+    bool row_level = false, inlined = false, placed = false;
+  };
+
+  [[nodiscard]] Place& at(ValueId id) { return places_[static_cast<size_t>(id)]; }
+  [[nodiscard]] const Place& at(ValueId id) const { return places_[static_cast<size_t>(id)]; }
+  void mark_placed();
+  void forget_readers();
+  void collect_sources(ValueId id, std::vector<Source>& out) const;
+  void add_dependency(int g, int on);
+  void add_dependencies(int g, ValueId member);
+  // The groups that make a value: its own, or those of the parts of a pack.
+  [[nodiscard]] std::set<int> groups_below(ValueId id) const;
+  // The groups that each group reads from.
+  [[nodiscard]] std::vector<std::set<int>> needs() const;
+  // Where in memory a value is read from: what shares a buffer counts once.
+  [[nodiscard]] std::string buffer_key(ValueId id) const;
+  [[nodiscard]] bool stored_outside(ValueId member, int g, ValueId extra) const;
+
+  const Graph& graph_;
+  const FuseOptions& options_;
+  std::vector<Place> places_;  // of each node
+  std::vector<Group> groups_;
+  std::vector<std::vector<bool>> ancestors_;  // [g][h]: does group g depend on group h?
+  std::map<ValueId, ValueId> updated_;        // value -> the leaf that it is the new value of
+  mutable std::vector<std::vector<ValueId>> readers_, users_;
+  mutable std::map<ValueId, std::vector<Source>> sources_;
+};
+
+}  // namespace tensorgrad
