@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// f32 matrix products: ours through a compiled forward, and OpenBLAS and Eigen where they are
-// installed.
+// f32 matrix products: ours through a compiled forward,
+// and OpenBLAS and Eigen where they are installed.
 #include <cmath>
 
 #include <tensorgrad/tensorgrad.h>

@@ -5,6 +5,7 @@ if(NOT cli_sources)
   return()
 endif()
 find_package(CLI11 REQUIRED)
+find_package(fmt REQUIRED)
 find_path(TENSORGRAD_STB_INCLUDE_DIR stb/stb_image_write.h REQUIRED)
 mark_as_advanced(TENSORGRAD_STB_INCLUDE_DIR)
 
@@ -14,14 +15,14 @@ target_include_directories(tensorgrad_cli_needs SYSTEM INTERFACE "${TENSORGRAD_S
 target_compile_definitions(tensorgrad_cli_needs INTERFACE
   "TENSORGRAD_VERSION=\"${PROJECT_VERSION}\"")
 target_link_libraries(tensorgrad_cli_needs INTERFACE tensorgrad::tensorgrad CLI11::CLI11
-  fmt::fmt-header-only nlohmann_json::nlohmann_json ZLIB::ZLIB Threads::Threads)
+  fmt::fmt nlohmann_json::nlohmann_json ZLIB::ZLIB Threads::Threads)
 
 set(cli_parts ${cli_sources})
 list(REMOVE_ITEM cli_parts "${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp")
 if(cli_parts)
   add_library(tg_parts STATIC ${cli_parts})
   target_link_libraries(tg_parts PUBLIC tensorgrad_cli_needs)
-  tensorgrad_own_target(tg_parts)
+  tensorgrad_own_target(tg_parts QUICK)
 endif()
 
 if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp")
@@ -33,5 +34,5 @@ if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp")
   set_target_properties(tg PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}"
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
-  tensorgrad_own_target(tg)
+  tensorgrad_own_target(tg QUICK)
 endif()

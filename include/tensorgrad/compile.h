@@ -19,8 +19,8 @@
 
 namespace tensorgrad {
 
-// Elements on the host, row-major, with the type they have on the device. Refers to the caller's
-// memory.
+// Elements on the host, row-major, with the type they
+// have on the device. Refers to the caller's memory.
 struct HostView {
   HostView(const std::vector<float>& v) : HostView(f32, v.data(), v.size()) {}          // NOLINT
   HostView(const std::vector<std::int32_t>& v) : HostView(i32, v.data(), v.size()) {}   // NOLINT
@@ -146,8 +146,8 @@ class Forward {
  public:
   explicit Forward(std::shared_ptr<detail::ForwardImpl> impl) : impl_(std::move(impl)) {}
 
-  // Gives every output of the traced function. Throws UserError on missing, unknown or wrong
-  // inputs.
+  // Gives every output of the traced function. Throws
+  // UserError on missing, unknown or wrong inputs.
   Outputs run(const Feed& inputs);
   // The output of a function that returns one tensor.
   HostTensor operator()(const Feed& inputs);
@@ -177,11 +177,11 @@ class TrainerBase {
   std::vector<float> run(int count);
   // Queues steps and returns at once; at most a bounded number is in flight.
   void submit(int count);
-  // Waits for all queued steps; the losses since the last call, oldest first (at most the last
-  // 4096).
+  // Waits for all queued steps; the losses since the
+  // last call, oldest first (at most the last 4096).
   std::vector<float> losses();
-  // Fills a dataset entry. Throws UserError on a wrong name, type or size, or an index out of
-  // range.
+  // Fills a dataset entry. Throws UserError on a wrong
+  // name, type or size, or an index out of range.
   void upload_data(const std::string& name, const HostView& values);
 
   [[nodiscard]] std::int64_t steps() const;  // done or queued

@@ -54,8 +54,8 @@ class Parameter {
   Site site_;
 };
 
-// Gets every parameter of a module, with its path. Throws UserError on a module that contains
-// itself.
+// Gets every parameter of a module, with its path.
+// Throws UserError on a module that contains itself.
 class ParameterVisitor {
  public:
   using Found = std::function<void(const std::string& path, const Parameter& parameter)>;

@@ -23,8 +23,8 @@ class Schedule {
 
   // From `from` to `to` in a straight line over `steps` steps, then `to`.
   static Schedule linear(double from, double to, std::int64_t steps);
-  // From `from` to `to` along half a cosine over `steps` steps, then `to` (Loshchilov and Hutter
-  // 2017).
+  // From `from` to `to` along half a cosine over `steps`
+  // steps, then `to` (Loshchilov and Hutter 2017).
   static Schedule cosine(double from, double to, std::int64_t steps);
   // Grows linearly over the first `steps` steps to what `after` begins with; then `after`, counted
   // from its own 0.
@@ -73,8 +73,8 @@ struct SGD {
   void operator()(Update& update) const;
 };
 
-// Kingma and Ba 2015, as PyTorch: p -= lr * mhat / (sqrt(vhat) + eps); decay is added to the
-// gradient.
+// Kingma and Ba 2015, as PyTorch: p -= lr * mhat /
+// (sqrt(vhat) + eps); decay is added to the gradient.
 struct Adam {
   Schedule lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;

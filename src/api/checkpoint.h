@@ -20,8 +20,8 @@ struct Checkpoint {
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 // Throws IoError, naming the file, where it is not one.
 Checkpoint read_checkpoint(const std::string& path);
-// The parameters alone, of any safetensors file that has only f32 tensors beside a checkpoint's
-// states.
+// The parameters alone, of any safetensors file that
+// has only f32 tensors beside a checkpoint's states.
 std::map<std::string, HostTensor> read_parameters(const std::string& path);
 
 }  // namespace tensorgrad

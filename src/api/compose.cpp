@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Composites: written with other ops, unknown to every other room, differentiated and fused for
-// free.
+// Composites: written with other ops, unknown to every
+// other room, differentiated and fused for free.
 #include <cmath>
 #include <limits>
 #include <numbers>

@@ -38,8 +38,8 @@ class TrainerImpl {
  private:
   // The run-time scalars of step number `step` (from 0).
   [[nodiscard]] HyperValues hypers(std::int64_t step, std::int64_t cursor) const;
-  // The rows of the next `count` steps, no further than the end of the epoch; moves the place in
-  // the data.
+  // The rows of the next `count` steps, no further than
+  // the end of the epoch; moves the place in the data.
   std::vector<HyperValues> next_rows(int count);
   void begin_epoch();
   void check_data() const;

@@ -70,8 +70,8 @@ class ArenaUpdate final : public optim::Update {
   bool param_set_ = false;
 };
 
-// Pascanu, Mikolov and Bengio 2013; PyTorch's clip_grad_norm_: g * min(1, max_norm / (norm +
-// 1e-6)).
+// Pascanu, Mikolov and Bengio 2013; PyTorch's
+// clip_grad_norm_: g * min(1, max_norm / (norm + 1e-6)).
 Tensor clipped(const Tensor& grad, double max_norm) {
   const Composite composite("clip_grad_norm", {});
   const Tensor norm = sqrt(sum(square(grad)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A device as the rest of the library sees it: one ordered queue of uploads, runs and downloads.
-// Every call may come from any thread; calls on one device are serialised in the order they are
-// made.
+// A device as the rest of the library sees it: one ordered queue of
+// uploads, runs and downloads. Every call may come from any thread;
+// calls on one device are serialised in the order they are made.
 #pragma once
 
 #include <cstddef>

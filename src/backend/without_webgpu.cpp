@@ -2,8 +2,6 @@
 // In place of backend/webgpu where the library is built without it (TENSORGRAD_WEBGPU=OFF).
 #include "backend/backend.h"
 
-#if !TENSORGRAD_WEBGPU
-
 namespace tensorgrad {
 namespace {
 
@@ -20,5 +18,3 @@ std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions&, std::string&
 std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions&) { throw DeviceError(kWhy); }
 
 }  // namespace tensorgrad
-
-#endif

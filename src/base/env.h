@@ -20,8 +20,8 @@ std::span<const EnvSwitch> env_switches();
 // The value of a switch of the table, empty where it is not set. Read anew at each call.
 std::string env(std::string_view name);
 
-// TENSORGRAD_DEBUG as a level, 0 where it is not set. "3,fuse" is level 3, for what is named fuse
-// only.
+// TENSORGRAD_DEBUG as a level, 0 where it is not set.
+// "3,fuse" is level 3, for what is named fuse only.
 int debug_level(std::string_view topic = {});
 
 // Writes a line to standard error.

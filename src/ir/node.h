@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A node: one op applied to values. Every node gives exactly one value, whose id is the node's
-// index.
+// A node: one op applied to values. Every node gives
+// exactly one value, whose id is the node's index.
 #pragma once
 
 #include <cstdint>

@@ -29,8 +29,8 @@ enum class OpKind {
   kContraction,  // batched matrix product
 };
 
-// A tensor of the reference interpreter: every element type as double (32-bit integers fit
-// exactly).
+// A tensor of the reference interpreter: every element
+// type as double (32-bit integers fit exactly).
 struct RefTensor {
   Type type;
   std::vector<double> data;
@@ -46,8 +46,8 @@ struct SampleRange {
   double lo = -4, hi = 4;
 };
 
-// "differentiable" is said in the record: `none` has no gradient by its nature (comparisons,
-// argmax).
+// "differentiable" is said in the record: `none` has
+// no gradient by its nature (comparisons, argmax).
 using InferFn = Type (*)(std::span<const Type> inputs, const Attrs& attrs);
 using GradFn = std::vector<ValueId> (*)(GradContext& ctx);
 using EvalFn = void (*)(const EvalContext& ctx, RefTensor& out);

@@ -56,9 +56,9 @@ std::vector<std::int64_t> row_major(const Shape& shape) {
   return strides;
 }
 
-// Splits the axes of `outer` so that none steps over an axis boundary of `inner_shape` where that
-// can be done: an axis (n, s) whose values run past the inner axis below them becomes (n/q, s*q),
-// (q, s).
+// Splits the axes of `outer` so that none steps over an axis boundary of
+// `inner_shape` where that can be done: an axis (n, s) whose values run
+// past the inner axis below them becomes (n/q, s*q), (q, s).
 std::vector<Axis> split_at_boundaries(const std::vector<Axis>& outer, const Shape& inner_shape) {
   const std::vector<std::int64_t> pitch = row_major(inner_shape);
   std::vector<Axis> result;

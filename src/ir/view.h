@@ -64,8 +64,8 @@ bool recut(const View& view, const Shape& cut, View& out);
 // optional where there is none. All have the same number of elements.
 bool common_cut(const std::vector<const View*>& views, Shape& out);
 
-// The element offset for a linear index, or -1 where it is not valid. Slow; for tests and
-// reference.
+// The element offset for a linear index, or -1 where
+// it is not valid. Slow; for tests and reference.
 std::int64_t offset_at(const IndexMap& map, std::int64_t linear);
 
 // "[256,64]:(64,1)+0", with masks as "{lo..hi}".

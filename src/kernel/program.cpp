@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Programs: the pass plan of row launches, the rules a launch must keep, and the launch table as
-// text.
+// Programs: the pass plan of row launches, the rules a
+// launch must keep, and the launch table as text.
 #include "kernel/program.h"
 
 #include <algorithm>

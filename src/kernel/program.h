@@ -114,9 +114,9 @@ struct Launch {
   std::int64_t batch = 1, m = 1, n = 1, k = 1;
   ScalarProgram a;  // over batch*m*k, row-major
   ScalarProgram b;  // over batch*k*n, row-major
-  // With ones_row, A has one more row (number m, every element 1), so that row m of the product is
-  // the column sum of B. batch is 1; the body does not see that row; it goes to `ones_store` (over
-  // n).
+  // With ones_row, A has one more row (number m, every element 1), so
+  // that row m of the product is the column sum of B. batch is 1; the
+  // body does not see that row; it goes to `ones_store` (over n).
   bool ones_row = false;
   // With ones_column, B has one more column (number n, every element 1), so that column n of the
   // product is the row sum of A. batch is 1; the body does not see it; it goes to `ones_store`
@@ -146,9 +146,8 @@ enum class BufferKind : std::uint8_t {
   kSlot,      // shared by values that do not live at the same time
 };
 
-// What a buffer is called: a word for its kind, and the user's name, which so cannot clash with
-// ours
-// ("input x", "state optim.exp_avg", "params", "slot 3").
+// What a buffer is called: a word for its kind, and the user's name, which so
+// cannot clash with ours ("input x", "state optim.exp_avg", "params", "slot 3").
 std::string buffer_name(BufferKind kind, const std::string& name);
 
 struct BufferDecl {
@@ -185,9 +184,9 @@ struct Program {
   std::int64_t peak_bytes = 0;        // sum of all buffers
 };
 
-// Splits the instructions of a row launch into passes over the columns: pass p computes the
-// reductions of depth p from reductions of smaller depth; the last pass computes what element-level
-// stores need.
+// Splits the instructions of a row launch into passes over the columns:
+// pass p computes the reductions of depth p from reductions of smaller
+// depth; the last pass computes what element-level stores need.
 struct RowPass {
   std::vector<int> row_before;  // row-level instructions to compute before this pass's loop
   std::vector<int> elements;    // element-level instructions this pass needs, in order

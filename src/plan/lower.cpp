@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Groups to launches: the root decides the kind, everything else becomes scalar programs and
-// stores.
+// Groups to launches: the root decides the kind,
+// everything else becomes scalar programs and stores.
 #include "plan/lower.h"
 
 #include <algorithm>

@@ -220,8 +220,8 @@ class Placer {
   // Topological, by number; readers of what is updated in place come before its writer.
   void order_groups() {
     if (sort_groups()) return;
-    // Updates that are each possible may not be so together: then all of them are copied at the
-    // end.
+    // Updates that are each possible may not be so
+    // together: then all of them are copied at the end.
     for (const GraphUpdate& update : graph_.updates) {
       const ValueId value = through_views(graph_, update.value).value;
       const Place leaf = result_.places.at(update.leaf);

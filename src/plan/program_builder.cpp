@@ -15,8 +15,8 @@
 namespace tensorgrad {
 namespace {
 
-// The map from the row's number, where `map` (over rows*cols elements) does not depend on the
-// column.
+// The map from the row's number, where `map` (over
+// rows*cols elements) does not depend on the column.
 std::optional<IndexMap> row_part(const IndexMap& map, std::int64_t cols) {
   if (map.views.size() != 1) return std::nullopt;
   View view = map.views[0].simplified();

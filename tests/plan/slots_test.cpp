@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Plans: liveness worked out anew from the launches alone, bindings within the limit, updates in
-// place.
+// Plans: liveness worked out anew from the launches
+// alone, bindings within the limit, updates in place.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -199,8 +199,8 @@ TEST(Bindings, of_a_wide_concat_stay_within_the_limit) {
                interpret_graph(s.graph(), s.leaves), 1e-5, "concat of 20");
 }
 
-// Two leaves that take each other's value, and a chain in which the old and the new are both
-// needed.
+// Two leaves that take each other's value, and a chain
+// in which the old and the new are both needed.
 TEST(Updates, see_the_old_values_of_one_another) {
   Sketch s;
   const Tensor a = s.leaf(ops::state, "a", {4}, f32, {1, 2, 3, 4});

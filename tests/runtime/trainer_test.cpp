@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a trainer promises: one order of steps, the same bits for the same seed, resumption bit for
-// bit.
+// What a trainer promises: one order of steps, the same
+// bits for the same seed, resumption bit for bit.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
