@@ -2,7 +2,8 @@
 // Contractions: out[z,m,n] = epilogue(sum_k a[z,m,k] * b[z,k,n]). Two forms:
 // - tiled: a workgroup of ny x nx threads computes BM x BN results, each thread TM x TN of them in
 //   registers; per step of BK, both operands pass through workgroup memory, evaluated by their own
-//   programs while they are loaded. Reads per result: K/BN of a and K/BM of b.
+//   programs while they are loaded. Reads per result: K/BN of a and K/BM of b. Where tiles are few,
+//   slices of threads share a tile, each over its own k, and add up at the end in a fixed order.
 // - by lanes: some threads share one result, each over its own k, combined by a tree. For few
 //   results or short K, where tiles would leave the GPU idle.
 #include <algorithm>
@@ -21,18 +22,22 @@ struct TileShape {
   int side;          // BM = BN
   int depth;         // BK
   int per_m, per_n;  // TM, TN
+  int slices;        // of k
   double rate;       // relative speed once the GPU is full, as measured on an H200
 
   [[nodiscard]] int threads_m() const { return side / per_m; }
   [[nodiscard]] int threads_n() const { return side / per_n; }
-  [[nodiscard]] int threads() const { return threads_m() * threads_n(); }
+  [[nodiscard]] int slice_threads() const { return threads_m() * threads_n(); }
+  [[nodiscard]] int threads() const { return slice_threads() * slices; }
   // Registers are vectors of so many results, and so are the entries of workgroup memory.
   [[nodiscard]] int width_m() const { return std::min(4, per_m); }
   [[nodiscard]] int width_n() const { return std::min(4, per_n); }
 };
 // Every side and every depth divides the number of threads, or is a multiple of it.
-constexpr std::array<TileShape, 4> kShapes = {
-    {{128, 8, 16, 8, 1.0}, {64, 16, 4, 4, 1.05}, {32, 32, 2, 2, 0.55}, {16, 64, 1, 1, 0.23}}};
+constexpr std::array<TileShape, 4> kShapes = {{{128, 8, 16, 8, 1, 1.0},
+                                               {64, 16, 4, 4, 1, 1.05},
+                                               {32, 32, 2, 2, 1, 0.55},
+                                               {16, 64, 2, 2, 4, 0.23}}};
 
 std::string vector_type(int width) {
   return width == 1 ? "f32" : "vec" + std::to_string(width) + "<f32>";
@@ -75,6 +80,7 @@ class Contraction {
   void write_keep(Scope& scope, const TileShape& tile, bool is_a) const;
   void write_products(Scope& scope, const TileShape& tile);
   void write_results(Scope& scope, const TileShape& tile);
+  void write_sliced_results(Scope& scope, const TileShape& tile);
   void write_places(Scope& scope, const TileShape& tile, std::int64_t tiles_m,
                     std::int64_t tiles_n) const;
   WgslKernel finish_kernel(const Scope& scope, int threads, std::int64_t groups) const;
@@ -311,7 +317,9 @@ void Contraction::write_products(Scope& scope, const TileShape& tile) {
   for (int row = 0; launch_.ones_column && row < tile.per_m / width_m; ++row) {
     loop.line("ones" + std::to_string(row) + " += a" + std::to_string(row) + ";");
   }
-  scope.block("for (var k = 0u; k < " + u32_literal(tile.depth) + "; k++)", loop);
+  scope.block("for (var k = " + std::string(tile.slices > 1 ? "slice" : "0u") + "; k < " +
+                  u32_literal(tile.depth) + "; k += " + u32_literal(tile.slices) + ")",
+              loop);
 }
 
 // One loop over a thread's results, taken from an array: unrolled, the epilogue would be compiled
@@ -357,6 +365,67 @@ void Contraction::write_results(Scope& scope, const TileShape& tile) {
   scope.block(of_b ? "if (m0 == 0u && ty == 0u)" : "if (n0 == 0u && tx == 0u)", ones);
 }
 
+// Every slice puts its sums into workgroup memory; then each thread adds up results of its own.
+void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
+  const auto keep = [](Scope& to, const std::string& array, const std::string& at,
+                       const std::string& value) {
+    to.line(array + "[" + at + "] = " + value + ";");
+  };
+  const auto along = [](const std::string& thread, int i, int width, int threads) {
+    return thread + " * " + u32_literal(width) + " + " +
+           u32_literal(place_of_result(i, width, threads));
+  };
+  const int results = tile.side * tile.side;
+  module_.shared("slice_sums", "f32", std::int64_t{tile.slices} * results, 4);
+  for (int i = 0; i < tile.per_m; ++i) {
+    for (int j = 0; j < tile.per_n; ++j) {
+      keep(scope, "slice_sums",
+           "slice * " + u32_literal(results) + " + (" +
+               along("ty", i, tile.width_m(), tile.threads_m()) + ") * " + u32_literal(tile.side) +
+               " + " + along("tx", j, tile.width_n(), tile.threads_n()),
+           "acc" + std::to_string(i) + "_" + std::to_string(j / tile.width_n()) +
+               component(j, tile.width_n()));
+    }
+  }
+  const bool of_b = launch_.ones_row;
+  if (has_ones()) {
+    const int width = of_b ? tile.width_n() : tile.width_m();
+    const int threads = of_b ? tile.threads_n() : tile.threads_m();
+    const std::string thread = of_b ? "tx" : "ty";
+    module_.shared("slice_ones", "f32", std::int64_t{tile.slices} * tile.side, 4);
+    Scope first(scope);
+    for (int i = 0; i < (of_b ? tile.per_n : tile.per_m); ++i) {
+      keep(first, "slice_ones",
+           "slice * " + u32_literal(tile.side) + " + " + along(thread, i, width, threads),
+           "ones" + std::to_string(i / width) + component(i, width));
+    }
+    scope.block(of_b ? "if (ty == 0u)" : "if (tx == 0u)", first);
+  }
+  scope.line("workgroupBarrier();");
+  const auto sum = [&](Scope& to, const std::string& array, const std::string& at, int stride) {
+    std::string text = array + "[" + at + "]";
+    for (int slice = 1; slice < tile.slices; ++slice) {
+      text += " + " + array + "[" + at + " + " + u32_literal(slice * stride) + "]";
+    }
+    to.line("let sum = " + text + ";");
+  };
+  const std::string side = u32_literal(tile.side);
+  Scope loop(scope);
+  sum(loop, "slice_sums", "r", results);
+  loop.line("finish(z, m0 + r / " + side + ", n0 + r % " + side + ", sum);");
+  scope.block("for (var r = local; r < " + u32_literal(results) +
+                  "; r += " + u32_literal(tile.threads()) + ")",
+              loop);
+  if (!has_ones()) return;
+  Scope ones(scope);
+  sum(ones, "slice_ones", "local", tile.side);
+  ones.line(std::string("finish_ones(") + (of_b ? "n0" : "m0") + " + local, sum);");
+  scope.block(std::string("if (") + (of_b ? "m0" : "n0") + " == 0u && local < " + side + " && " +
+                  (of_b ? "n0" : "m0") + " + local < " + u32_literal(of_b ? launch_.n : launch_.m) +
+                  ")",
+              ones);
+}
+
 // Where the group and the thread stand, and the registers that are filled over the steps of k.
 void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t tiles_m,
                                std::int64_t tiles_n) const {
@@ -365,8 +434,14 @@ void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t
   scope.line("let n0 = " + coordinate(scope, flat, 1, tiles_n) + " * " + side + ";");
   scope.line("let m0 = " + coordinate(scope, flat, tiles_n, tiles_m) + " * " + side + ";");
   scope.line("let z = " + coordinate(scope, flat, tiles_n * tiles_m, launch_.batch) + ";");
+  if (tile.slices > 1) {
+    const std::string slice = u32_literal(tile.slice_threads());
+    scope.line("let slice = local / " + slice + ";");
+    scope.line("let ty = local % " + slice + " / " + threads_n + ";");
+  } else {
+    scope.line("let ty = local / " + threads_n + ";");
+  }
   scope.line("let tx = local % " + threads_n + ";");
-  scope.line("let ty = local / " + threads_n + ";");
   for (const bool is_a : {true, false}) {
     const bool along_k = is_a ? a_along_k_ : b_along_k_;
     const std::string name = is_a ? "a" : "b";
@@ -428,7 +503,11 @@ WgslKernel Contraction::write_tiled(const TileShape& tile) {
   write_products(loop, tile);
   loop.line("workgroupBarrier();");
   scope.block("for (var k0 = 0u; k0 < " + u32_literal(launch_.k) + "; k0 += " + depth + ")", loop);
-  write_results(scope, tile);
+  if (tile.slices > 1) {
+    write_sliced_results(scope, tile);
+  } else {
+    write_results(scope, tile);
+  }
   return finish_kernel(scope, tile.threads(), groups);
 }
 

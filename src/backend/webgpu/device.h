@@ -22,7 +22,10 @@ namespace tensorgrad::webgpu {
 // in flight, no row is written that an unfinished step still reads.
 inline constexpr std::int64_t kRingRows = 1024;
 inline constexpr std::int64_t kRowsPerSubmit = 256;
-inline constexpr std::int64_t kDispatchesPerSubmit = 4096;
+// Encoding costs the host about what a small kernel costs the GPU. So that both work at the same
+// time, the first submit of many steps is small, and each later one is as large as all before it.
+inline constexpr std::int64_t kFirstDispatches = 64;
+inline constexpr std::int64_t kDispatchesPerSubmit = 1024;
 inline constexpr std::size_t kMaxRuns = 3;      // run submits in flight
 inline constexpr std::size_t kMaxFlights = 64;  // submits in flight, downloads included
 inline constexpr std::int64_t kHyperRowBytes = sizeof(HyperRow);

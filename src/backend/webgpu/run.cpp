@@ -97,11 +97,15 @@ Ticket WebGpuDevice::run(Executable& any, std::span<const HyperRow> rows) {
   throw_faults();
   const auto launches = static_cast<std::int64_t>(executable.steps.size());
   if (launches == 0 || rows.empty()) return last_ticket_;
-  const std::int64_t chunk =
-      std::clamp<std::int64_t>(kDispatchesPerSubmit / launches, 1, kRowsPerSubmit);
-  for (std::size_t at = 0; at < rows.size(); at += static_cast<std::size_t>(chunk)) {
-    const std::size_t count = std::min(static_cast<std::size_t>(chunk), rows.size() - at);
+  const auto steps_of = [&](std::int64_t dispatches) {
+    return static_cast<std::size_t>(
+        std::clamp<std::int64_t>(dispatches / launches, 1, kRowsPerSubmit));
+  };
+  for (std::size_t at = 0; at < rows.size();) {
+    const std::size_t chunk = std::max(steps_of(kFirstDispatches), at);
+    const std::size_t count = std::min({chunk, steps_of(kDispatchesPerSubmit), rows.size() - at});
     run_chunk(executable, rows.subspan(at, count));
+    at += count;
   }
   return last_ticket_;
 }
