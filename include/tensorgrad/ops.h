@@ -12,8 +12,6 @@
 
 namespace tensorgrad {
 
-using Loc = std::source_location;
-
 // ---- pointwise: f32 -> f32 unless said otherwise ----------------------------------------------
 
 // a + b; f32, i32, u32 (integers wrap).

@@ -12,6 +12,8 @@
 
 namespace tensorgrad {
 
+using Loc = std::source_location;
+
 class Trace;
 class Parameter;
 
@@ -23,12 +25,14 @@ class Tensor {
   Tensor(Trace* trace, std::uint64_t serial, std::int32_t id)
       : trace_(trace), serial_(serial), id_(id) {}
 
-  [[nodiscard]] Shape shape() const;
-  [[nodiscard]] DType dtype() const;
+  [[nodiscard]] Shape shape(Loc loc = Loc::current()) const;
+  [[nodiscard]] DType dtype(Loc loc = Loc::current()) const;
   // Number of axes.
-  [[nodiscard]] int rank() const { return static_cast<int>(shape().size()); }
+  [[nodiscard]] int rank(Loc loc = Loc::current()) const {
+    return static_cast<int>(shape(loc).size());
+  }
   // Size of an axis; negative ones count from the end.
-  [[nodiscard]] std::int64_t size(int axis) const;
+  [[nodiscard]] std::int64_t size(int axis, Loc loc = Loc::current()) const;
 
   [[nodiscard]] std::int32_t id() const { return id_; }
   [[nodiscard]] Trace* trace() const { return trace_; }
@@ -44,7 +48,6 @@ class Tensor {
 // the other side's element type. It notes the line on which it is written.
 class Operand {
  public:
-  using Loc = std::source_location;
   Operand(Tensor value, Loc loc = Loc::current())  // NOLINT(google-explicit-constructor)
       : tensor(value), site(loc) {}
   Operand(const Parameter& parameter,

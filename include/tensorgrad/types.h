@@ -29,7 +29,7 @@ using Shape = std::vector<std::int64_t>;
 // "[64,32]"; "[]" for a scalar.
 std::string to_string(const Shape& shape);
 
-// Product of the sizes; 1 for a scalar.
+// Product of the sizes; 1 for a scalar; the largest integer where it is larger than that.
 std::int64_t numel(const Shape& shape);
 
 }  // namespace tensorgrad

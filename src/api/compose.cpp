@@ -11,11 +11,12 @@
 namespace tensorgrad {
 namespace {
 
-std::int64_t reduced_count(const Tensor& x, const std::vector<int>& axes, const char* op,
-                           const Site& site) {
+// Elements that each element of the result is made of. Within a composite.
+std::int64_t reduced_count(const Tensor& x, const std::vector<int>& axes) {
+  const OpContext ctx({}, {});
   std::int64_t count = 1;
   const Shape shape = x.shape();
-  for (const std::int64_t axis : resolve_axes(axes, shape, op, site))
+  for (const std::int64_t axis : resolve_axes(axes, shape, ctx.name(), ctx.site()))
     count *= shape[static_cast<size_t>(axis)];
   return count;
 }
@@ -40,15 +41,17 @@ Tensor reduced(Tensor x, Reduction reduction, Loc loc) {
 Tensor mean(Tensor x, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("mean", loc);
   if (x.dtype() != DType::kF32) {
-    throw DtypeError("mean: f32 expected, got " + std::string(to_string(x.dtype())), loc);
+    const OpContext ctx("mean", loc);
+    throw DtypeError(ctx.name() + ": f32 expected, got " + std::string(to_string(x.dtype())),
+                     ctx.site());
   }
-  const std::int64_t count = reduced_count(x, axes.list, "mean", loc);
+  const std::int64_t count = reduced_count(x, axes.list);
   return sum(x, std::move(axes), keepdim, loc) * (1.0 / static_cast<double>(count));
 }
 
 Tensor var(Tensor x, Axes axes, int correction, bool keepdim, Loc loc) {
   const Composite composite("var", loc);
-  const std::int64_t count = reduced_count(x, axes.list, "var", loc);
+  const std::int64_t count = reduced_count(x, axes.list);
   if (count <= correction) {
     throw ShapeError("var: " + std::to_string(count) + " elements and a correction of " +
                          std::to_string(correction) + " leave nothing to divide by",
@@ -116,6 +119,11 @@ Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias, Loc loc) {
                      loc);
   }
   const bool vector = x.rank() == 1;
+  if (bias && bias->shape() != Shape{weight.size(0)}) {
+    throw ShapeError("linear: bias must be " + to_string(Shape{weight.size(0)}) + " for weight " +
+                         to_string(weight.shape()) + ", got " + to_string(bias->shape()),
+                     loc);
+  }
   Tensor y = matmul(vector ? unsqueeze(x, 0, loc) : x, transpose(weight, 0, 1, loc), loc);
   if (bias) y = y + *bias;
   return vector ? squeeze(y, 0, loc) : y;
@@ -151,8 +159,8 @@ Tensor cross_entropy(Tensor logits, Tensor targets, Reduction reduction, Loc loc
 
 Tensor random_bits(const Shape& shape, Loc loc) {
   OpContext ctx("random_bits", loc);
-  const ValueId seed = ctx.trace.scalar("_seed", DType::kU32, 0, ctx.builder.site);
-  const ValueId step = ctx.trace.scalar("_step", DType::kU32, 0, ctx.builder.site);
+  const ValueId seed = ctx.trace.scalar("_seed", DType::kU32, 0, ctx.site());
+  const ValueId step = ctx.trace.scalar("_step", DType::kU32, 0, ctx.site());
   const auto stream = static_cast<double>(ctx.trace.random_ops++);
   const Composite composite("random_bits", loc);
   const Tensor index = reshape(iota({numel(shape)}, 0, DType::kU32, loc), shape, loc);

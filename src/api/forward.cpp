@@ -55,6 +55,7 @@ void ForwardImpl::upload_params(const std::map<std::string, HostTensor>& params,
 
 std::map<std::string, HostTensor> ForwardImpl::download_params() const {
   const std::lock_guard lock(*mutex_);
+  if (table_.entries().empty()) return {};
   return table_.unpack(engine_->download_floats("params"));
 }
 

@@ -25,11 +25,7 @@ Init literal(std::vector<float> values) { return {Init::Kind::kLiteral, 0, 0, st
 
 Parameter::Parameter(Shape shape, Init init, std::source_location loc)
     : shape_(std::move(shape)), init_(std::move(init)), site_(loc) {
-  for (const std::int64_t size : shape_) {
-    if (size < 1) {
-      throw ShapeError("parameter: every size must be at least 1, got " + to_string(shape_), site_);
-    }
-  }
+  check_shape("parameter", shape_, site_);
   const auto given = static_cast<std::int64_t>(init_.values.size());
   if (init_.kind == Init::Kind::kLiteral && given != numel(shape_)) {
     throw ShapeError("parameter: " + to_string(shape_) + " has " + std::to_string(numel(shape_)) +

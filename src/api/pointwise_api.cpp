@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The pointwise ops as public functions and operators: numbers take the other side's type, shapes
 // are broadcast, and the row's own rule checks the rest.
-#include <cmath>
 #include <vector>
 
 #include "api/trace.h"
@@ -26,13 +25,7 @@ DType number_type(OpContext& ctx, const OpDef& def, const std::vector<const Oper
 }
 
 Ex number(OpContext& ctx, const Operand& operand, DType dtype) {
-  const bool whole = operand.number == std::floor(operand.number);
-  if (dtype != DType::kF32 && !whole) {
-    throw DtypeError(std::string(ctx.name) + ": " + std::to_string(operand.number) +
-                         " is not a whole number, and the other side is " +
-                         std::string(to_string(dtype)),
-                     ctx.builder.site);
-  }
+  check_number(ctx, operand.number, dtype);
   return op::constant(ctx.builder, operand.number, dtype);
 }
 
@@ -46,7 +39,7 @@ Tensor pointwise(const OpDef& def, const std::vector<const Operand*>& operands, 
     inputs.push_back(operands[i]->is_number
                          ? number(ctx, *operands[i], condition ? DType::kBool : dtype)
                          : ctx.in(operands[i]->tensor));
-    shape = broadcast_shapes(shape, inputs.back().shape(), def.name, ctx.builder.site);
+    shape = broadcast_shapes(shape, inputs.back().shape(), ctx.name(), ctx.site());
   }
   for (Ex& input : inputs) input = op::broadcast(input, shape);
   return ctx.out(op::apply(ctx.builder, def, inputs, std::move(attrs)));

@@ -13,19 +13,24 @@
 namespace tensorgrad {
 namespace {
 
-void check_shape(const Shape& shape, std::string_view op, const Site& site) {
-  for (const std::int64_t size : shape) {
-    if (size < 1) {
-      throw ShapeError(std::string(op) + ": every size must be at least 1, got " + to_string(shape),
-                       site);
-    }
-  }
+Tensor filled(const char* name, const Shape& shape, double value, DType dtype, const Site& site) {
+  OpContext ctx(name, site);
+  check_shape(ctx.name(), shape, ctx.site());
+  check_number(ctx, value, dtype);
+  return ctx.out(op::full(ctx.builder, value, {dtype, shape}));
+}
+
+Tensor counted(const char* name, const Shape& shape, int axis, DType dtype, const Site& site) {
+  OpContext ctx(name, site);
+  check_shape(ctx.name(), shape, ctx.site());
+  const std::int64_t d = resolve_axis(axis, shape, ctx.name(), ctx.site());
+  return ctx.out(op::iota(ctx.builder, shape, static_cast<int>(d), dtype));
 }
 
 template <class T>
 Tensor literal(const std::vector<T>& values, const Shape& shape, DType dtype, const Site& site) {
   OpContext ctx("constant", site);
-  check_shape(shape, "constant", site);
+  check_shape(ctx.name(), shape, ctx.site());
   std::vector<std::int64_t> bits;
   bits.reserve(values.size());
   for (const T value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
@@ -38,7 +43,7 @@ Tensor reduce(const OpDef& def, Tensor x, const std::vector<int>& axes, bool kee
               const Site& site) {
   OpContext ctx(def.name, site);
   const Ex in = ctx.in(x);
-  const std::vector<std::int64_t> list = resolve_axes(axes, in.shape(), def.name, ctx.builder.site);
+  const std::vector<std::int64_t> list = resolve_axes(axes, in.shape(), ctx.name(), ctx.site());
   Ex out = in;
   if (!list.empty()) out = op::apply(ctx.builder, def, {in}, {{"axes", list}});
   if (keepdim) {
@@ -52,21 +57,23 @@ Tensor reduce(const OpDef& def, Tensor x, const std::vector<int>& axes, bool kee
 }  // namespace
 
 Tensor full(const Shape& shape, double value, DType dtype, Loc loc) {
-  OpContext ctx("full", loc);
-  check_shape(shape, "full", ctx.builder.site);
-  return ctx.out(op::full(ctx.builder, value, {dtype, shape}));
+  return filled("full", shape, value, dtype, loc);
 }
 
-Tensor zeros(const Shape& shape, DType dtype, Loc loc) { return full(shape, 0, dtype, loc); }
-Tensor ones(const Shape& shape, DType dtype, Loc loc) { return full(shape, 1, dtype, loc); }
+Tensor zeros(const Shape& shape, DType dtype, Loc loc) {
+  return filled("zeros", shape, 0, dtype, loc);
+}
 
-Tensor arange(std::int64_t n, DType dtype, Loc loc) { return iota({n}, 0, dtype, loc); }
+Tensor ones(const Shape& shape, DType dtype, Loc loc) {
+  return filled("ones", shape, 1, dtype, loc);
+}
+
+Tensor arange(std::int64_t n, DType dtype, Loc loc) {
+  return counted("arange", {n}, 0, dtype, loc);
+}
 
 Tensor iota(const Shape& shape, int axis, DType dtype, Loc loc) {
-  OpContext ctx("iota", loc);
-  check_shape(shape, "iota", ctx.builder.site);
-  const std::int64_t d = resolve_axis(axis, shape, "iota", ctx.builder.site);
-  return ctx.out(op::iota(ctx.builder, shape, static_cast<int>(d), dtype));
+  return counted("iota", shape, axis, dtype, loc);
 }
 
 Tensor constant(const std::vector<float>& values, const Shape& shape, Loc loc) {
@@ -79,14 +86,24 @@ Tensor constant(const std::vector<std::int32_t>& values, const Shape& shape, Loc
 
 Tensor scalar(const std::string& name, double initial, Loc loc) {
   OpContext ctx("scalar", loc);
-  return ctx.trace.tensor(ctx.trace.scalar(name, DType::kF32, initial, ctx.builder.site));
+  if (name.empty() || name[0] == '_') {
+    throw UserError(ctx.name() + ": a name must not be empty or begin with '_', got '" + name + "'",
+                    ctx.site());
+  }
+  return ctx.trace.tensor(ctx.trace.scalar(name, DType::kF32, initial, ctx.site()));
 }
 
 Tensor state(const std::string& name, const Shape& shape, double initial, DType dtype, Loc loc) {
   OpContext ctx("state", loc);
-  check_shape(shape, "state", ctx.builder.site);
+  check_shape(ctx.name(), shape, ctx.site());
+  check_number(ctx, initial, dtype);
+  if (name.empty() || name[0] == '_' || name.starts_with("optim.")) {
+    throw UserError(
+        ctx.name() + ": a name must not be empty or begin with '_' or 'optim.', got '" + name + "'",
+        ctx.site());
+  }
   if (ctx.trace.graph.find_leaf(ops::state, name) != kNoValue) {
-    throw UserError("state: there is a state '" + name + "' already", ctx.builder.site);
+    throw UserError(ctx.name() + ": there is a state '" + name + "' already", ctx.site());
   }
   return ctx.out(op::apply(ctx.builder, ops::state, {},
                            {{"name", name},
@@ -99,17 +116,17 @@ void set_state(const std::string& name, Tensor value, Loc loc) {
   OpContext ctx("set_state", loc);
   const ValueId leaf = ctx.trace.graph.find_leaf(ops::state, name);
   if (leaf == kNoValue)
-    throw UserError("set_state: there is no state '" + name + "'", ctx.builder.site);
+    throw UserError(ctx.name() + ": there is no state '" + name + "'", ctx.site());
   const Ex to = ctx.in(value);
   const Type type = ctx.trace.graph[leaf].type;
   if (to.type() != type) {
     throw ShapeError(
-        "set_state: '" + name + "' is " + to_string(type) + ", got " + to_string(to.type()),
-        ctx.builder.site);
+        ctx.name() + ": '" + name + "' is " + to_string(type) + ", got " + to_string(to.type()),
+        ctx.site());
   }
   for (const GraphUpdate& update : ctx.trace.graph.updates) {
     if (update.leaf == leaf) {
-      throw UserError("set_state: '" + name + "' is set twice", ctx.builder.site);
+      throw UserError(ctx.name() + ": '" + name + "' is set twice", ctx.site());
     }
   }
   ctx.trace.graph.updates.push_back({leaf, to.id});
@@ -145,12 +162,13 @@ Tensor reshape(Tensor x, const Shape& shape, Loc loc) {
     const std::int64_t rest = numel(target);
     const bool twice = std::count(target.begin(), target.end(), -1) > 0;
     if (twice || rest == 0 || numel(in.shape()) % rest != 0) {
-      throw ShapeError("reshape: cannot make " + to_string(shape) + " of " + to_string(in.shape()),
-                       ctx.builder.site);
+      throw ShapeError(
+          ctx.name() + ": cannot make " + to_string(shape) + " of " + to_string(in.shape()),
+          ctx.site());
     }
     *unknown = numel(in.shape()) / rest;
   }
-  check_shape(target, "reshape", ctx.builder.site);
+  check_shape(ctx.name(), target, ctx.site());
   return ctx.out(op::reshape(in, target));
 }
 
@@ -159,7 +177,7 @@ Tensor permute(Tensor x, const std::vector<int>& axes, Loc loc) {
   const Ex in = ctx.in(x);
   std::vector<std::int64_t> list;
   for (const int axis : axes)
-    list.push_back(resolve_axis(axis, in.shape(), "permute", ctx.builder.site));
+    list.push_back(resolve_axis(axis, in.shape(), ctx.name(), ctx.site()));
   return ctx.out(op::permute(in, list));
 }
 
@@ -168,8 +186,8 @@ Tensor transpose(Tensor x, int a, int b, Loc loc) {
   const Ex in = ctx.in(x);
   std::vector<std::int64_t> list(in.shape().size());
   std::iota(list.begin(), list.end(), 0);
-  std::swap(list[static_cast<size_t>(resolve_axis(a, in.shape(), "transpose", ctx.builder.site))],
-            list[static_cast<size_t>(resolve_axis(b, in.shape(), "transpose", ctx.builder.site))]);
+  std::swap(list[static_cast<size_t>(resolve_axis(a, in.shape(), ctx.name(), ctx.site()))],
+            list[static_cast<size_t>(resolve_axis(b, in.shape(), ctx.name(), ctx.site()))]);
   return ctx.out(op::permute(in, list));
 }
 
@@ -181,13 +199,13 @@ Tensor broadcast_to(Tensor x, const Shape& shape, Loc loc) {
 Tensor narrow(Tensor x, int axis, std::int64_t start, std::int64_t length, Loc loc) {
   OpContext ctx("narrow", loc);
   const Ex in = ctx.in(x);
-  const auto d = static_cast<size_t>(resolve_axis(axis, in.shape(), "narrow", ctx.builder.site));
+  const auto d = static_cast<size_t>(resolve_axis(axis, in.shape(), ctx.name(), ctx.site()));
   std::vector<std::int64_t> from(in.shape().size(), 0), to = in.shape();
-  if (start < 0 || length < 1 || start + length > to[d]) {
-    throw ShapeError("narrow: [" + std::to_string(start) + "," + std::to_string(start + length) +
-                         ") is not a range of axis " + std::to_string(axis) + " of " +
-                         to_string(in.shape()),
-                     ctx.builder.site);
+  if (start < 0 || length < 1 || start > to[d] || length > to[d] - start) {
+    throw ShapeError(ctx.name() + ": start " + std::to_string(start) + " and length " +
+                         std::to_string(length) + " do not fit axis " + std::to_string(axis) +
+                         " of " + to_string(in.shape()),
+                     ctx.site());
   }
   from[d] = start;
   to[d] = start + length;
@@ -199,10 +217,10 @@ Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, double value, Loc
   const Ex in = ctx.in(x);
   const std::size_t rank = in.shape().size();
   if (amounts.size() % 2 != 0 || amounts.size() / 2 > rank) {
-    throw ShapeError("pad: expected a pair of amounts for some of the last axes of " +
+    throw ShapeError(ctx.name() + ": expected a pair of amounts for some of the last axes of " +
                          to_string(in.shape()) + ", got " + std::to_string(amounts.size()) +
                          " numbers",
-                     ctx.builder.site);
+                     ctx.site());
   }
   std::vector<std::int64_t> before(rank, 0), after(rank, 0);
   for (std::size_t i = 0; i < amounts.size() / 2; ++i) {
@@ -211,6 +229,7 @@ Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, double value, Loc
   }
   const Ex padded = op::pad(in, before, after);
   if (value == 0) return ctx.out(padded);
+  check_number(ctx, value, in.dtype());
   const Ex inside = op::pad(op::full(ctx.builder, 1, {DType::kBool, in.shape()}), before, after);
   return ctx.out(op::where(inside, padded, op::full(ctx.builder, value, padded.type())));
 }
@@ -218,7 +237,7 @@ Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, double value, Loc
 Tensor flip(Tensor x, Axes axes, Loc loc) {
   OpContext ctx("flip", loc);
   const Ex in = ctx.in(x);
-  return ctx.out(op::flip(in, resolve_axes(axes.list, in.shape(), "flip", ctx.builder.site)));
+  return ctx.out(op::flip(in, resolve_axes(axes.list, in.shape(), ctx.name(), ctx.site())));
 }
 
 Tensor unsqueeze(Tensor x, int axis, Loc loc) {
@@ -226,7 +245,7 @@ Tensor unsqueeze(Tensor x, int axis, Loc loc) {
   const Ex in = ctx.in(x);
   Shape shape = in.shape();
   Shape grown(shape.size() + 1, 1);
-  const std::int64_t at = resolve_axis(axis, grown, "unsqueeze", ctx.builder.site);
+  const std::int64_t at = resolve_axis(axis, grown, ctx.name(), ctx.site());
   shape.insert(shape.begin() + at, 1);
   return ctx.out(op::reshape(in, shape));
 }
@@ -235,11 +254,11 @@ Tensor squeeze(Tensor x, int axis, Loc loc) {
   OpContext ctx("squeeze", loc);
   const Ex in = ctx.in(x);
   Shape shape = in.shape();
-  const std::int64_t at = resolve_axis(axis, shape, "squeeze", ctx.builder.site);
+  const std::int64_t at = resolve_axis(axis, shape, ctx.name(), ctx.site());
   if (shape[static_cast<size_t>(at)] != 1) {
-    throw ShapeError(
-        "squeeze: axis " + std::to_string(axis) + " of " + to_string(shape) + " is not of size 1",
-        ctx.builder.site);
+    throw ShapeError(ctx.name() + ": axis " + std::to_string(axis) + " of " + to_string(shape) +
+                         " is not of size 1",
+                     ctx.site());
   }
   shape.erase(shape.begin() + at);
   return ctx.out(op::reshape(in, shape));
@@ -250,9 +269,9 @@ Tensor flatten(Tensor x, int first, int last, Loc loc) {
   const Ex in = ctx.in(x);
   const Shape shape = in.shape();
   if (shape.empty()) return ctx.out(op::reshape(in, {1}));
-  const std::int64_t from = resolve_axis(first, shape, "flatten", ctx.builder.site);
-  const std::int64_t to = resolve_axis(last, shape, "flatten", ctx.builder.site);
-  if (from > to) throw ShapeError("flatten: the first axis is after the last", ctx.builder.site);
+  const std::int64_t from = resolve_axis(first, shape, ctx.name(), ctx.site());
+  const std::int64_t to = resolve_axis(last, shape, ctx.name(), ctx.site());
+  if (from > to) throw ShapeError(ctx.name() + ": the first axis is after the last", ctx.site());
   Shape flat(shape.begin(), shape.begin() + from);
   flat.push_back(std::accumulate(shape.begin() + from, shape.begin() + to + 1, std::int64_t{1},
                                  std::multiplies<>()));
@@ -262,10 +281,10 @@ Tensor flatten(Tensor x, int first, int last, Loc loc) {
 
 Tensor concat(const std::vector<Tensor>& parts, int axis, Loc loc) {
   OpContext ctx("concat", loc);
-  if (parts.empty()) throw ShapeError("concat: at least one part expected", ctx.builder.site);
+  if (parts.empty()) throw ShapeError(ctx.name() + ": at least one part expected", ctx.site());
   std::vector<Ex> inputs;
   for (const Tensor& part : parts) inputs.push_back(ctx.in(part));
-  const std::int64_t d = resolve_axis(axis, inputs[0].shape(), "concat", ctx.builder.site);
+  const std::int64_t d = resolve_axis(axis, inputs[0].shape(), ctx.name(), ctx.site());
   return ctx.out(inputs.size() == 1 ? inputs[0] : op::concat(inputs, static_cast<int>(d)));
 }
 
@@ -279,7 +298,7 @@ Tensor stack(const std::vector<Tensor>& parts, int axis, Loc loc) {
 Tensor gather(Tensor x, int axis, Tensor index, Loc loc) {
   OpContext ctx("gather", loc);
   const Ex in = ctx.in(x);
-  const std::int64_t d = resolve_axis(axis, in.shape(), "gather", ctx.builder.site);
+  const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.site());
   return ctx.out(op::gather(in, ctx.in(index), static_cast<int>(d)));
 }
 
@@ -287,8 +306,8 @@ Tensor embedding(Tensor index, Tensor table, Loc loc) {
   OpContext ctx("embedding", loc);
   const Ex rows = ctx.in(table), at = ctx.in(index);
   if (rows.shape().size() != 2) {
-    throw ShapeError("embedding: a table [V, D] expected, got " + to_string(rows.shape()),
-                     ctx.builder.site);
+    throw ShapeError(ctx.name() + ": a table [V, D] expected, got " + to_string(rows.shape()),
+                     ctx.site());
   }
   const std::int64_t count = numel(at.shape()), size = rows.shape()[1];
   const Ex wide = op::broadcast(op::reshape(at, {count, 1}), {count, size});
@@ -300,14 +319,14 @@ Tensor embedding(Tensor index, Tensor table, Loc loc) {
 Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
   OpContext ctx("scatter_add", loc);
   const Ex in = ctx.in(x);
-  const std::int64_t d = resolve_axis(axis, in.shape(), "scatter_add", ctx.builder.site);
+  const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.site());
   const Ex added = op::scatter_add(ctx.in(source), ctx.in(index), static_cast<int>(d),
                                    in.shape()[static_cast<size_t>(d)]);
   if (added.shape() != in.shape()) {
-    throw ShapeError("scatter_add: x " + to_string(in.shape()) + " and source " +
+    throw ShapeError(ctx.name() + ": x " + to_string(in.shape()) + " and source " +
                          to_string(ctx.in(source).shape()) + " differ on other axes than " +
                          std::to_string(axis),
-                     ctx.builder.site);
+                     ctx.site());
   }
   return ctx.out(in + added);
 }
@@ -318,13 +337,14 @@ Tensor matmul(Tensor a, Tensor b, Loc loc) {
   Shape ls = left.shape(), rs = right.shape();
   if (ls.size() < 2 || rs.size() < 2) {
     throw ShapeError(
-        "matmul: at least two axes expected: a " + to_string(ls) + ", b " + to_string(rs),
-        ctx.builder.site);
+        ctx.name() + ": at least two axes expected: a " + to_string(ls) + ", b " + to_string(rs),
+        ctx.site());
   }
   const std::int64_t m = ls[ls.size() - 2], k = ls.back(), n = rs.back();
   if (rs[rs.size() - 2] != k) {
-    throw ShapeError("matmul: inner sizes differ: a " + to_string(ls) + ", b " + to_string(rs),
-                     ctx.builder.site);
+    throw ShapeError(
+        ctx.name() + ": inner sizes differ: a " + to_string(ls) + ", b " + to_string(rs),
+        ctx.site());
   }
   if (rs.size() == 2 && ls.size() > 2) {  // one product over all rows: no batch, and one for db too
     Shape out = ls;
@@ -333,7 +353,7 @@ Tensor matmul(Tensor a, Tensor b, Loc loc) {
     return ctx.out(op::reshape(op::matmul(flat, right), out));
   }
   const Shape batch = broadcast_shapes({ls.begin(), ls.end() - 2}, {rs.begin(), rs.end() - 2},
-                                       "matmul", ctx.builder.site);
+                                       ctx.name(), ctx.site());
   Shape left_shape = batch, right_shape = batch;
   left_shape.insert(left_shape.end(), {m, k});
   right_shape.insert(right_shape.end(), {k, n});

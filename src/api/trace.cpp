@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <cstdio>
 
 #include "ops/registry.h"
 
@@ -15,6 +17,12 @@ thread_local Trace* current_trace = nullptr;
 std::uint64_t next_serial() {
   static std::atomic<std::uint64_t> serial{0};
   return ++serial;
+}
+
+std::string number_text(double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.10g", value);
+  return text;
 }
 
 }  // namespace
@@ -45,7 +53,14 @@ ValueId Trace::value(const Tensor& tensor, std::string_view op, const Site& site
 
 ValueId Trace::scalar(const std::string& name, DType dtype, double initial, const Site& site) {
   const ValueId known = graph.find_leaf(ops::scalar, name);
-  if (known != kNoValue) return known;
+  if (known != kNoValue) {
+    if (scalars.at(name) != initial) {
+      throw UserError("scalar: '" + name + "' starts as " + number_text(scalars.at(name)) +
+                          " already, got " + number_text(initial),
+                      site);
+    }
+    return known;
+  }
   scalars.emplace(name, initial);
   return graph.add(ops::scalar, {}, {{"name", name}, {"dtype", static_cast<std::int64_t>(dtype)}},
                    site, composite);
@@ -73,23 +88,33 @@ Composite::~Composite() {
   trace_.composite_site = {};
 }
 
-Shape Tensor::shape() const {
-  if (trace_ == nullptr || trace_ != Trace::active()) {
-    throw UserError("shape: the tensor is empty, or used outside of the function that made it");
-  }
-  return trace_->graph[trace_->value(*this, "shape", {})].type.shape;
+// Asked by a composite, they are errors of the composite.
+Shape Tensor::shape(Loc loc) const {
+  OpContext ctx("shape", loc);
+  return ctx.in(*this).shape();
 }
 
-DType Tensor::dtype() const {
-  if (trace_ == nullptr || trace_ != Trace::active()) {
-    throw UserError("dtype: the tensor is empty, or used outside of the function that made it");
-  }
-  return trace_->graph[trace_->value(*this, "dtype", {})].type.dtype;
+DType Tensor::dtype(Loc loc) const {
+  OpContext ctx("dtype", loc);
+  return ctx.in(*this).dtype();
 }
 
-std::int64_t Tensor::size(int axis) const {
-  const Shape sizes = shape();
-  return sizes[static_cast<size_t>(resolve_axis(axis, sizes, "size", {}))];
+std::int64_t Tensor::size(int axis, Loc loc) const {
+  OpContext ctx("size", loc);
+  const Shape sizes = ctx.in(*this).shape();
+  return sizes[static_cast<size_t>(resolve_axis(axis, sizes, ctx.name(), ctx.site()))];
+}
+
+void check_number(const OpContext& ctx, double value, DType dtype) {
+  if (dtype == DType::kF32) return;
+  const double least = dtype == DType::kI32 ? -0x1p31 : 0;
+  const double most = dtype == DType::kI32 ? 0x1p31 - 1 : dtype == DType::kU32 ? 0x1p32 - 1 : 1;
+  if (value == std::floor(value) && value >= least && value <= most) return;
+  char text[48];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  throw DtypeError(
+      ctx.name() + ": the number " + text + " cannot be " + std::string(to_string(dtype)),
+      ctx.site());
 }
 
 std::int64_t resolve_axis(int axis, const Shape& shape, std::string_view op, const Site& site) {

@@ -69,17 +69,22 @@ class Composite {
 struct OpContext {
   OpContext(std::string_view op, const Site& site)
       : trace(Trace::current(op, site)),
-        builder{trace.graph, trace.composite.empty() ? site : trace.composite_site,
-                trace.composite},
-        name(op) {}
+        builder{trace.graph, trace.composite.empty() ? site : trace.composite_site, trace.composite,
+                trace.composite.empty() ? std::string(op) : trace.composite} {}
 
-  Ex in(const Tensor& tensor) { return {&builder, trace.value(tensor, name, builder.site)}; }
+  Ex in(const Tensor& tensor) { return {&builder, trace.value(tensor, name(), builder.site)}; }
   Tensor out(const Ex& x) { return trace.tensor(x); }
+
+  // What the user called.
+  [[nodiscard]] const std::string& name() const { return builder.name; }
+  [[nodiscard]] const Site& site() const { return builder.site; }
 
   Trace& trace;
   Builder builder;
-  std::string_view name;
 };
+
+// Throws DtypeError where `value` is not one of an element type's.
+void check_number(const OpContext& ctx, double value, DType dtype);
 
 // Axes from the front, sorted, without repetition; none stands for all. Throws ShapeError.
 std::vector<std::int64_t> resolve_axes(const std::vector<int>& axes, const Shape& shape,

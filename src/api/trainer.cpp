@@ -16,6 +16,9 @@ namespace {
 
 constexpr int kMostStepsAtOnce = 256;  // rows handed to the device in one go
 
+// NaN has a sign that says nothing.
+std::string number_text(double value) { return std::isnan(value) ? "nan" : std::to_string(value); }
+
 }  // namespace
 
 TrainerImpl::TrainerImpl(ModelFunctions model, TraceFunction loss, const CompileOptions& options,
@@ -274,11 +277,11 @@ void TrainerImpl::explain_nan(const Feed& inputs, std::int64_t step, float loss)
     return leaf_values(leaf, inputs, values);
   });
   const std::string what =
-      "step " + std::to_string(step + 1) + ": the loss is " + std::to_string(loss);
+      "step " + std::to_string(step + 1) + ": the loss is " + number_text(loss);
   if (found.op.empty()) throw UserError(what + "; in double precision no op gives NaN or infinity");
   throw UserError(what + "; the first op that gives NaN or infinity is " + found.op + " (element " +
                       std::to_string(found.element) + " of " + found.type + " is " +
-                      std::to_string(found.value) + ")",
+                      number_text(found.value) + ")",
                   found.site);
 }
 

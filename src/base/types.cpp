@@ -2,6 +2,8 @@
 // Text forms of element types and shapes.
 #include "tensorgrad/types.h"
 
+#include <limits>
+
 namespace tensorgrad {
 
 std::string_view to_string(DType dtype) {
@@ -25,7 +27,9 @@ std::string to_string(const Shape& shape) {
 
 std::int64_t numel(const Shape& shape) {
   std::int64_t n = 1;
-  for (const std::int64_t size : shape) n *= size;
+  for (const std::int64_t size : shape) {
+    if (__builtin_mul_overflow(n, size, &n)) return std::numeric_limits<std::int64_t>::max();
+  }
   return n;
 }
 

@@ -10,11 +10,11 @@
 namespace tensorgrad {
 namespace {
 
-// The type that the op's own rule gives, with the op's name and the site on what it throws.
+// The type that the op's own rule gives, with a name and the site on what it throws.
 Type infer_type(const OpDef& op, const std::vector<Type>& inputs, const Attrs& attrs,
-                const Site& site) {
+                const Site& site, std::string_view name) {
   const auto named = [&](const UserError& error) {
-    return std::string(op.name) + ": " + error.message();
+    return std::string(name) + ": " + error.message();
   };
   try {
     return op.infer(inputs, attrs);
@@ -27,15 +27,17 @@ Type infer_type(const OpDef& op, const std::vector<Type>& inputs, const Attrs& a
   }
 }
 
-void check_size(const OpDef& op, const Shape& shape, const Site& site) {
+}  // namespace
+
+void check_shape(std::string_view name, const Shape& shape, const Site& site) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) {
     if (size < 1) {
       throw ShapeError(
-          std::string(op.name) + ": every size must be at least 1, got " + to_string(shape), site);
+          std::string(name) + ": every size must be at least 1, got " + to_string(shape), site);
     }
     if (count > std::numeric_limits<std::int32_t>::max() / size) {
-      throw ShapeError(std::string(op.name) + ": " + to_string(shape) +
+      throw ShapeError(std::string(name) + ": " + to_string(shape) +
                            " has more than 2^31-1 elements, which is the most a tensor can have",
                        site);
     }
@@ -43,10 +45,8 @@ void check_size(const OpDef& op, const Shape& shape, const Site& site) {
   }
 }
 
-}  // namespace
-
 ValueId Graph::add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs, Site site,
-                   std::string origin) {
+                   std::string origin, std::string_view name) {
   CHECK(op.arity == -1 ? !inputs.empty() : inputs.size() == static_cast<size_t>(op.arity),
         std::string(op.name) + " got " + std::to_string(inputs.size()) + " inputs");
   std::vector<Type> types;
@@ -55,8 +55,9 @@ ValueId Graph::add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs, Si
     CHECK(id >= 0 && id < size(), op.name);
     types.push_back((*this)[id].type);
   }
-  Type type = infer_type(op, types, attrs, site);
-  check_size(op, type.shape, site);
+  if (name.empty()) name = op.name;
+  Type type = infer_type(op, types, attrs, site, name);
+  check_shape(name, type.shape, site);
   return append(
       {&op, std::move(inputs), std::move(type), std::move(attrs), site, std::move(origin), -1});
 }
@@ -116,7 +117,7 @@ void verify(const Graph& graph) {
       CHECK(input >= 0 && input < id, where + " reads a value that is not before it");
       types.push_back(graph[input].type);
     }
-    CHECK(infer_type(*node.op, types, node.attrs, node.site) == node.type,
+    CHECK(infer_type(*node.op, types, node.attrs, node.site, node.op->name) == node.type,
           where + " has a wrong type");
   }
   for (const GraphOutput& output : graph.outputs) {

@@ -35,9 +35,9 @@ class Graph {
   [[nodiscard]] ValueId size() const { return static_cast<ValueId>(nodes.size()); }
 
   // Appends a node after checking it: arity, shape and dtype by the op's own rule. Errors carry the
-  // op's name and `site`.
+  // `name` (the op's own where it is empty) and `site`.
   ValueId add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs = {}, Site site = {},
-              std::string origin = {});
+              std::string origin = {}, std::string_view name = {});
   // Appends a node as it is, without checks.
   ValueId append(Node node);
 
@@ -62,6 +62,9 @@ void verify(const Graph& graph);
 std::string print(const Graph& graph);
 Graph parse(std::string_view text, const std::string& name,
             const std::function<const OpDef*(std::string_view)>& find_op);
+
+// Throws ShapeError, beginning with `name`, where no tensor can have this shape.
+void check_shape(std::string_view name, const Shape& shape, const Site& site);
 
 // FNV-1a over everything but sites and origins: equal graphs have equal hashes, in every process.
 std::uint64_t hash(const Graph& graph);

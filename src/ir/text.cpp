@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // IR text. A line is one node: `%3 = add(%1, %2) {axis=1} : f32[4,8] @ "mlp.cpp":41 "gelu"`; then
-// `output loss = %9` and `update %0 = %8`. Attributes are integers, lists [1,2], hexadecimal floats
-// and quoted text; what stands behind // is a comment.
+// `output loss = %9` (the name in quotes where it is no word) and `update %0 = %8`. Attributes are
+// integers, lists [1,2], hexadecimal floats and quoted text; what stands behind // is a comment.
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +21,12 @@ std::string quoted(const std::string& text) {
     out += c;
   }
   return out + "\"";
+}
+
+bool is_word(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_';
+  });
 }
 
 std::string attr_text(const AttrValue& value) {
@@ -236,7 +243,8 @@ class Parser {
   }
 
   void output() {
-    const std::string name = word();
+    skip();
+    const std::string name = at_ < text_.size() && text_[at_] == '"' ? text() : word();
     expect("=");
     graph_.outputs.push_back({name, value()});
   }
@@ -261,7 +269,8 @@ std::string print(const Graph& graph) {
   std::string text;
   for (ValueId id = 0; id < graph.size(); ++id) text += node_text(graph[id], id) + "\n";
   for (const GraphOutput& output : graph.outputs) {
-    text += "output " + output.name + " = %" + std::to_string(output.value) + "\n";
+    text += "output " + (is_word(output.name) ? output.name : quoted(output.name)) + " = %" +
+            std::to_string(output.value) + "\n";
   }
   for (const GraphUpdate& update : graph.updates) {
     text += "update %" + std::to_string(update.leaf) + " = %" + std::to_string(update.value) + "\n";

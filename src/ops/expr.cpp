@@ -26,8 +26,8 @@ Ex apply(Builder& builder, const OpDef& def, const std::vector<Ex>& inputs, Attr
   std::vector<ValueId> ids;
   ids.reserve(inputs.size());
   for (const Ex& input : inputs) ids.push_back(input.id);
-  return {&builder,
-          builder.graph.add(def, std::move(ids), std::move(attrs), builder.site, builder.origin)};
+  return {&builder, builder.graph.add(def, std::move(ids), std::move(attrs), builder.site,
+                                      builder.origin, builder.name)};
 }
 
 Ex constant(Builder& builder, double value, DType dtype) {

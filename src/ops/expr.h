@@ -15,6 +15,7 @@ struct Builder {
   Graph& graph;
   Site site;
   std::string origin;
+  std::string name = {};  // what errors say was called; empty: the op
 };
 
 // A value in a graph under construction.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Views: reshape, permute, broadcast, slice, pad, flip. None of them is ever a kernel of its own.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "ops/structured.h"
@@ -132,6 +133,8 @@ Type infer_pad(std::span<const Type> in, const Attrs& attrs) {
   }
   for (std::size_t d = 0; d < shape.size(); ++d) {
     if (before[d] < 0 || after[d] < 0) shape_error("an amount to pad by must not be negative");
+    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+    if (before[d] > kMost || after[d] > kMost) shape_error("an amount to pad by is above 2^31-1");
     shape[d] += before[d] + after[d];
   }
   return {in[0].dtype, shape};

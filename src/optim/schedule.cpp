@@ -26,6 +26,13 @@ std::string hex(double value) {
   return text;
 }
 
+// The whole of `text` as a finite number.
+bool number(const std::string& text, double& value) {
+  char* end = nullptr;
+  value = std::strtod(text.c_str(), &end);
+  return end == text.c_str() + text.size() && std::isfinite(value);
+}
+
 }  // namespace
 
 Schedule Schedule::linear(double from, double to, std::int64_t steps) {
@@ -102,6 +109,7 @@ std::string Schedule::text() const {
 // Warmups may follow one another, but not so many that a hostile text could exhaust the stack.
 Schedule Schedule::parse(const std::string& text) {
   if (text.size() > kLongestText) throw IoError("schedule: the text is longer than any schedule's");
+  const auto malformed = [&] { return IoError("schedule: malformed text '" + text + "'"); };
   std::istringstream in(text);
   int kind = 0;
   std::string a, b;
@@ -111,17 +119,20 @@ Schedule Schedule::parse(const std::string& text) {
   const bool good = in && kind >= 0 && kind <= static_cast<int>(Kind::kMultiStep) && count < 100000;
   const bool needs_steps =
       kind != static_cast<int>(Kind::kConstant) && kind != static_cast<int>(Kind::kMultiStep);
-  if (!good || (needs_steps && s.steps_ < 1))
-    throw IoError("schedule: malformed text '" + text + "'");
+  if (!good || (needs_steps && s.steps_ < 1)) throw malformed();
   s.kind_ = static_cast<Kind>(kind);
-  s.a_ = std::strtod(a.c_str(), nullptr);
-  s.b_ = std::strtod(b.c_str(), nullptr);
+  if (!number(a, s.a_) || !number(b, s.b_)) throw malformed();
   s.milestones_.resize(count);
   for (std::int64_t& milestone : s.milestones_) in >> milestone;
-  if (!in) throw IoError("schedule: malformed text '" + text + "'");
+  if (!in) throw malformed();
+  std::string rest;
+  std::getline(in, rest, '\0');
+  const bool more = rest.find_first_not_of(' ') != std::string::npos;
+  if (more != (s.kind_ == Kind::kWarmup) ||
+      !std::is_sorted(s.milestones_.begin(), s.milestones_.end())) {
+    throw malformed();
+  }
   if (s.kind_ == Kind::kWarmup) {
-    std::string rest;
-    std::getline(in, rest);
     s.after_ = std::make_shared<const Schedule>(parse(rest));
   }
   return s;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer entry for IDX (gzipped or not) and, by the first byte, CSV. Not part of the build;
-// compiled as safetensors_fuzzer.cc is.
+// libFuzzer entry for IDX (gzipped or not) and, by the first byte, CSV. Not part of the build:
+// `./dev fuzz` compiles and runs it, beginning with what lies in corpus/.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

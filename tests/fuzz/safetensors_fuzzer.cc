@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // libFuzzer entry for safetensors: bytes must give a consistent file or an IoError. Not part of the
-// build; `clang++ -std=c++20 -fsanitize=fuzzer,address,undefined -Iinclude -Isrc
-// tests/fuzz/safetensors_fuzzer.cc src/io/*.cpp src/base/*.cpp -lz`, seeds in
-// tests/unit/io/fixtures.
+// build: `./dev fuzz` compiles and runs it, beginning with what lies in corpus/.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
-#include "tensorgrad/tensorgrad.h"
+#include "support/models.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -82,23 +81,13 @@ void train(Trainer<Model>& trainer, const Fixture& fixture, const Tolerances& to
 
 DeviceOptions device(const std::string& kind) { return {.kind = kind, .allow_software = true}; }
 
-struct Mlp {
-  nn::Linear hidden{64, 32}, out{32, 10};
-  TG_MODULE(hidden, out)
-};
-
 void train_mlp(const std::string& kind, const Tolerances& tolerances) {
   const Fixture fixture("mlp.safetensors");
-  CompileOptions options{.inputs = {{"x", {16, 64}}, {"t", {16}, i32}},
+  CompileOptions options{.inputs = mlp_inputs(),
                          .optimizer = optim::AdamW{.lr = 3e-3, .weight_decay = 0.05},
                          .clip_grad_norm = 0.5,
                          .device = device(kind)};
-  auto trainer = compile(
-      Mlp{},
-      [](const Mlp& net, const Inputs& in) {
-        return cross_entropy(net.out(relu(net.hidden(in["x"]))), in["t"]);
-      },
-      options);
+  auto trainer = compile(Mlp{}, mlp_loss, options);
   train(trainer, fixture, tolerances, [&](std::int64_t step) {
     const auto x = fixture.batch<float>("x", step);
     const auto t = fixture.batch<std::int32_t>("t", step);
@@ -109,46 +98,12 @@ void train_mlp(const std::string& kind, const Tolerances& tolerances) {
 TEST(Golden, mlp_with_adamw_and_clipping_on_cpu) { train_mlp("cpu", kCpu); }
 TEST(Golden, mlp_with_adamw_and_clipping_on_webgpu) { train_mlp("webgpu", kWebGpu); }
 
-constexpr std::int64_t kVocab = 17, kWidth = 16, kLength = 8, kHeads = 2, kBatch = 4;
-
-struct LanguageModel {
-  nn::Embedding tokens{kVocab, kWidth}, places{kLength, kWidth};
-  nn::LayerNorm norm1{kWidth}, norm2{kWidth}, norm3{kWidth};
-  nn::Linear qkv{kWidth, 3 * kWidth, false}, joined{kWidth, kWidth}, up{kWidth, 4 * kWidth},
-      down{4 * kWidth, kWidth};
-  TG_MODULE(tokens, places, norm1, norm2, norm3, qkv, joined, up, down)
-
-  Tensor attention(Tensor x) const {
-    const Tensor parts =
-        permute(reshape(qkv(x), {kBatch, kLength, 3, kHeads, kWidth / kHeads}), {2, 0, 3, 1, 4});
-    const auto part = [&](int i) { return squeeze(narrow(parts, 0, i, 1), 0); };
-    const Tensor scores =
-        matmul(part(0), transpose(part(1))) / std::sqrt(static_cast<double>(kWidth / kHeads));
-    const Shape square = {kLength, kLength};
-    const Tensor seen = iota(square, 1) <= iota(square, 0);
-    const Tensor weights = softmax(where(seen, scores, -std::numeric_limits<double>::infinity()));
-    return joined(reshape(transpose(matmul(weights, part(2)), 1, 2), {kBatch, kLength, kWidth}));
-  }
-
-  Tensor operator()(Tensor text) const {
-    Tensor x = tokens(text) + places.weight;
-    x = x + attention(norm1(x));
-    x = x + down(gelu(up(norm2(x))));
-    return matmul(norm3(x), transpose(tokens.weight));
-  }
-};
-
 void train_language_model(const std::string& kind, const Tolerances& tolerances) {
   const Fixture fixture("lm.safetensors");
-  CompileOptions options{.inputs = {{"x", {kBatch, kLength}, i32}, {"t", {kBatch, kLength}, i32}},
+  CompileOptions options{.inputs = language_model_inputs(),
                          .optimizer = optim::Adam{.lr = 1e-2},
                          .device = device(kind)};
-  auto trainer = compile(
-      LanguageModel{},
-      [](const LanguageModel& model, const Inputs& in) {
-        return cross_entropy(model(in["x"]), in["t"]);
-      },
-      options);
+  auto trainer = compile(LanguageModel{}, language_model_loss, options);
   train(trainer, fixture, tolerances, [&](std::int64_t step) {
     const auto x = fixture.batch<std::int32_t>("x", step),
                t = fixture.batch<std::int32_t>("t", step);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Writes mlp.safetensors and lm.safetensors: two small models trained for 10 steps by PyTorch in double
-precision, from float32 parameters and inputs. Needs torch (CPU); run it in this folder.
+"""Writes what PyTorch computes in double precision from float32 values. Needs torch (CPU); run it in this folder.
+
+mlp.safetensors and lm.safetensors: two small models trained for 10 steps.
+optim.safetensors: a parameter under each optimizer with given gradients, and learning-rate schedules.
 """
 
 import json
@@ -112,6 +114,76 @@ def language_model():
           lambda values: torch.optim.Adam(values, lr=1e-2), clip=0)
 
 
+def optimizers(tensors):
+    """One parameter, whose gradients do not depend on it: large, ordinary, tiny and zero ones."""
+    g = torch.Generator().manual_seed(3)
+    start = draw(g, (8,), 1.0)
+    scale = torch.tensor([1e4, 1e2, 1, 1, 1, 1e-3, 1e-7, 0], dtype=torch.float64)
+    grads = (draw(g, (12, 8), 1.0) * scale).float().double()
+    grads[5:] /= 64  # norms on both sides of the one that clips
+    tensors["start"], tensors["grads"] = start, grads
+    optim = torch.optim
+    cases = {
+        "sgd": lambda p: optim.SGD(p, lr=0.1),
+        "sgd_decay": lambda p: optim.SGD(p, lr=0.1, weight_decay=0.3),
+        "sgd_momentum": lambda p: optim.SGD(p, lr=0.1, momentum=0.9),
+        "sgd_momentum_decay": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.3),
+        "sgd_nesterov_decay": lambda p: optim.SGD(p, lr=0.1, momentum=0.8, weight_decay=0.3, nesterov=True),
+        "sgd_clip": lambda p: optim.SGD(p, lr=0.1),
+        "adam": lambda p: optim.Adam(p, lr=0.1),
+        "adam_decay": lambda p: optim.Adam(p, lr=0.1, weight_decay=0.3),
+        "adam_betas": lambda p: optim.Adam(p, lr=0.1, betas=(0.5, 0.8), eps=1e-3),
+        "adamw": lambda p: optim.AdamW(p, lr=0.1, weight_decay=0.3),
+        "adamw_clip": lambda p: optim.AdamW(p, lr=0.1, weight_decay=0.3),
+        "adamw_no_decay": lambda p: optim.AdamW(p, lr=0.1, weight_decay=0),
+    }
+    for name, make in cases.items():
+        value = start.clone().requires_grad_(True)
+        optimizer = make([value])
+        after = []
+        for grad in grads:
+            value.grad = grad.clone()
+            if name.endswith("_clip"):
+                torch.nn.utils.clip_grad_norm_([value], 100)
+            optimizer.step()
+            after.append(value.detach().clone())
+        tensors["optimizer/" + name] = torch.stack(after)
+
+
+def schedules(tensors):
+    """The learning rate of each of 40 steps, as float64 in two float32 parts."""
+    from torch.optim import lr_scheduler as lr
+
+    def warmup(optimizer, steps, after):
+        first = lr.LinearLR(optimizer, start_factor=1 / (steps + 1), end_factor=1, total_iters=steps)
+        return lr.SequentialLR(optimizer, [first, after], milestones=[steps])
+
+    cases = {
+        "constant": lambda o: lr.ConstantLR(o, factor=1),
+        "linear": lambda o: lr.LinearLR(o, start_factor=1, end_factor=0.1, total_iters=30),
+        "cosine": lambda o: lr.CosineAnnealingLR(o, T_max=39, eta_min=0.05),
+        "step": lambda o: lr.StepLR(o, step_size=7, gamma=0.5),
+        "multi_step": lambda o: lr.MultiStepLR(o, milestones=[3, 10, 10, 25], gamma=0.5),
+        "warmup_constant": lambda o: warmup(o, 5, lr.ConstantLR(o, factor=1)),
+        "warmup_cosine": lambda o: warmup(o, 10, lr.CosineAnnealingLR(o, T_max=30)),
+    }
+    for name, make in cases.items():
+        optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.5)
+        scheduler = make(optimizer)
+        rates = []
+        for _ in range(40):
+            rates.append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            scheduler.step()
+        rates = torch.tensor(rates, dtype=torch.float64)
+        upper = rates.float().double()
+        tensors["schedule/" + name] = torch.stack([upper, rates - upper])
+
+
 if __name__ == "__main__":
     mlp()
     language_model()
+    alone = {}
+    optimizers(alone)
+    schedules(alone)
+    write_safetensors("optim.safetensors", alone)

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(argmax_of_a_scalar, ShapeError) {
+  compiled([](const Net&, In in) {
+    return cast(argmax(sum(in["x"])), f32);  // error: argmax: axis -1 is not one of []
+  });
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(checkpoint_that_is_not_there, IoError) {
+  // throws: TMP/nothing.safetensors: cannot be opened: no such file or directory
+  Example().trainer.load(temporary("nothing.safetensors"));
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(concat_of_nothing, ShapeError) {
+  compiled([](const Net&, In) {
+    return sum(concat({}, 0));  // error: concat: at least one part expected
+  });
+}
+
+}  // namespace tensorgrad::testing

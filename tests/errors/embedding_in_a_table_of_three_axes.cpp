@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(embedding_in_a_table_of_three_axes, ShapeError) {
+  compiled([](const Net&, In in) {
+    // error: embedding: a table [V, D] expected, got [5,2,2]
+    return sum(embedding(in["i"], zeros({5, 2, 2})));
+  });
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(fraction_beside_integers, DtypeError) {
+  compiled([](const Net&, In in) {
+    return sum(in["i"] + 0.5);  // error: add: the number 0.5 cannot be i32
+  });
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(image_folder_without_images, IoError) {
+  // throws: TMP/no_such_folder: is no folder: one with train-images-idx3-ubyte[.gz] expected
+  static_cast<void>(read_image_folder(temporary("no_such_folder")));
+}
+
+}  // namespace tensorgrad::testing

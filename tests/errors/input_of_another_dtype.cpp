@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(input_of_another_dtype, DtypeError) {
+  Example example;
+  example.feed.insert_or_assign("i", example.y);
+  example.trainer.step(example.feed);  // throws: input 'i': i32 expected, got f32
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(layer_norm_of_a_scalar, ShapeError) {
+  compiled([](const Net&, In in) {
+    return layer_norm(sum(in["x"]));  // error: layer_norm: axis -1 is not one of []
+  });
+}
+
+}  // namespace tensorgrad::testing

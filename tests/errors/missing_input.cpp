@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(missing_input, UserError) {
+  Example example;
+  example.feed.erase("y");
+  example.trainer.step(example.feed);  // throws: input 'y' is missing; the inputs are x, y, i
+}
+
+}  // namespace tensorgrad::testing

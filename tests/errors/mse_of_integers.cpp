@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(mse_of_integers, DtypeError) {
+  compiled([](const Net&, In in) {
+    return mse(in["i"], in["i"]);  // error: mse: f32 expected, got i32
+  });
+}
+
+}  // namespace tensorgrad::testing

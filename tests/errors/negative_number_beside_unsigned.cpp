@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(negative_number_beside_unsigned, DtypeError) {
+  compiled([](const Net&, In) {
+    return sum(cast(arange(4, u32) * -1, f32));  // error: mul: the number -1 cannot be u32
+  });
+}
+
+}  // namespace tensorgrad::testing

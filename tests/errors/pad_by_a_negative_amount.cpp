@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(pad_by_a_negative_amount, ShapeError) {
+  compiled([](const Net&, In in) {
+    return sum(pad(in["x"], {-1, 0}));  // error: pad: an amount to pad by must not be negative
+  });
+}
+
+}  // namespace tensorgrad::testing

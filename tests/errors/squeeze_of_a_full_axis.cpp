@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(squeeze_of_a_full_axis, ShapeError) {
+  compiled([](const Net&, In in) {
+    return sum(squeeze(in["x"], 0));  // error: squeeze: axis 0 of [4,3] is not of size 1
+  });
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(unknown_input_name, UserError) {
+  compiled([](const Net& net, In in) {
+    return mean(net.fc(in["image"]));  // error: there is no input 'image'; the inputs are i, x, y
+  });
+}
+
+}  // namespace tensorgrad::testing

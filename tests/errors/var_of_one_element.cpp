@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(var_of_one_element, ShapeError) {
+  compiled([](const Net&, In in) {
+    // error: var: 1 elements and a correction of 1 leave nothing to divide by
+    return var(narrow(in["x"], 0, 0, 1), 0);
+  });
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#include <cmath>
+
+#include "api/trainer.h"
+#include "backend/webgpu/device.h"
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+namespace {
+
+// A trainer that shows its device.
+struct OpenTrainer : TrainerBase {
+  explicit OpenTrainer(const TrainerBase& trainer) : TrainerBase(trainer) {}
+  [[nodiscard]] webgpu::WebGpuDevice& device() const {
+    return dynamic_cast<webgpu::WebGpuDevice&>(impl_->engine().instance().device());
+  }
+};
+
+}  // namespace
+
+MISTAKE(webgpu_device_that_goes_away, DeviceLostError) {
+  CompileOptions options{.optimizer = optim::SGD{},
+                         .device = {.kind = "webgpu", .allow_software = true}};
+  OpenTrainer trainer(compiled(plain_loss, options));
+  const Example example;
+  EXPECT_TRUE(std::isfinite(trainer.step(example.feed).loss));
+  trainer.device().lose();
+  trainer.step(example.feed);  // throws: webgpu: the device ...
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// Checkpoints that are damaged anywhere, and names that only seem to be taken.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+struct Net {
+  nn::Linear fc{3, 2};
+  TG_MODULE(fc)
+};
+
+Tensor plain_loss(const Net& net, const Inputs& in) { return mse(net.fc(in["x"]), in["y"]); }
+
+CompileOptions options() {
+  return {.inputs = {{"x", {4, 3}}, {"y", {4, 2}}},
+          .optimizer = optim::Adam{},
+          .device = {.kind = "cpu"}};
+}
+
+TEST(Checkpoint, cut_short_anywhere_is_refused_whole) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "_cut.safetensors"))
+          .string();
+  auto trainer = compile(Net{}, plain_loss, options());
+  trainer.save(path);
+  const std::vector<std::byte> bytes = read_file(path);
+  const auto before = trainer.download_params();
+  for (std::size_t size = 0; size < bytes.size(); size += 1 + bytes.size() / 200) {
+    write_file_atomically(path, std::span(bytes).first(size));
+    try {
+      trainer.load(path);
+      ADD_FAILURE() << "nothing was thrown for " << size << " bytes";
+    } catch (const IoError& error) {
+      EXPECT_EQ(std::string(error.what()).rfind(path, 0), 0U) << error.what();
+    }
+  }
+  EXPECT_EQ(trainer.download_params().at("fc.weight").bytes, before.at("fc.weight").bytes);
+  std::filesystem::remove(path);
+}
+
+TEST(MemoryBudget, that_is_too_small_lists_the_largest_tensors) {
+  CompileOptions little = options();
+  little.memory_budget = 1000;
+  try {
+    compile(Net{}, plain_loss, little);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const UserError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("\n    48 bytes: input f32[4,3] at "), std::string::npos) << text;
+    EXPECT_GE(std::count(text.begin(), text.end(), '\n'), 4) << text;
+  }
+}
+
+// Names that the library itself gives to buffers are free for the user.
+TEST(Names, inputs_may_be_called_as_our_buffers_are) {
+  CompileOptions strange = options();
+  strange.inputs = {{"params", {4, 3}}, {"loss", {4, 2}}, {"grads", {1}}, {"slot0", {1}}};
+  auto trainer = compile(
+      Net{},
+      [](const Net& net, const Inputs& in) {
+        return mse(net.fc(in["params"]), in["loss"]) + sum(in["grads"]) + sum(in["slot0"]);
+      },
+      strange);
+  auto plain = compile(Net{}, plain_loss, options());
+  const std::vector<float> x(12, 1), y(8, 1), one = {1}, two = {2};
+  const float want = plain.step({{"x", x}, {"y", y}}).loss + 3;
+  EXPECT_FLOAT_EQ(trainer.step({{"params", x}, {"loss", y}, {"grads", one}, {"slot0", two}}).loss,
+                  want);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// What the host may give: inputs in several containers, data sets of awkward sizes, outputs of all
+// types.
+#include <gtest/gtest.h>
+
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+struct One {
+  Parameter w{{1}};
+  TG_MODULE(w)
+};
+
+// The loss is the mean of the batch.
+Trainer<One> over_data(std::int64_t rows, std::int64_t batch) {
+  auto trainer =
+      compile(One{}, [](const One& m, const Inputs& in) { return mean(in["x"]) + sum(m.w) * 0; },
+              {.dataset = {{"x", {rows}}},
+               .batch = batch,
+               .shuffle = false,
+               .optimizer = optim::SGD{.lr = 0},
+               .device = {.kind = "cpu"}});
+  std::vector<float> x;
+  for (std::int64_t i = 0; i < rows; ++i) x.push_back(static_cast<float>(i));
+  trainer.upload_data("x", x);
+  return trainer;
+}
+
+TEST(Dataset, rows_that_fill_no_batch_are_left_out_of_the_epoch) {
+  auto trainer = over_data(7, 3);
+  EXPECT_EQ(trainer.batches_per_epoch(), 2);
+  EXPECT_EQ(trainer.run(5), (std::vector<float>{1, 4, 1, 4, 1}));
+  EXPECT_EQ(trainer.epoch(), 2);
+}
+
+TEST(Dataset, may_be_one_row) {
+  auto trainer = over_data(1, 1);
+  EXPECT_EQ(trainer.batches_per_epoch(), 1);
+  EXPECT_EQ(trainer.run(3), (std::vector<float>{0, 0, 0}));
+  EXPECT_EQ(trainer.epoch(), 3);
+}
+
+TEST(Dataset, may_be_one_batch) {
+  auto trainer = over_data(4, 4);
+  EXPECT_EQ(trainer.run(2), (std::vector<float>{1.5, 1.5}));
+}
+
+TEST(Dataset, may_be_given_anew_between_steps) {
+  auto trainer = over_data(2, 1);
+  trainer.run(1);
+  trainer.upload_data("x", std::vector<float>{10, 20});
+  EXPECT_EQ(trainer.run(3), (std::vector<float>{20, 10, 20}));
+}
+
+TEST(Trainer, run_of_no_step_does_nothing) {
+  auto trainer = over_data(4, 2);
+  EXPECT_TRUE(trainer.run(0).empty());
+  EXPECT_EQ(trainer.steps(), 0);
+}
+
+TEST(Trainer, results_come_in_the_order_of_the_calls) {
+  auto trainer = over_data(6, 1);
+  trainer.submit(2);
+  const StepResult third = trainer.step();
+  EXPECT_EQ(third.step, 3);
+  EXPECT_EQ(third.loss, 2);
+  trainer.submit(1);
+  EXPECT_EQ(trainer.losses(), std::vector<float>{3}) << "those since the last result";
+}
+
+Forward doubled(const Shape& shape, DType dtype) {
+  return compile_forward(One{}, [](const One&, const Inputs& in) { return in["x"] * 2; },
+                         {.inputs = {{"x", shape, dtype}}, .device = {.kind = "cpu"}});
+}
+
+TEST(Feed, takes_vectors_and_spans_of_each_type) {
+  const std::vector<float> f = {1, 2};
+  EXPECT_EQ(doubled({2}, f32)({{"x", std::span<const float>(f)}}).floats(),
+            (std::vector<float>{2, 4}));
+  const std::vector<std::int32_t> i = {-1, 2};
+  EXPECT_EQ(doubled({2}, i32)({{"x", i}}).ints(), (std::vector<std::int32_t>{-2, 4}));
+  const std::vector<std::uint32_t> u = {3000000000U, 1};
+  const HostTensor out = doubled({2}, u32)({{"x", u}});
+  EXPECT_EQ(out.dtype, u32);
+  EXPECT_EQ(out.ints()[0], static_cast<std::int32_t>(3000000000U * 2U));
+}
+
+TEST(Feed, takes_scalars_and_one_sample) {
+  EXPECT_EQ(doubled({}, f32)({{"x", std::vector<float>{3}}}).floats(), std::vector<float>{6});
+  EXPECT_EQ(doubled({1, 1}, f32)({{"x", std::vector<float>{3}}}).shape, (Shape{1, 1}));
+}
+
+TEST(Forward, gives_every_output_by_name_with_its_type) {
+  Forward forward = compile_forward(
+      One{},
+      [](const One&, const Inputs& in) {
+        const Tensor x = in["x"];
+        return std::map<std::string, Tensor>{
+            {"same", x}, {"count", iota({3}, 0)}, {"class scores", x * 2}, {"large", x > 1}};
+      },
+      {.inputs = {{"x", {2}}}, .device = {.kind = "cpu"}});
+  Outputs out = forward.run({{"x", std::vector<float>{1, 2}}});
+  EXPECT_EQ(out.size(), 4U);
+  EXPECT_EQ(out.at("same").floats(), (std::vector<float>{1, 2}));
+  EXPECT_EQ(out.at("count").ints(), (std::vector<std::int32_t>{0, 1, 2}));
+  EXPECT_EQ(out.at("class scores").floats(), (std::vector<float>{2, 4}));
+  EXPECT_EQ(out.at("large").dtype, boolean);
+  EXPECT_EQ(out.at("large").ints(), (std::vector<std::int32_t>{0, 1}));
+}
+
+// Without the check, an index out of range reads zero.
+TEST(CheckIndices, off_lets_indices_out_of_range_read_zero) {
+  const auto loss = [](const One&, const Inputs& in) { return gather(in["x"], 0, in["i"]); };
+  Forward forward = compile_forward(
+      One{}, loss,
+      {.inputs = {{"x", {2}}, {"i", {3}, i32}}, .device = {.kind = "cpu"}, .check_indices = false});
+  const std::vector<float> x = {5, 6};
+  const std::vector<std::int32_t> i = {1, -1, 2};
+  EXPECT_EQ(forward({{"x", x}, {"i", i}}).floats(), (std::vector<float>{6, 0, 0}));
+}
+
+TEST(Null, plans_and_runs_nothing) {
+  auto trainer =
+      compile(One{}, [](const One& m, const Inputs& in) { return mean(in["x"] * m.w); },
+              {.inputs = {{"x", {4}}}, .optimizer = optim::Adam{}, .device = {.kind = "null"}});
+  trainer.step({{"x", std::vector<float>(4)}});
+  EXPECT_EQ(trainer.steps(), 1);
+  EXPECT_GT(trainer.report().launches, 0);
+  EXPECT_GT(trainer.report().peak_bytes, 0);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

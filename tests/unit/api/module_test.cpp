@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// How parameters are found and named, and how they go to a trainer and back.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+
+#include "api/parameters.h"
+#include "support/dump.h"
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+template <class Model>
+std::vector<std::string> names(const Model& model) {
+  std::vector<std::string> found;
+  ParameterVisitor visitor(
+      [&](const std::string& path, const Parameter&) { found.push_back(path); });
+  model.visit_fields(visitor);
+  return found;
+}
+
+using Names = std::vector<std::string>;
+
+struct Inner {
+  Parameter w{{1}};
+  double factor = 2;
+  TG_MODULE(w, factor)
+};
+
+struct Everything {
+  Parameter first{{1}};
+  Inner inner;
+  std::vector<Inner> list = std::vector<Inner>(2);
+  std::array<Parameter, 2> pair = {Parameter({1}), Parameter({1})};
+  std::optional<Parameter> present = Parameter({1}), absent;
+  std::unique_ptr<Inner> owned = std::make_unique<Inner>();
+  std::shared_ptr<Inner> shared = std::make_shared<Inner>(), nothing;
+  std::vector<std::vector<Inner>> nested = std::vector<std::vector<Inner>>(2, {Inner{}});
+  std::string note = "not a parameter";
+  bool flag = true;
+  TG_MODULE(first, inner, list, pair, present, absent, owned, shared, nothing, nested, note, flag)
+};
+
+TEST(Module, names_are_paths_of_fields) {
+  EXPECT_EQ(names(Everything{}),
+            (Names{"first", "inner.w", "list.0.w", "list.1.w", "pair.0", "pair.1", "present",
+                   "owned.w", "shared.w", "nested.0.0.w", "nested.1.0.w"}));
+}
+
+struct Spread {
+  Parameter a{{1}}, b{{1}};
+  // clang-format off
+  TG_MODULE(  a  ,
+              b )
+  // clang-format on
+};
+
+TEST(Module, names_do_not_hold_the_blanks_of_the_list) {
+  EXPECT_EQ(names(Spread{}), (Names{"a", "b"}));
+}
+
+struct Nothing {
+  TG_MODULE()
+};
+
+TEST(Module, may_be_without_fields) { EXPECT_EQ(names(Nothing{}), Names{}); }
+
+struct Line {
+  nn::Linear fc{3, 2};
+  TG_MODULE(fc)
+};
+
+Trainer<Line> trainer_of(std::uint32_t seed) {
+  return compile(Line{}, [](const Line& net, const Inputs& in) { return mean(net.fc(in["x"])); },
+                 {.inputs = {{"x", {1, 3}}},
+                  .optimizer = optim::SGD{},
+                  .seed = seed,
+                  .device = {.kind = "cpu"}});
+}
+
+TEST(Parameters, go_from_one_trainer_to_another_by_name) {
+  auto a = trainer_of(1), b = trainer_of(2);
+  EXPECT_NE(a.download_params().at("fc.weight").bytes, b.download_params().at("fc.weight").bytes);
+  b.upload_params(a.download_params());
+  for (const auto& [name, tensor] : a.download_params()) {
+    EXPECT_EQ(b.download_params().at(name).bytes, tensor.bytes) << name;
+    EXPECT_EQ(b.download_params().at(name).shape, tensor.shape) << name;
+  }
+}
+
+TEST(Parameters, of_a_checkpoint_go_to_a_forward_function) {
+  const ScratchFolder folder("parameters");
+  const std::string path = folder.path() / "model.safetensors";
+  auto trainer = trainer_of(1);
+  trainer.save(path);
+  Forward forward =
+      compile_forward(Line{}, [](const Line& net, const Inputs& in) { return net.fc(in["x"]); },
+                      {.inputs = {{"x", {1, 3}}}, .device = {.kind = "cpu"}, .seed = 9});
+  EXPECT_NE(forward.download_params().at("fc.bias").bytes,
+            trainer.download_params().at("fc.bias").bytes);
+  forward.load_params(path);
+  EXPECT_EQ(forward.download_params().at("fc.bias").bytes,
+            trainer.download_params().at("fc.bias").bytes);
+}
+
+TEST(Parameters, of_a_model_without_any_are_none) {
+  Forward forward =
+      compile_forward(Nothing{}, [](const Nothing&, const Inputs& in) { return in["x"] * 2; },
+                      {.inputs = {{"x", {1}}}, .device = {.kind = "cpu"}});
+  EXPECT_TRUE(forward.download_params().empty());
+  forward.upload_params({});
+  EXPECT_EQ(forward({{"x", std::vector<float>{2}}}).floats(), std::vector<float>{4});
+}
+
+struct Table {
+  Parameter a{{3}, init::literal({1, 2, 3})}, b{{65}, init::constant(0.5)}, c{{}, init::ones()};
+  TG_MODULE(a, b, c)
+};
+
+detail::ModelFunctions functions_of(const Table& table) {
+  return {.visit = [&](ParameterVisitor& visitor) { table.visit_fields(visitor); }, .owner = {}};
+}
+
+TEST(ParameterTable, places_each_at_a_multiple_of_64_with_zeros_between) {
+  const Table model;
+  const ParameterTable table(functions_of(model));
+  ASSERT_EQ(table.entries().size(), 3U);
+  EXPECT_EQ(table.entries()[0].offset, 0);
+  EXPECT_EQ(table.entries()[1].offset, 64);
+  EXPECT_EQ(table.entries()[2].offset, 192);
+  EXPECT_EQ(table.elements(), 256);
+  std::vector<float> want(256, 0);
+  want[0] = 1, want[1] = 2, want[2] = 3, want[192] = 1;
+  for (std::size_t i = 64; i < 129; ++i) want[i] = 0.5;
+  EXPECT_EQ(table.initial(7), want);
+  EXPECT_EQ(table.pack(table.unpack(want), "test"), want);
+}
+
+TEST(ParameterTable, refuses_values_that_do_not_fit) {
+  const Table model;
+  const ParameterTable table(functions_of(model));
+  const auto good = table.unpack(table.initial(0));
+  const auto refused = [&](const std::function<void(std::map<std::string, HostTensor>&)>& spoil) {
+    auto tensors = good;
+    spoil(tensors);
+    EXPECT_THROW(table.pack(tensors, "test"), UserError);
+  };
+  refused([](auto& t) { t.erase("c"); });
+  refused([](auto& t) { t["d"] = t["c"]; });
+  refused([](auto& t) { t["a"].dtype = i32; });
+  refused([](auto& t) { t["a"].shape = {1, 3}; });
+  refused([](auto& t) { t["a"].bytes.pop_back(); });
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// The passes over a row: one for each reduction that needs another's result, and no more.
+#include <gtest/gtest.h>
+
+#include "passes/fuse.h"
+#include "plan/plan.h"
+#include "support/sketch.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+RowPlan plan_of(const std::function<Tensor(const Tensor&)>& function) {
+  Sketch s;
+  s.output("y", function(s.input({4, 16})));
+  const Program program = plan(fuse(s.graph(), {}), {});
+  EXPECT_EQ(program.launches.size(), 1U);
+  EXPECT_EQ(program.launches[0].kind, LaunchKind::kRow);
+  return plan_rows(program.launches[0]);
+}
+
+TEST(RowPlan, of_one_reduction_is_one_pass) {
+  const RowPlan plan = plan_of([](const Tensor& x) { return sum(square(x), 1); });
+  ASSERT_EQ(plan.passes.size(), 1U);
+  EXPECT_EQ(plan.passes[0].reduces.size(), 1U);
+  EXPECT_TRUE(plan.passes[0].stores.empty());
+  EXPECT_EQ(plan.row_stores.size(), 1U);
+}
+
+TEST(RowPlan, of_what_follows_a_reduction_needs_no_pass_of_its_own) {
+  const RowPlan plan = plan_of([](const Tensor& x) { return sqrt(sum(square(x), 1)) + 1.0; });
+  ASSERT_EQ(plan.passes.size(), 1U);
+  EXPECT_EQ(plan.row_after.size(), 2U) << "the root and the sum; the 1 is there before";
+}
+
+TEST(RowPlan, of_a_softmax_is_three_passes) {
+  const RowPlan plan = plan_of([](const Tensor& x) { return softmax(x); });
+  ASSERT_EQ(plan.passes.size(), 3U);
+  EXPECT_EQ(plan.passes[0].reduces.size(), 1U);
+  EXPECT_EQ(plan.passes[1].reduces.size(), 1U);
+  EXPECT_TRUE(plan.passes[2].reduces.empty());
+  EXPECT_EQ(plan.passes[2].stores.size(), 1U);
+  EXPECT_TRUE(plan.row_stores.empty());
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
