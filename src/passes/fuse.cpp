@@ -430,7 +430,7 @@ class Fuser {
       const bool leading = std::equal(kept.rbegin(), kept.rend(), whole.rbegin());
       if (!leading || !of.map.is_identity()) continue;
       for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
-        if (!takes_column_sum(g, of.value, sums.rows, sum)) continue;
+        if (!takes_column_sum(g, of.value, sums.rows, sums.cols, sum)) continue;
         for (int k = 0; k < static_cast<int>(groups_.size()); ++k) {
           if (depends(k, group_at(sum))) add_dependency(k, g);
         }
@@ -443,7 +443,7 @@ class Fuser {
     }
   }
 
-  [[nodiscard]] bool takes_column_sum(int g, ValueId operand, std::int64_t cols,
+  [[nodiscard]] bool takes_column_sum(int g, ValueId operand, std::int64_t cols, std::int64_t count,
                                       ValueId sum) const {
     const Group& to = group(g);
     if (to.kind != GroupKind::kContraction || to.members.empty()) return false;
@@ -457,6 +457,7 @@ class Fuser {
     const Source a = through_views(graph_, product.inputs[0]),
                  b = through_views(graph_, product.inputs[1]);
     const std::int64_t k = graph_[product.inputs[1]].type.shape[0];
+    if (k != count) return false;  // a product of the front part alone
     const View transposed{{cols, k}, {1, cols}, 0, {}, {}};
     const bool of_b = b.value == operand && b.map.is_identity() && product.type.shape[1] == cols;
     const bool of_a = a.value == operand && product.type.shape[0] == cols &&
