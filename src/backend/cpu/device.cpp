@@ -23,6 +23,7 @@ class CpuExecutable final : public Executable {
   CpuExecutable(const Program& program, const std::vector<std::byte*>& buffers, int threads) {
     std::size_t worker_bytes = 0, shared_bytes = 0;
     for (const Launch& launch : program.launches) {
+      CHECK(launch.row_count == 0, launch.name + ": a cpu launch is never one of several");
       Prepare prepare{launch, constants_, {}};
       for (const Binding& binding : launch.bindings) {
         std::byte* start = buffers[static_cast<std::size_t>(binding.buffer)] + binding.offset;
