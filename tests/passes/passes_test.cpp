@@ -13,6 +13,7 @@
 #include "ops/registry.h"
 #include "passes/fuse.h"
 #include "passes/simplify.h"
+#include "passes/split_reduce.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::testing {
@@ -26,6 +27,7 @@ Graph run_pass(const std::string& pass, const Graph& graph) {
   if (pass == "simplify") return simplify(graph);
   if (pass == "cse") return cse(graph);
   if (pass == "dce") return dce(graph);
+  if (pass == "split_reduce") return split_reduce(graph);
   if (pass == "fuse") return fuse(graph, {});
   throw std::logic_error("there is no pass " + pass);
 }
