@@ -68,6 +68,7 @@ Engine::Engine(CompileRequest request, std::map<std::string, double> scalars,
       dataset_(std::move(dataset)),
       why_(std::move(why)) {
   const DeviceLimits& limits = device->info().limits;
+  request.split_rows = !device->info().cuts_rows;
   request.max_bindings = limits.max_storage_bindings;
   request.plan.max_binding_bytes = limits.max_binding_bytes;
   request.plan.max_buffer_bytes = limits.max_buffer_bytes;

@@ -161,7 +161,9 @@ Compiled compile_graph(CompileRequest request) {
   if (most_bytes > 0) {
     passes.run("split_product", graph, [&](Graph& g) { g = split_product(g, most_bytes); });
   }
-  passes.run("split_reduce", graph, [&](Graph& g) { g = split_reduce(g, most_bytes); });
+  if (request.split_rows) {
+    passes.run("split_reduce", graph, [&](Graph& g) { g = split_reduce(g, most_bytes); });
+  }
   // Last: it looks at who reads what, which the passes above change. It also makes the copies that
   // the plan relies on, so when skipped it still runs, without grouping.
   FuseOptions fusing{.max_bindings = request.max_bindings, .enabled = !passes.skipped("fuse")};

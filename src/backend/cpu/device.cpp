@@ -82,6 +82,7 @@ class CpuDevice final : public Device {
       : pool_(std::clamp(options.threads > 0 ? options.threads : usable_cores(), 1, kMostThreads)) {
     const int threads = pool_.threads();
     info_.backend = "cpu";
+    info_.cuts_rows = true;
     info_.name = cpu_name() + ", " + std::to_string(threads) +
                  (threads == 1 ? " thread, " : " threads, ") + simd().target;
     info_.limits.max_storage_bindings = 1 << 20;

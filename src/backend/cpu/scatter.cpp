@@ -88,12 +88,13 @@ class ScatterStep final : public Step {
     const std::int64_t wanted = task_count(ns, kTasks);
     pre_tasks_ = std::min(wanted, l_.pre);
     const std::int64_t each = ceil_div(wanted, pre_tasks_);
-    // A task of some values looks at all indices. Next to many results these are few; else it is
-    // worth it only where there is nothing else to cut.
+    // A task of some values looks at all indices. Next to many results these are few; else adding a
+    // row up must cost more than to find that it is another task's, which is badly predicted.
     value_tasks_ = std::min(each, l_.size);
     if (4 * l_.count * value_tasks_ <= l_.size * l_.post) return;
     post_tasks_ = std::clamp(l_.post / kLeastColumns, std::int64_t{1}, each);
-    value_tasks_ = pre_tasks_ * post_tasks_ > 1 ? 1 : std::min(value_tasks_, kMostScans);
+    const bool scan = l_.post >= kLeastColumns && pre_tasks_ * post_tasks_ == 1;
+    value_tasks_ = scan ? std::min(value_tasks_, kMostScans) : 1;
   }
 
   void compute(const RunContext& context, const Tape& tape, std::int64_t elements,
