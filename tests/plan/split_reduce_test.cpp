@@ -121,6 +121,10 @@ TEST(SplitReduce, can_be_left_out) {
   Sketch s;
   s.output("sum", sum(s.input({65536})));
   EXPECT_EQ(launches(s.graph()), 2U);
+  CompileRequest request;
+  request.graph = s.graph();
+  request.split_rows = !device_at(Where::kCpu)->info().cuts_rows;
+  EXPECT_EQ(compile_graph(std::move(request)).program.launches.size(), 1U);
   const ScopedEnv env("TENSORGRAD_SKIP", "split_reduce");
   EXPECT_EQ(launches(s.graph()), 1U);
   s.check(Where::kCpu);

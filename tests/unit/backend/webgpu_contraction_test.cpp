@@ -12,6 +12,7 @@ struct Product {
   std::int64_t batch = 1, m = 1, n = 1, k = 1;
   bool a_along_m = false, b_along_k = false, ones = false, fused = false;
   bool ones_of_a = false;  // with ones: sums of a's rows, not of b's columns
+  bool cut = false;        // two launches share the rows
 };
 
 IndexMap operand_map(std::int64_t batch, std::int64_t outer, std::int64_t inner, bool transposed) {
@@ -55,6 +56,14 @@ void check_product(webgpu::WebGpuDevice& device, const Product& p) {
   TestProgram::store(launch, 4, acc, strided({p.batch, p.m, p.n}, {p.m * p.n, 1, p.m}));
   launch.ones_store.binding = 5;
   launch.ones_store.map = whole({p.ones_of_a ? p.m : p.n});
+  if (p.cut) {
+    launch.row_count = p.batch > 1 ? p.batch / 2 * p.m : p.m / 3 + 1;
+    Launch rest = launch;
+    rest.first_row = launch.row_count;
+    rest.row_count = p.batch * p.m - launch.row_count;
+    rest.ones_row = false;  // the other has it
+    test.program.launches.push_back(rest);
+  }
   SCOPED_TRACE(std::to_string(p.batch) + "*" + std::to_string(p.m) + "x" + std::to_string(p.n) +
                "x" + std::to_string(p.k));
   test.check(device, {oracle_hyper()}, 1e-4);
@@ -98,6 +107,20 @@ TEST(WebGpuContraction, by_any_number_of_lanes) {
     SCOPED_TRACE(lanes);
     check_layouts(*device, {1, 7, 5, 300});
     check_layouts(*device, {2, 3, 4, 17});
+  }
+}
+
+TEST(WebGpuContraction, by_two_launches_that_share_its_rows) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  for (const int tile : {1, 16}) {
+    WgslOptions options;
+    options.tile = tile;
+    device->force_kernels(options);
+    SCOPED_TRACE(tile);
+    Product whole{1, 150, 70, 33}, batches{5, 20, 17, 9};
+    whole.cut = batches.cut = true;
+    check_layouts(*device, whole);
+    check_layouts(*device, batches);
   }
 }
 
