@@ -15,6 +15,8 @@
 #include "passes/autodiff.h"
 #include "passes/fuse.h"
 #include "passes/simplify.h"
+#include "passes/split_product.h"
+#include "passes/split_reduce.h"
 
 namespace tensorgrad {
 namespace {
@@ -154,6 +156,14 @@ Compiled compile_graph(CompileRequest request) {
   passes.run("cse", graph, [](Graph& g) { g = cse(g); });
   passes.run("dce", graph, [](Graph& g) { g = dce(g); });
   result.graph = graph;
+  // What people are told of, and the reference computes, is what they wrote: these cut it up.
+  const std::int64_t most_bytes = request.plan.max_binding_bytes;
+  if (most_bytes > 0) {
+    passes.run("split_product", graph, [&](Graph& g) { g = split_product(g, most_bytes); });
+  }
+  if (request.split_rows) {
+    passes.run("split_reduce", graph, [&](Graph& g) { g = split_reduce(g, most_bytes); });
+  }
   // Last: it looks at who reads what, which the passes above change. It also makes the copies that
   // the plan relies on, so when skipped it still runs, without grouping.
   FuseOptions fusing{.max_bindings = request.max_bindings, .enabled = !passes.skipped("fuse")};

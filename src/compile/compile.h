@@ -21,6 +21,7 @@ struct CompileRequest {
   std::vector<ValueId> wrt;
   std::function<void(Graph& graph, const std::vector<ValueId>& grads)> extend;
   int max_bindings = 8;
+  bool split_rows = true;  // for a device that shares a row among few of its threads
   PlanOptions plan;
 };
 

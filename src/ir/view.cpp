@@ -287,6 +287,43 @@ std::int64_t offset_at(const IndexMap& map, std::int64_t linear) {
   return linear;
 }
 
+namespace {
+
+// The offsets that linear indices low to high give.
+OffsetSpan span_of(const View& view, OffsetSpan linear) {
+  OffsetSpan span{view.offset, view.offset};
+  std::int64_t pitch = numel(view.shape);
+  for (std::size_t d = 0; d < view.shape.size(); ++d) {
+    pitch /= view.shape[d];
+    std::int64_t from = linear.low / pitch, to = linear.high / pitch;
+    // Below the first axis that moves, all indices come up.
+    linear =
+        from == to ? OffsetSpan{linear.low % pitch, linear.high % pitch} : OffsetSpan{0, pitch - 1};
+    if (view.masked()) {
+      from = std::max(from, view.lo[d]);
+      to = std::min(to, view.hi[d] - 1);
+      if (from > to) return {};
+    }
+    span.low += std::min(from * view.strides[d], to * view.strides[d]);
+    span.high += std::max(from * view.strides[d], to * view.strides[d]);
+  }
+  return span;
+}
+
+}  // namespace
+
+OffsetSpan offset_span(const IndexMap& map, std::int64_t first, std::int64_t count) {
+  OffsetSpan span{first, first + count - 1};
+  for (const View& view : map.views) {
+    // What lies outside is masked by the view before; its ends may be over-estimated.
+    span = {std::max<std::int64_t>(span.low, 0), std::min(span.high, numel(view.shape) - 1)};
+    if (span.low > span.high) return {};
+    span = span_of(view, span);
+    if (span.low > span.high) return {};
+  }
+  return span;
+}
+
 std::string to_string(const View& view) {
   std::string text = to_string(view.shape) + ":(";
   for (std::size_t d = 0; d < view.strides.size(); ++d) {

@@ -68,6 +68,14 @@ bool common_cut(const std::vector<const View*>& views, Shape& out);
 // it is not valid. Slow; for tests and reference.
 std::int64_t offset_at(const IndexMap& map, std::int64_t linear);
 
+// The offsets that the linear indices [first, first + count) give lie in [low, high], where they
+// are valid at all (low > high: nowhere). May be wider than it must be, but never than the whole
+// map's.
+struct OffsetSpan {
+  std::int64_t low = 0, high = -1;
+};
+OffsetSpan offset_span(const IndexMap& map, std::int64_t first, std::int64_t count);
+
 // "[256,64]:(64,1)+0", with masks as "{lo..hi}".
 std::string to_string(const View& view);
 std::string to_string(const IndexMap& map);

@@ -75,6 +75,55 @@ RowPlan plan_rows(const Launch& launch) {
   return plan;
 }
 
+Window window_of(const Launch& launch) {
+  Window all;
+  switch (launch.kind) {
+    case LaunchKind::kMap:
+    case LaunchKind::kRow: all.pitch = launch.rows; break;
+    case LaunchKind::kContraction:
+      all.outer_count = launch.batch;
+      all.pitch = launch.m;
+      break;
+    case LaunchKind::kScatter:
+      all.outer_count = launch.pre;
+      all.pitch = launch.size;
+      break;
+  }
+  all.count = all.pitch;
+  if (launch.row_count == 0) return all;
+  all.outer_first = launch.first_row / all.pitch;
+  all.first = launch.first_row % all.pitch;
+  const bool whole = all.first == 0 && launch.row_count % all.pitch == 0;
+  all.outer_count = whole ? launch.row_count / all.pitch : 1;
+  if (!whole) all.count = launch.row_count;
+  return all;
+}
+
+// Its program loads through maps that stand still along q.
+bool index_repeats(const Launch& launch) {
+  if (launch.post == 1) return true;
+  const ScalarProgram& program = launch.scatter_index;
+  for (const Instr& instr : program.instrs) {
+    const bool still = instr.kind == InstrKind::kConst || instr.kind == InstrKind::kHyper ||
+                       instr.kind == InstrKind::kOp || instr.kind == InstrKind::kLoad ||
+                       (instr.kind == InstrKind::kCoord && instr.divisor % launch.post == 0);
+    if (!still) return false;
+  }
+  const View fence{{launch.pre * launch.count, launch.post}, {1, 1}, 0, {}, {}};
+  for (const Access& access : program.accesses) {
+    const View& view = access.map.views.front();
+    Shape cut;
+    View fine;
+    if (!common_cut({&view, &fence}, cut) || !recut(view, cut, fine)) return false;
+    std::int64_t covered = 1;
+    for (std::size_t d = cut.size(); d-- > 0 && covered < launch.post; covered *= cut[d]) {
+      const bool masked = fine.masked() && (fine.lo[d] > 0 || fine.hi[d] < fine.shape[d]);
+      if (fine.strides[d] != 0 || masked) return false;
+    }
+  }
+  return true;
+}
+
 namespace {
 
 void verify_program(const Launch& launch, const ScalarProgram& program, std::int64_t rows,
@@ -143,6 +192,12 @@ void verify_launch(const Program& program, const Launch& launch) {
     verify_program(launch, launch.scatter_index, 1, sources);
     verify_program(launch, launch.scatter_source, 1, sources);
   }
+  const Window window = window_of(launch);
+  const std::int64_t batches = launch.kind == LaunchKind::kContraction ? launch.batch
+                               : launch.kind == LaunchKind::kScatter   ? launch.pre
+                                                                       : 1;
+  CHECK(window.first >= 0 && window.count >= 1 && window.end() <= window.pitch, launch.name);
+  CHECK(window.outer_first >= 0 && window.outer_first + window.outer_count <= batches, launch.name);
   verify_program(launch, launch.body, rows, elements);
   for (const Store& store : launch.stores) verify_store(launch, store, rows, elements);
 }
@@ -157,7 +212,7 @@ const char* kind_name(LaunchKind kind) {
   return "?";
 }
 
-std::string domain_text(const Launch& launch) {
+std::string whole_domain(const Launch& launch) {
   const auto join = [](std::initializer_list<std::int64_t> sizes) {
     std::string text;
     for (const std::int64_t size : sizes) text += (text.empty() ? "" : "x") + std::to_string(size);
@@ -174,6 +229,12 @@ std::string domain_text(const Launch& launch) {
       return join({launch.pre, launch.count, launch.post}) + "->" + std::to_string(launch.size);
   }
   return "?";
+}
+
+std::string domain_text(const Launch& launch) {
+  if (launch.row_count == 0) return whole_domain(launch);
+  return whole_domain(launch) + " rows " + std::to_string(launch.first_row) + " to " +
+         std::to_string(launch.first_row + launch.row_count - 1);
 }
 
 }  // namespace

@@ -129,9 +129,26 @@ struct Launch {
   ScalarProgram scatter_index;   // over pre*count*post; last instruction i32; out of range: dropped
   ScalarProgram scatter_source;  // over pre*count*post; last instruction f32
 
+  // The rows that this launch computes, where several share the work because a buffer is larger
+  // than a binding may be; 0: all. Rows are those of kMap and kRow, batch * m of a contraction
+  // (with ones_row, its ones come on top), pre * size of a scatter. Several batches (or pre) are
+  // whole ones. Maps, indices and coordinates stay those of the whole.
+  std::int64_t first_row = 0, row_count = 0;
+
   // Counted when planned, for reports: bytes the launch must move, and multiply-adds times two.
   std::int64_t bytes_moved = 0, flops = 0;
 };
+
+// The rows of a launch: of some batches (pre), and of each of these (kMap and kRow: of the one).
+struct Window {
+  std::int64_t outer_first = 0, outer_count = 1, first = 0, count = 1;
+  std::int64_t pitch = 1;  // rows of a batch in all
+
+  [[nodiscard]] std::int64_t rows() const { return outer_count * count; }
+  [[nodiscard]] std::int64_t first_row() const { return outer_first * pitch + first; }
+  [[nodiscard]] std::int64_t end() const { return first + count; }
+};
+Window window_of(const Launch& launch);
 
 // ---- programs --------------------------------------------------------------------------------
 
@@ -199,6 +216,9 @@ struct RowPlan {
   std::vector<int> row_stores;  // row-level stores, at the very end
 };
 RowPlan plan_rows(const Launch& launch);
+
+// Scatter launches: is the index the same for all q of a (p, i), as far as can be seen?
+bool index_repeats(const Launch& launch);
 
 // Throws InternalError where a launch breaks a rule stated above.
 void verify(const Program& program);

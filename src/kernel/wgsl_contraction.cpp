@@ -63,7 +63,8 @@ class Contraction {
         a_domain_{{"z", launch.batch}, {"m", launch.m}, {"k", launch.k}},
         b_domain_{{"z", launch.batch}, {"k", launch.k}, {"n", launch.n}},
         out_domain_{{"z", launch.batch}, {"m", launch.m}, {"n", launch.n}},
-        module_(launch) {}
+        module_(launch),
+        window_(window_of(launch)) {}
 
   WgslKernel write();
 
@@ -85,14 +86,19 @@ class Contraction {
                     std::int64_t tiles_n) const;
   WgslKernel finish_kernel(const Scope& scope, int threads, std::int64_t groups) const;
 
-  [[nodiscard]] std::int64_t rows() const { return launch_.m + (launch_.ones_row ? 1 : 0); }
+  // Of this launch's window, for each of its batches.
+  [[nodiscard]] std::int64_t rows() const { return window_.count + (launch_.ones_row ? 1 : 0); }
   [[nodiscard]] std::int64_t columns() const { return launch_.n + (launch_.ones_column ? 1 : 0); }
+  [[nodiscard]] std::string batch_of(const std::string& number) const {
+    return number + (window_.outer_first > 0 ? " + " + u32_literal(window_.outer_first) : "");
+  }
   [[nodiscard]] bool has_ones() const { return launch_.ones_row || launch_.ones_column; }
 
   const Launch& launch_;
   const WgslOptions& options_;
   Domain a_domain_, b_domain_, out_domain_;
   Module module_;
+  Window window_;
   bool a_along_k_ = false, b_along_k_ = false;
 };
 
@@ -122,7 +128,7 @@ void Contraction::write_finish(bool guarded, bool with_ones) {
                 ones);
   }
   if (guarded) {
-    scope.line("if (m >= " + u32_literal(launch_.m) + " || n >= " + u32_literal(launch_.n) +
+    scope.line("if (m >= " + u32_literal(window_.end()) + " || n >= " + u32_literal(launch_.n) +
                ") { return; }");
   }
   std::vector<int> roots;
@@ -150,7 +156,7 @@ void Contraction::write_ones() {
 
 // Threads per result: as many as fill the GPU, but each with a few products of its own.
 Tile Contraction::pick_lanes() const {
-  const std::int64_t results = launch_.batch * rows() * columns();
+  const std::int64_t results = window_.outer_count * rows() * columns();
   const int most = std::min(256, floor_pow2(options_.max_threads));
   Tile tile;
   tile.lanes_first = b_along_k_;
@@ -170,8 +176,9 @@ const TileShape* Contraction::pick_tile() const {
   for (const TileShape& shape : kShapes) {
     if (shape.threads() > options_.max_threads) continue;
     if (options_.tile == shape.side) return &shape;
-    const auto groups = static_cast<double>(launch_.batch * ceil_div(launch_.m, shape.side) *
-                                            ceil_div(launch_.n, shape.side));
+    const auto groups =
+        static_cast<double>(window_.outer_count * ceil_div(window_.count, shape.side) *
+                            ceil_div(launch_.n, shape.side));
     // Loads of b along k leave the 64 tile behind.
     const double rate = shape.rate * (shape.side == 128 && b_along_k_ ? 1.15 : 1.0);
     const double time = std::max(groups, kGroupsAtOnce) * shape.side * shape.side / rate;
@@ -180,7 +187,7 @@ const TileShape* Contraction::pick_tile() const {
       best_time = time;
     }
   }
-  const std::int64_t results = launch_.batch * rows() * columns();
+  const std::int64_t results = window_.outer_count * rows() * columns();
   const bool small = results * launch_.k <= (1 << 19);
   const bool long_k = results <= 32 * 16 * 16 && launch_.k >= 512;  // few tiles, each a long loop
   if (options_.tile == 0 && (small || long_k || launch_.k <= 4)) return nullptr;
@@ -215,13 +222,21 @@ WgslKernel Contraction::write_by_lanes(const Tile& tile) {
       "b_at", launch_.b, b_domain_,
       launch_.ones_column ? "if (n == " + u32_literal(launch_.n) + ") { return 1.0f; }" : "");
   write_finish(false, has_ones());
-  const std::int64_t results = launch_.batch * rows() * columns();
+  const std::int64_t results = window_.outer_count * rows() * columns();
   const Domain domain = {{"result", results}};
   Scope scope;
   const std::string live = open_rows(scope, tile, results, "result");
   scope.line("let n = " + coordinate(scope, domain, 1, columns()) + ";");
-  scope.line("let m = " + coordinate(scope, domain, columns(), rows()) + ";");
-  scope.line("let z = " + coordinate(scope, domain, columns() * rows(), launch_.batch) + ";");
+  std::string row = coordinate(scope, domain, columns(), rows());
+  if (window_.first > 0) row += " + " + u32_literal(window_.first);
+  // The row of ones comes after all others.
+  if (launch_.ones_row && window_.end() < launch_.m) {
+    scope.line("let at = " + row + ";");
+    row = "select(at, " + m + ", at == " + u32_literal(window_.end()) + ")";
+  }
+  scope.line("let m = " + row + ";");
+  scope.line("let z = " +
+             batch_of(coordinate(scope, domain, columns() * rows(), window_.outer_count)) + ";");
   const Partial sum{"acc", DType::kF32, ReduceOp::kSum};
   declare_partial(scope, module_, sum);
   Scope loop(scope);
@@ -359,10 +374,13 @@ void Contraction::write_results(Scope& scope, const TileShape& tile) {
   for (int i = 0; i < (of_b ? tile.per_n : tile.per_m); ++i) {
     const std::string at =
         (of_b ? "n + " : "m + ") + u32_literal(place_of_result(i, width, threads));
-    ones.line("if (" + at + " < " + u32_literal(of_b ? launch_.n : launch_.m) + ") { finish_ones(" +
-              at + ", ones" + std::to_string(i / width) + component(i, width) + "); }");
+    ones.line("if (" + at + " < " + u32_literal(of_b ? launch_.n : window_.end()) +
+              ") { finish_ones(" + at + ", ones" + std::to_string(i / width) + component(i, width) +
+              "); }");
   }
-  scope.block(of_b ? "if (m0 == 0u && ty == 0u)" : "if (n0 == 0u && tx == 0u)", ones);
+  scope.block(of_b ? "if (m0 == " + u32_literal(window_.first) + " && ty == 0u)"
+                   : "if (n0 == 0u && tx == 0u)",
+              ones);
 }
 
 // Every slice puts its sums into workgroup memory; then each thread adds up results of its own.
@@ -420,20 +438,22 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
   Scope ones(scope);
   sum(ones, "slice_ones", "local", tile.side);
   ones.line(std::string("finish_ones(") + (of_b ? "n0" : "m0") + " + local, sum);");
-  scope.block(std::string("if (") + (of_b ? "m0" : "n0") + " == 0u && local < " + side + " && " +
-                  (of_b ? "n0" : "m0") + " + local < " + u32_literal(of_b ? launch_.n : launch_.m) +
-                  ")",
+  const std::string first = of_b ? "m0 == " + u32_literal(window_.first) : "n0 == 0u";
+  scope.block("if (" + first + " && local < " + side + " && " + (of_b ? "n0" : "m0") +
+                  " + local < " + u32_literal(of_b ? launch_.n : window_.end()) + ")",
               ones);
 }
 
 // Where the group and the thread stand, and the registers that are filled over the steps of k.
 void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t tiles_m,
                                std::int64_t tiles_n) const {
-  const Domain flat = {{"tile", tiles_n * tiles_m * launch_.batch}};
+  const Domain flat = {{"tile", tiles_n * tiles_m * window_.outer_count}};
   const std::string side = u32_literal(tile.side), threads_n = u32_literal(tile.threads_n());
   scope.line("let n0 = " + coordinate(scope, flat, 1, tiles_n) + " * " + side + ";");
-  scope.line("let m0 = " + coordinate(scope, flat, tiles_n, tiles_m) + " * " + side + ";");
-  scope.line("let z = " + coordinate(scope, flat, tiles_n * tiles_m, launch_.batch) + ";");
+  scope.line("let m0 = " + coordinate(scope, flat, tiles_n, tiles_m) + " * " + side +
+             (window_.first > 0 ? " + " + u32_literal(window_.first) : "") + ";");
+  scope.line(
+      "let z = " + batch_of(coordinate(scope, flat, tiles_n * tiles_m, window_.outer_count)) + ";");
   if (tile.slices > 1) {
     const std::string slice = u32_literal(tile.slice_threads());
     scope.line("let slice = local / " + slice + ";");
@@ -466,9 +486,9 @@ void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t
 }
 
 WgslKernel Contraction::write_tiled(const TileShape& tile) {
-  const std::int64_t tiles_m = ceil_div(launch_.m, tile.side);
+  const std::int64_t tiles_m = ceil_div(window_.count, tile.side);
   const std::int64_t tiles_n = ceil_div(launch_.n, tile.side);
-  const bool ragged_m = launch_.m % tile.side != 0;
+  const bool ragged_m = window_.count % tile.side != 0;
   const bool ragged_n = launch_.n % tile.side != 0;
   const bool ragged_k = launch_.k % tile.depth != 0;
   const auto guard = [&](bool side, const std::string& name, std::int64_t size) {
@@ -476,7 +496,7 @@ WgslKernel Contraction::write_tiled(const TileShape& tile) {
     if (ragged_k) test += (test.empty() ? "k >= " : " || k >= ") + u32_literal(launch_.k);
     return test.empty() ? test : "if (" + test + ") { return 0.0f; }";
   };
-  write_operand("a_at", launch_.a, a_domain_, guard(ragged_m, "m", launch_.m));
+  write_operand("a_at", launch_.a, a_domain_, guard(ragged_m, "m", window_.end()));
   write_operand("b_at", launch_.b, b_domain_, guard(ragged_n, "n", launch_.n));
   write_finish(ragged_m || ragged_n, false);
   module_.shared("tile_a", vector_type(tile.width_m()),
@@ -485,7 +505,7 @@ WgslKernel Contraction::write_tiled(const TileShape& tile) {
   module_.shared("tile_b", vector_type(tile.width_n()),
                  std::int64_t{tile.depth} * pitch_of(tile, tile.width_n(), b_along_k_),
                  4 * tile.width_n());
-  const std::int64_t groups = launch_.batch * tiles_m * tiles_n;
+  const std::int64_t groups = window_.outer_count * tiles_m * tiles_n;
   Scope scope;
   open_rows(scope, Tile{1, tile.threads(), true}, groups, "tile");
   write_places(scope, tile, tiles_m, tiles_n);

@@ -163,8 +163,9 @@ Grid fold_groups(std::int64_t groups);
 
 // Opens `main`: declares `group` (the linear workgroup number), and for tiles `row`, `lane`, and,
 // where tiles may hang over, `live`. Returns the condition under which the row exists (empty:
-// always).
-std::string open_rows(Scope& scope, const Tile& tile, std::int64_t rows, const std::string& row);
+// always). Rows are numbered from `first`.
+std::string open_rows(Scope& scope, const Tile& tile, std::int64_t rows, const std::string& row,
+                      std::int64_t first = 0);
 std::string main_function(const Scope& body, int threads);
 
 // A reduction in progress: `name` (and `name`_at for argmax and argmin) accumulate per thread.

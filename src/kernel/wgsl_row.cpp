@@ -46,11 +46,12 @@ class RowWriter {
                  {{"row", launch.rows}}) {}
 
   WgslKernel write() {
-    live_ = open_rows(scope_, tile_, launch_.rows, "row");
+    const Window window = window_of(launch_);
+    live_ = open_rows(scope_, tile_, window.count, "row", window.first);
     for (const RowPass& pass : plan_.passes) write_pass(pass);
     write_end();
     WgslKernel kernel;
-    const Grid grid = fold_groups(ceil_div(launch_.rows, tile_.rows));
+    const Grid grid = fold_groups(ceil_div(window.count, tile_.rows));
     kernel.groups_x = grid.x;
     kernel.groups_y = grid.y;
     kernel.threads = tile_.threads();
@@ -154,14 +155,15 @@ WgslKernel write_map(const Launch& launch, const WgslOptions& options) {
   Module module(launch);
   const Domain domain = {{"row", elements}};
   ProgramWriter program(module, launch.body, domain, domain);
-  const Tile tile{map_threads(elements, options), 1, true};
+  const Window window = window_of(launch);
+  const Tile tile{map_threads(window.count, options), 1, true};
   Scope scope;
-  open_rows(scope, tile, elements, "row");
+  open_rows(scope, tile, window.count, "row", window.first);
   std::vector<int> roots;
   for (const Store& store : launch.stores) roots.push_back(store.value);
   program.write_all(scope, program.needed(roots));
   for (const Store& store : launch.stores) program.store(scope, store);
-  const Grid grid = fold_groups(ceil_div(elements, tile.rows));
+  const Grid grid = fold_groups(ceil_div(window.count, tile.rows));
   WgslKernel kernel;
   kernel.groups_x = grid.x;
   kernel.groups_y = grid.y;

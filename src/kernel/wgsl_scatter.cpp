@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Scatter: out[p,v,q] = epilogue(sum over i with index[p,i,q] == v of src[p,i,q]). Every result
-// gathers its own addends, in order, so no atomics are needed and the sum is always the same.
+// gathers its own addends, in order, so the sum is always the same. Two forms:
+// - by lanes: some threads share one result, each looks at every index of its own i.
+// - in blocks: a workgroup has some values v and columns q. It looks at the indices 256 at a time,
+//   notes which of them are its own, and adds up those. Indices read per result: count / (values *
+//   columns of a block). The notes are bits that are set in any order, and read in that of i.
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "kernel/wgsl_parts.h"
@@ -10,6 +15,10 @@ namespace tensorgrad::wgsl {
 namespace {
 
 constexpr std::int64_t kFullGpu = 1 << 16;  // threads
+// Of a block: columns, so that neighbouring threads read neighbours; sums (8 KiB).
+constexpr int kBlockColumns = 64;
+constexpr int kBlockSums = 2048;
+constexpr std::int64_t kWantedBlocks = 512;
 
 Tile scatter_tile(const Launch& launch, std::int64_t results, const WgslOptions& options) {
   const int most = std::min(256, floor_pow2(options.max_threads));
@@ -48,20 +57,152 @@ void write_finish(Module& module, const Launch& launch) {
                   "fn finish(p: u32, v: u32, q: u32, acc: f32) {\n" + scope.text() + "}\n");
 }
 
-}  // namespace
+WgslKernel make_kernel(const Module& module, const Scope& scope, int threads, std::int64_t groups) {
+  const Grid grid = fold_groups(groups);
+  WgslKernel kernel;
+  kernel.groups_x = grid.x;
+  kernel.groups_y = grid.y;
+  kernel.threads = threads;
+  kernel.body = module.declarations() + main_function(scope, threads);
+  kernel.workgroup_bytes = module.shared_bytes();
+  kernel.uses_hyper = module.uses_hyper();
+  return kernel;
+}
 
-WgslKernel write_scatter(const Launch& launch, const WgslOptions& options) {
-  const std::int64_t results = launch.pre * launch.size * launch.post;
-  const Domain sources = {{"p", launch.pre}, {"i", launch.count}, {"q", launch.post}};
-  const Tile tile = scatter_tile(launch, results, options);
-  Module module(launch);
-  write_source(module, "index_at", "i32", launch.scatter_index, sources);
-  write_source(module, "source_at", "f32", launch.scatter_source, sources);
-  write_finish(module, launch);
+// A workgroup's share of the results in the second form: `values` times `columns` sums in workgroup
+// memory, each the business of one thread.
+struct Block {
+  int threads = 256, values = 1, columns = 1;
+  bool repeats = false;  // one index for all columns; else a block has one column
 
-  const Domain domain = {{"result", results}};
+  [[nodiscard]] int rows_at_once() const { return threads / columns; }
+  [[nodiscard]] std::int64_t across(const Launch& launch) const {
+    return ceil_div(launch.post, columns);
+  }
+  [[nodiscard]] std::int64_t count(const Launch& launch) const {
+    const Window window = window_of(launch);
+    return window.outer_count * ceil_div(window.count, values) * across(launch);
+  }
+};
+
+Block scatter_block(const Launch& launch, const WgslOptions& options) {
+  Block block;
+  block.threads = std::min(256, floor_pow2(options.max_threads));
+  block.repeats = index_repeats(launch);
+  if (block.repeats) {
+    block.columns = std::min({ceil_pow2(launch.post), kBlockColumns, block.threads});
+  }
+  const int room =
+      static_cast<int>(std::min<std::int64_t>(kBlockSums, options.max_workgroup_bytes / 8));
+  block.values =
+      std::max(1, std::min(ceil_pow2(window_of(launch).count), floor_pow2(room / block.columns)));
+  // Fewer values a block where that would leave the GPU idle, but some for every thread.
+  while (block.values > block.rows_at_once() && block.count(launch) < kWantedBlocks) {
+    block.values /= 2;
+  }
+  return block;
+}
+
+// Are blocks the quicker form? In steps of a thread, an index and an addend being one each.
+bool blocks_pay(const Launch& launch, const Tile& tile, const Block& block) {
+  constexpr double kRound = 8;  // barriers and notes of a block's look at some indices
+  const auto count = static_cast<double>(launch.count);
+  const auto results = static_cast<double>(window_of(launch).rows() * launch.post);
+  const double waves = std::max(1.0, results * tile.lanes / kFullGpu);
+  const double by_lanes = waves * count / tile.lanes;
+  const double block_waves =
+      std::max(1.0, static_cast<double>(block.count(launch) * block.threads) / kFullGpu);
+  const double own =
+      std::min(1.0, static_cast<double>(block.values) / static_cast<double>(launch.size));
+  const double rounds = std::ceil(count / block.threads);
+  return block_waves * (rounds * kRound + 2 * own * count) < by_lanes;
+}
+
+// Looks at the indices from `first` on; `hits` has two sides of bits in turn, so that the one that
+// is not in use can be cleared.
+void write_round(Scope& scope, const Launch& launch, const Block& block) {
+  const std::string words = u32_literal(std::max(1, block.threads / 32));
+  const std::string rows = u32_literal(block.rows_at_once());
+  scope.line("let i = first + local;");
+  Scope look(scope);
+  look.line("let at = u32(index_at(p, i, " + std::string(block.repeats ? "0u" : "q") + ")) - v0;");
+  Scope note(look);
+  note.line("places[local] = at;");
+  note.line("atomicOr(&hits[side + local / 32u], 1u << (local % 32u));");
+  look.block("if (at < " + u32_literal(block.values) + ")", note);
+  scope.block("if (i < " + u32_literal(launch.count) + ")", look);
+  scope.line("workgroupBarrier();");
+  scope.line("if (local < " + words + ") { atomicStore(&hits[" + words +
+             " - side + local], 0u); }");
+  Scope word(scope), bit(word);
+  word.line("var bits = atomicLoad(&hits[side + w]);");
+  bit.line("let hit = w * 32u + firstTrailingBit(bits);");
+  bit.line("bits = bits & (bits - 1u);");
+  bit.line("let at = places[hit];");
+  std::string mine = block.rows_at_once() == 1 ? "" : "at % " + rows + " == row";
+  if (launch.post % block.columns != 0) {
+    mine += std::string(mine.empty() ? "" : " && ") + "q < " + u32_literal(launch.post);
+  }
+  bit.line((mine.empty() ? "" : "if (" + mine + ") { ") + "sums[at * " +
+           u32_literal(block.columns) + " + column] += source_at(p, first + hit, q);" +
+           (mine.empty() ? "" : " }"));
+  word.block("while (bits != 0u)", bit);
+  scope.block("for (var w = 0u; w < " + words + "; w++)", word);
+  scope.line("workgroupBarrier();");
+  scope.line("side = " + words + " - side;");
+}
+
+WgslKernel write_blocks(const Launch& launch, Module& module, const Block& block) {
+  const std::int64_t blocks = block.count(launch);
+  const std::int64_t words = std::max(1, block.threads / 32);
+  const std::string columns = u32_literal(block.columns), threads = u32_literal(block.threads);
+  const std::int64_t sums = std::int64_t{block.values} * block.columns;
+  module.shared("sums", "f32", sums, 4);
+  module.shared("places", "u32", block.threads, 4);
+  module.shared("hits", "atomic<u32>", 2 * words, 4);
+  const Domain domain = {{"block", blocks}};
+  const Window window = window_of(launch);
+  const std::int64_t across = block.across(launch), down = ceil_div(window.count, block.values);
   Scope scope;
-  const std::string live = open_rows(scope, tile, results, "result");
+  open_rows(scope, Tile{1, block.threads, true}, blocks, "block");
+  scope.line("let column = local % " + columns + ";");
+  scope.line("let row = local / " + columns + ";");
+  scope.line("let q = " + coordinate(scope, domain, 1, across) + " * " + columns + " + column;");
+  scope.line("let v0 = " + coordinate(scope, domain, across, down) + " * " +
+             u32_literal(block.values) + " + " + u32_literal(window.first) + ";");
+  scope.line("let p = " + coordinate(scope, domain, across * down, window.outer_count) + " + " +
+             u32_literal(window.outer_first) + ";");
+  scope.line("for (var e = local; e < " + u32_literal(sums) + "; e += " + threads +
+             ") { sums[e] = 0.0f; }");
+  scope.line("if (local < " + u32_literal(2 * words) + ") { atomicStore(&hits[local], 0u); }");
+  scope.line("workgroupBarrier();");
+  scope.line("var side = 0u;");
+  Scope round(scope);
+  write_round(round, launch, block);
+  scope.block(
+      "for (var first = 0u; first < " + u32_literal(launch.count) + "; first += " + threads + ")",
+      round);
+  Scope last(scope);
+  std::string inside;
+  if (window.count % block.values != 0) inside = "v0 + at < " + u32_literal(window.end());
+  if (launch.post % block.columns != 0) {
+    inside += std::string(inside.empty() ? "" : " && ") + "q < " + u32_literal(launch.post);
+  }
+  const std::string finish = "finish(p, v0 + at, q, sums[at * " + columns + " + column]);";
+  last.line(inside.empty() ? finish : "if (" + inside + ") { " + finish + " }");
+  scope.block("for (var at = row; at < " + u32_literal(block.values) +
+                  "; at += " + u32_literal(block.rows_at_once()) + ")",
+              last);
+  return make_kernel(module, scope, block.threads, blocks);
+}
+
+WgslKernel write_by_lanes(const Launch& launch, Module& module, const Tile& tile,
+                          const WgslOptions& options) {
+  const std::int64_t results = window_of(launch).rows() * launch.post;
+  const Domain domain = {{"result", launch.pre * launch.size * launch.post}};
+  Scope scope;
+  const std::string live =
+      open_rows(scope, tile, results, "result", launch.first_row * launch.post);
   scope.line("let q = " + coordinate(scope, domain, 1, launch.post) + ";");
   scope.line("let v = " + coordinate(scope, domain, launch.post, launch.size) + ";");
   scope.line("let p = " + coordinate(scope, domain, launch.post * launch.size, launch.pre) + ";");
@@ -77,16 +218,24 @@ WgslKernel write_scatter(const Launch& launch, const WgslOptions& options) {
       tile.lanes == 1 ? "" : "lane == 0u" + (live.empty() ? "" : " && " + live);
   scope.line(guard.empty() ? "finish(p, v, q, acc);"
                            : "if (" + guard + ") { finish(p, v, q, acc); }");
+  return make_kernel(module, scope, tile.threads(), ceil_div(results, tile.rows));
+}
 
-  const Grid grid = fold_groups(ceil_div(results, tile.rows));
-  WgslKernel kernel;
-  kernel.groups_x = grid.x;
-  kernel.groups_y = grid.y;
-  kernel.threads = tile.threads();
-  kernel.body = module.declarations() + main_function(scope, tile.threads());
-  kernel.workgroup_bytes = module.shared_bytes();
-  kernel.uses_hyper = module.uses_hyper();
-  return kernel;
+}  // namespace
+
+WgslKernel write_scatter(const Launch& launch, const WgslOptions& options) {
+  const std::int64_t results = window_of(launch).rows() * launch.post;
+  const Domain sources = {{"p", launch.pre}, {"i", launch.count}, {"q", launch.post}};
+  Module module(launch);
+  write_source(module, "index_at", "i32", launch.scatter_index, sources);
+  write_source(module, "source_at", "f32", launch.scatter_source, sources);
+  write_finish(module, launch);
+  const Tile tile = scatter_tile(launch, results, options);
+  const Block block = scatter_block(launch, options);
+  const bool in_blocks =
+      options.tile == 0 ? options.lanes == 0 && blocks_pay(launch, tile, block) : options.tile > 1;
+  return in_blocks ? write_blocks(launch, module, block)
+                   : write_by_lanes(launch, module, tile, options);
 }
 
 }  // namespace tensorgrad::wgsl

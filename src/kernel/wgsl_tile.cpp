@@ -150,14 +150,16 @@ Grid fold_groups(std::int64_t groups) {
   return {static_cast<std::uint32_t>(ceil_div(groups, y)), static_cast<std::uint32_t>(y)};
 }
 
-std::string open_rows(Scope& scope, const Tile& tile, std::int64_t rows, const std::string& row) {
+std::string open_rows(Scope& scope, const Tile& tile, std::int64_t rows, const std::string& row,
+                      std::int64_t first) {
   const std::int64_t groups = ceil_div(rows, tile.rows);
   const Grid grid = fold_groups(groups);
+  const std::string from = first == 0 ? "" : " + " + u32_literal(first);
   scope.line(grid.y == 1 ? "let group = group_id.x;"
                          : "let group = group_id.y * " + u32_literal(grid.x) + " + group_id.x;");
   if (tile.lanes == 1) {
-    scope.line("let " + row + " = group * " + u32_literal(tile.rows) + " + local;");
-    scope.line("if (" + row + " >= " + u32_literal(rows) + ") { return; }");
+    scope.line("let " + row + " = group * " + u32_literal(tile.rows) + " + local" + from + ";");
+    scope.line("if (" + row + " >= " + u32_literal(first + rows) + ") { return; }");
     return {};
   }
   // Whole workgroups may leave; single threads may not, since barriers follow.
@@ -165,7 +167,7 @@ std::string open_rows(Scope& scope, const Tile& tile, std::int64_t rows, const s
     scope.line("if (group >= " + u32_literal(groups) + ") { return; }");
   }
   if (tile.rows == 1) {
-    scope.line("let " + row + " = group;");
+    scope.line("let " + row + " = group" + from + ";");
     scope.line("let lane = local;");
     return {};
   }
@@ -174,14 +176,14 @@ std::string open_rows(Scope& scope, const Tile& tile, std::int64_t rows, const s
   const std::string rest = "local % " + split;
   scope.line("let lane = " + (tile.lanes_first ? rest : quotient) + ";");
   const std::string number =
-      "group * " + u32_literal(tile.rows) + " + " + (tile.lanes_first ? quotient : rest);
+      "group * " + u32_literal(tile.rows) + " + " + (tile.lanes_first ? quotient : rest) + from;
   if (rows % tile.rows == 0) {
     scope.line("let " + row + " = " + number + ";");
     return {};
   }
   scope.line("let place = " + number + ";");
-  scope.line("let live = place < " + u32_literal(rows) + ";");
-  scope.line("let " + row + " = min(place, " + u32_literal(rows - 1) + ");");
+  scope.line("let live = place < " + u32_literal(first + rows) + ";");
+  scope.line("let " + row + " = min(place, " + u32_literal(first + rows - 1) + ");");
   return "live";
 }
 

@@ -16,7 +16,8 @@ struct WgslOptions {
   int max_threads = 256;  // per workgroup
   std::int64_t max_workgroup_bytes = 16 << 10;
   int lanes = 0;  // kRow, kScatter, kContraction: threads that share one result (a power of two)
-  int tile = 0;   // kContraction: 16, 32, 64 or 128; 1: every result by its own lanes
+  int tile = 0;   // kContraction: 16, 32, 64 or 128; kScatter: 2 for blocks of results; both: 1
+                  // for every result by its own lanes
 };
 
 struct WgslKernel {

@@ -207,14 +207,14 @@ class Fuser {
       const bool leading = std::equal(kept.rbegin(), kept.rend(), whole.rbegin());
       if (!leading || !of.map.is_identity()) continue;
       for (int g = 0; g < parts_.size(); ++g) {
-        if (!takes_column_sum(g, of.value, sums.rows, sum)) continue;
+        if (!takes_column_sum(g, of.value, sums.rows, sums.cols, sum)) continue;
         parts_.move(sum, g);
         break;
       }
     }
   }
 
-  [[nodiscard]] bool takes_column_sum(int g, ValueId operand, std::int64_t cols,
+  [[nodiscard]] bool takes_column_sum(int g, ValueId operand, std::int64_t cols, std::int64_t count,
                                       ValueId sum) const {
     const Group& to = parts_.group(g);
     if (to.kind != GroupKind::kContraction || to.members.empty()) return false;
@@ -228,6 +228,7 @@ class Fuser {
     const Source a = through_views(graph_, product.inputs[0]),
                  b = through_views(graph_, product.inputs[1]);
     const std::int64_t k = graph_[product.inputs[1]].type.shape[0];
+    if (k != count) return false;  // a product of the front part alone
     const View transposed{{cols, k}, {1, cols}, 0, {}, {}};
     const bool of_b = b.value == operand && b.map.is_identity() && product.type.shape[1] == cols;
     const bool of_a = a.value == operand && product.type.shape[0] == cols &&

@@ -33,6 +33,7 @@ class Placer {
     order_groups();
     place_slots();
     check_budget();
+    check_buffers();
     return std::move(result_);
   }
 
@@ -331,6 +332,22 @@ class Placer {
               to_string(node.type) + " at " + to_string(node.site);
     }
     throw UserError(text);
+  }
+
+  // Names the largest tensor of a buffer that no device would give.
+  void check_buffers() const {
+    if (options_.max_buffer_bytes == 0) return;
+    for (const auto& [id, where] : result_.places) {
+      const BufferDecl& buffer = result_.buffers[static_cast<size_t>(where.buffer)];
+      const Node& node = graph_[id];
+      const bool largest = where.offset * 4 + round_up(bytes_of(node.type)) >= buffer.bytes;
+      if (buffer.bytes <= options_.max_buffer_bytes || !largest) continue;
+      throw UserError(std::string(node.op->name) + ": " + to_string(node.type) + " lies in " +
+                          buffer.name + " of " + std::to_string(buffer.bytes) +
+                          " bytes, the device gives at most " +
+                          std::to_string(options_.max_buffer_bytes) + " in one buffer",
+                      node.site);
+    }
   }
 
   const Graph& graph_;

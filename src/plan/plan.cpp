@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "ops/registry.h"
+#include "plan/fit_bindings.h"
 #include "plan/lower.h"
 
 namespace tensorgrad {
@@ -38,6 +39,7 @@ Program plan(const Graph& graph, const PlanOptions& options) {
   program.inputs = std::move(placement.inputs);
   program.outputs = std::move(placement.outputs);
   for (const BufferDecl& buffer : program.buffers) program.peak_bytes += buffer.bytes;
+  if (options.max_binding_bytes > 0) fit_bindings(program, options.max_binding_bytes);
   return program;
 }
 

@@ -15,10 +15,12 @@ struct PlanOptions {
   std::int64_t params_elements = 0;  // size of the parameter arena
   std::map<std::string, int> rings;  // scalar outputs that keep that many steps' values
   std::int64_t memory_budget = 0;    // bytes; 0: none
+  // What the device allows, in bytes; 0: anything.
+  std::int64_t max_binding_bytes = 0, max_buffer_bytes = 0;
 };
 
-// `graph` is fused. Throws UserError where the plan needs more than the budget: it names the ten
-// largest tensors and the user's lines.
+// `graph` is fused. Throws UserError where the plan needs more than the budget (it names the ten
+// largest tensors and the user's lines), or more in a buffer or a binding than the device allows.
 Program plan(const Graph& graph, const PlanOptions& options);
 
 // The name of the hyper word that says at which place of their rings this step's outputs go.

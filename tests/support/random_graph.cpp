@@ -27,7 +27,9 @@ class Grower {
  private:
   Shape shape() {
     Shape shape;
-    for (std::int64_t d = draw_.whole(1, 3); d > 0; --d) shape.push_back(draw_.whole(1, 5));
+    for (std::int64_t d = draw_.whole(1, 3); d > 0; --d) {
+      shape.push_back(draw_.whole(1, options_.size));
+    }
     return shape;
   }
 
@@ -142,7 +144,8 @@ class Grower {
 
   Tensor step() {
     const Tensor x = pick();
-    if (x.shape().size() > 3 || numel(x.shape()) > 200) return mean(x);
+    if (x.shape().size() > 3 || numel(x.shape()) > 8 * options_.size * options_.size)
+      return mean(x);
     switch (draw_.whole(0, 8)) {
       case 0:
       case 1: return unary(x);

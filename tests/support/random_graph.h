@@ -16,6 +16,7 @@ struct RandomGraphOptions {
   int ops = 14;
   bool gradients = true;
   bool updates = true;
+  std::int64_t size = 5;  // of an axis of a leaf, at most
 };
 
 RandomGraph random_graph(std::uint64_t seed, const RandomGraphOptions& options = {});

@@ -155,19 +155,21 @@ ValueMap interpret_graph(const Graph& graph, const ValueMap& leaves, bool round_
   return result;
 }
 
-Compiled compile_for_test(const Graph& graph, int max_bindings) {
+Compiled compile_for_test(const Graph& graph, int max_bindings, std::int64_t max_binding_bytes) {
   CompileRequest request;
   request.name = "test";
   request.graph = graph;
   request.max_bindings = max_bindings;
+  request.plan.max_binding_bytes = max_binding_bytes;
   request.plan.params_elements = arena_elements(graph);
   return compile_graph(std::move(request));
 }
 
-ValueMap run_graph(const Graph& graph, const ValueMap& leaves, Where where, int max_bindings) {
+ValueMap run_graph(const Graph& graph, const ValueMap& leaves, Where where, int max_bindings,
+                   std::int64_t max_binding_bytes) {
   const std::shared_ptr<Device> device = device_at(where);
   if (max_bindings == 0) max_bindings = device->info().limits.max_storage_bindings;
-  Instance instance(device, compile_for_test(graph, max_bindings).program);
+  Instance instance(device, compile_for_test(graph, max_bindings, max_binding_bytes).program);
   const HyperValues hypers = give_leaves(instance, graph, leaves);
   instance.wait(instance.run({hypers}));
   ValueMap result;

@@ -23,6 +23,7 @@ class CpuExecutable final : public Executable {
   CpuExecutable(const Program& program, const std::vector<std::byte*>& buffers, int threads) {
     std::size_t worker_bytes = 0, shared_bytes = 0;
     for (const Launch& launch : program.launches) {
+      CHECK(launch.row_count == 0, launch.name + ": a cpu launch is never one of several");
       Prepare prepare{launch, constants_, {}};
       for (const Binding& binding : launch.bindings) {
         std::byte* start = buffers[static_cast<std::size_t>(binding.buffer)] + binding.offset;
@@ -81,6 +82,7 @@ class CpuDevice final : public Device {
       : pool_(std::clamp(options.threads > 0 ? options.threads : usable_cores(), 1, kMostThreads)) {
     const int threads = pool_.threads();
     info_.backend = "cpu";
+    info_.cuts_rows = true;
     info_.name = cpu_name() + ", " + std::to_string(threads) +
                  (threads == 1 ? " thread, " : " threads, ") + simd().target;
     info_.limits.max_storage_bindings = 1 << 20;

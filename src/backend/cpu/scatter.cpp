@@ -14,6 +14,7 @@ namespace {
 // Columns of a task are whole cache lines.
 constexpr std::int64_t kLeastColumns = 16;
 constexpr std::int64_t kTasks = 8;
+constexpr std::int64_t kMostScans = 4;
 
 TapeSpec source_spec(const Launch& launch, const ScalarProgram& program) {
   TapeSpec spec;
@@ -31,32 +32,6 @@ TapeSpec epilogue_spec(const Launch& launch) {
   return spec;
 }
 
-// The index is the same for all q of (p, i): its program loads through maps that stand still along
-// q.
-bool same_along_post(const Launch& launch) {
-  if (launch.post == 1) return true;
-  const ScalarProgram& program = launch.scatter_index;
-  for (const Instr& instr : program.instrs) {
-    const bool still = instr.kind == InstrKind::kConst || instr.kind == InstrKind::kHyper ||
-                       instr.kind == InstrKind::kOp || instr.kind == InstrKind::kLoad ||
-                       (instr.kind == InstrKind::kCoord && instr.divisor % launch.post == 0);
-    if (!still) return false;
-  }
-  const View fence{{launch.pre * launch.count, launch.post}, {1, 1}, 0, {}, {}};
-  for (const Access& access : program.accesses) {
-    const View& view = access.map.views.front();
-    Shape cut;
-    View fine;
-    if (!common_cut({&view, &fence}, cut) || !recut(view, cut, fine)) return false;
-    std::int64_t covered = 1;
-    for (std::size_t d = cut.size(); d-- > 0 && covered < launch.post; covered *= cut[d]) {
-      const bool masked = fine.masked() && (fine.lo[d] > 0 || fine.hi[d] < fine.shape[d]);
-      if (fine.strides[d] != 0 || masked) return false;
-    }
-  }
-  return true;
-}
-
 class ScatterStep final : public Step {
  public:
   explicit ScatterStep(const Prepare& prepare)
@@ -64,7 +39,7 @@ class ScatterStep final : public Step {
         index_(prepare, source_spec(l_, l_.scatter_index)),
         source_(prepare, source_spec(l_, l_.scatter_source)),
         epilogue_(prepare, epilogue_spec(l_)),
-        rows_alike_(same_along_post(l_)),
+        rows_alike_(index_repeats(l_)),
         sources_(l_.pre * l_.count * l_.post),
         results_(l_.pre * l_.size * l_.post) {
     for (Tape* tape : {&index_, &source_, &epilogue_}) {
@@ -76,7 +51,11 @@ class ScatterStep final : public Step {
     };
     source_at_ = words(sources_);
     acc_at_ = 2 * words(sources_);
-    shared_bytes = static_cast<std::size_t>(acc_at_ + words(results_));
+    const TapeStore* store = epilogue_.plain_store();
+    if (store != nullptr && store->ring_word < 0 && store->walker->contiguous()) {
+      direct_ = reinterpret_cast<float*>(store->data) + store->walker->base();
+    }
+    shared_bytes = static_cast<std::size_t>(acc_at_ + (direct_ == nullptr ? words(results_) : 0));
     plan_tasks();
   }
 
@@ -84,13 +63,13 @@ class ScatterStep final : public Step {
     for (Tape* tape : {&index_, &source_, &epilogue_}) tape->start(context.hyper);
     auto* index = reinterpret_cast<Word*>(context.shared);
     auto* source = reinterpret_cast<Word*>(context.shared + source_at_);
-    auto* acc = reinterpret_cast<float*>(context.shared + acc_at_);
+    auto* acc = direct_ != nullptr ? direct_ : reinterpret_cast<float*>(context.shared + acc_at_);
     compute(context, index_, sources_, index);
     compute(context, source_, sources_, source);
     const auto* values = reinterpret_cast<const float*>(source);
     context.pool.parallel_for(pre_tasks_ * post_tasks_ * value_tasks_,
                               [&](std::int64_t t, int) { add_part(t, index, values, acc); });
-    finish(context, acc);
+    if (direct_ == nullptr) finish(context, acc);
   }
 
  private:
@@ -103,15 +82,19 @@ class ScatterStep final : public Step {
     return {std::min(n, i * each), std::min(n, (i + 1) * each)};
   }
 
-  // By p, then by columns, then by values: every part of the result has one owner.
+  // By p, then by columns or by values: every part of the result has one owner.
   void plan_tasks() {
     const double ns = static_cast<double>(sources_) * 1.0 + static_cast<double>(results_) * 0.1;
     const std::int64_t wanted = task_count(ns, kTasks);
     pre_tasks_ = std::min(wanted, l_.pre);
-    post_tasks_ =
-        std::clamp(l_.post / kLeastColumns, std::int64_t{1}, ceil_div(wanted, pre_tasks_));
-    // Each of these looks at all indices: worth it only where there is nothing else to cut.
-    value_tasks_ = pre_tasks_ * post_tasks_ > 1 ? 1 : std::min({wanted, l_.size, std::int64_t{4}});
+    const std::int64_t each = ceil_div(wanted, pre_tasks_);
+    // A task of some values looks at all indices. Next to many results these are few; else adding a
+    // row up must cost more than to find that it is another task's, which is badly predicted.
+    value_tasks_ = std::min(each, l_.size);
+    if (4 * l_.count * value_tasks_ <= l_.size * l_.post) return;
+    post_tasks_ = std::clamp(l_.post / kLeastColumns, std::int64_t{1}, each);
+    const bool scan = l_.post >= kLeastColumns && pre_tasks_ * post_tasks_ == 1;
+    value_tasks_ = scan ? std::min(value_tasks_, kMostScans) : 1;
   }
 
   void compute(const RunContext& context, const Tape& tape, std::int64_t elements,
@@ -180,6 +163,7 @@ class ScatterStep final : public Step {
   bool rows_alike_;
   std::int64_t sources_, results_;
   std::int64_t source_at_ = 0, acc_at_ = 0;
+  float* direct_ = nullptr;  // where the sums go, if nothing but a store is done with them
   std::int64_t pre_tasks_ = 1, post_tasks_ = 1, value_tasks_ = 1;
 };
 

@@ -199,7 +199,7 @@ Handle<WGPUBuffer> WebGpuDevice::create_buffer(std::int64_t bytes, WGPUBufferUsa
 BufferHandle WebGpuDevice::alloc(std::int64_t bytes, const std::string& label) {
   const std::lock_guard lock(mutex_);
   throw_faults();
-  const std::int64_t most = std::min(info_.limits.max_binding_bytes, info_.limits.max_buffer_bytes);
+  const std::int64_t most = info_.limits.max_buffer_bytes;
   if (bytes > most) {
     throw DeviceError("webgpu: buffer \"" + label + "\" takes " + std::to_string(bytes) +
                       " bytes; " + info_.name + " allows " + std::to_string(most));

@@ -21,6 +21,22 @@ void make_scatter(LaunchBuilder& b, const Size& s) {
   l.pre = s.pre, l.count = s.count, l.post = s.post, l.size = s.size;
 }
 
+// Nothing but a store follows, so sums are made where they go; the output held something before.
+TEST(CpuScatter, into_a_part_of_a_buffer) {
+  for (const Size& s : {Size{1, 300, 16, 4000}, {2, 5, 64, 3000}, {1, 40, 3, 7}}) {
+    LaunchBuilder b(LaunchKind::kScatter, "part");
+    make_scatter(b, s);
+    const std::int64_t n = s.pre * s.count * s.post, results = s.pre * s.size * s.post;
+    const int index = b.input(n, DType::kI32, static_cast<std::uint32_t>(s.size) + 2);
+    const int source = b.input(n), out = b.in_place(results + 9);
+    Launch& l = b.launch();
+    Scalar(l.scatter_index).load(index, sources(s), DType::kI32);
+    Scalar(l.scatter_source).load(source, sources(s));
+    l.stores = {store_to(out, {{View{{results}, {1}, 5, {}, {}}}}, Scalar(l.body).acc())};
+    expect_as_oracle(b, oracle_hyper(), {1e-3, 1e-5});
+  }
+}
+
 // Indices go two beyond the size, and one is negative: these are dropped.
 TEST(CpuScatter, an_index_per_row) {
   for (const Size& s : kSizes) {

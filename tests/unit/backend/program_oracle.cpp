@@ -132,7 +132,8 @@ std::vector<Values> evaluate(const Machine& m, const ScalarProgram& program, con
     const bool row = leveled && instr.level == Level::kRow;
     Values out;
     if (instr.kind == InstrKind::kAcc) {
-      out = *acc;
+      const auto from = acc->begin() + span.first;
+      out.assign(from, from + span.count);
     } else if (instr.kind == InstrKind::kReduce) {
       const auto from = static_cast<std::size_t>(instr.operands.at(0));
       out = {reduce(instr.reduce, program.instrs[from].dtype, values[from], span.count)};
@@ -168,12 +169,13 @@ void store_span(Machine& m, const std::vector<Values>& values, const Span& span,
 
 void run_rows(Machine& m) {
   const Launch& l = m.launch;
+  const Window window = window_of(l);
   if (l.kind == LaunchKind::kMap) {
-    const Span all{0, l.rows * l.cols, 0};
+    const Span all{window.first, window.count, 0};
     store_span(m, evaluate(m, l.body, all, false), all, false);
     return;
   }
-  for (std::int64_t row = 0; row < l.rows; ++row) {
+  for (std::int64_t row = window.first; row < window.end(); ++row) {
     const Span span{row * l.cols, l.cols, row};
     store_span(m, evaluate(m, l.body, span, true), span, true);
   }
@@ -197,9 +199,10 @@ void run_contraction(Machine& m) {
       }
     }
   }
-  const Span all{0, l.batch * l.m * l.n, 0};
-  store_span(m, evaluate(m, l.body, all, false, &acc), all, false);
-  for (std::int64_t i = 0; l.ones_column && i < l.m; ++i) {
+  const Window window = window_of(l);
+  const Span mine{window.first_row() * l.n, window.rows() * l.n, 0};
+  store_span(m, evaluate(m, l.body, mine, false, &acc), mine, false);
+  for (std::int64_t i = window.first; l.ones_column && i < window.end(); ++i) {
     double sum = 0;
     for (std::int64_t t = 0; t < l.k; ++t) sum += a[static_cast<std::size_t>(i * l.k + t)];
     m.store(l.ones_store, i, sum);
@@ -214,10 +217,12 @@ void run_contraction(Machine& m) {
 
 void run_scatter(Machine& m) {
   const Launch& l = m.launch;
-  const Span sources{0, l.pre * l.count * l.post, 0}, all{0, l.pre * l.size * l.post, 0};
+  const Window window = window_of(l);
+  const Span sources{0, l.pre * l.count * l.post, 0};
+  const Span mine{window.first_row() * l.post, window.rows() * l.post, 0};
   const Values index = evaluate(m, l.scatter_index, sources, false).back();
   const Values source = evaluate(m, l.scatter_source, sources, false).back();
-  Values acc(static_cast<std::size_t>(all.count));
+  Values acc(static_cast<std::size_t>(l.pre * l.size * l.post));
   for (std::int64_t s = 0; s < sources.count; ++s) {
     const auto v = static_cast<std::int64_t>(index[static_cast<std::size_t>(s)]);
     if (v < 0 || v >= l.size) continue;
@@ -225,7 +230,7 @@ void run_scatter(Machine& m) {
     acc[static_cast<std::size_t>((p * l.size + v) * l.post + q)] +=
         source[static_cast<std::size_t>(s)];
   }
-  store_span(m, evaluate(m, l.body, all, false, &acc), all, false);
+  store_span(m, evaluate(m, l.body, mine, false, &acc), mine, false);
 }
 
 using DoubleOp = double (*)(const double* x);

@@ -12,6 +12,7 @@ struct Product {
   std::int64_t batch = 1, m = 1, n = 1, k = 1;
   bool a_along_m = false, b_along_k = false, ones = false, fused = false;
   bool ones_of_a = false;  // with ones: sums of a's rows, not of b's columns
+  bool cut = false;        // two launches share the rows
 };
 
 IndexMap operand_map(std::int64_t batch, std::int64_t outer, std::int64_t inner, bool transposed) {
@@ -55,6 +56,14 @@ void check_product(webgpu::WebGpuDevice& device, const Product& p) {
   TestProgram::store(launch, 4, acc, strided({p.batch, p.m, p.n}, {p.m * p.n, 1, p.m}));
   launch.ones_store.binding = 5;
   launch.ones_store.map = whole({p.ones_of_a ? p.m : p.n});
+  if (p.cut) {
+    launch.row_count = p.batch > 1 ? p.batch / 2 * p.m : p.m / 3 + 1;
+    Launch rest = launch;
+    rest.first_row = launch.row_count;
+    rest.row_count = p.batch * p.m - launch.row_count;
+    rest.ones_row = false;  // the other has it
+    test.program.launches.push_back(rest);
+  }
   SCOPED_TRACE(std::to_string(p.batch) + "*" + std::to_string(p.m) + "x" + std::to_string(p.n) +
                "x" + std::to_string(p.k));
   test.check(device, {oracle_hyper()}, 1e-4);
@@ -101,6 +110,20 @@ TEST(WebGpuContraction, by_any_number_of_lanes) {
   }
 }
 
+TEST(WebGpuContraction, by_two_launches_that_share_its_rows) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  for (const int tile : {1, 16}) {
+    WgslOptions options;
+    options.tile = tile;
+    device->force_kernels(options);
+    SCOPED_TRACE(tile);
+    Product whole{1, 150, 70, 33}, batches{5, 20, 17, 9};
+    whole.cut = batches.cut = true;
+    check_layouts(*device, whole);
+    check_layouts(*device, batches);
+  }
+}
+
 TEST(WebGpuContraction, of_sizes_as_they_come) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   check_layouts(*device, {1, 256, 64, 1});
@@ -143,35 +166,38 @@ TEST(WebGpuContraction, an_operand_made_of_views_and_gathers) {
 
 struct Spread {
   std::int64_t pre, count, post, size;
-  int lanes;
+  int lanes = 0, tile = 0;
 };
 
-TEST(WebGpuScatter, adds_what_points_at_each_place) {
-  TENSORGRAD_DEVICE_OR_RETURN(device);
-  for (const Spread s : {Spread{1, 40, 16, 10, 0},
-                         {3, 7, 1, 5, 0},
-                         {2, 33, 9, 4, 8},
-                         {1, 500, 1, 3, 0},
-                         {1, 64, 20, 300, 1},
-                         {1, 1, 1, 1, 0}}) {
-    WgslOptions options;
-    options.lanes = s.lanes;
-    device->force_kernels(options);
-    TestProgram test;
-    const std::int64_t sources = s.pre * s.count * s.post, results = s.pre * s.size * s.post;
-    const int index =
-        test.buffer(DType::kI32, s.pre * s.count, -1, static_cast<double>(s.size) + 1);
-    const int source = test.buffer(DType::kF32, sources), out = test.buffer(DType::kF32, results);
-    Launch& launch = test.launch(LaunchKind::kScatter, "scatter");
+// Indices from -1 to size + 1, of rows (one for all q) or of elements; `half` of the results only.
+void check_scatter(webgpu::WebGpuDevice& device, const Spread& s, bool of_rows, bool half) {
+  WgslOptions options;
+  options.lanes = s.lanes;
+  options.tile = s.tile;
+  device.force_kernels(options);
+  TestProgram test;
+  const std::int64_t sources = s.pre * s.count * s.post, results = s.pre * s.size * s.post;
+  const int index = test.buffer(DType::kI32, of_rows ? s.pre * s.count : sources, -1,
+                                static_cast<double>(s.size) + 1);
+  const int source = test.buffer(DType::kF32, sources), out = test.buffer(DType::kF32, results);
+  for (const bool front : {true, false}) {
+    if (!half && !front) continue;
+    Launch& launch = test.launch(LaunchKind::kScatter, front ? "scatter" : "rest");
     launch.pre = s.pre;
     launch.count = s.count;
     launch.post = s.post;
     launch.size = s.size;
+    if (half) {
+      const std::int64_t rows = s.pre > 1 ? s.size : s.size / 2;
+      launch.first_row = front ? 0 : rows;
+      launch.row_count = front ? rows : s.pre * s.size - rows;
+    }
     test.bind(launch, index, BindMode::kRead);
     test.bind(launch, source, BindMode::kRead);
     test.bind(launch, out, BindMode::kReadWrite);
     ProgramMaker make_index, make_source, make;
-    make_index.load(0, strided({s.pre * s.count, s.post}, {1, 0}), DType::kI32);
+    make_index.load(0, of_rows ? strided({s.pre * s.count, s.post}, {1, 0}) : whole({sources}),
+                    DType::kI32);
     make_source.op("mul", {make_source.load(1, whole({sources})), make_source.constant(0.5f)});
     const int acc = make.acc();
     const int sum = make.op("add", {acc, make.load(2, whole({results}))});
@@ -179,7 +205,55 @@ TEST(WebGpuScatter, adds_what_points_at_each_place) {
     launch.scatter_source = make_source.program;
     launch.body = make.program;
     TestProgram::store(launch, 2, sum, whole({results}));
-    test.check(*device);
+  }
+  SCOPED_TRACE("pre " + std::to_string(s.pre) + " count " + std::to_string(s.count) + " post " +
+               std::to_string(s.post) + " size " + std::to_string(s.size) + " tile " +
+               std::to_string(s.tile) + (of_rows ? " of rows" : "") + (half ? " by halves" : ""));
+  test.check(device);
+}
+
+TEST(WebGpuScatter, adds_what_points_at_each_place) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  for (const Spread& s : {Spread{1, 40, 16, 10},
+                          {3, 7, 1, 5},
+                          {2, 33, 9, 4, 8},
+                          {1, 500, 1, 3},
+                          {1, 64, 20, 300, 1},
+                          {1, 1, 1, 1}}) {
+    check_scatter(*device, s, true, false);
+  }
+}
+
+TEST(WebGpuScatter, in_blocks_of_results) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  for (const Spread& s : {Spread{1, 40, 16, 10, 0, 2},
+                          {3, 700, 5, 50, 0, 2},
+                          {1, 1000, 1, 3000, 0, 2},
+                          {1, 300, 100, 40, 0, 2},
+                          {2, 256, 64, 33, 0, 2},
+                          {1, 1, 1, 1, 0, 2}}) {
+    check_scatter(*device, s, true, false);
+    check_scatter(*device, s, false, false);
+  }
+}
+
+// An embedding of 5000 rows, which by itself goes in blocks.
+TEST(WebGpuScatter, of_many_results) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  const Spread s{1, 600, 32, 5000};
+  check_scatter(*device, s, true, false);
+  const std::unique_ptr<webgpu::WebGpuDevice> small = test_device(true);
+  check_scatter(*small, s, true, false);
+}
+
+TEST(WebGpuScatter, of_a_part_of_the_rows) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  for (const int tile : {1, 2}) {
+    for (const Spread& s : {Spread{1, 40, 16, 11}, {3, 70, 5, 50}, {1, 300, 1, 700}}) {
+      Spread forced = s;
+      forced.tile = tile;
+      check_scatter(*device, forced, true, true);
+    }
   }
 }
 

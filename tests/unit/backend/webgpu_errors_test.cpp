@@ -144,8 +144,8 @@ TEST(WebGpuErrors, too_many_bindings) {
 TEST(WebGpuErrors, a_buffer_beyond_the_limits) {
   TENSORGRAD_DEVICE_OR_RETURN(device, true);
   const std::string text =
-      message_of<DeviceError>([&] { device->alloc(200 << 20, "activations"); });
-  EXPECT_TRUE(has(text, "activations") && has(text, "209715200")) << text;
+      message_of<DeviceError>([&] { device->alloc(300 << 20, "activations"); });
+  EXPECT_TRUE(has(text, "activations") && has(text, "314572800")) << text;
 }
 
 TEST(WebGpuErrors, a_use_that_only_shows_when_it_runs) {

@@ -163,5 +163,35 @@ TEST(View, says_what_it_is) {
   EXPECT_EQ(offset_at({{View{{3}, {1}, -1, {1}, {3}}}}, 1), 0);
 }
 
+TEST(View, offset_span_holds_the_offsets_of_a_stretch) {
+  Draw draw(7);
+  int narrower = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const View inner = random_view(draw, 60);
+    IndexMap map{{random_view(draw, numel(inner.shape))}};
+    if (draw.chance(0.5)) map.views.push_back(inner);
+    const std::int64_t n = map.domain_size(), first = draw.whole(0, n - 1);
+    const std::int64_t count = draw.whole(1, n - first);
+    const OffsetSpan span = offset_span(map, first, count), whole = offset_span(map, 0, n);
+    for (std::int64_t at = first; at < first + count; ++at) {
+      const std::int64_t offset = offset_at(map, at);
+      if (offset < 0) continue;
+      EXPECT_TRUE(span.low <= offset && offset <= span.high) << to_string(map) << " at " << at;
+    }
+    if (span.low > span.high) continue;
+    EXPECT_TRUE(whole.low <= span.low && span.high <= whole.high) << to_string(map);
+    narrower += span.low > whole.low || span.high < whole.high ? 1 : 0;
+  }
+  EXPECT_GT(narrower, 200);
+}
+
+TEST(View, offset_span_of_rows_is_exact) {
+  const IndexMap rows{{View{{10, 4}, {8, 1}, 3, {}, {}}}};
+  EXPECT_EQ(offset_span(rows, 8, 4).low, 19);
+  EXPECT_EQ(offset_span(rows, 8, 4).high, 22);
+  const IndexMap padded{{View{{10, 4}, {4, 1}, -8, {2, 0}, {10, 4}}}};
+  EXPECT_GT(offset_span(padded, 0, 8).low, offset_span(padded, 0, 8).high);
+}
+
 }  // namespace
 }  // namespace tensorgrad::testing

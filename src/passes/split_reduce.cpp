@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+#include "passes/split_reduce.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "ir/sources.h"
+#include "ops/pointwise.h"
+#include "ops/structured.h"
+
+namespace tensorgrad {
+namespace {
+
+// Threads that share a row, and rows of that many threads each that fill a large GPU.
+constexpr std::int64_t kLanes = 256;
+constexpr std::int64_t kFullRows = 256;
+// Elements of a row for each thread, one after another, from which on another launch costs less
+// than what it saves: about 0.1 us an element against a few us a launch.
+constexpr std::int64_t kLongWalk = 128;
+// The same where a row could stay with what else is computed of its elements (a softmax): the cut
+// then costs trips through memory too.
+constexpr std::int64_t kLongWalkOfGroup = 1024;
+// fuse.cpp keeps reductions to fewer rows apart from their elements anyway.
+constexpr std::int64_t kFewRows = 32;
+// Elements of a part that are worth a workgroup; rows of the first half; parts of one row.
+constexpr std::int64_t kLeastPart = 1024;
+constexpr std::int64_t kWantedRows = 1024;
+constexpr std::int64_t kMostParts = 1024;
+
+bool pays(const ReduceShape& shape) {
+  if (shape.rows >= kFullRows) return false;
+  const bool in_group = shape.trailing && shape.rows >= kFewRows;
+  return shape.cols / kLanes >= (in_group ? kLongWalkOfGroup : kLongWalk);
+}
+
+// Bytes from the first to the last element that a row reads.
+std::int64_t row_bytes(const Graph& graph, const Node& reduce, const ReduceShape& shape) {
+  const Source source = through_views(graph, reduce.inputs[0]);
+  const OffsetSpan span = offset_span(compose(IndexMap{{shape.order}}, source.map), 0, shape.cols);
+  return (span.high - span.low + 1) * static_cast<std::int64_t>(kElementBytes);
+}
+
+// A number of parts, at least `least`, for an axis of n elements: one near what is wanted that
+// divides it, if any.
+std::int64_t parts_of(std::int64_t n, std::int64_t rows, std::int64_t least) {
+  least = std::max(least, (kFewRows + rows - 1) / rows);
+  const std::int64_t most = std::max(least, std::min(kMostParts, n / kLeastPart));
+  const std::int64_t wanted = std::clamp(kWantedRows / rows, least, most);
+  for (std::int64_t off = 0; off <= wanted / 2; ++off) {
+    for (const std::int64_t parts : {wanted - off, wanted + off}) {
+      if (parts >= least && n % parts == 0) return parts;
+    }
+  }
+  const std::int64_t each = (n + wanted - 1) / wanted;
+  return (n + each - 1) / each;
+}
+
+// The value that changes no reduction of this kind.
+double identity_of(const OpDef& op, DType dtype) {
+  if (&op == &ops::reduce_sum) return 0;
+  const bool max = &op == &ops::reduce_max || &op == &ops::argmax;
+  if (dtype == DType::kF32) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return max ? -infinity : infinity;
+  }
+  if (dtype == DType::kI32) {
+    using Limits = std::numeric_limits<std::int32_t>;
+    return max ? Limits::min() : Limits::max();
+  }
+  return max ? 0 : std::numeric_limits<std::uint32_t>::max();
+}
+
+// One reduction on its way into two.
+class Split {
+ public:
+  Split(Builder& builder, const Node& node, std::int64_t least_parts)
+      : builder_(builder), node_(node), x_{&builder, node.inputs[0]} {
+    join_axes();
+    size_ = shape_[at_];
+    std::int64_t rows = 1;
+    for (std::size_t d = 0; d < shape_.size(); ++d) rows *= reduced_[d] ? 1 : shape_[d];
+    parts_ = parts_of(size_, rows, least_parts);
+    each_ = (size_ + parts_ - 1) / parts_;
+  }
+
+  ValueId run() {
+    cut();
+    std::vector<std::int64_t> axes;  // of the first half: all but the parts
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      const auto axis = static_cast<std::int64_t>(d);
+      if (d < at_ && reduced_[d]) axes.push_back(axis);
+      if (d >= at_ && reduced_[d]) axes.push_back(axis + 1);
+      if (d < at_ && !reduced_[d]) ++part_axis_;
+    }
+    const bool arg = node_.op == &ops::argmax || node_.op == &ops::argmin;
+    return arg ? finish_arg(axes) : reduce(*node_.op, reduce(*node_.op, x_, axes), part_axis_).id;
+  }
+
+ private:
+  // Neighbouring reduced axes become one; the longest is the one to cut.
+  void join_axes() {
+    const Shape shape = x_.shape();
+    const auto& axes = node_.attrs.list("axes");
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const bool reduced = contains(axes, static_cast<std::int64_t>(d));
+      if (reduced && !reduced_.empty() && reduced_.back()) {
+        shape_.back() *= shape[d];
+      } else {
+        shape_.push_back(shape[d]);
+        reduced_.push_back(reduced);
+      }
+    }
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      if (reduced_[d] && (!reduced_[at_] || shape_[d] > shape_[at_])) at_ = d;
+    }
+  }
+
+  // x_ becomes [.., parts, each, ..].
+  void cut() {
+    x_ = op::reshape(x_, shape_);
+    const std::int64_t missing = parts_ * each_ - size_;
+    Shape whole = shape_;
+    whole[at_] += missing;
+    if (missing > 0) {
+      std::vector<std::int64_t> before(shape_.size(), 0), after(shape_.size(), 0);
+      after[at_] = missing;
+      x_ = op::pad(x_, before, after);
+      const double identity = identity_of(*node_.op, x_.dtype());
+      if (identity != 0) {
+        const Ex place = op::iota(builder_, whole, static_cast<int>(at_), DType::kI32);
+        x_ = op::where(op::lt(place, static_cast<double>(size_)), x_, identity);
+      }
+    }
+    whole[at_] = each_;
+    whole.insert(whole.begin() + static_cast<std::ptrdiff_t>(at_), parts_);
+    x_ = op::reshape(x_, whole);
+  }
+
+  Ex reduce(const OpDef& op, Ex x, const std::vector<std::int64_t>& axes) {
+    return op::apply(builder_, op, {x}, {{"axes", axes}});
+  }
+  Ex reduce(const OpDef& op, Ex x, std::int64_t axis) {
+    return reduce(op, x, std::vector<std::int64_t>{axis});
+  }
+
+  // The parts' extremes, and where in their parts they stand; then the best part's place.
+  ValueId finish_arg(const std::vector<std::int64_t>& axes) {
+    const OpDef& extreme = node_.op == &ops::argmax ? ops::reduce_max : ops::reduce_min;
+    const Ex best = parts_last(reduce(extreme, x_, axes));
+    const Ex within = parts_last(reduce(*node_.op, x_, axes));
+    const std::int64_t last = static_cast<std::int64_t>(best.shape().size()) - 1;
+    const Ex part = op::iota(builder_, best.shape(), static_cast<int>(last), DType::kI32);
+    const Ex chosen = op::expand_reduced(reduce(*node_.op, best, last), {last}, best.shape());
+    const Ex place = part * static_cast<double>(each_) + within;
+    return op::sum(op::where(op::eq(part, chosen), place, 0), {last}).id;
+  }
+
+  // As the last axis, the parts can go through one launch together with what is made of them.
+  Ex parts_last(Ex x) const {
+    std::vector<std::int64_t> axes;
+    for (std::int64_t d = 0; d < static_cast<std::int64_t>(x.shape().size()); ++d) {
+      if (d != part_axis_) axes.push_back(d);
+    }
+    if (part_axis_ == static_cast<std::int64_t>(axes.size())) return x;
+    axes.push_back(part_axis_);
+    return op::permute(x, axes);
+  }
+
+  Builder& builder_;
+  const Node& node_;
+  Ex x_;
+  Shape shape_;                // neighbouring reduced axes joined
+  std::vector<bool> reduced_;  // per axis of shape_
+  std::size_t at_ = 0;         // the axis that is cut
+  std::int64_t size_ = 1, parts_ = 1, each_ = 1;
+  std::int64_t part_axis_ = 0;  // of the parts, in what the first half gives
+};
+
+// Values that a plain matrix product multiplies over k of their elements: their sums over k ride in
+// its launch.
+std::set<std::pair<ValueId, std::int64_t>> product_operands(const Graph& graph) {
+  std::set<std::pair<ValueId, std::int64_t>> found;
+  for (const Node& node : graph.nodes) {
+    if (node.op->kind != OpKind::kContraction || node.type.shape.size() != 2) continue;
+    const std::int64_t k = graph[node.inputs[1]].type.shape[0];
+    for (const ValueId input : node.inputs) found.emplace(through_views(graph, input).value, k);
+  }
+  return found;
+}
+
+}  // namespace
+
+Graph split_reduce(const Graph& graph, std::int64_t most_bytes) {
+  const auto operands = product_operands(graph);
+  ValueId id = -1;  // of the node in the old graph: they come in order
+  return rewrite_graph(graph, [&](Graph& out, const Node& node) {
+    ++id;
+    if (node.op->kind != OpKind::kReduce) return kNoValue;
+    const ReduceShape shape = reduce_shape(graph, graph[id]);
+    const std::int64_t bytes = most_bytes == 0 ? 0 : row_bytes(graph, graph[id], shape);
+    if (!pays(shape) && bytes <= most_bytes) return kNoValue;
+    const ValueId summed = through_views(graph, graph[id].inputs[0]).value;
+    if (node.op == &ops::reduce_sum && operands.contains({summed, shape.cols})) return kNoValue;
+    Builder builder{out, node.site, node.origin};
+    // Twice as many parts as must be: a part may start inside of what a binding's start is rounded
+    // to, and be longer than others.
+    const std::int64_t least = bytes <= most_bytes ? 2 : 2 * (bytes / most_bytes + 1);
+    return Split(builder, node, least).run();
+  });
+}
+
+}  // namespace tensorgrad

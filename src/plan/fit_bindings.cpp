@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+#include "plan/fit_bindings.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/check.h"
+
+namespace tensorgrad {
+namespace {
+
+constexpr std::int64_t kAlignment = 256;  // bytes; of where a binding may start
+// Launches that share the work of one. Where each needs almost all of a buffer (a transposing
+// copy), halves of halves would come to thousands.
+constexpr std::size_t kMostParts = 256;
+constexpr auto kWord = static_cast<std::int64_t>(kElementBytes);
+
+struct Span {  // linear indices of a domain
+  std::int64_t first = 0, count = 1;
+};
+
+// The elements of each binding that the launch touches, given its window.
+class Touched {
+ public:
+  explicit Touched(const Launch& launch) : launch_(launch), spans_(launch.bindings.size()) {
+    const Window w = window_of(launch);
+    const Span outer{w.outer_first, w.outer_count};
+    const Span rows{w.first_row(), w.rows()};
+    switch (launch.kind) {
+      case LaunchKind::kMap:
+      case LaunchKind::kRow: body(rows, launch.cols); break;
+      case LaunchKind::kContraction:
+        program(launch.a, times(rows, launch.k), {});
+        program(launch.b, times(outer, launch.k * launch.n), {});
+        body(rows, launch.n);
+        if (launch.ones_row) store(launch.ones_store, {0, launch.n});
+        if (launch.ones_column) store(launch.ones_store, rows);
+        break;
+      case LaunchKind::kScatter:
+        program(launch.scatter_index, times(outer, launch.count * launch.post), {});
+        program(launch.scatter_source, times(outer, launch.count * launch.post), {});
+        body(rows, launch.post);
+        break;
+    }
+  }
+
+  // low > high: nothing.
+  [[nodiscard]] const OffsetSpan& of(std::size_t binding) const { return spans_[binding]; }
+
+ private:
+  static Span times(Span span, std::int64_t factor) {
+    return {span.first * factor, span.count * factor};
+  }
+
+  void body(Span rows, std::int64_t cols) {
+    program(launch_.body, times(rows, cols), rows);
+    for (const Store& s : launch_.stores) {
+      store(s, s.level == Level::kRow ? rows : times(rows, cols));
+    }
+  }
+
+  // Of a map that stores less than its program makes, the rest is not computed.
+  [[nodiscard]] std::vector<bool> needed(const ScalarProgram& program) const {
+    const bool all = launch_.kind != LaunchKind::kMap;
+    std::vector<bool> marks(program.instrs.size(), all);
+    if (all) return marks;
+    for (const Store& s : launch_.stores) marks[static_cast<std::size_t>(s.value)] = true;
+    for (std::size_t i = marks.size(); i-- > 0;) {
+      if (!marks[i]) continue;
+      for (const int o : program.instrs[i].operands) marks[static_cast<std::size_t>(o)] = true;
+    }
+    return marks;
+  }
+
+  void program(const ScalarProgram& program, Span elements, Span rows) {
+    const std::vector<bool> marks = needed(program);
+    for (std::size_t i = 0; i < program.instrs.size(); ++i) {
+      const Instr& instr = program.instrs[i];
+      if (!marks[i]) continue;
+      if (instr.kind != InstrKind::kLoad && instr.kind != InstrKind::kLoadAt) continue;
+      const Access& access = program.accesses[static_cast<std::size_t>(instr.index)];
+      const Span domain = access.level == Level::kRow ? rows : elements;
+      OffsetSpan span = offset_span(access.map, domain.first, domain.count);
+      if (span.low > span.high) continue;
+      if (instr.kind == InstrKind::kLoadAt) {
+        const std::int64_t reach = access.at_stride * std::max<std::int64_t>(access.at_size - 1, 0);
+        (reach > 0 ? span.high : span.low) += reach;
+      }
+      add(access.binding, span);
+    }
+  }
+
+  void store(const Store& store, Span domain) {
+    const Binding& binding = launch_.bindings[static_cast<std::size_t>(store.binding)];
+    add(store.binding, store.ring_word >= 0 ? OffsetSpan{0, binding.bytes / kWord - 1}
+                                            : offset_span(store.map, domain.first, domain.count));
+  }
+
+  void add(int binding, OffsetSpan span) {
+    OffsetSpan& all = spans_[static_cast<std::size_t>(binding)];
+    if (all.low > all.high) {
+      all = span;
+    } else {
+      all = {std::min(all.low, span.low), std::max(all.high, span.high)};
+    }
+  }
+
+  const Launch& launch_;
+  std::vector<OffsetSpan> spans_;
+};
+
+// The range of a binding, in bytes from where the launch's own starts.
+struct Range {
+  std::int64_t begin = 0, end = 0;
+  [[nodiscard]] std::int64_t bytes() const { return end - begin; }
+};
+
+std::vector<Range> ranges_of(const Launch& launch) {
+  const Touched touched(launch);
+  std::vector<Range> ranges;
+  for (std::size_t i = 0; i < launch.bindings.size(); ++i) {
+    const OffsetSpan& span = touched.of(i);
+    // What is only asked whether it is in bounds is never read.
+    Range range{0, std::min(kAlignment, launch.bindings[i].bytes)};
+    if (span.low <= span.high) {
+      range = {span.low * kWord / kAlignment * kAlignment, (span.high + 1) * kWord};
+      CHECK(range.begin >= 0 && range.end <= launch.bindings[i].bytes, launch.name);
+    }
+    ranges.push_back(range);
+  }
+  return ranges;
+}
+
+void shift(std::vector<Access>& accesses, int binding, std::int64_t elements) {
+  for (Access& access : accesses) {
+    if (access.binding == binding) access.map.views.back().offset -= elements;
+  }
+}
+
+void narrow(Launch& launch, const std::vector<Range>& ranges) {
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    Binding& binding = launch.bindings[i];
+    const std::int64_t elements = ranges[i].begin / kWord;
+    const int number = static_cast<int>(i);
+    binding.offset += ranges[i].begin;
+    binding.bytes = ranges[i].bytes();
+    for (ScalarProgram* program :
+         {&launch.body, &launch.a, &launch.b, &launch.scatter_index, &launch.scatter_source}) {
+      shift(program->accesses, number, elements);
+    }
+    for (Store& store : launch.stores) {
+      if (store.binding == number) store.map.views[0].offset -= elements;
+    }
+    const bool ones = launch.ones_row || launch.ones_column;
+    if (ones && launch.ones_store.binding == number) {
+      launch.ones_store.map.views[0].offset -= elements;
+    }
+  }
+}
+
+[[noreturn]] void refuse(const Program& program, const Launch& launch, const Binding& binding,
+                         std::int64_t bytes, std::int64_t most) {
+  std::string ops;
+  for (const std::string& op : launch.ops) ops += (ops.empty() ? "" : ", ") + op;
+  throw UserError(launch.name + ": " + std::to_string(bytes) + " bytes of " +
+                      program.buffers[static_cast<std::size_t>(binding.buffer)].name +
+                      " are needed at once, the device binds at most " + std::to_string(most) +
+                      " (in " + ops + ")",
+                  launch.sites.empty() ? Site() : launch.sites.front());
+}
+
+// Appends launches that do the work of this one's window and bind few enough bytes; false where
+// that cannot be: then `out` holds some of them.
+bool fit(const Program& program, const Launch& launch, std::int64_t most, bool must,
+         std::vector<Launch>& out) {
+  const std::vector<Range> ranges = ranges_of(launch);
+  std::size_t widest = 0;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    if (ranges[i].bytes() > ranges[widest].bytes()) widest = i;
+  }
+  if (ranges[widest].bytes() <= most) {
+    out.push_back(launch);
+    narrow(out.back(), ranges);
+    return true;
+  }
+  const Window w = window_of(launch);
+  if (w.rows() == 1 || out.size() >= kMostParts) {
+    if (must) refuse(program, launch, launch.bindings[widest], ranges[widest].bytes(), most);
+    return false;
+  }
+  // Whole batches stay whole as long as there are several.
+  const std::int64_t step = w.outer_count > 1 ? w.count : 1;
+  const std::int64_t half = w.rows() / step / 2 * step;
+  Launch front = launch, back = launch;
+  front.first_row = w.first_row();
+  front.row_count = half;
+  back.first_row = front.first_row + half;
+  back.row_count = w.rows() - half;
+  back.ones_row = false;  // the front adds up all columns
+  for (Launch* part : {&front, &back}) {
+    part->bytes_moved = launch.bytes_moved / w.rows() * part->row_count;
+    part->flops = launch.flops / w.rows() * part->row_count;
+  }
+  return fit(program, front, most, must, out) && fit(program, back, most, must, out);
+}
+
+// One launch for each store: the places that a map writes (or reads for them) may lie far apart in
+// one buffer. What is updated in place may be read for another store, so that stays together.
+std::vector<Launch> by_stores(const Launch& launch) {
+  const bool in_place =
+      std::any_of(launch.bindings.begin(), launch.bindings.end(),
+                  [](const Binding& b) { return b.mode == BindMode::kReadWrite; });
+  if (launch.kind != LaunchKind::kMap || in_place) return {launch};
+  std::vector<Launch> launches;
+  for (const Store& store : launch.stores) {
+    launches.push_back(launch);
+    launches.back().stores = {store};
+  }
+  return launches;
+}
+
+}  // namespace
+
+void fit_bindings(Program& program, std::int64_t most_bytes) {
+  std::vector<Launch> launches;
+  for (Launch& launch : program.launches) {
+    const bool fits = std::all_of(launch.bindings.begin(), launch.bindings.end(),
+                                  [&](const Binding& b) { return b.bytes <= most_bytes; });
+    if (fits) {
+      launches.push_back(std::move(launch));
+    } else {
+      std::vector<Launch> parts;
+      const std::vector<Launch> single = by_stores(launch);
+      if (!fit(program, launch, most_bytes, single.size() == 1, parts)) {
+        parts.clear();
+        for (const Launch& each : single) {
+          std::vector<Launch> some;
+          fit(program, each, most_bytes, true, some);
+          std::move(some.begin(), some.end(), std::back_inserter(parts));
+        }
+      }
+      std::move(parts.begin(), parts.end(), std::back_inserter(launches));
+    }
+  }
+  program.launches = std::move(launches);
+}
+
+}  // namespace tensorgrad

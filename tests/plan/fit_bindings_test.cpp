@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+// Buffers larger than a binding: launches bind ranges, share rows, and cut products along k. The
+// limit is made small, so that ordinary graphs meet it.
+#include <algorithm>
+
+#include "ops/registry.h"
+#include "support/random_graph.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+constexpr std::int64_t kLimit = 64 << 10;
+
+struct Cut {
+  int ranges = 0, parts = 0;  // bindings that are not whole buffers; launches that share rows
+};
+
+Cut check_program(const Program& program, std::int64_t limit, const std::string& note) {
+  verify(program);
+  Cut cut;
+  for (const Launch& launch : program.launches) {
+    cut.parts += launch.row_count > 0 ? 1 : 0;
+    for (const Binding& binding : launch.bindings) {
+      EXPECT_LE(binding.bytes, limit) << launch.name << "\n" << note;
+      const BufferDecl& buffer = program.buffers[static_cast<std::size_t>(binding.buffer)];
+      cut.ranges += binding.bytes < buffer.bytes ? 1 : 0;
+    }
+  }
+  return cut;
+}
+
+// The graph on WebGPU under the limit against the interpreter. Products of `parts` launches that
+// share rows, at least.
+void check(Sketch& s, int parts, double tolerance = 1e-4) {
+  const Program program = compile_for_test(s.graph(), 8, kLimit).program;
+  const Cut cut = check_program(program, kLimit, print(program));
+  EXPECT_GE(cut.parts, parts) << print(program);
+  EXPECT_GT(cut.ranges, 0) << print(program);
+  expect_close(s.graph(), run_graph(s.graph(), s.leaves, Where::kWebGpu, 8, kLimit),
+               interpret_graph(s.graph(), s.leaves), tolerance, print(program));
+}
+
+TEST(FitBindings, maps_on_webgpu) {
+  Sketch s;
+  const Tensor x = s.input({50001}), y = s.input({50001});
+  s.output("y", x * y + iota({50001}, 0, f32));
+  s.output("turned", flip(x, 0));
+  s.output("padded", pad(x, {700, 300}));
+  check(s, 4);
+}
+
+TEST(FitBindings, rows_on_webgpu) {
+  Sketch s;
+  const Tensor x = s.input({300, 257});
+  s.output("softmax", softmax(x));
+  s.output("top", argmax(x, 1));
+  s.output("batches", transpose(softmax(s.input({40, 30, 50}), 1), 1, 2) * 0.5);
+  check(s, 6);
+}
+
+TEST(FitBindings, long_reductions_on_webgpu) {
+  Sketch s;
+  const Tensor x = s.input({40009, 3});
+  s.output("sum", sum(x));
+  s.output("columns", sum(x, 0));
+  s.output("max", max(x, 0));
+  check(s, 4);
+}
+
+TEST(FitBindings, products_on_webgpu) {
+  Sketch s;
+  const Tensor x = s.input({1000, 70}), w = s.input({50, 70}), b = s.input({50});
+  s.output("layer", relu(linear(x, w, b)));
+  const Tensor a = s.input({9, 60, 50}), c = s.input({9, 50, 40});
+  s.output("batches", matmul(a, c));
+  s.output("one", matmul(s.input({2, 300, 80}), s.input({2, 80, 20})));
+  check(s, 8);
+}
+
+// The batch is cut in the weight's gradient, whose row of ones (the bias') goes with it.
+TEST(FitBindings, gradients_of_a_large_batch_on_webgpu) {
+  Sketch s;
+  const Tensor x = s.input({2000, 33}, -1, 1), t = s.input({2000, 20}, -1, 1);
+  const Tensor w = s.input({20, 33}, -0.3, 0.3), b = s.input({20}, -0.3, 0.3);
+  const Tensor loss = mse(tanh(linear(x, w, b)), t);
+  const std::vector<Tensor> grads = grad(loss, {w, b, x});
+  s.output("loss", loss);
+  s.output("dw", grads[0]);
+  s.output("db", grads[1]);
+  s.output("dx", grads[2]);
+  check(s, 4);
+}
+
+TEST(FitBindings, gather_and_scatter_on_webgpu) {
+  Sketch s;
+  const Tensor table = s.input({500, 30}), index = s.input({900}, 0, 499, i32);
+  const Tensor rows = embedding(index, table);
+  s.output("rows", rows);
+  s.output("sums", scatter_add(zeros({2000, 16}), 0, broadcast_to(unsqueeze(index, 1), {900, 16}),
+                               s.input({900, 16})));
+  check(s, 3);
+}
+
+// Each parameter has a range of the arena; the update goes over all of it, in place.
+TEST(FitBindings, an_arena_larger_than_the_limit_on_webgpu) {
+  Sketch s;
+  const std::int64_t n = 3 * 12800;
+  std::vector<Tensor> parameters;
+  std::vector<Tensor> parts;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    parameters.push_back(s.leaf(ops::parameter, "p" + std::to_string(i), {100, 128}, f32,
+                                s.draw.values(f32, 12800, -1, 1), i * 12800));
+    parts.push_back(reshape(parameters.back(), {12800}) * 0.5);
+  }
+  s.output("y", matmul(s.input({20, 100}), parameters[1]));
+  s.output("picked", embedding(s.input({40}, 0, 99, i32), parameters[2]));
+  const Tensor state = s.leaf(ops::state, "v", {n}, f32, s.draw.values(f32, n, -1, 1));
+  s.graph().updates = {{state.id(), (state * 0.9 + concat(parts) * 0.1).id()}};
+  check(s, 3);
+}
+
+TEST(FitBindings, a_table_that_cannot_be_cut_is_refused) {
+  Sketch s;
+  const Tensor table = s.input({700, 30});
+  s.output("rows", gather(table, 0, s.input({9, 30}, 0, 699, i32)));
+  try {
+    static_cast<void>(compile_for_test(s.graph(), 8, kLimit));
+    ADD_FAILURE() << "accepted";
+  } catch (const UserError& error) {
+    EXPECT_NE(error.message().find(
+                  "bytes of input in0 are needed at once, the device binds at most 65536 "
+                  "(in gather f32[9,30])"),
+              std::string::npos)
+        << error.message();
+    EXPECT_TRUE(error.site().known());
+  }
+}
+
+TEST(FitBindings, a_transposing_copy_is_refused_before_it_comes_to_thousands_of_launches) {
+  Sketch s;
+  s.output("y", transpose(s.input({400, 1000})) * 2);
+  EXPECT_THROW(static_cast<void>(compile_for_test(s.graph(), 8, kLimit)), UserError);
+}
+
+TEST(FitBindings, a_buffer_that_is_too_large_is_refused) {
+  Sketch s;
+  s.output("y", s.input({1 << 20}) * 2);
+  CompileRequest request;
+  request.graph = s.graph();
+  request.plan.max_buffer_bytes = 1 << 20;
+  try {
+    static_cast<void>(compile_graph(std::move(request)));
+    ADD_FAILURE() << "accepted";
+  } catch (const UserError& error) {
+    EXPECT_NE(error.message().find("f32[1048576] lies in input in0 of 4194304 bytes, the device "
+                                   "gives at most 1048576 in one buffer"),
+              std::string::npos)
+        << error.message();
+  }
+}
+
+// Of what a limit as small as this refuses, the message says so; most graphs are cut.
+TEST(FitBindings, random_graphs_under_a_tiny_limit_on_webgpu) {
+  constexpr std::int64_t kTiny = 1024;
+  int ran = 0, parts = 0;
+  for (std::uint64_t seed = 3000; seed < 3010 && !::testing::Test::HasFailure(); ++seed) {
+    const RandomGraph made = random_graph(seed, {.size = 12});
+    const std::string note = "seed " + std::to_string(seed) + "\n" + print(made.graph);
+    try {
+      const Program program = compile_for_test(made.graph, 8, kTiny).program;
+      parts += check_program(program, kTiny, note).parts;
+    } catch (const UserError& error) {
+      EXPECT_NE(error.message().find("are needed at once"), std::string::npos) << error.what();
+      continue;
+    }
+    ++ran;
+    expect_close(made.graph, run_graph(made.graph, made.leaves, Where::kWebGpu, 8, kTiny),
+                 interpret_graph(made.graph, made.leaves), 1e-4, note);
+  }
+  EXPECT_GE(ran, 4);
+  EXPECT_GE(parts, 10);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
