@@ -147,6 +147,8 @@ void verify_launch(const Program& program, const Launch& launch) {
   for (const Store& store : launch.stores) verify_store(launch, store, rows, elements);
 }
 
+}  // namespace
+
 const char* kind_name(LaunchKind kind) {
   switch (kind) {
     case LaunchKind::kMap: return "map";
@@ -175,8 +177,6 @@ std::string domain_text(const Launch& launch) {
   }
   return "?";
 }
-
-}  // namespace
 
 std::string buffer_name(BufferKind kind, const std::string& name) {
   switch (kind) {

@@ -204,6 +204,11 @@ RowPlan plan_rows(const Launch& launch);
 // Throws InternalError where a launch breaks a rule stated above.
 void verify(const Program& program);
 
+// "map", "row", "contraction", "scatter".
+const char* kind_name(LaunchKind kind);
+// The sizes that a launch goes over: "1024", "64x10", "64x128x784" (m, n, k).
+std::string domain_text(const Launch& launch);
+
 // The launch table and the buffers, as text.
 std::string print(const Program& program);
 
