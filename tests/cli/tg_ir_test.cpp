@@ -133,6 +133,7 @@ TEST_F(TgIr, dumps_of_two_processes_are_the_same_and_their_graphs_run) {
     const ToolResult result =
         folder.tg({"explain", "--data", "things.csv", "--hidden", "4", "--device", "cpu"});
     ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.out, ::testing::ContainsRegex("operations \\([0-9.]+ per byte\\)"));
     dumps[i] = tree(folder / ("dump" + std::to_string(i)));
     EXPECT_EQ(dumps[i].erase("0_train/timeline.json"), 1U);
   }

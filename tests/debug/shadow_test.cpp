@@ -103,6 +103,17 @@ TEST_P(ShadowOn, accepts_random_graphs) {
 INSTANTIATE_TEST_SUITE_P(cpu, ShadowOn, ::testing::Values(Where::kCpu));
 INSTANTIATE_TEST_SUITE_P(webgpu, ShadowOn, ::testing::Values(Where::kWebGpu));
 
+TEST(Shadow, the_switch_turns_it_on) {
+  Sketch sketch;
+  unsigned line = 0;
+  add_chain(sketch, line);
+  const LeafWords leaves = fill_leaves(sketch.graph(), {}, 1);
+  const auto device = std::make_shared<WrongDevice>(ops::tanh, ops::sigmoid);
+  EXPECT_NO_THROW(run_on_device(sketch.graph(), leaves, device));
+  const ScopedEnv shadow("TENSORGRAD_SHADOW", "1");
+  EXPECT_THROW(run_on_device(sketch.graph(), leaves, device), InternalError);
+}
+
 struct Net {
   nn::Linear first{3, 8}, second{8, 2};
   TG_MODULE(first, second)
