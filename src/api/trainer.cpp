@@ -257,6 +257,7 @@ std::vector<double> TrainerImpl::leaf_values(const Node& leaf, const Feed& input
     engine_->instance().download(data_buffer(name), 0, std::as_writable_bytes(std::span(words)));
   }
   std::vector<double> result;
+  result.reserve(count);
   for (const std::uint32_t word : words) result.push_back(from_word(word, leaf.type.dtype));
   return result;
 }

@@ -165,6 +165,7 @@ class Bisection {
         continue;
       }
       std::vector<const Bounded*> inputs;
+      inputs.reserve(node.inputs.size());
       for (const ValueId input : node.inputs) {
         inputs.push_back(&values[static_cast<std::size_t>(input)]);
       }

@@ -161,6 +161,7 @@ void moving_error(const Node& node, const Inputs& inputs, double tolerance, Boun
         *input, [&](double value, double error) { return error + share * std::abs(value); }));
   }
   std::vector<const RefTensor*> pointers;
+  pointers.reserve(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     pointers.push_back(indexed && i == 1 ? &inputs[1]->value : &errors[i]);
   }
@@ -233,6 +234,7 @@ std::vector<Bounded> interpret_bounded(const Graph& graph, const BoundedOptions&
     for (const ValueId input : node.inputs) ++readers[static_cast<std::size_t>(input)];
   }
   std::vector<ValueId> wanted;
+  wanted.reserve(graph.outputs.size() + graph.updates.size());
   for (const GraphOutput& output : graph.outputs) wanted.push_back(output.value);
   for (const GraphUpdate& update : graph.updates) wanted.push_back(update.value);
   for (const ValueId id : wanted) ++readers[static_cast<std::size_t>(id)];
@@ -247,6 +249,7 @@ std::vector<Bounded> interpret_bounded(const Graph& graph, const BoundedOptions&
       continue;
     }
     std::vector<const Bounded*> inputs;
+    inputs.reserve(node.inputs.size());
     for (const ValueId input : node.inputs) {
       inputs.push_back(&values[static_cast<std::size_t>(input)]);
     }
@@ -257,6 +260,7 @@ std::vector<Bounded> interpret_bounded(const Graph& graph, const BoundedOptions&
     }
   }
   std::vector<Bounded> results;
+  results.reserve(wanted.size());
   for (const ValueId id : wanted) results.push_back(values[static_cast<std::size_t>(id)]);
   return results;
 }

@@ -109,7 +109,11 @@ std::string graph_dot(const Graph& fused) {
   for (const auto& [group, members] : groups) {
     if (group >= 0) {
       const std::string number = std::to_string(group);
-      text += "subgraph cluster_" + number + " { label=\"group " + number + "\";\n";
+      text += "subgraph cluster_";
+      text += number;
+      text += " { label=\"group ";
+      text += number;
+      text += "\";\n";
     }
     for (const ValueId id : members) text += dot_node(fused, id);
     if (group >= 0) text += "}\n";
@@ -121,8 +125,8 @@ std::string graph_dot(const Graph& fused) {
   }
   for (std::size_t i = 0; i < fused.outputs.size(); ++i) {
     const std::string name = "out" + std::to_string(i);
-    text += name + " [shape=oval, label=\"" + dot_text(fused.outputs[i].name) + "\"];\nv" +
-            std::to_string(fused.outputs[i].value) + " -> " + name + ";\n";
+    text += name + " [shape=oval, label=\"" + dot_text(fused.outputs[i].name) + "\"];\n";
+    text += "v" + std::to_string(fused.outputs[i].value) + " -> " + name + ";\n";
   }
   for (const GraphUpdate& update : fused.updates) {
     text += "v" + std::to_string(update.value) + " -> v" + std::to_string(update.leaf) +

@@ -185,6 +185,7 @@ std::vector<double> leaf_values(const Node& leaf, const LeafWords& leaves) {
 
 std::vector<ResultInfo> results_of(const Graph& graph) {
   std::vector<ResultInfo> results;
+  results.reserve(graph.outputs.size() + graph.updates.size());
   for (const GraphOutput& output : graph.outputs) results.push_back({output.name, output.value});
   for (const GraphUpdate& update : graph.updates) {
     results.push_back({"update " + graph[update.leaf].attrs.text("name"), update.value});

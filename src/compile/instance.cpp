@@ -111,9 +111,11 @@ void Instance::shadow(const Compiled& compiled, const PlanOptions& options) {
 Ticket Instance::run_inspected(const std::vector<HyperRow>& rows) {
   Ticket last = 0;
   for (const HyperRow& row : rows) {
+    const bool timed = runs_until_timed_ == 1;
+    if (runs_until_timed_ > 0) --runs_until_timed_;
     if (shadow_) {
       shadow_->run(row);
-    } else if (runs_until_timed_ > 0 && --runs_until_timed_ == 0) {
+    } else if (timed) {
       debug_print(timing_table(program_, profile_row(row)));
     } else {
       last = device_->run(*executable_, {&row, 1});

@@ -109,6 +109,7 @@ const Bounded& Shadow::evaluate(ValueId id, const HyperRow& row) {
   } else {
     CHECK(node.op->eval != nullptr, value_text(graph_, id) + " was not read");
     std::vector<const Bounded*> inputs;
+    inputs.reserve(node.inputs.size());
     for (const ValueId input : node.inputs) inputs.push_back(&evaluate(input, row));
     result = evaluate_bounded(node, inputs, kOpTolerance);
   }

@@ -32,6 +32,8 @@ class Folder {
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
     path = name;
   }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
   ~Folder() { fs::remove_all(path); }
   fs::path path;
 };
