@@ -50,4 +50,30 @@ int explain(const ExplainArguments& arguments);
 
 int dump(const std::string& path);
 
+int print_environment();
+
+struct OptArguments {
+  std::string file;
+  std::vector<std::string> passes;  // none: all, in the order in which a model is compiled
+  std::string out;                  // empty: standard output
+};
+int optimize_ir(const OptArguments& arguments);
+
+struct IrArguments {
+  std::string file;
+  std::string inputs;  // a safetensors file; what it lacks is made up from `seed`
+  std::uint32_t seed = 0;
+  std::string out;  // run: a safetensors file
+  DeviceOptions device;
+};
+int run_ir(const IrArguments& arguments);
+
+struct BisectArguments {
+  IrArguments ir;
+  std::string a = "reference", b = "cpu";
+  double tolerance = 1e-5;
+};
+// 1 where the two differ.
+int bisect_ir(const BisectArguments& arguments);
+
 }  // namespace tensorgrad::cli

@@ -49,21 +49,28 @@ class ShortFormatter : public CLI::Formatter {
 // Gives the command that was chosen; it is called when everything is parsed.
 using Action = std::function<int()>;
 
-// `null` plans and counts, and computes nothing.
-void add_device_options(CLI::App& command, DeviceOptions& device, bool with_null = false) {
+void add_adapter_options(CLI::App& command, DeviceOptions& device) {
+  command.add_option("--adapter", device.adapter, "WebGPU adapter by its number in `tg devices`")
+      ->check(CLI::Range(0, 1000));
+  command.add_flag("--allow-software", device.allow_software,
+                   "Let webgpu take a software rasteriser");
+  command.add_option("--threads", device.threads, "CPU threads (default: one per core)")
+      ->check(CLI::Range(1, 1024));
+}
+
+// `more`: kinds that not every command takes.
+void add_device_options(CLI::App& command, DeviceOptions& device,
+                        const std::vector<std::string>& more = {}) {
   std::vector<std::string> kinds = {"auto", "cpu", "webgpu"};
-  if (with_null) kinds.emplace_back("null");
+  kinds.insert(kinds.end(), more.begin(), more.end());
+  std::string text;
+  for (const std::string& kind : kinds) text += (text.empty() ? "" : "|") + kind;
   command
       .add_option("--device", device.kind,
                   "Where to compute; auto takes a GPU if there is one, else the CPU")
       ->check(CLI::IsMember(kinds))
-      ->option_text(with_null ? "auto|cpu|webgpu|null (auto)" : "auto|cpu|webgpu (auto)");
-  command.add_option("--adapter", device.adapter, "WebGPU adapter by its number in `tg devices`")
-      ->check(CLI::Range(0, 1000));
-  command.add_flag("--allow-software", device.allow_software,
-                   "Let --device webgpu take a software rasteriser");
-  command.add_option("--threads", device.threads, "CPU threads (default: one per core)")
-      ->check(CLI::Range(1, 1024));
+      ->option_text(text + " (auto)");
+  add_adapter_options(command, device);
 }
 
 // What a run is made with; none of it goes with another one's settings.
@@ -191,7 +198,7 @@ void add_explain(CLI::App& app, Action& action) {
   for (CLI::Option* const option : add_settings(command, args->settings)) run->excludes(option);
   run->excludes(data);
   CLI::Option* const decay = command.get_option("--weight-decay");
-  add_device_options(command, args->device, true);
+  add_device_options(command, args->device, {"null"});  // plans, computes nothing
   command.footer(
       "Examples:\n"
       "  tg explain --run runs/fashion-mnist\n"
@@ -211,6 +218,66 @@ void add_dump(CLI::App& app, Action& action) {
   command.callback([=, &action] { action = [path] { return dump(*path); }; });
 }
 
+void add_env(CLI::App& app, Action& action) {
+  CLI::App& command =
+      *app.add_subcommand("env", "List the environment switches, and what they are set to");
+  command.footer("Example:\n  TENSORGRAD_DEBUG=1 tg env");
+  command.callback([&action] { action = [] { return print_environment(); }; });
+}
+
+void add_opt(CLI::App& app, Action& action) {
+  auto args = std::make_shared<OptArguments>();
+  CLI::App& command = *app.add_subcommand("opt", "Rewrite a graph: IR text in, IR text out");
+  command.add_option("FILE", args->file, "IR text, as TENSORGRAD_DUMP writes it")->required();
+  command
+      .add_option("--passes", args->passes,
+                  "Passes to run, as simplify,fold,cse,dce,fuse (default: all, as for a model)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_option("--out", args->out, "File for the result (default: standard output)");
+  command.footer("Example:\n  tg opt --passes simplify,dce 01_autodiff.ir");
+  command.callback([=, &action] { action = [args] { return optimize_ir(*args); }; });
+}
+
+void add_ir_options(CLI::App& command, IrArguments& args) {
+  command.add_option("FILE", args.file, "IR text, as TENSORGRAD_DUMP writes it")->required();
+  command.add_option("--inputs", args.inputs,
+                     "Safetensors file with inputs, parameters, states, data or scalars by name");
+  command.add_option("--seed", args.seed, "Of the values that are not given")
+      ->capture_default_str();
+}
+
+void add_run(CLI::App& app, Action& action) {
+  auto args = std::make_shared<IrArguments>();
+  CLI::App& command = *app.add_subcommand("run", "Run a graph once, and print what it gives");
+  add_ir_options(command, *args);
+  command.add_option("--out", args->out, "Safetensors file for all outputs and updates");
+  add_device_options(command, args->device, {"reference"});
+  command.footer("Example:\n  tg run --device cpu --seed 3 01_autodiff.ir");
+  command.callback([=, &action] { action = [args] { return run_ir(*args); }; });
+}
+
+void add_bisect(CLI::App& app, Action& action) {
+  auto args = std::make_shared<BisectArguments>();
+  CLI::App& command = *app.add_subcommand(
+      "bisect", "Find the first pass after which two devices compute a graph differently");
+  add_ir_options(command, args->ir);
+  command.add_option("--a", args->a, "reference, cpu or webgpu")
+      ->check(CLI::IsMember({"reference", "cpu", "webgpu"}))
+      ->option_text("DEVICE (reference)");
+  command.add_option("--b", args->b, "cpu or webgpu")
+      ->check(CLI::IsMember({"cpu", "webgpu"}))
+      ->option_text("DEVICE (cpu)");
+  command.add_option("--tolerance", args->tolerance, "Relative error that one op may make")
+      ->check(kPositive)
+      ->capture_default_str();
+  add_adapter_options(command, args->ir.device);
+  command.footer(
+      "Example:\n  tg bisect --b webgpu 01_autodiff.ir\n"
+      "Exit code 1 where the two differ.");
+  command.callback([=, &action] { action = [args] { return bisect_ir(*args); }; });
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App app("Trains neural networks: whole training steps compiled to fused kernels.", "tg");
   app.set_version_flag("--version", std::string("tg ") + TENSORGRAD_VERSION);
@@ -225,6 +292,10 @@ int parse_and_run(int argc, char** argv) {
   add_devices(app, action);
   add_explain(app, action);
   add_dump(app, action);
+  add_env(app, action);
+  add_opt(app, action);
+  add_run(app, action);
+  add_bisect(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

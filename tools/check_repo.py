@@ -5,6 +5,8 @@
   paths      no file names a folder of one person's machine, or a package registry by host
   links      every relative link in a Markdown file leads to a file, every #anchor to a heading
   commands   every `./dev X` in a Markdown file is a command of ./dev
+  env        the switches of src/base/env.cpp are those that docs/debugging.md tells of and that the
+             code reads, and none is read from the environment by other ways
   heads      C++ files are ASCII, carry the licence line, and headers have #pragma once (not -inl.h)
 """
 
@@ -19,6 +21,9 @@ REGISTRY = re.compile(r"https?://[^\s)]*(?:debian|pypi|pythonhosted|npmjs|crates
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+ENV_TABLE = "src/base/env.cpp"
+# Files that read variables by names they are given: the terminal's, and what a test puts back.
+GETENV = {"cli/progress.cpp", "tests/support/sketch.cpp"}
 SKIP = {"build", "runs", ".git", "__pycache__", ".cache"}
 
 
@@ -106,8 +111,31 @@ def check_heads(root):
                 yield path, number, "not ASCII"
 
 
+def check_env(root):
+    table, page = root / ENV_TABLE, root / "docs/debugging.md"
+    declared = {m[1]: m.start() for m in re.finditer(r'\{"(TENSORGRAD_\w+)",', text_of(table))}
+    told = {m[1]: m.start() for m in re.finditer(r"^\| `(TENSORGRAD_[A-Z_]+)", text_of(page), re.M)}
+    for name in sorted(set(declared) - set(told)):
+        yield table, line_of(text_of(table), declared[name]), f"{name} is not in docs/debugging.md"
+    for name in sorted(set(told) - set(declared)):
+        yield page, line_of(text_of(page), told[name]), f"{name} is not a switch of {ENV_TABLE}"
+    read = set()
+    for path in (p for p in files(root) if p.suffix in {".h", ".cpp", ".cc"}):
+        text, name = text_of(path), path.relative_to(root).as_posix()
+        for match in re.finditer(r'\benv\("(\w+)"\)', text):
+            read.add(match[1])
+            if match[1] not in declared:
+                yield path, line_of(text, match.start()), f"{match[1]} is not in {ENV_TABLE}"
+        for match in re.finditer(r"\bgetenv\(([^)]*)\)", text):
+            ours = "TENSORGRAD_" in match[1] or name.startswith("src/")
+            if name != ENV_TABLE and (ours or '"' not in match[1] and name not in GETENV):
+                yield path, line_of(text, match.start()), f"getenv; {ENV_TABLE} has env() for it"
+    for name in sorted(set(declared) - read):
+        yield table, line_of(text_of(table), declared[name]), f"nothing reads {name}"
+
+
 CHECKS = {"paths": check_paths, "links": check_links, "commands": check_commands,
-          "heads": check_heads}
+          "env": check_env, "heads": check_heads}
 
 
 def main():

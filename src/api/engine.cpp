@@ -6,6 +6,8 @@
 #include <sstream>
 
 #include "base/check.h"
+#include "compile/dump.h"
+#include "compile/timing.h"
 #include "ops/registry.h"
 
 namespace tensorgrad {
@@ -22,18 +24,6 @@ std::vector<StateEntry> states_of(const Graph& graph) {
     states.push_back({node.attrs.text("name"), node.type, node.attrs.number("init")});
   }
   return states;
-}
-
-std::string count_text(std::int64_t bytes) {
-  char text[32];
-  if (bytes < 10240) {
-    std::snprintf(text, sizeof text, "%lld B", static_cast<long long>(bytes));
-  } else if (bytes < (10 << 20)) {
-    std::snprintf(text, sizeof text, "%.1f KiB", static_cast<double>(bytes) / 1024);
-  } else {
-    std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
-  }
-  return text;
 }
 
 }  // namespace
@@ -72,11 +62,13 @@ Engine::Engine(CompileRequest request, std::map<std::string, double> scalars,
   request.max_bindings = limits.max_storage_bindings;
   request.plan.max_binding_bytes = limits.max_binding_bytes;
   request.plan.max_buffer_bytes = limits.max_buffer_bytes;
+  const PlanOptions plan = request.plan;
   compiled_ = compile_graph(std::move(request));
   if (check_indices) bounds_ = index_bounds(compiled_.graph);
   states_ = states_of(compiled_.graph);
   for (const InputSpec& spec : dataset_) data_given_[spec.name] = false;
   instance_ = std::make_shared<Instance>(std::move(device), compiled_.program, owner);
+  instance_->inspect(compiled_, plan);
   reset_states();
 }
 
@@ -153,20 +145,22 @@ std::string Engine::explain() const {
   const Program& program = compiled_.program;
   std::ostringstream out;
   out << "device    " << device_text() << "\nlaunches  " << program.launches.size()
-      << "\npeak      " << program.peak_bytes << " bytes (" << count_text(program.peak_bytes)
+      << "\npeak      " << program.peak_bytes << " bytes (" << bytes_text(program.peak_bytes)
       << ") in " << program.buffers.size() << " buffers\n\n";
   int number = 0;
   for (const Launch& launch : program.launches) {
     out << "launch " << number++ << "  " << launch.name << "  moves "
-        << count_text(launch.bytes_moved);
-    if (launch.flops > 0) out << ", " << launch.flops << " operations";
+        << bytes_text(launch.bytes_moved);
+    if (launch.flops > 0) {
+      out << ", " << launch.flops << " operations (" << intensity_text(launch) << " per byte)";
+    }
     out << '\n';
     for (const std::string& op : launch.ops) out << "    " << op << '\n';
     for (const Site& site : launch.sites) out << "    at " << to_string(site) << '\n';
   }
   out << "\nmemory\n";
   for (const BufferDecl& buffer : program.buffers) {
-    out << "    " << count_text(buffer.bytes) << "  " << buffer.name << '\n';
+    out << "    " << bytes_text(buffer.bytes) << "  " << buffer.name << '\n';
   }
   return out.str();
 }

@@ -2,13 +2,13 @@
 #include "api/trainer.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "api/forward.h"
 #include "api/training_graph.h"
 #include "compile/host_random.h"
 #include "compile/interpret.h"
+#include "compile/words.h"
 #include "ops/registry.h"
 
 namespace tensorgrad::detail {
@@ -242,9 +242,7 @@ std::vector<double> TrainerImpl::leaf_values(const Node& leaf, const Feed& input
   const std::string& name = leaf.attrs.text("name");
   if (leaf.op == &ops::scalar) {
     const auto at = values.find(name);
-    const std::uint32_t bits = at == values.end() ? 0 : at->second;
-    return {leaf.type.dtype == DType::kF32 ? std::bit_cast<float>(bits)
-                                           : static_cast<double>(bits)};
+    return {from_word(at == values.end() ? 0 : at->second, leaf.type.dtype)};
   }
   const auto count = static_cast<size_t>(numel(leaf.type.shape));
   if (leaf.op == &ops::parameter || leaf.op == &ops::arena || leaf.op == &ops::state) {
@@ -262,11 +260,8 @@ std::vector<double> TrainerImpl::leaf_values(const Node& leaf, const Feed& input
     engine_->instance().download(data_buffer(name), 0, std::as_writable_bytes(std::span(words)));
   }
   std::vector<double> result;
-  for (const std::uint32_t word : words) {
-    result.push_back(leaf.type.dtype == DType::kF32   ? std::bit_cast<float>(word)
-                     : leaf.type.dtype == DType::kI32 ? static_cast<std::int32_t>(word)
-                                                      : static_cast<double>(word));
-  }
+  result.reserve(count);
+  for (const std::uint32_t word : words) result.push_back(from_word(word, leaf.type.dtype));
   return result;
 }
 

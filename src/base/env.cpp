@@ -12,16 +12,22 @@ namespace {
 
 constexpr EnvSwitch kSwitches[] = {
     {"TENSORGRAD_DEBUG",
-     "1: a line per compile and the device; 2: the launch table with each launch's time; 3: the "
-     "graph after each "
-     "pass that changed it; 4: kernel text. \"3,fuse\" limits it to a pass or to launches of that "
-     "name"},
+     "1: the device and a line per compile; 2: the launch table, and after some steps the time of "
+     "each launch; 3: the graph after each pass that changed it; 4: kernel text; 5: each rewrite "
+     "with its rule. \"3,fuse\" limits it to a pass or to launches of that name"},
     {"TENSORGRAD_DUMP",
-     "a folder that gets the graph after each pass, the plan and the kernels of each compile"},
+     "a folder that gets the graph after each pass, the plan, pictures and kernels of each "
+     "compile"},
+    {"TENSORGRAD_SHADOW",
+     "1: run each launch on the reference too, and stop at the first one that differs"},
     {"TENSORGRAD_SKIP", "passes to leave out: fold, simplify, cse, dce, fuse (comma-separated)"},
-    {"TENSORGRAD_WEBGPU_LIB", "path of the WebGPU library (wgpu-native or Dawn) to load"},
-    {"TENSORGRAD_WGPU_LOG", "1: wgpu-native's own log on standard error"},
     {"TENSORGRAD_THREADS", "number of threads of the cpu backend"},
+    {"TENSORGRAD_WEBGPU_LIB", "path of the WebGPU library (wgpu-native or Dawn) to load"},
+    {"TENSORGRAD_WGPU_LOG", "error, warn, info, debug or trace: wgpu-native's own log"},
+    {"TENSORGRAD_NO_GPU_TESTS", "1: the tests that open a WebGPU device are skipped"},
+    {"TENSORGRAD_TEST_WGSL_DIR", "a folder that gets every kernel the WebGPU tests make"},
+    {"TENSORGRAD_UPDATE",
+     "1: the tests of the passes write the expected halves of their .ir files"},
 };
 
 }  // namespace

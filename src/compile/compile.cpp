@@ -3,13 +3,12 @@
 #include "compile/compile.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
+#include <set>
 
 #include "base/check.h"
 #include "base/env.h"
+#include "compile/dump.h"
 #include "compile/gradients.h"
 #include "kernel/wgsl_writer.h"
 #include "passes/autodiff.h"
@@ -30,69 +29,50 @@ double milliseconds_since(Clock::time_point start) {
 // Runs passes one by one and keeps what people want to see of them.
 class PassRunner {
  public:
-  explicit PassRunner(const std::string& name)
-      : name_(name), skip_(split_list(env("TENSORGRAD_SKIP"))) {
-    const std::string folder = env("TENSORGRAD_DUMP");
-    if (folder.empty()) return;
-    static std::atomic<int> compiles{0};
-    folder_ = std::filesystem::path(folder) / (std::to_string(compiles++) + "_" + name_);
-    std::filesystem::create_directories(folder_ / "kernels");
+  explicit PassRunner(const CompileRequest& request)
+      : name_(request.name),
+        skip_(split_list(env("TENSORGRAD_SKIP"))),
+        folder(DumpFolder::open(request.name)) {
+    skip_.insert(skip_.end(), request.skip.begin(), request.skip.end());
   }
 
   [[nodiscard]] bool skipped(const std::string& pass) const {
     return std::find(skip_.begin(), skip_.end(), pass) != skip_.end();
   }
 
+  [[nodiscard]] double milliseconds() const { return milliseconds_since(start_); }
+
   void run(const std::string& pass, Graph& graph, const std::function<void(Graph&)>& body) {
     if (skipped(pass)) return;
     const std::uint64_t before = hash(graph);
-    const auto start = Clock::now();
-    try {
-      body(graph);
-    } catch (Error& error) {
-      error.add_context("while compiling " + name_ + ", in the pass " + pass);
-      throw;
-    }
-    times.emplace_back(pass, milliseconds_since(start));
+    timed(pass, [&] { body(graph); });
     verify(graph);
     if (debug_level(pass) >= 3) {
       const bool changed = hash(graph) != before || pass == "fuse";
       debug_print("-- " + pass + (changed ? "\n" + print(graph) : " (unchanged)"));
     }
-    dump(pass, graph);
+    if (folder) folder->graph(pass, graph);
   }
 
-  void dump(const std::string& pass, const Graph& graph) {
-    if (folder_.empty()) return;
-    const std::string number = std::to_string(dumped_++);
-    write((number.size() < 2 ? "0" : "") + number + "_" + pass + ".ir", print(graph));
-  }
-
-  void dump(const Program& program) {
-    for (std::size_t i = 0; i < program.launches.size(); ++i) {
-      const Launch& launch = program.launches[i];
-      if (folder_.empty() && debug_level(launch.name) < 4) continue;
-      const std::string text = emit_wgsl(launch);
-      if (debug_level(launch.name) >= 4) debug_print(text);
-      std::string number = std::to_string(i);
-      number.insert(0, 3 - std::min<std::size_t>(3, number.size()), '0');
-      if (!folder_.empty()) write("kernels/" + number + "_" + launch.name + ".wgsl", text);
+  void timed(const std::string& pass, const std::function<void()>& body) {
+    const double begin = milliseconds();
+    try {
+      body();
+    } catch (Error& error) {
+      error.add_context("while compiling " + name_ + ", in the pass " + pass);
+      throw;
     }
-    if (!folder_.empty()) write("99_plan.txt", print(program));
+    times.push_back({pass, begin, milliseconds() - begin});
   }
-
-  std::vector<std::pair<std::string, double>> times;
 
  private:
-  void write(const std::string& file, const std::string& text) const {
-    std::ofstream out(folder_ / file);
-    out << text;
-  }
-
   std::string name_;
   std::vector<std::string> skip_;
-  std::filesystem::path folder_;
-  int dumped_ = 0;
+  Clock::time_point start_ = Clock::now();
+
+ public:
+  std::vector<PassTime> times;
+  std::shared_ptr<DumpFolder> folder;
 };
 
 int most_bindings(const Program& program) {
@@ -103,18 +83,17 @@ int most_bindings(const Program& program) {
 
 void fuse_and_plan(PassRunner& passes, const FuseOptions& fusing, const PlanOptions& planning,
                    const Graph& graph, Compiled& result) {
-  const auto fuse_start = Clock::now();
-  result.fused = fuse(graph, fusing);
-  passes.times.emplace_back("fuse", milliseconds_since(fuse_start));
+  passes.timed("fuse", [&] { result.fused = fuse(graph, fusing); });
   verify(result.fused);
-  passes.dump("fuse", result.fused);
+  if (passes.folder) passes.folder->graph("fuse", result.fused);
   if (debug_level("fuse") >= 3) debug_print("-- fuse\n" + print(result.fused));
-  const auto plan_start = Clock::now();
-  result.program = plan(result.fused, planning);
-  passes.times.emplace_back("plan", milliseconds_since(plan_start));
+  passes.timed("plan", [&] { result.program = plan(result.fused, planning); });
 }
 
 void report(const Compiled& compiled, const std::string& name) {
+  for (const Launch& launch : compiled.program.launches) {
+    if (debug_level(launch.name) >= 4) debug_print(emit_wgsl(launch));
+  }
   if (debug_level() < 1) return;
   std::string text = "compile " + name + ": " + std::to_string(compiled.graph.nodes.size()) +
                      " nodes, " + std::to_string(compiled.program.launches.size()) + " launches, " +
@@ -132,29 +111,51 @@ std::vector<ValueId> gradients(Graph& graph, ValueId loss, std::span<const Value
   return autodiff(graph, loss, wrt);
 }
 
+std::span<const GraphPass> graph_passes() {
+  static const std::vector<GraphPass> passes = {
+      // Unused nodes first: the others then have less to look at.
+      {"dce", dce},
+      // Simplify makes foldable nodes (it moves arithmetic to scalars), folding makes simplifiable
+      // ones (a product with a literal 1): twice is enough for what gradients leave behind.
+      {"simplify", simplify},
+      {"fold", fold},
+      {"simplify", simplify},
+      {"fold", fold},
+      // After the algebra, so that equal results of different ways are found equal.
+      {"cse", cse},
+      {"dce", dce},
+  };
+  return passes;
+}
+
+GraphPass find_pass(const std::string& name, int max_bindings) {
+  if (name == "fuse") {
+    return {name, [=](const Graph& graph) { return fuse(graph, {.max_bindings = max_bindings}); }};
+  }
+  std::set<std::string> names = {"fuse"};
+  for (const GraphPass& pass : graph_passes()) {
+    if (pass.name == name) return pass;
+    names.insert(pass.name);
+  }
+  std::string known;
+  for (const std::string& each : names) known += (known.empty() ? "" : ", ") + each;
+  throw UserError("there is no pass '" + name + "'; the passes are " + known);
+}
+
 Compiled compile_graph(CompileRequest request) {
-  const auto start = Clock::now();
-  PassRunner passes(request.name);
+  PassRunner passes(request);
   Compiled result;
   Graph graph = std::move(request.graph);
-  passes.dump("trace", graph);
+  if (passes.folder) passes.folder->graph("trace", graph);
   if (request.loss != kNoValue) {
     passes.run("autodiff", graph, [&](Graph& g) {
       const std::vector<ValueId> grads = autodiff(g, request.loss, request.wrt);
       request.extend(g, grads);
     });
   }
-  // Unused nodes first: the others then have less to look at.
-  passes.run("dce", graph, [](Graph& g) { g = dce(g); });
-  // Simplify makes foldable nodes (it moves arithmetic to scalars), folding makes simplifiable ones
-  // (a product with a literal 1): twice is enough for what gradients leave behind.
-  for (int round = 0; round < 2; ++round) {
-    passes.run("simplify", graph, [](Graph& g) { g = simplify(g); });
-    passes.run("fold", graph, [](Graph& g) { g = fold(g); });
+  for (const GraphPass& pass : graph_passes()) {
+    passes.run(pass.name, graph, [&](Graph& g) { g = pass.run(g); });
   }
-  // After the algebra, so that equal results of different ways are found equal.
-  passes.run("cse", graph, [](Graph& g) { g = cse(g); });
-  passes.run("dce", graph, [](Graph& g) { g = dce(g); });
   result.graph = graph;
   // What people are told of, and the reference computes, is what they wrote: these cut it up.
   const std::int64_t most_bytes = request.plan.max_binding_bytes;
@@ -174,9 +175,12 @@ Compiled compile_graph(CompileRequest request) {
     CHECK(most_bindings(result.program) <= request.max_bindings, "a launch binds too many buffers");
   }
   verify(result.program);
-  passes.dump(result.program);
-  result.passes = std::move(passes.times);
-  result.milliseconds = milliseconds_since(start);
+  for (const PassTime& pass : passes.times)
+    result.passes.emplace_back(pass.name, pass.milliseconds);
+  result.milliseconds = passes.milliseconds();
+  if (passes.folder)
+    passes.folder->program(result.fused, request.plan, result.program, passes.times);
+  result.dump = passes.folder;
   report(result, request.name);
   return result;
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +13,8 @@
 #include "plan/plan.h"
 
 namespace tensorgrad {
+
+class DumpFolder;
 
 struct CompileRequest {
   std::string name;  // of the program, for dumps: "train", "forward"
@@ -23,6 +27,7 @@ struct CompileRequest {
   int max_bindings = 8;
   bool split_rows = true;  // for a device that shares a row among few of its threads
   PlanOptions plan;
+  std::vector<std::string> skip;  // passes to leave out, beside those of TENSORGRAD_SKIP
 };
 
 struct Compiled {
@@ -31,9 +36,21 @@ struct Compiled {
   Program program;
   std::vector<std::pair<std::string, double>> passes;  // name, milliseconds
   double milliseconds = 0;
+  std::shared_ptr<DumpFolder> dump;  // null where TENSORGRAD_DUMP is not set
 };
 
 // Environment switches (TENSORGRAD_SKIP, _DEBUG, _DUMP) apply.
 Compiled compile_graph(CompileRequest request);
+
+// The passes between differentiation and fusing, in the order in which compile_graph() runs them.
+struct GraphPass {
+  std::string name;
+  std::function<Graph(const Graph&)> run;
+};
+std::span<const GraphPass> graph_passes();
+
+// The pass of that name (those above, and "fuse" for launches of at most `max_bindings` buffers);
+// throws UserError, with the names there are.
+GraphPass find_pass(const std::string& name, int max_bindings);
 
 }  // namespace tensorgrad

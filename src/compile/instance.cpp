@@ -3,12 +3,17 @@
 #include "compile/instance.h"
 
 #include "base/check.h"
+#include "base/env.h"
+#include "compile/dump.h"
+#include "compile/shadow.h"
+#include "compile/timing.h"
 
 namespace tensorgrad {
 namespace {
 
 constexpr std::uint32_t kInfBits = 0x7f800000U;
 constexpr std::uint32_t kNanBits = 0x7fc00000U;
+constexpr int kTimedRun = 3;  // by then caches are warm
 
 }  // namespace
 
@@ -37,6 +42,7 @@ Instance::Instance(std::shared_ptr<Device> device, Program program,
 }
 
 Instance::~Instance() {
+  shadow_.reset();
   executable_.reset();
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     if (owned_[i]) device_->free(buffers_[i]);
@@ -79,11 +85,49 @@ Ticket Instance::run(const std::vector<HyperValues>& rows) {
   std::vector<HyperRow> words;
   words.reserve(rows.size());
   for (const HyperValues& values : rows) words.push_back(row_of(values));
+  if (shadow_ || runs_until_timed_ > 0) return run_inspected(words);
   return device_->run(*executable_, words);
 }
 
 std::vector<LaunchTiming> Instance::profile(const HyperValues& row) {
-  return device_->profile(*executable_, row_of(row));
+  return profile_row(row_of(row));
+}
+
+void Instance::inspect(const Compiled& compiled, const PlanOptions& options) {
+  dump_ = compiled.dump;
+  if (device_->info().backend == "null") return;  // it computes nothing
+  if (env("TENSORGRAD_SHADOW") == "1") {
+    shadow(compiled, options);
+  } else if (debug_level() >= 2) {
+    runs_until_timed_ = kTimedRun;
+  }
+}
+
+void Instance::shadow(const Compiled& compiled, const PlanOptions& options) {
+  shadow_ = std::make_unique<Shadow>(*device_, program_, buffers_, compiled.fused, options);
+}
+
+// One by one, until the run has been timed.
+Ticket Instance::run_inspected(const std::vector<HyperRow>& rows) {
+  Ticket last = 0;
+  for (const HyperRow& row : rows) {
+    const bool timed = runs_until_timed_ == 1;
+    if (runs_until_timed_ > 0) --runs_until_timed_;
+    if (shadow_) {
+      shadow_->run(row);
+    } else if (timed) {
+      debug_print(timing_table(program_, profile_row(row)));
+    } else {
+      last = device_->run(*executable_, {&row, 1});
+    }
+  }
+  return last;
+}
+
+std::vector<LaunchTiming> Instance::profile_row(const HyperRow& row) {
+  std::vector<LaunchTiming> timings = device_->profile(*executable_, row);
+  if (dump_) dump_->timings(program_, timings);
+  return timings;
 }
 
 }  // namespace tensorgrad

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "compile/compile.h"
 #include "tensorgrad/device.h"
 
 namespace tensorgrad {
@@ -32,6 +33,8 @@ inline std::string state_buffer(const std::string& name) {
 inline std::string output_buffer(const std::string& name) {
   return buffer_name(BufferKind::kOutput, name);
 }
+
+class Shadow;
 
 class Instance {
  public:
@@ -58,7 +61,15 @@ class Instance {
   void wait(Ticket ticket) { device_->wait(ticket); }
   std::vector<LaunchTiming> profile(const HyperValues& row);
 
+  // What TENSORGRAD_SHADOW, _DEBUG and _DUMP ask to be shown of the runs of this program, which was
+  // compiled with these options.
+  void inspect(const Compiled& compiled, const PlanOptions& options);
+  // Checks every launch of all further runs against the reference; see compile/shadow.h.
+  void shadow(const Compiled& compiled, const PlanOptions& options);
+
  private:
+  Ticket run_inspected(const std::vector<HyperRow>& rows);
+  std::vector<LaunchTiming> profile_row(const HyperRow& row);
   [[nodiscard]] std::size_t index_of(const std::string& buffer) const;
   [[nodiscard]] HyperRow row_of(const HyperValues& values) const;
 
@@ -69,6 +80,9 @@ class Instance {
   std::vector<bool> owned_;
   std::map<std::string, std::size_t> by_name_;
   std::unique_ptr<Executable> executable_;
+  std::unique_ptr<Shadow> shadow_;
+  std::shared_ptr<DumpFolder> dump_;
+  int runs_until_timed_ = 0;  // 0: no run is timed
 };
 
 }  // namespace tensorgrad

@@ -38,8 +38,10 @@ std::string attr_text(const AttrValue& value) {
   return text;
 }
 
-std::string node_text(const Node& node, ValueId id) {
-  std::string text = "%" + std::to_string(id) + " = " + node.op->name + "(";
+}  // namespace
+
+std::string print(const Node& node) {
+  std::string text = std::string(node.op->name) + "(";
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     text += (i > 0 ? ", %" : "%") + std::to_string(node.inputs[i]);
   }
@@ -58,6 +60,14 @@ std::string node_text(const Node& node, ValueId id) {
   if (!node.origin.empty()) text += " " + quoted(node.origin);
   if (node.group >= 0) text += "  // group " + std::to_string(node.group);
   return text;
+}
+
+namespace {
+
+bool is_word(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  });
 }
 
 // File names of parsed sites live as long as the process.
@@ -88,8 +98,9 @@ class Parser {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& expected) const {
-    throw IoError(name_ + ":" + std::to_string(line_) + ": " + expected + " expected");
+  [[noreturn]] void fail(const std::string& expected) const { fail(expected, line_); }
+  [[noreturn]] void fail(const std::string& expected, int line) const {
+    throw IoError(name_ + ":" + std::to_string(line) + ": " + expected + " expected");
   }
 
   // Blanks, line ends and comments.
@@ -218,6 +229,7 @@ class Parser {
     }
     expect(":");
     node.type = type();
+    const int line = line_;
     if (take("@")) {
       const std::string file = text();
       expect(":");
@@ -225,20 +237,20 @@ class Parser {
     }
     skip();
     if (at_ < text_.size() && text_[at_] == '"') node.origin = text();
-    checked(std::move(node));
+    checked(std::move(node), line);
   }
 
-  void checked(Node node) {
+  void checked(Node node, int line) {
     if (node.op->arity >= 0 && node.inputs.size() != static_cast<size_t>(node.op->arity)) {
-      fail(std::to_string(node.op->arity) + " inputs of " + node.op->name);
+      fail(std::to_string(node.op->arity) + " inputs of " + node.op->name, line);
     }
     try {
       const ValueId id = graph_.add(*node.op, node.inputs, node.attrs, node.site, node.origin);
-      if (graph_[id].type != node.type) fail("type " + to_string(graph_[id].type));
+      if (graph_[id].type != node.type) fail("type " + to_string(graph_[id].type), line);
     } catch (const IoError&) {
       throw;
     } catch (const Error& error) {
-      throw IoError(name_ + ":" + std::to_string(line_) + ": " + error.message());
+      throw IoError(name_ + ":" + std::to_string(line) + ": " + error.message());
     }
   }
 
@@ -267,7 +279,9 @@ class Parser {
 
 std::string print(const Graph& graph) {
   std::string text;
-  for (ValueId id = 0; id < graph.size(); ++id) text += node_text(graph[id], id) + "\n";
+  for (ValueId id = 0; id < graph.size(); ++id) {
+    text += "%" + std::to_string(id) + " = " + print(graph[id]) + "\n";
+  }
   for (const GraphOutput& output : graph.outputs) {
     text += "output " + (is_word(output.name) ? output.name : quoted(output.name)) + " = %" +
             std::to_string(output.value) + "\n";

@@ -202,6 +202,8 @@ void verify_launch(const Program& program, const Launch& launch) {
   for (const Store& store : launch.stores) verify_store(launch, store, rows, elements);
 }
 
+}  // namespace
+
 const char* kind_name(LaunchKind kind) {
   switch (kind) {
     case LaunchKind::kMap: return "map";
@@ -211,6 +213,8 @@ const char* kind_name(LaunchKind kind) {
   }
   return "?";
 }
+
+namespace {
 
 std::string whole_domain(const Launch& launch) {
   const auto join = [](std::initializer_list<std::int64_t> sizes) {
@@ -231,13 +235,13 @@ std::string whole_domain(const Launch& launch) {
   return "?";
 }
 
+}  // namespace
+
 std::string domain_text(const Launch& launch) {
   if (launch.row_count == 0) return whole_domain(launch);
   return whole_domain(launch) + " rows " + std::to_string(launch.first_row) + " to " +
          std::to_string(launch.first_row + launch.row_count - 1);
 }
-
-}  // namespace
 
 std::string buffer_name(BufferKind kind, const std::string& name) {
   switch (kind) {

@@ -101,6 +101,7 @@ struct Launch {
   std::string name;              // from the ops: "matmul_bias_relu"
   std::vector<std::string> ops;  // what was fused, with shapes: "add f32[256,64]"
   std::vector<Site> sites;       // the user's lines
+  int planned = 0;               // its number before fit_bindings(); parts of one launch share it
   std::vector<Binding> bindings;
 
   // kMap, kRow: the domain is rows * cols, linear index = row * cols + col. kMap has cols == 1 and
@@ -222,6 +223,11 @@ bool index_repeats(const Launch& launch);
 
 // Throws InternalError where a launch breaks a rule stated above.
 void verify(const Program& program);
+
+// "map", "row", "contraction", "scatter".
+const char* kind_name(LaunchKind kind);
+// The sizes that a launch goes over: "1024", "64x10", "64x128x784" (m, n, k).
+std::string domain_text(const Launch& launch);
 
 // The launch table and the buffers, as text.
 std::string print(const Program& program);

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "ops/registry.h"
+#include "passes/rewrite_log.h"
 #include "passes/simplify.h"
 
 namespace tensorgrad {
@@ -33,10 +34,15 @@ bool has_host_face(const Node& node) {
 Graph cse(const Graph& graph) {
   using Key = std::tuple<const OpDef*, std::vector<ValueId>, std::string, std::string>;
   std::map<Key, ValueId> seen;
+  const RewriteLog log("cse");
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     const auto [at, fresh] = seen.try_emplace(
         {node.op, node.inputs, to_string(node.type), attrs_key(node.attrs)}, kNoValue);
-    if (fresh) at->second = out.append(node);
+    if (fresh) {
+      at->second = out.append(node);
+    } else {
+      log.replaced("equal", out, node, at->second);
+    }
     return at->second;
   });
 }
@@ -52,10 +58,14 @@ Graph dce(const Graph& graph) {
     if (!live[static_cast<size_t>(id)]) continue;
     for (const ValueId input : graph[id].inputs) live[static_cast<size_t>(input)] = true;
   }
+  const RewriteLog log("dce");
   Graph out;
   std::vector<ValueId> map(graph.nodes.size(), kNoValue);
   for (ValueId id = 0; id < graph.size(); ++id) {
-    if (!live[static_cast<size_t>(id)]) continue;
+    if (!live[static_cast<size_t>(id)]) {
+      log.dropped("unused", graph, id);
+      continue;
+    }
     Node node = graph[id];
     for (ValueId& input : node.inputs) input = map[static_cast<size_t>(input)];
     map[static_cast<size_t>(id)] = out.append(std::move(node));

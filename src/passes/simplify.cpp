@@ -10,6 +10,7 @@
 #include "ops/expr.h"
 #include "ops/pointwise.h"
 #include "ops/registry.h"
+#include "passes/rewrite_log.h"
 
 namespace tensorgrad {
 namespace {
@@ -181,41 +182,51 @@ ValueId reduce_size_one(Builder& b, const Node& node) {
   return op::reshape({&b, node.inputs[0]}, node.type.shape).id;
 }
 
-constexpr Rule kRules[] = {
-    drop_stop_gradient,
-    view_of_all,
-    reshape_reshape,
-    broadcast_broadcast,
-    permute_permute,
-    transpose_of_product,
-    add_zero,
-    sub_zero,
-    mul_one,
-    mul_minus_one,
-    neg_neg,
-    div_by_power_of_two,
-    cast_to_same,
-    where_known,
-    reduce_size_one,
-    pointwise_of_scalars,
-    sum_of_uniform,
+// The name is what TENSORGRAD_DEBUG=5 shows.
+struct NamedRule {
+  const char* name;
+  Rule apply;
+};
+
+constexpr NamedRule kRules[] = {
+    {"drop_stop_gradient", drop_stop_gradient},
+    {"view_of_all", view_of_all},
+    {"reshape_reshape", reshape_reshape},
+    {"broadcast_broadcast", broadcast_broadcast},
+    {"permute_permute", permute_permute},
+    {"transpose_of_product", transpose_of_product},
+    {"add_zero", add_zero},
+    {"sub_zero", sub_zero},
+    {"mul_one", mul_one},
+    {"mul_minus_one", mul_minus_one},
+    {"neg_neg", neg_neg},
+    {"div_by_power_of_two", div_by_power_of_two},
+    {"cast_to_same", cast_to_same},
+    {"where_known", where_known},
+    {"reduce_size_one", reduce_size_one},
+    {"pointwise_of_scalars", pointwise_of_scalars},
+    {"sum_of_uniform", sum_of_uniform},
 };
 
 }  // namespace
 
 Graph simplify(const Graph& graph) {
-  return rewrite_graph(graph, [](Graph& out, const Node& node) {
+  const RewriteLog log("simplify");
+  return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     Builder builder{out, node.site, node.origin};
-    for (const Rule rule : kRules) {
-      const ValueId value = rule(builder, node);
-      if (value != kNoValue) return value;
+    for (const NamedRule& rule : kRules) {
+      const ValueId value = rule.apply(builder, node);
+      if (value == kNoValue) continue;
+      log.replaced(rule.name, out, node, value);
+      return value;
     }
     return kNoValue;
   });
 }
 
 Graph fold(const Graph& graph) {
-  return rewrite_graph(graph, [](Graph& out, const Node& node) {
+  const RewriteLog log("fold");
+  return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op->kind != OpKind::kPointwise || !node.type.shape.empty()) return kNoValue;
     std::vector<RefTensor> values;
     for (const ValueId id : node.inputs) {
@@ -229,7 +240,9 @@ Graph fold(const Graph& graph) {
     double value = result.data.at(0);
     if (node.type.dtype == DType::kF32) value = static_cast<float>(value);
     Builder builder{out, node.site, node.origin};
-    return op::constant(builder, value, node.type.dtype).id;
+    const ValueId folded = op::constant(builder, value, node.type.dtype).id;
+    log.replaced("constants", out, node, folded);
+    return folded;
   });
 }
 

@@ -35,6 +35,9 @@ Program plan(const Graph& graph, const PlanOptions& options) {
   for (const auto& [value, to] : placement.copies) {
     program.launches.push_back(lower_copy(graph, placement, value, to));
   }
+  for (std::size_t i = 0; i < program.launches.size(); ++i) {
+    program.launches[i].planned = static_cast<int>(i);
+  }
   program.buffers = std::move(placement.buffers);
   program.inputs = std::move(placement.inputs);
   program.outputs = std::move(placement.outputs);

@@ -17,6 +17,17 @@ BREACHES = {
     "links": [("README.md", "# T\n\n[x](docs/none.md)\n", "README.md:3: link to nothing"),
               ("README.md", "# T\n[x](#nope)\n", "README.md:2: no such heading")],
     "commands": [("README.md", "run `." + "/dev fly`\n", "README.md:1: ./dev has no command fly")],
+    "env": [("src/base/env.cpp", '{"TENSORGRAD_A",\n"x"}, env("TENSORGRAD_A")\n',
+             "src/base/env.cpp:1: TENSORGRAD_A is not in docs/debugging.md"),
+            ("docs/debugging.md", "\n| `TENSORGRAD_B=1` | x |\n",
+             "docs/debugging.md:2: TENSORGRAD_B is not a switch"),
+            ("src/base/env.cpp", '\n{"TENSORGRAD_C", "x"}\n',
+             "src/base/env.cpp:2: nothing reads TENSORGRAD_C"),
+            ("cli/a.cpp", '// x\nenv("TENSORGRAD_D")\n',
+             "cli/a.cpp:2: TENSORGRAD_D is not in src/base/env.cpp"),
+            ("src/a/a.cpp", 'std::getenv("HOME")\n', "src/a/a.cpp:1: getenv"),
+            ("cli/a.cpp", 'std::getenv("TENSORGRAD_E")\n', "cli/a.cpp:1: getenv"),
+            ("tests/a.cpp", "std::getenv(name)\n", "tests/a.cpp:1: getenv")],
     "heads": [("a.h", "#pragma once\n", "a.h:1: the first line is not"),
               ("a.h", "// SPDX-License-Identifier: MIT\n", "a.h:1: a header without #pragma once"),
               ("a.cpp", "// SPDX-License-Identifier: MIT\n// \u00b5s\n", "a.cpp:2: not ASCII")],
@@ -30,7 +41,11 @@ class CheckRepo(unittest.TestCase):
                 with self.subTest(message), tempfile.TemporaryDirectory() as folder:
                     root = pathlib.Path(folder)
                     (root / "dev").write_text("cmd_test() {\n}\n")
+                    for known in ["src/base/env.cpp", "docs/debugging.md"]:
+                        (root / known).parent.mkdir(parents=True)
+                        (root / known).write_text("// SPDX-License-Identifier: MIT\n")
                     self.assertEqual(self.run_on(root, check).returncode, 0)
+                    (root / path).parent.mkdir(parents=True, exist_ok=True)
                     (root / path).write_text(text)
                     result = self.run_on(root, check)
                     self.assertEqual(result.returncode, 1, result.stdout)

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
 
+#include "base/env.h"
 #include "ops/registry.h"
 #include "passes/autodiff.h"
 #include "passes/fuse.h"
@@ -73,7 +73,7 @@ TEST_P(Pass, makes_of_the_graph_what_the_file_says) {
   const Graph before = parse(std::string_view(text).substr(0, line), name, find_op);
   const Graph after = run_pass(GetParam().parent_path().filename(), before);
   verify(after);
-  if (std::getenv("TENSORGRAD_UPDATE") != nullptr) {
+  if (!env("TENSORGRAD_UPDATE").empty()) {
     std::ofstream(GetParam()) << text.substr(0, line) << kLine << print(after);
     return;
   }

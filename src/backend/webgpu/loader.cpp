@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Finds and opens a WebGPU library: a given path alone; else TENSORGRAD_WEBGPU_LIB alone; else
 // beside the executable, in ../lib/tensorgrad, where it was installed or built, and by plain name.
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -9,6 +8,7 @@
 
 #include "backend/webgpu/api.h"
 #include "backend/webgpu/vendor.h"
+#include "base/env.h"
 
 #ifdef _WIN32
 #define WIN32_LEAN_AND_MEAN
@@ -77,8 +77,8 @@ std::filesystem::path executable_folder() {
 
 std::vector<std::string> candidates(const std::string& library) {
   if (!library.empty()) return {library};
-  const char* wish = std::getenv("TENSORGRAD_WEBGPU_LIB");
-  if (wish != nullptr && *wish != '\0') return {wish};
+  const std::string wish = env("TENSORGRAD_WEBGPU_LIB");
+  if (!wish.empty()) return {wish};
   std::vector<std::string> paths;
   const std::filesystem::path here = executable_folder();
   for (const std::filesystem::path& folder : {here, here.parent_path() / "lib" / "tensorgrad"}) {

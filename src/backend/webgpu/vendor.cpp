@@ -7,8 +7,9 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <thread>
+
+#include "base/env.h"
 
 namespace tensorgrad::webgpu {
 namespace {
@@ -46,8 +47,7 @@ WGPULogLevel log_level(const std::string& name) {
 class WgpuNative : public Vendor {
  public:
   explicit WgpuNative(const NativeFunctions& functions) : functions_(functions) {
-    const char* wish = std::getenv("TENSORGRAD_WGPU_LOG");
-    const WGPULogLevel level = log_level(wish == nullptr ? "" : wish);
+    const WGPULogLevel level = log_level(env("TENSORGRAD_WGPU_LOG"));
     if (functions_.set_log_callback != nullptr && level != WGPULogLevel_Off) {
       functions_.set_log_callback(print_log, nullptr);
     }

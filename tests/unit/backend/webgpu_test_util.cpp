@@ -5,9 +5,9 @@
 
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 
+#include "base/env.h"
 #include "kernel/wgsl_writer.h"
 #include "ops/pointwise.h"
 
@@ -23,22 +23,19 @@ const PointwiseCode* code_of(const std::string& name) {
 
 // For a look at, or a second opinion on, every kernel that the tests make.
 void dump_kernels(const Program& program, const WgslOptions& options) {
-  const char* folder = std::getenv("TENSORGRAD_TEST_WGSL_DIR");
-  if (folder == nullptr) return;
+  const std::string folder = env("TENSORGRAD_TEST_WGSL_DIR");
+  if (folder.empty()) return;
   static int number = 0;
   for (const Launch& launch : program.launches) {
-    std::ofstream(std::string(folder) + "/" + std::to_string(getpid()) + "_" +
-                  std::to_string(number++) + "_" + launch.name + ".wgsl")
+    std::ofstream(folder + "/" + std::to_string(getpid()) + "_" + std::to_string(number++) + "_" +
+                  launch.name + ".wgsl")
         << emit_wgsl(launch, options);
   }
 }
 
 }  // namespace
 
-bool gpu_tests_are_off() {
-  const char* off = std::getenv("TENSORGRAD_NO_GPU_TESTS");
-  return off != nullptr && std::string(off) == "1";
-}
+bool gpu_tests_are_off() { return env("TENSORGRAD_NO_GPU_TESTS") == "1"; }
 
 std::unique_ptr<webgpu::WebGpuDevice> test_device(bool default_limits, bool checked) {
   WebGpuOptions options;

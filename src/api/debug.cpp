@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include "tensorgrad/debug.h"
+
+#include <cstring>
+
+#include "base/env.h"
+#include "compile/bisect.h"
+#include "compile/graph_run.h"
+#include "compile/words.h"
+#include "ops/registry.h"
+
+namespace tensorgrad {
+namespace {
+
+constexpr const char* kReference = "reference";
+
+Graph parsed(std::string_view text, const std::string& file) {
+  Graph graph = parse(text, file, find_op);
+  if (graph.outputs.empty() && graph.updates.empty()) {
+    throw IoError(file + ": the graph has no output and no update");
+  }
+  return graph;
+}
+
+LeafWords filled(const Graph& graph, const ir::LeafOptions& options) {
+  std::map<std::string, GivenLeaf> given;
+  for (const auto& [name, tensor] : options.given) {
+    GivenLeaf& leaf = given[name];
+    leaf.type = {tensor.dtype, tensor.shape};
+    if (tensor.bytes.size() != static_cast<std::size_t>(numel(tensor.shape)) * kElementBytes) {
+      throw ShapeError("leaf '" + name + "': " + to_string(tensor.shape) + " has " +
+                       std::to_string(numel(tensor.shape)) + " elements of 4 bytes, got " +
+                       std::to_string(tensor.bytes.size()) + " bytes");
+    }
+    leaf.words.resize(tensor.bytes.size() / kElementBytes);
+    std::memcpy(leaf.words.data(), tensor.bytes.data(), tensor.bytes.size());
+  }
+  return fill_leaves(graph, given, options.seed);
+}
+
+// Null for the reference.
+std::shared_ptr<Device> opened(const DeviceOptions& options, std::string& text) {
+  text = kReference;
+  if (options.kind == kReference) return nullptr;
+  std::string why;
+  std::shared_ptr<Device> device = open_device(options, why);
+  text = device->info().backend + " (" + device->info().name + ")";
+  return device;
+}
+
+std::vector<std::vector<std::uint32_t>> reference_words(const Graph& graph,
+                                                        const LeafWords& leaves) {
+  std::vector<std::vector<std::uint32_t>> all;
+  for (const Bounded& result : run_on_reference(graph, leaves)) {
+    all.emplace_back();
+    for (const double value : result.value.data) {
+      all.back().push_back(to_word(value, result.value.type.dtype));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<EnvironmentSwitch> environment() {
+  std::vector<EnvironmentSwitch> all;
+  for (const EnvSwitch& each : env_switches())
+    all.push_back({each.name, each.meaning, env(each.name)});
+  return all;
+}
+
+namespace ir {
+
+std::vector<std::string> passes() {
+  std::vector<std::string> names;
+  for (const GraphPass& pass : graph_passes()) names.push_back(pass.name);
+  names.emplace_back("fuse");
+  return names;
+}
+
+std::string optimize(std::string_view text, const std::string& file,
+                     const std::vector<std::string>& pass_names) {
+  Graph graph = parse(text, file, find_op);
+  for (const std::string& name : pass_names) {
+    graph = find_pass(name, DeviceLimits{}.max_storage_bindings).run(graph);
+    verify(graph);
+  }
+  return print(graph);
+}
+
+RunResult run(std::string_view text, const std::string& file, const LeafOptions& leaves,
+              const DeviceOptions& device) {
+  const Graph graph = parsed(text, file);
+  const LeafWords words = filled(graph, leaves);
+  RunResult result;
+  const std::shared_ptr<Device> on = opened(device, result.device);
+  const auto values = on ? run_on_device(graph, words, on) : reference_words(graph, words);
+  const std::vector<ResultInfo> infos = results_of(graph);
+  for (std::size_t r = 0; r < infos.size(); ++r) {
+    const Type& type = graph[infos[r].value].type;
+    const auto bytes = std::as_bytes(std::span(values[r]));
+    result.values.emplace_back(infos[r].name,
+                               HostTensor{type.dtype, type.shape, {bytes.begin(), bytes.end()}});
+  }
+  return result;
+}
+
+BisectResult bisect(std::string_view text, const std::string& file, const LeafOptions& leaves,
+                    const DeviceOptions& a, const DeviceOptions& b, double tolerance) {
+  const Graph graph = parsed(text, file);
+  const LeafWords words = filled(graph, leaves);
+  BisectResult result;
+  tensorgrad::BisectOptions options;
+  options.a = opened(a, result.a);
+  options.b = opened(b, result.b);
+  options.tolerance = tolerance;
+  if (!options.b) throw UserError("bisect: b must be a device, not the reference");
+  BisectReport report = tensorgrad::bisect(graph, words, options);
+  result.checked = std::move(report.checked);
+  result.pass = std::move(report.pass);
+  result.what = std::move(report.what);
+  result.site = report.site;
+  return result;
+}
+
+}  // namespace ir
+}  // namespace tensorgrad

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+#include "compile/bisect.h"
+
+#include "base/check.h"
+#include "compile/words.h"
+
+namespace tensorgrad {
+namespace {
+
+// Every node a launch of its own, nothing rewritten.
+const std::vector<std::string> kNoPasses = {"dce", "simplify", "fold", "cse", "fuse"};
+constexpr const char* kAsGiven = "as given";
+
+using Results = std::vector<std::vector<double>>;
+
+Results decoded(const Graph& graph, const std::vector<std::vector<std::uint32_t>>& words) {
+  const std::vector<ResultInfo> infos = results_of(graph);
+  Results results;
+  for (std::size_t r = 0; r < words.size(); ++r) {
+    const DType dtype = graph[infos[r].value].type.dtype;
+    results.emplace_back();
+    for (const std::uint32_t word : words[r]) results.back().push_back(from_word(word, dtype));
+  }
+  return results;
+}
+
+std::string node_text(const Graph& graph, ValueId id) {
+  return "%" + std::to_string(id) + " = " + print(graph[id]);
+}
+
+bool is_computed(const Node& node) {
+  switch (node.op->kind) {
+    case OpKind::kLeaf:
+    case OpKind::kGenerator:
+    case OpKind::kView:
+    case OpKind::kPack: return false;
+    default: return true;
+  }
+}
+
+class Bisection {
+ public:
+  Bisection(const LeafWords& leaves, const BisectOptions& options)
+      : leaves_(leaves), options_(options) {}
+
+  BisectReport run(Graph graph) {
+    const std::vector<Bounded> first = reference(graph);
+    if (differs(graph, kAsGiven, first)) return report_;
+    std::uint64_t before = hash(graph);
+    for (const GraphPass& pass : options_.passes) {
+      graph = pass.run(graph);
+      verify(graph);
+      if (hash(graph) == before) {
+        report_.checked.push_back(pass.name + ": unchanged");
+        continue;
+      }
+      before = hash(graph);
+      const std::vector<Bounded> after = reference(graph);
+      if (changed(graph, pass.name, first, after) || differs(graph, pass.name, after)) {
+        return report_;
+      }
+    }
+    check_fused(graph, reference(graph));
+    return report_;
+  }
+
+ private:
+  [[nodiscard]] std::vector<Bounded> reference(const Graph& graph) const {
+    return run_on_reference(graph, leaves_, options_.tolerance);
+  }
+
+  [[nodiscard]] Results on_device(const Graph& graph, const std::shared_ptr<Device>& device,
+                                  const std::vector<std::string>& skip) const {
+    return decoded(graph, run_on_device(graph, leaves_, device, {.skip = skip}));
+  }
+
+  // What `a` gives, with the bound on what `b` may give. Two devices may be off on either side.
+  [[nodiscard]] std::vector<Bounded> wanted(const Graph& graph, std::vector<Bounded> values) const {
+    if (!options_.a) return values;
+    const Results given = on_device(graph, options_.a, kNoPasses);
+    for (std::size_t r = 0; r < values.size(); ++r) {
+      values[r].value.data = given[r];
+      for (double& error : values[r].error) error *= 2;
+    }
+    return values;
+  }
+
+  void found(const std::string& pass, const std::string& what, const Site& site) {
+    report_.pass = pass;
+    report_.what = what;
+    report_.site = site;
+    report_.checked.push_back(pass + ": different");
+  }
+
+  void passed(const std::string& pass) { report_.checked.push_back(pass + ": the same"); }
+
+  // The reference on the graph before all passes, and on this one.
+  bool changed(const Graph& graph, const std::string& pass, std::vector<Bounded> before,
+               const std::vector<Bounded>& after) {
+    const std::vector<ResultInfo> infos = results_of(graph);
+    for (std::size_t r = 0; r < infos.size(); ++r) {
+      for (std::size_t i = 0; i < before[r].error.size(); ++i) {
+        before[r].error[i] += after[r].error_at(i);
+      }
+      const auto difference = first_difference(before[r], after[r].value.data);
+      if (!difference) continue;
+      const Node& node = graph[infos[r].value];
+      found(pass,
+            "the pass changes what the graph means: " + infos[r].name + ", " +
+                node_text(graph, infos[r].value) + ": on the reference, " +
+                to_string(*difference, node.type.shape),
+            node.site);
+      return true;
+    }
+    return false;
+  }
+
+  // Both on this graph, unfused.
+  bool differs(const Graph& graph, const std::string& pass, const std::vector<Bounded>& values) {
+    const std::vector<Bounded> want = wanted(graph, values);
+    const Results got = on_device(graph, options_.b, kNoPasses);
+    if (!compare(graph, pass, want, got)) {
+      passed(pass);
+      return false;
+    }
+    find_node(graph);
+    return true;
+  }
+
+  bool compare(const Graph& graph, const std::string& pass, const std::vector<Bounded>& want,
+               const Results& got) {
+    const std::vector<ResultInfo> infos = results_of(graph);
+    for (std::size_t r = 0; r < infos.size(); ++r) {
+      const auto difference = first_difference(want[r], got[r]);
+      if (!difference) continue;
+      const Node& node = graph[infos[r].value];
+      found(pass,
+            infos[r].name + ", " + node_text(graph, infos[r].value) + ": on " + name_of_b() + ", " +
+                to_string(*difference, node.type.shape),
+            node.site);
+      return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] std::string name_of_b() const { return options_.b->info().backend; }
+
+  // Every node of the graph on `b`, each against the reference from the inputs that `b` had. The
+  // first that differs is the one to name; the result is named where none does by itself.
+  void find_node(const Graph& graph) {
+    Graph all = graph;
+    all.outputs.clear();
+    all.updates.clear();
+    for (ValueId id = 0; id < graph.size(); ++id) {
+      if (is_computed(graph[id])) all.outputs.push_back({"v" + std::to_string(id), id});
+    }
+    const Results got = on_device(all, options_.b, kNoPasses);
+    std::vector<Bounded> values(graph.nodes.size());
+    std::size_t next = 0;
+    for (ValueId id = 0; id < graph.size(); ++id) {
+      const Node& node = graph[id];
+      Bounded& value = values[static_cast<std::size_t>(id)];
+      if (node.op->eval == nullptr) {
+        value.value = {node.type, leaf_values(node, leaves_)};
+        continue;
+      }
+      std::vector<const Bounded*> inputs;
+      inputs.reserve(node.inputs.size());
+      for (const ValueId input : node.inputs) {
+        inputs.push_back(&values[static_cast<std::size_t>(input)]);
+      }
+      value = evaluate_bounded(node, inputs, options_.tolerance);
+      if (!is_computed(node)) continue;
+      const std::vector<double>& given = got[next++];
+      const auto difference = first_difference(value, given);
+      if (difference) {
+        report_.what = node_text(graph, id) + ": on " + name_of_b() + ", " +
+                       to_string(*difference, node.type.shape);
+        report_.site = node.site;
+        return;
+      }
+      value = {{node.type, given}, {}};
+    }
+  }
+
+  void check_fused(const Graph& graph, const std::vector<Bounded>& values) {
+    if (!compare(graph, "fuse", wanted(graph, values), on_device(graph, options_.b, {}))) {
+      passed("fuse");
+      return;
+    }
+    try {
+      run_on_device(graph, leaves_, options_.b, {.shadow = true});
+    } catch (const InternalError& error) {  // names the launch, the value and the element
+      report_.what = error.message();
+      report_.site = error.site();
+    }
+  }
+
+  const LeafWords& leaves_;
+  const BisectOptions& options_;
+  BisectReport report_;
+};
+
+}  // namespace
+
+BisectReport bisect(const Graph& graph, const LeafWords& leaves, const BisectOptions& options) {
+  CHECK(options.b != nullptr);
+  return Bisection(leaves, options).run(graph);
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// Finds the first pass after which two devices, or a graph before and after, disagree.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compile/graph_run.h"
+
+namespace tensorgrad {
+
+struct BisectOptions {
+  std::shared_ptr<Device> a;  // null: the reference
+  std::shared_ptr<Device> b;
+  std::span<const GraphPass> passes = graph_passes();
+  double tolerance = kOpTolerance;
+};
+
+struct BisectReport {
+  std::vector<std::string> checked;  // a line for each stage that was looked at, in order
+  // Where the two disagree; empty where they do not.
+  std::string pass;  // "simplify"; "as given" where the graph itself is computed differently
+  std::string what;  // the value, the element, what each side gives
+  Site site;
+};
+
+BisectReport bisect(const Graph& graph, const LeafWords& leaves, const BisectOptions& options);
+
+}  // namespace tensorgrad

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+#include "compile/bounded.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "base/check.h"
+#include "ops/registry.h"
+#include "ops/structured.h"
+
+namespace tensorgrad {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kLargest = std::numeric_limits<float>::max();
+constexpr double kTiny = std::numeric_limits<float>::min();  // devices may take less for zero
+constexpr double kSlopeCap = 100;  // a step of a function (floor) is not rounding
+
+using Inputs = std::vector<const Bounded*>;
+
+bool exact(const Inputs& inputs) {
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [](const Bounded* x) { return x->error.empty(); });
+}
+
+// The op's own meaning on other data than the inputs' values.
+RefTensor apply(const OpDef& op, const Node& node, const std::vector<const RefTensor*>& inputs) {
+  RefTensor out{node.type, {}};
+  op.eval({node, inputs}, out);
+  return out;
+}
+
+std::vector<const RefTensor*> values_of(const Inputs& inputs) {
+  std::vector<const RefTensor*> values;
+  for (const Bounded* input : inputs) values.push_back(&input->value);
+  return values;
+}
+
+double distance(double a, double b) {
+  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
+  const double d = std::abs(a - b);
+  return std::isnan(d) ? kInfinity : d;
+}
+
+// One operand of a pointwise node moved by `sign` times its error, or by a share of itself.
+RefTensor moved(const Bounded& x, double sign, double share) {
+  RefTensor out = x.value;
+  for (std::size_t i = 0; i < out.data.size(); ++i) {
+    const double by = share > 0 ? share * std::abs(out.data[i]) : x.error_at(i);
+    if (by == 0) continue;
+    if (x.value.type.dtype == DType::kBool) {
+      out.data[i] = out.data[i] == 0 ? 1 : 0;
+    } else {
+      out.data[i] += sign * by;
+      if (x.value.type.dtype == DType::kU32) out.data[i] = std::max(0.0, out.data[i]);
+    }
+  }
+  return out;
+}
+
+// The operands' errors as far as they come through the op, and what a small change of an operand
+// does (which is what the op's own rounding of its argument does).
+void pointwise_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
+  const bool real = node.type.dtype == DType::kF32;
+  std::vector<const RefTensor*> values = values_of(inputs);
+  std::vector<double>& error = out.error;
+  const std::vector<double>& value = out.value.data;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const auto with = [&](const RefTensor& operand) {
+      values[k] = &operand;
+      RefTensor result = apply(*node.op, node, values);
+      values[k] = &inputs[k]->value;
+      return result.data;
+    };
+    if (!inputs[k]->error.empty()) {
+      const std::vector<double> up = with(moved(*inputs[k], 1, 0));
+      const std::vector<double> down = with(moved(*inputs[k], -1, 0));
+      for (std::size_t i = 0; i < error.size(); ++i) {
+        const double a = distance(up[i], value[i]), b = distance(down[i], value[i]);
+        // One side alone may lie outside of the function's domain.
+        error[i] += std::isfinite(a) && std::isfinite(b) ? std::max(a, b) : std::min(a, b);
+      }
+    }
+    if (!real || inputs[k]->value.type.dtype != DType::kF32) continue;
+    const std::vector<double> near = with(moved(*inputs[k], 1, tolerance));
+    for (std::size_t i = 0; i < error.size(); ++i) {
+      const double size = std::max(std::abs(value[i]), std::abs(inputs[k]->value.data[i]));
+      const double slope = distance(near[i], value[i]), cap = kSlopeCap * tolerance * size;
+      if (std::isfinite(cap)) error[i] += std::min(slope, cap);
+    }
+  }
+}
+
+RefTensor as_tensor(const Bounded& x, const std::function<double(double, double)>& f) {
+  RefTensor out = x.value;
+  for (std::size_t i = 0; i < out.data.size(); ++i) out.data[i] = f(out.data[i], x.error_at(i));
+  return out;
+}
+
+double error_only(double, double error) { return error; }
+double magnitude(double value, double) { return std::abs(value); }
+
+// argmax, argmin: where two elements are too close to call, any answer will do.
+void extreme_index_error(const Node& node, const Bounded& x, Bounded& out) {
+  const AxisSplit split = split_at(x.value.type.shape, node.attrs.list("axes")[0]);
+  const double sign = node.op == &ops::argmax ? 1 : -1;
+  for (std::int64_t p = 0; p < split.pre; ++p) {
+    for (std::int64_t q = 0; q < split.post; ++q) {
+      const auto at = [&](std::int64_t i) {
+        return static_cast<std::size_t>((p * split.size + i) * split.post + q);
+      };
+      double sure = -kInfinity;
+      for (std::int64_t i = 0; i < split.size; ++i) {
+        sure = std::max(sure, sign * x.value.data[at(i)] - x.error_at(at(i)));
+      }
+      int close = 0;
+      for (std::int64_t i = 0; i < split.size; ++i) {
+        close += sign * x.value.data[at(i)] + x.error_at(at(i)) >= sure ? 1 : 0;
+      }
+      if (close > 1) {
+        out.error[static_cast<std::size_t>(p * split.post + q)] = static_cast<double>(split.size);
+      }
+    }
+  }
+}
+
+void reduce_error(const Node& node, const Bounded& x, double tolerance, Bounded& out) {
+  if (node.op == &ops::argmax || node.op == &ops::argmin) {
+    if (!x.error.empty()) extreme_index_error(node, x, out);
+    return;
+  }
+  const bool sum = node.op == &ops::reduce_sum;
+  const double share = sum && node.type.dtype == DType::kF32 ? tolerance : 0;
+  const RefTensor parts =
+      as_tensor(x, [&](double value, double error) { return error + share * std::abs(value); });
+  out.error = apply(sum ? ops::reduce_sum : ops::reduce_max, node, {&parts}).data;
+}
+
+// |a| (tolerance |b| + error of b) + error of a |b|
+void contraction_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
+  const RefTensor a = as_tensor(*inputs[0], magnitude);
+  const RefTensor from_b = as_tensor(
+      *inputs[1], [&](double value, double error) { return tolerance * std::abs(value) + error; });
+  out.error = apply(*node.op, node, {&a, &from_b}).data;
+  if (inputs[0]->error.empty()) return;
+  const RefTensor from_a = as_tensor(*inputs[0], error_only);
+  const RefTensor b = as_tensor(*inputs[1], magnitude);
+  const RefTensor more = apply(*node.op, node, {&from_a, &b});
+  for (std::size_t i = 0; i < out.error.size(); ++i) out.error[i] += more.data[i];
+}
+
+// Ops that move elements, or add some up; indices stay as they are.
+void moving_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
+  const bool indexed = node.op->kind == OpKind::kGather || node.op->kind == OpKind::kScatter;
+  const double share = node.op->kind == OpKind::kScatter ? tolerance : 0;
+  std::vector<RefTensor> errors;
+  for (const Bounded* input : inputs) {
+    errors.push_back(as_tensor(
+        *input, [&](double value, double error) { return error + share * std::abs(value); }));
+  }
+  std::vector<const RefTensor*> pointers;
+  pointers.reserve(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    pointers.push_back(indexed && i == 1 ? &inputs[1]->value : &errors[i]);
+  }
+  out.error = apply(*node.op, node, pointers).data;
+}
+
+std::string number(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.9g", value);
+  return text;
+}
+
+}  // namespace
+
+Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& inputs,
+                         double tolerance) {
+  Bounded out{apply(*node.op, node, values_of(inputs)), {}};
+  const bool real = node.type.dtype == DType::kF32;
+  if (real) {
+    for (double& value : out.value.data) value = static_cast<float>(value);
+  }
+  const OpKind kind = node.op->kind;
+  const bool rounds = real && (kind == OpKind::kPointwise || kind == OpKind::kReduce ||
+                               kind == OpKind::kContraction || kind == OpKind::kScatter);
+  if (!rounds && exact(inputs)) return out;
+  out.error.assign(out.value.data.size(), 0);
+  switch (kind) {
+    case OpKind::kPointwise: pointwise_error(node, inputs, tolerance, out); break;
+    case OpKind::kReduce: reduce_error(node, *inputs[0], tolerance, out); break;
+    case OpKind::kContraction: contraction_error(node, inputs, tolerance, out); break;
+    default: moving_error(node, inputs, tolerance, out);
+  }
+  if (rounds) {
+    for (std::size_t i = 0; i < out.error.size(); ++i) {
+      const double size = std::abs(out.value.data[i]);
+      if (std::isfinite(size)) out.error[i] += tolerance * size + kTiny;
+    }
+  }
+  for (double& error : out.error) {
+    if (std::isnan(error)) error = kInfinity;
+  }
+  return out;
+}
+
+std::optional<Difference> first_difference(const Bounded& want, const std::vector<double>& got) {
+  CHECK(got.size() == want.value.data.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double expected = want.value.data[i], allowed = want.error_at(i);
+    if (distance(got[i], expected) <= allowed) continue;
+    const bool overflow = std::isinf(got[i]) && std::signbit(got[i]) == std::signbit(expected) &&
+                          std::abs(expected) + allowed >= kLargest;
+    if (overflow) continue;
+    return Difference{static_cast<std::int64_t>(i), got[i], expected, allowed};
+  }
+  return std::nullopt;
+}
+
+std::string to_string(const Difference& difference, const Shape& shape) {
+  std::vector<std::int64_t> index(shape.size());
+  std::int64_t rest = difference.element;
+  for (std::size_t d = shape.size(); d-- > 0; rest /= shape[d]) index[d] = rest % shape[d];
+  return "element " + std::to_string(difference.element) + " " + to_string(index) + " is " +
+         number(difference.got) + ", expected " + number(difference.want) + " (rounding explains " +
+         number(difference.allowed) + ")";
+}
+
+std::vector<Bounded> interpret_bounded(const Graph& graph, const BoundedOptions& options) {
+  std::vector<int> readers(graph.nodes.size(), 0);
+  for (const Node& node : graph.nodes) {
+    for (const ValueId input : node.inputs) ++readers[static_cast<std::size_t>(input)];
+  }
+  std::vector<ValueId> wanted;
+  wanted.reserve(graph.outputs.size() + graph.updates.size());
+  for (const GraphOutput& output : graph.outputs) wanted.push_back(output.value);
+  for (const GraphUpdate& update : graph.updates) wanted.push_back(update.value);
+  for (const ValueId id : wanted) ++readers[static_cast<std::size_t>(id)];
+  std::vector<Bounded> values(graph.nodes.size());
+  for (ValueId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    if (readers[static_cast<std::size_t>(id)] == 0) continue;
+    Bounded& out = values[static_cast<std::size_t>(id)];
+    if (node.op->eval == nullptr) {
+      out.value = {node.type, options.leaf(node)};
+      CHECK(static_cast<std::int64_t>(out.value.data.size()) == numel(node.type.shape));
+      continue;
+    }
+    std::vector<const Bounded*> inputs;
+    inputs.reserve(node.inputs.size());
+    for (const ValueId input : node.inputs) {
+      inputs.push_back(&values[static_cast<std::size_t>(input)]);
+    }
+    out = evaluate_bounded(node, inputs, options.tolerance);
+    for (const ValueId input : node.inputs) {
+      const auto i = static_cast<std::size_t>(input);
+      if (--readers[i] == 0) values[i] = {};
+    }
+  }
+  std::vector<Bounded> results;
+  results.reserve(wanted.size());
+  for (const ValueId id : wanted) results.push_back(values[static_cast<std::size_t>(id)]);
+  return results;
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+// The dump folder, and its two files for other programs: graph.dot and timeline.json.
+#include "compile/dump.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "base/env.h"
+#include "compile/memory_map.h"
+#include "kernel/wgsl_writer.h"
+
+namespace tensorgrad {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string padded(std::size_t number, std::size_t digits) {
+  std::string text = std::to_string(number);
+  return text.insert(0, digits - std::min(digits, text.size()), '0');
+}
+
+// What an earlier process left under the same name would be taken for this compile's.
+void remove_old(const fs::path& folder) {
+  std::error_code ignored;
+  for (const fs::path& each : {folder, folder / "kernels"}) {
+    for (const auto& entry : fs::directory_iterator(each, ignored)) {
+      const std::string type = entry.path().extension();
+      if (type == ".ir" || type == ".wgsl") fs::remove(entry.path(), ignored);
+    }
+  }
+}
+
+std::string dot_text(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string dot_node(const Graph& graph, ValueId id) {
+  const Node& node = graph[id];
+  std::string label = "%" + std::to_string(id) + " " + node.op->name;
+  if (node.attrs.has("name")) label += " " + node.attrs.text("name");
+  const std::string tip = (node.site.known() ? to_string(node.site) : "") +
+                          (node.origin.empty() ? "" : " " + node.origin);
+  return "v" + std::to_string(id) + " [label=\"" + dot_text(label) + "\\n" + to_string(node.type) +
+         "\", tooltip=\"" + dot_text(tip) + "\"];\n";
+}
+
+}  // namespace
+
+std::shared_ptr<DumpFolder> DumpFolder::open(const std::string& name) {
+  const std::string folder = env("TENSORGRAD_DUMP");
+  if (folder.empty()) return nullptr;
+  static std::atomic<int> compiles{0};
+  const fs::path path = fs::path(folder) / (std::to_string(compiles++) + "_" + name);
+  std::error_code error;
+  fs::create_directories(path / "kernels", error);
+  if (error) {
+    throw IoError(path.string() +
+                  ": the folder of TENSORGRAD_DUMP cannot be made: " + error.message());
+  }
+  remove_old(path);
+  return std::shared_ptr<DumpFolder>(new DumpFolder(path));
+}
+
+void DumpFolder::write(const std::string& file, const std::string& text) const {
+  std::ofstream out(folder_ / file, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) throw IoError((folder_ / file).string() + ": cannot be written (TENSORGRAD_DUMP)");
+}
+
+void DumpFolder::graph(const std::string& pass, const Graph& graph) {
+  write(padded(static_cast<std::size_t>(graphs_++), 2) + "_" + pass + ".ir", print(graph));
+}
+
+void DumpFolder::program(const Graph& fused, const PlanOptions& options, const Program& program,
+                         const std::vector<PassTime>& passes) {
+  std::vector<std::string> kernels;
+  for (std::size_t i = 0; i < program.launches.size(); ++i) {
+    kernels.push_back(emit_wgsl(program.launches[i]));
+    write("kernels/" + padded(i, 3) + "_" + program.launches[i].name + ".wgsl", kernels.back());
+  }
+  write("99_plan.txt", print(program));
+  write("graph.dot", graph_dot(fused));
+  write("graph.html", graph_html(program, kernels));
+  write("memory.svg", memory_svg(fused, memory_map(fused, options, program), program));
+  passes_ = passes;
+  timings(program, {});
+}
+
+void DumpFolder::timings(const Program& program, const std::vector<LaunchTiming>& launches) {
+  write("timeline.json", timeline_json(passes_, program, launches));
+}
+
+std::string graph_dot(const Graph& fused) {
+  std::map<int, std::vector<ValueId>> groups;
+  for (ValueId id = 0; id < fused.size(); ++id) groups[fused[id].group].push_back(id);
+  std::string text =
+      "digraph graph_after_fusing {\nnode [shape=box, fontname=monospace, fontsize=10];\n";
+  for (const auto& [group, members] : groups) {
+    if (group >= 0) {
+      const std::string number = std::to_string(group);
+      text += "subgraph cluster_";
+      text += number;
+      text += " { label=\"group ";
+      text += number;
+      text += "\";\n";
+    }
+    for (const ValueId id : members) text += dot_node(fused, id);
+    if (group >= 0) text += "}\n";
+  }
+  for (ValueId id = 0; id < fused.size(); ++id) {
+    for (const ValueId input : fused[id].inputs) {
+      text += "v" + std::to_string(input) + " -> v" + std::to_string(id) + ";\n";
+    }
+  }
+  for (std::size_t i = 0; i < fused.outputs.size(); ++i) {
+    const std::string name = "out" + std::to_string(i);
+    text += name + " [shape=oval, label=\"" + dot_text(fused.outputs[i].name) + "\"];\n";
+    text += "v" + std::to_string(fused.outputs[i].value) + " -> " + name + ";\n";
+  }
+  for (const GraphUpdate& update : fused.updates) {
+    text += "v" + std::to_string(update.value) + " -> v" + std::to_string(update.leaf) +
+            " [style=dashed, constraint=false];\n";
+  }
+  return text + "}\n";
+}
+
+std::string timeline_json(const std::vector<PassTime>& passes, const Program& program,
+                          const std::vector<LaunchTiming>& launches) {
+  using Json = nlohmann::ordered_json;
+  Json events = Json::array();
+  const auto thread = [&](int tid, const char* name) {
+    events.push_back({{"ph", "M"},
+                      {"pid", 1},
+                      {"tid", tid},
+                      {"name", "thread_name"},
+                      {"args", {{"name", name}}}});
+  };
+  thread(1, "compile");
+  double end = 0;
+  for (const PassTime& pass : passes) {
+    events.push_back({{"ph", "X"},
+                      {"pid", 1},
+                      {"tid", 1},
+                      {"name", pass.name},
+                      {"ts", pass.begin * 1000},
+                      {"dur", pass.milliseconds * 1000}});
+    end = std::max(end, (pass.begin + pass.milliseconds) * 1000);
+  }
+  if (!launches.empty()) thread(2, "launches of one run");
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const Launch& launch = program.launches[i];
+    Json sites = Json::array();
+    for (const Site& site : launch.sites) sites.push_back(to_string(site));
+    events.push_back({{"ph", "X"},
+                      {"pid", 1},
+                      {"tid", 2},
+                      {"name", launch.name},
+                      {"ts", end},
+                      {"dur", launches[i].microseconds},
+                      {"args",
+                       {{"launch", i},
+                        {"bytes", launch.bytes_moved},
+                        {"flops", launch.flops},
+                        {"ops", launch.ops},
+                        {"at", sites}}}});
+    end += launches[i].microseconds;
+  }
+  const Json all = {{"displayTimeUnit", "ms"}, {"traceEvents", events}};
+  return all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string xml_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += static_cast<unsigned char>(c) < 32 && c != '\n' ? '?' : c;
+    }
+  }
+  return out;
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  char text[32];
+  if (bytes < 10240) {
+    std::snprintf(text, sizeof text, "%lld B", static_cast<long long>(bytes));
+  } else if (bytes < (10 << 20)) {
+    std::snprintf(text, sizeof text, "%.1f KiB", static_cast<double>(bytes) / 1024);
+  } else {
+    std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  }
+  return text;
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// TENSORGRAD_DUMP: a folder per compile with the graph after each pass, the plan, pictures and
+// kernels. All but timeline.json depends on the model alone.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "ir/graph.h"
+#include "plan/plan.h"
+
+namespace tensorgrad {
+
+struct MemoryMap;
+
+// Milliseconds since the compile began, and how long the pass took.
+struct PassTime {
+  std::string name;
+  double begin = 0, milliseconds = 0;
+};
+
+class DumpFolder {
+ public:
+  // A folder that is called by the number of the compile and its name; null where TENSORGRAD_DUMP
+  // is not set. Throws IoError where it cannot be made.
+  static std::shared_ptr<DumpFolder> open(const std::string& name);
+
+  // The next numbered file: 00_trace.ir, 01_autodiff.ir ...
+  void graph(const std::string& pass, const Graph& graph);
+  void program(const Graph& fused, const PlanOptions& options, const Program& program,
+               const std::vector<PassTime>& passes);
+  // Writes timeline.json anew, with the launches of one run.
+  void timings(const Program& program, const std::vector<LaunchTiming>& launches);
+
+ private:
+  explicit DumpFolder(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  void write(const std::string& file, const std::string& text) const;
+
+  std::filesystem::path folder_;
+  int graphs_ = 0;
+  std::vector<PassTime> passes_;
+};
+
+// The files' texts.
+// Groups as boxes, nodes and leaves in them; for `dot -Tsvg`.
+std::string graph_dot(const Graph& fused);
+// The launches in order, to click on; no other file and no network is needed.
+std::string graph_html(const Program& program, const std::vector<std::string>& kernels);
+// Buffers over launches: each value as a box from the launch that makes it to its last reader.
+std::string memory_svg(const Graph& fused, const MemoryMap& map, const Program& program);
+// Chrome's trace events, for chrome://tracing and ui.perfetto.dev.
+std::string timeline_json(const std::vector<PassTime>& passes, const Program& program,
+                          const std::vector<LaunchTiming>& launches);
+
+// `text` fit for element content and attributes.
+std::string xml_text(std::string_view text);
+// "512 B", "12.0 KiB", "3.5 MiB"
+std::string bytes_text(std::int64_t bytes);
+
+}  // namespace tensorgrad

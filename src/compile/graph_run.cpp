@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+#include "compile/graph_run.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "compile/host_random.h"
+#include "compile/index_bounds.h"
+#include "compile/words.h"
+#include "ops/registry.h"
+
+namespace tensorgrad {
+namespace {
+
+constexpr std::int64_t kFreeIntegers = 8;  // integers that index nothing are below this
+constexpr double kScalarValue = 0.5;
+
+bool in_arena(const Node& node) { return node.op == &ops::parameter || node.op == &ops::arena; }
+bool is_stored(const Node& node) {
+  return node.op->kind == OpKind::kLeaf && node.op->eval == nullptr;
+}
+
+std::size_t offset_of(const Node& leaf) {
+  return leaf.op == &ops::parameter ? static_cast<std::size_t>(leaf.attrs.integer("offset")) : 0;
+}
+
+std::size_t count_of(const Node& node) { return static_cast<std::size_t>(numel(node.type.shape)); }
+
+// A stream of random numbers for each leaf, so that what one holds does not depend on the others.
+std::uint32_t stream_of(const std::string& name) {
+  std::uint32_t state = 2166136261U;
+  for (const char c : name) state = (state ^ static_cast<unsigned char>(c)) * 16777619U;
+  return state;
+}
+
+class Filler {
+ public:
+  Filler(const Graph& graph, const std::map<std::string, GivenLeaf>& given, std::uint32_t seed)
+      : graph_(graph), given_(given), seed_(seed), bounds_(index_bounds(graph)) {}
+
+  LeafWords run() {
+    check_given();
+    std::size_t arena = 0;
+    for (const Node& node : graph_.nodes) {
+      if (is_stored(node) && in_arena(node))
+        arena = std::max(arena, offset_of(node) + count_of(node));
+    }
+    leaves_.params = uniform("params", arena, 1);
+    // Whole arenas first: what is given for a parameter replaces a part of them.
+    for (const bool parameters : {false, true}) {
+      for (const Node& node : graph_.nodes) {
+        if (is_stored(node) && (node.op == &ops::parameter) == parameters) fill(node);
+      }
+    }
+    return std::move(leaves_);
+  }
+
+ private:
+  void check_given() const {
+    std::string known;
+    for (const Node& node : graph_.nodes) {
+      if (!is_stored(node)) continue;
+      const std::string& name = node.attrs.text("name");
+      known += (known.empty() ? "" : ", ") + name;
+      const auto at = given_.find(name);
+      if (at != given_.end() && at->second.type != node.type) {
+        throw UserError("leaf '" + name + "': " + to_string(node.type) + " expected, got " +
+                            to_string(at->second.type),
+                        node.site);
+      }
+    }
+    for (const auto& [name, value] : given_) {
+      const bool found = std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& n) {
+        return is_stored(n) && n.attrs.text("name") == name;
+      });
+      if (!found) {
+        throw UserError("the graph has no leaf '" + name + "'; its leaves are " +
+                        (known.empty() ? "none" : known));
+      }
+    }
+  }
+
+  void fill(const Node& node) {
+    const std::string& name = node.attrs.text("name");
+    const auto at = given_.find(name);
+    const bool given = at != given_.end();
+    if (!in_arena(node)) {
+      leaves_.by_name[name] = given ? at->second.words : made_up(node);
+      return;
+    }
+    if (node.op == &ops::arena && !given) return;
+    const std::vector<std::uint32_t> words = given ? at->second.words : made_up(node);
+    std::copy(words.begin(), words.end(),
+              leaves_.params.begin() + static_cast<std::ptrdiff_t>(offset_of(node)));
+  }
+
+  [[nodiscard]] std::vector<std::uint32_t> made_up(const Node& node) const {
+    const std::string& name = node.attrs.text("name");
+    const DType dtype = node.type.dtype;
+    if (node.op == &ops::scalar) {
+      const double value = dtype == DType::kF32 ? kScalarValue : name == "_seed" ? seed_ : 0;
+      return {to_word(value, dtype)};
+    }
+    if (node.op == &ops::state) {
+      return std::vector<std::uint32_t>(count_of(node), to_word(node.attrs.number("init"), dtype));
+    }
+    if (dtype == DType::kF32) {
+      const bool weight = node.op == &ops::parameter && node.type.shape.size() >= 2;
+      const double fan = weight ? static_cast<double>(node.type.shape.back()) : 1;
+      return uniform(name, count_of(node), 1 / std::sqrt(fan));
+    }
+    const auto bound = bounds_.find(name);
+    const std::int64_t limit = dtype == DType::kBool    ? 2
+                               : bound == bounds_.end() ? kFreeIntegers
+                                                        : bound->second.size;
+    std::vector<std::uint32_t> words(count_of(node));
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const double value = random(name, i) * static_cast<double>(limit);
+      words[i] = static_cast<std::uint32_t>(value);
+    }
+    return words;
+  }
+
+  [[nodiscard]] double random(const std::string& name, std::size_t i) const {
+    return random_uniform(static_cast<std::uint32_t>(i), stream_of(name), seed_, 0);
+  }
+
+  [[nodiscard]] std::vector<std::uint32_t> uniform(const std::string& name, std::size_t count,
+                                                   double scale) const {
+    std::vector<std::uint32_t> words(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      words[i] = to_word((2 * random(name, i) - 1) * scale, DType::kF32);
+    }
+    return words;
+  }
+
+  const Graph& graph_;
+  const std::map<std::string, GivenLeaf>& given_;
+  std::uint32_t seed_;
+  std::map<std::string, IndexBound> bounds_;
+  LeafWords leaves_;
+};
+
+std::string buffer_of(const Node& leaf) {
+  if (in_arena(leaf)) return buffer_name(BufferKind::kParams, "");
+  const std::string& name = leaf.attrs.text("name");
+  if (leaf.op == &ops::state) return state_buffer(name);
+  return leaf.op == &ops::data ? data_buffer(name) : input_buffer(name);
+}
+
+// Writes the leaves, and gives the run-time scalars.
+HyperValues upload_leaves(Instance& instance, const Graph& graph, const LeafWords& leaves) {
+  HyperValues hypers;
+  for (const Node& node : graph.nodes) {
+    if (!is_stored(node)) continue;
+    const std::string buffer = buffer_of(node);
+    if (node.op == &ops::scalar) {
+      hypers[node.attrs.text("name")] = leaves.by_name.at(node.attrs.text("name")).at(0);
+    } else if (instance.has_buffer(buffer)) {
+      const auto& words =
+          in_arena(node) ? leaves.params : leaves.by_name.at(node.attrs.text("name"));
+      instance.upload(buffer, 0, std::as_bytes(std::span(words)));
+    }
+  }
+  return hypers;
+}
+
+}  // namespace
+
+LeafWords fill_leaves(const Graph& graph, const std::map<std::string, GivenLeaf>& given,
+                      std::uint32_t seed) {
+  return Filler(graph, given, seed).run();
+}
+
+std::vector<double> leaf_values(const Node& leaf, const LeafWords& leaves) {
+  const auto& words = in_arena(leaf) ? leaves.params : leaves.by_name.at(leaf.attrs.text("name"));
+  std::vector<double> values;
+  values.reserve(count_of(leaf));
+  for (std::size_t i = 0; i < count_of(leaf); ++i) {
+    values.push_back(from_word(words.at(offset_of(leaf) + i), leaf.type.dtype));
+  }
+  return values;
+}
+
+std::vector<ResultInfo> results_of(const Graph& graph) {
+  std::vector<ResultInfo> results;
+  results.reserve(graph.outputs.size() + graph.updates.size());
+  for (const GraphOutput& output : graph.outputs) results.push_back({output.name, output.value});
+  for (const GraphUpdate& update : graph.updates) {
+    results.push_back({"update " + graph[update.leaf].attrs.text("name"), update.value});
+  }
+  return results;
+}
+
+std::vector<std::vector<std::uint32_t>> run_on_device(const Graph& graph, const LeafWords& leaves,
+                                                      const std::shared_ptr<Device>& device,
+                                                      const GraphRunOptions& options) {
+  CompileRequest request;
+  request.name = "ir";
+  request.graph = graph;
+  request.skip = options.skip;
+  request.max_bindings = device->info().limits.max_storage_bindings;
+  request.plan.params_elements = static_cast<std::int64_t>(leaves.params.size());
+  const PlanOptions plan = request.plan;
+  const Compiled compiled = compile_graph(std::move(request));
+  Instance instance(device, compiled.program);
+  instance.inspect(compiled, plan);
+  if (options.shadow) instance.shadow(compiled, plan);
+  const HyperValues hypers = upload_leaves(instance, graph, leaves);
+  instance.wait(instance.run({hypers}));
+  std::vector<std::vector<std::uint32_t>> results;
+  const auto read = [&](const std::string& buffer, std::size_t offset, const Node& node) {
+    results.emplace_back(count_of(node));
+    instance.download(buffer, static_cast<std::int64_t>(offset * kElementBytes),
+                      std::as_writable_bytes(std::span(results.back())));
+  };
+  for (const GraphOutput& output : graph.outputs) {
+    read(output_buffer(output.name), 0, graph[output.value]);
+  }
+  for (const GraphUpdate& update : graph.updates) {
+    const Node& leaf = graph[update.leaf];
+    read(buffer_of(leaf), offset_of(leaf), leaf);
+  }
+  return results;
+}
+
+std::vector<Bounded> run_on_reference(const Graph& graph, const LeafWords& leaves,
+                                      double tolerance) {
+  BoundedOptions options;
+  options.leaf = [&](const Node& leaf) { return leaf_values(leaf, leaves); };
+  options.tolerance = tolerance;
+  return interpret_bounded(graph, options);
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+#include "compile/memory_map.h"
+
+#include <set>
+
+#include "base/check.h"
+
+namespace tensorgrad {
+namespace {
+
+class Readers {
+ public:
+  Readers(const Graph& graph, const MemoryMap& map, int group)
+      : graph_(graph), map_(map), group_(group) {}
+
+  // What must be in memory for this value: itself, or what it is computed from.
+  void need(ValueId id) {
+    if (!seen_.insert(id).second) return;
+    if (map_.places.contains(id) && graph_[id].group != group_) {
+      reads.push_back(id);
+      return;
+    }
+    for (const ValueId input : graph_[id].inputs) need(input);
+  }
+
+  std::vector<ValueId> reads;
+
+ private:
+  const Graph& graph_;
+  const MemoryMap& map_;
+  int group_;
+  std::set<ValueId> seen_;
+};
+
+}  // namespace
+
+MemoryMap memory_map(const Graph& fused, const PlanOptions& options, const Program& program) {
+  Placement placement = place(fused, options);
+  MemoryMap map;
+  map.places = std::move(placement.places);
+  std::vector<LaunchValues> planned;
+  std::vector<std::vector<ValueId>> members(placement.order.size());
+  for (ValueId id = 0; id < fused.size(); ++id) {
+    if (fused[id].group >= 0) members[static_cast<std::size_t>(fused[id].group)].push_back(id);
+  }
+  for (const int group : placement.order) {
+    LaunchValues launch;
+    launch.group = group;
+    Readers readers(fused, map, group);
+    for (const ValueId id : members[static_cast<std::size_t>(group)]) {
+      if (map.places.contains(id)) launch.stores.push_back(id);
+      readers.need(id);
+    }
+    launch.reads = std::move(readers.reads);
+    planned.push_back(std::move(launch));
+  }
+  for (const auto& [value, to] : placement.copies) {
+    planned.push_back({-1, {value}, {value}, to});
+  }
+  for (std::size_t i = 0; i < program.launches.size(); ++i) {
+    const int whole = program.launches[i].planned;
+    map.launches.push_back(planned.at(static_cast<std::size_t>(whole)));
+    LaunchValues& part = map.launches.back();
+    part.first_part = i == 0 || program.launches[i - 1].planned != whole;
+    part.last_part = i + 1 == program.launches.size() || program.launches[i + 1].planned != whole;
+  }
+  return map;
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// TENSORGRAD_SHADOW=1: runs a program launch by launch, each on the reference too, from what the
+// device's memory holds before it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "compile/bounded.h"
+#include "compile/memory_map.h"
+
+namespace tensorgrad {
+
+class Shadow {
+ public:
+  // `program` was planned from `fused` with these options; its buffers[i] is buffers[i]. Device and
+  // program outlive the shadow.
+  Shadow(Device& device, const Program& program, std::span<const BufferHandle> buffers,
+         const Graph& fused, const PlanOptions& options);
+
+  // One run. Throws InternalError, with the user's line, at the first launch that stores a value
+  // which the reference does not give, or that reads a value which another launch has overwritten.
+  void run(const HyperRow& row);
+
+ private:
+  struct Alone {
+    Program program;  // of one launch
+    std::unique_ptr<Executable> executable;
+  };
+
+  [[nodiscard]] std::vector<std::uint32_t> words_at(const Place& place, const Type& type);
+  [[nodiscard]] Place stored_at(ValueId id, const HyperRow& row) const;
+  [[nodiscard]] double scalar(const Node& node, const HyperRow& row) const;
+  void read(std::size_t launch, ValueId id);
+  const Bounded& evaluate(ValueId id, const HyperRow& row);
+  void check(std::size_t launch, const HyperRow& row);
+
+  Device& device_;
+  const Program& program_;
+  std::vector<BufferHandle> buffers_;
+  Graph graph_;
+  PlanOptions options_;
+  MemoryMap map_;
+  std::vector<Alone> alone_;
+  std::map<ValueId, std::vector<std::uint32_t>> seen_;  // of this run: as made, or first read
+  std::map<ValueId, Bounded> values_;                   // of this launch
+};
+
+}  // namespace tensorgrad

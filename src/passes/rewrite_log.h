@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// TENSORGRAD_DEBUG=5: each rewrite with the name of its rule.
+#pragma once
+
+#include <string>
+
+#include "base/env.h"
+#include "ir/graph.h"
+
+namespace tensorgrad {
+
+class RewriteLog {
+ public:
+  explicit RewriteLog(const char* pass) : pass_(pass), on_(debug_level(pass) >= 5) {}
+
+  // `before` stands in the graph that is being made, and would be its next node; `after` replaces
+  // it.
+  void replaced(const char* rule, const Graph& graph, const Node& before, ValueId after) const {
+    if (!on_) return;
+    debug_print(std::string(pass_) + " " + rule + ": " + print(before) + "\n  -> %" +
+                std::to_string(after) + " = " + print(graph[after]));
+  }
+  void dropped(const char* rule, const Graph& graph, ValueId id) const {
+    if (!on_) return;
+    debug_print(std::string(pass_) + " " + rule + ": %" + std::to_string(id) + " = " +
+                print(graph[id]) + "\n  -> nothing");
+  }
+
+ private:
+  const char* pass_;
+  bool on_;
+};
+
+}  // namespace tensorgrad

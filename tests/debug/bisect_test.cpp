@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// Bisect names the first pass that changes a result, and the op where a device is wrong.
+#include <gmock/gmock.h>
+
+#include "compile/bisect.h"
+#include "debug/wrong_device.h"
+#include "ops/registry.h"
+#include "support/random_graph.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+BisectReport run(const Graph& graph, const BisectOptions& options) {
+  return bisect(graph, fill_leaves(graph, {}, 2), options);
+}
+
+void tanh_of_products(Sketch& sketch) {
+  const Tensor x = sketch.input({4, 8}) * 1.0, w = sketch.input({8, 5});
+  sketch.output("total", sum(tanh(matmul(x, w) - 0.5), {0}));
+}
+
+TEST(Bisect, finds_nothing_where_there_is_nothing) {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    const RandomGraph random = random_graph(seed);
+    BisectOptions options;
+    options.b = device_at(Where::kCpu);
+    const BisectReport report = run(random.graph, options);
+    EXPECT_EQ(report.pass, "") << "seed " << seed << ": " << report.what;
+    EXPECT_EQ(report.checked.size(), graph_passes().size() + 2);
+  }
+}
+
+TEST(Bisect, finds_nothing_between_cpu_and_webgpu) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    const RandomGraph random = random_graph(seed);
+    BisectOptions options;
+    options.a = device_at(Where::kCpu);
+    options.b = device_at(Where::kWebGpu);
+    const BisectReport report = run(random.graph, options);
+    EXPECT_EQ(report.pass, "") << "seed " << seed << ": " << report.what;
+  }
+}
+
+TEST(Bisect, names_the_pass_that_changes_a_result) {
+  Sketch sketch;
+  tanh_of_products(sketch);
+  const auto wrong = [](const Graph& graph) {
+    return rewrite_graph(graph, [](Graph& out, const Node& node) {
+      if (node.op != &ops::sub) return kNoValue;
+      return out.add(ops::add, node.inputs, node.attrs, node.site, node.origin);
+    });
+  };
+  std::vector<GraphPass> passes(graph_passes().begin(), graph_passes().end());
+  passes.insert(passes.begin() + 2, {"turn_signs", wrong});
+  BisectOptions options;
+  options.b = device_at(Where::kCpu);
+  options.passes = passes;
+  const BisectReport report = run(sketch.graph(), options);
+  EXPECT_EQ(report.pass, "turn_signs");
+  EXPECT_THAT(report.what, HasSubstr("the pass changes what the graph means: total, %"));
+  EXPECT_THAT(report.what, HasSubstr("element 0 [0] is "));
+  EXPECT_THAT(report.site.file, EndsWith("bisect_test.cpp"));
+  EXPECT_EQ(report.checked.back(), "turn_signs: different");
+}
+
+TEST(Bisect, names_the_op_that_a_device_computes_wrongly) {
+  Sketch sketch;
+  tanh_of_products(sketch);
+  BisectOptions options;
+  options.b = std::make_shared<WrongDevice>(ops::tanh, ops::sigmoid);
+  const BisectReport report = run(sketch.graph(), options);
+  EXPECT_EQ(report.pass, "as given");
+  EXPECT_THAT(report.what, HasSubstr(" = tanh(%"));
+  EXPECT_THAT(report.what, HasSubstr("on cpu, element 0 [0,0] is "));
+  EXPECT_THAT(report.site.file, EndsWith("bisect_test.cpp"));
+}
+
+TEST(Bisect, names_the_launch_that_is_wrong_only_when_fused) {
+  Sketch sketch;
+  tanh_of_products(sketch);
+  BisectOptions options;
+  options.b = std::make_shared<WrongDevice>(ops::tanh, ops::sigmoid, 2);
+  const BisectReport report = run(sketch.graph(), options);
+  EXPECT_EQ(report.pass, "fuse");
+  EXPECT_THAT(report.what, HasSubstr("shadow: launch 0 (matmul_"));
+  EXPECT_THAT(report.what, HasSubstr("stores a wrong "));
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

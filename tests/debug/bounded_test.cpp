@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// Bounds on rounding: wide enough for what f32 does, narrow enough to see a mistake.
+#include <cmath>
+
+#include "compile/bounded.h"
+#include "ops/pointwise.h"
+#include "ops/registry.h"
+#include "support/random_graph.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+// The graph with every f32 result rounded to float: what a device of plain f32 would give.
+TEST(Bounded, covers_arithmetic_in_f32) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const RandomGraph random = random_graph(seed);
+    BoundedOptions options;
+    options.leaf = [&](const Node& leaf) { return random.leaves.at(leaf.attrs.text("name")); };
+    const std::vector<Bounded> bounded = interpret_bounded(random.graph, options);
+    const ValueMap exact = interpret_graph(random.graph, random.leaves);
+    for (std::size_t i = 0; i < random.graph.outputs.size(); ++i) {
+      const auto difference = first_difference(bounded[i], exact.at(random.graph.outputs[i].name));
+      EXPECT_FALSE(difference) << "seed " << seed << ", " << random.graph.outputs[i].name;
+    }
+  }
+}
+
+// One op on exact operands.
+Bounded apply(const OpDef& op, const std::vector<Bounded>& inputs, const Attrs& attrs = {}) {
+  Graph graph;
+  std::vector<ValueId> ids;
+  std::vector<const Bounded*> pointers;
+  for (const Bounded& input : inputs) {
+    const Type& type = input.value.type;
+    ids.push_back(graph.add(ops::input, {},
+                            {{"name", "x" + std::to_string(ids.size())},
+                             {"shape", type.shape},
+                             {"dtype", static_cast<std::int64_t>(type.dtype)}}));
+    pointers.push_back(&input);
+  }
+  const ValueId id = graph.add(op, ids, attrs);
+  return evaluate_bounded(graph[id], pointers, kOpTolerance);
+}
+
+Bounded floats(const Values& values, const Values& error = {}) {
+  return {{{DType::kF32, {static_cast<std::int64_t>(values.size())}}, values}, error};
+}
+
+TEST(Bounded, a_sum_that_cancels_is_allowed_more_than_one_that_does_not) {
+  const Attrs all = {{"axes", std::vector<std::int64_t>{0}}};
+  const Bounded cancels = apply(ops::reduce_sum, {floats({1000, -1000, 0.001})}, all);
+  const Bounded grows = apply(ops::reduce_sum, {floats({0.0005, 0.0005})}, all);
+  EXPECT_NEAR(cancels.value.data[0], 0.001, 1e-9);
+  EXPECT_GT(cancels.error[0], 1e-2);
+  EXPECT_LT(grows.error[0], 1e-7);
+}
+
+TEST(Bounded, errors_grow_through_an_op_as_its_slope_says) {
+  const Bounded steep = apply(ops::exp, {floats({10}, {0.01})});
+  EXPECT_GT(steep.error[0], 0.01 * std::exp(10.0));
+  EXPECT_LT(steep.error[0], 0.011 * std::exp(10.0));
+  const Bounded flat = apply(ops::tanh, {floats({10}, {0.01})});
+  EXPECT_LT(flat.error[0], 1e-4);
+}
+
+TEST(Bounded, a_comparison_may_go_either_way_only_where_it_is_too_close_to_call) {
+  const Bounded zero = floats({0, 0, 0});
+  const Bounded greater = apply(ops::gt, {floats({1e-4, 0.5, 0}, {1e-3, 1e-3, 0}), zero});
+  EXPECT_EQ(greater.value.data, (Values{1, 1, 0}));
+  EXPECT_EQ(greater.error[0], 1);
+  EXPECT_EQ(greater.error[1], 0);
+  EXPECT_EQ(greater.error[2], 0);
+}
+
+TEST(Bounded, a_step_of_a_function_is_not_taken_for_rounding) {
+  EXPECT_LT(apply(ops::floor, {floats({3})}).error[0], 0.01);
+}
+
+TEST(Bounded, near_ties_of_argmax_may_go_either_way) {
+  const Attrs rows = {{"axes", std::vector<std::int64_t>{0}}};
+  EXPECT_EQ(apply(ops::argmax, {floats({1, 1.5, 1}, {0.1, 0.1, 0.1})}, rows).error[0], 0);
+  EXPECT_GT(apply(ops::argmax, {floats({1.45, 1.5, 1}, {0.1, 0.1, 0.1})}, rows).error[0], 0);
+}
+
+TEST(Bounded, differences_of_nan_and_of_overflow) {
+  const double inf = INFINITY, nan = NAN;
+  EXPECT_FALSE(first_difference(floats({nan}), {nan}));
+  EXPECT_TRUE(first_difference(floats({nan}), {1}));
+  EXPECT_TRUE(first_difference(floats({1}), {nan}));
+  EXPECT_TRUE(first_difference(floats({1}), {inf}));
+  EXPECT_FALSE(first_difference(floats({3.4e38}, {1e37}), {inf}));
+  EXPECT_TRUE(first_difference(floats({3.4e38}, {1e37}), {-inf}));
+  const auto found = first_difference(floats({1, 2, 3}, {0.1, 0.1, 0.1}), {1.05, 2.2, 9});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(to_string(*found, {3, 1}),
+            "element 1 [1,0] is 2.2, expected 2 (rounding explains 0.1)");
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// Graphs that stand alone: their leaves are filled within bounds, and devices agree with the
+// reference.
+#include <gmock/gmock.h>
+
+#include "compile/words.h"
+#include "ops/registry.h"
+#include "support/random_graph.h"
+#include "tensorgrad/debug.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+// A training step in small: the parameter is read by its name and updated through the arena, the
+// index picks rows of a table, and the step count grows.
+constexpr const char* kTraining =
+    R"(%0 = parameter() {dtype=0, name="w", offset=0, shape=[3,2]} : f32[3,2] @ "net.cpp":7
+%1 = arena() {dtype=0, name="params", shape=[64]} : f32[64]
+%2 = input() {dtype=1, name="rows", shape=[5,2]} : i32[5,2]
+%3 = gather(%0, %2) {axis=0} : f32[5,2] @ "net.cpp":9
+%4 = state() {dtype=0, init=f:0x1p+1, name="count", shape=[]} : f32[]
+%5 = scalar() {dtype=0, name="_lr"} : f32[]
+%6 = broadcast(%5) {shape=[64]} : f32[64]
+%7 = mul(%1, %6) : f32[64] @ "net.cpp":12
+%8 = constant() {dtype=0, value=f:0x1p+0} : f32[]
+%9 = add(%4, %8) : f32[]
+output picked = %3
+update %1 = %7
+update %4 = %9
+)";
+
+HostTensor floats(const Shape& shape, const std::vector<float>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {f32, shape, {bytes.begin(), bytes.end()}};
+}
+
+TEST(GraphRun, a_graph_with_updates_gives_the_same_on_cpu_and_reference) {
+  const ir::RunResult want = ir::run(kTraining, "x.ir", {}, {.kind = "reference"});
+  const ir::RunResult got = ir::run(kTraining, "x.ir", {}, {.kind = "cpu", .threads = 1});
+  EXPECT_EQ(want.device, "reference");
+  EXPECT_THAT(got.device, HasSubstr("cpu ("));
+  ASSERT_EQ(got.values.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(got.values[i].first, want.values[i].first);
+    EXPECT_EQ(got.values[i].second.floats(), want.values[i].second.floats());
+  }
+  EXPECT_EQ(got.values[0].first, "picked");
+  EXPECT_EQ(got.values[1].first, "update params");
+  EXPECT_EQ(got.values[2].second.floats(), std::vector<float>{3});  // states begin as `init`
+}
+
+TEST(GraphRun, given_leaves_are_used_and_the_others_follow_the_seed) {
+  const DeviceOptions cpu{.kind = "cpu", .threads = 1};
+  ir::LeafOptions leaves;
+  leaves.given["w"] = floats({3, 2}, {7, 7, 7, 7, 7, 7});
+  leaves.given["_lr"] = floats({}, {2});
+  const auto values = ir::run(kTraining, "x.ir", leaves, cpu).values;
+  // Whatever rows were made up, they lie within the table.
+  EXPECT_THAT(values[0].second.floats(), Each(7.0F));
+  const std::vector<float> params = values[1].second.floats();
+  EXPECT_EQ(params[0], 14);
+  EXPECT_LT(std::abs(params[6]), 2);
+  leaves.seed = 1;
+  const auto others = ir::run(kTraining, "x.ir", leaves, cpu).values;
+  EXPECT_EQ(others[1].second.floats()[0], 14);
+  EXPECT_NE(others[1].second.floats()[6], params[6]);
+}
+
+void expect_error(const ir::LeafOptions& leaves, const std::string& text,
+                  const std::string& message) {
+  try {
+    ir::run(text, "x.ir", leaves, {.kind = "reference"});
+    ADD_FAILURE() << "no error: " << message;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), message);
+  }
+}
+
+TEST(GraphRun, errors_name_the_leaf_or_the_line) {
+  ir::LeafOptions unknown, wrong;
+  unknown.given["v"] = floats({1}, {1});
+  wrong.given["w"] = floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  expect_error(unknown, kTraining,
+               "the graph has no leaf 'v'; its leaves are w, params, rows, count, _lr");
+  expect_error(wrong, kTraining, "leaf 'w': f32[3,2] expected, got f32[2,3]");
+  expect_error({}, "%0 = what()", "x.ir:1: the name of an op, not 'what', expected");
+  // Not the line after it, where the reader already is.
+  expect_error({}, "%0 = iota() {axis=0, dtype=0, shape=[2]} : f32[3]\n\noutput x = %0\n",
+               "x.ir:1: type f32[2] expected");
+  expect_error({}, "", "x.ir: the graph has no output and no update");
+  try {
+    ir::optimize(kTraining, "x.ir", {"tidy"});
+    ADD_FAILURE() << "no error";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.message(),
+              "there is no pass 'tidy'; the passes are cse, dce, fold, fuse, simplify");
+  }
+}
+
+TEST(GraphRun, optimize_runs_the_named_passes_in_order) {
+  const std::string text = R"(%0 = input() {dtype=0, name="x", shape=[4]} : f32[4]
+%1 = neg(%0) : f32[4]
+%2 = neg(%1) : f32[4]
+output y = %2
+)";
+  EXPECT_EQ(ir::optimize(text, "x.ir", {"dce"}), text);
+  EXPECT_EQ(ir::optimize(text, "x.ir", {"simplify", "dce"}),
+            "%0 = input() {dtype=0, name=\"x\", shape=[4]} : f32[4]\noutput y = %0\n");
+  const std::string fused = ir::optimize(text, "x.ir", ir::passes());
+  EXPECT_THAT(fused, HasSubstr("// group 0"));
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// The shadow run: silent on what is right, on every device, and precise about what is not.
+#include <gmock/gmock.h>
+
+#include "compile/graph_run.h"
+#include "debug/wrong_device.h"
+#include "support/random_graph.h"
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+// Runs it once with the shadow, after `change` has had its way with the program.
+void run_shadowed(const Graph& graph, const std::shared_ptr<Device>& device,
+                  const std::function<void(Program&)>& change = {}) {
+  const LeafWords leaves = fill_leaves(graph, {}, 1);
+  CompileRequest request;
+  request.graph = graph;
+  request.max_bindings = device->info().limits.max_storage_bindings;
+  request.plan.params_elements = static_cast<std::int64_t>(leaves.params.size());
+  const PlanOptions plan = request.plan;
+  Compiled compiled = compile_graph(std::move(request));
+  if (change) change(compiled.program);
+  Instance instance(device, compiled.program);
+  for (const Port& port : compiled.program.inputs) {
+    instance.upload(compiled.program.buffers[static_cast<std::size_t>(port.buffer)].name, 0,
+                    std::as_bytes(std::span(leaves.by_name.at(port.name))));
+  }
+  instance.shadow(compiled, plan);
+  instance.run({HyperValues{}});
+}
+
+// The message of the difference that it stops at.
+InternalError difference(const Graph& graph, const std::shared_ptr<Device>& device,
+                         const std::function<void(Program&)>& change = {}) {
+  try {
+    run_shadowed(graph, device, change);
+  } catch (const InternalError& error) {
+    return error;
+  }
+  ADD_FAILURE() << "the shadow saw no difference";
+  return InternalError("none");
+}
+
+void add_chain(Sketch& sketch, unsigned& tanh_line) {
+  const Tensor x = sketch.input({4, 8}), w = sketch.input({8, 5});
+  const Tensor first = matmul(x, w);
+  tanh_line = __LINE__ + 1;
+  const Tensor second = tanh(first + 1.0);
+  sketch.output("total", sum(matmul(second, sketch.input({5, 3})), {0}));
+}
+
+TEST(Shadow, names_the_launch_the_element_both_values_and_the_users_line) {
+  Sketch sketch;
+  unsigned line = 0;
+  add_chain(sketch, line);
+  const auto device = std::make_shared<WrongDevice>(ops::tanh, ops::sigmoid);
+  const InternalError error = difference(sketch.graph(), device);
+  EXPECT_THAT(error.message(), HasSubstr("shadow: launch 0 (matmul_add_tanh) on cpu"));
+  EXPECT_THAT(error.message(), HasSubstr("stores a wrong tanh f32[4,5]: element 0 [0,0] is "));
+  EXPECT_THAT(error.message(), HasSubstr("expected "));
+  EXPECT_THAT(error.message(), HasSubstr("the launch is matmul f32[4,5], add f32[4,5], tanh"));
+  EXPECT_THAT(error.site().file, EndsWith("shadow_test.cpp"));
+  EXPECT_EQ(error.site().line, line);
+}
+
+TEST(Shadow, sees_a_value_that_was_overwritten_while_it_was_needed) {
+  Sketch sketch;
+  const Tensor a = matmul(sketch.input({4, 4}), sketch.input({4, 4}));
+  const Tensor b = matmul(sketch.input({4, 4}), sketch.input({4, 4}));
+  sketch.output("product", matmul(a, b));
+  const InternalError error =
+      difference(sketch.graph(), device_at(Where::kCpu), [](Program& program) {
+        ASSERT_EQ(program.launches.size(), 3U);
+        const Launch& first = program.launches[0];
+        Launch& second = program.launches[1];  // writes what it makes over the first one's, too
+        Store again = second.stores.at(0);
+        again.binding = static_cast<int>(second.bindings.size());
+        second.bindings.push_back(
+            first.bindings[static_cast<std::size_t>(first.stores.at(0).binding)]);
+        second.stores.push_back(again);
+      });
+  EXPECT_THAT(error.message(), HasSubstr("launch 2 (matmul) on cpu reads matmul f32[4,4] from"));
+  EXPECT_THAT(error.message(), HasSubstr("another launch has overwritten it"));
+  EXPECT_THAT(error.site().file, EndsWith("shadow_test.cpp"));
+}
+
+class ShadowOn : public ::testing::TestWithParam<Where> {};
+
+TEST_P(ShadowOn, accepts_random_graphs) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const RandomGraph random = random_graph(seed);
+    const LeafWords leaves = fill_leaves(random.graph, {}, static_cast<std::uint32_t>(seed));
+    EXPECT_NO_THROW(run_on_device(random.graph, leaves, device_at(GetParam()), {.shadow = true}))
+        << "seed " << seed << "\n"
+        << print(random.graph);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(cpu, ShadowOn, ::testing::Values(Where::kCpu));
+INSTANTIATE_TEST_SUITE_P(webgpu, ShadowOn, ::testing::Values(Where::kWebGpu));
+
+TEST(Shadow, the_switch_turns_it_on) {
+  Sketch sketch;
+  unsigned line = 0;
+  add_chain(sketch, line);
+  const LeafWords leaves = fill_leaves(sketch.graph(), {}, 1);
+  const auto device = std::make_shared<WrongDevice>(ops::tanh, ops::sigmoid);
+  EXPECT_NO_THROW(run_on_device(sketch.graph(), leaves, device));
+  const ScopedEnv shadow("TENSORGRAD_SHADOW", "1");
+  EXPECT_THROW(run_on_device(sketch.graph(), leaves, device), InternalError);
+}
+
+struct Net {
+  nn::Linear first{3, 8}, second{8, 2};
+  TG_MODULE(first, second)
+  Tensor operator()(Tensor x) const { return second(gelu(first(dropout(x, 0.2)))); }
+};
+
+std::vector<float> losses_of_three_steps() {
+  auto loss = [](const Net& net, const Inputs& in) { return mse(net(in["x"]), in["y"]); };
+  auto trainer = compile(Net{}, loss,
+                         {.dataset = {{"x", {20, 3}}, {"y", {20, 2}}},
+                          .batch = 4,
+                          .optimizer = optim::AdamW{.lr = 1e-2},
+                          .clip_grad_norm = 0.5,
+                          .device = {.kind = "cpu", .threads = 1}});
+  Draw draw(3);
+  for (const auto& [name, count] : {std::pair("x", 60), std::pair("y", 40)}) {
+    const Values values = draw.values(f32, count, -1, 1);
+    trainer.upload_data(name, std::vector<float>(values.begin(), values.end()));
+  }
+  return trainer.run(3);
+}
+
+TEST(Shadow, training_gives_the_same_bits_with_it) {
+  const std::vector<float> plain = losses_of_three_steps();
+  const ScopedEnv shadow("TENSORGRAD_SHADOW", "1");
+  EXPECT_EQ(losses_of_three_steps(), plain);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
