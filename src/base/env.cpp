@@ -20,7 +20,9 @@ constexpr EnvSwitch kSwitches[] = {
      "compile"},
     {"TENSORGRAD_SHADOW",
      "1: run each launch on the reference too, and stop at the first one that differs"},
-    {"TENSORGRAD_SKIP", "passes to leave out: fold, simplify, cse, dce, fuse (comma-separated)"},
+    {"TENSORGRAD_SKIP",
+     "passes to leave out, comma-separated: fold, simplify, cse, dce, split_product, split_reduce, "
+     "fuse"},
     {"TENSORGRAD_THREADS", "number of threads of the cpu backend"},
     {"TENSORGRAD_WEBGPU_LIB", "path of the WebGPU library (wgpu-native or Dawn) to load"},
     {"TENSORGRAD_WGPU_LOG", "error, warn, info, debug or trace: wgpu-native's own log"},

@@ -64,12 +64,6 @@ std::string print(const Node& node) {
 
 namespace {
 
-bool is_word(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-  });
-}
-
 // File names of parsed sites live as long as the process.
 const char* intern(const std::string& text) {
   static std::mutex mutex;
