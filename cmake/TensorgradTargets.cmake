@@ -8,17 +8,14 @@ if(PROJECT_IS_TOP_LEVEL)
   find_program(TENSORGRAD_CCACHE ccache)
   mark_as_advanced(TENSORGRAD_CCACHE)
   if(TENSORGRAD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    set(CMAKE_CXX_COMPILER_LAUNCHER "${TENSORGRAD_CCACHE}")
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros "${TENSORGRAD_CCACHE}")
   endif()
 endif()
 
-# Warnings and sanitizers for a target of ours. QUICK: it computes little, so a Debug build takes less
-# time in all without the optimiser.
+# Warnings and sanitizers for a target of ours.
 function(tensorgrad_own_target target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
-  if("QUICK" IN_LIST ARGN AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
-    target_compile_options(${target} PRIVATE "$<$<CONFIG:Debug>:-O0>")
-  endif()
   if(TENSORGRAD_WARNINGS AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow
       $<$<CXX_COMPILER_ID:GNU>:-Wmissing-declarations>

@@ -22,7 +22,7 @@ list(REMOVE_ITEM cli_parts "${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp")
 if(cli_parts)
   add_library(tg_parts STATIC ${cli_parts})
   target_link_libraries(tg_parts PUBLIC tensorgrad_cli_needs)
-  tensorgrad_own_target(tg_parts QUICK)
+  tensorgrad_own_target(tg_parts)
 endif()
 
 if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp")
@@ -34,5 +34,5 @@ if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp")
   set_target_properties(tg PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}"
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
-  tensorgrad_own_target(tg QUICK)
+  tensorgrad_own_target(tg)
 endif()

@@ -15,12 +15,14 @@ using ::testing::HasSubstr;
 
 // Runs it once with the shadow, after `change` has had its way with the program.
 void run_shadowed(const Graph& graph, const std::shared_ptr<Device>& device,
-                  const std::function<void(Program&)>& change = {}) {
+                  const std::function<void(Program&)>& change = {},
+                  std::int64_t most_binding_bytes = 0) {
   const LeafWords leaves = fill_leaves(graph, {}, 1);
   CompileRequest request;
   request.graph = graph;
   request.max_bindings = device->info().limits.max_storage_bindings;
   request.plan.params_elements = static_cast<std::int64_t>(leaves.params.size());
+  request.plan.max_binding_bytes = most_binding_bytes;
   const PlanOptions plan = request.plan;
   Compiled compiled = compile_graph(std::move(request));
   if (change) change(compiled.program);
@@ -35,9 +37,10 @@ void run_shadowed(const Graph& graph, const std::shared_ptr<Device>& device,
 
 // The message of the difference that it stops at.
 InternalError difference(const Graph& graph, const std::shared_ptr<Device>& device,
-                         const std::function<void(Program&)>& change = {}) {
+                         const std::function<void(Program&)>& change = {},
+                         std::int64_t most_binding_bytes = 0) {
   try {
-    run_shadowed(graph, device, change);
+    run_shadowed(graph, device, change, most_binding_bytes);
   } catch (const InternalError& error) {
     return error;
   }
@@ -102,6 +105,45 @@ TEST_P(ShadowOn, accepts_random_graphs) {
 
 INSTANTIATE_TEST_SUITE_P(cpu, ShadowOn, ::testing::Values(Where::kCpu));
 INSTANTIATE_TEST_SUITE_P(webgpu, ShadowOn, ::testing::Values(Where::kWebGpu));
+
+// For a device that binds 1 KiB: its launches share their rows with others.
+Graph cut_graph() {
+  Sketch sketch;
+  const Tensor x = sketch.input({64, 16}), w = sketch.input({16, 8});
+  const Tensor product = tanh(matmul(x, w));
+  const Tensor normal = softmax(x, 1);
+  sketch.output("product", matmul(product, sketch.input({8, 16})) + normal);
+  sketch.output("rows", max(normal, 1));
+  return sketch.graph();
+}
+
+TEST(Shadow, accepts_launches_that_were_cut_in_parts_on_webgpu) {
+  std::size_t parts = 0, planned = 0;
+  const auto count = [&](const Program& program) {
+    for (const Launch& launch : program.launches) {
+      ++parts;
+      planned = std::max(planned, static_cast<std::size_t>(launch.planned) + 1);
+    }
+  };
+  run_shadowed(cut_graph(), device_at(Where::kWebGpu), count, 1024);
+  EXPECT_GE(parts, planned * 4);
+}
+
+TEST(Shadow, finds_the_wrong_element_in_a_later_part_of_a_launch_on_webgpu) {
+  const InternalError error = difference(
+      cut_graph(), device_at(Where::kWebGpu),
+      [](Program& program) {
+        for (Launch& launch : program.launches) {
+          if (launch.first_row < 32) continue;
+          Program one;
+          one.launches = {launch};
+          corrupt(one, ops::tanh, ops::sigmoid);
+          launch = one.launches[0];
+        }
+      },
+      1024);
+  EXPECT_THAT(error.message(), HasSubstr("stores a wrong tanh f32[64,8]: element 256 [32,0] is "));
+}
 
 TEST(Shadow, the_switch_turns_it_on) {
   Sketch sketch;

@@ -27,7 +27,7 @@ void check(const RandomGraph& made, std::uint64_t seed, const std::string& skip,
 }
 
 TEST(RandomGraph, is_the_same_with_any_pass_off_on_cpu) {
-  for (std::uint64_t seed = 0; seed < 150 && !::testing::Test::HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < how_many(150) && !::testing::Test::HasFailure(); ++seed) {
     const RandomGraph made = random_graph(seed);
     for (const char* skip :
          {"", "fuse", "simplify", "fold", "cse", "dce", "fuse,simplify,fold,cse,dce"}) {
@@ -38,7 +38,7 @@ TEST(RandomGraph, is_the_same_with_any_pass_off_on_cpu) {
 }
 
 TEST(RandomGraph, large_ones_are_the_same_on_cpu) {
-  for (std::uint64_t seed = 1000; seed < 1040 && !::testing::Test::HasFailure(); ++seed) {
+  for (std::uint64_t seed = 1000; seed < 1000 + how_many(40) && !::testing::Test::HasFailure(); ++seed) {
     const RandomGraph made = random_graph(seed, {.ops = 60});
     for (const char* skip : {"", "fuse"}) check(made, seed, skip, Where::kCpu, 8);
   }

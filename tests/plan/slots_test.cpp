@@ -145,7 +145,7 @@ void check_bindings(const Program& program, int limit, const std::string& note) 
 }
 
 TEST(Slots, no_two_live_values_share_a_place) {
-  for (std::uint64_t seed = 0; seed < 300 && !::testing::Test::HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < how_many(300) && !::testing::Test::HasFailure(); ++seed) {
     const RandomGraph made = random_graph(seed, {.ops = seed % 3 == 0 ? 50 : 14});
     for (const int limit : {8, 32}) {
       const Compiled compiled = compile_for_test(made.graph, limit);

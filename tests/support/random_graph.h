@@ -19,6 +19,16 @@ struct RandomGraphOptions {
   std::int64_t size = 5;  // of an axis of a leaf, at most
 };
 
+// How many graphs to try: fewer with a sanitizer, which makes each ten times slower; ./dev test
+// tries all of them in the Release build.
+constexpr std::uint64_t how_many(std::uint64_t released) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return (released + 4) / 5;
+#else
+  return released;
+#endif
+}
+
 RandomGraph random_graph(std::uint64_t seed, const RandomGraphOptions& options = {});
 
 }  // namespace tensorgrad::testing
