@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reductions over any axes: sum, max, min, argmax, argmin. The reduced axes are dropped.
 #include <cmath>
-#include <functional>
 
 #include "ops/pointwise.h"
 #include "ops/structured.h"
@@ -28,20 +27,30 @@ Type infer_arg(std::span<const Type> in, const Attrs& attrs) {
 }
 
 // Calls `visit(out_index, element_number_within_the_reduction, value)` for each element.
-void for_each_reduced(const EvalContext& ctx,
-                      const std::function<void(std::size_t, std::int64_t, double)>& visit) {
+template <class Visit>
+void for_each_reduced(const EvalContext& ctx, const Visit& visit) {
   const RefTensor& in = *ctx.inputs[0];
   const auto& axes = ctx.node.attrs.list("axes");
+  struct Axis {
+    std::int64_t size, pitch, of_kept, of_reduced;  // steps of both numbers, one of them 0
+  };
+  std::vector<Axis> all;
   const std::vector<std::int64_t> pitch = pitches(in.type.shape);
+  std::int64_t kept = 1, reduced = 1;
+  for (std::size_t d = pitch.size(); d-- > 0;) {
+    const std::int64_t size = in.type.shape[d];
+    const bool goes = contains(axes, static_cast<std::int64_t>(d));
+    all.push_back({size, pitch[d], goes ? 0 : kept, goes ? reduced : 0});
+    (goes ? reduced : kept) *= size;
+  }
   for (std::size_t i = 0; i < in.data.size(); ++i) {
-    std::int64_t kept = 0, reduced = 0;
-    for (std::size_t d = 0; d < pitch.size(); ++d) {
-      const std::int64_t size = in.type.shape[d];
-      const std::int64_t index = static_cast<std::int64_t>(i) / pitch[d] % size;
-      std::int64_t& into = contains(axes, static_cast<std::int64_t>(d)) ? reduced : kept;
-      into = into * size + index;
+    std::int64_t out = 0, number = 0;
+    for (const Axis& axis : all) {
+      const std::int64_t index = static_cast<std::int64_t>(i) / axis.pitch % axis.size;
+      out += index * axis.of_kept;
+      number += index * axis.of_reduced;
     }
-    visit(static_cast<size_t>(kept), reduced, in.data[i]);
+    visit(static_cast<std::size_t>(out), number, in.data[i]);
   }
 }
 
