@@ -154,7 +154,9 @@ class Forward {
 
   void upload_params(const std::map<std::string, HostTensor>& params);
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
-  // Takes the parameters of a file that a Trainer saved (or any safetensors file with these names).
+  // Takes the parameters, and states if there are any, of a file that a Trainer saved (or the
+  // parameters of any safetensors file with these names). Throws IoError, UserError naming the
+  // file, and then nothing is changed.
   void load_params(const std::string& path);
 
   [[nodiscard]] CompileReport report() const;
@@ -173,12 +175,14 @@ class TrainerBase {
 
   // One step on these inputs; waits for the loss. Inputs are checked before anything changes.
   StepResult step(const Feed& inputs = {});
-  // Queues `count` steps over the device's data and waits for their losses. In place of run().
+  // Does `count` steps over the device's data; gives their losses. Throws UserError where a dataset
+  // entry has not been given, inputs are given by the host, or `count` is negative.
   std::vector<float> run(int count);
-  // Queues steps and returns at once; at most a bounded number is in flight.
+  // Queues steps and returns at once; at most a bounded number is in flight. Throws as run().
   void submit(int count);
-  // Waits for all queued steps; the losses since the
-  // last call, oldest first (at most the last 4096).
+  // Waits for all queued steps; the losses of all steps since the last call, oldest first (at most
+  // the last 4096). Those that step() and run() gave are only among them where queued ones were
+  // still unread when step() was called.
   std::vector<float> losses();
   // Fills a dataset entry. Throws UserError on a wrong
   // name, type or size, or an index out of range.
@@ -225,7 +229,8 @@ class Trainer : public TrainerBase {
   Trainer(std::shared_ptr<const Model> model, std::shared_ptr<detail::TrainerImpl> impl)
       : TrainerBase(std::move(impl)), model_(std::move(model)) {}
 
-  // Another function of the same model, on the same device and the same parameters.
+  // Another function of the same model, on the same device. Parameters and states are the trainer's
+  // own: a state that the function sets changes there, too.
   template <class Function>
   Forward attach(Function forward, ForwardOptions options, Loc loc = Loc::current()) {
     auto traced = [model = model_, forward](const Inputs& in) {

@@ -65,6 +65,16 @@ Checkpoint read_checkpoint(const std::string& path) {
   return checkpoint;
 }
 
+const HostTensor& find_state(const Checkpoint& checkpoint, const std::string& name,
+                             const Type& type, const std::string& path) {
+  const auto at = checkpoint.states.find(name);
+  if (at == checkpoint.states.end() || at->second.shape != type.shape ||
+      at->second.dtype != type.dtype) {
+    throw UserError(path + ": no state '" + name + "' of type " + to_string(type));
+  }
+  return at->second;
+}
+
 std::map<std::string, HostTensor> read_parameters(const std::string& path) {
   return read_checkpoint(path).params;
 }

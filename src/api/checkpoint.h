@@ -20,6 +20,9 @@ struct Checkpoint {
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 // Throws IoError, naming the file, where it is not one.
 Checkpoint read_checkpoint(const std::string& path);
+// Throws UserError where there is none of this type.
+const HostTensor& find_state(const Checkpoint& checkpoint, const std::string& name,
+                             const Type& type, const std::string& path);
 // The parameters alone, of any safetensors file that
 // has only f32 tensors beside a checkpoint's states.
 std::map<std::string, HostTensor> read_parameters(const std::string& path);

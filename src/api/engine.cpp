@@ -104,14 +104,24 @@ void Engine::upload_params(const std::vector<float>& flat) {
   }
 }
 
-std::vector<float> Engine::download_floats(const std::string& buffer) const {
-  std::vector<float> flat(static_cast<size_t>(instance_->buffer_bytes(buffer)) / sizeof(float));
+template <class T>
+std::vector<T> Engine::download(const std::string& buffer) const {
+  std::vector<T> flat(static_cast<size_t>(instance_->buffer_bytes(buffer)) / sizeof(T));
   instance_->download(buffer, 0, std::as_writable_bytes(std::span(flat)));
   return flat;
 }
 
+std::vector<float> Engine::download_floats(const std::string& buffer) const {
+  return download<float>(buffer);
+}
+
+std::vector<std::uint32_t> Engine::download_words(const std::string& buffer) const {
+  return download<std::uint32_t>(buffer);
+}
+
 void Engine::reset_states() {
   for (const StateEntry& state : states_) {
+    if (instance_->shares(state_buffer(state.name))) continue;
     std::uint32_t bits = float_bits(state.initial);
     if (state.type.dtype != DType::kF32) {
       bits = static_cast<std::uint32_t>(static_cast<std::int64_t>(state.initial));

@@ -59,7 +59,8 @@ class Engine {
 
   void upload_params(const std::vector<float>& flat);
   [[nodiscard]] std::vector<float> download_floats(const std::string& buffer) const;
-  void reset_states();
+  [[nodiscard]] std::vector<std::uint32_t> download_words(const std::string& buffer) const;
+  void reset_states();  // those that are not its owner's
 
   // Values of the run-time scalars for one run.
   [[nodiscard]] HyperValues hypers() const;
@@ -69,10 +70,13 @@ class Engine {
   [[nodiscard]] std::string device_text() const;
 
  private:
+  template <class T>
+  std::vector<T> download(const std::string& buffer) const;
+
   std::map<std::string, double> scalars_;
   std::vector<InputSpec> inputs_, dataset_;
   Compiled compiled_;
-  std::map<std::string, IndexBound> bounds_;
+  std::map<std::string, std::vector<IndexBound>> bounds_;
   std::vector<StateEntry> states_;
   std::map<std::string, bool> data_given_;
   std::string why_;

@@ -67,13 +67,20 @@ void declare_dataset(Trace& trace, const std::vector<InputSpec>& dataset, std::i
 template <class T>
 void check_range(const InputSpec& spec, const HostView& value, const IndexBound& bound) {
   const T* data = static_cast<const T*>(value.data);
-  for (std::size_t i = 0; i < value.count; ++i) {
+  const auto check = [&](std::size_t i) {
     const auto index = static_cast<std::int64_t>(data[i]);
-    if (index >= 0 && index < bound.size) continue;
+    if (index >= 0 && index < bound.size) return;
     throw UserError("input '" + spec.name + "': element " + std::to_string(i) + " is " +
                         std::to_string(index) + ", which " + bound.op +
                         " uses as an index in [0, " + std::to_string(bound.size) + ")",
                     bound.site);
+  };
+  if (bound.columns.empty()) {
+    for (std::size_t i = 0; i < value.count; ++i) check(i);
+    return;
+  }
+  for (std::size_t row = 0; row < value.count; row += static_cast<std::size_t>(bound.row)) {
+    for (const std::int64_t column : bound.columns) check(row + static_cast<std::size_t>(column));
   }
 }
 
@@ -94,7 +101,7 @@ Inputs declare_inputs(Trace& trace, const std::vector<InputSpec>& inputs,
 }
 
 void check_value(const InputSpec& spec, const HostView& value,
-                 const std::map<std::string, IndexBound>& bounds) {
+                 const std::map<std::string, std::vector<IndexBound>>& bounds) {
   if (value.dtype != spec.dtype) {
     throw DtypeError("input '" + spec.name + "': " + std::string(to_string(spec.dtype)) +
                      " expected, got " + std::string(to_string(value.dtype)));
@@ -104,14 +111,16 @@ void check_value(const InputSpec& spec, const HostView& value,
                      std::to_string(numel(spec.shape)) + " elements, got " +
                      std::to_string(value.count));
   }
-  const auto bound = bounds.find(spec.name);
-  if (bound == bounds.end()) return;
-  if (spec.dtype == DType::kI32) check_range<std::int32_t>(spec, value, bound->second);
-  if (spec.dtype == DType::kU32) check_range<std::uint32_t>(spec, value, bound->second);
+  const auto found = bounds.find(spec.name);
+  if (found == bounds.end()) return;
+  for (const IndexBound& bound : found->second) {
+    if (spec.dtype == DType::kI32) check_range<std::int32_t>(spec, value, bound);
+    if (spec.dtype == DType::kU32) check_range<std::uint32_t>(spec, value, bound);
+  }
 }
 
 void check_feed(const std::vector<InputSpec>& specs, const Feed& feed,
-                const std::map<std::string, IndexBound>& bounds) {
+                const std::map<std::string, std::vector<IndexBound>>& bounds) {
   std::string known;
   for (const InputSpec& spec : specs) known += (known.empty() ? "" : ", ") + spec.name;
   for (const InputSpec& spec : specs) {

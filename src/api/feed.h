@@ -23,9 +23,9 @@ inline constexpr const char* kCursorName = "_cursor";
 // Throws UserError, DtypeError or ShapeError where a value does not fit its declaration, or holds
 // an index out of the range that the program uses it for.
 void check_value(const InputSpec& spec, const HostView& value,
-                 const std::map<std::string, IndexBound>& bounds);
+                 const std::map<std::string, std::vector<IndexBound>>& bounds);
 // The same for all inputs of a call: none missing, none unknown.
 void check_feed(const std::vector<InputSpec>& specs, const Feed& feed,
-                const std::map<std::string, IndexBound>& bounds);
+                const std::map<std::string, std::vector<IndexBound>>& bounds);
 
 }  // namespace tensorgrad

@@ -53,6 +53,20 @@ void ForwardImpl::upload_params(const std::map<std::string, HostTensor>& params,
   engine_->upload_params(table_.pack(params, who));
 }
 
+void ForwardImpl::load(const std::string& path) {
+  const std::lock_guard lock(*mutex_);
+  const Checkpoint checkpoint = read_checkpoint(path);
+  const std::vector<float> params = table_.pack(checkpoint.params, path);
+  std::map<std::string, const HostTensor*> states;
+  if (!checkpoint.states.empty()) {  // else parameters alone
+    for (const StateEntry& state : engine_->states())
+      states[state.name] = &find_state(checkpoint, state.name, state.type, path);
+  }
+  engine_->upload_params(params);
+  for (const auto& [name, tensor] : states)
+    engine_->instance().upload(state_buffer(name), 0, tensor->bytes);
+}
+
 std::map<std::string, HostTensor> ForwardImpl::download_params() const {
   const std::lock_guard lock(*mutex_);
   if (table_.entries().empty()) return {};
@@ -87,9 +101,7 @@ void Forward::upload_params(const std::map<std::string, HostTensor>& params) {
 std::map<std::string, HostTensor> Forward::download_params() const {
   return impl_->download_params();
 }
-void Forward::load_params(const std::string& path) {
-  impl_->upload_params(read_parameters(path), path);
-}
+void Forward::load_params(const std::string& path) { impl_->load(path); }
 CompileReport Forward::report() const { return impl_->engine().report(); }
 std::string Forward::explain() const { return impl_->engine().explain(); }
 std::string Forward::device() const { return impl_->engine().device_text(); }

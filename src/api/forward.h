@@ -17,6 +17,7 @@ class ForwardImpl {
   // `who` begins the message of an error.
   void upload_params(const std::map<std::string, HostTensor>& params,
                      const std::string& who = "upload_params");
+  void load(const std::string& path);
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
   [[nodiscard]] const Engine& engine() const { return *engine_; }
 

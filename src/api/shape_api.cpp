@@ -303,6 +303,7 @@ Tensor gather(Tensor x, int axis, Tensor index, Loc loc) {
 }
 
 Tensor embedding(Tensor index, Tensor table, Loc loc) {
+  const Composite composite("embedding", loc);
   OpContext ctx("embedding", loc);
   const Ex rows = ctx.in(table), at = ctx.in(index);
   if (rows.shape().size() != 2) {

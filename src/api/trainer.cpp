@@ -98,16 +98,16 @@ StepResult TrainerImpl::step(const Feed& inputs) {
   check_data();
   if (options_.detect_nan) {
     before_.clear();
-    before_["params"] = engine_->download_floats("params");
+    before_["params"] = engine_->download_words("params");
     for (const StateEntry& state : engine_->states()) {
       const std::string buffer = state_buffer(state.name);
-      before_[buffer] = engine_->download_floats(buffer);
+      before_[buffer] = engine_->download_words(buffer);
     }
   }
   engine_->upload_inputs(inputs);
   last_ = engine_->instance().run(next_rows(1));
   const std::int64_t done = step_++;
-  first_unread_ = step_;
+  if (first_unread_ == done) first_unread_ = step_;  // nothing queued before waits to be read
   const float loss = read_loss(done);
   if (options_.detect_nan && !std::isfinite(loss)) explain_nan(inputs, done, loss);
   return {loss, step_};
@@ -123,6 +123,7 @@ float TrainerImpl::read_loss(std::int64_t step) {
 
 void TrainerImpl::submit(int count) {
   const std::lock_guard lock(*mutex_);
+  if (count < 0) throw UserError("submit: " + std::to_string(count) + " steps cannot be queued");
   if (!options_.inputs.empty()) {
     throw UserError(
         "submit: the inputs of this program are given step by step; call step(), or declare them "
@@ -139,13 +140,28 @@ void TrainerImpl::submit(int count) {
   }
 }
 
+std::vector<float> TrainerImpl::run(int count) {
+  const std::lock_guard lock(*mutex_);
+  std::vector<float> before = losses(), result;
+  do {
+    const int part = static_cast<int>(std::min<std::int64_t>(count, kLossRing));
+    submit(part);
+    const std::vector<float> some = losses();
+    result.insert(result.end(), some.begin(), some.end());
+    count -= part;
+  } while (count > 0);
+  kept_ = std::move(before);
+  return result;
+}
+
 std::vector<float> TrainerImpl::losses() {
   const std::lock_guard lock(*mutex_);
   engine_->instance().wait(last_);
   const std::int64_t from = std::max(first_unread_, step_ - kLossRing);
   first_unread_ = step_;
   std::vector<float> ring = engine_->download_floats(output_buffer("loss"));
-  std::vector<float> result;
+  std::vector<float> result = std::move(kept_);
+  kept_.clear();
   for (std::int64_t s = from; s < step_; ++s)
     result.push_back(ring[static_cast<size_t>(s % kLossRing)]);
   return result;
@@ -181,6 +197,7 @@ void TrainerImpl::reset() {
   engine_->reset_states();
   schedule_ = options_.optimizer.lr();
   schedule_start_ = step_ = first_unread_ = epoch_ = position_ = 0;
+  kept_.clear();
   order_sent_ = false;
 }
 
@@ -218,8 +235,18 @@ std::shared_ptr<ForwardImpl> TrainerImpl::attach(TraceFunction forward,
   const std::lock_guard lock(*mutex_);
   const std::shared_ptr<Instance>& owner = engine_->shared_instance();
   // The device lives as long as any instance on it.
-  return std::make_shared<ForwardImpl>(model_, std::move(forward), options, owner->shared_device(),
-                                       "the trainer's", mutex_, owner, site);
+  auto attached =
+      std::make_shared<ForwardImpl>(model_, std::move(forward), options, owner->shared_device(),
+                                    "the trainer's", mutex_, owner, site);
+  for (const StateEntry& theirs : attached->engine().states()) {
+    for (const StateEntry& ours : engine_->states()) {
+      if (ours.name != theirs.name || ours.type == theirs.type) continue;
+      throw UserError("attach: the state '" + theirs.name + "' is " + to_string(theirs.type) +
+                          " here and " + to_string(ours.type) + " in the trainer",
+                      site);
+    }
+  }
+  return attached;
 }
 
 std::int64_t TrainerImpl::steps() {
@@ -245,16 +272,13 @@ std::vector<double> TrainerImpl::leaf_values(const Node& leaf, const Feed& input
     return {from_word(at == values.end() ? 0 : at->second, leaf.type.dtype)};
   }
   const auto count = static_cast<size_t>(numel(leaf.type.shape));
-  if (leaf.op == &ops::parameter || leaf.op == &ops::arena || leaf.op == &ops::state) {
-    const bool is_state = leaf.op == &ops::state;
-    const std::vector<float>& flat = before_.at(is_state ? state_buffer(name) : "params");
-    const auto from =
-        flat.begin() + (leaf.op == &ops::parameter ? leaf.attrs.integer("offset") : 0);
-    return {from, from + static_cast<std::ptrdiff_t>(count)};
-  }
   std::vector<std::uint32_t> words(count);
   const auto given = inputs.find(name);
-  if (given != inputs.end()) {
+  if (leaf.op == &ops::parameter || leaf.op == &ops::arena || leaf.op == &ops::state) {
+    const auto& flat = before_.at(leaf.op == &ops::state ? state_buffer(name) : "params");
+    const std::int64_t from = leaf.op == &ops::parameter ? leaf.attrs.integer("offset") : 0;
+    std::copy_n(flat.begin() + from, count, words.begin());
+  } else if (given != inputs.end()) {
     std::copy_n(static_cast<const std::uint32_t*>(given->second.data), count, words.begin());
   } else {
     engine_->instance().download(data_buffer(name), 0, std::as_writable_bytes(std::span(words)));

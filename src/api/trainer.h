@@ -14,6 +14,7 @@ class TrainerImpl {
 
   StepResult step(const Feed& inputs);
   void submit(int count);
+  std::vector<float> run(int count);
   std::vector<float> losses();
   void upload_data(const std::string& name, const HostView& values);
   void set_lr(Schedule schedule);
@@ -56,12 +57,13 @@ class TrainerImpl {
   Schedule schedule_ = 0.0;
   std::int64_t schedule_start_ = 0;
   std::int64_t step_ = 0, first_unread_ = 0;
+  std::vector<float> kept_;                // losses that run() found unread
   std::int64_t rows_ = 0;                  // of the dataset; 0: none
   std::int64_t epoch_ = 0, position_ = 0;  // batches drawn in this epoch
   bool order_sent_ = false;
   Ticket last_ = 0;
   // What the last step began with, kept for detect_nan.
-  std::map<std::string, std::vector<float>> before_;
+  std::map<std::string, std::vector<std::uint32_t>> before_;
 };
 
 }  // namespace tensorgrad::detail

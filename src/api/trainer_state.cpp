@@ -99,14 +99,10 @@ void TrainerImpl::load(const std::string& path) {
       states[state.name] = table_.pack(parts, path + ": state " + state.name);
       continue;
     }
-    const auto at = checkpoint.states.find(state.name);
-    if (at == checkpoint.states.end() || at->second.shape != state.type.shape ||
-        at->second.dtype != state.type.dtype) {
-      throw UserError(path + ": no state '" + state.name + "' of type " + to_string(state.type));
-    }
+    const HostTensor& stored = find_state(checkpoint, state.name, state.type, path);
     std::vector<float>& values = states[state.name];
-    values.resize(at->second.bytes.size() / sizeof(float));
-    std::memcpy(values.data(), at->second.bytes.data(), at->second.bytes.size());
+    values.resize(stored.bytes.size() / sizeof(float));
+    std::memcpy(values.data(), stored.bytes.data(), stored.bytes.size());
   }
   engine_->upload_params(params);
   for (const auto& [name, values] : states) {
@@ -117,6 +113,7 @@ void TrainerImpl::load(const std::string& path) {
     if (at != checkpoint.fields.end()) value = std::strtod(at->second.c_str(), nullptr);
   }
   step_ = first_unread_ = step;
+  kept_.clear();
   epoch_ = epoch;
   position_ = position;
   options_.seed = static_cast<std::uint32_t>(seed);
@@ -139,10 +136,7 @@ std::shared_ptr<ForwardImpl> attach_forward(TrainerImpl& trainer, TraceFunction 
 
 StepResult TrainerBase::step(const Feed& inputs) { return impl_->step(inputs); }
 
-std::vector<float> TrainerBase::run(int count) {
-  impl_->submit(count);
-  return impl_->losses();
-}
+std::vector<float> TrainerBase::run(int count) { return impl_->run(count); }
 
 void TrainerBase::submit(int count) { impl_->submit(count); }
 std::vector<float> TrainerBase::losses() { return impl_->losses(); }

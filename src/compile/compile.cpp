@@ -167,7 +167,11 @@ Compiled compile_graph(CompileRequest request) {
   }
   // Last: it looks at who reads what, which the passes above change. It also makes the copies that
   // the plan relies on, so when skipped it still runs, without grouping.
-  FuseOptions fusing{.max_bindings = request.max_bindings, .enabled = !passes.skipped("fuse")};
+  const std::int64_t grad_bytes =
+      request.plan.params_elements * static_cast<std::int64_t>(kElementBytes);
+  FuseOptions fusing{.max_bindings = request.max_bindings,
+                     .enabled = !passes.skipped("fuse"),
+                     .merge_column_sums = most_bytes == 0 || grad_bytes <= most_bytes};
   fuse_and_plan(passes, fusing, request.plan, graph, result);
   if (most_bindings(result.program) > request.max_bindings) {
     fusing.assume_in_place = false;

@@ -110,10 +110,12 @@ class Filler {
       const double fan = weight ? static_cast<double>(node.type.shape.back()) : 1;
       return uniform(name, count_of(node), 1 / std::sqrt(fan));
     }
-    const auto bound = bounds_.find(name);
-    const std::int64_t limit = dtype == DType::kBool    ? 2
-                               : bound == bounds_.end() ? kFreeIntegers
-                                                        : bound->second.size;
+    std::int64_t limit = dtype == DType::kBool ? 2 : kFreeIntegers;
+    const auto found = bounds_.find(name);
+    if (found != bounds_.end()) {
+      limit = found->second[0].size;
+      for (const IndexBound& bound : found->second) limit = std::min(limit, bound.size);
+    }
     std::vector<std::uint32_t> words(count_of(node));
     for (std::size_t i = 0; i < words.size(); ++i) {
       const double value = random(name, i) * static_cast<double>(limit);
@@ -138,7 +140,7 @@ class Filler {
   const Graph& graph_;
   const std::map<std::string, GivenLeaf>& given_;
   std::uint32_t seed_;
-  std::map<std::string, IndexBound> bounds_;
+  std::map<std::string, std::vector<IndexBound>> bounds_;
   LeafWords leaves_;
 };
 

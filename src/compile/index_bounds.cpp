@@ -1,35 +1,68 @@
 // SPDX-License-Identifier: MIT
 #include "compile/index_bounds.h"
 
+#include <set>
+
+#include "ir/sources.h"
 #include "ops/registry.h"
 
 namespace tensorgrad {
 namespace {
 
-void narrow_bound(const Graph& graph, ValueId id, const IndexBound& bound,
-                  std::map<std::string, IndexBound>& bounds) {
+using Bounds = std::map<std::string, std::vector<IndexBound>>;
+
+// Of the draw of a batch the data leaf, else kNoValue.
+ValueId drawn_from(const Graph& graph, const Node& node) {
+  if (node.op->kind != OpKind::kGather) return kNoValue;
+  const ValueId from = through_views(graph, node.inputs[0]).value;
+  return graph[from].op == &ops::data ? from : kNoValue;
+}
+
+void add(const Node& leaf, const IndexBound& bound, Bounds& bounds) {
+  bounds[leaf.attrs.text("name")].push_back(bound);
+}
+
+// A slice uses some of what it is taken from; views of the slice are taken to use all of it.
+void add_slice(const Graph& graph, ValueId slice, IndexBound bound, Bounds& bounds) {
+  const Source source = through_views(graph, slice);
+  const ValueId drawn = drawn_from(graph, graph[source.value]);
+  const Node& leaf = graph[drawn == kNoValue ? source.value : drawn];
+  if (leaf.op != &ops::input && leaf.op != &ops::data) return;
+  const std::int64_t count = numel(leaf.type.shape);
+  bound.row = drawn == kNoValue ? count : count / leaf.type.shape[0];
+  std::set<std::int64_t> columns;
+  for (std::int64_t i = 0; i < numel(graph[slice].type.shape); ++i) {
+    const std::int64_t at = offset_at(source.map, i);
+    if (at >= 0) columns.insert(at % bound.row);
+  }
+  bound.columns.assign(columns.begin(), columns.end());
+  if (!columns.empty()) add(leaf, bound, bounds);
+}
+
+void follow(const Graph& graph, ValueId id, const IndexBound& bound, Bounds& bounds) {
   const Node& node = graph[id];
   if (node.op == &ops::input || node.op == &ops::data) {
-    const auto [at, fresh] = bounds.try_emplace(node.attrs.text("name"), bound);
-    if (!fresh && bound.size < at->second.size) at->second = bound;
-  } else if (node.op->kind == OpKind::kView || node.op->kind == OpKind::kGather) {
-    narrow_bound(graph, node.inputs[0], bound, bounds);
+    add(node, bound, bounds);
+  } else if (node.op == &ops::slice) {
+    add_slice(graph, id, bound, bounds);
+  } else if (node.op->kind == OpKind::kView || drawn_from(graph, node) != kNoValue) {
+    follow(graph, node.inputs[0], bound, bounds);
   } else if (node.op->kind == OpKind::kConcat) {
-    for (const ValueId input : node.inputs) narrow_bound(graph, input, bound, bounds);
+    for (const ValueId input : node.inputs) follow(graph, input, bound, bounds);
   }
 }
 
 }  // namespace
 
-std::map<std::string, IndexBound> index_bounds(const Graph& graph) {
-  std::map<std::string, IndexBound> bounds;
+std::map<std::string, std::vector<IndexBound>> index_bounds(const Graph& graph) {
+  Bounds bounds;
   for (const Node& node : graph.nodes) {
     const bool gather = node.op->kind == OpKind::kGather;
     if (!gather && node.op->kind != OpKind::kScatter) continue;
     const auto axis = static_cast<size_t>(node.attrs.integer("axis"));
     const Shape& shape = gather ? graph[node.inputs[0]].type.shape : node.type.shape;
     const std::string op = node.origin.empty() ? node.op->name : node.origin;
-    narrow_bound(graph, node.inputs[1], {shape[axis], node.site, op}, bounds);
+    follow(graph, node.inputs[1], {shape[axis], node.site, op, {}, 0}, bounds);
   }
   return bounds;
 }

@@ -4,20 +4,24 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "ir/graph.h"
 
 namespace tensorgrad {
 
 struct IndexBound {
-  std::int64_t size = 0;  // every element must lie in [0, size)
-  Site site;              // of the op that uses it
+  std::int64_t size = 0;  // the elements must lie in [0, size)
+  Site site;              // of the op that uses them
   std::string op;
+  // Which elements: these of every `row` elements; all if there is none.
+  std::vector<std::int64_t> columns;
+  std::int64_t row = 0;
 };
 
 // By the name of the input or data leaf. Followed from the index of a gather or scatter back
-// through views, concatenations and gathered data; not through arithmetic, whose results are
-// guarded in the kernels (zero, or dropped).
-std::map<std::string, IndexBound> index_bounds(const Graph& graph);
+// through views, concatenations and the draw of a batch; not through arithmetic and other gathers,
+// whose results are guarded in the kernels (zero, or dropped).
+std::map<std::string, std::vector<IndexBound>> index_bounds(const Graph& graph);
 
 }  // namespace tensorgrad

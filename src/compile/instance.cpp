@@ -25,7 +25,8 @@ Instance::Instance(std::shared_ptr<Device> device, Program program,
       const BufferDecl& decl = program_.buffers[i];
       by_name_.emplace(decl.name, i);
       const bool shared =
-          owner_ && decl.kind == BufferKind::kParams && owner_->has_buffer(decl.name);
+          owner_ && (decl.kind == BufferKind::kParams || decl.kind == BufferKind::kState) &&
+          owner_->has_buffer(decl.name) && owner_->buffer_bytes(decl.name) == decl.bytes;
       buffers_.push_back(shared ? owner_->buffers_[owner_->index_of(decl.name)]
                                 : device_->alloc(decl.bytes, decl.name));
       owned_.push_back(!shared);
@@ -56,6 +57,8 @@ std::size_t Instance::index_of(const std::string& buffer) const {
 }
 
 bool Instance::has_buffer(const std::string& name) const { return by_name_.contains(name); }
+
+bool Instance::shares(const std::string& buffer) const { return !owned_[index_of(buffer)]; }
 
 std::int64_t Instance::buffer_bytes(const std::string& name) const {
   return program_.buffers[index_of(name)].bytes;

@@ -50,6 +50,7 @@ class Instance {
   [[nodiscard]] std::shared_ptr<Device> shared_device() const { return device_; }
   [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] bool has_buffer(const std::string& name) const;
+  [[nodiscard]] bool shares(const std::string& buffer) const;  // it is its owner's
   [[nodiscard]] std::int64_t buffer_bytes(const std::string& name) const;
 
   // By the buffer's name; offsets and sizes in bytes.

@@ -36,7 +36,7 @@ class Fuser {
     if (options_.enabled) mark_masks();
     for (ValueId id = 0; id < graph_.size(); ++id) assign(id);
     if (options_.enabled) {
-      merge_column_sums();
+      if (options_.merge_column_sums) merge_column_sums();
       inline_producers();
     }
     limit_bindings();

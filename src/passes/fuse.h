@@ -12,6 +12,9 @@ struct FuseOptions {
   // Count the new value of a leaf and the leaf as one buffer. The plan may find that they cannot
   // be; then fuse again without it.
   bool assume_in_place = true;
+  // A bias gradient may be made in the launch of the weight gradient. Not where all gradients are
+  // more than a binding may hold: one that was cut by its rows would bind all between the two.
+  bool merge_column_sums = true;
 };
 
 // Before: groups unset. After: every node that needs a launch has a group; launches are numbered so

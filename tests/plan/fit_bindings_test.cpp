@@ -91,6 +91,19 @@ TEST(FitBindings, gradients_of_a_large_batch_on_webgpu) {
   check(s, 4);
 }
 
+// Both gradients lie in one buffer: a range of it that holds rows of the one and the other is
+// large.
+TEST(FitBindings, gradients_that_are_larger_than_the_limit_on_webgpu) {
+  Sketch s;
+  const Tensor x = s.input({20, 100}, -1, 1), t = s.input({20, 400}, -1, 1);
+  const Tensor w =
+      s.leaf(ops::parameter, "w", {100, 400}, f32, s.draw.values(f32, 40000, -1, 1), 0);
+  const Tensor b = s.leaf(ops::parameter, "b", {400}, f32, s.draw.values(f32, 400, -1, 1), 40000);
+  const std::vector<Tensor> grads = grad(mse(tanh(matmul(x, w) + b), t), {w, b});
+  s.output("grads", concat({reshape(grads[0], {40000}), grads[1]}));
+  check(s, 2);
+}
+
 TEST(FitBindings, gather_and_scatter_on_webgpu) {
   Sketch s;
   const Tensor table = s.input({500, 30}), index = s.input({900}, 0, 499, i32);

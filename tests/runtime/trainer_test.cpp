@@ -217,6 +217,41 @@ TEST(Trainer, attached_function_sees_the_parameters_as_they_are) {
   EXPECT_EQ(alone({{"x", x}}).floats(), after);
 }
 
+// A running mean of the inputs.
+Tensor running_mean(const Inputs& in, bool training) {
+  const Tensor seen = state("seen", {3}, 10);
+  if (training) set_state("seen", seen * 0.5 + mean(in["x"], {0}) * 0.5);
+  return seen;
+}
+
+TEST(Trainer, attached_function_sees_the_states_as_they_are) {
+  const auto loss = [](const Net& net, const Inputs& in) {
+    return mean(net(in["x"] - running_mean(in, true)));
+  };
+  const auto evaluate = [](const Net&, const Inputs& in) { return running_mean(in, false); };
+  auto trainer =
+      compile(Net{}, loss,
+              {.inputs = {{"x", {2, 3}}}, .optimizer = optim::SGD{}, .device = {.kind = "cpu"}});
+  const Feed feed = {{"x", std::vector<float>(6, 20)}};
+  trainer.step(feed);
+  Forward forward = trainer.attach(evaluate, {});
+  EXPECT_EQ(forward({}).floats(), std::vector<float>(3, 15));
+  trainer.step(feed);
+  EXPECT_EQ(forward({}).floats(), std::vector<float>(3, 17.5F));
+
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("states" + std::to_string(getpid()))).string();
+  save(trainer, path);
+  Forward alone = compile_forward(Net{}, evaluate, {.device = {.kind = "cpu"}});
+  EXPECT_EQ(alone({}).floats(), std::vector<float>(3, 10));
+  alone.load_params(path);
+  EXPECT_EQ(alone({}).floats(), std::vector<float>(3, 17.5F));
+  std::filesystem::remove(path);
+
+  const auto other = [](const Net&, const Inputs&) { return state("seen", {3}, 0, i32); };
+  EXPECT_THROW(trainer.attach(other, {}), UserError);
+}
+
 struct Tied {
   std::shared_ptr<nn::Linear> a = std::make_shared<nn::Linear>(3, 3, false);
   std::shared_ptr<nn::Linear> b = a;

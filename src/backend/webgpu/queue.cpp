@@ -70,9 +70,11 @@ void WebGpuDevice::map(Flight& flight, std::int64_t bytes) {
 void WebGpuDevice::deliver(Flight& flight) {
   if (!flight.staging || flight.failed) return;
   const std::size_t bytes = flight.out.size();
-  const void* mapped = api_.BufferGetConstMappedRange(flight.staging.get(), 0, bytes);
-  CHECK(mapped != nullptr, "a mapped buffer has no contents");
-  std::memcpy(flight.out.data(), mapped, bytes);
+  if (bytes > 0) {  // else nobody waits for it any more
+    const void* mapped = api_.BufferGetConstMappedRange(flight.staging.get(), 0, bytes);
+    CHECK(mapped != nullptr, "a mapped buffer has no contents");
+    std::memcpy(flight.out.data(), mapped, bytes);
+  }
   api_.BufferUnmap(flight.staging.get());
   staging_.emplace_back(flight.staging_bytes, std::move(flight.staging));
 }
@@ -117,11 +119,19 @@ bool WebGpuDevice::done(Ticket ticket) {
 void WebGpuDevice::wait(Ticket ticket) {
   const std::lock_guard lock(mutex_);
   CHECK(ticket <= last_ticket_, "no such ticket");
-  if (finished_ < ticket) {
+  try {
+    if (finished_ < ticket) {
+      throw_faults();
+      wait_for(ticket);
+    }
     throw_faults();
-    wait_for(ticket);
+  } catch (...) {
+    // The caller may let go of what its downloads were to fill.
+    for (const std::unique_ptr<Flight>& flight : flights_) {
+      if (flight->ticket <= ticket) flight->out = {};
+    }
+    throw;
   }
-  throw_faults();
 }
 
 void WebGpuDevice::upload(BufferHandle handle, std::int64_t offset,

@@ -67,7 +67,50 @@ TEST(Trainer, results_come_in_the_order_of_the_calls) {
   EXPECT_EQ(third.step, 3);
   EXPECT_EQ(third.loss, 2);
   trainer.submit(1);
-  EXPECT_EQ(trainer.losses(), std::vector<float>{3}) << "those since the last result";
+  EXPECT_EQ(trainer.losses(), (std::vector<float>{0, 1, 2, 3})) << "none is lost by step()";
+  EXPECT_EQ(trainer.step().loss, 4);
+  EXPECT_TRUE(trainer.losses().empty()) << "nothing was queued";
+  trainer.submit(1);
+  EXPECT_EQ(trainer.run(2), (std::vector<float>{0, 1}));
+  EXPECT_EQ(trainer.losses(), std::vector<float>{5}) << "none is lost by run()";
+}
+
+TEST(Trainer, run_gives_all_losses_however_many) {
+  auto trainer = over_data(6, 1);
+  const std::vector<float> losses = trainer.run(9000);
+  ASSERT_EQ(losses.size(), 9000U);
+  for (std::size_t i = 0; i < losses.size(); ++i) ASSERT_EQ(losses[i], static_cast<float>(i % 6));
+}
+
+// One column of pairs looks into a table of 1000 rows, the other into one of 50.
+TEST(Feed, checks_each_column_of_an_index_against_its_own_table) {
+  auto loss = [](const One& m, const Inputs& in) {
+    const Tensor pairs = in["pairs"];
+    const Tensor far = embedding(narrow(pairs, 1, 0, 1), zeros({1000, 2}));
+    const Tensor near = embedding(narrow(pairs, 1, 1, 1), zeros({50, 2}));
+    return sum(far) + sum(near) + sum(m.w);
+  };
+  const std::vector<std::int32_t> good = {700, 3, 999, 49}, bad = {700, 3, 999, 50};
+  auto given = compile(
+      One{}, loss,
+      {.inputs = {{"pairs", {2, 2}, i32}}, .optimizer = optim::SGD{}, .device = {.kind = "cpu"}});
+  EXPECT_NO_THROW(given.step({{"pairs", good}}));
+  auto kept = compile(One{}, loss,
+                      {.dataset = {{"pairs", {2, 2}, i32}},
+                       .batch = 2,
+                       .optimizer = optim::SGD{},
+                       .device = {.kind = "cpu"}});
+  EXPECT_NO_THROW(kept.upload_data("pairs", good));
+  for (const bool step : {true, false}) {
+    try {
+      if (step) given.step({{"pairs", bad}});
+      if (!step) kept.upload_data("pairs", bad);
+      ADD_FAILURE() << "accepted";
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.message(),
+                "input 'pairs': element 3 is 50, which embedding uses as an index in [0, 50)");
+    }
+  }
 }
 
 Forward doubled(const Shape& shape, DType dtype) {
