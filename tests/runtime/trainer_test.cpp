@@ -232,7 +232,8 @@ TEST(Trainer, attached_function_sees_the_states_as_they_are) {
   auto trainer =
       compile(Net{}, loss,
               {.inputs = {{"x", {2, 3}}}, .optimizer = optim::SGD{}, .device = {.kind = "cpu"}});
-  const Feed feed = {{"x", std::vector<float>(6, 20)}};
+  const std::vector<float> x(6, 20);
+  const Feed feed = {{"x", x}};
   trainer.step(feed);
   Forward forward = trainer.attach(evaluate, {});
   EXPECT_EQ(forward({}).floats(), std::vector<float>(3, 15));
