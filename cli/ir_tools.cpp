@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // tg env, opt, run, bisect: what the debug ladder offers beside the library's own switches.
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include <fmt/format.h>
 
@@ -21,71 +19,52 @@ std::string text_of(const std::string& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-DType dtype_of(const std::string& path, const std::string& name, const std::string& stored) {
-  if (stored == "F32") return f32;
-  if (stored == "I32") return i32;
-  if (stored == "U32") return u32;
-  throw UserError(path + ": tensor '" + name + "': F32, I32 or U32 expected, got " + stored);
-}
-
 ir::LeafOptions leaf_options(const IrArguments& arguments) {
   ir::LeafOptions options;
   options.seed = arguments.seed;
   if (arguments.inputs.empty()) return options;
   for (const auto& [name, tensor] : read_safetensors(arguments.inputs).tensors) {
-    options.given[name] = {dtype_of(arguments.inputs, name, tensor.dtype), tensor.shape,
-                           tensor.data};
+    options.given[name] = {element_type(arguments.inputs, name, tensor), tensor.shape, tensor.data};
   }
   return options;
 }
 
-std::vector<double> numbers(const HostTensor& tensor) {
-  std::vector<double> values;
+StoredTensor stored(const HostTensor& tensor) {
+  StoredTensor out{std::string(stored_dtype(tensor.dtype)), tensor.shape, tensor.bytes};
+  if (tensor.dtype != boolean) return out;
+  out.data.clear();  // a byte each in a file, a word on a device
+  for (const std::int32_t value : tensor.ints()) out.data.push_back(std::byte(value != 0));
+  return out;
+}
+
+std::string first_values(const HostTensor& tensor) {
+  std::string text;
+  const std::size_t shown = std::min(kShown, tensor.bytes.size() / kElementBytes);
   if (tensor.dtype == f32) {
-    for (const float value : tensor.floats()) values.push_back(value);
+    const std::vector<float> values = tensor.floats();
+    for (std::size_t i = 0; i < shown; ++i) text += fmt::format(" {:.6g}", values[i]);
   } else {
-    for (const std::int32_t value : tensor.ints()) {
-      values.push_back(tensor.dtype == u32 ? static_cast<std::uint32_t>(value) : value);
+    const std::vector<std::int32_t> values = tensor.ints();
+    for (std::size_t i = 0; i < shown; ++i) {
+      text += tensor.dtype == u32 ? fmt::format(" {}", static_cast<std::uint32_t>(values[i]))
+                                  : fmt::format(" {}", values[i]);
     }
   }
-  return values;
+  return text + (shown < tensor.bytes.size() / kElementBytes ? " ..." : "");
 }
 
 std::string summary(const std::string& name, const HostTensor& tensor) {
-  const std::vector<double> values = numbers(tensor);
-  double least = INFINITY, most = -INFINITY, sum = 0;
-  std::size_t finite = 0;
-  for (const double value : values) {
-    if (!std::isfinite(value)) continue;
-    least = std::min(least, value);
-    most = std::max(most, value);
-    sum += value;
-    ++finite;
-  }
+  const StoredRange range = stored_range(stored(tensor));
   std::string text =
       fmt::format("{}  {}{}", name, to_string(tensor.dtype), to_string(tensor.shape));
-  if (finite > 0) {
-    text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", least, most,
-                        sum / static_cast<double>(finite));
+  if (range.finite > 0) {
+    text +=
+        fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", range.least, range.most, range.mean);
   }
-  if (finite < values.size()) {
-    text += fmt::format("  ({} of {} are not finite)", values.size() - finite, values.size());
+  if (range.finite < range.count) {
+    text += fmt::format("  ({} of {} are not finite)", range.count - range.finite, range.count);
   }
-  text += "\n   ";
-  for (std::size_t i = 0; i < std::min(kShown, values.size()); ++i) {
-    text += fmt::format(" {:.6g}", values[i]);
-  }
-  return text + (values.size() > kShown ? " ...\n" : "\n");
-}
-
-StoredTensor stored(const HostTensor& tensor) {
-  if (tensor.dtype != boolean) {
-    const char* name = tensor.dtype == f32 ? "F32" : tensor.dtype == i32 ? "I32" : "U32";
-    return {name, tensor.shape, tensor.bytes};
-  }
-  StoredTensor out{"BOOL", tensor.shape, {}};  // a byte each in a file, a word on a device
-  for (const std::int32_t value : tensor.ints()) out.data.push_back(std::byte(value != 0));
-  return out;
+  return text + "\n   " + first_values(tensor) + "\n";
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ void add_adapter_options(CLI::App& command, DeviceOptions& device) {
   command.add_flag("--allow-software", device.allow_software,
                    "Let webgpu take a software rasteriser");
   command.add_option("--threads", device.threads, "CPU threads (default: one per core)")
-      ->check(CLI::Range(1, 1024));
+      ->check(CLI::PositiveNumber);
 }
 
 // `more`: kinds that not every command takes.

@@ -18,6 +18,7 @@ namespace {
 
 constexpr double kRedrawSeconds = 0.1;
 constexpr double kRateSpan = 5;  // seconds that the rate is measured over, at least
+constexpr std::int64_t kFirstSteps = 20;
 constexpr int kWidestBar = 40;
 constexpr int kNarrowestBar = 8;
 constexpr std::string_view kBarColor = "\x1b[38;5;33m";
@@ -127,6 +128,10 @@ std::string progress_line(const ProgressState& state, std::string_view unit,
   }
   if (columns() > style.width) line.resize(static_cast<std::size_t>(std::max(style.width, 0)));
   return line;
+}
+
+void ShownLoss::take(std::int64_t step, double loss) {
+  mean_ = step < kFirstSteps || !mean_ ? loss : *mean_ * 0.95 + loss * 0.05;
 }
 
 Progress::Progress(std::int64_t total, int epochs, ProgressOptions options)

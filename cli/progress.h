@@ -52,6 +52,17 @@ std::string short_count(double value);
 // "0:07", "12:30", "2:03:04".
 std::string clock_time(double seconds);
 
+// The loss that the line shows: a running mean, but as it is in the first steps of a training,
+// where it falls fast, and in the first one of a training that goes on.
+class ShownLoss {
+ public:
+  void take(std::int64_t step, double loss);
+  [[nodiscard]] double value() const { return mean_.value_or(0); }
+
+ private:
+  std::optional<double> mean_;
+};
+
 // Measures the rate over the last seconds and draws. Draws nothing after finish().
 class Progress {
  public:

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A run folder is told by its run.json, which is removed first and comes last.
+// A run folder is told by its run.json, which comes last.
 #include "run_folder.h"
 
 #include <unistd.h>
 
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -46,12 +47,16 @@ NewRunFolder::NewRunFolder(std::string target, bool force) : target_(std::move(t
   while (target_.size() > 1 && target_.ends_with('/')) target_.pop_back();
   check_target(target_, force);
   std::error_code error;
-  // Beside the target, also where that is "." or a link.
+  // The target itself, also where it is "." or a link.
   fs::path whole = fs::weakly_canonical(fs::absolute(target_), error);
   if (error) fail(target_, "cannot be looked at", error);
-  if (whole.has_parent_path()) fs::create_directories(whole.parent_path(), error);
+  inside_ = fs::exists(whole, error);
+  if (!inside_ && whole.has_parent_path()) fs::create_directories(whole.parent_path(), error);
   if (error) fail(whole.parent_path().string(), "cannot be made", error);
-  made_ = fmt::format("{}.tmp.{}", whole.string(), ::getpid());
+  // What is beside a folder that is there may be another file system, from which nothing is
+  // renamed.
+  const std::string name = fmt::format(".tmp.{}", ::getpid());
+  made_ = inside_ ? (whole / name).string() : whole.string() + name;
   fs::remove_all(made_, error);  // left by a process of the same number
   if (!fs::create_directory(made_, error)) {
     const std::string made = std::exchange(made_, "");
@@ -70,20 +75,27 @@ std::string NewRunFolder::path(const std::string& name) const {
 
 void NewRunFolder::publish() {
   std::error_code error;
-  if (!fs::exists(target_, error)) {
+  if (!inside_) {
     fs::rename(made_, target_, error);
     if (error) fail(target_, "cannot be made", error);
     made_.clear();
     return;
   }
-  for (const char* name : kFiles) {
-    fs::remove(fs::path(target_) / name, error);
-    if (error) fail((fs::path(target_) / name).string(), "cannot be replaced", error);
-  }
+  const fs::path target(target_);
+  const bool replaces = fs::exists(target / kMark, error);
+  std::vector<fs::path> old;
   for (auto name = std::rbegin(kFiles); name != std::rend(kFiles); ++name) {
-    if (!fs::exists(path(*name), error)) continue;
-    fs::rename(path(*name), fs::path(target_) / *name, error);
-    if (error) fail((fs::path(target_) / *name).string(), "cannot be written", error);
+    if (!fs::exists(path(*name), error)) {
+      old.push_back(target / *name);
+      continue;
+    }
+    fs::rename(path(*name), target / *name, error);
+    if (error) fail((target / *name).string(), "cannot be replaced", error);
+  }
+  // Without a run.json they were not the tool's.
+  for (const fs::path& file : old) {
+    if (replaces && !fs::is_directory(file, error)) fs::remove(file, error);
+    if (error) fail(file.string(), "cannot be removed", error);
   }
   fs::remove(made_, error);
   made_.clear();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Makes a run folder: everything is written beside it first, then it appears as a whole.
+// Makes a run folder: everything is written beside it first, then it appears as a whole. Where the
+// folder is there already everything is written in a hidden folder inside it, then each file is
+// renamed over the old one.
 #pragma once
 
 #include <string>
@@ -23,6 +25,7 @@ class NewRunFolder {
  private:
   std::string target_;
   std::string made_;
+  bool inside_ = false;  // made_ lies in the target
 };
 
 // A folder that is free: "runs/NAME", "runs/NAME-2", ...

@@ -136,13 +136,13 @@ class Training {
     chunk_ =
         static_cast<int>(std::clamp(fitting, 1.0, std::min(chunk_ * 4.0, 1.0 * kLargestChunk)));
     const std::int64_t done = trainer_.steps();
-    progress_.update(epoch_of(done), done * run_.settings.batch, shown_loss_);
+    progress_.update(epoch_of(done), done * run_.settings.batch, shown_loss_.value());
   }
 
   void take_loss(std::int64_t step, float loss, double seconds) {
     if (!std::isfinite(loss)) fail_not_finite(fmt::format("the loss is {} at step {}", loss, step));
     loss_sum_ += loss;
-    shown_loss_ = step < 20 ? loss : shown_loss_ * 0.95 + loss * 0.05;
+    shown_loss_.take(step, loss);
     const std::int64_t every = std::max<std::int64_t>(1, run_.steps_per_epoch() / kLinesPerEpoch);
     if (step % every != 0) return;
     metrics_.write(StepLine{step, epoch_of(step), loss, schedule_.at(step - 1), seconds});
@@ -234,11 +234,11 @@ class Training {
   std::int64_t last_step_;
   Progress progress_;
   std::optional<Evaluation> evaluation_;
+  ShownLoss shown_loss_;
   int chunk_ = 1;
   double seconds_ = 0;      // of training, evaluation left out
   double epoch_began_ = 0;  // in these seconds
   double loss_sum_ = 0;     // of this epoch
-  double shown_loss_ = 0;   // a running mean
   std::int64_t saved_step_ = 0;
 };
 

@@ -122,7 +122,7 @@ def check_env(root):
     read = set()
     for path in (p for p in files(root) if p.suffix in {".h", ".cpp", ".cc"}):
         text, name = text_of(path), path.relative_to(root).as_posix()
-        for match in re.finditer(r'\benv\("(\w+)"\)', text):
+        for match in re.finditer(r'\benv(?:_flag)?\("(\w+)"\)', text):
             read.add(match[1])
             if match[1] not in declared:
                 yield path, line_of(text, match.start()), f"{match[1]} is not in {ENV_TABLE}"

@@ -12,7 +12,7 @@ struct DeviceOptions {
   // "auto": a GPU through WebGPU if there is one that is not a software rasteriser, else the CPU.
   // "cpu", "webgpu", or "null" (plans and counts, computes nothing).
   std::string kind = "auto";
-  int threads = 0;                  // cpu: 0 for as many as there are cores
+  int threads = 0;                  // cpu: 1 to 256; 0 for as many as there are cores
   int adapter = -1;                 // webgpu: number in devices(); -1 for the first usable one
   bool allow_software = false;      // webgpu: let -1 take a software rasteriser
   bool default_limits = false;      // webgpu: ask for no more than the WebGPU defaults

@@ -36,6 +36,21 @@ struct StoredFile {
 // Bytes of one element of a safetensors dtype; 0 if the dtype is not known.
 std::size_t stored_dtype_bytes(std::string_view dtype);
 
+// The safetensors name of an element type: "F32", "I32", "U32", "BOOL".
+std::string_view stored_dtype(DType dtype);
+
+// The type of the tensor `name` of `file` in memory. IoError where it is none of F32, I32 and U32,
+// which alone lie in memory as in a file.
+DType element_type(const std::string& file, const std::string& name, const StoredTensor& tensor);
+
+// The values of a tensor of F32, I32, U32 or BOOL; NaN and infinity are not among the `finite`.
+struct StoredRange {
+  double least = 0, most = 0, mean = 0;  // of the finite ones, 0 where there is none
+  std::size_t count = 0, finite = 0;
+};
+// All 0 for other dtypes.
+StoredRange stored_range(const StoredTensor& tensor);
+
 // Writes `file` to `path` atomically. IoError: an unknown dtype, data that does not fit the shape,
 // a name that is not UTF-8 or is "__metadata__", or a path that cannot be written.
 void write_safetensors(const std::string& path, const StoredFile& file);
@@ -46,8 +61,8 @@ StoredFile read_safetensors(const std::string& path);
 // The same for bytes in memory; `name` stands for the file in messages.
 StoredFile parse_safetensors(std::span<const std::byte> bytes, std::string_view name);
 
-// A text table, one tensor a line (name, dtype, shape, bytes; smallest, mean and largest value for
-// F32, I32 and U32), then the metadata. Unprintable bytes in names are escaped.
+// A text table, one tensor a line (name, dtype, shape, bytes; its stored_range()), then the
+// metadata. Unprintable bytes in names are escaped.
 std::string dump_safetensors(const StoredFile& file);
 
 // The whole of a regular file. IoError: missing, not a regular file, or longer than `max_bytes`.

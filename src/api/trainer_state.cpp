@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Saving and loading a trainer, and the public face's calls.
+#include <cctype>
+#include <cstdlib>
 #include <cstring>
 
 #include "api/forward.h"
@@ -10,7 +12,7 @@ namespace detail {
 namespace {
 
 constexpr const char* kOptimPrefix = "optim.";
-constexpr const char* kVersion = "1";
+constexpr int kVersion = 1;  // of the fields
 
 std::string hex(double value) {
   char text[64];
@@ -25,16 +27,46 @@ HostTensor from_floats(const Shape& shape, DType dtype, const std::vector<float>
   return tensor;
 }
 
+[[noreturn]] void refuse_field(const std::string& path, const std::string& name,
+                               const std::string& what) {
+  throw IoError(path + ": not a checkpoint of a trainer: the field '" + name + "' is " + what);
+}
+
+const std::string& field(const Checkpoint& checkpoint, const std::string& name,
+                         const std::string& path) {
+  const auto at = checkpoint.fields.find(name);
+  if (at == checkpoint.fields.end()) refuse_field(path, name, "missing");
+  return at->second;
+}
+
 std::int64_t integer_field(const Checkpoint& checkpoint, const std::string& name,
                            const std::string& path) {
-  const auto at = checkpoint.fields.find(name);
-  const std::string text = at == checkpoint.fields.end() ? "" : at->second;
+  const std::string& text = field(checkpoint, name, path);
   if (text.empty() || text.size() > 18 ||
       text.find_first_not_of("0123456789") != std::string::npos) {
-    throw IoError(path + ": not a checkpoint of a trainer: the field '" + name + "' is " +
-                  (at == checkpoint.fields.end() ? "missing" : "'" + text + "'"));
+    refuse_field(path, name, "'" + text + "'");
   }
   return std::stoll(text);
+}
+
+// As hex() writes it.
+double number_field(const Checkpoint& checkpoint, const std::string& name,
+                    const std::string& path) {
+  const std::string& text = field(checkpoint, name, path);
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || std::isspace(static_cast<unsigned char>(text[0])) != 0 ||
+      end != text.c_str() + text.size()) {
+    refuse_field(path, name, "'" + text + "', a number expected");
+  }
+  return value;
+}
+
+void check_version(const Checkpoint& checkpoint, const std::string& path) {
+  const std::int64_t version = integer_field(checkpoint, "version", path);
+  if (version == kVersion) return;
+  throw IoError(path + ": the checkpoint is of version " + std::to_string(version) + "; version " +
+                std::to_string(kVersion) + " expected");
 }
 
 Schedule parse_schedule(const std::string& text, const std::string& path) {
@@ -60,7 +92,7 @@ void TrainerImpl::save(const std::string& path) {
     for (auto& [name, tensor] : table_.unpack(values))
       checkpoint.states[state.name + "/" + name] = std::move(tensor);
   }
-  checkpoint.fields = {{"version", kVersion},
+  checkpoint.fields = {{"version", std::to_string(kVersion)},
                        {"step", std::to_string(step_)},
                        {"epoch", std::to_string(epoch_)},
                        {"position", std::to_string(position_)},
@@ -76,6 +108,7 @@ void TrainerImpl::save(const std::string& path) {
 void TrainerImpl::load(const std::string& path) {
   const std::lock_guard lock(*mutex_);
   Checkpoint checkpoint = read_checkpoint(path);
+  check_version(checkpoint, path);
   const std::int64_t step = integer_field(checkpoint, "step", path);
   const std::int64_t epoch = integer_field(checkpoint, "epoch", path);
   const std::int64_t position = integer_field(checkpoint, "position", path);
@@ -104,14 +137,15 @@ void TrainerImpl::load(const std::string& path) {
     values.resize(stored.bytes.size() / sizeof(float));
     std::memcpy(values.data(), stored.bytes.data(), stored.bytes.size());
   }
+  std::map<std::string, double> scalars;
+  for (const auto& [name, value] : engine_->scalars()) {
+    scalars[name] = number_field(checkpoint, "scalar." + name, path);
+  }
   engine_->upload_params(params);
   for (const auto& [name, values] : states) {
     engine_->instance().upload(state_buffer(name), 0, std::as_bytes(std::span(values)));
   }
-  for (auto& [name, value] : engine_->scalars()) {
-    const auto at = checkpoint.fields.find("scalar." + name);
-    if (at != checkpoint.fields.end()) value = std::strtod(at->second.c_str(), nullptr);
-  }
+  engine_->scalars() = std::move(scalars);
   step_ = first_unread_ = step;
   kept_.clear();
   epoch_ = epoch;

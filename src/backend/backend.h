@@ -85,9 +85,12 @@ class Device {
   virtual std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) = 0;
 };
 
+inline constexpr int kMostCpuThreads = 256;
+
 struct CpuOptions {
-  int threads = 0;  // 0: as many as the machine has cores for us
+  int threads = 0;  // at most kMostCpuThreads; 0: as many as the machine has cores for us
 };
+// UserError where the number of threads is out of range.
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options);
 
 // Plans, counts and checks; computes nothing. Downloads give zeros.

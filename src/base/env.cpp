@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/check.h"
+#include "tensorgrad/error.h"
 
 namespace tensorgrad {
 namespace {
@@ -23,7 +24,7 @@ constexpr EnvSwitch kSwitches[] = {
     {"TENSORGRAD_SKIP",
      "passes to leave out, comma-separated: fold, simplify, cse, dce, split_product, split_reduce, "
      "fuse"},
-    {"TENSORGRAD_THREADS", "number of threads of the cpu backend"},
+    {"TENSORGRAD_THREADS", "number of threads of the cpu backend, 1 to 256"},
     {"TENSORGRAD_WEBGPU_LIB", "path of the WebGPU library (wgpu-native or Dawn) to load"},
     {"TENSORGRAD_WGPU_LOG", "error, warn, info, debug or trace: wgpu-native's own log"},
     {"TENSORGRAD_NO_GPU_TESTS", "1: the tests that open a WebGPU device are skipped"},
@@ -45,6 +46,16 @@ std::string env(std::string_view name) {
   UNREACHABLE("no environment switch '" + std::string(name) + "'");
 }
 
+void refuse_env(std::string_view name, const std::string& value, const std::string& expected) {
+  throw UserError(std::string(name) + ": " + expected + " expected, got '" + value + "'");
+}
+
+bool env_flag(std::string_view name) {
+  const std::string value = env(name);
+  if (value != "" && value != "0" && value != "1") refuse_env(name, value, "0 or 1");
+  return value == "1";
+}
+
 std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> parts;
   while (!text.empty()) {
@@ -56,9 +67,14 @@ std::vector<std::string> split_list(std::string_view text) {
 }
 
 int debug_level(std::string_view topic) {
-  const std::vector<std::string> parts = split_list(env("TENSORGRAD_DEBUG"));
-  if (parts.empty()) return 0;
-  const int level = std::atoi(parts[0].c_str());
+  const std::string value = env("TENSORGRAD_DEBUG");
+  if (value.empty()) return 0;
+  const std::vector<std::string> parts = split_list(value);
+  if (parts.empty() || parts[0].size() != 1 || parts[0][0] < '0' || parts[0][0] > '5') {
+    refuse_env("TENSORGRAD_DEBUG", value,
+               "a level from 0 to 5, with names as in '3,fuse' or without,");
+  }
+  const int level = parts[0][0] - '0';
   if (parts.size() == 1 || topic.empty()) return level;
   for (std::size_t i = 1; i < parts.size(); ++i) {
     if (topic.find(parts[i]) != std::string_view::npos) return level;

@@ -26,13 +26,28 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+// Of TENSORGRAD_SKIP. The others (autodiff, plan) make what the rest needs.
+std::vector<std::string> skipped_passes() {
+  std::vector<std::string> names = split_list(env("TENSORGRAD_SKIP"));
+  std::vector<std::string> known;
+  for (const GraphPass& pass : graph_passes()) {
+    if (std::find(known.begin(), known.end(), pass.name) == known.end()) known.push_back(pass.name);
+  }
+  known.insert(known.end(), {"split_product", "split_reduce", "fuse"});
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string all;
+    for (const std::string& each : known) all += (all.empty() ? "" : ", ") + each;
+    refuse_env("TENSORGRAD_SKIP", name, "passes of " + all);
+  }
+  return names;
+}
+
 // Runs passes one by one and keeps what people want to see of them.
 class PassRunner {
  public:
   explicit PassRunner(const CompileRequest& request)
-      : name_(request.name),
-        skip_(split_list(env("TENSORGRAD_SKIP"))),
-        folder(DumpFolder::open(request.name)) {
+      : name_(request.name), skip_(skipped_passes()), folder(DumpFolder::open(request.name)) {
     skip_.insert(skip_.end(), request.skip.begin(), request.skip.end());
   }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which device: the list for people, and the choice.
+#include <charconv>
+
 #include "base/env.h"
 #include "compile/instance.h"
 #include "tensorgrad/error.h"
@@ -18,9 +20,16 @@ WebGpuOptions webgpu_options(const DeviceOptions& options) {
 }
 
 int thread_count(const DeviceOptions& options) {
-  if (options.threads > 0) return options.threads;
+  if (options.threads != 0) return options.threads;
   const std::string text = env("TENSORGRAD_THREADS");
-  return text.empty() ? 0 : std::atoi(text.c_str());
+  if (text.empty()) return 0;
+  int threads = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
+  if (error != std::errc() || end != text.data() + text.size() || threads < 1 ||
+      threads > kMostCpuThreads) {
+    refuse_env("TENSORGRAD_THREADS", text, "a number from 1 to " + std::to_string(kMostCpuThreads));
+  }
+  return threads;
 }
 
 // The adapter that `auto` takes, or -1.

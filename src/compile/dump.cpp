@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <map>
 
 #include <nlohmann/json.hpp>
@@ -22,6 +24,13 @@ namespace fs = std::filesystem;
 std::string padded(std::size_t number, std::size_t digits) {
   std::string text = std::to_string(number);
   return text.insert(0, digits - std::min(digits, text.size()), '0');
+}
+
+// Origins are the user's words; a file's name takes letters, digits and '_' of them.
+std::string file_word(std::string name) {
+  const auto is_plain = [](unsigned char c) { return c == '_' || (c < 128 && std::isalnum(c)); };
+  std::replace_if(name.begin(), name.end(), std::not_fn(is_plain), '_');
+  return name;
 }
 
 // What an earlier process left under the same name would be taken for this compile's.
@@ -87,7 +96,8 @@ void DumpFolder::program(const Graph& fused, const PlanOptions& options, const P
   std::vector<std::string> kernels;
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
     kernels.push_back(emit_wgsl(program.launches[i]));
-    write("kernels/" + padded(i, 3) + "_" + program.launches[i].name + ".wgsl", kernels.back());
+    write("kernels/" + padded(i, 3) + "_" + file_word(program.launches[i].name) + ".wgsl",
+          kernels.back());
   }
   write("99_plan.txt", print(program));
   write("graph.dot", graph_dot(fused));

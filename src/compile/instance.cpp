@@ -99,7 +99,7 @@ std::vector<LaunchTiming> Instance::profile(const HyperValues& row) {
 void Instance::inspect(const Compiled& compiled, const PlanOptions& options) {
   dump_ = compiled.dump;
   if (device_->info().backend == "null") return;  // it computes nothing
-  if (env("TENSORGRAD_SHADOW") == "1") {
+  if (env_flag("TENSORGRAD_SHADOW")) {
     shadow(compiled, options);
   } else if (debug_level() >= 2) {
     runs_until_timed_ = kTimedRun;

@@ -107,6 +107,23 @@ StoredFile load(io::SafetensorsHeader header, const Fill& fill) {
 
 }  // namespace
 
+std::string_view stored_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return "F32";
+    case DType::kI32: return "I32";
+    case DType::kU32: return "U32";
+    case DType::kBool: return "BOOL";
+  }
+  return "";
+}
+
+DType element_type(const std::string& file, const std::string& name, const StoredTensor& tensor) {
+  for (const DType dtype : {DType::kF32, DType::kI32, DType::kU32}) {
+    if (tensor.dtype == stored_dtype(dtype)) return dtype;
+  }
+  throw IoError(file + ": tensor '" + name + "' is " + tensor.dtype + "; F32, I32 or U32 expected");
+}
+
 void write_safetensors(const std::string& path, const StoredFile& file) {
   for (const auto& [name, tensor] : file.tensors) check_writable(name, tensor, path);
   const std::vector<const Item*> items = in_file_order(file);
@@ -144,36 +161,33 @@ StoredFile parse_safetensors(std::span<const std::byte> bytes, std::string_view 
 namespace {
 
 template <typename T>
-std::string value_columns(const StoredTensor& tensor) {
-  double least = INFINITY;
-  double most = -INFINITY;
-  double sum = 0.0;
-  std::size_t finite = 0;
-  const std::size_t n = tensor.data.size() / sizeof(T);
-  for (std::size_t i = 0; i < n; ++i) {
+StoredRange range_of(const StoredTensor& tensor) {
+  StoredRange range{.least = INFINITY, .most = -INFINITY, .count = tensor.data.size() / sizeof(T)};
+  for (std::size_t i = 0; i < range.count; ++i) {
     T raw;
     std::memcpy(&raw, tensor.data.data() + i * sizeof(T), sizeof(T));
     const auto value = static_cast<double>(raw);
     if (!std::isfinite(value)) continue;
-    least = std::min(least, value);
-    most = std::max(most, value);
-    sum += value;
-    ++finite;
+    range.least = std::min(range.least, value);
+    range.most = std::max(range.most, value);
+    range.mean += value;
+    ++range.finite;
   }
-  if (finite == 0) return n == 0 ? "" : "no finite value";
-  char text[128];
-  std::snprintf(text, sizeof text, "%11.4g %11.4g %11.4g", least, sum / static_cast<double>(finite),
-                most);
-  std::string out = text;
-  if (finite < n) out += "  " + std::to_string(n - finite) + " not finite";
-  return out;
+  if (range.finite == 0) return {.count = range.count};
+  range.mean /= static_cast<double>(range.finite);
+  return range;
 }
 
 std::string values_of(const StoredTensor& tensor) {
-  if (tensor.dtype == "F32") return value_columns<float>(tensor);
-  if (tensor.dtype == "I32") return value_columns<std::int32_t>(tensor);
-  if (tensor.dtype == "U32") return value_columns<std::uint32_t>(tensor);
-  return "";
+  const StoredRange range = stored_range(tensor);
+  if (range.finite == 0) return range.count == 0 ? "" : "no finite value";
+  char text[128];
+  std::snprintf(text, sizeof text, "%11.4g %11.4g %11.4g", range.least, range.mean, range.most);
+  std::string out = text;
+  if (range.finite < range.count) {
+    out += "  " + std::to_string(range.count - range.finite) + " not finite";
+  }
+  return out;
 }
 
 std::string pad(std::string text, std::size_t width, bool left = false) {
@@ -182,6 +196,14 @@ std::string pad(std::string text, std::size_t width, bool left = false) {
 }
 
 }  // namespace
+
+StoredRange stored_range(const StoredTensor& tensor) {
+  if (tensor.dtype == "F32") return range_of<float>(tensor);
+  if (tensor.dtype == "I32") return range_of<std::int32_t>(tensor);
+  if (tensor.dtype == "U32") return range_of<std::uint32_t>(tensor);
+  if (tensor.dtype == "BOOL") return range_of<std::uint8_t>(tensor);
+  return {};
+}
 
 std::string dump_safetensors(const StoredFile& file) {
   std::size_t name_width = 4;

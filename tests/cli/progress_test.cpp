@@ -72,6 +72,16 @@ TEST(ProgressLine, odd_values_are_fine) {
   EXPECT_NE(progress_line(state, "rows", {}).find("loss 1.000e-07"), std::string::npos);
 }
 
+TEST(ShownLoss, begins_with_the_first_loss_wherever_the_training_goes_on) {
+  ShownLoss fresh, resumed;
+  for (const double loss : {8.0, 4.0}) fresh.take(1, loss);
+  EXPECT_DOUBLE_EQ(fresh.value(), 4);
+  resumed.take(1000, 2);
+  EXPECT_DOUBLE_EQ(resumed.value(), 2);
+  resumed.take(1001, 4);
+  EXPECT_DOUBLE_EQ(resumed.value(), 2.1);
+}
+
 TEST(ProgressLine, numbers_are_short) {
   EXPECT_EQ(short_count(0), "0");
   EXPECT_EQ(short_count(999.4), "999");

@@ -88,6 +88,7 @@ TEST_F(TgErrors, wrong_usage_is_code_2) {
   misused({"train", "--data", "things.csv", "--holdout", "1"});
   misused({"train", "--resume", "run", "--epochs", "3"});
   misused({"train", "--data", "images", "--device", "null"});
+  misused({"train", "--data", "images", "--threads", "0"});
   misused({"eval"});
   misused({"predict", "--run", "run"});
   misused({"explain"});
@@ -106,6 +107,11 @@ TEST_F(TgErrors, missing_and_broken_images) {
   train_fails({"--data", "images"}, "train-labels-idx1-ubyte");
   write_idx(folder / "images/train-labels-idx1-ubyte", {2}, {0, 1});
   train_fails({"--data", "images"}, "60 expected, one per image");
+}
+
+TEST_F(TgErrors, threads_beyond_what_the_library_takes) {
+  train_fails({"--data", "images", "--threads", "1000"},
+              "1 to 256 threads expected, or 0 for one per core, got 1000");
 }
 
 TEST_F(TgErrors, broken_tables) {

@@ -110,7 +110,7 @@ TEST_F(TgIr, mistakes_are_named) {
   write_safetensors(folder / "half.safetensors",
                     {{{"x", {"F16", {1}, std::vector<std::byte>(2)}}}, {}});
   fails({"run", "x.ir", "--inputs", "half.safetensors"}, 1,
-        "half.safetensors: tensor 'x': F32, I32 or U32 expected, got F16");
+        "half.safetensors: tensor 'x' is F16; F32, I32 or U32 expected");
   for (const char* command : {"env", "opt", "run", "bisect"}) {
     EXPECT_THAT(folder.tg({command, "--help"}).out, HasSubstr("Example")) << command;
   }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // tg train, eval, predict and going on after a stop, as a user calls them.
+#include <sched.h>
+#include <sys/mount.h>
+
 #include <csignal>
 
 #include <algorithm>
@@ -199,6 +202,62 @@ TEST(TgTrain, force_replaces_a_run_and_keeps_other_files) {
   EXPECT_NE(read_text(folder / "run/model.safetensors"), model);
   EXPECT_EQ(read_text(folder / "run/notes.txt"), "mine");
   EXPECT_FALSE(fs::exists(folder / "run/curves.svg")) << "of the run that was replaced";
+}
+
+TEST(TgTrain, force_that_fails_keeps_the_run_that_is_there) {
+  const TestFolder folder;
+  write_image_folder(folder.path() / "images");
+  std::vector<std::string> arguments = train_images("run");
+  arguments.insert(arguments.end(), {"--force", "--stop-after", "1"});
+  ASSERT_EQ(folder.tg(arguments).code, 130);
+  const std::string model = read_text(folder / "run/model.safetensors");
+  const std::string settings = read_text(folder / "run/run.json");
+  fs::remove(folder.path() / "run/metrics.jsonl");
+  fs::create_directories(folder.path() / "run/metrics.jsonl/in_the_way");
+  arguments.insert(arguments.end(), {"--hidden", "4"});
+  const ToolResult result = folder.tg(arguments);
+  EXPECT_EQ(result.code, 1);
+  EXPECT_NE(result.err.find("run/metrics.jsonl: cannot be replaced"), std::string::npos)
+      << result.err;
+  EXPECT_EQ(read_text(folder / "run/model.safetensors"), model);
+  EXPECT_EQ(read_text(folder / "run/run.json"), settings);
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
+    EXPECT_EQ(entry.path().string().find(".tmp."), std::string::npos) << entry.path();
+  }
+}
+
+TEST(TgTrain, force_among_other_files_keeps_pictures_that_are_no_runs) {
+  const TestFolder folder;
+  write_image_folder(folder.path() / "images");
+  fs::create_directory(folder.path() / "run");
+  write_text(folder / "run/curves.svg", "mine");
+  std::vector<std::string> arguments = train_images("run");
+  arguments.insert(arguments.end(), {"--force", "--stop-after", "1"});
+  EXPECT_EQ(folder.tg(arguments).code, 130);
+  EXPECT_EQ(read_text(folder / "run/curves.svg"), "mine");
+}
+
+TEST(TgTrain, a_mount_point_takes_a_run) {
+  const TestFolder folder;
+  write_image_folder(folder.path() / "images");
+  fs::create_directory(folder.path() / "run");
+  const std::string target = folder / "run";
+  if (::unshare(CLONE_NEWNS) != 0 ||
+      ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("none", target.c_str(), "tmpfs", 0, nullptr) != 0) {
+    GTEST_SKIP() << "it takes a right to mount";
+  }
+  std::vector<std::string> arguments = train_images("run");
+  arguments.insert(arguments.end(), {"--stop-after", "1"});
+  const ToolResult first = folder.tg(arguments);
+  EXPECT_EQ(first.code, 130) << first.err;
+  arguments.insert(arguments.end(), {"--force"});
+  const ToolResult second = folder.tg(arguments);
+  EXPECT_EQ(second.code, 130) << second.err;
+  std::size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(target)) files += entry.is_regular_file() ? 1 : 9;
+  EXPECT_EQ(files, 3U);
+  EXPECT_EQ(::umount2(target.c_str(), MNT_DETACH), 0);
 }
 
 TEST(TgTrain, without_out_each_run_gets_a_folder) {

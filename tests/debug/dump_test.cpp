@@ -110,6 +110,17 @@ TEST(Dump, the_graph_after_each_pass_parses_back) {
   EXPECT_EQ(*numbers.rbegin(), static_cast<int>(numbers.size()) - 1) << "numbered without a gap";
 }
 
+TEST(Dump, origins_that_are_no_file_names_do_not_matter) {
+  const Folder folder;
+  const ScopedEnv dump("TENSORGRAD_DUMP", folder.path.string());
+  Sketch sketch;
+  sketch.output("y", exp(sketch.input({2})));
+  Graph graph = sketch.graph();
+  for (Node& node : graph.nodes) node.origin = "../my model/exp.1";
+  compile_for_test(graph, 8);
+  EXPECT_TRUE(files_of(folder.path).contains("kernels/000____my_model_exp_1.wgsl"));
+}
+
 TEST(Dump, output_names_that_are_no_words_parse_back) {
   Sketch sketch;
   sketch.output("class \"b\" of 2", exp(sketch.input({2})));

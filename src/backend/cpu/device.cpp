@@ -16,8 +16,6 @@ namespace tensorgrad {
 namespace cpu {
 namespace {
 
-constexpr int kMostThreads = 256;
-
 class CpuExecutable final : public Executable {
  public:
   CpuExecutable(const Program& program, const std::vector<std::byte*>& buffers, int threads) {
@@ -76,10 +74,18 @@ std::string cpu_name() {
   return "CPU";
 }
 
+int thread_count(const CpuOptions& options) {
+  if (options.threads < 0 || options.threads > kMostCpuThreads) {
+    throw UserError("cpu: 1 to " + std::to_string(kMostCpuThreads) +
+                    " threads expected, or 0 for one per core, got " +
+                    std::to_string(options.threads));
+  }
+  return options.threads > 0 ? options.threads : std::clamp(usable_cores(), 1, kMostCpuThreads);
+}
+
 class CpuDevice final : public Device {
  public:
-  explicit CpuDevice(const CpuOptions& options)
-      : pool_(std::clamp(options.threads > 0 ? options.threads : usable_cores(), 1, kMostThreads)) {
+  explicit CpuDevice(const CpuOptions& options) : pool_(thread_count(options)) {
     const int threads = pool_.threads();
     info_.backend = "cpu";
     info_.cuts_rows = true;

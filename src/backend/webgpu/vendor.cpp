@@ -41,6 +41,9 @@ WGPULogLevel log_level(const std::string& name) {
   for (const auto& [word, level] : levels) {
     if (name == word) return level;
   }
+  if (!name.empty()) {
+    refuse_env("TENSORGRAD_WGPU_LOG", name, "error, warn, info, debug or trace");
+  }
   return WGPULogLevel_Off;
 }
 

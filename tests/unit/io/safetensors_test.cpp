@@ -131,6 +131,33 @@ TEST(Safetensors, files_on_disk_are_checked_as_bytes_are) {
   }
 }
 
+TEST(Safetensors, dtypes_have_their_names) {
+  for (const DType dtype : {f32, i32, u32}) {
+    EXPECT_EQ(element_type("m", "w", {std::string(stored_dtype(dtype)), {}, {}}), dtype);
+  }
+  EXPECT_EQ(stored_dtype(boolean), "BOOL");
+  EXPECT_EQ(io_error_of([] { element_type("m", "w", {"BOOL", {}, {}}); }),
+            "m: tensor 'w' is BOOL; F32, I32 or U32 expected");
+}
+
+TEST(Safetensors, the_range_is_of_the_finite_values) {
+  const auto expect = [](const StoredTensor& tensor, const StoredRange& expected) {
+    const StoredRange range = stored_range(tensor);
+    EXPECT_EQ(range.least, expected.least);
+    EXPECT_EQ(range.most, expected.most);
+    EXPECT_EQ(range.mean, expected.mean);
+    EXPECT_EQ(range.count, expected.count);
+    EXPECT_EQ(range.finite, expected.finite);
+  };
+  expect(tensor_of<float>("F32", {4}, {NAN, 2, -INFINITY, 4}), {2, 4, 3, 4, 2});
+  expect(tensor_of<float>("F32", {1}, {NAN}), {0, 0, 0, 1, 0});
+  expect(tensor_of<std::int32_t>("I32", {2}, {-3, 1}), {-3, 1, -1, 2, 2});
+  expect(tensor_of<std::uint32_t>("U32", {1}, {4294967295U}),
+         {4294967295.0, 4294967295.0, 4294967295.0, 1, 1});
+  expect(tensor_of<std::uint8_t>("BOOL", {4}, {1, 0, 0, 0}), {0, 1, 0.25, 4, 4});
+  expect(tensor_of<std::uint8_t>("U8", {1}, {1}), {});
+}
+
 TEST(Safetensors, dump_lists_tensors_and_metadata) {
   StoredFile file = sample();
   file.tensors["nan"] = tensor_of<float>("F32", {2}, {NAN, 2});

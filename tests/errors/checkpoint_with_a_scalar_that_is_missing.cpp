@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(checkpoint_with_a_scalar_that_is_missing, IoError) {
+  const std::string path = temporary("scalar_missing.safetensors");
+  auto trainer =
+      compiled([](const Net& net, In in) { return mean(net.fc(in["x"])) * scalar("beta", 0.5); });
+  trainer.save(path);
+  StoredFile file = read_safetensors(path);
+  file.metadata.erase("tensorgrad.scalar.beta");
+  write_safetensors(path, file);
+  // throws: TMP/scalar_missing.safetensors: not a checkpoint of a trainer: the field
+  // 'scalar.beta' is missing
+  trainer.load(path);
+}
+
+}  // namespace tensorgrad::testing

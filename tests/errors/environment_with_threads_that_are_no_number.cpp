@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+#include "support/sketch.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(environment_with_threads_that_are_no_number, UserError) {
+  const ScopedEnv env("TENSORGRAD_THREADS", "two");
+  // throws: TENSORGRAD_THREADS: a number from 1 to 256 expected, got 'two'
+  compiled(plain_loss);
+}
+
+}  // namespace tensorgrad::testing
