@@ -87,7 +87,7 @@ struct CompileOptions {
   DeviceOptions device = {};
   std::int64_t memory_budget = 0;  // bytes; refuse to compile a program that needs more; 0: none
   bool check_indices = true;       // refuse integer inputs that are out of a gather's range
-  bool detect_nan = false;         // find the op that first gives NaN or infinity (slow)
+  bool detect_nan = false;  // find the op that first gives NaN or infinity (slow; no submit())
 };
 
 struct ForwardOptions {
@@ -148,16 +148,16 @@ class Forward {
 
   // Gives every output of the traced function. Throws
   // UserError on missing, unknown or wrong inputs.
-  Outputs run(const Feed& inputs);
+  Outputs run(const Feed& inputs = {}, Loc loc = Loc::current());
   // The output of a function that returns one tensor.
-  HostTensor operator()(const Feed& inputs);
+  HostTensor operator()(const Feed& inputs = {}, Loc loc = Loc::current());
 
-  void upload_params(const std::map<std::string, HostTensor>& params);
+  void upload_params(const std::map<std::string, HostTensor>& params, Loc loc = Loc::current());
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
   // Takes the parameters, and states if there are any, of a file that a Trainer saved (or the
   // parameters of any safetensors file with these names). Throws IoError, UserError naming the
   // file, and then nothing is changed.
-  void load_params(const std::string& path);
+  void load_params(const std::string& path, Loc loc = Loc::current());
 
   [[nodiscard]] CompileReport report() const;
   [[nodiscard]] std::string explain() const;
@@ -174,19 +174,19 @@ class TrainerBase {
   explicit TrainerBase(std::shared_ptr<detail::TrainerImpl> impl) : impl_(std::move(impl)) {}
 
   // One step on these inputs; waits for the loss. Inputs are checked before anything changes.
-  StepResult step(const Feed& inputs = {});
+  StepResult step(const Feed& inputs = {}, Loc loc = Loc::current());
   // Does `count` steps over the device's data; gives their losses. Throws UserError where a dataset
   // entry has not been given, inputs are given by the host, or `count` is negative.
-  std::vector<float> run(int count);
+  std::vector<float> run(int count, Loc loc = Loc::current());
   // Queues steps and returns at once; at most a bounded number is in flight. Throws as run().
-  void submit(int count);
+  void submit(int count, Loc loc = Loc::current());
   // Waits for all queued steps; the losses of all steps since the last call, oldest first (at most
   // the last 4096). Those that step() and run() gave are only among them where queued ones were
   // still unread when step() was called.
   std::vector<float> losses();
   // Fills a dataset entry. Throws UserError on a wrong
   // name, type or size, or an index out of range.
-  void upload_data(const std::string& name, const HostView& values);
+  void upload_data(const std::string& name, const HostView& values, Loc loc = Loc::current());
 
   [[nodiscard]] std::int64_t steps() const;  // done or queued
   [[nodiscard]] std::int64_t epoch() const;  // full passes over the dataset
@@ -194,7 +194,7 @@ class TrainerBase {
   [[nodiscard]] double lr() const;  // of the next step
   void set_lr(Schedule schedule);   // counted from the next step on
   // Changes a run-time scalar: one of ops.h's scalar(), "clip_grad_norm", "weight_decay".
-  void set(const std::string& name, double value);
+  void set(const std::string& name, double value, Loc loc = Loc::current());
 
   [[nodiscard]] std::vector<std::string> parameter_names() const;
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
@@ -202,21 +202,22 @@ class TrainerBase {
   [[nodiscard]] std::map<std::string, HostTensor> download_grads() const;
   // All parameters at once; throws UserError on missing or unknown names and wrong sizes, and then
   // nothing is changed.
-  void upload_params(const std::map<std::string, HostTensor>& params);
+  void upload_params(const std::map<std::string, HostTensor>& params, Loc loc = Loc::current());
   // Back to the initial parameters, optimizer state and step 0.
   void reset();
 
   // Everything that the next step depends on, in one safetensors file: parameters, optimizer state,
   // step, seed, place in the data, schedule, run-time scalars. A trainer compiled from the same
   // model and options that loads it goes on bit for bit.
-  void save(const std::string& path) const;
-  void load(const std::string& path);
+  void save(const std::string& path, Loc loc = Loc::current()) const;
+  void load(const std::string& path, Loc loc = Loc::current());
 
   [[nodiscard]] CompileReport report() const;
   // The launch table (kernel, fused ops, shapes, bytes, user line) and the memory plan, as text.
   [[nodiscard]] std::string explain() const;
   // Microseconds of each launch of one (real) step, by launch name in order.
-  std::vector<std::pair<std::string, double>> profile(const Feed& inputs = {});
+  std::vector<std::pair<std::string, double>> profile(const Feed& inputs = {},
+                                                      Loc loc = Loc::current());
   [[nodiscard]] std::string device() const;
 
  protected:
@@ -278,7 +279,11 @@ Forward compile_forward(Model model, Function forward, const ForwardOptions& opt
   return Forward(detail::make_forward(std::move(functions), std::move(traced), options, loc));
 }
 
-inline void save(const TrainerBase& trainer, const std::string& path) { trainer.save(path); }
-inline void load(TrainerBase& trainer, const std::string& path) { trainer.load(path); }
+inline void save(const TrainerBase& trainer, const std::string& path, Loc loc = Loc::current()) {
+  trainer.save(path, loc);
+}
+inline void load(TrainerBase& trainer, const std::string& path, Loc loc = Loc::current()) {
+  trainer.load(path, loc);
+}
 
 }  // namespace tensorgrad

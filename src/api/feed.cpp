@@ -123,12 +123,6 @@ void check_feed(const std::vector<InputSpec>& specs, const Feed& feed,
                 const std::map<std::string, std::vector<IndexBound>>& bounds) {
   std::string known;
   for (const InputSpec& spec : specs) known += (known.empty() ? "" : ", ") + spec.name;
-  for (const InputSpec& spec : specs) {
-    const auto given = feed.find(spec.name);
-    if (given == feed.end())
-      throw UserError("input '" + spec.name + "' is missing; the inputs are " + known);
-    check_value(spec, given->second, bounds);
-  }
   for (const auto& [name, value] : feed) {
     bool found = false;
     for (const InputSpec& spec : specs) found |= spec.name == name;
@@ -136,6 +130,12 @@ void check_feed(const std::vector<InputSpec>& specs, const Feed& feed,
       throw UserError("there is no input '" + name + "'; the inputs are " +
                       (known.empty() ? "none" : known));
     }
+  }
+  for (const InputSpec& spec : specs) {
+    const auto given = feed.find(spec.name);
+    if (given == feed.end())
+      throw UserError("input '" + spec.name + "' is missing; the inputs are " + known);
+    check_value(spec, given->second, bounds);
   }
 }
 

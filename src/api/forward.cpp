@@ -2,6 +2,7 @@
 // Forward: a compiled function without training.
 #include "api/forward.h"
 
+#include "api/at_line.h"
 #include "api/checkpoint.h"
 #include "base/check.h"
 
@@ -75,33 +76,40 @@ std::map<std::string, HostTensor> ForwardImpl::download_params() const {
 
 std::shared_ptr<ForwardImpl> make_forward(ModelFunctions model, TraceFunction forward,
                                           const ForwardOptions& options, Site site) {
-  std::string why;
-  std::shared_ptr<Device> device = open_device(options.device, why);
-  return std::make_shared<ForwardImpl>(std::move(model), std::move(forward), options,
-                                       std::move(device), std::move(why),
-                                       std::make_shared<std::recursive_mutex>(), nullptr, site);
+  return at_line(site, [&] {
+    std::string why;
+    std::shared_ptr<Device> device = open_device(options.device, why);
+    return std::make_shared<ForwardImpl>(std::move(model), std::move(forward), options,
+                                         std::move(device), std::move(why),
+                                         std::make_shared<std::recursive_mutex>(), nullptr, site);
+  });
 }
 
 }  // namespace detail
 
-Outputs Forward::run(const Feed& inputs) { return impl_->run(inputs); }
+Outputs Forward::run(const Feed& inputs, Loc loc) {
+  return at_line(loc, [&] { return impl_->run(inputs); });
+}
 
-HostTensor Forward::operator()(const Feed& inputs) {
-  Outputs outputs = impl_->run(inputs);
+HostTensor Forward::operator()(const Feed& inputs, Loc loc) {
+  Outputs outputs = run(inputs, loc);
   if (outputs.size() != 1) {
-    throw UserError("forward: the function gives " + std::to_string(outputs.size()) +
-                    " outputs; use run()");
+    throw UserError(
+        "forward: the function gives " + std::to_string(outputs.size()) + " outputs; use run()",
+        loc);
   }
   return std::move(outputs.begin()->second);
 }
 
-void Forward::upload_params(const std::map<std::string, HostTensor>& params) {
-  impl_->upload_params(params);
+void Forward::upload_params(const std::map<std::string, HostTensor>& params, Loc loc) {
+  at_line(loc, [&] { impl_->upload_params(params); });
 }
 std::map<std::string, HostTensor> Forward::download_params() const {
   return impl_->download_params();
 }
-void Forward::load_params(const std::string& path) { impl_->load(path); }
+void Forward::load_params(const std::string& path, Loc loc) {
+  at_line(loc, [&] { impl_->load(path); });
+}
 CompileReport Forward::report() const { return impl_->engine().report(); }
 std::string Forward::explain() const { return impl_->engine().explain(); }
 std::string Forward::device() const { return impl_->engine().device_text(); }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/numbers.h"
 #include "ops/registry.h"
 
 namespace tensorgrad {
@@ -17,12 +18,6 @@ thread_local Trace* current_trace = nullptr;
 std::uint64_t next_serial() {
   static std::atomic<std::uint64_t> serial{0};
   return ++serial;
-}
-
-std::string number_text(double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.10g", value);
-  return text;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "api/forward.h"
 #include "api/training_graph.h"
+#include "base/numbers.h"
 #include "compile/host_random.h"
 #include "compile/interpret.h"
 #include "compile/words.h"
@@ -15,9 +16,6 @@ namespace tensorgrad::detail {
 namespace {
 
 constexpr int kMostStepsAtOnce = 256;  // rows handed to the device in one go
-
-// NaN has a sign that says nothing.
-std::string number_text(double value) { return std::isnan(value) ? "nan" : std::to_string(value); }
 
 }  // namespace
 
@@ -143,6 +141,10 @@ void TrainerImpl::submit(int count) {
 std::vector<float> TrainerImpl::run(int count) {
   const std::lock_guard lock(*mutex_);
   std::vector<float> before = losses(), result;
+  if (options_.detect_nan) {  // looks at each
+    for (int i = 0; i < count; ++i) result.push_back(step({}).loss);
+    count = 0;
+  }
   do {
     const int part = static_cast<int>(std::min<std::int64_t>(count, kLossRing));
     submit(part);
@@ -188,6 +190,7 @@ void TrainerImpl::set(const std::string& name, double value) {
     throw UserError("there is no run-time scalar '" + name + "'; there is " +
                     (known.empty() ? "none" : known));
   }
+  if (name == kClipScalar) check_clip_norm(value);
   at->second = value;
 }
 

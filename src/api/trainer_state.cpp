@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "api/at_line.h"
 #include "api/forward.h"
 #include "api/trainer.h"
 
@@ -158,31 +159,40 @@ void TrainerImpl::load(const std::string& path) {
 
 std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model, TraceFunction loss,
                                           const CompileOptions& options, Site site) {
-  return std::make_shared<TrainerImpl>(std::move(model), std::move(loss), options, site);
+  return at_line(site, [&] {
+    return std::make_shared<TrainerImpl>(std::move(model), std::move(loss), options, site);
+  });
 }
 
 std::shared_ptr<ForwardImpl> attach_forward(TrainerImpl& trainer, TraceFunction forward,
                                             const ForwardOptions& options, Site site) {
-  return trainer.attach(std::move(forward), options, site);
+  return at_line(site, [&] { return trainer.attach(std::move(forward), options, site); });
 }
 
 }  // namespace detail
 
-StepResult TrainerBase::step(const Feed& inputs) { return impl_->step(inputs); }
+StepResult TrainerBase::step(const Feed& inputs, Loc loc) {
+  return at_line(loc, [&] { return impl_->step(inputs); });
+}
 
-std::vector<float> TrainerBase::run(int count) { return impl_->run(count); }
-
-void TrainerBase::submit(int count) { impl_->submit(count); }
+std::vector<float> TrainerBase::run(int count, Loc loc) {
+  return at_line(loc, [&] { return impl_->run(count); });
+}
+void TrainerBase::submit(int count, Loc loc) {
+  at_line(loc, [&] { impl_->submit(count); });
+}
 std::vector<float> TrainerBase::losses() { return impl_->losses(); }
-void TrainerBase::upload_data(const std::string& name, const HostView& values) {
-  impl_->upload_data(name, values);
+void TrainerBase::upload_data(const std::string& name, const HostView& values, Loc loc) {
+  at_line(loc, [&] { impl_->upload_data(name, values); });
 }
 std::int64_t TrainerBase::steps() const { return impl_->steps(); }
 std::int64_t TrainerBase::epoch() const { return impl_->epoch(); }
 std::int64_t TrainerBase::batches_per_epoch() const { return impl_->batches_per_epoch(); }
 double TrainerBase::lr() const { return impl_->lr(); }
 void TrainerBase::set_lr(Schedule schedule) { impl_->set_lr(std::move(schedule)); }
-void TrainerBase::set(const std::string& name, double value) { impl_->set(name, value); }
+void TrainerBase::set(const std::string& name, double value, Loc loc) {
+  at_line(loc, [&] { impl_->set(name, value); });
+}
 
 std::vector<std::string> TrainerBase::parameter_names() const {
   std::vector<std::string> names;
@@ -196,16 +206,20 @@ std::map<std::string, HostTensor> TrainerBase::download_params() const {
 std::map<std::string, HostTensor> TrainerBase::download_grads() const {
   return impl_->download_grads();
 }
-void TrainerBase::upload_params(const std::map<std::string, HostTensor>& params) {
-  impl_->upload_params(params);
+void TrainerBase::upload_params(const std::map<std::string, HostTensor>& params, Loc loc) {
+  at_line(loc, [&] { impl_->upload_params(params); });
 }
 void TrainerBase::reset() { impl_->reset(); }
-void TrainerBase::save(const std::string& path) const { impl_->save(path); }
-void TrainerBase::load(const std::string& path) { impl_->load(path); }
+void TrainerBase::save(const std::string& path, Loc loc) const {
+  at_line(loc, [&] { impl_->save(path); });
+}
+void TrainerBase::load(const std::string& path, Loc loc) {
+  at_line(loc, [&] { impl_->load(path); });
+}
 CompileReport TrainerBase::report() const { return impl_->engine().report(); }
 std::string TrainerBase::explain() const { return impl_->engine().explain(); }
-std::vector<std::pair<std::string, double>> TrainerBase::profile(const Feed& inputs) {
-  return impl_->profile(inputs);
+std::vector<std::pair<std::string, double>> TrainerBase::profile(const Feed& inputs, Loc loc) {
+  return at_line(loc, [&] { return impl_->profile(inputs); });
 }
 std::string TrainerBase::device() const { return impl_->engine().device_text(); }
 

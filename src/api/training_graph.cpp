@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "api/training_graph.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "ops/registry.h"
 #include "ops/structured.h"
 
@@ -80,10 +83,21 @@ Tensor clipped(const Tensor& grad, double max_norm) {
 
 }  // namespace
 
+void check_clip_norm(double max_norm) {
+  if (max_norm > 0) return;
+  throw UserError("clip_grad_norm: more than 0 expected, got " + number_text(max_norm));
+}
+
 CompileRequest training_request(TracedFunction& traced, const ParameterTable& table,
                                 const CompileOptions& options, const Site& site) {
   if (!options.optimizer.present()) throw UserError("compile: an optimizer is needed", site);
   if (table.entries().empty()) throw UserError("compile: the model has no parameters", site);
+  if (options.clip_grad_norm != 0) check_clip_norm(options.clip_grad_norm);
+  const double rate = options.optimizer.lr().at(0);
+  if (!(rate >= 0) || std::isinf(rate)) {
+    throw UserError("compile: a learning rate of at least 0 expected, got " + number_text(rate),
+                    site);
+  }
   CompileRequest request;
   request.name = "train";
   request.plan.params_elements = table.elements();
@@ -96,6 +110,11 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
   // The optimizer's ops go to the trace's graph; compile_graph() hands over its own copy of it.
   request.extend = [&traced, &table, &options, site](Graph& graph,
                                                      const std::vector<ValueId>& grads) {
+    if (std::all_of(grads.begin(), grads.end(),
+                    [&](ValueId id) { return graph[id].origin == kZeroGradient; })) {
+      throw UserError("compile: the loss has no gradient with respect to any parameter",
+                      graph[graph.outputs.at(0).value].site);
+    }
     Trace& trace = traced.trace;
     std::swap(trace.graph, graph);
     {

@@ -10,6 +10,9 @@ namespace tensorgrad {
 CompileRequest training_request(TracedFunction& traced, const ParameterTable& table,
                                 const CompileOptions& options, const Site& site);
 
+// Throws UserError unless it is a positive number.
+void check_clip_norm(double max_norm);
+
 // Names of the run-time scalars that the trainer sets each step.
 inline constexpr const char* kLrScalar = "_lr";
 inline constexpr const char* kCountScalar = "_t";

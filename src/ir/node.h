@@ -20,6 +20,8 @@ struct OpDef;
 // Index of a node in its graph.
 using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;
+// The origin of what autodiff gives where the loss has no gradient.
+inline constexpr const char* kZeroGradient = "zero.grad";
 
 // Element type and shape of a value.
 struct Type {

@@ -1,11 +1,32 @@
 // SPDX-License-Identifier: MIT
 // Optimizers, in terms of ops.
 #include <cmath>
+#include <cstdio>
+#include <limits>
 
 #include "tensorgrad/optim.h"
 
 namespace tensorgrad::optim {
 namespace {
+
+// Throws UserError unless low <= value < below.
+void check_range(const char* what, double value, double low, double below) {
+  if (value >= low && value < below) return;
+  char text[160];
+  std::snprintf(text, sizeof text, "%s: at least %g and less than %g expected, got %g", what, low,
+                below, value);
+  throw UserError(text);
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+void check_adam(const char* name, double beta1, double beta2, double eps, double weight_decay) {
+  const std::string who = name;
+  check_range((who + ": beta1").c_str(), beta1, 0, 1);
+  check_range((who + ": beta2").c_str(), beta2, 0, 1);
+  check_range((who + ": eps").c_str(), eps, 0, kInfinity);
+  check_range((who + ": weight_decay").c_str(), weight_decay, 0, kInfinity);
+}
 
 // Weight decay as a run-time scalar, where there is any.
 Tensor decay_of(double weight_decay) { return scalar("weight_decay", weight_decay); }
@@ -25,6 +46,9 @@ Tensor adam_step(Update& u, const Tensor& grad, double beta1, double beta2, doub
 }  // namespace
 
 void SGD::operator()(Update& u) const {
+  check_range("SGD: momentum", momentum, 0, kInfinity);
+  check_range("SGD: weight_decay", weight_decay, 0, kInfinity);
+  if (nesterov && momentum == 0) throw UserError("SGD: nesterov needs a momentum");
   Tensor g = u.grad;
   if (weight_decay != 0) g = g + decay_of(weight_decay) * u.param;
   if (momentum != 0) {
@@ -36,12 +60,14 @@ void SGD::operator()(Update& u) const {
 }
 
 void Adam::operator()(Update& u) const {
+  check_adam("Adam", beta1, beta2, eps, weight_decay);
   Tensor g = u.grad;
   if (weight_decay != 0) g = g + decay_of(weight_decay) * u.param;
   u.set_param(u.param - adam_step(u, g, beta1, beta2, eps));
 }
 
 void AdamW::operator()(Update& u) const {
+  check_adam("AdamW", beta1, beta2, eps, weight_decay);
   Tensor p = u.param;
   if (weight_decay != 0) p = p * (1.0 - u.lr * decay_of(weight_decay));
   u.set_param(p - adam_step(u, u.grad, beta1, beta2, eps));

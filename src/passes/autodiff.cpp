@@ -73,7 +73,7 @@ std::vector<ValueId> autodiff(Graph& graph, ValueId loss, std::span<const ValueI
     ValueId gradient =
         static_cast<size_t>(id) < forward_size ? grads[static_cast<size_t>(id)] : kNoValue;
     if (gradient == kNoValue) {
-      Builder zero{graph, graph[id].site, "zero.grad"};
+      Builder zero{graph, graph[id].site, kZeroGradient};
       gradient = op::full(zero, 0.0, Type(graph[id].type)).id;
     }
     result.push_back(gradient);

@@ -11,7 +11,7 @@ MISTAKE(call_of_a_function_with_two_outputs, UserError) {
   auto forward =
       compile_forward(Net{}, both, {.inputs = {{"x", {4, 3}}}, .device = {.kind = "cpu"}});
   const Example example;
-  forward({{"x", example.x}});  // throws: forward: the function gives 2 outputs; use run()
+  forward({{"x", example.x}});  // error: forward: the function gives 2 outputs; use run()
 }
 
 }  // namespace tensorgrad::testing

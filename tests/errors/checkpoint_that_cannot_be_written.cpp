@@ -4,7 +4,7 @@
 namespace tensorgrad::testing {
 
 MISTAKE(checkpoint_that_cannot_be_written, IoError) {
-  // throws: TMP/no_folder/model.safetensors: cannot be written: no such file or directory
+  // error: TMP/no_folder/model.safetensors: cannot be written: no such file or directory
   Example().trainer.save(temporary("no_folder/model.safetensors"));
 }
 

@@ -4,7 +4,7 @@
 namespace tensorgrad::testing {
 
 MISTAKE(checkpoint_that_is_a_folder, IoError) {
-  // throws: TMP/: cannot be written: it exists and is not a regular file
+  // error: TMP/: cannot be written: it exists and is not a regular file
   Example().trainer.save(temporary(""));
 }
 

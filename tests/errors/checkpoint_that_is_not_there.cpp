@@ -4,7 +4,7 @@
 namespace tensorgrad::testing {
 
 MISTAKE(checkpoint_that_is_not_there, IoError) {
-  // throws: TMP/nothing.safetensors: cannot be opened: no such file or directory
+  // error: TMP/nothing.safetensors: cannot be opened: no such file or directory
   Example().trainer.load(temporary("nothing.safetensors"));
 }
 

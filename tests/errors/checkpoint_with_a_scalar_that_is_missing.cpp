@@ -11,7 +11,7 @@ MISTAKE(checkpoint_with_a_scalar_that_is_missing, IoError) {
   StoredFile file = read_safetensors(path);
   file.metadata.erase("tensorgrad.scalar.beta");
   write_safetensors(path, file);
-  // throws: TMP/scalar_missing.safetensors: not a checkpoint of a trainer: the field
+  // error: TMP/scalar_missing.safetensors: not a checkpoint of a trainer: the field
   // 'scalar.beta' is missing
   trainer.load(path);
 }

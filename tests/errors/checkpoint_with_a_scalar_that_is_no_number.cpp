@@ -11,7 +11,7 @@ MISTAKE(checkpoint_with_a_scalar_that_is_no_number, IoError) {
   StoredFile file = read_safetensors(path);
   file.metadata["tensorgrad.scalar.beta"] = "0x1p-1 or so";
   write_safetensors(path, file);
-  // throws: TMP/scalar_no_number.safetensors: not a checkpoint of a trainer: the field
+  // error: TMP/scalar_no_number.safetensors: not a checkpoint of a trainer: the field
   // 'scalar.beta' is '0x1p-1 or so', a number expected
   trainer.load(path);
 }

@@ -10,7 +10,7 @@ MISTAKE(checkpoint_with_a_schedule_that_is_none, IoError) {
   StoredFile file = read_safetensors(path);
   file.metadata["tensorgrad.schedule"] = "9 0 0 0 0";
   write_safetensors(path, file);
-  // throws: TMP/bad_schedule.safetensors: schedule: malformed text '9 0 0 0 0'
+  // error: TMP/bad_schedule.safetensors: schedule: malformed text '9 0 0 0 0'
   example.trainer.load(path);
 }
 

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(device_of_unknown_kind, UserError) {
   const CompileOptions options{.optimizer = optim::SGD{}, .device = {.kind = "cuda"}};
-  // throws: device: one of auto, cpu, webgpu and null expected, got 'cuda'
+  // error: device: one of auto, cpu, webgpu and null expected, got 'cuda'
   compiled(plain_loss, options);
 }
 

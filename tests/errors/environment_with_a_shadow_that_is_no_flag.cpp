@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(environment_with_a_shadow_that_is_no_flag, UserError) {
   const ScopedEnv env("TENSORGRAD_SHADOW", "true");
-  // throws: TENSORGRAD_SHADOW: 0 or 1 expected, got 'true'
+  // error: TENSORGRAD_SHADOW: 0 or 1 expected, got 'true'
   compiled(plain_loss);
 }
 

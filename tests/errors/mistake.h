@@ -40,12 +40,13 @@ inline Tensor plain_loss(const Net& net, In in) { return mse(net.fc(in["x"]), in
 
 // Compiles a Net for the CPU with inputs x f32[4,3], y f32[4,2] and i i32[4].
 template <class Loss>
-Trainer<Net> compiled(Loss loss, CompileOptions options = {.optimizer = optim::SGD{}}) {
+Trainer<Net> compiled(Loss loss, CompileOptions options = {.optimizer = optim::SGD{}},
+                      Loc loc = Loc::current()) {
   if (options.inputs.empty() && options.dataset.empty()) {
     options.inputs = {{"x", {4, 3}}, {"y", {4, 2}}, {"i", {4}, i32}};
   }
   if (options.device.kind == "auto") options.device.kind = "cpu";
-  return compile(Net{}, loss, options);
+  return compile(Net{}, loss, options, loc);
 }
 
 // A trainer with good values for its inputs. What is refused changes nothing: it ends as it began.

@@ -18,7 +18,7 @@ MISTAKE(module_that_contains_itself, UserError) {
   ring->next = ring;
   const std::shared_ptr<void> opened(nullptr, [&](void*) { ring->next.reset(); });
   const auto loss = [](const Ring& net, In) { return sum(net.weight); };
-  // throws: model: the module 'next' contains itself
+  // error: model: the module 'next' contains itself
   compile(*ring, loss, {.optimizer = optim::SGD{}});
 }
 

@@ -7,7 +7,7 @@ MISTAKE(parameters_with_one_too_many, UserError) {
   Example example;
   auto params = example.trainer.download_params();
   params["fc.extra"] = params["fc.bias"];
-  // throws: upload_params: the model has no parameter 'fc.extra'
+  // error: upload_params: the model has no parameter 'fc.extra'
   example.trainer.upload_params(params);
 }
 

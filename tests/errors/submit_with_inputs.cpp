@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(submit_with_inputs, UserError) {
   Example example;
-  // throws: submit: the inputs of this program are given step by step; call step(), or declare them
+  // error: submit: the inputs of this program are given step by step; call step(), or declare them
   // as dataset
   example.trainer.submit(1);
 }

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(trace_within_a_trace, UserError) {
   compiled([](const Net& net, In in) {
-    // throws: a function that is being traced may not compile or attach another
+    // error: a function that is being traced may not compile or attach another
     compiled(plain_loss);
     return plain_loss(net, in);
   });

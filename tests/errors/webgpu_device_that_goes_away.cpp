@@ -26,7 +26,7 @@ MISTAKE(webgpu_device_that_goes_away, DeviceLostError) {
   const Example example;
   EXPECT_TRUE(std::isfinite(trainer.step(example.feed).loss));
   trainer.device().lose();
-  trainer.step(example.feed);  // throws: webgpu: the device ...
+  trainer.step(example.feed);  // error: webgpu: the device ...
 }
 
 }  // namespace tensorgrad::testing

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// Errors of calls that are not ops: they get the line of the call.
+#pragma once
+
+#include <utility>
+
+#include "tensorgrad/error.h"
+
+namespace tensorgrad {
+
+// What `call` gives. An Error that knows no line of the user's gets this one.
+template <class Call>
+decltype(auto) at_line(const Site& site, Call&& call) {
+  try {
+    return std::forward<Call>(call)();
+  } catch (Error& error) {
+    error.set_site(site);
+    throw;
+  }
+}
+
+}  // namespace tensorgrad
