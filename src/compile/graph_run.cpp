@@ -86,7 +86,9 @@ class Filler {
     const auto at = given_.find(name);
     const bool given = at != given_.end();
     if (!in_arena(node)) {
-      leaves_.by_name[name] = given ? at->second.words : made_up(node);
+      if (!leaves_.by_name.emplace(name, given ? at->second.words : made_up(node)).second) {
+        throw UserError("two leaves are called '" + name + "'", node.site);
+      }
       return;
     }
     if (node.op == &ops::arena && !given) return;

@@ -90,6 +90,10 @@ TEST(GraphRun, errors_name_the_leaf_or_the_line) {
   // Not the line after it, where the reader already is.
   expect_error({}, "%0 = iota() {axis=0, dtype=0, shape=[2]} : f32[3]\n\noutput x = %0\n",
                "x.ir:1: type f32[2] expected");
+  expect_error({},
+               "%0 = input() {dtype=0, name=\"x\", shape=[2]} : f32[2]\n"
+               "%1 = data() {dtype=0, name=\"x\", shape=[2]} : f32[2]\noutput y = %1\n",
+               "two leaves are called 'x'");
   expect_error({}, "", "x.ir: the graph has no output and no update");
   try {
     ir::optimize(kTraining, "x.ir", {"tidy"});
