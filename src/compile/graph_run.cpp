@@ -202,7 +202,7 @@ std::vector<std::vector<std::uint32_t>> run_on_device(const Graph& graph, const 
   request.name = "ir";
   request.graph = graph;
   request.skip = options.skip;
-  request.max_bindings = device->info().limits.max_storage_bindings;
+  compile_for(device->info(), request);
   request.plan.params_elements = static_cast<std::int64_t>(leaves.params.size());
   const PlanOptions plan = request.plan;
   const Compiled compiled = compile_graph(std::move(request));
