@@ -72,7 +72,7 @@ double identity_of(const OpDef& op, DType dtype) {
   return max ? 0 : std::numeric_limits<std::uint32_t>::max();
 }
 
-// One reduction on its way into two.
+// One reduction on its way into two; kNoValue where its padded operand would be too large.
 class Split {
  public:
   Split(Builder& builder, const Node& node, std::int64_t least_parts)
@@ -86,6 +86,8 @@ class Split {
   }
 
   ValueId run() {
+    const std::int64_t others = numel(shape_) / size_;  // what is padded must still be a tensor
+    if (parts_ * each_ > std::numeric_limits<std::int32_t>::max() / others) return kNoValue;
     cut();
     std::vector<std::int64_t> axes;  // of the first half: all but the parts
     for (std::size_t d = 0; d < shape_.size(); ++d) {
