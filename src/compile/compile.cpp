@@ -44,12 +44,14 @@ class PassRunner {
 
   void run(const std::string& pass, Graph& graph, const std::function<void(Graph&)>& body) {
     if (skipped(pass)) return;
-    const std::uint64_t before = hash(graph);
-    timed(pass, [&] { body(graph); });
-    verify(graph);
-    if (debug_level(pass) >= 3) {
-      const bool changed = hash(graph) != before || pass == "fuse";
-      debug_print("-- " + pass + (changed ? "\n" + print(graph) : " (unchanged)"));
+    const bool shown = debug_level(pass) >= 3;
+    const std::uint64_t before = shown ? hash(graph) : 0;
+    timed(pass, [&] {
+      body(graph);
+      verify(graph);
+    });
+    if (shown) {
+      debug_print("-- " + pass + (hash(graph) != before ? "\n" + print(graph) : " (unchanged)"));
     }
     if (folder) folder->graph(pass, graph);
   }
@@ -83,11 +85,16 @@ int most_bindings(const Program& program) {
 
 void fuse_and_plan(PassRunner& passes, const FuseOptions& fusing, const PlanOptions& planning,
                    const Graph& graph, Compiled& result) {
-  passes.timed("fuse", [&] { result.fused = fuse(graph, fusing); });
-  verify(result.fused);
+  passes.timed("fuse", [&] {
+    result.fused = fuse(graph, fusing);
+    verify(result.fused);
+  });
   if (passes.folder) passes.folder->graph("fuse", result.fused);
   if (debug_level("fuse") >= 3) debug_print("-- fuse\n" + print(result.fused));
-  passes.timed("plan", [&] { result.program = plan(result.fused, planning); });
+  passes.timed("plan", [&] {
+    result.program = plan(result.fused, planning);
+    verify(result.program);
+  });
 }
 
 void report(const Compiled& compiled, const std::string& name) {
@@ -193,7 +200,6 @@ Compiled compile_graph(CompileRequest request) {
     fuse_and_plan(passes, fusing, request.plan, graph, result);
     CHECK(most_bindings(result.program) <= request.max_bindings, "a launch binds too many buffers");
   }
-  verify(result.program);
   for (const PassTime& pass : passes.times)
     result.passes.emplace_back(pass.name, pass.milliseconds);
   result.milliseconds = passes.milliseconds();
