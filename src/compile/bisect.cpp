@@ -109,6 +109,7 @@ class Bisection {
                const std::vector<Bounded>& after) {
     const std::vector<ResultInfo> infos = results_of(graph);
     for (std::size_t r = 0; r < infos.size(); ++r) {
+      before[r].error.resize(before[r].value.data.size());  // it has none where all is exact
       for (std::size_t i = 0; i < before[r].error.size(); ++i) {
         before[r].error[i] += after[r].error_at(i);
       }

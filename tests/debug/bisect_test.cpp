@@ -4,6 +4,7 @@
 
 #include "compile/bisect.h"
 #include "debug/wrong_device.h"
+#include "ops/expr.h"
 #include "ops/registry.h"
 #include "support/random_graph.h"
 
@@ -66,6 +67,26 @@ TEST(Bisect, names_the_pass_that_changes_a_result) {
   EXPECT_THAT(report.what, HasSubstr("element 0 [0] is "));
   EXPECT_THAT(report.site.file, EndsWith("bisect_test.cpp"));
   EXPECT_EQ(report.checked.back(), "turn_signs: different");
+}
+
+// Of the first graph there is nothing to round; what the pass makes of it rounds.
+TEST(Bisect, lets_a_pass_round_what_was_exact) {
+  Sketch sketch;
+  sketch.output("y", reshape(sketch.input({8, 8}), {64}));
+  const auto scaled = [](const Graph& graph) {
+    return rewrite_graph(graph, [](Graph& out, const Node& node) {
+      if (node.op != &ops::reshape) return kNoValue;
+      Builder builder{out, node.site, node.origin};
+      return op::reshape(Ex{&builder, node.inputs[0]} * 0.1 * 10.0, node.type.shape).id;
+    });
+  };
+  const std::vector<GraphPass> passes = {{"scale", scaled}};
+  BisectOptions options;
+  options.b = device_at(Where::kCpu);
+  options.passes = passes;
+  const BisectReport report = run(sketch.graph(), options);
+  EXPECT_EQ(report.pass, "") << report.what;
+  EXPECT_THAT(report.checked, Contains("scale: the same"));
 }
 
 TEST(Bisect, looks_at_the_splits_that_the_device_has) {
