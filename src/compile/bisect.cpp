@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "compile/words.h"
+#include "ir/sources.h"
 
 namespace tensorgrad {
 namespace {
@@ -32,16 +33,6 @@ Results decoded(const Graph& graph, const std::vector<std::vector<std::uint32_t>
 
 std::string node_text(const Graph& graph, ValueId id) {
   return "%" + std::to_string(id) + " = " + print(graph[id]);
-}
-
-bool is_computed(const Node& node) {
-  switch (node.op->kind) {
-    case OpKind::kLeaf:
-    case OpKind::kGenerator:
-    case OpKind::kView:
-    case OpKind::kPack: return false;
-    default: return true;
-  }
 }
 
 class Bisection {

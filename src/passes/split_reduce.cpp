@@ -9,6 +9,7 @@
 #include "ir/sources.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
+#include "passes/fuse.h"
 
 namespace tensorgrad {
 namespace {
@@ -22,8 +23,6 @@ constexpr std::int64_t kLongWalk = 128;
 // The same where a row could stay with what else is computed of its elements (a softmax): the cut
 // then costs trips through memory too.
 constexpr std::int64_t kLongWalkOfGroup = 1024;
-// fuse.cpp keeps reductions to fewer rows apart from their elements anyway.
-constexpr std::int64_t kFewRows = 32;
 // Elements of a part that are worth a workgroup; rows of the first half; parts of one row.
 constexpr std::int64_t kLeastPart = 1024;
 constexpr std::int64_t kWantedRows = 1024;
@@ -31,6 +30,7 @@ constexpr std::int64_t kMostParts = 1024;
 
 bool pays(const ReduceShape& shape) {
   if (shape.rows >= kFullRows) return false;
+  // Of fewer rows, fuse() keeps the reduction apart from its elements anyway.
   const bool in_group = shape.trailing && shape.rows >= kFewRows;
   return shape.cols / kLanes >= (in_group ? kLongWalkOfGroup : kLongWalk);
 }
