@@ -23,10 +23,12 @@ std::vector<EnvironmentSwitch> environment();
 // Each takes the text of one graph; `file` stands for it in errors (IoError, with the line).
 namespace ir {
 
-// The names of the passes in the order in which they run when a model is compiled.
+// The names of the passes in the order in which they run when a model is compiled. Before the last,
+// "fuse", a model also has "split_product" and "split_reduce", which depend on its device.
 std::vector<std::string> passes();
 
-// The graph after these passes, as text. Throws UserError where there is no such pass.
+// The graph after these passes, as text; the splits are for a device with WebGPU's least limits.
+// Throws UserError where there is no such pass.
 std::string optimize(std::string_view text, const std::string& file,
                      const std::vector<std::string>& pass_names);
 

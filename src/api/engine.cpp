@@ -57,11 +57,7 @@ Engine::Engine(CompileRequest request, std::map<std::string, double> scalars,
       inputs_(std::move(inputs)),
       dataset_(std::move(dataset)),
       why_(std::move(why)) {
-  const DeviceLimits& limits = device->info().limits;
-  request.split_rows = !device->info().cuts_rows;
-  request.max_bindings = limits.max_storage_bindings;
-  request.plan.max_binding_bytes = limits.max_binding_bytes;
-  request.plan.max_buffer_bytes = limits.max_buffer_bytes;
+  compile_for(device->info(), request);
   const PlanOptions plan = request.plan;
   compiled_ = compile_graph(std::move(request));
   if (check_indices) bounds_ = index_bounds(compiled_.graph);

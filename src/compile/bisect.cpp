@@ -3,13 +3,20 @@
 
 #include "base/check.h"
 #include "compile/words.h"
+#include "ir/sources.h"
 
 namespace tensorgrad {
 namespace {
 
-// Every node a launch of its own, nothing rewritten.
-const std::vector<std::string> kNoPasses = {"dce", "simplify", "fold", "cse", "fuse"};
 constexpr const char* kAsGiven = "as given";
+
+// Every node a launch of its own, nothing rewritten.
+std::vector<std::string> all_passes() {
+  std::vector<std::string> names = {"fuse"};
+  for (const GraphPass& pass : graph_passes()) names.push_back(pass.name);
+  for (const GraphPass& pass : split_passes(1, true)) names.push_back(pass.name);
+  return names;
+}
 
 using Results = std::vector<std::vector<double>>;
 
@@ -28,26 +35,20 @@ std::string node_text(const Graph& graph, ValueId id) {
   return "%" + std::to_string(id) + " = " + print(graph[id]);
 }
 
-bool is_computed(const Node& node) {
-  switch (node.op->kind) {
-    case OpKind::kLeaf:
-    case OpKind::kGenerator:
-    case OpKind::kView:
-    case OpKind::kPack: return false;
-    default: return true;
-  }
-}
-
 class Bisection {
  public:
   Bisection(const LeafWords& leaves, const BisectOptions& options)
-      : leaves_(leaves), options_(options) {}
+      : leaves_(leaves), options_(options), passes_(options.passes.begin(), options.passes.end()) {
+    const DeviceInfo& device = options.b->info();
+    const auto splits = split_passes(device.limits.max_binding_bytes, !device.cuts_rows);
+    passes_.insert(passes_.end(), splits.begin(), splits.end());
+  }
 
   BisectReport run(Graph graph) {
     const std::vector<Bounded> first = reference(graph);
     if (differs(graph, kAsGiven, first)) return report_;
     std::uint64_t before = hash(graph);
-    for (const GraphPass& pass : options_.passes) {
+    for (const GraphPass& pass : passes_) {
       graph = pass.run(graph);
       verify(graph);
       if (hash(graph) == before) {
@@ -77,7 +78,7 @@ class Bisection {
   // What `a` gives, with the bound on what `b` may give. Two devices may be off on either side.
   [[nodiscard]] std::vector<Bounded> wanted(const Graph& graph, std::vector<Bounded> values) const {
     if (!options_.a) return values;
-    const Results given = on_device(graph, options_.a, kNoPasses);
+    const Results given = on_device(graph, options_.a, unfused_);
     for (std::size_t r = 0; r < values.size(); ++r) {
       values[r].value.data = given[r];
       for (double& error : values[r].error) error *= 2;
@@ -99,6 +100,7 @@ class Bisection {
                const std::vector<Bounded>& after) {
     const std::vector<ResultInfo> infos = results_of(graph);
     for (std::size_t r = 0; r < infos.size(); ++r) {
+      before[r].error.resize(before[r].value.data.size());  // it has none where all is exact
       for (std::size_t i = 0; i < before[r].error.size(); ++i) {
         before[r].error[i] += after[r].error_at(i);
       }
@@ -118,7 +120,7 @@ class Bisection {
   // Both on this graph, unfused.
   bool differs(const Graph& graph, const std::string& pass, const std::vector<Bounded>& values) {
     const std::vector<Bounded> want = wanted(graph, values);
-    const Results got = on_device(graph, options_.b, kNoPasses);
+    const Results got = on_device(graph, options_.b, unfused_);
     if (!compare(graph, pass, want, got)) {
       passed(pass);
       return false;
@@ -154,7 +156,7 @@ class Bisection {
     for (ValueId id = 0; id < graph.size(); ++id) {
       if (is_computed(graph[id])) all.outputs.push_back({"v" + std::to_string(id), id});
     }
-    const Results got = on_device(all, options_.b, kNoPasses);
+    const Results got = on_device(all, options_.b, unfused_);
     std::vector<Bounded> values(graph.nodes.size());
     std::size_t next = 0;
     for (ValueId id = 0; id < graph.size(); ++id) {
@@ -198,6 +200,8 @@ class Bisection {
 
   const LeafWords& leaves_;
   const BisectOptions& options_;
+  std::vector<GraphPass> passes_;
+  std::vector<std::string> unfused_ = all_passes();  // what is left out then
   BisectReport report_;
 };
 

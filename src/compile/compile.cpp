@@ -59,12 +59,14 @@ class PassRunner {
 
   void run(const std::string& pass, Graph& graph, const std::function<void(Graph&)>& body) {
     if (skipped(pass)) return;
-    const std::uint64_t before = hash(graph);
-    timed(pass, [&] { body(graph); });
-    verify(graph);
-    if (debug_level(pass) >= 3) {
-      const bool changed = hash(graph) != before || pass == "fuse";
-      debug_print("-- " + pass + (changed ? "\n" + print(graph) : " (unchanged)"));
+    const bool shown = debug_level(pass) >= 3;
+    const std::uint64_t before = shown ? hash(graph) : 0;
+    timed(pass, [&] {
+      body(graph);
+      verify(graph);
+    });
+    if (shown) {
+      debug_print("-- " + pass + (hash(graph) != before ? "\n" + print(graph) : " (unchanged)"));
     }
     if (folder) folder->graph(pass, graph);
   }
@@ -98,11 +100,16 @@ int most_bindings(const Program& program) {
 
 void fuse_and_plan(PassRunner& passes, const FuseOptions& fusing, const PlanOptions& planning,
                    const Graph& graph, Compiled& result) {
-  passes.timed("fuse", [&] { result.fused = fuse(graph, fusing); });
-  verify(result.fused);
+  passes.timed("fuse", [&] {
+    result.fused = fuse(graph, fusing);
+    verify(result.fused);
+  });
   if (passes.folder) passes.folder->graph("fuse", result.fused);
   if (debug_level("fuse") >= 3) debug_print("-- fuse\n" + print(result.fused));
-  passes.timed("plan", [&] { result.program = plan(result.fused, planning); });
+  passes.timed("plan", [&] {
+    result.program = plan(result.fused, planning);
+    verify(result.program);
+  });
 }
 
 void report(const Compiled& compiled, const std::string& name) {
@@ -143,18 +150,40 @@ std::span<const GraphPass> graph_passes() {
   return passes;
 }
 
-GraphPass find_pass(const std::string& name, int max_bindings) {
+std::vector<GraphPass> split_passes(std::int64_t max_binding_bytes, bool split_rows) {
+  std::vector<GraphPass> passes;
+  if (max_binding_bytes > 0) {
+    passes.push_back(
+        {"split_product", [=](const Graph& g) { return split_product(g, max_binding_bytes); }});
+  }
+  if (split_rows) {
+    passes.push_back(
+        {"split_reduce", [=](const Graph& g) { return split_reduce(g, max_binding_bytes); }});
+  }
+  return passes;
+}
+
+GraphPass find_pass(const std::string& name, int max_bindings, std::int64_t max_binding_bytes) {
   if (name == "fuse") {
     return {name, [=](const Graph& graph) { return fuse(graph, {.max_bindings = max_bindings}); }};
   }
+  std::vector<GraphPass> passes = split_passes(max_binding_bytes, true);
+  passes.insert(passes.end(), graph_passes().begin(), graph_passes().end());
   std::set<std::string> names = {"fuse"};
-  for (const GraphPass& pass : graph_passes()) {
+  for (const GraphPass& pass : passes) {
     if (pass.name == name) return pass;
     names.insert(pass.name);
   }
   std::string known;
   for (const std::string& each : names) known += (known.empty() ? "" : ", ") + each;
   throw UserError("there is no pass '" + name + "'; the passes are " + known);
+}
+
+void compile_for(const DeviceInfo& device, CompileRequest& request) {
+  request.split_rows = !device.cuts_rows;
+  request.max_bindings = device.limits.max_storage_bindings;
+  request.plan.max_binding_bytes = device.limits.max_binding_bytes;
+  request.plan.max_buffer_bytes = device.limits.max_buffer_bytes;
 }
 
 Compiled compile_graph(CompileRequest request) {
@@ -168,17 +197,14 @@ Compiled compile_graph(CompileRequest request) {
       request.extend(g, grads);
     });
   }
-  for (const GraphPass& pass : graph_passes()) {
+  const auto run = [&](const GraphPass& pass) {
     passes.run(pass.name, graph, [&](Graph& g) { g = pass.run(g); });
-  }
+  };
+  for (const GraphPass& pass : graph_passes()) run(pass);
   result.graph = graph;
   // What people are told of, and the reference computes, is what they wrote: these cut it up.
-  const std::int64_t most_bytes = request.plan.max_binding_bytes;
-  if (most_bytes > 0) {
-    passes.run("split_product", graph, [&](Graph& g) { g = split_product(g, most_bytes); });
-  }
-  if (request.split_rows) {
-    passes.run("split_reduce", graph, [&](Graph& g) { g = split_reduce(g, most_bytes); });
+  for (const GraphPass& pass : split_passes(request.plan.max_binding_bytes, request.split_rows)) {
+    run(pass);
   }
   // Last: it looks at who reads what, which the passes above change. It also makes the copies that
   // the plan relies on, so when skipped it still runs, without grouping.
@@ -193,7 +219,6 @@ Compiled compile_graph(CompileRequest request) {
     fuse_and_plan(passes, fusing, request.plan, graph, result);
     CHECK(most_bindings(result.program) <= request.max_bindings, "a launch binds too many buffers");
   }
-  verify(result.program);
   for (const PassTime& pass : passes.times)
     result.passes.emplace_back(pass.name, pass.milliseconds);
   result.milliseconds = passes.milliseconds();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/backend.h"
 #include "ir/graph.h"
 #include "plan/plan.h"
 
@@ -30,6 +31,9 @@ struct CompileRequest {
   std::vector<std::string> skip;  // passes to leave out, beside those of TENSORGRAD_SKIP
 };
 
+// Sets what the device decides: its limits, and who shares long rows.
+void compile_for(const DeviceInfo& device, CompileRequest& request);
+
 struct Compiled {
   Graph graph;  // simplified, before fusion: what the reference interprets
   Graph fused;
@@ -49,8 +53,14 @@ struct GraphPass {
 };
 std::span<const GraphPass> graph_passes();
 
+// The passes after those, which cut up what is too large for a device: where a binding holds at
+// most `max_binding_bytes` (0: anything), and where it does not itself share rows among its
+// threads.
+std::vector<GraphPass> split_passes(std::int64_t max_binding_bytes, bool split_rows);
+
 // The pass of that name (those above, and "fuse" for launches of at most `max_bindings` buffers);
 // throws UserError, with the names there are.
-GraphPass find_pass(const std::string& name, int max_bindings);
+GraphPass find_pass(const std::string& name, int max_bindings,
+                    std::int64_t max_binding_bytes = DeviceLimits{}.max_binding_bytes);
 
 }  // namespace tensorgrad

@@ -58,8 +58,8 @@ std::string launch_box(const Program& program, std::size_t i, const std::string&
                        : binding.mode == BindMode::kWrite ? "writes "
                                                           : "reads and writes ";
     const BufferDecl& buffer = program.buffers[static_cast<std::size_t>(binding.buffer)];
-    bindings +=
-        "<div>" + (mode + xml_text(buffer.name)) + ", " + bytes_text(buffer.bytes) + "</div>\n";
+    bindings += "<div>" + (mode + xml_text(bound_text(program, binding))) + ", " +
+                bytes_text(buffer.bytes) + "</div>\n";
   }
   const std::int64_t bar = most_bytes > 0 ? launch.bytes_moved * 80 / most_bytes : 0;
   std::string text =

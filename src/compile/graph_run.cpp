@@ -86,7 +86,9 @@ class Filler {
     const auto at = given_.find(name);
     const bool given = at != given_.end();
     if (!in_arena(node)) {
-      leaves_.by_name[name] = given ? at->second.words : made_up(node);
+      if (!leaves_.by_name.emplace(name, given ? at->second.words : made_up(node)).second) {
+        throw UserError("two leaves are called '" + name + "'", node.site);
+      }
       return;
     }
     if (node.op == &ops::arena && !given) return;
@@ -202,7 +204,7 @@ std::vector<std::vector<std::uint32_t>> run_on_device(const Graph& graph, const 
   request.name = "ir";
   request.graph = graph;
   request.skip = options.skip;
-  request.max_bindings = device->info().limits.max_storage_bindings;
+  compile_for(device->info(), request);
   request.plan.params_elements = static_cast<std::int64_t>(leaves.params.size());
   const PlanOptions plan = request.plan;
   const Compiled compiled = compile_graph(std::move(request));

@@ -39,15 +39,11 @@ MemoryMap memory_map(const Graph& fused, const PlanOptions& options, const Progr
   MemoryMap map;
   map.places = std::move(placement.places);
   std::vector<LaunchValues> planned;
-  std::vector<std::vector<ValueId>> members(placement.order.size());
-  for (ValueId id = 0; id < fused.size(); ++id) {
-    if (fused[id].group >= 0) members[static_cast<std::size_t>(fused[id].group)].push_back(id);
-  }
   for (const int group : placement.order) {
     LaunchValues launch;
     launch.group = group;
     Readers readers(fused, map, group);
-    for (const ValueId id : members[static_cast<std::size_t>(group)]) {
+    for (const ValueId id : placement.members[static_cast<std::size_t>(group)]) {
       if (map.places.contains(id)) launch.stores.push_back(id);
       readers.need(id);
     }

@@ -45,9 +45,11 @@ Shadow::Shadow(Device& device, const Program& program, std::span<const BufferHan
       options_(options),
       map_(memory_map(fused, options, program)) {
   alone_.resize(program.launches.size());
+  std::vector<BufferDecl> decls = program.buffers;
+  for (BufferDecl& decl : decls) decl.data.clear();  // the buffers hold it already
   for (std::size_t i = 0; i < alone_.size(); ++i) {
     Program& one = alone_[i].program;
-    one.buffers = program.buffers;
+    one.buffers = decls;
     one.hypers = program.hypers;
     one.launches = {program.launches[i]};
     alone_[i].executable = device.prepare(one, buffers_);

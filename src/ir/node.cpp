@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "tensorgrad/error.h"
 
 namespace tensorgrad {
 
@@ -37,9 +37,11 @@ const AttrValue* Attrs::find(std::string_view key) const {
 template <class T>
 const T& Attrs::get(std::string_view key) const {
   const AttrValue* value = find(key);
-  CHECK(value != nullptr, "no attribute '" + std::string(key) + "'");
+  if (value == nullptr) throw InternalError("attribute '" + std::string(key) + "' is missing");
   const T* typed = std::get_if<T>(value);
-  CHECK(typed != nullptr, "attribute '" + std::string(key) + "' has another type");
+  if (typed == nullptr) {
+    throw InternalError("attribute '" + std::string(key) + "' has another type than expected");
+  }
   return *typed;
 }
 

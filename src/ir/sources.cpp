@@ -6,6 +6,18 @@
 
 namespace tensorgrad {
 
+bool is_computed(const Node& node) {
+  switch (node.op->kind) {
+    case OpKind::kPointwise:
+    case OpKind::kGather:
+    case OpKind::kConcat:
+    case OpKind::kReduce:
+    case OpKind::kContraction:
+    case OpKind::kScatter: return true;
+    default: return false;
+  }
+}
+
 Source through_views(const Graph& graph, ValueId id) {
   Source source{id, IndexMap::identity(graph[id].type.shape)};
   while (graph[source.value].op->kind == OpKind::kView) {

@@ -14,6 +14,9 @@ struct Source {
 
 Source through_views(const Graph& graph, ValueId id);
 
+// True where a launch computes it: no leaf, no generator, no view and no pack.
+bool is_computed(const Node& node);
+
 // True where `map`, over rows*cols elements, is "the number of the row": element (r, c) -> r.
 bool is_row_number(const IndexMap& map, std::int64_t rows, std::int64_t cols);
 

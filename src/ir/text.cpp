@@ -94,7 +94,10 @@ class Parser {
  private:
   [[noreturn]] void fail(const std::string& expected) const { fail(expected, line_); }
   [[noreturn]] void fail(const std::string& expected, int line) const {
-    throw IoError(name_ + ":" + std::to_string(line) + ": " + expected + " expected");
+    refuse(expected + " expected", line);
+  }
+  [[noreturn]] void refuse(const std::string& text, int line) const {
+    throw IoError(name_ + ":" + std::to_string(line) + ": " + text);
   }
 
   // Blanks, line ends and comments.
@@ -240,25 +243,56 @@ class Parser {
     }
     try {
       const ValueId id = graph_.add(*node.op, node.inputs, node.attrs, node.site, node.origin);
+      check_name(id, line);
       if (graph_[id].type != node.type) fail("type " + to_string(graph_[id].type), line);
     } catch (const IoError&) {
       throw;
-    } catch (const Error& error) {
-      throw IoError(name_ + ":" + std::to_string(line) + ": " + error.message());
+    } catch (const UserError& error) {
+      refuse(error.message(), line);
+    } catch (const Error& error) {  // a missing attribute: the library's own nodes have them all
+      refuse(std::string(node.op->name) + ": " + error.message(), line);
     }
+  }
+
+  // What is read and written by name must be one thing.
+  void check_name(ValueId id, int line) const {
+    const Node& node = graph_[id];
+    if (node.op->kind != OpKind::kLeaf || node.op->eval != nullptr) return;  // constants have none
+    const std::string& name = node.attrs.text("name");
+    if (graph_.find_leaf(*node.op, name) == id) return;
+    refuse(std::string(node.op->name) + ": there is one called '" + name + "' already", line);
   }
 
   void output() {
     skip();
     const std::string name = at_ < text_.size() && text_[at_] == '"' ? text() : word();
+    const int line = line_;
+    for (const GraphOutput& other : graph_.outputs) {
+      if (other.name == name) refuse("there is an output '" + name + "' already", line);
+    }
     expect("=");
     graph_.outputs.push_back({name, value()});
   }
 
   void update() {
     const ValueId leaf = value();
+    const int line = line_;
+    const std::string what = "update %" + std::to_string(leaf);
+    const std::string_view op = graph_[leaf].op->name;
+    if (op != "state" && op != "arena" && op != "parameter") {
+      refuse(what + ": a state, an arena or a parameter expected, got " + std::string(op), line);
+    }
+    for (const GraphUpdate& other : graph_.updates) {
+      if (other.leaf == leaf) refuse(what + ": it is updated already", line);
+    }
     expect("=");
-    graph_.updates.push_back({leaf, value()});
+    const ValueId to = value();
+    if (graph_[to].type != graph_[leaf].type) {
+      refuse(what + ": " + to_string(graph_[leaf].type) + " expected, got %" + std::to_string(to) +
+                 " " + to_string(graph_[to].type),
+             line);
+    }
+    graph_.updates.push_back({leaf, to});
   }
 
   std::string_view text_;

@@ -243,6 +243,13 @@ std::string domain_text(const Launch& launch) {
          std::to_string(launch.first_row + launch.row_count - 1);
 }
 
+std::string bound_text(const Program& program, const Binding& binding) {
+  const BufferDecl& buffer = program.buffers[static_cast<size_t>(binding.buffer)];
+  if (binding.offset == 0 && binding.bytes == buffer.bytes) return buffer.name;
+  return buffer.name + " bytes " + std::to_string(binding.offset) + " to " +
+         std::to_string(binding.offset + binding.bytes - 1);
+}
+
 std::string buffer_name(BufferKind kind, const std::string& name) {
   switch (kind) {
     case BufferKind::kParams: return "params";
@@ -280,8 +287,7 @@ std::string print(const Program& program) {
       const char* mode = binding.mode == BindMode::kRead    ? "read"
                          : binding.mode == BindMode::kWrite ? "write"
                                                             : "read-write";
-      out << "       " << mode << ' ' << program.buffers[static_cast<size_t>(binding.buffer)].name
-          << '\n';
+      out << "       " << mode << ' ' << bound_text(program, binding) << '\n';
     }
   }
   for (const BufferDecl& buffer : program.buffers) {

@@ -228,6 +228,8 @@ void verify(const Program& program);
 const char* kind_name(LaunchKind kind);
 // The sizes that a launch goes over: "1024", "64x10", "64x128x784" (m, n, k).
 std::string domain_text(const Launch& launch);
+// The buffer, with the range where it is not all of it: "params bytes 256 to 1279".
+std::string bound_text(const Program& program, const Binding& binding);
 
 // The launch table and the buffers, as text.
 std::string print(const Program& program);

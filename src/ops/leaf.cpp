@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Leaves and iota: values that come from storage, from the host, from a literal or from the index.
 #include <bit>
+#include <limits>
 
 #include "ops/structured.h"
 
@@ -11,7 +12,37 @@ Type attr_type(std::span<const Type>, const Attrs& attrs) {
   return {static_cast<DType>(attrs.integer("dtype")), attrs.list("shape")};
 }
 
+// A leaf of storage or of the host has a name; what else its op's comment says is read here too, so
+// that nothing is found missing later.
+Type named_type(std::span<const Type>, const Attrs& attrs) {
+  static_cast<void>(attrs.text("name"));
+  return attr_type({}, attrs);
+}
+
+// Offset and count are of elements of the arena, which can have no more than a tensor.
+Type parameter_type(std::span<const Type>, const Attrs& attrs) {
+  const Type type = named_type({}, attrs);
+  const std::int64_t offset = attrs.integer("offset"), count = numel(type.shape);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (offset < 0 || count > kMost || offset > kMost - count) {
+    shape_error("'" + attrs.text("name") + "': an offset from 0 to 2^31-1 less the elements of " +
+                to_string(type.shape) + " expected, got " + std::to_string(offset));
+  }
+  return type;
+}
+
+Type state_type(std::span<const Type>, const Attrs& attrs) {
+  static_cast<void>(attrs.number("init"));
+  return named_type({}, attrs);
+}
+
+Type constant_type(std::span<const Type>, const Attrs& attrs) {
+  static_cast<void>(attrs.number("value"));
+  return {static_cast<DType>(attrs.integer("dtype")), {}};
+}
+
 Type scalar_type(std::span<const Type>, const Attrs& attrs) {
+  static_cast<void>(attrs.text("name"));
   return {static_cast<DType>(attrs.integer("dtype")), {}};
 }
 
@@ -56,11 +87,11 @@ void eval_iota(const EvalContext& ctx, RefTensor& out) {
 }
 
 // A leaf whose value the caller gives: {name, shape, dtype} and what else the op's comment says.
-OpDef stored(const char* name) {
+OpDef stored(const char* name, InferFn infer = named_type) {
   return {.name = name,
           .kind = OpKind::kLeaf,
           .arity = 0,
-          .infer = attr_type,
+          .infer = infer,
           .grad = nullptr,
           .eval = nullptr,
           .view = nullptr,
@@ -73,13 +104,13 @@ OpDef stored(const char* name) {
 namespace ops {
 
 // parameter{name, offset}: a part of the parameter arena. arena{name}: the whole of one.
-const OpDef parameter = stored("parameter");
+const OpDef parameter = stored("parameter", parameter_type);
 const OpDef arena = stored("arena");
 // input{name}: given anew by the host for each step. data{name}: stays on the device.
 const OpDef input = stored("input");
 const OpDef data = stored("data");
 // state{name, init}: keeps its value from step to step; starts as `init`.
-const OpDef state = stored("state");
+const OpDef state = stored("state", state_type);
 // scalar{name}: a word of the step's hyper row.
 const OpDef scalar = {.name = "scalar",
                       .kind = OpKind::kLeaf,
@@ -93,7 +124,7 @@ const OpDef scalar = {.name = "scalar",
 const OpDef constant = {.name = "constant",
                         .kind = OpKind::kLeaf,
                         .arity = 0,
-                        .infer = scalar_type,
+                        .infer = constant_type,
                         .grad = nullptr,
                         .eval = eval_constant,
                         .view = nullptr,

@@ -20,8 +20,6 @@ namespace {
 constexpr int kCheapOps = 6;
 // The same for an operand of a contraction, whose elements are read more than once.
 constexpr int kCheapOperandOps = 2;
-// A reduction to fewer rows than this leaves most of a GPU idle, so only small work may ride along.
-constexpr std::int64_t kFewRows = 32;
 constexpr std::int64_t kSmallDomain = 1 << 14;
 
 bool is_copy(const Node& node) { return node.op == &ops::stop_gradient; }

@@ -2,9 +2,14 @@
 // Groups nodes into launches.
 #pragma once
 
+#include <cstdint>
+
 #include "ir/graph.h"
 
 namespace tensorgrad {
+
+// A reduction to fewer rows than this leaves most of a GPU idle, so only small work may ride along.
+inline constexpr std::int64_t kFewRows = 32;
 
 struct FuseOptions {
   int max_bindings = 8;  // storage buffers a launch may bind
@@ -20,8 +25,7 @@ struct FuseOptions {
 // Before: groups unset. After: every node that needs a launch has a group; launches are numbered so
 // that each reads only what smaller numbers (or its own) make. Views, leaves and generators have
 // none, and neither have pointwise nodes that are cheap enough to be computed anew by each reader.
-// Copies are added where a value must lie in memory but is only a view, a leaf or an expression:
-// outputs, updates, the data operand of a gather, parts of a pack that are not a launch's own.
+// First, place_in_memory() adds copies of what must lie in memory and does not.
 //
 // What a group may hold:
 // - a map: pointwise nodes over the same elements;

@@ -13,18 +13,6 @@
 namespace tensorgrad {
 namespace {
 
-bool is_computed(const Node& node) {
-  switch (node.op->kind) {
-    case OpKind::kPointwise:
-    case OpKind::kGather:
-    case OpKind::kConcat:
-    case OpKind::kReduce:
-    case OpKind::kContraction:
-    case OpKind::kScatter: return true;
-    default: return false;
-  }
-}
-
 bool is_stored_leaf(const Node& node) {
   return node.op->kind == OpKind::kLeaf && node.op != &ops::constant && node.op != &ops::scalar;
 }

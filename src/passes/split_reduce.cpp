@@ -9,6 +9,7 @@
 #include "ir/sources.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
+#include "passes/fuse.h"
 
 namespace tensorgrad {
 namespace {
@@ -22,8 +23,6 @@ constexpr std::int64_t kLongWalk = 128;
 // The same where a row could stay with what else is computed of its elements (a softmax): the cut
 // then costs trips through memory too.
 constexpr std::int64_t kLongWalkOfGroup = 1024;
-// fuse.cpp keeps reductions to fewer rows apart from their elements anyway.
-constexpr std::int64_t kFewRows = 32;
 // Elements of a part that are worth a workgroup; rows of the first half; parts of one row.
 constexpr std::int64_t kLeastPart = 1024;
 constexpr std::int64_t kWantedRows = 1024;
@@ -31,6 +30,7 @@ constexpr std::int64_t kMostParts = 1024;
 
 bool pays(const ReduceShape& shape) {
   if (shape.rows >= kFullRows) return false;
+  // Of fewer rows, fuse() keeps the reduction apart from its elements anyway.
   const bool in_group = shape.trailing && shape.rows >= kFewRows;
   return shape.cols / kLanes >= (in_group ? kLongWalkOfGroup : kLongWalk);
 }
@@ -72,7 +72,7 @@ double identity_of(const OpDef& op, DType dtype) {
   return max ? 0 : std::numeric_limits<std::uint32_t>::max();
 }
 
-// One reduction on its way into two.
+// One reduction on its way into two; kNoValue where its padded operand would be too large.
 class Split {
  public:
   Split(Builder& builder, const Node& node, std::int64_t least_parts)
@@ -86,6 +86,8 @@ class Split {
   }
 
   ValueId run() {
+    const std::int64_t others = numel(shape_) / size_;  // what is padded must still be a tensor
+    if (parts_ * each_ > std::numeric_limits<std::int32_t>::max() / others) return kNoValue;
     cut();
     std::vector<std::int64_t> axes;  // of the first half: all but the parts
     for (std::size_t d = 0; d < shape_.size(); ++d) {

@@ -169,6 +169,11 @@ void narrow(Launch& launch, const std::vector<Range>& ranges) {
                   launch.sites.empty() ? Site() : launch.sites.front());
 }
 
+// total * rows / all, without a product that may overflow; rows and all are below 2^31.
+std::int64_t share(std::int64_t total, std::int64_t rows, std::int64_t all) {
+  return total / all * rows + total % all * rows / all;
+}
+
 // Appends launches that do the work of this one's window and bind few enough bytes; false where
 // that cannot be: then `out` holds some of them.
 bool fit(const Program& program, const Launch& launch, std::int64_t most, bool must,
@@ -197,10 +202,10 @@ bool fit(const Program& program, const Launch& launch, std::int64_t most, bool m
   back.first_row = front.first_row + half;
   back.row_count = w.rows() - half;
   back.ones_row = false;  // the front adds up all columns
-  for (Launch* part : {&front, &back}) {
-    part->bytes_moved = launch.bytes_moved / w.rows() * part->row_count;
-    part->flops = launch.flops / w.rows() * part->row_count;
-  }
+  front.bytes_moved = share(launch.bytes_moved, half, w.rows());
+  front.flops = share(launch.flops, half, w.rows());
+  back.bytes_moved = launch.bytes_moved - front.bytes_moved;
+  back.flops = launch.flops - front.flops;
   return fit(program, front, most, must, out) && fit(program, back, most, must, out);
 }
 

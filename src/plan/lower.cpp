@@ -52,7 +52,8 @@ void count_work(Launch& launch) {
   const auto program = [&](const ScalarProgram& p, std::int64_t domain) {
     std::set<std::pair<int, std::string>> seen;
     for (const Instr& instr : p.instrs) {
-      if (instr.kind == InstrKind::kOp) ops += instr.level == Level::kElement ? domain : 1;
+      if (instr.kind == InstrKind::kOp)
+        ops += instr.level == Level::kElement ? domain : launch.rows;
       if (instr.kind == InstrKind::kReduce) ops += domain;
       if (instr.kind != InstrKind::kLoad && instr.kind != InstrKind::kLoadAt) continue;
       const Access& access = p.accesses[static_cast<size_t>(instr.index)];

@@ -42,16 +42,17 @@ class Placer {
     for (ValueId id = 0; id < graph_.size(); ++id) {
       const int g = graph_[id].group;
       if (g < 0) continue;
-      if (static_cast<int>(members_.size()) <= g) members_.resize(static_cast<size_t>(g) + 1);
-      members_[static_cast<size_t>(g)].push_back(id);
+      if (static_cast<int>(result_.members.size()) <= g)
+        result_.members.resize(static_cast<size_t>(g) + 1);
+      result_.members[static_cast<size_t>(g)].push_back(id);
     }
-    reads_.resize(members_.size());
+    reads_.resize(result_.members.size());
   }
 
   // reads_[g]: the values outside g that it reads from memory, with the maps it reads them through.
   void collect_readers() {
-    for (std::size_t g = 0; g < members_.size(); ++g) {
-      for (const ValueId member : members_[g]) visit(member, static_cast<int>(g));
+    for (std::size_t g = 0; g < result_.members.size(); ++g) {
+      for (const ValueId member : result_.members[g]) visit(member, static_cast<int>(g));
     }
   }
 
@@ -172,13 +173,13 @@ class Placer {
   }
 
   [[nodiscard]] bool is_map(int g) const {
-    const auto& members = members_[static_cast<size_t>(g)];
+    const auto& members = result_.members[static_cast<size_t>(g)];
     return std::all_of(members.begin(), members.end(),
                        [&](ValueId id) { return graph_[id].op->kind == OpKind::kPointwise; });
   }
 
   [[nodiscard]] bool may_write(int writer, int buffer) const {
-    for (int g = 0; g < static_cast<int>(members_.size()); ++g) {
+    for (int g = 0; g < static_cast<int>(result_.members.size()); ++g) {
       bool elementwise = true;
       if (!reads_buffer(g, buffer, elementwise)) continue;
       if (g == writer) {
@@ -206,8 +207,8 @@ class Placer {
   }
 
   void compute_closure() {
-    above_.resize(members_.size());
-    for (int g = 0; g < static_cast<int>(members_.size()); ++g) {
+    above_.resize(result_.members.size());
+    for (int g = 0; g < static_cast<int>(result_.members.size()); ++g) {
       std::set<int>& above = above_[static_cast<size_t>(g)];
       for (const int from : direct(g)) {
         CHECK(from < g, "groups are not in order");
@@ -236,7 +237,7 @@ class Placer {
   }
 
   bool sort_groups() {
-    const std::size_t count = members_.size();
+    const std::size_t count = result_.members.size();
     std::vector<std::set<int>> before(count);
     for (int g = 0; g < static_cast<int>(count); ++g) before[static_cast<size_t>(g)] = direct(g);
     for (const auto& [writer, buffer] : in_place_) {
@@ -284,7 +285,7 @@ class Placer {
     std::vector<std::vector<ValueId>> dying(result_.order.size());
     for (int p = 0; p < static_cast<int>(result_.order.size()); ++p) {
       const int g = result_.order[static_cast<size_t>(p)];
-      for (const ValueId id : members_[static_cast<size_t>(g)]) {
+      for (const ValueId id : result_.members[static_cast<size_t>(g)]) {
         const auto use = last.find(id);
         if (use == last.end() || result_.places.contains(id)) continue;
         result_.places[id] = {take_slot(bytes_of(graph_[id].type), free), 0};
@@ -353,7 +354,6 @@ class Placer {
   const Graph& graph_;
   const PlanOptions& options_;
   Placement result_;
-  std::vector<std::vector<ValueId>> members_;
   std::vector<std::vector<Source>> reads_;
   std::vector<std::set<int>> above_;
   std::vector<std::pair<int, int>> in_place_;  // writing group, buffer

@@ -19,6 +19,7 @@ struct Place {
 struct Placement {
   std::vector<BufferDecl> buffers;
   std::map<ValueId, Place> places;                // leaves with storage, and every stored value
+  std::vector<std::vector<ValueId>> members;      // of each group, in order
   std::vector<int> order;                         // groups in the order they run
   std::vector<std::pair<ValueId, Place>> copies;  // after all launches: values to copy into leaves
   std::vector<Port> inputs, outputs;

@@ -24,13 +24,9 @@ Program plan(const Graph& graph, const PlanOptions& options) {
   if (!options.rings.empty()) add_hyper(kRingScalar);
 
   Placement placement = place(graph, options);
-  std::vector<std::vector<ValueId>> members(placement.order.size());
-  for (ValueId id = 0; id < graph.size(); ++id) {
-    if (graph[id].group >= 0) members[static_cast<size_t>(graph[id].group)].push_back(id);
-  }
   for (const int g : placement.order) {
-    program.launches.push_back(
-        lower_group(graph, placement, hypers, options, g, members[static_cast<size_t>(g)]));
+    program.launches.push_back(lower_group(graph, placement, hypers, options, g,
+                                           placement.members[static_cast<size_t>(g)]));
   }
   for (const auto& [value, to] : placement.copies) {
     program.launches.push_back(lower_copy(graph, placement, value, to));

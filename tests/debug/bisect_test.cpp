@@ -4,12 +4,14 @@
 
 #include "compile/bisect.h"
 #include "debug/wrong_device.h"
+#include "ops/expr.h"
 #include "ops/registry.h"
 #include "support/random_graph.h"
 
 namespace tensorgrad::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
@@ -29,7 +31,8 @@ TEST(Bisect, finds_nothing_where_there_is_nothing) {
     options.b = device_at(Where::kCpu);
     const BisectReport report = run(random.graph, options);
     EXPECT_EQ(report.pass, "") << "seed " << seed << ": " << report.what;
-    EXPECT_EQ(report.checked.size(), graph_passes().size() + 2);
+    // As given, split_product, which the limits of the CPU ask for, and fuse.
+    EXPECT_EQ(report.checked.size(), graph_passes().size() + 3);
   }
 }
 
@@ -64,6 +67,44 @@ TEST(Bisect, names_the_pass_that_changes_a_result) {
   EXPECT_THAT(report.what, HasSubstr("element 0 [0] is "));
   EXPECT_THAT(report.site.file, EndsWith("bisect_test.cpp"));
   EXPECT_EQ(report.checked.back(), "turn_signs: different");
+}
+
+// Of the first graph there is nothing to round; what the pass makes of it rounds.
+TEST(Bisect, lets_a_pass_round_what_was_exact) {
+  Sketch sketch;
+  sketch.output("y", reshape(sketch.input({8, 8}), {64}));
+  const auto scaled = [](const Graph& graph) {
+    return rewrite_graph(graph, [](Graph& out, const Node& node) {
+      if (node.op != &ops::reshape) return kNoValue;
+      Builder builder{out, node.site, node.origin};
+      return op::reshape(Ex{&builder, node.inputs[0]} * 0.1 * 10.0, node.type.shape).id;
+    });
+  };
+  const std::vector<GraphPass> passes = {{"scale", scaled}};
+  BisectOptions options;
+  options.b = device_at(Where::kCpu);
+  options.passes = passes;
+  const BisectReport report = run(sketch.graph(), options);
+  EXPECT_EQ(report.pass, "") << report.what;
+  EXPECT_THAT(report.checked, Contains("scale: the same"));
+}
+
+TEST(Bisect, looks_at_the_splits_that_the_device_has) {
+  Sketch sketch;
+  sketch.output("sum", sum(sketch.input({65536})));
+  const auto device = std::make_shared<RecordingDevice>(make_cpu_device({.threads = 1}));
+  device->told.cuts_rows = false;
+  device->told.limits.max_binding_bytes = 1 << 16;
+  BisectOptions options;
+  options.b = device;
+  // What is not cut yet cannot be bound.
+  EXPECT_THROW(run(sketch.graph(), options), UserError);
+  device->told.limits.max_binding_bytes = 1 << 18;
+  const BisectReport report = run(sketch.graph(), options);
+  EXPECT_EQ(report.pass, "") << report.what;
+  EXPECT_THAT(report.checked, Contains("split_product: unchanged"));
+  EXPECT_THAT(report.checked, Contains("split_reduce: the same"));
+  EXPECT_EQ(device->programs.front().launches.size(), 1U) << "as given";
 }
 
 TEST(Bisect, names_the_op_that_a_device_computes_wrongly) {

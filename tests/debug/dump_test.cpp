@@ -148,6 +148,15 @@ TEST(Dump, the_page_shows_every_launch_with_its_kernel_and_lines) {
   EXPECT_THAT(page, Not(HasSubstr("http")));  // nothing is fetched
 }
 
+TEST(Dump, the_page_names_the_ranges_that_are_bound) {
+  Sketch sketch;
+  sketch.output("y", sketch.input({20000}) * 2);
+  const Program program = compile_for_test(sketch.graph(), 8, 64 << 10).program;
+  ASSERT_GT(program.launches.size(), 1U);
+  const std::vector<std::string> kernels(program.launches.size());
+  EXPECT_THAT(graph_html(program, kernels), HasSubstr("reads input in0 bytes 0 to "));
+}
+
 TEST(Dump, the_timeline_holds_the_passes_and_once_profiled_the_launches) {
   const auto count = [](const std::string& text, int thread) {
     const auto json = nlohmann::json::parse(text);

@@ -3,7 +3,9 @@
 // reference.
 #include <gmock/gmock.h>
 
+#include "compile/graph_run.h"
 #include "compile/words.h"
+#include "debug/wrapped_device.h"
 #include "ops/registry.h"
 #include "support/random_graph.h"
 #include "tensorgrad/debug.h"
@@ -90,13 +92,18 @@ TEST(GraphRun, errors_name_the_leaf_or_the_line) {
   // Not the line after it, where the reader already is.
   expect_error({}, "%0 = iota() {axis=0, dtype=0, shape=[2]} : f32[3]\n\noutput x = %0\n",
                "x.ir:1: type f32[2] expected");
+  expect_error({},
+               "%0 = input() {dtype=0, name=\"x\", shape=[2]} : f32[2]\n"
+               "%1 = data() {dtype=0, name=\"x\", shape=[2]} : f32[2]\noutput y = %1\n",
+               "two leaves are called 'x'");
   expect_error({}, "", "x.ir: the graph has no output and no update");
   try {
     ir::optimize(kTraining, "x.ir", {"tidy"});
     ADD_FAILURE() << "no error";
   } catch (const UserError& error) {
     EXPECT_EQ(error.message(),
-              "there is no pass 'tidy'; the passes are cse, dce, fold, fuse, simplify");
+              "there is no pass 'tidy'; the passes are cse, dce, fold, fuse, simplify, "
+              "split_product, split_reduce");
   }
 }
 
@@ -111,6 +118,30 @@ output y = %2
             "%0 = input() {dtype=0, name=\"x\", shape=[4]} : f32[4]\noutput y = %0\n");
   const std::string fused = ir::optimize(text, "x.ir", ir::passes());
   EXPECT_THAT(fused, HasSubstr("// group 0"));
+}
+
+// As a model on that device: a launch for each part of a long row, ranges of a large buffer.
+TEST(GraphRun, a_graph_is_compiled_for_the_limits_of_its_device) {
+  Sketch s;
+  s.output("sum", sum(s.input({65536})));
+  const LeafWords leaves = fill_leaves(s.graph(), {}, 1);
+  const auto launches = [&](const DeviceLimits& limits) {
+    const auto device = std::make_shared<RecordingDevice>(make_null_device(limits));
+    run_on_device(s.graph(), leaves, device);
+    return device->programs.at(0).launches.size();
+  };
+  EXPECT_EQ(launches({}), 2U);
+  EXPECT_GT(launches({.max_binding_bytes = 1 << 16}), 2U);
+  EXPECT_THROW(launches({.max_buffer_bytes = 1 << 16}), UserError);
+}
+
+TEST(GraphRun, the_splits_are_passes_too) {
+  const std::string text = R"(%0 = input() {dtype=0, name="x", shape=[65536]} : f32[65536]
+%1 = sum(%0) {axes=[0]} : f32[]
+output y = %1
+)";
+  EXPECT_THAT(ir::optimize(text, "x.ir", {"split_reduce"}), HasSubstr("= reshape(%0)"));
+  EXPECT_EQ(ir::optimize(text, "x.ir", {"split_product"}), text);
 }
 
 }  // namespace

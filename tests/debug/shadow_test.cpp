@@ -91,6 +91,20 @@ TEST(Shadow, sees_a_value_that_was_overwritten_while_it_was_needed) {
   EXPECT_THAT(error.site().file, EndsWith("shadow_test.cpp"));
 }
 
+TEST(Shadow, keeps_no_copies_of_literals) {
+  Sketch sketch;
+  sketch.output("y", exp(sketch.input({3})) * constant(std::vector<float>{1, 2, 3}, {3}));
+  const auto device = std::make_shared<RecordingDevice>(make_cpu_device({.threads = 1}));
+  run_on_device(sketch.graph(), fill_leaves(sketch.graph(), {}, 1), device,
+                {.skip = {"fuse"}, .shadow = true});
+  std::vector<std::size_t> words;
+  for (const Program& program : device->programs) {
+    words.push_back(0);
+    for (const BufferDecl& buffer : program.buffers) words.back() += buffer.data.size();
+  }
+  EXPECT_EQ(words, (std::vector<std::size_t>{3, 0, 0})) << "the program, and its launches alone";
+}
+
 class ShadowOn : public ::testing::TestWithParam<Where> {};
 
 TEST_P(ShadowOn, accepts_random_graphs) {

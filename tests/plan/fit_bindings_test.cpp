@@ -132,6 +132,32 @@ TEST(FitBindings, an_arena_larger_than_the_limit_on_webgpu) {
   check(s, 3);
 }
 
+// 1003 rows divide neither what the product moves nor what its parts do.
+TEST(FitBindings, parts_count_as_much_work_as_the_whole) {
+  Sketch s;
+  s.output("y", matmul(s.input({1003, 70}), s.input({70, 50})) * 2);
+  const auto work = [&](std::int64_t limit) {
+    std::int64_t bytes = 0, flops = 0;
+    for (const Launch& launch : compile_for_test(s.graph(), 8, limit).program.launches) {
+      bytes += launch.bytes_moved;
+      flops += launch.flops;
+    }
+    return std::pair(bytes, flops);
+  };
+  EXPECT_GT(compile_for_test(s.graph(), 8, kLimit).program.launches.size(), 1U);
+  EXPECT_EQ(work(kLimit), work(0));
+}
+
+TEST(FitBindings, the_table_names_the_ranges_that_are_bound) {
+  Sketch s;
+  s.output("y", s.input({20000}) * 2);
+  const std::string whole = print(compile_for_test(s.graph(), 8).program);
+  EXPECT_NE(whole.find("read input in0\n"), std::string::npos) << whole;
+  const std::string cut = print(compile_for_test(s.graph(), 8, kLimit).program);
+  EXPECT_NE(cut.find("read input in0 bytes 0 to "), std::string::npos) << cut;
+  EXPECT_EQ(cut.find("read input in0\n"), std::string::npos) << cut;
+}
+
 TEST(FitBindings, a_table_that_cannot_be_cut_is_refused) {
   Sketch s;
   const Tensor table = s.input({700, 30});

@@ -130,6 +130,13 @@ TEST(SplitReduce, can_be_left_out) {
   s.check(Where::kCpu);
 }
 
+// 2^31-1 is prime, and no tensor is larger.
+TEST(SplitReduce, is_not_padded_beyond_what_a_tensor_can_have) {
+  Sketch s;
+  s.output("sum", sum(arange(2147483647)));
+  EXPECT_EQ(launches(s.graph()), 1U);
+}
+
 // What goes through one launch is one launch still: small sums, and a softmax of many long rows.
 TEST(SplitReduce, adds_no_launch_where_it_does_not_pay) {
   {

@@ -37,6 +37,14 @@ TEST(Plan, of_a_layer_is_a_product_and_a_row_launch) {
   EXPECT_EQ(program.launches[0].k, 8);
 }
 
+TEST(Plan, what_is_done_once_a_row_counts_for_each_row) {
+  Sketch s;
+  s.output("y", log(sum(exp(s.input({100, 16})), 1)));
+  const Program program = plan(fuse(s.graph(), {}), {});
+  ASSERT_EQ(program.launches.size(), 1U);
+  EXPECT_EQ(program.launches[0].flops, 1600 + 1600 + 100) << "exp, sum and log";
+}
+
 TEST(Plan, peak_is_the_sum_of_all_buffers) {
   const Program program = planned();
   std::int64_t sum = 0;

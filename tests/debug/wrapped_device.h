@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Devices around another one: one that only forwards, and one that keeps what it was to prepare.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace tensorgrad::testing {
+
+class WrappedDevice : public Device {
+ public:
+  explicit WrappedDevice(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+
+  [[nodiscard]] const DeviceInfo& info() const override { return device_->info(); }
+  BufferHandle alloc(std::int64_t bytes, const std::string& label) override {
+    return device_->alloc(bytes, label);
+  }
+  void free(BufferHandle buffer) override { device_->free(buffer); }
+  void upload(BufferHandle buffer, std::int64_t offset, std::span<const std::byte> data) override {
+    device_->upload(buffer, offset, data);
+  }
+  Ticket download(BufferHandle buffer, std::int64_t offset, std::span<std::byte> out) override {
+    return device_->download(buffer, offset, out);
+  }
+  std::unique_ptr<Executable> prepare(const Program& program,
+                                      std::span<const BufferHandle> buffers) override {
+    return device_->prepare(program, buffers);
+  }
+  Ticket run(Executable& executable, std::span<const HyperRow> rows) override {
+    return device_->run(executable, rows);
+  }
+  [[nodiscard]] bool done(Ticket ticket) override { return device_->done(ticket); }
+  void wait(Ticket ticket) override { device_->wait(ticket); }
+  std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) override {
+    return device_->profile(executable, row);
+  }
+
+ private:
+  std::unique_ptr<Device> device_;
+};
+
+class RecordingDevice final : public WrappedDevice {
+ public:
+  explicit RecordingDevice(std::unique_ptr<Device> device)
+      : WrappedDevice(std::move(device)), told(WrappedDevice::info()) {}
+
+  [[nodiscard]] const DeviceInfo& info() const override { return told; }
+  std::unique_ptr<Executable> prepare(const Program& program,
+                                      std::span<const BufferHandle> buffers) override {
+    programs.push_back(program);
+    return WrappedDevice::prepare(program, buffers);
+  }
+
+  DeviceInfo told;                // may be changed
+  std::vector<Program> programs;  // in the order in which they were prepared
+};
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// IR text: what the parser refuses, with the file and the line.
+#include <gtest/gtest.h>
+
+#include "ir/graph.h"
+#include "ops/registry.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+// Two leaves and a sum on lines 1 to 3.
+constexpr const char* kSum = R"(%0 = input() {dtype=0, name="x", shape=[4]} : f32[4]
+%1 = state() {dtype=0, init=f:0x0p+0, name="s", shape=[4]} : f32[4]
+%2 = add(%0, %1) : f32[4]
+)";
+
+void refused(const std::string& text, const std::string& message) {
+  try {
+    static_cast<void>(parse(text, "x.ir", find_op));
+    ADD_FAILURE() << "no error: " << message;
+  } catch (const IoError& error) {
+    EXPECT_EQ(error.message(), message);
+  } catch (const Error& error) {
+    ADD_FAILURE() << "no IoError: " << error.what();
+  }
+}
+
+TEST(Parse, an_offset_that_leaves_the_arena_is_refused) {
+  const auto parameter = [](const std::string& offset, const std::string& shape) {
+    return "%0 = parameter() {dtype=0, name=\"w\"" + offset + ", shape=" + shape + "} : f32" +
+           shape + "\noutput y = %0\n";
+  };
+  EXPECT_EQ(parse(parameter(", offset=0", "[4]"), "x.ir", find_op).size(), 1);
+  EXPECT_EQ(parse(parameter(", offset=2147483643", "[4]"), "x.ir", find_op).size(), 1);
+  const std::string range =
+      "x.ir:1: parameter: 'w': an offset from 0 to 2^31-1 less the elements of [4] expected, got ";
+  refused(parameter(", offset=-4", "[4]"), range + "-4");
+  refused(parameter(", offset=2147483644", "[4]"), range + "2147483644");
+  refused(parameter("", "[4]"), "x.ir:1: parameter: attribute 'offset' is missing");
+}
+
+TEST(Parse, missing_attributes_are_named_with_the_line) {
+  refused("\n%0 = input() {dtype=0, shape=[4]} : f32[4]\n",
+          "x.ir:2: input: attribute 'name' is missing");
+  refused("%0 = state() {dtype=0, name=\"s\", shape=[4]} : f32[4]\n",
+          "x.ir:1: state: attribute 'init' is missing");
+  refused("%0 = scalar() {dtype=0} : f32[]\n", "x.ir:1: scalar: attribute 'name' is missing");
+  refused("%0 = constant() {dtype=0} : f32[]\n", "x.ir:1: constant: attribute 'value' is missing");
+  refused("%0 = input() {dtype=0, name=7, shape=[4]} : f32[4]\n",
+          "x.ir:1: input: attribute 'name' has another type than expected");
+  refused(std::string(kSum) + "%3 = sum(%2) : f32[]\n", "x.ir:4: sum: attribute 'axes' is missing");
+}
+
+TEST(Parse, names_of_outputs_and_leaves_are_there_once) {
+  refused(std::string(kSum) + "output y = %2\noutput y = %0\n",
+          "x.ir:5: there is an output 'y' already");
+  refused(std::string(kSum) + "%3 = input() {dtype=0, name=\"x\", shape=[2]} : f32[2]\n",
+          "x.ir:4: input: there is one called 'x' already");
+}
+
+TEST(Parse, an_update_is_of_a_leaf_that_keeps_its_value) {
+  EXPECT_EQ(parse(std::string(kSum) + "update %1 = %2\n", "x.ir", find_op).updates.size(), 1U);
+  const auto update = [](const std::string& line, const std::string& message) {
+    refused(std::string(kSum) + "%3 = scalar() {dtype=0, name=\"rate\"} : f32[]\n" + line + "\n",
+            message);
+  };
+  const std::string kinds = ": a state, an arena or a parameter expected, got ";
+  update("update %3 = %3", "x.ir:5: update %3" + kinds + "scalar");
+  update("update %2 = %2", "x.ir:5: update %2" + kinds + "add");
+  update("update %0 = %2", "x.ir:5: update %0" + kinds + "input");
+  update("update %1 = %3", "x.ir:5: update %1: f32[4] expected, got %3 f32[]");
+  update("update %1 = %2\nupdate %1 = %0", "x.ir:6: update %1: it is updated already");
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
