@@ -208,6 +208,7 @@ Compiled compile_graph(CompileRequest request) {
   }
   // Last: it looks at who reads what, which the passes above change. It also makes the copies that
   // the plan relies on, so when skipped it still runs, without grouping.
+  const std::int64_t most_bytes = request.plan.max_binding_bytes;
   const std::int64_t grad_bytes =
       request.plan.params_elements * static_cast<std::int64_t>(kElementBytes);
   FuseOptions fusing{.max_bindings = request.max_bindings,

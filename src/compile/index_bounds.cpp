@@ -18,8 +18,15 @@ ValueId drawn_from(const Graph& graph, const Node& node) {
   return graph[from].op == &ops::data ? from : kNoValue;
 }
 
+// Of several for the same elements the tightest is enough.
 void add(const Node& leaf, const IndexBound& bound, Bounds& bounds) {
-  bounds[leaf.attrs.text("name")].push_back(bound);
+  std::vector<IndexBound>& known = bounds[leaf.attrs.text("name")];
+  for (IndexBound& each : known) {
+    if (each.columns != bound.columns) continue;
+    if (bound.size < each.size) each = bound;
+    return;
+  }
+  known.push_back(bound);
 }
 
 // A slice uses some of what it is taken from; views of the slice are taken to use all of it.

@@ -26,9 +26,12 @@ TEST(IndexBounds, are_found_through_views_and_concats) {
   s.output("c", cast(other, f32));
   const auto bounds = index_bounds(s.graph());
   ASSERT_EQ(bounds.size(), 2U);
-  EXPECT_EQ(bounds.at("in1").size, 7);
-  EXPECT_EQ(bounds.at("in2").size, 7);
-  EXPECT_EQ(bounds.at("in1").op, "gather");
+  for (const char* name : {"in1", "in2"}) {
+    ASSERT_EQ(bounds.at(name).size(), 1U);
+    EXPECT_EQ(bounds.at(name)[0].size, 7);
+    EXPECT_EQ(bounds.at(name)[0].op, "gather");
+    EXPECT_TRUE(bounds.at(name)[0].columns.empty());
+  }
 }
 
 TEST(IndexBounds, are_the_tightest_of_all_uses) {
@@ -37,7 +40,19 @@ TEST(IndexBounds, are_the_tightest_of_all_uses) {
   s.output("a", gather(s.input({9}), 0, i));
   s.output("b", gather(s.input({5}), 0, i));
   s.output("c", scatter_add(zeros({6}), 0, i, s.input({4})));
-  EXPECT_EQ(index_bounds(s.graph()).at("in0").size, 5);
+  const auto bounds = index_bounds(s.graph());
+  ASSERT_EQ(bounds.at("in0").size(), 1U);
+  EXPECT_EQ(bounds.at("in0")[0].size, 5);
+}
+
+TEST(IndexBounds, of_a_slice_are_of_its_elements) {
+  Sketch s;
+  const Tensor pairs = s.input({2, 3}, 0, 1, i32);
+  s.output("a", gather(s.input({9}), 0, reshape(narrow(pairs, 1, 1, 2), {4})));
+  const auto bounds = index_bounds(s.graph());
+  ASSERT_EQ(bounds.at("in0").size(), 1U);
+  EXPECT_EQ(bounds.at("in0")[0].columns, (std::vector<std::int64_t>{1, 2, 4, 5}));
+  EXPECT_EQ(bounds.at("in0")[0].row, 6);
 }
 
 NonFinite first_of(const Graph& graph, const ValueMap& leaves) {
