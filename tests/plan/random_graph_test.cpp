@@ -38,7 +38,8 @@ TEST(RandomGraph, is_the_same_with_any_pass_off_on_cpu) {
 }
 
 TEST(RandomGraph, large_ones_are_the_same_on_cpu) {
-  for (std::uint64_t seed = 1000; seed < 1000 + how_many(40) && !::testing::Test::HasFailure(); ++seed) {
+  for (std::uint64_t seed = 1000; seed < 1000 + how_many(40) && !::testing::Test::HasFailure();
+       ++seed) {
     const RandomGraph made = random_graph(seed, {.ops = 60});
     for (const char* skip : {"", "fuse"}) check(made, seed, skip, Where::kCpu, 8);
   }
