@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "api/trace.h"
+#include "base/numbers.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad {
@@ -183,7 +184,7 @@ Tensor randn(const Shape& shape, Loc loc) {
 Tensor dropout(Tensor x, double p, Loc loc) {
   const Composite composite("dropout", loc);
   if (!(p >= 0 && p < 1)) {
-    throw UserError("dropout: the probability must lie in [0, 1), got " + std::to_string(p), loc);
+    throw UserError("dropout: the probability must lie in [0, 1), got " + number_text(p), loc);
   }
   if (p == 0) return x;
   return where(ge(rand(x.shape(), loc), p), x * (1.0 / (1.0 - p)), 0.0);

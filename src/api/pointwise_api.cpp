@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "api/trace.h"
+#include "base/numbers.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 #include "tensorgrad/ops.h"
@@ -85,8 +86,8 @@ Tensor operator!(Operand a) { return logical_not(a); }
 Tensor clamp(Operand x, double lo, double hi) {
   const Composite composite("clamp", x.site);
   if (!(lo <= hi)) {
-    throw UserError("clamp: the lower bound " + std::to_string(lo) + " is above the upper bound " +
-                        std::to_string(hi),
+    throw UserError("clamp: the lower bound " + number_text(lo) + " is above the upper bound " +
+                        number_text(hi),
                     x.site);
   }
   const Tensor inside = logical_and(ge(x, lo), le(x, hi));

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/numbers.h"
 #include "io/csv_tokens.h"
 #include "io/gzip.h"
 #include "io/text.h"
@@ -126,7 +127,7 @@ class CsvReader {
       fail("the delimiter " + in_quotes(std::string_view(&d, 1)) + " cannot be used");
     }
     if (!(options.holdout >= 0.0 && options.holdout < 1.0)) {
-      fail("the share of rows to hold out is " + std::to_string(options.holdout) +
+      fail("the share of rows to hold out is " + number_text(options.holdout) +
            ": at least 0 and less than 1 expected");
     }
   }
@@ -155,6 +156,7 @@ class CsvReader {
   bool is_header(const std::vector<std::string>& first,
                  const std::vector<std::string>& second) const;
   CsvRows read_rows();
+  void check_classes() const;
   void read_row(const CsvTokens& tokens, CsvRows& rows, Labels& labels) const;
   void split(CsvRows all);
 
@@ -251,8 +253,29 @@ CsvRows CsvReader::read_rows() {
     read_row(tokens, rows, labels);
     ++rows.count;
   }
-  if (label_ != kNoLabel) data_.class_names = labels.finish(rows.labels);
+  if (label_ == kNoLabel) return rows;
+  data_.class_names = labels.finish(rows.labels);
+  if (options_.class_names.empty() && rows.count > 1) check_classes();
   return rows;
+}
+
+// What looks like a column that was not meant to be the label.
+void CsvReader::check_classes() const {
+  const std::vector<std::string>& names = data_.class_names;
+  const std::string column =
+      "the label column " + in_quotes(data_.label_name) +
+      (options_.label.empty() ? " (the last, as none is named)" : std::string());
+  if (names.size() == 1) {
+    fail(column + " holds one class only, " + in_quotes(names[0], 30) + ": at least two expected");
+  }
+  const auto fraction = std::find_if(names.begin(), names.end(),
+                                     [](const std::string& n) { return !parse_integer(n); });
+  const bool numbers = std::all_of(names.begin(), names.end(),
+                                   [](const std::string& n) { return parse_float(n).has_value(); });
+  if (numbers && fraction != names.end()) {
+    fail(column + " holds numbers with fractions, as " + in_quotes(*fraction, 30) +
+         ": names or numbers of classes expected");
+  }
 }
 
 void CsvReader::read_row(const CsvTokens& tokens, CsvRows& rows, Labels& labels) const {
@@ -302,7 +325,7 @@ void CsvReader::split(CsvRows all) {
       static_cast<std::size_t>(std::llround(options_.holdout * static_cast<double>(all.count)));
   if (options_.holdout > 0.0 && (held == 0 || held == n)) {
     fail("has " + std::to_string(n) + " rows, too few to hold out a share of " +
-         std::to_string(options_.holdout));
+         number_text(options_.holdout));
   }
   if (held == 0) {
     data_.train = std::move(all);

@@ -164,8 +164,17 @@ TEST(Csv, too_many_classes_look_like_the_wrong_column) {
             "f: line 3, column 2: more than 2 different labels (is this the label column?)");
 }
 
+TEST(Csv, a_column_that_holds_no_classes_is_refused) {
+  EXPECT_EQ(
+      error_of("a,b\n1,0.5\n2,1.5\n"),
+      "f: the label column \"b\" (the last, as none is named) holds numbers with fractions, as "
+      "\"0.5\": names or numbers of classes expected");
+  EXPECT_EQ(error_of("a,b\n1,x\n2,x\n", label("b")),
+            "f: the label column \"b\" holds one class only, \"x\": at least two expected");
+}
+
 TEST(Csv, tiny_numbers_become_zero) {
-  EXPECT_EQ(parse("1e-400,0\n-1e-60,0\n").train.features, (Floats{0, 0}));
+  EXPECT_EQ(parse("1e-400,0\n-1e-60,1\n").train.features, (Floats{0, 0}));
 }
 
 TEST(Csv, holds_out_the_same_rows_for_a_seed) {
@@ -191,14 +200,14 @@ TEST(Csv, holds_out_the_same_rows_for_a_seed) {
   // The split is part of what a seed means: it must never change.
   options = {};
   options.holdout = 0.3;
-  EXPECT_EQ(parse("0,0\n1,0\n2,0\n3,0\n4,0\n5,0\n6,0\n7,0\n8,0\n9,0\n", options).test.features,
+  EXPECT_EQ(parse("0,1\n1,0\n2,0\n3,0\n4,0\n5,0\n6,0\n7,0\n8,0\n9,0\n", options).test.features,
             (Floats{1, 5, 9}));
   options.holdout = 0.01;
-  EXPECT_EQ(error_of("1,0\n2,0\n", options),
-            "f: has 2 rows, too few to hold out a share of 0.010000");
+  EXPECT_EQ(error_of("1,0\n2,1\n", options),
+            "f: has 2 rows, too few to hold out a share of 0.01");
   options.holdout = 1.0;
-  EXPECT_EQ(error_of("1,0\n2,0\n", options),
-            "f: the share of rows to hold out is 1.000000: at least 0 and less than 1 expected");
+  EXPECT_EQ(error_of("1,0\n2,1\n", options),
+            "f: the share of rows to hold out is 1: at least 0 and less than 1 expected");
 }
 
 TEST(Csv, files_may_be_gzipped_and_are_bounded) {
