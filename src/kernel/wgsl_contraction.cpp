@@ -84,7 +84,6 @@ class Contraction {
   void write_sliced_results(Scope& scope, const TileShape& tile);
   void write_places(Scope& scope, const TileShape& tile, std::int64_t tiles_m,
                     std::int64_t tiles_n) const;
-  WgslKernel finish_kernel(const Scope& scope, int threads, std::int64_t groups) const;
 
   // Of this launch's window, for each of its batches.
   [[nodiscard]] std::int64_t rows() const { return window_.count + (launch_.ones_row ? 1 : 0); }
@@ -202,18 +201,6 @@ WgslKernel Contraction::write() {
   return tile == nullptr ? write_by_lanes(pick_lanes()) : write_tiled(*tile);
 }
 
-WgslKernel Contraction::finish_kernel(const Scope& scope, int threads, std::int64_t groups) const {
-  WgslKernel kernel;
-  const Grid grid = fold_groups(groups);
-  kernel.groups_x = grid.x;
-  kernel.groups_y = grid.y;
-  kernel.threads = threads;
-  kernel.body = module_.declarations() + main_function(scope, threads);
-  kernel.workgroup_bytes = module_.shared_bytes();
-  kernel.uses_hyper = module_.uses_hyper();
-  return kernel;
-}
-
 WgslKernel Contraction::write_by_lanes(const Tile& tile) {
   const std::string m = u32_literal(launch_.m);
   write_operand("a_at", launch_.a, a_domain_,
@@ -251,7 +238,7 @@ WgslKernel Contraction::write_by_lanes(const Tile& tile) {
     scope.line("if (lane == 0u" + (live.empty() ? "" : " && " + live) +
                ") { finish(z, m, n, acc); }");
   }
-  return finish_kernel(scope, tile.threads(), ceil_div(results, tile.rows));
+  return make_kernel(module_, scope, tile.threads(), ceil_div(results, tile.rows));
 }
 
 // Vectors per step of k. One more where the load runs along k, so that neighbouring threads, which
@@ -528,7 +515,7 @@ WgslKernel Contraction::write_tiled(const TileShape& tile) {
   } else {
     write_results(scope, tile);
   }
-  return finish_kernel(scope, tile.threads(), groups);
+  return make_kernel(module_, scope, tile.threads(), groups);
 }
 
 }  // namespace

@@ -167,6 +167,8 @@ Grid fold_groups(std::int64_t groups);
 std::string open_rows(Scope& scope, const Tile& tile, std::int64_t rows, const std::string& row,
                       std::int64_t first = 0);
 std::string main_function(const Scope& body, int threads);
+// The kernel whose main function is `body`, for so many workgroups of so many threads.
+WgslKernel make_kernel(const Module& module, const Scope& body, int threads, std::int64_t groups);
 
 // A reduction in progress: `name` (and `name`_at for argmax and argmin) accumulate per thread.
 struct Partial {

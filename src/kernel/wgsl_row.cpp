@@ -50,15 +50,7 @@ class RowWriter {
     live_ = open_rows(scope_, tile_, window.count, "row", window.first);
     for (const RowPass& pass : plan_.passes) write_pass(pass);
     write_end();
-    WgslKernel kernel;
-    const Grid grid = fold_groups(ceil_div(window.count, tile_.rows));
-    kernel.groups_x = grid.x;
-    kernel.groups_y = grid.y;
-    kernel.threads = tile_.threads();
-    kernel.body = module_.declarations() + main_function(scope_, tile_.threads());
-    kernel.workgroup_bytes = module_.shared_bytes();
-    kernel.uses_hyper = module_.uses_hyper();
-    return kernel;
+    return make_kernel(module_, scope_, tile_.threads(), ceil_div(window.count, tile_.rows));
   }
 
  private:
@@ -163,14 +155,7 @@ WgslKernel write_map(const Launch& launch, const WgslOptions& options) {
   for (const Store& store : launch.stores) roots.push_back(store.value);
   program.write_all(scope, program.needed(roots));
   for (const Store& store : launch.stores) program.store(scope, store);
-  const Grid grid = fold_groups(ceil_div(window.count, tile.rows));
-  WgslKernel kernel;
-  kernel.groups_x = grid.x;
-  kernel.groups_y = grid.y;
-  kernel.threads = tile.rows;
-  kernel.body = module.declarations() + main_function(scope, tile.rows);
-  kernel.uses_hyper = module.uses_hyper();
-  return kernel;
+  return make_kernel(module, scope, tile.rows, ceil_div(window.count, tile.rows));
 }
 
 WgslKernel write_row(const Launch& launch, const WgslOptions& options) {

@@ -57,18 +57,6 @@ void write_finish(Module& module, const Launch& launch) {
                   "fn finish(p: u32, v: u32, q: u32, acc: f32) {\n" + scope.text() + "}\n");
 }
 
-WgslKernel make_kernel(const Module& module, const Scope& scope, int threads, std::int64_t groups) {
-  const Grid grid = fold_groups(groups);
-  WgslKernel kernel;
-  kernel.groups_x = grid.x;
-  kernel.groups_y = grid.y;
-  kernel.threads = threads;
-  kernel.body = module.declarations() + main_function(scope, threads);
-  kernel.workgroup_bytes = module.shared_bytes();
-  kernel.uses_hyper = module.uses_hyper();
-  return kernel;
-}
-
 // A workgroup's share of the results in the second form: `values` times `columns` sums in workgroup
 // memory, each the business of one thread.
 struct Block {

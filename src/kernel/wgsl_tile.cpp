@@ -194,6 +194,18 @@ std::string main_function(const Scope& body, int threads) {
          body.text() + "}\n";
 }
 
+WgslKernel make_kernel(const Module& module, const Scope& body, int threads, std::int64_t groups) {
+  const Grid grid = fold_groups(groups);
+  WgslKernel kernel;
+  kernel.groups_x = grid.x;
+  kernel.groups_y = grid.y;
+  kernel.threads = threads;
+  kernel.body = module.declarations() + main_function(body, threads);
+  kernel.workgroup_bytes = module.shared_bytes();
+  kernel.uses_hyper = module.uses_hyper();
+  return kernel;
+}
+
 void declare_partial(Scope& scope, Module& module, const Partial& partial) {
   scope.line("var " + partial.name + " = " + identity(module, partial) + ";");
   if (partial.indexed()) scope.line("var " + partial.name + "_at = 0xffffffffu;");
