@@ -180,9 +180,8 @@ class TrainerBase {
   std::vector<float> run(int count, Loc loc = Loc::current());
   // Queues steps and returns at once; at most a bounded number is in flight. Throws as run().
   void submit(int count, Loc loc = Loc::current());
-  // Waits for all queued steps; the losses of all steps since the last call, oldest first (at most
-  // the last 4096). Those that step() and run() gave are only among them where queued ones were
-  // still unread when step() was called.
+  // Waits for all queued steps; their losses since the last call, oldest first (at most the last
+  // 4096). That of a step() which came while queued ones were unread is among them; run()'s never.
   std::vector<float> losses();
   // Fills a dataset entry. Throws UserError on a wrong
   // name, type or size, or an index out of range.

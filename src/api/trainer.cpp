@@ -119,8 +119,7 @@ float TrainerImpl::read_loss(std::int64_t step) {
   return loss;
 }
 
-void TrainerImpl::submit(int count) {
-  const std::lock_guard lock(*mutex_);
+void TrainerImpl::check_queued(int count) const {
   if (count < 0) throw UserError("submit: " + std::to_string(count) + " steps cannot be queued");
   if (!options_.inputs.empty()) {
     throw UserError(
@@ -129,6 +128,11 @@ void TrainerImpl::submit(int count) {
         "dataset");
   }
   check_data();
+}
+
+void TrainerImpl::submit(int count) {
+  const std::lock_guard lock(*mutex_);
+  check_queued(count);
   if (options_.detect_nan) throw UserError("submit: with detect_nan, call step()");
   while (count > 0) {
     const std::vector<HyperValues> rows = next_rows(std::min(count, kMostStepsAtOnce));
@@ -140,18 +144,20 @@ void TrainerImpl::submit(int count) {
 
 std::vector<float> TrainerImpl::run(int count) {
   const std::lock_guard lock(*mutex_);
-  std::vector<float> before = losses(), result;
+  check_queued(count);
+  std::vector<float> result;
   if (options_.detect_nan) {  // looks at each
     for (int i = 0; i < count; ++i) result.push_back(step({}).loss);
-    count = 0;
+    return result;
   }
-  do {
+  std::vector<float> before = losses();
+  while (count > 0) {
     const int part = static_cast<int>(std::min<std::int64_t>(count, kLossRing));
     submit(part);
     const std::vector<float> some = losses();
     result.insert(result.end(), some.begin(), some.end());
     count -= part;
-  } while (count > 0);
+  }
   kept_ = std::move(before);
   return result;
 }

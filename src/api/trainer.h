@@ -44,6 +44,7 @@ class TrainerImpl {
   std::vector<HyperValues> next_rows(int count);
   void begin_epoch();
   void check_data() const;
+  void check_queued(int count) const;  // steps that need nothing from the host
   [[nodiscard]] float read_loss(std::int64_t step);
   void explain_nan(const Feed& inputs, std::int64_t step, float loss);
   std::vector<double> leaf_values(const Node& leaf, const Feed& inputs,

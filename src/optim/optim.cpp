@@ -10,22 +10,22 @@ namespace tensorgrad::optim {
 namespace {
 
 // Throws UserError unless low <= value < below.
-void check_range(const char* what, double value, double low, double below) {
+void check_range(const std::string& what, double value, double low, double below) {
   if (value >= low && value < below) return;
   char text[160];
-  std::snprintf(text, sizeof text, "%s: at least %g and less than %g expected, got %g", what, low,
-                below, value);
+  std::snprintf(text, sizeof text, "%s: at least %g and less than %g expected, got %g",
+                what.c_str(), low, below, value);
   throw UserError(text);
 }
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-void check_adam(const char* name, double beta1, double beta2, double eps, double weight_decay) {
-  const std::string who = name;
-  check_range((who + ": beta1").c_str(), beta1, 0, 1);
-  check_range((who + ": beta2").c_str(), beta2, 0, 1);
-  check_range((who + ": eps").c_str(), eps, 0, kInfinity);
-  check_range((who + ": weight_decay").c_str(), weight_decay, 0, kInfinity);
+void check_adam(const std::string& name, double beta1, double beta2, double eps,
+                double weight_decay) {
+  check_range(name + ": beta1", beta1, 0, 1);
+  check_range(name + ": beta2", beta2, 0, 1);
+  check_range(name + ": eps", eps, 0, kInfinity);
+  check_range(name + ": weight_decay", weight_decay, 0, kInfinity);
 }
 
 // Weight decay as a run-time scalar, where there is any.

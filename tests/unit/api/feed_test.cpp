@@ -75,6 +75,25 @@ TEST(Trainer, results_come_in_the_order_of_the_calls) {
   EXPECT_EQ(trainer.losses(), std::vector<float>{5}) << "none is lost by run()";
 }
 
+TEST(Trainer, run_looks_at_each_step_with_detect_nan) {
+  auto loss = [](const One& m, const Inputs& in) { return mean(log(in["x"])) + sum(m.w) * 0; };
+  auto trainer = compile(One{}, loss,
+                         {.dataset = {{"x", {3}}},
+                          .batch = 1,
+                          .shuffle = false,
+                          .optimizer = optim::SGD{.lr = 0},
+                          .device = {.kind = "cpu"},
+                          .detect_nan = true});
+  trainer.upload_data("x", std::vector<float>{1, 1, -1});
+  EXPECT_EQ(trainer.run(2).size(), 2U);
+  try {
+    trainer.run(1);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const UserError& error) {
+    EXPECT_TRUE(error.message().starts_with("step 3: the loss is nan")) << error.message();
+  }
+}
+
 TEST(Trainer, run_gives_all_losses_however_many) {
   auto trainer = over_data(6, 1);
   const std::vector<float> losses = trainer.run(9000);

@@ -203,8 +203,7 @@ TEST(Csv, holds_out_the_same_rows_for_a_seed) {
   EXPECT_EQ(parse("0,1\n1,0\n2,0\n3,0\n4,0\n5,0\n6,0\n7,0\n8,0\n9,0\n", options).test.features,
             (Floats{1, 5, 9}));
   options.holdout = 0.01;
-  EXPECT_EQ(error_of("1,0\n2,1\n", options),
-            "f: has 2 rows, too few to hold out a share of 0.01");
+  EXPECT_EQ(error_of("1,0\n2,1\n", options), "f: has 2 rows, too few to hold out a share of 0.01");
   options.holdout = 1.0;
   EXPECT_EQ(error_of("1,0\n2,1\n", options),
             "f: the share of rows to hold out is 1: at least 0 and less than 1 expected");
