@@ -82,10 +82,10 @@ constexpr std::array<std::string_view, 8 * kGlyphHeight> kStrips = {
 }  // namespace
 
 bool glyph_dot(char c, int x, int y) {
-  const int code = c >= ' ' && c <= kBox ? c : kBox;
-  const int index = code - ' ';
-  const auto row = static_cast<std::size_t>(index / kPerStrip * kGlyphHeight + y);
-  const auto column = static_cast<std::size_t>(index % kPerStrip * kGlyphAdvance + x);
+  const char shown = c >= ' ' && c <= kBox ? c : kBox;
+  const int index = shown - ' ';
+  const int row = index / kPerStrip * kGlyphHeight + y;
+  const int column = index % kPerStrip * kGlyphAdvance + x;
   return kStrips[row][column] == '#';
 }
 

@@ -3,7 +3,7 @@
 """Runs clang-tidy on the repository's .cpp files, only on those changed since they last passed.
 
 A file counts as changed when it, a header of ours that it reaches, .clang-tidy or clang-tidy itself
-has changed. What passed is remembered in BUILD/tidy/.
+has changed. What passed is remembered in BUILD/tidy/, by the hash of all that.
 """
 
 import argparse
@@ -18,6 +18,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# How GCC uses precompiled headers: clang cannot read them, and a file names what it needs anyway.
+PRECOMPILED = re.compile(r" -fpch-preprocess| -Winvalid-pch| -include \S*cmake_pch\.hxx")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 BASES = [ROOT / name for name in ("src", "include", "cli", "bench", "tests")]
 
@@ -59,7 +61,9 @@ def main():
     common = version + (ROOT / ".clang-tidy").read_bytes()
     passed = args.build / "tidy"
     passed.mkdir(exist_ok=True)
-    entries = json.loads((args.build / "compile_commands.json").read_text())
+    commands = PRECOMPILED.sub("", (args.build / "compile_commands.json").read_text())
+    (passed / "compile_commands.json").write_text(commands)
+    entries = json.loads(commands)
     sources = {pathlib.Path(e["file"]).resolve() for e in entries}
     sources = sorted(s for s in sources if ROOT / "build" not in s.parents)
     if args.files:
@@ -71,7 +75,7 @@ def main():
 
     def one(job):
         source, stamp = job
-        command = [args.clang_tidy, "-p", str(args.build), "--quiet",
+        command = [args.clang_tidy, "-p", str(passed), "--quiet",
                    "--extra-arg=-Wno-unknown-warning-option", str(source)]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode == 0 and "warning:" not in result.stdout:

@@ -7,72 +7,17 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tensorgrad/device.h"
+#include "tensorgrad/feed.h"
 #include "tensorgrad/module.h"
 #include "tensorgrad/ops.h"
 #include "tensorgrad/optim.h"
 
 namespace tensorgrad {
-
-// Elements on the host, row-major, with the type they
-// have on the device. Refers to the caller's memory.
-struct HostView {
-  HostView(const std::vector<float>& v) : HostView(f32, v.data(), v.size()) {}          // NOLINT
-  HostView(const std::vector<std::int32_t>& v) : HostView(i32, v.data(), v.size()) {}   // NOLINT
-  HostView(const std::vector<std::uint32_t>& v) : HostView(u32, v.data(), v.size()) {}  // NOLINT
-  HostView(std::span<const float> v) : HostView(f32, v.data(), v.size()) {}             // NOLINT
-  HostView(std::span<const std::int32_t> v) : HostView(i32, v.data(), v.size()) {}      // NOLINT
-  HostView(std::span<const std::uint32_t> v) : HostView(u32, v.data(), v.size()) {}     // NOLINT
-  HostView(DType t, const void* d, std::size_t n) : dtype(t), data(d), count(n) {}
-
-  DType dtype;
-  const void* data;
-  std::size_t count;
-};
-
-// Elements that came from a device.
-struct HostTensor {
-  DType dtype = f32;
-  Shape shape;
-  std::vector<std::byte> bytes;
-
-  // The elements; throws DtypeError where the type is another.
-  [[nodiscard]] std::vector<float> floats() const;
-  [[nodiscard]] std::vector<std::int32_t> ints() const;
-};
-
-struct InputSpec {
-  InputSpec(std::string n, Shape s, DType t = f32)
-      : name(std::move(n)), shape(std::move(s)), dtype(t) {}
-  std::string name;
-  Shape shape;
-  DType dtype;
-};
-
-// The name of an input, with the line on which it is written.
-struct InputName {
-  InputName(const char* n, Loc loc = Loc::current()) : name(n), site(loc) {}             // NOLINT
-  InputName(std::string n, Loc loc = Loc::current()) : name(std::move(n)), site(loc) {}  // NOLINT
-  std::string name;
-  Site site;
-};
-
-// The inputs of the function that is traced, by name.
-class Inputs {
- public:
-  Inputs() = default;
-  explicit Inputs(std::map<std::string, Tensor> tensors) : tensors_(std::move(tensors)) {}
-  // Throws UserError with the names there are.
-  Tensor operator[](const InputName& name) const;
-
- private:
-  std::map<std::string, Tensor> tensors_;
-};
 
 struct CompileOptions {
   std::vector<InputSpec> inputs = {};  // given anew for each step
@@ -102,9 +47,6 @@ struct StepResult {
   float loss = 0;
   std::int64_t step = 0;  // steps done so far, this one included
 };
-
-using Feed = std::map<std::string, HostView>;
-using Outputs = std::map<std::string, HostTensor>;
 
 // How a program was compiled, for people and tests.
 struct CompileReport {
@@ -136,6 +78,28 @@ std::shared_ptr<ForwardImpl> attach_forward(TrainerImpl& trainer, TraceFunction 
 inline std::map<std::string, Tensor> named(Tensor tensor) { return {{"output", tensor}}; }
 inline std::map<std::string, Tensor> named(std::map<std::string, Tensor> tensors) {
   return tensors;
+}
+
+// Says in words what a model and a function to be traced must be.
+template <class Model, class Function>
+constexpr void check_traceable() {
+  static_assert(Module<Model>,
+                "the model must be a struct that names its fields with TG_MODULE(...), or a module "
+                "of tensorgrad::nn");
+  static_assert(std::is_invocable_v<Function&, const Model&, const Inputs&>,
+                "the function to be traced must be callable with (const Model&, const "
+                "tensorgrad::Inputs&); a module's operator() must be const");
+}
+template <class Model, class Function>
+using Traced = std::invoke_result_t<Function&, const Model&, const Inputs&>;
+template <class Model, class Function>
+constexpr void check_forward() {
+  check_traceable<Model, Function>();
+  using Result = Traced<Model, Function>;
+  static_assert(std::is_convertible_v<Result, Tensor> ||
+                    std::is_convertible_v<Result, std::map<std::string, Tensor>>,
+                "the function to be traced must return a tensorgrad::Tensor, or several by name: "
+                "std::map<std::string, tensorgrad::Tensor>");
 }
 
 }  // namespace detail
@@ -232,8 +196,9 @@ class Trainer : public TrainerBase {
   // Another function of the same model, on the same device. Parameters and states are the trainer's
   // own: a state that the function sets changes there, too.
   template <class Function>
-  Forward attach(Function forward, ForwardOptions options, Loc loc = Loc::current()) {
-    auto traced = [model = model_, forward](const Inputs& in) {
+  Forward attach(Function forward, const ForwardOptions& options, Loc loc = Loc::current()) {
+    detail::check_forward<Model, Function>();
+    auto traced = [model = model_, forward = std::move(forward)](const Inputs& in) {
       return detail::named(forward(*model, in));
     };
     return Forward(detail::attach_forward(*impl_, std::move(traced), options, loc));
@@ -256,12 +221,15 @@ std::shared_ptr<const Model> keep(Model model, ModelFunctions& functions) {
 }  // namespace detail
 
 // `loss(model, inputs)` gives the scalar to be minimised.
-template <Module Model, class Loss>
+template <class Model, class Loss>
 Trainer<Model> compile(Model model, Loss loss, const CompileOptions& options,
                        Loc loc = Loc::current()) {
+  detail::check_traceable<Model, Loss>();
+  static_assert(std::is_convertible_v<detail::Traced<Model, Loss>, Tensor>,
+                "compile: the loss function must return a tensorgrad::Tensor, a scalar");
   detail::ModelFunctions functions;
   auto kept = detail::keep(std::move(model), functions);
-  auto traced = [kept, loss](const Inputs& in) {
+  auto traced = [kept, loss = std::move(loss)](const Inputs& in) {
     return std::map<std::string, Tensor>{{"loss", loss(*kept, in)}};
   };
   return Trainer<Model>(
@@ -269,12 +237,15 @@ Trainer<Model> compile(Model model, Loss loss, const CompileOptions& options,
 }
 
 // A function of a model without training. Parameters start as their initial values.
-template <Module Model, class Function>
+template <class Model, class Function>
 Forward compile_forward(Model model, Function forward, const ForwardOptions& options,
                         Loc loc = Loc::current()) {
+  detail::check_forward<Model, Function>();
   detail::ModelFunctions functions;
   auto kept = detail::keep(std::move(model), functions);
-  auto traced = [kept, forward](const Inputs& in) { return detail::named(forward(*kept, in)); };
+  auto traced = [kept, forward = std::move(forward)](const Inputs& in) {
+    return detail::named(forward(*kept, in));
+  };
   return Forward(detail::make_forward(std::move(functions), std::move(traced), options, loc));
 }
 

@@ -72,7 +72,7 @@ struct Dropout {
 
 // One module after another; parameters are named by position ("0.weight"). A copy has modules of
 // its own. A module that is given as a shared_ptr stays shared.
-class Sequential {
+class Sequential {  // NOLINT(*-special-member-functions): one assignment, by value, serves both
  public:
   Sequential() = default;
   template <class... Modules>

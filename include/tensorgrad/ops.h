@@ -22,8 +22,8 @@ Tensor sub(Operand a, Operand b);
 Tensor mul(Operand a, Operand b);
 // a / b; integers truncate toward zero, and x / 0 is 0.
 Tensor div(Operand a, Operand b);
-// a - b * trunc(a / b), C's fmod; integers too (x rem 0 is 0).
-Tensor rem(Operand a, Operand b);
+// a - b * trunc(a / b), C's fmod; integers too (fmod(x, 0) is 0).
+Tensor fmod(Operand a, Operand b);
 // The smaller; NaN wins; at a tie each side has half the gradient.
 Tensor minimum(Operand a, Operand b);
 // The larger; NaN wins; at a tie each side has half the gradient.
@@ -78,7 +78,7 @@ Tensor tanh(Operand x);
 Tensor sigmoid(Operand x);
 // log(1 + e^x), stable; gradient sigmoid(x).
 Tensor softplus(Operand x);
-// max(x, 0); gradient 0 at 0.
+// max(x, 0); gradient 0 at 0; f32, i32.
 Tensor relu(Operand x);
 // The error function.
 Tensor erf(Operand x);
@@ -103,15 +103,15 @@ Tensor logical_xor(Operand a, Operand b);
 // bool -> bool.
 Tensor logical_not(Operand x);
 // Integers, bit by bit.
-Tensor bit_and(Operand a, Operand b);
+Tensor bitwise_and(Operand a, Operand b);
 // Integers, bit by bit.
-Tensor bit_or(Operand a, Operand b);
+Tensor bitwise_or(Operand a, Operand b);
 // Integers, bit by bit.
-Tensor bit_xor(Operand a, Operand b);
+Tensor bitwise_xor(Operand a, Operand b);
 // Integers; the amount is taken modulo 32.
-Tensor shl(Operand a, Operand b);
+Tensor bitwise_left_shift(Operand a, Operand b);
 // Integers; the amount is taken modulo 32; i32 keeps its sign.
-Tensor shr(Operand a, Operand b);
+Tensor bitwise_right_shift(Operand a, Operand b);
 // f32 -> bool.
 Tensor isnan(Operand x);
 // f32 -> bool.
@@ -122,8 +122,8 @@ Tensor where(Operand condition, Operand a, Operand b);
 Tensor cast(Operand x, DType dtype);
 // The same bits as another type of the same size.
 Tensor bitcast(Operand x, DType dtype);
-// x; nothing is differentiated through it.
-Tensor stop_gradient(Operand x);
+// x; nothing is differentiated through it (torch.Tensor.detach).
+Tensor detach(Operand x);
 // A word of Philox4x32-10 (Salmon et al. 2011): u32 index, stream, seed and step give word index %
 // 4 of the block with key (seed, stream) and counter (index / 4, step, 0, 0).
 Tensor philox(Operand index, Operand stream, Operand seed, Operand step);
@@ -134,13 +134,16 @@ Tensor clamp(Operand x, double lo, double hi);
 
 // A tensor of equal elements.
 Tensor full(const Shape& shape, double value, DType dtype = f32, Loc loc = Loc::current());
+// A tensor of zeros.
 Tensor zeros(const Shape& shape, DType dtype = f32, Loc loc = Loc::current());
+// A tensor of ones.
 Tensor ones(const Shape& shape, DType dtype = f32, Loc loc = Loc::current());
 // 0, 1, ... n-1.
 Tensor arange(std::int64_t n, DType dtype = i32, Loc loc = Loc::current());
 // Each element is its own index along `axis`.
 Tensor iota(const Shape& shape, int axis, DType dtype = i32, Loc loc = Loc::current());
-// The given elements, row-major.
+// The given elements, row-major; as many as the shape has. They are part of the compiled program:
+// for more than a few use an input or a parameter.
 Tensor constant(const std::vector<float>& values, const Shape& shape, Loc loc = Loc::current());
 Tensor constant(const std::vector<std::int32_t>& values, const Shape& shape,
                 Loc loc = Loc::current());
@@ -151,6 +154,8 @@ Tensor scalar(const std::string& name, double initial, Loc loc = Loc::current())
 // after each step what set_state() gave it in the traced function. Saved with checkpoints.
 Tensor state(const std::string& name, const Shape& shape, double initial = 0, DType dtype = f32,
              Loc loc = Loc::current());
+// What the state of that name holds after the step: a tensor of its type. Throws UserError where
+// there is no such state or it is set twice.
 void set_state(const std::string& name, Tensor value, Loc loc = Loc::current());
 
 // ---- reductions -------------------------------------------------------------------------------
@@ -177,10 +182,13 @@ Tensor var(Tensor x, Axes axes = {}, int correction = 1, bool keepdim = false,
            Loc loc = Loc::current());
 // log(sum(exp(x))), stable; all -inf gives -inf.
 Tensor logsumexp(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
-// Index of the largest element along an axis, i32; the first of equals; a NaN wins.
-Tensor argmax(Tensor x, int axis = -1, bool keepdim = false, Loc loc = Loc::current());
-// Index of the smallest element along an axis, i32; the first of equals; a NaN wins.
-Tensor argmin(Tensor x, int axis = -1, bool keepdim = false, Loc loc = Loc::current());
+// Index of the largest element along an axis (none: of all elements, row-major), i32; the first of
+// equals; a NaN wins.
+Tensor argmax(Tensor x, std::optional<int> axis = std::nullopt, bool keepdim = false,
+              Loc loc = Loc::current());
+// Index of the smallest element, likewise.
+Tensor argmin(Tensor x, std::optional<int> axis = std::nullopt, bool keepdim = false,
+              Loc loc = Loc::current());
 
 // ---- views: no data moves ---------------------------------------------------------------------
 
@@ -190,6 +198,7 @@ Tensor reshape(Tensor x, const Shape& shape, Loc loc = Loc::current());
 Tensor permute(Tensor x, const std::vector<int>& axes, Loc loc = Loc::current());
 // Swaps two axes.
 Tensor transpose(Tensor x, int a = -2, int b = -1, Loc loc = Loc::current());
+// Axes of size 1, and missing leading ones, repeated up to `shape`.
 Tensor broadcast_to(Tensor x, const Shape& shape, Loc loc = Loc::current());
 // Elements [start, start + length) of an axis.
 Tensor narrow(Tensor x, int axis, std::int64_t start, std::int64_t length,
@@ -197,6 +206,7 @@ Tensor narrow(Tensor x, int axis, std::int64_t start, std::int64_t length,
 // Adds (before, after) pairs of elements, the last axis first, as torch.nn.functional.pad.
 Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, double value = 0,
            Loc loc = Loc::current());
+// The elements of these axes in reverse order.
 Tensor flip(Tensor x, Axes axes, Loc loc = Loc::current());
 // A new axis of size 1.
 Tensor unsqueeze(Tensor x, int axis, Loc loc = Loc::current());
@@ -207,6 +217,7 @@ Tensor flatten(Tensor x, int first = 0, int last = -1, Loc loc = Loc::current())
 
 // ---- placing and picking ----------------------------------------------------------------------
 
+// The parts one behind another along an axis; other sizes must agree.
 Tensor concat(const std::vector<Tensor>& parts, int axis = 0, Loc loc = Loc::current());
 // Like concat, along a new axis.
 Tensor stack(const std::vector<Tensor>& parts, int axis = 0, Loc loc = Loc::current());
@@ -228,7 +239,9 @@ Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt
 
 // ---- composites -------------------------------------------------------------------------------
 
+// exp(x) / sum(exp(x)) along an axis, stable; a row of -inf alone gives NaN, as in PyTorch.
 Tensor softmax(Tensor x, int axis = -1, Loc loc = Loc::current());
+// log(softmax(x)), stable; an element -inf gives -inf.
 Tensor log_softmax(Tensor x, int axis = -1, Loc loc = Loc::current());
 enum class Gelu { kExact, kTanh };
 // x * Phi(x) (Hendrycks and Gimpel 2016), or its tanh approximation.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Optimizers and learning-rate schedules. An optimizer is a composite: it is written with ops over
-// one flat tensor of all parameters, so that its whole update is one launch.
+// one flat tensor of all parameters, so that its whole update is one launch (and with clipping one
+// more, for the norm).
 #pragma once
 
 #include <functional>

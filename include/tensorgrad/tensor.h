@@ -50,8 +50,7 @@ class Operand {
  public:
   Operand(Tensor value, Loc loc = Loc::current())  // NOLINT(google-explicit-constructor)
       : tensor(value), site(loc) {}
-  Operand(const Parameter& parameter,
-          Loc loc = Loc::current());  // NOLINT(google-explicit-constructor)
+  Operand(const Parameter& parameter, Loc loc = Loc::current());  // NOLINT(*-explicit-constructor)
   template <class T>
     requires std::is_arithmetic_v<T>
   Operand(T value, Loc loc = Loc::current())  // NOLINT(google-explicit-constructor)

@@ -7,6 +7,7 @@
 #include "tensorgrad/debug.h"
 #include "tensorgrad/device.h"
 #include "tensorgrad/error.h"
+#include "tensorgrad/feed.h"
 #include "tensorgrad/io.h"
 #include "tensorgrad/module.h"
 #include "tensorgrad/nn.h"

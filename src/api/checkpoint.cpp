@@ -9,9 +9,11 @@ namespace {
 constexpr std::string_view kStatePrefix = "state/";
 constexpr std::string_view kFieldPrefix = "tensorgrad.";
 
+// A bool is a word on the device, and so it is in the file.
+DType stored_as(DType dtype) { return dtype == DType::kBool ? DType::kU32 : dtype; }
+
 StoredTensor stored(const HostTensor& tensor) {
-  const DType words = tensor.dtype == DType::kBool ? DType::kU32 : tensor.dtype;
-  return {std::string(stored_dtype(words)), tensor.shape, tensor.bytes};
+  return {std::string(stored_dtype(stored_as(tensor.dtype))), tensor.shape, tensor.bytes};
 }
 
 }  // namespace
@@ -45,7 +47,7 @@ const HostTensor& find_state(const Checkpoint& checkpoint, const std::string& na
                              const Type& type, const std::string& path) {
   const auto at = checkpoint.states.find(name);
   if (at == checkpoint.states.end() || at->second.shape != type.shape ||
-      at->second.dtype != type.dtype) {
+      at->second.dtype != stored_as(type.dtype)) {
     throw UserError(path + ": no state '" + name + "' of type " + to_string(type));
   }
   return at->second;

@@ -24,7 +24,7 @@ std::int64_t reduced_count(const Tensor& x, const std::vector<int>& axes) {
 
 // The largest element, as a number to subtract: not differentiated, and finite.
 Tensor shift_of(Tensor x, Axes axes, Loc loc) {
-  const Tensor largest = stop_gradient(max(x, std::move(axes), true, loc));
+  const Tensor largest = detach(max(x, std::move(axes), true, loc));
   return where(isfinite(largest), largest, 0.0);
 }
 
@@ -171,7 +171,7 @@ Tensor random_bits(const Shape& shape, Loc loc) {
 // The upper 24 bits of a word are an f32 in [0, 1) exactly.
 Tensor rand(const Shape& shape, Loc loc) {
   const Composite composite("rand", loc);
-  return cast(shr(random_bits(shape, loc), 8), DType::kF32) * std::exp2(-24.0);
+  return cast(bitwise_right_shift(random_bits(shape, loc), 8), DType::kF32) * std::exp2(-24.0);
 }
 
 // sqrt(-2 log(1 - u)) cos(2 pi v): 1 - u lies in (0, 1], so the logarithm is finite
@@ -202,7 +202,7 @@ Tensor unpack_bytes(Tensor words, Loc loc) {
   flat.back() *= 4;
   const Tensor wide = broadcast_to(unsqueeze(words, -1, loc), four, loc);
   const Tensor amount = iota(four, -1, DType::kU32, loc) * 8;
-  return reshape(cast(bit_and(shr(wide, amount), 255), DType::kF32), flat, loc);
+  return reshape(cast(bitwise_and(bitwise_right_shift(wide, amount), 255), DType::kF32), flat, loc);
 }
 
 }  // namespace tensorgrad

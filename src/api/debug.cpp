@@ -71,12 +71,7 @@ std::vector<EnvironmentSwitch> environment() {
 
 namespace ir {
 
-std::vector<std::string> passes() {
-  std::vector<std::string> names;
-  for (const GraphPass& pass : graph_passes()) names.push_back(pass.name);
-  names.emplace_back("fuse");
-  return names;
-}
+std::vector<std::string> passes() { return pass_names(); }
 
 std::string optimize(std::string_view text, const std::string& file,
                      const std::vector<std::string>& pass_names) {

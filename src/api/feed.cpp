@@ -96,6 +96,13 @@ Inputs declare_inputs(Trace& trace, const std::vector<InputSpec>& inputs,
     tensors[spec.name] = trace.tensor(trace.graph.add(ops::input, {}, attrs, site));
   }
   for (const InputSpec& spec : dataset) check_spec(spec, names, site);
+  if (dataset.empty() && batch != 0) {
+    throw UserError(
+        "batch: it is the rows of a dataset taken for a step, and no dataset is "
+        "declared; got " +
+            std::to_string(batch),
+        site);
+  }
   if (!dataset.empty()) declare_dataset(trace, dataset, batch, site, tensors);
   return Inputs(std::move(tensors));
 }

@@ -38,11 +38,13 @@ Tensor Parameter::tensor(Site site) const {
   Trace& trace = Trace::current("parameter", site.known() ? site : site_);
   const auto found = trace.parameters.find(this);
   if (found == trace.parameters.end()) {
-    throw UserError(
+    UserError error(
         "parameter " + to_string(shape_) +
             " is not a part of the model that is traced: name its field in the TG_MODULE of its "
             "struct, and use the model that the traced function is given",
         site.known() ? site : site_);
+    error.add_context("while reading the parameter that is made at " + to_string(site_));
+    throw error;
   }
   return trace.tensor(found->second);
 }

@@ -54,6 +54,16 @@ Tensor reduce(const OpDef& def, Tensor x, const std::vector<int>& axes, bool kee
   return ctx.out(out);
 }
 
+Tensor arg_extreme(const OpDef& def, Tensor x, std::optional<int> axis, bool keepdim,
+                   const Site& site) {
+  if (axis) return reduce(def, x, {*axis}, keepdim, site);
+  OpContext ctx(def.name, site);
+  const Ex in = ctx.in(x);
+  const Ex flat = op::reshape(in, {numel(in.shape())});
+  const Ex out = op::apply(ctx.builder, def, {flat}, {{"axes", std::vector<std::int64_t>{0}}});
+  return ctx.out(keepdim ? op::reshape(out, Shape(in.shape().size(), 1)) : out);
+}
+
 }  // namespace
 
 Tensor full(const Shape& shape, double value, DType dtype, Loc loc) {
@@ -144,12 +154,12 @@ Tensor min(Tensor x, Axes axes, bool keepdim, Loc loc) {
   return reduce(ops::reduce_min, x, axes.list, keepdim, loc);
 }
 
-Tensor argmax(Tensor x, int axis, bool keepdim, Loc loc) {
-  return reduce(ops::argmax, x, {axis}, keepdim, loc);
+Tensor argmax(Tensor x, std::optional<int> axis, bool keepdim, Loc loc) {
+  return arg_extreme(ops::argmax, x, axis, keepdim, loc);
 }
 
-Tensor argmin(Tensor x, int axis, bool keepdim, Loc loc) {
-  return reduce(ops::argmin, x, {axis}, keepdim, loc);
+Tensor argmin(Tensor x, std::optional<int> axis, bool keepdim, Loc loc) {
+  return arg_extreme(ops::argmin, x, axis, keepdim, loc);
 }
 
 Tensor reshape(Tensor x, const Shape& shape, Loc loc) {

@@ -10,14 +10,6 @@ namespace {
 
 constexpr const char* kAsGiven = "as given";
 
-// Every node a launch of its own, nothing rewritten.
-std::vector<std::string> all_passes() {
-  std::vector<std::string> names = {"fuse"};
-  for (const GraphPass& pass : graph_passes()) names.push_back(pass.name);
-  for (const GraphPass& pass : split_passes(1, true)) names.push_back(pass.name);
-  return names;
-}
-
 using Results = std::vector<std::vector<double>>;
 
 Results decoded(const Graph& graph, const std::vector<std::vector<std::uint32_t>>& words) {
@@ -201,7 +193,8 @@ class Bisection {
   const LeafWords& leaves_;
   const BisectOptions& options_;
   std::vector<GraphPass> passes_;
-  std::vector<std::string> unfused_ = all_passes();  // what is left out then
+  // What is left out so that every node is a launch of its own and nothing is rewritten.
+  std::vector<std::string> unfused_ = pass_names();
   BisectReport report_;
 };
 

@@ -30,10 +30,9 @@ double milliseconds_since(Clock::time_point start) {
 std::vector<std::string> skipped_passes() {
   std::vector<std::string> names = split_list(env("TENSORGRAD_SKIP"));
   std::vector<std::string> known;
-  for (const GraphPass& pass : graph_passes()) {
-    if (std::find(known.begin(), known.end(), pass.name) == known.end()) known.push_back(pass.name);
+  for (const std::string& name : pass_names()) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
   }
-  known.insert(known.end(), {"split_product", "split_reduce", "fuse"});
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string all;
@@ -161,6 +160,14 @@ std::vector<GraphPass> split_passes(std::int64_t max_binding_bytes, bool split_r
         {"split_reduce", [=](const Graph& g) { return split_reduce(g, max_binding_bytes); }});
   }
   return passes;
+}
+
+std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  for (const GraphPass& pass : graph_passes()) names.push_back(pass.name);
+  for (const GraphPass& pass : split_passes(1, true)) names.push_back(pass.name);
+  names.emplace_back("fuse");
+  return names;
 }
 
 GraphPass find_pass(const std::string& name, int max_bindings, std::int64_t max_binding_bytes) {

@@ -58,6 +58,9 @@ std::span<const GraphPass> graph_passes();
 // threads.
 std::vector<GraphPass> split_passes(std::int64_t max_binding_bytes, bool split_rows);
 
+// The names of all of these and "fuse", in order; a pass that runs twice is there twice.
+std::vector<std::string> pass_names();
+
 // The pass of that name (those above, and "fuse" for launches of at most `max_bindings` buffers);
 // throws UserError, with the names there are.
 GraphPass find_pass(const std::string& name, int max_bindings,

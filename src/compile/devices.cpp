@@ -19,7 +19,13 @@ WebGpuOptions webgpu_options(const DeviceOptions& options) {
   return out;
 }
 
+// As the options or the environment say; 0: one per core.
 int thread_count(const DeviceOptions& options) {
+  if (options.threads < 0 || options.threads > kMostCpuThreads) {
+    throw UserError("device: 1 to " + std::to_string(kMostCpuThreads) +
+                    " threads expected, or 0 for one per core, got " +
+                    std::to_string(options.threads));
+  }
   if (options.threads != 0) return options.threads;
   const std::string text = env("TENSORGRAD_THREADS");
   if (text.empty()) return 0;
@@ -84,6 +90,7 @@ DeviceDescription describe(const DeviceInfo& info, const std::string& type) {
 std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& why) {
   std::shared_ptr<Device> device;
   why = options.kind + ": asked for";
+  thread_count(options);  // refused whatever the kind
   if (options.kind == "auto") {
     device = open_auto(options, why);
   } else if (options.kind == "cpu") {

@@ -45,6 +45,7 @@ Schedule Schedule::linear(double from, double to, std::int64_t steps) {
 }
 
 Schedule Schedule::cosine(double from, double to, std::int64_t steps) {
+  check_steps("cosine", steps);
   Schedule s = linear(from, to, steps);
   s.kind_ = Kind::kCosine;
   return s;

@@ -22,7 +22,7 @@ constexpr int kCheapOps = 6;
 constexpr int kCheapOperandOps = 2;
 constexpr std::int64_t kSmallDomain = 1 << 14;
 
-bool is_copy(const Node& node) { return node.op == &ops::stop_gradient; }
+bool is_copy(const Node& node) { return node.op == &ops::detach; }
 
 class Fuser {
  public:

@@ -35,7 +35,7 @@ Graph place_in_memory(const Graph& graph) {
       return id;
     }
     Builder builder{out, out[id].site, out[id].origin.empty() ? "copy" : out[id].origin};
-    const ValueId copy = op::stop_gradient(Ex{&builder, id}).id;
+    const ValueId copy = op::detach(Ex{&builder, id}).id;
     if (own_place) placed.insert(copy);
     return copy;
   };

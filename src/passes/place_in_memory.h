@@ -6,7 +6,7 @@
 
 namespace tensorgrad {
 
-// Adds copies (stop_gradient nodes) for values that must lie in memory but are
+// Adds copies (detach nodes) for values that must lie in memory but are
 // only a view, a leaf or an expression: outputs, updates, the data operand of a
 // gather, and parts of a pack that are not a launch's own. After it, each
 // output, update and part is a value of its own, in order and whole.

@@ -95,9 +95,9 @@ ValueId cast_to_same(Builder& b, const Node& node) {
   return same ? node.inputs[0] : kNoValue;
 }
 
-// stop_gradient(x) = x, once gradients have been taken
-ValueId drop_stop_gradient(Builder&, const Node& node) {
-  return node.op == &ops::stop_gradient ? node.inputs[0] : kNoValue;
+// detach(x) = x, once gradients have been taken
+ValueId drop_detach(Builder&, const Node& node) {
+  return node.op == &ops::detach ? node.inputs[0] : kNoValue;
 }
 
 // where(true, a, b) = a, where(false, a, b) = b, where(c, a, a) = a
@@ -189,7 +189,7 @@ struct NamedRule {
 };
 
 constexpr NamedRule kRules[] = {
-    {"drop_stop_gradient", drop_stop_gradient},
+    {"drop_detach", drop_detach},
     {"view_of_all", view_of_all},
     {"reshape_reshape", reshape_reshape},
     {"broadcast_broadcast", broadcast_broadcast},

@@ -210,7 +210,7 @@ int ProgramBuilder::make_iota(const Node& node, const IndexMap& map, Level level
         coordinate = op(ops::cast, {push(std::move(instr))}, DType::kI32);
       } else {
         coordinate = op(
-            ops::rem, {op(ops::div, {linear, integer(pitch)}, DType::kI32), integer(view.shape[d])},
+            ops::fmod, {op(ops::div, {linear, integer(pitch)}, DType::kI32), integer(view.shape[d])},
             DType::kI32);
       }
       const int step = op(ops::mul, {coordinate, integer(view.strides[d])}, DType::kI32);

@@ -91,8 +91,8 @@ TEST(Coverage, every_op_has_a_case) {
 }
 
 TEST(Coverage, every_gradient_rule_is_checked) {
-  // Differences cannot see where a gradient stops: Gradient::stops_at_stop_gradient does.
-  std::set<const OpDef*> checked = {&ops::stop_gradient};
+  // Differences cannot see where a gradient stops: Gradient::stops_at_detach does.
+  std::set<const OpDef*> checked = {&ops::detach};
   for (const OpCase& each : all_cases()) {
     if (!each.differentiable) continue;
     Sketch sketch;

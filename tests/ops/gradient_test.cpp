@@ -137,17 +137,17 @@ TEST(Gradient, of_a_gradient_is_that_of_differences) {
   }
 }
 
-TEST(Gradient, stops_at_stop_gradient) {
+TEST(Gradient, stops_at_detach) {
   Sketch s;
   const Tensor x = s.input({3}, f32, {1, 2, 3});
-  s.output("d", grad(sum(x * stop_gradient(square(x))), {x})[0]);
+  s.output("d", grad(sum(x * detach(square(x))), {x})[0]);
   EXPECT_EQ(run_graph(s.graph(), s.leaves, Where::kCpu).at("d"), Values({1, 4, 9}));
 }
 
 TEST(Gradient, of_what_the_loss_does_not_need_is_zero) {
   Sketch s;
   const Tensor x = s.input({3}), unused = s.input({2, 2});
-  s.output("d", grad(sum(x * stop_gradient(x)), {x, unused})[1]);
+  s.output("d", grad(sum(x * detach(x)), {x, unused})[1]);
   EXPECT_EQ(run_graph(s.graph(), s.leaves, Where::kCpu).at("d"), Values({0, 0, 0, 0}));
 }
 

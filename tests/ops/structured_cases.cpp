@@ -118,6 +118,8 @@ std::vector<OpCase> reduce_cases() {
       {"sum_u32", {{{3, 7}, 0, 4e9, u32}}, [](T t) { return sum(t[0], 0); }, false},
       {"max_i32", {{{3, 7}, -100, 100, i32}}, [](T t) { return max(t[0], 1); }, false},
       {"min_u32", {{{3, 7}, 0, 100, u32}}, [](T t) { return min(t[0], 0); }, false},
+      {"argmax_of_all", {{{3, 7}}}, [](T t) { return argmax(t[0]); }, false},
+      {"argmin_of_all_kept", {{{3, 7}}}, [](T t) { return argmin(t[0], {}, true); }, false},
       {"argmax_i32", {{{3, 7}, -3, 3, i32}}, [](T t) { return argmax(t[0], 1); }, false},
       {"argmax_ties_and_nan", {ties}, [](T t) { return argmax(t[0], 1); }, false, true},
       {"argmin_ties_and_nan", {ties}, [](T t) { return argmin(t[0], 1); }, false, true},

@@ -75,11 +75,7 @@ std::string cpu_name() {
 }
 
 int thread_count(const CpuOptions& options) {
-  if (options.threads < 0 || options.threads > kMostCpuThreads) {
-    throw UserError("cpu: 1 to " + std::to_string(kMostCpuThreads) +
-                    " threads expected, or 0 for one per core, got " +
-                    std::to_string(options.threads));
-  }
+  CHECK(options.threads >= 0 && options.threads <= kMostCpuThreads);
   return options.threads > 0 ? options.threads : std::clamp(usable_cores(), 1, kMostCpuThreads);
 }
 

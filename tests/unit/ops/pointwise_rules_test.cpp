@@ -59,7 +59,7 @@ TEST(PointwiseTypes, cast_gives_what_is_asked_for) {
 TEST(PointwiseTypes, wrong_types_and_shapes_are_named) {
   EXPECT_EQ(message<DtypeError>(ops::exp, {kInts}), "f32 expected, got i32");
   EXPECT_EQ(message<DtypeError>(ops::add, {kReals, kInts}), "dtypes differ: a f32, b i32");
-  EXPECT_EQ(message<DtypeError>(ops::shl, {kReals, kReals}), "i32 or u32 expected, got f32");
+  EXPECT_EQ(message<DtypeError>(ops::bitwise_left_shift, {kReals, kReals}), "i32 or u32 expected, got f32");
   EXPECT_EQ(message<DtypeError>(ops::where, {kReals, kReals, kReals}),
             "the condition must be bool, got f32");
   EXPECT_EQ(message<ShapeError>(ops::add, {{DType::kF32, {64, 32}}, {DType::kF32, {16, 8}}}),
@@ -108,20 +108,20 @@ TEST(PointwiseIntegers, wrap_around) {
 
 TEST(PointwiseIntegers, divide_towards_zero_and_give_zero_for_zero) {
   EXPECT_EQ(on_ints(ops::div, -7, 2), -3);
-  EXPECT_EQ(on_ints(ops::rem, -7, 2), -1);
+  EXPECT_EQ(on_ints(ops::fmod, -7, 2), -1);
   EXPECT_EQ(on_ints(ops::div, 7, 0), 0);
-  EXPECT_EQ(on_ints(ops::rem, 7, 0), 0);
+  EXPECT_EQ(on_ints(ops::fmod, 7, 0), 0);
   EXPECT_EQ(on_ints(ops::div, -2147483648.0, -1), -2147483648.0);
-  EXPECT_EQ(on_ints(ops::rem, -2147483648.0, -1), 0);
+  EXPECT_EQ(on_ints(ops::fmod, -2147483648.0, -1), 0);
   EXPECT_EQ(on_uints(ops::div, 4294967295.0, 2), 2147483647);
   EXPECT_EQ(on_uints(ops::div, 7, 0), 0);
 }
 
 TEST(PointwiseIntegers, shift_by_the_count_modulo_32) {
-  EXPECT_EQ(on_ints(ops::shl, 1, 33), 2);
-  EXPECT_EQ(on_ints(ops::shr, -8, 1), -4);
-  EXPECT_EQ(on_uints(ops::shr, 4294967288.0, 1), 2147483644);
-  EXPECT_EQ(on_ints(ops::shl, 1, -1), -2147483648.0);
+  EXPECT_EQ(on_ints(ops::bitwise_left_shift, 1, 33), 2);
+  EXPECT_EQ(on_ints(ops::bitwise_right_shift, -8, 1), -4);
+  EXPECT_EQ(on_uints(ops::bitwise_right_shift, 4294967288.0, 1), 2147483644);
+  EXPECT_EQ(on_ints(ops::bitwise_left_shift, 1, -1), -2147483648.0);
 }
 
 TEST(PointwiseCasts, saturate_and_turn_nan_to_zero) {

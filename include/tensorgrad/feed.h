@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// What goes into a compiled function and comes out of it: elements on the host, and the inputs'
+// declarations.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensorgrad/tensor.h"
+
+namespace tensorgrad {
+
+// Elements on the host, row-major, with the type they have on the device. Refers to the caller's
+// memory.
+struct HostView {
+  HostView(const std::vector<float>& v) : HostView(f32, v.data(), v.size()) {}          // NOLINT
+  HostView(const std::vector<std::int32_t>& v) : HostView(i32, v.data(), v.size()) {}   // NOLINT
+  HostView(const std::vector<std::uint32_t>& v) : HostView(u32, v.data(), v.size()) {}  // NOLINT
+  HostView(std::span<const float> v) : HostView(f32, v.data(), v.size()) {}             // NOLINT
+  HostView(std::span<const std::int32_t> v) : HostView(i32, v.data(), v.size()) {}      // NOLINT
+  HostView(std::span<const std::uint32_t> v) : HostView(u32, v.data(), v.size()) {}     // NOLINT
+  HostView(DType t, const void* d, std::size_t n) : dtype(t), data(d), count(n) {}
+
+  DType dtype;
+  const void* data;
+  std::size_t count;
+};
+
+// Elements that came from a device.
+struct HostTensor {
+  DType dtype = f32;
+  Shape shape;
+  std::vector<std::byte> bytes;
+
+  // The elements; throws DtypeError where the type is another.
+  [[nodiscard]] std::vector<float> floats() const;
+  [[nodiscard]] std::vector<std::int32_t> ints() const;
+};
+
+// An input's declaration.
+struct InputSpec {
+  InputSpec(std::string n, Shape s, DType t = f32)
+      : name(std::move(n)), shape(std::move(s)), dtype(t) {}
+  std::string name;
+  Shape shape;
+  DType dtype;
+};
+
+// The name of an input, with the line on which it is written.
+struct InputName {
+  InputName(const char* n, Loc loc = Loc::current()) : name(n), site(loc) {}             // NOLINT
+  InputName(std::string n, Loc loc = Loc::current()) : name(std::move(n)), site(loc) {}  // NOLINT
+  std::string name;
+  Site site;
+};
+
+// The inputs of the function that is traced, by name.
+class Inputs {
+ public:
+  Inputs() = default;
+  explicit Inputs(std::map<std::string, Tensor> tensors) : tensors_(std::move(tensors)) {}
+  // Throws UserError with the names there are.
+  Tensor operator[](const InputName& name) const;
+
+ private:
+  std::map<std::string, Tensor> tensors_;
+};
+
+using Feed = std::map<std::string, HostView>;
+using Outputs = std::map<std::string, HostTensor>;
+
+}  // namespace tensorgrad

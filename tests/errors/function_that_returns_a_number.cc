@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+// A traced function that gives no tensor. Must not compile.
+// error: the function to be traced must return a tensorgrad::Tensor, or several by name
+#include <tensorgrad/tensorgrad.h>
+
+int main() {
+  using tensorgrad::nn::Linear;
+  tensorgrad::compile_forward(
+      Linear(3, 1), [](const Linear&, const tensorgrad::Inputs& in) { return in["x"].rank(); }, {});
+}
