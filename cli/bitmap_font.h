@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A bitmap font of 5x7 dots for printable ASCII, for captions in images.
+// A bitmap font for printable ASCII, for captions in images: 5x7 dots, and 2 rows below the line.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 namespace tensorgrad::cli {
 
 inline constexpr int kGlyphWidth = 5;
-inline constexpr int kGlyphHeight = 7;
+inline constexpr int kGlyphHeight = 9;   // g, j, p, q and y use the last two
 inline constexpr int kGlyphAdvance = 6;  // one empty column between glyphs
 
-// Whether the dot at column x (0 to 4) and row y (0 to 6) of `c` is set. What is not printable
+// Whether the dot at column x (0 to 4) and row y (0 to 8) of `c` is set. What is not printable
 // ASCII is an empty box.
 bool glyph_dot(char c, int x, int y);
 

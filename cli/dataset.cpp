@@ -13,6 +13,7 @@
 
 #include "tensorgrad/data.h"
 #include "tensorgrad/error.h"
+#include "text.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -128,6 +129,8 @@ TrainingData read_images(const std::string& path) {
 TrainingData read_table(const std::string& path, const TrainSettings& settings) {
   CsvOptions options;
   options.label = settings.label;
+  options.label_hint = settings.label.empty() ? "--label NAME says which column is the label"
+                                              : "--label NAME picks another column";
   options.holdout = settings.holdout;
   options.seed = settings.seed;
   CsvData csv = read_csv(path, options);
@@ -168,9 +171,45 @@ void check_columns(const Task& task, const CsvData& csv, const std::string& path
   }
 }
 
+// Every column is a feature, but for `label`, where one is named.
+CsvData read_features(const Task& task, const std::string& path, const std::string& label) {
+  CsvOptions options;
+  options.unlabelled = label.empty();
+  options.label = label;
+  CsvData csv = read_csv(path, options);
+  check_columns(task, csv, path);
+  return csv;
+}
+
+// Whether the file would do without its label column.
+bool fits_without(const Task& task, const std::string& path, const std::string& label) {
+  try {
+    read_features(task, path, label);
+    return true;
+  } catch (const IoError&) {
+    return false;
+  }
+}
+
 void check_fingerprint(const Run& run, const Task& now) {
   if (now.fingerprint == run.task.fingerprint && now.features() == run.task.features()) return;
   throw IoError(run.data + ": the training data has changed since the run began");
+}
+
+// The label column of the training data, as CsvOptions takes it.
+std::string label_of(const Run& run) {
+  return run.task.had_header ? run.task.label_name : run.settings.label;
+}
+
+CsvData read_rows(const Run& run, const std::string& path, const std::string& label) {
+  try {
+    return read_features(run.task, path, label);
+  } catch (const IoError& error) {
+    const std::string known = label_of(run).empty() ? "-1" : label_of(run);
+    if (!label.empty() || !fits_without(run.task, path, known)) throw;
+    throw IoError(error.message() + "; --label " + shell_word(known) +
+                  " leaves out the label column");
+  }
 }
 
 Samples read_test_folder(const Run& run, const std::string& path) {
@@ -207,7 +246,7 @@ Samples read_test_data(const Run& run, const std::string& path) {
   }
   if (run.task.kind == Task::Kind::kImages) return read_test_folder(run, path);
   CsvOptions options;
-  options.label = run.task.had_header ? run.task.label_name : run.settings.label;
+  options.label = label_of(run);
   options.class_names = run.task.class_names;
   CsvData csv = read_csv(path, options);
   check_columns(run.task, csv, path);
@@ -217,11 +256,7 @@ Samples read_test_data(const Run& run, const std::string& path) {
 Samples read_unlabelled(const Run& run, const std::string& path, const std::string& label) {
   const Task& task = run.task;
   if (task.kind == Task::Kind::kTable) {
-    CsvOptions options;
-    options.unlabelled = label.empty();
-    options.label = label;
-    CsvData csv = read_csv(path, options);
-    check_columns(task, csv, path);
+    CsvData csv = read_rows(run, path, label);
     csv.train.labels.clear();
     return pack_table(task, std::move(csv.train));
   }

@@ -42,9 +42,9 @@ constexpr int kShownSize = 168;  // images are enlarged to about this
 constexpr int kBorder = 6;
 constexpr int kGap = 10;  // between tiles, and around the sheet
 constexpr int kTextScale = 2;
-constexpr int kLine = (kGlyphHeight + 3) * kTextScale;
+constexpr int kLine = (kGlyphHeight + 2) * kTextScale;
 constexpr int kTitleScale = 3;
-constexpr int kTitleHeight = (kGlyphHeight + 6) * kTitleScale;
+constexpr int kTitleHeight = (kGlyphHeight + 5) * kTitleScale;
 constexpr std::int64_t kMaxPixels = 100'000'000;
 
 // Sizes in pixels of everything on the sheet.

@@ -13,6 +13,7 @@
 #include "evaluation.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/io.h"
+#include "text.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -25,14 +26,6 @@ std::string model_path(const std::string& folder) {
 
 void print_json(const Json& json) {
   fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
-// Text of a file must not move the terminal's cursor.
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';
-  }
-  return text;
 }
 
 std::string confusion_table(const Evaluation& evaluation, std::size_t classes) {
@@ -166,7 +159,7 @@ int explain(const ExplainArguments& arguments) {
     run.data = arguments.data;
     run.settings = arguments.settings;
     run.task = read_training_data(run.data, run.settings).task;
-    run.settings.batch = std::min(run.settings.batch, run.task.train_count);
+    settle_batch(run);
   }
   const NetTrainer trainer = compile_training(run, arguments.device);
   fmt::print("model     {}: {} parameters, batch {}\n{}", model_text(run), parameter_count(run),

@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "commands.h"
 #include "tensorgrad/debug.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/io.h"
+#include "text.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -67,6 +69,16 @@ std::string summary(const std::string& name, const HostTensor& tensor) {
   return text + "\n   " + first_values(tensor) + "\n";
 }
 
+// Says which tensors of --inputs the graph has no use for.
+void print_ignored(const IrArguments& arguments, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  const std::size_t shown = std::min(kShown, names.size());
+  std::string text = fmt::format(
+      "{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
+  fmt::print(stderr, "{}: not in the graph, and ignored: {}\n", arguments.inputs, printable(text));
+}
+
 }  // namespace
 
 int print_environment() {
@@ -93,6 +105,7 @@ int optimize_ir(const OptArguments& arguments) {
 int run_ir(const IrArguments& arguments) {
   const ir::RunResult result =
       ir::run(text_of(arguments.file), arguments.file, leaf_options(arguments), arguments.device);
+  print_ignored(arguments, result.ignored);
   fmt::print("device  {}\n", result.device);
   StoredFile file;
   for (const auto& [name, tensor] : result.values) {
@@ -109,6 +122,7 @@ int bisect_ir(const BisectArguments& arguments) {
   b.kind = arguments.b;
   const ir::BisectResult result = ir::bisect(text_of(arguments.ir.file), arguments.ir.file,
                                              leaf_options(arguments.ir), a, b, arguments.tolerance);
+  print_ignored(arguments.ir, result.ignored);
   fmt::print("a  {}\nb  {}\n", result.a, result.b);
   for (const std::string& line : result.checked) fmt::print("{}\n", line);
   if (result.pass.empty()) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The command-line tool: arguments, help, and exit codes: 0 fine, 1 an error, 2 wrong usage, 128 +
 // n stopped by signal n.
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -9,13 +11,16 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include "commands.h"
 #include "tensorgrad/error.h"
+#include "text.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -46,6 +51,8 @@ class ShortFormatter : public CLI::Formatter {
   }
 };
 
+constexpr std::int64_t kMostUnits = 1 << 20;  // of a hidden layer
+
 // Gives the command that was chosen; it is called when everything is parsed.
 using Action = std::function<int()>;
 
@@ -73,43 +80,83 @@ void add_device_options(CLI::App& command, DeviceOptions& device,
   add_adapter_options(command, device);
 }
 
+// Without WebGPU an adapter would be ignored.
+void check_adapter(const CLI::App& command) {
+  const CLI::Option* const adapter = command.get_option_no_throw("--adapter");
+  if (adapter == nullptr || adapter->empty()) return;
+  for (const char* const name : {"--device", "--a", "--b"}) {
+    const CLI::Option* const device = command.get_option_no_throw(name);
+    if (device == nullptr || device->empty()) continue;
+    if (device->as<std::string>() == "webgpu") return;
+  }
+  throw CLI::ValidationError("--adapter", "only for the device webgpu, which was not asked for");
+}
+
+// Sizes of hidden layers, "256,128"; those of 0 are left out.
+std::vector<std::int64_t> layer_sizes(const std::string& text) {
+  std::vector<std::int64_t> sizes;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (;; ++at) {
+    std::int64_t size = -1;
+    const auto [stop, error] = std::from_chars(at, end, size);
+    if (error != std::errc() || (stop != end && *stop != ',') || size < 0 || size > kMostUnits) {
+      throw CLI::ValidationError(
+          "--hidden", fmt::format("sizes up to {} with single commas between expected, got '{}'",
+                                  kMostUnits, text));
+    }
+    if (size > 0) sizes.push_back(size);
+    if (stop == end) return sizes;
+    at = stop;
+  }
+}
+
 // What a run is made with; none of it goes with another one's settings.
 std::vector<CLI::Option*> add_settings(CLI::App& command, TrainSettings& s) {
   constexpr std::int64_t kMost = 1 << 24;
-  return {
-      command.add_option("--epochs", s.epochs, "Passes over the training set")
-          ->check(CLI::Range(1, 1'000'000))
-          ->capture_default_str(),
-      command.add_option("--batch", s.batch, "Images or rows per step")
-          ->check(CLI::Range(std::int64_t{1}, kMost))
-          ->capture_default_str(),
-      command.add_option("--lr", s.lr, "Learning rate at the start; falls to 0 along a cosine")
-          ->check(kPositive)
-          ->capture_default_str(),
-      command
-          .add_option("--hidden", s.hidden, "Sizes of the hidden layers, as 256,128; 0 for none")
-          ->delimiter(',')
-          ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20))
-          ->default_str("256,128"),
-      command.add_option("--optimizer", s.optimizer, "adamw, adam, or sgd (momentum 0.9)")
-          ->check(CLI::IsMember({"adamw", "adam", "sgd"}))
-          ->capture_default_str(),
-      command
-          .add_option("--weight-decay", s.weight_decay,
-                      "Weight decay (default: 0.01 for adamw, 0 for others)")
-          ->check(CLI::NonNegativeNumber),
-      command.add_option("--seed", s.seed, "Initial weights, order of the data, held-out rows")
-          ->capture_default_str(),
-      command.add_option("--label", s.label,
-                         "CSV: label column, by name or index (default: the last)"),
-      command.add_option("--holdout", s.holdout, "CSV: share of the rows to test with")
-          ->check(kShare)
-          ->capture_default_str()};
+  return {command.add_option("--epochs", s.epochs, "Passes over the training set")
+              ->check(CLI::Range(1, 1'000'000))
+              ->capture_default_str(),
+          command.add_option("--batch", s.batch, "Images or rows per step")
+              ->check(CLI::Range(std::int64_t{1}, kMost))
+              ->default_str(std::to_string(kDefaultBatch)),
+          command.add_option("--lr", s.lr, "Learning rate at the start; falls to 0 along a cosine")
+              ->check(kPositive)
+              ->capture_default_str(),
+          command
+              .add_option_function<std::string>(
+                  "--hidden", [&s](const std::string& text) { s.hidden = layer_sizes(text); },
+                  "Sizes of the hidden layers, as 256,128; 0 for none")
+              ->option_text("SIZES (256,128)"),
+          command.add_option("--optimizer", s.optimizer, "adamw, adam, or sgd (momentum 0.9)")
+              ->check(CLI::IsMember({"adamw", "adam", "sgd"}))
+              ->capture_default_str(),
+          command
+              .add_option("--weight-decay", s.weight_decay,
+                          "Weight decay (default: 0.01 for adamw, 0 for others)")
+              ->check(CLI::NonNegativeNumber),
+          command.add_option("--seed", s.seed, "Initial weights, order of the data, held-out rows")
+              ->capture_default_str(),
+          command.add_option("--label", s.label,
+                             "CSV: label column, by name or index (default: the last)"),
+          command.add_option("--holdout", s.holdout, "CSV: share of the rows to test with")
+              ->check(kShare)
+              ->capture_default_str()};
 }
 
 void finish_settings(TrainSettings& settings, bool decay_given) {
   if (!decay_given && settings.optimizer != "adamw") settings.weight_decay = 0;
-  std::erase(settings.hidden, 0);
+}
+
+// A run goes on with what it began with.
+void refuse_settings(const std::vector<CLI::Option*>& options) {
+  for (const CLI::Option* const option : options) {
+    if (option->empty()) continue;
+    throw CLI::ValidationError(
+        option->get_name(),
+        "not with --resume, which goes on as the run began (its length is part of its schedule); "
+        "for other settings start a new run");
+  }
 }
 
 void add_train(CLI::App& app, Action& action) {
@@ -127,7 +174,6 @@ void add_train(CLI::App& app, Action& action) {
       command.add_option("--out", args->out, "Run folder (default: runs/NAME, a new one)"));
   fixed.push_back(command.add_flag("--force", args->force,
                                    "Replace a run in the folder; files that are not tg's stay"));
-  for (CLI::Option* const option : fixed) resume->excludes(option);
   command
       .add_option("--stop-after", args->stop_after, "Stop as Ctrl-C would once this step is done")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
@@ -140,6 +186,7 @@ void add_train(CLI::App& app, Action& action) {
       "Ctrl-C finishes the step, saves, and says how to go on.");
   command.callback([=, &action] {
     if (data->empty() && resume->empty()) throw CLI::RequiredError("--data or --resume");
+    if (!resume->empty()) refuse_settings(fixed);
     finish_settings(args->settings, !decay->empty());
     action = [args] { return train(*args); };
   });
@@ -242,7 +289,8 @@ void add_opt(CLI::App& app, Action& action) {
 void add_ir_options(CLI::App& command, IrArguments& args) {
   command.add_option("FILE", args.file, "IR text, as TENSORGRAD_DUMP writes it")->required();
   command.add_option("--inputs", args.inputs,
-                     "Safetensors file with inputs, parameters, states, data or scalars by name");
+                     "Safetensors file with inputs, parameters, states, data or scalars by name, "
+                     "or a checkpoint");
   command.add_option("--seed", args.seed, "Of the values that are not given")
       ->capture_default_str();
 }
@@ -278,10 +326,18 @@ void add_bisect(CLI::App& app, Action& action) {
   command.callback([=, &action] { action = [args] { return bisect_ir(*args); }; });
 }
 
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App app("Trains neural networks: whole training steps compiled to fused kernels.", "tg");
   app.set_version_flag("--version", std::string("tg ") + TENSORGRAD_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   app.formatter(std::make_shared<ShortFormatter>());
   app.get_formatter()->column_width(34);
   app.footer("`tg COMMAND --help` says more about a command, with examples.");
@@ -296,10 +352,23 @@ int parse_and_run(int argc, char** argv) {
   add_opt(app, action);
   add_run(app, action);
   add_bisect(app, action);
+  // CLI11 would only say that the word was not expected.
+  const std::vector<std::string> names = command_names(app);
+  if (argc > 1 && argv[1][0] != '-' &&
+      std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+    fmt::print(stderr, "there is no command '{}'; there are {}\n", printable(argv[1]),
+               fmt::join(names, ", "));
+    return 2;
+  }
   try {
     app.parse(argc, argv);
+    for (const CLI::App* const command : app.get_subcommands()) check_adapter(*command);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (!action) {
+    fmt::print(stderr, "{}", app.help());
+    return 2;
   }
   const int code = action();
   if (std::fflush(stdout) != 0) throw IoError("standard output: cannot be written");

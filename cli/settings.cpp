@@ -2,6 +2,7 @@
 // run.json, written and read. Reading trusts nothing: every value has a type and a range.
 #include "settings.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
@@ -199,6 +200,14 @@ Json task_json(const Task& task) {
 std::int64_t Task::features() const {
   return kind == Kind::kImages ? numel(image_shape)
                                : static_cast<std::int64_t>(feature_names.size());
+}
+
+void settle_batch(Run& run) {
+  std::int64_t& batch = run.settings.batch;
+  if (batch == 0) batch = std::min(kDefaultBatch, run.task.train_count);
+  if (batch <= run.task.train_count) return;
+  throw UserError(fmt::format("--batch {}: the training set has {} {}", batch, run.task.train_count,
+                              run.task.unit()));
 }
 
 std::string run_json(const Run& run) {

@@ -11,9 +11,11 @@
 
 namespace tensorgrad::cli {
 
+constexpr std::int64_t kDefaultBatch = 128;
+
 struct TrainSettings {
   int epochs = 10;
-  std::int64_t batch = 128;
+  std::int64_t batch = 0;  // 0: kDefaultBatch, or the training set where that is smaller
   double lr = 1e-3;
   double weight_decay = 1e-2;  // adamw; others have none unless asked for
   std::vector<std::int64_t> hidden = {256, 128};
@@ -57,6 +59,9 @@ struct Run {
   [[nodiscard]] std::int64_t steps_per_epoch() const { return task.train_count / settings.batch; }
   [[nodiscard]] std::int64_t total_steps() const { return steps_per_epoch() * settings.epochs; }
 };
+
+// Once the data is known. UserError: a batch that is larger than the training set.
+void settle_batch(Run& run);
 
 // The text of run.json.
 std::string run_json(const Run& run);

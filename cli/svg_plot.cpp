@@ -25,6 +25,7 @@ constexpr double kBottom = 54;
 constexpr std::string_view kGrid = "#e9ecef";
 constexpr std::string_view kAxis = "#868e96";
 constexpr std::string_view kMuted = "#495057";
+constexpr std::string_view kPale = "stroke-opacity=\"0.25\"";
 // Told apart by people with any colour vision (Okabe and Ito), dark enough for white paper.
 constexpr std::string_view kColors[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                         "#b8860b", "#56b4e9", "#000000"};
@@ -76,7 +77,7 @@ std::vector<double> smoothed(const std::vector<double>& y) {
   return out;
 }
 
-// What a panel's curves span along x.
+// What a panel's curves span along x, which counts from 0.
 Range x_range(const CurvePanel& panel) {
   Range range;
   for (const Curve& curve : panel.curves) {
@@ -88,14 +89,44 @@ Range x_range(const CurvePanel& panel) {
       if (can_be_drawn(curve.x[i]) && can_be_drawn(curve.y[i])) range.add(curve.x[i]);
     }
   }
+  if (range.low <= range.high) range.low = std::min(range.low, 0.0);
   return range;
+}
+
+// A few values show by themselves what they do.
+bool is_smoothed(const Curve& curve) { return curve.smooth && curve.y.size() > 50; }
+
+// Labels of one axis, as many decimals on each.
+std::vector<std::string> tick_names(const std::vector<double>& ticks, bool percent) {
+  std::vector<std::string> names;
+  std::size_t decimals = 0;
+  const auto decimals_of = [](const std::string& name) {
+    const std::size_t point = name.find('.');
+    return point == std::string::npos ? 0 : name.size() - point - 1;
+  };
+  bool plain = true;
+  for (const double tick : ticks) {
+    names.push_back(short_number(percent ? tick * 100 : tick));
+    plain = plain && names.back().find_first_not_of("-.0123456789") == std::string::npos;
+    decimals = std::max(decimals, decimals_of(names.back()));
+  }
+  for (std::string& name : names) {
+    if (plain && decimals > 0) {
+      if (decimals_of(name) == 0) name += '.';
+      name.append(decimals - decimals_of(name), '0');
+    }
+    if (percent) name += '%';
+  }
+  return names;
 }
 
 // One panel of the picture, placed with its plotting area at (left, top).
 class PanelDrawer {
  public:
-  PanelDrawer(const CurvePanel& panel, const Range& x, double left, double top)
-      : panel_(panel), left_(left), top_(top), x_(x) {
+  // `names`: of the curves of all panels, for their colours.
+  PanelDrawer(const CurvePanel& panel, const std::vector<std::string>& names, const Range& x,
+              double left, double top)
+      : panel_(panel), names_(names), left_(left), top_(top), x_(x) {
     x_.settle();
     Range y;
     for (const Curve& curve : panel.curves) {
@@ -103,20 +134,19 @@ class PanelDrawer {
         if (can_be_drawn(curve.x[i]) && can_be_drawn(curve.y[i])) y.add(curve.y[i]);
       }
     }
+    const bool shares = panel.percent && y.low >= 0 && y.high <= 1;
     y.settle();
     // Room above and below, but a loss keeps its zero line and an accuracy its 100 %.
     const double room = 0.06 * (y.high - y.low);
     y_.low = y.low >= 0 && y.low <= room * 5 ? 0 : y.low - room;
-    y_.high = panel.percent && y.high <= 1 ? std::min(1.0, y.high + room) : y.high + room;
-    if (panel.percent && y.low >= 0) y_.low = std::max(0.0, y_.low);
+    y_.high = y.high + room;
+    if (shares) y_ = {std::max(0.0, y_.low), std::min(1.0, y_.high)};
   }
 
   std::string draw() const {
     std::string out = svg_text(left_, top_ - 30, panel_.title, {.size = 14, .bold = true});
     out += grid();
-    for (std::size_t i = 0; i < panel_.curves.size(); ++i) {
-      out += curve(panel_.curves[i], kColors[i % std::size(kColors)]);
-    }
+    for (const Curve& each : panel_.curves) out += curve(each);
     out += legend();
     out += svg_text(left_ + kPanelWidth / 2, top_ + kPanelHeight + 40, panel_.x_label,
                     {.size = 12, .color = kMuted, .anchor = "middle"});
@@ -130,19 +160,23 @@ class PanelDrawer {
   [[nodiscard]] double to_y(double value) const {
     return top_ + kPanelHeight * (y_.high - value) / (y_.high - y_.low);
   }
-  [[nodiscard]] std::string y_name(double value) const {
-    return panel_.percent ? short_number(value * 100) + "%" : short_number(value);
+  // One name has one colour in all panels.
+  [[nodiscard]] std::string_view color_of(const Curve& curve) const {
+    const auto at = std::find(names_.begin(), names_.end(), curve.name) - names_.begin();
+    return kColors[static_cast<std::size_t>(at) % std::size(kColors)];
   }
 
   [[nodiscard]] std::string grid() const;
-  [[nodiscard]] std::string curve(const Curve& curve, std::string_view color) const;
+  [[nodiscard]] std::string curve(const Curve& curve) const;
   [[nodiscard]] std::vector<std::vector<Point>> runs(const std::vector<double>& x,
                                                      const std::vector<double>& y) const;
   [[nodiscard]] std::string lines(const std::vector<std::vector<Point>>& runs,
                                   std::string_view style) const;
+  [[nodiscard]] std::string legend_name(const Curve& curve) const;
   [[nodiscard]] std::string legend() const;
 
   const CurvePanel& panel_;
+  const std::vector<std::string>& names_;
   double left_;
   double top_;
   Range x_;
@@ -156,16 +190,21 @@ std::string PanelDrawer::grid() const {
                        coordinate(y1), coordinate(x2), coordinate(y2), color);
   };
   const double bottom = top_ + kPanelHeight;
-  for (const double tick : nice_ticks(y_.low, y_.high, 6)) {
-    const double y = to_y(tick);
+  const std::vector<double> y_ticks = nice_ticks(y_.low, y_.high, 6);
+  const std::vector<std::string> y_names = tick_names(y_ticks, panel_.percent);
+  for (std::size_t i = 0; i < y_ticks.size(); ++i) {
+    const double y = to_y(y_ticks[i]);
     line(left_, y, left_ + kPanelWidth, y, kGrid);
-    out += svg_text(left_ - 8, y + 4, y_name(tick), {.size = 11, .color = kMuted, .anchor = "end"});
+    out += svg_text(left_ - 8, y + 4, y_names[i], {.size = 11, .color = kMuted, .anchor = "end"});
   }
-  for (const double tick : nice_ticks(x_.low, x_.high, 6)) {
-    const double x = to_x(tick);
+  std::vector<double> x_ticks = nice_ticks(x_.low, x_.high, 6);
+  // x counts epochs or steps: halves are of interest inside of the first only.
+  if (x_.high - x_.low >= 2) std::erase_if(x_ticks, [](double x) { return x != std::round(x); });
+  const std::vector<std::string> x_names = tick_names(x_ticks, false);
+  for (std::size_t i = 0; i < x_ticks.size(); ++i) {
+    const double x = to_x(x_ticks[i]);
     line(x, top_, x, bottom, kGrid);
-    out += svg_text(x, bottom + 18, short_number(tick),
-                    {.size = 11, .color = kMuted, .anchor = "middle"});
+    out += svg_text(x, bottom + 18, x_names[i], {.size = 11, .color = kMuted, .anchor = "middle"});
   }
   line(left_, bottom, left_ + kPanelWidth, bottom, kAxis);
   line(left_, top_, left_, bottom, kAxis);
@@ -222,12 +261,12 @@ std::string PanelDrawer::lines(const std::vector<std::vector<Point>>& runs,
   return out;
 }
 
-std::string PanelDrawer::curve(const Curve& curve, std::string_view color) const {
+std::string PanelDrawer::curve(const Curve& curve) const {
   const std::vector<std::vector<Point>> raw = runs(curve.x, curve.y);
+  const std::string_view color = color_of(curve);
   const std::string strong = fmt::format("stroke=\"{}\" stroke-width=\"2\"", color);
-  if (curve.smooth && curve.y.size() > 50) {
-    const std::string pale =
-        fmt::format("stroke=\"{}\" stroke-width=\"1\" stroke-opacity=\"0.25\"", color);
+  if (is_smoothed(curve)) {
+    const std::string pale = fmt::format("stroke=\"{}\" stroke-width=\"1\" {}", color, kPale);
     return lines(raw, pale) + lines(runs(curve.x, smoothed(curve.y)), strong);
   }
   std::string out = lines(raw, strong);
@@ -242,25 +281,34 @@ std::string PanelDrawer::curve(const Curve& curve, std::string_view color) const
   return out;
 }
 
-// One row above the plot: a stroke and the name of each curve, with its last value.
+std::string PanelDrawer::legend_name(const Curve& curve) const {
+  std::string name = shortened(curve.name, 24);
+  for (std::size_t k = curve.y.size(); k-- > 0;) {
+    if (!can_be_drawn(curve.y[k])) continue;
+    const double last = is_smoothed(curve) ? smoothed(curve.y)[k] : curve.y[k];
+    name += panel_.percent ? fmt::format(", last {:.2f}%", last * 100)
+                           : fmt::format(", last {:.4g}", last);
+    break;
+  }
+  return name;
+}
+
+// One row above the plot: a stroke and the name of each line, with its last value.
 std::string PanelDrawer::legend() const {
   std::string out;
   double x = left_;
-  for (std::size_t i = 0; i < panel_.curves.size(); ++i) {
-    const Curve& curve = panel_.curves[i];
-    std::string name = shortened(curve.name, 24);
-    for (std::size_t k = curve.y.size(); k-- > 0;) {
-      if (!can_be_drawn(curve.y[k])) continue;
-      const double last = curve.smooth ? smoothed(curve.y)[k] : curve.y[k];
-      name += panel_.percent ? fmt::format(" {:.2f}%", last * 100) : fmt::format(" {:.4g}", last);
-      break;
-    }
-    const double width = 26 + 6.6 * static_cast<double>(name.size()) + 16;
-    if (i > 0 && x + width > left_ + kPanelWidth + kRight) break;  // no room for more
-    out += fmt::format("<path d=\"M{} {}h18\" stroke=\"{}\" stroke-width=\"3\" fill=\"none\"/>\n",
-                       coordinate(x), coordinate(top_ - 14), kColors[i % std::size(kColors)]);
+  const auto entry = [&](const std::string& name, const Curve& curve, std::string_view style) {
+    const double width = 26 + 6.2 * static_cast<double>(name.size()) + 12;
+    if (x > left_ && x + width > left_ + kPanelWidth + kRight) return;  // no room
+    out +=
+        fmt::format("<path d=\"M{} {}h18\" stroke=\"{}\" stroke-width=\"3\" fill=\"none\" {}/>\n",
+                    coordinate(x), coordinate(top_ - 14), color_of(curve), style);
     out += svg_text(x + 24, top_ - 10, name, {.size = 12, .color = kMuted});
     x += width;
+  };
+  for (const Curve& curve : panel_.curves) entry(legend_name(curve), curve, "");
+  for (const Curve& curve : panel_.curves) {
+    if (is_smoothed(curve)) entry("raw values", curve, kPale);
   }
   return out;
 }
@@ -274,6 +322,14 @@ std::string curves_svg(const std::string& title, const std::vector<CurvePanel>& 
   const double height = kTop + kPanelHeight + kBottom;
   std::string out = svg_head(width, height, title);
   out += svg_text(kLeft, 32, shortened(title, 42 * panels.size()), {.size = 17, .bold = true});
+  std::vector<std::string> names;
+  for (const CurvePanel& panel : panels) {
+    for (const Curve& curve : panel.curves) {
+      if (std::find(names.begin(), names.end(), curve.name) == names.end()) {
+        names.push_back(curve.name);
+      }
+    }
+  }
   for (std::size_t i = 0; i < panels.size(); ++i) {
     Range x = x_range(panels[i]);
     for (const CurvePanel& other : panels) {  // epochs beside epochs on the same axis
@@ -282,7 +338,7 @@ std::string curves_svg(const std::string& title, const std::vector<CurvePanel>& 
       x.add(range.low);
       x.add(range.high);
     }
-    out += PanelDrawer(panels[i], x, each * static_cast<double>(i) + kLeft, kTop).draw();
+    out += PanelDrawer(panels[i], names, x, each * static_cast<double>(i) + kLeft, kTop).draw();
   }
   return out + "</svg>\n";
 }

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -23,6 +22,7 @@
 #include "run_folder.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/io.h"
+#include "text.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -44,15 +44,11 @@ std::string bytes_text(std::int64_t bytes) {
   return fmt::format("{:.1f} kB", value / 1e3);
 }
 
-// As a shell takes it as one word.
-std::string shell_word(const std::string& text) {
-  const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::strchr("/._-+:,@", c) != nullptr;
-  });
-  if (plain && !text.empty()) return text;
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
+// Which column of a table is the label, and that this is a choice.
+std::string label_text(const Run& run) {
+  if (run.task.kind != Task::Kind::kTable) return "";
+  const char* const why = run.settings.label.empty() ? ", the last (--label picks another)" : "";
+  return fmt::format(" in column '{}'{}", printable(run.task.label_name), why);
 }
 
 void print_head(const Run& run, const NetTrainer& trainer, const std::string& folder) {
@@ -63,8 +59,8 @@ void print_head(const Run& run, const NetTrainer& trainer, const std::string& fo
       "model   {}: {} parameters, {} launches a step, {} at the peak, compiled in {:.0f} ms\n",
       model_text(run), parameter_count(run), report.launches, bytes_text(report.peak_bytes),
       report.milliseconds);
-  fmt::print("data    {}: {} {} to train on, {} to test with, {} classes\n", run.data,
-             task.train_count, task.unit(), task.test_count, task.classes());
+  fmt::print("data    {}: {} {} to train on, {} to test with, {} classes{}\n", run.data,
+             task.train_count, task.unit(), task.test_count, task.classes(), label_text(run));
   fmt::print("run     {}\n", folder);
   std::fflush(stdout);
 }
@@ -248,7 +244,7 @@ int start(const TrainArguments& arguments) {
   run.settings = arguments.settings;
   const TrainingData data = read_training_data(run.data, run.settings);
   run.task = data.task;
-  run.settings.batch = std::min(run.settings.batch, run.task.train_count);
+  settle_batch(run);
   const std::string folder = arguments.out.empty() ? free_run_name(run.data) : arguments.out;
   NewRunFolder made(folder, arguments.force);
   NetTrainer trainer = compile_training(run, arguments.device);

@@ -57,6 +57,7 @@ struct CsvOptions {
 
   std::string label;  // name of the label column, or its index (-1 is the last); empty: the last
   bool unlabelled = false;  // every column is a feature
+  std::string label_hint;   // ends errors about the label column: how a user names another one
   Header header = Header::kAuto;
   char delimiter = ',';
   // Fixes the meaning of the labels, as for a file that a trained model is to be tested on.

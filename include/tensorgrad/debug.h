@@ -35,6 +35,8 @@ std::string optimize(std::string_view text, const std::string& file,
 // What a graph is run on.
 struct LeafOptions {
   // Values of inputs, parameters, states, data and run-time scalars, by name; f32, i32 or u32.
+  // Parameters and states also go by the names that they have in a checkpoint. A UserError where no
+  // name is the graph's.
   std::map<std::string, HostTensor> given = {};
   // Of the values of the others: f32 between -1 and 1, integers within what they index, states as
   // they begin, run-time scalars 0.5 or 0.
@@ -45,6 +47,7 @@ struct RunResult {
   std::string device;
   // The outputs, then for each leaf that is updated its new value, as "update NAME".
   std::vector<std::pair<std::string, HostTensor>> values;
+  std::vector<std::string> ignored;  // given names that are no leaf's
 };
 
 // Compiles the graph and runs it once. The device may also be "reference": every op by itself, in
@@ -59,6 +62,7 @@ struct BisectResult {
   // devices differ on the graph itself. `what` names value, element and both sides.
   std::string pass, what;
   Site site;
+  std::vector<std::string> ignored;  // given names that are no leaf's
 };
 
 // Applies the passes one after another, and runs the graph on `a` and on `b` after each: op by op,

@@ -88,6 +88,7 @@ RunResult run(std::string_view text, const std::string& file, const LeafOptions&
   const Graph graph = parsed(text, file);
   const LeafWords words = filled(graph, leaves);
   RunResult result;
+  result.ignored = words.ignored;
   const std::shared_ptr<Device> on = opened(device, result.device);
   const auto values = on ? run_on_device(graph, words, on) : reference_words(graph, words);
   const std::vector<ResultInfo> infos = results_of(graph);
@@ -105,6 +106,7 @@ BisectResult bisect(std::string_view text, const std::string& file, const LeafOp
   const Graph graph = parsed(text, file);
   const LeafWords words = filled(graph, leaves);
   BisectResult result;
+  result.ignored = words.ignored;
   tensorgrad::BisectOptions options;
   options.a = opened(a, result.a);
   options.b = opened(b, result.b);

@@ -3,12 +3,13 @@
 #include "compile/dump.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cctype>
+#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <functional>
 #include <map>
+#include <mutex>
 
 #include <nlohmann/json.hpp>
 
@@ -33,15 +34,18 @@ std::string file_word(std::string name) {
   return name;
 }
 
-// What an earlier process left under the same name would be taken for this compile's.
-void remove_old(const fs::path& folder) {
+// One more than the largest number that an entry of the folder begins with, so that no dump is
+// written into an older one.
+unsigned next_number(const fs::path& folder) {
+  unsigned next = 0;
   std::error_code ignored;
-  for (const fs::path& each : {folder, folder / "kernels"}) {
-    for (const auto& entry : fs::directory_iterator(each, ignored)) {
-      const std::string type = entry.path().extension();
-      if (type == ".ir" || type == ".wgsl") fs::remove(entry.path(), ignored);
-    }
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename();
+    unsigned number = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (error == std::errc() && *end == '_') next = std::max(next, number + 1);
   }
+  return next;
 }
 
 std::string dot_text(const std::string& text) {
@@ -68,15 +72,21 @@ std::string dot_node(const Graph& graph, ValueId id) {
 std::shared_ptr<DumpFolder> DumpFolder::open(const std::string& name) {
   const std::string folder = env("TENSORGRAD_DUMP");
   if (folder.empty()) return nullptr;
-  static std::atomic<int> compiles{0};
-  const fs::path path = fs::path(folder) / (std::to_string(compiles++) + "_" + name);
+  static std::mutex mutex;  // threads that compile at once get numbers of their own
+  const std::lock_guard lock(mutex);
   std::error_code error;
-  fs::create_directories(path / "kernels", error);
+  fs::create_directories(folder, error);
+  fs::path path;
+  bool made = false;
+  for (unsigned number = next_number(folder); !error && !made; ++number) {
+    path = fs::path(folder) / (std::to_string(number) + "_" + name);
+    made = fs::create_directory(path, error);  // false: another process was faster
+  }
+  if (made) fs::create_directory(path / "kernels", error);
   if (error) {
-    throw IoError(path.string() +
+    throw IoError((path.empty() ? folder : path.string()) +
                   ": the folder of TENSORGRAD_DUMP cannot be made: " + error.message());
   }
-  remove_old(path);
   return std::shared_ptr<DumpFolder>(new DumpFolder(path));
 }
 

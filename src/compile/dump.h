@@ -24,7 +24,7 @@ struct PassTime {
 
 class DumpFolder {
  public:
-  // A folder that is called by the number of the compile and its name; null where TENSORGRAD_DUMP
+  // A new folder, called by the next free number and the program's name; null where TENSORGRAD_DUMP
   // is not set. Throws IoError where it cannot be made.
   static std::shared_ptr<DumpFolder> open(const std::string& name);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // memory.svg. Above, a line for each buffer that the host or the next step needs; below, the slots,
-// to scale, with the values that share them.
+// to scale, with the values that share them. What is too small for a label has a tooltip only.
 #include <algorithm>
 #include <cstdio>
 
@@ -10,7 +10,11 @@
 namespace tensorgrad {
 namespace {
 
-constexpr double kLeft = 190, kTop = 44, kLine = 15, kSlots = 420, kGap = 30;
+constexpr double kLeft = 240, kTop = 44, kLine = 15, kSlots = 420, kGap = 30;
+constexpr double kTitleWidth = 480;     // the least for the picture's title
+constexpr double kLabelHeight = 12;     // of a line of text
+constexpr double kCharacterWidth = 7;   // about the widest
+constexpr std::size_t kNameBytes = 26;  // of a buffer's name
 
 // From launch to launch; -1: before the first, the number of launches: after the last.
 struct Life {
@@ -52,11 +56,11 @@ const char* color_of(BufferKind kind) {
 
 // The first characters of a name, whole ones.
 std::string shortened(std::string name) {
-  if (name.size() <= 22) return name;
-  name.resize(22);
+  if (name.size() <= kNameBytes) return name;
+  name.resize(kNameBytes - 3);
   while ((static_cast<unsigned char>(name.back()) & 0xc0U) == 0x80U) name.pop_back();
   if (static_cast<unsigned char>(name.back()) >= 0xc0U) name.pop_back();
-  return name;
+  return name + "...";
 }
 
 std::string fixed(double value) {
@@ -107,7 +111,7 @@ class Picture {
     const BufferDecl& decl = program_.buffers[number];
     const double width = x_of(static_cast<int>(program_.launches.size())) - kLeft;
     box(kLeft, y, width, height, "#f1f3f5", decl.name + ", " + bytes_text(decl.bytes));
-    if (height >= 9) {
+    if (height >= kLabelHeight) {
       body_ += "<text x=\"" + fixed(kLeft - 6) + "\" y=\"" + fixed(y + height / 2 + 4) +
                "\" text-anchor=\"end\">" + xml_text(shortened(decl.name)) + ", " +
                bytes_text(decl.bytes) + "</text>\n";
@@ -128,7 +132,8 @@ class Picture {
           std::max(1.0, static_cast<double>(std::min(bytes, decl.bytes)) * scale - 0.5);
       box(left, top, wide, high, color_of(decl.kind), tip(id, life, offset, bytes));
       const std::string label = "%" + std::to_string(id) + " " + node.op->name;
-      if (slot && high >= 12 && wide >= 7 * static_cast<double>(label.size())) {
+      if (slot && high >= kLabelHeight &&
+          wide >= kCharacterWidth * static_cast<double>(label.size())) {
         body_ += "<text x=\"" + fixed(left + 3) + "\" y=\"" + fixed(top + 10) + "\">" +
                  xml_text(label) + "</text>\n";
       }
@@ -162,10 +167,13 @@ class Picture {
       body_ += "<text x=\"" + fixed(x_of(i) + step_ / 2) + "\" y=\"" + fixed(y + 14) +
                "\" text-anchor=\"middle\">" + std::to_string(i) + "</text>\n";
     }
+    body_ += "<text x=\"" + fixed(kLeft - 6) + "\" y=\"" + fixed(y + 14) +
+             "\" text-anchor=\"end\">launch</text>\n";
   }
 
   [[nodiscard]] std::string head(double height) const {
-    const std::string w = fixed(x_of(static_cast<int>(program_.launches.size())) + 20);
+    const std::string w =
+        fixed(std::max(kTitleWidth, x_of(static_cast<int>(program_.launches.size())) + 20));
     return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + w + "\" height=\"" +
            fixed(height) + "\" font-family=\"sans-serif\" font-size=\"10\">\n<rect width=\"" + w +
            "\" height=\"" + fixed(height) + "\" fill=\"#ffffff\"/>\n<text x=\"10\" y=\"20\" " +

@@ -34,13 +34,45 @@ std::uint32_t stream_of(const std::string& name) {
   return state;
 }
 
+// Where a value goes that is given by name: into a leaf, from one of its elements on.
+struct Target {
+  const Node* leaf = nullptr;
+  std::size_t offset = 0;
+  Type type;  // of the value
+};
+
+// Every name that a value may be given by.
+std::map<std::string, Target> targets_of(const Graph& graph) {
+  std::map<std::string, Target> targets;
+  std::vector<const Node*> parameters, states;
+  for (const Node& node : graph.nodes) {
+    if (!is_stored(node)) continue;
+    targets.emplace(node.attrs.text("name"), Target{&node, 0, node.type});
+    if (node.op == &ops::parameter) parameters.push_back(&node);
+    if (node.op == &ops::state) states.push_back(&node);
+  }
+  for (const Node* const state : states) {
+    const std::string name = "state/" + state->attrs.text("name");
+    targets.emplace(name, Target{state, 0, state->type});
+    for (const Node* const parameter : parameters) {
+      const std::size_t offset = offset_of(*parameter);
+      const bool fits = offset + count_of(*parameter) <= count_of(*state);
+      if (!fits || parameter->type.dtype != state->type.dtype) continue;
+      targets.emplace(name + "/" + parameter->attrs.text("name"),
+                      Target{state, offset, parameter->type});
+    }
+  }
+  return targets;
+}
+
 class Filler {
  public:
   Filler(const Graph& graph, const std::map<std::string, GivenLeaf>& given, std::uint32_t seed)
-      : graph_(graph), given_(given), seed_(seed), bounds_(index_bounds(graph)) {}
+      : graph_(graph), seed_(seed), bounds_(index_bounds(graph)) {
+    take(given);
+  }
 
   LeafWords run() {
-    check_given();
     std::size_t arena = 0;
     for (const Node& node : graph_.nodes) {
       if (is_stored(node) && in_arena(node))
@@ -57,44 +89,54 @@ class Filler {
   }
 
  private:
-  void check_given() const {
-    std::string known;
+  void take(const std::map<std::string, GivenLeaf>& given) {
+    const std::map<std::string, Target> targets = targets_of(graph_);
+    for (const auto& [name, value] : given) {
+      const auto at = targets.find(name);
+      if (at == targets.end()) {
+        leaves_.ignored.push_back(name);
+        continue;
+      }
+      const auto& [leaf, offset, type] = at->second;
+      if (value.type != type) {
+        throw UserError(
+            "leaf '" + name + "': " + to_string(type) + " expected, got " + to_string(value.type),
+            leaf->site);
+      }
+      given_[leaf].push_back({offset, &value.words});
+    }
+    if (!given.empty() && given_.empty()) {
+      throw UserError("the graph has no leaf '" + leaves_.ignored[0] + "'; its leaves are " +
+                      leaf_names());
+    }
+  }
+
+  [[nodiscard]] std::string leaf_names() const {
+    std::string names;
     for (const Node& node : graph_.nodes) {
-      if (!is_stored(node)) continue;
-      const std::string& name = node.attrs.text("name");
-      known += (known.empty() ? "" : ", ") + name;
-      const auto at = given_.find(name);
-      if (at != given_.end() && at->second.type != node.type) {
-        throw UserError("leaf '" + name + "': " + to_string(node.type) + " expected, got " +
-                            to_string(at->second.type),
-                        node.site);
-      }
+      if (is_stored(node)) names += (names.empty() ? "" : ", ") + node.attrs.text("name");
     }
-    for (const auto& [name, value] : given_) {
-      const bool found = std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& n) {
-        return is_stored(n) && n.attrs.text("name") == name;
-      });
-      if (!found) {
-        throw UserError("the graph has no leaf '" + name + "'; its leaves are " +
-                        (known.empty() ? "none" : known));
-      }
-    }
+    return names.empty() ? "none" : names;
   }
 
   void fill(const Node& node) {
     const std::string& name = node.attrs.text("name");
-    const auto at = given_.find(name);
-    const bool given = at != given_.end();
-    if (!in_arena(node)) {
-      if (!leaves_.by_name.emplace(name, given ? at->second.words : made_up(node)).second) {
-        throw UserError("two leaves are called '" + name + "'", node.site);
-      }
-      return;
+    const auto given = given_.find(&node);
+    if (node.op == &ops::arena && given == given_.end()) return;
+    std::vector<std::uint32_t> words = made_up(node);
+    if (given != given_.end()) {
+      for (const Part& part : given->second) copy_to(words, part.offset, *part.words);
     }
-    if (node.op == &ops::arena && !given) return;
-    const std::vector<std::uint32_t> words = given ? at->second.words : made_up(node);
-    std::copy(words.begin(), words.end(),
-              leaves_.params.begin() + static_cast<std::ptrdiff_t>(offset_of(node)));
+    if (in_arena(node)) {
+      copy_to(leaves_.params, offset_of(node), words);
+    } else if (!leaves_.by_name.emplace(name, std::move(words)).second) {
+      throw UserError("two leaves are called '" + name + "'", node.site);
+    }
+  }
+
+  static void copy_to(std::vector<std::uint32_t>& to, std::size_t offset,
+                      const std::vector<std::uint32_t>& words) {
+    std::copy(words.begin(), words.end(), to.begin() + static_cast<std::ptrdiff_t>(offset));
   }
 
   [[nodiscard]] std::vector<std::uint32_t> made_up(const Node& node) const {
@@ -139,8 +181,13 @@ class Filler {
     return words;
   }
 
+  struct Part {
+    std::size_t offset;
+    const std::vector<std::uint32_t>* words;
+  };
+
   const Graph& graph_;
-  const std::map<std::string, GivenLeaf>& given_;
+  std::map<const Node*, std::vector<Part>> given_;
   std::uint32_t seed_;
   std::map<std::string, std::vector<IndexBound>> bounds_;
   LeafWords leaves_;

@@ -23,12 +23,17 @@ struct GivenLeaf {
 struct LeafWords {
   std::map<std::string, std::vector<std::uint32_t>> by_name;  // inputs, data, states, scalars
   std::vector<std::uint32_t> params;                          // the parameter arena
+  std::vector<std::string> ignored;                           // given names that are no leaf's
 };
 
 // What is not given is made up from `seed`: f32 from -1 to 1 (parameters of two axes or more
 // divided by the root of their last size), integers within the bounds of what they index, else from
 // 0 to 7; states are as their `init`; scalars are 0.5, integer ones 0, and "_seed" is `seed`.
-// Throws UserError where a given name or type is not the graph's.
+//
+// A name is a leaf's, or what a checkpoint calls it: "state/NAME" for a state,
+// "state/NAME/PARAMETER" for the part of it that belongs to a parameter, in a state that is laid
+// out as the parameters are. Throws UserError where a type is not the graph's, or none of the names
+// is.
 LeafWords fill_leaves(const Graph& graph, const std::map<std::string, GivenLeaf>& given,
                       std::uint32_t seed);
 

@@ -151,6 +151,11 @@ class CsvReader {
          what);
   }
 
+  // What ends an error that another label column may mend.
+  [[nodiscard]] std::string hint() const {
+    return options_.label_hint.empty() ? "" : "; " + options_.label_hint;
+  }
+
   void look_at_first_rows();
   std::size_t find_label(const std::vector<std::string>& first) const;
   bool is_header(const std::vector<std::string>& first,
@@ -200,7 +205,9 @@ std::size_t CsvReader::find_label(const std::vector<std::string>& first) const {
   if (options_.header != CsvOptions::Header::kNo) {
     for (std::size_t c = 0; c < first.size(); ++c) {
       if (trimmed(first[c]) != options_.label) continue;
-      if (found != kNoLabel) fail("has several columns named " + in_quotes(options_.label));
+      if (found != kNoLabel) {
+        fail("has several columns named " + in_quotes(options_.label) + hint());
+      }
       found = c;
     }
   }
@@ -209,7 +216,8 @@ std::size_t CsvReader::find_label(const std::vector<std::string>& first) const {
   if (index && (found == kNoLabel || options_.header == CsvOptions::Header::kAuto)) {
     const auto columns = static_cast<std::int64_t>(first.size());
     if (*index < -columns || *index >= columns) {
-      fail("has no column " + options_.label + ": it has " + std::to_string(columns) + " columns");
+      fail("has no column " + options_.label + ": it has " + std::to_string(columns) + " columns" +
+           hint());
     }
     return static_cast<std::size_t>(*index < 0 ? *index + columns : *index);
   }
@@ -219,7 +227,7 @@ std::size_t CsvReader::find_label(const std::vector<std::string>& first) const {
     known += (c > 0 ? ", " : "") + in_quotes(trimmed(first[c]), 30);
   }
   fail("has no column named " + in_quotes(options_.label) + ": the first line is " + known +
-       (first.size() > 8 ? ", ..." : ""));
+       (first.size() > 8 ? ", ..." : "") + hint());
 }
 
 // A first row without any number among its features is a header; so is one whose label is text
@@ -266,7 +274,8 @@ void CsvReader::check_classes() const {
       "the label column " + in_quotes(data_.label_name) +
       (options_.label.empty() ? " (the last, as none is named)" : std::string());
   if (names.size() == 1) {
-    fail(column + " holds one class only, " + in_quotes(names[0], 30) + ": at least two expected");
+    fail(column + " holds one class only, " + in_quotes(names[0], 30) + ": at least two expected" +
+         hint());
   }
   const auto fraction = std::find_if(names.begin(), names.end(),
                                      [](const std::string& n) { return !parse_integer(n); });
@@ -274,7 +283,7 @@ void CsvReader::check_classes() const {
                                    [](const std::string& n) { return parse_float(n).has_value(); });
   if (numbers && fraction != names.end()) {
     fail(column + " holds numbers with fractions, as " + in_quotes(*fraction, 30) +
-         ": names or numbers of classes expected");
+         ": names or numbers of classes expected" + hint());
   }
 }
 
@@ -287,13 +296,14 @@ void CsvReader::read_row(const CsvTokens& tokens, CsvRows& rows, Labels& labels)
       if (!value) {
         fail_at(tokens.line(), c,
                 trimmed(field).empty() ? "is empty: a number expected"
-                                       : in_quotes(field, 30) + " is not a finite number");
+                                       : in_quotes(field, 30) + " is not a finite number" +
+                                             (options_.label.empty() ? hint() : ""));
       }
       rows.features.push_back(*value);
       continue;
     }
     const std::string_view text = trimmed(field);
-    if (text.empty()) fail_at(tokens.line(), c, "the label is empty");
+    if (text.empty()) fail_at(tokens.line(), c, "the label is empty" + hint());
     if (!io::is_plain_utf8(text)) {
       fail_at(tokens.line(), c, "the label " + in_quotes(text, 30) + " is not plain UTF-8");
     }
@@ -305,7 +315,7 @@ void CsvReader::read_row(const CsvTokens& tokens, CsvRows& rows, Labels& labels)
     if (labels.too_many()) {
       fail_at(tokens.line(), c,
               "more than " + std::to_string(options_.max_classes) +
-                  " different labels (is this the label column?)");
+                  " different labels (is this the label column?)" + hint());
     }
     rows.labels.push_back(*label);
   }

@@ -166,10 +166,30 @@ TEST(BitmapFont, every_character_has_dots_of_its_own) {
   for (char c = ' '; c < 127; ++c) all.push_back(dots(c));
   EXPECT_EQ(all[0].find('#'), std::string::npos);
   for (std::size_t i = 1; i < all.size(); ++i) EXPECT_NE(all[i].find('#'), std::string::npos) << i;
-  EXPECT_EQ(dots('T'), "#####..#....#....#....#....#....#..");
+  EXPECT_EQ(dots('T'), "#####..#....#....#....#....#....#............");
   all.push_back(dots('\n'));
   std::sort(all.begin(), all.end());
   EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end());
+}
+
+TEST(BitmapFont, tails_hang_below_the_line_on_which_letters_stand) {
+  constexpr int kBaseLine = 6;
+  const auto reaches = [](char c, int from) {
+    for (int y = from; y < kGlyphHeight; ++y) {
+      for (int x = 0; x < kGlyphWidth; ++x) {
+        if (glyph_dot(c, x, y)) return true;
+      }
+    }
+    return false;
+  };
+  const std::string tailed = "gjpqy,;_";
+  for (char c = '!'; c < 127; ++c) {
+    EXPECT_EQ(reaches(c, kBaseLine + 1), tailed.find(c) != std::string::npos) << c;
+  }
+  for (const char c : {'g', 'p', 'q', 'y'}) {  // bodies as large as that of o
+    EXPECT_FALSE(glyph_dot(c, 0, 1)) << c;
+    EXPECT_TRUE(glyph_dot(c, 0, 3) && glyph_dot(c, 4, 5)) << c;
+  }
 }
 
 TEST(BitmapFont, other_characters_become_one_box_each) {

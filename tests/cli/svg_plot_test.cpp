@@ -75,10 +75,46 @@ TEST(CurvesSvg, draws_lines_marks_and_legend) {
   EXPECT_EQ(count_of(elements, "polyline"), 2);
   EXPECT_EQ(count_of(elements, "circle"), 3);
   EXPECT_TRUE(has_text(elements, "run <1> & \"2\""));
-  EXPECT_TRUE(has_text(elements, "loss 0.25"));
-  EXPECT_TRUE(has_text(elements, "test 88.12%") || has_text(elements, "test 88.13%"));
+  EXPECT_TRUE(has_text(elements, "loss, last 0.25"));
+  EXPECT_TRUE(has_text(elements, "test, last 88.12%") || has_text(elements, "test, last 88.13%"));
   EXPECT_TRUE(has_text(elements, "80%"));
   EXPECT_EQ(elements.at(2).attributes.at("fill"), "#ffffff");
+}
+
+TEST(CurvesSvg, a_name_has_one_colour_in_all_panels) {
+  const Curve training{"training", {0, 1}, {2, 1}}, test{"test", {0, 1}, {3, 2}};
+  std::vector<std::string> colours;
+  for (const XmlElement& e :
+       checked(curves_svg("t", {{"", "x", {training, test}}, {"", "x", {test}}}))) {
+    if (e.name == "polyline") colours.push_back(e.attributes.at("stroke"));
+  }
+  ASSERT_EQ(colours.size(), 3U);
+  EXPECT_NE(colours[0], colours[1]);
+  EXPECT_EQ(colours[1], colours[2]);
+}
+
+TEST(CurvesSvg, labels_of_ticks_are_alike_and_go_no_further_than_sense) {
+  const Elements elements =
+      checked(curves_svg("t", {{"", "epoch", {{"loss", {1, 2, 3}, {1, 0.5, 0.1}}}},
+                               {"", "epoch", {{"test", {1, 2, 3}, {0.8, 0.8, 0.8}}}, true}}));
+  for (const char* text : {"0.0", "0.2", "1.0", "100%", "0", "1", "3"}) {
+    EXPECT_TRUE(has_text(elements, text)) << text;
+  }
+  for (const char* text : {"0.5", "1.5", "120%"}) EXPECT_FALSE(has_text(elements, text)) << text;
+}
+
+TEST(CurvesSvg, a_smoothed_curve_is_told_from_its_values) {
+  Curve loss{"loss", {}, {}, true};
+  for (int i = 0; i < 60; ++i) {
+    loss.x.push_back(i);
+    loss.y.push_back(i % 2);
+  }
+  EXPECT_TRUE(has_text(checked(curves_svg("t", {{"", "x", {loss}}})), "raw values"));
+  loss.x.resize(40);
+  loss.y.resize(40);
+  const Elements few = checked(curves_svg("t", {{"", "x", {loss}}}));
+  EXPECT_FALSE(has_text(few, "raw values"));
+  EXPECT_TRUE(has_text(few, "loss, last 1"));  // as drawn
 }
 
 TEST(CurvesSvg, a_value_lies_where_its_tick_is) {

@@ -58,10 +58,12 @@ class TgErrors : public testing::Test {
     fails(plus({"train", "--device", "cpu", "--out", "new"}, arguments), text);
   }
 
-  void misused(const std::vector<std::string>& arguments) const {
+  // Exit code 2, `text` among what it says, and no file more or less.
+  void misused(const std::vector<std::string>& arguments, const std::string& text = "") const {
     const ToolResult result = folder.tg(arguments);
     EXPECT_EQ(result.code, 2) << result.out << result.err;
     EXPECT_NE(result.err, "");
+    EXPECT_THAT(result.err, HasSubstr(text));
     EXPECT_EQ(names(), before);
   }
 
@@ -75,24 +77,57 @@ class TgErrors : public testing::Test {
 };
 
 TEST_F(TgErrors, wrong_usage_is_code_2) {
-  misused({});
-  misused({"fly"});
   misused({"train"});
   misused({"train", "--data", "images", "--epochs", "0"});
   misused({"train", "--data", "images", "--epochs", "many"});
   misused({"train", "--data", "images", "--lr", "-1"});
   misused({"train", "--data", "images", "--lr", "nan"});
-  misused({"train", "--data", "images", "--hidden", "8,x"});
   misused({"train", "--data", "images", "--optimizer", "magic"});
   misused({"train", "--data", "images", "--device", "tpu"});
   misused({"train", "--data", "things.csv", "--holdout", "1"});
-  misused({"train", "--resume", "run", "--epochs", "3"});
   misused({"train", "--data", "images", "--device", "null"});
   misused({"train", "--data", "images", "--threads", "0"});
   misused({"eval"});
   misused({"predict", "--run", "run"});
   misused({"explain"});
   misused({"dump"});
+}
+
+TEST_F(TgErrors, without_a_command_the_commands_are_listed) {
+  misused({}, "Usage: tg [OPTIONS]");
+  misused({}, "bisect");
+  misused({"fly"}, "there is no command 'fly'; there are train, eval, predict,");
+  misused({"fly", "--data", "images"}, "there is no command 'fly'");
+  misused({"--fly"}, "--fly");
+  misused({"env", "opt"}, "");
+}
+
+TEST_F(TgErrors, sizes_of_layers_are_numbers_between_single_commas) {
+  for (const char* sizes : {"3,,4", "3,", ",3", "", "3 4", "8,x", "-1", "1.5", "99999999999"}) {
+    misused({"train", "--data", "images", "--hidden", sizes}, "--hidden: sizes up to 1048576");
+  }
+}
+
+TEST_F(TgErrors, an_adapter_without_its_device_is_refused) {
+  const std::string text = "--adapter: only for the device webgpu";
+  misused({"train", "--data", "images", "--adapter", "5", "--device", "cpu"}, text);
+  misused({"train", "--data", "images", "--adapter", "5"}, text);
+  misused({"bisect", "x.ir", "--adapter", "5"}, text);
+}
+
+TEST_F(TgErrors, a_run_that_goes_on_keeps_its_settings) {
+  misused({"train", "--resume", "run", "--epochs", "3"},
+          "--epochs: not with --resume, which goes on as the run began (its length is part of its "
+          "schedule); for other settings start a new run");
+  misused({"train", "--resume", "run", "--hidden", "3"}, "--hidden: not with --resume");
+  misused({"train", "--resume", "run", "--force"}, "--force: not with --resume");
+}
+
+TEST_F(TgErrors, batches_larger_than_the_training_set) {
+  train_fails({"--data", "images", "--batch", "61"}, "--batch 61: the training set has 60 images");
+  train_fails({"--data", "things.csv", "--batch", "65"},
+              "--batch 65: the training set has 64 rows");
+  fails({"explain", "--data", "images", "--device", "cpu", "--batch", "61"}, "has 60 images");
 }
 
 TEST_F(TgErrors, missing_and_broken_images) {
@@ -115,11 +150,15 @@ TEST_F(TgErrors, threads_beyond_what_the_library_takes) {
 }
 
 TEST_F(TgErrors, broken_tables) {
-  train_fails({"--data", "things.csv", "--label", "colour"}, "colour");
+  train_fails({"--data", "things.csv", "--label", "colour"},
+              "is \"width\", \"height\", \"kind\"; --label NAME picks another column");
   write("empty.csv", "");
   train_fails({"--data", "empty.csv"}, "empty.csv");
   write("words.csv", "a,b\n1,x\ntwo,y\n");
-  train_fails({"--data", "words.csv"}, "words.csv");
+  train_fails({"--data", "words.csv"},
+              "\"two\" is not a finite number; --label NAME says which column is the label");
+  write("fractions.csv", "kind,size\n1,0.5\n2,1.5\n");
+  train_fails({"--data", "fractions.csv"}, "; --label NAME says which column is the label");
   write("one.csv", "a,b\n1,x\n");
   train_fails({"--data", "one.csv"}, "one.csv");
 }
@@ -220,7 +259,7 @@ TEST_F(TgErrors, a_loss_that_is_not_finite_keeps_the_last_good_model) {
 
 TEST_F(TgErrors, an_adapter_that_is_not_there_webgpu) {
   fails({"train", "--data", "images", "--out", "new", "--device", "webgpu", "--adapter", "999"},
-        "999");
+        "there is no adapter 999:\n    0: ");
 }
 
 TEST_F(TgErrors, a_software_rasteriser_trains_only_when_allowed_webgpu) {

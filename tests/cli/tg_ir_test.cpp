@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <set>
 
 #include "cli/tool.h"
 #include "support/sketch.h"
@@ -77,6 +78,70 @@ TEST_F(TgIr, run_takes_inputs_and_writes_outputs) {
   EXPECT_THAT(made_up.out, StartsWith("device  reference\ny  f32[2,3]  min "));
 }
 
+StoredTensor stored_floats(const Shape& shape, const std::vector<float>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {"F32", shape, {bytes.begin(), bytes.end()}};
+}
+
+TEST_F(TgIr, inputs_go_by_the_names_of_a_checkpoint) {
+  write_text(folder / "x.ir", R"(%0 = parameter() {dtype=0, name="w", offset=0, shape=[2]} : f32[2]
+%1 = parameter() {dtype=0, name="b", offset=2, shape=[1]} : f32[1]
+%2 = state() {dtype=0, init=f:0x1p+0, name="optim.m", shape=[4]} : f32[4]
+%3 = state() {dtype=0, init=f:0x1p+0, name="count", shape=[1]} : f32[1]
+%4 = neg(%0) : f32[2]
+%5 = neg(%1) : f32[1]
+%6 = neg(%2) : f32[4]
+%7 = neg(%3) : f32[1]
+output w = %4
+output b = %5
+output m = %6
+output count = %7
+)");
+  StoredFile file;
+  file.tensors = {{"w", stored_floats({2}, {5, 6})},
+                  {"b", stored_floats({1}, {7})},
+                  {"other", stored_floats({1}, {7})},
+                  {"state/count", stored_floats({1}, {8})},
+                  {"state/optim.m/w", stored_floats({2}, {2, 3})},
+                  {"state/optim.m/b", stored_floats({1}, {4})},
+                  {"state/optim.v/b", stored_floats({1}, {4})}};
+  write_safetensors(folder / "model.safetensors", file);
+  const std::vector<std::string> run = {"run",      "x.ir",     "--inputs", "model.safetensors",
+                                        "--device", "reference"};
+  const ToolResult result = folder.tg(run);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err,
+            "model.safetensors: not in the graph, and ignored: other, state/optim.v/b\n");
+  for (const char* values : {"\n    -5 -6\n", "\n    -7\n", "\n    -2 -3 -4 -1\n", "\n    -8\n"}) {
+    EXPECT_THAT(result.out, HasSubstr(values));
+  }
+  EXPECT_THAT(folder.tg({"bisect", "x.ir", "--inputs", "model.safetensors"}).err,
+              HasSubstr("ignored: other, state/optim.v/b\n"));
+  file.tensors["state/optim.m/w"] = stored_floats({1}, {2});
+  write_safetensors(folder / "model.safetensors", file);
+  fails(run, 1, "leaf 'state/optim.m/w': f32[2] expected, got f32[1]");
+  write_safetensors(folder / "model.safetensors", {{{"other", stored_floats({1}, {7})}}, {}});
+  fails(run, 1, "the graph has no leaf 'other'; its leaves are w, b, optim.m, count");
+}
+
+TEST_F(TgIr, a_checkpoint_of_a_run_fits_its_dumped_graph) {
+  write_text(folder / "things.csv", table_text());
+  const ScopedEnv dump("TENSORGRAD_DUMP", folder / "dump");
+  const ToolResult trained = folder.tg({"train", "--data", "things.csv", "--hidden", "4", "--out",
+                                        "run", "--device", "cpu", "--epochs", "2"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const auto run = [&](const std::string& graph) {
+    return folder.tg({"run", graph, "--inputs", "run/model.safetensors", "--device", "cpu"});
+  };
+  const ToolResult step = run("dump/0_train/01_autodiff.ir");
+  EXPECT_EQ(step.code, 0) << step.err;
+  EXPECT_EQ(step.err, "");
+  const ToolResult forward = run("dump/1_forward/00_trace.ir");
+  EXPECT_EQ(forward.code, 0) << forward.err;
+  EXPECT_THAT(forward.err, StartsWith("run/model.safetensors: not in the graph, and ignored: "
+                                      "state/optim.exp_avg/0.bias, "));
+}
+
 TEST_F(TgIr, bisect_reports_each_stage) {
   const ToolResult result = folder.tg({"bisect", "x.ir", "--b", "cpu"});
   ASSERT_EQ(result.code, 0) << result.out << result.err;
@@ -123,6 +188,23 @@ std::map<std::string, std::string> tree(const fs::path& folder) {
     files[fs::relative(entry.path(), folder).string()] = read_text(entry.path());
   }
   return files;
+}
+
+TEST_F(TgIr, dumps_stay_when_others_are_added) {
+  const ScopedEnv dump("TENSORGRAD_DUMP", folder / "dump");
+  fs::create_directory(folder.path() / "dump");
+  write_text(folder / "dump/7_notes", "mine");
+  for (int i = 0; i < 2; ++i) {
+    const ToolResult result = folder.tg({"run", "x.ir", "--device", "cpu"});
+    ASSERT_EQ(result.code, 0) << result.err;
+    write_text(folder / ("dump/" + std::to_string(8 + i) + "_ir/00_trace.ir"), "old");
+  }
+  EXPECT_EQ(read_text(folder / "dump/8_ir/00_trace.ir"), "old");
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder / "dump")) {
+    names.insert(entry.path().filename());
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"7_notes", "8_ir", "9_ir"}));
 }
 
 TEST_F(TgIr, dumps_of_two_processes_are_the_same_and_their_graphs_run) {

@@ -107,6 +107,7 @@ TEST(TgTrain, learns_a_table) {
        "--device", "cpu",    "--hidden",   "0",           "--epochs", "10",        "--batch",
        "16",       "--lr",   "0.1",        "--optimizer", "sgd",      "--holdout", "0.25"});
   ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("2 classes in column 'kind'\n"), std::string::npos) << result.out;
   EXPECT_EQ(metrics_of(folder / "run").back()["test_accuracy"], 1.0);
   EXPECT_FALSE(fs::exists(folder / "run/predictions.png"));
   const ToolResult eval =
@@ -120,6 +121,42 @@ TEST(TgTrain, learns_a_table) {
   const ToolResult labelled =
       folder.tg({"predict", "--run", "run", "--device", "cpu", "--label", "kind", "things.csv"});
   EXPECT_EQ(labelled.out, plain.out) << labelled.err;
+}
+
+TEST(TgTrain, a_label_column_that_was_not_named_is_hinted_at) {
+  const TestFolder folder;
+  const std::string words = table_text();
+  std::string numbers = words;
+  for (const auto& [name, number] : {std::pair("small", "1"), std::pair("large", "2")}) {
+    for (auto at = numbers.find(name); at != std::string::npos; at = numbers.find(name)) {
+      numbers.replace(at, 5, number);
+    }
+  }
+  for (const std::string& text : {words, numbers, numbers.substr(numbers.find('\n') + 1)}) {
+    const bool header = text[0] == 'w';
+    write_text(folder / "things.csv", text);
+    const ToolResult trained = folder.tg({"train", "--data", "things.csv", "--out", "run",
+                                          "--device", "cpu", "--epochs", "1", "--force"});
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    const std::string column = header ? "'kind'" : "'column 2'";
+    EXPECT_NE(trained.out.find("in column " + column + ", the last (--label picks another)\n"),
+              std::string::npos)
+        << trained.out;
+    std::vector<std::string> arguments = {"predict",  "--run", "run",
+                                          "--device", "cpu",   "things.csv"};
+    const ToolResult refused = folder.tg(arguments);
+    EXPECT_EQ(refused.code, 1);
+    const std::string label = header ? "kind" : "-1";
+    EXPECT_NE(refused.err.find("; --label " + label + " leaves out the label column\n"),
+              std::string::npos)
+        << refused.err;
+    arguments.insert(arguments.end(), {"--label", label});
+    EXPECT_EQ(folder.tg(arguments).code, 0);
+  }
+  write_text(folder / "wrong.csv", "a,b,c,d\n1,2,3,4\n");
+  const ToolResult wrong = folder.tg({"predict", "--run", "run", "--device", "cpu", "wrong.csv"});
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_EQ(wrong.err.find("--label"), std::string::npos) << wrong.err;
 }
 
 TEST(TgTrain, a_stopped_and_resumed_run_gives_the_same_bytes) {
@@ -214,7 +251,7 @@ TEST(TgTrain, force_that_fails_keeps_the_run_that_is_there) {
   const std::string settings = read_text(folder / "run/run.json");
   fs::remove(folder.path() / "run/metrics.jsonl");
   fs::create_directories(folder.path() / "run/metrics.jsonl/in_the_way");
-  arguments.insert(arguments.end(), {"--hidden", "4"});
+  std::replace(arguments.begin(), arguments.end(), std::string("16,8"), std::string("4"));
   const ToolResult result = folder.tg(arguments);
   EXPECT_EQ(result.code, 1);
   EXPECT_NE(result.err.find("run/metrics.jsonl: cannot be replaced"), std::string::npos)

@@ -110,6 +110,20 @@ TEST(Dump, the_graph_after_each_pass_parses_back) {
   EXPECT_EQ(*numbers.rbegin(), static_cast<int>(numbers.size()) - 1) << "numbered without a gap";
 }
 
+TEST(Dump, every_compile_gets_a_folder_of_its_own) {
+  const Folder folder;
+  const ScopedEnv dump("TENSORGRAD_DUMP", folder.path.string());
+  fs::create_directory(folder.path / "41_train");
+  std::ofstream(folder.path / "notes.txt") << "mine";
+  const auto made = trainer();
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder.path)) {
+    names.insert(entry.path().filename());
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"41_train", "42_train", "notes.txt"}));
+  EXPECT_TRUE(fs::is_empty(folder.path / "41_train"));
+}
+
 TEST(Dump, origins_that_are_no_file_names_do_not_matter) {
   const Folder folder;
   const ScopedEnv dump("TENSORGRAD_DUMP", folder.path.string());
@@ -205,6 +219,39 @@ TEST(Dump, values_that_share_a_slot_are_drawn_side_by_side) {
       boxes.push_back(box);
     }
     EXPECT_FALSE(boxes.empty()) << "seed " << seed;
+  }
+}
+
+// A long name, a buffer of many values beside one of few, and one launch only.
+TEST(Dump, labels_of_memory_lie_inside_the_picture_and_apart) {
+  for (const std::int64_t rows : {2, 20000}) {
+    Sketch sketch;
+    const Tensor x = sketch.input({rows, 8});
+    sketch.output("an_output_of_quite_a_long_name", sum(exp(matmul(x, sketch.input({8, 1})))));
+    sketch.output("y", sum(exp(matmul(sketch.input({2, 8}), sketch.input({8, 1})))));
+    CompileRequest request;
+    request.graph = sketch.graph();
+    const PlanOptions plan = request.plan;
+    const Compiled compiled = compile_graph(std::move(request));
+    const std::string svg = memory_svg(
+        compiled.fused, memory_map(compiled.fused, plan, compiled.program), compiled.program);
+    constexpr double kCharacter = 6;  // about, of 10 pixels height
+    double width = 0, last = -100;
+    for (const test::XmlElement& each : test::XmlReader(svg).read()) {
+      if (each.name == "svg") width = std::stod(each.attributes.at("width"));
+      if (each.name != "text") continue;
+      const double x_at = std::stod(each.attributes.at("x")),
+                   y = std::stod(each.attributes.at("y"));
+      const double wide = kCharacter * static_cast<double>(each.text.size());
+      if (!each.attributes.contains("text-anchor")) {
+        EXPECT_LE(x_at + wide, width) << each.text;
+      } else if (each.attributes.at("text-anchor") == "end") {
+        EXPECT_GE(x_at - wide, 0) << each.text;
+        EXPECT_GE(y - last, 12) << each.text;
+        last = y;
+      }
+    }
+    EXPECT_GT(last, 0);
   }
 }
 

@@ -45,6 +45,20 @@ TEST(Csv, reads_a_table_with_header_and_text_labels) {
   EXPECT_EQ(data.test.count, 0);
 }
 
+TEST(Csv, errors_about_the_label_column_end_with_the_hint) {
+  CsvOptions options;
+  options.label_hint = "name it";
+  EXPECT_EQ(error_of("a,b\n1,x\n2,\n", options),
+            "f: line 3, column 2 (\"b\"): the label is empty; name it");
+  EXPECT_TRUE(error_of("a,b\n1,x\n2,x\n", options).ends_with("at least two expected; name it"));
+  EXPECT_TRUE(error_of("a,b\nx,1\n", options).ends_with("is not a finite number; name it"));
+  options.label = "b";
+  EXPECT_TRUE(error_of("a,b\nx,1\n", options).ends_with("is not a finite number"));
+  options.label = "c";
+  EXPECT_TRUE(error_of("a,b\n1,x\n", options).ends_with("is \"a\", \"b\"; name it"));
+  EXPECT_TRUE(error_of("", options).ends_with("rows of numbers expected"));
+}
+
 TEST(Csv, integer_labels_are_sorted_by_value) {
   const CsvData data = parse("1,10\n2,9\n3,-1\n4,10\n");
   EXPECT_FALSE(data.had_header);
