@@ -16,6 +16,9 @@ find_package(Eigen3 QUIET NO_MODULE)
 if(TARGET Eigen3::Eigen)
   target_link_libraries(tg_bench PRIVATE Eigen3::Eigen)
   target_compile_definitions(tg_bench PRIVATE TENSORGRAD_BENCH_EIGEN=1)
+  # The others choose their instructions at run time.
+  set_source_files_properties("${CMAKE_CURRENT_SOURCE_DIR}/bench/eigen_gemm.cpp"
+    PROPERTIES COMPILE_OPTIONS -march=native)
 endif()
 find_package(OpenBLAS QUIET)
 if(OpenBLAS_FOUND)
