@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "api/trace.h"
-#include "compile/gradients.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 #include "tensorgrad/ops.h"
@@ -369,17 +368,6 @@ Tensor matmul(Tensor a, Tensor b, Loc loc) {
   left_shape.insert(left_shape.end(), {m, k});
   right_shape.insert(right_shape.end(), {k, n});
   return ctx.out(op::matmul(op::broadcast(left, left_shape), op::broadcast(right, right_shape)));
-}
-
-std::vector<Tensor> grad(Tensor loss, const std::vector<Tensor>& wrt, Loc loc) {
-  OpContext ctx("grad", loc);
-  std::vector<ValueId> ids;
-  for (const Tensor& each : wrt) ids.push_back(ctx.in(each).id);
-  std::vector<Tensor> result;
-  for (const ValueId id : gradients(ctx.trace.graph, ctx.in(loss).id, ids)) {
-    result.push_back(ctx.trace.tensor(id));
-  }
-  return result;
 }
 
 }  // namespace tensorgrad

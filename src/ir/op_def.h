@@ -63,6 +63,7 @@ struct OpDef {
   ViewFn view;                // kView only
   const PointwiseCode* code;  // kPointwise only
   std::vector<SampleRange> samples;
+  bool barrier = false;  // kView: what reads it is not fused with what makes its input
 };
 
 }  // namespace tensorgrad

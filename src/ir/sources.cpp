@@ -25,6 +25,7 @@ Source through_views(const Graph& graph, ValueId id) {
     const Type& input = graph[node.inputs[0]].type;
     source.map = compose(source.map, node.op->view(input, node.attrs));
     source.value = node.inputs[0];
+    source.barrier |= node.op->barrier;
   }
   return source;
 }

@@ -10,6 +10,7 @@ namespace tensorgrad {
 struct Source {
   ValueId value = kNoValue;
   IndexMap map;
+  bool barrier = false;  // one of the views is
 };
 
 Source through_views(const Graph& graph, ValueId id);

@@ -3,23 +3,15 @@
 // added up in the order they arrive.
 #include "passes/autodiff.h"
 
+#include <algorithm>
+#include <map>
+
 #include "base/check.h"
 #include "ops/pointwise.h"
+#include "ops/registry.h"
 
 namespace tensorgrad {
 namespace {
-
-// Which nodes lie between some of `wrt` and the loss: only their gradients are wanted.
-std::vector<bool> depends_on(const Graph& graph, std::span<const ValueId> wrt) {
-  std::vector<bool> depends(graph.nodes.size(), false);
-  for (const ValueId id : wrt) depends[static_cast<size_t>(id)] = true;
-  for (ValueId id = 0; id < graph.size(); ++id) {
-    for (const ValueId input : graph[id].inputs) {
-      if (depends[static_cast<size_t>(input)]) depends[static_cast<size_t>(id)] = true;
-    }
-  }
-  return depends;
-}
 
 void check_loss(const Graph& graph, ValueId loss) {
   const Node& node = graph[loss];
@@ -38,40 +30,134 @@ std::string grad_origin(const Node& node) {
   return of.ends_with(".grad") ? of : of + ".grad";
 }
 
-}  // namespace
-
-std::vector<ValueId> autodiff(Graph& graph, ValueId loss, std::span<const ValueId> wrt) {
-  check_loss(graph, loss);
-  const std::vector<bool> wanted = depends_on(graph, wrt);
-  const auto forward_size = static_cast<size_t>(graph.size());
-  std::vector<ValueId> grads(forward_size, kNoValue);
-  {
-    Builder seed{graph, graph[loss].site, "loss.grad"};
-    grads[static_cast<size_t>(loss)] = op::constant(seed, 1.0, DType::kF32).id;
+// Copies of the nodes that make `target` from the keys of `from`, with the values of `from` in
+// their place; nodes that do not depend on a key are used as they are. Gives target's copy.
+ValueId copied(Graph& graph, ValueId target, std::map<ValueId, ValueId> from) {
+  std::vector<bool> needed(static_cast<size_t>(target) + 1, false);
+  needed[static_cast<size_t>(target)] = true;
+  const ValueId first = from.begin()->first;
+  for (ValueId id = target; id > first; --id) {
+    if (!needed[static_cast<size_t>(id)] || from.contains(id)) continue;
+    for (const ValueId input : graph[id].inputs) needed[static_cast<size_t>(input)] = true;
   }
-  for (ValueId id = loss; id >= 0; --id) {
-    const ValueId dy = grads[static_cast<size_t>(id)];
-    const Node node = graph[id];
-    if (dy == kNoValue || !wanted[static_cast<size_t>(id)] || node.op->grad == nullptr) continue;
-    Builder builder{graph, node.site, grad_origin(node)};
-    GradContext ctx(builder, graph, id, dy);
-    const std::vector<ValueId> gradients = node.op->grad(ctx);
+  for (ValueId id = first + 1; id <= target; ++id) {
+    if (!needed[static_cast<size_t>(id)] || from.contains(id)) continue;
+    Node node = graph[id];
+    bool depends = false;
+    for (ValueId& input : node.inputs) {
+      const auto at = from.find(input);
+      if (at == from.end()) continue;
+      depends = true;
+      input = at->second;
+    }
+    if (depends) from[id] = graph.append(std::move(node));
+  }
+  const auto made = from.find(target);
+  return made == from.end() ? target : made->second;
+}
+
+// The walk: gradients of values are added up as they arrive, from the last node to the first.
+class Backward {
+ public:
+  // Which nodes lie between some of `wrt` and `last`: only their gradients are wanted.
+  Backward(Graph& graph, std::span<const ValueId> wrt, ValueId last)
+      : graph_(graph), wanted_(static_cast<size_t>(last) + 1, false), grads_(wanted_.size()) {
+    std::fill(grads_.begin(), grads_.end(), kNoValue);
+    for (const ValueId id : wrt) {
+      if (id <= last) wanted_[static_cast<size_t>(id)] = true;
+    }
+    for (ValueId id = 0; id <= last; ++id) {
+      for (const ValueId input : graph[id].inputs) {
+        if (wanted(input)) wanted_[static_cast<size_t>(id)] = true;
+      }
+    }
+  }
+
+  void run(ValueId last, ValueId dy) {
+    grads_[static_cast<size_t>(last)] = dy;
+    for (ValueId id = last; id >= 0; --id) {
+      if (gradient(id) != kNoValue && wanted(id)) visit(id);
+    }
+  }
+
+  // kNoValue where nothing arrived.
+  [[nodiscard]] ValueId gradient(ValueId id) const {
+    return static_cast<size_t>(id) < grads_.size() ? grads_[static_cast<size_t>(id)] : kNoValue;
+  }
+
+ private:
+  [[nodiscard]] bool wanted(ValueId id) const { return wanted_[static_cast<size_t>(id)]; }
+
+  void visit(ValueId id) {
+    const Node node = graph_[id];
+    Builder builder{graph_, node.site, grad_origin(node)};
+    GradContext ctx(builder, graph_, id, gradient(id));
+    std::vector<ValueId> gradients;
+    if (node.op == &ops::checkpoint) {
+      gradients = recomputed(ctx);
+    } else if (node.op == &ops::custom_gradient) {
+      gradients = custom(ctx);
+    } else if (node.op->grad != nullptr) {
+      gradients = node.op->grad(ctx);
+    } else {
+      return;
+    }
     CHECK(gradients.size() == node.inputs.size(), node.op->name);
     for (std::size_t i = 0; i < gradients.size(); ++i) {
-      const auto input = static_cast<size_t>(node.inputs[i]);
-      if (gradients[i] == kNoValue || !wanted[input]) continue;
-      CHECK(graph[gradients[i]].type == graph[node.inputs[i]].type,
+      if (gradients[i] == kNoValue || !wanted(node.inputs[i])) continue;
+      CHECK(graph_[gradients[i]].type == graph_[node.inputs[i]].type,
             std::string(node.op->name) + ": its gradient has type " +
-                to_string(graph[gradients[i]].type));
-      ValueId& total = grads[input];
+                to_string(graph_[gradients[i]].type));
+      ValueId& total = grads_[static_cast<size_t>(node.inputs[i])];
       total =
           total == kNoValue ? gradients[i] : (Ex{&builder, total} + Ex{&builder, gradients[i]}).id;
     }
   }
+
+  // checkpoint(y, what y's region reads ...): the region is computed again, behind barriers, and
+  // the gradients of that are taken.
+  std::vector<ValueId> recomputed(GradContext& ctx) {
+    const std::vector<ValueId> inputs = ctx.self().inputs;
+    std::vector<ValueId> gradients(inputs.size(), kNoValue), again;
+    std::map<ValueId, ValueId> from;
+    for (std::size_t i = 1; i < inputs.size(); ++i) {
+      from[inputs[i]] = op::apply(ctx.builder, ops::barrier, {ctx.in(i)}).id;
+      if (wanted(inputs[i])) again.push_back(from[inputs[i]]);
+    }
+    const ValueId y = copied(graph_, inputs[0], from);
+    Backward inner(graph_, again, y);
+    inner.run(y, ctx.dy().id);
+    for (std::size_t i = 1; i < inputs.size(); ++i)
+      gradients[i] = inner.gradient(from.at(inputs[i]));
+    return gradients;
+  }
+
+  // custom_gradient(y, n inputs, stand-ins for dy and y, n gradients written with these).
+  static std::vector<ValueId> custom(GradContext& ctx) {
+    const std::vector<ValueId> inputs = ctx.self().inputs;
+    const std::size_t n = (inputs.size() - 3) / 2;
+    std::map<ValueId, ValueId> from = {{inputs[n + 1], ctx.dy().id}, {inputs[n + 2], ctx.node}};
+    std::vector<ValueId> gradients(inputs.size(), kNoValue);
+    for (std::size_t i = 0; i < n; ++i)
+      gradients[1 + i] = copied(ctx.builder.graph, inputs[n + 3 + i], from);
+    return gradients;
+  }
+
+  Graph& graph_;
+  std::vector<bool> wanted_;
+  std::vector<ValueId> grads_;
+};
+
+}  // namespace
+
+std::vector<ValueId> autodiff(Graph& graph, ValueId loss, std::span<const ValueId> wrt) {
+  check_loss(graph, loss);
+  Backward backward(graph, wrt, loss);
+  Builder seed{graph, graph[loss].site, "loss.grad"};
+  backward.run(loss, op::constant(seed, 1.0, DType::kF32).id);
   std::vector<ValueId> result;
   for (const ValueId id : wrt) {
-    ValueId gradient =
-        static_cast<size_t>(id) < forward_size ? grads[static_cast<size_t>(id)] : kNoValue;
+    ValueId gradient = backward.gradient(id);
     if (gradient == kNoValue) {
       Builder zero{graph, graph[id].site, kZeroGradient};
       gradient = op::full(zero, 0.0, Type(graph[id].type)).id;

@@ -152,6 +152,7 @@ class Fuser {
 
   // Can a member at that level read this other member without a trip through memory?
   [[nodiscard]] bool readable(const Source& source, const Group& in, bool row_level) const {
+    if (source.barrier) return false;
     const bool source_is_row = parts_.row_level(source.value);
     if (row_level) return source_is_row && source.map.is_identity();
     if (source_is_row) return is_row_number(source.map, in.rows, in.cols);
@@ -184,7 +185,7 @@ class Fuser {
 
   [[nodiscard]] bool takes_reduce(const Group& to, const ReduceShape& shape,
                                   const Source& source) const {
-    if (parts_.row_level(source.value) || !source.map.is_identity()) return false;
+    if (source.barrier || parts_.row_level(source.value) || !source.map.is_identity()) return false;
     if (to.elements != shape.rows * shape.cols) return false;
     if (to.kind == GroupKind::kRow) return to.rows == shape.rows;
     return to.kind == GroupKind::kMap && (shape.rows >= kFewRows || to.elements <= kSmallDomain);

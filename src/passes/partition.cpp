@@ -220,7 +220,8 @@ void Partition::collect_sources(ValueId id, std::vector<Source>& out) const {
     if (inlined(source.value)) {
       std::vector<Source> deeper;
       collect_sources(source.value, deeper);
-      for (Source& s : deeper) out.push_back({s.value, compose(source.map, s.map)});
+      for (Source& s : deeper)
+        out.push_back({s.value, compose(source.map, s.map), source.barrier || s.barrier});
     } else {
       out.push_back(std::move(source));
     }

@@ -110,7 +110,7 @@ ValueId where_known(Builder& b, const Node& node) {
 
 // a view that changes nothing = x
 ValueId view_of_all(Builder& b, const Node& node) {
-  if (node.op->kind != OpKind::kView) return kNoValue;
+  if (node.op->kind != OpKind::kView || node.op->barrier) return kNoValue;
   const Node& in = input(b, node, 0);
   if (in.type != node.type) return kNoValue;
   return node.op->view(in.type, node.attrs).is_identity() ? node.inputs[0] : kNoValue;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// Gradients inside of a traced function. Checkpoints and custom gradients are noted as identities
+// that autodiff reads (ops/marks.cpp).
+#include "tensorgrad/autograd.h"
+
+#include <set>
+
+#include "api/trace.h"
+#include "compile/gradients.h"
+#include "ops/pointwise.h"
+#include "ops/structured.h"
+
+namespace tensorgrad {
+namespace {
+
+// The values made before node `start` that the nodes from there on read, and leaves made since.
+std::vector<Ex> read_by_region(OpContext& ctx, ValueId start) {
+  const Graph& graph = ctx.trace.graph;
+  std::set<ValueId> found;
+  for (ValueId id = start; id < graph.size(); ++id) {
+    if (graph[id].op->kind == OpKind::kLeaf) found.insert(id);
+    for (const ValueId input : graph[id].inputs) {
+      if (input < start) found.insert(input);
+    }
+  }
+  std::vector<Ex> values;
+  for (const ValueId id : found) values.push_back({&ctx.builder, id});
+  return values;
+}
+
+// A value of that type which stands for one that is not there yet; autodiff puts it in.
+Ex stand_in(OpContext& ctx, const Type& type) { return op::detach(op::full(ctx.builder, 0, type)); }
+
+void check_gradients(const OpContext& ctx, const std::vector<Ex>& inputs,
+                     const std::vector<Ex>& gradients) {
+  if (gradients.size() != inputs.size()) {
+    throw UserError(ctx.name() + ": backward must give one gradient for each of the " +
+                        std::to_string(inputs.size()) + " inputs, got " +
+                        std::to_string(gradients.size()),
+                    ctx.site());
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (gradients[i].type() == inputs[i].type()) continue;
+    throw ShapeError(ctx.name() + ": the gradient of input " + std::to_string(i) + " must be " +
+                         to_string(inputs[i].type()) + ", got " + to_string(gradients[i].type()),
+                     ctx.site());
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> grad(Tensor loss, const std::vector<Tensor>& wrt, Loc loc) {
+  OpContext ctx("grad", loc);
+  std::vector<ValueId> ids;
+  for (const Tensor& each : wrt) ids.push_back(ctx.in(each).id);
+  std::vector<Tensor> result;
+  for (const ValueId id : gradients(ctx.trace.graph, ctx.in(loss).id, ids)) {
+    result.push_back(ctx.trace.tensor(id));
+  }
+  return result;
+}
+
+Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& function,
+                  const std::vector<Tensor>& inputs, Loc loc) {
+  OpContext ctx("checkpoint", loc);
+  const ValueId start = ctx.trace.graph.size();
+  const Ex y = ctx.in(function(inputs));
+  if (y.id < start) return ctx.out(y);
+  std::vector<Ex> operands = {y};
+  const std::vector<Ex> read = read_by_region(ctx, start);
+  operands.insert(operands.end(), read.begin(), read.end());
+  return ctx.out(op::apply(ctx.builder, ops::checkpoint, operands));
+}
+
+Tensor custom_gradient(const std::vector<Tensor>& inputs,
+                       const std::function<Tensor(const std::vector<Tensor>& inputs)>& forward,
+                       const std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs,
+                                                               Tensor y, Tensor dy)>& backward,
+                       Loc loc) {
+  OpContext ctx("custom_gradient", loc);
+  const Ex y = ctx.in(forward(inputs));
+  if (y.dtype() != DType::kF32) {
+    throw DtypeError(ctx.name() + ": forward must give f32, got " + to_string(y.type()),
+                     ctx.site());
+  }
+  const Ex dy = stand_in(ctx, y.type()), result = stand_in(ctx, y.type());
+  std::vector<Ex> gradients, operands = {y};
+  for (const Tensor& each : backward(inputs, ctx.out(result), ctx.out(dy)))
+    gradients.push_back(ctx.in(each));
+  for (const Tensor& each : inputs) operands.push_back(ctx.in(each));
+  check_gradients(ctx, {operands.begin() + 1, operands.end()}, gradients);
+  operands.insert(operands.end(), {dy, result});
+  operands.insert(operands.end(), gradients.begin(), gradients.end());
+  return ctx.out(op::apply(ctx.builder, ops::custom_gradient, operands));
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// Identities that say something to a pass: barrier to the fuser, checkpoint and custom_gradient to
+// autodiff. Once gradients have been taken the latter two are views of all of their first operand.
+#include "ops/structured.h"
+
+namespace tensorgrad {
+namespace {
+
+Type infer_same(std::span<const Type> in, const Attrs&) { return in[0]; }
+
+View view_all(const Type& in, const Attrs&) { return View::contiguous(in.shape); }
+
+void eval_same(const EvalContext& ctx, RefTensor& out) { out.data = ctx.inputs[0]->data; }
+
+std::vector<ValueId> grad_barrier(GradContext& ctx) { return {ctx.dy().id}; }
+
+}  // namespace
+
+namespace ops {
+
+const OpDef barrier = {.name = "barrier",
+                       .kind = OpKind::kView,
+                       .arity = 1,
+                       .infer = infer_same,
+                       .grad = grad_barrier,
+                       .eval = eval_same,
+                       .view = view_all,
+                       .code = nullptr,
+                       .samples = {{}},
+                       .barrier = true};
+const OpDef checkpoint = {.name = "checkpoint",
+                          .kind = OpKind::kView,
+                          .arity = -1,
+                          .infer = infer_same,
+                          .grad = nullptr,
+                          .eval = eval_same,
+                          .view = view_all,
+                          .code = nullptr,
+                          .samples = {{}}};
+const OpDef custom_gradient = {.name = "custom_gradient",
+                               .kind = OpKind::kView,
+                               .arity = -1,
+                               .infer = infer_same,
+                               .grad = nullptr,
+                               .eval = eval_same,
+                               .view = view_all,
+                               .code = nullptr,
+                               .samples = {{}}};
+
+}  // namespace ops
+}  // namespace tensorgrad
