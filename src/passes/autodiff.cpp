@@ -92,16 +92,10 @@ class Backward {
     const Node node = graph_[id];
     Builder builder{graph_, node.site, grad_origin(node)};
     GradContext ctx(builder, graph_, id, gradient(id));
-    std::vector<ValueId> gradients;
-    if (node.op == &ops::checkpoint) {
-      gradients = recomputed(ctx);
-    } else if (node.op == &ops::custom_gradient) {
-      gradients = custom(ctx);
-    } else if (node.op->grad != nullptr) {
-      gradients = node.op->grad(ctx);
-    } else {
-      return;
-    }
+    if (node.op == &ops::checkpoint) return recompute(ctx);
+    const bool custom = node.op == &ops::custom_gradient;
+    if (!custom && node.op->grad == nullptr) return;
+    const std::vector<ValueId> gradients = custom ? custom_gradients(ctx) : node.op->grad(ctx);
     CHECK(gradients.size() == node.inputs.size(), node.op->name);
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       if (gradients[i] == kNoValue || !wanted(node.inputs[i])) continue;
@@ -115,28 +109,31 @@ class Backward {
   }
 
   // checkpoint(y, what y's region reads ...): the region is computed again, behind barriers, and
-  // the gradients of that are taken.
-  std::vector<ValueId> recomputed(GradContext& ctx) {
+  // the gradients of that are taken. They are added to what has arrived already in the order in
+  // which they would have been without the checkpoint, so that no bit changes.
+  void recompute(GradContext& ctx) {
     const std::vector<ValueId> inputs = ctx.self().inputs;
-    std::vector<ValueId> gradients(inputs.size(), kNoValue), again;
     std::map<ValueId, ValueId> from;
+    std::vector<ValueId> again;
     for (std::size_t i = 1; i < inputs.size(); ++i) {
       from[inputs[i]] = op::apply(ctx.builder, ops::barrier, {ctx.in(i)}).id;
       if (wanted(inputs[i])) again.push_back(from[inputs[i]]);
     }
     const ValueId y = copied(graph_, inputs[0], from);
     Backward inner(graph_, again, y);
+    for (const auto& [original, copy] : from)
+      inner.grads_[static_cast<size_t>(copy)] = gradient(original);
     inner.run(y, ctx.dy().id);
-    for (std::size_t i = 1; i < inputs.size(); ++i)
-      gradients[i] = inner.gradient(from.at(inputs[i]));
-    return gradients;
+    for (const auto& [original, copy] : from)
+      grads_[static_cast<size_t>(original)] = inner.gradient(copy);
   }
 
   // custom_gradient(y, n inputs, stand-ins for dy and y, n gradients written with these).
-  static std::vector<ValueId> custom(GradContext& ctx) {
+  static std::vector<ValueId> custom_gradients(GradContext& ctx) {
     const std::vector<ValueId> inputs = ctx.self().inputs;
     const std::size_t n = (inputs.size() - 3) / 2;
-    std::map<ValueId, ValueId> from = {{inputs[n + 1], ctx.dy().id}, {inputs[n + 2], ctx.node}};
+    const std::map<ValueId, ValueId> from = {{inputs[n + 1], ctx.dy().id},
+                                             {inputs[n + 2], ctx.node}};
     std::vector<ValueId> gradients(inputs.size(), kNoValue);
     for (std::size_t i = 0; i < n; ++i)
       gradients[1 + i] = copied(ctx.builder.graph, inputs[n + 3 + i], from);

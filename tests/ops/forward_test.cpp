@@ -84,15 +84,17 @@ TEST(Coverage, every_op_has_a_case) {
     static_cast<void>(each.apply(inputs_of(sketch, each)));
     for (const Node& node : sketch.graph().nodes) seen.insert(node.op);
   }
-  // Leaves::are_read and arena_is_updated have these.
-  for (const OpDef* op : {&ops::parameter, &ops::arena, &ops::data, &ops::state, &ops::scalar})
+  // Leaves::are_read and arena_is_updated have these, and Checkpoint and CustomGradient the last.
+  for (const OpDef* op : {&ops::parameter, &ops::arena, &ops::data, &ops::state, &ops::scalar,
+                          &ops::barrier, &ops::checkpoint, &ops::custom_gradient})
     seen.insert(op);
   for (const OpDef* op : all_ops()) EXPECT_TRUE(seen.contains(op)) << op->name << " has no case";
 }
 
 TEST(Coverage, every_gradient_rule_is_checked) {
   // Differences cannot see where a gradient stops: Gradient::stops_at_detach does.
-  std::set<const OpDef*> checked = {&ops::detach};
+  // Checkpoint::may_be_nested has a barrier's.
+  std::set<const OpDef*> checked = {&ops::detach, &ops::barrier};
   for (const OpCase& each : all_cases()) {
     if (!each.differentiable) continue;
     Sketch sketch;

@@ -123,6 +123,38 @@ TEST(Gradient, at_kinks_is_that_of_pytorch) {
   EXPECT_EQ(run_graph(s.graph(), s.leaves, Where::kCpu).at("dx"), want);
 }
 
+class SecondGradient : public ::testing::TestWithParam<OpCase> {};
+
+// loss = random weights times the gradients of the first loss.
+TEST_P(SecondGradient, is_that_of_differences) {
+  Sketch sketch(13);
+  const Embedded made = embed(sketch, GetParam());
+  Tensor loss;
+  for (const Tensor& each : grad(made.loss, made.raw)) {
+    const Tensor part = sum(each * sketch.input(each.shape(), 0.5, 2));
+    loss = loss.trace() == nullptr ? part : loss + part;
+  }
+  if (loss.trace() == nullptr) return;  // no operand is f32
+  sketch.output("loss", loss);
+  const Graph forward = sketch.graph();
+  const std::vector<Tensor> seconds = grad(loss, made.raw);
+  for (std::size_t i = 0; i < seconds.size(); ++i)
+    sketch.output("g" + std::to_string(i), seconds[i]);
+  const ValueMap exact = interpret_graph(sketch.graph(), sketch.leaves);
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    const Values& given = exact.at("g" + std::to_string(i));
+    const std::string leaf = forward[made.raw[i].id()].attrs.text("name");
+    double scale = 1;
+    for (const double each : given) scale = std::max(scale, std::abs(each));
+    for (std::size_t k = 0; k < given.size(); k += 1 + given.size() / 10) {
+      EXPECT_NEAR(given[k], difference(forward, sketch.leaves, leaf, k), 1e-5 * scale)
+          << "operand " << i << ", element " << k;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Op, SecondGradient, ::testing::ValuesIn(differentiable_cases()), name_of);
+
 TEST(Gradient, of_a_gradient_is_that_of_differences) {
   Sketch s;
   const Tensor x = s.input({5}, 0.2, 2);

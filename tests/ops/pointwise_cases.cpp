@@ -92,8 +92,7 @@ void add_cases(const OpDef& op, const std::vector<DType>& types, DType to,
   std::string name = std::string(op.name) + "_" + std::string(to_string(types.back()));
   if (op.arity == 1 && to != types.back()) name += "_to_" + std::string(to_string(to));
   const Apply apply = public_function(op.name, to);
-  const bool real =
-      types.back() == f32 && op.grad != nullptr && to == f32 && &op != &ops::detach;
+  const bool real = types.back() == f32 && op.grad != nullptr && to == f32 && &op != &ops::detach;
   cases.push_back({name, sample_arguments(op, types, {{3, 5}}), apply, real, false});
   if (types.size() > 1) {
     cases.push_back({name + "_broadcast", sample_arguments(op, types, {{4, 1, 3}, {2, 1}, {}}),
