@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Fits y = sin(x) with a small network: fresh points at every step, mean squared error, Adam.
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <numbers>
-#include <random>
-#include <vector>
 
-#include <tensorgrad/tensorgrad.h>
+#include "common/sample.h"
 
 namespace tg = tensorgrad;
+
+namespace {
 
 struct Mlp {
   tg::nn::Linear in{1, 64}, mid{64, 64}, out{64, 1};
@@ -17,41 +15,37 @@ struct Mlp {
   tg::Tensor operator()(tg::Tensor x) const { return out(relu(mid(relu(in(x))))); }
 };
 
-int main(int argc, char** argv) {
-  const int steps = argc > 1 ? std::atoi(argv[1]) : 2000;
-  tg::DeviceOptions device;
-  if (argc > 2) device.kind = argv[2];
-  device.allow_software = argc > 3;  // any third word: a software rasteriser will do
-  try {
-    auto loss = [](const Mlp& net, const tg::Inputs& in) { return mse(net(in["x"]), in["y"]); };
-    auto trainer =
-        tg::compile(Mlp{}, loss,
-                    {.inputs = {{"x", {256, 1}}, {"y", {256, 1}}},
-                     .optimizer = tg::optim::Adam{.lr = tg::Schedule::cosine(5e-3, 1e-4, steps)},
-                     .device = device});
-    std::printf("%s\n", trainer.device().c_str());
-    std::mt19937 random(1);
-    std::uniform_real_distribution<float> draw(-std::numbers::pi_v<float>,
-                                               std::numbers::pi_v<float>);
-    std::vector<float> x(256), y(256);
-    float last = 0;
-    for (int step = 0; step < steps; ++step) {
-      for (std::size_t i = 0; i < x.size(); ++i) y[i] = std::sin(x[i] = draw(random));
-      last = trainer.step({{"x", x}, {"y", y}}).loss;
-      if (step % 200 == 0) std::printf("step %5d  loss %.6f\n", step, last);
+bool fit(const sample::Options& options) {
+  const int steps = options.quick ? 500 : 2000;
+  auto loss = [](const Mlp& net, const tg::Inputs& in) { return mse(net(in["x"]), in["y"]); };
+  auto trainer =
+      tg::compile(Mlp{}, loss,
+                  {.inputs = {{"x", {256, 1}}, {"y", {256, 1}}},
+                   .optimizer = tg::optim::Adam{.lr = tg::Schedule::cosine(5e-3, 1e-4, steps)},
+                   .device = options.device});
+  sample::progress(trainer.device(), true);
+  sample::Random random(1);
+  std::vector<float> x(256), y(256);
+  for (int step = 0; step < steps; ++step) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      x[i] = sample::uniform(random, -std::numbers::pi_v<float>, std::numbers::pi_v<float>);
+      y[i] = std::sin(x[i]);
     }
-    auto predict = trainer.attach([](const Mlp& net, const tg::Inputs& in) { return net(in["x"]); },
-                                  {.inputs = {{"x", {5, 1}}}});
-    const std::vector<float> points = {-3, -1.5F, 0, 1.5F, 3};
-    const std::vector<float> values = predict({{"x", points}}).floats();
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      std::printf("sin(%5.2f) = %7.4f   network %7.4f\n", points[i], std::sin(points[i]),
-                  values[i]);
-    }
-    std::printf("loss %.6f after %d steps\n", last, steps);
-    return 0;
-  } catch (const tg::Error& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
+    const float now = trainer.step({{"x", x}, {"y", y}}).loss;
+    sample::progress("step " + std::to_string(step) + "  loss " + std::to_string(now));
   }
+  // How far off is it between -3 and 3?
+  auto predict = trainer.attach([](const Mlp& net, const tg::Inputs& in) { return net(in["x"]); },
+                                {.inputs = {{"x", {601, 1}}}});
+  std::vector<float> points(601);
+  for (std::size_t i = 0; i < points.size(); ++i) points[i] = static_cast<float>(i) / 100 - 3;
+  const std::vector<float> values = predict({{"x", points}}).floats();
+  double error = 0;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    error += std::pow(values[i] - std::sin(points[i]), 2) / 601;
+  return sample::at_most("mean squared error", error, options.quick ? 5e-3 : 1e-3);
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return sample::run(argc, argv, "Fits a sine.", fit); }

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// A small decoder learns to add two-digit numbers from examples: "27+58=" is followed by the digits
+// of 85, lowest first. A fifth of all pairs is held out, and asked for at the end.
+#include <array>
+#include <cmath>
+
+#include "common/sample.h"
+
+namespace tg = tensorgrad;
+
+namespace {
+
+constexpr int kLength = 8, kSymbols = 12, kWidth = 64, kHeads = 4, kBatch = 128;
+constexpr int kPlus = 10, kEquals = 11;
+constexpr int kFirstDigit = 5;  // the symbol from which the first digit of the sum is foretold
+
+tg::nn::Linear layer(std::int64_t in, std::int64_t out, bool bias) {
+  tg::nn::Linear made(in, out, bias);
+  made.weight = tg::Parameter({out, in}, tg::init::normal(0, 0.02));
+  if (bias) made.bias = tg::Parameter({out});
+  return made;
+}
+
+struct Block {
+  tg::nn::LayerNorm before_attention{kWidth}, before_mlp{kWidth};
+  tg::nn::Linear query = layer(kWidth, kWidth, false), key = layer(kWidth, kWidth, false),
+                 value = layer(kWidth, kWidth, false), out = layer(kWidth, kWidth, false),
+                 up = layer(kWidth, 4 * kWidth, true), down = layer(4 * kWidth, kWidth, true);
+  TG_MODULE(before_attention, before_mlp, query, key, value, out, up, down)
+
+  // [B, T, D] -> [B, H, T, D / H]
+  static tg::Tensor heads(tg::Tensor x) {
+    return transpose(reshape(x, {-1, kLength, kHeads, kWidth / kHeads}), 1, 2);
+  }
+
+  // No place looks at a later one.
+  [[nodiscard]] tg::Tensor attention(tg::Tensor x) const {
+    const tg::Tensor scores =
+        matmul(heads(query(x)), transpose(heads(key(x)))) / std::sqrt(1.0 * kWidth / kHeads);
+    const tg::Tensor later = tg::iota({kLength, kLength}, 1) > tg::iota({kLength, kLength}, 0);
+    const tg::Tensor mixed = matmul(softmax(where(later, -1e30, scores)), heads(value(x)));
+    return out(reshape(transpose(mixed, 1, 2), {-1, kLength, kWidth}));
+  }
+
+  tg::Tensor operator()(tg::Tensor x) const {
+    x = x + attention(before_attention(x));
+    return x + down(relu(up(before_mlp(x))));
+  }
+};
+
+struct Adder {
+  tg::Parameter symbols{{kSymbols, kWidth}, tg::init::normal(0, 0.02)};
+  tg::Parameter places{{kLength, kWidth}, tg::init::normal(0, 0.02)};
+  std::vector<Block> blocks = std::vector<Block>(3);
+  tg::nn::LayerNorm last{kWidth};
+  TG_MODULE(symbols, places, blocks, last)
+
+  // Symbols i32 [B, T] -> logits [B, T, symbols]; the output layer is the table of symbols itself.
+  tg::Tensor operator()(tg::Tensor text) const {
+    tg::Tensor x = embedding(text, symbols) + places;
+    for (const Block& block : blocks) x = block(x);
+    return linear(last(x), symbols);
+  }
+};
+
+bool held_out(int a, int b) { return ((100 * a + b) * 31 + 7) % 5 == 0; }
+
+// "ab+cd=" and three digits of the sum, lowest first.
+std::array<std::int32_t, kLength + 1> text_of(int a, int b) {
+  const int sum = a + b;
+  return {a / 10, a % 10, kPlus, b / 10, b % 10, kEquals, sum % 10, sum / 10 % 10, sum / 100};
+}
+
+tg::Tensor loss_of(const Adder& net, const tg::Inputs& in) {
+  const tg::Tensor logits = narrow(net(in["text"]), 1, kFirstDigit, 3);
+  return cross_entropy(logits, in["digits"]);
+}
+
+// The share of held-out sums that are right, digit after digit as the network says them.
+double accuracy(tg::Forward& next) {
+  std::vector<std::array<std::int32_t, kLength + 1>> tests;
+  for (int a = 0; a < 100; ++a) {
+    for (int b = 0; b < 100; ++b) {
+      if (held_out(a, b)) tests.push_back(text_of(a, b));
+    }
+  }
+  int right = 0;
+  for (std::size_t first = 0; first < tests.size(); first += kBatch) {
+    const std::size_t count = std::min<std::size_t>(kBatch, tests.size() - first);
+    std::vector<std::int32_t> text(kBatch * kLength, 0);
+    for (std::size_t i = 0; i < count; ++i)
+      std::copy_n(tests[first + i].begin(), kFirstDigit + 1,
+                  text.begin() + static_cast<std::ptrdiff_t>(i * kLength));
+    std::vector<bool> good(count, true);
+    for (std::size_t d = 0; d < 3; ++d) {
+      const std::vector<std::int32_t> said = next({{"text", text}}).ints();
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t at = kFirstDigit + d;
+        const std::int32_t digit = said[i * kLength + at];
+        if (at + 1 < kLength) text[i * kLength + at + 1] = digit;
+        good[i] = good[i] && digit == tests[first + i][at + 1];
+      }
+    }
+    for (const bool each : good) right += each ? 1 : 0;
+  }
+  return static_cast<double>(right) / static_cast<double>(tests.size());
+}
+
+bool learn(const sample::Options& options) {
+  const int steps = options.quick ? 300 : 3000;
+  auto trainer = tg::compile(
+      Adder{}, loss_of,
+      {.inputs = {{"text", {kBatch, kLength}, tg::i32}, {"digits", {kBatch, 3}, tg::i32}},
+       .optimizer =
+           tg::optim::AdamW{.lr = tg::Schedule::linear(3e-3, 3e-4, steps), .weight_decay = 1.0},
+       .clip_grad_norm = 1,
+       .seed = 1,
+       .device = options.device});
+  auto next = trainer.attach(
+      [](const Adder& net, const tg::Inputs& in) { return argmax(net(in["text"]), -1); },
+      {.inputs = {{"text", {kBatch, kLength}, tg::i32}}});
+  sample::Random random(4);
+  std::vector<std::int32_t> text(kBatch * kLength), digits(kBatch * 3);
+  double recent = 0;
+  for (int step = 0; step < steps; ++step) {
+    for (std::size_t i = 0; i < kBatch; ++i) {
+      int a = 0, b = 0;
+      do {
+        a = sample::below(random, 100);
+        b = sample::below(random, 100);
+      } while (held_out(a, b));
+      const auto whole = text_of(a, b);
+      std::copy_n(whole.begin(), kLength, text.begin() + static_cast<std::ptrdiff_t>(i * kLength));
+      std::copy_n(whole.begin() + kFirstDigit + 1, 3,
+                  digits.begin() + static_cast<std::ptrdiff_t>(i * 3));
+    }
+    const double now = trainer.step({{"text", text}, {"digits", digits}}).loss;
+    recent = step == 0 ? now : 0.95 * recent + 0.05 * now;
+    sample::progress("step " + std::to_string(step) + "  loss " + std::to_string(recent));
+  }
+  if (options.quick) return sample::at_most("loss", recent, 1.8);
+  return sample::at_least("held-out sums that are right", accuracy(next), 0.99);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return sample::run(argc, argv, "Learns to add.", learn); }

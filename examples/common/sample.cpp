@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+#include "common/sample.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+#pragma GCC diagnostic ignored "-Wunused-function"
+#include <stb/stb_image_write.h>
+#pragma GCC diagnostic pop
+
+namespace sample {
+namespace {
+
+constexpr const char* kUsage =
+    "Options: --device auto|cpu|webgpu, --allow-software, --quick (a short run), --out FOLDER,\n"
+    "--data FOLDER\n";
+
+// False for wrong usage.
+bool parse(int argc, char** argv, Options& options) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--quick") {
+      options.quick = true;
+    } else if (word == "--allow-software") {
+      options.device.allow_software = true;
+    } else if (i + 1 < argc && word == "--device") {
+      options.device.kind = argv[++i];
+    } else if (i + 1 < argc && word == "--out") {
+      options.out = argv[++i];
+    } else if (i + 1 < argc && word == "--data") {
+      options.data = argv[++i];
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool result(const std::string& name, double value, const char* relation, double bound, bool good) {
+  std::printf("result: %s %.5g (%s %.5g expected)%s\n", name.c_str(), value, relation, bound,
+              good ? "" : ": not reached");
+  return good;
+}
+
+}  // namespace
+
+int run(int argc, char** argv, const char* what, const std::function<bool(const Options&)>& body) {
+  Options options;
+  if (!parse(argc, argv, options)) {
+    std::fprintf(stderr, "%s\n%s", what, kUsage);
+    return 2;
+  }
+  try {
+    return body(options) ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
+}
+
+bool at_least(const std::string& name, double value, double bound) {
+  return result(name, value, "at least", bound, value >= bound);
+}
+
+bool at_most(const std::string& name, double value, double bound) {
+  return result(name, value, "at most", bound, value <= bound);
+}
+
+void progress(const std::string& text, bool always) {
+  using Clock = std::chrono::steady_clock;
+  static Clock::time_point last;
+  const Clock::time_point now = Clock::now();
+  if (!always && now - last < std::chrono::milliseconds(500)) return;
+  last = now;
+  std::printf("%s\n", text.c_str());
+  std::fflush(stdout);
+}
+
+float uniform(Random& random, float lo, float hi) {
+  return lo + (hi - lo) * static_cast<float>(random() >> 8) * 0x1p-24F;
+}
+
+int below(Random& random, int count) {
+  return static_cast<int>(uniform(random, 0, 1) * static_cast<float>(count));
+}
+
+int draw(Random& random, const float* probabilities, int count) {
+  float left = uniform(random, 0, 1);
+  for (int i = 0; i + 1 < count; ++i) {
+    left -= probabilities[i];
+    if (left < 0) return i;
+  }
+  return count - 1;
+}
+
+void Picture::set(int x, int y, float r, float g, float b) {
+  const float colour[] = {r, g, b};
+  for (int c = 0; c < 3; ++c) {
+    rgb[static_cast<std::size_t>((y * width + x) * 3 + c)] =
+        static_cast<std::uint8_t>(std::lround(std::clamp(colour[c], 0.0F, 1.0F) * 255));
+  }
+}
+
+void save_png(const Options& options, const std::string& name, const Picture& picture) {
+  const std::string path = options.out + "/" + name;
+  if (stbi_write_png(path.c_str(), picture.width, picture.height, 3, picture.rgb.data(),
+                     picture.width * 3) == 0) {
+    throw tg::IoError(path + ": cannot be written");
+  }
+  std::printf("picture: %s\n", path.c_str());
+}
+
+}  // namespace sample

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// What the samples share: their options, and the line at the end that says what came out.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <tensorgrad/tensorgrad.h>
+
+namespace sample {
+
+namespace tg = tensorgrad;
+
+struct Options {
+  bool quick = false;        // a short run with a weaker bound, for tests
+  tg::DeviceOptions device;  // auto: a GPU if there is one
+  std::string out = ".";     // the folder for pictures
+  std::string data;          // the folder of the data, where a sample takes one
+};
+
+// Parses the arguments, runs the sample, and gives its exit code: 0 where the result is as
+// expected, 1 where it is not or something was thrown (which is printed), 2 for wrong usage.
+int run(int argc, char** argv, const char* what, const std::function<bool(const Options&)>& body);
+
+// Prints "result: NAME VALUE (at least BOUND expected)"; true where that is so.
+bool at_least(const std::string& name, double value, double bound);
+bool at_most(const std::string& name, double value, double bound);
+
+// Prints a line at most every half second, and where `always` is set.
+void progress(const std::string& text, bool always = false);
+
+using Random = std::mt19937;
+float uniform(Random& random, float lo, float hi);
+// Index below `count`.
+int below(Random& random, int count);
+// Index drawn with these probabilities (which add up to 1).
+int draw(Random& random, const float* probabilities, int count);
+
+// Pixels of a picture, row-major, three bytes each.
+struct Picture {
+  int width = 0, height = 0;
+  std::vector<std::uint8_t> rgb;
+  Picture(int w, int h) : width(w), height(h), rgb(static_cast<std::size_t>(w) * h * 3) {}
+  void set(int x, int y, float r, float g, float b);  // 0 to 1, clamped
+};
+// Writes OUT/NAME, and prints where it is.
+void save_png(const Options& options, const std::string& name, const Picture& picture);
+
+}  // namespace sample

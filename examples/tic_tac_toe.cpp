@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// Learns tic-tac-toe from games against itself: a network values what the board is worth to the
+// player who has just moved, and is trained towards what the other side's best answer says of it
+// (temporal differences, Sutton 1988, with the two sides' values opposite).
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "common/sample.h"
+
+namespace tg = tensorgrad;
+
+namespace {
+
+constexpr int kBatch = 256, kMoves = 9;
+
+// 1: the player who has just moved; -1: the other; 0: empty.
+using Board = std::array<std::int8_t, 9>;
+
+bool won(const Board& board) {
+  constexpr int kLines[8][3] = {{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {0, 3, 6},
+                                {1, 4, 7}, {2, 5, 8}, {0, 4, 8}, {2, 4, 6}};
+  for (const auto& line : kLines) {
+    if (board[line[0]] == 1 && board[line[1]] == 1 && board[line[2]] == 1) return true;
+  }
+  return false;
+}
+
+bool full(const Board& board) {
+  for (const std::int8_t cell : board) {
+    if (cell == 0) return false;
+  }
+  return true;
+}
+
+// The other side takes the cell: the board as that side sees it then.
+Board answered(Board board, int cell) {
+  for (std::int8_t& each : board) each = static_cast<std::int8_t>(-each);
+  board[static_cast<std::size_t>(cell)] = 1;
+  return board;
+}
+
+struct Value {
+  tg::nn::Linear first{27, 64}, second{64, 64}, worth{64, 1};
+  TG_MODULE(first, second, worth)
+  // Boards [B, 27] -> values [B] in (-1, 1).
+  tg::Tensor operator()(tg::Tensor board) const {
+    return tanh(flatten(worth(tanh(second(tanh(first(board)))))));
+  }
+};
+
+// Nine cells, each mine, the other's, or empty.
+void write(const Board& board, float* to) {
+  for (const std::int8_t cell : board) {
+    *to++ = cell == 1 ? 1.0F : 0.0F;
+    *to++ = cell == -1 ? 1.0F : 0.0F;
+    *to++ = cell == 0 ? 1.0F : 0.0F;
+  }
+}
+
+// What all answers to `count` boards are worth to the side that answers; NaN where the cell is
+// taken.
+class Judge {
+ public:
+  explicit Judge(tg::Forward values) : values_(std::move(values)), boards_(kBatch * kMoves * 27) {}
+
+  std::vector<float> operator()(const std::vector<Board>& boards) {
+    for (std::size_t i = 0; i < boards.size(); ++i) {
+      for (int cell = 0; cell < kMoves; ++cell)
+        write(answered(boards[i], cell),
+              &boards_[(i * kMoves + static_cast<std::size_t>(cell)) * 27]);
+    }
+    std::vector<float> worth = values_({{"board", boards_}}).floats();
+    worth.resize(boards.size() * kMoves);
+    for (std::size_t i = 0; i < worth.size(); ++i) {
+      const int cell = static_cast<int>(i % kMoves);
+      const Board& board = boards[i / kMoves];
+      if (board[static_cast<std::size_t>(cell)] != 0) {
+        worth[i] = NAN;
+      } else if (const Board after = answered(board, cell); won(after) || full(after)) {
+        worth[i] = won(after) ? 1.0F : 0.0F;
+      }
+    }
+    return worth;
+  }
+
+ private:
+  tg::Forward values_;
+  std::vector<float> boards_;
+};
+
+int best(const float* worth) {
+  int found = -1;
+  for (int cell = 0; cell < kMoves; ++cell) {
+    if (!std::isnan(worth[cell]) && (found < 0 || worth[cell] > worth[found])) found = cell;
+  }
+  return found;
+}
+
+int random_cell(const Board& board, sample::Random& random) {
+  for (;;) {
+    const int cell = sample::below(random, kMoves);
+    if (board[static_cast<std::size_t>(cell)] == 0) return cell;
+  }
+}
+
+// Games lost out of `games` against random moves; the network begins every other one.
+int lost_games(Judge& judge, int games, sample::Random& random) {
+  int lost = 0;
+  for (int game = 0; game < games; ++game) {
+    Board board{};  // after "nobody's" move
+    for (bool ours = game % 2 == 0;; ours = !ours) {
+      const int cell = ours ? best(judge({board}).data()) : random_cell(board, random);
+      board = answered(board, cell);
+      if (won(board) || full(board)) {
+        lost += won(board) && !ours ? 1 : 0;
+        break;
+      }
+    }
+  }
+  return lost;
+}
+
+bool play(const sample::Options& options) {
+  const int steps = options.quick ? 400 : 3000;
+  auto trainer = tg::compile(
+      Value{},
+      [](const Value& net, const tg::Inputs& in) { return mse(net(in["board"]), in["worth"]); },
+      {.inputs = {{"board", {kBatch, 27}}, {"worth", {kBatch}}},
+       .optimizer = tg::optim::Adam{.lr = tg::Schedule::cosine(3e-3, 1e-4, steps)},
+       .seed = 1,
+       .device = options.device});
+  Judge judge(
+      trainer.attach([](const Value& net, const tg::Inputs& in) { return net(in["board"]); },
+                     {.inputs = {{"board", {std::int64_t{kBatch} * kMoves, 27}}}}));
+  sample::Random random(5);
+  std::vector<Board> games(kBatch, Board{});  // so many at once; each goes on from step to step
+  std::vector<float> boards(kBatch * 27), targets(kBatch);
+  for (int step = 0; step < steps; ++step) {
+    const std::vector<float> answers = judge(games);
+    for (std::size_t i = 0; i < kBatch; ++i) {
+      const float* const worth = &answers[i * kMoves];
+      const int reply = best(worth);
+      write(games[i], &boards[i * 27]);
+      targets[i] = -worth[reply];
+      const bool explore = sample::uniform(random, 0, 1) < 0.4F;
+      games[i] = answered(games[i], explore ? random_cell(games[i], random) : reply);
+      if (won(games[i]) || full(games[i])) games[i] = Board{};
+    }
+    const float now = trainer.step({{"board", boards}, {"worth", targets}}).loss;
+    sample::progress("step " + std::to_string(step) + "  loss " + std::to_string(now));
+  }
+  const int lost = lost_games(judge, 1000, random);
+  return sample::at_most("games lost of 1000", lost, options.quick ? 250 : 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return sample::run(argc, argv, "Learns tic-tac-toe.", play); }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// A variational autoencoder (Kingma and Welling 2014) of Fashion-MNIST: eight numbers an image.
+// Draws test images, what becomes of them, and images that are made up.
+#include <cmath>
+
+#include "common/sample.h"
+
+namespace tg = tensorgrad;
+
+namespace {
+
+constexpr int kBatch = 128, kPixels = 784, kLatent = 8, kShown = 16;
+
+struct Vae {
+  tg::nn::Linear in{kPixels, 256}, mid{256, 256}, mean{256, kLatent}, log_variance{256, kLatent};
+  tg::nn::Linear back{kLatent, 256}, wide{256, 256}, out{256, kPixels};
+  TG_MODULE(in, mid, mean, log_variance, back, wide, out)
+
+  [[nodiscard]] tg::Tensor decode(tg::Tensor z) const {
+    return sigmoid(out(relu(wide(relu(back(z))))));
+  }
+};
+
+tg::Tensor pixels(const tg::Inputs& in, std::int64_t rows) {
+  return reshape(unpack_bytes(in["x"]), {rows, kPixels}) / 255.0;
+}
+
+// Squared error of an image, and the distance of its code's distribution from the normal one.
+tg::Tensor loss_of(const Vae& net, const tg::Inputs& in) {
+  const tg::Tensor x = pixels(in, kBatch);
+  const tg::Tensor h = relu(net.mid(relu(net.in(x))));
+  const tg::Tensor mean = net.mean(h), log_variance = net.log_variance(h);
+  const tg::Tensor z = mean + exp(0.5 * log_variance) * tg::randn({kBatch, kLatent});
+  const tg::Tensor error = sum(square(net.decode(z) - x));
+  const tg::Tensor distance = -0.5 * sum(1.0 + log_variance - square(mean) - exp(log_variance));
+  return (error + distance) / static_cast<double>(kBatch);
+}
+
+// Four pixels a word, as unpack_bytes takes them.
+std::vector<std::uint32_t> words(const std::vector<std::uint8_t>& bytes, std::size_t count) {
+  std::vector<std::uint32_t> packed(count / 4);
+  for (std::size_t i = 0; i < count; ++i)
+    packed[i / 4] |= static_cast<std::uint32_t>(bytes[i]) << (i % 4 * 8);
+  return packed;
+}
+
+void draw_row(sample::Picture& picture, int row, const std::vector<float>& images) {
+  for (int i = 0; i < kShown * kPixels; ++i) {
+    const float grey = images[static_cast<std::size_t>(i)];
+    const int image = i / kPixels, at = i % kPixels;
+    picture.set(image * 28 + at % 28, row * 28 + at / 28, grey, grey, grey);
+  }
+}
+
+bool learn(const sample::Options& options) {
+  const std::string folder =
+      options.data.empty() ? "/usr/share/datasets/fashion-mnist" : options.data;
+  const tg::LabelledImages data = tg::read_image_folder(folder);
+  const std::int64_t count = options.quick ? 4096 : data.train.count;
+  const int epochs = options.quick ? 8 : 10;
+  auto trainer = tg::compile(Vae{}, loss_of,
+                             {.dataset = {{"x", {count, kPixels / 4}, tg::u32}},
+                              .batch = kBatch,
+                              .optimizer = tg::optim::Adam{.lr = 1e-3},
+                              .clip_grad_norm = 1,
+                              .seed = 1,
+                              .device = options.device});
+  trainer.upload_data("x", words(data.train.images, static_cast<std::size_t>(count) * kPixels));
+  double loss = 0;
+  for (int epoch = 1; epoch <= epochs; ++epoch) {
+    const std::vector<float> losses = trainer.run(static_cast<int>(trainer.batches_per_epoch()));
+    loss = 0;
+    for (const float each : losses) loss += each / static_cast<double>(losses.size());
+    sample::progress("epoch " + std::to_string(epoch) + "  loss " + std::to_string(loss), true);
+  }
+  auto again = trainer.attach(
+      [](const Vae& net, const tg::Inputs& in) {
+        return net.decode(net.mean(relu(net.mid(relu(net.in(pixels(in, kShown)))))));
+      },
+      {.inputs = {{"x", {kShown, kPixels / 4}, tg::u32}}});
+  auto made_up = trainer.attach(
+      [](const Vae& net, const tg::Inputs&) { return net.decode(tg::randn({kShown, kLatent})); },
+      {.seed = 7});
+  const std::vector<std::uint32_t> tests = words(data.test.images, kShown * kPixels);
+  std::vector<float> originals(kShown * kPixels);
+  for (std::size_t i = 0; i < originals.size(); ++i)
+    originals[i] = static_cast<float>(data.test.images[i]) / 255;
+  sample::Picture picture(kShown * 28, 3 * 28);
+  draw_row(picture, 0, originals);
+  draw_row(picture, 1, again({{"x", tests}}).floats());
+  draw_row(picture, 2, made_up({}).floats());
+  sample::save_png(options, "vae.png", picture);
+  return sample::at_most("squared error and divergence of an image", loss, options.quick ? 55 : 30);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return sample::run(argc, argv, "Learns a code of clothes.", learn);
+}
