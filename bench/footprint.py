@@ -41,7 +41,8 @@ def main():
         seconds = []
         for _ in range(3):
             start = time.perf_counter()
-            run(args.compiler, "-std=c++20", "-O2", f"-I{TOP / 'include'}", "-c",
+            run(args.compiler, "-std=c++20", "-O2", f"-I{TOP / 'include'}",
+                f"-I{TOP / 'examples'}", "-c",
                 TOP / "examples" / "mlp_sin.cpp", "-o", pathlib.Path(folder) / "sample.o")
             seconds.append(time.perf_counter() - start)
         print(json.dumps({"measure": "compile examples/mlp_sin.cpp with -O2",

@@ -107,7 +107,7 @@ double accuracy(tg::Forward& next) {
 }
 
 bool learn(const sample::Options& options) {
-  const int steps = options.quick ? 300 : 3000;
+  const int steps = options.steps(3000, 150);
   auto trainer = tg::compile(
       Adder{}, loss_of,
       {.inputs = {{"text", {kBatch, kLength}, tg::i32}, {"digits", {kBatch, 3}, tg::i32}},
@@ -138,8 +138,8 @@ bool learn(const sample::Options& options) {
     recent = step == 0 ? now : 0.95 * recent + 0.05 * now;
     sample::progress("step " + std::to_string(step) + "  loss " + std::to_string(recent));
   }
-  if (options.quick) return sample::at_most("loss", recent, 1.8);
-  return sample::at_least("held-out sums that are right", accuracy(next), 0.99);
+  if (!options.full()) return sample::at_most(options, "loss", recent, 0, 1.8);
+  return sample::at_least(options, "held-out sums that are right", accuracy(next), 0.99, 0);
 }
 
 }  // namespace

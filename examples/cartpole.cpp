@@ -110,19 +110,19 @@ bool balance(const sample::Options& options) {
       trainer.attach([](const Policy& net, const tg::Inputs& in) { return net(in["state"]); },
                      {.inputs = {{"state", {kCarts, 4}}}});
   sample::Random random(3);
-  const int rounds = options.quick ? 60 : 400;
+  const int rounds = options.steps(400, 60);
   double recent = 0;
   for (int round = 0; round < rounds; ++round) {
     const Episodes episodes = play(policy, random);
     recent = round == 0 ? episodes.mean_length : 0.8 * recent + 0.2 * episodes.mean_length;
     sample::progress("round " + std::to_string(round) + "  steps " + std::to_string(recent));
-    if (!options.quick && recent > 198) break;
+    if (recent > 198) break;
     trainer.step(
         {{"state", episodes.states}, {"action", episodes.actions}, {"weight", episodes.weights}});
   }
   double played = 0;
   for (int i = 0; i < 5; ++i) played += play(policy, random).mean_length / 5;
-  return sample::at_least("mean return of 200", played, options.quick ? 60 : 190);
+  return sample::at_least(options, "mean return of 200", played, 190, 60);
 }
 
 }  // namespace

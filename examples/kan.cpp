@@ -41,7 +41,7 @@ struct Kan {
 };
 
 bool fit(const sample::Options& options) {
-  const int steps = options.quick ? 800 : 4000;
+  const int steps = options.steps(4000, 800);
   auto trainer = tg::compile(
       Kan{}, [](const Kan& net, const tg::Inputs& in) { return mse(net(in["x"]), in["y"]); },
       {.inputs = {{"x", {256, 1}}, {"y", {256, 1}}},
@@ -59,7 +59,7 @@ bool fit(const sample::Options& options) {
     recent = step == 0 ? now : 0.95 * recent + 0.05 * now;
     sample::progress("step " + std::to_string(step) + "  loss " + std::to_string(recent));
   }
-  return sample::at_most("loss", recent, options.quick ? 1e-2 : 1e-3);
+  return sample::at_most(options, "loss", recent, 1e-3, 1e-2);
 }
 
 }  // namespace

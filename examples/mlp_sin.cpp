@@ -16,7 +16,7 @@ struct Mlp {
 };
 
 bool fit(const sample::Options& options) {
-  const int steps = options.quick ? 500 : 2000;
+  const int steps = options.steps(2000, 500);
   auto loss = [](const Mlp& net, const tg::Inputs& in) { return mse(net(in["x"]), in["y"]); };
   auto trainer =
       tg::compile(Mlp{}, loss,
@@ -43,7 +43,7 @@ bool fit(const sample::Options& options) {
   double error = 0;
   for (std::size_t i = 0; i < points.size(); ++i)
     error += std::pow(values[i] - std::sin(points[i]), 2) / 601;
-  return sample::at_most("mean squared error", error, options.quick ? 5e-3 : 1e-3);
+  return sample::at_most(options, "mean squared error", error, 1e-3, 5e-3);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // An image as a network: from a pixel's place, as sines and cosines of rising frequency (Tancik et
 // al. 2020), to its colour. All pixels lie on the device, and batches are drawn there.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -58,7 +59,7 @@ bool fit(const sample::Options& options) {
     places.push_back((static_cast<float>(i / kSize) + 0.5F) / (kSize / 2) - 1);
   }
   const std::vector<float> colours = image();
-  const int steps = options.quick ? 500 : 4000;
+  const int steps = options.steps(4000, 500);
   auto trainer = tg::compile(
       Field{},
       [](const Field& net, const tg::Inputs& in) { return mse(net(in["place"]), in["colour"]); },
@@ -68,9 +69,10 @@ bool fit(const sample::Options& options) {
        .device = options.device});
   trainer.upload_data("place", places);
   trainer.upload_data("colour", colours);
-  for (int step = 0; step < steps; step += 100) {
-    const float now = trainer.run(100).back();
-    sample::progress("step " + std::to_string(step + 100) + "  loss " + std::to_string(now));
+  constexpr int kAtOnce = 100;
+  for (int step = 0; step < steps; step += kAtOnce) {
+    const float now = trainer.run(std::min(kAtOnce, steps - step)).back();
+    sample::progress("step " + std::to_string(step) + "  loss " + std::to_string(now));
   }
   auto draw =
       trainer.attach([](const Field& net, const tg::Inputs& in) { return net(in["place"]); },
@@ -86,7 +88,7 @@ bool fit(const sample::Options& options) {
     picture.set(kSize + i % kSize, i / kSize, got[0], got[1], got[2]);
   }
   sample::save_png(options, "nerf.png", picture);
-  return sample::at_least("PSNR in dB", -10 * std::log10(error), options.quick ? 20 : 32);
+  return sample::at_least(options, "PSNR in dB", -10 * std::log10(error), 32, 20);
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ int lost_games(Judge& judge, int games, sample::Random& random) {
 }
 
 bool play(const sample::Options& options) {
-  const int steps = options.quick ? 400 : 3000;
+  const int steps = options.steps(3000, 400);
   auto trainer = tg::compile(
       Value{},
       [](const Value& net, const tg::Inputs& in) { return mse(net(in["board"]), in["worth"]); },
@@ -150,8 +150,8 @@ bool play(const sample::Options& options) {
     const float now = trainer.step({{"board", boards}, {"worth", targets}}).loss;
     sample::progress("step " + std::to_string(step) + "  loss " + std::to_string(now));
   }
-  const int lost = lost_games(judge, 1000, random);
-  return sample::at_most("games lost of 1000", lost, options.quick ? 250 : 0);
+  const int lost = lost_games(judge, options.steps(1000, 1000), random);
+  return sample::at_most(options, "games lost of 1000", lost, 0, 250);
 }
 
 }  // namespace

@@ -56,8 +56,8 @@ bool learn(const sample::Options& options) {
   const std::string folder =
       options.data.empty() ? "/usr/share/datasets/fashion-mnist" : options.data;
   const tg::LabelledImages data = tg::read_image_folder(folder);
-  const std::int64_t count = options.quick ? 4096 : data.train.count;
-  const int epochs = options.quick ? 8 : 10;
+  const std::int64_t count = options.full() ? data.train.count : options.steps(0, 32) * kBatch;
+  const int epochs = options.steps(10, 8);
   auto trainer = tg::compile(Vae{}, loss_of,
                              {.dataset = {{"x", {count, kPixels / 4}, tg::u32}},
                               .batch = kBatch,
@@ -90,7 +90,7 @@ bool learn(const sample::Options& options) {
   draw_row(picture, 1, again({{"x", tests}}).floats());
   draw_row(picture, 2, made_up({}).floats());
   sample::save_png(options, "vae.png", picture);
-  return sample::at_most("squared error and divergence of an image", loss, options.quick ? 55 : 30);
+  return sample::at_most(options, "squared error and divergence of an image", loss, 30, 55);
 }
 
 }  // namespace

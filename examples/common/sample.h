@@ -15,10 +15,17 @@ namespace sample {
 namespace tg = tensorgrad;
 
 struct Options {
-  bool quick = false;        // a short run with a weaker bound, for tests
+  // kQuick: a short run with a weaker bound; kSmoke: a few steps, whose result does not matter.
+  enum class Length { kFull, kQuick, kSmoke };
+  Length length = Length::kFull;
   tg::DeviceOptions device;  // auto: a GPU if there is one
   std::string out = ".";     // the folder for pictures
   std::string data;          // the folder of the data, where a sample takes one
+
+  [[nodiscard]] bool full() const { return length == Length::kFull; }
+  [[nodiscard]] int steps(int of_full, int of_quick) const {
+    return full() ? of_full : length == Length::kQuick ? of_quick : 3;
+  }
 };
 
 // Parses the arguments, runs the sample, and gives its exit code: 0 where the result is as
@@ -26,8 +33,10 @@ struct Options {
 int run(int argc, char** argv, const char* what, const std::function<bool(const Options&)>& body);
 
 // Prints "result: NAME VALUE (at least BOUND expected)"; true where that is so.
-bool at_least(const std::string& name, double value, double bound);
-bool at_most(const std::string& name, double value, double bound);
+bool at_least(const Options& options, const std::string& name, double value, double of_full,
+              double of_quick);
+bool at_most(const Options& options, const std::string& name, double value, double of_full,
+             double of_quick);
 
 // Prints a line at most every half second, and where `always` is set.
 void progress(const std::string& text, bool always = false);

@@ -3,6 +3,7 @@
 // the gradients of a random loss, and updates of states that read old and new values.
 #pragma once
 
+#include "support/sanitized.h"
 #include "support/sketch.h"
 
 namespace tensorgrad::testing {
@@ -22,11 +23,7 @@ struct RandomGraphOptions {
 // How many graphs to try: fewer with a sanitizer, which makes each ten times slower; ./dev test
 // tries all of them in the Release build.
 constexpr std::uint64_t how_many(std::uint64_t released) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return (released + 4) / 5;
-#else
-  return released;
-#endif
+  return kSanitized ? (released + 4) / 5 : released;
 }
 
 RandomGraph random_graph(std::uint64_t seed, const RandomGraphOptions& options = {});

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// Whether this program runs under a sanitizer, where everything takes many times as long.
+#pragma once
+
+namespace tensorgrad::testing {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+}  // namespace tensorgrad::testing
