@@ -89,6 +89,12 @@ class DeviceLostError : public DeviceError {
   using DeviceError::DeviceError;
 };
 
+// TrainerBase::abort() was called while the call waited or ran.
+class AbortedError : public Error {
+ public:
+  using Error::Error;
+};
+
 // A bug of the library's own: a broken invariant.
 class InternalError : public Error {
  public:

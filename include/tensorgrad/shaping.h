@@ -39,6 +39,11 @@ Tensor state(const std::string& name, const Shape& shape, double initial = 0, DT
 // there is no such state or it is set twice.
 void set_state(const std::string& name, Tensor value, Loc loc = Loc::current());
 
+// x, under a name by which Trainer::step() and Forward::run() give its value where they are asked
+// for it. Costs nothing until then: the functions that have captures as outputs are compiled when
+// one is first asked for. Throws UserError where the name is empty or another capture has it.
+Tensor capture(const std::string& name, Tensor x, Loc loc = Loc::current());
+
 // ---- reductions -------------------------------------------------------------------------------
 
 // A list of axes; none stands for all of them.

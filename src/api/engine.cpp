@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "api/engine.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <sstream>
@@ -37,22 +38,38 @@ std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
                                                const std::vector<InputSpec>& dataset,
                                                std::int64_t batch,
                                                const detail::TraceFunction& function,
-                                               const Site& site) {
+                                               const Site& site, bool captures, Weights weights) {
   auto traced = std::make_unique<TracedFunction>();
   const TraceScope scope(traced->trace);
-  parameters.declare(traced->trace);
+  parameters.declare(traced->trace, weights);
   traced->outputs = function(declare_inputs(traced->trace, inputs, dataset, batch, site));
   for (const auto& [name, tensor] : traced->outputs) {
     traced->trace.graph.outputs.push_back(
         {name, traced->trace.value(tensor, "output '" + name + "'", site)});
   }
+  if (!captures) return traced;
+  for (const auto& [name, id] : traced->trace.captures)
+    traced->trace.graph.outputs.push_back({capture_output(name), id});
   return traced;
+}
+
+std::string capture_output(const std::string& name) { return "capture " + name; }
+
+void check_captures(const std::vector<std::string>& names,
+                    const std::vector<std::string>& known) {
+  std::string all;
+  for (const std::string& each : known) all += (all.empty() ? "" : ", ") + each;
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    throw UserError("there is no capture '" + name + "'; there is " +
+                    (all.empty() ? "none" : all));
+  }
 }
 
 Engine::Engine(CompileRequest request, std::map<std::string, double> scalars,
                std::vector<InputSpec> inputs, std::vector<InputSpec> dataset,
                std::shared_ptr<Device> device, std::string why, bool check_indices,
-               const std::shared_ptr<Instance>& owner)
+               const std::shared_ptr<Instance>& owner, Share share)
     : scalars_(std::move(scalars)),
       inputs_(std::move(inputs)),
       dataset_(std::move(dataset)),
@@ -63,9 +80,9 @@ Engine::Engine(CompileRequest request, std::map<std::string, double> scalars,
   if (check_indices) bounds_ = index_bounds(compiled_.graph);
   states_ = states_of(compiled_.graph);
   for (const InputSpec& spec : dataset_) data_given_[spec.name] = false;
-  instance_ = std::make_shared<Instance>(std::move(device), compiled_.program, owner);
+  instance_ = std::make_shared<Instance>(std::move(device), compiled_.program, owner, share);
   instance_->inspect(compiled_, plan);
-  reset_states();
+  for (const StateEntry& state : states_) reset_state(state);
 }
 
 void Engine::check(const Feed& feed) const { check_feed(inputs_, feed, bounds_); }
@@ -115,16 +132,29 @@ std::vector<std::uint32_t> Engine::download_words(const std::string& buffer) con
   return download<std::uint32_t>(buffer);
 }
 
-void Engine::reset_states() {
-  for (const StateEntry& state : states_) {
-    if (instance_->shares(state_buffer(state.name))) continue;
-    std::uint32_t bits = float_bits(state.initial);
-    if (state.type.dtype != DType::kF32) {
-      bits = static_cast<std::uint32_t>(static_cast<std::int64_t>(state.initial));
-    }
-    const std::vector<std::uint32_t> words(static_cast<size_t>(numel(state.type.shape)), bits);
-    instance_->upload(state_buffer(state.name), 0, std::as_bytes(std::span(words)));
+HostTensor Engine::download_output(const std::string& name) const {
+  for (const Port& port : compiled_.program.outputs) {
+    if (port.name != name) continue;
+    HostTensor tensor{port.dtype, port.shape, {}};
+    tensor.bytes.resize(static_cast<size_t>(numel(port.shape)) * kElementBytes);
+    instance_->download(output_buffer(name), port.offset, tensor.bytes);
+    return tensor;
   }
+  UNREACHABLE("no output '" + name + "'");
+}
+
+void Engine::upload_state(const std::string& name, const std::vector<float>& values) {
+  instance_->upload(state_buffer(name), 0, std::as_bytes(std::span(values)));
+}
+
+void Engine::reset_state(const StateEntry& state) {
+  if (instance_->shares(state_buffer(state.name))) return;
+  std::uint32_t bits = float_bits(state.initial);
+  if (state.type.dtype != DType::kF32) {
+    bits = static_cast<std::uint32_t>(static_cast<std::int64_t>(state.initial));
+  }
+  const std::vector<std::uint32_t> words(static_cast<size_t>(numel(state.type.shape)), bits);
+  instance_->upload(state_buffer(state.name), 0, std::as_bytes(std::span(words)));
 }
 
 HyperValues Engine::hypers() const {

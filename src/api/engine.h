@@ -29,21 +29,26 @@ struct TracedFunction {
   std::map<std::string, Tensor> outputs;
 };
 
-// Runs `function` in a fresh trace of the model, with its inputs declared.
+// Runs `function` in a fresh trace of the model, with its inputs declared. `captures`: what it has
+// given names to is an output too, of the name capture_output().
 std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
                                                const std::vector<InputSpec>& inputs,
                                                const std::vector<InputSpec>& dataset,
                                                std::int64_t batch,
                                                const detail::TraceFunction& function,
-                                               const Site& site);
+                                               const Site& site, bool captures = false,
+                                               Weights weights = Weights::kTrained);
+std::string capture_output(const std::string& name);
+// Throws UserError where one of `names` is not among those `known`.
+void check_captures(const std::vector<std::string>& names, const std::vector<std::string>& known);
 
 class Engine {
  public:
-  // Compiles and allocates; parameters live in `owner`'s buffers where one is given.
+  // Compiles and allocates; where an `owner` is given, it shares that one's buffers.
   Engine(CompileRequest request, std::map<std::string, double> scalars,
          std::vector<InputSpec> inputs, std::vector<InputSpec> dataset,
          std::shared_ptr<Device> device, std::string why, bool check_indices,
-         const std::shared_ptr<Instance>& owner = {});
+         const std::shared_ptr<Instance>& owner = {}, Share share = Share::kModel);
 
   [[nodiscard]] const Compiled& compiled() const { return compiled_; }
   [[nodiscard]] Instance& instance() const { return *instance_; }
@@ -60,7 +65,11 @@ class Engine {
   void upload_params(const std::vector<float>& flat);
   [[nodiscard]] std::vector<float> download_floats(const std::string& buffer) const;
   [[nodiscard]] std::vector<std::uint32_t> download_words(const std::string& buffer) const;
-  void reset_states();  // those that are not its owner's
+  // An output of the last run. Of the name in the traced function, or capture_output().
+  [[nodiscard]] HostTensor download_output(const std::string& name) const;
+  void upload_state(const std::string& name, const std::vector<float>& values);
+  // Those that are not its owner's, to their initial values.
+  void reset_state(const StateEntry& state);
 
   // Values of the run-time scalars for one run.
   [[nodiscard]] HyperValues hypers() const;
@@ -68,6 +77,7 @@ class Engine {
   [[nodiscard]] CompileReport report() const;
   [[nodiscard]] std::string explain() const;
   [[nodiscard]] std::string device_text() const;
+  [[nodiscard]] const std::string& why() const { return why_; }
 
  private:
   template <class T>

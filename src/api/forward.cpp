@@ -2,6 +2,8 @@
 // Forward: a compiled function without training.
 #include "api/forward.h"
 
+#include <algorithm>
+
 #include "api/at_line.h"
 #include "api/checkpoint.h"
 #include "base/check.h"
@@ -9,53 +11,90 @@
 namespace tensorgrad {
 namespace detail {
 
-ForwardImpl::ForwardImpl(ModelFunctions model, TraceFunction function,
+ForwardImpl::ForwardImpl(ModelFunctions model, ParameterTable table, TraceFunction function,
                          const ForwardOptions& options, std::shared_ptr<Device> device,
                          std::string why, std::shared_ptr<std::recursive_mutex> shared_mutex,
                          const std::shared_ptr<Instance>& owner, const Site& site)
-    : mutex_(std::move(shared_mutex)), model_(std::move(model)), table_(model_) {
-  auto traced = trace_function(table_, options.inputs, {}, 0, function, site);
+    : mutex_(std::move(shared_mutex)),
+      model_(std::move(model)),
+      table_(std::move(table)),
+      function_(std::move(function)),
+      options_(options),
+      site_(site) {
+  engine_ = build(std::move(device), std::move(why), false, owner, site);
+  if (!owner) engine_->upload_params(table_.initial(options_.seed));
+}
+
+std::unique_ptr<Engine> ForwardImpl::build(std::shared_ptr<Device> device, std::string why,
+                                           bool captures, const std::shared_ptr<Instance>& owner,
+                                           const Site& site) {
+  auto traced = trace_function(table_, options_.inputs, {}, 0, function_, site, captures,
+                               options_.weights);
   if (traced->outputs.empty())
     throw UserError("forward: the traced function gives no output", site);
+  captures_.clear();
+  for (const auto& [name, id] : traced->trace.captures) {
+    if (traced->outputs.contains(name))
+      throw UserError("capture: there is an output '" + name + "'", traced->trace.graph[id].site);
+    captures_.push_back(name);
+  }
   CompileRequest request;
   request.name = "forward";
   request.plan.params_elements = table_.elements();
-  request.plan.memory_budget = options.memory_budget;
+  request.plan.memory_budget = options_.memory_budget;
   request.graph = std::move(traced->trace.graph);
-  seed_ = options.seed;
-  engine_ = std::make_unique<Engine>(std::move(request), traced->trace.scalars, options.inputs,
-                                     std::vector<InputSpec>{}, std::move(device), std::move(why),
-                                     options.check_indices, owner);
-  if (!owner) engine_->upload_params(table_.initial(seed_));
+  return std::make_unique<Engine>(std::move(request), traced->trace.scalars, options_.inputs,
+                                  std::vector<InputSpec>{}, std::move(device), std::move(why),
+                                  options_.check_indices, owner,
+                                  captures ? Share::kProgram : Share::kModel);
 }
 
-Outputs ForwardImpl::run(const Feed& inputs) {
+Engine& ForwardImpl::capturing(const std::vector<std::string>& names) {
+  check_captures(names, captures_);
+  if (!capturing_) {
+    const std::shared_ptr<Instance>& owner = engine_->shared_instance();
+    capturing_ = build(owner->shared_device(), engine_->why(), true, owner, site_);
+  }
+  return *capturing_;
+}
+
+Outputs ForwardImpl::run(const Feed& inputs, const StepOptions& options) {
   const std::lock_guard lock(*mutex_);
   engine_->check(inputs);
-  engine_->upload_inputs(inputs);
+  Engine& engine = options.captures.empty() ? *engine_ : capturing(options.captures);
+  engine.upload_inputs(inputs);
   HyperValues hypers = engine_->hypers();
-  hypers["_seed"] = seed_;
+  hypers["_seed"] = options_.seed;
   hypers["_step"] = runs_++;
-  engine_->instance().run({hypers});
+  engine.instance().run({hypers});
   Outputs outputs;
-  for (const Port& port : engine_->compiled().program.outputs) {
-    HostTensor& tensor = outputs[port.name];
-    tensor.dtype = port.dtype;
-    tensor.shape = port.shape;
-    tensor.bytes.resize(static_cast<size_t>(numel(port.shape)) * kElementBytes);
-    engine_->instance().download(output_buffer(port.name), port.offset, tensor.bytes);
-  }
+  for (const Port& port : engine_->compiled().program.outputs)
+    outputs[port.name] = engine.download_output(port.name);
+  for (const std::string& name : options.captures)
+    outputs[name] = engine.download_output(capture_output(name));
   return outputs;
 }
 
-void ForwardImpl::upload_params(const std::map<std::string, HostTensor>& params,
-                                const std::string& who) {
+void ForwardImpl::refuse_averages(const char* who) const {
+  if (options_.weights != Weights::kEma) return;
+  throw UserError(std::string(who) + ": the parameters are averages that a trainer keeps");
+}
+
+void ForwardImpl::upload_params(const std::map<std::string, HostTensor>& params, bool partial) {
   const std::lock_guard lock(*mutex_);
-  engine_->upload_params(table_.pack(params, who));
+  refuse_averages("upload_params");
+  if (partial && !table_.entries().empty()) {
+    std::vector<float> flat = engine_->download_floats("params");
+    table_.write(params, "upload_params", true, flat);
+    engine_->upload_params(flat);
+  } else {
+    engine_->upload_params(table_.pack(params, "upload_params"));
+  }
 }
 
 void ForwardImpl::load(const std::string& path) {
   const std::lock_guard lock(*mutex_);
+  refuse_averages("load_params");
   const Checkpoint checkpoint = read_checkpoint(path);
   const std::vector<float> params = table_.pack(checkpoint.params, path);
   std::map<std::string, const HostTensor*> states;
@@ -71,28 +110,38 @@ void ForwardImpl::load(const std::string& path) {
 std::map<std::string, HostTensor> ForwardImpl::download_params() const {
   const std::lock_guard lock(*mutex_);
   if (table_.entries().empty()) return {};
-  return table_.unpack(engine_->download_floats("params"));
+  std::vector<float> flat(static_cast<size_t>(table_.elements()));
+  if (engine_->instance().has_buffer("params")) flat = engine_->download_floats("params");
+  if (options_.weights == Weights::kEma) {
+    const std::vector<float> averages = engine_->download_floats(state_buffer(kEmaState));
+    std::copy(averages.begin(), averages.end(), flat.begin());
+  }
+  return table_.unpack(flat);
 }
 
 std::shared_ptr<ForwardImpl> make_forward(ModelFunctions model, TraceFunction forward,
                                           const ForwardOptions& options, Site site) {
   return at_line(site, [&] {
     std::string why;
+    if (options.weights == Weights::kEma)
+      throw UserError("compile_forward: averages are a trainer's; use attach()");
     std::shared_ptr<Device> device = open_device(options.device, why);
-    return std::make_shared<ForwardImpl>(std::move(model), std::move(forward), options,
-                                         std::move(device), std::move(why),
+    ParameterTable table(model);
+    return std::make_shared<ForwardImpl>(std::move(model), std::move(table), std::move(forward),
+                                         options, std::move(device), std::move(why),
                                          std::make_shared<std::recursive_mutex>(), nullptr, site);
   });
 }
 
 }  // namespace detail
 
-Outputs Forward::run(const Feed& inputs, Loc loc) {
-  return at_line(loc, [&] { return impl_->run(inputs); });
+Outputs Forward::run(const Feed& inputs, const StepOptions& options, Loc loc) {
+  return at_line(loc, [&] { return impl_->run(inputs, options); });
 }
+std::vector<std::string> Forward::captures() const { return impl_->captures(); }
 
 HostTensor Forward::operator()(const Feed& inputs, Loc loc) {
-  Outputs outputs = run(inputs, loc);
+  Outputs outputs = run(inputs, {}, loc);
   if (outputs.size() != 1) {
     throw UserError(
         "forward: the function gives " + std::to_string(outputs.size()) + " outputs; use run()",
@@ -101,8 +150,9 @@ HostTensor Forward::operator()(const Feed& inputs, Loc loc) {
   return std::move(outputs.begin()->second);
 }
 
-void Forward::upload_params(const std::map<std::string, HostTensor>& params, Loc loc) {
-  at_line(loc, [&] { impl_->upload_params(params); });
+void Forward::upload_params(const std::map<std::string, HostTensor>& params,
+                            const UploadOptions& options, Loc loc) {
+  at_line(loc, [&] { impl_->upload_params(params, options.partial); });
 }
 std::map<std::string, HostTensor> Forward::download_params() const {
   return impl_->download_params();

@@ -121,6 +121,15 @@ Tensor state(const std::string& name, const Shape& shape, double initial, DType 
                             {"init", initial}}));
 }
 
+Tensor capture(const std::string& name, Tensor x, Loc loc) {
+  OpContext ctx("capture", loc);
+  const ValueId id = ctx.in(x).id;
+  if (name.empty()) throw UserError("capture: a name is needed", ctx.site());
+  if (!ctx.trace.captures.emplace(name, id).second)
+    throw UserError("capture: there is a capture '" + name + "' already", ctx.site());
+  return x;
+}
+
 void set_state(const std::string& name, Tensor value, Loc loc) {
   OpContext ctx("set_state", loc);
   const ValueId leaf = ctx.trace.graph.find_leaf(ops::state, name);

@@ -2,6 +2,7 @@
 // The graph that ops are appended to, one per thread at a time.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ class Trace {
   Graph graph;
   std::map<const Parameter*, ValueId> parameters;  // of the model that is traced
   std::map<std::string, double> scalars;           // run-time scalars with their initial values
+  std::map<std::string, ValueId> captures;
+  // Run-time scalars that the host computes, from the number of the update (from 1).
+  std::map<std::string, std::function<double(std::int64_t)>> per_update;
   std::uint32_t random_ops = 0;                    // number of random ops so far: their stream
 
   // The trace of this thread; throws UserError, naming the op, where there is none.

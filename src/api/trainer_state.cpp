@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Saving and loading a trainer, and the public face's calls.
+// Saving and loading a trainer.
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
 
-#include "api/at_line.h"
-#include "api/forward.h"
 #include "api/trainer.h"
+#include "api/update.h"
 
-namespace tensorgrad {
-namespace detail {
+namespace tensorgrad::detail {
 namespace {
 
-constexpr const char* kOptimPrefix = "optim.";
 constexpr int kVersion = 1;  // of the fields
 
 std::string hex(double value) {
@@ -130,7 +127,9 @@ void TrainerImpl::load(const std::string& path) {
       for (const auto& [name, tensor] : checkpoint.states) {
         if (name.starts_with(prefix)) parts[name.substr(prefix.size())] = tensor;
       }
-      states[state.name] = table_.pack(parts, path + ": state " + state.name);
+      std::vector<float>& flat = states[state.name];
+      flat.resize(static_cast<size_t>(table_.trained_elements()));
+      table_.write(parts, path + ": state " + state.name, false, flat);
       continue;
     }
     const HostTensor& stored = find_state(checkpoint, state.name, state.type, path);
@@ -143,9 +142,7 @@ void TrainerImpl::load(const std::string& path) {
     scalars[name] = number_field(checkpoint, "scalar." + name, path);
   }
   engine_->upload_params(params);
-  for (const auto& [name, values] : states) {
-    engine_->instance().upload(state_buffer(name), 0, std::as_bytes(std::span(values)));
-  }
+  for (const auto& [name, values] : states) engine_->upload_state(name, values);
   engine_->scalars() = std::move(scalars);
   step_ = first_unread_ = step;
   kept_.clear();
@@ -157,70 +154,4 @@ void TrainerImpl::load(const std::string& path) {
   order_sent_ = false;
 }
 
-std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model, TraceFunction loss,
-                                          const CompileOptions& options, Site site) {
-  return at_line(site, [&] {
-    return std::make_shared<TrainerImpl>(std::move(model), std::move(loss), options, site);
-  });
-}
-
-std::shared_ptr<ForwardImpl> attach_forward(TrainerImpl& trainer, TraceFunction forward,
-                                            const ForwardOptions& options, Site site) {
-  return at_line(site, [&] { return trainer.attach(std::move(forward), options, site); });
-}
-
-}  // namespace detail
-
-StepResult TrainerBase::step(const Feed& inputs, Loc loc) {
-  return at_line(loc, [&] { return impl_->step(inputs); });
-}
-
-std::vector<float> TrainerBase::run(int count, Loc loc) {
-  return at_line(loc, [&] { return impl_->run(count); });
-}
-void TrainerBase::submit(int count, Loc loc) {
-  at_line(loc, [&] { impl_->submit(count); });
-}
-std::vector<float> TrainerBase::losses() { return impl_->losses(); }
-void TrainerBase::upload_data(const std::string& name, const HostView& values, Loc loc) {
-  at_line(loc, [&] { impl_->upload_data(name, values); });
-}
-std::int64_t TrainerBase::steps() const { return impl_->steps(); }
-std::int64_t TrainerBase::epoch() const { return impl_->epoch(); }
-std::int64_t TrainerBase::batches_per_epoch() const { return impl_->batches_per_epoch(); }
-double TrainerBase::lr() const { return impl_->lr(); }
-void TrainerBase::set_lr(Schedule schedule) { impl_->set_lr(std::move(schedule)); }
-void TrainerBase::set(const std::string& name, double value, Loc loc) {
-  at_line(loc, [&] { impl_->set(name, value); });
-}
-
-std::vector<std::string> TrainerBase::parameter_names() const {
-  std::vector<std::string> names;
-  for (const ParameterEntry& entry : impl_->table().entries()) names.push_back(entry.name);
-  return names;
-}
-
-std::map<std::string, HostTensor> TrainerBase::download_params() const {
-  return impl_->download_params();
-}
-std::map<std::string, HostTensor> TrainerBase::download_grads() const {
-  return impl_->download_grads();
-}
-void TrainerBase::upload_params(const std::map<std::string, HostTensor>& params, Loc loc) {
-  at_line(loc, [&] { impl_->upload_params(params); });
-}
-void TrainerBase::reset() { impl_->reset(); }
-void TrainerBase::save(const std::string& path, Loc loc) const {
-  at_line(loc, [&] { impl_->save(path); });
-}
-void TrainerBase::load(const std::string& path, Loc loc) {
-  at_line(loc, [&] { impl_->load(path); });
-}
-CompileReport TrainerBase::report() const { return impl_->engine().report(); }
-std::string TrainerBase::explain() const { return impl_->engine().explain(); }
-std::vector<std::pair<std::string, double>> TrainerBase::profile(const Feed& inputs, Loc loc) {
-  return at_line(loc, [&] { return impl_->profile(inputs); });
-}
-std::string TrainerBase::device() const { return impl_->engine().device_text(); }
-
-}  // namespace tensorgrad
+}  // namespace tensorgrad::detail

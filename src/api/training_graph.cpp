@@ -3,108 +3,122 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/check.h"
 #include "base/numbers.h"
 #include "ops/registry.h"
-#include "ops/structured.h"
 
 namespace tensorgrad {
 namespace {
 
-// The optimizer's view of the parameter arena; its states are arenas of the same layout.
-class ArenaUpdate final : public optim::Update {
- public:
-  ArenaUpdate(Trace& trace, std::int64_t elements, const std::vector<ValueId>& grads,
-              const ParameterTable& table)
-      : trace_(trace), elements_(elements), builder_{trace.graph, {}, "optimizer"} {
-    param_leaf_ = op::apply(builder_, ops::arena, {}, flat_attrs("params"));
-    std::vector<Ex> parts;
-    std::vector<std::int64_t> offsets;
-    for (std::size_t i = 0; i < grads.size(); ++i) {
-      parts.push_back({&builder_, grads[i]});
-      offsets.push_back(table.entries()[i].offset);
-    }
-    const Ex packed =
-        op::apply(builder_, ops::pack, parts, {{"offsets", offsets}, {"size", elements}});
-    param = trace.tensor(param_leaf_);
-    grad = trace.tensor(packed);
-    lr = trace.tensor(trace.scalar(kLrScalar, DType::kF32, 0, {}));
-    step = trace.tensor(trace.scalar(kCountScalar, DType::kF32, 0, {}));
+// The mean over the steps that an update waits for; other steps add to the sum.
+void accumulate(ArenaUpdate& update, int steps) {
+  const Composite composite("accumulate", {});
+  const Tensor due = update.host_scalar(kDueScalar) != 0.0;
+  const Tensor sum = update.state(kSumState, 0) + update.grad;
+  update.set_state(kSumState, where(due, 0.0, sum));
+  update.grad = sum / steps;
+  update.change_only_if(due);
+}
+
+// Of each parameter by itself: g / (norm + 1e-8).
+void normalize(ArenaUpdate& update, const ParamFilter& filter) {
+  const Composite composite("normalize_grads", {});
+  std::vector<Tensor> parts(update.parts().size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto& [name, shape] = update.parts()[i];
+    if (!filter(name, shape)) continue;
+    const Tensor grad = update.part(update.grad, i);
+    parts[i] = grad / (sqrt(sum(square(grad))) + 1e-8);
   }
+  update.grad = where(update.mask(filter), update.join(parts), update.grad);
+}
 
-  Tensor state(const std::string& name, double initial) override {
-    const std::string full = "optim." + name;
-    ValueId leaf = trace_.graph.find_leaf(ops::state, full);
-    if (leaf == kNoValue) {
-      Attrs attrs = flat_attrs(full);
-      attrs.set("init", initial);
-      leaf = op::apply(builder_, ops::state, {}, std::move(attrs)).id;
-    }
-    return trace_.tensor(leaf);
-  }
-
-  void set_state(const std::string& name, Tensor value) override {
-    const ValueId leaf = trace_.graph.find_leaf(ops::state, "optim." + name);
-    if (leaf == kNoValue)
-      throw UserError("optimizer: set_state('" + name + "') before state('" + name + "')");
-    trace_.graph.updates.push_back({leaf, trace_.value(value, "set_state", {})});
-  }
-
-  void set_param(Tensor value) override {
-    trace_.graph.updates.push_back({param_leaf_.id, trace_.value(value, "set_param", {})});
-    param_set_ = true;
-  }
-
-  [[nodiscard]] bool param_set() const { return param_set_; }
-
- private:
-  [[nodiscard]] Attrs flat_attrs(const std::string& name) const {
-    return {{"name", name},
-            {"shape", Shape{elements_}},
-            {"dtype", static_cast<std::int64_t>(DType::kF32)}};
-  }
-
-  Trace& trace_;
-  std::int64_t elements_;
-  Builder builder_;
-  Ex param_leaf_;
-  bool param_set_ = false;
-};
+void clip_value(ArenaUpdate& update, double most) {
+  const Composite composite("clip_grad_value", {});
+  const Tensor limit = scalar(kClipValueScalar, most);
+  update.grad = minimum(maximum(update.grad, -limit), limit);
+}
 
 // Pascanu, Mikolov and Bengio 2013; PyTorch's
 // clip_grad_norm_: g * min(1, max_norm / (norm + 1e-6)).
-Tensor clipped(const Tensor& grad, double max_norm) {
+void clip_norm(ArenaUpdate& update, const Tensor& norm, double max_norm) {
   const Composite composite("clip_grad_norm", {});
-  const Tensor norm = sqrt(sum(square(grad)));
-  return grad * minimum(scalar(kClipScalar, max_norm) / (norm + 1e-6), 1.0);
+  update.grad = update.grad * minimum(scalar(kClipScalar, max_norm) / (norm + 1e-6), 1.0);
+}
+
+void change_gradients(ArenaUpdate& update, Trace& trace, const CompileOptions& options) {
+  if (options.accumulate > 1) accumulate(update, options.accumulate);
+  if (options.normalize_grads.present()) normalize(update, options.normalize_grads);
+  if (options.clip_grad_value != 0) clip_value(update, options.clip_grad_value);
+  if (options.clip_grad_norm == 0 && !options.skip_nonfinite) return;
+  const Composite composite("grad_norm", {});
+  const Tensor norm = sqrt(sum(square(update.grad)));
+  trace.graph.outputs.push_back({kGradNorm, norm.id()});
+  if (options.skip_nonfinite) update.change_only_if(isfinite(norm));
+  if (options.clip_grad_norm != 0) clip_norm(update, norm, options.clip_grad_norm);
+}
+
+// torch.optim.swa_utils: the first parameters, then average += (1 - decay) * (param - average).
+void average(ArenaUpdate& update, double decay) {
+  const Composite composite("ema", {});
+  const std::string name = std::string(kEmaState).substr(kOptimPrefix.size());
+  const Tensor old = update.state(name, 0), param = *update.new_param();
+  update.set_state(name, where(update.step == 1.0, param, old + (1 - decay) * (param - old)));
+}
+
+void check_options(const CompileOptions& options, const ParameterTable& table, const Site& site) {
+  if (!options.optimizer.present()) throw UserError("compile: an optimizer is needed", site);
+  if (table.entries().empty()) throw UserError("compile: the model has no parameters", site);
+  if (table.trained().empty()) throw UserError("compile: every parameter is frozen", site);
+  if (options.clip_grad_norm != 0) check_scalar(kClipScalar, options.clip_grad_norm);
+  if (options.clip_grad_value != 0) check_scalar(kClipValueScalar, options.clip_grad_value);
+  check_rate(options.optimizer.lr());
+  for (const ParamGroup& group : options.groups) {
+    check_scalar(kLrFactorPrefix + group_name(group), group.lr_factor);
+    check_scalar(kDecayScalar, group.weight_decay.value_or(0));
+    if (group.lr) check_rate(*group.lr);
+  }
+  if (options.accumulate < 1) {
+    throw UserError("compile: accumulate: at least one step expected, got " +
+                    std::to_string(options.accumulate));
+  }
+  if (!(options.ema_decay >= 0 && options.ema_decay < 1)) {
+    throw UserError("compile: ema_decay: at least 0 and less than 1 expected, got " +
+                    number_text(options.ema_decay));
+  }
+  if (options.normalize_grads.present())
+    table.check_filter("normalize_grads", options.normalize_grads);
 }
 
 }  // namespace
 
-void check_clip_norm(double max_norm) {
-  if (max_norm > 0) return;
-  throw UserError("clip_grad_norm: more than 0 expected, got " + number_text(max_norm));
+void check_rate(const Schedule& schedule) {
+  const double rate = schedule.at(0);
+  if (rate >= 0 && std::isfinite(rate)) return;
+  throw UserError("compile: a learning rate of at least 0 expected, got " + number_text(rate));
+}
+
+void check_scalar(const std::string& name, double value) {
+  const bool clips = name == kClipScalar || name == kClipValueScalar;
+  if (clips && !(value > 0))
+    throw UserError(name + ": more than 0 expected, got " + number_text(value));
+  const bool ours = name == kDecayScalar || name.starts_with(std::string(kDecayScalar) + ".") ||
+                    name.starts_with(kLrFactorPrefix);
+  if (ours && !(value >= 0 && std::isfinite(value)))
+    throw UserError(name + ": a number of at least 0 expected, got " + number_text(value));
 }
 
 CompileRequest training_request(TracedFunction& traced, const ParameterTable& table,
                                 const CompileOptions& options, const Site& site) {
-  if (!options.optimizer.present()) throw UserError("compile: an optimizer is needed", site);
-  if (table.entries().empty()) throw UserError("compile: the model has no parameters", site);
-  if (options.clip_grad_norm != 0) check_clip_norm(options.clip_grad_norm);
-  const double rate = options.optimizer.lr().at(0);
-  if (!(rate >= 0) || std::isinf(rate)) {
-    throw UserError("compile: a learning rate of at least 0 expected, got " + number_text(rate),
-                    site);
-  }
+  check_options(options, table, site);
   CompileRequest request;
   request.name = "train";
   request.plan.params_elements = table.elements();
   request.plan.memory_budget = options.memory_budget;
   request.plan.rings = {{"loss", kLossRing}};
   request.loss = traced.trace.graph.outputs.at(0).value;
-  for (const ParameterEntry& entry : table.entries()) {
+  for (const ParameterEntry& entry : table.trained()) {
     request.wrt.push_back(traced.trace.parameters.at(entry.parameter));
   }
   // The optimizer's ops go to the trace's graph; compile_graph() hands over its own copy of it.
@@ -119,11 +133,14 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
     std::swap(trace.graph, graph);
     {
       const TraceScope scope(trace);
-      ArenaUpdate update(trace, table.elements(), grads, table);
-      if (options.clip_grad_norm > 0) update.grad = clipped(update.grad, options.clip_grad_norm);
-      const Composite composite("optimizer", site);
-      options.optimizer.apply(update);
-      if (!update.param_set()) throw UserError("optimizer: it never calls set_param()", site);
+      ArenaUpdate update(trace, table, options.groups, grads);
+      change_gradients(update, trace, options);
+      {
+        const Composite composite("optimizer", site);
+        options.optimizer.apply(update);
+      }
+      if (!update.new_param()) throw UserError("optimizer: it never calls set_param()", site);
+      if (options.ema_decay > 0) average(update, options.ema_decay);
     }
     std::swap(trace.graph, graph);
   };

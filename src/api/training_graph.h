@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: MIT
-// Appends clipping and the optimizer to a traced loss, over one flat tensor of all parameters.
+// Appends what is done to the gradients, the optimizer and the averages to a traced loss, over one
+// flat tensor of all parameters.
 #pragma once
 
 #include "api/engine.h"
+#include "api/update.h"
 
 namespace tensorgrad {
 
-// The request that compiles one training step of `traced`.
+// The request that compiles one training step of `traced`. All of these must outlive compiling.
 CompileRequest training_request(TracedFunction& traced, const ParameterTable& table,
                                 const CompileOptions& options, const Site& site);
 
-// Throws UserError unless it is a positive number.
-void check_clip_norm(double max_norm);
+// Throws UserError where the value is none that the scalar of that name may have.
+void check_scalar(const std::string& name, double value);
+// The same of a schedule's first rate.
+void check_rate(const Schedule& schedule);
 
-// Names of the run-time scalars that the trainer sets each step.
-inline constexpr const char* kLrScalar = "_lr";
-inline constexpr const char* kCountScalar = "_t";
 inline constexpr const char* kClipScalar = "clip_grad_norm";
+inline constexpr const char* kClipValueScalar = "clip_grad_value";
+// Not 0 in a step that ends in an update; set by the trainer.
+inline constexpr const char* kDueScalar = "_due";
+// The state that gradients are added up in, and the output with their norm.
+inline constexpr const char* kSumState = "grad_sum";
+inline constexpr const char* kGradNorm = "grad_norm";
 // Losses that are kept on the device until they are read.
 inline constexpr int kLossRing = 4096;
 

@@ -15,18 +15,23 @@ constexpr std::uint32_t kInfBits = 0x7f800000U;
 constexpr std::uint32_t kNanBits = 0x7fc00000U;
 constexpr int kTimedRun = 3;  // by then caches are warm
 
+bool may_share(BufferKind kind, Share share) {
+  if (kind == BufferKind::kParams || kind == BufferKind::kState) return true;
+  return share == Share::kProgram && kind != BufferKind::kSlot && kind != BufferKind::kConstant;
+}
+
 }  // namespace
 
 Instance::Instance(std::shared_ptr<Device> device, Program program,
-                   const std::shared_ptr<Instance>& owner)
+                   const std::shared_ptr<Instance>& owner, Share share)
     : device_(std::move(device)), owner_(owner), program_(std::move(program)) {
   try {
     for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
       const BufferDecl& decl = program_.buffers[i];
       by_name_.emplace(decl.name, i);
       const bool shared =
-          owner_ && (decl.kind == BufferKind::kParams || decl.kind == BufferKind::kState) &&
-          owner_->has_buffer(decl.name) && owner_->buffer_bytes(decl.name) == decl.bytes;
+          owner_ && may_share(decl.kind, share) && owner_->has_buffer(decl.name) &&
+          owner_->buffer_bytes(decl.name) == decl.bytes;
       buffers_.push_back(shared ? owner_->buffers_[owner_->index_of(decl.name)]
                                 : device_->alloc(decl.bytes, decl.name));
       owned_.push_back(!shared);

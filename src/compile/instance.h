@@ -36,12 +36,18 @@ inline std::string output_buffer(const std::string& name) {
 
 class Shadow;
 
+// Which buffers of its owner's an instance uses, where names and sizes are the same.
+enum class Share {
+  kModel,    // parameters and states
+  kProgram,  // all but slots and constants: it is the same program with other outputs
+};
+
 class Instance {
  public:
-  // Allocates the program's buffers (those of kind kParams are `owner`'s, where one is given),
+  // Allocates the program's buffers, but for those that it shares with `owner`, where one is given;
   // fills constants, and makes the kernels.
   Instance(std::shared_ptr<Device> device, Program program,
-           const std::shared_ptr<Instance>& owner = {});
+           const std::shared_ptr<Instance>& owner = {}, Share share = Share::kModel);
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
   ~Instance();

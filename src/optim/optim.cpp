@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Optimizers, in terms of ops.
+#include "tensorgrad/optim.h"
+
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
-
-#include "tensorgrad/optim.h"
+#include <memory>
 
 namespace tensorgrad::optim {
 namespace {
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 // Throws UserError unless low <= value < below.
-void check_range(const std::string& what, double value, double low, double below) {
+void check_range(const std::string& what, double value, double low = 0, double below = kInfinity) {
   if (value >= low && value < below) return;
   char text[160];
   std::snprintf(text, sizeof text, "%s: at least %g and less than %g expected, got %g",
@@ -18,41 +22,71 @@ void check_range(const std::string& what, double value, double low, double below
   throw UserError(text);
 }
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 void check_adam(const std::string& name, double beta1, double beta2, double eps,
                 double weight_decay) {
   check_range(name + ": beta1", beta1, 0, 1);
   check_range(name + ": beta2", beta2, 0, 1);
-  check_range(name + ": eps", eps, 0, kInfinity);
-  check_range(name + ": weight_decay", weight_decay, 0, kInfinity);
+  check_range(name + ": eps", eps);
+  check_range(name + ": weight_decay", weight_decay);
 }
 
-// Weight decay as a run-time scalar, where there is any.
-Tensor decay_of(double weight_decay) { return scalar("weight_decay", weight_decay); }
+Tensor descent(const Update& u, bool maximize) { return maximize ? -u.grad : u.grad; }
 
-// lr * mhat / (sqrt(vhat) + eps), and the new moments.
-Tensor adam_step(Update& u, const Tensor& grad, double beta1, double beta2, double eps) {
-  const Tensor m = beta1 * u.state("exp_avg") + (1 - beta1) * grad;
-  const Tensor v = beta2 * u.state("exp_avg_sq") + (1 - beta2) * square(grad);
-  u.set_state("exp_avg", m);
-  u.set_state("exp_avg_sq", v);
-  // 1 - beta^t, without the cancellation that the formula has for small t
-  const Tensor correction1 = -expm1(u.step * std::log(beta1));
-  const Tensor correction2 = -expm1(u.step * std::log(beta2));
-  return (u.lr / correction1) * m / (sqrt(v) * rsqrt(correction2) + eps);
+// The gradient with the decay added to it.
+Tensor decayed_gradient(Update& u, const Tensor& grad, double weight_decay) {
+  const auto decay = u.weight_decay(weight_decay);
+  return decay ? grad + *decay * u.param : grad;
+}
+
+// The parameter after a decay that is no part of the gradient.
+Tensor decayed_param(Update& u, double weight_decay) {
+  const auto decay = u.weight_decay(weight_decay);
+  return decay ? u.param * (1.0 - u.lr * *decay) : u.param;
+}
+
+// decay * state + (1 - decay) * x, which becomes the state.
+Tensor running_mean(Update& u, const char* name, double decay, const Tensor& x) {
+  const Tensor mean = decay * u.state(name) + (1 - decay) * x;
+  u.set_state(name, mean);
+  return mean;
+}
+
+// 1 - beta^t, without the cancellation that the formula has for small t.
+Tensor correction(const Update& u, double beta) { return -expm1(u.step * std::log(beta)); }
+
+struct AdamStep {
+  double beta1, beta2, eps;
+  bool amsgrad = false, epsilon_hat = false;
+};
+
+// mhat / (sqrt(vhat) + eps) times the learning rate, and the new moments.
+Tensor adam_step(Update& u, const Tensor& grad, const AdamStep& adam) {
+  const Tensor m = running_mean(u, "exp_avg", adam.beta1, grad);
+  Tensor v = running_mean(u, "exp_avg_sq", adam.beta2, square(grad));
+  if (adam.amsgrad) {
+    v = maximum(u.state("max_exp_avg_sq"), v);
+    u.set_state("max_exp_avg_sq", v);
+  }
+  const Tensor correction1 = correction(u, adam.beta1), correction2 = correction(u, adam.beta2);
+  if (adam.epsilon_hat) return u.lr * sqrt(correction2) / correction1 * m / (sqrt(v) + adam.eps);
+  return (u.lr / correction1) * m / (sqrt(v) * rsqrt(correction2) + adam.eps);
 }
 
 }  // namespace
 
 void SGD::operator()(Update& u) const {
-  check_range("SGD: momentum", momentum, 0, kInfinity);
-  check_range("SGD: weight_decay", weight_decay, 0, kInfinity);
-  if (nesterov && momentum == 0) throw UserError("SGD: nesterov needs a momentum");
-  Tensor g = u.grad;
-  if (weight_decay != 0) g = g + decay_of(weight_decay) * u.param;
+  check_range("SGD: momentum", momentum);
+  check_range("SGD: weight_decay", weight_decay);
+  check_range("SGD: dampening", dampening);
+  if (nesterov && (momentum == 0 || dampening != 0)) {
+    throw UserError("SGD: nesterov needs a momentum and no dampening");
+  }
+  Tensor g = decayed_gradient(u, descent(u, maximize), weight_decay);
   if (momentum != 0) {
-    const Tensor v = momentum * u.state("momentum_buffer") + g;
+    const Tensor old = momentum * u.state("momentum_buffer");
+    // The state begins as zero, so without dampening the first step is as the others.
+    const Tensor v =
+        dampening == 0 ? old + g : where(u.step == 1.0, g, old + (1 - dampening) * g);
     u.set_state("momentum_buffer", v);
     g = nesterov ? g + momentum * v : v;
   }
@@ -61,16 +95,170 @@ void SGD::operator()(Update& u) const {
 
 void Adam::operator()(Update& u) const {
   check_adam("Adam", beta1, beta2, eps, weight_decay);
-  Tensor g = u.grad;
-  if (weight_decay != 0) g = g + decay_of(weight_decay) * u.param;
-  u.set_param(u.param - adam_step(u, g, beta1, beta2, eps));
+  const Tensor g = decayed_gradient(u, descent(u, maximize), weight_decay);
+  u.set_param(u.param - adam_step(u, g, {beta1, beta2, eps, amsgrad, epsilon_hat}));
 }
 
 void AdamW::operator()(Update& u) const {
   check_adam("AdamW", beta1, beta2, eps, weight_decay);
-  Tensor p = u.param;
-  if (weight_decay != 0) p = p * (1.0 - u.lr * decay_of(weight_decay));
-  u.set_param(p - adam_step(u, u.grad, beta1, beta2, eps));
+  const Tensor p = decayed_param(u, weight_decay);
+  u.set_param(
+      p - adam_step(u, descent(u, maximize), {beta1, beta2, eps, amsgrad, epsilon_hat}));
+}
+
+void NAdam::operator()(Update& u) const {
+  check_adam("NAdam", beta1, beta2, eps, weight_decay);
+  check_range("NAdam: momentum_decay", momentum_decay);
+  Tensor g = descent(u, maximize), p = u.param;
+  if (decoupled_weight_decay) {
+    p = decayed_param(u, weight_decay);
+  } else {
+    g = decayed_gradient(u, g, weight_decay);
+  }
+  const auto mu = [beta = beta1, decay = momentum_decay](std::int64_t t) {
+    return beta * (1 - 0.5 * std::pow(0.96, static_cast<double>(t) * decay));
+  };
+  // The product of all mu so far. It is made in order, so that it is the same after a resume.
+  struct Product {
+    std::int64_t t = 0;
+    double value = 1;
+  };
+  const auto product = [mu, last = std::make_shared<Product>()](std::int64_t t) {
+    if (t < last->t) *last = {};
+    while (last->t < t) last->value *= mu(++last->t);
+    return last->value;
+  };
+  // lr (1 - mu_t) / (1 - prod mu) and lr mu_{t+1} / (1 - prod mu mu_{t+1}), without lr
+  const Tensor of_grad = u.per_update(
+      "of_grad", [mu, product](std::int64_t t) { return (1 - mu(t)) / (1 - product(t)); });
+  const Tensor of_mean = u.per_update("of_mean", [mu, product](std::int64_t t) {
+    return mu(t + 1) / (1 - product(t) * mu(t + 1));
+  });
+  const Tensor m = running_mean(u, "exp_avg", beta1, g);
+  const Tensor v = running_mean(u, "exp_avg_sq", beta2, square(g));
+  const Tensor denominator = sqrt(v) * rsqrt(correction(u, beta2)) + eps;
+  u.set_param(p - u.lr * (of_grad * g + of_mean * m) / denominator);
+}
+
+void RAdam::operator()(Update& u) const {
+  check_adam("RAdam", beta1, beta2, eps, weight_decay);
+  Tensor g = descent(u, maximize), p = u.param;
+  if (decoupled_weight_decay) {
+    p = decayed_param(u, weight_decay);
+  } else {
+    g = decayed_gradient(u, g, weight_decay);
+  }
+  // The rectification r_t * sqrt(1 - beta2^t), or 0 where rho_t is at most 5.
+  const Tensor rectified = u.per_update("rectified", [beta = beta2](std::int64_t t) {
+    const auto steps = static_cast<double>(t);
+    const double left = 1 - std::pow(beta, steps), limit = 2 / (1 - beta) - 1;
+    const double rho = limit - 2 * steps * (1 - left) / left;
+    if (rho <= 5) return 0.0;
+    return std::sqrt(left * (rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho));
+  });
+  const Tensor m = running_mean(u, "exp_avg", beta1, g);
+  const Tensor v = running_mean(u, "exp_avg_sq", beta2, square(g));
+  const Tensor adapted = where(rectified > 0.0, rectified / (sqrt(v) + eps), 1.0);
+  u.set_param(p - (u.lr / correction(u, beta1)) * m * adapted);
+}
+
+void RMSprop::operator()(Update& u) const {
+  check_range("RMSprop: alpha", alpha, 0, 1);
+  check_range("RMSprop: eps", eps);
+  check_range("RMSprop: weight_decay", weight_decay);
+  check_range("RMSprop: momentum", momentum);
+  const Tensor g = decayed_gradient(u, descent(u, maximize), weight_decay);
+  Tensor v = running_mean(u, "square_avg", alpha, square(g));
+  // Rounding must not make a variance negative.
+  if (centered) v = maximum(v - square(running_mean(u, "grad_avg", alpha, g)), 0.0);
+  Tensor change = g / (sqrt(v) + eps);
+  if (momentum != 0) {
+    change = momentum * u.state("momentum_buffer") + change;
+    u.set_state("momentum_buffer", change);
+  }
+  u.set_param(u.param - u.lr * change);
+}
+
+void Adagrad::operator()(Update& u) const {
+  check_range("Adagrad: lr_decay", lr_decay);
+  check_range("Adagrad: weight_decay", weight_decay);
+  check_range("Adagrad: initial_accumulator_value", initial_accumulator_value);
+  check_range("Adagrad: eps", eps);
+  const Tensor g = decayed_gradient(u, u.grad, weight_decay);
+  const Tensor sum = u.state("sum", initial_accumulator_value) + square(g);
+  u.set_state("sum", sum);
+  Tensor lr_now = u.lr;
+  if (lr_decay != 0) lr_now = lr_now / (1.0 + (u.step - 1.0) * lr_decay);
+  u.set_param(u.param - lr_now * g / (sqrt(sum) + eps));
+}
+
+void Adadelta::operator()(Update& u) const {
+  check_range("Adadelta: rho", rho, 0, 1);
+  check_range("Adadelta: eps", eps);
+  check_range("Adadelta: weight_decay", weight_decay);
+  const Tensor g = decayed_gradient(u, u.grad, weight_decay);
+  const Tensor v = running_mean(u, "square_avg", rho, square(g));
+  const Tensor change = sqrt(u.state("acc_delta") + eps) / sqrt(v + eps) * g;
+  running_mean(u, "acc_delta", rho, square(change));
+  u.set_param(u.param - u.lr * change);
+}
+
+void Lion::operator()(Update& u) const {
+  check_adam("Lion", beta1, beta2, 0, weight_decay);
+  const Tensor g = descent(u, maximize), m = u.state("exp_avg");
+  const Tensor direction = sign(beta1 * m + (1 - beta1) * g);
+  running_mean(u, "exp_avg", beta2, g);
+  u.set_param(decayed_param(u, weight_decay) - u.lr * direction);
+}
+
+namespace {
+
+// The nearest orthogonal matrix, nearly (Jordan et al. 2024): its singular values are brought close
+// to 1 by x = a x + (b A + c A^2) x, A = x x^T, with a, b, c for the fastest rise from near 0.
+Tensor orthogonalized(const Tensor& matrix, int steps) {
+  constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315, kEps = 1e-7;
+  const bool tall = matrix.size(0) > matrix.size(1);
+  Tensor x = tall ? transpose(matrix) : matrix;
+  x = x / (sqrt(sum(square(x))) + kEps);
+  for (int i = 0; i < steps; ++i) {
+    const Tensor a = matmul(x, transpose(x));
+    x = kA * x + matmul(kB * a + kC * matmul(a, a), x);
+  }
+  return tall ? transpose(x) : x;
+}
+
+}  // namespace
+
+void Muon::operator()(Update& u) const {
+  check_adam("Muon", beta1, beta2, eps, weight_decay);
+  check_range("Muon: momentum", momentum, 0, 1);
+  check_range("Muon: adamw_lr_factor", adamw_lr_factor);
+  check_range("Muon: ns_steps", ns_steps, 1, 100);
+  // One state serves both: the buffer of the matrices, the first moment of the others.
+  const Tensor muon = u.mask(params);
+  const Tensor m = where(muon, momentum, beta1) * u.state("exp_avg") +
+                   where(muon, 1.0, 1 - beta1) * u.grad;
+  const Tensor v = beta2 * u.state("exp_avg_sq") + (1 - beta2) * square(u.grad);
+  u.set_state("exp_avg", m);
+  u.set_state("exp_avg_sq", where(muon, 0.0, v));
+  const Tensor direction = nesterov ? u.grad + momentum * m : m;
+  std::vector<Tensor> updates(u.parts().size());
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    const auto& [name, shape] = u.parts()[i];
+    if (!params(name, shape)) continue;
+    if (shape.size() != 2) {
+      throw UserError("Muon: parameters of two axes expected, '" + name + "' has " +
+                      std::to_string(shape.size()));
+    }
+    const double tall = static_cast<double>(shape[0]) / static_cast<double>(shape[1]);
+    updates[i] = std::sqrt(std::max(1.0, tall)) * orthogonalized(u.part(direction, i), ns_steps);
+  }
+  const Tensor adamw = (adamw_lr_factor / correction(u, beta1)) * m /
+                       (sqrt(v) * rsqrt(correction(u, beta2)) + eps);
+  const Tensor rate = u.lr * where(muon, 1.0, adamw_lr_factor);
+  const auto decay = u.weight_decay(weight_decay);
+  const Tensor p = decay ? u.param * (1.0 - rate * *decay) : u.param;
+  u.set_param(p - u.lr * where(muon, u.join(updates), adamw));
 }
 
 }  // namespace tensorgrad::optim

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// What compile(), a step and their kin may be told, and what they tell.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensorgrad/device.h"
+#include "tensorgrad/feed.h"
+#include "tensorgrad/module.h"
+#include "tensorgrad/ops.h"
+#include "tensorgrad/optim.h"
+
+namespace tensorgrad {
+
+struct CompileOptions {
+  std::vector<InputSpec> inputs = {};  // given anew for each step
+  // Kept on the device: [N, ...], the same N for all. The function sees batches [batch, ...] of
+  // them, drawn without repetition in an order that is shuffled anew for each epoch.
+  std::vector<InputSpec> dataset = {};
+  std::int64_t batch = 0;  // with `dataset`
+  bool shuffle = true;     // with `dataset`
+  Optimizer optimizer = {};
+  std::vector<ParamGroup> groups = {};  // parameters that are trained differently, or not at all
+  // What is done to the gradients, in this order, before the optimizer sees them:
+  ParamFilter normalize_grads = {};  // of these parameters each: g / (norm of g + 1e-8)
+  double clip_grad_value = 0;        // each element into [-this, this]; 0: off
+  double clip_grad_norm = 0;  // scale all so that their norm is at most this; 0: off
+  // An update whose gradients' norm is infinite or NaN changes no parameter and no state of the
+  // optimizer. It counts as a step; Trainer::grad_norm() tells.
+  bool skip_nonfinite = false;
+  // Steps whose gradients are averaged for one update. Parameters change in every n-th step;
+  // schedules and the optimizer count updates.
+  int accumulate = 1;
+  // Keep an average of the parameters, as torch.optim.swa_utils.get_ema_multi_avg_fn: the first
+  // update's, then average += (1 - ema_decay) * (parameter - average). 0: off; less than 1.
+  double ema_decay = 0;
+  std::uint32_t seed = 0;  // of initial values, of random ops and of the order of data
+  DeviceOptions device = {};
+  std::int64_t memory_budget = 0;  // bytes; refuse to compile a program that needs more; 0: none
+  bool check_indices = true;       // refuse integer inputs that are out of a gather's range
+  bool detect_nan = false;  // find the op that first gives NaN or infinity (slow; no submit())
+};
+
+// Whose parameters an attached function reads.
+enum class Weights {
+  kTrained,
+  kEma,  // CompileOptions::ema_decay's averages
+};
+
+struct ForwardOptions {
+  std::vector<InputSpec> inputs = {};
+  DeviceOptions device = {};  // of compile_forward; attach() shares the trainer's
+  std::uint32_t seed = 0;
+  std::int64_t memory_budget = 0;
+  bool check_indices = true;
+  Weights weights = Weights::kTrained;  // of attach()
+};
+
+// Of one step or run.
+struct StepOptions {
+  std::vector<std::string> captures = {};  // names that capture() has given to tensors
+};
+
+struct StepResult {
+  float loss = 0;
+  std::int64_t step = 0;  // steps done so far, this one included
+  Outputs captures = {};  // those that were asked for
+};
+
+// What became of a step that does not throw.
+struct StepOutcome {
+  enum class Status { kCompleted, kAborted, kFailed };
+  Status status = Status::kCompleted;
+  StepResult result = {};  // completed
+  std::string error = {};  // aborted, failed: as Error::what()
+  [[nodiscard]] bool completed() const { return status == Status::kCompleted; }
+};
+
+struct UploadOptions {
+  bool partial = false;  // what is not given stays
+};
+
+struct ResetOptions {
+  bool params = true;     // parameters and the model's own states, to their initial values
+  bool optimizer = true;  // the optimizer's states, step 0, the first epoch, the first schedule
+};
+
+// How a program was compiled, for people and tests.
+struct CompileReport {
+  double milliseconds = 0;
+  int launches = 0;
+  std::int64_t peak_bytes = 0;
+  std::vector<std::pair<std::string, double>> passes;  // name, milliseconds
+};
+
+}  // namespace tensorgrad

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// What compile() and its kin give: a program on a device, to be run.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensorgrad/options.h"
+
+namespace tensorgrad {
+
+namespace detail {
+
+class TrainerImpl;
+class ForwardImpl;
+
+struct ModelFunctions {
+  std::function<void(ParameterVisitor&)> visit;
+  std::shared_ptr<const void> owner;  // keeps the model alive, and its parameters where they are
+};
+using TraceFunction = std::function<std::map<std::string, Tensor>(const Inputs&)>;
+
+std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model, TraceFunction loss,
+                                          const CompileOptions& options, Site site);
+// A trainer as `old` is, of another model; with `keep`, parameters of one name and shape are taken
+// over.
+std::shared_ptr<TrainerImpl> replace_trainer(TrainerImpl& old, ModelFunctions model,
+                                             TraceFunction loss, bool keep, Site site);
+std::shared_ptr<ForwardImpl> make_forward(ModelFunctions model, TraceFunction forward,
+                                          const ForwardOptions& options, Site site);
+std::shared_ptr<ForwardImpl> attach_forward(TrainerImpl& trainer, TraceFunction forward,
+                                            const ForwardOptions& options, Site site);
+
+}  // namespace detail
+
+// A compiled function of a model, without training. Movable; calls from several threads are taken
+// one after another.
+class Forward {
+ public:
+  explicit Forward(std::shared_ptr<detail::ForwardImpl> impl) : impl_(std::move(impl)) {}
+
+  // Gives every output of the traced function, and the captures that are asked for. Throws
+  // UserError on missing, unknown or wrong inputs, and on captures that there are not.
+  Outputs run(const Feed& inputs = {}, const StepOptions& options = {}, Loc loc = Loc::current());
+  [[nodiscard]] std::vector<std::string> captures() const;  // all names
+  // The output of a function that returns one tensor.
+  HostTensor operator()(const Feed& inputs = {}, Loc loc = Loc::current());
+
+  // All parameters at once, or some. Throws UserError on missing or unknown names, on wrong sizes
+  // and where the parameters are a trainer's averages, and then nothing is changed.
+  void upload_params(const std::map<std::string, HostTensor>& params,
+                     const UploadOptions& options = {}, Loc loc = Loc::current());
+  [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
+  // Takes the parameters, and states if there are any, of a file that a Trainer saved (or the
+  // parameters of any safetensors file with these names). Throws IoError, UserError naming the
+  // file, and then nothing is changed.
+  void load_params(const std::string& path, Loc loc = Loc::current());
+
+  [[nodiscard]] CompileReport report() const;
+  [[nodiscard]] std::string explain() const;
+  [[nodiscard]] std::string device() const;
+
+ private:
+  std::shared_ptr<detail::ForwardImpl> impl_;
+};
+
+// The part of a Trainer that does not depend on the model's type. Movable; calls from several
+// threads are taken one after another, in one order with uploads, downloads and resets.
+class TrainerBase {
+ public:
+  explicit TrainerBase(std::shared_ptr<detail::TrainerImpl> impl) : impl_(std::move(impl)) {}
+
+  // One step on these inputs; waits for the loss. Inputs are checked before anything changes. A
+  // step with captures runs a program of its own, whose results may differ in the last bits.
+  StepResult step(const Feed& inputs = {}, const StepOptions& options = {},
+                  Loc loc = Loc::current());
+  // The same; says what went wrong instead of throwing it.
+  StepOutcome try_step(const Feed& inputs = {}, const StepOptions& options = {},
+                       Loc loc = Loc::current());
+  // Calls of other threads that wait for their turn, and run() and submit() between two pieces of
+  // their work, end with an AbortedError. The steps that are done are kept, their losses too.
+  void abort();
+  // Does `count` steps over the device's data; gives their losses. Throws UserError where a dataset
+  // entry has not been given, inputs are given by the host, or `count` is negative.
+  std::vector<float> run(int count, Loc loc = Loc::current());
+  // Queues steps and returns at once; at most a bounded number is in flight. Throws as run().
+  void submit(int count, Loc loc = Loc::current());
+  // Waits for all queued steps; their losses since the last call, oldest first (at most the last
+  // 4096). That of a step() which came while queued ones were unread is among them; run()'s never.
+  std::vector<float> losses();
+  // Fills a dataset entry. Throws UserError on a wrong
+  // name, type or size, or an index out of range.
+  void upload_data(const std::string& name, const HostView& values, Loc loc = Loc::current());
+
+  [[nodiscard]] std::int64_t steps() const;    // done or queued
+  [[nodiscard]] std::int64_t updates() const;  // steps() / CompileOptions::accumulate
+  [[nodiscard]] std::int64_t epoch() const;  // full passes over the dataset
+  [[nodiscard]] std::int64_t batches_per_epoch() const;
+  [[nodiscard]] double lr() const;  // of the next step
+  // Counted from the next update on. Throws UserError where it begins with no rate.
+  void set_lr(Schedule schedule, Loc loc = Loc::current());
+  // Changes a run-time scalar: one of ops.h's scalar(), "clip_grad_norm", "clip_grad_value",
+  // "weight_decay"; of a group "lr_factor.NAME", "weight_decay.NAME". Throws UserError with the
+  // names there are, or where it is none of the values that the option may have.
+  void set(const std::string& name, double value, Loc loc = Loc::current());
+  [[nodiscard]] std::map<std::string, double> scalars() const;  // all, with their values
+  // Norm of all gradients of the last update, before clipping. Throws UserError where the program
+  // has none: neither clip_grad_norm nor skip_nonfinite is on.
+  [[nodiscard]] double grad_norm(Loc loc = Loc::current()) const;
+  [[nodiscard]] std::vector<std::string> captures() const;  // all names
+
+  [[nodiscard]] std::vector<std::string> parameter_names() const;
+  [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
+  // Gradients of the last step, of the parameters that are trained.
+  [[nodiscard]] std::map<std::string, HostTensor> download_grads() const;
+  // The averages; those of frozen parameters are the parameters. Throws UserError without ema_decay.
+  [[nodiscard]] std::map<std::string, HostTensor> download_ema(Loc loc = Loc::current()) const;
+  // All parameters at once, or some; throws UserError on missing or unknown names and wrong sizes,
+  // and then nothing is changed. Before the first step, averages are set, too.
+  void upload_params(const std::map<std::string, HostTensor>& params,
+                     const UploadOptions& options = {}, Loc loc = Loc::current());
+  // The optimizer's states by name ("exp_avg/in.weight"), those of accumulation and averages too.
+  [[nodiscard]] std::map<std::string, HostTensor> download_optimizer() const;
+  void upload_optimizer(const std::map<std::string, HostTensor>& states,
+                        const UploadOptions& options = {}, Loc loc = Loc::current());
+  // Back to the beginning. Run-time scalars stay.
+  void reset(const ResetOptions& options = {});
+
+  // Everything that the next step depends on, in one safetensors file: parameters, optimizer state,
+  // step, seed, place in the data, schedule, run-time scalars. A trainer compiled from the same
+  // model and options that loads it goes on bit for bit.
+  void save(const std::string& path, Loc loc = Loc::current()) const;
+  void load(const std::string& path, Loc loc = Loc::current());
+
+  [[nodiscard]] CompileReport report() const;
+  // The launch table (kernel, fused ops, shapes, bytes, user line) and the memory plan, as text.
+  [[nodiscard]] std::string explain() const;
+  // Microseconds of each launch of one (real) step, by launch name in order.
+  std::vector<std::pair<std::string, double>> profile(const Feed& inputs = {},
+                                                      Loc loc = Loc::current());
+  [[nodiscard]] std::string device() const;
+
+ protected:
+  std::shared_ptr<detail::TrainerImpl> impl_;
+};
+
+}  // namespace tensorgrad

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#include "api/update.h"
+
+#include <algorithm>
+
+#include "ops/registry.h"
+#include "ops/structured.h"
+
+namespace tensorgrad {
+
+bool has_own_lr(const ParamGroup& group) { return group.lr || group.lr_factor != 1; }
+
+ArenaUpdate::ArenaUpdate(Trace& trace, const ParameterTable& table,
+                         const std::vector<ParamGroup>& groups, const std::vector<ValueId>& grads)
+    : trace_(trace), table_(table), groups_(groups), builder_{trace.graph, {}, "optimizer"} {
+  param_leaf_ = op::apply(builder_, ops::arena, {}, flat_attrs("params"));
+  param = trace_.tensor(param_leaf_);
+  for (const ParameterEntry& entry : table_.trained())
+    parts_.push_back({entry.name, entry.parameter->shape()});
+  std::vector<Tensor> gradients;
+  gradients.reserve(grads.size());
+  for (const ValueId id : grads) gradients.push_back(trace_.tensor(id));
+  grad = join(gradients);
+  std::vector<Tensor> rates;
+  for (const GroupRange& range : table_.ranges()) {
+    const bool own = range.group >= 0 && has_own_lr(groups_[static_cast<size_t>(range.group)]);
+    rates.push_back(host_scalar(own ? group_lr_scalar(range.group) : kLrScalar));
+  }
+  lr = by_range(rates);
+  step = host_scalar(kCountScalar);
+}
+
+Attrs ArenaUpdate::flat_attrs(const std::string& name) const {
+  return {{"name", name},
+          {"shape", Shape{table_.trained_elements()}},
+          {"dtype", static_cast<std::int64_t>(DType::kF32)}};
+}
+
+Tensor ArenaUpdate::host_scalar(const std::string& name) const {
+  return trace_.tensor(trace_.scalar(name, DType::kF32, 0, {}));
+}
+
+Tensor ArenaUpdate::by_range(const std::vector<Tensor>& values) const {
+  const auto& ranges = table_.ranges();
+  Tensor result = values.back();
+  for (std::size_t i = values.size() - 1; i-- > 0;) {
+    const bool all_equal = std::all_of(values.begin() + static_cast<std::ptrdiff_t>(i),
+                                       values.end(),
+                                       [&](const Tensor& v) { return v.id() == values[i].id(); });
+    if (all_equal) continue;
+    const Tensor index = arange(table_.trained_elements());
+    result = where(index < ranges[i].end, values[i], result);
+  }
+  return result;
+}
+
+Tensor ArenaUpdate::state(const std::string& name, double initial) {
+  const std::string full = kOptimPrefix + name;
+  ValueId leaf = trace_.graph.find_leaf(ops::state, full);
+  if (leaf == kNoValue) {
+    Attrs attrs = flat_attrs(full);
+    attrs.set("init", initial);
+    leaf = op::apply(builder_, ops::state, {}, std::move(attrs)).id;
+  }
+  return trace_.tensor(leaf);
+}
+
+void ArenaUpdate::change_only_if(const Tensor& condition) {
+  condition_ = condition_ ? *condition_ && condition : condition;
+}
+
+Tensor ArenaUpdate::gated(const Tensor& value, const Tensor& old) const {
+  return condition_ ? where(*condition_, value, old) : value;
+}
+
+void ArenaUpdate::set_state(const std::string& name, Tensor value) {
+  const ValueId leaf = trace_.graph.find_leaf(ops::state, kOptimPrefix + name);
+  if (leaf == kNoValue)
+    throw UserError("optimizer: set_state('" + name + "') before state('" + name + "')");
+  const Tensor next = gated(value, trace_.tensor(leaf));
+  trace_.graph.updates.push_back({leaf, trace_.value(next, "set_state", {})});
+}
+
+void ArenaUpdate::set_param(Tensor value) {
+  new_param_ = value;
+  const Tensor next = gated(value, param);
+  trace_.graph.updates.push_back({param_leaf_.id, trace_.value(next, "set_param", {})});
+}
+
+std::optional<Tensor> ArenaUpdate::weight_decay(double initial) {
+  const auto own = [&](const GroupRange& range) -> std::optional<double> {
+    if (range.group < 0) return std::nullopt;
+    return groups_[static_cast<size_t>(range.group)].weight_decay;
+  };
+  const auto& ranges = table_.ranges();
+  if (std::none_of(ranges.begin(), ranges.end(),
+                   [&](const GroupRange& range) { return own(range).value_or(initial) != 0; })) {
+    return std::nullopt;
+  }
+  std::vector<Tensor> decays;
+  for (const GroupRange& range : ranges) {
+    const auto special = own(range);
+    const std::string group =
+        special ? "." + group_name(groups_[static_cast<size_t>(range.group)]) : "";
+    decays.push_back(scalar(kDecayScalar + group, special.value_or(initial)));
+  }
+  return by_range(decays);
+}
+
+Tensor ArenaUpdate::per_update(const std::string& name,
+                               std::function<double(std::int64_t update)> value) {
+  const std::string full = "_optim." + name;
+  trace_.per_update[full] = std::move(value);
+  return host_scalar(full);
+}
+
+Tensor ArenaUpdate::part(const Tensor& flat, std::size_t part) {
+  const ParameterEntry& entry = table_.trained().at(part);
+  return reshape(narrow(flat, 0, entry.offset, entry.count()), entry.parameter->shape());
+}
+
+Tensor ArenaUpdate::join(const std::vector<Tensor>& parts) {
+  std::vector<Ex> inputs;
+  std::vector<std::int64_t> offsets;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].trace() == nullptr) continue;
+    inputs.push_back({&builder_, trace_.value(parts[i], "join", {})});
+    offsets.push_back(table_.trained().at(i).offset);
+  }
+  if (inputs.empty()) return zeros({table_.trained_elements()});
+  return trace_.tensor(
+      op::apply(builder_, ops::pack, inputs,
+                {{"offsets", offsets}, {"size", table_.trained_elements()}}));
+}
+
+Tensor ArenaUpdate::mask(const ParamFilter& filter) {
+  const Tensor index = arange(table_.trained_elements());
+  Tensor result = full({table_.trained_elements()}, 0, boolean);
+  std::int64_t begin = -1, end = 0;  // of a run of parameters that are picked
+  const auto add = [&] {
+    if (begin >= 0) result = result || (index >= begin && index < end);
+    begin = -1;
+  };
+  for (const ParameterEntry& entry : table_.trained()) {
+    if (!filter(entry.name, entry.parameter->shape())) {
+      add();
+      continue;
+    }
+    if (begin < 0) begin = entry.offset;
+    end = entry.offset + entry.count();
+  }
+  add();
+  return result;
+}
+
+}  // namespace tensorgrad

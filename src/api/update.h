@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// The optimizer's view of the parameter arena; its states are arenas of the same layout.
+#pragma once
+
+#include "api/parameters.h"
+
+namespace tensorgrad {
+
+// Names of the run-time scalars that the trainer sets each step.
+inline constexpr const char* kLrScalar = "_lr";
+inline constexpr const char* kCountScalar = "_t";
+inline std::string group_lr_scalar(int group) { return kLrScalar + std::to_string(group); }
+// Does the group have a learning rate that is not the common one?
+bool has_own_lr(const ParamGroup& group);
+// What its states' names begin with, and names of scalars that are the user's to set.
+inline const std::string kOptimPrefix = "optim.";
+inline constexpr const char* kLrFactorPrefix = "lr_factor.";
+inline constexpr const char* kDecayScalar = "weight_decay";
+
+class ArenaUpdate final : public optim::Update {
+ public:
+  // Within the trace; `grads` are those of table.trained().
+  ArenaUpdate(Trace& trace, const ParameterTable& table, const std::vector<ParamGroup>& groups,
+              const std::vector<ValueId>& grads);
+
+  Tensor state(const std::string& name, double initial) override;
+  void set_state(const std::string& name, Tensor value) override;
+  void set_param(Tensor value) override;
+  std::optional<Tensor> weight_decay(double initial) override;
+  Tensor per_update(const std::string& name,
+                    std::function<double(std::int64_t update)> value) override;
+  [[nodiscard]] const std::vector<Part>& parts() const override { return parts_; }
+  Tensor part(const Tensor& flat, std::size_t part) override;
+  Tensor join(const std::vector<Tensor>& parts) override;
+  Tensor mask(const ParamFilter& filter) override;
+
+  // [], set by the trainer for each step.
+  [[nodiscard]] Tensor host_scalar(const std::string& name) const;
+  // From now on states and parameters change only where this bool [] holds.
+  void change_only_if(const Tensor& condition);
+  // What set_param() was given; null before.
+  [[nodiscard]] const std::optional<Tensor>& new_param() const { return new_param_; }
+
+ private:
+  [[nodiscard]] Attrs flat_attrs(const std::string& name) const;
+  // One of `values` for each range of the table, at its elements.
+  [[nodiscard]] Tensor by_range(const std::vector<Tensor>& values) const;
+  [[nodiscard]] Tensor gated(const Tensor& value, const Tensor& old) const;
+
+  Trace& trace_;
+  const ParameterTable& table_;
+  const std::vector<ParamGroup>& groups_;
+  mutable Builder builder_;
+  std::vector<Part> parts_;
+  Ex param_leaf_;
+  std::optional<Tensor> condition_, new_param_;
+};
+
+}  // namespace tensorgrad
