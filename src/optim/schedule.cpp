@@ -305,15 +305,13 @@ Schedule Schedule::parse(const std::vector<std::string>& words, std::size_t& at)
   const auto read = [&](auto& value) {
     if (!number(words.at(at++), value)) throw std::out_of_range("schedule");
   };
-  const auto count = [&] {
+  const auto count = [&](std::size_t most) {
     std::int64_t value = 0;
     read(value);
-    if (value < 0 || value > static_cast<std::int64_t>(words.size()))
-      throw std::out_of_range("schedule");
+    if (value < 0 || value > static_cast<std::int64_t>(most)) throw std::out_of_range("schedule");
     return static_cast<std::size_t>(value);
   };
-  const std::size_t kind = count();
-  if (kind > static_cast<std::size_t>(Kind::kShift)) throw std::out_of_range("schedule");
+  const std::size_t kind = count(static_cast<std::size_t>(Kind::kShift));
   Schedule s(static_cast<Kind>(kind));
   const bool longer = s.kind_ >= Kind::kOneCycle;
   read(s.a_);
@@ -323,9 +321,9 @@ Schedule Schedule::parse(const std::vector<std::string>& words, std::size_t& at)
     read(s.d_);
   }
   read(s.steps_);
-  s.milestones_.resize(count());
+  s.milestones_.resize(count(words.size()));
   for (std::int64_t& milestone : s.milestones_) read(milestone);
-  const std::size_t parts = longer ? count() : s.kind_ == Kind::kWarmup ? 1 : 0;
+  const std::size_t parts = longer ? count(words.size()) : s.kind_ == Kind::kWarmup ? 1 : 0;
   for (std::size_t i = 0; i < parts; ++i) s.parts_.push_back(parse(words, at));
   if (!s.valid()) throw std::out_of_range("schedule");
   return s;

@@ -2,7 +2,7 @@
 """Writes what PyTorch computes in double precision from float32 values. Needs torch (CPU); run it in this folder.
 
 mlp.safetensors and lm.safetensors: two small models trained for 10 steps.
-optim.safetensors: a parameter under each optimizer with given gradients, and learning-rate schedules.
+optim.safetensors: parameters under each optimizer with given gradients, and learning-rate schedules.
 """
 
 import json
@@ -114,6 +114,104 @@ def language_model():
           lambda values: torch.optim.Adam(values, lr=1e-2), clip=0)
 
 
+class Formula(torch.optim.Optimizer):
+    """What torch.optim does not have: an update of one parameter, as its paper has it, with state from 0."""
+
+    def __init__(self, params, **numbers):
+        super().__init__(params, {**self.defaults_of, **numbers})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                state["t"] = state.get("t", 0) + 1
+                for name in ("m", "v"):
+                    state.setdefault(name, torch.zeros_like(p))
+                self.update(p, p.grad, state, group)
+
+
+class EpsilonHat(Formula):
+    """Kingma and Ba 2015, the end of section 2."""
+    defaults_of = {"beta1": 0.9, "beta2": 0.999}
+
+    def update(self, p, g, s, h):
+        s["m"] = h["beta1"] * s["m"] + (1 - h["beta1"]) * g
+        s["v"] = h["beta2"] * s["v"] + (1 - h["beta2"]) * g * g
+        rate = h["lr"] * math.sqrt(1 - h["beta2"] ** s["t"]) / (1 - h["beta1"] ** s["t"])
+        p -= rate * s["m"] / (s["v"].sqrt() + h["eps"])
+
+
+class Lion(Formula):
+    """Chen et al. 2023, algorithm 2."""
+    defaults_of = {"beta1": 0.9, "beta2": 0.99}
+
+    def update(self, p, g, s, h):
+        c = h["beta1"] * s["m"] + (1 - h["beta1"]) * g
+        p -= h["lr"] * (c.sign() + h["weight_decay"] * p)
+        s["m"] = h["beta2"] * s["m"] + (1 - h["beta2"]) * g
+
+
+class Muon(Formula):
+    """Jordan et al. 2024, in double, for a matrix [m, n]."""
+    defaults_of = {"momentum": 0.95}
+
+    def update(self, p, g, s, h):
+        s["m"] = h["momentum"] * s["m"] + g
+        x = g + h["momentum"] * s["m"]
+        tall = x.shape[0] > x.shape[1]
+        x = x.T if tall else x
+        x = x / (x.norm() + 1e-7)
+        for _ in range(5):
+            a = x @ x.T
+            x = 3.4445 * x + (-4.7750 * a + 2.0315 * a @ a) @ x
+        x = x.T if tall else x
+        p *= 1 - h["lr"] * h["weight_decay"]
+        p -= h["lr"] * math.sqrt(max(1, p.shape[0] / p.shape[1])) * x
+
+
+def several(tensors):
+    """Parameters of several shapes with given gradients: Muon beside AdamW, groups, accumulation, averages."""
+    g = torch.Generator().manual_seed(4)
+    shapes = {"wide": (3, 5), "bias": (5,), "tall": (6, 2)}
+    start = {name: draw(g, shape, 1.0) for name, shape in shapes.items()}
+    grads = {name: draw(g, (12, *shape), 1.0) for name, shape in shapes.items()}
+    for name in shapes:
+        tensors[f"several/start/{name}"], tensors[f"several/grads/{name}"] = start[name], grads[name]
+    optim = torch.optim
+
+    def muon(p):
+        return [Muon([p["wide"], p["tall"]], lr=0.1, weight_decay=0.3),
+                optim.AdamW([p["bias"]], lr=0.1 * 0.2, weight_decay=0.3)]
+
+    def groups(p):
+        return [optim.AdamW([{"params": [p["bias"]], "weight_decay": 0.0, "lr": 0.02},
+                             {"params": [p["wide"]]}], lr=0.1, weight_decay=0.3)]
+
+    def adamw(p):
+        return [optim.AdamW(list(p.values()), lr=0.1, weight_decay=0.3)]
+
+    cases = {"muon": (muon, 1, 0), "groups": (groups, 1, 0), "accumulate": (adamw, 3, 0), "ema": (adamw, 1, 0.9)}
+    for case, (make, every, decay) in cases.items():
+        p = {name: value.clone().requires_grad_(True) for name, value in start.items()}
+        made = make(p)
+        model = torch.nn.ParameterDict(p)
+        from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+        averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay))
+        for step in range(12):
+            for name, value in p.items():
+                part = grads[name][step] / every
+                value.grad = part if step % every == 0 else value.grad + part
+            if (step + 1) % every == 0:
+                if case == "accumulate":
+                    torch.nn.utils.clip_grad_norm_(list(p.values()), 1.5)
+                for optimizer in made:
+                    optimizer.step()
+                averaged.update_parameters(model)
+        for name, value in (averaged.module if case == "ema" else model).items():
+            tensors[f"several/{case}/{name}"] = value.detach()
+
+
 def optimizers(tensors):
     """One parameter, whose gradients do not depend on it: large, ordinary, tiny and zero ones."""
     g = torch.Generator().manual_seed(3)
@@ -136,6 +234,28 @@ def optimizers(tensors):
         "adamw": lambda p: optim.AdamW(p, lr=0.1, weight_decay=0.3),
         "adamw_clip": lambda p: optim.AdamW(p, lr=0.1, weight_decay=0.3),
         "adamw_no_decay": lambda p: optim.AdamW(p, lr=0.1, weight_decay=0),
+        "sgd_dampening": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.4),
+        "sgd_maximize": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.3, maximize=True),
+        "adam_amsgrad": lambda p: optim.Adam(p, lr=0.1, betas=(0.9, 0.8), amsgrad=True),
+        "adam_maximize": lambda p: optim.Adam(p, lr=0.1, weight_decay=0.3, maximize=True),
+        "adamw_amsgrad": lambda p: optim.AdamW(p, lr=0.1, betas=(0.9, 0.8), weight_decay=0.3, amsgrad=True),
+        "nadam": lambda p: optim.NAdam(p, lr=0.1, weight_decay=0.3),
+        "nadam_decoupled": lambda p: optim.NAdam(p, lr=0.1, betas=(0.8, 0.9), weight_decay=0.3, momentum_decay=0.1,
+                                                 decoupled_weight_decay=True),
+        "radam": lambda p: optim.RAdam(p, lr=0.1, weight_decay=0.3),
+        "radam_decoupled": lambda p: optim.RAdam(p, lr=0.1, betas=(0.8, 0.9), weight_decay=0.3,
+                                                 decoupled_weight_decay=True, maximize=True),
+        "rmsprop": lambda p: optim.RMSprop(p, lr=0.1),
+        "rmsprop_momentum": lambda p: optim.RMSprop(p, lr=0.1, alpha=0.8, momentum=0.9, weight_decay=0.3),
+        "rmsprop_centered": lambda p: optim.RMSprop(p, lr=0.1, alpha=0.8, eps=1e-3, centered=True, maximize=True),
+        "adagrad": lambda p: optim.Adagrad(p, lr=0.1),
+        "adagrad_decay": lambda p: optim.Adagrad(p, lr=0.1, lr_decay=0.2, weight_decay=0.3,
+                                                 initial_accumulator_value=0.5),
+        "adadelta": lambda p: optim.Adadelta(p, lr=0.5, rho=0.8, eps=1e-3, weight_decay=0.3),
+        "clip_value": lambda p: optim.SGD(p, lr=0.1),
+        "normalize": lambda p: optim.SGD(p, lr=0.1),
+        "adam_epsilon_hat": lambda p: EpsilonHat(p, lr=0.1, eps=1e-3),
+        "lion": lambda p: Lion(p, lr=0.1, weight_decay=0.3),
     }
     for name, make in cases.items():
         value = start.clone().requires_grad_(True)
@@ -145,6 +265,10 @@ def optimizers(tensors):
             value.grad = grad.clone()
             if name.endswith("_clip"):
                 torch.nn.utils.clip_grad_norm_([value], 100)
+            if name == "clip_value":
+                torch.nn.utils.clip_grad_value_([value], 0.5)
+            if name == "normalize":
+                value.grad /= value.grad.norm() + 1e-8
             optimizer.step()
             after.append(value.detach().clone())
         tensors["optimizer/" + name] = torch.stack(after)
@@ -165,6 +289,20 @@ def schedules(tensors):
         "step": lambda o: lr.StepLR(o, step_size=7, gamma=0.5),
         "multi_step": lambda o: lr.MultiStepLR(o, milestones=[3, 10, 10, 25], gamma=0.5),
         "warmup_constant": lambda o: warmup(o, 5, lr.ConstantLR(o, factor=1)),
+        "one_cycle": lambda o: lr.OneCycleLR(o, max_lr=0.5, total_steps=40),
+        "one_cycle_linear": lambda o: lr.OneCycleLR(o, max_lr=0.5, total_steps=40, pct_start=0.45, div_factor=10,
+                                                    final_div_factor=100, anneal_strategy="linear"),
+        "one_cycle_three_phase": lambda o: lr.OneCycleLR(o, max_lr=0.5, total_steps=40, pct_start=0.33,
+                                                         three_phase=True),
+        "cosine_restarts": lambda o: lr.CosineAnnealingWarmRestarts(o, T_0=6, eta_min=0.05),
+        "cosine_restarts_twice": lambda o: lr.CosineAnnealingWarmRestarts(o, T_0=5, T_mult=2),
+        "exponential": lambda o: lr.ExponentialLR(o, gamma=0.9),
+        "polynomial": lambda o: lr.PolynomialLR(o, total_iters=30, power=2.5),
+        "sequence": lambda o: lr.SequentialLR(
+            o, [lr.ConstantLR(o, factor=0.5, total_iters=100), lr.ExponentialLR(o, gamma=0.9),
+                lr.CosineAnnealingLR(o, T_max=20)], milestones=[4, 15]),
+        "inverse_sqrt": lambda o: lr.LambdaLR(
+            o, lambda t: min((t + 1) ** -0.5, (t + 1) * 10 ** -1.5) / 10 ** -0.5),
         "warmup_cosine": lambda o: warmup(o, 10, lr.CosineAnnealingLR(o, T_max=30)),
     }
     for name, make in cases.items():
@@ -174,7 +312,8 @@ def schedules(tensors):
         for _ in range(40):
             rates.append(optimizer.param_groups[0]["lr"])
             optimizer.step()
-            scheduler.step()
+            if len(rates) < 40:
+                scheduler.step()
         rates = torch.tensor(rates, dtype=torch.float64)
         upper = rates.float().double()
         tensors["schedule/" + name] = torch.stack([upper, rates - upper])
@@ -185,5 +324,6 @@ if __name__ == "__main__":
     language_model()
     alone = {}
     optimizers(alone)
+    several(alone)
     schedules(alone)
     write_safetensors("optim.safetensors", alone)

@@ -31,6 +31,8 @@ struct OptimizerCase {
   const char* name;
   Optimizer optimizer;
   double clip = 0;
+  double clip_value = 0;
+  bool normalize = false;
 };
 
 class AgainstPyTorch : public ::testing::TestWithParam<OptimizerCase> {};
@@ -42,6 +44,8 @@ TEST_P(AgainstPyTorch, parameter_is_the_same_after_every_step) {
       compile(Vector{}, [](const Vector& m, const Inputs& in) { return sum(m.w * in["g"]); },
               {.inputs = {{"g", {kSize}}},
                .optimizer = each.optimizer,
+               .normalize_grads = each.normalize ? ParamFilter("w") : ParamFilter(),
+               .clip_grad_value = each.clip_value,
                .clip_grad_norm = each.clip,
                .device = {.kind = "cpu"}});
   auto params = trainer.download_params();
@@ -80,8 +84,158 @@ INSTANTIATE_TEST_SUITE_P(
                       optim::Adam{.lr = 0.1, .beta1 = 0.5, .beta2 = 0.8, .eps = 1e-3}},
         OptimizerCase{"adamw", optim::AdamW{.lr = 0.1, .weight_decay = 0.3}},
         OptimizerCase{"adamw_clip", optim::AdamW{.lr = 0.1, .weight_decay = 0.3}, 100},
-        OptimizerCase{"adamw_no_decay", optim::AdamW{.lr = 0.1, .weight_decay = 0}}),
+        OptimizerCase{"adamw_no_decay", optim::AdamW{.lr = 0.1, .weight_decay = 0}},
+        OptimizerCase{"sgd_dampening", optim::SGD{.lr = 0.1, .momentum = 0.9, .dampening = 0.4}},
+        OptimizerCase{
+            "sgd_maximize",
+            optim::SGD{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.3, .maximize = true}},
+        OptimizerCase{"adam_amsgrad", optim::Adam{.lr = 0.1, .beta2 = 0.8, .amsgrad = true}},
+        OptimizerCase{"adam_maximize",
+                      optim::Adam{.lr = 0.1, .weight_decay = 0.3, .maximize = true}},
+        OptimizerCase{"adamw_amsgrad",
+                      optim::AdamW{.lr = 0.1, .beta2 = 0.8, .weight_decay = 0.3, .amsgrad = true}},
+        OptimizerCase{"nadam", optim::NAdam{.lr = 0.1, .weight_decay = 0.3}},
+        OptimizerCase{"nadam_decoupled", optim::NAdam{.lr = 0.1,
+                                                      .beta1 = 0.8,
+                                                      .beta2 = 0.9,
+                                                      .weight_decay = 0.3,
+                                                      .momentum_decay = 0.1,
+                                                      .decoupled_weight_decay = true}},
+        OptimizerCase{"radam", optim::RAdam{.lr = 0.1, .weight_decay = 0.3}},
+        OptimizerCase{"radam_decoupled", optim::RAdam{.lr = 0.1,
+                                                      .beta1 = 0.8,
+                                                      .beta2 = 0.9,
+                                                      .weight_decay = 0.3,
+                                                      .decoupled_weight_decay = true,
+                                                      .maximize = true}},
+        OptimizerCase{"rmsprop", optim::RMSprop{.lr = 0.1}},
+        OptimizerCase{
+            "rmsprop_momentum",
+            optim::RMSprop{.lr = 0.1, .alpha = 0.8, .weight_decay = 0.3, .momentum = 0.9}},
+        OptimizerCase{
+            "rmsprop_centered",
+            optim::RMSprop{
+                .lr = 0.1, .alpha = 0.8, .eps = 1e-3, .centered = true, .maximize = true}},
+        OptimizerCase{"adagrad", optim::Adagrad{.lr = 0.1}},
+        OptimizerCase{"adagrad_decay", optim::Adagrad{.lr = 0.1,
+                                                      .lr_decay = 0.2,
+                                                      .weight_decay = 0.3,
+                                                      .initial_accumulator_value = 0.5}},
+        OptimizerCase{"adadelta",
+                      optim::Adadelta{.lr = 0.5, .rho = 0.8, .eps = 1e-3, .weight_decay = 0.3}},
+        OptimizerCase{"clip_value", optim::SGD{.lr = 0.1}, 0, 0.5},
+        OptimizerCase{"normalize", optim::SGD{.lr = 0.1}, 0, 0, true},
+        OptimizerCase{"adam_epsilon_hat",
+                      optim::Adam{.lr = 0.1, .eps = 1e-3, .epsilon_hat = true}},
+        OptimizerCase{"lion", optim::Lion{.lr = 0.1, .weight_decay = 0.3}}),
     [](const auto& each) { return std::string(each.param.name); });
+
+struct Several {
+  Parameter wide{{3, 5}}, bias{{5}}, tall{{6, 2}};
+  TG_MODULE(wide, bias, tall)
+};
+const std::vector<std::string> kNames = {"wide", "bias", "tall"};
+
+CompileOptions several_options(Optimizer optimizer, const std::string& kind) {
+  return {.inputs = {{"wide", {3, 5}}, {"bias", {5}}, {"tall", {6, 2}}},
+          .optimizer = std::move(optimizer),
+          .device = {.kind = kind, .allow_software = true}};
+}
+
+// Twelve steps with the gradients of the fixture.
+Trainer<Several> several_steps(const CompileOptions& options) {
+  auto trainer = compile(
+      Several{},
+      [](const Several& m, const Inputs& in) {
+        return sum(m.wide * in["wide"]) + sum(m.bias * in["bias"]) + sum(m.tall * in["tall"]);
+      },
+      options);
+  auto params = trainer.download_params();
+  std::map<std::string, std::vector<float>> grads;
+  for (const std::string& name : kNames) {
+    const std::vector<float> start = fixture("several/start/" + name);
+    std::memcpy(params.at(name).bytes.data(), start.data(), start.size() * sizeof(float));
+    grads[name] = fixture("several/grads/" + name);
+  }
+  trainer.upload_params(params);
+  for (std::ptrdiff_t step = 0; step < 12; ++step) {
+    std::map<std::string, std::vector<float>> given;
+    Feed feed;
+    for (const std::string& name : kNames) {
+      const auto size = static_cast<std::ptrdiff_t>(grads[name].size()) / 12;
+      given[name] = {grads[name].begin() + step * size, grads[name].begin() + (step + 1) * size};
+      feed.insert({name, given[name]});
+    }
+    trainer.step(feed);
+  }
+  return trainer;
+}
+
+void expect_params(const std::string& name, const std::map<std::string, HostTensor>& params,
+                   double tolerance = 3e-6) {
+  ASSERT_EQ(params.size(), kNames.size());
+  for (const auto& [parameter, tensor] : params) {
+    const std::vector<float> want = fixture("several/" + name + "/" + parameter);
+    const std::vector<float> got = tensor.floats();
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < want.size(); ++i)
+      EXPECT_NEAR(got[i], want[i], tolerance) << name << " " << parameter << " " << i;
+  }
+}
+
+// Decay off and a tenth of a fifth of the rate for the bias, as PyTorch's param_groups.
+CompileOptions grouped_options(const std::string& kind) {
+  CompileOptions options = several_options(optim::AdamW{.lr = 0.1, .weight_decay = 0.3}, kind);
+  options.groups = {{.params = "b*s", .lr_factor = 0.2, .weight_decay = 0},
+                    {.params = "tall", .freeze = true}};
+  return options;
+}
+
+void expect_groups(const std::string& kind) {
+  auto trainer = several_steps(grouped_options(kind));
+  expect_params("groups", trainer.download_params());
+  EXPECT_EQ(trainer.download_params().at("tall").floats(), fixture("several/start/tall"));
+  EXPECT_FALSE(trainer.download_grads().contains("tall"));
+  EXPECT_FALSE(trainer.download_optimizer().contains("exp_avg/tall"));
+}
+TEST(Groups, have_their_own_rate_and_decay_as_in_pytorch_on_cpu) { expect_groups("cpu"); }
+TEST(Groups, have_their_own_rate_and_decay_as_in_pytorch_on_webgpu) { expect_groups("webgpu"); }
+
+void expect_muon(const std::string& kind) {
+  const optim::Muon muon{.lr = 0.1, .weight_decay = 0.3, .adamw_lr_factor = 0.2};
+  expect_params("muon", several_steps(several_options(muon, kind)).download_params(), 2e-5);
+}
+TEST(Muon, is_the_papers_for_matrices_and_adamw_for_the_rest_on_cpu) { expect_muon("cpu"); }
+TEST(Muon, is_the_papers_for_matrices_and_adamw_for_the_rest_on_webgpu) { expect_muon("webgpu"); }
+
+void expect_accumulation(const std::string& kind) {
+  CompileOptions options = several_options(optim::AdamW{.lr = 0.1, .weight_decay = 0.3}, kind);
+  options.accumulate = 3;
+  options.clip_grad_norm = 1.5;
+  auto trainer = several_steps(options);
+  expect_params("accumulate", trainer.download_params());
+  EXPECT_EQ(trainer.steps(), 12);
+  EXPECT_EQ(trainer.updates(), 4);
+}
+TEST(Accumulation, is_pytorchs_on_cpu) { expect_accumulation("cpu"); }
+TEST(Accumulation, is_pytorchs_on_webgpu) { expect_accumulation("webgpu"); }
+
+void expect_averages(const std::string& kind) {
+  CompileOptions options = several_options(optim::AdamW{.lr = 0.1, .weight_decay = 0.3}, kind);
+  options.ema_decay = 0.9;
+  auto trainer = several_steps(options);
+  expect_params("ema", trainer.download_ema());
+  auto read = trainer.attach(
+      [](const Several& m, const Inputs&) {
+        return std::map<std::string, Tensor>{
+            {"wide", m.wide + 0.0}, {"bias", m.bias + 0.0}, {"tall", m.tall + 0.0}};
+      },
+      {.weights = Weights::kEma});
+  expect_params("ema", read.run());
+  expect_params("ema", read.download_params());
+}
+TEST(Averages, are_pytorchs_on_cpu) { expect_averages("cpu"); }
+TEST(Averages, are_pytorchs_on_webgpu) { expect_averages("webgpu"); }
 
 void expect_rates(const std::string& name, const Schedule& schedule) {
   const std::vector<float> parts = fixture("schedule/" + name);
@@ -104,6 +258,41 @@ TEST(Schedule, gives_the_rates_of_pytorch_and_is_read_back_exactly) {
   expect_rates("multi_step", Schedule::multi_step(0.5, {3, 10, 10, 25}, 0.5));
   expect_rates("warmup_constant", Schedule::warmup(5, 0.5));
   expect_rates("warmup_cosine", Schedule::warmup(10, Schedule::cosine(0.5, 0, 30)));
+  expect_rates("one_cycle", Schedule::one_cycle({.peak = 0.5, .steps = 40}));
+  expect_rates("one_cycle_linear", Schedule::one_cycle({.peak = 0.5,
+                                                        .steps = 40,
+                                                        .pct_start = 0.45,
+                                                        .linear = true,
+                                                        .div_factor = 10,
+                                                        .final_div_factor = 100}));
+  expect_rates("one_cycle_three_phase",
+               Schedule::one_cycle(
+                   {.peak = 0.5, .steps = 40, .pct_start = 0.33, .three_phase = true}));
+  expect_rates("cosine_restarts", Schedule::cosine_restarts(0.5, 0.05, 6));
+  expect_rates("cosine_restarts_twice", Schedule::cosine_restarts(0.5, 0, 5, 2));
+  expect_rates("exponential", Schedule::exponential(0.5, 0.9));
+  expect_rates("polynomial", Schedule::polynomial(0.5, 0, 30, 2.5));
+  expect_rates("inverse_sqrt", Schedule::inverse_sqrt(0.5, 10));
+  expect_rates("sequence",
+               Schedule::sequence({0.25, Schedule::exponential(0.5, 0.9), Schedule::cosine(0.5, 0, 20)},
+                                  {4, 15}));
+}
+
+// Steps counted from 1: a step is one away from the beginning, a milestone m is the m-th step.
+TEST(Schedule, shifted_by_one_counts_steps_from_one) {
+  const Schedule linear = Schedule::shift(1, Schedule::linear(1, 0, 4));
+  EXPECT_DOUBLE_EQ(linear.at(0), 0.75);
+  EXPECT_DOUBLE_EQ(linear.at(3), 0);
+  const Schedule milestones = Schedule::shift(1, Schedule::multi_step(1, {3}, 0.5));
+  EXPECT_DOUBLE_EQ(milestones.at(1), 1);
+  EXPECT_DOUBLE_EQ(milestones.at(2), 0.5);
+  EXPECT_EQ(Schedule::parse(linear.text()).at(2), linear.at(2));
+}
+
+TEST(Schedule, cosine_restarts_far_away_do_not_overflow) {
+  const Schedule tenfold = Schedule::cosine_restarts(1, 0, 1, 1000000000);
+  EXPECT_GE(tenfold.at(std::int64_t{1} << 61), 0);
+  EXPECT_EQ(Schedule::cosine_restarts(1, 0, 3).at(3000000000LL), 1);
 }
 
 TEST(Schedule, stays_at_its_end) {
@@ -120,7 +309,9 @@ TEST(Schedule, stays_at_its_end) {
 TEST(Schedule, refuses_text_that_is_none) {
   for (const char* text :
        {"", "x", "0", "0 0x1p-1", "0 0x1p-1 0x0p+0 0", "7 0 0 1 0", "-1 0 0 1 0", "1 1 0 0 0",
-        "1 1 0 -3 0", "3 0 0 5 0", "3 0 0 5 0 9", "5 1 0 0 3 1 2", "5 1 0 0 999999999999 1",
+        "1 1 0 -3 0", "6 1 2 0 2 5 2 0 0 0", "6 1 2 0 0.5 5 1 0 0", "7 1 0 0 0 5 1 0 0",
+        "7 1 0 0 0 5 0 0", "11 0 0 0 0 0 1 4 1 0 1 0 0 0", "11 0 0 0 0 0 1 0 2 0 1 0 0 0 0 1 0 0 0",
+        "12 0 0 0 0 -1 0 1 0 1 0 0 0", "13 0 0 0 0 1 0 0", "8 1 1 0 0 0 0 -1", "3 0 0 5 0", "3 0 0 5 0 9", "5 1 0 0 3 1 2", "5 1 0 0 999999999999 1",
         "5 1 0 0 2 5 3", "0 half 0 0 0", "0 nan 0 0 0", "0 1 0 0 0 junk"}) {
     EXPECT_THROW(Schedule::parse(text), IoError) << "'" << text << "'";
   }

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(accumulate_of_no_steps, UserError) {
+  const CompileOptions options{.optimizer = optim::SGD{}, .accumulate = 0};
+  // error: compile: accumulate: at least one step expected, got 0
+  compiled(plain_loss, options);
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(capture_of_a_name_that_is_taken, UserError) {
+  compiled([](const Net&, In in) {
+    capture("h", in["x"]);
+    return sum(capture("h", in["y"]));  // error: capture: there is a capture 'h' already
+  });
+}
+
+}  // namespace tensorgrad::testing

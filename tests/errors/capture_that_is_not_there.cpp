@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(capture_that_is_not_there, UserError) {
+  Example e;
+  // error: there is no capture 'hidden'; there is none
+  e.trainer.step(e.feed, {.captures = {"hidden"}});
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(grad_norm_that_is_not_computed, UserError) {
+  const Example e;
+  // error: grad_norm: neither clip_grad_norm nor skip_nonfinite is on
+  static_cast<void>(e.trainer.grad_norm());
+}
+
+}  // namespace tensorgrad::testing

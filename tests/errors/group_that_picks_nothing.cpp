@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(group_that_picks_nothing, UserError) {
+  const CompileOptions options{.optimizer = optim::SGD{}, .groups = {{.params = "*.biass"}}};
+  // error: group '*.biass': no parameter is picked; there are fc.weight, fc.bias
+  compiled(plain_loss, options);
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(muon_of_a_vector, UserError) {
+  const CompileOptions options{.optimizer = optim::Muon{.params = "fc.bias"}};
+  // error: Muon: parameters of two axes expected, 'fc.bias' has 1
+  compiled(plain_loss, options);
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(schedule_shifted_backwards, UserError) {
+  // throws: schedule shift: at least 0 expected, got -1
+  static_cast<void>(Schedule::shift(-1, 1.0));
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT
+// What may be asked of a trainer beyond plain steps: captures, resets, uploads by name,
+// accumulation, averages, steps that are skipped, aborting, other models.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <thread>
+
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+struct Net {
+  explicit Net(std::int64_t width = 8) : first(3, width), second(width, 2) {}
+  nn::Linear first, second;
+  TG_MODULE(first, second)
+};
+
+Tensor loss_of(const Net& net, const Inputs& in) {
+  const Tensor hidden = capture("hidden", tanh(net.first(dropout(in["x"], 0.2))));
+  const Tensor count = state("count", {});
+  set_state("count", count + 1.0);
+  return mse(net.second(hidden), in["y"]);
+}
+
+std::vector<float> numbers(std::int64_t count, unsigned seed) {
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < count; ++i) {
+    seed = seed * 1664525U + 1013904223U;
+    values.push_back(static_cast<float>(seed >> 8) * 0x1p-23F - 1);
+  }
+  return values;
+}
+
+CompileOptions data_options(const std::string& kind = "cpu") {
+  return {.dataset = {{"x", {22, 3}}, {"y", {22, 2}}},
+          .batch = 4,
+          .optimizer = optim::AdamW{.lr = Schedule::cosine(0.02, 0.001, 30)},
+          .seed = 5,
+          .device = {.kind = kind, .threads = 2, .allow_software = true}};
+}
+
+void give_data(TrainerBase& trainer) {
+  trainer.upload_data("x", numbers(22 * 3, 1));
+  trainer.upload_data("y", numbers(22 * 2, 2));
+}
+
+Trainer<Net> data_trainer(const CompileOptions& options = data_options()) {
+  auto trainer = compile(Net{}, loss_of, options);
+  give_data(trainer);
+  return trainer;
+}
+
+using Bits = std::map<std::string, std::vector<std::byte>>;
+Bits bits_of(const std::map<std::string, HostTensor>& tensors) {
+  Bits bits;
+  for (const auto& [name, tensor] : tensors) bits[name] = tensor.bytes;
+  return bits;
+}
+Bits everything(const TrainerBase& trainer) {
+  Bits bits = bits_of(trainer.download_params());
+  bits.merge(bits_of(trainer.download_optimizer()));
+  return bits;
+}
+
+struct Everything {
+  const char* name;
+  std::function<void(CompileOptions&)> change;
+};
+class Resumed : public ::testing::TestWithParam<Everything> {};
+
+// Saved after 7 steps (in the middle of an accumulation), loaded into a new trainer: the same bits.
+TEST_P(Resumed, goes_on_bit_for_bit) {
+  CompileOptions options = data_options();
+  GetParam().change(options);
+  const std::string path = std::filesystem::temp_directory_path() /
+                           ("tensorgrad_options_" + std::to_string(::getpid()) + ".safetensors");
+  auto whole = data_trainer(options);
+  whole.run(7);
+  whole.save(path);
+  const std::vector<float> rest = whole.run(8);
+  options.seed = 99;
+  auto resumed = data_trainer(options);
+  resumed.run(2);
+  resumed.load(path);
+  std::filesystem::remove(path);
+  EXPECT_EQ(resumed.steps(), 7);
+  std::vector<float> again;
+  for (int i = 0; i < 8; ++i) again.push_back(resumed.step().loss);
+  EXPECT_EQ(again, rest);
+  EXPECT_EQ(everything(resumed), everything(whole));
+  EXPECT_EQ(resumed.scalars(), whole.scalars());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Trainer, Resumed,
+    ::testing::Values(
+        Everything{"adamw", [](CompileOptions&) {}},
+        Everything{"sgd_dampened",
+                   [](CompileOptions& o) {
+                     o.optimizer = optim::SGD{.momentum = 0.9, .dampening = 0.5};
+                   }},
+        Everything{"nadam", [](CompileOptions& o) { o.optimizer = optim::NAdam{}; }},
+        Everything{"radam", [](CompileOptions& o) { o.optimizer = optim::RAdam{.beta2 = 0.5}; }},
+        Everything{"rmsprop",
+                   [](CompileOptions& o) {
+                     o.optimizer = optim::RMSprop{.momentum = 0.9, .centered = true};
+                   }},
+        Everything{"adagrad", [](CompileOptions& o) { o.optimizer = optim::Adagrad{}; }},
+        Everything{"adadelta", [](CompileOptions& o) { o.optimizer = optim::Adadelta{}; }},
+        Everything{"lion", [](CompileOptions& o) { o.optimizer = optim::Lion{}; }},
+        Everything{"muon", [](CompileOptions& o) { o.optimizer = optim::Muon{}; }},
+        Everything{"amsgrad",
+                   [](CompileOptions& o) { o.optimizer = optim::Adam{.amsgrad = true}; }},
+        Everything{"sequence",
+                   [](CompileOptions& o) {
+                     o.optimizer = optim::SGD{
+                         .lr = Schedule::sequence({0.1, Schedule::exponential(0.1, 0.5)}, {9})};
+                   }},
+        Everything{"all_at_once",
+                   [](CompileOptions& o) {
+                     o.groups = {{.params = "second.weight", .lr = Schedule::linear(0.1, 0, 5)},
+                                 {.params = "first.bias", .freeze = true},
+                                 no_weight_decay()};
+                     o.accumulate = 3;
+                     o.ema_decay = 0.75;
+                     o.skip_nonfinite = true;
+                     o.normalize_grads = "*.weight";
+                     o.clip_grad_value = 0.5;
+                     o.clip_grad_norm = 0.25;
+                   }}),
+    [](const auto& each) { return std::string(each.param.name); });
+
+TEST(Accumulation, is_the_same_by_run_and_by_step_and_changes_parameters_at_its_end) {
+  CompileOptions options = data_options();
+  options.accumulate = 4;
+  auto a = data_trainer(options), b = data_trainer(options);
+  const Bits begin = bits_of(a.download_params());
+  EXPECT_EQ(a.lr(), 0.02);
+  std::vector<float> losses;
+  for (int i = 0; i < 3; ++i) losses.push_back(a.step().loss);
+  EXPECT_EQ(bits_of(a.download_params()), begin);
+  EXPECT_EQ(a.updates(), 0);
+  EXPECT_EQ(a.lr(), 0.02);
+  for (int i = 0; i < 7; ++i) losses.push_back(a.step().loss);
+  EXPECT_NE(bits_of(a.download_params()), begin);
+  EXPECT_EQ(a.updates(), 2);
+  EXPECT_EQ(a.lr(), Schedule::cosine(0.02, 0.001, 30).at(2));
+  EXPECT_EQ(b.run(10), losses);
+  EXPECT_EQ(everything(b), everything(a));
+}
+
+struct Vector {
+  Parameter w{{4}, init::ones()}, bias{{2}, init::ones()};
+  TG_MODULE(w, bias)
+};
+
+// Both gradients are the input.
+Trainer<Vector> vector_trainer(CompileOptions options) {
+  options.inputs = {{"g", {}}};
+  options.device = {.kind = "cpu"};
+  return compile(
+      Vector{},
+      [](const Vector& m, const Inputs& in) {
+        return (sum(m.w) + sum(m.bias)) * in["g"] + sum(square(m.w)) * 0;
+      },
+      options);
+}
+float element(const std::map<std::string, HostTensor>& tensors, const std::string& name) {
+  return tensors.at(name).floats().at(0);
+}
+
+TEST(SkipNonfinite, changes_nothing_and_says_so) {
+  auto trainer =
+      vector_trainer({.optimizer = optim::SGD{.lr = 0.5, .momentum = 0.5}, .skip_nonfinite = true});
+  const std::vector<float> one{1}, infinite{std::numeric_limits<float>::infinity()};
+  trainer.step({{"g", one}});
+  EXPECT_FLOAT_EQ(static_cast<float>(trainer.grad_norm()), std::sqrt(6.0F));
+  const Bits before = everything(trainer);
+  trainer.step({{"g", infinite}});
+  EXPECT_FALSE(std::isfinite(trainer.grad_norm()));
+  EXPECT_EQ(everything(trainer), before);
+  EXPECT_EQ(trainer.steps(), 2);
+  trainer.step({{"g", one}});
+  EXPECT_FLOAT_EQ(element(trainer.download_params(), "w"), 1 - 0.5F - 0.75F);
+}
+
+TEST(Groups, change_by_run_time_scalars_of_their_names) {
+  auto trainer = vector_trainer(
+      {.optimizer = optim::SGD{.lr = 0.5, .weight_decay = 0.5},
+       .groups = {{.params = "bias", .name = "b", .lr_factor = 0.5, .weight_decay = 0.25}}});
+  EXPECT_EQ(trainer.scalars(),
+            (std::map<std::string, double>{
+                {"lr_factor.b", 0.5}, {"weight_decay", 0.5}, {"weight_decay.b", 0.25}}));
+  const std::vector<float> none{0};
+  trainer.step({{"g", none}});
+  EXPECT_FLOAT_EQ(element(trainer.download_params(), "w"), 0.75F);
+  EXPECT_FLOAT_EQ(element(trainer.download_params(), "bias"), 1 - 0.25F * 0.25F);
+  trainer.set("lr_factor.b", 0);
+  trainer.set("weight_decay", 0);
+  trainer.step({{"g", none}});
+  EXPECT_FLOAT_EQ(element(trainer.download_params(), "w"), 0.75F);
+  EXPECT_FLOAT_EQ(element(trainer.download_params(), "bias"), 1 - 0.25F * 0.25F);
+}
+
+TEST(Groups, take_the_first_that_matches_and_cost_no_launch) {
+  CompileOptions plain{.optimizer = optim::AdamW{}};
+  CompileOptions grouped{.optimizer = optim::AdamW{},
+                         .groups = {{.params = "bias", .lr_factor = 0},
+                                    {.params = "*", .lr = Schedule(0.25)},
+                                    no_weight_decay()}};
+  auto trainer = vector_trainer(grouped);
+  EXPECT_EQ(trainer.report().launches, vector_trainer(plain).report().launches);
+  const std::vector<float> one{1};
+  trainer.step({{"g", one}});
+  EXPECT_EQ(element(trainer.download_params(), "bias"), 1);
+  EXPECT_NEAR(element(trainer.download_params(), "w"), 0.75 * (1 - 0.25 * 0.01 / 0.75), 1e-6);
+}
+
+TEST(Groups, that_are_frozen_have_no_backward_pass) {
+  CompileOptions options = data_options("null");
+  const auto all = compile(Net{}, loss_of, options).report();
+  options.groups = {{.params = "first.*", .freeze = true}};
+  const auto frozen = compile(Net{}, loss_of, options);
+  EXPECT_LT(frozen.report().launches, all.launches);
+  EXPECT_LT(frozen.report().peak_bytes, all.peak_bytes);
+}
+
+void expect_captures(const std::string& kind) {
+  CompileOptions options = data_options(kind);
+  auto a = data_trainer(options), b = data_trainer(options);
+  EXPECT_EQ(a.captures(), std::vector<std::string>{"hidden"});
+  for (int i = 0; i < 8; ++i) {
+    StepOptions asked;
+    if (i % 2 == 1) asked.captures = {"hidden"};
+    const StepResult with = a.step({}, asked), without = b.step();
+    EXPECT_NEAR(with.loss, without.loss, 1e-5);
+    EXPECT_EQ(with.captures.size(), i % 2 == 1 ? 1U : 0U);
+    if (i % 2 == 1) {
+      EXPECT_EQ(with.captures.at("hidden").shape, (Shape{4, 8}));
+      EXPECT_NE(with.captures.at("hidden").floats()[0], 0);
+    }
+  }
+  for (const auto& [name, tensor] : a.download_params()) {
+    const std::vector<float> got = tensor.floats(), want = b.download_params().at(name).floats();
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-4) << name;
+  }
+  EXPECT_EQ(a.report().launches, b.report().launches);
+}
+TEST(Captures, are_values_of_the_step_and_change_nothing_else_on_cpu) { expect_captures("cpu"); }
+TEST(Captures, are_values_of_the_step_and_change_nothing_else_on_webgpu) {
+  expect_captures("webgpu");
+}
+
+TEST(Captures, of_a_parameter_are_what_the_step_began_with) {
+  auto trainer = compile(
+      Vector{},
+      [](const Vector& m, const Inputs&) {
+        capture("w", m.w);
+        return sum(m.w) + sum(m.bias);
+      },
+      {.optimizer = optim::SGD{.lr = 0.5}, .device = {.kind = "cpu"}});
+  for (int i = 0; i < 3; ++i) {
+    const float before = element(trainer.download_params(), "w");
+    EXPECT_EQ(element(trainer.step({}, {.captures = {"w"}}).captures, "w"), before);
+    EXPECT_EQ(element(trainer.download_params(), "w"), before - 0.5F);
+  }
+}
+
+TEST(Captures, of_a_forward_come_beside_its_outputs) {
+  auto trainer = data_trainer();
+  auto forward = trainer.attach(
+      [](const Net& net, const Inputs& in) {
+        return net.second(capture("hidden", tanh(net.first(in["x"]))));
+      },
+      {.inputs = {{"x", {2, 3}}}});
+  const std::vector<float> x = numbers(6, 3);
+  EXPECT_EQ(forward.captures(), std::vector<std::string>{"hidden"});
+  const Outputs plain = forward.run({{"x", x}});
+  const Outputs both = forward.run({{"x", x}}, {.captures = {"hidden"}});
+  EXPECT_EQ(plain.size(), 1U);
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both.at("hidden").shape, (Shape{2, 8}));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_NEAR(both.at("output").floats()[static_cast<std::size_t>(i)],
+                plain.at("output").floats()[static_cast<std::size_t>(i)], 1e-6);
+  }
+}
+
+TEST(Trainer, uploads_some_parameters_and_states_by_name) {
+  auto a = data_trainer(), b = data_trainer();
+  a.run(3);
+  const auto params = a.download_params(), states = a.download_optimizer();
+  EXPECT_EQ(states.size(), 2 * params.size());
+  b.run(2);
+  const Bits before = everything(b);
+  b.upload_params({{"first.bias", params.at("first.bias")}}, {.partial = true});
+  b.upload_optimizer({{"exp_avg/first.bias", states.at("exp_avg/first.bias")}}, {.partial = true});
+  Bits want = before;
+  want["first.bias"] = params.at("first.bias").bytes;
+  want["exp_avg/first.bias"] = states.at("exp_avg/first.bias").bytes;
+  EXPECT_EQ(everything(b), want);
+  b.upload_params(params);
+  b.upload_optimizer(states);
+  EXPECT_EQ(everything(b), everything(a));
+}
+
+TEST(Trainer, resets_parameters_or_the_optimizer_or_both) {
+  CompileOptions options = data_options();
+  options.ema_decay = 0.5;
+  auto trainer = data_trainer(options);
+  const Bits begin = everything(trainer);
+  const std::vector<float> losses = trainer.run(6);
+  const Bits params = bits_of(trainer.download_params());
+  const Bits states = bits_of(trainer.download_optimizer());
+  trainer.reset({.params = true, .optimizer = false});
+  EXPECT_EQ(trainer.steps(), 6);
+  EXPECT_NE(bits_of(trainer.download_params()), params);
+  EXPECT_EQ(bits_of(trainer.download_optimizer()), states);
+  trainer.reset({.params = false, .optimizer = true});
+  EXPECT_EQ(trainer.steps(), 0);
+  EXPECT_EQ(everything(trainer), begin);
+  EXPECT_EQ(trainer.run(6), losses);
+  trainer.reset();
+  EXPECT_EQ(everything(trainer), begin);
+}
+
+TEST(Averages, begin_as_the_parameters_do) {
+  CompileOptions options = data_options();
+  options.ema_decay = 0.5;
+  auto trainer = data_trainer(options);
+  EXPECT_EQ(bits_of(trainer.download_ema()), bits_of(trainer.download_params()));
+  auto given = trainer.download_params();
+  given.at("first.bias").bytes.assign(given.at("first.bias").bytes.size(), std::byte{0});
+  trainer.upload_params(given);
+  EXPECT_EQ(bits_of(trainer.download_ema()), bits_of(given));
+  trainer.run(1);
+  EXPECT_EQ(bits_of(trainer.download_ema()), bits_of(trainer.download_params()));
+  trainer.run(1);
+  EXPECT_NE(bits_of(trainer.download_ema()), bits_of(trainer.download_params()));
+}
+
+TEST(TryStep, says_what_became_of_it) {
+  auto trainer = vector_trainer({.optimizer = optim::SGD{}});
+  const std::vector<float> one{1};
+  const StepOutcome good = trainer.try_step({{"g", one}});
+  EXPECT_TRUE(good.completed());
+  EXPECT_EQ(good.result.step, 1);
+  const StepOutcome bad = trainer.try_step({});
+  EXPECT_EQ(bad.status, StepOutcome::Status::kFailed);
+  EXPECT_NE(bad.error.find("input 'g'"), std::string::npos) << bad.error;
+  EXPECT_EQ(trainer.steps(), 1);
+}
+
+TEST(Abort, ends_a_run_and_keeps_what_is_done) {
+  auto trainer = data_trainer(), same = data_trainer();
+  std::atomic<bool> aborted = false;
+  std::thread runner([&] {
+    try {
+      trainer.run(1 << 30);
+    } catch (const AbortedError&) {
+      aborted = true;
+    }
+  });
+  // run() may not have begun when abort() is called first.
+  while (!aborted) {
+    trainer.abort();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  runner.join();
+  const auto steps = static_cast<int>(trainer.steps());
+  EXPECT_LT(steps, 1 << 30);
+  const std::vector<float> kept = trainer.losses(), want = same.run(steps);
+  ASSERT_LE(kept.size(), want.size());
+  EXPECT_EQ(kept, std::vector<float>(want.end() - static_cast<std::ptrdiff_t>(kept.size()),
+                                     want.end()));
+  EXPECT_EQ(everything(trainer), everything(same));
+  EXPECT_TRUE(trainer.try_step().completed());
+}
+
+TEST(ReplaceModel, builds_first_and_keeps_what_fits) {
+  auto trainer = data_trainer();
+  trainer.run(4);
+  trainer.set_lr(0.125);
+  const auto old = trainer.download_params();
+  trainer.replace_model(Net{6}, true);
+  EXPECT_EQ(trainer.steps(), 0);
+  EXPECT_EQ(trainer.lr(), 0.125);
+  const auto now = trainer.download_params();
+  EXPECT_EQ(now.at("first.weight").shape, (Shape{6, 3}));
+  EXPECT_EQ(now.at("second.bias").bytes, old.at("second.bias").bytes);
+  give_data(trainer);
+  EXPECT_EQ(trainer.run(3).size(), 3U);
+  const Bits before = everything(trainer);
+  Net broken;
+  broken.second = nn::Linear(3, 2);
+  EXPECT_THROW(trainer.replace_model(broken), ShapeError);
+  EXPECT_EQ(everything(trainer), before);
+  EXPECT_EQ(trainer.steps(), 3);
+}
+
+TEST(Trace, plans_without_a_device) {
+  const auto traced = trace(Net{}, loss_of, data_options("webgpu"));
+  EXPECT_GT(traced.report().launches, 0);
+  EXPECT_GT(traced.report().peak_bytes, 0);
+  EXPECT_NE(traced.explain().find("launch 0"), std::string::npos);
+  EXPECT_EQ(traced.parameter_names().size(), 4U);
+  EXPECT_EQ(traced.captures(), std::vector<std::string>{"hidden"});
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
