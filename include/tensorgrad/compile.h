@@ -109,10 +109,10 @@ Trainer<Model> compile(Model model, Loss loss, const CompileOptions& options,
   detail::ModelFunctions functions;
   auto kept = detail::keep(std::move(model), functions);
   const detail::LossFunction<Model> function = std::move(loss);
-  return Trainer<Model>(kept, function,
-                        detail::make_trainer(std::move(functions),
-                                             detail::traced_loss<Model>(kept, function), options,
-                                             loc));
+  return Trainer<Model>(
+      kept, function,
+      detail::make_trainer(std::move(functions), detail::traced_loss<Model>(kept, function),
+                           options, loc));
 }
 
 // The same program without a device: for report(), explain() and the names of what there is. It

@@ -53,8 +53,8 @@ class Update {
 };
 
 // PyTorch's optimizers, with its names, defaults and numerics (torch.optim, single-tensor form).
-// All but Adadelta and Adagrad take `maximize`: the loss grows. Decay is added to the gradient
-// where nothing else is said. Each throws UserError, when it is compiled, on numbers out of range.
+// With `maximize` the loss grows. Decay is added to the gradient where nothing else is said. Each
+// throws UserError, when it is compiled, on numbers out of range.
 
 // v = momentum * v + (1 - dampening) * g, at first v = g; p -= lr * v (nesterov: p -= lr * (g +
 // momentum * v), which needs a momentum and no dampening).
@@ -122,6 +122,7 @@ struct RMSprop {
 struct Adagrad {
   Schedule lr = 1e-2;
   double lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10;
+  bool maximize = false;
   void operator()(Update& update) const;
 };
 
@@ -129,6 +130,7 @@ struct Adagrad {
 struct Adadelta {
   Schedule lr = 1.0;
   double rho = 0.9, eps = 1e-6, weight_decay = 0;
+  bool maximize = false;
   void operator()(Update& update) const;
 };
 
@@ -155,6 +157,7 @@ struct Muon {
   double weight_decay = 0;  // of both
   double adamw_lr_factor = 0.015;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;  // of AdamW
+  bool maximize = false;
   void operator()(Update& update) const;
 };
 

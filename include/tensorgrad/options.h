@@ -27,7 +27,7 @@ struct CompileOptions {
   // What is done to the gradients, in this order, before the optimizer sees them:
   ParamFilter normalize_grads = {};  // of these parameters each: g / (norm of g + 1e-8)
   double clip_grad_value = 0;        // each element into [-this, this]; 0: off
-  double clip_grad_norm = 0;  // scale all so that their norm is at most this; 0: off
+  double clip_grad_norm = 0;         // scale all so that their norm is at most this; 0: off
   // An update whose gradients' norm is infinite or NaN changes no parameter and no state of the
   // optimizer. It counts as a step; Trainer::grad_norm() tells.
   bool skip_nonfinite = false;

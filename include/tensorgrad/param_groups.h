@@ -19,7 +19,7 @@ class ParamFilter {
  public:
   using Pick = std::function<bool(const std::string& name, const Shape& shape)>;
 
-  ParamFilter() = default;  // none
+  ParamFilter() = default;                                                 // none
   ParamFilter(const char* pattern) : ParamFilter(std::string(pattern)) {}  // NOLINT(*-explicit-*)
   ParamFilter(std::string pattern);                                        // NOLINT(*-explicit-*)
   template <class Function>

@@ -58,7 +58,9 @@ class Forward {
   // Takes the parameters, and states if there are any, of a file that a Trainer saved (or the
   // parameters of any safetensors file with these names). Throws IoError, UserError naming the
   // file, and then nothing is changed.
-  void load_params(const std::string& path, Loc loc = Loc::current());
+  // With kEma, where the file has averages of parameters, takes those instead.
+  void load_params(const std::string& path, Weights weights = Weights::kTrained,
+                   Loc loc = Loc::current());
 
   [[nodiscard]] CompileReport report() const;
   [[nodiscard]] std::string explain() const;
@@ -81,8 +83,9 @@ class TrainerBase {
   // The same; says what went wrong instead of throwing it.
   StepOutcome try_step(const Feed& inputs = {}, const StepOptions& options = {},
                        Loc loc = Loc::current());
-  // Calls of other threads that wait for their turn, and run() and submit() between two pieces of
-  // their work, end with an AbortedError. The steps that are done are kept, their losses too.
+  // step(), run() and submit() of other threads end with an AbortedError where they wait for their
+  // turn, the latter two also between two pieces of their work. The steps that are done are kept,
+  // their losses too.
   void abort();
   // Does `count` steps over the device's data; gives their losses. Throws UserError where a dataset
   // entry has not been given, inputs are given by the host, or `count` is negative.
@@ -98,7 +101,7 @@ class TrainerBase {
 
   [[nodiscard]] std::int64_t steps() const;    // done or queued
   [[nodiscard]] std::int64_t updates() const;  // steps() / CompileOptions::accumulate
-  [[nodiscard]] std::int64_t epoch() const;  // full passes over the dataset
+  [[nodiscard]] std::int64_t epoch() const;    // full passes over the dataset
   [[nodiscard]] std::int64_t batches_per_epoch() const;
   [[nodiscard]] double lr() const;  // of the next step
   // Counted from the next update on. Throws UserError where it begins with no rate.
@@ -108,8 +111,9 @@ class TrainerBase {
   // names there are, or where it is none of the values that the option may have.
   void set(const std::string& name, double value, Loc loc = Loc::current());
   [[nodiscard]] std::map<std::string, double> scalars() const;  // all, with their values
-  // Norm of all gradients of the last update, before clipping. Throws UserError where the program
-  // has none: neither clip_grad_norm nor skip_nonfinite is on.
+  // Norm of all gradients before it was clipped, in the last step (with `accumulate`: of the mean,
+  // to which the steps to come add nothing yet). Throws UserError where the program computes none:
+  // neither clip_grad_norm nor skip_nonfinite is on.
   [[nodiscard]] double grad_norm(Loc loc = Loc::current()) const;
   [[nodiscard]] std::vector<std::string> captures() const;  // all names
 
@@ -117,7 +121,8 @@ class TrainerBase {
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
   // Gradients of the last step, of the parameters that are trained.
   [[nodiscard]] std::map<std::string, HostTensor> download_grads() const;
-  // The averages; those of frozen parameters are the parameters. Throws UserError without ema_decay.
+  // The averages; those of frozen parameters are the parameters. Throws UserError without
+  // ema_decay.
   [[nodiscard]] std::map<std::string, HostTensor> download_ema(Loc loc = Loc::current()) const;
   // All parameters at once, or some; throws UserError on missing or unknown names and wrong sizes,
   // and then nothing is changed. Before the first step, averages are set, too.

@@ -55,14 +55,12 @@ std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
 
 std::string capture_output(const std::string& name) { return "capture " + name; }
 
-void check_captures(const std::vector<std::string>& names,
-                    const std::vector<std::string>& known) {
+void check_captures(const std::vector<std::string>& names, const std::vector<std::string>& known) {
   std::string all;
   for (const std::string& each : known) all += (all.empty() ? "" : ", ") + each;
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw UserError("there is no capture '" + name + "'; there is " +
-                    (all.empty() ? "none" : all));
+    throw UserError("there is no capture '" + name + "'; there is " + (all.empty() ? "none" : all));
   }
 }
 

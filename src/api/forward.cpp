@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "api/at_line.h"
-#include "api/checkpoint.h"
 #include "base/check.h"
 
 namespace tensorgrad {
@@ -28,8 +27,8 @@ ForwardImpl::ForwardImpl(ModelFunctions model, ParameterTable table, TraceFuncti
 std::unique_ptr<Engine> ForwardImpl::build(std::shared_ptr<Device> device, std::string why,
                                            bool captures, const std::shared_ptr<Instance>& owner,
                                            const Site& site) {
-  auto traced = trace_function(table_, options_.inputs, {}, 0, function_, site, captures,
-                               options_.weights);
+  auto traced =
+      trace_function(table_, options_.inputs, {}, 0, function_, site, captures, options_.weights);
   if (traced->outputs.empty())
     throw UserError("forward: the traced function gives no output", site);
   captures_.clear();
@@ -75,6 +74,17 @@ Outputs ForwardImpl::run(const Feed& inputs, const StepOptions& options) {
   return outputs;
 }
 
+void ForwardImpl::take_averages(Checkpoint& checkpoint, const std::string& path) const {
+  bool found = false;
+  for (auto& [name, tensor] : checkpoint.params) {
+    const auto average = checkpoint.states.find(std::string(kEmaState) + "/" + name);
+    if (average == checkpoint.states.end()) continue;  // that parameter was frozen
+    tensor = average->second;
+    found = true;
+  }
+  if (!found) throw UserError(path + ": the file has no averages of parameters");
+}
+
 void ForwardImpl::refuse_averages(const char* who) const {
   if (options_.weights != Weights::kEma) return;
   throw UserError(std::string(who) + ": the parameters are averages that a trainer keeps");
@@ -92,10 +102,11 @@ void ForwardImpl::upload_params(const std::map<std::string, HostTensor>& params,
   }
 }
 
-void ForwardImpl::load(const std::string& path) {
+void ForwardImpl::load(const std::string& path, Weights weights) {
   const std::lock_guard lock(*mutex_);
   refuse_averages("load_params");
-  const Checkpoint checkpoint = read_checkpoint(path);
+  Checkpoint checkpoint = read_checkpoint(path);
+  if (weights == Weights::kEma) take_averages(checkpoint, path);
   const std::vector<float> params = table_.pack(checkpoint.params, path);
   std::map<std::string, const HostTensor*> states;
   if (!checkpoint.states.empty()) {  // else parameters alone
@@ -157,8 +168,8 @@ void Forward::upload_params(const std::map<std::string, HostTensor>& params,
 std::map<std::string, HostTensor> Forward::download_params() const {
   return impl_->download_params();
 }
-void Forward::load_params(const std::string& path, Loc loc) {
-  at_line(loc, [&] { impl_->load(path); });
+void Forward::load_params(const std::string& path, Weights weights, Loc loc) {
+  at_line(loc, [&] { impl_->load(path, weights); });
 }
 CompileReport Forward::report() const { return impl_->engine().report(); }
 std::string Forward::explain() const { return impl_->engine().explain(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "api/checkpoint.h"
 #include "api/engine.h"
 
 namespace tensorgrad::detail {
@@ -15,7 +16,7 @@ class ForwardImpl {
 
   Outputs run(const Feed& inputs, const StepOptions& options);
   void upload_params(const std::map<std::string, HostTensor>& params, bool partial);
-  void load(const std::string& path);
+  void load(const std::string& path, Weights weights);
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
   [[nodiscard]] const Engine& engine() const { return *engine_; }
   [[nodiscard]] const std::vector<std::string>& captures() const { return captures_; }
@@ -25,6 +26,8 @@ class ForwardImpl {
                                 const std::shared_ptr<Instance>& owner, const Site& site);
   Engine& capturing(const std::vector<std::string>& names);
   void refuse_averages(const char* who) const;
+  // In the place of the parameters. Throws UserError where there are none.
+  void take_averages(Checkpoint& checkpoint, const std::string& path) const;
 
   std::shared_ptr<std::recursive_mutex> mutex_;
   ModelFunctions model_;

@@ -24,7 +24,7 @@ class Trace {
   std::map<std::string, ValueId> captures;
   // Run-time scalars that the host computes, from the number of the update (from 1).
   std::map<std::string, std::function<double(std::int64_t)>> per_update;
-  std::uint32_t random_ops = 0;                    // number of random ops so far: their stream
+  std::uint32_t random_ops = 0;  // number of random ops so far: their stream
 
   // The trace of this thread; throws UserError, naming the op, where there is none.
   static Trace& current(std::string_view op, const Site& site);

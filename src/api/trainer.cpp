@@ -60,7 +60,8 @@ void TrainerImpl::set_group_scalars() {
   for (const GroupRange& range : table_.ranges()) {
     if (range.group < 0) continue;
     const ParamGroup& group = options_.groups[static_cast<size_t>(range.group)];
-    if (has_own_lr(group)) engine_->scalars()[kLrFactorPrefix + group_name(group)] = group.lr_factor;
+    if (has_own_lr(group))
+      engine_->scalars()[kLrFactorPrefix + group_name(group)] = group.lr_factor;
   }
 }
 
@@ -198,7 +199,10 @@ std::vector<float> TrainerImpl::run(int count) {
   check_queued(count);
   std::vector<float> result;
   if (options_.detect_nan) {  // looks at each
-    for (int i = 0; i < count; ++i) result.push_back(step({}, {}).loss);
+    for (int i = 0; i < count; ++i) {
+      turn.check();
+      result.push_back(step({}, {}).loss);
+    }
     return result;
   }
   std::vector<float> before = losses();
@@ -239,7 +243,7 @@ void TrainerImpl::upload_data(const std::string& name, const HostView& values) {
 
 void TrainerImpl::set_lr(Schedule schedule) {
   const std::lock_guard lock(*mutex_);
-  check_rate(schedule);
+  check_rate("set_lr", schedule);
   schedule_ = std::move(schedule);
   schedule_start_ = step_ / options_.accumulate;
 }
@@ -309,8 +313,7 @@ std::map<std::string, HostTensor> TrainerImpl::download_optimizer() {
   std::map<std::string, HostTensor> result;
   for (const StateEntry& state : engine_->states()) {
     if (!state.name.starts_with(kOptimPrefix)) continue;
-    for (auto& [name, tensor] :
-         table_.unpack(engine_->download_floats(state_buffer(state.name)))) {
+    for (auto& [name, tensor] : table_.unpack(engine_->download_floats(state_buffer(state.name)))) {
       result[state.name.substr(kOptimPrefix.size()) + "/" + name] = std::move(tensor);
     }
   }
@@ -319,7 +322,8 @@ std::map<std::string, HostTensor> TrainerImpl::download_optimizer() {
 
 void TrainerImpl::upload_params(const std::map<std::string, HostTensor>& params, bool partial) {
   const std::lock_guard lock(*mutex_);
-  std::vector<float> flat = engine_->download_floats("params");
+  std::vector<float> flat(static_cast<size_t>(table_.elements()));
+  if (partial) flat = engine_->download_floats("params");
   table_.write(params, "upload_params", partial, flat);
   engine_->upload_params(flat);
   if (step_ == 0) start_averages(flat);
@@ -340,8 +344,7 @@ void TrainerImpl::upload_optimizer(const std::map<std::string, HostTensor>& stat
     if (!state.name.starts_with(kOptimPrefix)) continue;
     std::vector<float>& flat = written[state.name];
     flat = engine_->download_floats(state_buffer(state.name));
-    const std::string what =
-        "upload_optimizer: state " + state.name.substr(kOptimPrefix.size());
+    const std::string what = "upload_optimizer: state " + state.name.substr(kOptimPrefix.size());
     table_.write(parts[state.name], what, partial, flat);
   }
   for (const auto& [name, flat] : written) engine_->upload_state(name, flat);
@@ -368,9 +371,9 @@ std::shared_ptr<ForwardImpl> TrainerImpl::attach(TraceFunction forward,
     throw UserError("attach: the trainer keeps no averages: ema_decay is not set", site);
   const std::shared_ptr<Instance>& owner = engine_->shared_instance();
   // The device lives as long as any instance on it.
-  auto attached = std::make_shared<ForwardImpl>(model_, table_, std::move(forward), options,
-                                                owner->shared_device(), "the trainer's", mutex_,
-                                                owner, site);
+  auto attached =
+      std::make_shared<ForwardImpl>(model_, table_, std::move(forward), options,
+                                    owner->shared_device(), "the trainer's", mutex_, owner, site);
   for (const StateEntry& theirs : attached->engine().states()) {
     for (const StateEntry& ours : engine_->states()) {
       if (ours.name != theirs.name || ours.type == theirs.type) continue;

@@ -16,8 +16,7 @@ std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model, TraceFunction lo
 
 std::shared_ptr<TrainerImpl> replace_trainer(TrainerImpl& old, ModelFunctions model,
                                              TraceFunction loss, bool keep, Site site) {
-  return at_line(site,
-                 [&] { return old.replaced(std::move(model), std::move(loss), keep, site); });
+  return at_line(site, [&] { return old.replaced(std::move(model), std::move(loss), keep, site); });
 }
 
 std::shared_ptr<ForwardImpl> attach_forward(TrainerImpl& trainer, TraceFunction forward,

@@ -73,11 +73,11 @@ void check_options(const CompileOptions& options, const ParameterTable& table, c
   if (table.trained().empty()) throw UserError("compile: every parameter is frozen", site);
   if (options.clip_grad_norm != 0) check_scalar(kClipScalar, options.clip_grad_norm);
   if (options.clip_grad_value != 0) check_scalar(kClipValueScalar, options.clip_grad_value);
-  check_rate(options.optimizer.lr());
+  check_rate("compile", options.optimizer.lr());
   for (const ParamGroup& group : options.groups) {
     check_scalar(kLrFactorPrefix + group_name(group), group.lr_factor);
     check_scalar(kDecayScalar, group.weight_decay.value_or(0));
-    if (group.lr) check_rate(*group.lr);
+    if (group.lr) check_rate("group '" + group_name(group) + "'", *group.lr);
   }
   if (options.accumulate < 1) {
     throw UserError("compile: accumulate: at least one step expected, got " +
@@ -93,10 +93,10 @@ void check_options(const CompileOptions& options, const ParameterTable& table, c
 
 }  // namespace
 
-void check_rate(const Schedule& schedule) {
+void check_rate(const std::string& who, const Schedule& schedule) {
   const double rate = schedule.at(0);
   if (rate >= 0 && std::isfinite(rate)) return;
-  throw UserError("compile: a learning rate of at least 0 expected, got " + number_text(rate));
+  throw UserError(who + ": a learning rate of at least 0 expected, got " + number_text(rate));
 }
 
 void check_scalar(const std::string& name, double value) {

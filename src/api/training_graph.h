@@ -14,8 +14,8 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
 
 // Throws UserError where the value is none that the scalar of that name may have.
 void check_scalar(const std::string& name, double value);
-// The same of a schedule's first rate.
-void check_rate(const Schedule& schedule);
+// The same of a schedule's first rate; `who` begins the message.
+void check_rate(const std::string& who, const Schedule& schedule);
 
 inline constexpr const char* kClipScalar = "clip_grad_norm";
 inline constexpr const char* kClipValueScalar = "clip_grad_value";

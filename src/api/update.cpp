@@ -44,9 +44,9 @@ Tensor ArenaUpdate::by_range(const std::vector<Tensor>& values) const {
   const auto& ranges = table_.ranges();
   Tensor result = values.back();
   for (std::size_t i = values.size() - 1; i-- > 0;) {
-    const bool all_equal = std::all_of(values.begin() + static_cast<std::ptrdiff_t>(i),
-                                       values.end(),
-                                       [&](const Tensor& v) { return v.id() == values[i].id(); });
+    const bool all_equal =
+        std::all_of(values.begin() + static_cast<std::ptrdiff_t>(i), values.end(),
+                    [&](const Tensor& v) { return v.id() == values[i].id(); });
     if (all_equal) continue;
     const Tensor index = arange(table_.trained_elements());
     result = where(index < ranges[i].end, values[i], result);
@@ -128,9 +128,8 @@ Tensor ArenaUpdate::join(const std::vector<Tensor>& parts) {
     offsets.push_back(table_.trained().at(i).offset);
   }
   if (inputs.empty()) return zeros({table_.trained_elements()});
-  return trace_.tensor(
-      op::apply(builder_, ops::pack, inputs,
-                {{"offsets", offsets}, {"size", table_.trained_elements()}}));
+  return trace_.tensor(op::apply(builder_, ops::pack, inputs,
+                                 {{"offsets", offsets}, {"size", table_.trained_elements()}}));
 }
 
 Tensor ArenaUpdate::mask(const ParamFilter& filter) {

@@ -29,9 +29,8 @@ Instance::Instance(std::shared_ptr<Device> device, Program program,
     for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
       const BufferDecl& decl = program_.buffers[i];
       by_name_.emplace(decl.name, i);
-      const bool shared =
-          owner_ && may_share(decl.kind, share) && owner_->has_buffer(decl.name) &&
-          owner_->buffer_bytes(decl.name) == decl.bytes;
+      const bool shared = owner_ && may_share(decl.kind, share) && owner_->has_buffer(decl.name) &&
+                          owner_->buffer_bytes(decl.name) == decl.bytes;
       buffers_.push_back(shared ? owner_->buffers_[owner_->index_of(decl.name)]
                                 : device_->alloc(decl.bytes, decl.name));
       owned_.push_back(!shared);

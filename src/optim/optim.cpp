@@ -85,8 +85,7 @@ void SGD::operator()(Update& u) const {
   if (momentum != 0) {
     const Tensor old = momentum * u.state("momentum_buffer");
     // The state begins as zero, so without dampening the first step is as the others.
-    const Tensor v =
-        dampening == 0 ? old + g : where(u.step == 1.0, g, old + (1 - dampening) * g);
+    const Tensor v = dampening == 0 ? old + g : where(u.step == 1.0, g, old + (1 - dampening) * g);
     u.set_state("momentum_buffer", v);
     g = nesterov ? g + momentum * v : v;
   }
@@ -102,8 +101,7 @@ void Adam::operator()(Update& u) const {
 void AdamW::operator()(Update& u) const {
   check_adam("AdamW", beta1, beta2, eps, weight_decay);
   const Tensor p = decayed_param(u, weight_decay);
-  u.set_param(
-      p - adam_step(u, descent(u, maximize), {beta1, beta2, eps, amsgrad, epsilon_hat}));
+  u.set_param(p - adam_step(u, descent(u, maximize), {beta1, beta2, eps, amsgrad, epsilon_hat}));
 }
 
 void NAdam::operator()(Update& u) const {
@@ -184,7 +182,7 @@ void Adagrad::operator()(Update& u) const {
   check_range("Adagrad: weight_decay", weight_decay);
   check_range("Adagrad: initial_accumulator_value", initial_accumulator_value);
   check_range("Adagrad: eps", eps);
-  const Tensor g = decayed_gradient(u, u.grad, weight_decay);
+  const Tensor g = decayed_gradient(u, descent(u, maximize), weight_decay);
   const Tensor sum = u.state("sum", initial_accumulator_value) + square(g);
   u.set_state("sum", sum);
   Tensor lr_now = u.lr;
@@ -196,7 +194,7 @@ void Adadelta::operator()(Update& u) const {
   check_range("Adadelta: rho", rho, 0, 1);
   check_range("Adadelta: eps", eps);
   check_range("Adadelta: weight_decay", weight_decay);
-  const Tensor g = decayed_gradient(u, u.grad, weight_decay);
+  const Tensor g = decayed_gradient(u, descent(u, maximize), weight_decay);
   const Tensor v = running_mean(u, "square_avg", rho, square(g));
   const Tensor change = sqrt(u.state("acc_delta") + eps) / sqrt(v + eps) * g;
   running_mean(u, "acc_delta", rho, square(change));
@@ -235,13 +233,13 @@ void Muon::operator()(Update& u) const {
   check_range("Muon: adamw_lr_factor", adamw_lr_factor);
   check_range("Muon: ns_steps", ns_steps, 1, 100);
   // One state serves both: the buffer of the matrices, the first moment of the others.
-  const Tensor muon = u.mask(params);
-  const Tensor m = where(muon, momentum, beta1) * u.state("exp_avg") +
-                   where(muon, 1.0, 1 - beta1) * u.grad;
-  const Tensor v = beta2 * u.state("exp_avg_sq") + (1 - beta2) * square(u.grad);
+  const Tensor muon = u.mask(params), g = descent(u, maximize);
+  const Tensor m =
+      where(muon, momentum, beta1) * u.state("exp_avg") + where(muon, 1.0, 1 - beta1) * g;
+  const Tensor v = beta2 * u.state("exp_avg_sq") + (1 - beta2) * square(g);
   u.set_state("exp_avg", m);
   u.set_state("exp_avg_sq", where(muon, 0.0, v));
-  const Tensor direction = nesterov ? u.grad + momentum * m : m;
+  const Tensor direction = nesterov ? g + momentum * m : m;
   std::vector<Tensor> updates(u.parts().size());
   for (std::size_t i = 0; i < updates.size(); ++i) {
     const auto& [name, shape] = u.parts()[i];
@@ -253,8 +251,8 @@ void Muon::operator()(Update& u) const {
     const double tall = static_cast<double>(shape[0]) / static_cast<double>(shape[1]);
     updates[i] = std::sqrt(std::max(1.0, tall)) * orthogonalized(u.part(direction, i), ns_steps);
   }
-  const Tensor adamw = (adamw_lr_factor / correction(u, beta1)) * m /
-                       (sqrt(v) * rsqrt(correction(u, beta2)) + eps);
+  const Tensor adamw =
+      (adamw_lr_factor / correction(u, beta1)) * m / (sqrt(v) * rsqrt(correction(u, beta2)) + eps);
   const Tensor rate = u.lr * where(muon, 1.0, adamw_lr_factor);
   const auto decay = u.weight_decay(weight_decay);
   const Tensor p = decay ? u.param * (1.0 - rate * *decay) : u.param;

@@ -28,9 +28,9 @@ bool matches(const std::string& pattern, const std::string& text) {
 }  // namespace
 
 ParamFilter::ParamFilter(std::string pattern)
-    : text_(std::move(pattern)), pick_([text = text_](const std::string& name, const Shape&) {
-        return matches(text, name);
-      }) {}
+    : text_(std::move(pattern)),
+      pick_([text = text_](const std::string& name, const Shape&) { return matches(text, name); }) {
+}
 
 ParamGroup no_weight_decay() {
   return {.params = [](const std::string&, const Shape& shape) { return shape.size() < 2; },

@@ -210,8 +210,7 @@ double Schedule::at(std::int64_t step) const {
       return a_ * std::pow(b_, static_cast<double>(reached));
     }
     case Kind::kOneCycle: return one_cycle_at(std::min(t, steps - 1.0));
-    case Kind::kInverseSqrt:
-      return a_ * std::min((t + 1.0) / steps, std::sqrt(steps / (t + 1.0)));
+    case Kind::kInverseSqrt: return a_ * std::min((t + 1.0) / steps, std::sqrt(steps / (t + 1.0)));
     case Kind::kSequence: return sequence_at(step);
     case Kind::kShift: return parts_[0].at(step + steps_);
   }
@@ -264,8 +263,7 @@ bool Schedule::valid() const {
     case Kind::kInverseSqrt: return parts == 0 && steps_ >= 1;
     case Kind::kCosineRestarts:
       return parts == 0 && steps_ >= 1 && count == 1 && milestones_[0] >= 1;
-    case Kind::kOneCycle:
-      return parts == 0 && steps_ >= 1 && count == 2 && d_ >= 0 && d_ <= 1;
+    case Kind::kOneCycle: return parts == 0 && steps_ >= 1 && count == 2 && d_ >= 0 && d_ <= 1;
     case Kind::kWarmup: return parts == 1 && steps_ >= 1;
     case Kind::kShift: return parts == 1 && steps_ >= 0;
     case Kind::kSequence: return parts == count + 1 && rising && (count == 0 || milestones_[0] > 0);

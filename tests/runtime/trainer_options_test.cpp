@@ -102,10 +102,9 @@ INSTANTIATE_TEST_SUITE_P(
     Trainer, Resumed,
     ::testing::Values(
         Everything{"adamw", [](CompileOptions&) {}},
-        Everything{"sgd_dampened",
-                   [](CompileOptions& o) {
-                     o.optimizer = optim::SGD{.momentum = 0.9, .dampening = 0.5};
-                   }},
+        Everything{
+            "sgd_dampened",
+            [](CompileOptions& o) { o.optimizer = optim::SGD{.momentum = 0.9, .dampening = 0.5}; }},
         Everything{"nadam", [](CompileOptions& o) { o.optimizer = optim::NAdam{}; }},
         Everything{"radam", [](CompileOptions& o) { o.optimizer = optim::RAdam{.beta2 = 0.5}; }},
         Everything{"rmsprop",
@@ -259,13 +258,12 @@ TEST(Captures, are_values_of_the_step_and_change_nothing_else_on_webgpu) {
 }
 
 TEST(Captures, of_a_parameter_are_what_the_step_began_with) {
-  auto trainer = compile(
-      Vector{},
-      [](const Vector& m, const Inputs&) {
-        capture("w", m.w);
-        return sum(m.w) + sum(m.bias);
-      },
-      {.optimizer = optim::SGD{.lr = 0.5}, .device = {.kind = "cpu"}});
+  auto trainer = compile(Vector{},
+                         [](const Vector& m, const Inputs&) {
+                           capture("w", m.w);
+                           return sum(m.w) + sum(m.bias);
+                         },
+                         {.optimizer = optim::SGD{.lr = 0.5}, .device = {.kind = "cpu"}});
   for (int i = 0; i < 3; ++i) {
     const float before = element(trainer.download_params(), "w");
     EXPECT_EQ(element(trainer.step({}, {.captures = {"w"}}).captures, "w"), before);
@@ -346,6 +344,27 @@ TEST(Averages, begin_as_the_parameters_do) {
   EXPECT_NE(bits_of(trainer.download_ema()), bits_of(trainer.download_params()));
 }
 
+TEST(Averages, are_what_a_function_without_a_trainer_may_load) {
+  CompileOptions options = data_options();
+  options.ema_decay = 0.5;
+  options.groups = {{.params = "first.bias", .freeze = true}};
+  auto trainer = data_trainer(options);
+  trainer.run(5);
+  const std::string path = std::filesystem::temp_directory_path() /
+                           ("tensorgrad_ema_" + std::to_string(::getpid()) + ".safetensors");
+  trainer.save(path);
+  auto forward = compile_forward(
+      Net{}, [](const Net& net, const Inputs& in) { return net.second(net.first(in["x"])); },
+      {.inputs = {{"x", {1, 3}}}, .device = {.kind = "cpu"}});
+  forward.load_params(path, Weights::kEma);
+  EXPECT_EQ(bits_of(forward.download_params()), bits_of(trainer.download_ema()));
+  forward.load_params(path);
+  EXPECT_EQ(bits_of(forward.download_params()), bits_of(trainer.download_params()));
+  data_trainer().save(path);
+  EXPECT_THROW(forward.load_params(path, Weights::kEma), UserError);
+  std::filesystem::remove(path);
+}
+
 TEST(TryStep, says_what_became_of_it) {
   auto trainer = vector_trainer({.optimizer = optim::SGD{}});
   const std::vector<float> one{1};
@@ -378,8 +397,8 @@ TEST(Abort, ends_a_run_and_keeps_what_is_done) {
   EXPECT_LT(steps, 1 << 30);
   const std::vector<float> kept = trainer.losses(), want = same.run(steps);
   ASSERT_LE(kept.size(), want.size());
-  EXPECT_EQ(kept, std::vector<float>(want.end() - static_cast<std::ptrdiff_t>(kept.size()),
-                                     want.end()));
+  EXPECT_EQ(kept,
+            std::vector<float>(want.end() - static_cast<std::ptrdiff_t>(kept.size()), want.end()));
   EXPECT_EQ(everything(trainer), everything(same));
   EXPECT_TRUE(trainer.try_step().completed());
 }

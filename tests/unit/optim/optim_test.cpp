@@ -112,21 +112,23 @@ INSTANTIATE_TEST_SUITE_P(
         OptimizerCase{
             "rmsprop_momentum",
             optim::RMSprop{.lr = 0.1, .alpha = 0.8, .weight_decay = 0.3, .momentum = 0.9}},
-        OptimizerCase{
-            "rmsprop_centered",
-            optim::RMSprop{
-                .lr = 0.1, .alpha = 0.8, .eps = 1e-3, .centered = true, .maximize = true}},
-        OptimizerCase{"adagrad", optim::Adagrad{.lr = 0.1}},
+        OptimizerCase{"rmsprop_centered", optim::RMSprop{.lr = 0.1,
+                                                         .alpha = 0.8,
+                                                         .eps = 1e-3,
+                                                         .centered = true,
+                                                         .maximize = true}},
+        OptimizerCase{"adagrad", optim::Adagrad{.lr = 0.1, .maximize = true}},
         OptimizerCase{"adagrad_decay", optim::Adagrad{.lr = 0.1,
                                                       .lr_decay = 0.2,
                                                       .weight_decay = 0.3,
                                                       .initial_accumulator_value = 0.5}},
-        OptimizerCase{"adadelta",
-                      optim::Adadelta{.lr = 0.5, .rho = 0.8, .eps = 1e-3, .weight_decay = 0.3}},
+        OptimizerCase{
+            "adadelta",
+            optim::Adadelta{
+                .lr = 0.5, .rho = 0.8, .eps = 1e-3, .weight_decay = 0.3, .maximize = true}},
         OptimizerCase{"clip_value", optim::SGD{.lr = 0.1}, 0, 0.5},
         OptimizerCase{"normalize", optim::SGD{.lr = 0.1}, 0, 0, true},
-        OptimizerCase{"adam_epsilon_hat",
-                      optim::Adam{.lr = 0.1, .eps = 1e-3, .epsilon_hat = true}},
+        OptimizerCase{"adam_epsilon_hat", optim::Adam{.lr = 0.1, .eps = 1e-3, .epsilon_hat = true}},
         OptimizerCase{"lion", optim::Lion{.lr = 0.1, .weight_decay = 0.3}}),
     [](const auto& each) { return std::string(each.param.name); });
 
@@ -265,17 +267,17 @@ TEST(Schedule, gives_the_rates_of_pytorch_and_is_read_back_exactly) {
                                                         .linear = true,
                                                         .div_factor = 10,
                                                         .final_div_factor = 100}));
-  expect_rates("one_cycle_three_phase",
-               Schedule::one_cycle(
-                   {.peak = 0.5, .steps = 40, .pct_start = 0.33, .three_phase = true}));
+  expect_rates(
+      "one_cycle_three_phase",
+      Schedule::one_cycle({.peak = 0.5, .steps = 40, .pct_start = 0.33, .three_phase = true}));
   expect_rates("cosine_restarts", Schedule::cosine_restarts(0.5, 0.05, 6));
   expect_rates("cosine_restarts_twice", Schedule::cosine_restarts(0.5, 0, 5, 2));
   expect_rates("exponential", Schedule::exponential(0.5, 0.9));
   expect_rates("polynomial", Schedule::polynomial(0.5, 0, 30, 2.5));
   expect_rates("inverse_sqrt", Schedule::inverse_sqrt(0.5, 10));
   expect_rates("sequence",
-               Schedule::sequence({0.25, Schedule::exponential(0.5, 0.9), Schedule::cosine(0.5, 0, 20)},
-                                  {4, 15}));
+               Schedule::sequence(
+                   {0.25, Schedule::exponential(0.5, 0.9), Schedule::cosine(0.5, 0, 20)}, {4, 15}));
 }
 
 // Steps counted from 1: a step is one away from the beginning, a milestone m is the m-th step.
@@ -307,12 +309,32 @@ TEST(Schedule, stays_at_its_end) {
 }
 
 TEST(Schedule, refuses_text_that_is_none) {
-  for (const char* text :
-       {"", "x", "0", "0 0x1p-1", "0 0x1p-1 0x0p+0 0", "7 0 0 1 0", "-1 0 0 1 0", "1 1 0 0 0",
-        "1 1 0 -3 0", "6 1 2 0 2 5 2 0 0 0", "6 1 2 0 0.5 5 1 0 0", "7 1 0 0 0 5 1 0 0",
-        "7 1 0 0 0 5 0 0", "11 0 0 0 0 0 1 4 1 0 1 0 0 0", "11 0 0 0 0 0 1 0 2 0 1 0 0 0 0 1 0 0 0",
-        "12 0 0 0 0 -1 0 1 0 1 0 0 0", "13 0 0 0 0 1 0 0", "8 1 1 0 0 0 0 -1", "3 0 0 5 0", "3 0 0 5 0 9", "5 1 0 0 3 1 2", "5 1 0 0 999999999999 1",
-        "5 1 0 0 2 5 3", "0 half 0 0 0", "0 nan 0 0 0", "0 1 0 0 0 junk"}) {
+  for (const char* text : {"",
+                           "x",
+                           "0",
+                           "0 0x1p-1",
+                           "0 0x1p-1 0x0p+0 0",
+                           "7 0 0 1 0",
+                           "-1 0 0 1 0",
+                           "1 1 0 0 0",
+                           "1 1 0 -3 0",
+                           "6 1 2 0 2 5 2 0 0 0",
+                           "6 1 2 0 0.5 5 1 0 0",
+                           "7 1 0 0 0 5 1 0 0",
+                           "7 1 0 0 0 5 0 0",
+                           "11 0 0 0 0 0 1 4 1 0 1 0 0 0",
+                           "11 0 0 0 0 0 1 0 2 0 1 0 0 0 0 1 0 0 0",
+                           "12 0 0 0 0 -1 0 1 0 1 0 0 0",
+                           "13 0 0 0 0 1 0 0",
+                           "8 1 1 0 0 0 0 -1",
+                           "3 0 0 5 0",
+                           "3 0 0 5 0 9",
+                           "5 1 0 0 3 1 2",
+                           "5 1 0 0 999999999999 1",
+                           "5 1 0 0 2 5 3",
+                           "0 half 0 0 0",
+                           "0 nan 0 0 0",
+                           "0 1 0 0 0 junk"}) {
     EXPECT_THROW(Schedule::parse(text), IoError) << "'" << text << "'";
   }
 }
