@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -69,6 +70,18 @@ Bits everything(const TrainerBase& trainer) {
   return bits;
 }
 
+void all_at_once(CompileOptions& o) {
+  o.groups = {{.params = "second.weight", .lr = Schedule::linear(0.1, 0, 5)},
+              {.params = "first.bias", .freeze = true},
+              no_weight_decay()};
+  o.accumulate = 3;
+  o.ema_decay = 0.75;
+  o.skip_nonfinite = true;
+  o.normalize_grads = "*.weight";
+  o.clip_grad_value = 0.5;
+  o.clip_grad_norm = 0.25;
+}
+
 struct Everything {
   const char* name;
   std::function<void(CompileOptions&)> change;
@@ -122,19 +135,27 @@ INSTANTIATE_TEST_SUITE_P(
                      o.optimizer = optim::SGD{
                          .lr = Schedule::sequence({0.1, Schedule::exponential(0.1, 0.5)}, {9})};
                    }},
-        Everything{"all_at_once",
-                   [](CompileOptions& o) {
-                     o.groups = {{.params = "second.weight", .lr = Schedule::linear(0.1, 0, 5)},
-                                 {.params = "first.bias", .freeze = true},
-                                 no_weight_decay()};
-                     o.accumulate = 3;
-                     o.ema_decay = 0.75;
-                     o.skip_nonfinite = true;
-                     o.normalize_grads = "*.weight";
-                     o.clip_grad_value = 0.5;
-                     o.clip_grad_norm = 0.25;
-                   }}),
+        Everything{"all_at_once", all_at_once}),
     [](const auto& each) { return std::string(each.param.name); });
+
+TEST(Trainer, does_all_at_once_on_webgpu_as_on_the_cpu) {
+  CompileOptions cpu = data_options(), gpu = data_options("webgpu");
+  all_at_once(cpu);
+  all_at_once(gpu);
+  auto a = data_trainer(cpu), b = data_trainer(gpu);
+  a.run(8);
+  b.run(8);
+  auto want = a.download_optimizer(), got = b.download_optimizer();
+  want.merge(a.download_params());
+  got.merge(b.download_params());
+  ASSERT_EQ(got.size(), want.size());
+  for (const auto& [name, tensor] : want) {
+    const std::vector<float> x = tensor.floats(), y = got.at(name).floats();
+    ASSERT_EQ(x.size(), y.size());
+    for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], y[i], 1e-5) << name;
+  }
+  EXPECT_NEAR(a.grad_norm(), b.grad_norm(), 1e-5);
+}
 
 TEST(Accumulation, is_the_same_by_run_and_by_step_and_changes_parameters_at_its_end) {
   CompileOptions options = data_options();
@@ -161,9 +182,9 @@ struct Vector {
 };
 
 // Both gradients are the input.
-Trainer<Vector> vector_trainer(CompileOptions options) {
+Trainer<Vector> vector_trainer(CompileOptions options, const std::string& kind = "cpu") {
   options.inputs = {{"g", {}}};
-  options.device = {.kind = "cpu"};
+  options.device = {.kind = kind, .allow_software = true};
   return compile(
       Vector{},
       [](const Vector& m, const Inputs& in) {
@@ -175,9 +196,9 @@ float element(const std::map<std::string, HostTensor>& tensors, const std::strin
   return tensors.at(name).floats().at(0);
 }
 
-TEST(SkipNonfinite, changes_nothing_and_says_so) {
-  auto trainer =
-      vector_trainer({.optimizer = optim::SGD{.lr = 0.5, .momentum = 0.5}, .skip_nonfinite = true});
+void expect_skip(const std::string& kind) {
+  auto trainer = vector_trainer(
+      {.optimizer = optim::SGD{.lr = 0.5, .momentum = 0.5}, .skip_nonfinite = true}, kind);
   const std::vector<float> one{1}, infinite{std::numeric_limits<float>::infinity()};
   trainer.step({{"g", one}});
   EXPECT_FLOAT_EQ(static_cast<float>(trainer.grad_norm()), std::sqrt(6.0F));
@@ -189,6 +210,9 @@ TEST(SkipNonfinite, changes_nothing_and_says_so) {
   trainer.step({{"g", one}});
   EXPECT_FLOAT_EQ(element(trainer.download_params(), "w"), 1 - 0.5F - 0.75F);
 }
+
+TEST(SkipNonfinite, changes_nothing_and_says_so_on_cpu) { expect_skip("cpu"); }
+TEST(SkipNonfinite, changes_nothing_and_says_so_on_webgpu) { expect_skip("webgpu"); }
 
 TEST(Groups, change_by_run_time_scalars_of_their_names) {
   auto trainer = vector_trainer(
@@ -344,6 +368,24 @@ TEST(Averages, begin_as_the_parameters_do) {
   EXPECT_NE(bits_of(trainer.download_ema()), bits_of(trainer.download_params()));
 }
 
+TEST(Averages, are_read_beside_frozen_parameters) {
+  CompileOptions options = data_options();
+  options.ema_decay = 0.5;
+  options.groups = {{.params = "first.*", .freeze = true}};
+  auto trainer = data_trainer(options);
+  trainer.run(5);
+  auto averaged = trainer.attach(
+      [](const Net& net, const Inputs& in) { return net.second(net.first(in["x"])); },
+      {.inputs = {{"x", {1, 3}}}, .weights = Weights::kEma});
+  auto given = compile_forward(
+      Net{}, [](const Net& net, const Inputs& in) { return net.second(net.first(in["x"])); },
+      {.inputs = {{"x", {1, 3}}}, .device = {.kind = "cpu"}});
+  given.upload_params(trainer.download_ema());
+  const std::vector<float> x{0.5F, -0.25F, 1};
+  EXPECT_EQ(averaged({{"x", x}}).floats(), given({{"x", x}}).floats());
+  EXPECT_THROW(averaged.upload_params(trainer.download_ema()), UserError);
+}
+
 TEST(Averages, are_what_a_function_without_a_trainer_may_load) {
   CompileOptions options = data_options();
   options.ema_decay = 0.5;
@@ -375,6 +417,26 @@ TEST(TryStep, says_what_became_of_it) {
   EXPECT_EQ(bad.status, StepOutcome::Status::kFailed);
   EXPECT_NE(bad.error.find("input 'g'"), std::string::npos) << bad.error;
   EXPECT_EQ(trainer.steps(), 1);
+}
+
+TEST(Abort, ends_calls_that_wait_for_their_turn) {
+  auto trainer = data_trainer();
+  std::atomic<bool> stop = false;
+  std::atomic<int> aborted = 0;
+  std::vector<std::thread> waiting;
+  waiting.reserve(3);
+  for (int i = 0; i < 3; ++i) {  // one of them has the turn, the others wait
+    waiting.emplace_back([&] {
+      while (!stop) aborted += trainer.try_step().status == StepOutcome::Status::kAborted ? 1 : 0;
+    });
+  }
+  while (aborted < 2) trainer.abort();
+  stop = true;
+  for (std::thread& each : waiting) each.join();
+  const auto steps = static_cast<int>(trainer.steps());
+  auto same = data_trainer();
+  same.run(steps);
+  EXPECT_EQ(everything(trainer), everything(same));
 }
 
 TEST(Abort, ends_a_run_and_keeps_what_is_done) {

@@ -297,6 +297,21 @@ TEST(Schedule, cosine_restarts_far_away_do_not_overflow) {
   EXPECT_EQ(Schedule::cosine_restarts(1, 0, 3).at(3000000000LL), 1);
 }
 
+TEST(ParamFilter, matches_whole_names) {
+  const auto picks = [](const char* pattern, const char* name) {
+    return ParamFilter(pattern)(name, {1});
+  };
+  EXPECT_TRUE(picks("*.bias", "blocks.0.fc.bias"));
+  EXPECT_TRUE(picks("blocks.?.*.weight", "blocks.0.fc.weight"));
+  EXPECT_TRUE(picks("*a*b", "aab.ab"));
+  EXPECT_TRUE(picks("*", ""));
+  EXPECT_FALSE(picks("*.bias", "bias"));
+  EXPECT_FALSE(picks("bias", "fc.bias"));
+  EXPECT_FALSE(picks("*a*b", "aabc"));
+  EXPECT_FALSE(picks("w?", "w"));
+  EXPECT_FALSE(ParamFilter()("w", {1}));
+}
+
 TEST(Schedule, stays_at_its_end) {
   EXPECT_EQ(Schedule::linear(0.5, 0.125, 4).at(1000), 0.125);
   EXPECT_EQ(Schedule::cosine(0.5, 0.125, 4).at(1000), 0.125);
