@@ -31,11 +31,10 @@ std::unique_ptr<Engine> ForwardImpl::build(std::shared_ptr<Device> device, std::
       trace_function(table_, options_.inputs, {}, 0, function_, site, captures, options_.weights);
   if (traced->outputs.empty())
     throw UserError("forward: the traced function gives no output", site);
-  captures_.clear();
   for (const auto& [name, id] : traced->trace.captures) {
     if (traced->outputs.contains(name))
       throw UserError("capture: there is an output '" + name + "'", traced->trace.graph[id].site);
-    captures_.push_back(name);
+    if (!captures) captures_.push_back(name);
   }
   CompileRequest request;
   request.name = "forward";

@@ -142,11 +142,10 @@ std::map<std::string, HostTensor> ParameterTable::unpack(const std::vector<float
 
 void ParameterTable::write(const std::map<std::string, HostTensor>& tensors,
                            const std::string& what, bool partial, std::vector<float>& flat) const {
-  std::set<std::string> known;
-  std::vector<float> written = flat;
+  std::map<std::string, std::int64_t> known;  // to their offsets
   for (const ParameterEntry& entry : entries_) {
     if (static_cast<size_t>(entry.offset + entry.count()) > flat.size()) continue;
-    known.insert(entry.name);
+    known[entry.name] = entry.offset;
     const auto at = tensors.find(entry.name);
     if (at == tensors.end()) {
       if (partial) continue;
@@ -160,13 +159,13 @@ void ParameterTable::write(const std::map<std::string, HostTensor>& tensors,
                           std::string(to_string(tensor.dtype)) + to_string(tensor.shape),
                       entry.parameter->site());
     }
-    std::memcpy(written.data() + entry.offset, tensor.bytes.data(), tensor.bytes.size());
   }
   for (const auto& [name, tensor] : tensors) {
     if (!known.contains(name))
       throw UserError(what + ": the model has no parameter '" + name + "'");
   }
-  flat = std::move(written);
+  for (const auto& [name, tensor] : tensors)
+    std::memcpy(flat.data() + known.at(name), tensor.bytes.data(), tensor.bytes.size());
 }
 
 std::vector<float> ParameterTable::pack(const std::map<std::string, HostTensor>& tensors,

@@ -50,8 +50,8 @@ std::unique_ptr<Engine> TrainerImpl::build(const Engine* other, bool captures, c
   for (const auto& [name, value] : traced->trace.scalars) {
     if (name[0] != '_') engine->scalars()[name] = value;
   }
+  if (captures) return engine;
   per_update_ = std::move(traced->trace.per_update);
-  captures_.clear();
   for (const auto& [name, id] : traced->trace.captures) captures_.push_back(name);
   return engine;
 }
@@ -80,7 +80,8 @@ HyperValues TrainerImpl::hypers(std::int64_t step, std::int64_t cursor) const {
   }
   for (const auto& [name, value] : per_update_) values[name] = float_bits(value(update + 1));
   values[kCountScalar] = float_bits(static_cast<double>(update + 1));
-  values[kDueScalar] = float_bits((step + 1) % options_.accumulate == 0 ? 1 : 0);
+  if (options_.accumulate > 1)
+    values[kDueScalar] = float_bits((step + 1) % options_.accumulate == 0 ? 1 : 0);
   values["_step"] = static_cast<std::uint32_t>(step);
   values["_seed"] = options_.seed;
   values[kRingScalar] = static_cast<std::uint32_t>(step % kLossRing);
