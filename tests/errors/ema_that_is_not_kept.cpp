@@ -5,7 +5,8 @@ namespace tensorgrad::testing {
 
 MISTAKE(ema_that_is_not_kept, UserError) {
   const Example e;
-  e.trainer.download_ema();  // error: download_ema: ema_decay is not set
+  // error: download_ema: ema_decay is not set
+  static_cast<void>(e.trainer.download_ema());
 }
 
 }  // namespace tensorgrad::testing
