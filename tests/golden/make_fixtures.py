@@ -300,7 +300,7 @@ def schedules(tensors):
         "polynomial": lambda o: lr.PolynomialLR(o, total_iters=30, power=2.5),
         "sequence": lambda o: lr.SequentialLR(
             o, [lr.ConstantLR(o, factor=0.5, total_iters=100), lr.ExponentialLR(o, gamma=0.9),
-                lr.CosineAnnealingLR(o, T_max=20)], milestones=[4, 15]),
+                lr.CosineAnnealingLR(o, T_max=25)], milestones=[4, 15]),
         "inverse_sqrt": lambda o: lr.LambdaLR(
             o, lambda t: min((t + 1) ** -0.5, (t + 1) * 10 ** -1.5) / 10 ** -0.5),
         "warmup_cosine": lambda o: warmup(o, 10, lr.CosineAnnealingLR(o, T_max=30)),

@@ -277,7 +277,7 @@ TEST(Schedule, gives_the_rates_of_pytorch_and_is_read_back_exactly) {
   expect_rates("inverse_sqrt", Schedule::inverse_sqrt(0.5, 10));
   expect_rates("sequence",
                Schedule::sequence(
-                   {0.25, Schedule::exponential(0.5, 0.9), Schedule::cosine(0.5, 0, 20)}, {4, 15}));
+                   {0.25, Schedule::exponential(0.5, 0.9), Schedule::cosine(0.5, 0, 25)}, {4, 15}));
 }
 
 // Steps counted from 1: a step is one away from the beginning, a milestone m is the m-th step.
