@@ -3,6 +3,7 @@
 // torch.nn.functional has them. What does not fit throws ShapeError, another dtype DtypeError.
 #pragma once
 
+#include <limits>
 #include <optional>
 
 #include "tensorgrad/tensor.h"
@@ -57,14 +58,16 @@ Tensor conv_transpose1d(Tensor x, Tensor weight, std::optional<Tensor> bias = st
 
 // ---- pooling ----------------------------------------------------------------------------------
 
+// The stride of windows that lie side by side.
+inline constexpr std::int64_t kKernel = std::numeric_limits<std::int64_t>::min();
 // Windows of `kernel` elements; stride is the kernel's size where it is not given. Padding is at
 // most half of the kernel.
 struct MaxPool1dOptions {
-  std::optional<std::int64_t> stride = {};
+  std::int64_t stride = kKernel;
   std::int64_t padding = 0, dilation = 1;
 };
 struct MaxPool2dOptions {
-  std::optional<Pair> stride = {};
+  Pair stride = kKernel;
   Pair padding = 0, dilation = 1;
 };
 // The largest element of each window; NaN wins, padding never does. The gradient goes to the first
@@ -75,12 +78,12 @@ Tensor max_pool1d(Tensor x, std::int64_t kernel, const MaxPool1dOptions& options
                   Loc loc = Loc::current());
 
 struct AvgPool1dOptions {
-  std::optional<std::int64_t> stride = {};
+  std::int64_t stride = kKernel;
   std::int64_t padding = 0;
   bool count_include_pad = true;  // divide by the kernel's size, not by the elements inside of x
 };
 struct AvgPool2dOptions {
-  std::optional<Pair> stride = {};
+  Pair stride = kKernel;
   Pair padding = 0;
   bool count_include_pad = true;
 };

@@ -34,6 +34,10 @@ Tensor as_image(Tensor x, const char* name, Loc loc) {
   return unsqueeze(x, 2, loc);
 }
 
+Pair strides(Pair given, Pair kernel) {
+  return {given.h == kKernel ? kernel.h : given.h, given.w == kKernel ? kernel.w : given.w};
+}
+
 Ex pool(OpContext& ctx, const OpDef& def, Ex x, Pair kernel, Pair stride, Pair padding,
         Pair dilation) {
   return op::apply(ctx.builder, def, {x},
@@ -165,13 +169,13 @@ Tensor max_pool2d(Tensor x, Pair kernel, const MaxPool2dOptions& options, Loc lo
   OpContext ctx("max_pool2d", loc);
   const Ex in = ctx.in(x);
   check_images(ctx, in);
-  return ctx.out(pool(ctx, ops::max_pool, in, kernel, options.stride.value_or(kernel),
+  return ctx.out(pool(ctx, ops::max_pool, in, kernel, strides(options.stride, kernel),
                       options.padding, options.dilation));
 }
 
 Tensor max_pool1d(Tensor x, std::int64_t kernel, const MaxPool1dOptions& options, Loc loc) {
   const Composite composite("max_pool1d", loc);
-  const MaxPool2dOptions in_two = {.stride = Pair{1, options.stride.value_or(kernel)},
+  const MaxPool2dOptions in_two = {.stride = {1, options.stride},
                                    .padding = {0, options.padding},
                                    .dilation = {1, options.dilation}};
   return squeeze(max_pool2d(as_image(x, "max_pool1d", loc), {1, kernel}, in_two, loc), 2, loc);
@@ -182,7 +186,7 @@ Tensor avg_pool2d(Tensor x, Pair kernel, const AvgPool2dOptions& options, Loc lo
   OpContext ctx("avg_pool2d", loc);
   const Ex in = ctx.in(x);
   check_images(ctx, in);
-  const Pair stride = options.stride.value_or(kernel), padding = options.padding;
+  const Pair stride = strides(options.stride, kernel), padding = options.padding;
   if (padding.h > kernel.h / 2 || padding.w > kernel.w / 2) {
     throw ShapeError(ctx.name() + ": padding must be at most half of the kernel, got " +
                          to_string({padding.h, padding.w}) + " for " +
@@ -201,7 +205,7 @@ Tensor avg_pool2d(Tensor x, Pair kernel, const AvgPool2dOptions& options, Loc lo
 
 Tensor avg_pool1d(Tensor x, std::int64_t kernel, const AvgPool1dOptions& options, Loc loc) {
   const Composite composite("avg_pool1d", loc);
-  const AvgPool2dOptions in_two = {.stride = Pair{1, options.stride.value_or(kernel)},
+  const AvgPool2dOptions in_two = {.stride = {1, options.stride},
                                    .padding = {0, options.padding},
                                    .count_include_pad = options.count_include_pad};
   return squeeze(avg_pool2d(as_image(x, "avg_pool1d", loc), {1, kernel}, in_two, loc), 2, loc);
