@@ -28,7 +28,7 @@ enum class OpKind {
   kGather,       // out[.., i, ..] = x[.., index[.., i, ..], ..] along attr "axis"
   kScatter,      // the adjoint of gather
   kContraction,  // batched matrix product
-  kMacro,        // stands for others until the pass `expand`: has a gradient and a meaning of its own
+  kMacro,        // stands for others until the pass `expand`; its gradient and meaning are its own
 };
 
 // A tensor of the reference interpreter: every element
