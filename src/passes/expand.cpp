@@ -11,7 +11,8 @@ Graph expand(const Graph& graph) {
   const RewriteLog log("expand");
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op->kind != OpKind::kMacro) return kNoValue;
-    Builder builder{out, node.site, node.origin.empty() ? node.op->name : node.origin};
+    const std::string origin = node.origin.empty() ? node.op->name : node.origin;
+    Builder builder{out, node.site, origin, origin};  // what is too large is called the macro's
     ExpandContext ctx(builder, node);
     const ValueId value = node.op->expand(ctx);
     CHECK(out[value].type == node.type, node.op->name);
