@@ -14,7 +14,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Times tensorgrad. One JSON line per measurement: medians, microseconds."};
   std::vector<std::string> only;
   tensorgrad::bench::Options options;
-  app.add_option("--only", only, "names to run: mlp-sin, fashion-mlp, gemm (default: all)")
+  app.add_option("--only", only,
+                 "names to run: mlp-sin, fashion-mlp, fashion-cnn, gemm (default: all)")
       ->delimiter(',');
   app.add_option("--device", options.devices,
                  "cpu, webgpu (default: cpu, and webgpu where there is a GPU)")
@@ -32,6 +33,7 @@ int main(int argc, char** argv) {
     for (const std::string& device : options.devices) {
       if (wanted("mlp-sin")) tensorgrad::bench::mlp_sin(options, device);
       if (wanted("fashion-mlp")) tensorgrad::bench::fashion_mlp(options, device);
+      if (wanted("fashion-cnn")) tensorgrad::bench::fashion_cnn(options, device);
     }
     const bool cpu = std::count(options.devices.begin(), options.devices.end(), "cpu") > 0;
     if (wanted("gemm") && cpu) tensorgrad::bench::gemm(options);

@@ -71,6 +71,42 @@ void in_a_go(const Options& options, const std::string& workload, TrainerBase& t
   profile(options, workload, trainer);
 }
 
+// Ten classes; `row` is the shape of an image.
+template <class Model>
+void classifier(const Options& options, const std::string& device, const std::string& name,
+                const Model& model, std::int64_t batch, const Shape& row) {
+  constexpr std::int64_t kRows = 16384;
+  const auto loss = [](const Model& net, const Inputs& in) {
+    return cross_entropy(net(in["x"]), in["y"]);
+  };
+  const auto images = [&](std::int64_t count) {
+    Shape shape = row;
+    shape.insert(shape.begin(), count);
+    return shape;
+  };
+  std::vector<std::int32_t> labels(kRows);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 10);
+  CompileOptions spec;
+  spec.optimizer = optim::AdamW{.lr = 1e-3};
+  spec.device = device_options(options, device);
+  spec.inputs = {{"x", images(batch)}, {"y", {batch}, i32}};
+  {
+    auto trainer = compile(model, loss, spec);
+    const std::vector<float> x = random_floats(static_cast<std::size_t>(numel(images(batch))));
+    const std::vector<std::int32_t> y(labels.begin(), labels.begin() + batch);
+    const double us =
+        median_microseconds(options.seconds, 1, [&] { trainer.step({{"x", x}, {"y", y}}); });
+    report(name, "step", trainer, us);
+  }
+  spec.dataset = {{"x", images(kRows)}, {"y", {kRows}, i32}};
+  spec.inputs.clear();
+  spec.batch = batch;
+  auto trainer = compile(model, loss, spec);
+  trainer.upload_data("x", random_floats(static_cast<std::size_t>(numel(images(kRows)))));
+  trainer.upload_data("y", labels);
+  in_a_go(options, name, trainer);
+}
+
 }  // namespace
 
 std::vector<std::string> default_devices() {
@@ -107,32 +143,14 @@ void mlp_sin(const Options& options, const std::string& device) {
 }
 
 void fashion_mlp(const Options& options, const std::string& device) {
-  constexpr std::int64_t kBatch = 128, kRows = 16384;
-  const auto loss = [](const Mlp& net, const Inputs& in) {
-    return cross_entropy(net(in["x"]), in["y"]);
-  };
-  const Mlp model({784, 256, 128, 10});
-  std::vector<std::int32_t> labels(kRows);
-  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 10);
-  CompileOptions spec;
-  spec.optimizer = optim::AdamW{.lr = 1e-3};
-  spec.device = device_options(options, device);
-  spec.inputs = {{"x", {kBatch, 784}}, {"y", {kBatch}, i32}};
-  {
-    auto trainer = compile(model, loss, spec);
-    const std::vector<float> x = random_floats(kBatch * 784);
-    const std::vector<std::int32_t> y(labels.begin(), labels.begin() + kBatch);
-    const double us =
-        median_microseconds(options.seconds, 1, [&] { trainer.step({{"x", x}, {"y", y}}); });
-    report("fashion-mlp", "step", trainer, us);
-  }
-  spec.dataset = {{"x", {kRows, 784}}, {"y", {kRows}, i32}};
-  spec.inputs.clear();
-  spec.batch = kBatch;
-  auto trainer = compile(model, loss, spec);
-  trainer.upload_data("x", random_floats(kRows * 784));
-  trainer.upload_data("y", labels);
-  in_a_go(options, "fashion-mlp", trainer);
+  classifier(options, device, "fashion-mlp", Mlp({784, 256, 128, 10}), 128, {784});
+}
+
+void fashion_cnn(const Options& options, const std::string& device) {
+  const nn::Sequential model(nn::Conv2d(1, 16, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2),
+                             nn::Conv2d(16, 32, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2),
+                             nn::Flatten(), nn::Linear(1568, 64), nn::ReLU(), nn::Linear(64, 10));
+  classifier(options, device, "fashion-cnn", model, 64, {1, 28, 28});
 }
 
 }  // namespace tensorgrad::bench

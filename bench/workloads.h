@@ -11,6 +11,7 @@ std::vector<std::string> default_devices();
 
 void mlp_sin(const Options& options, const std::string& device);
 void fashion_mlp(const Options& options, const std::string& device);
+void fashion_cnn(const Options& options, const std::string& device);
 void gemm(const Options& options);
 
 }  // namespace tensorgrad::bench

@@ -20,6 +20,12 @@ def mlp(sizes):
     return nn.Sequential(*layers)
 
 
+def cnn():
+    return nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+                         nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(1568, 64), nn.ReLU(), nn.Linear(64, 10))
+
+
 def median_us(step, sync, seconds):
     deadline = time.perf_counter() + 0.2 * seconds
     while time.perf_counter() < deadline:
@@ -40,8 +46,10 @@ def workload(name, device):
         model = mlp([1, 64, 64, 1]).to(device)
         x, y = torch.rand(256, 1, device=device), torch.rand(256, 1, device=device)
         return model, lambda: F.mse_loss(model(x), y), torch.optim.Adam
-    model = mlp([784, 256, 128, 10]).to(device)
-    x, y = torch.rand(128, 784, device=device), torch.randint(0, 10, (128,), device=device)
+    images = name == "fashion-cnn"
+    model = (cnn() if images else mlp([784, 256, 128, 10])).to(device)
+    batch, shape = (64, (1, 28, 28)) if images else (128, (784,))
+    x, y = torch.rand(batch, *shape, device=device), torch.randint(0, 10, (batch,), device=device)
     return model, lambda: F.cross_entropy(model(x), y), torch.optim.AdamW
 
 
@@ -80,7 +88,7 @@ def report(name, mode, device, us):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--only", default="mlp-sin,fashion-mlp")
+    parser.add_argument("--only", default="mlp-sin,fashion-mlp,fashion-cnn")
     options = parser.parse_args()
     for name in options.only.split(","):
         if torch.cuda.is_available():

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tensorgrad/module.h"
+#include "tensorgrad/nn_vision.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::nn {
@@ -42,7 +43,7 @@ struct Embedding {
   Tensor operator()(Tensor index, Loc loc = Loc::current()) const;
 };
 
-// Activations as modules, for Sequential.
+// Activations as modules, for Sequential. (Convolutions and pools are in nn_vision.h.)
 struct ReLU {
   TG_MODULE()
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;

@@ -8,3 +8,4 @@
 #include "tensorgrad/pointwise.h"
 #include "tensorgrad/random.h"
 #include "tensorgrad/shaping.h"
+#include "tensorgrad/vision.h"

@@ -94,6 +94,10 @@ Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, double value = 0,
            Loc loc = Loc::current());
 // The elements of these axes in reverse order.
 Tensor flip(Tensor x, Axes axes, Loc loc = Loc::current());
+// Windows of an axis, which may overlap: [.., L, ..] -> [.., N, .., size] with N = (L - dilation *
+// (size - 1) - 1) / step + 1; element (n, j) is n * step + j * dilation (torch.Tensor.unfold).
+Tensor unfold(Tensor x, int axis, std::int64_t size, std::int64_t step, std::int64_t dilation = 1,
+              Loc loc = Loc::current());
 // A new axis of size 1.
 Tensor unsqueeze(Tensor x, int axis, Loc loc = Loc::current());
 // Drops an axis of size 1.

@@ -258,6 +258,14 @@ Tensor flip(Tensor x, Axes axes, Loc loc) {
   return ctx.out(op::flip(in, resolve_axes(axes.list, in.shape(), ctx.name(), ctx.site())));
 }
 
+Tensor unfold(Tensor x, int axis, std::int64_t size, std::int64_t step, std::int64_t dilation,
+              Loc loc) {
+  OpContext ctx("unfold", loc);
+  const Ex in = ctx.in(x);
+  const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.site());
+  return ctx.out(op::unfold(in, static_cast<int>(d), size, step, dilation));
+}
+
 Tensor unsqueeze(Tensor x, int axis, Loc loc) {
   OpContext ctx("unsqueeze", loc);
   const Ex in = ctx.in(x);

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "ops/registry.h"
 #include "ops/structured.h"
+#include "passes/expand.h"
 
 namespace tensorgrad {
 namespace {
@@ -168,6 +169,33 @@ void moving_error(const Node& node, const Inputs& inputs, double tolerance, Boun
   out.error = apply(*node.op, node, pointers).data;
 }
 
+// That of the ops that it stands for.
+std::vector<double> macro_error(const Node& node, const Inputs& inputs, double tolerance) {
+  Graph written;
+  Node macro = node;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    macro.inputs[i] = written.append({&ops::input, {}, inputs[i]->value.type, {}, {}, {}, -1});
+  }
+  written.append(std::move(macro));
+  written = expand(written);
+  std::vector<Bounded> values;
+  for (ValueId id = 0; id < written.size(); ++id) {
+    const auto i = static_cast<std::size_t>(id);
+    if (i < inputs.size()) {
+      values.push_back(*inputs[i]);
+      continue;
+    }
+    Inputs operands;
+    for (const ValueId input : written[id].inputs) {
+      operands.push_back(&values[static_cast<std::size_t>(input)]);
+    }
+    values.push_back(evaluate_bounded(written[id], operands, tolerance));
+  }
+  std::vector<double> error = std::move(values.back().error);
+  error.resize(values.back().value.data.size());
+  return error;
+}
+
 std::string number(double value) {
   char text[40];
   std::snprintf(text, sizeof text, "%.9g", value);
@@ -184,6 +212,10 @@ Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& in
     for (double& value : out.value.data) value = static_cast<float>(value);
   }
   const OpKind kind = node.op->kind;
+  if (kind == OpKind::kMacro) {
+    out.error = macro_error(node, inputs, tolerance);
+    return out;
+  }
   const bool rounds = real && (kind == OpKind::kPointwise || kind == OpKind::kReduce ||
                                kind == OpKind::kContraction || kind == OpKind::kScatter);
   if (!rounds && exact(inputs)) return out;

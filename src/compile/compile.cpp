@@ -12,6 +12,7 @@
 #include "compile/gradients.h"
 #include "kernel/wgsl_writer.h"
 #include "passes/autodiff.h"
+#include "passes/expand.h"
 #include "passes/fuse.h"
 #include "passes/simplify.h"
 #include "passes/split_product.h"
@@ -26,11 +27,13 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// Of TENSORGRAD_SKIP. The others (autodiff, plan) make what the rest needs.
+// Of TENSORGRAD_SKIP. The others (autodiff, expand, plan) make what the rest needs.
 std::vector<std::string> skipped_passes() {
   std::vector<std::string> names = split_list(env("TENSORGRAD_SKIP"));
   std::vector<std::string> known;
   for (const std::string& name : pass_names()) {
+    const auto needed = [&](const GraphPass& pass) { return pass.needed && pass.name == name; };
+    if (std::any_of(graph_passes().begin(), graph_passes().end(), needed)) continue;
     if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
   }
   for (const std::string& name : names) {
@@ -56,8 +59,9 @@ class PassRunner {
 
   [[nodiscard]] double milliseconds() const { return milliseconds_since(start_); }
 
-  void run(const std::string& pass, Graph& graph, const std::function<void(Graph&)>& body) {
-    if (skipped(pass)) return;
+  void run(const std::string& pass, Graph& graph, const std::function<void(Graph&)>& body,
+           bool needed = false) {
+    if (!needed && skipped(pass)) return;
     const bool shown = debug_level(pass) >= 3;
     const std::uint64_t before = shown ? hash(graph) : 0;
     timed(pass, [&] {
@@ -134,6 +138,8 @@ std::vector<ValueId> gradients(Graph& graph, ValueId loss, std::span<const Value
 
 std::span<const GraphPass> graph_passes() {
   static const std::vector<GraphPass> passes = {
+      // Gradients have been taken by the macros' own rules; nothing below knows of them.
+      {"expand", expand, true},
       // Unused nodes first: the others then have less to look at.
       {"dce", dce},
       // Simplify makes foldable nodes (it moves arithmetic to scalars), folding makes simplifiable
@@ -205,7 +211,7 @@ Compiled compile_graph(CompileRequest request) {
     });
   }
   const auto run = [&](const GraphPass& pass) {
-    passes.run(pass.name, graph, [&](Graph& g) { g = pass.run(g); });
+    passes.run(pass.name, graph, [&](Graph& g) { g = pass.run(g); }, pass.needed);
   };
   for (const GraphPass& pass : graph_passes()) run(pass);
   result.graph = graph;

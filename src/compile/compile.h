@@ -50,6 +50,7 @@ Compiled compile_graph(CompileRequest request);
 struct GraphPass {
   std::string name;
   std::function<Graph(const Graph&)> run;
+  bool needed = false;  // what comes after relies on it: it cannot be skipped
 };
 std::span<const GraphPass> graph_passes();
 

@@ -14,7 +14,8 @@
 namespace tensorgrad {
 
 struct PointwiseCode;  // kernel/pointwise.h
-class GradContext;     // ops/grad.h
+class GradContext;     // ops/expr.h
+class ExpandContext;   // ops/expr.h
 
 enum class OpKind {
   kLeaf,  // parameter, arena, input, state, scalar, constant: no inputs, has storage or a literal
@@ -27,6 +28,7 @@ enum class OpKind {
   kGather,       // out[.., i, ..] = x[.., index[.., i, ..], ..] along attr "axis"
   kScatter,      // the adjoint of gather
   kContraction,  // batched matrix product
+  kMacro,        // stands for others until the pass `expand`; its gradient and meaning are its own
 };
 
 // A tensor of the reference interpreter: every element
@@ -52,6 +54,7 @@ using InferFn = Type (*)(std::span<const Type> inputs, const Attrs& attrs);
 using GradFn = std::vector<ValueId> (*)(GradContext& ctx);
 using EvalFn = void (*)(const EvalContext& ctx, RefTensor& out);
 using ViewFn = View (*)(const Type& input, const Attrs& attrs);
+using ExpandFn = ValueId (*)(ExpandContext& ctx);
 
 struct OpDef {
   const char* name;
@@ -64,6 +67,7 @@ struct OpDef {
   const PointwiseCode* code;  // kPointwise only
   std::vector<SampleRange> samples;
   bool barrier = false;  // kView: what reads it is not fused with what makes its input
+  ExpandFn expand = nullptr;  // kMacro only: the value of its type, written with other ops
 };
 
 }  // namespace tensorgrad

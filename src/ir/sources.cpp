@@ -13,7 +13,8 @@ bool is_computed(const Node& node) {
     case OpKind::kConcat:
     case OpKind::kReduce:
     case OpKind::kContraction:
-    case OpKind::kScatter: return true;
+    case OpKind::kScatter:
+    case OpKind::kMacro: return true;
     default: return false;
   }
 }

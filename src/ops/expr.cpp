@@ -81,6 +81,62 @@ Ex sum(Ex x, const std::vector<std::int64_t>& axes) {
   return apply(builder_of(x), ops::reduce_sum, {x}, {{"axes", axes}});
 }
 
+Ex unfold(Ex x, int axis, std::int64_t size, std::int64_t step, std::int64_t dilation) {
+  return apply(builder_of(x), ops::unfold, {x},
+               {{"axis", static_cast<std::int64_t>(axis)},
+                {"size", size},
+                {"step", step},
+                {"dilation", dilation}});
+}
+
+Ex dilate(Ex x, int axis, std::int64_t step) {
+  if (step == 1) return x;
+  const auto a = static_cast<std::size_t>(axis);
+  const Shape shape = x.shape();
+  Shape split = shape, whole = shape;
+  split.insert(split.begin() + axis + 1, 1);
+  std::vector<std::int64_t> none(split.size(), 0), after = none;
+  after[a + 1] = step - 1;
+  whole[a] *= step;
+  const Ex spread = reshape(pad(reshape(x, split), none, after), whole);
+  whole[a] -= step - 1;
+  return slice(spread, std::vector<std::int64_t>(shape.size(), 0), whole);
+}
+
+// Row j of [size, width] holds the elements that come from place j of their windows, `dilation`
+// places to the right of where the row before has its own; read along that diagonal, what belongs
+// to one element of the result lies in one column.
+Ex fold(Ex windows, int axis, std::int64_t length, std::int64_t step, std::int64_t dilation) {
+  const auto rank = static_cast<std::int64_t>(windows.shape().size());
+  const std::int64_t size = windows.shape().back(), reach = (size - 1) * dilation;
+  std::vector<std::int64_t> order, back(static_cast<std::size_t>(rank) - 1);
+  for (std::int64_t d = 0; d < rank - 1; ++d) {
+    if (d == axis) continue;
+    back[static_cast<std::size_t>(d)] = static_cast<std::int64_t>(order.size());
+    order.push_back(d);
+  }
+  back[static_cast<std::size_t>(axis)] = rank - 2;
+  order.insert(order.end(), {rank - 1, axis});
+  const Ex rows = dilate(permute(windows, order), static_cast<int>(rank) - 1, step);
+  Shape shape = rows.shape();  // [.., size, M]
+  const std::size_t last = shape.size() - 1;
+  std::vector<std::int64_t> before(shape.size(), 0), after = before;
+  before[last] = reach;
+  after[last] = length - shape[last];
+  const std::int64_t width = reach + length, pitch = width - (size > 1 ? dilation : 0);
+  Shape flat(shape.begin(), shape.end() - 2);
+  flat.push_back(size * width);
+  std::vector<std::int64_t> start(flat.size(), 0);
+  start.back() = reach;
+  Shape stop = flat;
+  stop.back() = reach + size * pitch;
+  shape[last] = pitch;
+  const Ex slanted = reshape(slice(reshape(pad(rows, before, after), flat), start, stop), shape);
+  shape[last] = length;
+  const Ex columns = slice(slanted, std::vector<std::int64_t>(shape.size(), 0), shape);
+  return permute(sum(columns, {rank - 2}), back);
+}
+
 Ex concat(const std::vector<Ex>& parts, int axis) {
   CHECK(!parts.empty());
   return apply(builder_of(parts[0]), ops::concat, parts,

@@ -64,6 +64,14 @@ Ex slice(Ex x, const std::vector<std::int64_t>& start, const std::vector<std::in
 Ex pad(Ex x, const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after);
 Ex flip(Ex x, const std::vector<std::int64_t>& axes);
 Ex sum(Ex x, const std::vector<std::int64_t>& axes);  // drops the axes
+// Overlapping windows of an axis: [.., L, ..] -> [.., N, .., size] with N = (L - dilation * (size -
+// 1) - 1) / step + 1; element (n, j) reads n * step + j * dilation.
+Ex unfold(Ex x, int axis, std::int64_t size, std::int64_t step, std::int64_t dilation = 1);
+// The adjoint of unfold: [.., N, .., size] -> [.., length, ..], every element added up where
+// unfold had read it.
+Ex fold(Ex windows, int axis, std::int64_t length, std::int64_t step, std::int64_t dilation = 1);
+// Axis `axis` with `step` - 1 zeros between neighbours.
+Ex dilate(Ex x, int axis, std::int64_t step);
 Ex concat(const std::vector<Ex>& parts, int axis);
 Ex gather(Ex x, Ex index, int axis);
 Ex scatter_add(Ex source, Ex index, int axis, std::int64_t size);
@@ -98,6 +106,17 @@ class GradContext {
   const Graph& graph;  // the same graph that builder appends to: take copies, not references
   ValueId node;
   ValueId dy_id;
+};
+
+// What a macro is written anew from: its node, whose inputs are in the graph that is built.
+class ExpandContext {
+ public:
+  ExpandContext(Builder& b, const Node& n) : builder(b), node(n) {}
+
+  [[nodiscard]] Ex in(std::size_t i) const { return {&builder, node.inputs[i]}; }
+
+  Builder& builder;
+  const Node& node;
 };
 
 }  // namespace tensorgrad

@@ -14,11 +14,14 @@ namespace ops {
 // Leaves. parameter{name, offset}: `offset` is its place in the parameter arena once it has one.
 extern const OpDef parameter, arena, input, data, state, scalar, constant, literal;
 extern const OpDef iota;
-extern const OpDef reshape, permute, broadcast, slice, pad, flip;
+extern const OpDef reshape, permute, broadcast, slice, pad, flip, unfold;
 extern const OpDef reduce_sum, reduce_max, reduce_min, argmax, argmin;
 extern const OpDef concat, pack, gather, scatter_add, matmul;
 // Identities of their first operand that tell autodiff what to do (marks.cpp).
 extern const OpDef barrier, checkpoint, custom_gradient;
+// Macros: the pass `expand` writes them with other ops.
+extern const OpDef conv2d, conv_transpose2d, conv2d_weight;
+extern const OpDef sum_pool, sum_unpool, max_pool, max_pool_index, max_unpool, max_pick;
 // One declaration for each row of pointwise.def: ops::add, ops::exp, ops::where, ops::cast ...
 }  // namespace ops
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Views: reshape, permute, broadcast, slice, pad, flip. None of them is ever a kernel of its own.
+// Views: reshape, permute, broadcast, slice, pad, flip, unfold. None of them is ever a kernel of
+// its own.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -178,6 +179,46 @@ std::vector<ValueId> grad_flip(GradContext& ctx) {
   return {op::flip(ctx.dy(), std::vector<std::int64_t>(ctx.self().attrs.list("axes"))).id};
 }
 
+// attrs: axis, size, step, dilation
+Type infer_unfold(std::span<const Type> in, const Attrs& attrs) {
+  const std::int64_t axis = attrs.integer("axis"), size = attrs.integer("size");
+  const std::int64_t step = attrs.integer("step"), dilation = attrs.integer("dilation");
+  check_axis(axis, in[0].shape);
+  Shape shape = in[0].shape;
+  std::int64_t& length = shape[static_cast<size_t>(axis)];
+  if (size < 1 || step < 1 || dilation < 1) {
+    shape_error("size " + std::to_string(size) + ", step " + std::to_string(step) +
+                " and dilation " + std::to_string(dilation) + " must be at least 1");
+  }
+  if ((size - 1) > (length - 1) / dilation) {
+    shape_error("a window of " + std::to_string(size) + " with dilation " +
+                std::to_string(dilation) + " does not fit axis " + std::to_string(axis) + " of " +
+                to_string(in[0].shape));
+  }
+  length = (length - dilation * (size - 1) - 1) / step + 1;
+  shape.push_back(size);
+  return {in[0].dtype, shape};
+}
+
+View view_unfold(const Type& in, const Attrs& attrs) {
+  const auto axis = static_cast<size_t>(attrs.integer("axis"));
+  View view = View::contiguous(in.shape);
+  const std::int64_t pitch = view.strides[axis];
+  view.shape = infer_unfold({&in, 1}, attrs).shape;
+  view.strides[axis] = pitch * attrs.integer("step");
+  view.strides.push_back(pitch * attrs.integer("dilation"));
+  return view;
+}
+
+std::vector<ValueId> grad_unfold(GradContext& ctx) {
+  const Attrs attrs = ctx.self().attrs;
+  const std::int64_t axis = attrs.integer("axis");
+  const std::int64_t length = ctx.in(0).shape()[static_cast<size_t>(axis)];
+  return {op::fold(ctx.dy(), static_cast<int>(axis), length, attrs.integer("step"),
+                   attrs.integer("dilation"))
+              .id};
+}
+
 void eval_view(const EvalContext& ctx, RefTensor& out) {
   const RefTensor& in = *ctx.inputs[0];
   const IndexMap map{{ctx.node.op->view(in.type, ctx.node.attrs)}};
@@ -247,6 +288,15 @@ const OpDef flip = {.name = "flip",
                     .view = view_flip,
                     .code = nullptr,
                     .samples = {{}}};
+const OpDef unfold = {.name = "unfold",
+                      .kind = OpKind::kView,
+                      .arity = 1,
+                      .infer = infer_unfold,
+                      .grad = grad_unfold,
+                      .eval = eval_view,
+                      .view = view_unfold,
+                      .code = nullptr,
+                      .samples = {{}}};
 
 }  // namespace ops
 }  // namespace tensorgrad

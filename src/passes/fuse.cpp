@@ -270,7 +270,8 @@ class Fuser {
   [[nodiscard]] bool worth_inlining(int g, int reader, int work) const {
     const Group& to = parts_.group(reader);
     if (to.kind == GroupKind::kContraction) {
-      return work <= kCheapOperandOps && feeds_operand_only(g, reader);
+      return work <= kCheapOperandOps && feeds_operand_only(g, reader) &&
+             !read_repeatedly(g, reader);
     }
     if (to.kind == GroupKind::kScatter) return work <= kCheapOps;
     const std::int64_t visits = to.kind == GroupKind::kColumn || to.kind == GroupKind::kRow
@@ -287,6 +288,19 @@ class Fuser {
       }
     }
     return true;
+  }
+
+  // An operand that has more elements than the group (windows that overlap, a broadcast) would
+  // compute each of them as often.
+  [[nodiscard]] bool read_repeatedly(int g, int reader) const {
+    for (const ValueId member : parts_.group(reader).members) {
+      if (graph_[member].op->kind != OpKind::kContraction) continue;
+      for (const ValueId operand : graph_[member].inputs) {
+        if (parts_.group_of(through_views(graph_, operand).value) != g) continue;
+        if (numel(graph_[operand].type.shape) > 2 * parts_.group(g).elements) return true;
+      }
+    }
+    return false;
   }
 
   void dissolve(int g, int reader) {

@@ -3,6 +3,7 @@
 #include "passes/place_in_memory.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "ir/sources.h"
@@ -16,6 +17,49 @@ namespace {
 bool is_stored_leaf(const Node& node) {
   return node.op->kind == OpKind::kLeaf && node.op != &ops::constant && node.op != &ops::scalar;
 }
+
+// An operand of a product is read more than once, so its elements should be easy to find: where the
+// views on the way to it do not make one window (padding below overlapping windows), the value of
+// the view at which they cease to is copied first.
+class OneWindow {
+ public:
+  ValueId operator()(Graph& out, ValueId id) {
+    std::vector<ValueId> chain;  // from the operand down
+    IndexMap map = IndexMap::identity(out[id].type.shape);
+    for (ValueId at = id; out[at].op->kind == OpKind::kView; at = out[at].inputs[0]) {
+      const Node& node = out[at];
+      map = compose(map, node.op->view(out[node.inputs[0]].type, node.attrs));
+      if (map.views.size() == 1) {
+        chain.push_back(at);
+        continue;
+      }
+      if (numel(node.type.shape) > numel(out[id].type.shape)) return id;
+      return rebuilt(out, chain, copy_of(out, at));
+    }
+    return id;
+  }
+
+ private:
+  ValueId copy_of(Graph& out, ValueId id) {
+    const auto [at, fresh] = copies_.try_emplace(id, kNoValue);
+    if (fresh) {
+      Builder builder{out, out[id].site, out[id].origin};
+      at->second = op::detach(Ex{&builder, id}).id;
+    }
+    return at->second;
+  }
+
+  static ValueId rebuilt(Graph& out, const std::vector<ValueId>& chain, ValueId from) {
+    for (std::size_t i = chain.size(); i-- > 0;) {
+      Node node = out[chain[i]];
+      node.inputs = {from};
+      from = out.append(std::move(node));
+    }
+    return from;
+  }
+
+  std::map<ValueId, ValueId> copies_;
+};
 
 }  // namespace
 
@@ -39,7 +83,13 @@ Graph place_in_memory(const Graph& graph) {
     if (own_place) placed.insert(copy);
     return copy;
   };
+  OneWindow one_window;
   Graph out = rewrite_graph(graph, [&](Graph& to, const Node& node) {
+    if (node.op->kind == OpKind::kContraction) {
+      Node product = node;
+      for (ValueId& input : product.inputs) input = one_window(to, input);
+      return to.append(std::move(product));
+    }
     const bool pack = node.op->kind == OpKind::kPack;
     if (!pack && node.op->kind != OpKind::kGather) return kNoValue;
     Node copy = node;

@@ -47,6 +47,18 @@ TEST(Bisect, finds_nothing_between_cpu_and_webgpu) {
   }
 }
 
+TEST(Bisect, finds_nothing_in_macros) {
+  Sketch sketch;
+  const Tensor x = sketch.input({2, 2, 6, 6}), w = sketch.input({3, 2, 3, 3});
+  const Tensor y = max_pool2d(relu(conv2d(x, w, std::nullopt, {.padding = 1})), 2);
+  sketch.output("y", y);
+  sketch.output("dw", grad(sum(square(y)), {w})[0]);
+  BisectOptions options;
+  options.b = device_at(Where::kCpu);
+  const BisectReport report = run(sketch.graph(), options);
+  EXPECT_EQ(report.pass, "") << report.what;
+}
+
 TEST(Bisect, names_the_pass_that_changes_a_result) {
   Sketch sketch;
   tanh_of_products(sketch);

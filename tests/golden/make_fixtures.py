@@ -3,6 +3,7 @@
 
 mlp.safetensors and lm.safetensors: two small models trained for 10 steps.
 optim.safetensors: parameters under each optimizer with given gradients, and learning-rate schedules.
+vision.safetensors: convolutions, pools and resizing, with the gradients of a weighted sum.
 """
 
 import json
@@ -319,6 +320,52 @@ def schedules(tensors):
         tensors["schedule/" + name] = torch.stack([upper, rates - upper])
 
 
+def vision(tensors):
+    """CASE/0, /1 ...: the operands; /y: the result; /weights: of its sum; /d0, /d1 ...: its gradients."""
+    g = torch.Generator().manual_seed(4)
+    ties = torch.randint(0, 4, (2, 2, 6, 7), generator=g).double()
+    x = (2, 4, 7, 8)
+    cases = {
+        "conv2d": ([x, (6, 4, 3, 3), (6,)], F.conv2d),
+        "conv2d_all": ([x, (6, 2, 3, 2), (6,)], lambda a, w, b: F.conv2d(
+            a, w, b, stride=(2, 1), padding=(2, 1), dilation=(1, 3), groups=2)),
+        "conv2d_depthwise": ([x, (8, 1, 3, 3), (8,)], lambda a, w, b: F.conv2d(
+            a, w, b, stride=2, padding=1, groups=4)),
+        "conv1d": ([(2, 4, 9), (6, 2, 3), (6,)], lambda a, w, b: F.conv1d(
+            a, w, b, stride=2, padding=2, dilation=2, groups=2)),
+        "conv_transpose2d": ([(2, 4, 3, 4), (4, 3, 3, 3), (3,)], F.conv_transpose2d),
+        "conv_transpose2d_all": ([(2, 4, 3, 4), (4, 3, 3, 2), (6,)], lambda a, w, b: F.conv_transpose2d(
+            a, w, b, stride=(3, 2), padding=(1, 0), output_padding=(2, 1), groups=2, dilation=(1, 2))),
+        "conv_transpose1d": ([(2, 4, 5), (4, 3, 4), (3,)], lambda a, w, b: F.conv_transpose1d(
+            a, w, b, stride=2, padding=1)),
+        "max_pool2d": ([x], lambda a: F.max_pool2d(a, 2)),
+        "max_pool2d_overlapping_ties": ([ties], lambda a: F.max_pool2d(a, 3, stride=2, padding=1)),
+        "max_pool2d_dilated_ties": ([ties], lambda a: F.max_pool2d(a, (2, 3), stride=1, dilation=(3, 2))),
+        "max_pool2d_large_ties": ([ties], lambda a: F.max_pool2d(a, (6, 5), stride=1)),
+        "max_pool1d_ties": ([ties[0, :, :, :]], lambda a: F.max_pool1d(a, 3, stride=2, padding=1)),
+        "avg_pool2d": ([x], lambda a: F.avg_pool2d(a, (3, 2), stride=(2, 1), padding=1)),
+        "avg_pool2d_inside": ([x], lambda a: F.avg_pool2d(a, 3, stride=2, padding=1, count_include_pad=False)),
+        "avg_pool1d": ([(2, 3, 9)], lambda a: F.avg_pool1d(a, 3, stride=2, padding=1)),
+        "adaptive_avg_pool2d": ([x], lambda a: F.adaptive_avg_pool2d(a, (3, 5))),
+        "adaptive_avg_pool2d_to_more": ([(1, 2, 3, 2)], lambda a: F.adaptive_avg_pool2d(a, (5, 3))),
+        "adaptive_max_pool2d_ties": ([ties], lambda a: F.adaptive_max_pool2d(a, (4, 3))),
+        "nearest": ([x], lambda a: F.interpolate(a, (14, 24))),
+        "nearest_fraction": ([x], lambda a: F.interpolate(a, (10, 5))),
+        "bilinear": ([x], lambda a: F.interpolate(a, (10, 5), mode="bilinear")),
+        "bilinear_corners": ([x], lambda a: F.interpolate(a, (3, 11), mode="bilinear", align_corners=True)),
+    }
+    for name, (operands, function) in cases.items():
+        values = [draw(g, v, 1.0) if isinstance(v, tuple) else v.clone() for v in operands]
+        for i, value in enumerate(values):
+            tensors[f"{name}/{i}"] = value.clone()
+            value.requires_grad_(True)
+        y = function(*values)
+        weights = draw(g, y.shape, 1.0)
+        (y * weights).sum().backward()
+        tensors[f"{name}/y"], tensors[f"{name}/weights"] = y, weights
+        tensors.update({f"{name}/d{i}": value.grad for i, value in enumerate(values)})
+
+
 if __name__ == "__main__":
     mlp()
     language_model()
@@ -327,3 +374,6 @@ if __name__ == "__main__":
     several(alone)
     schedules(alone)
     write_safetensors("optim.safetensors", alone)
+    images = {}
+    vision(images)
+    write_safetensors("vision.safetensors", images)

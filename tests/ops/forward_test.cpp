@@ -41,6 +41,8 @@ TEST(Forward, reductions_on_webgpu) { check_together(reduce_cases(), Where::kWeb
 TEST(Forward, products_on_webgpu) { check_together(matmul_cases(), Where::kWebGpu); }
 TEST(Forward, indexed_on_webgpu) { check_together(index_cases(), Where::kWebGpu); }
 TEST(Forward, composites_on_webgpu) { check_together(composite_cases(), Where::kWebGpu); }
+TEST(Forward, convolutions_on_webgpu) { check_together(conv_cases(), Where::kWebGpu); }
+TEST(Forward, pools_on_webgpu) { check_together(pool_cases(), Where::kWebGpu); }
 TEST(Forward, pointwise_on_webgpu_default_limits) {
   check_together(pointwise_cases(), Where::kWebGpuDefaultLimits);
 }
@@ -48,6 +50,8 @@ TEST(Forward, structured_on_webgpu_default_limits) {
   check_together(matmul_cases(), Where::kWebGpuDefaultLimits);
   check_together(composite_cases(), Where::kWebGpuDefaultLimits);
   check_together(index_cases(), Where::kWebGpuDefaultLimits);
+  check_together(conv_cases(), Where::kWebGpuDefaultLimits);
+  check_together(pool_cases(), Where::kWebGpuDefaultLimits);
 }
 
 void check_leaves(Where where) {

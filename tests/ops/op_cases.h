@@ -33,6 +33,8 @@ std::vector<OpCase> reduce_cases();
 std::vector<OpCase> matmul_cases();
 std::vector<OpCase> index_cases();
 std::vector<OpCase> composite_cases();
+std::vector<OpCase> conv_cases();
+std::vector<OpCase> pool_cases();
 // All of the above.
 const std::vector<OpCase>& all_cases();
 

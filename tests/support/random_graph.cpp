@@ -110,12 +110,17 @@ class Grower {
     const Tensor in = ranked(x);
     const int axis = axis_of(in);
     const std::int64_t size = in.size(axis);
-    switch (draw_.whole(0, 5)) {
+    switch (draw_.whole(0, 6)) {
       case 0: return flip(in, axis);
       case 1: return transpose(in, axis, axis_of(in));
       case 2: return reshape(in, {in.size(axis), -1});
       case 3: return pad(in, {draw_.whole(0, 2), draw_.whole(0, 2)}, draw_.chance(0.5) ? 0.0 : 0.5);
       case 4: return narrow(in, axis, draw_.whole(0, size - 1), 1);
+      case 5: {
+        const std::int64_t window = draw_.whole(1, std::min<std::int64_t>(3, size));
+        const std::int64_t most = window > 1 ? (size - 1) / (window - 1) : 2;
+        return unfold(in, axis, window, draw_.whole(1, 3), draw_.whole(1, most));
+      }
       default: {
         const std::int64_t start = draw_.whole(0, size - 1);
         return narrow(in, axis, start, draw_.whole(1, size - start));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Contraction launches: out[b, m, n] = body(sum_k a[b, m, k] * b[b, k, n]). Plans the tiles of the
-// result that are tasks; where there is one batch, B is packed once for all of them.
+// result that are tasks; where there is one batch, B is packed once for all of them, and A where it
+// is the same for all batches.
 #include "backend/cpu/contraction.h"
 
 #include <algorithm>
@@ -83,10 +84,11 @@ class ContractionStep final : public Step {
     worker_bytes = engine_.worker_bytes();
     shares_b_ = shape.batch == 1 && !engine_.direct_b(shape.m);
     const std::int64_t words_b = shares_b_ ? engine_.packed_words(plan_.shared_columns) : 0;
-    // Tiles beside each other would each pack the same rows.
+    // Tiles beside each other, or of batches with one A, would each pack the same rows.
     const std::int64_t words_a = round_up(shape.m, gemm_kernels().mr) * shape.k;
     const bool costly = engine_.packs_a(plan_.columns) || !engine_.left().plain();
-    shares_a_ = shape.batch == 1 && plan_.columns < shape.n && costly && words_a <= kShared;
+    const bool again = shape.batch == 1 ? plan_.columns < shape.n : engine_.left().repeats();
+    shares_a_ = again && costly && words_a <= kShared;
     packed_a_ = words_b;
     shared_bytes = static_cast<std::size_t>(words_b + (shares_a_ ? words_a : 0)) * sizeof(float);
   }

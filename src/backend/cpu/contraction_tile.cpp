@@ -104,6 +104,7 @@ bool TileEngine::direct_b(std::int64_t rows) const {
 // Rows of A serve as they are; columns of A, and rows more than a few base registers can name, are
 // packed where the block is read more than a few times.
 bool TileEngine::packs_a(std::int64_t columns) const {
+  if (a_.windowed()) return true;
   if (a_.rows_are_contiguous() && kernels_.mr <= 6) return false;
   return columns > 2 * kernels_.nr;
 }
@@ -111,6 +112,12 @@ bool TileEngine::packs_a(std::int64_t columns) const {
 void TileEngine::pack_b(std::int64_t batch, std::int64_t begin, std::int64_t end,
                         std::byte* scratch, float* out) const {
   const std::int64_t nr = kernels_.nr;
+  if (b_.windowed()) {
+    for (std::int64_t j = begin; j < end; j += nr) {
+      b_.pack_columns(batch, j, std::min(nr, end - j), nr, out + (j - begin) * shape_.k);
+    }
+    return;
+  }
   // What lies in a buffer is packed a few rows at a time, over all panels; what is computed, by
   // panels.
   const std::int64_t step = b_.plain() ? kPackDepth : shape_.k;
@@ -126,6 +133,13 @@ void TileEngine::pack_b(std::int64_t batch, std::int64_t begin, std::int64_t end
 
 void TileEngine::pack_a(std::int64_t batch, std::int64_t begin, std::int64_t end,
                         std::byte* scratch, float* out) const {
+  if (a_.windowed()) {
+    const std::int64_t mr = kernels_.mr;
+    for (std::int64_t i = begin; i < end; i += mr) {
+      a_.pack_rows(batch, i, std::min(mr, end - i), mr, out + (i - begin) * shape_.k);
+    }
+    return;
+  }
   const Matrix a = a_.block(batch, begin, end - begin, 0, shape_.k, scratch + a_block_);
   // Where columns run along memory, neighbouring panels read the same cache lines: soon after.
   for (std::int64_t k = 0; k < shape_.k; k += kPackDepth) {

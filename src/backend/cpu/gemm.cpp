@@ -3,6 +3,7 @@
 // registers, 14 x 2 of 32); a step loads a row of b, broadcasts mr elements of a, and multiplies.
 #include "backend/cpu/gemm.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -72,18 +73,22 @@ void tile(std::int64_t depth, const float* HWY_RESTRICT a, std::int64_t a_row, s
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// Four columns of four rows: out[k * kColumns + j] = b[j * cs + k].
-HWY_INLINE void transpose_4x4(const float* HWY_RESTRICT b, std::int64_t cs, float* HWY_RESTRICT out,
-                              std::int64_t out_k) {
+// Four columns of four rows: out[k * out_k + j] = bj[k].
+HWY_INLINE void transpose_4x4(const float* b0, const float* b1, const float* b2, const float* b3,
+                              float* HWY_RESTRICT out, std::int64_t out_k) {
   const hn::FixedTag<float, 4> d;
-  const auto r0 = hn::LoadU(d, b), r1 = hn::LoadU(d, b + cs);
-  const auto r2 = hn::LoadU(d, b + 2 * cs), r3 = hn::LoadU(d, b + 3 * cs);
+  const auto r0 = hn::LoadU(d, b0), r1 = hn::LoadU(d, b1);
+  const auto r2 = hn::LoadU(d, b2), r3 = hn::LoadU(d, b3);
   const auto t0 = hn::InterleaveLower(d, r0, r1), t1 = hn::InterleaveLower(d, r2, r3);
   const auto t2 = hn::InterleaveUpper(d, r0, r1), t3 = hn::InterleaveUpper(d, r2, r3);
   hn::StoreU(hn::ConcatLowerLower(d, t1, t0), d, out);
   hn::StoreU(hn::ConcatUpperUpper(d, t1, t0), d, out + out_k);
   hn::StoreU(hn::ConcatLowerLower(d, t3, t2), d, out + 2 * out_k);
   hn::StoreU(hn::ConcatUpperUpper(d, t3, t2), d, out + 3 * out_k);
+}
+HWY_INLINE void transpose_4x4(const float* b, std::int64_t cs, float* HWY_RESTRICT out,
+                              std::int64_t out_k) {
+  transpose_4x4(b, b + cs, b + 2 * cs, b + 3 * cs, out, out_k);
 }
 #endif
 
@@ -143,6 +148,93 @@ void pack_a(const float* HWY_RESTRICT a, std::int64_t rs, std::int64_t cs, std::
 #endif
   for (; k < depth; ++k) {
     for (std::int64_t i = 0; i < rows; ++i) out[k * kRows + i] = a[i * rs + k * cs];
+  }
+}
+
+// A stretch of at most a vector of neighbouring lanes.
+struct Piece {
+  std::int64_t from, lane, count;
+};
+
+// Lanes that are neighbours in memory: row by row of the panel, each row from left to right. A
+// store of more lanes than were read is written over by what comes next, but for the last row.
+HWY_INLINE void pack_pieces(const float* HWY_RESTRICT data, const std::int32_t* HWY_RESTRICT along,
+                            std::int64_t depth, const Piece* pieces, int count, std::int64_t width,
+                            float* HWY_RESTRICT out) {
+#if !HWY_MEM_OPS_MIGHT_FAULT
+  const D d;
+  using M = hn::Mask<D>;
+  M masks[2 * kMaxTileColumns];
+  for (int p = 0; p < count; ++p) {
+    masks[p] = hn::FirstN(d, static_cast<std::size_t>(pieces[p].count));
+  }
+  for (; depth > 2; --depth, ++along, out += width) {
+    for (int p = 0; p < count; ++p) {
+      hn::StoreU(hn::MaskedLoad(masks[p], d, data + *along + pieces[p].from), d,
+                 out + pieces[p].lane);
+    }
+  }
+#endif
+  for (; depth > 0; --depth, ++along, out += width) {
+    for (int p = 0; p < count; ++p) {
+      for (std::int64_t i = 0; i < pieces[p].count; ++i) {
+        out[pieces[p].lane + i] = data[*along + pieces[p].from + i];
+      }
+    }
+  }
+}
+
+// Steps of k that are neighbours in memory: four lanes at a time, turned.
+HWY_INLINE void pack_turned(const float* HWY_RESTRICT data, const LineOffsets& along,
+                            std::int64_t depth, const std::int32_t* HWY_RESTRICT across,
+                            std::int64_t lanes, std::int64_t width, float* HWY_RESTRICT out) {
+  for (std::int64_t k = 0; k < depth;) {
+    const float* from = data + along.at[static_cast<std::size_t>(k)];
+    const std::int64_t run =
+        std::min<std::int64_t>(along.run_end[static_cast<std::size_t>(k)], depth) - k;
+    std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+    for (; i + 4 <= lanes; i += 4) {
+      const float *b0 = from + across[i], *b1 = from + across[i + 1];
+      const float *b2 = from + across[i + 2], *b3 = from + across[i + 3];
+      float* to = out + k * width + i;
+      std::int64_t s = 0;
+      for (; s + 4 <= run; s += 4) {
+        transpose_4x4(b0 + s, b1 + s, b2 + s, b3 + s, to + s * width, width);
+      }
+      for (; s < run; ++s) {
+        to[s * width] = b0[s];
+        to[s * width + 1] = b1[s];
+        to[s * width + 2] = b2[s];
+        to[s * width + 3] = b3[s];
+      }
+    }
+#endif
+    for (; i < lanes; ++i) {
+      for (std::int64_t s = 0; s < run; ++s) out[(k + s) * width + i] = from[across[i] + s];
+    }
+    k += run;
+  }
+}
+
+void pack_windows(const float* data, const LineOffsets& along, std::int64_t depth,
+                  const LineOffsets& across, std::int64_t first, std::int64_t lanes,
+                  std::int64_t width, float* out) {
+  Piece pieces[2 * kMaxTileColumns];
+  int count = 0;
+  for (std::int64_t i = 0; i < lanes;) {
+    const auto at = static_cast<std::size_t>(first + i);
+    const std::int64_t run =
+        std::min({std::int64_t{across.run_end[at]} - first - i, lanes - i, std::int64_t{kLanes}});
+    pieces[count++] = {across.at[at], i, run};
+    i += run;
+  }
+  // A vector may be stored from any lane on: it reaches into the two rows below at most.
+  const bool room = lanes + kLanes <= 3 * width;
+  if (count * 4 <= lanes && room) {
+    pack_pieces(data, along.at.data(), depth, pieces, count, width, out);
+  } else {
+    pack_turned(data, along, depth, across.at.data() + first, lanes, width, out);
   }
 }
 
@@ -217,6 +309,7 @@ GemmKernels make_kernels() {
   fill_tiles(kernels, std::make_integer_sequence<int, kRows>());
   kernels.pack_b = pack_b;
   kernels.pack_a = pack_a;
+  kernels.pack_windows = pack_windows;
   kernels.row_times_rows = row_times_rows;
   kernels.row_times_columns = row_times_columns;
   return kernels;

@@ -5,11 +5,18 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace tensorgrad::cpu {
 
 inline constexpr int kMaxTileRows = 14;
 inline constexpr int kMaxTileColumns = 32;
+
+// Offsets of the rows (or columns) of a matrix, with the end of the run of neighbours that each is
+// in: at[i + 1] = at[i] + 1 within a run.
+struct LineOffsets {
+  std::vector<std::int32_t> at, run_end;
+};
 
 struct GemmKernels {
   // Always computes nr columns (or half of that), and reads as many from each row of b.
@@ -30,6 +37,12 @@ struct GemmKernels {
   // out[k * mr + i] = a[i * rs + k * cs] for k < depth, i < rows; other i: anything.
   void (*pack_a)(const float* a, std::int64_t rs, std::int64_t cs, std::int64_t depth,
                  std::int64_t rows, float* out);
+
+  // out[k * width + i] = data[along.at[k] + across.at[first + i]] for k < depth, i < lanes; other
+  // i: anything. `width` is mr or nr.
+  void (*pack_windows)(const float* data, const LineOffsets& along, std::int64_t depth,
+                       const LineOffsets& across, std::int64_t first, std::int64_t lanes,
+                       std::int64_t width, float* out);
 
   // c[j] = sum_k a[k] * b[k * b_k + j] for j < n.
   void (*row_times_rows)(std::int64_t depth, std::int64_t n, const float* a, const float* b,

@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "base/check.h"
 
 namespace tensorgrad::cpu {
 namespace {
+
+// Rows of so many elements are gone through together with the axis above them.
+constexpr std::int64_t kShortRow = 8;
 
 // Copies a few words without the price of a call.
 inline void copy_words(const Word* from, std::int64_t count, Word* to) {
@@ -20,11 +24,38 @@ inline void copy_words(const Word* from, std::int64_t count, Word* to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
+// Rows of a few elements each: out[i * n + j] = value(i, j).
+template <class Value>
+inline void fill_rows(Word* out, std::int64_t rows, std::int64_t n, const Value& value) {
+  const auto fill = [&](auto width) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < width; ++j) out[i * width + j] = value(i, j);
+    }
+  };
+  switch (n) {  // a width that is known is unrolled
+    case 2: fill(std::integral_constant<std::int64_t, 2>()); break;
+    case 3: fill(std::integral_constant<std::int64_t, 3>()); break;
+    case 4: fill(std::integral_constant<std::int64_t, 4>()); break;
+    default: fill(n);
+  }
+}
+
+// The two innermost axes of a view, from the start of a row on.
+struct Rows {
+  std::int64_t offset, pitch, count;  // of the rows
+  std::int64_t stride, length;        // within a row
+};
+
 // What is done with a segment of offsets (offset + i * stride, i < count) at position `at` of the
-// run.
+// run, and with several rows of a few elements.
 struct LoadSink {
   const Word* data;
   Word* out;
+  void rows(const Rows& r, std::int64_t at) const {
+    const Word* from = data + r.offset;
+    fill_rows(out + at, r.count, r.length,
+              [&](std::int64_t i, std::int64_t j) { return from[i * r.pitch + j * r.stride]; });
+  }
   void valid(std::int64_t offset, std::int64_t stride, std::int64_t at, std::int64_t count) const {
     const Word* from = data + offset;
     Word* to = out + at;
@@ -45,6 +76,11 @@ struct LoadSink {
 struct OffsetSink {
   Word none;
   Word* out;
+  void rows(const Rows& r, std::int64_t at) const {
+    fill_rows(out + at, r.count, r.length, [&](std::int64_t i, std::int64_t j) {
+      return static_cast<Word>(r.offset + i * r.pitch + j * r.stride);
+    });
+  }
   void valid(std::int64_t offset, std::int64_t stride, std::int64_t at, std::int64_t count) const {
     const auto base = static_cast<Word>(offset), step = static_cast<Word>(stride);
     for (std::int64_t i = 0; i < count; ++i) out[at + i] = base + static_cast<Word>(i) * step;
@@ -57,6 +93,7 @@ struct OffsetSink {
 
 struct ValidSink {
   Word* out;
+  void rows(const Rows& r, std::int64_t at) const { std::fill_n(out + at, r.count * r.length, 1u); }
   void valid(std::int64_t, std::int64_t, std::int64_t at, std::int64_t count) const {
     std::fill_n(out + at, count, 1u);
   }
@@ -69,6 +106,11 @@ struct ValidSink {
 struct StoreSink {
   const Word* in;
   Word* data;
+  void rows(const Rows& r, std::int64_t at) const {
+    for (std::int64_t i = 0; i < r.count; ++i) {
+      valid(r.offset + i * r.pitch, r.stride, at + i * r.length, r.length);
+    }
+  }
   void valid(std::int64_t offset, std::int64_t stride, std::int64_t at, std::int64_t count) const {
     Word* to = data + offset;
     if (stride == 1) {
@@ -158,11 +200,24 @@ void Walker::segment(std::size_t level, std::int64_t offset, std::int64_t stride
   }
 }
 
+// To the start of the next row.
+inline void Walker::advance(const Level& v, std::int64_t* index, std::int64_t& offset) {
+  index[v.rank - 1] = 0;
+  for (int d = v.rank - 2; d >= 0; --d) {
+    offset += v.stride[d];
+    if (++index[d] < v.size[d]) return;
+    offset -= v.size[d] * v.stride[d];
+    index[d] = 0;
+  }
+}
+
 template <class Sink>
 void Walker::walk(std::size_t level, std::int64_t first, std::int64_t count,
                   const Sink& sink) const {
   const Level& v = levels_[level];
   const int inner = v.rank - 1;
+  const bool short_rows =
+      level + 1 == levels_.size() && !v.masked && inner > 0 && v.size[inner] <= kShortRow;
   std::int64_t index[kMaxRank];
   std::int64_t offset = v.offset;  // of the row: without the innermost axis
   for (int d = inner; d >= 0; --d) {
@@ -172,6 +227,18 @@ void Walker::walk(std::size_t level, std::int64_t first, std::int64_t count,
   }
   for (std::int64_t at = 0; at < count;) {
     const std::int64_t begin = index[inner];
+    if (short_rows && begin == 0 && count - at >= v.size[inner]) {
+      const int outer = inner - 1;
+      const std::int64_t rows =
+          std::min(v.size[outer] - index[outer], (count - at) / v.size[inner]);
+      sink.rows({offset, v.stride[outer], rows, v.stride[inner], v.size[inner]}, at);
+      at += rows * v.size[inner];
+      // As if all but the last of these rows had been gone through before.
+      offset += (rows - 1) * v.stride[outer];
+      index[outer] += rows - 1;
+      advance(v, index, offset);
+      continue;
+    }
     const std::int64_t length = std::min(v.size[inner] - begin, count - at);
     bool inside = true;
     for (int d = 0; v.masked && d < inner; ++d) {
@@ -187,13 +254,7 @@ void Walker::walk(std::size_t level, std::int64_t first, std::int64_t count,
     }
     if (to < begin + length) sink.invalid(at + to - begin, begin + length - to);
     at += length;
-    index[inner] = 0;
-    for (int d = inner - 1; d >= 0; --d) {
-      offset += v.stride[d];
-      if (++index[d] < v.size[d]) break;
-      offset -= v.size[d] * v.stride[d];
-      index[d] = 0;
-    }
+    advance(v, index, offset);
   }
 }
 

@@ -57,6 +57,7 @@ class Walker {
     std::int64_t size[kMaxRank], stride[kMaxRank], lo[kMaxRank], hi[kMaxRank];
   };
 
+  static void advance(const Level& v, std::int64_t* index, std::int64_t& offset);
   template <class Sink>
   void walk(std::size_t level, std::int64_t first, std::int64_t count, const Sink& sink) const;
   template <class Sink>

@@ -23,14 +23,9 @@ TapeSpec operand_spec(const ScalarProgram& program, std::int64_t batch, std::int
   return spec;
 }
 
-// The one stride of axes [begin, end) of a view, or false.
-bool single_stride(const View& view, std::size_t begin, std::size_t end, std::int64_t& stride) {
-  View part;
-  part.shape.assign(view.shape.begin() + static_cast<std::ptrdiff_t>(begin),
-                    view.shape.begin() + static_cast<std::ptrdiff_t>(end));
-  part.strides.assign(view.strides.begin() + static_cast<std::ptrdiff_t>(begin),
-                      view.strides.begin() + static_cast<std::ptrdiff_t>(end));
-  const View flat = part.simplified();
+// The one stride of a view without mask, or false.
+bool single_stride(const View& view, std::int64_t& stride) {
+  const View flat = view.simplified();
   if (flat.shape.size() > 1) return false;
   stride = flat.shape.empty() ? 1 : flat.strides[0];  // of one element any stride is right
   return true;
@@ -48,37 +43,74 @@ bool better_swapped(const ScalarProgram& program, std::int64_t rows, std::int64_
   return score > 0;
 }
 
-}  // namespace
-
-bool split_strides(const View& view, std::int64_t batch, std::int64_t rows, std::int64_t cols,
-                   std::int64_t& rs, std::int64_t& cs, std::vector<std::int64_t>& offsets) {
+// A view over [batch, rows, cols] as three, one for each; the offset goes with the batch. False
+// where an axis of the view would have to be cut in a way that it cannot.
+struct Parts {
+  View batch, rows, cols;
+};
+bool split_view(const View& view, std::int64_t batch, std::int64_t rows, std::int64_t cols,
+                Parts& parts) {
   if (view.masked()) return false;
   // Unit strides never merge: this view keeps the cuts apart.
   const View fence{{batch, rows, cols}, {1, 1, 1}, 0, {}, {}};
   Shape cut;
   View fine;
   if (!common_cut({&view, &fence}, cut) || !recut(view, cut, fine)) return false;
-  std::size_t inner = cut.size(), middle = cut.size();
-  for (std::int64_t n = 1; n < cols;) {
-    if (inner == 0) return false;
-    n *= cut[--inner];
+  std::size_t end = cut.size();
+  const auto take = [&](std::int64_t count, View& part) {
+    std::size_t begin = end;
+    for (std::int64_t n = 1; n < count;) {
+      if (begin == 0) return false;
+      n *= cut[--begin];
+    }
+    part.shape.assign(cut.begin() + static_cast<std::ptrdiff_t>(begin),
+                      cut.begin() + static_cast<std::ptrdiff_t>(end));
+    part.strides.assign(fine.strides.begin() + static_cast<std::ptrdiff_t>(begin),
+                        fine.strides.begin() + static_cast<std::ptrdiff_t>(end));
+    end = begin;
+    return numel(part.shape) == count;
+  };
+  parts.batch.offset = fine.offset;
+  return take(cols, parts.cols) && take(rows, parts.rows) && take(batch, parts.batch);
+}
+
+std::vector<std::int64_t> offsets_of(const View& view) {
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t i = 0; i < numel(view.shape); ++i) offsets.push_back(offset_at({{view}}, i));
+  return offsets;
+}
+
+LineOffsets lines_of(const View& view) {
+  LineOffsets lines;
+  for (const std::int64_t offset : offsets_of(view)) {
+    lines.at.push_back(static_cast<std::int32_t>(offset));
   }
-  middle = inner;
-  for (std::int64_t n = 1; n < rows;) {
-    if (middle == 0) return false;
-    n *= cut[--middle];
+  lines.run_end.resize(lines.at.size());
+  for (std::size_t i = lines.at.size(); i-- > 0;) {
+    const bool breaks = i + 1 == lines.at.size() || lines.at[i + 1] != lines.at[i] + 1;
+    lines.run_end[i] = breaks ? static_cast<std::int32_t>(i) + 1 : lines.run_end[i + 1];
   }
-  if (!single_stride(fine, inner, cut.size(), cs) || !single_stride(fine, middle, inner, rs)) {
-    return false;
-  }
-  View outer;
-  outer.offset = fine.offset;
-  outer.shape.assign(cut.begin(), cut.begin() + static_cast<std::ptrdiff_t>(middle));
-  outer.strides.assign(fine.strides.begin(),
-                       fine.strides.begin() + static_cast<std::ptrdiff_t>(middle));
-  if (numel(outer.shape) != batch) return false;
-  offsets.clear();
-  for (std::int64_t b = 0; b < batch; ++b) offsets.push_back(offset_at({{outer}}, b));
+  return lines;
+}
+
+}  // namespace
+
+bool split_strides(const View& view, std::int64_t batch, std::int64_t rows, std::int64_t cols,
+                   std::int64_t& rs, std::int64_t& cs, std::vector<std::int64_t>& offsets) {
+  Parts parts;
+  if (!split_view(view, batch, rows, cols, parts)) return false;
+  if (!single_stride(parts.cols, cs) || !single_stride(parts.rows, rs)) return false;
+  offsets = offsets_of(parts.batch);
+  return true;
+}
+
+bool split_offsets(const View& view, std::int64_t batch, std::int64_t rows, std::int64_t cols,
+                   std::vector<std::int64_t>& of_batch, LineOffsets& of_row, LineOffsets& of_col) {
+  Parts parts;
+  if (!split_view(view, batch, rows, cols, parts)) return false;
+  of_batch = offsets_of(parts.batch);
+  of_row = lines_of(parts.rows);
+  of_col = lines_of(parts.cols);
   return true;
 }
 
@@ -89,11 +121,14 @@ Operand::Operand(const Prepare& prepare, const ScalarProgram& program, std::int6
   const Instr& last = program.instrs.back();
   if (last.kind == InstrKind::kLoad) {
     const Access& access = program.accesses[static_cast<std::size_t>(last.index)];
-    if (access.map.views.size() == 1 &&
-        split_strides(access.map.views[0], batch, rows, cols, rs_, cs_, offsets_)) {
+    const bool one = access.map.views.size() == 1;
+    const bool strided =
+        one && split_strides(access.map.views[0], batch, rows, cols, rs_, cs_, offsets_);
+    if (strided || (one && split_offsets(access.map.views[0], batch, rows, cols, offsets_, row_at_,
+                                         col_at_))) {
       // The tape is made for its bounds check alone.
       const Tape checked(prepare, operand_spec(program, batch, rows, cols, false));
-      data_ =
+      (strided ? data_ : base_) =
           reinterpret_cast<const float*>(prepare.data[static_cast<std::size_t>(access.binding)]);
       return;
     }
@@ -104,9 +139,26 @@ Operand::Operand(const Prepare& prepare, const ScalarProgram& program, std::int6
 }
 
 std::size_t Operand::scratch_bytes(std::int64_t rows, std::int64_t cols) const {
-  if (plain()) return 0;
+  if (tape_ == nullptr) return 0;
   return static_cast<std::size_t>(round_up(static_cast<std::int64_t>(tape_->scratch_bytes()), 64)) +
          static_cast<std::size_t>(round_up(rows * cols, 16)) * sizeof(float);
+}
+
+bool Operand::repeats() const {
+  return tape_ == nullptr && std::all_of(offsets_.begin(), offsets_.end(),
+                                         [&](std::int64_t at) { return at == offsets_[0]; });
+}
+
+void Operand::pack_rows(std::int64_t batch, std::int64_t r, std::int64_t rows, std::int64_t width,
+                        float* out) const {
+  gemm_kernels().pack_windows(base_ + offsets_[static_cast<std::size_t>(batch)], col_at_, cols_,
+                              row_at_, r, rows, width, out);
+}
+
+void Operand::pack_columns(std::int64_t batch, std::int64_t c, std::int64_t cols,
+                           std::int64_t width, float* out) const {
+  gemm_kernels().pack_windows(base_ + offsets_[static_cast<std::size_t>(batch)], row_at_, rows_,
+                              col_at_, c, cols, width, out);
 }
 
 void Operand::evaluate(std::int64_t first, std::int64_t count, Frame& frame, Word* out) const {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // An operand of a contraction as a matrix: strides into a buffer where its program is one strided
-// load, else computed block by block into scratch.
+// load, offsets of rows and of columns where it reads windows, else computed block by block into
+// scratch.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "backend/cpu/gemm.h"
 #include "backend/cpu/tape.h"
 
 namespace tensorgrad::cpu {
@@ -27,12 +29,21 @@ struct Matrix {
 bool split_strides(const View& view, std::int64_t batch, std::int64_t rows, std::int64_t cols,
                    std::int64_t& rs, std::int64_t& cs, std::vector<std::int64_t>& offsets);
 
+// Likewise with any offsets: element (batch, r, c) lies at the sum of the three.
+bool split_offsets(const View& view, std::int64_t batch, std::int64_t rows, std::int64_t cols,
+                   std::vector<std::int64_t>& of_batch, LineOffsets& of_row, LineOffsets& of_col);
+
 class Operand {
  public:
   // The program's domain is [batch, rows, cols], row-major.
   Operand(const Prepare& prepare, const ScalarProgram& program, std::int64_t batch,
           std::int64_t rows, std::int64_t cols);
 
+  // Its elements lie in a buffer where offsets of their row and of their column say. It has no
+  // block(): pack_rows() and pack_columns() read it.
+  [[nodiscard]] bool windowed() const { return base_ != nullptr; }
+  // Every batch has the same elements.
+  [[nodiscard]] bool repeats() const;
   // It lies in a buffer as it is.
   [[nodiscard]] bool plain() const { return data_ != nullptr; }
   // The strides that block() will give, up to the leading dimension: which one is 1.
@@ -43,8 +54,14 @@ class Operand {
   // Scratch that block() needs for `rows` x `cols` elements.
   [[nodiscard]] std::size_t scratch_bytes(std::int64_t rows, std::int64_t cols) const;
   void start(const HyperRow& hyper) {
-    if (!plain()) tape_->start(hyper);
+    if (tape_) tape_->start(hyper);
   }
+  // Packs rows [r, r + rows) or columns [c, c + cols) of a windowed one: a panel of `width` for the
+  // kernels, over all of the other side.
+  void pack_rows(std::int64_t batch, std::int64_t r, std::int64_t rows, std::int64_t width,
+                 float* out) const;
+  void pack_columns(std::int64_t batch, std::int64_t c, std::int64_t cols, std::int64_t width,
+                    float* out) const;
   // Rows [r, r + rows), columns [c, c + cols) of a batch.
   Matrix block(std::int64_t batch, std::int64_t r, std::int64_t rows, std::int64_t c,
                std::int64_t cols, std::byte* scratch) const;
@@ -53,7 +70,9 @@ class Operand {
   void evaluate(std::int64_t first, std::int64_t count, Frame& frame, Word* out) const;
 
   std::int64_t rows_, cols_;
-  const float* data_ = nullptr;
+  const float* data_ = nullptr;  // plain
+  const float* base_ = nullptr;  // windowed
+  LineOffsets row_at_, col_at_;  // windowed
   std::int64_t rs_ = 0, cs_ = 0;
   std::vector<std::int64_t> offsets_;
   std::unique_ptr<Tape> tape_;

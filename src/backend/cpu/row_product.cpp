@@ -92,8 +92,9 @@ std::unique_ptr<Step> make_row_product(const Prepare& prepare) {
   const bool flipped = l.m != 1;
   auto a = std::make_unique<Operand>(prepare, l.a, 1, l.m, l.k);
   auto b = std::make_unique<Operand>(prepare, l.b, 1, l.k, l.n);
-  const Operand& w = flipped ? *a : *b;
-  if (!w.plain() || !(w.rows_are_contiguous() || w.columns_are_contiguous())) return nullptr;
+  const Operand &w = flipped ? *a : *b, &v = flipped ? *b : *a;
+  if (v.windowed() || !w.plain() || !(w.rows_are_contiguous() || w.columns_are_contiguous()))
+    return nullptr;
   if (flipped) return std::make_unique<RowProductStep>(prepare, std::move(b), std::move(a), true);
   return std::make_unique<RowProductStep>(prepare, std::move(a), std::move(b), false);
 }

@@ -112,6 +112,25 @@ Shape finer(Draw& draw, const Shape& shape) {
   return cut;
 }
 
+// Windows along both axes of a flipped, sliced image: two axes of the one view step through each
+// axis of what lies below.
+TEST(View, overlapping_windows_of_views_are_one_view) {
+  const View image = View::contiguous({3, 7, 9});
+  const View sliced{{3, 6, 8}, {63, -9, 1}, 9 * 5 + 1, {}, {}};
+  const View rows{{3, 2, 8, 2}, {48, 16, 1, 24}, 0, {}, {}};  // size 2, step 2, dilation 3
+  const IndexMap below = compose(IndexMap{{sliced}}, image);
+  const IndexMap tall = compose(IndexMap{{rows}}, below);
+  ASSERT_EQ(tall.views.size(), 1U) << to_string(tall);
+  const View wide{{3, 2, 6, 2, 3}, {32, 16, 2, 1, 2}, 0, {}, {}};  // size 3, step 1
+  const IndexMap windows = compose(IndexMap{{wide}}, tall);
+  ASSERT_EQ(windows.views.size(), 1U) << to_string(windows);
+  for (std::int64_t i = 0; i < windows.domain_size(); ++i) {
+    const std::int64_t want = offset_at(below, offset_at({{rows}}, offset_at({{wide}}, i)));
+    ASSERT_EQ(offset_at(windows, i), want) << i;
+  }
+  EXPECT_EQ(offset_span(windows, 0, windows.domain_size()).low, 1);
+}
+
 TEST(View, recut_means_the_same) {
   Draw draw(4);
   int done = 0;

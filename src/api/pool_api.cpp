@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// Pooling and resizing: the macros of ops/pool where windows are alike, gathers and sums where they
+// are not. One axis is two of which the first has size 1.
+#include <algorithm>
+#include <cmath>
+
+#include "api/trace.h"
+#include "ops/pointwise.h"
+#include "ops/structured.h"
+#include "tensorgrad/ops.h"
+
+namespace tensorgrad {
+namespace {
+
+void check_images(const OpContext& ctx, Ex x) {
+  if (x.dtype() != DType::kF32) {
+    throw DtypeError(ctx.name() + ": f32 expected, got " + to_string(x.type()), ctx.site());
+  }
+  if (x.shape().size() == 4) return;
+  throw ShapeError(ctx.name() + ": x [B, C, H, W] expected, got " + to_string(x.shape()),
+                   ctx.site());
+}
+
+void check_size(const OpContext& ctx, Pair size) {
+  check_shape(ctx.name(), {size.h, size.w}, ctx.site());
+}
+
+Tensor as_image(Tensor x, const char* name, Loc loc) {
+  const OpContext ctx(name, loc);
+  if (x.rank() != 3) {
+    throw ShapeError(ctx.name() + ": x [B, C, L] expected, got " + to_string(x.shape()),
+                     ctx.site());
+  }
+  return unsqueeze(x, 2, loc);
+}
+
+Pair strides(Pair given, Pair kernel) {
+  return {given.h == kKernel ? kernel.h : given.h, given.w == kKernel ? kernel.w : given.w};
+}
+
+Ex pool(OpContext& ctx, const OpDef& def, Ex x, Pair kernel, Pair stride, Pair padding,
+        Pair dilation) {
+  return op::apply(ctx.builder, def, {x},
+                   {{"kernel", std::vector{kernel.h, kernel.w}},
+                    {"stride", std::vector{stride.h, stride.w}},
+                    {"padding", std::vector{padding.h, padding.w}},
+                    {"dilation", std::vector{dilation.h, dilation.w}}});
+}
+
+template <class T>
+Ex literal(OpContext& ctx, const std::vector<T>& values, DType dtype) {
+  std::vector<std::int64_t> bits;
+  for (const T value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
+  return op::apply(ctx.builder, ops::literal, {},
+                   {{"bits", bits},
+                    {"shape", Shape{static_cast<std::int64_t>(values.size())}},
+                    {"dtype", static_cast<std::int64_t>(dtype)}});
+}
+
+// A list of numbers along `axis`, the same for all other axes of `shape`.
+Ex along(Ex list, int axis, const Shape& shape) {
+  Shape one(shape.size(), 1);
+  one[static_cast<std::size_t>(axis)] = list.shape()[0];
+  return op::broadcast(op::reshape(list, one), shape);
+}
+
+// Elements `from` of an axis.
+Ex take(OpContext& ctx, Ex x, int axis, const std::vector<std::int32_t>& from) {
+  Shape shape = x.shape();
+  shape[static_cast<std::size_t>(axis)] = static_cast<std::int64_t>(from.size());
+  return op::gather(x, along(literal(ctx, from, DType::kI32), axis, shape), axis);
+}
+
+// Elements of windows along an axis that lie inside of it, for each window.
+std::vector<float> shares(std::int64_t length, std::int64_t kernel, std::int64_t stride,
+                          std::int64_t padding) {
+  std::vector<float> list;
+  for (std::int64_t at = -padding; at + kernel <= length + padding; at += stride) {
+    const std::int64_t inside = std::min(at + kernel, length) - std::max<std::int64_t>(at, 0);
+    list.push_back(1.0F / static_cast<float>(inside));
+  }
+  return list;
+}
+
+// Bins of an adaptive pool along an axis: every one a row of `most` elements, the last repeated.
+struct Bins {
+  std::int64_t most = 1;
+  std::vector<std::int32_t> elements;
+  std::vector<float> weights;  // 1 / size; 0 for what is repeated
+};
+
+Bins bins_of(std::int64_t length, std::int64_t count) {
+  Bins bins;
+  const auto first = [&](std::int64_t i) { return i * length / count; };
+  const auto end = [&](std::int64_t i) { return ((i + 1) * length + count - 1) / count; };
+  for (std::int64_t i = 0; i < count; ++i) bins.most = std::max(bins.most, end(i) - first(i));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t size = end(i) - first(i);
+    for (std::int64_t j = 0; j < bins.most; ++j) {
+      bins.elements.push_back(static_cast<std::int32_t>(first(i) + std::min(j, size - 1)));
+      bins.weights.push_back(j < size ? 1.0F / static_cast<float>(size) : 0.0F);
+    }
+  }
+  return bins;
+}
+
+// The means of an axis's bins.
+Ex mean_of_bins(OpContext& ctx, Ex x, int axis, std::int64_t count) {
+  const auto a = static_cast<std::size_t>(axis);
+  const Bins bins = bins_of(x.shape()[a], count);
+  const Ex taken = take(ctx, x, axis, bins.elements);
+  const Ex weighed = taken * along(literal(ctx, bins.weights, DType::kF32), axis, taken.shape());
+  Shape split = taken.shape();
+  split[a] = count;
+  split.insert(split.begin() + axis + 1, bins.most);
+  return op::sum(op::reshape(weighed, split), {axis + 1});
+}
+
+// Element floor(i * length / size) of an axis, in f32 as PyTorch has it.
+Ex nearest(OpContext& ctx, Ex x, int axis, std::int64_t size) {
+  const std::int64_t length = x.shape()[static_cast<std::size_t>(axis)];
+  if (size == length) return x;
+  const float scale = static_cast<float>(length) / static_cast<float>(size);
+  std::vector<std::int32_t> from;
+  for (std::int64_t i = 0; i < size; ++i) {
+    const auto at = static_cast<std::int64_t>(std::floor(static_cast<float>(i) * scale));
+    from.push_back(static_cast<std::int32_t>(std::min(at, length - 1)));
+  }
+  return take(ctx, x, axis, from);
+}
+
+// Every element of an axis that many times.
+Ex repeated(Ex x, int axis, std::int64_t times) {
+  const auto a = static_cast<std::size_t>(axis);
+  Shape shape = x.shape(), split = shape;
+  split.insert(split.begin() + axis + 1, 1);
+  const Ex one = op::reshape(x, split);
+  split[a + 1] = times;
+  shape[a] *= times;
+  return op::reshape(op::broadcast(one, split), shape);
+}
+
+// Between the two elements of an axis that a place lies between, by its distances from them.
+Ex bilinear(OpContext& ctx, Ex x, int axis, std::int64_t size, bool align_corners) {
+  const std::int64_t length = x.shape()[static_cast<std::size_t>(axis)];
+  if (size == length) return x;
+  std::vector<std::int32_t> low, high;
+  std::vector<float> share;
+  const float scale = !align_corners ? static_cast<float>(length) / static_cast<float>(size)
+                      : size > 1     ? static_cast<float>(length - 1) / static_cast<float>(size - 1)
+                                     : 0;
+  for (std::int64_t i = 0; i < size; ++i) {
+    const auto step = static_cast<float>(i);
+    const float place = align_corners ? scale * step : std::max(scale * (step + 0.5F) - 0.5F, 0.0F);
+    const std::int64_t below = std::min(static_cast<std::int64_t>(place), length - 1);
+    low.push_back(static_cast<std::int32_t>(below));
+    high.push_back(static_cast<std::int32_t>(std::min(below + 1, length - 1)));
+    share.push_back(std::clamp(place - static_cast<float>(below), 0.0F, 1.0F));
+  }
+  const Ex a = take(ctx, x, axis, low), b = take(ctx, x, axis, high);
+  const Ex t = along(literal(ctx, share, DType::kF32), axis, a.shape());
+  return a * (op::full_like(t, 1) - t) + b * t;
+}
+
+}  // namespace
+
+Tensor max_pool2d(Tensor x, Pair kernel, const MaxPool2dOptions& options, Loc loc) {
+  const Composite composite("max_pool2d", loc);
+  OpContext ctx("max_pool2d", loc);
+  const Ex in = ctx.in(x);
+  check_images(ctx, in);
+  return ctx.out(pool(ctx, ops::max_pool, in, kernel, strides(options.stride, kernel),
+                      options.padding, options.dilation));
+}
+
+Tensor max_pool1d(Tensor x, std::int64_t kernel, const MaxPool1dOptions& options, Loc loc) {
+  const Composite composite("max_pool1d", loc);
+  const MaxPool2dOptions in_two = {.stride = {1, options.stride},
+                                   .padding = {0, options.padding},
+                                   .dilation = {1, options.dilation}};
+  return squeeze(max_pool2d(as_image(x, "max_pool1d", loc), {1, kernel}, in_two, loc), 2, loc);
+}
+
+Tensor avg_pool2d(Tensor x, Pair kernel, const AvgPool2dOptions& options, Loc loc) {
+  const Composite composite("avg_pool2d", loc);
+  OpContext ctx("avg_pool2d", loc);
+  const Ex in = ctx.in(x);
+  check_images(ctx, in);
+  const Pair stride = strides(options.stride, kernel), padding = options.padding;
+  if (padding.h > kernel.h / 2 || padding.w > kernel.w / 2) {
+    throw ShapeError(ctx.name() + ": padding must be at most half of the kernel, got " +
+                         to_string({padding.h, padding.w}) + " for " +
+                         to_string({kernel.h, kernel.w}),
+                     ctx.site());
+  }
+  const Ex sums = pool(ctx, ops::sum_pool, in, kernel, stride, padding, 1);
+  if (options.count_include_pad || (padding.h == 0 && padding.w == 0)) {
+    return ctx.out(sums * (1.0 / static_cast<double>(kernel.h * kernel.w)));
+  }
+  const Shape from = in.shape(), to = sums.shape();
+  const Ex down = literal(ctx, shares(from[2], kernel.h, stride.h, padding.h), DType::kF32);
+  const Ex across = literal(ctx, shares(from[3], kernel.w, stride.w, padding.w), DType::kF32);
+  return ctx.out(sums * along(down, 2, to) * along(across, 3, to));
+}
+
+Tensor avg_pool1d(Tensor x, std::int64_t kernel, const AvgPool1dOptions& options, Loc loc) {
+  const Composite composite("avg_pool1d", loc);
+  const AvgPool2dOptions in_two = {.stride = {1, options.stride},
+                                   .padding = {0, options.padding},
+                                   .count_include_pad = options.count_include_pad};
+  return squeeze(avg_pool2d(as_image(x, "avg_pool1d", loc), {1, kernel}, in_two, loc), 2, loc);
+}
+
+Tensor adaptive_avg_pool2d(Tensor x, Pair size, Loc loc) {
+  const Composite composite("adaptive_avg_pool2d", loc);
+  OpContext ctx("adaptive_avg_pool2d", loc);
+  const Ex in = ctx.in(x);
+  check_images(ctx, in);
+  check_size(ctx, size);
+  const Shape shape = in.shape();
+  if (shape[2] % size.h == 0 && shape[3] % size.w == 0) {
+    return avg_pool2d(x, {shape[2] / size.h, shape[3] / size.w}, {}, loc);
+  }
+  return ctx.out(mean_of_bins(ctx, mean_of_bins(ctx, in, 3, size.w), 2, size.h));
+}
+
+// Repeating the last element of a bin changes neither its largest element nor which is the first.
+Tensor adaptive_max_pool2d(Tensor x, Pair size, Loc loc) {
+  const Composite composite("adaptive_max_pool2d", loc);
+  OpContext ctx("adaptive_max_pool2d", loc);
+  const Ex in = ctx.in(x);
+  check_images(ctx, in);
+  check_size(ctx, size);
+  const Shape shape = in.shape();
+  if (shape[2] % size.h == 0 && shape[3] % size.w == 0) {
+    return max_pool2d(x, {shape[2] / size.h, shape[3] / size.w}, {}, loc);
+  }
+  const Bins down = bins_of(shape[2], size.h), across = bins_of(shape[3], size.w);
+  const Ex taken = take(ctx, take(ctx, in, 3, across.elements), 2, down.elements);
+  return max_pool2d(ctx.out(taken), {down.most, across.most}, {}, loc);
+}
+
+Tensor interpolate(Tensor x, Pair size, Interpolation mode, bool align_corners, Loc loc) {
+  const Composite composite("interpolate", loc);
+  OpContext ctx("interpolate", loc);
+  const Ex in = ctx.in(x);
+  check_images(ctx, in);
+  check_size(ctx, size);
+  const Shape shape = in.shape();
+  if (mode == Interpolation::kBilinear) {
+    return ctx.out(
+        bilinear(ctx, bilinear(ctx, in, 2, size.h, align_corners), 3, size.w, align_corners));
+  }
+  if (align_corners) {
+    throw UserError(ctx.name() + ": align_corners is for bilinear interpolation alone", ctx.site());
+  }
+  if (size.h % shape[2] == 0 && size.w % shape[3] == 0) {
+    return ctx.out(repeated(repeated(in, 3, size.w / shape[3]), 2, size.h / shape[2]));
+  }
+  return ctx.out(nearest(ctx, nearest(ctx, in, 2, size.h), 3, size.w));
+}
+
+}  // namespace tensorgrad

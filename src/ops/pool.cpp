@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: MIT
+// Pools over windows of [B, C, H, W] -> [B, C, Ho, Wo], and their adjoints. Attrs: kernel, stride,
+// padding, dilation, each [h, w]; of adjoints also size, the [h, w] that they give back.
+//   sum_pool:        y[n] = sum over j of x[n * stride + j * dilation - padding]
+//   sum_unpool:      x[i] = sum of y over the windows that hold i
+//   max_pool:        y[n] = the largest x in window n; NaN wins; what pads is never the largest
+//   max_pool_index:  the place in the window, row-major, of the first such x, i32
+//   max_unpool:      x[i] = sum of y over the windows whose index names i
+//   max_pick:        y[n] = the x that the window's index names
+// sum_pool and sum_unpool are each other's gradients, and so are max_pick and max_unpool; max_pool
+// has that of max_pick.
+#include <cmath>
+#include <limits>
+
+#include "ops/pointwise.h"
+#include "ops/window.h"
+
+namespace tensorgrad {
+namespace {
+
+// Windows of at most so many elements are read element by element in one expression, which costs
+// less than a reduction of short rows.
+constexpr std::int64_t kFewTaps = 16;
+
+Windows windows_of(const Attrs& attrs) { return Windows::of(attrs, attrs.list("kernel")); }
+
+void check_images(const Type& type) {
+  if (type.dtype != DType::kF32) dtype_error("f32 expected, got " + to_string(type));
+  if (type.shape.size() != 4) {
+    shape_error("x [B, C, H, W] expected, got " + to_string(type.shape));
+  }
+}
+
+Shape pooled_shape(const Shape& x, const Windows& windows) {
+  return {x[0], x[1], windows.h.count(x[2]), windows.w.count(x[3])};
+}
+
+Type infer_pool(std::span<const Type> in, const Attrs& attrs) {
+  check_images(in[0]);
+  const Windows windows = windows_of(attrs);
+  windows.check(in[0].shape[2], in[0].shape[3]);
+  return {DType::kF32, pooled_shape(in[0].shape, windows)};
+}
+
+// A window of padding alone would have no largest element.
+Type infer_max(std::span<const Type> in, const Attrs& attrs) {
+  const Windows windows = windows_of(attrs);
+  for (const Window& window : {windows.h, windows.w}) {
+    if (window.padding > window.size / 2) {
+      shape_error("padding must be at most half of the kernel, got " +
+                  std::to_string(window.padding) + " for " + std::to_string(window.size));
+    }
+  }
+  return infer_pool(in, attrs);
+}
+
+Type infer_max_index(std::span<const Type> in, const Attrs& attrs) {
+  return {DType::kI32, infer_max(in, attrs).shape};
+}
+
+Type infer_unpool(std::span<const Type> in, const Attrs& attrs) {
+  check_images(in[0]);
+  const auto& size = attrs.list("size");
+  const Windows windows = windows_of(attrs);
+  windows.check(size[0], size[1]);
+  const Shape& y = in[0].shape;
+  const Shape x = {y[0], y[1], size[0], size[1]};
+  if (pooled_shape(x, windows) != y) {
+    shape_error(to_string(y) + " is not what " + to_string(x) + " is pooled to");
+  }
+  return {DType::kF32, x};
+}
+
+void check_index(const Type& index, const Shape& expected) {
+  if (index.dtype != DType::kI32) dtype_error("an index of i32 expected, got " + to_string(index));
+  if (index.shape != expected) {
+    shape_error("an index " + to_string(expected) + " expected, got " + to_string(index.shape));
+  }
+}
+
+Type infer_max_unpool(std::span<const Type> in, const Attrs& attrs) {
+  check_index(in[1], in[0].shape);
+  return infer_unpool(in, attrs);
+}
+
+Type infer_max_pick(std::span<const Type> in, const Attrs& attrs) {
+  const Type type = infer_pool(in, attrs);
+  check_index(in[1], type.shape);
+  return type;
+}
+
+// Calls visit(place in y, number j in the window, place in x) for every element of every window.
+template <class Visit>
+void for_each_tap(const Shape& x, const Shape& y, const Windows& windows, const Visit& visit) {
+  const Window &h = windows.h, &w = windows.w;
+  for (std::int64_t n = 0; n < numel(y); ++n) {
+    const std::int64_t image = n / (y[2] * y[3]), top = n / y[3] % y[2], left = n % y[3];
+    for (std::int64_t j = 0; j < windows.taps(); ++j) {
+      const std::int64_t row = top * h.step + j / w.size * h.dilation - h.padding;
+      const std::int64_t col = left * w.step + j % w.size * w.dilation - w.padding;
+      if (row < 0 || row >= x[2] || col < 0 || col >= x[3]) continue;
+      visit(static_cast<std::size_t>(n), j,
+            static_cast<std::size_t>((image * x[2] + row) * x[3] + col));
+    }
+  }
+}
+
+void eval_sum_pool(const EvalContext& ctx, RefTensor& out) {
+  const RefTensor& x = *ctx.inputs[0];
+  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
+  for_each_tap(x.type.shape, out.type.shape, windows_of(ctx.node.attrs),
+               [&](std::size_t n, std::int64_t, std::size_t i) { out.data[n] += x.data[i]; });
+}
+
+void eval_sum_unpool(const EvalContext& ctx, RefTensor& out) {
+  const RefTensor& y = *ctx.inputs[0];
+  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
+  for_each_tap(out.type.shape, y.type.shape, windows_of(ctx.node.attrs),
+               [&](std::size_t n, std::int64_t, std::size_t i) { out.data[i] += y.data[n]; });
+}
+
+template <bool kIndex>
+void eval_max(const EvalContext& ctx, RefTensor& out) {
+  const RefTensor& x = *ctx.inputs[0];
+  const auto count = static_cast<std::size_t>(numel(out.type.shape));
+  std::vector<double> best(count);
+  std::vector<std::int64_t> where(count, -1);
+  for_each_tap(x.type.shape, out.type.shape, windows_of(ctx.node.attrs),
+               [&](std::size_t n, std::int64_t j, std::size_t i) {
+                 const double v = x.data[i];
+                 const bool better = v > best[n] || std::isnan(v);
+                 if (where[n] >= 0 && (std::isnan(best[n]) || !better)) return;
+                 best[n] = v;
+                 where[n] = j;
+               });
+  if constexpr (kIndex) {
+    out.data.assign(where.begin(), where.end());
+  } else {
+    out.data = std::move(best);
+  }
+}
+
+void eval_max_unpool(const EvalContext& ctx, RefTensor& out) {
+  const RefTensor &y = *ctx.inputs[0], &index = *ctx.inputs[1];
+  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
+  for_each_tap(out.type.shape, y.type.shape, windows_of(ctx.node.attrs),
+               [&](std::size_t n, std::int64_t j, std::size_t i) {
+                 if (index.data[n] == static_cast<double>(j)) out.data[i] += y.data[n];
+               });
+}
+
+void eval_max_pick(const EvalContext& ctx, RefTensor& out) {
+  const RefTensor &x = *ctx.inputs[0], &index = *ctx.inputs[1];
+  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
+  for_each_tap(x.type.shape, out.type.shape, windows_of(ctx.node.attrs),
+               [&](std::size_t n, std::int64_t j, std::size_t i) {
+                 if (index.data[n] == static_cast<double>(j)) out.data[n] += x.data[i];
+               });
+}
+
+// The windows of another node, for an op on x [B, C, H, W] or one that gives such a tensor.
+Attrs geometry(const Attrs& attrs, const Shape* x = nullptr) {
+  Attrs same = {{"kernel", attrs.list("kernel")},
+                {"stride", attrs.list("stride")},
+                {"padding", attrs.list("padding")},
+                {"dilation", attrs.list("dilation")}};
+  if (x != nullptr) same.set("size", std::vector<std::int64_t>{(*x)[2], (*x)[3]});
+  return same;
+}
+
+std::vector<ValueId> grad_sum_pool(GradContext& ctx) {
+  const Shape x = ctx.in(0).shape();
+  return {op::apply(ctx.builder, ops::sum_unpool, {ctx.dy()}, geometry(ctx.self().attrs, &x)).id};
+}
+
+std::vector<ValueId> grad_sum_unpool(GradContext& ctx) {
+  return {op::apply(ctx.builder, ops::sum_pool, {ctx.dy()}, geometry(ctx.self().attrs)).id};
+}
+
+ValueId unpool(GradContext& ctx, Ex index) {
+  const Shape x = ctx.in(0).shape();
+  return op::apply(ctx.builder, ops::max_unpool, {ctx.dy(), index}, geometry(ctx.self().attrs, &x))
+      .id;
+}
+
+std::vector<ValueId> grad_max_pool(GradContext& ctx) {
+  const Attrs attrs = geometry(ctx.self().attrs);
+  return {unpool(ctx, op::apply(ctx.builder, ops::max_pool_index, {ctx.in(0)}, attrs))};
+}
+
+std::vector<ValueId> grad_max_unpool(GradContext& ctx) {
+  const Attrs attrs = geometry(ctx.self().attrs);
+  return {op::apply(ctx.builder, ops::max_pick, {ctx.dy(), ctx.in(1)}, attrs).id, kNoValue};
+}
+
+std::vector<ValueId> grad_max_pick(GradContext& ctx) { return {unpool(ctx, ctx.in(1)), kNoValue}; }
+
+// Element j of every window: [B, C, Ho, Wo].
+Ex tap(Ex all, std::int64_t j) {
+  const Shape shape = all.shape();
+  const std::int64_t row = j / shape[5], col = j % shape[5];
+  const Ex one = op::slice(all, {0, 0, 0, 0, row, col},
+                           {shape[0], shape[1], shape[2], shape[3], row + 1, col + 1});
+  return op::reshape(one, {shape[0], shape[1], shape[2], shape[3]});
+}
+
+// [B, C, Ho, Wo, kh * kw]
+Ex joined(Ex all) {
+  const Shape shape = all.shape();
+  return op::reshape(all, {shape[0], shape[1], shape[2], shape[3], shape[4] * shape[5]});
+}
+
+// The number of a place in its window, for every element of [B, C, Ho, Wo, kh, kw].
+Ex place_in_window(Builder& builder, const Shape& all) {
+  const Ex number = op::iota(builder, {all[4] * all[5]}, 0, DType::kI32);
+  return op::broadcast(op::reshape(number, {all[4], all[5]}), all);
+}
+
+Ex repeated(Ex y, const Windows& windows) {
+  Shape shape = y.shape();
+  shape.insert(shape.end(), {1, 1});
+  const Ex one = op::reshape(y, shape);
+  shape[4] = windows.h.size;
+  shape[5] = windows.w.size;
+  return op::broadcast(one, shape);
+}
+
+ValueId expand_sum_pool(ExpandContext& ctx) {
+  const Windows windows = windows_of(ctx.node.attrs);
+  const Ex all = op::windows_of(op::padded(ctx.in(0), windows), windows);
+  if (windows.taps() > kFewTaps) return op::sum(all, {4, 5}).id;
+  Ex total = tap(all, 0);
+  for (std::int64_t j = 1; j < windows.taps(); ++j) total = total + tap(all, j);
+  return total.id;
+}
+
+ValueId expand_sum_unpool(ExpandContext& ctx) {
+  const Windows windows = windows_of(ctx.node.attrs);
+  const Shape& x = ctx.node.type.shape;
+  return op::add_windows(repeated(ctx.in(0), windows), windows, x[2], x[3]).id;
+}
+
+// Windows of x with -inf around it.
+Ex max_windows(ExpandContext& ctx, const Windows& windows) {
+  Ex x = ctx.in(0);
+  if (windows.h.padding > 0 || windows.w.padding > 0) {
+    const Ex inside = op::full(ctx.builder, 1, {DType::kBool, x.shape()});
+    x = op::where(op::padded(inside, windows), op::padded(x, windows),
+                  -std::numeric_limits<double>::infinity());
+  }
+  return op::windows_of(x, windows);
+}
+
+ValueId expand_max_pool(ExpandContext& ctx) {
+  const Windows windows = windows_of(ctx.node.attrs);
+  const Ex all = max_windows(ctx, windows);
+  if (windows.taps() > kFewTaps) {
+    return op::apply(ctx.builder, ops::reduce_max, {joined(all)},
+                     {{"axes", std::vector<std::int64_t>{4}}})
+        .id;
+  }
+  Ex best = tap(all, 0);
+  for (std::int64_t j = 1; j < windows.taps(); ++j) best = op::maximum(best, tap(all, j));
+  return best.id;
+}
+
+// The first NaN is the best there can be; before it, a later one must be larger.
+ValueId expand_max_index(ExpandContext& ctx) {
+  const Windows windows = windows_of(ctx.node.attrs);
+  const Ex all = max_windows(ctx, windows);
+  if (windows.taps() > kFewTaps) {
+    return op::apply(ctx.builder, ops::argmax, {joined(all)},
+                     {{"axes", std::vector<std::int64_t>{4}}})
+        .id;
+  }
+  Ex best = tap(all, 0);
+  Ex index = op::full(ctx.builder, 0, {DType::kI32, best.shape()});
+  for (std::int64_t j = 1; j < windows.taps(); ++j) {
+    const Ex next = tap(all, j);
+    const Ex larger = op::logical_or(op::gt(next, best), op::isnan(next));
+    const Ex better = op::logical_and(larger, op::logical_not(op::isnan(best)));
+    index = op::where(better, static_cast<double>(j), index);
+    best = op::maximum(best, next);
+  }
+  return index.id;
+}
+
+ValueId expand_max_unpool(ExpandContext& ctx) {
+  const Windows windows = windows_of(ctx.node.attrs);
+  const Ex y = repeated(ctx.in(0), windows), index = repeated(ctx.in(1), windows);
+  const Ex hit = op::eq(index, place_in_window(ctx.builder, index.shape()));
+  const Shape& x = ctx.node.type.shape;
+  return op::add_windows(op::where(hit, y, 0), windows, x[2], x[3]).id;
+}
+
+ValueId expand_max_pick(ExpandContext& ctx) {
+  const Windows windows = windows_of(ctx.node.attrs);
+  const Ex all = op::windows_of(op::padded(ctx.in(0), windows), windows);
+  const Ex index = repeated(ctx.in(1), windows);
+  const Ex hit = op::eq(index, place_in_window(ctx.builder, index.shape()));
+  return op::sum(op::where(hit, all, 0), {4, 5}).id;
+}
+
+}  // namespace
+
+namespace ops {
+
+const OpDef sum_pool = {.name = "sum_pool",
+                        .kind = OpKind::kMacro,
+                        .arity = 1,
+                        .infer = infer_pool,
+                        .grad = grad_sum_pool,
+                        .eval = eval_sum_pool,
+                        .view = nullptr,
+                        .code = nullptr,
+                        .samples = {{}},
+                        .expand = expand_sum_pool};
+const OpDef sum_unpool = {.name = "sum_unpool",
+                          .kind = OpKind::kMacro,
+                          .arity = 1,
+                          .infer = infer_unpool,
+                          .grad = grad_sum_unpool,
+                          .eval = eval_sum_unpool,
+                          .view = nullptr,
+                          .code = nullptr,
+                          .samples = {{}},
+                          .expand = expand_sum_unpool};
+const OpDef max_pool = {.name = "max_pool",
+                        .kind = OpKind::kMacro,
+                        .arity = 1,
+                        .infer = infer_max,
+                        .grad = grad_max_pool,
+                        .eval = eval_max<false>,
+                        .view = nullptr,
+                        .code = nullptr,
+                        .samples = {{}},
+                        .expand = expand_max_pool};
+const OpDef max_pool_index = {.name = "max_pool_index",
+                              .kind = OpKind::kMacro,
+                              .arity = 1,
+                              .infer = infer_max_index,
+                              .grad = nullptr,
+                              .eval = eval_max<true>,
+                              .view = nullptr,
+                              .code = nullptr,
+                              .samples = {{}},
+                              .expand = expand_max_index};
+const OpDef max_unpool = {.name = "max_unpool",
+                          .kind = OpKind::kMacro,
+                          .arity = 2,
+                          .infer = infer_max_unpool,
+                          .grad = grad_max_unpool,
+                          .eval = eval_max_unpool,
+                          .view = nullptr,
+                          .code = nullptr,
+                          .samples = {{}, {}},
+                          .expand = expand_max_unpool};
+const OpDef max_pick = {.name = "max_pick",
+                        .kind = OpKind::kMacro,
+                        .arity = 2,
+                        .infer = infer_max_pick,
+                        .grad = grad_max_pick,
+                        .eval = eval_max_pick,
+                        .view = nullptr,
+                        .code = nullptr,
+                        .samples = {{}, {}},
+                        .expand = expand_max_pick};
+
+}  // namespace ops
+}  // namespace tensorgrad

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// Macros to the ops that they stand for.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace tensorgrad {
+
+// Writes every macro (conv2d, max_pool ...) with other ops, by its record's `expand`. The new nodes
+// carry its site, and its origin (its name where it has none). After differentiation, which has
+// rules for the macros themselves; before all else, which knows none.
+Graph expand(const Graph& graph);
+
+}  // namespace tensorgrad

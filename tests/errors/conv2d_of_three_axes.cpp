@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(conv2d_of_three_axes, ShapeError) {
+  compiled([](const Net&, In) {
+    // error: conv2d: x and weight of 4 axes expected, got x [3,5,5], weight [4,3,3,3]
+    return sum(conv2d(zeros({3, 5, 5}), zeros({4, 3, 3, 3})));
+  });
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// What convolutions and pools become: how many launches, and what is stored.
+#include <gmock/gmock.h>
+
+#include "ops/registry.h"
+#include "passes/expand.h"
+#include "support/sketch.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+std::vector<std::string> names(const Program& program) {
+  std::vector<std::string> list;
+  for (const Launch& launch : program.launches) list.push_back(launch.name);
+  return list;
+}
+
+std::int64_t largest_slot(const Program& program) {
+  std::int64_t most = 0;
+  for (const BufferDecl& buffer : program.buffers) {
+    if (buffer.kind == BufferKind::kSlot) most = std::max(most, buffer.bytes);
+  }
+  return most;
+}
+
+TEST(Conv2d, with_bias_and_relu_is_one_launch) {
+  Sketch s;
+  const Tensor x = s.input({8, 16, 12, 12}), w = s.input({32, 16, 3, 3}), b = s.input({32});
+  s.output("y", relu(conv2d(x, w, b)));
+  const Compiled compiled = compile_for_test(s.graph(), 8);
+  EXPECT_THAT(names(compiled.program), ::testing::ElementsAre("conv2d_relu"));
+}
+
+TEST(Conv2d, with_padding_copies_its_input_once) {
+  Sketch s;
+  const Tensor x = s.input({8, 16, 12, 12}), w = s.input({32, 16, 3, 3}), b = s.input({32});
+  s.output("y", relu(conv2d(x, w, b, {.padding = 1})));
+  const Program program = compile_for_test(s.graph(), 8).program;
+  ASSERT_EQ(program.launches.size(), 2U);
+  EXPECT_EQ(program.launches[0].kind, LaunchKind::kMap);
+  EXPECT_EQ(program.launches[1].kind, LaunchKind::kContraction);
+  EXPECT_EQ(largest_slot(program), 8 * 16 * 14 * 14 * 4);
+}
+
+// What lies below the windows has 9 times the elements of x; nothing that large is stored.
+TEST(Conv2d, stores_no_windows_forwards_or_backwards) {
+  Sketch s;
+  const Tensor x = s.input({8, 16, 12, 12}), w = s.input({16, 16, 3, 3}), b = s.input({16});
+  const Tensor hidden = tanh(x);
+  const Tensor y = conv2d(hidden, w, b, {.padding = 1});
+  const std::vector<Tensor> d = grad(sum(square(y)), {x, w, b});
+  for (std::size_t i = 0; i < d.size(); ++i) s.output("d" + std::to_string(i), d[i]);
+  const Program program = compile_for_test(s.graph(), 8).program;
+  EXPECT_LE(largest_slot(program), 8 * 16 * 14 * 14 * 4);
+  s.check(Where::kCpu, 1e-4);
+}
+
+// Both pieces of a batch are multiplied by themselves, so that threads (and groups of a GPU) have
+// something to share; their sum is taken in the order of the pieces.
+TEST(Conv2d, cuts_the_weight_gradient_by_shape_alone) {
+  Sketch s;
+  const Tensor x = s.input({64, 4, 8, 8}), w = s.input({8, 4, 3, 3});
+  s.output("dw", grad(sum(conv2d(x, w)), {w})[0]);
+  bool batched = false;
+  for (const Launch& launch : compile_for_test(s.graph(), 8).program.launches) {
+    if (launch.kind == LaunchKind::kContraction) batched = launch.batch == 64 && launch.k == 36;
+  }
+  EXPECT_TRUE(batched);
+}
+
+TEST(MaxPool2d, is_one_launch_with_its_index) {
+  Sketch s;
+  const Tensor x = s.input({2, 3, 8, 8});
+  const Tensor y = max_pool2d(x, 2);
+  s.output("y", y);
+  s.output("dx", grad(sum(square(y)), {x})[0]);
+  EXPECT_EQ(compile_for_test(s.graph(), 8).program.launches.size(), 2U);
+}
+
+TEST(Expand, keeps_the_users_line_and_name) {
+  Sketch s;
+  const Tensor x = s.input({1, 2, 5, 5}), w = s.input({3, 2, 3, 3});
+  const unsigned line = __LINE__ + 1;
+  const Tensor y = conv2d(x, w);
+  s.output("y", y);
+  const Graph graph = expand(s.graph());
+  int nodes = 0;
+  for (const Node& node : graph.nodes) {
+    EXPECT_NE(node.op->kind, OpKind::kMacro);
+    if (node.inputs.empty()) continue;
+    EXPECT_EQ(node.origin, "conv2d");
+    EXPECT_EQ(node.site.line, line);
+    ++nodes;
+  }
+  EXPECT_GT(nodes, 4);
+}
+
+TEST(Expand, cannot_be_skipped) {
+  Sketch s;
+  const Tensor x = s.input({1, 1, 4, 4});
+  s.output("y", max_pool2d(x, 2));
+  {
+    const ScopedEnv skip("TENSORGRAD_SKIP", "expand");
+    EXPECT_THROW(compile_for_test(s.graph(), 8), UserError);
+  }
+  CompileRequest request;
+  request.graph = s.graph();
+  request.skip = pass_names();
+  EXPECT_NO_THROW(compile_graph(request));
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
