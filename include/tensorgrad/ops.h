@@ -7,4 +7,5 @@
 #include "tensorgrad/functional.h"
 #include "tensorgrad/pointwise.h"
 #include "tensorgrad/random.h"
+#include "tensorgrad/scan.h"
 #include "tensorgrad/shaping.h"

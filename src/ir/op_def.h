@@ -27,6 +27,8 @@ enum class OpKind {
   kGather,       // out[.., i, ..] = x[.., index[.., i, ..], ..] along attr "axis"
   kScatter,      // the adjoint of gather
   kContraction,  // batched matrix product
+  kScan,         // each element from all before it along attr "axis" (attr "reverse": behind it)
+  kSort,         // the order of the elements along attr "axis"
 };
 
 // A tensor of the reference interpreter: every element

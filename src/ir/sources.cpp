@@ -13,7 +13,9 @@ bool is_computed(const Node& node) {
     case OpKind::kConcat:
     case OpKind::kReduce:
     case OpKind::kContraction:
-    case OpKind::kScatter: return true;
+    case OpKind::kScatter:
+    case OpKind::kScan:
+    case OpKind::kSort: return true;
     default: return false;
   }
 }

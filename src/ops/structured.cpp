@@ -43,13 +43,23 @@ AxisSplit split_at(const Shape& shape, std::int64_t axis) {
 
 const std::vector<const OpDef*>& all_ops() {
   static const std::vector<const OpDef*> list = [] {
-    std::vector<const OpDef*> ops = {
-        &ops::parameter,  &ops::arena,      &ops::input,          &ops::data,        &ops::state,
-        &ops::scalar,     &ops::constant,   &ops::literal,        &ops::iota,        &ops::reshape,
-        &ops::permute,    &ops::broadcast,  &ops::slice,          &ops::pad,         &ops::flip,
-        &ops::reduce_sum, &ops::reduce_max, &ops::reduce_min,     &ops::argmax,      &ops::argmin,
-        &ops::concat,     &ops::pack,       &ops::gather,         &ops::scatter_add, &ops::matmul,
-        &ops::barrier,    &ops::checkpoint, &ops::custom_gradient};
+    std::vector<const OpDef*> ops = {&ops::parameter,  &ops::arena,
+                                     &ops::input,      &ops::data,
+                                     &ops::state,      &ops::scalar,
+                                     &ops::constant,   &ops::literal,
+                                     &ops::iota,       &ops::reshape,
+                                     &ops::permute,    &ops::broadcast,
+                                     &ops::slice,      &ops::pad,
+                                     &ops::flip,       &ops::reduce_sum,
+                                     &ops::reduce_max, &ops::reduce_min,
+                                     &ops::argmax,     &ops::argmin,
+                                     &ops::concat,     &ops::pack,
+                                     &ops::gather,     &ops::scatter_add,
+                                     &ops::matmul,     &ops::cumsum,
+                                     &ops::cumprod,    &ops::linear_recurrence,
+                                     &ops::arg_cummax, &ops::arg_cummin,
+                                     &ops::argsort,    &ops::barrier,
+                                     &ops::checkpoint, &ops::custom_gradient};
     for (const OpDef* def : pointwise_ops()) ops.push_back(def);
     return ops;
   }();
