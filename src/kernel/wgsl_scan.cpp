@@ -59,7 +59,7 @@ class ScanWriter {
     if (tile_.lanes > 1) share();
     Scope last(scope_);
     step(last);
-    const std::string finish = "finish(p, t, q, " + std::string(is_arg(launch_) ? "i32(at)" : "h") + ");";
+    const std::string finish = "finish(p, t, q, " + result() + ");";
     last.line(live.empty() ? finish : "if (" + live + ") { " + finish + " }");
     loop(scope_, last);
     return make_kernel(module_, scope_, tile_.threads(), ceil_div(lines, tile_.rows));
@@ -74,6 +74,12 @@ class ScanWriter {
     if (dtype == DType::kU32) return max ? "0u" : "0xffffffffu";
     if (dtype == DType::kI32) return module_.constant(dtype, max ? 0x80000000u : 0x7fffffffu);
     return module_.constant(dtype, max ? 0xff800000u : 0x7f800000u);
+  }
+
+  // What `finish` is given.
+  [[nodiscard]] std::string result() const {
+    if (is_arg(launch_)) return "i32(at)";
+    return launch_.scan == ScanOp::kSum && tile_.lanes > 1 ? "base + h" : "h";
   }
 
   // Does `later` take the place of `best`? The last of equals, and of NaNs, does.
@@ -123,9 +129,13 @@ class ScanWriter {
     if (is_arg(launch_)) module_.shared("places", "u32", tile_.threads(), 4);
     const std::string pitch = tile_.lanes_first ? "1u" : u32_literal(tile_.rows);
     write_doubling(pitch);
-    scope_.line("h = " + nothing() + ";");
+    // A sum goes on from 0, and what came before is added last, which rounds less.
+    const bool sum = launch_.scan == ScanOp::kSum;
+    const std::string from = sum ? "base" : "h";
+    scope_.line((sum ? "var base = " : "h = ") + nothing() + ";");
+    if (sum) scope_.line("h = base;");
     Scope take(scope_);
-    take.line("h = hs[local - " + pitch + "];");
+    take.line(from + " = hs[local - " + pitch + "];");
     if (is_arg(launch_)) take.line("at = places[local - " + pitch + "];");
     scope_.block("if (lane > 0u)", take);
   }

@@ -104,6 +104,7 @@ void check_on_webgpu(const std::vector<OpCase>& cases) {
 TEST(GradientOnDevice, of_views_on_webgpu) { check_on_webgpu(view_cases()); }
 TEST(GradientOnDevice, of_products_on_webgpu) { check_on_webgpu(matmul_cases()); }
 TEST(GradientOnDevice, of_indexed_on_webgpu) { check_on_webgpu(index_cases()); }
+TEST(GradientOnDevice, of_scans_on_webgpu) { check_on_webgpu(scan_cases()); }
 TEST(GradientOnDevice, of_composites_on_webgpu) { check_on_webgpu(composite_cases()); }
 TEST(GradientOnDevice, of_pointwise_on_webgpu) {
   std::vector<OpCase> plain = pointwise_cases();

@@ -188,7 +188,7 @@ const std::vector<OpCase>& all_cases() {
   static const std::vector<OpCase> cases = [] {
     std::vector<OpCase> all;
     for (const auto& part : {pointwise_cases(), view_cases(), reduce_cases(), matmul_cases(),
-                             index_cases(), composite_cases()}) {
+                             index_cases(), scan_cases(), composite_cases()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

@@ -139,8 +139,8 @@ void arg_extreme(const Word*, const Word* b, std::int64_t first, std::int64_t st
       const auto v = hn::LoadU(d, x + at + q);
       auto take = kMax ? hn::Lt(v, best) : hn::Lt(best, v);
       if constexpr (std::is_same_v<T, float>) {
-        // Not so where a NaN is best so far, but for a NaN, which differs from itself.
-        take = hn::Or(kMax ? hn::Ge(v, best) : hn::Le(v, best), hn::Ne(v, v));
+        // Not so where a NaN is best so far, but for a NaN, which is not equal to itself.
+        take = hn::Or(kMax ? hn::Ge(v, best) : hn::Le(v, best), hn::Not(hn::Eq(v, v)));
       } else {
         take = hn::Not(take);
       }
