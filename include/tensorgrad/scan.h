@@ -10,7 +10,8 @@
 
 namespace tensorgrad {
 
-// ---- scans: each element from all before it, itself included --------------------------------------
+// ---- scans: each element from all before it, itself included
+// --------------------------------------
 
 // Running sum along an axis; f32, i32 or u32 (integers wrap).
 Tensor cumsum(Tensor x, int axis, Loc loc = Loc::current());
@@ -29,11 +30,12 @@ ValuesAndIndices cummax(Tensor x, int axis, Loc loc = Loc::current());
 // Smallest element so far, likewise.
 ValuesAndIndices cummin(Tensor x, int axis, Loc loc = Loc::current());
 
-// h[t] = a[t] * h[t-1] + b[t] along an axis, from h[-1] = initial (none: 0); with `reverse` from the
-// axis' end: h[t] = a[t] * h[t+1] + b[t]. a and b: f32 of one shape, which is the result's; initial:
-// that shape with size 1 on the axis. The recurrence of S4, S5, Mamba and other linear recurrent
-// layers. It is associative in pairs (a, b) (Blelloch 1990; Martin and Cundy 2018), which is how few
-// long lines are shared among threads: there the product of the a of a stretch must not overflow.
+// h[t] = a[t] * h[t-1] + b[t] along an axis, from h[-1] = initial (none: 0); with `reverse` from
+// the axis' end: h[t] = a[t] * h[t+1] + b[t]. a and b: f32 of one shape, which is the result's;
+// initial: that shape with size 1 on the axis. The recurrence of S4, S5, Mamba and other linear
+// recurrent layers. It is associative in pairs (a, b) (Blelloch 1990; Martin and Cundy 2018), which
+// is how few long lines are shared among threads: there the product of the a of a stretch must not
+// overflow.
 Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> initial = std::nullopt,
                          bool reverse = false, Loc loc = Loc::current());
 
@@ -44,8 +46,8 @@ Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> ini
 Tensor argsort(Tensor x, int axis = -1, bool descending = false, Loc loc = Loc::current());
 // x sorted along an axis, and the indices it came from: as argsort. The gradient goes back to them.
 ValuesAndIndices sort(Tensor x, int axis = -1, bool descending = false, Loc loc = Loc::current());
-// The k largest (smallest) elements along an axis, in order, and their indices; of equals the first;
-// NaN counts as the largest. 1 <= k <= the axis' size. The gradient goes back to them.
+// The k largest (smallest) elements along an axis, in order, and their indices; of equals the
+// first; NaN counts as the largest. 1 <= k <= the axis' size. The gradient goes back to them.
 ValuesAndIndices topk(Tensor x, std::int64_t k, int axis = -1, bool largest = true,
                       Loc loc = Loc::current());
 
@@ -63,9 +65,8 @@ Tensor count_nonzero(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = L
 // where it is 0.
 Tensor std(Tensor x, Axes axes = {}, int correction = 1, bool keepdim = false,
            Loc loc = Loc::current());
-// (sum |x|^p)^(1/p) over axes for p = 1 or 2; the largest |x| for p = infinity; f32. The gradient is
-// 0 where the norm is 0; equal largest ones share it.
-Tensor norm(Tensor x, double p = 2, Axes axes = {}, bool keepdim = false,
-            Loc loc = Loc::current());
+// (sum |x|^p)^(1/p) over axes for p = 1 or 2; the largest |x| for p = infinity; f32. The gradient
+// is 0 where the norm is 0; equal largest ones share it.
+Tensor norm(Tensor x, double p = 2, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
 
 }  // namespace tensorgrad

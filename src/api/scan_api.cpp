@@ -111,7 +111,8 @@ Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> ini
   const Shape shape = factors.shape();
   const std::int64_t along = resolve_axis(axis, shape, ctx.name(), ctx.site());
   const Attrs attrs = {{"axis", along}, {"reverse", std::int64_t{reverse ? 1 : 0}}};
-  if (!initial) return ctx.out(op::apply(ctx.builder, ops::linear_recurrence, {factors, terms}, attrs));
+  if (!initial)
+    return ctx.out(op::apply(ctx.builder, ops::linear_recurrence, {factors, terms}, attrs));
   const auto d = static_cast<std::size_t>(along);
   Shape line = shape;
   line[d] = 1;
@@ -132,8 +133,9 @@ Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> ini
   return ctx.out(op::apply(ctx.builder, ops::linear_recurrence, {factors, terms}, attrs));
 }
 
-// With m the largest element so far: m + log s, s[t] = s[t-1] exp(m[t-1] - m[t]) + exp(x[t] - m[t]),
-// a recurrence in which nothing overflows. The sum does not depend on m, so m has no gradient.
+// With m the largest element so far: m + log s, s[t] = s[t-1] exp(m[t-1] - m[t]) + exp(x[t] -
+// m[t]), a recurrence in which nothing overflows. The sum does not depend on m, so m has no
+// gradient.
 Tensor logcumsumexp(Tensor x, int axis, Loc loc) {
   const Composite composite("logcumsumexp", loc);
   demand_float("logcumsumexp", x, loc);
@@ -147,7 +149,8 @@ Tensor logcumsumexp(Tensor x, int axis, Loc loc) {
     one[static_cast<std::size_t>(resolve_axis(axis, one, "logcumsumexp", loc))] = 1;
     const Tensor before = narrow(largest, axis, 0, size - 1, loc);
     // Before the first number that is not -inf there is nothing to keep.
-    const Tensor step = narrow(shift, axis, 0, size - 1, loc) - narrow(shift, axis, 1, size - 1, loc);
+    const Tensor step =
+        narrow(shift, axis, 0, size - 1, loc) - narrow(shift, axis, 1, size - 1, loc);
     const Tensor kept = where(eq(before, -inf), 0.0, exp(step));
     keep = concat({ones(one, DType::kF32, loc), kept}, axis, loc);
   }

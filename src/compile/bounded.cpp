@@ -254,9 +254,9 @@ Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& in
     for (double& value : out.value.data) value = static_cast<float>(value);
   }
   const OpKind kind = node.op->kind;
-  const bool rounds = real && (kind == OpKind::kPointwise || kind == OpKind::kReduce ||
-                               kind == OpKind::kContraction || kind == OpKind::kScatter ||
-                               kind == OpKind::kScan);
+  const bool rounds =
+      real && (kind == OpKind::kPointwise || kind == OpKind::kReduce ||
+               kind == OpKind::kContraction || kind == OpKind::kScatter || kind == OpKind::kScan);
   if (!rounds && exact(inputs)) return out;
   out.error.assign(out.value.data.size(), 0);
   switch (kind) {

@@ -36,10 +36,10 @@ enum class ReduceOp : std::uint8_t { kSum, kMax, kMin, kArgMax, kArgMin };
 
 // What a scan keeps along a line of elements a[t] and b[t].
 enum class ScanOp : std::uint8_t {
-  kSum,     // h = h + b[t], from 0
+  kSum,      // h = h + b[t], from 0
   kProduct,  // h = a[t] * h, from 1
-  kLinear,  // h = a[t] * h + b[t], from 0
-  kArgMax,  // i32: the last t so far at which b[t] is the largest; NaN wins
+  kLinear,   // h = a[t] * h + b[t], from 0
+  kArgMax,   // i32: the last t so far at which b[t] is the largest; NaN wins
   kArgMin,
 };
 
@@ -94,7 +94,7 @@ enum class LaunchKind : std::uint8_t {
   kContraction,  // out[b,m,n] = epilogue(sum_k a[b,m,k] * b[b,k,n])
   kScatter,      // out[p,v,q] = epilogue(sum over i with index[p,i,q] == v of src[p,i,q])
   kScan,         // out[p,t,q] = epilogue(h of line (p, q) after its elements 0 to t)
-  kSort,         // out[p,i,q] = epilogue(the t that is number i of line (p, q) in order of b[p,t,q])
+  kSort,  // out[p,i,q] = epilogue(the t that is number i of line (p, q) in order of b[p,t,q])
 };
 
 enum class BindMode : std::uint8_t { kRead, kWrite, kReadWrite };

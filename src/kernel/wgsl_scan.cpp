@@ -48,8 +48,7 @@ class ScanWriter {
     write_finish(module_, launch_, domain, scan_dtype(launch_));
     const std::int64_t lines = window_.count * launch_.post;
     const Domain line = {{"line", launch_.pre * launch_.post}};
-    const std::string live =
-        open_rows(scope_, tile_, lines, "line", window_.first * launch_.post);
+    const std::string live = open_rows(scope_, tile_, lines, "line", window_.first * launch_.post);
     scope_.line("let q = " + coordinate(scope_, line, 1, launch_.post) + ";");
     scope_.line("let p = " + coordinate(scope_, line, launch_.post, launch_.pre) + ";");
     scope_.line("var h = " + nothing() + ";");
@@ -162,7 +161,8 @@ class ScanWriter {
         break;
       case ScanOp::kArgMax:
       case ScanOp::kArgMin:
-        join.line("if (!(" + reaches("h", "hs[other]") + ")) { h = hs[other]; at = places[other]; }");
+        join.line("if (!(" + reaches("h", "hs[other]") +
+                  ")) { h = hs[other]; at = places[other]; }");
         break;
     }
     round.block("if (lane >= s)", join);

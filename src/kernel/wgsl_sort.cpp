@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Sort: out[p,i,q] = finish(the t that is number i of line (p, q) in order). One workgroup has one
-// line and sorts it by Batcher's bitonic network (1968) in the form in which every comparison puts the
-// smaller one first, so that a line of any length is one that ends in elements that never move.
+// line and sorts it by Batcher's bitonic network (1968) in the form in which every comparison puts
+// the smaller one first, so that a line of any length is one that ends in elements that never move.
 // Keys are words whose order as numbers is the order wanted, and of equal keys the smaller place
 // comes first. A line that is longer than workgroup memory holds is sorted in the buffer that its
-// places go to: what lies within a tile in workgroup memory, a tile at a time, the rest in the buffer.
+// places go to: what lies within a tile in workgroup memory, a tile at a time, the rest in the
+// buffer.
 #include <algorithm>
 
 #include "base/check.h"
@@ -81,9 +82,9 @@ class SortWriter {
 
   // body for e from `local` on, of `count` in all.
   void each(Scope& scope, std::int64_t count, const Scope& body) const {
-    scope.block("for (var e = local; e < " + u32_literal(count) + "; e += " +
-                    u32_literal(threads_) + ")",
-                body);
+    scope.block(
+        "for (var e = local; e < " + u32_literal(count) + "; e += " + u32_literal(threads_) + ")",
+        body);
   }
 
   // One step of the network within a tile: pairs (i, i ^ mask), where bit `half` of i is 0.
@@ -180,8 +181,8 @@ class SortWriter {
     Scope stage(scope_), far(stage);
     write_far_step(stage, "(width >> 1u)", "(width - 1u)");
     write_far_step(far, "half", "half");
-    stage.block("for (var half = width >> 2u; half >= " + u32_literal(tile_) + "; half = half >> 1u)",
-                far);
+    stage.block(
+        "for (var half = width >> 2u; half >= " + u32_literal(tile_) + "; half = half >> 1u)", far);
     each_tile(stage, "place_at(p, base + e, q)",
               [&](Scope& tile) { write_halves(tile, u32_literal(tile_ / 2), "count"); });
     scope_.block("for (var width = " + u32_literal(2 * tile_) + "; width <= " + u32_literal(size_) +

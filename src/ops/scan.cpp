@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Scans along an axis: each element of the result is made of all elements of its line up to there
-// (reverse: from there on). The linear recurrence h[t] = a[t] * h[t-1] + b[t] is the general one: its
-// gradient is the same recurrence backwards (Martin and Cundy 2018, eq. 6 and 7).
+// (reverse: from there on). The linear recurrence h[t] = a[t] * h[t-1] + b[t] is the general one:
+// its gradient is the same recurrence backwards (Martin and Cundy 2018, eq. 6 and 7).
 #include <cmath>
 
 #include "ops/pointwise.h"
@@ -41,8 +41,7 @@ Type infer_arg(std::span<const Type> in, const Attrs& attrs) {
 // Calls visit(element, its place in the line, first of the scan?) in the order of the scan.
 template <class Visit>
 void for_each_line(const EvalContext& ctx, const Visit& visit) {
-  const AxisSplit split =
-      split_at(ctx.inputs[0]->type.shape, ctx.node.attrs.integer("axis"));
+  const AxisSplit split = split_at(ctx.inputs[0]->type.shape, ctx.node.attrs.integer("axis"));
   const bool reverse = ctx.node.attrs.integer("reverse") != 0;
   for (std::int64_t p = 0; p < split.pre; ++p) {
     for (std::int64_t q = 0; q < split.post; ++q) {

@@ -30,7 +30,9 @@ void eval_argsort(const EvalContext& ctx, RefTensor& out) {
       return static_cast<std::size_t>((line / split.post * split.size + t) * split.post +
                                       line % split.post);
     };
-    const auto below = [&](double l, double r) { return l < r || (std::isnan(r) && !std::isnan(l)); };
+    const auto below = [&](double l, double r) {
+      return l < r || (std::isnan(r) && !std::isnan(l));
+    };
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t l, std::int64_t r) {
       return descending ? below(x[at(r)], x[at(l)]) : below(x[at(l)], x[at(r)]);

@@ -37,8 +37,10 @@ struct FuseOptions {
 // - a row group: that, with reductions over the last axes of those elements and pointwise nodes
 //   over the rows (softmax, layer norm, cross-entropy, with their backward passes);
 // - a reduction over other axes, with pointwise nodes over its result;
-// - one contraction (scatter, scan, sort of short lines) with the pointwise nodes over its result; a
-//   contraction also with the sum of an operand over the contracted axis (a bias gradient beside a weight gradient).
+// - one contraction (scatter, scan, sort of short lines) with the pointwise nodes over its result;
+// a
+//   contraction also with the sum of an operand over the contracted axis (a bias gradient beside a
+//   weight gradient).
 Graph fuse(const Graph& graph, const FuseOptions& options);
 
 }  // namespace tensorgrad

@@ -13,16 +13,13 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Rows of 6 with ties, zeros of both signs, infinities and NaNs.
-const Argument kOdd = {{5, 6},
-                       0,
-                       0,
-                       f32,
-                       {1,    2,     2,    1,    kNan, 3,    kNan, 1,    kNan, -kInf,
-                        0,    -0.0,  -kInf, -kInf, -kInf, -kInf, -kInf, -kInf, 0,    -0.0,
-                        0,    -0.0,  1,    -1,   kInf, kInf, -kInf, 5,    kInf, -kInf}};
+const Argument kOdd = {
+    {5, 6}, 0, 0, f32, {1, 2,    2,     1,     kNan,  3,     kNan,  1,     kNan, -kInf,
+                        0, -0.0, -kInf, -kInf, -kInf, -kInf, -kInf, -kInf, 0,    -0.0,
+                        0, -0.0, 1,     -1,    kInf,  kInf,  -kInf, 5,     kInf, -kInf}};
 const Argument kTies = {{2, 7}, 0, 0, f32, {3, 1, 3, 2, 1, 3, 2, 5, 5, 5, 5, 5, 5, 5}};
-const Argument kWhole = {{2, 7}, 0, 0, i32, {3, -1, 3, 2, -1, 0, 2147483647.0,
-                                             -2147483648.0, 5, 5, 7, 5, -9, 7}};
+const Argument kWhole = {
+    {2, 7}, 0, 0, i32, {3, -1, 3, 2, -1, 0, 2147483647.0, -2147483648.0, 5, 5, 7, 5, -9, 7}};
 const Argument kWords = {{2, 7}, 0, 0, u32, {3, 1, 3, 2, 1, 0, 4294967295.0, 9, 5, 5, 7, 5, 0, 7}};
 const Argument kZeros = {{3, 5}, 0, 0, f32, {1, 2, 0, 3, 4, 0, 2, 0, 3, 4, 1, 2, 3, 4, 0.5}};
 
@@ -37,21 +34,20 @@ std::vector<OpCase> scans() {
     const std::string name = std::to_string(d);
     Shape line = shape;
     line[static_cast<std::size_t>(d)] = 1;
-    add(cases,
-        {{"cumsum_" + name, {{shape}}, [d](T t) { return cumsum(t[0], d); }},
-         {"cumprod_" + name, {{shape}}, [d](T t) { return cumprod(t[0], d); }},
-         {"logcumsumexp_" + name, {{shape}}, [d](T t) { return logcumsumexp(t[0], d); }},
-         {"cummax_" + name, {{shape}}, [d](T t) { return cummax(t[0], d).values; }},
-         {"cummin_" + name, {{shape}}, [d](T t) { return cummin(t[0], d).values; }},
-         {"linear_recurrence_" + name,
-          {{shape}, {shape}},
-          [d](T t) { return linear_recurrence(t[0], t[1], d); }},
-         {"linear_recurrence_reverse_" + name,
-          {{shape}, {shape}, {line}},
-          [d](T t) { return linear_recurrence(t[0], t[1], d, t[2], true); }},
-         {"linear_recurrence_from_" + name, {{shape}, {shape}, {line}}, [d](T t) {
-            return linear_recurrence(t[0], t[1], d - 4, t[2]);
-          }}});
+    add(cases, {{"cumsum_" + name, {{shape}}, [d](T t) { return cumsum(t[0], d); }},
+                {"cumprod_" + name, {{shape}}, [d](T t) { return cumprod(t[0], d); }},
+                {"logcumsumexp_" + name, {{shape}}, [d](T t) { return logcumsumexp(t[0], d); }},
+                {"cummax_" + name, {{shape}}, [d](T t) { return cummax(t[0], d).values; }},
+                {"cummin_" + name, {{shape}}, [d](T t) { return cummin(t[0], d).values; }},
+                {"linear_recurrence_" + name,
+                 {{shape}, {shape}},
+                 [d](T t) { return linear_recurrence(t[0], t[1], d); }},
+                {"linear_recurrence_reverse_" + name,
+                 {{shape}, {shape}, {line}},
+                 [d](T t) { return linear_recurrence(t[0], t[1], d, t[2], true); }},
+                {"linear_recurrence_from_" + name, {{shape}, {shape}, {line}}, [d](T t) {
+                   return linear_recurrence(t[0], t[1], d - 4, t[2]);
+                 }}});
   }
   add(cases,
       {{"cumsum_i32", {kWhole}, [](T t) { return cumsum(t[0], 1); }, false},
@@ -64,7 +60,9 @@ std::vector<OpCase> scans() {
        {"cumprod_long", {{{3, 2500}, 0.996, 1.004}}, [](T t) { return cumprod(t[0], 1); }, false},
        {"cumprod_long_0", {{{700, 9}, 0.99, 1.01}}, [](T t) { return cumprod(t[0], 0); }, false},
        {"cumprod_of_zeros", {kZeros}, [](T t) { return cumprod(t[0], 1); }, false},
-       {"cumsum_between", {{{4, 6}}, {{4, 6}}}, [](T t) { return exp(cumsum(t[0] * t[1], 1) * 0.2); }},
+       {"cumsum_between",
+        {{{4, 6}}, {{4, 6}}},
+        [](T t) { return exp(cumsum(t[0] * t[1], 1) * 0.2); }},
        {"cumsum_of_views",
         {{{6, 4}}},
         [](T t) { return flip(cumsum(flip(transpose(t[0]), 1), 1), 0); }},
@@ -110,9 +108,10 @@ std::vector<OpCase> scans() {
                  {{long_one}},
                  [axis](T t) { return cummax(t[0], axis).indices; },
                  false},
-                {"linear_recurrence_long_" + name, {{long_one, -1, 1}, {long_one, -1, 1}}, [axis](T t) {
-                   return linear_recurrence(t[0], t[1], axis, std::nullopt, true);
-                 }, false}});
+                {"linear_recurrence_long_" + name,
+                 {{long_one, -1, 1}, {long_one, -1, 1}},
+                 [axis](T t) { return linear_recurrence(t[0], t[1], axis, std::nullopt, true); },
+                 false}});
   }
   return cases;
 }
@@ -132,16 +131,40 @@ std::vector<OpCase> sorts() {
   for (const bool down : {false, true}) {
     const std::string name = down ? "_down" : "_up";
     add(cases,
-        {{"argsort_odd" + name, {kOdd}, [down](T t) { return argsort(t[0], 1, down); }, false, true},
-         {"sort_odd" + name, {kOdd}, [down](T t) { return sort(t[0], 1, down).values; }, false, true},
-         {"argsort_odd_0" + name, {kOdd}, [down](T t) { return argsort(t[0], 0, down); }, false, true},
+        {{"argsort_odd" + name,
+          {kOdd},
+          [down](T t) { return argsort(t[0], 1, down); },
+          false,
+          true},
+         {"sort_odd" + name,
+          {kOdd},
+          [down](T t) { return sort(t[0], 1, down).values; },
+          false,
+          true},
+         {"argsort_odd_0" + name,
+          {kOdd},
+          [down](T t) { return argsort(t[0], 0, down); },
+          false,
+          true},
          {"argsort_ties" + name, {kTies}, [down](T t) { return argsort(t[0], -1, down); }, false},
          {"argsort_i32" + name, {kWhole}, [down](T t) { return argsort(t[0], 1, down); }, false},
          {"argsort_u32" + name, {kWords}, [down](T t) { return argsort(t[0], 1, down); }, false},
-         {"topk_odd" + name, {kOdd}, [down](T t) { return topk(t[0], 6, 1, down).indices; }, false, true},
-         {"topk_ties" + name, {kTies}, [down](T t) { return topk(t[0], 5, 1, down).indices; }, false},
-         {"topk_i32" + name, {kWhole}, [down](T t) { return topk(t[0], 3, 1, down).indices; }, false},
-         {"topk_of_many" + name, {{{3, 40}}}, [down](T t) { return topk(t[0], 20, 1, down).values; }},
+         {"topk_odd" + name,
+          {kOdd},
+          [down](T t) { return topk(t[0], 6, 1, down).indices; },
+          false,
+          true},
+         {"topk_ties" + name,
+          {kTies},
+          [down](T t) { return topk(t[0], 5, 1, down).indices; },
+          false},
+         {"topk_i32" + name,
+          {kWhole},
+          [down](T t) { return topk(t[0], 3, 1, down).indices; },
+          false},
+         {"topk_of_many" + name,
+          {{{3, 40}}},
+          [down](T t) { return topk(t[0], 20, 1, down).values; }},
          {"argsort_long_ties" + name,
           {{{2, 2100}, 0, 9, i32}},
           [down](T t) { return argsort(t[0], 1, down); },
@@ -159,9 +182,7 @@ std::vector<OpCase> sorts() {
        {"sort_of_transposed",
         {{{9, 4}}},
         [](T t) { return sort(flip(transpose(t[0]), 0), 1, true).values; }},
-       {"sort_then_use",
-        {{{4, 9}}},
-        [](T t) { return cumsum(sort(t[0], 1).values, 1) * 0.3; }},
+       {"sort_then_use", {{{4, 9}}}, [](T t) { return cumsum(sort(t[0], 1).values, 1) * 0.3; }},
        {"rank_by_two_sorts", {{{4, 9}}}, [](T t) { return argsort(argsort(t[0], 1), 1); }, false}});
   return cases;
 }
@@ -179,18 +200,17 @@ std::vector<OpCase> reductions() {
                 {"norm_1" + name, {{shape}}, [axes](T t) { return norm(t[0], 1, axes, true); }},
                 {"norm_inf" + name, {{shape}}, [axes](T t) { return norm(t[0], kInf, axes); }}});
   }
-  add(cases,
-      {{"prod_of_zeros", {kZeros}, [](T t) { return prod(t[0], 1); }, false},
-       {"prod_of_one", {{{3, 1}}}, [](T t) { return prod(t[0], 1); }},
-       {"any", {kZeros}, [](T t) { return any(t[0] > 3.5, 1); }, false},
-       {"any_of_all", {kZeros}, [](T t) { return any(t[0] > 9.0); }, false},
-       {"any_odd", {kOdd}, [](T t) { return any(t[0], 1, true); }, false, true},
-       {"all", {kZeros}, [](T t) { return all(t[0], 1); }, false},
-       {"all_odd", {kOdd}, [](T t) { return all(t[0], 1); }, false, true},
-       {"all_u32", {kWords}, [](T t) { return all(t[0], {0, 1}); }, false},
-       {"count_nonzero", {kZeros}, [](T t) { return count_nonzero(t[0], 1); }, false},
-       {"count_nonzero_odd", {kOdd}, [](T t) { return count_nonzero(t[0]); }, false, true},
-       {"norm_odd", {kOdd}, [](T t) { return norm(t[0], kInf, 1); }, false, true}});
+  add(cases, {{"prod_of_zeros", {kZeros}, [](T t) { return prod(t[0], 1); }, false},
+              {"prod_of_one", {{{3, 1}}}, [](T t) { return prod(t[0], 1); }},
+              {"any", {kZeros}, [](T t) { return any(t[0] > 3.5, 1); }, false},
+              {"any_of_all", {kZeros}, [](T t) { return any(t[0] > 9.0); }, false},
+              {"any_odd", {kOdd}, [](T t) { return any(t[0], 1, true); }, false, true},
+              {"all", {kZeros}, [](T t) { return all(t[0], 1); }, false},
+              {"all_odd", {kOdd}, [](T t) { return all(t[0], 1); }, false, true},
+              {"all_u32", {kWords}, [](T t) { return all(t[0], {0, 1}); }, false},
+              {"count_nonzero", {kZeros}, [](T t) { return count_nonzero(t[0], 1); }, false},
+              {"count_nonzero_odd", {kOdd}, [](T t) { return count_nonzero(t[0]); }, false, true},
+              {"norm_odd", {kOdd}, [](T t) { return norm(t[0], kInf, 1); }, false, true}});
   return cases;
 }
 

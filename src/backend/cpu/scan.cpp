@@ -62,8 +62,7 @@ class Carry {
         case ScanOp::kArgMin:
           if (!reaches(words(chunk)[q], words(carry)[q])) break;
           words(carry)[q] = words(chunk)[q];
-          carry_indices(carry, width)[q] =
-              carry_indices(const_cast<std::byte*>(chunk), width)[q];
+          carry_indices(carry, width)[q] = carry_indices(const_cast<std::byte*>(chunk), width)[q];
           break;
       }
     }
@@ -227,7 +226,8 @@ class ScanStep final : public Step {
   }
 
   // Steps [t, t + steps) of lines that have begun: `finish`, or only what they carry.
-  void run_block(Worker& w, const Lines& of, std::int64_t t, std::int64_t steps, bool finish) const {
+  void run_block(Worker& w, const Lines& of, std::int64_t t, std::int64_t steps,
+                 bool finish) const {
     const std::int64_t first = (of.p * l_.count + t) * l_.post + of.q, count = steps * of.width;
     const Word* a = compute(a_, w.a, first, count);
     const Word* b = compute(b_, w.b, first, count);

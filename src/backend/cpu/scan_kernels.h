@@ -19,8 +19,8 @@ inline std::uint32_t* carry_indices(std::byte* carry, std::int64_t width) {
 }
 
 // Elements t * width + q for t < steps, q < width, of `width` lines: goes through t in order, or
-// backwards, and writes what is kept after each; `first` is the place of t = 0 in its line. May read
-// a vector past the end.
+// backwards, and writes what is kept after each; `first` is the place of t = 0 in its line. May
+// read a vector past the end.
 using ScanFn = void (*)(const std::uint32_t* a, const std::uint32_t* b, std::int64_t first,
                         std::int64_t steps, std::int64_t width, bool reverse, std::byte* carry,
                         std::uint32_t* out);

@@ -173,9 +173,9 @@ TEST(WebGpuSort, of_lines_that_are_sorted_in_the_buffer) {
 // Two launches share the work of one, as where a buffer is larger than a binding may be.
 TEST(WebGpuScan, of_a_part_of_the_lines) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
-  for (LaunchBuilder b : {make_scan(ScanOp::kLinear, {5, 33, 2}, false),
-                          make_scan(ScanOp::kArgMax, {5, 300, 1}, true),
-                          make_sort({5, 33, 2}, DType::kF32, true)}) {
+  for (LaunchBuilder b :
+       {make_scan(ScanOp::kLinear, {5, 33, 2}, false),
+        make_scan(ScanOp::kArgMax, {5, 300, 1}, true), make_sort({5, 33, 2}, DType::kF32, true)}) {
     Launch back = b.launch();
     b.launch().row_count = 2;
     back.first_row = 2;
