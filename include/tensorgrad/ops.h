@@ -7,5 +7,6 @@
 #include "tensorgrad/functional.h"
 #include "tensorgrad/pointwise.h"
 #include "tensorgrad/random.h"
+#include "tensorgrad/scan.h"
 #include "tensorgrad/shaping.h"
 #include "tensorgrad/vision.h"

@@ -54,8 +54,9 @@ Tensor var(Tensor x, Axes axes, int correction, bool keepdim, Loc loc) {
   const Composite composite("var", loc);
   const std::int64_t count = reduced_count(x, axes.list);
   if (count <= correction) {
-    throw ShapeError("var: " + std::to_string(count) + " elements and a correction of " +
-                         std::to_string(correction) + " leave nothing to divide by",
+    throw ShapeError(OpContext("var", loc).name() + ": " + std::to_string(count) +
+                         " elements and a correction of " + std::to_string(correction) +
+                         " leave nothing to divide by",
                      loc);
   }
   const Tensor centred = x - mean(x, axes, true, loc);

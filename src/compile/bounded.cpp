@@ -139,6 +139,76 @@ void reduce_error(const Node& node, const Bounded& x, double tolerance, Bounded&
   out.error = apply(sum ? ops::reduce_sum : ops::reduce_max, node, {&parts}).data;
 }
 
+// arg_cummax, arg_cummin: where two elements so far are too close to call, any answer will do.
+void running_index_error(const Node& node, const Bounded& x, Bounded& out) {
+  const double sign = node.op == &ops::arg_cummax ? 1 : -1;
+  const AxisSplit split = split_at(x.value.type.shape, node.attrs.integer("axis"));
+  for (std::size_t i = 0; i < out.error.size(); ++i) {
+    const auto step = static_cast<std::size_t>(split.post);
+    const std::size_t first = i - i / step % static_cast<std::size_t>(split.size) * step;
+    const bool reverse = node.attrs.integer("reverse") != 0;
+    const std::size_t begin = reverse ? i : first;
+    const std::size_t end = reverse ? first + (static_cast<std::size_t>(split.size) - 1) * step : i;
+    double sure = -kInfinity;
+    int close = 0;
+    for (std::size_t j = begin; j <= end; j += step) {
+      sure = std::max(sure, sign * x.value.data[j] - x.error_at(j));
+    }
+    for (std::size_t j = begin; j <= end; j += step) {
+      close += sign * x.value.data[j] + x.error_at(j) >= sure ? 1 : 0;
+    }
+    if (close > 1) out.error[i] = static_cast<double>(split.size);
+  }
+}
+
+// The error of h = a h' + b is itself such a recurrence: e = |a| e' + (what a and b bring in).
+void scan_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
+  if (node.op == &ops::arg_cummax || node.op == &ops::arg_cummin) {
+    if (!exact(inputs)) running_index_error(node, *inputs[0], out);
+    return;
+  }
+  const bool has_a = node.op != &ops::cumsum, has_b = node.op != &ops::cumprod;
+  const double share = node.type.dtype == DType::kF32 ? tolerance : 0;
+  const AxisSplit split = split_at(node.type.shape, node.attrs.integer("axis"));
+  const bool reverse = node.attrs.integer("reverse") != 0;
+  for (std::int64_t line = 0; line < split.pre * split.post; ++line) {
+    double h = has_b ? 0 : 1, error = 0;
+    for (std::int64_t i = 0; i < split.size; ++i) {
+      const std::int64_t t = reverse ? split.size - 1 - i : i;
+      const auto at = static_cast<std::size_t>((line / split.post * split.size + t) * split.post +
+                                               line % split.post);
+      if (has_a) {
+        const double a = std::abs(inputs[0]->value.data[at]);
+        error = a * error + (share * a + inputs[0]->error_at(at)) * std::abs(h);
+      }
+      if (has_b) {
+        const Bounded& b = *inputs.back();
+        error += b.error_at(at) + share * std::abs(b.value.data[at]);
+      }
+      h = out.value.data[at];
+      out.error[at] = error;
+    }
+  }
+}
+
+// argsort: where a neighbour in the order is too close to call, any answer will do.
+void order_error(const Node& node, const Bounded& x, Bounded& out) {
+  const AxisSplit split = split_at(node.type.shape, node.attrs.integer("axis"));
+  for (std::int64_t line = 0; line < split.pre * split.post; ++line) {
+    const auto at = [&](std::int64_t t) {
+      return static_cast<std::size_t>((line / split.post * split.size + t) * split.post +
+                                      line % split.post);
+    };
+    for (std::int64_t i = 0; i + 1 < split.size; ++i) {
+      const std::size_t one = at(static_cast<std::int64_t>(out.value.data[at(i)]));
+      const std::size_t two = at(static_cast<std::int64_t>(out.value.data[at(i + 1)]));
+      const double apart = distance(x.value.data[one], x.value.data[two]);
+      if (apart > x.error_at(one) + x.error_at(two)) continue;
+      out.error[at(i)] = out.error[at(i + 1)] = static_cast<double>(split.size);
+    }
+  }
+}
+
 // |a| (tolerance |b| + error of b) + error of a |b|
 void contraction_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
   const RefTensor a = as_tensor(*inputs[0], magnitude);
@@ -216,14 +286,17 @@ Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& in
     out.error = macro_error(node, inputs, tolerance);
     return out;
   }
-  const bool rounds = real && (kind == OpKind::kPointwise || kind == OpKind::kReduce ||
-                               kind == OpKind::kContraction || kind == OpKind::kScatter);
+  const bool rounds =
+      real && (kind == OpKind::kPointwise || kind == OpKind::kReduce ||
+               kind == OpKind::kContraction || kind == OpKind::kScatter || kind == OpKind::kScan);
   if (!rounds && exact(inputs)) return out;
   out.error.assign(out.value.data.size(), 0);
   switch (kind) {
     case OpKind::kPointwise: pointwise_error(node, inputs, tolerance, out); break;
     case OpKind::kReduce: reduce_error(node, *inputs[0], tolerance, out); break;
     case OpKind::kContraction: contraction_error(node, inputs, tolerance, out); break;
+    case OpKind::kScan: scan_error(node, inputs, tolerance, out); break;
+    case OpKind::kSort: order_error(node, *inputs[0], out); break;
     default: moving_error(node, inputs, tolerance, out);
   }
   if (rounds) {

@@ -29,6 +29,8 @@ enum class OpKind {
   kScatter,      // the adjoint of gather
   kContraction,  // batched matrix product
   kMacro,        // stands for others until the pass `expand`; its gradient and meaning are its own
+  kScan,         // each element from all before it along attr "axis" (attr "reverse": behind it)
+  kSort,         // the order of the elements along attr "axis"
 };
 
 // A tensor of the reference interpreter: every element

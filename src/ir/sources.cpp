@@ -14,7 +14,9 @@ bool is_computed(const Node& node) {
     case OpKind::kReduce:
     case OpKind::kContraction:
     case OpKind::kScatter:
-    case OpKind::kMacro: return true;
+    case OpKind::kMacro:
+    case OpKind::kScan:
+    case OpKind::kSort: return true;
     default: return false;
   }
 }

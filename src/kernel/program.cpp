@@ -88,6 +88,8 @@ Window window_of(const Launch& launch) {
       all.outer_count = launch.pre;
       all.pitch = launch.size;
       break;
+    case LaunchKind::kScan:
+    case LaunchKind::kSort: all.pitch = launch.pre; break;
   }
   all.count = all.pitch;
   if (launch.row_count == 0) return all;
@@ -97,6 +99,16 @@ Window window_of(const Launch& launch) {
   all.outer_count = whole ? launch.row_count / all.pitch : 1;
   if (!whole) all.count = launch.row_count;
   return all;
+}
+
+const ScalarProgram& line_program(const Launch& launch) {
+  const bool product = launch.kind == LaunchKind::kScan && launch.scan == ScanOp::kProduct;
+  return product ? launch.a : launch.b;
+}
+
+DType scan_dtype(const Launch& launch) {
+  const bool index = launch.scan == ScanOp::kArgMax || launch.scan == ScanOp::kArgMin;
+  return index ? DType::kI32 : line_program(launch).instrs.back().dtype;
 }
 
 // Its program loads through maps that stand still along q.
@@ -192,6 +204,15 @@ void verify_launch(const Program& program, const Launch& launch) {
     verify_program(launch, launch.scatter_index, 1, sources);
     verify_program(launch, launch.scatter_source, 1, sources);
   }
+  if (launch.kind == LaunchKind::kScan || launch.kind == LaunchKind::kSort) {
+    rows = elements = launch.pre * launch.count * launch.post;
+    const bool sort = launch.kind == LaunchKind::kSort;
+    const bool has_a = !sort && (launch.scan == ScanOp::kProduct || launch.scan == ScanOp::kLinear);
+    const bool has_b = sort || launch.scan != ScanOp::kProduct;
+    CHECK(launch.a.instrs.empty() != has_a && launch.b.instrs.empty() != has_b, launch.name);
+    verify_program(launch, launch.a, 1, elements);
+    verify_program(launch, launch.b, 1, elements);
+  }
   const Window window = window_of(launch);
   const std::int64_t batches = launch.kind == LaunchKind::kContraction ? launch.batch
                                : launch.kind == LaunchKind::kScatter   ? launch.pre
@@ -210,6 +231,8 @@ const char* kind_name(LaunchKind kind) {
     case LaunchKind::kRow: return "row";
     case LaunchKind::kContraction: return "contraction";
     case LaunchKind::kScatter: return "scatter";
+    case LaunchKind::kScan: return "scan";
+    case LaunchKind::kSort: return "sort";
   }
   return "?";
 }
@@ -231,6 +254,8 @@ std::string whole_domain(const Launch& launch) {
     }
     case LaunchKind::kScatter:
       return join({launch.pre, launch.count, launch.post}) + "->" + std::to_string(launch.size);
+    case LaunchKind::kScan:
+    case LaunchKind::kSort: return join({launch.pre, launch.count, launch.post});
   }
   return "?";
 }

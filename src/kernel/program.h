@@ -29,10 +29,19 @@ enum class InstrKind : std::uint8_t {
   kInBounds,  // bool: is the map of accesses[index] valid at this element?
   kOp,        // pointwise op on operands
   kReduce,    // row launches: operand 0 (element level) reduced over the columns; row level
-  kAcc,       // contraction and scatter epilogues: the accumulated value
+  kAcc,       // epilogues: the value that the launch made of its operands
 };
 
 enum class ReduceOp : std::uint8_t { kSum, kMax, kMin, kArgMax, kArgMin };
+
+// What a scan keeps along a line of elements a[t] and b[t].
+enum class ScanOp : std::uint8_t {
+  kSum,      // h = h + b[t], from 0
+  kProduct,  // h = a[t] * h, from 1
+  kLinear,   // h = a[t] * h + b[t], from 0
+  kArgMax,   // i32: the last t so far at which b[t] is the largest; NaN wins
+  kArgMin,
+};
 
 // Where a value of a row launch lives: one per row, or one per element of the row.
 enum class Level : std::uint8_t { kRow, kElement };
@@ -84,6 +93,8 @@ enum class LaunchKind : std::uint8_t {
   kRow,          // body over rows x cols, with reductions over cols
   kContraction,  // out[b,m,n] = epilogue(sum_k a[b,m,k] * b[b,k,n])
   kScatter,      // out[p,v,q] = epilogue(sum over i with index[p,i,q] == v of src[p,i,q])
+  kScan,         // out[p,t,q] = epilogue(h of line (p, q) after its elements 0 to t)
+  kSort,  // out[p,i,q] = epilogue(the t that is number i of line (p, q) in order of b[p,t,q])
 };
 
 enum class BindMode : std::uint8_t { kRead, kWrite, kReadWrite };
@@ -108,7 +119,8 @@ struct Launch {
   // everything at element level.
   std::int64_t rows = 1, cols = 1;
   ScalarProgram body;  // kMap, kRow. kContraction: the epilogue, over batch*m*n, row-major.
-                       // kScatter: the epilogue, over pre*size*post
+                       // kScatter: the epilogue, over pre*size*post; kScan, kSort: over
+                       // pre*count*post
   std::vector<Store> stores;
 
   // kContraction. Operand programs end in the operand's element (their last instruction, f32).
@@ -130,10 +142,16 @@ struct Launch {
   ScalarProgram scatter_index;   // over pre*count*post; last instruction i32; out of range: dropped
   ScalarProgram scatter_source;  // over pre*count*post; last instruction f32
 
+  // kScan, kSort: lines of `count` elements over [pre, count, post]. The elements are programs over
+  // all of it: `b` (f32, i32 or u32), or for kProduct `a`, for kLinear both (f32).
+  ScanOp scan = ScanOp::kSum;
+  bool reverse = false;     // kScan: from the line's end to its beginning
+  bool descending = false;  // kSort. Equal ones keep their order; NaN counts as the largest
+
   // The rows that this launch computes, where several share the work because a buffer is larger
   // than a binding may be; 0: all. Rows are those of kMap and kRow, batch * m of a contraction
-  // (with ones_row, its ones come on top), pre * size of a scatter. Several batches (or pre) are
-  // whole ones. Maps, indices and coordinates stay those of the whole.
+  // (with ones_row, its ones come on top), pre * size of a scatter, pre of a scan and of a sort.
+  // Several batches (or pre) are whole ones. Maps, indices and coordinates stay those of the whole.
   std::int64_t first_row = 0, row_count = 0;
 
   // Counted when planned, for reports: bytes the launch must move, and multiply-adds times two.
@@ -221,10 +239,15 @@ RowPlan plan_rows(const Launch& launch);
 // Scatter launches: is the index the same for all q of a (p, i), as far as can be seen?
 bool index_repeats(const Launch& launch);
 
+// The type of a scan's value before the epilogue.
+DType scan_dtype(const Launch& launch);
+// The elements of a scan or a sort whose type is the line's: `b`, or `a` of a product.
+const ScalarProgram& line_program(const Launch& launch);
+
 // Throws InternalError where a launch breaks a rule stated above.
 void verify(const Program& program);
 
-// "map", "row", "contraction", "scatter".
+// "map", "row", "contraction", "scatter", "scan", "sort".
 const char* kind_name(LaunchKind kind);
 // The sizes that a launch goes over: "1024", "64x10", "64x128x784" (m, n, k).
 std::string domain_text(const Launch& launch);

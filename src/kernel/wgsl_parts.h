@@ -193,6 +193,14 @@ WgslKernel write_map(const Launch& launch, const WgslOptions& options);
 WgslKernel write_row(const Launch& launch, const WgslOptions& options);
 WgslKernel write_contraction(const Launch& launch, const WgslOptions& options);
 WgslKernel write_scatter(const Launch& launch, const WgslOptions& options);
+WgslKernel write_scan(const Launch& launch, const WgslOptions& options);
+WgslKernel write_sort(const Launch& launch, const WgslOptions& options);
+
+// Functions over a domain of three axes p, i, q. `fn NAME(p, i, q) -> TYPE`: the program's last
+// instruction. `fn finish(p, i, q, acc)`: the launch's body and stores, of an accumulated value.
+void write_source(Module& module, const std::string& name, const ScalarProgram& program,
+                  const Domain& domain);
+void write_finish(Module& module, const Launch& launch, const Domain& domain, DType dtype);
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b);
 // The largest power of two that is at most `value`, at least 1; and the smallest that is not less.

@@ -171,4 +171,35 @@ void ProgramWriter::store(Scope& scope, const Store& store) {
   scope.block("", ring);
 }
 
+namespace {
+
+void write_function(Module& module, const std::string& name, const std::string& more,
+                    const Scope& body) {
+  module.function(name,
+                  "fn " + name + "(p: u32, i: u32, q: u32" + more + " {\n" + body.text() + "}\n");
+}
+
+}  // namespace
+
+void write_source(Module& module, const std::string& name, const ScalarProgram& program,
+                  const Domain& domain) {
+  CHECK(!program.instrs.empty());
+  ProgramWriter writer(module, program, domain, domain);
+  Scope scope;
+  const int last = static_cast<int>(program.instrs.size()) - 1;
+  writer.write_all(scope, writer.needed({last}));
+  scope.line("return " + writer.value(last) + ";");
+  write_function(module, name, ") -> " + std::string(register_type(writer.dtype(last))), scope);
+}
+
+void write_finish(Module& module, const Launch& launch, const Domain& domain, DType dtype) {
+  ProgramWriter writer(module, launch.body, domain, domain, "acc");
+  Scope scope;
+  std::vector<int> roots;
+  for (const Store& store : launch.stores) roots.push_back(store.value);
+  writer.write_all(scope, writer.needed(roots));
+  for (const Store& store : launch.stores) writer.store(scope, store);
+  write_function(module, "finish", ", acc: " + std::string(register_type(dtype)) + ")", scope);
+}
+
 }  // namespace tensorgrad::wgsl

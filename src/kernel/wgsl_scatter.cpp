@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/check.h"
 #include "kernel/wgsl_parts.h"
 
 namespace tensorgrad::wgsl {
@@ -31,30 +30,6 @@ Tile scatter_tile(const Launch& launch, std::int64_t results, const WgslOptions&
   tile.lanes = std::clamp(tile.lanes, 1, most);
   tile.rows = std::max(1, (tile.lanes >= 64 ? tile.lanes : std::min(64, most)) / tile.lanes);
   return tile;
-}
-
-void write_source(Module& module, const std::string& name, const std::string& type,
-                  const ScalarProgram& program, const Domain& domain) {
-  CHECK(!program.instrs.empty());
-  ProgramWriter writer(module, program, domain, domain);
-  Scope scope;
-  const int last = static_cast<int>(program.instrs.size()) - 1;
-  writer.write_all(scope, writer.needed({last}));
-  scope.line("return " + writer.value(last) + ";");
-  module.function(
-      name, "fn " + name + "(p: u32, i: u32, q: u32) -> " + type + " {\n" + scope.text() + "}\n");
-}
-
-void write_finish(Module& module, const Launch& launch) {
-  const Domain domain = {{"p", launch.pre}, {"v", launch.size}, {"q", launch.post}};
-  ProgramWriter writer(module, launch.body, domain, domain, "acc");
-  Scope scope;
-  std::vector<int> roots;
-  for (const Store& store : launch.stores) roots.push_back(store.value);
-  writer.write_all(scope, writer.needed(roots));
-  for (const Store& store : launch.stores) writer.store(scope, store);
-  module.function("finish",
-                  "fn finish(p: u32, v: u32, q: u32, acc: f32) {\n" + scope.text() + "}\n");
 }
 
 // A workgroup's share of the results in the second form: `values` times `columns` sums in workgroup
@@ -215,9 +190,10 @@ WgslKernel write_scatter(const Launch& launch, const WgslOptions& options) {
   const std::int64_t results = window_of(launch).rows() * launch.post;
   const Domain sources = {{"p", launch.pre}, {"i", launch.count}, {"q", launch.post}};
   Module module(launch);
-  write_source(module, "index_at", "i32", launch.scatter_index, sources);
-  write_source(module, "source_at", "f32", launch.scatter_source, sources);
-  write_finish(module, launch);
+  const Domain places = {{"p", launch.pre}, {"i", launch.size}, {"q", launch.post}};
+  write_source(module, "index_at", launch.scatter_index, sources);
+  write_source(module, "source_at", launch.scatter_source, sources);
+  write_finish(module, launch, places, DType::kF32);
   const Tile tile = scatter_tile(launch, results, options);
   const Block block = scatter_block(launch, options);
   const bool in_blocks =

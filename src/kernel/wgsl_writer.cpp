@@ -37,6 +37,8 @@ WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options) {
     case LaunchKind::kRow: kernel = wgsl::write_row(launch, options); break;
     case LaunchKind::kContraction: kernel = wgsl::write_contraction(launch, options); break;
     case LaunchKind::kScatter: kernel = wgsl::write_scatter(launch, options); break;
+    case LaunchKind::kScan: kernel = wgsl::write_scan(launch, options); break;
+    case LaunchKind::kSort: kernel = wgsl::write_sort(launch, options); break;
   }
   CHECK(kernel.threads <= options.max_threads, launch.name);
   CHECK(kernel.workgroup_bytes <= options.max_workgroup_bytes, launch.name);

@@ -92,6 +92,13 @@ class Fuser {
         parts_.open(id, GroupKind::kContraction, numel(node.type.shape));
         return;
       case OpKind::kScatter: parts_.open(id, GroupKind::kScatter, numel(node.type.shape)); return;
+      case OpKind::kScan: parts_.open(id, GroupKind::kScan, numel(node.type.shape)); return;
+      case OpKind::kSort: {
+        const int g = parts_.open(id, GroupKind::kSort, numel(node.type.shape));
+        const auto axis = static_cast<size_t>(node.attrs.integer("axis"));
+        parts_.group(g).alone = node.type.shape[axis] > kMostSortedInside;
+        return;
+      }
       case OpKind::kReduce: assign_reduce(id); return;
       default: assign_pointwise(id);
     }
@@ -115,7 +122,7 @@ class Fuser {
   // Maps over the same elements that a node joins anyway become one, where neither needs the other.
   void merge_maps(const std::vector<int>& found) {
     for (const int g : found) {
-      if (parts_.group(g).kind == GroupKind::kColumn) continue;
+      if (parts_.group(g).kind == GroupKind::kColumn || parts_.group(g).alone) continue;
       for (const int h : found) {
         if (h == g || parts_.group(h).kind != GroupKind::kMap ||
             parts_.group(h).elements != parts_.group(g).elements)
@@ -135,6 +142,7 @@ class Fuser {
   [[nodiscard]] bool fits(ValueId id, const std::vector<Source>& sources, int g,
                           bool row_level) const {
     const Group& to = parts_.group(g);
+    if (to.alone) return false;
     const std::int64_t size = numel(graph_[id].type.shape);
     const bool has_rows = to.kind == GroupKind::kRow || to.kind == GroupKind::kColumn;
     if (row_level && (!has_rows || size != to.rows)) return false;
@@ -273,6 +281,7 @@ class Fuser {
       return work <= kCheapOperandOps && feeds_operand_only(g, reader) &&
              !read_repeatedly(g, reader);
     }
+    if (to.alone) return false;  // it looks at an element many times
     if (to.kind == GroupKind::kScatter) return work <= kCheapOps;
     const std::int64_t visits = to.kind == GroupKind::kColumn || to.kind == GroupKind::kRow
                                     ? to.rows * to.cols

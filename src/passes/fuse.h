@@ -11,6 +11,11 @@ namespace tensorgrad {
 // A reduction to fewer rows than this leaves most of a GPU idle, so only small work may ride along.
 inline constexpr std::int64_t kFewRows = 32;
 
+// A line of a sort is kept in workgroup memory up to this length: a value and an index of each
+// element in the 16 KiB that every device has. A longer one is sorted in the buffer that gets the
+// indices, by comparing elements where they lie: so nothing may join it.
+inline constexpr std::int64_t kMostSortedInside = 2048;
+
 struct FuseOptions {
   int max_bindings = 8;  // storage buffers a launch may bind
   bool enabled = true;   // false: every node is a launch of its own
@@ -32,8 +37,10 @@ struct FuseOptions {
 // - a row group: that, with reductions over the last axes of those elements and pointwise nodes
 //   over the rows (softmax, layer norm, cross-entropy, with their backward passes);
 // - a reduction over other axes, with pointwise nodes over its result;
-// - one contraction (or scatter) with the pointwise nodes over its result; a contraction also with
-//   the sum of an operand over the contracted axis (a bias gradient beside a weight gradient).
+// - one contraction (scatter, scan, sort of short lines) with the pointwise nodes over its result;
+// a
+//   contraction also with the sum of an operand over the contracted axis (a bias gradient beside a
+//   weight gradient).
 Graph fuse(const Graph& graph, const FuseOptions& options);
 
 }  // namespace tensorgrad

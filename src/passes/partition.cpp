@@ -16,7 +16,7 @@ Partition::Partition(const Graph& graph, const FuseOptions& options)
 
 int Partition::open(ValueId id, GroupKind kind, std::int64_t elements) {
   const int g = size();
-  groups_.push_back({kind, elements, 1, 1, {id}});
+  groups_.push_back({kind, elements, 1, 1, {id}, false});
   ancestors_.emplace_back();
   at(id).group = g;
   at(id).row_level = kind == GroupKind::kRow || kind == GroupKind::kColumn;

@@ -15,13 +15,14 @@
 
 namespace tensorgrad {
 
-enum class GroupKind { kMap, kRow, kColumn, kContraction, kScatter };
+enum class GroupKind { kMap, kRow, kColumn, kContraction, kScatter, kScan, kSort };
 
 struct Group {
   GroupKind kind = GroupKind::kMap;
   std::int64_t elements = 1;        // of the domain (kColumn: rows)
   std::int64_t rows = 1, cols = 1;  // kRow, kColumn
   std::vector<ValueId> members;     // in order; empty: merged away
+  bool alone = false;               // takes no other member
 };
 
 class Partition {

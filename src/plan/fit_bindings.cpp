@@ -41,6 +41,14 @@ class Touched {
         program(launch.scatter_source, times(outer, launch.count * launch.post), {});
         body(rows, launch.post);
         break;
+      case LaunchKind::kScan:
+      case LaunchKind::kSort: {
+        const std::int64_t each = launch.count * launch.post;
+        program(launch.a, times(rows, each), {});
+        program(launch.b, times(rows, each), {});
+        body(rows, each);
+        break;
+      }
     }
   }
 

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "ir/sources.h"
 #include "ops/pointwise.h"
-#include "ops/registry.h"
+#include "ops/structured.h"
 #include "plan/program_builder.h"
 
 namespace tensorgrad {
@@ -75,6 +75,12 @@ void count_work(Launch& launch) {
     domain = launch.pre * launch.size * launch.post;
     ops += sources;
   }
+  if (launch.kind == LaunchKind::kScan || launch.kind == LaunchKind::kSort) {
+    domain = launch.pre * launch.count * launch.post;
+    program(launch.a, domain);
+    program(launch.b, domain);
+    ops += domain;
+  }
   program(launch.body, domain);
   for (const Store& store : launch.stores) elements += store.map.domain_size();
   if (launch.ones_row) elements += launch.n;
@@ -98,13 +104,18 @@ class GroupLowering {
     describe(graph_, members_, launch_);
     for (const ValueId id : members_) {
       const OpKind kind = graph_[id].op->kind;
-      if (kind == OpKind::kContraction || kind == OpKind::kScatter) root_ = id;
+      const bool root = kind == OpKind::kContraction || kind == OpKind::kScatter ||
+                        kind == OpKind::kScan || kind == OpKind::kSort;
+      if (root) root_ = id;
       if (kind == OpKind::kReduce && reduce_ == kNoValue) reduce_ = id;
     }
-    if (root_ != kNoValue && graph_[root_].op->kind == OpKind::kContraction) {
+    const OpKind root = root_ == kNoValue ? OpKind::kLeaf : graph_[root_].op->kind;
+    if (root == OpKind::kContraction) {
       lower_contraction();
-    } else if (root_ != kNoValue) {
+    } else if (root == OpKind::kScatter) {
       lower_scatter();
+    } else if (root != OpKind::kLeaf) {
+      lower_lines(root);
     } else if (reduce_ != kNoValue) {
       lower_rows();
     } else {
@@ -191,6 +202,31 @@ class GroupLowering {
     launch_.size = node.type.shape[axis];
     operand(node.inputs[0], launch_.scatter_source);
     scatter_index(node.inputs[1]);
+    ProgramBuilder body(context_, launch_.body, numel(node.type.shape), 1, false, root_);
+    for (const ValueId id : members_) store_element(body, id);
+  }
+
+  // Scans and sorts.
+  void lower_lines(OpKind kind) {
+    launch_.kind = kind == OpKind::kScan ? LaunchKind::kScan : LaunchKind::kSort;
+    const Node& node = graph_[root_];
+    const AxisSplit lines = split_at(node.type.shape, node.attrs.integer("axis"));
+    launch_.pre = lines.pre;
+    launch_.count = lines.size;
+    launch_.post = lines.post;
+    if (kind == OpKind::kSort) {
+      launch_.descending = node.attrs.integer("descending") != 0;
+    } else {
+      launch_.reverse = node.attrs.integer("reverse") != 0;
+      launch_.scan = node.op == &ops::cumsum              ? ScanOp::kSum
+                     : node.op == &ops::cumprod           ? ScanOp::kProduct
+                     : node.op == &ops::linear_recurrence ? ScanOp::kLinear
+                     : node.op == &ops::arg_cummax        ? ScanOp::kArgMax
+                                                          : ScanOp::kArgMin;
+    }
+    const bool product = node.op == &ops::cumprod || node.op == &ops::linear_recurrence;
+    if (product) operand(node.inputs[0], launch_.a);
+    if (node.op != &ops::cumprod) operand(node.inputs.back(), launch_.b);
     ProgramBuilder body(context_, launch_.body, numel(node.type.shape), 1, false, root_);
     for (const ValueId id : members_) store_element(body, id);
   }

@@ -4,6 +4,7 @@
 mlp.safetensors and lm.safetensors: two small models trained for 10 steps.
 optim.safetensors: parameters under each optimizer with given gradients, and learning-rate schedules.
 vision.safetensors: convolutions, pools and resizing, with the gradients of a weighted sum.
+scan.safetensors: scans, sorts and their like of three tensors, with gradients.
 """
 
 import json
@@ -366,6 +367,55 @@ def vision(tensors):
         tensors.update({f"{name}/d{i}": value.grad for i, value in enumerate(values)})
 
 
+def scans(tensors):
+    """NAME/INPUT/0, /1: results; NAME/INPUT/grad: of the sum of the first times `weight`."""
+    generator = torch.Generator().manual_seed(5)
+    inf, nan = math.inf, math.nan
+    inputs = {
+        "plain": draw(generator, (4, 6), 1),
+        "ties": torch.randint(0, 3, (4, 6), generator=generator).double(),
+        "odd": torch.tensor([[1, 2, nan, 3, nan, 2], [-inf, -inf, 0, -0.0, 1, 0],
+                             [inf, 1, inf, -inf, 2, inf], [0, -0.0, nan, inf, -inf, 0]]).double(),
+    }
+    weight = draw(generator, (4, 6), 1)
+    tensors["weight"] = weight
+    for name, value in inputs.items():
+        tensors["in/" + name] = value
+    whole = lambda t: t.int()
+    cases = {
+        "cumsum": lambda x: [torch.cumsum(x, 1)],
+        "cumprod": lambda x: [torch.cumprod(x, 0)],
+        "cummax": lambda x: torch.cummax(x, 1),
+        "cummin": lambda x: torch.cummin(x, 0),
+        "sort": lambda x: torch.sort(x, dim=1, stable=True),
+        "sort_down": lambda x: torch.sort(x, dim=0, stable=True, descending=True),
+        "topk": lambda x: [torch.topk(x, 3, dim=1)[0]],
+        "topk_least": lambda x: [torch.topk(x, 2, dim=0, largest=False)[0]],
+        "logcumsumexp": lambda x: [torch.logcumsumexp(x, 1)],
+        "prod": lambda x: [torch.prod(x, 1)],
+        "any": lambda x: [whole(torch.any(x, 1))],
+        "all": lambda x: [whole(torch.all(x, 1))],
+        "count_nonzero": lambda x: [whole(torch.count_nonzero(x, 1))],
+        "std": lambda x: [torch.std(x, 1)],
+        "norm": lambda x: [torch.linalg.vector_norm(x, 2, 1)],
+        "norm_1": lambda x: [torch.linalg.vector_norm(x, 1, 1)],
+        "norm_inf": lambda x: [torch.linalg.vector_norm(x, inf, 1)],
+    }
+    for name, make in cases.items():
+        for which, value in inputs.items():
+            x = value.clone().requires_grad_(True)
+            results = list(make(x))
+            for i, result in enumerate(results):
+                tensors[f"{name}/{which}/{i}"] = result.int() if result.dtype == torch.int64 else result
+            # Which of equal elements topk takes is not said; at an odd one there is no gradient.
+            skip = which == "odd" or (which == "ties" and name.startswith("topk"))
+            if not results[0].dtype.is_floating_point or skip:
+                continue
+            flat = results[0].flatten()
+            (flat * weight.flatten()[: flat.numel()]).sum().backward()
+            tensors[f"{name}/{which}/grad"] = x.grad
+
+
 if __name__ == "__main__":
     mlp()
     language_model()
@@ -377,3 +427,6 @@ if __name__ == "__main__":
     images = {}
     vision(images)
     write_safetensors("vision.safetensors", images)
+    along = {}
+    scans(along)
+    write_safetensors("scan.safetensors", along)

@@ -40,6 +40,7 @@ TEST(Forward, views_on_webgpu) { check_together(view_cases(), Where::kWebGpu); }
 TEST(Forward, reductions_on_webgpu) { check_together(reduce_cases(), Where::kWebGpu); }
 TEST(Forward, products_on_webgpu) { check_together(matmul_cases(), Where::kWebGpu); }
 TEST(Forward, indexed_on_webgpu) { check_together(index_cases(), Where::kWebGpu); }
+TEST(Forward, scans_and_sorts_on_webgpu) { check_together(scan_cases(), Where::kWebGpu); }
 TEST(Forward, composites_on_webgpu) { check_together(composite_cases(), Where::kWebGpu); }
 TEST(Forward, convolutions_on_webgpu) { check_together(conv_cases(), Where::kWebGpu); }
 TEST(Forward, pools_on_webgpu) { check_together(pool_cases(), Where::kWebGpu); }
@@ -52,6 +53,7 @@ TEST(Forward, structured_on_webgpu_default_limits) {
   check_together(index_cases(), Where::kWebGpuDefaultLimits);
   check_together(conv_cases(), Where::kWebGpuDefaultLimits);
   check_together(pool_cases(), Where::kWebGpuDefaultLimits);
+  check_together(scan_cases(), Where::kWebGpuDefaultLimits);
 }
 
 void check_leaves(Where where) {

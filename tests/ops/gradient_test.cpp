@@ -106,6 +106,7 @@ TEST(GradientOnDevice, of_products_on_webgpu) { check_on_webgpu(matmul_cases());
 TEST(GradientOnDevice, of_indexed_on_webgpu) { check_on_webgpu(index_cases()); }
 TEST(GradientOnDevice, of_convolutions_on_webgpu) { check_on_webgpu(conv_cases()); }
 TEST(GradientOnDevice, of_pools_on_webgpu) { check_on_webgpu(pool_cases()); }
+TEST(GradientOnDevice, of_scans_on_webgpu) { check_on_webgpu(scan_cases()); }
 TEST(GradientOnDevice, of_composites_on_webgpu) { check_on_webgpu(composite_cases()); }
 TEST(GradientOnDevice, of_pointwise_on_webgpu) {
   std::vector<OpCase> plain = pointwise_cases();

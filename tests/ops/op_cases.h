@@ -32,6 +32,7 @@ std::vector<OpCase> view_cases();
 std::vector<OpCase> reduce_cases();
 std::vector<OpCase> matmul_cases();
 std::vector<OpCase> index_cases();
+std::vector<OpCase> scan_cases();
 std::vector<OpCase> composite_cases();
 std::vector<OpCase> conv_cases();
 std::vector<OpCase> pool_cases();

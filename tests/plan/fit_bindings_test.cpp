@@ -67,6 +67,28 @@ TEST(FitBindings, long_reductions_on_webgpu) {
   check(s, 4);
 }
 
+TEST(FitBindings, scans_and_sorts_on_webgpu) {
+  Sketch s;
+  const Tensor x = s.input({60, 300, 2}), y = s.input({20, 2500});
+  s.output("recurrence", linear_recurrence(sigmoid(x), x, 1, std::nullopt, true) * 0.5);
+  s.output("places", cummax(y, 1).indices);
+  s.output("sorted", argsort(x, 1));
+  s.output("long", argsort(y, 1, true));
+  check(s, 8);
+}
+
+// Lines that lie across all of a buffer cannot be cut.
+TEST(FitBindings, refuses_lines_across_a_large_buffer) {
+  Sketch s;
+  s.output("y", cumsum(s.input({300, 257}), 0));
+  try {
+    static_cast<void>(compile_for_test(s.graph(), 8, kLimit));
+    FAIL() << "compiled";
+  } catch (const UserError& error) {
+    EXPECT_THAT(std::string(error.what()), ::testing::HasSubstr("are needed at once"));
+  }
+}
+
 TEST(FitBindings, products_on_webgpu) {
   Sketch s;
   const Tensor x = s.input({1000, 70}), w = s.input({50, 70}), b = s.input({50});

@@ -138,6 +138,23 @@ class Grower {
     return draw_.chance(0.5) ? picked : scatter_add(in * 0.5, axis, index, picked * 0.3);
   }
 
+  Tensor along(const Tensor& x) {
+    const Tensor in = ranked(x);
+    const int axis = axis_of(in);
+    switch (draw_.whole(0, 6)) {
+      case 0: return tanh(cumsum(in, axis));
+      case 1: return cumprod(tanh(in), axis);
+      case 2: return cummax(in, axis).values;
+      case 3: return logcumsumexp(in, axis) * 0.5;
+      case 4: return sort(in, axis, draw_.chance(0.5)).values;
+      case 5: return topk(in, draw_.whole(1, in.size(axis)), axis).values;
+      default: {
+        const Tensor gate = sigmoid(fitted(pick(), in.shape()));
+        return linear_recurrence(gate, in * 0.5, axis, std::nullopt, draw_.chance(0.5));
+      }
+    }
+  }
+
   Tensor product(const Tensor& x) {
     Tensor in = ranked(x);
     if (in.rank() == 1) in = unsqueeze(in, draw_.chance(0.5) ? 0 : 1);
@@ -151,7 +168,7 @@ class Grower {
     const Tensor x = pick();
     if (x.shape().size() > 3 || numel(x.shape()) > 8 * options_.size * options_.size)
       return mean(x);
-    switch (draw_.whole(0, 8)) {
+    switch (draw_.whole(0, 9)) {
       case 0:
       case 1: return unary(x);
       case 2:
@@ -159,7 +176,8 @@ class Grower {
       case 4: return reduce(x);
       case 5: return view(x);
       case 6: return indexed(x);
-      case 7: {
+      case 7: return along(x);
+      case 8: {
         const Tensor in = ranked(x);
         return concat({in, fitted(pick(), in.shape()), in * 0.5}, axis_of(in));
       }

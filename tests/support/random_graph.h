@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Well-formed graphs by seed: pointwise ops, reductions, views, products, gather, scatter, concat,
-// the gradients of a random loss, and updates of states that read old and new values.
+// scans, sorts, the gradients of a random loss, and updates of states that read old and new values.
 #pragma once
 
 #include "support/sanitized.h"

@@ -53,6 +53,8 @@ class CpuExecutable final : public Executable {
       case LaunchKind::kRow: return make_rows(prepare);
       case LaunchKind::kContraction: return make_contraction(prepare);
       case LaunchKind::kScatter: return make_scatter(prepare);
+      case LaunchKind::kScan: return make_scan(prepare);
+      case LaunchKind::kSort: return make_sort(prepare);
     }
     UNREACHABLE();
   }

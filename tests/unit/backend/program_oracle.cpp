@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <stdexcept>
 #include <string_view>
 
@@ -233,6 +234,71 @@ void run_scatter(Machine& m) {
   store_span(m, evaluate(m, l.body, mine, false, &acc), mine, false);
 }
 
+// visit(first element of a line, distance of its elements)
+template <class Visit>
+void each_line(const Launch& l, const Visit& visit) {
+  for (std::int64_t p = 0; p < l.pre; ++p) {
+    for (std::int64_t q = 0; q < l.post; ++q) visit(p * l.count * l.post + q, l.post);
+  }
+}
+
+void store_lines(Machine& m, const Values& acc) {
+  const std::int64_t each = m.launch.count * m.launch.post;
+  const Window window = window_of(m.launch);
+  const Span mine{window.first_row() * each, window.rows() * each, 0};
+  store_span(m, evaluate(m, m.launch.body, mine, false, &acc), mine, false);
+}
+
+void run_scan(Machine& m) {
+  const Launch& l = m.launch;
+  const Span all{0, l.pre * l.count * l.post, 0};
+  const bool has_a = l.scan == ScanOp::kProduct || l.scan == ScanOp::kLinear;
+  const bool arg = l.scan == ScanOp::kArgMax || l.scan == ScanOp::kArgMin;
+  const Values ones(static_cast<std::size_t>(all.count), 1), zeros(ones.size(), 0);
+  const Values a = has_a ? evaluate(m, l.a, all, false).back() : ones;
+  const Values b = l.scan != ScanOp::kProduct ? evaluate(m, l.b, all, false).back() : zeros;
+  Values acc(ones.size());
+  each_line(l, [&](std::int64_t first, std::int64_t pitch) {
+    double h = l.scan == ScanOp::kProduct ? 1 : 0, best = 0;
+    for (std::int64_t i = 0; i < l.count; ++i) {
+      const std::int64_t t = l.reverse ? l.count - 1 - i : i;
+      const auto at = static_cast<std::size_t>(first + t * pitch);
+      const double x = b.size() == 1 ? b[0] : b[at];
+      const bool reached = l.scan == ScanOp::kArgMax ? x >= best : x <= best;
+      if (arg && (i == 0 || reached || std::isnan(x))) {
+        best = x;
+        h = static_cast<double>(t);
+      }
+      if (!arg) h = (a.size() == 1 ? a[0] : a[at]) * h + x;
+      acc[at] = h;
+    }
+  });
+  store_lines(m, acc);
+}
+
+void run_sort(Machine& m) {
+  const Launch& l = m.launch;
+  const Values keys = evaluate(m, l.b, {0, l.pre * l.count * l.post, 0}, false).back();
+  Values acc(keys.size());
+  each_line(l, [&](std::int64_t first, std::int64_t pitch) {
+    const auto key = [&](std::int64_t t) {
+      const double x = keys[static_cast<std::size_t>(first + t * pitch)];
+      const double large = std::isnan(x) ? std::numeric_limits<double>::max() : x;
+      const double finite = std::isinf(large) ? std::copysign(1e300, large) : large;
+      return l.descending ? -finite : finite;
+    };
+    std::vector<std::int64_t> order(static_cast<std::size_t>(l.count));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int64_t x, std::int64_t y) { return key(x) < key(y); });
+    for (std::int64_t i = 0; i < l.count; ++i) {
+      acc[static_cast<std::size_t>(first + i * pitch)] =
+          static_cast<double>(order[static_cast<std::size_t>(i)]);
+    }
+  });
+  store_lines(m, acc);
+}
+
 using DoubleOp = double (*)(const double* x);
 
 const std::map<std::string_view, DoubleOp>& double_ops() {
@@ -315,6 +381,8 @@ void run_oracle(const Launch& launch, OracleBuffers& buffers, const HyperRow& hy
     case LaunchKind::kRow: run_rows(m); break;
     case LaunchKind::kContraction: run_contraction(m); break;
     case LaunchKind::kScatter: run_scatter(m); break;
+    case LaunchKind::kScan: run_scan(m); break;
+    case LaunchKind::kSort: run_sort(m); break;
   }
   m.commit();
 }

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+// Scans, sorting, and the reductions that stand on them.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "api/trace.h"
+#include "base/numbers.h"
+#include "ops/pointwise.h"
+#include "ops/structured.h"
+#include "tensorgrad/ops.h"
+
+namespace tensorgrad {
+namespace {
+
+Tensor scanned(const OpDef& def, const char* name, Tensor x, int axis, const Site& site) {
+  OpContext ctx(name, site);
+  const Ex in = ctx.in(x);
+  const std::int64_t along = resolve_axis(axis, in.shape(), ctx.name(), ctx.site());
+  const Attrs attrs = {{"axis", along}, {"reverse", std::int64_t{0}}};
+  return ctx.out(op::apply(ctx.builder, def, {in}, attrs));
+}
+
+ValuesAndIndices running_extreme(const OpDef& def, const char* name, Tensor x, int axis, Loc loc) {
+  const Composite composite(name, loc);
+  const Tensor indices = scanned(def, name, x, axis, loc);
+  return {gather(x, axis, indices, loc), indices};
+}
+
+void demand_float(const char* name, const Tensor& x, const Site& site) {
+  if (x.dtype() == DType::kF32) return;
+  throw DtypeError(std::string(name) + ": f32 expected, got " + std::string(to_string(x.dtype())),
+                   site);
+}
+
+// The size of an axis of a composite's argument.
+std::int64_t size_along(const Tensor& x, int axis, const char* name, const Site& site) {
+  const Shape shape = x.shape();
+  return shape[static_cast<std::size_t>(resolve_axis(axis, shape, name, site))];
+}
+
+Tensor truth(Tensor x) { return x.dtype() == DType::kBool ? x : ne(x, 0.0); }
+
+// f32 as words whose order as numbers is that of the elements, all above 0: -0 is 0, and NaN stands
+// above infinity. Turned round they still are all above 0.
+Tensor rank_words(Tensor x, bool largest) {
+  const Tensor bits = bitcast(where(eq(x, 0.0), 0.0, x), DType::kU32);
+  constexpr std::uint32_t kSign = 0x80000000u, kAll = 0xffffffffu, kNan = 0xff800001u;
+  const Tensor ordered = where(ge(bits, kSign), bitwise_xor(bits, kAll), bitwise_or(bits, kSign));
+  const Tensor words = where(isnan(x), kNan, ordered);
+  return largest ? words : bitwise_xor(words, kAll);
+}
+
+// Up to this many are found one after another, each by a look at all elements.
+constexpr std::int64_t kMostRounds = 8;
+
+// Each round's element is the first of the largest words; then its word is 0.
+Tensor best_places(Tensor x, std::int64_t k, int axis, bool largest, Loc loc) {
+  Tensor words = rank_words(x, largest);
+  const Tensor place = iota(x.shape(), axis, DType::kI32, loc);
+  std::vector<Tensor> found;
+  for (std::int64_t i = 0; i < k; ++i) {
+    found.push_back(argmax(words, axis, true, loc));
+    if (i + 1 < k) words = where(eq(place, found.back()), 0, words);
+  }
+  return concat(found, axis, loc);
+}
+
+// Axes of a composite's argument, those that stay and those that go.
+struct Split {
+  Split(const Tensor& x, const Axes& axes, const char* name, const Site& site) : kept(x.shape()) {
+    const std::vector<std::int64_t> list = resolve_axes(axes.list, x.shape(), name, site);
+    for (std::size_t d = 0; d < kept.size(); ++d) {
+      const bool goes = contains(list, static_cast<std::int64_t>(d));
+      if (!goes) order.push_back(static_cast<int>(d));
+      if (!goes) rest.push_back(kept[d]);
+    }
+    for (const std::int64_t axis : list) {
+      order.push_back(static_cast<int>(axis));
+      count *= kept[static_cast<std::size_t>(axis)];
+      kept[static_cast<std::size_t>(axis)] = 1;
+    }
+  }
+
+  Shape kept, rest;        // with the axes as 1, and without them
+  std::vector<int> order;  // those that go are last
+  std::int64_t count = 1;  // elements that are reduced to one
+};
+
+}  // namespace
+
+Tensor cumsum(Tensor x, int axis, Loc loc) { return scanned(ops::cumsum, "cumsum", x, axis, loc); }
+
+Tensor cumprod(Tensor x, int axis, Loc loc) {
+  return scanned(ops::cumprod, "cumprod", x, axis, loc);
+}
+
+ValuesAndIndices cummax(Tensor x, int axis, Loc loc) {
+  return running_extreme(ops::arg_cummax, "cummax", x, axis, loc);
+}
+
+ValuesAndIndices cummin(Tensor x, int axis, Loc loc) {
+  return running_extreme(ops::arg_cummin, "cummin", x, axis, loc);
+}
+
+Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> initial, bool reverse,
+                         Loc loc) {
+  OpContext ctx("linear_recurrence", loc);
+  const Ex factors = ctx.in(a);
+  Ex terms = ctx.in(b);
+  const Shape shape = factors.shape();
+  const std::int64_t along = resolve_axis(axis, shape, ctx.name(), ctx.site());
+  const Attrs attrs = {{"axis", along}, {"reverse", std::int64_t{reverse ? 1 : 0}}};
+  if (!initial)
+    return ctx.out(op::apply(ctx.builder, ops::linear_recurrence, {factors, terms}, attrs));
+  const auto d = static_cast<std::size_t>(along);
+  Shape line = shape;
+  line[d] = 1;
+  const Ex start = ctx.in(*initial);
+  if (start.shape() != line) {
+    throw ShapeError(ctx.name() + ": initial must be " + to_string(line) + " for a " +
+                         to_string(shape) + " along axis " + std::to_string(axis) + ", got " +
+                         to_string(start.shape()),
+                     ctx.site());
+  }
+  // What the first step adds of it is a part of the first b.
+  std::vector<std::int64_t> begin(shape.size(), 0), end = shape;
+  std::vector<std::int64_t> before(shape.size(), 0), after(shape.size(), 0);
+  (reverse ? begin[d] : end[d]) = reverse ? shape[d] - 1 : 1;
+  (reverse ? before : after)[d] = shape[d] - 1;
+  const Ex first = op::slice(factors, begin, end) * start;
+  terms = terms + (shape[d] == 1 ? first : op::pad(first, before, after));
+  return ctx.out(op::apply(ctx.builder, ops::linear_recurrence, {factors, terms}, attrs));
+}
+
+// With m the largest element so far: m + log s, s[t] = s[t-1] exp(m[t-1] - m[t]) + exp(x[t] -
+// m[t]), a recurrence in which nothing overflows. The sum does not depend on m, so m has no
+// gradient.
+Tensor logcumsumexp(Tensor x, int axis, Loc loc) {
+  const Composite composite("logcumsumexp", loc);
+  demand_float("logcumsumexp", x, loc);
+  const double inf = std::numeric_limits<double>::infinity();
+  const std::int64_t size = size_along(x, axis, "logcumsumexp", loc);
+  const Tensor largest = detach(cummax(x, axis, loc).values);
+  const Tensor shift = where(isfinite(largest), largest, 0.0);
+  Tensor keep = ones(x.shape(), DType::kF32, loc);
+  if (size > 1) {
+    Shape one = x.shape();
+    one[static_cast<std::size_t>(resolve_axis(axis, one, "logcumsumexp", loc))] = 1;
+    const Tensor before = narrow(largest, axis, 0, size - 1, loc);
+    // Before the first number that is not -inf there is nothing to keep.
+    const Tensor step =
+        narrow(shift, axis, 0, size - 1, loc) - narrow(shift, axis, 1, size - 1, loc);
+    const Tensor kept = where(eq(before, -inf), 0.0, exp(step));
+    keep = concat({ones(one, DType::kF32, loc), kept}, axis, loc);
+  }
+  const Tensor total = linear_recurrence(keep, exp(x - shift), axis, std::nullopt, false, loc);
+  const Tensor nothing = eq(total, 0.0);
+  return where(nothing, -inf, log(where(nothing, 1.0, total)) + shift);
+}
+
+Tensor argsort(Tensor x, int axis, bool descending, Loc loc) {
+  OpContext ctx("argsort", loc);
+  const Ex in = ctx.in(x);
+  const std::int64_t along = resolve_axis(axis, in.shape(), ctx.name(), ctx.site());
+  const Attrs attrs = {{"axis", along}, {"descending", std::int64_t{descending ? 1 : 0}}};
+  return ctx.out(op::apply(ctx.builder, ops::argsort, {in}, attrs));
+}
+
+ValuesAndIndices sort(Tensor x, int axis, bool descending, Loc loc) {
+  const Composite composite("sort", loc);
+  const Tensor indices = argsort(x, axis, descending, loc);
+  return {gather(x, axis, indices, loc), indices};
+}
+
+ValuesAndIndices topk(Tensor x, std::int64_t k, int axis, bool largest, Loc loc) {
+  const Composite composite("topk", loc);
+  const std::int64_t size = size_along(x, axis, "topk", loc);
+  if (k < 1 || k > size) {
+    throw ShapeError("topk: k must lie in [1, " + std::to_string(size) + "] for axis " +
+                         std::to_string(axis) + " of " + to_string(x.shape()) + ", got " +
+                         std::to_string(k),
+                     loc);
+  }
+  const bool in_rounds = k <= kMostRounds && x.dtype() == DType::kF32;
+  const Tensor indices = in_rounds ? best_places(x, k, axis, largest, loc)
+                                   : narrow(argsort(x, axis, largest, loc), axis, 0, k, loc);
+  return {gather(x, axis, indices, loc), indices};
+}
+
+// The last of the running products, whose gradient divides nothing.
+Tensor prod(Tensor x, Axes axes, bool keepdim, Loc loc) {
+  const Composite composite("prod", loc);
+  demand_float("prod", x, loc);
+  const Split split(x, axes, "prod", loc);
+  Shape flat = split.rest;
+  flat.push_back(split.count);
+  const Tensor lines = reshape(permute(x, split.order, loc), flat, loc);
+  const Tensor last = narrow(cumprod(lines, -1, loc), -1, split.count - 1, 1, loc);
+  return reshape(last, keepdim ? split.kept : split.rest, loc);
+}
+
+Tensor any(Tensor x, Axes axes, bool keepdim, Loc loc) {
+  const Composite composite("any", loc);
+  return ne(max(cast(truth(x), DType::kI32), std::move(axes), keepdim, loc), 0);
+}
+
+Tensor all(Tensor x, Axes axes, bool keepdim, Loc loc) {
+  const Composite composite("all", loc);
+  return ne(min(cast(truth(x), DType::kI32), std::move(axes), keepdim, loc), 0);
+}
+
+Tensor count_nonzero(Tensor x, Axes axes, bool keepdim, Loc loc) {
+  const Composite composite("count_nonzero", loc);
+  return sum(cast(truth(x), DType::kI32), std::move(axes), keepdim, loc);
+}
+
+namespace {
+
+// sqrt(x) whose gradient is 0 where x is 0.
+Tensor root(Tensor x) {
+  const Tensor nothing = eq(x, 0.0);
+  return where(nothing, 0.0, sqrt(where(nothing, 1.0, x)));
+}
+
+}  // namespace
+
+Tensor std(Tensor x, Axes axes, int correction, bool keepdim, Loc loc) {
+  const Composite composite("std", loc);
+  return root(var(x, std::move(axes), correction, keepdim, loc));
+}
+
+Tensor norm(Tensor x, double p, Axes axes, bool keepdim, Loc loc) {
+  const Composite composite("norm", loc);
+  demand_float("norm", x, loc);
+  if (p == 1) return sum(abs(x), std::move(axes), keepdim, loc);
+  if (p == 2) return root(sum(square(x), std::move(axes), keepdim, loc));
+  if (p == std::numeric_limits<double>::infinity()) {
+    return max(abs(x), std::move(axes), keepdim, loc);
+  }
+  throw UserError("norm: p must be 1, 2 or infinity, got " + number_text(p), loc);
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(norm_of_integers, DtypeError) {
+  compiled([](const Net&, In in) {
+    // error: norm: f32 expected, got i32
+    return sum(norm(in["i"]));
+  });
+}
+
+}  // namespace tensorgrad::testing
