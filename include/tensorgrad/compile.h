@@ -41,6 +41,7 @@ struct ForwardOptions {
   std::uint32_t seed = 0;
   std::int64_t memory_budget = 0;
   bool check_indices = true;
+  bool training = false;  // what is_training() says in the function: with dropout and so on
 };
 
 struct StepResult {

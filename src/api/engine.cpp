@@ -36,9 +36,10 @@ std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
                                                const std::vector<InputSpec>& inputs,
                                                const std::vector<InputSpec>& dataset,
                                                std::int64_t batch,
-                                               const detail::TraceFunction& function,
+                                               const detail::TraceFunction& function, bool training,
                                                const Site& site) {
   auto traced = std::make_unique<TracedFunction>();
+  traced->trace.training = training;
   const TraceScope scope(traced->trace);
   parameters.declare(traced->trace);
   traced->outputs = function(declare_inputs(traced->trace, inputs, dataset, batch, site));

@@ -29,12 +29,13 @@ struct TracedFunction {
   std::map<std::string, Tensor> outputs;
 };
 
-// Runs `function` in a fresh trace of the model, with its inputs declared.
+// Runs `function` in a fresh trace of the model, with its inputs declared. `training`: see
+// is_training().
 std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
                                                const std::vector<InputSpec>& inputs,
                                                const std::vector<InputSpec>& dataset,
                                                std::int64_t batch,
-                                               const detail::TraceFunction& function,
+                                               const detail::TraceFunction& function, bool training,
                                                const Site& site);
 
 class Engine {

@@ -14,7 +14,7 @@ ForwardImpl::ForwardImpl(ModelFunctions model, TraceFunction function,
                          std::string why, std::shared_ptr<std::recursive_mutex> shared_mutex,
                          const std::shared_ptr<Instance>& owner, const Site& site)
     : mutex_(std::move(shared_mutex)), model_(std::move(model)), table_(model_) {
-  auto traced = trace_function(table_, options.inputs, {}, 0, function, site);
+  auto traced = trace_function(table_, options.inputs, {}, 0, function, options.training, site);
   if (traced->outputs.empty())
     throw UserError("forward: the traced function gives no output", site);
   CompileRequest request;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 
+#include "api/initial.h"
 #include "compile/host_random.h"
 #include "ops/registry.h"
 
@@ -13,35 +14,33 @@ namespace {
 // Parameters begin at multiples of this many elements, so that any of them can be bound by itself.
 constexpr std::int64_t kAlignment = 64;
 
-float initial_value(const Init& init, std::uint32_t i, std::uint32_t stream, std::uint32_t seed) {
-  switch (init.kind) {
-    case Init::Kind::kConstant: return static_cast<float>(init.a);
-    case Init::Kind::kUniform:
-      return static_cast<float>(init.a + (init.b - init.a) * random_uniform(i, stream, seed, 0));
-    case Init::Kind::kNormal:
-      return static_cast<float>(init.a + init.b * random_normal(i, stream, seed, 0));
-    case Init::Kind::kLiteral: return init.values[i];
-  }
-  return 0;
-}
-
 }  // namespace
 
 ParameterTable::ParameterTable(const detail::ModelFunctions& model) {
   std::set<const Parameter*> seen;
   std::set<std::string> names;
-  ParameterVisitor visitor([&](const std::string& path, const Parameter& parameter) {
+  const auto found = [&](const std::string& path, const Parameter& parameter) {
     if (!seen.insert(&parameter).second) return;
     if (!names.insert(path).second) {
       throw UserError("model: two parameters are named '" + path + "'", parameter.site());
     }
     entries_.push_back({path, &parameter, elements_});
     elements_ += (numel(parameter.shape()) + kAlignment - 1) / kAlignment * kAlignment;
-  });
+  };
+  const auto found_buffer = [&](const std::string& path, const Buffer& buffer) {
+    if (!buffers_.emplace(&buffer, path).second) return;
+    if (!names.insert(path).second || path.starts_with("optim.")) {
+      throw UserError("model: a buffer may not be named '" + path +
+                          "': another tensor of the model or of the optimizer is",
+                      buffer.site());
+    }
+  };
+  ParameterVisitor visitor(found, found_buffer);
   model.visit(visitor);
 }
 
 void ParameterTable::declare(Trace& trace) const {
+  trace.buffers = buffers_;
   for (const ParameterEntry& entry : entries_) {
     const Attrs attrs = {{"name", entry.name},
                          {"offset", entry.offset},
@@ -56,10 +55,9 @@ std::vector<float> ParameterTable::initial(std::uint32_t seed) const {
   std::vector<float> flat(static_cast<size_t>(elements_), 0.0F);
   std::uint32_t stream = kInitStream;
   for (const ParameterEntry& entry : entries_) {
-    for (std::int64_t i = 0; i < entry.count(); ++i) {
-      flat[static_cast<size_t>(entry.offset + i)] =
-          initial_value(entry.parameter->initial(), static_cast<std::uint32_t>(i), stream, seed);
-    }
+    const auto from = flat.begin() + entry.offset;
+    fill_initial(entry.parameter->initial(), entry.parameter->shape(), stream, seed,
+                 {from, from + entry.count()});
     ++stream;
   }
   return flat;

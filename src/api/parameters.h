@@ -21,13 +21,13 @@ struct ParameterEntry {
 class ParameterTable {
  public:
   // Walks the model. A parameter that is reached twice counts once, under its first name. Throws
-  // UserError where two parameters have one name.
+  // UserError where two of its tensors have one name.
   explicit ParameterTable(const detail::ModelFunctions& model);
 
   [[nodiscard]] const std::vector<ParameterEntry>& entries() const { return entries_; }
   [[nodiscard]] std::int64_t elements() const { return elements_; }
 
-  // Adds a leaf for each to the trace.
+  // Adds a leaf for each to the trace, and tells it the names of the buffers.
   void declare(Trace& trace) const;
   // The whole arena with initial values.
   [[nodiscard]] std::vector<float> initial(std::uint32_t seed) const;
@@ -39,6 +39,7 @@ class ParameterTable {
 
  private:
   std::vector<ParameterEntry> entries_;
+  std::map<const Buffer*, std::string> buffers_;
   std::int64_t elements_ = 0;
 };
 

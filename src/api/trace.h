@@ -19,6 +19,8 @@ class Trace {
 
   Graph graph;
   std::map<const Parameter*, ValueId> parameters;  // of the model that is traced
+  std::map<const Buffer*, std::string> buffers;    // likewise: the names of their states
+  bool training = true;                            // see is_training()
   std::map<std::string, double> scalars;           // run-time scalars with their initial values
   std::uint32_t random_ops = 0;                    // number of random ops so far: their stream
 

@@ -25,7 +25,8 @@ TrainerImpl::TrainerImpl(ModelFunctions model, TraceFunction loss, const Compile
       table_(model_),
       options_(options),
       schedule_(options.optimizer.lr()) {
-  auto traced = trace_function(table_, options.inputs, options.dataset, options.batch, loss, site);
+  auto traced =
+      trace_function(table_, options.inputs, options.dataset, options.batch, loss, true, site);
   CompileRequest request = training_request(*traced, table_, options_, site);
   std::string why;
   std::shared_ptr<Device> device = open_device(options.device, why);

@@ -41,6 +41,8 @@ TEST(Forward, reductions_on_webgpu) { check_together(reduce_cases(), Where::kWeb
 TEST(Forward, products_on_webgpu) { check_together(matmul_cases(), Where::kWebGpu); }
 TEST(Forward, indexed_on_webgpu) { check_together(index_cases(), Where::kWebGpu); }
 TEST(Forward, composites_on_webgpu) { check_together(composite_cases(), Where::kWebGpu); }
+TEST(Forward, functions_on_webgpu) { check_together(function_cases(), Where::kWebGpu); }
+TEST(Forward, arranging_on_webgpu) { check_together(arranging_cases(), Where::kWebGpu); }
 TEST(Forward, pointwise_on_webgpu_default_limits) {
   check_together(pointwise_cases(), Where::kWebGpuDefaultLimits);
 }

@@ -33,6 +33,8 @@ std::vector<OpCase> reduce_cases();
 std::vector<OpCase> matmul_cases();
 std::vector<OpCase> index_cases();
 std::vector<OpCase> composite_cases();
+std::vector<OpCase> function_cases();
+std::vector<OpCase> arranging_cases();
 // All of the above.
 const std::vector<OpCase>& all_cases();
 
