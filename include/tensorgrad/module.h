@@ -16,20 +16,48 @@
 
 namespace tensorgrad {
 
-// How a parameter's elements are made.
+// How a parameter's elements are made: by the seed, and the parameter's place in the order of all.
 struct Init {
-  enum class Kind { kConstant, kUniform, kNormal, kLiteral };
+  enum class Kind { kConstant, kUniform, kNormal, kLiteral, kTruncatedNormal, kOrthogonal };
   Kind kind = Kind::kConstant;
-  double a = 0, b = 0;        // constant a; uniform in [a, b); normal with mean a, deviation b
-  std::vector<float> values;  // literal
+  double a = 0, b = 0;  // constant a; uniform in [a, b); normal with mean a, deviation b; gain a
+  std::vector<float> values = {};  // literal
+  double lo = 0, hi = 0;           // bounds of a truncated normal
 };
+
+// Initial values, with the names and formulas of torch.nn.init.
 namespace init {
 Init zeros();
 Init ones();
 Init constant(double value);
 Init uniform(double lo, double hi);
-Init normal(double mean, double stddev);
+Init normal(double mean = 0, double stddev = 1);
+// A normal distribution of which only [lo, hi] is drawn from.
+Init trunc_normal(double mean = 0, double stddev = 1, double lo = -2, double hi = 2);
 Init literal(std::vector<float> values);
+// Orthonormal rows or columns, whichever are fewer, times gain; axes after the first count as one
+// (Saxe, McClelland and Ganguli 2014). The parameter has at least two axes.
+Init orthogonal(double gain = 1);
+
+// Which numbers of inputs and outputs a weight has: for [out, in, k..] they are in * k.. and
+// out * k... Throws ShapeError on fewer than two axes.
+struct Fans {
+  double in, out;
+};
+Fans fans(const Shape& shape, Loc loc = Loc::current());
+enum class Fan { kIn, kOut };
+// By which an activation changes the size of a signal, for the gain of the functions below: 1 for a
+// linear layer and the sigmoid, 5/3 for tanh.
+double leaky_relu_gain(double slope = 0);
+// Uniform, or normal, of deviation gain / sqrt(fan) (He et al. 2015). PyTorch's own layers begin
+// with kaiming_uniform of the gain leaky_relu_gain(sqrt(5)), which is +-1 / sqrt(fan_in).
+Init kaiming_uniform(const Shape& shape, double gain = leaky_relu_gain(), Fan fan = Fan::kIn,
+                     Loc loc = Loc::current());
+Init kaiming_normal(const Shape& shape, double gain = leaky_relu_gain(), Fan fan = Fan::kIn,
+                    Loc loc = Loc::current());
+// Of deviation gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010).
+Init xavier_uniform(const Shape& shape, double gain = 1, Loc loc = Loc::current());
+Init xavier_normal(const Shape& shape, double gain = 1, Loc loc = Loc::current());
 }  // namespace init
 
 // A trained tensor, f32. It says what is to be made; the elements live on the device. What
@@ -54,20 +82,49 @@ class Parameter {
   Site site_;
 };
 
-// Gets every parameter of a module, with its path.
+// A tensor of a module that is not trained and keeps its value from step to step, such as a running
+// mean (torch's register_buffer): a state() by the name of its path. Like a parameter it is known
+// by its place in the model.
+class Buffer {
+ public:
+  explicit Buffer(Shape shape, double initial = 0, DType dtype = f32,
+                  std::source_location loc = std::source_location::current());
+
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] const Site& site() const { return site_; }
+  // Its value in the function being traced: what the step began with, or what set() gave. Throws
+  // UserError where the model that is traced does not have it.
+  [[nodiscard]] Tensor tensor(Site site = {}) const;
+  // What it holds from here on, and after the step. Throws ShapeError for another type.
+  void set(Tensor value, Site site = {}) const;
+
+ private:
+  [[nodiscard]] std::int32_t leaf(Trace& trace, const Site& site) const;
+
+  Shape shape_;
+  double initial_;
+  DType dtype_;
+  Site site_;
+};
+
+// Gets every parameter and every buffer of a module, with its path.
 // Throws UserError on a module that contains itself.
 class ParameterVisitor {
  public:
   using Found = std::function<void(const std::string& path, const Parameter& parameter)>;
-  explicit ParameterVisitor(Found found) : found_(std::move(found)) {}
+  using FoundBuffer = std::function<void(const std::string& path, const Buffer& buffer)>;
+  explicit ParameterVisitor(Found found, FoundBuffer found_buffer = {})
+      : found_(std::move(found)), found_buffer_(std::move(found_buffer)) {}
 
   void enter(std::string_view name);
   void leave();
   void parameter(std::string_view name, const Parameter& parameter);
+  void buffer(std::string_view name, const Buffer& buffer);
 
  private:
   [[nodiscard]] std::string path(std::string_view name) const;
   Found found_;
+  FoundBuffer found_buffer_;
   std::vector<std::string> names_;
 };
 
@@ -92,6 +149,8 @@ template <class T>
 void visit_field(ParameterVisitor& visitor, std::string_view name, const T& field) {
   if constexpr (std::is_same_v<T, Parameter>) {
     visitor.parameter(name, field);
+  } else if constexpr (std::is_same_v<T, Buffer>) {
+    visitor.buffer(name, field);
   } else if constexpr (Module<T>) {
     visitor.enter(name);
     field.visit_fields(visitor);
@@ -108,7 +167,8 @@ void visit_field(ParameterVisitor& visitor, std::string_view name, const T& fiel
                        !std::is_same_v<T, std::string>) {
     static_assert(
         kAlwaysFalse<T>,
-        "TG_MODULE: a field must be a tensorgrad::Parameter, a module (a struct with TG_MODULE), "
+        "TG_MODULE: a field must be a tensorgrad::Parameter or Buffer, a module (a struct with "
+        "TG_MODULE), "
         "or a vector, array, optional, unique_ptr or shared_ptr of such; other containers are "
         "not searched for parameters");
   }
@@ -132,7 +192,8 @@ void visit_named([[maybe_unused]] ParameterVisitor& visitor,
 
 }  // namespace detail
 
-// Names the fields that hold parameters or modules, in the order in which they are initialised.
+// Names the fields that hold parameters, buffers or modules, in the order in which they are
+// initialised.
 #define TG_MODULE(...)                                                                      \
   void visit_fields(::tensorgrad::ParameterVisitor& tg_visitor) const {                     \
     ::tensorgrad::detail::visit_named(tg_visitor, #__VA_ARGS__ __VA_OPT__(, ) __VA_ARGS__); \

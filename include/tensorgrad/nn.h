@@ -6,70 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "tensorgrad/module.h"
-#include "tensorgrad/nn_vision.h"
-#include "tensorgrad/ops.h"
+#include "tensorgrad/nn/activations.h"
+#include "tensorgrad/nn/attention.h"
+#include "tensorgrad/nn/linear.h"
+#include "tensorgrad/nn/norms.h"
+#include "tensorgrad/nn/recurrent.h"
+#include "tensorgrad/nn/vision.h"
 
 namespace tensorgrad::nn {
-
-// y = x W^T + b. weight [out, in], bias [out], both uniform in +-1/sqrt(in).
-struct Linear {
-  Linear(std::int64_t in, std::int64_t out, bool with_bias = true, Loc loc = Loc::current());
-
-  Parameter weight;
-  std::optional<Parameter> bias;
-  TG_MODULE(weight, bias)
-  // x [..., in] -> [..., out]
-  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
-};
-
-// (x - mean) / sqrt(var + eps) * weight + bias over the last axis; weight 1, bias 0.
-struct LayerNorm {
-  explicit LayerNorm(std::int64_t size, double epsilon = 1e-5, Loc loc = Loc::current());
-
-  Parameter weight, bias;
-  double eps;
-  TG_MODULE(weight, bias, eps)
-  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
-};
-
-// Rows of weight [count, size], normal with deviation 1, by index.
-struct Embedding {
-  Embedding(std::int64_t count, std::int64_t size, Loc loc = Loc::current());
-
-  Parameter weight;
-  TG_MODULE(weight)
-  // index i32 [...] -> [..., size]
-  Tensor operator()(Tensor index, Loc loc = Loc::current()) const;
-};
-
-// Activations as modules, for Sequential. (Convolutions and pools are in nn_vision.h.)
-struct ReLU {
-  TG_MODULE()
-  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
-};
-struct GELU {
-  TG_MODULE()
-  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
-};
-struct SiLU {
-  TG_MODULE()
-  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
-};
-struct Tanh {
-  TG_MODULE()
-  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
-};
-struct Sigmoid {
-  TG_MODULE()
-  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
-};
-struct Dropout {
-  explicit Dropout(double probability = 0.5) : p(probability) {}
-  double p;
-  TG_MODULE(p)
-  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
-};
 
 // One module after another; parameters are named by position ("0.weight"). A copy has modules of
 // its own. A module that is given as a shared_ptr stays shared.

@@ -3,8 +3,10 @@
 // What does not fit throws ShapeError or DtypeError with the line of the call.
 #pragma once
 
+#include "tensorgrad/arranging.h"
 #include "tensorgrad/autograd.h"
 #include "tensorgrad/functional.h"
+#include "tensorgrad/losses.h"
 #include "tensorgrad/pointwise.h"
 #include "tensorgrad/random.h"
 #include "tensorgrad/scan.h"

@@ -57,6 +57,7 @@ struct ForwardOptions {
   std::int64_t memory_budget = 0;
   bool check_indices = true;
   Weights weights = Weights::kTrained;  // of attach()
+  bool training = false;  // what is_training() says in the function: with dropout and so on
 };
 
 // Of one step or run.

@@ -3,6 +3,8 @@
 // as in NumPy, aligned at the last axis. f32 -> f32 unless said otherwise.
 #pragma once
 
+#include <limits>
+
 #include "tensorgrad/tensor.h"
 
 namespace tensorgrad {
@@ -71,6 +73,14 @@ Tensor tanh(Operand x);
 Tensor sigmoid(Operand x);
 // log(1 + e^x), stable; gradient sigmoid(x).
 Tensor softplus(Operand x);
+// Hyperbolic sine.
+Tensor sinh(Operand x);
+// Inverse hyperbolic sine.
+Tensor asinh(Operand x);
+// Inverse hyperbolic cosine; NaN below 1.
+Tensor acosh(Operand x);
+// Inverse hyperbolic tangent; NaN beyond 1.
+Tensor atanh(Operand x);
 // max(x, 0); gradient 0 at 0; f32, i32.
 Tensor relu(Operand x);
 // The error function.
@@ -120,7 +130,36 @@ Tensor detach(Operand x);
 // A word of Philox4x32-10 (Salmon et al. 2011): u32 index, stream, seed and step give word index %
 // 4 of the block with key (seed, stream) and counter (index / 4, step, 0, 0).
 Tensor philox(Operand index, Operand stream, Operand seed, Operand step);
+
+// ---- written with the ops above ----------------------------------------------------------------
+
 // x limited to [lo, hi]; the gradient passes at the bounds.
 Tensor clamp(Operand x, double lo, double hi);
+// The same with tensors: minimum(maximum(x, lo), hi), with half of the gradient for each at a tie.
+Tensor clamp(Operand x, Operand lo, Operand hi);
+// f32 -> bool: infinity or -infinity.
+Tensor isinf(Operand x);
+// x with NaN and the infinities replaced: by the largest floats if not told otherwise.
+Tensor nan_to_num(Operand x, double nan = 0,
+                  double posinf = static_cast<double>(std::numeric_limits<float>::max()),
+                  double neginf = static_cast<double>(std::numeric_limits<float>::lowest()));
+// a + weight * (b - a); exactly b where weight is 1.
+Tensor lerp(Operand a, Operand b, Operand weight);
+// The largest integer not above a / b: f32, i32, u32 (integers: x / 0 is 0). No gradient.
+Tensor floor_divide(Operand a, Operand b);
+// a - b * floor(a / b): of b's sign, as Python's %; f32, i32, u32 (integers: of 0 is 0).
+Tensor remainder(Operand a, Operand b);
+// sqrt(a^2 + b^2) without overflow; NaN gradient at (0, 0), as in PyTorch.
+Tensor hypot(Operand a, Operand b);
+// Decimal logarithm.
+Tensor log10(Operand x);
+// Inverse sine, in [-pi/2, pi/2]; NaN beyond 1.
+Tensor asin(Operand x);
+// Inverse cosine, in [0, pi]; NaN beyond 1.
+Tensor acos(Operand x);
+// Inverse tangent, in [-pi/2, pi/2].
+Tensor atan(Operand x);
+// Hyperbolic cosine.
+Tensor cosh(Operand x);
 
 }  // namespace tensorgrad

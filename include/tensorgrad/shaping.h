@@ -124,7 +124,8 @@ Tensor unpack_bytes(Tensor words, Loc loc = Loc::current());
 
 // ---- products ---------------------------------------------------------------------------------
 
-// [..., M, K] x [..., K, N] -> [..., M, N]; batch axes broadcast.
+// [..., M, K] x [..., K, N] -> [..., M, N]; batch axes broadcast. A vector [K] on the left is a
+// row, one on the right a column, and that axis is dropped from the result.
 Tensor matmul(Tensor a, Tensor b, Loc loc = Loc::current());
 // x [..., in] times weight [out, in] transposed, plus bias [out]: [..., out].
 Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt,

@@ -38,16 +38,17 @@ std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
                                                const std::vector<InputSpec>& dataset,
                                                std::int64_t batch,
                                                const detail::TraceFunction& function,
-                                               const Site& site, bool captures, Weights weights) {
+                                               const TraceMode& mode, const Site& site) {
   auto traced = std::make_unique<TracedFunction>();
+  traced->trace.training = mode.training;
   const TraceScope scope(traced->trace);
-  parameters.declare(traced->trace, weights);
+  parameters.declare(traced->trace, mode.weights);
   traced->outputs = function(declare_inputs(traced->trace, inputs, dataset, batch, site));
   for (const auto& [name, tensor] : traced->outputs) {
     traced->trace.graph.outputs.push_back(
         {name, traced->trace.value(tensor, "output '" + name + "'", site)});
   }
-  if (!captures) return traced;
+  if (!mode.captures) return traced;
   for (const auto& [name, id] : traced->trace.captures)
     traced->trace.graph.outputs.push_back({capture_output(name), id});
   return traced;

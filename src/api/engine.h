@@ -29,15 +29,19 @@ struct TracedFunction {
   std::map<std::string, Tensor> outputs;
 };
 
-// Runs `function` in a fresh trace of the model, with its inputs declared. `captures`: what it has
-// given names to is an output too, of the name capture_output().
+// How a function is traced.
+struct TraceMode {
+  bool training = false;  // what is_training() says
+  bool captures = false;  // what it has given names to is an output too, named capture_output()
+  Weights weights = Weights::kTrained;
+};
+// Runs `function` in a fresh trace of the model, with its inputs declared.
 std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
                                                const std::vector<InputSpec>& inputs,
                                                const std::vector<InputSpec>& dataset,
                                                std::int64_t batch,
                                                const detail::TraceFunction& function,
-                                               const Site& site, bool captures = false,
-                                               Weights weights = Weights::kTrained);
+                                               const TraceMode& mode, const Site& site);
 std::string capture_output(const std::string& name);
 // Throws UserError where one of `names` is not among those `known`.
 void check_captures(const std::vector<std::string>& names, const std::vector<std::string>& known);

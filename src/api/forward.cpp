@@ -27,8 +27,9 @@ ForwardImpl::ForwardImpl(ModelFunctions model, ParameterTable table, TraceFuncti
 std::unique_ptr<Engine> ForwardImpl::build(std::shared_ptr<Device> device, std::string why,
                                            bool captures, const std::shared_ptr<Instance>& owner,
                                            const Site& site) {
-  auto traced =
-      trace_function(table_, options_.inputs, {}, 0, function_, site, captures, options_.weights);
+  auto traced = trace_function(
+      table_, options_.inputs, {}, 0, function_,
+      {.training = options_.training, .captures = captures, .weights = options_.weights}, site);
   if (traced->outputs.empty())
     throw UserError("forward: the traced function gives no output", site);
   for (const auto& [name, id] : traced->trace.captures) {

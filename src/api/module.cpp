@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Parameters and the walk over a model's fields.
+// Parameters, buffers and the walk over a model's fields.
 #include "tensorgrad/module.h"
 
 #include "api/trace.h"
+#include "ops/registry.h"
 
 namespace tensorgrad {
 namespace {
@@ -12,17 +13,6 @@ constexpr std::size_t kDeepest = 256;
 
 }  // namespace
 
-namespace init {
-
-Init zeros() { return constant(0); }
-Init ones() { return constant(1); }
-Init constant(double value) { return {Init::Kind::kConstant, value, 0, {}}; }
-Init uniform(double lo, double hi) { return {Init::Kind::kUniform, lo, hi, {}}; }
-Init normal(double mean, double stddev) { return {Init::Kind::kNormal, mean, stddev, {}}; }
-Init literal(std::vector<float> values) { return {Init::Kind::kLiteral, 0, 0, std::move(values)}; }
-
-}  // namespace init
-
 Parameter::Parameter(Shape shape, Init init, std::source_location loc)
     : shape_(std::move(shape)), init_(std::move(init)), site_(loc) {
   check_shape("parameter", shape_, site_);
@@ -31,6 +21,10 @@ Parameter::Parameter(Shape shape, Init init, std::source_location loc)
     throw ShapeError("parameter: " + to_string(shape_) + " has " + std::to_string(numel(shape_)) +
                          " elements, got " + std::to_string(given) + " values",
                      site_);
+  }
+  if (init_.kind == Init::Kind::kOrthogonal && shape_.size() < 2) {
+    throw ShapeError(
+        "parameter: init::orthogonal is for at least two axes, got " + to_string(shape_), site_);
   }
 }
 
@@ -47,6 +41,59 @@ Tensor Parameter::tensor(Site site) const {
     throw error;
   }
   return trace.tensor(found->second);
+}
+
+Buffer::Buffer(Shape shape, double initial, DType dtype, std::source_location loc)
+    : shape_(std::move(shape)), initial_(initial), dtype_(dtype), site_(loc) {
+  check_shape("buffer", shape_, site_);
+}
+
+// The state's leaf, made on first use.
+ValueId Buffer::leaf(Trace& trace, const Site& site) const {
+  const auto found = trace.buffers.find(this);
+  if (found == trace.buffers.end()) {
+    UserError error("buffer " + to_string(shape_) +
+                        " is not a part of the model that is traced: name its field in the "
+                        "TG_MODULE of its struct, and use the model that the traced function is "
+                        "given",
+                    site.known() ? site : site_);
+    error.add_context("while reading the buffer that is made at " + to_string(site_));
+    throw error;
+  }
+  const ValueId known = trace.graph.find_leaf(ops::state, found->second);
+  if (known != kNoValue) return known;
+  return trace.graph.add(ops::state, {},
+                         {{"name", found->second},
+                          {"shape", shape_},
+                          {"dtype", static_cast<std::int64_t>(dtype_)},
+                          {"init", initial_}},
+                         site_);
+}
+
+Tensor Buffer::tensor(Site site) const {
+  Trace& trace = Trace::current("buffer", site.known() ? site : site_);
+  const ValueId own = leaf(trace, site);
+  for (const GraphUpdate& update : trace.graph.updates) {
+    if (update.leaf == own) return trace.tensor(update.value);
+  }
+  return trace.tensor(own);
+}
+
+void Buffer::set(Tensor value, Site site) const {
+  OpContext ctx("buffer", site.known() ? site : site_);
+  const ValueId own = leaf(ctx.trace, site);
+  const Type type = ctx.trace.graph[own].type;
+  const Ex to = ctx.in(value);
+  if (to.type() != type) {
+    throw ShapeError(ctx.name() + ": it is " + to_string(type) + ", set to " + to_string(to.type()),
+                     ctx.site());
+  }
+  for (GraphUpdate& update : ctx.trace.graph.updates) {
+    if (update.leaf != own) continue;
+    update.value = to.id;
+    return;
+  }
+  ctx.trace.graph.updates.push_back({own, to.id});
 }
 
 Parameter::operator Tensor() const { return tensor(); }
@@ -67,6 +114,10 @@ std::string ParameterVisitor::path(std::string_view name) const {
 
 void ParameterVisitor::parameter(std::string_view name, const Parameter& parameter) {
   found_(path(name), parameter);
+}
+
+void ParameterVisitor::buffer(std::string_view name, const Buffer& buffer) {
+  if (found_buffer_) found_buffer_(path(name), buffer);
 }
 
 }  // namespace tensorgrad

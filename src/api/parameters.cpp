@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "api/initial.h"
 #include "compile/host_random.h"
 #include "ops/registry.h"
 
@@ -14,18 +15,6 @@ namespace {
 
 // Parameters begin at multiples of this many elements, so that any of them can be bound by itself.
 constexpr std::int64_t kAlignment = 64;
-
-float initial_value(const Init& init, std::uint32_t i, std::uint32_t stream, std::uint32_t seed) {
-  switch (init.kind) {
-    case Init::Kind::kConstant: return static_cast<float>(init.a);
-    case Init::Kind::kUniform:
-      return static_cast<float>(init.a + (init.b - init.a) * random_uniform(i, stream, seed, 0));
-    case Init::Kind::kNormal:
-      return static_cast<float>(init.a + init.b * random_normal(i, stream, seed, 0));
-    case Init::Kind::kLiteral: return init.values[i];
-  }
-  return 0;
-}
 
 }  // namespace
 
@@ -37,13 +26,22 @@ ParameterTable::ParameterTable(const detail::ModelFunctions& model,
                                const std::vector<ParamGroup>& groups, const ParamFilter& first) {
   std::set<const Parameter*> seen;
   std::set<std::string> names;
-  ParameterVisitor visitor([&](const std::string& path, const Parameter& parameter) {
+  const auto found = [&](const std::string& path, const Parameter& parameter) {
     if (!seen.insert(&parameter).second) return;
     if (!names.insert(path).second) {
       throw UserError("model: two parameters are named '" + path + "'", parameter.site());
     }
     entries_.push_back({path, &parameter, -1, 0});
-  });
+  };
+  const auto found_buffer = [&](const std::string& path, const Buffer& buffer) {
+    if (!buffers_.emplace(&buffer, path).second) return;
+    if (!names.insert(path).second || path.starts_with("optim.")) {
+      throw UserError("model: a buffer may not be named '" + path +
+                          "': another tensor of the model or of the optimizer is",
+                      buffer.site());
+    }
+  };
+  ParameterVisitor visitor(found, found_buffer);
   model.visit(visitor);
   std::set<std::string> group_names;
   for (const ParamGroup& group : groups) {
@@ -91,6 +89,7 @@ void ParameterTable::check_filter(const std::string& what, const ParamFilter& fi
 }
 
 void ParameterTable::declare(Trace& trace, Weights weights) const {
+  trace.buffers = buffers_;
   const auto type_of = [](const Shape& shape) {
     return Attrs{{"shape", shape}, {"dtype", static_cast<std::int64_t>(DType::kF32)}};
   };
@@ -119,10 +118,9 @@ std::vector<float> ParameterTable::initial(std::uint32_t seed) const {
   std::vector<float> flat(static_cast<size_t>(elements_), 0.0F);
   std::uint32_t stream = kInitStream;
   for (const ParameterEntry& entry : entries_) {
-    for (std::int64_t i = 0; i < entry.count(); ++i) {
-      flat[static_cast<size_t>(entry.offset + i)] =
-          initial_value(entry.parameter->initial(), static_cast<std::uint32_t>(i), stream, seed);
-    }
+    const auto from = flat.begin() + entry.offset;
+    fill_initial(entry.parameter->initial(), entry.parameter->shape(), stream, seed,
+                 {from, from + entry.count()});
     ++stream;
   }
   return flat;

@@ -31,7 +31,7 @@ struct GroupRange {
 class ParameterTable {
  public:
   // Walks the model. A parameter that is reached twice counts once, under its first name. Within a
-  // group those that `first` picks come first. Throws UserError where two parameters or groups have
+  // group those that `first` picks come first. Throws UserError where two tensors or groups have
   // one name, and where a group picks no parameter.
   explicit ParameterTable(const detail::ModelFunctions& model,
                           const std::vector<ParamGroup>& groups = {},
@@ -49,8 +49,8 @@ class ParameterTable {
   // Throws UserError, naming `what` and the parameters there are, where the filter picks none.
   void check_filter(const std::string& what, const ParamFilter& filter) const;
 
-  // Adds a leaf for each to the trace; with kEma, those that are trained are parts of the state
-  // kEmaState.
+  // Adds a leaf for each to the trace, and tells it the names of the buffers; with kEma, those that
+  // are trained are parts of the state kEmaState.
   void declare(Trace& trace, Weights weights = Weights::kTrained) const;
   // The whole arena with initial values.
   [[nodiscard]] std::vector<float> initial(std::uint32_t seed) const;
@@ -70,6 +70,7 @@ class ParameterTable {
 
   std::vector<ParameterEntry> entries_, trained_;
   std::vector<GroupRange> ranges_;
+  std::map<const Buffer*, std::string> buffers_;
   std::int64_t elements_ = 0;
 };
 

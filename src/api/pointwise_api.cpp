@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The pointwise ops as public functions and operators: numbers take the other side's type, shapes
 // are broadcast, and the row's own rule checks the rest.
+#include <cmath>
 #include <vector>
 
 #include "api/trace.h"
@@ -94,6 +95,100 @@ Tensor clamp(Operand x, double lo, double hi) {
   // NaN is inside: neither below nor above.
   const Tensor limited = where(lt(x, lo), lo, where(gt(x, hi), hi, x));
   return where(inside, x, limited);
+}
+
+Tensor clamp(Operand x, Operand lo, Operand hi) {
+  const Composite composite("clamp", x.site);
+  return minimum(maximum(x, lo), hi);
+}
+
+Tensor isinf(Operand x) {
+  const Composite composite("isinf", x.site);
+  return !(isfinite(x) || isnan(x));
+}
+
+Tensor nan_to_num(Operand x, double nan, double posinf, double neginf) {
+  const Composite composite("nan_to_num", x.site);
+  const Tensor infinite = where(gt(x, 0.0), posinf, neginf);
+  return where(isfinite(x), x, where(isnan(x), nan, infinite));
+}
+
+Tensor lerp(Operand a, Operand b, Operand weight) {
+  const Composite composite("lerp", a.site);
+  const Tensor way = b - a;
+  return where(lt(abs(weight), 0.5), a + weight * way, b - way * (1.0 - weight));
+}
+
+namespace {
+
+// Whether fmod(a, b) has to move by b to get b's sign.
+Tensor other_sign(Operand rest, Operand b) {
+  return ne(rest, 0.0) && logical_xor(lt(rest, 0.0), lt(b, 0.0));
+}
+
+}  // namespace
+
+Tensor floor_divide(Operand a, Operand b) {
+  const Composite composite("floor_divide", a.site);
+  const Tensor rest = fmod(a, b), less = other_sign(rest, b);
+  if (rest.dtype() != DType::kF32) {
+    const Tensor whole = a / b;
+    return detach(where(less, whole - 1, whole));
+  }
+  const Tensor whole = (a - rest) / b;
+  return detach(where(eq(b, 0.0), a / b, round(where(less, whole - 1.0, whole))));
+}
+
+Tensor remainder(Operand a, Operand b) {
+  const Composite composite("remainder", a.site);
+  const Tensor rest = fmod(a, b);
+  return where(other_sign(rest, b), rest + b, rest);
+}
+
+// By the power of two of the larger one, so that no square overflows or vanishes.
+Tensor hypot(Operand a, Operand b) {
+  const Composite composite("hypot", a.site);
+  const Tensor size = maximum(abs(a), abs(b));
+  const Tensor usual = size > 0.0 && isfinite(size);
+  const Tensor unit = detach(where(usual, exp2(floor(log2(where(usual, size, 1.0)))), 1.0));
+  return unit * sqrt(square(a / unit) + square(b / unit));
+}
+
+Tensor log10(Operand x) {
+  const Composite composite("log10", x.site);
+  return log2(x) * std::log10(2.0);
+}
+
+namespace {
+
+// sqrt(1 - x^2), exact near 1; its gradient is that of the plain formula, infinite at 1.
+Tensor other_leg(Operand x) {
+  const Tensor squared = square(x);
+  return sqrt(detach((1.0 - x) * (1.0 + x)) + (detach(squared) - squared));
+}
+
+}  // namespace
+
+Tensor asin(Operand x) {
+  const Composite composite("asin", x.site);
+  return atan2(x, other_leg(x));
+}
+
+Tensor acos(Operand x) {
+  const Composite composite("acos", x.site);
+  return atan2(other_leg(x), x);
+}
+
+Tensor atan(Operand x) {
+  const Composite composite("atan", x.site);
+  return atan2(x, 1.0);
+}
+
+// (e^(x/2))^2 / 2 + (e^(-x/2))^2 / 2, which overflows no sooner than the result
+Tensor cosh(Operand x) {
+  const Composite composite("cosh", x.site);
+  const Tensor up = exp(x * 0.5), down = exp(x * -0.5);
+  return 0.5 * up * up + 0.5 * down * down;
 }
 
 }  // namespace tensorgrad

@@ -358,15 +358,35 @@ Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
   return ctx.out(in + added);
 }
 
+namespace {
+
+// A vector becomes a row on the left, a column on the right; its own axis goes again.
+Tensor product_with_vector(const OpContext& ctx, Tensor a, Tensor b, Loc loc) {
+  const bool row = a.rank(loc) == 1, column = b.rank(loc) == 1;
+  const std::int64_t inner = b.size(column ? 0 : -2, loc);
+  if (a.size(-1, loc) != inner) {
+    throw ShapeError(ctx.name() + ": inner sizes differ: a " + to_string(a.shape(loc)) + ", b " +
+                         to_string(b.shape(loc)),
+                     ctx.site());
+  }
+  const Composite composite("matmul", loc);
+  Tensor y = matmul(row ? unsqueeze(a, 0, loc) : a, column ? unsqueeze(b, 1, loc) : b, loc);
+  if (column) y = squeeze(y, -1, loc);
+  return row ? squeeze(y, -1 - (column ? 0 : 1), loc) : y;
+}
+
+}  // namespace
+
 Tensor matmul(Tensor a, Tensor b, Loc loc) {
   OpContext ctx("matmul", loc);
   Ex left = ctx.in(a), right = ctx.in(b);
   Shape ls = left.shape(), rs = right.shape();
-  if (ls.size() < 2 || rs.size() < 2) {
+  if (ls.empty() || rs.empty()) {
     throw ShapeError(
-        ctx.name() + ": at least two axes expected: a " + to_string(ls) + ", b " + to_string(rs),
+        ctx.name() + ": at least one axis expected: a " + to_string(ls) + ", b " + to_string(rs),
         ctx.site());
   }
+  if (ls.size() == 1 || rs.size() == 1) return product_with_vector(ctx, a, b, loc);
   const std::int64_t m = ls[ls.size() - 2], k = ls.back(), n = rs.back();
   if (rs[rs.size() - 2] != k) {
     throw ShapeError(

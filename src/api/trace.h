@@ -20,6 +20,8 @@ class Trace {
 
   Graph graph;
   std::map<const Parameter*, ValueId> parameters;  // of the model that is traced
+  std::map<const Buffer*, std::string> buffers;    // likewise: the names of their states
+  bool training = true;                            // see is_training()
   std::map<std::string, double> scalars;           // run-time scalars with their initial values
   std::map<std::string, ValueId> captures;
   // Run-time scalars that the host computes, from the number of the update (from 1).

@@ -37,7 +37,7 @@ TrainerImpl::TrainerImpl(ModelFunctions model, TraceFunction loss, const Compile
 
 std::unique_ptr<Engine> TrainerImpl::build(const Engine* other, bool captures, const Site& site) {
   auto traced = trace_function(table_, options_.inputs, options_.dataset, options_.batch, loss_,
-                               site, captures);
+                               {.training = true, .captures = captures}, site);
   CompileRequest request = training_request(*traced, table_, options_, site);
   std::string why = other != nullptr ? other->why() : "";
   std::shared_ptr<Device> device = other != nullptr ? other->shared_instance()->shared_device()

@@ -217,6 +217,42 @@ fn tg_log1p(x: f32) -> f32 {
 }
 )"},
 
+    // ---- hyperbolic functions: see simd_math-inl.h ----------------------------------------
+    {"tg_sinh", R"(
+fn tg_sinh(a: f32) -> f32 {
+  let x = abs(a);
+  let e = tg_expm1(min(x, 21.0f));
+  let root = tg_exp(0.5f * x);
+  let y = select(0.5f * (e + e / (e + 1.0f)), 0.5f * root * root, x > 20.0f);
+  return select(tg_copysign(y, a), a, tg_isnan(a));
+}
+)"},
+    {"tg_asinh", R"(
+fn tg_asinh(a: f32) -> f32 {
+  let x = min(abs(a), 2.0e4f);
+  let near = tg_log1p(x + x * x / (1.0f + sqrt(x * x + 1.0f)));
+  let y = select(near, tg_log(abs(a)) + 0.693147182f, abs(a) > 1.0e4f);
+  return select(tg_copysign(y, a), a, tg_isnan(a));
+}
+)"},
+    {"tg_acosh", R"(
+fn tg_acosh(a: f32) -> f32 {
+  let more = clamp(a - 1.0f, 0.0f, 2.0e4f);
+  let near = tg_log1p(more + sqrt(more * (more + 2.0f)));
+  let y = select(near, tg_log(a) + 0.693147182f, a > 1.0e4f);
+  return select(y, tg_special(0x7fc00000u, a), a < 1.0f || tg_isnan(a));
+}
+)"},
+    {"tg_atanh", R"(
+fn tg_atanh(a: f32) -> f32 {
+  let x = abs(a);
+  let y = tg_copysign(0.5f * tg_log1p(2.0f * x / (1.0f - x)), a);
+  let outside = select(y, tg_special(0x7f800000u, a), x == 1.0f);
+  let edge = select(outside, tg_special(0xff800000u, a), a == -1.0f);
+  return select(edge, tg_special(0x7fc00000u, a), x > 1.0f || tg_isnan(a));
+}
+)"},
+
     // ---- pow -------------------------------------------------------------------------------
     // b (k + log2(1 + f)) = n + rest: b k is exact in two parts, so that only b log2(1 + f) rounds.
     {"tg_pow", R"(

@@ -168,6 +168,10 @@ inline Real sin(Real a) { return {std::sin(a.v)}; }
 inline Real cos(Real a) { return {std::cos(a.v)}; }
 inline Real tan(Real a) { return {std::tan(a.v)}; }
 inline Real tanh(Real a) { return {std::tanh(a.v)}; }
+inline Real sinh(Real a) { return {std::sinh(a.v)}; }
+inline Real asinh(Real a) { return {std::asinh(a.v)}; }
+inline Real acosh(Real a) { return {std::acosh(a.v)}; }
+inline Real atanh(Real a) { return {std::atanh(a.v)}; }
 inline Real erf(Real a) { return {std::erf(a.v)}; }
 inline Real sigmoid(Real a) {
   const double e = std::exp(-std::fabs(a.v));

@@ -174,6 +174,36 @@ HWY_INLINE F log1p(F a) {
 // log(1 + e^a) without overflow
 HWY_INLINE F softplus(F a) { return where(a > set(0.0F), a, set(0.0F)) + log1p(exp(-abs(a))); }
 
+// ---- hyperbolic functions ----------------------------------------------------------------------
+
+// With e = e^|a| - 1: (e + e / (e + 1)) / 2. Far out e^-|a| is nothing beside (e^(|a|/2))^2.
+HWY_INLINE F sinh(F a) {
+  const F x = abs(a), e = expm1(x), root = exp(x * set(0.5F));
+  const F far = root * set(0.5F) * root;
+  return copysign(where(x > set(20.0F), far, set(0.5F) * (e + e / (e + set(1.0F)))), a);
+}
+
+// log(x + sqrt(x^2 + 1)) of x = |a|, from what is added to 1; far out log(2 x)
+HWY_INLINE F asinh(F a) {
+  const F x = abs(a), x2 = x * x, one = set(1.0F);
+  const F near = log1p(x + x2 / (one + sqrt(x2 + one)));
+  return copysign(where(x > set(1e4F), log(x) + set(0.693147182F), near), a);
+}
+
+// log(a + sqrt(a^2 - 1)), likewise
+HWY_INLINE F acosh(F a) {
+  const F more = a - set(1.0F);
+  const F near = log1p(more + sqrt(more * (a + set(1.0F))));
+  const F y = where(a > set(1e4F), log(a) + set(0.693147182F), near);
+  return where(a < set(1.0F), set(std::numeric_limits<float>::quiet_NaN()), y);
+}
+
+// log((1 + x) / (1 - x)) / 2 of x = |a|
+HWY_INLINE F atanh(F a) {
+  const F x = abs(a);
+  return copysign(set(0.5F) * log1p((x + x) / (set(1.0F) - x)), a);
+}
+
 // ---- error function --------------------------------------------------------------------------
 
 // Below 1: x + x p(x^2). Above: 1 - e^(-q) with q = x + x p(x); from 4 on it is 1 in float.

@@ -26,13 +26,6 @@ Tensor Linear::operator()(Tensor x, Loc loc) const {
   return linear(x, weight.tensor(loc), b, loc);
 }
 
-LayerNorm::LayerNorm(std::int64_t size, double epsilon, Loc loc)
-    : weight({size}, init::ones(), loc), bias({size}, init::zeros(), loc), eps(epsilon) {}
-
-Tensor LayerNorm::operator()(Tensor x, Loc loc) const {
-  return layer_norm(x, weight.tensor(loc), bias.tensor(loc), eps, loc);
-}
-
 Embedding::Embedding(std::int64_t count, std::int64_t size, Loc loc)
     : weight({count, size}, init::normal(0, 1), loc) {}
 
@@ -40,12 +33,10 @@ Tensor Embedding::operator()(Tensor index, Loc loc) const {
   return embedding(index, weight.tensor(loc), loc);
 }
 
-Tensor ReLU::operator()(Tensor x, Loc loc) const { return relu(Operand(x, loc)); }
-Tensor GELU::operator()(Tensor x, Loc loc) const { return gelu(x, Gelu::kExact, loc); }
-Tensor SiLU::operator()(Tensor x, Loc loc) const { return silu(x, loc); }
-Tensor Tanh::operator()(Tensor x, Loc loc) const { return tanh(Operand(x, loc)); }
-Tensor Sigmoid::operator()(Tensor x, Loc loc) const { return sigmoid(Operand(x, loc)); }
-Tensor Dropout::operator()(Tensor x, Loc loc) const { return dropout(x, p, loc); }
+PReLU::PReLU(std::int64_t count, double initial, Loc loc)
+    : weight({count}, init::constant(initial), loc) {}
+
+Tensor PReLU::operator()(Tensor x, Loc loc) const { return prelu(x, weight.tensor(loc), loc); }
 
 Sequential::Sequential(const Sequential& other) {
   for (const auto& step : other.steps_) steps_.push_back(step->clone());

@@ -5,43 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
+#include "golden/fixture.h"
 #include "support/models.h"
 
 namespace tensorgrad::testing {
 namespace {
-
-class Fixture {
- public:
-  explicit Fixture(const std::string& name)
-      : file_(read_safetensors(std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/" + name)) {}
-
-  template <class T>
-  [[nodiscard]] std::vector<T> values(const std::string& name) const {
-    const std::vector<std::byte>& data = file_.tensors.at(name).data;
-    std::vector<T> values(data.size() / sizeof(T));
-    std::memcpy(values.data(), data.data(), data.size());
-    return values;
-  }
-  // The part of `name` that step number `step` is given.
-  template <class T>
-  [[nodiscard]] std::vector<T> batch(const std::string& name, std::int64_t step) const {
-    const std::vector<T> all = values<T>(name);
-    const auto size = static_cast<std::ptrdiff_t>(all.size()) / file_.tensors.at(name).shape.at(0);
-    return {all.begin() + step * size, all.begin() + (step + 1) * size};
-  }
-  [[nodiscard]] std::map<std::string, HostTensor> parameters() const {
-    std::map<std::string, HostTensor> parameters;
-    for (const auto& [name, tensor] : file_.tensors) {
-      if (name.starts_with("init/")) parameters[name.substr(5)] = {f32, tensor.shape, tensor.data};
-    }
-    return parameters;
-  }
-
- private:
-  StoredFile file_;
-};
 
 struct Tolerances {
   double loss, gradient, parameter;

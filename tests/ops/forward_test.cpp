@@ -44,6 +44,8 @@ TEST(Forward, scans_and_sorts_on_webgpu) { check_together(scan_cases(), Where::k
 TEST(Forward, composites_on_webgpu) { check_together(composite_cases(), Where::kWebGpu); }
 TEST(Forward, convolutions_on_webgpu) { check_together(conv_cases(), Where::kWebGpu); }
 TEST(Forward, pools_on_webgpu) { check_together(pool_cases(), Where::kWebGpu); }
+TEST(Forward, functions_on_webgpu) { check_together(function_cases(), Where::kWebGpu); }
+TEST(Forward, arranging_on_webgpu) { check_together(arranging_cases(), Where::kWebGpu); }
 TEST(Forward, pointwise_on_webgpu_default_limits) {
   check_together(pointwise_cases(), Where::kWebGpuDefaultLimits);
 }

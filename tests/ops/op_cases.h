@@ -36,6 +36,8 @@ std::vector<OpCase> scan_cases();
 std::vector<OpCase> composite_cases();
 std::vector<OpCase> conv_cases();
 std::vector<OpCase> pool_cases();
+std::vector<OpCase> function_cases();
+std::vector<OpCase> arranging_cases();
 // All of the above.
 const std::vector<OpCase>& all_cases();
 

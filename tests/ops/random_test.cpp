@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Random numbers: the published vectors of Philox4x32-10, and the same bits everywhere.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "op_cases.h"
 
 namespace tensorgrad::testing {
@@ -56,6 +60,262 @@ void check_normal(Where where) {
 
 TEST(Random, normal_has_its_moments_on_cpu) { check_normal(Where::kCpu); }
 TEST(Random, normal_has_its_moments_on_webgpu) { check_normal(Where::kWebGpu); }
+
+// ---- distributions -----------------------------------------------------------------------------
+
+using Make = std::function<Tensor(const Shape&)>;
+constexpr std::int64_t kMany = 1 << 16;
+
+Values sample(const Make& make, double seed = 9, double step = 4) {
+  Sketch s;
+  with_seed(s, seed, step);
+  s.output("x", make({kMany}));
+  return run_graph(s.graph(), s.leaves, Where::kCpu).at("x");
+}
+
+// Moments of a distribution: its mean, and the central ones of order 2, 4 and 8.
+struct Moments {
+  double mean, second, fourth, eighth;
+};
+
+// The sample's moments lie within five deviations of where they should.
+void expect_moments(const std::string& name, const Make& make, const Moments& want) {
+  const Values x = sample(make);
+  const double n = static_cast<double>(x.size());
+  double mean = 0, second = 0, fourth = 0;
+  for (const double v : x) {
+    const double d = v - want.mean;
+    mean += v / n;
+    second += d * d / n;
+    fourth += d * d * d * d / n;
+  }
+  EXPECT_NEAR(mean, want.mean, 5 * std::sqrt(want.second / n)) << name;
+  EXPECT_NEAR(second, want.second, 5 * std::sqrt((want.fourth - want.second * want.second) / n))
+      << name;
+  EXPECT_NEAR(fourth, want.fourth, 5 * std::sqrt((want.eighth - want.fourth * want.fourth) / n))
+      << name;
+}
+
+TEST(Random, distributions_have_their_moments) {
+  const Moments unit = {0.5, 1.0 / 12, 1.0 / 80, 1.0 / 2304}, gauss = {0, 1, 3, 105};
+  expect_moments("rand", [](const Shape& n) { return rand(n); }, unit);
+  expect_moments("rand_like", [](const Shape& n) { return rand_like(zeros(n)); }, unit);
+  expect_moments("randn", [](const Shape& n) { return randn(n); }, gauss);
+  expect_moments("randn_like", [](const Shape& n) { return randn_like(zeros(n)); }, gauss);
+  expect_moments("uniform", [](const Shape& n) { return uniform(n, -2, 4); }, {1, 3, 16.2, 729});
+  expect_moments("normal", [](const Shape& n) { return normal(n, 3, 2); }, {3, 4, 48, 105 * 256});
+  expect_moments("exponential", [](const Shape& n) { return exponential(n, 0.5); },
+                 {2, 4, 9 * 16, 14833.0 * 256});
+  const auto bernoulli_moments = [](double p) {
+    const auto central = [p](int k) { return p * std::pow(1 - p, k) + (1 - p) * std::pow(-p, k); };
+    return Moments{p, central(2), central(4), central(8)};
+  };
+  expect_moments(
+      "bernoulli", [](const Shape& n) { return bernoulli(n, 0.3); }, bernoulli_moments(0.3));
+  expect_moments(
+      "bernoulli of a tensor", [](const Shape& n) { return bernoulli(full(n, 0.9)); },
+      bernoulli_moments(0.9));
+  // -3 .. 3: sums of k^2, k^4 and k^8 over 7
+  expect_moments("randint", [](const Shape& n) { return cast(randint(n, -3, 4), f32); },
+                 {0, 28.0 / 7, 196.0 / 7, 13636.0 / 7});
+}
+
+TEST(Random, distributions_stay_within_their_bounds) {
+  const auto ends = [](const Make& make) {
+    const Values x = sample(make);
+    const auto [least, most] = std::minmax_element(x.begin(), x.end());
+    return std::pair(*least, *most);
+  };
+  const auto [lo, hi] = ends([](const Shape& n) { return uniform(n, 1, 1 + 0x1p-20); });
+  EXPECT_EQ(lo, 1);
+  EXPECT_LT(hi, 1 + 0x1p-20);
+  EXPECT_GT(ends([](const Shape& n) { return exponential(n); }).first, 0);
+  EXPECT_EQ(ends([](const Shape& n) { return randint(n, -2, 3); }), std::pair(-2.0, 2.0));
+  EXPECT_EQ(ends([](const Shape& n) { return randint(n, 7, 8); }), std::pair(7.0, 7.0));
+  EXPECT_EQ(ends([](const Shape& n) { return bernoulli(n, 0); }), std::pair(0.0, 0.0));
+  EXPECT_EQ(ends([](const Shape& n) { return bernoulli(n, 1); }), std::pair(1.0, 1.0));
+}
+
+// Of all words, those at the ends: where u is nearest to 0 and to 1.
+TEST(Random, open_uniform_numbers_have_finite_logarithms_twice) {
+  for (const float whole : {0.0F, 8388607.0F}) {
+    const float u = (whole + 0.5F) * 0x1p-23F;
+    EXPECT_GT(u, 0);
+    EXPECT_LT(u, 1);
+    EXPECT_TRUE(std::isfinite(-std::log(-std::log(u))));
+  }
+}
+
+// ---- independence ------------------------------------------------------------------------------
+
+double correlation(const Values& a, const Values& b) {
+  const double n = static_cast<double>(a.size());
+  double sum_a = 0, sum_b = 0, ab = 0, aa = 0, bb = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    sum_a += a[i];
+    sum_b += b[i];
+    ab += a[i] * b[i];
+    aa += a[i] * a[i];
+    bb += b[i] * b[i];
+  }
+  return (ab - sum_a * sum_b / n) / std::sqrt((aa - sum_a * sum_a / n) * (bb - sum_b * sum_b / n));
+}
+
+void expect_independent(const Values& a, const Values& b, const std::string& what) {
+  EXPECT_NEAR(correlation(a, b), 0, 5 / std::sqrt(static_cast<double>(a.size()))) << what;
+}
+
+TEST(Random, numbers_of_other_steps_seeds_and_ops_are_independent) {
+  const std::map<std::string, Make> ops = {
+      {"rand", [](const Shape& n) { return rand(n); }},
+      {"randn", [](const Shape& n) { return randn(n); }},
+      {"the second rand", [](const Shape& n) { return (void)rand(n), rand(n); }}};
+  for (const auto& [name, make] : ops) {
+    const Values first = sample(make);
+    for (const double other : {1.0, 2.0, 64.0, 1048576.0}) {
+      expect_independent(first, sample(make, 9, 4 + other), name + ", another step");
+      expect_independent(first, sample(make, 9 + other, 4), name + ", another seed");
+    }
+    expect_independent(first, sample(make, 4, 9), name + ", seed and step exchanged");
+    for (const auto& [other, make_other] : ops) {
+      if (other != name) expect_independent(first, sample(make_other), name + " and " + other);
+    }
+  }
+}
+
+TEST(Random, elements_are_independent_of_their_neighbours) {
+  for (const Make& make : {Make([](const Shape& n) { return rand(n); }),
+                           Make([](const Shape& n) { return randn(n); })}) {
+    const Values x = sample(make);
+    for (const std::ptrdiff_t lag : {1, 2, 3, 4, 5, 8, 64, 256, 1024, 4096})
+      expect_independent({x.begin(), x.end() - lag}, {x.begin() + lag, x.end()},
+                         "lag " + std::to_string(lag));
+  }
+}
+
+// ---- choices -----------------------------------------------------------------------------------
+
+// How often each of `count` numbers is in x lies within five deviations of its share.
+void expect_shares(const Values& x, const Values& shares, const std::string& what) {
+  std::vector<double> times(shares.size(), 0);
+  for (const double v : x) ++times.at(static_cast<std::size_t>(v));
+  const double n = static_cast<double>(x.size());
+  for (std::size_t k = 0; k < shares.size(); ++k) {
+    const double p = shares[k];
+    EXPECT_NEAR(times[k] / n, p, 5 * std::sqrt(p * (1 - p) / n)) << what << ", " << k;
+  }
+}
+
+Tensor logits_of(const std::vector<float>& values, std::int64_t rows) {
+  const auto count = static_cast<std::int64_t>(values.size());
+  return broadcast_to(constant(values, {count}), {rows, count});
+}
+
+TEST(Random, choices_have_their_shares) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  expect_shares(sample([](const Shape& n) {
+                  return categorical(logits_of({0, std::log(2.0F), std::log(3.0F), -kInf}, n[0]));
+                }),
+                {1.0 / 6, 2.0 / 6, 3.0 / 6, 0}, "categorical");
+  expect_shares(sample([](const Shape& n) {
+                  return categorical(transpose(logits_of({1e4F, 1e4F, -1e4F}, n[0])), 0);
+                }),
+                {0.5, 0.5, 0}, "of large logits, along axis 0");
+  expect_shares(sample([](const Shape& n) {
+                  return multinomial(constant(std::vector<float>{3, 0, 1}, {3}), n[0]);
+                }),
+                {0.75, 0, 0.25}, "multinomial");
+  expect_shares(sample([](const Shape& n) { return categorical(logits_of({-kInf, -kInf}, n[0])); }),
+                {1, 0}, "without any that may be taken");
+  expect_shares(sample([](const Shape& n) {
+                  return cast(sum(gumbel_softmax(logits_of({0, std::log(3.0F)}, n[0]), 1, true) *
+                                      constant(std::vector<float>{0, 1}, {2}),
+                                  1),
+                              i32);
+                }),
+                {0.25, 0.75}, "gumbel_softmax");
+}
+
+TEST(Random, gumbel_softmax_is_a_distribution_with_a_gradient) {
+  Sketch s;
+  with_seed(s, 1, 2);
+  const Tensor x = s.input({5, 4}), weights = s.input({5, 4});
+  const Tensor hard = gumbel_softmax(x, 0.5, true), soft = gumbel_softmax(x, 0.5);
+  s.output("hard", hard);
+  s.output("sums", sum(soft, 1));
+  s.output("gradient", grad(sum(hard * weights), {x})[0]);
+  const ValueMap got = run_graph(s.graph(), s.leaves, Where::kCpu);
+  for (const double v : got.at("sums")) EXPECT_NEAR(v, 1, 1e-6);
+  for (const double v : got.at("hard")) EXPECT_NEAR(v * (1 - v), 0, 1e-6);
+  EXPECT_TRUE(std::any_of(got.at("gradient").begin(), got.at("gradient").end(),
+                          [](double v) { return std::abs(v) > 1e-3; }));
+}
+
+TEST(Random, randperm_is_a_permutation_each_equally_likely) {
+  Sketch s;
+  for (int i = 0; i < 600; ++i) s.output("p" + std::to_string(i), randperm(3));
+  s.output("large", randperm(500));
+  with_seed(s, 3, 1);
+  ValueMap got = run_graph(s.graph(), s.leaves, Where::kCpu);
+  Values numbers;
+  for (int i = 0; i < 600; ++i) {
+    const Values& p = got.at("p" + std::to_string(i));
+    const int code = static_cast<int>(p[0] * 9 + p[1] * 3 + p[2]);
+    const std::map<int, double> known = {{5, 0}, {7, 1}, {11, 2}, {15, 3}, {19, 4}, {21, 5}};
+    numbers.push_back(known.at(code));
+  }
+  expect_shares(numbers, Values(6, 1.0 / 6), "orders of three");
+  Values large = got.at("large");
+  EXPECT_FALSE(std::is_sorted(large.begin(), large.end()));
+  std::sort(large.begin(), large.end());
+  for (std::size_t i = 0; i < large.size(); ++i) EXPECT_EQ(large[i], i);
+}
+
+void check_choices(Where where) {
+  Sketch s;
+  with_seed(s, 77, 5);
+  s.output("randint", randint({3, 70}, -1000000, 2000000000));
+  s.output("bernoulli", bernoulli({211}, 0.3));
+  s.output("uniform", uniform({211}, -1, 3));
+  s.output("randperm", randperm(40));
+  s.output("categorical", categorical(logits_of({0, 1, 2, 0.5F}, 200)));
+  s.output("multinomial", multinomial(constant(std::vector<float>{1, 2, 3, 4}, {2, 2}), 50));
+  const ValueMap want = interpret_graph(s.graph(), s.leaves);
+  expect_close(s.graph(), run_graph(s.graph(), s.leaves, where), want, 2e-7, to_string(where));
+}
+
+TEST(Random, choices_are_the_same_on_cpu) { check_choices(Where::kCpu); }
+TEST(Random, choices_are_the_same_on_webgpu) { check_choices(Where::kWebGpu); }
+
+// ---- dropout -----------------------------------------------------------------------------------
+
+TEST(Random, channels_are_dropped_whole) {
+  Sketch s;
+  with_seed(s, 5, 1);
+  s.output("1d", dropout1d(ones({200, 10, 3}), 0.25));
+  s.output("2d", dropout2d(ones({200, 10, 1, 3}), 0.25));
+  for (const auto& [name, x] : run_graph(s.graph(), s.leaves, Where::kCpu)) {
+    double dropped = 0;
+    for (std::size_t i = 0; i < x.size(); i += 3) {
+      EXPECT_TRUE(x[i] == x[i + 1] && x[i] == x[i + 2]) << name;
+      EXPECT_TRUE(x[i] == 0 || std::abs(x[i] - 4.0 / 3) < 1e-6) << name;
+      dropped += x[i] == 0 ? 1 : 0;
+    }
+    EXPECT_NEAR(dropped / 2000, 0.25, 5 * std::sqrt(0.25 * 0.75 / 2000)) << name;
+  }
+}
+
+TEST(Random, alpha_dropout_keeps_mean_and_variance) {
+  const Values x = sample([](const Shape& n) { return alpha_dropout(randn(n), 0.3); });
+  const double n = static_cast<double>(x.size());
+  double mean = 0, second = 0;
+  for (const double v : x) {
+    mean += v / n;
+    second += v * v / n;
+  }
+  EXPECT_NEAR(mean, 0, 5 / std::sqrt(n));
+  EXPECT_NEAR(second, 1, 0.05);
+}
 
 }  // namespace
 }  // namespace tensorgrad::testing

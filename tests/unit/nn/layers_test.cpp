@@ -45,11 +45,12 @@ struct Model {
 // Values of the layer for `x`, after its parameters were set to `params`.
 template <class Layer>
 std::vector<float> values(const Layer& layer, const Shape& shape, const std::vector<float>& x,
-                          const std::map<std::string, std::vector<float>>& params = {}) {
+                          const std::map<std::string, std::vector<float>>& params = {},
+                          bool training = false) {
   Forward forward = compile_forward(
       Model<Layer>{layer},
       [](const Model<Layer>& model, const Inputs& in) { return model.layer(in["x"]); },
-      {.inputs = {{"x", shape}}, .device = {.kind = "cpu"}});
+      {.inputs = {{"x", shape}}, .device = {.kind = "cpu"}, .training = training});
   auto tensors = forward.download_params();
   for (const auto& [name, given] : params) {
     const auto bytes = std::as_bytes(std::span(given));
@@ -153,16 +154,15 @@ TEST(Embedding, gives_the_rows_of_its_indices) {
   }
 }
 
-// Dropout has no mode: a function that is to be evaluated leaves it out, or gives it 0.
 TEST(Dropout, drops_and_scales_what_it_keeps) {
-  const std::vector<float> x(10000, 3), got = values(nn::Dropout(0.25), {100, 100}, x);
+  const std::vector<float> x(10000, 3), got = values(nn::Dropout(0.25), {100, 100}, x, {}, true);
   std::size_t dropped = 0;
   for (const float v : got) {
     EXPECT_TRUE(v == 0 || v == 4) << v;
     dropped += v == 0 ? 1 : 0;
   }
   EXPECT_NEAR(static_cast<double>(dropped), 2500, 150);
-  EXPECT_EQ(values(nn::Dropout(0), {100, 100}, x), x);
+  EXPECT_EQ(values(nn::Dropout(0), {100, 100}, x, {}, true), x);
 }
 
 TEST(Dropout, lets_the_gradient_pass_where_it_let_the_value) {

@@ -3,10 +3,10 @@
 
 namespace tensorgrad::testing {
 
-MISTAKE(matmul_of_a_vector, ShapeError) {
+MISTAKE(bernoulli_of_more_than_one, UserError) {
   compiled([](const Net&, In) {
-    // error: matmul: at least two axes expected: a [3], b [3,2]
-    return sum(matmul(zeros({3}), zeros({3, 2})));
+    // error: bernoulli: the probability must lie in [0, 1], got 1.5
+    return mean(bernoulli({2}, 1.5));
   });
 }
 

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Attention and the blocks of transformers, with the parameters, names and initial values of
+// torch.nn with batch_first: x is [B, T, size].
+#pragma once
+
+#include <optional>
+
+#include "tensorgrad/nn/activations.h"
+#include "tensorgrad/nn/linear.h"
+#include "tensorgrad/nn/norms.h"
+
+namespace tensorgrad::nn {
+
+struct MaskOptions {
+  bool causal = false;
+  // bool, true where one may attend (PyTorch's layers take the opposite), or f32, added to the
+  // scores. It broadcasts to [B, heads, T, S].
+  std::optional<Tensor> mask = std::nullopt;
+  // bool [B, S], true where a key is padding, to which nobody may attend.
+  std::optional<Tensor> key_padding_mask = std::nullopt;
+};
+
+// in_proj_weight [size + 2 kv_size, size] and in_proj_bias make q, k and v; out_proj joins the
+// heads. kv_heads of keys and values serve heads / kv_heads queries each; kv_size is their width,
+// size * kv_heads / heads.
+struct MultiheadAttention {
+  struct Options {
+    double dropout = 0;  // of the attention weights
+    bool bias = true;
+    std::int64_t kv_heads = 0;  // 0: as many as heads
+  };
+  MultiheadAttention(std::int64_t size, std::int64_t heads, const Options& options,
+                     Loc loc = Loc::current());
+  MultiheadAttention(std::int64_t size, std::int64_t heads, Loc loc = Loc::current());
+
+  std::int64_t size, heads, kv_heads;
+  double dropout;
+  Parameter in_proj_weight;
+  std::optional<Parameter> in_proj_bias;
+  Linear out_proj;
+  TG_MODULE(in_proj_weight, in_proj_bias, out_proj)
+  // query [B, T, size], key and value [B, S, size] -> [B, T, size]
+  Tensor operator()(Tensor query, Tensor key, Tensor value, const MaskOptions& masks = {},
+                    Loc loc = Loc::current()) const;
+  // Of x with itself.
+  Tensor operator()(Tensor x, const MaskOptions& masks = {}, Loc loc = Loc::current()) const {
+    return (*this)(x, x, x, masks, loc);
+  }
+
+ private:
+  [[nodiscard]] Tensor projected(Tensor x, std::int64_t first, std::int64_t width,
+                                 std::int64_t parts, Loc loc) const;
+};
+
+struct TransformerOptions {
+  std::int64_t dim_feedforward = 2048;
+  double dropout = 0.1;
+  bool norm_first = false;  // normalise before each part, not after it
+  bool gelu = false;        // else relu
+  double layer_norm_eps = 1e-5;
+};
+
+// Attention of x with itself, then a network of two layers, each added to its input.
+struct TransformerEncoderLayer {
+  TransformerEncoderLayer(std::int64_t size, std::int64_t heads,
+                          const TransformerOptions& options = {}, Loc loc = Loc::current());
+
+  MultiheadAttention self_attn;
+  Linear linear1, linear2;
+  LayerNorm norm1, norm2;
+  TransformerOptions options;
+  TG_MODULE(self_attn, linear1, linear2, norm1, norm2)
+  Tensor operator()(Tensor x, const MaskOptions& masks = {}, Loc loc = Loc::current()) const;
+};
+
+// The same with attention to an encoder's output [B, S, size] between the two.
+struct TransformerDecoderLayer {
+  TransformerDecoderLayer(std::int64_t size, std::int64_t heads,
+                          const TransformerOptions& options = {}, Loc loc = Loc::current());
+
+  MultiheadAttention self_attn, multihead_attn;
+  Linear linear1, linear2;
+  LayerNorm norm1, norm2, norm3;
+  TransformerOptions options;
+  TG_MODULE(self_attn, multihead_attn, linear1, linear2, norm1, norm2, norm3)
+  Tensor operator()(Tensor x, Tensor memory, const MaskOptions& masks = {},
+                    const MaskOptions& memory_masks = {}, Loc loc = Loc::current()) const;
+};
+
+}  // namespace tensorgrad::nn

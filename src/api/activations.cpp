@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+// Activations and dropout, composed of other ops. A branch that is not taken is given an argument
+// at which its gradient is finite: 0 times infinity would be NaN.
+#include <cmath>
+#include <numbers>
+
+#include "api/trace.h"
+#include "base/numbers.h"
+#include "tensorgrad/ops.h"
+
+namespace tensorgrad {
+
+Tensor gelu(Tensor x, Gelu form, Loc loc) {
+  const Composite composite("gelu", loc);
+  if (form == Gelu::kExact) return 0.5 * x * (1.0 + erf(x * (1.0 / std::numbers::sqrt2)));
+  const double c = std::sqrt(2.0 / std::numbers::pi);
+  return 0.5 * x * (1.0 + tanh(c * (x + 0.044715 * x * x * x)));
+}
+
+Tensor silu(Tensor x, Loc loc) {
+  const Composite composite("silu", loc);
+  return x * sigmoid(x);
+}
+
+Tensor leaky_relu(Tensor x, double slope, Loc loc) {
+  const Composite composite("leaky_relu", loc);
+  return where(gt(x, 0.0), x, slope * x);
+}
+
+Tensor prelu(Tensor x, Tensor weight, Loc loc) {
+  const Composite composite("prelu", loc);
+  const bool one = weight.shape() == Shape{1};
+  const bool channels = x.rank() >= 2 && weight.shape() == Shape{x.size(1)};
+  if (!one && !channels) {
+    throw ShapeError("prelu: a weight [1], or of the size of axis 1, expected for x " +
+                         to_string(x.shape()) + ", got " + to_string(weight.shape()),
+                     loc);
+  }
+  Tensor slope = weight;
+  if (!one) {
+    Shape shape(static_cast<size_t>(x.rank()) - 1, 1);
+    shape[0] = x.size(1);
+    slope = reshape(weight, shape, loc);
+  }
+  return where(gt(x, 0.0), x, slope * x);
+}
+
+namespace {
+
+// alpha (e^(x / alpha') - 1) below 0
+Tensor exponential_below(Tensor x, double alpha, double inner) {
+  const Tensor positive = gt(x, 0.0);
+  return where(positive, x, alpha * expm1(where(positive, 0.0, x) * inner));
+}
+
+}  // namespace
+
+Tensor elu(Tensor x, double alpha, Loc loc) {
+  const Composite composite("elu", loc);
+  return exponential_below(x, alpha, 1);
+}
+
+Tensor celu(Tensor x, double alpha, Loc loc) {
+  const Composite composite("celu", loc);
+  if (alpha == 0) throw UserError("celu: alpha must not be 0", loc);
+  return exponential_below(x, alpha, 1 / alpha);
+}
+
+namespace {
+constexpr double kSeluAlpha = 1.6732632423543772, kSeluScale = 1.0507009873554805;
+}  // namespace
+
+Tensor selu(Tensor x, Loc loc) {
+  const Composite composite("selu", loc);
+  return kSeluScale * exponential_below(x, kSeluAlpha, 1);
+}
+
+Tensor hardtanh(Tensor x, double lo, double hi, Loc loc) {
+  const Composite composite("hardtanh", loc);
+  if (!(lo <= hi)) {
+    throw UserError("hardtanh: the lower bound " + number_text(lo) + " is above the upper bound " +
+                        number_text(hi),
+                    loc);
+  }
+  return where(le(x, lo), lo, where(ge(x, hi), hi, x));
+}
+
+Tensor relu6(Tensor x, Loc loc) {
+  const Composite composite("relu6", loc);
+  return hardtanh(x, 0, 6, loc);
+}
+
+Tensor hardsigmoid(Tensor x, Loc loc) {
+  const Composite composite("hardsigmoid", loc);
+  return hardtanh(x, -3, 3, loc) * (1.0 / 6) + 0.5;
+}
+
+Tensor hardswish(Tensor x, Loc loc) {
+  const Composite composite("hardswish", loc);
+  return x * hardsigmoid(x, loc);
+}
+
+Tensor mish(Tensor x, Loc loc) {
+  const Composite composite("mish", loc);
+  return x * tanh(softplus(x));
+}
+
+Tensor logsigmoid(Tensor x, Loc loc) {
+  const Composite composite("logsigmoid", loc);
+  return -softplus(-x);
+}
+
+Tensor softsign(Tensor x, Loc loc) {
+  const Composite composite("softsign", loc);
+  return x / (1.0 + abs(x));
+}
+
+Tensor tanhshrink(Tensor x, Loc loc) {
+  const Composite composite("tanhshrink", loc);
+  return x - tanh(x);
+}
+
+Tensor threshold(Tensor x, double bound, double value, Loc loc) {
+  const Composite composite("threshold", loc);
+  return where(gt(x, bound), x, value);
+}
+
+Tensor glu(Tensor x, int axis, Loc loc) {
+  const Composite composite("glu", loc);
+  const std::int64_t size = x.size(axis);
+  if (size % 2 != 0) {
+    throw ShapeError(
+        "glu: axis " + std::to_string(axis) + " of " + to_string(x.shape()) + " cannot be halved",
+        loc);
+  }
+  return narrow(x, axis, 0, size / 2, loc) * sigmoid(narrow(x, axis, size / 2, size / 2, loc));
+}
+
+// ---- dropout -----------------------------------------------------------------------------------
+
+bool is_training(Loc loc) { return Trace::current("is_training", loc).training; }
+
+TrainingMode::TrainingMode(bool training, Loc loc)
+    : trace_(&Trace::current("TrainingMode", loc)), before_(trace_->training) {
+  trace_->training = training;
+}
+
+TrainingMode::~TrainingMode() { trace_->training = before_; }
+
+namespace {
+
+// Which elements of `shape` stay; none where all do: in use, or with p = 0.
+std::optional<Tensor> kept(const std::string& op, const Shape& shape, double p, Loc loc) {
+  if (!(p >= 0 && p < 1)) {
+    throw UserError(op + ": the probability must lie in [0, 1), got " + number_text(p), loc);
+  }
+  if (p == 0 || !is_training(loc)) return std::nullopt;
+  return ge(rand(shape, loc), p);
+}
+
+Tensor drop(const char* op, Tensor x, const Shape& pattern, double p, Loc loc) {
+  const std::optional<Tensor> keep = kept(op, pattern, p, loc);
+  return keep ? where(*keep, x * (1.0 / (1.0 - p)), 0.0) : x;
+}
+
+Tensor drop_channels(const char* op, Tensor x, int rank, double p, Loc loc) {
+  const Composite composite(op, loc);
+  if (x.rank() != rank) {
+    throw ShapeError(std::string(op) + ": " + std::to_string(rank) + " axes expected, got " +
+                         to_string(x.shape()),
+                     loc);
+  }
+  Shape pattern(static_cast<size_t>(rank), 1);
+  pattern[0] = x.size(0);
+  pattern[1] = x.size(1);
+  return drop(op, x, pattern, p, loc);
+}
+
+}  // namespace
+
+Tensor dropout(Tensor x, double p, Loc loc) {
+  const Composite composite("dropout", loc);
+  return drop("dropout", x, x.shape(), p, loc);
+}
+
+Tensor dropout1d(Tensor x, double p, Loc loc) { return drop_channels("dropout1d", x, 3, p, loc); }
+
+Tensor dropout2d(Tensor x, double p, Loc loc) { return drop_channels("dropout2d", x, 4, p, loc); }
+
+// What is dropped becomes selu(-infinity); then a x + b has the old mean and variance.
+Tensor alpha_dropout(Tensor x, double p, Loc loc) {
+  const Composite composite("alpha_dropout", loc);
+  const std::optional<Tensor> keep = kept("alpha_dropout", x.shape(), p, loc);
+  if (!keep) return x;
+  const double low = -kSeluAlpha * kSeluScale;
+  const double a = 1 / std::sqrt((1 - p) * (1 + p * low * low));
+  return a * where(*keep, x, low) - a * p * low;
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// The elements that an Init stands for.
+#pragma once
+
+#include <span>
+
+#include "tensorgrad/module.h"
+
+namespace tensorgrad {
+
+// `values` is the whole parameter, row-major. The same for the same stream and seed.
+void fill_initial(const Init& init, const Shape& shape, std::uint32_t stream, std::uint32_t seed,
+                  std::span<float> values);
+
+}  // namespace tensorgrad

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// Random numbers, made of Philox's words.
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "api/trace.h"
+#include "base/numbers.h"
+#include "tensorgrad/ops.h"
+
+namespace tensorgrad {
+namespace {
+
+// Uniform in (0, 1): odd multiples of 2^-24. Its logarithm is finite and not 0.
+Tensor open_uniform(const Shape& shape, Loc loc) {
+  const Tensor whole = cast(bitwise_right_shift(random_bits(shape, loc), 9), DType::kF32);
+  return (whole + 0.5) * std::exp2(-23.0);
+}
+
+Tensor gumbel(const Shape& shape, Loc loc) { return -log(-log(open_uniform(shape, loc))); }
+
+void check_probability(const char* op, double p, const Site& site) {
+  if (p >= 0 && p <= 1) return;
+  throw UserError(std::string(op) + ": the probability must lie in [0, 1], got " + number_text(p),
+                  site);
+}
+
+}  // namespace
+
+Tensor random_bits(const Shape& shape, Loc loc) {
+  OpContext ctx("random_bits", loc);
+  const ValueId seed = ctx.trace.scalar("_seed", DType::kU32, 0, ctx.site());
+  const ValueId step = ctx.trace.scalar("_step", DType::kU32, 0, ctx.site());
+  const auto stream = static_cast<double>(ctx.trace.random_ops++);
+  const Composite composite("random_bits", loc);
+  const Tensor index = reshape(iota({numel(shape)}, 0, DType::kU32, loc), shape, loc);
+  return philox(index, stream, ctx.trace.tensor(seed), ctx.trace.tensor(step));
+}
+
+// The upper 24 bits of a word are an f32 in [0, 1) exactly.
+Tensor rand(const Shape& shape, Loc loc) {
+  const Composite composite("rand", loc);
+  return cast(bitwise_right_shift(random_bits(shape, loc), 8), DType::kF32) * std::exp2(-24.0);
+}
+
+Tensor rand_like(Tensor x, Loc loc) {
+  const Composite composite("rand_like", loc);
+  return rand(x.shape(), loc);
+}
+
+// What rounding makes `hi` becomes the largest float below it.
+Tensor uniform(const Shape& shape, double lo, double hi, Loc loc) {
+  const Composite composite("uniform", loc);
+  const auto first = static_cast<float>(lo), end = static_cast<float>(hi);
+  if (!(first < end) || !std::isfinite(end - first)) {
+    throw UserError("uniform: finite floats lo < hi expected, got " + number_text(lo) + " and " +
+                        number_text(hi),
+                    loc);
+  }
+  const float last = std::nextafter(end, first);
+  return minimum(first + (end - first) * rand(shape, loc), last);
+}
+
+// sqrt(-2 log(1 - u)) cos(2 pi v): 1 - u lies in (0, 1], so the logarithm is finite
+Tensor randn(const Shape& shape, Loc loc) {
+  const Composite composite("randn", loc);
+  const Tensor radius = sqrt(-2.0 * log(1.0 - rand(shape, loc)));
+  return radius * cos(2.0 * std::numbers::pi * rand(shape, loc));
+}
+
+Tensor randn_like(Tensor x, Loc loc) {
+  const Composite composite("randn_like", loc);
+  return randn(x.shape(), loc);
+}
+
+Tensor normal(const Shape& shape, double mean, double stddev, Loc loc) {
+  const Composite composite("normal", loc);
+  if (!(stddev >= 0)) {
+    throw UserError("normal: a deviation of at least 0 expected, got " + number_text(stddev), loc);
+  }
+  return mean + stddev * randn(shape, loc);
+}
+
+Tensor exponential(const Shape& shape, double rate, Loc loc) {
+  const Composite composite("exponential", loc);
+  if (!(rate > 0)) {
+    throw UserError("exponential: a rate above 0 expected, got " + number_text(rate), loc);
+  }
+  return log(open_uniform(shape, loc)) * (-1.0 / rate);
+}
+
+Tensor bernoulli(const Shape& shape, double p, Loc loc) {
+  const Composite composite("bernoulli", loc);
+  check_probability("bernoulli", p, loc);
+  return cast(lt(rand(shape, loc), p), DType::kF32);
+}
+
+Tensor bernoulli(Tensor p, Loc loc) {
+  const Composite composite("bernoulli", loc);
+  return cast(lt(rand(p.shape(), loc), p), DType::kF32);
+}
+
+Tensor randint(const Shape& shape, std::int64_t lo, std::int64_t hi, Loc loc) {
+  const Composite composite("randint", loc);
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int32_t>::min();
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (lo < kLeast || hi <= lo || hi > kMost + 1 || hi - lo > kMost) {
+    throw UserError("randint: i32 numbers lo < hi expected, less than 2^31 apart, got " +
+                        std::to_string(lo) + " and " + std::to_string(hi),
+                    loc);
+  }
+  return cast(fmod(random_bits(shape, loc), hi - lo), DType::kI32) + lo;
+}
+
+// Element i is the rank of word i, equal ones in order.
+Tensor randperm(std::int64_t n, Loc loc) {
+  const Composite composite("randperm", loc);
+  const Tensor words = random_bits({n}, loc), place = iota({n}, 0, i32, loc);
+  const Tensor own = unsqueeze(words, 1, loc), mine = unsqueeze(place, 1, loc);
+  const Tensor before = lt(words, own) || (eq(words, own) && lt(place, mine));
+  return sum(cast(before, DType::kI32), 1, false, loc);
+}
+
+// Gumbel 1954, as used by Maddison, Tarlow and Minka 2014
+Tensor categorical(Tensor logits, int axis, Loc loc) {
+  const Composite composite("categorical", loc);
+  return argmax(logits + gumbel(logits.shape(), loc), axis, false, loc);
+}
+
+Tensor multinomial(Tensor weights, std::int64_t n, Loc loc) {
+  const Composite composite("multinomial", loc);
+  if (weights.rank() < 1 || n < 1) {
+    throw ShapeError("multinomial: weights [..., C] and at least one draw expected, got " +
+                         to_string(weights.shape()) + " and " + std::to_string(n),
+                     loc);
+  }
+  Shape all = weights.shape();
+  all.insert(all.end() - 1, n);
+  const Tensor logits = unsqueeze(log(weights), -2, loc);
+  return argmax(logits + gumbel(all, loc), -1, false, loc);
+}
+
+Tensor gumbel_softmax(Tensor x, double tau, bool hard, int axis, Loc loc) {
+  const Composite composite("gumbel_softmax", loc);
+  if (!(tau > 0)) {
+    throw UserError("gumbel_softmax: tau must be more than 0, got " + number_text(tau), loc);
+  }
+  const Tensor soft = softmax((x + gumbel(x.shape(), loc)) * (1.0 / tau), axis, loc);
+  if (!hard) return soft;
+  const auto d = static_cast<int>(resolve_axis(axis, x.shape(), "gumbel_softmax", loc));
+  const Tensor best = eq(iota(x.shape(), d, i32, loc), argmax(soft, d, true, loc));
+  return cast(best, DType::kF32) + (soft - detach(soft));
+}
+
+}  // namespace tensorgrad

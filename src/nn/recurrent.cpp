@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// Recurrent layers, step by step. Shapes: T steps, B batch.
+#include "tensorgrad/nn/recurrent.h"
+
+#include <cmath>
+#include <string>
+
+namespace tensorgrad::nn {
+
+Recurrent::Recurrent(std::int64_t in, std::int64_t hidden, std::int64_t gates,
+                     const RecurrentOptions& options, Loc loc)
+    : in_(in), hidden_(hidden), gates_(gates), options_(options) {
+  const double bound = 1.0 / std::sqrt(static_cast<double>(hidden));
+  const Init init = init::uniform(-bound, bound);
+  for (std::int64_t k = 0; k < options.num_layers; ++k) {
+    layers_.push_back({Parameter({gates * hidden, k == 0 ? in : hidden}, init, loc),
+                       Parameter({gates * hidden, hidden}, init, loc), std::nullopt, std::nullopt});
+    if (!options.bias) continue;
+    layers_.back().bias_ih.emplace(Shape{gates * hidden}, init, loc);
+    layers_.back().bias_hh.emplace(Shape{gates * hidden}, init, loc);
+  }
+}
+
+void Recurrent::visit_fields(ParameterVisitor& visitor) const {
+  for (std::size_t k = 0; k < layers_.size(); ++k) {
+    const std::string layer = "_l" + std::to_string(k);
+    visitor.parameter("weight_ih" + layer, layers_[k].weight_ih);
+    visitor.parameter("weight_hh" + layer, layers_[k].weight_hh);
+    if (!layers_[k].bias_ih) continue;
+    visitor.parameter("bias_ih" + layer, *layers_[k].bias_ih);
+    visitor.parameter("bias_hh" + layer, *layers_[k].bias_hh);
+  }
+}
+
+std::vector<Tensor> Recurrent::first(Tensor x, const std::optional<Tensor>& given, Loc loc) const {
+  if (x.rank(loc) != 3 || x.size(-1, loc) != in_) {
+    throw ShapeError("recurrent layer: x of three axes expected, the last of size " +
+                         std::to_string(in_) + ", got " + to_string(x.shape(loc)),
+                     loc);
+  }
+  const auto count = static_cast<std::int64_t>(layers_.size());
+  const Shape shape = {count, x.size(options_.batch_first ? 0 : 1), hidden_};
+  if (given && given->shape() != shape) {
+    throw ShapeError("recurrent layer: a first state " + to_string(shape) + " expected, got " +
+                         to_string(given->shape()),
+                     loc);
+  }
+  return unbind(given ? *given : zeros(shape, f32, loc), 0, loc);
+}
+
+namespace {
+
+Tensor linear_of(Tensor x, const Parameter& weight, const std::optional<Parameter>& bias, Loc loc) {
+  std::optional<Tensor> b;
+  if (bias) b = bias->tensor(loc);
+  return linear(x, weight.tensor(loc), b, loc);
+}
+
+}  // namespace
+
+Tensor Recurrent::run(Tensor x, std::vector<Tensor>& h, const Cell& cell, Loc loc) const {
+  if (options_.batch_first) x = transpose(x, 0, 1, loc);
+  for (std::size_t k = 0; k < layers_.size(); ++k) {
+    const Layer& layer = layers_[k];
+    // The inputs of all steps at once: they do not wait for each other.
+    const std::vector<Tensor> inputs =
+        unbind(linear_of(x, layer.weight_ih, layer.bias_ih, loc), 0, loc);
+    std::vector<Tensor> outputs;
+    for (const Tensor& input : inputs) {
+      h[k] = cell(k, input, linear_of(h[k], layer.weight_hh, layer.bias_hh, loc));
+      outputs.push_back(h[k]);
+    }
+    x = stack(outputs, 0, loc);
+    if (options_.dropout > 0 && k + 1 < layers_.size()) x = dropout(x, options_.dropout, loc);
+  }
+  return options_.batch_first ? transpose(x, 0, 1, loc) : x;
+}
+
+LSTM::Output LSTM::operator()(Tensor x, std::optional<Tensor> h, std::optional<Tensor> c,
+                              Loc loc) const {
+  std::vector<Tensor> hidden = first(x, h, loc), memory = first(x, c, loc);
+  const auto cell = [&](std::size_t k, Tensor from_input, Tensor from_hidden) {
+    const std::vector<Tensor> gate = chunk(from_input + from_hidden, 4, -1, loc);
+    memory[k] = sigmoid(gate[1]) * memory[k] + sigmoid(gate[0]) * tanh(gate[2]);
+    return sigmoid(gate[3]) * tanh(memory[k]);
+  };
+  const Tensor output = run(x, hidden, cell, loc);
+  return {output, stack(hidden, 0, loc), stack(memory, 0, loc)};
+}
+
+GRU::Output GRU::operator()(Tensor x, std::optional<Tensor> h, Loc loc) const {
+  std::vector<Tensor> hidden = first(x, h, loc);
+  const auto cell = [&](std::size_t k, Tensor from_input, Tensor from_hidden) {
+    const std::vector<Tensor> input = chunk(from_input, 3, -1, loc);
+    const std::vector<Tensor> before = chunk(from_hidden, 3, -1, loc);
+    const Tensor reset = sigmoid(input[0] + before[0]), update = sigmoid(input[1] + before[1]);
+    const Tensor fresh = tanh(input[2] + reset * before[2]);
+    return fresh + update * (hidden[k] - fresh);
+  };
+  const Tensor output = run(x, hidden, cell, loc);
+  return {output, stack(hidden, 0, loc)};
+}
+
+}  // namespace tensorgrad::nn

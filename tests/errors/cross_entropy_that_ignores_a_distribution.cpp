@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(cross_entropy_that_ignores_a_distribution, UserError) {
+  compiled([](const Net& net, In in) {
+    // error: cross_entropy: ignore_index goes with targets of i32, these are f32
+    return cross_entropy(net.fc(in["x"]), in["y"], {.ignore_index = 0});
+  });
+}
+
+}  // namespace tensorgrad::testing

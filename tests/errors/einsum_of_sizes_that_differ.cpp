@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(einsum_of_sizes_that_differ, ShapeError) {
+  compiled([](const Net&, In in) {
+    // error: einsum: 'j' is of size 3 and of 2
+    return sum(einsum("ij,kj", {in["x"], in["y"]}));
+  });
+}
+
+}  // namespace tensorgrad::testing

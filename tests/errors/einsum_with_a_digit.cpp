@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(einsum_with_a_digit, ShapeError) {
+  compiled([](const Net&, In in) {
+    // error: einsum: the formula 'i1->i' has a '1' in it
+    return sum(einsum("i1->i", {in["x"]}));
+  });
+}
+
+}  // namespace tensorgrad::testing

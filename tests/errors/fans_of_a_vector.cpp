@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(fans_of_a_vector, ShapeError) {
+  compiled([](const Net&, In) {
+    // error: fans: a weight [out, in, ..] of at least two axes expected, got [3]
+    return full({}, init::fans({3}).in);
+  });
+}
+
+}  // namespace tensorgrad::testing

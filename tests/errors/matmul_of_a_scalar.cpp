@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(matmul_of_a_scalar, ShapeError) {
+  compiled([](const Net&, In) {
+    // error: matmul: at least one axis expected: a [], b [3,2]
+    return sum(matmul(zeros({}), zeros({3, 2})));
+  });
+}
+
+}  // namespace tensorgrad::testing

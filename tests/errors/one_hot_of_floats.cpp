@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(one_hot_of_floats, DtypeError) {
+  compiled([](const Net&, In in) {
+    // error: one_hot: an index of i32 or u32 expected, got f32
+    return sum(one_hot(in["x"], 3));
+  });
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(randint_of_nothing, UserError) {
+  compiled([](const Net&, In) {
+    // error: randint: i32 numbers lo < hi expected, less than 2^31 apart, got 3 and 3
+    return mean(cast(randint({2}, 3, 3), f32));
+  });
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(repeat_with_too_few_counts, ShapeError) {
+  compiled([](const Net&, In in) {
+    // error: repeat: a count for each axis of [4,3] expected, got 1
+    return sum(repeat(in["x"], {2}));
+  });
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// What PyTorch computed: tensors by name, out of a file of this folder.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+
+class Fixture {
+ public:
+  explicit Fixture(const std::string& name)
+      : file_(read_safetensors(std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/" + name)) {}
+
+  [[nodiscard]] bool has(const std::string& name) const { return file_.tensors.contains(name); }
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& [name, tensor] : file_.tensors) all.push_back(name);
+    return all;
+  }
+  [[nodiscard]] const Shape& shape(const std::string& name) const {
+    return file_.tensors.at(name).shape;
+  }
+  [[nodiscard]] DType dtype(const std::string& name) const {
+    return file_.tensors.at(name).dtype == "I32" ? i32 : f32;
+  }
+  template <class T>
+  [[nodiscard]] std::vector<T> values(const std::string& name) const {
+    const std::vector<std::byte>& data = file_.tensors.at(name).data;
+    std::vector<T> values(data.size() / sizeof(T));
+    std::memcpy(values.data(), data.data(), data.size());
+    return values;
+  }
+  // The elements of any type.
+  [[nodiscard]] std::vector<double> numbers(const std::string& name) const {
+    const auto as_double = [](const auto& given) {
+      return std::vector<double>(given.begin(), given.end());
+    };
+    return dtype(name) == i32 ? as_double(values<std::int32_t>(name))
+                              : as_double(values<float>(name));
+  }
+  // The part of `name` that step number `step` is given.
+  template <class T>
+  [[nodiscard]] std::vector<T> batch(const std::string& name, std::int64_t step) const {
+    const std::vector<T> all = values<T>(name);
+    const auto size = static_cast<std::ptrdiff_t>(all.size()) / shape(name).at(0);
+    return {all.begin() + step * size, all.begin() + (step + 1) * size};
+  }
+  // The tensors whose names begin so, by the rest of their names.
+  [[nodiscard]] std::map<std::string, HostTensor> all_of(const std::string& prefix) const {
+    std::map<std::string, HostTensor> found;
+    for (const auto& [name, tensor] : file_.tensors) {
+      if (!name.starts_with(prefix)) continue;
+      found[name.substr(prefix.size())] = {dtype(name), tensor.shape, tensor.data};
+    }
+    return found;
+  }
+  [[nodiscard]] std::map<std::string, HostTensor> parameters() const { return all_of("init/"); }
+
+ private:
+  StoredFile file_;
+};
+
+}  // namespace tensorgrad::testing

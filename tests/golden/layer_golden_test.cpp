@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// Layers against PyTorch (make_layer_fixtures.py): names of parameters, values, and the gradients
+// of sum(result * w) by every parameter; on the CPU and on WebGPU.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "golden/fixture.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+const Fixture& fixture() {
+  static const Fixture file("layers.safetensors");
+  return file;
+}
+
+template <class Layer>
+struct Model {
+  Layer layer;
+  TG_MODULE(layer)
+};
+
+// 1, 1.25 .. 2.5, 1 .. for each element.
+Tensor weights_like(Tensor y) {
+  const Tensor place = iota({numel(y.shape())}, 0, i32);
+  return reshape(1.0 + 0.25 * cast(remainder(place, 7), f32), y.shape());
+}
+
+void expect_near(const std::vector<float>& got, const std::vector<float>& want, double tolerance,
+                 const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    EXPECT_NEAR(got[i], want[i], tolerance * (1 + std::abs(want[i]))) << what << ", element " << i;
+  }
+}
+
+std::map<std::string, HostTensor> in_a_model(const std::map<std::string, HostTensor>& tensors) {
+  std::map<std::string, HostTensor> named;
+  for (const auto& [name, tensor] : tensors) named["layer." + name] = tensor;
+  return named;
+}
+
+// `apply(layer, inputs)` gives what the fixture `name` has as its result. The trainer has done a
+// step.
+template <class Layer, class Apply>
+Trainer<Model<Layer>> check_layer(const std::string& name, const Layer& layer, Apply apply,
+                                  const std::string& device) {
+  const double tolerance = device == "cpu" ? 3e-5 : 1e-4;
+  const std::map<std::string, HostTensor> given = fixture().all_of(name + "/in/");
+  std::vector<InputSpec> specs;
+  Feed feed;
+  for (const auto& [key, tensor] : given) {
+    specs.push_back({key, tensor.shape, tensor.dtype});
+    feed.emplace(key, HostView(tensor.dtype, tensor.bytes.data(),
+                               static_cast<std::size_t>(numel(tensor.shape))));
+  }
+  const auto result = [apply](const Model<Layer>& model, const Inputs& in) {
+    return apply(model.layer, in);
+  };
+  const auto loss = [result](const Model<Layer>& model, const Inputs& in) {
+    const Tensor y = result(model, in);
+    return sum(y * weights_like(y));
+  };
+  const DeviceOptions where{.kind = device, .allow_software = true};
+  auto trainer = compile(Model<Layer>{layer}, loss,
+                         {.inputs = specs, .optimizer = optim::SGD{.lr = 0.1}, .device = where});
+  const auto parameters = fixture().all_of(name + "/param/");
+  trainer.upload_params(in_a_model(parameters));
+  auto forward = trainer.attach(result, {.inputs = specs, .training = true});
+  expect_near(forward(feed).floats(), fixture().values<float>(name + "/out"), tolerance, name);
+  trainer.upload_params(in_a_model(parameters));
+  trainer.step(feed);
+  for (const auto& [key, tensor] : in_a_model(fixture().all_of(name + "/grad/")))
+    expect_near(trainer.download_grads().at(key).floats(), tensor.floats(), 2 * tolerance, key);
+  return trainer;
+}
+
+Tensor flat(const std::vector<Tensor>& parts) {
+  std::vector<Tensor> vectors;
+  for (const Tensor& part : parts) vectors.push_back(reshape(part, {-1}));
+  return concat(vectors);
+}
+
+void check_norms(const std::string& device) {
+  const auto plain = [](const auto& layer, const Inputs& in) { return layer(in["input"]); };
+  check_layer("layer_norm", nn::LayerNorm(Shape{3, 2}), plain, device);
+  check_layer("rms_norm", nn::RMSNorm(2, 0x1p-52), plain, device);  // the fixture's are doubles
+  check_layer("group_norm", nn::GroupNorm(3, 6), plain, device);
+  check_layer("instance_norm", nn::InstanceNorm2d(6, 1e-5, true), plain, device);
+  check_layer("prelu", nn::PReLU(6), plain, device);
+}
+
+TEST(Layer, norms_on_cpu) { check_norms("cpu"); }
+TEST(Layer, norms_on_webgpu) { check_norms("webgpu"); }
+
+// One step in training; then what its running statistics make of the same input.
+void check_batch_norm(const std::string& device) {
+  using Net = Model<nn::BatchNorm2d>;
+  const std::string name = "batch_norm";
+  const std::vector<InputSpec> specs = {{"input", fixture().shape(name + "/in/input")}};
+  const DeviceOptions where{.kind = device, .allow_software = true};
+  auto trainer = compile(Net{nn::BatchNorm2d(6)},
+                         [](const Net& net, const Inputs& in) {
+                           const Tensor y = net.layer(in["input"]);
+                           return sum(y * weights_like(y));
+                         },
+                         {.inputs = specs, .optimizer = optim::SGD{.lr = 0.1}, .device = where});
+  const auto parameters = in_a_model(fixture().all_of(name + "/param/"));
+  trainer.upload_params(parameters);
+  const std::vector<float> x = fixture().values<float>(name + "/in/input");
+  trainer.step({{"input", x}});
+  for (const auto& [key, tensor] : in_a_model(fixture().all_of(name + "/grad/")))
+    expect_near(trainer.download_grads().at(key).floats(), tensor.floats(), 1e-4, key);
+  trainer.upload_params(parameters);
+  auto in_use = trainer.attach(
+      [](const Net& net, const Inputs& in) {
+        return std::map<std::string, Tensor>{{"y", net.layer(in["input"])},
+                                             {"mean", net.layer.running_mean.tensor()},
+                                             {"var", net.layer.running_var.tensor()}};
+      },
+      {.inputs = specs});
+  for (int run = 0; run < 2; ++run) {  // use changes nothing
+    const Outputs outputs = in_use.run({{"input", x}});
+    const std::string buffer = name + "/buffer/running_";
+    expect_near(outputs.at("mean").floats(), fixture().values<float>(buffer + "mean"), 1e-5,
+                "mean");
+    expect_near(outputs.at("var").floats(), fixture().values<float>(buffer + "var"), 1e-5, "var");
+    expect_near(outputs.at("y").floats(), fixture().values<float>(name + "/eval"), 3e-5, "in use");
+  }
+}
+
+TEST(Layer, batch_norm_on_cpu) { check_batch_norm("cpu"); }
+TEST(Layer, batch_norm_on_webgpu) { check_batch_norm("webgpu"); }
+
+void check_attention(const std::string& device) {
+  check_layer(
+      "attention", nn::MultiheadAttention(8, 2),
+      [](const auto& layer, const Inputs& in) { return layer(in["query"]); }, device);
+  check_layer(
+      "attention_causal", nn::MultiheadAttention(8, 4, {.bias = false}),
+      [](const auto& layer, const Inputs& in) { return layer(in["query"], {.causal = true}); },
+      device);
+  check_layer(
+      "attention_padded", nn::MultiheadAttention(8, 2),
+      [](const auto& layer, const Inputs& in) {
+        return layer(in["query"], in["key"], in["key"] * 0.5,
+                     {.key_padding_mask = ne(in["padding"], 0)});
+      },
+      device);
+}
+
+TEST(Layer, attention_on_cpu) { check_attention("cpu"); }
+TEST(Layer, attention_on_webgpu) { check_attention("webgpu"); }
+
+void check_transformers(const std::string& device) {
+  for (const bool first : {false, true}) {
+    nn::TransformerOptions options{.dim_feedforward = 12, .dropout = 0, .norm_first = first};
+    const std::string when = first ? "first" : "after";
+    check_layer(
+        "decoder_" + when, nn::TransformerDecoderLayer(8, 2, options),
+        [](const auto& layer, const Inputs& in) {
+          return layer(in["tgt"], in["memory"], {.causal = true});
+        },
+        device);
+    options.gelu = first;
+    check_layer(
+        "encoder_" + when, nn::TransformerEncoderLayer(8, 2, options),
+        [](const auto& layer, const Inputs& in) { return layer(in["src"]); }, device);
+  }
+}
+
+TEST(Layer, transformers_on_cpu) { check_transformers("cpu"); }
+TEST(Layer, transformers_on_webgpu) { check_transformers("webgpu"); }
+
+void check_recurrent(const std::string& device) {
+  check_layer(
+      "lstm", nn::LSTM(3, 4, {.num_layers = 2}),
+      [](const auto& layer, const Inputs& in) {
+        const auto [y, h, c] = layer(in["x"]);
+        return flat({y, h, c});
+      },
+      device);
+  check_layer(
+      "lstm_from", nn::LSTM(3, 4, {.bias = false, .batch_first = true}),
+      [](const auto& layer, const Inputs& in) {
+        const auto [y, h, c] = layer(in["x"], in["h"], in["c"]);
+        return flat({y, h, c});
+      },
+      device);
+  check_layer(
+      "gru", nn::GRU(3, 4, {.num_layers = 2, .batch_first = true}),
+      [](const auto& layer, const Inputs& in) {
+        const auto [y, h] = layer(in["x"]);
+        return flat({y, h});
+      },
+      device);
+  check_layer(
+      "gru_from", nn::GRU(3, 4),
+      [](const auto& layer, const Inputs& in) {
+        const auto [y, h] = layer(in["x"], in["h"]);
+        return flat({y, h});
+      },
+      device);
+}
+
+TEST(Layer, recurrent_on_cpu) { check_recurrent("cpu"); }
+TEST(Layer, recurrent_on_webgpu) { check_recurrent("webgpu"); }
+
+}  // namespace
+}  // namespace tensorgrad::testing
