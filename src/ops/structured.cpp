@@ -43,22 +43,54 @@ AxisSplit split_at(const Shape& shape, std::int64_t axis) {
 
 const std::vector<const OpDef*>& all_ops() {
   static const std::vector<const OpDef*> list = [] {
-    std::vector<const OpDef*> ops = {
-        &ops::parameter, &ops::arena,   &ops::input, &ops::data,    &ops::state,   &ops::scalar,
-        &ops::constant,  &ops::literal, &ops::iota,  &ops::reshape, &ops::permute, &ops::broadcast,
-        &ops::slice,     &ops::pad,     &ops::flip,  &ops::unfold};
-    &ops::reduce_sum, &ops::reduce_max, &ops::reduce_min, &ops::argmax, &ops::argmin, &ops::concat,
-        &ops::pack, &ops::gather, &ops::scatter_add, &ops::matmul, &ops::barrier, &ops::checkpoint,
-        &ops::custom_gradient, &ops::conv2d, &ops::conv_transpose2d, &ops::conv2d_weight,
-        &ops::sum_pool, &ops::sum_unpool, &ops::max_pool, &ops::max_pool_index, &ops::max_unpool,
-        &ops::max_pick, &ops::cumsum, &ops::cumprod, &ops::arg_cummax, &ops::arg_cummin,
-        &ops::argsort, &ops::linear_recurrence
-  };
-  for (const OpDef* def : pointwise_ops()) ops.push_back(def);
-  return ops;
-}
-();
-return list;
+    std::vector<const OpDef*> ops = {&ops::parameter,
+                                     &ops::arena,
+                                     &ops::input,
+                                     &ops::data,
+                                     &ops::state,
+                                     &ops::scalar,
+                                     &ops::constant,
+                                     &ops::literal,
+                                     &ops::iota,
+                                     &ops::reshape,
+                                     &ops::permute,
+                                     &ops::broadcast,
+                                     &ops::slice,
+                                     &ops::pad,
+                                     &ops::flip,
+                                     &ops::unfold,
+                                     &ops::reduce_sum,
+                                     &ops::reduce_max,
+                                     &ops::reduce_min,
+                                     &ops::argmax,
+                                     &ops::argmin,
+                                     &ops::concat,
+                                     &ops::pack,
+                                     &ops::gather,
+                                     &ops::scatter_add,
+                                     &ops::matmul,
+                                     &ops::barrier,
+                                     &ops::checkpoint,
+                                     &ops::custom_gradient,
+                                     &ops::conv2d,
+                                     &ops::conv_transpose2d,
+                                     &ops::conv2d_weight,
+                                     &ops::sum_pool,
+                                     &ops::sum_unpool,
+                                     &ops::max_pool,
+                                     &ops::max_pool_index,
+                                     &ops::max_unpool,
+                                     &ops::max_pick,
+                                     &ops::cumsum,
+                                     &ops::cumprod,
+                                     &ops::arg_cummax,
+                                     &ops::arg_cummin,
+                                     &ops::argsort,
+                                     &ops::linear_recurrence};
+    for (const OpDef* def : pointwise_ops()) ops.push_back(def);
+    return ops;
+  }();
+  return list;
 }
 
 const OpDef* find_op(std::string_view name) {
