@@ -28,11 +28,12 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 // Largest error in units in the last place of the exact result. Rows that are not here are exact,
 // up to the sign of a zero. Zero and infinity on one side only count as an error of their distance.
 const std::map<std::string, double> kUlps = {
-    {"add", 0.5},   {"sub", 0.5},     {"mul", 0.5},  {"div", 0.5},   {"square", 0.5},
-    {"sqrt", 0.5},  {"cast", 0.5},    {"pow", 0.51}, {"atan2", 1.6}, {"reciprocal", 0.5},
-    {"rsqrt", 1.5}, {"exp", 1},       {"exp2", 1},   {"expm1", 1.5}, {"log", 1},
-    {"log2", 1.4},  {"log1p", 1.5},   {"sin", 1.6},  {"cos", 1.6},   {"tan", 3},
-    {"tanh", 2.5},  {"sigmoid", 2.5}, {"erf", 1.5},  {"softplus", 2}};
+    {"add", 0.5},   {"sub", 0.5},     {"mul", 0.5},  {"div", 0.5},    {"square", 0.5},
+    {"sqrt", 0.5},  {"cast", 0.5},    {"pow", 0.51}, {"atan2", 1.6},  {"reciprocal", 0.5},
+    {"rsqrt", 1.5}, {"exp", 1},       {"exp2", 1},   {"expm1", 1.5},  {"log", 1},
+    {"log2", 1.4},  {"log1p", 1.5},   {"sin", 1.6},  {"cos", 1.6},    {"tan", 3},
+    {"tanh", 2.5},  {"sigmoid", 2.5}, {"erf", 1.5},  {"softplus", 2}, {"sinh", 3},
+    {"asinh", 3},   {"acosh", 3},     {"atanh", 3}};
 
 double float_error(float got, double want) {
   const auto nearest = static_cast<float>(want);
