@@ -68,7 +68,7 @@ struct OpDef {
   ViewFn view;                // kView only
   const PointwiseCode* code;  // kPointwise only
   std::vector<SampleRange> samples;
-  bool barrier = false;  // kView: what reads it is not fused with what makes its input
+  bool barrier = false;       // kView: what reads it is not fused with what makes its input
   ExpandFn expand = nullptr;  // kMacro only: the value of its type, written with other ops
 };
 

@@ -270,8 +270,10 @@ class Fuser {
         }
         stored += outside ? 1 : 0;
       }
-      if (movable && stored == 1 && reader >= 0 && worth_inlining(g, reader, work))
-        dissolve(g, reader);
+      if (reader < 0 || !movable) continue;
+      // A scan's operands may come of one map: gates and what they let in.
+      const bool one = stored == 1 || parts_.group(reader).kind == GroupKind::kScan;
+      if (one && worth_inlining(g, reader, work)) dissolve(g, reader);
     }
   }
 

@@ -209,9 +209,10 @@ int ProgramBuilder::make_iota(const Node& node, const IndexMap& map, Level level
         instr.modulus = view.shape[d];
         coordinate = op(ops::cast, {push(std::move(instr))}, DType::kI32);
       } else {
-        coordinate = op(
-            ops::fmod, {op(ops::div, {linear, integer(pitch)}, DType::kI32), integer(view.shape[d])},
-            DType::kI32);
+        coordinate =
+            op(ops::fmod,
+               {op(ops::div, {linear, integer(pitch)}, DType::kI32), integer(view.shape[d])},
+               DType::kI32);
       }
       const int step = op(ops::mul, {coordinate, integer(view.strides[d])}, DType::kI32);
       total = op(ops::add, {total, step}, DType::kI32);

@@ -61,6 +61,18 @@ void sum_along(const float* x, std::int64_t n, bool reverse, double* carry, floa
   *carry = total;
 }
 
+// One line, each step waiting for the one before: next(h, element) is what is kept.
+template <class State, class Result, class Next>
+HWY_INLINE void one_line(std::int64_t n, bool reverse, State* carry, Result* out,
+                         const Next& next) {
+  State h = *carry;
+  each_step(n, 1, reverse, [&](std::int64_t at, std::int64_t) HWY_ATTR {
+    h = next(h, at);
+    out[at] = static_cast<Result>(h);
+  });
+  *carry = h;
+}
+
 // h = h + x or h * x, in double.
 template <bool kProduct>
 void fold_floats(const Word* a, const Word* b, std::int64_t, std::int64_t steps, std::int64_t width,
@@ -69,6 +81,11 @@ void fold_floats(const Word* a, const Word* b, std::int64_t, std::int64_t steps,
   auto* values = reinterpret_cast<double*>(carry);
   auto* result = reinterpret_cast<float*>(out);
   if (!kProduct && width == 1) return sum_along(x, steps, reverse, values, result);
+  if (width == 1) {
+    return one_line(steps, reverse, values, result, [&](double h, std::int64_t at) HWY_ATTR {
+      return h * static_cast<double>(x[at]);
+    });
+  }
   const hn::ScalableTag<double> dd;
   const hn::Rebind<float, decltype(dd)> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(dd));
@@ -110,6 +127,10 @@ void linear(const Word* a, const Word* b, std::int64_t, std::int64_t steps, std:
   const auto* bs = reinterpret_cast<const float*>(b);
   auto* values = reinterpret_cast<float*>(carry);
   auto* result = reinterpret_cast<float*>(out);
+  if (width == 1) {
+    return one_line(steps, reverse, values, result,
+                    [&](float h, std::int64_t at) HWY_ATTR { return as[at] * h + bs[at]; });
+  }
   for (std::int64_t q = 0; q < width; q += lanes) {
     const auto mine = hn::FirstN(d, static_cast<std::size_t>(width - q));
     auto h = hn::LoadU(d, values + q);
@@ -131,6 +152,17 @@ void arg_extreme(const Word*, const Word* b, std::int64_t first, std::int64_t st
   const auto* x = reinterpret_cast<const T*>(b);
   auto* values = reinterpret_cast<T*>(carry);
   Word* places = carry_indices(carry, width);
+  if (width == 1) {
+    T best = *values;
+    return one_line(steps, reverse, places, out, [&](Word where, std::int64_t at) HWY_ATTR {
+      const T v = x[at];
+      // False where a NaN is best so far; a NaN is not equal to itself.
+      const bool take = (kMax ? v >= best : v <= best) || v != v;
+      if (!take) return where;
+      best = *values = v;
+      return static_cast<Word>(first + at);
+    });
+  }
   for (std::int64_t q = 0; q < width; q += lanes) {
     const auto mine = hn::FirstN(du, static_cast<std::size_t>(width - q));
     auto best = hn::LoadU(d, values + q);
