@@ -59,7 +59,8 @@ TEST(PointwiseTypes, cast_gives_what_is_asked_for) {
 TEST(PointwiseTypes, wrong_types_and_shapes_are_named) {
   EXPECT_EQ(message<DtypeError>(ops::exp, {kInts}), "f32 expected, got i32");
   EXPECT_EQ(message<DtypeError>(ops::add, {kReals, kInts}), "dtypes differ: a f32, b i32");
-  EXPECT_EQ(message<DtypeError>(ops::bitwise_left_shift, {kReals, kReals}), "i32 or u32 expected, got f32");
+  EXPECT_EQ(message<DtypeError>(ops::bitwise_left_shift, {kReals, kReals}),
+            "i32 or u32 expected, got f32");
   EXPECT_EQ(message<DtypeError>(ops::where, {kReals, kReals, kReals}),
             "the condition must be bool, got f32");
   EXPECT_EQ(message<ShapeError>(ops::add, {{DType::kF32, {64, 32}}, {DType::kF32, {16, 8}}}),
