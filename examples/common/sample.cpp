@@ -112,11 +112,9 @@ int draw(Random& random, const float* probabilities, int count) {
 }
 
 void Picture::set(int x, int y, float r, float g, float b) {
-  const float colour[] = {r, g, b};
-  for (int c = 0; c < 3; ++c) {
-    rgb[static_cast<std::size_t>((y * width + x) * 3 + c)] =
-        static_cast<std::uint8_t>(std::lround(std::clamp(colour[c], 0.0F, 1.0F) * 255));
-  }
+  auto at = rgb.begin() + std::ptrdiff_t{3} * (y * width + x);
+  for (const float part : {r, g, b})
+    *at++ = static_cast<std::uint8_t>(std::lround(std::clamp(part, 0.0F, 1.0F) * 255));
 }
 
 void save_png(const Options& options, const std::string& name, const Picture& picture) {
