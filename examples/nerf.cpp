@@ -54,9 +54,10 @@ std::vector<float> image() {
 
 bool fit(const sample::Options& options) {
   std::vector<float> places;
-  for (int i = 0; i < kPixels; ++i) {
-    places.push_back((static_cast<float>(i % kSize) + 0.5F) / (kSize / 2) - 1);
-    places.push_back((static_cast<float>(i / kSize) + 0.5F) / (kSize / 2) - 1);
+  for (int y = 0; y < kSize; ++y) {
+    for (int x = 0; x < kSize; ++x) {
+      for (const int at : {x, y}) places.push_back((static_cast<float>(at) + 0.5F) * 2 / kSize - 1);
+    }
   }
   const std::vector<float> colours = image();
   const int steps = options.steps(4000, 500);
