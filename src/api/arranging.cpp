@@ -170,6 +170,7 @@ std::vector<Tensor> chunk(Tensor x, std::int64_t count, int axis, Loc loc) {
 std::vector<Tensor> unbind(Tensor x, int axis, Loc loc) {
   const Composite composite("unbind", loc);
   std::vector<Tensor> parts;
+  parts.reserve(static_cast<std::size_t>(x.size(axis)));
   for (std::int64_t i = 0; i < x.size(axis); ++i)
     parts.push_back(squeeze(narrow(x, axis, i, 1, loc), axis, loc));
   return parts;

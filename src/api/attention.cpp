@@ -22,7 +22,7 @@ Tensor rope_angles(const RopeOptions& options, std::int64_t length, std::int64_t
   Tensor position = iota(shape, 0, f32, loc) + options.offset;
   if (options.position) {
     const Shape given = options.position->shape();
-    if (given != Shape{} && given != Shape{length}) {
+    if (!given.empty() && given != Shape{length}) {
       throw ShapeError(
           "rope: positions must be [" + std::to_string(length) + "] or [], got " + to_string(given),
           loc);

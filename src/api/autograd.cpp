@@ -24,6 +24,7 @@ std::vector<Ex> read_by_region(OpContext& ctx, ValueId start) {
     }
   }
   std::vector<Ex> values;
+  values.reserve(found.size());
   for (const ValueId id : found) values.push_back({&ctx.builder, id});
   return values;
 }
@@ -52,6 +53,7 @@ void check_gradients(const OpContext& ctx, const std::vector<Ex>& inputs,
 std::vector<Tensor> grad(Tensor loss, const std::vector<Tensor>& wrt, Loc loc) {
   OpContext ctx("grad", loc);
   std::vector<ValueId> ids;
+  ids.reserve(wrt.size());
   for (const Tensor& each : wrt) ids.push_back(ctx.in(each).id);
   std::vector<Tensor> result;
   for (const ValueId id : gradients(ctx.trace.graph, ctx.in(loss).id, ids)) {

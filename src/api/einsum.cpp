@@ -225,6 +225,7 @@ Tensor einsum(std::string_view formula, const std::vector<Tensor>& operands, Loc
   const Composite composite("einsum", loc);
   const Formula parsed = Parser(formula, operands, loc).parse();
   std::vector<Labelled> terms;
+  terms.reserve(operands.size());
   for (std::size_t i = 0; i < operands.size(); ++i)
     terms.push_back(without_repeats({operands[i], parsed.operands[i]}, loc));
   const Sizes sizes = sizes_of(terms, loc);

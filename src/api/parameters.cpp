@@ -158,10 +158,10 @@ void ParameterTable::write(const std::map<std::string, HostTensor>& tensors,
                       entry.parameter->site());
     }
   }
-  for (const auto& [name, tensor] : tensors) {
-    if (!known.contains(name))
-      throw UserError(what + ": the model has no parameter '" + name + "'");
-  }
+  const auto unknown = std::find_if(tensors.begin(), tensors.end(),
+                                    [&](const auto& each) { return !known.contains(each.first); });
+  if (unknown != tensors.end())
+    throw UserError(what + ": the model has no parameter '" + unknown->first + "'");
   for (const auto& [name, tensor] : tensors)
     std::memcpy(flat.data() + known.at(name), tensor.bytes.data(), tensor.bytes.size());
 }
