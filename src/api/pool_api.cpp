@@ -50,6 +50,7 @@ Ex pool(OpContext& ctx, const OpDef& def, Ex x, Pair kernel, Pair stride, Pair p
 template <class T>
 Ex literal(OpContext& ctx, const std::vector<T>& values, DType dtype) {
   std::vector<std::int64_t> bits;
+  bits.reserve(values.size());
   for (const T value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
   return op::apply(ctx.builder, ops::literal, {},
                    {{"bits", bits},
