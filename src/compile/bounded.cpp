@@ -175,8 +175,7 @@ void scan_error(const Node& node, const Inputs& inputs, double tolerance, Bounde
     double h = has_b ? 0 : 1, error = 0;
     for (std::int64_t i = 0; i < split.size; ++i) {
       const std::int64_t t = reverse ? split.size - 1 - i : i;
-      const auto at = static_cast<std::size_t>((line / split.post * split.size + t) * split.post +
-                                               line % split.post);
+      const std::size_t at = split.element(line, t);
       if (has_a) {
         const double a = std::abs(inputs[0]->value.data[at]);
         error = a * error + (share * a + inputs[0]->error_at(at)) * std::abs(h);
@@ -195,10 +194,7 @@ void scan_error(const Node& node, const Inputs& inputs, double tolerance, Bounde
 void order_error(const Node& node, const Bounded& x, Bounded& out) {
   const AxisSplit split = split_at(node.type.shape, node.attrs.integer("axis"));
   for (std::int64_t line = 0; line < split.pre * split.post; ++line) {
-    const auto at = [&](std::int64_t t) {
-      return static_cast<std::size_t>((line / split.post * split.size + t) * split.post +
-                                      line % split.post);
-    };
+    const auto at = [&](std::int64_t t) { return split.element(line, t); };
     for (std::int64_t i = 0; i + 1 < split.size; ++i) {
       const std::size_t one = at(static_cast<std::int64_t>(out.value.data[at(i)]));
       const std::size_t two = at(static_cast<std::int64_t>(out.value.data[at(i + 1)]));

@@ -54,13 +54,6 @@ void for_each_reduced(const EvalContext& ctx, const Visit& visit) {
   }
 }
 
-// 32-bit wrap-around for integers.
-double wrap(DType dtype, double value) {
-  if (dtype == DType::kF32) return value;
-  const auto bits = static_cast<std::uint32_t>(static_cast<std::int64_t>(value));
-  return dtype == DType::kI32 ? static_cast<double>(static_cast<std::int32_t>(bits)) : bits;
-}
-
 void eval_sum(const EvalContext& ctx, RefTensor& out) {
   out.data.assign(static_cast<size_t>(numel(out.type.shape)), 0);
   for_each_reduced(ctx, [&](std::size_t o, std::int64_t, double v) {

@@ -43,22 +43,12 @@ template <class Visit>
 void for_each_line(const EvalContext& ctx, const Visit& visit) {
   const AxisSplit split = split_at(ctx.inputs[0]->type.shape, ctx.node.attrs.integer("axis"));
   const bool reverse = ctx.node.attrs.integer("reverse") != 0;
-  for (std::int64_t p = 0; p < split.pre; ++p) {
-    for (std::int64_t q = 0; q < split.post; ++q) {
-      for (std::int64_t i = 0; i < split.size; ++i) {
-        const std::int64_t t = reverse ? split.size - 1 - i : i;
-        const std::int64_t at = (p * split.size + t) * split.post + q;
-        visit(static_cast<std::size_t>(at), t, i == 0);
-      }
+  for (std::int64_t line = 0; line < split.pre * split.post; ++line) {
+    for (std::int64_t i = 0; i < split.size; ++i) {
+      const std::int64_t t = reverse ? split.size - 1 - i : i;
+      visit(split.element(line, t), t, i == 0);
     }
   }
-}
-
-// 32-bit wrap-around for integers.
-double wrap(DType dtype, double value) {
-  if (dtype == DType::kF32) return value;
-  const auto bits = static_cast<std::uint32_t>(static_cast<std::int64_t>(value));
-  return dtype == DType::kI32 ? static_cast<double>(static_cast<std::int32_t>(bits)) : bits;
 }
 
 // h = a * h + b; without a: 1; without b: 0, and h begins as 1.

@@ -26,10 +26,7 @@ void eval_argsort(const EvalContext& ctx, RefTensor& out) {
   out.data.resize(x.size());
   std::vector<std::int64_t> order(static_cast<std::size_t>(split.size));
   for (std::int64_t line = 0; line < split.pre * split.post; ++line) {
-    const auto at = [&](std::int64_t t) {
-      return static_cast<std::size_t>((line / split.post * split.size + t) * split.post +
-                                      line % split.post);
-    };
+    const auto at = [&](std::int64_t t) { return split.element(line, t); };
     const auto below = [&](double l, double r) {
       return l < r || (std::isnan(r) && !std::isnan(l));
     };

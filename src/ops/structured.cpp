@@ -12,6 +12,13 @@ namespace tensorgrad {
 void shape_error(const std::string& text) { throw ShapeError(text); }
 void dtype_error(const std::string& text) { throw DtypeError(text); }
 
+// 32-bit wrap-around for integers.
+double wrap(DType dtype, double value) {
+  if (dtype == DType::kF32) return value;
+  const auto bits = static_cast<std::uint32_t>(static_cast<std::int64_t>(value));
+  return dtype == DType::kI32 ? static_cast<double>(static_cast<std::int32_t>(bits)) : bits;
+}
+
 std::vector<std::int64_t> pitches(const Shape& shape) { return View::contiguous(shape).strides; }
 
 bool contains(const std::vector<std::int64_t>& axes, std::int64_t axis) {

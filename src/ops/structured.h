@@ -16,6 +16,9 @@ namespace tensorgrad {
 [[noreturn]] void shape_error(const std::string& text);
 [[noreturn]] void dtype_error(const std::string& text);
 
+// 32-bit wrap-around for integers.
+double wrap(DType dtype, double value);
+
 // Row-major strides.
 std::vector<std::int64_t> pitches(const Shape& shape);
 // `shape` without `axes` (sorted, counted from the front).
@@ -27,6 +30,11 @@ void check_axis(std::int64_t axis, const Shape& shape);
 // Splits a shape at an axis: the product before it, its size, the product after it.
 struct AxisSplit {
   std::int64_t pre = 1, size = 1, post = 1;
+
+  // Where element t of a line lies; there are pre * post lines.
+  [[nodiscard]] std::size_t element(std::int64_t line, std::int64_t t) const {
+    return static_cast<std::size_t>((line / post * size + t) * post + line % post);
+  }
 };
 AxisSplit split_at(const Shape& shape, std::int64_t axis);
 

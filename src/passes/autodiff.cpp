@@ -61,7 +61,10 @@ class Backward {
  public:
   // Which nodes lie between some of `wrt` and `last`: only their gradients are wanted.
   Backward(Graph& graph, std::span<const ValueId> wrt, ValueId last)
-      : graph_(graph), wanted_(static_cast<size_t>(last) + 1, false), grads_(wanted_.size()) {
+      : graph_(graph),
+        wrt_(wrt.begin(), wrt.end()),
+        wanted_(static_cast<size_t>(last) + 1, false),
+        grads_(wanted_.size()) {
     std::fill(grads_.begin(), grads_.end(), kNoValue);
     for (const ValueId id : wrt) {
       if (id <= last) wanted_[static_cast<size_t>(id)] = true;
@@ -102,10 +105,13 @@ class Backward {
       CHECK(graph_[gradients[i]].type == graph_[node.inputs[i]].type,
             std::string(node.op->name) + ": its gradient has type " +
                 to_string(graph_[gradients[i]].type));
-      ValueId& total = grads_[static_cast<size_t>(node.inputs[i])];
-      total =
-          total == kNoValue ? gradients[i] : (Ex{&builder, total} + Ex{&builder, gradients[i]}).id;
+      add(builder, node.inputs[i], gradients[i]);
     }
+  }
+
+  void add(Builder& builder, ValueId to, ValueId gradient) {
+    ValueId& total = grads_[static_cast<size_t>(to)];
+    total = total == kNoValue ? gradient : (Ex{&builder, total} + Ex{&builder, gradient}).id;
   }
 
   // checkpoint(y, what y's region reads ...): the region is computed again, behind barriers, and
@@ -113,6 +119,7 @@ class Backward {
   // which they would have been without the checkpoint, so that no bit changes.
   void recompute(GradContext& ctx) {
     const std::vector<ValueId> inputs = ctx.self().inputs;
+    if (asks_inside(inputs)) return add(ctx.builder, inputs[0], ctx.dy().id);
     std::map<ValueId, ValueId> from;
     std::vector<ValueId> again;
     for (std::size_t i = 1; i < inputs.size(); ++i) {
@@ -120,12 +127,26 @@ class Backward {
       if (wanted(inputs[i])) again.push_back(from[inputs[i]]);
     }
     const ValueId y = copied(graph_, inputs[0], from);
+    if (y == inputs[0]) return;  // it depends on nothing that the region reads
     Backward inner(graph_, again, y);
     for (const auto& [original, copy] : from)
       inner.grads_[static_cast<size_t>(copy)] = gradient(original);
     inner.run(y, ctx.dy().id);
     for (const auto& [original, copy] : from)
       grads_[static_cast<size_t>(original)] = inner.gradient(copy);
+  }
+
+  // Is a gradient asked for with respect to a value made in a checkpoint's region? Then it is the
+  // first run that is differentiated. (Nodes between the last value read and y count as made
+  // there.)
+  [[nodiscard]] bool asks_inside(const std::vector<ValueId>& inputs) const {
+    ValueId last_read = -1;
+    for (std::size_t i = 1; i < inputs.size(); ++i) {
+      if (graph_[inputs[i]].op->kind != OpKind::kLeaf) last_read = std::max(last_read, inputs[i]);
+    }
+    return std::any_of(wrt_.begin(), wrt_.end(), [&](ValueId id) {
+      return id > last_read && id <= inputs[0] && graph_[id].op->kind != OpKind::kLeaf;
+    });
   }
 
   // custom_gradient(y, n inputs, stand-ins for dy and y, n gradients written with these).
@@ -141,6 +162,7 @@ class Backward {
   }
 
   Graph& graph_;
+  std::vector<ValueId> wrt_;
   std::vector<bool> wanted_;
   std::vector<ValueId> grads_;
 };

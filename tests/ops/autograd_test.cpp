@@ -105,6 +105,37 @@ TEST(Checkpoint, of_a_function_that_computes_nothing_is_its_input) {
   EXPECT_EQ(y.id(), x.id());
 }
 
+TEST(Checkpoint, lets_gradients_be_asked_for_inside) {
+  Sketch s;
+  const Tensor x = s.input({3}, f32, {1, 2, 3});
+  Tensor inside;
+  const Tensor y = checkpoint(
+      [&](const Tensors& in) {
+        inside = square(in[0]);
+        return inside * 5.0;
+      },
+      {x});
+  const Tensors gradients = grad(sum(y * x), {inside, x});
+  s.output("d_inside", gradients[0]);
+  s.output("dx", gradients[1]);
+  const ValueMap got = run_graph(s.graph(), s.leaves, Where::kCpu);
+  EXPECT_EQ(got.at("d_inside"), Values({5, 10, 15}));
+  EXPECT_EQ(got.at("dx"), Values({15, 60, 135}));
+}
+
+TEST(Checkpoint, of_a_function_that_uses_its_input_for_nothing_has_no_gradient) {
+  Sketch s;
+  const Tensor x = s.input({3}, f32, {1, 2, 3});
+  const Tensor y = checkpoint(
+      [](const Tensors& in) {
+        static_cast<void>(sin(in[0]));
+        return ones({3}) * 2.0;
+      },
+      {x});
+  s.output("dx", grad(sum(y) + sum(x), {x})[0]);
+  EXPECT_EQ(run_graph(s.graph(), s.leaves, Where::kCpu).at("dx"), Values({1, 1, 1}));
+}
+
 // ---- custom_gradient -------------------------------------------------------------------------
 
 TEST(CustomGradient, may_pass_straight_through) {

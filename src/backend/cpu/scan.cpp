@@ -98,31 +98,16 @@ class Carry {
   ScanFn kernel_;
 };
 
-TapeSpec operand_spec(const Launch& launch, const ScalarProgram& program) {
-  TapeSpec spec;
-  spec.program = &program;
-  spec.result = static_cast<int>(program.instrs.size()) - 1;
-  spec.rows = launch.pre * launch.count * launch.post;
-  return spec;
-}
-
-TapeSpec epilogue_spec(const Launch& launch) {
-  TapeSpec spec;
-  spec.program = &launch.body;
-  spec.stores = &launch.stores;
-  spec.rows = launch.pre * launch.count * launch.post;
-  return spec;
-}
-
 class ScanStep final : public Step {
  public:
   explicit ScanStep(const Prepare& prepare)
       : l_(prepare.launch),
         carry_(l_.scan, line_program(l_).instrs.back().dtype),
         product_(ScanOp::kProduct, DType::kF32),
-        epilogue_(prepare, epilogue_spec(l_)) {
-    if (!l_.a.instrs.empty()) a_.emplace(prepare, operand_spec(l_, l_.a));
-    if (!l_.b.instrs.empty()) b_.emplace(prepare, operand_spec(l_, l_.b));
+        elements_(l_.pre * l_.count * l_.post),
+        epilogue_(prepare, epilogue_spec(l_, elements_)) {
+    if (!l_.a.instrs.empty()) a_.emplace(prepare, operand_spec(l_.a, elements_));
+    if (!l_.b.instrs.empty()) b_.emplace(prepare, operand_spec(l_.b, elements_));
     lay_out();
     plan_tasks();
   }
@@ -187,11 +172,10 @@ class ScanStep final : public Step {
   }
 
   void plan_tasks() {
-    const std::int64_t elements = l_.pre * l_.count * l_.post;
     double cost = epilogue_.element_cost() + 1;
     if (a_) cost += a_->element_cost();
     if (b_) cost += b_->element_cost();
-    tasks_ = task_count(static_cast<double>(elements) * cost, groups_);
+    tasks_ = task_count(static_cast<double>(elements_) * cost, groups_);
     const std::int64_t size = l_.count * width_;
     if (groups_ >= kFewGroups || lines_ > 1 || size < 2 * kChunkElements) return;
     const std::int64_t wanted = std::min(kMostChunks, size / kChunkElements);
@@ -307,6 +291,7 @@ class ScanStep final : public Step {
 
   const Launch& l_;
   Carry carry_, product_;
+  std::int64_t elements_;
   std::optional<Tape> a_, b_;
   Tape epilogue_;
   // A block has `steps_` steps of `width_` neighbouring lines, or `lines_` whole lines.

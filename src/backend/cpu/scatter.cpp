@@ -16,32 +16,16 @@ constexpr std::int64_t kLeastColumns = 16;
 constexpr std::int64_t kTasks = 8;
 constexpr std::int64_t kMostScans = 4;
 
-TapeSpec source_spec(const Launch& launch, const ScalarProgram& program) {
-  TapeSpec spec;
-  spec.program = &program;
-  spec.result = static_cast<int>(program.instrs.size()) - 1;
-  spec.rows = launch.pre * launch.count * launch.post;
-  return spec;
-}
-
-TapeSpec epilogue_spec(const Launch& launch) {
-  TapeSpec spec;
-  spec.program = &launch.body;
-  spec.stores = &launch.stores;
-  spec.rows = launch.pre * launch.size * launch.post;
-  return spec;
-}
-
 class ScatterStep final : public Step {
  public:
   explicit ScatterStep(const Prepare& prepare)
       : l_(prepare.launch),
-        index_(prepare, source_spec(l_, l_.scatter_index)),
-        source_(prepare, source_spec(l_, l_.scatter_source)),
-        epilogue_(prepare, epilogue_spec(l_)),
-        rows_alike_(index_repeats(l_)),
         sources_(l_.pre * l_.count * l_.post),
-        results_(l_.pre * l_.size * l_.post) {
+        results_(l_.pre * l_.size * l_.post),
+        index_(prepare, operand_spec(l_.scatter_index, sources_)),
+        source_(prepare, operand_spec(l_.scatter_source, sources_)),
+        epilogue_(prepare, epilogue_spec(l_, results_)),
+        rows_alike_(index_repeats(l_)) {
     for (Tape* tape : {&index_, &source_, &epilogue_}) {
       tape->lay_out(block_elements(tape->element_registers()), 0);
       worker_bytes = std::max(worker_bytes, tape->scratch_bytes());
@@ -159,9 +143,9 @@ class ScatterStep final : public Step {
   }
 
   const Launch& l_;
+  std::int64_t sources_, results_;
   Tape index_, source_, epilogue_;
   bool rows_alike_;
-  std::int64_t sources_, results_;
   std::int64_t source_at_ = 0, acc_at_ = 0;
   float* direct_ = nullptr;  // where the sums go, if nothing but a store is done with them
   std::int64_t pre_tasks_ = 1, post_tasks_ = 1, value_tasks_ = 1;

@@ -64,29 +64,13 @@ void sort_line(Entry* entries, Entry* other, std::int64_t n) {
   });
 }
 
-TapeSpec key_spec(const Launch& launch) {
-  TapeSpec spec;
-  spec.program = &launch.b;
-  spec.result = static_cast<int>(launch.b.instrs.size()) - 1;
-  spec.rows = launch.pre * launch.count * launch.post;
-  return spec;
-}
-
-TapeSpec epilogue_spec(const Launch& launch) {
-  TapeSpec spec;
-  spec.program = &launch.body;
-  spec.stores = &launch.stores;
-  spec.rows = launch.pre * launch.count * launch.post;
-  return spec;
-}
-
 class SortStep final : public Step {
  public:
   explicit SortStep(const Prepare& prepare)
       : l_(prepare.launch),
-        keys_(prepare, key_spec(l_)),
-        epilogue_(prepare, epilogue_spec(l_)),
-        elements_(l_.pre * l_.count * l_.post) {
+        elements_(l_.pre * l_.count * l_.post),
+        keys_(prepare, operand_spec(l_.b, elements_)),
+        epilogue_(prepare, epilogue_spec(l_, elements_)) {
     for (Tape* tape : {&keys_, &epilogue_}) {
       tape->lay_out(block_elements(tape->element_registers()), 0);
       worker_bytes = std::max(worker_bytes, tape->scratch_bytes());
@@ -147,8 +131,8 @@ class SortStep final : public Step {
   }
 
   const Launch& l_;
-  Tape keys_, epilogue_;
   std::int64_t elements_;
+  Tape keys_, epilogue_;
 };
 
 }  // namespace

@@ -29,6 +29,22 @@ std::int64_t task_count(double ns, std::int64_t pieces) {
                     std::min(kMostTasks, pieces));
 }
 
+TapeSpec operand_spec(const ScalarProgram& program, std::int64_t elements) {
+  TapeSpec spec;
+  spec.program = &program;
+  spec.result = static_cast<int>(program.instrs.size()) - 1;
+  spec.rows = elements;
+  return spec;
+}
+
+TapeSpec epilogue_spec(const Launch& launch, std::int64_t elements) {
+  TapeSpec spec;
+  spec.program = &launch.body;
+  spec.stores = &launch.stores;
+  spec.rows = elements;
+  return spec;
+}
+
 Tape::Tape(const Prepare& prepare, const TapeSpec& spec)
     : name_(prepare.launch.name), rows_(spec.rows), cols_(spec.cols), swapped_(spec.swapped) {
   TapeBuilder(prepare, spec, *this).build();

@@ -106,6 +106,10 @@ struct TapeSpec {
   const RowPlan* plan = nullptr;  // stream over passes; null: blocks of whole rows, all at once
 };
 
+// A program of so many elements whose last instruction is wanted; a launch's body over so many.
+TapeSpec operand_spec(const ScalarProgram& program, std::int64_t elements);
+TapeSpec epilogue_spec(const Launch& launch, std::int64_t elements);
+
 class Tape {
  public:
   Tape(const Prepare& prepare, const TapeSpec& spec);
