@@ -12,7 +12,6 @@ namespace tensorgrad {
 void shape_error(const std::string& text) { throw ShapeError(text); }
 void dtype_error(const std::string& text) { throw DtypeError(text); }
 
-// 32-bit wrap-around for integers.
 double wrap(DType dtype, double value) {
   if (dtype == DType::kF32) return value;
   const auto bits = static_cast<std::uint32_t>(static_cast<std::int64_t>(value));
