@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Rotary positions and attention, composed of other ops.
+#include <algorithm>
 #include <cmath>
 
 #include "api/trace.h"
 #include "base/numbers.h"
+#include "ops/attention.h"
+#include "ops/registry.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad {
@@ -62,56 +65,137 @@ Tensor rope(Tensor x, const RopeOptions& options, Loc loc) {
 
 namespace {
 
-// The heads of k or v, each as often as there are query heads for it.
-Tensor for_each_query(Tensor x, Tensor q, Loc loc) {
-  const std::int64_t heads = x.size(-3), queries = q.size(-3);
-  if (queries % heads != 0) {
-    throw ShapeError("scaled_dot_product_attention: " + std::to_string(queries) +
-                         " heads of q are no multiple of " + std::to_string(heads) + " of k and v",
-                     loc);
-  }
-  return heads == queries ? x : repeat_interleave(x, queries / heads, -3, loc);
-}
+constexpr const char* kName = "scaled_dot_product_attention";
 
 void check_attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options, Loc loc) {
   const int least = options.enable_gqa ? 3 : 2;
   for (const Tensor& each : {q, k, v}) {
+    if (each.dtype() != DType::kF32) {
+      throw DtypeError(
+          std::string(kName) + ": f32 expected, got " + std::string(to_string(each.dtype())), loc);
+    }
     if (each.rank() >= least) continue;
-    throw ShapeError("scaled_dot_product_attention: at least " + std::to_string(least) +
+    throw ShapeError(std::string(kName) + ": at least " + std::to_string(least) +
                          " axes expected, got " + to_string(each.shape()),
                      loc);
   }
   if (q.size(-1) == k.size(-1) && k.size(-2) == v.size(-2)) return;
-  throw ShapeError(
-      "scaled_dot_product_attention: q [.., T, D], k [.., S, D], v [.., S, E] expected, "
-      "got q " +
-          to_string(q.shape()) + ", k " + to_string(k.shape()) + ", v " + to_string(v.shape()),
-      loc);
+  throw ShapeError(std::string(kName) +
+                       ": q [.., T, D], k [.., S, D], v [.., S, E] expected, "
+                       "got q " +
+                       to_string(q.shape()) + ", k " + to_string(k.shape()) + ", v " +
+                       to_string(v.shape()),
+                   loc);
+}
+
+// A tensor's axes but the last two.
+Shape leading(const Tensor& x) {
+  Shape shape = x.shape();
+  shape.resize(shape.size() - 2);
+  return shape;
+}
+
+Tensor spread(Tensor x, Shape lead, Loc loc) {
+  lead.push_back(x.size(-2));
+  lead.push_back(x.size(-1));
+  return x.shape() == lead ? x : broadcast_to(x, lead, loc);
+}
+
+// Query heads in groups: the heads of q as [heads of k, queries of each], those of k and v as
+// [heads, 1]. Then a group's keys are a broadcast, which is stored nowhere.
+Tensor grouped(Tensor x, std::int64_t heads, std::int64_t each, Loc loc) {
+  Shape shape = x.shape();
+  const auto at = shape.end() - 3;
+  *at = heads;
+  shape.insert(at + 1, each);
+  return reshape(x, shape, loc);
+}
+
+// With the weights in memory, for heads that are too wide for tiles.
+Tensor stored_attention(Tensor q, Tensor k, Tensor v, std::optional<Tensor> mask,
+                        std::optional<Tensor> keep, bool causal, double scale, Loc loc) {
+  Tensor scores = matmul(q * scale, transpose(k, -2, -1, loc), loc);
+  Tensor allowed = full({1}, 1, boolean, loc);  // rows of -inf alone give 0 too
+  if (causal) allowed = causal_mask(q.size(-2), k.size(-2), loc);
+  if (mask && mask->dtype() == DType::kF32) {
+    scores = scores + *mask;
+  } else if (mask) {
+    allowed = allowed && *mask;
+  }
+  Tensor weights = masked_softmax(scores, allowed, -1, loc);
+  if (keep) weights = weights * *keep;
+  return matmul(weights, v, loc);
+}
+
+Tensor fused_attention(Tensor q, Tensor k, Tensor v, std::optional<Tensor> mask,
+                       std::optional<Tensor> keep, bool causal, double scale, Loc loc) {
+  OpContext ctx(kName, loc);
+  std::vector<Ex> operands = {ctx.in(q), ctx.in(k), ctx.in(v)};
+  if (mask) operands.push_back(ctx.in(*mask));
+  if (keep) operands.push_back(ctx.in(*keep));
+  const Ex both = op::apply(ctx.builder, ops::attention, operands,
+                            {{"causal", std::int64_t{causal}},
+                             {"keep", std::int64_t{keep.has_value()}},
+                             {"mask", std::int64_t{mask.has_value()}},
+                             {"scale", scale}});
+  Shape shape = q.shape();
+  shape.back() = v.size(-1);
+  return ctx.out(op::reshape(op::slice(both, {0}, {numel(shape)}), shape));
 }
 
 }  // namespace
 
 Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options,
                                     Loc loc) {
-  const Composite composite("scaled_dot_product_attention", loc);
+  const Composite composite(kName, loc);
   check_attention(q, k, v, options, loc);
-  if (options.enable_gqa) {
-    k = for_each_query(k, q, loc);
-    v = for_each_query(v, q, loc);
-  }
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(q.size(-1))));
-  Tensor scores = matmul(q * scale, transpose(k, -2, -1, loc), loc);
-  std::optional<Tensor> allowed;
-  if (options.causal) allowed = causal_mask(q.size(-2), k.size(-2), loc);
-  if (options.mask && options.mask->dtype() == DType::kF32) {
-    scores = scores + *options.mask;
-    if (!allowed) allowed = full({1}, 1, boolean, loc);  // rows of -inf alone give 0 here too
-  } else if (options.mask) {
-    allowed = allowed ? *allowed && *options.mask : *options.mask;
+  std::optional<Tensor> mask = options.mask;
+  if (mask && mask->dtype() != DType::kF32 && mask->dtype() != DType::kBool) {
+    throw DtypeError(std::string(kName) + ": a mask of bool or f32 expected, got " +
+                         std::string(to_string(mask->dtype())),
+                     loc);
   }
-  Tensor weights = allowed ? masked_softmax(scores, *allowed, -1, loc) : softmax(scores, -1, loc);
-  if (options.dropout > 0) weights = dropout(weights, options.dropout, loc);
-  return matmul(weights, v, loc);
+  const std::int64_t rows = q.size(-2), columns = k.size(-2);
+  Shape out = q.shape();
+  if (options.enable_gqa) {
+    const std::int64_t heads = k.size(-3), queries = q.size(-3);
+    if (queries % heads != 0 || v.size(-3) != heads) {
+      throw ShapeError(std::string(kName) + ": " + std::to_string(queries) +
+                           " heads of q are no multiple of " + std::to_string(heads) +
+                           " of k and v",
+                       loc);
+    }
+    q = grouped(q, heads, queries / heads, loc);
+    k = grouped(k, heads, 1, loc);
+    v = grouped(v, heads, 1, loc);
+    if (mask && mask->rank() >= 3) {
+      const bool one = mask->size(-3) == 1;
+      mask = grouped(*mask, one ? 1 : heads, one ? 1 : queries / heads, loc);
+    }
+  }
+  Shape lead = broadcast_shapes(leading(q), broadcast_shapes(leading(k), leading(v), kName, loc),
+                                kName, loc);
+  if (mask && mask->rank() > 2) lead = broadcast_shapes(lead, leading(*mask), kName, loc);
+  q = spread(q, lead, loc);
+  k = spread(k, lead, loc);
+  v = spread(v, lead, loc);
+  Shape weights = lead;
+  weights.insert(weights.end(), {rows, columns});
+  if (mask) mask = broadcast_to(*mask, weights, loc);
+  std::optional<Tensor> keep;
+  if (options.dropout > 0 && is_training(loc)) {
+    keep = dropout(ones(weights, f32, loc), options.dropout, loc);
+  }
+  const Tensor o = std::max(q.size(-1), v.size(-1)) > kWidestHead
+                       ? stored_attention(q, k, v, mask, keep, options.causal, scale, loc)
+                       : fused_attention(q, k, v, mask, keep, options.causal, scale, loc);
+  if (!options.enable_gqa) return o;
+  Shape joined = o.shape();
+  const auto at = joined.end() - 4;
+  *(at + 1) *= *at;
+  joined.erase(at);
+  return reshape(o, joined, loc);
 }
 
 }  // namespace tensorgrad

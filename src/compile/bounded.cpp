@@ -243,7 +243,7 @@ std::vector<double> macro_error(const Node& node, const Inputs& inputs, double t
     macro.inputs[i] = written.append({&ops::input, {}, inputs[i]->value.type, {}, {}, {}, -1});
   }
   written.append(std::move(macro));
-  written = expand(written);
+  written = expand_all(written);
   std::vector<Bounded> values;
   for (ValueId id = 0; id < written.size(); ++id) {
     const auto i = static_cast<std::size_t>(id);
@@ -278,7 +278,7 @@ Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& in
     for (double& value : out.value.data) value = static_cast<float>(value);
   }
   const OpKind kind = node.op->kind;
-  if (kind == OpKind::kMacro) {
+  if (node.op->expand != nullptr) {
     out.error = macro_error(node, inputs, tolerance);
     return out;
   }

@@ -31,6 +31,7 @@ enum class OpKind {
   kMacro,        // stands for others until the pass `expand`; its gradient and meaning are its own
   kScan,         // each element from all before it along attr "axis" (attr "reverse": behind it)
   kSort,         // the order of the elements along attr "axis"
+  kAttention,    // softmax(q k^T) v, or a gradient of it, without its weights in memory
 };
 
 // A tensor of the reference interpreter: every element
@@ -69,7 +70,7 @@ struct OpDef {
   const PointwiseCode* code;  // kPointwise only
   std::vector<SampleRange> samples;
   bool barrier = false;       // kView: what reads it is not fused with what makes its input
-  ExpandFn expand = nullptr;  // kMacro only: the value of its type, written with other ops
+  ExpandFn expand = nullptr;  // kMacro, kAttention: the value of its type, written with other ops
 };
 
 }  // namespace tensorgrad

@@ -16,7 +16,8 @@ bool is_computed(const Node& node) {
     case OpKind::kScatter:
     case OpKind::kMacro:
     case OpKind::kScan:
-    case OpKind::kSort: return true;
+    case OpKind::kSort:
+    case OpKind::kAttention: return true;
     default: return false;
   }
 }

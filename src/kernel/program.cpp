@@ -90,6 +90,7 @@ Window window_of(const Launch& launch) {
       break;
     case LaunchKind::kScan:
     case LaunchKind::kSort: all.pitch = launch.pre; break;
+    case LaunchKind::kAttention: all.pitch = launch.batch; break;
   }
   all.count = all.pitch;
   if (launch.row_count == 0) return all;
@@ -99,6 +100,50 @@ Window window_of(const Launch& launch) {
   all.outer_count = whole ? launch.row_count / all.pitch : 1;
   if (!whole) all.count = launch.row_count;
   return all;
+}
+
+std::int64_t input_size(const Launch& launch, AttentionInput which) {
+  switch (which) {
+    case AttentionInput::kQ: return launch.batch * launch.m * launch.k;
+    case AttentionInput::kK: return launch.batch * launch.n * launch.k;
+    case AttentionInput::kV: return launch.batch * launch.n * launch.width;
+    case AttentionInput::kDy: return launch.batch * launch.m * launch.width;
+    case AttentionInput::kLse:
+    case AttentionInput::kDelta: return launch.batch * launch.m;
+    case AttentionInput::kMask:
+    case AttentionInput::kKeep: return launch.batch * launch.m * launch.n;
+  }
+  UNREACHABLE();
+}
+
+std::vector<std::int64_t> attention_results(const Launch& launch) {
+  const std::int64_t rows = launch.batch * launch.m, columns = launch.batch * launch.n;
+  switch (launch.part) {
+    case AttentionPart::kForward: return {rows * launch.width, rows};
+    case AttentionPart::kQueries: return {rows * launch.k};
+    case AttentionPart::kKeys: return {columns * launch.k, columns * launch.width};
+  }
+  UNREACHABLE();
+}
+
+namespace {
+
+template <class Program, class L>
+std::vector<Program*> list_programs(L& launch) {
+  std::vector<Program*> programs = {&launch.body, &launch.a, &launch.b, &launch.scatter_index,
+                                    &launch.scatter_source};
+  for (Program& input : launch.attention_inputs) programs.push_back(&input);
+  return programs;
+}
+
+}  // namespace
+
+std::vector<ScalarProgram*> programs_of(Launch& launch) {
+  return list_programs<ScalarProgram>(launch);
+}
+
+std::vector<const ScalarProgram*> programs_of(const Launch& launch) {
+  return list_programs<const ScalarProgram>(launch);
 }
 
 const ScalarProgram& line_program(const Launch& launch) {
@@ -179,6 +224,23 @@ void verify_store(const Launch& launch, const Store& store, std::int64_t rows,
   CHECK(store.map.domain_size() == (store.level == Level::kRow ? rows : elements), launch.name);
 }
 
+void verify_attention(const Launch& launch) {
+  const bool backward = launch.part != AttentionPart::kForward;
+  for (std::size_t i = 0; i < kAttentionInputs; ++i) {
+    const auto which = static_cast<AttentionInput>(i);
+    const ScalarProgram& input = launch.input(which);
+    const bool first = i <= static_cast<std::size_t>(AttentionInput::kV);
+    const bool optional = i >= static_cast<std::size_t>(AttentionInput::kMask);
+    if (!optional) CHECK(input.instrs.empty() == !(first || backward), launch.name);
+    if (!input.instrs.empty()) verify_program(launch, input, 1, input_size(launch, which));
+  }
+  const std::vector<std::int64_t> results = attention_results(launch);
+  CHECK(launch.stores.size() == results.size() && launch.body.instrs.empty(), launch.name);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    verify_store(launch, launch.stores[i], 1, results[i]);
+  }
+}
+
 void verify_launch(const Program& program, const Launch& launch) {
   std::set<int> bound;
   for (const Binding& binding : launch.bindings) {
@@ -213,12 +275,15 @@ void verify_launch(const Program& program, const Launch& launch) {
     verify_program(launch, launch.a, 1, elements);
     verify_program(launch, launch.b, 1, elements);
   }
+  const bool attention = launch.kind == LaunchKind::kAttention;
+  if (attention) verify_attention(launch);
   const Window window = window_of(launch);
   const std::int64_t batches = launch.kind == LaunchKind::kContraction ? launch.batch
                                : launch.kind == LaunchKind::kScatter   ? launch.pre
                                                                        : 1;
   CHECK(window.first >= 0 && window.count >= 1 && window.end() <= window.pitch, launch.name);
   CHECK(window.outer_first >= 0 && window.outer_first + window.outer_count <= batches, launch.name);
+  if (attention) return;
   verify_program(launch, launch.body, rows, elements);
   for (const Store& store : launch.stores) verify_store(launch, store, rows, elements);
 }
@@ -233,6 +298,7 @@ const char* kind_name(LaunchKind kind) {
     case LaunchKind::kScatter: return "scatter";
     case LaunchKind::kScan: return "scan";
     case LaunchKind::kSort: return "sort";
+    case LaunchKind::kAttention: return "attention";
   }
   return "?";
 }
@@ -256,6 +322,8 @@ std::string whole_domain(const Launch& launch) {
       return join({launch.pre, launch.count, launch.post}) + "->" + std::to_string(launch.size);
     case LaunchKind::kScan:
     case LaunchKind::kSort: return join({launch.pre, launch.count, launch.post});
+    case LaunchKind::kAttention:
+      return std::to_string(launch.batch) + "*" + join({launch.m, launch.n, launch.k});
   }
   return "?";
 }

@@ -3,6 +3,7 @@
 // loop on the CPU. Nothing here knows of ops, graphs or devices.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -42,6 +43,15 @@ enum class ScanOp : std::uint8_t {
   kArgMax,   // i32: the last t so far at which b[t] is the largest; NaN wins
   kArgMin,
 };
+
+// What an attention launch computes of s = scale * q k^T and the weights p = exp(s - lse).
+enum class AttentionPart : std::uint8_t {
+  kForward,  // o = (keep * p) v, and lse, the logsumexp of each row of s
+  kQueries,  // dq = scale * ds k, where ds = p * (keep * (dy v^T) - delta)
+  kKeys,     // dk = scale * ds^T q, and dv = (keep * p)^T dy
+};
+enum class AttentionInput : std::uint8_t { kQ, kK, kV, kDy, kLse, kDelta, kMask, kKeep };
+inline constexpr std::size_t kAttentionInputs = 8;
 
 // Where a value of a row launch lives: one per row, or one per element of the row.
 enum class Level : std::uint8_t { kRow, kElement };
@@ -94,7 +104,8 @@ enum class LaunchKind : std::uint8_t {
   kContraction,  // out[b,m,n] = epilogue(sum_k a[b,m,k] * b[b,k,n])
   kScatter,      // out[p,v,q] = epilogue(sum over i with index[p,i,q] == v of src[p,i,q])
   kScan,         // out[p,t,q] = epilogue(h of line (p, q) after its elements 0 to t)
-  kSort,  // out[p,i,q] = epilogue(the t that is number i of line (p, q) in order of b[p,t,q])
+  kSort,       // out[p,i,q] = epilogue(the t that is number i of line (p, q) in order of b[p,t,q])
+  kAttention,  // see AttentionPart
 };
 
 enum class BindMode : std::uint8_t { kRead, kWrite, kReadWrite };
@@ -148,9 +159,25 @@ struct Launch {
   bool reverse = false;     // kScan: from the line's end to its beginning
   bool descending = false;  // kSort. Equal ones keep their order; NaN counts as the largest
 
+  // kAttention: batch x m rows (T) x n columns (S), k the width of q and k, `width` that of v.
+  // Inputs are programs over [batch, T or S, their width], lse and delta over [batch, T], mask
+  // (bool, or f32 that is added) and keep over [batch, T, S]; without instructions where there is
+  // none. There is no body. Stores, whose value is not used, take the results one after the other:
+  // o [batch, T, width] and lse [batch, T]; dq; dk and dv.
+  AttentionPart part = AttentionPart::kForward;
+  bool causal = false;  // p[i, j] = 0 for j > i; likewise where the mask is false
+  float scale = 1;
+  std::int64_t width = 1;
+  std::array<ScalarProgram, kAttentionInputs> attention_inputs;
+
+  [[nodiscard]] const ScalarProgram& input(AttentionInput which) const {
+    return attention_inputs[static_cast<std::size_t>(which)];
+  }
+
   // The rows that this launch computes, where several share the work because a buffer is larger
   // than a binding may be; 0: all. Rows are those of kMap and kRow, batch * m of a contraction
-  // (with ones_row, its ones come on top), pre * size of a scatter, pre of a scan and of a sort.
+  // (with ones_row, its ones come on top), pre * size of a scatter, pre of a scan and of a sort,
+  // batch of an attention.
   // Several batches (or pre) are whole ones. Maps, indices and coordinates stay those of the whole.
   std::int64_t first_row = 0, row_count = 0;
 
@@ -239,6 +266,14 @@ RowPlan plan_rows(const Launch& launch);
 // Scatter launches: is the index the same for all q of a (p, i), as far as can be seen?
 bool index_repeats(const Launch& launch);
 
+// Elements of an input of an attention launch, and of each of its results.
+std::int64_t input_size(const Launch& launch, AttentionInput which);
+std::vector<std::int64_t> attention_results(const Launch& launch);
+
+// All scalar programs of a launch, empty ones too.
+std::vector<ScalarProgram*> programs_of(Launch& launch);
+std::vector<const ScalarProgram*> programs_of(const Launch& launch);
+
 // The type of a scan's value before the epilogue.
 DType scan_dtype(const Launch& launch);
 // The elements of a scan or a sort whose type is the line's: `b`, or `a` of a product.
@@ -247,7 +282,7 @@ const ScalarProgram& line_program(const Launch& launch);
 // Throws InternalError where a launch breaks a rule stated above.
 void verify(const Program& program);
 
-// "map", "row", "contraction", "scatter", "scan", "sort".
+// "map", "row", "contraction", "scatter", "scan", "sort", "attention".
 const char* kind_name(LaunchKind kind);
 // The sizes that a launch goes over: "1024", "64x10", "64x128x784" (m, n, k).
 std::string domain_text(const Launch& launch);

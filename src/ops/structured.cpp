@@ -92,6 +92,9 @@ const std::vector<const OpDef*>& all_ops() {
                                      &ops::arg_cummax,
                                      &ops::arg_cummin,
                                      &ops::argsort,
+                                     &ops::attention,
+                                     &ops::attention_dq,
+                                     &ops::attention_dkv,
                                      &ops::linear_recurrence};
     for (const OpDef* def : pointwise_ops()) ops.push_back(def);
     return ops;

@@ -7,10 +7,12 @@
 
 namespace tensorgrad {
 
-Graph expand(const Graph& graph) {
+namespace {
+
+Graph expand_if(const Graph& graph, bool all) {
   const RewriteLog log("expand");
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
-    if (node.op->kind != OpKind::kMacro) return kNoValue;
+    if (node.op->expand == nullptr || (!all && node.op->kind != OpKind::kMacro)) return kNoValue;
     const std::string origin = node.origin.empty() ? node.op->name : node.origin;
     Builder builder{out, node.site, origin, origin};  // what is too large is called the macro's
     ExpandContext ctx(builder, node);
@@ -20,5 +22,10 @@ Graph expand(const Graph& graph) {
     return value;
   });
 }
+
+}  // namespace
+
+Graph expand(const Graph& graph) { return expand_if(graph, false); }
+Graph expand_all(const Graph& graph) { return expand_if(graph, true); }
 
 }  // namespace tensorgrad

@@ -10,5 +10,7 @@ namespace tensorgrad {
 // carry its site, and its origin (its name where it has none). After differentiation, which has
 // rules for the macros themselves; before all else, which knows none.
 Graph expand(const Graph& graph);
+// The same with what has a kernel of its own (attention), for bounds on rounding.
+Graph expand_all(const Graph& graph);
 
 }  // namespace tensorgrad

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ir/sources.h"
+#include "ops/attention.h"
 #include "ops/pointwise.h"
 #include "ops/registry.h"
 #include "passes/limit_concat.h"
@@ -30,6 +31,7 @@ class Fuser {
       : graph_(graph), options_(options), parts_(graph, options) {}
 
   Graph run() {
+    if (options_.enabled) mark_attended();
     if (options_.enabled) mark_generated();
     if (options_.enabled) mark_masks();
     for (ValueId id = 0; id < graph_.size(); ++id) assign(id);
@@ -42,6 +44,49 @@ class Fuser {
   }
 
  private:
+  // What only the T x S operands of attention are made of is computed there, tile by tile, random
+  // numbers too: stored, it would take the place that the weights do not.
+  void mark_attended() {
+    attended_.assign(graph_.nodes.size(), false);
+    std::vector<bool> used(attended_.size(), false), elsewhere = used;
+    for (const GraphOutput& output : graph_.outputs) elsewhere[index(output.value)] = true;
+    for (const GraphUpdate& update : graph_.updates) elsewhere[index(update.value)] = true;
+    for (ValueId id = graph_.size(); id-- > 0;) {
+      const Node& node = graph_[id];
+      const OpKind kind = node.op->kind;
+      const bool passes =
+          kind == OpKind::kPointwise || kind == OpKind::kView || kind == OpKind::kGenerator;
+      attended_[index(id)] = passes && used[index(id)] && !elsewhere[index(id)] && !is_copy(node) &&
+                             !parts_.placed(id) && !node.op->barrier;
+      int mask = -1, keep = -1;
+      if (kind == OpKind::kAttention) {
+        const AttentionShape shape(graph_[node.inputs[0]].type.shape,
+                                   graph_[node.inputs[2]].type.shape, node.attrs,
+                                   node.op != &ops::attention);
+        mask = shape.mask;
+        keep = shape.keep;
+      }
+      for (int i = 0; i < static_cast<int>(node.inputs.size()); ++i) {
+        const bool here = attended_[index(id)] || i == mask || i == keep;
+        (here ? used : elsewhere)[index(node.inputs[static_cast<std::size_t>(i)])] = true;
+      }
+    }
+    for (ValueId id = 0; id < graph_.size(); ++id) {
+      if (!attended_[index(id)] || graph_[id].op->kind != OpKind::kPointwise) continue;
+      std::set<ValueId> memory;
+      for (const Source& source : parts_.sources_of(id)) {
+        if (parts_.reads_memory(source.value)) memory.insert(source.value);
+      }
+      // Smaller tensors alone, and no more of them than bindings are left.
+      const bool small = std::all_of(memory.begin(), memory.end(), [&](ValueId from) {
+        return 2 * numel(graph_[from].type.shape) <= numel(graph_[id].type.shape);
+      });
+      parts_.set_inlined(id, memory.empty() || (small && memory.size() <= 1));
+    }
+  }
+
+  static std::size_t index(ValueId id) { return static_cast<std::size_t>(id); }
+
   // Pointwise nodes of constants, run-time scalars and counters alone are computed by each reader.
   void mark_generated() {
     std::vector<int> cost(graph_.nodes.size(), -1);  // -1: depends on memory
@@ -60,7 +105,7 @@ class Fuser {
           total = each < 0 || total < 0 ? -1 : total + each;
         }
         own = total <= kCheapOps && !parts_.placed(id) ? total : -1;
-        parts_.set_inlined(id, own >= 0);
+        if (!attended_[index(id)]) parts_.set_inlined(id, own >= 0);
       }
     }
   }
@@ -97,6 +142,11 @@ class Fuser {
         const int g = parts_.open(id, GroupKind::kSort, numel(node.type.shape));
         const auto axis = static_cast<size_t>(node.attrs.integer("axis"));
         parts_.group(g).alone = node.type.shape[axis] > kMostSortedInside;
+        return;
+      }
+      case OpKind::kAttention: {
+        const int g = parts_.open(id, GroupKind::kAttention, numel(node.type.shape));
+        parts_.group(g).alone = true;
         return;
       }
       case OpKind::kReduce: assign_reduce(id); return;
@@ -340,6 +390,7 @@ class Fuser {
   const Graph& graph_;
   const FuseOptions& options_;
   Partition parts_;
+  std::vector<bool> attended_;  // made for the T x S operands of attention alone
 };
 
 }  // namespace

@@ -15,7 +15,7 @@
 
 namespace tensorgrad {
 
-enum class GroupKind { kMap, kRow, kColumn, kContraction, kScatter, kScan, kSort };
+enum class GroupKind { kMap, kRow, kColumn, kContraction, kScatter, kScan, kSort, kAttention };
 
 struct Group {
   GroupKind kind = GroupKind::kMap;

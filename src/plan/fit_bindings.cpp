@@ -49,6 +49,19 @@ class Touched {
         body(rows, each);
         break;
       }
+      case LaunchKind::kAttention: attention(rows); break;
+    }
+  }
+
+  void attention(Span batches) {
+    const auto of_batches = [&](std::int64_t size) { return times(batches, size / launch_.batch); };
+    for (std::size_t i = 0; i < kAttentionInputs; ++i) {
+      const auto which = static_cast<AttentionInput>(i);
+      program(launch_.input(which), of_batches(input_size(launch_, which)), {});
+    }
+    const std::vector<std::int64_t> results = attention_results(launch_);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      store(launch_.stores[i], of_batches(results[i]));
     }
   }
 
@@ -152,8 +165,7 @@ void narrow(Launch& launch, const std::vector<Range>& ranges) {
     const int number = static_cast<int>(i);
     binding.offset += ranges[i].begin;
     binding.bytes = ranges[i].bytes();
-    for (ScalarProgram* program :
-         {&launch.body, &launch.a, &launch.b, &launch.scatter_index, &launch.scatter_source}) {
+    for (ScalarProgram* program : programs_of(launch)) {
       shift(program->accesses, number, elements);
     }
     for (Store& store : launch.stores) {

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "ir/sources.h"
+#include "ops/attention.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 #include "plan/program_builder.h"
@@ -75,6 +76,18 @@ void count_work(Launch& launch) {
     domain = launch.pre * launch.size * launch.post;
     ops += sources;
   }
+  if (launch.kind == LaunchKind::kAttention) {
+    domain = launch.batch * launch.m * launch.n;
+    for (std::size_t i = 0; i < kAttentionInputs; ++i) {
+      const auto which = static_cast<AttentionInput>(i);
+      program(launch.input(which), input_size(launch, which));
+    }
+    const std::int64_t k = launch.k, e = launch.width;
+    const std::int64_t products = launch.part == AttentionPart::kForward   ? k + e
+                                  : launch.part == AttentionPart::kQueries ? 2 * k + e
+                                                                           : 2 * k + 2 * e;
+    ops += 2 * domain * products / (launch.causal && launch.m == launch.n ? 2 : 1);
+  }
   if (launch.kind == LaunchKind::kScan || launch.kind == LaunchKind::kSort) {
     domain = launch.pre * launch.count * launch.post;
     program(launch.a, domain);
@@ -105,7 +118,8 @@ class GroupLowering {
     for (const ValueId id : members_) {
       const OpKind kind = graph_[id].op->kind;
       const bool root = kind == OpKind::kContraction || kind == OpKind::kScatter ||
-                        kind == OpKind::kScan || kind == OpKind::kSort;
+                        kind == OpKind::kScan || kind == OpKind::kSort ||
+                        kind == OpKind::kAttention;
       if (root) root_ = id;
       if (kind == OpKind::kReduce && reduce_ == kNoValue) reduce_ = id;
     }
@@ -114,6 +128,8 @@ class GroupLowering {
       lower_contraction();
     } else if (root == OpKind::kScatter) {
       lower_scatter();
+    } else if (root == OpKind::kAttention) {
+      lower_attention();
     } else if (root != OpKind::kLeaf) {
       lower_lines(root);
     } else if (reduce_ != kNoValue) {
@@ -229,6 +245,33 @@ class GroupLowering {
     if (node.op != &ops::cumprod) operand(node.inputs.back(), launch_.b);
     ProgramBuilder body(context_, launch_.body, numel(node.type.shape), 1, false, root_);
     for (const ValueId id : members_) store_element(body, id);
+  }
+
+  void lower_attention() {
+    launch_.kind = LaunchKind::kAttention;
+    const Node& node = graph_[root_];
+    launch_.part = node.op == &ops::attention      ? AttentionPart::kForward
+                   : node.op == &ops::attention_dq ? AttentionPart::kQueries
+                                                   : AttentionPart::kKeys;
+    const auto shape = [&](std::size_t i) { return graph_[node.inputs[i]].type.shape; };
+    const AttentionShape s(shape(0), shape(2), node.attrs, launch_.part != AttentionPart::kForward);
+    launch_.batch = s.batch;
+    launch_.m = s.rows;
+    launch_.n = s.columns;
+    launch_.k = s.depth;
+    launch_.width = s.width;
+    launch_.causal = s.causal;
+    launch_.scale = static_cast<float>(s.scale);
+    const int numbers[kAttentionInputs] = {0, 1, 2, s.dy, s.lse, s.delta, s.mask, s.keep};
+    for (std::size_t i = 0; i < kAttentionInputs; ++i) {
+      if (numbers[i] < 0) continue;
+      operand(node.inputs[static_cast<std::size_t>(numbers[i])], launch_.attention_inputs[i]);
+    }
+    Place place = placement_.places.at(root_);
+    for (const std::int64_t size : attention_results(launch_)) {
+      launch_.stores.push_back(make_store(place, DType::kF32, Level::kElement, size, 0, -1));
+      place.offset += size;
+    }
   }
 
   // As i32: what is too large for it is out of range both as u32 and as a negative number.

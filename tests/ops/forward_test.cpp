@@ -46,6 +46,7 @@ TEST(Forward, convolutions_on_webgpu) { check_together(conv_cases(), Where::kWeb
 TEST(Forward, pools_on_webgpu) { check_together(pool_cases(), Where::kWebGpu); }
 TEST(Forward, functions_on_webgpu) { check_together(function_cases(), Where::kWebGpu); }
 TEST(Forward, arranging_on_webgpu) { check_together(arranging_cases(), Where::kWebGpu); }
+TEST(Forward, attention_on_webgpu) { check_together(attention_cases(), Where::kWebGpu); }
 TEST(Forward, pointwise_on_webgpu_default_limits) {
   check_together(pointwise_cases(), Where::kWebGpuDefaultLimits);
 }
@@ -56,6 +57,7 @@ TEST(Forward, structured_on_webgpu_default_limits) {
   check_together(conv_cases(), Where::kWebGpuDefaultLimits);
   check_together(pool_cases(), Where::kWebGpuDefaultLimits);
   check_together(scan_cases(), Where::kWebGpuDefaultLimits);
+  check_together(attention_cases(), Where::kWebGpuDefaultLimits);
 }
 
 void check_leaves(Where where) {

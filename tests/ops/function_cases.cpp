@@ -149,41 +149,6 @@ std::vector<OpCase> norms() {
   };
 }
 
-std::vector<OpCase> attention() {
-  const std::vector<Argument> qkv = {{{2, 3, 4}}, {{2, 5, 4}}, {{2, 5, 2}}};
-  std::vector<Argument> masked = qkv;
-  masked.push_back({{3, 5}, 0, 1, boolean, {1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1}});
-  return {
-      {"rope", {{{2, 5, 6}}}, [](T t) { return rope(t[0]); }},
-      {"rope_interleaved",
-       {{{2, 5, 6}}},
-       [](T t) {
-         return rope(t[0], {.base = 100, .pairs = RopePairs::kInterleaved, .offset = 3});
-       }},
-      {"rope_at_position",
-       {{{5, 4}}, {{}, 0, 9}},
-       [](T t) { return rope(t[0], {.position = detach(t[1])}) + 0.0 * t[1]; },
-       false},
-      {"rope_at_positions",
-       {{{5, 4}}, {{5}, 0, 9}},
-       [](T t) { return rope(t[0], {.position = t[1]}); }},
-      {"attention", qkv, [](T t) { return scaled_dot_product_attention(t[0], t[1], t[2]); }},
-      {"attention_causal", qkv,
-       [](T t) {
-         return scaled_dot_product_attention(t[0], t[1], t[2], {.causal = true, .scale = 0.7});
-       }},
-      {"attention_masked", masked,
-       [](T t) { return scaled_dot_product_attention(t[0], t[1], t[2], {.mask = t[3]}); }},
-      {"attention_grouped",
-       {{{2, 4, 3, 2}}, {{2, 2, 3, 2}}, {{2, 2, 3, 2}}},
-       [](T t) {
-         return scaled_dot_product_attention(t[0], t[1], t[2],
-                                             {.causal = true, .enable_gqa = true});
-       }},
-      {"causal_mask", {{{3, 5}}}, [](T t) { return where(causal_mask(3, 5), t[0], 0.0); }},
-  };
-}
-
 std::vector<OpCase> losses() {
   const Argument labels = {{3, 5}, 0, 1};
   const Argument classes = index_of({4}, {0, 2, 4, 2}), some = index_of({4}, {0, -100, 4, 2});
@@ -289,7 +254,7 @@ std::vector<OpCase> losses() {
 
 std::vector<OpCase> function_cases() {
   std::vector<OpCase> all = pointwise_composites();
-  for (const auto& part : {activations(), norms(), attention(), losses()}) append(all, part);
+  for (const auto& part : {activations(), norms(), losses()}) append(all, part);
   return all;
 }
 

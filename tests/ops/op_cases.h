@@ -38,6 +38,7 @@ std::vector<OpCase> conv_cases();
 std::vector<OpCase> pool_cases();
 std::vector<OpCase> function_cases();
 std::vector<OpCase> arranging_cases();
+std::vector<OpCase> attention_cases();
 // All of the above.
 const std::vector<OpCase>& all_cases();
 

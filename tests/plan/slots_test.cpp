@@ -27,8 +27,7 @@ struct Touched {
 
 Touched touched(const Launch& launch) {
   Touched result;
-  for (const ScalarProgram* program :
-       {&launch.body, &launch.a, &launch.b, &launch.scatter_index, &launch.scatter_source}) {
+  for (const ScalarProgram* program : programs_of(launch)) {
     result.reads.merge(accesses(*program, launch));
   }
   for (const Store& store : launch.stores) {

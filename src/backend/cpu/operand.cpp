@@ -115,7 +115,7 @@ bool split_offsets(const View& view, std::int64_t batch, std::int64_t rows, std:
 }
 
 Operand::Operand(const Prepare& prepare, const ScalarProgram& program, std::int64_t batch,
-                 std::int64_t rows, std::int64_t cols)
+                 std::int64_t rows, std::int64_t cols, bool windows)
     : rows_(rows), cols_(cols) {
   CHECK(!program.instrs.empty(), prepare.launch.name + ": an empty operand");
   const Instr& last = program.instrs.back();
@@ -124,8 +124,9 @@ Operand::Operand(const Prepare& prepare, const ScalarProgram& program, std::int6
     const bool one = access.map.views.size() == 1;
     const bool strided =
         one && split_strides(access.map.views[0], batch, rows, cols, rs_, cs_, offsets_);
-    if (strided || (one && split_offsets(access.map.views[0], batch, rows, cols, offsets_, row_at_,
-                                         col_at_))) {
+    if (strided ||
+        (one && windows &&
+         split_offsets(access.map.views[0], batch, rows, cols, offsets_, row_at_, col_at_))) {
       // The tape is made for its bounds check alone.
       const Tape checked(prepare, operand_spec(program, batch, rows, cols, false));
       (strided ? data_ : base_) =

@@ -35,9 +35,9 @@ bool split_offsets(const View& view, std::int64_t batch, std::int64_t rows, std:
 
 class Operand {
  public:
-  // The program's domain is [batch, rows, cols], row-major.
+  // The program's domain is [batch, rows, cols], row-major. `windows`: it may be windowed.
   Operand(const Prepare& prepare, const ScalarProgram& program, std::int64_t batch,
-          std::int64_t rows, std::int64_t cols);
+          std::int64_t rows, std::int64_t cols, bool windows = true);
 
   // Its elements lie in a buffer where offsets of their row and of their column say. It has no
   // block(): pack_rows() and pack_columns() read it.

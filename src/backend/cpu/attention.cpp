@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: MIT
+// Attention launches. A task has a block of rows (for dk and dv: of columns) of one batch and goes
+// over the other side in blocks: a tile of scores is made by the micro-kernels of the matrix
+// product, becomes weights where it lies, and goes into the next product. Forward, what is there
+// when a larger score comes is scaled down (Milakov and Gimelshein 2018). Everything is cut by the
+// shape alone, and added up in the same order always.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "backend/cpu/attention_kernels.h"
+#include "backend/cpu/block_size.h"
+#include "backend/cpu/operand.h"
+#include "base/check.h"
+
+namespace tensorgrad::cpu {
+namespace {
+
+constexpr std::int64_t kRowsAtOnce = 64;
+// Columns of a tile of scores: forward there is one tile, backward there are two.
+constexpr std::int64_t kColumnsForward = 256, kColumnsBackward = 128;
+constexpr std::int64_t kVector = 16;
+constexpr double kProductsPerNs = 25, kWeightNs = 0.4;
+constexpr std::int64_t kTasks = 12;
+
+// A part of the T x S scores of a batch.
+struct Tile {
+  std::int64_t batch = 0, row = 0, rows = 0, column = 0, columns = 0;
+};
+
+class AttentionStep final : public Step {
+ public:
+  explicit AttentionStep(const Prepare& prepare)
+      : l_(prepare.launch), kernels_(gemm_kernels()), rows_(attention_kernels()) {
+    const std::int64_t sizes[kAttentionInputs][2] = {
+        {l_.m, l_.k}, {l_.n, l_.k}, {l_.n, l_.width}, {l_.m, l_.width},
+        {l_.m, 1},    {l_.m, 1},    {l_.m, l_.n},     {l_.m, l_.n}};
+    for (std::size_t i = 0; i < kAttentionInputs; ++i) {
+      const ScalarProgram& program = l_.attention_inputs[i];
+      if (program.instrs.empty()) continue;
+      inputs_[i].emplace(prepare, program, l_.batch, sizes[i][0], sizes[i][1], false);
+    }
+    for (std::size_t i = 0; i < l_.stores.size(); ++i) {
+      const Store& store = l_.stores[i];
+      CHECK(store.map.is_identity() || store.map.views[0].simplified().shape.size() <= 1, l_.name);
+      results_[i] = reinterpret_cast<float*>(prepare.data[static_cast<std::size_t>(store.binding)] +
+                                             store.map.views[0].offset);
+    }
+    truth_mask_ = has(AttentionInput::kMask) &&
+                  l_.input(AttentionInput::kMask).instrs.back().dtype == DType::kBool;
+    lay_out();
+  }
+
+  void run(const RunContext& context) override {
+    for (std::optional<Operand>& input : inputs_) {
+      if (input) input->start(context.hyper);
+    }
+    const Window window = window_of(l_);
+    const std::int64_t blocks = ceil_div(over_rows() ? l_.m : l_.n, block_);
+    const std::int64_t units = window.count * blocks;
+    const std::int64_t tasks = task_count(ns_of_unit_ * static_cast<double>(units), units);
+    const std::int64_t each = ceil_div(units, tasks);
+    context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
+      const Scratch scratch(context.scratch(worker), at_);
+      for (std::int64_t u = task * each; u < std::min(units, (task + 1) * each); ++u) {
+        // The last rows of a causal mask see most: they come first.
+        const std::int64_t block = blocks - 1 - u % blocks;
+        run_block(scratch, window.first + u / blocks, block * block_);
+      }
+    });
+  }
+
+ private:
+  // Parts of a worker's scratch; from kOperands on, what operands are computed into.
+  enum Place { kScores, kDp, kRight, kOut, kOut2, kLine, kOperands };
+  static constexpr int kEnd = kOperands + static_cast<int>(kAttentionInputs);
+
+  struct Scratch {
+    Scratch(std::byte* start, const std::size_t* offsets) : base(start), at(offsets) {}
+    [[nodiscard]] float* floats(int place) const {
+      return reinterpret_cast<float*>(base + at[place]);
+    }
+    std::byte* base;
+    const std::size_t* at;
+  };
+
+  [[nodiscard]] bool has(AttentionInput which) const {
+    return inputs_[static_cast<std::size_t>(which)].has_value();
+  }
+  [[nodiscard]] bool over_rows() const { return l_.part != AttentionPart::kKeys; }
+
+  void lay_out() {
+    const std::int64_t most = over_rows() ? l_.m : l_.n;
+    const std::int64_t step = kernels_.mr;
+    block_ = over_rows() ? std::min(most, kRowsAtOnce / step * step)
+                         : std::min(most, round_up(kRowsAtOnce, kernels_.nr));
+    const bool forward = l_.part == AttentionPart::kForward;
+    tile_rows_ = over_rows() ? block_ : std::min(l_.m, kRowsAtOnce / step * step);
+    tile_columns_ =
+        over_rows() ? std::min(l_.n, forward ? kColumnsForward : kColumnsBackward) : block_;
+    pitch_ = round_up(tile_columns_, std::max<std::int64_t>(kernels_.nr, kVector));
+    depth_pitch_ = round_up(l_.k, std::max<std::int64_t>(kernels_.nr, kVector));
+    width_pitch_ = round_up(l_.width, std::max<std::int64_t>(kernels_.nr, kVector));
+    const std::int64_t pairs = tile_rows_ * tile_columns_;
+    std::size_t end = 0;
+    const auto take = [&](int place, std::int64_t floats) {
+      at_[place] = end;
+      end += static_cast<std::size_t>(round_up(floats, kVector)) * sizeof(float);
+    };
+    // A packed operand is `nr` columns wide for each panel; any of the products' right sides.
+    const std::int64_t lanes = std::max(tile_columns_, tile_rows_);
+    const std::int64_t widest = std::max(depth_pitch_, width_pitch_);
+    const std::int64_t right = widest * round_up(lanes, kernels_.nr);
+    take(kScores, tile_rows_ * pitch_);
+    take(kDp, forward ? 0 : tile_rows_ * pitch_);
+    take(kRight, right);
+    take(kOut, block_ * std::max(depth_pitch_, width_pitch_));
+    take(kOut2, block_ * width_pitch_);
+    take(kLine, 3 * pitch_);
+    const auto operand = [&](AttentionInput which, std::int64_t r, std::int64_t c) {
+      const auto i = static_cast<std::size_t>(which);
+      at_[kOperands + static_cast<int>(i)] = end;
+      if (inputs_[i]) {
+        end += static_cast<std::size_t>(
+            round_up(static_cast<std::int64_t>(inputs_[i]->scratch_bytes(r, c)), 64));
+      }
+    };
+    operand(AttentionInput::kQ, tile_rows_, l_.k);
+    operand(AttentionInput::kK, tile_columns_, l_.k);
+    operand(AttentionInput::kV, tile_columns_, l_.width);
+    operand(AttentionInput::kDy, tile_rows_, l_.width);
+    operand(AttentionInput::kLse, tile_rows_, 1);
+    operand(AttentionInput::kDelta, tile_rows_, 1);
+    operand(AttentionInput::kMask, tile_rows_, tile_columns_);
+    operand(AttentionInput::kKeep, tile_rows_, tile_columns_);
+    worker_bytes = end;
+    const double products = static_cast<double>(pairs) *
+                            static_cast<double>(forward ? l_.k + l_.width : 2 * (l_.k + l_.width));
+    const double tiles = static_cast<double>(over_rows() ? ceil_div(l_.n, tile_columns_)
+                                                         : ceil_div(l_.m, tile_rows_));
+    ns_of_unit_ = tiles * (products / kProductsPerNs + static_cast<double>(pairs) * kWeightNs);
+  }
+
+  Matrix block(AttentionInput which, const Scratch& scratch, std::int64_t batch, std::int64_t row,
+               std::int64_t rows, std::int64_t column, std::int64_t columns) const {
+    const auto i = static_cast<std::size_t>(which);
+    return inputs_[i]->block(batch, row, rows, column, columns,
+                             scratch.base + at_[kOperands + static_cast<int>(i)]);
+  }
+  // All of rows [row, row + rows) of an operand.
+  Matrix lines(AttentionInput which, const Scratch& scratch, std::int64_t batch, std::int64_t row,
+               std::int64_t rows) const {
+    const bool deep = which == AttentionInput::kQ || which == AttentionInput::kK;
+    const bool flat = which == AttentionInput::kLse || which == AttentionInput::kDelta;
+    return block(which, scratch, batch, row, rows, 0, flat ? 1 : deep ? l_.k : l_.width);
+  }
+
+  // c (+)= a b, b packed here; c's rows have room for whole panels.
+  void multiply(const Matrix& a, std::int64_t rows, std::int64_t depth, const Matrix& b,
+                std::int64_t columns, float* packed, float* c, std::int64_t ldc, bool add) const {
+    const std::int64_t nr = kernels_.nr, mr = kernels_.mr;
+    for (std::int64_t j = 0; j < columns; j += nr) {
+      const std::int64_t count = std::min(nr, columns - j);
+      float* panel = packed + j * depth;
+      kernels_.pack_b(b.data + j * b.cs, b.rs, b.cs, depth, count, panel);
+      const int half = count <= nr / 2 ? 1 : 0;
+      for (std::int64_t i = 0; i < rows; i += mr) {
+        const std::int64_t tall = std::min(mr, rows - i);
+        kernels_.strided[tall][half](depth, a.data + i * a.rs, a.rs, a.cs, panel, nr,
+                                     c + i * ldc + j, ldc, add);
+      }
+    }
+  }
+
+  // Row r of a mask or of the factors, with room for whole vectors.
+  static const float* line_of(const Matrix& m, std::int64_t r, std::int64_t n, float* copy) {
+    const float* from = m.data + r * m.rs;
+    if (m.cs == 1) {
+      std::memcpy(copy, from, static_cast<std::size_t>(n) * sizeof(float));
+    } else {
+      for (std::int64_t j = 0; j < n; ++j) copy[j] = from[j * m.cs];
+    }
+    return copy;
+  }
+
+  // Of row `row`, so many columns of the tile may be attended to.
+  [[nodiscard]] std::int64_t seen(const Tile& t, std::int64_t r) const {
+    if (!l_.causal) return t.columns;
+    return std::clamp<std::int64_t>(t.row + r + 1 - t.column, 0, t.columns);
+  }
+
+  // Calls visit(r, number of columns seen, mask or null, allowed or null, keep or null) for each
+  // row.
+  template <class Visit>
+  void each_row(const Tile& t, const Scratch& scratch, const Visit& visit) const {
+    Matrix mask, keep;
+    if (has(AttentionInput::kMask)) {
+      mask = block(AttentionInput::kMask, scratch, t.batch, t.row, t.rows, t.column, t.columns);
+    }
+    if (has(AttentionInput::kKeep)) {
+      keep = block(AttentionInput::kKeep, scratch, t.batch, t.row, t.rows, t.column, t.columns);
+    }
+    float* lines = scratch.floats(kLine);
+    for (std::int64_t r = 0; r < t.rows; ++r) {
+      const std::int64_t n = seen(t, r);
+      const float* line = mask.data == nullptr ? nullptr : line_of(mask, r, n, lines);
+      const float* kept = keep.data == nullptr ? nullptr : line_of(keep, r, n, lines + pitch_);
+      visit(r, n, truth_mask_ ? nullptr : line,
+            truth_mask_ ? reinterpret_cast<const Word*>(line) : nullptr, kept);
+    }
+  }
+
+  static void clear(float* line, std::int64_t from, std::int64_t to) {
+    if (from < to) std::memset(line + from, 0, static_cast<std::size_t>(to - from) * sizeof(float));
+  }
+
+  void run_block(const Scratch& scratch, std::int64_t batch, std::int64_t start) const {
+    switch (l_.part) {
+      case AttentionPart::kForward: forward(scratch, batch, start); break;
+      case AttentionPart::kQueries: queries(scratch, batch, start); break;
+      case AttentionPart::kKeys: keys(scratch, batch, start); break;
+    }
+  }
+
+  // Columns that some row before `end` sees.
+  [[nodiscard]] std::int64_t columns_seen(std::int64_t end) const {
+    return l_.causal ? std::min(l_.n, end) : l_.n;
+  }
+
+  void forward(const Scratch& scratch, std::int64_t batch, std::int64_t row) const {
+    float tops[kRowsAtOnce];
+    double sums[kRowsAtOnce];
+    Tile t{batch, row, std::min(block_, l_.m - row), 0, 0};
+    std::fill_n(tops, t.rows, std::numeric_limits<float>::lowest());
+    std::fill_n(sums, t.rows, 0.0);
+    const Matrix q = lines(AttentionInput::kQ, scratch, batch, row, t.rows);
+    float* s = scratch.floats(kScores);
+    float* out = scratch.floats(kOut);
+    const std::int64_t end = columns_seen(row + t.rows);
+    for (t.column = 0; t.column < end; t.column += tile_columns_) {
+      t.columns = std::min(tile_columns_, end - t.column);
+      const Matrix k = lines(AttentionInput::kK, scratch, batch, t.column, t.columns);
+      multiply(q, t.rows, l_.k, k.transposed(), t.columns, scratch.floats(kRight), s, pitch_,
+               false);
+      each_row(t, scratch,
+               [&](std::int64_t r, std::int64_t n, const float* added, const Word* allowed,
+                   const float* keep) {
+                 float* line = s + r * pitch_;
+                 if (n > 0) {
+                   const float top = rows_.scores(line, n, l_.scale, added, allowed, tops[r]);
+                   const double shrink =
+                       std::exp(static_cast<double>(tops[r]) - static_cast<double>(top));
+                   sums[r] = (t.column > 0 ? sums[r] * shrink : 0) +
+                             static_cast<double>(rows_.weights(line, n, top));
+                   if (t.column > 0 && top != tops[r]) {
+                     rows_.scale(out + r * width_pitch_, static_cast<float>(shrink), l_.width);
+                   }
+                   tops[r] = top;
+                   if (keep != nullptr) rows_.multiply(line, keep, n);
+                 }
+                 clear(line, n, t.columns);
+               });
+      const Matrix v = lines(AttentionInput::kV, scratch, batch, t.column, t.columns);
+      multiply({s, pitch_, 1}, t.rows, t.columns, v, l_.width, scratch.floats(kRight), out,
+               width_pitch_, t.column > 0);
+    }
+    for (std::int64_t r = 0; r < t.rows; ++r) {
+      const bool nothing = sums[r] == 0;
+      float* line = out + r * width_pitch_;
+      rows_.scale(line, nothing ? 0.0F : static_cast<float>(1 / sums[r]), l_.width);
+      const std::int64_t at = batch * l_.m + row + r;
+      std::memcpy(results_[0] + at * l_.width, line,
+                  static_cast<std::size_t>(l_.width) * sizeof(float));
+      results_[1][at] =
+          nothing ? 0.0F : static_cast<float>(static_cast<double>(tops[r]) + std::log(sums[r]));
+    }
+  }
+
+  // Rows of the backward side that a tile needs, once computed.
+  struct BackwardRows {
+    Matrix q, dy, lse, delta;
+  };
+  BackwardRows rows_of(const Scratch& scratch, std::int64_t batch, std::int64_t row,
+                       std::int64_t rows) const {
+    return {lines(AttentionInput::kQ, scratch, batch, row, rows),
+            lines(AttentionInput::kDy, scratch, batch, row, rows),
+            lines(AttentionInput::kLse, scratch, batch, row, rows),
+            lines(AttentionInput::kDelta, scratch, batch, row, rows)};
+  }
+
+  // Leaves keep * p in kScores and ds in kDp.
+  void backward_tile(const Tile& t, const Scratch& scratch, const BackwardRows& left,
+                     const Matrix& k, const Matrix& v) const {
+    float* s = scratch.floats(kScores);
+    float* dp = scratch.floats(kDp);
+    multiply(left.q, t.rows, l_.k, k.transposed(), t.columns, scratch.floats(kRight), s, pitch_,
+             false);
+    multiply(left.dy, t.rows, l_.width, v.transposed(), t.columns, scratch.floats(kRight), dp,
+             pitch_, false);
+    each_row(t, scratch,
+             [&](std::int64_t r, std::int64_t n, const float* added, const Word* allowed,
+                 const float* keep) {
+               float* line = s + r * pitch_;
+               float* dline = dp + r * pitch_;
+               if (n > 0) {
+                 rows_.scores(line, n, l_.scale, added, allowed, 0);
+                 rows_.weights(line, n, left.lse.data[r * left.lse.rs]);
+                 rows_.gradient(line, dline, keep, n, left.delta.data[r * left.delta.rs]);
+                 if (keep != nullptr) rows_.multiply(line, keep, n);
+               }
+               clear(line, n, t.columns);
+               clear(dline, n, t.columns);
+             });
+  }
+
+  // Writes rows of a result, `pitch` apart in scratch, times `factor`.
+  void finish(float* from, std::int64_t pitch, std::int64_t rows, std::int64_t width, float factor,
+              float* to) const {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      if (factor != 1) rows_.scale(from + r * pitch, factor, width);
+      std::memcpy(to + r * width, from + r * pitch,
+                  static_cast<std::size_t>(width) * sizeof(float));
+    }
+  }
+
+  void queries(const Scratch& scratch, std::int64_t batch, std::int64_t row) const {
+    Tile t{batch, row, std::min(block_, l_.m - row), 0, 0};
+    const BackwardRows left = rows_of(scratch, batch, row, t.rows);
+    float* dq = scratch.floats(kOut);
+    const std::int64_t end = columns_seen(row + t.rows);
+    for (t.column = 0; t.column < end; t.column += tile_columns_) {
+      t.columns = std::min(tile_columns_, end - t.column);
+      const Matrix k = lines(AttentionInput::kK, scratch, batch, t.column, t.columns);
+      const Matrix v = lines(AttentionInput::kV, scratch, batch, t.column, t.columns);
+      backward_tile(t, scratch, left, k, v);
+      multiply({scratch.floats(kDp), pitch_, 1}, t.rows, t.columns, k, l_.k, scratch.floats(kRight),
+               dq, depth_pitch_, t.column > 0);
+    }
+    finish(dq, depth_pitch_, t.rows, l_.k, l_.scale, results_[0] + (batch * l_.m + row) * l_.k);
+  }
+
+  void keys(const Scratch& scratch, std::int64_t batch, std::int64_t column) const {
+    Tile t{batch, 0, 0, column, std::min(block_, l_.n - column)};
+    const Matrix k = lines(AttentionInput::kK, scratch, batch, column, t.columns);
+    const Matrix v = lines(AttentionInput::kV, scratch, batch, column, t.columns);
+    float* dk = scratch.floats(kOut);
+    float* dv = scratch.floats(kOut2);
+    // Rows before the first column see none of these.
+    const std::int64_t first = l_.causal ? column / tile_rows_ * tile_rows_ : 0;
+    if (first >= l_.m) {
+      clear(dk, 0, t.columns * depth_pitch_);
+      clear(dv, 0, t.columns * width_pitch_);
+    }
+    for (t.row = first; t.row < l_.m; t.row += tile_rows_) {
+      t.rows = std::min(tile_rows_, l_.m - t.row);
+      const BackwardRows left = rows_of(scratch, batch, t.row, t.rows);
+      backward_tile(t, scratch, left, k, v);
+      multiply({scratch.floats(kScores), 1, pitch_}, t.columns, t.rows, left.dy, l_.width,
+               scratch.floats(kRight), dv, width_pitch_, t.row > first);
+      multiply({scratch.floats(kDp), 1, pitch_}, t.columns, t.rows, left.q, l_.k,
+               scratch.floats(kRight), dk, depth_pitch_, t.row > first);
+    }
+    const std::int64_t at = batch * l_.n + column;
+    finish(dk, depth_pitch_, t.columns, l_.k, l_.scale, results_[0] + at * l_.k);
+    finish(dv, width_pitch_, t.columns, l_.width, 1, results_[1] + at * l_.width);
+  }
+
+  const Launch& l_;
+  const GemmKernels& kernels_;
+  const AttentionKernels& rows_;
+  std::optional<Operand> inputs_[kAttentionInputs];
+  float* results_[2] = {nullptr, nullptr};
+  bool truth_mask_ = false;
+  // Rows (for kKeys: columns) of a task's block; the tile of scores, and how its rows are apart.
+  std::int64_t block_ = 1, tile_rows_ = 1, tile_columns_ = 1, pitch_ = 1;
+  std::int64_t depth_pitch_ = 1, width_pitch_ = 1;
+  double ns_of_unit_ = 0;
+  std::size_t at_[kEnd] = {};
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_attention(const Prepare& prepare) {
+  return std::make_unique<AttentionStep>(prepare);
+}
+
+}  // namespace tensorgrad::cpu

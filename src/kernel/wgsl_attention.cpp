@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: MIT
+// Attention, tile by tile (Dao et al. 2022). A workgroup keeps a block of rows and goes over the
+// columns a block at a time; threads lie in a grid of ny x nx, each with some rows and columns of
+// the tile of scores in registers, and with some of the results' columns for the same rows. What
+// both products read passes through workgroup memory in vectors of four along the width of q, k, v;
+// lines are an odd number of vectors apart, so that neighbouring threads meet different banks.
+// Rows are those of q, or, for dk and dv, those of k: then columns are those of q.
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "base/check.h"
+#include "kernel/wgsl_parts.h"
+
+namespace tensorgrad::wgsl {
+namespace {
+
+constexpr std::int64_t kFewGroups = 128;
+
+struct Block {
+  int rows, columns;  // of the tile
+  int ny, nx;         // threads
+
+  [[nodiscard]] int threads() const { return ny * nx; }
+  [[nodiscard]] int per_y() const { return rows / ny; }
+  [[nodiscard]] int per_x() const { return columns / nx; }
+};
+// From large to small: the first that fits the device and leaves it enough groups is taken.
+constexpr std::array<Block, 6> kBlocks = {{{64, 64, 16, 16},
+                                           {64, 32, 16, 16},
+                                           {32, 32, 8, 16},
+                                           {16, 16, 8, 8},
+                                           {8, 8, 8, 8},
+                                           {8, 4, 8, 4}}};
+
+std::string number(int i) { return std::to_string(i); }
+
+class AttentionWriter {
+ public:
+  AttentionWriter(const Launch& launch, const WgslOptions& options)
+      : l_(launch), window_(window_of(launch)), module_(launch), block_(pick(options)) {}
+
+  WgslKernel write();
+
+ private:
+  [[nodiscard]] bool forward() const { return l_.part == AttentionPart::kForward; }
+  [[nodiscard]] bool keys() const { return l_.part == AttentionPart::kKeys; }
+  [[nodiscard]] bool has(AttentionInput which) const { return !l_.input(which).instrs.empty(); }
+  [[nodiscard]] std::int64_t rows() const { return keys() ? l_.n : l_.m; }
+  [[nodiscard]] std::int64_t columns() const { return keys() ? l_.m : l_.n; }
+
+  // Vectors of a line, and from one line to the next.
+  static std::int64_t vectors(std::int64_t width) { return ceil_div(width, 4); }
+  static std::int64_t pitch(std::int64_t width) { return vectors(width) | 1; }
+  [[nodiscard]] std::int64_t column_pitch() const {
+    return forward() ? std::max(pitch(l_.k), pitch(l_.width)) : pitch(l_.k);
+  }
+  [[nodiscard]] std::int64_t bytes(const Block& b) const;
+  [[nodiscard]] Block pick(const WgslOptions& options) const;
+
+  void write_inputs();
+  void write_input(AttentionInput which, const std::string& name, std::int64_t count,
+                   std::int64_t width);
+  void write_line(AttentionInput which, const std::string& name, std::int64_t count,
+                  std::int64_t width);
+  void write_result(int which, std::int64_t count, std::int64_t width);
+  void load_tile(Scope& scope, const std::string& line, const std::string& tile,
+                 std::int64_t pitch_of_tile, const std::string& first, int count,
+                 std::int64_t width) const;
+  void write_products(Scope& scope, const std::string& result, const std::string& x,
+                      const std::string& y, std::int64_t width, std::int64_t y_pitch) const;
+  void write_accumulate(Scope& scope, const std::string& acc, const std::string& y,
+                        std::int64_t width, std::int64_t y_pitch) const;
+  void declare_results(Scope& scope, const std::string& acc, std::int64_t width) const;
+  void store_results(Scope& scope, const std::string& acc, int which, std::int64_t width,
+                     const std::string& factor);
+  void write_scores(Scope& scope);
+  void write_maximum(Scope& scope) const;
+  void write_forward(Scope& scope);
+  void write_backward(Scope& scope);
+  void put_weight(Scope& scope, int r, int c, const std::string& value) const;
+
+  template <class Visit>
+  void each(const Visit& visit) const {
+    for (int r = 0; r < block_.per_y(); ++r) {
+      for (int c = 0; c < block_.per_x(); ++c) visit(r, c);
+    }
+  }
+  [[nodiscard]] int vectors_each(std::int64_t width) const {
+    return static_cast<int>(ceil_div(vectors(width), block_.nx));
+  }
+  [[nodiscard]] std::int64_t weight_pitch() const { return ceil_div(block_.columns, 4) | 1; }
+
+  const Launch& l_;
+  Window window_;
+  Module module_;
+  Block block_;
+};
+
+std::int64_t AttentionWriter::bytes(const Block& b) const {
+  const std::int64_t weights = b.rows * (ceil_div(b.columns, 4) | 1);
+  const std::int64_t lines =
+      forward() ? b.rows * pitch(l_.k) + b.columns * column_pitch() + ceil_div(b.rows * b.nx, 4)
+                : (b.rows + b.columns) * (pitch(l_.k) + pitch(l_.width));
+  return 16 * (weights + lines);
+}
+
+Block AttentionWriter::pick(const WgslOptions& options) const {
+  for (const Block& b : kBlocks) {
+    const bool last = b.rows == kBlocks.back().rows && b.columns == kBlocks.back().columns;
+    if (options.tile > 0 && b.rows > options.tile) continue;
+    if (b.threads() > options.max_threads || bytes(b) > options.max_workgroup_bytes) continue;
+    if (last || options.tile > 0) return b;
+    // Rows of no use, or too few groups: a smaller block does better.
+    if (b.rows > 8 && b.rows / 2 >= rows()) continue;
+    const std::int64_t groups = window_.count * ceil_div(rows(), b.rows);
+    if (b.rows > 16 && groups < kFewGroups) continue;
+    return b;
+  }
+  CHECK(false, l_.name + ": no tile fits the device");
+  return kBlocks.back();
+}
+
+// fn NAME(n, i, w): the program's value.
+void AttentionWriter::write_input(AttentionInput which, const std::string& name, std::int64_t count,
+                                  std::int64_t width) {
+  if (!has(which)) return;
+  write_source(module_, name, l_.input(which), {{"p", l_.batch}, {"i", count}, {"q", width}});
+}
+
+// fn NAME_line(p, i, at): a vector of line i, zero beyond its ends.
+void AttentionWriter::write_line(AttentionInput which, const std::string& name, std::int64_t count,
+                                 std::int64_t width) {
+  if (!has(which)) return;
+  write_input(which, name + "_at", count, width);
+  Scope scope, inside(scope);
+  scope.line("var x = vec4<f32>();");
+  for (int c = 0; c < 4; ++c) {
+    const std::string at = "at * 4u + " + u32_literal(c);
+    const std::string take =
+        std::string("x.") + "xyzw"[c] + " = " + name + "_at(p, i, " + at + ");";
+    const bool always = width % 4 == 0 || c < width % 4;
+    inside.line(always ? take : "if (" + at + " < " + u32_literal(width) + ") { " + take + " }");
+  }
+  scope.block("if (i < " + u32_literal(count) + ")", inside);
+  scope.line("return x;");
+  module_.function(
+      name + "_line",
+      "fn " + name + "_line(p: u32, i: u32, at: u32) -> vec4<f32> {\n" + scope.text() + "}\n");
+}
+
+void AttentionWriter::write_inputs() {
+  write_line(AttentionInput::kQ, "q", l_.m, l_.k);
+  write_line(AttentionInput::kK, "k", l_.n, l_.k);
+  write_line(AttentionInput::kV, "v", l_.n, l_.width);
+  write_line(AttentionInput::kDy, "dy", l_.m, l_.width);
+  write_input(AttentionInput::kLse, "lse_at", l_.m, 1);
+  write_input(AttentionInput::kDelta, "delta_at", l_.m, 1);
+  write_input(AttentionInput::kMask, "mask_at", l_.m, l_.n);
+  write_input(AttentionInput::kKeep, "keep_at", l_.m, l_.n);
+}
+
+// fn storeN(p, i, w, x)
+void AttentionWriter::write_result(int which, std::int64_t count, std::int64_t width) {
+  const Store& store = l_.stores.at(static_cast<std::size_t>(which));
+  const Domain domain = {{"p", l_.batch}, {"i", count}, {"w", width}};
+  Scope scope;
+  const Place place = place_of(scope, domain, store.map);
+  scope.line(module_.store(store.binding, DType::kF32, place.index, "x"));
+  const std::string name = "store" + number(which);
+  module_.function(name,
+                   "fn " + name + "(p: u32, i: u32, w: u32, x: f32) {\n" + scope.text() + "}\n");
+}
+
+// Lines [first, first + count) of an operand into workgroup memory.
+void AttentionWriter::load_tile(Scope& scope, const std::string& line, const std::string& tile,
+                                std::int64_t pitch_of_tile, const std::string& first, int count,
+                                std::int64_t width) const {
+  const std::string n = u32_literal(vectors(width));
+  Scope body(scope);
+  body.line("let i = e / " + n + ";");
+  body.line("let at = e % " + n + ";");
+  body.line(tile + "[i * " + u32_literal(pitch_of_tile) + " + at] = " + line + "_line(p, " + first +
+            " + i, at);");
+  scope.block("for (var e = local; e < " + u32_literal(count * vectors(width)) +
+                  "; e += " + u32_literal(block_.threads()) + ")",
+              body);
+}
+
+// RESULTr_c += x's row r times y's column c.
+void AttentionWriter::write_products(Scope& scope, const std::string& result, const std::string& x,
+                                     const std::string& y, std::int64_t width,
+                                     std::int64_t y_pitch) const {
+  each([&](int r, int c) {
+    scope.line("var " + result + number(r) + "_" + number(c) + " = 0.0f;");
+  });
+  Scope loop(scope);
+  for (int r = 0; r < block_.per_y(); ++r) {
+    loop.line("let x" + number(r) + " = " + x + "[(ty + " + u32_literal(r * block_.ny) + ") * " +
+              u32_literal(pitch(width)) + " + at];");
+  }
+  for (int c = 0; c < block_.per_x(); ++c) {
+    loop.line("let y" + number(c) + " = " + y + "[(tx + " + u32_literal(c * block_.nx) + ") * " +
+              u32_literal(y_pitch) + " + at];");
+  }
+  each([&](int r, int c) {
+    loop.line(result + number(r) + "_" + number(c) + " += dot(x" + number(r) + ", y" + number(c) +
+              ");");
+  });
+  scope.block("for (var at = 0u; at < " + u32_literal(vectors(width)) + "; at++)", loop);
+}
+
+void AttentionWriter::declare_results(Scope& scope, const std::string& acc,
+                                      std::int64_t width) const {
+  for (int r = 0; r < block_.per_y(); ++r) {
+    for (int v = 0; v < vectors_each(width); ++v) {
+      scope.line("var " + acc + number(r) + "_" + number(v) + " = vec4<f32>();");
+    }
+  }
+}
+
+// ACC += weights times y.
+void AttentionWriter::write_accumulate(Scope& scope, const std::string& acc, const std::string& y,
+                                       std::int64_t width, std::int64_t y_pitch) const {
+  Scope loop(scope);
+  for (int r = 0; r < block_.per_y(); ++r) {
+    loop.line("let w" + number(r) + " = weights[(ty + " + u32_literal(r * block_.ny) + ") * " +
+              u32_literal(weight_pitch()) + " + j];");
+  }
+  for (int v = 0; v < vectors_each(width); ++v) {
+    // Threads beyond the line read its last vector; what they make of it is not stored.
+    const bool whole = (v + 1) * block_.nx <= vectors(width);
+    const std::string at = "tx + " + u32_literal(v * block_.nx);
+    loop.line("let at" + number(v) + " = " +
+              (whole ? at : "min(" + at + ", " + u32_literal(vectors(width) - 1) + ")") + ";");
+    for (int s = 0; s < 4; ++s) {
+      const std::string name = "y" + number(s) + "_" + number(v);
+      loop.line("let " + name + " = " + y + "[(j * 4u + " + u32_literal(s) + ") * " +
+                u32_literal(y_pitch) + " + at" + number(v) + "];");
+      for (int r = 0; r < block_.per_y(); ++r) {
+        loop.line(acc + number(r) + "_" + number(v) + " += w" + number(r) + "." + "xyzw"[s] +
+                  std::string(" * ") + name + ";");
+      }
+    }
+  }
+  scope.block("for (var j = 0u; j < " + u32_literal(block_.columns / 4) + "; j++)", loop);
+}
+
+void AttentionWriter::store_results(Scope& scope, const std::string& acc, int which,
+                                    std::int64_t width, const std::string& factor) {
+  write_result(which, rows(), width);
+  for (int r = 0; r < block_.per_y(); ++r) {
+    Scope row(scope);
+    row.line("let i = row_start + ty + " + u32_literal(r * block_.ny) + ";");
+    const std::string by = factor.empty() ? "" : " * " + factor + (forward() ? number(r) : "");
+    for (int v = 0; v < vectors_each(width); ++v) {
+      for (int c = 0; c < 4; ++c) {
+        const std::string w = "(tx + " + u32_literal(v * block_.nx) + ") * 4u + " + u32_literal(c);
+        row.line("if (i < " + u32_literal(rows()) + " && " + w + " < " + u32_literal(width) +
+                 ") { store" + number(which) + "(p, i, " + w + ", " + acc + number(r) + "_" +
+                 number(v) + "." + "xyzw"[c] + by + "); }");
+      }
+    }
+    scope.block("", row);
+  }
+}
+
+// Scales and masks: s, and `liveR_C`, whether it counts.
+void AttentionWriter::write_scores(Scope& scope) {
+  const bool added = has(AttentionInput::kMask) &&
+                     l_.input(AttentionInput::kMask).instrs.back().dtype != DType::kBool;
+  const std::string scale = module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(l_.scale));
+  for (int r = 0; r < block_.per_y(); ++r) {
+    scope.line("let at_row" + number(r) + " = row_start + ty + " + u32_literal(r * block_.ny) +
+               ";");
+  }
+  for (int c = 0; c < block_.per_x(); ++c) {
+    scope.line("let at_col" + number(c) + " = col_start + tx + " + u32_literal(c * block_.nx) +
+               ";");
+  }
+  each([&](int r, int c) {
+    const std::string at = number(r) + "_" + number(c);
+    const std::string i = keys() ? "at_col" + number(c) : "at_row" + number(r);
+    const std::string j = keys() ? "at_row" + number(r) : "at_col" + number(c);
+    std::string live = "at_row" + number(r) + " < " + u32_literal(rows()) + " && at_col" +
+                       number(c) + " < " + u32_literal(columns());
+    if (l_.causal) live += " && " + j + " <= " + i;
+    scope.line("var live" + at + " = " + live + ";");
+    scope.line("s" + at + " *= " + scale + ";");
+    if (!has(AttentionInput::kMask)) return;
+    const std::string mask = "mask_at(p, " + i + ", " + j + ")";
+    scope.line("if (live" + at + ") { " +
+               (added ? "s" + at + " += " + mask : "live" + at + " = " + mask) + "; }");
+  });
+}
+
+void AttentionWriter::put_weight(Scope& scope, int r, int c, const std::string& value) const {
+  const std::string column = "(tx + " + u32_literal(c * block_.nx) + ")";
+  scope.line("weights[(ty + " + u32_literal(r * block_.ny) + ") * " + u32_literal(weight_pitch()) +
+             " + " + column + " / 4u][" + column + " % 4u] = " + value + ";");
+}
+
+// topR: the largest score of the row so far, in every thread of the row.
+void AttentionWriter::write_maximum(Scope& scope) const {
+  for (int r = 0; r < block_.per_y(); ++r) {
+    const std::string n = number(r);
+    scope.line("var most" + n + " = top" + n + ";");
+    for (int c = 0; c < block_.per_x(); ++c) {
+      const std::string at = n + "_" + number(c);
+      scope.line("if (live" + at + ") { most" + n + " = max(most" + n + ", s" + at + "); }");
+    }
+    scope.line("lanes[((ty + " + u32_literal(r * block_.ny) + ") * " + u32_literal(block_.nx) +
+               " + tx) / 4u][tx % 4u] = most" + n + ";");
+  }
+  scope.line("workgroupBarrier();");
+  for (int r = 0; r < block_.per_y(); ++r) {
+    const std::string n = number(r);
+    for (int v = 0; v < block_.nx / 4; ++v) {
+      scope.line("let m" + n + "_" + number(v) + " = lanes[(ty + " + u32_literal(r * block_.ny) +
+                 ") * " + u32_literal(block_.nx / 4) + " + " + u32_literal(v) + "];");
+      const std::string m = "m" + n + "_" + number(v);
+      scope.line("most" + n + " = max(max(max(most" + n + ", " + m + ".x), max(" + m + ".y, " + m +
+                 ".z)), " + m + ".w);");
+    }
+  }
+}
+
+void AttentionWriter::write_forward(Scope& scope) {
+  const std::int64_t cp = column_pitch();
+  load_tile(scope, "q", "rows_q", pitch(l_.k), "row_start", block_.rows, l_.k);
+  declare_results(scope, "o", l_.width);
+  for (int r = 0; r < block_.per_y(); ++r) {
+    scope.line("var top" + number(r) + " = -3.4028234e38f;");
+    scope.line("var sum" + number(r) + " = 0.0f;");
+  }
+  scope.line("let end = " +
+             (l_.causal
+                  ? "min(" + u32_literal(l_.n) + ", row_start + " + u32_literal(block_.rows) + ")"
+                  : u32_literal(l_.n)) +
+             ";");
+  Scope loop(scope);
+  loop.line("workgroupBarrier();");
+  load_tile(loop, "k", "columns_kv", cp, "col_start", block_.columns, l_.k);
+  loop.line("workgroupBarrier();");
+  write_products(loop, "s", "rows_q", "columns_kv", l_.k, cp);
+  write_scores(loop);
+  write_maximum(loop);  // all have read k by now
+  load_tile(loop, "v", "columns_kv", cp, "col_start", block_.columns, l_.width);
+  for (int r = 0; r < block_.per_y(); ++r) {
+    const std::string n = number(r);
+    loop.line("let shrink" + n + " = exp(top" + n + " - most" + n + ");");
+    loop.line("sum" + n + " *= shrink" + n + ";");
+    for (int v = 0; v < vectors_each(l_.width); ++v) {
+      loop.line("o" + n + "_" + number(v) + " *= shrink" + n + ";");
+    }
+    loop.line("top" + n + " = most" + n + ";");
+  }
+  each([&](int r, int c) {
+    const std::string at = number(r) + "_" + number(c);
+    loop.line("var p" + at + " = 0.0f;");
+    Scope live(loop);
+    live.line("p" + at + " = exp(s" + at + " - top" + number(r) + ");");
+    live.line("sum" + number(r) + " += p" + at + ";");
+    if (has(AttentionInput::kKeep)) {
+      live.line("p" + at + " *= keep_at(p, at_row" + number(r) + ", at_col" + number(c) + ");");
+    }
+    loop.block("if (live" + at + ")", live);
+    put_weight(loop, r, c, "p" + at);
+  });
+  loop.line("workgroupBarrier();");
+  write_accumulate(loop, "o", "columns_kv", l_.width, cp);
+  scope.block(
+      "for (var col_start = 0u; col_start < end; col_start += " + u32_literal(block_.columns) + ")",
+      loop);
+  scope.line("workgroupBarrier();");
+  for (int r = 0; r < block_.per_y(); ++r) {
+    scope.line("lanes[((ty + " + u32_literal(r * block_.ny) + ") * " + u32_literal(block_.nx) +
+               " + tx) / 4u][tx % 4u] = sum" + number(r) + ";");
+  }
+  scope.line("workgroupBarrier();");
+  write_result(1, l_.m, 1);
+  for (int r = 0; r < block_.per_y(); ++r) {
+    const std::string n = number(r);
+    std::string total;
+    for (int v = 0; v < block_.nx / 4; ++v) {
+      total += (v > 0 ? " + " : "") + std::string("dot(lanes[(ty + ") + u32_literal(r * block_.ny) +
+               ") * " + u32_literal(block_.nx / 4) + " + " + u32_literal(v) + "], vec4<f32>(1.0f))";
+    }
+    scope.line("let total" + n + " = " + total + ";");
+    // Nothing seen: zeros.
+    scope.line("let nothing" + n + " = total" + n + " == 0.0f;");
+    scope.line("let factor" + n + " = select(1.0f / total" + n + ", 0.0f, nothing" + n + ");");
+    scope.line("let i" + n + " = row_start + ty + " + u32_literal(r * block_.ny) + ";");
+    scope.line("if (tx == 0u && i" + n + " < " + u32_literal(l_.m) + ") { store1(p, i" + n +
+               ", 0u, select(top" + n + " + log(total" + n + "), 0.0f, nothing" + n + ")); }");
+  }
+  store_results(scope, "o", 0, l_.width, "factor");
+}
+
+void AttentionWriter::write_backward(Scope& scope) {
+  const std::string x0 = keys() ? "k" : "q", x1 = keys() ? "v" : "dy";
+  const std::string y0 = keys() ? "q" : "k", y1 = keys() ? "dy" : "v";
+  load_tile(scope, x0, "rows_0", pitch(l_.k), "row_start", block_.rows, l_.k);
+  load_tile(scope, x1, "rows_1", pitch(l_.width), "row_start", block_.rows, l_.width);
+  declare_results(scope, "d0_", l_.k);
+  if (keys()) declare_results(scope, "d1_", l_.width);
+  std::string first = "0u", end = u32_literal(columns());
+  if (l_.causal && keys())
+    first = "row_start / " + u32_literal(block_.columns) + " * " + u32_literal(block_.columns);
+  if (l_.causal && !keys()) {
+    end = "min(" + end + ", row_start + " + u32_literal(block_.rows) + ")";
+  }
+  scope.line("let end = " + end + ";");
+  Scope loop(scope);
+  loop.line("workgroupBarrier();");
+  load_tile(loop, y0, "columns_0", pitch(l_.k), "col_start", block_.columns, l_.k);
+  load_tile(loop, y1, "columns_1", pitch(l_.width), "col_start", block_.columns, l_.width);
+  loop.line("workgroupBarrier();");
+  write_products(loop, "s", "rows_0", "columns_0", l_.k, pitch(l_.k));
+  write_products(loop, "dp", "rows_1", "columns_1", l_.width, pitch(l_.width));
+  write_scores(loop);
+  each([&](int r, int c) {
+    const std::string at = number(r) + "_" + number(c);
+    const std::string i = keys() ? "at_col" + number(c) : "at_row" + number(r);
+    const std::string j = keys() ? "at_row" + number(r) : "at_col" + number(c);
+    loop.line("var p" + at + " = 0.0f;");
+    loop.line("var ds" + at + " = 0.0f;");
+    Scope live(loop);
+    live.line("p" + at + " = exp(s" + at + " - lse_at(p, " + i + ", 0u));");
+    std::string dp = "dp" + at;
+    if (has(AttentionInput::kKeep)) {
+      live.line("let keep = keep_at(p, " + i + ", " + j + ");");
+      dp = "keep * " + dp;
+    }
+    live.line("ds" + at + " = p" + at + " * (" + dp + " - delta_at(p, " + i + ", 0u));");
+    if (has(AttentionInput::kKeep)) live.line("p" + at + " *= keep;");
+    loop.block("if (live" + at + ")", live);
+    put_weight(loop, r, c, (keys() ? "p" : "ds") + at);
+  });
+  loop.line("workgroupBarrier();");
+  if (keys()) {
+    write_accumulate(loop, "d1_", "columns_1", l_.width, pitch(l_.width));
+    loop.line("workgroupBarrier();");
+    each([&](int r, int c) { put_weight(loop, r, c, "ds" + number(r) + "_" + number(c)); });
+    loop.line("workgroupBarrier();");
+  }
+  write_accumulate(loop, "d0_", "columns_0", l_.k, pitch(l_.k));
+  scope.block("for (var col_start = " + first +
+                  "; col_start < end; col_start += " + u32_literal(block_.columns) + ")",
+              loop);
+  const std::string scale = module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(l_.scale));
+  store_results(scope, "d0_", 0, l_.k, scale);
+  if (keys()) store_results(scope, "d1_", 1, l_.width, "");
+}
+
+WgslKernel AttentionWriter::write() {
+  write_inputs();
+  const std::int64_t down = ceil_div(rows(), block_.rows);
+  const std::int64_t groups = window_.count * down;
+  const auto shared = [&](const std::string& name, std::int64_t count) {
+    module_.shared(name, "vec4<f32>", count, 16);
+  };
+  shared("weights", block_.rows * weight_pitch());
+  if (forward()) {
+    shared("rows_q", block_.rows * pitch(l_.k));
+    shared("columns_kv", block_.columns * column_pitch());
+    shared("lanes", ceil_div(block_.rows * block_.nx, 4));
+  } else {
+    shared("rows_0", block_.rows * pitch(l_.k));
+    shared("rows_1", block_.rows * pitch(l_.width));
+    shared("columns_0", block_.columns * pitch(l_.k));
+    shared("columns_1", block_.columns * pitch(l_.width));
+  }
+  Scope scope;
+  open_rows(scope, Tile{1, block_.threads(), true}, groups, "unit");
+  // The last rows of a causal mask see most: they come first.
+  scope.line("let row_start = (" + u32_literal(down - 1) + " - unit % " + u32_literal(down) +
+             ") * " + u32_literal(block_.rows) + ";");
+  scope.line("let p = unit / " + u32_literal(down) + " + " + u32_literal(window_.first) + ";");
+  scope.line("let tx = local % " + u32_literal(block_.nx) + ";");
+  scope.line("let ty = local / " + u32_literal(block_.nx) + ";");
+  if (forward()) {
+    write_forward(scope);
+  } else {
+    write_backward(scope);
+  }
+  return make_kernel(module_, scope, block_.threads(), groups);
+}
+
+}  // namespace
+
+WgslKernel write_attention(const Launch& launch, const WgslOptions& options) {
+  return AttentionWriter(launch, options).write();
+}
+
+}  // namespace tensorgrad::wgsl

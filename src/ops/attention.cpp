@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: MIT
+// Attention whose weights are stored nowhere (Dao et al. 2022, algorithms 1 and 4): a row's weights
+// are p[i,j] = exp(s[i,j] - lse[i]) with the scores s = scale * q k^T (+ mask) and their logsumexp,
+// so that backward passes compute them anew from lse alone.
+//   o = (keep * p) v            dp = keep * (do v^T)      ds = p * (dp - delta)
+//   dq = scale * ds k           dk = scale * ds^T q       dv = (keep * p)^T do
+// with delta[i] = sum_e do[i,e] o[i,e] - dlse[i]. What a row may not attend to has p = 0; a row
+// that may attend to nothing gives 0, and its lse is 0.
+#include "ops/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "ops/pointwise.h"
+#include "ops/structured.h"
+
+namespace tensorgrad {
+
+// attrs: causal, scale, mask, keep (0 or 1 each but scale)
+AttentionShape::AttentionShape(const Shape& q, const Shape& v, const Attrs& attrs, bool backward)
+    : causal(attrs.integer("causal") != 0), scale(attrs.number("scale")) {
+  const std::size_t rank = q.size();
+  rows = q[rank - 2];
+  depth = q[rank - 1];
+  columns = v[rank - 2];
+  width = v[rank - 1];
+  for (std::size_t d = 0; d + 2 < rank; ++d) batch *= q[d];
+  int next = 3;
+  if (backward) {
+    dy = next++;
+    lse = next++;
+    delta = next++;
+  }
+  if (attrs.integer("mask") != 0) mask = next++;
+  if (attrs.integer("keep") != 0) keep = next++;
+}
+
+namespace {
+
+AttentionShape shape_of(const Node& node, std::span<const RefTensor* const> in, bool backward) {
+  return {in[0]->type.shape, in[2]->type.shape, node.attrs, backward};
+}
+
+void demand(const Type& given, const Shape& expected, const char* name) {
+  if (given.shape == expected) return;
+  shape_error(std::string(name) + " " + to_string(expected) + " expected, got " +
+              to_string(given.shape));
+}
+
+// Checks all operands.
+AttentionShape check(std::span<const Type> in, const Attrs& attrs, bool backward) {
+  if (in.size() < 3) shape_error("q, k and v expected");
+  for (const Type& type : in.first(3)) {
+    if (type.shape.size() < 2) shape_error("at least two axes expected, got " + to_string(type));
+  }
+  const AttentionShape s(in[0].shape, in[2].shape, attrs, backward);
+  const std::size_t expected =
+      static_cast<std::size_t>((backward ? 6 : 3) + (s.mask >= 0 ? 1 : 0) + (s.keep >= 0 ? 1 : 0));
+  if (in.size() != expected) {
+    shape_error(std::to_string(expected) + " operands expected, got " + std::to_string(in.size()));
+  }
+  Shape lead(in[0].shape.begin(), in[0].shape.end() - 2);
+  const auto with = [&](std::initializer_list<std::int64_t> sizes) {
+    Shape shape = lead;
+    shape.insert(shape.end(), sizes);
+    return shape;
+  };
+  demand(in[1], with({s.columns, s.depth}), "k");
+  demand(in[2], with({s.columns, s.width}), "v");
+  if (backward) {
+    demand(in[3], with({s.rows, s.width}), "dy");
+    demand(in[4], with({s.rows}), "lse");
+    demand(in[5], with({s.rows}), "delta");
+  }
+  if (s.mask >= 0) demand(in[static_cast<std::size_t>(s.mask)], with({s.rows, s.columns}), "mask");
+  if (s.keep >= 0) demand(in[static_cast<std::size_t>(s.keep)], with({s.rows, s.columns}), "keep");
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const bool truth = static_cast<int>(i) == s.mask && in[i].dtype == DType::kBool;
+    if (in[i].dtype != DType::kF32 && !truth) dtype_error("f32 expected, got " + to_string(in[i]));
+  }
+  return s;
+}
+
+// One flat tensor holds both results, the second behind the first.
+Type infer_attention(std::span<const Type> in, const Attrs& attrs) {
+  const AttentionShape s = check(in, attrs, false);
+  return {DType::kF32, {s.batch * s.rows * (s.width + 1)}};
+}
+
+Type infer_dq(std::span<const Type> in, const Attrs& attrs) {
+  check(in, attrs, true);
+  return in[0];
+}
+
+Type infer_dkv(std::span<const Type> in, const Attrs& attrs) {
+  const AttentionShape s = check(in, attrs, true);
+  return {DType::kF32, {s.batch * s.columns * (s.depth + s.width)}};
+}
+
+// ---- in double
+// -----------------------------------------------------------------------------------
+
+class Attended {
+ public:
+  Attended(const EvalContext& ctx, bool backward)
+      : s(shape_of(ctx.node, ctx.inputs, backward)), in_(ctx.inputs) {}
+
+  [[nodiscard]] bool allowed(std::int64_t n, std::int64_t i, std::int64_t j) const {
+    if (s.causal && j > i) return false;
+    if (s.mask < 0 || operand(s.mask).type.dtype != DType::kBool) return true;
+    return operand(s.mask).data[at(n, s.rows, i, s.columns, j)] != 0;
+  }
+  [[nodiscard]] double score(std::int64_t n, std::int64_t i, std::int64_t j) const {
+    const double dot = product(0, n * s.rows + i, 1, n * s.columns + j, s.depth);
+    const bool added = s.mask >= 0 && operand(s.mask).type.dtype == DType::kF32;
+    return dot * s.scale + (added ? operand(s.mask).data[at(n, s.rows, i, s.columns, j)] : 0.0);
+  }
+  // keep * (dy v^T)
+  [[nodiscard]] double from_dy(std::int64_t n, std::int64_t i, std::int64_t j) const {
+    return product(s.dy, n * s.rows + i, 2, n * s.columns + j, s.width) * kept(n, i, j);
+  }
+  [[nodiscard]] double kept(std::int64_t n, std::int64_t i, std::int64_t j) const {
+    return s.keep < 0 ? 1.0 : operand(s.keep).data[at(n, s.rows, i, s.columns, j)];
+  }
+  // Calls visit(n, i, j, p, ds) for all that is allowed: the backward operands are there.
+  template <class Visit>
+  void for_each_weight(const Visit& visit) const {
+    for (std::int64_t n = 0; n < s.batch; ++n) {
+      for (std::int64_t i = 0; i < s.rows; ++i) {
+        const auto row = static_cast<std::size_t>(n * s.rows + i);
+        for (std::int64_t j = 0; j < s.columns; ++j) {
+          if (!allowed(n, i, j)) continue;
+          const double p = std::exp(score(n, i, j) - operand(s.lse).data[row]);
+          visit(n, i, j, p, p * (from_dy(n, i, j) - operand(s.delta).data[row]));
+        }
+      }
+    }
+  }
+  [[nodiscard]] double element(int which, std::int64_t row, std::int64_t width,
+                               std::int64_t d) const {
+    return operand(which).data[static_cast<std::size_t>(row * width + d)];
+  }
+
+  AttentionShape s;
+
+ private:
+  static std::size_t at(std::int64_t n, std::int64_t rows, std::int64_t i, std::int64_t columns,
+                        std::int64_t j) {
+    return static_cast<std::size_t>((n * rows + i) * columns + j);
+  }
+  [[nodiscard]] const RefTensor& operand(int i) const { return *in_[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] double product(int a, std::int64_t row_a, int b, std::int64_t row_b,
+                               std::int64_t size) const {
+    double sum = 0;
+    for (std::int64_t d = 0; d < size; ++d) {
+      sum += element(a, row_a, size, d) * element(b, row_b, size, d);
+    }
+    return sum;
+  }
+
+  std::span<const RefTensor* const> in_;
+};
+
+void eval_attention(const EvalContext& ctx, RefTensor& out) {
+  const Attended a(ctx, false);
+  const AttentionShape& s = a.s;
+  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
+  std::vector<double> p(static_cast<std::size_t>(s.columns));
+  for (std::int64_t row = 0; row < s.batch * s.rows; ++row) {
+    const std::int64_t n = row / s.rows, i = row % s.rows;
+    double top = std::numeric_limits<double>::lowest(), sum = 0;
+    for (std::int64_t j = 0; j < s.columns; ++j) {
+      double& score = p[static_cast<std::size_t>(j)];
+      score = a.allowed(n, i, j) ? a.score(n, i, j) : -std::numeric_limits<double>::infinity();
+      if (!(score <= top)) top = score;
+    }
+    for (double& score : p) sum += score = std::exp(score - top);
+    const bool nothing = sum == 0;
+    out.data[static_cast<std::size_t>(s.batch * s.rows * s.width + row)] =
+        nothing ? 0 : top + std::log(sum);
+    for (std::int64_t j = 0; j < s.columns && !nothing; ++j) {
+      const double weight = p[static_cast<std::size_t>(j)] / sum * a.kept(n, i, j);
+      for (std::int64_t e = 0; e < s.width; ++e) {
+        out.data[static_cast<std::size_t>(row * s.width + e)] +=
+            weight * a.element(2, n * s.columns + j, s.width, e);
+      }
+    }
+  }
+}
+
+void eval_dq(const EvalContext& ctx, RefTensor& out) {
+  const Attended a(ctx, true);
+  const AttentionShape& s = a.s;
+  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
+  a.for_each_weight([&](std::int64_t n, std::int64_t i, std::int64_t j, double, double ds) {
+    for (std::int64_t d = 0; d < s.depth; ++d) {
+      out.data[static_cast<std::size_t>((n * s.rows + i) * s.depth + d)] +=
+          s.scale * ds * a.element(1, n * s.columns + j, s.depth, d);
+    }
+  });
+}
+
+void eval_dkv(const EvalContext& ctx, RefTensor& out) {
+  const Attended a(ctx, true);
+  const AttentionShape& s = a.s;
+  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
+  double* dv = out.data.data() + s.batch * s.columns * s.depth;
+  a.for_each_weight([&](std::int64_t n, std::int64_t i, std::int64_t j, double p, double ds) {
+    const std::int64_t row = n * s.rows + i, column = n * s.columns + j;
+    for (std::int64_t d = 0; d < s.depth; ++d) {
+      out.data[static_cast<std::size_t>(column * s.depth + d)] +=
+          s.scale * ds * a.element(0, row, s.depth, d);
+    }
+    for (std::int64_t e = 0; e < s.width; ++e) {
+      dv[column * s.width + e] += p * a.kept(n, i, j) * a.element(s.dy, row, s.width, e);
+    }
+  });
+}
+
+// ---- as formulas
+// ---------------------------------------------------------------------------------
+
+// A node's operands, and what is made of them where the T x S weights may be stored: for gradients
+// of gradients, for the gradient of a mask, and for bounds on rounding.
+struct Formula {
+  Formula(Builder& builder, const Node& node, bool backward)
+      : s(builder.graph[node.inputs[0]].type.shape, builder.graph[node.inputs[2]].type.shape,
+          node.attrs, backward),
+        q(at(builder, node, 0)),
+        k(at(builder, node, 1)),
+        v(at(builder, node, 2)),
+        dy(at(builder, node, s.dy)),
+        lse(at(builder, node, s.lse)),
+        delta(at(builder, node, s.delta)),
+        mask(at(builder, node, s.mask)),
+        keep(at(builder, node, s.keep)) {}
+
+  static Ex at(Builder& builder, const Node& node, int i) {
+    if (i < 0) return {};
+    return {&builder, node.inputs[static_cast<std::size_t>(i)]};
+  }
+  [[nodiscard]] bool truth_mask() const { return mask.present() && mask.dtype() == DType::kBool; }
+  [[nodiscard]] Shape weights_shape() const {
+    Shape shape = q.shape();
+    shape.back() = s.columns;
+    return shape;
+  }
+  // One number a row, along the weights' columns (or `like`'s).
+  static Ex along(Ex rows, Ex like) {
+    return op::expand_reduced(rows, {static_cast<std::int64_t>(like.shape().size()) - 1},
+                              like.shape());
+  }
+  static Ex row_sum(Ex x) { return op::sum(x, {static_cast<std::int64_t>(x.shape().size()) - 1}); }
+
+  // bool, or nothing where all is allowed.
+  [[nodiscard]] std::optional<Ex> allowed() const {
+    std::optional<Ex> result;
+    if (s.causal) {
+      Builder& b = *q.builder;
+      const int last = static_cast<int>(weights_shape().size()) - 1;
+      result = op::apply_pointwise(ops::le, {op::iota(b, weights_shape(), last, DType::kI32),
+                                             op::iota(b, weights_shape(), last - 1, DType::kI32)});
+    }
+    if (!truth_mask()) return result;
+    return result ? op::apply_pointwise(ops::logical_and, {*result, mask}) : mask;
+  }
+  [[nodiscard]] Ex masked(Ex x, double other) const {
+    const std::optional<Ex> where = allowed();
+    return where ? op::where(*where, x, other) : x;
+  }
+  [[nodiscard]] Ex scores() const {
+    const Ex product = op::matmul(q, op::transpose(k)) * s.scale;
+    return mask.present() && !truth_mask() ? product + mask : product;
+  }
+  [[nodiscard]] Ex kept(Ex x) const { return keep.present() ? x * keep : x; }
+  [[nodiscard]] Ex p() const { return masked(op::exp(scores() - along(lse, scores())), 0); }
+  [[nodiscard]] Ex dp() const { return kept(op::matmul(dy, op::transpose(v))); }
+  [[nodiscard]] Ex ds() const { return p() * (dp() - along(delta, dp())); }
+
+  AttentionShape s;
+  Ex q, k, v, dy, lse, delta, mask, keep;
+};
+
+Ex flat(Ex x) { return op::reshape(x, {numel(x.shape())}); }
+
+ValueId expand_attention(ExpandContext& ctx) {
+  const Formula f(ctx.builder, ctx.node, false);
+  const auto last = static_cast<std::int64_t>(f.q.shape().size()) - 1;
+  const Ex s = f.masked(f.scores(), std::numeric_limits<float>::lowest());
+  const Ex top = op::maximum(
+      op::apply(ctx.builder, ops::reduce_max, {s}, {{"axes", std::vector<std::int64_t>{last}}}),
+      std::numeric_limits<float>::lowest());
+  const Ex e = f.masked(op::exp(s - Formula::along(top, s)), 0);
+  const Ex sum = Formula::row_sum(e);
+  const Ex nothing = op::eq(sum, 0);
+  const Ex lse = op::where(nothing, 0, top + op::log(op::where(nothing, 1, sum)));
+  const Ex o = op::matmul(f.kept(e), f.v);
+  return op::concat({flat(o / Formula::along(op::where(nothing, 1, sum), o)), flat(lse)}, 0).id;
+}
+
+ValueId expand_dq(ExpandContext& ctx) {
+  const Formula f(ctx.builder, ctx.node, true);
+  return (op::matmul(f.ds(), f.k) * f.s.scale).id;
+}
+
+ValueId expand_dkv(ExpandContext& ctx) {
+  const Formula f(ctx.builder, ctx.node, true);
+  const Ex dk = op::matmul(op::transpose(f.ds()), f.q) * f.s.scale;
+  return op::concat({flat(dk), flat(op::matmul(op::transpose(f.kept(f.p())), f.dy))}, 0).id;
+}
+
+// ---- gradients
+// -----------------------------------------------------------------------------------
+
+// Part of a flat result, in a shape of its own.
+Ex part_of(Ex x, std::int64_t start, const Shape& shape) {
+  return op::reshape(op::slice(x, {start}, {start + numel(shape)}), shape);
+}
+
+Shape without_last(Shape shape) {
+  shape.pop_back();
+  return shape;
+}
+
+std::vector<ValueId> grad_attention(GradContext& ctx) {
+  const Formula f(ctx.builder, Node(ctx.self()), false);
+  Shape out = f.q.shape();
+  out.back() = f.s.width;
+  const Ex o = part_of(ctx.y(), 0, out), dy = part_of(ctx.dy(), 0, out);
+  const Ex lse = part_of(ctx.y(), numel(out), without_last(out));
+  const Ex dlse = part_of(ctx.dy(), numel(out), without_last(out));
+  const Ex delta = Formula::row_sum(dy * o) - dlse;
+  std::vector<Ex> operands = {f.q, f.k, f.v, dy, lse, delta};
+  if (f.mask.present()) operands.push_back(f.mask);
+  if (f.keep.present()) operands.push_back(f.keep);
+  const Attrs attrs = ctx.self().attrs;
+  const Ex dq = op::apply(ctx.builder, ops::attention_dq, operands, attrs);
+  const Ex dkv = op::apply(ctx.builder, ops::attention_dkv, operands, attrs);
+  std::vector<ValueId> gradients = {dq.id, part_of(dkv, 0, f.k.shape()).id,
+                                    part_of(dkv, numel(f.k.shape()), f.v.shape()).id};
+  if (f.mask.present()) {
+    Formula whole = f;
+    whole.dy = dy;
+    whole.lse = lse;
+    whole.delta = delta;
+    gradients.push_back(f.truth_mask() ? kNoValue : whole.ds().id);
+  }
+  if (f.keep.present()) gradients.push_back(kNoValue);  // random, not computed from anything
+  return gradients;
+}
+
+// Of dq and dkv: `h` is the gradient of ds, `r` that of p besides (or absent).
+std::vector<ValueId> grad_backward(const Formula& f, Ex h, Ex r, Ex dq, Ex dk, Ex ddy) {
+  const Ex p = f.p(), dp = f.dp();
+  const Ex through = p * h;  // of dp
+  Ex of_p = h * (dp - Formula::along(f.delta, dp));
+  if (r.present()) of_p = of_p + r;
+  const Ex of_s = p * of_p;
+  const auto plus = [](Ex x, Ex more) { return x.present() ? x + more : more; };
+  dq = plus(dq, op::matmul(of_s, f.k) * f.s.scale);
+  dk = plus(dk, op::matmul(op::transpose(of_s), f.q) * f.s.scale);
+  const Ex weights = f.kept(through);
+  ddy = plus(ddy, op::matmul(weights, f.v));
+  const Ex dv = op::matmul(op::transpose(weights), f.dy);
+  std::vector<ValueId> gradients = {
+      dq.id, dk.id, dv.id, ddy.id, (-Formula::row_sum(of_s)).id, (-Formula::row_sum(through)).id};
+  if (f.mask.present()) gradients.push_back(f.truth_mask() ? kNoValue : of_s.id);
+  if (f.keep.present()) gradients.push_back(kNoValue);
+  return gradients;
+}
+
+std::vector<ValueId> grad_dq(GradContext& ctx) {
+  const Formula f(ctx.builder, Node(ctx.self()), true);
+  const Ex g = ctx.dy() * f.s.scale;
+  return grad_backward(f, op::matmul(g, op::transpose(f.k)), {}, {},
+                       op::matmul(op::transpose(f.ds()), g), {});
+}
+
+std::vector<ValueId> grad_dkv(GradContext& ctx) {
+  const Formula f(ctx.builder, Node(ctx.self()), true);
+  const Ex ddk = part_of(ctx.dy(), 0, f.k.shape()) * f.s.scale;
+  const Ex ddv = part_of(ctx.dy(), numel(f.k.shape()), f.v.shape());
+  return grad_backward(f, op::matmul(f.q, op::transpose(ddk)),
+                       f.kept(op::matmul(f.dy, op::transpose(ddv))), op::matmul(f.ds(), ddk), {},
+                       op::matmul(f.kept(f.p()), ddv));
+}
+
+OpDef attending(const char* name, InferFn infer, GradFn grad, EvalFn eval, ExpandFn written) {
+  return {.name = name,
+          .kind = OpKind::kAttention,
+          .arity = -1,
+          .infer = infer,
+          .grad = grad,
+          .eval = eval,
+          .view = nullptr,
+          .code = nullptr,
+          .samples = {},
+          .expand = written};
+}
+
+}  // namespace
+
+namespace ops {
+
+const OpDef attention =
+    attending("attention", infer_attention, grad_attention, eval_attention, expand_attention);
+const OpDef attention_dq = attending("attention_dq", infer_dq, grad_dq, eval_dq, expand_dq);
+const OpDef attention_dkv = attending("attention_dkv", infer_dkv, grad_dkv, eval_dkv, expand_dkv);
+
+}  // namespace ops
+}  // namespace tensorgrad
