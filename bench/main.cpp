@@ -14,8 +14,9 @@ int main(int argc, char** argv) {
   CLI::App app{"Times tensorgrad. One JSON line per measurement: medians, microseconds."};
   std::vector<std::string> only;
   tensorgrad::bench::Options options;
-  app.add_option("--only", only,
-                 "names to run: mlp-sin, fashion-mlp, fashion-cnn, gemm (default: all)")
+  app.add_option(
+         "--only", only,
+         "names to run: mlp-sin, fashion-mlp, fashion-cnn, addition, char-gpt, gemm (default: all)")
       ->delimiter(',');
   app.add_option("--device", options.devices,
                  "cpu, webgpu (default: cpu, and webgpu where there is a GPU)")
@@ -24,6 +25,8 @@ int main(int argc, char** argv) {
   app.add_flag("--allow-software", options.allow_software, "let webgpu take a software rasteriser");
   app.add_option("--seconds", options.seconds, "time for each measurement");
   app.add_flag("--profile", options.profile, "a line per launch of a step, too");
+  app.add_flag("--stored-attention", options.stored_attention,
+               "attention by products with its weights in memory, to compare");
   CLI11_PARSE(app, argc, argv);
   const auto wanted = [&](const std::string& name) {
     return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
@@ -34,6 +37,8 @@ int main(int argc, char** argv) {
       if (wanted("mlp-sin")) tensorgrad::bench::mlp_sin(options, device);
       if (wanted("fashion-mlp")) tensorgrad::bench::fashion_mlp(options, device);
       if (wanted("fashion-cnn")) tensorgrad::bench::fashion_cnn(options, device);
+      if (wanted("addition")) tensorgrad::bench::addition(options, device);
+      if (wanted("char-gpt")) tensorgrad::bench::char_gpt(options, device);
     }
     const bool cpu = std::count(options.devices.begin(), options.devices.end(), "cpu") > 0;
     if (wanted("gemm") && cpu) tensorgrad::bench::gemm(options);

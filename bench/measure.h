@@ -15,6 +15,7 @@ struct Options {
   bool allow_software = false;
   double seconds = 3;
   bool profile = false;
+  bool stored_attention = false;  // its weights in memory, to compare with
 };
 
 // Median microseconds per unit of work: `body` does `units` of it. Warm-up first, then batches

@@ -2,6 +2,7 @@
 // Training steps: with the loss awaited at each step, and with many steps in a go over data that
 // lie on the device.
 #include "workloads.h"
+#include "steps.h"
 
 #include <cmath>
 #include <random>
@@ -10,8 +11,6 @@
 
 namespace tensorgrad::bench {
 namespace {
-
-constexpr int kStepsInAGo = 200;
 
 struct Mlp {
   explicit Mlp(const std::vector<std::int64_t>& sizes) {
@@ -28,47 +27,12 @@ struct Mlp {
   }
 };
 
-DeviceOptions device_options(const Options& options, const std::string& device) {
-  DeviceOptions out;
-  out.kind = device;
-  out.threads = options.threads;
-  out.allow_software = options.allow_software;
-  return out;
-}
-
 std::vector<float> random_floats(std::size_t count) {
   std::mt19937 random(1);
   std::uniform_real_distribution<float> draw(0, 1);
   std::vector<float> values(count);
   for (float& value : values) value = draw(random);
   return values;
-}
-
-void report(const std::string& workload, const std::string& mode, const TrainerBase& trainer,
-            double us) {
-  const CompileReport compiled = trainer.report();
-  print_line({{"workload", text(workload)},
-              {"mode", text(mode)},
-              {"who", text("tensorgrad")},
-              {"device", text(trainer.device())},
-              {"us_per_step", number(us)},
-              {"launches", std::to_string(compiled.launches)},
-              {"peak_bytes", std::to_string(compiled.peak_bytes)},
-              {"compile_ms", number(compiled.milliseconds)}});
-}
-
-void profile(const Options& options, const std::string& workload, TrainerBase& trainer) {
-  if (!options.profile) return;
-  for (const auto& [launch, us] : trainer.profile()) {
-    print_line({{"workload", text(workload)}, {"launch", text(launch)}, {"us", number(us)}});
-  }
-}
-
-void in_a_go(const Options& options, const std::string& workload, TrainerBase& trainer) {
-  const double us =
-      median_microseconds(options.seconds, kStepsInAGo, [&] { trainer.run(kStepsInAGo); });
-  report(workload, "run", trainer, us);
-  profile(options, workload, trainer);
 }
 
 // Ten classes; `row` is the shape of an image.

@@ -26,6 +26,45 @@ def cnn():
                          nn.Linear(1568, 64), nn.ReLU(), nn.Linear(64, 10))
 
 
+class Block(nn.Module):
+    def __init__(self, width, heads, act):
+        super().__init__()
+        self.heads, self.act = heads, act
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.q, self.k, self.v, self.o = (nn.Linear(width, width, bias=False) for _ in range(4))
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        h = self.norm1(x)
+        q, k, v = (f(h).view(b, t, self.heads, d // self.heads).transpose(1, 2)
+                   for f in (self.q, self.k, self.v))
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.o(mixed.transpose(1, 2).reshape(b, t, d))
+        return x + self.down(self.act(self.up(self.norm2(x))))
+
+
+class Decoder(nn.Module):
+    def __init__(self, vocabulary, width, layers, heads, length, act):
+        super().__init__()
+        self.symbols = nn.Parameter(0.02 * torch.randn(vocabulary, width))
+        self.places = nn.Parameter(0.02 * torch.randn(length, width))
+        self.blocks = nn.ModuleList(Block(width, heads, act) for _ in range(layers))
+        self.last = nn.LayerNorm(width)
+
+    def forward(self, text):
+        x = self.symbols[text] + self.places
+        for block in self.blocks:
+            x = block(x)
+        return F.linear(self.last(x), self.symbols)
+
+
+# vocabulary, width, layers, heads, length, batch, activation, symbols at the end that count, clip
+DECODERS = {"addition": (12, 64, 3, 4, 8, 128, F.relu, 3, 1.0),
+            "char-gpt": (65, 384, 6, 6, 256, 64, F.gelu, 256, 1.0),
+            "char-gpt-small": (65, 128, 4, 4, 64, 8, F.gelu, 64, None)}
+
+
 def median_us(step, sync, seconds):
     deadline = time.perf_counter() + 0.2 * seconds
     while time.perf_counter() < deadline:
@@ -46,6 +85,14 @@ def workload(name, device):
         model = mlp([1, 64, 64, 1]).to(device)
         x, y = torch.rand(256, 1, device=device), torch.rand(256, 1, device=device)
         return model, lambda: F.mse_loss(model(x), y), torch.optim.Adam
+    if name in DECODERS:
+        vocabulary, width, layers, heads, length, batch, act, answers, _ = DECODERS[name]
+        model = Decoder(vocabulary, width, layers, heads, length, act).to(device)
+        text = torch.randint(0, vocabulary, (batch, length), device=device)
+        target = torch.randint(0, vocabulary, (batch, length), device=device)
+        target[:, :length - answers] = -100
+        return (model, lambda: F.cross_entropy(model(text).flatten(0, 1), target.flatten()),
+                torch.optim.AdamW)
     images = name == "fashion-cnn"
     model = (cnn() if images else mlp([784, 256, 128, 10])).to(device)
     batch, shape = (64, (1, 28, 28)) if images else (128, (784,))
@@ -56,11 +103,14 @@ def workload(name, device):
 def stepper(name, device, **kwargs):
     model, loss, optimizer = workload(name, device)
     optimizer = optimizer(model.parameters(), lr=1e-3, **kwargs)
+    clip = DECODERS[name][-1] if name in DECODERS else None
 
     def step():
         optimizer.zero_grad(set_to_none=True)
         value = loss()
         value.backward()
+        if clip:
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()
         return value
 
@@ -88,9 +138,11 @@ def report(name, mode, device, us):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--only", default="mlp-sin,fashion-mlp,fashion-cnn")
+    parser.add_argument("--only", default="mlp-sin,fashion-mlp,fashion-cnn,addition,char-gpt")
     options = parser.parse_args()
     for name in options.only.split(","):
+        if name == "char-gpt" and not torch.cuda.is_available():
+            name = "char-gpt-small"
         if torch.cuda.is_available():
             sync, device = torch.cuda.synchronize, torch.cuda.get_device_name()
             report(name, "eager", device, median_us(stepper(name, "cuda", fused=True), sync, options.seconds))

@@ -57,9 +57,8 @@ class AttentionStep final : public Step {
     for (std::optional<Operand>& input : inputs_) {
       if (input) input->start(context.hyper);
     }
-    const Window window = window_of(l_);
     const std::int64_t blocks = ceil_div(over_rows() ? l_.m : l_.n, block_);
-    const std::int64_t units = window.count * blocks;
+    const std::int64_t units = l_.batch * blocks;
     const std::int64_t tasks = task_count(ns_of_unit_ * static_cast<double>(units), units);
     const std::int64_t each = ceil_div(units, tasks);
     context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
@@ -67,7 +66,7 @@ class AttentionStep final : public Step {
       for (std::int64_t u = task * each; u < std::min(units, (task + 1) * each); ++u) {
         // The last rows of a causal mask see most: they come first.
         const std::int64_t block = blocks - 1 - u % blocks;
-        run_block(scratch, window.first + u / blocks, block * block_);
+        run_block(scratch, u / blocks, block * block_);
       }
     });
   }
@@ -250,12 +249,16 @@ class AttentionStep final : public Step {
                  float* line = s + r * pitch_;
                  if (n > 0) {
                    const float top = rows_.scores(line, n, l_.scale, added, allowed, tops[r]);
-                   const double shrink =
-                       std::exp(static_cast<double>(tops[r]) - static_cast<double>(top));
-                   sums[r] = (t.column > 0 ? sums[r] * shrink : 0) +
-                             static_cast<double>(rows_.weights(line, n, top));
-                   if (t.column > 0 && top != tops[r]) {
-                     rows_.scale(out + r * width_pitch_, static_cast<float>(shrink), l_.width);
+                   const double sum = static_cast<double>(rows_.weights(line, n, top));
+                   if (t.column == 0) {
+                     sums[r] = sum;
+                   } else {
+                     const double shrink =
+                         std::exp(static_cast<double>(tops[r]) - static_cast<double>(top));
+                     sums[r] = sums[r] * shrink + sum;
+                     if (top != tops[r]) {
+                       rows_.scale(out + r * width_pitch_, static_cast<float>(shrink), l_.width);
+                     }
                    }
                    tops[r] = top;
                    if (keep != nullptr) rows_.multiply(line, keep, n);
