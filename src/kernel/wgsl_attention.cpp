@@ -25,13 +25,10 @@ struct Block {
   [[nodiscard]] int per_y() const { return rows / ny; }
   [[nodiscard]] int per_x() const { return columns / nx; }
 };
-// From large to small: the first that fits the device and leaves it enough groups is taken.
-constexpr std::array<Block, 6> kBlocks = {{{64, 64, 16, 16},
-                                           {64, 32, 16, 16},
-                                           {32, 32, 8, 16},
-                                           {16, 16, 8, 8},
-                                           {8, 8, 8, 8},
-                                           {8, 4, 8, 4}}};
+// From large to small: the first that fits the device and leaves it enough groups is taken. On an
+// H100 many threads with few scores each do better than larger blocks or more scores a thread.
+constexpr std::array<Block, 4> kBlocks = {
+    {{32, 32, 16, 16}, {16, 16, 8, 8}, {8, 8, 8, 8}, {8, 4, 8, 4}}};
 
 std::string number(int i) { return std::to_string(i); }
 
@@ -133,7 +130,7 @@ void AttentionWriter::write_line(AttentionInput which, const std::string& name, 
                                  std::int64_t width) {
   if (!has(which)) return;
   write_input(which, name + "_at", count, width);
-  Scope scope, inside(scope);
+  Scope scope, inside(&scope);
   scope.line("var x = vec4<f32>();");
   for (int c = 0; c < 4; ++c) {
     const std::string at = "at * 4u + " + u32_literal(c);
@@ -177,7 +174,7 @@ void AttentionWriter::load_tile(Scope& scope, const std::string& line, const std
                                 std::int64_t pitch_of_tile, const std::string& first, int count,
                                 std::int64_t width) const {
   const std::string n = u32_literal(vectors(width));
-  Scope body(scope);
+  Scope body(&scope);
   body.line("let i = e / " + n + ";");
   body.line("let at = e % " + n + ";");
   body.line(tile + "[i * " + u32_literal(pitch_of_tile) + " + at] = " + line + "_line(p, " + first +
@@ -194,7 +191,7 @@ void AttentionWriter::write_products(Scope& scope, const std::string& result, co
   each([&](int r, int c) {
     scope.line("var " + result + number(r) + "_" + number(c) + " = 0.0f;");
   });
-  Scope loop(scope);
+  Scope loop(&scope);
   for (int r = 0; r < block_.per_y(); ++r) {
     loop.line("let x" + number(r) + " = " + x + "[(ty + " + u32_literal(r * block_.ny) + ") * " +
               u32_literal(pitch(width)) + " + at];");
@@ -222,7 +219,7 @@ void AttentionWriter::declare_results(Scope& scope, const std::string& acc,
 // ACC += weights times y.
 void AttentionWriter::write_accumulate(Scope& scope, const std::string& acc, const std::string& y,
                                        std::int64_t width, std::int64_t y_pitch) const {
-  Scope loop(scope);
+  Scope loop(&scope);
   for (int r = 0; r < block_.per_y(); ++r) {
     loop.line("let w" + number(r) + " = weights[(ty + " + u32_literal(r * block_.ny) + ") * " +
               u32_literal(weight_pitch()) + " + j];");
@@ -250,7 +247,7 @@ void AttentionWriter::store_results(Scope& scope, const std::string& acc, int wh
                                     std::int64_t width, const std::string& factor) {
   write_result(which, rows(), width);
   for (int r = 0; r < block_.per_y(); ++r) {
-    Scope row(scope);
+    Scope row(&scope);
     row.line("let i = row_start + ty + " + u32_literal(r * block_.ny) + ";");
     const std::string by = factor.empty() ? "" : " * " + factor + (forward() ? number(r) : "");
     for (int v = 0; v < vectors_each(width); ++v) {
@@ -338,7 +335,7 @@ void AttentionWriter::write_forward(Scope& scope) {
                   ? "min(" + u32_literal(l_.n) + ", row_start + " + u32_literal(block_.rows) + ")"
                   : u32_literal(l_.n)) +
              ";");
-  Scope loop(scope);
+  Scope loop(&scope);
   loop.line("workgroupBarrier();");
   load_tile(loop, "k", "columns_kv", cp, "col_start", block_.columns, l_.k);
   loop.line("workgroupBarrier();");
@@ -358,7 +355,7 @@ void AttentionWriter::write_forward(Scope& scope) {
   each([&](int r, int c) {
     const std::string at = number(r) + "_" + number(c);
     loop.line("var p" + at + " = 0.0f;");
-    Scope live(loop);
+    Scope live(&loop);
     live.line("p" + at + " = exp(s" + at + " - top" + number(r) + ");");
     live.line("sum" + number(r) + " += p" + at + ";");
     if (has(AttentionInput::kKeep)) {
@@ -411,7 +408,7 @@ void AttentionWriter::write_backward(Scope& scope) {
     end = "min(" + end + ", row_start + " + u32_literal(block_.rows) + ")";
   }
   scope.line("let end = " + end + ";");
-  Scope loop(scope);
+  Scope loop(&scope);
   loop.line("workgroupBarrier();");
   load_tile(loop, y0, "columns_0", pitch(l_.k), "col_start", block_.columns, l_.k);
   load_tile(loop, y1, "columns_1", pitch(l_.width), "col_start", block_.columns, l_.width);
@@ -425,7 +422,7 @@ void AttentionWriter::write_backward(Scope& scope) {
     const std::string j = keys() ? "at_row" + number(r) : "at_col" + number(c);
     loop.line("var p" + at + " = 0.0f;");
     loop.line("var ds" + at + " = 0.0f;");
-    Scope live(loop);
+    Scope live(&loop);
     live.line("p" + at + " = exp(s" + at + " - lse_at(p, " + i + ", 0u));");
     std::string dp = "dp" + at;
     if (has(AttentionInput::kKeep)) {

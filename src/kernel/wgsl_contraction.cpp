@@ -119,7 +119,7 @@ void Contraction::write_finish(bool guarded, bool with_ones) {
   ProgramWriter writer(module_, launch_.body, out_domain_, out_domain_, "acc");
   Scope scope;
   if (with_ones) {
-    Scope ones(scope);
+    Scope ones(&scope);
     ones.line(launch_.ones_row ? "finish_ones(n, acc);" : "finish_ones(m, acc);");
     ones.line("return;");
     scope.block(launch_.ones_row ? "if (m == " + u32_literal(launch_.m) + ")"
@@ -226,7 +226,7 @@ WgslKernel Contraction::write_by_lanes(const Tile& tile) {
              batch_of(coordinate(scope, domain, columns() * rows(), window_.outer_count)) + ";");
   const Partial sum{"acc", DType::kF32, ReduceOp::kSum};
   declare_partial(scope, module_, sum);
-  Scope loop(scope);
+  Scope loop(&scope);
   loop.line("acc += a_at(z, m, k) * b_at(z, k, n);");
   scope.block(std::string("for (var k = ") + (tile.lanes == 1 ? "0u" : "lane") + "; k < " +
                   u32_literal(launch_.k) + "; k += " + u32_literal(tile.lanes) + ")",
@@ -295,7 +295,7 @@ void Contraction::write_keep(Scope& scope, const TileShape& tile, bool is_a) con
 
 void Contraction::write_products(Scope& scope, const TileShape& tile) {
   const int width_m = tile.width_m(), width_n = tile.width_n();
-  Scope loop(scope);
+  Scope loop(&scope);
   const auto read = [&](const std::string& name, bool along_k, int width, int count, int threads,
                         const std::string& thread) {
     for (int i = 0; i < count / width; ++i) {
@@ -343,7 +343,7 @@ void Contraction::write_results(Scope& scope, const TileShape& tile) {
   }
   scope.line("var results = array<" + type + ", " + std::to_string(tile.per_m * blocks) + ">(" +
              list + ");");
-  Scope rows(scope), cols(rows);
+  Scope rows(&scope), cols(&rows);
   std::string result = "results[i * " + u32_literal(blocks) + " + j";
   if (tile.width_n() > 1) {
     result += " / " + u32_literal(tile.width_n()) + "][j % " + u32_literal(tile.width_n());
@@ -357,7 +357,7 @@ void Contraction::write_results(Scope& scope, const TileShape& tile) {
   const bool of_b = launch_.ones_row;
   const int width = of_b ? tile.width_n() : tile.width_m();
   const int threads = of_b ? tile.threads_n() : tile.threads_m();
-  Scope ones(scope);
+  Scope ones(&scope);
   for (int i = 0; i < (of_b ? tile.per_n : tile.per_m); ++i) {
     const std::string at =
         (of_b ? "n + " : "m + ") + u32_literal(place_of_result(i, width, threads));
@@ -398,7 +398,7 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
     const int threads = of_b ? tile.threads_n() : tile.threads_m();
     const std::string thread = of_b ? "tx" : "ty";
     module_.shared("slice_ones", "f32", std::int64_t{tile.slices} * tile.side, 4);
-    Scope first(scope);
+    Scope first(&scope);
     for (int i = 0; i < (of_b ? tile.per_n : tile.per_m); ++i) {
       keep(first, "slice_ones",
            "slice * " + u32_literal(tile.side) + " + " + along(thread, i, width, threads),
@@ -415,14 +415,14 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
     to.line("let sum = " + text + ";");
   };
   const std::string side = u32_literal(tile.side);
-  Scope loop(scope);
+  Scope loop(&scope);
   sum(loop, "slice_sums", "r", results);
   loop.line("finish(z, m0 + r / " + side + ", n0 + r % " + side + ", sum);");
   scope.block("for (var r = local; r < " + u32_literal(results) +
                   "; r += " + u32_literal(tile.threads()) + ")",
               loop);
   if (!has_ones()) return;
-  Scope ones(scope);
+  Scope ones(&scope);
   sum(ones, "slice_ones", "local", tile.side);
   ones.line(std::string("finish_ones(") + (of_b ? "n0" : "m0") + " + local, sum);");
   const std::string first = of_b ? "m0 == " + u32_literal(window_.first) : "n0 == 0u";
@@ -498,12 +498,12 @@ WgslKernel Contraction::write_tiled(const TileShape& tile) {
   write_places(scope, tile, tiles_m, tiles_n);
   // The next tile is on its way from memory while this one is multiplied.
   for (const bool is_a : {true, false}) write_fetch(scope, tile, is_a, "0u");
-  Scope loop(scope);
+  Scope loop(&scope);
   for (const bool is_a : {true, false}) write_keep(loop, tile, is_a);
   loop.line("workgroupBarrier();");
   const std::string depth = u32_literal(tile.depth);
   if (launch_.k > tile.depth) {
-    Scope ahead(loop);
+    Scope ahead(&loop);
     for (const bool is_a : {true, false}) write_fetch(ahead, tile, is_a, "k0 + " + depth);
     loop.block("if (k0 + " + depth + " < " + u32_literal(launch_.k) + ")", ahead);
   }

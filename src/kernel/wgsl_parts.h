@@ -24,8 +24,11 @@ std::string u32_literal(std::int64_t value);
 class Scope {
  public:
   Scope() : names_(std::make_shared<int>(0)), depth_(1) {}
-  explicit Scope(Scope& parent)
-      : parent_(&parent), names_(parent.names_), depth_(parent.depth_ + 1) {}
+  explicit Scope(Scope* parent)
+      : parent_(parent), names_(parent->names_), depth_(parent->depth_ + 1) {}
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+  ~Scope() = default;
 
   void line(const std::string& statement);
   // Appends a finished inner block between "opening {" and "}".

@@ -163,9 +163,9 @@ void ProgramWriter::store(Scope& scope, const Store& store) {
     return;
   }
   // The host chooses the ring's slot, so it is guarded as data is.
-  Scope ring(scope);
+  Scope ring(&scope);
   ring.line("let slot = " + place.index + " + " + module_.hyper(store.ring_word) + ";");
-  Scope inner(ring);
+  Scope inner(&ring);
   inner.line(module_.store(store.binding, store.dtype, "slot", value(store.value)));
   ring.block("if (slot < arrayLength(&b" + std::to_string(store.binding) + "))", inner);
   scope.block("", ring);

@@ -72,7 +72,7 @@ class RowWriter {
   }
 
   void write_loop(const RowPass& pass, const std::vector<Partial>& partials) {
-    Scope loop(scope_);
+    Scope loop(&scope_);
     loop.own("col");
     program_.write_all(loop, pass.elements);
     for (std::size_t i = 0; i < partials.size(); ++i) {
@@ -80,7 +80,7 @@ class RowWriter {
                  "col");
     }
     if (!pass.stores.empty()) {
-      Scope stores(loop);
+      Scope stores(&loop);
       Scope& target = live_.empty() ? loop : stores;
       for (const int store : pass.stores) program_.store(target, store_of(store));
       if (!live_.empty()) loop.block("if (" + live_ + ")", stores);
@@ -120,7 +120,7 @@ class RowWriter {
           return launch_.bindings.at(binding).mode == BindMode::kReadWrite;
         });
     if (in_place) scope_.line("storageBarrier();");
-    Scope last(scope_);
+    Scope last(&scope_);
     program_.write_all(last, plan_.row_after);
     for (const int store : plan_.row_stores) program_.store(last, store_of(store));
     scope_.block("if (lane == 0u" + (live_.empty() ? "" : " && " + live_) + ")", last);

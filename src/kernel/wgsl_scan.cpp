@@ -56,7 +56,7 @@ class ScanWriter {
     begin_ = "0u";
     end_ = u32_literal(launch_.count);
     if (tile_.lanes > 1) share();
-    Scope last(scope_);
+    Scope last(&scope_);
     step(last);
     const std::string finish = "finish(p, t, q, " + result() + ");";
     last.line(live.empty() ? finish : "if (" + live + ") { " + finish + " }");
@@ -119,7 +119,7 @@ class ScanWriter {
     end_ = "end";
     const bool linear = launch_.scan == ScanOp::kLinear;
     if (linear) scope_.line("var product = 1.0f;");
-    Scope own(scope_);
+    Scope own(&scope_);
     step(own);
     if (linear) own.line("product *= a_at(p, t, q);");
     loop(scope_, own);
@@ -133,7 +133,7 @@ class ScanWriter {
     const std::string from = sum ? "base" : "h";
     scope_.line((sum ? "var base = " : "h = ") + nothing() + ";");
     if (sum) scope_.line("h = base;");
-    Scope take(scope_);
+    Scope take(&scope_);
     take.line(from + " = hs[local - " + pitch + "];");
     if (is_arg(launch_)) take.line("at = places[local - " + pitch + "];");
     scope_.block("if (lane > 0u)", take);
@@ -149,7 +149,7 @@ class ScanWriter {
   // After it each entry holds what its lane and all before it make together.
   void write_doubling(const std::string& pitch) {
     publish(scope_);
-    Scope round(scope_), join(round);
+    Scope round(&scope_), join(&round);
     join.line("let other = local - s * " + pitch + ";");
     switch (launch_.scan) {
       case ScanOp::kSum: join.line("h = hs[other] + h;"); break;

@@ -87,9 +87,9 @@ void write_round(Scope& scope, const Launch& launch, const Block& block) {
   const std::string words = u32_literal(std::max(1, block.threads / 32));
   const std::string rows = u32_literal(block.rows_at_once());
   scope.line("let i = first + local;");
-  Scope look(scope);
+  Scope look(&scope);
   look.line("let at = u32(index_at(p, i, " + std::string(block.repeats ? "0u" : "q") + ")) - v0;");
-  Scope note(look);
+  Scope note(&look);
   note.line("places[local] = at;");
   note.line("atomicOr(&hits[side + local / 32u], 1u << (local % 32u));");
   look.block("if (at < " + u32_literal(block.values) + ")", note);
@@ -97,7 +97,7 @@ void write_round(Scope& scope, const Launch& launch, const Block& block) {
   scope.line("workgroupBarrier();");
   scope.line("if (local < " + words + ") { atomicStore(&hits[" + words +
              " - side + local], 0u); }");
-  Scope word(scope), bit(word);
+  Scope word(&scope), bit(&word);
   word.line("var bits = atomicLoad(&hits[side + w]);");
   bit.line("let hit = w * 32u + firstTrailingBit(bits);");
   bit.line("bits = bits & (bits - 1u);");
@@ -140,12 +140,12 @@ WgslKernel write_blocks(const Launch& launch, Module& module, const Block& block
   scope.line("if (local < " + u32_literal(2 * words) + ") { atomicStore(&hits[local], 0u); }");
   scope.line("workgroupBarrier();");
   scope.line("var side = 0u;");
-  Scope round(scope);
+  Scope round(&scope);
   write_round(round, launch, block);
   scope.block(
       "for (var first = 0u; first < " + u32_literal(launch.count) + "; first += " + threads + ")",
       round);
-  Scope last(scope);
+  Scope last(&scope);
   std::string inside;
   if (window.count % block.values != 0) inside = "v0 + at < " + u32_literal(window.end());
   if (launch.post % block.columns != 0) {
@@ -171,7 +171,7 @@ WgslKernel write_by_lanes(const Launch& launch, Module& module, const Tile& tile
   scope.line("let p = " + coordinate(scope, domain, launch.post * launch.size, launch.pre) + ";");
   const Partial sum{"acc", DType::kF32, ReduceOp::kSum};
   declare_partial(scope, module, sum);
-  Scope loop(scope);
+  Scope loop(&scope);
   loop.line("if (index_at(p, i, q) == i32(v)) { acc += source_at(p, i, q); }");
   scope.block(std::string("for (var i = ") + (tile.lanes == 1 ? "0u" : "lane") + "; i < " +
                   u32_literal(launch.count) + "; i += " + u32_literal(tile.lanes) + ")",

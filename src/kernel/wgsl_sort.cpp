@@ -90,7 +90,7 @@ class SortWriter {
   // One step of the network within a tile: pairs (i, i ^ mask), where bit `half` of i is 0.
   void write_step(Scope& scope, const std::string& half, const std::string& mask,
                   const std::string& count) const {
-    Scope pair(scope);
+    Scope pair(&scope);
     pair.line("let i = ((e & ~(" + half + " - 1u)) << 1u) | (e & (" + half + " - 1u));");
     pair.line("let j = i ^ " + mask + ";");
     pair.line("if (j < " + count + ") { order_pair(i, j); }");
@@ -100,13 +100,13 @@ class SortWriter {
 
   // The rest of a stage whose distances lie within a tile.
   void write_halves(Scope& scope, const std::string& first, const std::string& count) const {
-    Scope body(scope);
+    Scope body(&scope);
     write_step(body, "half", "half", count);
     scope.block("for (var half = " + first + "; half > 0u; half = half >> 1u)", body);
   }
 
   void write_tile_sort(Scope& scope, const std::string& count) const {
-    Scope stage(scope);
+    Scope stage(&scope);
     write_step(stage, "(width >> 1u)", "(width - 1u)", count);
     write_halves(stage, "width >> 2u", count);
     scope.block("for (var width = 2u; width <= " + u32_literal(tile_) + "; width = width << 1u)",
@@ -115,7 +115,7 @@ class SortWriter {
 
   void write_inside() {
     const std::string count = u32_literal(launch_.count);
-    Scope load(scope_), store(scope_);
+    Scope load(&scope_), store(&scope_);
     load.line("keys[e] = key_of(value_at(p, e, q));");
     load.line("places[e] = e;");
     each(scope_, launch_.count, load);
@@ -147,7 +147,7 @@ class SortWriter {
   // Every tile: its places into workgroup memory, `work`, and back.
   template <class Work>
   void each_tile(Scope& scope, const std::string& place, const Work& work) const {
-    Scope tile(scope), load(tile), store(tile);
+    Scope tile(&scope), load(&tile), store(&tile);
     const std::string size = u32_literal(tile_), total = u32_literal(launch_.count);
     tile.line("let count = min(" + size + ", " + total + " - base);");
     load.line("if (e < count) {");
@@ -167,7 +167,7 @@ class SortWriter {
 
   // One step of the network in the buffer.
   void write_far_step(Scope& scope, const std::string& half, const std::string& mask) const {
-    Scope pair(scope);
+    Scope pair(&scope);
     pair.line("let i = ((e & ~(" + half + " - 1u)) << 1u) | (e & (" + half + " - 1u));");
     pair.line("let j = i ^ " + mask + ";");
     pair.line("if (j < " + u32_literal(launch_.count) + ") { order_in_buffer(p, i, j, q); }");
@@ -178,7 +178,7 @@ class SortWriter {
   void write_in_buffer(const Domain& domain) {
     write_buffer_access(domain);
     each_tile(scope_, "base + e", [&](Scope& tile) { write_tile_sort(tile, "count"); });
-    Scope stage(scope_), far(stage);
+    Scope stage(&scope_), far(&stage);
     write_far_step(stage, "(width >> 1u)", "(width - 1u)");
     write_far_step(far, "half", "half");
     stage.block(

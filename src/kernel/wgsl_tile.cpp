@@ -83,7 +83,7 @@ void join(Scope& scope, Module& module, const Partial& partial, const std::strin
     scope.line(mine + " = " + extreme(module, partial, mine, other) + ";");
   } else {
     const std::string at = array + "_at";
-    Scope better(scope);
+    Scope better(&scope);
     better.line(mine + " = " + other + ";");
     better.line(at + "[local] = " + at + "[other];");
     scope.block("if (" + wins(module, partial) + "(" + mine + ", " + at + "[local], " + other +
@@ -107,8 +107,8 @@ void combine_batch(Scope& scope, Module& module, const Tile& tile,
     arrays.push_back(array);
   }
   scope.line("workgroupBarrier();");
-  Scope step(scope);
-  Scope half(step);
+  Scope step(&scope);
+  Scope half(&step);
   half.line("let other = local + s" + (tile.lanes_first ? "" : " * " + u32_literal(tile.rows)) +
             ";");
   for (std::size_t i = 0; i < partials.size(); ++i) join(half, module, partials[i], arrays[i]);
@@ -220,7 +220,7 @@ void accumulate(Scope& scope, Module& module, const Partial& partial, const std:
   } else if (!partial.indexed()) {
     scope.line(name + " = " + extreme(module, partial, name, word) + ";");
   } else {
-    Scope better(scope);
+    Scope better(&scope);
     better.line(name + " = " + word + ";");
     better.line(name + "_at = " + col + ";");
     scope.block("if (" + wins(module, partial) + "(" + name + ", " + name + "_at, " + word + ", " +
