@@ -2,11 +2,11 @@
 // The functions of scalar_math.h for float vectors: exponentials, logarithms, hyperbolic functions
 // and erf, with errors of 1 to 3 ulp; infinities, NaN, zeros and denormals give what C gives. The
 // polynomials come from tools/fit_math.py.
-#if defined(TENSORGRAD_KERNEL_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef TENSORGRAD_KERNEL_SIMD_MATH_INL_H_
-#undef TENSORGRAD_KERNEL_SIMD_MATH_INL_H_
+#if defined(TENSORGRAD_KERNEL_SIMD_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENSORGRAD_KERNEL_SIMD_MATH_INL_H
+#undef TENSORGRAD_KERNEL_SIMD_MATH_INL_H
 #else
-#define TENSORGRAD_KERNEL_SIMD_MATH_INL_H_
+#define TENSORGRAD_KERNEL_SIMD_MATH_INL_H
 #endif
 
 #include <limits>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // More of scalar_math.h for float vectors: circular functions, pow and the float remainder. What
 // the fast ways cannot take (huge angles and quotients) goes lane by lane through the C library.
-#if defined(TENSORGRAD_KERNEL_SIMD_TRIG_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef TENSORGRAD_KERNEL_SIMD_TRIG_INL_H_
-#undef TENSORGRAD_KERNEL_SIMD_TRIG_INL_H_
+#if defined(TENSORGRAD_KERNEL_SIMD_TRIG_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENSORGRAD_KERNEL_SIMD_TRIG_INL_H
+#undef TENSORGRAD_KERNEL_SIMD_TRIG_INL_H
 #else
-#define TENSORGRAD_KERNEL_SIMD_TRIG_INL_H_
+#define TENSORGRAD_KERNEL_SIMD_TRIG_INL_H
 #endif
 
 #include <cmath>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Highway vectors of at most 16 four-byte lanes with operators: the same words as scalar_math.h has
 // for numbers, and the same meaning. Compiled once per instruction set, after foreach_target.
-#if defined(TENSORGRAD_KERNEL_SIMD_VEC_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef TENSORGRAD_KERNEL_SIMD_VEC_INL_H_
-#undef TENSORGRAD_KERNEL_SIMD_VEC_INL_H_
+#if defined(TENSORGRAD_KERNEL_SIMD_VEC_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENSORGRAD_KERNEL_SIMD_VEC_INL_H
+#undef TENSORGRAD_KERNEL_SIMD_VEC_INL_H
 #else
-#define TENSORGRAD_KERNEL_SIMD_VEC_INL_H_
+#define TENSORGRAD_KERNEL_SIMD_VEC_INL_H
 #endif
 
 #include <hwy/highway.h>
