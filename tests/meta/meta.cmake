@@ -17,3 +17,9 @@ foreach(flag IN ITEMS -h --help)
   add_test(NAME meta.dev${flag} COMMAND "${PROJECT_SOURCE_DIR}/dev" ${flag})
   set_tests_properties(meta.dev${flag} PROPERTIES LABELS "meta;fast")
 endforeach()
+
+# docs/ops.md says what passed just now.
+add_test(NAME meta.ops_page COMMAND "${Python3_EXECUTABLE}" -B tools/ops_page.py
+  --results "${CMAKE_CURRENT_BINARY_DIR}")
+set_tests_properties(meta.ops_page PROPERTIES LABELS "meta;ops" FIXTURES_REQUIRED ops_results
+  WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")

@@ -94,6 +94,7 @@ std::vector<OpCase> forms() {
       {"attention_biased", with(small, {{3, 5}}), masked},
       {"attention_biased_by_row", with(small, {{2, 1, 5}}), masked},
       {"attention_added", with(small, added), masked, false},
+      {"attention_with_its_gradients", qkv({1}, 3, 3, 2, 2), both_ways},
       {"attention_of_far_scores", far, plain, false},
       {"attention_grouped", heads, grouped},
       {"attention_grouped_masked", with(heads, truths), grouped_and_masked},

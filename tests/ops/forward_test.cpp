@@ -19,6 +19,9 @@ class Forward : public ::testing::TestWithParam<OpCase> {};
 TEST_P(Forward, agrees_with_double_on_cpu) {
   Sketch sketch(7);
   sketch.output("y", GetParam().apply(inputs_of(sketch, GetParam())));
+  std::set<std::string> covered;
+  note_covered(sketch.graph(), covered);
+  report_covered(covered);
   sketch.check(Where::kCpu, kTolerance, GetParam().edges);
 }
 
@@ -26,13 +29,16 @@ INSTANTIATE_TEST_SUITE_P(Op, Forward, ::testing::ValuesIn(all_cases()), name_of)
 
 // All cases of a kind in one program: making a pipeline is what takes time there.
 void check_together(const std::vector<OpCase>& cases, Where where) {
+  std::set<std::string> covered;
   for (const bool edges : {false, true}) {
     Sketch sketch(7);
     for (const OpCase& each : cases) {
       if (each.edges == edges) sketch.output(each.name, each.apply(inputs_of(sketch, each)));
     }
     if (!sketch.graph().outputs.empty()) sketch.check(where, kTolerance, edges);
+    note_covered(sketch.graph(), covered);
   }
+  report_covered(covered);
 }
 
 TEST(Forward, pointwise_on_webgpu) { check_together(pointwise_cases(), Where::kWebGpu); }
@@ -51,13 +57,13 @@ TEST(Forward, pointwise_on_webgpu_default_limits) {
   check_together(pointwise_cases(), Where::kWebGpuDefaultLimits);
 }
 TEST(Forward, structured_on_webgpu_default_limits) {
-  check_together(matmul_cases(), Where::kWebGpuDefaultLimits);
-  check_together(composite_cases(), Where::kWebGpuDefaultLimits);
-  check_together(index_cases(), Where::kWebGpuDefaultLimits);
-  check_together(conv_cases(), Where::kWebGpuDefaultLimits);
-  check_together(pool_cases(), Where::kWebGpuDefaultLimits);
-  check_together(scan_cases(), Where::kWebGpuDefaultLimits);
-  check_together(attention_cases(), Where::kWebGpuDefaultLimits);
+  std::vector<OpCase> cases;
+  for (const auto& part : {view_cases(), reduce_cases(), matmul_cases(), composite_cases(),
+                           index_cases(), conv_cases(), pool_cases(), scan_cases(),
+                           function_cases(), arranging_cases(), attention_cases()}) {
+    cases.insert(cases.end(), part.begin(), part.end());
+  }
+  check_together(cases, Where::kWebGpuDefaultLimits);
 }
 
 void check_leaves(Where where) {
@@ -98,7 +104,12 @@ TEST(Coverage, every_op_has_a_case) {
   for (const OpDef* op : {&ops::parameter, &ops::arena, &ops::data, &ops::state, &ops::scalar,
                           &ops::barrier, &ops::checkpoint, &ops::custom_gradient})
     seen.insert(op);
-  for (const OpDef* op : all_ops()) EXPECT_TRUE(seen.contains(op)) << op->name << " has no case";
+  std::string differentiable;
+  for (const OpDef* op : all_ops()) {
+    EXPECT_TRUE(seen.contains(op)) << op->name << " has no case";
+    if (op->grad != nullptr) differentiable += std::string(op->name) + " ";
+  }
+  RecordProperty("differentiable", differentiable);
 }
 
 TEST(Coverage, every_gradient_rule_is_checked) {

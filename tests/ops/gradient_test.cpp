@@ -23,6 +23,7 @@ std::vector<OpCase> differentiable_cases() {
 struct Embedded {
   std::vector<Tensor> raw;
   Tensor loss;
+  std::set<std::string> covered;  // by the op's own part
 };
 
 Embedded embed(Sketch& sketch, const OpCase& each) {
@@ -39,7 +40,9 @@ Embedded embed(Sketch& sketch, const OpCase& each) {
     made.raw.push_back(sketch.input(arg.shape, -1.5, 1.5));
     args.push_back(arg.lo + (arg.hi - arg.lo) * sigmoid(made.raw.back()));
   }
+  const ValueId first = sketch.graph().size();
   const Tensor y = each.apply(args);
+  note_covered(sketch.graph(), made.covered, first);
   const Tensor weights = sketch.input(y.shape(), 0.5, 2);
   made.loss = sum(log1p(square(y + 0.7)) * weights);
   return made;
@@ -70,6 +73,7 @@ TEST_P(Gradient, is_that_of_differences_and_the_same_on_cpu) {
   const Embedded made = embed(sketch, GetParam());
   sketch.output("loss", made.loss);
   const Graph forward = sketch.graph();
+  report_covered(made.covered);
   const std::vector<Tensor> grads = grad(made.loss, made.raw);
   for (std::size_t i = 0; i < grads.size(); ++i) sketch.output("g" + std::to_string(i), grads[i]);
   const ValueMap exact = interpret_graph(sketch.graph(), sketch.leaves);
@@ -92,14 +96,17 @@ INSTANTIATE_TEST_SUITE_P(Op, Gradient, ::testing::ValuesIn(differentiable_cases(
 
 void check_on_webgpu(const std::vector<OpCase>& cases) {
   Sketch sketch(11);
+  std::set<std::string> covered;
   for (const OpCase& each : cases) {
     if (!each.differentiable) continue;
     const Embedded made = embed(sketch, each);
+    covered.insert(made.covered.begin(), made.covered.end());
     const std::vector<Tensor> grads = grad(made.loss, made.raw);
     for (std::size_t i = 0; i < grads.size(); ++i)
       sketch.output(each.name + "_d" + std::to_string(i), grads[i]);
   }
   sketch.check(Where::kWebGpu, 1e-4);
+  report_covered(covered);
 }
 
 TEST(GradientOnDevice, of_views_on_webgpu) { check_on_webgpu(view_cases()); }
@@ -136,6 +143,7 @@ class SecondGradient : public ::testing::TestWithParam<OpCase> {};
 TEST_P(SecondGradient, is_that_of_differences) {
   Sketch sketch(13);
   const Embedded made = embed(sketch, GetParam());
+  report_covered(made.covered);
   Tensor loss;
   for (const Tensor& each : grad(made.loss, made.raw)) {
     const Tensor part = sum(each * sketch.input(each.shape(), 0.5, 2));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,11 @@ std::vector<OpCase> arranging_cases();
 std::vector<OpCase> attention_cases();
 // All of the above.
 const std::vector<OpCase>& all_cases();
+
+// Notes in the test's report which ops, of which element types, and which functions made of them
+// the graph has from node `first` on; tools/ops_page.py makes docs/ops.md of what passed.
+void note_covered(const Graph& graph, std::set<std::string>& covered, ValueId first = 0);
+void report_covered(const std::set<std::string>& covered);
 
 // The arguments as inputs of the sketch.
 std::vector<Tensor> inputs_of(Sketch& sketch, const OpCase& each);

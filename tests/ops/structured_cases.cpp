@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "op_cases.h"
+#include "ops/pointwise.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -187,14 +188,35 @@ std::vector<OpCase> composite_cases() {
 const std::vector<OpCase>& all_cases() {
   static const std::vector<OpCase> cases = [] {
     std::vector<OpCase> all;
-    for (const auto& part : {pointwise_cases(), view_cases(), reduce_cases(), matmul_cases(),
-                             index_cases(), scan_cases(), composite_cases(), conv_cases(),
-                             pool_cases(), function_cases(), arranging_cases(), attention_cases()}) {
+    for (const auto& part :
+         {pointwise_cases(), view_cases(), reduce_cases(), matmul_cases(), index_cases(),
+          scan_cases(), composite_cases(), conv_cases(), pool_cases(), function_cases(),
+          arranging_cases(), attention_cases()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;
   }();
   return cases;
+}
+
+void note_covered(const Graph& graph, std::set<std::string>& covered, ValueId first) {
+  for (ValueId id = first; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    if (!node.origin.empty()) covered.insert("function " + node.origin);
+    if (node.op->kind == OpKind::kLeaf) continue;
+    // Of `where`, the type of what is chosen.
+    const ValueId typed = node.inputs.empty()      ? kNoValue
+                          : node.op == &ops::where ? node.inputs[1]
+                                                   : node.inputs[0];
+    const DType dtype = typed == kNoValue ? node.type.dtype : graph[typed].type.dtype;
+    covered.insert("op " + std::string(node.op->name) + " " + std::string(to_string(dtype)));
+  }
+}
+
+void report_covered(const std::set<std::string>& covered) {
+  std::string list;
+  for (const std::string& each : covered) list += (list.empty() ? "" : ", ") + each;
+  ::testing::Test::RecordProperty("covered", list);
 }
 
 std::vector<Tensor> inputs_of(Sketch& sketch, const OpCase& each) {

@@ -130,7 +130,7 @@ int usable_cores() {
   std::string quota;
   double period = 0;
   if (file >> quota >> period && quota != "max" && period > 0) {
-    const double share = std::atof(quota.c_str()) / period;
+    const double share = std::strtod(quota.c_str(), nullptr) / period;
     if (share > 0) cores = std::clamp(static_cast<int>(std::ceil(share)), 1, cores);
   }
   return cores;

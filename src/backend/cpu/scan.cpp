@@ -62,7 +62,7 @@ class Carry {
         case ScanOp::kArgMin:
           if (!reaches(words(chunk)[q], words(carry)[q])) break;
           words(carry)[q] = words(chunk)[q];
-          carry_indices(carry, width)[q] = carry_indices(const_cast<std::byte*>(chunk), width)[q];
+          carry_indices(carry, width)[q] = carry_indices(chunk, width)[q];
           break;
       }
     }

@@ -17,6 +17,9 @@ inline std::int64_t carry_bytes(std::int64_t width) { return carry_lines(width) 
 inline std::uint32_t* carry_indices(std::byte* carry, std::int64_t width) {
   return reinterpret_cast<std::uint32_t*>(carry + carry_lines(width) * 8);
 }
+inline const std::uint32_t* carry_indices(const std::byte* carry, std::int64_t width) {
+  return reinterpret_cast<const std::uint32_t*>(carry + carry_lines(width) * 8);
+}
 
 // Elements t * width + q for t < steps, q < width, of `width` lines: goes through t in order, or
 // backwards, and writes what is kept after each; `first` is the place of t = 0 in its line. May
