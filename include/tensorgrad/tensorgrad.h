@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tensorgrad/compile.h"
+#include "tensorgrad/custom_op.h"
 #include "tensorgrad/data.h"
 #include "tensorgrad/debug.h"
 #include "tensorgrad/device.h"

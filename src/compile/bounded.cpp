@@ -282,9 +282,9 @@ Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& in
     out.error = macro_error(node, inputs, tolerance);
     return out;
   }
-  const bool rounds =
-      real && (kind == OpKind::kPointwise || kind == OpKind::kReduce ||
-               kind == OpKind::kContraction || kind == OpKind::kScatter || kind == OpKind::kScan);
+  const bool rounds = real && (kind == OpKind::kPointwise || kind == OpKind::kReduce ||
+                               kind == OpKind::kContraction || kind == OpKind::kScatter ||
+                               kind == OpKind::kScan || kind == OpKind::kCustom);
   if (!rounds && exact(inputs)) return out;
   out.error.assign(out.value.data.size(), 0);
   switch (kind) {
@@ -293,6 +293,10 @@ Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& in
     case OpKind::kContraction: contraction_error(node, inputs, tolerance, out); break;
     case OpKind::kScan: scan_error(node, inputs, tolerance, out); break;
     case OpKind::kSort: order_error(node, *inputs[0], out); break;
+    // How a user's function changes what rounding has changed is not known.
+    case OpKind::kCustom:
+      if (!exact(inputs)) out.error.assign(out.error.size(), kInfinity);
+      break;
     default: moving_error(node, inputs, tolerance, out);
   }
   if (rounds) {

@@ -31,6 +31,7 @@ enum class OpKind {
   kMacro,        // stands for others until the pass `expand`; its gradient and meaning are its own
   kScan,         // each element from all before it along attr "axis" (attr "reverse": behind it)
   kSort,         // the order of the elements along attr "axis"
+  kCustom,       // a user's kernel
   kAttention,    // softmax(q k^T) v, or a gradient of it, without its weights in memory
 };
 

@@ -17,6 +17,7 @@ bool is_computed(const Node& node) {
     case OpKind::kMacro:
     case OpKind::kScan:
     case OpKind::kSort:
+    case OpKind::kCustom:
     case OpKind::kAttention: return true;
     default: return false;
   }

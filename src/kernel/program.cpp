@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/check.h"
+#include "ir/custom.h"
 
 namespace tensorgrad {
 namespace {
@@ -79,7 +80,8 @@ Window window_of(const Launch& launch) {
   Window all;
   switch (launch.kind) {
     case LaunchKind::kMap:
-    case LaunchKind::kRow: all.pitch = launch.rows; break;
+    case LaunchKind::kRow:
+    case LaunchKind::kCustom: all.pitch = launch.rows; break;
     case LaunchKind::kContraction:
       all.outer_count = launch.batch;
       all.pitch = launch.m;
@@ -132,7 +134,7 @@ template <class Program, class L>
 std::vector<Program*> list_programs(L& launch) {
   std::vector<Program*> programs = {&launch.body, &launch.a, &launch.b, &launch.scatter_index,
                                     &launch.scatter_source};
-  for (Program& input : launch.attention_inputs) programs.push_back(&input);
+  for (Program& input : launch.inputs) programs.push_back(&input);
   return programs;
 }
 
@@ -226,6 +228,7 @@ void verify_store(const Launch& launch, const Store& store, std::int64_t rows,
 
 void verify_attention(const Launch& launch) {
   const bool backward = launch.part != AttentionPart::kForward;
+  CHECK(launch.inputs.size() == kAttentionInputs, launch.name);
   for (std::size_t i = 0; i < kAttentionInputs; ++i) {
     const auto which = static_cast<AttentionInput>(i);
     const ScalarProgram& input = launch.input(which);
@@ -239,6 +242,17 @@ void verify_attention(const Launch& launch) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     verify_store(launch, launch.stores[i], 1, results[i]);
   }
+}
+
+void verify_custom(const Launch& launch) {
+  CHECK(launch.custom != nullptr && launch.inputs.size() == launch.custom->inputs.size(),
+        launch.name);
+  for (std::size_t i = 0; i < launch.inputs.size(); ++i) {
+    verify_program(launch, launch.inputs[i], 1, numel(launch.custom->inputs[i].shape));
+  }
+  CHECK(launch.stores.size() == 1 && launch.rows == numel(launch.custom->result.shape),
+        launch.name);
+  verify_store(launch, launch.stores[0], 1, launch.rows);
 }
 
 void verify_launch(const Program& program, const Launch& launch) {
@@ -275,15 +289,16 @@ void verify_launch(const Program& program, const Launch& launch) {
     verify_program(launch, launch.a, 1, elements);
     verify_program(launch, launch.b, 1, elements);
   }
-  const bool attention = launch.kind == LaunchKind::kAttention;
-  if (attention) verify_attention(launch);
+  const bool own = launch.kind == LaunchKind::kAttention || launch.kind == LaunchKind::kCustom;
+  if (launch.kind == LaunchKind::kAttention) verify_attention(launch);
+  if (launch.kind == LaunchKind::kCustom) verify_custom(launch);
   const Window window = window_of(launch);
   const std::int64_t batches = launch.kind == LaunchKind::kContraction ? launch.batch
                                : launch.kind == LaunchKind::kScatter   ? launch.pre
                                                                        : 1;
   CHECK(window.first >= 0 && window.count >= 1 && window.end() <= window.pitch, launch.name);
   CHECK(window.outer_first >= 0 && window.outer_first + window.outer_count <= batches, launch.name);
-  if (attention) return;
+  if (own) return;
   verify_program(launch, launch.body, rows, elements);
   for (const Store& store : launch.stores) verify_store(launch, store, rows, elements);
 }
@@ -299,6 +314,7 @@ const char* kind_name(LaunchKind kind) {
     case LaunchKind::kScan: return "scan";
     case LaunchKind::kSort: return "sort";
     case LaunchKind::kAttention: return "attention";
+    case LaunchKind::kCustom: return "custom";
   }
   return "?";
 }
@@ -312,7 +328,8 @@ std::string whole_domain(const Launch& launch) {
     return text;
   };
   switch (launch.kind) {
-    case LaunchKind::kMap: return join({launch.rows});
+    case LaunchKind::kMap:
+    case LaunchKind::kCustom: return join({launch.rows});
     case LaunchKind::kRow: return join({launch.rows, launch.cols});
     case LaunchKind::kContraction: {
       const std::string mnk = join({launch.m, launch.n, launch.k});

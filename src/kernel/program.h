@@ -3,8 +3,8 @@
 // loop on the CPU. Nothing here knows of ops, graphs or devices.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -52,6 +52,8 @@ enum class AttentionPart : std::uint8_t {
 };
 enum class AttentionInput : std::uint8_t { kQ, kK, kV, kDy, kLse, kDelta, kMask, kKeep };
 inline constexpr std::size_t kAttentionInputs = 8;
+
+struct CustomKernel;  // ir/custom.h
 
 // Where a value of a row launch lives: one per row, or one per element of the row.
 enum class Level : std::uint8_t { kRow, kElement };
@@ -106,6 +108,7 @@ enum class LaunchKind : std::uint8_t {
   kScan,         // out[p,t,q] = epilogue(h of line (p, q) after its elements 0 to t)
   kSort,       // out[p,i,q] = epilogue(the t that is number i of line (p, q) in order of b[p,t,q])
   kAttention,  // see AttentionPart
+  kCustom,     // out[i] = the user's element i, over `rows` elements
 };
 
 enum class BindMode : std::uint8_t { kRead, kWrite, kReadWrite };
@@ -168,16 +171,19 @@ struct Launch {
   bool causal = false;  // p[i, j] = 0 for j > i; likewise where the mask is false
   float scale = 1;
   std::int64_t width = 1;
-  std::array<ScalarProgram, kAttentionInputs> attention_inputs;
+  std::vector<ScalarProgram> inputs;
 
   [[nodiscard]] const ScalarProgram& input(AttentionInput which) const {
-    return attention_inputs[static_cast<std::size_t>(which)];
+    return inputs[static_cast<std::size_t>(which)];
   }
+
+  // kCustom: `inputs` over their elements; no body, and the store's value is not used.
+  std::shared_ptr<const CustomKernel> custom;
 
   // The rows that this launch computes, where several share the work because a buffer is larger
   // than a binding may be; 0: all. Rows are those of kMap and kRow, batch * m of a contraction
   // (with ones_row, its ones come on top), pre * size of a scatter, pre of a scan and of a sort,
-  // batch of an attention.
+  // batch of an attention, elements of a custom one.
   // Several batches (or pre) are whole ones. Maps, indices and coordinates stay those of the whole.
   std::int64_t first_row = 0, row_count = 0;
 
@@ -282,7 +288,7 @@ const ScalarProgram& line_program(const Launch& launch);
 // Throws InternalError where a launch breaks a rule stated above.
 void verify(const Program& program);
 
-// "map", "row", "contraction", "scatter", "scan", "sort", "attention".
+// "map", "row", "contraction", "scatter", "scan", "sort", "attention", "custom".
 const char* kind_name(LaunchKind kind);
 // The sizes that a launch goes over: "1024", "64x10", "64x128x784" (m, n, k).
 std::string domain_text(const Launch& launch);

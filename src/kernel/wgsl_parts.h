@@ -198,6 +198,7 @@ WgslKernel write_contraction(const Launch& launch, const WgslOptions& options);
 WgslKernel write_scatter(const Launch& launch, const WgslOptions& options);
 WgslKernel write_scan(const Launch& launch, const WgslOptions& options);
 WgslKernel write_sort(const Launch& launch, const WgslOptions& options);
+WgslKernel write_custom(const Launch& launch, const WgslOptions& options);
 WgslKernel write_attention(const Launch& launch, const WgslOptions& options);
 
 // Functions over a domain of three axes p, i, q. `fn NAME(p, i, q) -> TYPE`: the program's last

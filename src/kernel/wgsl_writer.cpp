@@ -39,6 +39,7 @@ WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options) {
     case LaunchKind::kScatter: kernel = wgsl::write_scatter(launch, options); break;
     case LaunchKind::kScan: kernel = wgsl::write_scan(launch, options); break;
     case LaunchKind::kSort: kernel = wgsl::write_sort(launch, options); break;
+    case LaunchKind::kCustom: kernel = wgsl::write_custom(launch, options); break;
     case LaunchKind::kAttention: kernel = wgsl::write_attention(launch, options); break;
   }
   CHECK(kernel.threads <= options.max_threads, launch.name);

@@ -95,6 +95,7 @@ const std::vector<const OpDef*>& all_ops() {
                                      &ops::attention,
                                      &ops::attention_dq,
                                      &ops::attention_dkv,
+                                     &ops::custom,
                                      &ops::linear_recurrence};
     for (const OpDef* def : pointwise_ops()) ops.push_back(def);
     return ops;

@@ -144,8 +144,11 @@ class Fuser {
         parts_.group(g).alone = node.type.shape[axis] > kMostSortedInside;
         return;
       }
+      case OpKind::kCustom:
       case OpKind::kAttention: {
-        const int g = parts_.open(id, GroupKind::kAttention, numel(node.type.shape));
+        const bool custom = node.op->kind == OpKind::kCustom;
+        const int g = parts_.open(id, custom ? GroupKind::kCustom : GroupKind::kAttention,
+                                  numel(node.type.shape));
         parts_.group(g).alone = true;
         return;
       }

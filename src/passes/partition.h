@@ -15,7 +15,17 @@
 
 namespace tensorgrad {
 
-enum class GroupKind { kMap, kRow, kColumn, kContraction, kScatter, kScan, kSort, kAttention };
+enum class GroupKind {
+  kMap,
+  kRow,
+  kColumn,
+  kContraction,
+  kScatter,
+  kScan,
+  kSort,
+  kAttention,
+  kCustom
+};
 
 struct Group {
   GroupKind kind = GroupKind::kMap;

@@ -50,6 +50,12 @@ class Touched {
         break;
       }
       case LaunchKind::kAttention: attention(rows); break;
+      case LaunchKind::kCustom:
+        for (const ScalarProgram& input : launch.inputs) {
+          program(input, {0, domain_of(input)}, {});
+        }
+        store(launch.stores[0], rows);
+        break;
     }
   }
 
@@ -63,6 +69,11 @@ class Touched {
     for (std::size_t i = 0; i < results.size(); ++i) {
       store(launch_.stores[i], of_batches(results[i]));
     }
+  }
+
+  // Elements of a program that loads anything.
+  static std::int64_t domain_of(const ScalarProgram& program) {
+    return program.accesses.empty() ? 1 : program.accesses[0].map.domain_size();
   }
 
   // low > high: nothing.

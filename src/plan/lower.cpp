@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "ir/custom.h"
 #include "ir/sources.h"
 #include "ops/attention.h"
 #include "ops/pointwise.h"
@@ -76,6 +77,11 @@ void count_work(Launch& launch) {
     domain = launch.pre * launch.size * launch.post;
     ops += sources;
   }
+  if (launch.kind == LaunchKind::kCustom) {
+    for (std::size_t i = 0; i < launch.inputs.size(); ++i) {
+      program(launch.inputs[i], numel(launch.custom->inputs[i].shape));
+    }
+  }
   if (launch.kind == LaunchKind::kAttention) {
     domain = launch.batch * launch.m * launch.n;
     for (std::size_t i = 0; i < kAttentionInputs; ++i) {
@@ -119,7 +125,7 @@ class GroupLowering {
       const OpKind kind = graph_[id].op->kind;
       const bool root = kind == OpKind::kContraction || kind == OpKind::kScatter ||
                         kind == OpKind::kScan || kind == OpKind::kSort ||
-                        kind == OpKind::kAttention;
+                        kind == OpKind::kAttention || kind == OpKind::kCustom;
       if (root) root_ = id;
       if (kind == OpKind::kReduce && reduce_ == kNoValue) reduce_ = id;
     }
@@ -130,6 +136,8 @@ class GroupLowering {
       lower_scatter();
     } else if (root == OpKind::kAttention) {
       lower_attention();
+    } else if (root == OpKind::kCustom) {
+      lower_custom();
     } else if (root != OpKind::kLeaf) {
       lower_lines(root);
     } else if (reduce_ != kNoValue) {
@@ -247,6 +255,18 @@ class GroupLowering {
     for (const ValueId id : members_) store_element(body, id);
   }
 
+  void lower_custom() {
+    launch_.kind = LaunchKind::kCustom;
+    const Node& node = graph_[root_];
+    launch_.name = node.attrs.text("name");
+    launch_.custom = find_custom(node.attrs.integer("kernel"));
+    launch_.rows = numel(node.type.shape);
+    launch_.inputs.resize(node.inputs.size());
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) operand(node.inputs[i], launch_.inputs[i]);
+    launch_.stores.push_back(make_store(placement_.places.at(root_), node.type.dtype,
+                                        Level::kElement, launch_.rows, 0, -1));
+  }
+
   void lower_attention() {
     launch_.kind = LaunchKind::kAttention;
     const Node& node = graph_[root_];
@@ -262,10 +282,11 @@ class GroupLowering {
     launch_.width = s.width;
     launch_.causal = s.causal;
     launch_.scale = static_cast<float>(s.scale);
+    launch_.inputs.resize(kAttentionInputs);
     const int numbers[kAttentionInputs] = {0, 1, 2, s.dy, s.lse, s.delta, s.mask, s.keep};
     for (std::size_t i = 0; i < kAttentionInputs; ++i) {
       if (numbers[i] < 0) continue;
-      operand(node.inputs[static_cast<std::size_t>(numbers[i])], launch_.attention_inputs[i]);
+      operand(node.inputs[static_cast<std::size_t>(numbers[i])], launch_.inputs[i]);
     }
     Place place = placement_.places.at(root_);
     for (const std::int64_t size : attention_results(launch_)) {

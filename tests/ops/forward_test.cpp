@@ -100,9 +100,10 @@ TEST(Coverage, every_op_has_a_case) {
     static_cast<void>(each.apply(inputs_of(sketch, each)));
     for (const Node& node : sketch.graph().nodes) seen.insert(node.op);
   }
-  // Leaves::are_read and arena_is_updated have these, and Checkpoint and CustomGradient the last.
+  // Leaves::are_read and arena_is_updated have these, and Checkpoint, CustomGradient and Custom the
+  // last.
   for (const OpDef* op : {&ops::parameter, &ops::arena, &ops::data, &ops::state, &ops::scalar,
-                          &ops::barrier, &ops::checkpoint, &ops::custom_gradient})
+                          &ops::barrier, &ops::checkpoint, &ops::custom_gradient, &ops::custom})
     seen.insert(op);
   std::string differentiable;
   for (const OpDef* op : all_ops()) {
@@ -114,8 +115,8 @@ TEST(Coverage, every_op_has_a_case) {
 
 TEST(Coverage, every_gradient_rule_is_checked) {
   // Differences cannot see where a gradient stops: Gradient::stops_at_detach does.
-  // Checkpoint::may_be_nested has a barrier's.
-  std::set<const OpDef*> checked = {&ops::detach, &ops::barrier};
+  // Checkpoint::may_be_nested has a barrier's; custom's only says that there is none.
+  std::set<const OpDef*> checked = {&ops::detach, &ops::barrier, &ops::custom};
   for (const OpCase& each : all_cases()) {
     if (!each.differentiable) continue;
     Sketch sketch;

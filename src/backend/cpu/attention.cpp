@@ -38,7 +38,7 @@ class AttentionStep final : public Step {
         {l_.m, l_.k}, {l_.n, l_.k}, {l_.n, l_.width}, {l_.m, l_.width},
         {l_.m, 1},    {l_.m, 1},    {l_.m, l_.n},     {l_.m, l_.n}};
     for (std::size_t i = 0; i < kAttentionInputs; ++i) {
-      const ScalarProgram& program = l_.attention_inputs[i];
+      const ScalarProgram& program = l_.inputs[i];
       if (program.instrs.empty()) continue;
       inputs_[i].emplace(prepare, program, l_.batch, sizes[i][0], sizes[i][1], false);
     }

@@ -55,6 +55,7 @@ class CpuExecutable final : public Executable {
       case LaunchKind::kScatter: return make_scatter(prepare);
       case LaunchKind::kScan: return make_scan(prepare);
       case LaunchKind::kSort: return make_sort(prepare);
+      case LaunchKind::kCustom: return make_custom(prepare);
       case LaunchKind::kAttention: return make_attention(prepare);
     }
     UNREACHABLE();

@@ -66,6 +66,7 @@ std::unique_ptr<Step> make_contraction(const Prepare& prepare);
 std::unique_ptr<Step> make_scatter(const Prepare& prepare);
 std::unique_ptr<Step> make_scan(const Prepare& prepare);
 std::unique_ptr<Step> make_sort(const Prepare& prepare);
+std::unique_ptr<Step> make_custom(const Prepare& prepare);
 std::unique_ptr<Step> make_attention(const Prepare& prepare);
 
 // The number of tasks for work of about `ns` nanoseconds in all that can be cut into `pieces`: 1

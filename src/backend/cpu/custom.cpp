@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// Custom launches: inputs that do not lie in memory as they are get computed first, then the user's
+// function makes the result, part by part.
+#include "ir/custom.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <mutex>
+
+#include "backend/cpu/block_size.h"
+#include "backend/cpu/tape.h"
+
+namespace tensorgrad::cpu {
+namespace {
+
+// What it takes is not known; so much is assumed.
+constexpr double kElementNs = 10;
+constexpr std::int64_t kTasks = 12;
+
+// Where a program's elements lie one behind the other; null where they do not.
+const Word* in_memory(const Prepare& prepare, const ScalarProgram& program) {
+  const Instr& last = program.instrs.back();
+  if (last.kind != InstrKind::kLoad) return nullptr;
+  const Access& access = program.accesses[static_cast<std::size_t>(last.index)];
+  if (access.map.views.size() != 1 || access.map.masked()) return nullptr;
+  const View flat = access.map.views[0].simplified();
+  const bool dense = flat.shape.empty() || (flat.shape.size() == 1 && flat.strides[0] == 1);
+  if (!dense) return nullptr;
+  return prepare.data[static_cast<std::size_t>(access.binding)] + access.map.views[0].offset;
+}
+
+class CustomStep final : public Step {
+ public:
+  explicit CustomStep(const Prepare& prepare) : l_(prepare.launch) {
+    if (!l_.custom->cpu) {
+      throw UserError("custom op '" + l_.custom->name + "' has no body for the CPU",
+                      l_.sites.empty() ? Site() : l_.sites.front());
+    }
+    for (std::size_t k = 0; k < l_.inputs.size(); ++k) {
+      const std::int64_t count = numel(l_.custom->inputs[k].shape);
+      data_.push_back(in_memory(prepare, l_.inputs[k]));
+      if (data_.back() != nullptr) continue;
+      computed_.push_back(
+          {k, count, shared_bytes, Tape(prepare, operand_spec(l_.inputs[k], count))});
+      Tape& tape = computed_.back().tape;
+      tape.lay_out(block_elements(tape.element_registers()), 0);
+      worker_bytes = std::max(worker_bytes, tape.scratch_bytes());
+      shared_bytes += static_cast<std::size_t>(round_up(count, 16)) * sizeof(Word);
+    }
+    const Store& store = l_.stores.at(0);
+    result_ = prepare.data[static_cast<std::size_t>(store.binding)] + store.map.views[0].offset;
+  }
+
+  void run(const RunContext& context) override {
+    std::vector<const void*> inputs(data_.begin(), data_.end());
+    for (Computed& each : computed_) {
+      auto* to = reinterpret_cast<Word*>(context.shared + each.at);
+      compute(each, context, to);
+      inputs[each.input] = to;
+    }
+    const std::int64_t tasks =
+        task_count(static_cast<double>(l_.rows) * kElementNs, std::min(l_.rows, kTasks));
+    const std::int64_t each = ceil_div(l_.rows, tasks);
+    std::exception_ptr thrown;
+    std::mutex mutex;
+    context.pool.parallel_for(tasks, [&](std::int64_t task, int) {
+      const std::int64_t first = task * each, last = std::min(l_.rows, first + each);
+      if (first >= last) return;
+      try {
+        l_.custom->cpu(inputs, result_, first, last);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!thrown) thrown = std::current_exception();
+      }
+    });
+    if (thrown) std::rethrow_exception(thrown);
+  }
+
+ private:
+  struct Computed {
+    std::size_t input;
+    std::int64_t count;
+    std::size_t at;  // in the launch's scratch
+    Tape tape;
+  };
+
+  static void compute(Computed& each, const RunContext& context, Word* to) {
+    Tape& tape = each.tape;
+    tape.start(context.hyper);
+    const std::int64_t block = tape.capacity(), blocks = ceil_div(each.count, block);
+    context.pool.parallel_for(blocks, [&](std::int64_t b, int worker) {
+      Frame frame = tape.frame(context.scratch(worker));
+      frame.first = b * block;
+      frame.count = std::min(block, each.count - frame.first);
+      tape.run(tape.ops, frame);
+      std::memcpy(to + frame.first, tape.result(frame),
+                  static_cast<std::size_t>(frame.count) * sizeof(Word));
+    });
+  }
+
+  const Launch& l_;
+  std::vector<const Word*> data_;  // of inputs that lie in memory; null: computed
+  std::deque<Computed> computed_;
+  Word* result_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_custom(const Prepare& prepare) {
+  return std::make_unique<CustomStep>(prepare);
+}
+
+}  // namespace tensorgrad::cpu

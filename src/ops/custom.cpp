@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// The op that stands for all that users define. attrs: kernel (its number), name.
+#include <bit>
+
+#include "ir/custom.h"
+#include "ops/structured.h"
+
+namespace tensorgrad {
+namespace {
+
+std::shared_ptr<const CustomKernel> kernel_of(const Attrs& attrs) {
+  std::shared_ptr<const CustomKernel> found = find_custom(attrs.integer("kernel"));
+  if (found == nullptr || found->name != attrs.text("name")) {
+    throw UserError("custom op '" + attrs.text("name") + "' is not defined in this process",
+                    Site());
+  }
+  return found;
+}
+
+Type infer_custom(std::span<const Type> in, const Attrs& attrs) {
+  const auto kernel = kernel_of(attrs);
+  if (!std::equal(in.begin(), in.end(), kernel->inputs.begin(), kernel->inputs.end())) {
+    shape_error("the kernel is one for other inputs");
+  }
+  return kernel->result;
+}
+
+std::vector<ValueId> grad_custom(GradContext& ctx) {
+  throw UserError("custom op '" + ctx.self().attrs.text("name") +
+                      "' has no backward, and a gradient is asked for through it",
+                  ctx.self().site);
+}
+
+std::uint32_t bits_of(DType dtype, double value) {
+  if (dtype == DType::kF32) return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  return static_cast<std::uint32_t>(static_cast<std::int64_t>(value));
+}
+
+double value_of(DType dtype, std::uint32_t bits) {
+  if (dtype == DType::kF32) return static_cast<double>(std::bit_cast<float>(bits));
+  return dtype == DType::kI32 ? static_cast<double>(std::bit_cast<std::int32_t>(bits))
+                              : static_cast<double>(bits);
+}
+
+// By the body for the CPU, in its floats: there is no other.
+void eval_custom(const EvalContext& ctx, RefTensor& out) {
+  const auto kernel = kernel_of(ctx.node.attrs);
+  if (!kernel->cpu) {
+    throw UserError("custom op '" + kernel->name + "' has no body for the CPU", ctx.node.site);
+  }
+  std::vector<std::vector<std::uint32_t>> inputs;
+  std::vector<const void*> data;
+  for (const RefTensor* input : ctx.inputs) {
+    std::vector<std::uint32_t>& words = inputs.emplace_back();
+    for (const double value : input->data) words.push_back(bits_of(input->type.dtype, value));
+    data.push_back(words.data());
+  }
+  std::vector<std::uint32_t> result(static_cast<std::size_t>(numel(out.type.shape)));
+  kernel->cpu(data, result.data(), 0, numel(out.type.shape));
+  for (const std::uint32_t word : result) out.data.push_back(value_of(out.type.dtype, word));
+}
+
+}  // namespace
+
+namespace ops {
+
+const OpDef custom = {.name = "custom",
+                      .kind = OpKind::kCustom,
+                      .arity = -1,
+                      .infer = infer_custom,
+                      .grad = grad_custom,
+                      .eval = eval_custom,
+                      .view = nullptr,
+                      .code = nullptr,
+                      .samples = {}};
+
+}  // namespace ops
+}  // namespace tensorgrad
