@@ -115,9 +115,8 @@ enum class BindMode : std::uint8_t { kRead, kWrite, kReadWrite };
 
 // A part of a buffer that a launch touches. One launch binds a buffer at most once.
 struct Binding {
-  int buffer = 0;           // index into Program::buffers
-  std::int64_t offset = 0;  // bytes; a multiple of 256
-  std::int64_t bytes = 0;
+  int buffer = 0;                      // index into Program::buffers
+  std::int64_t offset = 0, bytes = 0;  // offset: a multiple of 256
   BindMode mode = BindMode::kRead;
 };
 
