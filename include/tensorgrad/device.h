@@ -18,6 +18,7 @@ struct DeviceOptions {
   bool default_limits = false;      // webgpu: ask for no more than the WebGPU defaults
   bool checked = false;             // webgpu: keep the driver's bounds checks in kernels
   std::string webgpu_library = {};  // path of wgpu-native or Dawn; empty: the usual places
+  bool operator==(const DeviceOptions&) const = default;
 };
 
 // One adapter, for people.

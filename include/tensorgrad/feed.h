@@ -51,10 +51,10 @@ struct InputSpec {
   DType dtype;
 };
 
-// The name of an input, with the line on which it is written.
-struct InputName {
-  InputName(const char* n, Loc loc = Loc::current()) : name(n), site(loc) {}             // NOLINT
-  InputName(std::string n, Loc loc = Loc::current()) : name(std::move(n)), site(loc) {}  // NOLINT
+// A name that is looked up (an input's, an objective's), with the line on which it is written.
+struct NameAt {
+  NameAt(const char* n, Loc loc = Loc::current()) : name(n), site(loc) {}             // NOLINT
+  NameAt(std::string n, Loc loc = Loc::current()) : name(std::move(n)), site(loc) {}  // NOLINT
   std::string name;
   Site site;
 };
@@ -65,7 +65,7 @@ class Inputs {
   Inputs() = default;
   explicit Inputs(std::map<std::string, Tensor> tensors) : tensors_(std::move(tensors)) {}
   // Throws UserError with the names there are.
-  Tensor operator[](const InputName& name) const;
+  Tensor operator[](const NameAt& name) const;
 
  private:
   std::map<std::string, Tensor> tensors_;

@@ -44,10 +44,19 @@ struct CompileOptions {
   bool detect_nan = false;  // find the op that first gives NaN or infinity (slow; no submit())
 };
 
+// What the objectives of one trainer have in common.
+struct TrainerOptions {
+  // Of initial values. Objective k, counted from 0, draws its random numbers and its order of data
+  // as a trainer of seed + k * 0x9e3779b9 (modulo 2^32) does.
+  std::uint32_t seed = 0;
+  DeviceOptions device = {};
+  std::int64_t memory_budget = 0;  // bytes, of all together; 0: none
+};
+
 // Whose parameters an attached function reads.
 enum class Weights {
   kTrained,
-  kEma,  // CompileOptions::ema_decay's averages
+  kEma,  // CompileOptions::ema_decay's averages; parameters that have none as they are
 };
 
 struct ForwardOptions {

@@ -24,12 +24,23 @@ struct ModelFunctions {
 };
 using TraceFunction = std::function<std::map<std::string, Tensor>(const Inputs&)>;
 
-std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model, TraceFunction loss,
-                                          const CompileOptions& options, Site site);
-// A trainer as `old` is, of another model; with `keep`, parameters of one name and shape are taken
-// over.
+// One loss of a trainer, traced by `loss`, and how it trains.
+struct ObjectiveSource {
+  std::string name;  // empty where it is the only one
+  TraceFunction loss;
+  ParamFilter params;  // none: all
+  CompileOptions options;
+};
+
+// The objectives' options have the trainer's seed, device and budget.
+std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model,
+                                          std::vector<ObjectiveSource> objectives,
+                                          const TrainerOptions& options, Site site);
+// A trainer as `old` is, of another model, whose losses are given in the same order; with `keep`,
+// parameters of one name and shape are taken over.
 std::shared_ptr<TrainerImpl> replace_trainer(TrainerImpl& old, ModelFunctions model,
-                                             TraceFunction loss, bool keep, Site site);
+                                             std::vector<TraceFunction> losses, bool keep,
+                                             Site site);
 std::shared_ptr<ForwardImpl> make_forward(ModelFunctions model, TraceFunction forward,
                                           const ForwardOptions& options, Site site);
 std::shared_ptr<ForwardImpl> attach_forward(TrainerImpl& trainer, TraceFunction forward,
@@ -70,11 +81,16 @@ class Forward {
   std::shared_ptr<detail::ForwardImpl> impl_;
 };
 
-// The part of a Trainer that does not depend on the model's type. Movable; calls from several
-// threads are taken one after another, in one order with uploads, downloads and resets.
-class TrainerBase {
+// One loss of a trainer, to be stepped: by itself where there are several (Trainer::operator[]),
+// else the trainer is its own only one. Counts, rates, scalars, random numbers, the place in the
+// data, captures and losses are each objective's own. The calls of a trainer with several throw
+// UserError with their names, but for report() and explain(), which are then of all. Movable; keeps
+// what it needs of the trainer alive.
+class Objective {
  public:
-  explicit TrainerBase(std::shared_ptr<detail::TrainerImpl> impl) : impl_(std::move(impl)) {}
+  static constexpr int kOnly = -1;
+  explicit Objective(std::shared_ptr<detail::TrainerImpl> impl, int index = kOnly)
+      : impl_(std::move(impl)), index_(index) {}
 
   // One step on these inputs; waits for the loss. Inputs are checked before anything changes. A
   // step with captures runs a program of its own, whose results may differ in the last bits.
@@ -83,10 +99,6 @@ class TrainerBase {
   // The same; says what went wrong instead of throwing it.
   StepOutcome try_step(const Feed& inputs = {}, const StepOptions& options = {},
                        Loc loc = Loc::current());
-  // step(), run() and submit() of other threads end with an AbortedError where they wait for their
-  // turn, the latter two also between two pieces of their work. The steps that are done are kept,
-  // their losses too.
-  void abort();
   // Does `count` steps over the device's data; gives their losses. Throws UserError where a dataset
   // entry has not been given, inputs are given by the host, or `count` is negative.
   std::vector<float> run(int count, Loc loc = Loc::current());
@@ -94,41 +106,72 @@ class TrainerBase {
   void submit(int count, Loc loc = Loc::current());
   // Waits for all queued steps; their losses since the last call, oldest first (at most the last
   // 4096). That of a step() which came while queued ones were unread is among them; run()'s never.
-  std::vector<float> losses();
-  // Fills a dataset entry. Throws UserError on a wrong
-  // name, type or size, or an index out of range.
-  void upload_data(const std::string& name, const HostView& values, Loc loc = Loc::current());
+  std::vector<float> losses(Loc loc = Loc::current());
 
-  [[nodiscard]] std::int64_t steps() const;    // done or queued
-  [[nodiscard]] std::int64_t updates() const;  // steps() / CompileOptions::accumulate
-  [[nodiscard]] std::int64_t epoch() const;    // full passes over the dataset
-  [[nodiscard]] std::int64_t batches_per_epoch() const;
-  [[nodiscard]] double lr() const;  // of the next step
+  [[nodiscard]] std::int64_t steps(Loc loc = Loc::current()) const;    // done or queued
+  [[nodiscard]] std::int64_t updates(Loc loc = Loc::current()) const;  // steps() / accumulate
+  [[nodiscard]] std::int64_t epoch(Loc loc = Loc::current()) const;    // full passes over the data
+  [[nodiscard]] std::int64_t batches_per_epoch(Loc loc = Loc::current()) const;
+  [[nodiscard]] double lr(Loc loc = Loc::current()) const;  // of the next step
   // Counted from the next update on. Throws UserError where it begins with no rate.
   void set_lr(Schedule schedule, Loc loc = Loc::current());
   // Changes a run-time scalar: one of ops.h's scalar(), "clip_grad_norm", "clip_grad_value",
   // "weight_decay"; of a group "lr_factor.NAME", "weight_decay.NAME". Throws UserError with the
   // names there are, or where it is none of the values that the option may have.
   void set(const std::string& name, double value, Loc loc = Loc::current());
-  [[nodiscard]] std::map<std::string, double> scalars() const;  // all, with their values
+  // All, with their values.
+  [[nodiscard]] std::map<std::string, double> scalars(Loc loc = Loc::current()) const;
   // Norm of all gradients before it was clipped, in the last step (with `accumulate`: of the mean,
   // to which the steps to come add nothing yet). Throws UserError where the program computes none:
   // neither clip_grad_norm nor skip_nonfinite is on.
   [[nodiscard]] double grad_norm(Loc loc = Loc::current()) const;
-  [[nodiscard]] std::vector<std::string> captures() const;  // all names
+  [[nodiscard]] std::vector<std::string> captures(Loc loc = Loc::current()) const;  // all names
+  // Gradients of the last step, of the parameters that are trained.
+  [[nodiscard]] std::map<std::string, HostTensor> download_grads(Loc loc = Loc::current()) const;
+  // Microseconds of each launch of one (real) step, by launch name in order.
+  std::vector<std::pair<std::string, double>> profile(const Feed& inputs = {},
+                                                      Loc loc = Loc::current());
+
+  [[nodiscard]] CompileReport report() const;
+  // The launch table (kernel, fused ops, shapes, bytes, user line) and the memory plan, as text.
+  [[nodiscard]] std::string explain() const;
+
+ protected:
+  std::shared_ptr<detail::TrainerImpl> impl_;
+  int index_;
+};
+
+// The part of a Trainer that does not depend on the model's type. Movable; calls from several
+// threads are taken one after another, those of its objectives too, in one order with uploads,
+// downloads and resets.
+class TrainerBase : public Objective {
+ public:
+  explicit TrainerBase(std::shared_ptr<detail::TrainerImpl> impl) : Objective(std::move(impl)) {}
+
+  // One of several objectives. Throws UserError with the names there are.
+  [[nodiscard]] Objective operator[](const NameAt& objective) const;
+  // Their names; none where there is only one.
+  [[nodiscard]] std::vector<std::string> objectives() const;
+
+  // step(), run() and submit() of other threads end with an AbortedError where they wait for their
+  // turn, the latter two also between two pieces of their work. The steps that are done are kept,
+  // their losses too.
+  void abort();
+  // Fills a dataset entry, which all objectives have in common that declare it. Throws UserError on
+  // a wrong name, type or size, or an index out of range.
+  void upload_data(const std::string& name, const HostView& values, Loc loc = Loc::current());
 
   [[nodiscard]] std::vector<std::string> parameter_names() const;
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
-  // Gradients of the last step, of the parameters that are trained.
-  [[nodiscard]] std::map<std::string, HostTensor> download_grads() const;
-  // The averages; those of frozen parameters are the parameters. Throws UserError without
+  // The averages; those of parameters that have none are the parameters. Throws UserError without
   // ema_decay.
   [[nodiscard]] std::map<std::string, HostTensor> download_ema(Loc loc = Loc::current()) const;
   // All parameters at once, or some; throws UserError on missing or unknown names and wrong sizes,
   // and then nothing is changed. Before the first step, averages are set, too.
   void upload_params(const std::map<std::string, HostTensor>& params,
                      const UploadOptions& options = {}, Loc loc = Loc::current());
-  // The optimizer's states by name ("exp_avg/in.weight"), those of accumulation and averages too.
+  // The optimizer's states by name ("exp_avg/in.weight"; of one of several objectives
+  // "d.exp_avg/in.weight"), those of accumulation and averages too.
   [[nodiscard]] std::map<std::string, HostTensor> download_optimizer() const;
   void upload_optimizer(const std::map<std::string, HostTensor>& states,
                         const UploadOptions& options = {}, Loc loc = Loc::current());
@@ -141,16 +184,7 @@ class TrainerBase {
   void save(const std::string& path, Loc loc = Loc::current()) const;
   void load(const std::string& path, Loc loc = Loc::current());
 
-  [[nodiscard]] CompileReport report() const;
-  // The launch table (kernel, fused ops, shapes, bytes, user line) and the memory plan, as text.
-  [[nodiscard]] std::string explain() const;
-  // Microseconds of each launch of one (real) step, by launch name in order.
-  std::vector<std::pair<std::string, double>> profile(const Feed& inputs = {},
-                                                      Loc loc = Loc::current());
   [[nodiscard]] std::string device() const;
-
- protected:
-  std::shared_ptr<detail::TrainerImpl> impl_;
 };
 
 }  // namespace tensorgrad

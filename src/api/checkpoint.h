@@ -17,6 +17,9 @@ struct Checkpoint {
   std::map<std::string, std::string> fields;  // step, epoch, seed, schedule ...
 };
 
+// The field with the names of the objectives, where they have some: "d g".
+inline constexpr const char* kObjectivesField = "objectives";
+
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 // Throws IoError, naming the file, where it is not one.
 Checkpoint read_checkpoint(const std::string& path);

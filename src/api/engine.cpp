@@ -67,21 +67,26 @@ void check_captures(const std::vector<std::string>& names, const std::vector<std
 
 Engine::Engine(CompileRequest request, std::map<std::string, double> scalars,
                std::vector<InputSpec> inputs, std::vector<InputSpec> dataset,
-               std::shared_ptr<Device> device, std::string why, bool check_indices,
-               const std::shared_ptr<Instance>& owner, Share share)
+               std::shared_ptr<Device> device, std::string why, bool check_indices)
     : scalars_(std::move(scalars)),
       inputs_(std::move(inputs)),
       dataset_(std::move(dataset)),
+      device_(std::move(device)),
       why_(std::move(why)) {
-  compile_for(device->info(), request);
-  const PlanOptions plan = request.plan;
+  compile_for(device_->info(), request);
+  plan_ = request.plan;
   compiled_ = compile_graph(std::move(request));
   if (check_indices) bounds_ = index_bounds(compiled_.graph);
   states_ = states_of(compiled_.graph);
   for (const InputSpec& spec : dataset_) data_given_[spec.name] = false;
-  instance_ = std::make_shared<Instance>(std::move(device), compiled_.program, owner, share);
-  instance_->inspect(compiled_, plan);
-  for (const StateEntry& state : states_) reset_state(state);
+}
+
+void Engine::allocate(SharedMemory shared) {
+  instance_ = std::make_unique<Instance>(device_, compiled_.program, std::move(shared));
+  instance_->inspect(compiled_, plan_);
+  for (const StateEntry& state : states_) {
+    if (!instance_->shares(state_buffer(state.name))) reset_state(state);
+  }
 }
 
 void Engine::check(const Feed& feed) const { check_feed(inputs_, feed, bounds_); }
@@ -90,15 +95,16 @@ void Engine::upload_inputs(const Feed& feed) {
   for (const auto& [name, value] : feed) instance_->upload(input_buffer(name), 0, bytes_of(value));
 }
 
+bool Engine::check_data(const std::string& name, const HostView& value) const {
+  const auto spec = std::find_if(dataset_.begin(), dataset_.end(),
+                                 [&](const InputSpec& each) { return each.name == name; });
+  if (spec == dataset_.end()) return false;
+  check_value(*spec, value, bounds_);
+  return true;
+}
+
 void Engine::upload_data(const std::string& name, const HostView& value) {
-  for (const InputSpec& spec : dataset_) {
-    if (spec.name != name) continue;
-    check_value(spec, value, bounds_);
-    instance_->upload(data_buffer(name), 0, bytes_of(value));
-    data_given_[name] = true;
-    return;
-  }
-  throw UserError("there is no dataset entry '" + name + "'");
+  instance_->upload(data_buffer(name), 0, bytes_of(value));
 }
 
 bool Engine::all_data_given(std::string& missing) const {
@@ -147,7 +153,6 @@ void Engine::upload_state(const std::string& name, const std::vector<float>& val
 }
 
 void Engine::reset_state(const StateEntry& state) {
-  if (instance_->shares(state_buffer(state.name))) return;
   std::uint32_t bits = float_bits(state.initial);
   if (state.type.dtype != DType::kF32) {
     bits = static_cast<std::uint32_t>(static_cast<std::int64_t>(state.initial));
@@ -172,7 +177,7 @@ CompileReport Engine::report() const {
 }
 
 std::string Engine::device_text() const {
-  const DeviceInfo& info = instance_->device().info();
+  const DeviceInfo& info = device_->info();
   return info.backend + " (" + info.name + "); " + why_;
 }
 

@@ -48,22 +48,26 @@ void check_captures(const std::vector<std::string>& names, const std::vector<std
 
 class Engine {
  public:
-  // Compiles and allocates; where an `owner` is given, it shares that one's buffers.
+  // Compiles. Before anything else, allocate() must be called.
   Engine(CompileRequest request, std::map<std::string, double> scalars,
          std::vector<InputSpec> inputs, std::vector<InputSpec> dataset,
-         std::shared_ptr<Device> device, std::string why, bool check_indices,
-         const std::shared_ptr<Instance>& owner = {}, Share share = Share::kModel);
+         std::shared_ptr<Device> device, std::string why, bool check_indices);
+  // Its own states get their initial values.
+  void allocate(SharedMemory shared = {});
 
   [[nodiscard]] const Compiled& compiled() const { return compiled_; }
   [[nodiscard]] Instance& instance() const { return *instance_; }
-  [[nodiscard]] const std::shared_ptr<Instance>& shared_instance() const { return instance_; }
+  [[nodiscard]] const std::shared_ptr<Device>& device() const { return device_; }
   [[nodiscard]] const std::vector<StateEntry>& states() const { return states_; }
   [[nodiscard]] std::map<std::string, double>& scalars() { return scalars_; }
 
   // Throws before anything is changed.
   void check(const Feed& feed) const;
   void upload_inputs(const Feed& feed);
+  // False where there is no dataset entry of that name; throws where the value does not fit it.
+  [[nodiscard]] bool check_data(const std::string& name, const HostView& value) const;
   void upload_data(const std::string& name, const HostView& value);
+  void mark_given(const std::string& name) { data_given_[name] = true; }
   [[nodiscard]] bool all_data_given(std::string& missing) const;
 
   void upload_params(const std::vector<float>& flat);
@@ -72,7 +76,6 @@ class Engine {
   // An output of the last run. Of the name in the traced function, or capture_output().
   [[nodiscard]] HostTensor download_output(const std::string& name) const;
   void upload_state(const std::string& name, const std::vector<float>& values);
-  // Those that are not its owner's, to their initial values.
   void reset_state(const StateEntry& state);
 
   // Values of the run-time scalars for one run.
@@ -93,8 +96,10 @@ class Engine {
   std::map<std::string, std::vector<IndexBound>> bounds_;
   std::vector<StateEntry> states_;
   std::map<std::string, bool> data_given_;
+  std::shared_ptr<Device> device_;
   std::string why_;
-  std::shared_ptr<Instance> instance_;
+  PlanOptions plan_;
+  std::unique_ptr<Instance> instance_;
 };
 
 std::uint32_t float_bits(double value);

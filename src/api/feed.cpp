@@ -146,7 +146,7 @@ void check_feed(const std::vector<InputSpec>& specs, const Feed& feed,
   }
 }
 
-Tensor Inputs::operator[](const InputName& input) const {
+Tensor Inputs::operator[](const NameAt& input) const {
   const auto found = tensors_.find(input.name);
   if (found != tensors_.end()) return found->second;
   std::string known;

@@ -3,6 +3,7 @@
 #include "api/forward.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "api/at_line.h"
 #include "base/check.h"
@@ -13,19 +14,20 @@ namespace detail {
 ForwardImpl::ForwardImpl(ModelFunctions model, ParameterTable table, TraceFunction function,
                          const ForwardOptions& options, std::shared_ptr<Device> device,
                          std::string why, std::shared_ptr<std::recursive_mutex> shared_mutex,
-                         const std::shared_ptr<Instance>& owner, const Site& site)
+                         const std::vector<const Instance*>& owners, const Site& site)
     : mutex_(std::move(shared_mutex)),
       model_(std::move(model)),
       table_(std::move(table)),
       function_(std::move(function)),
       options_(options),
       site_(site) {
-  engine_ = build(std::move(device), std::move(why), false, owner, site);
-  if (!owner) engine_->upload_params(table_.initial(options_.seed));
+  engine_ = build(std::move(device), std::move(why), false, owners, site);
+  if (owners.empty()) engine_->upload_params(table_.initial(options_.seed));
 }
 
 std::unique_ptr<Engine> ForwardImpl::build(std::shared_ptr<Device> device, std::string why,
-                                           bool captures, const std::shared_ptr<Instance>& owner,
+                                           bool captures,
+                                           const std::vector<const Instance*>& owners,
                                            const Site& site) {
   auto traced = trace_function(
       table_, options_.inputs, {}, 0, function_,
@@ -42,18 +44,22 @@ std::unique_ptr<Engine> ForwardImpl::build(std::shared_ptr<Device> device, std::
   request.plan.params_elements = table_.elements();
   request.plan.memory_budget = options_.memory_budget;
   request.graph = std::move(traced->trace.graph);
-  return std::make_unique<Engine>(std::move(request), traced->trace.scalars, options_.inputs,
-                                  std::vector<InputSpec>{}, std::move(device), std::move(why),
-                                  options_.check_indices, owner,
-                                  captures ? Share::kProgram : Share::kModel);
+  auto engine = std::make_unique<Engine>(std::move(request), traced->trace.scalars, options_.inputs,
+                                         std::vector<InputSpec>{}, std::move(device),
+                                         std::move(why), options_.check_indices);
+  SharedMemory shared;
+  for (const Instance* owner : owners) {
+    owner->share_with(engine->compiled().program, captures ? Share::kProgram : Share::kModel,
+                      shared);
+  }
+  engine->allocate(std::move(shared));
+  return engine;
 }
 
 Engine& ForwardImpl::capturing(const std::vector<std::string>& names) {
   check_captures(names, captures_);
-  if (!capturing_) {
-    const std::shared_ptr<Instance>& owner = engine_->shared_instance();
-    capturing_ = build(owner->shared_device(), engine_->why(), true, owner, site_);
-  }
+  if (!capturing_)
+    capturing_ = build(engine_->device(), engine_->why(), true, {&engine_->instance()}, site_);
   return *capturing_;
 }
 
@@ -75,12 +81,18 @@ Outputs ForwardImpl::run(const Feed& inputs, const StepOptions& options) {
 }
 
 void ForwardImpl::take_averages(Checkpoint& checkpoint, const std::string& path) const {
+  std::vector<std::string> objectives = {""};
+  std::istringstream names(checkpoint.fields[kObjectivesField]);
+  for (std::string name; names >> name;) objectives.push_back(name);
   bool found = false;
-  for (auto& [name, tensor] : checkpoint.params) {
-    const auto average = checkpoint.states.find(std::string(kEmaState) + "/" + name);
-    if (average == checkpoint.states.end()) continue;  // that parameter was frozen
-    tensor = average->second;
-    found = true;
+  for (const std::string& objective : objectives) {
+    const std::string prefix = TrainedPart{.objective = objective}.state(kEmaName) + "/";
+    for (auto& [name, tensor] : checkpoint.params) {
+      const auto average = checkpoint.states.find(prefix + name);
+      if (average == checkpoint.states.end()) continue;  // that parameter has none
+      tensor = average->second;
+      found = true;
+    }
   }
   if (!found) throw UserError(path + ": the file has no averages of parameters");
 }
@@ -123,11 +135,10 @@ std::map<std::string, HostTensor> ForwardImpl::download_params() const {
   if (table_.entries().empty()) return {};
   std::vector<float> flat(static_cast<size_t>(table_.elements()));
   if (engine_->instance().has_buffer("params")) flat = engine_->download_floats("params");
-  if (options_.weights == Weights::kEma) {
-    const std::vector<float> averages = engine_->download_floats(state_buffer(kEmaState));
-    std::copy(averages.begin(), averages.end(), flat.begin());
-  }
-  return table_.unpack(flat);
+  if (options_.weights != Weights::kEma) return table_.unpack(flat);
+  return table_.averages(flat, [&](const std::string& state) {
+    return engine_->download_floats(state_buffer(state));
+  });
 }
 
 std::shared_ptr<ForwardImpl> make_forward(ModelFunctions model, TraceFunction forward,
@@ -140,7 +151,8 @@ std::shared_ptr<ForwardImpl> make_forward(ModelFunctions model, TraceFunction fo
     ParameterTable table(model);
     return std::make_shared<ForwardImpl>(std::move(model), std::move(table), std::move(forward),
                                          options, std::move(device), std::move(why),
-                                         std::make_shared<std::recursive_mutex>(), nullptr, site);
+                                         std::make_shared<std::recursive_mutex>(),
+                                         std::vector<const Instance*>{}, site);
   });
 }
 

@@ -8,11 +8,11 @@ namespace tensorgrad::detail {
 
 class ForwardImpl {
  public:
-  // With an `owner` it shares the owner's parameters, and `shared_mutex` is the owner's.
+  // With `owners` it shares their parameters and states, and `shared_mutex` is theirs.
   ForwardImpl(ModelFunctions model, ParameterTable table, TraceFunction function,
               const ForwardOptions& options, std::shared_ptr<Device> device, std::string why,
               std::shared_ptr<std::recursive_mutex> shared_mutex,
-              const std::shared_ptr<Instance>& owner, const Site& site);
+              const std::vector<const Instance*>& owners, const Site& site);
 
   Outputs run(const Feed& inputs, const StepOptions& options);
   void upload_params(const std::map<std::string, HostTensor>& params, bool partial);
@@ -23,7 +23,7 @@ class ForwardImpl {
 
  private:
   std::unique_ptr<Engine> build(std::shared_ptr<Device> device, std::string why, bool captures,
-                                const std::shared_ptr<Instance>& owner, const Site& site);
+                                const std::vector<const Instance*>& owners, const Site& site);
   Engine& capturing(const std::vector<std::string>& names);
   void refuse_averages(const char* who) const;
   // In the place of the parameters. Throws UserError where there are none.

@@ -2,9 +2,10 @@
 #include "api/parameters.h"
 
 #include <algorithm>
+#include <compare>
 #include <cstring>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "api/initial.h"
 #include "compile/host_random.h"
@@ -16,14 +17,108 @@ namespace {
 // Parameters begin at multiples of this many elements, so that any of them can be bound by itself.
 constexpr std::int64_t kAlignment = 64;
 
+bool picked(const ParamFilter& filter, const ParameterEntry& entry) {
+  return filter(entry.name, entry.parameter->shape());
+}
+
+// The first group that picks it, or how many there are.
+int group_of(const TrainingPick& pick, const ParameterEntry& entry) {
+  const auto at = std::find_if(pick.groups.begin(), pick.groups.end(),
+                               [&](const auto& group) { return picked(group.params, entry); });
+  return static_cast<int>(at - pick.groups.begin());
+}
+
+bool trains(const TrainingPick& pick, const ParameterEntry& entry) {
+  if (pick.params.present() && !picked(pick.params, entry)) return false;
+  const auto group = static_cast<std::size_t>(group_of(pick, entry));
+  return group == pick.groups.size() || !pick.groups[group].freeze;
+}
+
+// Where a parameter comes in the arena: the place in the Gray code of the set of objectives that
+// train it, its groups there, apart or not.
+struct Rank {
+  std::vector<bool> set;
+  std::vector<int> groups;
+  std::vector<bool> apart;
+  auto operator<=>(const Rank&) const = default;
+};
+
+Rank rank_of(const std::vector<TrainingPick>& picks, const ParameterEntry& entry) {
+  Rank rank;
+  bool odd = false;
+  for (const TrainingPick& pick : picks) {
+    const bool trained = trains(pick, entry);
+    odd ^= trained;  // the bits of the place are the parities of the code's
+    rank.set.push_back(!odd);
+    rank.groups.push_back(trained ? group_of(pick, entry) : 0);
+    rank.apart.push_back(trained && !picked(pick.first, entry));
+  }
+  return rank;
+}
+
+NamedTensors unpacked(const std::vector<ParameterEntry>& entries, const std::vector<float>& flat) {
+  NamedTensors tensors;
+  for (const ParameterEntry& entry : entries) {
+    HostTensor& tensor = tensors[entry.name];
+    tensor.shape = entry.parameter->shape();
+    tensor.bytes.resize(static_cast<size_t>(entry.count()) * sizeof(float));
+    std::memcpy(tensor.bytes.data(), flat.data() + entry.offset, tensor.bytes.size());
+  }
+  return tensors;
+}
+
+void write_all(const std::vector<ParameterEntry>& entries, const NamedTensors& tensors,
+               const std::string& what, bool partial, std::vector<float>& flat) {
+  std::map<std::string, std::int64_t> known;  // to their offsets
+  for (const ParameterEntry& entry : entries) {
+    known[entry.name] = entry.offset;
+    const auto at = tensors.find(entry.name);
+    if (at == tensors.end()) {
+      if (partial) continue;
+      throw UserError(what + ": no value for parameter '" + entry.name + "'");
+    }
+    const HostTensor& tensor = at->second;
+    if (tensor.dtype != DType::kF32 || tensor.shape != entry.parameter->shape() ||
+        tensor.bytes.size() != static_cast<size_t>(entry.count()) * sizeof(float)) {
+      throw UserError(what + ": parameter '" + entry.name + "' is f32" +
+                          to_string(entry.parameter->shape()) + ", got " +
+                          std::string(to_string(tensor.dtype)) + to_string(tensor.shape),
+                      entry.parameter->site());
+    }
+  }
+  const auto unknown = std::find_if(tensors.begin(), tensors.end(),
+                                    [&](const auto& each) { return !known.contains(each.first); });
+  if (unknown != tensors.end())
+    throw UserError(what + ": the model has no parameter '" + unknown->first + "'");
+  for (const auto& [name, tensor] : tensors)
+    std::memcpy(flat.data() + known.at(name), tensor.bytes.data(), tensor.bytes.size());
+}
+
 }  // namespace
 
 const std::string& group_name(const ParamGroup& group) {
   return group.name.empty() ? group.params.text() : group.name;
 }
 
+std::int64_t ParameterEntry::end() const {
+  return offset + (count() + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+std::string TrainedPart::state(const std::string& name) const {
+  return kOptimPrefix + (objective.empty() ? "" : objective + ".") + name;
+}
+
+NamedTensors TrainedPart::unpack(const std::vector<float>& flat) const {
+  return unpacked(entries, flat);
+}
+
+void TrainedPart::write(const NamedTensors& tensors, const std::string& what, bool partial,
+                        std::vector<float>& flat) const {
+  write_all(entries, tensors, what, partial, flat);
+}
+
 ParameterTable::ParameterTable(const detail::ModelFunctions& model,
-                               const std::vector<ParamGroup>& groups, const ParamFilter& first) {
+                               const std::vector<TrainingPick>& picks) {
   std::set<const Parameter*> seen;
   std::set<std::string> names;
   const auto found = [&](const std::string& path, const Parameter& parameter) {
@@ -31,11 +126,11 @@ ParameterTable::ParameterTable(const detail::ModelFunctions& model,
     if (!names.insert(path).second) {
       throw UserError("model: two parameters are named '" + path + "'", parameter.site());
     }
-    entries_.push_back({path, &parameter, -1, 0});
+    entries_.push_back({path, &parameter, 0});
   };
   const auto found_buffer = [&](const std::string& path, const Buffer& buffer) {
     if (!buffers_.emplace(&buffer, path).second) return;
-    if (!names.insert(path).second || path.starts_with("optim.")) {
+    if (!names.insert(path).second || path.starts_with(kOptimPrefix)) {
       throw UserError("model: a buffer may not be named '" + path +
                           "': another tensor of the model or of the optimizer is",
                       buffer.site());
@@ -43,39 +138,62 @@ ParameterTable::ParameterTable(const detail::ModelFunctions& model,
   };
   ParameterVisitor visitor(found, found_buffer);
   model.visit(visitor);
-  std::set<std::string> group_names;
-  for (const ParamGroup& group : groups) {
-    check_filter("group '" + group_name(group) + "'", group.params);
-    if (!group_names.insert(group_name(group)).second)
-      throw UserError("groups: two are named '" + group_name(group) + "'");
-  }
-  lay_out(groups, first);
+  for (const TrainingPick& pick : picks) check(pick);
+  lay_out(picks);
+  check_averages();
 }
 
-void ParameterTable::lay_out(const std::vector<ParamGroup>& groups, const ParamFilter& first) {
-  const auto picked = [](const ParamFilter& filter, const ParameterEntry& entry) {
-    return filter(entry.name, entry.parameter->shape());
-  };
-  // Its place: frozen or not, the group (or behind all), apart or not, the number in the model.
-  std::vector<std::tuple<bool, int, bool, std::size_t>> order;
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    ParameterEntry& entry = entries_[i];
-    const auto at = std::find_if(groups.begin(), groups.end(),
-                                 [&](const auto& group) { return picked(group.params, entry); });
-    const int place = static_cast<int>(at - groups.begin());
-    if (at != groups.end()) entry.group = place;
-    order.emplace_back(at != groups.end() && at->freeze, place, !picked(first, entry), i);
+void ParameterTable::check(const TrainingPick& pick) const {
+  if (pick.params.present()) check_filter("objective '" + pick.objective + "'", pick.params);
+  std::set<std::string> names;
+  for (const ParamGroup& group : pick.groups) {
+    check_filter("group '" + group_name(group) + "'", group.params);
+    if (!names.insert(group_name(group)).second)
+      throw UserError("groups: two are named '" + group_name(group) + "'");
   }
+}
+
+void ParameterTable::lay_out(const std::vector<TrainingPick>& picks) {
+  std::vector<std::pair<Rank, std::size_t>> order;  // and the number in the model
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    order.emplace_back(rank_of(picks, entries_[i]), i);
   std::sort(order.begin(), order.end());
-  for (const auto& [frozen, place, apart, i] : order) {
+  for (const TrainingPick& pick : picks)
+    parts_.push_back({.objective = pick.objective, .averaged = pick.averaged});
+  for (const auto& [rank, i] : order) {
     ParameterEntry& entry = entries_[i];
     entry.offset = elements_;
-    elements_ += (entry.count() + kAlignment - 1) / kAlignment * kAlignment;
-    if (frozen) continue;
-    trained_.push_back(entry);
-    if (ranges_.empty() || ranges_.back().group != entry.group)
-      ranges_.push_back({entry.group, entry.offset, elements_});
-    ranges_.back().end = elements_;
+    elements_ = entry.end();
+    for (std::size_t k = 0; k < picks.size(); ++k) {
+      if (!trains(picks[k], entry)) continue;
+      const int group = group_of(picks[k], entry);
+      add_to(parts_[k], entry, group == static_cast<int>(picks[k].groups.size()) ? -1 : group);
+    }
+  }
+}
+
+void ParameterTable::add_to(TrainedPart& part, const ParameterEntry& entry, int group) const {
+  if (part.entries.empty()) part.begin = entry.offset;
+  ParameterEntry own = entry;
+  own.offset -= part.begin;
+  part.alone &= own.offset == part.elements;
+  part.elements = own.end();
+  part.entries.push_back(own);
+  if (part.ranges.empty() || part.ranges.back().group != group)
+    part.ranges.push_back({group, own.offset, own.end()});
+  part.ranges.back().end = own.end();
+}
+
+void ParameterTable::check_averages() const {
+  std::map<std::string, std::string> by;  // the objective of each parameter's average
+  for (const TrainedPart& part : parts_) {
+    if (!part.averaged) continue;
+    for (const ParameterEntry& entry : part.entries) {
+      const auto [at, fresh] = by.emplace(entry.name, part.objective);
+      if (fresh) continue;
+      throw UserError("ema_decay: the objectives '" + at->second + "' and '" + part.objective +
+                      "' both train '" + entry.name + "': only one may average it");
+    }
   }
 }
 
@@ -102,15 +220,18 @@ void ParameterTable::declare(Trace& trace, Weights weights) const {
   }
   if (weights == Weights::kTrained) return;
   Builder builder{trace.graph, {}, "ema"};
-  Attrs attrs = type_of({trained_elements()});
-  attrs.set("name", kEmaState);
-  attrs.set("init", 0.0);
-  const Ex flat = op::apply(builder, ops::state, {}, std::move(attrs));
-  for (const ParameterEntry& entry : trained_) {
-    trace.parameters[entry.parameter] =
-        op::reshape(op::slice(flat, {entry.offset}, {entry.offset + entry.count()}),
-                    entry.parameter->shape())
-            .id;
+  for (const TrainedPart& part : parts_) {
+    if (!part.averaged) continue;
+    Attrs attrs = type_of({part.elements});
+    attrs.set("name", part.state(kEmaName));
+    attrs.set("init", 0.0);
+    const Ex flat = op::apply(builder, ops::state, {}, std::move(attrs));
+    for (const ParameterEntry& entry : part.entries) {
+      trace.parameters[entry.parameter] =
+          op::reshape(op::slice(flat, {entry.offset}, {entry.offset + entry.count()}),
+                      entry.parameter->shape())
+              .id;
+    }
   }
 }
 
@@ -126,47 +247,28 @@ std::vector<float> ParameterTable::initial(std::uint32_t seed) const {
   return flat;
 }
 
-std::map<std::string, HostTensor> ParameterTable::unpack(const std::vector<float>& flat) const {
-  std::map<std::string, HostTensor> tensors;
-  for (const ParameterEntry& entry : entries_) {
-    if (static_cast<size_t>(entry.offset + entry.count()) > flat.size()) continue;
-    HostTensor& tensor = tensors[entry.name];
-    tensor.shape = entry.parameter->shape();
-    tensor.bytes.resize(static_cast<size_t>(entry.count()) * sizeof(float));
-    std::memcpy(tensor.bytes.data(), flat.data() + entry.offset, tensor.bytes.size());
+NamedTensors ParameterTable::unpack(const std::vector<float>& flat) const {
+  return unpacked(entries_, flat);
+}
+
+NamedTensors ParameterTable::averages(
+    const std::vector<float>& flat,
+    const std::function<std::vector<float>(const std::string& state)>& read) const {
+  NamedTensors tensors = unpack(flat);
+  for (const TrainedPart& part : parts_) {
+    if (!part.averaged) continue;
+    for (auto& [name, average] : part.unpack(read(part.state(kEmaName))))
+      tensors[name] = std::move(average);
   }
   return tensors;
 }
 
-void ParameterTable::write(const std::map<std::string, HostTensor>& tensors,
-                           const std::string& what, bool partial, std::vector<float>& flat) const {
-  std::map<std::string, std::int64_t> known;  // to their offsets
-  for (const ParameterEntry& entry : entries_) {
-    if (static_cast<size_t>(entry.offset + entry.count()) > flat.size()) continue;
-    known[entry.name] = entry.offset;
-    const auto at = tensors.find(entry.name);
-    if (at == tensors.end()) {
-      if (partial) continue;
-      throw UserError(what + ": no value for parameter '" + entry.name + "'");
-    }
-    const HostTensor& tensor = at->second;
-    if (tensor.dtype != DType::kF32 || tensor.shape != entry.parameter->shape() ||
-        tensor.bytes.size() != static_cast<size_t>(entry.count()) * sizeof(float)) {
-      throw UserError(what + ": parameter '" + entry.name + "' is f32" +
-                          to_string(entry.parameter->shape()) + ", got " +
-                          std::string(to_string(tensor.dtype)) + to_string(tensor.shape),
-                      entry.parameter->site());
-    }
-  }
-  const auto unknown = std::find_if(tensors.begin(), tensors.end(),
-                                    [&](const auto& each) { return !known.contains(each.first); });
-  if (unknown != tensors.end())
-    throw UserError(what + ": the model has no parameter '" + unknown->first + "'");
-  for (const auto& [name, tensor] : tensors)
-    std::memcpy(flat.data() + known.at(name), tensor.bytes.data(), tensor.bytes.size());
+void ParameterTable::write(const NamedTensors& tensors, const std::string& what, bool partial,
+                           std::vector<float>& flat) const {
+  write_all(entries_, tensors, what, partial, flat);
 }
 
-std::vector<float> ParameterTable::pack(const std::map<std::string, HostTensor>& tensors,
+std::vector<float> ParameterTable::pack(const NamedTensors& tensors,
                                         const std::string& what) const {
   std::vector<float> flat(static_cast<size_t>(elements_), 0.0F);
   write(tensors, what, false, flat);

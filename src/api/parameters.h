@@ -2,6 +2,7 @@
 // The parameters of a model: names, and places in the parameter arena.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,62 +15,92 @@ namespace tensorgrad {
 struct ParameterEntry {
   std::string name;
   const Parameter* parameter = nullptr;
-  int group = -1;           // of the groups that the table was made with
   std::int64_t offset = 0;  // in elements; a multiple of 64
   [[nodiscard]] std::int64_t count() const { return numel(parameter->shape()); }
+  [[nodiscard]] std::int64_t end() const;  // where the next may begin
 };
 
-// The elements of one group, or of no group (-1), in the arena.
+using NamedTensors = std::map<std::string, HostTensor>;
+
+// How an objective of a trainer picks what it trains, and in which groups.
+struct TrainingPick {
+  std::string objective;    // its name; empty where it is the only one
+  ParamFilter params = {};  // none: all
+  std::vector<ParamGroup> groups = {};
+  ParamFilter first = {};  // these come first within a group
+  bool averaged = false;   // it keeps averages
+};
+
+// Elements of one group, or of no group (-1).
 struct GroupRange {
   int group = -1;
   std::int64_t begin = 0, end = 0;
 };
 
-// In the arena the parameters of a group lie together: the groups in order, then those of no group,
-// at last those that are frozen. Gradients and the optimizer's states are laid out like the front
-// part, which is trained.
+// What one objective trains: a stretch of the arena. Its gradients and the optimizer's states are
+// laid out like it. Offsets and ranges count from `begin`.
+struct TrainedPart {
+  std::string objective;
+  bool averaged = false;
+  std::vector<ParameterEntry> entries = {};  // in the order of the arena
+  std::vector<GroupRange> ranges = {};       // likewise; a group may have several
+  std::int64_t begin = 0, elements = 0;
+  bool alone = true;  // no parameter that it does not train lies between those that it does
+
+  // What the state of that name of its optimizer is called: "optim.NAME", "optim.OBJECTIVE.NAME".
+  [[nodiscard]] std::string state(const std::string& name) const;
+  // As ParameterTable's, of its own parameters and a flat tensor laid out like it.
+  [[nodiscard]] NamedTensors unpack(const std::vector<float>& flat) const;
+  void write(const NamedTensors& tensors, const std::string& what, bool partial,
+             std::vector<float>& flat) const;
+};
+
+// In the arena the parameters that one set of objectives trains lie together. The sets are in the
+// order of the reflected Gray code, so that what one objective trains is one stretch wherever sets
+// overlap as neighbours in a row do (always where they are disjoint or two); what none trains comes
+// last. Within a set the groups follow one another, and at last those of no group.
 class ParameterTable {
  public:
-  // Walks the model. A parameter that is reached twice counts once, under its first name. Within a
-  // group those that `first` picks come first. Throws UserError where two tensors or groups have
-  // one name, and where a group picks no parameter.
+  // Walks the model. A parameter that is reached twice counts once, under its first name. Throws
+  // UserError where two tensors or groups have one name, where an objective or a group picks no
+  // parameter, and where two objectives keep averages of one.
   explicit ParameterTable(const detail::ModelFunctions& model,
-                          const std::vector<ParamGroup>& groups = {},
-                          const ParamFilter& first = {});
+                          const std::vector<TrainingPick>& picks = {});
 
   // In the order of the model.
   [[nodiscard]] const std::vector<ParameterEntry>& entries() const { return entries_; }
-  // Those that are trained, in the order of the arena, and the ranges of their groups.
-  [[nodiscard]] const std::vector<ParameterEntry>& trained() const { return trained_; }
-  [[nodiscard]] const std::vector<GroupRange>& ranges() const { return ranges_; }
+  // One for each pick.
+  [[nodiscard]] const TrainedPart& part(std::size_t pick) const { return parts_[pick]; }
   [[nodiscard]] std::int64_t elements() const { return elements_; }
-  [[nodiscard]] std::int64_t trained_elements() const {
-    return ranges_.empty() ? 0 : ranges_.back().end;
-  }
   // Throws UserError, naming `what` and the parameters there are, where the filter picks none.
   void check_filter(const std::string& what, const ParamFilter& filter) const;
 
   // Adds a leaf for each to the trace, and tells it the names of the buffers; with kEma, those that
-  // are trained are parts of the state kEmaState.
+  // have averages are parts of the states with these.
   void declare(Trace& trace, Weights weights = Weights::kTrained) const;
   // The whole arena with initial values.
   [[nodiscard]] std::vector<float> initial(std::uint32_t seed) const;
-  // A flat arena, or its front part, as tensors by name.
-  [[nodiscard]] std::map<std::string, HostTensor> unpack(const std::vector<float>& flat) const;
-  // Writes tensors into a flat arena or its front part. `what` names the values in errors. Throws
-  // UserError, with nothing changed, on unknown names and wrong sizes, and on missing names unless
-  // it is `partial`.
-  void write(const std::map<std::string, HostTensor>& tensors, const std::string& what,
-             bool partial, std::vector<float>& flat) const;
+  // The arena as tensors by name.
+  [[nodiscard]] NamedTensors unpack(const std::vector<float>& flat) const;
+  // The same, with averages where there are some; `read` gives a state's elements.
+  [[nodiscard]] NamedTensors averages(
+      const std::vector<float>& flat,
+      const std::function<std::vector<float>(const std::string& state)>& read) const;
+  // Writes tensors into the arena. `what` names the values in errors. Throws UserError, with
+  // nothing changed, on unknown names and wrong sizes, and on missing names unless it is `partial`.
+  void write(const NamedTensors& tensors, const std::string& what, bool partial,
+             std::vector<float>& flat) const;
   // A whole arena of tensors.
-  [[nodiscard]] std::vector<float> pack(const std::map<std::string, HostTensor>& tensors,
-                                        const std::string& what) const;
+  [[nodiscard]] std::vector<float> pack(const NamedTensors& tensors, const std::string& what) const;
 
  private:
-  void lay_out(const std::vector<ParamGroup>& groups, const ParamFilter& first);
+  void check(const TrainingPick& pick) const;
+  void lay_out(const std::vector<TrainingPick>& picks);
+  void add_to(TrainedPart& part, const ParameterEntry& entry, int group) const;
+  void check_averages() const;
 
-  std::vector<ParameterEntry> entries_, trained_;
-  std::vector<GroupRange> ranges_;
+  std::vector<ParameterEntry> entries_;
+  std::vector<TrainedPart> parts_;
   std::map<const Buffer*, std::string> buffers_;
   std::int64_t elements_ = 0;
 };
@@ -77,7 +108,8 @@ class ParameterTable {
 // What a group is called.
 const std::string& group_name(const ParamGroup& group);
 
-// The averages of the parameters.
-inline constexpr const char* kEmaState = "optim.ema";
+// What the names of the optimizers' states begin with, and the averages' own.
+inline const std::string kOptimPrefix = "optim.";
+inline constexpr const char* kEmaName = "ema";
 
 }  // namespace tensorgrad

@@ -7,16 +7,20 @@
 namespace tensorgrad {
 namespace detail {
 
-std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model, TraceFunction loss,
-                                          const CompileOptions& options, Site site) {
+std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model,
+                                          std::vector<ObjectiveSource> objectives,
+                                          const TrainerOptions& options, Site site) {
   return at_line(site, [&] {
-    return std::make_shared<TrainerImpl>(std::move(model), std::move(loss), options, site);
+    return std::make_shared<TrainerImpl>(
+        std::move(model), with_common_options(std::move(objectives), options), options, site);
   });
 }
 
 std::shared_ptr<TrainerImpl> replace_trainer(TrainerImpl& old, ModelFunctions model,
-                                             TraceFunction loss, bool keep, Site site) {
-  return at_line(site, [&] { return old.replaced(std::move(model), std::move(loss), keep, site); });
+                                             std::vector<TraceFunction> losses, bool keep,
+                                             Site site) {
+  return at_line(site,
+                 [&] { return old.replaced(std::move(model), std::move(losses), keep, site); });
 }
 
 std::shared_ptr<ForwardImpl> attach_forward(TrainerImpl& trainer, TraceFunction forward,
@@ -26,10 +30,10 @@ std::shared_ptr<ForwardImpl> attach_forward(TrainerImpl& trainer, TraceFunction 
 
 }  // namespace detail
 
-StepResult TrainerBase::step(const Feed& inputs, const StepOptions& options, Loc loc) {
-  return at_line(loc, [&] { return impl_->step(inputs, options); });
+StepResult Objective::step(const Feed& inputs, const StepOptions& options, Loc loc) {
+  return at_line(loc, [&] { return impl_->objective(index_).step(inputs, options); });
 }
-StepOutcome TrainerBase::try_step(const Feed& inputs, const StepOptions& options, Loc loc) {
+StepOutcome Objective::try_step(const Feed& inputs, const StepOptions& options, Loc loc) {
   using Status = StepOutcome::Status;
   try {
     return {Status::kCompleted, step(inputs, options, loc), {}};
@@ -39,35 +43,62 @@ StepOutcome TrainerBase::try_step(const Feed& inputs, const StepOptions& options
     return {Status::kFailed, {}, error.what()};
   }
 }
-void TrainerBase::abort() { impl_->abort(); }
+std::vector<float> Objective::run(int count, Loc loc) {
+  return at_line(loc, [&] { return impl_->objective(index_).run(count); });
+}
+void Objective::submit(int count, Loc loc) {
+  at_line(loc, [&] { impl_->objective(index_).submit(count); });
+}
+std::vector<float> Objective::losses(Loc loc) {
+  return at_line(loc, [&] { return impl_->objective(index_).losses(); });
+}
+std::int64_t Objective::steps(Loc loc) const {
+  return at_line(loc, [&] { return impl_->objective(index_).steps(); });
+}
+std::int64_t Objective::updates(Loc loc) const {
+  return at_line(loc, [&] { return impl_->objective(index_).updates(); });
+}
+std::int64_t Objective::epoch(Loc loc) const {
+  return at_line(loc, [&] { return impl_->objective(index_).epoch(); });
+}
+std::int64_t Objective::batches_per_epoch(Loc loc) const {
+  return at_line(loc, [&] { return impl_->objective(index_).batches_per_epoch(); });
+}
+double Objective::lr(Loc loc) const {
+  return at_line(loc, [&] { return impl_->objective(index_).lr(); });
+}
+void Objective::set_lr(Schedule schedule, Loc loc) {
+  at_line(loc, [&] { impl_->objective(index_).set_lr(std::move(schedule)); });
+}
+void Objective::set(const std::string& name, double value, Loc loc) {
+  at_line(loc, [&] { impl_->objective(index_).set(name, value); });
+}
+std::map<std::string, double> Objective::scalars(Loc loc) const {
+  return at_line(loc, [&] { return impl_->objective(index_).scalars(); });
+}
+double Objective::grad_norm(Loc loc) const {
+  return at_line(loc, [&] { return impl_->objective(index_).grad_norm(); });
+}
+std::vector<std::string> Objective::captures(Loc loc) const {
+  return at_line(loc, [&] { return impl_->objective(index_).captures(); });
+}
+std::map<std::string, HostTensor> Objective::download_grads(Loc loc) const {
+  return at_line(loc, [&] { return impl_->objective(index_).download_grads(); });
+}
+std::vector<std::pair<std::string, double>> Objective::profile(const Feed& inputs, Loc loc) {
+  return at_line(loc, [&] { return impl_->objective(index_).profile(inputs); });
+}
+CompileReport Objective::report() const { return impl_->report(index_); }
+std::string Objective::explain() const { return impl_->explain(index_); }
 
-std::vector<float> TrainerBase::run(int count, Loc loc) {
-  return at_line(loc, [&] { return impl_->run(count); });
+Objective TrainerBase::operator[](const NameAt& objective) const {
+  return at_line(objective.site, [&] { return Objective(impl_, impl_->find(objective.name)); });
 }
-void TrainerBase::submit(int count, Loc loc) {
-  at_line(loc, [&] { impl_->submit(count); });
-}
-std::vector<float> TrainerBase::losses() { return impl_->losses(); }
+std::vector<std::string> TrainerBase::objectives() const { return impl_->names(); }
+void TrainerBase::abort() { impl_->abort(); }
 void TrainerBase::upload_data(const std::string& name, const HostView& values, Loc loc) {
   at_line(loc, [&] { impl_->upload_data(name, values); });
 }
-std::int64_t TrainerBase::steps() const { return impl_->steps(); }
-std::int64_t TrainerBase::updates() const { return impl_->updates(); }
-std::int64_t TrainerBase::epoch() const { return impl_->epoch(); }
-std::int64_t TrainerBase::batches_per_epoch() const { return impl_->batches_per_epoch(); }
-double TrainerBase::lr() const { return impl_->lr(); }
-void TrainerBase::set_lr(Schedule schedule, Loc loc) {
-  at_line(loc, [&] { impl_->set_lr(std::move(schedule)); });
-}
-void TrainerBase::set(const std::string& name, double value, Loc loc) {
-  at_line(loc, [&] { impl_->set(name, value); });
-}
-
-std::map<std::string, double> TrainerBase::scalars() const { return impl_->scalars(); }
-double TrainerBase::grad_norm(Loc loc) const {
-  return at_line(loc, [&] { return impl_->grad_norm(); });
-}
-std::vector<std::string> TrainerBase::captures() const { return impl_->captures(); }
 
 std::vector<std::string> TrainerBase::parameter_names() const {
   std::vector<std::string> names;
@@ -77,9 +108,6 @@ std::vector<std::string> TrainerBase::parameter_names() const {
 
 std::map<std::string, HostTensor> TrainerBase::download_params() const {
   return impl_->download_params();
-}
-std::map<std::string, HostTensor> TrainerBase::download_grads() const {
-  return impl_->download_grads();
 }
 std::map<std::string, HostTensor> TrainerBase::download_ema(Loc loc) const {
   return at_line(loc, [&] { return impl_->download_ema(); });
@@ -101,11 +129,6 @@ void TrainerBase::save(const std::string& path, Loc loc) const {
 }
 void TrainerBase::load(const std::string& path, Loc loc) {
   at_line(loc, [&] { impl_->load(path); });
-}
-CompileReport TrainerBase::report() const { return impl_->engine().report(); }
-std::string TrainerBase::explain() const { return impl_->engine().explain(); }
-std::vector<std::pair<std::string, double>> TrainerBase::profile(const Feed& inputs, Loc loc) {
-  return at_line(loc, [&] { return impl_->profile(inputs); });
 }
 std::string TrainerBase::device() const { return impl_->engine().device_text(); }
 

@@ -30,8 +30,8 @@ HostTensor from_floats(const Shape& shape, DType dtype, const std::vector<float>
   throw IoError(path + ": not a checkpoint of a trainer: the field '" + name + "' is " + what);
 }
 
-const std::string& field(const Checkpoint& checkpoint, const std::string& name,
-                         const std::string& path) {
+const std::string& text_field(const Checkpoint& checkpoint, const std::string& name,
+                              const std::string& path) {
   const auto at = checkpoint.fields.find(name);
   if (at == checkpoint.fields.end()) refuse_field(path, name, "missing");
   return at->second;
@@ -39,7 +39,7 @@ const std::string& field(const Checkpoint& checkpoint, const std::string& name,
 
 std::int64_t integer_field(const Checkpoint& checkpoint, const std::string& name,
                            const std::string& path) {
-  const std::string& text = field(checkpoint, name, path);
+  const std::string& text = text_field(checkpoint, name, path);
   if (text.empty() || text.size() > 18 ||
       text.find_first_not_of("0123456789") != std::string::npos) {
     refuse_field(path, name, "'" + text + "'");
@@ -50,7 +50,7 @@ std::int64_t integer_field(const Checkpoint& checkpoint, const std::string& name
 // As hex() writes it.
 double number_field(const Checkpoint& checkpoint, const std::string& name,
                     const std::string& path) {
-  const std::string& text = field(checkpoint, name, path);
+  const std::string& text = text_field(checkpoint, name, path);
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || std::isspace(static_cast<unsigned char>(text[0])) != 0 ||
@@ -67,6 +67,25 @@ void check_version(const Checkpoint& checkpoint, const std::string& path) {
                 std::to_string(kVersion) + " expected");
 }
 
+// "d g"
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
+  return text;
+}
+
+void check_objectives(const Checkpoint& checkpoint, const std::vector<std::string>& names,
+                      const std::string& path) {
+  const auto at = checkpoint.fields.find(kObjectivesField);
+  const std::string theirs = at == checkpoint.fields.end() ? "" : at->second;
+  if (theirs == joined(names)) return;
+  const auto text = [](const std::string& each) {
+    return each.empty() ? "one objective without a name" : "the objectives " + each;
+  };
+  throw UserError(path + ": the checkpoint is of a trainer with " + text(theirs) +
+                  ", this one has " + text(joined(names)));
+}
+
 Schedule parse_schedule(const std::string& text, const std::string& path) {
   try {
     return Schedule::parse(text);
@@ -77,81 +96,108 @@ Schedule parse_schedule(const std::string& text, const std::string& path) {
 
 }  // namespace
 
+std::string ObjectiveImpl::field(const std::string& name) const {
+  return source_.name.empty() ? name : "objective." + source_.name + "." + name;
+}
+
+void ObjectiveImpl::write(std::map<std::string, std::string>& fields) const {
+  fields[field("step")] = std::to_string(step_);
+  fields[field("epoch")] = std::to_string(epoch_);
+  fields[field("position")] = std::to_string(position_);
+  fields[field("schedule")] = schedule_.text();
+  fields[field("schedule_start")] = std::to_string(schedule_start_);
+  for (const auto& [name, value] : engine_->scalars()) fields[field("scalar." + name)] = hex(value);
+}
+
+ObjectiveImpl::Progress ObjectiveImpl::read(const Checkpoint& checkpoint,
+                                            const std::string& path) const {
+  Progress progress;
+  progress.step = integer_field(checkpoint, field("step"), path);
+  progress.epoch = integer_field(checkpoint, field("epoch"), path);
+  progress.position = integer_field(checkpoint, field("position"), path);
+  progress.schedule_start = integer_field(checkpoint, field("schedule_start"), path);
+  progress.schedule = parse_schedule(text_field(checkpoint, field("schedule"), path), path);
+  if (progress.position > batches_per_epoch() || progress.schedule_start > progress.step) {
+    throw IoError(path + ": the checkpoint is of another dataset, or damaged: position " +
+                  std::to_string(progress.position) + " of " + std::to_string(batches_per_epoch()) +
+                  " batches");
+  }
+  for (const auto& [name, value] : engine_->scalars())
+    progress.scalars[name] = number_field(checkpoint, field("scalar." + name), path);
+  return progress;
+}
+
+void ObjectiveImpl::go_on_from(Progress progress, std::uint32_t seed) {
+  engine_->scalars() = std::move(progress.scalars);
+  step_ = first_unread_ = progress.step;
+  kept_.clear();
+  epoch_ = progress.epoch;
+  position_ = progress.position;
+  options_.seed = seed;
+  schedule_ = std::move(progress.schedule);
+  schedule_start_ = progress.schedule_start;
+  order_sent_ = false;
+}
+
 void TrainerImpl::save(const std::string& path) {
-  const std::lock_guard lock(*mutex_);
+  const std::lock_guard lock(turns_->mutex);
   Checkpoint checkpoint;
-  checkpoint.params = table_.unpack(engine_->download_floats("params"));
-  for (const StateEntry& state : engine_->states()) {
-    const std::vector<float> values = engine_->download_floats(state_buffer(state.name));
-    if (!state.name.starts_with(kOptimPrefix)) {
-      checkpoint.states[state.name] = from_floats(state.type.shape, state.type.dtype, values);
+  checkpoint.params = table_.unpack(engine().download_floats("params"));
+  for (const State& state : states_) {
+    const auto& [name, type, initial] = state.entry;
+    const std::vector<float> values = state.engine().download_floats(state.buffer());
+    if (!state.optimizers()) {
+      checkpoint.states[name] = from_floats(type.shape, type.dtype, values);
       continue;
     }
-    for (auto& [name, tensor] : table_.unpack(values))
-      checkpoint.states[state.name + "/" + name] = std::move(tensor);
+    for (auto& [parameter, tensor] : state.objective->part().unpack(values))
+      checkpoint.states[name + "/" + parameter] = std::move(tensor);
   }
   checkpoint.fields = {{"version", std::to_string(kVersion)},
-                       {"step", std::to_string(step_)},
-                       {"epoch", std::to_string(epoch_)},
-                       {"position", std::to_string(position_)},
-                       {"seed", std::to_string(options_.seed)},
-                       {"schedule", schedule_.text()},
-                       {"schedule_start", std::to_string(schedule_start_)}};
-  for (const auto& [name, value] : engine_->scalars())
-    checkpoint.fields["scalar." + name] = hex(value);
+                       {"seed", std::to_string(options_.seed)}};
+  if (const std::string all = joined(names()); !all.empty())
+    checkpoint.fields[kObjectivesField] = all;
+  for (const auto& objective : objectives_) objective->write(checkpoint.fields);
   write_checkpoint(path, checkpoint);
+}
+
+std::vector<float> TrainerImpl::read_state(const State& state, const Checkpoint& checkpoint,
+                                           const std::string& path) const {
+  const auto& [name, type, initial] = state.entry;
+  std::vector<float> values(static_cast<size_t>(numel(type.shape)));
+  if (!state.optimizers()) {
+    const HostTensor& stored = find_state(checkpoint, name, type, path);
+    std::memcpy(values.data(), stored.bytes.data(), stored.bytes.size());
+    return values;
+  }
+  NamedTensors parts;
+  const std::string prefix = name + "/";
+  for (const auto& [each, tensor] : checkpoint.states) {
+    if (each.starts_with(prefix)) parts[each.substr(prefix.size())] = tensor;
+  }
+  state.objective->part().write(parts, path + ": state " + name, false, values);
+  return values;
 }
 
 // Everything is read and checked before anything is changed.
 void TrainerImpl::load(const std::string& path) {
-  const std::lock_guard lock(*mutex_);
-  Checkpoint checkpoint = read_checkpoint(path);
+  const std::lock_guard lock(turns_->mutex);
+  const Checkpoint checkpoint = read_checkpoint(path);
   check_version(checkpoint, path);
-  const std::int64_t step = integer_field(checkpoint, "step", path);
-  const std::int64_t epoch = integer_field(checkpoint, "epoch", path);
-  const std::int64_t position = integer_field(checkpoint, "position", path);
+  check_objectives(checkpoint, names(), path);
   const std::int64_t seed = integer_field(checkpoint, "seed", path);
-  const std::int64_t start = integer_field(checkpoint, "schedule_start", path);
-  Schedule schedule = parse_schedule(checkpoint.fields["schedule"], path);
-  if (position > batches_per_epoch() || start > step || seed > 0xffffffffLL) {
-    throw IoError(path + ": the checkpoint is of another dataset, or damaged: position " +
-                  std::to_string(position) + " of " + std::to_string(batches_per_epoch()) +
-                  " batches");
-  }
+  if (seed > 0xffffffffLL) refuse_field(path, "seed", std::to_string(seed));
+  std::vector<ObjectiveImpl::Progress> progress;
+  for (const auto& objective : objectives_) progress.push_back(objective->read(checkpoint, path));
   const std::vector<float> params = table_.pack(checkpoint.params, path);
-  std::map<std::string, std::vector<float>> states;
-  for (const StateEntry& state : engine_->states()) {
-    if (state.name.starts_with(kOptimPrefix)) {
-      std::map<std::string, HostTensor> parts;
-      const std::string prefix = state.name + "/";
-      for (const auto& [name, tensor] : checkpoint.states) {
-        if (name.starts_with(prefix)) parts[name.substr(prefix.size())] = tensor;
-      }
-      std::vector<float>& flat = states[state.name];
-      flat.resize(static_cast<size_t>(table_.trained_elements()));
-      table_.write(parts, path + ": state " + state.name, false, flat);
-      continue;
-    }
-    const HostTensor& stored = find_state(checkpoint, state.name, state.type, path);
-    std::vector<float>& values = states[state.name];
-    values.resize(stored.bytes.size() / sizeof(float));
-    std::memcpy(values.data(), stored.bytes.data(), stored.bytes.size());
-  }
-  std::map<std::string, double> scalars;
-  for (const auto& [name, value] : engine_->scalars()) {
-    scalars[name] = number_field(checkpoint, "scalar." + name, path);
-  }
-  engine_->upload_params(params);
-  for (const auto& [name, values] : states) engine_->upload_state(name, values);
-  engine_->scalars() = std::move(scalars);
-  step_ = first_unread_ = step;
-  kept_.clear();
-  epoch_ = epoch;
-  position_ = position;
+  std::vector<std::vector<float>> states;
+  for (const State& state : states_) states.push_back(read_state(state, checkpoint, path));
+  engine().upload_params(params);
+  for (std::size_t i = 0; i < states.size(); ++i)
+    states_[i].engine().upload_state(states_[i].entry.name, states[i]);
   options_.seed = static_cast<std::uint32_t>(seed);
-  schedule_ = std::move(schedule);
-  schedule_start_ = start;
-  order_sent_ = false;
+  for (std::size_t k = 0; k < objectives_.size(); ++k)
+    objectives_[k]->go_on_from(std::move(progress[k]), objective_seed(options_.seed, k));
 }
 
 }  // namespace tensorgrad::detail

@@ -62,15 +62,15 @@ void change_gradients(ArenaUpdate& update, Trace& trace, const CompileOptions& o
 // torch.optim.swa_utils: the first parameters, then average += (1 - decay) * (param - average).
 void average(ArenaUpdate& update, double decay) {
   const Composite composite("ema", {});
-  const std::string name = std::string(kEmaState).substr(kOptimPrefix.size());
-  const Tensor old = update.state(name, 0), param = *update.new_param();
-  update.set_state(name, where(update.step == 1.0, param, old + (1 - decay) * (param - old)));
+  const Tensor old = update.state(kEmaName, 0), param = *update.new_param();
+  update.set_state(kEmaName, where(update.step == 1.0, param, old + (1 - decay) * (param - old)));
 }
 
-void check_options(const CompileOptions& options, const ParameterTable& table, const Site& site) {
+void check_options(const CompileOptions& options, const ParameterTable& table,
+                   const TrainedPart& trained, const Site& site) {
   if (!options.optimizer.present()) throw UserError("compile: an optimizer is needed", site);
   if (table.entries().empty()) throw UserError("compile: the model has no parameters", site);
-  if (table.trained().empty()) throw UserError("compile: every parameter is frozen", site);
+  if (trained.entries.empty()) throw UserError("compile: every parameter is frozen", site);
   if (options.clip_grad_norm != 0) check_scalar(kClipScalar, options.clip_grad_norm);
   if (options.clip_grad_value != 0) check_scalar(kClipValueScalar, options.clip_grad_value);
   check_rate("compile", options.optimizer.lr());
@@ -110,20 +110,21 @@ void check_scalar(const std::string& name, double value) {
 }
 
 CompileRequest training_request(TracedFunction& traced, const ParameterTable& table,
-                                const CompileOptions& options, const Site& site) {
-  check_options(options, table, site);
+                                const TrainedPart& trained, const CompileOptions& options,
+                                const Site& site) {
+  check_options(options, table, trained, site);
   CompileRequest request;
-  request.name = "train";
+  request.name = trained.objective.empty() ? "train" : "train_" + trained.objective;
   request.plan.params_elements = table.elements();
   request.plan.memory_budget = options.memory_budget;
   request.plan.rings = {{"loss", kLossRing}};
   request.loss = traced.trace.graph.outputs.at(0).value;
-  for (const ParameterEntry& entry : table.trained()) {
+  for (const ParameterEntry& entry : trained.entries) {
     request.wrt.push_back(traced.trace.parameters.at(entry.parameter));
   }
   // The optimizer's ops go to the trace's graph; compile_graph() hands over its own copy of it.
-  request.extend = [&traced, &table, &options, site](Graph& graph,
-                                                     const std::vector<ValueId>& grads) {
+  request.extend = [&traced, &trained, &options, site](Graph& graph,
+                                                       const std::vector<ValueId>& grads) {
     if (std::all_of(grads.begin(), grads.end(),
                     [&](ValueId id) { return graph[id].origin == kZeroGradient; })) {
       throw UserError("compile: the loss has no gradient with respect to any parameter",
@@ -133,7 +134,7 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
     std::swap(trace.graph, graph);
     {
       const TraceScope scope(trace);
-      ArenaUpdate update(trace, table, options.groups, grads);
+      ArenaUpdate update(trace, trained, options.groups, grads);
       change_gradients(update, trace, options);
       {
         const Composite composite("optimizer", site);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Appends what is done to the gradients, the optimizer and the averages to a traced loss, over one
-// flat tensor of all parameters.
+// flat tensor of all that it trains.
 #pragma once
 
 #include "api/engine.h"
@@ -8,9 +8,11 @@
 
 namespace tensorgrad {
 
-// The request that compiles one training step of `traced`. All of these must outlive compiling.
+// The request that compiles one training step of `traced`, which trains `trained`. All of these
+// must outlive compiling.
 CompileRequest training_request(TracedFunction& traced, const ParameterTable& table,
-                                const CompileOptions& options, const Site& site);
+                                const TrainedPart& trained, const CompileOptions& options,
+                                const Site& site);
 
 // Throws UserError where the value is none that the scalar of that name may have.
 void check_scalar(const std::string& name, double value);

@@ -10,19 +10,25 @@ namespace tensorgrad {
 
 bool has_own_lr(const ParamGroup& group) { return group.lr || group.lr_factor != 1; }
 
-ArenaUpdate::ArenaUpdate(Trace& trace, const ParameterTable& table,
+ArenaUpdate::ArenaUpdate(Trace& trace, const TrainedPart& trained,
                          const std::vector<ParamGroup>& groups, const std::vector<ValueId>& grads)
-    : trace_(trace), table_(table), groups_(groups), builder_{trace.graph, {}, "optimizer"} {
-  param_leaf_ = op::apply(builder_, ops::arena, {}, flat_attrs("params"));
+    : trace_(trace), trained_(trained), groups_(groups), builder_{trace.graph, {}, "optimizer"} {
+  Attrs attrs = flat_attrs("params");
+  attrs.set("offset", trained_.begin);
+  param_leaf_ = op::apply(builder_, ops::arena, {}, std::move(attrs));
   param = trace_.tensor(param_leaf_);
-  for (const ParameterEntry& entry : table_.trained())
+  if (!trained_.alone) {
+    own_ = mask([](const std::string&, const Shape&) { return true; });
+    param = where(*own_, param, 0.0);
+  }
+  for (const ParameterEntry& entry : trained_.entries)
     parts_.push_back({entry.name, entry.parameter->shape()});
   std::vector<Tensor> gradients;
   gradients.reserve(grads.size());
   for (const ValueId id : grads) gradients.push_back(trace_.tensor(id));
   grad = join(gradients);
   std::vector<Tensor> rates;
-  for (const GroupRange& range : table_.ranges()) {
+  for (const GroupRange& range : trained_.ranges) {
     const bool own = range.group >= 0 && has_own_lr(groups_[static_cast<size_t>(range.group)]);
     rates.push_back(host_scalar(own ? group_lr_scalar(range.group) : kLrScalar));
   }
@@ -32,7 +38,7 @@ ArenaUpdate::ArenaUpdate(Trace& trace, const ParameterTable& table,
 
 Attrs ArenaUpdate::flat_attrs(const std::string& name) const {
   return {{"name", name},
-          {"shape", Shape{table_.trained_elements()}},
+          {"shape", Shape{trained_.elements}},
           {"dtype", static_cast<std::int64_t>(DType::kF32)}};
 }
 
@@ -41,21 +47,21 @@ Tensor ArenaUpdate::host_scalar(const std::string& name) const {
 }
 
 Tensor ArenaUpdate::by_range(const std::vector<Tensor>& values) const {
-  const auto& ranges = table_.ranges();
+  const auto& ranges = trained_.ranges;
   Tensor result = values.back();
   for (std::size_t i = values.size() - 1; i-- > 0;) {
     const bool all_equal =
         std::all_of(values.begin() + static_cast<std::ptrdiff_t>(i), values.end(),
                     [&](const Tensor& v) { return v.id() == values[i].id(); });
     if (all_equal) continue;
-    const Tensor index = arange(table_.trained_elements());
+    const Tensor index = arange(trained_.elements);
     result = where(index < ranges[i].end, values[i], result);
   }
   return result;
 }
 
 Tensor ArenaUpdate::state(const std::string& name, double initial) {
-  const std::string full = kOptimPrefix + name;
+  const std::string full = trained_.state(name);
   ValueId leaf = trace_.graph.find_leaf(ops::state, full);
   if (leaf == kNoValue) {
     Attrs attrs = flat_attrs(full);
@@ -74,7 +80,7 @@ Tensor ArenaUpdate::gated(const Tensor& value, const Tensor& old) const {
 }
 
 void ArenaUpdate::set_state(const std::string& name, Tensor value) {
-  const ValueId leaf = trace_.graph.find_leaf(ops::state, kOptimPrefix + name);
+  const ValueId leaf = trace_.graph.find_leaf(ops::state, trained_.state(name));
   if (leaf == kNoValue)
     throw UserError("optimizer: set_state('" + name + "') before state('" + name + "')");
   const Tensor next = gated(value, trace_.tensor(leaf));
@@ -83,8 +89,9 @@ void ArenaUpdate::set_state(const std::string& name, Tensor value) {
 
 void ArenaUpdate::set_param(Tensor value) {
   new_param_ = value;
-  const Tensor next = gated(value, param);
-  trace_.graph.updates.push_back({param_leaf_.id, trace_.value(next, "set_param", {})});
+  const Tensor old = trace_.tensor(param_leaf_), next = gated(value, old);
+  trace_.graph.updates.push_back(
+      {param_leaf_.id, trace_.value(own_ ? where(*own_, next, old) : next, "set_param", {})});
 }
 
 std::optional<Tensor> ArenaUpdate::weight_decay(double initial) {
@@ -92,7 +99,7 @@ std::optional<Tensor> ArenaUpdate::weight_decay(double initial) {
     if (range.group < 0) return std::nullopt;
     return groups_[static_cast<size_t>(range.group)].weight_decay;
   };
-  const auto& ranges = table_.ranges();
+  const auto& ranges = trained_.ranges;
   if (std::none_of(ranges.begin(), ranges.end(),
                    [&](const GroupRange& range) { return own(range).value_or(initial) != 0; })) {
     return std::nullopt;
@@ -115,7 +122,7 @@ Tensor ArenaUpdate::per_update(const std::string& name,
 }
 
 Tensor ArenaUpdate::part(const Tensor& flat, std::size_t part) {
-  const ParameterEntry& entry = table_.trained().at(part);
+  const ParameterEntry& entry = trained_.entries.at(part);
   return reshape(narrow(flat, 0, entry.offset, entry.count()), entry.parameter->shape());
 }
 
@@ -125,28 +132,27 @@ Tensor ArenaUpdate::join(const std::vector<Tensor>& parts) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].trace() == nullptr) continue;
     inputs.push_back({&builder_, trace_.value(parts[i], "join", {})});
-    offsets.push_back(table_.trained().at(i).offset);
+    offsets.push_back(trained_.entries.at(i).offset);
   }
-  if (inputs.empty()) return zeros({table_.trained_elements()});
-  return trace_.tensor(op::apply(builder_, ops::pack, inputs,
-                                 {{"offsets", offsets}, {"size", table_.trained_elements()}}));
+  if (inputs.empty()) return zeros({trained_.elements});
+  return trace_.tensor(
+      op::apply(builder_, ops::pack, inputs, {{"offsets", offsets}, {"size", trained_.elements}}));
 }
 
 Tensor ArenaUpdate::mask(const ParamFilter& filter) {
-  const Tensor index = arange(table_.trained_elements());
-  Tensor result = full({table_.trained_elements()}, 0, boolean);
+  const Tensor index = arange(trained_.elements);
+  Tensor result = full({trained_.elements}, 0, boolean);
   std::int64_t begin = -1, end = 0;  // of a run of parameters that are picked
   const auto add = [&] {
     if (begin >= 0) result = result || (index >= begin && index < end);
     begin = -1;
   };
-  for (const ParameterEntry& entry : table_.trained()) {
-    if (!filter(entry.name, entry.parameter->shape())) {
-      add();
-      continue;
-    }
+  for (const ParameterEntry& entry : trained_.entries) {
+    const bool picked = filter(entry.name, entry.parameter->shape());
+    if (!picked || end != entry.offset) add();
+    if (!picked) continue;
     if (begin < 0) begin = entry.offset;
-    end = entry.offset + entry.count();
+    end = entry.end();
   }
   add();
   return result;

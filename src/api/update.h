@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The optimizer's view of the parameter arena; its states are arenas of the same layout.
+// An optimizer's view of its part of the parameter arena; its states are laid out like it.
 #pragma once
 
 #include "api/parameters.h"
@@ -12,15 +12,15 @@ inline constexpr const char* kCountScalar = "_t";
 inline std::string group_lr_scalar(int group) { return kLrScalar + std::to_string(group); }
 // Does the group have a learning rate that is not the common one?
 bool has_own_lr(const ParamGroup& group);
-// What its states' names begin with, and names of scalars that are the user's to set.
-inline const std::string kOptimPrefix = "optim.";
+// Names of scalars that are the user's to set.
 inline constexpr const char* kLrFactorPrefix = "lr_factor.";
 inline constexpr const char* kDecayScalar = "weight_decay";
 
 class ArenaUpdate final : public optim::Update {
  public:
-  // Within the trace; `grads` are those of table.trained().
-  ArenaUpdate(Trace& trace, const ParameterTable& table, const std::vector<ParamGroup>& groups,
+  // Within the trace; `grads` are those of the part's entries. Of what else lies within the part
+  // the optimizer sees zeros, and changes nothing.
+  ArenaUpdate(Trace& trace, const TrainedPart& trained, const std::vector<ParamGroup>& groups,
               const std::vector<ValueId>& grads);
 
   Tensor state(const std::string& name, double initial) override;
@@ -43,16 +43,17 @@ class ArenaUpdate final : public optim::Update {
 
  private:
   [[nodiscard]] Attrs flat_attrs(const std::string& name) const;
-  // One of `values` for each range of the table, at its elements.
+  // One of `values` for each range of the part, at its elements.
   [[nodiscard]] Tensor by_range(const std::vector<Tensor>& values) const;
   [[nodiscard]] Tensor gated(const Tensor& value, const Tensor& old) const;
 
   Trace& trace_;
-  const ParameterTable& table_;
+  const TrainedPart& trained_;
   const std::vector<ParamGroup>& groups_;
   mutable Builder builder_;
   std::vector<Part> parts_;
   Ex param_leaf_;
+  std::optional<Tensor> own_;  // which elements are of its own parameters; none where all are
   std::optional<Tensor> condition_, new_param_;
 };
 

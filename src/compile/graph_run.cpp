@@ -22,7 +22,7 @@ bool is_stored(const Node& node) {
 }
 
 std::size_t offset_of(const Node& leaf) {
-  return leaf.op == &ops::parameter ? static_cast<std::size_t>(leaf.attrs.integer("offset")) : 0;
+  return in_arena(leaf) ? static_cast<std::size_t>(leaf.attrs.integer("offset")) : 0;
 }
 
 std::size_t count_of(const Node& node) { return static_cast<std::size_t>(numel(node.type.shape)); }
@@ -45,17 +45,20 @@ struct Target {
 std::map<std::string, Target> targets_of(const Graph& graph) {
   std::map<std::string, Target> targets;
   std::vector<const Node*> parameters, states;
+  std::size_t trained = 0;  // where the part of the arena begins that the states are laid out like
   for (const Node& node : graph.nodes) {
     if (!is_stored(node)) continue;
     targets.emplace(node.attrs.text("name"), Target{&node, 0, node.type});
     if (node.op == &ops::parameter) parameters.push_back(&node);
     if (node.op == &ops::state) states.push_back(&node);
+    if (node.op == &ops::arena) trained = offset_of(node);
   }
   for (const Node* const state : states) {
     const std::string name = "state/" + state->attrs.text("name");
     targets.emplace(name, Target{state, 0, state->type});
     for (const Node* const parameter : parameters) {
-      const std::size_t offset = offset_of(*parameter);
+      if (offset_of(*parameter) < trained) continue;
+      const std::size_t offset = offset_of(*parameter) - trained;
       const bool fits = offset + count_of(*parameter) <= count_of(*state);
       if (!fits || parameter->type.dtype != state->type.dtype) continue;
       targets.emplace(name + "/" + parameter->attrs.text("name"),

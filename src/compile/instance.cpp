@@ -22,35 +22,31 @@ bool may_share(BufferKind kind, Share share) {
 
 }  // namespace
 
-Instance::Instance(std::shared_ptr<Device> device, Program program,
-                   const std::shared_ptr<Instance>& owner, Share share)
-    : device_(std::move(device)), owner_(owner), program_(std::move(program)) {
-  try {
-    for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
-      const BufferDecl& decl = program_.buffers[i];
-      by_name_.emplace(decl.name, i);
-      const bool shared = owner_ && may_share(decl.kind, share) && owner_->has_buffer(decl.name) &&
-                          owner_->buffer_bytes(decl.name) == decl.bytes;
-      buffers_.push_back(shared ? owner_->buffers_[owner_->index_of(decl.name)]
-                                : device_->alloc(decl.bytes, decl.name));
-      owned_.push_back(!shared);
-      if (!decl.data.empty())
-        device_->upload(buffers_.back(), 0, std::as_bytes(std::span(decl.data)));
-    }
-    executable_ = device_->prepare(program_, buffers_);
-  } catch (...) {
-    for (std::size_t i = 0; i < owned_.size(); ++i) {
-      if (owned_[i]) device_->free(buffers_[i]);
-    }
-    throw;
+Instance::Instance(std::shared_ptr<Device> device, Program program, SharedMemory shared)
+    : device_(std::move(device)), program_(std::move(program)), memory_(std::move(shared)) {
+  memory_.resize(program_.buffers.size());
+  for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
+    const BufferDecl& decl = program_.buffers[i];
+    by_name_.emplace(decl.name, i);
+    owned_.push_back(!memory_[i]);
+    if (owned_[i]) memory_[i] = std::make_shared<Memory>(device_, decl.bytes, decl.name);
+    buffers_.push_back(memory_[i]->handle());
+    if (!decl.data.empty()) device_->upload(buffers_[i], 0, std::as_bytes(std::span(decl.data)));
   }
+  executable_ = device_->prepare(program_, buffers_);
 }
 
-Instance::~Instance() {
+Instance::~Instance() {  // before the buffers that they use
   shadow_.reset();
   executable_.reset();
-  for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    if (owned_[i]) device_->free(buffers_[i]);
+}
+
+void Instance::share_with(const Program& program, Share share, SharedMemory& shared) const {
+  shared.resize(program.buffers.size());
+  for (std::size_t i = 0; i < shared.size(); ++i) {
+    const BufferDecl& decl = program.buffers[i];
+    if (shared[i] || !may_share(decl.kind, share) || !has_buffer(decl.name)) continue;
+    if (buffer_bytes(decl.name) == decl.bytes) shared[i] = memory_[index_of(decl.name)];
   }
 }
 

@@ -36,7 +36,24 @@ inline std::string output_buffer(const std::string& name) {
 
 class Shadow;
 
-// Which buffers of its owner's an instance uses, where names and sizes are the same.
+// A buffer on a device, zero-filled at first, for all who hold it.
+class Memory {
+ public:
+  Memory(std::shared_ptr<Device> device, std::int64_t bytes, const std::string& label)
+      : device_(std::move(device)), handle_(device_->alloc(bytes, label)) {}
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() { device_->free(handle_); }
+  [[nodiscard]] BufferHandle handle() const { return handle_; }
+
+ private:
+  std::shared_ptr<Device> device_;
+  BufferHandle handle_;
+};
+// One for each buffer of a program; those that are null are the program's own.
+using SharedMemory = std::vector<std::shared_ptr<Memory>>;
+
+// Which buffers of another's an instance uses, where names and sizes are the same.
 enum class Share {
   kModel,    // parameters and states
   kProgram,  // all but slots and constants: it is the same program with other outputs
@@ -44,10 +61,9 @@ enum class Share {
 
 class Instance {
  public:
-  // Allocates the program's buffers, but for those that it shares with `owner`, where one is given;
-  // fills constants, and makes the kernels.
-  Instance(std::shared_ptr<Device> device, Program program,
-           const std::shared_ptr<Instance>& owner = {}, Share share = Share::kModel);
+  // Allocates the program's buffers, but for those in `shared`, which are at least as large; fills
+  // constants, and makes the kernels.
+  Instance(std::shared_ptr<Device> device, Program program, SharedMemory shared = {});
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
   ~Instance();
@@ -56,8 +72,11 @@ class Instance {
   [[nodiscard]] std::shared_ptr<Device> shared_device() const { return device_; }
   [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] bool has_buffer(const std::string& name) const;
-  [[nodiscard]] bool shares(const std::string& buffer) const;  // it is its owner's
+  [[nodiscard]] bool shares(const std::string& buffer) const;  // it is not its own
   [[nodiscard]] std::int64_t buffer_bytes(const std::string& name) const;
+
+  // What `program` may use of this one's buffers, added to what `shared` holds already.
+  void share_with(const Program& program, Share share, SharedMemory& shared) const;
 
   // By the buffer's name; offsets and sizes in bytes.
   void upload(const std::string& buffer, std::int64_t offset, std::span<const std::byte> data);
@@ -81,9 +100,9 @@ class Instance {
   [[nodiscard]] HyperRow row_of(const HyperValues& values) const;
 
   std::shared_ptr<Device> device_;
-  std::shared_ptr<Instance> owner_;
   Program program_;
-  std::vector<BufferHandle> buffers_;
+  SharedMemory memory_;
+  std::vector<BufferHandle> buffers_;  // those of memory_
   std::vector<bool> owned_;
   std::map<std::string, std::size_t> by_name_;
   std::unique_ptr<Executable> executable_;

@@ -20,7 +20,7 @@ Type named_type(std::span<const Type>, const Attrs& attrs) {
 }
 
 // Offset and count are of elements of the arena, which can have no more than a tensor.
-Type parameter_type(std::span<const Type>, const Attrs& attrs) {
+Type arena_part_type(std::span<const Type>, const Attrs& attrs) {
   const Type type = named_type({}, attrs);
   const std::int64_t offset = attrs.integer("offset"), count = numel(type.shape);
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
@@ -103,9 +103,10 @@ OpDef stored(const char* name, InferFn infer = named_type) {
 
 namespace ops {
 
-// parameter{name, offset}: a part of the parameter arena. arena{name}: the whole of one.
-const OpDef parameter = stored("parameter", parameter_type);
-const OpDef arena = stored("arena");
+// parameter{name, offset}: one parameter's part of the arena. arena{name, offset}: a flat stretch
+// of it.
+const OpDef parameter = stored("parameter", arena_part_type);
+const OpDef arena = stored("arena", arena_part_type);
 // input{name}: given anew by the host for each step. data{name}: stays on the device.
 const OpDef input = stored("input");
 const OpDef data = stored("data");

@@ -11,7 +11,8 @@
 namespace tensorgrad {
 
 namespace ops {
-// Leaves. parameter{name, offset}: `offset` is its place in the parameter arena once it has one.
+// Leaves. parameter{name, offset}, arena{name, offset}: `offset` is the place in the parameter
+// arena.
 extern const OpDef parameter, arena, input, data, state, scalar, constant, literal;
 extern const OpDef iota;
 extern const OpDef reshape, permute, broadcast, slice, pad, flip, unfold;

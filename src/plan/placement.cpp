@@ -93,8 +93,8 @@ class Placer {
   }
 
   Place place_leaf(const Node& node) {
-    if (node.op == &ops::parameter) return {params_buffer(), node.attrs.integer("offset")};
-    if (node.op == &ops::arena) return {params_buffer(), 0};
+    if (node.op == &ops::parameter || node.op == &ops::arena)
+      return {params_buffer(), node.attrs.integer("offset")};
     if (node.op == &ops::literal) {
       const int buffer = add_buffer(std::to_string(result_.buffers.size()), BufferKind::kConstant,
                                     bytes_of(node.type));
@@ -151,23 +151,24 @@ class Placer {
       const Place leaf = result_.places.at(update.leaf);
       const int writer = graph_[value].group;
       CHECK(writer >= 0, "an update's value is not computed by a launch");
-      if (!result_.places.contains(value) && may_write(writer, leaf.buffer)) {
+      if (!result_.places.contains(value) && may_write(writer, leaf)) {
         result_.places[value] = leaf;
-        in_place_.push_back({writer, leaf.buffer});
+        in_place_.push_back({writer, leaf});
       } else {
         result_.copies.push_back({value, leaf});
       }
     }
   }
 
-  [[nodiscard]] bool reads_buffer(int g, int buffer, bool& elementwise) const {
+  // `elementwise`: each element of `place` by the one that computes it, and no other.
+  [[nodiscard]] bool reads_buffer(int g, const Place& place, bool& elementwise) const {
     bool reads = false;
     elementwise = true;
     for (const Source& source : reads_[static_cast<size_t>(g)]) {
       const auto at = result_.places.find(source.value);
-      if (at == result_.places.end() || at->second.buffer != buffer) continue;
+      if (at == result_.places.end() || at->second.buffer != place.buffer) continue;
       reads = true;
-      elementwise &= source.map.is_identity() && at->second.offset == 0;
+      elementwise &= source.map.is_identity() && at->second.offset == place.offset;
     }
     return reads;
   }
@@ -178,10 +179,10 @@ class Placer {
                        [&](ValueId id) { return graph_[id].op->kind == OpKind::kPointwise; });
   }
 
-  [[nodiscard]] bool may_write(int writer, int buffer) const {
+  [[nodiscard]] bool may_write(int writer, const Place& place) const {
     for (int g = 0; g < static_cast<int>(result_.members.size()); ++g) {
       bool elementwise = true;
-      if (!reads_buffer(g, buffer, elementwise)) continue;
+      if (!reads_buffer(g, place, elementwise)) continue;
       if (g == writer) {
         if (!elementwise || !is_map(g)) return false;
       } else if (above_[static_cast<size_t>(g)].contains(writer)) {
@@ -240,10 +241,10 @@ class Placer {
     const std::size_t count = result_.members.size();
     std::vector<std::set<int>> before(count);
     for (int g = 0; g < static_cast<int>(count); ++g) before[static_cast<size_t>(g)] = direct(g);
-    for (const auto& [writer, buffer] : in_place_) {
+    for (const auto& [writer, place] : in_place_) {
       for (int g = 0; g < static_cast<int>(count); ++g) {
         bool elementwise = true;
-        if (g != writer && reads_buffer(g, buffer, elementwise))
+        if (g != writer && reads_buffer(g, place, elementwise))
           before[static_cast<size_t>(writer)].insert(g);
       }
     }
@@ -356,7 +357,7 @@ class Placer {
   Placement result_;
   std::vector<std::vector<Source>> reads_;
   std::vector<std::set<int>> above_;
-  std::vector<std::pair<int, int>> in_place_;  // writing group, buffer
+  std::vector<std::pair<int, Place>> in_place_;  // writing group, what it writes
   int params_ = -1, slots_ = 0;
 };
 

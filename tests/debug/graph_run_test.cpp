@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 // index picks rows of a table, and the step count grows.
 constexpr const char* kTraining =
     R"(%0 = parameter() {dtype=0, name="w", offset=0, shape=[3,2]} : f32[3,2] @ "net.cpp":7
-%1 = arena() {dtype=0, name="params", shape=[64]} : f32[64]
+%1 = arena() {dtype=0, name="params", offset=0, shape=[64]} : f32[64]
 %2 = input() {dtype=1, name="rows", shape=[5,2]} : i32[5,2]
 %3 = gather(%0, %2) {axis=0} : f32[5,2] @ "net.cpp":9
 %4 = state() {dtype=0, init=f:0x1p+1, name="count", shape=[]} : f32[]
@@ -69,6 +69,28 @@ TEST(GraphRun, given_leaves_are_used_and_the_others_follow_the_seed) {
   const auto others = ir::run(kTraining, "x.ir", leaves, cpu).values;
   EXPECT_EQ(others[1].second.floats()[0], 14);
   EXPECT_NE(others[1].second.floats()[6], params[6]);
+}
+
+// What one of several objectives trains begins further on in the arena; its states do not.
+TEST(GraphRun, parts_of_states_are_found_by_the_names_of_parameters) {
+  constexpr const char* kText =
+      R"(%0 = parameter() {dtype=0, name="other", offset=0, shape=[2]} : f32[2]
+%1 = parameter() {dtype=0, name="w", offset=64, shape=[2]} : f32[2]
+%2 = arena() {dtype=0, name="params", offset=64, shape=[64]} : f32[64]
+%3 = state() {dtype=0, init=f:0x0p+0, name="optim.d.m", shape=[64]} : f32[64]
+%4 = add(%2, %3) : f32[64]
+update %2 = %4
+)";
+  ir::LeafOptions leaves;
+  leaves.given["w"] = floats({2}, {1, 2});
+  leaves.given["other"] = floats({2}, {7, 7});
+  leaves.given["state/optim.d.m/w"] = floats({2}, {10, 20});
+  leaves.given["state/optim.d.m/other"] = floats({2}, {5, 5});
+  const ir::RunResult result = ir::run(kText, "x.ir", leaves, {.kind = "cpu", .threads = 1});
+  const std::vector<float> params = result.values.at(0).second.floats();
+  EXPECT_EQ(params[0], 11);
+  EXPECT_EQ(params[1], 22);
+  EXPECT_EQ(result.ignored, std::vector<std::string>{"state/optim.d.m/other"});
 }
 
 void expect_error(const ir::LeafOptions& leaves, const std::string& text,

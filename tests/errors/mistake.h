@@ -49,6 +49,20 @@ Trainer<Net> compiled(Loss loss, CompileOptions options = {.optimizer = optim::S
   return compile(Net{}, loss, options, loc);
 }
 
+// Two objectives over a Net: "w" trains its weight and "b" its bias.
+inline std::vector<ObjectiveSpec<Net>> two_objectives() {
+  const CompileOptions options = {.inputs = {{"x", {4, 3}}, {"y", {4, 2}}},
+                                  .optimizer = optim::SGD{}};
+  return {{.name = "w", .loss = plain_loss, .params = "*.weight", .options = options},
+          {.name = "b", .loss = plain_loss, .params = "*.bias", .options = options}};
+}
+// Compiles them for the CPU.
+inline Trainer<Net> compiled(const std::vector<ObjectiveSpec<Net>>& objectives,
+                             std::int64_t memory_budget = 0, Loc loc = Loc::current()) {
+  return compile(Net{}, objectives, {.device = {.kind = "cpu"}, .memory_budget = memory_budget},
+                 loc);
+}
+
 // A trainer with good values for its inputs. What is refused changes nothing: it ends as it began.
 struct Example {
   Example();

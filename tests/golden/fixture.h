@@ -2,6 +2,10 @@
 // What PyTorch computed: tensors by name, out of a file of this folder.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <string>
@@ -64,5 +68,23 @@ class Fixture {
  private:
   StoredFile file_;
 };
+
+// The tensors given are those of the fixture whose names begin so; `tolerance` is a share of the
+// tensor's largest element.
+inline void expect_tensors(const Fixture& fixture, const std::string& prefix,
+                           const std::map<std::string, HostTensor>& given, double tolerance) {
+  EXPECT_EQ(given.size(), fixture.all_of(prefix).size());
+  for (const auto& [name, tensor] : given) {
+    const std::vector<float> want = fixture.values<float>(prefix + name), got = tensor.floats();
+    ASSERT_EQ(got.size(), want.size()) << prefix << name;
+    double largest = 0, worst = 0;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      largest = std::max(largest, std::abs(static_cast<double>(want[i])));
+      const double difference = std::abs(static_cast<double>(got[i]) - want[i]);
+      worst = difference <= worst ? worst : difference;  // NaN stays
+    }
+    EXPECT_LE(worst, tolerance * largest) << prefix << name;
+  }
+}
 
 }  // namespace tensorgrad::testing

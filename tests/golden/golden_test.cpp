@@ -3,9 +3,6 @@
 // every parameter after the last.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "golden/fixture.h"
 #include "support/models.h"
 
@@ -16,23 +13,6 @@ struct Tolerances {
   double loss, gradient, parameter;
 };
 constexpr Tolerances kCpu = {1e-5, 1e-4, 1e-4}, kWebGpu = {2e-5, 2e-4, 5e-4};
-
-// `tolerance` is a share of the tensor's largest element.
-void expect_tensors(const Fixture& fixture, const std::string& prefix,
-                    const std::map<std::string, HostTensor>& given, double tolerance) {
-  EXPECT_EQ(given.size(), fixture.parameters().size());
-  for (const auto& [name, tensor] : given) {
-    const std::vector<float> want = fixture.values<float>(prefix + name), got = tensor.floats();
-    ASSERT_EQ(got.size(), want.size()) << prefix << name;
-    double largest = 0, worst = 0;
-    for (std::size_t i = 0; i < want.size(); ++i) {
-      largest = std::max(largest, std::abs(static_cast<double>(want[i])));
-      const double difference = std::abs(static_cast<double>(got[i]) - want[i]);
-      worst = difference <= worst ? worst : difference;  // NaN stays
-    }
-    EXPECT_LE(worst, tolerance * largest) << prefix << name;
-  }
-}
 
 template <class Model, class Next>
 void train(Trainer<Model>& trainer, const Fixture& fixture, const Tolerances& tolerances,

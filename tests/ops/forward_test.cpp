@@ -93,6 +93,23 @@ TEST(Leaves, arena_is_updated_in_one_piece) {
   s.check(Where::kWebGpu);
 }
 
+// The second half is read by its name and updated in place; the first half is only read.
+void check_part_of_an_arena(Where where) {
+  Sketch s(4);
+  const Values values = s.draw.values(f32, 128, -1, 1), other = s.draw.values(f32, 128, -1, 1);
+  const Tensor frozen = s.leaf(ops::parameter, "frozen", {128}, f32, other, 0);
+  const Tensor arena = s.leaf(ops::arena, "params", {128}, f32, values, 128);
+  s.graph().updates.push_back({arena.id(), (arena * 0.5 + sum(frozen)).id()});
+  s.output("read", frozen * 2);
+  s.check(where);
+}
+TEST(Leaves, part_of_an_arena_is_updated_in_one_piece_on_cpu) {
+  check_part_of_an_arena(Where::kCpu);
+}
+TEST(Leaves, part_of_an_arena_is_updated_in_one_piece_on_webgpu) {
+  check_part_of_an_arena(Where::kWebGpu);
+}
+
 TEST(Coverage, every_op_has_a_case) {
   std::set<const OpDef*> seen;
   for (const OpCase& each : all_cases()) {

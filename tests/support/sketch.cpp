@@ -40,7 +40,7 @@ std::string buffer_of(const Node& leaf) {
 }
 
 std::int64_t offset_of(const Node& leaf) {
-  return leaf.op == &ops::parameter ? leaf.attrs.integer("offset") : 0;
+  return in_arena(leaf) ? leaf.attrs.integer("offset") : 0;
 }
 
 std::string update_name(const Graph& graph, const GraphUpdate& update) {
@@ -221,7 +221,7 @@ Tensor Sketch::leaf(const OpDef& op, const std::string& name, const Shape& shape
                     const Values& values, std::int64_t offset) {
   Attrs attrs = {{"name", name}, {"dtype", static_cast<std::int64_t>(dtype)}};
   if (&op != &ops::scalar) attrs.set("shape", shape);
-  if (&op == &ops::parameter) attrs.set("offset", offset);
+  if (&op == &ops::parameter || &op == &ops::arena) attrs.set("offset", offset);
   if (&op == &ops::state) attrs.set("init", 0.0);
   leaves[name] = values;
   return trace_.tensor(trace_.graph.add(op, {}, attrs));

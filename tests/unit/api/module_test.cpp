@@ -138,6 +138,48 @@ TEST(ParameterTable, places_each_at_a_multiple_of_64_with_zeros_between) {
   EXPECT_EQ(table.pack(table.unpack(want), "test"), want);
 }
 
+// Sets that overlap as neighbours in a row do: each objective's parameters are one stretch.
+TEST(ParameterTable, lays_out_objectives_side_by_side) {
+  const Table model;
+  const auto trains = [](const std::string& names) {
+    return [names](const std::string& name, const Shape&) {
+      return names.find(name) != std::string::npos;
+    };
+  };
+  const ParameterTable table(functions_of(model), {{.objective = "one", .params = trains("c")},
+                                                   {.objective = "two", .params = trains("ac")},
+                                                   {.objective = "three", .params = trains("a")}});
+  EXPECT_EQ(table.entries()[2].offset, 0);    // c: one and two
+  EXPECT_EQ(table.entries()[0].offset, 64);   // a: two and three
+  EXPECT_EQ(table.entries()[1].offset, 128);  // b: none
+  const TrainedPart& two = table.part(1);
+  EXPECT_EQ(two.begin, 0);
+  EXPECT_EQ(two.elements, 128);
+  EXPECT_TRUE(two.alone);
+  EXPECT_EQ(two.state("x"), "optim.two.x");
+  const TrainedPart& three = table.part(2);
+  EXPECT_EQ(three.begin, 64);
+  EXPECT_EQ(three.elements, 64);
+  ASSERT_EQ(three.entries.size(), 1U);
+  EXPECT_EQ(three.entries[0].offset, 0);
+}
+
+TEST(ParameterTable, knows_where_others_parameters_lie_between) {
+  const Table model;
+  const auto but = [](const std::string& but_name) {
+    return [but_name](const std::string& name, const Shape&) { return name != but_name; };
+  };
+  const ParameterTable table(functions_of(model), {{.objective = "one", .params = but("a")},
+                                                   {.objective = "two", .params = but("b")},
+                                                   {.objective = "three", .params = but("c")}});
+  int with_gaps = 0;
+  for (std::size_t k = 0; k < 3; ++k) {
+    with_gaps += table.part(k).alone ? 0 : 1;
+    EXPECT_EQ(table.part(k).entries.size(), 2U);
+  }
+  EXPECT_EQ(with_gaps, 1);
+}
+
 TEST(ParameterTable, refuses_values_that_do_not_fit) {
   const Table model;
   const ParameterTable table(functions_of(model));

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: MIT
+#include "api/objective.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "api/training_graph.h"
+#include "base/numbers.h"
+#include "compile/host_random.h"
+#include "compile/interpret.h"
+#include "compile/words.h"
+#include "ops/registry.h"
+
+namespace tensorgrad::detail {
+namespace {
+
+constexpr int kMostStepsAtOnce = 256;  // rows handed to the device in one go
+
+}  // namespace
+
+ObjectiveImpl::ObjectiveImpl(ObjectiveSource source, const ParameterTable& table,
+                             std::size_t number, std::shared_ptr<Device> device,
+                             const std::string& why, std::shared_ptr<Turns> turns, const Site& site)
+    : turns_(std::move(turns)),
+      source_(std::move(source)),
+      table_(table),
+      part_(table.part(number)),
+      site_(site),
+      schedule_(options_.optimizer.lr()) {
+  engine_ = build(false, std::move(device), why);
+  set_group_scalars();
+  if (!options_.dataset.empty()) rows_ = options_.dataset[0].shape[0];
+}
+
+std::unique_ptr<Engine> ObjectiveImpl::build(bool captures, std::shared_ptr<Device> device,
+                                             const std::string& why) {
+  auto traced = trace_function(table_, options_.inputs, options_.dataset, options_.batch,
+                               source_.loss, {.training = true, .captures = captures}, site_);
+  CompileRequest request = training_request(*traced, table_, part_, options_, site_);
+  auto engine =
+      std::make_unique<Engine>(std::move(request), std::map<std::string, double>{}, options_.inputs,
+                               options_.dataset, std::move(device), why, options_.check_indices);
+  // The scalars of the optimizer come to be while it compiles.
+  for (const auto& [name, value] : traced->trace.scalars) {
+    if (name[0] != '_') engine->scalars()[name] = value;
+  }
+  if (captures) return engine;
+  per_update_ = std::move(traced->trace.per_update);
+  for (const auto& [name, id] : traced->trace.captures) captures_.push_back(name);
+  return engine;
+}
+
+void ObjectiveImpl::set_group_scalars() {
+  for (const GroupRange& range : part_.ranges) {
+    if (range.group < 0) continue;
+    const ParamGroup& group = options_.groups[static_cast<size_t>(range.group)];
+    if (has_own_lr(group))
+      engine_->scalars()[kLrFactorPrefix + group_name(group)] = group.lr_factor;
+  }
+}
+
+HyperValues ObjectiveImpl::hypers(std::int64_t step, std::int64_t cursor) const {
+  HyperValues values = engine_->hypers();
+  const std::int64_t update = step / options_.accumulate;
+  const double rate = schedule_.at(update - schedule_start_);
+  values[kLrScalar] = float_bits(rate);
+  for (const GroupRange& range : part_.ranges) {
+    if (range.group < 0) continue;
+    const ParamGroup& group = options_.groups[static_cast<size_t>(range.group)];
+    if (!has_own_lr(group)) continue;
+    const double factor = engine_->scalars().at(kLrFactorPrefix + group_name(group));
+    values[group_lr_scalar(range.group)] =
+        float_bits(factor * (group.lr ? group.lr->at(update) : rate));
+  }
+  for (const auto& [name, value] : per_update_) values[name] = float_bits(value(update + 1));
+  values[kCountScalar] = float_bits(static_cast<double>(update + 1));
+  if (options_.accumulate > 1)
+    values[kDueScalar] = float_bits((step + 1) % options_.accumulate == 0 ? 1 : 0);
+  values["_step"] = static_cast<std::uint32_t>(step);
+  values["_seed"] = options_.seed;
+  values[kRingScalar] = static_cast<std::uint32_t>(step % kLossRing);
+  values[kCursorName] = static_cast<std::uint32_t>(cursor);
+  return values;
+}
+
+std::int64_t ObjectiveImpl::batches_per_epoch() const {
+  return rows_ == 0 ? 0 : rows_ / options_.batch;
+}
+
+void ObjectiveImpl::begin_epoch() {
+  std::vector<std::int32_t> order;
+  if (options_.shuffle) {
+    order = random_order(rows_, options_.seed, static_cast<std::uint32_t>(epoch_));
+  } else {
+    for (std::int64_t i = 0; i < rows_; ++i) order.push_back(static_cast<std::int32_t>(i));
+  }
+  engine_->instance().upload(data_buffer(kOrderName), 0, std::as_bytes(std::span(order)));
+  order_sent_ = true;
+}
+
+std::vector<HyperValues> ObjectiveImpl::next_rows(int count) {
+  if (rows_ > 0) {
+    if (position_ == batches_per_epoch()) {
+      position_ = 0;
+      ++epoch_;
+      order_sent_ = false;
+    }
+    if (!order_sent_) begin_epoch();
+    count = static_cast<int>(std::min<std::int64_t>(count, batches_per_epoch() - position_));
+  }
+  std::vector<HyperValues> values;
+  for (int i = 0; i < count; ++i)
+    values.push_back(hypers(step_ + i, (position_ + i) * options_.batch));
+  if (rows_ > 0) position_ += count;
+  return values;
+}
+
+void ObjectiveImpl::check_data() const {
+  std::string missing;
+  if (!engine_->all_data_given(missing)) {
+    throw UserError("dataset entry '" + missing + "' has not been given; call upload_data()");
+  }
+}
+
+Engine& ObjectiveImpl::capturing(const std::vector<std::string>& names) {
+  check_captures(names, captures_);
+  if (capturing_) return *capturing_;
+  auto engine = build(true, engine_->device(), engine_->why());
+  SharedMemory shared;
+  engine_->instance().share_with(engine->compiled().program, Share::kProgram, shared);
+  engine->allocate(std::move(shared));
+  capturing_ = std::move(engine);
+  return *capturing_;
+}
+
+StepResult ObjectiveImpl::step(const Feed& inputs, const StepOptions& options) {
+  const Turn turn(*turns_);
+  engine_->check(inputs);
+  check_data();
+  if (options_.detect_nan) keep_for_nan();
+  Engine& engine = options.captures.empty() ? *engine_ : capturing(options.captures);
+  engine.upload_inputs(inputs);
+  last_ = engine.instance().run(next_rows(1));
+  const std::int64_t done = step_++;
+  if (first_unread_ == done) first_unread_ = step_;  // nothing queued before waits to be read
+  const float loss = read_loss(done);
+  if (options_.detect_nan && !std::isfinite(loss)) explain_nan(inputs, done, loss);
+  StepResult result{loss, step_, {}};
+  for (const std::string& name : options.captures)
+    result.captures[name] = engine.download_output(capture_output(name));
+  return result;
+}
+
+float ObjectiveImpl::read_loss(std::int64_t step) {
+  float loss = 0;
+  engine_->instance().download(output_buffer("loss"),
+                               step % kLossRing * static_cast<std::int64_t>(sizeof loss),
+                               std::as_writable_bytes(std::span(&loss, 1)));
+  return loss;
+}
+
+void ObjectiveImpl::check_queued(int count) const {
+  if (count < 0) throw UserError("submit: " + std::to_string(count) + " steps cannot be queued");
+  if (!options_.inputs.empty()) {
+    throw UserError(
+        "submit: the inputs of this program are given step by step; call step(), or declare them "
+        "as "
+        "dataset");
+  }
+  check_data();
+}
+
+void ObjectiveImpl::submit(int count) {
+  const Turn turn(*turns_);
+  check_queued(count);
+  if (options_.detect_nan) throw UserError("submit: with detect_nan, call step()");
+  queue(count, turn);
+}
+
+void ObjectiveImpl::queue(int count, const Turn& turn) {
+  while (count > 0) {
+    turn.check();
+    const std::vector<HyperValues> rows = next_rows(std::min(count, kMostStepsAtOnce));
+    last_ = engine_->instance().run(rows);
+    step_ += static_cast<std::int64_t>(rows.size());
+    count -= static_cast<int>(rows.size());
+  }
+}
+
+std::vector<float> ObjectiveImpl::run(int count) {
+  const Turn turn(*turns_);
+  check_queued(count);
+  std::vector<float> result;
+  if (options_.detect_nan) {  // looks at each
+    for (int i = 0; i < count; ++i) {
+      turn.check();
+      result.push_back(step({}, {}).loss);
+    }
+    return result;
+  }
+  std::vector<float> before = losses();
+  try {
+    while (count > 0) {
+      const int part = static_cast<int>(std::min<std::int64_t>(count, kLossRing));
+      queue(part, turn);
+      const std::vector<float> some = losses();
+      result.insert(result.end(), some.begin(), some.end());
+      count -= part;
+    }
+  } catch (const AbortedError&) {  // what is done waits to be read
+    before.insert(before.end(), result.begin(), result.end());
+    kept_ = std::move(before);
+    throw;
+  }
+  kept_ = std::move(before);
+  return result;
+}
+
+std::vector<float> ObjectiveImpl::losses() {
+  const std::lock_guard lock(turns_->mutex);
+  engine_->instance().wait(last_);
+  const std::int64_t from = std::max(first_unread_, step_ - kLossRing);
+  first_unread_ = step_;
+  std::vector<float> ring = engine_->download_floats(output_buffer("loss"));
+  std::vector<float> result = std::move(kept_);
+  kept_.clear();
+  for (std::int64_t s = from; s < step_; ++s)
+    result.push_back(ring[static_cast<size_t>(s % kLossRing)]);
+  return result;
+}
+
+void ObjectiveImpl::set_lr(Schedule schedule) {
+  const std::lock_guard lock(turns_->mutex);
+  check_rate("set_lr", schedule);
+  schedule_ = std::move(schedule);
+  schedule_start_ = step_ / options_.accumulate;
+}
+
+void ObjectiveImpl::set(const std::string& name, double value) {
+  const std::lock_guard lock(turns_->mutex);
+  const auto at = engine_->scalars().find(name);
+  if (at == engine_->scalars().end()) {
+    std::string known;
+    for (const auto& [each, current] : engine_->scalars())
+      known += (known.empty() ? "" : ", ") + each;
+    throw UserError("there is no run-time scalar '" + name + "'; there is " +
+                    (known.empty() ? "none" : known));
+  }
+  check_scalar(name, value);
+  at->second = value;
+}
+
+std::vector<std::pair<std::string, double>> ObjectiveImpl::profile(const Feed& inputs) {
+  const Turn turn(*turns_);
+  engine_->check(inputs);
+  check_data();
+  engine_->upload_inputs(inputs);
+  const std::vector<LaunchTiming> timings = engine_->instance().profile(next_rows(1).front());
+  ++step_;
+  std::vector<std::pair<std::string, double>> result;
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    result.emplace_back(engine_->compiled().program.launches[i].name, timings[i].microseconds);
+  }
+  return result;
+}
+
+NamedTensors ObjectiveImpl::download_grads() const {
+  const std::lock_guard lock(turns_->mutex);
+  return part_.unpack(engine_->download_floats("grads"));
+}
+
+void ObjectiveImpl::start_averages(const std::vector<float>& params) {
+  if (!part_.averaged) return;
+  const auto from = params.begin() + part_.begin;
+  engine_->upload_state(part_.state(kEmaName), {from, from + part_.elements});
+}
+
+void ObjectiveImpl::reset() {
+  schedule_ = options_.optimizer.lr();
+  schedule_start_ = step_ = first_unread_ = epoch_ = position_ = 0;
+  kept_.clear();
+  order_sent_ = false;
+}
+
+void ObjectiveImpl::go_on_as(const ObjectiveImpl& other) {
+  schedule_ = other.schedule_;
+  for (auto& [name, value] : engine_->scalars()) {
+    const auto theirs = other.engine_->scalars().find(name);
+    if (theirs != other.engine_->scalars().end()) value = theirs->second;
+  }
+}
+
+std::int64_t ObjectiveImpl::steps() const {
+  const std::lock_guard lock(turns_->mutex);
+  return step_;
+}
+
+std::int64_t ObjectiveImpl::updates() const {
+  const std::lock_guard lock(turns_->mutex);
+  return step_ / options_.accumulate;
+}
+
+double ObjectiveImpl::grad_norm() const {
+  const std::lock_guard lock(turns_->mutex);
+  const auto& outputs = engine_->compiled().program.outputs;
+  if (std::none_of(outputs.begin(), outputs.end(),
+                   [](const Port& port) { return port.name == kGradNorm; })) {
+    throw UserError("grad_norm: neither clip_grad_norm nor skip_nonfinite is on");
+  }
+  return engine_->download_output(kGradNorm).floats()[0];
+}
+
+std::map<std::string, double> ObjectiveImpl::scalars() const {
+  const std::lock_guard lock(turns_->mutex);
+  return engine_->scalars();
+}
+
+std::int64_t ObjectiveImpl::epoch() const {
+  const std::lock_guard lock(turns_->mutex);
+  return rows_ > 0 && position_ == batches_per_epoch() ? epoch_ + 1 : epoch_;
+}
+
+double ObjectiveImpl::lr() const {
+  const std::lock_guard lock(turns_->mutex);
+  return schedule_.at(step_ / options_.accumulate - schedule_start_);
+}
+
+void ObjectiveImpl::keep_for_nan() {
+  before_.clear();
+  before_["params"] = engine_->download_words("params");
+  for (const StateEntry& state : engine_->states()) {
+    const std::string buffer = state_buffer(state.name);
+    before_[buffer] = engine_->download_words(buffer);
+  }
+}
+
+std::vector<double> ObjectiveImpl::leaf_values(const Node& leaf, const Feed& inputs,
+                                               const HyperValues& values) const {
+  const std::string& name = leaf.attrs.text("name");
+  if (leaf.op == &ops::scalar) {
+    const auto at = values.find(name);
+    return {from_word(at == values.end() ? 0 : at->second, leaf.type.dtype)};
+  }
+  const auto count = static_cast<size_t>(numel(leaf.type.shape));
+  std::vector<std::uint32_t> words(count);
+  const auto given = inputs.find(name);
+  if (leaf.op == &ops::parameter || leaf.op == &ops::arena || leaf.op == &ops::state) {
+    const auto& flat = before_.at(leaf.op == &ops::state ? state_buffer(name) : "params");
+    const std::int64_t from = leaf.op == &ops::state ? 0 : leaf.attrs.integer("offset");
+    std::copy_n(flat.begin() + from, count, words.begin());
+  } else if (given != inputs.end()) {
+    std::copy_n(static_cast<const std::uint32_t*>(given->second.data), count, words.begin());
+  } else {
+    engine_->instance().download(data_buffer(name), 0, std::as_writable_bytes(std::span(words)));
+  }
+  std::vector<double> result;
+  result.reserve(count);
+  for (const std::uint32_t word : words) result.push_back(from_word(word, leaf.type.dtype));
+  return result;
+}
+
+// Goes through the step once more, op by op, from what it began with.
+void ObjectiveImpl::explain_nan(const Feed& inputs, std::int64_t step, float loss) {
+  const HyperValues values = hypers(step, (position_ - 1) * options_.batch);
+  const NonFinite found = first_non_finite(engine_->compiled().graph, [&](const Node& leaf) {
+    return leaf_values(leaf, inputs, values);
+  });
+  const std::string what =
+      "step " + std::to_string(step + 1) + ": the loss is " + number_text(loss);
+  if (found.op.empty()) throw UserError(what + "; in double precision no op gives NaN or infinity");
+  throw UserError(what + "; the first op that gives NaN or infinity is " + found.op + " (element " +
+                      std::to_string(found.element) + " of " + found.type + " is " +
+                      number_text(found.value) + ")",
+                  found.site);
+}
+
+}  // namespace tensorgrad::detail

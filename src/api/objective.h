@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// One loss of a trainer: its program, its steps, its place in the data, what it draws.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "api/checkpoint.h"
+#include "api/engine.h"
+
+namespace tensorgrad::detail {
+
+// Calls of a trainer are taken one after another.
+struct Turns {
+  std::recursive_mutex mutex;
+  std::atomic<std::uint64_t> aborts = 0;
+};
+
+// A call's turn: it ends with an AbortedError where abort() came while it waited, and check() does
+// where it came since.
+class Turn {
+ public:
+  explicit Turn(Turns& turns) : turns_(turns), before_(turns.aborts), lock_(turns.mutex) {
+    check();
+  }
+  void check() const {
+    if (turns_.aborts != before_) throw AbortedError("the call was aborted");
+  }
+
+ private:
+  Turns& turns_;
+  std::uint64_t before_;
+  std::lock_guard<std::recursive_mutex> lock_;
+};
+
+class ObjectiveImpl {
+ public:
+  // Compiles for the device; allocate() comes before any other call. The table's part of that
+  // number is its own; the table outlives it.
+  ObjectiveImpl(ObjectiveSource source, const ParameterTable& table, std::size_t number,
+                std::shared_ptr<Device> device, const std::string& why,
+                std::shared_ptr<Turns> turns, const Site& site);
+  void allocate(SharedMemory shared) { engine_->allocate(std::move(shared)); }
+
+  StepResult step(const Feed& inputs, const StepOptions& options);
+  void submit(int count);
+  std::vector<float> run(int count);
+  std::vector<float> losses();
+  void set_lr(Schedule schedule);
+  void set(const std::string& name, double value);
+  std::vector<std::pair<std::string, double>> profile(const Feed& inputs);
+
+  [[nodiscard]] std::int64_t steps() const;
+  [[nodiscard]] std::int64_t updates() const;
+  [[nodiscard]] std::int64_t epoch() const;
+  [[nodiscard]] std::int64_t batches_per_epoch() const;
+  [[nodiscard]] double lr() const;
+  [[nodiscard]] double grad_norm() const;
+  [[nodiscard]] std::map<std::string, double> scalars() const;
+  [[nodiscard]] const std::vector<std::string>& captures() const { return captures_; }
+  [[nodiscard]] NamedTensors download_grads() const;
+
+  // For the trainer, in its turn.
+  [[nodiscard]] const std::string& name() const { return source_.name; }
+  [[nodiscard]] const ObjectiveSource& source() const { return source_; }
+  [[nodiscard]] Engine& engine() const { return *engine_; }
+  [[nodiscard]] const TrainedPart& part() const { return part_; }
+  void reset();  // counts and schedule
+  // Its averages begin as the parameters do.
+  void start_averages(const std::vector<float>& params);
+  // The schedule and the scalars of `other`.
+  void go_on_as(const ObjectiveImpl& other);
+
+  // What a checkpoint holds of it, beside states.
+  struct Progress {
+    std::int64_t step = 0, epoch = 0, position = 0, schedule_start = 0;
+    Schedule schedule = 0.0;
+    std::map<std::string, double> scalars;
+  };
+  void write(std::map<std::string, std::string>& fields) const;
+  // Throws IoError where the fields are none of such an objective.
+  [[nodiscard]] Progress read(const Checkpoint& checkpoint, const std::string& path) const;
+  void go_on_from(Progress progress, std::uint32_t seed);
+
+ private:
+  std::unique_ptr<Engine> build(bool captures, std::shared_ptr<Device> device,
+                                const std::string& why);
+  // The program that has the captures as outputs; throws UserError where a name is none of theirs.
+  Engine& capturing(const std::vector<std::string>& names);
+  // What a field of a checkpoint is called.
+  [[nodiscard]] std::string field(const std::string& name) const;
+  void set_group_scalars();
+  void queue(int count, const Turn& turn);
+  // The run-time scalars of step number `step` (from 0).
+  [[nodiscard]] HyperValues hypers(std::int64_t step, std::int64_t cursor) const;
+  // The rows of the next `count` steps, no further than
+  // the end of the epoch; moves the place in the data.
+  std::vector<HyperValues> next_rows(int count);
+  void begin_epoch();
+  void check_data() const;
+  void check_queued(int count) const;  // steps that need nothing from the host
+  [[nodiscard]] float read_loss(std::int64_t step);
+  void keep_for_nan();
+  void explain_nan(const Feed& inputs, std::int64_t step, float loss);
+  std::vector<double> leaf_values(const Node& leaf, const Feed& inputs,
+                                  const HyperValues& values) const;
+
+  std::shared_ptr<Turns> turns_;
+  ObjectiveSource source_;
+  CompileOptions& options_ = source_.options;
+  const ParameterTable& table_;
+  const TrainedPart& part_;
+  Site site_;
+  std::unique_ptr<Engine> engine_, capturing_;
+  std::vector<std::string> captures_;
+  std::map<std::string, std::function<double(std::int64_t)>> per_update_;
+  Schedule schedule_ = 0.0;
+  std::int64_t schedule_start_ = 0;  // in updates
+  std::int64_t step_ = 0, first_unread_ = 0;
+  std::vector<float> kept_;                // losses that run() found unread
+  std::int64_t rows_ = 0;                  // of the dataset; 0: none
+  std::int64_t epoch_ = 0, position_ = 0;  // batches drawn in this epoch
+  bool order_sent_ = false;
+  Ticket last_ = 0;
+  // What the last step began with, kept for detect_nan.
+  std::map<std::string, std::vector<std::uint32_t>> before_;
+};
+
+}  // namespace tensorgrad::detail

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(checkpoint_of_other_objectives, UserError) {
+  const std::string path = temporary("other_objectives.safetensors");
+  compiled(two_objectives()).save(path);
+  Example good;
+  // error: TMP/other_objectives.safetensors: the checkpoint is of a trainer with the objectives
+  // w b, this one has one objective without a name
+  good.trainer.load(path);
+}
+
+}  // namespace tensorgrad::testing
