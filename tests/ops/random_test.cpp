@@ -2,7 +2,10 @@
 // Random numbers: the published vectors of Philox4x32-10, and the same bits everywhere.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <set>
+#include <tuple>
 
 #include "op_cases.h"
 
@@ -146,6 +149,35 @@ TEST(Random, open_uniform_numbers_have_finite_logarithms_twice) {
   }
 }
 
+// Steps of seed 0 whose first word would be rounded to 2^32 or is nearly 0 (found by a search):
+// were u 1, its noise would be infinite, and the first of two choices taken against all odds.
+TEST(Random, the_largest_and_smallest_words_make_finite_noise_on_cpu_and_webgpu) {
+  for (const auto& [step, least, most] :
+       {std::tuple(8966016.0, 0xffffff80, 0xffffffff), std::tuple(22978087.0, 0U, 127U)}) {
+    Sketch s;
+    with_seed(s, 0, step);
+    s.output("word", random_bits({1}));
+    ASSERT_GE(interpret_graph(s.graph(), s.leaves).at("word")[0], least);
+    ASSERT_LE(interpret_graph(s.graph(), s.leaves).at("word")[0], most);
+    for (const Where where : {Where::kCpu, Where::kWebGpu}) {
+      Sketch choice;
+      with_seed(choice, 0, step);
+      choice.output("taken", categorical(choice.input({2}, f32, {0, 100})));
+      EXPECT_EQ(run_graph(choice.graph(), choice.leaves, where).at("taken"), Values{1});
+      Sketch waiting;
+      with_seed(waiting, 0, step);
+      waiting.output("time", exponential({1}));
+      const double time = run_graph(waiting.graph(), waiting.leaves, where).at("time")[0];
+      EXPECT_GT(time, 0);
+      EXPECT_LT(time, 17);
+      Sketch normal;
+      with_seed(normal, 0, step);
+      normal.output("n", randn({1}));
+      EXPECT_LT(std::abs(run_graph(normal.graph(), normal.leaves, where).at("n")[0]), 6);
+    }
+  }
+}
+
 // ---- independence ------------------------------------------------------------------------------
 
 double correlation(const Values& a, const Values& b) {
@@ -181,6 +213,33 @@ TEST(Random, numbers_of_other_steps_seeds_and_ops_are_independent) {
       if (other != name) expect_independent(first, sample(make_other), name + " and " + other);
     }
   }
+}
+
+// Steps that drew the same numbers in another order would pass the test above: here the numbers
+// themselves must be others. Of 2^24 equally likely ones, 1024 and 1024 have 0.06 in common.
+TEST(Random, steps_are_no_permutations_of_one_another) {
+  const auto drawn = [](double seed, double step) {
+    Sketch s;
+    with_seed(s, seed, step);
+    s.output("rand", rand({1024}));
+    s.output("kept", sum(dropout(ones({1024}), 0.5)));
+    ValueMap values = run_graph(s.graph(), s.leaves, Where::kCpu);
+    std::sort(values.at("rand").begin(), values.at("rand").end());
+    return values;
+  };
+  const ValueMap first = drawn(9, 4);
+  std::set<double> counts = {first.at("kept")[0]};
+  for (double other = 1; other < 1024; other *= 2) {
+    for (const ValueMap& second : {drawn(9, 4 + other), drawn(9 + other, 4)}) {
+      Values common;
+      std::set_intersection(first.at("rand").begin(), first.at("rand").end(),
+                            second.at("rand").begin(), second.at("rand").end(),
+                            std::back_inserter(common));
+      EXPECT_LT(common.size(), 6U) << other;
+      counts.insert(second.at("kept")[0]);
+    }
+  }
+  EXPECT_GT(counts.size(), 10U) << "dropout keeps as many elements in each step";
 }
 
 TEST(Random, elements_are_independent_of_their_neighbours) {
