@@ -62,7 +62,8 @@ enum class Weights {
 struct ForwardOptions {
   std::vector<InputSpec> inputs = {};
   DeviceOptions device = {};  // of compile_forward; attach() shares the trainer's
-  std::uint32_t seed = 0;
+  std::uint32_t seed =
+      0;  // of initial values and of random ops, which draw otherwise than steps do
   std::int64_t memory_budget = 0;
   bool check_indices = true;
   Weights weights = Weights::kTrained;  // of attach()

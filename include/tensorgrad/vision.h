@@ -3,6 +3,8 @@
 // torch.nn.functional has them. What does not fit throws ShapeError, another dtype DtypeError.
 #pragma once
 
+#include <concepts>
+#include <cstdint>
 #include <limits>
 #include <optional>
 
@@ -10,9 +12,10 @@
 
 namespace tensorgrad {
 
-// A number for each of height and width; one number stands for both.
+// A number for each of height and width; one number stands for both. A fraction does not compile.
 struct Pair {
-  Pair(std::int64_t both) : h(both), w(both) {}  // NOLINT(google-explicit-constructor)
+  template <std::integral T>
+  Pair(T both) : h(both), w(both) {}  // NOLINT(google-explicit-constructor)
   Pair(std::int64_t height, std::int64_t width) : h(height), w(width) {}
   std::int64_t h, w;
 };

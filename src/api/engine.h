@@ -34,6 +34,7 @@ struct TraceMode {
   bool training = false;  // what is_training() says
   bool captures = false;  // what it has given names to is an output too, named capture_output()
   Weights weights = Weights::kTrained;
+  std::uint32_t first_stream = 0;  // of its random ops
 };
 // Runs `function` in a fresh trace of the model, with its inputs declared.
 std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,

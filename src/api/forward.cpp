@@ -7,6 +7,7 @@
 
 #include "api/at_line.h"
 #include "base/check.h"
+#include "compile/host_random.h"
 
 namespace tensorgrad {
 namespace detail {
@@ -29,9 +30,12 @@ std::unique_ptr<Engine> ForwardImpl::build(std::shared_ptr<Device> device, std::
                                            bool captures,
                                            const std::vector<const Instance*>& owners,
                                            const Site& site) {
-  auto traced = trace_function(
-      table_, options_.inputs, {}, 0, function_,
-      {.training = options_.training, .captures = captures, .weights = options_.weights}, site);
+  auto traced = trace_function(table_, options_.inputs, {}, 0, function_,
+                               {.training = options_.training,
+                                .captures = captures,
+                                .weights = options_.weights,
+                                .first_stream = kForwardStream},
+                               site);
   if (traced->outputs.empty())
     throw UserError("forward: the traced function gives no output", site);
   for (const auto& [name, id] : traced->trace.captures) {

@@ -270,9 +270,14 @@ Tensor unsqueeze(Tensor x, int axis, Loc loc) {
   OpContext ctx("unsqueeze", loc);
   const Ex in = ctx.in(x);
   Shape shape = in.shape();
-  Shape grown(shape.size() + 1, 1);
-  const std::int64_t at = resolve_axis(axis, grown, ctx.name(), ctx.site());
-  shape.insert(shape.begin() + at, 1);
+  const int rank = static_cast<int>(shape.size());
+  if (axis < -rank - 1 || axis > rank) {
+    throw ShapeError(ctx.name() + ": a new axis of " + to_string(shape) + " must be between " +
+                         std::to_string(-rank - 1) + " and " + std::to_string(rank) + ", got " +
+                         std::to_string(axis),
+                     ctx.site());
+  }
+  shape.insert(shape.begin() + (axis < 0 ? axis + rank + 1 : axis), 1);
   return ctx.out(op::reshape(in, shape));
 }
 

@@ -7,7 +7,10 @@
 
 namespace tensorgrad {
 
-// Streams of host draws: far from the random ops of a graph, which count from 0.
+// Streams: the random ops of a trainer's graph count from 0, those of other functions from here, so
+// that what an attached function draws at its n-th run is not what the n-th step drew.
+inline constexpr std::uint32_t kForwardStream = 0x40000000U;
+// Of host draws.
 inline constexpr std::uint32_t kInitStream = 0x80000000U;  // plus the parameter's number
 inline constexpr std::uint32_t kOrderStream = 0xc0000000U;
 

@@ -8,6 +8,8 @@ endfunction()
 
 meta_test(layers tools/check_layers.py)
 meta_test(layers_selftest tests/meta/check_layers_test.py)
+meta_test(behaviours tools/check_behaviours.py)
+meta_test(behaviours_selftest tests/meta/check_behaviours_test.py)
 meta_test(sizes tools/check_sizes.py)
 foreach(check IN ITEMS paths links commands env heads)
   meta_test(${check} tools/check_repo.py ${check})

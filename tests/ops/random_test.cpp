@@ -2,7 +2,10 @@
 // Random numbers: the published vectors of Philox4x32-10, and the same bits everywhere.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <set>
+#include <tuple>
 
 #include "op_cases.h"
 
@@ -146,6 +149,31 @@ TEST(Random, open_uniform_numbers_have_finite_logarithms_twice) {
   }
 }
 
+// Steps of seed 0 whose first word would be rounded to 2^32 or is nearly 0 (found by a search):
+// were u 1, its noise would be infinite, and the first of two choices taken against all odds.
+TEST(Random, the_largest_and_smallest_words_make_finite_noise_on_cpu_and_webgpu) {
+  for (const auto& [step, least, most] :
+       {std::tuple(8966016.0, 0xffffff80, 0xffffffff), std::tuple(22978087.0, 0U, 127U)}) {
+    for (const Where where : {Where::kCpu, Where::kWebGpu}) {
+      // The first random op of a graph.
+      const auto first = [step = step, where](const std::function<Tensor(Sketch&)>& make) {
+        Sketch s;
+        with_seed(s, 0, step);
+        s.output("y", make(s));
+        return run_graph(s.graph(), s.leaves, where).at("y").at(0);
+      };
+      const double word = first([](Sketch&) { return random_bits({1}); });
+      ASSERT_GE(word, least);
+      ASSERT_LE(word, most);
+      EXPECT_EQ(first([](Sketch& s) { return categorical(s.input({2}, f32, {0, 100})); }), 1);
+      const double time = first([](Sketch&) { return exponential({1}); });
+      EXPECT_GT(time, 0);
+      EXPECT_LT(time, 17);
+      EXPECT_LT(std::abs(first([](Sketch&) { return randn({1}); })), 6);
+    }
+  }
+}
+
 // ---- independence ------------------------------------------------------------------------------
 
 double correlation(const Values& a, const Values& b) {
@@ -181,6 +209,33 @@ TEST(Random, numbers_of_other_steps_seeds_and_ops_are_independent) {
       if (other != name) expect_independent(first, sample(make_other), name + " and " + other);
     }
   }
+}
+
+// Steps that drew the same numbers in another order would pass the test above: here the numbers
+// themselves must be others. Of 2^24 equally likely ones, 1024 and 1024 have 0.06 in common.
+TEST(Random, steps_are_no_permutations_of_one_another) {
+  const auto drawn = [](double seed, double step) {
+    Sketch s;
+    with_seed(s, seed, step);
+    s.output("rand", rand({1024}));
+    s.output("kept", sum(dropout(ones({1024}), 0.5)));
+    ValueMap values = run_graph(s.graph(), s.leaves, Where::kCpu);
+    std::sort(values.at("rand").begin(), values.at("rand").end());
+    return values;
+  };
+  const ValueMap first = drawn(9, 4);
+  std::set<double> counts = {first.at("kept")[0]};
+  for (double other = 1; other < 1024; other *= 2) {
+    for (const ValueMap& second : {drawn(9, 4 + other), drawn(9 + other, 4)}) {
+      Values common;
+      std::set_intersection(first.at("rand").begin(), first.at("rand").end(),
+                            second.at("rand").begin(), second.at("rand").end(),
+                            std::back_inserter(common));
+      EXPECT_LT(common.size(), 6U) << other;
+      counts.insert(second.at("kept")[0]);
+    }
+  }
+  EXPECT_GT(counts.size(), 10U) << "dropout keeps as many elements in each step";
 }
 
 TEST(Random, elements_are_independent_of_their_neighbours) {

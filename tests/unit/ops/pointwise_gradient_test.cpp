@@ -149,6 +149,7 @@ TEST(PointwiseGradient, chooses_as_pytorch_at_corners) {
   EXPECT_EQ(gradients(ops::maximum, {kNan, 2}), (Values{1, 1}));
   EXPECT_EQ(gradients(ops::atan2, {0, 0}), (Values{0, 0}));
   EXPECT_EQ(gradients(ops::fmod, {7, 2}), (Values{1, -3}));
+  EXPECT_EQ(gradients(ops::sqrt, {0}), Values{std::numeric_limits<double>::infinity()});
 }
 
 TEST(PointwiseGradient, of_pow_is_finite_where_it_is_defined) {

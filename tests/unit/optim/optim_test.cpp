@@ -378,5 +378,23 @@ TEST(Optimizer, weight_decay_is_a_scalar_that_can_be_set) {
   EXPECT_EQ(trainer.download_params().at("w").floats()[0], 0.5F);
 }
 
+// Decay that is decoupled goes by the rate of the step, also where that was a constant at first.
+TEST(Optimizer, a_rate_that_is_set_changes_the_decay) {
+  auto trainer =
+      compile(Vector{}, [](const Vector& m, const Inputs& in) { return sum(m.w * in["g"]); },
+              {.inputs = {{"g", {kSize}}},
+               .optimizer = optim::AdamW{.lr = 0.5, .weight_decay = 1},
+               .device = {.kind = "cpu"}});
+  auto params = trainer.download_params();
+  const std::vector<float> ones(kSize, 1), none(kSize, 0);
+  std::memcpy(params.at("w").bytes.data(), ones.data(), kSize * sizeof(float));
+  trainer.upload_params(params);
+  trainer.step({{"g", none}});
+  EXPECT_EQ(trainer.download_params().at("w").floats()[0], 0.5F);
+  trainer.set_lr(0.25);
+  trainer.step({{"g", none}});
+  EXPECT_EQ(trainer.download_params().at("w").floats()[0], 0.375F);
+}
+
 }  // namespace
 }  // namespace tensorgrad::testing

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(addition_of_truths, DtypeError) {
+  compiled([](const Net&, In in) {
+    const Tensor positive = in["x"] > 0;
+    // error: add: f32 or i32 or u32 expected, got bool
+    return sum(cast(positive + positive, f32));
+  });
+}
+
+}  // namespace tensorgrad::testing

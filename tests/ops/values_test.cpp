@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+// Values that are written down here. Elsewhere the devices are compared with the interpreter, which
+// is given the same ops: where a function were written with the wrong ones, both would agree.
+#include <cmath>
+#include <limits>
+
+#include "op_cases.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Each output on the CPU and by WebGPU.
+void expect_values(Sketch& s, const ValueMap& want, double tolerance = 1e-6) {
+  for (const Where where : {Where::kCpu, Where::kWebGpu})
+    expect_close(s.graph(), run_graph(s.graph(), s.leaves, where), want, tolerance,
+                 to_string(where));
+}
+
+TEST(Values, of_numbers_beside_integers_on_cpu_and_webgpu) {
+  Sketch s;
+  const Tensor i = s.input({4}, i32, {-7, 3, 9, 2});
+  s.output("half", i / 2);
+  s.output("of", 18 / i);
+  s.output("less", 1 - i);
+  s.output("few", i < 3);
+  s.output("many", 3 < i);
+  expect_values(s, {{"half", {-3, 1, 4, 1}},
+                    {"of", {-2, 6, 2, 9}},
+                    {"less", {8, -2, -8, -1}},
+                    {"few", {1, 0, 0, 1}},
+                    {"many", {0, 0, 1, 0}}});
+}
+
+// What is beyond f32 becomes infinite, as in PyTorch; -inf is not some large number.
+TEST(Values, of_numbers_beyond_f32_on_cpu_and_webgpu) {
+  Sketch s;
+  const Tensor x = s.input({2}, f32, {1, -3e38});
+  s.output("times", x * 1e300);
+  s.output("least", maximum(x, -kInf));
+  s.output("filled", masked_fill(x, x < 0.0, -kInf));
+  s.output("nan", where(x < 0.0, kNan, x));
+  s.output("large", full({1}, 3.4028234663852886e38) - x * 0.0);
+  expect_values(s,
+                {{"times", {kInf, -kInf}},
+                 {"least", {1, static_cast<float>(-3e38)}},
+                 {"filled", {1, -kInf}},
+                 {"nan", {1, kNan}},
+                 {"large", {3.4028234663852886e38, 3.4028234663852886e38}}},
+                0);
+}
+
+// Far on the left sigmoid is exp(x): relative accuracy, not 0 from -18 on.
+TEST(Values, of_sigmoid_and_softplus_far_on_the_left_on_cpu_and_webgpu) {
+  const Values at = {-16, -18, -30, -60, -80};
+  Sketch s;
+  const Tensor x = s.input({5}, f32, at);
+  s.output("sigmoid", log(sigmoid(x)));
+  s.output("softplus", log(softplus(x)));
+  s.output("gradient", log(grad(sum(softplus(x)), {x})[0]));
+  Values sigmoids, softpluses;
+  for (const double v : at) {
+    sigmoids.push_back(-std::log1p(std::exp(-v)));
+    softpluses.push_back(std::log(std::log1p(std::exp(v))));
+  }
+  expect_values(s, {{"sigmoid", sigmoids}, {"softplus", softpluses}, {"gradient", sigmoids}});
+}
+
+// erf keeps its relative accuracy near 0, where it is 2 / sqrt(pi) x.
+TEST(Values, of_erf_near_zero_on_cpu_and_webgpu) {
+  Sketch s;
+  const Tensor x = s.input({3}, f32, {1e-6, -1e-4, 0});
+  s.output("y", erf(x) * 1e6);
+  const auto of = [](double v) { return std::erf(static_cast<float>(v)) * 1e6; };
+  expect_values(s, {{"y", {of(1e-6), of(-1e-4), 0}}});
+}
+
+TEST(Values, of_gradients_at_corners_on_cpu_and_webgpu) {
+  Sketch s;
+  const Tensor x = s.input({5}, f32, {-1, 1, 0, -1.5, 2});
+  s.output("clamp", grad(sum(clamp(x, -1, 1)), {x})[0]);
+  s.output("softplus", grad(sum(softplus(x * 0.0)), {x})[0] + grad(sum(softplus(x)), {x})[0]);
+  s.output("steep", grad(sum(leaky_relu(x, 2) * 3.0), {x})[0]);
+  s.output("leaky", leaky_relu(x, 2));
+  s.output("constant", grad(sum(maximum(0.0, x) + minimum(x, 1.0)), {x})[0]);
+  // The branch that is not taken gives nothing, whatever it is; what lies above it still does.
+  s.output("branch", grad(sum(where(x > 0.0, x * 2.0, x * 0.0 + kNan)), {x})[0]);
+  const auto sigma = [](double v) { return 1 / (1 + std::exp(-v)); };
+  expect_values(s, {{"clamp", {1, 1, 1, 0, 0}},
+                    {"softplus", {sigma(-1), sigma(1), 0.5, sigma(-1.5), sigma(2)}},
+                    {"steep", {6, 3, 6, 6, 3}},
+                    {"leaky", {-2, 1, 0, -3, 2}},
+                    {"constant", {1, 1.5, 1.5, 1, 1}},
+                    {"branch", {0, 2, 0, 0, 2}}});
+}
+
+// What is not picked may be anything.
+TEST(Values, of_lookups_beside_nan_on_cpu_and_webgpu) {
+  Sketch s;
+  const Tensor table = s.input({3, 2}, f32, {1, 2, kNan, kInf, 3, 4});
+  const Tensor index = s.input({3}, i32, {2, 0, 2});
+  const Tensor picked = embedding(index, table);
+  s.output("rows", picked);
+  s.output("gradient", grad(sum(picked * 5.0), {table})[0]);
+  s.output("taken", take_along_dim(table, s.input({1, 2}, i32, {2, 0}), 0));
+  const Tensor logits = s.input({2, 3}, f32, {1, -kInf, 1, 0, 0, -kInf});
+  const Tensor each = cross_entropy(logits, s.input({2}, i32, {2, 0}), Reduction::kNone);
+  s.output("loss", each);
+  s.output("logits", grad(sum(each), {logits})[0]);
+  const double ln2 = std::log(2.0);
+  expect_values(s, {{"rows", {3, 4, 1, 2, 3, 4}},
+                    {"gradient", {5, 5, 0, 0, 10, 10}},
+                    {"taken", {3, 2}},
+                    {"loss", {ln2, ln2}},
+                    {"logits", {0.5, 0, -0.5, -0.5, 0.5, 0}}});
+}
+
+// Rows that lie below any finite stand-in for -inf, and rows of -inf alone.
+TEST(Values, of_softmax_far_below_zero_on_cpu_and_webgpu) {
+  Sketch s;
+  const Tensor x = s.input({3, 2}, f32, {-2e30, -2e30, -3e38, -2e38, -1e30, -kInf});
+  s.output("softmax", softmax(x));
+  s.output("log_softmax", log_softmax(x));
+  const Tensor none = s.input({1, 2}, f32, {-kInf, -kInf});
+  s.output("logsumexp", logsumexp(none, 1));
+  s.output("masked", masked_softmax(none, none < 0.0 && none > 0.0));
+  s.output("max", max(x, 1));
+  const double ln2 = std::log(2.0);
+  expect_values(s, {{"softmax", {0.5, 0.5, 0, 1, 1, 0}},
+                    {"log_softmax", {-ln2, -ln2, static_cast<float>(-1e38), 0, 0, -kInf}},
+                    {"logsumexp", {-kInf}},
+                    {"masked", {0, 0}},
+                    {"max", {-2e30, -2e38, -1e30}}});
+}
+
+// Row q of a causal softmax is over the columns up to q, and exactly 0 beyond.
+TEST(Values, of_causal_rows_on_cpu_and_webgpu) {
+  Sketch s;
+  const Tensor x = s.input({3, 3}, f32, {0, 9, 9, 0, std::log(3.0), 9, 0, 0, std::log(2.0)});
+  const Tensor soft = masked_softmax(x, causal_mask(3, 3));
+  s.output("softmax", soft);
+  s.output("filled", where(causal_mask(3, 3), x * 0.0, -5.0));
+  s.output("gradient", grad(sum(narrow(soft, 1, 0, 1)), {x})[0]);
+  expect_values(s, {{"softmax", {1, 0, 0, 0.25, 0.75, 0, 0.25, 0.25, 0.5}},
+                    {"filled", {0, -5, -5, 0, 0, -5, 0, 0, 0}},
+                    {"gradient", {0, 0, 0, 0.1875, -0.1875, 0, 0.1875, -0.0625, -0.125}}});
+}
+
+// Element i of a half is turned with element i + D / 2 by t * base^(-2 i / D).
+TEST(Values, of_rope_on_cpu_and_webgpu) {
+  constexpr std::size_t kLength = 3, kWidth = 4;
+  Sketch s;
+  const Tensor q = s.input({kLength, kWidth}), k = s.input({2, kLength, kWidth});
+  s.output("q", rope(q));
+  s.output("k", rope(k, {.base = 100, .offset = 5}));
+  const auto turned = [](const Values& x, double base, double offset) {
+    Values y(x.size());
+    for (std::size_t row = 0; row * kWidth < x.size(); ++row) {
+      for (std::size_t i = 0; i < kWidth / 2; ++i) {
+        const double angle = (static_cast<double>(row % kLength) + offset) *
+                             std::pow(base, -2.0 * static_cast<double>(i) / kWidth);
+        const double a = x[row * kWidth + i], b = x[row * kWidth + i + kWidth / 2];
+        y[row * kWidth + i] = a * std::cos(angle) - b * std::sin(angle);
+        y[row * kWidth + i + kWidth / 2] = b * std::cos(angle) + a * std::sin(angle);
+      }
+    }
+    return y;
+  };
+  expect_values(
+      s, {{"q", turned(s.leaves.at("in0"), 10000, 0)}, {"k", turned(s.leaves.at("in1"), 100, 5)}},
+      3e-6);
+}
+
+TEST(Values, of_one_hot_and_repeated_pixels_on_cpu_and_webgpu) {
+  Sketch s;
+  const Tensor hot = one_hot(s.input({3}, i32, {1, -1, 2}), 2);
+  const Tensor x = s.input({1, 1, 1, 2}, f32, {3, 4});
+  const Tensor twice = interpolate(x, {2, 4});
+  s.output("hot", hot);
+  s.output("twice", twice);
+  s.output("gradient", grad(sum(twice), {x})[0]);
+  expect_values(
+      s, {{"hot", {0, 1, 0, 0, 0, 0}}, {"twice", {3, 3, 4, 4, 3, 3, 4, 4}}, {"gradient", {4, 4}}});
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""docs/behaviours.md names only tests that there are, and each of its rows a test or `not there`.
+
+A test is named in backquotes in the last column of a table, in one of two forms:
+
+  unit.optim.Schedule.stays_at_its_end    FOLDER.Suite.case of tests/FOLDER; with parameters
+  debug.cpu/ShadowOn.accepts_random_...   FOLDER.Instantiation/Suite.case
+  meta.layers, package.NAME               a test that a .cmake file of that folder adds
+  ops/softmax, golden/gelu, optim/adam    a row of the table that drives a folder's tests (TABLES)
+  errors/missing_input                    tests/errors/missing_input.cpp or .cc
+  passes/dce/unused                       tests/passes/dce/unused.ir
+  examples/kan                            examples/kan.cpp, which examples_test runs
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+PAGE = "docs/behaviours.md"
+NOT_THERE = "not there"
+# What drives a table of tests: the files with its rows.
+TABLES = {"ops": ["tests/ops/*_cases.cpp", "src/ops/pointwise.def"],
+          "golden": ["tests/golden/*_test.cpp"],
+          "optim": ["tests/unit/optim/*_test.cpp"]}
+NAME = re.compile(r"`([^`]+)`")
+TEST = re.compile(r"^\s*TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
+PARAMETRIC = re.compile(r"^\s*TEST_P\(\s*(\w+),\s*(\w+)\s*\)", re.MULTILINE)
+INSTANCE = re.compile(r"INSTANTIATE_TEST_SUITE_P\(\s*(\w+),\s*(\w+),")
+# A row begins `{"name",` or `kind("name",` or is a line of pointwise.def.
+ROW = re.compile(r'[{(]\s*"(\w+)"|^POINTWISE\w+\((\w+),', re.MULTILINE)
+PREFIX = re.compile(r'"(\w+)"\s*\+')
+SUFFIX = re.compile(r'\+\s*"(\w+)"')
+WORD = re.compile(r'"(\w+)"')
+
+
+def texts(root, patterns):
+    return [path.read_text() for pattern in patterns for path in sorted(root.glob(pattern))]
+
+
+class Tests:
+    """What tests there are, by the names that the page may give them."""
+
+    def __init__(self, root):
+        self.root = root
+        self.tables = {}
+        self.cases = {}
+
+    def exists(self, name):
+        folder, slash, rest = name.partition("/")
+        if slash and folder in TABLES:
+            return self.is_row(folder, rest)
+        if slash and folder == "errors":
+            return any((self.root / "tests/errors" / (rest + end)).is_file() for end in (".cpp", ".cc"))
+        if slash and folder == "passes":
+            return (self.root / "tests/passes" / (rest + ".ir")).is_file()
+        if slash and folder == "examples":
+            return (self.root / "examples" / (rest + ".cpp")).is_file()
+        match = re.fullmatch(r"(unit\.\w+|\w+)\.((?:\w+/)?\w+\.\w+)", name)
+        if match:
+            return match[2] in self.suites(match[1].replace(".", "/"))
+        match = re.fullmatch(r"(meta|package)\.(\w+)", name)
+        return match is not None and self.is_added(match[1], match[2])
+
+    def is_row(self, table, name):
+        if table not in self.tables:
+            text = "\n".join(texts(self.root, TABLES[table]))
+            rows = {name for found in ROW.findall(text) for name in found if name}
+            self.tables[table] = [rows] + [set(kind.findall(text)) for kind in (PREFIX, SUFFIX, WORD)]
+        rows, prefixes, suffixes, words = self.tables[table]
+        # A name may be put together: "conv2d_" + name, "sum_" + axes, name + "_edges"; and a row
+        # {"mse_loss_", ...} is gone through with each of "mean", "sum", "none".
+        return (name in rows
+                or any(name.startswith(p) and (name[len(p):] in rows or name[len(p):].isdigit())
+                       for p in prefixes)
+                or any(name.endswith(s) and name[:-len(s)] in rows for s in suffixes)
+                or any(name.startswith(r) and name[len(r):] in words for r in rows if r[-1] == "_"))
+
+    def suites(self, folder):
+        """Suite.case, or Instantiation/Suite.case, of the programs made of tests/FOLDER."""
+        if folder not in self.cases:
+            found = set()
+            pattern = f"tests/{folder}/*.cpp" if folder.startswith("unit/") else f"tests/{folder}/**/*.cpp"
+            for text in texts(self.root, [pattern]):
+                instances = INSTANCE.findall(text)
+                parametric = PARAMETRIC.findall(text)
+                found |= {f"{suite}.{case}" for suite, case in set(TEST.findall(text)) - set(parametric)}
+                found |= {f"{instance}/{suite}.{case}" for suite, case in parametric
+                          for instance, of in instances if of == suite}
+            self.cases[folder] = found
+        return self.cases[folder]
+
+    def is_added(self, folder, name):
+        text = "\n".join(texts(self.root, [f"tests/{folder}/*.cmake"]))
+        return re.search(rf"\b{re.escape(name)}\b", text) is not None
+
+
+def tables(text):
+    """The rows of the page's tables with their lines: cells, without heads and rules."""
+    previous = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        is_row = line.startswith("|")
+        is_rule = re.fullmatch(r"\|[-| :]+\|", line) is not None
+        if is_row and not is_rule and previous.startswith("|"):
+            yield number, [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        previous = line
+
+
+def problems(root):
+    page = root / PAGE
+    if not page.is_file():
+        yield 1, "there is no such page"
+        return
+    known, rows = Tests(root), 0
+    for line, cells in tables(page.read_text()):
+        rows += 1
+        names = NAME.findall(cells[-1])
+        for name in names:
+            if not known.exists(name):
+                yield line, f"there is no test {name}"
+        if not names and not cells[-1].startswith(NOT_THERE):
+            yield line, f"neither a test nor `{NOT_THERE}`"
+    if rows == 0:
+        yield 1, "no table"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=pathlib.Path,
+                        default=pathlib.Path(__file__).resolve().parent.parent)
+    args = parser.parse_args()
+    found = list(problems(args.root.resolve()))
+    for line, why in found:
+        print(f"{PAGE}:{line}: {why}")
+    print(f"behaviours: {len(found) or 'no'} problems")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
