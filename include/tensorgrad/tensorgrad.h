@@ -15,3 +15,4 @@
 #include "tensorgrad/optim.h"
 #include "tensorgrad/tensor.h"
 #include "tensorgrad/types.h"
+#include "tensorgrad/weights.h"

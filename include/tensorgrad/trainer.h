@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tensorgrad/options.h"
+#include "tensorgrad/weights.h"
 
 namespace tensorgrad {
 
@@ -61,6 +62,11 @@ class Forward {
   // With kEma, where the file has averages of parameters, takes those instead.
   void load_params(const std::string& path, Weights weights = Weights::kTrained,
                    Loc loc = Loc::current());
+  // Takes parameters and buffers of a file that another library has written. All of the model's
+  // must be there, unless the options are `partial`, and no other. Throws as read_weights(), and
+  // UserError, naming the file, the tensor and both types; then nothing is changed.
+  void import_weights(const std::string& path, const ImportOptions& options = {},
+                      Loc loc = Loc::current());
 
   [[nodiscard]] CompileReport report() const;
   [[nodiscard]] std::string explain() const;
@@ -128,6 +134,9 @@ class TrainerBase {
   // and then nothing is changed. Before the first step, averages are set, too.
   void upload_params(const std::map<std::string, HostTensor>& params,
                      const UploadOptions& options = {}, Loc loc = Loc::current());
+  // Of a file that another library has written, as Forward::import_weights(); buffers, too.
+  void import_weights(const std::string& path, const ImportOptions& options = {},
+                      Loc loc = Loc::current());
   // The optimizer's states by name ("exp_avg/in.weight"), those of accumulation and averages too.
   [[nodiscard]] std::map<std::string, HostTensor> download_optimizer() const;
   void upload_optimizer(const std::map<std::string, HostTensor>& states,

@@ -43,6 +43,7 @@ class ParameterTable {
   [[nodiscard]] const std::vector<ParameterEntry>& trained() const { return trained_; }
   [[nodiscard]] const std::vector<GroupRange>& ranges() const { return ranges_; }
   [[nodiscard]] std::int64_t elements() const { return elements_; }
+  [[nodiscard]] bool has_buffer(const std::string& name) const;
   [[nodiscard]] std::int64_t trained_elements() const {
     return ranges_.empty() ? 0 : ranges_.back().end;
   }

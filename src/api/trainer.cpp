@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "api/forward.h"
+#include "api/import.h"
 #include "api/training_graph.h"
 #include "base/numbers.h"
 #include "compile/host_random.h"
@@ -328,6 +329,16 @@ void TrainerImpl::upload_params(const std::map<std::string, HostTensor>& params,
   table_.write(params, "upload_params", partial, flat);
   engine_->upload_params(flat);
   if (step_ == 0) start_averages(flat);
+}
+
+void TrainerImpl::import_weights(const std::string& path, const ImportOptions& options) {
+  const std::lock_guard lock(*mutex_);
+  const ImportedModel model =
+      import_model(path, options, table_, engine_->states(), engine_->download_floats("params"));
+  engine_->upload_params(model.params);
+  for (const auto& [name, tensor] : model.states)
+    engine_->instance().upload(state_buffer(name), 0, tensor.bytes);
+  if (step_ == 0) start_averages(model.params);
 }
 
 void TrainerImpl::upload_optimizer(const std::map<std::string, HostTensor>& states, bool partial) {

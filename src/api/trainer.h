@@ -33,6 +33,7 @@ class TrainerImpl {
   std::map<std::string, HostTensor> download_ema();
   std::map<std::string, HostTensor> download_optimizer();
   void upload_params(const std::map<std::string, HostTensor>& params, bool partial);
+  void import_weights(const std::string& path, const ImportOptions& options);
   void upload_optimizer(const std::map<std::string, HostTensor>& states, bool partial);
   std::vector<std::pair<std::string, double>> profile(const Feed& inputs);
   std::shared_ptr<ForwardImpl> attach(TraceFunction forward, const ForwardOptions& options,

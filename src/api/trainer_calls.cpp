@@ -91,6 +91,9 @@ void TrainerBase::upload_params(const std::map<std::string, HostTensor>& params,
                                 const UploadOptions& options, Loc loc) {
   at_line(loc, [&] { impl_->upload_params(params, options.partial); });
 }
+void TrainerBase::import_weights(const std::string& path, const ImportOptions& options, Loc loc) {
+  at_line(loc, [&] { impl_->import_weights(path, options); });
+}
 void TrainerBase::upload_optimizer(const std::map<std::string, HostTensor>& states,
                                    const UploadOptions& options, Loc loc) {
   at_line(loc, [&] { impl_->upload_optimizer(states, options.partial); });
