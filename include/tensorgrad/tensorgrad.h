@@ -4,6 +4,7 @@
 
 #include "tensorgrad/compile.h"
 #include "tensorgrad/data.h"
+#include "tensorgrad/data_loader.h"
 #include "tensorgrad/debug.h"
 #include "tensorgrad/device.h"
 #include "tensorgrad/error.h"

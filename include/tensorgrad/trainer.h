@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tensorgrad/data_loader.h"
 #include "tensorgrad/options.h"
 #include "tensorgrad/weights.h"
 
@@ -141,12 +142,17 @@ class TrainerBase {
   [[nodiscard]] std::map<std::string, HostTensor> download_optimizer() const;
   void upload_optimizer(const std::map<std::string, HostTensor>& states,
                         const UploadOptions& options = {}, Loc loc = Loc::current());
+  // save() and load() keep the loader's place too, under this name, and reset() of the optimizer
+  // takes it back to the beginning. The loader must live as long as these are called. Throws
+  // UserError where the trainer has another loader of that name.
+  void add_loader(const std::string& name, const DataLoader& loader, Loc loc = Loc::current());
   // Back to the beginning. Run-time scalars stay.
   void reset(const ResetOptions& options = {});
 
   // Everything that the next step depends on, in one safetensors file: parameters, optimizer state,
-  // step, seed, place in the data, schedule, run-time scalars. A trainer compiled from the same
-  // model and options that loads it goes on bit for bit.
+  // step, seed, place in the data and of the loaders, schedule, run-time scalars. A trainer
+  // compiled from the same model and options, with the same loaders, that loads it goes on bit for
+  // bit.
   void save(const std::string& path, Loc loc = Loc::current()) const;
   void load(const std::string& path, Loc loc = Loc::current());
 

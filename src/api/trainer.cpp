@@ -284,6 +284,9 @@ void TrainerImpl::reset(const ResetOptions& options) {
     if (optimizers ? options.optimizer : options.params) engine_->reset_state(state);
   }
   if (!options.optimizer) return;
+  for (const auto& [name, weak] : loaders_) {
+    if (const auto each = weak.lock()) each->reset();
+  }
   start_averages(engine_->download_floats("params"));
   schedule_ = options_.optimizer.lr();
   schedule_start_ = step_ = first_unread_ = epoch_ = position_ = 0;
@@ -408,6 +411,7 @@ std::shared_ptr<TrainerImpl> TrainerImpl::replaced(ModelFunctions model, TraceFu
   auto next = std::make_shared<TrainerImpl>(std::move(model), std::move(loss), options_, site,
                                             engine_.get());
   next->schedule_ = schedule_;
+  next->loaders_ = loaders_;
   for (auto& [name, value] : next->engine_->scalars()) {
     const auto ours = engine_->scalars().find(name);
     if (ours != engine_->scalars().end()) value = ours->second;

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "api/checkpoint.h"
+#include "api/data_loader.h"
 #include "api/engine.h"
 
 namespace tensorgrad::detail {
@@ -25,6 +26,7 @@ class TrainerImpl {
   void upload_data(const std::string& name, const HostView& values);
   void set_lr(Schedule schedule);
   void set(const std::string& name, double value);
+  void add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader);
   void reset(const ResetOptions& options);
   void save(const std::string& path);
   void load(const std::string& path);
@@ -80,6 +82,11 @@ class TrainerImpl {
   // Averages begin as the parameters do.
   void start_averages(const std::vector<float>& params);
   void set_group_scalars();
+  using LoaderStates = std::vector<std::pair<std::shared_ptr<LoaderImpl>, LoaderState>>;
+  // What a checkpoint says of the loaders. Throws UserError where it has others, or others' places.
+  LoaderStates loader_states(const Checkpoint& checkpoint, const std::string& path) const;
+  // Throws UserError where it is gone.
+  std::shared_ptr<LoaderImpl> loader(const std::string& name) const;
   // The run-time scalars of step number `step` (from 0).
   [[nodiscard]] HyperValues hypers(std::int64_t step, std::int64_t cursor) const;
   // The rows of the next `count` steps, no further than
@@ -110,6 +117,8 @@ class TrainerImpl {
   std::int64_t rows_ = 0;                  // of the dataset; 0: none
   std::int64_t epoch_ = 0, position_ = 0;  // batches drawn in this epoch
   bool order_sent_ = false;
+  // The threads of a loader end with the user's handle.
+  std::map<std::string, std::weak_ptr<LoaderImpl>> loaders_;
   Ticket last_ = 0;
   // What the last step began with, kept for detect_nan.
   std::map<std::string, std::vector<std::uint32_t>> before_;

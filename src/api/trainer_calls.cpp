@@ -98,6 +98,9 @@ void TrainerBase::upload_optimizer(const std::map<std::string, HostTensor>& stat
                                    const UploadOptions& options, Loc loc) {
   at_line(loc, [&] { impl_->upload_optimizer(states, options.partial); });
 }
+void TrainerBase::add_loader(const std::string& name, const DataLoader& loader, Loc loc) {
+  at_line(loc, [&] { impl_->add_loader(name, loader.impl_); });
+}
 void TrainerBase::reset(const ResetOptions& options) { impl_->reset(options); }
 void TrainerBase::save(const std::string& path, Loc loc) const {
   at_line(loc, [&] { impl_->save(path); });

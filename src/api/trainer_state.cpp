@@ -11,6 +11,7 @@ namespace tensorgrad::detail {
 namespace {
 
 constexpr int kVersion = 1;  // of the fields
+constexpr std::string_view kLoaderPrefix = "loader.";
 
 std::string hex(double value) {
   char text[64];
@@ -77,6 +78,40 @@ Schedule parse_schedule(const std::string& text, const std::string& path) {
 
 }  // namespace
 
+void TrainerImpl::add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader) {
+  const std::lock_guard lock(*mutex_);
+  std::weak_ptr<LoaderImpl>& kept = loaders_[name];
+  if (!kept.expired() && kept.lock() != loader)
+    throw UserError("add_loader: the trainer has a loader '" + name + "' already");
+  kept = loader;
+}
+
+std::shared_ptr<LoaderImpl> TrainerImpl::loader(const std::string& name) const {
+  if (auto found = loaders_.at(name).lock()) return found;
+  throw UserError("the data loader '" + name + "' of this trainer is gone");
+}
+
+TrainerImpl::LoaderStates TrainerImpl::loader_states(const Checkpoint& checkpoint,
+                                                     const std::string& path) const {
+  for (const auto& [name, value] : checkpoint.fields) {
+    if (name.starts_with(kLoaderPrefix) && !loaders_.contains(name.substr(kLoaderPrefix.size()))) {
+      throw UserError(path + ": the checkpoint has the place of a data loader '" +
+                      name.substr(kLoaderPrefix.size()) + "'; call add_loader() before");
+    }
+  }
+  LoaderStates states;
+  for (const auto& [name, weak] : loaders_) {
+    const std::string& text = field(checkpoint, std::string(kLoaderPrefix) + name, path);
+    const std::shared_ptr<LoaderImpl> each = loader(name);
+    try {
+      states.emplace_back(each, each->parse(text));
+    } catch (const UserError& error) {
+      throw UserError(path + ": data loader '" + name + "': " + error.message());
+    }
+  }
+  return states;
+}
+
 void TrainerImpl::save(const std::string& path) {
   const std::lock_guard lock(*mutex_);
   Checkpoint checkpoint;
@@ -99,6 +134,8 @@ void TrainerImpl::save(const std::string& path) {
                        {"schedule_start", std::to_string(schedule_start_)}};
   for (const auto& [name, value] : engine_->scalars())
     checkpoint.fields["scalar." + name] = hex(value);
+  for (const auto& [name, weak] : loaders_)
+    checkpoint.fields[std::string(kLoaderPrefix) + name] = loader(name)->text();
   write_checkpoint(path, checkpoint);
 }
 
@@ -141,7 +178,9 @@ void TrainerImpl::load(const std::string& path) {
   for (const auto& [name, value] : engine_->scalars()) {
     scalars[name] = number_field(checkpoint, "scalar." + name, path);
   }
+  const LoaderStates loaders = loader_states(checkpoint, path);
   engine_->upload_params(params);
+  for (const auto& [each, state] : loaders) each->load_state(state);
   for (const auto& [name, values] : states) engine_->upload_state(name, values);
   engine_->scalars() = std::move(scalars);
   step_ = first_unread_ = step;
