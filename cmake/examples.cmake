@@ -2,7 +2,11 @@
 # Every examples/x.cpp is a program of its own, <build>/examples/x; examples/common is linked into
 # all of them.
 find_path(TENSORGRAD_STB_INCLUDE_DIR stb/stb_image_write.h REQUIRED)
-add_library(example_common STATIC "${CMAKE_CURRENT_SOURCE_DIR}/examples/common/sample.cpp")
+include(SampleData)
+tensorgrad_provide_sample_data(sample_data)
+file(GLOB common_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/examples/common/*.cpp")
+add_library(example_common STATIC ${common_sources})
+target_compile_definitions(example_common PRIVATE "TENSORGRAD_SAMPLE_DATA=\"${sample_data}\"")
 target_link_libraries(example_common PUBLIC tensorgrad::tensorgrad)
 target_include_directories(example_common PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}/examples")
 target_include_directories(example_common SYSTEM PRIVATE "${TENSORGRAD_STB_INCLUDE_DIR}")

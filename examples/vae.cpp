@@ -36,25 +36,8 @@ tg::Tensor loss_of(const Vae& net, const tg::Inputs& in) {
   return (error + distance) / static_cast<double>(kBatch);
 }
 
-// Four pixels a word, as unpack_bytes takes them.
-std::vector<std::uint32_t> words(const std::vector<std::uint8_t>& bytes, std::size_t count) {
-  std::vector<std::uint32_t> packed(count / 4);
-  for (std::size_t i = 0; i < count; ++i)
-    packed[i / 4] |= static_cast<std::uint32_t>(bytes[i]) << (i % 4 * 8);
-  return packed;
-}
-
-void draw_row(sample::Picture& picture, int row, const std::vector<float>& images) {
-  for (int i = 0; i < kShown * kPixels; ++i) {
-    const float grey = images[static_cast<std::size_t>(i)];
-    const int image = i / kPixels, at = i % kPixels;
-    picture.set(image * 28 + at % 28, row * 28 + at / 28, grey, grey, grey);
-  }
-}
-
 bool learn(const sample::Options& options) {
-  const std::string folder =
-      options.data.empty() ? "/usr/share/datasets/fashion-mnist" : options.data;
+  const std::string folder = sample::data_folder(options, "/usr/share/datasets/fashion-mnist");
   const tg::LabelledImages data = tg::read_image_folder(folder);
   const std::int64_t count = options.full() ? data.train.count : options.steps(0, 32) * kBatch;
   const int epochs = options.steps(10, 8);
@@ -65,7 +48,7 @@ bool learn(const sample::Options& options) {
                               .clip_grad_norm = 1,
                               .seed = 1,
                               .device = options.device});
-  trainer.upload_data("x", words(data.train.images, static_cast<std::size_t>(count) * kPixels));
+  trainer.upload_data("x", sample::pack_bytes(data.train.images, count * kPixels));
   double loss = 0;
   for (int epoch = 1; epoch <= epochs; ++epoch) {
     const std::vector<float> losses = trainer.run(static_cast<int>(trainer.batches_per_epoch()));
@@ -81,15 +64,13 @@ bool learn(const sample::Options& options) {
   auto made_up = trainer.attach(
       [](const Vae& net, const tg::Inputs&) { return net.decode(tg::randn({kShown, kLatent})); },
       {.seed = 7});
-  const std::vector<std::uint32_t> tests = words(data.test.images, kShown * kPixels);
-  std::vector<float> originals(kShown * kPixels);
-  for (std::size_t i = 0; i < originals.size(); ++i)
-    originals[i] = static_cast<float>(data.test.images[i]) / 255;
-  sample::Picture picture(kShown * 28, 3 * 28);
-  draw_row(picture, 0, originals);
-  draw_row(picture, 1, again({{"x", tests}}).floats());
-  draw_row(picture, 2, made_up({}).floats());
-  sample::save_png(options, "vae.png", picture);
+  const std::vector<std::uint32_t> tests = sample::pack_bytes(data.test.images, kShown * kPixels);
+  std::vector<float> shown(kShown * kPixels);
+  for (std::size_t i = 0; i < shown.size(); ++i)
+    shown[i] = static_cast<float>(data.test.images[i]) / 255;
+  for (const std::vector<float>& row : {again({{"x", tests}}).floats(), made_up({}).floats()})
+    shown.insert(shown.end(), row.begin(), row.end());
+  sample::save_png(options, "vae.png", sample::sheet(shown, 28, 28, kShown));
   return sample::at_most(options, "squared error and divergence of an image", loss, 30, 55);
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kUsage =
     "Options: --device auto|cpu|webgpu, --allow-software, --quick (a short run), --smoke (a few\n"
-    "steps), --out FOLDER, --data FOLDER\n";
+    "steps), --out FOLDER, --data FOLDER, --size small|large\n";
 
 // False for wrong usage.
 bool parse(int argc, char** argv, Options& options) {
@@ -38,6 +38,10 @@ bool parse(int argc, char** argv, Options& options) {
       options.out = argv[++i];
     } else if (i + 1 < argc && word == "--data") {
       options.data = argv[++i];
+    } else if (i + 1 < argc && word == "--size") {
+      const std::string size = argv[++i];
+      options.large = size == "large";
+      if (!options.large && size != "small") return false;
     } else {
       return false;
     }
@@ -94,6 +98,13 @@ void progress(const std::string& text, bool always) {
   std::fflush(stdout);
 }
 
+std::vector<std::uint32_t> pack_bytes(const std::vector<std::uint8_t>& bytes, std::int64_t count) {
+  std::vector<std::uint32_t> words(static_cast<std::size_t>(count) / 4);
+  for (std::size_t i = 0; i < words.size() * 4; ++i)
+    words[i / 4] |= static_cast<std::uint32_t>(bytes[i]) << (i % 4 * 8);
+  return words;
+}
+
 float uniform(Random& random, float lo, float hi) {
   return lo + (hi - lo) * static_cast<float>(random() >> 8) * 0x1p-24F;
 }
@@ -109,6 +120,24 @@ int draw(Random& random, const float* probabilities, int count) {
     if (left < 0) return i;
   }
   return count - 1;
+}
+
+std::string data_folder(const Options& options, const std::string& name) {
+  if (!options.data.empty()) return options.data;
+  return name.starts_with('/') ? name : TENSORGRAD_SAMPLE_DATA "/" + name;
+}
+
+Picture sheet(const std::vector<float>& images, int height, int width, int columns) {
+  const int size = height * width;
+  const int count = static_cast<int>(images.size()) / size;
+  Picture picture(columns * width, (count + columns - 1) / columns * height);
+  for (int i = 0; i < count * size; ++i) {
+    const float grey = images[static_cast<std::size_t>(i)];
+    const int image = i / size, at = i % size;
+    picture.set(image % columns * width + at % width, image / columns * height + at / width, grey,
+                grey, grey);
+  }
+  return picture;
 }
 
 void Picture::set(int x, int y, float r, float g, float b) {

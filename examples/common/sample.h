@@ -6,6 +6,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tensorgrad/tensorgrad.h>
@@ -21,6 +22,7 @@ struct Options {
   tg::DeviceOptions device;  // auto: a GPU if there is one
   std::string out = ".";     // the folder for pictures
   std::string data;          // the folder of the data, where a sample takes one
+  bool large = false;        // a model for a GPU, where a sample has one
 
   [[nodiscard]] bool full() const { return length == Length::kFull; }
   [[nodiscard]] int steps(int of_full, int of_quick) const {
@@ -41,12 +43,19 @@ bool at_most(const Options& options, const std::string& name, double value, doub
 // Prints a line at most every half second, and where `always` is set.
 void progress(const std::string& text, bool always = false);
 
+// The first `count` bytes, four a word, as unpack_bytes() takes them. `count` is a multiple of 4.
+std::vector<std::uint32_t> pack_bytes(const std::vector<std::uint8_t>& bytes, std::int64_t count);
+
 using Random = std::mt19937;
 float uniform(Random& random, float lo, float hi);
 // Index below `count`.
 int below(Random& random, int count);
 // Index drawn with these probabilities (which add up to 1).
 int draw(Random& random, const float* probabilities, int count);
+
+// The folder of the data: --data, or else `name` among those that the build has fetched, or a path
+// of the system.
+std::string data_folder(const Options& options, const std::string& name);
 
 // Pixels of a picture, row-major, three bytes each.
 struct Picture {
@@ -55,7 +64,19 @@ struct Picture {
   Picture(int w, int h) : width(w), height(h), rgb(static_cast<std::size_t>(w) * h * 3) {}
   void set(int x, int y, float r, float g, float b);  // 0 to 1, clamped
 };
+// Images of one size beside and below each other, `columns` in a row; pixels [count, height, width]
+// from 0, black, to 1.
+Picture sheet(const std::vector<float>& images, int height, int width, int columns);
 // Writes OUT/NAME, and prints where it is.
 void save_png(const Options& options, const std::string& name, const Picture& picture);
+
+// A line in a plot: places by steps.
+struct Curve {
+  std::string name;
+  std::vector<std::pair<double, double>> points;
+};
+// A plot as SVG, in OUT/NAME.
+void save_curves(const Options& options, const std::string& name, const std::string& x_name,
+                 const std::vector<Curve>& curves);
 
 }  // namespace sample

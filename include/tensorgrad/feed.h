@@ -15,6 +15,8 @@
 
 namespace tensorgrad {
 
+struct HostTensor;
+
 // Elements on the host, row-major, with the type they have on the device. Refers to the caller's
 // memory.
 struct HostView {
@@ -24,6 +26,7 @@ struct HostView {
   HostView(std::span<const float> v) : HostView(f32, v.data(), v.size()) {}             // NOLINT
   HostView(std::span<const std::int32_t> v) : HostView(i32, v.data(), v.size()) {}      // NOLINT
   HostView(std::span<const std::uint32_t> v) : HostView(u32, v.data(), v.size()) {}     // NOLINT
+  HostView(const HostTensor& tensor);                                                   // NOLINT
   HostView(DType t, const void* d, std::size_t n) : dtype(t), data(d), count(n) {}
 
   DType dtype;
@@ -31,11 +34,14 @@ struct HostView {
   std::size_t count;
 };
 
-// Elements that came from a device.
+// Elements on the host with their shape, as they come from a device.
 struct HostTensor {
   DType dtype = f32;
   Shape shape;
   std::vector<std::byte> bytes;
+
+  // A copy of the elements. Throws ShapeError where the shape has not as many.
+  static HostTensor of(const Shape& shape, const HostView& values, Loc loc = Loc::current());
 
   // The elements; throws DtypeError where the type is another.
   [[nodiscard]] std::vector<float> floats() const;

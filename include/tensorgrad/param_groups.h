@@ -7,14 +7,20 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tensorgrad/schedule.h"
 #include "tensorgrad/types.h"
 
 namespace tensorgrad {
 
-// Some of a model's parameters: those whose names match a pattern ('*' stands for any characters,
-// '?' for one: "*.bias"), or those that a function of name and shape picks.
+// What the wildcards of `pattern` meet in `text`, in order: '*' any characters, as few as can be,
+// '?' one. Nothing where it does not match.
+std::optional<std::vector<std::string>> match_pattern(const std::string& pattern,
+                                                      const std::string& text);
+
+// Some of a model's parameters: those whose names match a pattern ("*.bias"), or those that a
+// function of name and shape picks.
 class ParamFilter {
  public:
   using Pick = std::function<bool(const std::string& name, const Shape& shape)>;

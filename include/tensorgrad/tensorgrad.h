@@ -5,6 +5,7 @@
 #include "tensorgrad/compile.h"
 #include "tensorgrad/custom_op.h"
 #include "tensorgrad/data.h"
+#include "tensorgrad/data_loader.h"
 #include "tensorgrad/debug.h"
 #include "tensorgrad/device.h"
 #include "tensorgrad/error.h"
@@ -16,3 +17,4 @@
 #include "tensorgrad/optim.h"
 #include "tensorgrad/tensor.h"
 #include "tensorgrad/types.h"
+#include "tensorgrad/weights.h"

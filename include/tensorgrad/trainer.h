@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "tensorgrad/data_loader.h"
 #include "tensorgrad/options.h"
+#include "tensorgrad/weights.h"
 
 namespace tensorgrad {
 
@@ -72,6 +74,11 @@ class Forward {
   // With kEma, where the file has averages of parameters, takes those instead.
   void load_params(const std::string& path, Weights weights = Weights::kTrained,
                    Loc loc = Loc::current());
+  // Takes parameters and buffers of a file that another library has written. All of the model's
+  // must be there, unless the options are `partial`, and no other. Throws as read_weights(), and
+  // UserError, naming the file, the tensor and both types; then nothing is changed.
+  void import_weights(const std::string& path, const ImportOptions& options = {},
+                      Loc loc = Loc::current());
 
   [[nodiscard]] CompileReport report() const;
   [[nodiscard]] std::string explain() const;
@@ -170,17 +177,25 @@ class TrainerBase : public Objective {
   // and then nothing is changed. Before the first step, averages are set, too.
   void upload_params(const std::map<std::string, HostTensor>& params,
                      const UploadOptions& options = {}, Loc loc = Loc::current());
+  // Of a file that another library has written, as Forward::import_weights(); buffers, too.
+  void import_weights(const std::string& path, const ImportOptions& options = {},
+                      Loc loc = Loc::current());
   // The optimizer's states by name ("exp_avg/in.weight"; of one of several objectives
   // "d.exp_avg/in.weight"), those of accumulation and averages too.
   [[nodiscard]] std::map<std::string, HostTensor> download_optimizer() const;
   void upload_optimizer(const std::map<std::string, HostTensor>& states,
                         const UploadOptions& options = {}, Loc loc = Loc::current());
+  // save() and load() keep the loader's place too, under this name, and reset() of the optimizer
+  // takes it back to the beginning. The loader must live as long as these are called. Throws
+  // UserError where the trainer has another loader of that name.
+  void add_loader(const std::string& name, const DataLoader& loader, Loc loc = Loc::current());
   // Back to the beginning. Run-time scalars stay.
   void reset(const ResetOptions& options = {});
 
   // Everything that the next step depends on, in one safetensors file: parameters, optimizer state,
-  // step, seed, place in the data, schedule, run-time scalars. A trainer compiled from the same
-  // model and options that loads it goes on bit for bit.
+  // step, seed, place in the data and of the loaders, schedule, run-time scalars. A trainer
+  // compiled from the same model and options, with the same loaders, that loads it goes on bit for
+  // bit.
   void save(const std::string& path, Loc loc = Loc::current()) const;
   void load(const std::string& path, Loc loc = Loc::current());
 

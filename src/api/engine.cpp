@@ -206,6 +206,19 @@ std::string Engine::explain() const {
   return out.str();
 }
 
+HostView::HostView(const HostTensor& tensor)
+    : HostView(tensor.dtype, tensor.bytes.data(), tensor.bytes.size() / kElementBytes) {}
+
+HostTensor HostTensor::of(const Shape& shape, const HostView& values, Loc loc) {
+  if (numel(shape) != static_cast<std::int64_t>(values.count)) {
+    throw ShapeError("host tensor: " + to_string(shape) + " has " + std::to_string(numel(shape)) +
+                         " elements, got " + std::to_string(values.count),
+                     loc);
+  }
+  const auto* first = static_cast<const std::byte*>(values.data);
+  return {values.dtype, shape, {first, first + values.count * kElementBytes}};
+}
+
 std::vector<float> HostTensor::floats() const {
   if (dtype != DType::kF32) {
     throw DtypeError("floats: the tensor is " + std::string(to_string(dtype)));

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "api/at_line.h"
+#include "api/import.h"
 #include "base/check.h"
 #include "compile/host_random.h"
 
@@ -134,11 +135,26 @@ void ForwardImpl::load(const std::string& path, Weights weights) {
     engine_->instance().upload(state_buffer(name), 0, tensor->bytes);
 }
 
+void ForwardImpl::import_weights(const std::string& path, const ImportOptions& options) {
+  const std::lock_guard lock(*mutex_);
+  refuse_averages("import_weights");
+  const ImportedModel model =
+      import_model(path, options, table_, engine_->states(), download_arena());
+  engine_->upload_params(model.params);
+  for (const auto& [name, tensor] : model.states)
+    engine_->instance().upload(state_buffer(name), 0, tensor.bytes);
+}
+
+std::vector<float> ForwardImpl::download_arena() const {
+  if (!engine_->instance().has_buffer("params"))
+    return std::vector<float>(static_cast<size_t>(table_.elements()));
+  return engine_->download_floats("params");
+}
+
 std::map<std::string, HostTensor> ForwardImpl::download_params() const {
   const std::lock_guard lock(*mutex_);
   if (table_.entries().empty()) return {};
-  std::vector<float> flat(static_cast<size_t>(table_.elements()));
-  if (engine_->instance().has_buffer("params")) flat = engine_->download_floats("params");
+  const std::vector<float> flat = download_arena();
   if (options_.weights != Weights::kEma) return table_.unpack(flat);
   return table_.averages(flat, [&](const std::string& state) {
     return engine_->download_floats(state_buffer(state));
@@ -183,6 +199,9 @@ void Forward::upload_params(const std::map<std::string, HostTensor>& params,
 }
 std::map<std::string, HostTensor> Forward::download_params() const {
   return impl_->download_params();
+}
+void Forward::import_weights(const std::string& path, const ImportOptions& options, Loc loc) {
+  at_line(loc, [&] { impl_->import_weights(path, options); });
 }
 void Forward::load_params(const std::string& path, Weights weights, Loc loc) {
   at_line(loc, [&] { impl_->load(path, weights); });

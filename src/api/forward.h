@@ -17,6 +17,7 @@ class ForwardImpl {
   Outputs run(const Feed& inputs, const StepOptions& options);
   void upload_params(const std::map<std::string, HostTensor>& params, bool partial);
   void load(const std::string& path, Weights weights);
+  void import_weights(const std::string& path, const ImportOptions& options);
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
   [[nodiscard]] const Engine& engine() const { return *engine_; }
   [[nodiscard]] const std::vector<std::string>& captures() const { return captures_; }
@@ -25,6 +26,7 @@ class ForwardImpl {
   std::unique_ptr<Engine> build(std::shared_ptr<Device> device, std::string why, bool captures,
                                 const std::vector<const Instance*>& owners, const Site& site);
   Engine& capturing(const std::vector<std::string>& names);
+  [[nodiscard]] std::vector<float> download_arena() const;
   void refuse_averages(const char* who) const;
   // In the place of the parameters. Throws UserError where there are none.
   void take_averages(Checkpoint& checkpoint, const std::string& path) const;

@@ -235,6 +235,11 @@ void ParameterTable::declare(Trace& trace, Weights weights) const {
   }
 }
 
+bool ParameterTable::has_buffer(const std::string& name) const {
+  return std::any_of(buffers_.begin(), buffers_.end(),
+                     [&](const auto& buffer) { return buffer.second == name; });
+}
+
 std::vector<float> ParameterTable::initial(std::uint32_t seed) const {
   std::vector<float> flat(static_cast<size_t>(elements_), 0.0F);
   std::uint32_t stream = kInitStream;

@@ -72,6 +72,7 @@ class ParameterTable {
   // One for each pick.
   [[nodiscard]] const TrainedPart& part(std::size_t pick) const { return parts_[pick]; }
   [[nodiscard]] std::int64_t elements() const { return elements_; }
+  [[nodiscard]] bool has_buffer(const std::string& name) const;
   // Throws UserError, naming `what` and the parameters there are, where the filter picks none.
   void check_filter(const std::string& what, const ParamFilter& filter) const;
 

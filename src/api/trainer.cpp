@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "api/forward.h"
+#include "api/import.h"
 #include "api/training_graph.h"
 #include "api/update.h"
 
@@ -207,6 +209,9 @@ void TrainerImpl::reset(const ResetOptions& options) {
   if (!options.optimizer) return;
   start_averages(engine().download_floats("params"), true);
   for (const auto& objective : objectives_) objective->reset();
+  for (const auto& [name, weak] : loaders_) {
+    if (const auto each = weak.lock()) each->reset();
+  }
 }
 
 NamedTensors TrainerImpl::download_params() {
@@ -244,6 +249,21 @@ void TrainerImpl::upload_params(const NamedTensors& params, bool partial) {
   table_.write(params, "upload_params", partial, flat);
   engine().upload_params(flat);
   start_averages(flat, false);
+}
+
+void TrainerImpl::import_weights(const std::string& path, const ImportOptions& options) {
+  const std::lock_guard lock(turns_->mutex);
+  std::vector<StateEntry> entries;
+  for (const State& state : states_) entries.push_back(state.entry);
+  const ImportedModel model =
+      import_model(path, options, table_, entries, engine().download_floats("params"));
+  engine().upload_params(model.params);
+  for (const State& state : states_) {
+    const auto given = model.states.find(state.entry.name);
+    if (given == model.states.end()) continue;
+    state.engine().instance().upload(state.buffer(), 0, given->second.bytes);
+  }
+  start_averages(model.params, false);
 }
 
 void TrainerImpl::upload_optimizer(const NamedTensors& states, bool partial) {
@@ -309,6 +329,7 @@ std::shared_ptr<TrainerImpl> TrainerImpl::replaced(ModelFunctions model,
                                             &engine());
   for (std::size_t k = 0; k < objectives_.size(); ++k)
     next->objectives_[k]->go_on_as(*objectives_[k]);
+  next->loaders_ = loaders_;
   if (!keep) return next;
   NamedTensors kept = download_params();
   const NamedTensors initial = next->download_params();

@@ -2,6 +2,7 @@
 // The machinery behind Trainer: the parameters and states that its objectives have in common.
 #pragma once
 
+#include "api/data_loader.h"
 #include "api/forward.h"
 #include "api/objective.h"
 #include "compile/buffer_pool.h"
@@ -22,6 +23,7 @@ class TrainerImpl {
 
   void abort() { ++turns_->aborts; }
   void upload_data(const std::string& name, const HostView& values);
+  void add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader);
   void reset(const ResetOptions& options);
   void save(const std::string& path);
   void load(const std::string& path);
@@ -29,6 +31,7 @@ class TrainerImpl {
   NamedTensors download_ema();
   NamedTensors download_optimizer();
   void upload_params(const NamedTensors& params, bool partial);
+  void import_weights(const std::string& path, const ImportOptions& options);
   void upload_optimizer(const NamedTensors& states, bool partial);
   std::shared_ptr<ForwardImpl> attach(TraceFunction forward, const ForwardOptions& options,
                                       const Site& site);
@@ -62,6 +65,11 @@ class TrainerImpl {
   // What a checkpoint holds for the state, laid out as the device has it. Throws where it does not.
   [[nodiscard]] std::vector<float> read_state(const State& state, const Checkpoint& checkpoint,
                                               const std::string& path) const;
+  using LoaderStates = std::vector<std::pair<std::shared_ptr<LoaderImpl>, LoaderState>>;
+  // What a checkpoint says of the loaders. Throws UserError where it has others, or others' places.
+  LoaderStates loader_states(const Checkpoint& checkpoint, const std::string& path) const;
+  // Throws UserError where it is gone.
+  std::shared_ptr<LoaderImpl> loader(const std::string& name) const;
 
   std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
   ModelFunctions model_;
@@ -70,6 +78,8 @@ class TrainerImpl {
   std::vector<std::unique_ptr<ObjectiveImpl>> objectives_;
   std::vector<State> states_;  // each once
   std::int64_t bytes_ = 0;     // of all buffers
+  // The threads of a loader end with the user's handle.
+  std::map<std::string, std::weak_ptr<LoaderImpl>> loaders_;
 };
 
 // The sources with what the trainer's options say. Throws UserError on names that are missing,

@@ -119,9 +119,15 @@ void TrainerBase::upload_params(const std::map<std::string, HostTensor>& params,
                                 const UploadOptions& options, Loc loc) {
   at_line(loc, [&] { impl_->upload_params(params, options.partial); });
 }
+void TrainerBase::import_weights(const std::string& path, const ImportOptions& options, Loc loc) {
+  at_line(loc, [&] { impl_->import_weights(path, options); });
+}
 void TrainerBase::upload_optimizer(const std::map<std::string, HostTensor>& states,
                                    const UploadOptions& options, Loc loc) {
   at_line(loc, [&] { impl_->upload_optimizer(states, options.partial); });
+}
+void TrainerBase::add_loader(const std::string& name, const DataLoader& loader, Loc loc) {
+  at_line(loc, [&] { impl_->add_loader(name, loader.impl_); });
 }
 void TrainerBase::reset(const ResetOptions& options) { impl_->reset(options); }
 void TrainerBase::save(const std::string& path, Loc loc) const {

@@ -11,6 +11,7 @@ namespace tensorgrad::detail {
 namespace {
 
 constexpr int kVersion = 1;  // of the fields
+constexpr std::string_view kLoaderPrefix = "loader.";
 
 std::string hex(double value) {
   char text[64];
@@ -139,6 +140,40 @@ void ObjectiveImpl::go_on_from(Progress progress, std::uint32_t seed) {
   order_sent_ = false;
 }
 
+void TrainerImpl::add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader) {
+  const std::lock_guard lock(turns_->mutex);
+  std::weak_ptr<LoaderImpl>& kept = loaders_[name];
+  if (!kept.expired() && kept.lock() != loader)
+    throw UserError("add_loader: the trainer has a loader '" + name + "' already");
+  kept = loader;
+}
+
+std::shared_ptr<LoaderImpl> TrainerImpl::loader(const std::string& name) const {
+  if (auto found = loaders_.at(name).lock()) return found;
+  throw UserError("the data loader '" + name + "' of this trainer is gone");
+}
+
+TrainerImpl::LoaderStates TrainerImpl::loader_states(const Checkpoint& checkpoint,
+                                                     const std::string& path) const {
+  for (const auto& [name, value] : checkpoint.fields) {
+    if (name.starts_with(kLoaderPrefix) && !loaders_.contains(name.substr(kLoaderPrefix.size()))) {
+      throw UserError(path + ": the checkpoint has the place of a data loader '" +
+                      name.substr(kLoaderPrefix.size()) + "'; call add_loader() before");
+    }
+  }
+  LoaderStates states;
+  for (const auto& [name, weak] : loaders_) {
+    const std::string& text = text_field(checkpoint, std::string(kLoaderPrefix) + name, path);
+    const std::shared_ptr<LoaderImpl> each = loader(name);
+    try {
+      states.emplace_back(each, each->parse(text));
+    } catch (const UserError& error) {
+      throw UserError(path + ": data loader '" + name + "': " + error.message());
+    }
+  }
+  return states;
+}
+
 void TrainerImpl::save(const std::string& path) {
   const std::lock_guard lock(turns_->mutex);
   Checkpoint checkpoint;
@@ -158,6 +193,8 @@ void TrainerImpl::save(const std::string& path) {
   if (const std::string all = joined(names()); !all.empty())
     checkpoint.fields[kObjectivesField] = all;
   for (const auto& objective : objectives_) objective->write(checkpoint.fields);
+  for (const auto& [name, weak] : loaders_)
+    checkpoint.fields[std::string(kLoaderPrefix) + name] = loader(name)->text();
   write_checkpoint(path, checkpoint);
 }
 
@@ -192,7 +229,9 @@ void TrainerImpl::load(const std::string& path) {
   const std::vector<float> params = table_.pack(checkpoint.params, path);
   std::vector<std::vector<float>> states;
   for (const State& state : states_) states.push_back(read_state(state, checkpoint, path));
+  const LoaderStates loaders = loader_states(checkpoint, path);
   engine().upload_params(params);
+  for (const auto& [each, state] : loaders) each->load_state(state);
   for (std::size_t i = 0; i < states.size(); ++i)
     states_[i].engine().upload_state(states_[i].entry.name, states[i]);
   options_.seed = static_cast<std::uint32_t>(seed);

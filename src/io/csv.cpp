@@ -16,7 +16,6 @@
 #include "io/text.h"
 #include "tensorgrad/data.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/io.h"
 
 namespace tensorgrad {
 namespace {
@@ -369,20 +368,7 @@ CsvData parse_csv(std::string_view text, std::string_view name, const CsvOptions
 }
 
 CsvData read_csv(const std::string& path, const CsvOptions& options) {
-  std::vector<std::byte> bytes = read_file(path);
-  if (io::is_gzip(bytes)) {
-    std::vector<std::byte> inflated;
-    io::InflatingReader reader(bytes, path);
-    // One byte more than allowed tells that the limit is exceeded.
-    const std::uint64_t limit = std::min(options.max_bytes, UINT64_MAX - 1);
-    reader.append(inflated, limit + 1);
-    bytes = std::move(inflated);
-  }
-  if (bytes.size() > options.max_bytes) {
-    throw IoError(path + ": holds more than " + std::to_string(options.max_bytes) +
-                  " bytes of text, the limit");
-  }
-  return parse_csv({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path, options);
+  return parse_csv(io::read_inflated(path, options.max_bytes), path, options);
 }
 
 }  // namespace tensorgrad

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
 
 namespace tensorgrad::io {
 namespace {
@@ -18,6 +19,22 @@ constexpr std::uint64_t kMostExpansion = 1032;
 
 bool is_gzip(std::span<const std::byte> bytes) {
   return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
+}
+
+std::string read_inflated(const std::string& path, std::uint64_t max_bytes) {
+  std::vector<std::byte> bytes = read_file(path);
+  if (is_gzip(bytes)) {
+    std::vector<std::byte> inflated;
+    InflatingReader reader(bytes, path);
+    // One byte more than allowed tells that the limit is exceeded.
+    reader.append(inflated, std::min(max_bytes, UINT64_MAX - 1) + 1);
+    bytes = std::move(inflated);
+  }
+  if (bytes.size() > max_bytes) {
+    throw IoError(path + ": holds more than " + std::to_string(max_bytes) +
+                  " bytes of text, the limit");
+  }
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 InflatingReader::InflatingReader(std::span<const std::byte> bytes, std::string_view file)

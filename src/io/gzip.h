@@ -16,6 +16,10 @@ namespace tensorgrad::io {
 
 bool is_gzip(std::span<const std::byte> bytes);
 
+// The whole of a file, inflated if it is gzipped. IoError: as read_file(), a damaged stream, more
+// than `max_bytes` bytes.
+std::string read_inflated(const std::string& path, std::uint64_t max_bytes);
+
 class InflatingReader {
  public:
   // `bytes` and `file` (for messages) must outlive the reader.

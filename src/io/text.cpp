@@ -10,24 +10,6 @@ namespace {
 
 constexpr char kHex[] = "0123456789abcdef";
 
-// Length of the UTF-8 sequence at the head of `text`; 0 if it is malformed.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char head = byte(0);
-  if (head < 0x80) return 1;
-  const std::size_t n = head >= 0xf0 ? 4 : head >= 0xe0 ? 3 : 2;
-  if (head < 0xc2 || head > 0xf4 || text.size() < n) return 0;
-  for (std::size_t i = 1; i < n; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const unsigned char second = byte(1);
-  if (head == 0xe0 && second < 0xa0) return 0;  // overlong
-  if (head == 0xed && second > 0x9f) return 0;  // surrogate
-  if (head == 0xf0 && second < 0x90) return 0;  // overlong
-  if (head == 0xf4 && second > 0x8f) return 0;  // beyond U+10FFFF
-  return n;
-}
-
 void append_printable(std::string& out, std::string_view text, bool escape_quotes) {
   while (!text.empty()) {
     const auto c = static_cast<unsigned char>(text[0]);
@@ -47,6 +29,23 @@ void append_printable(std::string& out, std::string_view text, bool escape_quote
 }
 
 }  // namespace
+
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char head = byte(0);
+  if (head < 0x80) return 1;
+  const std::size_t n = head >= 0xf0 ? 4 : head >= 0xe0 ? 3 : 2;
+  if (head < 0xc2 || head > 0xf4 || text.size() < n) return 0;
+  for (std::size_t i = 1; i < n; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const unsigned char second = byte(1);
+  if (head == 0xe0 && second < 0xa0) return 0;  // overlong
+  if (head == 0xed && second > 0x9f) return 0;  // surrogate
+  if (head == 0xf0 && second < 0x90) return 0;  // overlong
+  if (head == 0xf4 && second > 0x8f) return 0;  // beyond U+10FFFF
+  return n;
+}
 
 std::string in_quotes(std::string_view text, std::size_t max_bytes) {
   std::string out = "\"";

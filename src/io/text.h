@@ -19,6 +19,9 @@ std::string in_quotes(std::string_view text, std::size_t max_bytes = 60);
 // The same escapes without quotes and without a cut.
 std::string printable(std::string_view text);
 
+// Length of the UTF-8 sequence at the head of `text`, which is not empty; 0 if it is malformed.
+std::size_t utf8_length(std::string_view text);
+
 // Whether `text` is UTF-8 (no surrogates, nothing overlong) without control characters.
 bool is_plain_utf8(std::string_view text);
 

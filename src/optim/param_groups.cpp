@@ -3,34 +3,43 @@
 #include "tensorgrad/param_groups.h"
 
 namespace tensorgrad {
-namespace {
 
-// Greedy, going back to the last '*' where the text does not fit.
-bool matches(const std::string& pattern, const std::string& text) {
-  std::size_t p = 0, t = 0, star = std::string::npos, resume = 0;
-  while (t < text.size()) {
+// Each '*' meets as little as it can; where the text does not fit, the last one meets more.
+std::optional<std::vector<std::string>> match_pattern(const std::string& pattern,
+                                                      const std::string& text) {
+  struct Met {
+    std::size_t begin, end;
+  };
+  std::vector<Met> met, met_at_star;
+  std::size_t p = 0, t = 0, star = std::string::npos;
+  while (t < text.size() || p < pattern.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
-      resume = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      met.push_back({t, t});
+      met_at_star = met;
+    } else if (p < pattern.size() && t < text.size() &&
+               (pattern[p] == '?' || pattern[p] == text[t])) {
+      if (pattern[p] == '?') met.push_back({t, t + 1});
       ++p;
       ++t;
-    } else if (star != std::string::npos) {
+    } else if (star != std::string::npos && met_at_star.back().end < text.size()) {
+      t = ++met_at_star.back().end;
+      met = met_at_star;
       p = star + 1;
-      t = ++resume;
     } else {
-      return false;
+      return std::nullopt;
     }
   }
-  return pattern.find_first_not_of('*', p) == std::string::npos;
+  std::vector<std::string> parts;
+  parts.reserve(met.size());
+  for (const Met& each : met) parts.push_back(text.substr(each.begin, each.end - each.begin));
+  return parts;
 }
-
-}  // namespace
 
 ParamFilter::ParamFilter(std::string pattern)
-    : text_(std::move(pattern)),
-      pick_([text = text_](const std::string& name, const Shape&) { return matches(text, name); }) {
-}
+    : text_(std::move(pattern)), pick_([text = text_](const std::string& name, const Shape&) {
+        return match_pattern(text, name).has_value();
+      }) {}
 
 ParamGroup no_weight_decay() {
   return {.params = [](const std::string&, const Shape& shape) { return shape.size() < 2; },

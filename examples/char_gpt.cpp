@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+// A decoder of characters (Radford et al. 2019, small) reads Shakespeare's works; the last tenth of
+// each is held out. Draws the losses, and prints what it writes itself.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "common/sample.h"
+
+namespace tg = tensorgrad;
+
+namespace {
+
+struct Size {
+  std::int64_t batch, length, width, layers, heads;
+  double dropout;
+  int steps;
+};
+constexpr Size kSmall{24, 64, 128, 3, 4, 0, 1000}, kLarge{64, 256, 384, 6, 6, 0.1, 5000};
+constexpr int kTestWindows = 1024, kCharacters = 500;
+
+struct Gpt {
+  Gpt(const Size& size, std::int64_t symbols)
+      : tokens(symbols, size.width),
+        places(size.length, size.width),
+        blocks(static_cast<std::size_t>(size.layers),
+               tg::nn::TransformerEncoderLayer(size.width, size.heads,
+                                               {.dim_feedforward = 4 * size.width,
+                                                .dropout = size.dropout,
+                                                .norm_first = true,
+                                                .gelu = true})),
+        norm(size.width),
+        head(size.width, symbols) {
+    tokens.weight = tg::Parameter({symbols, size.width}, tg::init::normal(0, 0.02));
+    places.weight = tg::Parameter({size.length, size.width}, tg::init::normal(0, 0.02));
+  }
+  tg::nn::Embedding tokens, places;
+  std::vector<tg::nn::TransformerEncoderLayer> blocks;
+  tg::nn::LayerNorm norm;
+  tg::nn::Linear head;
+  TG_MODULE(tokens, places, blocks, norm, head)
+
+  // Tokens i32 [B, T] -> logits [B, T, symbols] of the tokens that follow
+  tg::Tensor operator()(tg::Tensor text) const {
+    tg::Tensor x = tokens(text) + places(tg::arange(text.shape()[1]));
+    for (const auto& block : blocks) x = block(x, {.causal = true});
+    return head(norm(x));
+  }
+};
+
+// Windows i32 [B, T + 1]: each token from those before it.
+tg::Tensor loss_of(const Gpt& net, const tg::Inputs& in) {
+  const tg::Tensor text = in["text"];
+  const std::int64_t length = text.shape()[1] - 1;
+  return cross_entropy(net(narrow(text, 1, 0, length)), narrow(text, 1, 1, length));
+}
+
+// At most so many works one after another, their last tenths apart.
+tg::TextData read_works(const std::string& folder, std::size_t most) {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".txt") paths.push_back(entry.path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  paths.resize(std::min(paths.size(), most));
+  std::vector<std::string> texts;
+  std::string all;
+  for (const std::string& path : paths) {
+    const std::vector<std::byte> bytes = tg::read_file(path);
+    texts.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    all += texts.back();
+  }
+  tg::TextData data{tg::Vocabulary::of(all, folder), {}, {}};
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const tg::TextData work =
+        tg::parse_text(texts[i], paths[i], {.vocabulary = data.vocabulary.symbols()});
+    data.train.insert(data.train.end(), work.train.begin(), work.train.end());
+    data.validation.insert(data.validation.end(), work.validation.begin(), work.validation.end());
+  }
+  return data;
+}
+
+tg::DataLoader loader_of(const tg::TokenWindows& windows, bool shuffle, std::int64_t batch) {
+  return {windows.size(),
+          [&windows](std::int64_t index) -> tg::Outputs {
+            const auto window = windows.at(index);
+            const auto length = static_cast<std::int64_t>(window.size());
+            return {{"text", tg::HostTensor::of({length}, window)}};
+          },
+          {.batch = batch, .shuffle = shuffle}};
+}
+
+// Nats a character, over `batches` batches from the beginning on.
+double loss_on(tg::Forward& forward, tg::DataLoader& loader, std::int64_t batches) {
+  loader.load_state({});
+  double sum = 0;
+  for (std::int64_t b = 0; b < batches; ++b) sum += forward(loader.next()).floats()[0];
+  return sum / static_cast<double>(batches);
+}
+
+std::string write(tg::Forward& next, const tg::Vocabulary& vocabulary, std::int64_t length) {
+  sample::Random random(1);
+  std::vector<std::int32_t> text = vocabulary.encode("\n\nKING. ");
+  while (static_cast<int>(text.size()) < kCharacters) {
+    const std::size_t seen = std::min(text.size(), static_cast<std::size_t>(length));
+    std::vector<std::int32_t> window(text.end() - static_cast<std::ptrdiff_t>(seen), text.end());
+    window.resize(static_cast<std::size_t>(length));  // what comes later is not looked at
+    const std::vector<float> chances = next({{"text", window}}).floats();
+    const auto symbols = static_cast<std::size_t>(vocabulary.size());
+    text.push_back(
+        sample::draw(random, &chances[(seen - 1) * symbols], static_cast<int>(vocabulary.size())));
+  }
+  return vocabulary.decode(text);
+}
+
+bool learn(const sample::Options& options) {
+  const Size size = options.large ? kLarge : kSmall;
+  const tg::TextData data =
+      read_works(sample::data_folder(options, "shakespeare"), options.full() ? 1000 : 4);
+  const tg::TokenWindows train(data.train, size.length + 1);
+  const auto held_out = static_cast<std::int64_t>(data.validation.size());
+  const tg::TokenWindows tests(data.validation, size.length + 1, held_out / kTestWindows);
+  tg::DataLoader batches = loader_of(train, true, size.batch);
+  tg::DataLoader test_batches = loader_of(tests, false, size.batch);
+  const std::int64_t test_count = options.full() ? test_batches.batches_per_epoch() : 2;
+  std::printf("%zu characters to learn from, %lld symbols\n", data.train.size(),
+              static_cast<long long>(data.vocabulary.size()));
+  const int steps = options.steps(size.steps, 60);
+  auto trainer = tg::compile(
+      Gpt(size, data.vocabulary.size()), loss_of,
+      {.inputs = {{"text", {size.batch, size.length + 1}, tg::i32}},
+       .optimizer = tg::optim::AdamW{.lr = tg::Schedule::warmup(
+                                         steps / 20 + 1, tg::Schedule::cosine(3e-3, 1e-4, steps)),
+                                     .beta2 = 0.99,
+                                     .weight_decay = 0.1},
+       .groups = {tg::no_weight_decay()},
+       .clip_grad_norm = 1,
+       .seed = 1,
+       .device = options.device});
+  auto test =
+      trainer.attach(loss_of, {.inputs = {{"text", {size.batch, size.length + 1}, tg::i32}}});
+  auto next =
+      trainer.attach([](const Gpt& net, const tg::Inputs& in) { return softmax(net(in["text"])); },
+                     {.inputs = {{"text", {1, size.length}, tg::i32}}});
+  sample::Curve learned{"learned from", {}}, unseen{"held out", {}};
+  const int piece = std::max(1, steps / 20);
+  double sum = 0;
+  for (int step = 1; step <= steps; ++step) {
+    sum += trainer.step(batches.next()).loss / piece;
+    if (step % piece != 0) continue;
+    learned.points.emplace_back(step, sum);
+    unseen.points.emplace_back(step, loss_on(test, test_batches, options.full() ? 4 : 1));
+    sample::progress("step " + std::to_string(step) + "  loss " + std::to_string(sum) +
+                     "  held out " + std::to_string(unseen.points.back().second));
+    sum = 0;
+  }
+  const double loss = loss_on(test, test_batches, test_count);
+  if (options.full()) std::printf("%s\n", write(next, data.vocabulary, size.length).c_str());
+  sample::save_curves(options, "char_gpt.svg", "steps", {learned, unseen});
+  return sample::at_most(options, "nats a character of what was held out", loss,
+                         options.large ? 1.55 : 1.9, 3.0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return sample::run(argc, argv, "Learns to write like Shakespeare.", learn);
+}

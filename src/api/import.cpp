@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+#include "api/import.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "api/at_line.h"
+#include "io/elements.h"
+#include "tensorgrad/param_groups.h"
+
+namespace tensorgrad {
+namespace {
+
+// A tensor under its new name.
+struct Renamed {
+  HostTensor tensor;
+  std::string old_name, old_type;  // "F16 [3,2]"
+};
+
+bool is_wildcard(char c) { return c == '*' || c == '?'; }
+
+void check_rule(const NameRule& rule) {
+  const auto wildcards = [](const std::string& text) {
+    return std::count_if(text.begin(), text.end(), is_wildcard);
+  };
+  const std::string who = "name rule '" + rule.pattern + "' -> '" + rule.replacement + "': ";
+  if (wildcards(rule.replacement) > wildcards(rule.pattern))
+    throw UserError(who + "the replacement has more wildcards than the pattern");
+  std::vector<int> axes = rule.permute;
+  std::sort(axes.begin(), axes.end());
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] == static_cast<int>(i)) continue;
+    throw UserError(who + "permute must name each of its " + std::to_string(axes.size()) +
+                    " axes once");
+  }
+}
+
+std::string fill_in(const std::string& replacement, const std::vector<std::string>& parts) {
+  std::string name;
+  std::size_t next = 0;
+  for (const char c : replacement) {
+    if (is_wildcard(c)) {
+      name += parts[next++];
+    } else {
+      name += c;
+    }
+  }
+  return name;
+}
+
+// Axis i of the result is axis axes[i] of the tensor. All elements take four bytes.
+HostTensor permuted(const HostTensor& tensor, const std::vector<int>& axes) {
+  const std::size_t rank = axes.size();
+  std::vector<std::int64_t> strides(rank, 1);  // of the tensor
+  for (std::size_t i = rank - 1; i-- > 0;) strides[i] = strides[i + 1] * tensor.shape[i + 1];
+  HostTensor out{tensor.dtype, {}, std::vector<std::byte>(tensor.bytes.size())};
+  for (const int axis : axes) out.shape.push_back(tensor.shape[static_cast<std::size_t>(axis)]);
+  std::vector<std::int64_t> place(rank, 0);
+  std::int64_t from = 0;
+  for (std::size_t to = 0; to < out.bytes.size(); to += kElementBytes) {
+    std::memcpy(&out.bytes[to], &tensor.bytes[static_cast<std::size_t>(from) * kElementBytes],
+                kElementBytes);
+    for (std::size_t i = rank; i-- > 0;) {
+      const std::int64_t stride = strides[static_cast<std::size_t>(axes[i])];
+      from += stride;
+      if (++place[i] < out.shape[i]) break;
+      from -= stride * out.shape[i];
+      place[i] = 0;
+    }
+  }
+  return out;
+}
+
+using RenamedTensors = std::map<std::string, Renamed>;
+
+RenamedTensors read_renamed(const std::string& path, const ImportOptions& options) {
+  for (const NameRule& rule : options.names) check_rule(rule);
+  std::vector<bool> used(options.names.size(), options.partial);
+  RenamedTensors result;
+  for (const auto& [old_name, stored] : read_safetensors(path).tensors) {
+    if (std::any_of(options.ignore.begin(), options.ignore.end(),
+                    [&](const auto& pattern) { return match_pattern(pattern, old_name); })) {
+      continue;
+    }
+    std::string name = old_name;
+    const std::vector<int>* axes = nullptr;
+    for (std::size_t i = 0; i < options.names.size(); ++i) {
+      const auto parts = match_pattern(options.names[i].pattern, old_name);
+      if (!parts) continue;
+      name = fill_in(options.names[i].replacement, *parts);
+      axes = &options.names[i].permute;
+      used[i] = true;
+      break;
+    }
+    io::Elements elements = io::to_elements(path, old_name, stored);
+    Renamed renamed{{elements.dtype, stored.shape, std::move(elements.bytes)},
+                    old_name,
+                    stored.dtype + " " + to_string(stored.shape)};
+    if (axes != nullptr && !axes->empty()) {
+      if (axes->size() != stored.shape.size()) {
+        throw IoError(path + ": tensor '" + old_name + "' (" + renamed.old_type +
+                      ") cannot be permuted as one of " + std::to_string(axes->size()) + " axes");
+      }
+      renamed.tensor = permuted(renamed.tensor, *axes);
+      renamed.old_type += ", permuted to " + to_string(renamed.tensor.shape);
+    }
+    const auto [at, inserted] = result.emplace(name, std::move(renamed));
+    if (inserted) continue;
+    throw IoError(path + ": tensors '" + at->second.old_name + "' and '" + old_name +
+                  "' both become '" + name + "'");
+  }
+  const auto unused = std::find(used.begin(), used.end(), false);
+  if (unused == used.end()) return result;
+  const NameRule& rule = options.names[static_cast<std::size_t>(unused - used.begin())];
+  throw IoError(path + ": no tensor is left for the name rule '" + rule.pattern + "' -> '" +
+                rule.replacement + "'");
+}
+
+// Where tensors of a file go: "parameter" or "buffer", and its type.
+struct Place {
+  const char* kind;
+  Type type;
+};
+
+std::string text_of(const std::string& name, const Place& place) {
+  return std::string(place.kind) + " '" + name + "' " + to_string(place.type);
+}
+
+void check_fit(const std::string& path, const std::string& name, const Renamed& renamed,
+               const Place& place) {
+  if (renamed.tensor.dtype == place.type.dtype && renamed.tensor.shape == place.type.shape) return;
+  throw UserError(path + ": tensor '" + renamed.old_name + "' (" + renamed.old_type +
+                  ") does not fit " + text_of(name, place));
+}
+
+}  // namespace
+
+std::map<std::string, HostTensor> read_weights(const std::string& path,
+                                               const ImportOptions& options, Loc loc) {
+  return at_line(loc, [&] {
+    std::map<std::string, HostTensor> tensors;
+    for (auto& [name, renamed] : read_renamed(path, options))
+      tensors[name] = std::move(renamed.tensor);
+    return tensors;
+  });
+}
+
+ImportedModel import_model(const std::string& path, const ImportOptions& options,
+                           const ParameterTable& table, const std::vector<StateEntry>& states,
+                           std::vector<float> params) {
+  std::map<std::string, Place> places;
+  for (const ParameterEntry& entry : table.entries())
+    places[entry.name] = {"parameter", {f32, entry.parameter->shape()}};
+  for (const StateEntry& state : states) {
+    if (table.has_buffer(state.name)) places[state.name] = {"buffer", state.type};
+  }
+  RenamedTensors tensors = read_renamed(path, options);
+  // A buffer that the traced function does not use is in no program.
+  std::erase_if(tensors, [&](const auto& each) {
+    return table.has_buffer(each.first) && !places.contains(each.first);
+  });
+  for (const auto& [name, renamed] : tensors) {
+    const auto place = places.find(name);
+    if (place == places.end()) {
+      throw UserError(path + ": tensor '" + renamed.old_name + "' (" + renamed.old_type +
+                      "): the model has no parameter or buffer '" + name + "'");
+    }
+    check_fit(path, name, renamed, place->second);
+  }
+  for (const auto& [name, place] : places) {
+    if (!options.partial && !tensors.contains(name))
+      throw UserError(path + ": no tensor for " + text_of(name, place));
+  }
+  ImportedModel model;
+  std::map<std::string, HostTensor> found;
+  for (auto& [name, renamed] : tensors) {
+    auto& into = table.has_buffer(name) ? model.states : found;
+    into[name] = std::move(renamed.tensor);
+  }
+  table.write(found, path, options.partial, params);
+  model.params = std::move(params);
+  return model;
+}
+
+}  // namespace tensorgrad

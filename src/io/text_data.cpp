@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+// Text as numbers, one for each character.
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "io/gzip.h"
+#include "io/text.h"
+#include "tensorgrad/data.h"
+#include "tensorgrad/error.h"
+
+namespace tensorgrad {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+// The characters of `text` in order, given to `take(character, byte)`.
+template <class Take>
+void for_each_character(std::string_view text, std::string_view name, const Take& take) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t n = io::utf8_length(text.substr(at));
+    if (n == 0) throw IoError(std::string(name) + ": no UTF-8 at byte " + std::to_string(at));
+    take(text.substr(at, n), at);
+    at += n;
+  }
+}
+
+}  // namespace
+
+Vocabulary::Vocabulary(std::vector<std::string> symbols) : symbols_(std::move(symbols)) {
+  for (const std::string& symbol : symbols_) {
+    const bool one = !symbol.empty() && io::utf8_length(symbol) == symbol.size();
+    const auto number = static_cast<std::int32_t>(numbers_.size());
+    if (one && numbers_.emplace(symbol, number).second) continue;
+    throw IoError("vocabulary: " + io::in_quotes(symbol) +
+                  (one ? " is there twice" : " is not one character in UTF-8"));
+  }
+}
+
+Vocabulary Vocabulary::of(std::string_view text, std::string_view name) {
+  std::set<std::string_view> seen;
+  for_each_character(text, name, [&](std::string_view c, std::size_t) { seen.insert(c); });
+  return Vocabulary(std::vector<std::string>(seen.begin(), seen.end()));
+}
+
+std::vector<std::int32_t> Vocabulary::encode(std::string_view text, std::string_view name) const {
+  std::vector<std::int32_t> tokens;
+  tokens.reserve(text.size());
+  for_each_character(text, name, [&](std::string_view c, std::size_t at) {
+    const auto found = numbers_.find(c);
+    if (found == numbers_.end()) {
+      throw IoError(std::string(name) + ": the vocabulary lacks " + io::in_quotes(c) +
+                    ", at byte " + std::to_string(at));
+    }
+    tokens.push_back(found->second);
+  });
+  return tokens;
+}
+
+std::string Vocabulary::decode(std::span<const std::int32_t> tokens) const {
+  std::string text;
+  for (const std::int32_t token : tokens) {
+    if (token < 0 || token >= size()) {
+      throw IoError("vocabulary: token " + std::to_string(token) + ": 0 to " +
+                    std::to_string(size() - 1) + " expected");
+    }
+    text += symbols_[static_cast<std::size_t>(token)];
+  }
+  return text;
+}
+
+TextData parse_text(std::string_view text, std::string_view name, const TextOptions& options) {
+  if (!(options.holdout >= 0 && options.holdout < 1)) {
+    throw IoError(std::string(name) + ": a share of 0 up to, not with, 1 can be held out, not " +
+                  std::to_string(options.holdout));
+  }
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  if (text.empty()) throw IoError(std::string(name) + ": is empty: text expected");
+  TextData data{
+      options.vocabulary.empty() ? Vocabulary::of(text, name) : Vocabulary(options.vocabulary),
+      {},
+      {}};
+  data.train = data.vocabulary.encode(text, name);
+  const auto held =
+      static_cast<std::ptrdiff_t>(options.holdout * static_cast<double>(data.train.size()));
+  data.validation.assign(data.train.end() - held, data.train.end());
+  data.train.resize(data.train.size() - static_cast<std::size_t>(held));
+  return data;
+}
+
+TextData read_text(const std::string& path, const TextOptions& options) {
+  const std::string text = io::read_inflated(path, options.max_bytes);
+  return parse_text(text, path, options);
+}
+
+TokenWindows::TokenWindows(std::span<const std::int32_t> tokens, std::int64_t length,
+                           std::int64_t stride, std::source_location loc)
+    : tokens_(tokens), length_(length), stride_(stride) {
+  if (length < 1 || stride < 1 || length > static_cast<std::int64_t>(tokens.size())) {
+    throw UserError("windows of " + std::to_string(length) + " tokens, each " +
+                        std::to_string(stride) + " after the one before, cannot be taken of " +
+                        std::to_string(tokens.size()) + " tokens",
+                    loc);
+  }
+}
+
+std::span<const std::int32_t> TokenWindows::at(std::int64_t index, std::source_location loc) const {
+  if (index < 0 || index >= size()) {
+    throw UserError("there is no window " + std::to_string(index) + ": 0 to " +
+                        std::to_string(size() - 1) + " expected",
+                    loc);
+  }
+  return tokens_.subspan(static_cast<std::size_t>(index * stride_),
+                         static_cast<std::size_t>(length_));
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(loader_with_a_batch_above_its_samples, UserError) {
+  const auto get = [](std::int64_t) { return Outputs{}; };
+  // error: data loader: no batch of 4 can be made of 3 samples
+  DataLoader(3, get, {.batch = 4});
+}
+
+}  // namespace tensorgrad::testing

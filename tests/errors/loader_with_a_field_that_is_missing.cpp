@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(loader_with_a_field_that_is_missing, UserError) {
+  DataLoader loader(2,
+                    [](std::int64_t i) -> Outputs {
+                      Outputs sample = {{"x", HostTensor::of({1}, std::vector<float>(1))}};
+                      if (i == 0) sample["y"] = sample["x"];
+                      return sample;
+                    },
+                    {.batch = 2, .shuffle = false});
+  // error: data loader: sample 1 has no field 'y', which others of its batch have
+  loader.next();
+}
+
+}  // namespace tensorgrad::testing

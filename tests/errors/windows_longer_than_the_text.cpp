@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(windows_longer_than_the_text, UserError) {
+  const std::vector<std::int32_t> tokens(5);
+  // error: windows of 6 tokens, each 1 after the one before, cannot be taken of 5 tokens
+  const TokenWindows windows(tokens, 6);
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// Text as tokens: vocabulary, split, windows; files that are gzipped, marked, no UTF-8.
+#include <gmock/gmock.h>
+
+#include <tuple>
+
+#include "tensorgrad/data.h"
+#include "tensorgrad/io.h"
+#include "unit/io/io_test_util.h"
+
+namespace tensorgrad::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(TextData, has_the_characters_by_code_point_and_the_last_share_apart) {
+  const TextData data = parse_text("b\u00e9a\nab\U0001F600b\u4e2da", "t", {.holdout = 0.2});
+  EXPECT_EQ(data.vocabulary.symbols(),
+            (std::vector<std::string>{"\n", "a", "b", "\u00e9", "\u4e2d", "\U0001F600"}));
+  EXPECT_EQ(data.train, (std::vector<std::int32_t>{2, 3, 1, 0, 1, 2, 5, 2}));
+  EXPECT_EQ(data.validation, (std::vector<std::int32_t>{4, 1}));
+  EXPECT_EQ(data.vocabulary.decode(data.train) + data.vocabulary.decode(data.validation),
+            "b\u00e9a\nab\U0001F600b\u4e2da");
+}
+
+TEST(TextData, of_a_given_vocabulary_keeps_its_numbers) {
+  const TextData data = parse_text("cab", "t", {.vocabulary = {"c", "b", "a", "z"}, .holdout = 0});
+  EXPECT_EQ(data.train, (std::vector<std::int32_t>{0, 2, 1}));
+  EXPECT_EQ(data.vocabulary.size(), 4);
+  EXPECT_TRUE(data.validation.empty());
+}
+
+TEST(TextData, is_read_gzipped_or_not_without_a_byte_order_mark) {
+  const TempDir folder;
+  write_file_atomically(folder / "plain", "\xef\xbb\xbfhello");
+  write_file_atomically(folder / "zipped", as_bytes(gzipped("hello")));
+  const TextData plain = read_text(folder / "plain"), zipped = read_text(folder / "zipped");
+  EXPECT_EQ(plain.vocabulary.decode(plain.train), "hello");
+  EXPECT_EQ(zipped.train, plain.train);
+}
+
+TEST(TextData, names_the_byte_of_what_it_refuses) {
+  const auto refused = [](std::string_view text, const TextOptions& options, const char* message) {
+    EXPECT_THAT([&] { parse_text(text, "f.txt", options); },
+                ThrowsMessage<IoError>(HasSubstr(message)));
+  };
+  refused("", {}, "f.txt: is empty");
+  refused("\xef\xbb\xbf", {}, "f.txt: is empty");
+  refused("ab\xff", {}, "f.txt: no UTF-8 at byte 2");
+  refused("ab\xc3", {}, "f.txt: no UTF-8 at byte 2");
+  refused("\xed\xa0\x80", {}, "f.txt: no UTF-8 at byte 0");
+  refused("abc\u00e9", {.vocabulary = {"a", "b", "c"}},
+          "f.txt: the vocabulary lacks \"\u00e9\", at byte 3");
+  refused("abc", {.holdout = 1}, "f.txt: a share of 0 up to, not with, 1");
+  refused("abc", {.holdout = -0.1}, "f.txt: a share of 0 up to, not with, 1");
+  refused("abc", {.holdout = NAN}, "f.txt: a share of 0 up to, not with, 1");
+  refused("abc", {.vocabulary = {"a", "bc"}}, "\"bc\" is not one character");
+  refused("abc", {.vocabulary = {"a", ""}}, "\"\" is not one character");
+  refused("abc", {.vocabulary = {"a", "b", "a"}}, "\"a\" is there twice");
+  const TempDir folder;
+  write_file_atomically(folder / "long", "0123456789");
+  EXPECT_EQ(read_text(folder / "long", {.max_bytes = 10}).vocabulary.size(), 10);
+  EXPECT_THAT([&] { read_text(folder / "long", {.max_bytes = 9}); },
+              ThrowsMessage<IoError>(HasSubstr("holds more than 9 bytes of text")));
+}
+
+TEST(Vocabulary, refuses_tokens_that_are_none) {
+  const Vocabulary letters({"a", "b"});
+  EXPECT_THAT([&] { std::ignore = letters.decode(std::vector<std::int32_t>{0, 2}); },
+              ThrowsMessage<IoError>(HasSubstr("token 2: 0 to 1 expected")));
+  EXPECT_THAT([&] { std::ignore = letters.decode(std::vector<std::int32_t>{-1}); },
+              ThrowsMessage<IoError>(HasSubstr("token -1: 0 to 1 expected")));
+}
+
+TEST(TokenWindows, read_the_tokens_from_beginning_to_end) {
+  const std::vector<std::int32_t> tokens = {0, 1, 2, 3, 4, 5, 6};
+  const auto windows = [&](std::int64_t length, std::int64_t stride) {
+    const TokenWindows all(tokens, length, stride);
+    std::vector<std::vector<std::int32_t>> found;
+    for (std::int64_t i = 0; i < all.size(); ++i)
+      found.emplace_back(all.at(i).begin(), all.at(i).end());
+    return found;
+  };
+  using Windows = std::vector<std::vector<std::int32_t>>;
+  EXPECT_EQ(windows(3, 2), (Windows{{0, 1, 2}, {2, 3, 4}, {4, 5, 6}}));
+  EXPECT_EQ(windows(3, 3), (Windows{{0, 1, 2}, {3, 4, 5}}));
+  EXPECT_EQ(windows(6, 1), (Windows{{0, 1, 2, 3, 4, 5}, {1, 2, 3, 4, 5, 6}}));
+  EXPECT_EQ(windows(7, 9), (Windows{tokens}));
+}
+
+}  // namespace
+}  // namespace tensorgrad::test
