@@ -225,7 +225,8 @@ TEST(Random, steps_are_no_permutations_of_one_another) {
   };
   const ValueMap first = drawn(9, 4);
   std::set<double> counts = {first.at("kept")[0]};
-  for (double other = 1; other < 1024; other *= 2) {
+  for (int far = 1; far < 1024; far *= 2) {
+    const double other = far;
     for (const ValueMap& second : {drawn(9, 4 + other), drawn(9 + other, 4)}) {
       Values common;
       std::set_intersection(first.at("rand").begin(), first.at("rand").end(),
