@@ -3,6 +3,7 @@
 // pictures of 28x28. Draws a sheet whose rows are what test images show and whose columns are what
 // the network takes them for.
 #include <algorithm>
+#include <array>
 
 #include "common/sample.h"
 
@@ -94,7 +95,10 @@ bool learn(const sample::Options& options) {
                      true);
   }
   sample::save_png(options, "fashion_cnn.png", confusion(data, said));
-  const bool digits = data.class_names[0] == "0";  // MNIST is easier
+  // MNIST, which begins like this, is easier.
+  constexpr std::array<std::int32_t, 8> kFirstDigits = {5, 0, 4, 1, 9, 2, 1, 3};
+  const bool digits =
+      std::equal(kFirstDigits.begin(), kFirstDigits.end(), data.train.labels.begin());
   return sample::at_least(options, "share of test images that are told right", accuracy,
                           digits ? 0.99 : 0.91, 0.7);
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
@@ -69,6 +70,7 @@ int run(int argc, char** argv, const char* what, const std::function<bool(const 
     return 2;
   }
   try {
+    std::filesystem::create_directories(options.out);
     return body(options) ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
