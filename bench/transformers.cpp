@@ -11,7 +11,7 @@
 namespace tensorgrad::bench {
 namespace {
 
-struct Size {
+struct DecoderSize {
   std::string name;
   std::int64_t vocabulary, width, layers, heads, length, batch;
   bool gelu;
@@ -19,9 +19,9 @@ struct Size {
   std::int64_t answers;  // of a text, so many symbols at its end count in the loss
 };
 
-const Size kAddition = {"addition", 12, 64, 3, 4, 8, 128, false, 1, 3};
-const Size kGpt = {"char-gpt", 65, 384, 6, 6, 256, 64, true, 1, 256};
-const Size kSmallGpt = {"char-gpt-small", 65, 128, 4, 4, 64, 8, true, 0, 64};
+const DecoderSize kAddition = {"addition", 12, 64, 3, 4, 8, 128, false, 1, 3};
+const DecoderSize kGpt = {"char-gpt", 65, 384, 6, 6, 256, 64, true, 1, 256};
+const DecoderSize kSmallGpt = {"char-gpt-small", 65, 128, 4, 4, 64, 8, true, 0, 64};
 
 nn::Linear layer(std::int64_t in, std::int64_t out, bool bias) {
   nn::Linear made(in, out, bias);
@@ -31,7 +31,7 @@ nn::Linear layer(std::int64_t in, std::int64_t out, bool bias) {
 }
 
 struct Block {
-  Block(const Size& size, bool stored)
+  Block(const DecoderSize& size, bool stored)
       : before_attention(size.width),
         before_mlp(size.width),
         query(layer(size.width, size.width, false)),
@@ -68,8 +68,10 @@ struct Block {
   }
 };
 
+constexpr std::int64_t kIgnored = -100;  // a target that is not counted
+
 struct Decoder {
-  Decoder(const Size& size, bool stored)
+  Decoder(const DecoderSize& size, bool stored)
       : symbols({size.vocabulary, size.width}, init::normal(0, 0.02)),
         places({size.length, size.width}, init::normal(0, 0.02)),
         last(size.width) {
@@ -87,8 +89,7 @@ struct Decoder {
   }
 };
 
-void decoder(const Options& options, const std::string& device, const Size& size) {
-  constexpr std::int64_t kIgnored = -100;
+void decoder(const Options& options, const std::string& device, const DecoderSize& size) {
   const std::int64_t rows = 8 * size.batch;
   std::mt19937 random(1);
   std::vector<std::int32_t> text(static_cast<std::size_t>(rows * size.length)), next = text;

@@ -34,9 +34,9 @@ struct Color {
 
 constexpr Color kPaper{255, 255, 255};
 constexpr Color kInk{33, 37, 41};
-constexpr Color kMuted{108, 117, 125};
-constexpr Color kRight{24, 128, 56};
-constexpr Color kWrong{200, 30, 45};
+constexpr Color kMutedColor{108, 117, 125};
+constexpr Color kRightColor{24, 128, 56};
+constexpr Color kWrongColor{200, 30, 45};
 
 constexpr int kShownSize = 168;  // images are enlarged to about this
 constexpr int kBorder = 6;
@@ -150,7 +150,7 @@ void draw_tile(Picture& picture, int x, int y, const ImageSheet& sheet, const Sh
                const Layout& layout) {
   const bool known = !image.actual.empty();
   const bool right = known && image.actual == image.predicted;
-  const Color color = !known ? kInk : right ? kRight : kWrong;
+  const Color color = !known ? kInk : right ? kRightColor : kWrongColor;
   fill(picture, x, y, layout.image_width + 2 * kBorder, layout.image_height + 2 * kBorder, color);
   draw_image(picture, x + kBorder, y + kBorder, sheet, image, layout.scale);
   const int text_y = y + layout.image_height + 2 * kBorder + 3 * kTextScale;
@@ -158,7 +158,7 @@ void draw_tile(Picture& picture, int x, int y, const ImageSheet& sheet, const Sh
             color);
   if (known) {
     const std::string truth = right ? "right" : "is " + drawable(image.actual);
-    draw_text(picture, x, text_y + kLine, layout.tile_width, kTextScale, truth, kMuted);
+    draw_text(picture, x, text_y + kLine, layout.tile_width, kTextScale, truth, kMutedColor);
   }
 }
 

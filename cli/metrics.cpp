@@ -67,12 +67,12 @@ void take_line(const Json& line, History& history) {
 // To milliseconds.
 double rounded(double seconds) { return std::round(seconds * 1e3) / 1e3; }
 
-std::string text_of(const Json& line) { return line.dump(); }
+std::string line_of(const Json& line) { return line.dump(); }
 
 }  // namespace
 
 void Metrics::write(const StepLine& line) {
-  log_.write(text_of({{"kind", "step"},
+  log_.write(line_of({{"kind", "step"},
                       {"step", line.step},
                       {"epoch", line.epoch},
                       {"loss", line.loss},
@@ -81,7 +81,7 @@ void Metrics::write(const StepLine& line) {
 }
 
 void Metrics::write(const EpochLine& line) {
-  log_.write(text_of({{"kind", "epoch"},
+  log_.write(line_of({{"kind", "epoch"},
                       {"step", line.step},
                       {"epoch", line.epoch},
                       {"train_loss", line.train_loss},
@@ -92,7 +92,7 @@ void Metrics::write(const EpochLine& line) {
 }
 
 void Metrics::write(const PauseLine& line) {
-  log_.write(text_of({{"kind", "pause"},
+  log_.write(line_of({{"kind", "pause"},
                       {"step", line.step},
                       {"epoch", line.epoch},
                       {"loss_sum", line.loss_sum},

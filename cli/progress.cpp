@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <utility>
@@ -161,8 +162,10 @@ int Progress::width() const {
   if (::ioctl(::fileno(options_.stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     return size.ws_col;
   }
-  const int columns = std::atoi(std::string(environment("COLUMNS")).c_str());
-  return columns > 0 ? columns : 80;
+  const std::string columns(environment("COLUMNS"));
+  int width = 0;
+  std::from_chars(columns.data(), columns.data() + columns.size(), width);
+  return width > 0 ? width : 80;
 }
 
 void Progress::update(int epoch, std::int64_t done, double loss) {

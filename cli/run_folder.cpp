@@ -59,7 +59,7 @@ NewRunFolder::NewRunFolder(std::string target, bool force) : target_(std::move(t
   made_ = inside_ ? (whole / name).string() : whole.string() + name;
   fs::remove_all(made_, error);  // left by a process of the same number
   if (!fs::create_directory(made_, error)) {
-    const std::string made = std::exchange(made_, "");
+    made_.clear();
     fail(target_, "cannot be made", error);
   }
 }

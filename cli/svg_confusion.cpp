@@ -14,11 +14,10 @@ namespace {
 
 constexpr std::size_t kMostWithCounts = 30;
 constexpr std::size_t kMostNames = 30;  // above, only some classes are named
-constexpr double kTop = 70;
+constexpr double kHeatTop = 70;
 constexpr double kGridMargin = 16;
 constexpr double kBarWidth = 14;
 constexpr double kMatrixSize = 520;
-constexpr std::string_view kMuted = "#495057";
 
 // Stops of a scale from white to dark blue; between them colours are mixed.
 constexpr double kStops[][3] = {{255, 255, 255}, {208, 225, 242}, {148, 196, 223},
@@ -86,7 +85,7 @@ std::string cells(const Heat& heat) {
       if (count == 0) continue;  // the white of the paper
       const double share = count / heat.rows[t];
       const double x = heat.left + heat.cell * static_cast<double>(p);
-      const double y = kTop + heat.cell * static_cast<double>(t);
+      const double y = kHeatTop + heat.cell * static_cast<double>(t);
       out += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>\n",
                          coordinate(x), coordinate(y), coordinate(heat.cell), coordinate(heat.cell),
                          color_of(share));
@@ -102,18 +101,18 @@ std::string cells(const Heat& heat) {
   return out;
 }
 
-std::string grid(const Heat& heat) {
+std::string cell_grid(const Heat& heat) {
   if (heat.n > kMostNames) {
     return fmt::format(
         "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" "
         "stroke=\"#adb5bd\"/>\n",
-        coordinate(heat.left), coordinate(kTop), coordinate(heat.side), coordinate(heat.side));
+        coordinate(heat.left), coordinate(kHeatTop), coordinate(heat.side), coordinate(heat.side));
   }
   std::string path;
   for (std::size_t i = 0; i <= heat.n; ++i) {
     const double step = heat.cell * static_cast<double>(i);
-    path += fmt::format("M{} {}h{}M{} {}v{}", coordinate(heat.left), coordinate(kTop + step),
-                        coordinate(heat.side), coordinate(heat.left + step), coordinate(kTop),
+    path += fmt::format("M{} {}h{}M{} {}v{}", coordinate(heat.left), coordinate(kHeatTop + step),
+                        coordinate(heat.side), coordinate(heat.left + step), coordinate(kHeatTop),
                         coordinate(heat.side));
   }
   return "<path d=\"" + path + "\" stroke=\"#dee2e6\" fill=\"none\"/>\n";
@@ -123,19 +122,19 @@ std::string names(const Heat& heat, double bottom_room) {
   std::string out;
   const std::size_t step = (heat.n + kMostNames - 1) / kMostNames;
   const double size = std::clamp(heat.cell * static_cast<double>(step) * 0.8, 5.0, 12.0);
-  const double bottom = kTop + heat.side;
+  const double bottom = kHeatTop + heat.side;
   for (std::size_t i = 0; i < heat.n; i += step) {
     const std::string name = shortened(heat.matrix.class_names[i], 16);
     const double middle = heat.cell * (static_cast<double>(i) + 0.5);
-    out +=
-        svg_text(heat.left - 8, kTop + middle + size * 0.36, name, {.size = size, .anchor = "end"});
+    out += svg_text(heat.left - 8, kHeatTop + middle + size * 0.36, name,
+                    {.size = size, .anchor = "end"});
     out += svg_text(heat.left + middle + size * 0.3, bottom + 14, name,
                     {.size = size, .anchor = "end", .turn = -45});
   }
-  out += svg_text(16, kTop + heat.side / 2, "true class",
-                  {.size = 13, .color = kMuted, .anchor = "middle", .turn = -90});
+  out += svg_text(16, kHeatTop + heat.side / 2, "true class",
+                  {.size = 13, .color = kMutedText, .anchor = "middle", .turn = -90});
   out += svg_text(heat.left + heat.side / 2, bottom + bottom_room - 12, "predicted class",
-                  {.size = 13, .color = kMuted, .anchor = "middle"});
+                  {.size = 13, .color = kMutedText, .anchor = "middle"});
   return out;
 }
 
@@ -147,17 +146,17 @@ std::string color_bar(const Heat& heat) {
   const double step = heat.side / kSteps;
   for (int i = 0; i < kSteps; ++i) {
     out += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>\n",
-                       coordinate(x), coordinate(kTop + step * i), coordinate(kBarWidth),
+                       coordinate(x), coordinate(kHeatTop + step * i), coordinate(kBarWidth),
                        coordinate(i + 1 < kSteps ? step + 0.5 : step),
                        color_of(1 - (i + 0.5) / kSteps));
   }
   out += fmt::format(
       "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" "
       "stroke=\"#adb5bd\"/>\n",
-      coordinate(x), coordinate(kTop), coordinate(kBarWidth), coordinate(heat.side));
+      coordinate(x), coordinate(kHeatTop), coordinate(kBarWidth), coordinate(heat.side));
   for (int percent = 0; percent <= 100; percent += 25) {
-    out += svg_text(x + kBarWidth + 6, kTop + heat.side * (1 - percent / 100.0) + 4,
-                    fmt::format("{}%", percent), {.size = 11, .color = kMuted});
+    out += svg_text(x + kBarWidth + 6, kHeatTop + heat.side * (1 - percent / 100.0) + 4,
+                    fmt::format("{}%", percent), {.size = 11, .color = kMutedText});
   }
   return out;
 }
@@ -169,7 +168,7 @@ std::string confusion_svg(const ConfusionMatrix& matrix) {
   const double bottom_room = 50 + (heat.left - 44) * 0.75;
   // A small matrix must still leave room for the title above it.
   const double width = std::max(heat.left + heat.side + kGridMargin + kBarWidth + 48, 460.0);
-  const double height = kTop + heat.side + bottom_room;
+  const double height = kHeatTop + heat.side + bottom_room;
   std::string title = shortened(matrix.title, 60);
   if (!title.empty()) title += ": ";
   title += heat.total > 0 ? fmt::format("accuracy {:.2f}%", 100 * heat.right / heat.total)
@@ -179,8 +178,8 @@ std::string confusion_svg(const ConfusionMatrix& matrix) {
   out += svg_text(24, 50,
                   fmt::format("{:.0f} of {:.0f} right; colour: share of the true class", heat.right,
                               heat.total),
-                  {.size = 12, .color = kMuted});
-  out += cells(heat) + grid(heat) + names(heat, bottom_room) + color_bar(heat);
+                  {.size = 12, .color = kMutedText});
+  out += cells(heat) + cell_grid(heat) + names(heat, bottom_room) + color_bar(heat);
   return out + "</svg>\n";
 }
 

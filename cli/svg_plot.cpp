@@ -24,7 +24,6 @@ constexpr double kTop = 92;  // above it: the picture's title, the panel's title
 constexpr double kBottom = 54;
 constexpr std::string_view kGrid = "#e9ecef";
 constexpr std::string_view kAxis = "#868e96";
-constexpr std::string_view kMuted = "#495057";
 constexpr std::string_view kPale = "stroke-opacity=\"0.25\"";
 // Told apart by people with any colour vision (Okabe and Ito), dark enough for white paper.
 constexpr std::string_view kColors[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
@@ -149,7 +148,7 @@ class PanelDrawer {
     for (const Curve& each : panel_.curves) out += curve(each);
     out += legend();
     out += svg_text(left_ + kPanelWidth / 2, top_ + kPanelHeight + 40, panel_.x_label,
-                    {.size = 12, .color = kMuted, .anchor = "middle"});
+                    {.size = 12, .color = kMutedText, .anchor = "middle"});
     return out;
   }
 
@@ -195,7 +194,8 @@ std::string PanelDrawer::grid() const {
   for (std::size_t i = 0; i < y_ticks.size(); ++i) {
     const double y = to_y(y_ticks[i]);
     line(left_, y, left_ + kPanelWidth, y, kGrid);
-    out += svg_text(left_ - 8, y + 4, y_names[i], {.size = 11, .color = kMuted, .anchor = "end"});
+    out +=
+        svg_text(left_ - 8, y + 4, y_names[i], {.size = 11, .color = kMutedText, .anchor = "end"});
   }
   std::vector<double> x_ticks = nice_ticks(x_.low, x_.high, 6);
   // x counts epochs or steps: halves are of interest inside of the first only.
@@ -204,7 +204,8 @@ std::string PanelDrawer::grid() const {
   for (std::size_t i = 0; i < x_ticks.size(); ++i) {
     const double x = to_x(x_ticks[i]);
     line(x, top_, x, bottom, kGrid);
-    out += svg_text(x, bottom + 18, x_names[i], {.size = 11, .color = kMuted, .anchor = "middle"});
+    out +=
+        svg_text(x, bottom + 18, x_names[i], {.size = 11, .color = kMutedText, .anchor = "middle"});
   }
   line(left_, bottom, left_ + kPanelWidth, bottom, kAxis);
   line(left_, top_, left_, bottom, kAxis);
@@ -303,7 +304,7 @@ std::string PanelDrawer::legend() const {
     out +=
         fmt::format("<path d=\"M{} {}h18\" stroke=\"{}\" stroke-width=\"3\" fill=\"none\" {}/>\n",
                     coordinate(x), coordinate(top_ - 14), color_of(curve), style);
-    out += svg_text(x + 24, top_ - 10, name, {.size = 12, .color = kMuted});
+    out += svg_text(x + 24, top_ - 10, name, {.size = 12, .color = kMutedText});
     x += width;
   };
   for (const Curve& curve : panel_.curves) entry(legend_name(curve), curve, "");

@@ -94,7 +94,9 @@ std::vector<double> nice_ticks(double low, double high, int count) {
   const double step = power * (part < 1.5 ? 1 : part < 3 ? 2 : part < 7 ? 5 : 10);
   std::vector<double> ticks;
   const double slack = 1e-9 * step;
-  for (double k = std::ceil((low - slack) / step); k * step <= high + slack; k += 1) {
+  const double first = std::ceil((low - slack) / step);
+  for (int i = 0; (first + i) * step <= high + slack; ++i) {
+    const double k = first + i;
     ticks.push_back(k == 0 ? 0.0 : k * step);
     if (ticks.size() > 1000) break;  // steps below the resolution of a double
   }

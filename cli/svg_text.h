@@ -21,6 +21,9 @@ std::string short_number(double value);
 // Opens a picture of the given size: white paper, a font, the title as its accessible name.
 std::string svg_head(double width, double height, std::string_view title);
 
+// Text that should not stand out.
+inline constexpr std::string_view kMutedText = "#495057";
+
 struct TextStyle {
   double size = 12;
   std::string_view color = "#212529";

@@ -47,7 +47,9 @@ sample::Picture confusion(const tg::LabelledImages& data, const std::vector<std:
   std::vector<float> cells(static_cast<std::size_t>(data.classes) * data.classes * kPixels);
   std::vector<bool> filled(static_cast<std::size_t>(data.classes) * data.classes);
   for (std::size_t i = 0; i < said.size(); ++i) {
-    const auto cell = static_cast<std::size_t>(data.test.labels[i] * data.classes + said[i]);
+    const auto cell =
+        static_cast<std::size_t>(data.test.labels[i]) * static_cast<std::size_t>(data.classes) +
+        static_cast<std::size_t>(said[i]);
     if (filled[cell]) continue;
     filled[cell] = true;
     for (std::size_t p = 0; p < kPixels; ++p)

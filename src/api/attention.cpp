@@ -103,7 +103,7 @@ Tensor spread(Tensor x, Shape lead, Loc loc) {
 
 // Query heads in groups: the heads of q as [heads of k, queries of each], those of k and v as
 // [heads, 1]. Then a group's keys are a broadcast, which is stored nowhere.
-Tensor grouped(Tensor x, std::int64_t heads, std::int64_t each, Loc loc) {
+Tensor by_group(Tensor x, std::int64_t heads, std::int64_t each, Loc loc) {
   Shape shape = x.shape();
   const auto at = shape.end() - 3;
   *at = heads;
@@ -166,12 +166,12 @@ Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, const Attentio
                            " of k and v",
                        loc);
     }
-    q = grouped(q, heads, queries / heads, loc);
-    k = grouped(k, heads, 1, loc);
-    v = grouped(v, heads, 1, loc);
+    q = by_group(q, heads, queries / heads, loc);
+    k = by_group(k, heads, 1, loc);
+    v = by_group(v, heads, 1, loc);
     if (mask && mask->rank() >= 3) {
       const bool one = mask->size(-3) == 1;
-      mask = grouped(*mask, one ? 1 : heads, one ? 1 : queries / heads, loc);
+      mask = by_group(*mask, one ? 1 : heads, one ? 1 : queries / heads, loc);
     }
   }
   Shape lead = broadcast_shapes(leading(q), broadcast_shapes(leading(k), leading(v), kName, loc),

@@ -22,7 +22,7 @@ Graph parsed(std::string_view text, const std::string& file) {
   return graph;
 }
 
-LeafWords filled(const Graph& graph, const ir::LeafOptions& options) {
+LeafWords leaf_words(const Graph& graph, const ir::LeafOptions& options) {
   std::map<std::string, GivenLeaf> given;
   for (const auto& [name, tensor] : options.given) {
     GivenLeaf& leaf = given[name];
@@ -86,7 +86,7 @@ std::string optimize(std::string_view text, const std::string& file,
 RunResult run(std::string_view text, const std::string& file, const LeafOptions& leaves,
               const DeviceOptions& device) {
   const Graph graph = parsed(text, file);
-  const LeafWords words = filled(graph, leaves);
+  const LeafWords words = leaf_words(graph, leaves);
   RunResult result;
   result.ignored = words.ignored;
   const std::shared_ptr<Device> on = opened(device, result.device);
@@ -104,7 +104,7 @@ RunResult run(std::string_view text, const std::string& file, const LeafOptions&
 BisectResult bisect(std::string_view text, const std::string& file, const LeafOptions& leaves,
                     const DeviceOptions& a, const DeviceOptions& b, double tolerance) {
   const Graph graph = parsed(text, file);
-  const LeafWords words = filled(graph, leaves);
+  const LeafWords words = leaf_words(graph, leaves);
   BisectResult result;
   result.ignored = words.ignored;
   tensorgrad::BisectOptions options;

@@ -48,14 +48,8 @@ Ex pool(OpContext& ctx, const OpDef& def, Ex x, Pair kernel, Pair stride, Pair p
 }
 
 template <class T>
-Ex literal(OpContext& ctx, const std::vector<T>& values, DType dtype) {
-  std::vector<std::int64_t> bits;
-  bits.reserve(values.size());
-  for (const T value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
-  return op::apply(ctx.builder, ops::literal, {},
-                   {{"bits", bits},
-                    {"shape", Shape{static_cast<std::int64_t>(values.size())}},
-                    {"dtype", static_cast<std::int64_t>(dtype)}});
+Ex list_of(OpContext& ctx, const std::vector<T>& values, DType dtype) {
+  return op::literal(ctx.builder, values, {dtype, {static_cast<std::int64_t>(values.size())}});
 }
 
 // A list of numbers along `axis`, the same for all other axes of `shape`.
@@ -69,7 +63,7 @@ Ex along(Ex list, int axis, const Shape& shape) {
 Ex take(OpContext& ctx, Ex x, int axis, const std::vector<std::int32_t>& from) {
   Shape shape = x.shape();
   shape[static_cast<std::size_t>(axis)] = static_cast<std::int64_t>(from.size());
-  return op::gather(x, along(literal(ctx, from, DType::kI32), axis, shape), axis);
+  return op::gather(x, along(list_of(ctx, from, DType::kI32), axis, shape), axis);
 }
 
 // Elements of windows along an axis that lie inside of it, for each window.
@@ -110,7 +104,7 @@ Ex mean_of_bins(OpContext& ctx, Ex x, int axis, std::int64_t count) {
   const auto a = static_cast<std::size_t>(axis);
   const Bins bins = bins_of(x.shape()[a], count);
   const Ex taken = take(ctx, x, axis, bins.elements);
-  const Ex weighed = taken * along(literal(ctx, bins.weights, DType::kF32), axis, taken.shape());
+  const Ex weighed = taken * along(list_of(ctx, bins.weights, DType::kF32), axis, taken.shape());
   Shape split = taken.shape();
   split[a] = count;
   split.insert(split.begin() + axis + 1, bins.most);
@@ -159,7 +153,7 @@ Ex bilinear(OpContext& ctx, Ex x, int axis, std::int64_t size, bool align_corner
     share.push_back(std::clamp(place - static_cast<float>(below), 0.0F, 1.0F));
   }
   const Ex a = take(ctx, x, axis, low), b = take(ctx, x, axis, high);
-  const Ex t = along(literal(ctx, share, DType::kF32), axis, a.shape());
+  const Ex t = along(list_of(ctx, share, DType::kF32), axis, a.shape());
   return a * (op::full_like(t, 1) - t) + b * t;
 }
 
@@ -199,8 +193,8 @@ Tensor avg_pool2d(Tensor x, Pair kernel, const AvgPool2dOptions& options, Loc lo
     return ctx.out(sums * (1.0 / static_cast<double>(kernel.h * kernel.w)));
   }
   const Shape from = in.shape(), to = sums.shape();
-  const Ex down = literal(ctx, shares(from[2], kernel.h, stride.h, padding.h), DType::kF32);
-  const Ex across = literal(ctx, shares(from[3], kernel.w, stride.w, padding.w), DType::kF32);
+  const Ex down = list_of(ctx, shares(from[2], kernel.h, stride.h, padding.h), DType::kF32);
+  const Ex across = list_of(ctx, shares(from[3], kernel.w, stride.w, padding.w), DType::kF32);
   return ctx.out(sums * along(down, 2, to) * along(across, 3, to));
 }
 

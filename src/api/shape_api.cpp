@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Making, reducing, viewing, placing and multiplying tensors.
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 #include "api/trace.h"
@@ -30,12 +29,7 @@ template <class T>
 Tensor literal(const std::vector<T>& values, const Shape& shape, DType dtype, const Site& site) {
   OpContext ctx("constant", site);
   check_shape(ctx.name(), shape, ctx.site());
-  std::vector<std::int64_t> bits;
-  bits.reserve(values.size());
-  for (const T value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
-  return ctx.out(op::apply(
-      ctx.builder, ops::literal, {},
-      {{"bits", std::move(bits)}, {"shape", shape}, {"dtype", static_cast<std::int64_t>(dtype)}}));
+  return ctx.out(op::literal(ctx.builder, values, {dtype, shape}));
 }
 
 Tensor reduce(const OpDef& def, Tensor x, const std::vector<int>& axes, bool keepdim,

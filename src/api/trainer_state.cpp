@@ -69,7 +69,7 @@ void check_version(const Checkpoint& checkpoint, const std::string& path) {
 }
 
 // "d g"
-std::string joined(const std::vector<std::string>& names) {
+std::string listed(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
   return text;
@@ -79,12 +79,12 @@ void check_objectives(const Checkpoint& checkpoint, const std::vector<std::strin
                       const std::string& path) {
   const auto at = checkpoint.fields.find(kObjectivesField);
   const std::string theirs = at == checkpoint.fields.end() ? "" : at->second;
-  if (theirs == joined(names)) return;
+  if (theirs == listed(names)) return;
   const auto text = [](const std::string& each) {
     return each.empty() ? "one objective without a name" : "the objectives " + each;
   };
   throw UserError(path + ": the checkpoint is of a trainer with " + text(theirs) +
-                  ", this one has " + text(joined(names)));
+                  ", this one has " + text(listed(names)));
 }
 
 Schedule parse_schedule(const std::string& text, const std::string& path) {
@@ -190,7 +190,7 @@ void TrainerImpl::save(const std::string& path) {
   }
   checkpoint.fields = {{"version", std::to_string(kVersion)},
                        {"seed", std::to_string(options_.seed)}};
-  if (const std::string all = joined(names()); !all.empty())
+  if (const std::string all = listed(names()); !all.empty())
     checkpoint.fields[kObjectivesField] = all;
   for (const auto& objective : objectives_) objective->write(checkpoint.fields);
   for (const auto& [name, weak] : loaders_)

@@ -52,7 +52,7 @@ void refuse_env(std::string_view name, const std::string& value, const std::stri
 
 bool env_flag(std::string_view name) {
   const std::string value = env(name);
-  if (value != "" && value != "0" && value != "1") refuse_env(name, value, "0 or 1");
+  if (!value.empty() && value != "0" && value != "1") refuse_env(name, value, "0 or 1");
   return value == "1";
 }
 

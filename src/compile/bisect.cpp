@@ -12,7 +12,7 @@ constexpr const char* kAsGiven = "as given";
 
 using Results = std::vector<std::vector<double>>;
 
-Results decoded(const Graph& graph, const std::vector<std::vector<std::uint32_t>>& words) {
+Results results_from(const Graph& graph, const std::vector<std::vector<std::uint32_t>>& words) {
   const std::vector<ResultInfo> infos = results_of(graph);
   Results results;
   for (std::size_t r = 0; r < words.size(); ++r) {
@@ -64,7 +64,7 @@ class Bisection {
 
   [[nodiscard]] Results on_device(const Graph& graph, const std::shared_ptr<Device>& device,
                                   const std::vector<std::string>& skip) const {
-    return decoded(graph, run_on_device(graph, leaves_, device, {.skip = skip}));
+    return results_from(graph, run_on_device(graph, leaves_, device, {.skip = skip}));
   }
 
   // What `a` gives, with the bound on what `b` may give. Two devices may be off on either side.

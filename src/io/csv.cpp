@@ -345,7 +345,7 @@ void CsvReader::split(CsvRows all) {
   for (std::size_t i = 0; i < n; ++i) order[i] = i;
   std::vector<bool> is_test(n, false);
   std::uint64_t state = options_.seed;
-  for (std::size_t i = 0; i < held; ++i) {
+  for (std::size_t i = 0; i < held && i < n; ++i) {
     std::swap(order[i], order[i + next_random(state) % (n - i)]);
     is_test[order[i]] = true;
   }

@@ -83,8 +83,7 @@ std::size_t InflatingReader::inflate_into(std::span<std::byte> out) {
   while (done < out.size() && !ended_) {
     if (stream_.avail_in == 0) {
       const std::size_t n = std::min(bytes_.size() - next_, kPiece);
-      // zlib does not write through next_in, but its type is not const.
-      stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes_.data() + next_));
+      stream_.next_in = reinterpret_cast<const Bytef*>(bytes_.data() + next_);
       stream_.avail_in = static_cast<uInt>(n);
       next_ += n;
     }

@@ -3,6 +3,7 @@
 // bounds what is inflated. Checksums are verified; members that follow each other are joined.
 #pragma once
 
+#define ZLIB_CONST  // zlib reads its input without writing to it
 #include <zlib.h>
 
 #include <cstddef>

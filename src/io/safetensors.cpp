@@ -190,7 +190,7 @@ std::string values_of(const StoredTensor& tensor) {
   return out;
 }
 
-std::string pad(std::string text, std::size_t width, bool left = false) {
+std::string pad(const std::string& text, std::size_t width, bool left = false) {
   const std::size_t fill = text.size() < width ? width - text.size() : 0;
   return left ? std::string(fill, ' ') + text : text + std::string(fill, ' ');
 }

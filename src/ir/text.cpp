@@ -45,14 +45,14 @@ std::string print(const Node& node) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     text += (i > 0 ? ", %" : "%") + std::to_string(node.inputs[i]);
   }
-  text += ")";
+  text += ')';
   if (!node.attrs.items().empty()) {
     text += " {";
     for (std::size_t i = 0; i < node.attrs.items().size(); ++i) {
       const auto& [key, value] = node.attrs.items()[i];
       text += (i > 0 ? ", " : "") + key + "=" + attr_text(value);
     }
-    text += "}";
+    text += '}';
   }
   text += " : " + to_string(node.type);
   if (node.site.known())
@@ -234,10 +234,10 @@ class Parser {
     }
     skip();
     if (at_ < text_.size() && text_[at_] == '"') node.origin = text();
-    checked(std::move(node), line);
+    checked(node, line);
   }
 
-  void checked(Node node, int line) {
+  void checked(const Node& node, int line) {
     if (node.op->arity >= 0 && node.inputs.size() != static_cast<size_t>(node.op->arity)) {
       fail(std::to_string(node.op->arity) + " inputs of " + node.op->name, line);
     }

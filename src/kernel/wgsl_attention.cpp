@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kFewGroups = 128;
 
-struct Block {
+struct TileBlock {
   int rows, columns;  // of the tile
   int ny, nx;         // threads
 
@@ -27,7 +27,7 @@ struct Block {
 };
 // From large to small: the first that fits the device and leaves it enough groups is taken. On an
 // H100 many threads with few scores each do better than larger blocks or more scores a thread.
-constexpr std::array<Block, 4> kBlocks = {
+constexpr std::array<TileBlock, 4> kBlocks = {
     {{32, 32, 16, 16}, {16, 16, 8, 8}, {8, 8, 8, 8}, {8, 4, 8, 4}}};
 
 std::string number(int i) { return std::to_string(i); }
@@ -52,8 +52,8 @@ class AttentionWriter {
   [[nodiscard]] std::int64_t column_pitch() const {
     return forward() ? std::max(pitch(l_.k), pitch(l_.width)) : pitch(l_.k);
   }
-  [[nodiscard]] std::int64_t bytes(const Block& b) const;
-  [[nodiscard]] Block pick(const WgslOptions& options) const;
+  [[nodiscard]] std::int64_t bytes(const TileBlock& b) const;
+  [[nodiscard]] TileBlock pick(const WgslOptions& options) const;
 
   void write_inputs();
   void write_input(AttentionInput which, const std::string& name, std::int64_t count,
@@ -91,10 +91,10 @@ class AttentionWriter {
   const Launch& l_;
   Window window_;
   Module module_;
-  Block block_;
+  TileBlock block_;
 };
 
-std::int64_t AttentionWriter::bytes(const Block& b) const {
+std::int64_t AttentionWriter::bytes(const TileBlock& b) const {
   const std::int64_t weights = b.rows * (ceil_div(b.columns, 4) | 1);
   const std::int64_t lines =
       forward() ? b.rows * pitch(l_.k) + b.columns * column_pitch() + ceil_div(b.rows * b.nx, 4)
@@ -102,8 +102,8 @@ std::int64_t AttentionWriter::bytes(const Block& b) const {
   return 16 * (weights + lines);
 }
 
-Block AttentionWriter::pick(const WgslOptions& options) const {
-  for (const Block& b : kBlocks) {
+TileBlock AttentionWriter::pick(const WgslOptions& options) const {
+  for (const TileBlock& b : kBlocks) {
     const bool last = b.rows == kBlocks.back().rows && b.columns == kBlocks.back().columns;
     if (options.tile > 0 && b.rows > options.tile) continue;
     if (b.threads() > options.max_threads || bytes(b) > options.max_workgroup_bytes) continue;

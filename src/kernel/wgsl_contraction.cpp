@@ -15,7 +15,6 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-constexpr std::int64_t kFullGpu = 1 << 16;  // threads
 constexpr double kGroupsAtOnce = 128;
 
 struct TileShape {

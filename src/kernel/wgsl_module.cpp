@@ -177,7 +177,7 @@ std::string Module::declarations() const {
   for (const auto& [name, declaration] : shared_) text += declaration;
   for (const auto& [name, body] : functions_) {
     text += (body.starts_with('\n') ? "" : "\n") + body;
-    if (!body.ends_with('\n')) text += "\n";
+    if (!body.ends_with('\n')) text += '\n';
   }
   return text + "\n";
 }

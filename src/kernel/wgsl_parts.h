@@ -207,6 +207,9 @@ void write_source(Module& module, const std::string& name, const ScalarProgram& 
                   const Domain& domain);
 void write_finish(Module& module, const Launch& launch, const Domain& domain, DType dtype);
 
+// Threads that keep a GPU busy.
+inline constexpr std::int64_t kFullGpu = 1 << 16;
+
 std::int64_t ceil_div(std::int64_t a, std::int64_t b);
 // The largest power of two that is at most `value`, at least 1; and the smallest that is not less.
 int floor_pow2(std::int64_t value);

@@ -9,7 +9,6 @@ namespace tensorgrad::wgsl {
 namespace {
 
 // Enough threads to fill a large GPU; beyond it, more lanes per row only cost.
-constexpr std::int64_t kFullGpu = 1 << 16;
 
 int map_threads(std::int64_t elements, const WgslOptions& options) {
   return std::min(elements >= (1 << 18) ? 256 : 64, floor_pow2(options.max_threads));

@@ -10,7 +10,6 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-constexpr std::int64_t kFullGpu = 1 << 16;  // threads
 constexpr std::int64_t kShortStretch = 8;
 
 bool is_arg(const Launch& launch) {

@@ -13,7 +13,6 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-constexpr std::int64_t kFullGpu = 1 << 16;  // threads
 // Of a block: columns, so that neighbouring threads read neighbours; sums (8 KiB).
 constexpr int kBlockColumns = 64;
 constexpr int kBlockSums = 2048;
@@ -34,7 +33,7 @@ Tile scatter_tile(const Launch& launch, std::int64_t results, const WgslOptions&
 
 // A workgroup's share of the results in the second form: `values` times `columns` sums in workgroup
 // memory, each the business of one thread.
-struct Block {
+struct ScatterBlock {
   int threads = 256, values = 1, columns = 1;
   bool repeats = false;  // one index for all columns; else a block has one column
 
@@ -48,8 +47,8 @@ struct Block {
   }
 };
 
-Block scatter_block(const Launch& launch, const WgslOptions& options) {
-  Block block;
+ScatterBlock scatter_block(const Launch& launch, const WgslOptions& options) {
+  ScatterBlock block;
   block.threads = std::min(256, floor_pow2(options.max_threads));
   block.repeats = index_repeats(launch);
   if (block.repeats) {
@@ -67,7 +66,7 @@ Block scatter_block(const Launch& launch, const WgslOptions& options) {
 }
 
 // Are blocks the quicker form? In steps of a thread, an index and an addend being one each.
-bool blocks_pay(const Launch& launch, const Tile& tile, const Block& block) {
+bool blocks_pay(const Launch& launch, const Tile& tile, const ScatterBlock& block) {
   constexpr double kRound = 8;  // barriers and notes of a block's look at some indices
   const auto count = static_cast<double>(launch.count);
   const auto results = static_cast<double>(window_of(launch).rows() * launch.post);
@@ -83,7 +82,7 @@ bool blocks_pay(const Launch& launch, const Tile& tile, const Block& block) {
 
 // Looks at the indices from `first` on; `hits` has two sides of bits in turn, so that the one that
 // is not in use can be cleared.
-void write_round(Scope& scope, const Launch& launch, const Block& block) {
+void write_round(Scope& scope, const Launch& launch, const ScatterBlock& block) {
   const std::string words = u32_literal(std::max(1, block.threads / 32));
   const std::string rows = u32_literal(block.rows_at_once());
   scope.line("let i = first + local;");
@@ -115,7 +114,7 @@ void write_round(Scope& scope, const Launch& launch, const Block& block) {
   scope.line("side = " + words + " - side;");
 }
 
-WgslKernel write_blocks(const Launch& launch, Module& module, const Block& block) {
+WgslKernel write_blocks(const Launch& launch, Module& module, const ScatterBlock& block) {
   const std::int64_t blocks = block.count(launch);
   const std::int64_t words = std::max(1, block.threads / 32);
   const std::string columns = u32_literal(block.columns), threads = u32_literal(block.threads);
@@ -195,7 +194,7 @@ WgslKernel write_scatter(const Launch& launch, const WgslOptions& options) {
   write_source(module, "source_at", launch.scatter_source, sources);
   write_finish(module, launch, places, DType::kF32);
   const Tile tile = scatter_tile(launch, results, options);
-  const Block block = scatter_block(launch, options);
+  const ScatterBlock block = scatter_block(launch, options);
   const bool in_blocks =
       options.tile == 0 ? options.lanes == 0 && blocks_pay(launch, tile, block) : options.tile > 1;
   return in_blocks ? write_blocks(launch, module, block)

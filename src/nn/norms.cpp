@@ -59,7 +59,8 @@ Tensor BatchNorm::operator()(Tensor x, Loc loc) const {
   if (!is_training(loc)) return batch_norm(x, old_mean, old_var, w, b, eps, loc);
   const auto [mean, var] = batch_statistics(x, loc);
   const Tensor y = batch_norm(x, mean, var, w, b, eps, loc);
-  const auto count = static_cast<double>(numel(x.shape(loc)) / numel(var.shape(loc)));
+  const std::int64_t rows = numel(x.shape(loc)) / numel(var.shape(loc));
+  const auto count = static_cast<double>(rows);
   if (count < 2) {
     throw ShapeError("batch_norm: more than one value for each channel expected in training, got " +
                          to_string(x.shape(loc)),

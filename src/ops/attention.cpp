@@ -57,7 +57,7 @@ AttentionShape check(std::span<const Type> in, const Attrs& attrs, bool backward
   }
   const AttentionShape s(in[0].shape, in[2].shape, attrs, backward);
   const std::size_t expected =
-      static_cast<std::size_t>((backward ? 6 : 3) + (s.mask >= 0 ? 1 : 0) + (s.keep >= 0 ? 1 : 0));
+      (backward ? 6U : 3U) + (s.mask >= 0 ? 1U : 0U) + (s.keep >= 0 ? 1U : 0U);
   if (in.size() != expected) {
     shape_error(std::to_string(expected) + " operands expected, got " + std::to_string(in.size()));
   }

@@ -39,6 +39,12 @@ Ex full(Builder& builder, double value, const Type& type) {
   return broadcast(constant(builder, value, type.dtype), type.shape);
 }
 
+Ex literal(Builder& builder, std::vector<std::int64_t> words, const Type& type) {
+  Attrs attrs = typed(type.dtype, type.shape);
+  attrs.set("bits", std::move(words));
+  return apply(builder, ops::literal, {}, std::move(attrs));
+}
+
 Ex full_like(Ex x, double value) { return full(builder_of(x), value, x.type()); }
 
 Ex iota(Builder& builder, const Shape& shape, int axis, DType dtype) {

@@ -3,7 +3,10 @@
 // two sides of a pointwise op must be equal; a plain number takes the other side's shape and dtype.
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/graph.h"
@@ -52,6 +55,15 @@ Ex apply_pointwise(const OpDef& def, const std::vector<Arg>& args);
 Ex constant(Builder& builder, double value, DType dtype);
 Ex full(Builder& builder, double value, const Type& type);
 Ex full_like(Ex x, double value);
+// The elements, row-major, as words of four bytes.
+Ex literal(Builder& builder, std::vector<std::int64_t> words, const Type& type);
+template <class T>
+Ex literal(Builder& builder, const std::vector<T>& values, const Type& type) {
+  std::vector<std::int64_t> words;
+  words.reserve(values.size());
+  for (const T value : values) words.push_back(std::bit_cast<std::uint32_t>(value));
+  return literal(builder, std::move(words), type);
+}
 
 // Counts along `axis` from 0.
 Ex iota(Builder& builder, const Shape& shape, int axis, DType dtype);

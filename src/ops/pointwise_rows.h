@@ -11,6 +11,7 @@ namespace tensorgrad::pointwise {
 // Sets of element types.
 using Takes = unsigned;
 constexpr Takes set_of(DType dtype) { return 1U << static_cast<unsigned>(dtype); }
+// NOLINTBEGIN(readability-identifier-naming): words of the table
 inline constexpr Takes Float = set_of(DType::kF32);
 inline constexpr Takes Signed = Float | set_of(DType::kI32);
 inline constexpr Takes Word = set_of(DType::kU32);
@@ -19,9 +20,10 @@ inline constexpr Takes Number = Float | Integer;
 inline constexpr Takes Bool = set_of(DType::kBool);
 inline constexpr Takes Any = Number | Bool;
 
-constexpr bool contains(Takes takes, DType dtype) { return (takes & set_of(dtype)) != 0; }
-
 enum Gives { Same, ToBool, Asked };
+// NOLINTEND(readability-identifier-naming)
+
+constexpr bool contains(Takes takes, DType dtype) { return (takes & set_of(dtype)) != 0; }
 
 enum Row : int {
 #define POINTWISE1(name, ...) kRow_##name,

@@ -45,7 +45,7 @@ Type infer_pool(std::span<const Type> in, const Attrs& attrs) {
 // A window of padding alone would have no largest element.
 Type infer_max(std::span<const Type> in, const Attrs& attrs) {
   const Windows windows = windows_of(attrs);
-  for (const Window& window : {windows.h, windows.w}) {
+  for (const WindowAxis& window : {windows.h, windows.w}) {
     if (window.padding > window.size / 2) {
       shape_error("padding must be at most half of the kernel, got " +
                   std::to_string(window.padding) + " for " + std::to_string(window.size));
@@ -71,7 +71,7 @@ Type infer_unpool(std::span<const Type> in, const Attrs& attrs) {
   return {DType::kF32, x};
 }
 
-void check_index(const Type& index, const Shape& expected) {
+void check_window_index(const Type& index, const Shape& expected) {
   if (index.dtype != DType::kI32) dtype_error("an index of i32 expected, got " + to_string(index));
   if (index.shape != expected) {
     shape_error("an index " + to_string(expected) + " expected, got " + to_string(index.shape));
@@ -79,20 +79,20 @@ void check_index(const Type& index, const Shape& expected) {
 }
 
 Type infer_max_unpool(std::span<const Type> in, const Attrs& attrs) {
-  check_index(in[1], in[0].shape);
+  check_window_index(in[1], in[0].shape);
   return infer_unpool(in, attrs);
 }
 
 Type infer_max_pick(std::span<const Type> in, const Attrs& attrs) {
   const Type type = infer_pool(in, attrs);
-  check_index(in[1], type.shape);
+  check_window_index(in[1], type.shape);
   return type;
 }
 
 // Calls visit(place in y, number j in the window, place in x) for every element of every window.
 template <class Visit>
 void for_each_tap(const Shape& x, const Shape& y, const Windows& windows, const Visit& visit) {
-  const Window &h = windows.h, &w = windows.w;
+  const WindowAxis &h = windows.h, &w = windows.w;
   for (std::int64_t n = 0; n < numel(y); ++n) {
     const std::int64_t image = n / (y[2] * y[3]), top = n / y[3] % y[2], left = n % y[3];
     for (std::int64_t j = 0; j < windows.taps(); ++j) {

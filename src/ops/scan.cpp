@@ -34,7 +34,7 @@ Type infer_linear(std::span<const Type> in, const Attrs& attrs) {
   return in[0];
 }
 
-Type infer_arg(std::span<const Type> in, const Attrs& attrs) {
+Type infer_place(std::span<const Type> in, const Attrs& attrs) {
   return {DType::kI32, infer_sum(in, attrs).shape};
 }
 
@@ -110,7 +110,7 @@ struct Line {
   std::int64_t axis, reverse;
 };
 
-std::vector<ValueId> grad_sum(GradContext& ctx) {
+std::vector<ValueId> grad_cumsum(GradContext& ctx) {
   if (ctx.in(0).dtype() != DType::kF32) return {kNoValue};
   return {op::apply(ctx.builder, ops::cumsum, {ctx.dy()}, Line(ctx).backwards()).id};
 }
@@ -150,13 +150,13 @@ OpDef scan(const char* name, int arity, InferFn infer, GradFn grad, EvalFn eval)
 
 namespace ops {
 
-const OpDef cumsum = scan("cumsum", 1, infer_sum, grad_sum, eval_linear<false, true>);
+const OpDef cumsum = scan("cumsum", 1, infer_sum, grad_cumsum, eval_linear<false, true>);
 const OpDef cumprod = scan("cumprod", 1, infer_linear, grad_product, eval_linear<true, false>);
 const OpDef linear_recurrence =
     scan("linear_recurrence", 2, infer_linear, grad_linear, eval_linear<true, true>);
 // i32: where the largest (smallest) element so far stands; the last of equals; a NaN wins.
-const OpDef arg_cummax = scan("arg_cummax", 1, infer_arg, nullptr, eval_arg<true>);
-const OpDef arg_cummin = scan("arg_cummin", 1, infer_arg, nullptr, eval_arg<false>);
+const OpDef arg_cummax = scan("arg_cummax", 1, infer_place, nullptr, eval_arg<true>);
+const OpDef arg_cummin = scan("arg_cummin", 1, infer_place, nullptr, eval_arg<false>);
 
 }  // namespace ops
 }  // namespace tensorgrad

@@ -7,7 +7,7 @@
 namespace tensorgrad {
 namespace {
 
-void check_axis_of(const Window& window, std::int64_t length, const char* axis) {
+void check_axis_of(const WindowAxis& window, std::int64_t length, const char* axis) {
   const auto refuse = [&](const std::string& what, std::int64_t given, std::int64_t least) {
     shape_error(what + " must be at least " + std::to_string(least) + ", got " +
                 std::to_string(given));
@@ -53,12 +53,12 @@ Ex padded(Ex x, const Windows& windows) {
 }
 
 Ex windows_of(Ex x, const Windows& windows) {
-  const Window &h = windows.h, &w = windows.w;
+  const WindowAxis &h = windows.h, &w = windows.w;
   return unfold(unfold(x, 2, h.size, h.step, h.dilation), 3, w.size, w.step, w.dilation);
 }
 
 Ex add_windows(Ex x, const Windows& windows, std::int64_t height, std::int64_t width) {
-  const Window &h = windows.h, &w = windows.w;
+  const WindowAxis &h = windows.h, &w = windows.w;
   const Shape from = x.shape();
   if (windows.tiles({from[0], from[1], height, width})) {
     return reshape(permute(x, {0, 1, 2, 4, 3, 5}), {from[0], from[1], height, width});

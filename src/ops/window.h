@@ -10,7 +10,7 @@ namespace tensorgrad {
 
 // Along one axis: element j of window n lies at n * step + j * dilation - padding; what lies
 // outside of the axis is zero.
-struct Window {
+struct WindowAxis {
   std::int64_t size = 1, step = 1, padding = 0, dilation = 1;
 
   [[nodiscard]] std::int64_t reach() const { return (size - 1) * dilation; }
@@ -25,7 +25,7 @@ struct Window {
 };
 
 struct Windows {
-  Window h, w;
+  WindowAxis h, w;
 
   // Of attrs stride, padding, dilation, each [h, w], and a kernel [h, w].
   static Windows of(const Attrs& attrs, const std::vector<std::int64_t>& kernel);

@@ -203,7 +203,10 @@ double Schedule::at(std::int64_t step) const {
     case Kind::kWarmup:
       if (step >= steps_) return parts_[0].at(step - steps_);
       return parts_[0].at(0) * (t + 1.0) / (steps + 1.0);
-    case Kind::kStep: return a_ * std::pow(b_, static_cast<double>(step / steps_));
+    case Kind::kStep: {
+      const std::int64_t falls = step / steps_;
+      return a_ * std::pow(b_, static_cast<double>(falls));
+    }
     case Kind::kMultiStep: {
       const auto reached =
           std::upper_bound(milestones_.begin(), milestones_.end(), step) - milestones_.begin();

@@ -169,9 +169,8 @@ ValueId sum_of_uniform(Builder& b, const Node& node) {
   if (node.op != &ops::reduce_sum || node.type.dtype != DType::kF32) return kNoValue;
   const ValueId source = scalar_source(b.graph, node.inputs[0]);
   if (source == kNoValue) return kNoValue;
-  const auto count =
-      static_cast<double>(numel(input(b, node, 0).type.shape) / numel(node.type.shape));
-  return op::broadcast(Ex{&b, source} * count, node.type.shape).id;
+  const std::int64_t count = numel(input(b, node, 0).type.shape) / numel(node.type.shape);
+  return op::broadcast(Ex{&b, source} * static_cast<double>(count), node.type.shape).id;
 }
 
 // a reduction over axes of size 1 only = reshape

@@ -9,7 +9,7 @@
 namespace tensorgrad {
 namespace {
 
-constexpr std::int64_t kMostParts = 1024;
+constexpr std::int64_t kMostProducts = 1024;
 
 // One matrix of each operand, as seen by k: sizes and where its elements lie.
 struct Operand {
@@ -35,8 +35,9 @@ std::int64_t bytes_at_once(const Operand& x, std::int64_t each) {
 }
 
 // Stretches of k that are needed: 1 where the product fits, or where none would help.
-std::int64_t parts_of(const Operand& a, const Operand& b, std::int64_t k, std::int64_t most) {
-  for (std::int64_t parts = 1; parts <= std::min(k, kMostParts); parts *= 2) {
+std::int64_t parts_of_product(const Operand& a, const Operand& b, std::int64_t k,
+                              std::int64_t most) {
+  for (std::int64_t parts = 1; parts <= std::min(k, kMostProducts); parts *= 2) {
     const std::int64_t each = (k + parts - 1) / parts;
     // A stretch may start inside of what a binding's start is rounded to.
     if (std::max(bytes_at_once(a, each), bytes_at_once(b, each)) + 256 <= most) return parts;
@@ -60,7 +61,7 @@ Graph split_product(const Graph& graph, std::int64_t most_bytes) {
     if (node.op->kind != OpKind::kContraction) return kNoValue;
     const Operand a = operand_of(out, node.inputs[0], true);
     const Operand b = operand_of(out, node.inputs[1], false);
-    const std::int64_t parts = parts_of(a, b, a.cols, most_bytes);
+    const std::int64_t parts = parts_of_product(a, b, a.cols, most_bytes);
     if (parts == 1) return kNoValue;
     const std::int64_t each = (a.cols + parts - 1) / parts;
     Builder builder{out, node.site, node.origin};

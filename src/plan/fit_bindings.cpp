@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kAlignment = 256;  // bytes; of where a binding may start
 // Launches that share the work of one. Where each needs almost all of a buffer (a transposing
 // copy), halves of halves would come to thousands.
-constexpr std::size_t kMostParts = 256;
+constexpr std::size_t kMostCuts = 256;
 constexpr auto kWord = static_cast<std::int64_t>(kElementBytes);
 
 struct Span {  // linear indices of a domain
@@ -220,7 +220,7 @@ bool fit(const Program& program, const Launch& launch, std::int64_t most, bool m
     return true;
   }
   const Window w = window_of(launch);
-  if (w.rows() == 1 || out.size() >= kMostParts) {
+  if (w.rows() == 1 || out.size() >= kMostCuts) {
     if (must) refuse(program, launch, launch.bindings[widest], ranges[widest].bytes(), most);
     return false;
   }

@@ -34,7 +34,7 @@ namespace {
 using Rgb = std::array<int, 3>;
 
 Rgb pixel(const Picture& picture, int x, int y) {
-  const auto at = static_cast<std::size_t>(3 * (y * picture.width + x));
+  const auto at = std::size_t{3} * static_cast<std::size_t>(y * picture.width + x);
   return {picture.rgb.at(at), picture.rgb.at(at + 1), picture.rgb.at(at + 2)};
 }
 

@@ -96,8 +96,10 @@ TEST(ProgressLine, numbers_are_short) {
 }
 
 // A progress that writes to a file, with a clock that the test moves.
-class ProgressTest : public testing::Test {
- protected:
+struct ProgressTest : ::testing::Test {
+  ProgressTest() = default;
+  ProgressTest(const ProgressTest&) = delete;
+  ProgressTest& operator=(const ProgressTest&) = delete;
   ~ProgressTest() override {
     progress.reset();
     if (options.stream != nullptr) std::fclose(options.stream);
@@ -114,7 +116,7 @@ class ProgressTest : public testing::Test {
   }
   [[nodiscard]] std::string written() const {
     std::string out(static_cast<std::size_t>(std::ftell(options.stream)), '\0');
-    std::rewind(options.stream);
+    std::fseek(options.stream, 0, SEEK_SET);
     out.resize(std::fread(out.data(), 1, out.size(), options.stream));
     return out;
   }

@@ -23,8 +23,7 @@ std::vector<std::string> plus(std::vector<std::string> all, const std::vector<st
 }
 
 // Images, a table, and a run that was stopped after one step.
-class TgErrors : public testing::Test {
- protected:
+struct TgErrors : ::testing::Test {
   void SetUp() override {
     write_image_folder(folder.path() / "images");
     write_text(folder / "things.csv", table_text());

@@ -25,8 +25,7 @@ constexpr const char* kGraph = R"(%0 = input() {dtype=0, name="x", shape=[2,3]} 
 output y = %3
 )";
 
-class TgIr : public ::testing::Test {
- protected:
+struct TgIr : ::testing::Test {
   TgIr() { write_text(folder / "x.ir", kGraph); }
 
   void fails(const std::vector<std::string>& arguments, int code, const std::string& message) {

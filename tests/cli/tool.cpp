@@ -3,9 +3,9 @@
 #include "cli/tool.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <atomic>
 #include <cstdlib>
@@ -32,8 +32,8 @@ ToolProcess::ToolProcess(const std::vector<std::string>& arguments, const fs::pa
   const int out = ::open(out_.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
   const int err = ::open(err_.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
   const int null = ::open("/dev/null", O_RDONLY);
-  if (::chdir(folder.c_str()) != 0 || ::dup2(out, 1) < 0 || ::dup2(err, 2) < 0 ||
-      ::dup2(null, 0) < 0) {
+  if (out < 0 || err < 0 || null < 0 || ::chdir(folder.c_str()) != 0 || ::dup2(out, 1) < 0 ||
+      ::dup2(err, 2) < 0 || ::dup2(null, 0) < 0) {
     ::_exit(126);
   }
   ::execv(TENSORGRAD_TG, argv.data());

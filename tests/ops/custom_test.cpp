@@ -4,6 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include <gmock/gmock.h>
+
 #include "support/sketch.h"
 #include "tensorgrad/tensorgrad.h"
 

@@ -34,8 +34,8 @@ struct LanguageModel {
     const Tensor parts =
         permute(reshape(qkv(x), {kBatch, kLength, 3, kHeads, kWidth / kHeads}), {2, 0, 3, 1, 4});
     const auto part = [&](int i) { return squeeze(narrow(parts, 0, i, 1), 0); };
-    const Tensor scores =
-        matmul(part(0), transpose(part(1))) / std::sqrt(static_cast<double>(kWidth / kHeads));
+    constexpr int kHeadWidth = kWidth / kHeads;
+    const Tensor scores = matmul(part(0), transpose(part(1))) / std::sqrt(1.0 * kHeadWidth);
     const Shape square = {kLength, kLength};
     const Tensor seen = iota(square, 1) <= iota(square, 0);
     const Tensor weights = softmax(where(seen, scores, -std::numeric_limits<double>::infinity()));

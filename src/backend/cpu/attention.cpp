@@ -23,7 +23,6 @@ constexpr std::int64_t kRowsAtOnce = 64;
 constexpr std::int64_t kColumnsForward = 256, kColumnsBackward = 128;
 constexpr std::int64_t kVector = 16;
 constexpr double kProductsPerNs = 25, kWeightNs = 0.4;
-constexpr std::int64_t kTasks = 12;
 
 // A part of the T x S scores of a batch.
 struct Tile {

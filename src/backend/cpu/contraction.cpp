@@ -18,8 +18,6 @@ constexpr std::int64_t kBatchedResult = 4 * 1024;
 // MiB for each where batches pack their own.
 constexpr std::int64_t kShared = 4 << 20;
 constexpr std::int64_t kOwnB = 256 << 10;
-// Tasks of a product that is worth sharing.
-constexpr std::int64_t kTasks = 12;
 // Multiply-adds a nanosecond, to judge what is worth sharing.
 constexpr double kRate = 30;
 

@@ -17,7 +17,6 @@ namespace {
 
 // What it takes is not known; so much is assumed.
 constexpr double kElementNs = 10;
-constexpr std::int64_t kTasks = 12;
 
 // Where a program's elements lie one behind the other; null where they do not.
 const Word* in_memory(const Prepare& prepare, const ScalarProgram& program) {

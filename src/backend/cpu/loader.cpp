@@ -13,7 +13,7 @@ namespace tensorgrad::cpu {
 namespace {
 
 // Rows of so many elements are gone through together with the axis above them.
-constexpr std::int64_t kShortRow = 8;
+constexpr std::int64_t kShortRun = 8;
 
 // Copies a few words without the price of a call.
 inline void copy_words(const Word* from, std::int64_t count, Word* to) {
@@ -217,7 +217,7 @@ void Walker::walk(std::size_t level, std::int64_t first, std::int64_t count,
   const Level& v = levels_[level];
   const int inner = v.rank - 1;
   const bool short_rows =
-      level + 1 == levels_.size() && !v.masked && inner > 0 && v.size[inner] <= kShortRow;
+      level + 1 == levels_.size() && !v.masked && inner > 0 && v.size[inner] <= kShortRun;
   std::int64_t index[kMaxRank];
   std::int64_t offset = v.offset;  // of the row: without the innermost axis
   for (int d = inner; d >= 0; --d) {

@@ -32,7 +32,7 @@ bool single_stride(const View& view, std::int64_t& stride) {
 }
 
 // More loads jump about when rows are walked than when columns are.
-bool better_swapped(const ScalarProgram& program, std::int64_t rows, std::int64_t cols) {
+bool rows_jump_more(const ScalarProgram& program, std::int64_t rows, std::int64_t cols) {
   int score = 0;
   for (const Access& access : program.accesses) {
     const std::int64_t along = Walker(access.map).inner_stride();
@@ -134,7 +134,7 @@ Operand::Operand(const Prepare& prepare, const ScalarProgram& program, std::int6
       return;
     }
   }
-  swapped_ = better_swapped(program, rows, cols);
+  swapped_ = rows_jump_more(program, rows, cols);
   tape_ = std::make_unique<Tape>(prepare, operand_spec(program, batch, rows, cols, swapped_));
   tape_->lay_out(block_elements(tape_->element_registers()), 0);
 }

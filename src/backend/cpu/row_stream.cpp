@@ -14,10 +14,6 @@ namespace {
 
 // Rows of a block when columns are walked.
 constexpr std::int64_t kWalkedRows = 256;
-// Columns are cut up when there are fewer groups of rows than this, each of several chunks.
-constexpr std::int64_t kFewGroups = 8;
-constexpr std::int64_t kChunkElements = 32 * 1024;
-constexpr std::int64_t kMostChunks = 64;
 
 // Pass by pass over groups of rows: one row, or many when the columns are walked.
 class StreamStep final : public Step {

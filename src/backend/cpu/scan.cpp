@@ -18,10 +18,6 @@
 namespace tensorgrad::cpu {
 namespace {
 
-// Lines are cut up when there are fewer groups of them than this, each of several chunks.
-constexpr std::int64_t kFewGroups = 8;
-constexpr std::int64_t kChunkElements = 32 * 1024;
-constexpr std::int64_t kMostChunks = 64;
 constexpr std::int64_t kAlign = 64;
 
 // What lines carry, of one scan: how it begins, and how that of a later chunk goes on from it.

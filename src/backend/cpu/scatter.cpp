@@ -12,8 +12,8 @@ namespace tensorgrad::cpu {
 namespace {
 
 // Columns of a task are whole cache lines.
-constexpr std::int64_t kLeastColumns = 16;
-constexpr std::int64_t kTasks = 8;
+constexpr std::int64_t kLeastScatterColumns = 16;
+constexpr std::int64_t kScatterTasks = 8;
 constexpr std::int64_t kMostScans = 4;
 
 class ScatterStep final : public Step {
@@ -69,15 +69,15 @@ class ScatterStep final : public Step {
   // By p, then by columns or by values: every part of the result has one owner.
   void plan_tasks() {
     const double ns = static_cast<double>(sources_) * 1.0 + static_cast<double>(results_) * 0.1;
-    const std::int64_t wanted = task_count(ns, kTasks);
+    const std::int64_t wanted = task_count(ns, kScatterTasks);
     pre_tasks_ = std::min(wanted, l_.pre);
     const std::int64_t each = ceil_div(wanted, pre_tasks_);
     // A task of some values looks at all indices. Next to many results these are few; else adding a
     // row up must cost more than to find that it is another task's, which is badly predicted.
     value_tasks_ = std::min(each, l_.size);
     if (4 * l_.count * value_tasks_ <= l_.size * l_.post) return;
-    post_tasks_ = std::clamp(l_.post / kLeastColumns, std::int64_t{1}, each);
-    const bool scan = l_.post >= kLeastColumns && pre_tasks_ * post_tasks_ == 1;
+    post_tasks_ = std::clamp(l_.post / kLeastScatterColumns, std::int64_t{1}, each);
+    const bool scan = l_.post >= kLeastScatterColumns && pre_tasks_ * post_tasks_ == 1;
     value_tasks_ = scan ? std::min(value_tasks_, kMostScans) : 1;
   }
 

@@ -72,5 +72,7 @@ std::unique_ptr<Step> make_attention(const Prepare& prepare);
 // The number of tasks for work of about `ns` nanoseconds in all that can be cut into `pieces`: 1
 // where waking another thread would not pay, more tasks than threads otherwise.
 std::int64_t task_count(double ns, std::int64_t pieces);
+// Pieces that suit most work.
+inline constexpr std::int64_t kTasks = 12;
 
 }  // namespace tensorgrad::cpu

@@ -93,7 +93,7 @@ Frame Tape::frame(std::byte* scratch, Word* row_values) const {
   f.elements = words + row_words();
   for (std::size_t i = 0; i < regs_.size(); ++i) {
     const TapeReg& r = regs_[i];
-    // Shared blocks are only ever read.
+    // Shared blocks are only ever read. NOLINTNEXTLINE(*-const-cast)
     f.regs[i] = r.home == TapeReg::Home::kShared ? const_cast<Word*>(r.shared)
                 : r.home == TapeReg::Home::kAcc  ? nullptr
                                                  : home(static_cast<int>(i), f);
@@ -222,7 +222,7 @@ void Tape::run_op(const TapeOp& op, Frame& frame) const {
       // Vector loops run on to the next multiple of 16: in a buffer that others write meanwhile
       // they would meet elements that are not this block's.
       if (is_aligned(from) && (op.read_only || count % 16 == 0)) {
-        frame.regs[op.dst] = const_cast<Word*>(from);
+        frame.regs[op.dst] = const_cast<Word*>(from);  // NOLINT(*-const-cast): only read
       } else {
         frame.regs[op.dst] = home(op.dst, frame);
         std::memcpy(frame.regs[op.dst], from, static_cast<std::size_t>(count) * sizeof(Word));
@@ -240,7 +240,9 @@ void Tape::run_op(const TapeOp& op, Frame& frame) const {
 }
 
 void Tape::run(const TapeOps& list, Frame& frame) const {
-  if (acc_reg_ >= 0) frame.regs[acc_reg_] = const_cast<Word*>(frame.acc);
+  if (acc_reg_ >= 0) {
+    frame.regs[acc_reg_] = const_cast<Word*>(frame.acc);  // NOLINT(*-const-cast): only read
+  }
   for (const TapeOp& op : list) {
     if (op.store < 0) {
       run_op(op, frame);

@@ -69,9 +69,11 @@ namespace tensorgrad::webgpu {
 class Vendor;
 
 struct Api {
+// NOLINTBEGIN(readability-identifier-naming): as webgpu.h calls them
 #define TENSORGRAD_WEBGPU_FIELD(name) WGPUProc##name name = nullptr;
   TENSORGRAD_WEBGPU_FUNCTIONS(TENSORGRAD_WEBGPU_FIELD)
 #undef TENSORGRAD_WEBGPU_FIELD
+  // NOLINTEND(readability-identifier-naming)
 
   std::string path;                // where the library was found
   std::shared_ptr<Vendor> vendor;  // what is peculiar to this library

@@ -65,6 +65,8 @@ struct Step;
 class WebGpuDevice final : public Device {
  public:
   WebGpuDevice(const Api& api, Adapter adapter, const WebGpuOptions& options);
+  WebGpuDevice(const WebGpuDevice&) = delete;
+  WebGpuDevice& operator=(const WebGpuDevice&) = delete;
   ~WebGpuDevice() override;
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
@@ -181,6 +183,8 @@ struct Step {
 class WebGpuExecutable final : public Executable {
  public:
   explicit WebGpuExecutable(std::recursive_mutex& device_mutex) : mutex_(device_mutex) {}
+  WebGpuExecutable(const WebGpuExecutable&) = delete;
+  WebGpuExecutable& operator=(const WebGpuExecutable&) = delete;
   // Dawn's objects of one device must not be released while another thread uses it.
   ~WebGpuExecutable() override {
     const std::lock_guard lock(mutex_);

@@ -219,7 +219,7 @@ ValueId expand_transpose(ExpandContext& ctx) {
   const std::int64_t groups = ctx.node.attrs.integer("groups");
   Windows windows = Windows::of(ctx.node.attrs, {weight[2], weight[3]});
   for (const int axis : {2, 3}) {
-    Window& window = axis == 2 ? windows.h : windows.w;
+    WindowAxis& window = axis == 2 ? windows.h : windows.w;
     const auto a = static_cast<std::size_t>(axis);
     y = op::dilate(y, axis, window.step);
     const std::int64_t before = window.reach() - window.padding;

@@ -9,11 +9,11 @@
 namespace tensorgrad::testing {
 namespace {
 
-struct Size {
+struct ProductSize {
   std::int64_t batch, m, n, k;
 };
 
-std::string text(const Size& s) {
+std::string text(const ProductSize& s) {
   return std::to_string(s.batch) + "*" + std::to_string(s.m) + "x" + std::to_string(s.n) + "x" +
          std::to_string(s.k);
 }
@@ -29,7 +29,7 @@ struct Made {
   int a = 0, b = 0, out = 0;
 };
 
-Made make_product(LaunchBuilder& b, const Size& s, bool a_transposed, bool b_transposed) {
+Made make_product(LaunchBuilder& b, const ProductSize& s, bool a_transposed, bool b_transposed) {
   Launch& l = b.launch();
   l.batch = s.batch;
   l.m = s.m;
@@ -42,17 +42,17 @@ Made make_product(LaunchBuilder& b, const Size& s, bool a_transposed, bool b_tra
   return made;
 }
 
-Tolerance room(const Size& s) { return {3e-6 * static_cast<double>(s.k) + 1e-6, 1e-5}; }
+Tolerance room(const ProductSize& s) { return {3e-6 * static_cast<double>(s.k) + 1e-6, 1e-5}; }
 
-IndexMap whole(const Size& s) { return IndexMap::identity({s.batch, s.m, s.n}); }
+IndexMap whole(const ProductSize& s) { return IndexMap::identity({s.batch, s.m, s.n}); }
 
 TEST(CpuContraction, every_layout_of_many_shapes) {
-  const Size sizes[] = {{1, 1, 1, 1},     {1, 1, 1, 700},   {1, 7, 1, 5},      {1, 300, 1, 200},
-                        {1, 1, 300, 200}, {1, 1, 13, 3},    {1, 6, 16, 8},     {1, 5, 15, 7},
-                        {1, 17, 33, 65},  {1, 128, 10, 64}, {1, 64, 64, 64},   {1, 100, 130, 40},
-                        {1, 256, 64, 1},  {1, 40, 500, 3},  {1, 31, 29, 1000}, {1, 130, 200, 450},
-                        {1, 3, 2000, 30}, {1, 2000, 3, 30}, {1, 12, 12, 5000}, {1, 14, 32, 384}};
-  for (const Size& s : sizes) {
+  const ProductSize sizes[] = {
+      {1, 1, 1, 1},       {1, 1, 1, 700},    {1, 7, 1, 5},     {1, 300, 1, 200},  {1, 1, 300, 200},
+      {1, 1, 13, 3},      {1, 6, 16, 8},     {1, 5, 15, 7},    {1, 17, 33, 65},   {1, 128, 10, 64},
+      {1, 64, 64, 64},    {1, 100, 130, 40}, {1, 256, 64, 1},  {1, 40, 500, 3},   {1, 31, 29, 1000},
+      {1, 130, 200, 450}, {1, 3, 2000, 30},  {1, 2000, 3, 30}, {1, 12, 12, 5000}, {1, 14, 32, 384}};
+  for (const ProductSize& s : sizes) {
     for (int layout = 0; layout < 4; ++layout) {
       LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));
       const Made made = make_product(b, s, (layout & 1) != 0, (layout & 2) != 0);
@@ -63,9 +63,9 @@ TEST(CpuContraction, every_layout_of_many_shapes) {
 }
 
 TEST(CpuContraction, batches_of_every_layout) {
-  const Size sizes[] = {{512, 8, 8, 16}, {40, 8, 16, 8}, {6, 64, 64, 32},   {3, 150, 90, 70},
-                        {5, 1, 40, 20},  {7, 20, 1, 30}, {2, 300, 260, 20}, {9, 1, 1, 4}};
-  for (const Size& s : sizes) {
+  const ProductSize sizes[] = {{512, 8, 8, 16}, {40, 8, 16, 8}, {6, 64, 64, 32},   {3, 150, 90, 70},
+                               {5, 1, 40, 20},  {7, 20, 1, 30}, {2, 300, 260, 20}, {9, 1, 1, 4}};
+  for (const ProductSize& s : sizes) {
     for (int layout = 0; layout < 4; ++layout) {
       LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));
       const Made made = make_product(b, s, (layout & 1) != 0, (layout & 2) != 0);
@@ -81,7 +81,7 @@ TEST(CpuContraction, batches_of_every_layout) {
 
 TEST(CpuContraction, attention_heads_are_read_and_written_where_they_lie) {
   const std::int64_t batch = 6, heads = 4, t = 9, d = 16;
-  const Size s{batch * heads, t, t, d};
+  const ProductSize s{batch * heads, t, t, d};
   LaunchBuilder b(LaunchKind::kContraction, "scores");
   Launch& l = b.launch();
   l.batch = s.batch, l.m = t, l.n = t, l.k = d;
@@ -107,8 +107,9 @@ TEST(CpuContraction, attention_heads_are_read_and_written_where_they_lie) {
 }
 
 TEST(CpuContraction, epilogue_with_bias_relu_and_a_second_output) {
-  for (const Size s : {Size{1, 128, 10, 256}, Size{1, 70, 200, 90}, Size{1, 50, 1000, 20},
-                       Size{1, 1, 64, 100}, Size{1, 90, 1, 80}, Size{4, 33, 47, 21}}) {
+  for (const ProductSize s :
+       {ProductSize{1, 128, 10, 256}, ProductSize{1, 70, 200, 90}, ProductSize{1, 50, 1000, 20},
+        ProductSize{1, 1, 64, 100}, ProductSize{1, 90, 1, 80}, ProductSize{4, 33, 47, 21}}) {
     LaunchBuilder b(LaunchKind::kContraction, text(s));
     const Made made = make_product(b, s, false, true);
     const int bias = b.input(s.n), mask = b.output(s.batch * s.m * s.n),
@@ -130,8 +131,9 @@ TEST(CpuContraction, epilogue_with_bias_relu_and_a_second_output) {
 }
 
 TEST(CpuContraction, prologues_compute_the_operands) {
-  for (const Size s : {Size{1, 60, 70, 50}, Size{1, 9, 300, 500}, Size{5, 20, 30, 40},
-                       Size{1, 200, 1, 90}, Size{1, 1, 200, 90}}) {
+  for (const ProductSize s :
+       {ProductSize{1, 60, 70, 50}, ProductSize{1, 9, 300, 500}, ProductSize{5, 20, 30, 40},
+        ProductSize{1, 200, 1, 90}, ProductSize{1, 1, 200, 90}}) {
     for (int layout = 0; layout < 4; ++layout) {
       LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));
       const Made made = make_product(b, s, (layout & 1) != 0, (layout & 2) != 0);
@@ -151,7 +153,7 @@ TEST(CpuContraction, prologues_compute_the_operands) {
 }
 
 TEST(CpuContraction, padded_operands_read_zeros) {
-  const Size s{1, 30, 40, 50};
+  const ProductSize s{1, 30, 40, 50};
   LaunchBuilder b(LaunchKind::kContraction, "padded");
   Launch& l = b.launch();
   l.m = s.m, l.n = s.n, l.k = s.k;
@@ -163,8 +165,9 @@ TEST(CpuContraction, padded_operands_read_zeros) {
 }
 
 TEST(CpuContraction, ones_sum_the_columns_of_b_or_the_rows_of_a) {
-  for (const Size s : {Size{1, 64, 10, 128}, Size{1, 784, 128, 32}, Size{1, 3, 40, 7},
-                       Size{1, 50, 1, 300}, Size{1, 1, 20, 30}, Size{1, 64, 200, 3000}}) {
+  for (const ProductSize s :
+       {ProductSize{1, 64, 10, 128}, ProductSize{1, 784, 128, 32}, ProductSize{1, 3, 40, 7},
+        ProductSize{1, 50, 1, 300}, ProductSize{1, 1, 20, 30}, ProductSize{1, 64, 200, 3000}}) {
     for (int layout = 0; layout < 8; ++layout) {
       const bool of_b = layout < 4;
       LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));
@@ -182,7 +185,7 @@ TEST(CpuContraction, ones_sum_the_columns_of_b_or_the_rows_of_a) {
 }
 
 TEST(CpuContraction, large_products_cut_in_many_tiles) {
-  const Size s{1, 301, 517, 811};
+  const ProductSize s{1, 301, 517, 811};
   LaunchBuilder b(LaunchKind::kContraction, "large");
   const Made made = make_product(b, s, true, true);
   Scalar body(b.launch().body);

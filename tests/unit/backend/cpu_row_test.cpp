@@ -11,25 +11,25 @@
 namespace tensorgrad::testing {
 namespace {
 
-struct Size {
+struct RowSize {
   std::int64_t rows, cols;
 };
 
 // Whole rows, streamed rows, and few long rows.
-const std::vector<Size> kSizes = {{1, 1},     {5, 1},     {128, 10},   {33, 64},   {7, 1000},
-                                  {300, 300}, {5, 30000}, {1, 70'001}, {2, 70'000}};
+const std::vector<RowSize> kRowSizes = {{1, 1},     {5, 1},     {128, 10},   {33, 64},   {7, 1000},
+                                        {300, 300}, {5, 30000}, {1, 70'001}, {2, 70'000}};
 
-IndexMap over(std::vector<std::int64_t> strides, const Size& s, std::int64_t offset = 0) {
+IndexMap over(std::vector<std::int64_t> strides, const RowSize& s, std::int64_t offset = 0) {
   return {{View{{s.rows, s.cols}, std::move(strides), offset, {}, {}}}};
 }
 
-void make_rows(LaunchBuilder& b, const Size& size) {
+void make_rows(LaunchBuilder& b, const RowSize& size) {
   b.launch().rows = size.rows;
   b.launch().cols = size.cols;
 }
 
 TEST(CpuRow, softmax_and_its_statistics) {
-  for (const Size size : kSizes) {
+  for (const RowSize size : kRowSizes) {
     for (const bool transposed : {false, true}) {
       LaunchBuilder b(LaunchKind::kRow, "softmax " + std::to_string(size.rows) + "x" +
                                             std::to_string(size.cols) + (transposed ? " t" : ""));
@@ -54,7 +54,7 @@ TEST(CpuRow, softmax_and_its_statistics) {
 }
 
 TEST(CpuRow, sums_of_a_million_stay_accurate) {
-  for (const Size size : {Size{1, 1 << 20}, Size{3, 1 << 16}, Size{16, 1 << 13}}) {
+  for (const RowSize size : {RowSize{1, 1 << 20}, RowSize{3, 1 << 16}, RowSize{16, 1 << 13}}) {
     for (const bool transposed : {false, true}) {
       if (transposed && size.rows == 1) continue;  // the same
       LaunchBuilder b(LaunchKind::kRow, transposed ? "column sums" : "row sums");
@@ -72,7 +72,8 @@ TEST(CpuRow, sums_of_a_million_stay_accurate) {
 }
 
 TEST(CpuRow, every_reduction_of_every_type) {
-  for (const Size size : {Size{40, 9}, Size{6, 700}, Size{2, 100'000}, Size{500, 70}}) {
+  for (const RowSize size :
+       {RowSize{40, 9}, RowSize{6, 700}, RowSize{2, 100'000}, RowSize{500, 70}}) {
     for (const DType type : {DType::kF32, DType::kI32, DType::kU32}) {
       for (const bool transposed : {false, true}) {
         LaunchBuilder b(LaunchKind::kRow, "reductions");
@@ -99,7 +100,7 @@ TEST(CpuRow, nan_wins_and_the_first_of_equals) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const std::int64_t cols : {5, 40, 70000}) {
     for (const bool transposed : {false, true}) {
-      const Size size{4, cols};
+      const RowSize size{4, cols};
       LaunchBuilder b(LaunchKind::kRow, "nan " + std::to_string(cols));
       make_rows(b, size);
       const int x = b.input(size.rows * cols);
@@ -130,7 +131,7 @@ TEST(CpuRow, nan_wins_and_the_first_of_equals) {
 }
 
 TEST(CpuRow, row_values_are_loaded_gathered_and_broadcast) {
-  for (const Size size : {Size{60, 12}, Size{9, 3000}, Size{3, 90000}}) {
+  for (const RowSize size : {RowSize{60, 12}, RowSize{9, 3000}, RowSize{3, 90000}}) {
     LaunchBuilder b(LaunchKind::kRow, "cross entropy");
     make_rows(b, size);
     const int x = b.input(size.rows * size.cols), label = b.input(size.rows, DType::kI32, 12);
@@ -161,7 +162,7 @@ TEST(CpuRow, row_values_are_loaded_gathered_and_broadcast) {
 }
 
 TEST(CpuRow, variance_takes_two_passes_and_works_in_place) {
-  for (const Size size : {Size{50, 16}, Size{4, 5000}, Size{2, 200'000}}) {
+  for (const RowSize size : {RowSize{50, 16}, RowSize{4, 5000}, RowSize{2, 200'000}}) {
     LaunchBuilder b(LaunchKind::kRow, "normalise");
     make_rows(b, size);
     const int x = b.in_place(size.rows * size.cols), out = b.output(size.rows);
@@ -181,7 +182,7 @@ TEST(CpuRow, variance_takes_two_passes_and_works_in_place) {
 }
 
 TEST(CpuRow, reduces_constants_and_indices) {
-  for (const Size size : {Size{5, 30}, Size{1, 80000}}) {
+  for (const RowSize size : {RowSize{5, 30}, RowSize{1, 80000}}) {
     LaunchBuilder b(LaunchKind::kRow, "counts");
     make_rows(b, size);
     const IndexMap rows = IndexMap::identity({size.rows});
@@ -201,8 +202,8 @@ TEST(CpuRow, random_programs_agree_with_the_oracle) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
     const auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-    const Size sizes[] = {{16, 12}, {64, 300}, {3, 4000}, {2, 23000}, {300, 20}};
-    const Size size = sizes[pick(5)];
+    const RowSize sizes[] = {{16, 12}, {64, 300}, {3, 4000}, {2, 23000}, {300, 20}};
+    const RowSize size = sizes[pick(5)];
     LaunchBuilder b(LaunchKind::kRow, "seed " + std::to_string(seed));
     make_rows(b, size);
     const std::int64_t n = size.rows * size.cols;

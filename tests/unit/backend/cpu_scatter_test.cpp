@@ -7,23 +7,24 @@
 namespace tensorgrad::testing {
 namespace {
 
-struct Size {
+struct ScatterSize {
   std::int64_t pre, count, post, size;
 };
 
-const Size kSizes[] = {{1, 1000, 64, 12}, {1, 50, 7, 5},    {128, 1, 1, 10}, {1, 20000, 1, 30},
-                       {3, 40, 20, 8},    {2, 3000, 16, 4}, {1, 4, 1000, 9}, {500, 30, 1, 6}};
+const ScatterSize kScatterSizes[] = {{1, 1000, 64, 12}, {1, 50, 7, 5},  {128, 1, 1, 10},
+                                     {1, 20000, 1, 30}, {3, 40, 20, 8}, {2, 3000, 16, 4},
+                                     {1, 4, 1000, 9},   {500, 30, 1, 6}};
 
-IndexMap sources(const Size& s) { return IndexMap::identity({s.pre, s.count, s.post}); }
+IndexMap sources(const ScatterSize& s) { return IndexMap::identity({s.pre, s.count, s.post}); }
 
-void make_scatter(LaunchBuilder& b, const Size& s) {
+void make_scatter(LaunchBuilder& b, const ScatterSize& s) {
   Launch& l = b.launch();
   l.pre = s.pre, l.count = s.count, l.post = s.post, l.size = s.size;
 }
 
 // Nothing but a store follows, so sums are made where they go; the output held something before.
 TEST(CpuScatter, into_a_part_of_a_buffer) {
-  for (const Size& s : {Size{1, 300, 16, 4000}, {2, 5, 64, 3000}, {1, 40, 3, 7}}) {
+  for (const ScatterSize& s : {ScatterSize{1, 300, 16, 4000}, {2, 5, 64, 3000}, {1, 40, 3, 7}}) {
     LaunchBuilder b(LaunchKind::kScatter, "part");
     make_scatter(b, s);
     const std::int64_t n = s.pre * s.count * s.post, results = s.pre * s.size * s.post;
@@ -39,7 +40,7 @@ TEST(CpuScatter, into_a_part_of_a_buffer) {
 
 // Indices go two beyond the size, and one is negative: these are dropped.
 TEST(CpuScatter, an_index_per_row) {
-  for (const Size& s : kSizes) {
+  for (const ScatterSize& s : kScatterSizes) {
     LaunchBuilder b(LaunchKind::kScatter, "rows");
     make_scatter(b, s);
     const int index = b.input(s.pre * s.count, DType::kI32, static_cast<std::uint32_t>(s.size) + 2);
@@ -56,7 +57,7 @@ TEST(CpuScatter, an_index_per_row) {
 }
 
 TEST(CpuScatter, an_index_per_element_and_an_epilogue) {
-  for (const Size& s : kSizes) {
+  for (const ScatterSize& s : kScatterSizes) {
     LaunchBuilder b(LaunchKind::kScatter, "elements");
     make_scatter(b, s);
     const std::int64_t n = s.pre * s.count * s.post, results = s.pre * s.size * s.post;

@@ -20,12 +20,12 @@ const Lines kLong[] = {{1, 80000, 1}, {2, 40000, 3}, {1, 9000, 20}};
 const ScanOp kOps[] = {ScanOp::kSum, ScanOp::kProduct, ScanOp::kLinear, ScanOp::kArgMax,
                        ScanOp::kArgMin};
 
-std::string text(const Lines& s) {
+std::string text_of(const Lines& s) {
   return std::to_string(s.pre) + "x" + std::to_string(s.count) + "x" + std::to_string(s.post);
 }
 
 LaunchBuilder lines_of(LaunchKind kind, const Lines& s, const std::string& name) {
-  LaunchBuilder b(kind, name + " " + text(s));
+  LaunchBuilder b(kind, name + " " + text_of(s));
   Launch& l = b.launch();
   l.pre = s.pre, l.count = s.count, l.post = s.post;
   return b;

@@ -9,12 +9,12 @@
 namespace tensorgrad::testing {
 namespace {
 
-struct Size {
+struct LaneSize {
   std::int64_t rows, cols;
 };
 
 // Softmax over the columns, the row's maximum, where it is, and the row's mean in place.
-void check_softmax(webgpu::WebGpuDevice& device, Size size, bool rows_contiguous) {
+void check_softmax(webgpu::WebGpuDevice& device, LaneSize size, bool rows_contiguous) {
   TestProgram test;
   const std::int64_t elements = size.rows * size.cols;
   const int x = test.buffer(DType::kF32, elements), y = test.buffer(DType::kF32, elements);
@@ -50,16 +50,16 @@ void check_softmax(webgpu::WebGpuDevice& device, Size size, bool rows_contiguous
 
 TEST(WebGpuRow, softmax_of_every_size) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
-  for (const Size size : {Size{1, 1},
-                          {3, 5},
-                          {130, 7},
-                          {65, 12},
-                          {9, 64},
-                          {5, 100},
-                          {7, 256},
-                          {2, 1000},
-                          {33, 257},
-                          {1, 5000}}) {
+  for (const LaneSize size : {LaneSize{1, 1},
+                              {3, 5},
+                              {130, 7},
+                              {65, 12},
+                              {9, 64},
+                              {5, 100},
+                              {7, 256},
+                              {2, 1000},
+                              {33, 257},
+                              {1, 5000}}) {
     check_softmax(*device, size, false);
     check_softmax(*device, size, true);
   }
@@ -179,7 +179,7 @@ TEST(WebGpuRow, many_reductions_share_little_workgroup_memory) {
 // Layer norm in place, with gathered and masked row-level reads: three passes.
 TEST(WebGpuRow, chains_reductions_in_place) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
-  for (const Size size : {Size{40, 6}, {11, 130}, {4, 700}}) {
+  for (const LaneSize size : {LaneSize{40, 6}, {11, 130}, {4, 700}}) {
     TestProgram test;
     const auto [rows, cols] = size;
     const int x = test.buffer(DType::kF32, rows * cols), scale = test.buffer(DType::kF32, cols);

@@ -13,7 +13,7 @@ namespace tensorgrad::testing {
 namespace {
 
 template <class Model>
-std::map<std::string, HostTensor> initial(const Model& model, std::uint32_t seed = 1) {
+std::map<std::string, HostTensor> initial_of(const Model& model, std::uint32_t seed = 1) {
   Forward forward = compile_forward(model, [](const Model&, const Inputs&) { return zeros({1}); },
                                     {.device = {.kind = "cpu"}, .seed = seed});
   return forward.download_params();
@@ -25,7 +25,7 @@ struct One {
 };
 
 std::vector<float> elements(const Shape& shape, const Init& init, std::uint32_t seed = 1) {
-  return initial(One{Parameter(shape, init)}, seed).at("w").floats();
+  return initial_of(One{Parameter(shape, init)}, seed).at("w").floats();
 }
 
 double deviation(const std::vector<float>& values) {
@@ -129,22 +129,23 @@ TEST(Init, is_decided_by_the_seed) {
 }
 
 TEST(Init, of_layers_is_that_of_pytorch) {
-  const auto attention = initial(nn::MultiheadAttention(32, 4));
+  const auto attention = initial_of(nn::MultiheadAttention(32, 4));
   EXPECT_NEAR(most(attention.at("in_proj_weight").floats()), std::sqrt(6.0 / (96 + 32)), 2e-3);
   EXPECT_EQ(most(attention.at("in_proj_bias").floats()), 0);
   EXPECT_EQ(most(attention.at("out_proj.bias").floats()), 0);
   EXPECT_NEAR(most(attention.at("out_proj.weight").floats()), 1 / std::sqrt(32.0), 2e-3);
-  const auto grouped = initial(nn::MultiheadAttention(32, 4, {.bias = false, .kv_heads = 2}));
+  const auto grouped = initial_of(nn::MultiheadAttention(32, 4, {.bias = false, .kv_heads = 2}));
   EXPECT_EQ(grouped.at("in_proj_weight").shape, (Shape{64, 32}));
   EXPECT_EQ(grouped.size(), 2U);
-  for (const auto& [name, tensor] : initial(nn::LSTM(5, 16, {.num_layers = 2})))
+  for (const auto& [name, tensor] : initial_of(nn::LSTM(5, 16, {.num_layers = 2})))
     EXPECT_NEAR(most(tensor.floats()), 0.25, 0.02) << name;
   std::set<std::string> names;
-  for (const auto& [name, tensor] : initial(nn::GRU(5, 7, {.num_layers = 2}))) names.insert(name);
+  for (const auto& [name, tensor] : initial_of(nn::GRU(5, 7, {.num_layers = 2})))
+    names.insert(name);
   EXPECT_EQ(names,
             (std::set<std::string>{"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0",
                                    "weight_ih_l1", "weight_hh_l1", "bias_ih_l1", "bias_hh_l1"}));
-  EXPECT_EQ(initial(nn::GRU(5, 7)).at("weight_ih_l0").shape, (Shape{21, 5}));
+  EXPECT_EQ(initial_of(nn::GRU(5, 7)).at("weight_ih_l0").shape, (Shape{21, 5}));
 }
 
 // Grouped heads are the same as heads whose keys and values are repeated.

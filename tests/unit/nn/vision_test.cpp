@@ -11,7 +11,7 @@ namespace tensorgrad::testing {
 namespace {
 
 template <class Layer>
-struct Model {
+struct VisionModel {
   Layer layer;
   TG_MODULE(layer)
 };
@@ -19,9 +19,10 @@ struct Model {
 // Shapes of the parameters, after a look at their bounds: uniform in +-1/sqrt(fan_in).
 template <class Layer>
 std::map<std::string, Shape> begins_within(const Layer& layer, double fan_in) {
-  Forward forward = compile_forward(Model<Layer>{layer},
-                                    [](const Model<Layer>&, const Inputs&) { return zeros({1}); },
-                                    {.device = {.kind = "cpu"}});
+  Forward forward =
+      compile_forward(VisionModel<Layer>{layer},
+                      [](const VisionModel<Layer>&, const Inputs&) { return zeros({1}); },
+                      {.device = {.kind = "cpu"}});
   std::map<std::string, Shape> shapes;
   const double bound = 1 / std::sqrt(fan_in);
   for (const auto& [name, tensor] : forward.download_params()) {
@@ -62,8 +63,8 @@ TEST(ConvTransposeLayers, begin_as_pytorchs) {
 
 Shape shape_of(const nn::Sequential& net, const Shape& x) {
   Shape shape;
-  compile_forward(Model<nn::Sequential>{net},
-                  [&](const Model<nn::Sequential>& model, const Inputs& in) {
+  compile_forward(VisionModel<nn::Sequential>{net},
+                  [&](const VisionModel<nn::Sequential>& model, const Inputs& in) {
                     const Tensor y = model.layer(in["x"]);
                     shape = y.shape();
                     return y;
