@@ -3,6 +3,7 @@
 #include "api/forward.h"
 
 #include <algorithm>
+#include <cstring>
 #include <sstream>
 
 #include "api/at_line.h"
@@ -167,18 +168,23 @@ std::map<std::string, HostTensor> ForwardImpl::download_params() const {
 // stand for.
 void ForwardImpl::export_onnx(const std::string& path, const OnnxOptions& options) const {
   const std::lock_guard lock(*mutex_);
-  const auto traced =
-      trace_function(table_, options_.inputs, {}, 0, function_,
-                     {.training = options_.training, .first_stream = kForwardStream}, site_);
+  const auto traced = trace_function(
+      table_, options_.inputs, {}, 0, function_,
+      {.training = options_.training, .exported = true, .first_stream = kForwardStream}, site_);
   const NamedTensors params = download_params();
-  std::map<std::string, std::vector<std::uint32_t>> words;
-  const auto values = [&](const Node& leaf) {
+  std::map<std::string, std::vector<std::byte>> kept;
+  const auto values = [&](const Node& leaf) -> std::span<const std::byte> {
     const std::string& name = leaf.attrs.text("name");
-    if (leaf.op == &ops::parameter) return std::span(std::as_const(params.at(name).bytes));
-    words[name] = leaf.op == &ops::scalar
-                      ? std::vector{float_bits(traced->trace.scalars.at(name))}
-                      : engine_->download_words(state_buffer(name));
-    return std::as_bytes(std::span(std::as_const(words.at(name))));
+    if (leaf.op == &ops::parameter) return params.at(name).bytes;
+    std::vector<std::byte>& bytes = kept[name];
+    bytes.resize(static_cast<size_t>(numel(leaf.type.shape)) * kElementBytes);
+    if (leaf.op == &ops::state) {
+      engine_->instance().download(state_buffer(name), 0, bytes);
+    } else {
+      const std::uint32_t word = float_bits(traced->trace.scalars.at(name));
+      std::memcpy(bytes.data(), &word, sizeof word);
+    }
+    return bytes;
   };
   io::write_onnx(path, onnx::to_onnx(traced->trace.graph, options.name, options.doc, values));
 }

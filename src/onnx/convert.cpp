@@ -103,8 +103,9 @@ class Conversion {
 
   void refuse_updates() const {
     for (const GraphUpdate& update : graph_.updates) {
-      refuse(graph_[update.value], "the state '" + graph_[update.leaf].attrs.text("name") +
-                                       "' is changed, and a model of ONNX keeps nothing between runs");
+      throw UserError("export_onnx: the state '" + graph_[update.leaf].attrs.text("name") +
+                          "' is changed, and a model of ONNX keeps nothing between runs",
+                      graph_[update.value].site);
     }
   }
 
@@ -131,9 +132,7 @@ class Conversion {
       reserve(output.name, "the output '" + output.name + "'");
   }
 
-  static bool is_input(const Node& node) {
-    return node.op == &ops::input || node.op == &ops::data;
-  }
+  static bool is_input(const Node& node) { return node.op == &ops::input || node.op == &ops::data; }
 
   const std::string& name_of(ValueId id) {
     std::string& name = names_[static_cast<std::size_t>(id)];
@@ -201,8 +200,8 @@ class Conversion {
     for (const ValueId id : node.inputs) {
       const Shape& whole = graph_[id].type.shape;
       Loose part = loose(id);
-      const bool same = part.shape.size() >= 2 &&
-                        std::equal(whole.end() - 2, whole.end(), part.shape.end() - 2);
+      const bool same =
+          part.shape.size() >= 2 && std::equal(whole.end() - 2, whole.end(), part.shape.end() - 2);
       if (!same) part = {name_of(id), whole};
       batches.push_back({"", {part.shape.begin(), part.shape.end() - 2}});
       parts.push_back(std::move(part));
@@ -253,8 +252,8 @@ class Conversion {
   const Graph graph_;
   const LeafValues& values_;
   Emitter emitter_;
-  std::vector<std::string> names_;  // of values that are written
-  std::set<std::string> made_;      // by nodes
+  std::vector<std::string> names_;              // of values that are written
+  std::set<std::string> made_;                  // by nodes
   std::map<std::string, std::string> renamed_;  // to what the outputs are called
 };
 

@@ -73,8 +73,7 @@ std::string Emitter::constant(OnnxType type, const Shape& shape, std::vector<std
   return at->second;
 }
 
-std::string Emitter::numbers(const std::vector<double>& values, OnnxType type,
-                             const Shape& shape) {
+std::string Emitter::numbers(const std::vector<double>& values, OnnxType type, const Shape& shape) {
   std::vector<std::byte> data;
   for (const double value : values) append(data, value, type);
   return constant(type, shape, std::move(data));

@@ -4,8 +4,8 @@
 // casts of numbers that the new type does not hold.
 #include <numbers>
 
-#include "ops/pointwise.h"
 #include "onnx/writers.h"
+#include "ops/pointwise.h"
 #include "ops/registry.h"
 
 namespace tensorgrad::onnx {
@@ -41,6 +41,14 @@ std::string fmod(WriteContext& ctx) {
   return whole_division(ctx, "Mod", of_dividend);
 }
 
+// Min and Max, the operators, let a NaN win. Of INT64 onnxruntime 1.31 looks at 32 bits alone.
+template <bool kMax>
+std::string extreme(WriteContext& ctx) {
+  if (ctx.dtype() != DType::kU32) return ctx.op(kMax ? "Max" : "Min", ctx.all());
+  const std::string first = ctx.op(kMax ? "Greater" : "Less", ctx.all());
+  return ctx.op("Where", {first, ctx.in(0), ctx.in(1)});
+}
+
 // The operator keeps a NaN, where sign is 0.
 std::string sign(WriteContext& ctx) {
   const std::string y = ctx.op("Sign", {ctx.in(0)});
@@ -50,17 +58,15 @@ std::string sign(WriteContext& ctx) {
 
 std::string trunc(WriteContext& ctx) {
   const std::string x = ctx.in(0);
-  return ctx.op("Where", {ctx.op("Less", {x, ctx.number(0)}), ctx.op("Ceil", {x}),
-                          ctx.op("Floor", {x})});
+  return ctx.op("Where",
+                {ctx.op("Less", {x, ctx.number(0)}), ctx.op("Ceil", {x}), ctx.op("Floor", {x})});
 }
 
 std::string exp2(WriteContext& ctx) { return ctx.op("Pow", {ctx.number(2), ctx.in(0)}); }
 std::string log2(WriteContext& ctx) {
   return ctx.op("Mul", {ctx.op("Log", {ctx.in(0)}), ctx.number(1 / std::numbers::ln2)});
 }
-std::string rsqrt(WriteContext& ctx) {
-  return ctx.op("Reciprocal", {ctx.op("Sqrt", {ctx.in(0)})});
-}
+std::string rsqrt(WriteContext& ctx) { return ctx.op("Reciprocal", {ctx.op("Sqrt", {ctx.in(0)})}); }
 
 // With u = exp(x) as rounded: (u - 1) x / log(u) near 0 (Higham 2002, section 1.14.1), else u - 1.
 std::string expm1(WriteContext& ctx) {
@@ -84,8 +90,8 @@ std::string log1p(WriteContext& ctx) {
 // Of -0, too: its reciprocal is -inf.
 std::string is_negative(WriteContext& ctx, const std::string& x) {
   const std::string zero = ctx.number(0);
-  return ctx.op("Or", {ctx.op("Less", {x, zero}),
-                       ctx.op("Less", {ctx.op("Reciprocal", {x}), zero})});
+  return ctx.op("Or",
+                {ctx.op("Less", {x, zero}), ctx.op("Less", {ctx.op("Reciprocal", {x}), zero})});
 }
 
 // The angle of (b, a), of the smaller by the larger and put into its place among the octants.
@@ -100,13 +106,14 @@ std::string atan2(WriteContext& ctx) {
   std::string angle = ctx.op("Atan", {ctx.op("Where", {at_zero, ctx.number(0), diagonal})});
   angle = ctx.op("Where", {ctx.op("Greater", {height, width}),
                            ctx.op("Sub", {ctx.number(std::numbers::pi / 2), angle}), angle});
-  angle = ctx.op("Where", {is_negative(ctx, x),
-                           ctx.op("Sub", {ctx.number(std::numbers::pi), angle}), angle});
+  angle = ctx.op(
+      "Where", {is_negative(ctx, x), ctx.op("Sub", {ctx.number(std::numbers::pi), angle}), angle});
   return ctx.op("Where", {is_negative(ctx, y), ctx.op("Neg", {angle}), angle});
 }
 
 std::string isfinite(WriteContext& ctx) {
-  return ctx.op("Not", {ctx.op("Or", {ctx.op("IsNaN", {ctx.in(0)}), ctx.op("IsInf", {ctx.in(0)})})});
+  return ctx.op("Not",
+                {ctx.op("Or", {ctx.op("IsNaN", {ctx.in(0)}), ctx.op("IsInf", {ctx.in(0)})})});
 }
 
 std::string ne(WriteContext& ctx) { return ctx.op("Not", {ctx.op("Equal", ctx.all())}); }
@@ -125,12 +132,12 @@ std::string left_shift(WriteContext& ctx) {
 std::string right_shift(WriteContext& ctx) {
   const std::string count = ctx.op("Mod", {ctx.widened(1), ctx.wide(32)});
   const std::string power = ctx.cast(
-      ctx.op("BitShift", {ctx.emitter.number(1, OnnxType::kUint64), ctx.cast(count, OnnxType::kUint64)},
+      ctx.op("BitShift",
+             {ctx.emitter.number(1, OnnxType::kUint64), ctx.cast(count, OnnxType::kUint64)},
              {{"direction", std::string("LEFT")}}),
       OnnxType::kInt64);
   const std::string a = ctx.widened(0);
-  const std::string y =
-      ctx.op("Div", {ctx.op("Sub", {a, ctx.op("Mod", {a, power})}), power});
+  const std::string y = ctx.op("Div", {ctx.op("Sub", {a, ctx.op("Mod", {a, power})}), power});
   return ctx.dtype() == DType::kI32 ? ctx.cast(y, OnnxType::kInt32) : y;
 }
 
@@ -148,8 +155,8 @@ std::string saturated(WriteContext& ctx, DType to) {
   const std::string number =
       ctx.op("Where", {ctx.op("IsNaN", {ctx.in(0)}), ctx.number(0), ctx.in(0)});
   const std::string inside = ctx.op("Clip", {number, ctx.number(least), ctx.number(past)});
-  const std::string whole =
-      ctx.op("Min", {ctx.cast(inside, OnnxType::kInt64), ctx.wide(past - 1)});
+  const std::string wide = ctx.cast(inside, OnnxType::kInt64), most = ctx.wide(past - 1);
+  const std::string whole = ctx.op("Where", {ctx.op("Less", {wide, most}), wide, most});
   return to == DType::kI32 ? ctx.cast(whole, OnnxType::kInt32) : whole;
 }
 
@@ -165,14 +172,12 @@ std::string cast(WriteContext& ctx) {
 std::string bitcast(WriteContext& ctx) {
   const DType from = ctx.dtype(), to = ctx.node.type.dtype;
   if (from != to && (from == DType::kF32 || to == DType::kF32))
-    refuse(ctx.node, "ONNX has no operator that reads the bits of " +
-                         std::string(to_string(from)) + " as " + std::string(to_string(to)));
+    refuse(ctx.node, "ONNX has no operator that reads the bits of " + std::string(to_string(from)) +
+                         " as " + std::string(to_string(to)));
   return cast(ctx);
 }
 
-std::string philox(WriteContext& ctx) {
-  refuse(ctx.node, "random numbers cannot be exported");
-}
+std::string philox(WriteContext& ctx) { refuse(ctx.node, "random numbers cannot be exported"); }
 
 }  // namespace
 
@@ -184,29 +189,66 @@ std::string WriteContext::wrapped(const std::string& x, DType to) {
 }
 
 void add_pointwise(Writers& writers) {
-  const Writers all = {{&ops::minimum, "Min"}, {&ops::maximum, "Max"}, {&ops::pow, "Pow"}, {&ops::neg, "Neg"}, {&ops::abs, "Abs"}, {&ops::floor, "Floor"}, {&ops::ceil, "Ceil"}, {&ops::round, "Round"}, {&ops::exp, "Exp"}, {&ops::log, "Log"}, {&ops::sqrt, "Sqrt"}, {&ops::reciprocal, "Reciprocal"}, {&ops::sin, "Sin"}, {&ops::cos, "Cos"}, {&ops::tan, "Tan"}, {&ops::tanh, "Tanh"}, {&ops::sinh, "Sinh"}, {&ops::asinh, "Asinh"}, {&ops::acosh, "Acosh"}, {&ops::atanh, "Atanh"}, {&ops::sigmoid, "Sigmoid"}, {&ops::softplus, "Softplus"}, {&ops::relu, "Relu"}, {&ops::erf, "Erf"}, {&ops::isnan, "IsNaN"}, {&ops::eq, "Equal"}, {&ops::lt, "Less"}, {&ops::le, "LessOrEqual"}, {&ops::gt, "Greater"}, {&ops::ge, "GreaterOrEqual"}, {&ops::logical_and, "And"}, {&ops::logical_or, "Or"}, {&ops::logical_xor, "Xor"}, {&ops::logical_not, "Not"}, {&ops::bitwise_and, "BitwiseAnd"}, {&ops::bitwise_or, "BitwiseOr"}, {&ops::bitwise_xor, "BitwiseXor"}, {&ops::detach, "Identity"},
-{&ops::add, add},
-                        {&ops::sub, sub},
-                        {&ops::mul, mul},
-                        {&ops::square, square},
-                        {&ops::div, div},
-                        {&ops::fmod, fmod},
-                        {&ops::sign, sign},
-                        {&ops::trunc, trunc},
-                        {&ops::exp2, exp2},
-                        {&ops::log2, log2},
-                        {&ops::rsqrt, rsqrt},
-                        {&ops::expm1, expm1},
-                        {&ops::log1p, log1p},
-                        {&ops::atan2, atan2},
-                        {&ops::isfinite, isfinite},
-                        {&ops::ne, ne},
-                        {&ops::bitwise_left_shift, left_shift},
-                        {&ops::bitwise_right_shift, right_shift},
-                        {&ops::where, where},
-                        {&ops::cast, cast},
-                        {&ops::bitcast, bitcast},
-                        {&ops::philox, philox}};
+  const Writers all = {{&ops::minimum, extreme<false>},
+                       {&ops::maximum, extreme<true>},
+                       {&ops::pow, "Pow"},
+                       {&ops::neg, "Neg"},
+                       {&ops::abs, "Abs"},
+                       {&ops::floor, "Floor"},
+                       {&ops::ceil, "Ceil"},
+                       {&ops::round, "Round"},
+                       {&ops::exp, "Exp"},
+                       {&ops::log, "Log"},
+                       {&ops::sqrt, "Sqrt"},
+                       {&ops::reciprocal, "Reciprocal"},
+                       {&ops::sin, "Sin"},
+                       {&ops::cos, "Cos"},
+                       {&ops::tan, "Tan"},
+                       {&ops::tanh, "Tanh"},
+                       {&ops::sinh, "Sinh"},
+                       {&ops::asinh, "Asinh"},
+                       {&ops::acosh, "Acosh"},
+                       {&ops::atanh, "Atanh"},
+                       {&ops::sigmoid, "Sigmoid"},
+                       {&ops::softplus, "Softplus"},
+                       {&ops::relu, "Relu"},
+                       {&ops::erf, "Erf"},
+                       {&ops::isnan, "IsNaN"},
+                       {&ops::eq, "Equal"},
+                       {&ops::lt, "Less"},
+                       {&ops::le, "LessOrEqual"},
+                       {&ops::gt, "Greater"},
+                       {&ops::ge, "GreaterOrEqual"},
+                       {&ops::logical_and, "And"},
+                       {&ops::logical_or, "Or"},
+                       {&ops::logical_xor, "Xor"},
+                       {&ops::logical_not, "Not"},
+                       {&ops::bitwise_and, "BitwiseAnd"},
+                       {&ops::bitwise_or, "BitwiseOr"},
+                       {&ops::bitwise_xor, "BitwiseXor"},
+                       {&ops::detach, "Identity"},
+                       {&ops::add, add},
+                       {&ops::sub, sub},
+                       {&ops::mul, mul},
+                       {&ops::square, square},
+                       {&ops::div, div},
+                       {&ops::fmod, fmod},
+                       {&ops::sign, sign},
+                       {&ops::trunc, trunc},
+                       {&ops::exp2, exp2},
+                       {&ops::log2, log2},
+                       {&ops::rsqrt, rsqrt},
+                       {&ops::expm1, expm1},
+                       {&ops::log1p, log1p},
+                       {&ops::atan2, atan2},
+                       {&ops::isfinite, isfinite},
+                       {&ops::ne, ne},
+                       {&ops::bitwise_left_shift, left_shift},
+                       {&ops::bitwise_right_shift, right_shift},
+                       {&ops::where, where},
+                       {&ops::cast, cast},
+                       {&ops::bitcast, bitcast},
+                       {&ops::philox, philox}};
   writers.insert(all.begin(), all.end());
 }
 

@@ -51,13 +51,12 @@ std::string scan(WriteContext& ctx, std::shared_ptr<const io::OnnxGraph> body, c
   const std::size_t results = body->outputs.size();
   Names inputs = initial;
   inputs.insert(inputs.end(), read.begin(), read.end());
-  io::OnnxAttributes attributes = {
-      {"body", std::move(body)},
-      {"num_scan_inputs", static_cast<std::int64_t>(read.size())},
-      {"scan_input_axes", along},
-      {"scan_input_directions", Ints(read.size(), reverse)},
-      {"scan_output_axes", Ints{ctx.node.attrs.integer("axis")}},
-      {"scan_output_directions", Ints{reverse}}};
+  io::OnnxAttributes attributes = {{"body", std::move(body)},
+                                   {"num_scan_inputs", static_cast<std::int64_t>(read.size())},
+                                   {"scan_input_axes", along},
+                                   {"scan_input_directions", Ints(read.size(), reverse)},
+                                   {"scan_output_axes", Ints{ctx.node.attrs.integer("axis")}},
+                                   {"scan_output_directions", Ints{reverse}}};
   return ctx.emitter.node("Scan", inputs, std::move(attributes), results - 1, results);
 }
 
@@ -103,9 +102,9 @@ std::string place_so_far(WriteContext& ctx) {
     body = step.take();
   }
   // Whatever comes first is at least as good.
-  const double worst = real                          ? std::numeric_limits<double>::infinity()
+  const double worst = real                         ? std::numeric_limits<double>::infinity()
                        : ctx.dtype() == DType::kI32 ? (kMax ? 0x1p31 : 0x1p31 - 1)
-                                                     : (kMax ? 0 : 0x1p32);
+                                                    : (kMax ? 0 : 0x1p32);
   const std::string shape = ctx.emitter.list(slice);
   const std::string none = ctx.emitter.number(0, OnnxType::kInt32);
   const std::int64_t axis = ctx.node.attrs.integer("axis");

@@ -16,9 +16,7 @@ std::string reshaped(WriteContext& ctx, const std::string& x, const Shape& shape
   return ctx.op("Reshape", {x, ctx.emitter.list(shape)});
 }
 
-std::string reshape(WriteContext& ctx) {
-  return reshaped(ctx, ctx.in(0), ctx.node.type.shape);
-}
+std::string reshape(WriteContext& ctx) { return reshaped(ctx, ctx.in(0), ctx.node.type.shape); }
 
 std::string permute(WriteContext& ctx) {
   if (ctx.type().shape.empty()) return ctx.op("Identity", {ctx.in(0)});
@@ -66,8 +64,8 @@ std::string unfold(WriteContext& ctx) {
     for (std::int64_t j = 0; j < size; ++j)
       places.push_back(n * attrs.integer("step") + j * attrs.integer("dilation"));
   }
-  const std::string windows = ctx.op(
-      "Gather", {ctx.in(0), ctx.emitter.list(places, {count, size})}, {{"axis", axis}});
+  const std::string windows =
+      ctx.op("Gather", {ctx.in(0), ctx.emitter.list(places, {count, size})}, {{"axis", axis}});
   Ints order(ctx.node.type.shape.size());
   std::iota(order.begin(), order.end(), 0);
   order.erase(order.begin() + axis + 1);
@@ -87,16 +85,24 @@ std::string reduce_sum(WriteContext& ctx) {
   return ctx.wrapped(reduced(ctx, "ReduceSum", ctx.widened(0)), ctx.dtype());
 }
 
+// u32 as INT32 of the same order: of INT64 onnxruntime 1.31 compares 32 bits alone here.
+std::string ordered(WriteContext& ctx) {
+  if (ctx.dtype() != DType::kU32) return ctx.in(0);
+  return ctx.cast(ctx.op("Sub", {ctx.in(0), ctx.wide(0x1p31)}), OnnxType::kInt32);
+}
+
 template <bool kMax>
 std::string extreme(WriteContext& ctx) {
   if (ctx.node.attrs.list("axes").empty()) return ctx.op("Identity", {ctx.in(0)});
-  return reduced(ctx, kMax ? "ReduceMax" : "ReduceMin", ctx.in(0));
+  const std::string y = reduced(ctx, kMax ? "ReduceMax" : "ReduceMin", ordered(ctx));
+  if (ctx.dtype() != DType::kU32) return y;
+  return ctx.op("Add", {ctx.cast(y, OnnxType::kInt64), ctx.wide(0x1p31)});
 }
 
 template <bool kMax>
 std::string place_of_extreme(WriteContext& ctx) {
   const std::string place =
-      ctx.op(kMax ? "ArgMax" : "ArgMin", {ctx.in(0)},
+      ctx.op(kMax ? "ArgMax" : "ArgMin", {ordered(ctx)},
              {{"axis", ctx.node.attrs.list("axes")[0]}, {"keepdims", std::int64_t{0}}});
   return ctx.cast(place, OnnxType::kInt32);
 }
@@ -134,7 +140,8 @@ Places places_in(WriteContext& ctx, const std::string& index, std::int64_t size)
   const std::string zero = ctx.number(0, 1), last = ctx.number(static_cast<double>(size - 1), 1);
   const std::string low = ctx.op("GreaterOrEqual", {index, zero});
   const std::string high = ctx.op("LessOrEqual", {index, last});
-  return {ctx.op("And", {low, high}), ctx.op("Min", {ctx.op("Max", {index, zero}), last})};
+  const std::string inside = ctx.op("And", {low, high});
+  return {inside, ctx.op("Where", {inside, index, zero})};
 }
 
 // `value` with zeros where the index was out of range.
@@ -159,7 +166,8 @@ std::string gather(WriteContext& ctx) {
 std::string scatter_add(WriteContext& ctx) {
   const std::int64_t axis = ctx.node.attrs.integer("axis");
   const Places at = places_in(ctx, ctx.in(1), ctx.node.attrs.integer("size"));
-  const std::string zeros = ctx.op("Expand", {ctx.number(0), ctx.emitter.list(ctx.node.type.shape)});
+  const std::string zeros =
+      ctx.op("Expand", {ctx.number(0), ctx.emitter.list(ctx.node.type.shape)});
   return ctx.op("ScatterElements", {zeros, at.index, zero_outside(ctx, at.inside, ctx.in(0))},
                 {{"axis", axis}, {"reduction", std::string("add")}});
 }

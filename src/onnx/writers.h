@@ -57,8 +57,8 @@ class WriteContext {
 // result's name.
 class Writer {
  public:
-  Writer(const char* name) : name_(name) {}                             // NOLINT
-  Writer(std::string (*write)(WriteContext& ctx)) : write_(write) {}    // NOLINT
+  Writer(const char* name) : name_(name) {}                           // NOLINT
+  Writer(std::string (*write)(WriteContext& ctx)) : write_(write) {}  // NOLINT
   std::string operator()(WriteContext& ctx) const {
     return name_ != nullptr ? ctx.op(name_, ctx.all()) : write_(ctx);
   }

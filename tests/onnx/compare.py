@@ -3,7 +3,7 @@
 """Runs every NAME.onnx of a folder in onnxruntime on the inputs of NAME.safetensors.
 
 That file holds tensors "in/NAME" and "out/NAME": all of the model's inputs and outputs, by their
-names, with their shapes and types. Integers must be equal, floats nearly. Prints a line for each
+names, with their shapes and types; and "init/NAME", some of its initializers. Integers must be equal, floats nearly. Prints a line for each
 difference, and at last how many models there were; exits with 1 if there was a difference.
 """
 
@@ -22,7 +22,7 @@ DTYPES = {"F32": numpy.float32, "I32": numpy.int32, "U32": numpy.uint32, "BOOL":
 def read_tensors(path):
     data = path.read_bytes()
     (size,) = struct.unpack("<Q", data[:8])
-    tensors = {"in": {}, "out": {}}
+    tensors = {"in": {}, "out": {}, "init": {}}
     for key, entry in json.loads(data[8:8 + size]).items():
         first, end = entry["data_offsets"]
         values = numpy.frombuffer(data[8 + size + first:8 + size + end], DTYPES[entry["dtype"]])
@@ -55,6 +55,12 @@ def check(path, tolerance):
         if signature(values) != given:
             yield f"{kind}puts are {signature(values)}, should be {given}"
             return
+    initializers = {each.name: each for each in model.graph.initializer}
+    for name, want in tensors["init"].items():
+        if name not in initializers:
+            yield f"there is no initializer {name}"
+        elif not numpy.array_equal(onnx.numpy_helper.to_array(initializers[name]), want):
+            yield f"initializer {name} differs"
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 3

@@ -16,9 +16,9 @@ class OnnxRuntime {
 
   // Where a model is to be written.
   [[nodiscard]] std::string path(const std::string& model) const;
-  // What it is given, and what it should give.
+  // What it is given, and what it should give; `params` are among its initializers.
   void expect(const std::string& model, const std::map<std::string, HostTensor>& inputs,
-              const Outputs& outputs);
+              const Outputs& outputs, const std::map<std::string, HostTensor>& params = {});
   // Fails the test for each model that differs: compare.py.
   void check(double tolerance = 3e-5) const;
 

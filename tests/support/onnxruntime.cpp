@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "onnx/onnxruntime.h"
+#include "support/onnxruntime.h"
 
 #include <gtest/gtest.h>
 
@@ -27,8 +27,9 @@ std::string OnnxRuntime::path(const std::string& model) const {
 }
 
 void OnnxRuntime::expect(const std::string& model, const std::map<std::string, HostTensor>& inputs,
-                         const Outputs& outputs) {
+                         const Outputs& outputs, const std::map<std::string, HostTensor>& params) {
   StoredFile file;
+  for (const auto& [name, tensor] : params) file.tensors["init/" + name] = stored(tensor);
   for (const auto& [name, tensor] : inputs) file.tensors["in/" + name] = stored(tensor);
   for (const auto& [name, tensor] : outputs) file.tensors["out/" + name] = stored(tensor);
   write_safetensors((folder_.path() / (model + ".safetensors")).string(), file);
@@ -37,10 +38,10 @@ void OnnxRuntime::expect(const std::string& model, const std::map<std::string, H
 
 void OnnxRuntime::check(double tolerance) const {
   const std::string said = (folder_.path() / "said.txt").string();
-  const std::string command = std::string("PYTHONPATH='" TENSORGRAD_ONNX_PACKAGES "' '") +
-                              TENSORGRAD_PYTHON "' -B '" TENSORGRAD_SOURCE_DIR
-                              "/tests/onnx/compare.py' '" + folder_.path().string() + "' " +
-                              std::to_string(tolerance) + " > '" + said + "' 2>&1";
+  const std::string command =
+      std::string("PYTHONPATH='" TENSORGRAD_ONNX_PACKAGES "' '") +
+      TENSORGRAD_PYTHON "' -B '" TENSORGRAD_SOURCE_DIR "/tests/onnx/compare.py' '" +
+      folder_.path().string() + "' " + std::to_string(tolerance) + " > '" + said + "' 2>&1";
   const int status = std::system(command.c_str());
   std::ostringstream text;
   text << std::ifstream(said).rdbuf();
