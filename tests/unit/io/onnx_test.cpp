@@ -50,7 +50,11 @@ TEST(Protobuf, a_field_whose_bytes_follow_has_their_number) {
 }
 
 OnnxModel model_with(std::span<const std::byte> data) {
-  OnnxModel model{.producer = "test", .version = "1", .ir_version = 8, .opset = 18};
+  OnnxModel model;
+  model.producer = "test";
+  model.version = "1";
+  model.ir_version = 8;
+  model.opset = 18;
   const auto count = static_cast<std::int64_t>(data.size() / 4);
   model.graph.name = "g";
   model.graph.initializers = {{{"w", OnnxType::kFloat, {count}}, data}};
