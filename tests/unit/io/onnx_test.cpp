@@ -89,7 +89,7 @@ TEST(OnnxFile, of_more_than_two_gib_is_refused_before_anything_is_written) {
     ADD_FAILURE() << "nothing was thrown";
   } catch (const IoError& error) {
     EXPECT_EQ(error.message(), path +
-                                   ": the model would take 2147483699 bytes; a file of ONNX "
+                                   ": the model would take 2147483698 bytes; a file of ONNX "
                                    "holds at most 2147483647");
   }
   EXPECT_FALSE(std::filesystem::exists(path));
