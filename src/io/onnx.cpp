@@ -13,7 +13,7 @@ namespace {
 
 // An initializer up to its data, which are its last field.
 struct TensorHead {
-  std::string begin;  // the fields, within the tensor
+  std::string begin;       // the fields, within the tensor
   std::uint64_t size = 0;  // of the whole tensor
 };
 

@@ -57,6 +57,7 @@ OnnxModel model_with(std::span<const std::byte> data) {
   model.opset = 18;
   const auto count = static_cast<std::int64_t>(data.size() / 4);
   model.graph.name = "g";
+  model.graph.doc = "doc";
   model.graph.initializers = {{{"w", OnnxType::kFloat, {count}}, data}};
   return model;
 }
@@ -71,7 +72,7 @@ TEST(OnnxFile, holds_what_it_is_made_of) {
             "08 08 "                                              // ir_version 8
             "12 04 74 65 73 74 1a 01 31 "                         // producer, version
             "42 04 0a 00 10 12 "                                  // opset 18 of ""
-            "3a 13 12 01 67 "                                     // graph, its name
+            "3a 18 12 01 67 52 03 64 6f 63 "                      // graph, its name and doc
             "2a 0e 0a 01 01 10 01 42 01 77 4a 04 40 40 40 40 ");  // dims, type, name, data
 }
 
@@ -89,7 +90,7 @@ TEST(OnnxFile, of_more_than_two_gib_is_refused_before_anything_is_written) {
     ADD_FAILURE() << "nothing was thrown";
   } catch (const IoError& error) {
     EXPECT_EQ(error.message(), path +
-                                   ": the model would take 2147483698 bytes; a file of ONNX "
+                                   ": the model would take 2147483703 bytes; a file of ONNX "
                                    "holds at most 2147483647");
   }
   EXPECT_FALSE(std::filesystem::exists(path));
