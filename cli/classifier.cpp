@@ -25,13 +25,27 @@ nn::Sequential make_model(const Run& run) {
   return model;
 }
 
+// (pixels / 255 - mean) / deviation
+Tensor standardised(const Task& task, Tensor pixels) {
+  return pixels * (1 / (255 * task.deviation[0])) - task.mean[0] / task.deviation[0];
+}
+
 // What the network sees: pixels are bytes on the device, tables are standardised already.
 Tensor prepared(const Task& task, Tensor x) {
   if (task.kind == Task::Kind::kTable) return x;
   Tensor pixels = unpack_bytes(x);
   if (pixels.size(-1) != task.features()) pixels = narrow(pixels, -1, 0, task.features());
-  // (pixels / 255 - mean) / deviation
-  return pixels * (1 / (255 * task.deviation[0])) - task.mean[0] / task.deviation[0];
+  return standardised(task, pixels);
+}
+
+// Of the model for other programs: pixels are numbers from 0 to 255, tables are as they are.
+Tensor prepared_outside(const Task& task, Tensor x) {
+  if (task.kind == Task::Kind::kImages) return standardised(task, x);
+  const auto row = [](const std::vector<double>& of) {
+    return constant(std::vector<float>(of.begin(), of.end()),
+                    {static_cast<std::int64_t>(of.size())});
+  };
+  return (x - row(task.mean)) / row(task.deviation);
 }
 
 InputSpec input_spec(const Task& task, std::int64_t count) {
@@ -114,6 +128,19 @@ Predictor::Predictor(const std::string& model_path, const Run& run, const Device
       forward_(compile_forward(make_model(run), log_probability_function(run.task),
                                {.inputs = {input_spec(run.task, batch_)}, .device = device})) {
   forward_.load_params(model_path);
+}
+
+Forward outside_forward(const std::string& model_path, const Run& run, std::int64_t batch) {
+  const Task task = run.task;
+  Forward forward = compile_forward(
+      make_model(run),
+      [task](const nn::Sequential& net, const Inputs& in) {
+        const Tensor logits = net(prepared_outside(task, in["x"]));
+        return std::map<std::string, Tensor>{{"log_probabilities", log_softmax(logits)}};
+      },
+      {.inputs = {{"x", {batch, task.features()}}}, .device = {.kind = "cpu"}});
+  forward.load_params(model_path);
+  return forward;
 }
 
 // The last batch is filled up with zeros, whose results are dropped.

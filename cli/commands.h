@@ -38,6 +38,13 @@ struct PredictArguments {
 };
 int predict(const PredictArguments& arguments);
 
+struct ExportArguments {
+  std::string run;
+  std::string out;
+  std::int64_t batch = 1;
+};
+int export_model(const ExportArguments& arguments);
+
 int list_devices(const DeviceOptions& options, bool json);
 
 struct ExplainArguments {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// tg eval, predict, devices, explain, dump: what reads and prints, and changes nothing.
+// tg eval, predict, export, devices, explain, dump: what reads a run, and changes nothing of it.
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <span>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "classifier.h"
@@ -130,6 +131,20 @@ int predict(const PredictArguments& arguments) {
       print_prediction(arguments, run, arguments.files[f], i, row);
     }
   }
+  return 0;
+}
+
+int export_model(const ExportArguments& arguments) {
+  const Run run = read_run(arguments.run);
+  const Forward forward = outside_forward(model_path(arguments.run), run, arguments.batch);
+  forward.export_onnx(arguments.out,
+                      {.name = "classifier",
+                       .doc = fmt::format("Classes: {}", fmt::join(run.task.class_names, ", "))});
+  fmt::print(
+      "wrote {}: x f32[{},{}] ({}) -> log_probabilities f32[{},{}]\n", arguments.out,
+      arguments.batch, run.task.features(),
+      run.task.kind == Task::Kind::kImages ? "pixels from 0 to 255" : "columns as in the table",
+      arguments.batch, run.task.classes());
   return 0;
 }
 

@@ -224,6 +224,19 @@ void add_predict(CLI::App& app, Action& action) {
   command.callback([=, &action] { action = [args] { return predict(*args); }; });
 }
 
+void add_export(CLI::App& app, Action& action) {
+  auto args = std::make_shared<ExportArguments>();
+  CLI::App& command =
+      *app.add_subcommand("export", "Write a trained model to a file of ONNX, for other programs");
+  command.add_option("--run", args->run, "Run folder")->required();
+  command.add_option("--out", args->out, "File to write")->required();
+  command.add_option("--batch", args->batch, "Images or rows that the model takes at once")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->capture_default_str();
+  command.footer("Example:\n  tg export --run runs/fashion-mnist --out fashion.onnx");
+  command.callback([=, &action] { action = [args] { return export_model(*args); }; });
+}
+
 void add_devices(CLI::App& app, Action& action) {
   auto options = std::make_shared<DeviceOptions>();
   auto json = std::make_shared<bool>(false);
@@ -345,6 +358,7 @@ int parse_and_run(int argc, char** argv) {
   add_train(app, action);
   add_eval(app, action);
   add_predict(app, action);
+  add_export(app, action);
   add_devices(app, action);
   add_explain(app, action);
   add_dump(app, action);

@@ -13,6 +13,7 @@
 #include "tensorgrad/io.h"
 #include "tensorgrad/module.h"
 #include "tensorgrad/nn.h"
+#include "tensorgrad/onnx.h"
 #include "tensorgrad/ops.h"
 #include "tensorgrad/optim.h"
 #include "tensorgrad/tensor.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tensorgrad/data_loader.h"
+#include "tensorgrad/onnx.h"
 #include "tensorgrad/options.h"
 #include "tensorgrad/weights.h"
 
@@ -79,6 +80,16 @@ class Forward {
   // UserError, naming the file, the tensor and both types; then nothing is changed.
   void import_weights(const std::string& path, const ImportOptions& options = {},
                       Loc loc = Loc::current());
+
+  // Writes the function to a file of ONNX (opset 18), which other runtimes compute the same numbers
+  // from: inputs and outputs by their names, shapes and types; parameters as they are now, by their
+  // paths; states as they are now, as constants. Traces the function anew.
+  //   forward.export_onnx("model.onnx");
+  // Throws UserError: random numbers, a CustomOp, bitcast between f32 and integers (with the op and
+  // its line), a state that the function changes, one name for two of inputs, outputs, parameters
+  // and states. Throws IoError: more than 2 GiB, a path that cannot be written.
+  void export_onnx(const std::string& path, const OnnxOptions& options = {},
+                   Loc loc = Loc::current()) const;
 
   [[nodiscard]] CompileReport report() const;
   [[nodiscard]] std::string explain() const;

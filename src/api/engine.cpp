@@ -41,6 +41,7 @@ std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
                                                const TraceMode& mode, const Site& site) {
   auto traced = std::make_unique<TracedFunction>();
   traced->trace.training = mode.training;
+  traced->trace.exported = mode.exported;
   traced->trace.random_ops = mode.first_stream;
   const TraceScope scope(traced->trace);
   parameters.declare(traced->trace, mode.weights);

@@ -32,6 +32,7 @@ struct TracedFunction {
 // How a function is traced.
 struct TraceMode {
   bool training = false;  // what is_training() says
+  bool exported = false;  // Trace::exported
   bool captures = false;  // what it has given names to is an output too, named capture_output()
   Weights weights = Weights::kTrained;
   std::uint32_t first_stream = 0;  // of its random ops

@@ -3,12 +3,15 @@
 #include "api/forward.h"
 
 #include <algorithm>
+#include <cstring>
 #include <sstream>
 
 #include "api/at_line.h"
 #include "api/import.h"
 #include "base/check.h"
 #include "compile/host_random.h"
+#include "onnx/convert.h"
+#include "ops/registry.h"
 
 namespace tensorgrad {
 namespace detail {
@@ -161,6 +164,31 @@ std::map<std::string, HostTensor> ForwardImpl::download_params() const {
   });
 }
 
+// The trace reads the trained parameters: averages, where they are asked for, are what these names
+// stand for.
+void ForwardImpl::export_onnx(const std::string& path, const OnnxOptions& options) const {
+  const std::lock_guard lock(*mutex_);
+  const auto traced = trace_function(
+      table_, options_.inputs, {}, 0, function_,
+      {.training = options_.training, .exported = true, .first_stream = kForwardStream}, site_);
+  const NamedTensors params = download_params();
+  std::map<std::string, std::vector<std::byte>> kept;
+  const auto values = [&](const Node& leaf) -> std::span<const std::byte> {
+    const std::string& name = leaf.attrs.text("name");
+    if (leaf.op == &ops::parameter) return params.at(name).bytes;
+    std::vector<std::byte>& bytes = kept[name];
+    bytes.resize(static_cast<size_t>(numel(leaf.type.shape)) * kElementBytes);
+    if (leaf.op == &ops::state) {
+      engine_->instance().download(state_buffer(name), 0, bytes);
+    } else {
+      const std::uint32_t word = float_bits(traced->trace.scalars.at(name));
+      std::memcpy(bytes.data(), &word, sizeof word);
+    }
+    return bytes;
+  };
+  io::write_onnx(path, onnx::to_onnx(traced->trace.graph, options.name, options.doc, values));
+}
+
 std::shared_ptr<ForwardImpl> make_forward(ModelFunctions model, TraceFunction forward,
                                           const ForwardOptions& options, Site site) {
   return at_line(site, [&] {
@@ -205,6 +233,9 @@ void Forward::import_weights(const std::string& path, const ImportOptions& optio
 }
 void Forward::load_params(const std::string& path, Weights weights, Loc loc) {
   at_line(loc, [&] { impl_->load(path, weights); });
+}
+void Forward::export_onnx(const std::string& path, const OnnxOptions& options, Loc loc) const {
+  at_line(loc, [&] { impl_->export_onnx(path, options); });
 }
 CompileReport Forward::report() const { return impl_->engine().report(); }
 std::string Forward::explain() const { return impl_->engine().explain(); }

@@ -19,6 +19,7 @@ class ForwardImpl {
   void load(const std::string& path, Weights weights);
   void import_weights(const std::string& path, const ImportOptions& options);
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
+  void export_onnx(const std::string& path, const OnnxOptions& options) const;
   [[nodiscard]] const Engine& engine() const { return *engine_; }
   [[nodiscard]] const std::vector<std::string>& captures() const { return captures_; }
 

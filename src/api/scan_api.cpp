@@ -182,7 +182,8 @@ ValuesAndIndices topk(Tensor x, std::int64_t k, int axis, bool largest, Loc loc)
                          std::to_string(k),
                      loc);
   }
-  const bool in_rounds = k <= kMostRounds && x.dtype() == DType::kF32;
+  const bool in_rounds =
+      k <= kMostRounds && x.dtype() == DType::kF32 && !Trace::current("topk", loc).exported;
   const Tensor indices = in_rounds ? best_places(x, k, axis, largest, loc)
                                    : narrow(argsort(x, axis, largest, loc), axis, 0, k, loc);
   return {gather(x, axis, indices, loc), indices};

@@ -7,12 +7,10 @@
 
 namespace tensorgrad {
 
-namespace {
-
-Graph expand_if(const Graph& graph, bool all) {
+Graph expand_where(const Graph& graph, const std::function<bool(const Node& node)>& which) {
   const RewriteLog log("expand");
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
-    if (node.op->expand == nullptr || (!all && node.op->kind != OpKind::kMacro)) return kNoValue;
+    if (node.op->expand == nullptr || !which(node)) return kNoValue;
     const std::string origin = node.origin.empty() ? node.op->name : node.origin;
     Builder builder{out, node.site, origin, origin};  // what is too large is called the macro's
     ExpandContext ctx(builder, node);
@@ -23,9 +21,12 @@ Graph expand_if(const Graph& graph, bool all) {
   });
 }
 
-}  // namespace
+Graph expand(const Graph& graph) {
+  return expand_where(graph, [](const Node& node) { return node.op->kind == OpKind::kMacro; });
+}
 
-Graph expand(const Graph& graph) { return expand_if(graph, false); }
-Graph expand_all(const Graph& graph) { return expand_if(graph, true); }
+Graph expand_all(const Graph& graph) {
+  return expand_where(graph, [](const Node&) { return true; });
+}
 
 }  // namespace tensorgrad

@@ -2,6 +2,8 @@
 // Macros to the ops that they stand for.
 #pragma once
 
+#include <functional>
+
 #include "ir/graph.h"
 
 namespace tensorgrad {
@@ -12,5 +14,7 @@ namespace tensorgrad {
 Graph expand(const Graph& graph);
 // The same with what has a kernel of its own (attention), for bounds on rounding.
 Graph expand_all(const Graph& graph);
+// The same with the nodes of this kind alone, of those that can be written with others.
+Graph expand_where(const Graph& graph, const std::function<bool(const Node& node)>& which);
 
 }  // namespace tensorgrad

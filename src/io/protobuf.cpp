@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#include "io/protobuf.h"
+
+namespace tensorgrad::io {
+namespace {
+
+constexpr std::uint64_t kVarint = 0, kLengthAndBytes = 2;  // kinds of values
+
+std::uint64_t tag(int field, std::uint64_t kind) {
+  return static_cast<std::uint64_t>(field) << 3U | kind;
+}
+
+}  // namespace
+
+// Seven bits a byte, the lowest first; the eighth says that more follow.
+void ProtoMessage::varint(std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7U) bytes_ += static_cast<char>(value | 0x80);
+  bytes_ += static_cast<char>(value);
+}
+
+void ProtoMessage::integer(int field, std::int64_t value) {
+  varint(tag(field, kVarint));
+  varint(static_cast<std::uint64_t>(value));
+}
+
+void ProtoMessage::begin(int field, std::uint64_t size) {
+  varint(tag(field, kLengthAndBytes));
+  varint(size);
+}
+
+void ProtoMessage::text(int field, std::string_view bytes) {
+  begin(field, bytes.size());
+  bytes_ += bytes;
+}
+
+void ProtoMessage::message(int field, const ProtoMessage& value) { text(field, value.bytes()); }
+
+void ProtoMessage::integers(int field, std::span<const std::int64_t> values) {
+  ProtoMessage packed;
+  for (const std::int64_t value : values) packed.varint(static_cast<std::uint64_t>(value));
+  message(field, packed);
+}
+
+}  // namespace tensorgrad::io

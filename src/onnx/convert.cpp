@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT
+// Walks the graph once. Leaves, constants and broadcasts are written where something needs them:
+// pointwise operators and MatMul broadcast by themselves.
+#include "onnx/convert.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+#include "onnx/writers.h"
+#include "ops/pointwise.h"
+#include "ops/registry.h"
+#include "passes/expand.h"
+#include "passes/simplify.h"
+
+namespace tensorgrad::onnx {
+namespace {
+
+// slice(concat(..)) = slice(part), where it lies in one part: of attention, which gives its rows'
+// logsumexp as well, only the result is left.
+ValueId slice_of_part(Graph& out, const Node& node) {
+  if (node.op != &ops::slice || out[node.inputs[0]].op != &ops::concat) return kNoValue;
+  const Node concat = out[node.inputs[0]];
+  const auto axis = static_cast<std::size_t>(concat.attrs.integer("axis"));
+  std::vector<std::int64_t> start = node.attrs.list("start"), stop = node.attrs.list("stop");
+  for (const ValueId part : concat.inputs) {
+    const std::int64_t size = out[part].type.shape[axis];
+    if (start[axis] < size) {
+      if (stop[axis] > size) return kNoValue;
+      Builder builder{out, node.site, node.origin};
+      return op::slice({&builder, part}, start, stop).id;
+    }
+    start[axis] -= size;
+    stop[axis] -= size;
+  }
+  UNREACHABLE("a slice beyond the end");
+}
+
+Graph prepared(const Graph& graph) {
+  Graph ready = expand_where(graph, [](const Node& node) { return !is_writable(node); });
+  ready = simplify(rewrite_graph(ready, slice_of_part));
+  return dce(cse(fold(simplify(fold(dce(ready))))));
+}
+
+bool is_mark(const OpDef* op) {
+  return op == &ops::barrier || op == &ops::checkpoint || op == &ops::custom_gradient;
+}
+
+io::OnnxType outer_type(DType dtype) {
+  return dtype == DType::kU32 ? OnnxType::kUint32 : type_of(dtype);
+}
+
+// A value as operators that broadcast may read it.
+struct Loose {
+  std::string name;
+  Shape shape;
+};
+
+// The shape that all broadcast to.
+Shape joint_shape(const std::vector<Loose>& values) {
+  Shape shape;
+  for (const Loose& value : values) {
+    if (value.shape.size() > shape.size())
+      shape.insert(shape.begin(), value.shape.size() - shape.size(), 1);
+    const std::size_t added = shape.size() - value.shape.size();
+    for (std::size_t d = 0; d < value.shape.size(); ++d)
+      shape[added + d] = std::max(shape[added + d], value.shape[d]);
+  }
+  return shape;
+}
+
+class Conversion {
+ public:
+  Conversion(const Graph& graph, const LeafValues& values)
+      : graph_(prepared(graph)), values_(values), names_(graph_.nodes.size()) {}
+
+  io::OnnxModel run() {
+    refuse_updates();
+    reserve_names();
+    for (ValueId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      if (is_late(node)) continue;
+      names_[static_cast<std::size_t>(id)] = write(node);
+    }
+    emitter_.set_prefix("");
+    for (const GraphOutput& output : graph_.outputs) name_of(output.value);
+    std::vector<io::OnnxNode>& nodes = emitter_.nodes();
+    for (const io::OnnxNode& node : nodes) made_.insert(node.outputs.begin(), node.outputs.end());
+    for (const GraphOutput& output : graph_.outputs) write_output(output);
+    for (io::OnnxNode& node : nodes) {
+      for (std::string& name : node.inputs) rename(name);
+      for (std::string& name : node.outputs) rename(name);
+    }
+    emitter_.model.graph.nodes = std::move(nodes);
+    return std::move(emitter_.model);
+  }
+
+ private:
+  // Written where it is first read.
+  static bool is_late(const Node& node) {
+    return node.op->kind == OpKind::kLeaf || node.op == &ops::iota || node.op == &ops::broadcast;
+  }
+
+  void refuse_updates() const {
+    for (const GraphUpdate& update : graph_.updates) {
+      throw UserError("export_onnx: the state '" + graph_[update.leaf].attrs.text("name") +
+                          "' is changed, and a model of ONNX keeps nothing between runs",
+                      graph_[update.value].site);
+    }
+  }
+
+  void reserve(const std::string& name, const std::string& what) {
+    if (name.empty()) throw UserError("export_onnx: " + what + " has an empty name");
+    if (emitter_.reserve(name)) return;
+    throw UserError("export_onnx: " + what +
+                    " has the name of another input, output, parameter or state");
+  }
+
+  // Inputs are the model's whether they are read or not.
+  void reserve_names() {
+    for (const Node& node : graph_.nodes) {
+      if (node.op->kind != OpKind::kLeaf || node.op->eval != nullptr) continue;
+      const std::string& name = node.attrs.text("name");
+      if (is_input(node)) {
+        reserve(name, "the input '" + name + "'");
+        emitter_.model.graph.inputs.push_back({name, outer_type(node.type.dtype), node.type.shape});
+      } else if (node.op != &ops::scalar) {
+        reserve(name, "the parameter or state '" + name + "'");
+      }
+    }
+    for (const GraphOutput& output : graph_.outputs)
+      reserve(output.name, "the output '" + output.name + "'");
+  }
+
+  static bool is_input(const Node& node) { return node.op == &ops::input || node.op == &ops::data; }
+
+  const std::string& name_of(ValueId id) {
+    std::string& name = names_[static_cast<std::size_t>(id)];
+    if (!name.empty()) return name;
+    const Node& node = graph_[id];
+    if (node.op->kind == OpKind::kLeaf) {
+      name = write_leaf(node);
+    } else {
+      const Loose part = loose(id);
+      name = expanded(part, node.type.shape);
+    }
+    return name;
+  }
+
+  std::string expanded(const Loose& part, const Shape& shape) {
+    if (part.shape == shape) return part.name;
+    return emitter_.node("Expand", {part.name, emitter_.list(shape)});
+  }
+
+  std::string write_leaf(const Node& node) {
+    if (node.op == &ops::constant)
+      return emitter_.number(node.attrs.number("value"), type_of(node.type.dtype));
+    if (node.op == &ops::literal) return write_literal(node);
+    const std::string& name = node.attrs.text("name");
+    if (is_input(node)) {
+      if (node.type.dtype != DType::kU32) return name;
+      return emitter_.node("Cast", {name}, {{"to", static_cast<std::int64_t>(OnnxType::kInt64)}});
+    }
+    if (node.op != &ops::scalar) return emitter_.elements(name, node.type, values_(node));
+    if (name.starts_with('_')) refuse(node, "random numbers cannot be exported");
+    return emitter_.elements(emitter_.fresh(name), node.type, values_(node));
+  }
+
+  std::string write_literal(const Node& node) {
+    RefTensor value{node.type, {}};
+    node.op->eval({node, {}}, value);
+    return emitter_.numbers(value.data, type_of(node.type.dtype), node.type.shape);
+  }
+
+  Loose loose(ValueId id) {
+    const Node& node = graph_[id];
+    if (node.op == &ops::broadcast) return loose(node.inputs[0]);
+    if (node.op != &ops::iota) return {name_of(id), node.type.shape};
+    const auto axis = static_cast<std::size_t>(node.attrs.integer("axis"));
+    Shape line(node.type.shape.size(), 1);
+    line[axis] = node.type.shape[axis];
+    std::vector<double> counts(static_cast<std::size_t>(line[axis]));
+    std::iota(counts.begin(), counts.end(), 0);
+    return {emitter_.numbers(counts, type_of(node.type.dtype), line), line};
+  }
+
+  // Together they must still have the result's shape.
+  std::vector<std::string> pointwise_operands(const Node& node) {
+    std::vector<Loose> parts;
+    for (const ValueId id : node.inputs) parts.push_back(loose(id));
+    std::vector<std::string> names;
+    for (const Loose& part : parts) names.push_back(part.name);
+    if (joint_shape(parts) != node.type.shape) names[0] = name_of(node.inputs[0]);
+    return names;
+  }
+
+  // MatMul broadcasts all but the last two axes.
+  std::vector<std::string> product_operands(const Node& node) {
+    std::vector<Loose> parts, batches;
+    for (const ValueId id : node.inputs) {
+      const Shape& whole = graph_[id].type.shape;
+      Loose part = loose(id);
+      const bool same =
+          part.shape.size() >= 2 && std::equal(whole.end() - 2, whole.end(), part.shape.end() - 2);
+      if (!same) part = {name_of(id), whole};
+      batches.push_back({"", {part.shape.begin(), part.shape.end() - 2}});
+      parts.push_back(std::move(part));
+    }
+    const Shape batch(node.type.shape.begin(), node.type.shape.end() - 2);
+    if (joint_shape(batches) != batch) parts[0].name = name_of(node.inputs[0]);
+    return {parts[0].name, parts[1].name};
+  }
+
+  std::vector<std::string> operands(const Node& node) {
+    if (node.op->kind == OpKind::kPointwise) return pointwise_operands(node);
+    if (node.op == &ops::matmul) return product_operands(node);
+    std::vector<std::string> names;
+    for (const ValueId id : node.inputs) {
+      const bool narrow = !names.empty() && picks_slices(graph_, node);
+      names.push_back(narrow ? name_of(graph_[id].inputs[0]) : name_of(id));
+    }
+    return names;
+  }
+
+  std::string write(const Node& node) {
+    if (is_mark(node.op)) return name_of(node.inputs[0]);
+    emitter_.set_prefix(node.origin);
+    WriteContext ctx(emitter_, graph_, node, operands(node));
+    const auto writer = writers().find(node.op);
+    CHECK(writer != writers().end(), node.op->name);
+    return writer->second(ctx);
+  }
+
+  void write_output(const GraphOutput& output) {
+    const Type& type = graph_[output.value].type;
+    const std::string name = name_of(output.value);
+    std::string made = name;
+    if (type.dtype == DType::kU32) {
+      made = emitter_.node("Cast", {name}, {{"to", static_cast<std::int64_t>(OnnxType::kUint32)}});
+    } else if (!made_.contains(name) || renamed_.contains(name)) {
+      made = emitter_.node("Identity", {name});
+    }
+    renamed_[made] = output.name;
+    emitter_.model.graph.outputs.push_back({output.name, outer_type(type.dtype), type.shape});
+  }
+
+  void rename(std::string& name) const {
+    const auto other = renamed_.find(name);
+    if (other != renamed_.end()) name = other->second;
+  }
+
+  const Graph graph_;
+  const LeafValues& values_;
+  Emitter emitter_;
+  std::vector<std::string> names_;              // of values that are written
+  std::set<std::string> made_;                  // by nodes
+  std::map<std::string, std::string> renamed_;  // to what the outputs are called
+};
+
+}  // namespace
+
+void refuse(const Node& node, const std::string& why) {
+  std::string called = node.origin.empty() ? node.op->name : node.origin;
+  if (node.op == &ops::custom) called = node.attrs.text("name");
+  throw UserError("export_onnx: " + called + ": " + why, node.site);
+}
+
+const Writers& writers() {
+  static const Writers all = [] {
+    Writers made;
+    add_pointwise(made);
+    add_structured(made);
+    add_scans(made);
+    return made;
+  }();
+  return all;
+}
+
+io::OnnxModel to_onnx(const Graph& graph, const std::string& name, const std::string& doc,
+                      const LeafValues& values) {
+  io::OnnxModel model = Conversion(graph, values).run();
+  model.producer = "tensorgrad";
+  model.version = TENSORGRAD_VERSION;
+  model.ir_version = kIrVersion;
+  model.opset = kOpset;
+  model.graph.name = name;
+  model.graph.doc = doc;
+  return model;
+}
+
+}  // namespace tensorgrad::onnx

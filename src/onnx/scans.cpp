@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// Recurrences along an axis by the operator Scan, whose body makes one step for a whole slice.
+#include <limits>
+#include <numeric>
+
+#include "onnx/writers.h"
+#include "ops/structured.h"
+
+namespace tensorgrad::onnx {
+namespace {
+
+using Names = std::vector<std::string>;
+using Ints = std::vector<std::int64_t>;
+
+// A body in the making: values of one slice each.
+class Step {
+ public:
+  explicit Step(WriteContext& ctx)
+      : ctx_(ctx),
+        body_(ctx.emitter),
+        slice_(without_axes(ctx.type().shape, {ctx.node.attrs.integer("axis")})) {}
+
+  // States first, then what is read.
+  std::string input(OnnxType type) { return input(type, slice_); }
+  std::string input(OnnxType type, const Shape& shape) {
+    graph_.inputs.push_back({ctx_.emitter.fresh("step"), type, shape});
+    return graph_.inputs.back().name;
+  }
+  // New states first, then what is kept of each step. A value may be given more than once.
+  void output(const std::string& value, OnnxType type) {
+    graph_.outputs.push_back({ctx_.op("Identity", {value}), type, slice_});
+  }
+  std::shared_ptr<const io::OnnxGraph> take() {
+    graph_.name = "step";
+    graph_.nodes = body_.take();
+    return std::make_shared<const io::OnnxGraph>(std::move(graph_));
+  }
+  [[nodiscard]] const Shape& slice() const { return slice_; }
+
+ private:
+  WriteContext& ctx_;
+  Emitter::Body body_;
+  Shape slice_;
+  io::OnnxGraph graph_;
+};
+
+// The last of the results, stacked along the axis; `along` says where each of `read` has it.
+std::string scan(WriteContext& ctx, std::shared_ptr<const io::OnnxGraph> body, const Names& initial,
+                 const Names& read, const Ints& along) {
+  const std::int64_t reverse = ctx.node.attrs.integer("reverse");
+  const std::size_t results = body->outputs.size();
+  Names inputs = initial;
+  inputs.insert(inputs.end(), read.begin(), read.end());
+  io::OnnxAttributes attributes = {{"body", std::move(body)},
+                                   {"num_scan_inputs", static_cast<std::int64_t>(read.size())},
+                                   {"scan_input_axes", along},
+                                   {"scan_input_directions", Ints(read.size(), reverse)},
+                                   {"scan_output_axes", Ints{ctx.node.attrs.integer("axis")}},
+                                   {"scan_output_directions", Ints{reverse}}};
+  return ctx.emitter.node("Scan", inputs, std::move(attributes), results - 1, results);
+}
+
+// h = a h + b; without b: h = a h, which begins as 1.
+template <bool kHasB>
+std::string recurrence(WriteContext& ctx) {
+  std::shared_ptr<const io::OnnxGraph> body;
+  Shape slice;
+  {
+    Step step(ctx);
+    slice = step.slice();
+    const std::string h = step.input(OnnxType::kFloat), a = step.input(OnnxType::kFloat);
+    std::string next = ctx.op("Mul", {a, h});
+    if (kHasB) next = ctx.op("Add", {next, step.input(OnnxType::kFloat)});
+    step.output(next, OnnxType::kFloat);
+    step.output(next, OnnxType::kFloat);
+    body = step.take();
+  }
+  const std::string initial =
+      ctx.op("Expand", {ctx.number(kHasB ? 0 : 1), ctx.emitter.list(slice)});
+  const std::int64_t axis = ctx.node.attrs.integer("axis");
+  return scan(ctx, std::move(body), {initial}, ctx.all(), Ints(ctx.all().size(), axis));
+}
+
+// The place of the largest (smallest) so far; the last of equals; a NaN wins.
+template <bool kMax>
+std::string place_so_far(WriteContext& ctx) {
+  const OnnxType type = type_of(ctx.dtype());
+  const bool real = ctx.dtype() == DType::kF32;
+  std::shared_ptr<const io::OnnxGraph> body;
+  Shape slice;
+  {
+    Step step(ctx);
+    slice = step.slice();
+    const std::string best = step.input(type), at = step.input(OnnxType::kInt32);
+    const std::string x = step.input(type), t = step.input(OnnxType::kInt32, {});
+    std::string better = ctx.op(kMax ? "GreaterOrEqual" : "LessOrEqual", {x, best});
+    if (real) better = ctx.op("Or", {better, ctx.op("IsNaN", {x})});
+    const std::string place = ctx.op("Where", {better, t, at});
+    step.output(ctx.op("Where", {better, x, best}), type);
+    step.output(place, OnnxType::kInt32);
+    step.output(place, OnnxType::kInt32);
+    body = step.take();
+  }
+  // Whatever comes first is at least as good.
+  const double worst = real                         ? std::numeric_limits<double>::infinity()
+                       : ctx.dtype() == DType::kI32 ? (kMax ? 0x1p31 : 0x1p31 - 1)
+                                                    : (kMax ? 0 : 0x1p32);
+  const std::string shape = ctx.emitter.list(slice);
+  const std::string none = ctx.emitter.number(0, OnnxType::kInt32);
+  const std::int64_t axis = ctx.node.attrs.integer("axis");
+  const std::int64_t length = ctx.type().shape[static_cast<std::size_t>(axis)];
+  std::vector<double> places(static_cast<std::size_t>(length));
+  std::iota(places.begin(), places.end(), 0);
+  return scan(ctx, std::move(body),
+              {ctx.op("Expand", {ctx.number(kMax ? -worst : worst), shape}),
+               ctx.op("Expand", {none, shape})},
+              {ctx.in(0), ctx.emitter.numbers(places, OnnxType::kInt32, {length})}, {axis, 0});
+}
+
+}  // namespace
+
+void add_scans(Writers& writers) {
+  const Writers all = {{&ops::cumprod, recurrence<false>},
+                       {&ops::linear_recurrence, recurrence<true>},
+                       {&ops::arg_cummax, place_so_far<true>},
+                       {&ops::arg_cummin, place_so_far<false>}};
+  writers.insert(all.begin(), all.end());
+}
+
+}  // namespace tensorgrad::onnx

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// tg export: what onnxruntime makes of the file is what tg predict says.
+#include <cmath>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/tool.h"
+#include "support/onnxruntime.h"
+
+namespace tensorgrad::test {
+namespace {
+
+// The lines of tg predict --json as what the model should give.
+HostTensor predicted(const TestFolder& folder, const std::string& file, std::int64_t classes) {
+  const ToolResult result =
+      folder.tg({"predict", "--run", "run", "--json", "--device", "cpu", file});
+  EXPECT_EQ(result.code, 0) << result.err;
+  std::vector<float> values;
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json each = nlohmann::json::parse(line);
+    for (const auto& p : each.at("probabilities")) values.push_back(std::log(p.get<float>()));
+  }
+  return HostTensor::of({static_cast<std::int64_t>(values.size()) / classes, classes}, values);
+}
+
+void check_export(const TestFolder& folder, const std::string& file, std::int64_t classes,
+                  const HostTensor& x, const std::string& inputs) {
+  const std::string batch = std::to_string(x.shape[0]);
+  testing::OnnxRuntime runtime("tg");
+  const ToolResult result =
+      folder.tg({"export", "--run", "run", "--out", runtime.path("model"), "--batch", batch});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("x f32[" + batch + "," + inputs), std::string::npos) << result.out;
+  runtime.expect("model", {{"x", x}}, {{"log_probabilities", predicted(folder, file, classes)}});
+  runtime.check(1e-4);  // predict prints some of the digits
+}
+
+TEST(TgExport, of_images_takes_pixels) {
+  const TestFolder folder;
+  write_image_folder(folder.path() / "images");
+  const ToolResult trained = folder.tg({"train", "--data", "images", "--out", "run", "--device",
+                                        "cpu", "--epochs", "2", "--hidden", "16", "--batch", "8"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  std::vector<std::uint8_t> pixels;
+  std::vector<float> x;
+  for (int i = 0; i < 50; ++i) {
+    pixels.push_back(static_cast<std::uint8_t>(i * 37));
+    x.push_back(pixels.back());
+  }
+  write_idx(folder.path() / "two", {2, 5, 5}, pixels);
+  check_export(folder, "two", 3, HostTensor::of({2, 25}, x), "25] (pixels from 0 to 255)");
+}
+
+TEST(TgExport, of_a_table_takes_its_columns) {
+  const TestFolder folder;
+  write_text(folder.path() / "things.csv", table_text());
+  const ToolResult trained = folder.tg({"train", "--data", "things.csv", "--out", "run", "--device",
+                                        "cpu", "--epochs", "3", "--hidden", "8", "--batch", "8"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  write_text(folder.path() / "new.csv", "width,height\n1.5,2\n7,8.25\n4,0.5\n");
+  const std::vector<float> x = {1.5F, 2, 7, 8.25F, 4, 0.5F};
+  check_export(folder, "new.csv", 2, HostTensor::of({3, 2}, x), "2] (columns as in the table)");
+}
+
+TEST(TgExport, wants_a_run_and_a_file) {
+  const TestFolder folder;
+  EXPECT_EQ(folder.tg({"export", "--run", "run"}).code, 2);
+  const ToolResult result = folder.tg({"export", "--run", "run", "--out", "m.onnx"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_NE(result.err.find("run: no run folder there"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace tensorgrad::test

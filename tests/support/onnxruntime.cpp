@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#include "support/onnxruntime.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace tensorgrad::testing {
+namespace {
+
+// A bool takes a byte in a file.
+StoredTensor stored(const HostTensor& tensor) {
+  StoredTensor made{std::string(stored_dtype(tensor.dtype)), tensor.shape, tensor.bytes};
+  if (tensor.dtype != DType::kBool) return made;
+  made.data.clear();
+  for (std::size_t i = 0; i < tensor.bytes.size(); i += kElementBytes)
+    made.data.push_back(tensor.bytes[i]);
+  return made;
+}
+
+}  // namespace
+
+std::string OnnxRuntime::path(const std::string& model) const {
+  return (folder_.path() / (model + ".onnx")).string();
+}
+
+void OnnxRuntime::expect(const std::string& model, const std::map<std::string, HostTensor>& inputs,
+                         const Outputs& outputs, const std::map<std::string, HostTensor>& params) {
+  StoredFile file;
+  for (const auto& [name, tensor] : params) file.tensors["init/" + name] = stored(tensor);
+  for (const auto& [name, tensor] : inputs) file.tensors["in/" + name] = stored(tensor);
+  for (const auto& [name, tensor] : outputs) file.tensors["out/" + name] = stored(tensor);
+  write_safetensors((folder_.path() / (model + ".safetensors")).string(), file);
+  ++models_;
+}
+
+void OnnxRuntime::check(double tolerance) const {
+  const std::string said = (folder_.path() / "said.txt").string();
+  const std::string command =
+      std::string("PYTHONPATH='" TENSORGRAD_ONNX_PACKAGES "' '") +
+      TENSORGRAD_PYTHON "' -B '" TENSORGRAD_SOURCE_DIR "/tests/onnx/compare.py' '" +
+      folder_.path().string() + "' " + std::to_string(tolerance) + " > '" + said + "' 2>&1";
+  const int status = std::system(command.c_str());
+  std::ostringstream text;
+  text << std::ifstream(said).rdbuf();
+  EXPECT_EQ(status, 0) << command << '\n' << text.str();
+  const std::string last = std::to_string(models_) + " models\n";
+  EXPECT_TRUE(text.str().ends_with(last)) << text.str();
+}
+
+}  // namespace tensorgrad::testing
