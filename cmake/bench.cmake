@@ -10,6 +10,7 @@ set_target_properties(tg_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINA
 target_include_directories(tg_bench PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/bench")
 target_link_libraries(tg_bench PRIVATE tensorgrad::tensorgrad fmt::fmt-header-only
   nlohmann_json::nlohmann_json Threads::Threads)
+set_target_properties(tg_bench PROPERTIES UNITY_BUILD OFF)
 tensorgrad_own_target(tg_bench)
 
 find_package(Eigen3 QUIET NO_MODULE)

@@ -48,6 +48,11 @@ struct HostTensor {
   [[nodiscard]] std::vector<std::int32_t> ints() const;
 };
 
+// A size that every call gives anew by how many elements it brings: {"x", {kOpen, 28, 28}}. Of
+// inputs of functions that do not train; at most one in an input, and the same number for all in a
+// call.
+inline constexpr std::int64_t kOpen = -1;
+
 // An input's declaration.
 struct InputSpec {
   InputSpec(std::string n, Shape s, DType t = f32)

@@ -68,6 +68,11 @@ struct ForwardOptions {
   bool check_indices = true;
   Weights weights = Weights::kTrained;  // of attach()
   bool training = false;  // what is_training() says in the function: with dropout and so on
+  // Where inputs have an open size (kOpen), the function is compiled for each size that comes, with
+  // memory of its own. For `open_size` that is done at once, and kept; of others, the `kept_sizes`
+  // used last are.
+  std::int64_t open_size = 1;
+  int kept_sizes = 8;
 };
 
 // Of one step or run.

@@ -58,7 +58,8 @@ class Forward {
   explicit Forward(std::shared_ptr<detail::ForwardImpl> impl) : impl_(std::move(impl)) {}
 
   // Gives every output of the traced function, and the captures that are asked for. Throws
-  // UserError on missing, unknown or wrong inputs, and on captures that there are not.
+  // UserError on missing, unknown or wrong inputs, and on captures that there are not. Where inputs
+  // have an open size that is not compiled yet, compiles first, and throws what that throws.
   Outputs run(const Feed& inputs = {}, const StepOptions& options = {}, Loc loc = Loc::current());
   [[nodiscard]] std::vector<std::string> captures() const;  // all names
   // The output of a function that returns one tensor.
@@ -86,14 +87,18 @@ class Forward {
   // paths; states as they are now, as constants. Traces the function anew.
   //   forward.export_onnx("model.onnx");
   // Throws UserError: random numbers, a CustomOp, bitcast between f32 and integers (with the op and
-  // its line), a state that the function changes, one name for two of inputs, outputs, parameters
-  // and states. Throws IoError: more than 2 GiB, a path that cannot be written.
+  // its line), an open size, a state that the function changes, one name for two of inputs,
+  // outputs, parameters and states. Throws IoError: more than 2 GiB, a path that cannot be written.
   void export_onnx(const std::string& path, const OnnxOptions& options = {},
                    Loc loc = Loc::current()) const;
 
+  // Of the program for ForwardOptions::open_size, where inputs have an open size.
   [[nodiscard]] CompileReport report() const;
   [[nodiscard]] std::string explain() const;
   [[nodiscard]] std::string device() const;
+  // The open sizes that are compiled: ForwardOptions::open_size, then the others, the one used last
+  // first. Empty where no input has one.
+  [[nodiscard]] std::vector<std::int64_t> compiled_sizes() const;
 
  private:
   std::shared_ptr<detail::ForwardImpl> impl_;

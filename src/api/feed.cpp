@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "api/feed.h"
 
+#include <algorithm>
 #include <set>
 
 #include "ops/registry.h"
@@ -84,7 +85,60 @@ void check_range(const InputSpec& spec, const HostView& value, const IndexBound&
   }
 }
 
+bool opened(const InputSpec& spec) {
+  return std::find(spec.shape.begin(), spec.shape.end(), kOpen) != spec.shape.end();
+}
+// "[?,3]"
+std::string open_text(const InputSpec& spec) {
+  std::string text;
+  for (const std::int64_t size : spec.shape)
+    text += (text.empty() ? "" : ",") + (size == kOpen ? "?" : std::to_string(size));
+  return "[" + text + "]";
+}
+
 }  // namespace
+
+bool check_open(const std::vector<InputSpec>& specs, const Site& site) {
+  bool any = false;
+  for (const InputSpec& spec : specs) {
+    any |= opened(spec);
+    if (std::count(spec.shape.begin(), spec.shape.end(), kOpen) > 1) {
+      throw ShapeError("input '" + spec.name + "': " + open_text(spec) +
+                           " has several open sizes; elements tell one",
+                       site);
+    }
+  }
+  return any;
+}
+
+std::int64_t open_size(const std::vector<InputSpec>& specs, const Feed& feed,
+                       std::int64_t otherwise) {
+  const InputSpec* first = nullptr;
+  std::int64_t size = otherwise;
+  for (const InputSpec& spec : specs) {
+    const auto given = feed.find(spec.name);
+    if (!opened(spec) || given == feed.end()) continue;
+    const std::int64_t each = numel(closed({spec}, 1)[0].shape);
+    const auto count = static_cast<std::int64_t>(given->second.count);
+    if (count == 0 || count % each != 0) {
+      throw ShapeError("input '" + spec.name + "': " + open_text(spec) + " has a multiple of " +
+                       std::to_string(each) + " elements, got " + std::to_string(count));
+    }
+    if (first != nullptr && count / each != size) {
+      throw ShapeError("inputs '" + first->name + "' " + open_text(*first) + " and '" + spec.name +
+                       "' " + open_text(spec) + " have open sizes that differ: " +
+                       std::to_string(size) + " and " + std::to_string(count / each));
+    }
+    first = &spec;
+    size = count / each;
+  }
+  return size;
+}
+
+std::vector<InputSpec> closed(std::vector<InputSpec> specs, std::int64_t size) {
+  for (InputSpec& spec : specs) std::replace(spec.shape.begin(), spec.shape.end(), kOpen, size);
+  return specs;
+}
 
 Inputs declare_inputs(Trace& trace, const std::vector<InputSpec>& inputs,
                       const std::vector<InputSpec>& dataset, std::int64_t batch, const Site& site) {
@@ -92,6 +146,11 @@ Inputs declare_inputs(Trace& trace, const std::vector<InputSpec>& inputs,
   std::set<std::string> names;
   for (const InputSpec& spec : inputs) {
     check_spec(spec, names, site);
+    if (opened(spec)) {
+      throw ShapeError("input '" + spec.name + "': " + open_text(spec) +
+                           " has an open size, which only functions that do not train may have",
+                       site);
+    }
     const Attrs attrs = leaf_attrs(spec.name, spec.shape, spec.dtype);
     tensors[spec.name] = trace.tensor(trace.graph.add(ops::input, {}, attrs, site));
   }

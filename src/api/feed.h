@@ -20,6 +20,15 @@ Inputs declare_inputs(Trace& trace, const std::vector<InputSpec>& inputs,
 inline constexpr const char* kOrderName = "_order";
 inline constexpr const char* kCursorName = "_cursor";
 
+// Throws UserError where an input has several open sizes; gives whether one has any.
+bool check_open(const std::vector<InputSpec>& specs, const Site& site);
+// The number that open sizes are in a call: `otherwise` where none of these inputs is given. Throws
+// ShapeError where it is no whole number, or not the same for two inputs.
+std::int64_t open_size(const std::vector<InputSpec>& specs, const Feed& feed,
+                       std::int64_t otherwise);
+// With their open sizes given.
+std::vector<InputSpec> closed(std::vector<InputSpec> specs, std::int64_t size);
+
 // Throws UserError, DtypeError or ShapeError where a value does not fit its declaration, or holds
 // an index out of the range that the program uses it for.
 void check_value(const InputSpec& spec, const HostView& value,

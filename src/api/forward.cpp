@@ -25,16 +25,25 @@ ForwardImpl::ForwardImpl(ModelFunctions model, ParameterTable table, TraceFuncti
       table_(std::move(table)),
       function_(std::move(function)),
       options_(options),
-      site_(site) {
-  engine_ = build(std::move(device), std::move(why), false, owners, site);
-  if (owners.empty()) engine_->upload_params(table_.initial(options_.seed));
+      site_(site),
+      open_(check_open(options.inputs, site)) {
+  if (open_ && (options.open_size < 1 || options.kept_sizes < 1)) {
+    throw UserError("forward: open_size and kept_sizes must be at least 1, got " +
+                        std::to_string(options.open_size) + " and " +
+                        std::to_string(options.kept_sizes),
+                    site);
+  }
+  first_.size = options.open_size;
+  first_.engine = build(first_.size, std::move(device), std::move(why), false, owners, site);
+  if (owners.empty()) first_.engine->upload_params(table_.initial(options_.seed));
 }
 
-std::unique_ptr<Engine> ForwardImpl::build(std::shared_ptr<Device> device, std::string why,
-                                           bool captures,
+std::unique_ptr<Engine> ForwardImpl::build(std::int64_t size, std::shared_ptr<Device> device,
+                                           std::string why, bool captures,
                                            const std::vector<const Instance*>& owners,
                                            const Site& site) {
-  auto traced = trace_function(table_, options_.inputs, {}, 0, function_,
+  const std::vector<InputSpec> inputs = closed(options_.inputs, size);
+  auto traced = trace_function(table_, inputs, {}, 0, function_,
                                {.training = options_.training,
                                 .captures = captures,
                                 .weights = options_.weights,
@@ -45,14 +54,14 @@ std::unique_ptr<Engine> ForwardImpl::build(std::shared_ptr<Device> device, std::
   for (const auto& [name, id] : traced->trace.captures) {
     if (traced->outputs.contains(name))
       throw UserError("capture: there is an output '" + name + "'", traced->trace.graph[id].site);
-    if (!captures) captures_.push_back(name);
+    if (first_.engine == nullptr) captures_.push_back(name);
   }
   CompileRequest request;
   request.name = "forward";
   request.plan.params_elements = table_.elements();
   request.plan.memory_budget = options_.memory_budget;
   request.graph = std::move(traced->trace.graph);
-  auto engine = std::make_unique<Engine>(std::move(request), traced->trace.scalars, options_.inputs,
+  auto engine = std::make_unique<Engine>(std::move(request), traced->trace.scalars, inputs,
                                          std::vector<InputSpec>{}, std::move(device),
                                          std::move(why), options_.check_indices);
   SharedMemory shared;
@@ -64,24 +73,64 @@ std::unique_ptr<Engine> ForwardImpl::build(std::shared_ptr<Device> device, std::
   return engine;
 }
 
-Engine& ForwardImpl::capturing(const std::vector<std::string>& names) {
+ForwardImpl::Sized& ForwardImpl::sized(std::int64_t size) {
+  if (size == first_.size) return first_;
+  const auto found = std::find_if(others_.begin(), others_.end(),
+                                  [&](const Sized& each) { return each.size == size; });
+  if (found != others_.end()) {
+    others_.splice(others_.begin(), others_, found);
+    return others_.front();
+  }
+  const Engine& first = *first_.engine;
+  auto engine = build(size, first.device(), first.why(), false, {&first.instance()}, site_);
+  for (const StateEntry& state : engine->states()) {
+    const auto same = [&](const StateEntry& other) {
+      return other.name == state.name && other.type == state.type;
+    };
+    if (std::any_of(first.states().begin(), first.states().end(), same)) continue;
+    throw UserError("forward: state '" + state.name + "' is " + to_string(state.type) +
+                        " where the open size is " + std::to_string(size) +
+                        ", and not where it is " + std::to_string(first_.size) +
+                        "; states cannot depend on it",
+                    site_);
+  }
+  if (others_.size() == static_cast<std::size_t>(options_.kept_sizes)) others_.pop_back();
+  others_.push_front({size, std::move(engine), nullptr});
+  return others_.front();
+}
+
+std::vector<std::int64_t> ForwardImpl::compiled_sizes() const {
+  const std::lock_guard lock(*mutex_);
+  std::vector<std::int64_t> sizes;
+  if (open_) sizes.push_back(first_.size);
+  for (const Sized& each : others_) sizes.push_back(each.size);
+  return sizes;
+}
+
+Engine& ForwardImpl::capturing(Sized& sized, const std::vector<std::string>& names) {
   check_captures(names, captures_);
-  if (!capturing_)
-    capturing_ = build(engine_->device(), engine_->why(), true, {&engine_->instance()}, site_);
-  return *capturing_;
+  if (!sized.capturing) {
+    sized.capturing = build(sized.size, sized.engine->device(), sized.engine->why(), true,
+                            {&sized.engine->instance()}, site_);
+  }
+  return *sized.capturing;
 }
 
 Outputs ForwardImpl::run(const Feed& inputs, const StepOptions& options) {
   const std::lock_guard lock(*mutex_);
-  engine_->check(inputs);
-  Engine& engine = options.captures.empty() ? *engine_ : capturing(options.captures);
+  const std::int64_t size = open_size(options_.inputs, inputs, first_.size);
+  // Before anything is compiled for it.
+  if (size != first_.size) check_feed(closed(options_.inputs, size), inputs, {});
+  Sized& sized = this->sized(size);
+  sized.engine->check(inputs);
+  Engine& engine = options.captures.empty() ? *sized.engine : capturing(sized, options.captures);
   engine.upload_inputs(inputs);
-  HyperValues hypers = engine_->hypers();
+  HyperValues hypers = sized.engine->hypers();
   hypers["_seed"] = options_.seed;
   hypers["_step"] = runs_++;
   engine.instance().run({hypers});
   Outputs outputs;
-  for (const Port& port : engine_->compiled().program.outputs)
+  for (const Port& port : first_.engine->compiled().program.outputs)
     outputs[port.name] = engine.download_output(port.name);
   for (const std::string& name : options.captures)
     outputs[name] = engine.download_output(capture_output(name));
@@ -114,11 +163,11 @@ void ForwardImpl::upload_params(const std::map<std::string, HostTensor>& params,
   const std::lock_guard lock(*mutex_);
   refuse_averages("upload_params");
   if (partial && !table_.entries().empty()) {
-    std::vector<float> flat = engine_->download_floats("params");
+    std::vector<float> flat = first_.engine->download_floats("params");
     table_.write(params, "upload_params", true, flat);
-    engine_->upload_params(flat);
+    first_.engine->upload_params(flat);
   } else {
-    engine_->upload_params(table_.pack(params, "upload_params"));
+    first_.engine->upload_params(table_.pack(params, "upload_params"));
   }
 }
 
@@ -130,28 +179,28 @@ void ForwardImpl::load(const std::string& path, Weights weights) {
   const std::vector<float> params = table_.pack(checkpoint.params, path);
   std::map<std::string, const HostTensor*> states;
   if (!checkpoint.states.empty()) {  // else parameters alone
-    for (const StateEntry& state : engine_->states())
+    for (const StateEntry& state : first_.engine->states())
       states[state.name] = &find_state(checkpoint, state.name, state.type, path);
   }
-  engine_->upload_params(params);
+  first_.engine->upload_params(params);
   for (const auto& [name, tensor] : states)
-    engine_->instance().upload(state_buffer(name), 0, tensor->bytes);
+    first_.engine->instance().upload(state_buffer(name), 0, tensor->bytes);
 }
 
 void ForwardImpl::import_weights(const std::string& path, const ImportOptions& options) {
   const std::lock_guard lock(*mutex_);
   refuse_averages("import_weights");
   const ImportedModel model =
-      import_model(path, options, table_, engine_->states(), download_arena());
-  engine_->upload_params(model.params);
+      import_model(path, options, table_, first_.engine->states(), download_arena());
+  first_.engine->upload_params(model.params);
   for (const auto& [name, tensor] : model.states)
-    engine_->instance().upload(state_buffer(name), 0, tensor.bytes);
+    first_.engine->instance().upload(state_buffer(name), 0, tensor.bytes);
 }
 
 std::vector<float> ForwardImpl::download_arena() const {
-  if (!engine_->instance().has_buffer("params"))
+  if (!first_.engine->instance().has_buffer("params"))
     return std::vector<float>(static_cast<size_t>(table_.elements()));
-  return engine_->download_floats("params");
+  return first_.engine->download_floats("params");
 }
 
 std::map<std::string, HostTensor> ForwardImpl::download_params() const {
@@ -160,7 +209,7 @@ std::map<std::string, HostTensor> ForwardImpl::download_params() const {
   const std::vector<float> flat = download_arena();
   if (options_.weights != Weights::kEma) return table_.unpack(flat);
   return table_.averages(flat, [&](const std::string& state) {
-    return engine_->download_floats(state_buffer(state));
+    return first_.engine->download_floats(state_buffer(state));
   });
 }
 
@@ -168,6 +217,7 @@ std::map<std::string, HostTensor> ForwardImpl::download_params() const {
 // stand for.
 void ForwardImpl::export_onnx(const std::string& path, const OnnxOptions& options) const {
   const std::lock_guard lock(*mutex_);
+  if (open_) throw UserError("export_onnx: inputs of open sizes; attach the function with sizes");
   const auto traced = trace_function(
       table_, options_.inputs, {}, 0, function_,
       {.training = options_.training, .exported = true, .first_stream = kForwardStream}, site_);
@@ -179,7 +229,7 @@ void ForwardImpl::export_onnx(const std::string& path, const OnnxOptions& option
     std::vector<std::byte>& bytes = kept[name];
     bytes.resize(static_cast<size_t>(numel(leaf.type.shape)) * kElementBytes);
     if (leaf.op == &ops::state) {
-      engine_->instance().download(state_buffer(name), 0, bytes);
+      first_.engine->instance().download(state_buffer(name), 0, bytes);
     } else {
       const std::uint32_t word = float_bits(traced->trace.scalars.at(name));
       std::memcpy(bytes.data(), &word, sizeof word);
@@ -239,6 +289,7 @@ void Forward::export_onnx(const std::string& path, const OnnxOptions& options, L
 }
 CompileReport Forward::report() const { return impl_->engine().report(); }
 std::string Forward::explain() const { return impl_->engine().explain(); }
+std::vector<std::int64_t> Forward::compiled_sizes() const { return impl_->compiled_sizes(); }
 std::string Forward::device() const { return impl_->engine().device_text(); }
 
 }  // namespace tensorgrad

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <list>
+
 #include "api/checkpoint.h"
 #include "api/engine.h"
 
@@ -20,13 +22,22 @@ class ForwardImpl {
   void import_weights(const std::string& path, const ImportOptions& options);
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
   void export_onnx(const std::string& path, const OnnxOptions& options) const;
-  [[nodiscard]] const Engine& engine() const { return *engine_; }
+  [[nodiscard]] const Engine& engine() const { return *first_.engine; }
+  [[nodiscard]] std::vector<std::int64_t> compiled_sizes() const;
   [[nodiscard]] const std::vector<std::string>& captures() const { return captures_; }
 
  private:
-  std::unique_ptr<Engine> build(std::shared_ptr<Device> device, std::string why, bool captures,
-                                const std::vector<const Instance*>& owners, const Site& site);
-  Engine& capturing(const std::vector<std::string>& names);
+  // The function for one value of its inputs' open size.
+  struct Sized {
+    std::int64_t size = 0;
+    std::unique_ptr<Engine> engine, capturing;
+  };
+  std::unique_ptr<Engine> build(std::int64_t size, std::shared_ptr<Device> device, std::string why,
+                                bool captures, const std::vector<const Instance*>& owners,
+                                const Site& site);
+  // Compiles it where it is not; the one used least recently goes.
+  Sized& sized(std::int64_t size);
+  Engine& capturing(Sized& sized, const std::vector<std::string>& names);
   [[nodiscard]] std::vector<float> download_arena() const;
   void refuse_averages(const char* who) const;
   // In the place of the parameters. Throws UserError where there are none.
@@ -38,7 +49,9 @@ class ForwardImpl {
   TraceFunction function_;
   ForwardOptions options_;
   Site site_;
-  std::unique_ptr<Engine> engine_, capturing_;
+  bool open_;
+  Sized first_;              // has the parameters and states, and stays
+  std::list<Sized> others_;  // used last first
   std::vector<std::string> captures_;
   std::uint32_t runs_ = 0;
 };

@@ -92,7 +92,7 @@ std::string ordered(WriteContext& ctx) {
 }
 
 template <bool kMax>
-std::string extreme(WriteContext& ctx) {
+std::string extreme_of_axes(WriteContext& ctx) {
   if (ctx.node.attrs.list("axes").empty()) return ctx.op("Identity", {ctx.in(0)});
   const std::string y = reduced(ctx, kMax ? "ReduceMax" : "ReduceMin", ordered(ctx));
   if (ctx.dtype() != DType::kU32) return y;
@@ -175,7 +175,7 @@ std::string scatter_add(WriteContext& ctx) {
 Ints pair(std::int64_t h, std::int64_t w) { return {h, w}; }
 
 io::OnnxAttributes attributes_of(const Windows& windows) {
-  const Window &h = windows.h, &w = windows.w;
+  const WindowAxis &h = windows.h, &w = windows.w;
   return {{"kernel_shape", pair(h.size, w.size)},
           {"strides", pair(h.step, w.step)},
           {"pads", Ints{h.padding, w.padding, h.padding, w.padding}}};
@@ -200,7 +200,7 @@ std::string conv(WriteContext& ctx) {
 
 std::string conv_transpose(WriteContext& ctx) {
   const Windows windows = kernel_windows(ctx);
-  const auto missing = [&](const Window& window, std::size_t axis) {
+  const auto missing = [&](const WindowAxis& window, std::size_t axis) {
     const std::int64_t least =
         (ctx.type().shape[axis] - 1) * window.step + window.reach() + 1 - 2 * window.padding;
     return ctx.node.type.shape[axis] - least;
@@ -259,8 +259,8 @@ void add_structured(Writers& writers) {
                        {&ops::flip, flip},
                        {&ops::unfold, unfold},
                        {&ops::reduce_sum, reduce_sum},
-                       {&ops::reduce_max, extreme<true>},
-                       {&ops::reduce_min, extreme<false>},
+                       {&ops::reduce_max, extreme_of_axes<true>},
+                       {&ops::reduce_min, extreme_of_axes<false>},
                        {&ops::argmax, place_of_extreme<true>},
                        {&ops::argmin, place_of_extreme<false>},
                        {&ops::concat, concat},
