@@ -10,9 +10,9 @@ MISTAKE(state_that_depends_on_an_open_size, UserError) {
     return last;
   };
   const ForwardOptions options{.inputs = {{"x", {kOpen, 3}}}, .device = {.kind = "cpu"}};
+  // error: forward: state 'last' is f32[2,3] where the open size is 2, and not where it is 1; ...
   Forward forward = compile_forward(Net{}, kept, options);
   const std::vector<float> x(6);
-  // error: forward: state 'last' is f32[2,3] where the open size is 2, and not where it is 1
   forward({{"x", x}});
 }
 
