@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "ops/pointwise.h"
 #include "ops/registry.h"
 #include "ops/structured.h"
 #include "passes/expand.h"
@@ -80,8 +81,10 @@ void pointwise_error(const Node& node, const Inputs& inputs, double tolerance, B
       const std::vector<double> down = with(moved(*inputs[k], -1, 0));
       for (std::size_t i = 0; i < error.size(); ++i) {
         const double a = distance(up[i], value[i]), b = distance(down[i], value[i]);
-        // One side alone may lie outside of the function's domain.
-        error[i] += std::isfinite(a) && std::isfinite(b) ? std::max(a, b) : std::min(a, b);
+        // One side alone may lie outside of the function's domain, if not all that there is.
+        const bool inside = std::isfinite(inputs[k]->error_at(i));
+        const bool both = (std::isfinite(a) && std::isfinite(b)) || !inside;
+        error[i] += both ? std::max(a, b) : std::min(a, b);
       }
     }
     if (!real || inputs[k]->value.type.dtype != DType::kF32) continue;
@@ -91,6 +94,19 @@ void pointwise_error(const Node& node, const Inputs& inputs, double tolerance, B
       const double slope = distance(near[i], value[i]), cap = kSlopeCap * tolerance * size;
       if (std::isfinite(cap)) error[i] += std::min(slope, cap);
     }
+  }
+}
+
+bool is_comparison(const OpDef& op) {
+  return &op == &ops::eq || &op == &ops::ne || &op == &ops::lt || &op == &ops::le ||
+         &op == &ops::gt || &op == &ops::ge;
+}
+
+// Neither side alone need reach the other.
+void comparison_error(const Bounded& a, const Bounded& b, Bounded& out) {
+  for (std::size_t i = 0; i < out.error.size(); ++i) {
+    const double errors = a.error_at(i) + b.error_at(i);
+    if (errors > 0 && distance(a.value.data[i], b.value.data[i]) <= errors) out.error[i] = 1;
   }
 }
 
@@ -242,7 +258,7 @@ std::vector<double> macro_error(const Node& node, const Inputs& inputs, double t
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     macro.inputs[i] = written.append({&ops::input, {}, inputs[i]->value.type, {}, {}, {}, -1});
   }
-  written.append(std::move(macro));
+  written.outputs = {{"y", written.append(std::move(macro))}};
   written = expand_all(written);
   std::vector<Bounded> values;
   for (ValueId id = 0; id < written.size(); ++id) {
@@ -257,9 +273,9 @@ std::vector<double> macro_error(const Node& node, const Inputs& inputs, double t
     }
     values.push_back(evaluate_bounded(written[id], operands, tolerance));
   }
-  std::vector<double> error = std::move(values.back().error);
-  error.resize(values.back().value.data.size());
-  return error;
+  Bounded& y = values[static_cast<std::size_t>(written.outputs[0].value)];
+  y.error.resize(y.value.data.size());
+  return std::move(y.error);
 }
 
 std::string number(double value) {
@@ -288,7 +304,10 @@ Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& in
   if (!rounds && exact(inputs)) return out;
   out.error.assign(out.value.data.size(), 0);
   switch (kind) {
-    case OpKind::kPointwise: pointwise_error(node, inputs, tolerance, out); break;
+    case OpKind::kPointwise:
+      pointwise_error(node, inputs, tolerance, out);
+      if (is_comparison(*node.op)) comparison_error(*inputs[0], *inputs[1], out);
+      break;
     case OpKind::kReduce: reduce_error(node, *inputs[0], tolerance, out); break;
     case OpKind::kContraction: contraction_error(node, inputs, tolerance, out); break;
     case OpKind::kScan: scan_error(node, inputs, tolerance, out); break;
@@ -302,7 +321,7 @@ Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& in
   if (rounds) {
     for (std::size_t i = 0; i < out.error.size(); ++i) {
       const double size = std::abs(out.value.data[i]);
-      if (std::isfinite(size)) out.error[i] += tolerance * size + kTiny;
+      if (std::isfinite(size)) out.error[i] += tolerance * (size + out.error[i]) + kTiny;
     }
   }
   for (double& error : out.error) {

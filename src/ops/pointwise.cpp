@@ -139,10 +139,10 @@ Ex pow_grad_base(Ex dy, Ex a, Ex b) {
   return where(constant_one, 0, dy * (b * pow(a, where(constant_one, 1, b) - 1)));
 }
 
-// a^b log a, and 0 where a is 0 and b >= 0; the logarithm is made harmless there.
+// a^b log a, and 0 where a is 0 and b >= 0: the logarithm is taken of 1 there.
 Ex pow_grad_exponent(Ex y, Ex dy, Ex a, Ex b) {
   const Ex at_zero = logical_and(eq(a, 0), ge(b, 0));
-  return where(at_zero, 0, dy * (y * log(where(at_zero, 1, a))));
+  return dy * (y * log(where(at_zero, 1, a)));
 }
 
 // (e^(a/2))^2 / 2 + (e^(-a/2))^2 / 2, which overflows no sooner than the result

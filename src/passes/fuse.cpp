@@ -31,7 +31,7 @@ class Fuser {
       : graph_(graph), options_(options), parts_(graph, options) {}
 
   Graph run() {
-    if (options_.enabled) mark_attended();
+    mark_attended();  // fused or not: with both a mask and random numbers it binds too much
     if (options_.enabled) mark_generated();
     if (options_.enabled) mark_masks();
     for (ValueId id = 0; id < graph_.size(); ++id) assign(id);
@@ -200,10 +200,12 @@ class Fuser {
     const bool has_rows = to.kind == GroupKind::kRow || to.kind == GroupKind::kColumn;
     if (row_level && (!has_rows || size != to.rows)) return false;
     if (!row_level && (to.kind == GroupKind::kColumn || size != to.elements)) return false;
-    for (const Source& source : sources) {
-      if (parts_.group_of(source.value) == g && !readable(source, to, row_level)) return false;
-    }
     const Node& node = graph_[id];
+    for (const Source& source : sources) {
+      if (parts_.group_of(source.value) != g) continue;
+      // The maps of a concat's operands are over the operand, not over what is computed.
+      if (node.op->kind == OpKind::kConcat || !readable(source, to, row_level)) return false;
+    }
     if (node.op->kind == OpKind::kGather &&
         parts_.group_of(through_views(graph_, node.inputs[0]).value) == g) {
       return false;  // its data must lie in memory first

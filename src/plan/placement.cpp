@@ -32,12 +32,22 @@ class Placer {
     place_updates();
     order_groups();
     place_slots();
+    drop_unread_groups();
     check_budget();
     check_buffers();
     return std::move(result_);
   }
 
  private:
+  // A launch that stores nothing: without the pass dce there are values that nothing reads.
+  void drop_unread_groups() {
+    std::erase_if(result_.order, [&](int g) {
+      const std::vector<ValueId>& members = result_.members[static_cast<size_t>(g)];
+      return std::none_of(members.begin(), members.end(),
+                          [&](ValueId id) { return result_.places.contains(id); });
+    });
+  }
+
   void collect_groups() {
     for (ValueId id = 0; id < graph_.size(); ++id) {
       const int g = graph_[id].group;

@@ -72,6 +72,29 @@ TEST(Bounded, a_comparison_may_go_either_way_only_where_it_is_too_close_to_call)
   EXPECT_EQ(greater.error[2], 0);
 }
 
+TEST(Bounded, a_comparison_is_too_close_where_both_sides_together_may_pass) {
+  const Bounded near = apply(ops::gt, {floats({1.5}, {0.3}), floats({1}, {0.3})});
+  EXPECT_EQ(near.error[0], 1);
+  EXPECT_EQ(apply(ops::eq, {floats({1.5}, {0.3}), floats({1}, {0.3})}).error[0], 1);
+  EXPECT_EQ(apply(ops::gt, {floats({1.5}, {0.2}), floats({1}, {0.2})}).error[0], 0);
+}
+
+TEST(Bounded, what_may_be_anything_is_not_bounded_by_a_maximum) {
+  EXPECT_EQ(apply(ops::maximum, {floats({0}), floats({1}, {INFINITY})}).error[0], INFINITY);
+  EXPECT_LT(apply(ops::tanh, {floats({0}, {INFINITY})}).error[0], 1.1);
+}
+
+// The value of what a macro is written with need not be made last.
+TEST(Bounded, a_near_tie_in_a_pool_may_go_either_way) {
+  Bounded x = floats({1, 1.0001}, {0.001, 0.001});
+  x.value.type.shape = {1, 1, 1, 2};
+  const std::vector<std::int64_t> one = {1, 1}, kernel = {1, 2}, none = {0, 0};
+  const Attrs attrs = {{"kernel", kernel}, {"stride", one}, {"padding", none}, {"dilation", one}};
+  EXPECT_EQ(apply(ops::max_pool_index, {x}, attrs).error[0], 1);
+  x.error = {0, 0};
+  EXPECT_EQ(apply(ops::max_pool_index, {x}, attrs).error[0], 0);
+}
+
 TEST(Bounded, a_step_of_a_function_is_not_taken_for_rounding) {
   EXPECT_LT(apply(ops::floor, {floats({3})}).error[0], 0.01);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Well-formed graphs by seed: pointwise ops, reductions, views, products, gather, scatter, concat,
-// scans, sorts, the gradients of a random loss, and updates of states that read old and new values.
+// Well-formed training graphs by seed: a forward pass of ops of all families with shared parts,
+// several losses, their gradients, now and then a gradient of a gradient, states, and the update by
+// one of the optimizers, made as compile() makes it.
 #pragma once
 
 #include "support/sanitized.h"
@@ -10,13 +11,11 @@ namespace tensorgrad::testing {
 
 struct RandomGraph {
   Graph graph;
-  ValueMap leaves;
+  ValueMap leaves;  // what fill_leaves() gives for the seed
 };
 
 struct RandomGraphOptions {
-  int ops = 14;
-  bool gradients = true;
-  bool updates = true;
+  int ops = 14;           // steps of the forward pass; most are one op, some a composite
   std::int64_t size = 5;  // of an axis of a leaf, at most
 };
 

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// A thousand random training graphs on the CPU, with every pass on and each off, some of them on
+// WebGPU, and all that were ever found wrong. ./dev fuzz graphs goes on from there.
+#include <filesystem>
+#include <fstream>
+
+#include "debug/wrong_device.h"
+#include "ops/registry.h"
+#include "support/graph_fuzz.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+const std::filesystem::path kCorpus =
+    std::filesystem::path(TENSORGRAD_SOURCE_DIR) / "tests/fuzz/corpus/graphs";
+
+constexpr std::uint64_t kParts = 8, kGraphs = 1000;
+
+std::vector<Way> cpu_ways() {
+  static const std::shared_ptr<Device> one_thread = make_cpu_device({.threads = 1});
+  return ways_on_cpu(one_thread);
+}
+
+Verdict expect_none(std::uint64_t seed, const std::vector<Way>& ways) {
+  Verdict verdict = fuzz(seed, ways);
+  if (verdict.finding)
+    ADD_FAILURE() << verdict.finding->what << "\n" << shrunken(seed, ways, *verdict.finding);
+  return verdict;
+}
+
+class FuzzedGraphs : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(FuzzedGraphs, agree_with_every_pass_on_and_each_off) {
+  std::int64_t elements = 0, sharp = 0;
+  for (std::uint64_t i = 0; i < how_many(kGraphs / kParts); ++i) {
+    const Verdict verdict = expect_none(GetParam() + i * kParts, cpu_ways());
+    if (HasFailure()) return;
+    elements += verdict.elements;
+    sharp += verdict.sharp;
+  }
+  EXPECT_GT(static_cast<double>(sharp), 0.8 * static_cast<double>(elements))
+      << "too little of what was compared has a sharp bound";
+}
+
+INSTANTIATE_TEST_SUITE_P(Part, FuzzedGraphs, ::testing::Range<std::uint64_t>(0, kParts));
+
+TEST(FuzzedGraph, some_agree_on_webgpu) {
+  for (std::uint64_t seed = 0; seed < how_many(20); ++seed) {
+    expect_none(seed, {way_on_webgpu()});
+    if (HasFailure()) return;
+  }
+}
+
+std::vector<Way> everywhere_on_webgpu() {
+  std::vector<Way> ways = cpu_ways();
+  ways.push_back(way_on_webgpu());
+  return ways;
+}
+
+TEST(FuzzedGraph, those_of_the_seeds_that_once_failed_agree_on_webgpu) {
+  std::ifstream file(kCorpus / "seeds");
+  ASSERT_TRUE(file);
+  int count = 0;
+  for (std::uint64_t seed = 0; file >> seed; ++count) {
+    expect_none(seed, everywhere_on_webgpu());
+  }
+  EXPECT_TRUE(file.eof() && count > 0);
+}
+
+TEST(FuzzedGraph, those_that_once_failed_agree_on_webgpu) {
+  for (const auto& entry : std::filesystem::directory_iterator(kCorpus)) {
+    if (entry.path().extension() != ".ir") continue;
+    std::ifstream file(entry.path());
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    ASSERT_TRUE(text.starts_with("// seed ")) << entry.path();
+    const Graph graph = parse(text, entry.path().string(), find_op);
+    const auto seed = static_cast<std::uint32_t>(std::stoull(text.substr(8)));
+    const auto finding = compare(graph, seed, everywhere_on_webgpu()).finding;
+    EXPECT_FALSE(finding) << entry.path() << " on " << finding->way << ": " << finding->what;
+  }
+}
+
+// The graph that is printed shows the op that is wrong, and little else.
+TEST(FuzzedGraph, is_shrunken_to_what_is_wrong) {
+  const Way wrong = {"wrong", std::make_shared<WrongDevice>(ops::tanh, ops::sigmoid)};
+  int found = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    const auto finding = fuzz(seed, {wrong}).finding;
+    if (!finding) continue;
+    ++found;
+    const std::string text = shrunken(seed, {wrong}, *finding);
+    EXPECT_TRUE(text.starts_with("// seed " + std::to_string(seed) + ": wrong: ")) << text;
+    const Graph small = parse(text, "shrunken", find_op);
+    EXPECT_LE(small.size(), 6) << text;
+    EXPECT_NE(text.find(" = tanh(%"), std::string::npos) << text;
+    EXPECT_TRUE(compare(small, static_cast<std::uint32_t>(seed), {wrong}).finding) << text;
+    EXPECT_FALSE(compare(small, static_cast<std::uint32_t>(seed), cpu_ways()).finding) << text;
+    EXPECT_EQ(small.outputs.size() + small.updates.size(), 1U) << text;
+    for (const Node& node : small.nodes) EXPECT_LE(numel(node.type.shape), 16) << text;
+  }
+  EXPECT_GE(found, 4);
+}
+
+TEST(FuzzedGraph, has_ops_of_all_families) {
+  std::set<std::string> seen;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    for (const Node& node : fuzzed_graph(seed).nodes) seen.insert(node.op->name);
+  }
+  for (const OpDef* op : all_ops()) {
+    const bool apart = op->kind == OpKind::kCustom || op == &ops::data || op == &ops::literal ||
+                       op == &ops::barrier;
+    if (!apart) {
+      EXPECT_TRUE(seen.contains(op->name)) << op->name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

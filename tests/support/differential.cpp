@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+#include "support/differential.h"
+
+#include <cmath>
+
+#include "compile/words.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+constexpr double kSharp = 1e-2;
+
+using Words = std::vector<std::vector<std::uint32_t>>;
+
+std::vector<double> decoded(const std::vector<std::uint32_t>& words, DType dtype) {
+  std::vector<double> values;
+  values.reserve(words.size());
+  for (const std::uint32_t word : words) values.push_back(from_word(word, dtype));
+  return values;
+}
+
+void count_sharp(const Bounded& want, Verdict& verdict) {
+  for (std::size_t i = 0; i < want.value.data.size(); ++i) {
+    ++verdict.elements;
+    verdict.sharp += want.error_at(i) <= kSharp * (1 + std::abs(want.value.data[i])) ? 1 : 0;
+  }
+}
+
+std::string different_bits(const Graph& graph, const Words& got, const Words& want) {
+  const std::vector<ResultInfo> infos = results_of(graph);
+  for (std::size_t r = 0; r < infos.size(); ++r) {
+    for (std::size_t i = 0; i < got[r].size(); ++i) {
+      if (got[r][i] == want[r][i]) continue;
+      const DType dtype = graph[infos[r].value].type.dtype;
+      return infos[r].name + ": element " + std::to_string(i) +
+             " has other bits: " + std::to_string(from_word(got[r][i], dtype)) + ", " +
+             std::to_string(from_word(want[r][i], dtype));
+    }
+  }
+  return {};
+}
+
+std::string beyond_bounds(const Graph& graph, const Words& got, const std::vector<Bounded>& want) {
+  const std::vector<ResultInfo> infos = results_of(graph);
+  for (std::size_t r = 0; r < infos.size(); ++r) {
+    const Type& type = graph[infos[r].value].type;
+    const auto difference = first_difference(want[r], decoded(got[r], type.dtype));
+    if (difference) return infos[r].name + ": " + to_string(*difference, type.shape);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<Way> ways_on_cpu(const std::shared_ptr<Device>& device) {
+  const std::vector<std::string> all = {"fuse", "simplify", "fold", "cse", "dce"};
+  std::vector<Way> ways = {{"cpu", device}};
+  for (const std::string& pass : all) ways.push_back({"cpu without " + pass, device, {pass}});
+  const int unfused = 1;
+  for (const std::string pass : {"cse", "dce"})
+    ways.push_back({"cpu without fuse and " + pass, device, {"fuse", pass}, unfused});
+  ways.push_back({"cpu without passes", device, all});
+  return ways;
+}
+
+Way way_on_webgpu() { return {"webgpu", device_at(Where::kWebGpu)}; }
+
+Verdict compare(const Graph& graph, std::uint32_t seed, const std::vector<Way>& ways) {
+  Verdict verdict;
+  const LeafWords leaves = fill_leaves(graph, {}, seed);
+  const std::vector<Bounded> want = run_on_reference(graph, leaves);
+  for (const Bounded& each : want) count_sharp(each, verdict);
+  std::vector<Words> all;
+  for (const Way& way : ways) {
+    std::string what;
+    bool thrown = false;
+    try {
+      all.push_back(run_on_device(graph, leaves, way.device, {.skip = way.skip}));
+      what = beyond_bounds(graph, all.back(), want);
+      if (what.empty() && way.same_bits_as >= 0) {
+        what =
+            different_bits(graph, all.back(), all.at(static_cast<std::size_t>(way.same_bits_as)));
+      }
+    } catch (const std::exception& error) {
+      thrown = true;
+      what = error.what();
+    }
+    if (what.empty()) continue;
+    verdict.finding = {way.name, thrown, what};
+    break;
+  }
+  return verdict;
+}
+
+void expect_within_bounds(const Graph& graph, const ValueMap& leaves, const ValueMap& got,
+                          const std::string& note) {
+  BoundedOptions options;
+  options.leaf = [&](const Node& leaf) { return leaves.at(leaf.attrs.text("name")); };
+  const std::vector<Bounded> want = interpret_bounded(graph, options);
+  const std::vector<ResultInfo> infos = results_of(graph);
+  for (std::size_t r = 0; r < infos.size(); ++r) {
+    const auto difference = first_difference(want[r], got.at(infos[r].name));
+    EXPECT_FALSE(difference) << infos[r].name << ": "
+                             << to_string(*difference, graph[infos[r].value].type.shape) << "\n"
+                             << note;
+  }
+}
+
+}  // namespace tensorgrad::testing
