@@ -41,8 +41,8 @@ StoredTensor stored(const HostTensor& tensor) {
 
 std::string first_values(const HostTensor& tensor) {
   std::string text;
-  const std::size_t shown = std::min(kShown, tensor.bytes.size() / kElementBytes);
-  if (tensor.dtype == f32) {
+  const std::size_t shown = std::min(kShown, tensor.bytes.size() / element_bytes(tensor.dtype));
+  if (tensor.dtype == f32 || tensor.dtype == f16) {
     const std::vector<float> values = tensor.floats();
     for (std::size_t i = 0; i < shown; ++i) text += fmt::format(" {:.6g}", values[i]);
   } else {
@@ -52,7 +52,7 @@ std::string first_values(const HostTensor& tensor) {
                                   : fmt::format(" {}", values[i]);
     }
   }
-  return text + (shown < tensor.bytes.size() / kElementBytes ? " ..." : "");
+  return text + (shown < tensor.bytes.size() / element_bytes(tensor.dtype) ? " ..." : "");
 }
 
 std::string summary(const std::string& name, const HostTensor& tensor) {

@@ -17,8 +17,8 @@ namespace tensorgrad {
 
 struct HostTensor;
 
-// Elements on the host, row-major, with the type they have on the device. Refers to the caller's
-// memory.
+// Elements on the host, row-major, with the type they have on the device (an input of f16 takes f32
+// too, and rounds it). Refers to the caller's memory.
 struct HostView {
   HostView(const std::vector<float>& v) : HostView(f32, v.data(), v.size()) {}          // NOLINT
   HostView(const std::vector<std::int32_t>& v) : HostView(i32, v.data(), v.size()) {}   // NOLINT
@@ -43,7 +43,11 @@ struct HostTensor {
   // A copy of the elements. Throws ShapeError where the shape has not as many.
   static HostTensor of(const Shape& shape, const HostView& values, Loc loc = Loc::current());
 
-  // The elements; throws DtypeError where the type is another.
+  // Copies of the parts along an axis, without it: a captured [1,H,T,T] as H heads of [1,T,T] by
+  // unbind(1). Throws ShapeError where there is no such axis.
+  [[nodiscard]] std::vector<HostTensor> unbind(int axis = 0, Loc loc = Loc::current()) const;
+
+  // The elements, those of f16 as f32; throws DtypeError where the type is another.
   [[nodiscard]] std::vector<float> floats() const;
   [[nodiscard]] std::vector<std::int32_t> ints() const;
 };

@@ -16,6 +16,7 @@
 #include "tensorgrad/onnx.h"
 #include "tensorgrad/ops.h"
 #include "tensorgrad/optim.h"
+#include "tensorgrad/single_flight.h"
 #include "tensorgrad/tensor.h"
 #include "tensorgrad/types.h"
 #include "tensorgrad/weights.h"

@@ -10,17 +10,22 @@
 
 namespace tensorgrad {
 
-// Every element takes four bytes in memory; a boolean is stored as the 32-bit word 0 or 1.
-enum class DType : std::uint8_t { kF32, kI32, kU32, kBool };
+// An element takes four bytes in memory, one of f16 (IEEE 754 binary16) two. A boolean is stored as
+// the 32-bit word 0 or 1.
+enum class DType : std::uint8_t { kF32, kI32, kU32, kBool, kF16 };
 
 inline constexpr DType f32 = DType::kF32;
 inline constexpr DType i32 = DType::kI32;
 inline constexpr DType u32 = DType::kU32;
 inline constexpr DType boolean = DType::kBool;
+inline constexpr DType f16 = DType::kF16;
 
-inline constexpr std::size_t kElementBytes = 4;
+inline constexpr std::size_t kWordBytes = 4;
+constexpr std::size_t element_bytes(DType dtype) {
+  return dtype == DType::kF16 ? kWordBytes / 2 : kWordBytes;
+}
 
-// "f32", "i32", "u32", "bool".
+// "f32", "i32", "u32", "bool", "f16".
 std::string_view to_string(DType dtype);
 
 // Sizes of the axes, outermost first; empty for a scalar. Every size is at least 1.

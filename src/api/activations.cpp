@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "api/compose.h"
 #include "api/trace.h"
 #include "base/numbers.h"
 #include "tensorgrad/ops.h"
@@ -12,23 +13,27 @@ namespace tensorgrad {
 
 Tensor gelu(Tensor x, Gelu form, Loc loc) {
   const Composite composite("gelu", loc);
-  if (form == Gelu::kExact) return 0.5 * x * (1.0 + erf(x * (1.0 / std::numbers::sqrt2)));
+  const Narrowing narrowed(x);
+  if (form == Gelu::kExact) return narrowed(0.5 * x * (1.0 + erf(x * (1.0 / std::numbers::sqrt2))));
   const double c = std::sqrt(2.0 / std::numbers::pi);
-  return 0.5 * x * (1.0 + tanh(c * (x + 0.044715 * x * x * x)));
+  return narrowed(0.5 * x * (1.0 + tanh(c * (x + 0.044715 * x * x * x))));
 }
 
 Tensor silu(Tensor x, Loc loc) {
   const Composite composite("silu", loc);
-  return x * sigmoid(x);
+  const Narrowing narrowed(x);
+  return narrowed(x * sigmoid(x));
 }
 
 Tensor leaky_relu(Tensor x, double slope, Loc loc) {
   const Composite composite("leaky_relu", loc);
-  return where(gt(x, 0.0), x, slope * x);
+  const Narrowing narrowed(x);
+  return narrowed(where(gt(x, 0.0), x, slope * x));
 }
 
 Tensor prelu(Tensor x, Tensor weight, Loc loc) {
   const Composite composite("prelu", loc);
+  const Narrowing narrowed(x);
   const bool one = weight.shape() == Shape{1};
   const bool channels = x.rank() >= 2 && weight.shape() == Shape{x.size(1)};
   if (!one && !channels) {
@@ -42,7 +47,7 @@ Tensor prelu(Tensor x, Tensor weight, Loc loc) {
     shape[0] = x.size(1);
     slope = reshape(weight, shape, loc);
   }
-  return where(gt(x, 0.0), x, slope * x);
+  return narrowed(where(gt(x, 0.0), x, slope * x));
 }
 
 namespace {
@@ -57,13 +62,15 @@ Tensor exponential_below(Tensor x, double alpha, double inner) {
 
 Tensor elu(Tensor x, double alpha, Loc loc) {
   const Composite composite("elu", loc);
-  return exponential_below(x, alpha, 1);
+  const Narrowing narrowed(x);
+  return narrowed(exponential_below(x, alpha, 1));
 }
 
 Tensor celu(Tensor x, double alpha, Loc loc) {
   const Composite composite("celu", loc);
+  const Narrowing narrowed(x);
   if (alpha == 0) throw UserError("celu: alpha must not be 0", loc);
-  return exponential_below(x, alpha, 1 / alpha);
+  return narrowed(exponential_below(x, alpha, 1 / alpha));
 }
 
 namespace {
@@ -72,7 +79,8 @@ constexpr double kSeluAlpha = 1.6732632423543772, kSeluScale = 1.050700987355480
 
 Tensor selu(Tensor x, Loc loc) {
   const Composite composite("selu", loc);
-  return kSeluScale * exponential_below(x, kSeluAlpha, 1);
+  const Narrowing narrowed(x);
+  return narrowed(kSeluScale * exponential_below(x, kSeluAlpha, 1));
 }
 
 Tensor hardtanh(Tensor x, double lo, double hi, Loc loc) {
@@ -92,32 +100,38 @@ Tensor relu6(Tensor x, Loc loc) {
 
 Tensor hardsigmoid(Tensor x, Loc loc) {
   const Composite composite("hardsigmoid", loc);
-  return hardtanh(x, -3, 3, loc) * (1.0 / 6) + 0.5;
+  const Narrowing narrowed(x);
+  return narrowed(hardtanh(x, -3, 3, loc) * (1.0 / 6) + 0.5);
 }
 
 Tensor hardswish(Tensor x, Loc loc) {
   const Composite composite("hardswish", loc);
-  return x * hardsigmoid(x, loc);
+  const Narrowing narrowed(x);
+  return narrowed(x * hardsigmoid(x, loc));
 }
 
 Tensor mish(Tensor x, Loc loc) {
   const Composite composite("mish", loc);
-  return x * tanh(softplus(x));
+  const Narrowing narrowed(x);
+  return narrowed(x * tanh(softplus(x)));
 }
 
 Tensor logsigmoid(Tensor x, Loc loc) {
   const Composite composite("logsigmoid", loc);
-  return -softplus(-x);
+  const Narrowing narrowed(x);
+  return narrowed(-softplus(-x));
 }
 
 Tensor softsign(Tensor x, Loc loc) {
   const Composite composite("softsign", loc);
-  return x / (1.0 + abs(x));
+  const Narrowing narrowed(x);
+  return narrowed(x / (1.0 + abs(x)));
 }
 
 Tensor tanhshrink(Tensor x, Loc loc) {
   const Composite composite("tanhshrink", loc);
-  return x - tanh(x);
+  const Narrowing narrowed(x);
+  return narrowed(x - tanh(x));
 }
 
 Tensor threshold(Tensor x, double bound, double value, Loc loc) {
@@ -127,13 +141,14 @@ Tensor threshold(Tensor x, double bound, double value, Loc loc) {
 
 Tensor glu(Tensor x, int axis, Loc loc) {
   const Composite composite("glu", loc);
+  const Narrowing narrowed(x);
   const std::int64_t size = x.size(axis);
   if (size % 2 != 0) {
     throw ShapeError(
         "glu: axis " + std::to_string(axis) + " of " + to_string(x.shape()) + " cannot be halved",
         loc);
   }
-  return narrow(x, axis, 0, size / 2, loc) * sigmoid(narrow(x, axis, size / 2, size / 2, loc));
+  return narrowed(narrow(x, axis, 0, size / 2, loc) * sigmoid(narrow(x, axis, size / 2, size / 2, loc)));
 }
 
 // ---- dropout -----------------------------------------------------------------------------------
@@ -180,7 +195,8 @@ Tensor drop_channels(const char* op, Tensor x, int rank, double p, Loc loc) {
 
 Tensor dropout(Tensor x, double p, Loc loc) {
   const Composite composite("dropout", loc);
-  return drop("dropout", x, x.shape(), p, loc);
+  const Narrowing narrowed(x);
+  return narrowed(drop("dropout", x, x.shape(), p, loc));
 }
 
 Tensor dropout1d(Tensor x, double p, Loc loc) { return drop_channels("dropout1d", x, 3, p, loc); }

@@ -70,7 +70,7 @@ constexpr const char* kName = "scaled_dot_product_attention";
 void check_attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options, Loc loc) {
   const int least = options.enable_gqa ? 3 : 2;
   for (const Tensor& each : {q, k, v}) {
-    if (each.dtype() != DType::kF32) {
+    if (register_dtype(each.dtype()) != DType::kF32) {
       throw DtypeError(
           std::string(kName) + ": f32 expected, got " + std::string(to_string(each.dtype())), loc);
     }
@@ -151,6 +151,7 @@ Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, const Attentio
   check_attention(q, k, v, options, loc);
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(q.size(-1))));
   std::optional<Tensor> mask = options.mask;
+  if (mask) widen({&*mask});
   if (mask && mask->dtype() != DType::kF32 && mask->dtype() != DType::kBool) {
     throw DtypeError(std::string(kName) + ": a mask of bool or f32 expected, got " +
                          std::string(to_string(mask->dtype())),

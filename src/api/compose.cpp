@@ -22,6 +22,12 @@ std::int64_t reduced_count(const Tensor& x, const std::vector<int>& axes) {
 
 }  // namespace
 
+void widen(std::initializer_list<Tensor*> tensors) {
+  for (Tensor* const tensor : tensors) {
+    if (tensor->dtype() == DType::kF16) *tensor = cast(*tensor, DType::kF32);
+  }
+}
+
 Tensor shift_of(Tensor x, Axes axes, Loc loc) {
   const Tensor largest = detach(max(x, std::move(axes), true, loc));
   return where(isfinite(largest), largest, 0.0);
@@ -29,17 +35,19 @@ Tensor shift_of(Tensor x, Axes axes, Loc loc) {
 
 Tensor mean(Tensor x, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("mean", loc);
+  const Narrowing narrowed(x);
   if (x.dtype() != DType::kF32) {
     const OpContext ctx("mean", loc);
     throw DtypeError(ctx.name() + ": f32 expected, got " + std::string(to_string(x.dtype())),
                      ctx.site());
   }
   const std::int64_t count = reduced_count(x, axes.list);
-  return sum(x, std::move(axes), keepdim, loc) * (1.0 / static_cast<double>(count));
+  return narrowed(sum(x, std::move(axes), keepdim, loc) * (1.0 / static_cast<double>(count)));
 }
 
 Tensor var(Tensor x, Axes axes, int correction, bool keepdim, Loc loc) {
   const Composite composite("var", loc);
+  const Narrowing narrowed(x);
   const std::int64_t count = reduced_count(x, axes.list);
   if (count <= correction) {
     throw ShapeError(OpContext("var", loc).name() + ": " + std::to_string(count) +
@@ -48,42 +56,47 @@ Tensor var(Tensor x, Axes axes, int correction, bool keepdim, Loc loc) {
                      loc);
   }
   const Tensor centred = x - mean(x, axes, true, loc);
-  return sum(square(centred), std::move(axes), keepdim, loc) *
-         (1.0 / static_cast<double>(count - correction));
+  return narrowed(sum(square(centred), std::move(axes), keepdim, loc) *
+         (1.0 / static_cast<double>(count - correction)));
 }
 
 // log sum exp(x) = m + log sum exp(x - m), m the largest element
 Tensor logsumexp(Tensor x, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("logsumexp", loc);
+  const Narrowing narrowed(x);
   const Tensor shift = shift_of(x, axes, loc);
   const Tensor total = log(sum(exp(x - shift), axes, true, loc)) + shift;
-  return keepdim ? total : sum(total, std::move(axes), false, loc);
+  return narrowed(keepdim ? total : sum(total, std::move(axes), false, loc));
 }
 
 // The largest is subtracted first: beside it the logarithm would lose its digits.
 Tensor log_softmax(Tensor x, int axis, Loc loc) {
   const Composite composite("log_softmax", loc);
+  const Narrowing narrowed(x);
   const Tensor below = x - shift_of(x, axis, loc);
-  return below - log(sum(exp(below), axis, true, loc));
+  return narrowed(below - log(sum(exp(below), axis, true, loc)));
 }
 
 // A row of zeros has 1 to be divided by.
 Tensor masked_softmax(Tensor x, Tensor mask, int axis, Loc loc) {
   const Composite composite("masked_softmax", loc);
+  const Narrowing narrowed(x);
   const Tensor scores = where(mask, x, -std::numeric_limits<double>::infinity());
   const Tensor e = exp(scores - shift_of(scores, axis, loc));
   const Tensor total = sum(e, axis, true, loc);
-  return e / where(eq(total, 0.0), 1.0, total);
+  return narrowed(e / where(eq(total, 0.0), 1.0, total));
 }
 
 Tensor softmax(Tensor x, int axis, Loc loc) {
   const Composite composite("softmax", loc);
+  const Narrowing narrowed(x);
   const Tensor e = exp(x - shift_of(x, axis, loc));
-  return e / sum(e, axis, true, loc);
+  return narrowed(e / sum(e, axis, true, loc));
 }
 
 Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias, Loc loc) {
   const Composite composite("linear", loc);
+  const Narrowing narrowed(x);
   if (weight.rank() != 2 || x.rank() < 1 || x.size(-1) != weight.size(1)) {
     throw ShapeError("linear: inner sizes differ: x " + to_string(x.shape()) + ", weight " +
                          to_string(weight.shape()) + " ([out, in])",
@@ -97,7 +110,7 @@ Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias, Loc loc) {
   }
   Tensor y = matmul(vector ? unsqueeze(x, 0, loc) : x, transpose(weight, 0, 1, loc), loc);
   if (bias) y = y + *bias;
-  return vector ? squeeze(y, 0, loc) : y;
+  return narrowed(vector ? squeeze(y, 0, loc) : y);
 }
 
 Tensor unpack_bytes(Tensor words, Loc loc) {

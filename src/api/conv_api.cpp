@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Convolutions: the macros of ops/conv with a bias added. One axis is two of which the first has
 // size 1.
+#include "api/compose.h"
 #include "api/trace.h"
 #include "ops/structured.h"
 #include "tensorgrad/ops.h"
@@ -91,35 +92,39 @@ Ex transposed(OpContext& ctx, Ex x, Ex weight, const ConvTranspose2dOptions& o) 
 Tensor conv2d(Tensor x, Tensor weight, std::optional<Tensor> bias, const Conv2dOptions& options,
               Loc loc) {
   const Composite composite("conv2d", loc);
+  const Narrowing narrowed(x);
   OpContext ctx("conv2d", loc);
   const Ex in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 4);
-  return plus_bias(ctx, op::apply(ctx.builder, ops::conv2d, {in, w}, geometry(options)), bias);
+  return narrowed(plus_bias(ctx, op::apply(ctx.builder, ops::conv2d, {in, w}, geometry(options)), bias));
 }
 
 Tensor conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias, const Conv1dOptions& options,
               Loc loc) {
   const Composite composite("conv1d", loc);
+  const Narrowing narrowed(x);
   OpContext ctx("conv1d", loc);
   const Ex in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 3);
   const Ex y = op::apply(ctx.builder, ops::conv2d, {with_height(in), with_height(w)},
                          geometry(in_two(options)));
-  return plus_bias(ctx, without_height(y), bias);
+  return narrowed(plus_bias(ctx, without_height(y), bias));
 }
 
 Tensor conv_transpose2d(Tensor x, Tensor weight, std::optional<Tensor> bias,
                         const ConvTranspose2dOptions& options, Loc loc) {
   const Composite composite("conv_transpose2d", loc);
+  const Narrowing narrowed(x);
   OpContext ctx("conv_transpose2d", loc);
   const Ex in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 4);
-  return plus_bias(ctx, transposed(ctx, in, w, options), bias);
+  return narrowed(plus_bias(ctx, transposed(ctx, in, w, options), bias));
 }
 
 Tensor conv_transpose1d(Tensor x, Tensor weight, std::optional<Tensor> bias,
                         const ConvTranspose1dOptions& options, Loc loc) {
   const Composite composite("conv_transpose1d", loc);
+  const Narrowing narrowed(x);
   OpContext ctx("conv_transpose1d", loc);
   const Ex in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 3);
@@ -129,7 +134,7 @@ Tensor conv_transpose1d(Tensor x, Tensor weight, std::optional<Tensor> bias,
                                          .groups = options.groups,
                                          .dilation = {1, options.dilation}};
   const Ex y = transposed(ctx, with_height(in), with_height(w), in_two);
-  return plus_bias(ctx, without_height(y), bias);
+  return narrowed(plus_bias(ctx, without_height(y), bias));
 }
 
 }  // namespace tensorgrad

@@ -41,7 +41,8 @@ std::string type_text(const HostTensor& tensor) {
 void append(Batch& batch, const Outputs& sample, std::int64_t index, bool first) {
   const std::string which = "data loader: sample " + std::to_string(index);
   for (const auto& [name, field] : sample) {
-    if (field.bytes.size() != static_cast<std::size_t>(numel(field.shape)) * kElementBytes) {
+    const auto count = static_cast<std::size_t>(numel(field.shape));
+    if (field.bytes.size() != count * element_bytes(field.dtype)) {
       throw ShapeError(which + ": field '" + name + "' is " + type_text(field) + " and has " +
                        std::to_string(field.bytes.size()) + " bytes");
     }

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "api/feed.h"
 #include "base/env.h"
 #include "compile/bisect.h"
 #include "compile/graph_run.h"
@@ -27,13 +28,14 @@ LeafWords leaf_words(const Graph& graph, const ir::LeafOptions& options) {
   for (const auto& [name, tensor] : options.given) {
     GivenLeaf& leaf = given[name];
     leaf.type = {tensor.dtype, tensor.shape};
-    if (tensor.bytes.size() != static_cast<std::size_t>(numel(tensor.shape)) * kElementBytes) {
+    const std::size_t each = element_bytes(tensor.dtype);
+    if (tensor.bytes.size() != static_cast<std::size_t>(numel(tensor.shape)) * each) {
       throw ShapeError("leaf '" + name + "': " + to_string(tensor.shape) + " has " +
-                       std::to_string(numel(tensor.shape)) + " elements of 4 bytes, got " +
+                       std::to_string(numel(tensor.shape)) + " elements of " +
+                       std::to_string(each) + " bytes, got " +
                        std::to_string(tensor.bytes.size()) + " bytes");
     }
-    leaf.words.resize(tensor.bytes.size() / kElementBytes);
-    std::memcpy(leaf.words.data(), tensor.bytes.data(), tensor.bytes.size());
+    leaf.words = words_of(tensor);
   }
   return fill_leaves(graph, given, options.seed);
 }

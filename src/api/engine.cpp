@@ -9,14 +9,11 @@
 #include "base/check.h"
 #include "compile/dump.h"
 #include "compile/timing.h"
+#include "compile/words.h"
 #include "ops/registry.h"
 
 namespace tensorgrad {
 namespace {
-
-std::span<const std::byte> bytes_of(const HostView& value) {
-  return {static_cast<const std::byte*>(value.data), value.count * kElementBytes};
-}
 
 std::vector<StateEntry> states_of(const Graph& graph) {
   std::vector<StateEntry> states;
@@ -93,8 +90,33 @@ void Engine::allocate(SharedMemory shared) {
 
 void Engine::check(const Feed& feed) const { check_feed(inputs_, feed, bounds_); }
 
+void Engine::upload(const std::string& buffer, DType dtype, const HostView& value) {
+  const std::size_t bytes = value.count * element_bytes(value.dtype);
+  const DType stored = dtype_in_memory(dtype, plan_.stores_f16);
+  if (value.dtype == dtype && dtype == stored && bytes % kWordBytes == 0) {
+    instance_->upload(buffer, 0, {static_cast<const std::byte*>(value.data), bytes});
+    return;
+  }
+  std::vector<std::uint32_t> words = words_of(value);
+  if (value.dtype != dtype) {
+    for (std::uint32_t& word : words) word = to_word(from_word(word, value.dtype), dtype);
+  }
+  instance_->upload(buffer, 0, to_stored(words, stored));
+}
+
+std::vector<std::byte> Engine::download_stored(const std::string& buffer, std::int64_t offset,
+                                               const Type& type) const {
+  const auto count = static_cast<std::size_t>(numel(type.shape));
+  std::vector<std::byte> bytes(stored_bytes(count, dtype_in_memory(type.dtype, plan_.stores_f16)));
+  instance_->download(buffer, offset, bytes);
+  return bytes;
+}
+
 void Engine::upload_inputs(const Feed& feed) {
-  for (const auto& [name, value] : feed) instance_->upload(input_buffer(name), 0, bytes_of(value));
+  for (const InputSpec& spec : inputs_) {
+    const auto given = feed.find(spec.name);
+    if (given != feed.end()) upload(input_buffer(spec.name), spec.dtype, given->second);
+  }
 }
 
 bool Engine::check_data(const std::string& name, const HostView& value) const {
@@ -106,7 +128,16 @@ bool Engine::check_data(const std::string& name, const HostView& value) const {
 }
 
 void Engine::upload_data(const std::string& name, const HostView& value) {
-  instance_->upload(data_buffer(name), 0, bytes_of(value));
+  for (const InputSpec& spec : dataset_) {
+    if (spec.name == name) return upload(data_buffer(name), spec.dtype, value);
+  }
+  upload(data_buffer(name), value.dtype, value);  // one of ours: the order of the rows
+}
+
+std::vector<std::uint32_t> Engine::download_data(const std::string& name, const Type& type) const {
+  return from_stored(download_stored(data_buffer(name), 0, type),
+                     static_cast<std::size_t>(numel(type.shape)),
+                     dtype_in_memory(type.dtype, plan_.stores_f16));
 }
 
 bool Engine::all_data_given(std::string& missing) const {
@@ -142,10 +173,13 @@ std::vector<std::uint32_t> Engine::download_words(const std::string& buffer) con
 HostTensor Engine::download_output(const std::string& name) const {
   for (const Port& port : compiled_.program.outputs) {
     if (port.name != name) continue;
-    HostTensor tensor{port.dtype, port.shape, {}};
-    tensor.bytes.resize(static_cast<size_t>(numel(port.shape)) * kElementBytes);
-    instance_->download(output_buffer(name), port.offset, tensor.bytes);
-    return tensor;
+    const auto count = static_cast<std::size_t>(numel(port.shape));
+    const Type type{port.dtype, port.shape};
+    std::vector<std::byte> bytes = download_stored(output_buffer(name), port.offset, type);
+    const DType stored = dtype_in_memory(port.dtype, plan_.stores_f16);
+    if (stored != port.dtype) bytes = to_stored(from_stored(bytes, count, stored), port.dtype);
+    bytes.resize(count * element_bytes(port.dtype));
+    return {port.dtype, port.shape, std::move(bytes)};
   }
   UNREACHABLE("no output '" + name + "'");
 }
@@ -208,7 +242,8 @@ std::string Engine::explain() const {
 }
 
 HostView::HostView(const HostTensor& tensor)
-    : HostView(tensor.dtype, tensor.bytes.data(), tensor.bytes.size() / kElementBytes) {}
+    : HostView(tensor.dtype, tensor.bytes.data(),
+               tensor.bytes.size() / element_bytes(tensor.dtype)) {}
 
 HostTensor HostTensor::of(const Shape& shape, const HostView& values, Loc loc) {
   if (numel(shape) != static_cast<std::int64_t>(values.count)) {
@@ -217,20 +252,42 @@ HostTensor HostTensor::of(const Shape& shape, const HostView& values, Loc loc) {
                      loc);
   }
   const auto* first = static_cast<const std::byte*>(values.data);
-  return {values.dtype, shape, {first, first + values.count * kElementBytes}};
+  return {values.dtype, shape, {first, first + values.count * element_bytes(values.dtype)}};
+}
+
+std::vector<HostTensor> HostTensor::unbind(int axis, Loc loc) const {
+  const auto along = static_cast<std::size_t>(resolve_axis(axis, shape, "unbind", loc));
+  std::size_t outer = 1, inner = element_bytes(dtype);
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (d != along) (d < along ? outer : inner) *= static_cast<std::size_t>(shape[d]);
+  }
+  Shape rest = shape;
+  rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(along));
+  std::vector<HostTensor> parts(static_cast<std::size_t>(shape[along]), {dtype, rest, {}});
+  auto from = bytes.begin();
+  for (std::size_t o = 0; o < outer; ++o) {
+    for (HostTensor& part : parts) {
+      part.bytes.insert(part.bytes.end(), from, from + static_cast<std::ptrdiff_t>(inner));
+      from += static_cast<std::ptrdiff_t>(inner);
+    }
+  }
+  return parts;
 }
 
 std::vector<float> HostTensor::floats() const {
-  if (dtype != DType::kF32) {
+  if (dtype != DType::kF32 && dtype != DType::kF16) {
     throw DtypeError("floats: the tensor is " + std::string(to_string(dtype)));
   }
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  const std::size_t count = bytes.size() / element_bytes(dtype);
+  const std::vector<std::uint32_t> words = from_stored(bytes, count, dtype);
+  std::vector<float> values(count);
+  std::memcpy(values.data(), words.data(), count * sizeof(float));
   return values;
 }
 
 std::vector<std::int32_t> HostTensor::ints() const {
-  if (dtype == DType::kF32) throw DtypeError("ints: the tensor is f32");
+  if (dtype == DType::kF32 || dtype == DType::kF16)
+    throw DtypeError("ints: the tensor is " + std::string(to_string(dtype)));
   std::vector<std::int32_t> values(bytes.size() / sizeof(std::int32_t));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;

@@ -66,6 +66,8 @@ class Engine {
   // Throws before anything is changed.
   void check(const Feed& feed) const;
   void upload_inputs(const Feed& feed);
+  [[nodiscard]] std::vector<std::uint32_t> download_data(const std::string& name,
+                                                         const Type& type) const;
   // False where there is no dataset entry of that name; throws where the value does not fit it.
   [[nodiscard]] bool check_data(const std::string& name, const HostView& value) const;
   void upload_data(const std::string& name, const HostView& value);
@@ -91,6 +93,11 @@ class Engine {
  private:
   template <class T>
   std::vector<T> download(const std::string& buffer) const;
+  // What the host has, in the way in which the device keeps the type; and back.
+  void upload(const std::string& buffer, DType dtype, const HostView& value);
+  [[nodiscard]] std::vector<std::byte> download_stored(const std::string& buffer,
+                                                       std::int64_t offset,
+                                                       const Type& type) const;
 
   std::map<std::string, double> scalars_;
   std::vector<InputSpec> inputs_, dataset_;

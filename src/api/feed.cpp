@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compile/words.h"
 #include "ops/registry.h"
 
 namespace tensorgrad {
@@ -22,7 +23,7 @@ void check_spec(const InputSpec& spec, std::set<std::string>& names, const Site&
   }
   if (spec.dtype == DType::kBool) {
     throw DtypeError(
-        "input '" + spec.name + "': inputs are f32, i32 or u32; compare in the function for a bool",
+        "input '" + spec.name + "': inputs are f32, f16, i32 or u32; compare in the function for a bool",
         site);
   }
 }
@@ -166,9 +167,15 @@ Inputs declare_inputs(Trace& trace, const std::vector<InputSpec>& inputs,
   return Inputs(std::move(tensors));
 }
 
+std::vector<std::uint32_t> words_of(const HostView& value) {
+  const auto* first = static_cast<const std::byte*>(value.data);
+  return from_stored({first, value.count * element_bytes(value.dtype)}, value.count, value.dtype);
+}
+
 void check_value(const InputSpec& spec, const HostView& value,
                  const std::map<std::string, std::vector<IndexBound>>& bounds) {
-  if (value.dtype != spec.dtype) {
+  const bool rounded = spec.dtype == DType::kF16 && value.dtype == DType::kF32;
+  if (value.dtype != spec.dtype && !rounded) {
     throw DtypeError("input '" + spec.name + "': " + std::string(to_string(spec.dtype)) +
                      " expected, got " + std::string(to_string(value.dtype)));
   }

@@ -227,7 +227,7 @@ void ForwardImpl::export_onnx(const std::string& path, const OnnxOptions& option
     const std::string& name = leaf.attrs.text("name");
     if (leaf.op == &ops::parameter) return params.at(name).bytes;
     std::vector<std::byte>& bytes = kept[name];
-    bytes.resize(static_cast<size_t>(numel(leaf.type.shape)) * kElementBytes);
+    bytes.resize(static_cast<size_t>(numel(leaf.type.shape)) * element_bytes(leaf.type.dtype));
     if (leaf.op == &ops::state) {
       first_.engine->instance().download(state_buffer(name), 0, bytes);
     } else {

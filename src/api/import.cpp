@@ -58,9 +58,10 @@ HostTensor permuted(const HostTensor& tensor, const std::vector<int>& axes) {
   for (const int axis : axes) out.shape.push_back(tensor.shape[static_cast<std::size_t>(axis)]);
   std::vector<std::int64_t> place(rank, 0);
   std::int64_t from = 0;
-  for (std::size_t to = 0; to < out.bytes.size(); to += kElementBytes) {
-    std::memcpy(&out.bytes[to], &tensor.bytes[static_cast<std::size_t>(from) * kElementBytes],
-                kElementBytes);
+  const std::size_t each = element_bytes(tensor.dtype);
+  for (std::size_t to = 0; to < out.bytes.size(); to += each) {
+    std::memcpy(&out.bytes[to], &tensor.bytes[static_cast<std::size_t>(from) * each],
+                each);
     for (std::size_t i = rank; i-- > 0;) {
       const std::int64_t stride = strides[static_cast<std::size_t>(axes[i])];
       from += stride;

@@ -349,9 +349,9 @@ std::vector<double> ObjectiveImpl::leaf_values(const Node& leaf, const Feed& inp
     const std::int64_t from = leaf.op == &ops::state ? 0 : leaf.attrs.integer("offset");
     std::copy_n(flat.begin() + from, count, words.begin());
   } else if (given != inputs.end()) {
-    std::copy_n(static_cast<const std::uint32_t*>(given->second.data), count, words.begin());
+    words = words_of(given->second);
   } else {
-    engine_->instance().download(data_buffer(name), 0, std::as_writable_bytes(std::span(words)));
+    words = engine_->download_data(name, leaf.type);
   }
   std::vector<double> result;
   result.reserve(count);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The pointwise ops as public functions and operators: numbers take the other side's type, shapes
 // are broadcast, and the row's own rule checks the rest.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -31,20 +32,40 @@ Ex number(OpContext& ctx, const Operand& operand, DType dtype) {
   return op::constant(ctx.builder, operand.number, dtype);
 }
 
+// Tensors of f16 beside one of f32 become f32.
+void promote(std::vector<Ex>& values) {
+  const bool any =
+      std::any_of(values.begin(), values.end(), [](Ex x) { return x.dtype() == DType::kF32; });
+  for (Ex& value : values) {
+    if (any && value.dtype() == DType::kF16) value = op::cast(value, DType::kF32);
+  }
+}
+
+// Numbers beside tensors of f16 alone count as f32 where they are computed with, and so does the
+// result before it is rounded.
 Tensor pointwise(const OpDef& def, const std::vector<const Operand*>& operands, Attrs attrs = {}) {
   OpContext ctx(def.name, site_of(operands));
-  const DType dtype = number_type(ctx, def, operands);
+  std::vector<Ex> tensors;
+  for (const Operand* operand : operands) {
+    if (!operand->is_number) tensors.push_back(ctx.in(operand->tensor));
+  }
+  if (&def == &ops::where) promote(tensors);
+  const bool half = !op::takes_f16(def) && op::widen(tensors);
+  DType dtype = number_type(ctx, def, operands);
+  if (!op::takes_f16(def)) dtype = register_dtype(dtype);
   std::vector<Ex> inputs;
   Shape shape;
+  auto tensor = tensors.begin();
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const bool condition = &def == &ops::where && i == 0;
     inputs.push_back(operands[i]->is_number
                          ? number(ctx, *operands[i], condition ? DType::kBool : dtype)
-                         : ctx.in(operands[i]->tensor));
+                         : *tensor++);
     shape = broadcast_shapes(shape, inputs.back().shape(), ctx.name(), ctx.site());
   }
   for (Ex& input : inputs) input = op::broadcast(input, shape);
-  return ctx.out(op::apply(ctx.builder, def, inputs, std::move(attrs)));
+  const Ex result = op::apply(ctx.builder, def, inputs, std::move(attrs));
+  return ctx.out(half && result.dtype() == DType::kF32 ? op::cast(result, DType::kF16) : result);
 }
 
 }  // namespace
@@ -131,7 +152,7 @@ Tensor other_sign(Operand rest, Operand b) {
 Tensor floor_divide(Operand a, Operand b) {
   const Composite composite("floor_divide", a.site);
   const Tensor rest = fmod(a, b), less = other_sign(rest, b);
-  if (rest.dtype() != DType::kF32) {
+  if (register_dtype(rest.dtype()) != DType::kF32) {
     const Tensor whole = a / b;
     return detach(where(less, whole - 1, whole));
   }

@@ -13,7 +13,7 @@ namespace tensorgrad {
 namespace {
 
 void check_images(const OpContext& ctx, Ex x) {
-  if (x.dtype() != DType::kF32) {
+  if (register_dtype(x.dtype()) != DType::kF32) {
     throw DtypeError(ctx.name() + ": f32 expected, got " + to_string(x.type()), ctx.site());
   }
   if (x.shape().size() == 4) return;

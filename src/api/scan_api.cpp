@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "api/compose.h"
 #include "api/trace.h"
 #include "base/numbers.h"
 #include "ops/pointwise.h"
@@ -28,7 +29,7 @@ ValuesAndIndices running_extreme(const OpDef& def, const char* name, Tensor x, i
 }
 
 void demand_float(const char* name, const Tensor& x, const Site& site) {
-  if (x.dtype() == DType::kF32) return;
+  if (register_dtype(x.dtype()) == DType::kF32) return;
   throw DtypeError(std::string(name) + ": f32 expected, got " + std::string(to_string(x.dtype())),
                    site);
 }
@@ -138,6 +139,7 @@ Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> ini
 // gradient.
 Tensor logcumsumexp(Tensor x, int axis, Loc loc) {
   const Composite composite("logcumsumexp", loc);
+  const Narrowing narrowed(x);
   demand_float("logcumsumexp", x, loc);
   const double inf = std::numeric_limits<double>::infinity();
   const std::int64_t size = size_along(x, axis, "logcumsumexp", loc);
@@ -156,7 +158,7 @@ Tensor logcumsumexp(Tensor x, int axis, Loc loc) {
   }
   const Tensor total = linear_recurrence(keep, exp(x - shift), axis, std::nullopt, false, loc);
   const Tensor nothing = eq(total, 0.0);
-  return where(nothing, -inf, log(where(nothing, 1.0, total)) + shift);
+  return narrowed(where(nothing, -inf, log(where(nothing, 1.0, total)) + shift));
 }
 
 Tensor argsort(Tensor x, int axis, bool descending, Loc loc) {
@@ -192,13 +194,14 @@ ValuesAndIndices topk(Tensor x, std::int64_t k, int axis, bool largest, Loc loc)
 // The last of the running products, whose gradient divides nothing.
 Tensor prod(Tensor x, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("prod", loc);
+  const Narrowing narrowed(x);
   demand_float("prod", x, loc);
   const Split split(x, axes, "prod", loc);
   Shape flat = split.rest;
   flat.push_back(split.count);
   const Tensor lines = reshape(permute(x, split.order, loc), flat, loc);
   const Tensor last = narrow(cumprod(lines, -1, loc), -1, split.count - 1, 1, loc);
-  return reshape(last, keepdim ? split.kept : split.rest, loc);
+  return narrowed(reshape(last, keepdim ? split.kept : split.rest, loc));
 }
 
 Tensor any(Tensor x, Axes axes, bool keepdim, Loc loc) {
@@ -228,16 +231,18 @@ Tensor root(Tensor x) {
 
 Tensor std(Tensor x, Axes axes, int correction, bool keepdim, Loc loc) {
   const Composite composite("std", loc);
-  return root(var(x, std::move(axes), correction, keepdim, loc));
+  const Narrowing narrowed(x);
+  return narrowed(root(var(x, std::move(axes), correction, keepdim, loc)));
 }
 
 Tensor norm(Tensor x, double p, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("norm", loc);
+  const Narrowing narrowed(x);
   demand_float("norm", x, loc);
-  if (p == 1) return sum(abs(x), std::move(axes), keepdim, loc);
-  if (p == 2) return root(sum(square(x), std::move(axes), keepdim, loc));
+  if (p == 1) return narrowed(sum(abs(x), std::move(axes), keepdim, loc));
+  if (p == 2) return narrowed(root(sum(square(x), std::move(axes), keepdim, loc)));
   if (p == std::numeric_limits<double>::infinity()) {
-    return max(abs(x), std::move(axes), keepdim, loc);
+    return narrowed(max(abs(x), std::move(axes), keepdim, loc));
   }
   throw UserError("norm: p must be 1, 2 or infinity, got " + number_text(p), loc);
 }

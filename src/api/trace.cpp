@@ -100,7 +100,7 @@ std::int64_t Tensor::size(int axis, Loc loc) const {
 }
 
 void check_number(const OpContext& ctx, double value, DType dtype) {
-  if (dtype == DType::kF32) return;
+  if (register_dtype(dtype) == DType::kF32) return;
   const double least = dtype == DType::kI32 ? -0x1p31 : 0;
   const double most = dtype == DType::kI32 ? 0x1p31 - 1 : dtype == DType::kU32 ? 0x1p32 - 1 : 1;
   if (value == std::floor(value) && value >= least && value <= most) return;

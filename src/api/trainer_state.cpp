@@ -21,7 +21,7 @@ std::string hex(double value) {
 
 HostTensor from_floats(const Shape& shape, DType dtype, const std::vector<float>& values) {
   HostTensor tensor{dtype, shape, {}};
-  tensor.bytes.resize(static_cast<size_t>(numel(shape)) * kElementBytes);
+  tensor.bytes.resize(static_cast<size_t>(numel(shape)) * element_bytes(dtype));
   std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
   return tensor;
 }

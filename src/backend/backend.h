@@ -29,6 +29,7 @@ struct DeviceInfo {
   std::string driver;      // "wgpu-native 29.0.1, Vulkan, ..."; may be empty
   bool software = false;   // a rasteriser on the CPU
   bool cuts_rows = false;  // shares a long row of a launch among all of its threads by itself
+  bool stores_f16 = true;  // kernels may read and write elements of two bytes
   DeviceLimits limits;
   std::vector<std::string> features;
 };

@@ -12,6 +12,7 @@ std::string_view to_string(DType dtype) {
     case DType::kI32: return "i32";
     case DType::kU32: return "u32";
     case DType::kBool: return "bool";
+    case DType::kF16: return "f16";
   }
   return "?";
 }

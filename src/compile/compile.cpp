@@ -197,6 +197,7 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
   request.max_bindings = device.limits.max_storage_bindings;
   request.plan.max_binding_bytes = device.limits.max_binding_bytes;
   request.plan.max_buffer_bytes = device.limits.max_buffer_bytes;
+  request.plan.stores_f16 = device.stores_f16;
 }
 
 Compiled compile_graph(CompileRequest request) {
@@ -223,7 +224,7 @@ Compiled compile_graph(CompileRequest request) {
   // the plan relies on, so when skipped it still runs, without grouping.
   const std::int64_t most_bytes = request.plan.max_binding_bytes;
   const std::int64_t grad_bytes =
-      request.plan.params_elements * static_cast<std::int64_t>(kElementBytes);
+      request.plan.params_elements * static_cast<std::int64_t>(kWordBytes);
   FuseOptions fusing{.max_bindings = request.max_bindings,
                      .enabled = !passes.skipped("fuse"),
                      .merge_column_sums = most_bytes == 0 || grad_bytes <= most_bytes};

@@ -120,9 +120,11 @@ class Picture {
       const Place& place = map_.places.at(id);
       if (place.buffer != static_cast<int>(number)) continue;
       const Node& node = fused_[id];
-      const auto bytes = numel(node.type.shape) * static_cast<std::int64_t>(kElementBytes);
+      const DType stored = dtype_in_memory(node.type.dtype, map_.stores_f16);
+      const auto each = static_cast<std::int64_t>(element_bytes(stored));
+      const auto bytes = numel(node.type.shape) * each;
       const double scale = height / static_cast<double>(decl.bytes);
-      const auto offset = place.offset * static_cast<std::int64_t>(kElementBytes);
+      const auto offset = place.offset * each;
       const bool slot = decl.kind == BufferKind::kSlot;
       // What outlives the step is there to its end.
       const int last = slot ? life.dies : static_cast<int>(program_.launches.size()) - 1;

@@ -152,10 +152,10 @@ class Filler {
     if (node.op == &ops::state) {
       return std::vector<std::uint32_t>(count_of(node), to_word(node.attrs.number("init"), dtype));
     }
-    if (dtype == DType::kF32) {
+    if (dtype == DType::kF32 || dtype == DType::kF16) {
       const bool weight = node.op == &ops::parameter && node.type.shape.size() >= 2;
       const double fan = weight ? static_cast<double>(node.type.shape.back()) : 1;
-      return uniform(name, count_of(node), 1 / std::sqrt(fan));
+      return uniform(name, count_of(node), 1 / std::sqrt(fan), dtype);
     }
     std::int64_t limit = dtype == DType::kBool ? 2 : kFreeIntegers;
     const auto found = bounds_.find(name);
@@ -176,10 +176,11 @@ class Filler {
   }
 
   [[nodiscard]] std::vector<std::uint32_t> uniform(const std::string& name, std::size_t count,
-                                                   double scale) const {
+                                                   double scale,
+                                                   DType dtype = DType::kF32) const {
     std::vector<std::uint32_t> words(count);
     for (std::size_t i = 0; i < count; ++i) {
-      words[i] = to_word((2 * random(name, i) - 1) * scale, DType::kF32);
+      words[i] = to_word((2 * random(name, i) - 1) * scale, dtype);
     }
     return words;
   }
@@ -204,7 +205,8 @@ std::string buffer_of(const Node& leaf) {
 }
 
 // Writes the leaves, and gives the run-time scalars.
-HyperValues upload_leaves(Instance& instance, const Graph& graph, const LeafWords& leaves) {
+HyperValues upload_leaves(Instance& instance, const Graph& graph, const LeafWords& leaves,
+                          const PlanOptions& plan) {
   HyperValues hypers;
   for (const Node& node : graph.nodes) {
     if (!is_stored(node)) continue;
@@ -214,7 +216,8 @@ HyperValues upload_leaves(Instance& instance, const Graph& graph, const LeafWord
     } else if (instance.has_buffer(buffer)) {
       const auto& words =
           in_arena(node) ? leaves.params : leaves.by_name.at(node.attrs.text("name"));
-      instance.upload(buffer, 0, std::as_bytes(std::span(words)));
+      const DType stored = dtype_in_memory(node.type.dtype, plan.stores_f16);
+      instance.upload(buffer, 0, to_stored(words, stored));
     }
   }
   return hypers;
@@ -261,13 +264,14 @@ std::vector<std::vector<std::uint32_t>> run_on_device(const Graph& graph, const 
   Instance instance(device, compiled.program);
   instance.inspect(compiled, plan);
   if (options.shadow) instance.shadow(compiled, plan);
-  const HyperValues hypers = upload_leaves(instance, graph, leaves);
+  const HyperValues hypers = upload_leaves(instance, graph, leaves, plan);
   instance.wait(instance.run({hypers}));
   std::vector<std::vector<std::uint32_t>> results;
   const auto read = [&](const std::string& buffer, std::size_t offset, const Node& node) {
-    results.emplace_back(count_of(node));
-    instance.download(buffer, static_cast<std::int64_t>(offset * kElementBytes),
-                      std::as_writable_bytes(std::span(results.back())));
+    const DType stored = dtype_in_memory(node.type.dtype, plan.stores_f16);
+    std::vector<std::byte> bytes(stored_bytes(count_of(node), stored));
+    instance.download(buffer, static_cast<std::int64_t>(offset * element_bytes(stored)), bytes);
+    results.push_back(from_stored(bytes, count_of(node), stored));
   };
   for (const GraphOutput& output : graph.outputs) {
     read(output_buffer(output.name), 0, graph[output.value]);

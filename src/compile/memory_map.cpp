@@ -37,6 +37,7 @@ class Readers {
 MemoryMap memory_map(const Graph& fused, const PlanOptions& options, const Program& program) {
   Placement placement = place(fused, options);
   MemoryMap map;
+  map.stores_f16 = options.stores_f16;
   map.places = std::move(placement.places);
   std::vector<LaunchValues> planned;
   for (const int group : placement.order) {

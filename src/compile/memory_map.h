@@ -21,6 +21,7 @@ struct LaunchValues {
 struct MemoryMap {
   std::map<ValueId, Place> places;     // leaves with storage, and every stored value
   std::vector<LaunchValues> launches;  // as the program's
+  bool stores_f16 = true;              // of the options
 };
 
 // `program` was planned from `fused` with these options.

@@ -71,11 +71,13 @@ void Shadow::run(const HyperRow& row) {
 }
 
 std::vector<std::uint32_t> Shadow::words_at(const Place& place, const Type& type) {
-  std::vector<std::uint32_t> words(static_cast<std::size_t>(numel(type.shape)));
+  const auto count = static_cast<std::size_t>(numel(type.shape));
+  const DType stored = dtype_in_memory(type.dtype, options_.stores_f16);
+  std::vector<std::byte> bytes(stored_bytes(count, stored));
   device_.wait(device_.download(buffers_[static_cast<std::size_t>(place.buffer)],
-                                place.offset * static_cast<std::int64_t>(kElementBytes),
-                                std::as_writable_bytes(std::span(words))));
-  return words;
+                                place.offset * static_cast<std::int64_t>(element_bytes(stored)),
+                                bytes));
+  return from_stored(bytes, count, stored);
 }
 
 // What a launch reads must be as it was when it was made (or, a leaf, first read).

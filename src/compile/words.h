@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: MIT
-// Elements as they lie in memory, 32-bit words, and as the reference has them, doubles.
+// Elements as 32-bit words, as the reference has them (doubles), and as they lie on a device. The
+// word of an f16 is that of its value in f32.
 #pragma once
 
-#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "tensorgrad/types.h"
 
 namespace tensorgrad {
 
-inline double from_word(std::uint32_t word, DType dtype) {
-  switch (dtype) {
-    case DType::kF32: return std::bit_cast<float>(word);
-    case DType::kI32: return static_cast<std::int32_t>(word);
-    default: return word;
-  }
-}
+double from_word(std::uint32_t word, DType dtype);
+// Rounds what is real to the type.
+std::uint32_t to_word(double value, DType dtype);
 
-inline std::uint32_t to_word(double value, DType dtype) {
-  switch (dtype) {
-    case DType::kF32: return std::bit_cast<std::uint32_t>(static_cast<float>(value));
-    case DType::kI32: return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
-    default: return static_cast<std::uint32_t>(value);
-  }
-}
+// What `count` elements take on a device that keeps them as `stored`: whole words.
+std::size_t stored_bytes(std::size_t count, DType stored);
+std::vector<std::byte> to_stored(std::span<const std::uint32_t> words, DType stored);
+std::vector<std::uint32_t> from_stored(std::span<const std::byte> bytes, std::size_t count,
+                                       DType stored);
 
 }  // namespace tensorgrad

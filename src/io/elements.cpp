@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/half.h"
 #include "base/numbers.h"
 #include "io/text.h"
 #include "tensorgrad/error.h"
@@ -19,12 +20,12 @@ namespace {
 template <class From, class Convert>
 Elements converted(DType dtype, const StoredTensor& tensor, const Convert& convert) {
   const std::size_t count = tensor.data.size() / sizeof(From);
-  Elements out{dtype, std::vector<std::byte>(count * kElementBytes)};
+  Elements out{dtype, std::vector<std::byte>(count * element_bytes(dtype))};
   for (std::size_t i = 0; i < count; ++i) {
     From raw;
     std::memcpy(&raw, tensor.data.data() + i * sizeof raw, sizeof raw);
     const auto value = convert(raw, i);
-    static_assert(sizeof value == kElementBytes);
+    static_assert(sizeof value == sizeof(float));
     std::memcpy(out.bytes.data() + i * sizeof value, &value, sizeof value);
   }
   return out;
@@ -58,20 +59,6 @@ Elements narrowed(DType dtype, const std::string& where, const StoredTensor& ten
 }
 
 }  // namespace
-
-float from_half(std::uint16_t bits) {
-  const std::uint32_t sign = (bits & 0x8000U) << 16;
-  const std::uint32_t rest = bits & 0x7fffU;
-  std::uint32_t magnitude = 0;
-  if (rest < 0x0400U) {  // subnormal: rest * 2^-24, a normal float
-    magnitude = std::bit_cast<std::uint32_t>(static_cast<float>(rest) * 0x1p-24F);
-  } else if (rest < 0x7c00U) {  // exponents are biased by 15 and by 127
-    magnitude = (rest << 13) + ((127U - 15U) << 23);
-  } else {  // infinity, NaN
-    magnitude = (rest << 13) | 0x7f800000U;
-  }
-  return std::bit_cast<float>(sign | magnitude);
-}
 
 float from_bfloat16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);

@@ -11,8 +11,7 @@
 
 namespace tensorgrad::io {
 
-// An IEEE 754 half, or the upper half of a float, as a float: exact.
-float from_half(std::uint16_t bits);
+// The upper half of a float, as a float: exact.
 float from_bfloat16(std::uint16_t bits);
 
 struct Elements {

@@ -23,6 +23,7 @@ enum class OnnxType : std::uint8_t {
   kInt32 = 6,
   kInt64 = 7,
   kBool = 9,
+  kFloat16 = 10,
   kUint32 = 12,
   kUint64 = 13
 };

@@ -113,6 +113,7 @@ std::string_view stored_dtype(DType dtype) {
     case DType::kI32: return "I32";
     case DType::kU32: return "U32";
     case DType::kBool: return "BOOL";
+    case DType::kF16: return "F16";
   }
   return "";
 }

@@ -23,6 +23,11 @@ inline constexpr ValueId kNoValue = -1;
 // The origin of what autodiff gives where the loss has no gradient.
 inline constexpr const char* kZeroGradient = "zero.grad";
 
+// The type in which a value is computed: f32 for f16, which is a way of storing alone.
+constexpr DType register_dtype(DType dtype) {
+  return dtype == DType::kF16 ? DType::kF32 : dtype;
+}
+
 // Element type and shape of a value.
 struct Type {
   DType dtype = DType::kF32;

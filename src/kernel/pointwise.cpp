@@ -92,6 +92,20 @@ fn tg_maximum(a: f32, b: f32) -> f32 {
 }
 )"},
 
+    // The bits of 0.5 and of its neighbours, which are 2^-24 apart as halves below 2^-14 are, count
+    // these; compilers would take (x + 0.5) - 0.5 for x.
+    {"tg_round_to_f16", R"(
+fn tg_round_to_f16(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  let size = bits & 0x7fffffffu;
+  let normal = bitcast<f32>((size + 0x0fffu + ((size >> 13u) & 1u)) & 0xffffe000u);
+  let small = f32(bitcast<u32>(bitcast<f32>(size) + 0.5f) - 0x3f000000u) * 5.9604645e-8f;
+  let finite = bitcast<u32>(select(normal, small, size < 0x38800000u));
+  let rounded = select(finite, 0x7f800000u, size >= 0x477ff000u) | (bits & 0x80000000u);
+  return select(bitcast<f32>(rounded), x, size > 0x7f800000u);
+}
+)"},
+
     // ---- exponentials ----------------------------------------------------------------------
     // a 2^n, for |n| <= 252
     {"tg_scale", R"(

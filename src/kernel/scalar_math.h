@@ -155,6 +155,15 @@ inline Real floor(Real a) { return {std::floor(a.v)}; }
 inline Real ceil(Real a) { return {std::ceil(a.v)}; }
 inline Real round(Real a) { return {std::nearbyint(a.v)}; }
 inline Real trunc(Real a) { return {std::trunc(a.v)}; }
+// To the nearest IEEE 754 binary16, ties to even; from 65520 on to infinity.
+inline Real round_to_f16(Real a) {
+  if (!std::isfinite(a.v) || a.v == 0) return a;
+  const int exponent = std::ilogb(a.v) < -14 ? -14 : std::ilogb(a.v);
+  const double step = std::ldexp(1.0, exponent - 10);
+  const double rounded = std::nearbyint(a.v / step) * step;
+  const bool over = std::abs(rounded) > 65504;
+  return {over ? std::copysign(std::numeric_limits<double>::infinity(), a.v) : rounded};
+}
 inline Real exp(Real a) { return {std::exp(a.v)}; }
 inline Real exp2(Real a) { return {std::exp2(a.v)}; }
 inline Real expm1(Real a) { return {std::expm1(a.v)}; }

@@ -218,6 +218,18 @@ HWY_INLINE F erf(F a) {
   return where(x > set(1.0F), copysign(set(1.0F) - tail, a), mul_add(a, low, a));
 }
 
+// To the nearest IEEE 754 binary16, ties to even; from 65520 on to infinity.
+HWY_INLINE F round_to_f16(F a) {
+  const U bits = bits_as<std::uint32_t>(a), magnitude = bits & set(0x7FFFFFFFU);
+  const U odd = shift_right<13>(magnitude) & set(1U);
+  const U normal = (magnitude + set(0x0FFFU) + odd) & set(0xFFFFE000U);
+  // Neighbours of 0.5 are 2^-24 apart, as halves below 2^-14 are.
+  const U small = bits_as<std::uint32_t>((bits_as<float>(magnitude) + set(0.5F)) - set(0.5F));
+  const U finite = where(magnitude < set(0x38800000U), small, normal);
+  const U rounded = where(magnitude >= set(0x477FF000U), set(0x7F800000U), finite);
+  return where(isnan(a), a, bits_as<float>(rounded | (bits & set(0x80000000U))));
+}
+
 }  // namespace tensorgrad::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -83,12 +83,15 @@ Module::Module(const Launch& launch) : launch_(launch), types_(launch.bindings.s
   }
   // A buffer read under two types is an array of words.
   for (std::set<std::string>& types : types_) {
+    CHECK(types.size() <= 1 || !types.contains("f16"), launch.name);
     if (types.size() != 1) types = {types.empty() ? "f32" : "u32"};
   }
 }
 
 void Module::count_use(const ScalarProgram& program) {
-  for (const Access& access : program.accesses) {
+  for (const Instr& instr : program.instrs) {
+    if (instr.kind != InstrKind::kLoad && instr.kind != InstrKind::kLoadAt) continue;
+    const Access& access = program.accesses.at(static_cast<std::size_t>(instr.index));
     types_.at(static_cast<std::size_t>(access.binding)).emplace(memory_type(access.dtype));
   }
 }
@@ -96,6 +99,7 @@ void Module::count_use(const ScalarProgram& program) {
 std::string Module::load(int binding, DType dtype, const std::string& index) const {
   std::string value = "b" + std::to_string(binding) + "[" + index + "]";
   if (dtype == DType::kBool) return "(" + value + " != 0u)";
+  if (dtype == DType::kF16) return "f32(" + value + ")";
   const std::string& stored = *types_.at(static_cast<std::size_t>(binding)).begin();
   if (stored != memory_type(dtype)) {
     value = "bitcast<" + std::string(memory_type(dtype)) + ">(" + value + ")";
@@ -106,7 +110,9 @@ std::string Module::load(int binding, DType dtype, const std::string& index) con
 std::string Module::store(int binding, DType dtype, const std::string& index,
                           const std::string& value) const {
   const std::string& stored = *types_.at(static_cast<std::size_t>(binding)).begin();
-  std::string word = dtype == DType::kBool ? "select(0u, 1u, " + value + ")" : value;
+  std::string word = dtype == DType::kBool  ? "select(0u, 1u, " + value + ")"
+                     : dtype == DType::kF16 ? "f16(" + value + ")"
+                                            : value;
   if (stored != memory_type(dtype)) word = "bitcast<" + stored + ">(" + word + ")";
   return "b" + std::to_string(binding) + "[" + index + "] = " + word + ";";
 }
@@ -123,6 +129,7 @@ std::string Module::constant(DType dtype, std::uint32_t bits) {
     case DType::kU32: return std::to_string(bits) + "u";
     case DType::kI32: return "i32(" + std::to_string(static_cast<std::int32_t>(bits)) + ")";
     case DType::kF32: break;
+    case DType::kF16: UNREACHABLE();
   }
   const float value = std::bit_cast<float>(bits);
   if (std::isnan(value)) return "bitcast<f32>(" + hyper(kHyperNan) + ")";
@@ -163,7 +170,8 @@ void Module::shared(const std::string& name, const std::string& type, std::int64
 }
 
 std::string Module::declarations() const {
-  std::string text;
+  const auto holds_f16 = [](const std::set<std::string>& types) { return types.contains("f16"); };
+  std::string text = std::any_of(types_.begin(), types_.end(), holds_f16) ? "enable f16;\n" : "";
   for (std::size_t i = 0; i < launch_.bindings.size(); ++i) {
     const bool read_only = launch_.bindings[i].mode == BindMode::kRead;
     text += "@group(0) @binding(" + std::to_string(i) + ") var<storage, " +

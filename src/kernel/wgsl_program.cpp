@@ -16,6 +16,7 @@ std::string zero_of(DType dtype) {
     case DType::kI32: return "0i";
     case DType::kU32: return "0u";
     case DType::kBool: return "false";
+    case DType::kF16: break;  // no value of a program is
   }
   UNREACHABLE();
 }
@@ -92,7 +93,7 @@ std::string ProgramWriter::load(Scope& scope, const Instr& instr) {
   const Place place = place_of(scope, domain(access.level), access.map);
   if (place.valid.empty()) return module_.load(access.binding, access.dtype, place.index);
   const std::string index = "select(0u, " + place.index + ", " + place.valid + ")";
-  return "select(" + zero_of(access.dtype) + ", " +
+  return "select(" + zero_of(instr.dtype) + ", " +
          module_.load(access.binding, access.dtype, index) + ", " + place.valid + ")";
 }
 
@@ -111,7 +112,7 @@ std::string ProgramWriter::load_at(Scope& scope, const Instr& instr, int number)
   if (access.at_stride > 0) step = " + " + at + " * " + u32_literal(access.at_stride);
   if (access.at_stride < 0) step = " - " + at + " * " + u32_literal(-access.at_stride);
   const std::string index = "select(0u, " + place.index + step + ", " + ok + ")";
-  return "select(" + zero_of(access.dtype) + ", " +
+  return "select(" + zero_of(instr.dtype) + ", " +
          module_.load(access.binding, access.dtype, index) + ", " + ok + ")";
 }
 

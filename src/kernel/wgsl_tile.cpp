@@ -31,7 +31,8 @@ std::string identity(Module& module, const Partial& partial) {
       if (partial.op == ReduceOp::kSum) return "0i";
       return module.constant(DType::kI32, max ? 0x80000000u : 0x7fffffffu);
     case DType::kU32:
-    case DType::kBool: break;
+    case DType::kBool:
+    case DType::kF16: break;
   }
   return partial.op == ReduceOp::kSum || max ? "0u" : "0xffffffffu";
 }

@@ -18,6 +18,7 @@ void append(std::vector<std::byte>& to, double value) {
 void append(std::vector<std::byte>& to, double value, OnnxType type) {
   switch (type) {
     case OnnxType::kFloat: return append<float>(to, value);
+    case OnnxType::kFloat16: UNREACHABLE("numbers of f16");
     case OnnxType::kInt32: return append<std::int32_t>(to, value);
     case OnnxType::kInt64: return append<std::int64_t>(to, value);
     case OnnxType::kBool: return append<std::uint8_t>(to, value);
@@ -30,7 +31,8 @@ void append(std::vector<std::byte>& to, double value, OnnxType type) {
 
 OnnxType type_of(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return OnnxType::kFloat;
+    case DType::kF32:
+    case DType::kF16: return OnnxType::kFloat;  // f16 is computed in f32; see cast()
     case DType::kI32: return OnnxType::kInt32;
     case DType::kU32: return OnnxType::kInt64;
     case DType::kBool: return OnnxType::kBool;
@@ -91,11 +93,12 @@ std::string Emitter::list(const std::vector<std::int64_t>& values, const Shape& 
 
 std::string Emitter::elements(const std::string& name, const Type& type,
                               std::span<const std::byte> values) {
-  CHECK(values.size() == static_cast<std::size_t>(numel(type.shape)) * kElementBytes, name);
+  CHECK(type.dtype != DType::kF16, name);  // what is kept (parameters, states) is f32
+  CHECK(values.size() == static_cast<std::size_t>(numel(type.shape)) * kWordBytes, name);
   std::span<const std::byte> data = values;
   if (type.dtype == DType::kU32 || type.dtype == DType::kBool) {
     std::vector<std::byte>& wide = model.kept.emplace_back();
-    for (std::size_t i = 0; i < values.size(); i += kElementBytes) {
+    for (std::size_t i = 0; i < values.size(); i += kWordBytes) {
       std::uint32_t word = 0;
       std::memcpy(&word, &values[i], sizeof word);
       append(wide, word, type_of(type.dtype));

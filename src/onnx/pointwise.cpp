@@ -160,8 +160,17 @@ std::string saturated(WriteContext& ctx, DType to) {
   return to == DType::kI32 ? ctx.cast(whole, OnnxType::kInt32) : whole;
 }
 
+// Values of f16 are computed, and so handed about, in f32.
+std::string round_to_f16(WriteContext& ctx) {
+  return ctx.cast(ctx.cast(ctx.in(0), OnnxType::kFloat16), OnnxType::kFloat);
+}
+
 std::string cast(WriteContext& ctx) {
-  const DType from = ctx.dtype(), to = ctx.node.type.dtype;
+  const DType from = register_dtype(ctx.dtype()), to = register_dtype(ctx.node.type.dtype);
+  if (ctx.node.type.dtype == DType::kF16 && ctx.dtype() != DType::kF16) {
+    const std::string real = from == to ? ctx.in(0) : ctx.cast(ctx.in(0), OnnxType::kFloat);
+    return ctx.cast(ctx.cast(real, OnnxType::kFloat16), OnnxType::kFloat);
+  }
   if (from == to) return ctx.op("Identity", {ctx.in(0)});
   const bool whole = to == DType::kI32 || to == DType::kU32;
   if (from == DType::kF32 && whole) return saturated(ctx, to);
@@ -235,6 +244,7 @@ void add_pointwise(Writers& writers) {
                        {&ops::fmod, fmod},
                        {&ops::sign, sign},
                        {&ops::trunc, trunc},
+                       {&ops::round_to_f16, round_to_f16},
                        {&ops::exp2, exp2},
                        {&ops::log2, log2},
                        {&ops::rsqrt, rsqrt},

@@ -6,6 +6,8 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "kernel/scalar_math.h"
+#include "ops/pointwise.h"
 #include "ops/structured.h"
 
 namespace tensorgrad::op {
@@ -22,15 +24,44 @@ Builder& builder_of(const Ex& x) {
 
 }  // namespace
 
+bool takes_f16(const OpDef& def) {
+  switch (def.kind) {
+    case OpKind::kLeaf:
+    case OpKind::kView:
+    case OpKind::kConcat:
+    case OpKind::kGather: return true;
+    case OpKind::kPointwise:
+      return &def == &ops::cast || &def == &ops::where || &def == &ops::detach;
+    default: return false;
+  }
+}
+
+bool widen(std::vector<Ex>& values) {
+  bool any = false, all = true;
+  for (Ex& value : values) {
+    const DType dtype = value.dtype();
+    if (dtype == DType::kF16) value = cast(value, DType::kF32);
+    any |= dtype == DType::kF16;
+    all &= dtype != DType::kF32;
+  }
+  return any && all;
+}
+
 Ex apply(Builder& builder, const OpDef& def, const std::vector<Ex>& inputs, Attrs attrs) {
+  std::vector<Ex> wide = inputs;
+  if (!takes_f16(def) && widen(wide)) {
+    const Ex result = apply(builder, def, wide, std::move(attrs));
+    return result.dtype() == DType::kF32 ? cast(result, DType::kF16) : result;
+  }
   std::vector<ValueId> ids;
-  ids.reserve(inputs.size());
-  for (const Ex& input : inputs) ids.push_back(input.id);
+  ids.reserve(wide.size());
+  for (const Ex& input : wide) ids.push_back(input.id);
   return {&builder, builder.graph.add(def, std::move(ids), std::move(attrs), builder.site,
                                       builder.origin, builder.name)};
 }
 
 Ex constant(Builder& builder, double value, DType dtype) {
+  if (dtype == DType::kF16) value = scalar_math::round_to_f16({value}).v;
   return apply(builder, ops::constant, {},
                {{"dtype", static_cast<std::int64_t>(dtype)}, {"value", value}});
 }
@@ -40,6 +71,7 @@ Ex full(Builder& builder, double value, const Type& type) {
 }
 
 Ex literal(Builder& builder, std::vector<std::int64_t> words, const Type& type) {
+  CHECK(type.dtype != DType::kF16, "a literal of f16");
   Attrs attrs = typed(type.dtype, type.shape);
   attrs.set("bits", std::move(words));
   return apply(builder, ops::literal, {}, std::move(attrs));
@@ -48,6 +80,7 @@ Ex literal(Builder& builder, std::vector<std::int64_t> words, const Type& type) 
 Ex full_like(Ex x, double value) { return full(builder_of(x), value, x.type()); }
 
 Ex iota(Builder& builder, const Shape& shape, int axis, DType dtype) {
+  if (dtype == DType::kF16) return cast(iota(builder, shape, axis, DType::kF32), dtype);
   Attrs attrs = typed(dtype, shape);
   attrs.set("axis", static_cast<std::int64_t>(axis));
   return apply(builder, ops::iota, {}, attrs);

@@ -45,7 +45,13 @@ struct Arg {
 
 namespace op {
 
-// Adds a node of any op.
+// f16 is a way of storing: ops that move elements about take it as it is, those that compute are
+// given f32. Casts the f16 ones of the values to f32; true where all that are real were f16.
+bool widen(std::vector<Ex>& values);
+bool takes_f16(const OpDef& def);
+
+// Adds a node of any op. Where it computes with f16 operands, they are widened, and a real result is
+// rounded to f16 unless a real operand was f32.
 Ex apply(Builder& builder, const OpDef& def, const std::vector<Ex>& inputs, Attrs attrs = {});
 // Adds a pointwise node; numbers become constants of the shape and dtype of the other operands
 // (where(cond, 1, 0) alone gives f32).
@@ -106,11 +112,14 @@ Ex operator-(Ex a);
 // What a gradient rule is given, and gives: dy is the gradient of the node's value.
 class GradContext {
  public:
-  GradContext(Builder& b, const Graph& g, ValueId n, ValueId gradient)
-      : builder(b), graph(g), node(n), dy_id(gradient) {}
+  GradContext(Builder& b, const Graph& g, ValueId n, ValueId gradient, ValueId f16 = kNoValue)
+      : builder(b), graph(g), node(n), dy_id(gradient), half(f16) {}
 
   [[nodiscard]] const Node& self() const { return graph[node]; }
-  [[nodiscard]] Ex y() const { return {&builder, node}; }
+  // As it was rounded, if it was: then the value itself need not be kept. PyTorch does the same.
+  [[nodiscard]] Ex y() const {
+    return half == kNoValue ? Ex{&builder, node} : op::cast({&builder, half}, DType::kF32);
+  }
   [[nodiscard]] Ex dy() const { return {&builder, dy_id}; }
   [[nodiscard]] Ex in(std::size_t i) const { return {&builder, self().inputs[i]}; }
 
@@ -118,6 +127,7 @@ class GradContext {
   const Graph& graph;  // the same graph that builder appends to: take copies, not references
   ValueId node;
   ValueId dy_id;
+  ValueId half;  // the node's value in f16, or kNoValue
 };
 
 // What a macro is written anew from: its node, whose inputs are in the graph that is built.

@@ -22,6 +22,7 @@ Type named_type(std::span<const Type>, const Attrs& attrs) {
 // Offset and count are of elements of the arena, which can have no more than a tensor.
 Type arena_part_type(std::span<const Type>, const Attrs& attrs) {
   const Type type = named_type({}, attrs);
+  if (type.dtype == DType::kF16) dtype_error("a parameter is f32, and cast where it is used");
   const std::int64_t offset = attrs.integer("offset"), count = numel(type.shape);
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   if (offset < 0 || count > kMost || offset > kMost - count) {
@@ -43,18 +44,23 @@ Type constant_type(std::span<const Type>, const Attrs& attrs) {
 
 Type scalar_type(std::span<const Type>, const Attrs& attrs) {
   static_cast<void>(attrs.text("name"));
-  return {static_cast<DType>(attrs.integer("dtype")), {}};
+  const auto dtype = static_cast<DType>(attrs.integer("dtype"));
+  if (dtype == DType::kF16) dtype_error("a run-time scalar has four bytes, got f16");
+  return {dtype, {}};
 }
 
 Type iota_type(std::span<const Type>, const Attrs& attrs) {
   const Type type = attr_type({}, attrs);
   check_axis(attrs.integer("axis"), type.shape);
-  if (type.dtype == DType::kBool) dtype_error("cannot count in bool");
+  if (type.dtype == DType::kBool || type.dtype == DType::kF16) {
+    dtype_error("cannot count in " + std::string(to_string(type.dtype)));
+  }
   return type;
 }
 
 Type literal_type(std::span<const Type>, const Attrs& attrs) {
   const Type type = attr_type({}, attrs);
+  if (type.dtype == DType::kF16) dtype_error("a literal has elements of four bytes, got f16");
   const auto given = static_cast<std::int64_t>(attrs.list("bits").size());
   if (given != numel(type.shape)) {
     shape_error(to_string(type.shape) + " has " + std::to_string(numel(type.shape)) +

@@ -79,12 +79,21 @@ Ex op::apply_pointwise(const OpDef& def, const std::vector<Arg>& args) {
   CHECK(builder != nullptr, std::string(def.name) + " of numbers alone has no shape");
   std::vector<Ex> inputs;
   inputs.reserve(args.size());
+  const bool widens = !takes_f16(def);
+  bool half = widens;
   for (std::size_t i = 0; i < args.size(); ++i) {
-    inputs.push_back(args[i].is_number()
-                         ? full(*builder, args[i].number, type_of_number(def, args, i))
-                         : args[i].value);
+    if (args[i].is_number()) {
+      Type type = type_of_number(def, args, i);
+      if (widens) type.dtype = register_dtype(type.dtype);
+      inputs.push_back(full(*builder, args[i].number, type));
+    } else {
+      std::vector<Ex> one = {args[i].value};
+      if (widens) half &= widen(one);
+      inputs.push_back(one[0]);
+    }
   }
-  return apply(*builder, def, inputs);
+  const Ex result = apply(*builder, def, inputs);
+  return half && result.dtype() == DType::kF32 ? cast(result, DType::kF16) : result;
 }
 
 namespace op {
@@ -152,7 +161,11 @@ Ex cosh(Ex a) {
 }
 
 // Only a cast between floats passes a gradient on.
-Ex cast_grad(Ex dy, Ex a) { return a.dtype() == DType::kF32 ? dy : zero; }
+Ex cast_grad(Ex dy, Ex a) {
+  const DType from = a.dtype(), to = dy.dtype();
+  if (register_dtype(from) != DType::kF32) return zero;
+  return from == to ? dy : cast(dy, from);
+}
 
 // std::tuple{...} in braces makes the gradients' nodes in the order of the operands.
 #define POINTWISE1(name, takes, gives, cpu, wgsl, da, ...)                                   \
@@ -223,7 +236,7 @@ namespace {
 
 std::string listed(Takes takes) {
   std::string text;
-  for (const DType dtype : {DType::kF32, DType::kI32, DType::kU32, DType::kBool}) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kI32, DType::kU32, DType::kBool}) {
     if (!contains(takes, dtype)) continue;
     text += (text.empty() ? "" : " or ") + std::string(to_string(dtype));
   }
@@ -313,13 +326,16 @@ template <class Row, int kArity, Takes kTakes, Gives kGives, int kPair = 0>
 void eval(const EvalContext& ctx, RefTensor& out) {
   if constexpr (kPair < 16) {
     constexpr auto kFrom = static_cast<DType>(kPair / 4), kTo = static_cast<DType>(kPair % 4);
-    const bool fits = ctx.inputs.back()->type.dtype == kFrom && ctx.node.type.dtype == kTo;
+    const bool fits = register_dtype(ctx.inputs.back()->type.dtype) == kFrom &&
+                      register_dtype(ctx.node.type.dtype) == kTo;
     if (!fits) return eval<Row, kArity, kTakes, kGives, kPair + 1>(ctx, out);
     if constexpr (maps(kTakes, kGives, kFrom, kTo)) {
       out.type = ctx.node.type;
       out.data.resize(ctx.inputs[0]->data.size());
       for (std::size_t i = 0; i < out.data.size(); ++i) {
         out.data[i] = element<Row, kArity, kFrom, kTo>(ctx.inputs, i);
+        if (ctx.node.type.dtype == DType::kF16)
+          out.data[i] = scalar_math::round_to_f16({out.data[i]}).v;
       }
       return;
     }

@@ -18,7 +18,7 @@ inline constexpr Takes Word = set_of(DType::kU32);
 inline constexpr Takes Integer = set_of(DType::kI32) | Word;
 inline constexpr Takes Number = Float | Integer;
 inline constexpr Takes Bool = set_of(DType::kBool);
-inline constexpr Takes Any = Number | Bool;
+inline constexpr Takes Any = Number | Bool | set_of(DType::kF16);
 
 enum Gives { Same, ToBool, Asked };
 // NOLINTEND(readability-identifier-naming)

@@ -64,8 +64,8 @@ class Backward {
       : graph_(graph),
         wrt_(wrt.begin(), wrt.end()),
         wanted_(static_cast<size_t>(last) + 1, false),
-        grads_(wanted_.size()) {
-    std::fill(grads_.begin(), grads_.end(), kNoValue);
+        grads_(wanted_.size(), kNoValue),
+        halves_(wanted_.size(), kNoValue) {
     for (const ValueId id : wrt) {
       if (id <= last) wanted_[static_cast<size_t>(id)] = true;
     }
@@ -73,6 +73,10 @@ class Backward {
       for (const ValueId input : graph[id].inputs) {
         if (wanted(input)) wanted_[static_cast<size_t>(id)] = true;
       }
+      const Node& node = graph[id];
+      const bool rounds = node.op == &ops::cast && node.type.dtype == DType::kF16 &&
+                          graph[node.inputs[0]].op->kind == OpKind::kPointwise;
+      if (rounds) halves_[static_cast<size_t>(node.inputs[0])] = id;
     }
   }
 
@@ -94,7 +98,7 @@ class Backward {
   void visit(ValueId id) {
     const Node node = graph_[id];
     Builder builder{graph_, node.site, grad_origin(node)};
-    GradContext ctx(builder, graph_, id, gradient(id));
+    GradContext ctx(builder, graph_, id, gradient(id), halves_[static_cast<size_t>(id)]);
     if (node.op == &ops::checkpoint) return recompute(ctx);
     const bool custom = node.op == &ops::custom_gradient;
     if (!custom && node.op->grad == nullptr) return;
@@ -165,6 +169,7 @@ class Backward {
   std::vector<ValueId> wrt_;
   std::vector<bool> wanted_;
   std::vector<ValueId> grads_;
+  std::vector<ValueId> halves_;  // what each pointwise value is rounded to f16 as
 };
 
 }  // namespace

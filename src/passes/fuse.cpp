@@ -34,6 +34,7 @@ class Fuser {
     mark_attended();  // fused or not: with both a mask and random numbers it binds too much
     if (options_.enabled) mark_generated();
     if (options_.enabled) mark_masks();
+    if (options_.enabled) mark_widened();
     for (ValueId id = 0; id < graph_.size(); ++id) assign(id);
     if (options_.enabled) {
       if (options_.merge_column_sums) merge_column_sums();
@@ -122,6 +123,15 @@ class Fuser {
         if (parts_.reads_memory(source.value)) memory.insert(source.value);
       }
       parts_.set_inlined(id, memory.size() <= 1);
+    }
+  }
+
+  // What is kept as f16 is read as f16: each reader makes f32 of it.
+  void mark_widened() {
+    for (ValueId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      if (node.op != &ops::cast || graph_[node.inputs[0]].type.dtype != DType::kF16) continue;
+      if (!parts_.placed(id)) parts_.set_inlined(id, true);
     }
   }
 

@@ -95,6 +95,14 @@ ValueId cast_to_same(Builder& b, const Node& node) {
   return same ? node.inputs[0] : kNoValue;
 }
 
+// f16 to f32 and back = x
+ValueId cast_and_back(Builder& b, const Node& node) {
+  if (node.op != &ops::cast || node.type.dtype != DType::kF16) return kNoValue;
+  const Node& wide = input(b, node, 0);
+  if (wide.op != &ops::cast || wide.type.dtype != DType::kF32) return kNoValue;
+  return b.graph[wide.inputs[0]].type.dtype == DType::kF16 ? wide.inputs[0] : kNoValue;
+}
+
 // detach(x) = x, once gradients have been taken
 ValueId drop_detach(Builder&, const Node& node) {
   return node.op == &ops::detach ? node.inputs[0] : kNoValue;
@@ -201,6 +209,7 @@ constexpr NamedRule kRules[] = {
     {"neg_neg", neg_neg},
     {"div_by_power_of_two", div_by_power_of_two},
     {"cast_to_same", cast_to_same},
+    {"cast_and_back", cast_and_back},
     {"where_known", where_known},
     {"reduce_size_one", reduce_size_one},
     {"pointwise_of_scalars", pointwise_of_scalars},

@@ -31,7 +31,7 @@ std::int64_t bytes_at_once(const Operand& x, std::int64_t each) {
   part.shape = x.k_is_last ? Shape{1, 1, each} : Shape{1, each, x.cols};
   const IndexMap map = compose(IndexMap{{part}}, x.source.map);
   const OffsetSpan span = offset_span(map, 0, numel(part.shape));
-  return (span.high - span.low + 1) * static_cast<std::int64_t>(kElementBytes);
+  return (span.high - span.low + 1) * static_cast<std::int64_t>(kWordBytes);
 }
 
 // Stretches of k that are needed: 1 where the product fits, or where none would help.

@@ -39,7 +39,7 @@ bool pays(const ReduceShape& shape) {
 std::int64_t row_bytes(const Graph& graph, const Node& reduce, const ReduceShape& shape) {
   const Source source = through_views(graph, reduce.inputs[0]);
   const OffsetSpan span = offset_span(compose(IndexMap{{shape.order}}, source.map), 0, shape.cols);
-  return (span.high - span.low + 1) * static_cast<std::int64_t>(kElementBytes);
+  return (span.high - span.low + 1) * static_cast<std::int64_t>(kWordBytes);
 }
 
 // A number of parts, at least `least`, for an axis of n elements: one near what is wanted that

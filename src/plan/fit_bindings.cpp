@@ -13,7 +13,6 @@ constexpr std::int64_t kAlignment = 256;  // bytes; of where a binding may start
 // Launches that share the work of one. Where each needs almost all of a buffer (a transposing
 // copy), halves of halves would come to thousands.
 constexpr std::size_t kMostCuts = 256;
-constexpr auto kWord = static_cast<std::int64_t>(kElementBytes);
 
 struct Span {  // linear indices of a domain
   std::int64_t first = 0, count = 1;
@@ -22,7 +21,10 @@ struct Span {  // linear indices of a domain
 // The elements of each binding that the launch touches, given its window.
 class Touched {
  public:
-  explicit Touched(const Launch& launch) : launch_(launch), spans_(launch.bindings.size()) {
+  explicit Touched(const Launch& launch)
+      : launch_(launch),
+        spans_(launch.bindings.size()),
+        element_bytes_(launch.bindings.size(), static_cast<std::int64_t>(kWordBytes)) {
     const Window w = window_of(launch);
     const Span outer{w.outer_first, w.outer_count};
     const Span rows{w.first_row(), w.rows()};
@@ -78,6 +80,10 @@ class Touched {
 
   // low > high: nothing.
   [[nodiscard]] const OffsetSpan& of(std::size_t binding) const { return spans_[binding]; }
+  // Of what is touched.
+  [[nodiscard]] std::int64_t element_bytes_of(std::size_t binding) const {
+    return element_bytes_[binding];
+  }
 
  private:
   static Span times(Span span, std::int64_t factor) {
@@ -118,17 +124,21 @@ class Touched {
         const std::int64_t reach = access.at_stride * std::max<std::int64_t>(access.at_size - 1, 0);
         (reach > 0 ? span.high : span.low) += reach;
       }
-      add(access.binding, span);
+      add(access.binding, access.dtype, span);
     }
   }
 
   void store(const Store& store, Span domain) {
     const Binding& binding = launch_.bindings[static_cast<std::size_t>(store.binding)];
-    add(store.binding, store.ring_word >= 0 ? OffsetSpan{0, binding.bytes / kWord - 1}
-                                            : offset_span(store.map, domain.first, domain.count));
+    const auto each = static_cast<std::int64_t>(element_bytes(store.dtype));
+    add(store.binding, store.dtype,
+        store.ring_word >= 0 ? OffsetSpan{0, binding.bytes / each - 1}
+                             : offset_span(store.map, domain.first, domain.count));
   }
 
-  void add(int binding, OffsetSpan span) {
+  void add(int binding, DType dtype, OffsetSpan span) {
+    element_bytes_[static_cast<std::size_t>(binding)] =
+        static_cast<std::int64_t>(element_bytes(dtype));
     OffsetSpan& all = spans_[static_cast<std::size_t>(binding)];
     if (all.low > all.high) {
       all = span;
@@ -139,11 +149,13 @@ class Touched {
 
   const Launch& launch_;
   std::vector<OffsetSpan> spans_;
+  std::vector<std::int64_t> element_bytes_;
 };
 
 // The range of a binding, in bytes from where the launch's own starts.
 struct Range {
   std::int64_t begin = 0, end = 0;
+  std::int64_t element_bytes = static_cast<std::int64_t>(kWordBytes);
   [[nodiscard]] std::int64_t bytes() const { return end - begin; }
 };
 
@@ -155,7 +167,9 @@ std::vector<Range> ranges_of(const Launch& launch) {
     // What is only asked whether it is in bounds is never read.
     Range range{0, std::min(kAlignment, launch.bindings[i].bytes)};
     if (span.low <= span.high) {
-      range = {span.low * kWord / kAlignment * kAlignment, (span.high + 1) * kWord};
+      const std::int64_t each = touched.element_bytes_of(i);
+      const std::int64_t end = (span.high + 1) * each;
+      range = {span.low * each / kAlignment * kAlignment, (end + 3) / 4 * 4, each};
       CHECK(range.begin >= 0 && range.end <= launch.bindings[i].bytes, launch.name);
     }
     ranges.push_back(range);
@@ -172,7 +186,7 @@ void shift(std::vector<Access>& accesses, int binding, std::int64_t elements) {
 void narrow(Launch& launch, const std::vector<Range>& ranges) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     Binding& binding = launch.bindings[i];
-    const std::int64_t elements = ranges[i].begin / kWord;
+    const std::int64_t elements = ranges[i].begin / ranges[i].element_bytes;
     const int number = static_cast<int>(i);
     binding.offset += ranges[i].begin;
     binding.bytes = ranges[i].bytes();

@@ -50,7 +50,10 @@ std::int64_t elements_touched(const IndexMap& map) {
 }
 
 void count_work(Launch& launch) {
-  std::int64_t elements = 0, ops = 0;
+  std::int64_t bytes = 0, ops = 0;
+  const auto move = [&](std::int64_t elements, DType dtype) {
+    bytes += elements * static_cast<std::int64_t>(element_bytes(dtype));
+  };
   const auto program = [&](const ScalarProgram& p, std::int64_t domain) {
     std::set<std::pair<int, std::string>> seen;
     for (const Instr& instr : p.instrs) {
@@ -60,7 +63,7 @@ void count_work(Launch& launch) {
       if (instr.kind != InstrKind::kLoad && instr.kind != InstrKind::kLoadAt) continue;
       const Access& access = p.accesses[static_cast<size_t>(instr.index)];
       if (!seen.insert({access.binding, to_string(access.map)}).second) continue;
-      elements += instr.kind == InstrKind::kLoadAt ? domain : elements_touched(access.map);
+      move(instr.kind == InstrKind::kLoadAt ? domain : elements_touched(access.map), access.dtype);
     }
   };
   std::int64_t domain = launch.rows * launch.cols;
@@ -101,10 +104,10 @@ void count_work(Launch& launch) {
     ops += domain;
   }
   program(launch.body, domain);
-  for (const Store& store : launch.stores) elements += store.map.domain_size();
-  if (launch.ones_row) elements += launch.n;
-  if (launch.ones_column) elements += launch.m;
-  launch.bytes_moved = elements * static_cast<std::int64_t>(kElementBytes);
+  for (const Store& store : launch.stores) move(store.map.domain_size(), store.dtype);
+  if (launch.ones_row) move(launch.n, launch.ones_store.dtype);
+  if (launch.ones_column) move(launch.m, launch.ones_store.dtype);
+  launch.bytes_moved = bytes;
   launch.flops = ops;
 }
 
@@ -327,7 +330,7 @@ class GroupLowering {
                    int ring_word) {
     Store store;
     store.binding = context_.bind(place.buffer, true);
-    store.dtype = dtype;
+    store.dtype = placement_.stored(dtype);
     store.level = level;
     store.map = IndexMap::identity({domain});
     store.map.views[0].offset = place.offset;
@@ -366,11 +369,12 @@ Launch lower_copy(const Graph& graph, const Placement& placement, ValueId value,
   Store store;
   store.value = body.value(value, IndexMap::identity(type.shape), Level::kElement);
   store.binding = context.bind(to.buffer, true);
-  store.dtype = type.dtype;
+  store.dtype = placement.stored(type.dtype);
+  const std::int64_t bytes = launch.rows * static_cast<std::int64_t>(element_bytes(store.dtype));
   store.map = IndexMap::identity({launch.rows});
   store.map.views[0].offset = to.offset;
   launch.stores.push_back(std::move(store));
-  launch.bytes_moved = 2 * launch.rows * static_cast<std::int64_t>(kElementBytes);
+  launch.bytes_moved = 2 * bytes;
   return launch;
 }
 

@@ -15,15 +15,12 @@ namespace {
 
 std::int64_t round_up(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-std::int64_t bytes_of(const Type& type) {
-  return numel(type.shape) * static_cast<std::int64_t>(kElementBytes);
-}
-
 class Placer {
  public:
   Placer(const Graph& graph, const PlanOptions& options) : graph_(graph), options_(options) {}
 
   Placement run() {
+    result_.stores_f16 = options_.stores_f16;
     collect_groups();
     collect_readers();
     place_leaves();
@@ -39,6 +36,10 @@ class Placer {
   }
 
  private:
+  [[nodiscard]] std::int64_t bytes_of(const Type& type) const {
+    return numel(type.shape) * static_cast<std::int64_t>(element_bytes(result_.stored(type.dtype)));
+  }
+
   // A launch that stores nothing: without the pass dce there are values that nothing reads.
   void drop_unread_groups() {
     std::erase_if(result_.order, [&](int g) {
@@ -352,7 +353,8 @@ class Placer {
     for (const auto& [id, where] : result_.places) {
       const BufferDecl& buffer = result_.buffers[static_cast<size_t>(where.buffer)];
       const Node& node = graph_[id];
-      const bool largest = where.offset * 4 + round_up(bytes_of(node.type)) >= buffer.bytes;
+      const auto each = static_cast<std::int64_t>(element_bytes(result_.stored(node.type.dtype)));
+      const bool largest = where.offset * each + round_up(bytes_of(node.type)) >= buffer.bytes;
       if (buffer.bytes <= options_.max_buffer_bytes || !largest) continue;
       throw UserError(std::string(node.op->name) + ": " + to_string(node.type) + " lies in " +
                           buffer.name + " of " + std::to_string(buffer.bytes) +

@@ -10,7 +10,7 @@
 
 namespace tensorgrad {
 
-// A contiguous place: element `offset` of a buffer.
+// A contiguous place: element `offset` of a buffer whose elements are all of one size.
 struct Place {
   int buffer = -1;
   std::int64_t offset = 0;
@@ -23,6 +23,9 @@ struct Placement {
   std::vector<int> order;                         // groups in the order they run
   std::vector<std::pair<ValueId, Place>> copies;  // after all launches: values to copy into leaves
   std::vector<Port> inputs, outputs;
+  bool stores_f16 = true;  // of the options
+
+  [[nodiscard]] DType stored(DType dtype) const { return dtype_in_memory(dtype, stores_f16); }
 };
 
 Placement place(const Graph& graph, const PlanOptions& options);

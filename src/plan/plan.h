@@ -17,7 +17,13 @@ struct PlanOptions {
   std::int64_t memory_budget = 0;    // bytes; 0: none
   // What the device allows, in bytes; 0: anything.
   std::int64_t max_binding_bytes = 0, max_buffer_bytes = 0;
+  bool stores_f16 = true;  // else values of f16 lie in memory as f32
 };
+
+// How a value of that type lies in memory.
+constexpr DType dtype_in_memory(DType dtype, bool stores_f16) {
+  return dtype == DType::kF16 && !stores_f16 ? DType::kF32 : dtype;
+}
 
 // `graph` is fused. Throws UserError where the plan needs more than the budget (it names the ten
 // largest tensors and the user's lines), or more in a buffer or a binding than the device allows.

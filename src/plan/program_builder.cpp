@@ -52,6 +52,7 @@ std::uint32_t bits_of(double value, DType dtype) {
     case DType::kI32: return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
     case DType::kU32: return static_cast<std::uint32_t>(value);
     case DType::kBool: return value != 0 ? 1 : 0;
+    case DType::kF16: break;  // no value of a program is
   }
   UNREACHABLE();
 }
@@ -84,7 +85,7 @@ int ProgramBuilder::push(Instr instr) {
 
 int ProgramBuilder::constant(std::uint32_t bits, DType dtype) {
   Instr instr{.kind = InstrKind::kConst,
-              .dtype = dtype,
+              .dtype = register_dtype(dtype),
               .level = has_rows_ ? Level::kRow : Level::kElement};
   instr.bits = bits;
   return push(std::move(instr));
@@ -96,7 +97,7 @@ int ProgramBuilder::integer(std::int64_t value) {
 
 int ProgramBuilder::op(const OpDef& def, std::vector<int> operands, DType dtype) {
   Instr instr{
-      .kind = InstrKind::kOp, .dtype = dtype, .level = has_rows_ ? Level::kRow : Level::kElement};
+      .kind = InstrKind::kOp, .dtype = register_dtype(dtype), .level = has_rows_ ? Level::kRow : Level::kElement};
   for (const int operand : operands) {
     if (program_.instrs[static_cast<size_t>(operand)].level == Level::kElement)
       instr.level = Level::kElement;
@@ -109,7 +110,7 @@ int ProgramBuilder::op(const OpDef& def, std::vector<int> operands, DType dtype)
 int ProgramBuilder::add_access(const Place& place, DType dtype, const IndexMap& map, Level level) {
   Access access;
   access.binding = ctx_.bind(place.buffer, false);
-  access.dtype = dtype;
+  access.dtype = ctx_.placement.stored(dtype);
   access.level = level;
   access.map = map;
   access.map.views.back().offset += place.offset;
@@ -118,8 +119,9 @@ int ProgramBuilder::add_access(const Place& place, DType dtype, const IndexMap& 
 }
 
 int ProgramBuilder::load(ValueId id, const IndexMap& map, Level level) {
-  Instr instr{.kind = InstrKind::kLoad, .dtype = ctx_.graph[id].type.dtype, .level = level};
-  instr.index = add_access(ctx_.placement.places.at(id), instr.dtype, map, level);
+  const DType dtype = ctx_.graph[id].type.dtype;
+  Instr instr{.kind = InstrKind::kLoad, .dtype = register_dtype(dtype), .level = level};
+  instr.index = add_access(ctx_.placement.places.at(id), dtype, map, level);
   return push(std::move(instr));
 }
 
@@ -151,7 +153,8 @@ int ProgramBuilder::value(ValueId id, const IndexMap& map, Level level) {
 int ProgramBuilder::make(ValueId id, const IndexMap& map, Level level) {
   const Node& node = ctx_.graph[id];
   if (node.op == &ops::constant) {
-    return constant(bits_of(node.attrs.number("value"), node.type.dtype), node.type.dtype);
+    const DType dtype = register_dtype(node.type.dtype);
+    return constant(bits_of(node.attrs.number("value"), dtype), dtype);
   }
   if (node.op == &ops::scalar) {
     Instr instr{.kind = InstrKind::kHyper,
@@ -174,9 +177,21 @@ int ProgramBuilder::make(ValueId id, const IndexMap& map, Level level) {
     case OpKind::kPointwise: break;
     default: UNREACHABLE(std::string(node.op->name) + " has no place and is not computed here");
   }
+  if (node.op == &ops::cast) return make_cast(node, map, level);
   std::vector<int> operands;
   for (const ValueId input : node.inputs) operands.push_back(value(input, map, level));
   return op(*node.op, std::move(operands), node.type.dtype);
+}
+
+// f16 is computed in f32: to it, a value is rounded; from it, nothing is done.
+int ProgramBuilder::make_cast(const Node& node, const IndexMap& map, Level level) {
+  const DType from = ctx_.graph[node.inputs[0]].type.dtype, to = node.type.dtype;
+  int result = value(node.inputs[0], map, level);
+  if (register_dtype(from) != register_dtype(to)) {
+    result = op(ops::cast, {result}, register_dtype(to));
+  }
+  if (to == DType::kF16 && from != to) result = op(ops::round_to_f16, {result}, DType::kF32);
+  return result;
 }
 
 int ProgramBuilder::make_view(const Node& node, const IndexMap& map, Level level) {
@@ -233,7 +248,7 @@ int ProgramBuilder::make_gather(const Node& node, const IndexMap& map, Level lev
   const std::int64_t pitch = base.strides[axis];
   base.shape = node.type.shape;
   base.strides[axis] = 0;
-  Instr instr{.kind = InstrKind::kLoadAt, .dtype = type.dtype, .level = level};
+  Instr instr{.kind = InstrKind::kLoadAt, .dtype = register_dtype(type.dtype), .level = level};
   instr.operands = {index};
   instr.index =
       add_access(ctx_.placement.places.at(data.value), type.dtype, compose(map, base), level);

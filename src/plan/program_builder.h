@@ -46,6 +46,7 @@ class ProgramBuilder {
   using Key = std::tuple<ValueId, Level, std::string>;
 
   int make(ValueId id, const IndexMap& map, Level level);
+  int make_cast(const Node& node, const IndexMap& map, Level level);
   int make_view(const Node& node, const IndexMap& map, Level level);
   int make_iota(const Node& node, const IndexMap& map, Level level);
   int make_gather(const Node& node, const IndexMap& map, Level level);

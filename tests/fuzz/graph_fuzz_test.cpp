@@ -57,16 +57,6 @@ std::vector<Way> everywhere_on_webgpu() {
   return ways;
 }
 
-TEST(FuzzedGraph, those_of_the_seeds_that_once_failed_agree_on_webgpu) {
-  std::ifstream file(kCorpus / "seeds");
-  ASSERT_TRUE(file);
-  int count = 0;
-  for (std::uint64_t seed = 0; file >> seed; ++count) {
-    expect_none(seed, everywhere_on_webgpu());
-  }
-  EXPECT_TRUE(file.eof() && count > 0);
-}
-
 TEST(FuzzedGraph, those_that_once_failed_agree_on_webgpu) {
   for (const auto& entry : std::filesystem::directory_iterator(kCorpus)) {
     if (entry.path().extension() != ".ir") continue;

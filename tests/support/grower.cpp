@@ -378,10 +378,26 @@ Tensor Grower::marked(const Tensor& x) {
                     {x, other});
 }
 
+// By way of f16: stored so, moved about, or computed with.
+Tensor Grower::halved(const Tensor& x) {
+  const Tensor half = cast(ranked(x), f16);
+  const int axis = axis_of(half);
+  switch (draw_.whole(0, 7)) {
+    case 0: return cast(flip(half, axis), f32) * 0.5;
+    case 1: return cast(concat({half, narrow(half, axis, 0, 1)}, axis), f32);
+    case 2: return cast(pad(half, {1, draw_.whole(0, 2)}), f32);
+    case 3: return cast(half * 0.5 - half * half * 0.1, f32);
+    case 4: return cast(softmax(half, axis), f32) + fitted(pick(), half.shape()) * half * 0.3;
+    case 5: return cast(index_select(half, axis, input({draw_.whole(1, 4)}, i32)), f32);
+    case 6: return cast(half * input({half.size(-1)}, f16), f32);
+    default: return cast(half, f32);
+  }
+}
+
 Tensor Grower::step() {
   const Tensor x = pick();
   if (x.rank() > 3 || numel(x.shape()) > 8 * options_.size * options_.size) return mean(x);
-  switch (draw_.whole(0, 23)) {
+  switch (draw_.whole(0, 25)) {
     case 0:
     case 1: return unary(x);
     case 2: return guarded(x);
@@ -404,6 +420,8 @@ Tensor Grower::step() {
     case 19: return image(x);
     case 20: return attended(x);
     case 21: return draw_.chance(0.5) ? remembered(x) : marked(x);
+    case 22:
+    case 23: return halved(x);
     default: return product(x);
   }
 }

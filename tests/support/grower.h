@@ -54,6 +54,7 @@ class Grower {
   Tensor joined(const Tensor& x);
   Tensor remembered(const Tensor& x);
   Tensor marked(const Tensor& x);
+  Tensor halved(const Tensor& x);
   Tensor loss_of(const Tensor& x);
 
   Draw draw_;

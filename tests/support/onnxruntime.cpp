@@ -15,7 +15,7 @@ StoredTensor stored(const HostTensor& tensor) {
   StoredTensor made{std::string(stored_dtype(tensor.dtype)), tensor.shape, tensor.bytes};
   if (tensor.dtype != DType::kBool) return made;
   made.data.clear();
-  for (std::size_t i = 0; i < tensor.bytes.size(); i += kElementBytes)
+  for (std::size_t i = 0; i < tensor.bytes.size(); i += kWordBytes)
     made.data.push_back(tensor.bytes[i]);
   return made;
 }

@@ -9,26 +9,11 @@
 
 #include "backend/reference/interpreter.h"
 #include "compile/instance.h"
+#include "compile/words.h"
 #include "ops/registry.h"
 
 namespace tensorgrad::testing {
 namespace {
-
-std::uint32_t encode(double value, DType dtype) {
-  switch (dtype) {
-    case DType::kF32: return std::bit_cast<std::uint32_t>(static_cast<float>(value));
-    case DType::kI32: return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
-    default: return static_cast<std::uint32_t>(value);
-  }
-}
-
-double decode(std::uint32_t word, DType dtype) {
-  switch (dtype) {
-    case DType::kF32: return std::bit_cast<float>(word);
-    case DType::kI32: return static_cast<std::int32_t>(word);
-    default: return word;
-  }
-}
 
 bool in_arena(const Node& leaf) { return leaf.op == &ops::parameter || leaf.op == &ops::arena; }
 
@@ -49,10 +34,13 @@ std::string update_name(const Graph& graph, const GraphUpdate& update) {
 
 Values read_back(Instance& instance, const std::string& buffer, std::int64_t offset,
                  const Type& type) {
-  std::vector<std::uint32_t> words(static_cast<std::size_t>(numel(type.shape)));
-  instance.download(buffer, offset * 4, std::as_writable_bytes(std::span(words)));
+  const auto count = static_cast<std::size_t>(numel(type.shape));
+  const DType stored = dtype_in_memory(type.dtype, instance.device().info().stores_f16);
+  std::vector<std::byte> bytes(stored_bytes(count, stored));
+  instance.download(buffer, offset * 4, bytes);
   Values values;
-  for (const std::uint32_t word : words) values.push_back(decode(word, type.dtype));
+  for (const std::uint32_t word : from_stored(bytes, count, stored))
+    values.push_back(from_word(word, type.dtype));
   return values;
 }
 
@@ -63,14 +51,15 @@ HyperValues give_leaves(Instance& instance, const Graph& graph, const ValueMap& 
     if (node.op->kind != OpKind::kLeaf || node.op->eval != nullptr) continue;
     const std::string& name = node.attrs.text("name");
     std::vector<std::uint32_t> words;
-    for (const double value : leaves.at(name)) words.push_back(encode(value, node.type.dtype));
+    for (const double value : leaves.at(name)) words.push_back(to_word(value, node.type.dtype));
     if (node.op == &ops::scalar) {
       hypers[name] = words.at(0);
       continue;
     }
     const std::string buffer = buffer_of(node);
     if (!instance.has_buffer(buffer)) continue;
-    instance.upload(buffer, offset_of(node) * 4, std::as_bytes(std::span(words)));
+    const DType stored = dtype_in_memory(node.type.dtype, instance.device().info().stores_f16);
+    instance.upload(buffer, offset_of(node) * 4, to_stored(words, stored));
   }
   return hypers;
 }
@@ -127,8 +116,8 @@ std::int64_t Draw::whole(std::int64_t lo, std::int64_t hi) {
 Values Draw::values(DType dtype, std::int64_t count, double lo, double hi) {
   Values values;
   for (std::int64_t i = 0; i < count; ++i) {
-    if (dtype == DType::kF32) {
-      values.push_back(static_cast<float>(real(lo, hi)));
+    if (dtype == DType::kF32 || dtype == DType::kF16) {
+      values.push_back(from_word(to_word(real(lo, hi), dtype), dtype));
     } else if (dtype == DType::kBool) {
       values.push_back(chance(0.5) ? 1 : 0);
     } else {
@@ -155,12 +144,14 @@ ValueMap interpret_graph(const Graph& graph, const ValueMap& leaves, bool round_
   return result;
 }
 
-Compiled compile_for_test(const Graph& graph, int max_bindings, std::int64_t max_binding_bytes) {
+Compiled compile_for_test(const Graph& graph, int max_bindings, std::int64_t max_binding_bytes,
+                          bool stores_f16) {
   CompileRequest request;
   request.name = "test";
   request.graph = graph;
   request.max_bindings = max_bindings;
   request.plan.max_binding_bytes = max_binding_bytes;
+  request.plan.stores_f16 = stores_f16;
   request.plan.params_elements = arena_elements(graph);
   return compile_graph(std::move(request));
 }
@@ -169,7 +160,9 @@ ValueMap run_graph(const Graph& graph, const ValueMap& leaves, Where where, int 
                    std::int64_t max_binding_bytes) {
   const std::shared_ptr<Device> device = device_at(where);
   if (max_bindings == 0) max_bindings = device->info().limits.max_storage_bindings;
-  Instance instance(device, compile_for_test(graph, max_bindings, max_binding_bytes).program);
+  Instance instance(device, compile_for_test(graph, max_bindings, max_binding_bytes,
+                                             device->info().stores_f16)
+                                .program);
   const HyperValues hypers = give_leaves(instance, graph, leaves);
   instance.wait(instance.run({hypers}));
   ValueMap result;
@@ -207,7 +200,7 @@ void expect_close(const Graph& graph, const ValueMap& got, const ValueMap& want,
     for (std::size_t i = 0; i < expected.size() && shown < 3; ++i) {
       const double a = given[i], b = expected[i];
       if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-      const bool real = type.dtype == DType::kF32 && std::isfinite(a) && std::isfinite(b);
+      const bool real = register_dtype(type.dtype) == DType::kF32 && std::isfinite(a) && std::isfinite(b);
       if (real && std::abs(a - b) <= tolerance * (1 + std::abs(b))) continue;
       ADD_FAILURE() << name << " " << tensorgrad::to_string(type) << ": element " << i << " is "
                     << a << ", should be " << b << "\n"

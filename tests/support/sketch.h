@@ -62,7 +62,8 @@ ValueMap interpret_graph(const Graph& graph, const ValueMap& leaves, bool round_
 // none.
 ValueMap run_graph(const Graph& graph, const ValueMap& leaves, Where where, int max_bindings = 0,
                    std::int64_t max_binding_bytes = 0);
-Compiled compile_for_test(const Graph& graph, int max_bindings, std::int64_t max_binding_bytes = 0);
+Compiled compile_for_test(const Graph& graph, int max_bindings, std::int64_t max_binding_bytes = 0,
+                          bool stores_f16 = true);
 
 // Fails the test for each name where the two differ: integers at all, floats by more than
 // tolerance * (1 + |want|). NaN equals NaN. Shows `note` with the first difference.

@@ -24,6 +24,7 @@ const Word* in_memory(const Prepare& prepare, const ScalarProgram& program) {
   if (last.kind != InstrKind::kLoad) return nullptr;
   const Access& access = program.accesses[static_cast<std::size_t>(last.index)];
   if (access.map.views.size() != 1 || access.map.masked()) return nullptr;
+  if (access.dtype == DType::kF16) return nullptr;
   const View flat = access.map.views[0].simplified();
   const bool dense = flat.shape.empty() || (flat.shape.size() == 1 && flat.strides[0] == 1);
   if (!dense) return nullptr;

@@ -4,16 +4,24 @@
 #include "backend/cpu/loader.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <type_traits>
 
+#include "backend/cpu/simd.h"
 #include "base/check.h"
+#include "base/half.h"
 
 namespace tensorgrad::cpu {
 namespace {
 
 // Rows of so many elements are gone through together with the axis above them.
 constexpr std::int64_t kShortRun = 8;
+
+inline Word as_word(Word element) { return element; }
+inline void put(Word value, Word& element) { element = value; }
+inline void put(Word value, Half& element) { element = to_half(std::bit_cast<float>(value)); }
+inline Word as_word(Half element) { return std::bit_cast<Word>(from_half(element)); }
 
 // Copies a few words without the price of a call.
 inline void copy_words(const Word* from, std::int64_t count, Word* to) {
@@ -22,6 +30,12 @@ inline void copy_words(const Word* from, std::int64_t count, Word* to) {
     return;
   }
   for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
+}
+inline void copy_words(const Half* from, std::int64_t count, Word* to) {
+  simd().from_halves(from, count, reinterpret_cast<float*>(to));
+}
+inline void copy_words(const Word* from, std::int64_t count, Half* to) {
+  simd().to_halves(reinterpret_cast<const float*>(from), count, to);
 }
 
 // Rows of a few elements each: out[i * n + j] = value(i, j).
@@ -48,23 +62,24 @@ struct Rows {
 
 // What is done with a segment of offsets (offset + i * stride, i < count) at position `at` of the
 // run, and with several rows of a few elements.
+template <class Element>
 struct LoadSink {
-  const Word* data;
+  const Element* data;
   Word* out;
   void rows(const Rows& r, std::int64_t at) const {
-    const Word* from = data + r.offset;
+    const Element* from = data + r.offset;
     fill_rows(out + at, r.count, r.length,
-              [&](std::int64_t i, std::int64_t j) { return from[i * r.pitch + j * r.stride]; });
+              [&](std::int64_t i, std::int64_t j) { return as_word(from[i * r.pitch + j * r.stride]); });
   }
   void valid(std::int64_t offset, std::int64_t stride, std::int64_t at, std::int64_t count) const {
-    const Word* from = data + offset;
+    const Element* from = data + offset;
     Word* to = out + at;
     if (stride == 1) {
       copy_words(from, count, to);
     } else if (stride == 0) {
-      std::fill_n(to, count, *from);
+      std::fill_n(to, count, as_word(*from));
     } else {
-      for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
+      for (std::int64_t i = 0; i < count; ++i) to[i] = as_word(from[i * stride]);
     }
   }
   void invalid(std::int64_t at, std::int64_t count) const { std::fill_n(out + at, count, 0u); }
@@ -103,20 +118,21 @@ struct ValidSink {
   }
 };
 
+template <class Element>
 struct StoreSink {
   const Word* in;
-  Word* data;
+  Element* data;
   void rows(const Rows& r, std::int64_t at) const {
     for (std::int64_t i = 0; i < r.count; ++i) {
       valid(r.offset + i * r.pitch, r.stride, at + i * r.length, r.length);
     }
   }
   void valid(std::int64_t offset, std::int64_t stride, std::int64_t at, std::int64_t count) const {
-    Word* to = data + offset;
+    Element* to = data + offset;
     if (stride == 1) {
       copy_words(in + at, count, to);
     } else {
-      for (std::int64_t i = 0; i < count; ++i) to[i * stride] = in[at + i];
+      for (std::int64_t i = 0; i < count; ++i) put(in[at + i], to[i * stride]);
     }
   }
   void invalid(std::int64_t, std::int64_t) const {}
@@ -259,7 +275,10 @@ void Walker::walk(std::size_t level, std::int64_t first, std::int64_t count,
 }
 
 void Walker::load(const Word* data, std::int64_t first, std::int64_t count, Word* out) const {
-  walk(0, first, count, LoadSink{data, out});
+  walk(0, first, count, LoadSink<Word>{data, out});
+}
+void Walker::load(const Half* data, std::int64_t first, std::int64_t count, Word* out) const {
+  walk(0, first, count, LoadSink<Half>{data, out});
 }
 
 void Walker::offsets(std::int64_t first, std::int64_t count, Word invalid, Word* out) const {
@@ -271,7 +290,10 @@ void Walker::valid(std::int64_t first, std::int64_t count, Word* out) const {
 }
 
 void Walker::store(const Word* in, std::int64_t first, std::int64_t count, Word* data) const {
-  walk(0, first, count, StoreSink{in, data});
+  walk(0, first, count, StoreSink<Word>{in, data});
+}
+void Walker::store(const Word* in, std::int64_t first, std::int64_t count, Half* data) const {
+  walk(0, first, count, StoreSink<Half>{in, data});
 }
 
 }  // namespace tensorgrad::cpu

@@ -10,8 +10,10 @@
 
 namespace tensorgrad::cpu {
 
-// A 32-bit word of any element type.
+// A 32-bit word of any element type but f16.
 using Word = std::uint32_t;
+// An element of f16, which is loaded as an f32.
+using Half = std::uint16_t;
 
 inline constexpr int kMaxRank = 16;
 
@@ -42,12 +44,14 @@ class Walker {
 
   // out[i] = data[offset(first + i)], or 0 where that is not valid.
   void load(const Word* data, std::int64_t first, std::int64_t count, Word* out) const;
+  void load(const Half* data, std::int64_t first, std::int64_t count, Word* out) const;
   // out[i] = offset(first + i), or `invalid`.
   void offsets(std::int64_t first, std::int64_t count, Word invalid, Word* out) const;
   // out[i] = 1 where offset(first + i) is valid, else 0.
   void valid(std::int64_t first, std::int64_t count, Word* out) const;
   // data[offset(first + i)] = in[i]; the map has one view and no mask.
   void store(const Word* in, std::int64_t first, std::int64_t count, Word* data) const;
+  void store(const Word* in, std::int64_t first, std::int64_t count, Half* data) const;
 
  private:
   struct Level {

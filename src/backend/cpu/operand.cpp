@@ -121,7 +121,7 @@ Operand::Operand(const Prepare& prepare, const ScalarProgram& program, std::int6
   const Instr& last = program.instrs.back();
   if (last.kind == InstrKind::kLoad) {
     const Access& access = program.accesses[static_cast<std::size_t>(last.index)];
-    const bool one = access.map.views.size() == 1;
+    const bool one = access.map.views.size() == 1 && access.dtype != DType::kF16;
     const bool strided =
         one && split_strides(access.map.views[0], batch, rows, cols, rs_, cs_, offsets_);
     if (strided ||

@@ -3,6 +3,8 @@
 // instruction set and on nothing else.
 #include "backend/cpu/simd.h"
 
+#include "base/half.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/simd.cpp"
 #include <hwy/foreach_target.h>
@@ -179,6 +181,55 @@ float extreme(const float* HWY_RESTRICT x, std::int64_t n, bool smallest) {
 float max(const float* x, std::int64_t n) { return extreme(x, n, false); }
 float min(const float* x, std::int64_t n) { return extreme(x, n, true); }
 
+void from_halves(const std::uint16_t* HWY_RESTRICT x, std::int64_t n, float* HWY_RESTRICT out) {
+  const hn::ScalableTag<std::uint32_t> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::RebindToFloat<decltype(d)> df;
+  const hn::Rebind<std::uint16_t, decltype(d)> dh;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto half = hn::PromoteTo(d, hn::LoadU(dh, x + i));
+    const auto sign = hn::ShiftLeft<16>(hn::And(half, hn::Set(d, 0x8000U)));
+    const auto rest = hn::And(half, hn::Set(d, 0x7FFFU)), shifted = hn::ShiftLeft<13>(rest);
+    const auto small = hn::BitCast(
+        d, hn::Mul(hn::ConvertTo(df, hn::BitCast(di, rest)), hn::Set(df, 0x1p-24F)));
+    const auto normal = hn::Add(shifted, hn::Set(d, (127U - 15U) << 23));
+    const auto special = hn::Or(shifted, hn::Set(d, 0x7F800000U));
+    const auto finite = hn::IfThenElse(hn::Lt(rest, hn::Set(d, 0x0400U)), small, normal);
+    const auto size = hn::IfThenElse(hn::Gt(rest, hn::Set(d, 0x7BFFU)), special, finite);
+    hn::StoreU(hn::BitCast(df, hn::Or(size, sign)), df, out + i);
+  }
+  for (; i < n; ++i) out[i] = from_half(x[i]);
+}
+
+void to_halves(const float* HWY_RESTRICT x, std::int64_t n, std::uint16_t* HWY_RESTRICT out) {
+  const hn::ScalableTag<std::uint32_t> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::RebindToFloat<decltype(d)> df;
+  const hn::Rebind<std::uint16_t, decltype(d)> dh;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto bits = hn::BitCast(d, hn::LoadU(df, x + i));
+    const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 0x8000U));
+    const auto size = hn::And(bits, hn::Set(d, 0x7FFFFFFFU));
+    const auto odd = hn::And(hn::ShiftRight<13>(size), hn::Set(d, 1U));
+    const auto based = hn::Sub(size, hn::Set(d, (127U - 15U) << 23));
+    const auto normal = hn::ShiftRight<13>(hn::Add(hn::Add(based, hn::Set(d, 0x0FFFU)), odd));
+    const auto raised = hn::Add(hn::BitCast(df, size), hn::Set(df, 0.5F));
+    const auto small = hn::Sub(hn::BitCast(d, raised), hn::Set(d, 0x3F000000U));
+    const auto nan = hn::Or(hn::And(hn::ShiftRight<13>(size), hn::Set(d, 0x03FFU)),
+                            hn::Set(d, 0x7E00U));
+    auto rest = hn::IfThenElse(hn::Lt(size, hn::Set(d, 0x38800000U)), small, normal);
+    rest = hn::IfThenElse(hn::Gt(size, hn::Set(d, 0x477FEFFFU)), hn::Set(d, 0x7C00U), rest);
+    rest = hn::IfThenElse(hn::Gt(size, hn::Set(d, 0x7F800000U)), nan, rest);
+    // Signed, as narrowing saturates: what there is lies in [0, 65535].
+    hn::StoreU(hn::DemoteTo(dh, hn::BitCast(di, hn::Or(rest, sign))), dh, out + i);
+  }
+  for (; i < n; ++i) out[i] = to_half(x[i]);
+}
+
 const SimdTable* table() {
   static const SimdTable kTable = {hwy::TargetName(HWY_TARGET),
                                    sum,
@@ -191,7 +242,9 @@ const SimdTable* table() {
                                    flush,
                                    add_rows,
                                    max,
-                                   min};
+                                   min,
+                                   from_halves,
+                                   to_halves};
   return &kTable;
 }
 

@@ -43,6 +43,10 @@ struct SimdTable {
   // The largest or smallest of x[0..n), n >= 1: a NaN if there is one.
   float (*max)(const float* x, std::int64_t n);
   float (*min)(const float* x, std::int64_t n);
+
+  // Elements of f16 as f32, and f32 rounded to f16 (base/half.h).
+  void (*from_halves)(const std::uint16_t* x, std::int64_t n, float* out);
+  void (*to_halves)(const float* x, std::int64_t n, std::uint16_t* out);
 };
 
 const SimdTable& simd();

@@ -8,8 +8,21 @@
 
 #include "backend/cpu/tape_build.h"
 #include "base/check.h"
+#include "base/half.h"
 
 namespace tensorgrad::cpu {
+namespace {
+
+// The same place, of elements of f16, and back.
+const Half* halves(const Word* data) { return reinterpret_cast<const Half*>(data); }
+Half* halves(Word* data) { return reinterpret_cast<Half*>(data); }
+Word* words(Half* data) { return reinterpret_cast<Word*>(data); }
+
+Word element_of(const TapeUniform& u) {
+  return u.half ? std::bit_cast<Word>(from_half(*halves(u.data))) : *u.data;
+}
+
+}  // namespace
 
 const Word* ConstPool::splat(Word bits) {
   AlignedBytes& block = blocks_[bits];
@@ -66,15 +79,15 @@ void Tape::start(const HyperRow& hyper) {
     if (u.fn != nullptr) {
       u.fn(u.src[0], u.src[1], u.src[2], u.src[3], u.out, 16);
     } else {
-      u.out[0] = u.hyper >= 0 ? hyper.words[u.hyper] : *u.data;
+      u.out[0] = u.hyper >= 0 ? hyper.words[u.hyper] : element_of(u);
     }
     std::fill_n(u.out + 1, kSplatWords - 1, u.out[0]);
   }
   for (TapeStore& store : stores) {
     if (store.ring_word < 0) continue;
     const std::int64_t shift = hyper.words[store.ring_word];
-    CHECK(store.highest + shift < store.words, name_ + ": a ring position leaves its binding");
-    store.target = store.data + shift;
+    CHECK(store.highest + shift < store.count, name_ + ": a ring position leaves its binding");
+    store.target = store.half ? words(halves(store.data) + shift) : store.data + shift;
   }
 }
 
@@ -104,13 +117,14 @@ Frame Tape::frame(std::byte* scratch, Word* row_values) const {
 const Walker* Tape::plain_load(const Word** data) const {
   if (ops.size() != 1 || ops[0].dst != result_reg_) return nullptr;
   if (ops[0].kind != TapeOp::Kind::kLoad && ops[0].kind != TapeOp::Kind::kBorrow) return nullptr;
+  if (ops[0].half) return nullptr;
   *data = ops[0].data;
   return ops[0].walker;
 }
 
 const TapeStore* Tape::plain_store() const {
   if (ops.size() != 1 || ops[0].kind != TapeOp::Kind::kStore) return nullptr;
-  return ops[0].src[0] == acc_reg_ ? stores.data() : nullptr;
+  return ops[0].src[0] == acc_reg_ && !stores[0].half ? stores.data() : nullptr;
 }
 
 namespace {
@@ -133,10 +147,24 @@ void call(const TapeOp& op, Word** regs, std::int64_t count) {
 // Shorter runs are gathered element by element.
 constexpr std::int64_t kLeastRun = 8;
 
+void load(const TapeOp& op, std::int64_t at, std::int64_t first, std::int64_t count, Word* dst) {
+  if (op.half) return op.walker->load(halves(op.data) + at, first, count, dst);
+  op.walker->load(op.data + at, first, count, dst);
+}
+
+void gather_halves(const TapeOp& op, std::int64_t count, const Word* index, Word* at) {
+  const Half* data = halves(op.data);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const bool inside = index[i] < op.at_size && at[i] != ~Word{0};
+    at[i] = inside ? std::bit_cast<Word>(from_half(data[at[i] + op.at_stride * index[i]])) : 0;
+  }
+}
+
 void load_at(const TapeOp& op, std::int64_t first, std::int64_t count, const Word* index,
              Word* dst) {
   if (op.run < kLeastRun) {
     op.walker->offsets(first, count, ~Word{0}, dst);
+    if (op.half) return gather_halves(op, count, index, dst);
     // A negative i32 is a large u32: out of range like any other.
     simd().gather(op.data, static_cast<Word>(op.at_stride), static_cast<Word>(op.at_size), index,
                   count, dst);
@@ -146,7 +174,7 @@ void load_at(const TapeOp& op, std::int64_t first, std::int64_t count, const Wor
     const std::int64_t length = std::min(op.run - (first + i) % op.run, count - i);
     const auto v = static_cast<std::int64_t>(index[i]);
     if (v < op.at_size) {
-      op.walker->load(op.data + op.at_stride * v, first + i, length, dst + i);
+      load(op, op.at_stride * v, first + i, length, dst + i);
     } else {
       std::fill_n(dst + i, length, 0u);
     }
@@ -207,7 +235,9 @@ void Tape::reduce_rows(const TapeOp& op, const Frame& frame) const {
 void Tape::store_block(const TapeStore& store, const Frame& frame) const {
   const std::int64_t first = store.row ? frame.row : frame.first;
   const std::int64_t count = store.row ? frame.rows : frame.count;
-  store.walker->store(frame.regs[store.reg], first, count, store.target);
+  const Word* from = frame.regs[store.reg];
+  if (store.half) return store.walker->store(from, first, count, halves(store.target));
+  store.walker->store(from, first, count, store.target);
 }
 
 void Tape::run_op(const TapeOp& op, Frame& frame) const {
@@ -216,7 +246,7 @@ void Tape::run_op(const TapeOp& op, Frame& frame) const {
   Word* dst = op.dst < 0 ? nullptr : frame.regs[op.dst];
   switch (op.kind) {
     case TapeOp::Kind::kCall: call(op, frame.regs, count); break;
-    case TapeOp::Kind::kLoad: op.walker->load(op.data, first, count, dst); break;
+    case TapeOp::Kind::kLoad: load(op, 0, first, count, dst); break;
     case TapeOp::Kind::kBorrow: {
       const Word* from = op.data + op.walker->base() + first;
       // Vector loops run on to the next multiple of 16: in a buffer that others write meanwhile

@@ -52,6 +52,7 @@ struct TapeOp {
   CpuBlockFn fn = nullptr;
   const Walker* walker = nullptr;
   const Word* data = nullptr;
+  bool half = false;  // kLoad, kLoadAt: data are elements of f16
   std::int64_t at_stride = 0, at_size = 0;
   std::int64_t run =
       1;  // kLoadAt: elements [i * run, (i + 1) * run) have one index, offsets in a row
@@ -64,7 +65,8 @@ struct TapeStore {
   const Walker* walker = nullptr;
   Word* data = nullptr;      // of the binding
   Word* target = nullptr;    // data plus the hyper word, set anew for each run
-  std::int64_t words = 0;    // of the binding
+  bool half = false;         // data are elements of f16
+  std::int64_t count = 0;    // elements of the binding
   std::int64_t highest = 0;  // largest offset written, without the hyper word
   int reg = -1;
   int ring_word = -1;
@@ -81,6 +83,7 @@ struct TapeReduce {
 // A value of the whole launch: computed in 16 equal lanes, then spread over a block.
 struct TapeUniform {
   const Word* data = nullptr;  // of a uniform load: its element
+  bool half = false;           // which is one of f16
   CpuBlockFn fn = nullptr;
   const Word* src[4] = {nullptr, nullptr, nullptr, nullptr};
   int hyper = -1;
@@ -132,9 +135,10 @@ class Tape {
 
   // Where the wanted value is, after `ops`.
   [[nodiscard]] const Word* result(const Frame& frame) const { return frame.regs[result_reg_]; }
-  // The wanted value is one load of this walker and nothing else; null if it is not.
+  // The wanted value is one load of this walker, of words, and nothing else; null if it is not.
   [[nodiscard]] const Walker* plain_load(const Word** data) const;
-  // All there is to do is to store the accumulated value, once: that store; null if it is not.
+  // All there is to do is to store the accumulated value, once, in words: that store; null if it is
+  // not.
   [[nodiscard]] const TapeStore* plain_store() const;
 
   // A rough price of an element, in nanoseconds.

@@ -48,12 +48,14 @@ int TapeBuilder::new_reg(TapeReg::Home home) {
 }
 
 // Every offset that the last view can give, plus `beyond`, must lie in the binding.
-void TapeBuilder::check_bounds(const IndexMap& map, int binding, std::int64_t beyond) const {
+void TapeBuilder::check_bounds(const IndexMap& map, int binding, DType dtype,
+                               std::int64_t beyond) const {
   const OffsetRange range = offset_range(map.views.back());
   if (range.low > range.high) return;
   const Binding& bound = prepare_.launch.bindings[static_cast<std::size_t>(binding)];
   const std::int64_t high = range.high + beyond;
-  CHECK(range.low >= 0 && high < bound.bytes / 4 && high < (std::int64_t{1} << 31),
+  const std::int64_t count = bound.bytes / static_cast<std::int64_t>(element_bytes(dtype));
+  CHECK(range.low >= 0 && high < count && high < (std::int64_t{1} << 31),
         prepare_.launch.name + ": " + to_string(map) + " leaves its binding");
 }
 
@@ -66,7 +68,8 @@ const Walker* TapeBuilder::walker_of(int access) {
   const bool reads = std::none_of(instrs.begin(), instrs.end(), [&](const Instr& in) {
     return in.kind == InstrKind::kInBounds && in.index == access;
   });
-  if (reads) check_bounds(a.map, a.binding, a.at_size > 1 ? a.at_stride * (a.at_size - 1) : 0);
+  const std::int64_t beyond = a.at_size > 1 ? a.at_stride * (a.at_size - 1) : 0;
+  if (reads) check_bounds(a.map, a.binding, a.dtype, beyond);
   const bool swap = spec_.swapped && !(spec_.leveled && a.level == Level::kRow);
   tape_.walkers_.push_back(swap ? Walker::swapped(a.map, spec_.rows, spec_.cols) : Walker(a.map));
   return access_walkers_[access] = &tape_.walkers_.back();
@@ -130,7 +133,11 @@ void TapeBuilder::add_uniform(int i, const Instr& in) {
     u.hyper = in.index;
   } else if (in.kind == InstrKind::kLoad) {
     const Access& access = spec_.program->accesses[static_cast<std::size_t>(in.index)];
-    u.data = prepare_.data[static_cast<std::size_t>(access.binding)] + walker_of(in.index)->base();
+    const Word* data = prepare_.data[static_cast<std::size_t>(access.binding)];
+    const std::int64_t base = walker_of(in.index)->base();
+    u.half = access.dtype == DType::kF16;
+    u.data = u.half ? reinterpret_cast<const Word*>(reinterpret_cast<const Half*>(data) + base)
+                    : data + base;
   } else {
     u.fn = in.code->block(instr(in.operands.back()).dtype, in.dtype);
     CHECK(u.fn != nullptr, prepare_.launch.name + ": no block function for " + in.code->name);
@@ -153,9 +160,11 @@ void TapeBuilder::make_store(int s) {
                                : Walker(store.map));
   out.walker = &tape_.walkers_.back();
   out.data = out.target = prepare_.data[static_cast<std::size_t>(store.binding)];
-  out.words = prepare_.launch.bindings[static_cast<std::size_t>(store.binding)].bytes / 4;
+  out.half = store.dtype == DType::kF16;
+  out.count = prepare_.launch.bindings[static_cast<std::size_t>(store.binding)].bytes /
+              static_cast<std::int64_t>(element_bytes(store.dtype));
   out.ring_word = store.ring_word;
-  check_bounds(store.map, store.binding, 0);
+  check_bounds(store.map, store.binding, store.dtype, 0);
   out.highest = offset_range(store.map.views.back()).high;
   tape_.stores.push_back(out);
 }
@@ -215,6 +224,7 @@ TapeOp TapeBuilder::make_op(int i, const Instr& in) {
   if (access) {
     const Access& a = spec_.program->accesses[static_cast<std::size_t>(in.index)];
     op.data = prepare_.data[static_cast<std::size_t>(a.binding)];
+    op.half = a.dtype == DType::kF16;
     op.at_stride = a.at_stride;
     op.at_size = a.at_size;
     op.read_only =
@@ -223,7 +233,7 @@ TapeOp TapeBuilder::make_op(int i, const Instr& in) {
   switch (in.kind) {
     case InstrKind::kLoad:
       op.walker = walker_of(in.index);
-      op.kind = op.walker->contiguous() ? TapeOp::Kind::kBorrow : TapeOp::Kind::kLoad;
+      op.kind = op.walker->contiguous() && !op.half ? TapeOp::Kind::kBorrow : TapeOp::Kind::kLoad;
       break;
     case InstrKind::kLoadAt:
       op.walker = walker_of(in.index);
@@ -369,7 +379,7 @@ void TapeBuilder::place_stores(TapeOps& ops, const std::vector<int>& stores) {
     if (maker == ops.end() || !safe_after(ops, behind, spec.binding)) {
       last.push_back(op);
     } else if (maker->store < 0 && maker->kind != TapeOp::Kind::kBorrow &&
-               store.walker->contiguous()) {
+               store.walker->contiguous() && !store.half) {
       maker->store = s;
     } else {
       ops.insert(ops.begin() + static_cast<std::ptrdiff_t>(behind), op);

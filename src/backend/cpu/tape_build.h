@@ -37,7 +37,7 @@ class TapeBuilder {
   const Walker* walker_of(int access);
   const Walker* index_walker(const Instr& instr);
   std::int64_t gather_run(const Instr& instr);
-  void check_bounds(const IndexMap& map, int binding, std::int64_t beyond) const;
+  void check_bounds(const IndexMap& map, int binding, DType dtype, std::int64_t beyond) const;
   int new_reg(TapeReg::Home home);
 
   const Prepare& prepare_;

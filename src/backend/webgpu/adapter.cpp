@@ -83,6 +83,8 @@ Adapter describe(const Api& api, WGPUAdapter raw_adapter, const WebGpuOptions& o
     if (api.AdapterHasFeature(raw_adapter, feature.name))
       device.features.emplace_back(feature.text);
   }
+  device.stores_f16 = !options.default_limits &&
+                      api.AdapterHasFeature(raw_adapter, WGPUFeatureName_ShaderF16) != 0U;
   adapter.timestamps = api.AdapterHasFeature(raw_adapter, WGPUFeatureName_TimestampQuery);
   return adapter;
 }

@@ -3,6 +3,8 @@
 // types.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -191,6 +193,64 @@ TEST(Null, plans_and_runs_nothing) {
   EXPECT_EQ(trainer.steps(), 1);
   EXPECT_GT(trainer.report().launches, 0);
   EXPECT_GT(trainer.report().peak_bytes, 0);
+}
+
+TEST(HostTensor, unbind_gives_the_parts_along_an_axis) {
+  std::vector<std::int32_t> values(24);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i);
+  const HostTensor all = HostTensor::of({1, 4, 3, 2}, values);
+  const std::vector<HostTensor> heads = all.unbind(1);
+  ASSERT_EQ(heads.size(), 4U);
+  EXPECT_EQ(heads[2].shape, (Shape{1, 3, 2}));
+  EXPECT_EQ(heads[2].ints(), (std::vector<std::int32_t>{12, 13, 14, 15, 16, 17}));
+  const std::vector<HostTensor> last = all.unbind(-1);
+  EXPECT_EQ(last.at(1).shape, (Shape{1, 4, 3}));
+  EXPECT_EQ(last[1].ints()[5], 11);
+  EXPECT_EQ(all.unbind().at(0).ints(), values);
+  EXPECT_THROW(static_cast<void>(all.unbind(4)), ShapeError);
+}
+
+// An odd number of elements of two bytes; a state of the device, not only of the call.
+TEST(Half, goes_in_and_comes_out_on_cpu_and_webgpu) {
+  for (const char* kind : {"cpu", "webgpu"}) {
+    for (const bool default_limits : {false, true}) {
+      Forward forward = compile_forward(
+          One{},
+          [](const One& m, const Inputs& in) {
+            const Tensor x = in["x"];
+            return std::map<std::string, Tensor>{
+                {"same", x}, {"doubled", x * 2.0}, {"wide", cast(x, f32) + sum(m.w) * 0}};
+          },
+          {.inputs = {{"x", {3}, f16}},
+           .device = {.kind = kind, .allow_software = true, .default_limits = default_limits}});
+      const std::vector<float> given = {1 + 0x1p-12F, -2, 70000}, rounded = {1, -2, INFINITY};
+      Outputs out = forward.run({{"x", given}});
+      EXPECT_EQ(out.at("same").dtype, f16);
+      EXPECT_EQ(out.at("same").bytes.size(), 6U);
+      EXPECT_EQ(out.at("same").floats(), rounded);
+      EXPECT_EQ(out.at("wide").floats(), rounded);
+      EXPECT_EQ(out.at("doubled").floats(), (std::vector<float>{2, -4, INFINITY}));
+      out = forward.run({{"x", out.at("doubled")}});  // as it came
+      EXPECT_EQ(out.at("doubled").floats(), (std::vector<float>{4, -8, INFINITY}));
+    }
+  }
+}
+
+TEST(Half, data_stay_on_the_device_on_cpu_and_webgpu) {
+  for (const char* kind : {"cpu", "webgpu"}) {
+    auto trainer =
+        compile(One{},
+                [](const One& m, const Inputs& in) { return mean(cast(in["x"], f32)) + sum(m.w) * 0; },
+                {.dataset = {{"x", {5, 3}, f16}},
+                 .batch = 2,
+                 .shuffle = false,
+                 .optimizer = optim::SGD{.lr = 0},
+                 .device = {.kind = kind, .allow_software = true}});
+    std::vector<float> x;
+    for (int i = 0; i < 15; ++i) x.push_back(static_cast<float>(i));
+    trainer.upload_data("x", x);
+    EXPECT_EQ(trainer.run(2), (std::vector<float>{2.5, 8.5})) << kind;
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/half.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad {
@@ -26,13 +27,39 @@ double half_by_definition(unsigned bits) {
 TEST(Elements, every_half_is_exact) {
   for (unsigned bits = 0; bits < 0x10000U; ++bits) {
     const double want = half_by_definition(bits);
-    const float got = io::from_half(static_cast<std::uint16_t>(bits));
+    const float got = from_half(static_cast<std::uint16_t>(bits));
     if (std::isnan(want)) {
       ASSERT_TRUE(std::isnan(got)) << bits;
     } else {
       ASSERT_EQ(got, want) << bits;
       ASSERT_EQ(std::signbit(got), std::signbit(want)) << bits;
     }
+  }
+}
+
+TEST(Elements, every_half_comes_back) {
+  for (unsigned bits = 0; bits < 0x10000U; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    const unsigned back = to_half(from_half(half));
+    if (std::isnan(from_half(half))) {
+      ASSERT_TRUE(std::isnan(from_half(static_cast<std::uint16_t>(back)))) << bits;
+    } else {
+      ASSERT_EQ(back, bits);
+    }
+  }
+}
+
+// Between two neighbours: to the nearer, at the middle to the one whose last bit is 0.
+TEST(Elements, floats_round_to_the_nearest_half) {
+  for (unsigned bits = 0; bits < 0x7c00U; ++bits) {
+    const double low = half_by_definition(bits);
+    const double high = bits == 0x7bffU ? 65536 : half_by_definition(bits + 1);
+    const double middle = (low + high) / 2;
+    const auto rounded = [](double value) { return to_half(static_cast<float>(value)); };
+    ASSERT_EQ(rounded(middle), bits % 2 == 0 ? bits : bits + 1) << bits;
+    ASSERT_EQ(rounded(std::nextafter(static_cast<float>(middle), 0.F)), bits) << bits;
+    ASSERT_EQ(rounded(std::nextafter(static_cast<float>(middle), 1e9F)), bits + 1) << bits;
+    ASSERT_EQ(rounded(-middle), 0x8000U | rounded(middle)) << bits;
   }
 }
 

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+// f16: kept and moved about in two bytes, computed in f32, the same on every device, also on those
+// that cannot keep it so.
+#include <cmath>
+#include <limits>
+
+#include "base/half.h"
+#include "op_cases.h"
+#include "ops/registry.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+constexpr Where kEverywhere[] = {Where::kCpu, Where::kWebGpu, Where::kWebGpuDefaultLimits};
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+void check_everywhere(Sketch& s, double tolerance) {
+  for (const Where where : kEverywhere) s.check(where, tolerance);
+}
+
+double rounded(double value) { return from_half(to_half(static_cast<float>(value))); }
+
+// What lies at the borders: ties, the largest, the smallest normal and subnormal ones, and random
+// numbers of every size.
+Values edges() {
+  Values values = {0,      -0.0,         1,           -1,         1 + 0x1p-11,  1 + 0x1.8p-10,
+                   65504,  65519.9,      65520,       -65520,     1e30,         -1e30,
+                   0x1p-14, 0x1.ffcp-15, 0x1p-24,     0x1p-25,    0x1.002p-25,  -0x1.8p-24,
+                   kInf,   -kInf,        kNan,        2047.5,     2048.5,       4099};
+  Draw draw(7);
+  for (int i = 0; i < 4000; ++i) {
+    const double size = std::exp2(draw.real(-26, 17));
+    values.push_back(static_cast<float>(draw.chance(0.5) ? size : -size));
+  }
+  return values;
+}
+
+TEST(F16, is_rounded_to_the_nearest_on_cpu_and_webgpu) {
+  const Values given = edges();
+  Sketch s;
+  const Tensor x = s.input({static_cast<std::int64_t>(given.size())}, f32, given);
+  s.output("rounded", round_to_f16(x));
+  s.output("there and back", cast(cast(x, f16), f32));
+  s.output("kept", cast(x, f16));
+  Values want;
+  for (const double value : given) want.push_back(rounded(value));
+  for (const Where where : kEverywhere) {
+    expect_close(s.graph(), run_graph(s.graph(), s.leaves, where),
+                 {{"rounded", want}, {"there and back", want}, {"kept", want}}, 0,
+                 to_string(where));
+  }
+}
+
+TEST(F16, is_moved_about_without_a_change_on_cpu_and_webgpu) {
+  for (const std::int64_t n : {1, 5, 8, 33}) {
+    Sketch s(static_cast<std::uint64_t>(n));
+    const Tensor x = s.input({3, n, 2}, -4, 4, f16), y = s.input({3, 2, 2}, -4, 4, f16);
+    const Tensor index = s.input({3, 7, 2}, -1, static_cast<double>(n), i32);
+    s.output("turned", transpose(x, 0, 2));
+    s.output("flipped", flip(x, 1));
+    s.output("padded", pad(x, {1, 2}, 0.1));
+    s.output("narrowed", narrow(x, 1, n - 1, 1));
+    s.output("joined", concat({x, y, x}, 1));
+    s.output("gathered", gather(x, 1, index));
+    s.output("chosen", where(gt(x, 0.0), x, reshape(flip(x, 0), {3, n, 2})));
+    s.output("whole", cast(x, i32));
+    s.output("counted", cast(arange(n), f16));
+    s.output("wide", cast(expand(unsqueeze(x, 0), {2, -1, -1, -1}), f32));
+    check_everywhere(s, 0);
+  }
+}
+
+TEST(F16, keeps_states_on_cpu_and_webgpu) {
+  Sketch s;
+  const Tensor kept = s.leaf(ops::state, "kept", {5, 3}, f16, s.draw.values(f16, 15, -2, 2));
+  const Tensor x = s.input({5, 3});
+  const Trace& trace = Trace::current("update", {});
+  const ValueId leaf = trace.value(kept, "update", {});
+  const ValueId value = trace.value(kept * 0.5 + cast(x, f16), "update", {});
+  s.graph().updates.push_back({leaf, value});
+  check_everywhere(s, 1e-3);
+}
+
+TEST(F16, is_the_type_of_what_is_made_of_it_alone) {
+  Sketch s;
+  const Tensor h = s.input({4, 4}, -1, 1, f16), x = s.input({4, 4});
+  EXPECT_EQ((h + h).dtype(), f16);
+  EXPECT_EQ((h * 0.1).dtype(), f16);
+  EXPECT_EQ((h + x).dtype(), f32);
+  EXPECT_EQ((h > 0.0).dtype(), boolean);
+  EXPECT_EQ(where(h > 0.0, h, x).dtype(), f32);
+  EXPECT_EQ(where(h > 0.0, h, 0.0).dtype(), f16);
+  EXPECT_EQ(matmul(h, h).dtype(), f16);
+  EXPECT_EQ(matmul(h, x).dtype(), f32);
+  EXPECT_EQ(sum(h).dtype(), f16);
+  EXPECT_EQ(mean(h).dtype(), f16);
+  EXPECT_EQ(argmax(h, 0).dtype(), i32);
+  // Weights are f32: what goes in decides.
+  EXPECT_EQ(linear(h, x).dtype(), f16);
+  EXPECT_EQ(layer_norm(h, s.input({4})).dtype(), f16);
+  EXPECT_EQ(softmax(h).dtype(), f16);
+  EXPECT_EQ(gelu(h).dtype(), f16);
+  EXPECT_EQ(cumsum(h, 0).dtype(), f16);
+  EXPECT_EQ(mse(h, h).dtype(), f32);
+  EXPECT_EQ(scaled_dot_product_attention(h, h, h).dtype(), f16);
+}
+
+// Of one rounding more than in f32; sums do not overflow on the way.
+TEST(F16, is_computed_in_f32_on_cpu_and_webgpu) {
+  Sketch s;
+  const Tensor h = s.input({40, 33}, -1, 1, f16), w = s.input({20, 33}, -1, 1);
+  const Tensor large = full({3000}, 300, f16);
+  s.output("mean", mean(large));
+  s.output("norm", norm(large));
+  s.output("softmax", softmax(h * 8.0));
+  s.output("linear", relu(linear(h, w)));
+  s.output("product", matmul(h, transpose(h)));
+  s.output("sum", sum(h, 0));
+  s.output("layer_norm", layer_norm(h));
+  s.output("sorted", argsort(h, 1));
+  s.output("summed", cumsum(h, 1));
+  s.output("power", pow(abs(h) + 0.5, 1.5));
+  const Tensor image = reshape(narrow(h, 1, 0, 32), {2, 4, 5, 32});
+  s.output("conv", conv2d(image, s.input({6, 4, 3, 3}, -1, 1)));
+  s.output("pool", max_pool2d(image, {2, 2}));
+  s.output("attention", scaled_dot_product_attention(h, h, h, {.causal = false}));
+  check_everywhere(s, 2e-3);
+  const ValueMap mean_of = interpret_graph(s.graph(), s.leaves);
+  EXPECT_EQ(mean_of.at("mean"), Values{300});
+}
+
+// The gradients of a net whose activations are f16 are those of f32 to three digits, and arrive in
+// the type of what they are gradients of.
+TEST(F16, has_gradients_on_cpu_and_webgpu) {
+  ValueMap found[2];
+  for (const bool half : {false, true}) {
+    Sketch s(3);
+    const Tensor x = s.input({16, 12}, -1, 1), w = s.input({24, 12}, -0.5, 0.5),
+                 v = s.input({3, 24}, -0.5, 0.5), t = s.input({16, 3}, -1, 1);
+    const Tensor in = half ? cast(x, f16) : x;
+    const Tensor hidden = silu(linear(in, w));
+    const Tensor y = linear(softmax(hidden), v);
+    const std::vector<Tensor> grads = grad(mse(y, t), {w, v, x, hidden});
+    EXPECT_EQ(grads[3].dtype(), half ? f16 : f32);
+    for (std::size_t i = 0; i < grads.size(); ++i)
+      s.output("d" + std::to_string(i), cast(grads[i], f32));
+    found[half ? 1 : 0] = interpret_graph(s.graph(), s.leaves);
+    if (!half) continue;
+    check_everywhere(s, 1e-4);
+    expect_close(s.graph(), found[1], found[0], 2e-3, "beside f32");
+  }
+}
+
+// Rows of a table that is kept as f16; the gradient adds up in f32.
+TEST(F16, is_looked_up_on_cpu_and_webgpu) {
+  Sketch s;
+  const Tensor table = s.input({10, 12}, -1, 1, f16), index = s.input({50}, 0, 9, i32);
+  const Tensor rows = embedding(index, table);
+  EXPECT_EQ(rows.dtype(), f16);
+  s.output("rows", rows);
+  s.output("gradient", grad(sum(cast(rows, f32)), {table})[0]);
+  check_everywhere(s, 1e-3);
+}
+
+// Activations of half the size make a step of (nearly) half the size.
+TEST(F16, takes_half_the_place) {
+  std::int64_t peaks[2][2] = {};
+  for (const bool half : {false, true}) {
+    Sketch s;
+    Tensor x = s.input({512, 64}, -1, 1, half ? f16 : f32);
+    const Tensor w = s.input({64, 64}, -0.2, 0.2);
+    Tensor y = x;
+    for (int i = 0; i < 8; ++i) y = relu(linear(y, w));
+    const std::vector<Tensor> grads = grad(mean(square(cast(y, f32))), {w});
+    s.output("dw", grads[0]);
+    for (const bool stores : {false, true}) {
+      peaks[half ? 1 : 0][stores ? 1 : 0] =
+          compile_for_test(s.graph(), 8, 0, stores).program.peak_bytes;
+    }
+  }
+  EXPECT_EQ(peaks[0][0], peaks[0][1]);
+  EXPECT_EQ(peaks[1][0], peaks[0][0]);  // on a device that keeps it as f32
+  EXPECT_LT(peaks[1][1], 0.6 * static_cast<double>(peaks[0][0]));
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
