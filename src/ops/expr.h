@@ -112,8 +112,8 @@ Ex operator-(Ex a);
 // What a gradient rule is given, and gives: dy is the gradient of the node's value.
 class GradContext {
  public:
-  GradContext(Builder& b, const Graph& g, ValueId n, ValueId gradient, ValueId f16 = kNoValue)
-      : builder(b), graph(g), node(n), dy_id(gradient), half(f16) {}
+  GradContext(Builder& b, const Graph& g, ValueId n, ValueId gradient, ValueId rounded = kNoValue)
+      : builder(b), graph(g), node(n), dy_id(gradient), half(rounded) {}
 
   [[nodiscard]] const Node& self() const { return graph[node]; }
   // As it was rounded, if it was: then the value itself need not be kept. PyTorch does the same.
