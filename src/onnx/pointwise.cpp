@@ -51,7 +51,7 @@ std::string extreme(WriteContext& ctx) {
 
 // The operator keeps a NaN, where sign is 0.
 std::string sign(WriteContext& ctx) {
-  const std::string y = ctx.op("Sign", {ctx.in(0)});
+  std::string y = ctx.op("Sign", {ctx.in(0)});
   if (ctx.dtype() != DType::kF32) return y;
   return ctx.op("Where", {ctx.op("IsNaN", {ctx.in(0)}), ctx.number(0), y});
 }
@@ -191,7 +191,7 @@ std::string philox(WriteContext& ctx) { refuse(ctx.node, "random numbers cannot 
 }  // namespace
 
 std::string WriteContext::wrapped(const std::string& x, DType to) {
-  const std::string word = op("Mod", {x, wide(kTwo32)});
+  std::string word = op("Mod", {x, wide(kTwo32)});
   if (to == DType::kU32) return word;
   const std::string negative = op("GreaterOrEqual", {word, wide(kTwo31)});
   return cast(op("Where", {negative, op("Sub", {word, wide(kTwo32)}), word}), OnnxType::kInt32);

@@ -94,7 +94,7 @@ std::string ordered(WriteContext& ctx) {
 template <bool kMax>
 std::string extreme_of_axes(WriteContext& ctx) {
   if (ctx.node.attrs.list("axes").empty()) return ctx.op("Identity", {ctx.in(0)});
-  const std::string y = reduced(ctx, kMax ? "ReduceMax" : "ReduceMin", ordered(ctx));
+  std::string y = reduced(ctx, kMax ? "ReduceMax" : "ReduceMin", ordered(ctx));
   if (ctx.dtype() != DType::kU32) return y;
   return ctx.op("Add", {ctx.cast(y, OnnxType::kInt64), ctx.wide(0x1p31)});
 }

@@ -170,15 +170,15 @@ TEST(Shadow, the_switch_turns_it_on) {
   EXPECT_THROW(run_on_device(sketch.graph(), leaves, device), InternalError);
 }
 
-struct Net {
+struct WatchedNet {
   nn::Linear first{3, 8}, second{8, 2};
   TG_MODULE(first, second)
   Tensor operator()(Tensor x) const { return second(gelu(first(dropout(x, 0.2)))); }
 };
 
 std::vector<float> losses_of_three_steps() {
-  auto loss = [](const Net& net, const Inputs& in) { return mse(net(in["x"]), in["y"]); };
-  auto trainer = compile(Net{}, loss,
+  auto loss = [](const WatchedNet& net, const Inputs& in) { return mse(net(in["x"]), in["y"]); };
+  auto trainer = compile(WatchedNet{}, loss,
                          {.dataset = {{"x", {20, 3}}, {"y", {20, 2}}},
                           .batch = 4,
                           .optimizer = optim::AdamW{.lr = 1e-2},

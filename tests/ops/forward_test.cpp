@@ -12,8 +12,6 @@ namespace {
 
 constexpr double kTolerance = 3e-5;
 
-std::string name_of(const ::testing::TestParamInfo<OpCase>& info) { return info.param.name; }
-
 class Forward : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(Forward, agrees_with_double_on_cpu) {

@@ -20,8 +20,6 @@ std::vector<OpCase> differentiable_cases() {
   return cases;
 }
 
-std::string name_of(const ::testing::TestParamInfo<OpCase>& info) { return info.param.name; }
-
 class Gradient : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(Gradient, is_that_of_differences_and_the_same_on_cpu) {

@@ -42,6 +42,8 @@ std::vector<OpCase> arranging_cases();
 std::vector<OpCase> attention_cases();
 // All of the above.
 const std::vector<OpCase>& all_cases();
+// What ctest calls the test of a case.
+inline std::string name_of(const ::testing::TestParamInfo<OpCase>& info) { return info.param.name; }
 
 // Notes in the test's report which ops, of which element types, and which functions made of them
 // the graph has from node `first` on; tools/ops_page.py makes docs/ops.md of what passed.

@@ -7,7 +7,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-constexpr std::int64_t kMost = 2147483647;
+constexpr std::int64_t kLargest = 2147483647;
 constexpr std::int64_t kOdd = (1 << 24) + 1;  // no f32 has this value
 
 class Sizes : public ::testing::TestWithParam<Where> {
@@ -20,12 +20,12 @@ INSTANTIATE_TEST_SUITE_P(webgpu, Sizes, ::testing::Values(Where::kWebGpu));
 
 TEST_P(Sizes, counters_are_exact_up_to_the_end) {
   Sketch s;
-  s.output("i32", narrow(arange(kMost), 0, kMost - 3, 3));
-  s.output("u32", narrow(arange(kMost, u32) * 2 + 1, 0, kMost - 2, 2));
-  s.output("back", narrow(flip(arange(kMost), 0), 0, 0, 2));
+  s.output("i32", narrow(arange(kLargest), 0, kLargest - 3, 3));
+  s.output("u32", narrow(arange(kLargest, u32) * 2 + 1, 0, kLargest - 2, 2));
+  s.output("back", narrow(flip(arange(kLargest), 0), 0, 0, 2));
   // Columns of a matrix, taken apart again: stacked windows.
-  const Tensor table = reshape(arange(kMost - 1), {3, 2, 357913941});
-  s.output("part", narrow(reshape(transpose(table), {kMost - 1}), 0, kMost - 5, 4));
+  const Tensor table = reshape(arange(kLargest - 1), {3, 2, 357913941});
+  s.output("part", narrow(reshape(transpose(table), {kLargest - 1}), 0, kLargest - 5, 4));
   const ValueMap got = run(s);
   EXPECT_EQ(got.at("i32"), (Values{2147483644, 2147483645, 2147483646}));
   EXPECT_EQ(got.at("u32"), (Values{4294967291, 4294967293}));
@@ -41,7 +41,7 @@ TEST_P(Sizes, a_window_far_into_what_is_repeated) {
   const Tensor many = broadcast_to(x, {rows, 4});
   s.output("end", narrow(many, 0, rows - 2, 2) * 2);
   s.output("slanted", narrow(reshape(many, {rows * 4}), 0, rows * 4 - 5, 5));
-  s.output("picked", gather(x, 0, narrow(arange(kMost), 0, kMost - 4, 4) - 2147483643));
+  s.output("picked", gather(x, 0, narrow(arange(kLargest), 0, kLargest - 4, 4) - 2147483643));
   const ValueMap got = run(s);
   EXPECT_EQ(got.at("end"), (Values{2, 4, 6, 8, 2, 4, 6, 8}));
   EXPECT_EQ(got.at("slanted"), (Values{4, 1, 2, 3, 4}));

@@ -37,13 +37,14 @@ TEST(DataLoader, stacks_samples_and_counts_batches_and_epochs) {
   std::vector<std::int64_t> sizes;
   for (int b = 0; b < 6; ++b) {
     const Batch batch = loader.next();
-    EXPECT_EQ(batch.epoch, b / 3);
+    const int epoch = b / 3;
+    EXPECT_EQ(batch.epoch, epoch);
     EXPECT_EQ(batch.position, b % 3);
     EXPECT_EQ(batch.fields.at("x").shape, (Shape{batch.samples, 2}));
     EXPECT_EQ(batch.fields.at("i").shape, (Shape{batch.samples}));
     EXPECT_EQ(batch.fields.at("i").ints()[0], 2 * (b % 3));
     EXPECT_EQ(batch.fields.at("x").floats()[0], static_cast<float>(b % 3));
-    EXPECT_EQ(batch.fields.at("x").floats()[1], static_cast<float>(b / 3));
+    EXPECT_EQ(batch.fields.at("x").floats()[1], static_cast<float>(epoch));
     sizes.push_back(batch.samples);
   }
   EXPECT_EQ(sizes, (std::vector<std::int64_t>{2, 2, 1, 2, 2, 1}));

@@ -172,8 +172,7 @@ void TapeBuilder::make_store(int s) {
 void TapeBuilder::build_straight() {
   std::set<int> needed;
   std::vector<int> open, store_ids;
-  CHECK(tape_.stores.empty() || spec_.stores != nullptr);
-  for (std::size_t s = 0; s < tape_.stores.size(); ++s) {
+  for (std::size_t s = 0; spec_.stores != nullptr && s < tape_.stores.size(); ++s) {
     open.push_back((*spec_.stores)[s].value);
     store_ids.push_back(static_cast<int>(s));
   }

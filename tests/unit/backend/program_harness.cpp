@@ -54,12 +54,14 @@ void cast_block(const void* a, const void*, const void*, const void*, void* out,
   }
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a template's name takes none
 #define BY_TYPE(fn)                                    \
   [](DType dtype, DType) -> CpuBlockFn {               \
     if (dtype == DType::kF32) return fn<float>;        \
     if (dtype == DType::kI32) return fn<std::int32_t>; \
     return fn<std::uint32_t>;                          \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 
 template <class T>
 CpuBlockFn cast_from(DType result) {

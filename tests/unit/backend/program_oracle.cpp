@@ -133,6 +133,7 @@ std::vector<Values> evaluate(const Machine& m, const ScalarProgram& program, con
     const bool row = leveled && instr.level == Level::kRow;
     Values out;
     if (instr.kind == InstrKind::kAcc) {
+      if (acc == nullptr) throw std::logic_error("oracle: nothing was accumulated");
       const auto from = acc->begin() + span.first;
       out.assign(from, from + span.count);
     } else if (instr.kind == InstrKind::kReduce) {

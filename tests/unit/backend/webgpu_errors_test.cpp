@@ -198,6 +198,8 @@ class LittleMemory {
     limit.rlim_cur = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE)) + (std::size_t{1} << 30);
     setrlimit(RLIMIT_AS, &limit);
   }
+  LittleMemory(const LittleMemory&) = delete;
+  LittleMemory& operator=(const LittleMemory&) = delete;
   ~LittleMemory() { setrlimit(RLIMIT_AS, &before_); }
 
  private:

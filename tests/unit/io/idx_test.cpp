@@ -20,10 +20,10 @@ using test::put_file;
 using test::TempDir;
 using test::TestRandom;
 
-IdxArray parse(const std::string& text) { return parse_idx(as_bytes(text), "f"); }
+IdxArray parsed(const std::string& text) { return parse_idx(as_bytes(text), "f"); }
 
-std::string error_of(const std::string& text) {
-  return io_error_of([&] { parse(text); });
+std::string idx_error_of(const std::string& text) {
+  return io_error_of([&] { parsed(text); });
 }
 
 template <typename T>
@@ -35,12 +35,12 @@ T element(const IdxArray& array, std::size_t i) {
 
 TEST(Idx, reads_every_element_type_in_host_order) {
   using std::string_view_literals::operator""sv;
-  EXPECT_EQ(element<std::uint8_t>(parse(idx_text(8, {2}, "\x01\xff")), 1), 255);
-  EXPECT_EQ(element<std::int8_t>(parse(idx_text(9, {2}, "\x01\xff")), 1), -1);
-  EXPECT_EQ(element<std::int16_t>(parse(idx_text(0x0b, {2}, "\x01\x02\xff\xfe")), 0), 0x0102);
-  EXPECT_EQ(element<std::int32_t>(parse(idx_text(0x0c, {1}, "\x01\x02\x03\x04")), 0), 0x01020304);
-  EXPECT_EQ(element<float>(parse(idx_text(0x0d, {1}, "\x3f\x80\x00\x00"sv)), 0), 1.0F);
-  const IdxArray wide = parse(idx_text(0x0e, {1, 1}, "\xc0\x00\x00\x00\x00\x00\x00\x00"sv));
+  EXPECT_EQ(element<std::uint8_t>(parsed(idx_text(8, {2}, "\x01\xff")), 1), 255);
+  EXPECT_EQ(element<std::int8_t>(parsed(idx_text(9, {2}, "\x01\xff")), 1), -1);
+  EXPECT_EQ(element<std::int16_t>(parsed(idx_text(0x0b, {2}, "\x01\x02\xff\xfe")), 0), 0x0102);
+  EXPECT_EQ(element<std::int32_t>(parsed(idx_text(0x0c, {1}, "\x01\x02\x03\x04")), 0), 0x01020304);
+  EXPECT_EQ(element<float>(parsed(idx_text(0x0d, {1}, "\x3f\x80\x00\x00"sv)), 0), 1.0F);
+  const IdxArray wide = parsed(idx_text(0x0e, {1, 1}, "\xc0\x00\x00\x00\x00\x00\x00\x00"sv));
   EXPECT_EQ(element<double>(wide, 0), -2.0);
   EXPECT_EQ(wide.shape, (Shape{1, 1}));
   EXPECT_EQ(to_string(wide.element), "f64");
@@ -52,7 +52,7 @@ TEST(Idx, gzip_is_told_by_its_bytes) {
   put_file(dir / "named.gz", plain);
   put_file(dir / "named", gzipped(plain));
   EXPECT_EQ(read_idx(dir / "named.gz").bytes, read_idx(dir / "named").bytes);
-  const IdxArray joined = parse(gzipped(plain.substr(0, 5)) + gzipped(plain.substr(5)));
+  const IdxArray joined = parsed(gzipped(plain.substr(0, 5)) + gzipped(plain.substr(5)));
   EXPECT_EQ(joined.shape, (Shape{2, 3}));
   EXPECT_EQ(joined.bytes.size(), 6U);
 }
@@ -87,15 +87,16 @@ TEST(Idx, each_malformed_file_gives_its_message) {
       {gzipped(good + "g"),
        "bytes left over at byte 18 of the inflated data: the end expected behind u8 [2,3]"},
   };
-  for (const auto& row : table) EXPECT_EQ(error_of(row.file), "f: " + row.message);
-  EXPECT_NE(error_of(std::string("\0\0\x08\xff", 4) + many).find("too short"), std::string::npos);
+  for (const auto& row : table) EXPECT_EQ(idx_error_of(row.file), "f: " + row.message);
+  EXPECT_NE(idx_error_of(std::string("\0\0\x08\xff", 4) + many).find("too short"),
+            std::string::npos);
 }
 
 TEST(Idx, a_bomb_is_refused_before_it_is_inflated) {
   // 16 MB of zeros behind a header that promises six bytes; and a header that promises 4 TB.
   const std::string bomb = gzipped(idx_text(8, {2, 3}, std::string(std::size_t{16} << 20, '\0')));
-  EXPECT_NE(error_of(bomb).find("bytes left over at byte 18"), std::string::npos);
-  EXPECT_NE(error_of(gzipped(idx_text(8, {1U << 21, 1U << 21}, "x"))).find("too short"),
+  EXPECT_NE(idx_error_of(bomb).find("bytes left over at byte 18"), std::string::npos);
+  EXPECT_NE(idx_error_of(gzipped(idx_text(8, {1U << 21, 1U << 21}, "x"))).find("too short"),
             std::string::npos);
 }
 
@@ -103,16 +104,17 @@ TEST(Gzip, damage_is_found) {
   const std::string good = gzipped(idx_text(8, {600}, std::string(600, 'x')));
   std::string checksum = good;
   checksum[good.size() - 8] = static_cast<char>(checksum[good.size() - 8] ^ 1);
-  EXPECT_NE(error_of(checksum).find("f: damaged gzip stream (incorrect data check) at byte"),
+  EXPECT_NE(idx_error_of(checksum).find("f: damaged gzip stream (incorrect data check) at byte"),
             std::string::npos);
   const std::string at_end = std::to_string(good.size());
-  EXPECT_EQ(error_of(good.substr(0, good.size() - 1)),
+  EXPECT_EQ(idx_error_of(good.substr(0, good.size() - 1)),
             "f: truncated gzip stream at byte " + std::to_string(good.size() - 1));
-  EXPECT_EQ(error_of(good + "junk"),
+  EXPECT_EQ(idx_error_of(good + "junk"),
             "f: bytes behind the end of the gzip stream at byte " + at_end);
-  EXPECT_EQ(error_of("\x1f\x8b"), "f: truncated gzip stream at byte 2");
-  EXPECT_EQ(error_of("\x1f\x8bxxxxxxxxxx").rfind("f: damaged gzip stream (", 0), 0U);
-  for (std::size_t n = 0; n < good.size(); ++n) EXPECT_NE(error_of(good.substr(0, n)), "no error");
+  EXPECT_EQ(idx_error_of("\x1f\x8b"), "f: truncated gzip stream at byte 2");
+  EXPECT_EQ(idx_error_of("\x1f\x8bxxxxxxxxxx").rfind("f: damaged gzip stream (", 0), 0U);
+  for (std::size_t n = 0; n < good.size(); ++n)
+    EXPECT_NE(idx_error_of(good.substr(0, n)), "no error");
 }
 
 TEST(Gzip, reads_in_pieces_of_any_size) {
@@ -141,7 +143,7 @@ TEST(Idx, mutated_files_throw_or_are_consistent) {
   for (int i = 0; i < 10'000; ++i) {
     const std::string text = test::mutated(seeds[random.below(3)], random);
     try {
-      const IdxArray array = parse(text);
+      const IdxArray array = parsed(text);
       EXPECT_EQ(static_cast<std::size_t>(numel(array.shape)) * idx_element_bytes(array.element),
                 array.bytes.size());
       ++accepted;
