@@ -109,7 +109,7 @@ bool learn(const sample::Options& options) {
   if (!options.full()) return by_heart;
   const double delay = when_known(unseen) / when_known(trained);
   const bool later = sample::at_least(
-      options, "steps to 99 % of the others, in those to 99 % of them", delay, 2, 0);
+      options, "steps to 99 % of the held-out pairs, by those to 99 % of the others", delay, 2, 0);
   return sample::at_least(options, "held-out pairs that are right", grasped, 0.99, 0) && later &&
          by_heart;
 }
