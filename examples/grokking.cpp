@@ -76,7 +76,7 @@ double when_known(const sample::Curve& curve) {
 }
 
 bool learn(const sample::Options& options) {
-  const int steps = options.smoke() ? kEvery : options.steps(5000, 250);  // at most
+  const int steps = options.smoke() ? kEvery : options.steps(8000, 250);  // at most
   auto trainer = tg::compile(
       Net{},
       [](const Net& net, const tg::Inputs& in) { return cross_entropy(net(in["x"]), in["y"]); },
@@ -95,7 +95,7 @@ bool learn(const sample::Options& options) {
   trainer.upload_data("y", std::span(table.quotients).first(kTrained));
   sample::Curve trained{"trained on", {}}, unseen{"held out", {}};
   double known = 0, grasped = 0;
-  for (int step = kEvery; step <= steps && grasped < 0.999; step += kEvery) {
+  for (int step = kEvery; step <= steps && grasped < 0.995; step += kEvery) {
     const float loss = trainer.run(options.smoke() ? 3 : kEvery).back();
     known = accuracy(answer, table, 0, options.smoke() ? 100 : kTrained);
     grasped = accuracy(answer, table, kTrained, options.smoke() ? 100 : kPairs - kTrained);

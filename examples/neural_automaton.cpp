@@ -134,7 +134,8 @@ sample::Picture strip(const std::vector<State>& states) {
   for (const State& state : states) {
     for (int y = 0; y < kSize; ++y) {
       for (int x = 0; x < kSize; ++x) {
-        const auto at = static_cast<std::size_t>(y / kZoom * kSide + x / kZoom);
+        const int cell = y / kZoom * kSide + x / kZoom;
+        const auto at = static_cast<std::size_t>(cell);
         const float behind = 1 - state[3 * kCells + at];
         picture.set(left + x, y, state[at] + behind, state[kCells + at] + behind,
                     state[2 * kCells + at] + behind);
