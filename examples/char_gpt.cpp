@@ -16,7 +16,8 @@ struct Size {
   double dropout;
   int steps;
 };
-constexpr Size kSmall{24, 64, 128, 3, 4, 0, 1000}, kLarge{64, 256, 384, 6, 6, 0.1, 5000};
+constexpr Size kSmall{24, 64, 128, 3, 4, 0, 1000}, kLarge{64, 256, 384, 6, 6, 0.1, 5000},
+    kTiny{4, 16, 32, 1, 2, 0, 3};
 constexpr int kTestWindows = 1024, kCharacters = 500;
 
 struct Gpt {
@@ -56,13 +57,13 @@ tg::Tensor loss_of(const Gpt& net, const tg::Inputs& in) {
 }
 
 // At most so many works one after another, their last tenths apart.
-tg::TextData read_works(const std::string& folder, std::size_t most) {
+tg::TextData read_works(const std::string& folder, int most) {
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".txt") paths.push_back(entry.path().string());
   }
   std::sort(paths.begin(), paths.end());
-  paths.resize(std::min(paths.size(), most));
+  paths.resize(std::min(paths.size(), static_cast<std::size_t>(most)));
   std::vector<std::string> texts;
   std::string all;
   for (const std::string& path : paths) {
@@ -114,9 +115,9 @@ std::string write(tg::Forward& next, const tg::Vocabulary& vocabulary, std::int6
 }
 
 bool learn(const sample::Options& options) {
-  const Size size = options.large ? kLarge : kSmall;
+  const Size size = options.smoke() ? kTiny : options.large ? kLarge : kSmall;
   const tg::TextData data =
-      read_works(sample::data_folder(options, "shakespeare"), options.full() ? 1000 : 4);
+      read_works(sample::data_folder(options, "shakespeare"), options.steps(1000, 4));
   const tg::TokenWindows train(data.train, size.length + 1);
   const auto held_out = static_cast<std::int64_t>(data.validation.size());
   const tg::TokenWindows tests(data.validation, size.length + 1, held_out / kTestWindows);

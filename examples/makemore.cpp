@@ -13,7 +13,7 @@ namespace tg = tensorgrad;
 namespace {
 
 constexpr int kContext = 8, kLetters = 27;  // 0 stands for both ends of a name
-constexpr int kEmbedding = 24, kHidden = 256, kBatch = 512, kTestBatch = 4096;
+constexpr int kEmbedding = 24, kHidden = 256, kBatch = 512, kTestBatch = 1024;
 
 struct Net {
   tg::nn::Embedding letters{kLetters, kEmbedding};
@@ -49,8 +49,9 @@ struct Rows {
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(letters.size()); }
 };
 
-// The first words of the lines of the files dist.*, each once, in lower case and by the alphabet.
-std::set<std::string> read_names(const std::string& folder) {
+// The first words of the lines of the files dist.*, each once, in lower case and by the alphabet;
+// of all the first `most`.
+std::set<std::string> read_names(const std::string& folder, std::size_t most) {
   std::set<std::string> names;
   for (const char* file : {"dist.all.last", "dist.female.first", "dist.male.first"}) {
     const std::vector<std::byte> bytes = tg::read_file(folder + "/" + file);
@@ -63,7 +64,7 @@ std::set<std::string> read_names(const std::string& folder) {
         continue;
       }
       word = c == '\n';
-      if (!name.empty()) names.insert(name);
+      if (!name.empty() && names.size() < most) names.insert(name);
       name.clear();
     }
   }
@@ -98,7 +99,8 @@ std::string make_up(tg::Forward& next, sample::Random& random) {
 }
 
 bool learn(const sample::Options& options) {
-  const std::set<std::string> names = read_names(sample::data_folder(options, "names"));
+  const std::set<std::string> names =
+      read_names(sample::data_folder(options, "names"), options.smoke() ? 500 : 1'000'000);
   Rows train, held_out;
   sample::Random random(1);
   for (const std::string& name : names)

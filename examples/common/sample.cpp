@@ -52,7 +52,7 @@ bool parse(int argc, char** argv, Options& options) {
 
 bool result(const Options& options, const std::string& name, double value, const char* relation,
             double bound, bool good) {
-  if (options.length == Options::Length::kSmoke) {
+  if (options.smoke()) {
     std::printf("result: %s %.5g, after too few steps to expect anything\n", name.c_str(), value);
     return true;
   }

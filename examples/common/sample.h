@@ -25,6 +25,7 @@ struct Options {
   bool large = false;        // a model for a GPU, where a sample has one
 
   [[nodiscard]] bool full() const { return length == Length::kFull; }
+  [[nodiscard]] bool smoke() const { return length == Length::kSmoke; }
   [[nodiscard]] int steps(int of_full, int of_quick) const {
     return full() ? of_full : length == Length::kQuick ? of_quick : 3;
   }
