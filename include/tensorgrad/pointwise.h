@@ -41,8 +41,8 @@ Tensor ceil(Operand x);
 Tensor round(Operand x);
 // The integer part.
 Tensor trunc(Operand x);
-// The nearest number that f16 has, ties to even, as f32; from 65520 on infinity. Its gradient is 0
-// everywhere; that of cast(cast(x, f16), f32) goes through.
+// The nearest number that f16 has, ties to even, as f32; from 65520 on infinity. It has no gradient;
+// that of cast(cast(x, f16), f32) goes through.
 Tensor round_to_f16(Operand x);
 // e^x.
 Tensor exp(Operand x);
@@ -124,8 +124,8 @@ Tensor isnan(Operand x);
 Tensor isfinite(Operand x);
 // a where the condition (bool) holds, else b.
 Tensor where(Operand condition, Operand a, Operand b);
-// To another element type: real to integers truncates toward zero and saturates, NaN gives 0; to f16
-// rounds to the nearest.
+// To another element type: real to integers truncates toward zero and saturates, NaN gives 0; to
+// f16 rounds to the nearest.
 Tensor cast(Operand x, DType dtype);
 // The same bits as another type of the same size.
 Tensor bitcast(Operand x, DType dtype);

@@ -148,7 +148,8 @@ Tensor glu(Tensor x, int axis, Loc loc) {
         "glu: axis " + std::to_string(axis) + " of " + to_string(x.shape()) + " cannot be halved",
         loc);
   }
-  return narrowed(narrow(x, axis, 0, size / 2, loc) * sigmoid(narrow(x, axis, size / 2, size / 2, loc)));
+  return narrowed(narrow(x, axis, 0, size / 2, loc) *
+                  sigmoid(narrow(x, axis, size / 2, size / 2, loc)));
 }
 
 // ---- dropout -----------------------------------------------------------------------------------

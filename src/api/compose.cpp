@@ -57,7 +57,7 @@ Tensor var(Tensor x, Axes axes, int correction, bool keepdim, Loc loc) {
   }
   const Tensor centred = x - mean(x, axes, true, loc);
   return narrowed(sum(square(centred), std::move(axes), keepdim, loc) *
-         (1.0 / static_cast<double>(count - correction)));
+                  (1.0 / static_cast<double>(count - correction)));
 }
 
 // log sum exp(x) = m + log sum exp(x - m), m the largest element

@@ -96,7 +96,8 @@ Tensor conv2d(Tensor x, Tensor weight, std::optional<Tensor> bias, const Conv2dO
   OpContext ctx("conv2d", loc);
   const Ex in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 4);
-  return narrowed(plus_bias(ctx, op::apply(ctx.builder, ops::conv2d, {in, w}, geometry(options)), bias));
+  return narrowed(
+      plus_bias(ctx, op::apply(ctx.builder, ops::conv2d, {in, w}, geometry(options)), bias));
 }
 
 Tensor conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias, const Conv1dOptions& options,

@@ -32,8 +32,8 @@ LeafWords leaf_words(const Graph& graph, const ir::LeafOptions& options) {
     if (tensor.bytes.size() != static_cast<std::size_t>(numel(tensor.shape)) * each) {
       throw ShapeError("leaf '" + name + "': " + to_string(tensor.shape) + " has " +
                        std::to_string(numel(tensor.shape)) + " elements of " +
-                       std::to_string(each) + " bytes, got " +
-                       std::to_string(tensor.bytes.size()) + " bytes");
+                       std::to_string(each) + " bytes, got " + std::to_string(tensor.bytes.size()) +
+                       " bytes");
     }
     leaf.words = words_of(tensor);
   }

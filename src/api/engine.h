@@ -96,8 +96,7 @@ class Engine {
   // What the host has, in the way in which the device keeps the type; and back.
   void upload(const std::string& buffer, DType dtype, const HostView& value);
   [[nodiscard]] std::vector<std::byte> download_stored(const std::string& buffer,
-                                                       std::int64_t offset,
-                                                       const Type& type) const;
+                                                       std::int64_t offset, const Type& type) const;
 
   std::map<std::string, double> scalars_;
   std::vector<InputSpec> inputs_, dataset_;

@@ -22,9 +22,9 @@ void check_spec(const InputSpec& spec, std::set<std::string>& names, const Site&
                     site);
   }
   if (spec.dtype == DType::kBool) {
-    throw DtypeError(
-        "input '" + spec.name + "': inputs are f32, f16, i32 or u32; compare in the function for a bool",
-        site);
+    throw DtypeError("input '" + spec.name +
+                         "': inputs are f32, f16, i32 or u32; compare in the function for a bool",
+                     site);
   }
 }
 

@@ -32,8 +32,8 @@ std::vector<InputSpec> closed(std::vector<InputSpec> specs, std::int64_t size);
 // The elements as words (compile/words.h).
 std::vector<std::uint32_t> words_of(const HostView& value);
 
-// Throws UserError, DtypeError or ShapeError where a value does not fit its declaration (an input of
-// f16 takes f32 too), or holds an index out of the range that the program uses it for.
+// Throws UserError, DtypeError or ShapeError where a value does not fit its declaration (an input
+// of f16 takes f32 too), or holds an index out of the range that the program uses it for.
 void check_value(const InputSpec& spec, const HostView& value,
                  const std::map<std::string, std::vector<IndexBound>>& bounds);
 // The same for all inputs of a call: none missing, none unknown.

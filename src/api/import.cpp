@@ -60,8 +60,7 @@ HostTensor permuted(const HostTensor& tensor, const std::vector<int>& axes) {
   std::int64_t from = 0;
   const std::size_t each = element_bytes(tensor.dtype);
   for (std::size_t to = 0; to < out.bytes.size(); to += each) {
-    std::memcpy(&out.bytes[to], &tensor.bytes[static_cast<std::size_t>(from) * each],
-                each);
+    std::memcpy(&out.bytes[to], &tensor.bytes[static_cast<std::size_t>(from) * each], each);
     for (std::size_t i = rank; i-- > 0;) {
       const std::int64_t stride = strides[static_cast<std::size_t>(axes[i])];
       from += stride;

@@ -46,6 +46,8 @@ Tensor Parameter::tensor(Site site) const {
 Buffer::Buffer(Shape shape, double initial, DType dtype, std::source_location loc)
     : shape_(std::move(shape)), initial_(initial), dtype_(dtype), site_(loc) {
   check_shape("buffer", shape_, site_);
+  if (dtype_ == DType::kF16)
+    throw DtypeError("buffer: f32, i32, u32 or bool expected, got f16", site_);
 }
 
 // The state's leaf, made on first use.

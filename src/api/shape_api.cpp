@@ -100,6 +100,9 @@ Tensor state(const std::string& name, const Shape& shape, double initial, DType 
   OpContext ctx("state", loc);
   check_shape(ctx.name(), shape, ctx.site());
   check_number(ctx, initial, dtype);
+  if (dtype == DType::kF16) {
+    throw DtypeError(ctx.name() + ": f32, i32, u32 or bool expected, got f16", ctx.site());
+  }
   if (name.empty() || name[0] == '_' || name.starts_with("optim.")) {
     throw UserError(
         ctx.name() + ": a name must not be empty or begin with '_' or 'optim.', got '" + name + "'",

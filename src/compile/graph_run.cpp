@@ -176,8 +176,7 @@ class Filler {
   }
 
   [[nodiscard]] std::vector<std::uint32_t> uniform(const std::string& name, std::size_t count,
-                                                   double scale,
-                                                   DType dtype = DType::kF32) const {
+                                                   double scale, DType dtype = DType::kF32) const {
     std::vector<std::uint32_t> words(count);
     for (std::size_t i = 0; i < count; ++i) {
       words[i] = to_word((2 * random(name, i) - 1) * scale, dtype);

@@ -24,9 +24,7 @@ inline constexpr ValueId kNoValue = -1;
 inline constexpr const char* kZeroGradient = "zero.grad";
 
 // The type in which a value is computed: f32 for f16, which is a way of storing alone.
-constexpr DType register_dtype(DType dtype) {
-  return dtype == DType::kF16 ? DType::kF32 : dtype;
-}
+constexpr DType register_dtype(DType dtype) { return dtype == DType::kF16 ? DType::kF32 : dtype; }
 
 // Element type and shape of a value.
 struct Type {

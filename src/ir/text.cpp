@@ -192,8 +192,7 @@ class Parser {
     Type type;
     const std::string dtype = word();
     bool known = false;
-    for (const DType each :
-         {DType::kF32, DType::kI32, DType::kU32, DType::kBool, DType::kF16}) {
+    for (const DType each : {DType::kF32, DType::kI32, DType::kU32, DType::kBool, DType::kF16}) {
       if (dtype != to_string(each)) continue;
       type.dtype = each;
       known = true;

@@ -50,8 +50,8 @@ namespace op {
 bool widen(std::vector<Ex>& values);
 bool takes_f16(const OpDef& def);
 
-// Adds a node of any op. Where it computes with f16 operands, they are widened, and a real result is
-// rounded to f16 unless a real operand was f32.
+// Adds a node of any op. Where it computes with f16 operands, they are widened, and a real result
+// is rounded to f16 unless a real operand was f32.
 Ex apply(Builder& builder, const OpDef& def, const std::vector<Ex>& inputs, Attrs attrs = {});
 // Adds a pointwise node; numbers become constants of the shape and dtype of the other operands
 // (where(cond, 1, 0) alone gives f32).

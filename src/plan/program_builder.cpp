@@ -96,8 +96,9 @@ int ProgramBuilder::integer(std::int64_t value) {
 }
 
 int ProgramBuilder::op(const OpDef& def, std::vector<int> operands, DType dtype) {
-  Instr instr{
-      .kind = InstrKind::kOp, .dtype = register_dtype(dtype), .level = has_rows_ ? Level::kRow : Level::kElement};
+  Instr instr{.kind = InstrKind::kOp,
+              .dtype = register_dtype(dtype),
+              .level = has_rows_ ? Level::kRow : Level::kElement};
   for (const int operand : operands) {
     if (program_.instrs[static_cast<size_t>(operand)].level == Level::kElement)
       instr.level = Level::kElement;

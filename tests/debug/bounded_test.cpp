@@ -42,30 +42,30 @@ Bounded apply(const OpDef& op, const std::vector<Bounded>& inputs, const Attrs& 
   return evaluate_bounded(graph[id], pointers, kOpTolerance);
 }
 
-Bounded floats(const Values& values, const Values& error = {}) {
+Bounded bounded(const Values& values, const Values& error = {}) {
   return {{{DType::kF32, {static_cast<std::int64_t>(values.size())}}, values}, error};
 }
 
 TEST(Bounded, a_sum_that_cancels_is_allowed_more_than_one_that_does_not) {
   const Attrs all = {{"axes", std::vector<std::int64_t>{0}}};
-  const Bounded cancels = apply(ops::reduce_sum, {floats({1000, -1000, 0.001})}, all);
-  const Bounded grows = apply(ops::reduce_sum, {floats({0.0005, 0.0005})}, all);
+  const Bounded cancels = apply(ops::reduce_sum, {bounded({1000, -1000, 0.001})}, all);
+  const Bounded grows = apply(ops::reduce_sum, {bounded({0.0005, 0.0005})}, all);
   EXPECT_NEAR(cancels.value.data[0], 0.001, 1e-9);
   EXPECT_GT(cancels.error[0], 1e-2);
   EXPECT_LT(grows.error[0], 1e-7);
 }
 
 TEST(Bounded, errors_grow_through_an_op_as_its_slope_says) {
-  const Bounded steep = apply(ops::exp, {floats({10}, {0.01})});
+  const Bounded steep = apply(ops::exp, {bounded({10}, {0.01})});
   EXPECT_GT(steep.error[0], 0.01 * std::exp(10.0));
   EXPECT_LT(steep.error[0], 0.011 * std::exp(10.0));
-  const Bounded flat = apply(ops::tanh, {floats({10}, {0.01})});
+  const Bounded flat = apply(ops::tanh, {bounded({10}, {0.01})});
   EXPECT_LT(flat.error[0], 1e-4);
 }
 
 TEST(Bounded, a_comparison_may_go_either_way_only_where_it_is_too_close_to_call) {
-  const Bounded zero = floats({0, 0, 0});
-  const Bounded greater = apply(ops::gt, {floats({1e-4, 0.5, 0}, {1e-3, 1e-3, 0}), zero});
+  const Bounded zero = bounded({0, 0, 0});
+  const Bounded greater = apply(ops::gt, {bounded({1e-4, 0.5, 0}, {1e-3, 1e-3, 0}), zero});
   EXPECT_EQ(greater.value.data, (Values{1, 1, 0}));
   EXPECT_EQ(greater.error[0], 1);
   EXPECT_EQ(greater.error[1], 0);
@@ -73,20 +73,20 @@ TEST(Bounded, a_comparison_may_go_either_way_only_where_it_is_too_close_to_call)
 }
 
 TEST(Bounded, a_comparison_is_too_close_where_both_sides_together_may_pass) {
-  const Bounded near = apply(ops::gt, {floats({1.5}, {0.3}), floats({1}, {0.3})});
+  const Bounded near = apply(ops::gt, {bounded({1.5}, {0.3}), bounded({1}, {0.3})});
   EXPECT_EQ(near.error[0], 1);
-  EXPECT_EQ(apply(ops::eq, {floats({1.5}, {0.3}), floats({1}, {0.3})}).error[0], 1);
-  EXPECT_EQ(apply(ops::gt, {floats({1.5}, {0.2}), floats({1}, {0.2})}).error[0], 0);
+  EXPECT_EQ(apply(ops::eq, {bounded({1.5}, {0.3}), bounded({1}, {0.3})}).error[0], 1);
+  EXPECT_EQ(apply(ops::gt, {bounded({1.5}, {0.2}), bounded({1}, {0.2})}).error[0], 0);
 }
 
 TEST(Bounded, what_may_be_anything_is_not_bounded_by_a_maximum) {
-  EXPECT_EQ(apply(ops::maximum, {floats({0}), floats({1}, {INFINITY})}).error[0], INFINITY);
-  EXPECT_LT(apply(ops::tanh, {floats({0}, {INFINITY})}).error[0], 1.1);
+  EXPECT_EQ(apply(ops::maximum, {bounded({0}), bounded({1}, {INFINITY})}).error[0], INFINITY);
+  EXPECT_LT(apply(ops::tanh, {bounded({0}, {INFINITY})}).error[0], 1.1);
 }
 
 // The value of what a macro is written with need not be made last.
 TEST(Bounded, a_near_tie_in_a_pool_may_go_either_way) {
-  Bounded x = floats({1, 1.0001}, {0.001, 0.001});
+  Bounded x = bounded({1, 1.0001}, {0.001, 0.001});
   x.value.type.shape = {1, 1, 1, 2};
   const std::vector<std::int64_t> one = {1, 1}, kernel = {1, 2}, none = {0, 0};
   const Attrs attrs = {{"kernel", kernel}, {"stride", one}, {"padding", none}, {"dilation", one}};
@@ -96,24 +96,24 @@ TEST(Bounded, a_near_tie_in_a_pool_may_go_either_way) {
 }
 
 TEST(Bounded, a_step_of_a_function_is_not_taken_for_rounding) {
-  EXPECT_LT(apply(ops::floor, {floats({3})}).error[0], 0.01);
+  EXPECT_LT(apply(ops::floor, {bounded({3})}).error[0], 0.01);
 }
 
 TEST(Bounded, near_ties_of_argmax_may_go_either_way) {
   const Attrs rows = {{"axes", std::vector<std::int64_t>{0}}};
-  EXPECT_EQ(apply(ops::argmax, {floats({1, 1.5, 1}, {0.1, 0.1, 0.1})}, rows).error[0], 0);
-  EXPECT_GT(apply(ops::argmax, {floats({1.45, 1.5, 1}, {0.1, 0.1, 0.1})}, rows).error[0], 0);
+  EXPECT_EQ(apply(ops::argmax, {bounded({1, 1.5, 1}, {0.1, 0.1, 0.1})}, rows).error[0], 0);
+  EXPECT_GT(apply(ops::argmax, {bounded({1.45, 1.5, 1}, {0.1, 0.1, 0.1})}, rows).error[0], 0);
 }
 
 TEST(Bounded, differences_of_nan_and_of_overflow) {
   const double inf = INFINITY, nan = NAN;
-  EXPECT_FALSE(first_difference(floats({nan}), {nan}));
-  EXPECT_TRUE(first_difference(floats({nan}), {1}));
-  EXPECT_TRUE(first_difference(floats({1}), {nan}));
-  EXPECT_TRUE(first_difference(floats({1}), {inf}));
-  EXPECT_FALSE(first_difference(floats({3.4e38}, {1e37}), {inf}));
-  EXPECT_TRUE(first_difference(floats({3.4e38}, {1e37}), {-inf}));
-  const auto found = first_difference(floats({1, 2, 3}, {0.1, 0.1, 0.1}), {1.05, 2.2, 9});
+  EXPECT_FALSE(first_difference(bounded({nan}), {nan}));
+  EXPECT_TRUE(first_difference(bounded({nan}), {1}));
+  EXPECT_TRUE(first_difference(bounded({1}), {nan}));
+  EXPECT_TRUE(first_difference(bounded({1}), {inf}));
+  EXPECT_FALSE(first_difference(bounded({3.4e38}, {1e37}), {inf}));
+  EXPECT_TRUE(first_difference(bounded({3.4e38}, {1e37}), {-inf}));
+  const auto found = first_difference(bounded({1, 2, 3}, {0.1, 0.1, 0.1}), {1.05, 2.2, 9});
   ASSERT_TRUE(found);
   EXPECT_EQ(to_string(*found, {3, 1}),
             "element 1 [1,0] is 2.2, expected 2 (rounding explains 0.1)");

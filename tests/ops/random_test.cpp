@@ -268,11 +268,11 @@ Tensor logits_of(const std::vector<float>& values, std::int64_t rows) {
 }
 
 TEST(Random, choices_have_their_shares) {
-  constexpr float kInf = std::numeric_limits<float>::infinity();
-  expect_shares(sample([](const Shape& n) {
-                  return categorical(logits_of({0, std::log(2.0F), std::log(3.0F), -kInf}, n[0]));
-                }),
-                {1.0 / 6, 2.0 / 6, 3.0 / 6, 0}, "categorical");
+  expect_shares(
+      sample([](const Shape& n) {
+        return categorical(logits_of({0, std::log(2.0F), std::log(3.0F), -INFINITY}, n[0]));
+      }),
+      {1.0 / 6, 2.0 / 6, 3.0 / 6, 0}, "categorical");
   expect_shares(sample([](const Shape& n) {
                   return categorical(transpose(logits_of({1e4F, 1e4F, -1e4F}, n[0])), 0);
                 }),
@@ -281,8 +281,9 @@ TEST(Random, choices_have_their_shares) {
                   return multinomial(constant(std::vector<float>{3, 0, 1}, {3}), n[0]);
                 }),
                 {0.75, 0, 0.25}, "multinomial");
-  expect_shares(sample([](const Shape& n) { return categorical(logits_of({-kInf, -kInf}, n[0])); }),
-                {1, 0}, "without any that may be taken");
+  expect_shares(
+      sample([](const Shape& n) { return categorical(logits_of({-INFINITY, -INFINITY}, n[0])); }),
+      {1, 0}, "without any that may be taken");
   expect_shares(sample([](const Shape& n) {
                   return cast(sum(gumbel_softmax(logits_of({0, std::log(3.0F)}, n[0]), 1, true) *
                                       constant(std::vector<float>{0, 1}, {2}),

@@ -101,7 +101,7 @@ TEST(IrText, errors_name_the_line_and_what_is_expected) {
   expect_refused(x + "%1 = exp(%7) : f32[2]", "x.ir:2: the number of an earlier value expected");
   expect_refused(x + "%1 = exp(%0, %0) : f32[2]", "x.ir:2: 1 inputs of exp expected");
   expect_refused(x + "%1 = exp(%0) : f32[3]", "x.ir:2: type f32[2] expected");
-  expect_refused(x + "%1 = exp(%0) : f16[2]", "x.ir:2: an element type expected");
+  expect_refused(x + "%1 = exp(%0) : f8[2]", "x.ir:2: an element type expected");
   expect_refused(x + "\n%1 = exp(%0", "x.ir:3: ')' expected");
   expect_refused(x + "output y = %3", "x.ir:2: the number of an earlier value expected");
 }

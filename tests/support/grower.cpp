@@ -382,7 +382,7 @@ Tensor Grower::marked(const Tensor& x) {
 Tensor Grower::halved(const Tensor& x) {
   const Tensor half = cast(ranked(x), f16);
   const int axis = axis_of(half);
-  switch (draw_.whole(0, 7)) {
+  switch (draw_.whole(0, 8)) {
     case 0: return cast(flip(half, axis), f32) * 0.5;
     case 1: return cast(concat({half, narrow(half, axis, 0, 1)}, axis), f32);
     case 2: return cast(pad(half, {1, draw_.whole(0, 2)}), f32);
@@ -390,6 +390,7 @@ Tensor Grower::halved(const Tensor& x) {
     case 4: return cast(softmax(half, axis), f32) + fitted(pick(), half.shape()) * half * 0.3;
     case 5: return cast(index_select(half, axis, input({draw_.whole(1, 4)}, i32)), f32);
     case 6: return cast(half * input({half.size(-1)}, f16), f32);
+    case 7: return x * 0.6 + round_to_f16(x) * 0.3;
     default: return cast(half, f32);
   }
 }

@@ -160,9 +160,9 @@ ValueMap run_graph(const Graph& graph, const ValueMap& leaves, Where where, int 
                    std::int64_t max_binding_bytes) {
   const std::shared_ptr<Device> device = device_at(where);
   if (max_bindings == 0) max_bindings = device->info().limits.max_storage_bindings;
-  Instance instance(device, compile_for_test(graph, max_bindings, max_binding_bytes,
-                                             device->info().stores_f16)
-                                .program);
+  Instance instance(
+      device,
+      compile_for_test(graph, max_bindings, max_binding_bytes, device->info().stores_f16).program);
   const HyperValues hypers = give_leaves(instance, graph, leaves);
   instance.wait(instance.run({hypers}));
   ValueMap result;
@@ -200,7 +200,8 @@ void expect_close(const Graph& graph, const ValueMap& got, const ValueMap& want,
     for (std::size_t i = 0; i < expected.size() && shown < 3; ++i) {
       const double a = given[i], b = expected[i];
       if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-      const bool real = register_dtype(type.dtype) == DType::kF32 && std::isfinite(a) && std::isfinite(b);
+      const bool real =
+          register_dtype(type.dtype) == DType::kF32 && std::isfinite(a) && std::isfinite(b);
       if (real && std::abs(a - b) <= tolerance * (1 + std::abs(b))) continue;
       ADD_FAILURE() << name << " " << tensorgrad::to_string(type) << ": element " << i << " is "
                     << a << ", should be " << b << "\n"

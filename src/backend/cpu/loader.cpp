@@ -68,8 +68,9 @@ struct LoadSink {
   Word* out;
   void rows(const Rows& r, std::int64_t at) const {
     const Element* from = data + r.offset;
-    fill_rows(out + at, r.count, r.length,
-              [&](std::int64_t i, std::int64_t j) { return as_word(from[i * r.pitch + j * r.stride]); });
+    fill_rows(out + at, r.count, r.length, [&](std::int64_t i, std::int64_t j) {
+      return as_word(from[i * r.pitch + j * r.stride]);
+    });
   }
   void valid(std::int64_t offset, std::int64_t stride, std::int64_t at, std::int64_t count) const {
     const Element* from = data + offset;

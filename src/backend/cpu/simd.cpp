@@ -192,8 +192,8 @@ void from_halves(const std::uint16_t* HWY_RESTRICT x, std::int64_t n, float* HWY
     const auto half = hn::PromoteTo(d, hn::LoadU(dh, x + i));
     const auto sign = hn::ShiftLeft<16>(hn::And(half, hn::Set(d, 0x8000U)));
     const auto rest = hn::And(half, hn::Set(d, 0x7FFFU)), shifted = hn::ShiftLeft<13>(rest);
-    const auto small = hn::BitCast(
-        d, hn::Mul(hn::ConvertTo(df, hn::BitCast(di, rest)), hn::Set(df, 0x1p-24F)));
+    const auto small =
+        hn::BitCast(d, hn::Mul(hn::ConvertTo(df, hn::BitCast(di, rest)), hn::Set(df, 0x1p-24F)));
     const auto normal = hn::Add(shifted, hn::Set(d, (127U - 15U) << 23));
     const auto special = hn::Or(shifted, hn::Set(d, 0x7F800000U));
     const auto finite = hn::IfThenElse(hn::Lt(rest, hn::Set(d, 0x0400U)), small, normal);
@@ -219,8 +219,8 @@ void to_halves(const float* HWY_RESTRICT x, std::int64_t n, std::uint16_t* HWY_R
     const auto normal = hn::ShiftRight<13>(hn::Add(hn::Add(based, hn::Set(d, 0x0FFFU)), odd));
     const auto raised = hn::Add(hn::BitCast(df, size), hn::Set(df, 0.5F));
     const auto small = hn::Sub(hn::BitCast(d, raised), hn::Set(d, 0x3F000000U));
-    const auto nan = hn::Or(hn::And(hn::ShiftRight<13>(size), hn::Set(d, 0x03FFU)),
-                            hn::Set(d, 0x7E00U));
+    const auto nan =
+        hn::Or(hn::And(hn::ShiftRight<13>(size), hn::Set(d, 0x03FFU)), hn::Set(d, 0x7E00U));
     auto rest = hn::IfThenElse(hn::Lt(size, hn::Set(d, 0x38800000U)), small, normal);
     rest = hn::IfThenElse(hn::Gt(size, hn::Set(d, 0x477FEFFFU)), hn::Set(d, 0x7C00U), rest);
     rest = hn::IfThenElse(hn::Gt(size, hn::Set(d, 0x7F800000U)), nan, rest);

@@ -195,6 +195,42 @@ TEST(Null, plans_and_runs_nothing) {
   EXPECT_GT(trainer.report().peak_bytes, 0);
 }
 
+// A field that is smoothed again and again: each call begins with what the one before has left on
+// the device.
+struct Field {
+  Buffer cells{{8}};
+  Parameter rate{{1}, init::constant(0.5)};
+  TG_MODULE(cells, rate)
+};
+
+TEST(Feedback, of_a_result_needs_no_copy_to_the_host_on_cpu_and_webgpu) {
+  const auto advance = [](const Field& field, const Inputs& in) {
+    const Tensor next =
+        lerp(field.cells.tensor(), roll(field.cells.tensor(), {1}, {0}), field.rate);
+    field.cells.set(next + in["drop"]);
+    return std::map<std::string, Tensor>{{"total", sum(next)}, {"last", narrow(next, 0, 7, 1)}};
+  };
+  for (const char* kind : {"cpu", "webgpu"}) {
+    Forward forward = compile_forward(
+        Field{}, advance,
+        {.inputs = {{"drop", {8}}}, .device = {.kind = kind, .allow_software = true}});
+    std::vector<float> drop(8, 0), cells(8, 0);
+    drop[0] = 64;
+    for (int call = 0; call < 9; ++call) {
+      std::vector<float> next(8);
+      float total = 0;
+      for (std::size_t i = 0; i < 8; ++i)
+        total += next[i] = 0.5F * cells[i] + 0.5F * cells[(i + 7) % 8];
+      const Outputs out = forward.run({{"drop", drop}});
+      EXPECT_EQ(out.at("total").floats()[0], total) << kind << " call " << call;
+      EXPECT_EQ(out.at("last").floats()[0], next[7]) << kind << " call " << call;
+      cells = next;
+      cells[0] += drop[0];
+      drop[0] = 0;
+    }
+  }
+}
+
 TEST(HostTensor, unbind_gives_the_parts_along_an_axis) {
   std::vector<std::int32_t> values(24);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i);
@@ -238,14 +274,14 @@ TEST(Half, goes_in_and_comes_out_on_cpu_and_webgpu) {
 
 TEST(Half, data_stay_on_the_device_on_cpu_and_webgpu) {
   for (const char* kind : {"cpu", "webgpu"}) {
-    auto trainer =
-        compile(One{},
-                [](const One& m, const Inputs& in) { return mean(cast(in["x"], f32)) + sum(m.w) * 0; },
-                {.dataset = {{"x", {5, 3}, f16}},
-                 .batch = 2,
-                 .shuffle = false,
-                 .optimizer = optim::SGD{.lr = 0},
-                 .device = {.kind = kind, .allow_software = true}});
+    auto trainer = compile(
+        One{},
+        [](const One& m, const Inputs& in) { return mean(cast(in["x"], f32)) + sum(m.w) * 0; },
+        {.dataset = {{"x", {5, 3}, f16}},
+         .batch = 2,
+         .shuffle = false,
+         .optimizer = optim::SGD{.lr = 0},
+         .device = {.kind = kind, .allow_software = true}});
     std::vector<float> x;
     for (int i = 0; i < 15; ++i) x.push_back(static_cast<float>(i));
     trainer.upload_data("x", x);

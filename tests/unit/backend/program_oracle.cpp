@@ -331,6 +331,7 @@ double oracle_decode(std::uint32_t bits, DType dtype) {
     case DType::kI32: return std::bit_cast<std::int32_t>(bits);
     case DType::kU32: return bits;
     case DType::kBool: return bits != 0 ? 1.0 : 0.0;
+    case DType::kF16: break;  // no value of a program is
   }
   return 0;
 }
@@ -342,6 +343,7 @@ std::uint32_t oracle_encode(double value, DType dtype) {
     case DType::kU32:
       return std::isnan(value) ? 0 : static_cast<std::uint32_t>(static_cast<std::int64_t>(value));
     case DType::kBool: return value != 0 ? 1 : 0;
+    case DType::kF16: break;  // no value of a program is
   }
   return 0;
 }

@@ -12,7 +12,6 @@ namespace tensorgrad {
 namespace {
 
 using test::as_bytes;
-using test::get_file;
 using test::gzipped;
 using test::idx_text;
 using test::io_error_of;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fields of Protocol Buffers byte by byte, and what a file of ONNX may not be. That others read
 // whole models is for tests/onnx.
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include "io/onnx.h"

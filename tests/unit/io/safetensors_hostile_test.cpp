@@ -37,7 +37,8 @@ std::vector<Malformed> broken_headers() {
   const std::string zero("\0", 1);
   return {
       {"empty", "", "truncated at byte 0: 8 bytes of header length expected"},
-      {"seven_bytes", "\2\0\0", "truncated at byte 1: 8 bytes of header length expected"},
+      {"seven_bytes", std::string(7, '\2'),
+       "truncated at byte 7: 8 bytes of header length expected"},
       {"no_header", with_length(2, ""),
        "header length 2 at byte 0: the file has only 0 bytes more"},
       {"header_past_end", with_length(9, "{}"),

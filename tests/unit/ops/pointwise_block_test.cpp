@@ -110,6 +110,7 @@ double value_of(std::uint32_t word, DType dtype) {
     case DType::kI32: return static_cast<std::int32_t>(word);
     case DType::kU32: return word;
     case DType::kBool: return word != 0 ? 1 : 0;
+    case DType::kF16: break;  // no value of a program is
   }
   return 0;
 }
@@ -120,6 +121,7 @@ std::uint32_t word_of(double value, DType dtype) {
     case DType::kI32: return static_cast<std::uint32_t>(static_cast<std::int32_t>(value));
     case DType::kU32: return static_cast<std::uint32_t>(std::fabs(value));
     case DType::kBool: return value >= 0.5 ? 1 : 0;
+    case DType::kF16: break;  // no value of a program is
   }
   return 0;
 }
