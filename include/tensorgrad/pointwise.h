@@ -41,8 +41,8 @@ Tensor ceil(Operand x);
 Tensor round(Operand x);
 // The integer part.
 Tensor trunc(Operand x);
-// The nearest number that f16 has, ties to even, as f32; from 65520 on infinity. It has no gradient;
-// that of cast(cast(x, f16), f32) goes through.
+// The nearest number that f16 has, ties to even, as f32; from 65520 on infinity. It has no
+// gradient; that of cast(cast(x, f16), f32) goes through.
 Tensor round_to_f16(Operand x);
 // e^x.
 Tensor exp(Operand x);

@@ -90,7 +90,8 @@ Tensor hardtanh(Tensor x, double lo, double hi, Loc loc) {
                         number_text(hi),
                     loc);
   }
-  return where(le(x, lo), lo, where(ge(x, hi), hi, x));
+  const Tensor number = !isnan(x);  // GPUs may take a NaN to be above or below
+  return where(number && le(x, lo), lo, where(number && ge(x, hi), hi, x));
 }
 
 Tensor relu6(Tensor x, Loc loc) {

@@ -39,7 +39,8 @@ Tensor reduced(Tensor x, Reduction reduction, Loc loc) {
 }
 
 // Like torch.clamp_min: NaN stays, and the gradient passes at the bound.
-Tensor at_least(Tensor x, double bound) { return where(lt(x, bound), bound, x); }
+// (GPUs may take a NaN to be less.)
+Tensor at_least(Tensor x, double bound) { return where(lt(x, bound) && !isnan(x), bound, x); }
 
 // t log t, 0 at 0
 Tensor t_log_t(Tensor t) {

@@ -112,8 +112,8 @@ Tensor clamp(Operand x, double lo, double hi) {
                         number_text(hi),
                     x.site);
   }
-  const Tensor inside = logical_and(ge(x, lo), le(x, hi));
-  // NaN is inside: neither below nor above.
+  // NaN is inside, though GPUs may take it to be below or above.
+  const Tensor inside = logical_or(isnan(x), logical_and(ge(x, lo), le(x, hi)));
   const Tensor limited = where(lt(x, lo), lo, where(gt(x, hi), hi, x));
   return where(inside, x, limited);
 }

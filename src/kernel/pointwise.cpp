@@ -31,6 +31,14 @@ fn tg_special(bits: u32, any: f32) -> f32 {
 )"},
 
     // ---- arithmetic ------------------------------------------------------------------------
+    // WGSL promises a quotient for divisors up to 2^126 only: beyond, GPUs take their reciprocal
+    // for 0.
+    {"tg_div", R"(
+fn tg_div(a: f32, b: f32) -> f32 {
+  let s = select(1.0f, 2.3283064e-10f, abs(b) > 8.5070592e37f);
+  return (a * s) / (b * s);
+}
+)"},
     {"tg_div_i32", R"(
 fn tg_div_i32(a: i32, b: i32) -> i32 {
   let odd = b == 0 || b == -1;
@@ -42,10 +50,12 @@ fn tg_div_u32(a: u32, b: u32) -> u32 {
   return select(a / max(b, 1u), 0u, b == 0u);
 }
 )"},
+    // Not a % b, which Vulkan leaves undefined where an operand is negative.
     {"tg_rem_i32", R"(
 fn tg_rem_i32(a: i32, b: i32) -> i32 {
   let odd = b == 0 || b == -1;
-  return select(a % select(b, 1, odd), 0, odd);
+  let d = select(b, 1, odd);
+  return select(a - (a / d) * d, 0, odd);
 }
 )"},
     {"tg_rem_u32", R"(
@@ -62,7 +72,7 @@ fn tg_rem_step(x: f32, d: f32) -> f32 {
   var r = x;
   var negative = false;
   for (var round = 0; round < 14 && r >= d; round++) {
-    let q = bitcast<f32>(bitcast<u32>(trunc(r / d)) & 0xfffff000u);
+    let q = bitcast<f32>(bitcast<u32>(trunc(tg_div(r, d))) & 0xfffff000u);
     r = select((r - q * high) - q * (d - high), r - d, q == 1.0f);
     negative = negative != (r < 0.0f);
     r = abs(r);
@@ -79,6 +89,18 @@ fn tg_rem_f32(a: f32, b: f32) -> f32 {
   let r = tg_rem_step(tg_rem_step(tg_rem_step(x, big * 18446744073709551616.0f), big), d);
   let undefined = tg_isnan(a) || tg_isnan(b) || d == 0.0f || bitcast<u32>(x) == 0x7f800000u;
   return select(tg_copysign(r, a), tg_special(0x7fc00000u, a), undefined);
+}
+)"},
+    // Of words: where x < y chooses between floats x and y, compilers make min or max of it, and a
+    // NaN is lost.
+    {"tg_where", R"(
+fn tg_where(condition: bool, a: f32, b: f32) -> f32 {
+  return bitcast<f32>(select(bitcast<u32>(b), bitcast<u32>(a), condition));
+}
+)"},
+    {"tg_relu", R"(
+fn tg_relu(x: f32) -> f32 {
+  return select(max(x, 0.0f), x, tg_isnan(x));
 }
 )"},
     {"tg_minimum", R"(
@@ -340,7 +362,7 @@ fn tg_atan2(y: f32, x: f32) -> f32 {
   let steep = abs(y) > abs(x);
   let small = select(abs(y), abs(x), steep);
   let large = select(abs(x), abs(y), steep);
-  var t = small / select(large, 1.0f, large == 0.0f);
+  var t = tg_div(small, select(large, 1.0f, large == 0.0f));
   t = select(t, 1.0f, bitcast<u32>(small) == 0x7f800000u);
   let t2 = t * t;
   var p = fma(-0.0017827797f, t2, 0.0108685717f);

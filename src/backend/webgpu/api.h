@@ -6,6 +6,7 @@
 #define WGPU_SKIP_DECLARATIONS
 #include <webgpu/webgpu.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -94,6 +95,9 @@ inline std::string string_of(WGPUStringView text) {
   return {text.data, text.length};
 }
 
+// The process is about to end, and GPU drivers with it: objects that are left are left alone.
+inline std::atomic<bool> process_ends{false};
+
 // Owns one reference to a WebGPU object.
 template <class T>
 class Handle {
@@ -112,7 +116,7 @@ class Handle {
   ~Handle() { reset(); }
 
   void reset() {
-    if (value_ != nullptr) release(*api_, value_);
+    if (value_ != nullptr && !process_ends) release(*api_, value_);
     value_ = nullptr;
   }
   [[nodiscard]] T get() const { return value_; }

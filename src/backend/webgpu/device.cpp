@@ -3,6 +3,7 @@
 #include "backend/webgpu/device.h"
 
 #include <array>
+#include <cstdlib>
 
 #include "backend/webgpu/vendor.h"
 #include "base/check.h"
@@ -73,9 +74,14 @@ WebGpuDevice::WebGpuDevice(const Api& api, Adapter adapter, const WebGpuOptions&
   info_.limits = limits_of(limits);
   timestamps_ = adapter_.timestamps;
   make_ring();
+  // By now the driver is loaded, so this comes before all that it does at the end itself; a device
+  // in a static object may come after.
+  static const int noted = std::atexit([] { process_ends = true; });
+  static_cast<void>(noted);
 }
 
 WebGpuDevice::~WebGpuDevice() {
+  if (process_ends) return;
   // Callbacks may still come while the device goes; what they point to is freed after it.
   try {
     wait_for(last_ticket_);
