@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/compose.h"
 #include "api/trace.h"
 #include "base/numbers.h"
 #include "ops/attention.h"

@@ -22,7 +22,7 @@ struct RandomGraphOptions {
 // How many graphs to try: fewer with a sanitizer, which makes each ten times slower; ./dev test
 // tries all of them in the Release build.
 constexpr std::uint64_t how_many(std::uint64_t released) {
-  return kSanitized ? (released + 9) / 10 : released;
+  return kSanitized ? (released + 19) / 20 : released;
 }
 
 RandomGraph random_graph(std::uint64_t seed, const RandomGraphOptions& options = {});
