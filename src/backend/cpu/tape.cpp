@@ -154,6 +154,7 @@ void load(const TapeOp& op, std::int64_t at, std::int64_t first, std::int64_t co
 
 void gather_halves(const TapeOp& op, std::int64_t count, const Word* index, Word* at) {
   const Half* data = halves(op.data);
+  CHECK(at != nullptr && data != nullptr);
   for (std::int64_t i = 0; i < count; ++i) {
     const bool inside = index[i] < op.at_size && at[i] != ~Word{0};
     at[i] = inside ? std::bit_cast<Word>(from_half(data[at[i] + op.at_stride * index[i]])) : 0;
