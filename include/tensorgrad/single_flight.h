@@ -17,8 +17,10 @@ namespace tensorgrad {
 
 // Runs calls of a function on a thread of its own, one after another. While one runs, at most one
 // waits: a newer one takes its place. Calls come from any thread and return at once.
-//   SingleFlight<HostTensor(std::vector<float>)> predict([&](auto& x) { return forward({{"x", x}});
-//   }); auto answer = predict(pixels); if (const auto result = answer.get()) show(*result);
+//   SingleFlight<HostTensor(std::vector<float>)> predict(run_network);
+//   auto answer = predict(pixels);
+//   if (const auto result = answer.get()) show(*result);
+//
 // What a call gives is empty where a newer one has taken its place, or where the object went before
 // its turn; what the function throws, get() throws. Of a function that gives void, it is a
 // std::monostate.

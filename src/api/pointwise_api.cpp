@@ -64,8 +64,7 @@ Tensor pointwise(const OpDef& def, const std::vector<const Operand*>& operands, 
     shape = broadcast_shapes(shape, inputs.back().shape(), ctx.name(), ctx.site());
   }
   for (Ex& input : inputs) input = op::broadcast(input, shape);
-  const Ex result = op::apply(ctx.builder, def, inputs, std::move(attrs));
-  return ctx.out(half && result.dtype() == DType::kF32 ? op::cast(result, DType::kF16) : result);
+  return ctx.out(op::narrowed(op::apply(ctx.builder, def, inputs, std::move(attrs)), half));
 }
 
 }  // namespace

@@ -18,9 +18,10 @@ fn tg_isnan(x: f32) -> bool {
   return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
 )"},
+    // Not by masks: LLVM 15, which lavapipe compiles with, mistakes them for others with AVX-512.
     {"tg_copysign", R"(
 fn tg_copysign(magnitude: f32, sign: f32) -> f32 {
-  return bitcast<f32>((bitcast<u32>(magnitude) & 0x7fffffffu) | (bitcast<u32>(sign) & 0x80000000u));
+  return select(abs(magnitude), -abs(magnitude), bitcast<i32>(sign) < 0i);
 }
 )"},
     // The float of these bits; `any` keeps compilers from evaluating it.
@@ -89,13 +90,6 @@ fn tg_rem_f32(a: f32, b: f32) -> f32 {
   let r = tg_rem_step(tg_rem_step(tg_rem_step(x, big * 18446744073709551616.0f), big), d);
   let undefined = tg_isnan(a) || tg_isnan(b) || d == 0.0f || bitcast<u32>(x) == 0x7f800000u;
   return select(tg_copysign(r, a), tg_special(0x7fc00000u, a), undefined);
-}
-)"},
-    // Of words: where x < y chooses between floats x and y, compilers make min or max of it, and a
-    // NaN is lost.
-    {"tg_where", R"(
-fn tg_where(condition: bool, a: f32, b: f32) -> f32 {
-  return bitcast<f32>(select(bitcast<u32>(b), bitcast<u32>(a), condition));
 }
 )"},
     {"tg_relu", R"(

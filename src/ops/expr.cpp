@@ -47,17 +47,19 @@ bool widen(std::vector<Ex>& values) {
   return any && all;
 }
 
+Ex narrowed(Ex result, bool half) {
+  return half && result.dtype() == DType::kF32 ? cast(result, DType::kF16) : result;
+}
+
 Ex apply(Builder& builder, const OpDef& def, const std::vector<Ex>& inputs, Attrs attrs) {
   std::vector<Ex> wide = inputs;
-  if (!takes_f16(def) && widen(wide)) {
-    const Ex result = apply(builder, def, wide, std::move(attrs));
-    return result.dtype() == DType::kF32 ? cast(result, DType::kF16) : result;
-  }
+  const bool half = !takes_f16(def) && widen(wide);
   std::vector<ValueId> ids;
   ids.reserve(wide.size());
   for (const Ex& input : wide) ids.push_back(input.id);
-  return {&builder, builder.graph.add(def, std::move(ids), std::move(attrs), builder.site,
-                                      builder.origin, builder.name)};
+  const ValueId id = builder.graph.add(def, std::move(ids), std::move(attrs), builder.site,
+                                       builder.origin, builder.name);
+  return narrowed({&builder, id}, half);
 }
 
 Ex constant(Builder& builder, double value, DType dtype) {

@@ -49,6 +49,8 @@ namespace op {
 // given f32. Casts the f16 ones of the values to f32; true where all that are real were f16.
 bool widen(std::vector<Ex>& values);
 bool takes_f16(const OpDef& def);
+// The result, rounded to f16 where it is real and `half` (what widen() said).
+Ex narrowed(Ex result, bool half);
 
 // Adds a node of any op. Where it computes with f16 operands, they are widened, and a real result
 // is rounded to f16 unless a real operand was f32.

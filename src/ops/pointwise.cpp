@@ -74,26 +74,26 @@ Type type_of_number(const OpDef& def, const std::vector<Arg>& args, std::size_t 
 }  // namespace
 
 Ex op::apply_pointwise(const OpDef& def, const std::vector<Arg>& args) {
-  Builder* builder = nullptr;
-  for (const Arg& arg : args) builder = arg.is_number() ? builder : arg.value.builder;
-  CHECK(builder != nullptr, std::string(def.name) + " of numbers alone has no shape");
+  std::vector<Ex> values;
+  for (const Arg& arg : args) {
+    if (!arg.is_number()) values.push_back(arg.value);
+  }
+  CHECK(!values.empty(), std::string(def.name) + " of numbers alone has no shape");
+  Builder& builder = *values.front().builder;
+  const bool widens = !takes_f16(def), half = widens && widen(values);
   std::vector<Ex> inputs;
   inputs.reserve(args.size());
-  const bool widens = !takes_f16(def);
-  bool half = widens;
+  auto value = values.begin();
   for (std::size_t i = 0; i < args.size(); ++i) {
-    if (args[i].is_number()) {
-      Type type = type_of_number(def, args, i);
-      if (widens) type.dtype = register_dtype(type.dtype);
-      inputs.push_back(full(*builder, args[i].number, type));
-    } else {
-      std::vector<Ex> one = {args[i].value};
-      if (widens) half &= widen(one);
-      inputs.push_back(one[0]);
+    if (!args[i].is_number()) {
+      inputs.push_back(*value++);
+      continue;
     }
+    Type type = type_of_number(def, args, i);
+    if (widens) type.dtype = register_dtype(type.dtype);
+    inputs.push_back(full(builder, args[i].number, type));
   }
-  const Ex result = apply(*builder, def, inputs);
-  return half && result.dtype() == DType::kF32 ? cast(result, DType::kF16) : result;
+  return narrowed(apply(builder, def, inputs), half);
 }
 
 namespace op {

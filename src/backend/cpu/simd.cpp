@@ -181,15 +181,26 @@ float extreme(const float* HWY_RESTRICT x, std::int64_t n, bool smallest) {
 float max(const float* x, std::int64_t n) { return extreme(x, n, false); }
 float min(const float* x, std::int64_t n) { return extreme(x, n, true); }
 
-void from_halves(const std::uint16_t* HWY_RESTRICT x, std::int64_t n, float* HWY_RESTRICT out) {
-  const hn::ScalableTag<std::uint32_t> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  const hn::RebindToFloat<decltype(d)> df;
-  const hn::Rebind<std::uint16_t, decltype(d)> dh;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+using Words = hn::ScalableTag<std::uint32_t>;
+using Ints = hn::RebindToSigned<Words>;
+using Floats = hn::RebindToFloat<Words>;
+using Halves = hn::Rebind<std::uint16_t, Words>;
+
+// vector(i) for the elements that fill a vector, then one(i) for each of the rest.
+template <class Vector, class One>
+void in_vectors(std::int64_t n, const Vector& vector, const One& one) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(Words()));
   std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto half = hn::PromoteTo(d, hn::LoadU(dh, x + i));
+  for (; i + lanes <= n; i += lanes) vector(i);
+  for (; i < n; ++i) one(i);
+}
+
+void from_halves(const std::uint16_t* HWY_RESTRICT x, std::int64_t n, float* HWY_RESTRICT out) {
+  const Words d;
+  const Ints di;
+  const Floats df;
+  const auto vector = [&](std::int64_t i) HWY_ATTR {
+    const auto half = hn::PromoteTo(d, hn::LoadU(Halves(), x + i));
     const auto sign = hn::ShiftLeft<16>(hn::And(half, hn::Set(d, 0x8000U)));
     const auto rest = hn::And(half, hn::Set(d, 0x7FFFU)), shifted = hn::ShiftLeft<13>(rest);
     const auto small =
@@ -199,18 +210,16 @@ void from_halves(const std::uint16_t* HWY_RESTRICT x, std::int64_t n, float* HWY
     const auto finite = hn::IfThenElse(hn::Lt(rest, hn::Set(d, 0x0400U)), small, normal);
     const auto size = hn::IfThenElse(hn::Gt(rest, hn::Set(d, 0x7BFFU)), special, finite);
     hn::StoreU(hn::BitCast(df, hn::Or(size, sign)), df, out + i);
-  }
-  for (; i < n; ++i) out[i] = from_half(x[i]);
+  };
+  in_vectors(n, vector, [&](std::int64_t i) { out[i] = from_half(x[i]); });
 }
 
 void to_halves(const float* HWY_RESTRICT x, std::int64_t n, std::uint16_t* HWY_RESTRICT out) {
-  const hn::ScalableTag<std::uint32_t> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  const hn::RebindToFloat<decltype(d)> df;
-  const hn::Rebind<std::uint16_t, decltype(d)> dh;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
+  const Words d;
+  const Ints di;
+  const Floats df;
+  const Halves dh;
+  const auto vector = [&](std::int64_t i) HWY_ATTR {
     const auto bits = hn::BitCast(d, hn::LoadU(df, x + i));
     const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 0x8000U));
     const auto size = hn::And(bits, hn::Set(d, 0x7FFFFFFFU));
@@ -226,8 +235,8 @@ void to_halves(const float* HWY_RESTRICT x, std::int64_t n, std::uint16_t* HWY_R
     rest = hn::IfThenElse(hn::Gt(size, hn::Set(d, 0x7F800000U)), nan, rest);
     // Signed, as narrowing saturates: what there is lies in [0, 65535].
     hn::StoreU(hn::DemoteTo(dh, hn::BitCast(di, hn::Or(rest, sign))), dh, out + i);
-  }
-  for (; i < n; ++i) out[i] = to_half(x[i]);
+  };
+  in_vectors(n, vector, [&](std::int64_t i) { out[i] = to_half(x[i]); });
 }
 
 const SimdTable* table() {

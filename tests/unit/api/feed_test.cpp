@@ -246,7 +246,7 @@ TEST(HostTensor, unbind_gives_the_parts_along_an_axis) {
   EXPECT_THROW(static_cast<void>(all.unbind(4)), ShapeError);
 }
 
-// An odd number of elements of two bytes; a state of the device, not only of the call.
+// An odd number of elements of two bytes, on devices with f16 and without.
 TEST(Half, goes_in_and_comes_out_on_cpu_and_webgpu) {
   for (const char* kind : {"cpu", "webgpu"}) {
     for (const bool default_limits : {false, true}) {
