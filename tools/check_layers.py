@@ -78,10 +78,10 @@ def complaint(layers, root, path, name, quoted):
             return None
         return f"{home} may not include the public headers of {layers.owner_of(header)}"
 
-    for place, prefixes in layers.only.items():
-        if name.startswith(tuple(prefixes)):
-            here = f"{room}/{subroom}".rstrip("/")
-            return None if here == place else f"only {place} may include <{name}>"
+    places = [p for p, prefixes in layers.only.items() if name.startswith(tuple(prefixes))]
+    if places:
+        here = f"{room}/{subroom}".rstrip("/")
+        return None if here in places else f"only {' and '.join(places)} may include <{name}>"
 
     target = None
     if quoted and (root / "src" / name).exists():
@@ -143,8 +143,9 @@ def table(layers):
     for room, parts in layers.apart.items():
         named = " ".join(f"`{p}`" for p in parts)
         rows.append(f"- Inside `{room}`, these do not include each other: {named}.")
-    for place, prefixes in layers.only.items():
-        rows.append(f"- Only `{place}` includes {' '.join(f'`<{p}...>`' for p in prefixes)}.")
+    for prefix in dict.fromkeys(p for prefixes in layers.only.values() for p in prefixes):
+        places = [f"`{place}`" for place, prefixes in layers.only.items() if prefix in prefixes]
+        rows.append(f"- `<{prefix}...>` is included by {' and '.join(places)} alone.")
     return "\n".join(rows)
 
 

@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "tensorgrad/external_device.h"
 
 namespace tensorgrad {
 
@@ -18,6 +21,7 @@ struct DeviceOptions {
   bool default_limits = false;      // webgpu: ask for no more than the WebGPU defaults
   bool checked = false;             // webgpu: keep the driver's bounds checks in kernels
   std::string webgpu_library = {};  // path of wgpu-native or Dawn; empty: the usual places
+  ExternalDevice external = {};     // webgpu: the application's device, in place of an adapter
   bool operator==(const DeviceOptions&) const = default;
 };
 

@@ -62,6 +62,14 @@ class Forward {
   // have an open size that is not compiled yet, compiles first, and throws what that throws.
   Outputs run(const Feed& inputs = {}, const StepOptions& options = {}, Loc loc = Loc::current());
   [[nodiscard]] std::vector<std::string> captures() const;  // all names
+  // From now on reads this input from, or writes this output to, a buffer on the application's own
+  // device (DeviceOptions::external): row-major, of whole multiples of 256 bytes, with the usages
+  // Storage and CopySrc; f16 as f32 where the device has no f16. run() then takes no such input
+  // from the host (nor can it check its indices), leaves such outputs where they are, and where all
+  // are such returns at once: what the application submits afterwards comes after. Null: its own
+  // buffer again, empty. Throws UserError on a wrong name or buffer.
+  void bind_input(const NameAt& input, WGPUBufferImpl* buffer);
+  void bind_output(const NameAt& output, WGPUBufferImpl* buffer);
   // The output of a function that returns one tensor.
   HostTensor operator()(const Feed& inputs = {}, Loc loc = Loc::current());
 
@@ -127,6 +135,8 @@ class Objective {
   std::vector<float> run(int count, Loc loc = Loc::current());
   // Queues steps and returns at once; at most a bounded number is in flight. Throws as run().
   void submit(int count, Loc loc = Loc::current());
+  // As Forward::bind_input(). Where all inputs are bound, run() and submit() may be called.
+  void bind_input(const NameAt& input, WGPUBufferImpl* buffer);
   // Waits for all queued steps; their losses since the last call, oldest first (at most the last
   // 4096). That of a step() which came while queued ones were unread is among them; run()'s never.
   std::vector<float> losses(Loc loc = Loc::current());
@@ -183,6 +193,10 @@ class TrainerBase : public Objective {
   // Fills a dataset entry, which all objectives have in common that declare it. Throws UserError on
   // a wrong name, type or size, or an index out of range.
   void upload_data(const std::string& name, const HostView& values, Loc loc = Loc::current());
+
+  // The same with a buffer of the application's, which stands for the entry from now on, as
+  // Forward::bind_input().
+  void bind_data(const NameAt& entry, WGPUBufferImpl* buffer);
 
   [[nodiscard]] std::vector<std::string> parameter_names() const;
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;

@@ -24,6 +24,11 @@ std::vector<StateEntry> states_of(const Graph& graph) {
   return states;
 }
 
+// No launch writes to it.
+bool is_input(const std::string& buffer) {
+  return buffer.starts_with(input_buffer("")) || buffer.starts_with(data_buffer(""));
+}
+
 }  // namespace
 
 std::uint32_t float_bits(double value) {
@@ -55,13 +60,16 @@ std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
 
 std::string capture_output(const std::string& name) { return "capture " + name; }
 
-void check_captures(const std::vector<std::string>& names, const std::vector<std::string>& known) {
+void check_known(const std::string& there_is_no, const std::string& name,
+                 const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
   std::string all;
   for (const std::string& each : known) all += (all.empty() ? "" : ", ") + each;
-  for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw UserError("there is no capture '" + name + "'; there is " + (all.empty() ? "none" : all));
-  }
+  throw UserError(there_is_no + " '" + name + "'; there is " + (all.empty() ? "none" : all));
+}
+
+void check_captures(const std::vector<std::string>& names, const std::vector<std::string>& known) {
+  for (const std::string& name : names) check_known("there is no capture", name, known);
 }
 
 Engine::Engine(CompileRequest request, std::map<std::string, double> scalars,
@@ -88,7 +96,45 @@ void Engine::allocate(SharedMemory shared) {
   }
 }
 
-void Engine::check(const Feed& feed) const { check_feed(inputs_, feed, bounds_); }
+std::shared_ptr<Memory> Engine::memory_for(const std::string& buffer, WGPUBufferImpl* native,
+                                           const std::string& what) const {
+  if (native == nullptr && !bound(buffer)) return nullptr;
+  const std::int64_t bytes = instance_->buffer_bytes(buffer);
+  if (native == nullptr) return std::make_shared<Memory>(device_, bytes, buffer);
+  for (const auto& [other, theirs] : bound_) {
+    const bool read = is_input(other) && is_input(buffer);
+    if (theirs == native && other != buffer && !read) {
+      throw UserError(what + ": the buffer is bound to \"" + other +
+                      "\" already; one that is written is bound once");
+    }
+  }
+  return std::make_shared<Memory>(device_, native, bytes, what);
+}
+
+void Engine::bind(const std::string& buffer, std::shared_ptr<Memory> memory,
+                  const WGPUBufferImpl* native) {
+  if (memory == nullptr) return;
+  instance_->bind(buffer, std::move(memory));
+  bound_.erase(buffer);
+  if (native != nullptr) bound_[buffer] = native;
+}
+
+bool Engine::all_inputs_bound() const {
+  return std::all_of(inputs_.begin(), inputs_.end(),
+                     [&](const InputSpec& spec) { return bound(input_buffer(spec.name)); });
+}
+
+void Engine::check(const Feed& feed) const {
+  std::vector<InputSpec> given;
+  for (const InputSpec& spec : inputs_) {
+    if (!bound(input_buffer(spec.name))) {
+      given.push_back(spec);
+    } else if (feed.contains(spec.name)) {
+      throw UserError("input '" + spec.name + "' is bound to a buffer of the application's");
+    }
+  }
+  check_feed(given, feed, bounds_);
+}
 
 void Engine::upload(const std::string& buffer, DType dtype, const HostView& value) {
   const std::size_t bytes = value.count * element_bytes(value.dtype);
@@ -135,7 +181,8 @@ void Engine::upload_data(const std::string& name, const HostView& value) {
 }
 
 std::vector<std::uint32_t> Engine::download_data(const std::string& name, const Type& type) const {
-  return from_stored(download_stored(data_buffer(name), 0, type),
+  const bool input = !instance_->has_buffer(data_buffer(name));
+  return from_stored(download_stored(input ? input_buffer(name) : data_buffer(name), 0, type),
                      static_cast<std::size_t>(numel(type.shape)),
                      dtype_in_memory(type.dtype, plan_.stores_f16));
 }

@@ -46,6 +46,9 @@ std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
                                                const TraceMode& mode, const Site& site);
 std::string capture_output(const std::string& name);
 // Throws UserError where one of `names` is not among those `known`.
+// Throws UserError where `name` is none of the known ones: "there is no input 'x'; there is a, b".
+void check_known(const std::string& there_is_no, const std::string& name,
+                 const std::vector<std::string>& known);
 void check_captures(const std::vector<std::string>& names, const std::vector<std::string>& known);
 
 class Engine {
@@ -63,15 +66,28 @@ class Engine {
   [[nodiscard]] const std::vector<StateEntry>& states() const { return states_; }
   [[nodiscard]] std::map<std::string, double>& scalars() { return scalars_; }
 
+  // The application's buffer, to stand for one of this program's; where that is null a fresh one,
+  // or nothing if none is bound. `what` is what errors call it.
+  [[nodiscard]] std::shared_ptr<Memory> memory_for(const std::string& buffer,
+                                                   WGPUBufferImpl* native,
+                                                   const std::string& what) const;
+  // Takes it for this buffer, in which the host puts nothing any more where it is `native`'s.
+  // Without one all stays.
+  void bind(const std::string& buffer, std::shared_ptr<Memory> memory,
+            const WGPUBufferImpl* native);
+  [[nodiscard]] bool bound(const std::string& buffer) const { return bound_.contains(buffer); }
+  [[nodiscard]] bool all_inputs_bound() const;
+
   // Throws before anything is changed.
   void check(const Feed& feed) const;
   void upload_inputs(const Feed& feed);
+  // Of a dataset entry, or of an input.
   [[nodiscard]] std::vector<std::uint32_t> download_data(const std::string& name,
                                                          const Type& type) const;
   // False where there is no dataset entry of that name; throws where the value does not fit it.
   [[nodiscard]] bool check_data(const std::string& name, const HostView& value) const;
   void upload_data(const std::string& name, const HostView& value);
-  void mark_given(const std::string& name) { data_given_[name] = true; }
+  void mark_given(const std::string& name, bool given) { data_given_[name] = given; }
   [[nodiscard]] bool all_data_given(std::string& missing) const;
 
   void upload_params(const std::vector<float>& flat);
@@ -104,6 +120,7 @@ class Engine {
   std::map<std::string, std::vector<IndexBound>> bounds_;
   std::vector<StateEntry> states_;
   std::map<std::string, bool> data_given_;
+  std::map<std::string, const WGPUBufferImpl*> bound_;
   std::shared_ptr<Device> device_;
   std::string why_;
   PlanOptions plan_;

@@ -116,6 +116,24 @@ Engine& ForwardImpl::capturing(Sized& sized, const std::vector<std::string>& nam
   return *sized.capturing;
 }
 
+void ForwardImpl::bind(const std::string& name, bool output, WGPUBufferImpl* native) {
+  const std::lock_guard lock(*mutex_);
+  const std::string call = output ? "bind_output" : "bind_input";
+  if (open_) throw UserError(call + ": the inputs have an open size, and so many buffers");
+  std::vector<std::string> known;
+  for (const InputSpec& spec : options_.inputs) {
+    if (!output) known.push_back(spec.name);
+  }
+  for (const Port& port : first_.engine->compiled().program.outputs) {
+    if (output) known.push_back(port.name);
+  }
+  check_known(call + ": there is no " + (output ? "output" : "input"), name, known);
+  const std::string buffer = output ? output_buffer(name) : input_buffer(name);
+  const auto memory = first_.engine->memory_for(buffer, native, call + ": '" + name + "'");
+  first_.engine->bind(buffer, memory, native);
+  if (first_.capturing) first_.capturing->bind(buffer, memory, native);
+}
+
 Outputs ForwardImpl::run(const Feed& inputs, const StepOptions& options) {
   const std::lock_guard lock(*mutex_);
   const std::int64_t size = open_size(options_.inputs, inputs, first_.size);
@@ -130,8 +148,10 @@ Outputs ForwardImpl::run(const Feed& inputs, const StepOptions& options) {
   hypers["_step"] = runs_++;
   engine.instance().run({hypers});
   Outputs outputs;
-  for (const Port& port : first_.engine->compiled().program.outputs)
-    outputs[port.name] = engine.download_output(port.name);
+  for (const Port& port : first_.engine->compiled().program.outputs) {
+    if (!first_.engine->bound(output_buffer(port.name)))
+      outputs[port.name] = engine.download_output(port.name);
+  }
   for (const std::string& name : options.captures)
     outputs[name] = engine.download_output(capture_output(name));
   return outputs;
@@ -258,6 +278,12 @@ std::shared_ptr<ForwardImpl> make_forward(ModelFunctions model, TraceFunction fo
 
 Outputs Forward::run(const Feed& inputs, const StepOptions& options, Loc loc) {
   return at_line(loc, [&] { return impl_->run(inputs, options); });
+}
+void Forward::bind_input(const NameAt& input, WGPUBufferImpl* buffer) {
+  at_line(input.site, [&] { impl_->bind(input.name, false, buffer); });
+}
+void Forward::bind_output(const NameAt& output, WGPUBufferImpl* buffer) {
+  at_line(output.site, [&] { impl_->bind(output.name, true, buffer); });
 }
 std::vector<std::string> Forward::captures() const { return impl_->captures(); }
 

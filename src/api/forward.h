@@ -17,6 +17,7 @@ class ForwardImpl {
               const std::vector<const Instance*>& owners, const Site& site);
 
   Outputs run(const Feed& inputs, const StepOptions& options);
+  void bind(const std::string& name, bool output, WGPUBufferImpl* native);
   void upload_params(const std::map<std::string, HostTensor>& params, bool partial);
   void load(const std::string& path, Weights weights);
   void import_weights(const std::string& path, const ImportOptions& options);

@@ -133,6 +133,21 @@ Engine& ObjectiveImpl::capturing(const std::vector<std::string>& names) {
   return *capturing_;
 }
 
+void ObjectiveImpl::bind(const std::string& buffer, const std::shared_ptr<Memory>& memory,
+                         const WGPUBufferImpl* native) {
+  engine_->bind(buffer, memory, native);
+  if (capturing_) capturing_->bind(buffer, memory, native);
+}
+
+void ObjectiveImpl::bind_input(const std::string& name, WGPUBufferImpl* native) {
+  const std::lock_guard lock(turns_->mutex);
+  std::vector<std::string> known;
+  for (const InputSpec& spec : options_.inputs) known.push_back(spec.name);
+  check_known("bind_input: there is no input", name, known);
+  const std::string buffer = input_buffer(name);
+  bind(buffer, engine_->memory_for(buffer, native, "bind_input: '" + name + "'"), native);
+}
+
 StepResult ObjectiveImpl::step(const Feed& inputs, const StepOptions& options) {
   const Turn turn(*turns_);
   engine_->check(inputs);
@@ -161,11 +176,10 @@ float ObjectiveImpl::read_loss(std::int64_t step) {
 
 void ObjectiveImpl::check_queued(int count) const {
   if (count < 0) throw UserError("submit: " + std::to_string(count) + " steps cannot be queued");
-  if (!options_.inputs.empty()) {
+  if (!engine_->all_inputs_bound()) {
     throw UserError(
         "submit: the inputs of this program are given step by step; call step(), or declare them "
-        "as "
-        "dataset");
+        "as dataset");
   }
   check_data();
 }

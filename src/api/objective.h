@@ -46,6 +46,7 @@ class ObjectiveImpl {
 
   StepResult step(const Feed& inputs, const StepOptions& options);
   void submit(int count);
+  void bind_input(const std::string& name, WGPUBufferImpl* native);
   std::vector<float> run(int count);
   std::vector<float> losses();
   void set_lr(Schedule schedule);
@@ -68,6 +69,8 @@ class ObjectiveImpl {
   [[nodiscard]] Engine& engine() const { return *engine_; }
   [[nodiscard]] const TrainedPart& part() const { return part_; }
   void reset();  // counts and schedule
+  void bind(const std::string& buffer, const std::shared_ptr<Memory>& memory,
+            const WGPUBufferImpl* native);
   // Its averages begin as the parameters do.
   void start_averages(const std::vector<float>& params);
   // The schedule and the scalars of `other`.

@@ -189,8 +189,30 @@ void TrainerImpl::upload_data(const std::string& name, const HostView& values) {
     if (objective->engine().check_data(name, values)) users.push_back(&objective->engine());
   }
   if (users.empty()) throw UserError("there is no dataset entry '" + name + "'");
+  if (users.front()->bound(data_buffer(name))) {
+    throw UserError("upload_data: '" + name + "' is bound to a buffer of the application's");
+  }
   users.front()->upload_data(name, values);
-  for (Engine* user : users) user->mark_given(name);
+  for (Engine* user : users) user->mark_given(name, true);
+}
+
+void TrainerImpl::bind_data(const std::string& name, WGPUBufferImpl* native) {
+  const std::lock_guard lock(turns_->mutex);
+  const std::string buffer = data_buffer(name);
+  std::vector<std::string> known;
+  std::shared_ptr<Memory> memory;
+  for (const auto& objective : objectives_) {
+    for (const InputSpec& spec : objective->source().options.dataset) {
+      if (std::find(known.begin(), known.end(), spec.name) == known.end())
+        known.push_back(spec.name);
+      if (spec.name != name) continue;
+      if (!memory)
+        memory = objective->engine().memory_for(buffer, native, "bind_data: '" + name + "'");
+      objective->bind(buffer, memory, native);
+      if (memory) objective->engine().mark_given(name, native != nullptr);
+    }
+  }
+  check_known("bind_data: there is no dataset entry", name, known);
 }
 
 void TrainerImpl::start_averages(const std::vector<float>& params, bool always) {

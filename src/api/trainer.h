@@ -23,6 +23,7 @@ class TrainerImpl {
 
   void abort() { ++turns_->aborts; }
   void upload_data(const std::string& name, const HostView& values);
+  void bind_data(const std::string& name, WGPUBufferImpl* native);
   void add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader);
   void reset(const ResetOptions& options);
   void save(const std::string& path);

@@ -49,6 +49,9 @@ std::vector<float> Objective::run(int count, Loc loc) {
 void Objective::submit(int count, Loc loc) {
   at_line(loc, [&] { impl_->objective(index_).submit(count); });
 }
+void Objective::bind_input(const NameAt& input, WGPUBufferImpl* buffer) {
+  at_line(input.site, [&] { impl_->objective(index_).bind_input(input.name, buffer); });
+}
 std::vector<float> Objective::losses(Loc loc) {
   return at_line(loc, [&] { return impl_->objective(index_).losses(); });
 }
@@ -98,6 +101,9 @@ std::vector<std::string> TrainerBase::objectives() const { return impl_->names()
 void TrainerBase::abort() { impl_->abort(); }
 void TrainerBase::upload_data(const std::string& name, const HostView& values, Loc loc) {
   at_line(loc, [&] { impl_->upload_data(name, values); });
+}
+void TrainerBase::bind_data(const NameAt& entry, WGPUBufferImpl* buffer) {
+  at_line(entry.site, [&] { impl_->bind_data(entry.name, buffer); });
 }
 
 std::vector<std::string> TrainerBase::parameter_names() const {

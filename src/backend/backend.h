@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernel/program.h"
+#include "tensorgrad/external_device.h"
 
 namespace tensorgrad {
 
@@ -64,6 +65,9 @@ class Device {
   // Zero-filled. Throws DeviceError, naming `label` and the bytes, where there is no room.
   virtual BufferHandle alloc(std::int64_t bytes, const std::string& label) = 0;
   virtual void free(BufferHandle buffer) = 0;
+  // A handle for the application's buffer, of which it keeps a reference. Throws UserError where
+  // the device has no such buffers, or this one is smaller than `bytes` or not to be used so.
+  virtual BufferHandle adopt(WGPUBufferImpl* buffer, std::int64_t bytes, const std::string& label);
 
   // Copies `data` before it returns. `offset` and the size are multiples of 4.
   virtual void upload(BufferHandle buffer, std::int64_t offset,
@@ -74,6 +78,9 @@ class Device {
   // buffers[i] stands for program.buffers[i]. The program must outlive the executable.
   virtual std::unique_ptr<Executable> prepare(const Program& program,
                                               std::span<const BufferHandle> buffers) = 0;
+  // The same executable with buffers of which number `changed` is another than before. On an
+  // exception it is as it was.
+  virtual void rebind(Executable& executable, std::span<const BufferHandle> buffers, int changed);
   // Runs the program rows.size() times, each time with its own hyper row, in one submit where the
   // device has submits. May return before the work is done; a bounded number of runs is in flight.
   virtual Ticket run(Executable& executable, std::span<const HyperRow> rows) = 0;
@@ -109,12 +116,16 @@ struct WebGpuOptions {
   bool allow_software = false;  // let -1 take a software rasteriser
   bool default_limits = false;  // ask for no more than the WebGPU defaults
   bool checked = false;         // keep the driver's bounds checks
-  std::string
-      library;  // path of wgpu-native or Dawn; empty: TENSORGRAD_WEBGPU_LIB, then the usual places
+  // Path of wgpu-native or Dawn; empty: TENSORGRAD_WEBGPU_LIB, then the usual places.
+  std::string library;
 };
 // Empty where no WebGPU library can be loaded; then `why` says so.
 std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions& options, std::string& why);
 // Throws DeviceError where there is no library or no fitting adapter.
 std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options);
+// On the application's device. Throws UserError where what is given is not complete, DeviceError
+// where the library is not to be found in the process.
+std::unique_ptr<Device> adopt_webgpu_device(const ExternalDevice& external,
+                                            const WebGpuOptions& options);
 
 }  // namespace tensorgrad

@@ -17,4 +17,8 @@ std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions&, std::string&
 
 std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions&) { throw DeviceError(kWhy); }
 
+std::unique_ptr<Device> adopt_webgpu_device(const ExternalDevice&, const WebGpuOptions&) {
+  throw DeviceError(kWhy);
+}
+
 }  // namespace tensorgrad

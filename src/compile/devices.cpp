@@ -91,7 +91,13 @@ std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& w
   std::shared_ptr<Device> device;
   why = options.kind + ": asked for";
   thread_count(options);  // refused whatever the kind
-  if (options.kind == "auto") {
+  if (options.external != ExternalDevice{}) {
+    if (options.kind != "webgpu" && options.kind != "auto")
+      throw UserError("device: an external device is webgpu's, and '" + options.kind +
+                      "' is asked for");
+    device = adopt_webgpu_device(options.external, webgpu_options(options));
+    why = "webgpu: the application's";
+  } else if (options.kind == "auto") {
     device = open_auto(options, why);
   } else if (options.kind == "cpu") {
     device = open_cpu(options);

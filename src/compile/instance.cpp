@@ -64,6 +64,19 @@ std::int64_t Instance::buffer_bytes(const std::string& name) const {
   return program_.buffers[index_of(name)].bytes;
 }
 
+void Instance::bind(const std::string& buffer, std::shared_ptr<Memory> memory) {
+  const std::size_t i = index_of(buffer);
+  const BufferHandle before = std::exchange(buffers_[i], memory->handle());
+  try {
+    device_->rebind(*executable_, buffers_, static_cast<int>(i));
+  } catch (...) {
+    buffers_[i] = before;
+    throw;
+  }
+  memory_[i] = std::move(memory);
+  if (shadow_) shadow_->rebind(buffers_, static_cast<int>(i));
+}
+
 void Instance::upload(const std::string& buffer, std::int64_t offset,
                       std::span<const std::byte> data) {
   device_->upload(buffers_[index_of(buffer)], offset, data);

@@ -36,11 +36,14 @@ inline std::string output_buffer(const std::string& name) {
 
 class Shadow;
 
-// A buffer on a device, zero-filled at first, for all who hold it.
+// A buffer on a device, zero-filled at first or the application's, for all who hold it.
 class Memory {
  public:
   Memory(std::shared_ptr<Device> device, std::int64_t bytes, const std::string& label)
       : device_(std::move(device)), handle_(device_->alloc(bytes, label)) {}
+  Memory(std::shared_ptr<Device> device, WGPUBufferImpl* native, std::int64_t bytes,
+         const std::string& label)
+      : device_(std::move(device)), handle_(device_->adopt(native, bytes, label)) {}
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   ~Memory() { device_->free(handle_); }
@@ -77,6 +80,9 @@ class Instance {
 
   // What `program` may use of this one's buffers, added to what `shared` holds already.
   void share_with(const Program& program, Share share, SharedMemory& shared) const;
+
+  // Uses this in the place of a buffer from now on; it is as large.
+  void bind(const std::string& buffer, std::shared_ptr<Memory> memory);
 
   // By the buffer's name; offsets and sizes in bytes.
   void upload(const std::string& buffer, std::int64_t offset, std::span<const std::byte> data);

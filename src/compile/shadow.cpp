@@ -56,6 +56,11 @@ Shadow::Shadow(Device& device, const Program& program, std::span<const BufferHan
   }
 }
 
+void Shadow::rebind(std::span<const BufferHandle> buffers, int changed) {
+  buffers_.assign(buffers.begin(), buffers.end());
+  for (Alone& each : alone_) device_.rebind(*each.executable, buffers_, changed);
+}
+
 void Shadow::run(const HyperRow& row) {
   seen_.clear();
   for (std::size_t i = 0; i < alone_.size(); ++i) {

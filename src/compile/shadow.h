@@ -23,6 +23,8 @@ class Shadow {
   // One run. Throws InternalError, with the user's line, at the first launch that stores a value
   // which the reference does not give, or that reads a value which another launch has overwritten.
   void run(const HyperRow& row);
+  // Buffer number `changed` is another from now on.
+  void rebind(std::span<const BufferHandle> buffers, int changed);
 
  private:
   struct Alone {

@@ -49,7 +49,7 @@ BREACHES = {
     "public_header_shows_library": ("include/tensorgrad/bad.h", "#include <fmt/format.h>\n",
                                     "a public header includes public and standard headers only"),
     "webgpu_header_elsewhere": ("src/plan/bad.cpp", "#include <webgpu/webgpu.h>\n",
-                                "only backend/webgpu may include"),
+                                "only backend/webgpu and examples may include"),
     "no_such_room": ("src/misc/bad.cpp", "", "src/misc/bad.cpp:1: lies in no room"),
     "no_such_file": ("src/ir/bad.cpp", '#include "ir/nothing.h"\n', "there is no src/ir/nothing.h"),
     "dots": ("src/ir/bad.cpp", '#include "../base/check.h"\n', "without `..`"),

@@ -107,6 +107,27 @@ std::vector<Adapter> find_adapters(const Api& api, const WebGpuOptions& options)
   return adapters;
 }
 
+Adapter external_adapter(const Api& api, const ExternalDevice& external) {
+  Adapter adapter;
+  if (external.adapter != nullptr) {
+    api.AdapterAddRef(external.adapter);
+    adapter = describe(api, external.adapter, {});
+  } else {
+    adapter.info.device.backend = "webgpu";
+    adapter.info.device.name = "the application's device";
+    adapter.info.device.driver = api.vendor->name();
+  }
+  DeviceInfo& device = adapter.info.device;
+  device.features.clear();
+  for (const Feature& feature : kFeatures) {
+    if (api.DeviceHasFeature(external.device, feature.name))
+      device.features.emplace_back(feature.text);
+  }
+  device.stores_f16 = api.DeviceHasFeature(external.device, WGPUFeatureName_ShaderF16) != 0U;
+  adapter.timestamps = api.DeviceHasFeature(external.device, WGPUFeatureName_TimestampQuery);
+  return adapter;
+}
+
 WGPULimits default_limits() {
   const WGPULimits limits = WGPU_LIMITS_INIT;
   return limits;

@@ -18,6 +18,9 @@ struct Adapter {
 // Discrete GPUs first, software rasterisers last; otherwise in the library's order.
 std::vector<Adapter> find_adapters(const Api& api, const WebGpuOptions& options);
 
+// What is known of the application's device.
+Adapter external_adapter(const Api& api, const ExternalDevice& external);
+
 // An empty struct that asks for the defaults.
 WGPULimits default_limits();
 DeviceLimits limits_of(const WGPULimits& limits);

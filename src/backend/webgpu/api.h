@@ -16,6 +16,7 @@ namespace tensorgrad::webgpu {
 
 // X(name): wgpu<name> is looked up under the type WGPUProc<name>.
 #define TENSORGRAD_WEBGPU_FUNCTIONS(X)    \
+  X(AdapterAddRef)                        \
   X(AdapterGetInfo)                       \
   X(AdapterGetLimits)                     \
   X(AdapterHasFeature)                    \
@@ -24,8 +25,10 @@ namespace tensorgrad::webgpu {
   X(AdapterRequestDevice)                 \
   X(BindGroupLayoutRelease)               \
   X(BindGroupRelease)                     \
-  X(BufferDestroy)                        \
+  X(BufferAddRef)                         \
   X(BufferGetConstMappedRange)            \
+  X(BufferGetSize)                        \
+  X(BufferGetUsage)                       \
   X(BufferMapAsync)                       \
   X(BufferRelease)                        \
   X(BufferUnmap)                          \
@@ -42,6 +45,7 @@ namespace tensorgrad::webgpu {
   X(ComputePassEncoderSetPipeline)        \
   X(ComputePipelineRelease)               \
   X(CreateInstance)                       \
+  X(DeviceAddRef)                         \
   X(DeviceCreateBindGroup)                \
   X(DeviceCreateBindGroupLayout)          \
   X(DeviceCreateBuffer)                   \
@@ -53,9 +57,11 @@ namespace tensorgrad::webgpu {
   X(DeviceDestroy)                        \
   X(DeviceGetLimits)                      \
   X(DeviceGetQueue)                       \
+  X(DeviceHasFeature)                     \
   X(DevicePopErrorScope)                  \
   X(DevicePushErrorScope)                 \
   X(DeviceRelease)                        \
+  X(InstanceAddRef)                       \
   X(InstanceProcessEvents)                \
   X(InstanceRelease)                      \
   X(InstanceRequestAdapter)               \
@@ -78,14 +84,19 @@ struct Api {
 
   std::string path;                // where the library was found
   std::shared_ptr<Vendor> vendor;  // what is peculiar to this library
-  // One for the process, never released: GPU drivers that are unloaded and loaded again with every
-  // instance run out of thread-local storage after a few dozen. Null where there is none to be had.
+  // The application's where its device is used; else one for the process, never released: GPU
+  // drivers that are unloaded and loaded again with every instance run out of thread-local storage
+  // after a few dozen. Null where there is none to be had.
   WGPUInstance instance = nullptr;
 };
 
 // Loads a library, once per process and path; it stays loaded. Null where none can be had: then
 // `why` says what was looked for, and how to get one.
 const Api* load_api(const std::string& library, std::string& why);
+
+// A library that is loaded already, without an instance: that of this path, or where it is empty
+// the process's own (linked to), or one of the usual names. Null where there is none.
+std::unique_ptr<Api> find_loaded_api(const std::string& library, std::string& why);
 
 inline WGPUStringView view(std::string_view text) { return {text.data(), text.size()}; }
 

@@ -67,6 +67,24 @@ constexpr std::array<WGPUErrorFilter, 2> kFilters = {WGPUErrorFilter_Validation,
 WebGpuDevice::WebGpuDevice(const Api& api, Adapter adapter, const WebGpuOptions& options)
     : api_(api), checked_(options.checked), adapter_(std::move(adapter)) {
   request_device(options);
+  open();
+}
+
+WebGpuDevice::WebGpuDevice(std::unique_ptr<const Api> api, Adapter adapter,
+                           const ExternalDevice& external, const WebGpuOptions& options)
+    : own_api_(std::move(api)),
+      api_(*own_api_),
+      externally_lost_(external.lost),
+      checked_(options.checked),
+      adapter_(std::move(adapter)) {
+  api_.InstanceAddRef(external.instance);
+  instance_ = Handle(api_, external.instance);
+  api_.DeviceAddRef(external.device);
+  device_ = Handle(api_, external.device);
+  open();
+}
+
+void WebGpuDevice::open() {
   queue_ = Handle(api_, api_.DeviceGetQueue(device_.get()));
   info_ = adapter_.info.device;
   WGPULimits limits = {};
@@ -97,6 +115,7 @@ WebGpuDevice::~WebGpuDevice() {
   queue_.reset();
   device_.reset();
   adapter_.handle.reset();
+  instance_.reset();
 }
 
 void WebGpuDevice::request_device(const WebGpuOptions& options) {
@@ -146,6 +165,10 @@ void WebGpuDevice::make_ring() {
 
 bool WebGpuDevice::lost() {
   const std::lock_guard lock(faults_->mutex);
+  if (externally_lost_ != nullptr && *externally_lost_ && !faults_->lost) {
+    faults_->lost = true;
+    faults_->lost_message = "so the application says";
+  }
   return faults_->lost;
 }
 
@@ -211,10 +234,29 @@ BufferHandle WebGpuDevice::alloc(std::int64_t bytes, const std::string& label) {
                       " bytes; " + info_.name + " allows " + std::to_string(most));
   }
   const std::int64_t size = std::max<std::int64_t>((bytes + 255) / 256 * 256, 256);
-  Buffer made{
-      create_buffer(
-          size, WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst, label),
-      size, label};
+  return add({create_buffer(
+                  size, WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst,
+                  label),
+              size, label});
+}
+
+BufferHandle WebGpuDevice::adopt(WGPUBuffer native, std::int64_t bytes, const std::string& label) {
+  const std::lock_guard lock(mutex_);
+  throw_faults();
+  const auto size = static_cast<std::int64_t>(api_.BufferGetSize(native));
+  if (size < bytes) {
+    throw UserError(label + ": the buffer has " + std::to_string(size) + " bytes, " +
+                    std::to_string(bytes) + " are needed (a multiple of 256)");
+  }
+  constexpr WGPUBufferUsage kUsage = WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc;
+  if ((api_.BufferGetUsage(native) & kUsage) != kUsage) {
+    throw UserError(label + ": the buffer's usage must have Storage and CopySrc");
+  }
+  api_.BufferAddRef(native);
+  return add({Handle(api_, native), size, label});
+}
+
+BufferHandle WebGpuDevice::add(Buffer made) {
   if (free_handles_.empty()) {
     buffers_.emplace_back();
     free_handles_.push_back(static_cast<BufferHandle>(buffers_.size()));
@@ -247,6 +289,21 @@ void WebGpuDevice::lose() {
 }  // namespace tensorgrad::webgpu
 
 namespace tensorgrad {
+
+std::unique_ptr<Device> adopt_webgpu_device(const ExternalDevice& external,
+                                            const WebGpuOptions& options) {
+  if (external.instance == nullptr || external.device == nullptr) {
+    throw UserError("device: an external device needs its " +
+                    std::string(external.device == nullptr ? "device" : "instance") + ", got null");
+  }
+  std::string why;
+  std::unique_ptr<webgpu::Api> api = webgpu::find_loaded_api(options.library, why);
+  if (api == nullptr) throw DeviceError("webgpu: " + why);
+  api->instance = external.instance;
+  webgpu::Adapter adapter = webgpu::external_adapter(*api, external);
+  return std::make_unique<webgpu::WebGpuDevice>(std::move(api), std::move(adapter), external,
+                                                options);
+}
 
 std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
   std::string why;

@@ -65,6 +65,9 @@ struct Step;
 class WebGpuDevice final : public Device {
  public:
   WebGpuDevice(const Api& api, Adapter adapter, const WebGpuOptions& options);
+  // On the application's device, whose adapter this is.
+  WebGpuDevice(std::unique_ptr<const Api> api, Adapter adapter, const ExternalDevice& external,
+               const WebGpuOptions& options);
   WebGpuDevice(const WebGpuDevice&) = delete;
   WebGpuDevice& operator=(const WebGpuDevice&) = delete;
   ~WebGpuDevice() override;
@@ -72,10 +75,12 @@ class WebGpuDevice final : public Device {
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   BufferHandle alloc(std::int64_t bytes, const std::string& label) override;
   void free(BufferHandle buffer) override;
+  BufferHandle adopt(WGPUBuffer native, std::int64_t bytes, const std::string& label) override;
   void upload(BufferHandle buffer, std::int64_t offset, std::span<const std::byte> data) override;
   Ticket download(BufferHandle buffer, std::int64_t offset, std::span<std::byte> out) override;
   std::unique_ptr<Executable> prepare(const Program& program,
                                       std::span<const BufferHandle> buffers) override;
+  void rebind(Executable& executable, std::span<const BufferHandle> buffers, int changed) override;
   Ticket run(Executable& executable, std::span<const HyperRow> rows) override;
   [[nodiscard]] bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
@@ -98,7 +103,9 @@ class WebGpuDevice final : public Device {
 
   // device.cpp
   void request_device(const WebGpuOptions& options);
+  void open();  // what both constructors end with
   void make_ring();
+  BufferHandle add(Buffer buffer);
   Handle<WGPUBuffer> create_buffer(std::int64_t bytes, WGPUBufferUsage usage,
                                    const std::string& label);
   Buffer& buffer(BufferHandle handle);
@@ -146,7 +153,9 @@ class WebGpuDevice final : public Device {
   void encode_alone(WGPUCommandEncoder encoder, const Step& step, std::uint32_t row,
                     const WGPUPassTimestampWrites* writes);
 
+  const std::unique_ptr<const Api> own_api_;  // where the device is the application's
   const Api& api_;
+  const std::atomic<bool>* externally_lost_ = nullptr;
   std::unique_ptr<Faults> faults_ = std::make_unique<Faults>();
   std::recursive_mutex mutex_;
   DeviceInfo info_;
@@ -155,6 +164,7 @@ class WebGpuDevice final : public Device {
   WgslOptions forced_;
 
   // In the order of their making; released in reverse.
+  Handle<WGPUInstance> instance_;  // the application's
   Adapter adapter_;
   Handle<WGPUDevice> device_;
   Handle<WGPUQueue> queue_;
@@ -199,5 +209,6 @@ class WebGpuExecutable final : public Executable {
  private:
   std::recursive_mutex& mutex_;
 };
+WebGpuExecutable& own(Executable& executable);
 
 }  // namespace tensorgrad::webgpu

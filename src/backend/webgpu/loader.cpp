@@ -36,6 +36,15 @@ const std::vector<std::string> kNames = {"libwgpu_native-release.so", "libwgpu_n
                                          "libwebgpu_dawn.so"};
 #endif
 
+// One that is loaded already: of this path or name, or without one what the process is linked to.
+void* loaded_library(const char* path) {
+#ifdef _WIN32
+  return GetModuleHandleA(path);
+#else
+  return path == nullptr ? dlopen(nullptr, RTLD_NOW) : dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+#endif
+}
+
 void* open_library(const std::string& path, std::string& error) {
 #ifdef _WIN32
   void* library = LoadLibraryA(path.c_str());
@@ -108,6 +117,19 @@ bool fill(Api& api, void* library, std::string& missing) {
   return missing.empty();
 }
 
+// The table of what is loaded; null where something is missing.
+std::unique_ptr<Api> table_of(void* library, const std::string& path, std::string& error) {
+  auto api = std::make_unique<Api>();
+  std::string missing;
+  if (!fill(*api, library, missing)) {
+    error = path + " has no " + missing;
+    return nullptr;
+  }
+  api->path = path;
+  api->vendor = Vendor::detect(library, find_symbol);
+  return api;
+}
+
 const Api* try_load(const std::string& path, std::string& error) {
   // Never destroyed: devices may outlive static objects.
   static std::mutex& mutex = *new std::mutex;
@@ -117,19 +139,32 @@ const Api* try_load(const std::string& path, std::string& error) {
   if (known != loaded.end()) return known->second.get();
   void* library = open_library(path, error);
   if (library == nullptr) return nullptr;
-  auto api = std::make_unique<Api>();
-  std::string missing;
-  if (!fill(*api, library, missing)) {
-    error = path + " has no " + missing;
-    return nullptr;
-  }
-  api->path = path;
-  api->vendor = Vendor::detect(library, find_symbol);
+  std::unique_ptr<Api> api = table_of(library, path, error);
+  if (api == nullptr) return nullptr;
   api->instance = api->vendor->create_instance(*api);
   return (loaded[path] = std::move(api)).get();
 }
 
 }  // namespace
+
+std::unique_ptr<Api> find_loaded_api(const std::string& library, std::string& why) {
+  if (!library.empty()) {
+    void* found = loaded_library(library.c_str());
+    if (found != nullptr) return table_of(found, library, why);
+    why = library + " is not loaded in this process, so the device cannot be of it";
+    return nullptr;
+  }
+  void* process = loaded_library(nullptr);
+  if (process != nullptr && find_symbol(process, "wgpuCreateInstance") != nullptr)
+    return table_of(process, "the process", why);
+  for (const std::string& name : kNames) {
+    if (void* found = loaded_library(name.c_str())) return table_of(found, name, why);
+  }
+  why =
+      "the library that the application's device is of is not to be found: the process is not "
+      "linked to it; give its path as DeviceOptions::webgpu_library";
+  return nullptr;
+}
 
 const Api* load_api(const std::string& library, std::string& why) {
   std::string tried;

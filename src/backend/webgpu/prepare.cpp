@@ -260,4 +260,20 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
   return executable;
 }
 
+void WebGpuDevice::rebind(Executable& any, std::span<const BufferHandle> buffers, int changed) {
+  const std::lock_guard lock(mutex_);
+  throw_faults();
+  WebGpuExecutable& executable = own(any);
+  std::vector<std::pair<Step*, Handle<WGPUBindGroup>>> made;
+  for (Step& step : executable.steps) {
+    const auto& bindings = step.launch->bindings;
+    if (std::none_of(bindings.begin(), bindings.end(),
+                     [&](const Binding& each) { return each.buffer == changed; }))
+      continue;
+    made.emplace_back(&step, bind(*step.launch, step.pipeline->layout, buffers));
+  }
+  for (auto& [step, group] : made) step->group = std::move(group);
+  executable.validated = false;
+}
+
 }  // namespace tensorgrad::webgpu

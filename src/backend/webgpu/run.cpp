@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::size_t kQueriesAtOnce = 2048;  // timestamps; a query set holds up to 4096
 
+}  // namespace
+
 WebGpuExecutable& own(Executable& executable) {
   auto* mine = dynamic_cast<WebGpuExecutable*>(&executable);
   CHECK(mine != nullptr, "an executable of another backend");
   return *mine;
 }
-
-}  // namespace
 
 // Writes rows into the ring; gives the first one's number. At most kMaxRuns - 1 runs are in flight.
 std::uint32_t WebGpuDevice::write_rows(std::span<const HyperRow> rows) {

@@ -49,13 +49,7 @@ WGPULogLevel log_level(const std::string& name) {
 
 class WgpuNative : public Vendor {
  public:
-  explicit WgpuNative(const NativeFunctions& functions) : functions_(functions) {
-    const WGPULogLevel level = log_level(env("TENSORGRAD_WGPU_LOG"));
-    if (functions_.set_log_callback != nullptr && level != WGPULogLevel_Off) {
-      functions_.set_log_callback(print_log, nullptr);
-    }
-    if (functions_.set_log_level != nullptr) functions_.set_log_level(level);
-  }
+  explicit WgpuNative(const NativeFunctions& functions) : functions_(functions) {}
 
   [[nodiscard]] std::string name() const override {
     const std::uint32_t version = functions_.get_version();
@@ -67,6 +61,11 @@ class WgpuNative : public Vendor {
   }
 
   WGPUInstance create_instance(const Api& api) const override {
+    const WGPULogLevel level = log_level(env("TENSORGRAD_WGPU_LOG"));
+    if (functions_.set_log_callback != nullptr && level != WGPULogLevel_Off) {
+      functions_.set_log_callback(print_log, nullptr);
+    }
+    if (functions_.set_log_level != nullptr) functions_.set_log_level(level);
     WGPUInstanceExtras extras = {};
     extras.chain.sType = static_cast<WGPUSType>(WGPUSType_InstanceExtras);
     extras.backends =
