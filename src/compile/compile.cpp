@@ -15,6 +15,7 @@
 #include "passes/expand.h"
 #include "passes/fuse.h"
 #include "passes/simplify.h"
+#include "passes/split_depth.h"
 #include "passes/split_product.h"
 #include "passes/split_reduce.h"
 
@@ -162,6 +163,7 @@ std::vector<GraphPass> split_passes(std::int64_t max_binding_bytes, bool split_r
         {"split_product", [=](const Graph& g) { return split_product(g, max_binding_bytes); }});
   }
   if (split_rows) {
+    passes.push_back({"split_depth", split_depth});
     passes.push_back(
         {"split_reduce", [=](const Graph& g) { return split_reduce(g, max_binding_bytes); }});
   }

@@ -10,41 +10,30 @@
 #include <array>
 
 #include "base/check.h"
+#include "kernel/wgsl_operand.h"
 #include "kernel/wgsl_parts.h"
 
 namespace tensorgrad::wgsl {
 namespace {
 
-constexpr double kGroupsAtOnce = 128;
+constexpr std::int64_t kLeastGroups = 128;  // fewer take no less time
 
-struct TileShape {
-  int side;          // BM = BN
-  int depth;         // BK
-  int per_m, per_n;  // TM, TN
-  int slices;        // of k
-  double rate;       // relative speed once the GPU is full, as measured on an H200
-
-  [[nodiscard]] int threads_m() const { return side / per_m; }
-  [[nodiscard]] int threads_n() const { return side / per_n; }
-  [[nodiscard]] int slice_threads() const { return threads_m() * threads_n(); }
-  [[nodiscard]] int threads() const { return slice_threads() * slices; }
-  // Registers are vectors of so many results, and so are the entries of workgroup memory.
-  [[nodiscard]] int width_m() const { return std::min(4, per_m); }
-  [[nodiscard]] int width_n() const { return std::min(4, per_n); }
-};
 // Every side and every depth divides the number of threads, or is a multiple of it.
-constexpr std::array<TileShape, 4> kShapes = {{{128, 8, 16, 8, 1, 1.0},
-                                               {64, 16, 4, 4, 1, 1.05},
-                                               {32, 32, 2, 2, 1, 0.55},
-                                               {16, 64, 2, 2, 4, 0.23}}};
+constexpr std::array<TileShape, 5> kShapes = {{{128, 128, 8, 16, 8, 1, 264, 1.5},
+                                               {128, 64, 8, 8, 8, 1, 396, 1.4},
+                                               {64, 64, 16, 4, 4, 1, 528, 1.0},
+                                               {32, 32, 32, 2, 2, 1, 528, 0.57},
+                                               {16, 16, 64, 2, 2, 4, 528, 0.38}}};
 
-std::string vector_type(int width) {
-  return width == 1 ? "f32" : "vec" + std::to_string(width) + "<f32>";
-}
+// What WgslOptions::tile calls it.
+int number_of(const TileShape& shape) { return (shape.side_m + shape.side_n) / 2; }
 
-// Component i of a vector of that width.
-std::string component(int i, int width) {
-  return width == 1 ? std::string() : std::string(".") + "xyzw"[i % width];
+// In units of an element's time; the last round is as long as any.
+double time_of(const TileShape& shape, std::int64_t groups) {
+  const std::int64_t rounded = groups < shape.at_once
+                                   ? std::max(groups, kLeastGroups)
+                                   : ceil_div(groups, shape.at_once) * shape.at_once;
+  return static_cast<double>(rounded * shape.side_m * shape.side_n) / shape.rate;
 }
 
 // Where result i of a thread lies along a side, counted from the thread's first: threads take turns
@@ -59,27 +48,25 @@ class Contraction {
   Contraction(const Launch& launch, const WgslOptions& options)
       : launch_(launch),
         options_(options),
-        a_domain_{{"z", launch.batch}, {"m", launch.m}, {"k", launch.k}},
-        b_domain_{{"z", launch.batch}, {"k", launch.k}, {"n", launch.n}},
         out_domain_{{"z", launch.batch}, {"m", launch.m}, {"n", launch.n}},
         module_(launch),
+        a_(module_, launch, true),
+        b_(module_, launch, false),
         window_(window_of(launch)) {}
 
   WgslKernel write();
 
  private:
-  void write_operand(const std::string& name, const ScalarProgram& program, const Domain& domain,
-                     const std::string& guard);
-  void write_finish(bool guarded, bool with_ones);
+  void write_finish(bool guarded, bool with_ones, const std::set<int>& vectors = {});
   void write_ones();
   [[nodiscard]] Tile pick_lanes() const;
   [[nodiscard]] const TileShape* pick_tile() const;
   WgslKernel write_by_lanes(const Tile& tile);
   WgslKernel write_tiled(const TileShape& tile);
-  void write_fetch(Scope& scope, const TileShape& tile, bool is_a, const std::string& k0) const;
-  void write_keep(Scope& scope, const TileShape& tile, bool is_a) const;
-  void write_products(Scope& scope, const TileShape& tile);
+  void write_steps(Scope& scope, const TileShape& tile);
+  void write_products(Scope& scope, const TileShape& tile, const std::string& half) const;
   void write_results(Scope& scope, const TileShape& tile);
+  void write_ones_results(Scope& scope, const TileShape& tile);
   void write_sliced_results(Scope& scope, const TileShape& tile);
   void write_places(Scope& scope, const TileShape& tile, std::int64_t tiles_m,
                     std::int64_t tiles_n) const;
@@ -94,28 +81,15 @@ class Contraction {
 
   const Launch& launch_;
   const WgslOptions& options_;
-  Domain a_domain_, b_domain_, out_domain_;
+  Domain out_domain_;
   Module module_;
+  TileOperand a_, b_;
+  InFours finish_;
   Window window_;
-  bool a_along_k_ = false, b_along_k_ = false;
 };
 
-void Contraction::write_operand(const std::string& name, const ScalarProgram& program,
-                                const Domain& domain, const std::string& guard) {
-  CHECK(!program.instrs.empty());
-  ProgramWriter writer(module_, program, domain, domain);
-  Scope scope;
-  if (!guard.empty()) scope.line(guard);
-  const int last = static_cast<int>(program.instrs.size()) - 1;
-  writer.write_all(scope, writer.needed({last}));
-  scope.line("return " + writer.value(last) + ";");
-  module_.function(name, "fn " + name + "(z: u32, " + domain[1].name + ": u32, " + domain[2].name +
-                             ": u32) -> f32 {\n" + scope.text() + "}\n");
-}
-
 // The epilogue and the stores of one result; what ones add to the product goes to its own store.
-void Contraction::write_finish(bool guarded, bool with_ones) {
-  ProgramWriter writer(module_, launch_.body, out_domain_, out_domain_, "acc");
+void Contraction::write_finish(bool guarded, bool with_ones, const std::set<int>& vectors) {
   Scope scope;
   if (with_ones) {
     Scope ones(&scope);
@@ -131,10 +105,18 @@ void Contraction::write_finish(bool guarded, bool with_ones) {
   }
   std::vector<int> roots;
   for (const Store& store : launch_.stores) roots.push_back(store.value);
-  writer.write_all(scope, writer.needed(roots));
-  for (const Store& store : launch_.stores) writer.store(scope, store);
+  if (finish_.chosen) {
+    FourWriter writer(module_, finish_, vectors, "acc");
+    writer.write(scope, roots);
+    for (const Store& store : launch_.stores) writer.store(scope, store);
+  } else {
+    ProgramWriter writer(module_, launch_.body, out_domain_, out_domain_, "acc");
+    writer.write_all(scope, writer.needed(roots));
+    for (const Store& store : launch_.stores) writer.store(scope, store);
+  }
   module_.function("finish",
-                   "fn finish(z: u32, m: u32, n: u32, acc: f32) {\n" + scope.text() + "}\n");
+                   "fn finish(z: u32, m: u32, n: u32, acc: " + vector_type(finish_.chosen ? 4 : 1) +
+                       ") {\n" + scope.text() + "}\n");
 }
 
 void Contraction::write_ones() {
@@ -157,7 +139,7 @@ Tile Contraction::pick_lanes() const {
   const std::int64_t results = window_.outer_count * rows() * columns();
   const int most = std::min(256, floor_pow2(options_.max_threads));
   Tile tile;
-  tile.lanes_first = b_along_k_;
+  tile.lanes_first = b_.along_k();
   tile.lanes = std::min(ceil_pow2(ceil_div(launch_.k, 4)),
                         floor_pow2(std::max<std::int64_t>(1, kFullGpu / results)));
   if (options_.lanes > 0) tile.lanes = options_.lanes;
@@ -173,13 +155,9 @@ const TileShape* Contraction::pick_tile() const {
   double best_time = 0;
   for (const TileShape& shape : kShapes) {
     if (shape.threads() > options_.max_threads) continue;
-    if (options_.tile == shape.side) return &shape;
-    const auto groups =
-        static_cast<double>(window_.outer_count * ceil_div(window_.count, shape.side) *
-                            ceil_div(launch_.n, shape.side));
-    // Loads of b along k leave the 64 tile behind.
-    const double rate = shape.rate * (shape.side == 128 && b_along_k_ ? 1.15 : 1.0);
-    const double time = std::max(groups, kGroupsAtOnce) * shape.side * shape.side / rate;
+    if (options_.tile == number_of(shape)) return &shape;
+    const double time = time_of(shape, window_.outer_count * ceil_div(window_.count, shape.side_m) *
+                                           ceil_div(launch_.n, shape.side_n));
     if (best == nullptr || time < best_time) {
       best = &shape;
       best_time = time;
@@ -193,8 +171,6 @@ const TileShape* Contraction::pick_tile() const {
 }
 
 WgslKernel Contraction::write() {
-  a_along_k_ = runs_along(launch_.a, a_domain_, 2, 1);
-  b_along_k_ = runs_along(launch_.b, b_domain_, 1, 2);
   if (has_ones()) write_ones();
   const TileShape* tile = pick_tile();
   return tile == nullptr ? write_by_lanes(pick_lanes()) : write_tiled(*tile);
@@ -202,11 +178,8 @@ WgslKernel Contraction::write() {
 
 WgslKernel Contraction::write_by_lanes(const Tile& tile) {
   const std::string m = u32_literal(launch_.m);
-  write_operand("a_at", launch_.a, a_domain_,
-                launch_.ones_row ? "if (m == " + m + ") { return 1.0f; }" : "");
-  write_operand(
-      "b_at", launch_.b, b_domain_,
-      launch_.ones_column ? "if (n == " + u32_literal(launch_.n) + ") { return 1.0f; }" : "");
+  a_.write_function(launch_.ones_row ? "m == " + m : "", "1.0f");
+  b_.write_function(launch_.ones_column ? "n == " + u32_literal(launch_.n) : "", "1.0f");
   write_finish(false, has_ones());
   const std::int64_t results = window_.outer_count * rows() * columns();
   const Domain domain = {{"result", results}};
@@ -240,117 +213,96 @@ WgslKernel Contraction::write_by_lanes(const Tile& tile) {
   return make_kernel(module_, scope, tile.threads(), ceil_div(results, tile.rows));
 }
 
-// Vectors per step of k. One more where the load runs along k, so that neighbouring threads, which
-// then write a column, meet different banks.
-int pitch_of(const TileShape& tile, int width, bool along_k) {
-  return tile.side / width + (along_k ? 1 : 0);
-}
-
-// A thread's share of a tile: elements local, local + threads, ... in the order in which memory
-// runs. As sides and depth fit the number of threads, only one of its two coordinates moves.
-struct Share {
-  int count;           // elements per thread
-  int step_i, step_k;  // from one element to the next
-};
-Share share_of(const TileShape& tile, bool along_k) {
-  const int threads = tile.threads();
-  const int fast = along_k ? tile.depth : tile.side;
-  CHECK(threads % fast == 0);
-  const int step = threads / fast;
-  return {tile.side * tile.depth / threads, along_k ? step : 0, along_k ? 0 : step};
-}
-
-// Evaluates a thread's share of the operand's tile at k0 into registers.
-void Contraction::write_fetch(Scope& scope, const TileShape& tile, bool is_a,
-                              const std::string& k0) const {
-  const Share share = share_of(tile, is_a ? a_along_k_ : b_along_k_);
-  const std::string name = is_a ? "a" : "b";
-  for (int j = 0; j < share.count; ++j) {
-    const std::string i = name + "_i + " + u32_literal(j * share.step_i);
-    const std::string k = k0 + " + " + name + "_k + " + u32_literal(j * share.step_k);
-    scope.line(
-        "next_" + name + std::to_string(j) + " = " +
-        (is_a ? "a_at(z, m0 + " + i + ", " + k + ");" : "b_at(z, " + k + ", n0 + " + i + ");"));
-  }
-}
-
-// Puts the registers into workgroup memory: entry (k, i) with i along m or n.
-void Contraction::write_keep(Scope& scope, const TileShape& tile, bool is_a) const {
-  const bool along_k = is_a ? a_along_k_ : b_along_k_;
-  const Share share = share_of(tile, along_k);
-  const int width = is_a ? tile.width_m() : tile.width_n();
-  const std::string name = is_a ? "a" : "b";
-  const std::string pitch = u32_literal(pitch_of(tile, width, along_k));
-  for (int j = 0; j < share.count; ++j) {
-    const std::string i = "(" + name + "_i + " + u32_literal(j * share.step_i) + ")";
-    const std::string k = "(" + name + "_k + " + u32_literal(j * share.step_k) + ")";
-    std::string entry = "tile_" + name + "[" + k + " * " + pitch + " + " + i;
-    if (width > 1) {
-      entry += " / " + u32_literal(width) + "][" + i + " % " + u32_literal(width);
-    }
-    scope.line(entry + "] = next_" + name + std::to_string(j) + ";");
-  }
-}
-
-void Contraction::write_products(Scope& scope, const TileShape& tile) {
+// Where tiles lie twice in workgroup memory, `half` is the start of the one that is read, in each.
+void Contraction::write_products(Scope& scope, const TileShape& tile,
+                                 const std::string& half) const {
   const int width_m = tile.width_m(), width_n = tile.width_n();
-  Scope loop(&scope);
-  const auto read = [&](const std::string& name, bool along_k, int width, int count, int threads,
-                        const std::string& thread) {
-    for (int i = 0; i < count / width; ++i) {
-      const std::string skip = i == 0 ? "" : " + " + u32_literal(i * threads);
-      loop.line("let " + name + std::to_string(i) + " = tile_" + name + "[k * " +
-                u32_literal(pitch_of(tile, width, along_k)) + " + " + thread + skip + "];");
+  for (int k = 0; k < tile.depth; k += tile.slices) {
+    Scope step(&scope);
+    const auto read = [&](const std::string& name, const TileOperand& operand, int count,
+                          int threads, const std::string& thread) {
+      const int from = k * operand.pitch(tile);
+      std::string at = (half.empty() ? "" : half + name + " + ") + thread;
+      if (tile.slices > 1) at += " + slice * " + u32_literal(operand.pitch(tile));
+      for (int i = 0; i < count; ++i) {
+        step.line("let " + name + std::to_string(i) + " = tile_" + name + "[" + at + " + " +
+                  u32_literal(from + i * threads) + "];");
+      }
+    };
+    read("a", a_, tile.per_m / width_m, tile.threads_m(), "ty");
+    read("b", b_, tile.per_n / width_n, tile.threads_n(), "tx");
+    for (int row = 0; row < tile.per_m; ++row) {
+      for (int col = 0; col < tile.per_n / width_n; ++col) {
+        step.line("acc" + std::to_string(row) + "_" + std::to_string(col) + " += a" +
+                  std::to_string(row / width_m) + component(row, width_m) + " * b" +
+                  std::to_string(col) + ";");
+      }
     }
-  };
-  read("a", a_along_k_, width_m, tile.per_m, tile.threads_m(), "ty");
-  read("b", b_along_k_, width_n, tile.per_n, tile.threads_n(), "tx");
-  for (int row = 0; row < tile.per_m; ++row) {
-    for (int col = 0; col < tile.per_n / width_n; ++col) {
-      loop.line("acc" + std::to_string(row) + "_" + std::to_string(col) + " += a" +
-                std::to_string(row / width_m) + component(row, width_m) + " * b" +
-                std::to_string(col) + ";");
+    for (int col = 0; launch_.ones_row && col < tile.per_n / width_n; ++col) {
+      step.line("ones" + std::to_string(col) + " += b" + std::to_string(col) + ";");
     }
+    for (int row = 0; launch_.ones_column && row < tile.per_m / width_m; ++row) {
+      step.line("ones" + std::to_string(row) + " += a" + std::to_string(row) + ";");
+    }
+    scope.block("", step);
   }
-  for (int col = 0; launch_.ones_row && col < tile.per_n / width_n; ++col) {
-    loop.line("ones" + std::to_string(col) + " += b" + std::to_string(col) + ";");
-  }
-  for (int row = 0; launch_.ones_column && row < tile.per_m / width_m; ++row) {
-    loop.line("ones" + std::to_string(row) + " += a" + std::to_string(row) + ";");
-  }
-  scope.block("for (var k = " + std::string(tile.slices > 1 ? "slice" : "0u") + "; k < " +
-                  u32_literal(tile.depth) + "; k += " + u32_literal(tile.slices) + ")",
-              loop);
 }
 
-// One loop over a thread's results, taken from an array: unrolled, the epilogue would be compiled
-// once per result. What the array costs is paid once, after all products.
+// Is an epilogue so long that it should not be compiled once for each result of a thread?
+bool is_long(const ScalarProgram& program) {
+  return std::any_of(program.instrs.begin(), program.instrs.end(), [](const Instr& instr) {
+    return instr.kind == InstrKind::kOp &&
+           instr.code->wgsl[static_cast<std::size_t>(DType::kF32)].find("tg_") !=
+               std::string_view::npos;
+  });
+}
+
+// Calls finish() for a thread's results: each by itself where that is little text, else in a loop
+// over an array, which costs a way through memory.
 void Contraction::write_results(Scope& scope, const TileShape& tile) {
-  const int blocks = tile.per_n / tile.width_n();
-  const std::string type = vector_type(tile.width_n());
-  const auto place = [](const std::string& i, int width, int threads) {
-    if (width == 1) return i + " * " + u32_literal(threads);
-    const std::string w = u32_literal(width);
-    return i + " / " + w + " * " + u32_literal(threads * width) + " + " + i + " % " + w;
-  };
+  const int width = tile.width_n(), blocks = tile.per_n / width;
+  const int step = finish_.chosen ? width : 1;  // results a call
   scope.line("let m = m0 + ty * " + u32_literal(tile.width_m()) + ";");
-  scope.line("let n = n0 + tx * " + u32_literal(tile.width_n()) + ";");
+  scope.line("let n = n0 + tx * " + u32_literal(width) + ";");
+  const auto result = [&](int i, int block) {
+    return "acc" + std::to_string(i) + "_" + std::to_string(block);
+  };
+  if (!is_long(launch_.body)) {
+    for (int i = 0; i < tile.per_m; ++i) {
+      for (int j = 0; j < tile.per_n; j += step) {
+        scope.line("finish(z, m + " +
+                   u32_literal(place_of_result(i, tile.width_m(), tile.threads_m())) + ", n + " +
+                   u32_literal(place_of_result(j, width, tile.threads_n())) + ", " +
+                   result(i, j / width) + (step > 1 ? "" : component(j, width)) + ");");
+      }
+    }
+    return;
+  }
+  const auto place = [](const std::string& i, int each, int threads) {
+    if (each == 1) return i + " * " + u32_literal(threads);
+    const std::string w = u32_literal(each);
+    return i + " / " + w + " * " + u32_literal(threads * each) + " + " + i + " % " + w;
+  };
   std::string list;
-  for (int i = 0; i < tile.per_m * blocks; ++i) {
-    list +=
-        (i > 0 ? ", acc" : "acc") + std::to_string(i / blocks) + "_" + std::to_string(i % blocks);
-  }
-  scope.line("var results = array<" + type + ", " + std::to_string(tile.per_m * blocks) + ">(" +
-             list + ");");
+  for (int i = 0; i < tile.per_m * blocks; ++i)
+    list += (i > 0 ? ", " : "") + result(i / blocks, i % blocks);
+  scope.line("var results = array<" + vector_type(width) + ", " +
+             std::to_string(tile.per_m * blocks) + ">(" + list + ");");
   Scope rows(&scope), cols(&rows);
-  std::string result = "results[i * " + u32_literal(blocks) + " + j";
-  if (tile.width_n() > 1) {
-    result += " / " + u32_literal(tile.width_n()) + "][j % " + u32_literal(tile.width_n());
-  }
+  std::string value = "results[i * " + u32_literal(blocks) + " + j";
+  if (width > 1) value += " / " + u32_literal(width);
+  value += "]";
+  if (width > 1 && step == 1) value += "[j % " + u32_literal(width) + "]";
   cols.line("finish(z, m + " + place("i", tile.width_m(), tile.threads_m()) + ", n + " +
-            place("j", tile.width_n(), tile.threads_n()) + ", " + result + "]);");
-  rows.block("for (var j = 0u; j < " + u32_literal(tile.per_n) + "; j++)", cols);
+            place("j", width, tile.threads_n()) + ", " + value + ");");
+  rows.block(
+      "for (var j = 0u; j < " + u32_literal(tile.per_n) + "; j += " + u32_literal(step) + ")",
+      cols);
   scope.block("for (var i = 0u; i < " + u32_literal(tile.per_m) + "; i++)", rows);
+}
+
+// What a thread has added up for ones_store.
+void Contraction::write_ones_results(Scope& scope, const TileShape& tile) {
   if (!has_ones()) return;
   // The first row of tiles sees all of b, its first row of threads all columns; and so for a.
   const bool of_b = launch_.ones_row;
@@ -379,14 +331,14 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
     return thread + " * " + u32_literal(width) + " + " +
            u32_literal(place_of_result(i, width, threads));
   };
-  const int results = tile.side * tile.side;
+  const int results = tile.side_m * tile.side_n;
   module_.shared("slice_sums", "f32", std::int64_t{tile.slices} * results, 4);
   for (int i = 0; i < tile.per_m; ++i) {
     for (int j = 0; j < tile.per_n; ++j) {
       keep(scope, "slice_sums",
            "slice * " + u32_literal(results) + " + (" +
-               along("ty", i, tile.width_m(), tile.threads_m()) + ") * " + u32_literal(tile.side) +
-               " + " + along("tx", j, tile.width_n(), tile.threads_n()),
+               along("ty", i, tile.width_m(), tile.threads_m()) + ") * " +
+               u32_literal(tile.side_n) + " + " + along("tx", j, tile.width_n(), tile.threads_n()),
            "acc" + std::to_string(i) + "_" + std::to_string(j / tile.width_n()) +
                component(j, tile.width_n()));
     }
@@ -396,11 +348,13 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
     const int width = of_b ? tile.width_n() : tile.width_m();
     const int threads = of_b ? tile.threads_n() : tile.threads_m();
     const std::string thread = of_b ? "tx" : "ty";
-    module_.shared("slice_ones", "f32", std::int64_t{tile.slices} * tile.side, 4);
+    module_.shared("slice_ones", "f32",
+                   std::int64_t{tile.slices} * (of_b ? tile.side_n : tile.side_m), 4);
     Scope first(&scope);
     for (int i = 0; i < (of_b ? tile.per_n : tile.per_m); ++i) {
       keep(first, "slice_ones",
-           "slice * " + u32_literal(tile.side) + " + " + along(thread, i, width, threads),
+           "slice * " + u32_literal(of_b ? tile.side_n : tile.side_m) + " + " +
+               along(thread, i, width, threads),
            "ones" + std::to_string(i / width) + component(i, width));
     }
     scope.block(of_b ? "if (ty == 0u)" : "if (tx == 0u)", first);
@@ -413,7 +367,7 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
     }
     to.line("let sum = " + text + ";");
   };
-  const std::string side = u32_literal(tile.side);
+  const std::string side = u32_literal(tile.side_n);
   Scope loop(&scope);
   sum(loop, "slice_sums", "r", results);
   loop.line("finish(z, m0 + r / " + side + ", n0 + r % " + side + ", sum);");
@@ -422,11 +376,13 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
               loop);
   if (!has_ones()) return;
   Scope ones(&scope);
-  sum(ones, "slice_ones", "local", tile.side);
+  const int along_side = of_b ? tile.side_n : tile.side_m;
+  sum(ones, "slice_ones", "local", along_side);
   ones.line(std::string("finish_ones(") + (of_b ? "n0" : "m0") + " + local, sum);");
   const std::string first = of_b ? "m0 == " + u32_literal(window_.first) : "n0 == 0u";
-  scope.block("if (" + first + " && local < " + side + " && " + (of_b ? "n0" : "m0") +
-                  " + local < " + u32_literal(of_b ? launch_.n : window_.end()) + ")",
+  scope.block("if (" + first + " && local < " + u32_literal(along_side) + " && " +
+                  (of_b ? "n0" : "m0") + " + local < " +
+                  u32_literal(of_b ? launch_.n : window_.end()) + ")",
               ones);
 }
 
@@ -434,9 +390,11 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
 void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t tiles_m,
                                std::int64_t tiles_n) const {
   const Domain flat = {{"tile", tiles_n * tiles_m * window_.outer_count}};
-  const std::string side = u32_literal(tile.side), threads_n = u32_literal(tile.threads_n());
-  scope.line("let n0 = " + coordinate(scope, flat, 1, tiles_n) + " * " + side + ";");
-  scope.line("let m0 = " + coordinate(scope, flat, tiles_n, tiles_m) + " * " + side +
+  const std::string threads_n = u32_literal(tile.threads_n());
+  scope.line("let n0 = " + coordinate(scope, flat, 1, tiles_n) + " * " + u32_literal(tile.side_n) +
+             ";");
+  scope.line("let m0 = " + coordinate(scope, flat, tiles_n, tiles_m) + " * " +
+             u32_literal(tile.side_m) +
              (window_.first > 0 ? " + " + u32_literal(window_.first) : "") + ";");
   scope.line(
       "let z = " + batch_of(coordinate(scope, flat, tiles_n * tiles_m, window_.outer_count)) + ";");
@@ -448,15 +406,8 @@ void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t
     scope.line("let ty = local / " + threads_n + ";");
   }
   scope.line("let tx = local % " + threads_n + ";");
-  for (const bool is_a : {true, false}) {
-    const bool along_k = is_a ? a_along_k_ : b_along_k_;
-    const std::string name = is_a ? "a" : "b";
-    const std::string fast = u32_literal(along_k ? tile.depth : tile.side);
-    scope.line("let " + name + "_i = local " + (along_k ? "/ " : "% ") + fast + ";");
-    scope.line("let " + name + "_k = local " + (along_k ? "% " : "/ ") + fast + ";");
-    const int count = share_of(tile, along_k).count;
-    for (int j = 0; j < count; ++j) scope.line("var next_" + name + std::to_string(j) + " = 0.0f;");
-  }
+  a_.write_places(scope, tile);
+  b_.write_places(scope, tile);
   const auto zero = [&](const std::string& name, int width) {
     scope.line("var " + name + " = " + vector_type(width) + "(0.0f);");
   };
@@ -471,48 +422,88 @@ void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t
   for (int i = 0; i < blocks; ++i) zero("ones" + std::to_string(i), width);
 }
 
+// All steps of k. The next tile is on its way from memory while this one is multiplied; where there
+// is room for both, it is put down without waiting for those who still multiply.
+void Contraction::write_steps(Scope& scope, const TileShape& tile) {
+  const int sizes[] = {a_.vectors(tile), b_.vectors(tile)};
+  const std::int64_t bytes =
+      std::int64_t{4} * (sizes[0] * tile.width_m() + sizes[1] * tile.width_n());
+  const std::int64_t sums =
+      tile.slices == 1 ? 0 : 4 * tile.slices * tile.side_m * (tile.side_n + 1);
+  const bool twice = launch_.k > tile.depth && 2 * bytes + sums <= options_.max_workgroup_bytes;
+  const int copies = twice ? 2 : 1;
+  module_.shared("tile_a", vector_type(tile.width_m()), std::int64_t{copies} * sizes[0],
+                 4 * tile.width_m());
+  module_.shared("tile_b", vector_type(tile.width_n()), std::int64_t{copies} * sizes[1],
+                 4 * tile.width_n());
+  const std::string depth = u32_literal(tile.depth), end = u32_literal(launch_.k);
+  const auto fetch = [&](Scope& to, const std::string& k0) {
+    a_.write_fetch(to, tile, k0);
+    b_.write_fetch(to, tile, k0);
+  };
+  const auto keep = [&](Scope& to) {
+    a_.write_keep(to, tile, twice ? "half_a" : "");
+    b_.write_keep(to, tile, twice ? "half_b" : "");
+  };
+  fetch(scope, "0u");
+  Scope loop(&scope);
+  if (!twice) {
+    keep(loop);
+    loop.line("workgroupBarrier();");
+    if (launch_.k > tile.depth) {
+      Scope ahead(&loop);
+      fetch(ahead, "k0 + " + depth);
+      loop.block("if (k0 + " + depth + " < " + end + ")", ahead);
+    }
+    write_products(loop, tile, "");
+    loop.line("workgroupBarrier();");
+    return scope.block("for (var k0 = 0u; k0 < " + end + "; k0 += " + depth + ")", loop);
+  }
+  scope.line("var half_a = 0u;");
+  scope.line("var half_b = 0u;");
+  keep(scope);
+  scope.line("workgroupBarrier();");
+  fetch(loop, "k0");
+  write_products(loop, tile, "half_");
+  loop.line("half_a = " + u32_literal(sizes[0]) + " - half_a;");
+  loop.line("half_b = " + u32_literal(sizes[1]) + " - half_b;");
+  keep(loop);
+  loop.line("workgroupBarrier();");
+  scope.block("for (var k0 = " + depth + "; k0 < " + end + "; k0 += " + depth + ")", loop);
+  write_products(scope, tile, "half_");
+}
+
 WgslKernel Contraction::write_tiled(const TileShape& tile) {
-  const std::int64_t tiles_m = ceil_div(window_.count, tile.side);
-  const std::int64_t tiles_n = ceil_div(launch_.n, tile.side);
-  const bool ragged_m = window_.count % tile.side != 0;
-  const bool ragged_n = launch_.n % tile.side != 0;
+  const std::int64_t tiles_m = ceil_div(window_.count, tile.side_m);
+  const std::int64_t tiles_n = ceil_div(launch_.n, tile.side_n);
+  const bool ragged_m = window_.count % tile.side_m != 0;
+  const bool ragged_n = launch_.n % tile.side_n != 0;
   const bool ragged_k = launch_.k % tile.depth != 0;
   const auto guard = [&](bool side, const std::string& name, std::int64_t size) {
     std::string test = side ? name + " >= " + u32_literal(size) : "";
     if (ragged_k) test += (test.empty() ? "k >= " : " || k >= ") + u32_literal(launch_.k);
-    return test.empty() ? test : "if (" + test + ") { return 0.0f; }";
+    return test;
   };
-  write_operand("a_at", launch_.a, a_domain_, guard(ragged_m, "m", window_.end()));
-  write_operand("b_at", launch_.b, b_domain_, guard(ragged_n, "n", launch_.n));
-  write_finish(ragged_m || ragged_n, false);
-  module_.shared("tile_a", vector_type(tile.width_m()),
-                 std::int64_t{tile.depth} * pitch_of(tile, tile.width_m(), a_along_k_),
-                 4 * tile.width_m());
-  module_.shared("tile_b", vector_type(tile.width_n()),
-                 std::int64_t{tile.depth} * pitch_of(tile, tile.width_n(), b_along_k_),
-                 4 * tile.width_n());
+  finish_ = {&launch_.body,
+             out_domain_,
+             2,
+             false,
+             tile.slices == 1 && tile.width_n() == 4 && launch_.n % 4 == 0,
+             launch_.stores};
+  const std::set<int> vectors = choose_fours(launch_, {&a_.fours(), &b_.fours(), &finish_});
+  a_.write_tile_function(guard(ragged_m, "m", window_.end()), vectors);
+  b_.write_tile_function(guard(ragged_n, "n", launch_.n), vectors);
+  write_finish(ragged_m || ragged_n, false, vectors);
   const std::int64_t groups = window_.outer_count * tiles_m * tiles_n;
   Scope scope;
   open_rows(scope, Tile{1, tile.threads(), true}, groups, "tile");
   write_places(scope, tile, tiles_m, tiles_n);
-  // The next tile is on its way from memory while this one is multiplied.
-  for (const bool is_a : {true, false}) write_fetch(scope, tile, is_a, "0u");
-  Scope loop(&scope);
-  for (const bool is_a : {true, false}) write_keep(loop, tile, is_a);
-  loop.line("workgroupBarrier();");
-  const std::string depth = u32_literal(tile.depth);
-  if (launch_.k > tile.depth) {
-    Scope ahead(&loop);
-    for (const bool is_a : {true, false}) write_fetch(ahead, tile, is_a, "k0 + " + depth);
-    loop.block("if (k0 + " + depth + " < " + u32_literal(launch_.k) + ")", ahead);
-  }
-  write_products(loop, tile);
-  loop.line("workgroupBarrier();");
-  scope.block("for (var k0 = 0u; k0 < " + u32_literal(launch_.k) + "; k0 += " + depth + ")", loop);
+  write_steps(scope, tile);
   if (tile.slices > 1) {
     write_sliced_results(scope, tile);
   } else {
     write_results(scope, tile);
+    write_ones_results(scope, tile);
   }
   return make_kernel(module_, scope, tile.threads(), groups);
 }

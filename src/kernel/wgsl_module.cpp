@@ -107,6 +107,14 @@ std::string Module::load(int binding, DType dtype, const std::string& index) con
   return value;
 }
 
+void Module::hold_vectors(int binding) {
+  types_.at(static_cast<std::size_t>(binding)) = {"vec4<f32>"};
+}
+
+std::string Module::load_vector(int binding, const std::string& index) {
+  return "b" + std::to_string(binding) + "[(" + index + ") / 4u]";
+}
+
 std::string Module::store(int binding, DType dtype, const std::string& index,
                           const std::string& value) const {
   const std::string& stored = *types_.at(static_cast<std::size_t>(binding)).begin();

@@ -57,6 +57,10 @@ class Module {
 
   // An expression of the register type (bool for kBool).
   std::string load(int binding, DType dtype, const std::string& index) const;
+  // From here on the binding is an array of vectors, each of four f32, and this reads the one with
+  // the elements `index` to `index` + 3.
+  void hold_vectors(int binding);
+  [[nodiscard]] static std::string load_vector(int binding, const std::string& index);
   // A statement.
   std::string store(int binding, DType dtype, const std::string& index,
                     const std::string& value) const;
@@ -115,6 +119,10 @@ Place place_of(Scope& scope, const Domain& domain, const IndexMap& map);
 // How far apart in memory neighbours along the axis lie: 0 where they are one, 1 where they touch,
 // a large number where it is not known. For choosing who loads what.
 std::int64_t inner_step(const Domain& domain, const IndexMap& map, std::size_t axis);
+// How the elements that four neighbours along the axis read lie in memory, the first of them at a
+// multiple of four: all at one place, side by side from a multiple of four on, or in another way.
+enum class RunOfFour { kConstant, kTouching, kOther };
+RunOfFour run_of_four(const Domain& domain, const IndexMap& map, std::size_t axis);
 // True where most of the program's loads touch along `axis` and not along `other`.
 bool runs_along(const ScalarProgram& program, const Domain& domain, std::size_t axis,
                 std::size_t other);
@@ -123,8 +131,9 @@ bool runs_along(const ScalarProgram& program, const Domain& domain, std::size_t 
 // levels (the same for all but row launches).
 class ProgramWriter {
  public:
+  // Names of its values end with `suffix`.
   ProgramWriter(Module& module, const ScalarProgram& program, Domain element, Domain row,
-                std::string acc = {});
+                std::string acc = {}, std::string suffix = {});
 
   // Instructions that the given ones need, themselves included, in order.
   [[nodiscard]] std::vector<int> needed(const std::vector<int>& roots) const;
@@ -145,7 +154,7 @@ class ProgramWriter {
   Module& module_;
   const ScalarProgram& program_;
   Domain element_, row_;
-  std::string acc_;
+  std::string acc_, suffix_;
   std::vector<std::string> values_;
 };
 

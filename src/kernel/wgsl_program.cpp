@@ -24,12 +24,13 @@ std::string zero_of(DType dtype) {
 }  // namespace
 
 ProgramWriter::ProgramWriter(Module& module, const ScalarProgram& program, Domain element,
-                             Domain row, std::string acc)
+                             Domain row, std::string acc, std::string suffix)
     : module_(module),
       program_(program),
       element_(std::move(element)),
       row_(std::move(row)),
       acc_(std::move(acc)),
+      suffix_(std::move(suffix)),
       values_(program.instrs.size()) {}
 
 const Domain& ProgramWriter::domain(Level level) const {
@@ -102,10 +103,10 @@ std::string ProgramWriter::load_at(Scope& scope, const Instr& instr, int number)
   const Place place = place_of(scope, domain(access.level), access.map);
   const int key = instr.operands.at(0);
   // A negative i32 is a u32 beyond every size.
-  const std::string at = "at" + std::to_string(number);
+  const std::string at = "at" + std::to_string(number) + suffix_;
   scope.line("let " + at + " = " +
              (dtype(key) == DType::kU32 ? value(key) : "u32(" + value(key) + ")") + ";");
-  const std::string ok = "ok" + std::to_string(number);
+  const std::string ok = "ok" + std::to_string(number) + suffix_;
   scope.line("let " + ok + " = " + at + " < " + u32_literal(access.at_size) +
              (place.valid.empty() ? "" : " && " + place.valid) + ";");
   std::string step;
@@ -146,7 +147,7 @@ void ProgramWriter::write(Scope& scope, int number) {
       CHECK(!values_.at(static_cast<std::size_t>(number)).empty(), "reduction out of order");
       return;
   }
-  const std::string name = "v" + std::to_string(number);
+  const std::string name = "v" + std::to_string(number) + suffix_;
   scope.line("let " + name + " = " + text + ";");
   scope.own(name);
   set_value(number, name);

@@ -16,6 +16,7 @@
 #include "passes/limit_concat.h"
 #include "passes/place_in_memory.h"
 #include "passes/simplify.h"
+#include "passes/split_depth.h"
 #include "passes/split_reduce.h"
 #include "support/random_graph.h"
 #include "tensorgrad/error.h"
@@ -44,6 +45,7 @@ Graph run_pass(const std::string& pass, const Graph& graph) {
   if (pass == "simplify") return simplify(graph);
   if (pass == "cse") return cse(graph);
   if (pass == "dce") return dce(graph);
+  if (pass == "split_depth") return split_depth(graph);
   if (pass == "split_reduce") return split_reduce(graph);
   if (pass == "fuse") return fuse(graph, {});
   if (pass == "autodiff") return differentiated(graph);

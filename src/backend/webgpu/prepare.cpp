@@ -15,6 +15,7 @@ namespace tensorgrad::webgpu {
 namespace {
 
 constexpr std::size_t kCompileThreads = 8;
+constexpr std::int64_t kLeastBinding = 16;  // vec4<f32>
 
 Site site_of(const Launch& launch) { return launch.sites.empty() ? Site() : launch.sites.front(); }
 
@@ -38,8 +39,9 @@ WGPUBindGroupLayout WebGpuDevice::layout(const std::string& modes) {
     entry = {};
     entry.binding = static_cast<std::uint32_t>(i);
     entry.visibility = WGPUShaderStage_Compute;
-    // A size that every shader's array fits in: the driver then has nothing to check per dispatch.
-    entry.buffer.minBindingSize = 4;
+    // What every shader's array may have for an element: the driver then has nothing to check per
+    // dispatch.
+    entry.buffer.minBindingSize = kLeastBinding;
     entry.buffer.type =
         modes[i] == 'r' ? WGPUBufferBindingType_ReadOnlyStorage : WGPUBufferBindingType_Storage;
     if (modes[i] == 'h') {
@@ -182,7 +184,9 @@ Handle<WGPUBindGroup> WebGpuDevice::bind(const Launch& launch, WGPUBindGroupLayo
     entries[i].binding = static_cast<std::uint32_t>(i);
     entries[i].buffer = bound.handle.get();
     entries[i].offset = static_cast<std::uint64_t>(binding.offset);
-    entries[i].size = static_cast<std::uint64_t>((binding.bytes + 3) / 4 * 4);
+    // Buffers are of 256 bytes or a multiple of it, and bindings begin at one.
+    entries[i].size =
+        static_cast<std::uint64_t>(std::max(kLeastBinding, (binding.bytes + 3) / 4 * 4));
   }
   WGPUBindGroupDescriptor descriptor = {};
   descriptor.label = view(launch.name);

@@ -83,19 +83,24 @@ void check_layouts(webgpu::WebGpuDevice& device, Product p) {
 
 class WebGpuTiles : public ::testing::TestWithParam<int> {};
 
+// With the workgroup memory that every device has, and with room for two tiles.
 TEST_P(WebGpuTiles, multiply) {
-  TENSORGRAD_DEVICE_OR_RETURN(device, true);
-  WgslOptions options;
-  options.tile = GetParam();
-  device->force_kernels(options);
-  const std::int64_t side = std::max(GetParam(), 16);
-  check_product(*device, {1, side, side, 64, true, false, true});  // nothing hangs over
-  check_layouts(*device, {1, side + 3, side - 5, 19});             // everything does
-  check_product(*device, {3, 5, side + 1, 9, false, true, false, true});
-  check_product(*device, {1, 1, 1, 1});
+  for (const bool least : {true, false}) {
+    TENSORGRAD_DEVICE_OR_RETURN(device, least);
+    WgslOptions options;
+    options.tile = GetParam();
+    device->force_kernels(options);
+    const std::int64_t side = GetParam() == 96 ? 128 : std::max(GetParam(), 16);
+    check_layouts(*device, {1, side + 8, side - 4, 44});  // by fours
+    if (!least) continue;
+    check_product(*device, {1, side, side, 64, true, false, true});  // nothing hangs over
+    check_layouts(*device, {1, side + 3, side - 5, 19});             // everything does
+    check_product(*device, {3, 5, side + 1, 9, false, true, false, true});
+    check_product(*device, {1, 1, 1, 1});
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, WebGpuTiles, ::testing::Values(1, 16, 32, 64, 128));
+INSTANTIATE_TEST_SUITE_P(Sizes, WebGpuTiles, ::testing::Values(1, 16, 32, 64, 96, 128));
 
 TEST(WebGpuContraction, by_any_number_of_lanes) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
@@ -112,15 +117,16 @@ TEST(WebGpuContraction, by_any_number_of_lanes) {
 
 TEST(WebGpuContraction, by_two_launches_that_share_its_rows) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
-  for (const int tile : {1, 16}) {
+  for (const int tile : {1, 16, 64}) {
     WgslOptions options;
     options.tile = tile;
     device->force_kernels(options);
     SCOPED_TRACE(tile);
-    Product whole{1, 150, 70, 33}, batches{5, 20, 17, 9};
-    whole.cut = batches.cut = true;
+    Product whole{1, 150, 70, 33}, batches{5, 20, 17, 9}, fours{1, 152, 72, 36};
+    whole.cut = batches.cut = fours.cut = true;
     check_layouts(*device, whole);
     check_layouts(*device, batches);
+    check_layouts(*device, fours);
   }
 }
 

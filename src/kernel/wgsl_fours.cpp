@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+#include "kernel/wgsl_fours.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tensorgrad::wgsl {
+namespace {
+
+constexpr int kFour = 4;
+
+std::string part_of(int c) { return std::string(1, "xyzw"[c]); }
+
+bool touches(const InFours& part, const IndexMap& map, DType dtype, Level level) {
+  return dtype == DType::kF32 && level == Level::kElement &&
+         run_of_four(part.domain, map, part.axis) == RunOfFour::kTouching;
+}
+
+// Loads by data are single elements.
+std::set<int> looked_up(const ScalarProgram& program) {
+  std::set<int> accesses;
+  for (const Instr& instr : program.instrs) {
+    if (instr.kind == InstrKind::kLoadAt) accesses.insert(instr.index);
+  }
+  return accesses;
+}
+
+// Calls use(binding, as_vector) for everything that the part reads and writes.
+template <class Use>
+void each_use(const InFours& part, const Use& use) {
+  const std::set<int> single = looked_up(*part.program);
+  for (std::size_t i = 0; i < part.program->accesses.size(); ++i) {
+    const Access& access = part.program->accesses[i];
+    const bool vector = part.chosen && !single.contains(static_cast<int>(i)) &&
+                        touches(part, access.map, access.dtype, access.level);
+    use(access.binding, vector);
+  }
+  for (const Store& store : part.stores) {
+    use(store.binding,
+        part.chosen && store.ring_word < 0 && touches(part, store.map, store.dtype, store.level));
+  }
+}
+
+}  // namespace
+
+std::set<int> choose_fours(const Launch& launch, std::vector<InFours*> parts) {
+  for (bool again = true; again;) {
+    again = false;
+    std::set<int> vectors, others;
+    for (const InFours* part : parts) {
+      each_use(*part,
+               [&](int binding, bool vector) { (vector ? vectors : others).insert(binding); });
+    }
+    if (launch.ones_row || launch.ones_column) others.insert(launch.ones_store.binding);
+    for (const int binding : others) vectors.erase(binding);
+    for (InFours* part : parts) {
+      if (!part->chosen || !part->operand) continue;
+      bool any = false, all = true;
+      each_use(*part, [&](int binding, bool vector) {
+        any |= vector;
+        all &= !vector || vectors.contains(binding);
+      });
+      if (any && all) continue;
+      part->chosen = false;
+      again = true;
+    }
+    if (!again) return vectors;
+  }
+  UNREACHABLE();
+}
+
+FourWriter::FourWriter(Module& module, const InFours& part, const std::set<int>& vectors,
+                       const std::string& acc)
+    : module_(module), part_(part), vectors_(vectors), whole_(part.program->instrs.size()) {
+  for (int c = 0; c < kFour; ++c) {
+    Domain domain = part.domain;
+    if (c > 0) domain[part.axis].name += std::to_string(c);
+    writers_.emplace_back(module, *part.program, domain, domain,
+                          acc.empty() ? "" : acc + "." + part_of(c), part_of(c));
+  }
+}
+
+// As one vector, as one element that all four read, or as four.
+void FourWriter::load(Scope& scope, int number) {
+  const Instr& instr = part_.program->instrs[static_cast<std::size_t>(number)];
+  const Access& access = part_.program->accesses[static_cast<std::size_t>(instr.index)];
+  const RunOfFour run = run_of_four(part_.domain, access.map, part_.axis);
+  const std::string name = "v" + std::to_string(number);
+  if (run == RunOfFour::kTouching && vectors_.contains(access.binding)) {
+    const Place place = place_of(scope, part_.domain, access.map);
+    module_.hold_vectors(access.binding);
+    scope.line("let " + name + " = " + Module::load_vector(access.binding, place.index) + ";");
+    whole_[static_cast<std::size_t>(number)] = name;
+    for (int c = 0; c < kFour; ++c)
+      writers_[static_cast<std::size_t>(c)].set_value(number, name + "." + part_of(c));
+  } else if (run == RunOfFour::kConstant) {
+    writers_[0].write(scope, number);
+    for (ProgramWriter& writer : writers_) writer.set_value(number, writers_[0].value(number));
+  } else {
+    name_neighbours(scope);
+    for (ProgramWriter& writer : writers_) writer.write(scope, number);
+  }
+}
+
+void FourWriter::name_neighbours(Scope& scope) {
+  if (std::exchange(named_, true)) return;
+  const std::string& axis = part_.domain[part_.axis].name;
+  for (int c = 1; c < kFour; ++c) {
+    const std::string name = axis + std::to_string(c);
+    scope.line("let " + name + " = " + axis + " + " + u32_literal(c) + ";");
+    scope.own(name);
+  }
+}
+
+void FourWriter::write(Scope& scope, const std::vector<int>& roots) {
+  for (const int number : writers_[0].needed(roots)) {
+    const InstrKind kind = part_.program->instrs[static_cast<std::size_t>(number)].kind;
+    if (kind == InstrKind::kLoad) {
+      load(scope, number);
+    } else {
+      if (kind != InstrKind::kOp && kind != InstrKind::kConst && kind != InstrKind::kHyper &&
+          kind != InstrKind::kAcc)
+        name_neighbours(scope);
+      for (ProgramWriter& writer : writers_) writer.write(scope, number);
+    }
+  }
+}
+
+std::string FourWriter::value(int instr) const {
+  const std::string& whole = whole_[static_cast<std::size_t>(instr)];
+  if (!whole.empty()) return whole;
+  std::string list;
+  for (const ProgramWriter& writer : writers_)
+    list += (list.empty() ? "" : ", ") + writer.value(instr);
+  return "vec4<f32>(" + list + ")";
+}
+
+void FourWriter::store(Scope& scope, const Store& store) {
+  const bool vector = vectors_.contains(store.binding);
+  if (!vector) {
+    name_neighbours(scope);
+    for (ProgramWriter& writer : writers_) writer.store(scope, store);
+    return;
+  }
+  module_.hold_vectors(store.binding);
+  const Place place = place_of(scope, part_.domain, store.map);
+  scope.line(Module::load_vector(store.binding, place.index) + " = " + value(store.value) + ";");
+}
+
+}  // namespace tensorgrad::wgsl

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+#include "kernel/wgsl_operand.h"
+
+#include "base/check.h"
+
+namespace tensorgrad::wgsl {
+namespace {
+
+const char* axis_name(bool is_a) { return is_a ? "m" : "n"; }
+
+}  // namespace
+
+std::string vector_type(int width) {
+  return width == 1 ? "f32" : "vec" + std::to_string(width) + "<f32>";
+}
+
+std::string component(int i, int width) {
+  return width == 1 ? std::string() : std::string(".") + "xyzw"[i % width];
+}
+
+// A thread's share of a tile: pieces local, local + threads, ... in the order in which memory runs,
+// each of count() elements. As sides and depth fit the number of threads, only one of its two
+// coordinates moves.
+struct TileOperand::Share {
+  int pieces;          // per thread
+  int fast;            // pieces side by side in memory
+  int step_i, step_k;  // elements from one piece to the next
+};
+
+TileOperand::TileOperand(Module& module, const Launch& launch, bool is_a)
+    : module_(module),
+      is_a_(is_a),
+      name_(is_a ? "a" : "b"),
+      program_(is_a ? launch.a : launch.b),
+      domain_(is_a ? Domain{{"z", launch.batch}, {"m", launch.m}, {"k", launch.k}}
+                   : Domain{{"z", launch.batch}, {"k", launch.k}, {"n", launch.n}}),
+      along_k_(runs_along(program_, domain_, is_a ? 2 : 1, is_a ? 1 : 2)) {
+  CHECK(!program_.instrs.empty());
+  fours_ = {&program_, domain_, along_k_ == is_a_ ? std::size_t{2} : std::size_t{1}, true, false};
+  fours_.chosen = may_come_in_fours(launch);
+}
+
+bool TileOperand::may_come_in_fours(const Launch& launch) const {
+  const Window window = window_of(launch);
+  const bool ragged = is_a_ && !along_k_ && (window.first % 4 != 0 || window.end() % 4 != 0);
+  return !ragged && domain_[fours_.axis].size % 4 == 0;
+}
+
+void TileOperand::write_text(const Scope& body, int count) {
+  module_.function(name_ + "_at", "fn " + name_ + "_at(z: u32, " + domain_[1].name + ": u32, " +
+                                      domain_[2].name + ": u32) -> " + vector_type(count) + " {\n" +
+                                      body.text() + "}\n");
+}
+
+void TileOperand::write_function(const std::string& guard, const std::string& otherwise) {
+  ProgramWriter writer(module_, program_, domain_, domain_);
+  Scope scope;
+  if (!guard.empty()) scope.line("if (" + guard + ") { return " + otherwise + "; }");
+  const int last = static_cast<int>(program_.instrs.size()) - 1;
+  writer.write_all(scope, writer.needed({last}));
+  scope.line("return " + writer.value(last) + ";");
+  write_text(scope, 1);
+}
+
+void TileOperand::write_tile_function(const std::string& guard, const std::set<int>& vectors) {
+  if (!fours_.chosen) return write_function(guard, "0.0f");
+  Scope scope;
+  if (!guard.empty()) scope.line("if (" + guard + ") { return vec4<f32>(); }");
+  const int last = static_cast<int>(program_.instrs.size()) - 1;
+  FourWriter writer(module_, fours_, vectors);
+  writer.write(scope, {last});
+  scope.line("return " + writer.value(last) + ";");
+  write_text(scope, 4);
+}
+
+// One more vector where the load runs along k, so that neighbouring threads, which then write a
+// column, meet different banks.
+int TileOperand::pitch(const TileShape& tile) const {
+  return side(tile) / width(tile) + (along_k_ ? 1 : 0);
+}
+
+TileOperand::Share TileOperand::share(const TileShape& tile) const {
+  const int threads = tile.threads();
+  const int fast = (along_k_ ? tile.depth : side(tile)) / count();
+  CHECK(threads % fast == 0);
+  const int step = threads / fast;
+  return {side(tile) * tile.depth / count() / threads, fast, along_k_ ? step : 0,
+          along_k_ ? 0 : step};
+}
+
+void TileOperand::write_places(Scope& scope, const TileShape& tile) const {
+  const Share mine = share(tile);
+  const std::string fast = u32_literal(mine.fast);
+  const std::string quick = "local % " + fast + (count() > 1 ? " * " + u32_literal(count()) : "");
+  const std::string slow = "local / " + fast;
+  scope.line("let " + name_ + "_i = " + (along_k_ ? slow : quick) + ";");
+  scope.line("let " + name_ + "_k = " + (along_k_ ? quick : slow) + ";");
+  for (int j = 0; j < mine.pieces; ++j)
+    scope.line("var next_" + name_ + std::to_string(j) + " = " + vector_type(count()) + "();");
+}
+
+void TileOperand::write_fetch(Scope& scope, const TileShape& tile, const std::string& k0) const {
+  const Share mine = share(tile);
+  for (int j = 0; j < mine.pieces; ++j) {
+    const std::string i =
+        axis_name(is_a_) + ("0 + " + name_) + "_i + " + u32_literal(j * mine.step_i);
+    const std::string k = k0 + " + " + name_ + "_k + " + u32_literal(j * mine.step_k);
+    scope.line("next_" + name_ + std::to_string(j) + " = " + name_ + "_at(z, " +
+               (is_a_ ? i + ", " + k : k + ", " + i) + ");");
+  }
+}
+
+// Entry (k, i) of workgroup memory, with i along m or n.
+void TileOperand::write_keep(Scope& scope, const TileShape& tile, const std::string& from) const {
+  const Share mine = share(tile);
+  const int entry = width(tile);
+  const std::string start = "tile_" + name_ + "[" + (from.empty() ? "" : from + " + ");
+  const auto put = [&](const std::string& k, const std::string& i, const std::string& value,
+                       bool whole) {
+    std::string at = start + k + " * " + u32_literal(pitch(tile)) + " + " + i;
+    if (entry > 1) at += " / " + u32_literal(entry) + "]";
+    if (entry > 1 && !whole) at += "[" + i + " % " + u32_literal(entry);
+    scope.line(at + (whole && entry > 1 ? "" : "]") + " = " + value + ";");
+  };
+  for (int j = 0; j < mine.pieces; ++j) {
+    const std::string value = "next_" + name_ + std::to_string(j);
+    const auto place = [&](const std::string& axis, int more) {
+      return "(" + name_ + axis + " + " + u32_literal(more) + ")";
+    };
+    const int i = j * mine.step_i, k = j * mine.step_k;
+    if (count() > 1 && !along_k_ && entry == 4) {
+      put(place("_k", k), place("_i", i), value, true);
+      continue;
+    }
+    for (int c = 0; c < count(); ++c) {
+      put(place("_k", k + (along_k_ ? c : 0)), place("_i", i + (along_k_ ? 0 : c)),
+          value + component(c, count()), false);
+    }
+  }
+}
+
+}  // namespace tensorgrad::wgsl

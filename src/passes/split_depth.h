@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Cuts products with few results and many terms in each.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace tensorgrad {
+
+// A launch gives each tile of a product's results to one workgroup, so that few tiles (the weight
+// gradient of a narrow layer over many rows) leave a GPU idle. Such a product becomes one of each
+// of `parts` stretches of k, and the sum of what these give: [m, k] x [k, n] -> [parts, m, n] ->
+// [m, n]. The number of parts divides k and depends on the shape alone.
+//
+// Before split_reduce, which keeps off the sums that ride in plain products: those over the rows of
+// what is cut here do not ride any more.
+Graph split_depth(const Graph& graph);
+
+}  // namespace tensorgrad

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Products of few results and long sums: cut for GPUs, and the same as on the CPU.
+#include <algorithm>
+#include <cmath>
+
+#include "tensorgrad/tensorgrad.h"
+
+#include <gtest/gtest.h>
+
+namespace tensorgrad::testing {
+namespace {
+
+struct Wide {
+  nn::Linear layer{72, 136};
+  TG_MODULE(layer)
+};
+
+constexpr std::int64_t kRows = 65536;  // 72 * 136 * 65536 > 2^29
+
+Trainer<Wide> trainer_on(const char* kind) {
+  return compile(Wide{},
+                 [](const Wide& net, const Inputs& in) {
+                   return mean(square(net.layer(in["x"]))) * 100.0 + mean(net.layer(in["x"]));
+                 },
+                 {.inputs = {{"x", {kRows, 72}}},
+                  .optimizer = optim::SGD{.lr = 0.1},
+                  .device = {.kind = kind, .allow_software = true}});
+}
+
+TEST(SplitDepth, weight_gradients_over_many_rows_are_those_of_cpu_on_webgpu) {
+  std::vector<float> x(kRows * 72);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>((i * 2654435761U >> 8) % 2001) / 1000.0F - 1;
+  auto cut = trainer_on("webgpu"), whole = trainer_on("cpu");
+  for (auto* trainer : {&cut, &whole}) trainer->step({{"x", x}});
+  const auto expected = whole.download_grads();
+  for (const auto& [name, gradient] : cut.download_grads()) {
+    const std::vector<float> mine = gradient.floats(), theirs = expected.at(name).floats();
+    float largest = 0;
+    for (const float value : theirs) largest = std::max(largest, std::abs(value));
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      ASSERT_NEAR(mine[i], theirs[i], 1e-5 * largest) << name << " " << i;
+  }
+}
+
+TEST(SplitDepth, depends_on_the_shape_alone_and_can_be_left_out) {
+  const auto launches = [](std::int64_t rows) {
+    const auto trainer = compile(
+        Wide{}, [](const Wide& net, const Inputs& in) { return mean(square(net.layer(in["x"]))); },
+        {.inputs = {{"x", {rows, 72}}},
+         .optimizer = optim::SGD{.lr = 0.1},
+         .device = {.kind = "null"}});
+    return trainer.report().launches;
+  };
+  EXPECT_GT(launches(kRows), launches(4096));
+  EXPECT_EQ(launches(65537), launches(4096));  // nothing divides it
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
