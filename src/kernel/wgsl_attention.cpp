@@ -10,12 +10,14 @@
 #include <bit>
 
 #include "base/check.h"
+#include "kernel/wgsl_fours.h"
 #include "kernel/wgsl_parts.h"
 
 namespace tensorgrad::wgsl {
 namespace {
 
 constexpr std::int64_t kFewGroups = 128;
+constexpr std::int64_t kMostWrittenOut = 16;
 
 struct TileBlock {
   int rows, columns;  // of the tile
@@ -26,7 +28,8 @@ struct TileBlock {
   [[nodiscard]] int per_x() const { return columns / nx; }
 };
 // From large to small: the first that fits the device and leaves it enough groups is taken. On an
-// H100 many threads with few scores each do better than larger blocks or more scores a thread.
+// H100 many threads with few scores each do better than larger blocks or more scores a thread, but
+// half as many in the forward pass, which has fewer results to keep.
 constexpr std::array<TileBlock, 4> kBlocks = {
     {{32, 32, 16, 16}, {16, 16, 8, 8}, {8, 8, 8, 8}, {8, 4, 8, 4}}};
 
@@ -58,8 +61,14 @@ class AttentionWriter {
   void write_inputs();
   void write_input(AttentionInput which, const std::string& name, std::int64_t count,
                    std::int64_t width);
-  void write_line(AttentionInput which, const std::string& name, std::int64_t count,
-                  std::int64_t width);
+  // An operand that comes in lines of `width` elements.
+  struct Lines {
+    AttentionInput which;
+    std::string name;
+    std::int64_t count, width;
+    InFours fours = {};  // without a program: there is none
+  };
+  void write_line(const Lines& lines, const std::set<int>& bindings);
   void write_result(int which, std::int64_t count, std::int64_t width);
   void load_tile(Scope& scope, const std::string& line, const std::string& tile,
                  std::int64_t pitch_of_tile, const std::string& first, int count,
@@ -71,6 +80,8 @@ class AttentionWriter {
   void declare_results(Scope& scope, const std::string& acc, std::int64_t width) const;
   void store_results(Scope& scope, const std::string& acc, int which, std::int64_t width,
                      const std::string& factor);
+  void write_places(Scope& scope) const;
+  void write_of_queries(Scope& scope, int count, const std::string& first) const;
   void write_scores(Scope& scope);
   void write_maximum(Scope& scope) const;
   void write_forward(Scope& scope);
@@ -103,7 +114,8 @@ std::int64_t AttentionWriter::bytes(const TileBlock& b) const {
 }
 
 TileBlock AttentionWriter::pick(const WgslOptions& options) const {
-  for (const TileBlock& b : kBlocks) {
+  for (TileBlock b : kBlocks) {
+    if (forward() && b.rows == 32) b.ny = 8;
     const bool last = b.rows == kBlocks.back().rows && b.columns == kBlocks.back().columns;
     if (options.tile > 0 && b.rows > options.tile) continue;
     if (b.threads() > options.max_threads || bytes(b) > options.max_workgroup_bytes) continue;
@@ -126,11 +138,25 @@ void AttentionWriter::write_input(AttentionInput which, const std::string& name,
 }
 
 // fn NAME_line(p, i, at): a vector of line i, zero beyond its ends.
-void AttentionWriter::write_line(AttentionInput which, const std::string& name, std::int64_t count,
-                                 std::int64_t width) {
-  if (!has(which)) return;
-  write_input(which, name + "_at", count, width);
+void AttentionWriter::write_line(const Lines& lines, const std::set<int>& bindings) {
+  if (lines.fours.program == nullptr) return;
+  const std::string& name = lines.name;
+  const std::int64_t count = lines.count, width = lines.width;
   Scope scope, inside(&scope);
+  if (lines.fours.chosen) {
+    FourWriter writer(module_, lines.fours, bindings);
+    const int last = static_cast<int>(lines.fours.program->instrs.size()) - 1;
+    scope.line("if (i >= " + u32_literal(count) + ") { return vec4<f32>(); }");
+    scope.line("let q = at * 4u;");
+    scope.own("q");
+    writer.write(scope, {last});
+    scope.line("return " + writer.value(last) + ";");
+    module_.function(
+        name + "_line",
+        "fn " + name + "_line(p: u32, i: u32, at: u32) -> vec4<f32> {\n" + scope.text() + "}\n");
+    return;
+  }
+  write_input(lines.which, name + "_at", count, width);
   scope.line("var x = vec4<f32>();");
   for (int c = 0; c < 4; ++c) {
     const std::string at = "at * 4u + " + u32_literal(c);
@@ -147,10 +173,28 @@ void AttentionWriter::write_line(AttentionInput which, const std::string& name, 
 }
 
 void AttentionWriter::write_inputs() {
-  write_line(AttentionInput::kQ, "q", l_.m, l_.k);
-  write_line(AttentionInput::kK, "k", l_.n, l_.k);
-  write_line(AttentionInput::kV, "v", l_.n, l_.width);
-  write_line(AttentionInput::kDy, "dy", l_.m, l_.width);
+  std::array<Lines, 4> lines = {{{AttentionInput::kQ, "q", l_.m, l_.k},
+                                 {AttentionInput::kK, "k", l_.n, l_.k},
+                                 {AttentionInput::kV, "v", l_.n, l_.width},
+                                 {AttentionInput::kDy, "dy", l_.m, l_.width}}};
+  std::vector<InFours> rest;  // what is read element by element, and what is written
+  for (const ScalarProgram* program : programs_of(l_))
+    rest.push_back({program, {}, 0, false, false, l_.stores});
+  std::vector<InFours*> all;
+  for (Lines& each : lines) {
+    if (!has(each.which)) continue;
+    const ScalarProgram& program = l_.input(each.which);
+    std::erase_if(rest, [&](const InFours& other) { return other.program == &program; });
+    each.fours = {&program,
+                  {{"p", l_.batch}, {"i", each.count}, {"q", each.width}},
+                  2,
+                  true,
+                  each.width % 4 == 0};
+    all.push_back(&each.fours);
+  }
+  for (InFours& each : rest) all.push_back(&each);
+  const std::set<int> bindings = choose_fours(l_, all);
+  for (const Lines& each : lines) write_line(each, bindings);
   write_input(AttentionInput::kLse, "lse_at", l_.m, 1);
   write_input(AttentionInput::kDelta, "delta_at", l_.m, 1);
   write_input(AttentionInput::kMask, "mask_at", l_.m, l_.n);
@@ -184,6 +228,23 @@ void AttentionWriter::load_tile(Scope& scope, const std::string& line, const std
               body);
 }
 
+// step(0u), step(1u) ... : written out where they are few, as compilers then know all places.
+template <class Step>
+void repeat(Scope& scope, const std::string& name, std::int64_t count, const Step& step) {
+  if (count > kMostWrittenOut) {
+    Scope loop(&scope);
+    step(loop, name);
+    return scope.block(
+        "for (var " + name + " = 0u; " + name + " < " + u32_literal(count) + "; " + name + "++)",
+        loop);
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    Scope one(&scope);
+    step(one, u32_literal(i));
+    scope.block("", one);
+  }
+}
+
 // RESULTr_c += x's row r times y's column c.
 void AttentionWriter::write_products(Scope& scope, const std::string& result, const std::string& x,
                                      const std::string& y, std::int64_t width,
@@ -191,20 +252,21 @@ void AttentionWriter::write_products(Scope& scope, const std::string& result, co
   each([&](int r, int c) {
     scope.line("var " + result + number(r) + "_" + number(c) + " = 0.0f;");
   });
-  Scope loop(&scope);
-  for (int r = 0; r < block_.per_y(); ++r) {
-    loop.line("let x" + number(r) + " = " + x + "[(ty + " + u32_literal(r * block_.ny) + ") * " +
-              u32_literal(pitch(width)) + " + at];");
-  }
-  for (int c = 0; c < block_.per_x(); ++c) {
-    loop.line("let y" + number(c) + " = " + y + "[(tx + " + u32_literal(c * block_.nx) + ") * " +
-              u32_literal(y_pitch) + " + at];");
-  }
-  each([&](int r, int c) {
-    loop.line(result + number(r) + "_" + number(c) + " += dot(x" + number(r) + ", y" + number(c) +
+  const auto step = [&](Scope& to, const std::string& at) {
+    for (int r = 0; r < block_.per_y(); ++r) {
+      to.line("let x" + number(r) + " = " + x + "[(ty + " + u32_literal(r * block_.ny) + ") * " +
+              u32_literal(pitch(width)) + " + " + at + "];");
+    }
+    for (int c = 0; c < block_.per_x(); ++c) {
+      to.line("let y" + number(c) + " = " + y + "[(tx + " + u32_literal(c * block_.nx) + ") * " +
+              u32_literal(y_pitch) + " + " + at + "];");
+    }
+    each([&](int r, int c) {
+      to.line(result + number(r) + "_" + number(c) + " += dot(x" + number(r) + ", y" + number(c) +
               ");");
-  });
-  scope.block("for (var at = 0u; at < " + u32_literal(vectors(width)) + "; at++)", loop);
+    });
+  };
+  repeat(scope, "at", vectors(width), step);
 }
 
 void AttentionWriter::declare_results(Scope& scope, const std::string& acc,
@@ -219,28 +281,29 @@ void AttentionWriter::declare_results(Scope& scope, const std::string& acc,
 // ACC += weights times y.
 void AttentionWriter::write_accumulate(Scope& scope, const std::string& acc, const std::string& y,
                                        std::int64_t width, std::int64_t y_pitch) const {
-  Scope loop(&scope);
-  for (int r = 0; r < block_.per_y(); ++r) {
-    loop.line("let w" + number(r) + " = weights[(ty + " + u32_literal(r * block_.ny) + ") * " +
-              u32_literal(weight_pitch()) + " + j];");
-  }
-  for (int v = 0; v < vectors_each(width); ++v) {
-    // Threads beyond the line read its last vector; what they make of it is not stored.
-    const bool whole = (v + 1) * block_.nx <= vectors(width);
-    const std::string at = "tx + " + u32_literal(v * block_.nx);
-    loop.line("let at" + number(v) + " = " +
-              (whole ? at : "min(" + at + ", " + u32_literal(vectors(width) - 1) + ")") + ";");
-    for (int s = 0; s < 4; ++s) {
-      const std::string name = "y" + number(s) + "_" + number(v);
-      loop.line("let " + name + " = " + y + "[(j * 4u + " + u32_literal(s) + ") * " +
-                u32_literal(y_pitch) + " + at" + number(v) + "];");
-      for (int r = 0; r < block_.per_y(); ++r) {
-        loop.line(acc + number(r) + "_" + number(v) + " += w" + number(r) + "." + "xyzw"[s] +
-                  std::string(" * ") + name + ";");
+  const auto step = [&](Scope& loop, const std::string& j) {
+    for (int r = 0; r < block_.per_y(); ++r) {
+      loop.line("let w" + number(r) + " = weights[(ty + " + u32_literal(r * block_.ny) + ") * " +
+                u32_literal(weight_pitch()) + " + " + j + "];");
+    }
+    for (int v = 0; v < vectors_each(width); ++v) {
+      // Threads beyond the line read its last vector; what they make of it is not stored.
+      const bool whole = (v + 1) * block_.nx <= vectors(width);
+      const std::string at = "tx + " + u32_literal(v * block_.nx);
+      loop.line("let at" + number(v) + " = " +
+                (whole ? at : "min(" + at + ", " + u32_literal(vectors(width) - 1) + ")") + ";");
+      for (int s = 0; s < 4; ++s) {
+        const std::string name = "y" + number(s) + "_" + number(v);
+        loop.line("let " + name + " = " + y + "[(" + j + " * 4u + " + u32_literal(s) + ") * " +
+                  u32_literal(y_pitch) + " + at" + number(v) + "];");
+        for (int r = 0; r < block_.per_y(); ++r) {
+          loop.line(acc + number(r) + "_" + number(v) + " += w" + number(r) + "." + "xyzw"[s] +
+                    std::string(" * ") + name + ";");
+        }
       }
     }
-  }
-  scope.block("for (var j = 0u; j < " + u32_literal(block_.columns / 4) + "; j++)", loop);
+  };
+  repeat(scope, "j", block_.columns / 4, step);
 }
 
 void AttentionWriter::store_results(Scope& scope, const std::string& acc, int which,
@@ -408,7 +471,9 @@ void AttentionWriter::write_backward(Scope& scope) {
     end = "min(" + end + ", row_start + " + u32_literal(block_.rows) + ")";
   }
   scope.line("let end = " + end + ";");
+  if (!keys()) write_of_queries(scope, block_.per_y(), "row_start + ty");
   Scope loop(&scope);
+  if (keys()) write_of_queries(loop, block_.per_x(), "col_start + tx");
   loop.line("workgroupBarrier();");
   load_tile(loop, y0, "columns_0", pitch(l_.k), "col_start", block_.columns, l_.k);
   load_tile(loop, y1, "columns_1", pitch(l_.width), "col_start", block_.columns, l_.width);
@@ -423,13 +488,14 @@ void AttentionWriter::write_backward(Scope& scope) {
     loop.line("var p" + at + " = 0.0f;");
     loop.line("var ds" + at + " = 0.0f;");
     Scope live(&loop);
-    live.line("p" + at + " = exp(s" + at + " - lse_at(p, " + i + ", 0u));");
+    const std::string query = number(keys() ? c : r);
+    live.line("p" + at + " = exp(s" + at + " - lse" + query + ");");
     std::string dp = "dp" + at;
     if (has(AttentionInput::kKeep)) {
       live.line("let keep = keep_at(p, " + i + ", " + j + ");");
       dp = "keep * " + dp;
     }
-    live.line("ds" + at + " = p" + at + " * (" + dp + " - delta_at(p, " + i + ", 0u));");
+    live.line("ds" + at + " = p" + at + " * (" + dp + " - delta" + query + ");");
     if (has(AttentionInput::kKeep)) live.line("p" + at + " *= keep;");
     loop.block("if (live" + at + ")", live);
     put_weight(loop, r, c, (keys() ? "p" : "ds") + at);
@@ -448,6 +514,30 @@ void AttentionWriter::write_backward(Scope& scope) {
   const std::string scale = module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(l_.scale));
   store_results(scope, "d0_", 0, l_.k, scale);
   if (keys()) store_results(scope, "d1_", 1, l_.width, "");
+}
+
+// Each 32 threads lie in a block of 4 x 8: then they read the fewest different lines.
+void AttentionWriter::write_places(Scope& scope) const {
+  const int nx = block_.nx;
+  if (nx % 8 != 0 || block_.ny % 4 != 0) {
+    scope.line("let tx = local % " + u32_literal(nx) + ";");
+    scope.line("let ty = local / " + u32_literal(nx) + ";");
+    return;
+  }
+  const std::string across = u32_literal(nx / 8);
+  scope.line("let tx = local / 32u % " + across + " * 8u + local % 8u;");
+  scope.line("let ty = local / 32u / " + across + " * 4u + local % 32u / 8u;");
+}
+
+// What the backward pass needs of row i of q, for each of a thread's: `lseN` and `deltaN`.
+void AttentionWriter::write_of_queries(Scope& scope, int count, const std::string& first) const {
+  for (int n = 0; n < count; ++n) {
+    const int step = keys() ? block_.nx : block_.ny;
+    const std::string i =
+        "min(" + first + " + " + u32_literal(n * step) + ", " + u32_literal(l_.m - 1) + ")";
+    scope.line("let lse" + number(n) + " = lse_at(p, " + i + ", 0u);");
+    scope.line("let delta" + number(n) + " = delta_at(p, " + i + ", 0u);");
+  }
 }
 
 WgslKernel AttentionWriter::write() {
@@ -474,8 +564,7 @@ WgslKernel AttentionWriter::write() {
   scope.line("let row_start = (" + u32_literal(down - 1) + " - unit % " + u32_literal(down) +
              ") * " + u32_literal(block_.rows) + ";");
   scope.line("let p = unit / " + u32_literal(down) + " + " + u32_literal(window_.first) + ";");
-  scope.line("let tx = local % " + u32_literal(block_.nx) + ";");
-  scope.line("let ty = local / " + u32_literal(block_.nx) + ";");
+  write_places(scope);
   if (forward()) {
     write_forward(scope);
   } else {
