@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Data sets: IDX arrays (MNIST and its kin), CSV tables with a label column, and text as tokens,
-// gzipped or not (told by the first bytes, never by the name). All functions throw IoError that
-// names the file and the byte (IDX, text) or the line and column (CSV), where nothing else is said.
+// Data sets: pictures (PNG, JPEG), IDX arrays (MNIST and its kin), CSV tables with a label column,
+// and text as tokens; the last three gzipped or not. What a file is is told by its first bytes,
+// never by its name. All functions throw IoError that names the file and the byte (pictures, IDX,
+// text) or the line and column (CSV), where nothing else is said.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +35,30 @@ struct IdxArray {
 IdxArray read_idx(const std::string& path);
 // `bytes` is the file, perhaps gzipped; `name` stands for it in messages.
 IdxArray parse_idx(std::span<const std::byte> bytes, std::string_view name);
+
+struct Image {
+  std::int64_t height = 0, width = 0;     // pixels
+  int channels = 0;                       // 1: grey; 3: red, green, blue
+  std::vector<std::uint8_t> pixels = {};  // [height, width, channels]
+};
+
+struct ImageOptions {
+  std::int64_t height = 0, width = 0;  // the picture is resized to; both 0: it is left as it is
+  int channels = 3;                    // 1, 3, or 0: 1 where the file holds greys, else 3
+  std::uint64_t max_bytes = std::uint64_t{256} << 20;  // of the file, and of its pixels
+};
+
+// A picture from a PNG (of any kind) or a JPEG (baseline or progressive, 8 bits). Grey is
+// 0.30 red + 0.59 green + 0.11 blue; transparency is dropped, of 16 bits the upper 8 are kept, and
+// which way up a camera was held (Exif) is ignored. Along an axis that becomes smaller a pixel is
+// the mean of the area that it covers; along one that becomes larger it lies between its two
+// neighbours in proportion; where height and width do not fit each other the picture is stretched.
+// The same bytes on every machine. IoError: what is no whole PNG or JPEG (checksums are verified),
+// has a side above 65,535 pixels, or is larger than allowed, which is known before memory is taken.
+Image read_image(const std::string& path, const ImageOptions& options = {});
+// `bytes` is the file; `name` stands for it in messages.
+Image parse_image(std::span<const std::byte> bytes, std::string_view name,
+                  const ImageOptions& options = {});
 
 struct ImageSet {
   std::int64_t count = 0;
