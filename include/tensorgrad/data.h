@@ -72,13 +72,37 @@ struct LabelledImages {
   std::vector<std::string> class_names;  // one per class
   ImageSet train;
   ImageSet test;
+  std::int64_t skipped = 0;  // files in class folders that are no pictures
 };
 
-// The four files of a folder: train-images* and train-labels*, with t10k-* or test-* beside them,
-// each named -idx3-ubyte or .idx3-ubyte, with or without .gz (a plain file goes first). Class names
+// Of class folders; IDX files are taken as they are, and where another height, width or number of
+// channels is asked for than they have, that is an error.
+struct ImageFolderOptions {
+  std::int64_t height = 0, width = 0;  // all pictures are resized to; 0: they are of one size
+  int channels = 0;                    // 1: grey; 3: RGB; 0: what the first picture has
+  // Fixes the meaning of the labels, as for pictures that a trained model is to be tested on.
+  std::vector<std::string> class_names = {};
+  double holdout = 0.2;  // share of each class that goes to `test`, in [0,1)
+  std::uint64_t seed = 0;
+  std::uint64_t max_bytes = std::uint64_t{4} << 30;  // of all pixels
+  std::string hint = {};  // ends errors about sizes and channels: how a user names others
+};
+
+// Either of two kinds of folders, which it tells apart by itself.
+//
+// IDX: the four files train-images* and train-labels*, with t10k-* or test-* beside them, each
+// named -idx3-ubyte or .idx3-ubyte, with or without .gz (a plain file goes first). Class names
 // come from classes.txt (one a line) if the folder has it; else they are those of Fashion-MNIST if
 // the folder's name says so; else "0", "1", ...
-LabelledImages read_image_folder(const std::string& folder);
+//
+// Class folders: FOLDER/CLASS/PICTURE, or FOLDER/train/CLASS/PICTURE with FOLDER/test, FOLDER/val
+// or FOLDER/valid (the first that is there) like it; without these a share of each class is held
+// out. Classes are the names of the folders, sorted by their bytes. Pictures are the files whose
+// names end in .png, .jpg, .jpeg or .jfif, whatever the case; others are counted in `skipped`,
+// hidden ones and Thumbs.db, desktop.ini and __MACOSX are not. The first picture is that of the
+// first class whose name is the first. Images are [height, width] where they have one channel,
+// else [height, width, 3], in an order that the seed alone shuffles, as it picks those held out.
+LabelledImages read_image_folder(const std::string& folder, const ImageFolderOptions& options = {});
 
 struct CsvOptions {
   enum class Header { kAuto, kYes, kNo };
