@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads IDX folders and CSV files into the classifier's form.
+// Reads folders of images, pictures and CSV files into the classifier's form.
 #include "dataset.h"
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 
 #include "tensorgrad/data.h"
 #include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
 #include "text.h"
 
 namespace tensorgrad::cli {
@@ -107,9 +108,19 @@ Samples pack_table(const Task& task, CsvRows rows) {
   return samples;
 }
 
-TrainingData read_images(const std::string& path) {
-  LabelledImages images = read_image_folder(path);
+ImageFolderOptions folder_options(const TrainSettings& settings) {
+  return {.height = settings.height,
+          .width = settings.width,
+          .channels = settings.channels,
+          .holdout = settings.holdout,
+          .seed = settings.seed,
+          .hint = "--size HEIGHTxWIDTH resizes all, --channels 1 or 3 makes all grey or RGB"};
+}
+
+TrainingData read_images(const std::string& path, const TrainSettings& settings) {
+  LabelledImages images = read_image_folder(path, folder_options(settings));
   TrainingData data;
+  data.skipped = images.skipped;
   Task& task = data.task;
   task.kind = Task::Kind::kImages;
   task.image_shape = images.image_shape;
@@ -213,7 +224,12 @@ CsvData read_rows(const Run& run, const std::string& path, const std::string& la
 }
 
 Samples read_test_folder(const Run& run, const std::string& path) {
-  LabelledImages images = read_image_folder(path);
+  ImageFolderOptions options = folder_options(run.settings);
+  options.class_names = run.task.class_names;
+  options.holdout = 0;
+  options.hint.clear();
+  LabelledImages images = read_image_folder(path, options);
+  if (images.test.count == 0) images.test = std::move(images.train);
   if (images.image_shape != run.task.image_shape) {
     throw IoError(fmt::format("{}: images are {}: {} expected, as the model was trained on", path,
                               to_string(images.image_shape), to_string(run.task.image_shape)));
@@ -226,6 +242,19 @@ Samples read_test_folder(const Run& run, const std::string& path) {
   return pack_images(run.task, images.test.images, std::move(images.test.labels));
 }
 
+std::vector<std::uint8_t> read_picture(const Run& run, std::span<const std::byte> file,
+                                       const std::string& path) {
+  const TrainSettings& settings = run.settings;
+  if (settings.channels == 0) {
+    throw IoError(fmt::format("{}: is no IDX file: the model takes images of {}, and no pictures",
+                              path, to_string(run.task.image_shape)));
+  }
+  return parse_image(
+             file, path,
+             {.height = settings.height, .width = settings.width, .channels = settings.channels})
+      .pixels;
+}
+
 }  // namespace
 
 const std::uint8_t* Samples::image(const Task& task, std::int64_t index) const {
@@ -235,7 +264,7 @@ const std::uint8_t* Samples::image(const Task& task, std::int64_t index) const {
 TrainingData read_training_data(const std::string& path, const TrainSettings& settings) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) throw IoError(path + ": no such file or folder");
-  return fs::is_directory(path, ignored) ? read_images(path) : read_table(path, settings);
+  return fs::is_directory(path, ignored) ? read_images(path, settings) : read_table(path, settings);
 }
 
 Samples read_test_data(const Run& run, const std::string& path) {
@@ -260,7 +289,12 @@ Samples read_unlabelled(const Run& run, const std::string& path, const std::stri
     csv.train.labels.clear();
     return pack_table(task, std::move(csv.train));
   }
-  const IdxArray array = read_idx(path);
+  const std::vector<std::byte> file = read_file(path);
+  // IDX begins with zeros, gzipped IDX with 0x1f.
+  if (file.empty() || (file[0] != std::byte{0} && file[0] != std::byte{0x1f})) {
+    return pack_images(task, read_picture(run, file, path), {});
+  }
+  const IdxArray array = parse_idx(file, path);
   Shape each = array.shape;
   if (each != task.image_shape) each.erase(each.begin());
   if (array.element != IdxElement::kU8 || each != task.image_shape) {

@@ -24,17 +24,20 @@ struct Samples {
 struct TrainingData {
   Task task;
   Samples train, test;
+  std::int64_t skipped = 0;  // files among the pictures that are none
 };
 
-// Reads a folder of IDX files, or a CSV file, and measures the training set.
+// Reads a folder of IDX files or of pictures by class, or a CSV file, and measures the training
+// set.
 TrainingData read_training_data(const std::string& path, const TrainSettings& settings);
 
-// What a trained model is to be tested on. Empty path: the run's own data, and of a table the rows
-// held out; else the test set of the folder, or every row of the file. IoError: data of another
-// kind, shape or classes.
+// What a trained model is to be tested on. Empty path: the run's own data, and of a table or of
+// pictures those held out; else the test set of the folder, all of its pictures if it has none, or
+// every row of the file. IoError: data of another kind, shape or classes.
 Samples read_test_data(const Run& run, const std::string& path);
 
-// Samples without labels. `label` names a column of a CSV file that is to be left out.
+// Samples without labels: IDX images, a PNG or JPEG, or rows. `label` names a column of a CSV file
+// that is to be left out.
 Samples read_unlabelled(const Run& run, const std::string& path, const std::string& label);
 
 }  // namespace tensorgrad::cli

@@ -52,6 +52,7 @@ class ShortFormatter : public CLI::Formatter {
 };
 
 constexpr std::int64_t kMostUnits = 1 << 20;  // of a hidden layer
+constexpr std::int64_t kMostSide = 65'535;    // pixels of a picture
 
 // Gives the command that was chosen; it is called when everything is parsed.
 using Action = std::function<int()>;
@@ -111,37 +112,66 @@ std::vector<std::int64_t> layer_sizes(const std::string& text) {
   }
 }
 
+// A size of pictures, "28x28".
+void take_size(const std::string& text, TrainSettings& settings) {
+  const char* const end = text.data() + text.size();
+  const auto [cross, first] = std::from_chars(text.data(), end, settings.height);
+  const bool more = first == std::errc() && cross != end && *cross == 'x';
+  const auto [stop, second] = std::from_chars(more ? cross + 1 : end, end, settings.width);
+  if (more && second == std::errc() && stop == end &&
+      std::min(settings.height, settings.width) > 0 &&
+      std::max(settings.height, settings.width) <= kMostSide) {
+    return;
+  }
+  throw CLI::ValidationError(
+      "--size",
+      fmt::format("HEIGHTxWIDTH up to {}, as 28x28, expected, got '{}'", kMostSide, text));
+}
+
 // What a run is made with; none of it goes with another one's settings.
 std::vector<CLI::Option*> add_settings(CLI::App& command, TrainSettings& s) {
   constexpr std::int64_t kMost = 1 << 24;
-  return {command.add_option("--epochs", s.epochs, "Passes over the training set")
-              ->check(CLI::Range(1, 1'000'000))
-              ->capture_default_str(),
-          command.add_option("--batch", s.batch, "Images or rows per step")
-              ->check(CLI::Range(std::int64_t{1}, kMost))
-              ->default_str(std::to_string(kDefaultBatch)),
-          command.add_option("--lr", s.lr, "Learning rate at the start; falls to 0 along a cosine")
-              ->check(kPositive)
-              ->capture_default_str(),
-          command
-              .add_option_function<std::string>(
-                  "--hidden", [&s](const std::string& text) { s.hidden = layer_sizes(text); },
-                  "Sizes of the hidden layers, as 256,128; 0 for none")
-              ->option_text("SIZES (256,128)"),
-          command.add_option("--optimizer", s.optimizer, "adamw, adam, or sgd (momentum 0.9)")
-              ->check(CLI::IsMember({"adamw", "adam", "sgd"}))
-              ->capture_default_str(),
-          command
-              .add_option("--weight-decay", s.weight_decay,
-                          "Weight decay (default: 0.01 for adamw, 0 for others)")
-              ->check(CLI::NonNegativeNumber),
-          command.add_option("--seed", s.seed, "Initial weights, order of the data, held-out rows")
-              ->capture_default_str(),
-          command.add_option("--label", s.label,
-                             "CSV: label column, by name or index (default: the last)"),
-          command.add_option("--holdout", s.holdout, "CSV: share of the rows to test with")
-              ->check(kShare)
-              ->capture_default_str()};
+  return {
+      command.add_option("--epochs", s.epochs, "Passes over the training set")
+          ->check(CLI::Range(1, 1'000'000))
+          ->capture_default_str(),
+      command.add_option("--batch", s.batch, "Images or rows per step")
+          ->check(CLI::Range(std::int64_t{1}, kMost))
+          ->default_str(std::to_string(kDefaultBatch)),
+      command.add_option("--lr", s.lr, "Learning rate at the start; falls to 0 along a cosine")
+          ->check(kPositive)
+          ->capture_default_str(),
+      command
+          .add_option_function<std::string>(
+              "--hidden", [&s](const std::string& text) { s.hidden = layer_sizes(text); },
+              "Sizes of the hidden layers, as 256,128; 0 for none")
+          ->option_text("SIZES (256,128)"),
+      command.add_option("--optimizer", s.optimizer, "adamw, adam, or sgd (momentum 0.9)")
+          ->check(CLI::IsMember({"adamw", "adam", "sgd"}))
+          ->capture_default_str(),
+      command
+          .add_option("--weight-decay", s.weight_decay,
+                      "Weight decay (default: 0.01 for adamw, 0 for others)")
+          ->check(CLI::NonNegativeNumber),
+      command.add_option("--seed", s.seed, "Initial weights, order of the data, what is held out")
+          ->capture_default_str(),
+      command.add_option("--label", s.label,
+                         "CSV: label column, by name or index (default: the last)"),
+      command
+          .add_option("--holdout", s.holdout,
+                      "CSV, pictures: share of the rows or of each class to test with")
+          ->check(kShare)
+          ->capture_default_str(),
+      command
+          .add_option_function<std::string>(
+              "--size", [&s](const std::string& text) { take_size(text, s); },
+              "Pictures: resize all to this (default: all are of one size)")
+          ->option_text("HEIGHTxWIDTH"),
+      command
+          .add_option("--channels", s.channels,
+                      "Pictures: 1 grey, 3 RGB (default: as the first one)")
+          ->check(CLI::IsMember({1, 3}))
+          ->option_text("1|3")};
 }
 
 void finish_settings(TrainSettings& settings, bool decay_given) {
@@ -164,7 +194,8 @@ void add_train(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand("train", "Train a classifier on images or a table");
   CLI::Option* const data = command.add_option(
       "--data", args->data,
-      "A folder of IDX files as MNIST's (gzipped or not), or a CSV file with a label column");
+      "A folder with a folder of pictures for each class or with IDX files as MNIST's, or a CSV "
+      "file with a label column");
   CLI::Option* const resume = command.add_option(
       "--resume", args->resume,
       "Go on with a run, as if it had never stopped; --data says where its data lies now");
@@ -182,6 +213,7 @@ void add_train(CLI::App& app, Action& action) {
       "Examples:\n"
       "  tg train --data /usr/share/datasets/fashion-mnist --device cpu\n"
       "  tg train --data iris.csv --label species --hidden 32 --epochs 100 --batch 16\n"
+      "  tg train --data pictures --size 64x64  (pictures/cat/1.jpg, pictures/dog/1.png ...)\n"
       "  tg train --resume runs/fashion-mnist\n"
       "Ctrl-C finishes the step, saves, and says how to go on.");
   command.callback([=, &action] {
@@ -196,8 +228,10 @@ void add_eval(CLI::App& app, Action& action) {
   auto args = std::make_shared<EvalArguments>();
   CLI::App& command = *app.add_subcommand("eval", "Test a trained model");
   command.add_option("--run", args->run, "Run folder")->required();
-  command.add_option("--data", args->data,
-                     "Other data to test with: a folder (its test set) or a CSV file (all rows)");
+  command.add_option(
+      "--data", args->data,
+      "Other data to test with: a folder (its test set, or all of its pictures) or a "
+      "CSV file (all rows)");
   command.add_flag("--json", args->json, "Print one JSON object");
   add_device_options(command, args->device);
   command.footer(
@@ -212,7 +246,8 @@ void add_predict(CLI::App& app, Action& action) {
   CLI::App& command =
       *app.add_subcommand("predict", "Print class and probability of images or rows");
   command.add_option("--run", args->run, "Run folder")->required();
-  command.add_option("FILE", args->files, "IDX images, or CSV rows without labels")->required();
+  command.add_option("FILE", args->files, "PNG or JPEG, IDX images, or CSV rows without labels")
+      ->required();
   command.add_option("--label", args->label, "CSV: a label column in the files, to be left out");
   command.add_flag("--json", args->json, "Print one JSON object a line, with all probabilities");
   add_device_options(command, args->device);
@@ -220,6 +255,7 @@ void add_predict(CLI::App& app, Action& action) {
       "Examples:\n"
       "  tg predict --run runs/fashion-mnist t10k-images-idx3-ubyte.gz | head\n"
       "  tg predict --run runs/iris --json flowers.csv\n"
+      "  tg predict --run runs/pictures new/*.jpg\n"
       "Prints index, class and probability, with tabs between.");
   command.callback([=, &action] { action = [args] { return predict(*args); }; });
 }

@@ -175,6 +175,17 @@ Task read_task(const Reader& in) {
   return task;
 }
 
+// What the pictures were made into is what others are to be made into.
+void take_image_size(const Task& task, TrainSettings& settings) {
+  const Shape& shape = task.image_shape;
+  if (task.kind != Task::Kind::kImages || shape.size() < 2 || shape.size() > 3) return;
+  const std::int64_t channels = shape.size() == 3 ? shape[2] : 1;
+  if (channels != 1 && channels != 3) return;
+  settings.height = shape[0];
+  settings.width = shape[1];
+  settings.channels = static_cast<int>(channels);
+}
+
 Json task_json(const Task& task) {
   Json out;
   const bool images = task.kind == Task::Kind::kImages;
@@ -254,6 +265,7 @@ Run read_run(const std::string& folder) {
   run.data = in.text("data");
   run.settings = read_settings(in.object("settings"));
   run.task = read_task(in.object("task"));
+  take_image_size(run.task, run.settings);
   if (run.settings.batch > run.task.train_count) {
     in.fail("settings.batch", "at most task.train_count expected");
   }

@@ -22,7 +22,11 @@ struct TrainSettings {
   std::string optimizer = "adamw";
   std::uint32_t seed = 0;
   std::string label;     // CSV: the label column; empty: the last
-  double holdout = 0.2;  // CSV: share of the rows to test on
+  double holdout = 0.2;  // share of the rows, or of each class's pictures, to test on
+  // Class folders: what pictures become, 0 where the first one says it. Not in run.json: read_run()
+  // takes them from the shape of the images.
+  std::int64_t height = 0, width = 0;
+  int channels = 0;
 };
 
 // What a model must know of its data.

@@ -51,7 +51,14 @@ std::string label_text(const Run& run) {
   return fmt::format(" in column '{}'{}", printable(run.task.label_name), why);
 }
 
-void print_head(const Run& run, const NetTrainer& trainer, const std::string& folder) {
+std::string skipped_text(const TrainingData& data) {
+  if (data.skipped == 0) return "";
+  return data.skipped == 1 ? "; 1 file is no picture"
+                           : fmt::format("; {} files are no pictures", data.skipped);
+}
+
+void print_head(const Run& run, const NetTrainer& trainer, const TrainingData& data,
+                const std::string& folder) {
   const CompileReport report = trainer.report();
   const Task& task = run.task;
   fmt::print("device  {}\n", trainer.device());
@@ -59,8 +66,9 @@ void print_head(const Run& run, const NetTrainer& trainer, const std::string& fo
       "model   {}: {} parameters, {} launches a step, {} at the peak, compiled in {:.0f} ms\n",
       model_text(run), parameter_count(run), report.launches, bytes_text(report.peak_bytes),
       report.milliseconds);
-  fmt::print("data    {}: {} {} to train on, {} to test with, {} classes{}\n", run.data,
-             task.train_count, task.unit(), task.test_count, task.classes(), label_text(run));
+  fmt::print("data    {}: {} {} to train on, {} to test with, {} classes{}{}\n", run.data,
+             task.train_count, task.unit(), task.test_count, task.classes(), label_text(run),
+             skipped_text(data));
   fmt::print("run     {}\n", folder);
   std::fflush(stdout);
 }
@@ -253,7 +261,7 @@ int start(const TrainArguments& arguments) {
   write_file_atomically(made.path("metrics.jsonl"), std::string_view());
   write_file_atomically(made.path("run.json"), run_json(run));
   made.publish();
-  print_head(run, trainer, folder);
+  print_head(run, trainer, data, folder);
   return Training(run, folder, trainer, data, {}, arguments.stop_after).go();
 }
 
@@ -278,7 +286,7 @@ int resume(const TrainArguments& arguments) {
                               trainer.steps(), run.total_steps()));
   }
   History history = rewind_metrics((fs::path(folder) / "metrics.jsonl").string(), trainer.steps());
-  print_head(run, trainer, folder);
+  print_head(run, trainer, data, folder);
   fmt::print("going on after step {} of {}\n", trainer.steps(), run.total_steps());
   return Training(run, folder, trainer, data, std::move(history), arguments.stop_after).go();
 }

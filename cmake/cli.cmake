@@ -6,8 +6,6 @@ if(NOT cli_sources)
 endif()
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
-find_path(TENSORGRAD_STB_INCLUDE_DIR stb/stb_image_write.h REQUIRED)
-mark_as_advanced(TENSORGRAD_STB_INCLUDE_DIR)
 
 add_library(tensorgrad_cli_needs INTERFACE)
 target_include_directories(tensorgrad_cli_needs INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}/cli")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Every examples/x.cpp is a program of its own, <build>/examples/x; examples/common is linked into
 # all of them.
-find_path(TENSORGRAD_STB_INCLUDE_DIR stb/stb_image_write.h REQUIRED)
 include(SampleData)
 tensorgrad_provide_sample_data(sample_data)
 file(GLOB common_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/examples/common/*.cpp")

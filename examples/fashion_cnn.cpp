@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A convolutional network tells pictures apart: Fashion-MNIST, or any folder of IDX files with
-// pictures of 28x28. Draws a sheet whose rows are what test images show and whose columns are what
-// the network takes them for.
+// A convolutional network tells pictures apart: Fashion-MNIST, any folder of IDX files with
+// pictures of 28x28, or any folder of pictures by class. Draws a sheet whose rows are what test
+// images show and whose columns are what the network takes them for.
 #include <algorithm>
 #include <array>
 
@@ -60,12 +60,13 @@ sample::Picture confusion(const tg::LabelledImages& data, const std::vector<std:
 
 bool learn(const sample::Options& options) {
   const std::string folder = sample::data_folder(options, "/usr/share/datasets/fashion-mnist");
-  tg::LabelledImages data = tg::read_image_folder(folder);
-  if (data.image_shape != tg::Shape{kSide, kSide})
-    throw tg::IoError(folder + ": images of 28x28 expected, got " +
-                      tg::to_string(data.image_shape));
-  const std::int64_t count = options.full() ? data.train.count : options.steps(0, 60) * kBatch;
-  if (!options.full()) data.test.count = kTestBatch;
+  tg::LabelledImages data =
+      tg::read_image_folder(folder, {.height = kSide, .width = kSide, .channels = 1});
+  std::int64_t count = data.train.count;
+  if (!options.full()) {
+    count = std::min<std::int64_t>(count, options.steps(0, 60) * kBatch);
+    data.test.count = std::min<std::int64_t>(data.test.count, kTestBatch);
+  }
   const int epochs = options.full() ? 5 : 1;
   const auto steps = epochs * (count / kBatch);
   auto trainer = tg::compile(

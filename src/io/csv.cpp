@@ -13,6 +13,7 @@
 #include "base/numbers.h"
 #include "io/csv_tokens.h"
 #include "io/gzip.h"
+#include "io/random.h"
 #include "io/text.h"
 #include "tensorgrad/data.h"
 #include "tensorgrad/error.h"
@@ -320,14 +321,6 @@ void CsvReader::read_row(const CsvTokens& tokens, CsvRows& rows, Labels& labels)
   }
 }
 
-std::uint64_t next_random(std::uint64_t& state) {  // splitmix64
-  state += 0x9e3779b97f4a7c15ULL;
-  std::uint64_t z = state;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31);
-}
-
 void CsvReader::split(CsvRows all) {
   const auto n = static_cast<std::size_t>(all.count);
   const auto held =
@@ -346,7 +339,7 @@ void CsvReader::split(CsvRows all) {
   std::vector<bool> is_test(n, false);
   std::uint64_t state = options_.seed;
   for (std::size_t i = 0; i < held && i < n; ++i) {
-    std::swap(order[i], order[i + next_random(state) % (n - i)]);
+    std::swap(order[i], order[i + io::next_random(state) % (n - i)]);
     is_test[order[i]] = true;
   }
   const std::size_t width = data_.feature_names.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A folder of four IDX files, as MNIST and Fashion-MNIST come: found by name, checked against each
-// other.
+// other. A folder of another kind is left to class_folder.cpp.
 #include <algorithm>
 #include <cctype>
 #include <cstring>
@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "io/class_folder.h"
 #include "io/text.h"
 #include "tensorgrad/data.h"
 #include "tensorgrad/error.h"
@@ -48,7 +49,8 @@ std::string find_file(const std::string& folder, const std::vector<std::string>&
     if (!wanted.empty()) wanted += " or ";
     wanted += stem + (images ? "-idx3-ubyte[.gz]" : "-idx1-ubyte[.gz]");
   }
-  throw IoError(folder + ": no file " + wanted + " in this folder");
+  throw IoError(folder + ": no file " + wanted + " in this folder" +
+                (stems[0] == "train-images" ? ", nor a folder of pictures for each class" : ""));
 }
 
 std::int64_t label_at(const IdxArray& array, std::size_t i) {
@@ -152,13 +154,32 @@ std::vector<std::string> default_class_names(const std::string& folder, int clas
   return names;
 }
 
+// A size or channels that were asked for, but are not those of the file.
+void check_asked(const std::string& path, Shape shape, const ImageFolderOptions& asked) {
+  const std::string what = to_string(shape);
+  if (shape.size() == 3 && shape[2] == 1) shape.pop_back();
+  Shape wanted = shape;
+  wanted.resize(asked.channels != 0 ? 2 : std::max<std::size_t>(shape.size(), 2));
+  if (asked.height != 0 || asked.width != 0) {
+    wanted[0] = asked.height;
+    wanted[1] = asked.width;
+  }
+  if (asked.channels > 1) wanted.push_back(asked.channels);
+  if (wanted == shape) return;
+  throw IoError(path + ": images are " + what + ": " + to_string(wanted) +
+                " expected, and IDX images are taken as they are");
+}
+
 }  // namespace
 
-LabelledImages read_image_folder(const std::string& folder) {
+LabelledImages read_image_folder(const std::string& folder, const ImageFolderOptions& options) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
-    throw IoError(folder + ": is no folder: one with train-images-idx3-ubyte[.gz] expected");
+    throw IoError(folder +
+                  ": is no folder: one with train-images-idx3-ubyte[.gz] or with a folder of "
+                  "pictures for each class expected");
   }
+  if (io::is_class_folder(folder)) return io::read_class_folder(folder, options);
   const std::string train_images = find_file(folder, {"train-images"});
   const std::string train_labels = find_file(folder, {"train-labels"});
   const std::string test_images = find_file(folder, {"t10k-images", "test-images"});
@@ -175,6 +196,9 @@ LabelledImages read_image_folder(const std::string& folder) {
   if (train.image_shape != test.image_shape) {
     throw IoError(test_images + ": images are " + to_string(test.image_shape) + ": " +
                   to_string(train.image_shape) + " expected, as in " + train_images);
+  }
+  if (options.height != 0 || options.width != 0 || options.channels != 0) {
+    check_asked(train_images, train.image_shape, options);
   }
   if (named == 0) data.class_names = default_class_names(folder, data.classes);
   data.image_shape = std::move(train.image_shape);

@@ -143,6 +143,30 @@ TEST_F(TgErrors, missing_and_broken_images) {
   train_fails({"--data", "images"}, "60 expected, one per image");
 }
 
+TEST_F(TgErrors, broken_folders_of_pictures) {
+  write_class_folder(folder.path() / "lines");
+  before = names();
+  const std::string picture = read_text(folder / "lines/rows/3.png");
+  write("lines/rows/3.png", picture.substr(0, 60));
+  train_fails({"--data", "lines"}, "lines/rows/3.png: PNG cut off at byte 60: ");
+  write("lines/rows/3.png", picture);
+  fails({"eval", "--run", "run", "--device", "cpu", "--data", "lines"},
+        "lines/columns: is none of the 3 known classes, \"0\" to \"2\"");
+  fs::remove_all(folder.path() / "lines/columns");
+  before = names();
+  train_fails({"--data", "lines"}, "lines: holds one class only, \"rows\"");
+}
+
+TEST_F(TgErrors, sizes_of_pictures_are_two_numbers) {
+  for (const char* size : {"28", "28x", "x28", "0x3", "3x0", "-1x3", "3x3x3", "3x65536", "3 x 3"}) {
+    misused({"train", "--data", "images", "--size", size}, "--size: HEIGHTxWIDTH up to 65535");
+  }
+  misused({"train", "--data", "images", "--channels", "2"}, "--channels");
+  misused({"train", "--resume", "run", "--size", "5x5"}, "--size: not with --resume");
+  train_fails({"--data", "images", "--size", "4x4"},
+              "images are [5,5]: [4,4] expected, and IDX images are taken as they are");
+}
+
 TEST_F(TgErrors, threads_beyond_what_the_library_takes) {
   train_fails({"--data", "images", "--threads", "1000"},
               "1 to 256 threads expected, or 0 for one per core, got 1000");
@@ -231,7 +255,8 @@ TEST_F(TgErrors, data_that_does_not_fit_the_model) {
   write_idx(folder / "large", {2, 6, 6}, std::vector<std::uint8_t>(72));
   before = names();
   fails(plus(plus({"predict"}, on_cpu), {"large"}), "u8 images of [5,5] expected");
-  fails(plus(plus({"predict"}, on_cpu), {"things.csv"}), "things.csv");
+  fails(plus(plus({"predict"}, on_cpu), {"things.csv"}),
+        "things.csv: begins with \"width,height\": a PNG or JPEG expected");
   fails(plus(plus({"predict"}, on_cpu), {"images/test-images-idx3-ubyte", "gone"}), "gone");
   fails(plus(plus({"eval"}, on_cpu), {"--data", "things.csv"}), "things.csv");
   // Other training data than the run began with.

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/tool.h"
+#include "support/pictures.h"
 #include "tensorgrad/io.h"
 
 namespace tensorgrad::test {
@@ -97,6 +98,98 @@ TEST(TgTrain, eval_and_predict_agree_with_the_training) {
   }
   ASSERT_EQ(count, 25U);
   EXPECT_DOUBLE_EQ(static_cast<double>(right) / 25, trained);
+}
+
+TEST(TgTrain, learns_from_a_folder_of_pictures) {
+  const TestFolder folder;
+  write_class_folder(folder.path() / "lines");
+  write_text(folder / "lines/rows/notes.txt", "not a picture");
+  std::vector<std::string> arguments = train_images("run");
+  arguments[2] = "lines";
+  arguments.insert(arguments.end(), {"--holdout", "0.25", "--stop-after", "9"});
+  const ToolResult stopped = folder.tg(arguments);
+  ASSERT_EQ(stopped.code, 130) << stopped.err;
+  EXPECT_NE(stopped.out.find("30 images to train on, 10 to test with, 2 classes; 1 file is no "
+                             "picture\n"),
+            std::string::npos)
+      << stopped.out;
+  const ToolResult resumed = folder.tg({"train", "--resume", "run", "--device", "cpu"});
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  const double trained = metrics_of(folder / "run").back()["test_accuracy"];
+  EXPECT_GE(trained, 0.8);
+  EXPECT_TRUE(fs::exists(folder / "run/predictions.png"));
+  const ToolResult eval = folder.tg({"eval", "--run", "run", "--device", "cpu", "--json"});
+  ASSERT_EQ(eval.code, 0) << eval.err;
+  EXPECT_EQ(json::parse(eval.out)["accuracy"], trained);
+  EXPECT_EQ(json::parse(eval.out)["count"], 10);
+  EXPECT_EQ(json::parse(eval.out)["class_names"], (std::vector<std::string>{"columns", "rows"}));
+
+  // All pictures of another folder, which may have fewer classes.
+  fs::create_directories(folder.path() / "others");
+  fs::copy(folder.path() / "lines/rows", folder.path() / "others/rows");
+  const ToolResult rows =
+      folder.tg({"eval", "--run", "run", "--device", "cpu", "--data", "others", "--json"});
+  ASSERT_EQ(rows.code, 0) << rows.err;
+  EXPECT_EQ(json::parse(rows.out)["count"], 20);
+  EXPECT_EQ(json::parse(rows.out)["confusion"][0], 0);
+  EXPECT_GE(json::parse(rows.out)["right"], 16);
+}
+
+TEST(TgTrain, predicts_pictures_of_any_size) {
+  const TestFolder folder;
+  write_class_folder(folder.path() / "lines");
+  std::vector<std::string> arguments = train_images("run");
+  arguments[2] = "lines";
+  *std::find(arguments.begin(), arguments.end(), "6") = "60";  // epochs
+  ASSERT_EQ(folder.tg(arguments).code, 0);
+  // The third of six rows, in colours, three times as large.
+  std::string pixels;
+  for (int y = 0; y < 18; ++y) pixels += std::string(18 * 3, y / 3 == 2 ? 'f' : '\n');
+  write_text(folder / "large.png", testing::png_of_pixels(18, 18, 3, pixels));
+  const ToolResult both = folder.tg(
+      {"predict", "--run", "run", "--device", "cpu", "lines/columns/3.png", "large.png", "--json"});
+  ASSERT_EQ(both.code, 0) << both.err;
+  std::istringstream lines(both.out);
+  for (const char* const wanted : {"columns", "rows"}) {
+    std::string line;
+    std::getline(lines, line);
+    EXPECT_EQ(json::parse(line)["class"], wanted) << line;
+    EXPECT_EQ(json::parse(line)["index"], 0);
+  }
+  const ToolResult jpeg =
+      folder.tg({"predict", "--run", "run", "--device", "cpu",
+                 TENSORGRAD_SOURCE_DIR "/tests/unit/io/fixtures/progressive.jpg"});
+  EXPECT_EQ(jpeg.code, 0) << jpeg.err;
+  // A model of IDX images takes pictures too.
+  write_image_folder(folder.path() / "images");
+  ASSERT_EQ(folder.tg(train_images("idx")).code, 0);
+  const ToolResult idx = folder.tg({"predict", "--run", "idx", "--device", "cpu", "large.png"});
+  ASSERT_EQ(idx.code, 0) << idx.err;
+  EXPECT_EQ(idx.out.substr(0, 4), "0\t0\t") << "a bright row";
+}
+
+TEST(TgTrain, resizes_pictures_where_it_is_told_to) {
+  const TestFolder folder;
+  write_class_folder(folder.path() / "lines");
+  write_text(folder / "lines/rows/30.png", testing::plain_png(7, 9, 3));
+  std::vector<std::string> arguments = train_images("run");
+  arguments[2] = "lines";
+  const ToolResult refused = folder.tg(arguments);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find("rows/30.png: is a picture of [9,7,3]: [6,6,1] expected, as "),
+            std::string::npos)
+      << refused.err;
+  EXPECT_NE(refused.err.find("columns/0.png is; --size HEIGHTxWIDTH resizes all"),
+            std::string::npos)
+      << refused.err;
+  arguments.insert(arguments.end(), {"--size", "4x5", "--channels", "3"});
+  const ToolResult result = folder.tg(arguments);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("60-16-8-2"), std::string::npos) << result.out;
+  const json run = json::parse(read_text(folder.path() / "run/run.json"));
+  EXPECT_EQ(run["task"]["image_shape"], (std::vector<int>{4, 5, 3}));
+  const ToolResult eval = folder.tg({"eval", "--run", "run", "--device", "cpu", "--json"});
+  EXPECT_EQ(eval.code, 0) << eval.err;
 }
 
 TEST(TgTrain, learns_a_table) {

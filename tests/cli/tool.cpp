@@ -13,6 +13,8 @@
 #include <random>
 #include <sstream>
 
+#include "support/pictures.h"
+
 namespace tensorgrad::test {
 
 namespace fs = std::filesystem;
@@ -116,6 +118,23 @@ void write_image_folder(const fs::path& folder) {
     }
     write_idx(folder / (name + std::string("-images-idx3-ubyte")), {count, 5, 5}, pixels);
     write_idx(folder / (name + std::string("-labels-idx1-ubyte")), {count}, labels);
+  }
+}
+
+void write_class_folder(const fs::path& folder) {
+  std::mt19937 random(11);
+  for (const char* const name : {"columns", "rows"}) {
+    fs::create_directories(folder / name);
+    for (int i = 0; i < 20; ++i) {
+      const std::size_t line = random() % 6;
+      std::string pixels;
+      for (std::size_t p = 0; p < 36; ++p) {
+        const std::size_t place = name == std::string("rows") ? p / 6 : p % 6;
+        pixels += static_cast<char>((place == line ? 100 : 0) + random() % 20);
+      }
+      write_text(folder / name / (std::to_string(i) + ".png"),
+                 testing::png_of_pixels(6, 6, 1, pixels));
+    }
   }
 }
 

@@ -62,6 +62,8 @@ void write_text(const std::filesystem::path& path, const std::string& text);
 // 5x5 images of three classes in IDX files: a bright row, a bright column, a bright diagonal, with
 // noise. 60 to train on, 25 to test with.
 void write_image_folder(const std::filesystem::path& folder);
+// 6x6 pictures by class, PNG, 20 each: "columns", "rows".
+void write_class_folder(const std::filesystem::path& folder);
 // One IDX file of u8.
 void write_idx(const std::filesystem::path& path, const std::vector<std::uint32_t>& shape,
                const std::vector<std::uint8_t>& bytes);

@@ -226,9 +226,14 @@ TEST(ImageFolder, takes_class_names_from_a_file) {
 TEST(ImageFolder, says_what_does_not_fit) {
   const TempDir dir;
   const auto error = [&] { return io_error_of([&] { read_image_folder(dir.str()); }); };
-  EXPECT_EQ(error(), dir.str() + ": no file train-images-idx3-ubyte[.gz] in this folder");
-  EXPECT_EQ(io_error_of([&] { read_image_folder(dir / "no"); }),
-            (dir / "no") + ": is no folder: one with train-images-idx3-ubyte[.gz] expected");
+  EXPECT_EQ(error(), dir.str() +
+                         ": no file train-images-idx3-ubyte[.gz] in this folder, nor a folder of "
+                         "pictures for each class");
+  EXPECT_EQ(
+      io_error_of([&] { read_image_folder(dir / "no"); }),
+      (dir / "no") +
+          ": is no folder: one with train-images-idx3-ubyte[.gz] or with a folder of pictures "
+          "for each class expected");
   put_folder(dir);
   std::filesystem::remove(dir / "t10k-labels-idx1-ubyte");
   EXPECT_EQ(error(), dir.str() +
@@ -251,6 +256,22 @@ TEST(ImageFolder, says_what_does_not_fit) {
                          (dir / "train-images-idx3-ubyte"));
   put_file(images, idx_text(8, {2}, "xx"));
   EXPECT_EQ(error(), images + ": holds u8 [2]: u8 images [count, height, width] expected");
+}
+
+TEST(ImageFolder, takes_idx_images_as_they_are) {
+  const TempDir dir;
+  put_folder(dir);
+  const auto error = [&](const ImageFolderOptions& options) {
+    return io_error_of([&] { read_image_folder(dir.str(), options); });
+  };
+  EXPECT_EQ(error({.height = 2, .width = 2, .channels = 1}), "no error");
+  const std::string images = (dir / "train-images-idx3-ubyte") + ": images are [2,2]: ";
+  const std::string as_they_are = " expected, and IDX images are taken as they are";
+  EXPECT_EQ(error({.height = 2, .width = 3}), images + "[2,3]" + as_they_are);
+  EXPECT_EQ(error({.channels = 3}), images + "[2,2,3]" + as_they_are);
+  put_file(dir / "train-images-idx3-ubyte", idx_text(8, {3, 4, 1, 1}, "abcdefghijkl"));
+  put_file(dir / "t10k-images-idx3-ubyte", idx_text(8, {2, 4, 1, 1}, "mnopqrst"));
+  EXPECT_EQ(error({.height = 4, .width = 1, .channels = 1}), "no error");
 }
 
 TEST(ImageFolder, labels_may_be_of_any_integer_type) {

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// A folder of folders of pictures, one a class: see read_image_folder().
+#pragma once
+
+#include <string>
+
+#include "tensorgrad/data.h"
+
+namespace tensorgrad::io {
+
+// Whether the folder holds visible folders, and no file of an IDX data set.
+bool is_class_folder(const std::string& folder);
+
+LabelledImages read_class_folder(const std::string& folder, const ImageFolderOptions& options);
+
+}  // namespace tensorgrad::io

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// Pictures: checked by image_header.cpp, decoded by stb_image, resized where that is asked for.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+
+#include "base/check.h"
+#include "io/image_header.h"
+#include "io/image_resize.h"
+#include "tensorgrad/data.h"
+#include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
+
+namespace tensorgrad::io {
+namespace {
+
+// What the decoder may take at once, which it does not bound by the size of the picture, and
+// whether it wanted more.
+struct DecoderMemory {
+  std::size_t most = 0;
+  bool refused = false;
+};
+thread_local DecoderMemory decoder_memory;
+
+// Memory is zeroed: of a damaged file the decoder reads what it has not written.
+void* decoder_grows(void* old, std::size_t old_bytes, std::size_t bytes) {
+  if (bytes > decoder_memory.most) {
+    decoder_memory.refused = true;
+    return nullptr;
+  }
+  void* const memory = old == nullptr ? std::calloc(bytes, 1) : std::realloc(old, bytes);
+  if (memory != nullptr && old != nullptr && bytes > old_bytes) {
+    std::memset(static_cast<std::byte*>(memory) + old_bytes, 0, bytes - old_bytes);
+  }
+  return memory;
+}
+
+}  // namespace
+}  // namespace tensorgrad::io
+
+#define STB_IMAGE_IMPLEMENTATION
+#define STB_IMAGE_STATIC
+#define STBI_ONLY_JPEG
+#define STBI_ONLY_PNG
+#define STBI_NO_STDIO
+#define STBI_NO_LINEAR
+#define STBI_MAX_DIMENSIONS 65535
+#define STBI_ASSERT(condition) CHECK(condition)
+#define STBI_MALLOC(bytes) ::tensorgrad::io::decoder_grows(nullptr, 0, bytes)
+#define STBI_REALLOC_SIZED(old, old_bytes, bytes) \
+  ::tensorgrad::io::decoder_grows(old, old_bytes, bytes)
+#define STBI_FREE(memory) std::free(memory)
+#include <stb/stb_image.h>
+
+namespace tensorgrad {
+namespace io {
+namespace {
+
+static_assert(STBI_MAX_DIMENSIONS == kMostImageSide);
+
+struct FreePixels {
+  void operator()(stbi_uc* pixels) const { stbi_image_free(pixels); }
+};
+
+std::vector<std::uint8_t> decoded(std::span<const std::byte> bytes, std::string_view name,
+                                  const ImageHeader& header, int channels) {
+  // The most at once: 4 channels of 16 bits each, twice as a buffer that is too small is doubled,
+  // of a picture that is rounded up to blocks of 32; compressed data, also doubled; tables.
+  decoder_memory = {
+      .most = std::max(static_cast<std::size_t>((header.height + 32) * (header.width + 32)) * 16,
+                       2 * bytes.size()) +
+              (std::size_t{1} << 16),
+      .refused = false};
+  stbi__g_failure_reason = nullptr;
+  int width = 0;
+  int height = 0;
+  int ignored = 0;
+  const std::unique_ptr<stbi_uc, FreePixels> pixels(
+      stbi_load_from_memory(reinterpret_cast<const stbi_uc*>(bytes.data()),
+                            static_cast<int>(bytes.size()), &width, &height, &ignored, channels));
+  if (pixels == nullptr) {
+    const char* const reason = stbi_failure_reason();
+    const bool memory = reason != nullptr && std::strcmp(reason, "outofmem") == 0;
+    if (memory && !decoder_memory.refused) throw std::bad_alloc();
+    throw IoError(std::string(name) + ": damaged " + header.format + " of " +
+                  to_string(Shape{header.height, header.width, header.channels}) + ": " +
+                  (memory              ? "it holds more than its pixels"
+                   : reason != nullptr ? reason
+                                       : "it cannot be decoded"));
+  }
+  CHECK(width == header.width && height == header.height);
+  return {pixels.get(), pixels.get() + header.height * header.width * channels};
+}
+
+void check_image_options(const ImageOptions& options, std::string_view name) {
+  const bool kept = options.height == 0 && options.width == 0;
+  const auto fits = [](std::int64_t side) { return side >= 1 && side <= kMostImageSide; };
+  if (!kept && !(fits(options.height) && fits(options.width))) {
+    throw IoError(std::string(name) + ": height " + std::to_string(options.height) + " and width " +
+                  std::to_string(options.width) + " were asked for: both 1 to " +
+                  std::to_string(kMostImageSide) + ", or both 0, expected");
+  }
+  if (options.channels != 0 && options.channels != 1 && options.channels != 3) {
+    throw IoError(std::string(name) + ": " + std::to_string(options.channels) +
+                  " channels were asked for: 1, 3, or 0 for those of the file expected");
+  }
+}
+
+void check_image_bytes(std::int64_t height, std::int64_t width, int channels, std::uint64_t most,
+                       std::string_view name) {
+  const auto bytes = static_cast<std::uint64_t>(height * width * channels);
+  if (bytes <= most) return;
+  throw IoError(std::string(name) + ": a picture of " + to_string(Shape{height, width, channels}) +
+                ", " + std::to_string(bytes) + " bytes: at most " + std::to_string(most) +
+                " are allowed");
+}
+
+}  // namespace
+}  // namespace io
+
+Image parse_image(std::span<const std::byte> bytes, std::string_view name,
+                  const ImageOptions& options) {
+  io::check_image_options(options, name);
+  if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    throw IoError(std::string(name) + ": has " + std::to_string(bytes.size()) +
+                  " bytes, too many for a picture");
+  }
+  const io::ImageHeader header = io::read_image_header(bytes, name);
+  Image image{.height = header.height,
+              .width = header.width,
+              .channels = options.channels == 0 ? header.channels : options.channels};
+  const std::int64_t height = options.height == 0 ? image.height : options.height;
+  const std::int64_t width = options.width == 0 ? image.width : options.width;
+  io::check_image_bytes(image.height, image.width, image.channels, options.max_bytes, name);
+  io::check_image_bytes(height, width, image.channels, options.max_bytes, name);
+  image.pixels = io::decoded(bytes, name, header, image.channels);
+  if (height == image.height && width == image.width) return image;
+  return io::resized(image, height, width);
+}
+
+Image read_image(const std::string& path, const ImageOptions& options) {
+  return parse_image(read_file(path, options.max_bytes), path, options);
+}
+
+}  // namespace tensorgrad

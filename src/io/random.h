@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Random numbers for splitting data: the same on every machine.
+#pragma once
+
+#include <cstdint>
+
+namespace tensorgrad::io {
+
+// splitmix64. A remainder of it by n is biased by less than n / 2^64.
+inline std::uint64_t next_random(std::uint64_t& state) {
+  state += 0x9e3779b97f4a7c15ULL;
+  std::uint64_t z = state;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+}  // namespace tensorgrad::io
