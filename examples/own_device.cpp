@@ -210,7 +210,7 @@ class Application {
   void submit(WGPUCommandEncoder encoder) const {
     const Owned<WGPUCommandBuffer, wgpuCommandBufferRelease> commands(
         wgpuCommandEncoderFinish(encoder, nullptr));
-    const WGPUCommandBuffer one = commands.get();
+    WGPUCommandBuffer one = commands.get();
     wgpuQueueSubmit(queue_.get(), 1, &one);
   }
 

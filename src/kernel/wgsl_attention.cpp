@@ -17,7 +17,6 @@ namespace tensorgrad::wgsl {
 namespace {
 
 constexpr std::int64_t kFewGroups = 128;
-constexpr std::int64_t kMostWrittenOut = 16;
 
 struct TileBlock {
   int rows, columns;  // of the tile

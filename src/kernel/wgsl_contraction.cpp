@@ -19,14 +19,20 @@ namespace {
 constexpr std::int64_t kLeastGroups = 128;  // fewer take no less time
 
 // Every side and every depth divides the number of threads, or is a multiple of it.
-constexpr std::array<TileShape, 5> kShapes = {{{128, 128, 8, 16, 8, 1, 264, 1.5},
+constexpr std::array<TileShape, 6> kShapes = {{{128, 128, 8, 16, 8, 1, 264, 1.5},
                                                {128, 64, 8, 8, 8, 1, 396, 1.4},
                                                {64, 64, 16, 4, 4, 1, 528, 1.0},
                                                {32, 32, 32, 2, 2, 1, 528, 0.57},
-                                               {16, 16, 64, 2, 2, 4, 528, 0.38}}};
+                                               {16, 16, 64, 2, 2, 4, 528, 0.38},
+                                               {8, 8, 128, 2, 2, 16, 528, 0.2}}};
 
 // What WgslOptions::tile calls it.
 int number_of(const TileShape& shape) { return (shape.side_m + shape.side_n) / 2; }
+
+// Floats in which slices leave what they add up.
+std::int64_t sums_of(const TileShape& tile) {
+  return tile.slices == 1 ? 0 : std::int64_t{tile.slices} * tile.side_m * (tile.side_n + 1);
+}
 
 // In units of an element's time; the last round is as long as any.
 double time_of(const TileShape& shape, std::int64_t groups) {
@@ -61,6 +67,7 @@ class Contraction {
   void write_ones();
   [[nodiscard]] Tile pick_lanes() const;
   [[nodiscard]] const TileShape* pick_tile() const;
+  [[nodiscard]] std::int64_t bytes_of(const TileShape& tile) const;
   WgslKernel write_by_lanes(const Tile& tile);
   WgslKernel write_tiled(const TileShape& tile);
   void write_steps(Scope& scope, const TileShape& tile);
@@ -156,6 +163,7 @@ const TileShape* Contraction::pick_tile() const {
   for (const TileShape& shape : kShapes) {
     if (shape.threads() > options_.max_threads) continue;
     if (options_.tile == number_of(shape)) return &shape;
+    if (shape.slices > 4 && launch_.k < 2 * shape.depth) continue;
     const double time = time_of(shape, window_.outer_count * ceil_div(window_.count, shape.side_m) *
                                            ceil_div(launch_.n, shape.side_n));
     if (best == nullptr || time < best_time) {
@@ -165,9 +173,18 @@ const TileShape* Contraction::pick_tile() const {
   }
   const std::int64_t results = window_.outer_count * rows() * columns();
   const bool small = results * launch_.k <= (1 << 19);
-  const bool long_k = results <= 32 * 16 * 16 && launch_.k >= 512;  // few tiles, each a long loop
+  // Few tiles, each a long loop.
+  const bool long_k =
+      (results <= 512 && launch_.k >= 512) || (results <= 8192 && launch_.k >= 4096);
   if (options_.tile == 0 && (small || long_k || launch_.k <= 4)) return nullptr;
   return best;
+}
+
+// Of workgroup memory, with each tile there once.
+std::int64_t Contraction::bytes_of(const TileShape& tile) const {
+  const std::int64_t tiles = std::int64_t{a_.vectors(tile)} * tile.width_m() +
+                             std::int64_t{b_.vectors(tile)} * tile.width_n();
+  return 4 * (tiles + sums_of(tile));
 }
 
 WgslKernel Contraction::write() {
@@ -217,16 +234,20 @@ WgslKernel Contraction::write_by_lanes(const Tile& tile) {
 void Contraction::write_products(Scope& scope, const TileShape& tile,
                                  const std::string& half) const {
   const int width_m = tile.width_m(), width_n = tile.width_n();
-  for (int k = 0; k < tile.depth; k += tile.slices) {
-    Scope step(&scope);
+  const int steps = tile.depth / tile.slices, written = std::min(steps, kMostWrittenOut);
+  Scope loop(&scope);
+  Scope& all = written < steps ? loop : scope;
+  for (int k = 0; k < written; ++k) {
+    Scope step(&all);
     const auto read = [&](const std::string& name, const TileOperand& operand, int count,
                           int threads, const std::string& thread) {
-      const int from = k * operand.pitch(tile);
+      const int pitch = operand.pitch(tile);
       std::string at = (half.empty() ? "" : half + name + " + ") + thread;
-      if (tile.slices > 1) at += " + slice * " + u32_literal(operand.pitch(tile));
+      if (tile.slices > 1) at += " + slice * " + u32_literal(pitch);
+      if (written < steps) at += " + k * " + u32_literal(pitch * tile.slices);
       for (int i = 0; i < count; ++i) {
         step.line("let " + name + std::to_string(i) + " = tile_" + name + "[" + at + " + " +
-                  u32_literal(from + i * threads) + "];");
+                  u32_literal(k * tile.slices * pitch + i * threads) + "];");
       }
     };
     read("a", a_, tile.per_m / width_m, tile.threads_m(), "ty");
@@ -244,7 +265,12 @@ void Contraction::write_products(Scope& scope, const TileShape& tile,
     for (int row = 0; launch_.ones_column && row < tile.per_m / width_m; ++row) {
       step.line("ones" + std::to_string(row) + " += a" + std::to_string(row) + ";");
     }
-    scope.block("", step);
+    all.block("", step);
+  }
+  if (written < steps) {
+    scope.block(
+        "for (var k = 0u; k < " + u32_literal(steps) + "; k += " + u32_literal(written) + ")",
+        loop);
   }
 }
 
@@ -426,11 +452,8 @@ void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t
 // is room for both, it is put down without waiting for those who still multiply.
 void Contraction::write_steps(Scope& scope, const TileShape& tile) {
   const int sizes[] = {a_.vectors(tile), b_.vectors(tile)};
-  const std::int64_t bytes =
-      std::int64_t{4} * (sizes[0] * tile.width_m() + sizes[1] * tile.width_n());
-  const std::int64_t sums =
-      tile.slices == 1 ? 0 : 4 * tile.slices * tile.side_m * (tile.side_n + 1);
-  const bool twice = launch_.k > tile.depth && 2 * bytes + sums <= options_.max_workgroup_bytes;
+  const bool twice = launch_.k > tile.depth &&
+                     2 * bytes_of(tile) - 4 * sums_of(tile) <= options_.max_workgroup_bytes;
   const int copies = twice ? 2 : 1;
   module_.shared("tile_a", vector_type(tile.width_m()), std::int64_t{copies} * sizes[0],
                  4 * tile.width_m());

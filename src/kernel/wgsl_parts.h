@@ -216,6 +216,8 @@ void write_source(Module& module, const std::string& name, const ScalarProgram& 
                   const Domain& domain);
 void write_finish(Module& module, const Launch& launch, const Domain& domain, DType dtype);
 
+// Steps of a loop that are written out one after another, so that compilers know all places.
+inline constexpr int kMostWrittenOut = 16;
 // Threads that keep a GPU busy.
 inline constexpr std::int64_t kFullGpu = 1 << 16;
 

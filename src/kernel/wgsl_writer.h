@@ -17,9 +17,9 @@ struct WgslOptions {
   std::int64_t max_workgroup_bytes = 16 << 10;
   int lanes =
       0;  // threads that share one result, kScan: one line (a power of two); not kMap, kSort
-  int tile =
-      0;  // kContraction: 16, 32, 64, 96 (128 x 64) or 128; kScatter: 2 for blocks of results;
-          // both: 1 for every result by its own lanes; kSort: elements sorted at a time, at least 2
+  // kContraction: 8, 16, 32, 64, 96 (128 x 64) or 128; kScatter: 2 for blocks of results; both: 1
+  // for every result by its own lanes; kSort: elements sorted at a time, at least 2.
+  int tile = 0;
 };
 
 struct WgslKernel {

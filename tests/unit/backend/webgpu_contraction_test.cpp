@@ -100,7 +100,7 @@ TEST_P(WebGpuTiles, multiply) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, WebGpuTiles, ::testing::Values(1, 16, 32, 64, 96, 128));
+INSTANTIATE_TEST_SUITE_P(Sizes, WebGpuTiles, ::testing::Values(1, 8, 16, 32, 64, 96, 128));
 
 TEST(WebGpuContraction, by_any_number_of_lanes) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
@@ -137,6 +137,8 @@ TEST(WebGpuContraction, of_sizes_as_they_come) {
   check_layouts(*device, {1, 1, 1, 5000});
   check_layouts(*device, {4, 33, 65, 30});
   check_layouts(*device, {1, 300, 200, 100});
+  check_layouts(*device, {1, 64, 48, 1000});
+  check_layouts(*device, {2, 37, 52, 515});
 }
 
 TEST(WebGpuContraction, an_operand_made_of_views_and_gathers) {
