@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 // f32 matrix products: ours through a compiled forward,
-// and OpenBLAS and Eigen where they are installed.
+// and OpenBLAS and Eigen where they are installed; on a GPU each launch by itself.
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <vector>
 
 #include <tensorgrad/tensorgrad.h>
 
@@ -58,7 +62,56 @@ double ours(const Options& options, const Size& s, const std::vector<float>& a,
   return median_microseconds(options.seconds / 4, 1, [&] { product.run({{"a", a}, {"b", b}}); });
 }
 
+// y = x w^T, and the products of its gradients, which trains x as well as w.
+struct Product {
+  explicit Product(const Size& s) : x({s.m, s.k}), w({s.n, s.k}) {}
+  Parameter x, w;
+  TG_MODULE(x, w)
+};
+
+constexpr Size kGpuSizes[] = {{1024, 384, 128},   {4096, 4096, 4096}, {16384, 384, 384},
+                              {16384, 1152, 384}, {16384, 384, 1536}, {16384, 1536, 384}};
+
+void gpu_products(const Options& options, const Size& s) {
+  auto trainer = compile(
+      Product(s),
+      [](const Product& p, const Inputs&) { return mean(square(matmul(p.x, transpose(p.w)))); },
+      {.optimizer = optim::SGD{.lr = 1e-9},
+       .device = {.kind = "webgpu", .allow_software = options.allow_software}});
+  constexpr int kTimes = 9;
+  std::map<std::string, std::vector<double>> times;
+  for (int i = -2; i < kTimes; ++i) {
+    std::map<std::string, double> sums;  // what is cut in two is two launches
+    for (const auto& [launch, us] : trainer.profile()) {
+      if (launch.starts_with("matmul_grad")) sums["dy w"] += us;
+      if (launch.starts_with("permute_grad")) sums["dy^T x"] += us;
+      if (launch.starts_with("matmul") && !launch.starts_with("matmul_grad")) sums["x w^T"] += us;
+    }
+    for (const auto& [product, us] : sums) {
+      if (i >= 0) times[product].push_back(us);
+    }
+  }
+  const double flop =
+      2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+  for (auto& [product, all] : times) {
+    std::nth_element(all.begin(), all.begin() + kTimes / 2, all.end());
+    const double us = all[kTimes / 2];
+    print_line({{"workload", text("gemm")},
+                {"size",
+                 text(std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k))},
+                {"product", text(product)},
+                {"who", text("tensorgrad")},
+                {"device", text(trainer.device())},
+                {"us", number(us)},
+                {"gflops", number(flop / us * 1e-3)}});
+  }
+}
+
 }  // namespace
+
+void gemm_on_gpu(const Options& options) {
+  for (const Size& s : kGpuSizes) gpu_products(options, s);
+}
 
 void gemm(const Options& options) {
   for (const Size& s : kSizes) {

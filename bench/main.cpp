@@ -42,6 +42,8 @@ int main(int argc, char** argv) {
     }
     const bool cpu = std::count(options.devices.begin(), options.devices.end(), "cpu") > 0;
     if (wanted("gemm") && cpu) tensorgrad::bench::gemm(options);
+    const bool gpu = std::count(options.devices.begin(), options.devices.end(), "webgpu") > 0;
+    if (wanted("gemm") && gpu) tensorgrad::bench::gemm_on_gpu(options);
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << '\n';
     return 1;

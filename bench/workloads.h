@@ -16,5 +16,6 @@ void addition(const Options& options, const std::string& device);
 // The small one on the CPU.
 void char_gpt(const Options& options, const std::string& device);
 void gemm(const Options& options);
+void gemm_on_gpu(const Options& options);
 
 }  // namespace tensorgrad::bench

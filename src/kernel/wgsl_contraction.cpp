@@ -317,7 +317,7 @@ void Contraction::write_results(Scope& scope, const TileShape& tile) {
   Scope rows(&scope), cols(&rows);
   std::string value = "results[i * " + u32_literal(blocks) + " + j";
   if (width > 1) value += " / " + u32_literal(width);
-  value += "]";
+  value += ']';
   if (width > 1 && step == 1) value += "[j % " + u32_literal(width) + "]";
   cols.line("finish(z, m + " + place("i", tile.width_m(), tile.threads_m()) + ", n + " +
             place("j", width, tile.threads_n()) + ", " + value + ");");

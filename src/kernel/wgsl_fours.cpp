@@ -45,7 +45,7 @@ void each_use(const InFours& part, const Use& use) {
 
 }  // namespace
 
-std::set<int> choose_fours(const Launch& launch, std::vector<InFours*> parts) {
+std::set<int> choose_fours(const Launch& launch, const std::vector<InFours*>& parts) {
   for (bool again = true; again;) {
     again = false;
     std::set<int> vectors, others;
