@@ -234,9 +234,14 @@ void contraction_error(const Node& node, const Inputs& inputs, double tolerance,
   for (std::size_t i = 0; i < out.error.size(); ++i) out.error[i] += more.data[i];
 }
 
-// Ops that move elements, or add some up; indices stay as they are.
+// Ops that move elements, or add some up. Where an index is too close to call, so is everything.
 void moving_error(const Node& node, const Inputs& inputs, double tolerance, Bounded& out) {
   const bool indexed = node.op->kind == OpKind::kGather || node.op->kind == OpKind::kScatter;
+  if (indexed && std::any_of(inputs[1]->error.begin(), inputs[1]->error.end(),
+                             [](double error) { return error > 0; })) {
+    out.error.assign(out.error.size(), kInfinity);
+    return;
+  }
   const double share = node.op->kind == OpKind::kScatter ? tolerance : 0;
   std::vector<RefTensor> errors;
   for (const Bounded* input : inputs) {
