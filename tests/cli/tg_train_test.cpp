@@ -156,9 +156,8 @@ TEST(TgTrain, predicts_pictures_of_any_size) {
     EXPECT_EQ(json::parse(line)["class"], wanted) << line;
     EXPECT_EQ(json::parse(line)["index"], 0);
   }
-  const ToolResult jpeg =
-      folder.tg({"predict", "--run", "run", "--device", "cpu",
-                 TENSORGRAD_SOURCE_DIR "/tests/unit/io/fixtures/progressive.jpg"});
+  const std::string picture = TENSORGRAD_SOURCE_DIR "/tests/unit/io/fixtures/progressive.jpg";
+  const ToolResult jpeg = folder.tg({"predict", "--run", "run", "--device", "cpu", picture});
   EXPECT_EQ(jpeg.code, 0) << jpeg.err;
   // A model of IDX images takes pictures too.
   write_image_folder(folder.path() / "images");
