@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Buffers larger than a binding: launches bind ranges, share rows, and cut products along k. The
 // limit is made small, so that ordinary graphs meet it.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 
 #include "ops/registry.h"
