@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Names of people, letter by letter: the letter that follows, from the eight before it (Bengio et
-// al. 2003). A tenth of the names is held out. Makes names up at the end.
+// al. 2003), or with --size large from all before it, by a decoder with rotary positions. A tenth
+// of the names is held out. Makes names up at the end.
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <set>
+#include <span>
 
 #include "common/sample.h"
 
@@ -12,8 +14,20 @@ namespace tg = tensorgrad;
 
 namespace {
 
-constexpr int kContext = 8, kLetters = 27;  // 0 stands for both ends of a name
-constexpr int kEmbedding = 24, kHidden = 256, kBatch = 512, kTestBatch = 1024;
+constexpr int kLetters = 27;  // 0 stands for both ends of a name
+constexpr int kMadeUp = 20;
+constexpr int kLength = 32;  // names are shorter
+
+struct Names {
+  std::vector<std::string> train, held_out;
+};
+
+std::int32_t number_of(char letter) { return letter - 'a' + 1; }
+char letter_of(int number) { return static_cast<char>('a' + number - 1); }
+
+// ---- the small one: a window of letters --------------------------------------------------------
+
+constexpr int kContext = 8, kEmbedding = 24, kHidden = 256, kBatch = 512, kTestBatch = 1024;
 
 struct Net {
   tg::nn::Embedding letters{kLetters, kEmbedding};
@@ -37,39 +51,19 @@ Context after(Context context, std::int32_t letter) {
 
 struct Rows {
   std::vector<std::int32_t> contexts, letters;  // [N, 8], [N]
-  void add(const std::string& name) {
-    Context context{};
-    for (std::size_t i = 0; i <= name.size(); ++i) {
-      const std::int32_t letter = i < name.size() ? name[i] - 'a' + 1 : 0;
-      contexts.insert(contexts.end(), context.begin(), context.end());
-      letters.push_back(letter);
-      context = after(context, letter);
+  explicit Rows(const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      Context context{};
+      for (std::size_t i = 0; i <= name.size(); ++i) {
+        const std::int32_t letter = i < name.size() ? number_of(name[i]) : 0;
+        contexts.insert(contexts.end(), context.begin(), context.end());
+        letters.push_back(letter);
+        context = after(context, letter);
+      }
     }
   }
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(letters.size()); }
 };
-
-// The first words of the lines of the files dist.*, each once, in lower case and by the alphabet;
-// of all the first `most`.
-std::set<std::string> read_names(const std::string& folder, std::size_t most) {
-  std::set<std::string> names;
-  for (const char* file : {"dist.all.last", "dist.female.first", "dist.male.first"}) {
-    const std::vector<std::byte> bytes = tg::read_file(folder + "/" + file);
-    std::string name;
-    bool word = true;
-    for (const std::byte byte : bytes) {
-      const auto c = static_cast<unsigned char>(byte);
-      if (word && std::isalpha(c) != 0) {
-        name += static_cast<char>(std::tolower(c));
-        continue;
-      }
-      word = c == '\n';
-      if (!name.empty() && names.size() < most) names.insert(name);
-      name.clear();
-    }
-  }
-  return names;
-}
 
 // Nats a letter, the end of a name being one.
 double loss_on(tg::Forward& forward, const Rows& rows) {
@@ -93,31 +87,35 @@ std::string make_up(tg::Forward& next, sample::Random& random) {
     const std::vector<float> chances = next({{"x", x}}).floats();
     const int letter = sample::draw(random, chances.data(), kLetters);
     if (letter == 0 || name.size() > 20) return name;
-    name += static_cast<char>('a' + letter - 1);
+    name += letter_of(letter);
     context = after(context, letter);
   }
 }
 
-bool learn(const sample::Options& options) {
-  const std::set<std::string> names =
-      read_names(sample::data_folder(options, "names"), options.smoke() ? 500 : 1'000'000);
-  Rows train, held_out;
-  sample::Random random(1);
-  for (const std::string& name : names)
-    (sample::below(random, 10) == 0 ? held_out : train).add(name);
-  std::printf("%zu names, %lld letters to learn from\n", names.size(),
-              static_cast<long long>(train.count()));
+void train(tg::Objective& trainer, int steps) {
+  const int piece = std::max(1, steps / 10);
+  for (int done = 0; done < steps; done += piece) {
+    double loss = 0;
+    for (const float each : trainer.run(std::min(piece, steps - done))) loss += each / piece;
+    sample::progress("step " + std::to_string(done + piece) + "  loss " + std::to_string(loss));
+  }
+}
+
+// Gives the nats a letter of what was held out.
+double learn_windows(const sample::Options& options, const Names& names, sample::Random& random) {
+  const Rows rows(names.train);
+  std::printf("%lld letters to learn from\n", static_cast<long long>(rows.count()));
   const int steps = options.steps(10'000, 400);
   auto trainer = tg::compile(
       Net{},
       [](const Net& net, const tg::Inputs& in) { return cross_entropy(net(in["x"]), in["y"]); },
-      {.dataset = {{"x", {train.count(), kContext}, tg::i32}, {"y", {train.count()}, tg::i32}},
+      {.dataset = {{"x", {rows.count(), kContext}, tg::i32}, {"y", {rows.count()}, tg::i32}},
        .batch = kBatch,
        .optimizer = tg::optim::AdamW{.lr = tg::Schedule::cosine(3e-3, 0, steps)},
        .seed = 1,
        .device = options.device});
-  trainer.upload_data("x", train.contexts);
-  trainer.upload_data("y", train.letters);
+  trainer.upload_data("x", rows.contexts);
+  trainer.upload_data("y", rows.letters);
   auto test = trainer.attach(
       [](const Net& net, const tg::Inputs& in) {
         return cross_entropy(net(in["x"]), in["y"], {.reduction = tg::Reduction::kNone});
@@ -126,17 +124,210 @@ bool learn(const sample::Options& options) {
   auto next =
       trainer.attach([](const Net& net, const tg::Inputs& in) { return softmax(net(in["x"])); },
                      {.inputs = {{"x", {1, kContext}, tg::i32}}});
-  const int piece = std::max(1, steps / 10);
-  for (int done = 0; done < steps; done += piece) {
-    double loss = 0;
-    for (const float each : trainer.run(std::min(piece, steps - done))) loss += each / piece;
-    sample::progress("step " + std::to_string(done + piece) + "  loss " + std::to_string(loss));
-  }
-  const double loss = loss_on(test, held_out);
+  train(trainer, steps);
+  const double loss = loss_on(test, Rows(names.held_out));
   std::printf("made up:");
-  for (int i = 0; i < 20; ++i) std::printf(" %s", make_up(next, random).c_str());
+  for (int i = 0; i < kMadeUp; ++i) std::printf(" %s", make_up(next, random).c_str());
   std::printf("\n");
-  return sample::at_most(options, "nats a letter of names that were held out", loss, 2.15, 2.4);
+  return loss;
+}
+
+// ---- the large one: a decoder ------------------------------------------------------------------
+
+constexpr int kWidth = 96, kHeads = 3, kInner = 256, kLayers = 3;
+constexpr int kRows = 64;  // in a batch
+constexpr double kDropout = 0.1;
+
+struct Block {
+  tg::nn::RMSNorm before_attention{kWidth}, before_mlp{kWidth};
+  tg::nn::Linear in{kWidth, 3 * kWidth, false}, out{kWidth, kWidth, false};
+  tg::nn::Linear gate{kWidth, kInner, false}, up{kWidth, kInner, false},
+      down{kInner, kWidth, false};
+  TG_MODULE(before_attention, before_mlp, in, out, gate, up, down)
+
+  // Part k of [B, T, 3 D] -> [B, H, T, D / H]
+  static tg::Tensor heads(tg::Tensor x, int k) {
+    const std::int64_t length = x.size(1);
+    return transpose(
+        reshape(narrow(x, 2, k * kWidth, kWidth), {-1, length, kHeads, kWidth / kHeads}), 1, 2);
+  }
+
+  [[nodiscard]] tg::Tensor attention(tg::Tensor x, tg::Tensor mask) const {
+    const tg::Tensor all = in(x);
+    const tg::Tensor mixed = scaled_dot_product_attention(
+        rope(heads(all, 0)), rope(heads(all, 1)), heads(all, 2), {.mask = mask, .causal = true});
+    return out(reshape(transpose(mixed, 1, 2), x.shape()));
+  }
+
+  // Gated by SiLU (Shazeer 2020).
+  [[nodiscard]] tg::Tensor mlp(tg::Tensor x) const { return down(silu(gate(x)) * up(x)); }
+
+  tg::Tensor operator()(tg::Tensor x, tg::Tensor mask) const {
+    x = x + dropout(attention(before_attention(x), mask), kDropout);
+    return x + dropout(mlp(before_mlp(x)), kDropout);
+  }
+};
+
+struct Decoder {
+  tg::Parameter letters{{kLetters, kWidth}, tg::init::normal(0, 0.02)};
+  std::vector<Block> blocks = std::vector<Block>(kLayers);
+  tg::nn::RMSNorm last{kWidth};
+  TG_MODULE(letters, blocks, last)
+
+  // Letters i32 [B, T] -> logits [B, T, 27] of those that follow. A letter sees those before it in
+  // its own name, which begins with a 0. The table of letters is also the output layer.
+  tg::Tensor operator()(tg::Tensor text) const {
+    const tg::Tensor name = cumsum(cast(text == 0, tg::i32), 1);
+    const tg::Tensor mask = unsqueeze(unsqueeze(name, 2) == unsqueeze(name, 1), 1);
+    tg::Tensor x = dropout(embedding(text, letters), kDropout);
+    for (const Block& block : blocks) x = block(x, mask);
+    return linear(last(x), letters);
+  }
+};
+
+// Rows [B, T + 1] -> losses [B, T] or their mean. What follows a 0 that begins no name counts for
+// nothing.
+tg::Tensor loss_of(const Decoder& net, tg::Tensor rows, tg::Reduction reduction) {
+  constexpr int kNothing = -1;
+  const std::int64_t length = rows.size(1) - 1;
+  const tg::Tensor text = narrow(rows, 1, 0, length), next = narrow(rows, 1, 1, length);
+  return cross_entropy(net(text), where(text > 0 || next > 0, next, kNothing),
+                       {.ignore_index = kNothing, .reduction = reduction});
+}
+
+// Whole names one after another, "0anna0bob0", as many as there is room for in a row, and zeros:
+// [rows, T + 1].
+std::vector<std::int32_t> rows_of(const std::vector<std::string>& names) {
+  std::vector<std::int32_t> rows;
+  std::size_t end = 0;  // of the last row
+  for (const std::string& name : names) {
+    if (rows.size() + name.size() + 1 > end) {
+      rows.resize(end);
+      end += kLength + 1;
+      rows.push_back(0);
+    }
+    for (const char letter : name) rows.push_back(number_of(letter));
+    rows.push_back(0);
+  }
+  rows.resize(end);
+  return rows;
+}
+
+// Nats a letter, the end of a name being one.
+double loss_on(tg::Forward& forward, const std::vector<std::string>& names) {
+  double sum = 0, letters = 0;
+  for (const std::string& name : names) letters += static_cast<double>(name.size()) + 1;
+  const std::vector<std::int32_t> rows = rows_of(names);
+  constexpr std::size_t kPart = kRows * (kLength + 1);
+  for (std::size_t first = 0; first < rows.size(); first += kPart) {
+    const std::span part = std::span(rows).subspan(first, std::min(kPart, rows.size() - first));
+    for (const float each : forward({{"rows", part}}).floats()) sum += each;
+  }
+  return sum / letters;
+}
+
+// All of them letter by letter, side by side.
+std::vector<std::string> make_up_all(tg::Forward& next, sample::Random& random) {
+  std::vector<std::string> names(kMadeUp);
+  std::vector<std::int32_t> text(kMadeUp * kLength);
+  for (std::size_t t = 0; t < kLength; ++t) {
+    const std::vector<float> chances = next({{"text", text}}).floats();
+    for (std::size_t i = 0; i < kMadeUp; ++i) {
+      const std::size_t at = i * kLength + t;
+      if (names[i].size() < t) continue;  // it has ended
+      const int letter = sample::draw(random, &chances[at * kLetters], kLetters);
+      if (letter == 0 || t + 1 == kLength) continue;
+      names[i] += letter_of(letter);
+      text[at + 1] = letter;
+    }
+  }
+  return names;
+}
+
+// What Muon is for: the matrices of the blocks.
+bool is_within(const std::string& name, const tg::Shape& shape) {
+  return name.starts_with("blocks.") && shape.size() == 2;
+}
+
+double learn_decoder(const sample::Options& options, const Names& names, sample::Random& random) {
+  std::vector<std::string> mixed = names.train;
+  for (std::size_t i = 1; i < mixed.size(); ++i) {
+    const int other = sample::below(random, static_cast<int>(i) + 1);
+    std::swap(mixed[i], mixed[static_cast<std::size_t>(other)]);
+  }
+  const std::vector<std::int32_t> rows = rows_of(mixed);
+  const std::int64_t count = std::ssize(rows) / (kLength + 1);
+  const int steps = options.steps(6000, 150);
+  auto trainer = tg::compile(
+      Decoder{},
+      [](const Decoder& net, const tg::Inputs& in) {
+        return loss_of(net, in["rows"], tg::Reduction::kMean);
+      },
+      {.dataset = {{"rows", {count, kLength + 1}, tg::i32}},
+       .batch = kRows,
+       .optimizer = tg::optim::Muon{.lr = tg::Schedule::warmup(
+                                        steps / 20 + 1, tg::Schedule::cosine(2e-2, 0, steps)),
+                                    .params = is_within,
+                                    .weight_decay = 0.1,
+                                    .adamw_lr_factor = 0.15,
+                                    .beta2 = 0.99},
+       .groups = {tg::no_weight_decay()},
+       .clip_grad_norm = 1,
+       .seed = 1,
+       .device = options.device});
+  trainer.upload_data("rows", rows);
+  auto test = trainer.attach(
+      [](const Decoder& net, const tg::Inputs& in) {
+        return loss_of(net, in["rows"], tg::Reduction::kNone);
+      },
+      {.inputs = {{"rows", {tg::kOpen, kLength + 1}, tg::i32}}, .open_size = kRows});
+  auto next = trainer.attach(
+      [](const Decoder& net, const tg::Inputs& in) { return softmax(net(in["text"])); },
+      {.inputs = {{"text", {kMadeUp, kLength}, tg::i32}}});
+  train(trainer, steps);
+  const double loss = loss_on(test, names.held_out);
+  std::printf("made up:");
+  for (const std::string& name : make_up_all(next, random)) std::printf(" %s", name.c_str());
+  std::printf("\n");
+  return loss;
+}
+
+// ---- the names ---------------------------------------------------------------------------------
+
+// The first words of the lines of the files dist.*, each once, in lower case and by the alphabet;
+// of all the first `most`.
+std::set<std::string> read_names(const std::string& folder, std::size_t most) {
+  std::set<std::string> names;
+  for (const char* file : {"dist.all.last", "dist.female.first", "dist.male.first"}) {
+    const std::vector<std::byte> bytes = tg::read_file(folder + "/" + file);
+    std::string name;
+    bool word = true;
+    for (const std::byte byte : bytes) {
+      const auto c = static_cast<unsigned char>(byte);
+      if (word && std::isalpha(c) != 0) {
+        name += static_cast<char>(std::tolower(c));
+        continue;
+      }
+      word = c == '\n';
+      if (!name.empty() && name.size() < kLength && names.size() < most) names.insert(name);
+      name.clear();
+    }
+  }
+  return names;
+}
+
+bool learn(const sample::Options& options) {
+  const std::set<std::string> all =
+      read_names(sample::data_folder(options, "names"), options.smoke() ? 500 : 1'000'000);
+  Names names;
+  sample::Random random(1);
+  for (const std::string& name : all)
+    (sample::below(random, 10) == 0 ? names.held_out : names.train).push_back(name);
+  std::printf("%zu names\n", all.size());
+  const double loss =
+      options.large ? learn_decoder(options, names, random) : learn_windows(options, names, random);
+  return sample::at_most(options, "nats a letter of names that were held out", loss,
+                         options.large ? 2.08 : 2.15, 2.4);
 }
 
 }  // namespace
