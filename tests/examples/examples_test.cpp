@@ -24,11 +24,11 @@ class Example : public ::testing::TestWithParam<std::string> {};
 // A sanitizer's runs take ten times as long; there, a few steps must do.
 constexpr const char* kLength = kSanitized ? "--smoke" : "--quick";
 
-TEST_P(Example, trains_on_the_cpu_and_reaches_what_it_promises) {
+void expect_result(const std::string& program, const std::string& options) {
   const ScratchFolder folder("example");
   const ScopedEnv env("TENSORGRAD_DUMP", folder.path() / "dump");
   const std::string output = folder.path() / "output.txt";
-  const std::string command = "'" + GetParam() + "' " + kLength + " --device cpu --out '" +
+  const std::string command = "'" + program + "' " + options + " --device cpu --out '" +
                               folder.path().string() + "/made/by it' > '" + output + "' 2>&1";
   const int status = std::system(command.c_str());  // NOLINT(cert-env33-c): a path of our own
   std::ostringstream text;
@@ -37,6 +37,17 @@ TEST_P(Example, trains_on_the_cpu_and_reaches_what_it_promises) {
   EXPECT_NE(text.str().find("\nresult: "), std::string::npos) << text.str();
   EXPECT_EQ(text.str().find("nan"), std::string::npos) << text.str();
   expect_round_trips(folder.path());
+}
+
+TEST_P(Example, trains_on_the_cpu_and_reaches_what_it_promises) {
+  expect_result(GetParam(), kLength);
+}
+
+TEST(LargeExample, makemore_takes_a_few_steps) {
+  for (const std::string& program : examples()) {
+    if (program.ends_with("/makemore")) return expect_result(program, "--smoke --size large");
+  }
+  FAIL() << "there is no such example";
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, Example, ::testing::ValuesIn(examples()), [](const auto& each) {
