@@ -46,7 +46,8 @@ class Predictor {
 };
 
 // The model in a file that a trainer saved, as other programs call it: from "x" [batch, features],
-// f32, pixels from 0 to 255 or rows as in the table, to "log_probabilities" [batch, classes].
+// f32, pixels from 0 to 255 or rows as in the table, to "log_probabilities" [batch, classes]. The
+// batch may be kOpen.
 Forward outside_forward(const std::string& model_path, const Run& run, std::int64_t batch);
 
 }  // namespace tensorgrad::cli

@@ -41,7 +41,7 @@ int predict(const PredictArguments& arguments);
 struct ExportArguments {
   std::string run;
   std::string out;
-  std::int64_t batch = 1;
+  std::int64_t batch = 0;  // 0: any number at once
 };
 int export_model(const ExportArguments& arguments);
 

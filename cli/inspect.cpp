@@ -136,15 +136,18 @@ int predict(const PredictArguments& arguments) {
 
 int export_model(const ExportArguments& arguments) {
   const Run run = read_run(arguments.run);
-  const Forward forward = outside_forward(model_path(arguments.run), run, arguments.batch);
+  const bool open = arguments.batch == 0;
+  const Forward forward =
+      outside_forward(model_path(arguments.run), run, open ? kOpen : arguments.batch);
   forward.export_onnx(arguments.out,
                       {.name = "classifier",
                        .doc = fmt::format("Classes: {}", fmt::join(run.task.class_names, ", "))});
+  const std::string batch = open ? "batch" : fmt::format("{}", arguments.batch);
   fmt::print(
-      "wrote {}: x f32[{},{}] ({}) -> log_probabilities f32[{},{}]\n", arguments.out,
-      arguments.batch, run.task.features(),
+      "wrote {}: x f32[{},{}] ({}) -> log_probabilities f32[{},{}]\n", arguments.out, batch,
+      run.task.features(),
       run.task.kind == Task::Kind::kImages ? "pixels from 0 to 255" : "columns as in the table",
-      arguments.batch, run.task.classes());
+      batch, run.task.classes());
   return 0;
 }
 

@@ -266,9 +266,10 @@ void add_export(CLI::App& app, Action& action) {
       *app.add_subcommand("export", "Write a trained model to a file of ONNX, for other programs");
   command.add_option("--run", args->run, "Run folder")->required();
   command.add_option("--out", args->out, "File to write")->required();
-  command.add_option("--batch", args->batch, "Images or rows that the model takes at once")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
-      ->capture_default_str();
+  command
+      .add_option("--batch", args->batch,
+                  "Images or rows that the model takes at once; any number if not given")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   command.footer("Example:\n  tg export --run runs/fashion-mnist --out fashion.onnx");
   command.callback([=, &action] { action = [args] { return export_model(*args); }; });
 }

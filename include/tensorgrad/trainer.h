@@ -92,11 +92,13 @@ class Forward {
 
   // Writes the function to a file of ONNX (opset 18), which other runtimes compute the same numbers
   // from: inputs and outputs by their names, shapes and types; parameters as they are now, by their
-  // paths; states as they are now, as constants. Traces the function anew.
+  // paths; states as they are now, as constants. Traces the function anew. An open size (kOpen) is
+  // open in the file too, as OnnxOptions says.
   //   forward.export_onnx("model.onnx");
-  // Throws UserError: random numbers, a CustomOp, bitcast between f32 and integers (with the op and
-  // its line), an open size, a state that the function changes, one name for two of inputs,
-  // outputs, parameters and states. Throws IoError: more than 2 GiB, a path that cannot be written.
+  // Throws UserError: random numbers, a CustomOp, bitcast between f32 and integers, what the file
+  // cannot compute from an open size (each with the op and its line), a state that the function
+  // changes, one name for two of inputs, outputs, parameters and states. Throws IoError: more than
+  // 2 GiB, a path that cannot be written.
   void export_onnx(const std::string& path, const OnnxOptions& options = {},
                    Loc loc = Loc::current()) const;
 

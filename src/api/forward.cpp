@@ -3,15 +3,12 @@
 #include "api/forward.h"
 
 #include <algorithm>
-#include <cstring>
 #include <sstream>
 
 #include "api/at_line.h"
 #include "api/import.h"
 #include "base/check.h"
 #include "compile/host_random.h"
-#include "onnx/convert.h"
-#include "ops/registry.h"
 
 namespace tensorgrad {
 namespace detail {
@@ -73,6 +70,18 @@ std::unique_ptr<Engine> ForwardImpl::build(std::int64_t size, std::shared_ptr<De
   return engine;
 }
 
+void ForwardImpl::check_state(const std::string& name, const Type& type, std::int64_t size) const {
+  const std::vector<StateEntry>& states = first_.engine->states();
+  const auto same = [&](const StateEntry& other) {
+    return other.name == name && other.type == type;
+  };
+  if (std::any_of(states.begin(), states.end(), same)) return;
+  throw UserError("forward: state '" + name + "' is " + to_string(type) +
+                      " where the open size is " + std::to_string(size) + ", and not where it is " +
+                      std::to_string(first_.size) + "; states cannot depend on it",
+                  site_);
+}
+
 ForwardImpl::Sized& ForwardImpl::sized(std::int64_t size) {
   if (size == first_.size) return first_;
   const auto found = std::find_if(others_.begin(), others_.end(),
@@ -83,17 +92,7 @@ ForwardImpl::Sized& ForwardImpl::sized(std::int64_t size) {
   }
   const Engine& first = *first_.engine;
   auto engine = build(size, first.device(), first.why(), false, {&first.instance()}, site_);
-  for (const StateEntry& state : engine->states()) {
-    const auto same = [&](const StateEntry& other) {
-      return other.name == state.name && other.type == state.type;
-    };
-    if (std::any_of(first.states().begin(), first.states().end(), same)) continue;
-    throw UserError("forward: state '" + state.name + "' is " + to_string(state.type) +
-                        " where the open size is " + std::to_string(size) +
-                        ", and not where it is " + std::to_string(first_.size) +
-                        "; states cannot depend on it",
-                    site_);
-  }
+  for (const StateEntry& state : engine->states()) check_state(state.name, state.type, size);
   if (others_.size() == static_cast<std::size_t>(options_.kept_sizes)) others_.pop_back();
   others_.push_front({size, std::move(engine), nullptr});
   return others_.front();
@@ -231,32 +230,6 @@ std::map<std::string, HostTensor> ForwardImpl::download_params() const {
   return table_.averages(flat, [&](const std::string& state) {
     return first_.engine->download_floats(state_buffer(state));
   });
-}
-
-// The trace reads the trained parameters: averages, where they are asked for, are what these names
-// stand for.
-void ForwardImpl::export_onnx(const std::string& path, const OnnxOptions& options) const {
-  const std::lock_guard lock(*mutex_);
-  if (open_) throw UserError("export_onnx: inputs of open sizes; attach the function with sizes");
-  const auto traced = trace_function(
-      table_, options_.inputs, {}, 0, function_,
-      {.training = options_.training, .exported = true, .first_stream = kForwardStream}, site_);
-  const NamedTensors params = download_params();
-  std::map<std::string, std::vector<std::byte>> kept;
-  const auto values = [&](const Node& leaf) -> std::span<const std::byte> {
-    const std::string& name = leaf.attrs.text("name");
-    if (leaf.op == &ops::parameter) return params.at(name).bytes;
-    std::vector<std::byte>& bytes = kept[name];
-    bytes.resize(static_cast<size_t>(numel(leaf.type.shape)) * element_bytes(leaf.type.dtype));
-    if (leaf.op == &ops::state) {
-      first_.engine->instance().download(state_buffer(name), 0, bytes);
-    } else {
-      const std::uint32_t word = float_bits(traced->trace.scalars.at(name));
-      std::memcpy(bytes.data(), &word, sizeof word);
-    }
-    return bytes;
-  };
-  io::write_onnx(path, onnx::to_onnx(traced->trace.graph, options.name, options.doc, values));
 }
 
 std::shared_ptr<ForwardImpl> make_forward(ModelFunctions model, TraceFunction forward,

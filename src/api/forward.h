@@ -39,6 +39,13 @@ class ForwardImpl {
   // Compiles it where it is not; the one used least recently goes.
   Sized& sized(std::int64_t size);
   Engine& capturing(Sized& sized, const std::vector<std::string>& names);
+  // Throws UserError where this state of the program for `size` is not one of the first program's.
+  void check_state(const std::string& name, const Type& type, std::int64_t size) const;
+  // To be exported; `size` is the open size, if there is one.
+  [[nodiscard]] std::unique_ptr<TracedFunction> traced_for_export(std::int64_t size) const;
+  [[nodiscard]] std::map<std::int64_t, std::unique_ptr<TracedFunction>> traced_for_sizes(
+      const std::vector<std::int64_t>& sizes) const;
+  void check_size_of_one(const TracedFunction& usual) const;
   [[nodiscard]] std::vector<float> download_arena() const;
   void refuse_averages(const char* who) const;
   // In the place of the parameters. Throws UserError where there are none.

@@ -122,9 +122,13 @@ class Writer {
 
   [[nodiscard]] ProtoMessage value(const OnnxValue& each) const {
     ProtoMessage shape, tensor, type, made;
-    for (const std::int64_t size : each.shape) {
+    for (std::size_t axis = 0; axis < each.shape.size(); ++axis) {
       ProtoMessage dimension;
-      dimension.integer(1, size);
+      if (each.shape[axis] != kUnknownSize) {
+        dimension.integer(1, each.shape[axis]);
+      } else if (!each.sizes.empty() && !each.sizes[axis].empty()) {
+        name(dimension, 2, each.sizes[axis]);
+      }
       shape.message(1, dimension);
     }
     tensor.integer(1, static_cast<std::int64_t>(each.type));

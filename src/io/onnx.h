@@ -28,10 +28,16 @@ enum class OnnxType : std::uint8_t {
   kUint64 = 13
 };
 
+// In a value's shape: a size that only a run knows.
+inline constexpr std::int64_t kUnknownSize = -1;
+
 struct OnnxValue {
   std::string name;
   OnnxType type = OnnxType::kFloat;
   Shape shape;
+  // Where there are any, one an axis: what an unknown size is called, or nothing. Equal names stand
+  // for equal sizes.
+  std::vector<std::string> sizes = {};
 };
 
 // A value with its elements: row-major, little-endian, a byte for a bool.

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "onnx/conversion.h"
 #include "onnx/writers.h"
 #include "ops/pointwise.h"
 #include "ops/registry.h"
@@ -36,10 +37,12 @@ ValueId slice_of_part(Graph& out, const Node& node) {
   UNREACHABLE("a slice beyond the end");
 }
 
+// The algebra without what asks whether a number is a power of two, which an open size may be.
 Graph prepared(const Graph& graph) {
+  const auto simpler = [](const Graph& of) { return simplify_without(of, "div_by_power_of_two"); };
   Graph ready = expand_where(graph, [](const Node& node) { return !is_writable(node); });
-  ready = simplify(rewrite_graph(ready, slice_of_part));
-  return dce(cse(fold(simplify(fold(dce(ready))))));
+  ready = simpler(rewrite_graph(ready, slice_of_part));
+  return dce(cse(fold(simpler(fold(dce(ready))))));
 }
 
 bool is_mark(const OpDef* op) {
@@ -74,25 +77,31 @@ class Conversion {
   Conversion(const Graph& graph, const LeafValues& values)
       : graph_(prepared(graph)), values_(values), names_(graph_.nodes.size()) {}
 
-  io::OnnxModel run() {
+  Converted run() {
     refuse_updates();
     reserve_names();
     for (ValueId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
       if (is_late(node)) continue;
       names_[static_cast<std::size_t>(id)] = write(node);
+      note_maker(id);
     }
     emitter_.set_prefix("");
-    for (const GraphOutput& output : graph_.outputs) name_of(output.value);
+    for (const GraphOutput& output : graph_.outputs) {
+      name_of(output.value);
+      note_maker(output.value);
+    }
     std::vector<io::OnnxNode>& nodes = emitter_.nodes();
     for (const io::OnnxNode& node : nodes) made_.insert(node.outputs.begin(), node.outputs.end());
-    for (const GraphOutput& output : graph_.outputs) write_output(output);
+    for (const GraphOutput& output : graph_.outputs) {
+      write_output(output);
+      note_maker(output.value);
+    }
     for (io::OnnxNode& node : nodes) {
       for (std::string& name : node.inputs) rename(name);
       for (std::string& name : node.outputs) rename(name);
     }
-    emitter_.model.graph.nodes = std::move(nodes);
-    return std::move(emitter_.model);
+    return {std::move(graph_), std::move(emitter_), std::move(made_by_)};
   }
 
  private:
@@ -131,6 +140,9 @@ class Conversion {
     for (const GraphOutput& output : graph_.outputs)
       reserve(output.name, "the output '" + output.name + "'");
   }
+
+  // Of all nodes since the last call.
+  void note_maker(ValueId id) { made_by_.resize(emitter_.nodes().size(), id); }
 
   static bool is_input(const Node& node) { return node.op == &ops::input || node.op == &ops::data; }
 
@@ -249,9 +261,10 @@ class Conversion {
     if (other != renamed_.end()) name = other->second;
   }
 
-  const Graph graph_;
+  Graph graph_;
   const LeafValues& values_;
   Emitter emitter_;
+  std::vector<ValueId> made_by_;                // of the emitter's nodes
   std::vector<std::string> names_;              // of values that are written
   std::set<std::string> made_;                  // by nodes
   std::map<std::string, std::string> renamed_;  // to what the outputs are called
@@ -276,16 +289,24 @@ const Writers& writers() {
   return all;
 }
 
-io::OnnxModel to_onnx(const Graph& graph, const std::string& name, const std::string& doc,
-                      const LeafValues& values) {
-  io::OnnxModel model = Conversion(graph, values).run();
+Converted convert(const Graph& graph, const LeafValues& values) {
+  return Conversion(graph, values).run();
+}
+
+io::OnnxModel finished(Emitter emitter, const ModelText& text) {
+  io::OnnxModel model = std::move(emitter.model);
   model.producer = "tensorgrad";
   model.version = TENSORGRAD_VERSION;
   model.ir_version = kIrVersion;
   model.opset = kOpset;
-  model.graph.name = name;
-  model.graph.doc = doc;
+  model.graph.nodes = std::move(emitter.nodes());
+  model.graph.name = text.name;
+  model.graph.doc = text.doc;
   return model;
+}
+
+io::OnnxModel to_onnx(const Graph& graph, const ModelText& text, const LeafValues& values) {
+  return finished(convert(graph, values).emitter, text);
 }
 
 }  // namespace tensorgrad::onnx

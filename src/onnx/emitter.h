@@ -21,6 +21,10 @@ OnnxType type_of(DType dtype);
 
 class Emitter {
  public:
+  Emitter() = default;
+  Emitter(Emitter&&) = default;  // no copies: the model's initializers refer to what it keeps
+  Emitter& operator=(Emitter&&) = default;
+
   // The name is the user's, and no other value's from now on. False where it is one already.
   bool reserve(const std::string& name) { return taken_.insert(name).second; }
   // "exp", or "exp_2" ... where that is taken.

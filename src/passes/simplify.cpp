@@ -218,11 +218,14 @@ constexpr NamedRule kRules[] = {
 
 }  // namespace
 
-Graph simplify(const Graph& graph) {
+Graph simplify(const Graph& graph) { return simplify_without(graph, ""); }
+
+Graph simplify_without(const Graph& graph, std::string_view left_out) {
   const RewriteLog log("simplify");
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     Builder builder{out, node.site, node.origin};
     for (const NamedRule& rule : kRules) {
+      if (rule.name == left_out) continue;
       const ValueId value = rule.apply(builder, node);
       if (value == kNoValue) continue;
       log.replaced(rule.name, out, node, value);

@@ -2,6 +2,8 @@
 // Small graph-to-graph passes: each keeps the meaning of every output and update.
 #pragma once
 
+#include <string_view>
+
 #include "ir/graph.h"
 
 namespace tensorgrad {
@@ -12,6 +14,8 @@ Graph fold(const Graph& graph);
 // Algebra; each rule is a line in simplify.cpp. None changes a value by more than its rounding, and
 // none changes what NaN or infinity give.
 Graph simplify(const Graph& graph);
+// All but the rule of this name.
+Graph simplify_without(const Graph& graph, std::string_view left_out);
 
 // One node for equal nodes.
 Graph cse(const Graph& graph);

@@ -26,15 +26,29 @@ HostTensor predicted(const TestFolder& folder, const std::string& file, std::int
   return HostTensor::of({static_cast<std::int64_t>(values.size()) / classes, classes}, values);
 }
 
+HostTensor first_row(const HostTensor& x) {
+  std::vector<float> values = x.floats();
+  values.resize(static_cast<std::size_t>(x.shape[1]));
+  return HostTensor::of({1, x.shape[1]}, values);
+}
+
+// With an open batch, and with the one of x.
 void check_export(const TestFolder& folder, const std::string& file, std::int64_t classes,
                   const HostTensor& x, const std::string& inputs) {
-  const std::string batch = std::to_string(x.shape[0]);
   testing::OnnxRuntime runtime("tg");
-  const ToolResult result =
-      folder.tg({"export", "--run", "run", "--out", runtime.path("model"), "--batch", batch});
-  ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_NE(result.out.find("x f32[" + batch + "," + inputs), std::string::npos) << result.out;
-  runtime.expect("model", {{"x", x}}, {{"log_probabilities", predicted(folder, file, classes)}});
+  const HostTensor y = predicted(folder, file, classes);
+  const auto exported = [&](const std::string& model, std::vector<std::string> options,
+                            const std::string& batch) {
+    options.insert(options.begin(), {"export", "--run", "run", "--out", runtime.path(model)});
+    const ToolResult result = folder.tg(options);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_NE(result.out.find("x f32[" + batch + "," + inputs), std::string::npos) << result.out;
+    runtime.expect(model, {{"x", x}}, {{"log_probabilities", y}});
+  };
+  const std::string batch = std::to_string(x.shape[0]);
+  exported("fixed", {"--batch", batch}, batch);
+  exported("open", {}, "batch");
+  runtime.expect("open", {{"x", first_row(x)}}, {{"log_probabilities", first_row(y)}});
   runtime.check(1e-4);  // predict prints some of the digits
 }
 

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs every NAME.onnx of a folder in onnxruntime on the inputs of NAME.safetensors.
+"""Runs every NAME.onnx of a folder in onnxruntime on the inputs of each NAME.NUMBER.safetensors.
 
-That file holds tensors "in/NAME" and "out/NAME": all of the model's inputs and outputs, by their
-names, with their shapes and types; and "init/NAME", some of its initializers. Integers must be equal, floats nearly. Prints a line for each
-difference, and at last how many models there were; exits with 1 if there was a difference.
+Such a file holds tensors "in/NAME" and "out/NAME": all of the model's inputs and outputs, by their
+names, with their shapes and types; and "init/NAME", some of its initializers. Integers must be
+equal, floats nearly. Sizes that differ from file to file must be open in the model, with one name
+where they are the same in each; all others must be numbers there. Prints a line for each
+difference, and at last how many models and files there were; exits with 1 if there was a
+difference.
 """
 
 import json
@@ -31,11 +34,39 @@ def read_tensors(path):
     return tensors
 
 
+def size_of(dimension):
+    """A number, or a name; "" where a size is open and has none."""
+    return dimension.dim_value if dimension.HasField("dim_value") else dimension.dim_param
+
+
 def signature(values):
-    """Names, types and shapes of a model's inputs or outputs."""
+    """Names, types and sizes of a model's inputs or outputs."""
     types = [(v.name, v.type.tensor_type) for v in values]
     return {name: (onnx.helper.tensor_dtype_to_np_dtype(t.elem_type),
-                   tuple(d.dim_value for d in t.shape.dim)) for name, t in types}
+                   tuple(size_of(d) for d in t.shape.dim)) for name, t in types}
+
+
+def check_signature(kind, values, cases, sizes_by_name):
+    """Against the tensors of all cases. `sizes_by_name`: what each name stands for in each case."""
+    given = signature(values)
+    wanted = {name: v.dtype for name, v in cases[0][kind].items()}
+    if {name: dtype for name, (dtype, _) in given.items()} != wanted:
+        yield f"{kind}puts are {given}, should be {wanted}"
+        return
+    for name, (_, sizes) in given.items():
+        by_axis = list(zip(*(case[kind][name].shape for case in cases)))
+        if len(by_axis) != len(sizes):
+            yield f"{name} is {sizes}, should have {len(by_axis)} axes"
+            continue
+        for size, wanted_sizes in zip(sizes, by_axis):
+            fixed = len(set(wanted_sizes)) == 1
+            right = size == wanted_sizes[0] if fixed else isinstance(size, str)
+            if right and not fixed and size:
+                right = sizes_by_name.setdefault(size, wanted_sizes) == wanted_sizes
+                right = right and list(sizes_by_name.values()).count(wanted_sizes) == 1
+            if not right:
+                yield f"{name} is {sizes}, should be {by_axis} case by case"
+                break
 
 
 def different(got, want, tolerance):
@@ -46,25 +77,7 @@ def different(got, want, tolerance):
     return ~(near | (got == want) | (numpy.isnan(got) & numpy.isnan(want)))
 
 
-def check(path, tolerance):
-    model = onnx.load(path)
-    onnx.checker.check_model(model, full_check=True)
-    tensors = read_tensors(path.with_suffix(".safetensors"))
-    for kind, values in (("in", model.graph.input), ("out", model.graph.output)):
-        given = {name: (v.dtype, v.shape) for name, v in tensors[kind].items()}
-        if signature(values) != given:
-            yield f"{kind}puts are {signature(values)}, should be {given}"
-            return
-    initializers = {each.name: each for each in model.graph.initializer}
-    for name, want in tensors["init"].items():
-        if name not in initializers:
-            yield f"there is no initializer {name}"
-        elif not numpy.array_equal(onnx.numpy_helper.to_array(initializers[name]), want):
-            yield f"initializer {name} differs"
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+def check_case(session, tensors, tolerance):
     names = [value.name for value in session.get_outputs()]
     for name, got in zip(names, session.run(names, tensors["in"])):
         want = tensors["out"][name]
@@ -76,18 +89,50 @@ def check(path, tolerance):
             yield f"{name}{list(map(int, at))} is {got[at]}, should be {want[at]}"
 
 
+def check(path, cases, tolerance):
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    sizes_by_name = {}
+    for kind, values in (("in", model.graph.input), ("out", model.graph.output)):
+        problems = list(check_signature(kind, values, cases, sizes_by_name))
+        yield from problems
+        if problems:
+            return
+    initializers = {each.name: each for each in model.graph.initializer}
+    for name, want in cases[0]["init"].items():
+        if name not in initializers:
+            yield f"there is no initializer {name}"
+        elif not numpy.array_equal(onnx.numpy_helper.to_array(initializers[name]), want):
+            yield f"initializer {name} differs"
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    for number, tensors in enumerate(cases):
+        try:
+            for problem in check_case(session, tensors, tolerance):
+                yield f"case {number}: {problem}"
+        except Exception as error:  # of onnxruntime: in its own words
+            yield f"case {number}: {type(error).__name__}: {error}"
+
+
 def main():
     folder, tolerance = pathlib.Path(sys.argv[1]), float(sys.argv[2])
-    failed, models = False, sorted(folder.glob("*.onnx"))
+    failed, count, models = False, 0, sorted(folder.glob("*.onnx"))
     for path in models:
+        problems = []
         try:
-            problems = list(check(path, tolerance))
+            files = []
+            while (file := path.with_suffix(f".{len(files)}.safetensors")).exists():
+                files.append(file)
+            count += len(files)
+            problems += check(path, [read_tensors(file) for file in files], tolerance)
         except Exception as error:  # of the checker, of onnxruntime: each in its own words
-            problems = [f"{type(error).__name__}: {error}"]
+            problems.append(f"{type(error).__name__}: {error}")
         for problem in problems:
             failed = True
             print(f"{path.stem}: {problem}")
-    print(f"{len(models)} models")
+    print(f"{len(models)} models, {count} cases")
     return 1 if failed else 0
 
 

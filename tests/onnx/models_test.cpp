@@ -2,27 +2,12 @@
 // Whole models, exported by the public functions: what they give here, onnxruntime gives too.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
+#include "onnx/made_up.h"
 #include "support/models.h"
 #include "support/onnxruntime.h"
 
 namespace tensorgrad::testing {
 namespace {
-
-// Numbers from -1 to 1, or indices below `count`.
-HostTensor made_up(const Shape& shape, int phase = 0) {
-  std::vector<float> values(static_cast<std::size_t>(numel(shape)));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = std::sin(0.7F * static_cast<float>(i) + static_cast<float>(phase));
-  return HostTensor::of(shape, values);
-}
-HostTensor indices(const Shape& shape, std::int32_t count) {
-  std::vector<std::int32_t> values(static_cast<std::size_t>(numel(shape)));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<std::int32_t>(i * 5 + 3) % count;
-  return HostTensor::of(shape, values);
-}
 
 // Exports the function, runs it here and there.
 void check(const std::string& name, Forward forward,
@@ -33,10 +18,6 @@ void check(const std::string& name, Forward forward,
   for (const auto& [key, tensor] : inputs) feed.emplace(key, HostView(tensor));
   runtime.expect(name, inputs, forward.run(feed), forward.download_params());
   runtime.check();
-}
-
-ForwardOptions on_cpu(std::vector<InputSpec> inputs) {
-  return {.inputs = std::move(inputs), .device = {.kind = "cpu"}};
 }
 
 TEST(OnnxModels, mlp_as_trained_and_as_averaged) {

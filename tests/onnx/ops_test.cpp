@@ -60,7 +60,7 @@ bool is_exported(const OpCase& each) {
   Trace::active()->exported = true;
   sketch.output("y", each.apply(inputs_of(sketch, each)));
   try {
-    onnx::to_onnx(sketch.graph(), each.name, "", kNone);
+    onnx::to_onnx(sketch.graph(), {each.name, ""}, kNone);
     return true;
   } catch (const UserError& error) {
     for (const Node& node : sketch.graph().nodes) {
@@ -80,7 +80,7 @@ void add_cases(OnnxRuntime& runtime, const std::vector<OpCase>& cases,
   for (const OpCase& each : cases) sketch.output(each.name, each.apply(inputs_of(sketch, each)));
   const Graph& graph = sketch.graph();
   const std::string model = "from_" + cases.front().name;
-  io::write_onnx(runtime.path(model), onnx::to_onnx(graph, model, "", kNone));
+  io::write_onnx(runtime.path(model), onnx::to_onnx(graph, {model, ""}, kNone));
   std::map<std::string, HostTensor> inputs, outputs;
   for (const Node& node : graph.nodes) {
     seen.insert(node.op);
@@ -104,7 +104,7 @@ void add_leaves(OnnxRuntime& runtime, std::set<const OpDef*>& seen) {
   Graph& graph = sketch.graph();
   sketch.output("y", Trace::active()->tensor(graph.add(ops::barrier, {sum.id()})));
   const HostTensor params = host_tensor({f32, {6}}, values);
-  io::write_onnx(runtime.path("leaves"), onnx::to_onnx(graph, "leaves", "", [&](const Node&) {
+  io::write_onnx(runtime.path("leaves"), onnx::to_onnx(graph, {"leaves", ""}, [&](const Node&) {
                    return std::span<const std::byte>(params.bytes);
                  }));
   const ValueMap results = run_graph(graph, sketch.leaves, Where::kCpu);

@@ -32,8 +32,8 @@ void OnnxRuntime::expect(const std::string& model, const std::map<std::string, H
   for (const auto& [name, tensor] : params) file.tensors["init/" + name] = stored(tensor);
   for (const auto& [name, tensor] : inputs) file.tensors["in/" + name] = stored(tensor);
   for (const auto& [name, tensor] : outputs) file.tensors["out/" + name] = stored(tensor);
-  write_safetensors((folder_.path() / (model + ".safetensors")).string(), file);
-  ++models_;
+  const std::string number = std::to_string(cases_[model]++);
+  write_safetensors((folder_.path() / (model + "." + number + ".safetensors")).string(), file);
 }
 
 void OnnxRuntime::check(double tolerance) const {
@@ -46,7 +46,10 @@ void OnnxRuntime::check(double tolerance) const {
   std::ostringstream text;
   text << std::ifstream(said).rdbuf();
   EXPECT_EQ(status, 0) << command << '\n' << text.str();
-  const std::string last = std::to_string(models_) + " models\n";
+  int cases = 0;
+  for (const auto& [model, count] : cases_) cases += count;
+  const std::string last =
+      std::to_string(cases_.size()) + " models, " + std::to_string(cases) + " cases\n";
   EXPECT_TRUE(text.str().ends_with(last)) << text.str();
 }
 

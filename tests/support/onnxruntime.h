@@ -16,7 +16,9 @@ class OnnxRuntime {
 
   // Where a model is to be written.
   [[nodiscard]] std::string path(const std::string& model) const;
-  // What it is given, and what it should give; `params` are among its initializers.
+  // What it is given, and what it should give; `params` are among its initializers. Given again for
+  // a model with an open size, with other sizes: those that differ must be open in it, and have one
+  // name where they are the same.
   void expect(const std::string& model, const std::map<std::string, HostTensor>& inputs,
               const Outputs& outputs, const std::map<std::string, HostTensor>& params = {});
   // Fails the test for each model that differs: compare.py.
@@ -24,7 +26,7 @@ class OnnxRuntime {
 
  private:
   ScratchFolder folder_;
-  int models_ = 0;
+  std::map<std::string, int> cases_;  // of each model
 };
 
 }  // namespace tensorgrad::testing

@@ -77,6 +77,22 @@ TEST(OnnxFile, holds_what_it_is_made_of) {
             "2a 0e 0a 01 01 10 01 42 01 77 4a 04 40 40 40 40 ");  // dims, type, name, data
 }
 
+TEST(OnnxFile, sizes_are_numbers_or_names_or_unknown) {
+  const TempDir folder;
+  OnnxModel model;
+  model.graph.inputs = {{"x", OnnxType::kFloat, {kUnknownSize, 3}, {"n", ""}},
+                        {"y", OnnxType::kFloat, {kUnknownSize}}};
+  write_onnx(folder / "m.onnx", model);
+  const std::vector<std::byte> bytes = read_file(folder / "m.onnx");
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  EXPECT_NE(hex(text).find("5a 14 0a 01 78 12 0f 0a 0d 08 01 12 09 "  // x: a tensor of floats,
+                           "0a 03 12 01 6e 0a 02 08 03 "              // n by 3
+                           "5a 0d 0a 01 79 12 08 0a 06 08 01 12 02 "  // y: the same
+                           "0a 00 "),                                 // of an unknown size
+            std::string::npos)
+      << hex(text);
+}
+
 // The elements are never read: they are memory that nobody may touch.
 TEST(OnnxFile, of_more_than_two_gib_is_refused_before_anything_is_written) {
   const TempDir folder;
