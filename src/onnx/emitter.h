@@ -22,8 +22,11 @@ OnnxType type_of(DType dtype);
 class Emitter {
  public:
   Emitter() = default;
-  Emitter(Emitter&&) = default;  // no copies: the model's initializers refer to what it keeps
+  Emitter(Emitter&&) = default;
   Emitter& operator=(Emitter&&) = default;
+  Emitter(const Emitter&) = delete;  // the model's initializers refer to what it keeps
+  Emitter& operator=(const Emitter&) = delete;
+  ~Emitter() = default;
 
   // The name is the user's, and no other value's from now on. False where it is one already.
   bool reserve(const std::string& name) { return taken_.insert(name).second; }
