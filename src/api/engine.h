@@ -45,7 +45,6 @@ std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
                                                const detail::TraceFunction& function,
                                                const TraceMode& mode, const Site& site);
 std::string capture_output(const std::string& name);
-// Throws UserError where one of `names` is not among those `known`.
 // Throws UserError where `name` is none of the known ones: "there is no input 'x'; there is a, b".
 void check_known(const std::string& there_is_no, const std::string& name,
                  const std::vector<std::string>& known);

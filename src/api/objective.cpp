@@ -254,11 +254,9 @@ void ObjectiveImpl::set(const std::string& name, double value) {
   const std::lock_guard lock(turns_->mutex);
   const auto at = engine_->scalars().find(name);
   if (at == engine_->scalars().end()) {
-    std::string known;
-    for (const auto& [each, current] : engine_->scalars())
-      known += (known.empty() ? "" : ", ") + each;
-    throw UserError("there is no run-time scalar '" + name + "'; there is " +
-                    (known.empty() ? "none" : known));
+    std::vector<std::string> known;
+    for (const auto& [each, current] : engine_->scalars()) known.push_back(each);
+    check_known("there is no run-time scalar", name, known);
   }
   check_scalar(name, value);
   at->second = value;

@@ -79,8 +79,6 @@ class AttentionWriter {
   void declare_results(Scope& scope, const std::string& acc, std::int64_t width) const;
   void store_results(Scope& scope, const std::string& acc, int which, std::int64_t width,
                      const std::string& factor);
-  void write_places(Scope& scope) const;
-  void write_of_queries(Scope& scope, int count, const std::string& first) const;
   void write_scores(Scope& scope);
   void write_maximum(Scope& scope) const;
   void write_forward(Scope& scope);
@@ -139,36 +137,31 @@ void AttentionWriter::write_input(AttentionInput which, const std::string& name,
 // fn NAME_line(p, i, at): a vector of line i, zero beyond its ends.
 void AttentionWriter::write_line(const Lines& lines, const std::set<int>& bindings) {
   if (lines.fours.program == nullptr) return;
-  const std::string& name = lines.name;
-  const std::int64_t count = lines.count, width = lines.width;
-  Scope scope, inside(&scope);
+  Scope scope;
+  scope.line("if (i >= " + u32_literal(lines.count) + ") { return vec4<f32>(); }");
   if (lines.fours.chosen) {
     FourWriter writer(module_, lines.fours, bindings);
     const int last = static_cast<int>(lines.fours.program->instrs.size()) - 1;
-    scope.line("if (i >= " + u32_literal(count) + ") { return vec4<f32>(); }");
     scope.line("let q = at * 4u;");
     scope.own("q");
     writer.write(scope, {last});
     scope.line("return " + writer.value(last) + ";");
-    module_.function(
-        name + "_line",
-        "fn " + name + "_line(p: u32, i: u32, at: u32) -> vec4<f32> {\n" + scope.text() + "}\n");
-    return;
+  } else {
+    write_input(lines.which, lines.name + "_at", lines.count, lines.width);
+    scope.line("var x = vec4<f32>();");
+    for (int c = 0; c < 4; ++c) {
+      const std::string at = "at * 4u + " + u32_literal(c);
+      const std::string take =
+          std::string("x.") + "xyzw"[c] + " = " + lines.name + "_at(p, i, " + at + ");";
+      const bool always = lines.width % 4 == 0 || c < lines.width % 4;
+      scope.line(always ? take
+                        : "if (" + at + " < " + u32_literal(lines.width) + ") { " + take + " }");
+    }
+    scope.line("return x;");
   }
-  write_input(lines.which, name + "_at", count, width);
-  scope.line("var x = vec4<f32>();");
-  for (int c = 0; c < 4; ++c) {
-    const std::string at = "at * 4u + " + u32_literal(c);
-    const std::string take =
-        std::string("x.") + "xyzw"[c] + " = " + name + "_at(p, i, " + at + ");";
-    const bool always = width % 4 == 0 || c < width % 4;
-    inside.line(always ? take : "if (" + at + " < " + u32_literal(width) + ") { " + take + " }");
-  }
-  scope.block("if (i < " + u32_literal(count) + ")", inside);
-  scope.line("return x;");
-  module_.function(
-      name + "_line",
-      "fn " + name + "_line(p: u32, i: u32, at: u32) -> vec4<f32> {\n" + scope.text() + "}\n");
+  module_.function(lines.name + "_line", "fn " + lines.name +
+                                             "_line(p: u32, i: u32, at: u32) -> vec4<f32> {\n" +
+                                             scope.text() + "}\n");
 }
 
 void AttentionWriter::write_inputs() {
@@ -470,9 +463,7 @@ void AttentionWriter::write_backward(Scope& scope) {
     end = "min(" + end + ", row_start + " + u32_literal(block_.rows) + ")";
   }
   scope.line("let end = " + end + ";");
-  if (!keys()) write_of_queries(scope, block_.per_y(), "row_start + ty");
   Scope loop(&scope);
-  if (keys()) write_of_queries(loop, block_.per_x(), "col_start + tx");
   loop.line("workgroupBarrier();");
   load_tile(loop, y0, "columns_0", pitch(l_.k), "col_start", block_.columns, l_.k);
   load_tile(loop, y1, "columns_1", pitch(l_.width), "col_start", block_.columns, l_.width);
@@ -487,14 +478,13 @@ void AttentionWriter::write_backward(Scope& scope) {
     loop.line("var p" + at + " = 0.0f;");
     loop.line("var ds" + at + " = 0.0f;");
     Scope live(&loop);
-    const std::string query = number(keys() ? c : r);
-    live.line("p" + at + " = exp(s" + at + " - lse" + query + ");");
+    live.line("p" + at + " = exp(s" + at + " - lse_at(p, " + i + ", 0u));");
     std::string dp = "dp" + at;
     if (has(AttentionInput::kKeep)) {
       live.line("let keep = keep_at(p, " + i + ", " + j + ");");
       dp = "keep * " + dp;
     }
-    live.line("ds" + at + " = p" + at + " * (" + dp + " - delta" + query + ");");
+    live.line("ds" + at + " = p" + at + " * (" + dp + " - delta_at(p, " + i + ", 0u));");
     if (has(AttentionInput::kKeep)) live.line("p" + at + " *= keep;");
     loop.block("if (live" + at + ")", live);
     put_weight(loop, r, c, (keys() ? "p" : "ds") + at);
@@ -513,30 +503,6 @@ void AttentionWriter::write_backward(Scope& scope) {
   const std::string scale = module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(l_.scale));
   store_results(scope, "d0_", 0, l_.k, scale);
   if (keys()) store_results(scope, "d1_", 1, l_.width, "");
-}
-
-// Each 32 threads lie in a block of 4 x 8: then they read the fewest different lines.
-void AttentionWriter::write_places(Scope& scope) const {
-  const int nx = block_.nx;
-  if (nx % 8 != 0 || block_.ny % 4 != 0) {
-    scope.line("let tx = local % " + u32_literal(nx) + ";");
-    scope.line("let ty = local / " + u32_literal(nx) + ";");
-    return;
-  }
-  const std::string across = u32_literal(nx / 8);
-  scope.line("let tx = local / 32u % " + across + " * 8u + local % 8u;");
-  scope.line("let ty = local / 32u / " + across + " * 4u + local % 32u / 8u;");
-}
-
-// What the backward pass needs of row i of q, for each of a thread's: `lseN` and `deltaN`.
-void AttentionWriter::write_of_queries(Scope& scope, int count, const std::string& first) const {
-  for (int n = 0; n < count; ++n) {
-    const int step = keys() ? block_.nx : block_.ny;
-    const std::string i =
-        "min(" + first + " + " + u32_literal(n * step) + ", " + u32_literal(l_.m - 1) + ")";
-    scope.line("let lse" + number(n) + " = lse_at(p, " + i + ", 0u);");
-    scope.line("let delta" + number(n) + " = delta_at(p, " + i + ", 0u);");
-  }
 }
 
 WgslKernel AttentionWriter::write() {
@@ -563,7 +529,8 @@ WgslKernel AttentionWriter::write() {
   scope.line("let row_start = (" + u32_literal(down - 1) + " - unit % " + u32_literal(down) +
              ") * " + u32_literal(block_.rows) + ";");
   scope.line("let p = unit / " + u32_literal(down) + " + " + u32_literal(window_.first) + ";");
-  write_places(scope);
+  scope.line("let tx = local % " + u32_literal(block_.nx) + ";");
+  scope.line("let ty = local / " + u32_literal(block_.nx) + ";");
   if (forward()) {
     write_forward(scope);
   } else {

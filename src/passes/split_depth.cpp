@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/expr.h"
+#include "passes/divisor.h"
 
 namespace tensorgrad {
 namespace {
@@ -27,12 +28,7 @@ std::int64_t parts_of_depth(std::int64_t m, std::int64_t n, std::int64_t k) {
   const std::int64_t least = tiles < kHalfBusy ? kLeastProducts : kLeastOfHalfBusy;
   if (tiles >= kBusy || k < 2 * kLeastDepth || m * n < least / k) return 1;
   const std::int64_t wanted = std::min(kWanted / tiles, k / kLeastDepth);
-  for (std::int64_t off = 0; off <= wanted / 2; ++off) {
-    for (const std::int64_t parts : {wanted - off, wanted + off}) {
-      if (parts > 1 && k % parts == 0 && k / parts >= kLeastDepth) return parts;
-    }
-  }
-  return 1;
+  return std::max<std::int64_t>(1, divisor_near(k, wanted, 2, k / kLeastDepth));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "ir/sources.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
+#include "passes/divisor.h"
 #include "passes/fuse.h"
 
 namespace tensorgrad {
@@ -48,11 +49,8 @@ std::int64_t parts_of(std::int64_t n, std::int64_t rows, std::int64_t least) {
   least = std::max(least, (kFewRows + rows - 1) / rows);
   const std::int64_t most = std::max(least, std::min(kMostParts, n / kLeastPart));
   const std::int64_t wanted = std::clamp(kWantedRows / rows, least, most);
-  for (std::int64_t off = 0; off <= wanted / 2; ++off) {
-    for (const std::int64_t parts : {wanted - off, wanted + off}) {
-      if (parts >= least && n % parts == 0) return parts;
-    }
-  }
+  const std::int64_t parts = divisor_near(n, wanted, least, n);
+  if (parts > 0) return parts;
   const std::int64_t each = (n + wanted - 1) / wanted;
   return (n + each - 1) / each;
 }

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// Into how many equal parts to cut an axis.
+#pragma once
+
+#include <cstdint>
+
+namespace tensorgrad {
+
+// The divisor of n in [least, most] that is nearest to `wanted`, the smaller of two as near; 0
+// where there is none between half of it and half as much again.
+inline std::int64_t divisor_near(std::int64_t n, std::int64_t wanted, std::int64_t least,
+                                 std::int64_t most) {
+  for (std::int64_t off = 0; off <= wanted / 2; ++off) {
+    for (const std::int64_t parts : {wanted - off, wanted + off}) {
+      if (parts >= least && parts <= most && n % parts == 0) return parts;
+    }
+  }
+  return 0;
+}
+
+}  // namespace tensorgrad
