@@ -30,6 +30,7 @@ struct DeviceInfo {
   std::string driver;      // "wgpu-native 29.0.1, Vulkan, ..."; may be empty
   bool software = false;   // a rasteriser on the CPU
   bool cuts_rows = false;  // shares a long row of a launch among all of its threads by itself
+  bool joins_launches = false;  // runs launches beside each other as one
   bool stores_f16 = true;  // kernels may read and write elements of two bytes
   DeviceLimits limits;
   std::vector<std::string> features;
@@ -50,7 +51,9 @@ class Executable {
 };
 
 struct LaunchTiming {
-  double microseconds = 0;  // device time of one run of this launch
+  // Device time of one run of this launch and of those that run beside it as one kernel; they
+  // come after it and have 0.
+  double microseconds = 0;
 };
 
 class Device {

@@ -122,7 +122,7 @@ void report(const Compiled& compiled, const std::string& name) {
   }
   if (debug_level() < 1) return;
   std::string text = "compile " + name + ": " + std::to_string(compiled.graph.nodes.size()) +
-                     " nodes, " + std::to_string(compiled.program.launches.size()) + " launches, " +
+                     " nodes, " + std::to_string(count_dispatches(compiled.program)) + " launches, " +
                      std::to_string(compiled.program.buffers.size()) + " buffers, " +
                      std::to_string(compiled.program.peak_bytes) + " bytes;";
   for (const auto& [pass, ms] : compiled.passes)
@@ -200,6 +200,7 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
   request.plan.max_binding_bytes = device.limits.max_binding_bytes;
   request.plan.max_buffer_bytes = device.limits.max_buffer_bytes;
   request.plan.stores_f16 = device.stores_f16;
+  request.plan.join_bindings = device.joins_launches ? device.limits.max_storage_bindings : 0;
 }
 
 Compiled compile_graph(CompileRequest request) {

@@ -126,6 +126,10 @@ struct Launch {
   std::vector<std::string> ops;  // what was fused, with shapes: "add f32[256,64]"
   std::vector<Site> sites;       // the user's lines
   int planned = 0;               // its number before fit_bindings(); parts of one launch share it
+  // It needs nothing of the launches before it, back to the last one without this mark, and none
+  // of them needs anything of it: a device may run all of these as one kernel. Where they share a
+  // buffer that one writes, it is the gradient arena, and they write different parts of it.
+  bool beside = false;
   std::vector<Binding> bindings;
 
   // kMap, kRow: the domain is rows * cols, linear index = row * cols + col. kMap has cols == 1 and
@@ -289,6 +293,8 @@ void verify(const Program& program);
 
 // "map", "row", "contraction", "scatter", "scan", "sort", "attention", "custom".
 const char* kind_name(LaunchKind kind);
+// Kernels that a device runs which joins the launches beside each other.
+std::int64_t count_dispatches(const Program& program);
 // The sizes that a launch goes over: "1024", "64x10", "64x128x784" (m, n, k).
 std::string domain_text(const Launch& launch);
 // The buffer, with the range where it is not all of it: "params bytes 256 to 1279".

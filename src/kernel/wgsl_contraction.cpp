@@ -8,6 +8,7 @@
 //   results or short K, where tiles would leave the GPU idle.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/check.h"
 #include "kernel/wgsl_operand.h"
@@ -60,7 +61,7 @@ class Contraction {
         b_(module_, launch, false),
         window_(window_of(launch)) {}
 
-  WgslKernel write();
+  Shader write();
 
  private:
   void write_finish(bool guarded, bool with_ones, const std::set<int>& vectors = {});
@@ -68,8 +69,8 @@ class Contraction {
   [[nodiscard]] Tile pick_lanes() const;
   [[nodiscard]] const TileShape* pick_tile() const;
   [[nodiscard]] std::int64_t bytes_of(const TileShape& tile) const;
-  WgslKernel write_by_lanes(const Tile& tile);
-  WgslKernel write_tiled(const TileShape& tile);
+  Shader write_by_lanes(const Tile& tile);
+  Shader write_tiled(const TileShape& tile);
   void write_steps(Scope& scope, const TileShape& tile);
   void write_products(Scope& scope, const TileShape& tile, const std::string& half) const;
   void write_results(Scope& scope, const TileShape& tile);
@@ -151,7 +152,7 @@ Tile Contraction::pick_lanes() const {
                         floor_pow2(std::max<std::int64_t>(1, kFullGpu / results)));
   if (options_.lanes > 0) tile.lanes = options_.lanes;
   tile.lanes = std::clamp(tile.lanes, 1, most);
-  tile.rows = std::max(1, (tile.lanes >= 64 ? tile.lanes : std::min(64, most)) / tile.lanes);
+  tile.rows = std::max(1, group_threads(std::max(tile.lanes, 64), options_) / tile.lanes);
   return tile;
 }
 
@@ -162,10 +163,13 @@ const TileShape* Contraction::pick_tile() const {
   double best_time = 0;
   for (const TileShape& shape : kShapes) {
     if (shape.threads() > options_.max_threads) continue;
+    if (options_.joined && shape.threads() != group_threads(shape.threads(), options_)) continue;
     if (options_.tile == number_of(shape)) return &shape;
     if (shape.slices > 4 && launch_.k < 2 * shape.depth) continue;
-    const double time = time_of(shape, window_.outer_count * ceil_div(window_.count, shape.side_m) *
-                                           ceil_div(launch_.n, shape.side_n));
+    const std::int64_t groups = window_.outer_count * ceil_div(window_.count, shape.side_m) *
+                                ceil_div(launch_.n, shape.side_n);
+    const double time =
+        time_of(shape, std::llround(static_cast<double>(groups) * options_.crowd));
     if (best == nullptr || time < best_time) {
       best = &shape;
       best_time = time;
@@ -187,13 +191,13 @@ std::int64_t Contraction::bytes_of(const TileShape& tile) const {
   return 4 * (tiles + sums_of(tile));
 }
 
-WgslKernel Contraction::write() {
+Shader Contraction::write() {
   if (has_ones()) write_ones();
   const TileShape* tile = pick_tile();
   return tile == nullptr ? write_by_lanes(pick_lanes()) : write_tiled(*tile);
 }
 
-WgslKernel Contraction::write_by_lanes(const Tile& tile) {
+Shader Contraction::write_by_lanes(const Tile& tile) {
   const std::string m = u32_literal(launch_.m);
   a_.write_function(launch_.ones_row ? "m == " + m : "", "1.0f");
   b_.write_function(launch_.ones_column ? "n == " + u32_literal(launch_.n) : "", "1.0f");
@@ -227,7 +231,7 @@ WgslKernel Contraction::write_by_lanes(const Tile& tile) {
     scope.line("if (lane == 0u" + (live.empty() ? "" : " && " + live) +
                ") { finish(z, m, n, acc); }");
   }
-  return make_kernel(module_, scope, tile.threads(), ceil_div(results, tile.rows));
+  return make_shader(module_, scope, tile.threads(), ceil_div(results, tile.rows));
 }
 
 // Where tiles lie twice in workgroup memory, `half` is the start of the one that is read, in each.
@@ -496,7 +500,7 @@ void Contraction::write_steps(Scope& scope, const TileShape& tile) {
   write_products(scope, tile, "half_");
 }
 
-WgslKernel Contraction::write_tiled(const TileShape& tile) {
+Shader Contraction::write_tiled(const TileShape& tile) {
   const std::int64_t tiles_m = ceil_div(window_.count, tile.side_m);
   const std::int64_t tiles_n = ceil_div(launch_.n, tile.side_n);
   const bool ragged_m = window_.count % tile.side_m != 0;
@@ -513,7 +517,7 @@ WgslKernel Contraction::write_tiled(const TileShape& tile) {
              false,
              tile.slices == 1 && tile.width_n() == 4 && launch_.n % 4 == 0,
              launch_.stores};
-  const std::set<int> vectors = choose_fours(launch_, {&a_.fours(), &b_.fours(), &finish_});
+  const std::set<int> vectors = choose_fours(launch_, {&a_.fours(), &b_.fours(), &finish_}, options_);
   a_.write_tile_function(guard(ragged_m, "m", window_.end()), vectors);
   b_.write_tile_function(guard(ragged_n, "n", launch_.n), vectors);
   write_finish(ragged_m || ragged_n, false, vectors);
@@ -528,12 +532,12 @@ WgslKernel Contraction::write_tiled(const TileShape& tile) {
     write_results(scope, tile);
     write_ones_results(scope, tile);
   }
-  return make_kernel(module_, scope, tile.threads(), groups);
+  return make_shader(module_, scope, tile.threads(), groups);
 }
 
 }  // namespace
 
-WgslKernel write_contraction(const Launch& launch, const WgslOptions& options) {
+Shader write_contraction(const Launch& launch, const WgslOptions& options) {
   return Contraction(launch, options).write();
 }
 

@@ -8,10 +8,8 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-// Enough threads to fill a large GPU; beyond it, more lanes per row only cost.
-
 int map_threads(std::int64_t elements, const WgslOptions& options) {
-  return std::min(elements >= (1 << 18) ? 256 : 64, floor_pow2(options.max_threads));
+  return group_threads(elements >= (1 << 18) ? 256 : 64, options);
 }
 
 Tile row_tile(const Launch& launch, const WgslOptions& options) {
@@ -27,8 +25,8 @@ Tile row_tile(const Launch& launch, const WgslOptions& options) {
   }
   if (options.lanes > 0) tile.lanes = options.lanes;
   tile.lanes = std::clamp(tile.lanes, 1, most);
-  const int threads = std::min(most, tile.lanes_first && tile.lanes < 64 ? 64 : 256);
-  tile.rows = std::max(1, (tile.lanes == 1 ? std::min(64, most) : threads) / tile.lanes);
+  const int wanted = tile.lanes == 1 || (tile.lanes_first && tile.lanes < 64) ? 64 : 256;
+  tile.rows = std::max(1, group_threads(wanted, options) / tile.lanes);
   return tile;
 }
 
@@ -44,12 +42,12 @@ class RowWriter {
         program_(module_, launch.body, {{"row", launch.rows}, {"col", launch.cols}},
                  {{"row", launch.rows}}) {}
 
-  WgslKernel write() {
+  Shader write() {
     const Window window = window_of(launch_);
     live_ = open_rows(scope_, tile_, window.count, "row", window.first);
     for (const RowPass& pass : plan_.passes) write_pass(pass);
     write_end();
-    return make_kernel(module_, scope_, tile_.threads(), ceil_div(window.count, tile_.rows));
+    return make_shader(module_, scope_, tile_.threads(), ceil_div(window.count, tile_.rows));
   }
 
  private:
@@ -141,7 +139,7 @@ class RowWriter {
 
 }  // namespace
 
-WgslKernel write_map(const Launch& launch, const WgslOptions& options) {
+Shader write_map(const Launch& launch, const WgslOptions& options) {
   const std::int64_t elements = launch.rows * launch.cols;
   Module module(launch);
   const Domain domain = {{"row", elements}};
@@ -154,10 +152,10 @@ WgslKernel write_map(const Launch& launch, const WgslOptions& options) {
   for (const Store& store : launch.stores) roots.push_back(store.value);
   program.write_all(scope, program.needed(roots));
   for (const Store& store : launch.stores) program.store(scope, store);
-  return make_kernel(module, scope, tile.rows, ceil_div(window.count, tile.rows));
+  return make_shader(module, scope, tile.rows, ceil_div(window.count, tile.rows));
 }
 
-WgslKernel write_row(const Launch& launch, const WgslOptions& options) {
+Shader write_row(const Launch& launch, const WgslOptions& options) {
   return RowWriter(launch, options).write();
 }
 

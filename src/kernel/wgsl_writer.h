@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "kernel/program.h"
@@ -20,6 +21,10 @@ struct WgslOptions {
   // kContraction: 8, 16, 32, 64, 96 (128 x 64) or 128; kScatter: 2 for blocks of results; both: 1
   // for every result by its own lanes; kSort: elements sorted at a time, at least 2.
   int tile = 0;
+  bool separate = false;  // launches that could be one kernel are none, for comparison
+  bool joined = false;  // as many threads as others have, so that launches can be one kernel
+  double crowd = 1;     // kContraction: products that run at the same time, in units of this one
+  std::set<int> scalar_buffers = {};  // not to be read or written as vectors
 };
 
 struct WgslKernel {
