@@ -2,6 +2,7 @@
 // Programs: the pass plan of row launches, the rules a
 // launch must keep, and the launch table as text.
 #include "kernel/program.h"
+#include "kernel/row_plan.h"
 
 #include <algorithm>
 #include <set>
@@ -267,6 +268,11 @@ void verify_launch(const Program& program, const Launch& launch) {
   if (launch.kind == LaunchKind::kMap) CHECK(launch.cols == 1, launch.name);
   if (launch.kind == LaunchKind::kContraction) {
     rows = elements = launch.batch * launch.m * launch.n;
+    if (launch.by_rows) {
+      CHECK(launch.batch == 1 && !launch.ones_row && !launch.ones_column, launch.name);
+      CHECK(launch.n <= kMostRowColumns, launch.name);
+      rows = launch.m;
+    }
     verify_program(launch, launch.a, 1, launch.batch * launch.m * launch.k);
     verify_program(launch, launch.b, 1, launch.batch * launch.k * launch.n);
     if (launch.ones_row || launch.ones_column) {

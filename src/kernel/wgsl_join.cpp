@@ -39,10 +39,7 @@ std::string renamed(const std::string& text, const Names& names) {
   return out;
 }
 
-double product_work(const Launch& launch) {
-  if (launch.kind != LaunchKind::kContraction) return 0;
-  return static_cast<double>(launch.batch * launch.m * launch.n) * static_cast<double>(launch.k);
-}
+std::int64_t results_of(const Launch& launch) { return launch.batch * launch.m * launch.n; }
 
 class Joiner {
  public:
@@ -67,12 +64,21 @@ class Joiner {
  private:
   void write_shaders() {
     shaders_.clear();
-    double products = 0;
-    for (const Launch& launch : launches_) products += product_work(launch);
     for (const Launch& launch : launches_) {
-      if (product_work(launch) > 0) options_.crowd = products / product_work(launch);
+      options_.crowd = crowd_of(launch);
       shaders_.push_back(wgsl::write_shader(launch, options_));
     }
+  }
+
+  // Results of all products that take as long, over those of this one.
+  [[nodiscard]] double crowd_of(const Launch& launch) const {
+    if (launch.kind != LaunchKind::kContraction) return 1;
+    std::int64_t all = 0;
+    for (const Launch& each : launches_) {
+      const bool alike = each.kind == LaunchKind::kContraction && each.k == launch.k;
+      all += alike ? results_of(each) : 0;
+    }
+    return static_cast<double>(all) / static_cast<double>(results_of(launch));
   }
 
   // What is written must be bound once, so it is of one type: of numbers, where some would have

@@ -229,6 +229,16 @@ std::string print_header(const Launch& launch);
 // launches are to be joined.
 int group_threads(int wanted, const WgslOptions& options);
 
+// A row program's rows; `live` as open_rows() gives it, `acc` what kAcc stands for.
+struct RowDomain {
+  std::int64_t rows, cols;
+  std::string live, acc;
+};
+// The passes of the launch's body and its stores. `local`, `row` and, if a row has several lanes,
+// `lane` are declared; needs uniform control flow.
+void write_row_passes(Scope& scope, Module& module, const Launch& launch, const RowDomain& domain,
+                      const Tile& tile, const WgslOptions& options);
+
 Shader write_shader(const Launch& launch, const WgslOptions& options);
 Shader write_map(const Launch& launch, const WgslOptions& options);
 Shader write_row(const Launch& launch, const WgslOptions& options);

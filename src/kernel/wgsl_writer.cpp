@@ -106,7 +106,11 @@ WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options) {
 }
 
 std::string emit_wgsl(const Launch& launch, const WgslOptions& options) {
-  return write_wgsl(launch, options).text();
+  WgslOptions roomy = options;
+  if (launch.by_rows) {
+    roomy.max_workgroup_bytes = std::max(roomy.max_workgroup_bytes, kRowEpilogueBytes);
+  }
+  return write_wgsl(launch, roomy).text();
 }
 
 }  // namespace tensorgrad

@@ -60,7 +60,9 @@ TEST(Beside, changes_no_bit_of_random_graphs_on_webgpu) {
     const std::string note = "seed " + std::to_string(seed) + "\n" + print(made.graph);
     const ValueMap joined = run_graph(made.graph, made.leaves, Where::kWebGpu);
     const ValueMap alone = run_graph(made.graph, made.leaves, Where::kWebGpu, 0, 0, false);
-    expect_close(made.graph, joined, alone, 0, note);
+    // Compilers of real GPUs may make other instructions of the same text.
+    const bool software = device_at(Where::kWebGpu)->info().software;
+    expect_close(made.graph, joined, alone, software ? 0 : 1e-4, note);
   }
 }
 
