@@ -5,10 +5,13 @@ file(GLOB_RECURSE bench_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/b
 if(NOT bench_sources)
   return()
 endif()
+find_package(CLI11 REQUIRED)
+find_package(fmt REQUIRED)
+
 add_executable(tg_bench ${bench_sources})
 set_target_properties(tg_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
 target_include_directories(tg_bench PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/bench")
-target_link_libraries(tg_bench PRIVATE tensorgrad::tensorgrad fmt::fmt-header-only
+target_link_libraries(tg_bench PRIVATE tensorgrad::tensorgrad CLI11::CLI11 fmt::fmt-header-only
   nlohmann_json::nlohmann_json Threads::Threads)
 set_target_properties(tg_bench PROPERTIES UNITY_BUILD OFF)
 tensorgrad_own_target(tg_bench)
