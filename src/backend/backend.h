@@ -25,13 +25,13 @@ struct DeviceLimits {
 };
 
 struct DeviceInfo {
-  std::string backend;     // "cpu", "webgpu", "null"
-  std::string name;        // "NVIDIA H100", "AMD EPYC, 2 threads, AVX2"
-  std::string driver;      // "wgpu-native 29.0.1, Vulkan, ..."; may be empty
-  bool software = false;   // a rasteriser on the CPU
-  bool cuts_rows = false;  // shares a long row of a launch among all of its threads by itself
+  std::string backend;          // "cpu", "webgpu", "null"
+  std::string name;             // "NVIDIA H100", "AMD EPYC, 2 threads, AVX2"
+  std::string driver;           // "wgpu-native 29.0.1, Vulkan, ..."; may be empty
+  bool software = false;        // a rasteriser on the CPU
+  bool cuts_rows = false;       // shares a long row of a launch among all of its threads by itself
   bool joins_launches = false;  // runs launches beside each other as one
-  bool stores_f16 = true;  // kernels may read and write elements of two bytes
+  bool stores_f16 = true;       // kernels may read and write elements of two bytes
   DeviceLimits limits;
   std::vector<std::string> features;
 };

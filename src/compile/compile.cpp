@@ -122,9 +122,9 @@ void report(const Compiled& compiled, const std::string& name) {
   }
   if (debug_level() < 1) return;
   std::string text = "compile " + name + ": " + std::to_string(compiled.graph.nodes.size()) +
-                     " nodes, " + std::to_string(count_dispatches(compiled.program)) + " launches, " +
-                     std::to_string(compiled.program.buffers.size()) + " buffers, " +
-                     std::to_string(compiled.program.peak_bytes) + " bytes;";
+                     " nodes, " + std::to_string(count_dispatches(compiled.program)) +
+                     " launches, " + std::to_string(compiled.program.buffers.size()) +
+                     " buffers, " + std::to_string(compiled.program.peak_bytes) + " bytes;";
   for (const auto& [pass, ms] : compiled.passes)
     text += " " + pass + " " + std::to_string(ms) + " ms";
   debug_print(text);

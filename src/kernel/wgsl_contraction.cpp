@@ -179,8 +179,7 @@ const TileShape* Contraction::pick_tile() const {
     if (large_slices && (options_.crowd <= 1 || launch_.k < 2 * shape.depth)) continue;
     const std::int64_t groups = window_.outer_count * ceil_div(window_.count, shape.side_m) *
                                 ceil_div(launch_.n, shape.side_n);
-    const double time =
-        time_of(shape, std::llround(static_cast<double>(groups) * options_.crowd));
+    const double time = time_of(shape, std::llround(static_cast<double>(groups) * options_.crowd));
     if (best == nullptr || time < best_time) {
       best = &shape;
       best_time = time;
@@ -562,7 +561,8 @@ Shader Contraction::write_tiled(const TileShape& tile) {
              false,
              !launch_.by_rows && tile.slices == 1 && tile.width_n() == 4 && launch_.n % 4 == 0,
              launch_.stores};
-  const std::set<int> vectors = choose_fours(launch_, {&a_.fours(), &b_.fours(), &finish_}, options_);
+  const std::set<int> vectors =
+      choose_fours(launch_, {&a_.fours(), &b_.fours(), &finish_}, options_);
   a_.write_tile_function(guard(ragged_m, "m", window_.end()), vectors);
   b_.write_tile_function(guard(ragged_n, "n", launch_.n), vectors);
   if (!launch_.by_rows) write_finish(ragged_m || ragged_n, false, vectors);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A joined kernel: the shaders' functions under names of their own, their main functions as parts,
-// and a main function that calls the part to which the workgroup belongs. Arrays in workgroup memory
-// are shared by type, since a workgroup runs one part alone.
+// and a main function that calls the part to which the workgroup belongs. Arrays in workgroup
+// memory are shared by type, since a workgroup runs one part alone.
 #include "kernel/wgsl_join.h"
 
 #include <algorithm>
@@ -120,8 +120,8 @@ class Joiner {
     const bool written = written_.contains(binding.buffer);
     for (std::size_t i = 0; i < bound.size(); ++i) {
       if (bound[i].buffer != binding.buffer) continue;
-      const bool same = bound[i].offset == binding.offset && bound[i].bytes == binding.bytes &&
-                        types_[i] == type;
+      const bool same =
+          bound[i].offset == binding.offset && bound[i].bytes == binding.bytes && types_[i] == type;
       if (!same && written) return -1;
       if (!same) continue;
       if (bound[i].mode != binding.mode) bound[i].mode = BindMode::kReadWrite;
@@ -152,9 +152,8 @@ class Joiner {
                       : "vec3<u32>(group_id.x - " + wgsl::u32_literal(groups) + ", 0u, 0u)";
       groups += shader.groups;
       call += std::string(i == 0 ? "  " : " else ") +
-              (i + 1 == shaders_.size()
-                   ? "{"
-                   : "if (group_id.x < " + wgsl::u32_literal(groups) + ") {") +
+              (i + 1 == shaders_.size() ? "{"
+                                        : "if (group_id.x < " + wgsl::u32_literal(groups) + ") {") +
               " " + part + "(" + id + ", local); }";
       kernel.uses_hyper |= shader.uses_hyper;
       kernel.header += wgsl::print_header(launches_[i]);
@@ -180,9 +179,8 @@ class Joiner {
     }
     std::vector<std::pair<std::string, wgsl::Shader::Shared>> arrays(shader.shared.begin(),
                                                                      shader.shared.end());
-    std::stable_sort(arrays.begin(), arrays.end(), [](const auto& a, const auto& b) {
-      return a.second.bytes > b.second.bytes;
-    });
+    std::stable_sort(arrays.begin(), arrays.end(),
+                     [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
     std::vector<bool> taken(shared_.size(), false);
     for (const auto& [name, array] : arrays) {
       std::size_t at = 0;

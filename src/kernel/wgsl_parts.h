@@ -18,8 +18,8 @@ namespace tensorgrad::wgsl {
 // "12u"; a negative number wraps, as u32 arithmetic does.
 std::string u32_literal(std::int64_t value);
 
-// A shader in the parts that write_wgsl() prints one after another, and join_wgsl() joins with those
-// of others.
+// A shader in the parts that write_wgsl() prints one after another, and join_wgsl() joins with
+// those of others.
 struct Shader {
   struct Shared {
     std::string type;

@@ -159,7 +159,7 @@ Shader write_blocks(const Launch& launch, Module& module, const ScatterBlock& bl
 }
 
 Shader write_by_lanes(const Launch& launch, Module& module, const Tile& tile,
-                          const WgslOptions& options) {
+                      const WgslOptions& options) {
   const std::int64_t results = window_of(launch).rows() * launch.post;
   const Domain domain = {{"result", launch.pre * launch.size * launch.post}};
   Scope scope;

@@ -52,9 +52,8 @@ class Placer {
     bool first = false;  // the first of those beside each other was dropped
     for (const int g : result_.order) {
       const std::vector<ValueId>& members = result_.members[static_cast<size_t>(g)];
-      const bool stores = std::any_of(members.begin(), members.end(), [&](ValueId id) {
-        return result_.places.contains(id);
-      });
+      const bool stores = std::any_of(members.begin(), members.end(),
+                                      [&](ValueId id) { return result_.places.contains(id); });
       first = result_.beside.contains(g) ? first : false;
       if (!stores) {
         first |= result_.beside.erase(g) == 0;

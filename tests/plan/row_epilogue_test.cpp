@@ -37,8 +37,8 @@ std::size_t by_rows(const Graph& graph) {
 
 // Whole tiles and ragged ones; one row, few columns, depths below and above a step.
 TEST(RowEpilogue, is_right_at_every_size_on_webgpu) {
-  const std::vector<std::vector<std::int64_t>> sizes = {
-      {64, 64, 64}, {40, 64, 24}, {1, 7, 130}, {33, 2, 5}, {100, 33, 200}, {16, 16, 1}};
+  const std::vector<std::vector<std::int64_t>> sizes = {{64, 64, 64}, {40, 64, 24},   {1, 7, 130},
+                                                        {33, 2, 5},   {100, 33, 200}, {16, 16, 1}};
   for (const std::vector<std::int64_t>& size : sizes) {
     SCOPED_TRACE(tensorgrad::to_string(size));
     Sketch s;
@@ -60,16 +60,16 @@ TEST(RowEpilogue, is_left_out_where_it_does_not_fit) {
     make(s);
     return by_rows(s.graph());
   };
-  EXPECT_EQ(count([](Sketch& s) {
-              s.output("y", softmax(matmul(s.input({8, 16}), s.input({16, 64}))));
-            }),
-            1U);
+  EXPECT_EQ(
+      count([](Sketch& s) { s.output("y", softmax(matmul(s.input({8, 16}), s.input({16, 64})))); }),
+      1U);
   EXPECT_EQ(count([](Sketch& s) {  // too many columns
               s.output("y", softmax(matmul(s.input({8, 16}), s.input({16, 65}))));
             }),
             0U);
   EXPECT_EQ(count([](Sketch& s) {  // other rows than the product's
-              s.output("y", sum(reshape(matmul(s.input({8, 16}), s.input({16, 16})), {16, 8}), {1}));
+              s.output("y",
+                       sum(reshape(matmul(s.input({8, 16}), s.input({16, 16})), {16, 8}), {1}));
             }),
             0U);
   EXPECT_EQ(count([](Sketch& s) {  // several products

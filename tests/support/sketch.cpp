@@ -165,11 +165,11 @@ ValueMap run_graph(const Graph& graph, const ValueMap& leaves, Where where, int 
   const DeviceInfo& info = device->info();
   CompileRequest usual;
   compile_for(info, usual);
-  Instance instance(device, compile_for_test(graph, max_bindings, max_binding_bytes,
-                                             info.stores_f16,
-                                             join && info.joins_launches ? max_bindings : 0,
-                                             usual.row_epilogue_columns)
-                                .program);
+  Instance instance(
+      device,
+      compile_for_test(graph, max_bindings, max_binding_bytes, info.stores_f16,
+                       join && info.joins_launches ? max_bindings : 0, usual.row_epilogue_columns)
+          .program);
   const HyperValues hypers = give_leaves(instance, graph, leaves);
   instance.wait(instance.run({hypers}));
   ValueMap result;

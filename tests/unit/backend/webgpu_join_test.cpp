@@ -35,8 +35,7 @@ void add_sums(TestProgram& test, const std::string& name, int x, int out, std::i
   test.bind(launch, x, BindMode::kRead);
   test.bind(launch, out, BindMode::kWrite);
   ProgramMaker make;
-  const int value =
-      make.load(0, columns ? strided({rows, cols}, {1, rows}) : whole({rows, cols}));
+  const int value = make.load(0, columns ? strided({rows, cols}, {1, rows}) : whole({rows, cols}));
   const int sum = make.reduce(ReduceOp::kSum, value);
   launch.body = make.program;
   TestProgram::store(launch, 1, sum, strided({rows}, {1}, at), DType::kF32, Level::kRow);

@@ -2,8 +2,8 @@
 // The passes over a row: one for each reduction that needs another's result, and no more.
 #include <gtest/gtest.h>
 
-#include "passes/fuse.h"
 #include "kernel/row_plan.h"
+#include "passes/fuse.h"
 #include "plan/plan.h"
 #include "support/sketch.h"
 
