@@ -51,6 +51,7 @@ class Executable {
 
 struct LaunchTiming {
   double microseconds = 0;  // device time of one run of this launch
+  bool by_device = false;   // told by the device's own clock
 };
 
 class Device {

@@ -195,7 +195,7 @@ std::vector<LaunchTiming> WebGpuDevice::profile_by_query(WebGpuExecutable& execu
     const double period = api_.vendor->timestamp_period(queue_.get());
     for (std::size_t i = 0; i < count; ++i) {
       const double span = static_cast<double>(ticks[2 * i + 1] - ticks[2 * i]);
-      timings.push_back({span * period / 1000.0});
+      timings.push_back({span * period / 1000.0, true});
     }
   }
   return timings;
