@@ -6,6 +6,9 @@ file(GLOB bench_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/bench/*.c
 if(NOT bench_sources)
   return()
 endif()
+find_package(CLI11 REQUIRED)
+find_package(fmt REQUIRED)
+
 list(REMOVE_ITEM bench_sources "${CMAKE_CURRENT_SOURCE_DIR}/bench/models.cpp")
 add_library(bench_models STATIC "${CMAKE_CURRENT_SOURCE_DIR}/bench/models.cpp")
 target_include_directories(bench_models PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}/bench")
@@ -14,7 +17,7 @@ tensorgrad_own_target(bench_models)
 
 add_executable(tg_bench ${bench_sources})
 set_target_properties(tg_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
-target_link_libraries(tg_bench PRIVATE bench_models fmt::fmt-header-only
+target_link_libraries(tg_bench PRIVATE bench_models CLI11::CLI11 fmt::fmt-header-only
   nlohmann_json::nlohmann_json Threads::Threads)
 set_target_properties(tg_bench PROPERTIES UNITY_BUILD OFF)
 tensorgrad_own_target(tg_bench)

@@ -25,9 +25,9 @@ constexpr const char* kHead =
     "a\n"
     "# batch; `run`: the device draws it. Kernels: launches that differ in kind, sizes or ops. "
     "Moved:\n"
-    "# bytes that the launches must read and write. Flops: multiply-adds times two. Peak: bytes "
-    "of\n"
-    "# all buffers. Made by: TENSORGRAD_UPDATE=1 build/release/tests/counts_tests\n"
+    "# bytes that the launches must read and write. Flops: operations, a multiply-add is two. "
+    "Peak:\n"
+    "# bytes of all buffers. Made by: TENSORGRAD_UPDATE=1 build/release/tests/counts_tests\n"
     "# workload        for     mode   launches  kernels         moved          flops          peak "
     " "
     "launches by kind\n";
