@@ -92,7 +92,7 @@ def stepper(name, mode, device):
     model, loss, optimizer = built(name, device)
     parameters = list(model.parameters())
     clip = WORKLOADS[name].clip
-    kind = {"capturable": True} if "graph" in mode else {"fused": mode != "eager"}
+    kind = {"fused": mode != "eager", "capturable": "graph" in mode}
     optimizer = optimizer(parameters, lr=workloads.LEARNING_RATE, **kind)
     net = torch.compile(model) if "compile" in mode else model
 

@@ -65,22 +65,32 @@ std::string tip(const Profile& profile, std::size_t i) {
   return "<title>" + text + "</title>";
 }
 
+// 1, 2 or 5 times a power of ten: the least that is not below.
+double round_step(double least) {
+  const double power = std::pow(10, std::floor(std::log10(least)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= least) return factor * power;
+  }
+  return 10 * power;
+}
+
 std::string timeline(const Profile& profile) {
   constexpr double kWidth = 1000, kTop = 18, kHeight = 46, kCharacter = 6.2;
   const double all = profile.microseconds();
   std::string text = printed("<h2>One step, launch after launch: %.1f us</h2>\n", all);
   if (all <= 0) return text + "<p>This device tells no times.</p>\n";
   text += printed("<svg viewBox=\"0 0 %.0f %.0f\">\n", kWidth, kTop + kHeight + 4);
-  for (int tick = 0; tick <= 10; ++tick) {
-    const double x = std::min(tick * kWidth / 10, kWidth - 1);
+  const double step = round_step(all / 8);
+  for (int tick = 0; tick * step <= all; ++tick) {
+    const double x = tick * step / all * kWidth;
     text += printed(
         "<line x1=\"%.1f\" y1=\"12\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"#adb5bd\"/>"
-        "<text x=\"%.1f\" y=\"11\" text-anchor=\"%s\">%.4g us</text>\n",
+        "<text x=\"%.1f\" y=\"11\" text-anchor=\"%s\">%g us</text>\n",
         x, x, kTop, x,
-        tick == 0    ? "start"
-        : tick == 10 ? "end"
-                     : "middle",
-        all * tick / 10);
+        tick == 0         ? "start"
+        : x > kWidth - 40 ? "end"
+                          : "middle",
+        tick * step);
   }
   double x = 0;
   for (std::size_t i = 0; i < profile.launches.size(); ++i) {

@@ -20,17 +20,13 @@ using bench::Feeding;
 
 constexpr const char* kFile = TENSORGRAD_SOURCE_DIR "/tests/counts/workloads.txt";
 constexpr const char* kHead =
-    "# What a step of each workload of bench/models.cpp is planned as. `cpu`: for the cpu device;\n"
-    "# `webgpu`: for the least limits that WebGPU allows (the null device). `step`: the host gives "
-    "a\n"
-    "# batch; `run`: the device draws it. Kernels: launches that differ in kind, sizes or ops. "
-    "Moved:\n"
-    "# bytes that the launches must read and write. Flops: operations, a multiply-add is two. "
-    "Peak:\n"
-    "# bytes of all buffers. Made by: TENSORGRAD_UPDATE=1 build/release/tests/counts_tests\n"
-    "# workload        for     mode   launches  kernels         moved          flops          peak "
-    " "
-    "launches by kind\n";
+    R"(# What a step of each workload of bench/models.cpp is planned as. `cpu`: for the cpu device;
+# `webgpu`: for the least limits that WebGPU allows (the null device). `step`: the host gives a
+# batch; `run`: the device draws it. Kernels: launches that differ in kind, sizes or ops. Moved:
+# bytes that the launches must read and write. Flops: operations, a multiply-add is two. Peak:
+# bytes of all buffers. Made by: TENSORGRAD_UPDATE=1 build/release/tests/counts_tests
+# workload        for     mode   launches  kernels        moved          flops          peak  by kind
+)";
 
 std::string counted(const std::string& name, const char* device, const char* limits,
                     Feeding feeding) {
