@@ -126,13 +126,13 @@ class Roofline {
 
   [[nodiscard]] std::string svg() const {
     std::string text = printed("<svg viewBox=\"0 0 %.0f %.0f\">\n", kWide, kHigh);
-    for (double p = std::ceil(left_); p <= right_; ++p) {
+    for (int p = static_cast<int>(std::ceil(left_)); p <= right_; ++p) {
       text += printed(
           "<line x1=\"%.1f\" y1=\"4\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"#dee2e6\"/>"
           "<text x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">%g</text>\n",
           x(p), x(p), kHigh - kEdge, x(p), kHigh - kEdge + 14, std::pow(10, p));
     }
-    for (double p = std::ceil(low_); p <= high_; ++p) {
+    for (int p = static_cast<int>(std::ceil(low_)); p <= high_; ++p) {
       text += printed(
           "<line x1=\"%.0f\" y1=\"%.1f\" x2=\"%.0f\" y2=\"%.1f\" stroke=\"#dee2e6\"/>"
           "<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
