@@ -2,27 +2,73 @@
 // Activations and dropout, composed of other ops. A branch that is not taken is given an argument
 // at which its gradient is finite: 0 times infinity would be NaN.
 #include <cmath>
+#include <functional>
 #include <numbers>
+#include <vector>
 
 #include "api/compose.h"
 #include "api/trace.h"
 #include "base/numbers.h"
+#include "tensorgrad/autograd.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad {
 
+namespace {
+
+// y(x), whose gradient is dy * slope(x, y). The slope is one value, and the forward pass can
+// compute it from what it has at hand; the chain rule, from dy on, reads several of these again.
+Tensor with_slope(Tensor x, Tensor y, const std::function<Tensor(Tensor x, Tensor y)>& slope,
+                  Loc loc) {
+  return custom_gradient(
+      {x}, [&](const std::vector<Tensor>&) { return y; },
+      [&](const std::vector<Tensor>& in, Tensor result, Tensor dy) {
+        return std::vector<Tensor>{dy * slope(in[0], result)};
+      },
+      loc);
+}
+
+Tensor exact_gelu(Tensor x, Loc loc) {
+  const auto probability = [](Tensor v) {  // that a normal number is below v
+    return 0.5 * (1.0 + erf(v * (1.0 / std::numbers::sqrt2)));
+  };
+  return with_slope(
+      x, x * probability(x),
+      [&](Tensor v, Tensor) {
+        const double peak = 0.5 * std::numbers::inv_sqrtpi * std::numbers::sqrt2;
+        return probability(v) + v * (peak * exp(-0.5 * v * v));
+      },
+      loc);
+}
+
+Tensor tanh_gelu(Tensor x, Loc loc) {
+  const double c = std::sqrt(2.0 / std::numbers::pi), cubic = 0.044715;
+  const auto half = [&](Tensor v) { return 0.5 * (1.0 + tanh(c * (v + cubic * v * v * v))); };
+  return with_slope(
+      x, x * half(x),
+      [&](Tensor v, Tensor) {
+        const Tensor h = half(v);  // (1 - tanh^2) / 2 is 2 h (1 - h)
+        return h + v * (2.0 * h * (1.0 - h)) * (c * (1.0 + 3.0 * cubic * v * v));
+      },
+      loc);
+}
+
+}  // namespace
+
 Tensor gelu(Tensor x, Gelu form, Loc loc) {
   const Composite composite("gelu", loc);
   const Narrowing narrowed(x);
-  if (form == Gelu::kExact) return narrowed(0.5 * x * (1.0 + erf(x * (1.0 / std::numbers::sqrt2))));
-  const double c = std::sqrt(2.0 / std::numbers::pi);
-  return narrowed(0.5 * x * (1.0 + tanh(c * (x + 0.044715 * x * x * x))));
+  return narrowed(form == Gelu::kExact ? exact_gelu(x, loc) : tanh_gelu(x, loc));
 }
 
 Tensor silu(Tensor x, Loc loc) {
   const Composite composite("silu", loc);
   const Narrowing narrowed(x);
-  return narrowed(x * sigmoid(x));
+  const auto slope = [](Tensor v, Tensor y) {
+    const Tensor s = sigmoid(v);
+    return s + y * (1.0 - s);
+  };
+  return narrowed(with_slope(x, x * sigmoid(x), slope, loc));
 }
 
 Tensor leaky_relu(Tensor x, double slope, Loc loc) {
@@ -114,7 +160,11 @@ Tensor hardswish(Tensor x, Loc loc) {
 Tensor mish(Tensor x, Loc loc) {
   const Composite composite("mish", loc);
   const Narrowing narrowed(x);
-  return narrowed(x * tanh(softplus(x)));
+  const auto slope = [](Tensor v, Tensor) {
+    const Tensor t = tanh(softplus(v));
+    return t + v * (1.0 - t * t) * sigmoid(v);
+  };
+  return narrowed(with_slope(x, x * tanh(softplus(x)), slope, loc));
 }
 
 Tensor logsigmoid(Tensor x, Loc loc) {

@@ -11,11 +11,18 @@
 
 namespace tensorgrad {
 
-// out[i] = op(a[i], b[i], c[i], d[i]) for i < n. Unused operands are null. All pointers are 64-byte
-// aligned and every element has four bytes; `out` may be one of the operands. Reads and writes may
-// run past n up to the next multiple of 16 elements, so blocks have room for that.
-using CpuBlockFn = void (*)(const void* a, const void* b, const void* c, const void* d, void* out,
-                            std::size_t n);
+// Operands of a block function: element i of operand k is data[k][i & mask[k]]. A mask of zero is
+// for one value that all elements share: 16 times the same.
+struct CpuOperands {
+  static constexpr std::size_t kEach = ~std::size_t{0};
+  const void* data[4] = {nullptr, nullptr, nullptr, nullptr};  // unused ones are null
+  std::size_t mask[4] = {kEach, kEach, kEach, kEach};
+};
+
+// out[i] = op(operands at i) for i < n. All pointers are 64-byte aligned and every element has four
+// bytes; `out` may be one of the operands. Reads and writes may run past n up to the next multiple
+// of 16 elements, so blocks have room for that.
+using CpuBlockFn = void (*)(const CpuOperands& operands, void* out, std::size_t n);
 
 struct PointwiseCode {
   const char* name;

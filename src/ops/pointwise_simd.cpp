@@ -95,20 +95,23 @@ HWY_INLINE void put(Mask v, void* to, std::size_t i) {
 
 // kArity 0 stands for a cast.
 template <class Row, int kArity, DType kFrom, DType kTo>
-void block(const void* a, const void* b, const void* c, const void* d, void* out, std::size_t n) {
+void block(const CpuOperands& operands, void* out, std::size_t n) {
   const Row row{};
+  const CpuOperands in = operands;  // which `out` cannot point into
+  const auto from = [&](int k, std::size_t i)
+                        HWY_ATTR { return fetch<kFrom>(in.data[k], i & in.mask[k]); };
   for (std::size_t i = 0; i < n; i += hn::Lanes(Tag<float>())) {
     if constexpr (kArity == 0) {
-      put(row(fetch<kFrom>(a, i), To<VecOf<kTo>>()), out, i);
+      put(row(from(0, i), To<VecOf<kTo>>()), out, i);
     } else if constexpr (kArity == 1) {
-      put(row(fetch<kFrom>(a, i)), out, i);
+      put(row(from(0, i)), out, i);
     } else if constexpr (kArity == 2) {
-      put(row(fetch<kFrom>(a, i), fetch<kFrom>(b, i)), out, i);
+      put(row(from(0, i), from(1, i)), out, i);
     } else if constexpr (kArity == 3) {
-      put(row(fetch<DType::kBool>(a, i), fetch<kFrom>(b, i), fetch<kFrom>(c, i)), out, i);
+      const Mask which = fetch<DType::kBool>(in.data[0], i & in.mask[0]);
+      put(row(which, from(1, i), from(2, i)), out, i);
     } else {
-      put(row(fetch<kFrom>(a, i), fetch<kFrom>(b, i), fetch<kFrom>(c, i), fetch<kFrom>(d, i)), out,
-          i);
+      put(row(from(0, i), from(1, i), from(2, i), from(3, i)), out, i);
     }
   }
 }

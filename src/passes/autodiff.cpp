@@ -31,8 +31,10 @@ std::string grad_origin(const Node& node) {
 }
 
 // Copies of the nodes that make `target` from the keys of `from`, with the values of `from` in
-// their place; nodes that do not depend on a key are used as they are. Gives target's copy.
-ValueId copied(Graph& graph, ValueId target, std::map<ValueId, ValueId> from) {
+// their place; nodes that do not depend on a key are used as they are. The copies have the origin
+// `origin`, if one is given. Gives target's copy.
+ValueId copied(Graph& graph, ValueId target, std::map<ValueId, ValueId> from,
+               const std::string& origin = "") {
   std::vector<bool> needed(static_cast<size_t>(target) + 1, false);
   needed[static_cast<size_t>(target)] = true;
   const ValueId first = from.begin()->first;
@@ -50,7 +52,9 @@ ValueId copied(Graph& graph, ValueId target, std::map<ValueId, ValueId> from) {
       depends = true;
       input = at->second;
     }
-    if (depends) from[id] = graph.append(std::move(node));
+    if (!depends) continue;
+    if (!origin.empty()) node.origin = origin;
+    from[id] = graph.append(std::move(node));
   }
   const auto made = from.find(target);
   return made == from.end() ? target : made->second;
@@ -161,7 +165,7 @@ class Backward {
                                              {inputs[n + 2], ctx.node}};
     std::vector<ValueId> gradients(inputs.size(), kNoValue);
     for (std::size_t i = 0; i < n; ++i)
-      gradients[1 + i] = copied(ctx.builder.graph, inputs[n + 3 + i], from);
+      gradients[1 + i] = copied(ctx.builder.graph, inputs[n + 3 + i], from, ctx.builder.origin);
     return gradients;
   }
 

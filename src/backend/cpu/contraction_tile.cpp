@@ -253,19 +253,19 @@ void TileEngine::sum_columns(const ResultTile& tile, const Side& b, float* sums)
 // sums[i] = sum_k a[i, k]: the column of the product that belongs to a column of ones.
 void TileEngine::sum_rows(const ResultTile& tile, const Side& a, float* sums) const {
   std::memset(sums, 0, static_cast<std::size_t>(round_up(tile.rows, kernels_.mr)) * sizeof(float));
-  for (std::int64_t i = 0; i < tile.rows; i += kernels_.mr) {
-    const std::int64_t rows = std::min<std::int64_t>(kernels_.mr, tile.rows - i);
-    if (a.packed != nullptr) {
-      simd().add_rows(sums + i, a.packed + i * shape_.k, shape_.k, kernels_.mr, rows);
-    } else if (a.matrix.rs == 1) {
-      simd().add_rows(sums + i, a.matrix.data + i, shape_.k, a.matrix.cs, rows);
-    } else {
-      for (std::int64_t r = i; r < i + rows; ++r) {
-        const float* row = a.matrix.data + r * a.matrix.rs;
-        double sum = 0;
-        for (std::int64_t k = 0; k < shape_.k; ++k) sum += row[k * a.matrix.cs];
-        sums[r] = static_cast<float>(sum);
-      }
+  if (a.packed != nullptr) {
+    for (std::int64_t i = 0; i < tile.rows; i += kernels_.mr) {
+      simd().add_rows(sums + i, a.packed + i * shape_.k, shape_.k, kernels_.mr,
+                      std::min<std::int64_t>(kernels_.mr, tile.rows - i));
+    }
+  } else if (a.matrix.rs == 1) {
+    simd().add_rows(sums, a.matrix.data, shape_.k, a.matrix.cs, tile.rows);
+  } else {
+    for (std::int64_t r = 0; r < tile.rows; ++r) {
+      const float* row = a.matrix.data + r * a.matrix.rs;
+      double sum = 0;
+      for (std::int64_t k = 0; k < shape_.k; ++k) sum += row[k * a.matrix.cs];
+      sums[r] = static_cast<float>(sum);
     }
   }
   ones_walker_.store(reinterpret_cast<const Word*>(sums), tile.row, tile.rows, ones_target_);

@@ -129,28 +129,43 @@ void flush(double* HWY_RESTRICT acc, float* HWY_RESTRICT x, std::int64_t n) {
   }
 }
 
+// One vector of columns, which `load` reads. Four strands, so that one addition need not wait for
+// another.
+template <class V, class Load>
+HWY_INLINE V sum_down(V first, const float* from, std::int64_t count, std::int64_t stride,
+                      const Load& load) {
+  const hn::ScalableTag<float> d;
+  V s0 = first, s1 = hn::Zero(d), s2 = s1, s3 = s1;
+  std::int64_t c = 0;
+  for (; c + 4 <= count; c += 4, from += 4 * stride) {
+    s0 = hn::Add(s0, load(from));
+    s1 = hn::Add(s1, load(from + stride));
+    s2 = hn::Add(s2, load(from + 2 * stride));
+    s3 = hn::Add(s3, load(from + 3 * stride));
+  }
+  for (; c < count; ++c, from += stride) s0 = hn::Add(s0, load(from));
+  return hn::Add(hn::Add(s0, s1), hn::Add(s2, s3));
+}
+
 void add_rows(float* HWY_RESTRICT acc, const float* HWY_RESTRICT x, std::int64_t count,
               std::int64_t stride, std::int64_t n) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto whole = [&](const float* from) HWY_ATTR { return hn::LoadU(d, from); };
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    // Four strands, so that one addition need not wait for another.
-    auto s0 = hn::LoadU(d, acc + i), s1 = hn::Zero(d), s2 = s1, s3 = s1;
-    const float* from = x + i;
-    std::int64_t c = 0;
-    for (; c + 4 <= count; c += 4, from += 4 * stride) {
-      s0 = hn::Add(s0, hn::LoadU(d, from));
-      s1 = hn::Add(s1, hn::LoadU(d, from + stride));
-      s2 = hn::Add(s2, hn::LoadU(d, from + 2 * stride));
-      s3 = hn::Add(s3, hn::LoadU(d, from + 3 * stride));
-    }
-    for (; c < count; ++c, from += stride) s0 = hn::Add(s0, hn::LoadU(d, from));
-    hn::StoreU(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)), d, acc + i);
+    hn::StoreU(sum_down(hn::LoadU(d, acc + i), x + i, count, stride, whole), d, acc + i);
   }
-  for (; i < n; ++i) {
-    for (std::int64_t c = 0; c < count; ++c) acc[i] += x[c * stride + i];
+  if (i == n) return;
+#if !HWY_MEM_OPS_MIGHT_FAULT
+  const auto mask = hn::FirstN(d, static_cast<std::size_t>(n - i));
+  const auto part = [&](const float* from) HWY_ATTR { return hn::MaskedLoad(mask, d, from); };
+  hn::BlendedStore(sum_down(part(acc + i), x + i, count, stride, part), mask, d, acc + i);
+#else
+  for (std::int64_t c = 0; c < count; ++c) {
+    for (std::int64_t k = i; k < n; ++k) acc[k] += x[c * stride + k];
   }
+#endif
 }
 
 // The largest of x, or of -x: sign is 0 or the sign bit. NaN where there is one.

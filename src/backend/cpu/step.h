@@ -15,11 +15,10 @@
 
 namespace tensorgrad::cpu {
 
-// Words of a constant or uniform value laid out as a block: longer blocks are gone through in
-// pieces.
-inline constexpr std::int64_t kSplatWords = 1024;
+// A constant or uniform value lies as many times one after another as the widest vector has words.
+inline constexpr std::int64_t kSplatWords = 16;
 
-// Blocks full of one pattern each, shared by all launches of an executable.
+// Constants laid out like that, shared by all launches of an executable.
 class ConstPool {
  public:
   const Word* splat(Word bits);

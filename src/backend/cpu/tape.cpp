@@ -34,8 +34,9 @@ const Word* ConstPool::splat(Word bits) {
 }
 
 std::int64_t task_count(double ns, std::int64_t pieces) {
-  // Waking a spinning worker takes about a microsecond, a sleeping one five to ten.
-  constexpr double kWorthSharing = 8000, kTask = 4000;
+  // Waking a spinning worker takes about a microsecond, a sleeping one five to ten; and what
+  // another core has just written costs more to read than what lies in this one's caches.
+  constexpr double kWorthSharing = 20000, kTask = 4000;
   constexpr std::int64_t kMostTasks = 64;
   if (ns < kWorthSharing) return 1;
   return std::clamp(static_cast<std::int64_t>(ns / kTask), std::int64_t{1},
@@ -77,11 +78,10 @@ std::size_t Tape::scratch_bytes() const {
 void Tape::start(const HyperRow& hyper) {
   for (const TapeUniform& u : uniforms_) {
     if (u.fn != nullptr) {
-      u.fn(u.src[0], u.src[1], u.src[2], u.src[3], u.out, 16);
+      u.fn(u.operands, u.out, kSplatWords);
     } else {
-      u.out[0] = u.hyper >= 0 ? hyper.words[u.hyper] : element_of(u);
+      std::fill_n(u.out, kSplatWords, u.hyper >= 0 ? hyper.words[u.hyper] : element_of(u));
     }
-    std::fill_n(u.out + 1, kSplatWords - 1, u.out[0]);
   }
   for (TapeStore& store : stores) {
     if (store.ring_word < 0) continue;
@@ -129,19 +129,13 @@ const TapeStore* Tape::plain_store() const {
 
 namespace {
 
-// A call over `count` elements. Uniform operands are kSplatWords long: longer blocks go in pieces.
 void call(const TapeOp& op, Word** regs, std::int64_t count) {
-  const Word* src[4];
-  for (int k = 0; k < 4; ++k) src[k] = op.src[k] < 0 ? nullptr : regs[op.src[k]];
-  Word* dst = regs[op.dst];
-  const std::int64_t step = op.any_splat ? kSplatWords : count;
-  for (std::int64_t i = 0; i < count; i += step) {
-    const std::int64_t n = std::min(step, count - i);
-    op.fn(src[0], src[1], src[2], src[3], dst + i, static_cast<std::size_t>(n));
-    for (int k = 0; k < 4; ++k) {
-      if (src[k] != nullptr && !op.splat[k]) src[k] += step;
-    }
+  CpuOperands in;
+  for (int k = 0; k < 4 && op.src[k] >= 0; ++k) {
+    in.data[k] = regs[op.src[k]];
+    in.mask[k] = op.mask[k];
   }
+  op.fn(in, regs[op.dst], static_cast<std::size_t>(count));
 }
 
 // Shorter runs are gathered element by element.

@@ -44,10 +44,9 @@ struct TapeOp {
     kStore,    // store number `store`
   };
   Kind kind = Kind::kCall;
-  bool row = false;                              // over rows, not elements
-  bool read_only = true;                         // kBorrow: nothing writes the buffer meanwhile
-  bool splat[4] = {false, false, false, false};  // kCall: which operands are uniform
-  bool any_splat = false;
+  bool row = false;          // over rows, not elements
+  bool read_only = true;     // kBorrow: nothing writes the buffer meanwhile
+  std::size_t mask[4] = {};  // kCall: of its operands, as CpuOperands has them
   int dst = -1, src[4] = {-1, -1, -1, -1};
   CpuBlockFn fn = nullptr;
   const Walker* walker = nullptr;
@@ -80,12 +79,12 @@ struct TapeReduce {
   int src = -1, dst = -1;     // element and row register
 };
 
-// A value of the whole launch: computed in 16 equal lanes, then spread over a block.
+// A value of the whole launch: computed in 16 equal lanes.
 struct TapeUniform {
   const Word* data = nullptr;  // of a uniform load: its element
   bool half = false;           // which is one of f16
   CpuBlockFn fn = nullptr;
-  const Word* src[4] = {nullptr, nullptr, nullptr, nullptr};
+  CpuOperands operands;
   int hyper = -1;
   Word* out = nullptr;  // kSplatWords
 };

@@ -142,7 +142,8 @@ void TapeBuilder::add_uniform(int i, const Instr& in) {
     u.fn = in.code->block(instr(in.operands.back()).dtype, in.dtype);
     CHECK(u.fn != nullptr, prepare_.launch.name + ": no block function for " + in.code->name);
     for (std::size_t k = 0; k < in.operands.size(); ++k) {
-      u.src[k] = splat_[static_cast<std::size_t>(in.operands[k])];
+      u.operands.data[k] = splat_[static_cast<std::size_t>(in.operands[k])];
+      u.operands.mask[k] = 0;
     }
   }
   tape_.uniform_memory_.emplace_back(kSplatWords * sizeof(Word));
@@ -250,6 +251,7 @@ TapeOp TapeBuilder::make_op(int i, const Instr& in) {
       break;
     case InstrKind::kOp:
       op.kind = TapeOp::Kind::kCall;
+      std::fill_n(op.mask, 4, CpuOperands::kEach);
       op.fn = in.code->block(instr(in.operands.back()).dtype, in.dtype);
       CHECK(op.fn != nullptr, prepare_.launch.name + ": no block function for " + in.code->name);
       break;
@@ -275,7 +277,7 @@ void TapeBuilder::set_operands(const Instr& in, TapeOp& op, TapeOps& ops) {
         tape_.regs_.back().shared = shared;
       }
       op.src[k] = found->second;
-      op.splat[k] = op.any_splat = true;
+      op.mask[k] = 0;
     } else if (op.row && op.kind != TapeOp::Kind::kReduce) {
       CHECK(f != Form::kElement, prepare_.launch.name + ": a row value reads an element");
       if (f == Form::kRow) {

@@ -13,44 +13,50 @@ namespace {
 // Like vector loops, these run on to the next multiple of 16 elements.
 std::size_t padded(std::size_t n) { return (n + 15) / 16 * 16; }
 
+// Element i of operand k.
+template <class T>
+T element(const CpuOperands& in, int k, std::size_t i) {
+  return static_cast<const T*>(in.data[k])[i & in.mask[k]];
+}
+
 template <class T, class R, class F>
-void loop(const void* a, const void* b, void* out, std::size_t n, F f) {
+void loop(const CpuOperands& in, void* out, std::size_t n, F f) {
   for (std::size_t i = 0; i < padded(n); ++i) {
-    static_cast<R*>(out)[i] = f(static_cast<const T*>(a)[i], static_cast<const T*>(b)[i]);
+    static_cast<R*>(out)[i] = f(element<T>(in, 0, i), element<T>(in, 1, i));
   }
 }
 
 template <class T>
-void add_block(const void* a, const void* b, const void*, const void*, void* out, std::size_t n) {
-  loop<T, T>(a, b, out, n, [](T x, T y) { return x + y; });
+void add_block(const CpuOperands& in, void* out, std::size_t n) {
+  loop<T, T>(in, out, n, [](T x, T y) { return x + y; });
 }
 template <class T>
-void mul_block(const void* a, const void* b, const void*, const void*, void* out, std::size_t n) {
-  loop<T, T>(a, b, out, n, [](T x, T y) { return x * y; });
+void mul_block(const CpuOperands& in, void* out, std::size_t n) {
+  loop<T, T>(in, out, n, [](T x, T y) { return x * y; });
 }
 template <class T>
-void max_block(const void* a, const void* b, const void*, const void*, void* out, std::size_t n) {
-  loop<T, T>(a, b, out, n, [](T x, T y) { return x > y ? x : y; });
+void max_block(const CpuOperands& in, void* out, std::size_t n) {
+  loop<T, T>(in, out, n, [](T x, T y) { return x > y ? x : y; });
 }
 template <class T>
-void less_block(const void* a, const void* b, const void*, const void*, void* out, std::size_t n) {
-  loop<T, std::uint32_t>(a, b, out, n, [](T x, T y) { return x < y ? 1u : 0u; });
+void less_block(const CpuOperands& in, void* out, std::size_t n) {
+  loop<T, std::uint32_t>(in, out, n, [](T x, T y) { return x < y ? 1u : 0u; });
 }
-void exp_block(const void* a, const void*, const void*, const void*, void* out, std::size_t n) {
-  loop<float, float>(a, a, out, n, [](float x, float) { return std::exp(x); });
-}
-void where_block(const void* a, const void* b, const void* c, const void*, void* out,
-                 std::size_t n) {
-  const auto* when = static_cast<const std::uint32_t*>(a);
+void exp_block(const CpuOperands& in, void* out, std::size_t n) {
   for (std::size_t i = 0; i < padded(n); ++i) {
-    static_cast<std::uint32_t*>(out)[i] =
-        static_cast<const std::uint32_t*>(when[i] != 0 ? b : c)[i];
+    static_cast<float*>(out)[i] = std::exp(element<float>(in, 0, i));
+  }
+}
+void where_block(const CpuOperands& in, void* out, std::size_t n) {
+  using U = std::uint32_t;
+  for (std::size_t i = 0; i < padded(n); ++i) {
+    static_cast<U*>(out)[i] = element<U>(in, element<U>(in, 0, i) != 0 ? 1 : 2, i);
   }
 }
 template <class T, class R>
-void cast_block(const void* a, const void*, const void*, const void*, void* out, std::size_t n) {
+void cast_block(const CpuOperands& in, void* out, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
-    static_cast<R*>(out)[i] = static_cast<R>(static_cast<const T*>(a)[i]);
+    static_cast<R*>(out)[i] = static_cast<R>(element<T>(in, 0, i));
   }
 }
 

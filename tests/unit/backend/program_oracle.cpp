@@ -361,8 +361,9 @@ double oracle_op(const PointwiseCode& code, const DType* types, DType result, co
   }
   const CpuBlockFn block = code.block(type, result);
   if (block == nullptr) throw std::logic_error(std::string("oracle: no block for ") + code.name);
-  const auto arg = [&](int k) { return k < code.arity ? in[k] : nullptr; };
-  block(arg(0), arg(1), arg(2), arg(3), out, 1);
+  CpuOperands operands;
+  for (int k = 0; k < code.arity; ++k) operands.data[k] = in[k];
+  block(operands, out, 1);
   return oracle_decode(out[0], result);
 }
 

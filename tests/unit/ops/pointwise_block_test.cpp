@@ -151,13 +151,16 @@ std::vector<std::uint32_t> edges(DType dtype) {
           0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFF9, 0x00FFFFFF, 0x01000001};
 }
 
+CpuOperands whole_blocks(std::vector<Words>& operands) {
+  CpuOperands in;
+  for (std::size_t k = 0; k < operands.size(); ++k) in.data[k] = operands[k].data();
+  return in;
+}
+
 // Runs the block and the reference over the operands, and compares.
 void compare(const Case& c, std::vector<Words>& operands, std::size_t n) {
   Words out(n);
-  const auto pointer = [&](std::size_t i) {
-    return i < operands.size() ? operands[i].data() : nullptr;
-  };
-  c.block(pointer(0), pointer(1), pointer(2), pointer(3), out.data(), n);
+  c.block(whole_blocks(operands), out.data(), n);
 
   std::vector<RefTensor> tensors(operands.size());
   std::vector<const RefTensor*> inputs;
@@ -252,23 +255,54 @@ TEST(PointwiseBlock, takes_any_size_and_works_in_place) {
           operands.back()[i] = c.operand(k) == DType::kBool ? i % 3 % 2 : word_of(v, c.operand(k));
         }
       }
-      const auto pointer = [&](std::size_t i) {
-        return i < operands.size() ? operands[i].data() : nullptr;
-      };
       Words whole(kCount);
-      c.block(pointer(0), pointer(1), pointer(2), pointer(3), whole.data(), kCount);
+      c.block(whole_blocks(operands), whole.data(), kCount);
       for (std::size_t n = 1; n <= 40; ++n) {
         Words part(n);
-        c.block(pointer(0), pointer(1), pointer(2), pointer(3), part.data(), n);
+        c.block(whole_blocks(operands), part.data(), n);
         for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(part[i], whole[i]) << c.name() << " " << n;
       }
       for (std::size_t k = 0; k < operands.size(); ++k) {
         Words saved = operands[k];
-        c.block(pointer(0), pointer(1), pointer(2), pointer(3), operands[k].data(), kCount);
+        c.block(whole_blocks(operands), operands[k].data(), kCount);
         for (std::size_t i = 0; i < kCount; ++i) {
           ASSERT_EQ(operands[k][i], whole[i]) << c.name() << " in place of operand " << k;
         }
         operands[k] = saved;
+      }
+    }
+  });
+}
+
+TEST(PointwiseBlock, takes_operands_that_all_elements_share) {
+  on_every_target([](const std::vector<Case>& cases) {
+    std::mt19937 random(4);
+    constexpr std::size_t kCount = 100;
+    for (const Case& c : cases) {
+      for (unsigned shared = 1; shared < 1U << c.op->arity; ++shared) {
+        std::vector<Words> operands, short_ones;
+        for (int k = 0; k < c.op->arity; ++k) {
+          operands.emplace_back(kCount);
+          short_ones.emplace_back(16);
+          std::uint32_t word = 0;
+          for (std::size_t i = 0; i < kCount; ++i) {
+            const double v = std::uniform_real_distribution<double>(1, 30)(random);
+            const bool again = (shared >> k & 1U) != 0 && i > 0;
+            if (!again) word = c.operand(k) == DType::kBool ? i % 3 % 2 : word_of(v, c.operand(k));
+            operands.back()[i] = word;
+          }
+          for (std::size_t i = 0; i < 16; ++i) short_ones.back()[i] = word;
+        }
+        Words want(kCount), got(kCount);
+        CpuOperands in = whole_blocks(operands);
+        c.block(in, want.data(), kCount);
+        for (std::size_t k = 0; k < operands.size(); ++k) {
+          if ((shared >> k & 1U) == 0) continue;
+          in.data[k] = short_ones[k].data();
+          in.mask[k] = 0;
+        }
+        c.block(in, got.data(), kCount);
+        for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(got[i], want[i]) << c.name() << shared;
       }
     }
   });
