@@ -213,14 +213,24 @@ def machine():
     return f"{len(os.sched_getaffinity(0))} cores of {name}, {platform.system()} {platform.release()}"
 
 
+def own_command(words):
+    """What was called, without paths of this machine: where the build, the Python and the lines are."""
+    kept, words = [], iter(words)
+    for word in words:
+        name, _, value = word.partition("=")
+        if name in ("--build", "--peers", "--out"):
+            if not value:
+                next(words)
+            kept += ["--peers"] if name == "--peers" else []
+        else:
+            kept.append(word)
+    return " ".join(["./dev bench", *kept])
+
+
 def provenance(args, peers):
     commit = subprocess.run(["git", "-C", TOP, "describe", "--always", "--dirty"], capture_output=True, text=True)
-    words = [word for word in sys.argv[1:] if not word.startswith("--build")]
-    if args.peers and "--peers" in words:  # a path of this machine says nothing
-        at = words.index("--peers")
-        words[at:at + 2] = ["--peers"]
-    return {"run": {"date": datetime.date.today().isoformat(),
-                    "command": " ".join(["./dev bench", *words]), "rounds": args.rounds,
+    return {"run": {"date": datetime.date.today().isoformat(), "command": own_command(sys.argv[1:]),
+                    "rounds": args.rounds,
                     "machine": machine(), "commit": commit.stdout.strip() or "unknown",
                     "versions": peers.versions}}
 

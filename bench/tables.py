@@ -73,7 +73,7 @@ def own_steps(lines):
 
 def device_text(line):
     name = line["device"].split("; ")[0]
-    return f"{name}, {line['threads']} threads" if line.get("threads") else name
+    return f"{name}, {line['threads']} threads" if line.get("threads") and "threads" not in name else name
 
 
 def ratios(lines):
@@ -200,8 +200,8 @@ def provenance(lines):
     if not runs:
         return "Nothing says where these lines come from.\n"
     run = runs[0]
-    text = f"Measured on {run['date']} with `{run['command']}`, {run['rounds']} rounds of it by turns " \
-        f"(medians): {run['machine']}. Commit {run['commit']}."
+    text = f"Measured on {run['date']} with `{run['command']}`, {run['rounds']} round{'s'[:run['rounds'] - 1]} " \
+        f"by turns, medians: {run['machine']}. Commit {run['commit']}."
     if run.get("versions"):
         text += " Beside: " + ", ".join(run["versions"]) + "."
     return text + "\n"

@@ -10,6 +10,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 sys.dont_write_bytecode = True
+import run  # noqa: E402
 import tables  # noqa: E402
 
 RUN = {"run": {"date": "2026-01-02", "command": "./dev bench --peers", "rounds": 2, "machine": "a machine",
@@ -73,6 +74,10 @@ class BenchTables(unittest.TestCase):
                              "<!-- bench: b -->\nkept\n<!-- bench end -->\nafter\n")
             with self.assertRaises(SystemExit):
                 tables.update(page, "c", "new\n")
+
+    def test_the_command_that_is_kept_has_no_paths(self):
+        words = ["--build", "x", "--peers", "/x/python", "--rounds", "2", "--out=/x/y", "--only", "addition"]
+        self.assertEqual(run.own_command(words), "./dev bench --peers --rounds 2 --only addition")
 
     def test_the_runner_refuses_what_it_does_not_know(self):
         for option in ("--parts", "--only"):
