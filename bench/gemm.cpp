@@ -25,8 +25,8 @@ struct Size {
   std::int64_t m, n, k;
 };
 
-constexpr Size kSizes[] = {{64, 64, 64},    {128, 128, 128}, {256, 256, 256},
-                           {512, 512, 512}, {128, 256, 784}, {256, 784, 128}};
+constexpr Size kSizes[] = {{64, 64, 64},       {128, 128, 128}, {256, 256, 256}, {512, 512, 512},
+                           {1024, 1024, 1024}, {128, 256, 784}, {256, 784, 128}};
 
 struct Empty {
   TG_MODULE()
@@ -82,10 +82,11 @@ void gpu_products(const Options& options, const Size& s) {
   std::map<std::string, std::vector<double>> times;
   for (int i = -2; i < kTimes; ++i) {
     std::map<std::string, double> sums;  // what is cut in two is two launches
-    for (const auto& [launch, us] : trainer.profile()) {
-      if (launch.starts_with("matmul_grad")) sums["dy w"] += us;
-      if (launch.starts_with("permute_grad")) sums["dy^T x"] += us;
-      if (launch.starts_with("matmul") && !launch.starts_with("matmul_grad")) sums["x w^T"] += us;
+    for (const LaunchProfile& launch : trainer.profile().launches) {
+      const bool gradient = launch.name.starts_with("matmul_grad");
+      if (gradient) sums["dy w"] += launch.microseconds;
+      if (launch.name.starts_with("permute_grad")) sums["dy^T x"] += launch.microseconds;
+      if (launch.name.starts_with("matmul") && !gradient) sums["x w^T"] += launch.microseconds;
     }
     for (const auto& [product, us] : sums) {
       if (i >= 0) times[product].push_back(us);

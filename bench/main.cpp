@@ -14,9 +14,11 @@ int main(int argc, char** argv) {
   CLI::App app{"Times tensorgrad. One JSON line per measurement: medians, microseconds."};
   std::vector<std::string> only;
   tensorgrad::bench::Options options;
-  app.add_option(
-         "--only", only,
-         "names to run: mlp-sin, fashion-mlp, fashion-cnn, addition, char-gpt, gemm (default: all)")
+  bool scaling = false;
+  std::string probe;
+  app.add_option("--only", only,
+                 "names to run: mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt "
+                 "(char-gpt-small on the CPU), gemm (default: all)")
       ->delimiter(',');
   app.add_option("--device", options.devices,
                  "cpu, webgpu (default: cpu, and webgpu where there is a GPU)")
@@ -24,9 +26,13 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "threads of the cpu device; 0 for all cores");
   app.add_flag("--allow-software", options.allow_software, "let webgpu take a software rasteriser");
   app.add_option("--seconds", options.seconds, "time for each measurement");
+  app.add_option("--modes", options.modes, "step, run (default: both)")->delimiter(',');
   app.add_flag("--profile", options.profile, "a line per launch of a step, too");
   app.add_flag("--stored-attention", options.stored_attention,
                "attention by products with its weights in memory, to compare");
+  app.add_flag("--scaling", scaling, "instead: a decoder of several batches, depths and lengths");
+  app.add_option("--probe", probe,
+                 "instead: this workload's first step, and the memory of the process after some");
   CLI11_PARSE(app, argc, argv);
   const auto wanted = [&](const std::string& name) {
     return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
@@ -34,12 +40,18 @@ int main(int argc, char** argv) {
   try {
     if (options.devices.empty()) options.devices = tensorgrad::bench::default_devices();
     for (const std::string& device : options.devices) {
-      if (wanted("mlp-sin")) tensorgrad::bench::mlp_sin(options, device);
-      if (wanted("fashion-mlp")) tensorgrad::bench::fashion_mlp(options, device);
-      if (wanted("fashion-cnn")) tensorgrad::bench::fashion_cnn(options, device);
-      if (wanted("addition")) tensorgrad::bench::addition(options, device);
-      if (wanted("char-gpt")) tensorgrad::bench::char_gpt(options, device);
+      if (!probe.empty()) {
+        tensorgrad::bench::probe(options, device, probe);
+      } else if (scaling) {
+        tensorgrad::bench::scaling(options, device);
+      } else {
+        for (const std::string& name : tensorgrad::bench::measured_workloads(device)) {
+          const bool small = name == "char-gpt-small" && wanted("char-gpt");
+          if (wanted(name) || small) tensorgrad::bench::steps(options, device, name);
+        }
+      }
     }
+    if (scaling || !probe.empty()) return 0;
     const bool cpu = std::count(options.devices.begin(), options.devices.end(), "cpu") > 0;
     if (wanted("gemm") && cpu) tensorgrad::bench::gemm(options);
     const bool gpu = std::count(options.devices.begin(), options.devices.end(), "webgpu") > 0;

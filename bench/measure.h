@@ -14,6 +14,7 @@ struct Options {
   int threads = 0;
   bool allow_software = false;
   double seconds = 3;
+  std::vector<std::string> modes;  // none: all
   bool profile = false;
   bool stored_attention = false;  // its weights in memory, to compare with
 };

@@ -1,74 +1,59 @@
 // SPDX-License-Identifier: MIT
-// Training steps: with the loss awaited at each step, and with many steps in a go over data that
-// lie on the device.
 #include "workloads.h"
-#include "steps.h"
 
-#include <cmath>
-#include <random>
+#include <sys/resource.h>
 
-#include <tensorgrad/tensorgrad.h>
+#include <algorithm>
+#include <chrono>
+
+#include "models.h"
 
 namespace tensorgrad::bench {
 namespace {
 
-struct Mlp {
-  explicit Mlp(const std::vector<std::int64_t>& sizes) {
-    for (std::size_t i = 0; i + 1 < sizes.size(); ++i) layers.emplace_back(sizes[i], sizes[i + 1]);
-  }
-  std::vector<nn::Linear> layers;
-  TG_MODULE(layers)
-  Tensor operator()(Tensor x) const {
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      x = layers[i](x);
-      if (i + 1 < layers.size()) x = relu(x);
-    }
-    return x;
-  }
-};
-
-std::vector<float> random_floats(std::size_t count) {
-  std::mt19937 random(1);
-  std::uniform_real_distribution<float> draw(0, 1);
-  std::vector<float> values(count);
-  for (float& value : values) value = draw(random);
-  return values;
+DeviceOptions device_options(const Options& options, const std::string& device) {
+  DeviceOptions out;
+  out.kind = device;
+  out.threads = options.threads;
+  out.allow_software = options.allow_software;
+  return out;
 }
 
-// Ten classes; `row` is the shape of an image.
-template <class Model>
-void classifier(const Options& options, const std::string& device, const std::string& name,
-                const Model& model, std::int64_t batch, const Shape& row) {
-  constexpr std::int64_t kRows = 16384;
-  const auto loss = [](const Model& net, const Inputs& in) {
-    return cross_entropy(net(in["x"]), in["y"]);
-  };
-  const auto images = [&](std::int64_t count) {
-    Shape shape = row;
-    shape.insert(shape.begin(), count);
-    return shape;
-  };
-  std::vector<std::int32_t> labels(kRows);
-  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 10);
-  CompileOptions spec;
-  spec.optimizer = optim::AdamW{.lr = 1e-3};
-  spec.device = device_options(options, device);
-  spec.inputs = {{"x", images(batch)}, {"y", {batch}, i32}};
-  {
-    auto trainer = compile(model, loss, spec);
-    const std::vector<float> x = random_floats(static_cast<std::size_t>(numel(images(batch))));
-    const std::vector<std::int32_t> y(labels.begin(), labels.begin() + batch);
-    const double us =
-        median_microseconds(options.seconds, 1, [&] { trainer.step({{"x", x}, {"y", y}}); });
-    report(name, "step", trainer, us);
+const char* mode_name(Feeding feeding) { return feeding == Feeding::kHost ? "step" : "run"; }
+
+Fields described(const Workload& workload) {
+  const CompileReport compiled = workload.trainer.report();
+  return {{"workload", text(workload.name)},
+          {"mode", text(mode_name(workload.feeding))},
+          {"who", text("tensorgrad")},
+          {"device", text(workload.trainer.device())},
+          {"parameters", std::to_string(workload.parameters())},
+          {"launches", std::to_string(compiled.launches)},
+          {"peak_bytes", std::to_string(compiled.peak_bytes)},
+          {"passes_ms", number(compiled.milliseconds)},
+          {"compile_ms", number(workload.milliseconds)}};
+}
+
+double microseconds(const Options& options, Workload& workload) {
+  const int units = workload.feeding == Feeding::kDevice ? workload.steps_at_once : 1;
+  return median_microseconds(options.seconds, units, [&] { workload.go(); });
+}
+
+void launches(const Options& options, Workload& workload) {
+  if (!options.profile) return;
+  const Profile profile = workload.trainer.profile(workload.feed(), {.steps = 9, .roofline = true});
+  for (const LaunchProfile& launch : profile.launches) {
+    print_line({{"workload", text(workload.name)},
+                {"mode", text(mode_name(workload.feeding))},
+                {"launch", text(launch.name)},
+                {"kind", text(launch.kind)},
+                {"domain", text(launch.domain)},
+                {"us", number(launch.microseconds)},
+                {"bytes", std::to_string(launch.bytes)},
+                {"flops", std::to_string(launch.flops)},
+                {"share_of_roofline", number(profile.roofline_share(launch))},
+                {"clock", text(profile.clock)}});
   }
-  spec.dataset = {{"x", images(kRows)}, {"y", {kRows}, i32}};
-  spec.inputs.clear();
-  spec.batch = batch;
-  auto trainer = compile(model, loss, spec);
-  trainer.upload_data("x", random_floats(static_cast<std::size_t>(numel(images(kRows)))));
-  trainer.upload_data("y", labels);
-  in_a_go(options, name, trainer);
 }
 
 }  // namespace
@@ -81,40 +66,65 @@ std::vector<std::string> default_devices() {
   return {"cpu"};
 }
 
-void mlp_sin(const Options& options, const std::string& device) {
-  const std::vector<float> x = random_floats(256), y = random_floats(256);
-  const auto loss = [](const Mlp& net, const Inputs& in) { return mse(net(in["x"]), in["y"]); };
-  const Mlp model({1, 64, 64, 1});
-  CompileOptions spec;
-  spec.optimizer = optim::Adam{.lr = 1e-3};
-  spec.device = device_options(options, device);
-  spec.inputs = {{"x", {256, 1}}, {"y", {256, 1}}};
-  {
-    auto trainer = compile(model, loss, spec);
-    const double us =
-        median_microseconds(options.seconds, 1, [&] { trainer.step({{"x", x}, {"y", y}}); });
-    report("mlp-sin", "step", trainer, us);
+std::vector<std::string> measured_workloads(const std::string& device) {
+  std::vector<std::string> names = workload_names();
+  std::erase(names, device == "cpu" ? "char-gpt" : "char-gpt-small");
+  return names;
+}
+
+void steps(const Options& options, const std::string& device, const std::string& workload) {
+  for (const Feeding feeding : {Feeding::kHost, Feeding::kDevice}) {
+    const std::string mode = mode_name(feeding);
+    if (!options.modes.empty() &&
+        std::find(options.modes.begin(), options.modes.end(), mode) == options.modes.end()) {
+      continue;
+    }
+    Workload made = make_workload(workload, feeding, device_options(options, device),
+                                  {.stored_attention = options.stored_attention});
+    const double us = microseconds(options, made);
+    Fields fields = described(made);
+    fields.emplace_back("us_per_step", number(us));
+    print_line(fields);
+    launches(options, made);
   }
-  spec.dataset = std::move(spec.inputs);
-  spec.inputs.clear();
-  for (InputSpec& entry : spec.dataset) entry.shape = {1 << 16, 1};
-  spec.batch = 256;
-  auto trainer = compile(model, loss, spec);
-  const std::vector<float> many = random_floats(1 << 16);
-  trainer.upload_data("x", many);
-  trainer.upload_data("y", many);
-  in_a_go(options, "mlp-sin", trainer);
 }
 
-void fashion_mlp(const Options& options, const std::string& device) {
-  classifier(options, device, "fashion-mlp", Mlp({784, 256, 128, 10}), 128, {784});
+void scaling(const Options& options, const std::string& device) {
+  const std::string name = "char-gpt-small";
+  const auto measure = [&](const char* what, std::int64_t size, const Variant& variant) {
+    Workload made = make_workload(name, Feeding::kHost, device_options(options, device), variant);
+    const double us = microseconds(options, made);
+    print_line({{"measure", text("scaling")},
+                {"workload", text(name)},
+                {"who", text("tensorgrad")},
+                {"device", text(made.trainer.device())},
+                {"what", text(what)},
+                {"size", std::to_string(size)},
+                {"us_per_step", number(us)},
+                {"peak_bytes", std::to_string(made.trainer.report().peak_bytes)},
+                {"launches", std::to_string(made.trainer.report().launches)}});
+  };
+  for (const std::int64_t batch : {4, 8, 16}) measure("batch", batch, {.batch = batch});
+  for (const std::int64_t layers : {2, 4, 8}) measure("layers", layers, {.layers = layers});
+  for (const std::int64_t length : {64, 128, 256}) measure("length", length, {.length = length});
 }
 
-void fashion_cnn(const Options& options, const std::string& device) {
-  const nn::Sequential model(nn::Conv2d(1, 16, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2),
-                             nn::Conv2d(16, 32, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2),
-                             nn::Flatten(), nn::Linear(1568, 64), nn::ReLU(), nn::Linear(64, 10));
-  classifier(options, device, "fashion-cnn", model, 64, {1, 28, 28});
+void probe(const Options& options, const std::string& device, const std::string& workload) {
+  constexpr int kMoreSteps = 20;
+  Workload made = make_workload(workload, Feeding::kHost, device_options(options, device));
+  made.go();
+  // Seconds since 1970, as whoever started this process has them.
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  for (int i = 0; i < kMoreSteps; ++i) made.go();
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  char done[32];
+  std::snprintf(done, sizeof done, "%.6f", now.count());
+  Fields fields = described(made);
+  fields.insert(fields.begin(), {"measure", text("probe")});
+  fields.emplace_back("first_step_done", done);
+  fields.emplace_back("peak_rss_bytes", std::to_string(usage.ru_maxrss * 1024LL));
+  print_line(fields);
 }
 
 }  // namespace tensorgrad::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The measured workloads (docs/benchmarks.md says what each is).
+// What tg_bench measures (docs/benchmarks.md says what each is). A JSON line for each measurement.
 #pragma once
 
 #include "measure.h"
@@ -8,13 +8,17 @@ namespace tensorgrad::bench {
 
 // cpu, and webgpu where `auto` would take a GPU.
 std::vector<std::string> default_devices();
+// Those whose steps are measured there: of the two sizes of char-gpt, the small one on the CPU.
+std::vector<std::string> measured_workloads(const std::string& device);
 
-void mlp_sin(const Options& options, const std::string& device);
-void fashion_mlp(const Options& options, const std::string& device);
-void fashion_cnn(const Options& options, const std::string& device);
-void addition(const Options& options, const std::string& device);
-// The small one on the CPU.
-void char_gpt(const Options& options, const std::string& device);
+// The time of a step in each mode, and of its launches if that is asked for.
+void steps(const Options& options, const std::string& device, const std::string& workload);
+// The time of a step and the peak bytes of a decoder, twice and four times as large in batch, in
+// layers and in length.
+void scaling(const Options& options, const std::string& device);
+// One step, and when it was done; a few more, and the most memory that the process had.
+void probe(const Options& options, const std::string& device, const std::string& workload);
+
 void gemm(const Options& options);
 void gemm_on_gpu(const Options& options);
 

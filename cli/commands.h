@@ -54,6 +54,16 @@ struct ExplainArguments {
   DeviceOptions device;
 };
 int explain(const ExplainArguments& arguments);
+// The run in the folder, or one with these settings over the data.
+Run described_run(const ExplainArguments& arguments);
+
+struct ProfileArguments {
+  ExplainArguments model;
+  int steps = 20;
+  bool roofline = true;
+  std::string html, trace;  // files to write; empty: none
+};
+int profile(const ProfileArguments& arguments);
 
 int dump(const std::string& path);
 

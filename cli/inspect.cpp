@@ -169,16 +169,18 @@ int list_devices(const DeviceOptions& options, bool json) {
   return 0;
 }
 
-int explain(const ExplainArguments& arguments) {
+Run described_run(const ExplainArguments& arguments) {
+  if (!arguments.run.empty()) return read_run(arguments.run);
   Run run;
-  if (!arguments.run.empty()) {
-    run = read_run(arguments.run);
-  } else {
-    run.data = arguments.data;
-    run.settings = arguments.settings;
-    run.task = read_training_data(run.data, run.settings).task;
-    settle_batch(run);
-  }
+  run.data = arguments.data;
+  run.settings = arguments.settings;
+  run.task = read_training_data(run.data, run.settings).task;
+  settle_batch(run);
+  return run;
+}
+
+int explain(const ExplainArguments& arguments) {
+  const Run run = described_run(arguments);
   const NetTrainer trainer = compile_training(run, arguments.device);
   fmt::print("model     {}: {} parameters, batch {}\n{}", model_text(run), parameter_count(run),
              run.settings.batch, trainer.explain());

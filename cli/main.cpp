@@ -285,25 +285,56 @@ void add_devices(CLI::App& app, Action& action) {
       [=, &action] { action = [options, json] { return list_devices(*options, *json); }; });
 }
 
+// A run, or data with settings; what is given back is called once all is parsed.
+std::function<void()> add_model(CLI::App& command, ExplainArguments& args,
+                                const std::vector<std::string>& more_devices) {
+  CLI::Option* const run = command.add_option("--run", args.run, "Run folder");
+  CLI::Option* const data =
+      command.add_option("--data", args.data, "Or data, with the settings of `tg train`");
+  for (CLI::Option* const option : add_settings(command, args.settings)) run->excludes(option);
+  run->excludes(data);
+  CLI::Option* const decay = command.get_option("--weight-decay");
+  add_device_options(command, args.device, more_devices);
+  return [=, &args] {
+    if (data->empty() && run->empty()) throw CLI::RequiredError("--run or --data");
+    finish_settings(args.settings, !decay->empty());
+  };
+}
+
 void add_explain(CLI::App& app, Action& action) {
   auto args = std::make_shared<ExplainArguments>();
   CLI::App& command = *app.add_subcommand(
       "explain", "Show the launches of a training step, what is fused into each, and the memory");
-  CLI::Option* const run = command.add_option("--run", args->run, "Run folder");
-  CLI::Option* const data =
-      command.add_option("--data", args->data, "Or data, with the settings of `tg train`");
-  for (CLI::Option* const option : add_settings(command, args->settings)) run->excludes(option);
-  run->excludes(data);
-  CLI::Option* const decay = command.get_option("--weight-decay");
-  add_device_options(command, args->device, {"null"});  // plans, computes nothing
+  const auto finish = add_model(command, *args, {"null"});  // plans, computes nothing
   command.footer(
       "Examples:\n"
       "  tg explain --run runs/fashion-mnist\n"
       "  tg explain --data /usr/share/datasets/fashion-mnist --hidden 512 --device webgpu");
   command.callback([=, &action] {
-    if (data->empty() && run->empty()) throw CLI::RequiredError("--run or --data");
-    finish_settings(args->settings, !decay->empty());
+    finish();
     action = [args] { return explain(*args); };
+  });
+}
+
+void add_profile(CLI::App& app, Action& action) {
+  auto args = std::make_shared<ProfileArguments>();
+  CLI::App& command = *app.add_subcommand(
+      "profile", "Time each launch of a training step, and compare with what the device can do");
+  const auto finish = add_model(command, args->model, {});
+  command.add_option("--steps", args->steps, "Steps to take the median of")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  command.add_flag("!--no-roofline", args->roofline, "Do not measure the device's rates first");
+  command.add_option("--html", args->html, "File for a page with a timeline and a roofline plot");
+  command.add_option("--trace", args->trace, "File for ui.perfetto.dev or chrome://tracing");
+  command.footer(
+      "Examples:\n"
+      "  tg profile --run runs/fashion-mnist\n"
+      "  tg profile --data /usr/share/datasets/fashion-mnist --batch 512 --html profile.html\n"
+      "The data are made up: what a launch costs does not depend on them.");
+  command.callback([=, &action] {
+    finish();
+    action = [args] { return profile(*args); };
   });
 }
 
@@ -398,6 +429,7 @@ int parse_and_run(int argc, char** argv) {
   add_export(app, action);
   add_devices(app, action);
   add_explain(app, action);
+  add_profile(app, action);
   add_dump(app, action);
   add_env(app, action);
   add_opt(app, action);

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: MIT
-# bench/*.cpp is one program, <build>/tg_bench. Eigen and OpenBLAS are measured against where they
+# bench/*.cpp is one program, <build>/tg_bench; its models are a library, for tests that count what
+# they are compiled to. bench/peers is built by bench/run.py, against what it finds. Eigen and OpenBLAS are measured against where they
 # are installed (TENSORGRAD_BENCH_EIGEN, TENSORGRAD_BENCH_OPENBLAS); the library uses neither.
-file(GLOB_RECURSE bench_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/bench/*.cpp")
+file(GLOB bench_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/bench/*.cpp")
 if(NOT bench_sources)
   return()
 endif()
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
 
+list(REMOVE_ITEM bench_sources "${CMAKE_CURRENT_SOURCE_DIR}/bench/models.cpp")
+add_library(bench_models STATIC "${CMAKE_CURRENT_SOURCE_DIR}/bench/models.cpp")
+target_include_directories(bench_models PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}/bench")
+target_link_libraries(bench_models PUBLIC tensorgrad::tensorgrad)
+tensorgrad_own_target(bench_models)
+
 add_executable(tg_bench ${bench_sources})
 set_target_properties(tg_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
-target_include_directories(tg_bench PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/bench")
-target_link_libraries(tg_bench PRIVATE tensorgrad::tensorgrad CLI11::CLI11 fmt::fmt-header-only
+target_link_libraries(tg_bench PRIVATE bench_models CLI11::CLI11 fmt::fmt-header-only
   nlohmann_json::nlohmann_json Threads::Threads)
 set_target_properties(tg_bench PROPERTIES UNITY_BUILD OFF)
 tensorgrad_own_target(tg_bench)

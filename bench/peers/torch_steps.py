@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch on the workloads of tg_bench: one JSON line each. Eager and (on a GPU) as a CUDA graph."""
-import argparse
-import json
-import statistics
+"""PyTorch on the workloads of tg_bench: one JSON line for each and each mode.
+
+Matrix products are f32. On a CPU the loss is read at every step; on a GPU it stays there.
+"""
 import sys
-import time
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+import workloads
+from workloads import Cnn, Mlp, WORKLOADS
+
+MODES = ["eager", "fused", "compile", "cuda-graph", "compile-cuda-graph"]
+WHO = f"PyTorch {torch.__version__}"
 
 
 def mlp(sizes):
@@ -20,16 +25,18 @@ def mlp(sizes):
     return nn.Sequential(*layers)
 
 
-def cnn():
-    return nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-                         nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-                         nn.Linear(1568, 64), nn.ReLU(), nn.Linear(64, 10))
+def cnn(shape):
+    first, second = shape.channels
+    return nn.Sequential(nn.Conv2d(1, first, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+                         nn.Conv2d(first, second, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(second * 49, shape.hidden), nn.ReLU(), nn.Linear(shape.hidden, 10))
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads, act):
+    def __init__(self, shape):
         super().__init__()
-        self.heads, self.act = heads, act
+        width = shape.width
+        self.heads, self.act = shape.heads, F.gelu if shape.gelu else F.relu
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.q, self.k, self.v, self.o = (nn.Linear(width, width, bias=False) for _ in range(4))
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
@@ -45,80 +52,64 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    def __init__(self, vocabulary, width, layers, heads, length, act):
+    def __init__(self, shape):
         super().__init__()
-        self.symbols = nn.Parameter(0.02 * torch.randn(vocabulary, width))
-        self.places = nn.Parameter(0.02 * torch.randn(length, width))
-        self.blocks = nn.ModuleList(Block(width, heads, act) for _ in range(layers))
-        self.last = nn.LayerNorm(width)
+        self.symbols = nn.Parameter(0.02 * torch.randn(shape.vocabulary, shape.width))
+        self.places = nn.Parameter(0.02 * torch.randn(shape.length, shape.width))
+        self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
+        self.last = nn.LayerNorm(shape.width)
 
     def forward(self, text):
-        x = self.symbols[text] + self.places
+        x = F.embedding(text, self.symbols) + self.places
         for block in self.blocks:
             x = block(x)
         return F.linear(self.last(x), self.symbols)
 
 
-# vocabulary, width, layers, heads, length, batch, activation, symbols at the end that count, clip
-DECODERS = {"addition": (12, 64, 3, 4, 8, 128, F.relu, 3, 1.0),
-            "char-gpt": (65, 384, 6, 6, 256, 64, F.gelu, 256, 1.0),
-            "char-gpt-small": (65, 128, 4, 4, 64, 8, F.gelu, 64, None)}
+def built(name, device):
+    """The model, a function that gives the loss, and the optimizer's type."""
+    shape = WORKLOADS[name]
+    if isinstance(shape, Mlp) and not shape.classes:
+        model = mlp(shape.sizes).to(device)
+        x, y = torch.rand(shape.batch, 1, device=device), torch.rand(shape.batch, 1, device=device)
+        return model, lambda net: F.mse_loss(net(x), y), torch.optim.Adam
+    if isinstance(shape, (Mlp, Cnn)):
+        model = (mlp(shape.sizes) if isinstance(shape, Mlp) else cnn(shape)).to(device)
+        size = (shape.sizes[0],) if isinstance(shape, Mlp) else (1, 28, 28)
+        x = torch.rand(shape.batch, *size, device=device)
+        y = torch.randint(0, 10, (shape.batch,), device=device)
+        return model, lambda net: F.cross_entropy(net(x), y), torch.optim.AdamW
+    model = Decoder(shape).to(device)
+    text = torch.randint(0, shape.vocabulary, (shape.batch, shape.length), device=device)
+    target = torch.randint(0, shape.vocabulary, (shape.batch, shape.length), device=device)
+    target[:, :shape.length - shape.answers] = workloads.IGNORED
+    return (model, lambda net: F.cross_entropy(net(text).flatten(0, 1), target.flatten(),
+                                               ignore_index=workloads.IGNORED), torch.optim.AdamW)
 
 
-def median_us(step, sync, seconds):
-    deadline = time.perf_counter() + 0.2 * seconds
-    while time.perf_counter() < deadline:
-        step()
-    sync()
-    times, deadline = [], time.perf_counter() + seconds
-    while time.perf_counter() < deadline or len(times) < 5:
-        start = time.perf_counter()
-        for _ in range(10):
-            step()
-        sync()
-        times.append((time.perf_counter() - start) / 10 * 1e6)
-    return statistics.median(times)
-
-
-def workload(name, device):
-    if name == "mlp-sin":
-        model = mlp([1, 64, 64, 1]).to(device)
-        x, y = torch.rand(256, 1, device=device), torch.rand(256, 1, device=device)
-        return model, lambda: F.mse_loss(model(x), y), torch.optim.Adam
-    if name in DECODERS:
-        vocabulary, width, layers, heads, length, batch, act, answers, _ = DECODERS[name]
-        model = Decoder(vocabulary, width, layers, heads, length, act).to(device)
-        text = torch.randint(0, vocabulary, (batch, length), device=device)
-        target = torch.randint(0, vocabulary, (batch, length), device=device)
-        target[:, :length - answers] = -100
-        return (model, lambda: F.cross_entropy(model(text).flatten(0, 1), target.flatten()),
-                torch.optim.AdamW)
-    images = name == "fashion-cnn"
-    model = (cnn() if images else mlp([784, 256, 128, 10])).to(device)
-    batch, shape = (64, (1, 28, 28)) if images else (128, (784,))
-    x, y = torch.rand(batch, *shape, device=device), torch.randint(0, 10, (batch,), device=device)
-    return model, lambda: F.cross_entropy(model(x), y), torch.optim.AdamW
-
-
-def stepper(name, device, **kwargs):
-    model, loss, optimizer = workload(name, device)
-    optimizer = optimizer(model.parameters(), lr=1e-3, **kwargs)
-    clip = DECODERS[name][-1] if name in DECODERS else None
+def stepper(name, mode, device):
+    """A function that does one step and gives its loss, and the number of parameters."""
+    model, loss, optimizer = built(name, device)
+    parameters = list(model.parameters())
+    clip = WORKLOADS[name].clip
+    kind = {"fused": mode != "eager", "capturable": "graph" in mode}
+    optimizer = optimizer(parameters, lr=workloads.LEARNING_RATE, **kind)
+    net = torch.compile(model) if "compile" in mode else model
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        value = loss()
+        value = loss(net)
         value.backward()
         if clip:
-            nn.utils.clip_grad_norm_(model.parameters(), clip)
+            nn.utils.clip_grad_norm_(parameters, clip)
         optimizer.step()
-        return value
+        return value.detach()
 
-    return step
+    count = sum(p.numel() for p in parameters)
+    return (captured(step) if "graph" in mode else step), count
 
 
-def cuda_graph(name):
-    step = stepper(name, "cuda", capturable=True)
+def captured(step):
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         for _ in range(5):
@@ -130,31 +121,26 @@ def cuda_graph(name):
     return graph.replay
 
 
-def report(name, mode, device, us):
-    print(json.dumps({"workload": name, "mode": mode, "who": f"PyTorch {torch.__version__}",
-                      "device": device, "us_per_step": round(us, 2)}), flush=True)
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--only", default="mlp-sin,fashion-mlp,fashion-cnn,addition,char-gpt")
-    options = parser.parse_args()
-    for name in options.only.split(","):
-        if name == "char-gpt" and not torch.cuda.is_available():
-            name = "char-gpt-small"
-        if torch.cuda.is_available():
-            sync, device = torch.cuda.synchronize, torch.cuda.get_device_name()
-            report(name, "eager", device, median_us(stepper(name, "cuda", fused=True), sync, options.seconds))
-            report(name, "CUDA graph", device, median_us(cuda_graph(name), sync, options.seconds))
-            continue
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            for mode, kwargs in (("eager", {}), ("eager, fused optimizer", {"fused": True})):
-                step = stepper(name, "cpu", **kwargs)
-                us = median_us(lambda: step().item(), lambda: None, options.seconds)
-                report(name, mode, f"cpu, {threads} threads", us)
-    return 0
+    options = workloads.parse(__doc__.splitlines()[0], MODES)
+    gpu = torch.cuda.is_available()
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    if not gpu:
+        torch.set_num_threads(options.threads or torch.get_num_threads())
+    device, where = ("cuda", torch.cuda.get_device_name()) if gpu else (
+        "cpu", f"cpu, {torch.get_num_threads()} threads")
+    if options.probe:
+        step, count = stepper(options.probe, "fused", device)
+        return workloads.report_probe(options.probe, WHO, where, count, lambda: step().item())
+    for name in workloads.names(options, gpu):
+        for mode in options.modes:
+            if "graph" in mode and not gpu:
+                continue
+            step, count = stepper(name, mode, device)
+            us = workloads.median_us(step if gpu else lambda: step().item(),
+                                     torch.cuda.synchronize if gpu else lambda: None, options.seconds)
+            workloads.report(name, mode, WHO, where, count, us)
+    return None
 
 
 if __name__ == "__main__":

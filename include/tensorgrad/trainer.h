@@ -12,6 +12,7 @@
 #include "tensorgrad/data_loader.h"
 #include "tensorgrad/onnx.h"
 #include "tensorgrad/options.h"
+#include "tensorgrad/profile.h"
 #include "tensorgrad/weights.h"
 
 namespace tensorgrad {
@@ -163,9 +164,10 @@ class Objective {
   [[nodiscard]] std::vector<std::string> captures(Loc loc = Loc::current()) const;  // all names
   // Gradients of the last step, of the parameters that are trained.
   [[nodiscard]] std::map<std::string, HostTensor> download_grads(Loc loc = Loc::current()) const;
-  // Microseconds of each launch of one (real) step, by launch name in order.
-  std::vector<std::pair<std::string, double>> profile(const Feed& inputs = {},
-                                                      Loc loc = Loc::current());
+  // What each launch of a step costs. The steps are real ones, on the same inputs; the median of
+  // each launch's times counts. Throws UserError as step(), and for fewer steps than one.
+  Profile profile(const Feed& inputs = {}, const ProfileOptions& options = {},
+                  Loc loc = Loc::current());
 
   [[nodiscard]] CompileReport report() const;
   // The launch table (kernel, fused ops, shapes, bytes, user line) and the memory plan, as text.

@@ -2,9 +2,11 @@
 // Composites: written with other ops, unknown to every
 // other room, differentiated and fused for free. Reductions and what is made of them.
 #include <limits>
+#include <vector>
 
 #include "api/compose.h"
 #include "api/trace.h"
+#include "tensorgrad/autograd.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad {
@@ -90,8 +92,16 @@ Tensor masked_softmax(Tensor x, Tensor mask, int axis, Loc loc) {
 Tensor softmax(Tensor x, int axis, Loc loc) {
   const Composite composite("softmax", loc);
   const Narrowing narrowed(x);
-  const Tensor e = exp(x - shift_of(x, axis, loc));
-  return narrowed(e / sum(e, axis, true, loc));
+  return narrowed(custom_gradient(
+      {x},
+      [&](const std::vector<Tensor>&) {
+        const Tensor e = exp(x - shift_of(x, axis, loc));
+        return e / sum(e, axis, true, loc);
+      },
+      [&](const std::vector<Tensor>&, Tensor y, Tensor dy) {
+        return std::vector<Tensor>{y * (dy - sum(dy * y, axis, true, loc))};
+      },
+      loc));
 }
 
 Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias, Loc loc) {

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "compile/dump.h"
-#include "compile/timing.h"
+#include "compile/profile.h"
 #include "compile/words.h"
 #include "ops/registry.h"
 
@@ -255,7 +255,8 @@ CompileReport Engine::report() const {
   report.milliseconds = compiled_.milliseconds;
   report.launches = static_cast<int>(count_dispatches(compiled_.program));
   report.peak_bytes = compiled_.program.peak_bytes;
-  report.passes = compiled_.passes;
+  for (const PassProfile& pass : compiled_.passes)
+    report.passes.emplace_back(pass.name, pass.milliseconds);
   return report;
 }
 
@@ -275,7 +276,8 @@ std::string Engine::explain() const {
     out << (launch.beside ? "  beside " : "launch ") << number++ << "  " << launch.name
         << "  moves " << bytes_text(launch.bytes_moved);
     if (launch.flops > 0) {
-      out << ", " << launch.flops << " operations (" << intensity_text(launch) << " per byte)";
+      out << ", " << launch.flops << " operations ("
+          << intensity_text(launch.flops, launch.bytes_moved) << " per byte)";
     }
     out << '\n';
     for (const std::string& op : launch.ops) out << "    " << op << '\n';

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Normalisation, composed of other ops.
 #include <algorithm>
+#include <vector>
 
 #include "api/compose.h"
 #include "api/trace.h"
+#include "tensorgrad/autograd.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad {
@@ -27,10 +29,31 @@ Tensor affine(Tensor x, const Maybe& weight, const Maybe& bias) {
   return x;
 }
 
-// (x - mean) / sqrt(var + eps) over these axes
+// y = (x - mean) s with s = 1 / sqrt(var + eps) over these axes. Its gradient in closed form,
+// s (dy - mean(dy) - y mean(dy y)), reads y and s alone; the chain rule reads the parts of both.
 Tensor standardised(Tensor x, const Axes& axes, double eps, Loc loc) {
-  const Tensor centred = x - mean(x, axes, true, loc);
-  return centred * rsqrt(mean(square(centred), axes, true, loc) + eps);
+  const auto centred = [&](Tensor v) { return v - mean(v, axes, true, loc); };
+  const auto scale = [&](Tensor v) {
+    return rsqrt(mean(square(centred(v)), axes, true, loc) + eps);
+  };
+  return custom_gradient(
+      {x}, [&](const std::vector<Tensor>&) { return centred(x) * scale(x); },
+      [&](const std::vector<Tensor>&, Tensor y, Tensor dy) {
+        const Tensor along = y * mean(dy * y, axes, true, loc);
+        return std::vector<Tensor>{scale(x) * (dy - mean(dy, axes, true, loc) - along)};
+      },
+      loc);
+}
+
+// y = x s with s = 1 / sqrt(mean(x^2) + eps); dx = s (dy - y mean(dy y)).
+Tensor scaled_to_unit(Tensor x, const Axes& axes, double eps, Loc loc) {
+  const auto scale = [&](Tensor v) { return rsqrt(mean(square(v), axes, true, loc) + eps); };
+  return custom_gradient(
+      {x}, [&](const std::vector<Tensor>&) { return x * scale(x); },
+      [&](const std::vector<Tensor>&, Tensor y, Tensor dy) {
+        return std::vector<Tensor>{scale(x) * (dy - y * mean(dy * y, axes, true, loc))};
+      },
+      loc);
 }
 
 // The last axes, which must have these sizes.
@@ -106,7 +129,7 @@ Tensor rms_norm(Tensor x, Maybe weight, double eps, Loc loc) {
   const Composite composite("rms_norm", loc);
   const Narrowing narrowed(x);
   const Axes axes = weight ? last_axes("rms_norm", x, weight->shape(), loc) : Axes(-1);
-  return narrowed(affine(x * rsqrt(mean(square(x), axes, true, loc) + eps), weight, std::nullopt));
+  return narrowed(affine(scaled_to_unit(x, axes, eps, loc), weight, std::nullopt));
 }
 
 Tensor group_norm(Tensor x, std::int64_t groups, Maybe weight, Maybe bias, double eps, Loc loc) {

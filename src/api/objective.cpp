@@ -8,6 +8,7 @@
 #include "base/numbers.h"
 #include "compile/host_random.h"
 #include "compile/interpret.h"
+#include "compile/profile.h"
 #include "compile/words.h"
 #include "ops/registry.h"
 
@@ -262,18 +263,24 @@ void ObjectiveImpl::set(const std::string& name, double value) {
   at->second = value;
 }
 
-std::vector<std::pair<std::string, double>> ObjectiveImpl::profile(const Feed& inputs) {
+Profile ObjectiveImpl::profile(const Feed& inputs, const ProfileOptions& options) {
+  if (options.steps < 1) {
+    throw UserError("profile: at least 1 step expected, got " + std::to_string(options.steps));
+  }
   const Turn turn(*turns_);
   engine_->check(inputs);
   check_data();
   engine_->upload_inputs(inputs);
-  const std::vector<LaunchTiming> timings = engine_->instance().profile(next_rows(1).front());
-  ++step_;
-  std::vector<std::pair<std::string, double>> result;
-  for (std::size_t i = 0; i < timings.size(); ++i) {
-    result.emplace_back(engine_->compiled().program.launches[i].name, timings[i].microseconds);
+  DeviceRates rates;
+  if (options.roofline) rates = measure_rates(engine_->device());
+  std::vector<std::vector<LaunchTiming>> runs;
+  for (int i = 0; i < options.steps; ++i) {
+    runs.push_back(engine_->instance().profile(next_rows(1).front()));
+    ++step_;
   }
-  return result;
+  Profile profile = engine_->instance().profile_of_runs(runs);
+  profile.rates = std::move(rates);
+  return profile;
 }
 
 NamedTensors ObjectiveImpl::download_grads() const {

@@ -51,7 +51,7 @@ class ObjectiveImpl {
   std::vector<float> losses();
   void set_lr(Schedule schedule);
   void set(const std::string& name, double value);
-  std::vector<std::pair<std::string, double>> profile(const Feed& inputs);
+  Profile profile(const Feed& inputs, const ProfileOptions& options);
 
   [[nodiscard]] std::int64_t steps() const;
   [[nodiscard]] std::int64_t updates() const;

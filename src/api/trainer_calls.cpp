@@ -88,8 +88,8 @@ std::vector<std::string> Objective::captures(Loc loc) const {
 std::map<std::string, HostTensor> Objective::download_grads(Loc loc) const {
   return at_line(loc, [&] { return impl_->objective(index_).download_grads(); });
 }
-std::vector<std::pair<std::string, double>> Objective::profile(const Feed& inputs, Loc loc) {
-  return at_line(loc, [&] { return impl_->objective(index_).profile(inputs); });
+Profile Objective::profile(const Feed& inputs, const ProfileOptions& options, Loc loc) {
+  return at_line(loc, [&] { return impl_->objective(index_).profile(inputs, options); });
 }
 CompileReport Objective::report() const { return impl_->report(index_); }
 std::string Objective::explain() const { return impl_->explain(index_); }

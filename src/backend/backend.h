@@ -54,6 +54,7 @@ struct LaunchTiming {
   // Device time of one run of this launch and of those that run beside it as one kernel; they
   // come after it and have 0.
   double microseconds = 0;
+  bool by_device = false;  // told by the device's own clock
 };
 
 class Device {

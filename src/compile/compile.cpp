@@ -92,7 +92,7 @@ class PassRunner {
   Clock::time_point start_ = Clock::now();
 
  public:
-  std::vector<PassTime> times;
+  std::vector<PassProfile> times;
   std::shared_ptr<DumpFolder> folder;
 };
 
@@ -125,8 +125,8 @@ void report(const Compiled& compiled, const std::string& name) {
                      " nodes, " + std::to_string(count_dispatches(compiled.program)) +
                      " launches, " + std::to_string(compiled.program.buffers.size()) +
                      " buffers, " + std::to_string(compiled.program.peak_bytes) + " bytes;";
-  for (const auto& [pass, ms] : compiled.passes)
-    text += " " + pass + " " + std::to_string(ms) + " ms";
+  for (const PassProfile& pass : compiled.passes)
+    text += " " + pass.name + " " + std::to_string(pass.milliseconds) + " ms";
   debug_print(text);
   if (debug_level() >= 2) debug_print(print(compiled.program));
 }
@@ -240,8 +240,7 @@ Compiled compile_graph(CompileRequest request) {
     fuse_and_plan(passes, fusing, request.plan, graph, result);
     CHECK(most_bindings(result.program) <= request.max_bindings, "a launch binds too many buffers");
   }
-  for (const PassTime& pass : passes.times)
-    result.passes.emplace_back(pass.name, pass.milliseconds);
+  result.passes = passes.times;
   result.milliseconds = passes.milliseconds();
   if (passes.folder)
     passes.folder->program(result.fused, request.plan, result.program, passes.times);

@@ -12,6 +12,7 @@
 #include "backend/backend.h"
 #include "ir/graph.h"
 #include "plan/plan.h"
+#include "tensorgrad/profile.h"
 
 namespace tensorgrad {
 
@@ -39,7 +40,7 @@ struct Compiled {
   Graph graph;  // simplified, before fusion: what the reference interprets
   Graph fused;
   Program program;
-  std::vector<std::pair<std::string, double>> passes;  // name, milliseconds
+  std::vector<PassProfile> passes;
   double milliseconds = 0;
   std::shared_ptr<DumpFolder> dump;  // null where TENSORGRAD_DUMP is not set
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The dump folder, and its two files for other programs: graph.dot and timeline.json.
+// The dump folder, and its file for dot.
 #include "compile/dump.h"
 
 #include <algorithm>
@@ -10,8 +10,6 @@
 #include <functional>
 #include <map>
 #include <mutex>
-
-#include <nlohmann/json.hpp>
 
 #include "base/env.h"
 #include "compile/memory_map.h"
@@ -102,7 +100,7 @@ void DumpFolder::graph(const std::string& pass, const Graph& graph) {
 }
 
 void DumpFolder::program(const Graph& fused, const PlanOptions& options, const Program& program,
-                         const std::vector<PassTime>& passes) {
+                         const std::vector<PassProfile>& passes) {
   std::vector<std::string> kernels;
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
     kernels.push_back(emit_wgsl(program.launches[i]));
@@ -113,13 +111,12 @@ void DumpFolder::program(const Graph& fused, const PlanOptions& options, const P
   write("graph.dot", graph_dot(fused));
   write("graph.html", graph_html(program, kernels));
   write("memory.svg", memory_svg(fused, memory_map(fused, options, program), program));
-  passes_ = passes;
-  timings(program, {});
+  Profile profile;
+  profile.passes = passes;
+  timings(profile);
 }
 
-void DumpFolder::timings(const Program& program, const std::vector<LaunchTiming>& launches) {
-  write("timeline.json", timeline_json(passes_, program, launches));
-}
+void DumpFolder::timings(const Profile& profile) { write("timeline.json", profile.trace_events()); }
 
 std::string graph_dot(const Graph& fused) {
   std::map<int, std::vector<ValueId>> groups;
@@ -153,51 +150,6 @@ std::string graph_dot(const Graph& fused) {
             " [style=dashed, constraint=false];\n";
   }
   return text + "}\n";
-}
-
-std::string timeline_json(const std::vector<PassTime>& passes, const Program& program,
-                          const std::vector<LaunchTiming>& launches) {
-  using Json = nlohmann::ordered_json;
-  Json events = Json::array();
-  const auto thread = [&](int tid, const char* name) {
-    events.push_back({{"ph", "M"},
-                      {"pid", 1},
-                      {"tid", tid},
-                      {"name", "thread_name"},
-                      {"args", {{"name", name}}}});
-  };
-  thread(1, "compile");
-  double end = 0;
-  for (const PassTime& pass : passes) {
-    events.push_back({{"ph", "X"},
-                      {"pid", 1},
-                      {"tid", 1},
-                      {"name", pass.name},
-                      {"ts", pass.begin * 1000},
-                      {"dur", pass.milliseconds * 1000}});
-    end = std::max(end, (pass.begin + pass.milliseconds) * 1000);
-  }
-  if (!launches.empty()) thread(2, "launches of one run");
-  for (std::size_t i = 0; i < launches.size(); ++i) {
-    const Launch& launch = program.launches[i];
-    Json sites = Json::array();
-    for (const Site& site : launch.sites) sites.push_back(to_string(site));
-    events.push_back({{"ph", "X"},
-                      {"pid", 1},
-                      {"tid", 2},
-                      {"name", launch.name},
-                      {"ts", end},
-                      {"dur", launches[i].microseconds},
-                      {"args",
-                       {{"launch", i},
-                        {"bytes", launch.bytes_moved},
-                        {"flops", launch.flops},
-                        {"ops", launch.ops},
-                        {"at", sites}}}});
-    end += launches[i].microseconds;
-  }
-  const Json all = {{"displayTimeUnit", "ms"}, {"traceEvents", events}};
-  return all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string xml_text(std::string_view text) {

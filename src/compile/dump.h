@@ -8,19 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "backend/backend.h"
 #include "ir/graph.h"
 #include "plan/plan.h"
+#include "tensorgrad/profile.h"
 
 namespace tensorgrad {
 
 struct MemoryMap;
-
-// Milliseconds since the compile began, and how long the pass took.
-struct PassTime {
-  std::string name;
-  double begin = 0, milliseconds = 0;
-};
 
 class DumpFolder {
  public:
@@ -31,9 +25,9 @@ class DumpFolder {
   // The next numbered file: 00_trace.ir, 01_autodiff.ir ...
   void graph(const std::string& pass, const Graph& graph);
   void program(const Graph& fused, const PlanOptions& options, const Program& program,
-               const std::vector<PassTime>& passes);
-  // Writes timeline.json anew, with the launches of one run.
-  void timings(const Program& program, const std::vector<LaunchTiming>& launches);
+               const std::vector<PassProfile>& passes);
+  // Writes timeline.json anew.
+  void timings(const Profile& profile);
 
  private:
   explicit DumpFolder(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -41,7 +35,6 @@ class DumpFolder {
 
   std::filesystem::path folder_;
   int graphs_ = 0;
-  std::vector<PassTime> passes_;
 };
 
 // The files' texts.
@@ -51,9 +44,6 @@ std::string graph_dot(const Graph& fused);
 std::string graph_html(const Program& program, const std::vector<std::string>& kernels);
 // Buffers over launches: each value as a box from the launch that makes it to its last reader.
 std::string memory_svg(const Graph& fused, const MemoryMap& map, const Program& program);
-// Chrome's trace events, for chrome://tracing and ui.perfetto.dev.
-std::string timeline_json(const std::vector<PassTime>& passes, const Program& program,
-                          const std::vector<LaunchTiming>& launches);
 
 // `text` fit for element content and attributes.
 std::string xml_text(std::string_view text);

@@ -2,18 +2,21 @@
 // Buffers and kernels of a program on a device.
 #include "compile/instance.h"
 
+#include <chrono>
+
 #include "base/check.h"
 #include "base/env.h"
 #include "compile/dump.h"
+#include "compile/profile.h"
 #include "compile/shadow.h"
-#include "compile/timing.h"
 
 namespace tensorgrad {
 namespace {
 
 constexpr std::uint32_t kInfBits = 0x7f800000U;
 constexpr std::uint32_t kNanBits = 0x7fc00000U;
-constexpr int kTimedRun = 3;  // by then caches are warm
+constexpr int kTableLevel = 2;  // of TENSORGRAD_DEBUG
+constexpr int kTimedRun = 3;    // by then caches are warm
 
 bool may_share(BufferKind kind, Share share) {
   if (kind == BufferKind::kParams || kind == BufferKind::kState) return true;
@@ -33,7 +36,9 @@ Instance::Instance(std::shared_ptr<Device> device, Program program, SharedMemory
     buffers_.push_back(memory_[i]->handle());
     if (!decl.data.empty()) device_->upload(buffers_[i], 0, std::as_bytes(std::span(decl.data)));
   }
+  const auto start = std::chrono::steady_clock::now();
   executable_ = device_->prepare(program_, buffers_);
+  prepare_time_ = std::chrono::steady_clock::now() - start;
 }
 
 Instance::~Instance() {  // before the buffers that they use
@@ -106,15 +111,23 @@ Ticket Instance::run(const std::vector<HyperValues>& rows) {
 }
 
 std::vector<LaunchTiming> Instance::profile(const HyperValues& row) {
-  return profile_row(row_of(row));
+  return device_->profile(*executable_, row_of(row));
+}
+
+Profile Instance::profile_of_runs(const std::vector<std::vector<LaunchTiming>>& runs) const {
+  Profile profile = profile_of(device_->info(), program_, passes_, runs);
+  if (dump_) dump_->timings(profile);
+  return profile;
 }
 
 void Instance::inspect(const Compiled& compiled, const PlanOptions& options) {
   dump_ = compiled.dump;
+  passes_ = compiled.passes;
+  passes_.push_back({"kernels", compiled.milliseconds, prepare_time_.count()});
   if (device_->info().backend == "null") return;  // it computes nothing
   if (env_flag("TENSORGRAD_SHADOW")) {
     shadow(compiled, options);
-  } else if (debug_level() >= 2) {
+  } else if (debug_level() >= kTableLevel) {
     runs_until_timed_ = kTimedRun;
   }
 }
@@ -132,18 +145,14 @@ Ticket Instance::run_inspected(const std::vector<HyperRow>& rows) {
     if (shadow_) {
       shadow_->run(row);
     } else if (timed) {
-      debug_print(timing_table(program_, profile_row(row)));
+      const auto wanted = [](const std::string& name) { return debug_level(name) >= kTableLevel; };
+      debug_print(
+          launch_table(profile_of_runs({device_->profile(*executable_, row)}), false, wanted));
     } else {
       last = device_->run(*executable_, {&row, 1});
     }
   }
   return last;
-}
-
-std::vector<LaunchTiming> Instance::profile_row(const HyperRow& row) {
-  std::vector<LaunchTiming> timings = device_->profile(*executable_, row);
-  if (dump_) dump_->timings(program_, timings);
-  return timings;
 }
 
 }  // namespace tensorgrad

@@ -2,6 +2,7 @@
 // A program with its buffers on a device, and the choice of the device.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -92,6 +93,9 @@ class Instance {
   Ticket run(const std::vector<HyperValues>& rows);
   void wait(Ticket ticket) { device_->wait(ticket); }
   std::vector<LaunchTiming> profile(const HyperValues& row);
+  // The medians of such runs, with the passes that inspect() was told of, and the time that making
+  // the kernels took.
+  [[nodiscard]] Profile profile_of_runs(const std::vector<std::vector<LaunchTiming>>& runs) const;
 
   // What TENSORGRAD_SHADOW, _DEBUG and _DUMP ask to be shown of the runs of this program, which was
   // compiled with these options.
@@ -101,7 +105,6 @@ class Instance {
 
  private:
   Ticket run_inspected(const std::vector<HyperRow>& rows);
-  std::vector<LaunchTiming> profile_row(const HyperRow& row);
   [[nodiscard]] std::size_t index_of(const std::string& buffer) const;
   [[nodiscard]] HyperRow row_of(const HyperValues& values) const;
 
@@ -114,6 +117,8 @@ class Instance {
   std::unique_ptr<Executable> executable_;
   std::unique_ptr<Shadow> shadow_;
   std::shared_ptr<DumpFolder> dump_;
+  std::vector<PassProfile> passes_;
+  std::chrono::duration<double, std::milli> prepare_time_{};
   int runs_until_timed_ = 0;  // 0: no run is timed
 };
 

@@ -13,6 +13,7 @@
 #include "passes/limit_concat.h"
 #include "passes/partition.h"
 #include "passes/place_in_memory.h"
+#include "passes/sink.h"
 
 namespace tensorgrad {
 namespace {
@@ -41,6 +42,7 @@ class Fuser {
     if (options_.enabled) {
       if (options_.merge_column_sums) merge_column_sums();
       inline_producers();
+      sink_cheap_values(graph_, options_, parts_);
       if (options_.row_epilogue_columns > 0) merge_row_epilogues();
     }
     limit_bindings();

@@ -285,4 +285,17 @@ void Partition::restore(int g, const std::vector<ValueId>& members) {
   group(g).members = members;
 }
 
+void Partition::sink(ValueId id) {
+  std::erase(group(group_of(id)).members, id);
+  at(id).group = -1;
+  set_inlined(id, true);
+}
+
+void Partition::raise(ValueId id, int g) {
+  std::vector<ValueId>& members = group(g).members;
+  members.insert(std::upper_bound(members.begin(), members.end(), id), id);
+  at(id).group = g;
+  set_inlined(id, false);
+}
+
 }  // namespace tensorgrad

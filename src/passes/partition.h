@@ -64,6 +64,9 @@ class Partition {
   // g's members are computed by their readers from now on; restore() undoes that.
   std::vector<ValueId> dissolve(int g);
   void restore(int g, const std::vector<ValueId>& members);
+  // The same for one of several members of a group; raise() undoes that.
+  void sink(ValueId id);
+  void raise(ValueId id, int g);
 
   // The values a node reads, through views and through nodes that are inlined.
   [[nodiscard]] const std::vector<Source>& sources_of(ValueId id) const;

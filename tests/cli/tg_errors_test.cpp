@@ -89,6 +89,10 @@ TEST_F(TgErrors, wrong_usage_is_code_2) {
   misused({"eval"});
   misused({"predict", "--run", "run"});
   misused({"explain"});
+  misused({"profile"});
+  misused({"profile", "--run", "run", "--steps", "0"});
+  misused({"profile", "--run", "run", "--batch", "4"});
+  misused({"profile", "--run", "run", "--device", "null"});
   misused({"dump"});
 }
 
@@ -300,7 +304,8 @@ TEST_F(TgErrors, a_software_rasteriser_trains_only_when_allowed_webgpu) {
 }
 
 TEST_F(TgErrors, help_version_devices_explain_and_dump_work) {
-  for (const char* command : {"train", "eval", "predict", "devices", "explain", "dump"}) {
+  for (const char* command :
+       {"train", "eval", "predict", "devices", "explain", "profile", "dump"}) {
     const ToolResult help = folder.tg({command, "--help"});
     EXPECT_EQ(help.code, 0);
     EXPECT_THAT(help.out, HasSubstr("Example")) << command;
@@ -313,6 +318,26 @@ TEST_F(TgErrors, help_version_devices_explain_and_dump_work) {
   EXPECT_EQ(dumped.code, 0) << dumped.err;
   EXPECT_THAT(dumped.out, HasSubstr("0.weight"));
   fails({"dump", "things.csv"}, "things.csv");
+}
+
+TEST_F(TgErrors, profile_times_a_run_and_data_and_writes_what_it_is_asked_for) {
+  fails({"profile", "--run", "run", "--device", "cpu", "--steps", "1", "--no-roofline", "--html",
+         "nowhere/p.html"},
+        "nowhere/p.html");
+  const ToolResult table = folder.tg({"profile", "--data", "things.csv", "--hidden", "4",
+                                      "--device", "cpu", "--steps", "1", "--no-roofline"});
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_EQ(table.out.find("roofline"), std::string::npos) << table.out;
+  EXPECT_EQ(names(), before);
+  const ToolResult run = folder.tg({"profile", "--run", "run", "--device", "cpu", "--steps", "2",
+                                    "--html", "p.html", "--trace", "p.json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  for (const char* text : {"matmul", "of roofline", "GFLOP/s, measured just now", "host clock",
+                           "kernels", "wrote     p.html"}) {
+    EXPECT_THAT(run.out, HasSubstr(text));
+  }
+  EXPECT_TRUE(fs::exists(folder / "p.html"));
+  EXPECT_TRUE(fs::exists(folder / "p.json"));
 }
 
 TEST_F(TgErrors, devices_are_listed_webgpu) {

@@ -275,7 +275,8 @@ TEST(DebugLevels, two_times_the_launches_of_the_third_run_and_changes_nothing) {
   float timed = 0;
   const std::string text = debug_output("2", [&] { timed = three_steps(4); });
   EXPECT_EQ(timed, three_steps(4));
-  const std::string head = "launch         us   share      GB/s   GFLOP/s  flop/B  name\n";
+  const std::string head =
+      "launch         us  share      bytes      GB/s   GFLOP/s   flop/B  name\n";
   ASSERT_THAT(text, HasSubstr(head));
   const std::string table = text.substr(text.find(head) + head.size());
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), trainer().report().launches + 2)

@@ -330,7 +330,7 @@ TEST(Objectives, have_captures_rates_and_losses_of_their_own) {
   EXPECT_EQ(bits_of(trainer.download_params()), before);
   EXPECT_GT(one.lr(), 0);
   EXPECT_GT(one.grad_norm(), 0);
-  EXPECT_FALSE(one.profile().empty());
+  EXPECT_FALSE(one.profile().launches.empty());
   EXPECT_EQ(one.steps(), 5);
   const StepOutcome bad = trainer.try_step();  // of which?
   EXPECT_EQ(bad.status, StepOutcome::Status::kFailed);

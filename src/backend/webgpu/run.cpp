@@ -195,8 +195,8 @@ std::vector<LaunchTiming> WebGpuDevice::profile_by_query(WebGpuExecutable& execu
     const double period = api_.vendor->timestamp_period(queue_.get());
     for (std::size_t i = 0; i < count; ++i) {
       const double span = static_cast<double>(ticks[2 * i + 1] - ticks[2 * i]);
-      timings.push_back({span * period / 1000.0});
-      timings.resize(timings.size() + executable.steps[at + i].launches - 1);
+      timings.push_back({span * period / 1000.0, true});
+      timings.resize(timings.size() + executable.steps[at + i].launches - 1, {0, true});
     }
   }
   return timings;

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""The workloads of tg_bench (bench/models.cpp) as numbers, and how every peer measures and reports.
+
+Each line that a peer prints has `parameters`; bench/run.py refuses to compare two that differ.
+"""
+import argparse
+import json
+import statistics
+import time
+import typing
+
+
+class Mlp(typing.NamedTuple):
+    sizes: tuple  # relu between
+    batch: int
+    classes: bool  # cross-entropy and AdamW, else mean squared error and Adam
+    clip: float = 0
+
+
+class Cnn(typing.NamedTuple):
+    """Over 28x28 pictures: (3x3 convolution, relu, 2x2 max pool) twice, two linear layers."""
+    channels: tuple
+    hidden: int
+    batch: int
+    clip: float = 0
+
+
+class Decoder(typing.NamedTuple):
+    vocabulary: int
+    width: int
+    layers: int
+    heads: int
+    length: int
+    batch: int
+    gelu: bool
+    answers: int  # places at the end that count in the loss
+    clip: float = 0
+
+
+WORKLOADS = {
+    "mlp-sin": Mlp((1, 64, 64, 1), 256, classes=False),
+    "fashion-mlp": Mlp((784, 256, 128, 10), 128, classes=True),
+    "fashion-cnn": Cnn((16, 32), 64, 64),
+    "mnist-cnn": Cnn((16, 32), 64, 64, clip=1.0),
+    "addition": Decoder(12, 64, 3, 4, 8, 128, gelu=False, answers=3, clip=1.0),
+    "char-gpt": Decoder(65, 384, 6, 6, 256, 64, gelu=True, answers=256, clip=1.0),
+    "char-gpt-small": Decoder(65, 128, 4, 4, 64, 8, gelu=True, answers=64),
+}
+LEARNING_RATE = 1e-3
+IGNORED = -100  # a target that does not count
+
+
+def parse(description, modes):
+    """The options that every peer takes."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--only", default="mlp-sin,fashion-mlp,mnist-cnn,addition,char-gpt",
+                        help="workloads; of char-gpt the small one without a GPU")
+    parser.add_argument("--modes", default=",".join(modes), help=f"of {', '.join(modes)}")
+    parser.add_argument("--threads", type=int, default=0, help="on a CPU; 0: all")
+    parser.add_argument("--seconds", type=float, default=2, help="for each measurement")
+    parser.add_argument("--probe", default="", help="instead: the first step of this workload, and memory")
+    options = parser.parse_args()
+    options.only, options.modes = options.only.split(","), options.modes.split(",")
+    for mode in options.modes:
+        if mode not in modes:
+            parser.error(f"there is no mode '{mode}'; there are {', '.join(modes)}")
+    return options
+
+
+def names(options, gpu):
+    return [name if gpu or name != "char-gpt" else "char-gpt-small" for name in options.only]
+
+
+def median_us(call, wait, seconds, units=1):
+    """Median microseconds of one of the `units` steps that a call is, over calls that fill the time.
+
+    wait() comes after so many calls that they take a tenth of it, and so hardly counts.
+    """
+    start = time.perf_counter()
+    calls = 0
+    while calls < 3 or time.perf_counter() - start < 0.2 * seconds:
+        call()
+        calls += 1
+        wait()
+    together = max(1, int(0.1 * seconds / ((time.perf_counter() - start) / calls)))
+    times, deadline = [], time.perf_counter() + seconds
+    while time.perf_counter() < deadline or len(times) < 5:
+        start = time.perf_counter()
+        for _ in range(together):
+            call()
+        wait()
+        times.append((time.perf_counter() - start) / together / units * 1e6)
+    return statistics.median(times)
+
+
+def report(workload, mode, who, device, parameters, us):
+    print(json.dumps({"workload": workload, "mode": mode, "who": who, "device": device,
+                      "parameters": parameters, "us_per_step": round(us, 2)}), flush=True)
+
+
+def report_probe(workload, who, device, parameters, step):
+    """`step` does one and waits. What was imported and built before it counts as well."""
+    import resource
+    step()
+    done = time.time()
+    for _ in range(20):
+        step()
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"measure": "probe", "workload": workload, "who": who, "device": device,
+                      "parameters": parameters, "first_step_done": done, "peak_rss_bytes": memory}), flush=True)

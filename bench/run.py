@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Measures everything on this machine, and with --peers PYTHON the peers beside it, by turns.
+
+Prints a JSON line for each measurement and at the end the tables of bench/tables.py. Each measurement
+is a process of its own. `./dev bench` and `./dev bench --peers` run it; with --peers "$(which python3)"
+it takes what a machine with PyTorch or JAX has.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import time
+
+BENCH = pathlib.Path(__file__).resolve().parent
+TOP = BENCH.parent
+sys.path[:0] = [str(BENCH), str(BENCH / "peers")]
+sys.dont_write_bytecode = True
+import tables  # noqa: E402
+import workloads  # noqa: E402
+
+PARTS = ["steps", "probes", "busy", "scaling", "gemm", "sizes"]
+STEPS = ["mlp-sin", "fashion-mlp", "mnist-cnn", "addition", "char-gpt"]
+
+
+class Lines:
+    """What was measured, printed as it comes and kept in a file."""
+
+    def __init__(self, path):
+        self.all = []
+        self.file = open(path, "w", encoding="utf-8") if path else None
+
+    def add(self, line):
+        self.all.append(line)
+        text = json.dumps(line)
+        print(text, flush=True)
+        if self.file:
+            print(text, file=self.file, flush=True)
+
+
+def lines_of(command, seconds=1800, **environment):
+    """The JSON lines that a command prints. One that fails is told of on stderr, and gives none."""
+    try:
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=seconds,
+                              env=os.environ | environment)
+    except subprocess.TimeoutExpired:
+        print(f"bench: took more than {seconds} s: {command}", file=sys.stderr)
+        return []
+    if done.returncode != 0:
+        print(f"bench: exit code {done.returncode}: {' '.join(map(str, command))}\n{done.stderr[-2000:]}",
+              file=sys.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+class Peers:
+    """The peers that a Python has: `steps(name, ...)` gives the commands that measure a workload."""
+
+    def __init__(self, python, build, threads):
+        self.python, self.threads = python, threads
+        self.torch = python and self.value("import torch; print(torch.__version__)")
+        self.jax = python and self.value("import jax, optax; print(jax.__version__, 'with optax', "
+                                         "optax.__version__)")
+        self.gpu = bool(self.torch) and self.value("import torch; print(torch.cuda.is_available())") == "True"
+        self.libtorch = None
+        if self.torch and not self.gpu:
+            self.libtorch = self.build_libtorch(build)
+        self.versions = [f"{name} {version}" for name, version in
+                         (("PyTorch", self.torch), ("JAX", self.jax)) if version]
+        if self.libtorch:
+            self.versions.append("LibTorch of that PyTorch")
+
+    def value(self, code):
+        done = subprocess.run([self.python, "-c", code], capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    def build_libtorch(self, build):
+        """Against the library in PyTorch's wheel; again when the source or PyTorch changes."""
+        source, program = BENCH / "peers" / "libtorch_steps.cpp", build / f"libtorch_steps-{self.torch}"
+        if program.exists() and program.stat().st_mtime > source.stat().st_mtime:
+            return program
+        torch = pathlib.Path(self.value("import torch; print(torch.__path__[0])"))
+        print(f"bench: building {program.name}", file=sys.stderr)
+        done = subprocess.run(
+            [os.environ.get("CXX", "c++"), "-std=c++20", "-O2", "-w", "-isystem", torch / "include",
+             "-isystem", torch / "include" / "torch" / "csrc" / "api" / "include", source, "-o", program,
+             f"-L{torch / 'lib'}", "-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10",
+             f"-Wl,-rpath,{torch / 'lib'}", "-Wl,--unresolved-symbols=ignore-in-shared-libs"])
+        return program if done.returncode == 0 else None
+
+    def script(self, name, *arguments):
+        return [self.python, "-B", BENCH / "peers" / name, *arguments]
+
+    def native(self, name, mode, threads, seconds):
+        name = name if name != "char-gpt" else "char-gpt-small"
+        shape = workloads.WORKLOADS[name]
+        kind = type(shape).__name__.lower()
+        if kind == "mlp":
+            numbers = [shape.batch, shape.classes, shape.clip, *shape.sizes]
+        elif kind == "cnn":
+            numbers = [shape.batch, *shape.channels, shape.hidden, shape.clip]
+        else:
+            numbers = list(shape)
+        return [self.libtorch, name, mode, threads, seconds, kind, *(float(n) for n in numbers)]
+
+    def steps(self, name, modes, seconds):
+        """(command, what its lines have more) of each measurement of a workload."""
+        common = ["--only", name, "--seconds", str(seconds)]
+        threads = [None] if self.gpu else self.threads
+        for count in threads:
+            more = {} if count is None else {"threads": count}
+            extra = [] if count is None else ["--threads", str(count)]
+            for script, there, known in (("torch_steps.py", self.torch, modes["torch"]),
+                                         ("jax_steps.py", self.jax, modes["jax"])):
+                for mode in known if there else []:
+                    yield self.script(script, *common, *extra, "--modes", mode), more
+            if self.libtorch:
+                yield self.native(name, "fused", count or 0, seconds), more
+
+    def probes(self, name):
+        if self.torch:
+            yield self.script("torch_steps.py", "--probe", name)
+        if self.jax:
+            yield self.script("jax_steps.py", "--probe", name)
+        if self.libtorch:
+            yield self.native(name, "probe", 0, 0)
+
+
+class Bench:
+    def __init__(self, args, peers, lines):
+        self.args, self.peers, self.lines = args, peers, lines
+        self.program = args.build / "tg_bench"
+
+    def ours(self, *arguments):
+        more = ["--allow-software"] if self.args.allow_software else []
+        return [self.program, "--seconds", str(self.args.seconds), *more, *arguments]
+
+    def measure(self, command, **more):
+        for line in lines_of(command):
+            self.lines.add(line | more)
+
+    def steps(self):
+        """A round is all of one workload, ours and every peer's, before the next round."""
+        for name in self.args.only:
+            for turn in range(self.args.rounds):
+                for device in self.args.devices:
+                    counts = self.args.threads if device == "cpu" else [None]
+                    for count in counts:
+                        more = {} if count is None else {"threads": count}
+                        extra = [] if count is None else ["--threads", str(count)]
+                        self.measure(self.ours("--device", device, "--only", name, *extra), round=turn, **more)
+                for command, more in self.peers.steps(name, self.args.modes, self.args.seconds):
+                    self.measure(command, round=turn, **more)
+
+    def probes(self):
+        for name in ("addition", "char-gpt-small"):
+            for turn in range(self.args.rounds):
+                commands = [self.ours("--device", device, "--probe", name) for device in self.args.devices]
+                for command in [*commands, *self.peers.probes(name)]:
+                    start = time.time()
+                    for line in lines_of(command):
+                        seconds = line.pop("first_step_done") - start
+                        self.lines.add(line | {"start_to_first_step_s": round(seconds, 4), "round": turn})
+
+    def busy(self):
+        """Steps alone, and while another process keeps one core busy, by turns."""
+        core = sorted(os.sched_getaffinity(0))[0]
+        spin = [sys.executable, "-c", f"import os\nos.sched_setaffinity(0, [{core}])\nwhile True: pass"]
+        for name in ("addition", "char-gpt"):
+            if name not in self.args.only:
+                continue
+            for turn in range(self.args.rounds):
+                for taken in (False, True):
+                    other = subprocess.Popen(spin) if taken else None
+                    try:
+                        more = {"measure": "busy core", "busy": taken, "round": turn}
+                        self.measure(self.ours("--device", "cpu", "--only", name, "--modes", "step"), **more)
+                        if self.peers.torch and not self.peers.gpu:
+                            self.measure(self.peers.script("torch_steps.py", "--only", name, "--modes", "fused",
+                                                           "--seconds", str(self.args.seconds)), **more)
+                    finally:
+                        if other:
+                            other.kill()
+                            other.wait()
+
+    def scaling(self):
+        for turn in range(self.args.rounds):
+            for device in self.args.devices:
+                self.measure(self.ours("--device", device, "--scaling"), round=turn)
+
+    def gemm(self):
+        for turn in range(self.args.rounds):
+            self.measure(self.ours("--device", ",".join(self.args.devices), "--only", "gemm"), round=turn)
+            if self.peers.torch:
+                self.measure(self.peers.script("torch_gemm.py"), round=turn)
+
+    def sizes(self):
+        if (self.args.build / "examples" / "mlp_sin").exists():
+            self.measure([sys.executable, "-B", BENCH / "footprint.py", "--build", self.args.build])
+
+
+def machine():
+    """The processor's name and the number of cores that this process may use."""
+    name = platform.processor() or platform.machine()
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            name = line.split(":", 1)[1].strip()
+            break
+    return f"{len(os.sched_getaffinity(0))} cores of {name}, {platform.system()} {platform.release()}"
+
+
+def own_command(words):
+    """What was called, without paths of this machine: where the build, the Python and the lines are."""
+    kept, words = [], iter(words)
+    for word in words:
+        name, _, value = word.partition("=")
+        if name in ("--build", "--peers", "--out"):
+            if not value:
+                next(words)
+            kept += ["--peers"] if name == "--peers" else []
+        else:
+            kept.append(word)
+    return " ".join(["./dev bench", *kept])
+
+
+def provenance(args, peers):
+    commit = subprocess.run(["git", "-C", TOP, "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return {"run": {"date": datetime.date.today().isoformat(), "command": own_command(sys.argv[1:]),
+                    "rounds": args.rounds,
+                    "machine": machine(), "commit": commit.stdout.strip() or "unknown",
+                    "versions": peers.versions}}
+
+
+def parse():
+    cores = len(os.sched_getaffinity(0))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=TOP / "build" / "release")
+    parser.add_argument("--peers", metavar="PYTHON", help="a Python that has PyTorch, JAX or both")
+    parser.add_argument("--parts", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--only", default=",".join(STEPS), help=f"of {', '.join(STEPS)}")
+    parser.add_argument("--device", default="", help="cpu, webgpu (default: webgpu where there is a GPU, else cpu)")
+    parser.add_argument("--allow-software", action="store_true", help="let webgpu take a software rasteriser")
+    parser.add_argument("--threads", default="1" if cores == 1 else f"1,{cores}", help="of the cpu device")
+    parser.add_argument("--modes", default="", help="of PyTorch, in place of all")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2, help="for each measurement")
+    parser.add_argument("--out", type=pathlib.Path, help="file for the JSON lines")
+    args = parser.parse_args()
+    for name, known in (("parts", PARTS), ("only", STEPS)):
+        words = getattr(args, name).split(",")
+        wrong = [word for word in words if word not in known]
+        if wrong:
+            parser.error(f"--{name}: there is no {wrong[0]}; there are {', '.join(known)}")
+        setattr(args, name, words)
+    args.threads = [int(count) for count in args.threads.split(",")]
+    return args
+
+
+def default_devices(program):
+    """As tg_bench has it: what `auto` would take."""
+    tool = program.parent / "tg"
+    done = subprocess.run([tool, "devices", "--json"], capture_output=True, text=True) if tool.exists() else None
+    if done is None or done.returncode != 0:
+        return ["cpu"]
+    return [device["kind"] for device in json.loads(done.stdout)["devices"] if device["auto"]]
+
+
+def main():
+    args = parse()
+    args.devices = args.device.split(",") if args.device else default_devices(args.build / "tg_bench")
+    peers = Peers(args.peers, args.build, args.threads)
+    if args.peers and not peers.versions:
+        sys.exit(f"bench: {args.peers} has neither PyTorch nor JAX with optax")
+    gpu = ["eager", "fused", "compile", "cuda-graph", "compile-cuda-graph"]
+    args.modes = {"torch": args.modes.split(",") if args.modes else gpu if peers.gpu else gpu[:3],
+                  "jax": ["jit", "scan"]}
+    lines = Lines(args.out)
+    lines.add(provenance(args, peers))
+    bench = Bench(args, peers, lines)
+    for part in args.parts:
+        getattr(bench, part)()
+    print("\n" + tables.markdown(lines.all))
+
+
+if __name__ == "__main__":
+    main()

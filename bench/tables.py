@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Measurements as JSON lines to Markdown tables, and the tables into docs/benchmarks.md.
+
+  tables.py FILE...                              prints the tables of the lines in these files
+  tables.py FILE... --update PAGE --section NAME puts them between that section's markers
+
+The first line that has `run` says where, when and with which command the lines were measured
+(bench/run.py writes it). Of several lines of one thing (rounds), the median counts.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+
+OURS = "tensorgrad"
+
+
+def number(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def megabytes(value):
+    return f"{value / 1e6:,.1f} MB"
+
+
+def table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines) + "\n"
+
+
+def medians(lines, keys, value):
+    """{keys' values: median of `value` over the lines that have it}, in order of first appearance."""
+    found = {}
+    for line in lines:
+        if value in line:
+            found.setdefault(tuple(line.get(key, "") for key in keys), []).append(line[value])
+    return {key: statistics.median(values) for key, values in found.items()}
+
+
+def is_step(line):
+    return "us_per_step" in line and "measure" not in line
+
+
+def check_parameters(lines):
+    """Two that are compared train models with as many parameters."""
+    counts = {}
+    for line in lines:
+        if "parameters" in line:
+            counts.setdefault(line["workload"].split(" (")[0], {}).setdefault(line["parameters"], line["who"])
+    for workload, by in counts.items():
+        if len(by) > 1:
+            sys.exit(f"{workload}: not the same model: " + ", ".join(
+                f"{who} has {count} parameters" for count, who in by.items()))
+
+
+def own_steps(lines):
+    lines = [line for line in lines if is_step(line) and line["who"] == OURS]
+    if not lines:
+        return ""
+    rows = {}
+    for line in lines:
+        rows[line["workload"], line["mode"], line["device"], line.get("threads", "")] = line
+    times = medians(lines, ("workload", "mode", "device", "threads"), "us_per_step")
+    compiles = medians(lines, ("workload", "mode", "device", "threads"), "compile_ms")
+    return "### Steps\n\n" + table(
+        ["workload", "device", "mode", "us a step", "launches", "peak bytes", "compile, ms"],
+        [[key[0], device_text(line), key[1], number(times[key]), line["launches"], f"{line['peak_bytes']:,}",
+          number(compiles[key])] for key, line in rows.items()])
+
+
+def device_text(line):
+    name = line["device"].split("; ")[0]
+    return f"{name}, {line['threads']} threads" if line.get("threads") and "threads" not in name else name
+
+
+def ratios(lines):
+    """Ours over the best peer; of each, the best mode and number of threads."""
+    steps = [line for line in lines if is_step(line)]
+    names = list(dict.fromkeys(line["workload"] for line in steps))
+    if not any(line["who"] != OURS for line in steps):
+        return ""
+    times = medians(steps, ("workload", "who", "mode", "device", "threads"), "us_per_step")
+    rows = []
+    for name in names:
+        of_name = {key: us for key, us in times.items() if key[0] == name}
+        ours = {key: us for key, us in of_name.items() if key[1] == OURS}
+        peers = {key: us for key, us in of_name.items() if key[1] != OURS}
+        if not ours or not peers:
+            continue
+        best, own = min(peers, key=peers.get), min(ours, key=ours.get)
+        rows.append([name, f"{number(ours[own])} ({own[2]})",
+                     f"{number(peers[best])} ({best[1]}, {best[2]})", f"{ours[own] / peers[best]:.2f}",
+                     spread(steps, own, best)])
+    if not rows:
+        return ""
+    head = ["workload", "ours, us a step", "best peer", "ours over it", "in single rounds"]
+    return "### Ours over the best peer\n\n" + table(head, rows) + "\n" + every_peer(names, times)
+
+
+def spread(steps, own, best):
+    """The smallest and the largest ratio of a round."""
+    def by_round(key):
+        return {line.get("round", 0): line["us_per_step"] for line in steps
+                if tuple(line.get(k, "") for k in ("workload", "who", "mode", "device", "threads")) == key}
+    a, b = by_round(own), by_round(best)
+    each = [a[i] / b[i] for i in a.keys() & b.keys()]
+    return f"{min(each):.2f} to {max(each):.2f}" if each else ""
+
+
+def every_peer(names, times):
+    columns = list(dict.fromkeys((who, mode) for _, who, mode, _, _ in times))
+    rows = []
+    for name in names:
+        row = [name]
+        for who, mode in columns:
+            found = [us for key, us in times.items() if key[:3] == (name, who, mode)]
+            row.append(number(min(found)) if found else "")
+        rows.append(row)
+    return "All of them, microseconds a step, the better number of threads:\n\n" + table(
+        ["workload", *(f"{who}, {mode}" for who, mode in columns)], rows)
+
+
+def probes(lines):
+    lines = [line for line in lines if line.get("measure") == "probe"]
+    if not lines:
+        return ""
+    start = medians(lines, ("workload", "who"), "start_to_first_step_s")
+    memory = medians(lines, ("workload", "who"), "peak_rss_bytes")
+    rows = []
+    for workload, who in start:
+        peers = [s for (w, p), s in start.items() if w == workload and p != OURS]
+        least = [m for (w, p), m in memory.items() if w == workload and p != OURS]
+        rows.append([workload, who, f"{start[workload, who]:.3f}",
+                     f"{start[workload, who] / min(peers):.2f}" if who == OURS and peers else "",
+                     megabytes(memory[workload, who]),
+                     f"{memory[workload, who] / min(least):.2f}" if who == OURS and least else ""])
+    return "### Cold start and memory\n\nFrom the start of the process to the end of its first step, and " \
+        "the most memory that the process has had after 21 steps.\n\n" + table(
+            ["workload", "who", "start to first step, s", "over the best peer", "peak resident memory",
+             "over the best peer"], rows)
+
+
+def busy(lines):
+    lines = [line for line in lines if line.get("measure") == "busy core"]
+    if not lines:
+        return ""
+    times = medians(lines, ("workload", "who", "mode", "busy"), "us_per_step")
+    rows = [[workload, who, mode, number(us), number(times[workload, who, mode, True]),
+             f"{times[workload, who, mode, True] / us:.2f}"]
+            for (workload, who, mode, taken), us in times.items()
+            if not taken and (workload, who, mode, True) in times]
+    return "### While another process keeps one core busy\n\n" + table(
+        ["workload", "who", "mode", "alone, us a step", "beside it", "beside it over alone"], rows)
+
+
+def scaling(lines):
+    lines = [line for line in lines if line.get("measure") == "scaling"]
+    if not lines:
+        return ""
+    times = medians(lines, ("workload", "what", "size"), "us_per_step")
+    peaks = medians(lines, ("workload", "what", "size"), "peak_bytes")
+    rows, before = [], None
+    for key in times:
+        same = before and before[:2] == key[:2]
+        rows.append([*key, number(times[key]), f"{times[key] / times[before]:.2f}" if same else "",
+                     megabytes(peaks[key]), f"{peaks[key] / peaks[before]:.2f}" if same else ""])
+        before = key
+    return "### Cost against size\n\n" + table(
+        ["workload", "size of", "is", "us a step", "over the row above", "peak bytes", "over the row above"],
+        rows)
+
+
+def gemm(lines):
+    lines = [line for line in lines if line.get("workload") == "gemm"]
+    if not lines:
+        return ""
+    speeds = medians(lines, ("size", "product", "who", "threads"), "gflops")
+    columns = list(dict.fromkeys((who, threads) for _, _, who, threads in speeds))
+    rows = []
+    for size, product in dict.fromkeys(key[:2] for key in speeds):
+        rows.append([f"{size} {product}".strip(), *(
+            number(speeds[size, product, *column]) if (size, product, *column) in speeds else ""
+            for column in columns)])
+    heads = [f"{who}, {threads} threads" if threads else who for who, threads in columns]
+    return "### Matrix products\n\nf32, GFLOP/s.\n\n" + table(["m x n x k", *heads], rows)
+
+
+def sizes(lines):
+    rows = [[line["measure"], megabytes(line["bytes"]) if "bytes" in line else f"{line['seconds']} s"]
+            for line in lines if "measure" in line and ("bytes" in line or "seconds" in line)]
+    return "### Sizes\n\n" + table(["what", "is"], rows) if rows else ""
+
+
+def provenance(lines):
+    """Only what was measured with one command on one machine belongs into one section."""
+    runs = [line["run"] for line in lines if "run" in line]
+    if not runs:
+        return "Nothing says where these lines come from.\n"
+    run = runs[0]
+    text = f"Measured on {run['date']} with `{run['command']}`, {run['rounds']} round{'s'[:run['rounds'] - 1]} " \
+        f"by turns, medians: {run['machine']}. Commit {run['commit']}."
+    if run.get("versions"):
+        text += " Beside: " + ", ".join(run["versions"]) + "."
+    return text + "\n"
+
+
+def markdown(lines):
+    check_parameters(lines)
+    parts = [provenance(lines), own_steps(lines), ratios(lines), gemm(lines), probes(lines), busy(lines),
+             scaling(lines), sizes(lines)]
+    return "\n".join(part for part in parts if part)
+
+
+def update(page, section, text):
+    """The text between `<!-- bench: NAME -->` and `<!-- bench end -->` of the page."""
+    begin, end = f"<!-- bench: {section} -->\n", "<!-- bench end -->"
+    whole = page.read_text()
+    if whole.count(begin) != 1:
+        sys.exit(f"{page}: one line {begin.strip()} expected, found {whole.count(begin)}")
+    before, rest = whole.split(begin)
+    if end not in rest:
+        sys.exit(f"{page}: no {end} after {begin.strip()}")
+    page.write_text(before + begin + "\n" + text + "\n" + end + rest.split(end, 1)[1])
+
+
+def read(files):
+    lines = []
+    for file in files:
+        lines += [json.loads(line) for line in file.read_text().splitlines() if line.startswith("{")]
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="+", type=pathlib.Path)
+    parser.add_argument("--update", type=pathlib.Path, help="a page with markers")
+    parser.add_argument("--section", help="whose markers")
+    args = parser.parse_args()
+    text = markdown(read(args.files))
+    if not args.update:
+        print(text, end="")
+        return
+    if not args.section:
+        parser.error("--update needs --section")
+    update(args.update, args.section, text)
+
+
+if __name__ == "__main__":
+    main()

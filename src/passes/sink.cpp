@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+#include "passes/sink.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "ops/pointwise.h"
+#include "passes/partition.h"
+
+namespace tensorgrad {
+namespace {
+
+// Smaller values lie in a cache.
+constexpr std::int64_t kLeastElements = 4096;
+// Operations that a reader does anew for an element, with those of operands that have moved, too.
+constexpr int kMostOperations = 4;
+
+bool is_cheap(const OpDef* op) {
+  return op == &ops::add || op == &ops::sub || op == &ops::mul || op == &ops::neg;
+}
+
+class Sinker {
+ public:
+  Sinker(const Graph& graph, const FuseOptions& options, Partition& parts)
+      : graph_(graph), options_(options), parts_(parts), operations_(graph.nodes.size(), 0) {}
+
+  void run() {
+    for (ValueId id = 0; id < graph_.size(); ++id) {
+      if (!may_move(id) || saving(id) <= 0) continue;
+      const int home = parts_.group_of(id);
+      parts_.sink(id);
+      if (fits(home, id)) {
+        operations_[index(id)] = operations_with(id);
+      } else {
+        parts_.raise(id, home);
+      }
+    }
+  }
+
+ private:
+  static std::size_t index(ValueId id) { return static_cast<std::size_t>(id); }
+
+  [[nodiscard]] std::int64_t bytes(ValueId id) const {
+    const Type& type = graph_[id].type;
+    return numel(type.shape) * static_cast<std::int64_t>(element_bytes(type.dtype));
+  }
+
+  [[nodiscard]] int operations_with(ValueId id) const {
+    int total = 1;
+    for (const ValueId input : graph_[id].inputs)
+      total += operations_[index(through_views(graph_, input).value)];
+    return total;
+  }
+
+  [[nodiscard]] bool may_move(ValueId id) const {
+    const Node& node = graph_[id];
+    const int home = parts_.group_of(id);
+    if (home < 0 || !is_cheap(node.op) || node.type.dtype != DType::kF32) return false;
+    if (numel(node.type.shape) < kLeastElements || parts_.placed(id) || parts_.row_level(id))
+      return false;
+    const std::vector<ValueId>& members = parts_.group(home).members;
+    if (members.size() < 2 || operations_with(id) > kMostOperations) return false;
+    const std::vector<Source>& sources = parts_.sources_of(id);
+    if (std::any_of(sources.begin(), sources.end(), [](const Source& s) { return s.barrier; }))
+      return false;
+    const std::vector<ValueId>& readers = parts_.readers(id);
+    return std::all_of(readers.begin(), readers.end(),
+                       [&](ValueId reader) { return reads_in_place(reader, id); });
+  }
+
+  // Does the reader, in whichever launch, look at each element of the value once, in its order?
+  [[nodiscard]] bool reads_in_place(ValueId reader, ValueId id) const {
+    const OpKind kind = graph_[reader].op->kind;
+    if (kind != OpKind::kPointwise && kind != OpKind::kReduce) return false;
+    const int g = parts_.group_of(reader);
+    if (g < 0) return false;
+    switch (parts_.group(g).kind) {
+      case GroupKind::kMap:
+      case GroupKind::kRow:
+      case GroupKind::kColumn: break;
+      case GroupKind::kContraction:
+        if (kind == OpKind::kReduce && g != parts_.group_of(id)) return false;  // of an operand
+        break;
+      default: return false;
+    }
+    const std::vector<Source>& sources = parts_.sources_of(reader);
+    return std::all_of(sources.begin(), sources.end(), [&](const Source& s) {
+      return s.value != id || (!s.barrier && s.map.is_identity());
+    });
+  }
+
+  [[nodiscard]] bool stored(ValueId id) const {
+    const std::vector<ValueId>& readers = parts_.readers(id);
+    return parts_.placed(id) || std::any_of(readers.begin(), readers.end(), [&](ValueId reader) {
+             return parts_.group_of(reader) != parts_.group_of(id);
+           });
+  }
+
+  // What a group reads from memory.
+  [[nodiscard]] std::set<ValueId> loads(int g) const {
+    std::set<ValueId> found;
+    for (const ValueId member : parts_.group(g).members) {
+      for (const Source& source : parts_.sources_of(member)) {
+        if (parts_.group_of(source.value) != g && parts_.reads_memory(source.value))
+          found.insert(source.value);
+      }
+    }
+    return found;
+  }
+
+  // The groups that read a value, but for its own.
+  [[nodiscard]] std::set<int> readers_elsewhere(ValueId id) const {
+    std::set<int> found;
+    for (const ValueId reader : parts_.readers(id)) found.insert(parts_.group_of(reader));
+    found.erase(parts_.group_of(id));
+    return found;
+  }
+
+  // Bytes of traffic that are saved if the value moves to its readers.
+  [[nodiscard]] std::int64_t saving(ValueId id) const {
+    const std::set<int> elsewhere = readers_elsewhere(id);
+    if (elsewhere.empty()) return 0;
+    std::set<ValueId> operands;
+    for (const Source& source : parts_.sources_of(id)) {
+      if (parts_.reads_memory(source.value)) operands.insert(source.value);
+    }
+    std::int64_t saved = 2 * bytes(id);
+    for (const ValueId operand : operands) {
+      const bool made_here = parts_.group_of(operand) == parts_.group_of(id);
+      if (made_here && !stored(operand)) saved -= 2 * bytes(operand);
+    }
+    for (const int g : elsewhere) {
+      const std::set<ValueId> read = loads(g);
+      saved += bytes(id);
+      for (const ValueId operand : operands) saved -= read.contains(operand) ? 0 : bytes(operand);
+    }
+    return saved;
+  }
+
+  [[nodiscard]] bool fits(int home, ValueId id) const {
+    std::set<int> touched = {home};
+    for (const ValueId reader : parts_.readers(id)) touched.insert(parts_.group_of(reader));
+    return std::all_of(touched.begin(), touched.end(), [&](int g) {
+      return parts_.bindings_with(g, kNoValue) <= options_.max_bindings;
+    });
+  }
+
+  const Graph& graph_;
+  const FuseOptions& options_;
+  Partition& parts_;
+  std::vector<int> operations_;  // of what has moved: for an element
+};
+
+}  // namespace
+
+void sink_cheap_values(const Graph& graph, const FuseOptions& options, Partition& parts) {
+  Sinker(graph, options, parts).run();
+}
+
+}  // namespace tensorgrad

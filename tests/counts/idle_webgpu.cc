@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// A WebGPU library that says yes to everything and computes nothing, so that the instructions of
+// our own encoding can be counted without a driver's. It passes for wgpu-native. Callbacks are
+// called at once; what is mapped are zeros.
+#include <webgpu/webgpu.h>
+#include <webgpu/wgpu.h>
+
+#include <vector>
+
+namespace {
+
+char thing;  // every object there is
+
+template <class T>
+T object() {
+  return reinterpret_cast<T>(&thing);
+}
+
+template <class Info, class Status>
+WGPUFuture answer(const Info& info, Status status) {
+  info.callback(status, {}, info.userdata1, info.userdata2);
+  return {};
+}
+
+WGPUStatus fill(WGPULimits* limits) {
+  *limits = WGPU_LIMITS_INIT;
+  limits->maxStorageBufferBindingSize = 1ULL << 30;
+  limits->maxBufferSize = 1ULL << 30;
+  limits->maxStorageBuffersPerShaderStage = 8;
+  limits->maxComputeInvocationsPerWorkgroup = limits->maxComputeWorkgroupSizeX = 256;
+  limits->maxComputeWorkgroupStorageSize = 16384;
+  return WGPUStatus_Success;
+}
+
+}  // namespace
+
+extern "C" {
+
+// NOLINTBEGIN(readability-identifier-naming): as webgpu.h calls them
+#define TENSORGRAD_RELEASES(type) \
+  void wgpu##type##Release(WGPU##type) {}
+TENSORGRAD_RELEASES(Adapter)
+TENSORGRAD_RELEASES(BindGroup)
+TENSORGRAD_RELEASES(BindGroupLayout)
+TENSORGRAD_RELEASES(Buffer)
+TENSORGRAD_RELEASES(CommandBuffer)
+TENSORGRAD_RELEASES(CommandEncoder)
+TENSORGRAD_RELEASES(ComputePassEncoder)
+TENSORGRAD_RELEASES(ComputePipeline)
+TENSORGRAD_RELEASES(Device)
+TENSORGRAD_RELEASES(Instance)
+TENSORGRAD_RELEASES(PipelineLayout)
+TENSORGRAD_RELEASES(QuerySet)
+TENSORGRAD_RELEASES(Queue)
+TENSORGRAD_RELEASES(ShaderModule)
+#undef TENSORGRAD_RELEASES
+
+#define TENSORGRAD_CREATES(type)                                                 \
+  WGPU##type wgpuDeviceCreate##type(WGPUDevice, WGPU##type##Descriptor const*) { \
+    return object<WGPU##type>();                                                 \
+  }
+TENSORGRAD_CREATES(BindGroup)
+TENSORGRAD_CREATES(BindGroupLayout)
+TENSORGRAD_CREATES(Buffer)
+TENSORGRAD_CREATES(CommandEncoder)
+TENSORGRAD_CREATES(ComputePipeline)
+TENSORGRAD_CREATES(PipelineLayout)
+TENSORGRAD_CREATES(QuerySet)
+TENSORGRAD_CREATES(ShaderModule)
+#undef TENSORGRAD_CREATES
+
+uint32_t wgpuGetVersion() { return 29U << 24U; }
+WGPUInstance wgpuCreateInstance(WGPUInstanceDescriptor const*) { return object<WGPUInstance>(); }
+void wgpuInstanceAddRef(WGPUInstance) {}
+void wgpuInstanceProcessEvents(WGPUInstance) {}
+size_t wgpuInstanceEnumerateAdapters(WGPUInstance, WGPUInstanceEnumerateAdapterOptions const*,
+                                     WGPUAdapter* adapters) {
+  if (adapters != nullptr) *adapters = object<WGPUAdapter>();
+  return 1;
+}
+WGPUFuture wgpuInstanceRequestAdapter(WGPUInstance, WGPURequestAdapterOptions const*,
+                                      WGPURequestAdapterCallbackInfo info) {
+  info.callback(WGPURequestAdapterStatus_Success, object<WGPUAdapter>(), {}, info.userdata1,
+                info.userdata2);
+  return {};
+}
+
+void wgpuAdapterAddRef(WGPUAdapter) {}
+WGPUStatus wgpuAdapterGetInfo(WGPUAdapter, WGPUAdapterInfo* info) {
+  *info = {};
+  info->device = {"idle", 4};
+  info->adapterType = WGPUAdapterType_DiscreteGPU;
+  info->backendType = WGPUBackendType_Vulkan;
+  return WGPUStatus_Success;
+}
+void wgpuAdapterInfoFreeMembers(WGPUAdapterInfo) {}
+WGPUStatus wgpuAdapterGetLimits(WGPUAdapter, WGPULimits* limits) { return fill(limits); }
+WGPUBool wgpuAdapterHasFeature(WGPUAdapter, WGPUFeatureName) { return WGPU_FALSE; }
+WGPUFuture wgpuAdapterRequestDevice(WGPUAdapter, WGPUDeviceDescriptor const*,
+                                    WGPURequestDeviceCallbackInfo info) {
+  info.callback(WGPURequestDeviceStatus_Success, object<WGPUDevice>(), {}, info.userdata1,
+                info.userdata2);
+  return {};
+}
+
+void wgpuDeviceAddRef(WGPUDevice) {}
+void wgpuDeviceDestroy(WGPUDevice) {}
+WGPUStatus wgpuDeviceGetLimits(WGPUDevice, WGPULimits* limits) { return fill(limits); }
+WGPUQueue wgpuDeviceGetQueue(WGPUDevice) { return object<WGPUQueue>(); }
+WGPUBool wgpuDeviceHasFeature(WGPUDevice, WGPUFeatureName) { return WGPU_FALSE; }
+WGPUBool wgpuDevicePoll(WGPUDevice, WGPUBool, WGPUSubmissionIndex const*) { return WGPU_TRUE; }
+void wgpuDevicePushErrorScope(WGPUDevice, WGPUErrorFilter) {}
+WGPUFuture wgpuDevicePopErrorScope(WGPUDevice, WGPUPopErrorScopeCallbackInfo info) {
+  info.callback(WGPUPopErrorScopeStatus_Success, WGPUErrorType_NoError, {}, info.userdata1,
+                info.userdata2);
+  return {};
+}
+
+void wgpuBufferAddRef(WGPUBuffer) {}
+uint64_t wgpuBufferGetSize(WGPUBuffer) { return 1ULL << 30; }
+WGPUBufferUsage wgpuBufferGetUsage(WGPUBuffer) { return WGPUBufferUsage_Storage; }
+void const* wgpuBufferGetConstMappedRange(WGPUBuffer, size_t, size_t size) {
+  static std::vector<char> zeros;
+  if (zeros.size() < size) zeros.resize(size);
+  return zeros.data();
+}
+WGPUFuture wgpuBufferMapAsync(WGPUBuffer, WGPUMapMode, size_t, size_t,
+                              WGPUBufferMapCallbackInfo info) {
+  return answer(info, WGPUMapAsyncStatus_Success);
+}
+void wgpuBufferUnmap(WGPUBuffer) {}
+
+WGPUComputePassEncoder wgpuCommandEncoderBeginComputePass(WGPUCommandEncoder,
+                                                          WGPUComputePassDescriptor const*) {
+  return object<WGPUComputePassEncoder>();
+}
+void wgpuCommandEncoderCopyBufferToBuffer(WGPUCommandEncoder, WGPUBuffer, uint64_t, WGPUBuffer,
+                                          uint64_t, uint64_t) {}
+WGPUCommandBuffer wgpuCommandEncoderFinish(WGPUCommandEncoder, WGPUCommandBufferDescriptor const*) {
+  return object<WGPUCommandBuffer>();
+}
+void wgpuCommandEncoderResolveQuerySet(WGPUCommandEncoder, WGPUQuerySet, uint32_t, uint32_t,
+                                       WGPUBuffer, uint64_t) {}
+void wgpuComputePassEncoderDispatchWorkgroups(WGPUComputePassEncoder, uint32_t, uint32_t,
+                                              uint32_t) {}
+void wgpuComputePassEncoderEnd(WGPUComputePassEncoder) {}
+void wgpuComputePassEncoderSetBindGroup(WGPUComputePassEncoder, uint32_t, WGPUBindGroup, size_t,
+                                        uint32_t const*) {}
+void wgpuComputePassEncoderSetPipeline(WGPUComputePassEncoder, WGPUComputePipeline) {}
+
+WGPUFuture wgpuQueueOnSubmittedWorkDone(WGPUQueue, WGPUQueueWorkDoneCallbackInfo info) {
+  return answer(info, WGPUQueueWorkDoneStatus_Success);
+}
+void wgpuQueueSubmit(WGPUQueue, size_t, WGPUCommandBuffer const*) {}
+WGPUSubmissionIndex wgpuQueueSubmitForIndex(WGPUQueue, size_t, WGPUCommandBuffer const*) {
+  return 1;
+}
+void wgpuQueueWriteBuffer(WGPUQueue, WGPUBuffer, uint64_t, void const*, size_t) {}
+// NOLINTEND(readability-identifier-naming)
+
+}  // extern "C"

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// Trainer::profile(): what it measures, what it counts, and its table, page and trace events.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "backend/backend.h"
+#include "base/env.h"
+#include "cli/xml_check.h"
+#include "compile/profile.h"
+#include "support/sketch.h"
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct ProfiledNet {
+  nn::Linear first{3, 8}, second{8, 2};
+  TG_MODULE(first, second)
+  Tensor operator()(Tensor x) const { return second(gelu(first(x))); }
+};
+
+const std::vector<float> kProfiledInput(12, 0.5F);
+
+Trainer<ProfiledNet> profiled_trainer(const DeviceOptions& device) {
+  return compile(
+      ProfiledNet{}, [](const ProfiledNet& net, const Inputs& in) { return mean(net(in["x"])); },
+      {.inputs = {{"x", {4, 3}}}, .optimizer = optim::Adam{.lr = 1e-2}, .device = device});
+}
+
+// Of made-up times on a device of 100 GB/s and 1000 GFLOP/s.
+Profile made_up_profile() {
+  Profile profile;
+  profile.device = "a device";
+  profile.clock = "host clock";
+  profile.steps = 3;
+  profile.peak_bytes = 4096;
+  profile.launches = {
+      {"moves<much>", "map", "1000", {"add f32[1000]"}, {{"folder/net.cpp", 7}}, 1'000'000, 0, 20},
+      {"counts_much",
+       "contraction",
+       "8x8x8",
+       {"matmul f32[8,8]", "relu f32[8,8]"},
+       {{"folder/net.cpp", 8}, {"folder/net.cpp", 9}},
+       1000,
+       30'000'000,
+       40}};
+  profile.passes = {{"autodiff", 0, 1.5}, {"fuse", 1.5, 0.25}};
+  profile.rates = {100e9, 1000e9, "a copy & a product"};
+  return profile;
+}
+
+std::string between(const std::string& text, const std::string& begin, const std::string& end,
+                    std::size_t from = 0) {
+  const std::size_t at = text.find(begin, from);
+  return text.substr(at, text.find(end, at) + end.size() - at);
+}
+
+TEST(Profile, has_every_launch_in_order_with_the_counts_of_the_plan) {
+  auto trainer = profiled_trainer({.kind = "cpu", .threads = 1});
+  const Profile profile = trainer.profile({{"x", kProfiledInput}}, {.steps = 3});
+  const CompileReport report = trainer.report();
+  ASSERT_EQ(static_cast<int>(profile.launches.size()), report.launches);
+  EXPECT_EQ(profile.peak_bytes, report.peak_bytes);
+  EXPECT_EQ(profile.steps, 3);
+  EXPECT_EQ(profile.clock, "host clock");
+  const std::string explained = trainer.explain();
+  std::size_t at = 0;
+  for (const LaunchProfile& launch : profile.launches) {
+    at = explained.find("  " + launch.name + "  moves ", at);
+    ASSERT_NE(at, std::string::npos) << launch.name;
+    EXPECT_GT(launch.microseconds, 0) << launch.name;
+    EXPECT_GT(launch.bytes, 0) << launch.name;
+    EXPECT_FALSE(launch.ops.empty()) << launch.name;
+  }
+  EXPECT_GE(profile.launches.front().flops, 4 * 3 * 8 * 2);
+  // The passes of the report, and the making of the kernels.
+  ASSERT_EQ(profile.passes.size(), report.passes.size() + 1);
+  EXPECT_EQ(profile.passes.back().name, "kernels");
+  EXPECT_EQ(profile.rates.bytes_per_second, 0);
+  EXPECT_THAT(profile.table(), Not(HasSubstr("roofline")));
+}
+
+TEST(Profile, its_steps_are_real_ones) {
+  auto stepped = profiled_trainer({.kind = "cpu", .threads = 1});
+  auto profiled = profiled_trainer({.kind = "cpu", .threads = 1});
+  for (int i = 0; i < 4; ++i) stepped.step({{"x", kProfiledInput}});
+  profiled.profile({{"x", kProfiledInput}}, {.steps = 4});
+  EXPECT_EQ(profiled.steps(), 4);
+  const auto a = stepped.download_params(), b = profiled.download_params();
+  for (const auto& [name, values] : a) EXPECT_EQ(values.bytes, b.at(name).bytes) << name;
+}
+
+TEST(Profile, needs_a_step_and_the_inputs) {
+  auto trainer = profiled_trainer({.kind = "cpu", .threads = 1});
+  EXPECT_THROW(trainer.profile({{"x", kProfiledInput}}, {.steps = 0}), UserError);
+  EXPECT_THROW(trainer.profile({}), UserError);
+  EXPECT_EQ(trainer.steps(), 0);
+}
+
+TEST(Profile, without_times_there_are_no_shares) {
+  auto trainer = profiled_trainer({.kind = "null"});
+  const Profile profile = trainer.profile({{"x", kProfiledInput}}, {.roofline = true});
+  EXPECT_EQ(profile.rates.bytes_per_second, 0);
+  EXPECT_EQ(profile.microseconds(), 0);
+  for (const LaunchProfile& launch : profile.launches) EXPECT_EQ(profile.roofline_share(launch), 0);
+  EXPECT_THAT(profile.html(), HasSubstr("tells no times"));
+  for (const std::string& text : {profile.table(), profile.html()}) {
+    EXPECT_THAT(text, Not(HasSubstr("nan")));
+    EXPECT_THAT(text, Not(HasSubstr("inf")));
+  }
+}
+
+TEST(Profile, a_gpu_times_by_its_own_clock_webgpu) {
+  if (env_flag("TENSORGRAD_NO_GPU_TESTS")) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS is set";
+  auto trainer = profiled_trainer({.kind = "webgpu", .allow_software = true});
+  const Profile profile = trainer.profile({{"x", kProfiledInput}}, {.steps = 2});
+  EXPECT_EQ(profile.clock, "GPU timestamps");
+  for (const LaunchProfile& launch : profile.launches) EXPECT_GT(launch.microseconds, 0);
+}
+
+TEST(Profile, takes_the_median_of_each_launch) {
+  Program program;
+  program.launches.resize(2);
+  const Profile profile =
+      profile_of(DeviceInfo(), program, {}, {{{5}, {30}}, {{1}, {10}}, {{3}, {20}}});
+  EXPECT_EQ(profile.launches[0].microseconds, 3);
+  EXPECT_EQ(profile.launches[1].microseconds, 20);
+  EXPECT_EQ(profile.microseconds(), 23);
+}
+
+TEST(Profile, the_share_of_the_roofline_is_the_larger_of_the_two_least_times) {
+  const Profile profile = made_up_profile();
+  // 1 MB at 100 GB/s is 10 us, of 20; 30 Mflop at 1000 GFLOP/s are 30 us, of 40.
+  EXPECT_DOUBLE_EQ(profile.roofline_share(profile.launches[0]), 0.5);
+  EXPECT_FALSE(profile.compute_bound(profile.launches[0]));
+  EXPECT_DOUBLE_EQ(profile.roofline_share(profile.launches[1]), 0.75);
+  EXPECT_TRUE(profile.compute_bound(profile.launches[1]));
+  const std::string table = profile.table();
+  EXPECT_THAT(table, HasSubstr("  50% bytes moves<much>\n"));
+  EXPECT_THAT(table, HasSubstr("  75% flops counts_much\n"));
+  EXPECT_THAT(table,
+              HasSubstr("contraction 8x8x8: matmul f32[8,8]; relu f32[8,8]  at net.cpp:8 +1"));
+  EXPECT_THAT(table,
+              HasSubstr("100.0 GB/s, 1000.0 GFLOP/s, measured just now: a copy & a product"));
+  EXPECT_THAT(table, HasSubstr("1.500 ms  autodiff"));
+}
+
+TEST(Profile, the_page_draws_each_launch_and_needs_nothing_else) {
+  const Profile profile = made_up_profile();
+  const std::string page = profile.html("a <b> page");
+  EXPECT_THAT(page, HasSubstr("<title>a &lt;b&gt; page</title>"));
+  EXPECT_THAT(page, Not(HasSubstr("http")));
+  EXPECT_THAT(page, Not(HasSubstr("src=")));
+  EXPECT_LT(page.size(), 16U << 10);
+  // The timeline: boxes as wide as their times, one after the other.
+  std::vector<std::pair<double, double>> boxes;
+  for (const auto& each : test::XmlReader(between(page, "<svg viewBox", "</svg>")).read()) {
+    if (each.name != "rect") continue;
+    boxes.emplace_back(std::stod(each.attributes.at("x")), std::stod(each.attributes.at("width")));
+  }
+  ASSERT_EQ(boxes.size(), 2U);
+  EXPECT_NEAR(boxes[1].first, boxes[0].second, 0.01);
+  EXPECT_NEAR(boxes[1].second, 2 * boxes[0].second, 0.01);
+  // The roofline: the launch whose operations are counted lies below the line.
+  const std::size_t roofline = page.find("<h2>Roofline");
+  ASSERT_NE(roofline, std::string::npos);
+  double point = 0;
+  std::string line;
+  for (const auto& each : test::XmlReader(between(page, "<svg", "</svg>", roofline)).read()) {
+    if (each.name == "circle") point = std::stod(each.attributes.at("cy"));
+    if (each.name == "polyline") line = each.attributes.at("points");
+  }
+  const double roof = std::stod(line.substr(line.rfind(',') + 1));
+  EXPECT_GT(point, roof);
+  // The table: a row each, and the passes.
+  for (const char* text : {"moves&lt;much&gt;", "counts_much", "net.cpp:7", "50.0 % of bytes",
+                           "75.0 % of flops", "<td class=\"t\" data-v=\"fuse\">"}) {
+    EXPECT_THAT(page, HasSubstr(text));
+  }
+}
+
+TEST(Profile, trace_events_hold_the_counts_and_the_share) {
+  const auto json = nlohmann::json::parse(made_up_profile().trace_events());
+  int found = 0;
+  for (const auto& event : json.at("traceEvents")) {
+    if (event.at("name") != "counts_much") continue;
+    ++found;
+    EXPECT_EQ(event.at("dur"), 40);
+    EXPECT_EQ(event.at("ts"), 1750 + 20);  // after the passes and the launch before
+    EXPECT_EQ(event.at("args").at("flops"), 30'000'000);
+    EXPECT_EQ(event.at("args").at("share of roofline"), 0.75);
+  }
+  EXPECT_EQ(found, 1);
+}
+
+// Whatever the machine: more than a thousandth and less than a thousand times of what any has.
+TEST(Profile, the_rates_of_the_cpu_are_measured) {
+  const DeviceRates rates = measure_rates(make_cpu_device({.threads = 1}));
+  EXPECT_GT(rates.bytes_per_second, 1e8);
+  EXPECT_LT(rates.bytes_per_second, 1e13);
+  EXPECT_GT(rates.flops_per_second, 1e8);
+  EXPECT_LT(rates.flops_per_second, 1e14);
+  EXPECT_THAT(rates.how, HasSubstr("MiB"));
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

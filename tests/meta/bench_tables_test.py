@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""bench/tables.py: what becomes of lines, which are refused, and how a page is updated."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+sys.dont_write_bytecode = True
+import run  # noqa: E402
+import tables  # noqa: E402
+
+RUN = {"run": {"date": "2026-01-02", "command": "./dev bench --peers", "rounds": 2, "machine": "a machine",
+               "commit": "abc", "versions": ["Peer 1"]}}
+
+
+def step(who, mode, us, turn, **more):
+    line = {"workload": "tiny", "mode": mode, "who": who, "device": "cpu", "parameters": 7, "us_per_step": us,
+            "round": turn}
+    if who == tables.OURS:
+        line |= {"launches": 3, "peak_bytes": 4096, "compile_ms": 1.5}
+    return line | more
+
+
+LINES = [RUN,
+         step("tensorgrad", "run", 100, 0), step("tensorgrad", "run", 120, 1), step("tensorgrad", "run", 110, 2),
+         step("tensorgrad", "step", 500, 0),
+         step("Peer", "slow", 900, 0), step("Peer", "quick", 400, 0), step("Peer", "quick", 200, 1),
+         step("Peer", "quick", 220, 2),
+         {"measure": "probe", "workload": "tiny", "who": "tensorgrad", "start_to_first_step_s": 0.1,
+          "peak_rss_bytes": 30e6},
+         {"measure": "probe", "workload": "tiny", "who": "Peer", "start_to_first_step_s": 2.0,
+          "peak_rss_bytes": 300e6},
+         {"measure": "busy core", "workload": "tiny", "who": "tensorgrad", "mode": "step", "busy": False,
+          "us_per_step": 100},
+         {"measure": "busy core", "workload": "tiny", "who": "tensorgrad", "mode": "step", "busy": True,
+          "us_per_step": 210},
+         {"measure": "scaling", "workload": "tiny", "who": "tensorgrad", "what": "batch", "size": 4,
+          "us_per_step": 100, "peak_bytes": 1e6},
+         {"measure": "scaling", "workload": "tiny", "who": "tensorgrad", "what": "batch", "size": 8,
+          "us_per_step": 190, "peak_bytes": 2e6}]
+
+
+class BenchTables(unittest.TestCase):
+    def test_medians_of_rounds_and_the_ratio_to_the_best_peer(self):
+        text = tables.markdown(LINES)
+        self.assertIn("| tiny | 110 (run) | 220 (Peer, quick) | 0.50 | 0.25 to 0.60 |", text)
+        self.assertIn("| tiny | cpu | run | 110 | 3 | 4,096 | 1.5 |", text)
+        self.assertIn("Measured on 2026-01-02 with `./dev bench --peers`, 2 rounds", text)
+        self.assertIn("Beside: Peer 1.", text)
+
+    def test_probes_busy_core_and_scaling(self):
+        text = tables.markdown(LINES)
+        self.assertIn("| tiny | tensorgrad | 0.100 | 0.05 | 30.0 MB | 0.10 |", text)
+        self.assertIn("| tiny | tensorgrad | step | 100 | 210 | 2.10 |", text)
+        self.assertIn("| tiny | batch | 8 | 190 | 1.90 | 2.0 MB | 2.00 |", text)
+
+    def test_models_that_differ_are_not_compared(self):
+        with self.assertRaises(SystemExit) as refused:
+            tables.markdown([*LINES, step("Other", "x", 1, 0, parameters=8)])
+        self.assertIn("tiny: not the same model", str(refused.exception))
+
+    def test_a_page_gets_the_tables_between_its_markers_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "page.md"
+            page.write_text("before\n<!-- bench: a -->\nold\n<!-- bench end -->\nbetween\n"
+                            "<!-- bench: b -->\nkept\n<!-- bench end -->\nafter\n")
+            tables.update(page, "a", "new\n")
+            self.assertEqual(page.read_text(),
+                             "before\n<!-- bench: a -->\n\nnew\n\n<!-- bench end -->\nbetween\n"
+                             "<!-- bench: b -->\nkept\n<!-- bench end -->\nafter\n")
+            with self.assertRaises(SystemExit):
+                tables.update(page, "c", "new\n")
+
+    def test_the_command_that_is_kept_has_no_paths(self):
+        words = ["--build", "x", "--peers", "/x/python", "--rounds", "2", "--out=/x/y", "--only", "addition"]
+        self.assertEqual(run.own_command(words), "./dev bench --peers --rounds 2 --only addition")
+
+    def test_the_runner_refuses_what_it_does_not_know(self):
+        for option in ("--parts", "--only"):
+            result = subprocess.run([sys.executable, "-B", ROOT / "bench/run.py", option, "nothing"],
+                                    capture_output=True, text=True)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("there is no nothing", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
