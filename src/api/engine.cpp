@@ -253,7 +253,7 @@ HyperValues Engine::hypers() const {
 CompileReport Engine::report() const {
   CompileReport report;
   report.milliseconds = compiled_.milliseconds;
-  report.launches = static_cast<int>(compiled_.program.launches.size());
+  report.launches = static_cast<int>(count_dispatches(compiled_.program));
   report.peak_bytes = compiled_.program.peak_bytes;
   for (const PassProfile& pass : compiled_.passes)
     report.passes.emplace_back(pass.name, pass.milliseconds);
@@ -268,13 +268,13 @@ std::string Engine::device_text() const {
 std::string Engine::explain() const {
   const Program& program = compiled_.program;
   std::ostringstream out;
-  out << "device    " << device_text() << "\nlaunches  " << program.launches.size()
+  out << "device    " << device_text() << "\nlaunches  " << count_dispatches(program)
       << "\npeak      " << program.peak_bytes << " bytes (" << bytes_text(program.peak_bytes)
       << ") in " << program.buffers.size() << " buffers\n\n";
   int number = 0;
   for (const Launch& launch : program.launches) {
-    out << "launch " << number++ << "  " << launch.name << "  moves "
-        << bytes_text(launch.bytes_moved);
+    out << (launch.beside ? "  beside " : "launch ") << number++ << "  " << launch.name
+        << "  moves " << bytes_text(launch.bytes_moved);
     if (launch.flops > 0) {
       out << ", " << launch.flops << " operations ("
           << intensity_text(launch.flops, launch.bytes_moved) << " per byte)";

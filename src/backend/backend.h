@@ -30,6 +30,7 @@ struct DeviceInfo {
   std::string driver;      // "wgpu-native 29.0.1, Vulkan, ..."; may be empty
   bool software = false;   // a rasteriser on the CPU
   bool cuts_rows = false;  // shares a long row of a launch among all of its threads by itself
+  bool joins_launches = false;  // runs launches beside each other as one
   bool stores_f16 = true;  // kernels may read and write elements of two bytes
   DeviceLimits limits;
   std::vector<std::string> features;
@@ -50,8 +51,10 @@ class Executable {
 };
 
 struct LaunchTiming {
-  double microseconds = 0;  // device time of one run of this launch
-  bool by_device = false;   // told by the device's own clock
+  // Device time of one run of this launch and of those that run beside it as one kernel; they
+  // come after it and have 0.
+  double microseconds = 0;
+  bool by_device = false;  // told by the device's own clock
 };
 
 class Device {

@@ -122,7 +122,7 @@ void report(const Compiled& compiled, const std::string& name) {
   }
   if (debug_level() < 1) return;
   std::string text = "compile " + name + ": " + std::to_string(compiled.graph.nodes.size()) +
-                     " nodes, " + std::to_string(compiled.program.launches.size()) + " launches, " +
+                     " nodes, " + std::to_string(count_dispatches(compiled.program)) + " launches, " +
                      std::to_string(compiled.program.buffers.size()) + " buffers, " +
                      std::to_string(compiled.program.peak_bytes) + " bytes;";
   for (const PassProfile& pass : compiled.passes)
@@ -200,6 +200,9 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
   request.plan.max_binding_bytes = device.limits.max_binding_bytes;
   request.plan.max_buffer_bytes = device.limits.max_buffer_bytes;
   request.plan.stores_f16 = device.stores_f16;
+  const bool rows = device.joins_launches && device.limits.max_workgroup_bytes >= kRowEpilogueBytes;
+  request.row_epilogue_columns = rows ? kMostRowColumns : 0;
+  request.plan.join_bindings = device.joins_launches ? device.limits.max_storage_bindings : 0;
 }
 
 Compiled compile_graph(CompileRequest request) {
@@ -229,7 +232,8 @@ Compiled compile_graph(CompileRequest request) {
       request.plan.params_elements * static_cast<std::int64_t>(kWordBytes);
   FuseOptions fusing{.max_bindings = request.max_bindings,
                      .enabled = !passes.skipped("fuse"),
-                     .merge_column_sums = most_bytes == 0 || grad_bytes <= most_bytes};
+                     .merge_column_sums = most_bytes == 0 || grad_bytes <= most_bytes,
+                     .row_epilogue_columns = request.row_epilogue_columns};
   fuse_and_plan(passes, fusing, request.plan, graph, result);
   if (most_bindings(result.program) > request.max_bindings) {
     fusing.assume_in_place = false;

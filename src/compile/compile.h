@@ -27,6 +27,7 @@ struct CompileRequest {
   std::vector<ValueId> wrt;
   std::function<void(Graph& graph, const std::vector<ValueId>& grads)> extend;
   int max_bindings = 8;
+  int row_epilogue_columns = 0;  // FuseOptions
   bool split_rows = true;  // for a device that shares a row among few of its threads
   PlanOptions plan;
   std::vector<std::string> skip;  // passes to leave out, beside those of TENSORGRAD_SKIP

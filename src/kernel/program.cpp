@@ -2,6 +2,7 @@
 // Programs: the pass plan of row launches, the rules a
 // launch must keep, and the launch table as text.
 #include "kernel/program.h"
+#include "kernel/row_plan.h"
 
 #include <algorithm>
 #include <set>
@@ -267,6 +268,11 @@ void verify_launch(const Program& program, const Launch& launch) {
   if (launch.kind == LaunchKind::kMap) CHECK(launch.cols == 1, launch.name);
   if (launch.kind == LaunchKind::kContraction) {
     rows = elements = launch.batch * launch.m * launch.n;
+    if (launch.by_rows) {
+      CHECK(launch.batch == 1 && !launch.ones_row && !launch.ones_column, launch.name);
+      CHECK(launch.n <= kMostRowColumns, launch.name);
+      rows = launch.m;
+    }
     verify_program(launch, launch.a, 1, launch.batch * launch.m * launch.k);
     verify_program(launch, launch.b, 1, launch.batch * launch.k * launch.n);
     if (launch.ones_row || launch.ones_column) {
@@ -374,12 +380,41 @@ std::string buffer_name(BufferKind kind, const std::string& name) {
   UNREACHABLE();
 }
 
+namespace {
+
+// What stands at Launch::beside, as far as buffers tell.
+void verify_beside(const Program& program, const Launch& launch, const Launch& other) {
+  for (const Binding& mine : launch.bindings) {
+    for (const Binding& theirs : other.bindings) {
+      if (mine.buffer != theirs.buffer) continue;
+      const BufferKind kind = program.buffers[static_cast<size_t>(mine.buffer)].kind;
+      const bool read = mine.mode == BindMode::kRead && theirs.mode == BindMode::kRead;
+      CHECK(read || kind == BufferKind::kGrads,
+            launch.name + " runs beside " + other.name + ", which it shares a buffer with");
+    }
+  }
+}
+
+}  // namespace
+
+std::int64_t count_dispatches(const Program& program) {
+  return std::count_if(program.launches.begin(), program.launches.end(),
+                       [](const Launch& launch) { return !launch.beside; });
+}
+
 void verify(const Program& program) {
   for (const BufferDecl& buffer : program.buffers) {
     CHECK(buffer.bytes > 0 && buffer.bytes % 256 == 0, buffer.name);
     CHECK(static_cast<std::int64_t>(buffer.data.size()) * 4 <= buffer.bytes, buffer.name);
   }
   for (const Launch& launch : program.launches) verify_launch(program, launch);
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < program.launches.size(); ++i) {
+    if (!program.launches[i].beside) first = i;
+    for (std::size_t j = first; j < i; ++j) {
+      verify_beside(program, program.launches[i], program.launches[j]);
+    }
+  }
 }
 
 std::string print(const Program& program) {
@@ -391,6 +426,7 @@ std::string print(const Program& program) {
     out << kind_name(launch.kind) << ' ' << launch.name << ' ' << domain_text(launch) << ' '
         << launch.bytes_moved << " B";
     if (launch.flops > 0) out << ' ' << launch.flops << " flop";
+    if (launch.beside) out << "  beside";
     if (!launch.sites.empty()) out << "  at " << to_string(launch.sites.front());
     out << '\n';
     for (const Binding& binding : launch.bindings) {

@@ -126,12 +126,19 @@ struct Launch {
   std::vector<std::string> ops;  // what was fused, with shapes: "add f32[256,64]"
   std::vector<Site> sites;       // the user's lines
   int planned = 0;               // its number before fit_bindings(); parts of one launch share it
+  // It needs nothing of the launches before it, back to the last one without this mark, and none
+  // of them needs anything of it: a device may run all of these as one kernel. Where they share a
+  // buffer that one writes, it is the gradient arena, and they write different parts of it.
+  bool beside = false;
   std::vector<Binding> bindings;
 
   // kMap, kRow: the domain is rows * cols, linear index = row * cols + col. kMap has cols == 1 and
   // everything at element level.
   std::int64_t rows = 1, cols = 1;
-  ScalarProgram body;  // kMap, kRow. kContraction: the epilogue, over batch*m*n, row-major.
+  // kContraction: the epilogue, over batch*m*n, row-major. With by_rows, which goes with one batch,
+  // it is that of a row launch over m rows and n columns, whose elements kAcc gives.
+  bool by_rows = false;
+  ScalarProgram body;  // kMap, kRow. kContraction: the epilogue.
                        // kScatter: the epilogue, over pre*size*post; kScan, kSort: over
                        // pre*count*post
   std::vector<Store> stores;
@@ -252,22 +259,6 @@ struct Program {
   std::int64_t peak_bytes = 0;        // sum of all buffers
 };
 
-// Splits the instructions of a row launch into passes over the columns:
-// pass p computes the reductions of depth p from reductions of smaller
-// depth; the last pass computes what element-level stores need.
-struct RowPass {
-  std::vector<int> row_before;  // row-level instructions to compute before this pass's loop
-  std::vector<int> elements;    // element-level instructions this pass needs, in order
-  std::vector<int> reduces;     // kReduce instructions that this pass completes
-  std::vector<int> stores;  // element-level stores (indices into Launch::stores); last pass only
-};
-struct RowPlan {
-  std::vector<RowPass> passes;
-  std::vector<int> row_after;   // row-level instructions after the last pass's loop
-  std::vector<int> row_stores;  // row-level stores, at the very end
-};
-RowPlan plan_rows(const Launch& launch);
-
 // Scatter launches: is the index the same for all q of a (p, i), as far as can be seen?
 bool index_repeats(const Launch& launch);
 
@@ -289,6 +280,11 @@ void verify(const Program& program);
 
 // "map", "row", "contraction", "scatter", "scan", "sort", "attention", "custom".
 const char* kind_name(LaunchKind kind);
+// Columns that a contraction with by_rows may have, and workgroup memory that a GPU needs for it.
+inline constexpr int kMostRowColumns = 64;
+inline constexpr std::int64_t kRowEpilogueBytes = 32 << 10;
+// Kernels that a device runs which joins the launches beside each other.
+std::int64_t count_dispatches(const Program& program);
 // The sizes that a launch goes over: "1024", "64x10", "64x128x784" (m, n, k).
 std::string domain_text(const Launch& launch);
 // The buffer, with the range where it is not all of it: "params bytes 256 to 1279".

@@ -37,9 +37,13 @@ std::string number(int i) { return std::to_string(i); }
 class AttentionWriter {
  public:
   AttentionWriter(const Launch& launch, const WgslOptions& options)
-      : l_(launch), window_(window_of(launch)), module_(launch), block_(pick(options)) {}
+      : l_(launch),
+        options_(options),
+        window_(window_of(launch)),
+        module_(launch),
+        block_(pick(options)) {}
 
-  WgslKernel write();
+  Shader write();
 
  private:
   [[nodiscard]] bool forward() const { return l_.part == AttentionPart::kForward; }
@@ -97,6 +101,7 @@ class AttentionWriter {
   [[nodiscard]] std::int64_t weight_pitch() const { return ceil_div(block_.columns, 4) | 1; }
 
   const Launch& l_;
+  const WgslOptions& options_;
   Window window_;
   Module module_;
   TileBlock block_;
@@ -185,7 +190,7 @@ void AttentionWriter::write_inputs() {
     all.push_back(&each.fours);
   }
   for (InFours& each : rest) all.push_back(&each);
-  const std::set<int> bindings = choose_fours(l_, all);
+  const std::set<int> bindings = choose_fours(l_, all, options_);
   for (const Lines& each : lines) write_line(each, bindings);
   write_input(AttentionInput::kLse, "lse_at", l_.m, 1);
   write_input(AttentionInput::kDelta, "delta_at", l_.m, 1);
@@ -505,7 +510,7 @@ void AttentionWriter::write_backward(Scope& scope) {
   if (keys()) store_results(scope, "d1_", 1, l_.width, "");
 }
 
-WgslKernel AttentionWriter::write() {
+Shader AttentionWriter::write() {
   write_inputs();
   const std::int64_t down = ceil_div(rows(), block_.rows);
   const std::int64_t groups = window_.count * down;
@@ -536,12 +541,12 @@ WgslKernel AttentionWriter::write() {
   } else {
     write_backward(scope);
   }
-  return make_kernel(module_, scope, block_.threads(), groups);
+  return make_shader(module_, scope, block_.threads(), groups);
 }
 
 }  // namespace
 
-WgslKernel write_attention(const Launch& launch, const WgslOptions& options) {
+Shader write_attention(const Launch& launch, const WgslOptions& options) {
   return AttentionWriter(launch, options).write();
 }
 

@@ -8,6 +8,7 @@
 //   results or short K, where tiles would leave the GPU idle.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/check.h"
 #include "kernel/wgsl_operand.h"
@@ -19,15 +20,18 @@ namespace {
 constexpr std::int64_t kLeastGroups = 128;  // fewer take no less time
 
 // Every side and every depth divides the number of threads, or is a multiple of it.
-constexpr std::array<TileShape, 6> kShapes = {{{128, 128, 8, 16, 8, 1, 264, 1.5},
+constexpr std::array<TileShape, 7> kShapes = {{{128, 128, 8, 16, 8, 1, 264, 1.5},
                                                {128, 64, 8, 8, 8, 1, 396, 1.4},
                                                {64, 64, 16, 4, 4, 1, 528, 1.0},
                                                {32, 32, 32, 2, 2, 1, 528, 0.57},
+                                               {32, 32, 64, 4, 2, 2, 528, 0.7},
                                                {16, 16, 64, 2, 2, 4, 528, 0.38},
                                                {8, 8, 128, 2, 2, 16, 528, 0.2}}};
 
 // What WgslOptions::tile calls it.
-int number_of(const TileShape& shape) { return (shape.side_m + shape.side_n) / 2; }
+int number_of(const TileShape& shape) {
+  return (shape.side_m + shape.side_n) / 2 + (shape.side_m == 32 && shape.slices > 1 ? 1 : 0);
+}
 
 // Floats in which slices leave what they add up.
 std::int64_t sums_of(const TileShape& tile) {
@@ -48,6 +52,9 @@ int place_of_result(int i, int width, int threads) {
   return (i / width) * threads * width + i % width;
 }
 
+// For epilogues by rows: a workgroup has all columns of its rows.
+constexpr TileShape kRowShape = {16, kMostRowColumns, 64, 2, 2, 1, 264, 0.5};
+
 // Functions a_at, b_at and finish, which both forms call.
 class Contraction {
  public:
@@ -60,7 +67,7 @@ class Contraction {
         b_(module_, launch, false),
         window_(window_of(launch)) {}
 
-  WgslKernel write();
+  Shader write();
 
  private:
   void write_finish(bool guarded, bool with_ones, const std::set<int>& vectors = {});
@@ -68,13 +75,14 @@ class Contraction {
   [[nodiscard]] Tile pick_lanes() const;
   [[nodiscard]] const TileShape* pick_tile() const;
   [[nodiscard]] std::int64_t bytes_of(const TileShape& tile) const;
-  WgslKernel write_by_lanes(const Tile& tile);
-  WgslKernel write_tiled(const TileShape& tile);
+  Shader write_by_lanes(const Tile& tile);
+  Shader write_tiled(const TileShape& tile);
   void write_steps(Scope& scope, const TileShape& tile);
   void write_products(Scope& scope, const TileShape& tile, const std::string& half) const;
   void write_results(Scope& scope, const TileShape& tile);
   void write_ones_results(Scope& scope, const TileShape& tile);
   void write_sliced_results(Scope& scope, const TileShape& tile);
+  void write_rows(Scope& scope, const TileShape& tile);
   void write_places(Scope& scope, const TileShape& tile, std::int64_t tiles_m,
                     std::int64_t tiles_n) const;
 
@@ -151,7 +159,7 @@ Tile Contraction::pick_lanes() const {
                         floor_pow2(std::max<std::int64_t>(1, kFullGpu / results)));
   if (options_.lanes > 0) tile.lanes = options_.lanes;
   tile.lanes = std::clamp(tile.lanes, 1, most);
-  tile.rows = std::max(1, (tile.lanes >= 64 ? tile.lanes : std::min(64, most)) / tile.lanes);
+  tile.rows = std::max(1, group_threads(std::max(tile.lanes, 64), options_) / tile.lanes);
   return tile;
 }
 
@@ -162,10 +170,17 @@ const TileShape* Contraction::pick_tile() const {
   double best_time = 0;
   for (const TileShape& shape : kShapes) {
     if (shape.threads() > options_.max_threads) continue;
+    if (options_.joined && shape.threads() != group_threads(shape.threads(), options_)) continue;
+    if (bytes_of(shape) > options_.max_workgroup_bytes) continue;
     if (options_.tile == number_of(shape)) return &shape;
     if (shape.slices > 4 && launch_.k < 2 * shape.depth) continue;
-    const double time = time_of(shape, window_.outer_count * ceil_div(window_.count, shape.side_m) *
-                                           ceil_div(launch_.n, shape.side_n));
+    // Alone, smaller tiles do as well and are more.
+    const bool large_slices = shape.slices > 1 && shape.side_m == 32;
+    if (large_slices && (options_.crowd <= 1 || launch_.k < 2 * shape.depth)) continue;
+    const std::int64_t groups = window_.outer_count * ceil_div(window_.count, shape.side_m) *
+                                ceil_div(launch_.n, shape.side_n);
+    const double time =
+        time_of(shape, std::llround(static_cast<double>(groups) * options_.crowd));
     if (best == nullptr || time < best_time) {
       best = &shape;
       best_time = time;
@@ -187,13 +202,14 @@ std::int64_t Contraction::bytes_of(const TileShape& tile) const {
   return 4 * (tiles + sums_of(tile));
 }
 
-WgslKernel Contraction::write() {
+Shader Contraction::write() {
   if (has_ones()) write_ones();
+  if (launch_.by_rows) return write_tiled(kRowShape);
   const TileShape* tile = pick_tile();
   return tile == nullptr ? write_by_lanes(pick_lanes()) : write_tiled(*tile);
 }
 
-WgslKernel Contraction::write_by_lanes(const Tile& tile) {
+Shader Contraction::write_by_lanes(const Tile& tile) {
   const std::string m = u32_literal(launch_.m);
   a_.write_function(launch_.ones_row ? "m == " + m : "", "1.0f");
   b_.write_function(launch_.ones_column ? "n == " + u32_literal(launch_.n) : "", "1.0f");
@@ -227,7 +243,7 @@ WgslKernel Contraction::write_by_lanes(const Tile& tile) {
     scope.line("if (lane == 0u" + (live.empty() ? "" : " && " + live) +
                ") { finish(z, m, n, acc); }");
   }
-  return make_kernel(module_, scope, tile.threads(), ceil_div(results, tile.rows));
+  return make_shader(module_, scope, tile.threads(), ceil_div(results, tile.rows));
 }
 
 // Where tiles lie twice in workgroup memory, `half` is the start of the one that is read, in each.
@@ -274,12 +290,13 @@ void Contraction::write_products(Scope& scope, const TileShape& tile,
   }
 }
 
-// Is an epilogue so long that it should not be compiled once for each result of a thread?
+// Is an epilogue so long that it should not be compiled once for each result of a thread? Helpers
+// are long but for relu's.
 bool is_long(const ScalarProgram& program) {
   return std::any_of(program.instrs.begin(), program.instrs.end(), [](const Instr& instr) {
-    return instr.kind == InstrKind::kOp &&
-           instr.code->wgsl[static_cast<std::size_t>(DType::kF32)].find("tg_") !=
-               std::string_view::npos;
+    if (instr.kind != InstrKind::kOp) return false;
+    const std::string_view text = instr.code->wgsl[static_cast<std::size_t>(DType::kF32)];
+    return text.find("tg_") != std::string_view::npos && !text.starts_with("tg_relu(");
   });
 }
 
@@ -412,6 +429,38 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
               ones);
 }
 
+// The results go to workgroup memory, and there the epilogue goes over their rows.
+void Contraction::write_rows(Scope& scope, const TileShape& tile) {
+  const int lanes = tile.threads() / tile.side_m;
+  const std::string side = u32_literal(tile.side_n);
+  module_.shared("row_results", "f32", std::int64_t{tile.side_m} * tile.side_n, 4);
+  for (int i = 0; i < tile.per_m; ++i) {
+    for (int j = 0; j < tile.per_n; ++j) {
+      scope.line("row_results[(ty * " + u32_literal(tile.width_m()) + " + " +
+                 u32_literal(place_of_result(i, tile.width_m(), tile.threads_m())) + ") * " + side +
+                 " + tx * " + u32_literal(tile.width_n()) + " + " +
+                 u32_literal(place_of_result(j, tile.width_n(), tile.threads_n())) + "] = acc" +
+                 std::to_string(i) + "_" + std::to_string(j / tile.width_n()) +
+                 component(j, tile.width_n()) + ";");
+    }
+  }
+  scope.line("workgroupBarrier();");
+  Scope rows(&scope);
+  for (const char* name : {"row", "lane", "place", "live"}) rows.own(name);
+  rows.line("let lane = local % " + u32_literal(lanes) + ";");
+  rows.line("let place = m0 + local / " + u32_literal(lanes) + ";");
+  RowDomain domain{launch_.m, launch_.n, "", "row_results[(row - m0) * " + side + " + col]"};
+  if (window_.count % tile.side_m == 0) {
+    rows.line("let row = place;");
+  } else {
+    domain.live = "live";
+    rows.line("let live = place < " + u32_literal(window_.end()) + ";");
+    rows.line("let row = min(place, " + u32_literal(window_.end() - 1) + ");");
+  }
+  write_row_passes(rows, module_, launch_, domain, Tile{tile.side_m, lanes, true}, options_);
+  scope.block("", rows);
+}
+
 // Where the group and the thread stand, and the registers that are filled over the steps of k.
 void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t tiles_m,
                                std::int64_t tiles_n) const {
@@ -496,7 +545,7 @@ void Contraction::write_steps(Scope& scope, const TileShape& tile) {
   write_products(scope, tile, "half_");
 }
 
-WgslKernel Contraction::write_tiled(const TileShape& tile) {
+Shader Contraction::write_tiled(const TileShape& tile) {
   const std::int64_t tiles_m = ceil_div(window_.count, tile.side_m);
   const std::int64_t tiles_n = ceil_div(launch_.n, tile.side_n);
   const bool ragged_m = window_.count % tile.side_m != 0;
@@ -511,29 +560,31 @@ WgslKernel Contraction::write_tiled(const TileShape& tile) {
              out_domain_,
              2,
              false,
-             tile.slices == 1 && tile.width_n() == 4 && launch_.n % 4 == 0,
+             !launch_.by_rows && tile.slices == 1 && tile.width_n() == 4 && launch_.n % 4 == 0,
              launch_.stores};
-  const std::set<int> vectors = choose_fours(launch_, {&a_.fours(), &b_.fours(), &finish_});
+  const std::set<int> vectors = choose_fours(launch_, {&a_.fours(), &b_.fours(), &finish_}, options_);
   a_.write_tile_function(guard(ragged_m, "m", window_.end()), vectors);
   b_.write_tile_function(guard(ragged_n, "n", launch_.n), vectors);
-  write_finish(ragged_m || ragged_n, false, vectors);
+  if (!launch_.by_rows) write_finish(ragged_m || ragged_n, false, vectors);
   const std::int64_t groups = window_.outer_count * tiles_m * tiles_n;
   Scope scope;
   open_rows(scope, Tile{1, tile.threads(), true}, groups, "tile");
   write_places(scope, tile, tiles_m, tiles_n);
   write_steps(scope, tile);
-  if (tile.slices > 1) {
+  if (launch_.by_rows) {
+    write_rows(scope, tile);
+  } else if (tile.slices > 1) {
     write_sliced_results(scope, tile);
   } else {
     write_results(scope, tile);
     write_ones_results(scope, tile);
   }
-  return make_kernel(module_, scope, tile.threads(), groups);
+  return make_shader(module_, scope, tile.threads(), groups);
 }
 
 }  // namespace
 
-WgslKernel write_contraction(const Launch& launch, const WgslOptions& options) {
+Shader write_contraction(const Launch& launch, const WgslOptions& options) {
   return Contraction(launch, options).write();
 }
 

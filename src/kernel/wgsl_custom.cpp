@@ -11,7 +11,7 @@ constexpr int kThreads = 64;
 
 }  // namespace
 
-WgslKernel write_custom(const Launch& launch, const WgslOptions& options) {
+Shader write_custom(const Launch& launch, const WgslOptions& options) {
   if (launch.custom->wgsl.empty()) {
     throw UserError("custom op '" + launch.custom->name + "' has no WGSL body",
                     launch.sites.empty() ? Site() : launch.sites.front());
@@ -35,7 +35,7 @@ WgslKernel write_custom(const Launch& launch, const WgslOptions& options) {
   const Store& store = launch.stores.at(0);
   const Place place = place_of(scope, {{"i", launch.rows}}, store.map);
   scope.line(module.store(store.binding, store.dtype, place.index, "element(i)"));
-  return make_kernel(module, scope, tile.rows, ceil_div(window.count, tile.rows));
+  return make_shader(module, scope, tile.rows, ceil_div(window.count, tile.rows));
 }
 
 }  // namespace tensorgrad::wgsl

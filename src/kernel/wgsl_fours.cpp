@@ -45,7 +45,8 @@ void each_use(const InFours& part, const Use& use) {
 
 }  // namespace
 
-std::set<int> choose_fours(const Launch& launch, const std::vector<InFours*>& parts) {
+std::set<int> choose_fours(const Launch& launch, const std::vector<InFours*>& parts,
+                           const WgslOptions& options) {
   for (bool again = true; again;) {
     again = false;
     std::set<int> vectors, others;
@@ -55,6 +56,10 @@ std::set<int> choose_fours(const Launch& launch, const std::vector<InFours*>& pa
     }
     if (launch.ones_row || launch.ones_column) others.insert(launch.ones_store.binding);
     for (const int binding : others) vectors.erase(binding);
+    std::erase_if(vectors, [&](int binding) {
+      return options.scalar_buffers.contains(
+          launch.bindings[static_cast<std::size_t>(binding)].buffer);
+    });
     for (InFours* part : parts) {
       if (!part->chosen || !part->operand) continue;
       bool any = false, all = true;

@@ -24,7 +24,8 @@ struct InFours {
 
 // Decides which of these are; gives the bindings that become arrays of vectors. The programs are
 // all that the launch has.
-std::set<int> choose_fours(const Launch& launch, const std::vector<InFours*>& parts);
+std::set<int> choose_fours(const Launch& launch, const std::vector<InFours*>& parts,
+                           const WgslOptions& options);
 
 // Writes a program for four elements at once, the first at the coordinates by name.
 class FourWriter {

@@ -171,31 +171,22 @@ void Module::function(const std::string& name, const std::string& text) {
 
 void Module::shared(const std::string& name, const std::string& type, std::int64_t count,
                     int element_bytes) {
-  const std::string text =
-      "var<workgroup> " + name + ": array<" + type + ", " + std::to_string(count) + ">;\n";
-  const bool added = shared_.emplace(name, text).second;
-  if (added) shared_bytes_ += count * element_bytes;
+  shared_.emplace(name, Shader::Shared{type, count, count * element_bytes});
 }
 
-std::string Module::declarations() const {
-  const auto holds_f16 = [](const std::set<std::string>& types) { return types.contains("f16"); };
-  std::string text = std::any_of(types_.begin(), types_.end(), holds_f16) ? "enable f16;\n" : "";
-  for (std::size_t i = 0; i < launch_.bindings.size(); ++i) {
-    const bool read_only = launch_.bindings[i].mode == BindMode::kRead;
-    text += "@group(0) @binding(" + std::to_string(i) + ") var<storage, " +
-            (read_only ? "read" : "read_write") + "> b" + std::to_string(i) + ": array<" +
-            *types_[i].begin() + ">;\n";
-  }
-  if (uses_hyper_) {
-    text += "@group(1) @binding(0) var<uniform> hyper: array<vec4<u32>, " +
-            std::to_string(kHyperWords / 4) + ">;\n";
-  }
-  for (const auto& [name, declaration] : shared_) text += declaration;
-  for (const auto& [name, body] : functions_) {
-    text += (body.starts_with('\n') ? "" : "\n") + body;
-    if (!body.ends_with('\n')) text += '\n';
-  }
-  return text + "\n";
+Shader Module::shader() const {
+  Shader shader;
+  for (const std::set<std::string>& types : types_) shader.types.push_back(*types.begin());
+  shader.shared = shared_;
+  shader.functions = functions_;
+  shader.uses_hyper = uses_hyper_;
+  return shader;
+}
+
+std::int64_t Shader::workgroup_bytes() const {
+  std::int64_t total = 0;
+  for (const auto& [name, array] : shared) total += array.bytes;
+  return total;
 }
 
 }  // namespace tensorgrad::wgsl

@@ -18,6 +18,25 @@ namespace tensorgrad::wgsl {
 // "12u"; a negative number wraps, as u32 arithmetic does.
 std::string u32_literal(std::int64_t value);
 
+// A shader in the parts that write_wgsl() prints one after another, and join_wgsl() joins with those
+// of others.
+struct Shader {
+  struct Shared {
+    std::string type;
+    std::int64_t count = 0, bytes = 0;
+  };
+
+  std::vector<std::string> types;                // of an element, for each binding
+  std::map<std::string, Shared> shared;          // arrays in workgroup memory, by name
+  std::map<std::string, std::string> functions;  // by name
+  std::string main;                              // the statements of main()
+  std::int64_t groups = 1;
+  int threads = 1;
+  bool uses_hyper = false;
+
+  [[nodiscard]] std::int64_t workgroup_bytes() const;
+};
+
 // A block of statements in which names are declared. Equal expressions get one name, declared in
 // the outermost block that sees what they are made of; so loop-invariant index arithmetic leaves
 // the loop.
@@ -74,18 +93,16 @@ class Module {
   // Declares workgroup memory of `count` elements, once.
   void shared(const std::string& name, const std::string& type, std::int64_t count,
               int element_bytes);
-  [[nodiscard]] bool uses_hyper() const { return uses_hyper_; }
-  [[nodiscard]] std::int64_t shared_bytes() const { return shared_bytes_; }
-  // Everything declared so far.
-  [[nodiscard]] std::string declarations() const;
+  // Everything declared so far; nothing of main().
+  [[nodiscard]] Shader shader() const;
 
  private:
   void count_use(const ScalarProgram& program);
 
   const Launch& launch_;
   std::vector<std::set<std::string>> types_;  // per binding: element types in memory
-  std::map<std::string, std::string> functions_, shared_;
-  std::int64_t shared_bytes_ = 0;
+  std::map<std::string, std::string> functions_;
+  std::map<std::string, Shader::Shared> shared_;
   bool uses_hyper_ = false;
 };
 
@@ -178,9 +195,8 @@ Grid fold_groups(std::int64_t groups);
 // always). Rows are numbered from `first`.
 std::string open_rows(Scope& scope, const Tile& tile, std::int64_t rows, const std::string& row,
                       std::int64_t first = 0);
-std::string main_function(const Scope& body, int threads);
-// The kernel whose main function is `body`, for so many workgroups of so many threads.
-WgslKernel make_kernel(const Module& module, const Scope& body, int threads, std::int64_t groups);
+// The shader whose main function is `body`, for so many workgroups of so many threads.
+Shader make_shader(const Module& module, const Scope& body, int threads, std::int64_t groups);
 
 // A reduction in progress: `name` (and `name`_at for argmax and argmin) accumulate per thread.
 struct Partial {
@@ -200,15 +216,38 @@ void accumulate(Scope& scope, Module& module, const Partial& partial, const std:
 void combine_lanes(Scope& scope, Module& module, const Tile& tile,
                    const std::vector<Partial>& partials, const WgslOptions& options);
 
-// Each fills in all of the kernel but the header.
-WgslKernel write_map(const Launch& launch, const WgslOptions& options);
-WgslKernel write_row(const Launch& launch, const WgslOptions& options);
-WgslKernel write_contraction(const Launch& launch, const WgslOptions& options);
-WgslKernel write_scatter(const Launch& launch, const WgslOptions& options);
-WgslKernel write_scan(const Launch& launch, const WgslOptions& options);
-WgslKernel write_sort(const Launch& launch, const WgslOptions& options);
-WgslKernel write_custom(const Launch& launch, const WgslOptions& options);
-WgslKernel write_attention(const Launch& launch, const WgslOptions& options);
+// The pieces of a shader's text. Binding i is called `name`i.
+std::string print_bindings(const std::vector<Binding>& bindings,
+                           const std::vector<std::string>& types, const std::string& name);
+std::string print_hyper();
+std::string print_shared(const std::string& name, const Shader::Shared& array);
+std::string print_function(const std::string& text);
+std::string print_main(const std::string& body, int threads);
+std::string print_header(const Launch& launch);
+
+// Threads of a workgroup that works row by row, of `wanted` by itself: all have as many where
+// launches are to be joined.
+int group_threads(int wanted, const WgslOptions& options);
+
+// A row program's rows; `live` as open_rows() gives it, `acc` what kAcc stands for.
+struct RowDomain {
+  std::int64_t rows, cols;
+  std::string live, acc;
+};
+// The passes of the launch's body and its stores. `local`, `row` and, if a row has several lanes,
+// `lane` are declared; needs uniform control flow.
+void write_row_passes(Scope& scope, Module& module, const Launch& launch, const RowDomain& domain,
+                      const Tile& tile, const WgslOptions& options);
+
+Shader write_shader(const Launch& launch, const WgslOptions& options);
+Shader write_map(const Launch& launch, const WgslOptions& options);
+Shader write_row(const Launch& launch, const WgslOptions& options);
+Shader write_contraction(const Launch& launch, const WgslOptions& options);
+Shader write_scatter(const Launch& launch, const WgslOptions& options);
+Shader write_scan(const Launch& launch, const WgslOptions& options);
+Shader write_sort(const Launch& launch, const WgslOptions& options);
+Shader write_custom(const Launch& launch, const WgslOptions& options);
+Shader write_attention(const Launch& launch, const WgslOptions& options);
 
 // Functions over a domain of three axes p, i, q. `fn NAME(p, i, q) -> TYPE`: the program's last
 // instruction. `fn finish(p, i, q, acc)`: the launch's body and stores, of an accumulated value.

@@ -3,15 +3,14 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernel/row_plan.h"
 #include "kernel/wgsl_parts.h"
 
 namespace tensorgrad::wgsl {
 namespace {
 
-// Enough threads to fill a large GPU; beyond it, more lanes per row only cost.
-
 int map_threads(std::int64_t elements, const WgslOptions& options) {
-  return std::min(elements >= (1 << 18) ? 256 : 64, floor_pow2(options.max_threads));
+  return group_threads(elements >= (1 << 18) ? 256 : 64, options);
 }
 
 Tile row_tile(const Launch& launch, const WgslOptions& options) {
@@ -27,29 +26,30 @@ Tile row_tile(const Launch& launch, const WgslOptions& options) {
   }
   if (options.lanes > 0) tile.lanes = options.lanes;
   tile.lanes = std::clamp(tile.lanes, 1, most);
-  const int threads = std::min(most, tile.lanes_first && tile.lanes < 64 ? 64 : 256);
-  tile.rows = std::max(1, (tile.lanes == 1 ? std::min(64, most) : threads) / tile.lanes);
+  const int wanted = tile.lanes == 1 || (tile.lanes_first && tile.lanes < 64) ? 64 : 256;
+  tile.rows = std::max(1, group_threads(wanted, options) / tile.lanes);
   return tile;
 }
 
-// Writes a row launch; what the passes share lives here.
+// Writes the passes of a row program; what they share lives here.
 class RowWriter {
  public:
-  RowWriter(const Launch& launch, const WgslOptions& options)
+  RowWriter(const Launch& launch, const RowDomain& domain, const Tile& tile, Module& module,
+            Scope& scope, const WgslOptions& options)
       : launch_(launch),
         options_(options),
+        cols_(domain.cols),
+        live_(domain.live),
         plan_(plan_rows(launch)),
-        tile_(row_tile(launch, options)),
-        module_(launch),
-        program_(module_, launch.body, {{"row", launch.rows}, {"col", launch.cols}},
-                 {{"row", launch.rows}}) {}
+        tile_(tile),
+        module_(module),
+        scope_(scope),
+        program_(module_, launch.body, {{"row", domain.rows}, {"col", domain.cols}},
+                 {{"row", domain.rows}}, domain.acc) {}
 
-  WgslKernel write() {
-    const Window window = window_of(launch_);
-    live_ = open_rows(scope_, tile_, window.count, "row", window.first);
+  void write() {
     for (const RowPass& pass : plan_.passes) write_pass(pass);
     write_end();
-    return make_kernel(module_, scope_, tile_.threads(), ceil_div(window.count, tile_.rows));
   }
 
  private:
@@ -85,7 +85,7 @@ class RowWriter {
       if (!live_.empty()) loop.block("if (" + live_ + ")", stores);
     }
     const std::string first = tile_.lanes == 1 ? "0u" : "lane";
-    scope_.block("for (var col = " + first + "; col < " + u32_literal(launch_.cols) +
+    scope_.block("for (var col = " + first + "; col < " + u32_literal(cols_) +
                      "; col += " + u32_literal(tile_.lanes) + ")",
                  loop);
   }
@@ -131,17 +131,18 @@ class RowWriter {
 
   const Launch& launch_;
   const WgslOptions& options_;
+  std::int64_t cols_;
+  std::string live_;
   RowPlan plan_;
   Tile tile_;
-  Module module_;
+  Module& module_;
+  Scope& scope_;
   ProgramWriter program_;
-  Scope scope_;
-  std::string live_;
 };
 
 }  // namespace
 
-WgslKernel write_map(const Launch& launch, const WgslOptions& options) {
+Shader write_map(const Launch& launch, const WgslOptions& options) {
   const std::int64_t elements = launch.rows * launch.cols;
   Module module(launch);
   const Domain domain = {{"row", elements}};
@@ -154,11 +155,23 @@ WgslKernel write_map(const Launch& launch, const WgslOptions& options) {
   for (const Store& store : launch.stores) roots.push_back(store.value);
   program.write_all(scope, program.needed(roots));
   for (const Store& store : launch.stores) program.store(scope, store);
-  return make_kernel(module, scope, tile.rows, ceil_div(window.count, tile.rows));
+  return make_shader(module, scope, tile.rows, ceil_div(window.count, tile.rows));
 }
 
-WgslKernel write_row(const Launch& launch, const WgslOptions& options) {
-  return RowWriter(launch, options).write();
+void write_row_passes(Scope& scope, Module& module, const Launch& launch, const RowDomain& domain,
+                      const Tile& tile, const WgslOptions& options) {
+  RowWriter(launch, domain, tile, module, scope, options).write();
+}
+
+Shader write_row(const Launch& launch, const WgslOptions& options) {
+  const Window window = window_of(launch);
+  const Tile tile = row_tile(launch, options);
+  Module module(launch);
+  Scope scope;
+  const RowDomain domain{launch.rows, launch.cols,
+                         open_rows(scope, tile, window.count, "row", window.first), ""};
+  write_row_passes(scope, module, launch, domain, tile, options);
+  return make_shader(module, scope, tile.threads(), ceil_div(window.count, tile.rows));
 }
 
 }  // namespace tensorgrad::wgsl

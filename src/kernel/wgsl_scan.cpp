@@ -40,7 +40,7 @@ class ScanWriter {
         type_(register_type(line_program(launch).instrs.back().dtype)),
         module_(launch) {}
 
-  WgslKernel write() {
+  Shader write() {
     const Domain domain = {{"p", launch_.pre}, {"i", launch_.count}, {"q", launch_.post}};
     if (!launch_.a.instrs.empty()) write_source(module_, "a_at", launch_.a, domain);
     if (!launch_.b.instrs.empty()) write_source(module_, "b_at", launch_.b, domain);
@@ -60,7 +60,7 @@ class ScanWriter {
     const std::string finish = "finish(p, t, q, " + result() + ");";
     last.line(live.empty() ? finish : "if (" + live + ") { " + finish + " }");
     loop(scope_, last);
-    return make_kernel(module_, scope_, tile_.threads(), ceil_div(lines, tile_.rows));
+    return make_shader(module_, scope_, tile_.threads(), ceil_div(lines, tile_.rows));
   }
 
  private:
@@ -181,7 +181,7 @@ class ScanWriter {
 
 }  // namespace
 
-WgslKernel write_scan(const Launch& launch, const WgslOptions& options) {
+Shader write_scan(const Launch& launch, const WgslOptions& options) {
   return ScanWriter(launch, options).write();
 }
 

@@ -27,7 +27,7 @@ Tile scatter_tile(const Launch& launch, std::int64_t results, const WgslOptions&
                         floor_pow2(std::max<std::int64_t>(1, kFullGpu / results)));
   if (options.lanes > 0) tile.lanes = options.lanes;
   tile.lanes = std::clamp(tile.lanes, 1, most);
-  tile.rows = std::max(1, (tile.lanes >= 64 ? tile.lanes : std::min(64, most)) / tile.lanes);
+  tile.rows = std::max(1, group_threads(std::max(tile.lanes, 64), options) / tile.lanes);
   return tile;
 }
 
@@ -49,7 +49,7 @@ struct ScatterBlock {
 
 ScatterBlock scatter_block(const Launch& launch, const WgslOptions& options) {
   ScatterBlock block;
-  block.threads = std::min(256, floor_pow2(options.max_threads));
+  block.threads = group_threads(256, options);
   block.repeats = index_repeats(launch);
   if (block.repeats) {
     block.columns = std::min({ceil_pow2(launch.post), kBlockColumns, block.threads});
@@ -114,7 +114,7 @@ void write_round(Scope& scope, const Launch& launch, const ScatterBlock& block) 
   scope.line("side = " + words + " - side;");
 }
 
-WgslKernel write_blocks(const Launch& launch, Module& module, const ScatterBlock& block) {
+Shader write_blocks(const Launch& launch, Module& module, const ScatterBlock& block) {
   const std::int64_t blocks = block.count(launch);
   const std::int64_t words = std::max(1, block.threads / 32);
   const std::string columns = u32_literal(block.columns), threads = u32_literal(block.threads);
@@ -155,10 +155,10 @@ WgslKernel write_blocks(const Launch& launch, Module& module, const ScatterBlock
   scope.block("for (var at = row; at < " + u32_literal(block.values) +
                   "; at += " + u32_literal(block.rows_at_once()) + ")",
               last);
-  return make_kernel(module, scope, block.threads, blocks);
+  return make_shader(module, scope, block.threads, blocks);
 }
 
-WgslKernel write_by_lanes(const Launch& launch, Module& module, const Tile& tile,
+Shader write_by_lanes(const Launch& launch, Module& module, const Tile& tile,
                           const WgslOptions& options) {
   const std::int64_t results = window_of(launch).rows() * launch.post;
   const Domain domain = {{"result", launch.pre * launch.size * launch.post}};
@@ -180,12 +180,12 @@ WgslKernel write_by_lanes(const Launch& launch, Module& module, const Tile& tile
       tile.lanes == 1 ? "" : "lane == 0u" + (live.empty() ? "" : " && " + live);
   scope.line(guard.empty() ? "finish(p, v, q, acc);"
                            : "if (" + guard + ") { finish(p, v, q, acc); }");
-  return make_kernel(module, scope, tile.threads(), ceil_div(results, tile.rows));
+  return make_shader(module, scope, tile.threads(), ceil_div(results, tile.rows));
 }
 
 }  // namespace
 
-WgslKernel write_scatter(const Launch& launch, const WgslOptions& options) {
+Shader write_scatter(const Launch& launch, const WgslOptions& options) {
   const std::int64_t results = window_of(launch).rows() * launch.post;
   const Domain sources = {{"p", launch.pre}, {"i", launch.count}, {"q", launch.post}};
   Module module(launch);

@@ -31,7 +31,7 @@ class SortWriter {
     threads_ = std::min({256, floor_pow2(options.max_threads), floor_pow2(tile_ / 2)});
   }
 
-  WgslKernel write() {
+  Shader write() {
     const Domain domain = {{"p", launch_.pre}, {"i", launch_.count}, {"q", launch_.post}};
     write_source(module_, "value_at", launch_.b, domain);
     write_finish(module_, launch_, domain, DType::kI32);
@@ -56,7 +56,7 @@ class SortWriter {
     } else {
       write_in_buffer(domain);
     }
-    return make_kernel(module_, scope_, threads_, lines);
+    return make_shader(module_, scope_, threads_, lines);
   }
 
  private:
@@ -200,7 +200,7 @@ class SortWriter {
 
 }  // namespace
 
-WgslKernel write_sort(const Launch& launch, const WgslOptions& options) {
+Shader write_sort(const Launch& launch, const WgslOptions& options) {
   return SortWriter(launch, options).write();
 }
 

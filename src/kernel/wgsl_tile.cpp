@@ -188,23 +188,17 @@ std::string open_rows(Scope& scope, const Tile& tile, std::int64_t rows, const s
   return "live";
 }
 
-std::string main_function(const Scope& body, int threads) {
-  return "@compute @workgroup_size(" + std::to_string(threads) +
-         ")\nfn main(@builtin(workgroup_id) group_id: vec3<u32>, "
-         "@builtin(local_invocation_index) local: u32) {\n" +
-         body.text() + "}\n";
+Shader make_shader(const Module& module, const Scope& body, int threads, std::int64_t groups) {
+  Shader shader = module.shader();
+  shader.main = body.text();
+  shader.threads = threads;
+  shader.groups = groups;
+  return shader;
 }
 
-WgslKernel make_kernel(const Module& module, const Scope& body, int threads, std::int64_t groups) {
-  const Grid grid = fold_groups(groups);
-  WgslKernel kernel;
-  kernel.groups_x = grid.x;
-  kernel.groups_y = grid.y;
-  kernel.threads = threads;
-  kernel.body = module.declarations() + main_function(body, threads);
-  kernel.workgroup_bytes = module.shared_bytes();
-  kernel.uses_hyper = module.uses_hyper();
-  return kernel;
+int group_threads(int wanted, const WgslOptions& options) {
+  const int most = std::min(256, floor_pow2(options.max_threads));
+  return options.joined ? most : std::min(wanted, most);
 }
 
 void declare_partial(Scope& scope, Module& module, const Partial& partial) {

@@ -2,6 +2,8 @@
 // Entry of the WGSL writer: picks the form by the launch's kind and heads it with a comment.
 #include "kernel/wgsl_writer.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "kernel/wgsl_parts.h"
 
@@ -30,26 +32,85 @@ std::string header_of(const Launch& launch) {
 
 }  // namespace
 
-WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options) {
-  WgslKernel kernel;
+namespace wgsl {
+
+Shader write_shader(const Launch& launch, const WgslOptions& options) {
   switch (launch.kind) {
-    case LaunchKind::kMap: kernel = wgsl::write_map(launch, options); break;
-    case LaunchKind::kRow: kernel = wgsl::write_row(launch, options); break;
-    case LaunchKind::kContraction: kernel = wgsl::write_contraction(launch, options); break;
-    case LaunchKind::kScatter: kernel = wgsl::write_scatter(launch, options); break;
-    case LaunchKind::kScan: kernel = wgsl::write_scan(launch, options); break;
-    case LaunchKind::kSort: kernel = wgsl::write_sort(launch, options); break;
-    case LaunchKind::kCustom: kernel = wgsl::write_custom(launch, options); break;
-    case LaunchKind::kAttention: kernel = wgsl::write_attention(launch, options); break;
+    case LaunchKind::kMap: return write_map(launch, options);
+    case LaunchKind::kRow: return write_row(launch, options);
+    case LaunchKind::kContraction: return write_contraction(launch, options);
+    case LaunchKind::kScatter: return write_scatter(launch, options);
+    case LaunchKind::kScan: return write_scan(launch, options);
+    case LaunchKind::kSort: return write_sort(launch, options);
+    case LaunchKind::kCustom: return write_custom(launch, options);
+    case LaunchKind::kAttention: return write_attention(launch, options);
   }
+  UNREACHABLE();
+}
+
+std::string print_bindings(const std::vector<Binding>& bindings,
+                           const std::vector<std::string>& types, const std::string& name) {
+  const bool f16 = std::find(types.begin(), types.end(), "f16") != types.end();
+  std::string text = f16 ? "enable f16;\n" : "";
+  for (std::size_t i = 0; i < bindings.size(); ++i) {
+    text += "@group(0) @binding(" + std::to_string(i) + ") var<storage, " +
+            (bindings[i].mode == BindMode::kRead ? "read" : "read_write") + "> " + name +
+            std::to_string(i) + ": array<" + types[i] + ">;\n";
+  }
+  return text;
+}
+
+std::string print_hyper() {
+  return "@group(1) @binding(0) var<uniform> hyper: array<vec4<u32>, " +
+         std::to_string(kHyperWords / 4) + ">;\n";
+}
+
+std::string print_shared(const std::string& name, const Shader::Shared& array) {
+  return "var<workgroup> " + name + ": array<" + array.type + ", " + std::to_string(array.count) +
+         ">;\n";
+}
+
+std::string print_function(const std::string& text) {
+  return (text.starts_with('\n') ? "" : "\n") + text + (text.ends_with('\n') ? "" : "\n");
+}
+
+std::string print_main(const std::string& body, int threads) {
+  return "\n@compute @workgroup_size(" + std::to_string(threads) +
+         ")\nfn main(@builtin(workgroup_id) group_id: vec3<u32>, "
+         "@builtin(local_invocation_index) local: u32) {\n" +
+         body + "}\n";
+}
+
+std::string print_header(const Launch& launch) { return header_of(launch); }
+
+}  // namespace wgsl
+
+WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options) {
+  const wgsl::Shader shader = wgsl::write_shader(launch, options);
+  const wgsl::Grid grid = wgsl::fold_groups(shader.groups);
+  WgslKernel kernel;
+  kernel.groups_x = grid.x;
+  kernel.groups_y = grid.y;
+  kernel.threads = shader.threads;
+  kernel.uses_hyper = shader.uses_hyper;
+  kernel.workgroup_bytes = shader.workgroup_bytes();
   CHECK(kernel.threads <= options.max_threads, launch.name);
   CHECK(kernel.workgroup_bytes <= options.max_workgroup_bytes, launch.name);
   kernel.header = header_of(launch);
+  kernel.body = wgsl::print_bindings(launch.bindings, shader.types, "b");
+  if (shader.uses_hyper) kernel.body += wgsl::print_hyper();
+  for (const auto& [name, array] : shader.shared) kernel.body += wgsl::print_shared(name, array);
+  for (const auto& [name, text] : shader.functions) kernel.body += wgsl::print_function(text);
+  kernel.body += wgsl::print_main(shader.main, shader.threads);
   return kernel;
 }
 
 std::string emit_wgsl(const Launch& launch, const WgslOptions& options) {
-  return write_wgsl(launch, options).text();
+  WgslOptions roomy = options;
+  if (launch.by_rows) {
+    roomy.max_workgroup_bytes = std::max(roomy.max_workgroup_bytes, kRowEpilogueBytes);
+  }
+  return write_wgsl(launch, roomy).text();
 }
 
 }  // namespace tensorgrad

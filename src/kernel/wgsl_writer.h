@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "kernel/program.h"
@@ -17,9 +18,13 @@ struct WgslOptions {
   std::int64_t max_workgroup_bytes = 16 << 10;
   int lanes =
       0;  // threads that share one result, kScan: one line (a power of two); not kMap, kSort
-  // kContraction: 8, 16, 32, 64, 96 (128 x 64) or 128; kScatter: 2 for blocks of results; both: 1
+  // kContraction: 8, 16, 32, 33 (k in slices), 64, 96 (128 x 64) or 128; kScatter: 2 for blocks of results; both: 1
   // for every result by its own lanes; kSort: elements sorted at a time, at least 2.
   int tile = 0;
+  bool separate = false;  // launches that could be one kernel are none, for comparison
+  bool joined = false;  // as many threads as others have, so that launches can be one kernel
+  double crowd = 1;     // kContraction: results of products beside it with its k, over its own
+  std::set<int> scalar_buffers = {};  // not to be read or written as vectors
 };
 
 struct WgslKernel {

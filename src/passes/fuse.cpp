@@ -23,6 +23,8 @@ constexpr int kCheapOps = 6;
 // The same for an operand of a contraction, whose elements are read more than once.
 constexpr int kCheapOperandOps = 2;
 constexpr std::int64_t kSmallDomain = 1 << 14;
+// A product with an epilogue by rows has a workgroup for 16 rows, whatever its depth.
+constexpr std::int64_t kMostEpilogueRows = 1 << 13, kMostEpilogueDepth = 1 << 10;
 
 bool is_copy(const Node& node) { return node.op == &ops::detach; }
 
@@ -40,6 +42,7 @@ class Fuser {
     if (options_.enabled) {
       if (options_.merge_column_sums) merge_column_sums();
       inline_producers();
+      if (options_.row_epilogue_columns > 0) merge_row_epilogues();
       sink_cheap_values(graph_, options_, parts_);
     }
     limit_bindings();
@@ -379,6 +382,52 @@ class Fuser {
       }
     }
     return false;
+  }
+
+  // Rows that read a small product of as many rows and columns become its epilogue: a launch less,
+  // and nothing is stored that they alone read.
+  void merge_row_epilogues() {
+    for (int r = 0; r < parts_.size(); ++r) {
+      const Group& rows = parts_.group(r);
+      if (rows.kind != GroupKind::kRow || rows.members.empty() || rows.alone) continue;
+      if (rows.cols < 2 || rows.cols > options_.row_epilogue_columns || rows.rows > kMostEpilogueRows) continue;
+      std::set<int, std::greater<>> makers;
+      for (const ValueId member : rows.members) {
+        for (const int g : parts_.candidates(parts_.sources_of(member))) makers.insert(g);
+      }
+      for (const int g : makers) {
+        if (g == r || !takes_rows(g, r)) continue;
+        parts_.merge(g, r);
+        break;
+      }
+    }
+  }
+
+  [[nodiscard]] bool takes_rows(int g, int r) const {
+    const Group& to = parts_.group(g);
+    const Group& rows = parts_.group(r);
+    if (to.kind != GroupKind::kContraction || to.members.empty()) return false;
+    for (const ValueId member : to.members) {
+      const Node& node = graph_[member];
+      if (node.op->kind == OpKind::kReduce) return false;  // a column sum, or rows already
+      if (node.op->kind != OpKind::kContraction) continue;
+      const Shape& shape = node.type.shape;
+      if (shape.size() != 2 || shape[0] != rows.rows || shape[1] != rows.cols) return false;
+      if (graph_[node.inputs[0]].type.shape[1] > kMostEpilogueDepth) return false;
+    }
+    for (const ValueId member : rows.members) {
+      const Node& node = graph_[member];
+      if (node.op->kind == OpKind::kConcat || node.op->kind == OpKind::kGather) return false;
+      for (const Source& source : parts_.sources_of(member)) {
+        const int from = parts_.group_of(source.value);
+        if (graph_[source.value].op->kind == OpKind::kPack) return false;
+        if (from == g && (source.barrier || !source.map.is_identity())) return false;
+        if (from >= 0 && from != g && from != r && parts_.depends(from, g)) return false;
+      }
+    }
+    std::vector<ValueId> together = to.members;
+    together.insert(together.end(), rows.members.begin(), rows.members.end());
+    return parts_.count_bindings(together, g, kNoValue) <= options_.max_bindings;
   }
 
   void dissolve(int g, int reader) {

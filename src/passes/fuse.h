@@ -25,6 +25,8 @@ struct FuseOptions {
   // A bias gradient may be made in the launch of the weight gradient. Not where all gradients are
   // more than a binding may hold: one that was cut by its rows would bind all between the two.
   bool merge_column_sums = true;
+  // A product of at most so many columns takes the reductions of its rows (a layer norm) along.
+  int row_epilogue_columns = 0;
 };
 
 // Before: groups unset. After: every node that needs a launch has a group; launches are numbered so

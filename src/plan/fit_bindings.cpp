@@ -289,6 +289,9 @@ void fit_bindings(Program& program, std::int64_t most_bytes) {
           std::move(some.begin(), some.end(), std::back_inserter(parts));
         }
       }
+      if (parts.size() > 1) {  // they write one buffer
+        for (Launch& part : parts) part.beside = false;
+      }
       std::move(parts.begin(), parts.end(), std::back_inserter(launches));
     }
   }

@@ -58,7 +58,7 @@ void count_work(Launch& launch) {
     std::set<std::pair<int, std::string>> seen;
     for (const Instr& instr : p.instrs) {
       if (instr.kind == InstrKind::kOp)
-        ops += instr.level == Level::kElement ? domain : launch.rows;
+        ops += instr.level == Level::kElement ? domain : launch.by_rows ? launch.m : launch.rows;
       if (instr.kind == InstrKind::kReduce) ops += domain;
       if (instr.kind != InstrKind::kLoad && instr.kind != InstrKind::kLoadAt) continue;
       const Access& access = p.accesses[static_cast<size_t>(instr.index)];
@@ -188,6 +188,7 @@ class GroupLowering {
     launch_.batch = numel(product.type.shape) / (launch_.m * launch_.n);
     operand(product.inputs[0], launch_.a);
     operand(product.inputs[1], launch_.b);
+    if (reduces_own()) return lower_row_epilogue();
     ProgramBuilder body(context_, launch_.body, launch_.batch * launch_.m * launch_.n, 1, false,
                         root_);
     for (const ValueId id : members_) {
@@ -200,6 +201,33 @@ class GroupLowering {
         launch_.ones_column = !launch_.ones_row;
         launch_.ones_store = make_store(placement_.places.at(id), DType::kF32, Level::kElement,
                                         launch_.ones_row ? launch_.n : launch_.m, 0, -1);
+      } else {
+        store_element(body, id);
+      }
+    }
+  }
+
+  // Is a member a reduction of what the launch makes? Else it is one of an operand.
+  [[nodiscard]] bool reduces_own() const {
+    if (reduce_ == kNoValue) return false;
+    std::vector<ValueId> inputs = graph_[reduce_].inputs;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const Node& node = graph_[inputs[i]];
+      if (std::find(members_.begin(), members_.end(), inputs[i]) != members_.end()) return true;
+      const bool passes = node.op->kind == OpKind::kView || node.group < 0;
+      if (passes) inputs.insert(inputs.end(), node.inputs.begin(), node.inputs.end());
+    }
+    return false;
+  }
+
+  void lower_row_epilogue() {
+    launch_.by_rows = true;
+    ProgramBuilder body(context_, launch_.body, launch_.m, launch_.n, true, root_);
+    for (const ValueId id : members_) {
+      const bool row_level = graph_[id].op->kind == OpKind::kReduce ||
+                             numel(graph_[id].type.shape) != launch_.m * launch_.n;
+      if (row_level) {
+        store(body, id, Level::kRow, launch_.m);
       } else {
         store_element(body, id);
       }

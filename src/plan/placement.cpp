@@ -9,9 +9,15 @@
 #include "base/check.h"
 #include "ir/sources.h"
 #include "ops/registry.h"
+#include "ops/structured.h"
+#include "plan/stages.h"
 
 namespace tensorgrad {
 namespace {
+
+// Work up to these does not fill a large GPU, or not for longer than a launch costs.
+constexpr std::int64_t kSmallBytes = 4 << 20;
+constexpr double kSmallFlops = 1 << 27;
 
 std::int64_t round_up(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -42,11 +48,23 @@ class Placer {
 
   // A launch that stores nothing: without the pass dce there are values that nothing reads.
   void drop_unread_groups() {
-    std::erase_if(result_.order, [&](int g) {
+    std::vector<int> kept;
+    bool first = false;  // the first of those beside each other was dropped
+    for (const int g : result_.order) {
       const std::vector<ValueId>& members = result_.members[static_cast<size_t>(g)];
-      return std::none_of(members.begin(), members.end(),
-                          [&](ValueId id) { return result_.places.contains(id); });
-    });
+      const bool stores = std::any_of(members.begin(), members.end(), [&](ValueId id) {
+        return result_.places.contains(id);
+      });
+      first = result_.beside.contains(g) ? first : false;
+      if (!stores) {
+        first |= result_.beside.erase(g) == 0;
+      } else {
+        if (first) result_.beside.erase(g);
+        first = false;
+        kept.push_back(g);
+      }
+    }
+    result_.order = std::move(kept);
   }
 
   void collect_groups() {
@@ -250,32 +268,69 @@ class Placer {
 
   bool sort_groups() {
     const std::size_t count = result_.members.size();
-    std::vector<std::set<int>> before(count);
-    for (int g = 0; g < static_cast<int>(count); ++g) before[static_cast<size_t>(g)] = direct(g);
+    std::vector<GroupWork> groups;
+    for (int g = 0; g < static_cast<int>(count); ++g) groups.push_back(work_of(g));
     for (const auto& [writer, place] : in_place_) {
       for (int g = 0; g < static_cast<int>(count); ++g) {
         bool elementwise = true;
         if (g != writer && reads_buffer(g, place, elementwise))
-          before[static_cast<size_t>(writer)].insert(g);
+          groups[static_cast<size_t>(writer)].before.insert(g);
       }
     }
     result_.order.clear();
-    std::vector<bool> done(count, false);
-    while (result_.order.size() < count) {
-      bool moved = false;
-      for (int g = 0; g < static_cast<int>(count); ++g) {
-        const auto& needs = before[static_cast<size_t>(g)];
-        if (done[static_cast<size_t>(g)] || !std::all_of(needs.begin(), needs.end(), [&](int n) {
-              return done[static_cast<size_t>(n)];
-            })) {
-          continue;
-        }
-        done[static_cast<size_t>(g)] = moved = true;
-        result_.order.push_back(g);
-      }
-      if (!moved) return false;
+    result_.beside.clear();
+    const auto stages = order_stages(groups, options_.join_bindings);
+    for (const std::vector<int>& stage : stages) {
+      result_.order.insert(result_.order.end(), stage.begin(), stage.end());
+      result_.beside.insert(stage.begin() + 1, stage.end());
     }
-    return true;
+    return !stages.empty() || count == 0;
+  }
+
+  // Times are rough: what matters is which launches take about as long as others.
+  [[nodiscard]] GroupWork work_of(int g) const {
+    constexpr int kByRows = 1, kAttention = 2;  // threads of a workgroup differ
+    constexpr double kMap = 0.5, kReduce = 1.5, kScatter = 3, kAttentionTime = 3, kProduct = 0.7;
+    constexpr double kProductStep = 1.0 / 130;  // for each of k
+    GroupWork work{direct(g), kByRows, kMap, {}};
+    double flops = 0;
+    std::int64_t bytes = 0;
+    const auto touch = [&](ValueId id) {
+      const Node& node = graph_[id];
+      if (node.op == &ops::constant || node.op == &ops::scalar) return;
+      bytes += bytes_of(node.type);
+      const auto at = result_.places.find(id);
+      work.buffers.insert(at == result_.places.end() ? -1 - std::int64_t{id} : at->second.buffer);
+    };
+    std::set<ValueId> read;
+    for (const Source& source : reads_[static_cast<size_t>(g)]) read.insert(source.value);
+    for (const ValueId id : read) touch(id);
+    for (const ValueId id : result_.members[static_cast<size_t>(g)]) {
+      const Node& node = graph_[id];
+      touch(id);
+      double time = kMap;
+      switch (node.op->kind) {
+        case OpKind::kReduce: time = kReduce; break;
+        case OpKind::kScatter: time = kScatter; break;
+        case OpKind::kContraction: {
+          const auto k = static_cast<double>(graph_[node.inputs[0]].type.shape.back());
+          time = kProduct + kProductStep * k;
+          flops += 2 * k * static_cast<double>(numel(node.type.shape));
+          break;
+        }
+        case OpKind::kAttention:
+          time = kAttentionTime;
+          work.beside = kAttention;
+          break;
+        case OpKind::kScan:
+        case OpKind::kSort:
+        case OpKind::kCustom: work.beside = 0; break;
+        default: break;
+      }
+      work.microseconds = std::max(work.microseconds, time);
+    }
+    if (bytes > kSmallBytes || flops > kSmallFlops) work.beside = 0;
+    return work;
   }
 
   // Position of the last launch that reads a value (or writes it, if none reads).
@@ -294,19 +349,24 @@ class Placer {
   void place_slots() {
     const std::map<ValueId, int> last = last_uses();
     std::set<std::pair<std::int64_t, int>> free;  // bytes, buffer
+    const int count = static_cast<int>(result_.order.size());
     std::vector<std::vector<ValueId>> dying(result_.order.size());
-    for (int p = 0; p < static_cast<int>(result_.order.size()); ++p) {
+    for (int p = 0, first = 0; p < count; ++p) {
       const int g = result_.order[static_cast<size_t>(p)];
       for (const ValueId id : result_.members[static_cast<size_t>(g)]) {
         const auto use = last.find(id);
         if (use == last.end() || result_.places.contains(id)) continue;
         result_.places[id] = {take_slot(bytes_of(graph_[id].type), free), 0};
-        if (use->second < static_cast<int>(dying.size()))
-          dying[static_cast<size_t>(use->second)].push_back(id);
+        if (use->second < count) dying[static_cast<size_t>(use->second)].push_back(id);
       }
-      for (const ValueId id : dying[static_cast<size_t>(p)]) {
-        const int buffer = result_.places.at(id).buffer;
-        free.insert({result_.buffers[static_cast<size_t>(buffer)].bytes, buffer});
+      // Those beside each other run at the same time.
+      if (p + 1 < count && result_.beside.contains(result_.order[static_cast<size_t>(p) + 1]))
+        continue;
+      for (; first <= p; ++first) {
+        for (const ValueId id : dying[static_cast<size_t>(first)]) {
+          const int buffer = result_.places.at(id).buffer;
+          free.insert({result_.buffers[static_cast<size_t>(buffer)].bytes, buffer});
+        }
       }
     }
   }

@@ -27,6 +27,7 @@ Program plan(const Graph& graph, const PlanOptions& options) {
   for (const int g : placement.order) {
     program.launches.push_back(lower_group(graph, placement, hypers, options, g,
                                            placement.members[static_cast<size_t>(g)]));
+    program.launches.back().beside = placement.beside.contains(g);
   }
   for (const auto& [value, to] : placement.copies) {
     program.launches.push_back(lower_copy(graph, placement, value, to));

@@ -18,6 +18,8 @@ struct PlanOptions {
   // What the device allows, in bytes; 0: anything.
   std::int64_t max_binding_bytes = 0, max_buffer_bytes = 0;
   bool stores_f16 = true;  // else values of f16 lie in memory as f32
+  // Storage buffers of a kernel that small launches may be joined to; 0: none are.
+  int join_bindings = 0;
 };
 
 // How a value of that type lies in memory.

@@ -43,7 +43,8 @@ Touched touched(const Launch& launch) {
   return result;
 }
 
-// What a value occupies, and from which launch to which: -1 is before the first.
+// What a value occupies, and from which launch to which: -1 is before the first. Those beside each
+// other have one number.
 struct Life {
   ValueId value;
   std::int64_t begin, end;  // bytes
@@ -52,15 +53,19 @@ struct Life {
 
 class Lives {
  public:
-  explicit Lives(const Graph& graph) : graph_(graph), placement_(place(graph, options_)) {
-    for (std::size_t i = 0; i < placement_.order.size(); ++i)
-      position_[placement_.order[i]] = static_cast<int>(i);
+  Lives(const Graph& graph, const PlanOptions& options)
+      : graph_(graph), placement_(place(graph, options)) {
+    int stage = -1;
+    for (const int group : placement_.order) {
+      if (!placement_.beside.contains(group)) ++stage;
+      position_[group] = stage;
+    }
     for (ValueId id = 0; id < graph.size(); ++id) {
       if (graph[id].group < 0) continue;
       for (const ValueId input : graph[id].inputs)
         use(input, position_.at(graph[id].group), graph[id].group);
     }
-    const int end = static_cast<int>(placement_.order.size());
+    const int end = stage + 1;
     for (const auto& [value, to] : placement_.copies) use(value, end, -1);
     for (const GraphOutput& output : graph.outputs) use(output.value, end, -1);
     for (const GraphUpdate& update : graph.updates) use(update.value, end, -1);
@@ -95,14 +100,15 @@ class Lives {
   }
 
   const Graph& graph_;
-  PlanOptions options_;
   Placement placement_;
   std::map<int, int> position_;
   std::map<ValueId, int> last_use_;
 };
 
-void check_lives(const Graph& fused, const std::string& note) {
-  const Lives lives(fused);
+void check_lives(const Graph& fused, int join_bindings, const std::string& note) {
+  PlanOptions options;
+  options.join_bindings = join_bindings;
+  const Lives lives(fused, options);
   for (const auto& [buffer, all] : lives.by_buffer()) {
     for (const Life& a : all) {
       for (const Life& b : all) {
@@ -152,7 +158,8 @@ TEST(Slots, no_two_live_values_share_a_place) {
     for (const int limit : {8, 32}) {
       const Compiled compiled = compile_for_test(made.graph, limit);
       const std::string note = "seed " + std::to_string(seed) + "\n" + print(compiled.fused);
-      check_lives(compiled.fused, note);
+      check_lives(compiled.fused, 0, note);
+      check_lives(compiled.fused, limit, note + "joined");
       check_bindings(compiled.program, limit, note);
     }
   }
@@ -223,7 +230,7 @@ TEST(Updates, in_place_come_after_the_last_reader_of_the_old_value) {
   s.output("both", matmul(v, fresh) + sum(p, 0));
   s.output("fresh", fresh);
   s.check(Where::kCpu);
-  check_lives(compile_for_test(s.graph(), 8).fused, "momentum");
+  check_lives(compile_for_test(s.graph(), 8).fused, 0, "momentum");
 }
 
 TEST(Updates, with_the_leaf_of_another_or_itself) {

@@ -145,24 +145,31 @@ ValueMap interpret_graph(const Graph& graph, const ValueMap& leaves, bool round_
 }
 
 Compiled compile_for_test(const Graph& graph, int max_bindings, std::int64_t max_binding_bytes,
-                          bool stores_f16) {
+                          bool stores_f16, int join_bindings, int row_columns) {
   CompileRequest request;
   request.name = "test";
   request.graph = graph;
   request.max_bindings = max_bindings;
   request.plan.max_binding_bytes = max_binding_bytes;
   request.plan.stores_f16 = stores_f16;
+  request.plan.join_bindings = join_bindings;
+  request.row_epilogue_columns = row_columns;
   request.plan.params_elements = arena_elements(graph);
   return compile_graph(std::move(request));
 }
 
 ValueMap run_graph(const Graph& graph, const ValueMap& leaves, Where where, int max_bindings,
-                   std::int64_t max_binding_bytes) {
+                   std::int64_t max_binding_bytes, bool join) {
   const std::shared_ptr<Device> device = device_at(where);
   if (max_bindings == 0) max_bindings = device->info().limits.max_storage_bindings;
-  Instance instance(
-      device,
-      compile_for_test(graph, max_bindings, max_binding_bytes, device->info().stores_f16).program);
+  const DeviceInfo& info = device->info();
+  CompileRequest usual;
+  compile_for(info, usual);
+  Instance instance(device, compile_for_test(graph, max_bindings, max_binding_bytes,
+                                             info.stores_f16,
+                                             join && info.joins_launches ? max_bindings : 0,
+                                             usual.row_epilogue_columns)
+                                .program);
   const HyperValues hypers = give_leaves(instance, graph, leaves);
   instance.wait(instance.run({hypers}));
   ValueMap result;

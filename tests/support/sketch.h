@@ -59,11 +59,12 @@ class Draw {
 // Value of each output by name, and of each updated leaf as "update NAME".
 ValueMap interpret_graph(const Graph& graph, const ValueMap& leaves, bool round_to_float = false);
 // The same, compiled and run. `max_bindings` 0: the device's own limit; `max_binding_bytes` 0:
-// none.
+// none. Where the device joins launches, and `join` does not say otherwise, small ones are joined.
 ValueMap run_graph(const Graph& graph, const ValueMap& leaves, Where where, int max_bindings = 0,
-                   std::int64_t max_binding_bytes = 0);
+                   std::int64_t max_binding_bytes = 0, bool join = true);
+// `join_bindings` is that of PlanOptions, `row_columns` that of FuseOptions.
 Compiled compile_for_test(const Graph& graph, int max_bindings, std::int64_t max_binding_bytes = 0,
-                          bool stores_f16 = true);
+                          bool stores_f16 = true, int join_bindings = 0, int row_columns = 0);
 
 // Fails the test for each name where the two differ: integers at all, floats by more than
 // tolerance * (1 + |want|). NaN equals NaN. Shows `note` with the first difference.

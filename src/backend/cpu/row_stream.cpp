@@ -8,6 +8,7 @@
 #include "backend/cpu/block_size.h"
 #include "backend/cpu/reducer.h"
 #include "backend/cpu/row.h"
+#include "kernel/row_plan.h"
 
 namespace tensorgrad::cpu {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "backend/cpu/simd.h"
 #include "backend/cpu/step.h"
+#include "kernel/row_plan.h"
 
 namespace tensorgrad::cpu {
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "kernel/row_plan.h"
 
 namespace tensorgrad::cpu {
 

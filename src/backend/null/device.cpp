@@ -29,6 +29,7 @@ class NullDevice final : public Device {
     info_.backend = "null";
     info_.name = "no device";
     info_.limits = limits;
+    info_.joins_launches = true;
   }
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }

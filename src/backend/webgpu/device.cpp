@@ -90,6 +90,7 @@ void WebGpuDevice::open() {
   WGPULimits limits = {};
   api_.DeviceGetLimits(device_.get(), &limits);
   info_.limits = limits_of(limits);
+  info_.joins_launches = true;
   timestamps_ = adapter_.timestamps;
   make_ring();
   // By now the driver is loaded, so this comes before all that it does at the end itself; a device

@@ -14,7 +14,7 @@
 #include "backend/backend.h"
 #include "backend/webgpu/adapter.h"
 #include "backend/webgpu/api.h"
-#include "kernel/wgsl_writer.h"
+#include "kernel/wgsl_join.h"
 
 namespace tensorgrad::webgpu {
 
@@ -61,6 +61,13 @@ struct Pipeline {
 
 class WebGpuExecutable;
 struct Step;
+
+// One kernel that is to be made, and who is to blame for it.
+struct Kernel {
+  std::string name;
+  Site site;
+  Dispatch dispatch;
+};
 
 class WebGpuDevice final : public Device {
  public:
@@ -127,18 +134,16 @@ class WebGpuDevice final : public Device {
   void map(Flight& flight, std::int64_t bytes);
 
   // prepare.cpp
-  std::shared_ptr<Pipeline> pipeline(const Launch& launch, const WgslKernel& kernel);
-  std::shared_ptr<Pipeline> compile(const Launch& launch, const WgslKernel& kernel);
-  std::vector<std::shared_ptr<Pipeline>> compile_together(const Program& program,
-                                                          const std::vector<WgslKernel>& kernels);
-  Handle<WGPUShaderModule> make_module(const Launch& launch, const std::string& text);
-  void make_pipeline(const Launch& launch, WGPUShaderModule module, Pipeline& pipeline);
-  std::shared_ptr<Pipeline> with_layouts(const Launch& launch, const WgslKernel& kernel);
+  std::shared_ptr<Pipeline> pipeline(const Kernel& kernel);
+  std::shared_ptr<Pipeline> compile(const Kernel& kernel);
+  std::vector<std::shared_ptr<Pipeline>> compile_together(const std::vector<Kernel>& kernels);
+  Handle<WGPUShaderModule> make_module(const Kernel& kernel, const std::string& text);
+  void make_pipeline(const Kernel& kernel, WGPUShaderModule module, Pipeline& pipeline);
+  std::shared_ptr<Pipeline> with_layouts(const Kernel& kernel);
   WGPUBindGroupLayout layout(const std::string& modes);
   WGPUPipelineLayout pipeline_layout(const std::string& modes, bool uses_hyper);
-  Handle<WGPUBindGroup> bind(const Launch& launch, WGPUBindGroupLayout layout,
-                             std::span<const BufferHandle> buffers);
-  void check_launch(const Launch& launch, const WgslKernel& kernel) const;
+  Handle<WGPUBindGroup> bind(const Step& step, std::span<const BufferHandle> buffers);
+  void check_kernel(const Kernel& kernel) const;
 
   // run.cpp
   std::uint32_t write_rows(std::span<const HyperRow> rows);
@@ -183,7 +188,10 @@ class WebGpuDevice final : public Device {
 };
 
 struct Step {
-  const Launch* launch = nullptr;
+  std::string name;
+  Site site;
+  std::size_t launches = 1;  // of the program, that it runs
+  std::vector<Binding> bindings;
   std::shared_ptr<Pipeline> pipeline;
   Handle<WGPUBindGroup> group;
   std::uint32_t groups_x = 1, groups_y = 1;

@@ -17,12 +17,18 @@ namespace {
 constexpr std::size_t kCompileThreads = 8;
 constexpr std::int64_t kLeastBinding = 16;  // vec4<f32>
 
-Site site_of(const Launch& launch) { return launch.sites.empty() ? Site() : launch.sites.front(); }
+Kernel kernel_of(const Program& program, Dispatch dispatch) {
+  const Launch& first = program.launches[dispatch.first];
+  Kernel kernel{first.name, first.sites.empty() ? Site() : first.sites.front(), {}};
+  if (dispatch.count > 1) kernel.name += "_and_" + std::to_string(dispatch.count - 1);
+  kernel.dispatch = std::move(dispatch);
+  return kernel;
+}
 
 // 'r' or 'w' per binding: what the layout depends on.
-std::string modes_of(const Launch& launch) {
+std::string modes_of(const Dispatch& dispatch) {
   std::string modes;
-  for (const Binding& binding : launch.bindings) {
+  for (const Binding& binding : dispatch.bindings) {
     modes += binding.mode == BindMode::kRead ? 'r' : 'w';
   }
   return modes;
@@ -74,50 +80,49 @@ WGPUPipelineLayout WebGpuDevice::pipeline_layout(const std::string& modes, bool 
   return known.get();
 }
 
-std::shared_ptr<Pipeline> WebGpuDevice::with_layouts(const Launch& launch,
-                                                     const WgslKernel& kernel) {
-  const std::string modes = modes_of(launch);
+std::shared_ptr<Pipeline> WebGpuDevice::with_layouts(const Kernel& kernel) {
+  const std::string modes = modes_of(kernel.dispatch);
   auto made = std::make_shared<Pipeline>();
   made->layout = layout(modes);
-  made->whole = pipeline_layout(modes, kernel.uses_hyper);
+  made->whole = pipeline_layout(modes, kernel.dispatch.kernel.uses_hyper);
   return made;
 }
 
-Handle<WGPUShaderModule> WebGpuDevice::make_module(const Launch& launch, const std::string& text) {
+Handle<WGPUShaderModule> WebGpuDevice::make_module(const Kernel& kernel, const std::string& text) {
   WGPUShaderSourceWGSL source = {};
   source.chain.sType = WGPUSType_ShaderSourceWGSL;
   source.code = view(text);
   WGPUShaderModuleDescriptor descriptor = {};
   descriptor.nextInChain = &source.chain;
-  descriptor.label = view(launch.name);
+  descriptor.label = view(kernel.name);
   return {api_, api_.vendor->create_module(api_, device_.get(), descriptor, checked_)};
 }
 
-void WebGpuDevice::make_pipeline(const Launch& launch, WGPUShaderModule module,
+void WebGpuDevice::make_pipeline(const Kernel& kernel, WGPUShaderModule module,
                                  Pipeline& pipeline) {
   WGPUComputePipelineDescriptor descriptor = {};
-  descriptor.label = view(launch.name);
+  descriptor.label = view(kernel.name);
   descriptor.layout = pipeline.whole;
   descriptor.compute.module = module;
   descriptor.compute.entryPoint = view("main");
   pipeline.handle = Handle(api_, api_.DeviceCreateComputePipeline(device_.get(), &descriptor));
 }
 
-std::shared_ptr<Pipeline> WebGpuDevice::compile(const Launch& launch, const WgslKernel& kernel) {
-  std::string text = kernel.text();
+std::shared_ptr<Pipeline> WebGpuDevice::compile(const Kernel& kernel) {
+  std::string text = kernel.dispatch.kernel.text();
   if (!replacement_.empty()) text = std::exchange(replacement_, {});
-  std::shared_ptr<Pipeline> made = with_layouts(launch, kernel);
+  std::shared_ptr<Pipeline> made = with_layouts(kernel);
   begin_scope();
-  const Handle<WGPUShaderModule> module = make_module(launch, text);
+  const Handle<WGPUShaderModule> module = make_module(kernel, text);
   std::string error = end_scope();
   if (error.empty()) {
     begin_scope();
-    make_pipeline(launch, module.get(), *made);
+    make_pipeline(kernel, module.get(), *made);
     error = end_scope();
   }
   if (!error.empty()) {
     throw_faults();
-    throw DeviceError("webgpu: kernel " + launch.name + " was refused: " + error, site_of(launch));
+    throw DeviceError("webgpu: kernel " + kernel.name + " was refused: " + error, kernel.site);
   }
   return made;
 }
@@ -126,23 +131,22 @@ std::shared_ptr<Pipeline> WebGpuDevice::compile(const Launch& launch, const Wgsl
 // Scopes belong to the device, not to a thread, so an error here is nobody's: then all is left as
 // it was, and compile() will meet the error again by itself.
 std::vector<std::shared_ptr<Pipeline>> WebGpuDevice::compile_together(
-    const Program& program, const std::vector<WgslKernel>& kernels) {
-  std::map<std::string_view, std::size_t> fresh;  // by body: the first launch with it
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const auto known = pipelines_.find(kernels[i].body);
-    if (known == pipelines_.end() || known->second.expired()) fresh.emplace(kernels[i].body, i);
+    const std::vector<Kernel>& kernels) {
+  std::map<std::string_view, const Kernel*> fresh;  // by body: the first with it
+  for (const Kernel& kernel : kernels) {
+    const std::string& body = kernel.dispatch.kernel.body;
+    const auto known = pipelines_.find(body);
+    if (known == pipelines_.end() || known->second.expired()) fresh.emplace(body, &kernel);
   }
   if (fresh.size() < 2 || !api_.vendor->concurrent() || !replacement_.empty()) return {};
-  std::vector<std::pair<std::size_t, std::shared_ptr<Pipeline>>> work;
-  for (const auto& [body, launch] : fresh) {
-    work.emplace_back(launch, with_layouts(program.launches[launch], kernels[launch]));
-  }
+  std::vector<std::pair<const Kernel*, std::shared_ptr<Pipeline>>> work;
+  for (const auto& [body, kernel] : fresh) work.emplace_back(kernel, with_layouts(*kernel));
   std::atomic<std::size_t> next{0};
   const auto compile_some = [&] {
     for (std::size_t i = next++; i < work.size(); i = next++) {
-      const Launch& launch = program.launches[work[i].first];
-      const Handle<WGPUShaderModule> module = make_module(launch, kernels[work[i].first].text());
-      make_pipeline(launch, module.get(), *work[i].second);
+      const Kernel& kernel = *work[i].first;
+      const Handle<WGPUShaderModule> module = make_module(kernel, kernel.dispatch.kernel.text());
+      make_pipeline(kernel, module.get(), *work[i].second);
     }
   };
   begin_scope();
@@ -156,30 +160,29 @@ std::vector<std::shared_ptr<Pipeline>> WebGpuDevice::compile_together(
   }
   if (!end_scope().empty()) return {};
   std::vector<std::shared_ptr<Pipeline>> kept;
-  for (auto& [launch, made] : work) {
-    pipelines_[kernels[launch].body] = made;
+  for (auto& [kernel, made] : work) {
+    pipelines_[kernel->dispatch.kernel.body] = made;
     kept.push_back(std::move(made));
   }
   return kept;
 }
 
-std::shared_ptr<Pipeline> WebGpuDevice::pipeline(const Launch& launch, const WgslKernel& kernel) {
-  std::weak_ptr<Pipeline>& known = pipelines_[kernel.body];
+std::shared_ptr<Pipeline> WebGpuDevice::pipeline(const Kernel& kernel) {
+  std::weak_ptr<Pipeline>& known = pipelines_[kernel.dispatch.kernel.body];
   std::shared_ptr<Pipeline> found = known.lock();
   if (found == nullptr || !replacement_.empty()) {
-    found = compile(launch, kernel);
+    found = compile(kernel);
     known = found;
   }
   return found;
 }
 
-Handle<WGPUBindGroup> WebGpuDevice::bind(const Launch& launch, WGPUBindGroupLayout group_layout,
-                                         std::span<const BufferHandle> buffers) {
-  std::vector<WGPUBindGroupEntry> entries(launch.bindings.size());
+Handle<WGPUBindGroup> WebGpuDevice::bind(const Step& step, std::span<const BufferHandle> buffers) {
+  std::vector<WGPUBindGroupEntry> entries(step.bindings.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const Binding& binding = launch.bindings[i];
+    const Binding& binding = step.bindings[i];
     const Buffer& bound = buffer(buffers[static_cast<std::size_t>(binding.buffer)]);
-    CHECK(binding.offset + binding.bytes <= bound.bytes, launch.name + ": " + bound.label);
+    CHECK(binding.offset + binding.bytes <= bound.bytes, step.name + ": " + bound.label);
     entries[i] = {};
     entries[i].binding = static_cast<std::uint32_t>(i);
     entries[i].buffer = bound.handle.get();
@@ -189,41 +192,47 @@ Handle<WGPUBindGroup> WebGpuDevice::bind(const Launch& launch, WGPUBindGroupLayo
         static_cast<std::uint64_t>(std::max(kLeastBinding, (binding.bytes + 3) / 4 * 4));
   }
   WGPUBindGroupDescriptor descriptor = {};
-  descriptor.label = view(launch.name);
-  descriptor.layout = group_layout;
+  descriptor.label = view(step.name);
+  descriptor.layout = step.pipeline->layout;
   descriptor.entryCount = entries.size();
   descriptor.entries = entries.data();
   begin_scope();
   Handle<WGPUBindGroup> group(api_, api_.DeviceCreateBindGroup(device_.get(), &descriptor));
   const std::string error = end_scope();
   if (!error.empty()) {
-    throw DeviceError("webgpu: the buffers of kernel " + launch.name + " were refused: " + error,
-                      site_of(launch));
+    throw DeviceError("webgpu: the buffers of kernel " + step.name + " were refused: " + error,
+                      step.site);
   }
   return group;
 }
 
-void WebGpuDevice::check_launch(const Launch& launch, const WgslKernel& kernel) const {
+void WebGpuDevice::check_kernel(const Kernel& kernel) const {
   const auto refuse = [&](const std::string& what) {
-    throw DeviceError("webgpu: kernel " + launch.name + " " + what, site_of(launch));
+    throw DeviceError("webgpu: kernel " + kernel.name + " " + what, kernel.site);
   };
+  const std::vector<Binding>& bindings = kernel.dispatch.bindings;
   const int most = info_.limits.max_storage_bindings;
-  if (static_cast<int>(launch.bindings.size()) > most) {
-    refuse("binds " + std::to_string(launch.bindings.size()) + " buffers; " + info_.name +
-           " allows " + std::to_string(most));
+  if (static_cast<int>(bindings.size()) > most) {
+    refuse("binds " + std::to_string(bindings.size()) + " buffers; " + info_.name + " allows " +
+           std::to_string(most));
   }
-  for (const Binding& binding : launch.bindings) {
+  for (const Binding& binding : bindings) {
     if (binding.bytes <= info_.limits.max_binding_bytes) continue;
     refuse("binds " + std::to_string(binding.bytes) + " bytes at once; " + info_.name + " allows " +
            std::to_string(info_.limits.max_binding_bytes));
   }
-  for (std::size_t i = 0; i < launch.bindings.size(); ++i) {
+  for (std::size_t i = 0; i < bindings.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      if (launch.bindings[i].buffer == launch.bindings[j].buffer) refuse("binds one buffer twice");
+      const bool read =
+          bindings[i].mode == BindMode::kRead && bindings[j].mode == BindMode::kRead;
+      const bool joined = kernel.dispatch.count > 1;
+      if (bindings[i].buffer == bindings[j].buffer && !(read && joined))
+        refuse("binds one buffer twice");
     }
   }
-  if (kernel.workgroup_bytes > info_.limits.max_workgroup_bytes) {
-    refuse("needs " + std::to_string(kernel.workgroup_bytes) + " bytes of workgroup memory");
+  if (kernel.dispatch.kernel.workgroup_bytes > info_.limits.max_workgroup_bytes) {
+    refuse("needs " + std::to_string(kernel.dispatch.kernel.workgroup_bytes) +
+           " bytes of workgroup memory");
   }
 }
 
@@ -239,24 +248,26 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
   const std::lock_guard lock(mutex_);
   throw_faults();
   CHECK(buffers.size() == program.buffers.size());
-  const WgslOptions options = kernel_options();
-  std::vector<WgslKernel> kernels;
-  for (const Launch& launch : program.launches) {
-    kernels.push_back(write_wgsl(launch, options));
-    check_launch(launch, kernels.back());
+  std::vector<Kernel> kernels;
+  for (Dispatch& each :
+       write_dispatches(program, kernel_options(), info_.limits.max_storage_bindings)) {
+    kernels.push_back(kernel_of(program, std::move(each)));
+    check_kernel(kernels.back());
   }
-  const auto kept = compile_together(program, kernels);
+  const auto kept = compile_together(kernels);
   auto executable = std::make_unique<WebGpuExecutable>(mutex_);
   executable->program = &program;
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const Launch& launch = program.launches[i];
+  for (Kernel& kernel : kernels) {
     Step step;
-    step.launch = &launch;
-    step.pipeline = pipeline(launch, kernels[i]);
-    step.group = bind(launch, step.pipeline->layout, buffers);
-    step.groups_x = kernels[i].groups_x;
-    step.groups_y = kernels[i].groups_y;
-    step.uses_hyper = kernels[i].uses_hyper;
+    step.pipeline = pipeline(kernel);
+    step.name = std::move(kernel.name);
+    step.site = kernel.site;
+    step.launches = kernel.dispatch.count;
+    step.bindings = std::move(kernel.dispatch.bindings);
+    step.group = bind(step, buffers);
+    step.groups_x = kernel.dispatch.kernel.groups_x;
+    step.groups_y = kernel.dispatch.kernel.groups_y;
+    step.uses_hyper = kernel.dispatch.kernel.uses_hyper;
     executable->uses_hyper |= step.uses_hyper;
     executable->steps.push_back(std::move(step));
   }
@@ -270,11 +281,11 @@ void WebGpuDevice::rebind(Executable& any, std::span<const BufferHandle> buffers
   WebGpuExecutable& executable = own(any);
   std::vector<std::pair<Step*, Handle<WGPUBindGroup>>> made;
   for (Step& step : executable.steps) {
-    const auto& bindings = step.launch->bindings;
+    const auto& bindings = step.bindings;
     if (std::none_of(bindings.begin(), bindings.end(),
                      [&](const Binding& each) { return each.buffer == changed; }))
       continue;
-    made.emplace_back(&step, bind(*step.launch, step.pipeline->layout, buffers));
+    made.emplace_back(&step, bind(step, buffers));
   }
   for (auto& [step, group] : made) step->group = std::move(group);
   executable.validated = false;

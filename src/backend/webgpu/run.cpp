@@ -79,13 +79,12 @@ void WebGpuDevice::check_first_run(WebGpuExecutable& executable) {
   }
   throw_faults();
   // The driver names the pipeline or bind group by its label, which is the launch's name.
-  const Launch* blamed = nullptr;
+  const Step* blamed = nullptr;
   for (const Step& step : executable.steps) {
-    const std::string& name = step.launch->name;
-    const bool named = !name.empty() && error.find(name) != std::string::npos;
-    if (named && (blamed == nullptr || name.size() > blamed->name.size())) blamed = step.launch;
+    const bool named = !step.name.empty() && error.find(step.name) != std::string::npos;
+    if (named && (blamed == nullptr || step.name.size() > blamed->name.size())) blamed = &step;
   }
-  const Site site = blamed == nullptr || blamed->sites.empty() ? Site() : blamed->sites.front();
+  const Site site = blamed == nullptr ? Site() : blamed->site;
   throw DeviceError("webgpu: " + (blamed == nullptr ? "a program" : "kernel " + blamed->name) +
                         " was refused when it ran: " + error,
                     site);
@@ -162,6 +161,7 @@ std::vector<LaunchTiming> WebGpuDevice::profile_by_clock(WebGpuExecutable& execu
     watch(finish_and_submit(encoder.get(), true));
     wait_for(last_ticket_);
     timings.push_back({std::chrono::duration<double, std::micro>(Clock::now() - start).count()});
+    timings.resize(timings.size() + step.launches - 1);
   }
   return timings;
 }
@@ -196,6 +196,7 @@ std::vector<LaunchTiming> WebGpuDevice::profile_by_query(WebGpuExecutable& execu
     for (std::size_t i = 0; i < count; ++i) {
       const double span = static_cast<double>(ticks[2 * i + 1] - ticks[2 * i]);
       timings.push_back({span * period / 1000.0, true});
+      timings.resize(timings.size() + executable.steps[at + i].launches - 1, {0, true});
     }
   }
   return timings;

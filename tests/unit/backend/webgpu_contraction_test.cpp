@@ -90,7 +90,9 @@ TEST_P(WebGpuTiles, multiply) {
     WgslOptions options;
     options.tile = GetParam();
     device->force_kernels(options);
-    const std::int64_t side = GetParam() == 96 ? 128 : std::max(GetParam(), 16);
+    const std::int64_t side = GetParam() == 96   ? 128
+                              : GetParam() == 33 ? 32
+                                                 : std::max(GetParam(), 16);
     check_layouts(*device, {1, side + 8, side - 4, 44});  // by fours
     if (!least) continue;
     check_product(*device, {1, side, side, 64, true, false, true});  // nothing hangs over
@@ -100,7 +102,7 @@ TEST_P(WebGpuTiles, multiply) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, WebGpuTiles, ::testing::Values(1, 8, 16, 32, 64, 96, 128));
+INSTANTIATE_TEST_SUITE_P(Sizes, WebGpuTiles, ::testing::Values(1, 8, 16, 32, 33, 64, 96, 128));
 
 TEST(WebGpuContraction, by_any_number_of_lanes) {
   TENSORGRAD_DEVICE_OR_RETURN(device);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "passes/fuse.h"
+#include "kernel/row_plan.h"
 #include "plan/plan.h"
 #include "support/sketch.h"
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// Rows in the epilogue of the product that they read: fewer launches, and the values of the
+// reference.
+#include "ops/expr.h"
+#include "support/differential.h"
+#include "support/random_graph.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+constexpr int kColumns = 64;
+
+// A residual block's end with the norm after it, and its gradients.
+void normed(Sketch& s, std::int64_t rows, std::int64_t cols, std::int64_t depth) {
+  const Tensor x = s.input({rows, depth}), w = s.input({depth, cols}), r = s.input({rows, cols});
+  const Tensor scale = s.input({cols}), shift = s.input({cols}), v = s.input({cols, cols});
+  const Tensor y = matmul(x, w) + r;
+  const Tensor h = layer_norm(y, scale, shift);
+  const Tensor out = softmax(matmul(h, v));
+  s.output("y", y);
+  s.output("out", out);
+  s.output("best", argmax(matmul(h, v), 1));
+  const std::vector<Tensor> grads = grad(sum(square(out)), {x, w, scale, shift, v});
+  for (std::size_t i = 0; i < grads.size(); ++i) s.output("d" + std::to_string(i), grads[i]);
+}
+
+std::size_t launches_of(const Graph& graph, int row_columns) {
+  return compile_for_test(graph, 16, 0, true, 0, row_columns).program.launches.size();
+}
+
+std::size_t by_rows(const Graph& graph) {
+  const Program program = compile_for_test(graph, 16, 0, true, 0, kColumns).program;
+  return static_cast<std::size_t>(
+      std::count_if(program.launches.begin(), program.launches.end(),
+                    [](const Launch& launch) { return launch.by_rows; }));
+}
+
+// Whole tiles and ragged ones; one row, few columns, depths below and above a step.
+TEST(RowEpilogue, is_right_at_every_size_on_webgpu) {
+  const std::vector<std::vector<std::int64_t>> sizes = {
+      {64, 64, 64}, {40, 64, 24}, {1, 7, 130}, {33, 2, 5}, {100, 33, 200}, {16, 16, 1}};
+  for (const std::vector<std::int64_t>& size : sizes) {
+    SCOPED_TRACE(tensorgrad::to_string(size));
+    Sketch s;
+    normed(s, size[0], size[1], size[2]);
+    EXPECT_GE(by_rows(s.graph()), 1U);
+    s.check(Where::kWebGpu);
+  }
+}
+
+TEST(RowEpilogue, saves_launches) {
+  Sketch s;
+  normed(s, 64, 64, 64);
+  EXPECT_LT(launches_of(s.graph(), kColumns), launches_of(s.graph(), 0));
+}
+
+TEST(RowEpilogue, is_left_out_where_it_does_not_fit) {
+  const auto count = [](const auto& make) {
+    Sketch s;
+    make(s);
+    return by_rows(s.graph());
+  };
+  EXPECT_EQ(count([](Sketch& s) {
+              s.output("y", softmax(matmul(s.input({8, 16}), s.input({16, 64}))));
+            }),
+            1U);
+  EXPECT_EQ(count([](Sketch& s) {  // too many columns
+              s.output("y", softmax(matmul(s.input({8, 16}), s.input({16, 65}))));
+            }),
+            0U);
+  EXPECT_EQ(count([](Sketch& s) {  // other rows than the product's
+              s.output("y", sum(reshape(matmul(s.input({8, 16}), s.input({16, 16})), {16, 8}), {1}));
+            }),
+            0U);
+  EXPECT_EQ(count([](Sketch& s) {  // several products
+              s.output("y", softmax(matmul(s.input({3, 8, 16}), s.input({3, 16, 16}))));
+            }),
+            0U);
+  EXPECT_EQ(count([](Sketch& s) {  // the rows need what is made of the product elsewhere
+              const Tensor p = matmul(s.input({16, 16}), s.input({16, 16}));
+              s.output("y", softmax(p + matmul(p, s.input({16, 16}))));
+            }),
+            1U);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

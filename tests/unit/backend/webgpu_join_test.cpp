@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+// Launches that run as one kernel on a WebGPU device against the oracle: kinds, types of one
+// buffer, shared workgroup memory, the gradient arena, and what cannot be joined.
+#include "webgpu_test_util.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+// out[m,n] = sum_k a[m,k] * b[k,n], stored from element `at` of `out` on.
+void add_product(TestProgram& test, const std::string& name, int a, int b, int out, std::int64_t m,
+                 std::int64_t n, std::int64_t k, std::int64_t at) {
+  Launch& launch = test.launch(LaunchKind::kContraction, name);
+  launch.m = m;
+  launch.n = n;
+  launch.k = k;
+  test.bind(launch, a, BindMode::kRead);
+  test.bind(launch, b, BindMode::kRead);
+  test.bind(launch, out, BindMode::kWrite);
+  ProgramMaker make_a, make_b, make;
+  make_a.load(0, whole({1, m, k}));
+  make_b.load(1, whole({1, k, n}));
+  const int acc = make.acc();
+  launch.a = make_a.program;
+  launch.b = make_b.program;
+  launch.body = make.program;
+  TestProgram::store(launch, 2, acc, strided({m * n}, {1}, at));
+}
+
+// out[at + r] = sum of row r of x, read along the other axis where `columns`.
+void add_sums(TestProgram& test, const std::string& name, int x, int out, std::int64_t rows,
+              std::int64_t cols, std::int64_t at, bool columns) {
+  Launch& launch = test.launch(LaunchKind::kRow, name);
+  launch.rows = rows;
+  launch.cols = cols;
+  test.bind(launch, x, BindMode::kRead);
+  test.bind(launch, out, BindMode::kWrite);
+  ProgramMaker make;
+  const int value =
+      make.load(0, columns ? strided({rows, cols}, {1, rows}) : whole({rows, cols}));
+  const int sum = make.reduce(ReduceOp::kSum, value);
+  launch.body = make.program;
+  TestProgram::store(launch, 1, sum, strided({rows}, {1}, at), DType::kF32, Level::kRow);
+}
+
+// Products in tiles and by lanes, sums either way, a scatter and a map with a hyper word: all
+// beside each other, and most of their results in one arena.
+TestProgram many_kinds() {
+  TestProgram test;
+  const int a = test.buffer(DType::kF32, 64 * 64), b = test.buffer(DType::kF32, 64 * 64);
+  const int arena = test.buffer(DType::kF32, 3 * 4096 + 256 + 64);
+  test.program.buffers[static_cast<std::size_t>(arena)].kind = BufferKind::kGrads;
+  const int mapped = test.buffer(DType::kF32, 300), index = test.buffer(DType::kI32, 64, -2, 9);
+  const int table = test.buffer(DType::kF32, 8 * 64);
+  add_product(test, "tiles", a, b, arena, 64, 64, 64, 0);
+  add_product(test, "more_tiles", b, a, arena, 64, 64, 64, 4096);
+  add_product(test, "lanes", a, b, arena, 4, 64, 16, 2 * 4096);
+  add_sums(test, "rows", a, arena, 64, 64, 3 * 4096, false);
+  add_sums(test, "columns", b, arena, 64, 64, 3 * 4096 + 64, true);
+  {
+    Launch& launch = test.launch(LaunchKind::kScatter, "scatter");
+    launch.pre = 1;
+    launch.count = 64;
+    launch.post = 64;
+    launch.size = 8;
+    test.bind(launch, index, BindMode::kRead);
+    test.bind(launch, a, BindMode::kRead);
+    test.bind(launch, table, BindMode::kWrite);
+    ProgramMaker make_index, make_source, make;
+    make_index.load(0, strided({1, 64, 64}, {0, 1, 0}), DType::kI32);
+    make_source.load(1, whole({1, 64, 64}));
+    const int acc = make.acc();
+    launch.scatter_index = make_index.program;
+    launch.scatter_source = make_source.program;
+    launch.body = make.program;
+    TestProgram::store(launch, 2, acc, whole({8 * 64}));
+  }
+  {
+    Launch& launch = test.launch(LaunchKind::kMap, "map");
+    launch.rows = 300;
+    test.bind(launch, a, BindMode::kRead);
+    test.bind(launch, mapped, BindMode::kWrite);
+    ProgramMaker make;
+    const int value = make.op("mul", {make.load(0, whole({300})), make.hyper(2)});
+    launch.body = make.program;
+    TestProgram::store(launch, 1, value, whole({300}));
+  }
+  for (std::size_t i = 1; i < test.program.launches.size(); ++i) {
+    test.program.launches[i].beside = true;
+  }
+  return test;
+}
+
+HyperRow with_factor() {
+  HyperRow row = oracle_hyper();
+  row.words[2] = oracle_encode(1.5, DType::kF32);
+  return row;
+}
+
+std::size_t dispatches(webgpu::WebGpuDevice& device, const TestProgram& test) {
+  return write_dispatches(test.program, device.kernel_options(),
+                          device.info().limits.max_storage_bindings)
+      .size();
+}
+
+TEST(WebGpuJoin, all_kinds_as_one_kernel) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  TestProgram test = many_kinds();
+  ASSERT_EQ(dispatches(*device, test), 1U);
+  test.check(*device, {with_factor(), with_factor()});
+}
+
+TEST(WebGpuJoin, forced_forms_and_none) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  for (const int tile : {1, 8, 16, 32}) {
+    for (const bool separate : {false, true}) {
+      SCOPED_TRACE(std::to_string(tile) + (separate ? " separate" : ""));
+      TestProgram test = many_kinds();
+      WgslOptions options;
+      options.tile = tile;
+      options.separate = separate;
+      device->force_kernels(options);
+      EXPECT_EQ(dispatches(*device, test) == 1, !separate);
+      test.check(*device, {with_factor()});
+    }
+  }
+}
+
+// With eight bindings the parts are joined as far as they go.
+TEST(WebGpuJoin, as_many_as_the_device_binds) {
+  TENSORGRAD_DEVICE_OR_RETURN(device, true);
+  TestProgram test = many_kinds();
+  EXPECT_EQ(dispatches(*device, test), 1U);
+  for (int i = 0; i < 9; ++i) {
+    const int x = test.buffer(DType::kF32, 128), sums = test.buffer(DType::kF32, 8);
+    add_sums(test, "more" + std::to_string(i), x, sums, 8, 16, 0, false);
+    test.program.launches.back().beside = true;
+  }
+  EXPECT_GT(dispatches(*device, test), 2U);
+  EXPECT_LT(dispatches(*device, test), test.program.launches.size());
+  test.check(*device, {with_factor()});
+}
+
+// The one reads words, the other numbers: the buffer is bound twice.
+TEST(WebGpuJoin, of_one_buffer_under_two_types) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  TestProgram test;
+  const int x = test.buffer(DType::kF32, 64);
+  for (const DType dtype : {DType::kF32, DType::kU32}) {
+    const int out = test.buffer(dtype, 64);
+    Launch& launch = test.launch(LaunchKind::kMap, "copy");
+    launch.rows = 64;
+    test.bind(launch, x, BindMode::kRead);
+    test.bind(launch, out, BindMode::kWrite);
+    ProgramMaker make;
+    const int value = make.load(0, whole({64}), dtype);
+    launch.body = make.program;
+    TestProgram::store(launch, 1, value, whole({64}), dtype);
+    launch.beside = dtype == DType::kU32;
+  }
+  const auto made = write_dispatches(test.program, device->kernel_options(), 8);
+  ASSERT_EQ(made.size(), 1U);
+  EXPECT_EQ(made[0].bindings.size(), 4U);
+  test.check(*device);
+}
+
+TEST(WebGpuJoin, is_refused_to_launches_that_share_what_one_writes) {
+  TestProgram test;
+  const int x = test.buffer(DType::kF32, 64), y = test.buffer(DType::kF32, 64);
+  add_sums(test, "first", x, y, 8, 8, 0, false);
+  add_sums(test, "second", y, x, 8, 8, 0, false);
+  verify(test.program);
+  test.program.launches[1].beside = true;
+  EXPECT_THROW(verify(test.program), InternalError);
+}
+
+TEST(WebGpuJoin, times_the_kernel_once) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  const TestProgram test = many_kinds();
+  const std::vector<BufferHandle> handles = test.upload(*device);
+  const auto executable = device->prepare(test.program, handles);
+  const auto timings = device->profile(*executable, with_factor());
+  ASSERT_EQ(timings.size(), test.program.launches.size());
+  EXPECT_GT(timings[0].microseconds, 0);
+  for (std::size_t i = 1; i < timings.size(); ++i) EXPECT_EQ(timings[i].microseconds, 0);
+  for (const BufferHandle handle : handles) device->free(handle);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
