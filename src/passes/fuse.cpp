@@ -42,8 +42,8 @@ class Fuser {
     if (options_.enabled) {
       if (options_.merge_column_sums) merge_column_sums();
       inline_producers();
-      sink_cheap_values(graph_, options_, parts_);
       if (options_.row_epilogue_columns > 0) merge_row_epilogues();
+      sink_cheap_values(graph_, options_, parts_);
     }
     limit_bindings();
     return parts_.numbered();
@@ -390,9 +390,7 @@ class Fuser {
     for (int r = 0; r < parts_.size(); ++r) {
       const Group& rows = parts_.group(r);
       if (rows.kind != GroupKind::kRow || rows.members.empty() || rows.alone) continue;
-      if (rows.cols < 2 || rows.cols > options_.row_epilogue_columns ||
-          rows.rows > kMostEpilogueRows)
-        continue;
+      if (rows.cols < 2 || rows.cols > options_.row_epilogue_columns || rows.rows > kMostEpilogueRows) continue;
       std::set<int, std::greater<>> makers;
       for (const ValueId member : rows.members) {
         for (const int g : parts_.candidates(parts_.sources_of(member))) makers.insert(g);
