@@ -390,7 +390,9 @@ class Fuser {
     for (int r = 0; r < parts_.size(); ++r) {
       const Group& rows = parts_.group(r);
       if (rows.kind != GroupKind::kRow || rows.members.empty() || rows.alone) continue;
-      if (rows.cols < 2 || rows.cols > options_.row_epilogue_columns || rows.rows > kMostEpilogueRows) continue;
+      if (rows.cols < 2 || rows.cols > options_.row_epilogue_columns ||
+          rows.rows > kMostEpilogueRows)
+        continue;
       std::set<int, std::greater<>> makers;
       for (const ValueId member : rows.members) {
         for (const int g : parts_.candidates(parts_.sources_of(member))) makers.insert(g);
