@@ -417,10 +417,18 @@ class Fuser {
       if (shape.size() != 2 || shape[0] != rows.rows || shape[1] != rows.cols) return false;
       if (graph_[node.inputs[0]].type.shape[1] > kMostEpilogueDepth) return false;
     }
+    std::set<ValueId> made(to.members.begin(), to.members.end());  // of the product
     for (const ValueId member : rows.members) {
       const Node& node = graph_[member];
       if (node.op->kind == OpKind::kConcat || node.op->kind == OpKind::kGather) return false;
-      for (const Source& source : parts_.sources_of(member)) {
+      const std::vector<Source>& sources = parts_.sources_of(member);
+      if (std::any_of(sources.begin(), sources.end(),
+                      [&](const Source& source) { return made.contains(source.value); })) {
+        made.insert(member);
+      } else if (node.op->kind == OpKind::kReduce) {
+        return false;  // of something else: a product has that for an operand's sum alone
+      }
+      for (const Source& source : sources) {
         const int from = parts_.group_of(source.value);
         if (graph_[source.value].op->kind == OpKind::kPack) return false;
         if (from == g && (source.barrier || !source.map.is_identity())) return false;
