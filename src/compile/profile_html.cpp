@@ -19,7 +19,7 @@ table { border-collapse: collapse; width: 100% } td, th { padding: .15em .5em; t
 th { cursor: pointer; background: #e9ecef } tr:nth-child(even) td { background: #f8f9fa }
 td.t, th.t { text-align: left; overflow-wrap: anywhere } td small { color: #495057 }
 .map { fill: #868e96 } .row { fill: #2f9e44 } .contraction { fill: #1971c2 } .scatter { fill: #e8590c }
-.scan { fill: #9c36b5 } .sort { fill: #f08c00 } .attention { fill: #0c8599 } .custom { fill: #c2255c }
+.scan { fill: #9c36b5 } .sort { fill: #f08c00 } .attention { fill: #0c8599 } .selective_scan { fill: #66a80f } .custom { fill: #c2255c }
 rect.box, circle { stroke: #fff; stroke-width: .5 }
 i { display: inline-block; height: .7em; background: #1971c2 } i.roof { background: #2f9e44 }
 </style></head><body>
@@ -268,8 +268,8 @@ std::string Profile::html(const std::string& title) const {
                      std::to_string(steps) + " steps" +
                      (clock.empty() ? "" : " by " + xml_text(clock)) + "</p>\n" + timeline(*this);
   text += "<p>";
-  for (const char* kind :
-       {"map", "row", "contraction", "scatter", "scan", "sort", "attention", "custom"}) {
+  for (const char* kind : {"map", "row", "contraction", "scatter", "scan", "sort", "attention",
+                           "selective_scan", "custom"}) {
     text += std::string("<svg style=\"width:1em;height:.8em\" viewBox=\"0 0 1 1\"><rect class=\"") +
             kind + "\" width=\"1\" height=\"1\"/></svg> " + kind + " &nbsp; ";
   }
