@@ -25,7 +25,7 @@ import tables  # noqa: E402
 import workloads  # noqa: E402
 
 PARTS = ["steps", "probes", "busy", "scaling", "gemm", "sizes"]
-STEPS = ["mlp-sin", "fashion-mlp", "mnist-cnn", "addition", "char-gpt"]
+STEPS = ["mlp-sin", "fashion-mlp", "mnist-cnn", "addition", "char-gpt", "mamba1"]
 
 
 class Lines:

@@ -25,12 +25,13 @@ struct Init {
     kLiteral,
     kTruncatedNormal,
     kOrthogonal,
-    kInverseSoftplus
+    kInverseSoftplus,
+    kLogOfUniform
   };
   Kind kind = Kind::kConstant;
   double a = 0, b = 0;  // constant a; uniform in [a, b); normal with mean a, deviation b; gain a
   std::vector<float> values = {};  // literal
-  double lo = 0, hi = 0;           // bounds of a truncated normal; the softplus in [lo, hi)
+  double lo = 0, hi = 0;           // bounds of a truncated normal; of what is made uniform
 };
 
 // Initial values, with the names and formulas of torch.nn.init.
@@ -50,6 +51,8 @@ Init orthogonal(double gain = 1);
 // What softplus makes log-uniform in [lo, hi), and `floor` where that is less; 0 < lo < hi (the
 // steps of Mamba, Gu and Dao 2023).
 Init inverse_softplus(double lo, double hi, double floor = 0);
+// The logarithm of a number that is uniform in [lo, hi), lo > 0.
+Init log_of_uniform(double lo, double hi);
 
 // Which numbers of inputs and outputs a weight has: for [out, in, k..] they are in * k.. and
 // out * k... Throws ShapeError on fewer than two axes.

@@ -49,4 +49,52 @@ struct SelectiveScan {
 SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
                              const SelectiveScanOptions& options = {}, Loc loc = Loc::current());
 
+// ---- structured state space duality -------------------------------------------------------------
+
+struct SsdOptions {
+  std::int64_t chunk = 64;                 // steps whose results are made by products of matrices
+  std::optional<Tensor> D = std::nullopt;  // [H]: D x is added to y
+  std::optional<Tensor> dt_bias = std::nullopt;        // [H]: added to dt
+  bool dt_softplus = false;                            // softplus(dt + dt_bias) for dt
+  std::optional<Tensor> initial_state = std::nullopt;  // [B, H, P, N]
+};
+struct Ssd {
+  Tensor y;      // [B, L, H, P]
+  Tensor state;  // after the last step, [B, H, P, N]
+};
+// For each batch and head, with one decay for all its P x N states: h[t] = e^(dt[t] A) h[t-1] +
+// dt[t] x[t] B[t]^T, y[t] = h[t] C[t] (Dao and Gu 2024, mamba_chunk_scan_combined). x [B, L, H, P],
+// dt [B, L, H], A [H] below 0, B and C [B, L, G, N], of which group h G / H serves head h. Within
+// chunks y is a product of matrices whose entries are decays between two of its steps; a state goes
+// from chunk to chunk. No exponent is above 0 where dt is not below it.
+Ssd ssd(Tensor x, Tensor dt, Tensor A, Tensor B, Tensor C, const SsdOptions& options = {},
+        Loc loc = Loc::current());
+
+// ---- trapezoidal scan with rotations
+// --------------------------------------------------------------
+
+// What a rotary_scan() goes on from. Of the step before: B as it was turned [B, H, R, N], x [B, H,
+// R, P]; phase [B, H, N / 2].
+struct RotaryState {
+  Tensor state;  // [B, H, P, N]
+  Tensor b, x, phase;
+};
+struct RotaryScanOptions {
+  std::int64_t chunk = 64;
+  std::optional<RotaryState> initial_state = std::nullopt;
+};
+struct RotaryScan {
+  Tensor y;  // [B, L, H, R, P]
+  RotaryState state;
+};
+// The scan of Mamba-3 (arXiv 2603.15569, propositions 1 to 4). For each batch and head, with a[t] =
+// e^(dt[t] A[t]) and the outer products v[t] = sum over ranks of x[t] B[t]^T: h[t] = a[t] h[t-1] +
+// (1 - lambda[t]) dt[t] a[t] v[t-1] + lambda[t] dt[t] v[t], y[t] = h[t] C[t] for each rank. lambda
+// = 1 is ssd(), 1/2 the rule of trapezoids. B and C are turned before: elements i and i + N / 2 by
+// minus the sum of dt theta over all steps so far, which is what states that are complex numbers
+// come to. x [B, L, H, R, P]; dt, A (below 0) and lambda [B, L, H]; theta [B, L, H, N / 2]; B and C
+// [B, L, H, R, N].
+RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor theta, Tensor B,
+                       Tensor C, const RotaryScanOptions& options = {}, Loc loc = Loc::current());
+
 }  // namespace tensorgrad

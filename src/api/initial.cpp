@@ -36,6 +36,13 @@ Init inverse_softplus(double lo, double hi, double floor) {
   }
   return {.kind = Init::Kind::kInverseSoftplus, .a = floor, .lo = lo, .hi = hi};
 }
+Init log_of_uniform(double lo, double hi) {
+  if (!(lo > 0 && lo < hi)) {
+    throw UserError("log_of_uniform: 0 < lo < hi expected, got " + number_text(lo) + " and " +
+                    number_text(hi));
+  }
+  return {.kind = Init::Kind::kLogOfUniform, .lo = lo, .hi = hi};
+}
 Init orthogonal(double gain) { return {.kind = Init::Kind::kOrthogonal, .a = gain}; }
 
 Fans fans(const Shape& shape, Loc loc) {
@@ -149,6 +156,9 @@ float element(const Init& init, std::uint32_t i, std::uint32_t stream, std::uint
       const double y = std::max(init.a, init.lo * std::pow(init.hi / init.lo, u));
       return static_cast<float>(y + std::log(-std::expm1(-y)));
     }
+    case Init::Kind::kLogOfUniform:
+      return static_cast<float>(
+          std::log(init.lo + (init.hi - init.lo) * random_uniform(i, stream, seed, 0)));
     case Init::Kind::kOrthogonal: break;
   }
   return 0;

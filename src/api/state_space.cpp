@@ -35,11 +35,12 @@ void demand_steps(const char* op, const char* name, const Tensor& x, Loc loc) {
 
 // sum over k of weight[:, k] x[:, k : k + length], of which x has K - 1 more steps.
 Tensor windows_times(Tensor x, Tensor weight, std::int64_t length, bool reversed, Loc loc) {
-  const std::int64_t size = weight.size(1), channels = weight.size(0);
+  const std::int64_t size = weight.size(1);
+  // Channels side by side, as they are in x: a small copy.
+  const Tensor turned = stack(unbind(weight, 1, loc), 0, loc);
   std::optional<Tensor> sum;
   for (std::int64_t k = 0; k < size; ++k) {
-    const Tensor w =
-        reshape(narrow(weight, 1, reversed ? size - 1 - k : k, 1, loc), {channels}, loc);
+    const Tensor w = squeeze(narrow(turned, 0, reversed ? size - 1 - k : k, 1, loc), 0, loc);
     const Tensor part = narrow(x, 1, k, length, loc) * w;
     sum = sum ? *sum + part : part;
   }

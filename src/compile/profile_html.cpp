@@ -75,18 +75,18 @@ double round_step(double least) {
 }
 
 std::string timeline(const Profile& profile) {
-  constexpr double kWidth = 1000, kTop = 18, kHeight = 46, kCharacter = 6.2;
+  constexpr double kWidth = 1000, kAbove = 18, kHeight = 46, kCharacter = 6.2;
   const double all = profile.microseconds();
   std::string text = printed("<h2>One step, launch after launch: %.1f us</h2>\n", all);
   if (all <= 0) return text + "<p>This device tells no times.</p>\n";
-  text += printed("<svg viewBox=\"0 0 %.0f %.0f\">\n", kWidth, kTop + kHeight + 4);
+  text += printed("<svg viewBox=\"0 0 %.0f %.0f\">\n", kWidth, kAbove + kHeight + 4);
   const double step = round_step(all / 8);
   for (int tick = 0; tick * step <= all; ++tick) {
     const double x = tick * step / all * kWidth;
     text += printed(
         "<line x1=\"%.1f\" y1=\"12\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"#adb5bd\"/>"
         "<text x=\"%.1f\" y=\"11\" text-anchor=\"%s\">%g us</text>\n",
-        x, x, kTop, x,
+        x, x, kAbove, x,
         tick == 0         ? "start"
         : x > kWidth - 40 ? "end"
                           : "middle",
@@ -98,11 +98,12 @@ std::string timeline(const Profile& profile) {
     const double wide = launch.microseconds / all * kWidth;
     text +=
         printed("<g><rect class=\"box %s\" x=\"%.3f\" y=\"%.0f\" width=\"%.3f\" height=\"%.0f\"/>",
-                launch.kind.c_str(), x, kTop, wide, kHeight);
+                launch.kind.c_str(), x, kAbove, wide, kHeight);
     const auto letters = static_cast<std::size_t>(wide / kCharacter);
     if (letters >= 5) {
-      text += printed("<text x=\"%.1f\" y=\"%.0f\" fill=\"#fff\">", x + 3, kTop + kHeight / 2 + 4) +
-              xml_text(launch.name.substr(0, letters - 1)) + "</text>";
+      text +=
+          printed("<text x=\"%.1f\" y=\"%.0f\" fill=\"#fff\">", x + 3, kAbove + kHeight / 2 + 4) +
+          xml_text(launch.name.substr(0, letters - 1)) + "</text>";
     }
     text += tip(profile, i) + "</g>\n";
     x += wide;

@@ -2,6 +2,7 @@
 // Mamba, and language models of it and of attention.
 #include "tensorgrad/nn/mamba.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tensorgrad::nn {
@@ -88,6 +89,129 @@ Carried Mamba::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
                       .discretization = options.discretization},
                      loc);
   return {out_proj(scan.y * silu(gate, loc), loc), {conv.state, scan.state}};
+}
+
+Mamba2::Mamba2(std::int64_t width, const Mamba2Options& given, Loc loc)
+    : options(given),
+      d_model(width),
+      d_inner(given.expand * width),
+      heads(d_inner / std::max<std::int64_t>(1, given.head_dim)),
+      d_conv(d_inner + 2 * given.groups * given.d_state),
+      in_proj(width, d_inner + d_conv + heads, false, loc),
+      conv1d(d_conv, d_conv, given.d_conv, {.groups = d_conv}, true, loc),
+      dt_bias({heads}, init::inverse_softplus(given.dt_min, given.dt_max, given.dt_floor), loc),
+      A_log({heads}, init::log_of_uniform(given.a_min, given.a_max), loc),
+      D({heads}, init::ones(), loc),
+      norm(d_inner, given.norm_epsilon, loc),
+      out_proj(scaled_linear(d_inner, width, given.residuals, loc)) {
+  if (heads * given.head_dim == d_inner && heads % given.groups == 0) return;
+  throw ShapeError("Mamba2: head_dim must divide expand * d_model, and groups the heads, got " +
+                       std::to_string(given.head_dim) + ", " + std::to_string(d_inner) + " and " +
+                       std::to_string(given.groups),
+                   loc);
+}
+
+std::vector<StatePart> Mamba2::state_parts(std::int64_t batch) const {
+  return {{"conv", {batch, options.d_conv - 1, d_conv}},
+          {"ssm", {batch, heads, options.head_dim, options.d_state}}};
+}
+
+Carried Mamba2::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+  demand_width("Mamba2", x, d_model, loc);
+  std::optional<Tensor> window, carried;
+  if (!state.empty()) {
+    window = state.at(0);
+    carried = state.at(1);
+  }
+  const Tensor all = in_proj(x, loc);
+  const Tensor gate = narrow(all, -1, 0, d_inner, loc);
+  const CausalConv conv =
+      causal_conv1d(narrow(all, -1, d_inner, d_conv, loc), conv1d.weight.tensor(loc),
+                    conv1d.bias->tensor(loc), window, loc);
+  const Tensor mixed = silu(conv.y, loc);
+  const std::int64_t batch = x.size(0), length = x.size(1), n = options.d_state;
+  const std::int64_t wide = options.groups * n;
+  const auto grouped = [&](std::int64_t first) {
+    return reshape(narrow(mixed, -1, first, wide, loc), {batch, length, options.groups, n}, loc);
+  };
+  const Ssd scan = ssd(
+      reshape(narrow(mixed, -1, 0, d_inner, loc), {batch, length, heads, options.head_dim}, loc),
+      narrow(all, -1, d_inner + d_conv, heads, loc), -exp(Operand(A_log, loc)), grouped(d_inner),
+      grouped(d_inner + wide),
+      {.chunk = options.chunk,
+       .D = D.tensor(loc),
+       .dt_bias = dt_bias.tensor(loc),
+       .dt_softplus = true,
+       .initial_state = carried},
+      loc);
+  const Tensor y = reshape(scan.y, {batch, length, d_inner}, loc);
+  return {out_proj(norm(y * silu(gate, loc), loc), loc), {conv.state, scan.state}};
+}
+
+Mamba3::Mamba3(std::int64_t width, const Mamba3Options& given, Loc loc)
+    : options(given),
+      d_model(width),
+      d_inner(given.expand * width),
+      heads(d_inner / std::max<std::int64_t>(1, given.head_dim)),
+      in_proj(width, 2 * d_inner + 2 * given.ranks * given.d_state + 3 * heads + given.d_state / 2,
+              false, loc),
+      b_norm(given.d_state, given.norm_epsilon, loc),
+      c_norm(given.d_state, given.norm_epsilon, loc),
+      b_bias({heads, given.ranks, given.d_state}, init::ones(), loc),
+      c_bias({heads, given.ranks, given.d_state}, init::ones(), loc),
+      dt_bias({heads}, init::inverse_softplus(given.dt_min, given.dt_max, given.dt_floor), loc),
+      A_bias({heads}, init::inverse_softplus(given.a_min, given.a_max), loc),
+      D({heads}, init::ones(), loc),
+      out_proj(scaled_linear(d_inner, width, given.residuals, loc)) {
+  if (heads * given.head_dim != d_inner || given.d_state % 2 != 0 || given.ranks < 1) {
+    throw ShapeError("Mamba3: head_dim must divide expand * d_model, and d_state be even, got " +
+                         std::to_string(given.head_dim) + ", " + std::to_string(d_inner) + " and " +
+                         std::to_string(given.d_state),
+                     loc);
+  }
+  if (given.ranks == 1) return;
+  const Shape factors = {heads, given.ranks, given.head_dim};
+  mimo_x.emplace(factors, init::constant(1 / static_cast<double>(given.ranks)), loc);
+  mimo_z.emplace(factors, init::ones(), loc);
+  mimo_out.emplace(factors, init::ones(), loc);
+}
+
+std::vector<StatePart> Mamba3::state_parts(std::int64_t batch) const {
+  const std::int64_t n = options.d_state, r = options.ranks, p = options.head_dim;
+  return {{"ssm", {batch, heads, p, n}},
+          {"b", {batch, heads, r, n}},
+          {"x", {batch, heads, r, p}},
+          {"phase", {batch, heads, n / 2}}};
+}
+
+Carried Mamba3::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+  demand_width("Mamba3", x, d_model, loc);
+  const std::int64_t batch = x.size(0), length = x.size(1), p = options.head_dim;
+  const std::int64_t n = options.d_state, r = options.ranks;
+  const std::vector<Tensor> made =
+      split(in_proj(x, loc), {d_inner, d_inner, r * n, r * n, heads, heads, heads, n / 2}, -1, loc);
+  const Shape steps = {batch, length, heads, 1, p}, gates = {batch, length, 1, r, n};
+  const auto per_rank = [&](Tensor v, const std::optional<Parameter>& factor) {
+    return factor ? v * factor->tensor(loc) : v;
+  };
+  const auto gate = [&](Tensor v, const RMSNorm& norm, const Parameter& bias) {
+    return norm(reshape(v, gates, loc), loc) + bias.tensor(loc);
+  };
+  const Tensor inner = reshape(made[1], steps, loc);
+  const Tensor dt = softplus(Operand(made[4] + dt_bias.tensor(loc), loc));
+  const Tensor rate = -softplus(Operand(made[5] + A_bias.tensor(loc), loc));
+  const Tensor theta = broadcast_to(unsqueeze(made[7], 2, loc), {batch, length, heads, n / 2}, loc);
+  RotaryScanOptions how = {.chunk = options.chunk};
+  if (!state.empty()) how.initial_state = {state.at(0), state.at(1), state.at(2), state.at(3)};
+  const RotaryScan scan =
+      rotary_scan(per_rank(inner, mimo_x), dt, rate, sigmoid(Operand(made[6], loc)), theta,
+                  gate(made[2], b_norm, b_bias), gate(made[3], c_norm, c_bias), how, loc);
+  const Tensor skip = reshape(D.tensor(loc), {heads, 1, 1}, loc);
+  const Tensor open = silu(per_rank(reshape(made[0], steps, loc), mimo_z), loc);
+  Tensor y = (scan.y + inner * skip) * open;
+  y = r == 1 ? y : sum(y * mimo_out->tensor(loc), 3, true, loc);
+  return {out_proj(reshape(y, {batch, length, d_inner}, loc), loc),
+          {scan.state.state, scan.state.b, scan.state.x, scan.state.phase}};
 }
 
 CausalAttention::CausalAttention(std::int64_t width, std::int64_t count, const Options& given,
@@ -188,12 +312,18 @@ std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_la
   for (std::int64_t i = 0; i < n_layer; ++i) {
     if (name == "mamba1") {
       layers.push_back(MixerKind::kMamba1);
+    } else if (name == "mamba2") {
+      layers.push_back(MixerKind::kMamba2);
+    } else if (name == "mamba3") {
+      layers.push_back(MixerKind::kMamba3);
     } else if (name == "attention") {
       layers.push_back(MixerKind::kAttention);
     } else if (name == "mlp") {
       layers.push_back(MixerKind::kMlp);
     } else if (name == "jamba") {
-      layers.push_back(i % 4 == 3 ? MixerKind::kAttention : MixerKind::kMamba1);
+      layers.push_back(i % 4 == 3 ? MixerKind::kAttention : MixerKind::kMamba2);
+    } else if (name == "zamba") {
+      layers.push_back(i % 6 == 5 ? MixerKind::kAttention : MixerKind::kMamba3);
     } else {
       throw UserError("mixer_schedule: there is no schedule '" + name + "'", loc);
     }
@@ -208,6 +338,18 @@ MambaBlock::MambaBlock(MixerKind kind, const MambaConfig& config, Loc loc)
       MambaOptions options = config.mamba;
       options.residuals = config.n_layer;
       mamba.emplace(config.d_model, options, loc);
+      break;
+    }
+    case MixerKind::kMamba2: {
+      Mamba2Options options = config.mamba2;
+      options.residuals = config.n_layer;
+      mamba2.emplace(config.d_model, options, loc);
+      break;
+    }
+    case MixerKind::kMamba3: {
+      Mamba3Options options = config.mamba3;
+      options.residuals = config.n_layer;
+      mamba3.emplace(config.d_model, options, loc);
       break;
     }
     case MixerKind::kAttention: {
@@ -228,12 +370,16 @@ MambaBlock::MambaBlock(MixerKind kind, const MambaConfig& config, Loc loc)
 void MambaBlock::visit_fields(ParameterVisitor& visitor) const {
   detail::visit_field(visitor, "norm", norm);
   detail::visit_field(visitor, "mixer", mamba);
+  detail::visit_field(visitor, "mixer", mamba2);
+  detail::visit_field(visitor, "mixer", mamba3);
   detail::visit_field(visitor, "mixer", attention);
   detail::visit_field(visitor, "mixer", mlp);
 }
 
 std::vector<StatePart> MambaBlock::state_parts(std::int64_t batch) const {
   if (mamba) return mamba->state_parts(batch);
+  if (mamba2) return mamba2->state_parts(batch);
+  if (mamba3) return mamba3->state_parts(batch);
   if (attention) return attention->state_parts(batch);
   return {};
 }
@@ -243,6 +389,10 @@ Carried MambaBlock::run(Tensor x, const std::vector<Tensor>& state, Loc loc) con
   Carried made;
   if (mamba) {
     made = mamba->run(h, state, loc);
+  } else if (mamba2) {
+    made = mamba2->run(h, state, loc);
+  } else if (mamba3) {
+    made = mamba3->run(h, state, loc);
   } else if (attention) {
     made = attention->run(h, state, loc);
   } else {

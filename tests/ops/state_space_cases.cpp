@@ -148,11 +148,77 @@ std::vector<OpCase> convolutions() {
   };
 }
 
+std::vector<OpCase> rotations() {
+  const auto args = [](std::int64_t length, std::int64_t ranks) {
+    const Shape steps = {2, length, 2};
+    return std::vector<Argument>{{{2, length, 2, ranks, 2}, -1, 1},
+                                 {steps, 0.1, 0.6},
+                                 {steps, -2, -0.1},
+                                 {steps, 0, 1},
+                                 {{2, length, 2, 1}, -2, 2},
+                                 {{2, length, 2, ranks, 2}, -1, 1},
+                                 {{2, length, 2, ranks, 2}, -1, 1}};
+  };
+  const auto flat = [](const RotaryScan& scan) {
+    return concat({reshape(scan.y, {-1}), reshape(scan.state.state, {-1})});
+  };
+  const auto plain = [flat](T t) {
+    return flat(rotary_scan(t[0], t[1], t[2], t[3], t[4], t[5], t[6], {.chunk = 3}));
+  };
+  return {
+      {"rotary_scan", args(4, 1), plain},
+      {"rotary_scan_of_one_step", args(1, 2), plain},
+      {"rotary_scan_of_ranks", args(3, 2), plain},
+      {"rotary_scan_in_two_calls", args(3, 1),
+       [flat](T t) {
+         const auto piece = [&](std::int64_t from, std::int64_t count,
+                                const RotaryScanOptions& how) {
+           const auto some = [&](std::size_t i) { return narrow(t[i], 1, from, count); };
+           return rotary_scan(some(0), some(1), some(2), some(3), some(4), some(5), some(6), how);
+         };
+         const RotaryScan front = piece(0, 1, {});
+         return concat({reshape(front.y, {-1}), flat(piece(1, 2, {.initial_state = front.state}))});
+       }},
+  };
+}
+
+std::vector<OpCase> dualities() {
+  const auto args = [](std::int64_t length, std::int64_t heads, std::int64_t groups) {
+    return std::vector<Argument>{{{2, length, heads, 2}, -1, 1},
+                                 {{2, length, heads}, 0.01, 0.4},
+                                 {{heads}, -2, -0.1},
+                                 {{2, length, groups, 3}, -1, 1},
+                                 {{2, length, groups, 3}, -1, 1},
+                                 {{2, heads, 2, 3}, -1, 1}};
+  };
+  const auto with = [](std::int64_t chunk) {
+    return [chunk](T t) {
+      const Ssd made = ssd(t[0], t[1], t[2], t[3], t[4], {.chunk = chunk, .initial_state = t[5]});
+      return concat({reshape(made.y, {-1}), reshape(made.state, {-1})});
+    };
+  };
+  std::vector<Argument> weighted = args(3, 2, 2);
+  weighted[1] = {{2, 3, 2}, -3, 1};
+  weighted[5] = {{2}, -1, 1};
+  weighted.push_back({{2}, -1, 1});
+  return {
+      {"ssd", args(4, 2, 1), [](T t) { return ssd(t[0], t[1], t[2], t[3], t[4]).y; }},
+      {"ssd_of_one_step", args(1, 2, 2), with(64)},
+      {"ssd_in_chunks", args(5, 4, 2), with(2)},
+      {"ssd_with_softplus", weighted,
+       [](T t) {
+         return ssd(t[0], t[1], t[2], t[3], t[4],
+                    {.chunk = 2, .D = t[5], .dt_bias = t[6], .dt_softplus = true})
+             .y;
+       }},
+  };
+}
+
 }  // namespace
 
 std::vector<OpCase> state_space_cases() {
   std::vector<OpCase> cases = scan_sizes();
-  for (const auto& part : {scan_forms(), convolutions()}) {
+  for (const auto& part : {scan_forms(), convolutions(), dualities(), rotations()}) {
     cases.insert(cases.end(), part.begin(), part.end());
   }
   return cases;

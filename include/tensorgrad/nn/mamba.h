@@ -60,6 +60,75 @@ struct Mamba {
   [[nodiscard]] std::vector<StatePart> state_parts(std::int64_t batch) const;
 };
 
+struct Mamba2Options {
+  std::int64_t d_state = 128, d_conv = 4, expand = 2, head_dim = 64, groups = 1;
+  std::int64_t chunk = 64;       // of ssd()
+  double a_min = 1, a_max = 16;  // exp(A_log) begins uniform between these
+  double dt_min = 1e-3, dt_max = 0.1, dt_floor = 1e-4;
+  double norm_epsilon = 1e-5;
+  std::int64_t residuals = 1;
+};
+
+// Mamba-2 (Dao and Gu 2024): in_proj makes a gate z, x, B, C and dt; a causal convolution of x, B
+// and C and silu; ssd with a decay for each head; the norm of y silu(z); out_proj. Throws
+// ShapeError where head_dim does not divide expand * d_model, or groups the heads.
+struct Mamba2 {
+  explicit Mamba2(std::int64_t d_model, const Mamba2Options& options = {},
+                  Loc loc = Loc::current());
+
+  Mamba2Options options;
+  std::int64_t d_model, d_inner, heads, d_conv;  // d_conv: channels of the convolution
+  Linear in_proj;
+  Conv1d conv1d;
+  Parameter dt_bias, A_log, D;  // [heads]
+  RMSNorm norm;
+  Linear out_proj;
+  TG_MODULE(in_proj, conv1d, dt_bias, A_log, D, norm, out_proj)
+
+  // x [B, L, d_model] -> the same
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const { return run(x, {}, loc).y; }
+  [[nodiscard]] Carried run(Tensor x, const std::vector<Tensor>& state,
+                            Loc loc = Loc::current()) const;
+  [[nodiscard]] std::vector<StatePart> state_parts(std::int64_t batch) const;
+};
+
+struct Mamba3Options {
+  std::int64_t d_state = 128, expand = 2, head_dim = 64;
+  std::int64_t ranks = 1;        // inputs and outputs of a state in a step
+  std::int64_t chunk = 64;       // of rotary_scan()
+  double a_min = 1, a_max = 16;  // what decays begin around: log-uniform between these
+  double dt_min = 1e-3, dt_max = 0.1, dt_floor = 1e-4;
+  double norm_epsilon = 1e-5;
+  std::int64_t residuals = 1;
+};
+
+// Mamba-3 (arXiv 2603.15569): in_proj makes a gate z, x, B and C of each rank, and of each step dt,
+// A, lambda and theta; B and C are normalised, and each head adds biases to them, which begin as
+// ones; rotary_scan; y silu(z); out_proj. No convolution. With ranks, learned factors make x, z and
+// what is added up to the result of each. Throws ShapeError where head_dim does not divide expand *
+// d_model, or d_state is odd.
+struct Mamba3 {
+  explicit Mamba3(std::int64_t d_model, const Mamba3Options& options = {},
+                  Loc loc = Loc::current());
+
+  Mamba3Options options;
+  std::int64_t d_model, d_inner, heads;
+  Linear in_proj;
+  RMSNorm b_norm, c_norm;        // over d_state
+  Parameter b_bias, c_bias;      // [heads, ranks, d_state]
+  Parameter dt_bias, A_bias, D;  // [heads]; softplus(A_bias) is what -A begins around
+  std::optional<Parameter> mimo_x, mimo_z, mimo_out;  // [heads, ranks, head_dim]
+  Linear out_proj;
+  TG_MODULE(in_proj, b_norm, c_norm, b_bias, c_bias, dt_bias, A_bias, D, mimo_x, mimo_z, mimo_out,
+            out_proj)
+
+  // x [B, L, d_model] -> the same
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const { return run(x, {}, loc).y; }
+  [[nodiscard]] Carried run(Tensor x, const std::vector<Tensor>& state,
+                            Loc loc = Loc::current()) const;
+  [[nodiscard]] std::vector<StatePart> state_parts(std::int64_t batch) const;
+};
+
 // Attention of x with itself, each step with those up to it, with rotary positions and without
 // biases.
 struct CausalAttention {
@@ -95,20 +164,23 @@ struct GatedMlp {
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-enum class MixerKind : std::uint8_t { kMamba1, kAttention, kMlp };
+enum class MixerKind : std::uint8_t { kMamba1, kMamba2, kMamba3, kAttention, kMlp };
 
 struct MambaConfig {
   std::int64_t vocab_size = 0, d_model = 0, n_layer = 0;
   std::vector<MixerKind> layers = {};  // n_layer of them; empty: all kMamba1
   MambaOptions mamba = {};             // but for `residuals`
+  Mamba2Options mamba2 = {};           // likewise
+  Mamba3Options mamba3 = {};           // likewise
   std::int64_t heads = 4;              // of attention layers
   CausalAttention::Options attention = {};
   std::int64_t mlp_width = 0;  // 0: 8 / 3 of d_model, up to a multiple of 8
   double norm_epsilon = 1e-5;
   bool tie_embeddings = true;  // the head has the embedding's weight
 };
-// n_layer mixers: "mamba1", "attention" or "mlp" all along; "jamba": attention in every fourth
-// place, else mamba1. Throws UserError for another name.
+// n_layer mixers: "mamba1", "mamba2", "mamba3", "attention" or "mlp" all along; "jamba": attention
+// in every fourth place, else mamba2; "zamba": attention in every sixth place, else mamba3. Throws
+// UserError for another name.
 std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_layer,
                                       Loc loc = Loc::current());
 
@@ -118,9 +190,11 @@ struct MambaBlock {
 
   RMSNorm norm;
   std::optional<Mamba> mamba;
+  std::optional<Mamba2> mamba2;
+  std::optional<Mamba3> mamba3;
   std::optional<CausalAttention> attention;
   std::optional<GatedMlp> mlp;
-  void visit_fields(ParameterVisitor& visitor) const;  // all three are called "mixer"
+  void visit_fields(ParameterVisitor& visitor) const;  // the one there is is called "mixer"
 
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const { return run(x, {}, loc).y; }
   [[nodiscard]] Carried run(Tensor x, const std::vector<Tensor>& state,
