@@ -252,6 +252,38 @@ TEST(MambaLM, learns_to_repeat_with_a_delay) {
   EXPECT_LT(loss, 0.1F);  // guessing has 2.4
 }
 
+// Greedy generation: the prompt at once, then a symbol a call, from the trainer's own parameters.
+TEST(MambaLM, generates_from_what_a_trainer_has) {
+  constexpr std::int64_t kPrompt = 6, kMore = 5;
+  auto trainer = compile(MambaLM(mixed()),
+                         [](const MambaLM& net, const Inputs& in) {
+                           return cross_entropy(net(in["tokens"]), in["next"]);
+                         },
+                         {.inputs = {{"tokens", {2, 9}, i32}, {"next", {2, 9}, i32}},
+                          .optimizer = optim::AdamW{.lr = 1e-2},
+                          .device = {.kind = "cpu"}});
+  for (unsigned step = 0; step < 3; ++step) {
+    trainer.step({{"tokens", some_tokens(18, step)}, {"next", some_tokens(18, step + 9)}});
+  }
+  auto next = trainer.attach(
+      [](const MambaLM& net, const Inputs& in) { return net.resume(in["tokens"], in["keep"]); },
+      {.inputs = {{"tokens", {1, kOpen}, i32}, {"keep", {1}}}});
+  auto whole =
+      trainer.attach([](const MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+                     {.inputs = {{"tokens", {1, kOpen}, i32}}});
+  std::vector<std::int32_t> text = some_tokens(kPrompt, 1), given = text;
+  for (std::int64_t i = 0; i < kMore; ++i) {
+    const std::vector<float> keep = {i == 0 ? 0.0F : 1.0F};
+    const std::vector<float> got = next({{"tokens", given}, {"keep", keep}}).floats();
+    const std::vector<float> want = whole({{"tokens", text}}).floats();
+    const auto last = got.end() - kSymbols;
+    for (std::int64_t k = 0; k < kSymbols; ++k)
+      ASSERT_NEAR(*(last + k), *(want.end() - kSymbols + k), 1e-5) << i;
+    given = {static_cast<std::int32_t>(std::max_element(last, got.end()) - last)};
+    text.push_back(given[0]);
+  }
+}
+
 // The loss after at most 400 steps on whether the ones so far are even: a state must turn round at
 // each of them.
 float parity_loss(MixerKind kind) {
