@@ -85,7 +85,8 @@ void print_ids(const std::vector<std::int32_t>& ids) {
 
 // Each line of `lines` is a string of JSON.
 void encode_lines(const Tokenizer& tokenizer, std::string_view lines,
-                  const EncodeOptions& options) {
+                  const TokenizerEncodeArguments& arguments) {
+  const EncodeOptions options = encode_options(arguments);
   for (std::int64_t number = 1; !lines.empty(); ++number) {
     const std::size_t end = std::min(lines.find('\n'), lines.size());
     const std::string_view line = lines.substr(0, end);
@@ -94,9 +95,11 @@ void encode_lines(const Tokenizer& tokenizer, std::string_view lines,
     if (!text.is_string()) {
       throw UserError(fmt::format("line {}: a string of JSON expected", number));
     }
-    const std::vector<std::int32_t> ids =
-        tokenizer.encode(text.get_ref<const std::string&>(), options);
-    fmt::print("{}\n", TokenizerJsonLine(ids).dump());
+    const std::string& string = text.get_ref<const std::string&>();
+    const TokenizerJsonLine made = arguments.pieces
+                                       ? TokenizerJsonLine(tokenizer.pieces(string))
+                                       : TokenizerJsonLine(tokenizer.encode(string, options));
+    fmt::print("{}\n", made.dump(-1, ' ', false, TokenizerJsonLine::error_handler_t::replace));
   }
 }
 
@@ -186,7 +189,7 @@ int encode_text(const TokenizerEncodeArguments& arguments) {
   const EncodeOptions options = encode_options(arguments);
   const std::string text = text_of(arguments);
   if (arguments.json) {
-    encode_lines(tokenizer, text, options);
+    encode_lines(tokenizer, text, arguments);
     return 0;
   }
   const auto start = std::chrono::steady_clock::now();

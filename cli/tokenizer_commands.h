@@ -40,10 +40,11 @@ struct TokenizerEncodeArguments {
   std::string file;       // "-": standard input
   std::string text;
   bool text_given = false;
-  std::string out;     // a file of tokens; empty: they are printed
-  bool json = false;   // strings of JSON in, arrays out, one a line
-  bool show = false;   // each with its token, one a line
-  bool plain = false;  // nothing is a special token, and none is added
+  std::string out;      // a file of tokens; empty: they are printed
+  bool json = false;    // strings of JSON in, arrays out, one a line
+  bool show = false;    // each with its token, one a line
+  bool pieces = false;  // with json: what merges do not cross instead of tokens
+  bool plain = false;   // nothing is a special token, and none is added
 };
 int encode_text(const TokenizerEncodeArguments& arguments);
 

@@ -104,6 +104,10 @@ void add_tokenizer_encode(CLI::App& app, TokenizerAction& action) {
           ->option_text("FILE");
   CLI::Option* const json = command.add_flag(
       "--json", args->json, "Each line is a string of JSON, and becomes an array of numbers");
+  command
+      .add_flag("--pieces", args->pieces,
+                "With --json: arrays of the pieces that merges do not cross, as strings")
+      ->needs(json);
   CLI::Option* const show =
       command.add_flag("--show", args->show, "Print each number with its token, one a line");
   command.add_flag("--plain", args->plain,

@@ -151,6 +151,9 @@ class Tokenizer {
                                          const EncodeOptions& options = {},
                                          const PadOptions& pad = {}) const;
 
+  // The pieces of `text` that merges do not cross, normalised; added tokens are not looked for.
+  [[nodiscard]] std::vector<std::string> pieces(std::string_view text) const;
+
   // The bytes of the tokens: what was encoded, but for normal forms, white space that added tokens
   // took and a space that was put before. UserError: an id that no token has.
   [[nodiscard]] std::string decode_bytes(std::span<const std::int32_t> ids,

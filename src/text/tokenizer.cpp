@@ -296,6 +296,12 @@ TokenBatch pad_tokens(const std::vector<std::vector<std::int32_t>>& ids,
   return batch;
 }
 
+std::vector<std::string> Tokenizer::pieces(std::string_view text) const {
+  std::vector<std::string> all;
+  impl_->pieces(text, [&](std::string_view piece) { all.emplace_back(piece); });
+  return all;
+}
+
 std::string Tokenizer::decode_bytes(std::span<const std::int32_t> ids,
                                     const DecodeOptions& options) const {
   std::string out;
