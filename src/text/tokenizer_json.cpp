@@ -22,7 +22,9 @@ class Part {
  public:
   Part(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
 
-  [[noreturn]] void fail(const std::string& what) const { throw IoError(where_ + ": " + what); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw IoError(where_ + (is_root() ? "" : ": ") + what);
+  }
   [[nodiscard]] const Json& json() const { return json_; }
   [[nodiscard]] bool is_null() const { return json_.is_null(); }
 
@@ -31,8 +33,7 @@ class Part {
     static const Json none;
     expect(json_.is_object(), "an object");
     const auto found = json_.find(key);
-    const bool top = where_.ends_with(": ");
-    return {found == json_.end() ? none : *found, where_ + (top ? "" : ".") + key};
+    return {found == json_.end() ? none : *found, where_ + (is_root() ? "" : ".") + key};
   }
   [[nodiscard]] std::vector<Part> list() const {
     expect(json_.is_array(), "an array");
@@ -71,6 +72,8 @@ class Part {
   }
 
  private:
+  // Its place is "FILE: ".
+  [[nodiscard]] bool is_root() const { return where_.ends_with(": "); }
   void expect(bool good, const char* what) const {
     if (good) return;
     fail(std::string(json_.is_null() ? "is missing" : json_.type_name()) + ": " + what +
