@@ -160,7 +160,11 @@ void add_tokenizer_show(CLI::App& app, TokenizerAction& action) {
 void add_tokenizer(CLI::App& app, std::function<int()>& action) {
   CLI::App& command =
       *app.add_subcommand("tokenizer", "Make a tokenizer; turn text into tokens and back");
-  command.require_subcommand(1);
+  command.require_subcommand(0, 1);
+  command.callback([&command] {
+    if (!command.get_subcommands().empty()) return;
+    throw CLI::RequiredError("train, import, encode, decode or show");
+  });
   add_tokenizer_train(command, action);
   add_tokenizer_import(command, action);
   add_tokenizer_encode(command, action);
