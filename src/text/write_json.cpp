@@ -12,79 +12,74 @@
 namespace tensorgrad::text {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
-
-std::string quoted(const std::string& text) {
-  return OrderedJson(text).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+std::string json_string(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-OrderedJson normalizer_of(const Definition& definition) {
+std::string truth(bool value) { return value ? "true" : "false"; }
+
+// [a, b], of JSON.
+std::string list_of(const std::vector<std::string>& parts) {
+  std::string out;
+  for (const std::string& part : parts) out += (out.empty() ? "" : ", ") + part;
+  return "[" + out + "]";
+}
+
+std::string normalizer_text(const Definition& definition) {
   constexpr std::array kNames = {"NFC", "NFD", "NFKC", "NFKD"};
-  OrderedJson all = OrderedJson::array();
+  std::vector<std::string> all;
   for (const NormalForm form : definition.normal_forms) {
-    all.push_back({{"type", kNames[static_cast<std::size_t>(form)]}});
+    all.push_back("{\"type\": " + json_string(kNames[static_cast<std::size_t>(form)]) + "}");
   }
-  if (all.empty()) return nullptr;
+  if (all.empty()) return "null";
   if (all.size() == 1) return all[0];
-  return {{"type", "Sequence"}, {"normalizers", all}};
+  return R"({"type": "Sequence", "normalizers": )" + list_of(all) + "}";
 }
 
-OrderedJson stage_of(const Stage& stage) {
+std::string stage_text(const Stage& stage) {
   constexpr std::array kBehaviours = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext",
                                       "Contiguous"};
-  const char* const behaviour = kBehaviours[static_cast<std::size_t>(stage.behaviour)];
-  switch (stage.what) {
-    case Stage::What::kDigits:
-      return {{"type", "Digits"}, {"individual_digits", stage.behaviour == Behaviour::kIsolated}};
-    case Stage::What::kPunctuation: return {{"type", "Punctuation"}, {"behavior", behaviour}};
-    case Stage::What::kLiteral:
-    case Stage::What::kPattern: break;
+  const std::string behaviour = json_string(kBehaviours[static_cast<std::size_t>(stage.behaviour)]);
+  if (stage.what == Stage::What::kDigits) {
+    return R"({"type": "Digits", "individual_digits": )" +
+           truth(stage.behaviour == Behaviour::kIsolated) + "}";
   }
-  OrderedJson pattern = OrderedJson::object();
-  if (stage.what == Stage::What::kLiteral) {
-    pattern["String"] = stage.literal;
-  } else {
-    pattern["Regex"] = expression_of(stage.pattern);
+  if (stage.what == Stage::What::kPunctuation) {
+    return R"({"type": "Punctuation", "behavior": )" + behaviour + "}";
   }
-  return {
-      {"type", "Split"}, {"pattern", pattern}, {"behavior", behaviour}, {"invert", stage.invert}};
+  const std::string pattern = stage.what == Stage::What::kLiteral
+                                  ? R"({"String": )" + json_string(stage.literal)
+                                  : R"({"Regex": )" + json_string(expression_of(stage.pattern));
+  return R"({"type": "Split", "pattern": )" + pattern + R"(}, "behavior": )" + behaviour +
+         R"(, "invert": )" + truth(stage.invert) + "}";
 }
 
-OrderedJson byte_level_of(bool add_prefix_space, bool pattern) {
-  return {{"type", "ByteLevel"},
-          {"add_prefix_space", add_prefix_space},
-          {"trim_offsets", true},
-          {"use_regex", pattern}};
+std::string byte_level_text(bool add_prefix_space, bool pattern) {
+  return R"({"type": "ByteLevel", "add_prefix_space": )" + truth(add_prefix_space) +
+         R"(, "trim_offsets": true, "use_regex": )" + truth(pattern) + "}";
 }
 
-OrderedJson pre_tokenizer_of(const Definition& definition) {
-  if (!definition.model.byte_level) return nullptr;
-  const OrderedJson last =
-      byte_level_of(definition.add_prefix_space, definition.byte_level_pattern);
+std::string pre_tokenizer_text(const Definition& definition) {
+  if (!definition.model.byte_level) return "null";
+  const std::string last =
+      byte_level_text(definition.add_prefix_space, definition.byte_level_pattern);
   if (definition.stages.empty()) return last;
-  OrderedJson all = OrderedJson::array();
-  for (const Stage& stage : definition.stages) all.push_back(stage_of(stage));
+  std::vector<std::string> all;
+  for (const Stage& stage : definition.stages) all.push_back(stage_text(stage));
   all.push_back(last);
-  return {{"type", "Sequence"}, {"pretokenizers", all}};
+  return R"({"type": "Sequence", "pretokenizers": )" + list_of(all) + "}";
 }
 
-OrderedJson added_of_definition(const Definition& definition) {
-  OrderedJson all = OrderedJson::array();
+std::string added_tokens_text(const Definition& definition) {
+  std::vector<std::string> all;
   for (const AddedToken& token : definition.added) {
-    all.push_back({{"id", token.id},
-                   {"content", token.content},
-                   {"single_word", token.single_word},
-                   {"lstrip", token.lstrip},
-                   {"rstrip", token.rstrip},
-                   {"normalized", token.normalized},
-                   {"special", token.special}});
+    all.push_back("\n    {\"id\": " + std::to_string(token.id) + ", \"content\": " +
+                  json_string(token.content) + ", \"single_word\": " + truth(token.single_word) +
+                  ", \"lstrip\": " + truth(token.lstrip) + ", \"rstrip\": " + truth(token.rstrip) +
+                  ", \"normalized\": " + truth(token.normalized) +
+                  ", \"special\": " + truth(token.special) + "}");
   }
-  return all;
-}
-
-void append_member(std::string& out, const char* name, const OrderedJson& json) {
-  out += std::string("  \"") + name +
-         "\": " + json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + ",\n";
+  return list_of(all);
 }
 
 }  // namespace
@@ -92,24 +87,24 @@ void append_member(std::string& out, const char* name, const OrderedJson& json) 
 std::string json_of(const Definition& definition) {
   const BpeModel& model = definition.model;
   std::string out = "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n";
-  append_member(out, "added_tokens", added_of_definition(definition));
-  append_member(out, "normalizer", normalizer_of(definition));
-  append_member(out, "pre_tokenizer", pre_tokenizer_of(definition));
-  append_member(out, "post_processor",
-                definition.post_processor.empty() ? OrderedJson()
-                                                  : OrderedJson::parse(definition.post_processor));
-  append_member(out, "decoder",
-                model.byte_level ? byte_level_of(true, true) : OrderedJson{{"type", "Fuse"}});
+  const auto member = [&](const char* name, const std::string& json) {
+    out += std::string("  \"") + name + "\": " + json + ",\n";
+  };
+  member("added_tokens", added_tokens_text(definition));
+  member("normalizer", normalizer_text(definition));
+  member("pre_tokenizer", pre_tokenizer_text(definition));
+  member("post_processor", definition.post_processor.empty() ? "null" : definition.post_processor);
+  member("decoder", model.byte_level ? byte_level_text(true, true) : R"({"type": "Fuse"})");
   out += "  \"model\": {\n    \"type\": \"BPE\",\n    \"dropout\": null,\n    \"unk_token\": ";
-  out += model.unk ? quoted(token_text(model, *model.unk)) : "null";
+  out += model.unk ? json_string(token_text(model, *model.unk)) : "null";
   out += ",\n    \"continuing_subword_prefix\": null,\n    \"end_of_word_suffix\": null,\n";
-  out += std::string("    \"fuse_unk\": ") + (model.fuse_unk ? "true" : "false");
+  out += "    \"fuse_unk\": " + truth(model.fuse_unk);
   out += ",\n    \"byte_fallback\": false,\n";
-  out += std::string("    \"ignore_merges\": ") + (model.ignore_merges ? "true" : "false");
+  out += "    \"ignore_merges\": " + truth(model.ignore_merges);
   out += ",\n    \"vocab\": {";
   const char* between = "\n";
   for (const Id id : model.tokens.ids()) {
-    out += between + ("      " + quoted(token_text(model, id))) + ": " + std::to_string(id);
+    out += between + ("      " + json_string(token_text(model, id))) + ": " + std::to_string(id);
     between = ",\n";
   }
   out += "\n    },\n    \"merges\": [";
@@ -118,8 +113,8 @@ std::string json_of(const Definition& definition) {
                    [](const Merge& a, const Merge& b) { return a.rank < b.rank; });
   between = "\n";
   for (const Merge& merge : merges) {
-    out += between + ("      " +
-                      quoted(token_text(model, merge.left) + " " + token_text(model, merge.right)));
+    out += between + ("      " + json_string(token_text(model, merge.left) + " " +
+                                             token_text(model, merge.right)));
     between = ",\n";
   }
   return out + (merges.empty() ? "]\n  }\n}\n" : "\n    ]\n  }\n}\n");
