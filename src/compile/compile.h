@@ -23,7 +23,7 @@ struct CompileRequest {
   Graph graph;       // as traced; outputs are set
   // Training: gradients of `loss` with respect to `wrt` are appended, and given to `extend`, which
   // appends the optimizer.
-  ValueId loss = kNoValue;
+  ValueId loss = kNoValue, loss_scale = kNoValue;  // the latter: autodiff()'s `scale`
   std::vector<ValueId> wrt;
   std::function<void(Graph& graph, const std::vector<ValueId>& grads)> extend;
   int max_bindings = 8;
