@@ -27,7 +27,7 @@ constexpr EnvSwitch kSwitches[] = {
     {"TENSORGRAD_THREADS", "number of threads of the cpu backend, 1 to 256"},
     {"TENSORGRAD_WEBGPU_LIB", "path of the WebGPU library (wgpu-native or Dawn) to load"},
     {"TENSORGRAD_WGPU_LOG", "error, warn, info, debug or trace: wgpu-native's own log"},
-    {"TENSORGRAD_NO_GPU_TESTS", "1: the tests that open a WebGPU device are skipped"},
+    {"TENSORGRAD_NO_GPU_TESTS", "1: the WebGPU backend's own tests that open a device are skipped"},
     {"TENSORGRAD_TEST_WGSL_DIR", "a folder that gets every kernel the WebGPU tests make"},
     {"TENSORGRAD_UPDATE",
      "1: the tests of the passes write the expected halves of their .ir files"},

@@ -256,7 +256,8 @@ void moving_error(const Node& node, const Inputs& inputs, double tolerance, Boun
   out.error = apply(*node.op, node, pointers).data;
 }
 
-// That of the ops that it stands for.
+// That of the ops that it stands for. Where these give no number, a kernel need not give the one
+// that the op itself has: a weight of zero times infinity may be left out or not.
 std::vector<double> macro_error(const Node& node, const Inputs& inputs, double tolerance) {
   Graph written;
   Node macro = node;
@@ -280,6 +281,9 @@ std::vector<double> macro_error(const Node& node, const Inputs& inputs, double t
   }
   Bounded& y = values[static_cast<std::size_t>(written.outputs[0].value)];
   y.error.resize(y.value.data.size());
+  for (std::size_t i = 0; i < y.error.size(); ++i) {
+    if (!std::isfinite(y.value.data[i])) y.error[i] = kInfinity;
+  }
   return std::move(y.error);
 }
 

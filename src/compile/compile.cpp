@@ -24,6 +24,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Elements of a value that stays in a GPU's cache: 4 MiB.
+constexpr std::int64_t kCachedOnGpu = 1 << 20;
+
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
@@ -196,12 +199,13 @@ GraphPass find_pass(const std::string& name, int max_bindings, std::int64_t max_
 
 void compile_for(const DeviceInfo& device, CompileRequest& request) {
   request.split_rows = !device.cuts_rows;
-  request.max_bindings = device.limits.max_storage_bindings;
+  request.fusing.max_bindings = device.limits.max_storage_bindings;
   request.plan.max_binding_bytes = device.limits.max_binding_bytes;
   request.plan.max_buffer_bytes = device.limits.max_buffer_bytes;
   request.plan.stores_f16 = device.stores_f16;
   const bool rows = device.joins_launches && device.limits.max_workgroup_bytes >= kRowEpilogueBytes;
-  request.row_epilogue_columns = rows ? kMostRowColumns : 0;
+  request.fusing.row_epilogue_columns = rows ? kMostRowColumns : 0;
+  if (device.joins_launches) request.fusing.cached_elements = kCachedOnGpu;
   request.plan.join_bindings = device.joins_launches ? device.limits.max_storage_bindings : 0;
 }
 
@@ -230,15 +234,14 @@ Compiled compile_graph(CompileRequest request) {
   const std::int64_t most_bytes = request.plan.max_binding_bytes;
   const std::int64_t grad_bytes =
       request.plan.params_elements * static_cast<std::int64_t>(kWordBytes);
-  FuseOptions fusing{.max_bindings = request.max_bindings,
-                     .enabled = !passes.skipped("fuse"),
-                     .merge_column_sums = most_bytes == 0 || grad_bytes <= most_bytes,
-                     .row_epilogue_columns = request.row_epilogue_columns};
+  FuseOptions fusing = request.fusing;
+  fusing.enabled = !passes.skipped("fuse");
+  fusing.merge_column_sums = most_bytes == 0 || grad_bytes <= most_bytes;
   fuse_and_plan(passes, fusing, request.plan, graph, result);
-  if (most_bindings(result.program) > request.max_bindings) {
+  if (most_bindings(result.program) > fusing.max_bindings) {
     fusing.assume_in_place = false;
     fuse_and_plan(passes, fusing, request.plan, graph, result);
-    CHECK(most_bindings(result.program) <= request.max_bindings, "a launch binds too many buffers");
+    CHECK(most_bindings(result.program) <= fusing.max_bindings, "a launch binds too many buffers");
   }
   result.passes = passes.times;
   result.milliseconds = passes.milliseconds();

@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "ir/graph.h"
+#include "passes/fuse.h"
 #include "plan/plan.h"
 #include "tensorgrad/profile.h"
 
@@ -26,9 +27,8 @@ struct CompileRequest {
   ValueId loss = kNoValue, loss_scale = kNoValue;  // the latter: autodiff()'s `scale`
   std::vector<ValueId> wrt;
   std::function<void(Graph& graph, const std::vector<ValueId>& grads)> extend;
-  int max_bindings = 8;
-  int row_epilogue_columns = 0;  // FuseOptions
-  bool split_rows = true;        // for a device that shares a row among few of its threads
+  FuseOptions fusing;      // what the device decides; the rest is set by compile_graph()
+  bool split_rows = true;  // for a device that shares a row among few of its threads
   PlanOptions plan;
   std::vector<std::string> skip;  // passes to leave out, beside those of TENSORGRAD_SKIP
 };

@@ -411,7 +411,7 @@ class Fuser {
     if (to.kind != GroupKind::kContraction || to.members.empty()) return false;
     for (const ValueId member : to.members) {
       const Node& node = graph_[member];
-      if (node.op->kind == OpKind::kReduce) return false;  // a column sum, or rows already
+      if (node.op->kind == OpKind::kReduce && sums_operand(node, to)) return false;
       if (node.op->kind != OpKind::kContraction) continue;
       const Shape& shape = node.type.shape;
       if (shape.size() != 2 || shape[0] != rows.rows || shape[1] != rows.cols) return false;
@@ -431,13 +431,21 @@ class Fuser {
       for (const Source& source : sources) {
         const int from = parts_.group_of(source.value);
         if (graph_[source.value].op->kind == OpKind::kPack) return false;
-        if (from == g && (source.barrier || !source.map.is_identity())) return false;
+        const bool by_row = parts_.row_level(member) && node.op->kind != OpKind::kReduce;
+        if (from == g && !readable(source, rows, by_row)) return false;
         if (from >= 0 && from != g && from != r && parts_.depends(from, g)) return false;
       }
     }
     std::vector<ValueId> together = to.members;
     together.insert(together.end(), rows.members.begin(), rows.members.end());
     return parts_.count_bindings(together, g, kNoValue) <= options_.max_bindings;
+  }
+
+  // Is a member of a product's group a column sum of what the product reads? Else it is one of the
+  // rows that it makes.
+  [[nodiscard]] bool sums_operand(const Node& reduce, const Group& group) const {
+    const ValueId summed = through_views(graph_, reduce.inputs[0]).value;
+    return std::find(group.members.begin(), group.members.end(), summed) == group.members.end();
   }
 
   void dissolve(int g, int reader) {

@@ -27,6 +27,8 @@ struct FuseOptions {
   bool merge_column_sums = true;
   // A product of at most so many columns takes the reductions of its rows (a layer norm) along.
   int row_epilogue_columns = 0;
+  // A value of fewer elements lies in a cache: computing it again saves nothing (sink.h).
+  std::int64_t cached_elements = 4096;
 };
 
 // Before: groups unset. After: every node that needs a launch has a group; launches are numbered so

@@ -11,8 +11,6 @@
 namespace tensorgrad {
 namespace {
 
-// Smaller values lie in a cache.
-constexpr std::int64_t kLeastElements = 4096;
 // Operations that a reader does anew for an element, with those of operands that have moved, too.
 constexpr int kMostOperations = 4;
 
@@ -57,7 +55,8 @@ class Sinker {
     const Node& node = graph_[id];
     const int home = parts_.group_of(id);
     if (home < 0 || !is_cheap(node.op) || node.type.dtype != DType::kF32) return false;
-    if (numel(node.type.shape) < kLeastElements || parts_.placed(id) || parts_.row_level(id))
+    if (numel(node.type.shape) < options_.cached_elements || parts_.placed(id) ||
+        parts_.row_level(id))
       return false;
     const std::vector<ValueId>& members = parts_.group(home).members;
     if (members.size() < 2 || operations_with(id) > kMostOperations) return false;

@@ -19,17 +19,31 @@ namespace {
 constexpr std::int64_t kLanes = 256;
 constexpr std::int64_t kFullRows = 256;
 // Elements of a row for each thread, one after another, from which on another launch costs less
-// than what it saves: about 0.1 us an element against a few us a launch.
-constexpr std::int64_t kLongWalk = 128;
+// than what it saves: 0.1 us an element (0.7 where it must be looked up first) against a few us a
+// launch.
+constexpr std::int64_t kLongWalk = 32;
 // The same where a row could stay with what else is computed of its elements (a softmax): the cut
 // then costs trips through memory too.
 constexpr std::int64_t kLongWalkOfGroup = 1024;
+// Rows that lie across memory, as columns do, are read well by few threads each: with more, a
+// workgroup has too few neighbours of a row to read whole cache lines. So more of them are needed
+// to fill a GPU, and columns of this many elements in all, each of so many, pay for another launch.
+constexpr std::int64_t kFullColumns = 2048;
+constexpr std::int64_t kManyElements = 1 << 20, kLongColumn = 4096;
+constexpr std::int64_t kWantedColumns = 1 << 17, kLeastOfColumn = 32;
 // Elements of a part that are worth a workgroup; rows of the first half; parts of one row.
 constexpr std::int64_t kLeastPart = 1024;
 constexpr std::int64_t kWantedRows = 1024;
 constexpr std::int64_t kMostParts = 1024;
 
-bool pays(const ReduceShape& shape) {
+// Do its rows lie across memory, neighbours beside each other?
+bool of_columns(const Graph& graph, const Node& reduce) {
+  const Shape& shape = graph[reduce.inputs[0]].type.shape;
+  return !contains(reduce.attrs.list("axes"), static_cast<std::int64_t>(shape.size()) - 1);
+}
+
+bool pays(const ReduceShape& shape, bool columns) {
+  if (columns && shape.cols >= kLongColumn && shape.rows * shape.cols >= kManyElements) return true;
   if (shape.rows >= kFullRows) return false;
   // Of fewer rows, fuse() keeps the reduction apart from its elements anyway.
   const bool in_group = shape.trailing && shape.rows >= kFewRows;
@@ -45,10 +59,12 @@ std::int64_t row_bytes(const Graph& graph, const Node& reduce, const ReduceShape
 
 // A number of parts, at least `least`, for an axis of n elements: one near what is wanted that
 // divides it, if any.
-std::int64_t parts_of(std::int64_t n, std::int64_t rows, std::int64_t least) {
+std::int64_t parts_of(std::int64_t n, std::int64_t rows, std::int64_t least, bool columns) {
   least = std::max(least, (kFewRows + rows - 1) / rows);
-  const std::int64_t most = std::max(least, std::min(kMostParts, n / kLeastPart));
-  const std::int64_t wanted = std::clamp(kWantedRows / rows, least, most);
+  const std::int64_t part = columns ? kLeastOfColumn : kLeastPart;
+  const std::int64_t most = std::max(least, std::min(kMostParts, n / part));
+  const std::int64_t wanted =
+      std::clamp((columns ? kWantedColumns : kWantedRows) / rows, least, most);
   const std::int64_t parts = divisor_near(n, wanted, least, n);
   if (parts > 0) return parts;
   const std::int64_t each = (n + wanted - 1) / wanted;
@@ -73,13 +89,13 @@ double identity_of(const OpDef& op, DType dtype) {
 // One reduction on its way into two; kNoValue where its padded operand would be too large.
 class Split {
  public:
-  Split(Builder& builder, const Node& node, std::int64_t least_parts)
+  Split(Builder& builder, const Node& node, std::int64_t least_parts, bool columns)
       : builder_(builder), node_(node), x_{&builder, node.inputs[0]} {
     join_axes();
     size_ = shape_[at_];
     std::int64_t rows = 1;
     for (std::size_t d = 0; d < shape_.size(); ++d) rows *= reduced_[d] ? 1 : shape_[d];
-    parts_ = parts_of(size_, rows, least_parts);
+    parts_ = parts_of(size_, rows, least_parts, columns);
     each_ = (size_ + parts_ - 1) / parts_;
   }
 
@@ -200,14 +216,15 @@ Graph split_reduce(const Graph& graph, std::int64_t most_bytes) {
     if (node.op->kind != OpKind::kReduce) return kNoValue;
     const ReduceShape shape = reduce_shape(graph, graph[id]);
     const std::int64_t bytes = most_bytes == 0 ? 0 : row_bytes(graph, graph[id], shape);
-    if (!pays(shape) && bytes <= most_bytes) return kNoValue;
+    const bool columns = of_columns(graph, graph[id]) && shape.rows < kFullColumns;
+    if (!pays(shape, columns) && bytes <= most_bytes) return kNoValue;
     const ValueId summed = through_views(graph, graph[id].inputs[0]).value;
     if (node.op == &ops::reduce_sum && operands.contains({summed, shape.cols})) return kNoValue;
     Builder builder{out, node.site, node.origin};
     // Twice as many parts as must be: a part may start inside of what a binding's start is rounded
     // to, and be longer than others.
     const std::int64_t least = bytes <= most_bytes ? 2 : 2 * (bytes / most_bytes + 1);
-    return Split(builder, node, least).run();
+    return Split(builder, node, least, columns).run();
   });
 }
 

@@ -166,11 +166,16 @@ class GroupLowering {
     launch_.rows = shape.rows;
     launch_.cols = shape.cols;
     ProgramBuilder body(context_, launch_.body, shape.rows, shape.cols, true);
+    store_rows(body, shape.rows, shape.cols);
+  }
+
+  // Reductions and what has one value a row go out by row, the rest by element.
+  void store_rows(ProgramBuilder& body, std::int64_t rows, std::int64_t cols) {
     for (const ValueId id : members_) {
-      const bool row_level = graph_[id].op->kind == OpKind::kReduce ||
-                             numel(graph_[id].type.shape) != shape.rows * shape.cols;
+      const bool row_level =
+          graph_[id].op->kind == OpKind::kReduce || numel(graph_[id].type.shape) != rows * cols;
       if (row_level) {
-        store(body, id, Level::kRow, shape.rows);
+        store(body, id, Level::kRow, rows);
       } else {
         store_element(body, id);
       }
@@ -223,15 +228,7 @@ class GroupLowering {
   void lower_row_epilogue() {
     launch_.by_rows = true;
     ProgramBuilder body(context_, launch_.body, launch_.m, launch_.n, true, root_);
-    for (const ValueId id : members_) {
-      const bool row_level = graph_[id].op->kind == OpKind::kReduce ||
-                             numel(graph_[id].type.shape) != launch_.m * launch_.n;
-      if (row_level) {
-        store(body, id, Level::kRow, launch_.m);
-      } else {
-        store_element(body, id);
-      }
-    }
+    store_rows(body, launch_.m, launch_.n);
   }
 
   void operand(ValueId id, ScalarProgram& program) {

@@ -16,9 +16,10 @@ T object() {
   return reinterpret_cast<T>(&thing);
 }
 
-template <class Info, class Status>
-WGPUFuture answer(const Info& info, Status status) {
-  info.callback(status, {}, info.userdata1, info.userdata2);
+// Calls back with what there is to say, and without a message.
+template <class Info, class... Said>
+WGPUFuture answer(const Info& info, Said... said) {
+  info.callback(said..., WGPUStringView{}, info.userdata1, info.userdata2);
   return {};
 }
 
@@ -80,9 +81,7 @@ size_t wgpuInstanceEnumerateAdapters(WGPUInstance, WGPUInstanceEnumerateAdapterO
 }
 WGPUFuture wgpuInstanceRequestAdapter(WGPUInstance, WGPURequestAdapterOptions const*,
                                       WGPURequestAdapterCallbackInfo info) {
-  info.callback(WGPURequestAdapterStatus_Success, object<WGPUAdapter>(), {}, info.userdata1,
-                info.userdata2);
-  return {};
+  return answer(info, WGPURequestAdapterStatus_Success, object<WGPUAdapter>());
 }
 
 void wgpuAdapterAddRef(WGPUAdapter) {}
@@ -98,9 +97,7 @@ WGPUStatus wgpuAdapterGetLimits(WGPUAdapter, WGPULimits* limits) { return fill(l
 WGPUBool wgpuAdapterHasFeature(WGPUAdapter, WGPUFeatureName) { return WGPU_FALSE; }
 WGPUFuture wgpuAdapterRequestDevice(WGPUAdapter, WGPUDeviceDescriptor const*,
                                     WGPURequestDeviceCallbackInfo info) {
-  info.callback(WGPURequestDeviceStatus_Success, object<WGPUDevice>(), {}, info.userdata1,
-                info.userdata2);
-  return {};
+  return answer(info, WGPURequestDeviceStatus_Success, object<WGPUDevice>());
 }
 
 void wgpuDeviceAddRef(WGPUDevice) {}
@@ -111,9 +108,7 @@ WGPUBool wgpuDeviceHasFeature(WGPUDevice, WGPUFeatureName) { return WGPU_FALSE; 
 WGPUBool wgpuDevicePoll(WGPUDevice, WGPUBool, WGPUSubmissionIndex const*) { return WGPU_TRUE; }
 void wgpuDevicePushErrorScope(WGPUDevice, WGPUErrorFilter) {}
 WGPUFuture wgpuDevicePopErrorScope(WGPUDevice, WGPUPopErrorScopeCallbackInfo info) {
-  info.callback(WGPUPopErrorScopeStatus_Success, WGPUErrorType_NoError, {}, info.userdata1,
-                info.userdata2);
-  return {};
+  return answer(info, WGPUPopErrorScopeStatus_Success, WGPUErrorType_NoError);
 }
 
 void wgpuBufferAddRef(WGPUBuffer) {}

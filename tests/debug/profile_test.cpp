@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/backend.h"
-#include "base/env.h"
 #include "cli/xml_check.h"
 #include "compile/profile.h"
 #include "support/sketch.h"
@@ -115,7 +114,6 @@ TEST(Profile, without_times_there_are_no_shares) {
 }
 
 TEST(Profile, a_gpu_times_by_its_own_clock_webgpu) {
-  if (env_flag("TENSORGRAD_NO_GPU_TESTS")) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS is set";
   auto trainer = profiled_trainer({.kind = "webgpu", .allow_software = true});
   const Profile profile = trainer.profile({{"x", kProfiledInput}}, {.steps = 2});
   EXPECT_EQ(profile.clock, "GPU timestamps");

@@ -20,7 +20,7 @@ void run_shadowed(const Graph& graph, const std::shared_ptr<Device>& device,
   const LeafWords leaves = fill_leaves(graph, {}, 1);
   CompileRequest request;
   request.graph = graph;
-  request.max_bindings = device->info().limits.max_storage_bindings;
+  request.fusing.max_bindings = device->info().limits.max_storage_bindings;
   request.plan.params_elements = static_cast<std::int64_t>(leaves.params.size());
   request.plan.max_binding_bytes = most_binding_bytes;
   const PlanOptions plan = request.plan;

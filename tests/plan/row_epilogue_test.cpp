@@ -54,6 +54,19 @@ TEST(RowEpilogue, saves_launches) {
   EXPECT_LT(launches_of(s.graph(), kColumns), launches_of(s.graph(), 0));
 }
 
+// Two sums of each row, and what is made of both: the one launch of rows is the norm itself.
+TEST(RowEpilogue, takes_all_of_a_norms_gradient_along_on_webgpu) {
+  Sketch s;
+  const Tensor y = s.input({48, 64}), scale = s.input({64}), v = s.input({64, 64});
+  const Tensor out = matmul(layer_norm(y, scale, s.input({64})), v);
+  s.output("dy", grad(mean(out * s.input({48, 64})), {y})[0]);
+  const Program program = compile_for_test(s.graph(), 16, 0, true, 0, kColumns).program;
+  EXPECT_EQ(std::count_if(program.launches.begin(), program.launches.end(),
+                          [](const Launch& launch) { return launch.kind == LaunchKind::kRow; }),
+            1);
+  s.check(Where::kWebGpu);
+}
+
 TEST(RowEpilogue, is_left_out_where_it_does_not_fit) {
   const auto count = [](const auto& make) {
     Sketch s;

@@ -149,11 +149,11 @@ Compiled compile_for_test(const Graph& graph, int max_bindings, std::int64_t max
   CompileRequest request;
   request.name = "test";
   request.graph = graph;
-  request.max_bindings = max_bindings;
+  request.fusing.max_bindings = max_bindings;
   request.plan.max_binding_bytes = max_binding_bytes;
   request.plan.stores_f16 = stores_f16;
   request.plan.join_bindings = join_bindings;
-  request.row_epilogue_columns = row_columns;
+  request.fusing.row_epilogue_columns = row_columns;
   request.plan.params_elements = arena_elements(graph);
   return compile_graph(std::move(request));
 }
@@ -165,11 +165,11 @@ ValueMap run_graph(const Graph& graph, const ValueMap& leaves, Where where, int 
   const DeviceInfo& info = device->info();
   CompileRequest usual;
   compile_for(info, usual);
-  Instance instance(
-      device,
-      compile_for_test(graph, max_bindings, max_binding_bytes, info.stores_f16,
-                       join && info.joins_launches ? max_bindings : 0, usual.row_epilogue_columns)
-          .program);
+  Instance instance(device,
+                    compile_for_test(graph, max_bindings, max_binding_bytes, info.stores_f16,
+                                     join && info.joins_launches ? max_bindings : 0,
+                                     usual.fusing.row_epilogue_columns)
+                        .program);
   const HyperValues hypers = give_leaves(instance, graph, leaves);
   instance.wait(instance.run({hypers}));
   ValueMap result;

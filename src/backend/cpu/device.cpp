@@ -8,6 +8,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "backend/cpu/denormals.h"
 #include "backend/cpu/simd.h"
 #include "backend/cpu/step.h"
 #include "base/check.h"
@@ -155,6 +156,7 @@ class CpuDevice final : public Device {
   Ticket run(Executable& executable, std::span<const HyperRow> rows) override {
     const std::lock_guard lock(mutex_);
     auto& exe = dynamic_cast<CpuExecutable&>(executable);
+    const DenormalsAreZeros flushing;
     for (const HyperRow& row : rows) {
       for (std::size_t i = 0; i < exe.size(); ++i) exe.run(i, pool_, row);
     }
@@ -167,6 +169,7 @@ class CpuDevice final : public Device {
   std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) override {
     const std::lock_guard lock(mutex_);
     auto& exe = dynamic_cast<CpuExecutable&>(executable);
+    const DenormalsAreZeros flushing;
     std::vector<LaunchTiming> timings;
     timings.reserve(exe.size());
     for (std::size_t i = 0; i < exe.size(); ++i) {

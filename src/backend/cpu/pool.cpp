@@ -9,6 +9,8 @@
 #include <fstream>
 #include <string>
 
+#include "backend/cpu/denormals.h"
+
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 #endif
@@ -85,6 +87,7 @@ void ThreadPool::drain(int worker) {
 }
 
 void ThreadPool::work(int worker) {
+  const DenormalsAreZeros flushing;
   std::uint32_t seen = 0;
   for (;;) {
     const std::uint32_t epoch = epoch_.load(std::memory_order_acquire);

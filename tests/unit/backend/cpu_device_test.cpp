@@ -2,7 +2,9 @@
 // The CPU and the null device as devices: buffers, copies, refusals, several runs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <thread>
 
 #include "base/check.h"
@@ -68,6 +70,29 @@ TEST(CpuDevice, runs_once_per_hyper_row_and_times_a_run_that_counts) {
   std::array<float, 1> x{};
   device->wait(device->download(handles[0], 0, std::as_writable_bytes(std::span(x))));
   EXPECT_EQ(x[0], 6);
+}
+
+// On every thread that takes part, and on the caller's no longer than the run.
+TEST(CpuDevice, denormals_are_zeros_in_a_run) {
+  const std::int64_t n = 1 << 20;
+  const float least = std::numeric_limits<float>::min();
+  LaunchBuilder b(LaunchKind::kMap, "halve");
+  b.launch().rows = n;
+  const int x = b.in_place(n);
+  Scalar s(b.launch().body);
+  const auto id = IndexMap::identity({n});
+  b.launch().stores = {store_to(x, id, s.op(op_mul(), {s.load(x, id), s.constant(0.5F)}))};
+  const auto device = make_cpu_device({.threads = 3});
+  const std::vector<BufferHandle> handles = {device->alloc(b.program.buffers[0].bytes, "x")};
+  const auto executable = device->prepare(b.program, handles);
+  std::vector<float> values(static_cast<std::size_t>(n), least);
+  device->upload(handles[0], 0, std::as_bytes(std::span(values)));
+  device->wait(device->run(*executable, std::vector<HyperRow>{oracle_hyper()}));
+  device->wait(device->download(handles[0], 0, std::as_writable_bytes(std::span(values))));
+  EXPECT_EQ(std::count(values.begin(), values.end(), 0.0F), n);
+  volatile float here = least;
+  here = here / 2;
+  EXPECT_GT(here, 0.0F);
 }
 
 TEST(CpuDevice, may_be_called_from_many_threads) {

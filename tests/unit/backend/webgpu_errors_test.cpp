@@ -17,14 +17,7 @@ namespace {
 TestProgram one_kernel() {
   TestProgram test;
   const int a = test.buffer(DType::kF32, 64), out = test.buffer(DType::kF32, 64);
-  Launch& launch = test.launch(LaunchKind::kMap, "add_one");
-  launch.rows = 64;
-  test.bind(launch, a, BindMode::kRead);
-  test.bind(launch, out, BindMode::kWrite);
-  ProgramMaker make;
-  const int value = make.op("add", {make.load(0, whole({64})), make.constant(1)});
-  launch.body = make.program;
-  TestProgram::store(launch, 1, value, whole({64}));
+  test.add_one("add_one", a, out, 64);
   return test;
 }
 

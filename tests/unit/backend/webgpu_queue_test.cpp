@@ -95,14 +95,7 @@ TEST(WebGpuQueue, keeps_uploads_runs_and_downloads_in_order) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   TestProgram test;
   const int x = test.buffer(DType::kF32, 64), y = test.buffer(DType::kF32, 64);
-  Launch& launch = test.launch(LaunchKind::kMap, "copy");
-  launch.rows = 64;
-  test.bind(launch, x, BindMode::kRead);
-  test.bind(launch, y, BindMode::kWrite);
-  ProgramMaker make;
-  const int value = make.op("add", {make.load(0, whole({64})), make.constant(1)});
-  launch.body = make.program;
-  TestProgram::store(launch, 1, value, whole({64}));
+  test.add_one("copy", x, y, 64);
   const std::vector<BufferHandle> handles = test.upload(*device);
   const auto executable = device->prepare(test.program, handles);
   const int rounds = 150;  // more than may be in flight

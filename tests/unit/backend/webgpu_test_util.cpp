@@ -205,6 +205,17 @@ Launch& TestProgram::launch(LaunchKind kind, const std::string& name) {
   return program.launches.back();
 }
 
+void TestProgram::add_one(const std::string& name, int in, int out, std::int64_t elements) {
+  Launch& made = launch(LaunchKind::kMap, name);
+  made.rows = elements;
+  bind(made, in, BindMode::kRead);
+  bind(made, out, BindMode::kWrite);
+  ProgramMaker make;
+  const int value = make.op("add", {make.load(0, whole({elements})), make.constant(1)});
+  made.body = make.program;
+  store(made, 1, value, whole({elements}));
+}
+
 int TestProgram::bind(Launch& launch, int buffer, BindMode mode) {
   Binding binding;
   binding.buffer = buffer;

@@ -63,6 +63,8 @@ class TestProgram {
   void fill(int buffer, const std::vector<std::uint32_t>& words);
   void fill(int buffer, const std::vector<float>& values);
   Launch& launch(LaunchKind kind, const std::string& name);
+  // A launch of out = in + 1 over all of both buffers' `elements`.
+  void add_one(const std::string& name, int in, int out, std::int64_t elements);
   // Binds the whole of a buffer to the launch; gives the binding's number.
   int bind(Launch& launch, int buffer, BindMode mode);
   static void store(Launch& launch, int binding, int value, IndexMap map, DType dtype = DType::kF32,

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// While one of these lives, its thread takes denormal floats for zeros, as GPUs do: an operation on
+// one can take a hundred times as long as on another number, and gradients that die away are full
+// of them. What the thread had set before comes back at the end.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <xmmintrin.h>
+#endif
+
+namespace tensorgrad::cpu {
+
+class DenormalsAreZeros {
+ public:
+  DenormalsAreZeros() : before_(control()) { set_control(before_ | kFlush); }
+  ~DenormalsAreZeros() { set_control(before_); }
+  DenormalsAreZeros(const DenormalsAreZeros&) = delete;
+  DenormalsAreZeros& operator=(const DenormalsAreZeros&) = delete;
+
+ private:
+#if defined(__x86_64__) || defined(__i386__)
+  static constexpr std::uint64_t kFlush = 0x8040;  // results to zero, operands as zeros
+  static std::uint64_t control() { return _mm_getcsr(); }
+  static void set_control(std::uint64_t word) { _mm_setcsr(static_cast<unsigned>(word)); }
+#elif defined(__aarch64__)
+  static constexpr std::uint64_t kFlush = 1U << 24;
+  static std::uint64_t control() {
+    std::uint64_t word = 0;
+    asm volatile("mrs %0, fpcr" : "=r"(word));
+    return word;
+  }
+  static void set_control(std::uint64_t word) { asm volatile("msr fpcr, %0" : : "r"(word)); }
+#else
+  static constexpr std::uint64_t kFlush = 0;
+  static std::uint64_t control() { return 0; }
+  static void set_control(std::uint64_t) {}
+#endif
+
+  std::uint64_t before_;
+};
+
+}  // namespace tensorgrad::cpu
