@@ -156,6 +156,9 @@ std::vector<CLI::Option*> add_settings(CLI::App& command, TrainSettings& s) {
           ->check(CLI::NonNegativeNumber),
       command.add_option("--seed", s.seed, "Initial weights, order of the data, what is held out")
           ->capture_default_str(),
+      command.add_flag("--mixed-precision", s.mixed_precision,
+                       "Products and what lies between layers in f16, weights in f32, and a factor "
+                       "on the loss that follows its gradients"),
       command.add_option("--label", s.label,
                          "CSV: label column, by name or index (default: the last)"),
       command

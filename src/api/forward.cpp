@@ -42,6 +42,7 @@ std::unique_ptr<Engine> ForwardImpl::build(std::int64_t size, std::shared_ptr<De
   const std::vector<InputSpec> inputs = closed(options_.inputs, size);
   auto traced = trace_function(table_, inputs, {}, 0, function_,
                                {.training = options_.training,
+                                .autocast = options_.mixed_precision,
                                 .captures = captures,
                                 .weights = options_.weights,
                                 .first_stream = kForwardStream},

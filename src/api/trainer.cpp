@@ -225,7 +225,7 @@ void TrainerImpl::reset(const ResetOptions& options) {
   const std::lock_guard lock(turns_->mutex);
   if (options.params) engine().upload_params(table_.initial(options_.seed));
   for (const State& state : states_) {
-    if (state.optimizers() ? options.optimizer : options.params)
+    if (state.models() ? options.params : options.optimizer)
       state.engine().reset_state(state.entry);
   }
   if (!options.optimizer) return;

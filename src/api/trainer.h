@@ -52,6 +52,7 @@ class TrainerImpl {
     StateEntry entry;
     const ObjectiveImpl* objective;  // one that has it
     [[nodiscard]] bool optimizers() const { return entry.name.starts_with(kOptimPrefix); }
+    [[nodiscard]] bool models() const { return !optimizers() && !is_scale_state(entry.name); }
     [[nodiscard]] std::string buffer() const { return state_buffer(entry.name); }
     [[nodiscard]] Engine& engine() const { return objective->engine(); }
   };
