@@ -379,13 +379,24 @@ struct SelectiveFormula {
     if (before) in = plus_at(in, one_step(a, 0) * *before, 0);
     return recurrence(a, in, false);
   }
-  // g of each step, where `end` flows into the last (a step, or nothing).
-  [[nodiscard]] Ex flowing_back(std::optional<Ex> end) const {
+  // g of each step, where `end` flows into the last (a step, or nothing), and `ends` into the last
+  // of each segment before its own, into which nothing else flows then.
+  [[nodiscard]] Ex flowing_back(std::optional<Ex> end, std::optional<Ex> ends = {}) const {
     const Ex a = op::exp(z());
     Ex in = gates(true) * of_steps(SelectiveInput::kDy);
     if (end) in = plus_at(in, *end, s.length - 1);
     if (s.length == 1) return in;
-    const Ex next = op::pad(op::slice(a, {0, 1, 0, 0}, whole()), {0, 0, 0, 0}, {0, 1, 0, 0});
+    Ex next = op::pad(op::slice(a, {0, 1, 0, 0}, whole()), {0, 0, 0, 0}, {0, 1, 0, 0});
+    if (ends) {
+      constexpr std::int64_t kEvery = SelectiveSizes::kSegment;
+      const std::int64_t count = s.segments() - 1;
+      const Ex apart = op::pad(op::reshape(*ends, {s.batch, count, 1, s.states, s.channels}),
+                               {0, 0, kEvery - 1, 0, 0}, {0, 0, 0, 0, 0});
+      const Ex front = op::reshape(apart, {s.batch, count * kEvery, s.states, s.channels});
+      in = in + op::pad(front, {0, 0, 0, 0}, {0, s.length - count * kEvery, 0, 0});
+      const Ex step = op::iota(builder, whole(), 1, DType::kI32);
+      next = op::where(op::eq(op::bitwise_and(step, kEvery - 1.0), kEvery - 1.0), 0, next);
+    }
     return recurrence(next, in, true);
   }
   // What stands at steps `every`, 2 `every` ..., one before each of them: [batch, count, states,
@@ -445,11 +456,16 @@ ValueId expand_adjoint(ExpandContext& ctx) {
 ValueId expand_selective_grad(ExpandContext& ctx) {
   const SelectiveFormula f(ctx.builder, ctx.node);
   const SelectiveSizes& s = f.s;
-  // The states and ends in between are made of the first and of the last by the same formula.
+  // The states in between are made of the first by the same formula.
   const Ex before = f.one_step(f.get(SelectiveInput::kStates), 0);
   std::optional<Ex> end = f.maybe(SelectiveInput::kEnds);
   if (end) end = f.one_step(*end, s.segments() - 1);
-  const Ex h = f.states_from(before), g = f.flowing_back(end), a = op::exp(f.z());
+  std::optional<Ex> ends;
+  if (s.segments() > 1) {
+    ends = op::slice(f.get(SelectiveInput::kEnds), {0, 0, 0, 0},
+                     {s.batch, s.segments() - 1, s.states, s.channels});
+  }
+  const Ex h = f.states_from(before), g = f.flowing_back(end, ends), a = op::exp(f.z());
   const Ex u = f.of_steps(SelectiveInput::kU), delta = f.of_steps(SelectiveInput::kDelta);
   const Ex held =
       s.length == 1

@@ -46,7 +46,8 @@ std::vector<bool> reaching(const Graph& graph) {
 
 // Rules also make gradients of operands that nothing asks for: these are looked at where something
 // does. Views, conditions and indices are no terms; neither are constants, of which what holds them
-// is.
+// is. An op without a rule of its own is differentiated as what it expands to, whose rules are
+// looked at where they stand by themselves.
 std::vector<Mutant> mutants_of(const Graph& graph, ValueId first) {
   std::map<ValueId, std::string> rules;  // so far
   std::vector<bool> fixed(graph.nodes.size(), false);
@@ -63,6 +64,7 @@ std::vector<Mutant> mutants_of(const Graph& graph, ValueId first) {
     std::string& rule = rules[of];
     rule += std::string(" ") + node.op->name;
     if (is_fixed(id) || node.type.dtype != f32 || !needed[static_cast<std::size_t>(id)]) continue;
+    if (of != kNoValue && graph[of].op->grad == nullptr) continue;
     const auto add = [&](int operand, const std::string& what) {
       const std::string op = of == kNoValue ? "loss" : graph[of].op->name;
       mutants.push_back({id, operand, op + ": the last of" + rule + " is " + what});

@@ -80,6 +80,9 @@ std::vector<OpCase> scan_forms() {
   return {
       {"selective_scan", small.args(), plain_scan},
       {"selective_scan_carried", ScanSize{2, 17, 5, 3}.args(), carried_scan},
+      {"selective_scan_with_its_gradients", ScanSize{1, 4, 2, 1}.args(), scan_both_ways},
+      {"selective_scan_with_its_gradients_of_segments", ScanSize{1, 258, 1, 1}.args(),
+       scan_both_ways},
       {"selective_scan_of_two_segments", ScanSize{1, 257, 20, 4}.args(), scan_both_ways, false},
       {"selective_scan_of_many_states", ScanSize{1, 18, 5, 70}.args(), scan_both_ways, false},
       {"selective_scan_hold", small.args(), held_scan},
