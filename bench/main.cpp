@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   std::string probe;
   app.add_option("--only", only,
                  "names to run: mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt "
-                 "(char-gpt-small on the CPU), gemm (default: all)")
+                 "(char-gpt-small on the CPU), mamba1, gemm (default: all)")
       ->delimiter(',');
   app.add_option("--device", options.devices,
                  "cpu, webgpu (default: cpu, and webgpu where there is a GPU)")
@@ -31,7 +31,9 @@ int main(int argc, char** argv) {
   app.add_flag("--stored-attention", options.stored_attention,
                "attention by products with its weights in memory, to compare");
   app.add_flag("--mixed-precision", options.mixed, "training steps in mixed precision");
-  app.add_flag("--scaling", scaling, "instead: a decoder of several batches, depths and lengths");
+  app.add_flag(
+      "--scaling", scaling,
+      "instead: a decoder of several batches, depths and lengths, Mamba of several lengths");
   app.add_option("--probe", probe,
                  "instead: this workload's first step, and the memory of the process after some");
   CLI11_PARSE(app, argc, argv);

@@ -210,6 +210,23 @@ Workload decoder(Setup setup, DecoderSize size, const Variant& variant) {
                    });
 }
 
+// The shapes of Gu and Dao's models with the head's weight tied; as many layers as they are given.
+Workload mamba(Setup setup, const Variant& variant) {
+  nn::MambaConfig config{.vocab_size = 65, .d_model = 128, .n_layer = 2};
+  if (variant.layers > 0) config.n_layer = variant.layers;
+  DecoderSize size = {config.vocab_size, config.d_model, config.n_layer, 0, 64, 8, false, 0, 64};
+  if (variant.length > 0) size.length = size.answers = variant.length;
+  if (setup.batch == 0) setup.batch = size.batch;
+  setup.rows = 8 * setup.batch;
+  setup.steps_at_once = 8;
+  setup.options.optimizer = optim::AdamW{.lr = 1e-3};
+  setup.columns = texts(size, setup.rows);
+  return assembled(std::move(setup), nn::MambaLM(config),
+                   [](const nn::MambaLM& net, const Inputs& in) {
+                     return cross_entropy(net(in["text"]), in["next"]);
+                   });
+}
+
 }  // namespace
 
 HostView Column::first(std::int64_t rows) const {
@@ -246,9 +263,9 @@ std::int64_t Workload::parameters() const {
 }
 
 const std::vector<std::string>& workload_names() {
-  static const std::vector<std::string> names = {"mlp-sin",       "fashion-mlp", "fashion-cnn",
-                                                 "mnist-cnn",     "addition",    "char-gpt",
-                                                 "char-gpt-small"};
+  static const std::vector<std::string> names = {"mlp-sin",        "fashion-mlp", "fashion-cnn",
+                                                 "mnist-cnn",      "addition",    "char-gpt",
+                                                 "char-gpt-small", "mamba1"};
   return names;
 }
 
@@ -272,6 +289,7 @@ Workload make_workload(const std::string& name, Feeding feeding, const DeviceOpt
   if (name == "addition") return decoder(std::move(setup), kAddition, variant);
   if (name == "char-gpt") return decoder(std::move(setup), kGpt, variant);
   if (name == "char-gpt-small") return decoder(std::move(setup), kSmallGpt, variant);
+  if (name == "mamba1") return mamba(std::move(setup), variant);
   throw std::invalid_argument("there is no workload '" + name + "'");
 }
 

@@ -49,7 +49,7 @@ class Workload {
   [[nodiscard]] std::int64_t parameters() const;
 };
 
-// mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt, char-gpt-small.
+// mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt, char-gpt-small, mamba1.
 const std::vector<std::string>& workload_names();
 
 // Compiled for the device, with its data there. Throws std::invalid_argument for an unknown name.

@@ -25,7 +25,7 @@ import tables  # noqa: E402
 import workloads  # noqa: E402
 
 PARTS = ["steps", "probes", "busy", "scaling", "gemm", "sizes"]
-STEPS = ["mlp-sin", "fashion-mlp", "mnist-cnn", "addition", "char-gpt"]
+STEPS = ["mlp-sin", "fashion-mlp", "mnist-cnn", "addition", "char-gpt", "mamba1"]
 
 
 class Lines:
@@ -114,11 +114,12 @@ class Peers:
         for count in threads:
             more = {} if count is None else {"threads": count}
             extra = [] if count is None else ["--threads", str(count)]
+            others = not isinstance(workloads.WORKLOADS[name], workloads.Mamba)  # PyTorch alone has that
             for script, there, known in (("torch_steps.py", self.torch, modes["torch"]),
-                                         ("jax_steps.py", self.jax, modes["jax"])):
+                                         ("jax_steps.py", self.jax and others, modes["jax"])):
                 for mode in known if there else []:
                     yield self.script(script, *common, *extra, "--modes", mode), more
-            if self.libtorch:
+            if self.libtorch and others:
                 yield self.native(name, "fused", count or 0, seconds), more
 
     def probes(self, name):

@@ -91,7 +91,7 @@ void steps(const Options& options, const std::string& device, const std::string&
 }
 
 void scaling(const Options& options, const std::string& device) {
-  const std::string name = "char-gpt-small";
+  std::string name = "char-gpt-small";
   const auto measure = [&](const char* what, std::int64_t size, const Variant& variant) {
     Workload made = make_workload(name, Feeding::kHost, device_options(options, device), variant);
     const double us = microseconds(options, made);
@@ -108,6 +108,10 @@ void scaling(const Options& options, const std::string& device) {
   for (const std::int64_t batch : {4, 8, 16}) measure("batch", batch, {.batch = batch});
   for (const std::int64_t layers : {2, 4, 8}) measure("layers", layers, {.layers = layers});
   for (const std::int64_t length : {64, 128, 256}) measure("length", length, {.length = length});
+  name = "mamba1";
+  for (const std::int64_t length : {64, 512, 2048, 8192}) {
+    measure("length", length, {.batch = 1, .length = length});
+  }
 }
 
 void probe(const Options& options, const std::string& device, const std::string& workload) {

@@ -21,6 +21,7 @@
 #include "commands.h"
 #include "tensorgrad/error.h"
 #include "text.h"
+#include "tokenizer_commands.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -438,6 +439,7 @@ int parse_and_run(int argc, char** argv) {
   add_opt(app, action);
   add_run(app, action);
   add_bisect(app, action);
+  add_tokenizer(app, action);
   // CLI11 would only say that the word was not expected.
   const std::vector<std::string> names = command_names(app);
   if (argc > 1 && argv[1][0] != '-' &&

@@ -3,6 +3,7 @@
 
 Matrix products are f32. On a CPU the loss is read at every step; on a GPU it stays there.
 """
+import math
 import sys
 
 import torch
@@ -10,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import workloads
-from workloads import Cnn, Mlp, WORKLOADS
+from workloads import Cnn, Mamba, Mlp, WORKLOADS
 
 MODES = ["eager", "fused", "compile", "cuda-graph", "compile-cuda-graph"]
 WHO = f"PyTorch {torch.__version__}"
@@ -66,6 +67,52 @@ class Decoder(nn.Module):
         return F.linear(self.last(x), self.symbols)
 
 
+class Mixer(nn.Module):
+    """The scan goes over the steps one by one, which is the faster way without a kernel of its own."""
+
+    def __init__(self, shape):
+        super().__init__()
+        self.inner, self.states, self.rank = 2 * shape.width, 16, math.ceil(shape.width / 16)
+        self.in_proj = nn.Linear(shape.width, 2 * self.inner, bias=False)
+        self.conv1d = nn.Conv1d(self.inner, self.inner, 4, groups=self.inner, padding=3)
+        self.x_proj = nn.Linear(self.inner, self.rank + 2 * self.states, bias=False)
+        self.dt_proj = nn.Linear(self.rank, self.inner)
+        self.dt_proj.bias.data.fill_(math.log(math.expm1(0.01)))
+        self.A_log = nn.Parameter(torch.log(torch.arange(1, self.states + 1).float()).repeat(self.inner, 1))
+        self.D = nn.Parameter(torch.ones(self.inner))
+        self.out_proj = nn.Linear(self.inner, shape.width, bias=False)
+
+    def forward(self, x):
+        steps = x.shape[1]
+        u, z = self.in_proj(x).chunk(2, -1)
+        u = F.silu(self.conv1d(u.transpose(1, 2))[..., :steps].transpose(1, 2))
+        delta, b, c = self.x_proj(u).split([self.rank, self.states, self.states], -1)
+        delta = F.softplus(self.dt_proj(delta))
+        factor = torch.exp(delta.unsqueeze(-1) * -torch.exp(self.A_log))
+        term = (delta * u).unsqueeze(-1) * b.unsqueeze(2)
+        h, states = torch.zeros_like(term[:, 0]), []
+        for a, t in zip(factor.unbind(1), term.unbind(1)):
+            h = a * h + t
+            states.append(h)
+        y = (torch.stack(states, 1) @ c.unsqueeze(-1)).squeeze(-1) + self.D * u
+        return self.out_proj(y * F.silu(z))
+
+
+class MambaLm(nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.symbols = nn.Parameter(0.02 * torch.randn(shape.vocabulary, shape.width))
+        self.norms = nn.ModuleList(nn.RMSNorm(shape.width, 1e-5) for _ in range(shape.layers))
+        self.mixers = nn.ModuleList(Mixer(shape) for _ in range(shape.layers))
+        self.last = nn.RMSNorm(shape.width, 1e-5)
+
+    def forward(self, text):
+        x = F.embedding(text, self.symbols)
+        for norm, mixer in zip(self.norms, self.mixers):
+            x = x + mixer(norm(x))
+        return F.linear(self.last(x), self.symbols)
+
+
 def built(name, device):
     """The model, a function that gives the loss, and the optimizer's type."""
     shape = WORKLOADS[name]
@@ -79,6 +126,11 @@ def built(name, device):
         x = torch.rand(shape.batch, *size, device=device)
         y = torch.randint(0, 10, (shape.batch,), device=device)
         return model, lambda net: F.cross_entropy(net(x), y), torch.optim.AdamW
+    if isinstance(shape, Mamba):
+        model = MambaLm(shape).to(device)
+        text, target = (torch.randint(0, shape.vocabulary, (shape.batch, shape.length), device=device)
+                        for _ in range(2))
+        return model, lambda net: F.cross_entropy(net(text).flatten(0, 1), target.flatten()), torch.optim.AdamW
     model = Decoder(shape).to(device)
     text = torch.randint(0, shape.vocabulary, (shape.batch, shape.length), device=device)
     target = torch.randint(0, shape.vocabulary, (shape.batch, shape.length), device=device)

@@ -37,6 +37,16 @@ class Decoder(typing.NamedTuple):
     clip: float = 0
 
 
+class Mamba(typing.NamedTuple):
+    """Mamba-1 with 16 states, convolutions of 4, an inner width of twice the outer, a tied head."""
+    vocabulary: int
+    width: int
+    layers: int
+    length: int
+    batch: int
+    clip: float = 0
+
+
 WORKLOADS = {
     "mlp-sin": Mlp((1, 64, 64, 1), 256, classes=False),
     "fashion-mlp": Mlp((784, 256, 128, 10), 128, classes=True),
@@ -45,6 +55,7 @@ WORKLOADS = {
     "addition": Decoder(12, 64, 3, 4, 8, 128, gelu=False, answers=3, clip=1.0),
     "char-gpt": Decoder(65, 384, 6, 6, 256, 64, gelu=True, answers=256, clip=1.0),
     "char-gpt-small": Decoder(65, 128, 4, 4, 64, 8, gelu=True, answers=64),
+    "mamba1": Mamba(65, 128, 2, 64, 8),
 }
 LEARNING_RATE = 1e-3
 IGNORED = -100  # a target that does not count

@@ -18,11 +18,20 @@ namespace tensorgrad {
 
 // How a parameter's elements are made: by the seed, and the parameter's place in the order of all.
 struct Init {
-  enum class Kind { kConstant, kUniform, kNormal, kLiteral, kTruncatedNormal, kOrthogonal };
+  enum class Kind {
+    kConstant,
+    kUniform,
+    kNormal,
+    kLiteral,
+    kTruncatedNormal,
+    kOrthogonal,
+    kInverseSoftplus,
+    kLogOfUniform
+  };
   Kind kind = Kind::kConstant;
   double a = 0, b = 0;  // constant a; uniform in [a, b); normal with mean a, deviation b; gain a
   std::vector<float> values = {};  // literal
-  double lo = 0, hi = 0;           // bounds of a truncated normal
+  double lo = 0, hi = 0;           // bounds of a truncated normal; of what is made uniform
 };
 
 // Initial values, with the names and formulas of torch.nn.init.
@@ -38,6 +47,12 @@ Init literal(std::vector<float> values);
 // Orthonormal rows or columns, whichever are fewer, times gain; axes after the first count as one
 // (Saxe, McClelland and Ganguli 2014). The parameter has at least two axes.
 Init orthogonal(double gain = 1);
+
+// What softplus makes log-uniform in [lo, hi), and `floor` where that is less; 0 < lo < hi (the
+// steps of Mamba, Gu and Dao 2023).
+Init inverse_softplus(double lo, double hi, double floor = 0);
+// The logarithm of a number that is uniform in [lo, hi), lo > 0.
+Init log_of_uniform(double lo, double hi);
 
 // Which numbers of inputs and outputs a weight has: for [out, in, k..] they are in * k.. and
 // out * k... Throws ShapeError on fewer than two axes.

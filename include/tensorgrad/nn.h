@@ -9,6 +9,7 @@
 #include "tensorgrad/nn/activations.h"
 #include "tensorgrad/nn/attention.h"
 #include "tensorgrad/nn/linear.h"
+#include "tensorgrad/nn/mamba.h"
 #include "tensorgrad/nn/norms.h"
 #include "tensorgrad/nn/recurrent.h"
 #include "tensorgrad/nn/vision.h"

@@ -12,4 +12,5 @@
 #include "tensorgrad/random.h"
 #include "tensorgrad/scan.h"
 #include "tensorgrad/shaping.h"
+#include "tensorgrad/state_space.h"
 #include "tensorgrad/vision.h"

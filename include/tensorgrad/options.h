@@ -79,8 +79,9 @@ enum class Weights {
 struct ForwardOptions {
   std::vector<InputSpec> inputs = {};
   DeviceOptions device = {};  // of compile_forward; attach() shares the trainer's
-  std::uint32_t seed =
-      0;  // of initial values and of random ops, which draw otherwise than steps do
+  // Of initial values and of random ops, which draw otherwise than steps do. Not given: 0; with
+  // attach() one of the function's own, made of the trainer's and of how many were attached before.
+  std::optional<std::uint32_t> seed = {};
   std::int64_t memory_budget = 0;
   bool check_indices = true;
   Weights weights = Weights::kTrained;  // of attach()

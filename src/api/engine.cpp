@@ -297,7 +297,9 @@ std::string Engine::explain() const {
 
 HostView::HostView(const HostTensor& tensor)
     : HostView(tensor.dtype, tensor.bytes.data(),
-               tensor.bytes.size() / element_bytes(tensor.dtype)) {}
+               tensor.bytes.size() / element_bytes(tensor.dtype)) {
+  shape = &tensor.shape;
+}
 
 HostTensor HostTensor::of(const Shape& shape, const HostView& values, Loc loc) {
   if (numel(shape) != static_cast<std::int64_t>(values.count)) {

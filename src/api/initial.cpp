@@ -29,6 +29,20 @@ Init trunc_normal(double mean, double stddev, double lo, double hi) {
 Init literal(std::vector<float> values) {
   return {.kind = Init::Kind::kLiteral, .values = std::move(values)};
 }
+Init inverse_softplus(double lo, double hi, double floor) {
+  if (!(lo > 0 && lo < hi)) {
+    throw UserError("inverse_softplus: 0 < lo < hi expected, got " + number_text(lo) + " and " +
+                    number_text(hi));
+  }
+  return {.kind = Init::Kind::kInverseSoftplus, .a = floor, .lo = lo, .hi = hi};
+}
+Init log_of_uniform(double lo, double hi) {
+  if (!(lo > 0 && lo < hi)) {
+    throw UserError("log_of_uniform: 0 < lo < hi expected, got " + number_text(lo) + " and " +
+                    number_text(hi));
+  }
+  return {.kind = Init::Kind::kLogOfUniform, .lo = lo, .hi = hi};
+}
 Init orthogonal(double gain) { return {.kind = Init::Kind::kOrthogonal, .a = gain}; }
 
 Fans fans(const Shape& shape, Loc loc) {
@@ -137,6 +151,14 @@ float element(const Init& init, std::uint32_t i, std::uint32_t stream, std::uint
       return static_cast<float>(init.a + init.b * x);
     }
     case Init::Kind::kLiteral: return init.values[i];
+    case Init::Kind::kInverseSoftplus: {
+      const double u = random_uniform(i, stream, seed, 0);
+      const double y = std::max(init.a, init.lo * std::pow(init.hi / init.lo, u));
+      return static_cast<float>(y + std::log(-std::expm1(-y)));
+    }
+    case Init::Kind::kLogOfUniform:
+      return static_cast<float>(
+          std::log(init.lo + (init.hi - init.lo) * random_uniform(i, stream, seed, 0)));
     case Init::Kind::kOrthogonal: break;
   }
   return 0;

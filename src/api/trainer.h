@@ -78,6 +78,7 @@ class TrainerImpl {
   TrainerOptions options_;
   ParameterTable table_;
   std::vector<std::unique_ptr<ObjectiveImpl>> objectives_;
+  std::size_t attached_ = 0;   // functions that were given a seed
   std::vector<State> states_;  // each once
   std::int64_t bytes_ = 0;     // of all buffers
   // The threads of a loader end with the user's handle.

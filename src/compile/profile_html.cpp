@@ -19,7 +19,7 @@ table { border-collapse: collapse; width: 100% } td, th { padding: .15em .5em; t
 th { cursor: pointer; background: #e9ecef } tr:nth-child(even) td { background: #f8f9fa }
 td.t, th.t { text-align: left; overflow-wrap: anywhere } td small { color: #495057 }
 .map { fill: #868e96 } .row { fill: #2f9e44 } .contraction { fill: #1971c2 } .scatter { fill: #e8590c }
-.scan { fill: #9c36b5 } .sort { fill: #f08c00 } .attention { fill: #0c8599 } .custom { fill: #c2255c }
+.scan { fill: #9c36b5 } .sort { fill: #f08c00 } .attention { fill: #0c8599 } .selective_scan { fill: #66a80f } .custom { fill: #c2255c }
 rect.box, circle { stroke: #fff; stroke-width: .5 }
 i { display: inline-block; height: .7em; background: #1971c2 } i.roof { background: #2f9e44 }
 </style></head><body>
@@ -75,18 +75,18 @@ double round_step(double least) {
 }
 
 std::string timeline(const Profile& profile) {
-  constexpr double kWidth = 1000, kTop = 18, kHeight = 46, kCharacter = 6.2;
+  constexpr double kWidth = 1000, kAbove = 18, kHeight = 46, kCharacter = 6.2;
   const double all = profile.microseconds();
   std::string text = printed("<h2>One step, launch after launch: %.1f us</h2>\n", all);
   if (all <= 0) return text + "<p>This device tells no times.</p>\n";
-  text += printed("<svg viewBox=\"0 0 %.0f %.0f\">\n", kWidth, kTop + kHeight + 4);
+  text += printed("<svg viewBox=\"0 0 %.0f %.0f\">\n", kWidth, kAbove + kHeight + 4);
   const double step = round_step(all / 8);
   for (int tick = 0; tick * step <= all; ++tick) {
     const double x = tick * step / all * kWidth;
     text += printed(
         "<line x1=\"%.1f\" y1=\"12\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"#adb5bd\"/>"
         "<text x=\"%.1f\" y=\"11\" text-anchor=\"%s\">%g us</text>\n",
-        x, x, kTop, x,
+        x, x, kAbove, x,
         tick == 0         ? "start"
         : x > kWidth - 40 ? "end"
                           : "middle",
@@ -98,11 +98,12 @@ std::string timeline(const Profile& profile) {
     const double wide = launch.microseconds / all * kWidth;
     text +=
         printed("<g><rect class=\"box %s\" x=\"%.3f\" y=\"%.0f\" width=\"%.3f\" height=\"%.0f\"/>",
-                launch.kind.c_str(), x, kTop, wide, kHeight);
+                launch.kind.c_str(), x, kAbove, wide, kHeight);
     const auto letters = static_cast<std::size_t>(wide / kCharacter);
     if (letters >= 5) {
-      text += printed("<text x=\"%.1f\" y=\"%.0f\" fill=\"#fff\">", x + 3, kTop + kHeight / 2 + 4) +
-              xml_text(launch.name.substr(0, letters - 1)) + "</text>";
+      text +=
+          printed("<text x=\"%.1f\" y=\"%.0f\" fill=\"#fff\">", x + 3, kAbove + kHeight / 2 + 4) +
+          xml_text(launch.name.substr(0, letters - 1)) + "</text>";
     }
     text += tip(profile, i) + "</g>\n";
     x += wide;
@@ -268,8 +269,8 @@ std::string Profile::html(const std::string& title) const {
                      std::to_string(steps) + " steps" +
                      (clock.empty() ? "" : " by " + xml_text(clock)) + "</p>\n" + timeline(*this);
   text += "<p>";
-  for (const char* kind :
-       {"map", "row", "contraction", "scatter", "scan", "sort", "attention", "custom"}) {
+  for (const char* kind : {"map", "row", "contraction", "scatter", "scan", "sort", "attention",
+                           "selective_scan", "custom"}) {
     text += std::string("<svg style=\"width:1em;height:.8em\" viewBox=\"0 0 1 1\"><rect class=\"") +
             kind + "\" width=\"1\" height=\"1\"/></svg> " + kind + " &nbsp; ";
   }

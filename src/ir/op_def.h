@@ -33,6 +33,7 @@ enum class OpKind {
   kSort,         // the order of the elements along attr "axis"
   kCustom,       // a user's kernel
   kAttention,    // softmax(q k^T) v, or a gradient of it, without its weights in memory
+  kSelectiveScan,  // a recurrence per channel and state, or a gradient of it, likewise
 };
 
 // A tensor of the reference interpreter: every element
@@ -65,13 +66,15 @@ struct OpDef {
   OpKind kind;
   int arity;                  // number of inputs; -1: one or more
   InferFn infer;              // type of the result; throws ShapeError or DtypeError
-  GradFn grad;                // one gradient per input, kNoValue for none; null: no gradient
+  GradFn grad;                // one gradient per input, kNoValue for none; null: no gradient, or,
+                              // with `expand`, that of what it expands to
   EvalFn eval;                // in double, one node at a time; null for leaves
   ViewFn view;                // kView only
   const PointwiseCode* code;  // kPointwise only
   std::vector<SampleRange> samples;
   bool barrier = false;       // kView: what reads it is not fused with what makes its input
-  ExpandFn expand = nullptr;  // kMacro, kAttention: the value of its type, written with other ops
+  ExpandFn expand = nullptr;  // kMacro, kAttention, kSelectiveScan: the value of its type, written
+                              // with other ops
 };
 
 }  // namespace tensorgrad

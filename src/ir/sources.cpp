@@ -18,7 +18,8 @@ bool is_computed(const Node& node) {
     case OpKind::kScan:
     case OpKind::kSort:
     case OpKind::kCustom:
-    case OpKind::kAttention: return true;
+    case OpKind::kAttention:
+    case OpKind::kSelectiveScan: return true;
     default: return false;
   }
 }

@@ -93,7 +93,8 @@ Window window_of(const Launch& launch) {
       break;
     case LaunchKind::kScan:
     case LaunchKind::kSort: all.pitch = launch.pre; break;
-    case LaunchKind::kAttention: all.pitch = launch.batch; break;
+    case LaunchKind::kAttention:
+    case LaunchKind::kSelectiveScan: all.pitch = launch.batch; break;
   }
   all.count = all.pitch;
   if (launch.row_count == 0) return all;
@@ -127,6 +128,10 @@ std::vector<std::int64_t> attention_results(const Launch& launch) {
     case AttentionPart::kKeys: return {columns * launch.k, columns * launch.width};
   }
   UNREACHABLE();
+}
+
+SelectiveSizes selective_sizes(const Launch& launch) {
+  return {launch.batch, launch.m, launch.n, launch.k};
 }
 
 namespace {
@@ -245,6 +250,32 @@ void verify_attention(const Launch& launch) {
   }
 }
 
+void verify_selective(const Launch& launch) {
+  using enum SelectiveInput;
+  const bool forward = launch.selective == SelectivePart::kForward;
+  const bool backward = launch.selective == SelectivePart::kBackward;
+  const SelectiveSizes sizes = selective_sizes(launch);
+  CHECK(launch.inputs.size() == kSelectiveInputs, launch.name);
+  CHECK(sizes.states <= SelectiveSizes::kMostStates, launch.name);
+  for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
+    const auto which = static_cast<SelectiveInput>(i);
+    const bool absent = launch.inputs[i].instrs.empty();
+    const bool always = which == kDelta || which == kA || which == kBC;
+    if (always) CHECK(!absent, launch.name);
+    if (which == kU) CHECK(absent == (!forward && !backward), launch.name);
+    if (which == kStates) CHECK(absent != backward, launch.name);
+    if (which == kDy) CHECK(absent == forward, launch.name);
+    if (which == kInitial && backward) CHECK(absent, launch.name);
+    if (which == kEnds && !backward) CHECK(absent, launch.name);
+    if (!absent) verify_program(launch, launch.inputs[i], 1, sizes.input(which));
+  }
+  const std::vector<std::int64_t> results = sizes.results(launch.selective);
+  CHECK(launch.stores.size() == results.size() && launch.body.instrs.empty(), launch.name);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    verify_store(launch, launch.stores[i], 1, results[i]);
+  }
+}
+
 void verify_custom(const Launch& launch) {
   CHECK(launch.custom != nullptr && launch.inputs.size() == launch.custom->inputs.size(),
         launch.name);
@@ -295,8 +326,10 @@ void verify_launch(const Program& program, const Launch& launch) {
     verify_program(launch, launch.a, 1, elements);
     verify_program(launch, launch.b, 1, elements);
   }
-  const bool own = launch.kind == LaunchKind::kAttention || launch.kind == LaunchKind::kCustom;
+  const bool own = launch.kind == LaunchKind::kAttention ||
+                   launch.kind == LaunchKind::kSelectiveScan || launch.kind == LaunchKind::kCustom;
   if (launch.kind == LaunchKind::kAttention) verify_attention(launch);
+  if (launch.kind == LaunchKind::kSelectiveScan) verify_selective(launch);
   if (launch.kind == LaunchKind::kCustom) verify_custom(launch);
   const Window window = window_of(launch);
   const std::int64_t batches = launch.kind == LaunchKind::kContraction ? launch.batch
@@ -320,6 +353,7 @@ const char* kind_name(LaunchKind kind) {
     case LaunchKind::kScan: return "scan";
     case LaunchKind::kSort: return "sort";
     case LaunchKind::kAttention: return "attention";
+    case LaunchKind::kSelectiveScan: return "selective_scan";
     case LaunchKind::kCustom: return "custom";
   }
   return "?";
@@ -346,6 +380,7 @@ std::string whole_domain(const Launch& launch) {
     case LaunchKind::kScan:
     case LaunchKind::kSort: return join({launch.pre, launch.count, launch.post});
     case LaunchKind::kAttention:
+    case LaunchKind::kSelectiveScan:
       return std::to_string(launch.batch) + "*" + join({launch.m, launch.n, launch.k});
   }
   return "?";

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "ir/view.h"
+#include "kernel/attention_part.h"
 #include "kernel/pointwise.h"
+#include "kernel/selective.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/types.h"
 
@@ -43,15 +45,6 @@ enum class ScanOp : std::uint8_t {
   kArgMax,   // i32: the last t so far at which b[t] is the largest; NaN wins
   kArgMin,
 };
-
-// What an attention launch computes of s = scale * q k^T and the weights p = exp(s - lse).
-enum class AttentionPart : std::uint8_t {
-  kForward,  // o = (keep * p) v, and lse, the logsumexp of each row of s
-  kQueries,  // dq = scale * ds k, where ds = p * (keep * (dy v^T) - delta)
-  kKeys,     // dk = scale * ds^T q, and dv = (keep * p)^T dy
-};
-enum class AttentionInput : std::uint8_t { kQ, kK, kV, kDy, kLse, kDelta, kMask, kKeep };
-inline constexpr std::size_t kAttentionInputs = 8;
 
 struct CustomKernel;  // ir/custom.h
 
@@ -108,7 +101,8 @@ enum class LaunchKind : std::uint8_t {
   kScan,         // out[p,t,q] = epilogue(h of line (p, q) after its elements 0 to t)
   kSort,       // out[p,i,q] = epilogue(the t that is number i of line (p, q) in order of b[p,t,q])
   kAttention,  // see AttentionPart
-  kCustom,     // out[i] = the user's element i, over `rows` elements
+  kSelectiveScan,  // see SelectivePart
+  kCustom,         // out[i] = the user's element i, over `rows` elements
 };
 
 enum class BindMode : std::uint8_t { kRead, kWrite, kReadWrite };
@@ -179,9 +173,14 @@ struct Launch {
   std::int64_t width = 1;
   std::vector<ScalarProgram> inputs;
 
-  [[nodiscard]] const ScalarProgram& input(AttentionInput which) const {
+  template <class Which>
+  [[nodiscard]] const ScalarProgram& input(Which which) const {
     return inputs[static_cast<std::size_t>(which)];
   }
+
+  // kSelectiveScan: batch, m steps, n channels, k states. Inputs and stores as for kAttention.
+  SelectivePart selective = SelectivePart::kForward;
+  bool zero_order_hold = false;  // w = (e^(delta A) - 1) / A, else w = delta
 
   // kCustom: `inputs` over their elements; no body, and the store's value is not used.
   std::shared_ptr<const CustomKernel> custom;
@@ -189,7 +188,7 @@ struct Launch {
   // The rows that this launch computes, where several share the work because a buffer is larger
   // than a binding may be; 0: all. Rows are those of kMap and kRow, batch * m of a contraction
   // (with ones_row, its ones come on top), pre * size of a scatter, pre of a scan and of a sort,
-  // batch of an attention, elements of a custom one.
+  // batch of an attention and of a selective scan, elements of a custom one.
   // Several batches (or pre) are whole ones. Maps, indices and coordinates stay those of the whole.
   std::int64_t first_row = 0, row_count = 0;
 
@@ -265,6 +264,8 @@ bool index_repeats(const Launch& launch);
 // Elements of an input of an attention launch, and of each of its results.
 std::int64_t input_size(const Launch& launch, AttentionInput which);
 std::vector<std::int64_t> attention_results(const Launch& launch);
+// Of a selective scan.
+SelectiveSizes selective_sizes(const Launch& launch);
 
 // All scalar programs of a launch, empty ones too.
 std::vector<ScalarProgram*> programs_of(Launch& launch);
@@ -278,7 +279,7 @@ const ScalarProgram& line_program(const Launch& launch);
 // Throws InternalError where a launch breaks a rule stated above.
 void verify(const Program& program);
 
-// "map", "row", "contraction", "scatter", "scan", "sort", "attention", "custom".
+// "map", "row", "contraction", "scatter", "scan", "sort", "attention", "selective_scan", "custom".
 const char* kind_name(LaunchKind kind);
 // Columns that a contraction with by_rows may have, and workgroup memory that a GPU needs for it.
 inline constexpr int kMostRowColumns = 64;

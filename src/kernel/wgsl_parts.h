@@ -253,6 +253,7 @@ Shader write_scan(const Launch& launch, const WgslOptions& options);
 Shader write_sort(const Launch& launch, const WgslOptions& options);
 Shader write_custom(const Launch& launch, const WgslOptions& options);
 Shader write_attention(const Launch& launch, const WgslOptions& options);
+Shader write_selective_scan(const Launch& launch, const WgslOptions& options);
 
 // Functions over a domain of three axes p, i, q. `fn NAME(p, i, q) -> TYPE`: the program's last
 // instruction. `fn finish(p, i, q, acc)`: the launch's body and stores, of an accumulated value.

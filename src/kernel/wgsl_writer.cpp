@@ -44,6 +44,7 @@ Shader write_shader(const Launch& launch, const WgslOptions& options) {
     case LaunchKind::kSort: return write_sort(launch, options);
     case LaunchKind::kCustom: return write_custom(launch, options);
     case LaunchKind::kAttention: return write_attention(launch, options);
+    case LaunchKind::kSelectiveScan: return write_selective_scan(launch, options);
   }
   UNREACHABLE();
 }

@@ -95,6 +95,9 @@ const std::vector<const OpDef*>& all_ops() {
                                      &ops::attention,
                                      &ops::attention_dq,
                                      &ops::attention_dkv,
+                                     &ops::selective_scan,
+                                     &ops::selective_scan_adjoint,
+                                     &ops::selective_scan_grad,
                                      &ops::custom,
                                      &ops::linear_recurrence};
     for (const OpDef* def : pointwise_ops()) ops.push_back(def);

@@ -104,6 +104,8 @@ class Backward {
     Builder builder{graph_, node.site, grad_origin(node)};
     GradContext ctx(builder, graph_, id, gradient(id), halves_[static_cast<size_t>(id)]);
     if (node.op == &ops::checkpoint) return recompute(ctx);
+    const bool written = node.op->grad == nullptr && node.op->expand != nullptr;
+    if (written && node.type.dtype == DType::kF32) return by_expansion(ctx);
     const bool custom = node.op == &ops::custom_gradient;
     if (!custom && node.op->grad == nullptr) return;
     const std::vector<ValueId> gradients = custom ? custom_gradients(ctx) : node.op->grad(ctx);
@@ -120,6 +122,26 @@ class Backward {
   void add(Builder& builder, ValueId to, ValueId gradient) {
     ValueId& total = grads_[static_cast<size_t>(to)];
     total = total == kNoValue ? gradient : (Ex{&builder, total} + Ex{&builder, gradient}).id;
+  }
+
+  // The node is written with other ops, of copies of its inputs: what these are made of themselves
+  // is not a part of it.
+  void by_expansion(GradContext& ctx) {
+    Node node = ctx.self();
+    const std::vector<ValueId> inputs = node.inputs;
+    std::vector<ValueId> again;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      node.inputs[i] = op::apply(ctx.builder, ops::barrier, {ctx.in(i)}).id;
+      if (wanted(inputs[i])) again.push_back(node.inputs[i]);
+    }
+    ExpandContext expanding(ctx.builder, node);
+    const ValueId y = node.op->expand(expanding);
+    Backward inner(graph_, again, y);
+    inner.run(y, ctx.dy().id);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const ValueId gradient = inner.gradient(node.inputs[i]);
+      if (gradient != kNoValue && wanted(inputs[i])) add(ctx.builder, inputs[i], gradient);
+    }
   }
 
   // checkpoint(y, what y's region reads ...): the region is computed again, behind barriers, and

@@ -160,10 +160,12 @@ class Fuser {
         return;
       }
       case OpKind::kCustom:
-      case OpKind::kAttention: {
-        const bool custom = node.op->kind == OpKind::kCustom;
-        const int g = parts_.open(id, custom ? GroupKind::kCustom : GroupKind::kAttention,
-                                  numel(node.type.shape));
+      case OpKind::kAttention:
+      case OpKind::kSelectiveScan: {
+        const GroupKind kind = node.op->kind == OpKind::kCustom      ? GroupKind::kCustom
+                               : node.op->kind == OpKind::kAttention ? GroupKind::kAttention
+                                                                     : GroupKind::kSelectiveScan;
+        const int g = parts_.open(id, kind, numel(node.type.shape));
         parts_.group(g).alone = true;
         return;
       }

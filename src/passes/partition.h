@@ -24,6 +24,7 @@ enum class GroupKind {
   kScan,
   kSort,
   kAttention,
+  kSelectiveScan,
   kCustom
 };
 

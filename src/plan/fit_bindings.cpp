@@ -52,6 +52,7 @@ class Touched {
         break;
       }
       case LaunchKind::kAttention: attention(rows); break;
+      case LaunchKind::kSelectiveScan: selective(rows); break;
       case LaunchKind::kCustom:
         for (const ScalarProgram& input : launch.inputs) {
           program(input, {0, domain_of(input)}, {});
@@ -68,6 +69,21 @@ class Touched {
       program(launch_.input(which), of_batches(input_size(launch_, which)), {});
     }
     const std::vector<std::int64_t> results = attention_results(launch_);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      store(launch_.stores[i], of_batches(results[i]));
+    }
+  }
+
+  void selective(Span batches) {
+    const auto of_batches = [&](std::int64_t size) { return times(batches, size / launch_.batch); };
+    const SelectiveSizes sizes = selective_sizes(launch_);
+    for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
+      const auto which = static_cast<SelectiveInput>(i);
+      const std::int64_t size = sizes.input(which);
+      const bool of_all = which == SelectiveInput::kA;
+      program(launch_.inputs[i], of_all ? Span{0, size} : of_batches(size), {});
+    }
+    const std::vector<std::int64_t> results = sizes.results(launch_.selective);
     for (std::size_t i = 0; i < results.size(); ++i) {
       store(launch_.stores[i], of_batches(results[i]));
     }

@@ -11,6 +11,7 @@
 #include "ir/sources.h"
 #include "ops/attention.h"
 #include "ops/pointwise.h"
+#include "ops/selective_scan.h"
 #include "ops/structured.h"
 #include "plan/program_builder.h"
 
@@ -97,6 +98,17 @@ void count_work(Launch& launch) {
                                                                            : 2 * k + 2 * e;
     ops += 2 * domain * products / (launch.causal && launch.m == launch.n ? 2 : 1);
   }
+  if (launch.kind == LaunchKind::kSelectiveScan) {
+    const SelectiveSizes sizes = selective_sizes(launch);
+    for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
+      program(launch.inputs[i], sizes.input(static_cast<SelectiveInput>(i)));
+    }
+    // Of a state at a step; an exponential counts as one.
+    const std::int64_t each = launch.selective == SelectivePart::kForward   ? 7
+                              : launch.selective == SelectivePart::kAdjoint ? 5
+                                                                            : 22;
+    ops += each * sizes.steps() * sizes.states;
+  }
   if (launch.kind == LaunchKind::kScan || launch.kind == LaunchKind::kSort) {
     domain = launch.pre * launch.count * launch.post;
     program(launch.a, domain);
@@ -128,7 +140,8 @@ class GroupLowering {
       const OpKind kind = graph_[id].op->kind;
       const bool root = kind == OpKind::kContraction || kind == OpKind::kScatter ||
                         kind == OpKind::kScan || kind == OpKind::kSort ||
-                        kind == OpKind::kAttention || kind == OpKind::kCustom;
+                        kind == OpKind::kAttention || kind == OpKind::kSelectiveScan ||
+                        kind == OpKind::kCustom;
       if (root) root_ = id;
       if (kind == OpKind::kReduce && reduce_ == kNoValue) reduce_ = id;
     }
@@ -139,6 +152,8 @@ class GroupLowering {
       lower_scatter();
     } else if (root == OpKind::kAttention) {
       lower_attention();
+    } else if (root == OpKind::kSelectiveScan) {
+      lower_selective();
     } else if (root == OpKind::kCustom) {
       lower_custom();
     } else if (root != OpKind::kLeaf) {
@@ -316,8 +331,33 @@ class GroupLowering {
       if (numbers[i] < 0) continue;
       operand(node.inputs[static_cast<std::size_t>(numbers[i])], launch_.inputs[i]);
     }
+    store_results(attention_results(launch_));
+  }
+
+  void lower_selective() {
+    launch_.kind = LaunchKind::kSelectiveScan;
+    const Node& node = graph_[root_];
+    const std::size_t first = node.op == &ops::selective_scan_adjoint ? 0 : 1;
+    const auto shape = [&](std::size_t i) { return graph_[node.inputs[i]].type.shape; };
+    const SelectiveShape s(*node.op, shape(first), shape(first + 1), node.attrs);
+    launch_.selective = s.part;
+    launch_.zero_order_hold = s.zero_order_hold;
+    launch_.batch = s.sizes.batch;
+    launch_.m = s.sizes.length;
+    launch_.n = s.sizes.channels;
+    launch_.k = s.sizes.states;
+    launch_.inputs.resize(kSelectiveInputs);
+    for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
+      if (s.numbers[i] < 0) continue;
+      operand(node.inputs[static_cast<std::size_t>(s.numbers[i])], launch_.inputs[i]);
+    }
+    store_results(s.sizes.results(s.part));
+  }
+
+  // The parts of one flat value, one behind the other.
+  void store_results(const std::vector<std::int64_t>& sizes) {
     Place place = placement_.places.at(root_);
-    for (const std::int64_t size : attention_results(launch_)) {
+    for (const std::int64_t size : sizes) {
       launch_.stores.push_back(make_store(place, DType::kF32, Level::kElement, size, 0, -1));
       place.offset += size;
     }

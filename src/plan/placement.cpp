@@ -322,6 +322,7 @@ class Placer {
           work.beside = kAttention;
           break;
         case OpKind::kScan:
+        case OpKind::kSelectiveScan:
         case OpKind::kSort:
         case OpKind::kCustom: work.beside = 0; break;
         default: break;

@@ -51,14 +51,16 @@ TEST(Forward, pools_on_webgpu) { check_together(pool_cases(), Where::kWebGpu); }
 TEST(Forward, functions_on_webgpu) { check_together(function_cases(), Where::kWebGpu); }
 TEST(Forward, arranging_on_webgpu) { check_together(arranging_cases(), Where::kWebGpu); }
 TEST(Forward, attention_on_webgpu) { check_together(attention_cases(), Where::kWebGpu); }
+TEST(Forward, state_spaces_on_webgpu) { check_together(state_space_cases(), Where::kWebGpu); }
 TEST(Forward, pointwise_on_webgpu_default_limits) {
   check_together(pointwise_cases(), Where::kWebGpuDefaultLimits);
 }
 TEST(Forward, structured_on_webgpu_default_limits) {
   std::vector<OpCase> cases;
-  for (const auto& part : {view_cases(), reduce_cases(), matmul_cases(), composite_cases(),
-                           index_cases(), conv_cases(), pool_cases(), scan_cases(),
-                           function_cases(), arranging_cases(), attention_cases()}) {
+  for (const auto& part :
+       {view_cases(), reduce_cases(), matmul_cases(), composite_cases(), index_cases(),
+        conv_cases(), pool_cases(), scan_cases(), function_cases(), arranging_cases(),
+        attention_cases(), state_space_cases()}) {
     cases.insert(cases.end(), part.begin(), part.end());
   }
   check_together(cases, Where::kWebGpuDefaultLimits);
@@ -123,7 +125,8 @@ TEST(Coverage, every_op_has_a_case) {
   std::string differentiable;
   for (const OpDef* op : all_ops()) {
     EXPECT_TRUE(seen.contains(op)) << op->name << " has no case";
-    if (op->grad != nullptr) differentiable += std::string(op->name) + " ";
+    const bool has_gradient = op->grad != nullptr || op->kind == OpKind::kSelectiveScan;
+    if (has_gradient) differentiable += std::string(op->name) + " ";
   }
   RecordProperty("differentiable", differentiable);
 }

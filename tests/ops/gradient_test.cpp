@@ -55,6 +55,7 @@ void check_on_webgpu(const std::vector<OpCase>& cases) {
 }
 
 TEST(GradientOnDevice, of_views_on_webgpu) { check_on_webgpu(view_cases()); }
+TEST(GradientOnDevice, of_reductions_on_webgpu) { check_on_webgpu(reduce_cases()); }
 TEST(GradientOnDevice, of_products_on_webgpu) { check_on_webgpu(matmul_cases()); }
 TEST(GradientOnDevice, of_indexed_on_webgpu) { check_on_webgpu(index_cases()); }
 TEST(GradientOnDevice, of_convolutions_on_webgpu) { check_on_webgpu(conv_cases()); }
@@ -64,6 +65,7 @@ TEST(GradientOnDevice, of_composites_on_webgpu) { check_on_webgpu(composite_case
 TEST(GradientOnDevice, of_functions_on_webgpu) { check_on_webgpu(function_cases()); }
 TEST(GradientOnDevice, of_arranging_on_webgpu) { check_on_webgpu(arranging_cases()); }
 TEST(GradientOnDevice, of_attention_on_webgpu) { check_on_webgpu(attention_cases()); }
+TEST(GradientOnDevice, of_state_spaces_on_webgpu) { check_on_webgpu(state_space_cases()); }
 TEST(GradientOnDevice, of_pointwise_on_webgpu) {
   std::vector<OpCase> plain = pointwise_cases();
   std::erase_if(plain, [](const OpCase& each) { return each.name.ends_with("_scalar"); });

@@ -40,6 +40,7 @@ std::vector<OpCase> pool_cases();
 std::vector<OpCase> function_cases();
 std::vector<OpCase> arranging_cases();
 std::vector<OpCase> attention_cases();
+std::vector<OpCase> state_space_cases();
 // All of the above.
 const std::vector<OpCase>& all_cases();
 // What ctest calls the test of a case.

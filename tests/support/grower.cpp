@@ -216,7 +216,7 @@ Tensor Grower::indexed(const Tensor& x) {
 Tensor Grower::along(const Tensor& x) {
   const Tensor in = ranked(x);
   const int axis = axis_of(in);
-  switch (draw_.whole(0, 7)) {
+  switch (draw_.whole(0, 8)) {
     case 0: return tanh(cumsum(in, axis));
     case 1: return cumprod(tanh(in), axis);
     case 2: return cummax(in, axis).values;
@@ -224,6 +224,7 @@ Tensor Grower::along(const Tensor& x) {
     case 4: return logcumsumexp(in, axis) * 0.5;
     case 5: return sort(in, axis, draw_.chance(0.5)).values;
     case 6: return topk(in, draw_.whole(1, in.size(axis)), axis).values;
+    case 7: return selected(x);
     default: {
       const Tensor gate = sigmoid(fitted(pick(), in.shape()));
       return linear_recurrence(gate, in * 0.5, axis, std::nullopt, draw_.chance(0.5));
@@ -346,6 +347,20 @@ Tensor Grower::attended(const Tensor& x) {
   if (draw_.chance(0.2)) how.dropout = 0.25;
   const Tensor y = scaled_dot_product_attention(q, k, v, how);
   return q.size(2) % 2 == 0 && draw_.chance(0.5) ? rope(y) : y;
+}
+
+Tensor Grower::selected(const Tensor& x) {
+  const Tensor u = grid(3);
+  const std::int64_t states = draw_.whole(1, 4);
+  const Shape gates = {u.size(0), u.size(1), states};
+  const Tensor delta = sigmoid(fitted(x, u.shape())) * 0.7;
+  const Tensor rates = -sigmoid(weight({u.size(2), states})) - 0.1;
+  SelectiveScanOptions how;
+  if (draw_.chance(0.3)) how.initial_state = weight({u.size(0), u.size(2), states});
+  if (draw_.chance(0.3)) how.discretization = Discretization::kZeroOrderHold;
+  const Tensor in = fitted(pick(), gates), out = weight({states});
+  const SelectiveScan scan = selective_scan(u, delta, rates, in, broadcast_to(out, gates), how);
+  return draw_.chance(0.7) ? scan.y : scan.state;
 }
 
 Tensor Grower::joined(const Tensor& x) {

@@ -51,6 +51,7 @@ class Grower {
   Tensor product(const Tensor& x);
   Tensor image(const Tensor& x);
   Tensor attended(const Tensor& x);
+  Tensor selected(const Tensor& x);
   Tensor joined(const Tensor& x);
   Tensor remembered(const Tensor& x);
   Tensor marked(const Tensor& x);

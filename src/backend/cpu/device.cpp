@@ -58,6 +58,7 @@ class CpuExecutable final : public Executable {
       case LaunchKind::kSort: return make_sort(prepare);
       case LaunchKind::kCustom: return make_custom(prepare);
       case LaunchKind::kAttention: return make_attention(prepare);
+      case LaunchKind::kSelectiveScan: return make_selective_scan(prepare);
     }
     UNREACHABLE();
   }

@@ -67,6 +67,7 @@ std::unique_ptr<Step> make_scan(const Prepare& prepare);
 std::unique_ptr<Step> make_sort(const Prepare& prepare);
 std::unique_ptr<Step> make_custom(const Prepare& prepare);
 std::unique_ptr<Step> make_attention(const Prepare& prepare);
+std::unique_ptr<Step> make_selective_scan(const Prepare& prepare);
 
 // The number of tasks for work of about `ns` nanoseconds in all that can be cut into `pieces`: 1
 // where waking another thread would not pay, more tasks than threads otherwise.

@@ -388,6 +388,7 @@ void run_oracle(const Launch& launch, OracleBuffers& buffers, const HyperRow& hy
     case LaunchKind::kScan: run_scan(m); break;
     case LaunchKind::kSort: run_sort(m); break;
     case LaunchKind::kAttention:
+    case LaunchKind::kSelectiveScan:
     case LaunchKind::kCustom:
       throw std::logic_error("the oracle runs no " + launch.name + ": tests/ops compares those");
   }

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT
+// Structured state space duality, as products of matrices within chunks of steps and a recurrence
+// over the chunks. Letters: B batch, L steps, c chunks of Q steps, H heads of width P, G groups of
+// H / G heads with N states; R ranks, of which each step has as many inputs and outputs.
+#include <algorithm>
+#include <limits>
+
+#include "api/compose.h"
+#include "api/trace.h"
+#include "tensorgrad/ops.h"
+
+namespace tensorgrad {
+namespace {
+
+constexpr const char* kSsdName = "ssd";
+
+void demand_sizes(const char* op, const char* name, const Tensor& given, const Shape& expected,
+                  Loc loc) {
+  if (given.shape() == expected) return;
+  throw ShapeError(std::string(op) + ": " + name + " " + to_string(expected) + " expected, got " +
+                       to_string(given.shape()),
+                   loc);
+}
+
+struct SsdSizes {
+  std::int64_t batch, length, heads, width, groups, states, ranks, chunk, chunks;
+
+  SsdSizes(std::int64_t b, std::int64_t l, std::int64_t h, std::int64_t p, std::int64_t g,
+           std::int64_t n, std::int64_t r, std::int64_t q)
+      : batch(b),
+        length(l),
+        heads(h),
+        width(p),
+        groups(g),
+        states(n),
+        ranks(r),
+        chunk(std::min(q, l)),
+        chunks((l + chunk - 1) / chunk) {}
+  [[nodiscard]] std::int64_t each() const { return heads / groups; }  // heads of a group
+  [[nodiscard]] std::int64_t rows() const { return chunk * ranks; }   // of a chunk
+};
+
+// [B, L, ..] with zeros behind the end, as [B, c, Q, ..].
+Tensor in_chunks(Tensor x, const SsdSizes& s, Loc loc) {
+  Shape shape = x.shape();
+  const std::int64_t missing = s.chunks * s.chunk - s.length;
+  if (missing > 0) {
+    std::vector<std::int64_t> amounts(2 * (shape.size() - 1), 0);
+    amounts.back() = missing;
+    x = pad(x, amounts, 0, loc);
+  }
+  shape[1] = s.chunk;
+  shape.insert(shape.begin() + 1, s.chunks);
+  return reshape(x, shape, loc);
+}
+
+// [B, L, H, ..] as [B, c, G, H / G, Q, ..].
+Tensor by_head(Tensor x, const SsdSizes& s, Loc loc) {
+  const Tensor cut = in_chunks(x, s, loc);
+  Shape shape = cut.shape();
+  shape[3] = s.each();
+  shape.insert(shape.begin() + 3, s.groups);
+  std::vector<int> order = {0, 1, 3, 4, 2};
+  for (int d = 5; d < static_cast<int>(shape.size()); ++d) order.push_back(d);
+  return permute(reshape(cut, shape, loc), order, loc);
+}
+
+// The ranks of a step one behind the other: [.., Q, R, ..] -> [.., Q R, ..] from axis 4 on.
+Tensor in_rows(Tensor x, const SsdSizes& s, Loc loc) {
+  Shape shape = x.shape();
+  shape[4] = s.rows();
+  shape.erase(shape.begin() + 5);
+  return reshape(x, shape, loc);
+}
+
+// B and C [B, L, G, R, N] as [B, c, G, 1, Q R, N].
+Tensor of_groups(Tensor x, const SsdSizes& s, Loc loc) {
+  const Tensor cut = permute(in_chunks(x, s, loc), {0, 1, 3, 2, 4, 5}, loc);
+  return reshape(cut, {s.batch, s.chunks, s.groups, 1, s.rows(), s.states}, loc);
+}
+
+// The states before each chunk and after the last one: made[c] is what a chunk makes of nothing,
+// [B, c, G, H / G, N, P], decay [B, c, G, H / G, 1, 1].
+struct ChunkStates {
+  Tensor before, last;
+};
+ChunkStates over_chunks(Tensor made, Tensor decay, std::optional<Tensor> initial, const SsdSizes& s,
+                        Loc loc) {
+  const Tensor first = initial
+                           ? unsqueeze(*initial, 1, loc)
+                           : zeros({s.batch, 1, s.groups, s.each(), s.states, s.width}, f32, loc);
+  if (s.chunks == 1) {
+    return {first, squeeze(initial ? made + decay * first : made, 1, loc)};
+  }
+  std::optional<Tensor> start;
+  if (initial) start = first;
+  const Tensor after =
+      linear_recurrence(broadcast_to(decay, made.shape(), loc), made, 1, start, false, loc);
+  return {concat({first, narrow(after, 1, 0, s.chunks - 1, loc)}, 1, loc),
+          squeeze(narrow(after, 1, s.chunks - 1, 1, loc), 1, loc)};
+}
+
+// What a step's input weighs: to later steps, and to itself; [B, L, H].
+struct StepWeights {
+  Tensor later, own;
+};
+
+// h[t] = e^decay[t] h[t-1] + sum over ranks of x[t] B[t]^T, y[t] = h[t] C[t]; with weights each x
+// times its own. x [B, L, H, R, P], decay [B, L, H], B and C [B, L, G, R, N], initial [B, H, P, N];
+// y as x, and the last state.
+Ssd by_chunks(Tensor x, Tensor decay, Tensor B, Tensor C, const std::optional<StepWeights>& weights,
+              std::optional<Tensor> initial, const SsdSizes& s, Loc loc) {
+  if (initial) {
+    initial = reshape(transpose(*initial, -1, -2, loc),
+                      {s.batch, s.groups, s.each(), s.states, s.width}, loc);
+  }
+  const auto by_row = [&](Tensor v) {  // [B, L, H] -> [.., Q R]
+    const Tensor steps = by_head(v, s, loc);
+    return s.ranks == 1 ? steps : repeat_interleave(steps, s.ranks, -1, loc);
+  };
+  const Tensor input = in_rows(by_head(x, s, loc), s, loc);      // [.., Q R, P]
+  const Tensor steps = cumsum(by_head(decay, s, loc), -1, loc);  // [.., Q]
+  const Tensor total = narrow(steps, -1, s.chunk - 1, 1, loc);   // [.., 1]
+  const Tensor sums = s.ranks == 1 ? steps : repeat_interleave(steps, s.ranks, -1, loc);
+  const Tensor row = unsqueeze(sums, -1, loc), column = unsqueeze(sums, -2, loc);
+  const Tensor in = of_groups(B, s, loc), out = of_groups(C, s, loc);
+
+  // From each step of a chunk to itself and to those behind it.
+  const Shape square = {s.rows(), s.rows()};
+  const auto ranks = static_cast<std::int32_t>(s.ranks);
+  const Tensor from = iota(square, 1, i32, loc) / ranks, to = iota(square, 0, i32, loc) / ranks;
+  Tensor factor = exp(where(from <= to, row - column, -std::numeric_limits<double>::infinity()));
+  Tensor left = exp(total - sums);  // to the end of the chunk
+  if (weights) {
+    const Tensor later = by_row(weights->later);
+    factor = factor * where(eq(from, to), unsqueeze(by_row(weights->own), -1, loc),
+                            unsqueeze(later, -2, loc));
+    left = left * later;
+  }
+  const Tensor near = matmul(matmul(out, transpose(in, -1, -2, loc), loc) * factor, input, loc);
+  const Tensor made = matmul(transpose(in, -1, -2, loc), input * unsqueeze(left, -1, loc), loc);
+  const ChunkStates states = over_chunks(made, unsqueeze(exp(total), -1, loc), initial, s, loc);
+  const Tensor far = matmul(out, states.before, loc) * exp(row);
+
+  const Shape apart = {s.batch, s.chunks, s.heads, s.chunk, s.ranks, s.width};
+  const Tensor sum = permute(reshape(near + far, apart, loc), {0, 1, 3, 2, 4, 5}, loc);
+  Tensor y = reshape(sum, {s.batch, s.chunks * s.chunk, s.heads, s.ranks, s.width}, loc);
+  if (s.chunks * s.chunk > s.length) y = narrow(y, 1, 0, s.length, loc);
+  const Tensor last = reshape(states.last, {s.batch, s.heads, s.states, s.width}, loc);
+  return {y, transpose(last, -1, -2, loc)};
+}
+
+void demand_chunk(const char* name, std::int64_t chunk, Loc loc) {
+  if (chunk < 1) throw UserError(std::string(name) + ": a chunk has at least one step", loc);
+}
+
+}  // namespace
+
+Ssd ssd(Tensor x, Tensor dt, Tensor A, Tensor B, Tensor C, const SsdOptions& options, Loc loc) {
+  const Composite composite(kSsdName, loc);
+  const Narrowing narrowed(x);
+  widen({&dt, &A, &B, &C});
+  if (x.rank() != 4 || B.rank() != 4 || x.size(2) % B.size(2) != 0) {
+    throw ShapeError(
+        std::string(kSsdName) +
+            ": x [B, L, H, P] and B [B, L, G, N] with a G that divides H expected, got " +
+            to_string(x.shape()) + " and " + to_string(B.shape()),
+        loc);
+  }
+  demand_chunk(kSsdName, options.chunk, loc);
+  const SsdSizes s(x.size(0), x.size(1), x.size(2), x.size(3), B.size(2), B.size(3), 1,
+                   options.chunk);
+  demand_sizes(kSsdName, "dt", dt, {s.batch, s.length, s.heads}, loc);
+  demand_sizes(kSsdName, "A", A, {s.heads}, loc);
+  for (const Tensor& each : {B, C}) {
+    demand_sizes(kSsdName, "B and C", each, {s.batch, s.length, s.groups, s.states}, loc);
+  }
+  if (options.dt_bias) {
+    demand_sizes(kSsdName, "dt_bias", *options.dt_bias, {s.heads}, loc);
+    dt = dt + *options.dt_bias;
+  }
+  if (options.dt_softplus) dt = softplus(Operand(dt, loc));
+  if (options.initial_state) {
+    const Shape state = {s.batch, s.heads, s.width, s.states};
+    demand_sizes(kSsdName, "initial_state", *options.initial_state, state, loc);
+  }
+  const Tensor input = unsqueeze(x * unsqueeze(dt, -1, loc), 3, loc);
+  const Ssd made = by_chunks(input, dt * A, unsqueeze(B, 3, loc), unsqueeze(C, 3, loc),
+                             std::nullopt, options.initial_state, s, loc);
+  Tensor y = squeeze(made.y, 3, loc);
+  if (options.D) {
+    demand_sizes(kSsdName, "D", *options.D, {s.heads}, loc);
+    y = y + x * unsqueeze(*options.D, -1, loc);
+  }
+  return {narrowed(y), made.state};
+}
+
+// ---- trapezoids and rotations -------------------------------------------------------------------
+
+namespace {
+
+constexpr const char* kRotaryName = "rotary_scan";
+
+// Elements i and i + N / 2 of x [B, L, H, R, N] turned by -phase [B, L, H, N / 2].
+Tensor turned_back(Tensor x, Tensor phase, Loc loc) {
+  const std::int64_t pairs = phase.size(-1);
+  const Tensor a = narrow(x, -1, 0, pairs, loc), b = narrow(x, -1, pairs, pairs, loc);
+  const Tensor c = unsqueeze(cos(phase), 3, loc), s = unsqueeze(sin(phase), 3, loc);
+  return concat({a * c + b * s, b * c - a * s}, -1, loc);
+}
+
+// x[t + 1], and zeros behind the last step; [B, L, H].
+Tensor following(Tensor x, Loc loc) {
+  const std::int64_t length = x.size(1);
+  if (length == 1) return zeros(x.shape(), f32, loc);
+  return pad(narrow(x, 1, 1, length - 1, loc), {0, 0, 0, 1}, 0, loc);
+}
+
+Tensor last_step(Tensor x, Loc loc) { return squeeze(narrow(x, 1, x.size(1) - 1, 1, loc), 1, loc); }
+
+}  // namespace
+
+// What step j gives to all later ones is (lambda[j] dt[j] + (1 - lambda[j+1]) dt[j+1]) v[j], and to
+// itself the first part of it. What the step before the first one gives is a part of the first
+// state.
+RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor theta, Tensor B,
+                       Tensor C, const RotaryScanOptions& options, Loc loc) {
+  const Composite composite(kRotaryName, loc);
+  const Narrowing narrowed(x);
+  widen({&dt, &A, &lambda, &theta, &B, &C});
+  if (x.rank() != 5 || B.rank() != 5 || B.size(-1) % 2 != 0) {
+    throw ShapeError(std::string(kRotaryName) +
+                         ": x [B, L, H, R, P] and B [B, L, H, R, N] with an even N expected, got " +
+                         to_string(x.shape()) + " and " + to_string(B.shape()),
+                     loc);
+  }
+  demand_chunk(kRotaryName, options.chunk, loc);
+  const SsdSizes s(x.size(0), x.size(1), x.size(2), x.size(4), x.size(2), B.size(4), x.size(3),
+                   options.chunk);
+  const Shape steps = {s.batch, s.length, s.heads};
+  demand_sizes(kRotaryName, "dt", dt, steps, loc);
+  demand_sizes(kRotaryName, "A", A, steps, loc);
+  demand_sizes(kRotaryName, "lambda", lambda, steps, loc);
+  demand_sizes(kRotaryName, "theta", theta, {s.batch, s.length, s.heads, s.states / 2}, loc);
+  for (const Tensor& each : {B, C}) {
+    demand_sizes(kRotaryName, "B and C", each, {s.batch, s.length, s.heads, s.ranks, s.states},
+                 loc);
+  }
+  const std::optional<RotaryState>& before = options.initial_state;
+  if (before) {
+    const Shape state = {s.batch, s.heads, s.width, s.states};
+    demand_sizes(kRotaryName, "state", before->state, state, loc);
+    demand_sizes(kRotaryName, "state's b", before->b, {s.batch, s.heads, s.ranks, s.states}, loc);
+    demand_sizes(kRotaryName, "state's x", before->x, {s.batch, s.heads, s.ranks, s.width}, loc);
+    demand_sizes(kRotaryName, "state's phase", before->phase, {s.batch, s.heads, s.states / 2},
+                 loc);
+  }
+  Tensor phase = cumsum(theta * unsqueeze(dt, -1, loc), 1, loc);
+  if (before) phase = phase + unsqueeze(before->phase, 1, loc);
+  B = turned_back(B, phase, loc);
+  C = turned_back(C, phase, loc);
+  const Tensor late = (1.0 - lambda) * dt;
+  std::optional<Tensor> initial;
+  if (before) {
+    const Tensor v = matmul(transpose(before->x, -1, -2, loc), before->b, loc);
+    const Tensor first = reshape(narrow(late, 1, 0, 1, loc), {s.batch, s.heads, 1, 1}, loc);
+    initial = before->state + first * v;
+  }
+  const Tensor own = lambda * dt;
+  const Ssd made =
+      by_chunks(x, dt * A, B, C, StepWeights{own + following(late, loc), own}, initial, s, loc);
+  constexpr double kTurn = 6.283185307179586;
+  return {
+      narrowed(made.y),
+      {made.state, last_step(B, loc), last_step(x, loc), remainder(last_step(phase, loc), kTurn)}};
+}
+
+}  // namespace tensorgrad

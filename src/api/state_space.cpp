@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// Ops of state space models.
+#include "tensorgrad/state_space.h"
+
+#include <algorithm>
+
+#include "api/compose.h"
+#include "api/trace.h"
+#include "ops/registry.h"
+#include "ops/selective_scan.h"
+#include "tensorgrad/ops.h"
+
+namespace tensorgrad {
+namespace {
+
+void demand_shape(const char* op, const char* name, const Tensor& given, const Shape& expected,
+                  Loc loc) {
+  if (given.shape() == expected) return;
+  throw ShapeError(std::string(op) + ": " + name + " " + to_string(expected) + " expected, got " +
+                       to_string(given.shape()),
+                   loc);
+}
+
+void demand_steps(const char* op, const char* name, const Tensor& x, Loc loc) {
+  if (register_dtype(x.dtype()) != DType::kF32) {
+    throw DtypeError(std::string(op) + ": f32 expected, got " + std::string(to_string(x.dtype())),
+                     loc);
+  }
+  if (x.rank() == 3) return;
+  throw ShapeError(
+      std::string(op) + ": " + name + " [B, L, D] expected, got " + to_string(x.shape()), loc);
+}
+
+// ---- causal convolution -------------------------------------------------------------------------
+
+// sum over k of weight[:, k] x[:, k : k + length], of which x has K - 1 more steps.
+Tensor windows_times(Tensor x, Tensor weight, std::int64_t length, bool reversed, Loc loc) {
+  const std::int64_t size = weight.size(1);
+  // Channels side by side, as they are in x: a small copy.
+  const Tensor turned = stack(unbind(weight, 1, loc), 0, loc);
+  std::optional<Tensor> sum;
+  for (std::int64_t k = 0; k < size; ++k) {
+    const Tensor w = squeeze(narrow(turned, 0, reversed ? size - 1 - k : k, 1, loc), 0, loc);
+    const Tensor part = narrow(x, 1, k, length, loc) * w;
+    sum = sum ? *sum + part : part;
+  }
+  return *sum;
+}
+
+// x [B, K - 1 + L, D] -> [B, L, D]. In the gradient of the weight one launch adds up all its K.
+Tensor convolved(Tensor x, Tensor weight, Loc loc) {
+  const std::int64_t size = weight.size(1), length = x.size(1) - size + 1;
+  return custom_gradient(
+      {x, weight},
+      [&](const std::vector<Tensor>& in) {
+        return windows_times(in[0], in[1], length, false, loc);
+      },
+      [&](const std::vector<Tensor>& in, Tensor, Tensor dy) -> std::vector<Tensor> {
+        const Tensor wide = pad(dy, {0, 0, size - 1, size - 1}, 0, loc);
+        const Tensor dx = windows_times(wide, in[1], in[0].size(1), true, loc);
+        // [B, L, D, K] of x, as [B, L, K, D]: channels stay side by side.
+        const Tensor windows = permute(unfold(in[0], 1, size, 1, 1, loc), {0, 1, 3, 2}, loc);
+        const Tensor dw = sum(windows * unsqueeze(dy, 2, loc), {0, 1}, false, loc);
+        return {dx, transpose(dw, 0, 1, loc)};
+      },
+      loc);
+}
+
+}  // namespace
+
+CausalConv causal_conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias,
+                         std::optional<Tensor> state, Loc loc) {
+  constexpr const char* kName = "causal_conv1d";
+  const Composite composite(kName, loc);
+  const Narrowing narrowed(x);
+  demand_steps(kName, "x", x, loc);
+  const std::int64_t channels = x.size(2), length = x.size(1);
+  if (weight.rank() == 3 && weight.size(1) == 1) weight = squeeze(weight, 1, loc);
+  if (weight.rank() != 2 || weight.size(0) != channels || weight.size(1) < 2) {
+    throw ShapeError(std::string(kName) + ": weight [" + std::to_string(channels) +
+                         ", K] with a K of at least 2 expected, got " + to_string(weight.shape()),
+                     loc);
+  }
+  if (bias) demand_shape(kName, "bias", *bias, {channels}, loc);
+  const std::int64_t before = weight.size(1) - 1;
+  const Shape kept = {x.size(0), before, channels};
+  if (state) demand_shape(kName, "state", *state, kept, loc);
+  const Tensor whole = state ? concat({*state, x}, 1, loc) : pad(x, {0, 0, before, 0}, 0, loc);
+  const Tensor y = convolved(whole, weight, loc);
+  return {narrowed(bias ? y + *bias : y), narrow(whole, 1, length, before, loc)};
+}
+
+// ---- selective scan -----------------------------------------------------------------------------
+
+namespace {
+
+constexpr const char* kScanName = "selective_scan";
+
+// At most SelectiveSizes::kMostStates states. A [N, D], initial [B, N, D].
+SelectiveScan scanned_part(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
+                           std::optional<Tensor> initial, Discretization discretization, Loc loc) {
+  OpContext ctx(kScanName, loc);
+  std::vector<Ex> operands = {ctx.in(u), ctx.in(delta), ctx.in(A), ctx.in(concat({B, C}, 2, loc))};
+  if (initial) operands.push_back(ctx.in(*initial));
+  const bool hold = discretization == Discretization::kZeroOrderHold;
+  const Ex all =
+      op::apply(ctx.builder, ops::selective_scan, operands,
+                {{"initial", std::int64_t{initial.has_value()}}, {"zoh", std::int64_t{hold}}});
+  const Shape steps = u.shape(), state = {steps[0], A.size(0), steps[2]};
+  const std::int64_t at = numel(steps);
+  return {ctx.out(op::reshape(op::slice(all, {0}, {at}), steps)),
+          ctx.out(op::reshape(op::slice(all, {at}, {at + numel(state)}), state))};
+}
+
+}  // namespace
+
+SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
+                             const SelectiveScanOptions& options, Loc loc) {
+  const Composite composite(kScanName, loc);
+  const Narrowing narrowed(u);
+  widen({&delta, &A, &B, &C});
+  demand_steps(kScanName, "u", u, loc);
+  const Shape steps = u.shape();
+  demand_shape(kScanName, "delta", delta, steps, loc);
+  if (A.rank() != 2 || A.size(0) != steps[2]) {
+    throw ShapeError(std::string(kScanName) + ": A [" + std::to_string(steps[2]) +
+                         ", N] expected, got " + to_string(A.shape()),
+                     loc);
+  }
+  const std::int64_t states = A.size(1);
+  demand_shape(kScanName, "B", B, {steps[0], steps[1], states}, loc);
+  demand_shape(kScanName, "C", C, {steps[0], steps[1], states}, loc);
+  std::optional<Tensor> initial;
+  if (options.initial_state) {
+    demand_shape(kScanName, "initial_state", *options.initial_state, {steps[0], steps[2], states},
+                 loc);
+    initial = transpose(*options.initial_state, 1, 2, loc);
+  }
+  if (options.delta_bias) {
+    demand_shape(kScanName, "delta_bias", *options.delta_bias, {steps[2]}, loc);
+    delta = delta + *options.delta_bias;
+  }
+  if (options.delta_softplus) delta = softplus(Operand(delta, loc));
+  A = transpose(A, 0, 1, loc);
+  std::optional<Tensor> y;
+  std::vector<Tensor> ends;
+  for (std::int64_t n = 0; n < states; n += SelectiveSizes::kMostStates) {
+    const std::int64_t count = std::min(SelectiveSizes::kMostStates, states - n);
+    const auto some = [&](Tensor x, int axis) {
+      return count == states ? x : narrow(x, axis, n, count, loc);
+    };
+    std::optional<Tensor> from;
+    if (initial) from = some(*initial, 1);
+    const SelectiveScan part = scanned_part(u, delta, some(A, 0), some(B, 2), some(C, 2), from,
+                                            options.discretization, loc);
+    y = y ? *y + part.y : part.y;
+    ends.push_back(part.state);
+  }
+  if (options.D) {
+    demand_shape(kScanName, "D", *options.D, {steps[2]}, loc);
+    y = *y + u * *options.D;
+  }
+  const Tensor end = ends.size() == 1 ? ends[0] : concat(ends, 1, loc);
+  return {narrowed(*y), transpose(end, 1, 2, loc)};
+}
+
+}  // namespace tensorgrad

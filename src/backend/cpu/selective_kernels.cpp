@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+// The names are those of ops/selective_scan.cpp. States are the outer loop: of one, the steps of a
+// tile lie in first-level cache, and only the recurrence itself is a chain.
+#include "backend/cpu/selective_kernels.h"
+
+#include "kernel/selective.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/selective_kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernel/simd_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tensorgrad::HWY_NAMESPACE {
+namespace {
+
+using Channels = Tag<float>;
+using cpu::SelectiveTile;
+
+constexpr std::int64_t kMost = SelectiveSizes::kChunk;
+
+HWY_INLINE F take(const float* x) { return {hn::LoadU(Channels(), x)}; }
+HWY_INLINE void give(F v, float* x) { hn::StoreU(v.v, Channels(), x); }
+HWY_INLINE std::int64_t width() { return static_cast<std::int64_t>(hn::Lanes(Channels())); }
+
+// 2^x, 0 below 2^-126 and infinity from 2^128 on; a NaN stays one where the machine's largest of
+// two takes the second of those that cannot be compared.
+HWY_INLINE F decay(F x) {
+  const F inside = {hn::Min(set(128.0F).v, hn::Max(set(-127.0F).v, x.v))};
+  const NearestInteger n = nearest_integer(inside);
+  const F r = inside - n.number;
+  const F p = polynomial(r, 1.0F, 0.693147203F, 0.240226479F, 0.0555033247F, 0.00961843736F,
+                         0.00133988744F, 0.000153533619F);
+  return p * power_of_two(n.integer);
+}
+
+// (e^z - 1) / z and its slope.
+HWY_INLINE F hold_factor(F z) {
+  const Mask small = abs(z) < set(static_cast<float>(SelectiveSizes::kSeriesBelow));
+  const F near = polynomial(z, 1.0F, 0.5F, 1.0F / 6, 1.0F / 24, 1.0F / 120, 1.0F / 720);
+  return where(small, near, expm1(z) / where(small, set(1.0F), z));
+}
+HWY_INLINE F hold_slope(F z) {
+  const Mask small = abs(z) < set(static_cast<float>(SelectiveSizes::kSeriesBelow));
+  const F near = polynomial(z, 0.5F, 1.0F / 3, 0.125F, 1.0F / 30, 1.0F / 144, 1.0F / 840);
+  const F far = where(small, set(1.0F), z);
+  return where(small, near, (far * exp(far) - expm1(far)) / (far * far));
+}
+
+template <bool kHold>
+HWY_INLINE F weight(F delta, F rate) {
+  if constexpr (kHold) return delta * hold_factor(delta * rate);
+  return delta;
+}
+
+template <bool kHold>
+void forward_tile(const SelectiveTile& t) {
+  const F log2e = set(kLog2e);
+  for (std::int64_t v = 0; v < t.pitch; v += width()) {
+    float sums[kMost * 16];
+    for (std::int64_t i = 0; i < t.steps; ++i) give(set(0.0F), sums + i * 16);
+    for (std::int64_t n = 0; n < t.states; ++n) {
+      const F rate = take(t.rates + n * t.pitch + v), base = rate * log2e;
+      F h = take(t.carry + n * t.pitch + v);
+      for (std::int64_t i = 0; i < t.steps; ++i) {
+        const F delta = take(t.delta + i * t.pitch + v), u = take(t.u + i * t.pitch + v);
+        const float* gate = t.gates + i * 2 * t.states + n;
+        const F in = weight<kHold>(delta, rate) * u * set(gate[0]);
+        h = mul_add(decay(delta * base), h, in);
+        give(mul_add(h, set(gate[t.states]), take(sums + i * 16)), sums + i * 16);
+      }
+      give(h, t.carry + n * t.pitch + v);
+    }
+    for (std::int64_t i = 0; i < t.steps; ++i) give(take(sums + i * 16), t.y + i * t.pitch + v);
+  }
+}
+
+void adjoint_tile(const SelectiveTile& t) {
+  const F log2e = set(kLog2e);
+  for (std::int64_t v = 0; v < t.pitch; v += width()) {
+    for (std::int64_t n = 0; n < t.states; ++n) {
+      const F base = take(t.rates + n * t.pitch + v) * log2e;
+      F e = take(t.carry + n * t.pitch + v);
+      for (std::int64_t i = t.steps; i-- > 0;) {
+        const F g =
+            mul_add(set(t.gates[(i * 2 + 1) * t.states + n]), take(t.dy + i * t.pitch + v), e);
+        e = decay(take(t.delta + i * t.pitch + v) * base) * g;
+      }
+      give(e, t.carry + n * t.pitch + v);
+    }
+  }
+}
+
+// Of one state and a vector of channels: what is gone over forwards is kept for the way back.
+template <bool kHold>
+struct Backwards {
+  const SelectiveTile& t;
+  float* du;      // sums over states: of g B (Euler), of g w B (hold); [steps] vectors
+  float* ddelta;  // of A e h[t-1], and for the hold of g B u a besides
+  float* db;      // sums over vectors of channels; [steps] vectors
+  float* dc;
+
+  HWY_INLINE void run(std::int64_t n, std::int64_t v) const {
+    float as[kMost * 16], held[kMost * 16];
+    const std::int64_t pitch = t.pitch;
+    const F rate = take(t.rates + n * pitch + v), base = rate * set(kLog2e);
+    F h = take(t.before + n * pitch + v);
+    for (std::int64_t i = 0; i < t.steps; ++i) {
+      const std::int64_t at = i * pitch + v;
+      const F delta = take(t.delta + at), u = take(t.u + at);
+      const F a = decay(delta * base);
+      give(a, as + i * 16);
+      give(h, held + i * 16);
+      h = mul_add(a, h, weight<kHold>(delta, rate) * u * set(t.gates[i * 2 * t.states + n]));
+      give(mul_add(take(t.dy + at), h, take(dc + i * 16)), dc + i * 16);
+    }
+    F e = take(t.carry + n * pitch + v), drate = take(t.drates + n * pitch + v);
+    for (std::int64_t i = t.steps; i-- > 0;) {
+      const std::int64_t at = i * pitch + v;
+      const float* gate = t.gates + i * 2 * t.states + n;
+      const F delta = take(t.delta + at), u = take(t.u + at), in = set(gate[0]);
+      const F a = take(as + i * 16);
+      const F g = mul_add(set(gate[t.states]), take(t.dy + at), e);
+      e = a * g;
+      const F through = e * take(held + i * 16);
+      drate = mul_add(delta, through, drate);
+      const F gw = g * weight<kHold>(delta, rate);
+      give(mul_add(gw, u, take(db + i * 16)), db + i * 16);
+      F slope = rate * through;
+      if constexpr (kHold) {
+        const F gbu = g * in * u;
+        slope = mul_add(gbu, a, slope);
+        drate = mul_add(gbu * delta * delta, hold_slope(delta * rate), drate);
+      }
+      give(mul_add(kHold ? gw : g, in, take(du + at)), du + at);
+      give(take(ddelta + at) + slope, ddelta + at);
+    }
+    give(e, t.carry + n * pitch + v);
+    give(drate, t.drates + n * pitch + v);
+  }
+};
+
+template <bool kHold>
+void backward_tile(const SelectiveTile& t) {
+  const Channels d;
+  float* db = t.scratch;
+  float* dc = db + kMost * 16;
+  for (std::int64_t i = 0; i < t.steps * t.pitch; i += width()) {
+    give(set(0.0F), t.du + i);
+    give(set(0.0F), t.ddelta + i);
+  }
+  const Backwards<kHold> backwards{t, t.du, t.ddelta, db, dc};
+  for (std::int64_t n = 0; n < t.states; ++n) {
+    for (std::int64_t i = 0; i < t.steps; ++i) {
+      give(set(0.0F), db + i * 16);
+      give(set(0.0F), dc + i * 16);
+    }
+    for (std::int64_t v = 0; v < t.pitch; v += width()) backwards.run(n, v);
+    for (std::int64_t i = 0; i < t.steps; ++i) {
+      t.dgates[i * 2 * t.states + n] = hn::GetLane(hn::SumOfLanes(d, take(db + i * 16).v));
+      t.dgates[(i * 2 + 1) * t.states + n] = hn::GetLane(hn::SumOfLanes(d, take(dc + i * 16).v));
+    }
+  }
+  if (kHold) return;
+  for (std::int64_t i = 0; i < t.steps * t.pitch; i += width()) {
+    const F gb = take(t.du + i);
+    give(mul_add(gb, take(t.u + i), take(t.ddelta + i)), t.ddelta + i);
+    give(gb * take(t.delta + i), t.du + i);
+  }
+}
+
+void forward_of(const SelectiveTile& t) {
+  t.zero_order_hold ? forward_tile<true>(t) : forward_tile<false>(t);
+}
+void backward_of(const SelectiveTile& t) {
+  t.zero_order_hold ? backward_tile<true>(t) : backward_tile<false>(t);
+}
+
+cpu::SelectiveKernels make_selective_kernels() { return {forward_of, adjoint_tile, backward_of}; }
+
+}  // namespace
+}  // namespace tensorgrad::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tensorgrad {
+namespace {
+
+HWY_EXPORT(make_selective_kernels);
+
+}  // namespace
+
+const cpu::SelectiveKernels& cpu::selective_kernels() {
+  static const SelectiveKernels chosen = HWY_DYNAMIC_DISPATCH(make_selective_kernels)();
+  return chosen;
+}
+
+std::int64_t cpu::selective_scratch() { return 2 * SelectiveSizes::kChunk * 16; }
+
+}  // namespace tensorgrad
+#endif

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// The words of attention launches.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tensorgrad {
+
+// What an attention launch computes of s = scale * q k^T and the weights p = exp(s - lse).
+enum class AttentionPart : std::uint8_t {
+  kForward,  // o = (keep * p) v, and lse, the logsumexp of each row of s
+  kQueries,  // dq = scale * ds k, where ds = p * (keep * (dy v^T) - delta)
+  kKeys,     // dk = scale * ds^T q, and dv = (keep * p)^T dy
+};
+enum class AttentionInput : std::uint8_t { kQ, kK, kV, kDy, kLse, kDelta, kMask, kKeep };
+inline constexpr std::size_t kAttentionInputs = 8;
+
+}  // namespace tensorgrad

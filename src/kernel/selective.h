@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// Sizes of a selective scan, h[t] = exp(delta[t] A) h[t-1] + w[t] B[t] u[t], y[t] = C[t] h[t] for
+// each batch and each channel, with N states. They depend on the shape alone, so that every backend
+// adds up in the same pieces.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tensorgrad {
+
+// What a launch of a selective scan computes. Words of its inputs and results:
+//   u, delta, y, dy and their gradients [batch, length, channels]; A [states, channels]; bc [batch,
+//   length, 2 states], B before C; `initial` and `last` [batch, states, channels]; states [batch,
+//   chunks, states, channels], that before each chunk; ends [batch, segments, states, channels].
+enum class SelectivePart : std::uint8_t {
+  kForward,   // y, last, states
+  kAdjoint,   // ends: what flows back into the last step of each segment from behind it; `initial`
+              // is what flows into the last step of all
+  kBackward,  // du; ddelta; of B and C [batch, blocks, length, 2 states], a sum over each block of
+              // channels; of A [batch, segments, states, channels]; of initial
+};
+enum class SelectiveInput : std::uint8_t { kU, kDelta, kA, kBC, kInitial, kStates, kDy, kEnds };
+inline constexpr std::size_t kSelectiveInputs = 8;
+
+struct SelectiveSizes {
+  // Steps whose states are computed anew from the one that is kept before them; steps that are gone
+  // over backwards one after another, a multiple of these.
+  static constexpr std::int64_t kChunk = 16, kSegment = 256;
+  // More states are several scans whose results are added up.
+  static constexpr std::int64_t kMostStates = 64;
+  // A block of channels times its states, which go in fours, is the work of this many threads.
+  static constexpr std::int64_t kBlockThreads = 256, kMostBlock = 64;
+
+  // Below this |z| what divides by z is a series.
+  static constexpr double kSeriesBelow = 0.25;
+
+  std::int64_t batch = 1, length = 1, channels = 1, states = 1;
+
+  [[nodiscard]] std::int64_t chunks() const { return (length + kChunk - 1) / kChunk; }
+  [[nodiscard]] std::int64_t segments() const { return (length + kSegment - 1) / kSegment; }
+  // Threads that have four states each of a channel, a power of two.
+  [[nodiscard]] std::int64_t fours() const { return power_of_two((states + 3) / 4); }
+  // Channels of a block, a power of two.
+  [[nodiscard]] std::int64_t block() const {
+    return std::min({kMostBlock, kBlockThreads / fours(), power_of_two(channels)});
+  }
+  [[nodiscard]] std::int64_t blocks() const { return (channels + block() - 1) / block(); }
+  // Elements of a tensor with these axes.
+  [[nodiscard]] std::int64_t steps() const { return batch * length * channels; }
+  [[nodiscard]] std::int64_t state() const { return batch * states * channels; }
+
+  [[nodiscard]] std::vector<std::int64_t> results(SelectivePart part) const {
+    switch (part) {
+      case SelectivePart::kForward: return {steps(), state(), state() * chunks()};
+      case SelectivePart::kAdjoint: return {state() * segments()};
+      case SelectivePart::kBackward: break;
+    }
+    return {steps(), steps(), batch * blocks() * length * 2 * states, state() * segments(),
+            state()};
+  }
+  [[nodiscard]] std::int64_t input(SelectiveInput which) const {
+    switch (which) {
+      case SelectiveInput::kU:
+      case SelectiveInput::kDelta:
+      case SelectiveInput::kDy: return steps();
+      case SelectiveInput::kA: return states * channels;
+      case SelectiveInput::kBC: return batch * length * 2 * states;
+      case SelectiveInput::kInitial: return state();
+      case SelectiveInput::kStates: return state() * chunks();
+      case SelectiveInput::kEnds: break;
+    }
+    return state() * segments();
+  }
+
+ private:
+  static std::int64_t power_of_two(std::int64_t least) {
+    std::int64_t n = 1;
+    while (n < least) n *= 2;
+    return n;
+  }
+};
+
+}  // namespace tensorgrad

@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: MIT
+// Mamba, and language models of it and of attention.
+#include "tensorgrad/nn/mamba.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tensorgrad::nn {
+namespace {
+
+Linear scaled_linear(std::int64_t in, std::int64_t out, std::int64_t residuals, Loc loc) {
+  Linear made(in, out, false, loc);
+  const double bound = 1 / std::sqrt(static_cast<double>(in * residuals));
+  made.weight = Parameter({out, in}, init::uniform(-bound, bound), loc);
+  return made;
+}
+
+std::int64_t dt_rank_of(std::int64_t d_model, const MambaOptions& options) {
+  return options.dt_rank > 0 ? options.dt_rank : (d_model + 15) / 16;
+}
+
+Linear dt_projection(std::int64_t rank, std::int64_t width, const MambaOptions& options, Loc loc) {
+  Linear made(rank, width, true, loc);  // weight uniform in +-1 / sqrt(rank)
+  made.bias.emplace(Shape{width},
+                    init::inverse_softplus(options.dt_min, options.dt_max, options.dt_floor), loc);
+  return made;
+}
+
+std::vector<float> log_counts(std::int64_t rows, std::int64_t columns) {
+  std::vector<float> values;
+  values.reserve(static_cast<std::size_t>(rows * columns));
+  for (std::int64_t i = 0; i < rows * columns; ++i) {
+    values.push_back(static_cast<float>(std::log(static_cast<double>(i % columns + 1))));
+  }
+  return values;
+}
+
+void demand_width(const char* what, const Tensor& x, std::int64_t width, Loc loc) {
+  if (x.rank(loc) == 3 && x.size(-1, loc) == width) return;
+  throw ShapeError(std::string(what) + ": [B, L, " + std::to_string(width) + "] expected, got " +
+                       to_string(x.shape(loc)),
+                   loc);
+}
+
+}  // namespace
+
+Mamba::Mamba(std::int64_t width, const MambaOptions& given, Loc loc)
+    : options(given),
+      d_model(width),
+      d_inner(given.expand * width),
+      dt_rank(dt_rank_of(width, given)),
+      A_log({d_inner, given.d_state}, init::literal(log_counts(d_inner, given.d_state)), loc),
+      D({d_inner}, init::ones(), loc),
+      in_proj(width, 2 * d_inner, false, loc),
+      conv1d(d_inner, d_inner, given.d_conv, {.groups = d_inner}, given.conv_bias, loc),
+      x_proj(d_inner, dt_rank + 2 * given.d_state, false, loc),
+      dt_proj(dt_projection(dt_rank, d_inner, given, loc)),
+      out_proj(scaled_linear(d_inner, width, given.residuals, loc)) {}
+
+std::vector<StatePart> Mamba::state_parts(std::int64_t batch) const {
+  return {{"conv", {batch, options.d_conv - 1, d_inner}},
+          {"ssm", {batch, d_inner, options.d_state}}};
+}
+
+Carried Mamba::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+  demand_width("Mamba", x, d_model, loc);
+  std::optional<Tensor> window, carried, conv_bias;
+  if (!state.empty()) {
+    window = state.at(0);
+    carried = state.at(1);
+  }
+  if (conv1d.bias) conv_bias = conv1d.bias->tensor(loc);
+  const Tensor both = in_proj(x, loc);
+  const Tensor gate = narrow(both, -1, d_inner, d_inner, loc);
+  const CausalConv conv = causal_conv1d(narrow(both, -1, 0, d_inner, loc),
+                                        conv1d.weight.tensor(loc), conv_bias, window, loc);
+  const Tensor u = silu(conv.y, loc);
+  const Tensor made = x_proj(u, loc);
+  const std::int64_t n = options.d_state;
+  const Tensor delta =
+      linear(narrow(made, -1, 0, dt_rank, loc), dt_proj.weight.tensor(loc), std::nullopt, loc);
+  const SelectiveScan scan =
+      selective_scan(u, delta, -exp(Operand(A_log, loc)), narrow(made, -1, dt_rank, n, loc),
+                     narrow(made, -1, dt_rank + n, n, loc),
+                     {.D = D.tensor(loc),
+                      .delta_bias = dt_proj.bias->tensor(loc),
+                      .delta_softplus = true,
+                      .initial_state = carried,
+                      .discretization = options.discretization},
+                     loc);
+  return {out_proj(scan.y * silu(gate, loc), loc), {conv.state, scan.state}};
+}
+
+Mamba2::Mamba2(std::int64_t width, const Mamba2Options& given, Loc loc)
+    : options(given),
+      d_model(width),
+      d_inner(given.expand * width),
+      heads(d_inner / std::max<std::int64_t>(1, given.head_dim)),
+      d_conv(d_inner + 2 * given.groups * given.d_state),
+      in_proj(width, d_inner + d_conv + heads, false, loc),
+      conv1d(d_conv, d_conv, given.d_conv, {.groups = d_conv}, true, loc),
+      dt_bias({heads}, init::inverse_softplus(given.dt_min, given.dt_max, given.dt_floor), loc),
+      A_log({heads}, init::log_of_uniform(given.a_min, given.a_max), loc),
+      D({heads}, init::ones(), loc),
+      norm(d_inner, given.norm_epsilon, loc),
+      out_proj(scaled_linear(d_inner, width, given.residuals, loc)) {
+  if (heads * given.head_dim == d_inner && heads % given.groups == 0) return;
+  throw ShapeError("Mamba2: head_dim must divide expand * d_model, and groups the heads, got " +
+                       std::to_string(given.head_dim) + ", " + std::to_string(d_inner) + " and " +
+                       std::to_string(given.groups),
+                   loc);
+}
+
+std::vector<StatePart> Mamba2::state_parts(std::int64_t batch) const {
+  return {{"conv", {batch, options.d_conv - 1, d_conv}},
+          {"ssm", {batch, heads, options.head_dim, options.d_state}}};
+}
+
+Carried Mamba2::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+  demand_width("Mamba2", x, d_model, loc);
+  std::optional<Tensor> window, carried;
+  if (!state.empty()) {
+    window = state.at(0);
+    carried = state.at(1);
+  }
+  const Tensor all = in_proj(x, loc);
+  const Tensor gate = narrow(all, -1, 0, d_inner, loc);
+  const CausalConv conv =
+      causal_conv1d(narrow(all, -1, d_inner, d_conv, loc), conv1d.weight.tensor(loc),
+                    conv1d.bias->tensor(loc), window, loc);
+  const Tensor mixed = silu(conv.y, loc);
+  const std::int64_t batch = x.size(0), length = x.size(1), n = options.d_state;
+  const std::int64_t wide = options.groups * n;
+  const auto grouped = [&](std::int64_t first) {
+    return reshape(narrow(mixed, -1, first, wide, loc), {batch, length, options.groups, n}, loc);
+  };
+  const Ssd scan = ssd(
+      reshape(narrow(mixed, -1, 0, d_inner, loc), {batch, length, heads, options.head_dim}, loc),
+      narrow(all, -1, d_inner + d_conv, heads, loc), -exp(Operand(A_log, loc)), grouped(d_inner),
+      grouped(d_inner + wide),
+      {.chunk = options.chunk,
+       .D = D.tensor(loc),
+       .dt_bias = dt_bias.tensor(loc),
+       .dt_softplus = true,
+       .initial_state = carried},
+      loc);
+  const Tensor y = reshape(scan.y, {batch, length, d_inner}, loc);
+  return {out_proj(norm(y * silu(gate, loc), loc), loc), {conv.state, scan.state}};
+}
+
+Mamba3::Mamba3(std::int64_t width, const Mamba3Options& given, Loc loc)
+    : options(given),
+      d_model(width),
+      d_inner(given.expand * width),
+      heads(d_inner / std::max<std::int64_t>(1, given.head_dim)),
+      in_proj(width, 2 * d_inner + 2 * given.ranks * given.d_state + 3 * heads + given.d_state / 2,
+              false, loc),
+      b_norm(given.d_state, given.norm_epsilon, loc),
+      c_norm(given.d_state, given.norm_epsilon, loc),
+      b_bias({heads, given.ranks, given.d_state}, init::ones(), loc),
+      c_bias({heads, given.ranks, given.d_state}, init::ones(), loc),
+      dt_bias({heads}, init::inverse_softplus(given.dt_min, given.dt_max, given.dt_floor), loc),
+      A_bias({heads}, init::inverse_softplus(given.a_min, given.a_max), loc),
+      D({heads}, init::ones(), loc),
+      out_proj(scaled_linear(d_inner, width, given.residuals, loc)) {
+  if (heads * given.head_dim != d_inner || given.d_state % 2 != 0 || given.ranks < 1) {
+    throw ShapeError("Mamba3: head_dim must divide expand * d_model, and d_state be even, got " +
+                         std::to_string(given.head_dim) + ", " + std::to_string(d_inner) + " and " +
+                         std::to_string(given.d_state),
+                     loc);
+  }
+  if (given.ranks == 1) return;
+  const Shape factors = {heads, given.ranks, given.head_dim};
+  mimo_x.emplace(factors, init::constant(1 / static_cast<double>(given.ranks)), loc);
+  mimo_z.emplace(factors, init::ones(), loc);
+  mimo_out.emplace(factors, init::ones(), loc);
+}
+
+std::vector<StatePart> Mamba3::state_parts(std::int64_t batch) const {
+  const std::int64_t n = options.d_state, r = options.ranks, p = options.head_dim;
+  return {{"ssm", {batch, heads, p, n}},
+          {"b", {batch, heads, r, n}},
+          {"x", {batch, heads, r, p}},
+          {"phase", {batch, heads, n / 2}}};
+}
+
+Carried Mamba3::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+  demand_width("Mamba3", x, d_model, loc);
+  const std::int64_t batch = x.size(0), length = x.size(1), p = options.head_dim;
+  const std::int64_t n = options.d_state, r = options.ranks;
+  const std::vector<Tensor> made =
+      split(in_proj(x, loc), {d_inner, d_inner, r * n, r * n, heads, heads, heads, n / 2}, -1, loc);
+  const Shape steps = {batch, length, heads, 1, p}, gates = {batch, length, 1, r, n};
+  const auto per_rank = [&](Tensor v, const std::optional<Parameter>& factor) {
+    return factor ? v * factor->tensor(loc) : v;
+  };
+  const auto gate = [&](Tensor v, const RMSNorm& norm, const Parameter& bias) {
+    return norm(reshape(v, gates, loc), loc) + bias.tensor(loc);
+  };
+  const Tensor inner = reshape(made[1], steps, loc);
+  const Tensor dt = softplus(Operand(made[4] + dt_bias.tensor(loc), loc));
+  const Tensor rate = -softplus(Operand(made[5] + A_bias.tensor(loc), loc));
+  const Tensor theta = broadcast_to(unsqueeze(made[7], 2, loc), {batch, length, heads, n / 2}, loc);
+  RotaryScanOptions how = {.chunk = options.chunk};
+  if (!state.empty()) how.initial_state = {state.at(0), state.at(1), state.at(2), state.at(3)};
+  const RotaryScan scan =
+      rotary_scan(per_rank(inner, mimo_x), dt, rate, sigmoid(Operand(made[6], loc)), theta,
+                  gate(made[2], b_norm, b_bias), gate(made[3], c_norm, c_bias), how, loc);
+  const Tensor skip = reshape(D.tensor(loc), {heads, 1, 1}, loc);
+  const Tensor open = silu(per_rank(reshape(made[0], steps, loc), mimo_z), loc);
+  Tensor y = (scan.y + inner * skip) * open;
+  y = r == 1 ? y : sum(y * mimo_out->tensor(loc), 3, true, loc);
+  return {out_proj(reshape(y, {batch, length, d_inner}, loc), loc),
+          {scan.state.state, scan.state.b, scan.state.x, scan.state.phase}};
+}
+
+CausalAttention::CausalAttention(std::int64_t width, std::int64_t count, const Options& given,
+                                 Loc loc)
+    : options(given),
+      d_model(width),
+      heads(count),
+      kv_heads(given.kv_heads == 0 ? count : given.kv_heads),
+      in_proj(1, 1, false, loc),
+      out_proj(scaled_linear(width, width, given.residuals, loc)) {
+  if (heads < 1 || kv_heads < 1 || d_model % heads != 0 || heads % kv_heads != 0) {
+    throw ShapeError(
+        "CausalAttention: d_model must be a multiple of heads, and heads of kv_heads, got " +
+            std::to_string(d_model) + ", " + std::to_string(heads) + " and " +
+            std::to_string(kv_heads),
+        loc);
+  }
+  in_proj = Linear(d_model, d_model / heads * (heads + 2 * kv_heads), false, loc);
+}
+
+std::vector<StatePart> CausalAttention::state_parts(std::int64_t batch) const {
+  const Shape cache = {batch, kv_heads, options.max_length, d_model / heads};
+  return {{"k", cache}, {"v", cache}, {"position", {batch}}};
+}
+
+namespace {
+
+// The cache with `fresh` [B, H, L, D] written from each sequence's place `position` [B] on.
+Tensor written(Tensor cache, Tensor fresh, Tensor position, Loc loc) {
+  const std::int64_t batch = cache.size(0), room = cache.size(2), length = fresh.size(2);
+  const Tensor place = iota({batch, room}, 1, f32, loc) - unsqueeze(position, 1, loc);
+  const Tensor inside = place >= 0.0 && place < static_cast<double>(length);
+  const Tensor index = cast(clamp(place, 0, static_cast<double>(length - 1)), i32);
+  Shape whole = cache.shape();
+  const Tensor from =
+      gather(fresh, 2, broadcast_to(reshape(index, {batch, 1, room, 1}, loc), whole, loc), loc);
+  return where(broadcast_to(reshape(inside, {batch, 1, room, 1}, loc), whole, loc), from, cache);
+}
+
+// Rotary positions that each sequence counts from a place of its own.
+Tensor turned(Tensor x, Tensor position, double base, Loc loc) {
+  const std::int64_t batch = x.size(0), length = x.size(2), pairs = x.size(3) / 2;
+  const Shape shape = {batch, 1, length, pairs};
+  const Tensor at = iota(shape, 2, f32, loc) + reshape(position, {batch, 1, 1, 1}, loc);
+  const Tensor angle =
+      at * exp2(iota(shape, 3, f32, loc) * (-std::log2(base) / static_cast<double>(pairs)));
+  const Tensor a = narrow(x, -1, 0, pairs, loc), b = narrow(x, -1, pairs, pairs, loc);
+  const Tensor c = cos(angle), s = sin(angle);
+  return concat({a * c - b * s, b * c + a * s}, -1, loc);
+}
+
+}  // namespace
+
+Carried CausalAttention::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+  demand_width("CausalAttention", x, d_model, loc);
+  const std::int64_t each = d_model / heads;
+  const Tensor all = in_proj(x, loc);
+  const auto of_heads = [&](std::int64_t first, std::int64_t count) {
+    const Tensor part = narrow(all, -1, first * each, count * each, loc);
+    return transpose(reshape(part, {x.size(0), x.size(1), count, each}, loc), 1, 2, loc);
+  };
+  Tensor q = of_heads(0, heads), k = of_heads(heads, kv_heads);
+  Tensor v = of_heads(heads + kv_heads, kv_heads);
+  AttentionOptions attending = {.causal = true, .enable_gqa = kv_heads != heads};
+  std::vector<Tensor> behind;
+  if (state.empty()) {
+    q = rope(q, {.base = options.rope_base}, loc);
+    k = rope(k, {.base = options.rope_base}, loc);
+  } else {
+    const Tensor position = state.at(2);
+    const std::int64_t length = x.size(1), room = options.max_length;
+    q = turned(q, position, options.rope_base, loc);
+    k = written(state.at(0), turned(k, position, options.rope_base, loc), position, loc);
+    v = written(state.at(1), v, position, loc);
+    const Tensor row = iota({length, room}, 0, f32, loc),
+                 column = iota({length, room}, 1, f32, loc);
+    attending.causal = false;
+    attending.mask = column - row <= reshape(position, {x.size(0), 1, 1, 1}, loc);
+    behind = {k, v, position + static_cast<double>(length)};
+  }
+  const Tensor y = scaled_dot_product_attention(q, k, v, attending, loc);
+  return {out_proj(reshape(transpose(y, 1, 2, loc), x.shape(loc), loc), loc), behind};
+}
+
+GatedMlp::GatedMlp(std::int64_t d_model, std::int64_t inner, std::int64_t residuals, Loc loc)
+    : width(inner),
+      fc1(d_model, 2 * inner, false, loc),
+      fc2(scaled_linear(inner, d_model, residuals, loc)) {}
+
+Tensor GatedMlp::operator()(Tensor x, Loc loc) const {
+  const Tensor both = fc1(x, loc);
+  const Tensor gate = narrow(both, -1, 0, width, loc), up = narrow(both, -1, width, width, loc);
+  return fc2(silu(gate, loc) * up, loc);
+}
+
+std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_layer, Loc loc) {
+  std::vector<MixerKind> layers;
+  for (std::int64_t i = 0; i < n_layer; ++i) {
+    if (name == "mamba1") {
+      layers.push_back(MixerKind::kMamba1);
+    } else if (name == "mamba2") {
+      layers.push_back(MixerKind::kMamba2);
+    } else if (name == "mamba3") {
+      layers.push_back(MixerKind::kMamba3);
+    } else if (name == "attention") {
+      layers.push_back(MixerKind::kAttention);
+    } else if (name == "mlp") {
+      layers.push_back(MixerKind::kMlp);
+    } else if (name == "jamba") {
+      layers.push_back(i % 4 == 3 ? MixerKind::kAttention : MixerKind::kMamba2);
+    } else if (name == "zamba") {
+      layers.push_back(i % 6 == 5 ? MixerKind::kAttention : MixerKind::kMamba3);
+    } else {
+      throw UserError("mixer_schedule: there is no schedule '" + name + "'", loc);
+    }
+  }
+  return layers;
+}
+
+MambaBlock::MambaBlock(MixerKind kind, const MambaConfig& config, Loc loc)
+    : norm(config.d_model, config.norm_epsilon, loc) {
+  switch (kind) {
+    case MixerKind::kMamba1: {
+      MambaOptions options = config.mamba;
+      options.residuals = config.n_layer;
+      mamba.emplace(config.d_model, options, loc);
+      break;
+    }
+    case MixerKind::kMamba2: {
+      Mamba2Options options = config.mamba2;
+      options.residuals = config.n_layer;
+      mamba2.emplace(config.d_model, options, loc);
+      break;
+    }
+    case MixerKind::kMamba3: {
+      Mamba3Options options = config.mamba3;
+      options.residuals = config.n_layer;
+      mamba3.emplace(config.d_model, options, loc);
+      break;
+    }
+    case MixerKind::kAttention: {
+      CausalAttention::Options options = config.attention;
+      options.residuals = config.n_layer;
+      attention.emplace(config.d_model, config.heads, options, loc);
+      break;
+    }
+    case MixerKind::kMlp: {
+      const std::int64_t usual = (config.d_model * 8 / 3 + 7) / 8 * 8;
+      mlp.emplace(config.d_model, config.mlp_width > 0 ? config.mlp_width : usual, config.n_layer,
+                  loc);
+      break;
+    }
+  }
+}
+
+void MambaBlock::visit_fields(ParameterVisitor& visitor) const {
+  detail::visit_field(visitor, "norm", norm);
+  detail::visit_field(visitor, "mixer", mamba);
+  detail::visit_field(visitor, "mixer", mamba2);
+  detail::visit_field(visitor, "mixer", mamba3);
+  detail::visit_field(visitor, "mixer", attention);
+  detail::visit_field(visitor, "mixer", mlp);
+}
+
+std::vector<StatePart> MambaBlock::state_parts(std::int64_t batch) const {
+  if (mamba) return mamba->state_parts(batch);
+  if (mamba2) return mamba2->state_parts(batch);
+  if (mamba3) return mamba3->state_parts(batch);
+  if (attention) return attention->state_parts(batch);
+  return {};
+}
+
+Carried MambaBlock::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+  const Tensor h = norm(x, loc);
+  Carried made;
+  if (mamba) {
+    made = mamba->run(h, state, loc);
+  } else if (mamba2) {
+    made = mamba2->run(h, state, loc);
+  } else if (mamba3) {
+    made = mamba3->run(h, state, loc);
+  } else if (attention) {
+    made = attention->run(h, state, loc);
+  } else {
+    made.y = (*mlp)(h, loc);
+  }
+  made.y = x + made.y;
+  return made;
+}
+
+namespace {
+
+MambaConfig checked_config(MambaConfig config, Loc loc) {
+  if (config.vocab_size < 1 || config.d_model < 1 || config.n_layer < 1) {
+    throw UserError("MambaLM: vocab_size, d_model and n_layer must be given", loc);
+  }
+  if (config.layers.empty()) {
+    config.layers = mixer_schedule("mamba1", config.n_layer, loc);
+  }
+  if (static_cast<std::int64_t>(config.layers.size()) != config.n_layer) {
+    throw UserError("MambaLM: " + std::to_string(config.layers.size()) + " layers are given, " +
+                        std::to_string(config.n_layer) + " are expected",
+                    loc);
+  }
+  return config;
+}
+
+}  // namespace
+
+MambaLM::MambaLM(const MambaConfig& given, Loc loc)
+    : config(checked_config(given, loc)),
+      backbone{Embedding(config.vocab_size, config.d_model, loc),
+               {},
+               RMSNorm(config.d_model, config.norm_epsilon, loc)} {
+  backbone.embedding.weight =
+      Parameter({config.vocab_size, config.d_model}, init::normal(0, 0.02), loc);
+  for (const MixerKind kind : config.layers) backbone.layers.emplace_back(kind, config, loc);
+  if (!config.tie_embeddings) lm_head.emplace(config.d_model, config.vocab_size, false, loc);
+}
+
+Tensor MambaLM::operator()(Tensor tokens, Loc loc) const {
+  Tensor x = backbone.embedding(tokens, loc);
+  for (const MambaBlock& block : backbone.layers) x = block(x, loc);
+  x = backbone.norm_f(x, loc);
+  return lm_head ? (*lm_head)(x, loc)
+                 : linear(x, backbone.embedding.weight.tensor(loc), std::nullopt, loc);
+}
+
+Tensor MambaLM::resume(Tensor tokens, Tensor keep, Loc loc) const {
+  const std::int64_t batch = tokens.size(0, loc);
+  Tensor x = backbone.embedding(tokens, loc);
+  for (std::size_t i = 0; i < backbone.layers.size(); ++i) {
+    const MambaBlock& block = backbone.layers[i];
+    const std::vector<StatePart> parts = block.state_parts(batch);
+    const std::string prefix = "layers." + std::to_string(i) + ".";
+    std::vector<Tensor> before;
+    for (const StatePart& part : parts) {
+      Shape rows(part.shape.size(), 1);
+      rows[0] = batch;
+      before.push_back(state(prefix + part.name, part.shape, 0, f32, loc) *
+                       reshape(keep, rows, loc));
+    }
+    const Carried made = block.run(x, before, loc);
+    for (std::size_t k = 0; k < parts.size(); ++k)
+      set_state(prefix + parts[k].name, made.state.at(k), loc);
+    x = made.y;
+  }
+  x = backbone.norm_f(x, loc);
+  return lm_head ? (*lm_head)(x, loc)
+                 : linear(x, backbone.embedding.weight.tensor(loc), std::nullopt, loc);
+}
+
+ParamGroup MambaLM::no_weight_decay() {
+  ParamGroup group;
+  group.params = [](const std::string& name, const Shape& shape) {
+    return shape.size() < 2 || name == "A_log" || name.ends_with(".A_log");
+  };
+  group.name = "no_decay";
+  group.weight_decay = 0;
+  return group;
+}
+
+}  // namespace tensorgrad::nn

@@ -1,0 +1,582 @@
+// SPDX-License-Identifier: MIT
+// The selective scan of Mamba (Gu and Dao 2023, section 3), whose batch x length x states x
+// channels numbers are stored nowhere: what is kept is the state before each chunk of steps, from
+// which the backward pass computes the others anew. With a = exp(z), z = delta A, and w = delta
+// (Euler), or w = delta phi(z), phi(z) = (e^z - 1) / z (zero-order hold), for each batch, channel
+// and state:
+//   h[t] = a[t] h[t-1] + w[t] B[t] u[t]        y[t] = sum over states of C[t] h[t]
+//   g[t] = C[t] dy[t] + e[t+1]                 e[t] = a[t] g[t], the gradient of h[t-1]
+//   dC[t] = dy[t] h[t]      du[t] = g[t] w[t] B[t]      dB[t] = g[t] w[t] u[t]
+//   ddelta[t] = A e[t] h[t-1] + g[t] B[t] u[t] (times a[t] for the zero-order hold)
+//   dA = sum over t of delta[t] e[t] h[t-1] (+ g[t] B[t] u[t] delta[t]^2 phi'(z))
+#include "ops/selective_scan.h"
+
+#include <cmath>
+#include <optional>
+
+#include "ops/pointwise.h"
+#include "ops/structured.h"
+
+namespace tensorgrad {
+
+// attrs: zoh, initial or ends (0 or 1 each)
+SelectiveShape::SelectiveShape(const OpDef& op, const Shape& delta, const Shape& a,
+                               const Attrs& attrs)
+    : part(&op == &ops::selective_scan           ? SelectivePart::kForward
+           : &op == &ops::selective_scan_adjoint ? SelectivePart::kAdjoint
+                                                 : SelectivePart::kBackward),
+      sizes{delta[0], delta[1], delta[2], a[0]},
+      zero_order_hold(attrs.integer("zoh") != 0) {
+  using enum SelectiveInput;
+  for (int& number : numbers) number = -1;
+  int next = 0;
+  const auto take = [&](SelectiveInput which) {
+    numbers[static_cast<std::size_t>(which)] = next++;
+  };
+  if (part != SelectivePart::kAdjoint) take(kU);
+  for (const SelectiveInput which : {kDelta, kA, kBC}) take(which);
+  if (part == SelectivePart::kBackward) take(kStates);
+  if (part != SelectivePart::kForward) take(kDy);
+  if (part != SelectivePart::kBackward && attrs.integer("initial") != 0) take(kInitial);
+  if (part == SelectivePart::kBackward && attrs.integer("ends") != 0) take(kEnds);
+}
+
+int SelectiveShape::operands() const {
+  int count = 0;
+  for (const int number : numbers) count += number >= 0 ? 1 : 0;
+  return count;
+}
+
+namespace {
+
+Shape selective_input_shape(const SelectiveSizes& s, SelectiveInput which) {
+  switch (which) {
+    case SelectiveInput::kU:
+    case SelectiveInput::kDelta:
+    case SelectiveInput::kDy: return {s.batch, s.length, s.channels};
+    case SelectiveInput::kA: return {s.states, s.channels};
+    case SelectiveInput::kBC: return {s.batch, s.length, 2 * s.states};
+    case SelectiveInput::kInitial: return {s.batch, s.states, s.channels};
+    case SelectiveInput::kStates: return {s.batch, s.chunks(), s.states, s.channels};
+    case SelectiveInput::kEnds: break;
+  }
+  return {s.batch, s.segments(), s.states, s.channels};
+}
+
+// Checks all operands.
+SelectiveShape checked_selective(const OpDef& op, std::span<const Type> in, const Attrs& attrs) {
+  const std::size_t first = &op == &ops::selective_scan_adjoint ? 0 : 1;
+  if (in.size() < first + 3) shape_error("delta, A and bc expected");
+  if (in[first].shape.size() != 3 || in[first + 1].shape.size() != 2) {
+    shape_error("delta [batch, length, channels] and A [states, channels] expected, got " +
+                to_string(in[first].shape) + " and " + to_string(in[first + 1].shape));
+  }
+  const SelectiveShape s(op, in[first].shape, in[first + 1].shape, attrs);
+  if (static_cast<int>(in.size()) != s.operands()) {
+    shape_error(std::to_string(s.operands()) + " operands expected, got " +
+                std::to_string(in.size()));
+  }
+  if (s.sizes.states > SelectiveSizes::kMostStates) {
+    shape_error("at most " + std::to_string(SelectiveSizes::kMostStates) + " states, got " +
+                std::to_string(s.sizes.states));
+  }
+  constexpr const char* kNames[kSelectiveInputs] = {"u",       "delta",  "A",  "bc",
+                                                    "initial", "states", "dy", "ends"};
+  for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
+    if (s.numbers[i] < 0) continue;
+    const Type& given = in[static_cast<std::size_t>(s.numbers[i])];
+    const Shape expected = selective_input_shape(s.sizes, static_cast<SelectiveInput>(i));
+    if (given.shape != expected) {
+      shape_error(std::string(kNames[i]) + " " + to_string(expected) + " expected, got " +
+                  to_string(given.shape));
+    }
+    if (given.dtype != DType::kF32) dtype_error("f32 expected, got " + to_string(given));
+  }
+  return s;
+}
+
+// Several results lie one behind the other in one flat tensor.
+Type flat_type(const SelectiveShape& s) {
+  std::int64_t total = 0;
+  for (const std::int64_t size : s.sizes.results(s.part)) total += size;
+  return {DType::kF32, {total}};
+}
+
+Type infer_selective(std::span<const Type> in, const Attrs& attrs) {
+  return flat_type(checked_selective(ops::selective_scan, in, attrs));
+}
+
+Type infer_adjoint(std::span<const Type> in, const Attrs& attrs) {
+  const SelectiveShape s = checked_selective(ops::selective_scan_adjoint, in, attrs);
+  return {DType::kF32, selective_input_shape(s.sizes, SelectiveInput::kEnds)};
+}
+
+Type infer_selective_grad(std::span<const Type> in, const Attrs& attrs) {
+  return flat_type(checked_selective(ops::selective_scan_grad, in, attrs));
+}
+
+// ---- in double
+// -----------------------------------------------------------------------------------
+
+// (e^z - 1) / z, and its slope.
+double phi(double z) { return z == 0 ? 1 : std::expm1(z) / z; }
+double phi_slope(double z) {
+  if (std::abs(z) >= SelectiveSizes::kSeriesBelow)
+    return (z * std::exp(z) - std::expm1(z)) / (z * z);
+  double sum = 0, power = 1, factorial = 1;
+  for (int k = 0; k < 14; ++k) {
+    factorial *= k + 2;
+    sum += (k + 1) * power / factorial;
+    power *= z;
+  }
+  return sum;
+}
+
+// One state of one channel of one batch, all steps of it.
+class SelectiveLines {
+ public:
+  explicit SelectiveLines(const EvalContext& ctx)
+      : shape(*ctx.node.op, ctx.inputs[first(ctx)]->type.shape,
+              ctx.inputs[first(ctx) + 1]->type.shape, ctx.node.attrs),
+        s(shape.sizes),
+        in_(ctx.inputs) {}
+
+  // Calls visit(b, n, d) for each.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (std::int64_t b = 0; b < s.batch; ++b) {
+      for (std::int64_t n = 0; n < s.states; ++n) {
+        for (std::int64_t d = 0; d < s.channels; ++d) visit(b, n, d);
+      }
+    }
+  }
+
+  [[nodiscard]] std::size_t step(std::int64_t b, std::int64_t t, std::int64_t d) const {
+    return static_cast<std::size_t>((b * s.length + t) * s.channels + d);
+  }
+  [[nodiscard]] std::size_t state(std::int64_t b, std::int64_t count, std::int64_t i,
+                                  std::int64_t n, std::int64_t d) const {
+    return static_cast<std::size_t>(((b * count + i) * s.states + n) * s.channels + d);
+  }
+  [[nodiscard]] bool has(SelectiveInput which) const { return shape.number(which) >= 0; }
+  [[nodiscard]] double at(SelectiveInput which, std::size_t i) const {
+    return in_[static_cast<std::size_t>(shape.number(which))]->data[i];
+  }
+  [[nodiscard]] double decay_rate(std::int64_t n, std::int64_t d) const {
+    return at(SelectiveInput::kA, static_cast<std::size_t>(n * s.channels + d));
+  }
+  [[nodiscard]] double delta(std::int64_t b, std::int64_t t, std::int64_t d) const {
+    return at(SelectiveInput::kDelta, step(b, t, d));
+  }
+  [[nodiscard]] double a(std::int64_t b, std::int64_t t, std::int64_t n, std::int64_t d) const {
+    return std::exp(delta(b, t, d) * decay_rate(n, d));
+  }
+  [[nodiscard]] double w(std::int64_t b, std::int64_t t, std::int64_t n, std::int64_t d) const {
+    const double dt = delta(b, t, d);
+    return shape.zero_order_hold ? dt * phi(dt * decay_rate(n, d)) : dt;
+  }
+  // B, or, with `out`, C.
+  [[nodiscard]] double gate(bool out, std::int64_t b, std::int64_t t, std::int64_t n) const {
+    return at(SelectiveInput::kBC, static_cast<std::size_t>((b * s.length + t) * 2 * s.states + n +
+                                                            (out ? s.states : 0)));
+  }
+  // The states after each step.
+  [[nodiscard]] std::vector<double> run(std::int64_t b, std::int64_t n, std::int64_t d,
+                                        double h) const {
+    std::vector<double> states;
+    for (std::int64_t t = 0; t < s.length; ++t) {
+      h = a(b, t, n, d) * h +
+          w(b, t, n, d) * gate(false, b, t, n) * at(SelectiveInput::kU, step(b, t, d));
+      states.push_back(h);
+    }
+    return states;
+  }
+  [[nodiscard]] double of_output(std::int64_t b, std::int64_t t, std::int64_t n,
+                                 std::int64_t d) const {
+    return gate(true, b, t, n) * at(SelectiveInput::kDy, step(b, t, d));
+  }
+
+  SelectiveShape shape;
+  SelectiveSizes s;
+
+ private:
+  static std::size_t first(const EvalContext& ctx) {
+    return ctx.node.op == &ops::selective_scan_adjoint ? 0 : 1;
+  }
+  std::span<const RefTensor* const> in_;
+};
+
+void eval_selective(const EvalContext& ctx, RefTensor& out) {
+  const SelectiveLines x(ctx);
+  const SelectiveSizes& s = x.s;
+  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
+  const auto last = static_cast<std::size_t>(s.steps());
+  const std::size_t states = last + static_cast<std::size_t>(s.state());
+  x.for_each([&](std::int64_t b, std::int64_t n, std::int64_t d) {
+    const double initial = x.has(SelectiveInput::kInitial)
+                               ? x.at(SelectiveInput::kInitial, x.state(b, 1, 0, n, d))
+                               : 0;
+    const std::vector<double> h = x.run(b, n, d, initial);
+    for (std::int64_t t = 0; t < s.length; ++t) {
+      const auto i = static_cast<std::size_t>(t);
+      out.data[x.step(b, t, d)] += x.gate(true, b, t, n) * h[i];
+      if (t % SelectiveSizes::kChunk != 0) continue;
+      out.data[states + x.state(b, s.chunks(), t / SelectiveSizes::kChunk, n, d)] =
+          t == 0 ? initial : h[i - 1];
+    }
+    out.data[last + x.state(b, 1, 0, n, d)] = h.back();
+  });
+}
+
+void eval_adjoint(const EvalContext& ctx, RefTensor& out) {
+  const SelectiveLines x(ctx);
+  const SelectiveSizes& s = x.s;
+  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
+  x.for_each([&](std::int64_t b, std::int64_t n, std::int64_t d) {
+    double e = x.has(SelectiveInput::kInitial)
+                   ? x.at(SelectiveInput::kInitial, x.state(b, 1, 0, n, d))
+                   : 0;
+    out.data[x.state(b, s.segments(), s.segments() - 1, n, d)] = e;
+    for (std::int64_t t = s.length; t-- > 0;) {
+      e = x.a(b, t, n, d) * (x.of_output(b, t, n, d) + e);
+      if (t == 0 || t % SelectiveSizes::kSegment != 0) continue;
+      out.data[x.state(b, s.segments(), t / SelectiveSizes::kSegment - 1, n, d)] = e;
+    }
+  });
+}
+
+void eval_selective_grad(const EvalContext& ctx, RefTensor& out) {
+  const SelectiveLines x(ctx);
+  const SelectiveSizes& s = x.s;
+  const bool hold = x.shape.zero_order_hold;
+  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
+  std::vector<double*> parts;
+  double* next = out.data.data();
+  for (const std::int64_t size : s.results(SelectivePart::kBackward)) {
+    parts.push_back(next);
+    next += size;
+  }
+  x.for_each([&](std::int64_t b, std::int64_t n, std::int64_t d) {
+    const double rate = x.decay_rate(n, d);
+    const double first = x.at(SelectiveInput::kStates, x.state(b, s.chunks(), 0, n, d));
+    const std::vector<double> h = x.run(b, n, d, first);
+    double e = x.has(SelectiveInput::kEnds)
+                   ? x.at(SelectiveInput::kEnds, x.state(b, s.segments(), s.segments() - 1, n, d))
+                   : 0;
+    for (std::int64_t t = s.length; t-- > 0;) {
+      const std::size_t at = x.step(b, t, d);
+      const double dt = x.delta(b, t, d), u = x.at(SelectiveInput::kU, at);
+      const double in = x.gate(false, b, t, n), a = x.a(b, t, n, d), w = x.w(b, t, n, d);
+      const double g = x.of_output(b, t, n, d) + e;
+      e = a * g;
+      const double before = e * (t == 0 ? first : h[static_cast<std::size_t>(t) - 1]);
+      parts[0][at] += g * w * in;
+      parts[1][at] += rate * before + g * in * u * (hold ? a : 1);
+      double* gates = parts[2] + ((b * s.blocks() + d / s.block()) * s.length + t) * 2 * s.states;
+      gates[n] += g * w * u;
+      gates[s.states + n] += x.at(SelectiveInput::kDy, at) * h[static_cast<std::size_t>(t)];
+      parts[3][x.state(b, s.segments(), t / SelectiveSizes::kSegment, n, d)] +=
+          dt * before + (hold ? g * in * u * dt * dt * phi_slope(dt * rate) : 0);
+    }
+    parts[4][x.state(b, 1, 0, n, d)] = e;
+  });
+}
+
+// ---- as formulas
+// ---------------------------------------------------------------------------------
+
+// sum of c[k] z^k
+Ex series(Ex z, const std::vector<double>& c) {
+  Ex sum = op::full_like(z, c.back());
+  for (std::size_t k = c.size() - 1; k-- > 0;) sum = sum * z + c[k];
+  return sum;
+}
+
+// `near(z)` where |z| is small, else `far(z)`; neither is asked for more than it can do.
+template <class Near, class Far>
+Ex by_size(Ex z, const Near& near, const Far& far) {
+  const Ex small = op::apply_pointwise(
+      ops::lt, {op::apply_pointwise(ops::abs, {z}), SelectiveSizes::kSeriesBelow});
+  return op::where(small, near(op::where(small, z, 0)), far(op::where(small, 1, z)));
+}
+
+constexpr int kTerms = 14;
+
+Ex phi(Ex z) {
+  std::vector<double> c;
+  double factorial = 1;
+  for (int k = 0; k < kTerms; ++k) c.push_back(1 / (factorial *= k + 1));
+  return by_size(
+      z, [&](Ex x) { return series(x, c); },
+      [](Ex x) { return op::apply_pointwise(ops::expm1, {x}) / x; });
+}
+
+Ex phi_slope(Ex z) {
+  std::vector<double> c;
+  double factorial = 1;
+  for (int k = 0; k < kTerms; ++k) c.push_back((k + 1) / (factorial *= k + 2));
+  return by_size(
+      z, [&](Ex x) { return series(x, c); },
+      [](Ex x) { return (x * op::exp(x) - op::apply_pointwise(ops::expm1, {x})) / (x * x); });
+}
+
+// A node's operands, and what is made of them where all states [batch, length, states, channels]
+// may be stored: for gradients of gradients, and for bounds on rounding.
+struct SelectiveFormula {
+  SelectiveFormula(Builder& b, const Node& given)
+      : builder(b),
+        node(given),
+        shape(*given.op, type_of(first()).shape, type_of(first() + 1).shape, given.attrs),
+        s(shape.sizes) {}
+
+  [[nodiscard]] std::size_t first() const {
+    return node.op == &ops::selective_scan_adjoint ? 0 : 1;
+  }
+  [[nodiscard]] Type type_of(std::size_t i) const { return builder.graph[node.inputs[i]].type; }
+  [[nodiscard]] std::optional<Ex> maybe(SelectiveInput which) const {
+    const int number = shape.number(which);
+    if (number < 0) return std::nullopt;
+    return Ex{&builder, node.inputs[static_cast<std::size_t>(number)]};
+  }
+  [[nodiscard]] Ex get(SelectiveInput which) const { return *maybe(which); }
+
+  [[nodiscard]] Shape whole() const { return {s.batch, s.length, s.states, s.channels}; }
+  [[nodiscard]] Ex of_steps(SelectiveInput which) const {
+    return op::broadcast(op::reshape(get(which), {s.batch, s.length, 1, s.channels}), whole());
+  }
+  [[nodiscard]] Ex rates() const { return op::broadcast(get(SelectiveInput::kA), whole()); }
+  [[nodiscard]] Ex gates(bool out) const {
+    const std::int64_t from = out ? s.states : 0;
+    const Ex half =
+        op::slice(get(SelectiveInput::kBC), {0, 0, from}, {s.batch, s.length, from + s.states});
+    return op::broadcast(op::reshape(half, {s.batch, s.length, s.states, 1}), whole());
+  }
+  [[nodiscard]] Ex z() const { return of_steps(SelectiveInput::kDelta) * rates(); }
+  [[nodiscard]] Ex w() const {
+    const Ex delta = of_steps(SelectiveInput::kDelta);
+    return shape.zero_order_hold ? delta * phi(z()) : delta;
+  }
+  [[nodiscard]] Ex one_step(Ex x, std::int64_t t) const {  // [batch, 1, states, channels]
+    return op::slice(x, {0, t, 0, 0}, {s.batch, t + 1, s.states, s.channels});
+  }
+  // Added to step t alone.
+  [[nodiscard]] Ex plus_at(Ex x, Ex step, std::int64_t t) const {
+    if (s.length == 1) return x + step;
+    return x + op::pad(step, {0, t, 0, 0}, {0, s.length - 1 - t, 0, 0});
+  }
+  [[nodiscard]] Ex recurrence(Ex a, Ex b, bool reverse) const {
+    return op::apply(builder, ops::linear_recurrence, {a, b},
+                     {{"axis", std::int64_t{1}}, {"reverse", std::int64_t{reverse}}});
+  }
+  [[nodiscard]] Ex as_step(Ex state) const {
+    return op::reshape(state, {s.batch, 1, s.states, s.channels});
+  }
+
+  // The states after each step, from `before` (a step, or nothing).
+  [[nodiscard]] Ex states_from(std::optional<Ex> before) const {
+    const Ex a = op::exp(z());
+    Ex in = w() * gates(false) * of_steps(SelectiveInput::kU);
+    if (before) in = plus_at(in, one_step(a, 0) * *before, 0);
+    return recurrence(a, in, false);
+  }
+  // g of each step, where `end` flows into the last (a step, or nothing).
+  [[nodiscard]] Ex flowing_back(std::optional<Ex> end) const {
+    const Ex a = op::exp(z());
+    Ex in = gates(true) * of_steps(SelectiveInput::kDy);
+    if (end) in = plus_at(in, *end, s.length - 1);
+    if (s.length == 1) return in;
+    const Ex next = op::pad(op::slice(a, {0, 1, 0, 0}, whole()), {0, 0, 0, 0}, {0, 1, 0, 0});
+    return recurrence(next, in, true);
+  }
+  // What stands at steps `every`, 2 `every` ..., one before each of them: [batch, count, states,
+  // channels] with `count` of these.
+  [[nodiscard]] Ex picked(Ex x, std::int64_t every, std::int64_t count, std::int64_t place) const {
+    const Ex front = op::slice(x, {0, 0, 0, 0}, {s.batch, count * every, s.states, s.channels});
+    const Ex cut = op::reshape(front, {s.batch, count, every, s.states, s.channels});
+    const Ex one =
+        op::slice(cut, {0, 0, place, 0, 0}, {s.batch, count, place + 1, s.states, s.channels});
+    return op::reshape(one, {s.batch, count, s.states, s.channels});
+  }
+
+  Builder& builder;
+  Node node;
+  SelectiveShape shape;
+  SelectiveSizes s;
+};
+
+Ex flat_of(Ex x) { return op::reshape(x, {numel(x.shape())}); }
+
+ValueId expand_selective(ExpandContext& ctx) {
+  const SelectiveFormula f(ctx.builder, ctx.node);
+  const SelectiveSizes& s = f.s;
+  std::optional<Ex> before = f.maybe(SelectiveInput::kInitial);
+  if (before) before = f.as_step(*before);
+  const Ex h = f.states_from(before);
+  const Ex y = op::sum(h * f.gates(true), {2});
+  const Ex first =
+      before ? *before
+             : op::full(ctx.builder, 0, {DType::kF32, {s.batch, 1, s.states, s.channels}});
+  std::vector<Ex> states = {first};
+  if (s.chunks() > 1) {
+    states.push_back(
+        f.picked(h, SelectiveSizes::kChunk, s.chunks() - 1, SelectiveSizes::kChunk - 1));
+  }
+  const Ex kept = states.size() > 1 ? op::concat(states, 1) : first;
+  return op::concat({flat_of(y), flat_of(f.one_step(h, s.length - 1)), flat_of(kept)}, 0).id;
+}
+
+ValueId expand_adjoint(ExpandContext& ctx) {
+  const SelectiveFormula f(ctx.builder, ctx.node);
+  const SelectiveSizes& s = f.s;
+  std::optional<Ex> end = f.maybe(SelectiveInput::kInitial);
+  if (end) end = f.as_step(*end);
+  const Ex last =
+      end ? *end : op::full(ctx.builder, 0, {DType::kF32, {s.batch, 1, s.states, s.channels}});
+  if (s.segments() == 1) return last.id;
+  // e at the first step of each segment but the first one.
+  const std::int64_t every = SelectiveSizes::kSegment, count = s.segments() - 1;
+  const Ex e = op::exp(f.z()) * f.flowing_back(end);
+  const Ex behind = op::slice(e, {0, every, 0, 0}, f.whole());
+  const std::int64_t missing = count * every - (s.length - every);
+  const Ex even = missing == 0 ? behind : op::pad(behind, {0, 0, 0, 0}, {0, missing, 0, 0});
+  return op::concat({f.picked(even, every, count, 0), last}, 1).id;
+}
+
+ValueId expand_selective_grad(ExpandContext& ctx) {
+  const SelectiveFormula f(ctx.builder, ctx.node);
+  const SelectiveSizes& s = f.s;
+  // The states and ends in between are made of the first and of the last by the same formula.
+  const Ex before = f.one_step(f.get(SelectiveInput::kStates), 0);
+  std::optional<Ex> end = f.maybe(SelectiveInput::kEnds);
+  if (end) end = f.one_step(*end, s.segments() - 1);
+  const Ex h = f.states_from(before), g = f.flowing_back(end), a = op::exp(f.z());
+  const Ex u = f.of_steps(SelectiveInput::kU), delta = f.of_steps(SelectiveInput::kDelta);
+  const Ex held =
+      s.length == 1
+          ? before
+          : op::concat(
+                {before, op::slice(h, {0, 0, 0, 0}, {s.batch, s.length - 1, s.states, s.channels})},
+                1);
+  const Ex gw = g * f.w(), gbu = g * f.gates(false) * u, e = a * g, through = e * held;
+  Ex ddelta = f.rates() * through + (f.shape.zero_order_hold ? gbu * a : gbu);
+  Ex drates = delta * through;
+  if (f.shape.zero_order_hold) drates = drates + gbu * delta * delta * phi_slope(f.z());
+  const auto by_block = [&](Ex x) {  // [batch, blocks, length, states]
+    const std::int64_t missing = s.blocks() * s.block() - s.channels;
+    if (missing > 0) x = op::pad(x, {0, 0, 0, 0}, {0, 0, 0, missing});
+    x = op::reshape(x, {s.batch, s.length, s.states, s.blocks(), s.block()});
+    return op::permute(op::sum(x, {4}), {0, 3, 1, 2});
+  };
+  const std::int64_t rest = s.segments() * SelectiveSizes::kSegment - s.length;
+  if (s.segments() > 1 && rest > 0) drates = op::pad(drates, {0, 0, 0, 0}, {0, rest, 0, 0});
+  const std::int64_t each = s.segments() > 1 ? SelectiveSizes::kSegment : s.length;
+  drates = op::sum(op::reshape(drates, {s.batch, s.segments(), each, s.states, s.channels}), {2});
+  return op::concat({flat_of(op::sum(gw * f.gates(false), {2})), flat_of(op::sum(ddelta, {2})),
+                     flat_of(op::concat(
+                         {by_block(gw * u), by_block(f.of_steps(SelectiveInput::kDy) * h)}, 3)),
+                     flat_of(drates), flat_of(f.one_step(e, 0))},
+                    0)
+      .id;
+}
+
+// ---- the gradient
+// ----------------------------------------------------------------------------------
+
+// Part of a flat result, in a shape of its own.
+Ex part_from(Ex x, std::int64_t start, const Shape& shape) {
+  return op::reshape(op::slice(x, {start}, {start + numel(shape)}), shape);
+}
+
+// May elements [begin, end) of a flat value be other than zero? Gradients of its parts come as
+// padded ones, added up.
+bool reaches(const Graph& graph, ValueId id, std::int64_t begin, std::int64_t end) {
+  const Node& node = graph[id];
+  if (node.op == &ops::add) {
+    return reaches(graph, node.inputs[0], begin, end) || reaches(graph, node.inputs[1], begin, end);
+  }
+  if (node.op != &ops::pad) return true;
+  const std::int64_t first = node.attrs.list("before")[0];
+  const std::int64_t size = graph[node.inputs[0]].type.shape[0];
+  return first < end && begin < first + size;
+}
+
+std::vector<ValueId> grad_selective(GradContext& ctx) {
+  const SelectiveFormula f(ctx.builder, Node(ctx.self()));
+  const SelectiveSizes& s = f.s;
+  const std::int64_t at_last = s.steps(), at_states = at_last + s.state();
+  const auto shaped = [&](SelectiveInput which) { return selective_input_shape(s, which); };
+  const Ex dy = part_from(ctx.dy(), 0, shaped(SelectiveInput::kDy));
+  const Ex states = part_from(ctx.y(), at_states, shaped(SelectiveInput::kStates));
+  std::optional<Ex> end;
+  if (reaches(ctx.graph, ctx.dy_id, at_last, at_states)) {
+    end = part_from(ctx.dy(), at_last, shaped(SelectiveInput::kInitial));
+  }
+  const std::int64_t hold = f.shape.zero_order_hold ? 1 : 0;
+  std::optional<Ex> ends;
+  if (s.segments() > 1) {
+    std::vector<Ex> operands = {f.get(SelectiveInput::kDelta), f.get(SelectiveInput::kA),
+                                f.get(SelectiveInput::kBC), dy};
+    if (end) operands.push_back(*end);
+    ends = op::apply(ctx.builder, ops::selective_scan_adjoint, operands,
+                     {{"initial", std::int64_t{end.has_value()}}, {"zoh", hold}});
+  } else if (end) {
+    ends = op::reshape(*end, shaped(SelectiveInput::kEnds));
+  }
+  std::vector<Ex> operands = {f.get(SelectiveInput::kU),
+                              f.get(SelectiveInput::kDelta),
+                              f.get(SelectiveInput::kA),
+                              f.get(SelectiveInput::kBC),
+                              states,
+                              dy};
+  if (ends) operands.push_back(*ends);
+  const Ex all = op::apply(ctx.builder, ops::selective_scan_grad, operands,
+                           {{"ends", std::int64_t{ends.has_value()}}, {"zoh", hold}});
+  const std::vector<std::int64_t> sizes = s.results(SelectivePart::kBackward);
+  std::int64_t at = 0;
+  const auto next = [&](const Shape& shape) {
+    const Ex part = part_from(all, at, shape);
+    at += numel(shape);
+    return part;
+  };
+  const Ex du = next(shaped(SelectiveInput::kU)), ddelta = next(shaped(SelectiveInput::kDelta));
+  const Ex dbc = op::sum(next({s.batch, s.blocks(), s.length, 2 * s.states}), {1});
+  const Ex drates = op::sum(next({s.batch, s.segments(), s.states, s.channels}), {0, 1});
+  std::vector<ValueId> gradients = {du.id, ddelta.id, drates.id, dbc.id};
+  if (!f.maybe(SelectiveInput::kInitial)) return gradients;
+  // The first of the states that are kept is the initial one.
+  Ex initial = next(shaped(SelectiveInput::kInitial));
+  if (reaches(ctx.graph, ctx.dy_id, at_states, at_states + s.state() * s.chunks())) {
+    const Ex kept = part_from(ctx.dy(), at_states, shaped(SelectiveInput::kStates));
+    initial = initial + op::reshape(f.one_step(kept, 0), initial.shape());
+  }
+  gradients.push_back(initial.id);
+  return gradients;
+}
+
+OpDef selective(const char* name, InferFn infer, GradFn grad, EvalFn eval, ExpandFn written) {
+  return {.name = name,
+          .kind = OpKind::kSelectiveScan,
+          .arity = -1,
+          .infer = infer,
+          .grad = grad,
+          .eval = eval,
+          .view = nullptr,
+          .code = nullptr,
+          .samples = {},
+          .expand = written};
+}
+
+}  // namespace
+
+namespace ops {
+
+const OpDef selective_scan =
+    selective("selective_scan", infer_selective, grad_selective, eval_selective, expand_selective);
+// Their gradients are those of what they expand to.
+const OpDef selective_scan_adjoint =
+    selective("selective_scan_adjoint", infer_adjoint, nullptr, eval_adjoint, expand_adjoint);
+const OpDef selective_scan_grad = selective("selective_scan_grad", infer_selective_grad, nullptr,
+                                            eval_selective_grad, expand_selective_grad);
+
+}  // namespace ops
+}  // namespace tensorgrad

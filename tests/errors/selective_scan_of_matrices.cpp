@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(selective_scan_of_matrices, ShapeError) {
+  compiled([](const Net&, In in) {
+    // error: selective_scan: u [B, L, D] expected, got [4,3]
+    return sum(selective_scan(in["x"], in["x"], in["y"], in["x"], in["x"]).y);
+  });
+}
+
+}  // namespace tensorgrad::testing

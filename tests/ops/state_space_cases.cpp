@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+// State spaces: lengths below, at and above those of a chunk and of a segment, more channels than a
+// block, more states than a scan, both discretizations, states that go in and come out.
+#include "op_cases.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using T = const std::vector<Tensor>&;
+
+struct ScanSize {
+  std::int64_t batch, length, channels, states;
+
+  [[nodiscard]] std::string name() const {
+    return std::to_string(batch) + "x" + std::to_string(length) + "x" + std::to_string(channels) +
+           "x" + std::to_string(states);
+  }
+  // u, delta, A, B, C, and an initial state. A long line's decay is one that does not reach 0.
+  [[nodiscard]] std::vector<Argument> args() const {
+    return {{{batch, length, channels}, -1, 1}, {{batch, length, channels}, 0.01, 0.4},
+            {{channels, states}, -2, -0.1},     {{batch, length, states}, -1, 1},
+            {{batch, length, states}, -1, 1},   {{batch, channels, states}, -1, 1}};
+  }
+};
+
+Tensor both(const SelectiveScan& scan) {
+  return concat({reshape(scan.y, {-1}), reshape(scan.state, {-1})});
+}
+
+Tensor plain_scan(T t) { return selective_scan(t[0], t[1], t[2], t[3], t[4]).y; }
+Tensor held_scan(T t) {
+  return selective_scan(t[0], t[1], t[2], t[3], t[4],
+                        {.discretization = Discretization::kZeroOrderHold})
+      .y;
+}
+Tensor carried_scan(T t) {
+  return both(selective_scan(t[0], t[1], t[2], t[3], t[4], {.initial_state = t[5]}));
+}
+Tensor carried_and_held(T t) {
+  return both(
+      selective_scan(t[0], t[1], t[2], t[3], t[4],
+                     {.initial_state = t[5], .discretization = Discretization::kZeroOrderHold}));
+}
+
+// All results and gradients.
+Tensor scan_both_ways(T t) {
+  const SelectiveScan scan = selective_scan(t[0], t[1], t[2], t[3], t[4], {.initial_state = t[5]});
+  const Tensor loss = sum(square(scan.y)) + sum(square(scan.state));
+  std::vector<Tensor> parts = {reshape(scan.y, {-1}), reshape(scan.state, {-1})};
+  for (const Tensor& d : grad(loss, t)) parts.push_back(reshape(d, {-1}));
+  return concat(parts);
+}
+
+std::vector<OpCase> scan_sizes() {
+  std::vector<OpCase> cases;
+  for (const ScanSize& s : {ScanSize{1, 1, 1, 1}, {2, 2, 3, 2}, {1, 33, 2, 6}, {1, 260, 1, 1}}) {
+    cases.push_back({"selective_scan_" + s.name(), s.args(), carried_scan});
+    cases.push_back({"selective_scan_hold_" + s.name(), s.args(), carried_and_held});
+  }
+  for (const ScanSize& s : {ScanSize{2, 63, 70, 16},
+                            {1, 64, 64, 17},
+                            {3, 65, 33, 16},
+                            {2, 1000, 3, 5},
+                            {1, 30, 130, 64}}) {
+    cases.push_back({"selective_scan_both_ways_" + s.name(), s.args(), scan_both_ways, false});
+  }
+  return cases;
+}
+
+std::vector<OpCase> scan_forms() {
+  const ScanSize small{2, 5, 3, 2};
+  std::vector<Argument> with_weights = small.args();
+  with_weights[1] = {{2, 5, 3}, -3, 1};
+  with_weights[5] = {{3}, -1, 1};
+  with_weights.push_back({{3}, -1, 1});
+  std::vector<Argument> slow = small.args();  // z around 0 and beyond the series
+  slow[2] = {{3, 2}, 0, 0, f32, {0, -0.01, 1e-4, -0.9, -30, 0.7}};
+  std::vector<Argument> turned = small.args();
+  turned[0].shape = turned[1].shape = {2, 3, 5};
+  return {
+      {"selective_scan", small.args(), plain_scan},
+      {"selective_scan_carried", ScanSize{2, 17, 5, 3}.args(), carried_scan},
+      {"selective_scan_of_two_segments", ScanSize{1, 257, 20, 4}.args(), scan_both_ways, false},
+      {"selective_scan_of_many_states", ScanSize{1, 18, 5, 70}.args(), scan_both_ways, false},
+      {"selective_scan_hold", small.args(), held_scan},
+      {"selective_scan_hold_of_slow_ones", slow, held_scan},
+      {"selective_scan_of_slow_ones", slow, plain_scan},
+      {"selective_scan_of_the_state_alone", small.args(),
+       [](T t) {
+         return selective_scan(t[0], t[1], t[2], t[3], t[4], {.initial_state = t[5]}).state;
+       }},
+      {"selective_scan_with_softplus", with_weights,
+       [](T t) {
+         return selective_scan(t[0], t[1], t[2], t[3], t[4],
+                               {.D = t[5], .delta_bias = t[6], .delta_softplus = true})
+             .y;
+       }},
+      {"selective_scan_of_channels_first", turned,
+       [](T t) {
+         const Tensor y =
+             selective_scan(transpose(t[0]), transpose(t[1]) * 0.5, t[2], t[3], t[4]).y;
+         return transpose(y);
+       }},
+      {"selective_scan_of_one_for_all", small.args(),
+       [](T t) { return selective_scan(t[0], t[0] * t[0], -(t[2] * t[2]), t[3], t[3]).y; }},
+      {"selective_scan_in_two_calls", ScanSize{1, 7, 2, 3}.args(),
+       [](T t) {
+         const auto part = [&](std::int64_t from, std::int64_t count, Tensor state) {
+           const auto some = [&](Tensor x) { return narrow(x, 1, from, count); };
+           return selective_scan(some(t[0]), some(t[1]), t[2], some(t[3]), some(t[4]),
+                                 {.initial_state = state});
+         };
+         const SelectiveScan front = part(0, 4, t[5]);
+         const SelectiveScan back = part(4, 3, front.state);
+         return concat({reshape(front.y, {-1}), reshape(back.y, {-1}), reshape(back.state, {-1})});
+       }},
+  };
+}
+
+std::vector<OpCase> convolutions() {
+  return {
+      {"causal_conv1d", {{{2, 6, 3}}, {{3, 4}}}, [](T t) { return causal_conv1d(t[0], t[1]).y; }},
+      {"causal_conv1d_shorter_than_its_weight",
+       {{{2, 2, 3}}, {{3, 1, 4}}, {{3}}},
+       [](T t) { return causal_conv1d(t[0], t[1], t[2]).y; }},
+      {"causal_conv1d_with_state",
+       {{{2, 5, 3}}, {{3, 4}}, {{3}}, {{2, 3, 3}}},
+       [](T t) {
+         const CausalConv conv = causal_conv1d(t[0], t[1], t[2], t[3]);
+         return concat({conv.y, conv.state * 2.0}, 1);
+       }},
+      {"causal_conv1d_in_two_calls",
+       {{{1, 7, 2}}, {{2, 3}}},
+       [](T t) {
+         const CausalConv front = causal_conv1d(narrow(t[0], 1, 0, 4), t[1]);
+         return concat(
+             {front.y, causal_conv1d(narrow(t[0], 1, 4, 3), t[1], std::nullopt, front.state).y}, 1);
+       }},
+      {"causal_conv1d_64x70",
+       {{{2, 64, 70}}, {{70, 4}}, {{70}}},
+       [](T t) {
+         const Tensor y = silu(causal_conv1d(t[0], t[1], t[2]).y);
+         const std::vector<Tensor> d = grad(sum(y * y), {t[0], t[1], t[2]});
+         return concat(
+             {reshape(sum(y, -1), {-1}), reshape(sum(d[0], -1), {-1}), reshape(d[1], {-1}), d[2]});
+       },
+       false},
+  };
+}
+
+std::vector<OpCase> rotations() {
+  const auto args = [](std::int64_t length, std::int64_t ranks) {
+    const Shape steps = {2, length, 2};
+    return std::vector<Argument>{{{2, length, 2, ranks, 2}, -1, 1},
+                                 {steps, 0.1, 0.6},
+                                 {steps, -2, -0.1},
+                                 {steps, 0, 1},
+                                 {{2, length, 2, 1}, -2, 2},
+                                 {{2, length, 2, ranks, 2}, -1, 1},
+                                 {{2, length, 2, ranks, 2}, -1, 1}};
+  };
+  const auto flat = [](const RotaryScan& scan) {
+    return concat({reshape(scan.y, {-1}), reshape(scan.state.state, {-1})});
+  };
+  const auto plain = [flat](T t) {
+    return flat(rotary_scan(t[0], t[1], t[2], t[3], t[4], t[5], t[6], {.chunk = 3}));
+  };
+  return {
+      {"rotary_scan", args(4, 1), plain},
+      {"rotary_scan_of_one_step", args(1, 2), plain},
+      {"rotary_scan_of_ranks", args(3, 2), plain},
+      {"rotary_scan_in_two_calls", args(3, 1),
+       [flat](T t) {
+         const auto piece = [&](std::int64_t from, std::int64_t count,
+                                const RotaryScanOptions& how) {
+           const auto some = [&](std::size_t i) { return narrow(t[i], 1, from, count); };
+           return rotary_scan(some(0), some(1), some(2), some(3), some(4), some(5), some(6), how);
+         };
+         const RotaryScan front = piece(0, 1, {});
+         return concat({reshape(front.y, {-1}), flat(piece(1, 2, {.initial_state = front.state}))});
+       }},
+  };
+}
+
+std::vector<OpCase> dualities() {
+  const auto args = [](std::int64_t length, std::int64_t heads, std::int64_t groups) {
+    return std::vector<Argument>{{{2, length, heads, 2}, -1, 1},
+                                 {{2, length, heads}, 0.01, 0.4},
+                                 {{heads}, -2, -0.1},
+                                 {{2, length, groups, 3}, -1, 1},
+                                 {{2, length, groups, 3}, -1, 1},
+                                 {{2, heads, 2, 3}, -1, 1}};
+  };
+  const auto with = [](std::int64_t chunk) {
+    return [chunk](T t) {
+      const Ssd made = ssd(t[0], t[1], t[2], t[3], t[4], {.chunk = chunk, .initial_state = t[5]});
+      return concat({reshape(made.y, {-1}), reshape(made.state, {-1})});
+    };
+  };
+  std::vector<Argument> weighted = args(3, 2, 2);
+  weighted[1] = {{2, 3, 2}, -3, 1};
+  weighted[5] = {{2}, -1, 1};
+  weighted.push_back({{2}, -1, 1});
+  return {
+      {"ssd", args(4, 2, 1), [](T t) { return ssd(t[0], t[1], t[2], t[3], t[4]).y; }},
+      {"ssd_of_one_step", args(1, 2, 2), with(64)},
+      {"ssd_in_chunks", args(5, 4, 2), with(2)},
+      {"ssd_with_softplus", weighted,
+       [](T t) {
+         return ssd(t[0], t[1], t[2], t[3], t[4],
+                    {.chunk = 2, .D = t[5], .dt_bias = t[6], .dt_softplus = true})
+             .y;
+       }},
+  };
+}
+
+}  // namespace
+
+std::vector<OpCase> state_space_cases() {
+  std::vector<OpCase> cases = scan_sizes();
+  for (const auto& part : {scan_forms(), convolutions(), dualities(), rotations()}) {
+    cases.insert(cases.end(), part.begin(), part.end());
+  }
+  return cases;
+}
+
+}  // namespace tensorgrad::testing

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT
+// Scans of state spaces against loops over the steps in double, for lengths around those of chunks
+// and segments, whole and in pieces; numbers worked out by hand; what comes later changes nothing.
+#include <array>
+#include <cmath>
+
+#include "support/sketch.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+constexpr std::array<std::int64_t, 7> kLengths = {1, 2, 63, 64, 65, 257, 1000};
+
+struct Given {
+  std::int64_t batch, length, channels, states;
+  Values u, delta, rates, in, out, initial;  // as selective_scan() takes them
+};
+
+struct Results {
+  Values y, state;
+};
+
+// h = e^(delta A) h + w B u, y = C h, one step after another.
+Results one_by_one(const Given& g, Discretization discretization) {
+  Results r{Values(g.u.size(), 0), g.initial};
+  for (std::int64_t b = 0; b < g.batch; ++b) {
+    for (std::int64_t d = 0; d < g.channels; ++d) {
+      for (std::int64_t n = 0; n < g.states; ++n) {
+        double& h = r.state[static_cast<std::size_t>((b * g.channels + d) * g.states + n)];
+        const double rate = g.rates[static_cast<std::size_t>(d * g.states + n)];
+        for (std::int64_t t = 0; t < g.length; ++t) {
+          const auto step = static_cast<std::size_t>((b * g.length + t) * g.channels + d);
+          const auto gate = static_cast<std::size_t>((b * g.length + t) * g.states + n);
+          const double delta = g.delta[step];
+          const double w =
+              discretization == Discretization::kEuler ? delta : std::expm1(delta * rate) / rate;
+          h = std::exp(delta * rate) * h + w * g.in[gate] * g.u[step];
+          r.y[step] += g.out[gate] * h;
+        }
+      }
+    }
+  }
+  return r;
+}
+
+void expect_near(const Values& got, const Values& want, double tolerance, const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    ASSERT_NEAR(got[i], want[i], tolerance * (1 + std::abs(want[i]))) << what << ", element " << i;
+  }
+}
+
+// In one call, and in three whose states go from one to the next.
+void check_selective(Where where, Discretization discretization) {
+  for (const std::int64_t length : kLengths) {
+    Sketch s(static_cast<std::uint64_t>(length));
+    const Given size{2, length, 5, 3, {}, {}, {}, {}, {}, {}};
+    const Tensor u = s.input({2, length, 5}, -1, 1), delta = s.input({2, length, 5}, 0.01, 0.4);
+    const Tensor rates = s.input({5, 3}, -2, -0.1);
+    const Tensor in = s.input({2, length, 3}, -1, 1), out = s.input({2, length, 3}, -1, 1);
+    const Tensor initial = s.input({2, 5, 3}, -1, 1);
+    SelectiveScanOptions options = {.initial_state = initial, .discretization = discretization};
+    const SelectiveScan whole = selective_scan(u, delta, rates, in, out, options);
+    s.output("y", whole.y);
+    s.output("state", whole.state);
+    std::vector<Tensor> pieces;
+    std::int64_t begin = 0;
+    for (const std::int64_t end : {length / 3, length / 2, length}) {
+      if (end == begin) continue;
+      const auto some = [&](Tensor x) { return narrow(x, 1, begin, end - begin); };
+      const SelectiveScan piece =
+          selective_scan(some(u), some(delta), rates, some(in), some(out), options);
+      pieces.push_back(piece.y);
+      options.initial_state = piece.state;
+      begin = end;
+    }
+    s.output("y_in_pieces", concat(pieces, 1));
+    s.output("state_in_pieces", *options.initial_state);
+    Given g = size;
+    Values* const parts[] = {&g.u, &g.delta, &g.rates, &g.in, &g.out, &g.initial};
+    for (std::size_t i = 0; i < 6; ++i) *parts[i] = s.leaves.at("in" + std::to_string(i));
+    const Results want = one_by_one(g, discretization);
+    const ValueMap got = run_graph(s.graph(), s.leaves, where);
+    const std::string what = std::to_string(length) + " steps, ";
+    expect_near(got.at("y"), want.y, 2e-5, what + "y");
+    expect_near(got.at("state"), want.state, 2e-5, what + "state");
+    expect_near(got.at("y_in_pieces"), want.y, 2e-5, what + "y in pieces");
+    expect_near(got.at("state_in_pieces"), want.state, 2e-5, what + "state in pieces");
+  }
+}
+
+TEST(SelectiveScan, is_that_of_a_loop_on_cpu) {
+  check_selective(Where::kCpu, Discretization::kEuler);
+  check_selective(Where::kCpu, Discretization::kZeroOrderHold);
+}
+TEST(SelectiveScan, is_that_of_a_loop_on_webgpu) {
+  check_selective(Where::kWebGpu, Discretization::kEuler);
+  check_selective(Where::kWebGpu, Discretization::kZeroOrderHold);
+}
+
+// u = 1, 2, 3 and delta = ln 2, A = -1, B = C = 1: by hand.
+TEST(SelectiveScan, gives_the_numbers_worked_out_by_hand) {
+  for (const Where where : {Where::kCpu, Where::kWebGpu}) {
+    Sketch s;
+    const Tensor u = s.input({1, 3, 1}, f32, {1, 2, 3}), raw = s.input({1, 3, 1}, f32, {0, 0, 0});
+    const Tensor rate = s.input({1, 1}, f32, {-1}), one = s.input({1, 3, 1}, f32, {1, 1, 1});
+    s.output("euler", selective_scan(u, raw, rate, one, one, {.delta_softplus = true}).y);
+    s.output("hold", selective_scan(
+                         u, raw, rate, one, one,
+                         {.delta_softplus = true, .discretization = Discretization::kZeroOrderHold})
+                         .y);
+    const ValueMap got = run_graph(s.graph(), s.leaves, where);
+    expect_near(got.at("euler"), {0.6931472, 1.7328680, 2.9458755}, 1e-6, "euler");
+    expect_near(got.at("hold"), {0.5, 1.25, 2.125}, 1e-6, "hold");
+  }
+}
+
+// Decays that vanish, and steps of no length, are exact.
+TEST(SelectiveScan, of_extreme_steps) {
+  for (const Where where : {Where::kCpu, Where::kWebGpu}) {
+    Sketch s;
+    const Tensor u = s.input({1, 4, 1}, f32, {1, 2, 3, 4});
+    const Tensor delta = s.input({1, 4, 1}, f32, {1, 1e4, 0, 1});
+    const Tensor rate = s.input({1, 1}, f32, {-300}), one = s.input({1, 4, 1}, f32, {1, 1, 1, 1});
+    s.output("y", selective_scan(u, delta, rate, one, one).y);
+    const Values y = run_graph(s.graph(), s.leaves, where).at("y");
+    EXPECT_EQ(y, Values({1, 2e4, 2e4, 4}));
+  }
+}
+
+TEST(SelectiveScan, keeps_what_is_not_a_number) {
+  Sketch s;
+  const Tensor u = s.input({1, 3, 2}, f32, {1, 1, NAN, 1, 1, 1});
+  const Tensor delta = s.input({1, 3, 2}, f32, {1, 1, 1, 1, 1, 1});
+  const Tensor rate = s.input({2, 1}, f32, {-1, NAN}), one = s.input({1, 3, 1}, f32, {1, 1, 1});
+  s.output("y", selective_scan(u, delta, rate, one, one).y);
+  const Values y = run_graph(s.graph(), s.leaves, Where::kCpu).at("y");
+  EXPECT_EQ(y[0], 1);
+  for (const std::size_t i : {1U, 2U, 3U, 4U, 5U}) EXPECT_TRUE(std::isnan(y[i])) << i;
+}
+
+// ---- structured state space duality -------------------------------------------------------------
+
+struct SsdGiven {
+  std::int64_t batch, length, heads, width, groups, states;
+  Values x, dt, rates, in, out, initial;
+};
+
+Results one_by_one(const SsdGiven& g) {
+  Results r{Values(g.x.size(), 0), g.initial};
+  for (std::int64_t b = 0; b < g.batch; ++b) {
+    for (std::int64_t t = 0; t < g.length; ++t) {
+      const std::int64_t step = b * g.length + t;
+      for (std::int64_t h = 0; h < g.heads; ++h) {
+        const double dt = g.dt[static_cast<std::size_t>(step * g.heads + h)];
+        const double a = std::exp(dt * g.rates[static_cast<std::size_t>(h)]);
+        const std::int64_t group = h * g.groups / g.heads;
+        for (std::int64_t p = 0; p < g.width; ++p) {
+          const auto at = static_cast<std::size_t>((step * g.heads + h) * g.width + p);
+          for (std::int64_t n = 0; n < g.states; ++n) {
+            const auto gate = static_cast<std::size_t>((step * g.groups + group) * g.states + n);
+            double& state =
+                r.state[static_cast<std::size_t>(((b * g.heads + h) * g.width + p) * g.states + n)];
+            state = a * state + dt * g.x[at] * g.in[gate];
+            r.y[at] += state * g.out[gate];
+          }
+        }
+      }
+    }
+  }
+  return r;
+}
+
+void check_ssd(Where where) {
+  for (const std::int64_t length : kLengths) {
+    Sketch s(static_cast<std::uint64_t>(length));
+    const Tensor x = s.input({2, length, 4, 3}, -1, 1), dt = s.input({2, length, 4}, 0.01, 0.4);
+    const Tensor rates = s.input({4}, -2, -0.1);
+    const Tensor in = s.input({2, length, 2, 5}, -1, 1), out = s.input({2, length, 2, 5}, -1, 1);
+    const Tensor initial = s.input({2, 4, 3, 5}, -1, 1);
+    SsdGiven g{2, length, 4, 3, 2, 5, {}, {}, {}, {}, {}, {}};
+    Values* const parts[] = {&g.x, &g.dt, &g.rates, &g.in, &g.out, &g.initial};
+    for (std::size_t i = 0; i < 6; ++i) *parts[i] = s.leaves.at("in" + std::to_string(i));
+    for (const std::int64_t chunk : {64, 10}) {
+      const Ssd whole = ssd(x, dt, rates, in, out, {.chunk = chunk, .initial_state = initial});
+      s.output("y" + std::to_string(chunk), whole.y);
+      s.output("state" + std::to_string(chunk), whole.state);
+    }
+    const Results want = one_by_one(g);
+    const ValueMap got = run_graph(s.graph(), s.leaves, where);
+    for (const std::string chunk : {"64", "10"}) {
+      const std::string what = std::to_string(length) + " steps in chunks of " + chunk;
+      expect_near(got.at("y" + chunk), want.y, 3e-5, what + ", y");
+      expect_near(got.at("state" + chunk), want.state, 3e-5, what + ", state");
+    }
+  }
+}
+
+TEST(Ssd, is_that_of_a_loop_on_cpu) { check_ssd(Where::kCpu); }
+TEST(Ssd, is_that_of_a_loop_on_webgpu) { check_ssd(Where::kWebGpu); }
+
+// ---- trapezoids and rotations -------------------------------------------------------------------
+
+struct RotaryGiven {
+  std::int64_t batch, length, heads, ranks, width, states;
+  Values x, dt, rates, lambda, theta, in, out;
+};
+
+// The recurrence as the paper has it, from nothing.
+Results one_by_one(const RotaryGiven& g) {
+  const std::int64_t pairs = g.states / 2;
+  Results r{Values(g.x.size(), 0),
+            Values(static_cast<std::size_t>(g.batch * g.heads * g.width * g.states), 0)};
+  Values before(r.state.size(), 0), phase(static_cast<std::size_t>(g.batch * g.heads * pairs), 0);
+  for (std::int64_t step = 0; step < g.batch * g.length; ++step) {
+    for (std::int64_t h = 0; h < g.heads; ++h) {
+      const std::int64_t head = step * g.heads + h, line = step / g.length * g.heads + h;
+      const auto at = static_cast<std::size_t>(head);
+      const double dt = g.dt[at], a = std::exp(dt * g.rates[at]), lambda = g.lambda[at];
+      for (std::int64_t i = 0; i < pairs; ++i)
+        phase[static_cast<std::size_t>(line * pairs + i)] +=
+            dt * g.theta[static_cast<std::size_t>(head * pairs + i)];
+      const auto turned = [&](const Values& from, std::int64_t rank, std::int64_t n) {
+        const std::int64_t row = (head * g.ranks + rank) * g.states, i = n % pairs;
+        const double one = from[static_cast<std::size_t>(row + i)];
+        const double two = from[static_cast<std::size_t>(row + i + pairs)];
+        const double angle = phase[static_cast<std::size_t>(line * pairs + i)];
+        return n < pairs ? one * std::cos(angle) + two * std::sin(angle)
+                         : two * std::cos(angle) - one * std::sin(angle);
+      };
+      for (std::int64_t p = 0; p < g.width; ++p) {
+        for (std::int64_t n = 0; n < g.states; ++n) {
+          double v = 0;
+          for (std::int64_t k = 0; k < g.ranks; ++k)
+            v += g.x[static_cast<std::size_t>((head * g.ranks + k) * g.width + p)] *
+                 turned(g.in, k, n);
+          const auto i = static_cast<std::size_t>((line * g.width + p) * g.states + n);
+          double& state = r.state[i];
+          state = a * state + (1 - lambda) * dt * a * before[i] + lambda * dt * v;
+          before[i] = v;
+          for (std::int64_t k = 0; k < g.ranks; ++k)
+            r.y[static_cast<std::size_t>((head * g.ranks + k) * g.width + p)] +=
+                state * turned(g.out, k, n);
+        }
+      }
+    }
+  }
+  return r;
+}
+
+void check_rotary(Where where) {
+  for (const std::int64_t length : kLengths) {
+    Sketch s(static_cast<std::uint64_t>(length));
+    RotaryGiven g{2, length, 2, 2, 3, 4, {}, {}, {}, {}, {}, {}, {}};
+    const Shape steps = {2, length, 2};
+    std::vector<Tensor> t = {s.input({2, length, 2, 2, 3}, -1, 1),
+                             s.input(steps, 0.01, 0.4),
+                             s.input(steps, -2, -0.1),
+                             s.input(steps, 0, 1),
+                             s.input({2, length, 2, 2}, -3, 3),
+                             s.input({2, length, 2, 2, 4}, -1, 1),
+                             s.input({2, length, 2, 2, 4}, -1, 1)};
+    Values* const parts[] = {&g.x, &g.dt, &g.rates, &g.lambda, &g.theta, &g.in, &g.out};
+    for (std::size_t i = 0; i < 7; ++i) *parts[i] = s.leaves.at("in" + std::to_string(i));
+    const auto run = [&](std::int64_t begin, std::int64_t end, const RotaryScanOptions& how) {
+      const auto some = [&](std::size_t i) { return narrow(t[i], 1, begin, end - begin); };
+      return rotary_scan(some(0), some(1), some(2), some(3), some(4), some(5), some(6), how);
+    };
+    for (const std::int64_t chunk : {64, 10}) {
+      const RotaryScan whole = run(0, length, {.chunk = chunk});
+      s.output("y" + std::to_string(chunk), whole.y);
+      s.output("state" + std::to_string(chunk), whole.state.state);
+    }
+    RotaryScanOptions how;
+    std::vector<Tensor> pieces;
+    std::int64_t begin = 0;
+    for (const std::int64_t end : {length / 3, length / 2, length}) {
+      if (end == begin) continue;
+      const RotaryScan piece = run(begin, end, how);
+      pieces.push_back(piece.y);
+      how.initial_state = piece.state;
+      begin = end;
+    }
+    s.output("y_in_pieces", concat(pieces, 1));
+    s.output("state_in_pieces", how.initial_state->state);
+    const Results want = one_by_one(g);
+    const ValueMap got = run_graph(s.graph(), s.leaves, where);
+    // The sum of all angles is some hundreds, and has the error of such a number.
+    const double tolerance = length > 300 ? 2e-4 : 3e-5;
+    for (const std::string how_many : {"64", "10", "_in_pieces"}) {
+      const std::string what = std::to_string(length) + " steps, " + how_many;
+      expect_near(got.at("y" + how_many), want.y, tolerance, what + ", y");
+      expect_near(got.at("state" + how_many), want.state, tolerance, what + ", state");
+    }
+  }
+}
+
+TEST(RotaryScan, is_that_of_a_loop_on_cpu) { check_rotary(Where::kCpu); }
+TEST(RotaryScan, is_that_of_a_loop_on_webgpu) { check_rotary(Where::kWebGpu); }
+
+}  // namespace
+}  // namespace tensorgrad::testing

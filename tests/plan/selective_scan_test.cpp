@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// Selective scans in a plan: what is kept for the backward pass; a launch can be cut by batches,
+// its lines shared by any number of lanes; sums are added up in one order.
+#include <algorithm>
+
+#include "support/sketch.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+struct ScanTraining {
+  Sketch sketch;
+  std::vector<Tensor> inputs;
+
+  ScanTraining(std::int64_t batch, std::int64_t length, std::int64_t channels,
+               std::int64_t states) {
+    const Shape steps = {batch, length, channels}, gates = {batch, length, states};
+    inputs = {sketch.input(steps, -1, 1), sketch.input(steps, 0.01, 0.4),
+              sketch.input({channels, states}, -2, -0.1), sketch.input(gates, -1, 1),
+              sketch.input(gates, -1, 1)};
+    const Tensor y = selective_scan(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4]).y;
+    const std::vector<Tensor> d = grad(sum(square(y)), inputs);
+    sketch.output("y", y);
+    for (std::size_t i = 0; i < d.size(); ++i) sketch.output("d" + std::to_string(i), d[i]);
+  }
+  void check(Where where, std::int64_t most_bytes = 0) {
+    expect_close(sketch.graph(), run_graph(sketch.graph(), sketch.leaves, where, 0, most_bytes),
+                 interpret_graph(sketch.graph(), sketch.leaves), 1e-4, "at " + to_string(where));
+  }
+};
+
+TEST(SelectiveScan, stores_one_state_of_sixteen) {
+  constexpr std::int64_t kSteps = 512, kLines = 32, kStates = 16;
+  ScanTraining t(1, kSteps, kLines, kStates);
+  const Compiled compiled = compile_for_test(t.sketch.graph(), 8);
+  std::int64_t most = 0;
+  for (const BufferDecl& buffer : compiled.program.buffers) {
+    if (buffer.kind == BufferKind::kSlot) most = std::max(most, buffer.bytes);
+  }
+  // What the backward launch gives, for two segments: all states would be five times as much.
+  const std::int64_t steps = kSteps * kLines, state = kLines * kStates;
+  EXPECT_LE(most, 4 * (2 * steps + 2 * kSteps * kStates + 3 * state));
+  EXPECT_LT(5 * most, 4 * steps * kStates + 1024);
+  t.check(Where::kCpu);
+}
+
+// The forward launch alone is cut by batches here: its operands are what is too large.
+TEST(SelectiveScan, is_cut_by_batches_on_webgpu) {
+  Sketch s;
+  const Tensor u = s.input({6, 20, 16}), delta = s.input({6, 20, 16}, 0.01, 0.4);
+  const Tensor wide = s.input({6, 20, 16, 8}), gates = s.input({6, 20, 4});
+  // Every eighth element of an operand: the binding is as long as all of it.
+  const Tensor thin = squeeze(narrow(wide, 3, 0, 1), 3);
+  s.output("y", selective_scan(u * 0.5, delta, s.input({16, 4}, -2, -0.1), gates, gates).y);
+  s.output("of_thin", selective_scan(thin, delta, s.input({16, 4}, -2, -0.1), gates, gates).y);
+  const std::int64_t most = 32 * 1024;  // of 61,440 bytes
+  const Compiled cut = compile_for_test(s.graph(), 8, most);
+  EXPECT_GT(std::count_if(cut.program.launches.begin(), cut.program.launches.end(),
+                          [](const Launch& l) { return l.kind == LaunchKind::kSelectiveScan; }),
+            2);
+  expect_close(s.graph(), run_graph(s.graph(), s.leaves, Where::kWebGpu, 0, most),
+               interpret_graph(s.graph(), s.leaves), 1e-4, "on webgpu");
+}
+
+TEST(SelectiveScan, of_more_results_than_a_binding_holds_is_refused) {
+  ScanTraining t(6, 20, 16, 4);
+  EXPECT_THROW(static_cast<void>(compile_for_test(t.sketch.graph(), 8, 8 * 1024)), UserError);
+}
+
+TEST(SelectiveScan, binds_no_more_than_eight_buffers) {
+  Sketch s;
+  const Shape steps = {1, 300, 4}, gates = {1, 300, 3};
+  const std::vector<Tensor> t = {s.input(steps),         s.input(steps, 0.01, 0.4),
+                                 s.input({4, 3}, -2, 0), s.input(gates),
+                                 s.input(gates),         s.input({1, 4, 3})};
+  const SelectiveScan scan = selective_scan(t[0], t[1], t[2], t[3], t[4], {.initial_state = t[5]});
+  const std::vector<Tensor> d = grad(sum(square(scan.y)) + sum(scan.state * t[5]), t);
+  for (std::size_t i = 0; i < d.size(); ++i) s.output("d" + std::to_string(i), d[i]);
+  for (const Launch& launch : compile_for_test(s.graph(), 8).program.launches)
+    EXPECT_LE(launch.bindings.size(), 8U) << launch.name;
+}
+
+TEST(SelectiveScan, gives_equal_bits_in_every_run) {
+  for (const Where where : {Where::kCpu, Where::kWebGpu}) {
+    ScanTraining t(3, 300, 70, 5);
+    const ValueMap first = run_graph(t.sketch.graph(), t.sketch.leaves, where);
+    EXPECT_EQ(first, run_graph(t.sketch.graph(), t.sketch.leaves, where));
+  }
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

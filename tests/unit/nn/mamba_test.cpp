@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: MIT
+// Mamba layers and language models of them: how they begin, that pieces and steps give what the
+// whole does, that nothing looks ahead, that every parameter is trained.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using nn::MambaConfig;
+using nn::MambaLM;
+using nn::MixerKind;
+
+constexpr std::int64_t kSymbols = 11;
+
+MambaConfig small(std::vector<MixerKind> layers) {
+  MambaConfig config{.vocab_size = kSymbols, .d_model = 12, .n_layer = 0};
+  config.n_layer = static_cast<std::int64_t>(layers.size());
+  config.layers = std::move(layers);
+  config.mamba.d_state = 5;
+  config.mamba2 = {.d_state = 6, .head_dim = 8, .groups = 1, .chunk = 4};
+  config.mamba3 = {.d_state = 6, .head_dim = 8, .ranks = 2, .chunk = 4};
+  config.heads = 2;
+  config.attention.max_length = 24;
+  return config;
+}
+
+MambaConfig mixed() {
+  return small({MixerKind::kMamba1, MixerKind::kMlp, MixerKind::kMamba2, MixerKind::kAttention,
+                MixerKind::kMamba3});
+}
+
+std::vector<std::int32_t> some_tokens(std::int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(count));
+  for (std::int32_t& token : tokens) token = static_cast<std::int32_t>(random() % kSymbols);
+  return tokens;
+}
+
+Forward whole_model(const MambaConfig& config, std::int64_t batch, std::int64_t length) {
+  return compile_forward(
+      MambaLM(config), [](const MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+      {.inputs = {{"tokens", {batch, length}, i32}}, .device = {.kind = "cpu"}, .seed = 5});
+}
+
+Forward in_pieces(const MambaConfig& config, std::int64_t batch) {
+  return compile_forward(
+      MambaLM(config),
+      [](const MambaLM& net, const Inputs& in) { return net.resume(in["tokens"], in["keep"]); },
+      {.inputs = {{"tokens", {batch, kOpen}, i32}, {"keep", {batch}}},
+       .device = {.kind = "cpu"},
+       .seed = 5});
+}
+
+TEST(Mamba, has_the_parameters_of_its_paper) {
+  const MambaConfig config{.vocab_size = 65, .d_model = 128, .n_layer = 2};
+  const auto params = whole_model(config, 1, 1).download_params();
+  std::int64_t count = 0;
+  for (const auto& [name, values] : params) count += numel(values.shape);
+  EXPECT_EQ(count, 241664);
+  const std::string mixer = "backbone.layers.1.mixer.";
+  EXPECT_EQ(params.at(mixer + "conv1d.weight").shape, (Shape{256, 1, 4}));
+  EXPECT_EQ(params.at(mixer + "x_proj.weight").shape, (Shape{40, 256}));
+  EXPECT_EQ(params.at(mixer + "dt_proj.weight").shape, (Shape{256, 8}));
+  EXPECT_FALSE(params.contains(mixer + "in_proj.bias"));
+  const std::vector<float> logs = params.at(mixer + "A_log").floats();
+  for (std::size_t i = 0; i < logs.size(); ++i)
+    ASSERT_FLOAT_EQ(logs[i], std::log(static_cast<float>(i % 16 + 1)));
+  double least = 1, most = 0;
+  for (const double bias : params.at(mixer + "dt_proj.bias").floats()) {
+    least = std::min(least, std::log1p(std::exp(bias)));
+    most = std::max(most, std::log1p(std::exp(bias)));
+  }
+  EXPECT_GE(least, 1e-3 * (1 - 1e-5));
+  EXPECT_LT(least, 1.2e-3);
+  EXPECT_LE(most, 0.1 * (1 + 1e-5));
+  EXPECT_GT(most, 0.08);
+  double widest = 0;
+  for (const double w : params.at(mixer + "out_proj.weight").floats())
+    widest = std::max(widest, std::abs(w));
+  EXPECT_LE(widest, 1 / std::sqrt(256.0 * 2));
+  EXPECT_GT(widest, 0.99 / std::sqrt(256.0 * 2));
+}
+
+TEST(Mamba2, begins_with_decays_from_1_to_16) {
+  MambaConfig config{.vocab_size = 3, .d_model = 512, .n_layer = 1, .layers = {MixerKind::kMamba2}};
+  config.mamba2.head_dim = 8;
+  const auto params = whole_model(config, 1, 1).download_params();
+  const std::vector<float> logs = params.at("backbone.layers.0.mixer.A_log").floats();
+  ASSERT_EQ(logs.size(), 128U);
+  double sum = 0;
+  for (const double each : logs) {
+    EXPECT_GE(each, 0);
+    EXPECT_LE(each, std::log(16.0) + 1e-6);
+    sum += std::exp(each);
+  }
+  EXPECT_NEAR(sum / 128, 8.5, 1.5);
+  EXPECT_EQ(params.at("backbone.layers.0.mixer.in_proj.weight").shape,
+            (Shape{2 * 1024 + 2 * 128 + 128, 512}));
+  EXPECT_EQ(params.at("backbone.layers.0.mixer.norm.weight").shape, (Shape{1024}));
+}
+
+// A prompt by the scans, then symbol by symbol, then a piece again.
+TEST(MambaLM, steps_and_pieces_give_what_the_whole_does) {
+  constexpr std::int64_t kBatch = 2, kLength = 17;
+  const std::vector<std::int32_t> tokens = some_tokens(kBatch * kLength, 3);
+  Forward whole = whole_model(mixed(), kBatch, kLength);
+  Forward pieces = in_pieces(mixed(), kBatch);
+  const std::vector<float> want = whole({{"tokens", tokens}}).floats();
+  std::vector<float> keep(kBatch, 0);
+  for (int turn = 0; turn < 2; ++turn) {  // the second begins anew
+    std::int64_t begin = 0;
+    for (const std::int64_t end : {9L, 10L, 11L, 12L, 16L, 17L}) {
+      std::vector<std::int32_t> part;
+      for (std::int64_t b = 0; b < kBatch; ++b) {
+        part.insert(part.end(), tokens.begin() + b * kLength + begin,
+                    tokens.begin() + b * kLength + end);
+      }
+      std::fill(keep.begin(), keep.end(), begin == 0 ? 0.0F : 1.0F);
+      const std::vector<float> got = pieces({{"tokens", part}, {"keep", keep}}).floats();
+      const auto width = static_cast<std::size_t>((end - begin) * kSymbols);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        const std::size_t b = i / width;
+        const std::size_t at =
+            (b * kLength + static_cast<std::size_t>(begin)) * kSymbols + i % width;
+        ASSERT_NEAR(got[i], want[at], 1e-5) << "turn " << turn << ", from " << begin << ", " << i;
+      }
+      begin = end;
+    }
+  }
+}
+
+TEST(MambaLM, what_comes_later_changes_no_bit) {
+  constexpr std::int64_t kLength = 21;
+  std::vector<std::int32_t> tokens = some_tokens(kLength, 8);
+  for (const MixerKind kind :
+       {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3, MixerKind::kAttention}) {
+    Forward forward = whole_model(small({kind, kind}), 1, kLength);
+    const std::vector<float> before = forward({{"tokens", tokens}}).floats();
+    for (const std::int64_t changed : {0, 1, 13, 20}) {
+      std::vector<std::int32_t> other = tokens;
+      std::int32_t& token = other[static_cast<std::size_t>(changed)];
+      token = (token + 1) % static_cast<std::int32_t>(kSymbols);
+      const std::vector<float> after = forward({{"tokens", other}}).floats();
+      const auto same = static_cast<std::size_t>(changed * kSymbols);
+      EXPECT_TRUE(std::equal(before.begin(), before.begin() + changed * kSymbols, after.begin()));
+      EXPECT_NE(before[same], after[same]) << "the symbol itself";
+    }
+  }
+}
+
+// The loss of a fixed text, and its gradients by the parameters' names.
+Forward with_gradients(const MambaConfig& config, std::int64_t batch, std::int64_t length) {
+  return compile_forward(
+      MambaLM(config),
+      [](const MambaLM& net, const Inputs& in) {
+        std::vector<std::string> names;
+        std::vector<Tensor> params;
+        ParameterVisitor visitor([&](const std::string& path, const Parameter& parameter) {
+          names.push_back(path);
+          params.push_back(parameter.tensor());
+        });
+        net.visit_fields(visitor);
+        const Tensor loss = cross_entropy(net(in["tokens"]), in["next"]);
+        std::map<std::string, Tensor> outputs = {{"loss", loss}};
+        const std::vector<Tensor> grads = grad(loss, params);
+        for (std::size_t i = 0; i < names.size(); ++i) outputs.emplace("d " + names[i], grads[i]);
+        return outputs;
+      },
+      {.inputs = {{"tokens", {batch, length}, i32}, {"next", {batch, length}, i32}},
+       .device = {.kind = "cpu"},
+       .seed = 5});
+}
+
+TEST(MambaLM, every_gradient_is_that_of_differences_and_not_zero) {
+  constexpr std::int64_t kBatch = 2, kLength = 19;
+  MambaConfig config = mixed();
+  config.tie_embeddings = false;
+  Forward forward = with_gradients(config, kBatch, kLength);
+  auto params = forward.download_params();
+  // Off the initial values, where some are the same for all: and larger, so that the loss bends.
+  std::mt19937 random(2);
+  for (auto& [name, tensor] : params) {
+    std::vector<float> values = tensor.floats();
+    for (float& v : values) v += 0.1F * (static_cast<float>(random() % 2001) / 1000.0F - 1);
+    const auto bytes = std::as_bytes(std::span(values));
+    tensor.bytes.assign(bytes.begin(), bytes.end());
+  }
+  forward.upload_params(params);
+  const std::vector<std::int32_t> tokens = some_tokens(kBatch * kLength, 3);
+  const std::vector<std::int32_t> next = some_tokens(kBatch * kLength, 4);
+  const Outputs at = forward.run({{"tokens", tokens}, {"next", next}});
+  for (auto& [name, tensor] : params) {
+    const std::vector<float> gradient = at.at("d " + name).floats();
+    const HostTensor before = tensor;
+    std::vector<double> direction;
+    double slope = 0, largest = 0;
+    for (const double g : gradient) {
+      direction.push_back(random() % 2 == 0 ? -1 : 1);
+      slope += g * direction.back();
+      largest = std::max(largest, std::abs(g));
+    }
+    EXPECT_GT(largest, 0) << name;
+    const double step = 4e-3 / std::sqrt(static_cast<double>(gradient.size()));
+    double losses[2];
+    for (int side = 0; side < 2; ++side) {
+      std::vector<float> values = before.floats();
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] += static_cast<float>((side == 0 ? -step : step) * direction[i]);
+      const auto bytes = std::as_bytes(std::span(values));
+      tensor.bytes.assign(bytes.begin(), bytes.end());
+      forward.upload_params(params);
+      losses[side] = forward.run({{"tokens", tokens}, {"next", next}}).at("loss").floats()[0];
+    }
+    tensor = before;
+    const double difference = (losses[1] - losses[0]) / (2 * step);
+    // The loss has an error of about 2e-7.
+    EXPECT_NEAR(slope, difference, 2e-7 / step + 0.01 * std::abs(difference)) << name;
+  }
+}
+
+// What was there four symbols before: a convolution alone does not reach so far.
+TEST(MambaLM, learns_to_repeat_with_a_delay) {
+  constexpr std::int64_t kBatch = 16, kLength = 24, kDelay = 5;
+  MambaConfig config{.vocab_size = kSymbols, .d_model = 32, .n_layer = 2};
+  auto trainer =
+      compile(MambaLM(config),
+              [](const MambaLM& net, const Inputs& in) {
+                return cross_entropy(net(in["tokens"]), in["next"], {.ignore_index = -100});
+              },
+              {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"next", {kBatch, kLength}, i32}},
+               .optimizer = optim::AdamW{.lr = 4e-3},
+               .groups = {MambaLM::no_weight_decay()},
+               .clip_grad_norm = 1,
+               .seed = 1,
+               .device = {.kind = "cpu"}});
+  float loss = 0;
+  for (unsigned step = 0; step < 300; ++step) {
+    const std::vector<std::int32_t> tokens = some_tokens(kBatch * kLength, 100 + step);
+    std::vector<std::int32_t> next(tokens.size(), -100);
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      if (i % kLength >= kDelay) next[i] = tokens[i - kDelay];
+    }
+    loss = trainer.step({{"tokens", tokens}, {"next", next}}).loss;
+  }
+  EXPECT_LT(loss, 0.1F);  // guessing has 2.4
+}
+
+// Greedy generation: the prompt at once, then a symbol a call, from the trainer's own parameters.
+TEST(MambaLM, generates_from_what_a_trainer_has) {
+  constexpr std::int64_t kPrompt = 6, kMore = 5;
+  auto trainer = compile(MambaLM(mixed()),
+                         [](const MambaLM& net, const Inputs& in) {
+                           return cross_entropy(net(in["tokens"]), in["next"]);
+                         },
+                         {.inputs = {{"tokens", {2, 9}, i32}, {"next", {2, 9}, i32}},
+                          .optimizer = optim::AdamW{.lr = 1e-2},
+                          .device = {.kind = "cpu"}});
+  for (unsigned step = 0; step < 3; ++step) {
+    trainer.step({{"tokens", some_tokens(18, step)}, {"next", some_tokens(18, step + 9)}});
+  }
+  auto next = trainer.attach(
+      [](const MambaLM& net, const Inputs& in) { return net.resume(in["tokens"], in["keep"]); },
+      {.inputs = {{"tokens", {1, kOpen}, i32}, {"keep", {1}}}});
+  auto whole =
+      trainer.attach([](const MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+                     {.inputs = {{"tokens", {1, kOpen}, i32}}});
+  std::vector<std::int32_t> text = some_tokens(kPrompt, 1), given = text;
+  for (std::int64_t i = 0; i < kMore; ++i) {
+    const std::vector<float> keep = {i == 0 ? 0.0F : 1.0F};
+    const std::vector<float> got = next({{"tokens", given}, {"keep", keep}}).floats();
+    const std::vector<float> want = whole({{"tokens", text}}).floats();
+    const auto last = got.end() - kSymbols;
+    for (std::int64_t k = 0; k < kSymbols; ++k)
+      ASSERT_NEAR(*(last + k), *(want.end() - kSymbols + k), 1e-5) << i;
+    given = {static_cast<std::int32_t>(std::max_element(last, got.end()) - last)};
+    text.push_back(given[0]);
+  }
+}
+
+// The loss after at most 400 steps on whether the ones so far are even: a state must turn round at
+// each of them.
+float parity_loss(MixerKind kind) {
+  constexpr std::int64_t kBatch = 32, kLength = 12;
+  MambaConfig config{.vocab_size = 2, .d_model = 16, .n_layer = 1, .layers = {kind}};
+  config.mamba2 = {.d_state = 8, .head_dim = 8};
+  config.mamba3 = {
+      .d_state = 8, .head_dim = 8, .a_min = 0.01, .a_max = 0.3, .dt_min = 0.1, .dt_max = 1};
+  auto trainer =
+      compile(MambaLM(config),
+              [](const MambaLM& net, const Inputs& in) {
+                return cross_entropy(net(in["tokens"]), in["next"]);
+              },
+              {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"next", {kBatch, kLength}, i32}},
+               .optimizer = optim::AdamW{.lr = 1e-2, .weight_decay = 0},
+               .clip_grad_norm = 1,
+               .seed = 1,
+               .device = {.kind = "cpu"}});
+  float loss = 1;
+  for (unsigned step = 0; step < 400 && loss > 0.02F; ++step) {
+    std::mt19937 random(1000 + step);
+    std::vector<std::int32_t> tokens(kBatch * kLength), next = tokens;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i] = static_cast<std::int32_t>(random() >> 31);
+      next[i] = (i % kLength == 0 ? 0 : next[i - 1]) ^ tokens[i];
+    }
+    loss = trainer.step({{"tokens", tokens}, {"next", next}}).loss;
+  }
+  return loss;
+}
+
+TEST(Mamba3, learns_parity) {
+  EXPECT_LT(parity_loss(MixerKind::kMamba3), 0.05F);  // guessing has 0.69
+  // Of three symbols and less its convolution can tell, and of few more.
+  EXPECT_GT(parity_loss(MixerKind::kMamba2), 0.2F);
+}
+
+TEST(MambaLM, decays_only_matrices_that_are_not_A) {
+  const ParamGroup group = MambaLM::no_weight_decay();
+  EXPECT_EQ(group.weight_decay, 0);
+  for (const auto& [name, values] : whole_model(mixed(), 1, 1).download_params()) {
+    const bool plain = values.shape.size() >= 2 && name.find("A_log") == std::string::npos;
+    EXPECT_EQ(group.params(name, values.shape), !plain) << name;
+  }
+}
+
+TEST(MambaLM, refuses_what_does_not_fit) {
+  EXPECT_THROW(MambaLM({.vocab_size = 3, .d_model = 4}), UserError);
+  EXPECT_THROW(MambaLM({.vocab_size = 3, .d_model = 4, .n_layer = 2, .layers = {MixerKind::kMlp}}),
+               UserError);
+  EXPECT_THROW(nn::mixer_schedule("gpt", 2), UserError);
+  EXPECT_THROW(nn::Mamba2(8, {.head_dim = 5}), ShapeError);
+  EXPECT_THROW(nn::CausalAttention(8, 3, {}), ShapeError);
+  EXPECT_THROW(nn::Mamba3(8, {.d_state = 5, .head_dim = 4}), ShapeError);
+  EXPECT_EQ(nn::mixer_schedule("jamba", 4)[3], MixerKind::kAttention);
+  EXPECT_EQ(nn::mixer_schedule("zamba", 6)[5], MixerKind::kAttention);
+  EXPECT_EQ(nn::mixer_schedule("zamba", 6)[4], MixerKind::kMamba3);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
