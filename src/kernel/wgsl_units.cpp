@@ -23,7 +23,7 @@ struct UnitShape {
   [[nodiscard]] int subgroups() const { return subgroups_m * subgroups_n; }
 };
 constexpr std::array<UnitShape, 3> kUnitShapes = {
-    {{4, 4, 2, 2, 2, 264, 1.0}, {2, 2, 4, 2, 2, 264, 0.8}, {2, 2, 2, 2, 2, 528, 0.6}}};
+    {{4, 2, 2, 2, 2, 528, 1.0}, {4, 2, 2, 4, 2, 264, 0.95}, {2, 2, 2, 2, 2, 528, 0.65}}};
 // Fewer products take no less time than by other forms.
 constexpr std::int64_t kLeastProducts = 1 << 22;
 constexpr int kResultPad = 4;  // elements, as TileOperand's
