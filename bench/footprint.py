@@ -29,8 +29,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         whole = pathlib.Path(folder) / "whole.so"
         run(args.compiler, "-shared", "-o", whole, "-Wl,--whole-archive",
-            args.build / "libtensorgrad.a", "-Wl,--no-whole-archive", "-lhwy", "-lz", "-ldl",
-            "-lpthread")
+            args.build / "libtensorgrad.a", "-Wl,--no-whole-archive", "-lhwy", "-lutf8proc",
+            "-lz", "-ldl", "-lpthread")
         run("strip", whole)
         program = pathlib.Path(folder) / "program"
         run("strip", "-o", program, args.build / "examples" / "mlp_sin")

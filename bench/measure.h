@@ -17,6 +17,7 @@ struct Options {
   std::vector<std::string> modes;  // none: all
   bool profile = false;
   bool stored_attention = false;  // its weights in memory, to compare with
+  bool mixed = false;             // in mixed precision
 };
 
 // Median microseconds per unit of work: `body` does `units` of it. Warm-up first, then batches

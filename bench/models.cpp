@@ -272,7 +272,9 @@ const std::vector<std::string>& workload_names() {
 Workload make_workload(const std::string& name, Feeding feeding, const DeviceOptions& device,
                        const Variant& variant) {
   Setup setup;
-  setup.name = name + (variant.stored_attention ? " (weights stored)" : "");
+  setup.name = name + (variant.stored_attention ? " (weights stored)" : "") +
+               (variant.mixed ? " (mixed precision)" : "");
+  setup.options.mixed_precision = variant.mixed;
   setup.feeding = feeding;
   setup.options.device = device;
   setup.batch = variant.batch;

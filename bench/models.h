@@ -19,6 +19,7 @@ enum class Feeding {
 struct Variant {
   std::int64_t batch = 0, layers = 0, length = 0;
   bool stored_attention = false;  // its weights in memory, to compare with
+  bool mixed = false;             // in mixed precision
 };
 
 // A table of data: a column for each input.

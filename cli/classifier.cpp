@@ -90,6 +90,7 @@ NetTrainer compile_training(const Run& run, const DeviceOptions& device) {
       {.dataset = {input_spec(task, task.train_count), {"labels", {task.train_count}, i32}},
        .batch = run.settings.batch,
        .optimizer = make_optimizer(run),
+       .mixed_precision = run.settings.mixed_precision,
        .seed = run.settings.seed,
        .device = device});
 }
@@ -119,14 +120,17 @@ Predictor::Predictor(NetTrainer& trainer, const Run& run, std::int64_t count)
     : task_(run.task),
       batch_(std::min(count, kTestBatch)),
       forward_(trainer.attach(log_probability_function(run.task),
-                              {.inputs = {input_spec(run.task, batch_)}})) {}
+                              {.inputs = {input_spec(run.task, batch_)},
+                               .mixed_precision = run.settings.mixed_precision})) {}
 
 Predictor::Predictor(const std::string& model_path, const Run& run, const DeviceOptions& device,
                      std::int64_t count)
     : task_(run.task),
       batch_(std::min(count, kTestBatch)),
       forward_(compile_forward(make_model(run), log_probability_function(run.task),
-                               {.inputs = {input_spec(run.task, batch_)}, .device = device})) {
+                               {.inputs = {input_spec(run.task, batch_)},
+                                .device = device,
+                                .mixed_precision = run.settings.mixed_precision})) {
   forward_.load_params(model_path);
 }
 

@@ -21,6 +21,7 @@
 #include "commands.h"
 #include "tensorgrad/error.h"
 #include "text.h"
+#include "tokenizer_commands.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -155,6 +156,9 @@ std::vector<CLI::Option*> add_settings(CLI::App& command, TrainSettings& s) {
           ->check(CLI::NonNegativeNumber),
       command.add_option("--seed", s.seed, "Initial weights, order of the data, what is held out")
           ->capture_default_str(),
+      command.add_flag("--mixed-precision", s.mixed_precision,
+                       "Products and what lies between layers in f16, weights in f32, and a factor "
+                       "on the loss that follows its gradients"),
       command.add_option("--label", s.label,
                          "CSV: label column, by name or index (default: the last)"),
       command
@@ -435,6 +439,7 @@ int parse_and_run(int argc, char** argv) {
   add_opt(app, action);
   add_run(app, action);
   add_bisect(app, action);
+  add_tokenizer(app, action);
   // CLI11 would only say that the word was not expected.
   const std::vector<std::string> names = command_names(app);
   if (argc > 1 && argv[1][0] != '-' &&

@@ -108,8 +108,11 @@ std::string progress_line(const ProgressState& state, std::string_view unit,
   const std::string left =
       state.seconds_left >= 0 ? fmt::format("{} left", clock_time(state.seconds_left)) : "";
   // From the left to the right; the number says in which order parts give way.
-  std::vector<std::pair<int, std::string>> parts = {
-      {3, epoch}, {4, percent}, {5, loss_text(state.loss)}, {1, rate}, {2, left}};
+  std::vector<std::pair<int, std::string>> parts = {{3, epoch},
+                                                    {4, percent},
+                                                    {5, state.loss ? loss_text(*state.loss) : ""},
+                                                    {1, rate},
+                                                    {2, left}};
   std::erase_if(parts, [](const auto& part) { return part.second.empty(); });
   const auto columns = [&] {
     int n = 0;
@@ -168,7 +171,7 @@ int Progress::width() const {
   return width > 0 ? width : 80;
 }
 
-void Progress::update(int epoch, std::int64_t done, double loss) {
+void Progress::update(int epoch, std::int64_t done, std::optional<double> loss) {
   if (finished_) return;
   resume();
   state_.epoch = epoch;

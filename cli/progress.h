@@ -31,9 +31,9 @@ struct ProgressState {
   int epochs = 0;
   std::int64_t done = 0;  // units, in all epochs together
   std::int64_t total = 0;
-  double loss = 0;
-  double rate = 0;           // units per second; 0 if not known yet
-  double seconds_left = -1;  // negative if not known yet
+  std::optional<double> loss = 0;  // nothing: work that has none
+  double rate = 0;                 // units per second; 0 if not known yet
+  double seconds_left = -1;        // negative if not known yet
 };
 
 struct LineStyle {
@@ -72,7 +72,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   // `done` units of all epochs; cheap enough for every step: draws ten times a second at most.
-  void update(int epoch, std::int64_t done, double loss);
+  void update(int epoch, std::int64_t done, std::optional<double> loss);
   // Time that is not training, such as an evaluation, does not count into the rate: call before
   // and after.
   void pause();

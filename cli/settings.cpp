@@ -73,6 +73,10 @@ class Reader {
     return value.get<bool>();
   }
 
+  [[nodiscard]] bool boolean_or(const char* key, bool otherwise) const {
+    return object_.contains(key) ? boolean(key) : otherwise;
+  }
+
   [[noreturn]] void fail(std::string_view what, std::string_view expected) const {
     throw IoError(fmt::format("{}: {}: {}", path_, what, expected));
   }
@@ -137,6 +141,7 @@ TrainSettings read_settings(const Reader& in) {
     in.fail("settings.optimizer", "one of adamw, adam and sgd expected");
   }
   s.seed = static_cast<std::uint32_t>(in.integer("seed", 0, UINT32_MAX));
+  s.mixed_precision = in.boolean_or("mixed_precision", false);
   s.label = in.text("label");
   s.holdout = in.number("holdout", 0, 1);
   return s;
@@ -236,6 +241,7 @@ std::string run_json(const Run& run) {
                      {"optimizer", s.optimizer},
                      {"schedule", "cosine to 0"},
                      {"seed", s.seed},
+                     {"mixed_precision", s.mixed_precision},
                      {"label", s.label},
                      {"holdout", s.holdout}};
   out["task"] = task_json(run.task);

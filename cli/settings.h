@@ -21,8 +21,9 @@ struct TrainSettings {
   std::vector<std::int64_t> hidden = {256, 128};
   std::string optimizer = "adamw";
   std::uint32_t seed = 0;
-  std::string label;     // CSV: the label column; empty: the last
-  double holdout = 0.2;  // share of the rows, or of each class's pictures, to test on
+  bool mixed_precision = false;  // a run.json without it is of a tg that knew none
+  std::string label;             // CSV: the label column; empty: the last
+  double holdout = 0.2;          // share of the rows, or of each class's pictures, to test on
   // Class folders: what pictures become, 0 where the first one says it. Not in run.json: read_run()
   // takes them from the shape of the images.
   std::int64_t height = 0, width = 0;

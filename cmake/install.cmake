@@ -22,4 +22,5 @@ configure_package_config_file(
   INSTALL_DESTINATION "${package_dir}" NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(tensorgrad-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tensorgrad-config.cmake"
-  "${CMAKE_CURRENT_BINARY_DIR}/tensorgrad-config-version.cmake" DESTINATION "${package_dir}")
+  "${CMAKE_CURRENT_BINARY_DIR}/tensorgrad-config-version.cmake"
+  "${CMAKE_CURRENT_SOURCE_DIR}/cmake/Findutf8proc.cmake" DESTINATION "${package_dir}")

@@ -18,7 +18,8 @@ namespace tensorgrad {
 struct HostTensor;
 
 // Elements on the host, row-major, with the type they have on the device (an input of f16 takes f32
-// too, and rounds it). Refers to the caller's memory.
+// too, and rounds it). Refers to the caller's memory. Those of a HostTensor have a shape, which
+// must be the input's; the others are as many as the input has.
 struct HostView {
   HostView(const std::vector<float>& v) : HostView(f32, v.data(), v.size()) {}          // NOLINT
   HostView(const std::vector<std::int32_t>& v) : HostView(i32, v.data(), v.size()) {}   // NOLINT
@@ -32,6 +33,7 @@ struct HostView {
   DType dtype;
   const void* data;
   std::size_t count;
+  const Shape* shape = nullptr;
 };
 
 // Elements on the host with their shape, as they come from a device.

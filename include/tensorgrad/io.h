@@ -68,6 +68,9 @@ std::string dump_safetensors(const StoredFile& file);
 // The whole of a regular file. IoError: missing, not a regular file, or longer than `max_bytes`.
 std::vector<std::byte> read_file(const std::string& path, std::uint64_t max_bytes = UINT64_MAX);
 
+// The same, inflated if it is gzipped, which its first bytes tell; then no longer than `max_bytes`.
+std::string read_text_file(const std::string& path, std::uint64_t max_bytes = UINT64_MAX);
+
 // Writes beside (path.tmp.PID.N), syncs and renames: a reader sees the old file or the whole new
 // one. An existing path must be a regular file; a symbolic link is followed.
 void write_file_atomically(const std::string& path, std::span<const std::byte> bytes);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "tensorgrad/arranging.h"
+#include "tensorgrad/autocast.h"
 #include "tensorgrad/autograd.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/losses.h"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,18 @@
 #include "tensorgrad/optim.h"
 
 namespace tensorgrad {
+
+// A factor on the loss, so that gradients which f16 has no numbers for get some; the gradients are
+// divided by it before anything else is done to them. (torch.amp.GradScaler.) The factor is a state
+// of the program: an update whose gradients' norm is infinite or NaN changes no parameter and no
+// state of the optimizer, and the factor falls; after `growth_interval` updates in a row without
+// one it grows. Powers of two change no bit of a gradient. It does not fall below 2^-100.
+struct LossScale {
+  double init_scale = 65536;
+  double growth_factor = 2;     // more than 1
+  double backoff_factor = 0.5;  // more than 0, at most 1 (it stays)
+  int growth_interval = 2000;   // 0: it never grows
+};
 
 struct CompileOptions {
   std::vector<InputSpec> inputs = {};  // given anew for each step
@@ -37,6 +50,10 @@ struct CompileOptions {
   // Keep an average of the parameters, as torch.optim.swa_utils.get_ema_multi_avg_fn: the first
   // update's, then average += (1 - ema_decay) * (parameter - average). 0: off; less than 1.
   double ema_decay = 0;
+  // The loss function's products take operands rounded to f16 and give f16, as Autocast says; sums
+  // within them, the parameters, their gradients and the optimizer's states stay f32.
+  bool mixed_precision = false;
+  std::optional<LossScale> loss_scale = {};  // none: LossScale{} with mixed_precision, else off
   std::uint32_t seed = 0;  // of initial values, of random ops and of the order of data
   DeviceOptions device = {};
   std::int64_t memory_budget = 0;  // bytes; refuse to compile a program that needs more; 0: none
@@ -62,11 +79,13 @@ enum class Weights {
 struct ForwardOptions {
   std::vector<InputSpec> inputs = {};
   DeviceOptions device = {};  // of compile_forward; attach() shares the trainer's
-  std::uint32_t seed =
-      0;  // of initial values and of random ops, which draw otherwise than steps do
+  // Of initial values and of random ops, which draw otherwise than steps do. Not given: 0; with
+  // attach() one of the function's own, made of the trainer's and of how many were attached before.
+  std::optional<std::uint32_t> seed = {};
   std::int64_t memory_budget = 0;
   bool check_indices = true;
   Weights weights = Weights::kTrained;  // of attach()
+  bool mixed_precision = false;         // as CompileOptions': what a trainer's step computes
   bool training = false;  // what is_training() says in the function: with dropout and so on
   // Where inputs have an open size (kOpen), the function is compiled for each size that comes, with
   // memory of its own. For `open_size` that is done at once, and kept; of others, the `kept_sizes`

@@ -3,7 +3,9 @@
 // that stand on them. Axes may be negative.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <vector>
 
 #include "tensorgrad/shaping.h"
 #include "tensorgrad/tensor.h"
@@ -39,6 +41,20 @@ ValuesAndIndices cummin(Tensor x, int axis, Loc loc = Loc::current());
 Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> initial = std::nullopt,
                          bool reverse = false, Loc loc = Loc::current());
 
+// y[0] = x[0], y[t] = combine(y[t-1], x[t]) along an axis, for a function that is associative and
+// works on all elements of that axis at once: what it gets are stretches of it, of one size, and
+// what it gives has their shape. With `reverse` from the axis' end. In log2(n) rounds, each over
+// all n elements (Hillis and Steele 1986); for sums, products, extremes and linear recurrences the
+// functions above do less.
+using Combine = std::function<Tensor(Tensor earlier, Tensor later)>;
+Tensor associative_scan(const Combine& combine, Tensor x, int axis = 0, bool reverse = false,
+                        Loc loc = Loc::current());
+// The same of several tensors of one size along the axis.
+using CombineMany = std::function<std::vector<Tensor>(const std::vector<Tensor>& earlier,
+                                                      const std::vector<Tensor>& later)>;
+std::vector<Tensor> associative_scan(const CombineMany& combine, std::vector<Tensor> xs,
+                                     int axis = 0, bool reverse = false, Loc loc = Loc::current());
+
 // ---- sorting ------------------------------------------------------------------------------------
 
 // The indices that sort x along an axis, i32: equal elements keep their order; NaN counts as the
@@ -65,8 +81,9 @@ Tensor count_nonzero(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = L
 // where it is 0.
 Tensor std(Tensor x, Axes axes = {}, int correction = 1, bool keepdim = false,
            Loc loc = Loc::current());
-// (sum |x|^p)^(1/p) over axes for p = 1 or 2; the largest |x| for p = infinity; f32. The gradient
-// is 0 where the norm is 0; equal largest ones share it.
+// (sum |x|^p)^(1/p) over axes for p > 0; the largest |x| for p = infinity; f32. The gradient is 0
+// where the norm is 0, and for p other than 1 and 2 where an element is; equal largest ones share
+// it.
 Tensor norm(Tensor x, double p = 2, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
 
 }  // namespace tensorgrad

@@ -18,5 +18,7 @@
 #include "tensorgrad/optim.h"
 #include "tensorgrad/single_flight.h"
 #include "tensorgrad/tensor.h"
+#include "tensorgrad/token_data.h"
+#include "tensorgrad/tokenizer.h"
 #include "tensorgrad/types.h"
 #include "tensorgrad/weights.h"

@@ -161,6 +161,11 @@ class Objective {
   // to which the steps to come add nothing yet). Throws UserError where the program computes none:
   // neither clip_grad_norm nor skip_nonfinite is on.
   [[nodiscard]] double grad_norm(Loc loc = Loc::current()) const;
+  // With CompileOptions::mixed_precision or loss_scale: the factor on the loss of the next step,
+  // and how many updates so far changed nothing, as their gradients were not finite. Throw
+  // UserError without.
+  [[nodiscard]] double loss_scale(Loc loc = Loc::current()) const;
+  [[nodiscard]] std::int64_t skipped_updates(Loc loc = Loc::current()) const;
   [[nodiscard]] std::vector<std::string> captures(Loc loc = Loc::current()) const;  // all names
   // Gradients of the last step, of the parameters that are trained.
   [[nodiscard]] std::map<std::string, HostTensor> download_grads(Loc loc = Loc::current()) const;

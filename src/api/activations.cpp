@@ -17,18 +17,19 @@ namespace tensorgrad {
 namespace {
 
 // y(x), whose gradient is dy * slope(x, y). The slope is one value, and the forward pass can
-// compute it from what it has at hand; the chain rule, from dy on, reads several of these again.
+// compute it from what it has at hand; the chain rule, from dy on, reads several of these again. It
+// is kept as `narrowed` says, as y is.
 Tensor with_slope(Tensor x, Tensor y, const std::function<Tensor(Tensor x, Tensor y)>& slope,
-                  Loc loc) {
+                  const Narrowing& narrowed, Loc loc) {
   return custom_gradient(
       {x}, [&](const std::vector<Tensor>&) { return y; },
       [&](const std::vector<Tensor>& in, Tensor result, Tensor dy) {
-        return std::vector<Tensor>{dy * slope(in[0], result)};
+        return std::vector<Tensor>{dy * cast(narrowed(slope(in[0], result)), DType::kF32)};
       },
       loc);
 }
 
-Tensor exact_gelu(Tensor x, Loc loc) {
+Tensor exact_gelu(Tensor x, const Narrowing& narrowed, Loc loc) {
   const auto probability = [](Tensor v) {  // that a normal number is below v
     return 0.5 * (1.0 + erf(v * (1.0 / std::numbers::sqrt2)));
   };
@@ -38,10 +39,10 @@ Tensor exact_gelu(Tensor x, Loc loc) {
         const double peak = 0.5 * std::numbers::inv_sqrtpi * std::numbers::sqrt2;
         return probability(v) + v * (peak * exp(-0.5 * v * v));
       },
-      loc);
+      narrowed, loc);
 }
 
-Tensor tanh_gelu(Tensor x, Loc loc) {
+Tensor tanh_gelu(Tensor x, const Narrowing& narrowed, Loc loc) {
   const double c = std::sqrt(2.0 / std::numbers::pi), cubic = 0.044715;
   const auto half = [&](Tensor v) { return 0.5 * (1.0 + tanh(c * (v + cubic * v * v * v))); };
   return with_slope(
@@ -50,7 +51,7 @@ Tensor tanh_gelu(Tensor x, Loc loc) {
         const Tensor h = half(v);  // (1 - tanh^2) / 2 is 2 h (1 - h)
         return h + v * (2.0 * h * (1.0 - h)) * (c * (1.0 + 3.0 * cubic * v * v));
       },
-      loc);
+      narrowed, loc);
 }
 
 }  // namespace
@@ -58,7 +59,8 @@ Tensor tanh_gelu(Tensor x, Loc loc) {
 Tensor gelu(Tensor x, Gelu form, Loc loc) {
   const Composite composite("gelu", loc);
   const Narrowing narrowed(x);
-  return narrowed(form == Gelu::kExact ? exact_gelu(x, loc) : tanh_gelu(x, loc));
+  return narrowed(form == Gelu::kExact ? exact_gelu(x, narrowed, loc)
+                                       : tanh_gelu(x, narrowed, loc));
 }
 
 Tensor silu(Tensor x, Loc loc) {
@@ -68,7 +70,7 @@ Tensor silu(Tensor x, Loc loc) {
     const Tensor s = sigmoid(v);
     return s + y * (1.0 - s);
   };
-  return narrowed(with_slope(x, x * sigmoid(x), slope, loc));
+  return narrowed(with_slope(x, x * sigmoid(x), slope, narrowed, loc));
 }
 
 Tensor leaky_relu(Tensor x, double slope, Loc loc) {
@@ -164,7 +166,7 @@ Tensor mish(Tensor x, Loc loc) {
     const Tensor t = tanh(softplus(v));
     return t + v * (1.0 - t * t) * sigmoid(v);
   };
-  return narrowed(with_slope(x, x * tanh(softplus(x)), slope, loc));
+  return narrowed(with_slope(x, x * tanh(softplus(x)), slope, narrowed, loc));
 }
 
 Tensor logsigmoid(Tensor x, Loc loc) {

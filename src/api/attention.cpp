@@ -150,6 +150,9 @@ Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, const Attentio
                                     Loc loc) {
   const Composite composite(kName, loc);
   check_attention(q, k, v, options, loc);
+  const bool half =
+      q.dtype() == DType::kF16 && k.dtype() == DType::kF16 && v.dtype() == DType::kF16;
+  const MixedProduct narrowed({&q, &k, &v}, half);
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(q.size(-1))));
   std::optional<Tensor> mask = options.mask;
   if (mask) widen({&*mask});
@@ -192,12 +195,12 @@ Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, const Attentio
   const Tensor o = std::max(q.size(-1), v.size(-1)) > kWidestHead
                        ? stored_attention(q, k, v, mask, keep, options.causal, scale, loc)
                        : fused_attention(q, k, v, mask, keep, options.causal, scale, loc);
-  if (!options.enable_gqa) return o;
+  if (!options.enable_gqa) return narrowed(o);
   Shape joined = o.shape();
   const auto at = joined.end() - 4;
   *(at + 1) *= *at;
   joined.erase(at);
-  return reshape(o, joined, loc);
+  return narrowed(reshape(o, joined, loc));
 }
 
 }  // namespace tensorgrad

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "api/compose.h"
 #include "api/trace.h"
 #include "compile/gradients.h"
 #include "ops/pointwise.h"
@@ -56,7 +57,8 @@ std::vector<Tensor> grad(Tensor loss, const std::vector<Tensor>& wrt, Loc loc) {
   ids.reserve(wrt.size());
   for (const Tensor& each : wrt) ids.push_back(ctx.in(each).id);
   std::vector<Tensor> result;
-  for (const ValueId id : gradients(ctx.trace.graph, ctx.in(loss).id, ids)) {
+  const ValueId of = ctx.in(of_type(loss, DType::kF32, ctx.site())).id;
+  for (const ValueId id : gradients(ctx.trace.graph, of, ids)) {
     result.push_back(ctx.trace.tensor(id));
   }
   return result;
@@ -80,16 +82,19 @@ Tensor custom_gradient(const std::vector<Tensor>& inputs,
                                                                Tensor y, Tensor dy)>& backward,
                        Loc loc) {
   OpContext ctx("custom_gradient", loc);
-  const Ex y = ctx.in(forward(inputs));
+  const Ex y = ctx.in(of_type(forward(inputs), DType::kF32, ctx.site()));
   if (y.dtype() != DType::kF32) {
     throw DtypeError(ctx.name() + ": forward must give f32, got " + to_string(y.type()),
                      ctx.site());
   }
   const Ex dy = stand_in(ctx, y.type()), result = stand_in(ctx, y.type());
   std::vector<Ex> gradients, operands = {y};
-  for (const Tensor& each : backward(inputs, ctx.out(result), ctx.out(dy)))
-    gradients.push_back(ctx.in(each));
   for (const Tensor& each : inputs) operands.push_back(ctx.in(each));
+  for (const Tensor& each : backward(inputs, ctx.out(result), ctx.out(dy))) {
+    const std::size_t i = gradients.size();
+    gradients.push_back(
+        ctx.in(i < inputs.size() ? of_type(each, inputs[i].dtype(), ctx.site()) : each));
+  }
   check_gradients(ctx, {operands.begin() + 1, operands.end()}, gradients);
   operands.insert(operands.end(), {dy, result});
   operands.insert(operands.end(), gradients.begin(), gradients.end());

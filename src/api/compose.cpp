@@ -106,7 +106,6 @@ Tensor softmax(Tensor x, int axis, Loc loc) {
 
 Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias, Loc loc) {
   const Composite composite("linear", loc);
-  const Narrowing narrowed(x);
   if (weight.rank() != 2 || x.rank() < 1 || x.size(-1) != weight.size(1)) {
     throw ShapeError("linear: inner sizes differ: x " + to_string(x.shape()) + ", weight " +
                          to_string(weight.shape()) + " ([out, in])",
@@ -118,6 +117,7 @@ Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias, Loc loc) {
                          to_string(weight.shape()) + ", got " + to_string(bias->shape()),
                      loc);
   }
+  const MixedProduct narrowed({&x, &weight}, x.dtype() == DType::kF16);
   Tensor y = matmul(vector ? unsqueeze(x, 0, loc) : x, transpose(weight, 0, 1, loc), loc);
   if (bias) y = y + *bias;
   return narrowed(vector ? squeeze(y, 0, loc) : y);

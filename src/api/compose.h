@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 
+#include "tensorgrad/autocast.h"
 #include "tensorgrad/pointwise.h"
 #include "tensorgrad/shaping.h"
 
@@ -20,6 +21,24 @@ class Narrowing {
  private:
   bool half_;
 };
+
+// Is what is traced now in mixed precision?
+bool autocasts();
+// A product in mixed precision, written with ops of f32: makes the operands f32, in mixed precision
+// after rounding them to f16; the result f16 there, or where `half` says so. While it lives, what
+// is traced is not in mixed precision.
+class MixedProduct {
+ public:
+  MixedProduct(std::initializer_list<Tensor*> operands, bool half);
+  Tensor operator()(Tensor result) const;
+
+ private:
+  bool half_, rounds_;
+  Autocast within_;
+};
+// In mixed precision, where a tensor of one of f16 and f32 is expected and the other is given: the
+// cast, at `site`. Else `x`.
+Tensor of_type(Tensor x, DType dtype, const Site& site);
 
 // The largest element, as a number to subtract before exp: not differentiated, and finite. Keeps
 // the axes.

@@ -92,7 +92,7 @@ Ex transposed(OpContext& ctx, Ex x, Ex weight, const ConvTranspose2dOptions& o) 
 Tensor conv2d(Tensor x, Tensor weight, std::optional<Tensor> bias, const Conv2dOptions& options,
               Loc loc) {
   const Composite composite("conv2d", loc);
-  const Narrowing narrowed(x);
+  const MixedProduct narrowed({&x, &weight}, x.dtype() == DType::kF16);
   OpContext ctx("conv2d", loc);
   const Ex in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 4);
@@ -103,7 +103,7 @@ Tensor conv2d(Tensor x, Tensor weight, std::optional<Tensor> bias, const Conv2dO
 Tensor conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias, const Conv1dOptions& options,
               Loc loc) {
   const Composite composite("conv1d", loc);
-  const Narrowing narrowed(x);
+  const MixedProduct narrowed({&x, &weight}, x.dtype() == DType::kF16);
   OpContext ctx("conv1d", loc);
   const Ex in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 3);
@@ -115,7 +115,7 @@ Tensor conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias, const Conv1dO
 Tensor conv_transpose2d(Tensor x, Tensor weight, std::optional<Tensor> bias,
                         const ConvTranspose2dOptions& options, Loc loc) {
   const Composite composite("conv_transpose2d", loc);
-  const Narrowing narrowed(x);
+  const MixedProduct narrowed({&x, &weight}, x.dtype() == DType::kF16);
   OpContext ctx("conv_transpose2d", loc);
   const Ex in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 4);
@@ -125,7 +125,7 @@ Tensor conv_transpose2d(Tensor x, Tensor weight, std::optional<Tensor> bias,
 Tensor conv_transpose1d(Tensor x, Tensor weight, std::optional<Tensor> bias,
                         const ConvTranspose1dOptions& options, Loc loc) {
   const Composite composite("conv_transpose1d", loc);
-  const Narrowing narrowed(x);
+  const MixedProduct narrowed({&x, &weight}, x.dtype() == DType::kF16);
   OpContext ctx("conv_transpose1d", loc);
   const Ex in = ctx.in(x), w = ctx.in(weight);
   check_ranks(ctx, in, w, 3);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "api/compose.h"
 #include "api/trace.h"
 #include "ir/custom.h"
 #include "ops/registry.h"
@@ -134,7 +135,7 @@ Tensor CustomOp::operator()(const std::vector<Tensor>& inputs, Loc loc) const {
     std::vector<Ex> operands;
     std::vector<Type> types;
     for (const Tensor& each : given) {
-      operands.push_back(ctx.in(each));
+      operands.push_back(ctx.in(of_type(each, DType::kF32, ctx.site())));
       types.push_back(operands.back().type());
     }
     std::int64_t kernel = 0;

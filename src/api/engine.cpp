@@ -11,6 +11,7 @@
 #include "compile/profile.h"
 #include "compile/words.h"
 #include "ops/registry.h"
+#include "tensorgrad/autocast.h"
 
 namespace tensorgrad {
 namespace {
@@ -47,7 +48,11 @@ std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
   traced->trace.random_ops = mode.first_stream;
   const TraceScope scope(traced->trace);
   parameters.declare(traced->trace, mode.weights);
-  traced->outputs = function(declare_inputs(traced->trace, inputs, dataset, batch, site));
+  const Inputs declared = declare_inputs(traced->trace, inputs, dataset, batch, site);
+  {
+    const Autocast autocast(mode.autocast);
+    traced->outputs = function(declared);
+  }
   for (const auto& [name, tensor] : traced->outputs) {
     traced->trace.graph.outputs.push_back(
         {name, traced->trace.value(tensor, "output '" + name + "'", site)});
@@ -292,7 +297,9 @@ std::string Engine::explain() const {
 
 HostView::HostView(const HostTensor& tensor)
     : HostView(tensor.dtype, tensor.bytes.data(),
-               tensor.bytes.size() / element_bytes(tensor.dtype)) {}
+               tensor.bytes.size() / element_bytes(tensor.dtype)) {
+  shape = &tensor.shape;
+}
 
 HostTensor HostTensor::of(const Shape& shape, const HostView& values, Loc loc) {
   if (numel(shape) != static_cast<std::int64_t>(values.count)) {

@@ -32,6 +32,7 @@ struct TracedFunction {
 // How a function is traced.
 struct TraceMode {
   bool training = false;  // what is_training() says
+  bool autocast = false;  // Trace::autocast
   bool exported = false;  // Trace::exported
   bool captures = false;  // what it has given names to is an output too, named capture_output()
   Weights weights = Weights::kTrained;

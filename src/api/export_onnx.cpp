@@ -59,9 +59,12 @@ void refuse_other_work(const TracedFunction& of_one, const TracedFunction& usual
 // It reads the trained parameters: averages, where they are asked for, are what these names stand
 // for.
 std::unique_ptr<TracedFunction> ForwardImpl::traced_for_export(std::int64_t size) const {
-  return trace_function(
-      table_, closed(options_.inputs, size), {}, 0, function_,
-      {.training = options_.training, .exported = true, .first_stream = kForwardStream}, site_);
+  return trace_function(table_, closed(options_.inputs, size), {}, 0, function_,
+                        {.training = options_.training,
+                         .autocast = options_.mixed_precision,
+                         .exported = true,
+                         .first_stream = kForwardStream},
+                        site_);
 }
 
 void ForwardImpl::check_size_of_one(const TracedFunction& usual) const {

@@ -184,6 +184,14 @@ void check_value(const InputSpec& spec, const HostView& value,
                      std::to_string(numel(spec.shape)) + " elements, got " +
                      std::to_string(value.count));
   }
+  if (value.shape != nullptr && *value.shape != spec.shape) {
+    throw ShapeError("input '" + spec.name + "': " + to_string(spec.shape) + " expected, got " +
+                     to_string(*value.shape));
+  }
+  if (value.data == nullptr) {
+    throw UserError("input '" + spec.name + "': " + std::to_string(value.count) +
+                    " elements at a null pointer");
+  }
   const auto found = bounds.find(spec.name);
   if (found == bounds.end()) return;
   for (const IndexBound& bound : found->second) {

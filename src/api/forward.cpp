@@ -32,7 +32,7 @@ ForwardImpl::ForwardImpl(ModelFunctions model, ParameterTable table, TraceFuncti
   }
   first_.size = options.open_size;
   first_.engine = build(first_.size, std::move(device), std::move(why), false, owners, site);
-  if (owners.empty()) first_.engine->upload_params(table_.initial(options_.seed));
+  if (owners.empty()) first_.engine->upload_params(table_.initial(options_.seed.value_or(0)));
 }
 
 std::unique_ptr<Engine> ForwardImpl::build(std::int64_t size, std::shared_ptr<Device> device,
@@ -42,6 +42,7 @@ std::unique_ptr<Engine> ForwardImpl::build(std::int64_t size, std::shared_ptr<De
   const std::vector<InputSpec> inputs = closed(options_.inputs, size);
   auto traced = trace_function(table_, inputs, {}, 0, function_,
                                {.training = options_.training,
+                                .autocast = options_.mixed_precision,
                                 .captures = captures,
                                 .weights = options_.weights,
                                 .first_stream = kForwardStream},
@@ -143,7 +144,7 @@ Outputs ForwardImpl::run(const Feed& inputs, const StepOptions& options) {
   Engine& engine = options.captures.empty() ? *sized.engine : capturing(sized, options.captures);
   engine.upload_inputs(inputs);
   HyperValues hypers = sized.engine->hypers();
-  hypers["_seed"] = options_.seed;
+  hypers["_seed"] = options_.seed.value_or(0);
   hypers["_step"] = runs_++;
   engine.instance().run({hypers});
   Outputs outputs;

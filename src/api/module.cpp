@@ -2,6 +2,7 @@
 // Parameters, buffers and the walk over a model's fields.
 #include "tensorgrad/module.h"
 
+#include "api/compose.h"
 #include "api/trace.h"
 #include "ops/registry.h"
 
@@ -85,7 +86,7 @@ void Buffer::set(Tensor value, Site site) const {
   OpContext ctx("buffer", site.known() ? site : site_);
   const ValueId own = leaf(ctx.trace, site);
   const Type type = ctx.trace.graph[own].type;
-  const Ex to = ctx.in(value);
+  const Ex to = ctx.in(of_type(value, type.dtype, ctx.site()));
   if (to.type() != type) {
     throw ShapeError(ctx.name() + ": it is " + to_string(type) + ", set to " + to_string(to.type()),
                      ctx.site());

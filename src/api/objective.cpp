@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/compose.h"
+#include "api/loss_scale.h"
 #include "api/training_graph.h"
 #include "base/numbers.h"
 #include "compile/host_random.h"
@@ -35,8 +37,14 @@ ObjectiveImpl::ObjectiveImpl(ObjectiveSource source, const ParameterTable& table
 
 std::unique_ptr<Engine> ObjectiveImpl::build(bool captures, std::shared_ptr<Device> device,
                                              const std::string& why) {
-  auto traced = trace_function(table_, options_.inputs, options_.dataset, options_.batch,
-                               source_.loss, {.training = true, .captures = captures}, site_);
+  const auto loss = [&](const Inputs& inputs) {
+    auto outputs = source_.loss(inputs);
+    for (auto& [name, tensor] : outputs) tensor = of_type(tensor, DType::kF32, site_);
+    return outputs;
+  };
+  auto traced = trace_function(
+      table_, options_.inputs, options_.dataset, options_.batch, loss,
+      {.training = true, .autocast = options_.mixed_precision, .captures = captures}, site_);
   CompileRequest request = training_request(*traced, table_, part_, options_, site_);
   auto engine =
       std::make_unique<Engine>(std::move(request), std::map<std::string, double>{}, options_.inputs,
@@ -283,9 +291,26 @@ Profile ObjectiveImpl::profile(const Feed& inputs, const ProfileOptions& options
   return profile;
 }
 
+double ObjectiveImpl::scale_number(ScaleNumber which, const char* call) const {
+  const std::lock_guard lock(turns_->mutex);
+  if (!scales()) {
+    throw UserError(std::string(call) +
+                    ": the loss has no factor: neither mixed_precision nor loss_scale is on");
+  }
+  const float kept =
+      engine_->download_floats(state_buffer(scale_state(part_)))[static_cast<std::size_t>(which)];
+  const bool first = which == ScaleNumber::kFactor && kept == 0;
+  return first ? options_.loss_scale.value_or(LossScale{}).init_scale : kept;
+}
+
 NamedTensors ObjectiveImpl::download_grads() const {
   const std::lock_guard lock(turns_->mutex);
-  return part_.unpack(engine_->download_floats("grads"));
+  std::vector<float> grads = engine_->download_floats("grads");
+  if (scales() && step_ > 0) {
+    const auto unscale = static_cast<float>(scale_number(ScaleNumber::kUnscale, "download_grads"));
+    for (float& each : grads) each *= unscale;
+  }
+  return part_.unpack(grads);
 }
 
 void ObjectiveImpl::start_averages(const std::vector<float>& params) {

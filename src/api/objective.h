@@ -9,6 +9,7 @@
 
 #include "api/checkpoint.h"
 #include "api/engine.h"
+#include "api/loss_scale.h"
 
 namespace tensorgrad::detail {
 
@@ -59,6 +60,8 @@ class ObjectiveImpl {
   [[nodiscard]] std::int64_t batches_per_epoch() const;
   [[nodiscard]] double lr() const;
   [[nodiscard]] double grad_norm() const;
+  // Throws UserError, naming the call, where there is no such state.
+  [[nodiscard]] double scale_number(ScaleNumber which, const char* call) const;
   [[nodiscard]] std::map<std::string, double> scalars() const;
   [[nodiscard]] const std::vector<std::string>& captures() const { return captures_; }
   [[nodiscard]] NamedTensors download_grads() const;
@@ -95,6 +98,7 @@ class ObjectiveImpl {
   // What a field of a checkpoint is called.
   [[nodiscard]] std::string field(const std::string& name) const;
   void set_group_scalars();
+  [[nodiscard]] bool scales() const { return options_.mixed_precision || options_.loss_scale; }
   void queue(int count, const Turn& turn);
   // The run-time scalars of step number `step` (from 0).
   [[nodiscard]] HyperValues hypers(std::int64_t step, std::int64_t cursor) const;

@@ -115,10 +115,7 @@ Tensor randint(const Shape& shape, std::int64_t lo, std::int64_t hi, Loc loc) {
 // Element i is the rank of word i, equal ones in order.
 Tensor randperm(std::int64_t n, Loc loc) {
   const Composite composite("randperm", loc);
-  const Tensor words = random_bits({n}, loc), place = iota({n}, 0, i32, loc);
-  const Tensor own = unsqueeze(words, 1, loc), mine = unsqueeze(place, 1, loc);
-  const Tensor before = lt(words, own) || (eq(words, own) && lt(place, mine));
-  return sum(cast(before, DType::kI32), 1, false, loc);
+  return argsort(random_bits({n}, loc), 0, false, loc);
 }
 
 // Gumbel 1954, as used by Maddison, Tarlow and Minka 2014
@@ -127,12 +124,21 @@ Tensor categorical(Tensor logits, int axis, Loc loc) {
   return argmax(logits + gumbel(logits.shape(), loc), axis, false, loc);
 }
 
-Tensor multinomial(Tensor weights, std::int64_t n, Loc loc) {
+Tensor multinomial(Tensor weights, std::int64_t n, bool replacement, Loc loc) {
   const Composite composite("multinomial", loc);
   if (weights.rank() < 1 || n < 1) {
     throw ShapeError("multinomial: weights [..., C] and at least one draw expected, got " +
                          to_string(weights.shape()) + " and " + std::to_string(n),
                      loc);
+  }
+  if (!replacement) {
+    if (n > weights.shape().back()) {
+      throw ShapeError("multinomial: " + std::to_string(n) + " draws without replacement from " +
+                           to_string(weights.shape()),
+                       loc);
+    }
+    // Vieira 2014; Kool, van Hoof and Welling 2019
+    return topk(log(weights) + gumbel(weights.shape(), loc), n, -1, true, loc).indices;
   }
   Shape all = weights.shape();
   all.insert(all.end() - 1, n);

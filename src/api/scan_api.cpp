@@ -55,14 +55,19 @@ Tensor rank_words(Tensor x, bool largest) {
 // Up to this many are found one after another, each by a look at all elements.
 constexpr std::int64_t kMostRounds = 8;
 
-// Each round's element is the first of the largest words; then its word is 0.
+// Each round's element is the first of the largest words that come after the last round's: those
+// before have been found, and count as 0.
 Tensor best_places(Tensor x, std::int64_t k, int axis, bool largest, Loc loc) {
-  Tensor words = rank_words(x, largest);
+  const Tensor words = rank_words(x, largest);
   const Tensor place = iota(x.shape(), axis, DType::kI32, loc);
+  Tensor left = words;
   std::vector<Tensor> found;
   for (std::int64_t i = 0; i < k; ++i) {
-    found.push_back(argmax(words, axis, true, loc));
-    if (i + 1 < k) words = where(eq(place, found.back()), 0, words);
+    found.push_back(argmax(left, axis, true, loc));
+    if (i + 1 == k) break;
+    const Tensor last = max(left, axis, true, loc);
+    const Tensor after = lt(words, last) || (eq(words, last) && gt(place, found.back()));
+    left = where(after, words, 0);
   }
   return concat(found, axis, loc);
 }
@@ -132,6 +137,56 @@ Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> ini
   const Ex first = op::slice(factors, begin, end) * start;
   terms = terms + (shape[d] == 1 ? first : op::pad(first, before, after));
   return ctx.out(op::apply(ctx.builder, ops::linear_recurrence, {factors, terms}, attrs));
+}
+
+std::vector<Tensor> associative_scan(const CombineMany& combine, std::vector<Tensor> xs, int axis,
+                                     bool reverse, Loc loc) {
+  const Composite composite("associative_scan", loc);
+  if (xs.empty()) throw UserError("associative_scan: no tensors", loc);
+  const std::int64_t size = size_along(xs[0], axis, "associative_scan", loc);
+  for (Tensor& x : xs) {
+    if (size_along(x, axis, "associative_scan", loc) != size) {
+      throw ShapeError("associative_scan: " + to_string(xs[0].shape()) + " and " +
+                           to_string(x.shape()) + " differ along axis " + std::to_string(axis),
+                       loc);
+    }
+    if (reverse) x = flip(x, {axis}, loc);
+  }
+  for (std::int64_t step = 1; step < size; step *= 2) {
+    std::vector<Tensor> earlier, later;
+    for (const Tensor& x : xs) {
+      earlier.push_back(narrow(x, axis, 0, size - step, loc));
+      later.push_back(narrow(x, axis, step, size - step, loc));
+    }
+    const std::vector<Tensor> both = combine(earlier, later);
+    if (both.size() != xs.size()) {
+      throw UserError("associative_scan: the function gives " + std::to_string(both.size()) +
+                          " tensors for " + std::to_string(xs.size()),
+                      loc);
+    }
+    for (std::size_t i = 0; i < xs.size(); ++i) {
+      if (both[i].shape() != later[i].shape() || both[i].dtype() != later[i].dtype()) {
+        throw ShapeError("associative_scan: the function makes " +
+                             std::string(to_string(both[i].dtype())) + to_string(both[i].shape()) +
+                             " of two " + std::string(to_string(later[i].dtype())) +
+                             to_string(later[i].shape()),
+                         loc);
+      }
+      xs[i] = concat({narrow(xs[i], axis, 0, step, loc), both[i]}, axis, loc);
+    }
+  }
+  for (Tensor& x : xs) {
+    if (reverse) x = flip(x, {axis}, loc);
+  }
+  return xs;
+}
+
+Tensor associative_scan(const Combine& combine, Tensor x, int axis, bool reverse, Loc loc) {
+  const CombineMany of_one = [&](const std::vector<Tensor>& earlier,
+                                 const std::vector<Tensor>& later) {
+    return std::vector<Tensor>{combine(earlier[0], later[0])};
+  };
+  return associative_scan(of_one, std::vector<Tensor>{x}, axis, reverse, loc)[0];
 }
 
 // With m the largest element so far: m + log s, s[t] = s[t-1] exp(m[t-1] - m[t]) + exp(x[t] -
@@ -244,7 +299,17 @@ Tensor norm(Tensor x, double p, Axes axes, bool keepdim, Loc loc) {
   if (p == std::numeric_limits<double>::infinity()) {
     return narrowed(max(abs(x), std::move(axes), keepdim, loc));
   }
-  throw UserError("norm: p must be 1, 2 or infinity, got " + number_text(p), loc);
+  if (!(p > 0)) throw UserError("norm: p must be more than 0, got " + number_text(p), loc);
+  // Of |x| over the largest, so that no power overflows; 0 has the gradient 0.
+  const Tensor size = abs(x);
+  const Tensor largest = detach(max(size, axes, true, loc));
+  const Tensor unit = where(eq(largest, 0.0), 1.0, largest);
+  const Tensor nothing = eq(size, 0.0);
+  const Tensor powers = where(nothing, 0.0, pow(where(nothing, 1.0, size / unit), p));
+  const Tensor total = sum(powers, axes, true, loc);
+  const Tensor none = eq(total, 0.0);
+  const Tensor result = where(none, 0.0, unit * pow(where(none, 1.0, total), 1 / p));
+  return narrowed(keepdim ? result : sum(result, std::move(axes), false, loc));
 }
 
 }  // namespace tensorgrad

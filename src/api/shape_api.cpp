@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "api/compose.h"
 #include "api/trace.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
@@ -132,8 +133,8 @@ void set_state(const std::string& name, Tensor value, Loc loc) {
   const ValueId leaf = ctx.trace.graph.find_leaf(ops::state, name);
   if (leaf == kNoValue)
     throw UserError(ctx.name() + ": there is no state '" + name + "'", ctx.site());
-  const Ex to = ctx.in(value);
   const Type type = ctx.trace.graph[leaf].type;
+  const Ex to = ctx.in(of_type(value, type.dtype, ctx.site()));
   if (to.type() != type) {
     throw ShapeError(
         ctx.name() + ": '" + name + "' is " + to_string(type) + ", got " + to_string(to.type()),
@@ -311,7 +312,11 @@ Tensor concat(const std::vector<Tensor>& parts, int axis, Loc loc) {
   OpContext ctx("concat", loc);
   if (parts.empty()) throw ShapeError(ctx.name() + ": at least one part expected", ctx.site());
   std::vector<Ex> inputs;
-  for (const Tensor& part : parts) inputs.push_back(ctx.in(part));
+  const bool wide = std::any_of(parts.begin(), parts.end(), [&](const Tensor& part) {
+    return ctx.in(part).dtype() == DType::kF32;
+  });
+  for (const Tensor& part : parts)
+    inputs.push_back(ctx.in(wide ? of_type(part, DType::kF32, ctx.site()) : part));
   const std::int64_t d = resolve_axis(axis, inputs[0].shape(), ctx.name(), ctx.site());
   return ctx.out(inputs.size() == 1 ? inputs[0] : op::concat(inputs, static_cast<int>(d)));
 }
@@ -380,6 +385,11 @@ Tensor product_with_vector(const OpContext& ctx, Tensor a, Tensor b, Loc loc) {
 }  // namespace
 
 Tensor matmul(Tensor a, Tensor b, Loc loc) {
+  if (autocasts()) {
+    const Composite composite("matmul", loc);
+    const MixedProduct narrowed({&a, &b}, true);
+    return narrowed(matmul(a, b, loc));
+  }
   OpContext ctx("matmul", loc);
   Ex left = ctx.in(a), right = ctx.in(b);
   Shape ls = left.shape(), rs = right.shape();

@@ -22,6 +22,7 @@ class Trace {
   std::map<const Parameter*, ValueId> parameters;  // of the model that is traced
   std::map<const Buffer*, std::string> buffers;    // likewise: the names of their states
   bool training = true;                            // see is_training()
+  bool autocast = false;                           // see Autocast
   bool exported = false;                           // to where the bits of f32 cannot be read
   std::map<std::string, double> scalars;           // run-time scalars with their initial values
   std::map<std::string, ValueId> captures;

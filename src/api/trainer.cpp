@@ -225,7 +225,7 @@ void TrainerImpl::reset(const ResetOptions& options) {
   const std::lock_guard lock(turns_->mutex);
   if (options.params) engine().upload_params(table_.initial(options_.seed));
   for (const State& state : states_) {
-    if (state.optimizers() ? options.optimizer : options.params)
+    if (state.models() ? options.params : options.optimizer)
       state.engine().reset_state(state.entry);
   }
   if (!options.optimizer) return;
@@ -323,9 +323,11 @@ std::shared_ptr<ForwardImpl> TrainerImpl::attach(TraceFunction forward,
     throw UserError("attach: the trainer keeps no averages: ema_decay is not set", site);
   std::vector<const Instance*> owners;
   for (const auto& objective : objectives_) owners.push_back(&objective->engine().instance());
+  ForwardOptions own = options;
+  if (!own.seed) own.seed = objective_seed(options_.seed, attached_++);
   // The device lives as long as any buffer on it.
   auto attached = std::make_shared<ForwardImpl>(
-      model_, table_, std::move(forward), options, engine().device(), "the trainer's",
+      model_, table_, std::move(forward), own, engine().device(), "the trainer's",
       std::shared_ptr<std::recursive_mutex>(turns_, &turns_->mutex), owners, site);
   for (const StateEntry& theirs : attached->engine().states()) {
     for (const State& ours : states_) {

@@ -52,6 +52,7 @@ class TrainerImpl {
     StateEntry entry;
     const ObjectiveImpl* objective;  // one that has it
     [[nodiscard]] bool optimizers() const { return entry.name.starts_with(kOptimPrefix); }
+    [[nodiscard]] bool models() const { return !optimizers() && !is_scale_state(entry.name); }
     [[nodiscard]] std::string buffer() const { return state_buffer(entry.name); }
     [[nodiscard]] Engine& engine() const { return objective->engine(); }
   };
@@ -77,6 +78,7 @@ class TrainerImpl {
   TrainerOptions options_;
   ParameterTable table_;
   std::vector<std::unique_ptr<ObjectiveImpl>> objectives_;
+  std::size_t attached_ = 0;   // functions that were given a seed
   std::vector<State> states_;  // each once
   std::int64_t bytes_ = 0;     // of all buffers
   // The threads of a loader end with the user's handle.

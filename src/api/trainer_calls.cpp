@@ -82,6 +82,17 @@ std::map<std::string, double> Objective::scalars(Loc loc) const {
 double Objective::grad_norm(Loc loc) const {
   return at_line(loc, [&] { return impl_->objective(index_).grad_norm(); });
 }
+double Objective::loss_scale(Loc loc) const {
+  return at_line(loc, [&] {
+    return impl_->objective(index_).scale_number(ScaleNumber::kFactor, "loss_scale");
+  });
+}
+std::int64_t Objective::skipped_updates(Loc loc) const {
+  return at_line(loc, [&] {
+    return static_cast<std::int64_t>(
+        impl_->objective(index_).scale_number(ScaleNumber::kSkipped, "skipped_updates"));
+  });
+}
 std::vector<std::string> Objective::captures(Loc loc) const {
   return at_line(loc, [&] { return impl_->objective(index_).captures(); });
 }

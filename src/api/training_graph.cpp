@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/loss_scale.h"
 #include "base/check.h"
 #include "base/numbers.h"
 #include "ops/registry.h"
@@ -11,14 +12,16 @@
 namespace tensorgrad {
 namespace {
 
-// The mean over the steps that an update waits for; other steps add to the sum.
-void accumulate(ArenaUpdate& update, int steps) {
+// The mean over the steps that an update waits for; other steps add to the sum. Gives which step
+// that is.
+Tensor accumulate(ArenaUpdate& update, int steps) {
   const Composite composite("accumulate", {});
   const Tensor due = update.host_scalar(kDueScalar) != 0.0;
   const Tensor sum = update.state(kSumState, 0) + update.grad;
   update.set_state(kSumState, where(due, 0.0, sum));
   update.grad = sum / steps;
   update.change_only_if(due);
+  return due;
 }
 
 // Of each parameter by itself: g / (norm + 1e-8).
@@ -47,15 +50,29 @@ void clip_norm(ArenaUpdate& update, const Tensor& norm, double max_norm) {
   update.grad = update.grad * minimum(scalar(kClipScalar, max_norm) / (norm + 1e-6), 1.0);
 }
 
-void change_gradients(ArenaUpdate& update, Trace& trace, const CompileOptions& options) {
-  if (options.accumulate > 1) accumulate(update, options.accumulate);
+void change_gradients(ArenaUpdate& update, Trace& trace, const CompileOptions& options,
+                      LossScaler* scaler) {
+  const Tensor scaled = update.grad;
+  if (scaler != nullptr) update.grad = scaled * scaler->unscale();
+  std::optional<Tensor> due;
+  if (options.accumulate > 1) due = accumulate(update, options.accumulate);
   if (options.normalize_grads.present()) normalize(update, options.normalize_grads);
   if (options.clip_grad_value != 0) clip_value(update, options.clip_grad_value);
-  if (options.clip_grad_norm == 0 && !options.skip_nonfinite) return;
+  const bool skips = options.skip_nonfinite || scaler != nullptr;
+  if (options.clip_grad_norm == 0 && !skips) return;
   const Composite composite("grad_norm", {});
   const Tensor norm = sqrt(sum(square(update.grad)));
   trace.graph.outputs.push_back({kGradNorm, norm.id()});
-  if (options.skip_nonfinite) update.change_only_if(isfinite(norm));
+  if (scaler != nullptr) {
+    scaler->follow(norm, due);
+    update.only_if(scaler->number(ScaleNumber::kChanges) != 0.0);
+    update.step = scaler->number(ScaleNumber::kTaken);
+    const bool unchanged = options.accumulate == 1 && !options.normalize_grads.present() &&
+                           options.clip_grad_value == 0;
+    if (unchanged) update.grad = scaled * scaler->number(ScaleNumber::kUnscale);
+  } else if (skips) {
+    update.change_only_if(isfinite(norm));
+  }
   if (options.clip_grad_norm != 0) clip_norm(update, norm, options.clip_grad_norm);
 }
 
@@ -91,6 +108,14 @@ void check_options(const CompileOptions& options, const ParameterTable& table,
     table.check_filter("normalize_grads", options.normalize_grads);
 }
 
+// Null where the loss has no factor.
+std::shared_ptr<LossScaler> make_scaler(Trace& trace, const TrainedPart& trained,
+                                        const CompileOptions& options) {
+  if (!options.loss_scale && !options.mixed_precision) return nullptr;
+  const TraceScope scope(trace);
+  return std::make_shared<LossScaler>(trace, trained, options.loss_scale.value_or(LossScale{}));
+}
+
 }  // namespace
 
 void check_rate(const std::string& who, const Schedule& schedule) {
@@ -123,8 +148,10 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
     request.wrt.push_back(traced.trace.parameters.at(entry.parameter));
   }
   // The optimizer's ops go to the trace's graph; compile_graph() hands over its own copy of it.
-  request.extend = [&traced, &trained, &options, site](Graph& graph,
-                                                       const std::vector<ValueId>& grads) {
+  const auto scaler = make_scaler(traced.trace, trained, options);
+  if (scaler) request.loss_scale = scaler->factor();
+  request.extend = [&traced, &trained, &options, site, scaler](Graph& graph,
+                                                               const std::vector<ValueId>& grads) {
     if (std::all_of(grads.begin(), grads.end(),
                     [&](ValueId id) { return graph[id].origin == kZeroGradient; })) {
       throw UserError("compile: the loss has no gradient with respect to any parameter",
@@ -135,7 +162,7 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
     {
       const TraceScope scope(trace);
       ArenaUpdate update(trace, trained, options.groups, grads);
-      change_gradients(update, trace, options);
+      change_gradients(update, trace, options, scaler.get());
       {
         const Composite composite("optimizer", site);
         options.optimizer.apply(update);

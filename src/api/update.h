@@ -38,6 +38,8 @@ class ArenaUpdate final : public optim::Update {
   [[nodiscard]] Tensor host_scalar(const std::string& name) const;
   // From now on states and parameters change only where this bool [] holds.
   void change_only_if(const Tensor& condition);
+  // The same in the place of what was said before.
+  void only_if(const Tensor& condition) { condition_ = condition; }
   // What set_param() was given; null before.
   [[nodiscard]] const std::optional<Tensor>& new_param() const { return new_param_; }
 

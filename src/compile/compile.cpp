@@ -216,7 +216,7 @@ Compiled compile_graph(CompileRequest request) {
   if (passes.folder) passes.folder->graph("trace", graph);
   if (request.loss != kNoValue) {
     passes.run("autodiff", graph, [&](Graph& g) {
-      const std::vector<ValueId> grads = autodiff(g, request.loss, request.wrt);
+      const std::vector<ValueId> grads = autodiff(g, request.loss, request.wrt, request.loss_scale);
       request.extend(g, grads);
     });
   }

@@ -24,7 +24,7 @@ struct CompileRequest {
   Graph graph;       // as traced; outputs are set
   // Training: gradients of `loss` with respect to `wrt` are appended, and given to `extend`, which
   // appends the optimizer.
-  ValueId loss = kNoValue;
+  ValueId loss = kNoValue, loss_scale = kNoValue;  // the latter: autodiff()'s `scale`
   std::vector<ValueId> wrt;
   std::function<void(Graph& graph, const std::vector<ValueId>& grads)> extend;
   FuseOptions fusing;      // what the device decides; the rest is set by compile_graph()

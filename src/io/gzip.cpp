@@ -116,3 +116,11 @@ void InflatingReader::next_member() {
 }
 
 }  // namespace tensorgrad::io
+
+namespace tensorgrad {
+
+std::string read_text_file(const std::string& path, std::uint64_t max_bytes) {
+  return io::read_inflated(path, max_bytes);
+}
+
+}  // namespace tensorgrad

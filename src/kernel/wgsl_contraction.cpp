@@ -11,7 +11,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "kernel/wgsl_operand.h"
+#include "kernel/wgsl_contraction.h"
 #include "kernel/wgsl_parts.h"
 
 namespace tensorgrad::wgsl {
@@ -55,23 +55,13 @@ int place_of_result(int i, int width, int threads) {
 // For epilogues by rows: a workgroup has all columns of its rows.
 constexpr TileShape kRowShape = {16, kMostRowColumns, 64, 2, 2, 1, 264, 0.5};
 
-// Functions a_at, b_at and finish, which both forms call.
-class Contraction {
+class Contraction : private ContractionParts {
  public:
-  Contraction(const Launch& launch, const WgslOptions& options)
-      : launch_(launch),
-        options_(options),
-        out_domain_{{"z", launch.batch}, {"m", launch.m}, {"n", launch.n}},
-        module_(launch),
-        a_(module_, launch, true),
-        b_(module_, launch, false),
-        window_(window_of(launch)) {}
+  using ContractionParts::ContractionParts;
 
   Shader write();
 
  private:
-  void write_finish(bool guarded, bool with_ones, const std::set<int>& vectors = {});
-  void write_ones();
   [[nodiscard]] Tile pick_lanes() const;
   [[nodiscard]] const TileShape* pick_tile() const;
   [[nodiscard]] std::int64_t bytes_of(const TileShape& tile) const;
@@ -85,69 +75,7 @@ class Contraction {
   void write_rows(Scope& scope, const TileShape& tile);
   void write_places(Scope& scope, const TileShape& tile, std::int64_t tiles_m,
                     std::int64_t tiles_n) const;
-
-  // Of this launch's window, for each of its batches.
-  [[nodiscard]] std::int64_t rows() const { return window_.count + (launch_.ones_row ? 1 : 0); }
-  [[nodiscard]] std::int64_t columns() const { return launch_.n + (launch_.ones_column ? 1 : 0); }
-  [[nodiscard]] std::string batch_of(const std::string& number) const {
-    return number + (window_.outer_first > 0 ? " + " + u32_literal(window_.outer_first) : "");
-  }
-  [[nodiscard]] bool has_ones() const { return launch_.ones_row || launch_.ones_column; }
-
-  const Launch& launch_;
-  const WgslOptions& options_;
-  Domain out_domain_;
-  Module module_;
-  TileOperand a_, b_;
-  InFours finish_;
-  Window window_;
 };
-
-// The epilogue and the stores of one result; what ones add to the product goes to its own store.
-void Contraction::write_finish(bool guarded, bool with_ones, const std::set<int>& vectors) {
-  Scope scope;
-  if (with_ones) {
-    Scope ones(&scope);
-    ones.line(launch_.ones_row ? "finish_ones(n, acc);" : "finish_ones(m, acc);");
-    ones.line("return;");
-    scope.block(launch_.ones_row ? "if (m == " + u32_literal(launch_.m) + ")"
-                                 : "if (n == " + u32_literal(launch_.n) + ")",
-                ones);
-  }
-  if (guarded) {
-    scope.line("if (m >= " + u32_literal(window_.end()) + " || n >= " + u32_literal(launch_.n) +
-               ") { return; }");
-  }
-  std::vector<int> roots;
-  for (const Store& store : launch_.stores) roots.push_back(store.value);
-  if (finish_.chosen) {
-    FourWriter writer(module_, finish_, vectors, "acc");
-    writer.write(scope, roots);
-    for (const Store& store : launch_.stores) writer.store(scope, store);
-  } else {
-    ProgramWriter writer(module_, launch_.body, out_domain_, out_domain_, "acc");
-    writer.write_all(scope, writer.needed(roots));
-    for (const Store& store : launch_.stores) writer.store(scope, store);
-  }
-  module_.function("finish",
-                   "fn finish(z: u32, m: u32, n: u32, acc: " + vector_type(finish_.chosen ? 4 : 1) +
-                       ") {\n" + scope.text() + "}\n");
-}
-
-void Contraction::write_ones() {
-  ScalarProgram sum;
-  Instr acc;
-  acc.kind = InstrKind::kAcc;
-  sum.instrs.push_back(acc);
-  const Domain domain = {{"i", launch_.ones_row ? launch_.n : launch_.m}};
-  ProgramWriter writer(module_, sum, domain, domain, "acc");
-  Scope scope;
-  writer.write(scope, 0);
-  Store store = launch_.ones_store;
-  store.value = 0;
-  writer.store(scope, store);
-  module_.function("finish_ones", "fn finish_ones(i: u32, acc: f32) {\n" + scope.text() + "}\n");
-}
 
 // Threads per result: as many as fill the GPU, but each with a few products of its own.
 Tile Contraction::pick_lanes() const {
@@ -547,25 +475,8 @@ void Contraction::write_steps(Scope& scope, const TileShape& tile) {
 Shader Contraction::write_tiled(const TileShape& tile) {
   const std::int64_t tiles_m = ceil_div(window_.count, tile.side_m);
   const std::int64_t tiles_n = ceil_div(launch_.n, tile.side_n);
-  const bool ragged_m = window_.count % tile.side_m != 0;
-  const bool ragged_n = launch_.n % tile.side_n != 0;
-  const bool ragged_k = launch_.k % tile.depth != 0;
-  const auto guard = [&](bool side, const std::string& name, std::int64_t size) {
-    std::string test = side ? name + " >= " + u32_literal(size) : "";
-    if (ragged_k) test += (test.empty() ? "k >= " : " || k >= ") + u32_literal(launch_.k);
-    return test;
-  };
-  finish_ = {&launch_.body,
-             out_domain_,
-             2,
-             false,
-             !launch_.by_rows && tile.slices == 1 && tile.width_n() == 4 && launch_.n % 4 == 0,
-             launch_.stores};
-  const std::set<int> vectors =
-      choose_fours(launch_, {&a_.fours(), &b_.fours(), &finish_}, options_);
-  a_.write_tile_function(guard(ragged_m, "m", window_.end()), vectors);
-  b_.write_tile_function(guard(ragged_n, "n", launch_.n), vectors);
-  if (!launch_.by_rows) write_finish(ragged_m || ragged_n, false, vectors);
+  write_functions(tile.side_m, tile.side_n, tile.depth,
+                  !launch_.by_rows && tile.slices == 1 && tile.width_n() == 4);
   const std::int64_t groups = window_.outer_count * tiles_m * tiles_n;
   Scope scope;
   open_rows(scope, Tile{1, tile.threads(), true}, groups, "tile");
@@ -585,6 +496,8 @@ Shader Contraction::write_tiled(const TileShape& tile) {
 }  // namespace
 
 Shader write_contraction(const Launch& launch, const WgslOptions& options) {
+  Shader shader;
+  if (write_by_matrix_units(launch, options, shader)) return shader;
   return Contraction(launch, options).write();
 }
 

@@ -14,7 +14,8 @@ constexpr int kFour = 4;
 std::string part_of(int c) { return std::string(1, "xyzw"[c]); }
 
 bool touches(const InFours& part, const IndexMap& map, DType dtype, Level level) {
-  return dtype == DType::kF32 && level == Level::kElement &&
+  const bool real = dtype == DType::kF32 || dtype == DType::kF16;
+  return real && level == Level::kElement &&
          run_of_four(part.domain, map, part.axis) == RunOfFour::kTouching;
 }
 
@@ -95,8 +96,9 @@ void FourWriter::load(Scope& scope, int number) {
   const std::string name = "v" + std::to_string(number);
   if (run == RunOfFour::kTouching && vectors_.contains(access.binding)) {
     const Place place = place_of(scope, part_.domain, access.map);
-    module_.hold_vectors(access.binding);
-    scope.line("let " + name + " = " + Module::load_vector(access.binding, place.index) + ";");
+    module_.hold_vectors(access.binding, access.dtype);
+    scope.line("let " + name + " = " +
+               Module::load_vector(access.binding, access.dtype, place.index) + ";");
     whole_[static_cast<std::size_t>(number)] = name;
     for (int c = 0; c < kFour; ++c)
       writers_[static_cast<std::size_t>(c)].set_value(number, name + "." + part_of(c));
@@ -149,9 +151,9 @@ void FourWriter::store(Scope& scope, const Store& store) {
     for (ProgramWriter& writer : writers_) writer.store(scope, store);
     return;
   }
-  module_.hold_vectors(store.binding);
+  module_.hold_vectors(store.binding, store.dtype);
   const Place place = place_of(scope, part_.domain, store.map);
-  scope.line(Module::load_vector(store.binding, place.index) + " = " + value(store.value) + ";");
+  scope.line(Module::store_vector(store.binding, store.dtype, place.index, value(store.value)));
 }
 
 }  // namespace tensorgrad::wgsl

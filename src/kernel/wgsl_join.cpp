@@ -162,7 +162,10 @@ class Joiner {
     for (const wgsl::Shader::Shared& array : shared_) kernel.workgroup_bytes += array.bytes;
     if (groups > kMostGroups || kernel.workgroup_bytes > options_.max_workgroup_bytes) return false;
     kernel.groups_x = static_cast<std::uint32_t>(groups);
-    kernel.body = wgsl::print_bindings(result_.bindings, types_, "bound");
+    const bool uses_units = std::any_of(shaders_.begin(), shaders_.end(),
+                                        [](const wgsl::Shader& each) { return each.uses_units; });
+    kernel.body = wgsl::print_enables(types_, uses_units);
+    kernel.body += wgsl::print_bindings(result_.bindings, types_, "bound");
     if (kernel.uses_hyper) kernel.body += wgsl::print_hyper();
     for (std::size_t i = 0; i < shared_.size(); ++i) {
       kernel.body += wgsl::print_shared("shared" + std::to_string(i), shared_[i]);

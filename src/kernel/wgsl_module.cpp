@@ -107,12 +107,19 @@ std::string Module::load(int binding, DType dtype, const std::string& index) con
   return value;
 }
 
-void Module::hold_vectors(int binding) {
-  types_.at(static_cast<std::size_t>(binding)) = {"vec4<f32>"};
+void Module::hold_vectors(int binding, DType dtype) {
+  types_.at(static_cast<std::size_t>(binding)) = {"vec4<" + std::string(to_string(dtype)) + ">"};
 }
 
-std::string Module::load_vector(int binding, const std::string& index) {
-  return "b" + std::to_string(binding) + "[(" + index + ") / 4u]";
+std::string Module::load_vector(int binding, DType dtype, const std::string& index) {
+  const std::string vector = "b" + std::to_string(binding) + "[(" + index + ") / 4u]";
+  return dtype == DType::kF16 ? "vec4<f32>(" + vector + ")" : vector;
+}
+
+std::string Module::store_vector(int binding, DType dtype, const std::string& index,
+                                 const std::string& value) {
+  return "b" + std::to_string(binding) + "[(" + index +
+         ") / 4u] = " + (dtype == DType::kF16 ? "vec4<f16>(" + value + ")" : value) + ";";
 }
 
 std::string Module::store(int binding, DType dtype, const std::string& index,

@@ -110,6 +110,58 @@ void TileOperand::write_fetch(Scope& scope, const TileShape& tile, const std::st
   }
 }
 
+namespace {
+
+// Loads of f16, what is rounded to it, and either of these or zero.
+bool is_half_value(const ScalarProgram& program, int number) {
+  const Instr& instr = program.instrs[static_cast<std::size_t>(number)];
+  switch (instr.kind) {
+    case InstrKind::kConst: return instr.bits == 0;
+    case InstrKind::kLoad:
+    case InstrKind::kLoadAt:
+      return program.accesses[static_cast<std::size_t>(instr.index)].dtype == DType::kF16;
+    case InstrKind::kOp: {
+      const std::string_view name = instr.code->name;
+      if (name == "round_to_f16") return true;
+      return name == "where" && is_half_value(program, instr.operands[1]) &&
+             is_half_value(program, instr.operands[2]);
+    }
+    default: return false;
+  }
+}
+
+// Lines are so many elements longer, so that lines next to each other meet different banks.
+constexpr int kHalfPad = 8;
+
+}  // namespace
+
+bool TileOperand::is_half() const {
+  return is_half_value(program_, static_cast<int>(program_.instrs.size()) - 1);
+}
+
+int TileOperand::half_pitch(const TileShape& tile) const {
+  return (along_k_ ? tile.depth : side(tile)) + kHalfPad;
+}
+
+int TileOperand::halves(const TileShape& tile) const {
+  return half_pitch(tile) * (along_k_ ? side(tile) : tile.depth);
+}
+
+void TileOperand::write_keep_halves(Scope& scope, const TileShape& tile) const {
+  const Share mine = share(tile);
+  for (int j = 0; j < mine.pieces; ++j) {
+    const std::string i = "(" + name_ + "_i + " + u32_literal(j * mine.step_i) + ")";
+    const std::string k = "(" + name_ + "_k + " + u32_literal(j * mine.step_k) + ")";
+    const std::string at =
+        (along_k_ ? i : k) + " * " + u32_literal(half_pitch(tile)) + " + " + (along_k_ ? k : i);
+    const std::string value = "next_" + name_ + std::to_string(j);
+    for (int c = 0; c < count(); ++c) {
+      scope.line("half_" + name_ + "[" + at + " + " + u32_literal(c) + "] = f16(" + value +
+                 component(c, count()) + ");");
+    }
+  }
+}
+
 // Entry (k, i) of workgroup memory, with i along m or n.
 void TileOperand::write_keep(Scope& scope, const TileShape& tile, const std::string& from) const {
   const Share mine = share(tile);

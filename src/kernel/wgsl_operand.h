@@ -64,6 +64,14 @@ class TileOperand {
   void write_fetch(Scope& scope, const TileShape& tile, const std::string& k0) const;
   void write_keep(Scope& scope, const TileShape& tile, const std::string& from) const;
 
+  // Are all its elements numbers that f16 has?
+  [[nodiscard]] bool is_half() const;
+  // The same for tiles of f16, whose lines run as memory does: the element with coordinate i along
+  // m or n at step k lies at i * half_pitch() + k where along_k(), else at k * half_pitch() + i.
+  [[nodiscard]] int half_pitch(const TileShape& tile) const;
+  [[nodiscard]] int halves(const TileShape& tile) const;
+  void write_keep_halves(Scope& scope, const TileShape& tile) const;
+
  private:
   struct Share;
   [[nodiscard]] Share share(const TileShape& tile) const;

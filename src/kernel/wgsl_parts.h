@@ -33,6 +33,7 @@ struct Shader {
   std::int64_t groups = 1;
   int threads = 1;
   bool uses_hyper = false;
+  bool uses_units = false;
 
   [[nodiscard]] std::int64_t workgroup_bytes() const;
 };
@@ -76,10 +77,12 @@ class Module {
 
   // An expression of the register type (bool for kBool).
   std::string load(int binding, DType dtype, const std::string& index) const;
-  // From here on the binding is an array of vectors, each of four f32, and this reads the one with
-  // the elements `index` to `index` + 3.
-  void hold_vectors(int binding);
-  [[nodiscard]] static std::string load_vector(int binding, const std::string& index);
+  // From here on the binding is an array of vectors, each of four f32 or f16. The next two read the
+  // one with the elements `index` to `index` + 3 as f32, and write it (a statement).
+  void hold_vectors(int binding, DType dtype);
+  [[nodiscard]] static std::string load_vector(int binding, DType dtype, const std::string& index);
+  [[nodiscard]] static std::string store_vector(int binding, DType dtype, const std::string& index,
+                                                const std::string& value);
   // A statement.
   std::string store(int binding, DType dtype, const std::string& index,
                     const std::string& value) const;
@@ -217,6 +220,8 @@ void combine_lanes(Scope& scope, Module& module, const Tile& tile,
                    const std::vector<Partial>& partials, const WgslOptions& options);
 
 // The pieces of a shader's text. Binding i is called `name`i.
+// What must be enabled for them comes first.
+std::string print_enables(const std::vector<std::string>& types, bool uses_units);
 std::string print_bindings(const std::vector<Binding>& bindings,
                            const std::vector<std::string>& types, const std::string& name);
 std::string print_hyper();

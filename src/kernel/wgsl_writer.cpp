@@ -49,10 +49,17 @@ Shader write_shader(const Launch& launch, const WgslOptions& options) {
   UNREACHABLE();
 }
 
+std::string print_enables(const std::vector<std::string>& types, bool uses_units) {
+  const bool f16 = std::any_of(types.begin(), types.end(), [](const std::string& type) {
+    return type.find("f16") != std::string::npos;
+  });
+  return std::string(f16 || uses_units ? "enable f16;\n" : "") +
+         (uses_units ? kUnitDirectives : "");
+}
+
 std::string print_bindings(const std::vector<Binding>& bindings,
                            const std::vector<std::string>& types, const std::string& name) {
-  const bool f16 = std::find(types.begin(), types.end(), "f16") != types.end();
-  std::string text = f16 ? "enable f16;\n" : "";
+  std::string text;
   for (std::size_t i = 0; i < bindings.size(); ++i) {
     text += "@group(0) @binding(" + std::to_string(i) + ") var<storage, " +
             (bindings[i].mode == BindMode::kRead ? "read" : "read_write") + "> " + name +
@@ -98,7 +105,8 @@ WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options) {
   CHECK(kernel.threads <= options.max_threads, launch.name);
   CHECK(kernel.workgroup_bytes <= options.max_workgroup_bytes, launch.name);
   kernel.header = header_of(launch);
-  kernel.body = wgsl::print_bindings(launch.bindings, shader.types, "b");
+  kernel.body = wgsl::print_enables(shader.types, shader.uses_units);
+  kernel.body += wgsl::print_bindings(launch.bindings, shader.types, "b");
   if (shader.uses_hyper) kernel.body += wgsl::print_hyper();
   for (const auto& [name, array] : shader.shared) kernel.body += wgsl::print_shared(name, array);
   for (const auto& [name, text] : shader.functions) kernel.body += wgsl::print_function(text);

@@ -12,6 +12,30 @@
 
 namespace tensorgrad {
 
+// What a subgroup multiplies at once: m x k by k x n elements of f16, added up in f32 (Dawn's
+// chromium_experimental_subgroup_matrix).
+struct MatrixUnits {
+  int m = 0, n = 0, k = 0;  // 0: the device has none
+  int subgroup = 0;         // threads, which are neighbours by local_invocation_index
+  // Whether rows or columns lie one after the other is an argument, as it was before 2026.
+  bool older_form = false;
+
+  [[nodiscard]] bool present() const { return m > 0; }
+};
+
+// What a kernel that uses them begins with, beside f16. Which subgroup a thread belongs to follows
+// from its number, which the compiler does not see.
+inline constexpr const char* kUnitDirectives =
+    "enable chromium_experimental_subgroup_matrix;\n"
+    "diagnostic(off, chromium.subgroup_matrix_uniformity);\n";
+
+// The expression and the statement that read and write such a matrix. `array` is an array in
+// workgroup memory, `at` and `pitch` are expressions: the first element, and from line to line.
+std::string load_units(const MatrixUnits& units, const std::string& type, const std::string& array,
+                       const std::string& at, bool column_major, const std::string& pitch);
+std::string store_units(const MatrixUnits& units, const std::string& array, const std::string& at,
+                        const std::string& value, const std::string& pitch);
+
 // What the device allows, and overrides for tests and tuning (0: chosen by size).
 struct WgslOptions {
   int max_threads = 256;  // per workgroup
@@ -22,9 +46,11 @@ struct WgslOptions {
   // results; both: 1 for every result by its own lanes; kSort: elements sorted at a time, at
   // least 2.
   int tile = 0;
-  bool separate = false;  // launches that could be one kernel are none, for comparison
-  bool joined = false;    // as many threads as others have, so that launches can be one kernel
-  double crowd = 1;       // kContraction: results of products beside it with its k, over its own
+  bool separate = false;   // launches that could be one kernel are none, for comparison
+  bool joined = false;     // as many threads as others have, so that launches can be one kernel
+  double crowd = 1;        // kContraction: results of products beside it with its k, over its own
+  MatrixUnits units = {};  // for contractions whose operands are f16
+  int unit_tile = 0;       // kContraction: -1: none by matrix units; more: by a tile of that number
   std::set<int> scalar_buffers = {};  // not to be read or written as vectors
 };
 

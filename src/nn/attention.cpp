@@ -109,8 +109,8 @@ TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t size, std::int64_t
     : self_attn(attention_of(size, heads, given, loc)),
       linear1(size, given.dim_feedforward, true, loc),
       linear2(given.dim_feedforward, size, true, loc),
-      norm1(size, given.layer_norm_eps, loc),
-      norm2(size, given.layer_norm_eps, loc),
+      norm1(size, given.layer_norm_eps, true, loc),
+      norm2(size, given.layer_norm_eps, true, loc),
       options(given) {}
 
 Tensor TransformerEncoderLayer::operator()(Tensor x, const MaskOptions& masks, Loc loc) const {
@@ -126,9 +126,9 @@ TransformerDecoderLayer::TransformerDecoderLayer(std::int64_t size, std::int64_t
       multihead_attn(attention_of(size, heads, given, loc)),
       linear1(size, given.dim_feedforward, true, loc),
       linear2(given.dim_feedforward, size, true, loc),
-      norm1(size, given.layer_norm_eps, loc),
-      norm2(size, given.layer_norm_eps, loc),
-      norm3(size, given.layer_norm_eps, loc),
+      norm1(size, given.layer_norm_eps, true, loc),
+      norm2(size, given.layer_norm_eps, true, loc),
+      norm3(size, given.layer_norm_eps, true, loc),
       options(given) {}
 
 Tensor TransformerDecoderLayer::operator()(Tensor x, Tensor memory, const MaskOptions& masks,

@@ -4,13 +4,17 @@
 
 namespace tensorgrad::nn {
 
-LayerNorm::LayerNorm(const Shape& normalized, double epsilon, Loc loc)
-    : weight(normalized, init::ones(), loc), bias(normalized, init::zeros(), loc), eps(epsilon) {}
-LayerNorm::LayerNorm(std::int64_t size, double epsilon, Loc loc)
-    : LayerNorm(Shape{size}, epsilon, loc) {}
+LayerNorm::LayerNorm(const Shape& normalized, double epsilon, bool with_bias, Loc loc)
+    : weight(normalized, init::ones(), loc), eps(epsilon) {
+  if (with_bias) bias.emplace(normalized, init::zeros(), loc);
+}
+LayerNorm::LayerNorm(std::int64_t size, double epsilon, bool with_bias, Loc loc)
+    : LayerNorm(Shape{size}, epsilon, with_bias, loc) {}
 
 Tensor LayerNorm::operator()(Tensor x, Loc loc) const {
-  return layer_norm(x, weight.shape(), weight.tensor(loc), bias.tensor(loc), eps, loc);
+  std::optional<Tensor> b;
+  if (bias) b = bias->tensor(loc);
+  return layer_norm(x, weight.shape(), weight.tensor(loc), b, eps, loc);
 }
 
 RMSNorm::RMSNorm(const Shape& normalized, double epsilon, Loc loc)

@@ -200,11 +200,12 @@ class Backward {
 
 }  // namespace
 
-std::vector<ValueId> autodiff(Graph& graph, ValueId loss, std::span<const ValueId> wrt) {
+std::vector<ValueId> autodiff(Graph& graph, ValueId loss, std::span<const ValueId> wrt,
+                              ValueId scale) {
   check_loss(graph, loss);
   Backward backward(graph, wrt, loss);
   Builder seed{graph, graph[loss].site, "loss.grad"};
-  backward.run(loss, op::constant(seed, 1.0, DType::kF32).id);
+  backward.run(loss, scale != kNoValue ? scale : op::constant(seed, 1.0, DType::kF32).id);
   std::vector<ValueId> result;
   for (const ValueId id : wrt) {
     ValueId gradient = backward.gradient(id);

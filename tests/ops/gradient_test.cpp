@@ -55,6 +55,7 @@ void check_on_webgpu(const std::vector<OpCase>& cases) {
 }
 
 TEST(GradientOnDevice, of_views_on_webgpu) { check_on_webgpu(view_cases()); }
+TEST(GradientOnDevice, of_reductions_on_webgpu) { check_on_webgpu(reduce_cases()); }
 TEST(GradientOnDevice, of_products_on_webgpu) { check_on_webgpu(matmul_cases()); }
 TEST(GradientOnDevice, of_indexed_on_webgpu) { check_on_webgpu(index_cases()); }
 TEST(GradientOnDevice, of_convolutions_on_webgpu) { check_on_webgpu(conv_cases()); }

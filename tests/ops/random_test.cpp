@@ -278,7 +278,7 @@ TEST(Random, choices_have_their_shares) {
                 }),
                 {0.5, 0.5, 0}, "of large logits, along axis 0");
   expect_shares(sample([](const Shape& n) {
-                  return multinomial(constant(std::vector<float>{3, 0, 1}, {3}), n[0]);
+                  return multinomial(constant(std::vector<float>{3, 0, 1}, {3}), n[0], true);
                 }),
                 {0.75, 0, 0.25}, "multinomial");
   expect_shares(
@@ -306,6 +306,23 @@ TEST(Random, gumbel_softmax_is_a_distribution_with_a_gradient) {
   for (const double v : got.at("hard")) EXPECT_NEAR(v * (1 - v), 0, 1e-6);
   EXPECT_TRUE(std::any_of(got.at("gradient").begin(), got.at("gradient").end(),
                           [](double v) { return std::abs(v) > 1e-3; }));
+}
+
+// The first of two is drawn by the weights, the second by the weights of the others.
+TEST(Random, draws_without_replacement_have_their_shares) {
+  const double w[3] = {1, 2, 5};
+  Sketch s;
+  const Tensor weights = broadcast_to(constant(std::vector<float>{1, 2, 5}, {3}), {20000, 3});
+  s.output("drawn", multinomial(weights, 2));
+  with_seed(s, 8, 1);
+  const Values drawn = run_graph(s.graph(), s.leaves, Where::kCpu).at("drawn");
+  Values pairs, shares(9);
+  for (std::size_t i = 0; i < drawn.size(); i += 2) pairs.push_back(drawn[i] * 3 + drawn[i + 1]);
+  for (std::size_t a = 0; a < 3; ++a) {
+    for (std::size_t b = 0; b < 3; ++b)
+      shares[a * 3 + b] = a == b ? 0 : w[a] / 8 * w[b] / (8 - w[a]);
+  }
+  expect_shares(pairs, shares, "pairs without replacement");
 }
 
 TEST(Random, randperm_is_a_permutation_each_equally_likely) {
@@ -336,7 +353,8 @@ void check_choices(Where where) {
   s.output("uniform", uniform({211}, -1, 3));
   s.output("randperm", randperm(40));
   s.output("categorical", categorical(logits_of({0, 1, 2, 0.5F}, 200)));
-  s.output("multinomial", multinomial(constant(std::vector<float>{1, 2, 3, 4}, {2, 2}), 50));
+  s.output("multinomial", multinomial(constant(std::vector<float>{1, 2, 3, 4}, {2, 2}), 50, true));
+  s.output("drawn", multinomial(constant(std::vector<float>{1, 2, 3, 0.5F}, {2, 2}), 2));
   const ValueMap want = interpret_graph(s.graph(), s.leaves);
   expect_close(s.graph(), run_graph(s.graph(), s.leaves, where), want, 2e-7, to_string(where));
 }

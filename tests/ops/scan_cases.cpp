@@ -198,6 +198,7 @@ std::vector<OpCase> reductions() {
                 {"std" + name, {{shape}}, [axes](T t) { return tensorgrad::std(t[0], axes); }},
                 {"norm" + name, {{shape}}, [axes](T t) { return norm(t[0], 2, axes); }},
                 {"norm_1" + name, {{shape}}, [axes](T t) { return norm(t[0], 1, axes, true); }},
+                {"norm_3" + name, {{shape}}, [axes](T t) { return norm(t[0], 3, axes, true); }},
                 {"norm_inf" + name, {{shape}}, [axes](T t) { return norm(t[0], kInf, axes); }}});
   }
   add(cases, {{"prod_of_zeros", {kZeros}, [](T t) { return prod(t[0], 1); }, false},

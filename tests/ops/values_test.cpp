@@ -96,6 +96,30 @@ TEST(Values, of_gradients_at_corners_on_cpu_and_webgpu) {
                     {"branch", {0, 2, 0, 0, 2}}});
 }
 
+// Of numbers by their sum, of the steps h -> a h + b in pairs, and of 2 x 2 matrices, whose order
+// counts.
+TEST(Values, of_associative_scans_on_cpu_and_webgpu) {
+  Sketch s;
+  const Tensor x = s.input({5, 2}, f32, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  const auto add = [](Tensor a, Tensor b) { return a + b; };
+  s.output("sums", associative_scan(add, x));
+  s.output("from_the_end", associative_scan(add, x, 0, true));
+  s.output("gradient", grad(sum(associative_scan(add, x) * x), {x})[0]);
+  const Tensor a = s.input({4}, f32, {0.5, 2, 3, 0.25}), b = s.input({4}, f32, {1, -1, 2, 4});
+  const auto after = [](const std::vector<Tensor>& p, const std::vector<Tensor>& q) {
+    return std::vector<Tensor>{q[0] * p[0], q[0] * p[1] + q[1]};
+  };
+  s.output("states", associative_scan(after, {a, b})[1]);
+  const Tensor m = s.input({3, 2, 2}, f32, {1, 1, 0, 1, 0, 1, 1, 0, 2, 0, 1, 1});
+  const auto times = [](Tensor p, Tensor q) { return matmul(p, q); };
+  s.output("products", associative_scan(times, m));
+  expect_values(s, {{"sums", {1, 2, 4, 6, 9, 12, 16, 20, 25, 30}},
+                    {"from_the_end", {25, 30, 24, 28, 21, 24, 16, 18, 9, 10}},
+                    {"gradient", {26, 32, 28, 34, 30, 36, 32, 38, 34, 40}},
+                    {"states", {1, 1, 5, 5.25}},
+                    {"products", {1, 1, 0, 1, 1, 1, 1, 0, 3, 1, 2, 0}}});
+}
+
 // What is not picked may be anything.
 TEST(Values, of_lookups_beside_nan_on_cpu_and_webgpu) {
   Sketch s;

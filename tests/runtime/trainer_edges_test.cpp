@@ -140,6 +140,22 @@ TEST(Random, of_an_attached_function_is_not_that_of_the_steps) {
   EXPECT_TRUE(drawn.contains(alone().floats())) << "of one seed, the same numbers";
 }
 
+TEST(Random, of_attached_functions_is_each_ones_own_and_the_trainers) {
+  const auto drawn = [](std::uint32_t seed, std::optional<std::uint32_t> own) {
+    auto trainer =
+        compile(Pair{}, shrinking, {.optimizer = optim::SGD{}, .seed = seed, .device = kCpu});
+    const auto draw = [](const Pair&, const Inputs&) { return rand({64}); };
+    std::vector<std::vector<float>> numbers;
+    for (int i = 0; i < 2; ++i) numbers.push_back(trainer.attach(draw, {.seed = own})().floats());
+    return numbers;
+  };
+  const auto one = drawn(1, {}), two = drawn(2, {}), told = drawn(1, 7);
+  EXPECT_EQ(one, drawn(1, {}));
+  EXPECT_EQ((std::set<std::vector<float>>{one[0], one[1], two[0], two[1], told[0]}.size()), 5U);
+  EXPECT_EQ(told, drawn(2, 7));
+  EXPECT_EQ(told[0], told[1]) << "of one seed that was given";
+}
+
 TEST(Steps, go_on_after_one_that_failed) {
   const auto make = [] {
     return compile(Pair{}, [](const Pair& m, const Inputs& in) { return sum(m.a * in["x"]); },

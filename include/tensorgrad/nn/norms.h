@@ -9,10 +9,13 @@ namespace tensorgrad::nn {
 
 // layer_norm over the last axis, or the last axes, of these sizes.
 struct LayerNorm {
-  explicit LayerNorm(std::int64_t size, double epsilon = 1e-5, Loc loc = Loc::current());
-  explicit LayerNorm(const Shape& normalized, double epsilon = 1e-5, Loc loc = Loc::current());
+  explicit LayerNorm(std::int64_t size, double epsilon = 1e-5, bool with_bias = true,
+                     Loc loc = Loc::current());
+  explicit LayerNorm(const Shape& normalized, double epsilon = 1e-5, bool with_bias = true,
+                     Loc loc = Loc::current());
 
-  Parameter weight, bias;
+  Parameter weight;
+  std::optional<Parameter> bias;
   double eps;
   TG_MODULE(weight, bias, eps)
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;

@@ -74,18 +74,21 @@ Adapter describe(const Api& api, WGPUAdapter raw_adapter, const WebGpuOptions& o
   device.driver = api.vendor->name() + ", " + backend_name(raw.backendType);
   const std::string description = string_of(raw.description);
   if (!description.empty() && description != device.name) device.driver += ", " + description;
+  if (raw.subgroupMinSize == raw.subgroupMaxSize)
+    adapter.subgroup = static_cast<int>(raw.subgroupMinSize);
   judge(raw, options, adapter.info);
   api.AdapterInfoFreeMembers(raw);
   WGPULimits limits = {};
   api.AdapterGetLimits(raw_adapter, &limits);
   device.limits = limits_of(limits);
+  const auto has = [&](WGPUFeatureName feature) {
+    return api.AdapterHasFeature(raw_adapter, api.vendor->number_of(api, feature)) != 0U;
+  };
   for (const Feature& feature : kFeatures) {
-    if (api.AdapterHasFeature(raw_adapter, feature.name))
-      device.features.emplace_back(feature.text);
+    if (has(feature.name)) device.features.emplace_back(feature.text);
   }
-  device.stores_f16 = !options.default_limits &&
-                      api.AdapterHasFeature(raw_adapter, WGPUFeatureName_ShaderF16) != 0U;
-  adapter.timestamps = api.AdapterHasFeature(raw_adapter, WGPUFeatureName_TimestampQuery);
+  device.stores_f16 = !options.default_limits && has(WGPUFeatureName_ShaderF16);
+  adapter.timestamps = has(WGPUFeatureName_TimestampQuery);
   return adapter;
 }
 
@@ -119,12 +122,14 @@ Adapter external_adapter(const Api& api, const ExternalDevice& external) {
   }
   DeviceInfo& device = adapter.info.device;
   device.features.clear();
+  const auto has = [&](WGPUFeatureName feature) {
+    return api.DeviceHasFeature(external.device, api.vendor->number_of(api, feature)) != 0U;
+  };
   for (const Feature& feature : kFeatures) {
-    if (api.DeviceHasFeature(external.device, feature.name))
-      device.features.emplace_back(feature.text);
+    if (has(feature.name)) device.features.emplace_back(feature.text);
   }
-  device.stores_f16 = api.DeviceHasFeature(external.device, WGPUFeatureName_ShaderF16) != 0U;
-  adapter.timestamps = api.DeviceHasFeature(external.device, WGPUFeatureName_TimestampQuery);
+  device.stores_f16 = has(WGPUFeatureName_ShaderF16);
+  adapter.timestamps = has(WGPUFeatureName_TimestampQuery);
   return adapter;
 }
 
@@ -170,7 +175,11 @@ WGPULimits wanted_limits(const Api& api, WGPUAdapter adapter, bool defaults_only
 std::vector<WGPUFeatureName> wanted_features(const Api& api, WGPUAdapter adapter) {
   std::vector<WGPUFeatureName> features;
   for (const Feature& feature : kFeatures) {
-    if (api.AdapterHasFeature(adapter, feature.name)) features.push_back(feature.name);
+    const WGPUFeatureName number = api.vendor->number_of(api, feature.name);
+    if (api.AdapterHasFeature(adapter, number)) features.push_back(number);
+  }
+  for (const WGPUFeatureName feature : api.vendor->matrix_features()) {
+    if (api.AdapterHasFeature(adapter, feature)) features.push_back(feature);
   }
   return features;
 }

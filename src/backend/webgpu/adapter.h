@@ -13,6 +13,7 @@ struct Adapter {
   Handle<WGPUAdapter> handle;
   AdapterInfo info;
   bool timestamps = false;
+  int subgroup = 0;  // threads of one; 0: not always the same number
 };
 
 // Discrete GPUs first, software rasterisers last; otherwise in the library's order.

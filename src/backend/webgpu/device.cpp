@@ -93,6 +93,11 @@ void WebGpuDevice::open() {
   info_.joins_launches = true;
   timestamps_ = adapter_.timestamps;
   make_ring();
+  units_ = find_units();
+  if (units_.present()) {
+    info_.features.push_back("subgroup-matrix " + std::to_string(units_.m) + "x" +
+                             std::to_string(units_.n) + "x" + std::to_string(units_.k));
+  }
   // By now the driver is loaded, so this comes before all that it does at the end itself; a device
   // in a static object may come after.
   static const int noted = std::atexit([] { process_ends = true; });

@@ -145,6 +145,10 @@ class WebGpuDevice final : public Device {
   Handle<WGPUBindGroup> bind(const Step& step, std::span<const BufferHandle> buffers);
   void check_kernel(const Kernel& kernel) const;
 
+  // units.cpp
+  // Those that the device takes a kernel for.
+  MatrixUnits find_units();
+
   // run.cpp
   std::uint32_t write_rows(std::span<const HyperRow> rows);
   void encode_step(WGPUComputePassEncoder pass, const WebGpuExecutable& executable,
@@ -167,6 +171,7 @@ class WebGpuDevice final : public Device {
   bool checked_ = false, timestamps_ = false;
   std::string replacement_;
   WgslOptions forced_;
+  MatrixUnits units_;
 
   // In the order of their making; released in reverse.
   Handle<WGPUInstance> instance_;  // the application's

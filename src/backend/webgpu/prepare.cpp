@@ -239,6 +239,7 @@ WgslOptions WebGpuDevice::kernel_options() const {
   WgslOptions options = forced_;
   options.max_threads = info_.limits.max_workgroup_invocations;
   options.max_workgroup_bytes = info_.limits.max_workgroup_bytes;
+  options.units = units_;
   return options;
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <mutex>
 #include <thread>
 
 #include "base/env.h"
@@ -144,12 +145,79 @@ void take_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGPUStri
   out->done = true;
 }
 
+struct DeviceOffer {
+  WGPUDevice device = nullptr;
+  bool done = false;
+};
+
+void take_offer(WGPURequestDeviceStatus, WGPUDevice device, WGPUStringView, void* offer, void*) {
+  auto* out = static_cast<DeviceOffer*>(offer);
+  out->device = device;
+  out->done = true;
+}
+
+struct Verdict {
+  bool fine = false, done = false;
+};
+
+void take_verdict(WGPUPopErrorScopeStatus, WGPUErrorType type, WGPUStringView, void* verdict,
+                  void*) {
+  auto* out = static_cast<Verdict*>(verdict);
+  out->fine = type == WGPUErrorType_NoError;
+  out->done = true;
+}
+
+// Does a device of that one feature know f16 in shaders? The adapter gives no other afterwards.
+bool is_f16(const Api& api, WGPUAdapter adapter, WGPUFeatureName feature) {
+  if (api.AdapterHasFeature(adapter, feature) == 0U) return false;
+  WGPUDeviceDescriptor wanted = {};
+  wanted.requiredFeatureCount = 1;
+  wanted.requiredFeatures = &feature;
+  DeviceOffer offer;
+  WGPURequestDeviceCallbackInfo on_device = {};
+  on_device.mode = WGPUCallbackMode_AllowProcessEvents;
+  on_device.callback = take_offer;
+  on_device.userdata1 = &offer;
+  api.AdapterRequestDevice(adapter, &wanted, on_device);
+  while (!offer.done) api.InstanceProcessEvents(api.instance);
+  if (offer.device == nullptr) return false;
+  const Handle device(api, offer.device);
+  WGPUShaderSourceWGSL source = {};
+  source.chain.sType = WGPUSType_ShaderSourceWGSL;
+  source.code = view("enable f16; @compute @workgroup_size(1) fn main() {}");
+  WGPUShaderModuleDescriptor descriptor = {};
+  descriptor.nextInChain = &source.chain;
+  api.DevicePushErrorScope(device.get(), WGPUErrorFilter_Validation);
+  const Handle module(api, api.DeviceCreateShaderModule(device.get(), &descriptor));
+  Verdict verdict;
+  WGPUPopErrorScopeCallbackInfo on_verdict = {};
+  on_verdict.mode = WGPUCallbackMode_AllowProcessEvents;
+  on_verdict.callback = take_verdict;
+  on_verdict.userdata1 = &verdict;
+  api.DevicePopErrorScope(device.get(), on_verdict);
+  while (!verdict.done) api.InstanceProcessEvents(api.instance);
+  return verdict.fine;
+}
+
+// Before webgpu.h was settled these had other numbers, with which some builds are still about.
+struct OlderNumber {
+  WGPUFeatureName feature, older;
+};
+constexpr std::array<OlderNumber, 3> kOlderNumbers = {
+    {{WGPUFeatureName_TimestampQuery, static_cast<WGPUFeatureName>(0x3)},
+     {WGPUFeatureName_ShaderF16, static_cast<WGPUFeatureName>(0xA)},
+     {WGPUFeatureName_Subgroups, static_cast<WGPUFeatureName>(0x11)}}};
+constexpr auto kOlderF16 = kOlderNumbers[1].older;
+
 class Dawn : public Vendor {
  public:
   Dawn() {
     toggles_.chain.sType = kDawnTogglesDescriptor;
     toggles_.enabled = kTrusted.data();
     toggles_.enabled_count = kTrusted.size();
+    offering_.chain.sType = kDawnTogglesDescriptor;
+    offering_.enabled = kOffering.data();
+    offering_.enabled_count = kOffering.size();
   }
 
   [[nodiscard]] std::string name() const override { return "Dawn"; }
@@ -179,6 +247,22 @@ class Dawn : public Vendor {
     return api.DeviceCreateShaderModule(device, &descriptor);
   }
 
+  // Nothing tells which numbers a build has, so it is tried.
+  [[nodiscard]] WGPUFeatureName number_of(const Api& api, WGPUFeatureName feature) const override {
+    std::call_once(tried_, [&] {
+      older_ = !is_f16(api, WGPUFeatureName_ShaderF16) && is_f16(api, kOlderF16);
+    });
+    for (const OlderNumber& each : kOlderNumbers) {
+      if (older_ && each.feature == feature) return each.older;
+    }
+    return feature;
+  }
+
+  // chromium_experimental_subgroup_matrix, of Dawn's of 2025 and 2026.
+  [[nodiscard]] std::vector<WGPUFeatureName> matrix_features() const override {
+    return {static_cast<WGPUFeatureName>(0x00050034), static_cast<WGPUFeatureName>(0x00050037)};
+  }
+
   [[nodiscard]] bool concurrent() const override { return false; }
 
   std::uint64_t submit(const Api& api, WGPUQueue queue, WGPUCommandBuffer commands) const override {
@@ -199,8 +283,13 @@ class Dawn : public Vendor {
   static constexpr std::array<const char*, 2> kTrusted = {"disable_robustness",
                                                           "disable_workgroup_init"};
 
-  static WGPUAdapter request(const Api& api, WGPUBackendType backend) {
+  // Else it hides experimental features, and f16 on GPUs of NVIDIA.
+  static constexpr std::array<const char*, 3> kOffering = {
+      "allow_unsafe_apis", "use_vulkan_memory_model", "vulkan_enable_f16_on_nvidia"};
+
+  WGPUAdapter request(const Api& api, WGPUBackendType backend) const {
     WGPURequestAdapterOptions options = {};
+    options.nextInChain = &offering_.chain;
     options.featureLevel = WGPUFeatureLevel_Core;
     options.powerPreference = WGPUPowerPreference_HighPerformance;
     options.backendType = backend;
@@ -214,7 +303,18 @@ class Dawn : public Vendor {
     return answer.adapter;
   }
 
-  mutable DawnToggles toggles_ = {};
+  // On the first adapter that has it.
+  [[nodiscard]] bool is_f16(const Api& api, WGPUFeatureName feature) const {
+    for (WGPUAdapter each : adapters(api)) {
+      const Handle adapter(api, each);
+      if (webgpu::is_f16(api, adapter.get(), feature)) return true;
+    }
+    return false;
+  }
+
+  mutable DawnToggles toggles_ = {}, offering_ = {};
+  mutable std::once_flag tried_;
+  mutable bool older_ = false;
 };
 
 }  // namespace

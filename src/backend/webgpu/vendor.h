@@ -33,6 +33,12 @@ class Vendor {
   virtual WGPUShaderModule create_module(const Api& api, WGPUDevice device,
                                          const WGPUShaderModuleDescriptor& descriptor,
                                          bool checked) const = 0;
+  // What the library calls a feature of webgpu.h, if its numbers are older.
+  [[nodiscard]] virtual WGPUFeatureName number_of(const Api&, WGPUFeatureName feature) const {
+    return feature;
+  }
+  // What versions of the library call matrices of a subgroup; the number may be another feature's.
+  [[nodiscard]] virtual std::vector<WGPUFeatureName> matrix_features() const { return {}; }
   // May several threads make pipelines at a time?
   [[nodiscard]] virtual bool concurrent() const = 0;
   // Submits one command buffer; gives a mark for wait().

@@ -13,6 +13,7 @@ struct Product {
   bool a_along_m = false, b_along_k = false, ones = false, fused = false;
   bool ones_of_a = false;  // with ones: sums of a's rows, not of b's columns
   bool cut = false;        // two launches share the rows
+  bool half = false;       // operands of f16, and one of the results
 };
 
 IndexMap operand_map(std::int64_t batch, std::int64_t outer, std::int64_t inner, bool transposed) {
@@ -42,6 +43,10 @@ void check_product(webgpu::WebGpuDevice& device, const Product& p) {
   if (p.fused) make_a.op("relu", {make_a.op("add", {value, make_a.constant(0.5f)})});
   value = make_b.load(1, operand_map(p.batch, p.k, p.n, p.b_along_k));
   if (p.fused) make_b.op("mul", {value, make_b.load(2, strided({p.batch, p.k, p.n}, {0, 0, 1}))});
+  for (ProgramMaker* each : {&make_a, &make_b}) {
+    const int last = static_cast<int>(each->program.instrs.size()) - 1;
+    if (p.half) each->op("round_to_f16", {last});
+  }
   const int acc = make.acc();
   int result = acc;
   if (p.fused) {
@@ -103,6 +108,59 @@ TEST_P(WebGpuTiles, multiply) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, WebGpuTiles, ::testing::Values(1, 8, 16, 32, 33, 64, 96, 128));
+
+// Products of f16 are exact in f32, so units give what tiles do but for the order of sums.
+TEST(WebGpuContraction, by_matrix_units) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  const MatrixUnits units = device->kernel_options().units;
+  if (!units.present()) GTEST_SKIP() << "the device has no matrix units";
+  for (const int tile : {1, 2, 3}) {
+    WgslOptions options;
+    options.unit_tile = tile;
+    device->force_kernels(options);
+    SCOPED_TRACE(tile);
+    const std::int64_t side = 4 * units.m, depth = 2 * units.k;
+    check_layouts(*device, {.m = side, .n = side, .k = depth, .half = true});
+    check_layouts(*device, {.m = side + 8, .n = side - 4, .k = depth + 4, .half = true});
+    check_layouts(*device, {.m = side - 3, .n = 2 * side + 5, .k = 3 * depth - 1, .half = true});
+    check_layouts(*device, {.batch = 3, .m = 5, .n = side + 1, .k = depth, .half = true});
+    check_layouts(*device, {.m = side + 22, .n = side, .k = depth, .cut = true, .half = true});
+  }
+}
+
+// Text alone: which products go there, and that the kernel says so.
+TEST(WebGpuContraction, goes_to_matrix_units_where_operands_are_f16) {
+  const auto text_of = [](std::int64_t side, bool half, const WgslOptions& options) {
+    TestProgram test;
+    Launch& launch = test.launch(LaunchKind::kContraction, "product");
+    launch.m = launch.n = launch.k = side;
+    for (int i = 0; i < 2; ++i)
+      test.bind(launch, test.buffer(DType::kF32, side * side), BindMode::kRead);
+    test.bind(launch, test.buffer(DType::kF32, side * side), BindMode::kWrite);
+    ProgramMaker a, b, body;
+    const int x = a.load(0, whole({side, side})), y = b.load(1, whole({side, side}));
+    if (half) a.op("round_to_f16", {x});
+    b.op("round_to_f16", {y});
+    launch.a = a.program;
+    launch.b = b.program;
+    const int acc = body.acc();
+    launch.body = body.program;
+    TestProgram::store(launch, 2, acc, whole({side, side}));
+    return emit_wgsl(launch, options);
+  };
+  WgslOptions with, without;
+  with.units = {16, 16, 16, 32};
+  with.max_workgroup_bytes = 48 << 10;
+  const auto uses = [](const std::string& text) {
+    return text.find("subgroupMatrixMultiplyAccumulate") != std::string::npos;
+  };
+  EXPECT_TRUE(uses(text_of(256, true, with)));
+  EXPECT_FALSE(uses(text_of(256, false, with)));
+  EXPECT_FALSE(uses(text_of(256, true, without)));
+  EXPECT_FALSE(uses(text_of(32, true, with)));  // too small to be worth it
+  with.unit_tile = -1;
+  EXPECT_FALSE(uses(text_of(256, true, with)));
+}
 
 TEST(WebGpuContraction, by_any_number_of_lanes) {
   TENSORGRAD_DEVICE_OR_RETURN(device);

@@ -99,6 +99,14 @@ TEST(LayerNorm, begins_as_ones_and_zeros) {
   EXPECT_EQ(params.at("bias").floats(), (std::vector<float>{0, 0, 0}));
 }
 
+TEST(LayerNorm, may_have_no_bias) {
+  const nn::LayerNorm norm(2, 1e-5, false);
+  EXPECT_EQ(initial(norm).size(), 1U);
+  const auto got = values(norm, {1, 2}, {3, 1}, {{"weight", {2, 4}}});
+  EXPECT_NEAR(got[0], 2, 1e-4);
+  EXPECT_NEAR(got[1], -4, 1e-4);
+}
+
 TEST(Linear, is_x_times_the_transposed_weight_plus_bias) {
   const std::map<std::string, std::vector<float>> params = {{"weight", {1, 2, 3, 4, 5, 6}},
                                                             {"bias", {10, 20}}};

@@ -3,10 +3,10 @@
 
 namespace tensorgrad::testing {
 
-MISTAKE(norm_of_a_power_not_there, UserError) {
+MISTAKE(norm_of_a_power_below_zero, UserError) {
   compiled([](const Net&, In in) {
-    // error: norm: p must be 1, 2 or infinity, got 3
-    return sum(norm(in["x"], 3));
+    // error: norm: p must be more than 0, got -1
+    return sum(norm(in["x"], -1));
   });
 }
 

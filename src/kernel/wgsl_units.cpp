@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT
+// Contractions by matrix units, where both operands are f16: a workgroup computes BM x BN results,
+// each of its subgroups UM x UN matrices of them in registers, in f32. Per step of BK both operands
+// pass through workgroup memory as f16, loaded by their own programs; results pass through it, a
+// line of matrices of each subgroup at a time, on their way to the epilogue.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "kernel/wgsl_contraction.h"
+
+namespace tensorgrad::wgsl {
+namespace {
+
+struct UnitShape {
+  int across_m, across_n;  // matrices of a subgroup: UM, UN
+  int subgroups_m, subgroups_n;
+  int deep;  // BK in matrices
+  // As measured on an H200: tiles that it works on at a time, and relative speed with so many.
+  int at_once;
+  double rate;
+
+  [[nodiscard]] int subgroups() const { return subgroups_m * subgroups_n; }
+};
+constexpr std::array<UnitShape, 3> kUnitShapes = {
+    {{4, 2, 2, 2, 2, 528, 1.0}, {4, 2, 2, 4, 2, 264, 0.95}, {2, 2, 2, 2, 2, 528, 0.65}}};
+// Fewer products take no less time than by other forms.
+constexpr std::int64_t kLeastProducts = 1 << 22;
+constexpr int kResultPad = 4;  // elements, as TileOperand's
+
+class UnitContraction : private ContractionParts {
+ public:
+  using ContractionParts::ContractionParts;
+
+  bool write(Shader& shader);
+
+ private:
+  [[nodiscard]] const UnitShape* pick() const;
+  [[nodiscard]] TileShape tile_of(const UnitShape& shape) const;
+  [[nodiscard]] std::int64_t bytes_of(const UnitShape& shape) const;
+  [[nodiscard]] int result_pitch() const { return shape_.across_n * unit_.n + kResultPad; }
+  [[nodiscard]] std::int64_t staged(const UnitShape& shape) const {
+    return std::int64_t{shape.subgroups()} * unit_.m * (shape.across_n * unit_.n + kResultPad);
+  }
+  [[nodiscard]] int ones_each() const {
+    return static_cast<int>(
+        ceil_div(launch_.ones_row ? tile_.side_n : tile_.side_m, tile_.threads()));
+  }
+  void write_places(Scope& scope, std::int64_t tiles_m, std::int64_t tiles_n);
+  void write_steps(Scope& scope);
+  void write_products(Scope& scope) const;
+  void write_ones_sums(Scope& scope) const;
+  void write_results(Scope& scope);
+  void write_ones_results(Scope& scope) const;
+  [[nodiscard]] std::string first_of_side() const;
+
+  const MatrixUnits& unit_ = options_.units;
+  UnitShape shape_ = {};
+  TileShape tile_ = {};
+};
+
+TileShape UnitContraction::tile_of(const UnitShape& shape) const {
+  TileShape tile = {};
+  tile.side_m = unit_.m * shape.across_m * shape.subgroups_m;
+  tile.side_n = unit_.n * shape.across_n * shape.subgroups_n;
+  tile.depth = unit_.k * shape.deep;
+  // Only how many threads there are matters of these.
+  tile.per_n = 4;
+  tile.per_m = tile.side_m * tile.side_n / (4 * shape.subgroups() * unit_.subgroup);
+  tile.slices = 1;
+  return tile;
+}
+
+std::int64_t UnitContraction::bytes_of(const UnitShape& shape) const {
+  const TileShape tile = tile_of(shape);
+  return 2 * (a_.halves(tile) + b_.halves(tile)) + 4 * staged(shape);
+}
+
+// Null where other forms do as well.
+const UnitShape* UnitContraction::pick() const {
+  const UnitShape* best = nullptr;
+  double best_time = 0;
+  int number = 0;
+  for (const UnitShape& shape : kUnitShapes) {
+    ++number;
+    const TileShape tile = tile_of(shape);
+    if (tile.threads() > options_.max_threads) continue;
+    if (bytes_of(shape) > options_.max_workgroup_bytes) continue;
+    if (options_.unit_tile == number) return &shape;
+    if (options_.joined && tile.threads() != group_threads(tile.threads(), options_)) continue;
+    const double groups =
+        std::llround(options_.crowd * static_cast<double>(window_.outer_count *
+                                                          ceil_div(window_.count, tile.side_m) *
+                                                          ceil_div(launch_.n, tile.side_n)));
+    const double time =
+        std::ceil(groups / shape.at_once) * shape.at_once * tile.side_m * tile.side_n / shape.rate;
+    if (best != nullptr && time >= best_time) continue;
+    best = &shape;
+    best_time = time;
+  }
+  const std::int64_t products = window_.outer_count * window_.count * launch_.n * launch_.k;
+  return products < kLeastProducts || launch_.k < unit_.k ? nullptr : best;
+}
+
+void UnitContraction::write_places(Scope& scope, std::int64_t tiles_m, std::int64_t tiles_n) {
+  const Domain flat = {{"tile", tiles_n * tiles_m * window_.outer_count}};
+  scope.line("let n0 = " + coordinate(scope, flat, 1, tiles_n) + " * " + u32_literal(tile_.side_n) +
+             ";");
+  scope.line("let m0 = " + coordinate(scope, flat, tiles_n, tiles_m) + " * " +
+             u32_literal(tile_.side_m) +
+             (window_.first > 0 ? " + " + u32_literal(window_.first) : "") + ";");
+  scope.line(
+      "let z = " + batch_of(coordinate(scope, flat, tiles_n * tiles_m, window_.outer_count)) + ";");
+  scope.line("let sub_lane = local % " + u32_literal(unit_.subgroup) + ";");
+  scope.line("let sub = local / " + u32_literal(unit_.subgroup) + ";");
+  scope.line("let sub_m = sub / " + u32_literal(shape_.subgroups_n) + " * " +
+             u32_literal(unit_.m * shape_.across_m) + ";");
+  scope.line("let sub_n = sub % " + u32_literal(shape_.subgroups_n) + " * " +
+             u32_literal(unit_.n * shape_.across_n) + ";");
+  a_.write_places(scope, tile_);
+  b_.write_places(scope, tile_);
+  for (int i = 0; i < shape_.across_m; ++i) {
+    for (int j = 0; j < shape_.across_n; ++j) {
+      scope.line("var acc" + std::to_string(i) + "_" + std::to_string(j) +
+                 ": subgroup_matrix_result<f32, " + std::to_string(unit_.n) + ", " +
+                 std::to_string(unit_.m) + ">;");
+    }
+  }
+  for (int i = 0; has_ones() && i < ones_each(); ++i)
+    scope.line("var ones" + std::to_string(i) + " = 0.0f;");
+}
+
+// One tile of each operand.
+void UnitContraction::write_products(Scope& scope) const {
+  const auto load = [&](Scope& to, const TileOperand& operand, bool is_a, int number, int k) {
+    const std::string name = is_a ? "a" : "b";
+    const int pitch = operand.half_pitch(tile_);
+    const int along = number * (is_a ? unit_.m : unit_.n), deep = k * unit_.k;
+    const std::string i = std::string(is_a ? "sub_m" : "sub_n") + " + " + u32_literal(along);
+    const std::string at = operand.along_k()
+                               ? "(" + i + ") * " + u32_literal(pitch) + " + " + u32_literal(deep)
+                               : u32_literal(deep * pitch) + " + " + i;
+    const std::string type = is_a ? "subgroup_matrix_left<f16, " + std::to_string(unit_.k) + ", " +
+                                        std::to_string(unit_.m) + ">"
+                                  : "subgroup_matrix_right<f16, " + std::to_string(unit_.n) + ", " +
+                                        std::to_string(unit_.k) + ">";
+    // a's rows and b's columns are lines where memory runs along k.
+    const bool column_major = is_a != operand.along_k();
+    to.line("let " + name + std::to_string(number) + " = " +
+            load_units(unit_, type, "half_" + name, at, column_major, u32_literal(pitch)) + ";");
+  };
+  for (int k = 0; k < shape_.deep; ++k) {
+    Scope step(&scope);
+    for (int i = 0; i < shape_.across_m; ++i) load(step, a_, true, i, k);
+    for (int j = 0; j < shape_.across_n; ++j) load(step, b_, false, j, k);
+    for (int i = 0; i < shape_.across_m; ++i) {
+      for (int j = 0; j < shape_.across_n; ++j) {
+        const std::string acc = "acc" + std::to_string(i) + "_" + std::to_string(j);
+        step.line(acc + " = subgroupMatrixMultiplyAccumulate(a" + std::to_string(i) + ", b" +
+                  std::to_string(j) + ", " + acc + ");");
+      }
+    }
+    scope.block("", step);
+  }
+}
+
+// Is this one of the tiles that see all of the operand which ones go along?
+std::string UnitContraction::first_of_side() const {
+  return launch_.ones_row ? "m0 == " + u32_literal(window_.first) : "n0 == 0u";
+}
+
+// A thread adds up lines of its own.
+void UnitContraction::write_ones_sums(Scope& scope) const {
+  if (!has_ones()) return;
+  const TileOperand& operand = launch_.ones_row ? b_ : a_;
+  const std::string array = launch_.ones_row ? "half_b" : "half_a";
+  const std::string pitch = u32_literal(operand.half_pitch(tile_));
+  const int side = operand.side(tile_);
+  Scope sums(&scope);
+  for (int i = 0; i < ones_each(); ++i) {
+    const std::string line = "local + " + u32_literal(i * tile_.threads());
+    Scope each(&sums), loop(&each);
+    loop.line(
+        "ones" + std::to_string(i) + " += f32(" + array + "[" +
+        (operand.along_k() ? "(" + line + ") * " + pitch + " + k" : "k * " + pitch + " + " + line) +
+        "]);");
+    each.block("for (var k = 0u; k < " + u32_literal(tile_.depth) + "; k++)", loop);
+    const bool all = (i + 1) * tile_.threads() <= side;
+    sums.block(all ? "" : "if (" + line + " < " + u32_literal(side) + ")", each);
+  }
+  scope.block("if (" + first_of_side() + ")", sums);
+}
+
+// The next tile is on its way from memory while this one is multiplied.
+void UnitContraction::write_steps(Scope& scope) {
+  module_.shared("half_a", "f16", a_.halves(tile_), 2);
+  module_.shared("half_b", "f16", b_.halves(tile_), 2);
+  const std::string depth = u32_literal(tile_.depth), end = u32_literal(launch_.k);
+  const auto fetch = [&](Scope& to, const std::string& k0) {
+    a_.write_fetch(to, tile_, k0);
+    b_.write_fetch(to, tile_, k0);
+  };
+  fetch(scope, "0u");
+  Scope loop(&scope);
+  a_.write_keep_halves(loop, tile_);
+  b_.write_keep_halves(loop, tile_);
+  loop.line("workgroupBarrier();");
+  if (launch_.k > tile_.depth) {
+    Scope ahead(&loop);
+    fetch(ahead, "k0 + " + depth);
+    loop.block("if (k0 + " + depth + " < " + end + ")", ahead);
+  }
+  write_products(loop);
+  write_ones_sums(loop);
+  loop.line("workgroupBarrier();");
+  scope.block("for (var k0 = 0u; k0 < " + end + "; k0 += " + depth + ")", loop);
+}
+
+// A line of a subgroup's matrices at a time.
+void UnitContraction::write_results(Scope& scope) {
+  module_.shared("results", "f32", staged(shape_), 4);
+  const int step = finish_.chosen ? 4 : 1;  // results a call
+  const int width = shape_.across_n * unit_.n, count = unit_.m * width / step;
+  const std::string pitch = u32_literal(result_pitch()), across = u32_literal(width / step);
+  scope.line("let staged = sub * " + u32_literal(unit_.m * result_pitch()) + ";");
+  for (int i = 0; i < shape_.across_m; ++i) {
+    if (i > 0) scope.line("workgroupBarrier();");
+    for (int j = 0; j < shape_.across_n; ++j) {
+      scope.line(store_units(unit_, "results", "staged + " + u32_literal(j * unit_.n),
+                             "acc" + std::to_string(i) + "_" + std::to_string(j), pitch));
+    }
+    scope.line("workgroupBarrier();");
+    Scope loop(&scope);
+    loop.line("let row = r / " + across + ";");
+    loop.line("let col = r % " + across + (step > 1 ? " * " + u32_literal(step) : "") + ";");
+    loop.line("let at = staged + row * " + pitch + " + col;");
+    const std::string value = step == 1
+                                  ? "results[at]"
+                                  : "vec4<f32>(results[at], results[at + 1u], results[at + 2u], "
+                                    "results[at + 3u])";
+    loop.line("finish(z, m0 + sub_m + " + u32_literal(i * unit_.m) + " + row, n0 + sub_n + col, " +
+              value + ");");
+    scope.block("for (var r = sub_lane; r < " + u32_literal(count) +
+                    "; r += " + u32_literal(unit_.subgroup) + ")",
+                loop);
+  }
+}
+
+void UnitContraction::write_ones_results(Scope& scope) const {
+  if (!has_ones()) return;
+  const bool of_b = launch_.ones_row;
+  Scope ones(&scope);
+  for (int i = 0; i < ones_each(); ++i) {
+    const std::string line = "local + " + u32_literal(i * tile_.threads());
+    const std::string at = std::string(of_b ? "n0" : "m0") + " + " + line;
+    ones.line("if (" + line + " < " + u32_literal(of_b ? tile_.side_n : tile_.side_m) + " && " +
+              at + " < " + u32_literal(of_b ? launch_.n : window_.end()) + ") { finish_ones(" + at +
+              ", ones" + std::to_string(i) + "); }");
+  }
+  scope.block("if (" + first_of_side() + ")", ones);
+}
+
+bool UnitContraction::write(Shader& shader) {
+  if (launch_.by_rows || options_.tile != 0 || options_.lanes != 0) return false;
+  if (!a_.is_half() || !b_.is_half()) return false;
+  const UnitShape* const picked = pick();
+  if (picked == nullptr) return false;
+  shape_ = *picked;
+  tile_ = tile_of(shape_);
+  if (has_ones()) write_ones();
+  write_functions(tile_.side_m, tile_.side_n, tile_.depth, true);
+  const std::int64_t tiles_m = ceil_div(window_.count, tile_.side_m);
+  const std::int64_t tiles_n = ceil_div(launch_.n, tile_.side_n);
+  const std::int64_t groups = window_.outer_count * tiles_m * tiles_n;
+  Scope scope;
+  open_rows(scope, Tile{1, tile_.threads(), true}, groups, "tile");
+  write_places(scope, tiles_m, tiles_n);
+  write_steps(scope);
+  write_results(scope);
+  write_ones_results(scope);
+  shader = make_shader(module_, scope, tile_.threads(), groups);
+  shader.uses_units = true;
+  return true;
+}
+
+}  // namespace
+
+bool write_by_matrix_units(const Launch& launch, const WgslOptions& options, Shader& shader) {
+  if (!options.units.present() || options.unit_tile < 0) return false;
+  return UnitContraction(launch, options).write(shader);
+}
+
+}  // namespace tensorgrad::wgsl
+
+namespace tensorgrad {
+
+std::string load_units(const MatrixUnits& units, const std::string& type, const std::string& array,
+                       const std::string& at, bool column_major, const std::string& pitch) {
+  const std::string of = "(&" + array + ", " + at + ", ";
+  if (units.older_form) {
+    return "subgroupMatrixLoad<" + type + ">" + of + (column_major ? "true" : "false") + ", " +
+           pitch + ")";
+  }
+  return "subgroupMatrixLoad<" + type + ", " + (column_major ? "col_major" : "row_major") + ">" +
+         of + pitch + ")";
+}
+
+std::string store_units(const MatrixUnits& units, const std::string& array, const std::string& at,
+                        const std::string& value, const std::string& pitch) {
+  const std::string to = "(&" + array + ", " + at + ", " + value + ", ";
+  return units.older_form ? "subgroupMatrixStore" + to + "false, " + pitch + ");"
+                          : "subgroupMatrixStore<row_major>" + to + pitch + ");";
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// The files of tiktoken: a token in base64 and its rank on each line. Any two tokens that make a
+// third one side by side are merged, and the rank of that one says when.
+#include <array>
+#include <charconv>
+
+#include "io/text.h"
+#include "tensorgrad/error.h"
+#include "text/definition.h"
+
+namespace tensorgrad::text {
+namespace {
+
+constexpr std::size_t kLongestToken = 4096;
+
+// The value of a character of base64; -1 for others.
+int sextet(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+// Whether `text` is base64, padded; appends its bytes.
+bool decode_base64(std::string_view text, std::string& bytes) {
+  if (text.size() % 4 != 0 || text.empty()) return false;
+  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+  unsigned bits = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool pad = i >= text.size() - padding;
+    const int value = pad ? 0 : sextet(text[i]);
+    if (value < 0) return false;
+    bits = bits << 6 | static_cast<unsigned>(value);
+    if (i % 4 != 3) continue;
+    bytes += static_cast<char>(bits >> 16 & 0xff);
+    bytes += static_cast<char>(bits >> 8 & 0xff);
+    bytes += static_cast<char>(bits & 0xff);
+    bits = 0;
+  }
+  bytes.resize(bytes.size() - padding);
+  return true;
+}
+
+}  // namespace
+
+Definition definition_of_tiktoken(std::string_view ranks, std::string_view file,
+                                  const BpeOptions& options) {
+  std::vector<TokenEntry> entries;
+  std::size_t number = 0;
+  while (!ranks.empty()) {
+    const std::size_t end = std::min(ranks.find('\n'), ranks.size());
+    std::string_view line = ranks.substr(0, end);
+    ranks.remove_prefix(std::min(end + 1, ranks.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    ++number;
+    if (line.empty()) continue;
+    TokenEntry entry;
+    const std::size_t space = std::min(line.find(' '), line.size());
+    const std::string_view digits = line.substr(std::min(space + 1, line.size()));
+    const auto [stop, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), entry.id);
+    const bool good = decode_base64(line.substr(0, space), entry.bytes) && error == std::errc() &&
+                      stop == digits.data() + digits.size();
+    if (!good || entry.bytes.size() > kLongestToken) {
+      throw IoError(std::string(file) + ": line " + std::to_string(number) + ": " +
+                    io::in_quotes(line) + ": a token in base64 and its rank expected");
+    }
+    entries.push_back(std::move(entry));
+  }
+  if (entries.empty()) throw IoError(std::string(file) + ": is empty");
+  check_entries(entries, std::string(file));
+  Definition definition;
+  BpeModel& model = definition.model;
+  model.tokens = TokenTable(entries);
+  for (const Id id : model.tokens.ids()) {
+    const std::string_view bytes = model.tokens.bytes_of(id);
+    for (std::size_t cut = 1; cut < bytes.size(); ++cut) {
+      const Id left = model.tokens.find(bytes.substr(0, cut));
+      const Id right = left == kNoId ? kNoId : model.tokens.find(bytes.substr(cut));
+      if (right == kNoId) continue;
+      model.merges.push_back({left, right, static_cast<std::uint32_t>(id), id});
+    }
+  }
+  model.ignore_merges = true;
+  set_pre_tokenization(definition, options.pre_tokenization, options.add_prefix_space, options.nfc);
+  add_tokens(definition, options.added_tokens, "added_tokens");
+  return definition;
+}
+
+}  // namespace tensorgrad::text

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// Files of tokens, and chunks of them.
+#include "tensorgrad/token_data.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "io/atomic_file.h"
+#include "io/input_file.h"
+#include "io/safetensors.h"
+#include "io/text.h"
+#include "tensorgrad/error.h"
+
+namespace tensorgrad {
+namespace {
+
+constexpr std::string_view kTensorName = "tokens";
+constexpr std::int64_t kMostOfU16 = 65'536;
+constexpr std::size_t kBlock = 1 << 16;  // tokens that are converted at a time
+
+template <class Word>
+void append_words(std::span<const std::int32_t> tokens, std::vector<std::byte>& bytes) {
+  bytes.resize(tokens.size() * sizeof(Word));
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto word = static_cast<Word>(tokens[i]);
+    std::memcpy(bytes.data() + i * sizeof word, &word, sizeof word);
+  }
+}
+
+std::int64_t vocab_size_of(const io::SafetensorsHeader& header, const std::string& path) {
+  const auto found = header.metadata.find("vocab_size");
+  if (found == header.metadata.end()) return 0;
+  const std::string& text = found->second;
+  std::int64_t size = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (error != std::errc() || stop != text.data() + text.size() || size < 1) {
+    throw IoError(path + ": metadata: vocab_size is " + io::in_quotes(text) +
+                  ": a number above 0 expected");
+  }
+  return size;
+}
+
+}  // namespace
+
+void write_tokens(const std::string& path, std::span<const std::int32_t> tokens,
+                  std::int64_t vocab_size) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] >= 0 && tokens[i] < vocab_size) continue;
+    throw IoError(path + ": token " + std::to_string(i) + " is " + std::to_string(tokens[i]) +
+                  ": 0 to " + std::to_string(vocab_size - 1) + " expected");
+  }
+  const bool small = vocab_size <= kMostOfU16;
+  const std::uint64_t bytes = tokens.size() * (small ? 2 : 4);
+  std::string header = "{\"__metadata__\":{\"vocab_size\":\"" + std::to_string(vocab_size) +
+                       "\"},\"tokens\":{\"dtype\":\"" + (small ? "U16" : "U32") + "\",\"shape\":[" +
+                       std::to_string(tokens.size()) + "],\"data_offsets\":[0," +
+                       std::to_string(bytes) + "]}}";
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  const std::uint64_t length = header.size();
+  io::AtomicFile file(path);
+  file.write(std::as_bytes(std::span(&length, 1)));
+  file.write(std::as_bytes(std::span(header.data(), header.size())));
+  std::vector<std::byte> block;
+  for (std::size_t at = 0; at < tokens.size(); at += kBlock) {
+    const auto part = tokens.subspan(at, std::min(kBlock, tokens.size() - at));
+    if (small) {
+      append_words<std::uint16_t>(part, block);
+    } else {
+      append_words<std::uint32_t>(part, block);
+    }
+    file.write(block);
+  }
+  file.commit();
+}
+
+TokenFile::TokenFile(const std::string& path)
+    : path_(path), file_(std::make_shared<const io::InputFile>(path)) {
+  std::array<char, io::kLengthBytes> first{};
+  const std::size_t there = std::min<std::uint64_t>(file_->size(), first.size());
+  file_->read_at(0, std::as_writable_bytes(std::span(first.data(), there)));
+  const std::uint64_t length =
+      io::checked_header_length({first.data(), there}, file_->size(), path);
+  std::string json(length, '\0');
+  file_->read_at(io::kLengthBytes, std::as_writable_bytes(std::span(json.data(), json.size())));
+  const io::SafetensorsHeader header = io::parse_safetensors_header(json, file_->size(), path);
+  for (const io::SafetensorsEntry& entry : header.entries) {
+    if (entry.name != kTensorName) continue;
+    width_ = entry.dtype == "U16" ? 2 : entry.dtype == "U32" || entry.dtype == "I32" ? 4 : 0;
+    if (width_ == 0 || entry.shape.size() != 1) {
+      throw IoError(path + ": tensor \"tokens\" is " + entry.dtype + " " + to_string(entry.shape) +
+                    ": U16, U32 or I32 with one axis expected");
+    }
+    size_ = entry.shape[0];
+    begin_ = header.data_start + entry.begin;
+  }
+  if (width_ == 0) {
+    throw IoError(path +
+                  ": has no tensor \"tokens\" (a file of numbers and nothing else is read "
+                  "with its type)");
+  }
+  vocab_size_ = vocab_size_of(header, path);
+}
+
+TokenFile::TokenFile(const std::string& path, RawTokens type)
+    : path_(path),
+      file_(std::make_shared<const io::InputFile>(path)),
+      width_(type == RawTokens::kU16 ? 2 : 4) {
+  if (file_->size() % static_cast<std::uint64_t>(width_) != 0) {
+    throw IoError(path + ": has " + std::to_string(file_->size()) + " bytes: a multiple of " +
+                  std::to_string(width_) + " expected");
+  }
+  size_ = static_cast<std::int64_t>(file_->size() / static_cast<std::uint64_t>(width_));
+}
+
+void TokenFile::read(std::int64_t begin, std::span<std::int32_t> out,
+                     std::source_location loc) const {
+  const auto count = static_cast<std::int64_t>(out.size());
+  if (begin < 0 || begin > size_ || count > size_ - begin) {
+    throw UserError(path_ + ": has " + std::to_string(size_) + " tokens, not those from " +
+                        std::to_string(begin) + " to " + std::to_string(begin + count - 1),
+                    loc);
+  }
+  const std::uint64_t most =
+      vocab_size_ > 0 ? static_cast<std::uint64_t>(vocab_size_) : std::uint64_t{1} << 31;
+  std::vector<std::byte> block;
+  for (std::size_t at = 0; at < out.size(); at += kBlock) {
+    const auto part = out.subspan(at, std::min(kBlock, out.size() - at));
+    const auto width = static_cast<std::size_t>(width_);
+    const std::uint64_t first = static_cast<std::uint64_t>(begin) + at;
+    block.resize(part.size() * width);
+    file_->read_at(begin_ + first * width, block);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      std::uint32_t word = 0;  // files are little-endian, and so are the machines we run on
+      std::memcpy(&word, block.data() + i * width, width);
+      if (word >= most || word > std::numeric_limits<std::int32_t>::max()) {
+        throw IoError(path_ + ": token " + std::to_string(first + i) + " is " +
+                      std::to_string(word) + ": below " + std::to_string(most) + " expected");
+      }
+      part[i] = static_cast<std::int32_t>(word);
+    }
+  }
+}
+
+std::vector<std::int32_t> TokenFile::read_all() const {
+  std::vector<std::int32_t> all(static_cast<std::size_t>(size_));
+  read(0, all);
+  return all;
+}
+
+TokenChunks::TokenChunks(std::int64_t tokens, std::int64_t length, std::source_location loc)
+    : length_(length), pairs_(tokens - 1) {
+  if (tokens >= 2 && length >= 1) return;
+  throw UserError("chunks of " + std::to_string(length) + " pairs of a token and the next cannot " +
+                      "be made of " + std::to_string(tokens) + " tokens",
+                  loc);
+}
+
+TokenChunks::TokenChunks(std::span<const std::int32_t> tokens, std::int64_t length,
+                         std::source_location loc)
+    : TokenChunks(static_cast<std::int64_t>(tokens.size()), length, loc) {
+  tokens_ = tokens;
+}
+
+TokenChunks::TokenChunks(TokenFile file, std::int64_t length, std::source_location loc)
+    : TokenChunks(file.size(), length, loc) {
+  file_ = std::make_shared<const TokenFile>(std::move(file));
+}
+
+TokenChunks::Chunk TokenChunks::at(std::int64_t index, std::source_location loc) const {
+  if (index < 0 || index >= size()) {
+    throw UserError("there is no chunk " + std::to_string(index) + ": 0 to " +
+                        std::to_string(size() - 1) + " expected",
+                    loc);
+  }
+  const std::int64_t fresh = index * length_;  // the first pair that counts
+  const std::int64_t begin = std::max<std::int64_t>(0, std::min(fresh, pairs_ - length_));
+  const std::int64_t pairs = std::min(length_, pairs_ - begin);
+  std::vector<std::int32_t> part(static_cast<std::size_t>(pairs) + 1);
+  if (file_) {
+    file_->read(begin, part, loc);
+  } else {
+    std::copy_n(tokens_.begin() + begin, part.size(), part.begin());
+  }
+  Chunk chunk;
+  chunk.inputs.assign(part.begin(), part.end() - 1);
+  chunk.targets.assign(part.begin() + 1, part.end());
+  std::fill_n(chunk.targets.begin(), fresh - begin, kIgnoredToken);
+  chunk.counted = pairs - (fresh - begin);
+  chunk.inputs.resize(static_cast<std::size_t>(length_), 0);
+  chunk.targets.resize(static_cast<std::size_t>(length_), kIgnoredToken);
+  return chunk;
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: MIT
+// Tokenizer: text to ids and back, and which tokens there are.
+#include "tensorgrad/tokenizer.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "io/gzip.h"
+#include "io/text.h"
+#include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
+#include "text/bpe_train.h"
+#include "text/definition.h"
+#include "text/pipeline.h"
+#include "text/unicode.h"
+
+namespace tensorgrad {
+namespace {
+
+constexpr std::uint64_t kLargestFile = std::uint64_t{1} << 30;  // of a tokenizer
+constexpr std::array<std::string_view, 6> kPatternNames = {
+    "none", "gpt2", "cl100k", "tiktoken_cl100k", "qwen2", "o200k"};
+
+using Impl = std::shared_ptr<const detail::TokenizerImpl>;
+
+Impl tokenizer_of(text::Definition definition) {
+  auto bpe = std::make_shared<const text::Bpe>(std::move(definition.model));
+  definition.model = {};
+  return std::make_shared<const detail::TokenizerImpl>(std::move(definition), std::move(bpe));
+}
+
+// The same tokens and merges, all else as `definition` has it.
+Impl changed(const Impl& impl, text::Definition definition) {
+  definition.model = {};
+  return std::make_shared<const detail::TokenizerImpl>(std::move(definition), impl->bpe());
+}
+
+std::vector<AddedToken> special_tokens(const std::vector<std::string>& contents) {
+  std::vector<AddedToken> tokens;
+  for (const std::string& content : contents) tokens.push_back({.content = content});
+  return tokens;
+}
+
+text::Id known_id(const detail::TokenizerImpl& impl, std::string_view token) {
+  for (const AddedToken& added : impl.definition().added) {
+    if (added.content == token) return added.id;
+  }
+  return text::find_token(impl.model(), token);
+}
+
+std::optional<std::int32_t> optional_id(text::Id id) {
+  return id == text::kNoId ? std::nullopt : std::optional(id);
+}
+
+std::string read_whole(const std::filesystem::path& path) {
+  const std::vector<std::byte> bytes = read_file(path.string(), kLargestFile);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void check_train_options(const BpeTrainOptions& options) {
+  const auto refuse = [](const std::string& what) {
+    throw UserError("tokenizer training: " + what);
+  };
+  for (std::size_t i = 0; i < options.special_tokens.size(); ++i) {
+    const std::string& token = options.special_tokens[i];
+    const auto end = options.special_tokens.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::find(options.special_tokens.begin(), end, token) != end) {
+      refuse("the special token " + io::in_quotes(token) + " is there twice");
+    }
+    std::string bytes;
+    if (token.empty() || (text::bytes_of_symbols(token, bytes) && bytes.size() == 1)) {
+      refuse("the special token " + io::in_quotes(token) + ": more than one character expected");
+    }
+  }
+  const auto least = static_cast<std::int64_t>(options.special_tokens.size()) + 256;
+  constexpr std::int64_t kMost = std::int64_t{1} << 24;
+  if (options.vocab_size < least || options.vocab_size > kMost) {
+    refuse("a vocabulary of " + std::to_string(least) + " (all bytes and special tokens) to " +
+           std::to_string(kMost) + " tokens expected, got " + std::to_string(options.vocab_size));
+  }
+  if (options.min_frequency < 0) {
+    refuse("min_frequency " + std::to_string(options.min_frequency) + ": 0 or more expected");
+  }
+}
+
+// Cuts ids to `length`, from the left or from the right.
+void cut_to(std::vector<std::int32_t>& ids, std::size_t length, bool left) {
+  if (ids.size() <= length) return;
+  if (left) ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(length));
+  ids.resize(length);
+}
+
+}  // namespace
+
+std::string_view to_string(PreTokenization pattern) {
+  return kPatternNames[static_cast<std::size_t>(pattern)];
+}
+
+std::optional<PreTokenization> pre_tokenization_named(std::string_view name) {
+  const auto found = std::find(kPatternNames.begin(), kPatternNames.end(), name);
+  if (found == kPatternNames.end()) return std::nullopt;
+  return static_cast<PreTokenization>(found - kPatternNames.begin());
+}
+
+Tokenizer::Tokenizer(Impl impl) : impl_(std::move(impl)) {}
+
+Tokenizer Tokenizer::from_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const bool folder = fs::is_directory(path, ignored);
+  const fs::path file = folder ? fs::path(path) / "tokenizer.json" : fs::path(path);
+  if (folder && !fs::exists(file, ignored) && fs::exists(fs::path(path) / "vocab.json", ignored)) {
+    throw IoError(path +
+                  ": has vocab.json and no tokenizer.json: read the former with "
+                  "from_vocab_and_merges(), which is told how text is cut");
+  }
+  text::Definition definition = text::definition_of_json(read_whole(file), file.string());
+  const fs::path config = file.parent_path() / "tokenizer_config.json";
+  if (file.filename() == "tokenizer.json" && fs::exists(config, ignored)) {
+    text::take_config(definition, read_whole(config), config.string());
+  }
+  return Tokenizer(tokenizer_of(std::move(definition)));
+}
+
+Tokenizer Tokenizer::from_json(std::string_view json, std::string_view name) {
+  return Tokenizer(tokenizer_of(text::definition_of_json(json, name)));
+}
+
+Tokenizer Tokenizer::from_vocab_and_merges(const std::string& vocab_path,
+                                           const std::string& merges_path,
+                                           const BpeOptions& options) {
+  return Tokenizer(tokenizer_of(text::definition_of_pairs(
+      read_whole(vocab_path), vocab_path, read_whole(merges_path), merges_path, options)));
+}
+
+Tokenizer Tokenizer::from_tiktoken(const std::string& path, const BpeOptions& options) {
+  return Tokenizer(tokenizer_of(text::definition_of_tiktoken(read_whole(path), path, options)));
+}
+
+Tokenizer Tokenizer::train(std::span<const std::string_view> texts,
+                           const BpeTrainOptions& options) {
+  check_train_options(options);
+  text::Definition definition;
+  text::set_pre_tokenization(definition, options.pre_tokenization, options.add_prefix_space,
+                             options.nfc);
+  text::PieceCounts counts;
+  std::int64_t done = 0, total = 0, reported = 0;
+  for (const std::string_view one : texts) total += static_cast<std::int64_t>(one.size());
+  const auto report = [&] {
+    if (options.on_progress) options.on_progress({"counting words", done, total});
+  };
+  const auto take = [&](std::string_view piece) {
+    const auto known = counts.find(piece);
+    if (known != counts.end()) {
+      ++known->second;
+    } else {
+      counts.emplace(piece, 1);
+    }
+    done += static_cast<std::int64_t>(piece.size());
+    if (done - reported < (1 << 20)) return;
+    reported = done;
+    report();
+  };
+  const Impl cutter = tokenizer_of(definition);
+  for (const std::string_view one : texts) cutter->pieces(one, take);
+  report();
+  text::TrainedBpe trained = text::train_bpe(counts, options.special_tokens, options);
+  definition.model.tokens = text::TokenTable(std::move(trained.tokens));
+  definition.model.merges = std::move(trained.merges);
+  text::add_tokens(definition, special_tokens(options.special_tokens), "special tokens");
+  return Tokenizer(tokenizer_of(std::move(definition)));
+}
+
+Tokenizer Tokenizer::train_from_files(const std::vector<std::string>& paths,
+                                      const BpeTrainOptions& options, std::uint64_t max_bytes) {
+  check_train_options(options);
+  std::vector<std::string> texts;
+  for (const std::string& path : paths) {
+    texts.push_back(io::read_inflated(path, max_bytes));
+    if (texts.back().starts_with("\xef\xbb\xbf")) texts.back().erase(0, 3);
+    if (texts.back().empty()) throw IoError(path + ": is empty: text expected");
+  }
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  return train(views, options);
+}
+
+Tokenizer Tokenizer::bytes(const std::vector<std::string>& specials) {
+  text::Definition definition;
+  std::vector<text::TokenEntry> entries;
+  for (int byte = 0; byte < 256; ++byte) {
+    entries.push_back({std::string(1, static_cast<char>(byte)), byte, false});
+  }
+  definition.model.tokens = text::TokenTable(std::move(entries));
+  text::add_tokens(definition, special_tokens(specials), "special tokens");
+  return Tokenizer(tokenizer_of(std::move(definition)));
+}
+
+Tokenizer Tokenizer::characters(const std::vector<std::string>& symbols,
+                                const std::vector<std::string>& specials) {
+  text::Definition definition;
+  definition.model.byte_level = false;
+  std::vector<text::TokenEntry> entries;
+  for (const std::string& symbol : symbols) {
+    const auto id = static_cast<text::Id>(entries.size());
+    entries.push_back(text::entry_of(symbol, id, false));
+    if (!entries.back().literal) continue;
+    throw IoError("characters: " + io::in_quotes(symbol) + " is not one character in UTF-8");
+  }
+  text::check_entries(entries, "characters");
+  definition.model.tokens = text::TokenTable(std::move(entries));
+  text::add_tokens(definition, special_tokens(specials), "special tokens");
+  return Tokenizer(tokenizer_of(std::move(definition)));
+}
+
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text,
+                                            const EncodeOptions& options) const {
+  const text::Definition& definition = impl_->definition();
+  std::vector<std::int32_t> before, behind, ids;
+  if (options.add_special_tokens) {
+    before = definition.before;
+    behind = definition.behind;
+  }
+  const auto asked = [](const std::optional<text::Id>& id, const char* what) {
+    if (!id)
+      throw UserError("tokenizer: no token is " + std::string(what) + "; set_" + what +
+                      "() says which");
+    return *id;
+  };
+  impl_->encode(text, options.parse_special, ids);
+  if (options.add_bos) {
+    const text::Id bos = asked(definition.bos, "bos");
+    const bool there = before.empty() ? !ids.empty() && ids.front() == bos : before.front() == bos;
+    if (!there) before.insert(before.begin(), bos);
+  }
+  if (options.add_eos) {
+    const text::Id eos = asked(definition.eos, "eos");
+    const bool there = behind.empty() ? !ids.empty() && ids.back() == eos : behind.back() == eos;
+    if (!there) behind.push_back(eos);
+  }
+  if (options.max_length != 0) {
+    const auto around = static_cast<std::int64_t>(before.size() + behind.size());
+    if (options.max_length < around || options.max_length < 0) {
+      throw UserError("tokenizer: max_length " + std::to_string(options.max_length) +
+                      " leaves no room for the " + std::to_string(around) +
+                      " tokens around a text");
+    }
+    cut_to(ids, static_cast<std::size_t>(options.max_length - around), options.truncate_left);
+  }
+  ids.insert(ids.begin(), before.begin(), before.end());
+  ids.insert(ids.end(), behind.begin(), behind.end());
+  return ids;
+}
+
+std::vector<std::vector<std::int32_t>> Tokenizer::encode_batch(std::span<const std::string> texts,
+                                                               const EncodeOptions& options) const {
+  std::vector<std::vector<std::int32_t>> all;
+  all.reserve(texts.size());
+  for (const std::string& one : texts) all.push_back(encode(one, options));
+  return all;
+}
+
+TokenBatch Tokenizer::encode_padded(std::span<const std::string> texts,
+                                    const EncodeOptions& options, const PadOptions& pad) const {
+  PadOptions with_id = pad;
+  if (!with_id.id) with_id.id = pad_id();
+  return pad_tokens(encode_batch(texts, options), with_id);
+}
+
+TokenBatch pad_tokens(const std::vector<std::vector<std::int32_t>>& ids,
+                      const PadOptions& options) {
+  if (ids.empty()) throw UserError("pad_tokens: no rows");
+  if (options.length < 0 || options.multiple_of < 1) {
+    throw UserError("pad_tokens: length " + std::to_string(options.length) + " and multiple_of " +
+                    std::to_string(options.multiple_of) + ": 0 or more and 1 or more expected");
+  }
+  std::size_t length = 1;
+  for (const auto& row : ids) length = std::max(length, row.size());
+  const auto multiple = static_cast<std::size_t>(options.multiple_of);
+  length = (length + multiple - 1) / multiple * multiple;
+  if (options.length > 0) length = static_cast<std::size_t>(options.length);
+  TokenBatch batch;
+  batch.rows = static_cast<std::int64_t>(ids.size());
+  batch.length = static_cast<std::int64_t>(length);
+  batch.ids.assign(ids.size() * length, options.id.value_or(0));
+  batch.mask.assign(ids.size() * length, 0);
+  for (std::size_t r = 0; r < ids.size(); ++r) {
+    std::vector<std::int32_t> row = ids[r];
+    cut_to(row, length, options.truncate_left);
+    const std::size_t begin = r * length + (options.left ? length - row.size() : 0);
+    std::copy(row.begin(), row.end(), batch.ids.begin() + static_cast<std::ptrdiff_t>(begin));
+    std::fill_n(batch.mask.begin() + static_cast<std::ptrdiff_t>(begin), row.size(), 1.0F);
+    batch.lengths.push_back(static_cast<std::int32_t>(row.size()));
+  }
+  return batch;
+}
+
+std::vector<std::string> Tokenizer::pieces(std::string_view text) const {
+  std::vector<std::string> all;
+  impl_->pieces(text, [&](std::string_view piece) { all.emplace_back(piece); });
+  return all;
+}
+
+std::string Tokenizer::decode_bytes(std::span<const std::int32_t> ids,
+                                    const DecodeOptions& options) const {
+  std::string out;
+  for (const std::int32_t id : ids) {
+    if (const AddedToken* const added = impl_->added(id)) {
+      if (!added->special || !options.skip_special_tokens) out += impl_->text_of(*added);
+    } else if (impl_->model().tokens.has(id)) {
+      out += impl_->model().tokens.bytes_of(id);
+    } else {
+      throw UserError("tokenizer: no token has the id " + std::to_string(id) + ": ids are below " +
+                      std::to_string(vocab_size()));
+    }
+  }
+  return out;
+}
+
+std::string Tokenizer::decode(std::span<const std::int32_t> ids,
+                              const DecodeOptions& options) const {
+  return text::as_utf8(decode_bytes(ids, options));
+}
+
+std::int64_t Tokenizer::vocab_size() const { return impl_->vocab_size(); }
+
+std::int64_t Tokenizer::token_count() const {
+  const auto& tokens = impl_->model().tokens;
+  auto count = static_cast<std::int64_t>(tokens.count());
+  for (const AddedToken& added : impl_->definition().added) count += tokens.has(added.id) ? 0 : 1;
+  return count;
+}
+
+std::optional<std::int32_t> Tokenizer::token_to_id(std::string_view token) const {
+  return optional_id(known_id(*impl_, token));
+}
+
+std::optional<std::string> Tokenizer::id_to_token(std::int32_t id) const {
+  if (const AddedToken* const added = impl_->added(id)) return added->content;
+  if (!impl_->model().tokens.has(id)) return std::nullopt;
+  return text::token_text(impl_->model(), id);
+}
+
+std::vector<AddedToken> Tokenizer::added_tokens() const { return impl_->definition().added; }
+
+std::vector<std::pair<std::string, std::string>> Tokenizer::merges() const {
+  const text::BpeModel& model = impl_->model();
+  std::vector<std::pair<std::string, std::string>> all;
+  all.reserve(model.merges.size());
+  for (const text::Merge& merge : model.merges) {
+    all.emplace_back(text::token_text(model, merge.left), text::token_text(model, merge.right));
+  }
+  return all;
+}
+
+std::string_view Tokenizer::kind() const {
+  if (!impl_->model().byte_level) return "characters";
+  return impl_->model().merges.empty() ? "bytes" : "byte-level BPE";
+}
+
+void Tokenizer::add_tokens(const std::vector<AddedToken>& tokens) {
+  text::Definition definition = impl_->whole_definition();
+  text::add_tokens(definition, tokens, "add_tokens");
+  impl_ = changed(impl_, std::move(definition));
+}
+
+void Tokenizer::add_special_tokens(const std::vector<std::string>& contents) {
+  add_tokens(special_tokens(contents));
+}
+
+std::optional<std::int32_t> Tokenizer::bos_id() const { return impl_->definition().bos; }
+std::optional<std::int32_t> Tokenizer::eos_id() const { return impl_->definition().eos; }
+std::optional<std::int32_t> Tokenizer::pad_id() const { return impl_->definition().pad; }
+std::optional<std::int32_t> Tokenizer::unk_id() const { return impl_->model().unk; }
+
+namespace {
+
+Impl with_mark(const Impl& impl, std::optional<text::Id> text::Definition::* mark,
+               std::string_view token) {
+  const text::Id id = known_id(*impl, token);
+  if (id == text::kNoId) throw UserError("tokenizer: there is no token " + io::in_quotes(token));
+  text::Definition definition = impl->definition();
+  definition.*mark = id;
+  return changed(impl, std::move(definition));
+}
+
+}  // namespace
+
+void Tokenizer::set_bos(std::string_view token) {
+  impl_ = with_mark(impl_, &text::Definition::bos, token);
+}
+void Tokenizer::set_eos(std::string_view token) {
+  impl_ = with_mark(impl_, &text::Definition::eos, token);
+}
+void Tokenizer::set_pad(std::string_view token) {
+  impl_ = with_mark(impl_, &text::Definition::pad, token);
+}
+
+std::string Tokenizer::to_json() const { return text::json_of(impl_->whole_definition()); }
+
+void Tokenizer::save(const std::string& path) const { write_file_atomically(path, to_json()); }
+
+DecodeStream::DecodeStream(Tokenizer tokenizer, const DecodeOptions& options)
+    : tokenizer_(std::move(tokenizer)), options_(options) {}
+
+std::string DecodeStream::step(std::int32_t id) {
+  waiting_ += tokenizer_.decode_bytes({&id, 1}, options_);
+  const std::size_t certain = waiting_.size() - text::unfinished_bytes(waiting_);
+  std::string out = text::as_utf8(std::string_view(waiting_).substr(0, certain));
+  waiting_.erase(0, certain);
+  return out;
+}
+
+std::string DecodeStream::finish() { return text::as_utf8(std::exchange(waiting_, {})); }
+
+}  // namespace tensorgrad

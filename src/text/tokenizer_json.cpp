@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT
+// What a tokenizer.json says, part by part. What is not done exactly is refused by its name.
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <limits>
+#include <unordered_map>
+
+#include "io/text.h"
+#include "tensorgrad/error.h"
+#include "text/definition.h"
+#include "text/json_reader.h"
+#include "text/patterns.h"
+
+namespace tensorgrad::text {
+namespace {
+
+using Json = nlohmann::json;
+
+// A part of the file with its place in it, for messages.
+class Part {
+ public:
+  Part(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw IoError(where_ + (is_root() ? "" : ": ") + what);
+  }
+  [[nodiscard]] const Json& json() const { return json_; }
+  [[nodiscard]] bool is_null() const { return json_.is_null(); }
+
+  // Null where it is missing.
+  [[nodiscard]] Part operator[](const std::string& key) const {
+    static const Json none;
+    expect(json_.is_object(), "an object");
+    const auto found = json_.find(key);
+    return {found == json_.end() ? none : *found, where_ + (is_root() ? "" : ".") + key};
+  }
+  [[nodiscard]] std::vector<Part> list() const {
+    expect(json_.is_array(), "an array");
+    std::vector<Part> parts;
+    for (std::size_t i = 0; i < json_.size(); ++i) {
+      parts.emplace_back(json_[i], where_ + "[" + std::to_string(i) + "]");
+    }
+    return parts;
+  }
+  [[nodiscard]] const std::string& string() const {
+    expect(json_.is_string(), "a string");
+    return json_.get_ref<const std::string&>();
+  }
+  // What it is where it is missing or null.
+  [[nodiscard]] bool boolean(bool otherwise) const {
+    if (json_.is_null()) return otherwise;
+    expect(json_.is_boolean(), "true or false");
+    return json_.get<bool>();
+  }
+  [[nodiscard]] Id id() const {
+    expect(json_.is_number_unsigned() &&
+               json_.get<std::uint64_t>() < std::uint64_t{std::numeric_limits<Id>::max()},
+           "an id of 0 to 2147483646");
+    return json_.get<Id>();
+  }
+  // The word `key`, one of `known` in the order of the values that are given back.
+  template <class Value>
+  [[nodiscard]] Value one_of(std::initializer_list<std::pair<const char*, Value>> known) const {
+    const std::string& given = string();
+    std::string names;
+    for (const auto& [name, value] : known) {
+      if (given == name) return value;
+      names += (names.empty() ? "" : ", ") + std::string(name);
+    }
+    fail(io::in_quotes(given) + " is not read: " + names + " expected");
+  }
+
+ private:
+  // Its place is "FILE: ".
+  [[nodiscard]] bool is_root() const { return where_.ends_with(": "); }
+  void expect(bool good, const char* what) const {
+    if (good) return;
+    fail(std::string(json_.is_null() ? "is missing" : json_.type_name()) + ": " + what +
+         " expected");
+  }
+
+  const Json& json_;
+  std::string where_;
+};
+
+void take_normalizer(const Part& part, Definition& definition) {
+  if (part.is_null()) return;
+  enum class Kind { kNfc, kNfd, kNfkc, kNfkd, kSequence };
+  const auto kind = part["type"].one_of<Kind>({{"NFC", Kind::kNfc},
+                                               {"NFD", Kind::kNfd},
+                                               {"NFKC", Kind::kNfkc},
+                                               {"NFKD", Kind::kNfkd},
+                                               {"Sequence", Kind::kSequence}});
+  if (kind == Kind::kSequence) {
+    for (const Part& one : part["normalizers"].list()) take_normalizer(one, definition);
+    return;
+  }
+  constexpr std::array kForms = {NormalForm::kNfc, NormalForm::kNfd, NormalForm::kNfkc,
+                                 NormalForm::kNfkd};
+  definition.normal_forms.push_back(kForms[static_cast<std::size_t>(kind)]);
+}
+
+Behaviour behaviour_of(const Part& part) {
+  return part.one_of<Behaviour>({{"Removed", Behaviour::kRemoved},
+                                 {"Isolated", Behaviour::kIsolated},
+                                 {"MergedWithPrevious", Behaviour::kMergedWithPrevious},
+                                 {"MergedWithNext", Behaviour::kMergedWithNext},
+                                 {"Contiguous", Behaviour::kContiguous}});
+}
+
+Stage split_stage(const Part& part) {
+  Stage stage;
+  stage.behaviour = behaviour_of(part["behavior"]);
+  stage.invert = part["invert"].boolean(false);
+  const Part pattern = part["pattern"];
+  if (!pattern["String"].is_null()) {
+    stage.what = Stage::What::kLiteral;
+    stage.literal = pattern["String"].string();
+    if (stage.literal.empty()) pattern.fail("an empty string");
+    return stage;
+  }
+  const Part regex = pattern["Regex"];
+  const std::optional<PreTokenization> known = pattern_of(regex.string());
+  if (!known) {
+    regex.fail("the expression " + io::in_quotes(regex.string(), 200) + " is not read, only " +
+               std::string(known_patterns()));
+  }
+  stage.pattern = *known;
+  return stage;
+}
+
+// Whether a ByteLevel stage was among them.
+bool take_pre_tokenizer(const Part& part, Definition& definition, bool byte_level_before) {
+  enum class Kind { kByteLevel, kSplit, kDigits, kPunctuation, kSequence };
+  const auto kind = part["type"].one_of<Kind>({{"ByteLevel", Kind::kByteLevel},
+                                               {"Split", Kind::kSplit},
+                                               {"Digits", Kind::kDigits},
+                                               {"Punctuation", Kind::kPunctuation},
+                                               {"Sequence", Kind::kSequence}});
+  if (kind == Kind::kSequence) {
+    for (const Part& one : part["pretokenizers"].list()) {
+      byte_level_before = take_pre_tokenizer(one, definition, byte_level_before);
+    }
+    return byte_level_before;
+  }
+  if (byte_level_before) part.fail("stands behind ByteLevel, which is read as the last alone");
+  Stage stage;
+  switch (kind) {
+    case Kind::kByteLevel:
+      definition.add_prefix_space = part["add_prefix_space"].boolean(true);
+      definition.byte_level_pattern = part["use_regex"].boolean(true);
+      return true;
+    case Kind::kSplit: stage = split_stage(part); break;
+    case Kind::kDigits:
+      stage.what = Stage::What::kDigits;
+      stage.behaviour =
+          part["individual_digits"].boolean(false) ? Behaviour::kIsolated : Behaviour::kContiguous;
+      break;
+    case Kind::kPunctuation:
+      stage.what = Stage::What::kPunctuation;
+      if (!part["behavior"].is_null()) stage.behaviour = behaviour_of(part["behavior"]);
+      break;
+    case Kind::kSequence: break;
+  }
+  definition.stages.push_back(stage);
+  return false;
+}
+
+void take_decoder(const Part& part, bool byte_level) {
+  if (part.is_null()) return;
+  static_cast<void>(part["type"].one_of<int>({{byte_level ? "ByteLevel" : "Fuse", 0}}));
+}
+
+// Ids that one part of the post-processor puts around a text.
+void take_around(Definition& definition, std::vector<Id> before, const std::vector<Id>& behind) {
+  before.insert(before.end(), definition.before.begin(), definition.before.end());
+  definition.before = std::move(before);
+  definition.behind.insert(definition.behind.end(), behind.begin(), behind.end());
+}
+
+void take_template(const Part& part, Definition& definition) {
+  std::vector<Id> before, behind;
+  bool text_seen = false;
+  for (const Part& item : part["single"].list()) {
+    if (!item["Sequence"].is_null()) {
+      if (text_seen || item["Sequence"]["id"].string() != "A")
+        item.fail("the text A once expected");
+      text_seen = true;
+      continue;
+    }
+    const Part name = item["SpecialToken"]["id"];
+    for (const Part& id : part["special_tokens"][name.string()]["ids"].list()) {
+      (text_seen ? behind : before).push_back(id.id());
+    }
+  }
+  if (!text_seen) part["single"].fail("the text A once expected");
+  take_around(definition, before, behind);
+}
+
+void take_post_processor(const Part& part, Definition& definition) {
+  if (part.is_null()) return;
+  enum class Kind { kByteLevel, kTemplate, kAround, kSequence };
+  const auto kind = part["type"].one_of<Kind>({{"ByteLevel", Kind::kByteLevel},
+                                               {"TemplateProcessing", Kind::kTemplate},
+                                               {"RobertaProcessing", Kind::kAround},
+                                               {"BertProcessing", Kind::kAround},
+                                               {"Sequence", Kind::kSequence}});
+  if (kind == Kind::kSequence) {
+    for (const Part& one : part["processors"].list()) take_post_processor(one, definition);
+  } else if (kind == Kind::kTemplate) {
+    take_template(part, definition);
+  } else if (kind == Kind::kAround) {
+    const auto id_of = [&](const char* name) {
+      const std::vector<Part> pair = part[name].list();
+      if (pair.size() != 2) part[name].fail("a token and its id expected");
+      return pair[1].id();
+    };
+    take_around(definition, {id_of("cls")}, {id_of("sep")});
+  }
+}
+
+// Numbers the merges and finds their tokens.
+std::vector<Merge> merges_of(const std::vector<std::pair<std::string, std::string>>& pairs,
+                             const TokenTable& tokens, const std::string& where) {
+  std::vector<Merge> merges;
+  merges.reserve(pairs.size());
+  std::string left, right;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const auto fail = [&](const std::string& token) {
+      throw IoError(where + "[" + std::to_string(i) + "]: " + io::in_quotes(token) +
+                    " is not in the vocabulary");
+    };
+    const auto id_of = [&](const std::string& token, std::string& bytes) {
+      const Id id = bytes_of_symbols(token, bytes) ? tokens.find(bytes) : kNoId;
+      if (id == kNoId) fail(token);
+      return id;
+    };
+    Merge merge;
+    merge.left = id_of(pairs[i].first, left);
+    merge.right = id_of(pairs[i].second, right);
+    merge.rank = static_cast<std::uint32_t>(i);
+    merge.result = tokens.find(left + right);
+    if (merge.result == kNoId) fail(pairs[i].first + pairs[i].second);
+    merges.push_back(merge);
+  }
+  return merges;
+}
+
+void take_vocab(std::vector<std::pair<std::string, std::uint64_t>>& vocab, BpeModel& model,
+                const std::string& where) {
+  std::vector<TokenEntry> entries;
+  entries.reserve(vocab.size());
+  for (auto& [token, id] : vocab) {
+    if (id >= std::uint64_t{std::numeric_limits<Id>::max()}) {
+      throw IoError(where + ": " + io::in_quotes(token) +
+                    " has an id that is not in 0 to 2147483646");
+    }
+    entries.push_back(entry_of(std::move(token), static_cast<Id>(id), model.byte_level));
+  }
+  if (entries.empty()) throw IoError(where + ": is empty");
+  check_entries(entries, where);
+  model.tokens = TokenTable(std::move(entries));
+}
+
+void take_model(const Part& part, TokenizerJson& file, BpeModel& model, const std::string& where) {
+  const Part type = part["type"];
+  const bool bpe = type.is_null() ? file.has_vocab && file.has_merges : type.string() == "BPE";
+  if (!bpe) {
+    part.fail("is of type " + (type.is_null() ? "?" : type.string()) + ": BPE expected");
+  }
+  for (const char* const name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    if (part[name].is_null() || part[name].string().empty()) continue;
+    part[name].fail(io::in_quotes(part[name].string()) +
+                    ": tokens of byte-level BPE have none of it");
+  }
+  const Json& dropout = part["dropout"].json();
+  if (!dropout.is_null() && dropout != 0) {
+    part["dropout"].fail("merges that are left out at random are not read");
+  }
+  if (part["byte_fallback"].boolean(false)) {
+    part["byte_fallback"].fail("bytes as <0x00> are not read, only byte-level BPE");
+  }
+  if (!file.has_vocab) part["vocab"].fail("an object expected");
+  if (!file.has_merges) part["merges"].fail("an array expected");
+  take_vocab(file.vocab, model, where + "model.vocab");
+  if (!model.byte_level && !file.merges.empty()) {
+    throw IoError(where + "pre_tokenizer: without ByteLevel there may be no merges");
+  }
+  if (model.byte_level) {
+    model.merges = merges_of(file.merges, model.tokens, where + "model.merges");
+  }
+  model.ignore_merges = part["ignore_merges"].boolean(false);
+  model.fuse_unk = part["fuse_unk"].boolean(false);
+  if (const Part unk = part["unk_token"]; !unk.is_null()) {
+    const Id id = find_token(model, unk.string());
+    // Without such a token it can stand for nothing.
+    if (id != kNoId) model.unk = id;
+  }
+}
+
+std::vector<AddedToken> added_of(const Part& part) {
+  std::vector<AddedToken> tokens;
+  if (part.is_null()) return tokens;
+  constexpr std::size_t kLongest = 4096;
+  for (const Part& item : part.list()) {
+    AddedToken token;
+    token.content = item["content"].string();
+    if (token.content.size() > kLongest) {
+      item["content"].fail("has " + std::to_string(token.content.size()) + " bytes: at most " +
+                           std::to_string(kLongest) + " expected");
+    }
+    token.id = item["id"].id();
+    token.special = item["special"].boolean(false);
+    token.single_word = item["single_word"].boolean(false);
+    token.lstrip = item["lstrip"].boolean(false);
+    token.rstrip = item["rstrip"].boolean(false);
+    token.normalized = item["normalized"].boolean(!token.special);
+    tokens.push_back(std::move(token));
+  }
+  return tokens;
+}
+
+}  // namespace
+
+Definition definition_of_json(std::string_view json, std::string_view file) {
+  TokenizerJson read = read_json(json, file, JsonFile::kTokenizer);
+  const std::string where = std::string(file) + ": ";
+  const Part root(read.tree, where);
+  Definition definition;
+  const Part model = root["model"];
+  if (model.is_null()) model.fail("is missing: a tokenizer.json expected");
+  // Without a pre-tokenizer tokens are characters.
+  const Part pre = root["pre_tokenizer"];
+  definition.model.byte_level = !pre.is_null();
+  take_model(model, read, definition.model, where);
+  take_normalizer(root["normalizer"], definition);
+  if (!pre.is_null() && !take_pre_tokenizer(pre, definition, false)) {
+    pre.fail("no ByteLevel among it: only byte-level BPE is read");
+  }
+  take_decoder(root["decoder"], definition.model.byte_level);
+  take_post_processor(root["post_processor"], definition);
+  if (!root["post_processor"].is_null())
+    definition.post_processor = root["post_processor"].json().dump();
+  try {
+    add_tokens(definition, added_of(root["added_tokens"]), where + "added_tokens");
+  } catch (const IoError&) {
+    throw;
+  } catch (const UserError& error) {
+    throw IoError(error.message());
+  }
+  for (const std::vector<Id>* const ids : {&definition.before, &definition.behind}) {
+    for (const Id id : *ids) {
+      const bool added = std::any_of(definition.added.begin(), definition.added.end(),
+                                     [&](const AddedToken& token) { return token.id == id; });
+      if (added || definition.model.tokens.has(id)) continue;
+      root["post_processor"].fail("no token has the id " + std::to_string(id));
+    }
+  }
+  return definition;
+}
+
+Definition definition_of_pairs(std::string_view vocab_json, std::string_view vocab_file,
+                               std::string_view merges, std::string_view merges_file,
+                               const BpeOptions& options) {
+  TokenizerJson read = read_json(vocab_json, vocab_file, JsonFile::kVocab);
+  Definition definition;
+  take_vocab(read.vocab, definition.model, std::string(vocab_file));
+  std::vector<std::pair<std::string, std::string>> pairs;
+  std::size_t number = 0, blank = 0;  // lines; the first of those at the end that are empty
+  while (!merges.empty()) {
+    const std::size_t end = std::min(merges.find('\n'), merges.size());
+    std::string_view line = merges.substr(0, end);
+    merges.remove_prefix(std::min(end + 1, merges.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    ++number;
+    // A merge may begin with # too.
+    if (number == 1 && line.starts_with("#version")) continue;
+    if (line.empty()) {
+      blank = blank == 0 ? number : blank;
+      continue;
+    }
+    const std::size_t space = line.find(' ');
+    const bool two = space != std::string_view::npos && space > 0 && space + 1 < line.size() &&
+                     line.find(' ', space + 1) == std::string_view::npos;
+    if (!two || blank != 0) {
+      throw IoError(std::string(merges_file) + ": line " + std::to_string(two ? blank : number) +
+                    ": " + (two ? std::string("is empty") : io::in_quotes(line)) +
+                    ": two tokens with a space between expected");
+    }
+    pairs.emplace_back(line.substr(0, space), line.substr(space + 1));
+  }
+  definition.model.merges =
+      merges_of(pairs, definition.model.tokens, std::string(merges_file) + ": merge ");
+  set_pre_tokenization(definition, options.pre_tokenization, options.add_prefix_space, options.nfc);
+  add_tokens(definition, options.added_tokens, "added_tokens");
+  return definition;
+}
+
+void take_config(Definition& definition, std::string_view json, std::string_view file) {
+  const TokenizerJson read = read_json(json, file, JsonFile::kOther);
+  const Part root(read.tree, std::string(file) + ": ");
+  const auto id_of = [&](const char* name) -> std::optional<Id> {
+    const Part part = root[name];
+    if (part.is_null()) return std::nullopt;
+    const std::string& token = part.json().is_object() ? part["content"].string() : part.string();
+    for (const AddedToken& added : definition.added) {
+      if (added.content == token) return added.id;
+    }
+    const Id id = find_token(definition.model, token);
+    return id == kNoId ? std::nullopt : std::optional(id);
+  };
+  definition.bos = id_of("bos_token");
+  definition.eos = id_of("eos_token");
+  definition.pad = id_of("pad_token");
+}
+
+}  // namespace tensorgrad::text

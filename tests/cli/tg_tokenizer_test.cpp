@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// tg tokenizer: from text to a tokenizer, to tokens, and back; what it says to mistakes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/tool.h"
+#include "tensorgrad/token_data.h"
+#include "tensorgrad/tokenizer.h"
+
+namespace tensorgrad::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string some_text() {
+  std::string text;
+  for (int i = 0; i < 40; ++i)
+    text += "the cat sat on the mat; the dog did not, it's " + std::to_string(i) + ".\n";
+  return text;
+}
+
+struct TgTokenizer : ::testing::Test {
+  void SetUp() override { write_text(folder / "text.txt", some_text()); }
+
+  // Its output, where all is well.
+  std::string good(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "tokenizer");
+    const ToolResult result = folder.tg(arguments);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.out;
+  }
+  void bad(int code, std::vector<std::string> arguments, const std::string& text) const {
+    arguments.insert(arguments.begin(), "tokenizer");
+    const ToolResult result = folder.tg(arguments);
+    EXPECT_EQ(result.code, code) << result.out;
+    EXPECT_THAT(result.err, HasSubstr(text));
+  }
+  void train() const {
+    EXPECT_THAT(good({"train", "--data", "text.txt", "--vocab-size", "280", "--special", "<|end|>",
+                      "--out", "t.json"}),
+                HasSubstr("t.json: byte-level BPE, 280 tokens, 23 merges"));
+  }
+
+  TestFolder folder;
+};
+
+TEST_F(TgTokenizer, trains_encodes_and_decodes) {
+  train();
+  const Tokenizer tokenizer = Tokenizer::from_file(folder / "t.json");
+  EXPECT_EQ(tokenizer.token_to_id("<|end|>"), 0);
+  const std::string text = "the cat<|end|> sat";
+  std::string numbers;
+  for (const std::int32_t id : tokenizer.encode(text)) {
+    numbers += (numbers.empty() ? "" : " ") + std::to_string(id);
+  }
+  EXPECT_EQ(good({"encode", "--tokenizer", "t.json", "--text", text}), numbers + "\n");
+  EXPECT_THAT(good({"encode", "--tokenizer", "t.json", "--text", text, "--plain"}),
+              ::testing::Not(StartsWith(numbers)));
+  EXPECT_THAT(good({"encode", "--tokenizer", "t.json", "text.txt", "--out", "tokens.safetensors"}),
+              StartsWith("tokens.safetensors: "));
+  const TokenFile file(folder / "tokens.safetensors");
+  EXPECT_EQ(file.vocab_size(), 280);
+  EXPECT_EQ(tokenizer.decode(file.read_all()), some_text());
+  EXPECT_EQ(good({"decode", "--tokenizer", "t.json", "--file", "tokens.safetensors"}), some_text());
+  EXPECT_EQ(good({"decode", "--tokenizer", "bytes", "72", "105"}), "Hi");
+  EXPECT_EQ(good({"encode", "--tokenizer", "bytes", "--text", "A b", "--show"}),
+            "65\tA\n32\t\u0120\n98\tb\n");
+  const std::string id = std::to_string(tokenizer.encode("the").at(0));
+  EXPECT_EQ(good({"decode", "--tokenizer", "t.json", "--skip-special", "0", id}), "the");
+}
+
+TEST_F(TgTokenizer, takes_lines_of_json) {
+  write_text(folder / "lines", "\"a\\nb\"\n\"\"\n\"\\u00e9 x\"\n");
+  EXPECT_EQ(good({"encode", "--tokenizer", "bytes", "--json", "lines"}),
+            "[97,10,98]\n[]\n[195,169,32,120]\n");
+  EXPECT_EQ(good({"encode", "--tokenizer", "bytes", "--json", "--pieces", "lines"}),
+            "[\"a\\nb\"]\n[]\n[\"\u00e9 x\"]\n");
+  write_text(folder / "lines", "\"a\"\n5\n");
+  bad(1, {"encode", "--tokenizer", "bytes", "--json", "lines"},
+      "line 2: a string of JSON expected");
+}
+
+TEST_F(TgTokenizer, makes_bytes_and_characters) {
+  EXPECT_THAT(good({"train", "--data", "text.txt", "--kind", "characters", "--out", "c.json"}),
+              HasSubstr("c.json: characters, "));
+  EXPECT_EQ(Tokenizer::from_file(folder / "c.json")
+                .decode(Tokenizer::from_file(folder / "c.json").encode(some_text())),
+            some_text());
+  bad(1, {"encode", "--tokenizer", "c.json", "--text", "QQ"},
+      "error: tokenizer: the vocabulary has no token for the character \"Q\"");
+  EXPECT_THAT(good({"train", "--data", "text.txt", "--kind", "bytes", "--special", "<s>", "--out",
+                    "b.json"}),
+              HasSubstr("b.json: bytes, 257 tokens, 0 merges"));
+}
+
+TEST_F(TgTokenizer, imports_pairs_and_ranks) {
+  write_text(folder / "v.json", R"({"a": 0, "b": 1, "#": 2, "ab": 3, "##": 4})");
+  write_text(folder / "m.txt", "#version: 0.2\na b\n# #\n");
+  EXPECT_THAT(good({"import", "--vocab", "v.json", "--merges", "m.txt", "--special", "<s>=7",
+                    "--special", "</s>", "--out", "t.json"}),
+              HasSubstr("t.json: byte-level BPE, 9 tokens, 2 merges"));
+  EXPECT_EQ(good({"encode", "--tokenizer", "t.json", "--text", "ab##<s></s>"}), "3 4 7 8\n");
+  write_text(folder / "r", "YQ== 0\nYg== 1\nYWI= 2\n");
+  good({"import", "--tiktoken", "r", "--pattern", "cl100k", "--out", "r.json"});
+  EXPECT_EQ(good({"encode", "--tokenizer", "r.json", "--text", "aba"}), "2 0\n");
+  bad(2, {"import", "--out", "x.json"}, "--vocab or --tiktoken");
+  bad(2, {"import", "--vocab", "v.json", "--out", "x.json"}, "--merges");
+}
+
+TEST_F(TgTokenizer, says_what_a_tokenizer_is) {
+  train();
+  EXPECT_THAT(good({"show", "--tokenizer", "t.json"}),
+              ::testing::AllOf(HasSubstr("byte-level BPE"), HasSubstr("0  <|end|>  (special)")));
+  const auto json = nlohmann::json::parse(good({"show", "--tokenizer", "t.json", "--json"}));
+  EXPECT_EQ(json["vocab_size"], 280);
+  EXPECT_EQ(json["merges"], 23);
+  EXPECT_EQ(json["added"][0]["content"], "<|end|>");
+  EXPECT_TRUE(json["eos"].is_null());
+}
+
+TEST_F(TgTokenizer, tells_how_far_training_is_and_what_could_not_be_done) {
+  const ToolResult result = folder.tg(
+      {"tokenizer", "train", "--data", "text.txt", "--vocab-size", "5000", "--out", "t.json"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.out, HasSubstr("no pair is left that occurs 2 times: "));
+}
+
+TEST_F(TgTokenizer, mistakes_are_named) {
+  bad(2, {}, "train, import, encode, decode or show is required");
+  bad(2, {"train", "--data", "text.txt"}, "--out");
+  bad(2, {"train", "--data", "text.txt", "--out", "x", "--vocab-size", "10"}, "--vocab-size");
+  bad(2, {"train", "--data", "text.txt", "--out", "x", "--pattern", "none of these"}, "--pattern");
+  bad(2, {"encode", "--tokenizer", "bytes", "text.txt", "--text", "a"}, "--text");
+  bad(1, {"train", "--data", "missing.txt", "--out", "x"}, "error: missing.txt: cannot be opened");
+  bad(1, {"train", "--data", "text.txt", "--vocab-size", "256", "--special", "<s>", "--out", "x"},
+      "a vocabulary of 257");
+  bad(1, {"encode", "--tokenizer", "text.txt", "--text", "a"},
+      "error: text.txt: is not JSON at byte");
+  bad(1, {"decode", "--tokenizer", "bytes", "300"}, "error: tokenizer: no token has the id 300");
+  bad(1, {"decode", "--tokenizer", "bytes", "--file", "text.txt"},
+      "error: text.txt: header length");
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "x"));
+}
+
+}  // namespace
+}  // namespace tensorgrad::test

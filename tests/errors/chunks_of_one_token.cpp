@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(chunks_of_one_token, UserError) {
+  const std::vector<std::int32_t> tokens(1);
+  // error: chunks of 4 pairs of a token and the next cannot be made of 1 tokens
+  const TokenChunks chunks(tokens, 4);
+}
+
+}  // namespace tensorgrad::testing

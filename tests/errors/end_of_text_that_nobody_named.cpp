@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+#include "errors/mistake.h"
+
+namespace tensorgrad::testing {
+
+MISTAKE(end_of_text_that_nobody_named, UserError) {
+  // throws: tokenizer: no token is eos; set_eos() says which
+  static_cast<void>(Tokenizer::bytes().encode("a", {.add_eos = true}));
+}
+
+}  // namespace tensorgrad::testing

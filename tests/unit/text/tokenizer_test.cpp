@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: MIT
+// Tokenizers as users have them: there and back with any bytes, options, added tokens, batches.
+#include "tensorgrad/tokenizer.h"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <thread>
+#include <tuple>
+
+#include "tensorgrad/data.h"
+#include "tensorgrad/error.h"
+#include "unit/io/io_test_util.h"
+#include "unit/text/tokenizer_test_util.h"
+
+namespace tensorgrad::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+std::string random_bytes(TestRandom& random, std::size_t size) {
+  static constexpr std::string_view kParts[] = {"the ",
+                                                "a",
+                                                " ",
+                                                "\n",
+                                                "1",
+                                                "'s",
+                                                "\u00e9",
+                                                "\u4e2d",
+                                                "\U0001f600",
+                                                "\xff",
+                                                "\xc3",
+                                                "<|im_end|>",
+                                                std::string_view("\0", 1)};
+  std::string text;
+  while (text.size() < size) {
+    if (random.below(2) == 0) {
+      text += static_cast<char>(random.next());
+    } else {
+      text += kParts[random.below(std::size(kParts))];
+    }
+  }
+  return text;
+}
+
+TEST(Tokenizer, gives_back_any_bytes) {
+  TestRandom random(21);
+  std::vector<Tokenizer> all = {Tokenizer::bytes({"<|im_end|>"})};
+  for (const char* kind : {"gpt2", "cl100k", "o200k"}) {
+    all.push_back(Tokenizer::from_file(fixture_path(std::string(kind) + ".json")));
+  }
+  for (int round = 0; round < 300; ++round) {
+    const std::string text = random_bytes(random, random.below(round % 10 == 0 ? 20'000 : 100));
+    for (const Tokenizer& tokenizer : all) {
+      for (const bool special : {true, false}) {
+        const Ids ids = tokenizer.encode(text, {.parse_special = special});
+        EXPECT_EQ(tokenizer.decode_bytes(ids), text);
+        DecodeStream stream(tokenizer);
+        std::string streamed;
+        for (const std::int32_t id : ids) streamed += stream.step(id);
+        EXPECT_EQ(streamed + stream.finish(), tokenizer.decode(ids));
+      }
+    }
+  }
+}
+
+// A long text has a table of pieces, a short one has none.
+TEST(Tokenizer, gives_a_long_text_the_ids_of_its_parts) {
+  const Tokenizer tokenizer = Tokenizer::from_file(fixture_path("cl100k.json"));
+  const std::string corpus = fixture_text("corpus.txt");
+  Ids parts;
+  std::string whole;
+  for (int i = 0; i < 3; ++i) {
+    for (const std::string& piece : tokenizer.pieces(corpus)) {
+      const Ids ids = tokenizer.encode(piece);
+      parts.insert(parts.end(), ids.begin(), ids.end());
+    }
+    whole += corpus;
+  }
+  EXPECT_EQ(tokenizer.encode(whole), parts);
+  EXPECT_EQ(tokenizer.decode(parts), whole);
+}
+
+TEST(Tokenizer, serves_several_threads_at_once) {
+  const Tokenizer tokenizer = Tokenizer::from_file(fixture_path("qwen2.json"));
+  const std::string corpus = fixture_text("corpus.txt");
+  const Ids expected = tokenizer.encode(corpus);
+  std::array<bool, 4> right{};
+  std::vector<std::thread> threads;
+  for (bool& mine : right) {
+    threads.emplace_back([&] { mine = tokenizer.encode(corpus) == expected; });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(right, ::testing::Each(true));
+}
+
+TEST(Tokenizer, of_bytes_has_their_values_as_ids) {
+  const Tokenizer bytes = Tokenizer::bytes({"<s>", "</s>"});
+  EXPECT_EQ(bytes.kind(), "bytes");
+  EXPECT_EQ(bytes.vocab_size(), 258);
+  EXPECT_THAT(bytes.encode("\xff"
+                           "A<s>"),
+              ElementsAre(255, 65, 256));
+  EXPECT_THAT(bytes.encode("<s>", {.parse_special = false}), ElementsAre('<', 's', '>'));
+  EXPECT_EQ(bytes.decode(Ids{255, 65, 257}),
+            "\ufffd"
+            "A</s>");
+  EXPECT_EQ(bytes.decode(Ids{65, 257}, {.skip_special_tokens = true}), "A");
+  EXPECT_EQ(bytes.decode_bytes(Ids{255}), "\xff");
+  const Tokenizer again = Tokenizer::from_json(bytes.to_json());
+  EXPECT_EQ(again.kind(), "bytes");
+  EXPECT_THAT(again.encode("\xff"
+                           "A<s>"),
+              ElementsAre(255, 65, 256));
+}
+
+TEST(Tokenizer, of_characters_is_the_vocabulary_of_the_text) {
+  const std::string text = "b\u00e9a\nab\U0001F600";
+  const Vocabulary vocabulary = Vocabulary::of(text);
+  const Tokenizer characters = Tokenizer::characters(vocabulary.symbols(), {"<s>"});
+  EXPECT_EQ(characters.kind(), "characters");
+  EXPECT_EQ(characters.encode(text), vocabulary.encode(text));
+  EXPECT_EQ(characters.decode(vocabulary.encode(text)), text);
+  EXPECT_EQ(characters.encode("a<s>").back(), vocabulary.size());
+  const Tokenizer again = Tokenizer::from_json(characters.to_json());
+  EXPECT_EQ(again.kind(), "characters");
+  EXPECT_EQ(again.encode(text), vocabulary.encode(text));
+  EXPECT_THAT([&] { std::ignore = characters.encode("ax"); },
+              ThrowsMessage<UserError>(HasSubstr("no token for the character \"x\"")));
+  EXPECT_THAT([&] { std::ignore = characters.encode("a\xff"); },
+              ThrowsMessage<UserError>(HasSubstr("no token for the character \"\\xff\"")));
+  EXPECT_THAT([] { Tokenizer::characters({"a", "bc"}); },
+              ThrowsMessage<IoError>(HasSubstr("\"bc\" is not one character")));
+  EXPECT_THAT([] { Tokenizer::characters({"a", ""}); },
+              ThrowsMessage<IoError>(HasSubstr("\"\" is not one character")));
+  EXPECT_THAT([] { Tokenizer::characters({"a", "\u00e9", "\u00e9"}); },
+              ThrowsMessage<IoError>(HasSubstr("is there twice")));
+}
+
+TEST(Tokenizer, puts_marks_around_a_text_once) {
+  Tokenizer bytes = Tokenizer::bytes({"<s>", "</s>"});
+  bytes.set_bos("<s>");
+  bytes.set_eos("</s>");
+  EXPECT_EQ(bytes.bos_id(), 256);
+  EXPECT_EQ(bytes.eos_id(), 257);
+  EXPECT_EQ(bytes.pad_id(), std::nullopt);
+  EXPECT_THAT(bytes.encode("A", {.add_bos = true, .add_eos = true}), ElementsAre(256, 65, 257));
+  EXPECT_THAT(bytes.encode("<s>A", {.add_bos = true}), ElementsAre(256, 65));
+  EXPECT_THAT(bytes.encode("", {.add_bos = true}), ElementsAre(256));
+  EXPECT_THAT(bytes.encode("A</s>", {.add_eos = true}), ElementsAre(65, 257));
+  // As the file's template has them already.
+  auto json = nlohmann::json::parse(bytes.to_json());
+  json["post_processor"] = nlohmann::json::parse(R"({"type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [256], "tokens": ["<s>"]}}})");
+  Tokenizer with = Tokenizer::from_json(json.dump());
+  with.set_bos("<s>");
+  with.set_eos("</s>");
+  EXPECT_THAT(with.encode("A"), ElementsAre(256, 65));
+  EXPECT_THAT(with.encode("A", {.add_special_tokens = false}), ElementsAre(65));
+  EXPECT_THAT(with.encode("A", {.add_bos = true, .add_eos = true}), ElementsAre(256, 65, 257));
+  EXPECT_THAT(Tokenizer::from_json(with.to_json()).encode("A"), ElementsAre(256, 65));
+  EXPECT_THAT([&] { with.set_pad("<none>"); },
+              ThrowsMessage<UserError>(HasSubstr("there is no token \"<none>\"")));
+  EXPECT_THAT([] { std::ignore = Tokenizer::bytes().encode("", {.add_eos = true}); },
+              ThrowsMessage<UserError>(HasSubstr("no token is eos; set_eos() says which")));
+}
+
+TEST(Tokenizer, cuts_a_text_but_not_the_marks_around_it) {
+  Tokenizer bytes = Tokenizer::bytes({"<s>", "</s>"});
+  bytes.set_bos("<s>");
+  bytes.set_eos("</s>");
+  const auto cut = [&](std::int64_t length, bool left) {
+    return bytes.encode(
+        "ABCD", {.add_bos = true, .add_eos = true, .max_length = length, .truncate_left = left});
+  };
+  EXPECT_THAT(cut(4, false), ElementsAre(256, 'A', 'B', 257));
+  EXPECT_THAT(cut(4, true), ElementsAre(256, 'C', 'D', 257));
+  EXPECT_THAT(cut(2, false), ElementsAre(256, 257));
+  EXPECT_THAT(cut(6, false), ElementsAre(256, 'A', 'B', 'C', 'D', 257));
+  for (const std::int64_t length : {1, -1}) {
+    EXPECT_THAT([&] { cut(length, false); },
+                ThrowsMessage<UserError>(HasSubstr("leaves no room for the 2 tokens")));
+  }
+}
+
+TEST(Tokenizer, pads_batches) {
+  Tokenizer bytes = Tokenizer::bytes({"<pad>"});
+  bytes.set_pad("<pad>");
+  const std::vector<std::string> texts = {"AB", "", "ABCD"};
+  const TokenBatch batch = bytes.encode_padded(texts);
+  EXPECT_EQ(batch.rows, 3);
+  EXPECT_EQ(batch.length, 4);
+  EXPECT_THAT(batch.ids, ElementsAre(65, 66, 256, 256, 256, 256, 256, 256, 65, 66, 67, 68));
+  EXPECT_THAT(batch.mask, ElementsAre(1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1));
+  EXPECT_THAT(batch.lengths, ElementsAre(2, 0, 4));
+  const TokenBatch left = bytes.encode_padded(texts, {}, {.length = 3, .left = true, .id = 7});
+  EXPECT_THAT(left.ids, ElementsAre(7, 65, 66, 7, 7, 7, 65, 66, 67));
+  EXPECT_THAT(left.mask, ElementsAre(0, 1, 1, 0, 0, 0, 1, 1, 1));
+  const TokenBatch cut = pad_tokens({{1, 2, 3}}, {.length = 2, .truncate_left = true});
+  EXPECT_THAT(cut.ids, ElementsAre(2, 3));
+  EXPECT_EQ(pad_tokens({{1, 2, 3}}, {.multiple_of = 8}).length, 8);
+  EXPECT_THAT([] { pad_tokens({}); }, ThrowsMessage<UserError>(HasSubstr("no rows")));
+  EXPECT_THAT([] { pad_tokens({{1}}, {.multiple_of = 0}); },
+              ThrowsMessage<UserError>(HasSubstr("multiple_of 0")));
+}
+
+TEST(Tokenizer, takes_new_tokens) {
+  const Tokenizer first = Tokenizer::from_file(fixture_path("gpt2.json"));
+  Tokenizer tokenizer = first;
+  const auto size = static_cast<std::int32_t>(first.vocab_size());
+  tokenizer.add_special_tokens({"<user>", "<|endoftext|>"});
+  tokenizer.add_tokens({{.content = "Hamlet", .special = false},
+                        {.content = "far", .id = size + 10, .special = false}});
+  EXPECT_EQ(tokenizer.token_to_id("<user>"), size);
+  EXPECT_EQ(tokenizer.token_to_id("<|endoftext|>"), 0);
+  EXPECT_EQ(tokenizer.token_to_id("Hamlet"), size + 1);
+  EXPECT_EQ(tokenizer.vocab_size(), size + 11);
+  EXPECT_EQ(tokenizer.token_count(), size + 3);
+  EXPECT_EQ(tokenizer.id_to_token(size + 5), std::nullopt);
+  EXPECT_EQ(tokenizer.id_to_token(size + 10), "far");
+  EXPECT_THAT(tokenizer.encode("<user>Hamlet"), ElementsAre(size, size + 1));
+  EXPECT_EQ(first.encode("<user>Hamlet").size(),
+            first.encode("<user>").size() + first.encode("Hamlet").size());
+  EXPECT_EQ(tokenizer.decode(Ids{size, size + 1}, {.skip_special_tokens = true}), "Hamlet");
+  EXPECT_EQ(Tokenizer::from_json(tokenizer.to_json()).encode("<user>Hamlet"),
+            tokenizer.encode("<user>Hamlet"));
+  EXPECT_THAT([&] { tokenizer.add_tokens({{.content = "x1", .id = 3}}); },
+              ThrowsMessage<UserError>(HasSubstr("\"x1\" has the id 3, as another token has")));
+  EXPECT_THAT([&] { tokenizer.add_tokens({{.content = "<user>", .id = 3}}); },
+              ThrowsMessage<UserError>(HasSubstr("but the vocabulary gives it")));
+  EXPECT_THAT([&] { tokenizer.add_tokens({{.content = ""}}); },
+              ThrowsMessage<UserError>(HasSubstr("\"\" is empty")));
+  EXPECT_THAT(
+      [&] { std::ignore = tokenizer.decode(Ids{size + 5}); },
+      ThrowsMessage<UserError>(HasSubstr("no token has the id " + std::to_string(size + 5))));
+  EXPECT_THAT([&] { std::ignore = tokenizer.decode(Ids{-1}); },
+              ThrowsMessage<UserError>(HasSubstr("no token has the id -1")));
+}
+
+TEST(Tokenizer, names_tokens_as_the_file_does) {
+  const Tokenizer tokenizer = Tokenizer::from_file(fixture_path("gpt2.json"));
+  const std::int32_t id = tokenizer.token_to_id("\u0120the").value();
+  EXPECT_THAT(tokenizer.encode(" the"), ElementsAre(id));
+  EXPECT_EQ(tokenizer.id_to_token(id), "\u0120the");
+  EXPECT_EQ(tokenizer.token_to_id(" the"), std::nullopt);
+  EXPECT_EQ(tokenizer.token_to_id(""), std::nullopt);
+  for (std::int32_t i = 0; i < tokenizer.vocab_size(); ++i) {
+    EXPECT_EQ(tokenizer.token_to_id(tokenizer.id_to_token(i).value()), i);
+  }
+}
+
+TEST(Tokenizer, is_read_from_a_folder_with_its_marks) {
+  const TempDir folder;
+  put_file(folder / "tokenizer.json", fixture_text("gpt2.json"));
+  put_file(folder / "tokenizer_config.json",
+           R"({"bos_token": null, "eos_token": "<|endoftext|>", "unk_token": "<none>",
+               "pad_token": {"content": "<|im_end|>", "special": true}})");
+  for (const std::string& path : {folder.str(), folder / "tokenizer.json"}) {
+    const Tokenizer tokenizer = Tokenizer::from_file(path);
+    EXPECT_EQ(tokenizer.bos_id(), std::nullopt);
+    EXPECT_EQ(tokenizer.eos_id(), 0);
+    EXPECT_EQ(tokenizer.pad_id(), 2);
+  }
+  put_file(folder / "tokenizer_config.json", R"({"eos_token": 3})");
+  EXPECT_THAT(
+      [&] { Tokenizer::from_file(folder.str()); },
+      ThrowsMessage<IoError>(HasSubstr("tokenizer_config.json: eos_token: number: a string")));
+  const TempDir pairs;
+  put_file(pairs / "vocab.json", fixture_text("vocab.json"));
+  put_file(pairs / "merges.txt", fixture_text("merges.txt"));
+  EXPECT_THAT([&] { Tokenizer::from_file(pairs.str()); },
+              ThrowsMessage<IoError>(HasSubstr("from_vocab_and_merges()")));
+}
+
+TEST(Tokenizer, is_trained_from_files_and_tells_how_far_it_is) {
+  const TempDir folder;
+  put_file(folder / "a.txt", "\xef\xbb\xbf" + fixture_text("corpus.txt"));
+  put_file(folder / "b.txt.gz", gzipped(fixture_text("corpus.txt")));
+  std::vector<std::string> phases;
+  std::int64_t last = 0;
+  const auto watch = [&](const BpeProgress& now) {
+    if (phases.empty() || phases.back() != now.phase) {
+      phases.emplace_back(now.phase);
+      last = 0;
+    }
+    EXPECT_LE(last, now.done);
+    EXPECT_LE(now.done, now.total);
+    last = now.done;
+  };
+  const Tokenizer both = Tokenizer::train_from_files(
+      {folder / "a.txt", folder / "b.txt.gz"},
+      {.vocab_size = 500, .special_tokens = {"<s>"}, .on_progress = watch});
+  EXPECT_THAT(phases, ElementsAre("counting words", "counting pairs", "merging"));
+  EXPECT_EQ(both.vocab_size(), 500);
+  EXPECT_EQ(both.token_to_id("<s>"), 0);
+  EXPECT_THAT(both.encode("a<s>").back(), 0);
+  // Twice the text has the same merges, above the least count.
+  const std::string corpus = fixture_text("corpus.txt");
+  const std::array<std::string_view, 1> once = {corpus};
+  EXPECT_EQ(Tokenizer::train(once, {.vocab_size = 500, .special_tokens = {"<s>"}}).merges(),
+            both.merges());
+  const Tokenizer saved = Tokenizer::from_json(both.to_json());
+  EXPECT_EQ(saved.encode(corpus), both.encode(corpus));
+  // Stopped from outside.
+  EXPECT_THROW(
+      Tokenizer::train(once, {.vocab_size = 500,
+                              .on_progress = [](const BpeProgress&) { throw AbortedError("x"); }}),
+      AbortedError);
+}
+
+TEST(Tokenizer, refuses_to_be_trained_with_options_out_of_range) {
+  const std::array<std::string_view, 1> text = {"some text"};
+  const auto refused = [&](const BpeTrainOptions& options, const char* message) {
+    EXPECT_THAT([&] { Tokenizer::train(text, options); },
+                ThrowsMessage<UserError>(HasSubstr(message)));
+  };
+  refused({.vocab_size = 255}, "a vocabulary of 256 (all bytes and special tokens) to 16777216");
+  refused({.vocab_size = 256, .special_tokens = {"<s>"}}, "a vocabulary of 257");
+  refused({.vocab_size = 1 << 25}, "tokens expected, got 33554432");
+  refused({.vocab_size = 300, .min_frequency = -1}, "min_frequency -1: 0 or more expected");
+  refused({.vocab_size = 300, .special_tokens = {"<s>", "<s>"}}, "\"<s>\" is there twice");
+  refused({.vocab_size = 300, .special_tokens = {"a"}}, "more than one character expected");
+  refused({.vocab_size = 300, .special_tokens = {""}}, "more than one character expected");
+  const TempDir folder;
+  put_file(folder / "empty", "");
+  EXPECT_THAT([&] { Tokenizer::train_from_files({folder / "empty"}, {.vocab_size = 300}); },
+              ThrowsMessage<IoError>(HasSubstr("empty: is empty: text expected")));
+  // 256 tokens are the bytes.
+  EXPECT_EQ(Tokenizer::train(text, {.vocab_size = 256}).kind(), "bytes");
+  EXPECT_EQ(Tokenizer::train({}, {.vocab_size = 300}).vocab_size(), 256);
+}
+
+TEST(Tokenizer, trains_on_text_that_is_not_cut) {
+  const std::string text = fixture_text("corpus.txt").substr(0, 20'000);
+  const std::array<std::string_view, 1> texts = {text};
+  const Tokenizer whole =
+      Tokenizer::train(texts, {.vocab_size = 600, .pre_tokenization = PreTokenization::kNone});
+  const Tokenizer cut = Tokenizer::train(texts, {.vocab_size = 600});
+  EXPECT_LT(whole.encode(text).size(), cut.encode(text).size());
+  EXPECT_EQ(whole.decode(whole.encode(text)), text);
+  EXPECT_THAT(whole.pieces("a b"), ElementsAre("a b"));
+  EXPECT_THAT(cut.pieces("a b"), ElementsAre("a", " b"));
+  const Tokenizer prefixed = Tokenizer::train(texts, {.vocab_size = 600, .add_prefix_space = true});
+  EXPECT_EQ(prefixed.encode("the"), prefixed.encode(" the"));
+}
+
+TEST(PreTokenization, has_names) {
+  for (const char* name : {"none", "gpt2", "cl100k", "tiktoken_cl100k", "qwen2", "o200k"}) {
+    EXPECT_EQ(to_string(pre_tokenization_named(name).value()), name);
+  }
+  EXPECT_EQ(pre_tokenization_named("GPT2"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace tensorgrad::test
