@@ -28,7 +28,8 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         whole = pathlib.Path(folder) / "whole.so"
-        run(args.compiler, "-shared", "-o", whole, "-Wl,--whole-archive",
+        run(args.compiler, "-shared", "-o", whole,
+            f"-Wl,--version-script={TOP / 'cmake' / 'exports.map'}", "-Wl,--whole-archive",
             args.build / "libtensorgrad.a", "-Wl,--no-whole-archive", "-lhwy", "-lutf8proc",
             "-lz", "-ldl", "-lpthread")
         run("strip", whole)
