@@ -14,6 +14,9 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 #endif
+#if defined(__linux__)
+#include <sched.h>
+#endif
 
 namespace tensorgrad::cpu {
 namespace {
@@ -128,6 +131,12 @@ void ThreadPool::run(std::int64_t tasks, Call call, const void* body) {
 
 int usable_cores() {
   int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+#if defined(__linux__)
+  cpu_set_t allowed;  // which hardware_concurrency() does not look at
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
+    cores = std::clamp(CPU_COUNT(&allowed), 1, cores);
+  }
+#endif
   // "max 100000" or "200000 100000": microseconds of CPU time in a period.
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   std::string quota;
