@@ -24,9 +24,9 @@ Tensor with_slope(Tensor x, Tensor y, const std::function<Tensor(Tensor x, Tenso
   return custom_gradient(
       {x}, [&](const std::vector<Tensor>&) { return y; },
       [&](const std::vector<Tensor>& in, Tensor result, Tensor dy) {
-        const Tensor kept = narrowed(slope(in[0], result));
-        return std::vector<Tensor>{dy *
-                                   (kept.dtype() == DType::kF32 ? kept : cast(kept, DType::kF32))};
+        Tensor kept = narrowed(slope(in[0], result));
+        widen({&kept});
+        return std::vector<Tensor>{dy * kept};
       },
       loc);
 }

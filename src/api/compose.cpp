@@ -30,6 +30,14 @@ void widen(std::initializer_list<Tensor*> tensors) {
   }
 }
 
+void demand_shape(const char* op, const char* name, const Tensor& given, const Shape& expected,
+                  const Site& site) {
+  if (given.shape() == expected) return;
+  throw ShapeError(std::string(op) + ": " + name + " " + to_string(expected) + " expected, got " +
+                       to_string(given.shape()),
+                   site);
+}
+
 Tensor shift_of(Tensor x, Axes axes, Loc loc) {
   const Tensor largest = detach(max(x, std::move(axes), true, loc));
   return where(isfinite(largest), largest, 0.0);

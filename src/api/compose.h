@@ -12,6 +12,9 @@ namespace tensorgrad {
 
 // Composites compute in f32: makes f32 of those that are f16.
 void widen(std::initializer_list<Tensor*> tensors);
+// Throws ShapeError where an op's operand of that name has another shape.
+void demand_shape(const char* op, const char* name, const Tensor& given, const Shape& expected,
+                  const Site& site);
 // Makes `x` f32 where it is f16, and what a composite makes of it f16 again.
 class Narrowing {
  public:

@@ -14,14 +14,6 @@ namespace {
 
 constexpr const char* kSsdName = "ssd";
 
-void demand_sizes(const char* op, const char* name, const Tensor& given, const Shape& expected,
-                  Loc loc) {
-  if (given.shape() == expected) return;
-  throw ShapeError(std::string(op) + ": " + name + " " + to_string(expected) + " expected, got " +
-                       to_string(given.shape()),
-                   loc);
-}
-
 struct SsdSizes {
   std::int64_t batch, length, heads, width, groups, states, ranks, chunk, chunks;
 
@@ -170,26 +162,26 @@ Ssd ssd(Tensor x, Tensor dt, Tensor A, Tensor B, Tensor C, const SsdOptions& opt
   demand_chunk(kSsdName, options.chunk, loc);
   const SsdSizes s(x.size(0), x.size(1), x.size(2), x.size(3), B.size(2), B.size(3), 1,
                    options.chunk);
-  demand_sizes(kSsdName, "dt", dt, {s.batch, s.length, s.heads}, loc);
-  demand_sizes(kSsdName, "A", A, {s.heads}, loc);
+  demand_shape(kSsdName, "dt", dt, {s.batch, s.length, s.heads}, loc);
+  demand_shape(kSsdName, "A", A, {s.heads}, loc);
   for (const Tensor& each : {B, C}) {
-    demand_sizes(kSsdName, "B and C", each, {s.batch, s.length, s.groups, s.states}, loc);
+    demand_shape(kSsdName, "B and C", each, {s.batch, s.length, s.groups, s.states}, loc);
   }
   if (options.dt_bias) {
-    demand_sizes(kSsdName, "dt_bias", *options.dt_bias, {s.heads}, loc);
+    demand_shape(kSsdName, "dt_bias", *options.dt_bias, {s.heads}, loc);
     dt = dt + *options.dt_bias;
   }
   if (options.dt_softplus) dt = softplus(Operand(dt, loc));
   if (options.initial_state) {
     const Shape state = {s.batch, s.heads, s.width, s.states};
-    demand_sizes(kSsdName, "initial_state", *options.initial_state, state, loc);
+    demand_shape(kSsdName, "initial_state", *options.initial_state, state, loc);
   }
   const Tensor input = unsqueeze(x * unsqueeze(dt, -1, loc), 3, loc);
   const Ssd made = by_chunks(input, dt * A, unsqueeze(B, 3, loc), unsqueeze(C, 3, loc),
                              std::nullopt, options.initial_state, s, loc);
   Tensor y = squeeze(made.y, 3, loc);
   if (options.D) {
-    demand_sizes(kSsdName, "D", *options.D, {s.heads}, loc);
+    demand_shape(kSsdName, "D", *options.D, {s.heads}, loc);
     y = y + x * unsqueeze(*options.D, -1, loc);
   }
   return {narrowed(y), made.state};
@@ -238,21 +230,21 @@ RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor thet
   const SsdSizes s(x.size(0), x.size(1), x.size(2), x.size(4), x.size(2), B.size(4), x.size(3),
                    options.chunk);
   const Shape steps = {s.batch, s.length, s.heads};
-  demand_sizes(kRotaryName, "dt", dt, steps, loc);
-  demand_sizes(kRotaryName, "A", A, steps, loc);
-  demand_sizes(kRotaryName, "lambda", lambda, steps, loc);
-  demand_sizes(kRotaryName, "theta", theta, {s.batch, s.length, s.heads, s.states / 2}, loc);
+  demand_shape(kRotaryName, "dt", dt, steps, loc);
+  demand_shape(kRotaryName, "A", A, steps, loc);
+  demand_shape(kRotaryName, "lambda", lambda, steps, loc);
+  demand_shape(kRotaryName, "theta", theta, {s.batch, s.length, s.heads, s.states / 2}, loc);
   for (const Tensor& each : {B, C}) {
-    demand_sizes(kRotaryName, "B and C", each, {s.batch, s.length, s.heads, s.ranks, s.states},
+    demand_shape(kRotaryName, "B and C", each, {s.batch, s.length, s.heads, s.ranks, s.states},
                  loc);
   }
   const std::optional<RotaryState>& before = options.initial_state;
   if (before) {
     const Shape state = {s.batch, s.heads, s.width, s.states};
-    demand_sizes(kRotaryName, "state", before->state, state, loc);
-    demand_sizes(kRotaryName, "state's b", before->b, {s.batch, s.heads, s.ranks, s.states}, loc);
-    demand_sizes(kRotaryName, "state's x", before->x, {s.batch, s.heads, s.ranks, s.width}, loc);
-    demand_sizes(kRotaryName, "state's phase", before->phase, {s.batch, s.heads, s.states / 2},
+    demand_shape(kRotaryName, "state", before->state, state, loc);
+    demand_shape(kRotaryName, "state's b", before->b, {s.batch, s.heads, s.ranks, s.states}, loc);
+    demand_shape(kRotaryName, "state's x", before->x, {s.batch, s.heads, s.ranks, s.width}, loc);
+    demand_shape(kRotaryName, "state's phase", before->phase, {s.batch, s.heads, s.states / 2},
                  loc);
   }
   Tensor phase = cumsum(theta * unsqueeze(dt, -1, loc), 1, loc);

@@ -13,14 +13,6 @@
 namespace tensorgrad {
 namespace {
 
-void demand_shape(const char* op, const char* name, const Tensor& given, const Shape& expected,
-                  Loc loc) {
-  if (given.shape() == expected) return;
-  throw ShapeError(std::string(op) + ": " + name + " " + to_string(expected) + " expected, got " +
-                       to_string(given.shape()),
-                   loc);
-}
-
 void demand_steps(const char* op, const char* name, const Tensor& x, Loc loc) {
   if (register_dtype(x.dtype()) != DType::kF32) {
     throw DtypeError(std::string(op) + ": f32 expected, got " + std::string(to_string(x.dtype())),

@@ -77,4 +77,20 @@ struct OpDef {
                               // with other ops
 };
 
+// The row of an op of any number of operands that has kernels of its own, and is written with other
+// ops where these are not wanted.
+inline OpDef written_otherwise(const char* name, OpKind kind, InferFn infer, GradFn grad,
+                               EvalFn eval, ExpandFn expand) {
+  return {.name = name,
+          .kind = kind,
+          .arity = -1,
+          .infer = infer,
+          .grad = grad,
+          .eval = eval,
+          .view = nullptr,
+          .code = nullptr,
+          .samples = {},
+          .expand = expand};
+}
+
 }  // namespace tensorgrad

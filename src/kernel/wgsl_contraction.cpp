@@ -391,15 +391,8 @@ void Contraction::write_rows(Scope& scope, const TileShape& tile) {
 // Where the group and the thread stand, and the registers that are filled over the steps of k.
 void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t tiles_m,
                                std::int64_t tiles_n) const {
-  const Domain flat = {{"tile", tiles_n * tiles_m * window_.outer_count}};
   const std::string threads_n = u32_literal(tile.threads_n());
-  scope.line("let n0 = " + coordinate(scope, flat, 1, tiles_n) + " * " + u32_literal(tile.side_n) +
-             ";");
-  scope.line("let m0 = " + coordinate(scope, flat, tiles_n, tiles_m) + " * " +
-             u32_literal(tile.side_m) +
-             (window_.first > 0 ? " + " + u32_literal(window_.first) : "") + ";");
-  scope.line(
-      "let z = " + batch_of(coordinate(scope, flat, tiles_n * tiles_m, window_.outer_count)) + ";");
+  write_tile_place(scope, tile.side_m, tile.side_n, tiles_m, tiles_n);
   if (tile.slices > 1) {
     const std::string slice = u32_literal(tile.slice_threads());
     scope.line("let slice = local / " + slice + ";");

@@ -24,6 +24,10 @@ class ContractionParts {
   // by rows. Results come in fours where `fours` and the stores allow it.
   void write_functions(int side_m, int side_n, int depth, bool fours);
 
+  // Names n0, m0 and z: where the tile of the workgroup begins, of so many down and across.
+  void write_tile_place(Scope& scope, int side_m, int side_n, std::int64_t tiles_m,
+                        std::int64_t tiles_n) const;
+
   // Of this launch's window, for each of its batches.
   [[nodiscard]] std::int64_t rows() const { return window_.count + (launch_.ones_row ? 1 : 0); }
   [[nodiscard]] std::int64_t columns() const { return launch_.n + (launch_.ones_column ? 1 : 0); }

@@ -12,6 +12,16 @@ ContractionParts::ContractionParts(const Launch& launch, const WgslOptions& opti
       b_(module_, launch, false),
       window_(window_of(launch)) {}
 
+void ContractionParts::write_tile_place(Scope& scope, int side_m, int side_n, std::int64_t tiles_m,
+                                        std::int64_t tiles_n) const {
+  const Domain flat = {{"tile", tiles_n * tiles_m * window_.outer_count}};
+  scope.line("let n0 = " + coordinate(scope, flat, 1, tiles_n) + " * " + u32_literal(side_n) + ";");
+  scope.line("let m0 = " + coordinate(scope, flat, tiles_n, tiles_m) + " * " + u32_literal(side_m) +
+             (window_.first > 0 ? " + " + u32_literal(window_.first) : "") + ";");
+  scope.line(
+      "let z = " + batch_of(coordinate(scope, flat, tiles_n * tiles_m, window_.outer_count)) + ";");
+}
+
 void ContractionParts::write_finish(bool guarded, bool with_ones, const std::set<int>& vectors) {
   Scope scope;
   if (with_ones) {

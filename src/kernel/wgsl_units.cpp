@@ -103,14 +103,7 @@ const UnitShape* UnitContraction::pick() const {
 }
 
 void UnitContraction::write_places(Scope& scope, std::int64_t tiles_m, std::int64_t tiles_n) {
-  const Domain flat = {{"tile", tiles_n * tiles_m * window_.outer_count}};
-  scope.line("let n0 = " + coordinate(scope, flat, 1, tiles_n) + " * " + u32_literal(tile_.side_n) +
-             ";");
-  scope.line("let m0 = " + coordinate(scope, flat, tiles_n, tiles_m) + " * " +
-             u32_literal(tile_.side_m) +
-             (window_.first > 0 ? " + " + u32_literal(window_.first) : "") + ";");
-  scope.line(
-      "let z = " + batch_of(coordinate(scope, flat, tiles_n * tiles_m, window_.outer_count)) + ";");
+  write_tile_place(scope, tile_.side_m, tile_.side_n, tiles_m, tiles_n);
   scope.line("let sub_lane = local % " + u32_literal(unit_.subgroup) + ";");
   scope.line("let sub = local / " + u32_literal(unit_.subgroup) + ";");
   scope.line("let sub_m = sub / " + u32_literal(shape_.subgroups_n) + " * " +

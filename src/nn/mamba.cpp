@@ -333,31 +333,17 @@ std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_la
 
 MambaBlock::MambaBlock(MixerKind kind, const MambaConfig& config, Loc loc)
     : norm(config.d_model, config.norm_epsilon, loc) {
+  const auto of_many = [&](auto options) {
+    options.residuals = config.n_layer;
+    return options;
+  };
   switch (kind) {
-    case MixerKind::kMamba1: {
-      MambaOptions options = config.mamba;
-      options.residuals = config.n_layer;
-      mamba.emplace(config.d_model, options, loc);
+    case MixerKind::kMamba1: mamba.emplace(config.d_model, of_many(config.mamba), loc); break;
+    case MixerKind::kMamba2: mamba2.emplace(config.d_model, of_many(config.mamba2), loc); break;
+    case MixerKind::kMamba3: mamba3.emplace(config.d_model, of_many(config.mamba3), loc); break;
+    case MixerKind::kAttention:
+      attention.emplace(config.d_model, config.heads, of_many(config.attention), loc);
       break;
-    }
-    case MixerKind::kMamba2: {
-      Mamba2Options options = config.mamba2;
-      options.residuals = config.n_layer;
-      mamba2.emplace(config.d_model, options, loc);
-      break;
-    }
-    case MixerKind::kMamba3: {
-      Mamba3Options options = config.mamba3;
-      options.residuals = config.n_layer;
-      mamba3.emplace(config.d_model, options, loc);
-      break;
-    }
-    case MixerKind::kAttention: {
-      CausalAttention::Options options = config.attention;
-      options.residuals = config.n_layer;
-      attention.emplace(config.d_model, config.heads, options, loc);
-      break;
-    }
     case MixerKind::kMlp: {
       const std::int64_t usual = (config.d_model * 8 / 3 + 7) / 8 * 8;
       mlp.emplace(config.d_model, config.mlp_width > 0 ? config.mlp_width : usual, config.n_layer,

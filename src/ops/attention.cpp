@@ -387,17 +387,8 @@ std::vector<ValueId> grad_dkv(GradContext& ctx) {
                        op::matmul(f.kept(f.p()), ddv));
 }
 
-OpDef attending(const char* name, InferFn infer, GradFn grad, EvalFn eval, ExpandFn written) {
-  return {.name = name,
-          .kind = OpKind::kAttention,
-          .arity = -1,
-          .infer = infer,
-          .grad = grad,
-          .eval = eval,
-          .view = nullptr,
-          .code = nullptr,
-          .samples = {},
-          .expand = written};
+OpDef attending(const char* name, InferFn infer, GradFn grad, EvalFn eval, ExpandFn expand) {
+  return written_otherwise(name, OpKind::kAttention, infer, grad, eval, expand);
 }
 
 }  // namespace

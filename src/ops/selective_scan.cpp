@@ -569,17 +569,8 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
   return gradients;
 }
 
-OpDef selective(const char* name, InferFn infer, GradFn grad, EvalFn eval, ExpandFn written) {
-  return {.name = name,
-          .kind = OpKind::kSelectiveScan,
-          .arity = -1,
-          .infer = infer,
-          .grad = grad,
-          .eval = eval,
-          .view = nullptr,
-          .code = nullptr,
-          .samples = {},
-          .expand = written};
+OpDef selective(const char* name, InferFn infer, GradFn grad, EvalFn eval, ExpandFn expand) {
+  return written_otherwise(name, OpKind::kSelectiveScan, infer, grad, eval, expand);
 }
 
 }  // namespace
