@@ -3,4 +3,6 @@
 #pragma once
 
 #include "tensorgrad/lm/checkpoint.h"
+#include "tensorgrad/lm/decoder.h"
+#include "tensorgrad/lm/generator.h"
 #include "tensorgrad/lm/sampling.h"

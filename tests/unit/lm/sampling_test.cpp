@@ -104,7 +104,8 @@ TEST(Sampling, depends_on_seed_and_stream_alone) {
   EXPECT_NE(text(7, 1), text(7, 2));
   // The same on every machine: std::mt19937_64 and std::seed_seq say which numbers they give.
   const std::vector<std::int32_t> first = text(1, 0);
-  EXPECT_THAT(std::vector<std::int32_t>(first.begin(), first.begin() + 8), ::testing::ElementsAre(3, 3, 0, 0, 0, 3, 4, 4));
+  EXPECT_THAT(std::vector<std::int32_t>(first.begin(), first.begin() + 8),
+              ::testing::ElementsAre(3, 3, 0, 0, 0, 3, 4, 4));
 
   std::vector<Sampler> rows = {Sampler({.seed = 7}, 1), Sampler({.seed = 7}, 2)};
   std::vector<float> both = kLogits;
