@@ -4,5 +4,8 @@
 
 #include "tensorgrad/lm/checkpoint.h"
 #include "tensorgrad/lm/decoder.h"
+#include "tensorgrad/lm/evaluate.h"
 #include "tensorgrad/lm/generator.h"
 #include "tensorgrad/lm/sampling.h"
+#include "tensorgrad/lm/token_text.h"
+#include "tensorgrad/lm/trainer.h"
