@@ -18,6 +18,7 @@ constexpr const char* kFormat = "tensorgrad MambaLM";
 constexpr std::int64_t kVersion = 1;
 constexpr std::int64_t kLargestSize = std::int64_t{1} << 31;
 constexpr std::size_t kMostLayers = 65'536;
+constexpr int kDeepest = 8;
 constexpr double kLargest = 1e30, kSmallest = 1e-30;
 // In the order of nn::MixerKind; also what mixer_schedule() calls a model of them alone.
 constexpr const char* kKinds[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp"};
@@ -235,7 +236,11 @@ std::string to_json(const nn::MambaConfig& given, Loc loc) {
 nn::MambaConfig config_from_json(std::string_view json, std::string_view name) {
   ConfigJson root;
   try {
-    root = ConfigJson::parse(json);
+    const auto shallow = [&](int depth, ConfigJson::parse_event_t, ConfigJson&) {
+      if (depth <= kDeepest) return true;
+      throw IoError(std::string(name) + ": the configuration is nested too deeply");
+    };
+    root = ConfigJson::parse(json, shallow);
   } catch (const ConfigJson::parse_error& error) {
     throw IoError(std::string(name) + ": the configuration is not JSON at byte " +
                   std::to_string(error.byte > 0 ? error.byte - 1 : 0));
