@@ -153,7 +153,8 @@ class Objective {
   // Counted from the next update on. Throws UserError where it begins with no rate.
   void set_lr(Schedule schedule, Loc loc = Loc::current());
   // Changes a run-time scalar: one of ops.h's scalar(), "clip_grad_norm", "clip_grad_value",
-  // "weight_decay"; of a group "lr_factor.NAME", "weight_decay.NAME". Throws UserError with the
+  // "weight_decay", those of the optimizer that optim::adjustable() made; of a group
+  // "lr_factor.NAME", "weight_decay.NAME". Throws UserError with the
   // names there are, or where it is none of the values that the option may have.
   void set(const std::string& name, double value, Loc loc = Loc::current());
   // All, with their values.
