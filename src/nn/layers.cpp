@@ -29,8 +29,21 @@ Tensor Linear::operator()(Tensor x, Loc loc) const {
 Embedding::Embedding(std::int64_t count, std::int64_t size, Loc loc)
     : weight({count, size}, init::normal(0, 1), loc) {}
 
+Embedding::Embedding(std::int64_t count, std::int64_t size, const Options& options, Loc loc)
+    : Embedding(count, size, loc) {
+  padding_idx = options.padding_idx;
+  if (padding_idx && (*padding_idx < 0 || *padding_idx >= count)) {
+    throw UserError("Embedding: padding_idx: a row of " + std::to_string(count) +
+                        " expected, got " + std::to_string(*padding_idx),
+                    loc);
+  }
+}
+
 Tensor Embedding::operator()(Tensor index, Loc loc) const {
-  return embedding(index, weight.tensor(loc), loc);
+  const Tensor rows = embedding(index, weight.tensor(loc), loc);
+  if (!padding_idx) return rows;
+  const Tensor padding = eq(index, static_cast<double>(*padding_idx));
+  return where(unsqueeze(padding, -1, loc), 0.0, rows);
 }
 
 PReLU::PReLU(std::int64_t count, double initial, Loc loc)

@@ -50,29 +50,43 @@ Tensor InstanceNorm::operator()(Tensor x, Loc loc) const {
 }
 
 BatchNorm::BatchNorm(std::int64_t channels, double epsilon, double share, Loc loc)
-    : weight({channels}, init::ones(), loc),
-      bias({channels}, init::zeros(), loc),
-      running_mean({channels}, 0, f32, loc),
-      running_var({channels}, 1, f32, loc),
-      eps(epsilon),
-      momentum(share) {}
+    : BatchNorm(channels, Options{.epsilon = epsilon, .momentum = share}, loc) {}
+BatchNorm::BatchNorm(std::int64_t channels, const Options& options, Loc loc)
+    : eps(options.epsilon), momentum(options.momentum) {
+  const Shape shape = {channels};
+  if (options.affine) {
+    weight.emplace(shape, init::ones(), loc);
+    bias.emplace(shape, init::zeros(), loc);
+  }
+  if (options.track_running_stats) {
+    running_mean.emplace(shape, 0, f32, loc);
+    running_var.emplace(shape, 1, f32, loc);
+  }
+}
 
 Tensor BatchNorm::operator()(Tensor x, Loc loc) const {
-  const Tensor w = weight.tensor(loc), b = bias.tensor(loc);
-  const Tensor old_mean = running_mean.tensor(loc), old_var = running_var.tensor(loc);
-  if (!is_training(loc)) return batch_norm(x, old_mean, old_var, w, b, eps, loc);
+  std::optional<Tensor> w, b;
+  if (weight) w = weight->tensor(loc);
+  if (bias) b = bias->tensor(loc);
+  const bool training = is_training(loc);
+  if (running_mean && !training)
+    return batch_norm(x, running_mean->tensor(loc), running_var->tensor(loc), w, b, eps, loc);
   const auto [mean, var] = batch_statistics(x, loc);
   const Tensor y = batch_norm(x, mean, var, w, b, eps, loc);
   const std::int64_t rows = numel(x.shape(loc)) / numel(var.shape(loc));
   const auto count = static_cast<double>(rows);
-  if (count < 2) {
+  if (training && count < 2) {
     throw ShapeError("batch_norm: more than one value for each channel expected in training, got " +
                          to_string(x.shape(loc)),
                      loc);
   }
-  const Tensor unbiased = detach(var) * (count / (count - 1));
-  running_mean.set(old_mean * (1 - momentum) + detach(mean) * momentum, loc);
-  running_var.set(old_var * (1 - momentum) + unbiased * momentum, loc);
+  if (running_mean) {
+    const auto move = [&](const Buffer& running, const Tensor& now) {
+      running.set(running.tensor(loc) * (1 - momentum) + now * momentum, loc);
+    };
+    move(*running_mean, detach(mean));
+    move(*running_var, detach(var) * (count / (count - 1)));
+  }
   return y;
 }
 

@@ -111,8 +111,8 @@ void check_batch_norm(const std::string& device) {
   auto in_use = trainer.attach(
       [](const Net& net, const Inputs& in) {
         return std::map<std::string, Tensor>{{"y", net.layer(in["input"])},
-                                             {"mean", net.layer.running_mean.tensor()},
-                                             {"var", net.layer.running_var.tensor()}};
+                                             {"mean", net.layer.running_mean->tensor()},
+                                             {"var", net.layer.running_var->tensor()}};
       },
       {.inputs = specs});
   for (int run = 0; run < 2; ++run) {  // use changes nothing

@@ -138,10 +138,10 @@ void fashion_cnn(const std::string& kind, const Tolerances& tolerances) {
       kind, tolerances,
       [](const Cnn& net, const Inputs&) {
         return std::map<std::string, Tensor>{
-            {"norm1.running_mean", net.norm1.running_mean.tensor()},
-            {"norm1.running_var", net.norm1.running_var.tensor()},
-            {"norm2.running_mean", net.norm2.running_mean.tensor()},
-            {"norm2.running_var", net.norm2.running_var.tensor()}};
+            {"norm1.running_mean", net.norm1.running_mean->tensor()},
+            {"norm1.running_var", net.norm1.running_var->tensor()},
+            {"norm2.running_mean", net.norm2.running_mean->tensor()},
+            {"norm2.running_var", net.norm2.running_var->tensor()}};
       });
 }
 

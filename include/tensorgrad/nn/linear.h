@@ -18,11 +18,19 @@ struct Linear {
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-// Rows of weight [count, size], normal with deviation 1, by index.
+// Rows of weight [count, size], normal with deviation 1, by index. Where an index is `padding_idx`
+// the result is zeros, whatever that row holds, and it gets no gradient.
 struct Embedding {
   Embedding(std::int64_t count, std::int64_t size, Loc loc = Loc::current());
+  struct Options {
+    std::optional<std::int64_t> padding_idx = std::nullopt;
+  };
+  // Throws UserError for a padding_idx that is no row.
+  Embedding(std::int64_t count, std::int64_t size, const Options& options,
+            Loc loc = Loc::current());
 
   Parameter weight;
+  std::optional<std::int64_t> padding_idx;
   TG_MODULE(weight)
   // index i32 [...] -> [..., size]
   Tensor operator()(Tensor index, Loc loc = Loc::current()) const;

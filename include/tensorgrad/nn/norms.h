@@ -61,13 +61,19 @@ using InstanceNorm2d = InstanceNorm;
 // x [N, channels], [N, channels, L] or [N, channels, H, W]. In training it normalises by the
 // statistics of the batch and moves the running ones towards them by `momentum` (the variance
 // unbiased); in use by the running ones (see is_training()). These are states, saved with
-// checkpoints; an attached function shares its trainer's.
+// checkpoints; an attached function shares its trainer's. Without `affine` there are no weight and
+// bias; without `track_running_stats` no states, and the batch's own statistics serve in use, too.
 struct BatchNorm {
+  struct Options {
+    double epsilon = 1e-5, momentum = 0.1;
+    bool affine = true, track_running_stats = true;
+  };
   explicit BatchNorm(std::int64_t channels, double epsilon = 1e-5, double momentum = 0.1,
                      Loc loc = Loc::current());
+  BatchNorm(std::int64_t channels, const Options& options, Loc loc = Loc::current());
 
-  Parameter weight, bias;
-  Buffer running_mean, running_var;
+  std::optional<Parameter> weight, bias;
+  std::optional<Buffer> running_mean, running_var;
   double eps, momentum;
   TG_MODULE(weight, bias, running_mean, running_var, eps, momentum)
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;

@@ -201,6 +201,38 @@ TEST(Activations, are_the_functions_of_their_names) {
   each(nn::GELU{}, [](double v) { return v * 0.5 * (1 + std::erf(v / std::sqrt(2.0))); });
 }
 
+TEST(BatchNorm, without_affine_and_running_statistics_has_nothing_to_keep) {
+  const nn::BatchNorm1d plain(2, {.affine = false, .track_running_stats = false});
+  EXPECT_TRUE(initial(plain).empty());
+  const std::vector<float> x = {1, 10, 3, 30};
+  for (const bool training : {false, true}) {  // by the statistics of the batch
+    const std::vector<float> got = values(plain, {2, 2}, x, {}, training);
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], i < 2 ? -1 : 1, 1e-5);
+  }
+  EXPECT_EQ(values(plain, {1, 2}, {5, 6}), (std::vector<float>{0, 0}));
+  EXPECT_EQ(values(nn::BatchNorm1d(2, {.epsilon = 0, .affine = false}), {2, 2}, x), x);
+}
+
+TEST(Embedding, of_padding_is_zero_and_gets_no_gradient) {
+  struct Net {
+    nn::Embedding table{4, 3, {.padding_idx = 2}};
+    TG_MODULE(table)
+  };
+  auto trainer = compile(
+      Net{}, [](const Net& net, const Inputs& in) { return sum(square(net.table(in["i"]) + 1.0)); },
+      {.inputs = {{"i", {3}, i32}}, .optimizer = optim::SGD{}, .device = {.kind = "cpu"}});
+  auto rows = trainer.attach([](const Net& net, const Inputs& in) { return net.table(in["i"]); },
+                             {.inputs = {{"i", {3}, i32}}});
+  const std::vector<std::int32_t> index = {2, 1, 2};
+  const std::vector<float> got = rows({{"i", index}}).floats();
+  EXPECT_EQ(std::vector(got.begin(), got.begin() + 3), (std::vector<float>{0, 0, 0}));
+  EXPECT_NE(got[3], 0);
+  EXPECT_EQ(got[8], 0);
+  trainer.step({{"i", index}});
+  const std::vector<float> grad = trainer.download_grads().at("table.weight").floats();
+  for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(grad[i] != 0, i / 3 == 1) << i;
+}
+
 TEST(Sequential, runs_its_modules_in_order_and_names_them_by_position) {
   const nn::Sequential net(nn::Linear(2, 2, false), nn::ReLU{}, nn::Linear(2, 1));
   const std::vector<float> got =

@@ -21,7 +21,7 @@ struct Net {
 };
 
 std::map<std::string, Tensor> running(const Net& net) {
-  return {{"mean", net.norm.running_mean.tensor()}, {"var", net.norm.running_var.tensor()}};
+  return {{"mean", net.norm.running_mean->tensor()}, {"var", net.norm.running_var->tensor()}};
 }
 
 struct Fixed {
@@ -151,7 +151,7 @@ TEST(BatchNorm, that_is_used_twice_moves_twice) {
               {.inputs = {{"x", {2, 1}}}, .optimizer = optim::SGD{.lr = 0}, .device = kCpu});
   trainer.step({{"x", std::vector<float>{1, 3}}});
   auto mean =
-      trainer.attach([](const Twice& net, In) { return net.norm.running_mean.tensor(); }, {});
+      trainer.attach([](const Twice& net, In) { return net.norm.running_mean->tensor(); }, {});
   EXPECT_EQ(mean().floats(), std::vector<float>{2 * 0.25F + 6 * 0.5F});
 }
 
