@@ -11,6 +11,7 @@
 #include "tensorgrad/error.h"
 #include "tensorgrad/feed.h"
 #include "tensorgrad/io.h"
+#include "tensorgrad/lm.h"
 #include "tensorgrad/module.h"
 #include "tensorgrad/nn.h"
 #include "tensorgrad/onnx.h"

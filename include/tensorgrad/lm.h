@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT
+// Language models in use: files, sampling, generation, training.
+#pragma once
+
+#include "tensorgrad/lm/checkpoint.h"

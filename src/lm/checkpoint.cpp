@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+#include "tensorgrad/lm/checkpoint.h"
+
+#include "tensorgrad/error.h"
+#include "tensorgrad/weights.h"
+
+namespace tensorgrad::lm {
+namespace {
+
+std::int64_t elements_in(const std::map<std::string, HostTensor>& weights) {
+  std::int64_t sum = 0;
+  for (const auto& [name, tensor] : weights) sum += numel(tensor.shape);
+  return sum;
+}
+
+// What a model of the configuration has at least, counted without making it: its embedding, and in
+// each layer a norm and a mixer's first matrix.
+double least_elements(const nn::MambaConfig& config) {
+  const auto width = static_cast<double>(config.d_model);
+  double sum = width * static_cast<double>(config.vocab_size);
+  for (const nn::MixerKind kind : config.layers) {
+    double inner = 1, each = 0;
+    switch (kind) {
+      case nn::MixerKind::kMamba1:
+        inner = 2 * static_cast<double>(config.mamba.expand) * width;
+        each = inner / 2 * static_cast<double>(config.mamba.d_state);
+        break;
+      case nn::MixerKind::kMamba2:
+        inner = 2 * static_cast<double>(config.mamba2.expand) * width;
+        break;
+      case nn::MixerKind::kMamba3:
+        inner = 2 * static_cast<double>(config.mamba3.expand) * width;
+        break;
+      case nn::MixerKind::kAttention: inner = width; break;
+      case nn::MixerKind::kMlp: inner = static_cast<double>(config.mlp_width); break;
+    }
+    sum += width + width * inner + each;
+  }
+  return sum;
+}
+
+nn::MambaLM made_model(const nn::MambaConfig& config, const std::string& file) {
+  try {
+    return nn::MambaLM(config);
+  } catch (Error& error) {
+    error.add_context("while making the model of " + file);
+    throw;
+  }
+}
+
+void check_tokenizer(const SavedModel& model, const std::string& path) {
+  if (!model.tokenizer || model.tokenizer->vocab_size() <= model.config.vocab_size) return;
+  throw UserError(path + ": the tokenizer has ids up to " +
+                  std::to_string(model.tokenizer->vocab_size() - 1) + ", the model is for " +
+                  std::to_string(model.config.vocab_size) + " tokens");
+}
+
+}  // namespace
+
+void check_weights(const nn::MambaConfig& config, const std::map<std::string, HostTensor>& weights,
+                   std::string_view name) {
+  const std::string file(name);
+  const std::int64_t held = elements_in(weights);
+  if (least_elements(config) > static_cast<double>(held)) {
+    throw UserError(file + ": a model of this configuration has more parameters than the " +
+                    std::to_string(held) + " there are");
+  }
+  const nn::MambaLM model = made_model(config, file);
+  std::size_t found = 0;
+  ParameterVisitor visitor([&](const std::string& path, const Parameter& parameter) {
+    const auto at = weights.find(path);
+    if (at == weights.end()) throw UserError(file + ": the tensor " + path + " is missing");
+    ++found;
+    if (at->second.dtype == f32 && at->second.shape == parameter.shape()) return;
+    throw UserError(file + ": " + path + ": f32" + to_string(parameter.shape()) +
+                    " expected, got " + std::string(to_string(at->second.dtype)) +
+                    to_string(at->second.shape));
+  });
+  model.visit_fields(visitor);
+  if (found == weights.size()) return;
+  std::map<std::string, bool> known;
+  ParameterVisitor names([&](const std::string& path, const Parameter&) { known[path] = true; });
+  model.visit_fields(names);
+  for (const auto& [path, tensor] : weights) {
+    if (!known.contains(path)) {
+      throw UserError(file + ": a model of this configuration has no parameter " + path);
+    }
+  }
+}
+
+void save_model(const std::string& path, const SavedModel& model) {
+  check_weights(model.config, model.weights, path);
+  check_tokenizer(model, path);
+  StoredFile file;
+  for (const auto& [name, tensor] : model.weights) {
+    file.tensors[name] = {std::string(stored_dtype(tensor.dtype)), tensor.shape, tensor.bytes};
+  }
+  file.metadata[kConfigKey] = to_json(model.config);
+  if (model.tokenizer) file.metadata[kTokenizerKey] = model.tokenizer->to_json();
+  write_safetensors(path, file);
+}
+
+nn::MambaConfig config_of(const StoredFile& file, std::string_view name) {
+  const auto found = file.metadata.find(kConfigKey);
+  if (found == file.metadata.end()) {
+    throw IoError(std::string(name) + ": not a language model's file: its metadata lacks " +
+                  kConfigKey);
+  }
+  return config_from_json(found->second, name);
+}
+
+std::optional<Tokenizer> tokenizer_of(const StoredFile& file, std::string_view name) {
+  const auto found = file.metadata.find(kTokenizerKey);
+  if (found == file.metadata.end()) return std::nullopt;
+  return Tokenizer::from_json(found->second, std::string(name) + ": " + kTokenizerKey);
+}
+
+SavedModel load_model(const std::string& path) {
+  StoredFile file = read_safetensors(path);
+  SavedModel model{config_of(file, path), {}, tokenizer_of(file, path)};
+  bool plain = true;
+  for (const auto& [name, tensor] : file.tensors) plain = plain && tensor.dtype == "F32";
+  if (plain) {
+    for (auto& [name, tensor] : file.tensors) {
+      model.weights[name] = {f32, std::move(tensor.shape), std::move(tensor.data)};
+    }
+  } else {
+    file.tensors.clear();
+    model.weights = read_weights(path);
+  }
+  check_weights(model.config, model.weights, path);
+  check_tokenizer(model, path);
+  return model;
+}
+
+}  // namespace tensorgrad::lm

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+// The configuration as JSON. Each field is named once, in visit(), for writing and for reading.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "tensorgrad/lm/checkpoint.h"
+
+namespace tensorgrad::lm {
+namespace {
+
+using ConfigJson = nlohmann::ordered_json;
+using nn::MixerKind;
+
+constexpr const char* kFormat = "tensorgrad MambaLM";
+constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kLargestSize = std::int64_t{1} << 31;
+constexpr std::size_t kMostLayers = 65'536;
+constexpr double kLargest = 1e30, kSmallest = 1e-30;
+// In the order of nn::MixerKind; also what mixer_schedule() calls a model of them alone.
+constexpr const char* kKinds[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp"};
+
+class ConfigWriter {
+ public:
+  explicit ConfigWriter(ConfigJson& out) : out_(out) {}
+
+  void size(const char* key, const std::int64_t& value, std::int64_t) { out_[key] = value; }
+  void number(const char* key, const double& value, double) { out_[key] = value; }
+  void boolean(const char* key, const bool& value) { out_[key] = value; }
+  void kinds(const char* key, const std::vector<MixerKind>& value) {
+    out_[key] = ConfigJson::array();
+    for (const MixerKind kind : value) out_[key].push_back(kKinds[static_cast<std::size_t>(kind)]);
+  }
+  void rule(const char* key, const Discretization& value) {
+    out_[key] = value == Discretization::kEuler ? "euler" : "zero_order_hold";
+  }
+  template <class Fields>
+  void object(const char* key, const Fields& fields) {
+    ConfigWriter inner(out_[key] = ConfigJson::object());
+    fields(inner);
+  }
+
+ private:
+  ConfigJson& out_;
+};
+
+class ConfigReader {
+ public:
+  ConfigReader(const ConfigJson& in, std::string_view file, std::string path)
+      : in_(in), file_(file), path_(std::move(path)) {
+    if (!in_.is_object()) fail(path_.empty() ? "the configuration" : path_, "an object expected");
+  }
+
+  void size(const char* key, std::int64_t& value, std::int64_t least) {
+    const ConfigJson& given = at(key);
+    const bool whole = given.is_number_integer() &&
+                       (!given.is_number_unsigned() || given.get<std::uint64_t>() <= INT64_MAX);
+    value = whole ? given.get<std::int64_t>() : 0;
+    if (whole && value >= least && value <= kLargestSize) return;
+    fail(full(key), "an integer from " + std::to_string(least) + " to " +
+                        std::to_string(kLargestSize) + " expected, got " + shown(given));
+  }
+  // More than 0, or at least 0 where `least` is.
+  void number(const char* key, double& value, double least) {
+    const ConfigJson& given = at(key);
+    value = given.is_number() ? given.get<double>() : NAN;
+    if (value >= least && value <= kLargest) return;
+    fail(full(key), std::string("a number ") + (least > 0 ? "above 0" : "of 0 or more") +
+                        " expected, got " + shown(given));
+  }
+  void boolean(const char* key, bool& value) {
+    const ConfigJson& given = at(key);
+    if (!given.is_boolean()) fail(full(key), "true or false expected, got " + shown(given));
+    value = given.get<bool>();
+  }
+  void kinds(const char* key, std::vector<MixerKind>& value) {
+    const ConfigJson& given = at(key);
+    if (!given.is_array() || given.empty() || given.size() > kMostLayers) {
+      fail(full(key),
+           "a list of 1 to " + std::to_string(kMostLayers) + " kinds of layers expected");
+    }
+    value.clear();
+    for (const ConfigJson& each : given) {
+      const auto* const found =
+          std::find_if(std::begin(kKinds), std::end(kKinds),
+                       [&](const char* name) { return each.is_string() && each == name; });
+      if (found == std::end(kKinds)) {
+        fail(full(key) + "[" + std::to_string(value.size()) + "]",
+             "one of mamba1, mamba2, mamba3, attention and mlp expected, got " + shown(each));
+      }
+      value.push_back(static_cast<MixerKind>(found - std::begin(kKinds)));
+    }
+  }
+  void rule(const char* key, Discretization& value) {
+    const ConfigJson& given = at(key);
+    if (given != "euler" && given != "zero_order_hold") {
+      fail(full(key), "euler or zero_order_hold expected, got " + shown(given));
+    }
+    value = given == "euler" ? Discretization::kEuler : Discretization::kZeroOrderHold;
+  }
+  template <class Fields>
+  void object(const char* key, const Fields& fields) {
+    ConfigReader inner(at(key), file_, full(key));
+    fields(inner);
+    inner.finish();
+  }
+
+  void text(const char* key, std::string_view expected) {
+    const ConfigJson& given = at(key);
+    if (given != expected)
+      fail(full(key), '"' + std::string(expected) + "\" expected, got " + shown(given));
+  }
+  // There is nothing else.
+  void finish() const {
+    for (const auto& [key, value] : in_.items()) {
+      if (!taken_.contains(key)) fail(full(key.c_str()), "there is no such field");
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what, const std::string& expected) const {
+    throw IoError(std::string(file_) + ": " + what + ": " + expected);
+  }
+  [[nodiscard]] std::string full(const char* key) const {
+    return path_.empty() ? key : path_ + "." + key;
+  }
+  [[nodiscard]] static std::string shown(const ConfigJson& value) {
+    constexpr std::size_t kLongest = 40;
+    std::string text = value.dump(-1, ' ', true, ConfigJson::error_handler_t::replace);
+    if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+    return text;
+  }
+  const ConfigJson& at(const char* key) {
+    taken_.insert(key);
+    const auto found = in_.find(key);
+    if (found == in_.end()) fail(full(key), "is missing");
+    return *found;
+  }
+
+  const ConfigJson& in_;
+  std::string_view file_;
+  std::string path_;
+  std::set<std::string, std::less<>> taken_;
+};
+
+// Fields of the options of Mamba-2 and Mamba-3 that are the same.
+template <class Visitor, class Options>
+void visit_heads(Visitor& v, Options& o) {
+  v.size("d_state", o.d_state, 1);
+  v.size("expand", o.expand, 1);
+  v.size("head_dim", o.head_dim, 1);
+  v.size("chunk", o.chunk, 1);
+  v.number("a_min", o.a_min, kSmallest);
+  v.number("a_max", o.a_max, kSmallest);
+  v.number("norm_epsilon", o.norm_epsilon, 0);
+}
+
+template <class Visitor, class Options>
+void visit_steps(Visitor& v, Options& o) {
+  v.number("dt_min", o.dt_min, kSmallest);
+  v.number("dt_max", o.dt_max, kSmallest);
+  v.number("dt_floor", o.dt_floor, 0);
+}
+
+template <class Visitor, class Config>
+void visit_config(Visitor& v, Config& c) {
+  v.size("vocab_size", c.vocab_size, 1);
+  v.size("d_model", c.d_model, 1);
+  v.kinds("layers", c.layers);
+  v.number("norm_epsilon", c.norm_epsilon, 0);
+  v.boolean("tie_embeddings", c.tie_embeddings);
+  const auto has = [&](MixerKind kind) {
+    return std::find(c.layers.begin(), c.layers.end(), kind) != c.layers.end();
+  };
+  if (has(MixerKind::kMamba1)) {
+    v.object("mamba1", [&](Visitor& in) {
+      auto& o = c.mamba;
+      in.size("d_state", o.d_state, 1);
+      in.size("d_conv", o.d_conv, 1);
+      in.size("expand", o.expand, 1);
+      in.size("dt_rank", o.dt_rank, 0);
+      in.boolean("conv_bias", o.conv_bias);
+      in.rule("discretization", o.discretization);
+      visit_steps(in, o);
+    });
+  }
+  if (has(MixerKind::kMamba2)) {
+    v.object("mamba2", [&](Visitor& in) {
+      in.size("d_conv", c.mamba2.d_conv, 1);
+      in.size("groups", c.mamba2.groups, 1);
+      visit_heads(in, c.mamba2);
+      visit_steps(in, c.mamba2);
+    });
+  }
+  if (has(MixerKind::kMamba3)) {
+    v.object("mamba3", [&](Visitor& in) {
+      in.size("ranks", c.mamba3.ranks, 1);
+      visit_heads(in, c.mamba3);
+      visit_steps(in, c.mamba3);
+    });
+  }
+  if (has(MixerKind::kAttention)) {
+    v.object("attention", [&](Visitor& in) {
+      in.size("heads", c.heads, 1);
+      in.size("kv_heads", c.attention.kv_heads, 0);
+      in.number("rope_base", c.attention.rope_base, kSmallest);
+      in.size("max_length", c.attention.max_length, 1);
+    });
+  }
+  if (has(MixerKind::kMlp)) {
+    v.object("mlp", [&](Visitor& in) { in.size("width", c.mlp_width, 0); });
+  }
+}
+
+}  // namespace
+
+std::string to_json(const nn::MambaConfig& given, Loc loc) {
+  nn::MambaConfig config = given;
+  if (config.layers.empty()) config.layers = nn::mixer_schedule("mamba1", config.n_layer, loc);
+  if (config.vocab_size < 1 || config.d_model < 1 || config.layers.empty() ||
+      static_cast<std::int64_t>(config.layers.size()) != config.n_layer) {
+    throw UserError(
+        "to_json: vocab_size and d_model must be given, and as many layers as n_layer says", loc);
+  }
+  ConfigJson out;
+  out["format"] = kFormat;
+  out["version"] = kVersion;
+  ConfigWriter writer(out);
+  visit_config(writer, config);
+  return out.dump();
+}
+
+nn::MambaConfig config_from_json(std::string_view json, std::string_view name) {
+  ConfigJson root;
+  try {
+    root = ConfigJson::parse(json);
+  } catch (const ConfigJson::parse_error& error) {
+    throw IoError(std::string(name) + ": the configuration is not JSON at byte " +
+                  std::to_string(error.byte > 0 ? error.byte - 1 : 0));
+  }
+  nn::MambaConfig config;
+  ConfigReader reader(root, name, "");
+  reader.text("format", kFormat);
+  std::int64_t version = 0;
+  reader.size("version", version, 1);
+  if (version != kVersion) {
+    throw IoError(std::string(name) + ": version: " + std::to_string(kVersion) +
+                  " expected; the file is of a newer tensorgrad");
+  }
+  visit_config(reader, config);
+  reader.finish();
+  config.n_layer = static_cast<std::int64_t>(config.layers.size());
+  return config;
+}
+
+}  // namespace tensorgrad::lm

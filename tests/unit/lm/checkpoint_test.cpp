@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+// Language models in files: what is written is read, and what is wrong is named.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using lm::SavedModel;
+using nn::MambaConfig;
+using nn::MixerKind;
+
+std::string model_path(const std::string& name) {
+  return (std::filesystem::path(::testing::TempDir()) / ("lm_" + name)).string();
+}
+
+// Nothing is as it is by default.
+MambaConfig unusual() {
+  MambaConfig config{.vocab_size = 9, .d_model = 12, .n_layer = 5};
+  config.layers = {MixerKind::kMamba3, MixerKind::kMamba1, MixerKind::kMlp, MixerKind::kAttention,
+                   MixerKind::kMamba2};
+  config.mamba = {.d_state = 5,
+                  .d_conv = 3,
+                  .expand = 3,
+                  .dt_rank = 2,
+                  .conv_bias = false,
+                  .discretization = Discretization::kZeroOrderHold,
+                  .dt_min = 0.002,
+                  .dt_max = 0.3,
+                  .dt_floor = 0};
+  config.mamba2 = {.d_state = 6,
+                   .d_conv = 2,
+                   .expand = 4,
+                   .head_dim = 8,
+                   .groups = 2,
+                   .chunk = 4,
+                   .a_min = 0.5,
+                   .a_max = 3,
+                   .dt_min = 0.1,
+                   .dt_max = 0.7,
+                   .dt_floor = 0.2,
+                   .norm_epsilon = 0.1};
+  config.mamba3 = {.d_state = 4,
+                   .expand = 1,
+                   .head_dim = 6,
+                   .ranks = 3,
+                   .chunk = 5,
+                   .a_min = 0.3,
+                   .a_max = 2,
+                   .dt_min = 0.01,
+                   .dt_max = 0.2,
+                   .dt_floor = 0.1,
+                   .norm_epsilon = 0.01};
+  config.heads = 6;
+  config.attention = {.kv_heads = 2, .rope_base = 500, .max_length = 31};
+  config.mlp_width = 17;
+  config.norm_epsilon = 0.001;
+  config.tie_embeddings = false;
+  return config;
+}
+
+std::map<std::string, HostTensor> some_weights(const MambaConfig& config) {
+  return compile_forward(
+             nn::MambaLM(config),
+             [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+             {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 3})
+      .download_params();
+}
+
+std::string message_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const UserError& error) {
+    return error.message();
+  }
+  return "nothing was thrown";
+}
+
+TEST(LmConfig, is_read_as_it_was_written) {
+  const MambaConfig config = unusual();
+  const std::string json = lm::to_json(config);
+  const MambaConfig read = lm::config_from_json(json);
+  EXPECT_EQ(read.n_layer, 5);
+  EXPECT_EQ(read.layers, config.layers);
+  EXPECT_EQ(read.mamba.discretization, Discretization::kZeroOrderHold);
+  EXPECT_EQ(read.mamba.dt_min, 0.002);
+  EXPECT_EQ(read.mamba3.ranks, 3);
+  EXPECT_EQ(read.attention.max_length, 31);
+  EXPECT_FALSE(read.tie_embeddings);
+  EXPECT_EQ(lm::to_json(read), json);
+  // Each option was another than by default, so that none is read by chance.
+  const MambaConfig usual{.vocab_size = 9, .d_model = 12, .n_layer = 5, .layers = config.layers};
+  const auto others = nlohmann::json::parse(lm::to_json(usual)).flatten();
+  std::set<std::string> same;
+  const auto written = nlohmann::json::parse(json).flatten();
+  for (const auto& [path, value] : written.items()) {
+    if (others.at(path) == value) same.insert(path.substr(0, path.find('/', 1)));
+  }
+  EXPECT_THAT(same,
+              ::testing::ElementsAre("/d_model", "/format", "/layers", "/version", "/vocab_size"));
+}
+
+TEST(LmConfig, has_the_options_of_the_layers_that_there_are) {
+  const MambaConfig config{.vocab_size = 65, .d_model = 128, .n_layer = 2};
+  const std::string json = lm::to_json(config);
+  EXPECT_THAT(json, ::testing::HasSubstr(R"("layers":["mamba1","mamba1"])"));
+  EXPECT_THAT(json, ::testing::Not(::testing::HasSubstr("head_dim")));
+  EXPECT_EQ(lm::config_from_json(json).layers.size(), 2U);
+}
+
+TEST(LmConfig, names_the_field_that_is_wrong) {
+  const std::string json = lm::to_json(unusual());
+  const auto read_with = [&](const std::string& old, const std::string& put) {
+    const std::size_t at = json.find(old);
+    EXPECT_NE(at, std::string::npos) << old;
+    std::string changed = json;
+    changed.replace(at, old.size(), put);
+    return message_of([&] { (void)lm::config_from_json(changed, "a.json"); });
+  };
+  EXPECT_EQ(read_with("{\"format\"", "{format"), "a.json: the configuration is not JSON at byte 2");
+  EXPECT_EQ(read_with("\"d_model\":12,", ""), "a.json: d_model: is missing");
+  EXPECT_EQ(read_with("\"d_model\":12", "\"d_model\":1.5"),
+            "a.json: d_model: an integer from 1 to 2147483648 expected, got 1.5");
+  EXPECT_EQ(read_with("\"d_model\":12", "\"d_model\":18446744073709551615"),
+            "a.json: d_model: an integer from 1 to 2147483648 expected, got 18446744073709551615");
+  EXPECT_EQ(read_with("\"ranks\":3", "\"ranks\":0"),
+            "a.json: mamba3.ranks: an integer from 1 to 2147483648 expected, got 0");
+  EXPECT_EQ(read_with("\"rope_base\":500.0", "\"rope_base\":-1"),
+            "a.json: attention.rope_base: a number above 0 expected, got -1");
+  EXPECT_EQ(read_with("\"rope_base\":500.0", "\"rope_base\":\"big\""),
+            "a.json: attention.rope_base: a number above 0 expected, got \"big\"");
+  EXPECT_EQ(read_with("\"mamba1\",\"mlp\"", "\"mamba1\",\"lstm\""),
+            "a.json: layers[2]: one of mamba1, mamba2, mamba3, attention and mlp expected, got "
+            "\"lstm\"");
+  EXPECT_EQ(read_with("zero_order_hold", "bilinear"),
+            "a.json: mamba1.discretization: euler or zero_order_hold expected, got \"bilinear\"");
+  EXPECT_EQ(read_with("\"conv_bias\":false", "\"conv_bias\":0"),
+            "a.json: mamba1.conv_bias: true or false expected, got 0");
+  EXPECT_EQ(read_with("\"heads\":6", "\"heads\":6,\"dropout\":0"),
+            "a.json: attention.dropout: there is no such field");
+  EXPECT_EQ(read_with("\"mlp\":{\"width\":17}", "\"mlp\":17"), "a.json: mlp: an object expected");
+  EXPECT_EQ(read_with("\"version\":1", "\"version\":2"),
+            "a.json: version: 1 expected; the file is of a newer tensorgrad");
+  EXPECT_EQ(read_with("tensorgrad MambaLM", "GPT"),
+            "a.json: format: \"tensorgrad MambaLM\" expected, got \"GPT\"");
+}
+
+TEST(LmCheckpoint, gives_back_weights_configuration_and_tokenizer) {
+  const std::string path = model_path("model.safetensors");
+  SavedModel model{unusual(), some_weights(unusual()), Tokenizer::characters({"a", "b", " "})};
+  lm::save_model(path, model);
+  const SavedModel read = lm::load_model(path);
+  EXPECT_EQ(lm::to_json(read.config), lm::to_json(model.config));
+  ASSERT_EQ(read.weights.size(), model.weights.size());
+  for (const auto& [name, tensor] : model.weights) {
+    EXPECT_EQ(read.weights.at(name).shape, tensor.shape);
+    EXPECT_EQ(read.weights.at(name).bytes, tensor.bytes) << name;
+  }
+  ASSERT_TRUE(read.tokenizer.has_value());
+  EXPECT_EQ(read.tokenizer->decode(read.tokenizer->encode("ab ba")), "ab ba");
+
+  model.tokenizer.reset();
+  lm::save_model(path, model);
+  EXPECT_FALSE(lm::load_model(path).tokenizer.has_value());
+}
+
+TEST(LmCheckpoint, reads_weights_of_bf16) {
+  const std::string path = model_path("bf16.safetensors");
+  const MambaConfig config{.vocab_size = 9, .d_model = 8, .n_layer = 1};
+  lm::save_model(path, {config, some_weights(config)});
+  StoredFile file = read_safetensors(path);
+  StoredTensor& norm = file.tensors.at("backbone.norm_f.weight");
+  norm = {"BF16", {8}, std::vector<std::byte>(16)};
+  for (std::size_t i = 0; i < 8; ++i) norm.data[2 * i + 1] = std::byte{0x40};  // 2
+  write_safetensors(path, file);
+  EXPECT_EQ(lm::load_model(path).weights.at("backbone.norm_f.weight").floats(),
+            std::vector<float>(8, 2));
+}
+
+TEST(LmCheckpoint, names_the_tensor_that_is_wrong) {
+  const std::string path = model_path("wrong.safetensors");
+  const MambaConfig config{.vocab_size = 9, .d_model = 8, .n_layer = 1};
+  const SavedModel model{config, some_weights(config), {}};
+  const auto failure = [&](const std::function<void(StoredFile&)>& change) {
+    lm::save_model(path, model);
+    StoredFile file = read_safetensors(path);
+    change(file);
+    write_safetensors(path, file);
+    return message_of([&] { (void)lm::load_model(path); });
+  };
+  EXPECT_EQ(failure([](StoredFile& file) { file.metadata.clear(); }),
+            path + ": not a language model's file: its metadata lacks tensorgrad.lm.config");
+  EXPECT_EQ(failure([](StoredFile& file) { file.tensors.erase("backbone.norm_f.weight"); }),
+            path + ": the tensor backbone.norm_f.weight is missing");
+  EXPECT_EQ(failure([](StoredFile& file) {
+              file.tensors["x"] = {"F32", {1}, std::vector<std::byte>(4)};
+            }),
+            path + ": a model of this configuration has no parameter x");
+  EXPECT_EQ(
+      failure([](StoredFile& file) { file.tensors.at("backbone.norm_f.weight").shape = {2, 4}; }),
+      path + ": backbone.norm_f.weight: f32[8] expected, got f32[2,4]");
+  EXPECT_EQ(failure([](StoredFile& file) { file.metadata[lm::kTokenizerKey] = "{"; }).find(path),
+            0U);
+  // What is claimed is not made.
+  MambaConfig huge = config;
+  huge.n_layer = 60'000;
+  huge.d_model = 1'000'000;
+  EXPECT_EQ(failure([&](StoredFile& file) { file.metadata[lm::kConfigKey] = lm::to_json(huge); }),
+            path + ": a model of this configuration has more parameters than the 1384 there are");
+  EXPECT_EQ(message_of([&] { lm::save_model(path, {config, model.weights, Tokenizer::bytes()}); }),
+            path + ": the tokenizer has ids up to 255, the model is for 9 tokens");
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
