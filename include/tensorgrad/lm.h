@@ -3,3 +3,4 @@
 #pragma once
 
 #include "tensorgrad/lm/checkpoint.h"
+#include "tensorgrad/lm/pretrained.h"

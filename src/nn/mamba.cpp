@@ -151,10 +151,10 @@ Carried Mamba2::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
   };
   SsdOptions how = {.chunk = options.chunk, .D = D.tensor(loc), .initial_state = carried};
   Tensor dt = narrow(all, -1, d_inner + d_conv, heads, loc);
-  if (options.dt_least > 0 || std::isfinite(options.dt_most)) {
+  if (options.dt_least > 0 || options.dt_most > 0) {
     dt = softplus(Operand(dt + dt_bias.tensor(loc), loc));
     if (options.dt_least > 0) dt = maximum(dt, options.dt_least);
-    if (std::isfinite(options.dt_most)) dt = minimum(dt, options.dt_most);
+    if (options.dt_most > 0) dt = minimum(dt, options.dt_most);
   } else {
     how.dt_bias = dt_bias.tensor(loc);
     how.dt_softplus = true;

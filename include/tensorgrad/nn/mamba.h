@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -70,8 +69,7 @@ struct Mamba2Options {
   bool conv_bias = true;
   double a_min = 1, a_max = 16;  // exp(A_log) begins uniform between these
   double dt_min = 1e-3, dt_max = 0.1, dt_floor = 1e-4;
-  double dt_least = 0;  // no dt is less, none is more
-  double dt_most = std::numeric_limits<double>::infinity();
+  double dt_least = 0, dt_most = 0;  // no dt is less, and none more unless that is 0
   double norm_epsilon = 1e-5;
   std::int64_t residuals = 1;
 };
