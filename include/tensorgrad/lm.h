@@ -3,4 +3,5 @@
 #pragma once
 
 #include "tensorgrad/lm/checkpoint.h"
+#include "tensorgrad/lm/mbjs.h"
 #include "tensorgrad/lm/pretrained.h"
