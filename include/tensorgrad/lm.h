@@ -3,5 +3,8 @@
 #pragma once
 
 #include "tensorgrad/lm/checkpoint.h"
+#include "tensorgrad/lm/decoder.h"
+#include "tensorgrad/lm/generator.h"
 #include "tensorgrad/lm/mbjs.h"
 #include "tensorgrad/lm/pretrained.h"
+#include "tensorgrad/lm/sampling.h"

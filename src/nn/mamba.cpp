@@ -439,12 +439,25 @@ MambaLM::MambaLM(const MambaConfig& given, Loc loc)
 Tensor MambaLM::operator()(Tensor tokens, Loc loc) const {
   Tensor x = backbone.embedding(tokens, loc);
   for (const MambaBlock& block : backbone.layers) x = block(x, loc);
+  return logits(x, loc);
+}
+
+Tensor MambaLM::logits(Tensor x, Loc loc) const {
   x = backbone.norm_f(x, loc);
   return lm_head ? (*lm_head)(x, loc)
                  : linear(x, backbone.embedding.weight.tensor(loc), std::nullopt, loc);
 }
 
 Tensor MambaLM::resume(Tensor tokens, Tensor keep, Loc loc) const {
+  return logits(resumed(tokens, keep, loc), loc);
+}
+
+Tensor MambaLM::resume_last(Tensor tokens, Tensor keep, Loc loc) const {
+  const Tensor x = resumed(tokens, keep, loc);
+  return logits(squeeze(narrow(x, 1, x.size(1, loc) - 1, 1, loc), 1, loc), loc);
+}
+
+Tensor MambaLM::resumed(Tensor tokens, Tensor keep, Loc loc) const {
   const std::int64_t batch = tokens.size(0, loc);
   Tensor x = backbone.embedding(tokens, loc);
   for (std::size_t i = 0; i < backbone.layers.size(); ++i) {
@@ -463,9 +476,7 @@ Tensor MambaLM::resume(Tensor tokens, Tensor keep, Loc loc) const {
       set_state(prefix + parts[k].name, made.state.at(k), loc);
     x = made.y;
   }
-  x = backbone.norm_f(x, loc);
-  return lm_head ? (*lm_head)(x, loc)
-                 : linear(x, backbone.embedding.weight.tensor(loc), std::nullopt, loc);
+  return x;
 }
 
 ParamGroup MambaLM::no_weight_decay() {

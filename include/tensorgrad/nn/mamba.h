@@ -231,9 +231,18 @@ struct MambaLM {
   // the function that is traced ("layers.0.ssm"). Where keep [B], 1 or 0, is 0 the sequence begins
   // anew.
   [[nodiscard]] Tensor resume(Tensor tokens, Tensor keep, Loc loc = Loc::current()) const;
+  // The same, but the logits of the last of the L tokens alone, [B, vocab_size]: what is generated
+  // from.
+  [[nodiscard]] Tensor resume_last(Tensor tokens, Tensor keep, Loc loc = Loc::current()) const;
 
   // What the papers do not decay: biases, weights of norms, A_log and D.
   [[nodiscard]] static ParamGroup no_weight_decay();
+
+ private:
+  // The blocks with kept states; [B, L, d_model].
+  [[nodiscard]] Tensor resumed(Tensor tokens, Tensor keep, Loc loc) const;
+  // The last norm and the head.
+  [[nodiscard]] Tensor logits(Tensor x, Loc loc) const;
 };
 
 }  // namespace tensorgrad::nn

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+#include "tensorgrad/lm/decoder.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "tensorgrad/error.h"
+
+namespace tensorgrad::lm {
+namespace {
+
+constexpr std::int64_t kLargestPiece = 1024;
+constexpr int kPieceSizes = 6;  // 1, 4, ... 1024
+
+Tensor next_logits(const nn::MambaLM& net, const Inputs& in) {
+  return net.resume_last(in["tokens"], in["keep"]);
+}
+
+DecoderOptions checked_options(const DecoderOptions& options, Loc loc) {
+  if (options.batch >= 1 && options.largest_piece >= 1 && options.largest_piece <= kLargestPiece) {
+    return options;
+  }
+  throw UserError("decoder: batch of at least 1 and largest_piece from 1 to " +
+                      std::to_string(kLargestPiece) + " expected, got " +
+                      std::to_string(options.batch) + " and " +
+                      std::to_string(options.largest_piece),
+                  loc);
+}
+
+ForwardOptions forward_options(const DecoderOptions& options, Loc loc) {
+  return {.inputs = Decoder::inputs(checked_options(options, loc).batch),
+          .device = options.device,
+          .kept_sizes = kPieceSizes};
+}
+
+Forward loaded_forward(const SavedModel& model, const DecoderOptions& options, Loc loc) {
+  Forward forward = compile_forward(nn::MambaLM(model.config, loc), next_logits,
+                                    forward_options(options, loc), loc);
+  forward.upload_params(model.weights, {}, loc);
+  return forward;
+}
+
+// The largest power of four that is at most `most`.
+std::int64_t piece_of(std::int64_t most) {
+  std::int64_t piece = 1;
+  while (piece * 4 <= most) piece *= 4;
+  return piece;
+}
+
+}  // namespace
+
+std::int64_t context_of(const nn::MambaConfig& config) {
+  const auto& layers = config.layers;
+  const bool attends =
+      std::find(layers.begin(), layers.end(), nn::MixerKind::kAttention) != layers.end();
+  return attends ? config.attention.max_length : 0;
+}
+
+std::vector<InputSpec> Decoder::inputs(std::int64_t batch) {
+  return {{"tokens", {batch, kOpen}, i32}, {"keep", {batch}}};
+}
+
+Decoder::Decoder(const SavedModel& model, const DecoderOptions& options, Loc loc)
+    : Decoder(loaded_forward(model, options, loc), options, loc) {
+  context_ = context_of(model.config);
+}
+
+Decoder::Decoder(Trainer<nn::MambaLM>& trainer, const DecoderOptions& options, Loc loc)
+    : Decoder(trainer.attach(next_logits, forward_options(options, loc), loc), options, loc) {}
+
+Decoder::Decoder(Forward forward, const DecoderOptions& options, Loc loc)
+    : forward_(std::move(forward)), options_(checked_options(options, loc)) {}
+
+std::vector<float> Decoder::begin(std::span<const std::vector<std::int32_t>> texts, Loc loc) {
+  const auto batch = static_cast<std::size_t>(options_.batch);
+  if (texts.empty() || texts.size() > batch) {
+    throw UserError("decoder: 1 to " + std::to_string(batch) + " texts expected, got " +
+                        std::to_string(texts.size()),
+                    loc);
+  }
+  std::set<std::int64_t> begins;  // of texts, where all end at `total`
+  std::int64_t total = 0;
+  for (const auto& text : texts) {
+    if (text.empty()) throw UserError("decoder: a text of at least one token expected", loc);
+    total = std::max(total, static_cast<std::int64_t>(text.size()));
+  }
+  for (const auto& text : texts) begins.insert(total - static_cast<std::int64_t>(text.size()));
+  begins.insert(total);
+  std::vector<std::int32_t> tokens;
+  std::vector<float> keep(batch), logits;
+  std::int64_t at = 0;
+  while (at < total) {
+    const std::int64_t edge = *begins.upper_bound(at);
+    const std::int64_t piece = piece_of(std::min(options_.largest_piece, edge - at));
+    tokens.assign(batch * static_cast<std::size_t>(piece), 0);
+    for (std::size_t row = 0; row < batch; ++row) {
+      const std::int64_t length =
+          row < texts.size() ? static_cast<std::int64_t>(texts[row].size()) : 0;
+      const std::int64_t from = at - (total - length);  // in the text
+      keep[row] = from > 0 && length > 0 ? 1.0F : 0.0F;
+      if (from < 0 || length == 0) continue;
+      std::copy_n(texts[row].begin() + from, piece,
+                  tokens.begin() + static_cast<std::ptrdiff_t>(row) * piece);
+    }
+    logits = forward_({{"tokens", tokens}, {"keep", keep}}, loc).floats();
+    at += piece;
+  }
+  return logits;
+}
+
+std::vector<float> Decoder::step(std::span<const std::int32_t> tokens, Loc loc) {
+  const std::vector<float> keep(static_cast<std::size_t>(options_.batch), 1.0F);
+  return forward_({{"tokens", tokens}, {"keep", keep}}, loc).floats();
+}
+
+}  // namespace tensorgrad::lm

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+#include "tensorgrad/lm/generator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "lm/stop_text.h"
+#include "tensorgrad/error.h"
+
+namespace tensorgrad::lm {
+namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// One text while it is written.
+class Writing {
+ public:
+  Writing(std::size_t prompt, const std::vector<std::int32_t>& tokens, const Tokenizer& tokenizer,
+          const GenerateOptions& options, std::int64_t room, Loc loc)
+      : prompt_(prompt),
+        options_(options),
+        room_(room),
+        sampler_(options.sampling, options.first_stream + prompt, loc),
+        stream_(tokenizer, {.skip_special_tokens = true}),
+        text_(options.stop) {
+    sampler_.add(tokens);
+    if (options.max_tokens == 0) end(Ending::kMaxTokens);
+  }
+
+  [[nodiscard]] bool open() const { return open_; }
+  [[nodiscard]] Generated& result() { return result_; }
+
+  // The next token; that of a text that has ended is 0 and changes nothing.
+  std::int32_t take(std::span<const float> logits, std::span<const std::int32_t> stop_tokens,
+                    Loc loc) {
+    if (!open_) return 0;
+    const std::int32_t token = sampler_.next(logits, loc);
+    result_.tokens.push_back(token);
+    if (std::find(stop_tokens.begin(), stop_tokens.end(), token) != stop_tokens.end()) {
+      end(Ending::kStopToken);
+      return token;
+    }
+    write(text_.take(stream_.step(token)), token);
+    const auto count = static_cast<std::int64_t>(result_.tokens.size());
+    if (text_.found()) {
+      open_ = false;  // what waits is the stop string
+      result_.ending = Ending::kStopString;
+    } else if (count == options_.max_tokens) {
+      end(Ending::kMaxTokens);
+    } else if (room_ > 0 && count == room_) {
+      end(Ending::kContext);
+    }
+    return token;
+  }
+
+ private:
+  void write(const std::string& text, std::int32_t token) {
+    result_.text += text;
+    if (text.empty() || !options_.on_text || !open_) return;
+    if (options_.on_text({prompt_, token, text})) return;
+    open_ = false;
+    result_.ending = Ending::kCallback;
+  }
+  // Writes what waited.
+  void end(Ending ending) {
+    if (!open_) return;
+    const std::int32_t token = result_.tokens.empty() ? 0 : result_.tokens.back();
+    std::string rest = text_.take(stream_.finish());
+    rest += text_.finish();
+    write(rest, token);
+    if (!open_) return;
+    open_ = false;
+    result_.ending = ending;
+  }
+
+  std::size_t prompt_;
+  const GenerateOptions& options_;
+  std::int64_t room_;  // tokens that fit behind the prompt; 0: any number
+  Sampler sampler_;
+  DecodeStream stream_;
+  StopText text_;
+  Generated result_;
+  bool open_ = true;
+};
+
+void check_generate_options(const GenerateOptions& options, Loc loc) {
+  check_options(options.sampling, loc);
+  if (options.max_tokens < 0) {
+    throw UserError(
+        "generate: max_tokens: 0 or more expected, got " + std::to_string(options.max_tokens), loc);
+  }
+  if (std::any_of(options.stop.begin(), options.stop.end(), [](auto& s) { return s.empty(); })) {
+    throw UserError("generate: an empty stop string, where every text would end", loc);
+  }
+}
+
+Tokenizer tokenizer_of_model(const SavedModel& model, Loc loc) {
+  if (model.tokenizer) return *model.tokenizer;
+  throw UserError("Generator: the model has no tokenizer", loc);
+}
+
+using Prompts = std::span<const std::vector<std::int32_t>>;
+
+// Those that are empty with a token to begin with.
+std::vector<std::vector<std::int32_t>> whole_prompts(Prompts given, const Tokenizer& tokenizer,
+                                                     std::int64_t context, Loc loc) {
+  std::vector<std::vector<std::int32_t>> prompts(given.begin(), given.end());
+  const auto first = tokenizer.bos_id() ? tokenizer.bos_id() : tokenizer.eos_id();
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    if (prompts[i].empty() && !first) {
+      throw UserError("generate: prompt " + std::to_string(i) +
+                          " is empty, and the tokenizer has no token to begin with (bos or eos)",
+                      loc);
+    }
+    if (prompts[i].empty()) prompts[i] = {*first};
+    const auto length = static_cast<std::int64_t>(prompts[i].size());
+    if (context > 0 && length > context) {
+      throw UserError("generate: prompt " + std::to_string(i) + " has " + std::to_string(length) +
+                          " tokens, the model's attention keeps " + std::to_string(context),
+                      loc);
+    }
+  }
+  return prompts;
+}
+
+// Until all have ended.
+void write_group(Decoder& decoder, Prompts prompts, std::vector<Writing>& texts,
+                 std::span<const std::int32_t> stop_tokens, GenerationTimes& times, Loc loc) {
+  const auto any_open = [&] {
+    return std::any_of(texts.begin(), texts.end(), [](const Writing& t) { return t.open(); });
+  };
+  if (!any_open()) return;
+  const auto batch = static_cast<std::size_t>(decoder.batch());
+  double began = seconds_now();
+  std::vector<float> logits = decoder.begin(prompts, loc);
+  times.prompt_seconds += seconds_now() - began;
+  began = seconds_now();
+  const std::size_t width = logits.size() / batch;
+  std::vector<std::int32_t> next(batch);
+  while (true) {
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      next[i] = texts[i].take(std::span(logits).subspan(i * width, width), stop_tokens, loc);
+    if (!any_open()) break;
+    logits = decoder.step(next, loc);
+    ++times.steps;
+  }
+  times.seconds += seconds_now() - began;
+}
+
+}  // namespace
+
+std::string_view to_string(Ending ending) {
+  switch (ending) {
+    case Ending::kMaxTokens: return "max tokens";
+    case Ending::kStopString: return "stop string";
+    case Ending::kStopToken: return "stop token";
+    case Ending::kContext: return "context is full";
+    case Ending::kCallback: return "callback";
+  }
+  return "";
+}
+
+Generator::Generator(const SavedModel& model, const DecoderOptions& options, Loc loc)
+    : decoder_(model, options, loc), tokenizer_(tokenizer_of_model(model, loc)) {}
+
+Generator::Generator(Decoder decoder, Tokenizer tokenizer)
+    : decoder_(std::move(decoder)), tokenizer_(std::move(tokenizer)) {}
+
+Generated Generator::generate(const std::string& prompt, const GenerateOptions& options, Loc loc) {
+  return std::move(generate(std::span(&prompt, 1), options, loc).front());
+}
+
+std::vector<Generated> Generator::generate(std::span<const std::string> prompts,
+                                           const GenerateOptions& options, Loc loc) {
+  std::vector<std::vector<std::int32_t>> tokens;
+  for (const std::string& prompt : prompts) tokens.push_back(tokenizer_.encode(prompt));
+  return generate_from(tokens, options, loc);
+}
+
+std::vector<Generated> Generator::generate_from(std::span<const std::vector<std::int32_t>> given,
+                                                const GenerateOptions& options, Loc loc) {
+  check_generate_options(options, loc);
+  const auto prompts = whole_prompts(given, tokenizer_, decoder_.context(), loc);
+  std::vector<std::int32_t> stop_tokens = options.stop_tokens;
+  if (tokenizer_.eos_id() && !options.ignore_eos) stop_tokens.push_back(*tokenizer_.eos_id());
+  times_ = {};
+  std::vector<Generated> results;
+  const auto batch = static_cast<std::size_t>(decoder_.batch());
+  for (std::size_t from = 0; from < prompts.size(); from += batch) {
+    const auto group = std::span(prompts).subspan(from, std::min(batch, prompts.size() - from));
+    std::vector<Writing> texts;
+    texts.reserve(group.size());
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const auto length = static_cast<std::int64_t>(group[i].size());
+      times_.prompt_tokens += length;
+      // The last token that is drawn is not kept any more.
+      const std::int64_t room = decoder_.context() > 0 ? decoder_.context() - length + 1 : 0;
+      texts.emplace_back(from + i, group[i], tokenizer_, options, room, loc);
+    }
+    write_group(decoder_, group, texts, stop_tokens, times_, loc);
+    for (Writing& text : texts) {
+      times_.tokens += static_cast<std::int64_t>(text.result().tokens.size());
+      results.push_back(std::move(text.result()));
+    }
+  }
+  return results;
+}
+
+}  // namespace tensorgrad::lm

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: MIT
+// Decoders and generators: each step gives what the whole model gives for the whole text, texts of
+// a batch are those that each gives alone, stop strings and cut characters are held back.
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "lm/stop_text.h"
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using lm::Decoder;
+using lm::DecoderOptions;
+using lm::Generated;
+using lm::GenerateOptions;
+using lm::Generator;
+using lm::SavedModel;
+using nn::MixerKind;
+
+constexpr std::int64_t kSymbols = 256;
+using Tokens = std::vector<std::int32_t>;
+
+// With weights that are far from the initial ones, so that every token changes what follows.
+SavedModel wild_model(std::vector<MixerKind> layers, std::int64_t max_length = 40) {
+  nn::MambaConfig config{.vocab_size = kSymbols, .d_model = 12, .n_layer = 0};
+  config.n_layer = static_cast<std::int64_t>(layers.size());
+  config.layers = std::move(layers);
+  config.mamba.d_state = 5;
+  config.mamba2 = {.d_state = 6, .head_dim = 8, .groups = 1, .chunk = 4};
+  config.mamba3 = {.d_state = 6, .head_dim = 8, .ranks = 2, .chunk = 4};
+  config.heads = 2;
+  config.attention.max_length = max_length;
+  Forward forward =
+      compile_forward(nn::MambaLM(config),
+                      [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+                      {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 5});
+  SavedModel model{config, forward.download_params(), Tokenizer::bytes()};
+  std::mt19937 random(2);
+  for (auto& [name, tensor] : model.weights) {
+    std::vector<float> values = tensor.floats();
+    for (float& v : values) v += 0.3F * (static_cast<float>(random() % 2001) / 1000.0F - 1);
+    tensor = HostTensor::of(tensor.shape, values);
+  }
+  return model;
+}
+
+SavedModel hybrid() {
+  return wild_model({MixerKind::kMamba1, MixerKind::kMlp, MixerKind::kMamba2, MixerKind::kAttention,
+                     MixerKind::kMamba3});
+}
+
+Tokens some_text(std::size_t length, unsigned seed) {
+  std::mt19937 random(seed);
+  Tokens tokens(length);
+  for (std::int32_t& token : tokens) token = static_cast<std::int32_t>(random() % kSymbols);
+  return tokens;
+}
+
+// The logits of the whole model after the last token of each text.
+class Whole {
+ public:
+  explicit Whole(const SavedModel& model, std::size_t length)
+      : length_(length),
+        forward_(compile_forward(
+            nn::MambaLM(model.config),
+            [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+            {.inputs = {{"tokens", {1, static_cast<std::int64_t>(length)}, i32}},
+             .device = {.kind = "cpu"}})) {
+    forward_.upload_params(model.weights);
+  }
+  std::vector<float> after(Tokens text) {
+    const std::size_t last = text.size() - 1;
+    text.resize(length_);  // what comes later changes nothing
+    const std::vector<float> all = forward_({{"tokens", text}}).floats();
+    return {all.begin() + static_cast<std::ptrdiff_t>(last) * kSymbols,
+            all.begin() + static_cast<std::ptrdiff_t>(last + 1) * kSymbols};
+  }
+
+ private:
+  std::size_t length_;
+  Forward forward_;
+};
+
+void expect_row(std::span<const float> logits, std::size_t row, const std::vector<float>& want,
+                double within, const std::string& where) {
+  for (std::size_t k = 0; k < want.size(); ++k)
+    ASSERT_NEAR(logits[row * kSymbols + k], want[k], within) << where << ", token " << k;
+}
+
+// Prompts of lengths that differ, then tokens one at a time: twice, since states begin anew.
+void steps_are_the_whole(const std::string& device, const SavedModel& model) {
+  Whole whole(model, 26);
+  Decoder decoder(
+      model, {.batch = 4, .largest_piece = 4, .device = {.kind = device, .allow_software = true}});
+  for (unsigned turn = 0; turn < 2; ++turn) {
+    std::vector<Tokens> texts = {some_text(9, turn), some_text(1, 10 + turn),
+                                 some_text(17, 20 + turn)};
+    std::vector<float> logits = decoder.begin(texts);
+    for (unsigned step = 0;; ++step) {
+      for (std::size_t row = 0; row < texts.size(); ++row) {
+        expect_row(logits, row, whole.after(texts[row]), 1e-5,
+                   "row " + std::to_string(row) + ", step " + std::to_string(step));
+      }
+      if (step == 4) break;
+      Tokens next = some_text(4, 100 * turn + step);
+      for (std::size_t row = 0; row < texts.size(); ++row) texts[row].push_back(next[row]);
+      logits = decoder.step(next);
+    }
+  }
+}
+
+TEST(LmDecoder, steps_give_what_the_whole_model_does_on_cpu) {
+  steps_are_the_whole("cpu", hybrid());
+}
+// A driver in software takes long to compile kernels, so each kind of layer is a test of its own.
+TEST(LmDecoder, mamba1_steps_give_what_the_whole_model_does_on_webgpu) {
+  steps_are_the_whole("webgpu", wild_model({MixerKind::kMamba1}));
+}
+TEST(LmDecoder, mamba2_steps_give_what_the_whole_model_does_on_webgpu) {
+  steps_are_the_whole("webgpu", wild_model({MixerKind::kMamba2}));
+}
+TEST(LmDecoder, mamba3_steps_give_what_the_whole_model_does_on_webgpu) {
+  steps_are_the_whole("webgpu", wild_model({MixerKind::kMamba3}));
+}
+TEST(LmDecoder, attention_steps_give_what_the_whole_model_does_on_webgpu) {
+  steps_are_the_whole("webgpu", wild_model({MixerKind::kAttention}));
+}
+
+TEST(LmDecoder, compiles_few_sizes_for_prompts_of_any_length) {
+  const SavedModel model = wild_model({MixerKind::kMamba1});
+  Decoder decoder(model, {.batch = 1, .largest_piece = 20, .device = {.kind = "cpu"}});
+  Whole whole(model, 64);
+  for (const std::size_t length : {1U, 2U, 3U, 7U, 16U, 23U, 47U, 64U}) {
+    const Tokens text = some_text(length, 3);
+    expect_row(decoder.begin(std::vector<Tokens>{text}), 0, whole.after(text), 1e-5,
+               std::to_string(length));
+  }
+  std::vector<std::int64_t> sizes = decoder.forward().compiled_sizes();
+  std::sort(sizes.begin(), sizes.end());
+  EXPECT_THAT(sizes, ::testing::ElementsAre(1, 4, 16));
+}
+
+std::vector<Tokens> prompts_of_all_lengths() {
+  return {some_text(5, 1), some_text(12, 2), some_text(5, 3), some_text(1, 4), some_text(30, 5)};
+}
+
+std::vector<Tokens> written_by(Generator& generator, const std::vector<Tokens>& prompts,
+                               const GenerateOptions& options) {
+  std::vector<Tokens> tokens;
+  for (Generated& each : generator.generate_from(prompts, options))
+    tokens.push_back(std::move(each.tokens));
+  return tokens;
+}
+
+TEST(LmGenerator, writes_in_a_batch_what_it_writes_alone) {
+  const SavedModel model = hybrid();
+  const std::vector<Tokens> prompts = prompts_of_all_lengths();
+  GenerateOptions options{.sampling = {.repetition_penalty = 1.2, .temperature = 0.8, .top_k = 40},
+                          .max_tokens = 7};
+  Generator together(model, {.batch = 3, .largest_piece = 4, .device = {.kind = "cpu"}});
+  const std::vector<Tokens> texts = written_by(together, prompts, options);
+  EXPECT_EQ(together.times().tokens, 35);
+  EXPECT_EQ(together.times().prompt_tokens, 53);
+  EXPECT_EQ(together.times().steps, 12);  // two batches, a token each from the prompts
+  Generator alone(model, {.batch = 1, .largest_piece = 4, .device = {.kind = "cpu"}});
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    options.first_stream = i;
+    EXPECT_EQ(written_by(alone, {prompts[i]}, options).front(), texts[i]) << i;
+  }
+}
+
+TEST(LmGenerator, greedy_text_is_that_of_the_whole_model) {
+  const SavedModel model = hybrid();
+  Whole whole(model, 24);
+  Generator generator(model, {.device = {.kind = "cpu"}});
+  Tokens text = some_text(6, 7);
+  const Generated made = generator
+                             .generate_from(std::vector<Tokens>{text},
+                                            {.sampling = {.temperature = 0}, .max_tokens = 18})
+                             .front();
+  for (const std::int32_t token : made.tokens) {
+    const std::vector<float> logits = whole.after(text);
+    ASSERT_EQ(token, std::max_element(logits.begin(), logits.end()) - logits.begin());
+    text.push_back(token);
+  }
+  EXPECT_EQ(made.ending, lm::Ending::kMaxTokens);
+  EXPECT_EQ(made.text, Tokenizer::bytes().decode(made.tokens));
+}
+
+TEST(LmGenerator, ends_where_attention_keeps_no_more) {
+  const SavedModel model = wild_model({MixerKind::kAttention, MixerKind::kMamba2}, 9);
+  Generator generator(model, {.device = {.kind = "cpu"}});
+  const Tokens prompt = some_text(6, 7);
+  const Generated made =
+      generator.generate_from(std::vector<Tokens>{prompt}, {.ignore_eos = true}).front();
+  EXPECT_EQ(made.ending, lm::Ending::kContext);
+  EXPECT_EQ(made.tokens.size(), 4U);  // three are kept, one more is drawn after them
+  EXPECT_THAT([&] { (void)generator.generate_from(std::vector<Tokens>{some_text(10, 1)}); },
+              ::testing::ThrowsMessage<UserError>(::testing::StartsWith(
+                  "generate: prompt 0 has 10 tokens, the model's attention keeps 9")));
+}
+
+// A model that writes a fixed text: after token t comes the one that follows it in the text.
+SavedModel model_that_writes(const Tokens& text, Tokenizer tokenizer) {
+  const std::int64_t symbols = tokenizer.vocab_size();
+  nn::MambaConfig config{
+      .vocab_size = symbols, .d_model = symbols, .n_layer = 1, .layers = {MixerKind::kMlp}};
+  config.tie_embeddings = false;
+  SavedModel model{config, {}, std::move(tokenizer)};
+  const nn::MambaLM net(config);
+  ParameterVisitor visitor([&](const std::string& name, const Parameter& parameter) {
+    std::vector<float> values(static_cast<std::size_t>(numel(parameter.shape())));
+    const auto width = static_cast<std::size_t>(symbols);
+    if (name == "backbone.embedding.weight") {
+      for (std::size_t i = 0; i < width; ++i) values[i * width + i] = 1;
+    } else if (name == "lm_head.weight") {
+      for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+        values[static_cast<std::size_t>(text[i + 1]) * width + static_cast<std::size_t>(text[i])] =
+            9;
+      }
+    } else if (name.find("norm") != std::string::npos) {
+      std::fill(values.begin(), values.end(), 1.0F);
+    }
+    model.weights[name] = HostTensor::of(parameter.shape(), values);
+  });
+  net.visit_fields(visitor);
+  return model;
+}
+
+struct Stream {
+  std::vector<std::string> pieces;
+  GenerateOptions options{.sampling = {.temperature = 0}, .max_tokens = 20};
+  Stream() {
+    options.on_text = [this](const lm::Written& written) {
+      pieces.emplace_back(written.text);
+      return true;
+    };
+  }
+};
+
+TEST(LmGenerator, streams_whole_characters) {
+  const std::string text = "a\xC3\xA9\xF0\x9F\x99\x82z";  // of one, two, four bytes and one
+  Tokens bytes = Tokenizer::bytes().encode(text);
+  Generator generator(model_that_writes(bytes, Tokenizer::bytes()), {.device = {.kind = "cpu"}});
+  Stream stream;
+  stream.options.max_tokens = 7;
+  EXPECT_EQ(generator.generate("a", stream.options).text, text.substr(1));
+  EXPECT_THAT(stream.pieces, ::testing::ElementsAre("\xC3\xA9", "\xF0\x9F\x99\x82", "z"));
+  // A character that is cut at the end shows as U+FFFD.
+  stream.pieces.clear();
+  stream.options.max_tokens = 4;
+  EXPECT_EQ(generator.generate("a", stream.options).text, "\xC3\xA9\xEF\xBF\xBD");
+  EXPECT_THAT(stream.pieces, ::testing::ElementsAre("\xC3\xA9", "\xEF\xBF\xBD"));
+}
+
+TEST(LmGenerator, ends_before_a_stop_string_that_spans_tokens) {
+  const Tokens bytes = Tokenizer::bytes().encode("abcdefgh");
+  Generator generator(model_that_writes(bytes, Tokenizer::bytes()), {.device = {.kind = "cpu"}});
+  Stream stream;
+  stream.options.stop = {"dx", "efg"};
+  const Generated made = generator.generate("a", stream.options);
+  EXPECT_EQ(made.text, "bcd");
+  EXPECT_EQ(made.ending, lm::Ending::kStopString);
+  EXPECT_EQ(made.tokens, Tokenizer::bytes().encode("bcdefg"));
+  EXPECT_THAT(stream.pieces, ::testing::ElementsAre("b", "c", "d")) << "never a part of one";
+  // What was held back and began none comes at the end.
+  stream.options.max_tokens = 5;
+  stream.pieces.clear();
+  EXPECT_EQ(generator.generate("a", stream.options).text, "bcdef");
+  EXPECT_THAT(stream.pieces, ::testing::ElementsAre("b", "c", "d", "ef"));
+}
+
+TEST(LmGenerator, ends_at_the_end_of_text_and_where_the_callback_says_so) {
+  Tokenizer tokenizer = Tokenizer::characters({"a", "b", "c"}, {"<end>"});
+  tokenizer.set_eos("<end>");
+  const SavedModel model = model_that_writes({3, 1, 0, 2, 3}, tokenizer);
+  Generator generator(model, {.device = {.kind = "cpu"}});
+  Stream stream;
+  const Generated whole = generator.generate("", stream.options);
+  EXPECT_EQ(whole.text, "bac");
+  EXPECT_EQ(whole.tokens, (Tokens{1, 0, 2, 3}));
+  EXPECT_EQ(whole.ending, lm::Ending::kStopToken);
+  stream.options.ignore_eos = true;
+  stream.options.max_tokens = 9;
+  EXPECT_EQ(generator.generate("", stream.options).text, "bacbacb") << "marks are no text";
+  int count = 0;
+  stream.options.on_text = [&](const lm::Written&) { return ++count < 2; };
+  const Generated cut = generator.generate("", stream.options);
+  EXPECT_EQ(cut.text, "ba");
+  EXPECT_EQ(cut.ending, lm::Ending::kCallback);
+}
+
+TEST(LmGenerator, refuses_what_it_cannot_do) {
+  const SavedModel model = wild_model({MixerKind::kMamba2});
+  Generator generator(model, {.batch = 2, .device = {.kind = "cpu"}});
+  const auto refusal = [](const std::function<void()>& work) -> std::string {
+    try {
+      work();
+    } catch (const UserError& error) {
+      return error.message();
+    }
+    return "nothing was thrown";
+  };
+  EXPECT_EQ(refusal([&] { (void)generator.generate(""); }),
+            "generate: prompt 0 is empty, and the tokenizer has no token to begin with (bos or "
+            "eos)");
+  EXPECT_EQ(refusal([&] { (void)generator.generate("a", {.max_tokens = -1}); }),
+            "generate: max_tokens: 0 or more expected, got -1");
+  EXPECT_EQ(refusal([&] { (void)generator.generate("a", {.stop = {"x", ""}}); }),
+            "generate: an empty stop string, where every text would end");
+  EXPECT_EQ(refusal([&] { (void)generator.generate("a", {.sampling = {.top_p = 2}}); }),
+            "sampling: top_p: a share above 0 and at most 1 expected, got 2");
+  EXPECT_EQ(refusal([&] { (void)generator.decoder().begin(std::vector<Tokens>(3, Tokens{1})); }),
+            "decoder: 1 to 2 texts expected, got 3");
+  EXPECT_EQ(refusal([&] { (void)generator.decoder().begin(std::vector<Tokens>(2)); }),
+            "decoder: a text of at least one token expected");
+  SavedModel bare = model;
+  bare.tokenizer.reset();
+  EXPECT_EQ(refusal([&] { const Generator none(bare); }), "Generator: the model has no tokenizer");
+  EXPECT_EQ(generator.generate("a", {.max_tokens = 0}).text, "");
+}
+
+TEST(StopText, finds_strings_however_the_text_is_cut) {
+  const std::string text = "one, two; three.";
+  for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+    lm::StopText stop({"o; t", "; th", "four"});
+    std::string out = stop.take(text.substr(0, cut));
+    out += stop.take(text.substr(cut));
+    EXPECT_TRUE(stop.found());
+    EXPECT_EQ(out, "one, tw") << cut;
+    EXPECT_EQ(stop.finish(), "");
+  }
+  // The one that is whole first, and of those that end together the longest.
+  lm::StopText both({"abcd", "bc"}), ends({"bc", "abc"});
+  EXPECT_EQ(both.take("xabcd"), "xa");
+  EXPECT_EQ(ends.take("xabc"), "x");
+  lm::StopText waits({"aab"});
+  EXPECT_EQ(waits.take("aaa"), "a");
+  EXPECT_EQ(waits.take("aa"), "aa");
+  EXPECT_EQ(waits.finish(), "aa");
+  EXPECT_FALSE(waits.found());
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+// Sampling: what `transformers` 5.23.0 gives for the same logits, how often each token is drawn,
+// and what is refused.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using lm::Sampler;
+using lm::SamplingOptions;
+
+constexpr float kOut = -std::numeric_limits<float>::infinity();
+const std::vector<float> kLogits = {2.0F, -1.0F, 0.5F, 3.0F, 2.0F, -4.0F, 1.0F, 0.0F};
+const std::vector<std::int32_t> kText = {3, 5, 3, 2};
+
+std::vector<float> processed(const SamplingOptions& options) {
+  std::vector<float> logits = kLogits;
+  lm::process_logits(logits, kText, options);
+  return logits;
+}
+
+void expect_near(const std::vector<float>& got, const std::vector<float>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (want[i] == kOut) {
+      EXPECT_EQ(got[i], kOut) << i;
+    } else {
+      EXPECT_NEAR(got[i], want[i], 1e-6) << i;
+    }
+  }
+}
+
+TEST(Sampling, does_what_transformers_does_to_logits) {
+  expect_near(processed({}), kLogits);
+  expect_near(processed({.repetition_penalty = 1.5}),
+              {2, -1, 0.333333F, 2, 2, -6, 1, 0});  // token 3 once, though it is there twice
+  expect_near(processed({.temperature = 0.7}),
+              {2.857143F, -1.428571F, 0.714286F, 4.285714F, 2.857143F, -5.714286F, 1.428571F, 0});
+  expect_near(processed({.top_k = 2}), {2, kOut, kOut, 3, 2, kOut, kOut, kOut});  // equals stay
+  expect_near(processed({.top_k = 3}), {2, kOut, kOut, 3, 2, kOut, kOut, kOut});
+  expect_near(processed({.top_k = 100}), kLogits);
+  expect_near(processed({.top_p = 0.6}), {kOut, kOut, kOut, 3, 2, kOut, kOut, kOut});
+  expect_near(processed({.top_p = 0.9}), {2, kOut, kOut, 3, 2, kOut, 1, kOut});
+  expect_near(processed({.top_p = 1e-9}), {kOut, kOut, kOut, 3, kOut, kOut, kOut, kOut});
+  expect_near(processed({.min_p = 0.2}), {2, kOut, kOut, 3, 2, kOut, kOut, kOut});
+  expect_near(processed({.min_p = 1}), {kOut, kOut, kOut, 3, kOut, kOut, kOut, kOut});
+  expect_near(
+      processed(
+          {.repetition_penalty = 1.3, .temperature = 0.8, .top_k = 6, .top_p = 0.95, .min_p = 0.1}),
+      {2.5F, kOut, kOut, 2.884615F, 2.5F, kOut, 1.25F, kOut});
+  expect_near(
+      processed(
+          {.repetition_penalty = 0.5, .temperature = 2, .top_k = 7, .top_p = 0.8, .min_p = 0.05}),
+      {1, kOut, kOut, 3, 1, kOut, kOut, kOut});
+}
+
+TEST(Sampling, takes_the_largest_at_temperature_0) {
+  Sampler greedy({.temperature = 0, .top_k = 5, .top_p = 0.1});
+  EXPECT_EQ(greedy.next(kLogits), 3);
+  EXPECT_EQ(greedy.next(std::vector<float>{0, 7, 7, 1}), 1) << "the first of equal ones";
+  Sampler penalized({.repetition_penalty = 4, .temperature = 0});
+  std::vector<std::int32_t> drawn;
+  for (int i = 0; i < 4; ++i) drawn.push_back(penalized.next(kLogits));
+  // 3 / 4 is less than 2 and 1; each token that was drawn counts from then on.
+  EXPECT_THAT(drawn, ::testing::ElementsAre(3, 0, 4, 6));
+}
+
+TEST(Sampling, draws_each_token_as_often_as_it_is_likely) {
+  constexpr int kDraws = 20'000;
+  const SamplingOptions options{.temperature = 1.3, .top_k = 6, .seed = 11};
+  Sampler sampler(options);
+  std::vector<int> counts(kLogits.size());
+  for (int i = 0; i < kDraws; ++i) ++counts[static_cast<std::size_t>(sampler.next(kLogits))];
+  std::vector<float> logits = kLogits;
+  lm::process_logits(logits, {}, options);
+  const std::vector<double> chances = lm::probabilities(logits);
+  double chi_square = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (chances[i] == 0) {
+      EXPECT_EQ(counts[i], 0) << i;
+    } else {
+      const double expected = kDraws * chances[i];
+      chi_square += std::pow(counts[i] - expected, 2) / expected;
+    }
+  }
+  EXPECT_LT(chi_square, 20.5);  // 5 degrees of freedom: exceeded once in a thousand seeds
+  EXPECT_EQ(std::count(chances.begin(), chances.end(), 0.0), 2);
+}
+
+TEST(Sampling, depends_on_seed_and_stream_alone) {
+  const auto text = [](std::uint64_t seed, std::uint64_t stream) {
+    Sampler sampler({.seed = seed}, stream);
+    std::vector<std::int32_t> tokens;
+    for (int i = 0; i < 40; ++i) tokens.push_back(sampler.next(kLogits));
+    return tokens;
+  };
+  EXPECT_EQ(text(7, 1), text(7, 1));
+  EXPECT_NE(text(7, 1), text(8, 1));
+  EXPECT_NE(text(7, 1), text(7, 2));
+  // The same on every machine: std::mt19937_64 and std::seed_seq say which numbers they give.
+  const std::vector<std::int32_t> first = text(1, 0);
+  EXPECT_THAT(std::vector<std::int32_t>(first.begin(), first.begin() + 8),
+              ::testing::ElementsAre(3, 3, 0, 0, 0, 3, 4, 4));
+
+  std::vector<Sampler> rows = {Sampler({.seed = 7}, 1), Sampler({.seed = 7}, 2)};
+  std::vector<float> both = kLogits;
+  both.insert(both.end(), kLogits.begin(), kLogits.end());
+  for (std::size_t i = 0; i < 40; ++i) {
+    EXPECT_THAT(lm::sample_rows(rows, both), ::testing::ElementsAre(text(7, 1)[i], text(7, 2)[i]));
+  }
+}
+
+TEST(Sampling, leaves_out_what_has_no_chance) {
+  Sampler sampler({});
+  const std::vector<float> logits = {kOut, 1, kOut, kOut};
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(sampler.next(logits), 1);
+  // Far apart: a softmax that overflowed would give NaN.
+  EXPECT_EQ(Sampler({}).next(std::vector<float>{-3e38F, 3e38F}), 1);
+}
+
+std::string refusal(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const UserError& error) {
+    return error.message();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Sampling, refuses_options_out_of_range) {
+  const auto with = [](const SamplingOptions& options) {
+    return refusal([&] { const Sampler sampler(options); });
+  };
+  EXPECT_EQ(with({.repetition_penalty = 0}),
+            "sampling: repetition_penalty: a number above 0 expected, got 0");
+  EXPECT_EQ(with({.temperature = -0.5}),
+            "sampling: temperature: a number of 0 or more expected, got -0.5");
+  EXPECT_EQ(with({.temperature = NAN}),
+            "sampling: temperature: a number of 0 or more expected, got nan");
+  EXPECT_EQ(with({.top_k = -3}), "sampling: top_k: a count of 0 or more expected, got -3");
+  EXPECT_EQ(with({.top_p = 0}), "sampling: top_p: a share above 0 and at most 1 expected, got 0");
+  EXPECT_EQ(with({.top_p = 1.5}),
+            "sampling: top_p: a share above 0 and at most 1 expected, got 1.5");
+  EXPECT_EQ(with({.min_p = 1.25}), "sampling: min_p: a share from 0 to 1 expected, got 1.25");
+}
+
+TEST(Sampling, refuses_logits_that_are_none) {
+  Sampler sampler({.repetition_penalty = 2});
+  EXPECT_EQ(refusal([&] { (void)sampler.next(std::vector<float>{0, NAN}); }),
+            "sampling: the logit of token 1 is NaN");
+  EXPECT_EQ(refusal([&] { (void)sampler.next(std::vector<float>{-kOut, 0}); }),
+            "sampling: the logit of token 0 is infinite");
+  EXPECT_EQ(refusal([&] { (void)sampler.next(std::vector<float>{kOut, kOut}); }),
+            "sampling: no token has a logit above minus infinity");
+  sampler.add(std::vector<std::int32_t>{9});
+  EXPECT_EQ(refusal([&] { (void)sampler.next(kLogits); }),
+            "sampling: there is no logit for token 9 of the text, there are 8");
+  std::vector<Sampler> three(3, Sampler({}));
+  EXPECT_EQ(refusal([&] { (void)lm::sample_rows(three, kLogits); }),
+            "sample_rows: logits of 3 rows expected, got 8 numbers");
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
