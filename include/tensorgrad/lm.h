@@ -7,4 +7,5 @@
 #include "tensorgrad/lm/generator.h"
 #include "tensorgrad/lm/mbjs.h"
 #include "tensorgrad/lm/pretrained.h"
+#include "tensorgrad/lm/quantize.h"
 #include "tensorgrad/lm/sampling.h"

@@ -36,6 +36,7 @@ class ConfigWriter {
   void rule(const char* key, const Discretization& value) {
     out_[key] = value == Discretization::kEuler ? "euler" : "zero_order_hold";
   }
+  void format(const char* key, const nn::WeightFormat& value) { out_[key] = nn::format_name(value); }
   template <class Fields>
   void object(const char* key, const Fields& fields) {
     ConfigWriter inner(out_[key] = ConfigJson::object());
@@ -99,6 +100,15 @@ class ConfigReader {
       fail(full(key), "euler or zero_order_hold expected, got " + shown(given));
     }
     value = given == "euler" ? Discretization::kEuler : Discretization::kZeroOrderHold;
+  }
+  void format(const char* key, nn::WeightFormat& value) {
+    const ConfigJson& given = at(key);
+    if (!given.is_string()) fail(full(key), "a format of weights expected, got " + shown(given));
+    try {
+      value = nn::weight_format(given.get<std::string>());
+    } catch (const UserError& error) {
+      fail(full(key), error.message());
+    }
   }
   template <class Fields>
   void object(const char* key, const Fields& fields) {
@@ -171,6 +181,7 @@ void visit_config(Visitor& v, Config& c) {
   v.kinds("layers", c.layers);
   v.number("norm_epsilon", c.norm_epsilon, 0);
   v.boolean("tie_embeddings", c.tie_embeddings);
+  v.format("weights", c.weights);
   const auto has = [&](MixerKind kind) {
     return std::find(c.layers.begin(), c.layers.end(), kind) != c.layers.end();
   };

@@ -425,6 +425,19 @@ MambaConfig checked_config(MambaConfig config, Loc loc) {
 
 }  // namespace
 
+namespace {
+
+// Those of large products.
+std::vector<Linear*> matrices_of(MambaBlock& block) {
+  if (block.mamba) return {&block.mamba->in_proj, &block.mamba->x_proj, &block.mamba->out_proj};
+  if (block.mamba2) return {&block.mamba2->in_proj, &block.mamba2->out_proj};
+  if (block.mamba3) return {&block.mamba3->in_proj, &block.mamba3->out_proj};
+  if (block.attention) return {&block.attention->in_proj, &block.attention->out_proj};
+  return {&block.mlp->fc1, &block.mlp->fc2};
+}
+
+}  // namespace
+
 MambaLM::MambaLM(const MambaConfig& given, Loc loc)
     : config(checked_config(given, loc)),
       backbone{Embedding(config.vocab_size, config.d_model, loc),
@@ -434,6 +447,12 @@ MambaLM::MambaLM(const MambaConfig& given, Loc loc)
       Parameter({config.vocab_size, config.d_model}, init::normal(0, 0.02), loc);
   for (const MixerKind kind : config.layers) backbone.layers.emplace_back(kind, config, loc);
   if (!config.tie_embeddings) lm_head.emplace(config.d_model, config.vocab_size, false, loc);
+  if (config.weights == WeightFormat::kF32) return;
+  backbone.embedding.pack(config.weights, loc);
+  for (MambaBlock& block : backbone.layers) {
+    for (Linear* each : matrices_of(block)) each->pack(config.weights, loc);
+  }
+  if (lm_head) lm_head->pack(config.weights, loc);
 }
 
 Tensor MambaLM::operator()(Tensor tokens, Loc loc) const {
@@ -444,8 +463,7 @@ Tensor MambaLM::operator()(Tensor tokens, Loc loc) const {
 
 Tensor MambaLM::logits(Tensor x, Loc loc) const {
   x = backbone.norm_f(x, loc);
-  return lm_head ? (*lm_head)(x, loc)
-                 : linear(x, backbone.embedding.weight.tensor(loc), std::nullopt, loc);
+  return lm_head ? (*lm_head)(x, loc) : backbone.embedding.times(x, loc);
 }
 
 Tensor MambaLM::resume(Tensor tokens, Tensor keep, Loc loc) const {

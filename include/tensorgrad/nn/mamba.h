@@ -183,6 +183,9 @@ struct MambaConfig {
   std::int64_t mlp_width = 0;  // 0: 8 / 3 of d_model, up to a multiple of 8
   double norm_epsilon = 1e-5;
   bool tie_embeddings = true;  // the head has the embedding's weight
+  // How the embedding, the head and the projections are kept, where their rows can be; another than
+  // kF32 is for models that are not trained. lm/quantize.h makes weights of it.
+  WeightFormat weights = WeightFormat::kF32;
 };
 // n_layer mixers: "mamba1", "mamba2", "mamba3", "attention" or "mlp" all along; "jamba": attention
 // in every fourth place, else mamba2; "zamba": attention in every sixth place, else mamba3. Throws

@@ -68,6 +68,7 @@ MambaConfig unusual() {
   config.mlp_width = 17;
   config.norm_epsilon = 0.001;
   config.tie_embeddings = false;
+  config.weights = nn::WeightFormat::kBf16;
   return config;
 }
 
