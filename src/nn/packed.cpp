@@ -207,12 +207,15 @@ Tensor fields(Tensor words, WeightFormat format, Loc loc) {
   const Tensor each = broadcast_to(unsqueeze(words, -1, loc), shape, loc);
   const Tensor lane = iota(shape, static_cast<int>(shape.size()) - 1, u32, loc);
   // The field's highest bit is brought to that of the word.
-  const Tensor top = bitwise_left_shift(
-      each, static_cast<double>(kWordBits - bits) - lane * static_cast<double>(bits));
+  const auto number = [&](std::uint32_t value) { return Operand(static_cast<double>(value), loc); };
+  const auto of = [&](Tensor value) { return Operand(value, loc); };
+  const auto rest = static_cast<std::uint32_t>(kWordBits - bits);
+  const Tensor amount = number(rest) - of(of(lane) * number(static_cast<std::uint32_t>(bits)));
+  const Tensor top = bitwise_left_shift(of(each), of(amount));
   const Tensor value =
       is_integer(format)
-          ? cast(bitwise_right_shift(bitcast(top, i32), static_cast<double>(kWordBits - bits)), f32)
-          : bitcast(bitwise_and(top, static_cast<double>(0xffff0000U)), f32);
+          ? cast(of(bitwise_right_shift(of(bitcast(of(top), i32)), number(rest))), f32)
+          : bitcast(of(bitwise_and(of(top), number(0xffff0000U))), f32);
   shape.pop_back();
   shape.back() *= per;
   return reshape(value, shape, loc);
@@ -224,13 +227,13 @@ Tensor scaled(Tensor value, Tensor scale, Loc loc) {
   const std::int64_t groups = scale.shape(loc).back();
   parts.back() /= groups;
   parts.insert(parts.end() - 1, groups);
-  return reshape(reshape(value, parts, loc) * unsqueeze(scale, -1, loc), whole, loc);
+  return reshape(Operand(reshape(value, parts, loc), loc) * unsqueeze(scale, -1, loc), whole, loc);
 }
 
 }  // namespace
 
 Tensor PackedWeight::tensor(Loc loc) const {
-  if (format == WeightFormat::kF16) return cast(data.tensor(loc), f32);
+  if (format == WeightFormat::kF16) return cast(Operand(data.tensor(loc), loc), f32);
   const Tensor value = fields(data.tensor(loc), format, loc);
   return scale ? scaled(value, scale->tensor(loc), loc) : value;
 }
@@ -240,15 +243,16 @@ Tensor PackedWeight::times(Tensor x, Loc loc) const {
   if (!by_row) return linear(x, tensor(loc), std::nullopt, loc);
   // A scale that is one along a row waits until the product is made.
   const Tensor y = linear(x, fields(data.tensor(loc), format, loc), std::nullopt, loc);
-  return y * squeeze(scale->tensor(loc), 1, loc);
+  return Operand(y, loc) * squeeze(scale->tensor(loc), 1, loc);
 }
 
 Tensor PackedWeight::rows(Tensor index, Loc loc) const {
-  if (format == WeightFormat::kF16) return cast(embedding(index, data.tensor(loc), loc), f32);
+  if (format == WeightFormat::kF16)
+    return cast(Operand(embedding(index, data.tensor(loc), loc), loc), f32);
   const Tensor value = fields(embedding(index, data.tensor(loc), loc), format, loc);
   if (!scale) return value;
   const Tensor all = scale->tensor(loc);
-  if (format == WeightFormat::kInt8PerTensor) return value * reshape(all, {1}, loc);
+  if (format == WeightFormat::kInt8PerTensor) return Operand(value, loc) * reshape(all, {1}, loc);
   return scaled(value, embedding(index, all, loc), loc);
 }
 
