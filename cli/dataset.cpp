@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "fingerprint.h"
 #include "tensorgrad/data.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/io.h"
@@ -20,27 +21,6 @@ namespace tensorgrad::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-// FNV-1a over 64-bit words: tells whether data changed, not who changed it.
-class Fingerprint {
- public:
-  void add(const void* data, std::size_t bytes) {
-    const auto* at = static_cast<const unsigned char*>(data);
-    for (; bytes > 0;) {
-      std::uint64_t word = 0;
-      const std::size_t part = std::min(bytes, sizeof word);
-      std::memcpy(&word, at, part);
-      hash_ = (hash_ ^ word ^ (part << 56)) * 0x100000001b3ULL;
-      hash_ ^= hash_ >> 29;
-      at += part;
-      bytes -= part;
-    }
-  }
-  [[nodiscard]] std::string text() const { return fmt::format("{:016x}", hash_); }
-
- private:
-  std::uint64_t hash_ = 0xcbf29ce484222325ULL;
-};
 
 Samples pack_images(const Task& task, const std::vector<std::uint8_t>& bytes,
                     std::vector<std::int32_t> labels) {

@@ -19,25 +19,14 @@
 #include <CLI/CLI.hpp>
 
 #include "commands.h"
+#include "lm_commands.h"
+#include "options.h"
 #include "tensorgrad/error.h"
 #include "text.h"
 #include "tokenizer_commands.h"
 
 namespace tensorgrad::cli {
 namespace {
-
-const CLI::Validator kPositive(
-    [](std::string& text) {
-      const double value = std::strtod(text.c_str(), nullptr);
-      return value > 0 && std::isfinite(value) ? "" : "a number above 0 expected, got " + text;
-    },
-    "NUMBER > 0");
-const CLI::Validator kShare(
-    [](std::string& text) {
-      const double value = std::strtod(text.c_str(), nullptr);
-      return value > 0 && value < 1 ? "" : "a share between 0 and 1 expected, got " + text;
-    },
-    "0..1");
 
 // Help without the lists of ranges and of options that exclude each other.
 class ShortFormatter : public CLI::Formatter {
@@ -57,42 +46,6 @@ constexpr std::int64_t kMostSide = 65'535;    // pixels of a picture
 
 // Gives the command that was chosen; it is called when everything is parsed.
 using Action = std::function<int()>;
-
-void add_adapter_options(CLI::App& command, DeviceOptions& device) {
-  command.add_option("--adapter", device.adapter, "WebGPU adapter by its number in `tg devices`")
-      ->check(CLI::Range(0, 1000));
-  command.add_flag("--allow-software", device.allow_software,
-                   "Let webgpu take a software rasteriser");
-  command.add_option("--threads", device.threads, "CPU threads (default: one per core)")
-      ->check(CLI::PositiveNumber);
-}
-
-// `more`: kinds that not every command takes.
-void add_device_options(CLI::App& command, DeviceOptions& device,
-                        const std::vector<std::string>& more = {}) {
-  std::vector<std::string> kinds = {"auto", "cpu", "webgpu"};
-  kinds.insert(kinds.end(), more.begin(), more.end());
-  std::string text;
-  for (const std::string& kind : kinds) text += (text.empty() ? "" : "|") + kind;
-  command
-      .add_option("--device", device.kind,
-                  "Where to compute; auto takes a GPU if there is one, else the CPU")
-      ->check(CLI::IsMember(kinds))
-      ->option_text(text + " (auto)");
-  add_adapter_options(command, device);
-}
-
-// Without WebGPU an adapter would be ignored.
-void check_adapter(const CLI::App& command) {
-  const CLI::Option* const adapter = command.get_option_no_throw("--adapter");
-  if (adapter == nullptr || adapter->empty()) return;
-  for (const char* const name : {"--device", "--a", "--b"}) {
-    const CLI::Option* const device = command.get_option_no_throw(name);
-    if (device == nullptr || device->empty()) continue;
-    if (device->as<std::string>() == "webgpu") return;
-  }
-  throw CLI::ValidationError("--adapter", "only for the device webgpu, which was not asked for");
-}
 
 // Sizes of hidden layers, "256,128"; those of 0 are left out.
 std::vector<std::int64_t> layer_sizes(const std::string& text) {
@@ -440,6 +393,7 @@ int parse_and_run(int argc, char** argv) {
   add_run(app, action);
   add_bisect(app, action);
   add_tokenizer(app, action);
+  add_lm(app, action);
   // CLI11 would only say that the word was not expected.
   const std::vector<std::string> names = command_names(app);
   if (argc > 1 && argv[1][0] != '-' &&
@@ -450,7 +404,7 @@ int parse_and_run(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
-    for (const CLI::App* const command : app.get_subcommands()) check_adapter(*command);
+    check_adapter(app);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

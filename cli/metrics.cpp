@@ -59,6 +59,9 @@ void take_line(const Json& line, History& history) {
     history.epochs.push_back({step, epoch, number(line, "train_loss"), number(line, "test_loss"),
                               number(line, "test_accuracy"), number(line, "images_per_second"),
                               seconds});
+  } else if (kind == "validation") {
+    history.validations.push_back({step, number(line, "train_loss"), number(line, "loss"),
+                                   number(line, "tokens_per_second"), seconds});
   } else if (kind == "pause") {
     history.pause = {step, epoch, number(line, "loss_sum"), seconds};
   }
@@ -97,6 +100,21 @@ void Metrics::write(const PauseLine& line) {
                       {"epoch", line.epoch},
                       {"loss_sum", line.loss_sum},
                       {"seconds", line.seconds}}));
+}
+
+void Metrics::write(const ValidationLine& line) {
+  log_.write(line_of({{"kind", "validation"},
+                      {"step", line.step},
+                      {"train_loss", line.train_loss},
+                      {"loss", line.loss},
+                      {"tokens_per_second", std::round(line.tokens_per_second)},
+                      {"seconds", rounded(line.seconds)}}));
+}
+
+void Metrics::write(const SampleLine& line) {
+  log_.write(
+      Json{{"kind", "sample"}, {"step", line.step}, {"prompt", line.prompt}, {"text", line.text}}
+          .dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 History read_history(const std::string& path) {

@@ -36,6 +36,19 @@ struct PauseLine {
   double seconds = 0;
 };
 
+// Of a language model.
+struct ValidationLine {
+  std::int64_t step = 0;
+  double train_loss = 0;  // mean since the last such line; nats a token
+  double loss = 0;        // nats a token
+  double tokens_per_second = 0;
+  double seconds = 0;
+};
+struct SampleLine {
+  std::int64_t step = 0;
+  std::string prompt, text;
+};
+
 class Metrics {
  public:
   Metrics(const std::string& path, LineLog::Open how) : log_(path, how) {}
@@ -43,6 +56,8 @@ class Metrics {
   void write(const StepLine& line);
   void write(const EpochLine& line);
   void write(const PauseLine& line);
+  void write(const ValidationLine& line);
+  void write(const SampleLine& line);
 
  private:
   LineLog log_;
@@ -51,6 +66,7 @@ class Metrics {
 struct History {
   std::vector<StepLine> steps;
   std::vector<EpochLine> epochs;
+  std::vector<ValidationLine> validations;
   PauseLine pause;  // the last one; step 0 if there is none
 };
 

@@ -18,8 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMark = "run.json";
-constexpr const char* kFiles[] = {kMark,        "model.safetensors", "metrics.jsonl",
-                                  "curves.svg", "confusion.svg",     "predictions.png"};
+constexpr const char* kFiles[] = {
+    kMark,        "model.safetensors", "metrics.jsonl",  "checkpoint.safetensors", "tokenizer.json",
+    "curves.svg", "confusion.svg",     "predictions.png"};
 
 [[noreturn]] void fail(const std::string& path, const std::string& what,
                        const std::error_code& why) {

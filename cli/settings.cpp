@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "json_object.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/io.h"
 
@@ -22,114 +23,9 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "tensorgrad run";
 constexpr int kVersion = 1;
 constexpr std::uint64_t kMaxBytes = 256 << 20;
-constexpr std::int64_t kMostElements = std::int64_t{1} << 31;
 constexpr std::size_t kMostClasses = 65'536;
 
-// An object of run.json whose members are taken by name, type and range.
-class Reader {
- public:
-  Reader(const Json& object, std::string path, std::string name)
-      : object_(object), path_(std::move(path)), name_(std::move(name)) {
-    if (!object_.is_object()) fail(name_.empty() ? "the file" : name_, "an object expected");
-  }
-
-  [[nodiscard]] Reader object(const char* key) const { return {at(key), path_, full(key)}; }
-
-  [[nodiscard]] std::int64_t integer(const char* key, std::int64_t low, std::int64_t high) const {
-    return as_integer(at(key), full(key), low, high);
-  }
-
-  [[nodiscard]] std::vector<std::int64_t> integers(const char* key, std::size_t most) const {
-    std::vector<std::int64_t> values;
-    for (const Json& each : array(key, most)) {
-      values.push_back(as_integer(each, full(key), 1, kMostElements));
-    }
-    return values;
-  }
-
-  [[nodiscard]] double number(const char* key, double low, double high) const {
-    return as_number(at(key), full(key), low, high);
-  }
-
-  [[nodiscard]] std::vector<double> numbers(const char* key, double low) const {
-    std::vector<double> values;
-    for (const Json& each : array(key, kMostElements)) {
-      values.push_back(as_number(each, full(key), low, 1e300));
-    }
-    return values;
-  }
-
-  [[nodiscard]] std::string text(const char* key) const { return as_text(at(key), full(key)); }
-
-  [[nodiscard]] std::vector<std::string> texts(const char* key, std::size_t most) const {
-    std::vector<std::string> values;
-    for (const Json& each : array(key, most)) values.push_back(as_text(each, full(key)));
-    return values;
-  }
-
-  [[nodiscard]] bool boolean(const char* key) const {
-    const Json& value = at(key);
-    if (!value.is_boolean()) fail(full(key), "true or false expected");
-    return value.get<bool>();
-  }
-
-  [[nodiscard]] bool boolean_or(const char* key, bool otherwise) const {
-    return object_.contains(key) ? boolean(key) : otherwise;
-  }
-
-  [[noreturn]] void fail(std::string_view what, std::string_view expected) const {
-    throw IoError(fmt::format("{}: {}: {}", path_, what, expected));
-  }
-
- private:
-  [[nodiscard]] std::string full(const char* key) const {
-    return name_.empty() ? key : name_ + "." + key;
-  }
-
-  [[nodiscard]] const Json& at(const char* key) const {
-    const auto found = object_.find(key);
-    if (found == object_.end()) fail(full(key), "is missing");
-    return *found;
-  }
-
-  [[nodiscard]] const Json& array(const char* key, std::size_t most) const {
-    const Json& value = at(key);
-    if (!value.is_array() || value.size() > most) {
-      fail(full(key), fmt::format("a list of at most {} expected", most));
-    }
-    return value;
-  }
-
-  [[nodiscard]] std::int64_t as_integer(const Json& value, const std::string& name,
-                                        std::int64_t low, std::int64_t high) const {
-    const bool fits = value.is_number_integer() &&
-                      (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX);
-    if (!fits || value.get<std::int64_t>() < low || value.get<std::int64_t>() > high) {
-      fail(name, fmt::format("an integer from {} to {} expected", low, high));
-    }
-    return value.get<std::int64_t>();
-  }
-
-  [[nodiscard]] double as_number(const Json& value, const std::string& name, double low,
-                                 double high) const {
-    const double x = value.is_number() ? value.get<double>() : NAN;
-    if (!(x >= low && x <= high)) {
-      fail(name, fmt::format("a number from {} to {} expected", low, high));
-    }
-    return x;
-  }
-
-  [[nodiscard]] std::string as_text(const Json& value, const std::string& name) const {
-    if (!value.is_string()) fail(name, "a string expected");
-    return value.get<std::string>();
-  }
-
-  const Json& object_;
-  std::string path_;
-  std::string name_;
-};
-
-TrainSettings read_settings(const Reader& in) {
+TrainSettings read_settings(const JsonObject& in) {
   TrainSettings s;
   s.epochs = static_cast<int>(in.integer("epochs", 1, 1'000'000));
   s.batch = in.integer("batch", 1, kMostElements);
@@ -147,7 +43,7 @@ TrainSettings read_settings(const Reader& in) {
   return s;
 }
 
-Task read_task(const Reader& in) {
+Task read_task(const JsonObject& in) {
   Task task;
   const std::string kind = in.text("kind");
   if (kind != "images" && kind != "table") in.fail("task.kind", "images or table expected");
@@ -254,15 +150,8 @@ Run read_run(const std::string& folder) {
   if (!std::filesystem::is_directory(folder, ignored)) {
     throw IoError(folder + ": no run folder there");
   }
-  const std::vector<std::byte> bytes = read_file(path, kMaxBytes);
-  const auto* const begin = reinterpret_cast<const char*>(bytes.data());
-  Json json;
-  try {
-    json = Json::parse(begin, begin + bytes.size());
-  } catch (const Json::parse_error& error) {
-    throw IoError(fmt::format("{}: no JSON at byte {}", path, error.byte));
-  }
-  const Reader in(json, path, "");
+  const Json json = read_json_file(path, kMaxBytes);
+  const JsonObject in(json, path, "");
   if (in.text("format") != kFormat) in.fail("format", fmt::format("\"{}\" expected", kFormat));
   if (in.integer("version", 1, INT64_MAX) != kVersion) {
     in.fail("version", fmt::format("{} expected; the run is of a newer tg", kVersion));

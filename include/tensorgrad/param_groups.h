@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -46,6 +47,11 @@ class ParamFilter {
   Pick pick_;
 };
 
+// Rows `begin` to `end` - 1 of a parameter's first axis.
+struct RowRange {
+  std::int64_t begin = 0, end = 0;
+};
+
 // Parameters that are trained differently. A parameter belongs to the first group that picks it;
 // what a group leaves open is as for the parameters of no group.
 struct ParamGroup {
@@ -57,6 +63,10 @@ struct ParamGroup {
                                               // not change it
   std::optional<double> weight_decay = std::nullopt;  // where the optimizer has one
   bool freeze = false;  // not trained: no gradient is computed, no optimizer state kept
+  // Which rows of a picked parameter are trained: the others keep every bit, their gradients count
+  // as 0 for clipping and for the optimizer, and what an Update sees. None: all of them. Throws
+  // UserError, when it is compiled, where ranges are empty, not in the parameter or not in order.
+  std::function<std::vector<RowRange>(const std::string& name, const Shape& shape)> rows = nullptr;
 };
 
 // No weight decay for biases and norms: for every parameter with fewer than two axes.

@@ -7,6 +7,29 @@
 #include "ops/structured.h"
 
 namespace tensorgrad {
+namespace {
+
+std::vector<RowRange> picked_rows(const ParamGroup& group, const ParameterEntry& entry) {
+  const Shape& shape = entry.parameter->shape();
+  std::vector<RowRange> rows = group.rows(entry.name, shape);
+  std::int64_t end = 0;
+  bool fits = !rows.empty() && !shape.empty();
+  for (const RowRange& each : rows) {
+    fits = fits && each.begin >= end && each.end > each.begin;
+    end = each.end;
+  }
+  if (fits && end <= shape[0]) return rows;
+  std::string given;
+  for (const RowRange& each : rows) {
+    given += (given.empty() ? "" : ", ") + std::to_string(each.begin) + " to " +
+             std::to_string(each.end);
+  }
+  throw UserError("group '" + group_name(group) + "': rows of '" + entry.name + "' " +
+                  to_string(shape) + " in ascending order expected, got " +
+                  (given.empty() ? "none" : given));
+}
+
+}  // namespace
 
 bool has_own_lr(const ParamGroup& group) { return group.lr || group.lr_factor != 1; }
 
@@ -27,6 +50,8 @@ ArenaUpdate::ArenaUpdate(Trace& trace, const TrainedPart& trained,
   gradients.reserve(grads.size());
   for (const ValueId id : grads) gradients.push_back(trace_.tensor(id));
   grad = join(gradients);
+  rows_ = trained_rows();
+  if (rows_) grad = where(*rows_, grad, 0.0);
   std::vector<Tensor> rates;
   for (const GroupRange& range : trained_.ranges) {
     const bool own = range.group >= 0 && has_own_lr(groups_[static_cast<size_t>(range.group)]);
@@ -88,10 +113,46 @@ void ArenaUpdate::set_state(const std::string& name, Tensor value) {
 }
 
 void ArenaUpdate::set_param(Tensor value) {
+  const Tensor old = trace_.tensor(param_leaf_);
+  if (rows_) value = where(*rows_, value, old);
   new_param_ = value;
-  const Tensor old = trace_.tensor(param_leaf_), next = gated(value, old);
+  const Tensor next = gated(value, old);
   trace_.graph.updates.push_back(
       {param_leaf_.id, trace_.value(own_ ? where(*own_, next, old) : next, "set_param", {})});
+}
+
+std::optional<Tensor> ArenaUpdate::trained_rows() const {
+  // Ranges of elements that follow one another, so that a few comparisons say it all.
+  std::vector<RowRange> elements;
+  bool some = false;
+  const auto add = [&](std::int64_t begin, std::int64_t end) {
+    if (elements.empty() || elements.back().end != begin) {
+      elements.push_back({begin, end});
+    } else {
+      elements.back().end = end;
+    }
+  };
+  for (const ParameterEntry& entry : trained_.entries) {
+    const auto range = std::find_if(trained_.ranges.begin(), trained_.ranges.end(),
+                                    [&](const GroupRange& r) { return entry.offset < r.end; });
+    const ParamGroup* group =
+        range->group < 0 ? nullptr : &groups_[static_cast<std::size_t>(range->group)];
+    if (group == nullptr || !group->rows) {
+      add(entry.offset, entry.end());
+      continue;
+    }
+    some = true;
+    for (const RowRange& rows : picked_rows(*group, entry)) {
+      const std::int64_t width = entry.count() / entry.parameter->shape()[0];
+      add(entry.offset + rows.begin * width, entry.offset + rows.end * width);
+    }
+  }
+  if (!some) return std::nullopt;
+  const Tensor index = arange(trained_.elements);
+  Tensor result = full({trained_.elements}, 0, boolean);
+  for (const RowRange& each : elements)
+    result = result || (index >= each.begin && index < each.end);
+  return result;
 }
 
 std::optional<Tensor> ArenaUpdate::weight_decay(double initial) {

@@ -55,7 +55,11 @@ class ArenaUpdate final : public optim::Update {
   mutable Builder builder_;
   std::vector<Part> parts_;
   Ex param_leaf_;
-  std::optional<Tensor> own_;  // which elements are of its own parameters; none where all are
+  // bool: is an element of a row that ParamGroup::rows says? None where no group does.
+  [[nodiscard]] std::optional<Tensor> trained_rows() const;
+
+  std::optional<Tensor> own_;   // which elements are of its own parameters; none where all are
+  std::optional<Tensor> rows_;  // which of those are trained; none where all are
   std::optional<Tensor> condition_, new_param_;
 };
 

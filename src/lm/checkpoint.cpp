@@ -3,6 +3,8 @@
 
 #include <set>
 
+#include <nlohmann/json.hpp>
+
 #include "tensorgrad/error.h"
 #include "tensorgrad/weights.h"
 
@@ -59,7 +61,38 @@ void check_tokenizer(const SavedModel& model, const std::string& path) {
                   std::to_string(model.config.vocab_size) + " tokens");
 }
 
+// The marks of a tokenizer_config.json.
+void take_marks(const std::string& json, std::string_view name, Tokenizer& tokenizer) {
+  const auto fail = [&](const std::string& what) {
+    throw IoError(std::string(name) + ": " + kTokenizerConfigKey + ": " + what);
+  };
+  const auto root = nlohmann::ordered_json::parse(json, nullptr, false);
+  if (!root.is_object()) fail("an object of JSON expected");
+  const auto take = [&](const char* key, void (Tokenizer::*set)(std::string_view)) {
+    const auto found = root.find(key);
+    if (found == root.end()) return;
+    if (!found->is_string()) fail(std::string(key) + ": a string expected");
+    const std::string token = found->get<std::string>();
+    if (!tokenizer.token_to_id(token)) fail(std::string(key) + ": the tokenizer has no such token");
+    (tokenizer.*set)(token);
+  };
+  take("bos_token", &Tokenizer::set_bos);
+  take("eos_token", &Tokenizer::set_eos);
+  take("pad_token", &Tokenizer::set_pad);
+}
+
 }  // namespace
+
+std::string tokenizer_config_json(const Tokenizer& tokenizer) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  const auto add = [&](const char* key, std::optional<std::int32_t> id) {
+    if (id) out[key] = tokenizer.id_to_token(*id).value_or("");
+  };
+  add("bos_token", tokenizer.bos_id());
+  add("eos_token", tokenizer.eos_id());
+  add("pad_token", tokenizer.pad_id());
+  return out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
 
 void check_weights(const nn::MambaConfig& config, const std::map<std::string, HostTensor>& weights,
                    std::string_view name) {
@@ -101,7 +134,10 @@ void save_model(const std::string& path, const SavedModel& model) {
     file.tensors[name] = {std::string(stored_dtype(tensor.dtype)), tensor.shape, tensor.bytes};
   }
   file.metadata[kConfigKey] = to_json(model.config);
-  if (model.tokenizer) file.metadata[kTokenizerKey] = model.tokenizer->to_json();
+  if (model.tokenizer) {
+    file.metadata[kTokenizerKey] = model.tokenizer->to_json();
+    file.metadata[kTokenizerConfigKey] = tokenizer_config_json(*model.tokenizer);
+  }
   write_safetensors(path, file);
 }
 
@@ -117,7 +153,10 @@ nn::MambaConfig config_of(const StoredFile& file, std::string_view name) {
 std::optional<Tokenizer> tokenizer_of(const StoredFile& file, std::string_view name) {
   const auto found = file.metadata.find(kTokenizerKey);
   if (found == file.metadata.end()) return std::nullopt;
-  return Tokenizer::from_json(found->second, std::string(name) + ": " + kTokenizerKey);
+  Tokenizer made = Tokenizer::from_json(found->second, std::string(name) + ": " + kTokenizerKey);
+  const auto config = file.metadata.find(kTokenizerConfigKey);
+  if (config != file.metadata.end()) take_marks(config->second, name, made);
+  return made;
 }
 
 SavedModel load_model(const std::string& path) {

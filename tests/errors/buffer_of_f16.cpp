@@ -16,10 +16,9 @@ struct HalfNet {
 MISTAKE(buffer_of_f16, DtypeError) {
   (void)compile(HalfNet{},
                 [](const HalfNet& net, In in) {
-                  const Tensor kept =
-                      net.kept.tensor(Loc::current());  // error: buffer 'kept': f16 is for
-                                                        // functions that are error: not trained
-                  return sum(net.fc(in["x"] * kept));
+                  // error: buffer 'kept': f16 is for functions that are not trained
+        const Tensor kept = net.kept.tensor(Loc::current());
+        return sum(net.fc(in["x"] * kept));
                 },
                 {.inputs = {{"x", {4, 3}}}, .optimizer = optim::SGD{}, .device = {.kind = "cpu"}});
 }

@@ -18,6 +18,7 @@ namespace tensorgrad::lm {
 // Where they lie in the metadata.
 inline constexpr const char* kConfigKey = "tensorgrad.lm.config";
 inline constexpr const char* kTokenizerKey = "tensorgrad.lm.tokenizer";
+inline constexpr const char* kTokenizerConfigKey = "tensorgrad.lm.tokenizer_config";
 
 // All that the model is made of, in one line; of kinds of layers those that it has. Throws
 // UserError as nn::MambaLM does.
@@ -44,6 +45,10 @@ void save_model(const std::string& path, const SavedModel& model);
 // IoError: no such file, no configuration in it, one that is not as config_from_json() takes it, a
 // tokenizer that is none; UserError as save_model().
 SavedModel load_model(const std::string& path);
+
+// Which tokens are bos, eos and pad, as Hugging Face's tokenizer_config.json says it, which
+// Tokenizer::from_file() reads beside a tokenizer.json.
+std::string tokenizer_config_json(const Tokenizer& tokenizer);
 
 // What load_model() and other readers of such files begin with: the metadata alone. IoError, naming
 // `name`.

@@ -162,7 +162,10 @@ TEST(LmCheckpoint, gives_back_weights_configuration_and_tokenizer) {
   const std::string path = model_path("model.safetensors");
   MambaConfig config = unusual();
   config.weights = nn::WeightFormat::kF32;
-  SavedModel model{config, some_weights(config), Tokenizer::characters({"a", "b", " "})};
+  Tokenizer tokenizer = Tokenizer::characters({"a", "b", " "}, {"<end>", "<begin>"});
+  tokenizer.set_eos("<end>");
+  tokenizer.set_bos("<begin>");
+  SavedModel model{config, some_weights(config), tokenizer};
   lm::save_model(path, model);
   const SavedModel read = lm::load_model(path);
   EXPECT_EQ(lm::to_json(read.config), lm::to_json(model.config));
@@ -173,6 +176,9 @@ TEST(LmCheckpoint, gives_back_weights_configuration_and_tokenizer) {
   }
   ASSERT_TRUE(read.tokenizer.has_value());
   EXPECT_EQ(read.tokenizer->decode(read.tokenizer->encode("ab ba")), "ab ba");
+  EXPECT_EQ(read.tokenizer->eos_id(), 3);
+  EXPECT_EQ(read.tokenizer->bos_id(), 4);
+  EXPECT_FALSE(read.tokenizer->pad_id().has_value());
 
   model.tokenizer.reset();
   lm::save_model(path, model);
@@ -216,6 +222,11 @@ TEST(LmCheckpoint, names_the_tensor_that_is_wrong) {
       path + ": backbone.norm_f.weight: f32[8] expected, got f32[2,4]");
   EXPECT_EQ(failure([](StoredFile& file) { file.metadata[lm::kTokenizerKey] = "{"; }).find(path),
             0U);
+  EXPECT_EQ(failure([](StoredFile& file) {
+              file.metadata[lm::kTokenizerKey] = Tokenizer::characters({"a"}).to_json();
+              file.metadata[lm::kTokenizerConfigKey] = R"({"eos_token":"<end>"})";
+            }),
+            path + ": tensorgrad.lm.tokenizer_config: eos_token: the tokenizer has no such token");
   // What is claimed is not made.
   MambaConfig huge = config;
   huge.n_layer = 60'000;

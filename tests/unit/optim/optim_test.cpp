@@ -203,6 +203,69 @@ void expect_groups(const std::string& kind) {
 TEST(Groups, have_their_own_rate_and_decay_as_in_pytorch_on_cpu) { expect_groups("cpu"); }
 TEST(Groups, have_their_own_rate_and_decay_as_in_pytorch_on_webgpu) { expect_groups("webgpu"); }
 
+// Of tall rows 1, 2 and 5, the bias whole, and wide not at all.
+CompileOptions rows_options(const std::string& kind) {
+  CompileOptions options = several_options(optim::AdamW{.lr = 0.1, .weight_decay = 0.3}, kind);
+  options.groups = {{.params = "tall",
+                     .rows = [](const std::string&, const Shape&) -> std::vector<RowRange> {
+                       return {{1, 3}, {5, 6}};
+                     }},
+                    {.params = "wide", .freeze = true}};
+  return options;
+}
+
+void expect_rows(const std::string& kind) {
+  const std::vector<float> start = fixture("several/start/tall");
+  // AdamW looks at each element alone: what is trained is as where all is.
+  auto all = several_steps(several_options(optim::AdamW{.lr = 0.1, .weight_decay = 0.3}, kind));
+  const auto want = all.download_params();
+  CompileOptions options = rows_options(kind);
+  options.ema_decay = 0.9;
+  auto trainer = several_steps(options);
+  const auto got = trainer.download_params();
+  EXPECT_EQ(got.at("bias").floats(), want.at("bias").floats());
+  const std::vector<float> tall = got.at("tall").floats(), whole = want.at("tall").floats();
+  const std::vector<float> averages = trainer.download_ema().at("tall").floats();
+  for (std::size_t i = 0; i < tall.size(); ++i) {
+    const std::size_t row = i / 2;
+    const bool trained = row == 1 || row == 2 || row == 5;
+    EXPECT_EQ(tall[i], trained ? whole[i] : start[i]) << i;
+    EXPECT_NE(whole[i], start[i]) << i;
+    EXPECT_TRUE(trained || std::abs(averages[i] - start[i]) < 1e-6F) << i;
+  }
+  // What is not trained does not count for the norm of the gradients.
+  options.clip_grad_norm = 1e6;
+  auto clipped = several_steps(options);
+  double square = 0;
+  const auto grads = clipped.download_grads();
+  for (const double g : grads.at("bias").floats()) square += g * g;
+  const std::vector<float> of_tall = grads.at("tall").floats();
+  for (const std::size_t row : {1U, 2U, 5U}) {
+    for (const std::size_t column : {0U, 1U}) square += std::pow(of_tall[2 * row + column], 2);
+  }
+  EXPECT_NEAR(clipped.grad_norm(), std::sqrt(square), 1e-5);
+}
+TEST(Groups, train_the_rows_they_say_and_no_bit_of_the_others_on_cpu) { expect_rows("cpu"); }
+TEST(Groups, train_the_rows_they_say_and_no_bit_of_the_others_on_webgpu) { expect_rows("webgpu"); }
+
+TEST(Groups, refuse_rows_that_are_not_there) {
+  const auto refusal = [](std::vector<RowRange> rows) -> std::string {
+    CompileOptions options = rows_options("cpu");
+    options.groups[0].rows = [=](const std::string&, const Shape&) { return rows; };
+    try {
+      several_steps(options);
+    } catch (const UserError& error) {
+      return error.message();
+    }
+    return "nothing was thrown";
+  };
+  const std::string begin = "group 'tall': rows of 'tall' [6,2] in ascending order expected, got ";
+  EXPECT_EQ(refusal({}), begin + "none");
+  EXPECT_EQ(refusal({{4, 7}}), begin + "4 to 7");
+  EXPECT_EQ(refusal({{3, 4}, {1, 2}}), begin + "3 to 4, 1 to 2");
+  EXPECT_EQ(refusal({{2, 2}}), begin + "2 to 2");
+}
+
 void expect_muon(const std::string& kind) {
   const optim::Muon muon{.lr = 0.1, .weight_decay = 0.3, .adamw_lr_factor = 0.2};
   expect_params("muon", several_steps(several_options(muon, kind)).download_params(), 2e-5);

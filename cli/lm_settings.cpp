@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+#include "lm_settings.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "json_object.h"
+#include "tensorgrad/error.h"
+
+namespace tensorgrad::cli {
+namespace {
+
+using LmJson = nlohmann::ordered_json;
+using nn::MixerKind;
+
+constexpr const char* kLmFormat = "tensorgrad lm run";
+constexpr std::int64_t kLmVersion = 1;
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
+constexpr std::uint64_t kMostRunBytes = 64 << 20;
+
+MixerKind mixer_at(const std::string& arch, std::int64_t layer, std::int64_t layers) {
+  if (arch == "gpt") return MixerKind::kAttention;
+  if (arch == "hybrid") return layer % 3 == 1 ? MixerKind::kAttention : MixerKind::kMamba1;
+  return nn::mixer_schedule(arch, layers).at(static_cast<std::size_t>(layer));
+}
+
+// The largest power of two up to 64 that divides it.
+std::int64_t head_dim_of(std::int64_t inner) {
+  std::int64_t dim = 64;
+  while (inner % dim != 0) dim /= 2;
+  return dim;
+}
+
+LmJson settings_json(const LmSettings& s) {
+  const lm::TrainingOptions& t = s.training;
+  return {{"arch", s.shape.arch},
+          {"tokenizer", s.tokenizer},
+          {"from", s.from},
+          {"batch", t.batch},
+          {"length", t.length},
+          {"steps", t.steps},
+          {"accumulate", t.accumulate},
+          {"lr", t.lr},
+          {"final_lr", t.final_lr},
+          {"warmup", t.warmup},
+          {"weight_decay", t.weight_decay},
+          {"beta1", t.beta1},
+          {"beta2", t.beta2},
+          {"clip", t.clip},
+          {"b_and_c_alone", t.b_and_c_alone},
+          {"mixed_precision", t.mixed_precision},
+          {"seed", t.seed},
+          {"holdout", s.holdout},
+          {"eval_every", s.eval_every},
+          {"eval_windows", s.eval_windows},
+          {"patience", s.patience},
+          {"samples", s.samples},
+          {"prompt", s.prompt},
+          {"sample_tokens", s.sample_tokens}};
+}
+
+LmSettings read_lm_settings(const JsonObject& in) {
+  LmSettings s;
+  s.shape.arch = in.text("arch");
+  s.tokenizer = in.text("tokenizer");
+  s.from = in.text("from");
+  lm::TrainingOptions& t = s.training;
+  t.batch = in.integer("batch", 1, kMostElements);
+  t.length = in.integer("length", 1, kMostElements);
+  t.steps = in.integer("steps", 1, kMostSteps);
+  t.accumulate = static_cast<int>(in.integer("accumulate", 1, 1'000'000));
+  t.lr = in.number("lr", 0, 1e30);
+  t.final_lr = in.number("final_lr", 0, 1e30);
+  t.warmup = in.integer("warmup", 0, kMostSteps);
+  t.weight_decay = in.number("weight_decay", 0, 1e30);
+  t.beta1 = in.number("beta1", 0, 1);
+  t.beta2 = in.number("beta2", 0, 1);
+  t.clip = in.number("clip", 0, 1e30);
+  t.b_and_c_alone = in.boolean("b_and_c_alone");
+  t.mixed_precision = in.boolean("mixed_precision");
+  t.seed = static_cast<std::uint32_t>(in.integer("seed", 0, UINT32_MAX));
+  s.holdout = in.number("holdout", 0, 1);
+  s.eval_every = in.integer("eval_every", 1, kMostSteps);
+  s.eval_windows = in.integer("eval_windows", 0, kMostElements);
+  s.patience = static_cast<int>(in.integer("patience", 0, 1'000'000));
+  s.samples = in.boolean("samples");
+  s.prompt = in.text("prompt");
+  s.sample_tokens = in.integer("sample_tokens", 1, kMostElements);
+  return s;
+}
+
+}  // namespace
+
+std::vector<std::string> lm_arches() {
+  return {"mamba1", "mamba2", "mamba3", "gpt", "hybrid", "jamba", "zamba"};
+}
+
+nn::MambaConfig lm_config(const LmShape& shape) {
+  nn::MambaConfig config{.d_model = shape.width};
+  const bool with_mlp = !shape.arch.starts_with("mamba");
+  for (std::int64_t i = 0; i < shape.layers; ++i) {
+    config.layers.push_back(mixer_at(shape.arch, i, shape.layers));
+    if (with_mlp) config.layers.push_back(MixerKind::kMlp);
+  }
+  config.n_layer = static_cast<std::int64_t>(config.layers.size());
+  config.heads = shape.heads;
+  config.attention.max_length = shape.context;
+  config.mamba.d_state = shape.state > 0 ? shape.state : 16;
+  config.mamba2.d_state = config.mamba3.d_state = shape.state > 0 ? shape.state : 64;
+  config.mamba2.head_dim = head_dim_of(config.mamba2.expand * shape.width);
+  config.mamba3.head_dim = head_dim_of(config.mamba3.expand * shape.width);
+  return config;
+}
+
+std::string lm_run_json(const LmRun& run) {
+  LmJson out;
+  out["format"] = kLmFormat;
+  out["version"] = kLmVersion;
+  out["tensorgrad"] = TENSORGRAD_VERSION;
+  out["data"] = run.data;
+  out["settings"] = settings_json(run.settings);
+  out["config"] = LmJson::parse(lm::to_json(run.config));
+  out["train_tokens"] = run.train_tokens;
+  out["validation_tokens"] = run.validation_tokens;
+  out["fingerprint"] = run.fingerprint;
+  return out.dump(2, ' ', false, LmJson::error_handler_t::replace) + "\n";
+}
+
+LmRun read_lm_run(const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / "run.json").string();
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    throw IoError(folder + ": no run folder there");
+  }
+  const LmJson json = read_json_file(path, kMostRunBytes);
+  const JsonObject in(json, path, "");
+  const std::string format = in.text("format");
+  if (format != kLmFormat) {
+    in.fail("format", fmt::format("\"{}\" expected, got \"{}\": not a run of tg lm train",
+                                  kLmFormat, format));
+  }
+  if (in.integer("version", 1, INT64_MAX) != kLmVersion) {
+    in.fail("version", fmt::format("{} expected; the run is of a newer tg", kLmVersion));
+  }
+  LmRun run;
+  run.data = in.texts("data", 1'000'000);
+  run.settings = read_lm_settings(in.object("settings"));
+  run.config = lm::config_from_json(in.at("config").dump(), path + ": config");
+  run.train_tokens = in.integer("train_tokens", 0, INT64_MAX);
+  run.validation_tokens = in.integer("validation_tokens", 0, INT64_MAX);
+  run.fingerprint = in.text("fingerprint");
+  return run;
+}
+
+}  // namespace tensorgrad::cli

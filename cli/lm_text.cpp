@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+#include "lm_text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "fingerprint.h"
+#include "tensorgrad/data.h"
+#include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
+
+namespace tensorgrad::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMostTextBytes = std::uint64_t{4} << 30;
+constexpr std::int64_t kFingerprintTokens = 1 << 16;
+
+// N of "bpe:N"; nothing where it is something else.
+std::optional<std::int64_t> bpe_size(const std::string& wanted) {
+  if (!wanted.starts_with("bpe:")) return std::nullopt;
+  std::int64_t size = 0;
+  const char* const end = wanted.data() + wanted.size();
+  const auto [stop, error] = std::from_chars(wanted.data() + 4, end, size);
+  if (error == std::errc() && stop == end && size >= 257 && size <= 1 << 24) return size;
+  throw UserError(
+      fmt::format("--tokenizer {}: bpe:N with N from 257 to {} expected", wanted, 1 << 24));
+}
+
+Tokenizer with_end(Tokenizer tokenizer) {
+  tokenizer.set_eos(kEndOfText);
+  return tokenizer;
+}
+
+Tokenizer make_tokenizer(const std::string& wanted, const std::vector<std::string>& documents) {
+  if (wanted == "bytes") return with_end(Tokenizer::bytes({kEndOfText}));
+  if (wanted == "characters") {
+    std::string all;
+    for (const std::string& each : documents) all += each;
+    return with_end(Tokenizer::characters(Vocabulary::of(all).symbols(), {kEndOfText}));
+  }
+  if (const auto size = bpe_size(wanted)) {
+    const std::vector<std::string_view> texts(documents.begin(), documents.end());
+    return with_end(Tokenizer::train(texts, {.vocab_size = *size, .special_tokens = {kEndOfText}}));
+  }
+  return Tokenizer::from_file(wanted);
+}
+
+// Of the size and of stretches from beginning to end.
+void add_tokens(Fingerprint& print, const lm::TokenText& text) {
+  const std::int64_t size = text.size();
+  print.add(&size, sizeof size);
+  constexpr std::int64_t kStretches = 16;
+  std::vector<std::int32_t> tokens;
+  for (std::int64_t i = 0; i < kStretches && size > 0; ++i) {
+    const std::int64_t begin = i * size / kStretches;
+    const std::int64_t end = (i + 1) * size / kStretches;
+    tokens.resize(static_cast<std::size_t>(std::min(end - begin, kFingerprintTokens)));
+    if (!tokens.empty()) text.read(begin, tokens);
+    print.add(tokens.data(), tokens.size() * sizeof(std::int32_t));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> text_files(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator(path, error)) {
+      if (entry.path().extension() == ".txt") found.push_back(entry.path().string());
+    }
+    if (error) throw IoError(path + ": cannot be read: " + error.message());
+    if (found.empty()) throw IoError(path + ": there is no file in it whose name ends in .txt");
+    std::sort(found.begin(), found.end());
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+std::vector<std::string> read_documents(const std::vector<std::string>& files) {
+  std::vector<std::string> documents;
+  for (const std::string& file : files) {
+    documents.push_back(read_text_file(file, kMostTextBytes));
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    if (documents.back().starts_with(kByteOrderMark)) documents.back().erase(0, 3);
+  }
+  return documents;
+}
+
+LmText read_lm_text(const std::vector<std::string>& paths, const std::string& wanted,
+                    const std::optional<Tokenizer>& given, double holdout) {
+  Fingerprint print;
+  const auto finished = [&](LmText text) {
+    add_tokens(print, text.split.train);
+    add_tokens(print, text.split.validation);
+    text.fingerprint = print.text();
+    return text;
+  };
+  if (paths.size() == 1 && paths[0].ends_with(".safetensors")) {
+    const bool made_of_text = wanted == "characters" || bpe_size(wanted);
+    if (!given && made_of_text) {
+      throw UserError(fmt::format(
+          "{}: holds tokens: --tokenizer names the file of the tokenizer that made them",
+          paths[0]));
+    }
+    LmText text{given ? *given : make_tokenizer(wanted, {}), {}, "", 0};
+    const TokenFile file(paths[0]);
+    if (file.vocab_size() > text.tokenizer.vocab_size()) {
+      throw UserError(fmt::format("{}: is of a tokenizer with {} tokens, this one has {}", paths[0],
+                                  file.vocab_size(), text.tokenizer.vocab_size()));
+    }
+    std::tie(text.split.train, text.split.validation) = lm::TokenText(file).split(holdout);
+    return finished(std::move(text));
+  }
+  const std::vector<std::string> documents = read_documents(text_files(paths));
+  LmText text{given ? *given : make_tokenizer(wanted, documents),
+              {},
+              "",
+              static_cast<std::int64_t>(documents.size())};
+  text.split = lm::pack_documents(documents, text.tokenizer,
+                                  {.holdout = holdout, .encode = {.add_special_tokens = false}});
+  return finished(std::move(text));
+}
+
+}  // namespace tensorgrad::cli

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT
+// tg lm train: the loop, the run folder, going on after a stop. metrics.jsonl is written before the
+// checkpoint: what the checkpoint has not seen is dropped when the run goes on.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "interrupt.h"
+#include "lm_commands.h"
+#include "lm_text.h"
+#include "metrics.h"
+#include "progress.h"
+#include "run_folder.h"
+#include "svg_plot.h"
+#include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
+#include "text.h"
+
+namespace tensorgrad::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kStepLines = 1000;  // of a whole run in metrics.jsonl
+
+double lm_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// What it is made of: "mamba1, mlp, attention, mlp, mamba1, mlp".
+std::string layers_text(const nn::MambaConfig& config) {
+  constexpr const char* kNames[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp"};
+  std::string text;
+  for (const nn::MixerKind kind : config.layers)
+    text += (text.empty() ? "" : " ") + std::string(kNames[static_cast<std::size_t>(kind)]);
+  return text;
+}
+
+ProgressOptions token_progress() {
+  ProgressOptions options;
+  options.stream = stdout;
+  options.unit = "tokens";
+  return options;
+}
+
+// One run from the state of its trainer to its end, or to a signal.
+class LmTraining {
+ public:
+  LmTraining(const LmRun& run, std::string folder, lm::LanguageTrainer& trainer,
+             const Tokenizer& tokenizer, const History& history, std::int64_t stop_after)
+      : run_(run),
+        folder_(std::move(folder)),
+        trainer_(trainer),
+        tokenizer_(tokenizer),
+        stop_(run.settings.patience),
+        metrics_(path("metrics.jsonl"), LineLog::Open::kAppend),
+        total_(run.settings.training.steps),
+        last_step_(stop_after > 0 ? std::min(stop_after, total_) : total_),
+        progress_(total_ * trainer.tokens_per_step(), 0, token_progress()) {
+    for (const ValidationLine& line : history.validations) {
+      if (stop_.add(line.loss)) best_step_ = line.step;
+      seconds_ = line.seconds;
+    }
+    if (history.pause.step > 0) {
+      seconds_ = history.pause.seconds;
+      loss_sum_ = history.pause.loss_sum;
+    }
+    saved_step_ = trainer.steps();
+    if (!history.validations.empty()) {
+      line_step_ = history.validations.back().step;
+      line_began_ = history.validations.back().seconds;
+    }
+  }
+
+  int go() {
+    while (trainer_.steps() < last_step_ && interrupted() == 0 && !stop_.due()) {
+      step();
+      const std::int64_t done = trainer_.steps();
+      if (done % run_.settings.eval_every == 0 || done == total_) look();
+    }
+    progress_.finish();
+    return trainer_.steps() == total_ || stop_.due() ? complete() : pause();
+  }
+
+ private:
+  [[nodiscard]] std::string path(const char* name) const {
+    return (fs::path(folder_) / name).string();
+  }
+
+  void step() {
+    const double lr = trainer_.lr(), began = lm_now();
+    double loss = 0;
+    try {
+      loss = trainer_.step();
+    } catch (const UserError& error) {
+      progress_.finish();
+      throw UserError(fmt::format("{}; {} is the last good state, of step {}", error.message(),
+                                  path("checkpoint.safetensors"), saved_step_));
+    }
+    seconds_ += lm_now() - began;
+    const std::int64_t done = trainer_.steps();
+    loss_sum_ += loss;
+    shown_.take(done, loss);
+    if (done % std::max<std::int64_t>(1, total_ / kStepLines) == 0) {
+      metrics_.write(StepLine{done, static_cast<int>(trainer_.epochs()), loss, lr, seconds_});
+    }
+    progress_.update(0, done * trainer_.tokens_per_step(), shown_.value());
+  }
+
+  // Validation, the model if it is the best, a checkpoint, a text.
+  void look() {
+    progress_.pause();
+    const std::int64_t done = trainer_.steps();
+    const auto steps = static_cast<double>(std::max<std::int64_t>(1, done - line_step_));
+    const double rate = steps * static_cast<double>(trainer_.tokens_per_step()) /
+                        std::max(seconds_ - line_began_, 1e-9);
+    ValidationLine line{done, loss_sum_ / steps, loss_sum_ / steps, rate, seconds_};
+    const bool validates = run_.validation_tokens > 1;
+    if (validates) line.loss = trainer_.validate(run_.settings.eval_windows).loss();
+    const bool best = stop_.add(line.loss);
+    if (best) best_step_ = done;
+    metrics_.write(line);
+    if (best || !validates) lm::save_model(path("model.safetensors"), trainer_.model(tokenizer_));
+    save();
+    progress_.print(fmt::format(
+        "step {}/{}  loss {:.4f}{}  {} tokens/s  {:.0f} s", done, total_, line.train_loss,
+        validates
+            ? fmt::format("  validation loss {:.4f}{}", line.loss, best ? "" : " (not the best)")
+            : "",
+        short_count(rate), seconds_));
+    if (run_.settings.samples) sample();
+    loss_sum_ = 0;
+    line_step_ = done;
+    line_began_ = seconds_;
+    progress_.resume();
+  }
+
+  void save() {
+    trainer_.save(path("checkpoint.safetensors"));
+    saved_step_ = trainer_.steps();
+  }
+
+  void sample() {
+    if (!generator_) {
+      lm::Decoder decoder(trainer_.trainer(), {.batch = 1, .largest_piece = 16});
+      decoder.set_context(lm::context_of(run_.config));
+      generator_.emplace(std::move(decoder), tokenizer_);
+    }
+    const std::string prompt =
+        run_.settings.prompt.empty() && !tokenizer_.eos_id() ? "\n" : run_.settings.prompt;
+    const lm::Generated made =
+        generator_->generate(prompt, {.sampling = {.temperature = 0.8, .top_p = 0.95},
+                                      .max_tokens = run_.settings.sample_tokens});
+    metrics_.write(SampleLine{trainer_.steps(), prompt, made.text});
+    std::string shown = printable(prompt) + made.text;
+    std::string lines = "    ";
+    for (const char c : shown) {
+      if (c == '\n') {
+        progress_.print(printable(lines));
+        lines = "    ";
+      } else {
+        lines += c;
+      }
+    }
+    progress_.print(printable(lines));
+  }
+
+  int pause() {
+    const std::int64_t done = trainer_.steps();
+    if (done != saved_step_) {
+      metrics_.write(PauseLine{done, static_cast<int>(trainer_.epochs()), loss_sum_, seconds_});
+      save();
+      if (run_.validation_tokens <= 1 || best_step_ == 0) {
+        lm::save_model(path("model.safetensors"), trainer_.model(tokenizer_));
+      }
+    }
+    fmt::print("stopped after step {} of {}; saved; go on with: tg lm train --resume {}\n", done,
+               total_, shell_word(folder_));
+    std::fflush(stdout);
+    return 128 + (interrupted() != 0 ? interrupted() : SIGINT);
+  }
+
+  int complete() {
+    const History history = read_history(path("metrics.jsonl"));
+    Curve training{.name = "training", .x = {}, .y = {}, .smooth = true};
+    Curve validation{.name = "validation", .x = {}, .y = {}, .marks = true};
+    for (const StepLine& line : history.steps) {
+      training.x.push_back(static_cast<double>(line.step));
+      training.y.push_back(line.loss);
+    }
+    for (const ValidationLine& line : history.validations) {
+      validation.x.push_back(static_cast<double>(line.step));
+      validation.y.push_back(line.loss);
+    }
+    std::vector<Curve> curves = {training};
+    if (run_.validation_tokens > 1) curves.push_back(validation);
+    write_file_atomically(
+        path("curves.svg"),
+        curves_svg(
+            fs::path(run_.data.front()).filename().string() + ", " + run_.settings.shape.arch,
+            {{.title = "loss, nats a token", .x_label = "step", .curves = curves}}));
+    if (stop_.due()) {
+      fmt::print("stopped early: {} validations without a better one\n", run_.settings.patience);
+    }
+    if (run_.validation_tokens > 1) {
+      fmt::print("best validation loss {:.4f} at step {}, {:.0f} s of training\n", stop_.best(),
+                 best_step_, seconds_);
+    }
+    fmt::print(
+        "{}: model.safetensors, checkpoint.safetensors, tokenizer.json, metrics.jsonl, "
+        "run.json, curves.svg\n",
+        folder_);
+    std::fflush(stdout);
+    return 0;
+  }
+
+  const LmRun& run_;
+  std::string folder_;
+  lm::LanguageTrainer& trainer_;
+  const Tokenizer& tokenizer_;
+  lm::EarlyStop stop_;
+  Metrics metrics_;
+  std::int64_t total_, last_step_, saved_step_ = 0, best_step_ = 0;
+  Progress progress_;
+  ShownLoss shown_;
+  std::optional<lm::Generator> generator_;
+  double seconds_ = 0;  // of training alone
+  double loss_sum_ = 0, line_began_ = 0;
+  std::int64_t line_step_ = 0;  // since the last validation
+};
+
+void print_lm_head(const LmRun& run, const lm::LanguageTrainer& trainer, const LmText& text,
+                   const std::string& device, const std::string& folder) {
+  fmt::print("device  {}\n", device);
+  fmt::print("model   {}: {}; {} parameters{}\n", run.settings.shape.arch, layers_text(run.config),
+             trainer.parameters(),
+             run.settings.training.b_and_c_alone ? ", of which B and C alone are trained" : "");
+  fmt::print("text    {}: {} tokens to train on, {} held out; {} tokens of {}\n",
+             text.documents > 0 ? fmt::format("{} documents", text.documents) : run.data.front(),
+             run.train_tokens, run.validation_tokens, text.tokenizer.vocab_size(),
+             text.tokenizer.kind());
+  fmt::print("run     {}\n", folder);
+  std::fflush(stdout);
+}
+
+std::unique_ptr<lm::LanguageTrainer> make_trainer(const LmRun& run, const LmText& text,
+                                                  const std::optional<lm::SavedModel>& from,
+                                                  const DeviceOptions& device) {
+  lm::TrainingOptions options = run.settings.training;
+  options.device = device;
+  if (from) {
+    return std::make_unique<lm::LanguageTrainer>(*from, text.split.train, text.split.validation,
+                                                 options);
+  }
+  return std::make_unique<lm::LanguageTrainer>(run.config, text.split.train, text.split.validation,
+                                               options);
+}
+
+int lm_start(const LmTrainArguments& arguments) {
+  LmRun run;
+  run.settings = arguments.settings;
+  for (const std::string& path : arguments.data)
+    run.data.push_back(fs::absolute(path).lexically_normal().string());
+  std::optional<lm::SavedModel> from;
+  std::optional<Tokenizer> given;
+  if (!run.settings.from.empty()) {
+    from = lm::load_model(lm_model_path(run.settings.from));
+    given = from->tokenizer;
+    if (!given) throw UserError(run.settings.from + ": the model has no tokenizer");
+    run.settings.shape.arch = "loaded";
+  }
+  const LmText text = read_lm_text(run.data, run.settings.tokenizer, given, run.settings.holdout);
+  run.config = from ? from->config : lm_config(run.settings.shape);
+  if (!from) run.config.vocab_size = text.tokenizer.vocab_size();
+  run.train_tokens = text.split.train.size();
+  run.validation_tokens = text.split.validation.size();
+  run.fingerprint = text.fingerprint;
+  std::int64_t& every = run.settings.eval_every;
+  if (every == 0) every = std::max<std::int64_t>(1, run.settings.training.steps / 10);
+  const auto trainer = make_trainer(run, text, from, arguments.device);
+  const std::string folder =
+      arguments.out.empty() ? free_run_name(run.data.front()) : arguments.out;
+  NewRunFolder made(folder, arguments.force);
+  trainer->save(made.path("checkpoint.safetensors"));
+  lm::save_model(made.path("model.safetensors"), trainer->model(text.tokenizer));
+  text.tokenizer.save(made.path("tokenizer.json"));
+  write_file_atomically(made.path("tokenizer_config.json"),
+                        lm::tokenizer_config_json(text.tokenizer));
+  write_file_atomically(made.path("metrics.jsonl"), std::string_view());
+  write_file_atomically(made.path("run.json"), lm_run_json(run));
+  made.publish();
+  print_lm_head(run, *trainer, text, trainer->trainer().device(), folder);
+  return LmTraining(run, folder, *trainer, text.tokenizer, {}, arguments.stop_after).go();
+}
+
+int lm_resume(const LmTrainArguments& arguments) {
+  const std::string& folder = arguments.resume;
+  LmRun run = read_lm_run(folder);
+  if (!arguments.data.empty()) {
+    run.data.clear();
+    for (const std::string& path : arguments.data)
+      run.data.push_back(fs::absolute(path).lexically_normal().string());
+  }
+  const auto path = [&](const char* name) { return (fs::path(folder) / name).string(); };
+  const Tokenizer tokenizer = Tokenizer::from_file(folder);
+  const LmText text =
+      read_lm_text(run.data, run.settings.tokenizer, tokenizer, run.settings.holdout);
+  if (text.fingerprint != run.fingerprint) {
+    throw IoError(run.data.front() + ": the text is not that of the run; it cannot go on");
+  }
+  const auto trainer = make_trainer(run, text, std::nullopt, arguments.device);
+  trainer->load(path("checkpoint.safetensors"));
+  if (trainer->steps() > run.settings.training.steps) {
+    throw IoError(fmt::format("{}: the checkpoint has done {} steps: at most {} expected", folder,
+                              trainer->steps(), run.settings.training.steps));
+  }
+  const History history = rewind_metrics(path("metrics.jsonl"), trainer->steps());
+  print_lm_head(run, *trainer, text, trainer->trainer().device(), folder);
+  fmt::print("going on after step {} of {}\n", trainer->steps(), run.settings.training.steps);
+  return LmTraining(run, folder, *trainer, text.tokenizer, history, arguments.stop_after).go();
+}
+
+}  // namespace
+
+int lm_train(const LmTrainArguments& arguments) {
+  catch_interrupts();
+  return arguments.resume.empty() ? lm_start(arguments) : lm_resume(arguments);
+}
+
+}  // namespace tensorgrad::cli

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// tg lm generate and eval.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "interrupt.h"
+#include "lm_commands.h"
+#include "lm_text.h"
+#include "progress.h"
+#include "tensorgrad/error.h"
+
+namespace tensorgrad::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using LmLine = nlohmann::ordered_json;
+
+constexpr std::int64_t kMostAtOnce = 16;
+
+std::string lm_line(const LmLine& line) {
+  return line.dump(-1, ' ', false, LmLine::error_handler_t::replace);
+}
+
+void print_times(const lm::GenerationTimes& times) {
+  const auto rate = [](std::int64_t tokens, double seconds) {
+    return short_count(static_cast<double>(tokens) / std::max(seconds, 1e-9));
+  };
+  fmt::print(stderr, "prompts {} tokens, {} tokens/s; written {} tokens, {} tokens/s\n",
+             times.prompt_tokens, rate(times.prompt_tokens, times.prompt_seconds), times.tokens,
+             rate(times.tokens, times.seconds));
+}
+
+// The tokens to be scored.
+std::vector<std::int32_t> eval_tokens(const LmEvalArguments& arguments,
+                                      const std::optional<Tokenizer>& tokenizer) {
+  if (!tokenizer) throw UserError(arguments.model + ": the model has no tokenizer");
+  std::vector<std::string> data = arguments.data;
+  double held = 1;
+  std::string wanted, fingerprint;
+  if (data.empty()) {
+    if (!fs::is_directory(arguments.model)) {
+      throw UserError("lm eval: --data is needed where the model is a file");
+    }
+    const LmRun run = read_lm_run(arguments.model);
+    data = run.data;
+    held = run.settings.holdout;
+    fingerprint = run.fingerprint;
+    const LmText text = read_lm_text(data, "", tokenizer, held);
+    if (text.fingerprint != fingerprint) {
+      throw IoError(data.front() + ": the text has changed since the run began");
+    }
+    return text.split.validation.read_all();
+  }
+  return read_lm_text(data, "", tokenizer, 0).split.train.read_all();
+}
+
+}  // namespace
+
+std::string lm_model_path(const std::string& model) {
+  std::error_code ignored;
+  return fs::is_directory(model, ignored) ? (fs::path(model) / "model.safetensors").string()
+                                          : model;
+}
+
+int lm_generate(const LmGenerateArguments& arguments) {
+  catch_interrupts();
+  const lm::SavedModel model = lm::load_model(lm_model_path(arguments.model));
+  std::vector<std::string> given = arguments.prompts;
+  if (given.empty()) {
+    const bool begins = model.tokenizer && (model.tokenizer->bos_id() || model.tokenizer->eos_id());
+    given = {begins ? "" : "\n"};
+  }
+  std::vector<std::string> prompts;
+  for (const std::string& prompt : given)
+    prompts.insert(prompts.end(), static_cast<std::size_t>(arguments.count), prompt);
+  const auto total = static_cast<std::int64_t>(prompts.size());
+  const std::int64_t batch = std::min(total, arguments.batch > 0 ? arguments.batch : kMostAtOnce);
+  lm::Generator generator(model, {.batch = batch, .device = arguments.device});
+  lm::GenerateOptions options = arguments.options;
+  const bool streams = total == 1 && !arguments.json;
+  if (streams) fmt::print("{}", prompts[0]);
+  std::fflush(stdout);
+  options.on_text = [&](const lm::Written& written) {
+    if (streams) {
+      std::fwrite(written.text.data(), 1, written.text.size(), stdout);
+      std::fflush(stdout);
+    }
+    return interrupted() == 0;
+  };
+  const std::vector<lm::Generated> texts = generator.generate(prompts, options);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (arguments.json) {
+      fmt::print("{}\n", lm_line({{"prompt", prompts[i]},
+                                  {"text", texts[i].text},
+                                  {"tokens", texts[i].tokens},
+                                  {"ending", to_string(texts[i].ending)}}));
+    } else if (!streams) {
+      fmt::print("{}--- {} of {}\n{}{}\n", i == 0 ? "" : "\n", i + 1, texts.size(), prompts[i],
+                 texts[i].text);
+    }
+  }
+  if (streams) fmt::print("\n");
+  std::fflush(stdout);
+  if (!arguments.quiet) print_times(generator.times());
+  return interrupted() != 0 ? 128 + interrupted() : 0;
+}
+
+int lm_eval(const LmEvalArguments& arguments) {
+  const lm::SavedModel model = lm::load_model(lm_model_path(arguments.model));
+  const std::vector<std::int32_t> tokens = eval_tokens(arguments, model.tokenizer);
+  lm::ScoreOptions options = arguments.options;
+  options.device = arguments.device;
+  const std::int64_t context = lm::context_of(model.config);
+  if (context > 0) options.piece = std::min(options.piece, context);
+  ProgressOptions shown;
+  shown.unit = "tokens";
+  lm::TextScore score;
+  const auto began = std::chrono::steady_clock::now();
+  {
+    Progress progress(std::max<std::int64_t>(1, static_cast<std::int64_t>(tokens.size()) - 1), 0,
+                      shown);
+    options.on_progress = [&](std::int64_t done) { progress.update(0, done, std::nullopt); };
+    score = lm::TextScorer(model, options).score(tokens);
+  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  const std::span<const std::int32_t> foretold = std::span(tokens).subspan(1);
+  const auto bytes = static_cast<double>(
+      model.tokenizer->decode_bytes(foretold, {.skip_special_tokens = true}).size());
+  const double bits = bytes > 0 ? score.nats / std::log(2.0) / bytes : 0;
+  if (arguments.json) {
+    fmt::print("{}\n", lm_line({{"tokens", score.tokens},
+                                {"loss", score.loss()},
+                                {"perplexity", score.perplexity()},
+                                {"bits_per_byte", bits},
+                                {"seconds", seconds}}));
+  } else {
+    fmt::print(
+        "{} tokens: loss {:.4f} nats a token, perplexity {:.3f}, {:.4f} bits a byte; {} "
+        "tokens/s\n",
+        score.tokens, score.loss(), score.perplexity(), bits,
+        short_count(static_cast<double>(score.tokens) / std::max(seconds, 1e-9)));
+  }
+  return 0;
+}
+
+}  // namespace tensorgrad::cli

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+#include "tensorgrad/lm/token_text.h"
+
+#include <algorithm>
+#include <random>
+
+#include "tensorgrad/error.h"
+
+namespace tensorgrad::lm {
+
+TokenText::TokenText(std::vector<std::int32_t> tokens)
+    : tokens_(std::make_shared<const std::vector<std::int32_t>>(std::move(tokens))),
+      end_(static_cast<std::int64_t>(tokens_->size())) {}
+
+TokenText::TokenText(TokenFile file) : file_(std::move(file)), end_(file_->size()) {}
+
+void TokenText::read(std::int64_t begin, std::span<std::int32_t> out) const {
+  if (size() == 0 || begin < 0) {
+    throw UserError("TokenText: token " + std::to_string(begin) + " of a text of " +
+                    std::to_string(size()));
+  }
+  std::int64_t at = begin % size();
+  while (!out.empty()) {
+    const auto part = std::min<std::size_t>(out.size(), static_cast<std::size_t>(size() - at));
+    if (file_) {
+      file_->read(begin_ + at, out.first(part));
+    } else {
+      std::copy_n(tokens_->begin() + begin_ + at, part, out.begin());
+    }
+    out = out.subspan(part);
+    at = 0;
+  }
+}
+
+std::vector<std::int32_t> TokenText::read_all() const {
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(size()));
+  if (!tokens.empty()) read(0, tokens);
+  return tokens;
+}
+
+std::pair<TokenText, TokenText> TokenText::split(double last) const {
+  if (!(last >= 0 && last < 1)) {
+    throw UserError("TokenText: a share from 0 to less than 1 expected, got " +
+                    std::to_string(last));
+  }
+  std::pair<TokenText, TokenText> parts(*this, *this);
+  const std::int64_t edge = end_ - static_cast<std::int64_t>(static_cast<double>(size()) * last);
+  parts.first.end_ = parts.second.begin_ = edge;
+  return parts;
+}
+
+TokenSplit pack_documents(std::span<const std::string> documents, const Tokenizer& tokenizer,
+                          const PackOptions& options) {
+  if (!(options.holdout >= 0 && options.holdout < 1)) {
+    throw UserError("pack_documents: a holdout from 0 to less than 1 expected, got " +
+                    std::to_string(options.holdout));
+  }
+  std::vector<std::int32_t> train, validation;
+  for (const std::string& document : documents) {
+    const std::vector<std::int32_t> tokens = tokenizer.encode(document, options.encode);
+    const auto held =
+        static_cast<std::ptrdiff_t>(static_cast<double>(tokens.size()) * options.holdout);
+    train.insert(train.end(), tokens.begin(), tokens.end() - held);
+    validation.insert(validation.end(), tokens.end() - held, tokens.end());
+    if (!tokenizer.eos_id()) continue;
+    // A text that is cut does not end there.
+    (held > 0 ? validation : train).push_back(*tokenizer.eos_id());
+  }
+  return {TokenText(std::move(train)), TokenText(std::move(validation))};
+}
+
+TextWindows::TextWindows(TokenText text, std::int64_t length, std::uint32_t seed)
+    : text_(std::move(text)), length_(length), seed_(seed) {
+  if (length_ >= 1 && text_.size() > length_) return;
+  throw UserError("TextWindows: a text of more than " + std::to_string(length_) +
+                  " tokens expected, one window of length " + std::to_string(length_) + ", got " +
+                  std::to_string(text_.size()));
+}
+
+std::vector<std::int32_t> TextWindows::at(std::int64_t index, std::int64_t epoch) const {
+  std::seed_seq mixed{seed_, static_cast<std::uint32_t>(epoch)};
+  std::uint32_t first = 0;
+  mixed.generate(&first, &first + 1);
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(length_) + 1);
+  text_.read(static_cast<std::int64_t>(first) % text_.size() + index * length_, tokens);
+  return tokens;
+}
+
+}  // namespace tensorgrad::lm

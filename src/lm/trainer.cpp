@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+#include "tensorgrad/lm/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tensorgrad/error.h"
+
+namespace tensorgrad::lm {
+namespace {
+
+// tokens and next i32 [B, L]
+Tensor language_loss(const nn::MambaLM& net, const Inputs& in) {
+  return cross_entropy(net(in["tokens"]), in["next"]);
+}
+
+// The nats of windows [B], of which some may count for nothing.
+Tensor window_nats(const nn::MambaLM& net, const Inputs& in) {
+  return sum(cross_entropy(net(in["tokens"]), in["next"],
+                           {.ignore_index = kIgnoredToken, .reduction = Reduction::kNone}),
+             1);
+}
+
+void check_training(const TrainingOptions& o, Loc loc) {
+  const auto demand = [&](bool holds, const char* name, const char* expected, double given) {
+    if (holds) return;
+    throw UserError(std::string("LanguageTrainer: ") + name + ": " + expected + " expected, got " +
+                        std::to_string(given),
+                    loc);
+  };
+  const auto count = [&](const char* name, std::int64_t given) {
+    demand(given >= 1, name, "at least 1", static_cast<double>(given));
+  };
+  count("batch", o.batch);
+  count("length", o.length);
+  count("steps", o.steps);
+  count("accumulate", o.accumulate);
+  demand(o.lr > 0 && std::isfinite(o.lr), "lr", "a number above 0", o.lr);
+  demand(o.final_lr >= 0 && o.final_lr <= o.lr, "final_lr", "a number from 0 to lr", o.final_lr);
+  demand(o.warmup >= 0, "warmup", "0 or more", static_cast<double>(o.warmup));
+  demand(o.weight_decay >= 0 && std::isfinite(o.weight_decay), "weight_decay", "0 or more",
+         o.weight_decay);
+  demand(o.clip >= 0, "clip", "0 or more", o.clip);
+}
+
+Schedule rate_of(const TrainingOptions& options) {
+  const std::int64_t falling = std::max<std::int64_t>(1, options.steps - options.warmup);
+  const Schedule down = Schedule::cosine(options.lr, options.final_lr, falling);
+  return options.warmup == 0 ? down : Schedule::warmup(options.warmup, down);
+}
+
+CompileOptions compile_options(const nn::MambaConfig& config, const TrainingOptions& options,
+                               Loc loc) {
+  const Shape tokens = {options.batch, options.length};
+  CompileOptions made{.inputs = {{"tokens", tokens, i32}, {"next", tokens, i32}},
+                      .optimizer = optim::AdamW{.lr = rate_of(options),
+                                                .beta1 = options.beta1,
+                                                .beta2 = options.beta2,
+                                                .weight_decay = options.weight_decay},
+                      .groups = {nn::MambaLM::no_weight_decay()},
+                      .clip_grad_norm = options.clip,
+                      .accumulate = options.accumulate,
+                      .mixed_precision = options.mixed_precision,
+                      .seed = options.seed,
+                      .device = options.device};
+  if (options.b_and_c_alone) made.groups = b_and_c_alone(config, true, loc);
+  return made;
+}
+
+DataLoader loader_of(std::shared_ptr<const TextWindows> windows, const TrainingOptions& options,
+                     Loc loc) {
+  const std::int64_t length = options.length;
+  if (windows->size() < options.batch) {
+    throw UserError("LanguageTrainer: a text of at least " +
+                        std::to_string(options.batch * length) + " tokens expected, " +
+                        std::to_string(options.batch) + " windows of " + std::to_string(length) +
+                        ", got " + std::to_string(windows->size()) + " windows",
+                    loc);
+  }
+  const std::int64_t count = windows->size();
+  auto get = [windows = std::move(windows), length](std::int64_t index,
+                                                    std::int64_t epoch) -> Outputs {
+    const std::vector<std::int32_t> tokens = windows->at(index, epoch);
+    const std::span<const std::int32_t> all(tokens);
+    const auto size = static_cast<std::size_t>(length);
+    return {{"tokens", HostTensor::of({length}, all.first(size))},
+            {"next", HostTensor::of({length}, all.last(size))}};
+  };
+  return {count, std::move(get), {.batch = options.batch, .seed = options.seed}, loc};
+}
+
+// Where the rows of B and C begin and end in the layer's matrix that makes them.
+RowRange rows_of_b_and_c(nn::MixerKind kind, const nn::MambaConfig& config, const std::string& name,
+                         const Shape& shape) {
+  if (kind == nn::MixerKind::kMamba1 && name == "x_proj.weight") {
+    return {shape[0] - 2 * config.mamba.d_state, shape[0]};
+  }
+  if (kind == nn::MixerKind::kMamba2 && name == "in_proj.weight") {
+    const std::int64_t begin = 2 * config.mamba2.expand * config.d_model;
+    return {begin, begin + 2 * config.mamba2.groups * config.mamba2.d_state};
+  }
+  if (kind == nn::MixerKind::kMamba3 && name == "in_proj.weight") {
+    const std::int64_t begin = 2 * config.mamba3.expand * config.d_model;
+    return {begin, begin + 2 * config.mamba3.ranks * config.mamba3.d_state};
+  }
+  return {};
+}
+
+struct MixerName {
+  nn::MixerKind kind;
+  std::string name;  // of the parameter within its mixer
+};
+std::optional<MixerName> mixer_parameter(const nn::MambaConfig& config, const std::string& name) {
+  const auto met = match_pattern("backbone.layers.*.mixer.*", name);
+  if (!met) return std::nullopt;
+  const auto layer = static_cast<std::size_t>(std::stoll(met->at(0)));
+  const bool plain = config.layers.empty();
+  return MixerName{plain ? nn::MixerKind::kMamba1 : config.layers.at(layer), met->at(1)};
+}
+
+}  // namespace
+
+std::vector<ParamGroup> b_and_c_alone(const nn::MambaConfig& config, bool attention, Loc loc) {
+  const auto has = [&](auto... kinds) {
+    return std::any_of(config.layers.begin(), config.layers.end(),
+                       [&](nn::MixerKind kind) { return ((kind == kinds) || ...); });
+  };
+  const bool states = config.layers.empty() ||
+                      has(nn::MixerKind::kMamba1, nn::MixerKind::kMamba2, nn::MixerKind::kMamba3);
+  const bool attends = attention && has(nn::MixerKind::kAttention);
+  if (!states && !attends) {
+    throw UserError("b_and_c_alone: the model has no layer with B and C", loc);
+  }
+  std::vector<ParamGroup> groups;
+  const auto rows = [config](const std::string& name, const Shape& shape) {
+    const auto of = mixer_parameter(config, name);
+    return of ? rows_of_b_and_c(of->kind, config, of->name, shape) : RowRange{};
+  };
+  if (states) {
+    ParamGroup group;
+    group.name = "b_and_c";
+    group.params = [rows](const std::string& name, const Shape& shape) {
+      return rows(name, shape).end > 0;
+    };
+    group.rows = [rows](const std::string& name, const Shape& shape) {
+      return std::vector<RowRange>{rows(name, shape)};
+    };
+    groups.push_back(std::move(group));
+  }
+  if (attends) {
+    ParamGroup group;
+    group.name = "attention";
+    group.params = [config](const std::string& name, const Shape&) {
+      const auto of = mixer_parameter(config, name);
+      return of && of->kind == nn::MixerKind::kAttention;
+    };
+    groups.push_back(std::move(group));
+  }
+  groups.push_back({.params = "*", .name = "others", .freeze = true});
+  return groups;
+}
+
+LanguageTrainer::LanguageTrainer(const nn::MambaConfig& config, TokenText train,
+                                 TokenText validation, const TrainingOptions& options, Loc loc)
+    : config_(nn::MambaLM(config, loc).config),
+      options_((check_training(options, loc), options)),
+      validation_(std::move(validation)),
+      windows_(std::make_shared<TextWindows>(std::move(train), options.length, options.seed)),
+      loader_(loader_of(windows_, options, loc)),
+      trainer_(compile(nn::MambaLM(config, loc), language_loss,
+                       compile_options(config_, options, loc), loc)) {
+  trainer_.add_loader("text", loader_, loc);
+}
+
+LanguageTrainer::LanguageTrainer(const SavedModel& model, TokenText train, TokenText validation,
+                                 const TrainingOptions& options, Loc loc)
+    : LanguageTrainer(model.config, std::move(train), std::move(validation), options, loc) {
+  trainer_.upload_params(model.weights, {}, loc);
+}
+
+double LanguageTrainer::step(Loc loc) {
+  double sum = 0;
+  for (int i = 0; i < options_.accumulate; ++i)
+    sum += trainer_.step(loader_.next(loc), {}, loc).loss;
+  const double loss = sum / options_.accumulate;
+  if (std::isfinite(loss)) return loss;
+  throw UserError("LanguageTrainer: the loss is " + std::to_string(loss) + " in step " +
+                      std::to_string(steps()) + "; a smaller learning rate may help",
+                  loc);
+}
+
+double LanguageTrainer::epochs() const {
+  const LoaderState at = loader_.state();
+  return static_cast<double>(at.epoch) +
+         static_cast<double>(at.position) / static_cast<double>(loader_.batches_per_epoch());
+}
+
+std::int64_t LanguageTrainer::tokens_per_step() const {
+  return options_.batch * options_.length * options_.accumulate;
+}
+
+std::int64_t LanguageTrainer::parameters() const {
+  std::int64_t count = 0;
+  ParameterVisitor visitor(
+      [&](const std::string&, const Parameter& parameter) { count += numel(parameter.shape()); });
+  nn::MambaLM(config_).visit_fields(visitor);
+  return count;
+}
+
+SavedModel LanguageTrainer::model(std::optional<Tokenizer> tokenizer) const {
+  return {config_, trainer_.download_params(), std::move(tokenizer)};
+}
+
+TextScore LanguageTrainer::validate(std::int64_t most, Loc loc) {
+  const std::int64_t batch = options_.batch, length = options_.length;
+  if (validation_.size() < 2) {
+    throw UserError("LanguageTrainer: there is no validation text", loc);
+  }
+  if (!validator_) {
+    const Shape shape = {batch, length};
+    validator_ = trainer_.attach(window_nats,
+                                 {.inputs = {{"tokens", shape, i32}, {"next", shape, i32}},
+                                  .mixed_precision = options_.mixed_precision},
+                                 loc);
+  }
+  const std::int64_t pairs = validation_.size() - 1;
+  const std::int64_t windows = (pairs + length - 1) / length;
+  const std::int64_t count = most > 0 ? std::min(most, windows) : windows;
+  TextScore score;
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(batch * length)), next(tokens.size());
+  for (std::int64_t from = 0; from < count; from += batch) {
+    std::fill(tokens.begin(), tokens.end(), 0);
+    std::fill(next.begin(), next.end(), kIgnoredToken);
+    for (std::int64_t row = 0; row < std::min(batch, count - from); ++row) {
+      const std::int64_t begin = (from + row) * windows / count * length;
+      const std::int64_t here = std::min(length, pairs - begin);
+      const auto at = static_cast<std::size_t>(row * length);
+      const auto size = static_cast<std::size_t>(here);
+      validation_.read(begin, std::span(tokens).subspan(at, size));
+      validation_.read(begin + 1, std::span(next).subspan(at, size));
+      score.tokens += here;
+    }
+    for (const float nats : (*validator_)({{"tokens", tokens}, {"next", next}}, loc).floats())
+      score.nats += nats;
+  }
+  return score;
+}
+
+bool EarlyStop::add(double loss) {
+  const bool best = loss < best_;
+  if (best) best_ = loss;
+  since_ = best ? 0 : since_ + 1;
+  return best;
+}
+
+}  // namespace tensorgrad::lm

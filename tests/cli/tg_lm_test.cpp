@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT
+// tg lm train, generate and eval, and going on after a stop, as a user calls them.
+#include <csignal>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/tool.h"
+#include "tensorgrad/lm.h"
+
+namespace tensorgrad::test {
+namespace {
+
+namespace fs = std::filesystem;
+using LmLine = nlohmann::json;
+
+// Sentences of a few words, which a small model learns soon.
+std::string some_story(unsigned seed, int sentences) {
+  static const char* const kWho[] = {"the cat", "a dog", "the king", "my aunt"};
+  static const char* const kWhat[] = {"sat", "ran", "sang", "slept"};
+  static const char* const kWhere[] = {"here", "on the mat", "in town"};
+  std::mt19937 random(seed);
+  std::string text;
+  for (int i = 0; i < sentences; ++i) {
+    text += std::string(kWho[random() % 4]) + " " + kWhat[random() % 4] + " " +
+            kWhere[random() % 3] + ".\n";
+  }
+  return text;
+}
+
+void write_stories(const TestFolder& folder) {
+  fs::create_directories(folder.path() / "stories");
+  write_text(folder / "stories/a.txt", some_story(1, 60));
+  write_text(folder / "stories/b.txt", some_story(2, 40));
+  write_text(folder / "stories/notes.md", "not a story");
+}
+
+std::vector<std::string> train_lm(const std::string& out, std::vector<std::string> more = {}) {
+  std::vector<std::string> words = {
+      "lm",     "train",    "stories", "--out",        out,  "--device",        "cpu", "--arch",
+      "hybrid", "--layers", "2",       "--width",      "16", "--heads",         "2",   "--context",
+      "64",     "--steps",  "24",      "--batch",      "4",  "--length",        "16",  "--lr",
+      "0.02",   "--warmup", "4",       "--eval-every", "8",  "--sample-tokens", "12",  "--seed",
+      "3"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+std::vector<LmLine> lm_lines(const std::string& run) {
+  std::vector<LmLine> lines;
+  std::istringstream in(read_text(fs::path(run) / "metrics.jsonl"));
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(LmLine::parse(line));
+    lines.back().erase("seconds");
+    lines.back().erase("tokens_per_second");
+  }
+  return lines;
+}
+
+TEST(TgLm, trains_and_makes_a_run_folder) {
+  const TestFolder folder;
+  write_stories(folder);
+  const ToolResult result = folder.tg(train_lm("run"));
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_NE(result.out.find("mamba1 mlp attention mlp"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("2 documents: "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("best validation loss"), std::string::npos) << result.out;
+  for (const char* name : {"model.safetensors", "checkpoint.safetensors", "tokenizer.json",
+                           "metrics.jsonl", "run.json", "curves.svg"}) {
+    EXPECT_GT(fs::file_size(folder.path() / "run" / name), 0U) << name;
+  }
+  const std::vector<LmLine> lines = lm_lines(folder / "run");
+  const auto of_kind = [&](const char* kind) {
+    std::vector<LmLine> found;
+    std::copy_if(lines.begin(), lines.end(), std::back_inserter(found),
+                 [&](const LmLine& line) { return line["kind"] == kind; });
+    return found;
+  };
+  EXPECT_EQ(of_kind("step").size(), 24U);
+  ASSERT_EQ(of_kind("validation").size(), 3U);
+  EXPECT_EQ(of_kind("sample").size(), 3U);
+  const double first = of_kind("validation")[0]["loss"], last = of_kind("validation")[2]["loss"];
+  EXPECT_LT(last, first);
+  EXPECT_LT(last, 2.6);  // of 23 characters and a mark; guessing has 3.2
+  EXPECT_NE(read_text(folder / "run/curves.svg").find("validation"), std::string::npos);
+  // The model needs no other file.
+  const lm::SavedModel model = lm::load_model(folder / "run/model.safetensors");
+  ASSERT_TRUE(model.tokenizer.has_value());
+  EXPECT_TRUE(model.tokenizer->eos_id().has_value());
+
+  const ToolResult other = folder.tg({"eval", "--run", "run", "--device", "cpu"});
+  EXPECT_EQ(other.code, 1);
+}
+
+TEST(TgLm, writes_on_and_scores_texts) {
+  const TestFolder folder;
+  write_stories(folder);
+  ASSERT_EQ(folder.tg(train_lm("run", {"--no-samples"})).code, 0);
+  const std::vector<std::string> words = {
+      "lm",           "generate", "run",    "--device", "cpu",     "--prompt",    "the cat",
+      "--max-tokens", "20",       "--seed", "5",        "--quiet", "--ignore-eos"};
+  const ToolResult text = folder.tg(words);
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_EQ(text.out.rfind("the cat", 0), 0U);
+  EXPECT_EQ(folder.tg(words).out, text.out) << "the seed says what is drawn";
+
+  std::vector<std::string> many = words;
+  many.insert(many.end(), {"--prompt", "a", "--count", "2", "--json"});
+  const ToolResult lines = folder.tg(many);
+  ASSERT_EQ(lines.code, 0) << lines.err;
+  std::istringstream in(lines.out);
+  std::vector<LmLine> texts;
+  for (std::string line; std::getline(in, line);) texts.push_back(LmLine::parse(line));
+  ASSERT_EQ(texts.size(), 4U);
+  EXPECT_EQ("the cat" + texts[0]["text"].get<std::string>() + "\n", text.out)
+      << "beside others as alone";
+  EXPECT_NE(texts[0]["text"], texts[1]["text"]);
+  EXPECT_EQ(texts[3]["prompt"], "a");
+  EXPECT_EQ(texts[0]["tokens"].size(), 20U);
+  EXPECT_EQ(texts[0]["ending"], "max tokens");
+
+  std::vector<std::string> stops = words;
+  stops.insert(stops.end(), {"--stop", " ", "--json", "--temperature", "0"});
+  const ToolResult stopped = folder.tg(stops);
+  ASSERT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_EQ(LmLine::parse(stopped.out)["ending"], "stop string");
+  EXPECT_EQ(LmLine::parse(stopped.out)["text"].get<std::string>().find(' '), std::string::npos);
+
+  const ToolResult held = folder.tg({"lm", "eval", "run", "--device", "cpu", "--json"});
+  ASSERT_EQ(held.code, 0) << held.err;
+  const LmLine score = LmLine::parse(held.out);
+  EXPECT_NEAR(score["perplexity"].get<double>(), std::exp(score["loss"].get<double>()), 1e-6);
+  EXPECT_NEAR(score["loss"].get<double>(), lm_lines(folder / "run").back()["loss"].get<double>(),
+              0.3);
+  write_text(folder / "other.txt", some_story(9, 10));
+  const ToolResult other = folder.tg({"lm", "eval", "run/model.safetensors", "--data", "other.txt",
+                                      "--device", "cpu", "--json", "--piece", "16"});
+  ASSERT_EQ(other.code, 0) << other.err;
+  // Every character but the first is foretold, and the end of the text; a character is a byte.
+  EXPECT_EQ(LmLine::parse(other.out)["tokens"], some_story(9, 10).size());
+}
+
+TEST(TgLm, goes_on_as_if_it_had_never_stopped) {
+  const TestFolder folder;
+  write_stories(folder);
+  ASSERT_EQ(folder.tg(train_lm("whole")).code, 0);
+  const ToolResult stopped = folder.tg(train_lm("parts", {"--stop-after", "11"}));
+  ASSERT_EQ(stopped.code, 130) << stopped.err;
+  EXPECT_NE(stopped.out.find("stopped after step 11 of 24"), std::string::npos) << stopped.out;
+  const ToolResult again =
+      folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu", "--stop-after", "16"});
+  ASSERT_EQ(again.code, 130) << again.err;
+  const ToolResult rest = folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu"});
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_EQ(lm_lines(folder / "parts"), lm_lines(folder / "whole"));
+  for (const char* name : {"model.safetensors", "checkpoint.safetensors"}) {
+    EXPECT_EQ(read_text(folder.path() / "parts" / name), read_text(folder.path() / "whole" / name))
+        << name;
+  }
+  // Another text is not gone on with.
+  write_text(folder / "stories/b.txt", some_story(3, 40));
+  const ToolResult changed = folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu"});
+  EXPECT_EQ(changed.code, 1);
+  EXPECT_NE(changed.err.find("the text is not that of the run"), std::string::npos) << changed.err;
+}
+
+TEST(TgLm, saves_when_it_is_interrupted) {
+  const TestFolder folder;
+  write_stories(folder);
+  std::vector<std::string> words = train_lm("run", {"--no-samples"});
+  *(std::find(words.begin(), words.end(), "--steps") + 1) = "1000000";
+  ToolProcess tool(words, folder.path());
+  const auto began = std::chrono::steady_clock::now();
+  const auto metrics = folder.path() / "run/metrics.jsonl";
+  while (std::chrono::steady_clock::now() - began < std::chrono::seconds(60) &&
+         (!fs::exists(metrics) || fs::file_size(metrics) == 0)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  tool.signal(SIGINT);
+  const ToolResult result = tool.wait();
+  EXPECT_EQ(result.code, 130) << result.err;
+  EXPECT_NE(result.out.find("go on with: tg lm train --resume run"), std::string::npos)
+      << result.out;
+  EXPECT_NO_THROW(lm::load_model(folder / "run/model.safetensors"));
+}
+
+TEST(TgLm, trains_b_and_c_of_a_model_alone_and_stops_early) {
+  const TestFolder folder;
+  write_stories(folder);
+  ASSERT_EQ(folder.tg(train_lm("base", {"--no-samples"})).code, 0);
+  const ToolResult tuned =
+      folder.tg({"lm",           "train", "stories/b.txt", "--from", "base",        "--wsla",
+                 "--out",        "tuned", "--device",      "cpu",    "--steps",     "40",
+                 "--batch",      "4",     "--length",      "16",     "--lr",        "1",
+                 "--eval-every", "1",     "--patience",    "2",      "--no-samples"});
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_NE(tuned.out.find("stopped early: 2 validations"), std::string::npos) << tuned.out;
+  const auto before = lm::load_model(folder / "base/model.safetensors").weights;
+  std::set<std::string> changed;
+  for (const auto& [name, tensor] :
+       read_safetensors(folder / "tuned/checkpoint.safetensors").tensors) {
+    if (before.contains(name) && before.at(name).bytes != tensor.data) changed.insert(name);
+  }
+  EXPECT_EQ(changed, (std::set<std::string>{"backbone.layers.0.mixer.x_proj.weight",
+                                            "backbone.layers.2.mixer.in_proj.weight",
+                                            "backbone.layers.2.mixer.out_proj.weight"}));
+}
+
+TEST(TgLm, trains_on_a_file_of_tokens) {
+  const TestFolder folder;
+  write_stories(folder);
+  ASSERT_EQ(folder
+                .tg({"tokenizer", "train", "--data", "stories/a.txt", "--vocab-size", "300",
+                     "--out", "bpe.json"})
+                .code,
+            0);
+  ASSERT_EQ(folder
+                .tg({"tokenizer", "encode", "--tokenizer", "bpe.json", "stories/a.txt", "--out",
+                     "a.safetensors"})
+                .code,
+            0);
+  std::vector<std::string> words = train_lm("run", {"--no-samples", "--tokenizer", "bpe.json"});
+  words[2] = "a.safetensors";
+  const ToolResult result = folder.tg(words);
+  ASSERT_EQ(result.code, 0) << result.err;
+  words.resize(words.size() - 2);
+  words[4] = "other";
+  const ToolResult without = folder.tg(words);
+  EXPECT_EQ(without.code, 1);
+  EXPECT_NE(without.err.find("--tokenizer names the file"), std::string::npos) << without.err;
+}
+
+TEST(TgLm, names_what_is_wrong) {
+  const TestFolder folder;
+  write_stories(folder);
+  const auto says = [&](const std::vector<std::string>& words, int code, const std::string& what) {
+    const ToolResult result = folder.tg(words);
+    EXPECT_EQ(result.code, code) << result.err;
+    EXPECT_NE((result.err + result.out).find(what), std::string::npos) << result.err << result.out;
+  };
+  says({"lm"}, 2, "train, generate or eval");
+  says({"lm", "train"}, 2, "TEXT or --resume");
+  says({"lm", "train", "nothing.txt"}, 1, "nothing.txt");
+  says({"lm", "train", "stories", "--arch", "lstm"}, 2, "--arch");
+  says({"lm", "train", "stories", "--tokenizer", "bpe:9"}, 1, "bpe:N with N from 257");
+  says({"lm", "train", "stories", "--length", "100000"}, 1, "a text of more than 100000 tokens");
+  says({"lm", "train", "--resume", "stories"}, 1, "run.json");
+  says({"lm", "train", "--resume", "stories", "--steps", "7"}, 2, "--resume");
+  says({"lm", "train", "stories", "--lr", "-1"}, 2, "a number above 0");
+  says({"lm", "generate", "stories"}, 1, "model.safetensors");
+  write_safetensors(folder / "plain.safetensors", {});
+  says({"lm", "generate", "plain.safetensors"}, 1, "not a language model's file");
+  says({"lm", "generate", "plain.safetensors", "--top-p", "0"}, 2, "--top-p");
+}
+
+}  // namespace
+}  // namespace tensorgrad::test

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MIT
+// Training of language models: what a text is cut into, that a run goes on bit for bit, which rows
+// are trained where only some are, scores of long texts.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <filesystem>
+#include <random>
+
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using lm::LanguageTrainer;
+using lm::TextScorer;
+using lm::TokenText;
+using lm::TrainingOptions;
+using nn::MambaConfig;
+using nn::MixerKind;
+using Tokens = std::vector<std::int32_t>;
+
+constexpr std::int64_t kLetters = 7;
+
+MambaConfig letters_config(std::vector<MixerKind> layers) {
+  MambaConfig config{.vocab_size = kLetters, .d_model = 12, .n_layer = 0};
+  config.n_layer = static_cast<std::int64_t>(layers.size());
+  config.layers = std::move(layers);
+  config.mamba.d_state = 5;
+  config.mamba2 = {.d_state = 6, .head_dim = 8, .groups = 1, .chunk = 4};
+  config.mamba3 = {.d_state = 6, .head_dim = 8, .ranks = 2, .chunk = 4};
+  config.heads = 2;
+  config.attention.max_length = 16;
+  return config;
+}
+
+Tokens letters(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  Tokens tokens(count);
+  for (std::int32_t& token : tokens) token = static_cast<std::int32_t>(random() % kLetters);
+  return tokens;
+}
+
+TrainingOptions few_steps() {
+  return {.batch = 2,
+          .length = 8,
+          .steps = 20,
+          .lr = 1e-2,
+          .warmup = 3,
+          .seed = 4,
+          .device = {.kind = "cpu"}};
+}
+
+TEST(TokenText, reads_from_memory_and_from_files_and_goes_round) {
+  const Tokens tokens = letters(23, 1);
+  const std::string path =
+      (std::filesystem::path(::testing::TempDir()) / "lm_tokens.safetensors").string();
+  write_tokens(path, tokens, kLetters);
+  for (const TokenText& text : {TokenText(tokens), TokenText(TokenFile(path))}) {
+    EXPECT_EQ(text.size(), 23);
+    EXPECT_EQ(text.read_all(), tokens);
+    const auto [first, last] = text.split(0.2);
+    EXPECT_EQ(first.size(), 19);
+    EXPECT_EQ(last.read_all(), Tokens(tokens.begin() + 19, tokens.end()));
+    Tokens round(9);
+    last.read(2, round);
+    for (std::size_t i = 0; i < round.size(); ++i) EXPECT_EQ(round[i], tokens[19 + (2 + i) % 4]);
+  }
+  Tokens one(1);
+  EXPECT_THROW(TokenText().read(0, one), UserError);
+  EXPECT_THROW(TokenText(tokens).split(1), UserError);
+}
+
+TEST(PackDocuments, holds_out_the_end_of_each_and_marks_where_it_ends) {
+  Tokenizer tokenizer = Tokenizer::characters({"a", "b", "c"}, {"<end>"});
+  const std::vector<std::string> documents = {"aaaaaaab", "", "cb"};
+  const auto plain = lm::pack_documents(documents, tokenizer, {.holdout = 0.25});
+  EXPECT_EQ(tokenizer.decode(plain.train.read_all()), "aaaaaacb");
+  EXPECT_EQ(tokenizer.decode(plain.validation.read_all()), "ab");
+  tokenizer.set_eos("<end>");
+  const auto marked = lm::pack_documents(documents, tokenizer, {.holdout = 0.25});
+  EXPECT_EQ(tokenizer.decode(marked.train.read_all()), "aaaaaa<end>cb<end>");
+  EXPECT_EQ(tokenizer.decode(marked.validation.read_all()), "ab<end>");
+}
+
+TEST(TextWindows, holds_each_token_once_an_epoch_from_another_beginning) {
+  Tokens tokens(35);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i);
+  const lm::TextWindows windows(TokenText(tokens), 5, 9);
+  ASSERT_EQ(windows.size(), 7);
+  std::set<std::int32_t> begins;
+  for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+    std::set<std::int32_t> inputs;
+    for (std::int64_t i = 0; i < windows.size(); ++i) {
+      const Tokens window = windows.at(i, epoch);
+      ASSERT_EQ(window.size(), 6U);
+      for (std::size_t k = 0; k < 5; ++k) {
+        EXPECT_EQ(window[k + 1], (window[k] + 1) % 35);
+        inputs.insert(window[k]);
+      }
+    }
+    EXPECT_EQ(inputs.size(), 35U);
+    begins.insert(windows.at(0, epoch)[0]);
+    EXPECT_EQ(windows.at(3, epoch), lm::TextWindows(TokenText(tokens), 5, 9).at(3, epoch));
+  }
+  EXPECT_GT(begins.size(), 1U);
+  EXPECT_THROW(lm::TextWindows(TokenText(tokens), 35, 0), UserError);
+}
+
+TEST(LanguageTrainer, goes_on_bit_for_bit) {
+  const std::string path =
+      (std::filesystem::path(::testing::TempDir()) / "lm_checkpoint.safetensors").string();
+  const MambaConfig config = letters_config({MixerKind::kMamba1, MixerKind::kMlp});
+  TrainingOptions options = few_steps();
+  options.accumulate = 3;
+  const auto make = [&] {
+    return std::make_unique<LanguageTrainer>(config, TokenText(letters(61, 1)), TokenText(),
+                                             options);
+  };
+  auto whole = make();
+  std::vector<double> losses;
+  for (int i = 0; i < 9; ++i) {
+    if (i == 4) whole->save(path);
+    losses.push_back(whole->step());
+  }
+  EXPECT_GT(whole->epochs(), 8) << "3 batches are an epoch";
+  auto resumed = make();
+  resumed->load(path);
+  EXPECT_EQ(resumed->steps(), 4);
+  for (std::size_t i = 4; i < 9; ++i) EXPECT_EQ(resumed->step(), losses[i]) << i;
+  const auto want = whole->model().weights, got = resumed->model().weights;
+  for (const auto& [name, tensor] : want) EXPECT_EQ(got.at(name).bytes, tensor.bytes) << name;
+}
+
+TEST(LanguageTrainer, learns_a_text_and_says_how_well) {
+  // Each letter is followed by the same one always.
+  Tokens text;
+  for (std::int32_t i = 0; i < 400; ++i)
+    text.push_back(i * 3 % static_cast<std::int32_t>(kLetters));
+  TrainingOptions options = few_steps();
+  options.steps = 90;
+  const auto [train, held] = TokenText(text).split(0.2);
+  LanguageTrainer trainer(letters_config({MixerKind::kMamba2}), train, held, options);
+  const double before = trainer.validate().loss();
+  EXPECT_NEAR(before, std::log(kLetters), 0.3);
+  for (int i = 0; i < 90; ++i) trainer.step();
+  EXPECT_LT(trainer.validate().loss(), 0.05);
+  EXPECT_LT(trainer.lr(), 4e-4) << "the rate has come down";
+  EXPECT_EQ(trainer.validate().tokens, 79);
+  EXPECT_EQ(trainer.validate(3).tokens, 24);
+}
+
+TEST(LanguageTrainer, validates_each_token_from_those_of_its_window) {
+  const MambaConfig config = letters_config({MixerKind::kMamba1});
+  const Tokens text = letters(30, 8);  // 29 pairs: windows of 8, 8, 8 and 5
+  LanguageTrainer trainer(config, TokenText(letters(40, 1)), TokenText(text), few_steps());
+  auto forward = trainer.trainer().attach(
+      [](const nn::MambaLM& net, const Inputs& in) {
+        return cross_entropy(net(in["tokens"]), in["next"], Reduction::kSum);
+      },
+      {.inputs = {{"tokens", {1, kOpen}, i32}, {"next", {1, kOpen}, i32}}});
+  double nats = 0;
+  for (std::size_t at = 0; at < 29; at += 8) {
+    const std::size_t end = std::min<std::size_t>(29, at + 8);
+    const auto part = [&](std::size_t from, std::size_t to) {
+      return Tokens(text.begin() + static_cast<std::ptrdiff_t>(from),
+                    text.begin() + static_cast<std::ptrdiff_t>(to));
+    };
+    nats += forward({{"tokens", part(at, end)}, {"next", part(at + 1, end + 1)}}).floats()[0];
+  }
+  const lm::TextScore score = trainer.validate();
+  EXPECT_EQ(score.tokens, 29);
+  EXPECT_NEAR(score.nats, nats, 1e-4);
+  EXPECT_NEAR(score.perplexity(), std::exp(nats / 29), 1e-4);
+}
+
+// Rows that make B and C, and no bit of anything else.
+void expect_b_and_c_alone(MixerKind kind, const std::string& matrix, std::int64_t begin,
+                          std::int64_t end) {
+  const MambaConfig config = letters_config({kind, MixerKind::kMlp, MixerKind::kAttention, kind});
+  TrainingOptions options = few_steps();
+  options.b_and_c_alone = true;
+  LanguageTrainer trainer(config, TokenText(letters(61, 1)), TokenText(), options);
+  const auto before = trainer.model().weights;
+  for (int i = 0; i < 3; ++i) trainer.step();
+  for (const auto& [name, tensor] : trainer.model().weights) {
+    const std::vector<float> old = before.at(name).floats(), now = tensor.floats();
+    if (name.find("layers.2.mixer") != std::string::npos) {  // attention is trained whole
+      EXPECT_NE(old, now) << name;
+      continue;
+    }
+    const bool partly = name.ends_with("mixer." + matrix);
+    if (!partly) {
+      EXPECT_EQ(before.at(name).bytes, tensor.bytes) << name;
+      continue;
+    }
+    const std::size_t width = old.size() / static_cast<std::size_t>(tensor.shape[0]);
+    for (std::int64_t row = 0; row < tensor.shape[0]; ++row) {
+      std::size_t changed = 0;
+      for (std::size_t i = 0; i < width; ++i) {
+        const std::size_t at = static_cast<std::size_t>(row) * width + i;
+        changed += old[at] != now[at] ? 1 : 0;
+      }
+      EXPECT_EQ(changed, row >= begin && row < end ? width : 0) << name << ", row " << row;
+    }
+  }
+}
+
+TEST(BAndCAlone, trains_their_rows_and_no_bit_else) {
+  expect_b_and_c_alone(MixerKind::kMamba1, "x_proj.weight", 1, 11);         // dt_rank 1, N 5
+  expect_b_and_c_alone(MixerKind::kMamba2, "in_proj.weight", 48, 60);       // z and x of 24, N 6
+  expect_b_and_c_alone(MixerKind::kMamba3, "in_proj.weight", 48, 48 + 24);  // two ranks
+}
+
+// Where nothing is written into the states, or nothing read from them, it does not matter how they
+// decay: so it can be seen that the first half of the rows makes B, and the second half C.
+TEST(BAndCAlone, picks_the_rows_that_write_and_read_the_states) {
+  for (const MixerKind kind : {MixerKind::kMamba1, MixerKind::kMamba2}) {
+    const MambaConfig config = letters_config({kind});
+    const std::vector<ParamGroup> groups = lm::b_and_c_alone(config);
+    const std::string name = std::string("backbone.layers.0.mixer.") +
+                             (kind == MixerKind::kMamba1 ? "x_proj" : "in_proj") + ".weight";
+    auto forward = compile_forward(
+        nn::MambaLM(config),
+        [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+        {.inputs = {{"tokens", {1, 9}, i32}}, .device = {.kind = "cpu"}, .seed = 2});
+    auto weights = forward.download_params();
+    HostTensor& bias = weights.at("backbone.layers.0.mixer.conv1d.bias");  // comes behind in_proj
+    std::fill(bias.bytes.begin(), bias.bytes.end(), std::byte{0});
+    const Tokens text = letters(9, 3);
+    // What the model gives where these rows are zero, and the decays are others.
+    const auto run = [&](std::int64_t begin, std::int64_t end, bool decays) {
+      auto changed = weights;
+      std::vector<float> matrix = weights.at(name).floats();
+      const auto width = static_cast<std::int64_t>(matrix.size()) / weights.at(name).shape[0];
+      std::fill(matrix.begin() + begin * width, matrix.begin() + end * width, 0.0F);
+      changed[name] = HostTensor::of(weights.at(name).shape, matrix);
+      HostTensor& logs = changed["backbone.layers.0.mixer.A_log"];
+      std::vector<float> values = logs.floats();
+      if (decays) {
+        for (float& v : values) v += 1;
+      }
+      logs = HostTensor::of(logs.shape, values);
+      forward.upload_params(changed);
+      return forward({{"tokens", text}}).floats();
+    };
+    const RowRange rows = groups[0].rows(name, weights.at(name).shape).at(0);
+    const std::int64_t middle = (rows.begin + rows.end) / 2;
+    EXPECT_EQ(run(rows.begin, middle, false), run(rows.begin, middle, true));
+    EXPECT_EQ(run(middle, rows.end, false), run(middle, rows.end, true));
+    EXPECT_NE(run(rows.begin + 1, middle, false), run(rows.begin + 1, middle, true));
+    EXPECT_NE(run(rows.begin, middle - 1, false), run(rows.begin, middle - 1, true));
+    EXPECT_NE(run(middle + 1, rows.end, false), run(middle + 1, rows.end, true));
+    EXPECT_NE(run(middle, rows.end - 1, false), run(middle, rows.end - 1, true));
+  }
+  EXPECT_THROW(lm::b_and_c_alone(letters_config({MixerKind::kMlp, MixerKind::kAttention})),
+               UserError);
+}
+
+TEST(TextScorer, carries_the_state_over_a_long_text) {
+  const MambaConfig config = letters_config({MixerKind::kMamba1, MixerKind::kMamba3});
+  const Tokens text = letters(100, 8);
+  auto forward =
+      compile_forward(nn::MambaLM(config),
+                      [](const nn::MambaLM& net, const Inputs& in) {
+                        return cross_entropy(net(in["tokens"]), in["next"], Reduction::kSum);
+                      },
+                      {.inputs = {{"tokens", {1, kOpen}, i32}, {"next", {1, kOpen}, i32}},
+                       .device = {.kind = "cpu"},
+                       .seed = 6});
+  const auto nats = [&](std::size_t begin, std::size_t end) {  // of the tokens behind `begin`
+    const auto at = [&](std::size_t i) { return text.begin() + static_cast<std::ptrdiff_t>(i); };
+    return static_cast<double>(forward({{"tokens", Tokens(at(begin), at(end - 1))},
+                                        {"next", Tokens(at(begin + 1), at(end))}})
+                                   .floats()[0]);
+  };
+  const lm::SavedModel model{config, forward.download_params(), {}};
+  for (const std::int64_t piece : {7, 32, 128}) {
+    TextScorer scorer(model, {.piece = piece, .device = {.kind = "cpu"}});
+    const lm::TextScore score = scorer.score(text);
+    EXPECT_EQ(score.tokens, 99);
+    EXPECT_NEAR(score.nats, nats(0, 100), 2e-3) << piece;
+    EXPECT_EQ(scorer.score(text).nats, score.nats) << "each text begins anew";
+  }
+  TextScorer forgets(model, {.piece = 10, .context = 20, .device = {.kind = "cpu"}});
+  EXPECT_NEAR(forgets.score(text).nats,
+              nats(0, 21) + nats(20, 41) + nats(40, 61) + nats(60, 81) + nats(80, 100), 2e-3);
+  TextScorer parts(model, {.piece = 10, .parts = 3, .device = {.kind = "cpu"}});
+  EXPECT_NEAR(parts.score(text).nats, nats(0, 34) + nats(33, 67) + nats(66, 100), 2e-3);
+  EXPECT_THROW(parts.score(letters(3, 1)), UserError);
+}
+
+TEST(TextScorer, goes_back_as_far_as_attention_does) {
+  const MambaConfig config = letters_config({MixerKind::kAttention, MixerKind::kMamba2});
+  LanguageTrainer trainer(config, TokenText(letters(61, 1)), TokenText(), few_steps());
+  const Tokens text = letters(50, 2);
+  TextScorer whole(trainer.trainer(), config, {.piece = 5}),
+      same(trainer.trainer(), config, {.piece = 5, .context = 15});
+  EXPECT_EQ(whole.score(text).nats, same.score(text).nats);
+  EXPECT_THROW(TextScorer(trainer.trainer(), config, {.piece = 17}), UserError);
+  EXPECT_THROW(TextScorer(trainer.trainer(), config, {.piece = 5, .context = 20}), UserError);
+  EXPECT_THROW(TextScorer(trainer.trainer(), config, {.piece = 5, .context = 7}), UserError);
+}
+
+TEST(EarlyStop, is_due_after_some_losses_without_a_better_one) {
+  lm::EarlyStop stop(2);
+  EXPECT_TRUE(stop.add(3));
+  EXPECT_FALSE(stop.add(3));
+  EXPECT_TRUE(stop.add(2));
+  EXPECT_FALSE(stop.add(2.5));
+  EXPECT_FALSE(stop.due());
+  EXPECT_FALSE(stop.add(2.1));
+  EXPECT_TRUE(stop.due());
+  EXPECT_EQ(stop.best(), 2);
+  lm::EarlyStop never(0);
+  for (int i = 0; i < 9; ++i) never.add(1 + i);
+  EXPECT_FALSE(never.due());
+}
+
+TEST(LanguageTrainer, refuses_what_cannot_be_trained) {
+  const auto refusal = [](const TrainingOptions& options, std::size_t tokens) -> std::string {
+    try {
+      const LanguageTrainer trainer(letters_config({MixerKind::kMlp}),
+                                    TokenText(letters(tokens, 1)), TokenText(), options);
+    } catch (const UserError& error) {
+      return error.message();
+    }
+    return "nothing was thrown";
+  };
+  TrainingOptions options = few_steps();
+  EXPECT_EQ(refusal(options, 8),
+            "TextWindows: a text of more than 8 tokens expected, one window of length 8, got 8");
+  EXPECT_EQ(refusal(options, 15),
+            "LanguageTrainer: a text of at least 16 tokens expected, 2 windows of 8, got 1 "
+            "windows");
+  options.lr = 0;
+  EXPECT_EQ(refusal(options, 50), "LanguageTrainer: lr: a number above 0 expected, got 0.000000");
+  options.lr = 1e-2;
+  options.b_and_c_alone = true;
+  EXPECT_EQ(refusal(options, 50), "b_and_c_alone: the model has no layer with B and C");
+  options.b_and_c_alone = false;
+  LanguageTrainer trainer(letters_config({MixerKind::kMlp}), TokenText(Tokens(50, 7)), TokenText(),
+                          options);
+  EXPECT_THROW(trainer.step(), UserError) << "there are 7 letters";
+  EXPECT_THROW(trainer.validate(), UserError);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
