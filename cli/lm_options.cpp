@@ -54,9 +54,6 @@ std::vector<CLI::Option*> add_training(CLI::App& command, LmSettings& s, CLI::Op
         ->check(CLI::Range(std::int64_t{1}, kMostOfLm))
         ->capture_default_str();
   };
-  final_lr = command.add_option("--final-lr", t.final_lr, "Learning rate at the end")
-                 ->check(kFromZero)
-                 ->option_text("FLOAT (a tenth of --lr)");
   std::vector<CLI::Option*> options = {
       counted("--steps", t.steps, "Updates"),
       counted("--batch", t.batch, "Windows of a batch"),
@@ -65,7 +62,9 @@ std::vector<CLI::Option*> add_training(CLI::App& command, LmSettings& s, CLI::Op
           ->check(CLI::Range(1, 1'000'000))
           ->capture_default_str(),
       command.add_option("--lr", t.lr, "Learning rate")->check(kPositive)->capture_default_str(),
-      final_lr,
+      final_lr = command.add_option("--final-lr", t.final_lr, "Learning rate at the end")
+                     ->check(kFromZero)
+                     ->option_text("FLOAT (a tenth of --lr)"),
       command.add_option("--warmup", t.warmup, "Steps in which the rate grows from 0")
           ->check(CLI::Range(std::int64_t{0}, kMostOfLm))
           ->capture_default_str(),

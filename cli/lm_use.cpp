@@ -2,8 +2,10 @@
 // tg lm generate and eval.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -39,24 +41,19 @@ void print_times(const lm::GenerationTimes& times) {
 std::vector<std::int32_t> eval_tokens(const LmEvalArguments& arguments,
                                       const std::optional<Tokenizer>& tokenizer) {
   if (!tokenizer) throw UserError(arguments.model + ": the model has no tokenizer");
-  std::vector<std::string> data = arguments.data;
-  double held = 1;
-  std::string wanted, fingerprint;
-  if (data.empty()) {
-    if (!fs::is_directory(arguments.model)) {
-      throw UserError("lm eval: --data is needed where the model is a file");
-    }
-    const LmRun run = read_lm_run(arguments.model);
-    data = run.data;
-    held = run.settings.holdout;
-    fingerprint = run.fingerprint;
-    const LmText text = read_lm_text(data, "", tokenizer, held);
-    if (text.fingerprint != fingerprint) {
-      throw IoError(data.front() + ": the text has changed since the run began");
-    }
-    return text.split.validation.read_all();
+  if (!arguments.data.empty()) {
+    return read_lm_text(arguments.data, "", tokenizer, 0).split.train.read_all();
   }
-  return read_lm_text(data, "", tokenizer, 0).split.train.read_all();
+  std::error_code ignored;
+  if (!fs::is_directory(arguments.model, ignored)) {
+    throw UserError("lm eval: --data is needed where the model is a file");
+  }
+  const LmRun run = read_lm_run(arguments.model);
+  const LmText text = read_lm_text(run.data, "", tokenizer, run.settings.holdout);
+  if (text.fingerprint != run.fingerprint) {
+    throw IoError(run.data.front() + ": the text has changed since the run began");
+  }
+  return text.split.validation.read_all();
 }
 
 }  // namespace

@@ -252,6 +252,59 @@ TEST(MambaLM, learns_to_repeat_with_a_delay) {
   EXPECT_LT(loss, 0.1F);  // guessing has 2.4
 }
 
+// Induction heads, as in Gu and Dao 2023: somewhere in the text comes a mark, and behind it a
+// symbol; at the end the mark comes again, and the symbol is to be said. What is told apart is the
+// content: a recurrence that does not select cannot.
+TEST(MambaLM, learns_induction) {
+  constexpr std::int64_t kBatch = 32, kLength = 16, kTests = 512;
+  static constexpr std::int32_t kMark = kSymbols - 1;
+  const auto texts = [](std::int64_t count, unsigned seed, std::vector<std::int32_t>& answers) {
+    std::mt19937 random(seed);
+    std::vector<std::int32_t> tokens;
+    answers.clear();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto mark = static_cast<std::int64_t>(random() % (kLength - 2));
+      for (std::int64_t t = 0; t < kLength; ++t) {
+        const auto symbol = static_cast<std::int32_t>(random() % kMark);
+        if (t == mark + 1) answers.push_back(symbol);
+        tokens.push_back(t == mark || t == kLength - 1 ? kMark : symbol);
+      }
+    }
+    return tokens;
+  };
+  const auto answer = [](const MambaLM& net, const Inputs& in) {
+    return squeeze(narrow(net(in["tokens"]), 1, kLength - 1, 1), 1);
+  };
+  MambaConfig config{.vocab_size = kSymbols, .d_model = 32, .n_layer = 2};
+  auto trainer =
+      compile(MambaLM(config),
+              [&](const MambaLM& net, const Inputs& in) {
+                return cross_entropy(answer(net, in), in["answers"]);
+              },
+              {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"answers", {kBatch}, i32}},
+               .optimizer = optim::AdamW{.lr = 5e-3},
+               .groups = {MambaLM::no_weight_decay()},
+               .clip_grad_norm = 1,
+               .seed = 1,
+               .device = {.kind = "cpu"}});
+  std::vector<std::int32_t> answers;
+  float loss = 9;
+  unsigned step = 0;
+  for (; step < 800 && loss > 0.02F; ++step) {
+    const std::vector<std::int32_t> tokens = texts(kBatch, 1000 + step, answers);
+    loss = trainer.step({{"tokens", tokens}, {"answers", answers}}).loss;
+  }
+  auto forward = trainer.attach(answer, {.inputs = {{"tokens", {kTests, kLength}, i32}}});
+  const std::vector<std::int32_t> tokens = texts(kTests, 1, answers);
+  const std::vector<float> logits = forward({{"tokens", tokens}}).floats();
+  int right = 0;
+  for (std::size_t i = 0; i < kTests; ++i) {
+    const auto row = logits.begin() + static_cast<std::ptrdiff_t>(i) * kSymbols;
+    right += std::max_element(row, row + kSymbols) - row == answers[i] ? 1 : 0;
+  }
+  EXPECT_GT(right, kTests * 95 / 100) << "after " << step << " steps";  // guessing: one in ten
+}
+
 // Greedy generation: the prompt at once, then a symbol a call, from the trainer's own parameters.
 TEST(MambaLM, generates_from_what_a_trainer_has) {
   constexpr std::int64_t kPrompt = 6, kMore = 5;
