@@ -11,6 +11,12 @@ if(PROJECT_IS_TOP_LEVEL)
     set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros "${TENSORGRAD_CCACHE}")
   endif()
+  find_program(TENSORGRAD_MOLD mold)  # links many times faster than ld
+  mark_as_advanced(TENSORGRAD_MOLD)
+  if(TENSORGRAD_MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
+      AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12.1)
+    add_link_options(-fuse-ld=mold)
+  endif()
 endif()
 
 # Warnings and sanitizers for a target of ours.

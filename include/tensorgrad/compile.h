@@ -95,7 +95,8 @@ class Trainer : public TrainerBase {
     auto kept = detail::keep(std::move(model), functions);
     std::vector<detail::TraceFunction> traced;
     for (const auto& loss : losses_) traced.push_back(detail::traced_loss<Model>(kept, loss));
-    impl_ = detail::replace_trainer(*impl_, std::move(functions), std::move(traced), keep, loc);
+    impl_ = {detail::replace_trainer(*impl_, std::move(functions), std::move(traced), keep, loc),
+             "Trainer"};
     model_ = std::move(kept);
   }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tensorgrad/feed.h"
+#include "tensorgrad/handle.h"
 
 namespace tensorgrad {
 
@@ -95,7 +96,7 @@ class DataLoader {
     }
   }
 
-  std::shared_ptr<detail::LoaderImpl> impl_;
+  detail::Handle<detail::LoaderImpl> impl_;
 };
 
 }  // namespace tensorgrad

@@ -109,9 +109,12 @@ namespace detail {
 class TokenizerImpl;
 }
 
-// Copies share what does not change; several threads may use one at once.
+// Copies share what does not change (moving copies); several threads may use one at once.
 class Tokenizer {
  public:
+  Tokenizer(const Tokenizer&) = default;
+  Tokenizer& operator=(const Tokenizer&) = default;
+  ~Tokenizer() = default;
   // A tokenizer.json of byte-level BPE (or one that to_json() made), or a folder with such a file
   // or with vocab.json and merges.txt; tokenizer_config.json beside it says which tokens are bos,
   // eos, pad and unk. IoError: it is none, or holds what is not read (see docs/text.md).

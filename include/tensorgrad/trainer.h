@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tensorgrad/data_loader.h"
+#include "tensorgrad/handle.h"
 #include "tensorgrad/onnx.h"
 #include "tensorgrad/options.h"
 #include "tensorgrad/profile.h"
@@ -56,7 +57,7 @@ std::shared_ptr<ForwardImpl> attach_forward(TrainerImpl& trainer, TraceFunction 
 // one after another.
 class Forward {
  public:
-  explicit Forward(std::shared_ptr<detail::ForwardImpl> impl) : impl_(std::move(impl)) {}
+  explicit Forward(std::shared_ptr<detail::ForwardImpl> impl) : impl_(std::move(impl), "Forward") {}
 
   // Gives every output of the traced function, and the captures that are asked for. Throws
   // UserError on missing, unknown or wrong inputs, and on captures that there are not. Where inputs
@@ -112,7 +113,7 @@ class Forward {
   [[nodiscard]] std::vector<std::int64_t> compiled_sizes() const;
 
  private:
-  std::shared_ptr<detail::ForwardImpl> impl_;
+  detail::Handle<detail::ForwardImpl> impl_;
 };
 
 // One loss of a trainer, to be stepped: by itself where there are several (Trainer::operator[]),
@@ -124,7 +125,7 @@ class Objective {
  public:
   static constexpr int kOnly = -1;
   explicit Objective(std::shared_ptr<detail::TrainerImpl> impl, int index = kOnly)
-      : impl_(std::move(impl)), index_(index) {}
+      : impl_(std::move(impl), "Trainer"), index_(index) {}
 
   // One step on these inputs; waits for the loss. Inputs are checked before anything changes. A
   // step with captures runs a program of its own, whose results may differ in the last bits.
@@ -179,7 +180,7 @@ class Objective {
   [[nodiscard]] std::string explain() const;
 
  protected:
-  std::shared_ptr<detail::TrainerImpl> impl_;
+  detail::Handle<detail::TrainerImpl> impl_;
   int index_;
 };
 

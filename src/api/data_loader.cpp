@@ -251,9 +251,11 @@ Batch::operator Feed() const {
 }
 
 DataLoader::DataLoader(Get get, std::int64_t size, const LoaderOptions& options, Loc loc)
-    : impl_(at_line(loc, [&] {
-        return std::make_shared<detail::LoaderImpl>(std::move(get), size, options);
-      })) {}
+    : impl_(at_line(loc,
+                    [&] {
+                      return std::make_shared<detail::LoaderImpl>(std::move(get), size, options);
+                    }),
+            "DataLoader") {}
 
 Batch DataLoader::next(Loc loc) {
   return at_line(loc, [&] { return impl_->next(); });

@@ -183,11 +183,12 @@ float ObjectiveImpl::read_loss(std::int64_t step) {
   return loss;
 }
 
-void ObjectiveImpl::check_queued(int count) const {
-  if (count < 0) throw UserError("submit: " + std::to_string(count) + " steps cannot be queued");
+void ObjectiveImpl::check_queued(const std::string& call, int count) const {
+  if (count < 0) throw UserError(call + ": there are no " + std::to_string(count) + " steps");
   if (!engine_->all_inputs_bound()) {
     throw UserError(
-        "submit: the inputs of this program are given step by step; call step(), or declare them "
+        call +
+        ": the inputs of this program are given step by step; call step(), or declare them "
         "as dataset");
   }
   check_data();
@@ -195,7 +196,7 @@ void ObjectiveImpl::check_queued(int count) const {
 
 void ObjectiveImpl::submit(int count) {
   const Turn turn(*turns_);
-  check_queued(count);
+  check_queued("submit", count);
   if (options_.detect_nan) throw UserError("submit: with detect_nan, call step()");
   queue(count, turn);
 }
@@ -212,7 +213,7 @@ void ObjectiveImpl::queue(int count, const Turn& turn) {
 
 std::vector<float> ObjectiveImpl::run(int count) {
   const Turn turn(*turns_);
-  check_queued(count);
+  check_queued("run", count);
   std::vector<float> result;
   if (options_.detect_nan) {  // looks at each
     for (int i = 0; i < count; ++i) {

@@ -107,7 +107,8 @@ class ObjectiveImpl {
   std::vector<HyperValues> next_rows(int count);
   void begin_epoch();
   void check_data() const;
-  void check_queued(int count) const;  // steps that need nothing from the host
+  // Of steps that need nothing from the host; `call` is what the user called.
+  void check_queued(const std::string& call, int count) const;
   [[nodiscard]] float read_loss(std::int64_t step);
   void keep_for_nan();
   void explain_nan(const Feed& inputs, std::int64_t step, float loss);

@@ -106,7 +106,8 @@ CompileReport Objective::report() const { return impl_->report(index_); }
 std::string Objective::explain() const { return impl_->explain(index_); }
 
 Objective TrainerBase::operator[](const NameAt& objective) const {
-  return at_line(objective.site, [&] { return Objective(impl_, impl_->find(objective.name)); });
+  return at_line(objective.site,
+                 [&] { return Objective(impl_.shared(), impl_->find(objective.name)); });
 }
 std::vector<std::string> TrainerBase::objectives() const { return impl_->names(); }
 void TrainerBase::abort() { impl_->abort(); }
@@ -144,7 +145,7 @@ void TrainerBase::upload_optimizer(const std::map<std::string, HostTensor>& stat
   at_line(loc, [&] { impl_->upload_optimizer(states, options.partial); });
 }
 void TrainerBase::add_loader(const std::string& name, const DataLoader& loader, Loc loc) {
-  at_line(loc, [&] { impl_->add_loader(name, loader.impl_); });
+  at_line(loc, [&] { impl_->add_loader(name, loader.impl_.shared()); });
 }
 void TrainerBase::reset(const ResetOptions& options) { impl_->reset(options); }
 void TrainerBase::save(const std::string& path, Loc loc) const {

@@ -2,6 +2,8 @@
 // Error: message, user's line and contexts joined into one text.
 #include "tensorgrad/error.h"
 
+#include "tensorgrad/handle.h"
+
 namespace tensorgrad {
 
 std::string to_string(const Site& site) {
@@ -29,6 +31,10 @@ void Error::rebuild() {
   full_ = message_;
   if (site_.known()) full_ += "\n  at " + to_string(site_);
   full_ += contexts_;
+}
+
+void detail::throw_moved_from(const char* what) {
+  throw UserError(std::string(what) + ": it was moved from, so that it has nothing any more");
 }
 
 }  // namespace tensorgrad

@@ -36,7 +36,9 @@ class ConfigWriter {
   void rule(const char* key, const Discretization& value) {
     out_[key] = value == Discretization::kEuler ? "euler" : "zero_order_hold";
   }
-  void format(const char* key, const nn::WeightFormat& value) { out_[key] = nn::format_name(value); }
+  void format(const char* key, const nn::WeightFormat& value) {
+    out_[key] = nn::format_name(value);
+  }
   template <class Fields>
   void object(const char* key, const Fields& fields) {
     ConfigWriter inner(out_[key] = ConfigJson::object());

@@ -17,8 +17,8 @@ MISTAKE(buffer_of_f16, DtypeError) {
   (void)compile(HalfNet{},
                 [](const HalfNet& net, In in) {
                   // error: buffer 'kept': f16 is for functions that are not trained
-        const Tensor kept = net.kept.tensor(Loc::current());
-        return sum(net.fc(in["x"] * kept));
+                  const Tensor kept = net.kept.tensor(Loc::current());
+                  return sum(net.fc(in["x"] * kept));
                 },
                 {.inputs = {{"x", {4, 3}}}, .optimizer = optim::SGD{}, .device = {.kind = "cpu"}});
 }

@@ -69,22 +69,38 @@ class Fixture {
   StoredFile file_;
 };
 
-// The tensors given are those of the fixture whose names begin so; `tolerance` is a share of the
-// tensor's largest element.
+// Of a training; of a tensor, a share of its largest element.
+struct Tolerances {
+  double loss, gradient, parameter;
+};
+inline constexpr Tolerances kOnCpu = {1e-5, 1e-4, 1e-4}, kOnWebGpu = {2e-5, 2e-4, 5e-4};
+
+// `tolerance` is a share of the largest element of `want`.
+inline void expect_close(const std::vector<float>& got, const std::vector<float>& want,
+                         double tolerance, const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  double largest = 0, worst = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(want[i])));
+    const double difference = std::abs(static_cast<double>(got[i]) - want[i]);
+    worst = difference <= worst ? worst : difference;  // NaN stays
+  }
+  EXPECT_LE(worst, tolerance * largest) << what;
+}
+
+// The tensors given are those of the fixture whose names begin so.
 inline void expect_tensors(const Fixture& fixture, const std::string& prefix,
                            const std::map<std::string, HostTensor>& given, double tolerance) {
   EXPECT_EQ(given.size(), fixture.all_of(prefix).size());
   for (const auto& [name, tensor] : given) {
-    const std::vector<float> want = fixture.values<float>(prefix + name), got = tensor.floats();
-    ASSERT_EQ(got.size(), want.size()) << prefix << name;
-    double largest = 0, worst = 0;
-    for (std::size_t i = 0; i < want.size(); ++i) {
-      largest = std::max(largest, std::abs(static_cast<double>(want[i])));
-      const double difference = std::abs(static_cast<double>(got[i]) - want[i]);
-      worst = difference <= worst ? worst : difference;  // NaN stays
-    }
-    EXPECT_LE(worst, tolerance * largest) << prefix << name;
+    expect_close(tensor.floats(), fixture.values<float>(prefix + name), tolerance, prefix + name);
   }
+}
+
+// 1, 1.25 .. 2.5, 1 .. for each element.
+inline Tensor weights_like(Tensor y) {
+  const Tensor place = iota({numel(y.shape())}, 0, i32);
+  return reshape(1.0 + 0.25 * cast(remainder(place, 7), f32), y.shape());
 }
 
 }  // namespace tensorgrad::testing

@@ -199,12 +199,6 @@ const Fixture& fixture() {
   return file;
 }
 
-// 1, 1.25 .. 2.5, 1 .. for each element.
-Tensor weights_like(Tensor y) {
-  const Tensor place = iota({numel(y.shape())}, 0, i32);
-  return reshape(1.0 + 0.25 * cast(remainder(place, 7), f32), y.shape());
-}
-
 void expect_near(const Values& got, const Values& want, double tolerance, const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
   for (std::size_t i = 0; i < want.size(); ++i) {

@@ -9,11 +9,6 @@
 namespace tensorgrad::testing {
 namespace {
 
-struct Tolerances {
-  double loss, gradient, parameter;
-};
-constexpr Tolerances kCpu = {1e-5, 1e-4, 1e-4}, kWebGpu = {2e-5, 2e-4, 5e-4};
-
 template <class Model, class Next>
 void train(Trainer<Model>& trainer, const Fixture& fixture, const Tolerances& tolerances,
            Next next) {
@@ -44,8 +39,8 @@ void train_mlp(const std::string& kind, const Tolerances& tolerances) {
   });
 }
 
-TEST(Golden, mlp_with_adamw_and_clipping_on_cpu) { train_mlp("cpu", kCpu); }
-TEST(Golden, mlp_with_adamw_and_clipping_on_webgpu) { train_mlp("webgpu", kWebGpu); }
+TEST(Golden, mlp_with_adamw_and_clipping_on_cpu) { train_mlp("cpu", kOnCpu); }
+TEST(Golden, mlp_with_adamw_and_clipping_on_webgpu) { train_mlp("webgpu", kOnWebGpu); }
 
 void train_language_model(const std::string& kind, const Tolerances& tolerances) {
   const Fixture fixture("lm.safetensors");
@@ -60,8 +55,8 @@ void train_language_model(const std::string& kind, const Tolerances& tolerances)
   });
 }
 
-TEST(Golden, language_model_with_adam_on_cpu) { train_language_model("cpu", kCpu); }
-TEST(Golden, language_model_with_adam_on_webgpu) { train_language_model("webgpu", kWebGpu); }
+TEST(Golden, language_model_with_adam_on_cpu) { train_language_model("cpu", kOnCpu); }
+TEST(Golden, language_model_with_adam_on_webgpu) { train_language_model("webgpu", kOnWebGpu); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

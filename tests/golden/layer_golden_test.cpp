@@ -10,7 +10,7 @@
 namespace tensorgrad::testing {
 namespace {
 
-const Fixture& fixture() {
+const Fixture& layers_fixture() {
   static const Fixture file("layers.safetensors");
   return file;
 }
@@ -20,12 +20,6 @@ struct Model {
   Layer layer;
   TG_MODULE(layer)
 };
-
-// 1, 1.25 .. 2.5, 1 .. for each element.
-Tensor weights_like(Tensor y) {
-  const Tensor place = iota({numel(y.shape())}, 0, i32);
-  return reshape(1.0 + 0.25 * cast(remainder(place, 7), f32), y.shape());
-}
 
 void expect_near(const std::vector<float>& got, const std::vector<float>& want, double tolerance,
                  const std::string& what) {
@@ -47,7 +41,7 @@ template <class Layer, class Apply>
 Trainer<Model<Layer>> check_layer(const std::string& name, const Layer& layer, Apply apply,
                                   const std::string& device) {
   const double tolerance = device == "cpu" ? 3e-5 : 1e-4;
-  const std::map<std::string, HostTensor> given = fixture().all_of(name + "/in/");
+  const std::map<std::string, HostTensor> given = layers_fixture().all_of(name + "/in/");
   std::vector<InputSpec> specs;
   Feed feed;
   for (const auto& [key, tensor] : given) {
@@ -65,13 +59,14 @@ Trainer<Model<Layer>> check_layer(const std::string& name, const Layer& layer, A
   const DeviceOptions where{.kind = device, .allow_software = true};
   auto trainer = compile(Model<Layer>{layer}, loss,
                          {.inputs = specs, .optimizer = optim::SGD{.lr = 0.1}, .device = where});
-  const auto parameters = fixture().all_of(name + "/param/");
+  const auto parameters = layers_fixture().all_of(name + "/param/");
   trainer.upload_params(in_a_model(parameters));
   auto forward = trainer.attach(result, {.inputs = specs, .training = true});
-  expect_near(forward(feed).floats(), fixture().values<float>(name + "/out"), tolerance, name);
+  expect_near(forward(feed).floats(), layers_fixture().values<float>(name + "/out"), tolerance,
+              name);
   trainer.upload_params(in_a_model(parameters));
   trainer.step(feed);
-  for (const auto& [key, tensor] : in_a_model(fixture().all_of(name + "/grad/")))
+  for (const auto& [key, tensor] : in_a_model(layers_fixture().all_of(name + "/grad/")))
     expect_near(trainer.download_grads().at(key).floats(), tensor.floats(), 2 * tolerance, key);
   return trainer;
 }
@@ -98,7 +93,7 @@ TEST(Layer, norms_on_webgpu) { check_norms("webgpu"); }
 void check_batch_norm(const std::string& device) {
   using Net = Model<nn::BatchNorm2d>;
   const std::string name = "batch_norm";
-  const std::vector<InputSpec> specs = {{"input", fixture().shape(name + "/in/input")}};
+  const std::vector<InputSpec> specs = {{"input", layers_fixture().shape(name + "/in/input")}};
   const DeviceOptions where{.kind = device, .allow_software = true};
   auto trainer = compile(Net{nn::BatchNorm2d(6)},
                          [](const Net& net, const Inputs& in) {
@@ -106,11 +101,11 @@ void check_batch_norm(const std::string& device) {
                            return sum(y * weights_like(y));
                          },
                          {.inputs = specs, .optimizer = optim::SGD{.lr = 0.1}, .device = where});
-  const auto parameters = in_a_model(fixture().all_of(name + "/param/"));
+  const auto parameters = in_a_model(layers_fixture().all_of(name + "/param/"));
   trainer.upload_params(parameters);
-  const std::vector<float> x = fixture().values<float>(name + "/in/input");
+  const std::vector<float> x = layers_fixture().values<float>(name + "/in/input");
   trainer.step({{"input", x}});
-  for (const auto& [key, tensor] : in_a_model(fixture().all_of(name + "/grad/")))
+  for (const auto& [key, tensor] : in_a_model(layers_fixture().all_of(name + "/grad/")))
     expect_near(trainer.download_grads().at(key).floats(), tensor.floats(), 1e-4, key);
   trainer.upload_params(parameters);
   auto in_use = trainer.attach(
@@ -123,10 +118,12 @@ void check_batch_norm(const std::string& device) {
   for (int run = 0; run < 2; ++run) {  // use changes nothing
     const Outputs outputs = in_use.run({{"input", x}});
     const std::string buffer = name + "/buffer/running_";
-    expect_near(outputs.at("mean").floats(), fixture().values<float>(buffer + "mean"), 1e-5,
+    expect_near(outputs.at("mean").floats(), layers_fixture().values<float>(buffer + "mean"), 1e-5,
                 "mean");
-    expect_near(outputs.at("var").floats(), fixture().values<float>(buffer + "var"), 1e-5, "var");
-    expect_near(outputs.at("y").floats(), fixture().values<float>(name + "/eval"), 3e-5, "in use");
+    expect_near(outputs.at("var").floats(), layers_fixture().values<float>(buffer + "var"), 1e-5,
+                "var");
+    expect_near(outputs.at("y").floats(), layers_fixture().values<float>(name + "/eval"), 3e-5,
+                "in use");
   }
 }
 

@@ -8,11 +8,6 @@ namespace {
 
 constexpr std::int64_t kBatch = 16, kRounds = 8;
 
-struct Tolerances {
-  double loss, gradient, parameter;
-};
-constexpr Tolerances kCpu = {1e-5, 1e-4, 1e-4}, kWebGpu = {2e-5, 2e-4, 5e-4};
-
 struct Discriminator {
   nn::Linear first{2, 16}, second{16, 1};
   TG_MODULE(first, second)
@@ -88,8 +83,8 @@ void train_gan(const std::string& kind, const Tolerances& tolerances) {
              kind, tolerances);
 }
 
-TEST(Golden, gan_with_two_adams_on_cpu) { train_gan("cpu", kCpu); }
-TEST(Golden, gan_with_two_adams_on_webgpu) { train_gan("webgpu", kWebGpu); }
+TEST(Golden, gan_with_two_adams_on_cpu) { train_gan("cpu", kOnCpu); }
+TEST(Golden, gan_with_two_adams_on_webgpu) { train_gan("webgpu", kOnWebGpu); }
 
 void train_actor_critic(const std::string& kind, const Tolerances& tolerances) {
   const auto critic_loss = [](const ActorCritic& net, const Inputs& in) {
@@ -119,9 +114,9 @@ void train_actor_critic(const std::string& kind, const Tolerances& tolerances) {
                      kind, tolerances);
 }
 
-TEST(Golden, actor_and_critic_with_a_shared_trunk_on_cpu) { train_actor_critic("cpu", kCpu); }
+TEST(Golden, actor_and_critic_with_a_shared_trunk_on_cpu) { train_actor_critic("cpu", kOnCpu); }
 TEST(Golden, actor_and_critic_with_a_shared_trunk_on_webgpu) {
-  train_actor_critic("webgpu", kWebGpu);
+  train_actor_critic("webgpu", kOnWebGpu);
 }
 
 }  // namespace

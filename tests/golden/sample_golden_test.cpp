@@ -9,26 +9,13 @@
 namespace tensorgrad::testing {
 namespace {
 
-struct Tolerances {
-  double loss, gradient, parameter;
-};
-constexpr Tolerances kCpu = {1e-5, 1e-4, 1e-4}, kWebGpu = {2e-5, 2e-4, 5e-4};
-
 // Number `step` of tensors that have one for each.
 void expect_step(const Fixture& fixture, const std::string& prefix, std::int64_t step,
                  const std::map<std::string, HostTensor>& given, double tolerance) {
   EXPECT_EQ(given.size(), fixture.all_of(prefix).size());
   for (const auto& [name, tensor] : given) {
-    const std::vector<float> want = fixture.batch<float>(prefix + name, step);
-    const std::vector<float> got = tensor.floats();
-    ASSERT_EQ(got.size(), want.size()) << prefix << name;
-    double largest = 0, worst = 0;
-    for (std::size_t i = 0; i < want.size(); ++i) {
-      largest = std::max(largest, std::abs(static_cast<double>(want[i])));
-      const double difference = std::abs(static_cast<double>(got[i]) - want[i]);
-      worst = difference <= worst ? worst : difference;  // NaN stays
-    }
-    EXPECT_LE(worst, tolerance * largest) << prefix << name << " of step " << step;
+    expect_close(tensor.floats(), fixture.batch<float>(prefix + name, step), tolerance,
+                 prefix + name + " of step " + std::to_string(step));
   }
 }
 
@@ -253,20 +240,20 @@ void char_gpt(const std::string& kind, const Tolerances& tolerances) {
       kind, tolerances);
 }
 
-TEST(SampleGolden, mlp_sin_on_cpu) { mlp_sin("cpu", kCpu); }
-TEST(SampleGolden, mlp_sin_on_webgpu) { mlp_sin("webgpu", kWebGpu); }
-TEST(SampleGolden, addition_on_cpu) { addition("cpu", kCpu); }
-TEST(SampleGolden, addition_on_webgpu) { addition("webgpu", kWebGpu); }
-TEST(SampleGolden, fashion_cnn_on_cpu) { fashion_cnn("cpu", kCpu); }
-TEST(SampleGolden, fashion_cnn_on_webgpu) { fashion_cnn("webgpu", kWebGpu); }
-TEST(SampleGolden, vae_on_cpu) { vae("cpu", kCpu); }
-TEST(SampleGolden, vae_on_webgpu) { vae("webgpu", kWebGpu); }
-TEST(SampleGolden, makemore_on_cpu) { makemore("cpu", kCpu); }
-TEST(SampleGolden, makemore_on_webgpu) { makemore("webgpu", kWebGpu); }
-TEST(SampleGolden, kan_on_cpu) { kan("cpu", kCpu); }
-TEST(SampleGolden, kan_on_webgpu) { kan("webgpu", kWebGpu); }
-TEST(SampleGolden, char_gpt_on_cpu) { char_gpt("cpu", kCpu); }
-TEST(SampleGolden, char_gpt_on_webgpu) { char_gpt("webgpu", kWebGpu); }
+TEST(SampleGolden, mlp_sin_on_cpu) { mlp_sin("cpu", kOnCpu); }
+TEST(SampleGolden, mlp_sin_on_webgpu) { mlp_sin("webgpu", kOnWebGpu); }
+TEST(SampleGolden, addition_on_cpu) { addition("cpu", kOnCpu); }
+TEST(SampleGolden, addition_on_webgpu) { addition("webgpu", kOnWebGpu); }
+TEST(SampleGolden, fashion_cnn_on_cpu) { fashion_cnn("cpu", kOnCpu); }
+TEST(SampleGolden, fashion_cnn_on_webgpu) { fashion_cnn("webgpu", kOnWebGpu); }
+TEST(SampleGolden, vae_on_cpu) { vae("cpu", kOnCpu); }
+TEST(SampleGolden, vae_on_webgpu) { vae("webgpu", kOnWebGpu); }
+TEST(SampleGolden, makemore_on_cpu) { makemore("cpu", kOnCpu); }
+TEST(SampleGolden, makemore_on_webgpu) { makemore("webgpu", kOnWebGpu); }
+TEST(SampleGolden, kan_on_cpu) { kan("cpu", kOnCpu); }
+TEST(SampleGolden, kan_on_webgpu) { kan("webgpu", kOnWebGpu); }
+TEST(SampleGolden, char_gpt_on_cpu) { char_gpt("cpu", kOnCpu); }
+TEST(SampleGolden, char_gpt_on_webgpu) { char_gpt("webgpu", kOnWebGpu); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

@@ -35,7 +35,7 @@ TEST(Weights, elements_become_what_torch_makes_of_them) {
   EXPECT_EQ(got.size(), 6U);
 }
 
-struct Cnn {
+struct PlainCnn {
   nn::Conv2d first{1, 4, 3, {.padding = 1}};
   nn::BatchNorm2d norm{4};
   nn::Conv2d second{4, 6, 3};
@@ -101,7 +101,7 @@ void check_model(const std::string& name, const ImportOptions& options, const st
 }
 
 TEST(Weights, of_a_network_with_batch_norm_give_its_logits) {
-  check_model<Cnn>("weights_cnn.safetensors", kCnnNames, "cpu");
+  check_model<PlainCnn>("weights_cnn.safetensors", kCnnNames, "cpu");
 }
 
 TEST(Weights, of_a_transformer_of_other_names_and_layouts_give_its_logits) {
@@ -109,7 +109,7 @@ TEST(Weights, of_a_transformer_of_other_names_and_layouts_give_its_logits) {
 }
 
 TEST(Weights, give_the_same_logits_on_webgpu) {
-  check_model<Cnn>("weights_cnn.safetensors", kCnnNames, "webgpu");
+  check_model<PlainCnn>("weights_cnn.safetensors", kCnnNames, "webgpu");
   check_model<Encoder>("weights_encoder.safetensors", kEncoderNames, "webgpu");
 }
 

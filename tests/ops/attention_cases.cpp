@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Attention: sizes below, at and above those of a tile, masks, grouped heads, extreme scores.
-#include <limits>
 
 #include "op_cases.h"
 
@@ -8,7 +7,6 @@ namespace tensorgrad::testing {
 namespace {
 
 using T = const std::vector<Tensor>&;
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 std::vector<Argument> qkv(const Shape& lead, std::int64_t rows, std::int64_t columns,
                           std::int64_t depth, std::int64_t width) {

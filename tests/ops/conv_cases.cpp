@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Convolutions, pools and resizing, with the geometries that change how they are computed.
-#include <limits>
 
 #include "op_cases.h"
 #include "ops/registry.h"
@@ -9,7 +8,6 @@ namespace tensorgrad::testing {
 namespace {
 
 using T = const std::vector<Tensor>&;
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 OpCase conv(const std::string& name, const Shape& x, const Shape& weight,
             const Conv2dOptions& options = {}) {

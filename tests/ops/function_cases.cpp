@@ -2,7 +2,6 @@
 // The functions that are written with other ops: activations, losses, norms, attention, and those
 // of arranging.h. What PyTorch makes of them is in tests/golden.
 #include <cmath>
-#include <limits>
 
 #include "op_cases.h"
 
@@ -10,8 +9,6 @@ namespace tensorgrad::testing {
 namespace {
 
 using T = const std::vector<Tensor>&;
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Argument index_of(const Shape& shape, const Values& values, DType dtype = i32) {
   return {shape, 0, 0, dtype, values};

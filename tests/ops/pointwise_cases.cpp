@@ -2,7 +2,6 @@
 // Cases made from the rows of pointwise.def: the samples say where, the WGSL column which types.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "op_cases.h"
@@ -13,8 +12,6 @@ namespace {
 
 using Apply = std::function<Tensor(const std::vector<Tensor>&)>;
 constexpr DType kTypes[] = {f32, i32, u32, boolean};
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // The public function of each row; `to` is the type for cast and bitcast.
 Apply public_function(const std::string& name, [[maybe_unused]] DType to) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Scans, sorting and the reductions that stand on them: axes, layouts, lengths, ties, NaN.
-#include <limits>
 #include <numeric>
 
 #include "op_cases.h"
@@ -9,8 +8,6 @@ namespace tensorgrad::testing {
 namespace {
 
 using T = const std::vector<Tensor>&;
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Rows of 6 with ties, zeros of both signs, infinities and NaNs.
 const Argument kOdd = {

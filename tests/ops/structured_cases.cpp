@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Views, reductions and composites, in several shapes and layouts.
 #include <cmath>
-#include <limits>
 
 #include "op_cases.h"
 #include "ops/pointwise.h"
@@ -11,8 +10,6 @@ namespace tensorgrad::testing {
 namespace {
 
 using T = const std::vector<Tensor>&;
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 std::string axes_name(const std::vector<int>& axes) {
   std::string name;

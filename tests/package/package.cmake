@@ -7,14 +7,11 @@ set(flags "")
 if(TENSORGRAD_SANITIZE)
   set(flags "-fsanitize=${TENSORGRAD_SANITIZE}")
 endif()
-foreach(way IN ITEMS static shared subdirectory)
-  if(way STREQUAL "static" AND BUILD_SHARED_LIBS)
-    continue()  # this build's library is not static
-  endif()
+foreach(way IN ITEMS installed subdirectory)
   add_test(NAME package.${way} COMMAND "${Python3_EXECUTABLE}" -B
     "${CMAKE_CURRENT_SOURCE_DIR}/package/check_package.py" ${way}
     --source "${PROJECT_SOURCE_DIR}" --build "${CMAKE_BINARY_DIR}" --cmake "${CMAKE_COMMAND}"
-    --compiler "${CMAKE_CXX_COMPILER}" "--flags=${flags}")
+    --compiler "${CMAKE_CXX_COMPILER}" "--flags=${flags}" --fetched "${TENSORGRAD_FETCH_DIR}")
   set_tests_properties(package.${way} PROPERTIES
     LABELS "package;slow" TIMEOUT 1800 PROCESSORS 2 ENVIRONMENT "${test_environment}")
 endforeach()

@@ -6,29 +6,28 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "runtime/shared.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
 namespace {
 
-struct Net {
+struct OneLayer {
   nn::Linear fc{3, 2};
   TG_MODULE(fc)
 };
 
-Tensor plain_loss(const Net& net, const Inputs& in) { return mse(net.fc(in["x"]), in["y"]); }
+Tensor plain_loss(const OneLayer& net, const Inputs& in) { return mse(net.fc(in["x"]), in["y"]); }
 
-CompileOptions options() {
+CompileOptions plain_options() {
   return {.inputs = {{"x", {4, 3}}, {"y", {4, 2}}},
           .optimizer = optim::Adam{},
           .device = {.kind = "cpu"}};
 }
 
 TEST(Checkpoint, cut_short_anywhere_is_refused_whole) {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "_cut.safetensors"))
-          .string();
-  auto trainer = compile(Net{}, plain_loss, options());
+  const std::string path = temporary("cut.safetensors");
+  auto trainer = compile(OneLayer{}, plain_loss, plain_options());
   trainer.save(path);
   const std::vector<std::byte> bytes = read_file(path);
   const auto before = trainer.download_params();
@@ -46,10 +45,10 @@ TEST(Checkpoint, cut_short_anywhere_is_refused_whole) {
 }
 
 TEST(MemoryBudget, that_is_too_small_lists_the_largest_tensors) {
-  CompileOptions little = options();
+  CompileOptions little = plain_options();
   little.memory_budget = 1000;
   try {
-    compile(Net{}, plain_loss, little);
+    compile(OneLayer{}, plain_loss, little);
     ADD_FAILURE() << "nothing was thrown";
   } catch (const UserError& error) {
     const std::string text = error.what();
@@ -60,15 +59,15 @@ TEST(MemoryBudget, that_is_too_small_lists_the_largest_tensors) {
 
 // Names that the library itself gives to buffers are free for the user.
 TEST(Names, inputs_may_be_called_as_our_buffers_are) {
-  CompileOptions strange = options();
+  CompileOptions strange = plain_options();
   strange.inputs = {{"params", {4, 3}}, {"loss", {4, 2}}, {"grads", {1}}, {"slot0", {1}}};
   auto trainer = compile(
-      Net{},
-      [](const Net& net, const Inputs& in) {
+      OneLayer{},
+      [](const OneLayer& net, const Inputs& in) {
         return mse(net.fc(in["params"]), in["loss"]) + sum(in["grads"]) + sum(in["slot0"]);
       },
       strange);
-  auto plain = compile(Net{}, plain_loss, options());
+  auto plain = compile(OneLayer{}, plain_loss, plain_options());
   const std::vector<float> x(12, 1), y(8, 1), one = {1}, two = {2};
   const float want = plain.step({{"x", x}, {"y", y}}).loss + 3;
   EXPECT_FLOAT_EQ(trainer.step({{"params", x}, {"loss", y}, {"grads", one}, {"slot0", two}}).loss,

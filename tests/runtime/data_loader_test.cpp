@@ -10,6 +10,7 @@
 #include <numeric>
 #include <thread>
 
+#include "runtime/shared.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -196,12 +197,8 @@ Outputs labelled(std::int64_t index) {
   return sample;
 }
 
-std::string temporary(const std::string& name) {
-  return (std::filesystem::temp_directory_path() / (std::to_string(getpid()) + name)).string();
-}
-
 TEST(DataLoader, goes_on_with_a_trainer_from_a_checkpoint_bit_for_bit) {
-  const std::string path = temporary("_loader.safetensors");
+  const std::string path = temporary("loader.safetensors");
   const LoaderOptions options{.batch = 4, .workers = 2, .seed = 3};
   std::vector<float> whole, parts;
   {

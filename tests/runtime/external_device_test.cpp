@@ -113,12 +113,12 @@ std::string refusal(const F& call) {
   return "nothing was thrown";
 }
 
-struct Net {
+struct SharedNet {
   nn::Linear layer{3, 2};
   TG_MODULE(layer)
 };
 
-std::map<std::string, Tensor> both(const Net& net, const Inputs& in) {
+std::map<std::string, Tensor> both(const SharedNet& net, const Inputs& in) {
   const Tensor y = net.layer(capture("input", in["x"] * 1.0));
   return {{"y", y}, {"z", relu(y) + in["shift"]}};
 }
@@ -134,7 +134,7 @@ const std::vector<float> kShift = {10, 20};
 TEST(ExternalDevice, reads_and_writes_buffers_of_the_application_on_webgpu) {
   Application app;
   const auto x = app.buffer(), other = app.buffer(), y = app.buffer(), z = app.buffer();
-  Forward net = compile_forward(Net{}, both, forward_options(app.options()));
+  Forward net = compile_forward(SharedNet{}, both, forward_options(app.options()));
   EXPECT_THAT(net.device(), HasSubstr("the application's"));
   const Outputs expected = net.run({{"x", kX}, {"shift", kShift}});
   const Outputs of_other = net.run({{"x", kOther}, {"shift", kShift}});
@@ -164,7 +164,7 @@ TEST(ExternalDevice, reads_and_writes_buffers_of_the_application_on_webgpu) {
 TEST(ExternalDevice, captures_come_from_bound_inputs_on_webgpu) {
   Application app;
   const auto x = app.buffer(), other = app.buffer();
-  Forward net = compile_forward(Net{}, both, forward_options(app.options()));
+  Forward net = compile_forward(SharedNet{}, both, forward_options(app.options()));
   net.bind_input("x", x.get());
   app.write(x, kX);
   app.write(other, kOther);
@@ -179,14 +179,14 @@ TEST(ExternalDevice, outlives_what_was_compiled_and_serves_several_on_webgpu) {
   const auto x = app.buffer(), between = app.buffer();
   app.write(x, kX);
   const auto scaled = [](double by) {
-    return [by](const Net&, const Inputs& in) { return in["x"] * by; };
+    return [by](const SharedNet&, const Inputs& in) { return in["x"] * by; };
   };
   const ForwardOptions options = {.inputs = {{"x", {4, 3}}}, .device = app.options()};
   std::vector<float> doubled(kX);
   for (float& value : doubled) value *= 2;
   {
-    Forward first = compile_forward(Net{}, scaled(-1), options);
-    Forward second = compile_forward(Net{}, scaled(-2), options);
+    Forward first = compile_forward(SharedNet{}, scaled(-1), options);
+    Forward second = compile_forward(SharedNet{}, scaled(-2), options);
     first.bind_input("x", x.get());
     first.bind_output("output", between.get());
     second.bind_input("x", between.get());
@@ -196,7 +196,7 @@ TEST(ExternalDevice, outlives_what_was_compiled_and_serves_several_on_webgpu) {
   EXPECT_EQ(app.read(x, kX.size()), kX);
 }
 
-Tensor squares(const Net& net, const Inputs& in) { return mse(net.layer(in["x"]), in["t"]); }
+Tensor squares(const SharedNet& net, const Inputs& in) { return mse(net.layer(in["x"]), in["t"]); }
 
 CompileOptions training(const DeviceOptions& device) {
   return {.inputs = {{"x", {4, 3}}, {"t", {4, 2}}},
@@ -208,11 +208,11 @@ const std::vector<float> kTarget = {1, 2, 3, 4, 5, 6, 7, 8};
 
 TEST(ExternalDevice, steps_on_bound_inputs_are_those_on_given_ones_on_webgpu) {
   Application app;
-  auto given = compile(Net{}, squares, training(app.options()));
+  auto given = compile(SharedNet{}, squares, training(app.options()));
   std::vector<float> losses;
   for (int i = 0; i < 20; ++i) losses.push_back(given.step({{"x", kX}, {"t", kTarget}}).loss);
 
-  auto bound = compile(Net{}, squares, training(app.options()));
+  auto bound = compile(SharedNet{}, squares, training(app.options()));
   const auto x = app.buffer(), t = app.buffer();
   app.write(x, kX);
   app.write(t, kTarget);
@@ -230,18 +230,18 @@ TEST(ExternalDevice, steps_on_bound_inputs_are_those_on_given_ones_on_webgpu) {
 TEST(ExternalDevice, data_of_two_objectives_are_one_buffer_on_webgpu) {
   Application app;
   const auto trainer_of = [&] {
-    std::vector<ObjectiveSpec<Net>> objectives;
+    std::vector<ObjectiveSpec<SharedNet>> objectives;
     for (const double aim : {1.0, -1.0}) {
       objectives.push_back(
           {.name = aim > 0 ? "up" : "down",
-           .loss = [aim](const Net& net,
+           .loss = [aim](const SharedNet& net,
                          const Inputs& in) { return mean(square(net.layer(in["x"]) - aim)); },
            .options = {
                .dataset = {{"x", {4, 3}}}, .batch = 2, .optimizer = optim::SGD{.lr = 0.01}}});
     }
-    return compile(Net{}, objectives, {.seed = 3, .device = app.options()});
+    return compile(SharedNet{}, objectives, {.seed = 3, .device = app.options()});
   };
-  const auto losses_of = [](Trainer<Net>& trainer) {
+  const auto losses_of = [](Trainer<SharedNet>& trainer) {
     std::vector<float> losses = trainer["up"].run(5), more = trainer["down"].run(5);
     losses.insert(losses.end(), more.begin(), more.end());
     return losses;
@@ -267,7 +267,7 @@ TEST(ExternalDevice, nan_in_a_bound_input_is_found_on_webgpu) {
   Application app;
   CompileOptions options = training(app.options());
   options.detect_nan = true;
-  auto trainer = compile(Net{}, squares, options);
+  auto trainer = compile(SharedNet{}, squares, options);
   const auto x = app.buffer();
   app.write(x, std::vector<float>(12, 1e30F));
   trainer.bind_input("x", x.get());
@@ -282,7 +282,7 @@ TEST(ExternalDevice, nan_in_a_bound_input_is_found_on_webgpu) {
 TEST(ExternalDevice, launches_on_bound_buffers_are_checked_on_webgpu) {
   Application app;
   const ScopedEnv env("TENSORGRAD_SHADOW", "1");
-  Forward net = compile_forward(Net{}, both, forward_options(app.options()));
+  Forward net = compile_forward(SharedNet{}, both, forward_options(app.options()));
   const auto x = app.buffer(), y = app.buffer();
   app.write(x, kX);
   net.bind_input("x", x.get());
@@ -295,7 +295,7 @@ TEST(ExternalDevice, launches_on_bound_buffers_are_checked_on_webgpu) {
 
 TEST(ExternalDevice, wrong_buffers_are_refused_and_all_goes_on_on_webgpu) {
   Application app;
-  Forward net = compile_forward(Net{}, both, forward_options(app.options()));
+  Forward net = compile_forward(SharedNet{}, both, forward_options(app.options()));
   const auto good = app.buffer(), small = app.buffer(48);
   const auto no_storage = app.buffer(256, WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst);
   EXPECT_THAT(refusal([&] { net.bind_input("w", good.get()); }),
@@ -323,7 +323,7 @@ TEST(ExternalDevice, wrong_buffers_are_refused_and_all_goes_on_on_webgpu) {
               HasSubstr("input 'x' is bound to a buffer of the application's"));
   ForwardOptions open = forward_options(app.options());
   open.inputs[0].shape[0] = kOpen;
-  Forward sizes = compile_forward(Net{}, both, open);
+  Forward sizes = compile_forward(SharedNet{}, both, open);
   EXPECT_THAT(refusal([&] { sizes.bind_input("x", good.get()); }), HasSubstr("open size"));
 }
 
@@ -331,7 +331,7 @@ TEST(ExternalDevice, other_devices_have_no_such_buffers_on_webgpu) {
   Application app;
   const auto buffer = app.buffer();
   for (const char* kind : {"cpu", "null"}) {
-    Forward net = compile_forward(Net{}, both, forward_options({.kind = kind}));
+    Forward net = compile_forward(SharedNet{}, both, forward_options({.kind = kind}));
     EXPECT_THAT(
         refusal([&] { net.bind_input("x", buffer.get()); }),
         HasSubstr("a WGPUBuffer is bound on a webgpu device, and this is " + std::string(kind)));
@@ -344,7 +344,7 @@ TEST(ExternalDevice, an_incomplete_or_strange_one_is_refused_on_webgpu) {
   const auto message = [&](const auto& change) {
     DeviceOptions options = app.options();
     change(options);
-    return refusal([&] { compile_forward(Net{}, both, forward_options(options)); });
+    return refusal([&] { compile_forward(SharedNet{}, both, forward_options(options)); });
   };
   EXPECT_THAT(message([](auto& o) { o.external.device = nullptr; }),
               HasSubstr("an external device needs its device, got null"));
@@ -358,13 +358,13 @@ TEST(ExternalDevice, an_incomplete_or_strange_one_is_refused_on_webgpu) {
               HasSubstr("DeviceOptions::webgpu_library"));
   DeviceOptions nameless = app.options();
   nameless.external.adapter = nullptr;
-  EXPECT_THAT(compile_forward(Net{}, both, forward_options(nameless)).device(),
+  EXPECT_THAT(compile_forward(SharedNet{}, both, forward_options(nameless)).device(),
               HasSubstr("the application's device"));
 }
 
 TEST(ExternalDevice, is_lost_when_the_application_says_so_on_webgpu) {
   Application app;
-  Forward net = compile_forward(Net{}, both, forward_options(app.options()));
+  Forward net = compile_forward(SharedNet{}, both, forward_options(app.options()));
   app.lost = true;
   EXPECT_THROW(net.run({{"x", kX}, {"shift", kShift}}), DeviceLostError);
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "runtime/shared.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -14,38 +15,17 @@ namespace {
 
 constexpr std::uint32_t kSecondSeed = 0x9e3779b9U;  // more than the first objective's
 
-struct Net {
+struct ThreeHeads {
   nn::Linear trunk{3, 16}, a{16, 2}, b{16, 2}, c{16, 2};
   Parameter unused{{5}};
   TG_MODULE(trunk, a, b, c, unused)
 };
 
-std::vector<float> numbers(std::int64_t count, unsigned seed) {
-  std::vector<float> values;
-  for (std::int64_t i = 0; i < count; ++i) {
-    seed = seed * 1664525U + 1013904223U;
-    values.push_back(static_cast<float>(seed >> 8) * 0x1p-23F - 1);
-  }
-  return values;
-}
-
-using Bits = std::map<std::string, std::vector<std::byte>>;
-Bits bits_of(const std::map<std::string, HostTensor>& tensors) {
-  Bits bits;
-  for (const auto& [name, tensor] : tensors) bits[name] = tensor.bytes;
-  return bits;
-}
-Bits everything(const TrainerBase& trainer) {
-  Bits bits = bits_of(trainer.download_params());
-  bits.merge(bits_of(trainer.download_optimizer()));
-  return bits;
-}
-
-using Head = nn::Linear Net::*;
+using Head = nn::Linear ThreeHeads::*;
 
 // Of one head over the trunk, with noise.
 auto loss_of(Head head) {
-  return [head](const Net& net, const Inputs& in) {
+  return [head](const ThreeHeads& net, const Inputs& in) {
     const Tensor hidden = capture("hidden", tanh(net.trunk(dropout(in["x"], 0.2))));
     return mse((net.*head)(hidden), in["y"]) * scalar("weight", 1.0);
   };
@@ -66,42 +46,37 @@ struct Part {
   double clip = 0;
 };
 
-CompileOptions options_of(const Part& part) {
+CompileOptions options_of_part(const Part& part) {
   return {.dataset = {{"x", {22, 3}}, {"y", {22, 2}}},
           .batch = 4,
           .optimizer = part.optimizer,
           .clip_grad_norm = part.clip};
 }
 
-void give_data(TrainerBase& trainer) {
-  trainer.upload_data("x", numbers(22 * 3, 1));
-  trainer.upload_data("y", numbers(22 * 2, 2));
-}
-
-Trainer<Net> together(const std::vector<Part>& parts, const DeviceOptions& device,
-                      std::uint32_t seed = 5) {
-  std::vector<ObjectiveSpec<Net>> objectives;
+Trainer<ThreeHeads> together(const std::vector<Part>& parts, const DeviceOptions& device,
+                             std::uint32_t seed = 5) {
+  std::vector<ObjectiveSpec<ThreeHeads>> objectives;
   for (const Part& part : parts) {
     objectives.push_back({.name = part.name,
                           .loss = loss_of(part.head),
                           .params = begins_with(part.trains),
-                          .options = options_of(part)});
+                          .options = options_of_part(part)});
   }
-  auto trainer = compile(Net{}, objectives, {.seed = seed, .device = device});
+  auto trainer = compile(ThreeHeads{}, objectives, {.seed = seed, .device = device});
   give_data(trainer);
   return trainer;
 }
 
 // The same objective as a trainer of its own, in which everything else is frozen.
-Trainer<Net> alone(const Part& part, std::uint32_t seed, const DeviceOptions& device) {
-  CompileOptions options = options_of(part);
+Trainer<ThreeHeads> alone(const Part& part, std::uint32_t seed, const DeviceOptions& device) {
+  CompileOptions options = options_of_part(part);
   const ParamFilter own = begins_with(part.trains);
   options.groups = {
       {.params = [own](const std::string& name, const Shape& shape) { return !own(name, shape); },
        .freeze = true}};
   options.seed = seed;
   options.device = device;
-  auto trainer = compile(Net{}, loss_of(part.head), options);
+  auto trainer = compile(ThreeHeads{}, loss_of(part.head), options);
   give_data(trainer);
   return trainer;
 }
@@ -114,7 +89,7 @@ DeviceOptions device(const std::string& kind) {
 // the next by hand.
 void expect_as_alone(const std::vector<Part>& parts, const std::string& kind) {
   auto trainer = together(parts, device(kind));
-  std::vector<Trainer<Net>> singles;
+  std::vector<Trainer<ThreeHeads>> singles;
   for (std::size_t k = 0; k < parts.size(); ++k) {
     singles.push_back(
         alone(parts[k], 5 + static_cast<std::uint32_t>(k) * kSecondSeed, device(kind)));
@@ -150,17 +125,18 @@ const Optimizer kSgd = optim::SGD{.lr = 0.05, .momentum = 0.9, .weight_decay = 0
 const Optimizer kLion = optim::Lion{.lr = 0.003, .weight_decay = 0.1};
 
 std::vector<Part> disjoint() {
-  return {{"one", &Net::a, {"trunk", "a"}, kAdam, 0.25}, {"two", &Net::b, {"b"}, kSgd, 0.5}};
+  return {{"one", &ThreeHeads::a, {"trunk", "a"}, kAdam, 0.25},
+          {"two", &ThreeHeads::b, {"b"}, kSgd, 0.5}};
 }
 std::vector<Part> overlapping() {
-  return {{"one", &Net::a, {"trunk", "a"}, kAdam, 0.25},
-          {"two", &Net::b, {"trunk", "b"}, kSgd, 0.5}};
+  return {{"one", &ThreeHeads::a, {"trunk", "a"}, kAdam, 0.25},
+          {"two", &ThreeHeads::b, {"trunk", "b"}, kSgd, 0.5}};
 }
 // Three heads cannot all lie beside the trunk: between two's and the third's lies another's.
 std::vector<Part> with_a_gap() {
-  return {{"one", &Net::a, {"trunk", "a"}, kAdam},
-          {"two", &Net::b, {"trunk", "b"}, kSgd},
-          {"three", &Net::c, {"trunk", "c"}, kLion}};
+  return {{"one", &ThreeHeads::a, {"trunk", "a"}, kAdam},
+          {"two", &ThreeHeads::b, {"trunk", "b"}, kSgd},
+          {"three", &ThreeHeads::c, {"trunk", "c"}, kLion}};
 }
 std::vector<Part> with_a_gap_and_muon() {
   std::vector<Part> parts = with_a_gap();
@@ -194,24 +170,19 @@ TEST(Objectives, change_nothing_that_lies_between_their_parameters_on_webgpu) {
   expect_as_alone(with_a_gap(), "webgpu");
 }
 
-std::string temporary(const std::string& name) {
-  return (std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "_" + name))
-      .string();
-}
-
 // Two objectives with everything that has something to be saved.
-Trainer<Net> full(const DeviceOptions& where, std::uint32_t seed = 5) {
-  const auto counting = [](const Net& net, const Inputs& in) {
+Trainer<ThreeHeads> full(const DeviceOptions& where, std::uint32_t seed = 5) {
+  const auto counting = [](const ThreeHeads& net, const Inputs& in) {
     const Tensor count = state("count", {}, 3);
     set_state("count", count + 1.0);
-    return loss_of(&Net::a)(net, in) + count * 0.0;
+    return loss_of(&ThreeHeads::a)(net, in) + count * 0.0;
   };
-  const auto also_counting = [](const Net& net, const Inputs& in) {
+  const auto also_counting = [](const ThreeHeads& net, const Inputs& in) {
     const Tensor count = state("count", {}, 3);
     set_state("count", count + 1.0);
-    return loss_of(&Net::b)(net, in) + count * 0.0;
+    return loss_of(&ThreeHeads::b)(net, in) + count * 0.0;
   };
-  CompileOptions one = options_of(overlapping()[0]), two = options_of(overlapping()[1]);
+  CompileOptions one = options_of_part(overlapping()[0]), two = options_of_part(overlapping()[1]);
   one.groups = {{.params = "trunk.bias", .freeze = true}, {.params = "a.bias", .lr_factor = 3}};
   one.accumulate = 3;
   one.normalize_grads = "*.weight";
@@ -220,7 +191,7 @@ Trainer<Net> full(const DeviceOptions& where, std::uint32_t seed = 5) {
   two.ema_decay = 0.75;
   two.groups = {no_weight_decay()};
   auto trainer = compile(
-      Net{},
+      ThreeHeads{},
       {{.name = "one", .loss = counting, .params = begins_with({"trunk", "a"}), .options = one},
        {.name = "two",
         .loss = also_counting,
@@ -266,11 +237,13 @@ void expect_resumed(const std::string& kind) {
   EXPECT_EQ(everything(resumed), everything(whole));
   EXPECT_EQ(bits_of(resumed.download_ema()), bits_of(whole.download_ema()));
   EXPECT_EQ(resumed["two"].lr(), whole["two"].lr());
-  auto count = resumed.attach([](const Net&, const Inputs&) { return state("count", {}, 3); }, {});
+  auto count =
+      resumed.attach([](const ThreeHeads&, const Inputs&) { return state("count", {}, 3); }, {});
   EXPECT_EQ(count().floats(), std::vector<float>{3 + 18 + 7});
 
   Forward averaged = compile_forward(
-      Net{}, [](const Net& net, const Inputs& in) { return net.b(tanh(net.trunk(in["x"]))); },
+      ThreeHeads{},
+      [](const ThreeHeads& net, const Inputs& in) { return net.b(tanh(net.trunk(in["x"]))); },
       {.inputs = {{"x", {2, 3}}}, .device = {.kind = "cpu"}});
   resumed.save(path);
   averaged.load_params(path, Weights::kEma);
@@ -296,11 +269,13 @@ TEST(Objectives, begin_anew_after_a_reset) {
 
 TEST(Objectives, share_what_attached_functions_read) {
   auto trainer = full(device("cpu"));
-  const auto output = [](const Net& net, const Inputs& in) { return net.b(net.trunk(in["x"])); };
+  const auto output = [](const ThreeHeads& net, const Inputs& in) {
+    return net.b(net.trunk(in["x"]));
+  };
   Forward forward = trainer.attach(output, {.inputs = {{"x", {2, 3}}}});
   Forward averaged = trainer.attach(output, {.inputs = {{"x", {2, 3}}}, .weights = Weights::kEma});
   Forward lone =
-      compile_forward(Net{}, output, {.inputs = {{"x", {2, 3}}}, .device = {.kind = "cpu"}});
+      compile_forward(ThreeHeads{}, output, {.inputs = {{"x", {2, 3}}}, .device = {.kind = "cpu"}});
   const std::vector<float> x = numbers(6, 9);
   for (const char* name : {"one", "two"}) {
     trainer[name].run(3);
@@ -352,7 +327,7 @@ TEST(Objectives, train_another_model) {
   some_steps(trainer, 3);
   trainer["two"].set("weight", 0.25);
   const Bits trained = bits_of(trainer.download_params());
-  trainer.replace_model(Net{}, true);
+  trainer.replace_model(ThreeHeads{}, true);
   EXPECT_EQ(bits_of(trainer.download_params()), trained);
   EXPECT_EQ(trainer["one"].steps(), 0);
   EXPECT_EQ(trainer["two"].scalars().at("weight"), 0.25);
@@ -387,14 +362,14 @@ TEST(Objectives, by_name_may_be_only_one) {
 // Parameters, states of the model and data are there once; nothing runs at the same time, so each
 // slot is as large as the largest of its rank.
 TEST(Objectives, need_less_memory_than_trainers_of_their_own) {
-  std::vector<ObjectiveSpec<Net>> objectives;
+  std::vector<ObjectiveSpec<ThreeHeads>> objectives;
   for (const Part& part : overlapping()) {
     objectives.push_back({.name = part.name,
                           .loss = loss_of(part.head),
                           .params = begins_with(part.trains),
-                          .options = options_of(part)});
+                          .options = options_of_part(part)});
   }
-  auto both = trace(Net{}, objectives);
+  auto both = trace(ThreeHeads{}, objectives);
   const std::int64_t peak = both.report().peak_bytes;
   const std::int64_t one = both["one"].report().peak_bytes, two = both["two"].report().peak_bytes;
   const std::int64_t params = 4 * 64 * (1 + 1 + 3 * 2 + 1);  // of 48, 16, thrice 32 and 2, and 5
@@ -403,8 +378,8 @@ TEST(Objectives, need_less_memory_than_trainers_of_their_own) {
   EXPECT_LT(peak, one + two - params - data) << "slots are not shared";
   EXPECT_EQ(both.report().launches, both["one"].report().launches + both["two"].report().launches);
   EXPECT_NE(both.explain().find("objective two\n"), std::string::npos);
-  EXPECT_NO_THROW(trace(Net{}, objectives, {.memory_budget = peak}));
-  EXPECT_THROW(trace(Net{}, objectives, {.memory_budget = peak - 1}), UserError);
+  EXPECT_NO_THROW(trace(ThreeHeads{}, objectives, {.memory_budget = peak}));
+  EXPECT_THROW(trace(ThreeHeads{}, objectives, {.memory_budget = peak - 1}), UserError);
 }
 
 }  // namespace

@@ -12,31 +12,23 @@
 #include <limits>
 #include <thread>
 
+#include "runtime/shared.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
 namespace {
 
-struct Net {
-  explicit Net(std::int64_t width = 8) : first(3, width), second(width, 2) {}
+struct CountingNet {
+  explicit CountingNet(std::int64_t width = 8) : first(3, width), second(width, 2) {}
   nn::Linear first, second;
   TG_MODULE(first, second)
 };
 
-Tensor loss_of(const Net& net, const Inputs& in) {
+Tensor counting_loss(const CountingNet& net, const Inputs& in) {
   const Tensor hidden = capture("hidden", tanh(net.first(dropout(in["x"], 0.2))));
   const Tensor count = state("count", {});
   set_state("count", count + 1.0);
   return mse(net.second(hidden), in["y"]);
-}
-
-std::vector<float> numbers(std::int64_t count, unsigned seed) {
-  std::vector<float> values;
-  for (std::int64_t i = 0; i < count; ++i) {
-    seed = seed * 1664525U + 1013904223U;
-    values.push_back(static_cast<float>(seed >> 8) * 0x1p-23F - 1);
-  }
-  return values;
 }
 
 CompileOptions data_options(const std::string& kind = "cpu") {
@@ -47,27 +39,10 @@ CompileOptions data_options(const std::string& kind = "cpu") {
           .device = {.kind = kind, .threads = 2, .allow_software = true}};
 }
 
-void give_data(TrainerBase& trainer) {
-  trainer.upload_data("x", numbers(22 * 3, 1));
-  trainer.upload_data("y", numbers(22 * 2, 2));
-}
-
-Trainer<Net> data_trainer(const CompileOptions& options = data_options()) {
-  auto trainer = compile(Net{}, loss_of, options);
+Trainer<CountingNet> data_trainer(const CompileOptions& options = data_options()) {
+  auto trainer = compile(CountingNet{}, counting_loss, options);
   give_data(trainer);
   return trainer;
-}
-
-using Bits = std::map<std::string, std::vector<std::byte>>;
-Bits bits_of(const std::map<std::string, HostTensor>& tensors) {
-  Bits bits;
-  for (const auto& [name, tensor] : tensors) bits[name] = tensor.bytes;
-  return bits;
-}
-Bits everything(const TrainerBase& trainer) {
-  Bits bits = bits_of(trainer.download_params());
-  bits.merge(bits_of(trainer.download_optimizer()));
-  return bits;
 }
 
 void all_at_once(CompileOptions& o) {
@@ -92,8 +67,7 @@ class Resumed : public ::testing::TestWithParam<Everything> {};
 TEST_P(Resumed, goes_on_bit_for_bit) {
   CompileOptions options = data_options();
   GetParam().change(options);
-  const std::string path = std::filesystem::temp_directory_path() /
-                           ("tensorgrad_options_" + std::to_string(::getpid()) + ".safetensors");
+  const std::string path = temporary("options.safetensors");
   auto whole = data_trainer(options);
   whole.run(7);
   whole.save(path);
@@ -248,9 +222,9 @@ TEST(Groups, take_the_first_that_matches_and_cost_no_launch) {
 
 TEST(Groups, that_are_frozen_have_no_backward_pass) {
   CompileOptions options = data_options("null");
-  const auto all = compile(Net{}, loss_of, options).report();
+  const auto all = compile(CountingNet{}, counting_loss, options).report();
   options.groups = {{.params = "first.*", .freeze = true}};
-  const auto frozen = compile(Net{}, loss_of, options);
+  const auto frozen = compile(CountingNet{}, counting_loss, options);
   EXPECT_LT(frozen.report().launches, all.launches);
   EXPECT_LT(frozen.report().peak_bytes, all.peak_bytes);
 }
@@ -298,7 +272,7 @@ TEST(Captures, of_a_parameter_are_what_the_step_began_with) {
 TEST(Captures, of_a_forward_come_beside_its_outputs) {
   auto trainer = data_trainer();
   auto forward = trainer.attach(
-      [](const Net& net, const Inputs& in) {
+      [](const CountingNet& net, const Inputs& in) {
         return net.second(capture("hidden", tanh(net.first(in["x"]))));
       },
       {.inputs = {{"x", {2, 3}}}});
@@ -375,10 +349,11 @@ TEST(Averages, are_read_beside_frozen_parameters) {
   auto trainer = data_trainer(options);
   trainer.run(5);
   auto averaged = trainer.attach(
-      [](const Net& net, const Inputs& in) { return net.second(net.first(in["x"])); },
+      [](const CountingNet& net, const Inputs& in) { return net.second(net.first(in["x"])); },
       {.inputs = {{"x", {1, 3}}}, .weights = Weights::kEma});
   auto given = compile_forward(
-      Net{}, [](const Net& net, const Inputs& in) { return net.second(net.first(in["x"])); },
+      CountingNet{},
+      [](const CountingNet& net, const Inputs& in) { return net.second(net.first(in["x"])); },
       {.inputs = {{"x", {1, 3}}}, .device = {.kind = "cpu"}});
   given.upload_params(trainer.download_ema());
   const std::vector<float> x{0.5F, -0.25F, 1};
@@ -392,11 +367,11 @@ TEST(Averages, are_what_a_function_without_a_trainer_may_load) {
   options.groups = {{.params = "first.bias", .freeze = true}};
   auto trainer = data_trainer(options);
   trainer.run(5);
-  const std::string path = std::filesystem::temp_directory_path() /
-                           ("tensorgrad_ema_" + std::to_string(::getpid()) + ".safetensors");
+  const std::string path = temporary("ema.safetensors");
   trainer.save(path);
   auto forward = compile_forward(
-      Net{}, [](const Net& net, const Inputs& in) { return net.second(net.first(in["x"])); },
+      CountingNet{},
+      [](const CountingNet& net, const Inputs& in) { return net.second(net.first(in["x"])); },
       {.inputs = {{"x", {1, 3}}}, .device = {.kind = "cpu"}});
   forward.load_params(path, Weights::kEma);
   EXPECT_EQ(bits_of(forward.download_params()), bits_of(trainer.download_ema()));
@@ -470,7 +445,7 @@ TEST(ReplaceModel, builds_first_and_keeps_what_fits) {
   trainer.run(4);
   trainer.set_lr(0.125);
   const auto old = trainer.download_params();
-  trainer.replace_model(Net{6}, true);
+  trainer.replace_model(CountingNet{6}, true);
   EXPECT_EQ(trainer.steps(), 0);
   EXPECT_EQ(trainer.lr(), 0.125);
   const auto now = trainer.download_params();
@@ -479,7 +454,7 @@ TEST(ReplaceModel, builds_first_and_keeps_what_fits) {
   give_data(trainer);
   EXPECT_EQ(trainer.run(3).size(), 3U);
   const Bits before = everything(trainer);
-  Net broken;
+  CountingNet broken;
   broken.second = nn::Linear(3, 2);
   EXPECT_THROW(trainer.replace_model(broken), ShapeError);
   EXPECT_EQ(everything(trainer), before);
@@ -487,7 +462,7 @@ TEST(ReplaceModel, builds_first_and_keeps_what_fits) {
 }
 
 TEST(Trace, plans_without_a_device) {
-  const auto traced = trace(Net{}, loss_of, data_options("webgpu"));
+  const auto traced = trace(CountingNet{}, counting_loss, data_options("webgpu"));
   EXPECT_GT(traced.report().launches, 0);
   EXPECT_GT(traced.report().peak_bytes, 0);
   EXPECT_NE(traced.explain().find("launch 0"), std::string::npos);

@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "runtime/shared.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -16,26 +17,17 @@ namespace {
 
 constexpr std::int64_t kRows = 22, kBatch = 4;  // five batches an epoch, two rows left over
 
-struct Net {
+struct TanhNet {
   nn::Linear first{3, 8}, second{8, 2};
   TG_MODULE(first, second)
   Tensor operator()(Tensor x) const { return second(tanh(first(x))); }
 };
 
-Tensor noisy_loss(const Net& net, const Inputs& in) {
+Tensor noisy_loss(const TanhNet& net, const Inputs& in) {
   return mse(net(dropout(in["x"], 0.2)), in["y"]) * scalar("weight", 1.0);
 }
 
-std::vector<float> numbers(std::int64_t count, unsigned seed) {
-  std::vector<float> values;
-  for (std::int64_t i = 0; i < count; ++i) {
-    seed = seed * 1664525U + 1013904223U;
-    values.push_back(static_cast<float>(seed >> 8) * 0x1p-23F - 1);
-  }
-  return values;
-}
-
-CompileOptions data_options() {
+CompileOptions noisy_options() {
   CompileOptions options;
   options.dataset = {{"x", {kRows, 3}}, {"y", {kRows, 2}}};
   options.batch = kBatch;
@@ -46,22 +38,15 @@ CompileOptions data_options() {
   return options;
 }
 
-Trainer<Net> data_trainer(const CompileOptions& options = data_options()) {
-  auto trainer = compile(Net{}, noisy_loss, options);
+Trainer<TanhNet> noisy_trainer(const CompileOptions& options = noisy_options()) {
+  auto trainer = compile(TanhNet{}, noisy_loss, options);
   trainer.upload_data("x", numbers(kRows * 3, 1));
   trainer.upload_data("y", numbers(kRows * 2, 2));
   return trainer;
 }
 
-using Bits = std::map<std::string, std::vector<std::byte>>;
-Bits bits_of(const std::map<std::string, HostTensor>& tensors) {
-  Bits bits;
-  for (const auto& [name, tensor] : tensors) bits[name] = tensor.bytes;
-  return bits;
-}
-
 TEST(Trainer, run_submit_and_step_are_the_same_steps) {
-  auto a = data_trainer(), b = data_trainer(), c = data_trainer();
+  auto a = noisy_trainer(), b = noisy_trainer(), c = noisy_trainer();
   const std::vector<float> ran = a.run(13);
   b.submit(6);
   b.submit(7);
@@ -75,21 +60,21 @@ TEST(Trainer, run_submit_and_step_are_the_same_steps) {
 }
 
 TEST(Trainer, losses_keeps_the_last_4096_in_order) {
-  auto a = data_trainer();
+  auto a = noisy_trainer();
   a.submit(3);
   EXPECT_EQ(a.losses().size(), 3U);
   EXPECT_TRUE(a.losses().empty());
   a.submit(5000);
   const std::vector<float> late = a.losses();
   EXPECT_EQ(late.size(), 4096U);
-  auto b = data_trainer();
+  auto b = noisy_trainer();
   for (int i = 0; i < 5002; ++i) b.submit(1);
   b.losses();
   EXPECT_EQ(b.run(1)[0], late.size() == 4096 ? late.back() : 0) << "the last of 5003 steps";
 }
 
 TEST(Trainer, counts_epochs_and_batches) {
-  auto trainer = data_trainer();
+  auto trainer = noisy_trainer();
   EXPECT_EQ(trainer.batches_per_epoch(), 5);
   trainer.run(4);
   EXPECT_EQ(trainer.epoch(), 0);
@@ -140,33 +125,28 @@ TEST(Dataset, is_visited_once_an_epoch_in_a_new_order) { expect_every_row_once(t
 TEST(Dataset, without_shuffle_is_visited_in_its_order) { expect_every_row_once(false); }
 
 TEST(Trainer, is_the_same_bits_for_the_same_seed_and_any_number_of_threads) {
-  CompileOptions one = data_options(), four = data_options(), other = data_options();
+  CompileOptions one = noisy_options(), four = noisy_options(), other = noisy_options();
   one.device.threads = 1;
   four.device.threads = 4;
   other.seed = 6;
-  auto a = data_trainer(one), b = data_trainer(four), c = data_trainer(other);
+  auto a = noisy_trainer(one), b = noisy_trainer(four), c = noisy_trainer(other);
   EXPECT_EQ(a.run(20), b.run(20));
   EXPECT_EQ(bits_of(a.download_params()), bits_of(b.download_params()));
   c.run(20);
   EXPECT_NE(bits_of(a.download_params()), bits_of(c.download_params()));
 }
 
-std::string temporary(const std::string& name) {
-  return (std::filesystem::temp_directory_path() / (std::to_string(getpid()) + "_" + name))
-      .string();
-}
-
 TEST(Trainer, resumed_in_the_middle_of_an_epoch_goes_on_bit_for_bit) {
   for (const int before : {0, 3, 5, 12}) {
     const std::string path = temporary("resume.safetensors");
-    auto whole = data_trainer();
+    auto whole = noisy_trainer();
     whole.set("weight", 0.75);
     whole.run(before);
     whole.save(path);
     const std::vector<float> want = whole.run(14);
-    CompileOptions options = data_options();
+    CompileOptions options = noisy_options();
     options.seed = 999;  // the file's seed counts
-    auto resumed = data_trainer(options);
+    auto resumed = noisy_trainer(options);
     resumed.run(2);
     resumed.load(path);
     EXPECT_EQ(resumed.steps(), before);
@@ -179,7 +159,7 @@ TEST(Trainer, resumed_in_the_middle_of_an_epoch_goes_on_bit_for_bit) {
 }
 
 TEST(Trainer, reset_starts_over) {
-  auto trainer = data_trainer();
+  auto trainer = noisy_trainer();
   const Bits initial = bits_of(trainer.download_params());
   const std::vector<float> first = trainer.run(9);
   trainer.reset();
@@ -189,7 +169,7 @@ TEST(Trainer, reset_starts_over) {
 }
 
 TEST(Trainer, set_lr_counts_from_the_next_step) {
-  auto trainer = data_trainer();
+  auto trainer = noisy_trainer();
   trainer.run(3);
   trainer.set_lr(Schedule::linear(0.1, 0.0, 10));
   EXPECT_DOUBLE_EQ(trainer.lr(), 0.1);
@@ -202,16 +182,17 @@ TEST(Trainer, set_lr_counts_from_the_next_step) {
 }
 
 TEST(Trainer, attached_function_sees_the_parameters_as_they_are) {
-  auto trainer = data_trainer();
-  Forward forward = trainer.attach([](const Net& net, const Inputs& in) { return net(in["x"]); },
-                                   {.inputs = {{"x", {2, 3}}}});
+  auto trainer = noisy_trainer();
+  Forward forward =
+      trainer.attach([](const TanhNet& net, const Inputs& in) { return net(in["x"]); },
+                     {.inputs = {{"x", {2, 3}}}});
   const std::vector<float> x = numbers(6, 9);
   const std::vector<float> before = forward({{"x", x}}).floats();
   trainer.run(5);
   const std::vector<float> after = forward({{"x", x}}).floats();
   EXPECT_NE(after, before);
   Forward alone =
-      compile_forward(Net{}, [](const Net& net, const Inputs& in) { return net(in["x"]); },
+      compile_forward(TanhNet{}, [](const TanhNet& net, const Inputs& in) { return net(in["x"]); },
                       {.inputs = {{"x", {2, 3}}}, .device = {.kind = "cpu"}});
   alone.upload_params(trainer.download_params());
   EXPECT_EQ(alone({{"x", x}}).floats(), after);
@@ -225,12 +206,12 @@ Tensor running_mean(const Inputs& in, bool training) {
 }
 
 TEST(Trainer, attached_function_sees_the_states_as_they_are) {
-  const auto loss = [](const Net& net, const Inputs& in) {
+  const auto loss = [](const TanhNet& net, const Inputs& in) {
     return mean(net(in["x"] - running_mean(in, true)));
   };
-  const auto evaluate = [](const Net&, const Inputs& in) { return running_mean(in, false); };
+  const auto evaluate = [](const TanhNet&, const Inputs& in) { return running_mean(in, false); };
   auto trainer =
-      compile(Net{}, loss,
+      compile(TanhNet{}, loss,
               {.inputs = {{"x", {2, 3}}}, .optimizer = optim::SGD{}, .device = {.kind = "cpu"}});
   const std::vector<float> x(6, 20);
   const Feed feed = {{"x", x}};
@@ -240,16 +221,15 @@ TEST(Trainer, attached_function_sees_the_states_as_they_are) {
   trainer.step(feed);
   EXPECT_EQ(forward({}).floats(), std::vector<float>(3, 17.5F));
 
-  const std::string path =
-      (std::filesystem::temp_directory_path() / ("states" + std::to_string(getpid()))).string();
+  const std::string path = temporary("states");
   save(trainer, path);
-  Forward alone = compile_forward(Net{}, evaluate, {.device = {.kind = "cpu"}});
+  Forward alone = compile_forward(TanhNet{}, evaluate, {.device = {.kind = "cpu"}});
   EXPECT_EQ(alone({}).floats(), std::vector<float>(3, 10));
   alone.load_params(path);
   EXPECT_EQ(alone({}).floats(), std::vector<float>(3, 17.5F));
   std::filesystem::remove(path);
 
-  const auto other = [](const Net&, const Inputs&) { return state("seen", {3}, 0, i32); };
+  const auto other = [](const TanhNet&, const Inputs&) { return state("seen", {3}, 0, i32); };
   EXPECT_THROW(trainer.attach(other, {}), UserError);
 }
 
@@ -325,7 +305,7 @@ TEST(Trainer, clips_the_norm_of_all_gradients_together) {
 }
 
 TEST(Trainer, calls_from_several_threads_are_taken_one_after_another) {
-  auto trainer = data_trainer();
+  auto trainer = noisy_trainer();
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
@@ -339,7 +319,7 @@ TEST(Trainer, calls_from_several_threads_are_taken_one_after_another) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(trainer.steps(), 30);
-  auto alone = data_trainer();
+  auto alone = noisy_trainer();
   alone.run(30);
   EXPECT_EQ(bits_of(alone.download_params()), bits_of(trainer.download_params()));
 }

@@ -89,8 +89,8 @@ TEST(Mamba, has_the_parameters_of_its_paper) {
 }
 
 TEST(Mamba2, begins_with_decays_from_1_to_16) {
-  MambaConfig config{.vocab_size = 3, .d_model = 512, .n_layer = 1, .layers = {MixerKind::kMamba2}};
-  config.mamba2.head_dim = 8;
+  MambaConfig config{.vocab_size = 3, .d_model = 64, .n_layer = 1, .layers = {MixerKind::kMamba2}};
+  config.mamba2.head_dim = 1;
   const auto params = whole_model(config, 1, 1).download_params();
   const std::vector<float> logs = params.at("backbone.layers.0.mixer.A_log").floats();
   ASSERT_EQ(logs.size(), 128U);
@@ -102,8 +102,8 @@ TEST(Mamba2, begins_with_decays_from_1_to_16) {
   }
   EXPECT_NEAR(sum / 128, 8.5, 1.5);
   EXPECT_EQ(params.at("backbone.layers.0.mixer.in_proj.weight").shape,
-            (Shape{2 * 1024 + 2 * 128 + 128, 512}));
-  EXPECT_EQ(params.at("backbone.layers.0.mixer.norm.weight").shape, (Shape{1024}));
+            (Shape{2 * 128 + 2 * 128 + 128, 64}));
+  EXPECT_EQ(params.at("backbone.layers.0.mixer.norm.weight").shape, (Shape{128}));
 }
 
 // A prompt by the scans, then symbol by symbol, then a piece again.
@@ -225,86 +225,6 @@ TEST(MambaLM, every_gradient_is_that_of_differences_and_not_zero) {
   }
 }
 
-// What was there four symbols before: a convolution alone does not reach so far.
-TEST(MambaLM, learns_to_repeat_with_a_delay) {
-  constexpr std::int64_t kBatch = 16, kLength = 24, kDelay = 5;
-  MambaConfig config{.vocab_size = kSymbols, .d_model = 32, .n_layer = 2};
-  auto trainer =
-      compile(MambaLM(config),
-              [](const MambaLM& net, const Inputs& in) {
-                return cross_entropy(net(in["tokens"]), in["next"], {.ignore_index = -100});
-              },
-              {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"next", {kBatch, kLength}, i32}},
-               .optimizer = optim::AdamW{.lr = 4e-3},
-               .groups = {MambaLM::no_weight_decay()},
-               .clip_grad_norm = 1,
-               .seed = 1,
-               .device = {.kind = "cpu"}});
-  float loss = 0;
-  for (unsigned step = 0; step < 300; ++step) {
-    const std::vector<std::int32_t> tokens = some_tokens(kBatch * kLength, 100 + step);
-    std::vector<std::int32_t> next(tokens.size(), -100);
-    for (std::size_t i = 0; i < next.size(); ++i) {
-      if (i % kLength >= kDelay) next[i] = tokens[i - kDelay];
-    }
-    loss = trainer.step({{"tokens", tokens}, {"next", next}}).loss;
-  }
-  EXPECT_LT(loss, 0.1F);  // guessing has 2.4
-}
-
-// Induction heads, as in Gu and Dao 2023: somewhere in the text comes a mark, and behind it a
-// symbol; at the end the mark comes again, and the symbol is to be said. What is told apart is the
-// content: a recurrence that does not select cannot.
-TEST(MambaLM, learns_induction) {
-  constexpr std::int64_t kBatch = 32, kLength = 16, kTests = 512;
-  static constexpr std::int32_t kMark = kSymbols - 1;
-  const auto texts = [](std::int64_t count, unsigned seed, std::vector<std::int32_t>& answers) {
-    std::mt19937 random(seed);
-    std::vector<std::int32_t> tokens;
-    answers.clear();
-    for (std::int64_t i = 0; i < count; ++i) {
-      const auto mark = static_cast<std::int64_t>(random() % (kLength - 2));
-      for (std::int64_t t = 0; t < kLength; ++t) {
-        const auto symbol = static_cast<std::int32_t>(random() % kMark);
-        if (t == mark + 1) answers.push_back(symbol);
-        tokens.push_back(t == mark || t == kLength - 1 ? kMark : symbol);
-      }
-    }
-    return tokens;
-  };
-  const auto answer = [](const MambaLM& net, const Inputs& in) {
-    return squeeze(narrow(net(in["tokens"]), 1, kLength - 1, 1), 1);
-  };
-  MambaConfig config{.vocab_size = kSymbols, .d_model = 32, .n_layer = 2};
-  auto trainer =
-      compile(MambaLM(config),
-              [&](const MambaLM& net, const Inputs& in) {
-                return cross_entropy(answer(net, in), in["answers"]);
-              },
-              {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"answers", {kBatch}, i32}},
-               .optimizer = optim::AdamW{.lr = 5e-3},
-               .groups = {MambaLM::no_weight_decay()},
-               .clip_grad_norm = 1,
-               .seed = 1,
-               .device = {.kind = "cpu"}});
-  std::vector<std::int32_t> answers;
-  float loss = 9;
-  unsigned step = 0;
-  for (; step < 800 && loss > 0.02F; ++step) {
-    const std::vector<std::int32_t> tokens = texts(kBatch, 1000 + step, answers);
-    loss = trainer.step({{"tokens", tokens}, {"answers", answers}}).loss;
-  }
-  auto forward = trainer.attach(answer, {.inputs = {{"tokens", {kTests, kLength}, i32}}});
-  const std::vector<std::int32_t> tokens = texts(kTests, 1, answers);
-  const std::vector<float> logits = forward({{"tokens", tokens}}).floats();
-  int right = 0;
-  for (std::size_t i = 0; i < kTests; ++i) {
-    const auto row = logits.begin() + static_cast<std::ptrdiff_t>(i) * kSymbols;
-    right += std::max_element(row, row + kSymbols) - row == answers[i] ? 1 : 0;
-  }
-  EXPECT_GT(right, kTests * 95 / 100) << "after " << step << " steps";  // guessing: one in ten
-}
-
 // Greedy generation: the prompt at once, then a symbol a call, from the trainer's own parameters.
 TEST(MambaLM, generates_from_what_a_trainer_has) {
   constexpr std::int64_t kPrompt = 6, kMore = 5;
@@ -335,43 +255,6 @@ TEST(MambaLM, generates_from_what_a_trainer_has) {
     given = {static_cast<std::int32_t>(std::max_element(last, got.end()) - last)};
     text.push_back(given[0]);
   }
-}
-
-// The loss after at most 400 steps on whether the ones so far are even: a state must turn round at
-// each of them.
-float parity_loss(MixerKind kind) {
-  constexpr std::int64_t kBatch = 32, kLength = 12;
-  MambaConfig config{.vocab_size = 2, .d_model = 16, .n_layer = 1, .layers = {kind}};
-  config.mamba2 = {.d_state = 8, .head_dim = 8};
-  config.mamba3 = {
-      .d_state = 8, .head_dim = 8, .a_min = 0.01, .a_max = 0.3, .dt_min = 0.1, .dt_max = 1};
-  auto trainer =
-      compile(MambaLM(config),
-              [](const MambaLM& net, const Inputs& in) {
-                return cross_entropy(net(in["tokens"]), in["next"]);
-              },
-              {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"next", {kBatch, kLength}, i32}},
-               .optimizer = optim::AdamW{.lr = 1e-2, .weight_decay = 0},
-               .clip_grad_norm = 1,
-               .seed = 1,
-               .device = {.kind = "cpu"}});
-  float loss = 1;
-  for (unsigned step = 0; step < 400 && loss > 0.02F; ++step) {
-    std::mt19937 random(1000 + step);
-    std::vector<std::int32_t> tokens(kBatch * kLength), next = tokens;
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      tokens[i] = static_cast<std::int32_t>(random() >> 31);
-      next[i] = (i % kLength == 0 ? 0 : next[i - 1]) ^ tokens[i];
-    }
-    loss = trainer.step({{"tokens", tokens}, {"next", next}}).loss;
-  }
-  return loss;
-}
-
-TEST(Mamba3, learns_parity) {
-  EXPECT_LT(parity_loss(MixerKind::kMamba3), 0.05F);  // guessing has 0.69
-  // Of three symbols and less its convolution can tell, and of few more.
-  EXPECT_GT(parity_loss(MixerKind::kMamba2), 0.2F);
 }
 
 TEST(MambaLM, decays_only_matrices_that_are_not_A) {
