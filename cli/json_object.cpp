@@ -11,12 +11,19 @@
 
 namespace tensorgrad::cli {
 
+constexpr int kDeepestJson = 64;
+
 nlohmann::ordered_json read_json_file(const std::string& path, std::uint64_t max_bytes) {
   const std::vector<std::byte> bytes = read_file(path, max_bytes);
   const auto* const begin = reinterpret_cast<const char*>(bytes.data());
   try {
-    return nlohmann::ordered_json::parse(begin, begin + bytes.size());
-  } catch (const nlohmann::ordered_json::parse_error& error) {
+    // What goes through a value again, as dump() does, needs memory of the stack for each level.
+    const auto shallow = [&](int depth, JsonObject::Json::parse_event_t, JsonObject::Json&) {
+      if (depth <= kDeepestJson) return true;
+      throw IoError(path + ": nested too deeply");
+    };
+    return JsonObject::Json::parse(begin, begin + bytes.size(), shallow);
+  } catch (const JsonObject::Json::parse_error& error) {
     throw IoError(fmt::format("{}: no JSON at byte {}", path, error.byte));
   }
 }

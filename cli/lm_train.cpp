@@ -159,7 +159,7 @@ class LmTraining {
         generator_->generate(prompt, {.sampling = {.temperature = 0.8, .top_p = 0.95},
                                       .max_tokens = run_.settings.sample_tokens});
     metrics_.write(SampleLine{trainer_.steps(), prompt, made.text});
-    std::string shown = printable(prompt) + made.text;
+    const std::string shown = prompt + made.text;
     std::string lines = "    ";
     for (const char c : shown) {
       if (c == '\n') {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lm/read_json.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/weights.h"
 
@@ -66,7 +67,7 @@ void take_marks(const std::string& json, std::string_view name, Tokenizer& token
   const auto fail = [&](const std::string& what) {
     throw IoError(std::string(name) + ": " + kTokenizerConfigKey + ": " + what);
   };
-  const auto root = nlohmann::ordered_json::parse(json, nullptr, false);
+  const nlohmann::json root = read_json(json, std::string(name) + ": " + kTokenizerConfigKey);
   if (!root.is_object()) fail("an object of JSON expected");
   const auto take = [&](const char* key, void (Tokenizer::*set)(std::string_view)) {
     const auto found = root.find(key);

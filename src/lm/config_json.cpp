@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lm/read_json.h"
 #include "tensorgrad/lm/checkpoint.h"
 
 namespace tensorgrad::lm {
@@ -51,13 +52,13 @@ class ConfigWriter {
 
 class ConfigReader {
  public:
-  ConfigReader(const ConfigJson& in, std::string_view file, std::string path)
+  ConfigReader(const nlohmann::json& in, std::string_view file, std::string path)
       : in_(in), file_(file), path_(std::move(path)) {
     if (!in_.is_object()) fail(path_.empty() ? "the configuration" : path_, "an object expected");
   }
 
   void size(const char* key, std::int64_t& value, std::int64_t least) {
-    const ConfigJson& given = at(key);
+    const nlohmann::json& given = at(key);
     const bool whole = given.is_number_integer() &&
                        (!given.is_number_unsigned() || given.get<std::uint64_t>() <= INT64_MAX);
     value = whole ? given.get<std::int64_t>() : 0;
@@ -67,25 +68,25 @@ class ConfigReader {
   }
   // More than 0, or at least 0 where `least` is.
   void number(const char* key, double& value, double least) {
-    const ConfigJson& given = at(key);
+    const nlohmann::json& given = at(key);
     value = given.is_number() ? given.get<double>() : NAN;
     if (value >= least && value <= kLargest) return;
     fail(full(key), std::string("a number ") + (least > 0 ? "above 0" : "of 0 or more") +
                         " expected, got " + shown(given));
   }
   void boolean(const char* key, bool& value) {
-    const ConfigJson& given = at(key);
+    const nlohmann::json& given = at(key);
     if (!given.is_boolean()) fail(full(key), "true or false expected, got " + shown(given));
     value = given.get<bool>();
   }
   void kinds(const char* key, std::vector<MixerKind>& value) {
-    const ConfigJson& given = at(key);
+    const nlohmann::json& given = at(key);
     if (!given.is_array() || given.empty() || given.size() > kMostLayers) {
       fail(full(key),
            "a list of 1 to " + std::to_string(kMostLayers) + " kinds of layers expected");
     }
     value.clear();
-    for (const ConfigJson& each : given) {
+    for (const nlohmann::json& each : given) {
       const auto* const found =
           std::find_if(std::begin(kKinds), std::end(kKinds),
                        [&](const char* name) { return each.is_string() && each == name; });
@@ -97,7 +98,7 @@ class ConfigReader {
     }
   }
   void rule(const char* key, Discretization& value) {
-    const ConfigJson& given = at(key);
+    const nlohmann::json& given = at(key);
     if (given != "euler" && given != "zero_order_hold") {
       fail(full(key), "euler or zero_order_hold expected, got " + shown(given));
     }
@@ -120,7 +121,7 @@ class ConfigReader {
   }
 
   void text(const char* key, std::string_view expected) {
-    const ConfigJson& given = at(key);
+    const nlohmann::json& given = at(key);
     if (given != expected)
       fail(full(key), '"' + std::string(expected) + "\" expected, got " + shown(given));
   }
@@ -138,20 +139,20 @@ class ConfigReader {
   [[nodiscard]] std::string full(const char* key) const {
     return path_.empty() ? key : path_ + "." + key;
   }
-  [[nodiscard]] static std::string shown(const ConfigJson& value) {
+  [[nodiscard]] static std::string shown(const nlohmann::json& value) {
     constexpr std::size_t kLongest = 40;
-    std::string text = value.dump(-1, ' ', true, ConfigJson::error_handler_t::replace);
+    std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
     if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
     return text;
   }
-  const ConfigJson& at(const char* key) {
+  const nlohmann::json& at(const char* key) {
     taken_.insert(key);
     const auto found = in_.find(key);
     if (found == in_.end()) fail(full(key), "is missing");
     return *found;
   }
 
-  const ConfigJson& in_;
+  const nlohmann::json& in_;
   std::string_view file_;
   std::string path_;
   std::set<std::string, std::less<>> taken_;
@@ -252,13 +253,7 @@ std::string to_json(const nn::MambaConfig& given, Loc loc) {
 }
 
 nn::MambaConfig config_from_json(std::string_view json, std::string_view name) {
-  ConfigJson root;
-  try {
-    root = ConfigJson::parse(json);
-  } catch (const ConfigJson::parse_error& error) {
-    throw IoError(std::string(name) + ": the configuration is not JSON at byte " +
-                  std::to_string(error.byte > 0 ? error.byte - 1 : 0));
-  }
+  const nlohmann::json root = read_json(json, std::string(name) + ": the configuration");
   nn::MambaConfig config;
   ConfigReader reader(root, name, "");
   reader.text("format", kFormat);

@@ -154,6 +154,8 @@ TEST(LmConfig, names_the_field_that_is_wrong) {
   EXPECT_EQ(read_with("\"mlp\":{\"width\":17}", "\"mlp\":17"), "a.json: mlp: an object expected");
   EXPECT_EQ(read_with("\"version\":1", "\"version\":2"),
             "a.json: version: 1 expected; the file is of a newer tensorgrad");
+  EXPECT_EQ(read_with("\"heads\":6", "\"heads\":" + std::string(200'000, '[')),
+            "a.json: the configuration is nested too deeply");
   EXPECT_EQ(read_with("tensorgrad MambaLM", "GPT"),
             "a.json: format: \"tensorgrad MambaLM\" expected, got \"GPT\"");
 }

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// JSON from the metadata of a file.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+namespace tensorgrad::lm {
+
+// IoError, beginning with `what` ("model.safetensors: the configuration"): no JSON, or nested too
+// deeply for what goes through a value again.
+nlohmann::json read_json(std::string_view json, const std::string& what);
+
+}  // namespace tensorgrad::lm
