@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A small decoder learns to add two-digit numbers from examples: "27+58=" is followed by the digits
-// of 85, lowest first. A fifth of all pairs is held out, and asked for at the end.
+// of 85, lowest first. A fifth of all pairs is held out, and asked for at the end. With --original
+// the steps, rate and decay are those of the original, whose README promises a loss below 0.1.
 #include <array>
 #include <cmath>
+#include <cstdio>
 
 #include "common/sample.h"
 
@@ -107,12 +109,15 @@ double accuracy(tg::Forward& next) {
 }
 
 bool learn(const sample::Options& options) {
-  const int steps = options.steps(3000, 150);
+  const int steps = options.steps(options.original ? 1500 : 3000, 150);
+  const auto optimizer =
+      options.original
+          ? tg::optim::AdamW{.lr = tg::Schedule::linear(5e-3, 5e-4, steps), .weight_decay = 0.01}
+          : tg::optim::AdamW{.lr = tg::Schedule::linear(3e-3, 3e-4, steps), .weight_decay = 1.0};
   auto trainer = tg::compile(
       Adder{}, loss_of,
       {.inputs = {{"text", {kBatch, kLength}, tg::i32}, {"digits", {kBatch, 3}, tg::i32}},
-       .optimizer =
-           tg::optim::AdamW{.lr = tg::Schedule::linear(3e-3, 3e-4, steps), .weight_decay = 1.0},
+       .optimizer = optimizer,
        .clip_grad_norm = 1,
        .seed = 2,
        .device = options.device});
@@ -139,7 +144,12 @@ bool learn(const sample::Options& options) {
     sample::progress("step " + std::to_string(step) + "  loss " + std::to_string(recent));
   }
   if (!options.full()) return sample::at_most(options, "loss", recent, 0, 1.8);
-  return sample::at_least(options, "held-out sums that are right", accuracy(next), 0.99, 0);
+  const double share = accuracy(next);
+  if (options.original) {
+    std::printf("%.1f %% of the held-out sums are right\n", 100 * share);
+    return sample::at_most(options, "loss", recent, 0.1, 0);
+  }
+  return sample::at_least(options, "held-out sums that are right", share, 0.99, 0);
 }
 
 }  // namespace

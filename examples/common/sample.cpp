@@ -21,7 +21,8 @@ namespace {
 
 constexpr const char* kUsage =
     "Options: --device auto|cpu|webgpu, --allow-software, --quick (a short run), --smoke (a few\n"
-    "steps), --out FOLDER, --data FOLDER, --size small|large\n";
+    "steps), --out FOLDER, --data FOLDER, --size small|large,\n"
+    "--original (as the original's sample is trained, where ours does better otherwise)\n";
 
 // False for wrong usage.
 bool parse(int argc, char** argv, Options& options) {
@@ -31,6 +32,8 @@ bool parse(int argc, char** argv, Options& options) {
       options.length = Options::Length::kQuick;
     } else if (word == "--smoke") {
       options.length = Options::Length::kSmoke;
+    } else if (word == "--original") {
+      options.original = true;
     } else if (word == "--allow-software") {
       options.device.allow_software = true;
     } else if (i + 1 < argc && word == "--device") {

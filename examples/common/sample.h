@@ -23,6 +23,7 @@ struct Options {
   std::string out = ".";     // the folder for pictures
   std::string data;          // the folder of the data, where a sample takes one
   bool large = false;        // a model for a GPU, where a sample has one
+  bool original = false;  // trained as the original's sample is, where ours does better otherwise
 
   [[nodiscard]] bool full() const { return length == Length::kFull; }
   [[nodiscard]] bool smoke() const { return length == Length::kSmoke; }

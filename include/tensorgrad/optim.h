@@ -18,6 +18,20 @@ namespace tensorgrad {
 
 namespace optim {
 
+// A number of an optimizer: a constant of its kernel, or, made by adjustable(), a run-time scalar
+// of its field's name ("beta1"), which Trainer::set() changes from the next update on.
+struct Hyper {
+  Hyper(double number) : value(number) {}  // NOLINT(google-explicit-constructor)
+  double value;
+  bool adjustable = false;
+  operator double() const { return value; }  // NOLINT(google-explicit-constructor)
+};
+inline Hyper adjustable(double value) {
+  Hyper hyper(value);
+  hyper.adjustable = true;
+  return hyper;
+}
+
 // What an optimizer sees while it is traced. All tensors are f32; `param` and `grad` are flat:
 // every trained parameter's elements, one behind another.
 class Update {
@@ -36,6 +50,11 @@ class Update {
   // [], a number that the host computes for each update, in double; `update` counts from 1.
   virtual Tensor per_update(const std::string& name,
                             std::function<double(std::int64_t update)> value) = 0;
+
+  // [], the number of that name, or what `of` makes of it, in double. Values that set() is given
+  // for one that is adjustable must be at least 0 and less than `below`.
+  virtual Tensor hyper(const std::string& name, const Hyper& number, double below,
+                       const std::function<double(double)>& of = nullptr) = 0;
 
   // The parameters one by one, as they lie in the flat tensors.
   struct Part {
@@ -60,7 +79,7 @@ class Update {
 // momentum * v), which needs a momentum and no dampening).
 struct SGD {
   Schedule lr = 1e-3;
-  double momentum = 0;
+  Hyper momentum = 0;
   bool nesterov = false;
   double weight_decay = 0;
   double dampening = 0;
@@ -73,7 +92,8 @@ struct SGD {
 // sqrt(v), not to sqrt(vhat): p -= lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps).
 struct Adam {
   Schedule lr = 1e-3;
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  Hyper beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
   double weight_decay = 0;
   bool amsgrad = false, epsilon_hat = false, maximize = false;
   void operator()(Update& update) const;
@@ -82,7 +102,8 @@ struct Adam {
 // Loshchilov and Hutter 2019: Adam, where the decay is p *= 1 - lr * weight_decay.
 struct AdamW {
   Schedule lr = 1e-3;
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  Hyper beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
   double weight_decay = 1e-2;
   bool amsgrad = false, epsilon_hat = false, maximize = false;
   void operator()(Update& update) const;
@@ -112,8 +133,9 @@ struct RAdam {
 // (Graves 2013): of its variance; with momentum, on the quotient.
 struct RMSprop {
   Schedule lr = 1e-2;
-  double alpha = 0.99, eps = 1e-8;
-  double weight_decay = 0, momentum = 0;
+  Hyper alpha = 0.99;
+  double eps = 1e-8, weight_decay = 0;
+  Hyper momentum = 0;
   bool centered = false, maximize = false;
   void operator()(Update& update) const;
 };
@@ -138,7 +160,8 @@ struct Adadelta {
 // m = beta2 * m + (1 - beta2) * g.
 struct Lion {
   Schedule lr = 1e-4;
-  double beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
+  Hyper beta1 = 0.9, beta2 = 0.99;
+  double weight_decay = 0;
   bool maximize = false;
   void operator()(Update& update) const;
 };

@@ -75,7 +75,8 @@ class Forward {
   // The output of a function that returns one tensor.
   HostTensor operator()(const Feed& inputs = {}, Loc loc = Loc::current());
 
-  // All parameters at once, or some. Throws UserError on missing or unknown names, on wrong sizes
+  // All parameters at once, or some; and any of the model's buffers by their paths (f32 is rounded
+  // for one of f16). Throws UserError on missing or unknown names, on wrong sizes
   // and where the parameters are a trainer's averages, and then nothing is changed.
   void upload_params(const std::map<std::string, HostTensor>& params,
                      const UploadOptions& options = {}, Loc loc = Loc::current());
@@ -153,7 +154,8 @@ class Objective {
   // Counted from the next update on. Throws UserError where it begins with no rate.
   void set_lr(Schedule schedule, Loc loc = Loc::current());
   // Changes a run-time scalar: one of ops.h's scalar(), "clip_grad_norm", "clip_grad_value",
-  // "weight_decay"; of a group "lr_factor.NAME", "weight_decay.NAME". Throws UserError with the
+  // "weight_decay", those of the optimizer that optim::adjustable() made; of a group
+  // "lr_factor.NAME", "weight_decay.NAME". Throws UserError with the
   // names there are, or where it is none of the values that the option may have.
   void set(const std::string& name, double value, Loc loc = Loc::current());
   // All, with their values.

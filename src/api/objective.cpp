@@ -55,6 +55,7 @@ std::unique_ptr<Engine> ObjectiveImpl::build(bool captures, std::shared_ptr<Devi
   }
   if (captures) return engine;
   per_update_ = std::move(traced->trace.per_update);
+  hyper_limits_ = std::move(traced->trace.hyper_limits);
   for (const auto& [name, id] : traced->trace.captures) captures_.push_back(name);
   return engine;
 }
@@ -81,7 +82,8 @@ HyperValues ObjectiveImpl::hypers(std::int64_t step, std::int64_t cursor) const 
     values[group_lr_scalar(range.group)] =
         float_bits(factor * (group.lr ? group.lr->at(update) : rate));
   }
-  for (const auto& [name, value] : per_update_) values[name] = float_bits(value(update + 1));
+  for (const auto& [name, value] : per_update_)
+    values[name] = float_bits(value(update + 1, engine_->scalars()));
   values[kCountScalar] = float_bits(static_cast<double>(update + 1));
   if (options_.accumulate > 1)
     values[kDueScalar] = float_bits((step + 1) % options_.accumulate == 0 ? 1 : 0);
@@ -269,6 +271,11 @@ void ObjectiveImpl::set(const std::string& name, double value) {
     check_known("there is no run-time scalar", name, known);
   }
   check_scalar(name, value);
+  const auto limit = hyper_limits_.find(name);
+  if (limit != hyper_limits_.end() && !(value >= 0 && value < limit->second)) {
+    throw UserError(name + ": at least 0 and less than " + number_text(limit->second) +
+                    " expected, got " + number_text(value));
+  }
   at->second = value;
 }
 

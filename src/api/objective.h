@@ -123,7 +123,8 @@ class ObjectiveImpl {
   Site site_;
   std::unique_ptr<Engine> engine_, capturing_;
   std::vector<std::string> captures_;
-  std::map<std::string, std::function<double(std::int64_t)>> per_update_;
+  std::map<std::string, PerUpdate> per_update_;
+  std::map<std::string, double> hyper_limits_;
   Schedule schedule_ = 0.0;
   std::int64_t schedule_start_ = 0;  // in updates
   std::int64_t step_ = 0, first_unread_ = 0;

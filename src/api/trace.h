@@ -14,6 +14,9 @@
 
 namespace tensorgrad {
 
+using Scalars = std::map<std::string, double>;
+using PerUpdate = std::function<double(std::int64_t update, const Scalars& scalars)>;
+
 class Trace {
  public:
   Trace();
@@ -24,11 +27,12 @@ class Trace {
   bool training = true;                            // see is_training()
   bool autocast = false;                           // see Autocast
   bool exported = false;                           // to where the bits of f32 cannot be read
-  std::map<std::string, double> scalars;           // run-time scalars with their initial values
+  Scalars scalars;                                 // run-time scalars with their initial values
   std::map<std::string, ValueId> captures;
-  // Run-time scalars that the host computes, from the number of the update (from 1).
-  std::map<std::string, std::function<double(std::int64_t)>> per_update;
-  std::uint32_t random_ops = 0;  // number of random ops so far: their stream
+  // Run-time scalars that the host computes, from the number of the update (from 1) and the others.
+  std::map<std::string, PerUpdate> per_update;
+  std::map<std::string, double> hyper_limits;  // what the optimizer's adjustable ones are below
+  std::uint32_t random_ops = 0;                // number of random ops so far: their stream
 
   // The trace of this thread; throws UserError, naming the op, where there is none.
   static Trace& current(std::string_view op, const Site& site);

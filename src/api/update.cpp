@@ -178,7 +178,22 @@ std::optional<Tensor> ArenaUpdate::weight_decay(double initial) {
 Tensor ArenaUpdate::per_update(const std::string& name,
                                std::function<double(std::int64_t update)> value) {
   const std::string full = "_optim." + name;
-  trace_.per_update[full] = std::move(value);
+  trace_.per_update[full] = [value = std::move(value)](std::int64_t update, const Scalars&) {
+    return value(update);
+  };
+  return host_scalar(full);
+}
+
+Tensor ArenaUpdate::hyper(const std::string& name, const optim::Hyper& number, double below,
+                          const std::function<double(double)>& of) {
+  if (!number.adjustable) return tensorgrad::full({}, of ? of(number) : number.value);
+  trace_.hyper_limits[name] = below;
+  const Tensor itself = scalar(name, number);
+  if (!of) return itself;
+  const std::string full = "_optim." + name + "." + std::to_string(trace_.per_update.size());
+  trace_.per_update[full] = [name, of](std::int64_t, const Scalars& now) {
+    return of(now.at(name));
+  };
   return host_scalar(full);
 }
 

@@ -29,6 +29,8 @@ class ArenaUpdate final : public optim::Update {
   std::optional<Tensor> weight_decay(double initial) override;
   Tensor per_update(const std::string& name,
                     std::function<double(std::int64_t update)> value) override;
+  Tensor hyper(const std::string& name, const optim::Hyper& number, double below,
+               const std::function<double(double)>& of) override;
   [[nodiscard]] const std::vector<Part>& parts() const override { return parts_; }
   Tensor part(const Tensor& flat, std::size_t part) override;
   Tensor join(const std::vector<Tensor>& parts) override;

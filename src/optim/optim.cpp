@@ -44,30 +44,51 @@ Tensor decayed_param(Update& u, double weight_decay) {
   return decay ? u.param * (1.0 - u.lr * *decay) : u.param;
 }
 
+// A decay of a running mean, below 1.
+struct Decay {
+  const char* name;
+  Hyper number;
+};
+Tensor kept(Update& u, const Decay& decay) { return u.hyper(decay.name, decay.number, 1); }
+Tensor taken(Update& u, const Decay& decay) {
+  return u.hyper(decay.name, decay.number, 1, [](double number) { return 1 - number; });
+}
+
 // decay * state + (1 - decay) * x, which becomes the state.
-Tensor running_mean(Update& u, const char* name, double decay, const Tensor& x) {
-  const Tensor mean = decay * u.state(name) + (1 - decay) * x;
+Tensor running_mean(Update& u, const char* name, const Decay& decay, const Tensor& x) {
+  const Tensor mean = kept(u, decay) * u.state(name) + taken(u, decay) * x;
   u.set_state(name, mean);
   return mean;
 }
 
-// 1 - beta^t, without the cancellation that the formula has for small t.
-Tensor correction(const Update& u, double beta) { return -expm1(u.step * std::log(beta)); }
+// 1 - decay^t, without the cancellation that the formula has for small t.
+Tensor correction(Update& u, const Decay& decay) {
+  return -expm1(u.step * u.hyper(decay.name, decay.number, 1,
+                                 [](double number) { return std::log(number); }));
+}
+
+bool may_be_used(const Hyper& number) { return number != 0 || number.adjustable; }
+
+Tensor momentum_of(Update& u, const Hyper& momentum) {
+  return u.hyper("momentum", momentum, kInfinity);
+}
 
 struct AdamStep {
-  double beta1, beta2, eps;
+  Hyper beta1, beta2;
+  double eps;
   bool amsgrad = false, epsilon_hat = false;
 };
 
 // mhat / (sqrt(vhat) + eps) times the learning rate, and the new moments.
 Tensor adam_step(Update& u, const Tensor& grad, const AdamStep& adam) {
-  const Tensor m = running_mean(u, "exp_avg", adam.beta1, grad);
-  Tensor v = running_mean(u, "exp_avg_sq", adam.beta2, square(grad));
+  const Decay beta1 = {"beta1", adam.beta1}, beta2 = {"beta2", adam.beta2};
+  const Tensor m = running_mean(u, "exp_avg", beta1, grad);
+  Tensor v = running_mean(u, "exp_avg_sq", beta2, square(grad));
   if (adam.amsgrad) {
     v = maximum(u.state("max_exp_avg_sq"), v);
     u.set_state("max_exp_avg_sq", v);
   }
-  const Tensor correction1 = correction(u, adam.beta1), correction2 = correction(u, adam.beta2);
+  const Tensor correction1 = correction(u, beta1), correction2 = correction(u, beta2);
   if (adam.epsilon_hat) return u.lr * sqrt(correction2) / correction1 * m / (sqrt(v) + adam.eps);
   return (u.lr / correction1) * m / (sqrt(v) * rsqrt(correction2) + adam.eps);
 }
@@ -78,16 +99,16 @@ void SGD::operator()(Update& u) const {
   check_range("SGD: momentum", momentum);
   check_range("SGD: weight_decay", weight_decay);
   check_range("SGD: dampening", dampening);
-  if (nesterov && (momentum == 0 || dampening != 0)) {
+  if (nesterov && (!may_be_used(momentum) || dampening != 0)) {
     throw UserError("SGD: nesterov needs a momentum and no dampening");
   }
   Tensor g = decayed_gradient(u, descent(u, maximize), weight_decay);
-  if (momentum != 0) {
-    const Tensor old = momentum * u.state("momentum_buffer");
+  if (may_be_used(momentum)) {
+    const Tensor factor = momentum_of(u, momentum), old = factor * u.state("momentum_buffer");
     // The state begins as zero, so without dampening the first step is as the others.
     const Tensor v = dampening == 0 ? old + g : where(u.step == 1.0, g, old + (1 - dampening) * g);
     u.set_state("momentum_buffer", v);
-    g = nesterov ? g + momentum * v : v;
+    g = nesterov ? g + factor * v : v;
   }
   u.set_param(u.param - u.lr * g);
 }
@@ -132,9 +153,9 @@ void NAdam::operator()(Update& u) const {
   const Tensor of_mean = u.per_update("of_mean", [mu, product](std::int64_t t) {
     return mu(t + 1) / (1 - product(t) * mu(t + 1));
   });
-  const Tensor m = running_mean(u, "exp_avg", beta1, g);
-  const Tensor v = running_mean(u, "exp_avg_sq", beta2, square(g));
-  const Tensor denominator = sqrt(v) * rsqrt(correction(u, beta2)) + eps;
+  const Tensor m = running_mean(u, "exp_avg", {"beta1", beta1}, g);
+  const Tensor v = running_mean(u, "exp_avg_sq", {"beta2", beta2}, square(g));
+  const Tensor denominator = sqrt(v) * rsqrt(correction(u, {"beta2", beta2})) + eps;
   u.set_param(p - u.lr * (of_grad * g + of_mean * m) / denominator);
 }
 
@@ -154,10 +175,10 @@ void RAdam::operator()(Update& u) const {
     if (rho <= 5) return 0.0;
     return std::sqrt(left * (rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho));
   });
-  const Tensor m = running_mean(u, "exp_avg", beta1, g);
-  const Tensor v = running_mean(u, "exp_avg_sq", beta2, square(g));
+  const Tensor m = running_mean(u, "exp_avg", {"beta1", beta1}, g);
+  const Tensor v = running_mean(u, "exp_avg_sq", {"beta2", beta2}, square(g));
   const Tensor adapted = where(rectified > 0.0, rectified / (sqrt(v) + eps), 1.0);
-  u.set_param(p - (u.lr / correction(u, beta1)) * m * adapted);
+  u.set_param(p - (u.lr / correction(u, {"beta1", beta1})) * m * adapted);
 }
 
 void RMSprop::operator()(Update& u) const {
@@ -166,12 +187,13 @@ void RMSprop::operator()(Update& u) const {
   check_range("RMSprop: weight_decay", weight_decay);
   check_range("RMSprop: momentum", momentum);
   const Tensor g = decayed_gradient(u, descent(u, maximize), weight_decay);
-  Tensor v = running_mean(u, "square_avg", alpha, square(g));
+  const Decay mean = {"alpha", alpha};
+  Tensor v = running_mean(u, "square_avg", mean, square(g));
   // Rounding must not make a variance negative.
-  if (centered) v = maximum(v - square(running_mean(u, "grad_avg", alpha, g)), 0.0);
+  if (centered) v = maximum(v - square(running_mean(u, "grad_avg", mean, g)), 0.0);
   Tensor change = g / (sqrt(v) + eps);
-  if (momentum != 0) {
-    change = momentum * u.state("momentum_buffer") + change;
+  if (may_be_used(momentum)) {
+    change = momentum_of(u, momentum) * u.state("momentum_buffer") + change;
     u.set_state("momentum_buffer", change);
   }
   u.set_param(u.param - u.lr * change);
@@ -195,17 +217,18 @@ void Adadelta::operator()(Update& u) const {
   check_range("Adadelta: eps", eps);
   check_range("Adadelta: weight_decay", weight_decay);
   const Tensor g = decayed_gradient(u, descent(u, maximize), weight_decay);
-  const Tensor v = running_mean(u, "square_avg", rho, square(g));
+  const Tensor v = running_mean(u, "square_avg", {"rho", rho}, square(g));
   const Tensor change = sqrt(u.state("acc_delta") + eps) / sqrt(v + eps) * g;
-  running_mean(u, "acc_delta", rho, square(change));
+  running_mean(u, "acc_delta", {"rho", rho}, square(change));
   u.set_param(u.param - u.lr * change);
 }
 
 void Lion::operator()(Update& u) const {
   check_adam("Lion", beta1, beta2, 0, weight_decay);
   const Tensor g = descent(u, maximize), m = u.state("exp_avg");
-  const Tensor direction = sign(beta1 * m + (1 - beta1) * g);
-  running_mean(u, "exp_avg", beta2, g);
+  const Decay of_direction = {"beta1", beta1};
+  const Tensor direction = sign(kept(u, of_direction) * m + taken(u, of_direction) * g);
+  running_mean(u, "exp_avg", {"beta2", beta2}, g);
   u.set_param(decayed_param(u, weight_decay) - u.lr * direction);
 }
 
@@ -251,8 +274,8 @@ void Muon::operator()(Update& u) const {
     const double tall = static_cast<double>(shape[0]) / static_cast<double>(shape[1]);
     updates[i] = std::sqrt(std::max(1.0, tall)) * orthogonalized(u.part(direction, i), ns_steps);
   }
-  const Tensor adamw =
-      (adamw_lr_factor / correction(u, beta1)) * m / (sqrt(v) * rsqrt(correction(u, beta2)) + eps);
+  const Tensor adamw = (adamw_lr_factor / correction(u, {"beta1", beta1})) * m /
+                       (sqrt(v) * rsqrt(correction(u, {"beta2", beta2})) + eps);
   const Tensor rate = u.lr * where(muon, 1.0, adamw_lr_factor);
   const auto decay = u.weight_decay(weight_decay);
   const Tensor p = decay ? u.param * (1.0 - rate * *decay) : u.param;

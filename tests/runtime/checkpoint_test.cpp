@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Checkpoints that are damaged anywhere, and names that only seem to be taken.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>

@@ -2,7 +2,6 @@
 // The data loader: order, epochs, errors, its end while threads work, and its place in a
 // trainer's checkpoint.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>

@@ -2,7 +2,6 @@
 // Training in mixed precision: types, less memory, a factor on the loss that falls and
 // grows by itself, and goes on from a checkpoint bit for bit.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>

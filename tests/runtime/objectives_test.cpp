@@ -2,7 +2,6 @@
 // Several objectives in one trainer: each is as a trainer of it alone would be whose parameters are
 // copied by hand, and what they have in common is there once.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>

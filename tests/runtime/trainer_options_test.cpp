@@ -2,7 +2,6 @@
 // What may be asked of a trainer beyond plain steps: captures, resets, uploads by name,
 // accumulation, averages, steps that are skipped, aborting, other models.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -468,6 +467,41 @@ TEST(Trace, plans_without_a_device) {
   EXPECT_NE(traced.explain().find("launch 0"), std::string::npos);
   EXPECT_EQ(traced.parameter_names().size(), 4U);
   EXPECT_EQ(traced.captures(), std::vector<std::string>{"hidden"});
+}
+
+// As constants of the kernel, and as scalars that are changed between steps.
+void expect_adjustable(const Optimizer& constant, const Optimizer& changed,
+                       const Optimizer& adjustable, const std::map<std::string, double>& numbers) {
+  const std::string path = temporary("adjustable.safetensors");
+  for (const char* kind : {"cpu", "webgpu"}) {
+    CompileOptions options = data_options(kind);
+    const auto with = [&](const Optimizer& optimizer) {
+      options.optimizer = optimizer;
+      return data_trainer(options);
+    };
+    auto plain = with(constant), trainer = with(adjustable), other = with(changed);
+    const std::vector<float> begin = plain.run(4), got = trainer.run(4);
+    for (std::size_t i = 0; i < begin.size(); ++i) EXPECT_NEAR(got[i], begin[i], 1e-5) << kind;
+    plain.save(path);
+    other.load(path);
+    for (const auto& [name, value] : numbers) trainer.set(name, value);
+    const std::vector<float> want = other.run(6), after = trainer.run(6), without = plain.run(6);
+    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(after[i], want[i], 2e-5) << kind;
+    EXPECT_GT(std::abs(without.back() - want.back()), 1e-4) << kind << ": it makes no difference";
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(Adjustable, betas_of_adam) {
+  expect_adjustable(
+      optim::Adam{.lr = 0.02}, optim::Adam{.lr = 0.02, .beta1 = 0.3, .beta2 = 0.9},
+      optim::Adam{.lr = 0.02, .beta1 = optim::adjustable(0.9), .beta2 = optim::adjustable(0.999)},
+      {{"beta1", 0.3}, {"beta2", 0.9}});
+}
+TEST(Adjustable, momentum_of_sgd_from_none) {
+  expect_adjustable(optim::SGD{.lr = 0.05, .momentum = 1e-30},
+                    optim::SGD{.lr = 0.05, .momentum = 0.9},
+                    optim::SGD{.lr = 0.05, .momentum = optim::adjustable(0)}, {{"momentum", 0.9}});
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 // What a trainer promises: one order of steps, the same
 // bits for the same seed, resumption bit for bit.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
