@@ -294,7 +294,7 @@ TEST(TgLm, names_what_is_wrong) {
     EXPECT_EQ(result.code, code) << result.err;
     EXPECT_NE((result.err + result.out).find(what), std::string::npos) << result.err << result.out;
   };
-  says({"lm"}, 2, "train, generate or eval");
+  says({"lm"}, 2, "train, generate, eval, import or quantize");
   says({"lm", "train"}, 2, "TEXT or --resume");
   says({"lm", "train", "nothing.txt"}, 1, "nothing.txt");
   says({"lm", "train", "stories", "--arch", "lstm"}, 2, "--arch");
