@@ -21,5 +21,7 @@ void probe(const Options& options, const std::string& device, const std::string&
 
 void gemm(const Options& options);
 void gemm_on_gpu(const Options& options);
+// One row, and 64, times a square matrix kept in each format of weights.
+void packed(const Options& options, const std::string& device);
 
 }  // namespace tensorgrad::bench

@@ -47,6 +47,21 @@ struct LmEvalArguments {
 };
 int lm_eval(const LmEvalArguments& arguments);
 
+struct LmImportArguments {
+  std::string from;  // a folder of transformers' or mamba-ssm's, or a file of MBJS
+  std::string out;
+  bool tokenizer = true;
+  bool euler = false;  // MBJS alone
+};
+int lm_import(const LmImportArguments& arguments);
+
+struct LmQuantizeArguments {
+  std::string model;
+  std::string out;
+  nn::WeightFormat format = nn::WeightFormat::kInt8;
+};
+int lm_quantize(const LmQuantizeArguments& arguments);
+
 // model.safetensors of a run folder, or the file itself.
 std::string lm_model_path(const std::string& model);
 

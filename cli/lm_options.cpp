@@ -225,6 +225,45 @@ void add_lm_eval(CLI::App& app, LmAction& action) {
   command.callback([=, &action] { action = [args] { return lm_eval(*args); }; });
 }
 
+void add_lm_import(CLI::App& app, LmAction& action) {
+  auto args = std::make_shared<LmImportArguments>();
+  CLI::App& command = *app.add_subcommand("import", "Make a model's file of another library's");
+  command
+      .add_option("FROM", args->from,
+                  "A folder with config.json and safetensors of transformers or mamba-ssm (Mamba, "
+                  "Mamba-2), or an MBJS file")
+      ->required();
+  command.add_option("-o,--out", args->out, "File to write")->required();
+  command.add_flag("!--no-tokenizer", args->tokenizer, "Leave the folder's tokenizer out");
+  command.add_flag("--euler", args->euler,
+                   "Of an MBJS file: its weights were trained by Euler's rule");
+  command.footer(
+      "Examples:\n"
+      "  tg lm import mamba-130m-hf -o mamba.safetensors\n"
+      "  tg lm generate mamba.safetensors --prompt 'Once upon a time'");
+  command.callback([=, &action] { action = [args] { return lm_import(*args); }; });
+}
+
+void add_lm_quantize(CLI::App& app, LmAction& action) {
+  auto args = std::make_shared<LmQuantizeArguments>();
+  auto type = std::make_shared<std::string>();
+  CLI::App& command = *app.add_subcommand("quantize", "Keep a model's weights in fewer bits");
+  command.add_option("MODEL", args->model, "A run folder, or a model's file")->required();
+  command.add_option("--type", *type, "What the embedding and the projections become")
+      ->required()
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "int8", "int8_per_tensor", "int4"}))
+      ->option_text("f32|f16|bf16|int8|int8_per_tensor|int4");
+  command.add_option("-o,--out", args->out, "File to write")->required();
+  command.footer(
+      "Examples:\n"
+      "  tg lm quantize runs/plays --type int8 -o plays-int8.safetensors\n"
+      "  tg lm eval plays-int8.safetensors --data other.txt     # what it costs");
+  command.callback([=, &action] {
+    args->format = nn::weight_format(*type);
+    action = [args] { return lm_quantize(*args); };
+  });
+}
+
 }  // namespace
 
 void add_lm(CLI::App& app, std::function<int()>& action) {
@@ -234,9 +273,11 @@ void add_lm(CLI::App& app, std::function<int()>& action) {
   add_lm_train(command, action);
   add_lm_generate(command, action);
   add_lm_eval(command, action);
+  add_lm_import(command, action);
+  add_lm_quantize(command, action);
   command.callback([&command] {
     if (!command.get_subcommands().empty()) return;
-    throw CLI::RequiredError("train, generate or eval");
+    throw CLI::RequiredError("train, generate, eval, import or quantize");
   });
   command.footer("`tg lm COMMAND --help` says more about a command, with examples.");
 }

@@ -271,7 +271,7 @@ int lm_start(const LmTrainArguments& arguments) {
   std::optional<lm::SavedModel> from;
   std::optional<Tokenizer> given;
   if (!run.settings.from.empty()) {
-    from = lm::load_model(lm_model_path(run.settings.from));
+    from = lm::quantize(lm::load_model(lm_model_path(run.settings.from)), nn::WeightFormat::kF32);
     given = from->tokenizer;
     if (!given) throw UserError(run.settings.from + ": the model has no tokenizer");
     run.settings.shape.arch = "loaded";

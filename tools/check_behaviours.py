@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""docs/behaviours.md names only tests that there are, and each of its rows a test or `not there`.
+"""docs/behaviours.md and docs/mamba_behaviours.md name only tests that there are, and each of their rows a test or
+`not there`.
 
 A test is named in backquotes in the last column of a table, in one of two forms:
 
@@ -18,7 +19,7 @@ import pathlib
 import re
 import sys
 
-PAGE = "docs/behaviours.md"
+PAGES = ["docs/behaviours.md", "docs/mamba_behaviours.md"]
 NOT_THERE = "not there"
 # What drives a table of tests: the files with its rows.
 TABLES = {"ops": ["tests/ops/*_cases.cpp", "src/ops/pointwise.def"],
@@ -107,8 +108,8 @@ def tables(text):
         previous = line
 
 
-def problems(root):
-    page = root / PAGE
+def problems(root, page_name):
+    page = root / page_name
     if not page.is_file():
         yield 1, "there is no such page"
         return
@@ -131,9 +132,11 @@ def main():
     parser.add_argument("--root", type=pathlib.Path,
                         default=pathlib.Path(__file__).resolve().parent.parent)
     args = parser.parse_args()
-    found = list(problems(args.root.resolve()))
-    for line, why in found:
-        print(f"{PAGE}:{line}: {why}")
+    found = [(page, *problem) for page in PAGES
+             if page == PAGES[0] or (args.root / page).is_file()
+             for problem in problems(args.root.resolve(), page)]
+    for page, line, why in found:
+        print(f"{page}:{line}: {why}")
     print(f"behaviours: {len(found) or 'no'} problems")
     return 1 if found else 0
 

@@ -106,6 +106,7 @@ class Buffer {
                   std::source_location loc = std::source_location::current());
 
   [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] DType dtype() const { return dtype_; }
   [[nodiscard]] const Site& site() const { return site_; }
   // Its value in the function being traced: what the step began with, or what set() gave. Throws
   // UserError where the model that is traced does not have it.

@@ -11,6 +11,7 @@
 #include "tensorgrad/nn/linear.h"
 #include "tensorgrad/nn/mamba.h"
 #include "tensorgrad/nn/norms.h"
+#include "tensorgrad/nn/packed.h"
 #include "tensorgrad/nn/recurrent.h"
 #include "tensorgrad/nn/vision.h"
 

@@ -12,6 +12,7 @@
 #include "tensorgrad/feed.h"
 #include "tensorgrad/io.h"
 #include "tensorgrad/lm.h"
+#include "tensorgrad/mbjs.h"
 #include "tensorgrad/module.h"
 #include "tensorgrad/nn.h"
 #include "tensorgrad/onnx.h"

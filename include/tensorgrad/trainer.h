@@ -75,7 +75,8 @@ class Forward {
   // The output of a function that returns one tensor.
   HostTensor operator()(const Feed& inputs = {}, Loc loc = Loc::current());
 
-  // All parameters at once, or some. Throws UserError on missing or unknown names, on wrong sizes
+  // All parameters at once, or some; and any of the model's buffers by their paths (f32 is rounded
+  // for one of f16). Throws UserError on missing or unknown names, on wrong sizes
   // and where the parameters are a trainer's averages, and then nothing is changed.
   void upload_params(const std::map<std::string, HostTensor>& params,
                      const UploadOptions& options = {}, Loc loc = Loc::current());

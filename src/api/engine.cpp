@@ -240,7 +240,31 @@ void Engine::upload_state(const std::string& name, const std::vector<float>& val
   instance_->upload(state_buffer(name), 0, std::as_bytes(std::span(values)));
 }
 
+void Engine::upload_state(const std::string& name, const HostTensor& tensor) {
+  for (const StateEntry& state : states_) {
+    if (state.name == name) upload(state_buffer(name), state.type.dtype, tensor);
+  }
+}
+
+void Engine::check_states(const std::string& what,
+                          const std::map<std::string, HostTensor>& tensors) const {
+  for (const StateEntry& state : states_) {
+    const auto given = tensors.find(state.name);
+    if (given == tensors.end()) continue;
+    const DType dtype = given->second.dtype;
+    const bool fits = dtype == state.type.dtype || (dtype == f32 && state.type.dtype == f16);
+    if (fits && given->second.shape == state.type.shape) continue;
+    throw UserError(what + ": buffer '" + state.name + "' is " + to_string(state.type) + ", got " +
+                    to_string(Type{dtype, given->second.shape}));
+  }
+}
+
 void Engine::reset_state(const StateEntry& state) {
+  if (state.type.dtype == DType::kF16) {
+    const std::vector<float> values(static_cast<std::size_t>(numel(state.type.shape)),
+                                    static_cast<float>(state.initial));
+    return upload(state_buffer(state.name), DType::kF16, values);
+  }
   std::uint32_t bits = float_bits(state.initial);
   if (state.type.dtype != DType::kF32) {
     bits = static_cast<std::uint32_t>(static_cast<std::int64_t>(state.initial));

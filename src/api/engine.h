@@ -96,6 +96,11 @@ class Engine {
   // An output of the last run. Of the name in the traced function, or capture_output().
   [[nodiscard]] HostTensor download_output(const std::string& name) const;
   void upload_state(const std::string& name, const std::vector<float>& values);
+  void upload_state(const std::string& name, const HostTensor& tensor);
+  // Throws UserError, `what` in front, where one of them has another type than the state of its
+  // name: f32 serves for f16. What there is no state for is left out.
+  void check_states(const std::string& what,
+                    const std::map<std::string, HostTensor>& tensors) const;
   void reset_state(const StateEntry& state);
 
   // Values of the run-time scalars for one run.

@@ -179,9 +179,14 @@ void ForwardImpl::refuse_averages(const char* who) const {
   throw UserError(std::string(who) + ": the parameters are averages that a trainer keeps");
 }
 
-void ForwardImpl::upload_params(const std::map<std::string, HostTensor>& params, bool partial) {
+void ForwardImpl::upload_params(const std::map<std::string, HostTensor>& given, bool partial) {
   const std::lock_guard lock(*mutex_);
   refuse_averages("upload_params");
+  std::map<std::string, HostTensor> params, buffers;
+  for (const auto& [name, tensor] : given) {
+    (table_.has_buffer(name) ? buffers : params).emplace(name, tensor);
+  }
+  first_.engine->check_states("upload_params", buffers);
   if (partial && !table_.entries().empty()) {
     std::vector<float> flat = first_.engine->download_floats("params");
     table_.write(params, "upload_params", true, flat);
@@ -189,6 +194,7 @@ void ForwardImpl::upload_params(const std::map<std::string, HostTensor>& params,
   } else {
     first_.engine->upload_params(table_.pack(params, "upload_params"));
   }
+  for (const auto& [name, tensor] : buffers) first_.engine->upload_state(name, tensor);
 }
 
 void ForwardImpl::load(const std::string& path, Weights weights) {

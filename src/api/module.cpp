@@ -47,8 +47,6 @@ Tensor Parameter::tensor(Site site) const {
 Buffer::Buffer(Shape shape, double initial, DType dtype, std::source_location loc)
     : shape_(std::move(shape)), initial_(initial), dtype_(dtype), site_(loc) {
   check_shape("buffer", shape_, site_);
-  if (dtype_ == DType::kF16)
-    throw DtypeError("buffer: f32, i32, u32 or bool expected, got f16", site_);
 }
 
 // The state's leaf, made on first use.
@@ -62,6 +60,10 @@ ValueId Buffer::leaf(Trace& trace, const Site& site) const {
                     site.known() ? site : site_);
     error.add_context("while reading the buffer that is made at " + to_string(site_));
     throw error;
+  }
+  if (dtype_ == DType::kF16 && trace.training) {
+    throw DtypeError("buffer '" + found->second + "': f16 is for functions that are not trained",
+                     site.known() ? site : site_);
   }
   const ValueId known = trace.graph.find_leaf(ops::state, found->second);
   if (known != kNoValue) return known;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "tensorgrad/lm/checkpoint.h"
 
+#include <set>
+
 #include <nlohmann/json.hpp>
 
 #include "lm/read_json.h"
@@ -12,7 +14,9 @@ namespace {
 
 std::int64_t elements_in(const std::map<std::string, HostTensor>& weights) {
   std::int64_t sum = 0;
-  for (const auto& [name, tensor] : weights) sum += numel(tensor.shape);
+  // Words may hold up to eight elements.
+  for (const auto& [name, tensor] : weights)
+    sum += numel(tensor.shape) * (tensor.dtype == u32 ? 8 : 1);
   return sum;
 }
 
@@ -100,21 +104,22 @@ void check_weights(const nn::MambaConfig& config, const std::map<std::string, Ho
                     std::to_string(held) + " there are");
   }
   const nn::MambaLM model = made_model(config, file);
-  std::size_t found = 0;
-  ParameterVisitor visitor([&](const std::string& path, const Parameter& parameter) {
+  std::set<std::string> known;
+  const auto check = [&](const std::string& path, DType dtype, const Shape& shape) {
     const auto at = weights.find(path);
     if (at == weights.end()) throw UserError(file + ": the tensor " + path + " is missing");
-    ++found;
-    if (at->second.dtype == f32 && at->second.shape == parameter.shape()) return;
-    throw UserError(file + ": " + path + ": f32" + to_string(parameter.shape()) +
+    known.insert(path);
+    if (at->second.dtype == dtype && at->second.shape == shape) return;
+    throw UserError(file + ": " + path + ": " + std::string(to_string(dtype)) + to_string(shape) +
                     " expected, got " + std::string(to_string(at->second.dtype)) +
                     to_string(at->second.shape));
-  });
+  };
+  ParameterVisitor visitor([&](const std::string& path,
+                               const Parameter& parameter) { check(path, f32, parameter.shape()); },
+                           [&](const std::string& path, const Buffer& buffer) {
+                             check(path, buffer.dtype(), buffer.shape());
+                           });
   model.visit_fields(visitor);
-  if (found == weights.size()) return;
-  std::map<std::string, bool> known;
-  ParameterVisitor names([&](const std::string& path, const Parameter&) { known[path] = true; });
-  model.visit_fields(names);
   for (const auto& [path, tensor] : weights) {
     if (!known.contains(path)) {
       throw UserError(file + ": a model of this configuration has no parameter " + path);
@@ -158,11 +163,18 @@ std::optional<Tokenizer> tokenizer_of(const StoredFile& file, std::string_view n
 SavedModel load_model(const std::string& path) {
   StoredFile file = read_safetensors(path);
   SavedModel model{config_of(file, path), {}, tokenizer_of(file, path)};
+  // Packed weights stay as they are.
+  const auto kept = [&](const std::string& dtype) -> std::optional<DType> {
+    if (dtype == "F32") return f32;
+    if (dtype == "U32") return u32;
+    if (dtype == "F16" && model.config.weights == nn::WeightFormat::kF16) return f16;
+    return std::nullopt;
+  };
   bool plain = true;
-  for (const auto& [name, tensor] : file.tensors) plain = plain && tensor.dtype == "F32";
+  for (const auto& [name, tensor] : file.tensors) plain = plain && kept(tensor.dtype).has_value();
   if (plain) {
     for (auto& [name, tensor] : file.tensors) {
-      model.weights[name] = {f32, std::move(tensor.shape), std::move(tensor.data)};
+      model.weights[name] = {*kept(tensor.dtype), std::move(tensor.shape), std::move(tensor.data)};
     }
   } else {
     file.tensors.clear();

@@ -17,7 +17,7 @@ using nn::MixerKind;
 
 constexpr const char* kFormat = "tensorgrad MambaLM";
 constexpr std::int64_t kVersion = 1;
-constexpr std::int64_t kLargestSize = std::int64_t{1} << 31;
+constexpr std::int64_t kLargestSize = std::int64_t{1} << 30;  // products of two are int64
 constexpr std::size_t kMostLayers = 65'536;
 constexpr double kLargest = 1e30, kSmallest = 1e-30;
 // In the order of nn::MixerKind; also what mixer_schedule() calls a model of them alone.
@@ -36,6 +36,9 @@ class ConfigWriter {
   }
   void rule(const char* key, const Discretization& value) {
     out_[key] = value == Discretization::kEuler ? "euler" : "zero_order_hold";
+  }
+  void format(const char* key, const nn::WeightFormat& value) {
+    out_[key] = nn::format_name(value);
   }
   template <class Fields>
   void object(const char* key, const Fields& fields) {
@@ -100,6 +103,15 @@ class ConfigReader {
       fail(full(key), "euler or zero_order_hold expected, got " + shown(given));
     }
     value = given == "euler" ? Discretization::kEuler : Discretization::kZeroOrderHold;
+  }
+  void format(const char* key, nn::WeightFormat& value) {
+    const ConfigJson& given = at(key);
+    if (!given.is_string()) fail(full(key), "a format of weights expected, got " + shown(given));
+    try {
+      value = nn::weight_format(given.get<std::string>());
+    } catch (const UserError& error) {
+      fail(full(key), error.message());
+    }
   }
   template <class Fields>
   void object(const char* key, const Fields& fields) {
@@ -172,6 +184,7 @@ void visit_config(Visitor& v, Config& c) {
   v.kinds("layers", c.layers);
   v.number("norm_epsilon", c.norm_epsilon, 0);
   v.boolean("tie_embeddings", c.tie_embeddings);
+  v.format("weights", c.weights);
   const auto has = [&](MixerKind kind) {
     return std::find(c.layers.begin(), c.layers.end(), kind) != c.layers.end();
   };
@@ -182,7 +195,9 @@ void visit_config(Visitor& v, Config& c) {
       in.size("d_conv", o.d_conv, 1);
       in.size("expand", o.expand, 1);
       in.size("dt_rank", o.dt_rank, 0);
+      in.boolean("bias", o.bias);
       in.boolean("conv_bias", o.conv_bias);
+      in.boolean("x_bias", o.x_bias);
       in.rule("discretization", o.discretization);
       visit_steps(in, o);
     });
@@ -191,6 +206,10 @@ void visit_config(Visitor& v, Config& c) {
     v.object("mamba2", [&](Visitor& in) {
       in.size("d_conv", c.mamba2.d_conv, 1);
       in.size("groups", c.mamba2.groups, 1);
+      in.boolean("bias", c.mamba2.bias);
+      in.boolean("conv_bias", c.mamba2.conv_bias);
+      in.number("dt_least", c.mamba2.dt_least, 0);
+      in.number("dt_most", c.mamba2.dt_most, 0);
       visit_heads(in, c.mamba2);
       visit_steps(in, c.mamba2);
     });

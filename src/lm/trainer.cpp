@@ -118,6 +118,14 @@ std::optional<MixerName> mixer_parameter(const nn::MambaConfig& config, const st
   return MixerName{plain ? nn::MixerKind::kMamba1 : config.layers.at(layer), met->at(1)};
 }
 
+const nn::MambaConfig& trained_config(const nn::MambaConfig& config, Loc loc) {
+  if (config.weights == nn::WeightFormat::kF32) return config;
+  throw UserError("language trainer: weights kept as " +
+                      std::string(nn::format_name(config.weights)) +
+                      " are not trained; quantize(model, nn::WeightFormat::kF32) makes them f32",
+                  loc);
+}
+
 }  // namespace
 
 std::vector<ParamGroup> b_and_c_alone(const nn::MambaConfig& config, bool attention, Loc loc) {
@@ -162,7 +170,7 @@ std::vector<ParamGroup> b_and_c_alone(const nn::MambaConfig& config, bool attent
 
 LanguageTrainer::LanguageTrainer(const nn::MambaConfig& config, TokenText train,
                                  TokenText validation, const TrainingOptions& options, Loc loc)
-    : config_(nn::MambaLM(config, loc).config),
+    : config_(nn::MambaLM(trained_config(config, loc), loc).config),
       options_((check_training(options, loc), options)),
       validation_(std::move(validation)),
       windows_(std::make_shared<TextWindows>(std::move(train), options.length, options.seed)),

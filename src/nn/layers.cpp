@@ -20,10 +20,40 @@ Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias, Loc loc)
   if (with_bias) bias.emplace(Shape{out}, fan_in_uniform(in), loc);
 }
 
+namespace {
+
+void visit_weight(ParameterVisitor& visitor, const Parameter& weight,
+                  const std::optional<PackedWeight>& packed) {
+  if (packed) {
+    detail::visit_field(visitor, "weight", *packed);
+  } else {
+    visitor.parameter("weight", weight);
+  }
+}
+
+void pack_matrix(const Parameter& weight, std::optional<PackedWeight>& packed, WeightFormat format,
+                 Loc loc) {
+  const Shape& shape = weight.shape();
+  packed.reset();
+  if (format == WeightFormat::kF32 || !can_pack(shape[1], format)) return;
+  packed.emplace(shape[0], shape[1], format, loc);
+}
+
+}  // namespace
+
+void Linear::visit_fields(ParameterVisitor& visitor) const {
+  visit_weight(visitor, weight, packed);
+  detail::visit_field(visitor, "bias", bias);
+}
+
+void Linear::pack(WeightFormat format, Loc loc) { pack_matrix(weight, packed, format, loc); }
+
 Tensor Linear::operator()(Tensor x, Loc loc) const {
   std::optional<Tensor> b;
   if (bias) b = bias->tensor(loc);
-  return linear(x, weight.tensor(loc), b, loc);
+  if (!packed) return linear(x, weight.tensor(loc), b, loc);
+  const Tensor y = packed->times(x, loc);
+  return b ? y + *b : y;
 }
 
 Embedding::Embedding(std::int64_t count, std::int64_t size, Loc loc)
@@ -39,8 +69,18 @@ Embedding::Embedding(std::int64_t count, std::int64_t size, const Options& optio
   }
 }
 
+void Embedding::visit_fields(ParameterVisitor& visitor) const {
+  visit_weight(visitor, weight, packed);
+}
+
+void Embedding::pack(WeightFormat format, Loc loc) { pack_matrix(weight, packed, format, loc); }
+
+Tensor Embedding::times(Tensor x, Loc loc) const {
+  return packed ? packed->times(x, loc) : linear(x, weight.tensor(loc), std::nullopt, loc);
+}
+
 Tensor Embedding::operator()(Tensor index, Loc loc) const {
-  const Tensor rows = embedding(index, weight.tensor(loc), loc);
+  const Tensor rows = packed ? packed->rows(index, loc) : embedding(index, weight.tensor(loc), loc);
   if (!padding_idx) return rows;
   const Tensor padding = eq(index, static_cast<double>(*padding_idx));
   return where(unsqueeze(padding, -1, loc), 0.0, rows);

@@ -8,8 +8,9 @@
 namespace tensorgrad::nn {
 namespace {
 
-Linear scaled_linear(std::int64_t in, std::int64_t out, std::int64_t residuals, Loc loc) {
-  Linear made(in, out, false, loc);
+Linear scaled_linear(std::int64_t in, std::int64_t out, std::int64_t residuals, Loc loc,
+                     bool bias = false) {
+  Linear made(in, out, bias, loc);
   const double bound = 1 / std::sqrt(static_cast<double>(in * residuals));
   made.weight = Parameter({out, in}, init::uniform(-bound, bound), loc);
   return made;
@@ -51,11 +52,11 @@ Mamba::Mamba(std::int64_t width, const MambaOptions& given, Loc loc)
       dt_rank(dt_rank_of(width, given)),
       A_log({d_inner, given.d_state}, init::literal(log_counts(d_inner, given.d_state)), loc),
       D({d_inner}, init::ones(), loc),
-      in_proj(width, 2 * d_inner, false, loc),
+      in_proj(width, 2 * d_inner, given.bias, loc),
       conv1d(d_inner, d_inner, given.d_conv, {.groups = d_inner}, given.conv_bias, loc),
-      x_proj(d_inner, dt_rank + 2 * given.d_state, false, loc),
+      x_proj(d_inner, dt_rank + 2 * given.d_state, given.x_bias, loc),
       dt_proj(dt_projection(dt_rank, d_inner, given, loc)),
-      out_proj(scaled_linear(d_inner, width, given.residuals, loc)) {}
+      out_proj(scaled_linear(d_inner, width, given.residuals, loc, given.bias)) {}
 
 std::vector<StatePart> Mamba::state_parts(std::int64_t batch) const {
   return {{"conv", {batch, options.d_conv - 1, d_inner}},
@@ -97,13 +98,13 @@ Mamba2::Mamba2(std::int64_t width, const Mamba2Options& given, Loc loc)
       d_inner(given.expand * width),
       heads(d_inner / std::max<std::int64_t>(1, given.head_dim)),
       d_conv(d_inner + 2 * given.groups * given.d_state),
-      in_proj(width, d_inner + d_conv + heads, false, loc),
-      conv1d(d_conv, d_conv, given.d_conv, {.groups = d_conv}, true, loc),
+      in_proj(width, d_inner + d_conv + heads, given.bias, loc),
+      conv1d(d_conv, d_conv, given.d_conv, {.groups = d_conv}, given.conv_bias, loc),
       dt_bias({heads}, init::inverse_softplus(given.dt_min, given.dt_max, given.dt_floor), loc),
       A_log({heads}, init::log_of_uniform(given.a_min, given.a_max), loc),
       D({heads}, init::ones(), loc),
       norm(d_inner, given.norm_epsilon, loc),
-      out_proj(scaled_linear(d_inner, width, given.residuals, loc)) {
+      out_proj(scaled_linear(d_inner, width, given.residuals, loc, given.bias)) {
   if (heads * given.head_dim == d_inner && heads % given.groups == 0) return;
   throw ShapeError("Mamba2: head_dim must divide expand * d_model, and groups the heads, got " +
                        std::to_string(given.head_dim) + ", " + std::to_string(d_inner) + " and " +
@@ -116,36 +117,53 @@ std::vector<StatePart> Mamba2::state_parts(std::int64_t batch) const {
           {"ssm", {batch, heads, options.head_dim, options.d_state}}};
 }
 
+namespace {
+
+// Each group's channels of x [B, L, D] normalised by themselves.
+Tensor grouped_norm(const RMSNorm& norm, Tensor x, std::int64_t groups, Loc loc) {
+  if (groups == 1) return norm(x, loc);
+  Shape parts = x.shape(loc);
+  parts.back() /= groups;
+  parts.insert(parts.end() - 1, groups);
+  const Tensor even = rms_norm(reshape(x, parts, loc), std::nullopt, norm.eps, loc);
+  return reshape(even, x.shape(loc), loc) * norm.weight.tensor(loc);
+}
+
+}  // namespace
+
 Carried Mamba2::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
   demand_width("Mamba2", x, d_model, loc);
-  std::optional<Tensor> window, carried;
+  std::optional<Tensor> window, carried, conv_bias;
   if (!state.empty()) {
     window = state.at(0);
     carried = state.at(1);
   }
+  if (conv1d.bias) conv_bias = conv1d.bias->tensor(loc);
   const Tensor all = in_proj(x, loc);
   const Tensor gate = narrow(all, -1, 0, d_inner, loc);
-  const CausalConv conv =
-      causal_conv1d(narrow(all, -1, d_inner, d_conv, loc), conv1d.weight.tensor(loc),
-                    conv1d.bias->tensor(loc), window, loc);
+  const CausalConv conv = causal_conv1d(narrow(all, -1, d_inner, d_conv, loc),
+                                        conv1d.weight.tensor(loc), conv_bias, window, loc);
   const Tensor mixed = silu(conv.y, loc);
   const std::int64_t batch = x.size(0), length = x.size(1), n = options.d_state;
   const std::int64_t wide = options.groups * n;
   const auto grouped = [&](std::int64_t first) {
     return reshape(narrow(mixed, -1, first, wide, loc), {batch, length, options.groups, n}, loc);
   };
+  SsdOptions how = {.chunk = options.chunk, .D = D.tensor(loc), .initial_state = carried};
+  Tensor dt = narrow(all, -1, d_inner + d_conv, heads, loc);
+  if (options.dt_least > 0 || options.dt_most > 0) {
+    dt = softplus(Operand(dt + dt_bias.tensor(loc), loc));
+    if (options.dt_least > 0) dt = maximum(dt, options.dt_least);
+    if (options.dt_most > 0) dt = minimum(dt, options.dt_most);
+  } else {
+    how.dt_bias = dt_bias.tensor(loc);
+    how.dt_softplus = true;
+  }
   const Ssd scan = ssd(
       reshape(narrow(mixed, -1, 0, d_inner, loc), {batch, length, heads, options.head_dim}, loc),
-      narrow(all, -1, d_inner + d_conv, heads, loc), -exp(Operand(A_log, loc)), grouped(d_inner),
-      grouped(d_inner + wide),
-      {.chunk = options.chunk,
-       .D = D.tensor(loc),
-       .dt_bias = dt_bias.tensor(loc),
-       .dt_softplus = true,
-       .initial_state = carried},
-      loc);
-  const Tensor y = reshape(scan.y, {batch, length, d_inner}, loc);
-  return {out_proj(norm(y * silu(gate, loc), loc), loc), {conv.state, scan.state}};
+      dt, -exp(Operand(A_log, loc)), grouped(d_inner), grouped(d_inner + wide), how, loc);
+  const Tensor y = reshape(scan.y, {batch, length, d_inner}, loc) * silu(gate, loc);
+  return {out_proj(grouped_norm(norm, y, options.groups, loc), loc), {conv.state, scan.state}};
 }
 
 Mamba3::Mamba3(std::int64_t width, const Mamba3Options& given, Loc loc)
@@ -407,6 +425,19 @@ MambaConfig checked_config(MambaConfig config, Loc loc) {
 
 }  // namespace
 
+namespace {
+
+// Those of large products.
+std::vector<Linear*> matrices_of(MambaBlock& block) {
+  if (block.mamba) return {&block.mamba->in_proj, &block.mamba->x_proj, &block.mamba->out_proj};
+  if (block.mamba2) return {&block.mamba2->in_proj, &block.mamba2->out_proj};
+  if (block.mamba3) return {&block.mamba3->in_proj, &block.mamba3->out_proj};
+  if (block.attention) return {&block.attention->in_proj, &block.attention->out_proj};
+  return {&block.mlp->fc1, &block.mlp->fc2};
+}
+
+}  // namespace
+
 MambaLM::MambaLM(const MambaConfig& given, Loc loc)
     : config(checked_config(given, loc)),
       backbone{Embedding(config.vocab_size, config.d_model, loc),
@@ -416,6 +447,12 @@ MambaLM::MambaLM(const MambaConfig& given, Loc loc)
       Parameter({config.vocab_size, config.d_model}, init::normal(0, 0.02), loc);
   for (const MixerKind kind : config.layers) backbone.layers.emplace_back(kind, config, loc);
   if (!config.tie_embeddings) lm_head.emplace(config.d_model, config.vocab_size, false, loc);
+  if (config.weights == WeightFormat::kF32) return;
+  backbone.embedding.pack(config.weights, loc);
+  for (MambaBlock& block : backbone.layers) {
+    for (Linear* each : matrices_of(block)) each->pack(config.weights, loc);
+  }
+  if (lm_head) lm_head->pack(config.weights, loc);
 }
 
 Tensor MambaLM::operator()(Tensor tokens, Loc loc) const {
@@ -426,8 +463,7 @@ Tensor MambaLM::operator()(Tensor tokens, Loc loc) const {
 
 Tensor MambaLM::logits(Tensor x, Loc loc) const {
   x = backbone.norm_f(x, loc);
-  return lm_head ? (*lm_head)(x, loc)
-                 : linear(x, backbone.embedding.weight.tensor(loc), std::nullopt, loc);
+  return lm_head ? (*lm_head)(x, loc) : backbone.embedding.times(x, loc);
 }
 
 Tensor MambaLM::resume(Tensor tokens, Tensor keep, Loc loc) const {

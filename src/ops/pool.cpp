@@ -159,7 +159,7 @@ void eval_max_pick(const EvalContext& ctx, RefTensor& out) {
 }
 
 // The windows of another node, for an op on x [B, C, H, W] or one that gives such a tensor.
-Attrs geometry(const Attrs& attrs, const Shape* x = nullptr) {
+Attrs pool_geometry(const Attrs& attrs, const Shape* x = nullptr) {
   Attrs same = {{"kernel", attrs.list("kernel")},
                 {"stride", attrs.list("stride")},
                 {"padding", attrs.list("padding")},
@@ -170,26 +170,28 @@ Attrs geometry(const Attrs& attrs, const Shape* x = nullptr) {
 
 std::vector<ValueId> grad_sum_pool(GradContext& ctx) {
   const Shape x = ctx.in(0).shape();
-  return {op::apply(ctx.builder, ops::sum_unpool, {ctx.dy()}, geometry(ctx.self().attrs, &x)).id};
+  return {
+      op::apply(ctx.builder, ops::sum_unpool, {ctx.dy()}, pool_geometry(ctx.self().attrs, &x)).id};
 }
 
 std::vector<ValueId> grad_sum_unpool(GradContext& ctx) {
-  return {op::apply(ctx.builder, ops::sum_pool, {ctx.dy()}, geometry(ctx.self().attrs)).id};
+  return {op::apply(ctx.builder, ops::sum_pool, {ctx.dy()}, pool_geometry(ctx.self().attrs)).id};
 }
 
 ValueId unpool(GradContext& ctx, Ex index) {
   const Shape x = ctx.in(0).shape();
-  return op::apply(ctx.builder, ops::max_unpool, {ctx.dy(), index}, geometry(ctx.self().attrs, &x))
+  return op::apply(ctx.builder, ops::max_unpool, {ctx.dy(), index},
+                   pool_geometry(ctx.self().attrs, &x))
       .id;
 }
 
 std::vector<ValueId> grad_max_pool(GradContext& ctx) {
-  const Attrs attrs = geometry(ctx.self().attrs);
+  const Attrs attrs = pool_geometry(ctx.self().attrs);
   return {unpool(ctx, op::apply(ctx.builder, ops::max_pool_index, {ctx.in(0)}, attrs))};
 }
 
 std::vector<ValueId> grad_max_unpool(GradContext& ctx) {
-  const Attrs attrs = geometry(ctx.self().attrs);
+  const Attrs attrs = pool_geometry(ctx.self().attrs);
   return {op::apply(ctx.builder, ops::max_pick, {ctx.dy(), ctx.in(1)}, attrs).id, kNoValue};
 }
 

@@ -38,6 +38,7 @@ class Fuser {
     if (options_.enabled) mark_generated();
     if (options_.enabled) mark_masks();
     if (options_.enabled) mark_widened();
+    if (options_.enabled) mark_unpacked();
     for (ValueId id = 0; id < graph_.size(); ++id) assign(id);
     if (options_.enabled) {
       if (options_.merge_column_sums) merge_column_sums();
@@ -137,6 +138,41 @@ class Fuser {
       const Node& node = graph_[id];
       if (node.op != &ops::cast || graph_[node.inputs[0]].type.dtype != DType::kF16) continue;
       if (!parts_.placed(id)) parts_.set_inlined(id, true);
+    }
+  }
+
+  // Elements that products alone read, and that are taken out of words of a leaf which hold several
+  // of them (weights in few bits): stored, they would be what was to be saved. Each product takes
+  // them out itself.
+  void mark_unpacked() {
+    std::vector<bool> multiplied(graph_.nodes.size(), false), elsewhere = multiplied;
+    for (const GraphOutput& output : graph_.outputs) elsewhere[index(output.value)] = true;
+    for (const GraphUpdate& update : graph_.updates) elsewhere[index(update.value)] = true;
+    for (ValueId id = graph_.size(); id-- > 0;) {
+      const Node& node = graph_[id];
+      const bool product = node.op->kind == OpKind::kContraction;
+      const bool passes = node.op->kind == OpKind::kPointwise || node.op->kind == OpKind::kView;
+      const bool here = product || (passes && multiplied[index(id)] && !elsewhere[index(id)] &&
+                                    !is_copy(node) && !parts_.placed(id) && !node.op->barrier);
+      for (const ValueId input : node.inputs) (here ? multiplied : elsewhere)[index(input)] = true;
+      multiplied[index(id)] = here && !product;
+    }
+    for (ValueId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      if (!multiplied[index(id)] || node.op->kind != OpKind::kPointwise) continue;
+      bool leaves = true, words = false;
+      std::int64_t elements = 0;
+      std::set<ValueId> memory;
+      for (const Source& source : parts_.sources_of(id)) {
+        if (parts_.reads_memory(source.value)) memory.insert(source.value);
+      }
+      for (const ValueId from : memory) {
+        const Node& leaf = graph_[from];
+        leaves &= leaf.op->kind == OpKind::kLeaf;
+        words |= leaf.type.dtype == DType::kU32;
+        elements += numel(leaf.type.shape);
+      }
+      if (leaves && words && 2 * elements <= numel(node.type.shape)) parts_.set_inlined(id, true);
     }
   }
 

@@ -214,7 +214,7 @@ int ProgramBuilder::make_iota(const Node& node, const IndexMap& map, Level level
   const IndexMap to_axis = compose(map, along);
   int linear = -1;
   for (const View& view : to_axis.views) {
-    int total = integer(view.offset);
+    int total = view.offset == 0 ? -1 : integer(view.offset);
     std::int64_t pitch = 1;
     for (std::size_t d = view.shape.size(); d-- > 0; pitch *= view.shape[d]) {
       if (view.strides[d] == 0 || view.shape[d] == 1) continue;
@@ -230,10 +230,12 @@ int ProgramBuilder::make_iota(const Node& node, const IndexMap& map, Level level
                {op(ops::div, {linear, integer(pitch)}, DType::kI32), integer(view.shape[d])},
                DType::kI32);
       }
-      const int step = op(ops::mul, {coordinate, integer(view.strides[d])}, DType::kI32);
-      total = op(ops::add, {total, step}, DType::kI32);
+      const int step = view.strides[d] == 1
+                           ? coordinate
+                           : op(ops::mul, {coordinate, integer(view.strides[d])}, DType::kI32);
+      total = total < 0 ? step : op(ops::add, {total, step}, DType::kI32);
     }
-    linear = total;
+    linear = total < 0 ? integer(0) : total;
   }
   return node.type.dtype == DType::kI32 ? linear : op(ops::cast, {linear}, node.type.dtype);
 }

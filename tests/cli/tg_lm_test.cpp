@@ -148,6 +148,54 @@ TEST(TgLm, writes_on_and_scores_texts) {
   EXPECT_EQ(LmLine::parse(other.out)["tokens"], some_story(9, 10).size());
 }
 
+TEST(TgLm, keeps_weights_in_fewer_bits_and_scores_them) {
+  const TestFolder folder;
+  write_stories(folder);
+  ASSERT_EQ(folder.tg(train_lm("run", {"--no-samples"})).code, 0);
+  write_text(folder / "other.txt", some_story(9, 10));
+  const auto loss = [&](const std::string& model) {
+    const ToolResult held = folder.tg(
+        {"lm", "eval", model, "--data", "other.txt", "--device", "cpu", "--json", "--piece", "16"});
+    EXPECT_EQ(held.code, 0) << held.err;
+    return held.code == 0 ? LmLine::parse(held.out)["loss"].get<double>() : 0;
+  };
+  const double whole = loss("run");
+  const ToolResult made =
+      folder.tg({"lm", "quantize", "run", "--type", "int8", "-o", "int8.safetensors"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_NE(made.out.find("weights in int8"), std::string::npos) << made.out;
+  EXPECT_LT(fs::file_size(folder / "int8.safetensors"),
+            fs::file_size(folder / "run/model.safetensors"));
+  EXPECT_NEAR(loss("int8.safetensors"), whole, 0.02);
+  EXPECT_NE(loss("int8.safetensors"), whole);
+  // The way back, to be trained.
+  const ToolResult back =
+      folder.tg({"lm", "quantize", "int8.safetensors", "--type", "f32", "-o", "back.safetensors"});
+  ASSERT_EQ(back.code, 0) << back.err;
+  EXPECT_NEAR(loss("back.safetensors"), loss("int8.safetensors"), 1e-5);
+  EXPECT_EQ(folder.tg({"lm", "quantize", "run", "--type", "int3", "-o", "x"}).code, 2);
+}
+
+TEST(TgLm, imports_other_libraries_models) {
+  const TestFolder folder;
+  const std::string fixture = std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/pretrained/mamba";
+  const ToolResult made = folder.tg({"lm", "import", fixture, "-o", "mamba.safetensors"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  const lm::SavedModel model = lm::load_model(folder / "mamba.safetensors");
+  EXPECT_EQ(model.config.vocab_size, 23);
+  lm::save_mbjs(folder / "mamba.mbjs", model);
+  const ToolResult mbjs =
+      folder.tg({"lm", "import", "mamba.mbjs", "--euler", "-o", "again.safetensors"});
+  ASSERT_EQ(mbjs.code, 0) << mbjs.err;
+  const lm::SavedModel again = lm::load_model(folder / "again.safetensors");
+  EXPECT_EQ(again.config.mamba.discretization, Discretization::kEuler);
+  for (const auto& [name, tensor] : model.weights)
+    EXPECT_EQ(again.weights.at(name).bytes, tensor.bytes) << name;
+  const ToolResult none = folder.tg({"lm", "import", "nothing", "-o", "x"});
+  EXPECT_EQ(none.code, 1);
+  EXPECT_NE(none.err.find("nothing"), std::string::npos) << none.err;
+}
+
 TEST(TgLm, goes_on_as_if_it_had_never_stopped) {
   const TestFolder folder;
   write_stories(folder);
@@ -246,7 +294,7 @@ TEST(TgLm, names_what_is_wrong) {
     EXPECT_EQ(result.code, code) << result.err;
     EXPECT_NE((result.err + result.out).find(what), std::string::npos) << result.err << result.out;
   };
-  says({"lm"}, 2, "train, generate or eval");
+  says({"lm"}, 2, "train, generate, eval, import or quantize");
   says({"lm", "train"}, 2, "TEXT or --resume");
   says({"lm", "train", "nothing.txt"}, 1, "nothing.txt");
   says({"lm", "train", "stories", "--arch", "lstm"}, 2, "--arch");

@@ -3,8 +3,24 @@
 
 namespace tensorgrad::testing {
 
+namespace {
+
+struct HalfNet {
+  nn::Linear fc{3, 2};
+  Buffer kept{{3}, 0, f16};
+  TG_MODULE(fc, kept)
+};
+
+}  // namespace
+
 MISTAKE(buffer_of_f16, DtypeError) {
-  const Buffer kept({3}, 0, f16);  // error: buffer: f32, i32, u32 or bool expected, got f16
+  (void)compile(HalfNet{},
+                [](const HalfNet& net, In in) {
+                  // error: buffer 'kept': f16 is for functions that are not trained
+                  const Tensor kept = net.kept.tensor(Loc::current());
+                  return sum(net.fc(in["x"] * kept));
+                },
+                {.inputs = {{"x", {4, 3}}}, .optimizer = optim::SGD{}, .device = {.kind = "cpu"}});
 }
 
 }  // namespace tensorgrad::testing

@@ -103,10 +103,11 @@ class Soak {
     const auto done = static_cast<double>(done_), rate = done / seconds();
     const double left = rate > 0 ? (static_cast<double>(options_.count) - done) / rate / 60 : 0;
     const double sharp = elements_ > 0 ? 100.0 * static_cast<double>(sharp_) / elements_ : 0;
-    std::printf("%.0f of %llu graphs, %.1f a second, %.1f minutes left, %d disagree, %.1f%% of the "
-                "elements bounded sharply %c",
-                done, static_cast<unsigned long long>(options_.count), rate, left,
-                static_cast<int>(findings_), sharp, end);
+    std::printf(
+        "%.0f of %llu graphs, %.1f a second, %.1f minutes left, %d disagree, %.1f%% of the "
+        "elements bounded sharply %c",
+        done, static_cast<unsigned long long>(options_.count), rate, left,
+        static_cast<int>(findings_), sharp, end);
     std::fflush(stdout);
   }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tensorgrad/module.h"
+#include "tensorgrad/nn/packed.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::nn {
@@ -13,7 +14,12 @@ struct Linear {
 
   Parameter weight;
   std::optional<Parameter> bias;
-  TG_MODULE(weight, bias)
+  std::optional<PackedWeight> packed;  // in the place of `weight`
+  void visit_fields(ParameterVisitor& visitor) const;
+
+  // From now on the weight is kept in this format, and is no parameter. Not where its rows cannot
+  // be: then it stays as it is.
+  void pack(WeightFormat format, Loc loc = Loc::current());
   // x [..., in] -> [..., out]
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
@@ -31,7 +37,12 @@ struct Embedding {
 
   Parameter weight;
   std::optional<std::int64_t> padding_idx;
-  TG_MODULE(weight)
+  std::optional<PackedWeight> packed;  // in the place of `weight`
+  void visit_fields(ParameterVisitor& visitor) const;
+
+  void pack(WeightFormat format, Loc loc = Loc::current());  // as Linear's
+  // x [..., size] -> x W^T [..., count]: a head with the table's weight.
+  [[nodiscard]] Tensor times(Tensor x, Loc loc = Loc::current()) const;
   // index i32 [...] -> [..., size]
   Tensor operator()(Tensor index, Loc loc = Loc::current()) const;
 };

@@ -30,7 +30,9 @@ struct Carried {
 struct MambaOptions {
   std::int64_t d_state = 16, d_conv = 4, expand = 2;
   std::int64_t dt_rank = 0;  // 0: d_model / 16, rounded up
+  bool bias = false;         // of in_proj and out_proj
   bool conv_bias = true;
+  bool x_bias = false;  // of x_proj
   Discretization discretization = Discretization::kEuler;
   // softplus(dt_proj.bias) begins between these, the same number in each factor of e, but for none
   // below the floor.
@@ -62,16 +64,20 @@ struct Mamba {
 
 struct Mamba2Options {
   std::int64_t d_state = 128, d_conv = 4, expand = 2, head_dim = 64, groups = 1;
-  std::int64_t chunk = 64;       // of ssd()
+  std::int64_t chunk = 64;  // of ssd()
+  bool bias = false;        // of in_proj and out_proj
+  bool conv_bias = true;
   double a_min = 1, a_max = 16;  // exp(A_log) begins uniform between these
   double dt_min = 1e-3, dt_max = 0.1, dt_floor = 1e-4;
+  double dt_least = 0, dt_most = 0;  // no dt is less, and none more unless that is 0
   double norm_epsilon = 1e-5;
   std::int64_t residuals = 1;
 };
 
 // Mamba-2 (Dao and Gu 2024): in_proj makes a gate z, x, B, C and dt; a causal convolution of x, B
-// and C and silu; ssd with a decay for each head; the norm of y silu(z); out_proj. Throws
-// ShapeError where head_dim does not divide expand * d_model, or groups the heads.
+// and C and silu; ssd with a decay for each head; the norm of y silu(z), of each group's channels
+// by themselves; out_proj. Throws ShapeError where head_dim does not divide expand * d_model, or
+// groups the heads.
 struct Mamba2 {
   explicit Mamba2(std::int64_t d_model, const Mamba2Options& options = {},
                   Loc loc = Loc::current());
@@ -177,6 +183,9 @@ struct MambaConfig {
   std::int64_t mlp_width = 0;  // 0: 8 / 3 of d_model, up to a multiple of 8
   double norm_epsilon = 1e-5;
   bool tie_embeddings = true;  // the head has the embedding's weight
+  // How the embedding, the head and the projections are kept, where their rows can be; another than
+  // kF32 is for models that are not trained. lm/quantize.h makes weights of it.
+  WeightFormat weights = WeightFormat::kF32;
 };
 // n_layer mixers: "mamba1", "mamba2", "mamba3", "attention" or "mlp" all along; "jamba": attention
 // in every fourth place, else mamba2; "zamba": attention in every sixth place, else mamba3. Throws

@@ -134,7 +134,12 @@ Operand::Operand(const Prepare& prepare, const ScalarProgram& program, std::int6
       return;
     }
   }
-  swapped_ = rows_jump_more(program, rows, cols);
+  for (const bool along_rows : {false, true}) {
+    if (batch > 1 || packed_ != nullptr) break;
+    packed_ = PackedRead::recognise(prepare, program, rows, cols, along_rows);
+    swapped_ = along_rows;
+  }
+  if (packed_ == nullptr) swapped_ = rows_jump_more(program, rows, cols);
   tape_ = std::make_unique<Tape>(prepare, operand_spec(program, batch, rows, cols, swapped_));
   tape_->lay_out(block_elements(tape_->element_registers()), 0);
 }
@@ -183,6 +188,12 @@ Matrix Operand::block(std::int64_t batch, std::int64_t r, std::int64_t rows, std
   // Lines run along memory: rows, or columns where swapped.
   const std::int64_t length = swapped_ ? rows_ : cols_;
   const std::int64_t lines = swapped_ ? cols : rows, each = swapped_ ? rows : cols;
+  if (packed_ != nullptr) {
+    auto* values = reinterpret_cast<float*>(out);
+    for (std::int64_t i = 0; i < lines; ++i)
+      packed_->read(swapped_ ? c + i : r + i, swapped_ ? r : c, each, values + i * each);
+    return swapped_ ? Matrix{values, 1, each} : Matrix{values, each, 1};
+  }
   const std::int64_t first = batch * rows_ * cols_ + (swapped_ ? c * length + r : r * length + c);
   if (each == length) {
     evaluate(first, lines * length, frame, out);

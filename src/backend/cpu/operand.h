@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/packed_read.h"
 #include "backend/cpu/tape.h"
 
 namespace tensorgrad::cpu {
@@ -39,6 +40,8 @@ class Operand {
   Operand(const Prepare& prepare, const ScalarProgram& program, std::int64_t batch,
           std::int64_t rows, std::int64_t cols, bool windows = true);
 
+  // It is computed along rows (or columns) of several elements in a word, cheaply.
+  [[nodiscard]] bool packed() const { return packed_ != nullptr; }
   // Its elements lie in a buffer where offsets of their row and of their column say. It has no
   // block(): pack_rows() and pack_columns() read it.
   [[nodiscard]] bool windowed() const { return base_ != nullptr; }
@@ -76,6 +79,7 @@ class Operand {
   std::int64_t rs_ = 0, cs_ = 0;
   std::vector<std::int64_t> offsets_;
   std::unique_ptr<Tape> tape_;
+  std::unique_ptr<PackedRead> packed_;
   bool swapped_ = false;  // computed column by column
 };
 

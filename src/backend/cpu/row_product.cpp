@@ -12,6 +12,8 @@ namespace {
 // Results of a task, and the elements of w that make one worth handing out.
 constexpr std::int64_t kLeastColumns = 64;
 constexpr double kReadNs = 0.15;
+// Of packed elements that become f32 at a time: 16 KiB.
+constexpr std::int64_t kUnpackedLines = 4, kUnpackedDepth = 1024;
 
 class RowProductStep final : public Step {
  public:
@@ -30,6 +32,11 @@ class RowProductStep final : public Step {
     each_ = round_up(ceil_div(n_, tasks), kLeastColumns);
     v_scratch_ = round_up(static_cast<std::int64_t>(epilogue_.scratch_bytes()), 64);
     worker_bytes = static_cast<std::size_t>(v_scratch_) + v_->scratch_bytes(k_, 1);
+    if (w_->packed()) {
+      depth_ = std::min(k_, kUnpackedDepth);
+      // block() wants its room for either order.
+      worker_bytes += w_->scratch_bytes(depth_, kUnpackedLines);
+    }
     v_words_ = round_up(k_, 16);
     shared_bytes = static_cast<std::size_t>(v_words_ + round_up(n_, 16)) * sizeof(float);
   }
@@ -40,6 +47,7 @@ class RowProductStep final : public Step {
     auto* v = reinterpret_cast<float*>(context.shared);
     float* sums = v + v_words_;
     gather_v(context.scratch(0) + v_scratch_, v);
+    if (w_->packed()) return run_packed(context, v, sums);
     Matrix w = flipped_ ? w_->block(0, 0, n_, 0, k_, nullptr).transposed()
                         : w_->block(0, 0, k_, 0, n_, nullptr);
     const GemmKernels& kernels = gemm_kernels();
@@ -51,17 +59,44 @@ class RowProductStep final : public Step {
       } else {
         kernels.row_times_columns(k_, count, v, part.data, w.cs, sums + begin);
       }
-      Frame frame = epilogue_.frame(context.scratch(worker));
-      for (std::int64_t done = 0; done < count; done += frame.count) {
-        frame.first = begin + done;
-        frame.count = std::min(epilogue_.capacity(), count - done);
-        frame.acc = reinterpret_cast<const Word*>(sums) + frame.first;
-        epilogue_.run(epilogue_.ops, frame);
-      }
+      finish(begin, count, sums, context.scratch(worker));
     });
   }
 
  private:
+  void finish(std::int64_t begin, std::int64_t count, const float* sums, std::byte* scratch) const {
+    Frame frame = epilogue_.frame(scratch);
+    for (std::int64_t done = 0; done < count; done += frame.count) {
+      frame.first = begin + done;
+      frame.count = std::min(epilogue_.capacity(), count - done);
+      frame.acc = reinterpret_cast<const Word*>(sums) + frame.first;
+      epilogue_.run(epilogue_.ops, frame);
+    }
+  }
+
+  // A few lines of w at a time become f32 where they stay in the first cache.
+  void run_packed(const RunContext& context, const float* v, float* sums) const {
+    const GemmKernels& kernels = gemm_kernels();
+    context.pool.parallel_for(ceil_div(n_, each_), [&](std::int64_t task, int worker) {
+      std::byte* scratch = context.scratch(worker);
+      const std::int64_t begin = task * each_, end = std::min(n_, begin + each_);
+      for (std::int64_t j = begin; j < end; j += kUnpackedLines) {
+        const std::int64_t lines = std::min(kUnpackedLines, end - j);
+        std::fill_n(sums + j, lines, 0.0F);
+        for (std::int64_t k = 0; k < k_; k += depth_) {
+          const std::int64_t depth = std::min(depth_, k_ - k);
+          const Matrix w = flipped_
+                               ? w_->block(0, j, lines, k, depth, scratch + v_scratch_).transposed()
+                               : w_->block(0, k, depth, j, lines, scratch + v_scratch_);
+          float part[kUnpackedLines];
+          kernels.row_times_columns(depth, lines, v + k, w.data, w.cs, part);
+          for (std::int64_t i = 0; i < lines; ++i) sums[j + i] += part[i];
+        }
+      }
+      finish(begin, end - begin, sums, scratch);
+    });
+  }
+
   static TapeSpec epilogue_spec(const Launch& launch) {
     TapeSpec spec;
     spec.program = &launch.body;
@@ -78,7 +113,7 @@ class RowProductStep final : public Step {
 
   std::unique_ptr<Operand> v_, w_;
   bool flipped_;
-  std::int64_t k_, n_, each_ = 1, v_scratch_ = 0, v_words_ = 0;
+  std::int64_t k_, n_, depth_ = 1, each_ = 1, v_scratch_ = 0, v_words_ = 0;
   Tape epilogue_;
 };
 
@@ -93,8 +128,9 @@ std::unique_ptr<Step> make_row_product(const Prepare& prepare) {
   auto a = std::make_unique<Operand>(prepare, l.a, 1, l.m, l.k);
   auto b = std::make_unique<Operand>(prepare, l.b, 1, l.k, l.n);
   const Operand &w = flipped ? *a : *b, &v = flipped ? *b : *a;
-  if (v.windowed() || !w.plain() || !(w.rows_are_contiguous() || w.columns_are_contiguous()))
-    return nullptr;
+  const bool lines = flipped ? w.rows_are_contiguous() : w.columns_are_contiguous();
+  const bool lies = w.plain() && (w.rows_are_contiguous() || w.columns_are_contiguous());
+  if (v.windowed() || !(lies || (w.packed() && lines))) return nullptr;
   if (flipped) return std::make_unique<RowProductStep>(prepare, std::move(b), std::move(a), true);
   return std::make_unique<RowProductStep>(prepare, std::move(a), std::move(b), false);
 }

@@ -29,7 +29,9 @@ MambaConfig unusual() {
                   .d_conv = 3,
                   .expand = 3,
                   .dt_rank = 2,
+                  .bias = true,
                   .conv_bias = false,
+                  .x_bias = true,
                   .discretization = Discretization::kZeroOrderHold,
                   .dt_min = 0.002,
                   .dt_max = 0.3,
@@ -40,11 +42,15 @@ MambaConfig unusual() {
                    .head_dim = 8,
                    .groups = 2,
                    .chunk = 4,
+                   .bias = true,
+                   .conv_bias = false,
                    .a_min = 0.5,
                    .a_max = 3,
                    .dt_min = 0.1,
                    .dt_max = 0.7,
                    .dt_floor = 0.2,
+                   .dt_least = 0.01,
+                   .dt_most = 0.9,
                    .norm_epsilon = 0.1};
   config.mamba3 = {.d_state = 4,
                    .expand = 1,
@@ -62,6 +68,7 @@ MambaConfig unusual() {
   config.mlp_width = 17;
   config.norm_epsilon = 0.001;
   config.tie_embeddings = false;
+  config.weights = nn::WeightFormat::kBf16;
   return config;
 }
 
@@ -126,11 +133,11 @@ TEST(LmConfig, names_the_field_that_is_wrong) {
   EXPECT_EQ(read_with("{\"format\"", "{format"), "a.json: the configuration is not JSON at byte 2");
   EXPECT_EQ(read_with("\"d_model\":12,", ""), "a.json: d_model: is missing");
   EXPECT_EQ(read_with("\"d_model\":12", "\"d_model\":1.5"),
-            "a.json: d_model: an integer from 1 to 2147483648 expected, got 1.5");
+            "a.json: d_model: an integer from 1 to 1073741824 expected, got 1.5");
   EXPECT_EQ(read_with("\"d_model\":12", "\"d_model\":18446744073709551615"),
-            "a.json: d_model: an integer from 1 to 2147483648 expected, got 18446744073709551615");
+            "a.json: d_model: an integer from 1 to 1073741824 expected, got 18446744073709551615");
   EXPECT_EQ(read_with("\"ranks\":3", "\"ranks\":0"),
-            "a.json: mamba3.ranks: an integer from 1 to 2147483648 expected, got 0");
+            "a.json: mamba3.ranks: an integer from 1 to 1073741824 expected, got 0");
   EXPECT_EQ(read_with("\"rope_base\":500.0", "\"rope_base\":-1"),
             "a.json: attention.rope_base: a number above 0 expected, got -1");
   EXPECT_EQ(read_with("\"rope_base\":500.0", "\"rope_base\":\"big\""),
@@ -155,10 +162,12 @@ TEST(LmConfig, names_the_field_that_is_wrong) {
 
 TEST(LmCheckpoint, gives_back_weights_configuration_and_tokenizer) {
   const std::string path = model_path("model.safetensors");
+  MambaConfig config = unusual();
+  config.weights = nn::WeightFormat::kF32;
   Tokenizer tokenizer = Tokenizer::characters({"a", "b", " "}, {"<end>", "<begin>"});
   tokenizer.set_eos("<end>");
   tokenizer.set_bos("<begin>");
-  SavedModel model{unusual(), some_weights(unusual()), tokenizer};
+  SavedModel model{config, some_weights(config), tokenizer};
   lm::save_model(path, model);
   const SavedModel read = lm::load_model(path);
   EXPECT_EQ(lm::to_json(read.config), lm::to_json(model.config));

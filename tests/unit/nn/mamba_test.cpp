@@ -266,6 +266,32 @@ TEST(MambaLM, decays_only_matrices_that_are_not_A) {
   }
 }
 
+// With a large vocabulary they are most of the memory of a step. The loss alone leaves the device.
+TEST(MambaLM, training_keeps_logits_at_most_twice) {
+  constexpr std::int64_t kBatch = 2, kLength = 64, kVocab = 4096;
+  const MambaConfig config{.vocab_size = kVocab, .d_model = 16, .n_layer = 1};
+  const auto peak = [&](bool trained) {
+    const auto loss = [](const MambaLM& net, const Inputs& in) {
+      return cross_entropy(net(in["tokens"]), in["next"]);
+    };
+    const std::vector<InputSpec> inputs = {{"tokens", {kBatch, kLength}, i32},
+                                           {"next", {kBatch, kLength}, i32}};
+    if (trained) {
+      return compile(MambaLM(config), loss,
+                     {.inputs = inputs, .optimizer = optim::SGD{}, .device = {.kind = "cpu"}})
+          .report()
+          .peak_bytes;
+    }
+    return compile_forward(MambaLM(config), loss, {.inputs = inputs, .device = {.kind = "cpu"}})
+        .report()
+        .peak_bytes;
+  };
+  constexpr std::int64_t kLogits = kBatch * kLength * kVocab * 4;
+  constexpr std::int64_t kParams = kVocab * 16 * 4;  // most of them
+  EXPECT_LT(peak(false), kLogits + kParams + 500'000);
+  EXPECT_LT(peak(true), 2 * kLogits + 2 * kParams + 1'000'000);
+}
+
 TEST(MambaLM, refuses_what_does_not_fit) {
   EXPECT_THROW(MambaLM({.vocab_size = 3, .d_model = 4}), UserError);
   EXPECT_THROW(MambaLM({.vocab_size = 3, .d_model = 4, .n_layer = 2, .layers = {MixerKind::kMlp}}),

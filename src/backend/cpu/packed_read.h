@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Operands whose elements are taken out of words that hold several of them: programs as
+// nn::PackedWeight traces them, recognised so that vector instructions do what a tape would do in a
+// dozen passes. What is not recognised is computed as any other program.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backend/cpu/gemm.h"
+#include "backend/cpu/tape.h"
+
+namespace tensorgrad::cpu {
+
+class PackedRead {
+ public:
+  // Null where the program, over [rows, cols], is none. Lines run along rows with `along_rows`
+  // (down a column), else along columns.
+  static std::unique_ptr<PackedRead> recognise(const Prepare& prepare, const ScalarProgram& program,
+                                               std::int64_t rows, std::int64_t cols,
+                                               bool along_rows);
+
+  // Elements [first, first + count) of a line.
+  void read(std::int64_t line, std::int64_t first, std::int64_t count, float* out) const;
+
+ private:
+  PackedKind kind_ = PackedKind::kHalf;
+  const Word* words_ = nullptr;
+  const float* scales_ = nullptr;                // or none
+  std::vector<std::int32_t> line_, scale_line_;  // where a line begins: elements of the leaf
+  std::int64_t each_ = 1;                        // elements of a line that have one scale
+};
+
+}  // namespace tensorgrad::cpu

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+#include "lm/pretrained_config.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "tensorgrad/error.h"
+
+namespace tensorgrad::lm {
+namespace {
+
+using ForeignJson = nlohmann::json;
+using nn::MixerKind;
+
+constexpr std::int64_t kLargestForeignSize = std::int64_t{1} << 30;
+constexpr std::int64_t kMostForeignLayers = 65'536;
+
+// An object of the file, with the values that its fields have where they are not there.
+class ForeignConfig {
+ public:
+  ForeignConfig(const ForeignJson& in, const std::string& file, std::string path)
+      : in_(in), file_(file), path_(std::move(path)) {
+    if (!in_.is_object()) fail("", "an object expected, got " + shown(in_));
+  }
+
+  [[nodiscard]] bool has(const char* key) const { return in_.contains(key); }
+  [[nodiscard]] const ForeignJson& at(const char* key) const {
+    const auto found = in_.find(key);
+    if (found == in_.end()) fail(key, "is missing");
+    return *found;
+  }
+  [[nodiscard]] std::int64_t size(const char* key, std::int64_t most = kLargestForeignSize) const {
+    const ForeignJson& given = at(key);
+    if (given.is_number_integer() && given >= 1 && given <= most) return given.get<std::int64_t>();
+    fail(key, "an integer from 1 to " + std::to_string(most) + " expected, got " + shown(given));
+  }
+  [[nodiscard]] std::int64_t size_or(const char* key, std::int64_t usual) const {
+    return has(key) ? size(key) : usual;
+  }
+  [[nodiscard]] double number_or(const char* key, double usual) const {
+    if (!has(key)) return usual;
+    const ForeignJson& given = at(key);
+    if (given.is_number() && given >= 0 && given <= 1e30) return given.get<double>();
+    fail(key, "a number of 0 or more expected, got " + shown(given));
+  }
+  [[nodiscard]] bool boolean_or(const char* key, bool usual) const {
+    if (!has(key)) return usual;
+    if (at(key).is_boolean()) return at(key).get<bool>();
+    fail(key, "true or false expected, got " + shown(at(key)));
+  }
+  // 0 where it is "auto" or not there.
+  [[nodiscard]] std::int64_t rank(const char* key) const {
+    return !has(key) || at(key) == "auto" ? 0 : size(key);
+  }
+  // What dt is kept between; an upper bound that is infinite is 0.
+  void limits(const char* key, double& least, double& most) const {
+    if (!has(key)) return;
+    const ForeignJson& given = at(key);
+    const auto is_infinite = [](const ForeignJson& value) {
+      return value.is_null() ||
+             (value.is_object() && value.value("__float__", ForeignJson()) == "Infinity");
+    };
+    if (!given.is_array() || given.size() != 2 || !given[0].is_number() || given[0] < 0 ||
+        !(is_infinite(given[1]) || (given[1].is_number() && given[1] > given[0]))) {
+      fail(key, "two numbers, the second above the first, expected, got " + shown(given));
+    }
+    least = given[0].get<double>();
+    most = is_infinite(given[1]) ? 0 : given[1].get<double>();
+  }
+  // Fields that only have one value that is understood.
+  void only(const char* key, const ForeignJson& value) const {
+    if (!has(key) || at(key) == value) return;
+    fail(key, "only " + shown(value) + " can be imported, got " + shown(at(key)));
+  }
+  void known(std::initializer_list<const char*> keys) const {
+    for (const auto& [key, value] : in_.items()) {
+      if (std::find(keys.begin(), keys.end(), key) == keys.end())
+        fail(key.c_str(), "is not known, so the model could not be told to be the same");
+    }
+  }
+  [[noreturn]] void fail(const std::string& key, const std::string& expected) const {
+    const std::string dot = path_.empty() || key.empty() ? "" : ".";
+    const std::string name = path_ + dot + key;
+    throw IoError(file_ + ": " + (name.empty() ? "the configuration" : name) + ": " + expected);
+  }
+
+ private:
+  [[nodiscard]] static std::string shown(const ForeignJson& value) {
+    constexpr std::size_t kLongest = 40;
+    std::string text = value.dump(-1, ' ', true, ForeignJson::error_handler_t::replace);
+    if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+    return text;
+  }
+  const ForeignJson& in_;
+  const std::string& file_;
+  std::string path_;
+};
+
+void finish(nn::MambaConfig& config, std::int64_t layers, MixerKind kind) {
+  config.n_layer = layers;
+  config.layers.assign(static_cast<std::size_t>(layers), kind);
+}
+
+nn::MambaConfig transformers_config(const ForeignConfig& in, bool second) {
+  nn::MambaConfig config;
+  config.vocab_size = in.size("vocab_size");
+  config.d_model = in.size("hidden_size");
+  config.norm_epsilon = in.number_or("layer_norm_epsilon", 1e-5);
+  config.tie_embeddings = in.boolean_or("tie_word_embeddings", !second);
+  if (in.has("hidden_act") && in.at("hidden_act") != "swish") in.only("hidden_act", "silu");
+  finish(config, in.size("num_hidden_layers", kMostForeignLayers),
+         second ? MixerKind::kMamba2 : MixerKind::kMamba1);
+  if (second) {
+    nn::Mamba2Options& o = config.mamba2;
+    in.only("rms_norm", true);
+    o.d_state = in.size_or("state_size", 128);
+    o.d_conv = in.size_or("conv_kernel", 4);
+    o.expand = in.size_or("expand", 2);
+    o.head_dim = in.size_or("head_dim", 64);
+    o.groups = in.size_or("n_groups", 8);
+    o.bias = in.boolean_or("use_bias", false);
+    o.conv_bias = in.boolean_or("use_conv_bias", true);
+    o.norm_epsilon = config.norm_epsilon;
+    in.limits("time_step_limit", o.dt_least, o.dt_most);
+    const std::int64_t heads = in.size_or("num_heads", 128);
+    if (heads * o.head_dim != o.expand * config.d_model) {
+      in.fail("num_heads",
+              "expand * hidden_size / head_dim expected, got " + std::to_string(heads));
+    }
+    return config;
+  }
+  nn::MambaOptions& o = config.mamba;
+  o.d_state = in.size_or("state_size", 16);
+  o.d_conv = in.size_or("conv_kernel", 4);
+  o.expand = in.size_or("expand", 2);
+  o.dt_rank = in.rank("time_step_rank");
+  o.bias = in.boolean_or("use_bias", false);
+  o.conv_bias = in.boolean_or("use_conv_bias", true);
+  return config;
+}
+
+// Where mamba-ssm's configurations name what only counts for training or for its kernels, it is
+// left out: `known` are such fields.
+nn::MambaConfig state_spaces_config(const ForeignConfig& in, const std::string& file) {
+  nn::MambaConfig config;
+  const std::int64_t vocab = in.size("vocab_size");
+  const std::int64_t multiple = in.size_or("pad_vocab_size_multiple", 8);
+  config.vocab_size = (vocab + multiple - 1) / multiple * multiple;
+  config.d_model = in.size("d_model");
+  config.norm_epsilon = in.number_or("norm_epsilon", 1e-5);
+  config.tie_embeddings = in.boolean_or("tie_embeddings", true);
+  in.only("rms_norm", true);
+  in.only("d_intermediate", 0);
+  in.only("attn_layer_idx", ForeignJson::array());
+  const ForeignJson none = ForeignJson::object();
+  const ForeignConfig ssm(in.has("ssm_cfg") ? in.at("ssm_cfg") : none, file, "ssm_cfg");
+  const ForeignJson kind = ssm.has("layer") ? ssm.at("layer") : ForeignJson("Mamba1");
+  const std::int64_t layers = in.size("n_layer", kMostForeignLayers);
+  if (kind == "Mamba1") {
+    ssm.known({"layer", "d_state", "d_conv", "expand", "dt_rank", "bias", "conv_bias", "dt_min",
+               "dt_max", "dt_init", "dt_scale", "dt_init_floor", "use_fast_path"});
+    nn::MambaOptions& o = config.mamba;
+    o.d_state = ssm.size_or("d_state", 16);
+    o.d_conv = ssm.size_or("d_conv", 4);
+    o.expand = ssm.size_or("expand", 2);
+    o.dt_rank = ssm.rank("dt_rank");
+    o.bias = ssm.boolean_or("bias", false);
+    o.conv_bias = ssm.boolean_or("conv_bias", true);
+    finish(config, layers, MixerKind::kMamba1);
+    return config;
+  }
+  if (kind != "Mamba2") ssm.fail("layer", "Mamba1 or Mamba2 expected, got " + kind.dump());
+  ssm.known({"layer",         "d_state",      "d_conv",    "expand",
+             "headdim",       "ngroups",      "bias",      "conv_bias",
+             "dt_limit",      "d_ssm",        "rmsnorm",   "norm_before_gate",
+             "D_has_hdim",    "A_init_range", "dt_min",    "dt_max",
+             "dt_init_floor", "chunk_size",   "conv_init", "use_mem_eff_path"});
+  ssm.only("d_ssm", nullptr);
+  ssm.only("rmsnorm", true);
+  ssm.only("norm_before_gate", false);
+  ssm.only("D_has_hdim", false);
+  nn::Mamba2Options& o = config.mamba2;
+  o.d_state = ssm.size_or("d_state", 128);
+  o.d_conv = ssm.size_or("d_conv", 4);
+  o.expand = ssm.size_or("expand", 2);
+  o.head_dim = ssm.size_or("headdim", 64);
+  o.groups = ssm.size_or("ngroups", 1);
+  o.bias = ssm.boolean_or("bias", false);
+  o.conv_bias = ssm.boolean_or("conv_bias", true);
+  ssm.limits("dt_limit", o.dt_least, o.dt_most);
+  finish(config, layers, MixerKind::kMamba2);
+  return config;
+}
+
+}  // namespace
+
+nlohmann::json python_json(std::string_view text, const std::string& file) {
+  // As long as what it stands for, so that bytes in messages are those of the file.
+  std::string plain(text);
+  bool quoted = false;
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    if (plain[i] == '"') quoted = !quoted;
+    if (quoted && plain[i] == '\\') ++i;
+    if (quoted) continue;
+    if (std::string_view(plain).substr(i, 8) == "Infinity") plain.replace(i, 8, "null    ");
+  }
+  try {
+    return nlohmann::json::parse(plain);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw IoError(file + ": not JSON at byte " +
+                  std::to_string(error.byte > 0 ? error.byte - 1 : 0));
+  }
+}
+
+nn::MambaConfig pretrained_config(const nlohmann::json& root, const std::string& file) {
+  const ForeignConfig in(root, file, "");
+  if (in.has("model_type")) {
+    const nlohmann::json& type = in.at("model_type");
+    if (type == "mamba" || type == "mamba2") return transformers_config(in, type == "mamba2");
+    in.fail("model_type", "mamba or mamba2 expected, got " + type.dump());
+  }
+  if (in.has("ssm_cfg") || in.has("n_layer")) return state_spaces_config(in, file);
+  in.fail("model_type", "is missing, and so is ssm_cfg: neither transformers' nor mamba-ssm's");
+}
+
+}  // namespace tensorgrad::lm

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// The configuration of a published checkpoint.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "tensorgrad/nn/mamba.h"
+
+namespace tensorgrad::lm {
+
+// JSON as Python writes it: Infinity outside of strings is null. IoError with the byte.
+nlohmann::json python_json(std::string_view text, const std::string& file);
+
+// What the config.json of transformers or of mamba-ssm says. IoError, naming the field: one that is
+// missing, of another type or out of range, or that asks for what nn::MambaLM is not.
+nn::MambaConfig pretrained_config(const nlohmann::json& root, const std::string& file);
+
+}  // namespace tensorgrad::lm

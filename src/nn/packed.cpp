@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT
+// Weights in fewer bits: how they are made on the host, and the ops that read them.
+#include "tensorgrad/nn/packed.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "tensorgrad/ops.h"
+
+namespace tensorgrad::nn {
+namespace {
+
+constexpr std::int64_t kInt4Group = 32;
+constexpr int kWordBits = 32;
+
+struct FormatRow {
+  const char* name;
+  int bits;
+  std::int64_t multiple;  // of the elements of a row
+};
+constexpr FormatRow kFormats[] = {{"f32", 32, 1},
+                                  {"f16", 16, 2},
+                                  {"bf16", 16, 2},
+                                  {"int8", 8, 4},
+                                  {"int8_per_tensor", 8, 4},
+                                  {"int4", 4, kInt4Group}};
+
+const FormatRow& row_of(WeightFormat format) { return kFormats[static_cast<std::size_t>(format)]; }
+
+bool is_integer(WeightFormat format) { return row_of(format).bits < 16; }
+std::int64_t in_a_word(WeightFormat format) { return kWordBits / row_of(format).bits; }
+
+std::optional<Shape> scale_shape(std::int64_t out, std::int64_t in, WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kInt8: return Shape{out, 1};
+    case WeightFormat::kInt8PerTensor: return Shape{1, 1};
+    case WeightFormat::kInt4: return Shape{out, in / kInt4Group};
+    default: return std::nullopt;
+  }
+}
+
+Shape data_shape(std::int64_t out, std::int64_t in, WeightFormat format) {
+  return {out, format == WeightFormat::kF16 ? in : in / in_a_word(format)};
+}
+
+void demand_rows(std::int64_t in, WeightFormat format, Loc loc) {
+  if (format == WeightFormat::kF32) throw UserError("packed weight: f32 is not packed", loc);
+  if (can_pack(in, format)) return;
+  throw ShapeError("packed weight: " + std::string(format_name(format)) +
+                       " wants rows of a multiple of " + std::to_string(row_of(format).multiple) +
+                       " elements, got " + std::to_string(in),
+                   loc);
+}
+
+std::uint32_t upper_half(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return (bits + 0x7fffU + (bits >> 16 & 1U)) >> 16;
+}
+
+// To the nearest, ties to even; rounded in f32, whose denormals here are exact sums.
+std::uint16_t half_of(float value) {
+  const float size = std::abs(value);
+  const std::uint32_t sign = std::signbit(value) ? 0x8000U : 0;
+  if (size < 0x1p-14F) {  // steps of 2^-24
+    return static_cast<std::uint16_t>(sign |
+                                      static_cast<std::uint32_t>(std::nearbyint(size * 0x1p24F)));
+  }
+  const auto bits = std::bit_cast<std::uint32_t>(size);
+  const std::uint32_t rounded = (bits + 0xfffU + (bits >> 13 & 1U)) >> 13;
+  return static_cast<std::uint16_t>(sign | (rounded - (112U << 10)));
+}
+
+struct PackedElements {
+  std::vector<float> values;
+  std::int64_t out, in;
+  WeightFormat format;
+  Loc loc;
+
+  [[noreturn]] void fail(std::size_t at, const std::string& why) const {
+    throw UserError("pack_weight: element " + std::to_string(at) + " is " +
+                        std::to_string(values[at]) + ", " + why,
+                    loc);
+  }
+  [[nodiscard]] double largest(std::size_t begin, std::size_t end) const {
+    double most = 0;
+    for (std::size_t i = begin; i < end; ++i) most = std::max(most, std::abs(double{values[i]}));
+    return most;
+  }
+};
+
+// The scales, in order, and how many elements of the matrix each serves.
+std::vector<float> scales_of(const PackedElements& e, std::size_t each) {
+  const double levels = e.format == WeightFormat::kInt4 ? 7 : 127;
+  std::vector<float> scales;
+  for (std::size_t at = 0; at < e.values.size(); at += each) {
+    const auto scale = static_cast<float>(e.largest(at, at + each) / levels);
+    // Too small for a quotient by it: the elements become zeros.
+    scales.push_back(scale >= 0x1p-100F ? scale : 1.0F);
+  }
+  return scales;
+}
+
+}  // namespace
+
+std::string_view format_name(WeightFormat format) { return row_of(format).name; }
+
+WeightFormat weight_format(std::string_view name, Loc loc) {
+  std::string names;
+  for (std::size_t i = 0; i < std::size(kFormats); ++i) {
+    if (name == kFormats[i].name) return static_cast<WeightFormat>(i);
+    names += std::string(i == 0 ? "" : ", ") + kFormats[i].name;
+  }
+  throw UserError("there is no format of weights '" + std::string(name) + "'; there are " + names,
+                  loc);
+}
+
+bool can_pack(std::int64_t in, WeightFormat format) { return in % row_of(format).multiple == 0; }
+
+PackedValues pack_weight(const HostTensor& weight, WeightFormat format, Loc loc) {
+  if (weight.dtype != f32 || weight.shape.size() != 2) {
+    throw UserError("pack_weight: f32 [out, in] expected, got " +
+                        std::string(to_string(weight.dtype)) + to_string(weight.shape),
+                    loc);
+  }
+  const PackedElements e{weight.floats(), weight.shape[0], weight.shape[1], format, loc};
+  demand_rows(e.in, format, loc);
+  for (std::size_t i = 0; i < e.values.size(); ++i) {
+    if (!std::isfinite(e.values[i])) e.fail(i, "which is not finite");
+    if (format == WeightFormat::kF16 && std::abs(e.values[i]) >= 65520)
+      e.fail(i, "which f16 does not hold");
+    if (format == WeightFormat::kBf16 && (upper_half(e.values[i]) & 0x7fffU) == 0x7f80U)
+      e.fail(i, "which bf16 does not hold");
+  }
+  PackedValues made{{format == WeightFormat::kF16 ? f16 : u32, data_shape(e.out, e.in, format), {}},
+                    std::nullopt};
+  if (format == WeightFormat::kF16) {
+    for (const float value : e.values) {
+      const std::uint16_t half = half_of(value);
+      const auto bytes = std::as_bytes(std::span(&half, 1));
+      made.data.bytes.insert(made.data.bytes.end(), bytes.begin(), bytes.end());
+    }
+    return made;
+  }
+  std::vector<float> scales;
+  std::size_t each = 1;
+  if (const std::optional<Shape> shape = scale_shape(e.out, e.in, format)) {
+    each = e.values.size() / static_cast<std::size_t>(numel(*shape));
+    scales = scales_of(e, each);
+    made.scale = HostTensor::of(*shape, scales, loc);
+  }
+  const int bits = row_of(format).bits;
+  const auto per = static_cast<std::size_t>(in_a_word(format));
+  std::vector<std::uint32_t> words(e.values.size() / per);
+  for (std::size_t i = 0; i < e.values.size(); ++i) {
+    const std::uint32_t field =
+        is_integer(format)
+            ? static_cast<std::uint32_t>(std::lrint(e.values[i] / scales[i / each])) &
+                  ((1U << bits) - 1)
+            : upper_half(e.values[i]);
+    words[i / per] |= field << (static_cast<std::size_t>(bits) * (i % per));
+  }
+  made.data = HostTensor::of(made.data.shape, words, loc);
+  return made;
+}
+
+HostTensor unpack_weight(const PackedValues& packed, WeightFormat format) {
+  if (format == WeightFormat::kF16) return HostTensor::of(packed.data.shape, packed.data.floats());
+  std::vector<std::uint32_t> words(packed.data.bytes.size() / sizeof(std::uint32_t));
+  std::memcpy(words.data(), packed.data.bytes.data(), packed.data.bytes.size());
+  const auto per = static_cast<std::size_t>(in_a_word(format));
+  const int bits = row_of(format).bits;
+  std::vector<float> values(words.size() * per);
+  std::vector<float> scales;
+  if (packed.scale) scales = packed.scale->floats();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const int lane = static_cast<int>(i % per);
+    const std::uint32_t top = words[i / per] << (kWordBits - bits * (lane + 1));
+    values[i] = is_integer(format)
+                    ? static_cast<float>(static_cast<std::int32_t>(top) >> (kWordBits - bits)) *
+                          scales[i * scales.size() / values.size()]
+                    : std::bit_cast<float>(top & 0xffff0000U);
+  }
+  Shape shape = packed.data.shape;
+  shape[1] *= static_cast<std::int64_t>(per);
+  return HostTensor::of(shape, values);
+}
+
+PackedWeight::PackedWeight(std::int64_t rows_out, std::int64_t row, WeightFormat how, Loc loc)
+    : out(rows_out),
+      in(row),
+      format(how),
+      data((demand_rows(row, how, loc), data_shape(rows_out, row, how)), 0,
+           how == WeightFormat::kF16 ? f16 : u32, loc) {
+  if (const auto shape = scale_shape(out, in, format)) scale.emplace(*shape, 1, f32, loc);
+}
+
+namespace {
+
+// The elements of words [.., W] as f32 [.., W * elements in a word], without their scale.
+Tensor fields(Tensor words, WeightFormat format, Loc loc) {
+  const std::int64_t per = in_a_word(format);
+  const int bits = row_of(format).bits;
+  Shape shape = words.shape(loc);
+  shape.push_back(per);
+  const Tensor each = broadcast_to(unsqueeze(words, -1, loc), shape, loc);
+  const Tensor lane = iota(shape, static_cast<int>(shape.size()) - 1, u32, loc);
+  // The field's highest bit is brought to that of the word.
+  const auto number = [&](std::uint32_t value) { return Operand(static_cast<double>(value), loc); };
+  const auto of = [&](Tensor value) { return Operand(value, loc); };
+  const auto rest = static_cast<std::uint32_t>(kWordBits - bits);
+  const Tensor amount = number(rest) - of(of(lane) * number(static_cast<std::uint32_t>(bits)));
+  const Tensor top = bitwise_left_shift(of(each), of(amount));
+  const Tensor value =
+      is_integer(format)
+          ? cast(of(bitwise_right_shift(of(bitcast(of(top), i32)), number(rest))), f32)
+          : bitcast(of(bitwise_and(of(top), number(0xffff0000U))), f32);
+  shape.pop_back();
+  shape.back() *= per;
+  return reshape(value, shape, loc);
+}
+
+// value [.., in] times scales [.., groups].
+Tensor scaled(Tensor value, Tensor scale, Loc loc) {
+  Shape whole = value.shape(loc), parts = whole;
+  const std::int64_t groups = scale.shape(loc).back();
+  parts.back() /= groups;
+  parts.insert(parts.end() - 1, groups);
+  return reshape(Operand(reshape(value, parts, loc), loc) * unsqueeze(scale, -1, loc), whole, loc);
+}
+
+}  // namespace
+
+Tensor PackedWeight::tensor(Loc loc) const {
+  if (format == WeightFormat::kF16) return cast(Operand(data.tensor(loc), loc), f32);
+  const Tensor value = fields(data.tensor(loc), format, loc);
+  return scale ? scaled(value, scale->tensor(loc), loc) : value;
+}
+
+Tensor PackedWeight::times(Tensor x, Loc loc) const {
+  const bool by_row = format == WeightFormat::kInt8 || format == WeightFormat::kInt8PerTensor;
+  if (!by_row) return linear(x, tensor(loc), std::nullopt, loc);
+  // A scale that is one along a row waits until the product is made.
+  const Tensor y = linear(x, fields(data.tensor(loc), format, loc), std::nullopt, loc);
+  return Operand(y, loc) * squeeze(scale->tensor(loc), 1, loc);
+}
+
+Tensor PackedWeight::rows(Tensor index, Loc loc) const {
+  if (format == WeightFormat::kF16)
+    return cast(Operand(embedding(index, data.tensor(loc), loc), loc), f32);
+  const Tensor value = fields(embedding(index, data.tensor(loc), loc), format, loc);
+  if (!scale) return value;
+  const Tensor all = scale->tensor(loc);
+  if (format == WeightFormat::kInt8PerTensor) return Operand(value, loc) * reshape(all, {1}, loc);
+  return scaled(value, embedding(index, all, loc), loc);
+}
+
+}  // namespace tensorgrad::nn

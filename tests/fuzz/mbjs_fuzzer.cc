@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// libFuzzer entry for MBJS: bytes must give a file that is as large as they are, or an IoError. Not
+// part of the build: `./dev fuzz` compiles and runs it, beginning with what lies in corpus/.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+#include "tensorgrad/error.h"
+#include "tensorgrad/mbjs.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const tensorgrad::MbjsFile file =
+        tensorgrad::parse_mbjs(std::as_bytes(std::span(data, size)), "fuzz");
+    std::size_t bytes = 12 + (file.version == 1 ? 0 : 4 + (file.layers.size() + 3) / 4 * 4);
+    for (const auto& tensor : file.tensors)
+      bytes += 4 + tensor.size() * (file.version == 3 ? 2 : 4);
+    if (bytes != size) std::abort();
+  } catch (const tensorgrad::IoError&) {  // what malformed input must give
+  }
+  return 0;
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+// Checkpoints of transformers and of mamba-ssm (make_pretrained_fixtures.py): their logits, by the
+// scans over the whole, by a piece and single steps, and after they were saved as ours.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "golden/fixture.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string pretrained_path(const std::string& name) {
+  return std::string(TENSORGRAD_SOURCE_DIR) + "/tests/golden/pretrained/" + name;
+}
+
+// What `logits` [B, L, V] of steps `begin` to `begin + L` should be.
+void expect_steps(const Fixture& want, const HostTensor& logits, std::int64_t begin) {
+  const Shape whole = want.shape("logits");
+  const std::vector<float> all = want.values<float>("logits"), got = logits.floats();
+  const std::int64_t length = logits.shape.at(1), width = logits.shape.at(2);
+  ASSERT_EQ(logits.shape, (Shape{whole[0], length, whole[2]}));
+  for (std::int64_t b = 0; b < whole[0]; ++b) {
+    for (std::int64_t i = 0; i < length * width; ++i) {
+      const auto at = static_cast<std::size_t>((b * whole[1] + begin) * width + i);
+      const auto given = static_cast<std::size_t>(b * length * width + i);
+      ASSERT_NEAR(got[given], all[at], 1e-4) << "sequence " << b << ", from " << begin << ": " << i;
+    }
+  }
+}
+
+std::vector<std::int32_t> columns(const std::vector<std::int32_t>& tokens, std::int64_t batch,
+                                  std::int64_t begin, std::int64_t count) {
+  const std::int64_t length = static_cast<std::int64_t>(tokens.size()) / batch;
+  std::vector<std::int32_t> part;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const auto from = tokens.begin() + b * length + begin;
+    part.insert(part.end(), from, from + count);
+  }
+  return part;
+}
+
+void check_logits(const lm::SavedModel& model, const std::string& name, const std::string& device) {
+  const Fixture want("pretrained/" + name + "/expected.safetensors");
+  const auto tokens = want.values<std::int32_t>("tokens");
+  const std::int64_t batch = want.shape("tokens")[0], length = want.shape("tokens")[1];
+  const DeviceOptions where{.kind = device, .allow_software = true};
+  auto whole =
+      compile_forward(nn::MambaLM(model.config),
+                      [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+                      {.inputs = {{"tokens", {batch, length}, i32}}, .device = where});
+  whole.upload_params(model.weights);
+  expect_steps(want, whole({{"tokens", tokens}}), 0);
+  if (device != "cpu") return;  // a software GPU takes seconds to compile another program
+
+  auto pieces = compile_forward(
+      nn::MambaLM(model.config),
+      [](const nn::MambaLM& net, const Inputs& in) { return net.resume(in["tokens"], in["keep"]); },
+      {.inputs = {{"tokens", {batch, kOpen}, i32}, {"keep", {batch}}}, .device = where});
+  pieces.upload_params(model.weights);
+  for (std::int64_t at = 0; at < length;) {
+    const std::int64_t count = at == 0 ? 9 : 1;
+    const std::vector<float> keep(static_cast<std::size_t>(batch), at == 0 ? 0.0F : 1.0F);
+    expect_steps(want, pieces({{"tokens", columns(tokens, batch, at, count)}, {"keep", keep}}), at);
+    at += count;
+  }
+}
+
+// Logits, configuration, and our own file of it.
+void check_pretrained(const std::string& name, const std::string& device) {
+  const lm::SavedModel model = lm::load_pretrained(pretrained_path(name));
+  check_logits(model, name, device);
+  const std::string path = (fs::path(::testing::TempDir()) / (name + ".safetensors")).string();
+  lm::save_model(path, model);
+  const lm::SavedModel again = lm::load_model(path);
+  EXPECT_EQ(lm::to_json(again.config), lm::to_json(model.config));
+  for (const auto& [tensor, values] : model.weights)
+    EXPECT_EQ(again.weights.at(tensor).bytes, values.bytes) << tensor;
+}
+
+TEST(Pretrained, mamba_has_the_logits_of_transformers) { check_pretrained("mamba", "cpu"); }
+// Biases, none of the convolution, three taps, an own rank of dt, a head of its own, in BF16.
+TEST(Pretrained, odd_mamba_has_the_logits_of_transformers) { check_pretrained("mamba_odd", "cpu"); }
+// Two groups, two shards, in F16.
+TEST(Pretrained, mamba2_has_the_logits_of_transformers) { check_pretrained("mamba2", "cpu"); }
+// Biases, limits of dt, three groups of an odd width.
+TEST(Pretrained, odd_mamba2_has_the_logits_of_transformers) {
+  check_pretrained("mamba2_odd", "cpu");
+}
+TEST(Pretrained, checkpoints_of_mamba_ssm_have_the_same_logits) {
+  check_pretrained("ssm_mamba", "cpu");
+  check_pretrained("ssm_mamba2", "cpu");
+}
+TEST(Pretrained, mamba_has_the_logits_of_transformers_on_webgpu) {
+  check_pretrained("mamba", "webgpu");
+}
+TEST(Pretrained, mamba2_has_the_logits_of_transformers_on_webgpu) {
+  check_pretrained("mamba2_odd", "webgpu");
+}
+
+TEST(Pretrained, configurations_say_what_the_weights_are) {
+  const auto config_of = [](const char* name) {
+    return lm::load_pretrained(pretrained_path(name)).config;
+  };
+  EXPECT_EQ(config_of("ssm_mamba").vocab_size, 24);  // 21, padded
+  EXPECT_TRUE(config_of("ssm_mamba").tie_embeddings);
+  EXPECT_EQ(config_of("ssm_mamba2").mamba2.groups, 2);
+  EXPECT_EQ(config_of("mamba").mamba.discretization, Discretization::kEuler);
+  EXPECT_EQ(config_of("mamba2").mamba2.dt_most, 0);
+  EXPECT_EQ(config_of("mamba2_odd").mamba2.dt_most, 0.4);
+  EXPECT_EQ(config_of("mamba_odd").norm_epsilon, 1e-3);
+}
+
+// A copy of a fixture that is spoilt.
+class SpoiltFolder {
+ public:
+  explicit SpoiltFolder(const std::string& name)
+      : path_(fs::path(::testing::TempDir()) / "spoilt") {
+    fs::remove_all(path_);
+    fs::copy(pretrained_path(name), path_);
+  }
+  ~SpoiltFolder() { fs::remove_all(path_); }
+  SpoiltFolder(const SpoiltFolder&) = delete;
+  SpoiltFolder& operator=(const SpoiltFolder&) = delete;
+  [[nodiscard]] fs::path file(const std::string& name) const { return path_ / name; }
+  void replace(const std::string& name, const std::string& old, const std::string& put) const {
+    std::string text = read_text_file(file(name).string());
+    const std::size_t at = text.find(old);
+    ASSERT_NE(at, std::string::npos) << old;
+    std::ofstream(file(name), std::ios::binary) << text.replace(at, old.size(), put);
+  }
+  // What is said behind the folder's name.
+  [[nodiscard]] std::string failure() const {
+    try {
+      (void)lm::load_pretrained(path_.string());
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.message().find(path_.string()), 0U) << error.message();
+      return error.message().substr(path_.string().size());
+    }
+    return "nothing was thrown";
+  }
+
+ private:
+  fs::path path_;
+};
+
+std::string failure_with(const std::string& fixture, const std::string& old, const std::string& put,
+                         const std::string& file = "config.json") {
+  const SpoiltFolder folder(fixture);
+  folder.replace(file, old, put);
+  return folder.failure();
+}
+
+TEST(Pretrained, refuses_what_it_would_compute_otherwise) {
+  EXPECT_EQ(failure_with("mamba", R"("model_type": "mamba")", R"("model_type": "falcon_mamba")"),
+            R"(/config.json: model_type: mamba or mamba2 expected, got "falcon_mamba")");
+  EXPECT_EQ(failure_with("mamba", R"("hidden_act": "silu")", R"("hidden_act": "gelu")"),
+            R"(/config.json: hidden_act: only "silu" can be imported, got "gelu")");
+  EXPECT_EQ(failure_with("mamba2", R"("num_heads": 4)", R"("num_heads": 5)"),
+            "/config.json: num_heads: expand * hidden_size / head_dim expected, got 5");
+  EXPECT_EQ(failure_with("mamba2", R"("num_heads": 4)", R"("num_heads": 4.5)"),
+            "/config.json: num_heads: an integer from 1 to 1073741824 expected, got 4.5");
+  EXPECT_EQ(failure_with("mamba2", R"("hidden_size": 16,)", ""),
+            "/config.json: hidden_size: is missing");
+  EXPECT_EQ(failure_with("ssm_mamba2", R"("attn_layer_idx": [])", R"("attn_layer_idx": [1])"),
+            "/config.json: attn_layer_idx: only [] can be imported, got [1]");
+  EXPECT_EQ(failure_with("ssm_mamba2", R"("ngroups")", R"("n_groups")"),
+            "/config.json: ssm_cfg.n_groups: is not known, so the model could not be told to be "
+            "the same");
+  EXPECT_EQ(failure_with("ssm_mamba2", R"("layer": "Mamba2")", R"("layer": "Mamba3")"),
+            R"(/config.json: ssm_cfg.layer: Mamba1 or Mamba2 expected, got "Mamba3")");
+  EXPECT_EQ(failure_with("ssm_mamba", "{", "["), "/config.json: not JSON at byte 13");
+  EXPECT_EQ(failure_with("mamba2_odd", "0.4", "0.01"),
+            "/config.json: time_step_limit: two numbers, the second above the first, expected, got "
+            "[0.05,0.01]");
+  EXPECT_EQ(failure_with("mamba", R"("vocab_size": 23)", R"("vocab_size": 24)"),
+            ": backbone.embedding.weight: f32[24,16] expected, got f32[23,16]");
+  EXPECT_THAT(failure_with("mamba", R"("num_hidden_layers": 2)", R"("num_hidden_layers": 60000)"),
+              ::testing::HasSubstr("has more parameters than the"));
+}
+
+// Older versions wrote what is no JSON.
+TEST(Pretrained, takes_infinity_as_python_writes_it) {
+  const SpoiltFolder folder("mamba2");
+  const std::string text = read_text_file(folder.file("config.json").string());
+  const std::size_t from = text.find("{", 2), to = text.find('}', from);
+  folder.replace("config.json", text.substr(from, to + 1 - from), "Infinity");
+  EXPECT_EQ(folder.failure(), "nothing was thrown");
+}
+
+TEST(Pretrained, names_the_file_that_is_wrong) {
+  EXPECT_EQ(failure_with("mamba2", "model-00002-of-00002", "model-00003-of-00002",
+                         "model.safetensors.index.json")
+                .substr(0, 34),
+            "/model-00003-of-00002.safetensors:");
+  EXPECT_THAT(
+      failure_with("mamba2", "\"model-00002", "\"../model-00002", "model.safetensors.index.json"),
+      ::testing::EndsWith("the name of a file in the same folder expected"));
+  EXPECT_EQ(failure_with("mamba2", "weight_map", "weights", "model.safetensors.index.json"),
+            "/model.safetensors.index.json: weight_map: an object of names and files expected");
+  const SpoiltFolder folder("mamba");
+  fs::rename(folder.file("model.safetensors"), folder.file("pytorch_model.bin"));
+  EXPECT_THAT(folder.failure(), ::testing::AllOf(::testing::StartsWith("/pytorch_model.bin: "),
+                                                 ::testing::HasSubstr("save_file(")));
+  fs::remove(folder.file("pytorch_model.bin"));
+  EXPECT_EQ(folder.failure(),
+            ": there is neither model.safetensors nor model.safetensors.index.json");
+  fs::remove(folder.file("config.json"));
+  EXPECT_EQ(folder.failure().substr(0, 13), "/config.json:");
+  EXPECT_THROW((void)lm::load_pretrained(folder.file("none").string()), IoError);
+}
+
+TEST(Pretrained, a_tied_head_is_the_embedding) {
+  const SpoiltFolder folder("ssm_mamba");
+  const std::string path = folder.file("model.safetensors").string();
+  StoredFile file = read_safetensors(path);
+  file.tensors.at("lm_head.weight").data[5] ^= std::byte{1};
+  write_safetensors(path, file);
+  EXPECT_EQ(folder.failure(),
+            ": lm_head.weight is not the embedding, though config.json ties the two");
+}
+
+TEST(Pretrained, brings_the_tokenizer_along) {
+  const SpoiltFolder folder("mamba");
+  Tokenizer::characters({"a", "b"}).save(folder.file("tokenizer.json").string());
+  const lm::SavedModel model = lm::load_pretrained(folder.file("").string());
+  ASSERT_TRUE(model.tokenizer.has_value());
+  EXPECT_EQ(model.tokenizer->encode("ba"), (std::vector<std::int32_t>{1, 0}));
+  EXPECT_FALSE(
+      lm::load_pretrained(folder.file("").string(), {.tokenizer = false}).tokenizer.has_value());
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

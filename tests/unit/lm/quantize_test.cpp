@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+// Models with weights in fewer bits: what they compute is what their weights say, in files too.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using lm::SavedModel;
+using nn::MixerKind;
+using nn::WeightFormat;
+
+constexpr std::int64_t kQuantizedVocab = 40;
+
+nn::MambaConfig quantizable(std::vector<MixerKind> layers, bool tied) {
+  nn::MambaConfig config{.vocab_size = kQuantizedVocab, .d_model = 32};
+  config.n_layer = static_cast<std::int64_t>(layers.size());
+  config.layers = std::move(layers);
+  config.mamba.d_state = 4;
+  config.mamba2 = {.d_state = 6, .head_dim = 16, .chunk = 4};
+  config.mamba3 = {.d_state = 6, .head_dim = 16, .chunk = 4};
+  config.heads = 2;
+  config.attention.max_length = 16;
+  config.mlp_width = 64;
+  config.tie_embeddings = tied;
+  return config;
+}
+
+Forward quantized_forward(const nn::MambaConfig& config, const std::string& device = "cpu") {
+  return compile_forward(nn::MambaLM(config),
+                         [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+                         {.inputs = {{"tokens", {2, 11}, i32}},
+                          .device = {.kind = device, .allow_software = true},
+                          .seed = 3});
+}
+
+SavedModel some_model(const nn::MambaConfig& config) {
+  return {config, quantized_forward(config).download_params()};
+}
+
+std::vector<float> logits(const SavedModel& model, const std::string& device = "cpu") {
+  std::vector<std::int32_t> tokens(22);
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    tokens[i] = static_cast<std::int32_t>(i * 7 % kQuantizedVocab);
+  Forward forward = quantized_forward(model.config, device);
+  forward.upload_params(model.weights);
+  return forward({{"tokens", tokens}}).floats();
+}
+
+double furthest(const std::vector<float>& a, const std::vector<float>& b) {
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    most = std::max(most, std::abs(double{a[i]} - double{b[i]}));
+  return most;
+}
+
+const std::vector<MixerKind> kEveryLayer = {MixerKind::kMamba1, MixerKind::kMamba2,
+                                            MixerKind::kMamba3, MixerKind::kAttention,
+                                            MixerKind::kMlp};
+
+TEST(Quantized, model_computes_what_its_weights_say) {
+  const SavedModel model = some_model(quantizable(kEveryLayer, false));
+  const std::vector<float> whole = logits(model);
+  const std::map<WeightFormat, double> near = {{WeightFormat::kF16, 0.01},
+                                               {WeightFormat::kBf16, 0.05},
+                                               {WeightFormat::kInt8, 0.05},
+                                               {WeightFormat::kInt8PerTensor, 0.1},
+                                               {WeightFormat::kInt4, 0.6}};
+  for (const auto& [format, bound] : near) {
+    const SavedModel packed = lm::quantize(model, format);
+    const std::vector<float> got = logits(packed);
+    EXPECT_LT(furthest(got, logits(lm::quantize(packed, WeightFormat::kF32))), 1e-5)
+        << nn::format_name(format);
+    const double cost = furthest(got, whole);
+    EXPECT_GT(cost, 0) << nn::format_name(format);
+    EXPECT_LT(cost, bound) << nn::format_name(format);
+  }
+}
+
+TEST(Quantized, model_computes_the_same_on_webgpu) {
+  const SavedModel model = some_model(quantizable({MixerKind::kMamba1}, true));
+  for (const WeightFormat format : {WeightFormat::kF16, WeightFormat::kInt4}) {
+    const SavedModel packed = lm::quantize(model, format);
+    EXPECT_LT(furthest(logits(packed, "webgpu"), logits(packed)), 1e-4);
+  }
+}
+
+TEST(Quantized, model_is_read_as_it_was_written) {
+  const std::string path =
+      (std::filesystem::path(::testing::TempDir()) / "quantized.safetensors").string();
+  const SavedModel model = some_model(quantizable({MixerKind::kMamba1}, true));
+  lm::save_model(path, model);
+  const auto whole = std::filesystem::file_size(path);
+  for (const WeightFormat format : {WeightFormat::kF16, WeightFormat::kBf16, WeightFormat::kInt8,
+                                    WeightFormat::kInt8PerTensor, WeightFormat::kInt4}) {
+    const SavedModel packed = lm::quantize(model, format);
+    lm::save_model(path, packed);
+    EXPECT_LT(std::filesystem::file_size(path), whole * 3 / 4);
+    const SavedModel read = lm::load_model(path);
+    EXPECT_EQ(read.config.weights, format);
+    ASSERT_EQ(read.weights.size(), packed.weights.size());
+    for (const auto& [name, tensor] : packed.weights) {
+      EXPECT_EQ(read.weights.at(name).dtype, tensor.dtype) << name;
+      EXPECT_EQ(read.weights.at(name).bytes, tensor.bytes) << name;
+    }
+  }
+  SavedModel wrong = lm::quantize(model, WeightFormat::kInt8);
+  wrong.weights.erase("backbone.embedding.weight.scale");
+  EXPECT_THROW(lm::save_model(path, wrong), UserError);
+}
+
+// A step reads the bits: the memory planned for it has no room for more.
+TEST(Quantized, decoder_has_room_for_the_bits_alone) {
+  nn::MambaConfig config = quantizable({MixerKind::kMamba1, MixerKind::kMamba1}, true);
+  config.vocab_size = 512;
+  config.d_model = 128;
+  const SavedModel model = some_model(config);
+  const auto bytes = [](const SavedModel& of) {
+    std::int64_t sum = 0;
+    for (const auto& [name, tensor] : of.weights)
+      sum += static_cast<std::int64_t>(tensor.bytes.size());
+    return sum;
+  };
+  const auto peak = [](const SavedModel& of) {
+    return lm::Decoder(of, {.device = {.kind = "cpu"}}).forward().report().peak_bytes;
+  };
+  const std::int64_t others = peak(model) - bytes(model);
+  for (const WeightFormat format : {WeightFormat::kF16, WeightFormat::kInt8, WeightFormat::kInt4}) {
+    const SavedModel packed = lm::quantize(model, format);
+    // A buffer is a multiple of 256 bytes, and packed weights have one each.
+    EXPECT_LE(peak(packed), bytes(packed) + others + 16'384) << nn::format_name(format);
+  }
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
