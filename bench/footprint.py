@@ -29,7 +29,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         whole = pathlib.Path(folder) / "whole.so"
         run(args.compiler, "-shared", "-o", whole,
-            f"-Wl,--version-script={TOP / 'cmake' / 'exports.map'}", "-Wl,--whole-archive",
+            f"-Wl,--version-script={TOP / 'cmake' / 'exports.map'}", "-Wl,-Bsymbolic-functions",
+            "-Wl,--whole-archive",
             args.build / "libtensorgrad.a", "-Wl,--no-whole-archive", "-lhwy", "-lutf8proc",
             "-lz", "-ldl", "-lpthread")
         run("strip", whole)

@@ -3,11 +3,6 @@
 // set gives a table of block functions: a look-up dispatches once, and the loops not at all.
 #include "ops/pointwise_rows.h"
 
-// Few sets, to keep the code small; SVE vectors cannot be members of a struct.
-#undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/pointwise_simd.cpp"
 #include <hwy/foreach_target.h>

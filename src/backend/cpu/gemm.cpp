@@ -10,8 +10,6 @@
 
 #include "base/half.h"
 
-// The first has nothing over AVX3 for floats, the second hardly a machine.
-#define HWY_DISABLED_TARGETS (HWY_AVX3_DL | HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/gemm.cpp"
 #include <hwy/foreach_target.h>
