@@ -18,7 +18,8 @@ int main(int argc, char** argv) {
   std::string probe;
   app.add_option("--only", only,
                  "names to run: mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt "
-                 "(char-gpt-small on the CPU), mamba1, gemm, packed (default: all)")
+                 "(char-gpt-small on the CPU), mamba1, mamba-130m (on a GPU), "
+                 "gemm, packed, decode (default: all)")
       ->delimiter(',');
   app.add_option("--device", options.devices,
                  "cpu, webgpu (default: cpu, and webgpu where there is a GPU)")
@@ -59,8 +60,9 @@ int main(int argc, char** argv) {
     if (wanted("gemm") && cpu) tensorgrad::bench::gemm(options);
     const bool gpu = std::count(options.devices.begin(), options.devices.end(), "webgpu") > 0;
     if (wanted("gemm") && gpu) tensorgrad::bench::gemm_on_gpu(options);
-    if (wanted("packed")) {
-      for (const std::string& device : options.devices) tensorgrad::bench::packed(options, device);
+    for (const std::string& device : options.devices) {
+      if (wanted("packed")) tensorgrad::bench::packed(options, device);
+      if (wanted("decode")) tensorgrad::bench::decode(options, device);
     }
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << '\n';

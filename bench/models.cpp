@@ -210,11 +210,11 @@ Workload decoder(Setup setup, DecoderSize size, const Variant& variant) {
                    });
 }
 
-// The shapes of Gu and Dao's models with the head's weight tied; as many layers as they are given.
-Workload mamba(Setup setup, const Variant& variant) {
-  nn::MambaConfig config{.vocab_size = 65, .d_model = 128, .n_layer = 2};
+// As many layers as are given, of as many steps.
+Workload mamba(Setup setup, nn::MambaConfig config, std::int64_t length, const Variant& variant) {
   if (variant.layers > 0) config.n_layer = variant.layers;
-  DecoderSize size = {config.vocab_size, config.d_model, config.n_layer, 0, 64, 8, false, 0, 64};
+  DecoderSize size = {
+      config.vocab_size, config.d_model, config.n_layer, 0, length, 8, false, 0, length};
   if (variant.length > 0) size.length = size.answers = variant.length;
   if (setup.batch == 0) setup.batch = size.batch;
   setup.rows = 8 * setup.batch;
@@ -228,6 +228,9 @@ Workload mamba(Setup setup, const Variant& variant) {
 }
 
 }  // namespace
+
+nn::MambaConfig small_mamba() { return {.vocab_size = 65, .d_model = 128, .n_layer = 2}; }
+nn::MambaConfig mamba_130m() { return {.vocab_size = 50280, .d_model = 768, .n_layer = 24}; }
 
 HostView Column::first(std::int64_t rows) const {
   const auto count = static_cast<std::size_t>(rows * numel(spec.shape));
@@ -289,7 +292,8 @@ Workload make_workload(const std::string& name, Feeding feeding, const DeviceOpt
   if (name == "addition") return decoder(std::move(setup), kAddition, variant);
   if (name == "char-gpt") return decoder(std::move(setup), kGpt, variant);
   if (name == "char-gpt-small") return decoder(std::move(setup), kSmallGpt, variant);
-  if (name == "mamba1") return mamba(std::move(setup), variant);
+  if (name == "mamba1") return mamba(std::move(setup), small_mamba(), 64, variant);
+  if (name == "mamba-130m") return mamba(std::move(setup), mamba_130m(), 1024, variant);
   throw std::invalid_argument("there is no workload '" + name + "'");
 }
 

@@ -49,8 +49,14 @@ class Workload {
   [[nodiscard]] std::int64_t parameters() const;
 };
 
-// mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt, char-gpt-small, mamba1.
+// mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt, char-gpt-small, mamba1. There
+// is mamba-130m, too, which is for GPUs alone.
 const std::vector<std::string>& workload_names();
+
+// The shapes of Gu and Dao's Mamba, with the head's weight tied: two narrow layers, and their
+// smallest model.
+nn::MambaConfig small_mamba();
+nn::MambaConfig mamba_130m();
 
 // Compiled for the device, with its data there. Throws std::invalid_argument for an unknown name.
 Workload make_workload(const std::string& name, Feeding feeding, const DeviceOptions& device,

@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 import tables  # noqa: E402
 import workloads  # noqa: E402
 
-PARTS = ["steps", "probes", "busy", "scaling", "gemm", "sizes"]
+PARTS = ["steps", "probes", "busy", "scaling", "gemm", "sizes", "lm"]
 STEPS = ["mlp-sin", "fashion-mlp", "mnist-cnn", "addition", "char-gpt", "mamba1"]
 
 
@@ -199,6 +199,14 @@ class Bench:
             if self.peers.torch:
                 self.measure(self.peers.script("torch_gemm.py"), round=turn)
 
+    def lm(self):
+        """Language models: steps beside the peers, weights in fewer bits, writing on."""
+        self.args.only = ["mamba1"] + ["mamba-130m"] * ("webgpu" in self.args.devices)
+        self.steps()
+        for turn in range(self.args.rounds):
+            for device in self.args.devices:
+                self.measure(self.ours("--device", device, "--only", "packed,decode"), round=turn)
+
     def sizes(self):
         if (self.args.build / "examples" / "mlp_sin").exists():
             self.measure([sys.executable, "-B", BENCH / "footprint.py", "--build", self.args.build])
@@ -241,7 +249,8 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=TOP / "build" / "release")
     parser.add_argument("--peers", metavar="PYTHON", help="a Python that has PyTorch, JAX or both")
-    parser.add_argument("--parts", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
+    parser.add_argument("what", nargs="?", choices=["lm"], help="language models alone, as --parts lm")
+    parser.add_argument("--parts", default=",".join(PARTS[:-1]), help=f"of {', '.join(PARTS)}")
     parser.add_argument("--only", default=",".join(STEPS), help=f"of {', '.join(STEPS)}")
     parser.add_argument("--device", default="", help="cpu, webgpu (default: webgpu where there is a GPU, else cpu)")
     parser.add_argument("--allow-software", action="store_true", help="let webgpu take a software rasteriser")
@@ -251,6 +260,7 @@ def parse():
     parser.add_argument("--seconds", type=float, default=2, help="for each measurement")
     parser.add_argument("--out", type=pathlib.Path, help="file for the JSON lines")
     args = parser.parse_args()
+    args.parts = args.what or args.parts
     for name, known in (("parts", PARTS), ("only", STEPS)):
         words = getattr(args, name).split(",")
         wrong = [word for word in words if word not in known]

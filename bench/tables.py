@@ -188,6 +188,28 @@ def gemm(lines):
     return "### Matrix products\n\nf32, GFLOP/s.\n\n" + table(["m x n x k", *heads], rows)
 
 
+def packed(lines):
+    lines = [line for line in lines if line.get("workload") == "packed"]
+    if not lines:
+        return ""
+    times = medians(lines, ("device", "rows", "weights"), "us")
+    peaks = medians(lines, ("device", "rows", "weights"), "peak_bytes")
+    rows = [[key[2], key[1], number(us), f"{us / times[key[0], key[1], 'f32']:.2f}", megabytes(peaks[key])]
+            for key, us in times.items()]
+    return "### Products with weights in fewer bits\n\nBy a matrix of 4096 x 4096.\n\n" + table(
+        ["weights", "rows", "us", "over f32", "peak bytes"], rows)
+
+
+def decoding(lines):
+    lines = [line for line in lines if line.get("workload") == "decode"]
+    if not lines:
+        return ""
+    speeds = medians(lines, ("device", "layers", "width", "batch", "context"), "tokens_per_second")
+    return "### Writing on\n\nMamba-1, tokens a second of all texts together.\n\n" + table(
+        ["device", "layers", "width", "texts", "tokens before", "tokens/s"],
+        [[key[0].split("; ")[0], *key[1:], number(speed)] for key, speed in speeds.items()])
+
+
 def sizes(lines):
     rows = [[line["measure"], megabytes(line["bytes"]) if "bytes" in line else f"{line['seconds']} s"]
             for line in lines if "measure" in line and ("bytes" in line or "seconds" in line)]
@@ -210,7 +232,7 @@ def provenance(lines):
 def markdown(lines):
     check_parameters(lines)
     parts = [provenance(lines), own_steps(lines), ratios(lines), gemm(lines), probes(lines), busy(lines),
-             scaling(lines), sizes(lines)]
+             scaling(lines), packed(lines), decoding(lines), sizes(lines)]
     return "\n".join(part for part in parts if part)
 
 

@@ -69,6 +69,7 @@ std::vector<std::string> default_devices() {
 std::vector<std::string> measured_workloads(const std::string& device) {
   std::vector<std::string> names = workload_names();
   std::erase(names, device == "cpu" ? "char-gpt" : "char-gpt-small");
+  if (device != "cpu") names.emplace_back("mamba-130m");
   return names;
 }
 

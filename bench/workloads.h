@@ -23,5 +23,7 @@ void gemm(const Options& options);
 void gemm_on_gpu(const Options& options);
 // One row, and 64, times a square matrix kept in each format of weights.
 void packed(const Options& options, const std::string& device);
+// A Mamba-1 that writes on: the small one on the CPU, that of 130 million parameters on a GPU.
+void decode(const Options& options, const std::string& device);
 
 }  // namespace tensorgrad::bench

@@ -9,6 +9,7 @@ import sys
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 import workloads
 from workloads import Cnn, Mamba, Mlp, WORKLOADS
@@ -67,8 +68,22 @@ class Decoder(nn.Module):
         return F.linear(self.last(x), self.symbols)
 
 
+LONG = 256  # steps
+
+
+def scan_by_doubling(factor, term):
+    """h[t] = factor[t] * h[t - 1] + term[t] along axis 1, in log2 of its size rounds (Hillis and Steele)."""
+    distance = 1
+    while distance < factor.shape[1]:
+        term = torch.cat([term[:, :distance], term[:, distance:] + factor[:, distance:] * term[:, :-distance]], 1)
+        factor = torch.cat([factor[:, :distance], factor[:, distance:] * factor[:, :-distance]], 1)
+        distance *= 2
+    return term
+
+
 class Mixer(nn.Module):
-    """The scan goes over the steps one by one, which is the faster way without a kernel of its own."""
+    """Short scans go over the steps one by one, which is the faster way without a kernel of its own. Long
+    ones are done by doubling, and again in the backward pass: all rounds of all layers would not fit."""
 
     def __init__(self, shape):
         super().__init__()
@@ -88,14 +103,24 @@ class Mixer(nn.Module):
         u = F.silu(self.conv1d(u.transpose(1, 2))[..., :steps].transpose(1, 2))
         delta, b, c = self.x_proj(u).split([self.rank, self.states, self.states], -1)
         delta = F.softplus(self.dt_proj(delta))
+        if steps > LONG:
+            y = checkpoint(self.scan, u, delta, b, c, use_reentrant=False)
+        else:
+            y = self.scan(u, delta, b, c)
+        return self.out_proj((y + self.D * u) * F.silu(z))
+
+    def scan(self, u, delta, b, c):
         factor = torch.exp(delta.unsqueeze(-1) * -torch.exp(self.A_log))
         term = (delta * u).unsqueeze(-1) * b.unsqueeze(2)
-        h, states = torch.zeros_like(term[:, 0]), []
-        for a, t in zip(factor.unbind(1), term.unbind(1)):
-            h = a * h + t
-            states.append(h)
-        y = (torch.stack(states, 1) @ c.unsqueeze(-1)).squeeze(-1) + self.D * u
-        return self.out_proj(y * F.silu(z))
+        if u.shape[1] > LONG:
+            states = scan_by_doubling(factor, term)
+        else:
+            h, each = torch.zeros_like(term[:, 0]), []
+            for a, t in zip(factor.unbind(1), term.unbind(1)):
+                h = a * h + t
+                each.append(h)
+            states = torch.stack(each, 1)
+        return (states @ c.unsqueeze(-1)).squeeze(-1)
 
 
 class MambaLm(nn.Module):

@@ -56,6 +56,7 @@ WORKLOADS = {
     "char-gpt": Decoder(65, 384, 6, 6, 256, 64, gelu=True, answers=256, clip=1.0),
     "char-gpt-small": Decoder(65, 128, 4, 4, 64, 8, gelu=True, answers=64),
     "mamba1": Mamba(65, 128, 2, 64, 8),
+    "mamba-130m": Mamba(50280, 768, 24, 1024, 8),
 }
 LEARNING_RATE = 1e-3
 IGNORED = -100  # a target that does not count
