@@ -42,7 +42,9 @@ function(tensorgrad_own_target target)
       # a quarter of the time it takes to compile.
       list(APPEND flags -fno-sanitize=null,alignment,vptr)
     endif()
-    target_compile_options(${target} PRIVATE ${flags})
+    if(NOT TENSORGRAD_SANITIZE_LIBRARY_ALONE)
+      target_compile_options(${target} PRIVATE ${flags})
+    endif()
     # A static library hands its sanitizers on to whatever links it in this build.
     get_target_property(type ${target} TYPE)
     if(type STREQUAL "STATIC_LIBRARY")

@@ -179,7 +179,7 @@ TEST(WebGpuErrors, one_of_several_kernels_is_refused) {
   EXPECT_TRUE(has(text, "at model.cpp:77")) << text;
 }
 
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__linux__) && !defined(TENSORGRAD_SANITIZED)
 // Sets a ceiling on this process's address space, a little above what it has now.
 class LittleMemory {
  public:
