@@ -50,6 +50,8 @@ class ArenaUpdate final : public optim::Update {
   // One of `values` for each range of the part, at its elements.
   [[nodiscard]] Tensor by_range(const std::vector<Tensor>& values) const;
   [[nodiscard]] Tensor gated(const Tensor& value, const Tensor& old) const;
+  // bool: is an element of a row that ParamGroup::rows says? None where no group does.
+  [[nodiscard]] std::optional<Tensor> trained_rows() const;
 
   Trace& trace_;
   const TrainedPart& trained_;
@@ -57,9 +59,6 @@ class ArenaUpdate final : public optim::Update {
   mutable Builder builder_;
   std::vector<Part> parts_;
   Ex param_leaf_;
-  // bool: is an element of a row that ParamGroup::rows says? None where no group does.
-  [[nodiscard]] std::optional<Tensor> trained_rows() const;
-
   std::optional<Tensor> own_;   // which elements are of its own parameters; none where all are
   std::optional<Tensor> rows_;  // which of those are trained; none where all are
   std::optional<Tensor> condition_, new_param_;

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "support/sanitized.h"
+#include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -18,10 +19,7 @@ using nn::MixerKind;
 constexpr std::int64_t kSymbols = 11;
 
 std::vector<std::int32_t> some_tokens(std::int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(count));
-  for (std::int32_t& token : tokens) token = static_cast<std::int32_t>(random() % kSymbols);
-  return tokens;
+  return random_tokens(count, kSymbols, seed);
 }
 
 // What was there four symbols before: a convolution alone does not reach so far.

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "lm/stop_text.h"
+#include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -24,14 +25,7 @@ using Tokens = std::vector<std::int32_t>;
 
 // With weights that are far from the initial ones, so that every token changes what follows.
 SavedModel wild_model(std::vector<MixerKind> layers, std::int64_t max_length = 40) {
-  nn::MambaConfig config{.vocab_size = kSymbols, .d_model = 12, .n_layer = 0};
-  config.n_layer = static_cast<std::int64_t>(layers.size());
-  config.layers = std::move(layers);
-  config.mamba.d_state = 5;
-  config.mamba2 = {.d_state = 6, .head_dim = 8, .groups = 1, .chunk = 4};
-  config.mamba3 = {.d_state = 6, .head_dim = 8, .ranks = 2, .chunk = 4};
-  config.heads = 2;
-  config.attention.max_length = max_length;
+  const nn::MambaConfig config = small_mamba(kSymbols, std::move(layers), max_length);
   Forward forward =
       compile_forward(nn::MambaLM(config),
                       [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },

@@ -5,8 +5,8 @@
 
 #include <cmath>
 #include <filesystem>
-#include <random>
 
+#include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -23,23 +23,10 @@ using Tokens = std::vector<std::int32_t>;
 constexpr std::int64_t kLetters = 7;
 
 MambaConfig letters_config(std::vector<MixerKind> layers) {
-  MambaConfig config{.vocab_size = kLetters, .d_model = 12, .n_layer = 0};
-  config.n_layer = static_cast<std::int64_t>(layers.size());
-  config.layers = std::move(layers);
-  config.mamba.d_state = 5;
-  config.mamba2 = {.d_state = 6, .head_dim = 8, .groups = 1, .chunk = 4};
-  config.mamba3 = {.d_state = 6, .head_dim = 8, .ranks = 2, .chunk = 4};
-  config.heads = 2;
-  config.attention.max_length = 16;
-  return config;
+  return small_mamba(kLetters, std::move(layers), 16);
 }
 
-Tokens letters(std::size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  Tokens tokens(count);
-  for (std::int32_t& token : tokens) token = static_cast<std::int32_t>(random() % kLetters);
-  return tokens;
-}
+Tokens letters(std::int64_t count, unsigned seed) { return random_tokens(count, kLetters, seed); }
 
 TrainingOptions few_steps() {
   return {.batch = 2,
@@ -318,7 +305,7 @@ TEST(EarlyStop, is_due_after_some_losses_without_a_better_one) {
 }
 
 TEST(LanguageTrainer, refuses_what_cannot_be_trained) {
-  const auto refusal = [](const TrainingOptions& options, std::size_t tokens) -> std::string {
+  const auto refusal = [](const TrainingOptions& options, std::int64_t tokens) -> std::string {
     try {
       const LanguageTrainer trainer(letters_config({MixerKind::kMlp}),
                                     TokenText(letters(tokens, 1)), TokenText(), options);

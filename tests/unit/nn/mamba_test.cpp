@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -20,15 +21,7 @@ using nn::MixerKind;
 constexpr std::int64_t kSymbols = 11;
 
 MambaConfig small(std::vector<MixerKind> layers) {
-  MambaConfig config{.vocab_size = kSymbols, .d_model = 12, .n_layer = 0};
-  config.n_layer = static_cast<std::int64_t>(layers.size());
-  config.layers = std::move(layers);
-  config.mamba.d_state = 5;
-  config.mamba2 = {.d_state = 6, .head_dim = 8, .groups = 1, .chunk = 4};
-  config.mamba3 = {.d_state = 6, .head_dim = 8, .ranks = 2, .chunk = 4};
-  config.heads = 2;
-  config.attention.max_length = 24;
-  return config;
+  return small_mamba(kSymbols, std::move(layers), 24);
 }
 
 MambaConfig mixed() {
@@ -37,10 +30,7 @@ MambaConfig mixed() {
 }
 
 std::vector<std::int32_t> some_tokens(std::int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(count));
-  for (std::int32_t& token : tokens) token = static_cast<std::int32_t>(random() % kSymbols);
-  return tokens;
+  return random_tokens(count, kSymbols, seed);
 }
 
 Forward whole_model(const MambaConfig& config, std::int64_t batch, std::int64_t length) {
