@@ -27,7 +27,7 @@ class BlockWriter : SelectiveWriter {
     CHECK(threads_ <= options_.max_threads, l_.name + ": a workgroup has too few threads");
     const std::int64_t segments = forward() ? 1 : s_.segments();
     const std::int64_t each = segments * s_.blocks(), groups = window_.count * each;
-    choose_steps();
+    choose_sums();
     share();
     open_rows(scope_, Tile{1, static_cast<int>(threads_), true}, groups, "unit");
     scope_.line("let p = unit / " + u32_literal(each) + " + " + u32_literal(window_.first) + ";");
@@ -66,17 +66,29 @@ class BlockWriter : SelectiveWriter {
  private:
   // ---- what a chunk reads ---------------------------------------------------------------------
 
-  // Bytes of workgroup memory for one step whose sums are still to be made.
-  [[nodiscard]] std::int64_t step_bytes() const {
-    return threads_ * (forward() ? 4 : 2 * kVectorBytes + 8);
-  }
-  void choose_steps() {
-    const std::int64_t staged =
+  // How many steps' sums are made at a time; by how many threads each sum over channels; and how
+  // far apart its vectors begin, so that neighbours read from different banks.
+  struct Sums {
+    std::int64_t steps = 1, shares = 1, pitch = 1;
+  };
+  [[nodiscard]] std::int64_t vectors() const { return sums_.steps * 2 * fours_; }
+  [[nodiscard]] std::int64_t workgroup_bytes() const {
+    const std::int64_t read =
         kChunk * (block_ * 4 * (forward() ? 2 : 3) + 2 * fours_ * kVectorBytes);
-    const std::int64_t room = options_.max_workgroup_bytes - staged;
-    CHECK(room >= step_bytes(), l_.name + ": too little workgroup memory");
-    // More at a time would keep fewer workgroups at work.
-    steps_ = std::min<std::int64_t>(forward() ? kChunk : 4, floor_pow2(room / step_bytes()));
+    if (forward()) return read + sums_.steps * threads_ * 4;
+    const std::int64_t shared = sums_.shares > 1 ? vectors() * sums_.shares : 0;
+    return read + (vectors() * sums_.pitch + shared) * kVectorBytes + sums_.steps * threads_ * 8;
+  }
+  void choose_sums() {
+    for (std::int64_t steps = forward() ? kChunk : 4; steps > 0; steps /= 2) {
+      for (const std::int64_t shares : {std::max<std::int64_t>(1, block_ / (2 * steps)), 1L}) {
+        sums_ = {steps, shares, block_ + (shares < 8 ? shares : 0)};
+        if (workgroup_bytes() <= options_.max_workgroup_bytes) return;
+      }
+    }
+    sums_.pitch = block_;
+    CHECK(workgroup_bytes() <= options_.max_workgroup_bytes,
+          l_.name + ": too little workgroup memory");
   }
 
   void share() {
@@ -84,11 +96,13 @@ class BlockWriter : SelectiveWriter {
     module_.shared("u_of", "f32", kChunk * block_, 4);
     module_.shared("gates_of", "vec4<f32>", kChunk * 2 * fours_, kVectorBytes);
     if (forward()) {
-      module_.shared("parts_y", "f32", steps_ * threads_, 4);
+      module_.shared("parts_y", "f32", sums_.steps * threads_, 4);
     } else {
       module_.shared("dy_of", "f32", kChunk * block_, 4);
-      module_.shared("parts", "vec4<f32>", steps_ * 2 * threads_, kVectorBytes);
-      module_.shared("parts_s", "vec2<f32>", steps_ * threads_, 8);
+      module_.shared("parts", "vec4<f32>", vectors() * sums_.pitch, kVectorBytes);
+      module_.shared("parts_s", "vec2<f32>", sums_.steps * threads_, 8);
+      if (sums_.shares > 1)
+        module_.shared("shared_sums", "vec4<f32>", vectors() * sums_.shares, kVectorBytes);
     }
   }
 
@@ -145,9 +159,9 @@ class BlockWriter : SelectiveWriter {
     scope.line("next_h = before;");
   }
 
-  // Puts what has come to where all threads see it.
+  // Puts what has come to where all threads see it. Nobody reads the chunk before any more: after
+  // its last step there is a barrier.
   void unload(Scope& scope) const {
-    scope.line("workgroupBarrier();");
     for (std::int64_t e = 0; e < own_steps(); ++e) {
       const std::string number = std::to_string(e),
                         place = "[local + " + u32_literal(e * threads_) + "] = next_";
@@ -189,14 +203,25 @@ class BlockWriter : SelectiveWriter {
   }
   static std::string component(int i) { return std::string(1, "xyzw"[i]); }
 
-  // Step i of the chunk: delta, u, B and, if asked for, C; a; wu, by which B is multiplied.
-  void read_step(Scope& scope, std::int64_t i, bool c) const {
-    const std::string place = "[" + u32_literal(i * block_) + " + channel];";
-    scope.line("let delta = delta_of" + place);
-    scope.line("let u = u_of" + place);
+  // What step i of the chunk reads: delta, u, B, and, if asked for, C and dy; the names end with
+  // the step's number.
+  void load_step(Scope& scope, std::int64_t i, bool all) const {
+    const std::string n = std::to_string(i), place = "[" + u32_literal(i * block_) + " + channel];";
+    scope.line("let delta" + n + " = delta_of" + place);
+    scope.line("let u" + n + " = u_of" + place);
     const std::string gates = "gates_of[" + u32_literal(i * 2 * fours_);
-    scope.line("let b = " + gates + " + four];");
-    if (c) scope.line("let c = " + gates + " + " + u32_literal(fours_) + " + four];");
+    scope.line("let b" + n + " = " + gates + " + four];");
+    if (!all) return;
+    scope.line("let c" + n + " = " + gates + " + " + u32_literal(fours_) + " + four];");
+    if (!forward()) scope.line("let dy" + n + " = dy_of" + place);
+  }
+  // The same by plain names; a, and wu, by which B is multiplied.
+  void open_step(Scope& scope, std::int64_t i, bool all) const {
+    std::vector<std::string> names = {"delta", "u", "b"};
+    if (all) names.push_back("c");
+    if (all && !forward()) names.push_back("dy");
+    for (const std::string& name : names)
+      scope.line("let " + name + " = " + name + std::to_string(i) + ";");
     scope.line("var a = exp2(delta * rate2);");
     if (s_.length % kChunk != 0) {  // behind the last step; an infinite rate has made NaN of zero
       scope.line("if (start + " + u32_literal(i) + " >= " + u32_literal(s_.length) +
@@ -223,15 +248,18 @@ class BlockWriter : SelectiveWriter {
     Scope next(&chunk);
     bring(next, "chunk + 1u");
     chunk.block("if (chunk + 1u < chunks)", next);
+    // A step's reads stand before what the one before it writes: compilers keep that order.
+    load_step(chunk, 0, true);
     for (std::int64_t i = 0; i < kChunk; ++i) {
+      if (i + 1 < kChunk) load_step(chunk, i + 1, true);
       Scope step(&chunk);
-      read_step(step, i, true);
+      open_step(step, i, true);
       step.line("h = a * h + wu * b;");
-      step.line("parts_y[" + u32_literal(i % steps_ * threads_) + " + local] = dot(h, c);");
+      step.line("parts_y[" + u32_literal(i % sums_.steps * threads_) + " + local] = dot(h, c);");
       chunk.block("", step);
-      if ((i + 1) % steps_ != 0) continue;
+      if ((i + 1) % sums_.steps != 0) continue;
       chunk.line("workgroupBarrier();");
-      sum_outputs(chunk, i + 1 - steps_);
+      sum_outputs(chunk, i + 1 - sums_.steps);
       if (i + 1 < kChunk) chunk.line("workgroupBarrier();");
     }
     scope_.block("for (var chunk = 0u; chunk < chunks; chunk++)", chunk);
@@ -262,7 +290,7 @@ class BlockWriter : SelectiveWriter {
                " + channel];");
     }
     one.line("if (real && t < " + u32_literal(s_.length) + ") { store0(p, t, q, y); }");
-    share_out(scope, one, steps_ * block_);
+    share_out(scope, one, sums_.steps * block_);
   }
 
   // ---- backward -------------------------------------------------------------------------------
@@ -275,7 +303,8 @@ class BlockWriter : SelectiveWriter {
       scope_.line("var e = vec4<f32>();");
     }
     scope_.line("var drate = vec4<f32>();");
-    write_fold();
+    scope_.line("let own_part = four * " + u32_literal(sums_.pitch) + " + channel;");
+    write_sum();
     declare_next(scope_);
     bring_first("first + chunks - 1u");
     Scope chunk(&scope_);
@@ -289,18 +318,23 @@ class BlockWriter : SelectiveWriter {
       const std::string before = "h" + std::to_string(i), after = "h" + std::to_string(i + 1);
       chunk.line("var " + after + " = vec4<f32>();");
       Scope step(&chunk);
-      read_step(step, i, false);
+      load_step(step, i, false);
+      open_step(step, i, false);
       step.line(after + " = a * " + before + " + wu * b;");
       chunk.block("", step);
     }
+    load_step(chunk, kChunk - 1, true);
     for (std::int64_t i = kChunk; i-- > 0;) {
+      if (i > 0) load_step(chunk, i - 1, true);
       Scope step(&chunk);
       write_step_back(step, i);
       chunk.block("", step);
-      if (i % steps_ != 0) continue;
+      if (i % sums_.steps != 0) continue;
       chunk.line("workgroupBarrier();");
-      chunk.line("fold(p, block, start, " + u32_literal(i) + ", local, q, real);");
-      if (i > 0) chunk.line("workgroupBarrier();");
+      chunk.line("sum(p, block, start, " + u32_literal(i) + ", local, q, real);");
+      chunk.line("workgroupBarrier();");
+      if (sums_.shares > 1)
+        chunk.line("add_shares(p, block, start, " + u32_literal(i) + ", local);");
     }
     scope_.block("for (var left = chunks; left > 0u; left--)", chunk);
     store_four(scope_, "drate", "store3(p, segment * " + u32_literal(s_.states) + " + ", "real");
@@ -309,15 +343,14 @@ class BlockWriter : SelectiveWriter {
 
   void write_step_back(Scope& scope, std::int64_t i) const {
     const bool hold = l_.zero_order_hold;
-    read_step(scope, i, true);
-    scope.line("let dy = dy_of[" + u32_literal(i * block_) + " + channel];");
+    open_step(scope, i, true);
     scope.line("let g = c * dy + e;");
     scope.line("e = a * g;");
     scope.line("let through = e * h" + std::to_string(i) + ";");
-    const std::string at = u32_literal(i % steps_ * 2 * threads_) + " + local]";
-    scope.line("parts[" + at + " = g * wu;");
-    scope.line("parts[" + u32_literal(threads_) + " + " + at + " = dy * h" + std::to_string(i + 1) +
-               ";");
+    const std::int64_t of_step = i % sums_.steps * 2 * fours_ * sums_.pitch;
+    const std::string c_parts = u32_literal(of_step + fours_ * sums_.pitch);
+    scope.line("parts[" + u32_literal(of_step) + " + own_part] = g * wu;");
+    scope.line("parts[" + c_parts + " + own_part] = dy * h" + std::to_string(i + 1) + ";");
     if (hold) {
       scope.line("let w = delta * hold_factor(delta * rate);");
       scope.line("let gbu = g * b * u;");
@@ -325,14 +358,14 @@ class BlockWriter : SelectiveWriter {
     } else {
       scope.line("drate += delta * through;");
     }
-    scope.line("parts_s[" + u32_literal(i % steps_ * threads_) + " + local] = vec2<f32>(" +
+    scope.line("parts_s[" + u32_literal(i % sums_.steps * threads_) + " + local] = vec2<f32>(" +
                (hold ? "dot(g * w, b), dot(rate, through) + dot(gbu, a)"
                      : "dot(g, b), dot(rate, through)") +
                ");");
   }
 
-  // fn fold: the sums of the chunk's steps `origin` and the next.
-  void write_fold() {
+  // fn sum: the sums of the chunk's steps `origin` and the next, over states and over channels.
+  void write_sum() {
     Scope all;
     Scope of_states(&all);
     of_states.line("let i = f / " + u32_literal(block_) + ";");
@@ -349,35 +382,53 @@ class BlockWriter : SelectiveWriter {
     store.line(std::string("store0(p, t, q, s.x") + (hold ? "" : " * delta" + place) + ");");
     store.line(std::string("store1(p, t, q, s.y") + (hold ? "" : " + u" + place + " * s.x") + ");");
     of_states.block("if (real && t < " + u32_literal(s_.length) + ")", store);
-    share_out(all, of_states, steps_ * block_);
+    share_out(all, of_states, sums_.steps * block_);
 
-    // Which channel is first differs, so that neighbours read from different banks.
+    const bool shared = sums_.shares > 1;
     Scope of_channels(&all);
-    of_channels.line("let vector = f / 4u;");
-    of_channels.line("let i = vector / " + u32_literal(2 * fours_) + ";");
-    of_channels.line("let which = vector % " + u32_literal(2 * fours_) + ";");
-    of_channels.line("let t = start + origin + i;");
-    for (const char* sum : {"even", "odd"}) {
-      of_channels.line(std::string("var ") + sum + " = 0.0f;");
+    of_channels.line("let origin_part = f / " + u32_literal(sums_.shares) + " * " +
+                     u32_literal(sums_.pitch) + " + f % " + u32_literal(sums_.shares) + ";");
+    of_channels.line("var total = parts[origin_part];");
+    for (std::int64_t k = 1; k < block_ / sums_.shares; ++k)
+      of_channels.line("total += parts[origin_part + " + u32_literal(k * sums_.shares) + "];");
+    if (shared) {
+      of_channels.line("shared_sums[f] = total;");
+    } else {
+      for (int i = 0; i < 4; ++i)
+        store_gate(of_channels, "f", u32_literal(i), "total." + component(i));
     }
-    for (std::int64_t k = 0; k < block_; ++k) {
-      of_channels.line(std::string(k % 2 == 0 ? "even" : "odd") + " += parts[vector * " +
-                       u32_literal(block_) + " + (vector + " + u32_literal(k) + ") % " +
-                       u32_literal(block_) + "][f % 4u];");
-    }
-    of_channels.line("let n = which % " + u32_literal(fours_) + " * 4u + f % 4u;");
-    of_channels.line("if (n < " + u32_literal(s_.states) + " && t < " + u32_literal(s_.length) +
-                     ") { store2(p, block * " + u32_literal(s_.length) + " + t, which / " +
-                     u32_literal(fours_) + " * " + u32_literal(s_.states) + " + n, even + odd); }");
-    share_out(all, of_channels, steps_ * 2 * fours_ * 4);
-    module_.function("fold",
-                     "fn fold(p: u32, block: u32, start: u32, origin: u32, local: u32, q: u32, "
-                     "real: bool) {\n" +
-                         all.text() + "}\n");
+    share_out(all, of_channels, vectors() * sums_.shares);
+    const std::string parameters = "p: u32, block: u32, start: u32, origin: u32, local: u32";
+    module_.function("sum",
+                     "fn sum(" + parameters + ", q: u32, real: bool) {\n" + all.text() + "}\n");
+    if (!shared) return;
+    // What the threads that shared a sum have.
+    Scope rest, one(&rest);
+    one.line("let vector = f / 4u * " + u32_literal(sums_.shares) + ";");
+    one.line("var total = shared_sums[vector][f % 4u];");
+    for (std::int64_t k = 1; k < sums_.shares; ++k)
+      one.line("total += shared_sums[vector + " + u32_literal(k) + "][f % 4u];");
+    store_gate(one, "(f / 4u)", "f % 4u", "total");
+    share_out(rest, one, vectors() * 4);
+    module_.function("add_shares", "fn add_shares(" + parameters + ") {\n" + rest.text() + "}\n");
+  }
+
+  // The sum over channels of one component of vector number `vector` of `parts`.
+  void store_gate(Scope& scope, const std::string& vector, const std::string& i,
+                  const std::string& value) const {
+    Scope inner(&scope), store(&inner);
+    inner.line("let t = start + origin + " + vector + " / " + u32_literal(2 * fours_) + ";");
+    inner.line("let half = " + vector + " / " + u32_literal(fours_) + " % 2u;");
+    inner.line("let n = " + vector + " % " + u32_literal(fours_) + " * 4u + " + i + ";");
+    store.line("store2(p, block * " + u32_literal(s_.length) + " + t, half * " +
+               u32_literal(s_.states) + " + n, " + value + ");");
+    inner.block("if (n < " + u32_literal(s_.states) + " && t < " + u32_literal(s_.length) + ")",
+                store);
+    scope.block("", inner);
   }
 
   std::int64_t block_, fours_, threads_;
-  std::int64_t steps_ = 1;  // whose sums are made at a time
+  Sums sums_;
 };
 
 }  // namespace

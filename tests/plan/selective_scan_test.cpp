@@ -3,6 +3,7 @@
 // its lines shared by any number of lanes; sums are added up in one order.
 #include <algorithm>
 
+#include "kernel/wgsl_writer.h"
 #include "support/sketch.h"
 
 namespace tensorgrad::testing {
@@ -92,6 +93,18 @@ TEST(SelectiveScan, of_many_channels_goes_back_in_one_piece) {
   }
   ScanTraining t(2, 70, 520, 61);
   for (const Where where : {Where::kCpu, Where::kWebGpu}) t.check(where);
+}
+
+TEST(SelectiveScan, needs_the_workgroup_memory_that_every_device_has) {
+  for (const std::int64_t states : {1, 4, 5, 8, 16, 33, 64}) {
+    for (const std::int64_t channels : {1, 3, 40}) {
+      ScanTraining t(1, 40, channels, states);
+      for (const Launch& launch : compile_for_test(t.sketch.graph(), 8).program.launches) {
+        if (launch.kind != LaunchKind::kSelectiveScan) continue;
+        EXPECT_LE(write_wgsl(launch).workgroup_bytes, 16 << 10) << states << " x " << channels;
+      }
+    }
+  }
 }
 
 TEST(SelectiveScan, gives_equal_bits_in_every_run) {
