@@ -80,11 +80,27 @@ TEST(SelectiveScan, binds_no_more_than_eight_buffers) {
     EXPECT_LE(launch.bindings.size(), 8U) << launch.name;
 }
 
+// So many lines that each goes through all of its steps: nothing has to be found out first of what
+// flows back into their pieces.
+TEST(SelectiveScan, of_many_channels_goes_back_in_one_piece) {
+  for (const std::int64_t channels : {520, 30}) {
+    ScanTraining t(2, 270, channels, 61);
+    const Compiled compiled = compile_for_test(t.sketch.graph(), 8);
+    EXPECT_EQ(std::count_if(compiled.program.launches.begin(), compiled.program.launches.end(),
+                            [](const Launch& l) { return l.kind == LaunchKind::kSelectiveScan; }),
+              channels == 520 ? 2 : 3);
+  }
+  ScanTraining t(2, 70, 520, 61);
+  for (const Where where : {Where::kCpu, Where::kWebGpu}) t.check(where);
+}
+
 TEST(SelectiveScan, gives_equal_bits_in_every_run) {
   for (const Where where : {Where::kCpu, Where::kWebGpu}) {
-    ScanTraining t(3, 300, 70, 5);
-    const ValueMap first = run_graph(t.sketch.graph(), t.sketch.leaves, where);
-    EXPECT_EQ(first, run_graph(t.sketch.graph(), t.sketch.leaves, where));
+    for (const std::int64_t length : {60, 300}) {  // by blocks of channels, by lines
+      ScanTraining t(3, length, 70, 5);
+      const ValueMap first = run_graph(t.sketch.graph(), t.sketch.leaves, where);
+      EXPECT_EQ(first, run_graph(t.sketch.graph(), t.sketch.leaves, where));
+    }
   }
 }
 
