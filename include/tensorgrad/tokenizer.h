@@ -207,7 +207,7 @@ class Tokenizer {
 // Text while it is generated: what step() gives, put together, is decode() of all the ids.
 class DecodeStream {
  public:
-  explicit DecodeStream(Tokenizer tokenizer, const DecodeOptions& options = {});
+  explicit DecodeStream(const Tokenizer& tokenizer, const DecodeOptions& options = {});
 
   // The text that is certain with this id: bytes that may begin a character wait for the rest.
   std::string step(std::int32_t id);

@@ -401,8 +401,8 @@ std::string Tokenizer::to_json() const { return text::json_of(impl_->whole_defin
 
 void Tokenizer::save(const std::string& path) const { write_file_atomically(path, to_json()); }
 
-DecodeStream::DecodeStream(Tokenizer tokenizer, const DecodeOptions& options)
-    : tokenizer_(std::move(tokenizer)), options_(options) {}
+DecodeStream::DecodeStream(const Tokenizer& tokenizer, const DecodeOptions& options)
+    : tokenizer_(tokenizer), options_(options) {}
 
 std::string DecodeStream::step(std::int32_t id) {
   waiting_ += tokenizer_.decode_bytes({&id, 1}, options_);
