@@ -61,8 +61,7 @@ std::string byte_level_text(bool add_prefix_space, bool pattern) {
 
 std::string pre_tokenizer_text(const Definition& definition) {
   if (!definition.model.byte_level) return "null";
-  const std::string last =
-      byte_level_text(definition.add_prefix_space, definition.byte_level_pattern);
+  std::string last = byte_level_text(definition.add_prefix_space, definition.byte_level_pattern);
   if (definition.stages.empty()) return last;
   std::vector<std::string> all;
   for (const Stage& stage : definition.stages) all.push_back(stage_text(stage));
