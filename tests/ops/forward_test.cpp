@@ -52,6 +52,7 @@ TEST(Forward, functions_on_webgpu) { check_together(function_cases(), Where::kWe
 TEST(Forward, arranging_on_webgpu) { check_together(arranging_cases(), Where::kWebGpu); }
 TEST(Forward, attention_on_webgpu) { check_together(attention_cases(), Where::kWebGpu); }
 TEST(Forward, state_spaces_on_webgpu) { check_together(state_space_cases(), Where::kWebGpu); }
+TEST(Forward, integers_on_webgpu) { check_together(integer_cases(), Where::kWebGpu); }
 TEST(Forward, pointwise_on_webgpu_default_limits) {
   check_together(pointwise_cases(), Where::kWebGpuDefaultLimits);
 }
@@ -60,7 +61,7 @@ TEST(Forward, structured_on_webgpu_default_limits) {
   for (const auto& part :
        {view_cases(), reduce_cases(), matmul_cases(), composite_cases(), index_cases(),
         conv_cases(), pool_cases(), scan_cases(), function_cases(), arranging_cases(),
-        attention_cases(), state_space_cases()}) {
+        attention_cases(), state_space_cases(), integer_cases()}) {
     cases.insert(cases.end(), part.begin(), part.end());
   }
   check_together(cases, Where::kWebGpuDefaultLimits);

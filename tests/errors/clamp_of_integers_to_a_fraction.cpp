@@ -3,10 +3,10 @@
 
 namespace tensorgrad::testing {
 
-MISTAKE(cumsum_of_truths, DtypeError) {
+MISTAKE(clamp_of_integers_to_a_fraction, DtypeError) {
   compiled([](const Net&, In in) {
-    // error: cumsum: f32, i32 or u32 expected, got bool
-    return sum(cast(cumsum(in["x"] > 0.0, 1), f32));
+    // error: clamp: the number 0.5 cannot be i32
+    return sum(cast(clamp(in["i"], 0.5, 3), f32));
   });
 }
 
