@@ -47,6 +47,7 @@ std::vector<OpCase> attention_cases();
 std::vector<OpCase> state_space_cases();
 // Integers and truths in what the others give floats.
 std::vector<OpCase> integer_cases();
+std::vector<OpCase> random_cases();
 // All of the above.
 const std::vector<OpCase>& all_cases();
 // What ctest calls the test of a case.
