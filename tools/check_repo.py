@@ -8,6 +8,7 @@
   env        the switches of src/base/env.cpp are those that docs/debugging.md tells of and that the
              code reads, and none is read from the environment by other ways
   heads      C++ files are ASCII, carry the licence line, and headers have #pragma once (not -inl.h)
+  temporary  what tests write has names of its own (test::TempDir): others run beside them
 """
 
 import argparse
@@ -134,8 +135,15 @@ def check_env(root):
         yield table, line_of(text_of(table), declared[name]), f"nothing reads {name}"
 
 
+def check_temporary(root):
+    for path in (p for p in files(root) if p.suffix in {".h", ".cpp", ".cc"}):
+        text = text_of(path)
+        for match in re.finditer(r"testing::TempDir\(\)", text):
+            yield path, line_of(text, match.start()), "one name for all; test::TempDir has its own"
+
+
 CHECKS = {"paths": check_paths, "links": check_links, "commands": check_commands,
-          "env": check_env, "heads": check_heads}
+          "env": check_env, "heads": check_heads, "temporary": check_temporary}
 
 
 def main():

@@ -112,7 +112,8 @@ struct ObjectiveSpec {
   std::string name;  // of letters, digits, '_' and '-'
   detail::LossFunction<Model> loss;
   ParamFilter params = {};  // none: all; a group may freeze some of them
-  // Its inputs, optimizer, clipping ...; but seed, device and memory_budget are TrainerOptions'.
+  // Its inputs, optimizer, clipping ...; but seed, device, memory_budget and initial are
+  // TrainerOptions'.
   CompileOptions options = {};
 };
 
@@ -129,9 +130,9 @@ Trainer<Model> compile(Model model, Loss loss, const CompileOptions& options,
   const detail::LossFunction<Model> function = std::move(loss);
   return Trainer<Model>(
       kept, {function},
-      detail::make_trainer(std::move(functions),
-                           {{"", detail::traced_loss<Model>(kept, function), {}, options}},
-                           {options.seed, options.device, options.memory_budget}, loc));
+      detail::make_trainer(
+          std::move(functions), {{"", detail::traced_loss<Model>(kept, function), {}, options}},
+          {options.seed, options.device, options.memory_budget, options.initial}, loc));
 }
 
 // Several losses that train the model in turns, as the caller steps them: each with a program, an

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "tensorgrad/external_device.h"
 
 namespace tensorgrad {
+
+class Device;
 
 struct DeviceOptions {
   // "auto": a GPU through WebGPU if there is one that is not a software rasteriser, else the CPU.
@@ -22,6 +25,9 @@ struct DeviceOptions {
   bool checked = false;             // webgpu: keep the driver's bounds checks in kernels
   std::string webgpu_library = {};  // path of wgpu-native or Dawn; empty: the usual places
   ExternalDevice external = {};     // webgpu: the application's device, in place of an adapter
+  // One that is open: what same_device() of a function or a trainer gives. Nothing else counts
+  // then.
+  std::shared_ptr<Device> opened = {};
   bool operator==(const DeviceOptions&) const = default;
 };
 

@@ -89,7 +89,7 @@ class DeviceLostError : public DeviceError {
   using DeviceError::DeviceError;
 };
 
-// TrainerBase::abort() was called while the call waited or ran.
+// abort() of the trainer or the function was called while the call waited or ran.
 class AbortedError : public Error {
  public:
   using Error::Error;

@@ -3,9 +3,11 @@
 // declarations.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,6 +18,10 @@
 namespace tensorgrad {
 
 struct HostTensor;
+class DeviceTensor;
+namespace detail {
+struct DeviceValue;
+}
 
 // Elements on the host, row-major, with the type they have on the device (an input of f16 takes f32
 // too, and rounds it). Refers to the caller's memory. Those of a HostTensor have a shape, which
@@ -88,7 +94,18 @@ class Inputs {
   std::map<std::string, Tensor> tensors_;
 };
 
-using Feed = std::map<std::string, HostView>;
+// What an input is given: elements on the host, or a tensor that lies on the device, which is kept
+// alive. Whether indices in the latter are within range is not checked.
+struct FeedValue : HostView {
+  template <class T>
+    requires(std::convertible_to<const T&, HostView> && !std::derived_from<T, FeedValue>)
+  FeedValue(const T& values) : HostView(values) {}  // NOLINT
+  FeedValue(DType t, const void* d, std::size_t n) : HostView(t, d, n) {}
+  FeedValue(const DeviceTensor& tensor);  // NOLINT
+
+  std::shared_ptr<const detail::DeviceValue> on_device = {};
+};
+using Feed = std::map<std::string, FeedValue>;
 using Outputs = std::map<std::string, HostTensor>;
 
 }  // namespace tensorgrad

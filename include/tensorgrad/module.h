@@ -16,6 +16,8 @@
 
 namespace tensorgrad {
 
+struct HostTensor;
+
 // How a parameter's elements are made: by the seed, and the parameter's place in the order of all.
 struct Init {
   enum class Kind {
@@ -30,8 +32,9 @@ struct Init {
   };
   Kind kind = Kind::kConstant;
   double a = 0, b = 0;  // constant a; uniform in [a, b); normal with mean a, deviation b; gain a
-  std::vector<float> values = {};  // literal
-  double lo = 0, hi = 0;           // bounds of a truncated normal; of what is made uniform
+  std::vector<float> values = {};   // literal
+  std::optional<Shape> shape = {};  // literal: given with the values
+  double lo = 0, hi = 0;            // bounds of a truncated normal; of what is made uniform
 };
 
 // Initial values, with the names and formulas of torch.nn.init.
@@ -43,7 +46,10 @@ Init uniform(double lo, double hi);
 Init normal(double mean = 0, double stddev = 1);
 // A normal distribution of which only [lo, hi] is drawn from.
 Init trunc_normal(double mean = 0, double stddev = 1, double lo = -2, double hi = 2);
+// As many as the parameter has, row-major.
 Init literal(std::vector<float> values);
+// Of the parameter's shape. Throws DtypeError where it is neither f32 nor f16.
+Init literal(const HostTensor& values, Loc loc = Loc::current());
 // Orthonormal rows or columns, whichever are fewer, times gain; axes after the first count as one
 // (Saxe, McClelland and Ganguli 2014). The parameter has at least two axes.
 Init orthogonal(double gain = 1);
@@ -74,6 +80,16 @@ Init kaiming_normal(const Shape& shape, double gain = leaky_relu_gain(), Fan fan
 Init xavier_uniform(const Shape& shape, double gain = 1, Loc loc = Loc::current());
 Init xavier_normal(const Shape& shape, double gain = 1, Loc loc = Loc::current());
 }  // namespace init
+
+// How the parameters of a model begin, by their names and shapes; what it gives nothing for begins
+// as its module says.
+//   [](const std::string& name, const tg::Shape& shape) -> std::optional<tg::Init> {
+//     if (name.ends_with(".bias")) return tg::init::zeros();
+//     if (shape.size() < 2) return {};
+//     return tg::init::literal(my_values(name, shape));
+//   }
+using InitFunction =
+    std::function<std::optional<Init>(const std::string& name, const Shape& shape)>;
 
 // A trained tensor, f32. It says what is to be made; the elements live on the device. What
 // identifies it is its place in the model (its address while tracing): a copy is another parameter,

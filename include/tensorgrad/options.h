@@ -55,6 +55,10 @@ struct CompileOptions {
   bool mixed_precision = false;
   std::optional<LossScale> loss_scale = {};  // none: LossScale{} with mixed_precision, else off
   std::uint32_t seed = 0;  // of initial values, of random ops and of the order of data
+  // Is asked about every parameter, in the order of the model, when the initial values are made: at
+  // the beginning, and by reset(). Throws ShapeError, naming the parameter, where it gives what
+  // does not fit, such as another number of values.
+  InitFunction initial = {};
   DeviceOptions device = {};
   std::int64_t memory_budget = 0;  // bytes; refuse to compile a program that needs more; 0: none
   bool check_indices = true;       // refuse integer inputs that are out of a gather's range
@@ -68,6 +72,7 @@ struct TrainerOptions {
   std::uint32_t seed = 0;
   DeviceOptions device = {};
   std::int64_t memory_budget = 0;  // bytes, of all together; 0: none
+  InitFunction initial = {};       // as CompileOptions'
 };
 
 // Whose parameters an attached function reads.
@@ -82,6 +87,7 @@ struct ForwardOptions {
   // Of initial values and of random ops, which draw otherwise than steps do. Not given: 0; with
   // attach() one of the function's own, made of the trainer's and of how many were attached before.
   std::optional<std::uint32_t> seed = {};
+  InitFunction initial = {};  // of compile_forward, as CompileOptions'
   std::int64_t memory_budget = 0;
   bool check_indices = true;
   Weights weights = Weights::kTrained;  // of attach()
@@ -110,6 +116,15 @@ struct StepOutcome {
   enum class Status { kCompleted, kAborted, kFailed };
   Status status = Status::kCompleted;
   StepResult result = {};  // completed
+  std::string error = {};  // aborted, failed: as Error::what()
+  [[nodiscard]] bool completed() const { return status == Status::kCompleted; }
+};
+
+// What became of a run of a function that does not throw.
+struct RunOutcome {
+  using Status = StepOutcome::Status;
+  Status status = Status::kCompleted;
+  Outputs outputs = {};    // completed
   std::string error = {};  // aborted, failed: as Error::what()
   [[nodiscard]] bool completed() const { return status == Status::kCompleted; }
 };

@@ -5,11 +5,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tensorgrad/data_loader.h"
+#include "tensorgrad/device_tensor.h"
+#include "tensorgrad/graph_view.h"
 #include "tensorgrad/handle.h"
 #include "tensorgrad/onnx.h"
 #include "tensorgrad/options.h"
@@ -63,6 +66,18 @@ class Forward {
   // UserError on missing, unknown or wrong inputs, and on captures that there are not. Where inputs
   // have an open size that is not compiled yet, compiles first, and throws what that throws.
   Outputs run(const Feed& inputs = {}, const StepOptions& options = {}, Loc loc = Loc::current());
+  // The same, but the results stay on the device, where they can be the inputs of this function, of
+  // others and of steps; that they are made is not waited for. Throws as run().
+  //   for (...) state = step.run_on_device({{"state", state}}).at("output");
+  DeviceOutputs run_on_device(const Feed& inputs = {}, const StepOptions& options = {},
+                              Loc loc = Loc::current());
+  // The same as run(); says what went wrong instead of throwing it.
+  RunOutcome try_run(const Feed& inputs = {}, const StepOptions& options = {},
+                     Loc loc = Loc::current());
+  // Runs of other threads end with an AbortedError where they wait for their turn, or compile for
+  // an open size or for captures; what is compiled by then is kept. Of this function alone: a
+  // trainer that it is attached to has its own.
+  void abort();
   [[nodiscard]] std::vector<std::string> captures() const;  // all names
   // From now on reads this input from, or writes this output to, a buffer on the application's own
   // device (DeviceOptions::external): row-major, of whole multiples of 256 bytes, with the usages
@@ -105,10 +120,19 @@ class Forward {
   void export_onnx(const std::string& path, const OnnxOptions& options = {},
                    Loc loc = Loc::current()) const;
 
+  // The graph of the function; where inputs have an open size, for ForwardOptions::open_size or the
+  // one that is given. kTraced calls the function anew and compiles nothing, kSimplified is of the
+  // program that runs, and compiles it first for a size that has none. Throws UserError where a
+  // size is given and no input has an open one, and what the function throws.
+  [[nodiscard]] GraphView graph(GraphStage stage = GraphStage::kTraced,
+                                std::optional<std::int64_t> open_size = {},
+                                Loc loc = Loc::current()) const;
   // Of the program for ForwardOptions::open_size, where inputs have an open size.
   [[nodiscard]] CompileReport report() const;
   [[nodiscard]] std::string explain() const;
   [[nodiscard]] std::string device() const;
+  // Options with which another function or trainer is compiled for the device of this one.
+  [[nodiscard]] DeviceOptions same_device() const;
   // The open sizes that are compiled: ForwardOptions::open_size, then the others, the one used last
   // first. Empty where no input has one.
   [[nodiscard]] std::vector<std::int64_t> compiled_sizes() const;
@@ -177,6 +201,9 @@ class Objective {
   Profile profile(const Feed& inputs = {}, const ProfileOptions& options = {},
                   Loc loc = Loc::current());
 
+  // The graph of a step, as Forward::graph().
+  [[nodiscard]] GraphView graph(GraphStage stage = GraphStage::kTraced,
+                                Loc loc = Loc::current()) const;
   [[nodiscard]] CompileReport report() const;
   // The launch table (kernel, fused ops, shapes, bytes, user line) and the memory plan, as text.
   [[nodiscard]] std::string explain() const;
@@ -242,6 +269,8 @@ class TrainerBase : public Objective {
   void load(const std::string& path, Loc loc = Loc::current());
 
   [[nodiscard]] std::string device() const;
+  // As Forward::same_device().
+  [[nodiscard]] DeviceOptions same_device() const;
 };
 
 }  // namespace tensorgrad

@@ -120,6 +120,7 @@ void Engine::bind(const std::string& buffer, std::shared_ptr<Memory> memory,
                   const WGPUBufferImpl* native) {
   if (memory == nullptr) return;
   instance_->bind(buffer, std::move(memory));
+  own_inputs_.erase(buffer);
   bound_.erase(buffer);
   if (native != nullptr) bound_[buffer] = native;
 }
@@ -131,6 +132,12 @@ bool Engine::all_inputs_bound() const {
 
 void Engine::check(const Feed& feed) const {
   std::vector<InputSpec> given;
+  for (const auto& [name, value] : feed) {
+    if (!value.on_device || value.on_device->memory->device() == device_) continue;
+    throw UserError("input '" + name + "': the tensor lies on another device, " +
+                    value.on_device->memory->device()->info().name +
+                    "; compile one of the two with the other's same_device()");
+  }
   for (const InputSpec& spec : inputs_) {
     if (!bound(input_buffer(spec.name))) {
       given.push_back(spec);
@@ -166,8 +173,27 @@ std::vector<std::byte> Engine::download_stored(const std::string& buffer, std::i
 void Engine::upload_inputs(const Feed& feed) {
   for (const InputSpec& spec : inputs_) {
     const auto given = feed.find(spec.name);
-    if (given != feed.end()) upload(input_buffer(spec.name), spec.dtype, given->second);
+    if (given == feed.end()) continue;
+    const std::string buffer = input_buffer(spec.name);
+    if (given->second.on_device) {
+      own_inputs_.emplace(buffer, instance_->memory(buffer));
+      instance_->bind(buffer, given->second.on_device->memory);
+    } else {
+      take_back_input(buffer);
+      upload(buffer, spec.dtype, given->second);
+    }
   }
+}
+
+void Engine::take_back_input(const std::string& buffer) {
+  const auto own = own_inputs_.find(buffer);
+  if (own == own_inputs_.end()) return;
+  instance_->bind(buffer, own->second);
+  own_inputs_.erase(own);
+}
+
+void Engine::take_back_inputs() {
+  for (const InputSpec& spec : inputs_) take_back_input(input_buffer(spec.name));
 }
 
 bool Engine::check_data(const std::string& name, const HostView& value) const {
@@ -222,18 +248,26 @@ std::vector<std::uint32_t> Engine::download_words(const std::string& buffer) con
   return download<std::uint32_t>(buffer);
 }
 
-HostTensor Engine::download_output(const std::string& name) const {
+const Port& Engine::output(const std::string& name) const {
   for (const Port& port : compiled_.program.outputs) {
-    if (port.name != name) continue;
-    const auto count = static_cast<std::size_t>(numel(port.shape));
-    const Type type{port.dtype, port.shape};
-    std::vector<std::byte> bytes = download_stored(output_buffer(name), port.offset, type);
-    const DType stored = dtype_in_memory(port.dtype, plan_.stores_f16);
-    if (stored != port.dtype) bytes = to_stored(from_stored(bytes, count, stored), port.dtype);
-    bytes.resize(count * element_bytes(port.dtype));
-    return {port.dtype, port.shape, std::move(bytes)};
+    if (port.name == name) return port;
   }
   UNREACHABLE("no output '" + name + "'");
+}
+
+HostTensor Engine::download_output(const std::string& name) const {
+  const Port& port = output(name);
+  const Type type{port.dtype, port.shape};
+  return host_tensor(type, dtype_in_memory(port.dtype, plan_.stores_f16),
+                     download_stored(output_buffer(name), port.offset, type));
+}
+
+std::shared_ptr<const detail::DeviceValue> Engine::output_value(const std::string& name) const {
+  const Port& port = output(name);
+  CHECK(port.offset == 0, "output '" + name + "' is not the whole of its buffer");
+  return std::make_shared<const detail::DeviceValue>(Type{port.dtype, port.shape},
+                                                     dtype_in_memory(port.dtype, plan_.stores_f16),
+                                                     instance_->memory(output_buffer(name)));
 }
 
 void Engine::upload_state(const std::string& name, const std::vector<float>& values) {
@@ -292,6 +326,13 @@ CompileReport Engine::report() const {
 std::string Engine::device_text() const {
   const DeviceInfo& info = device_->info();
   return info.backend + " (" + info.name + "); " + why_;
+}
+
+DeviceOptions Engine::same_device() const {
+  DeviceOptions options;
+  options.kind = device_->info().backend;
+  options.opened = device_;
+  return options;
 }
 
 std::string Engine::explain() const {

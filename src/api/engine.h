@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "api/device_value.h"
 #include "api/feed.h"
 #include "api/parameters.h"
 #include "compile/compile.h"
@@ -80,7 +81,10 @@ class Engine {
 
   // Throws before anything is changed.
   void check(const Feed& feed) const;
+  // What lies on the device is read where it is, until the input is given anew.
   void upload_inputs(const Feed& feed);
+  // Its own memory again, for all inputs.
+  void take_back_inputs();
   // Of a dataset entry, or of an input.
   [[nodiscard]] std::vector<std::uint32_t> download_data(const std::string& name,
                                                          const Type& type) const;
@@ -95,6 +99,9 @@ class Engine {
   [[nodiscard]] std::vector<std::uint32_t> download_words(const std::string& buffer) const;
   // An output of the last run. Of the name in the traced function, or capture_output().
   [[nodiscard]] HostTensor download_output(const std::string& name) const;
+  // The same, in the memory where it lies.
+  [[nodiscard]] std::shared_ptr<const detail::DeviceValue> output_value(
+      const std::string& name) const;
   void upload_state(const std::string& name, const std::vector<float>& values);
   void upload_state(const std::string& name, const HostTensor& tensor);
   // Throws UserError, `what` in front, where one of them has another type than the state of its
@@ -109,6 +116,7 @@ class Engine {
   [[nodiscard]] CompileReport report() const;
   [[nodiscard]] std::string explain() const;
   [[nodiscard]] std::string device_text() const;
+  [[nodiscard]] DeviceOptions same_device() const;
   [[nodiscard]] const std::string& why() const { return why_; }
 
  private:
@@ -118,6 +126,8 @@ class Engine {
   void upload(const std::string& buffer, DType dtype, const HostView& value);
   [[nodiscard]] std::vector<std::byte> download_stored(const std::string& buffer,
                                                        std::int64_t offset, const Type& type) const;
+  [[nodiscard]] const Port& output(const std::string& name) const;
+  void take_back_input(const std::string& buffer);
 
   std::map<std::string, double> scalars_;
   std::vector<InputSpec> inputs_, dataset_;
@@ -126,6 +136,7 @@ class Engine {
   std::vector<StateEntry> states_;
   std::map<std::string, bool> data_given_;
   std::map<std::string, const WGPUBufferImpl*> bound_;
+  std::map<std::string, std::shared_ptr<Memory>> own_inputs_;  // inputs' own, while others serve
   std::shared_ptr<Device> device_;
   std::string why_;
   PlanOptions plan_;

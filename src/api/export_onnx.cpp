@@ -102,7 +102,7 @@ std::map<std::int64_t, std::unique_ptr<TracedFunction>> ForwardImpl::traced_for_
 }
 
 void ForwardImpl::export_onnx(const std::string& path, const OnnxOptions& options) const {
-  const std::lock_guard lock(*mutex_);
+  const auto lock = turns_->lock();
   check_sizes(options);
   const NamedTensors params = download_params();
   std::map<std::string, std::vector<std::byte>> states;

@@ -172,9 +172,9 @@ std::vector<std::uint32_t> words_of(const HostView& value) {
   return from_stored({first, value.count * element_bytes(value.dtype)}, value.count, value.dtype);
 }
 
-void check_value(const InputSpec& spec, const HostView& value,
-                 const std::map<std::string, std::vector<IndexBound>>& bounds) {
-  const bool rounded = spec.dtype == DType::kF16 && value.dtype == DType::kF32;
+namespace {
+
+void check_type(const InputSpec& spec, const HostView& value, bool rounded) {
   if (value.dtype != spec.dtype && !rounded) {
     throw DtypeError("input '" + spec.name + "': " + std::string(to_string(spec.dtype)) +
                      " expected, got " + std::string(to_string(value.dtype)));
@@ -188,6 +188,13 @@ void check_value(const InputSpec& spec, const HostView& value,
     throw ShapeError("input '" + spec.name + "': " + to_string(spec.shape) + " expected, got " +
                      to_string(*value.shape));
   }
+}
+
+}  // namespace
+
+void check_value(const InputSpec& spec, const HostView& value,
+                 const std::map<std::string, std::vector<IndexBound>>& bounds) {
+  check_type(spec, value, spec.dtype == DType::kF16 && value.dtype == DType::kF32);
   if (value.data == nullptr) {
     throw UserError("input '" + spec.name + "': " + std::to_string(value.count) +
                     " elements at a null pointer");
@@ -216,7 +223,11 @@ void check_feed(const std::vector<InputSpec>& specs, const Feed& feed,
     const auto given = feed.find(spec.name);
     if (given == feed.end())
       throw UserError("input '" + spec.name + "' is missing; the inputs are " + known);
-    check_value(spec, given->second, bounds);
+    if (given->second.on_device) {
+      check_type(spec, given->second, false);
+    } else {
+      check_value(spec, given->second, bounds);
+    }
   }
 }
 

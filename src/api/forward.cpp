@@ -6,18 +6,25 @@
 #include <sstream>
 
 #include "api/at_line.h"
+#include "api/graph_view.h"
 #include "api/import.h"
 #include "base/check.h"
 #include "compile/host_random.h"
 
 namespace tensorgrad {
 namespace detail {
+namespace {
+
+// Of the memory of an output that is known, to be used again when nobody has it.
+constexpr std::size_t kMostGivenAway = 4;
+
+}  // namespace
 
 ForwardImpl::ForwardImpl(ModelFunctions model, ParameterTable table, TraceFunction function,
                          const ForwardOptions& options, std::shared_ptr<Device> device,
-                         std::string why, std::shared_ptr<std::recursive_mutex> shared_mutex,
+                         std::string why, std::shared_ptr<Turns> turns,
                          const std::vector<const Instance*>& owners, const Site& site)
-    : mutex_(std::move(shared_mutex)),
+    : turns_(std::move(turns)),
       model_(std::move(model)),
       table_(std::move(table)),
       function_(std::move(function)),
@@ -32,7 +39,20 @@ ForwardImpl::ForwardImpl(ModelFunctions model, ParameterTable table, TraceFuncti
   }
   first_.size = options.open_size;
   first_.engine = build(first_.size, std::move(device), std::move(why), false, owners, site);
-  if (owners.empty()) first_.engine->upload_params(table_.initial(options_.seed.value_or(0)));
+  if (owners.empty()) {
+    first_.engine->upload_params(table_.initial(options_.seed.value_or(0), options_.initial));
+  }
+}
+
+std::unique_ptr<TracedFunction> ForwardImpl::traced(std::int64_t size, bool captures,
+                                                    const Site& site) const {
+  return trace_function(table_, closed(options_.inputs, size), {}, 0, function_,
+                        {.training = options_.training,
+                         .autocast = options_.mixed_precision,
+                         .captures = captures,
+                         .weights = options_.weights,
+                         .first_stream = kForwardStream},
+                        site);
 }
 
 std::unique_ptr<Engine> ForwardImpl::build(std::int64_t size, std::shared_ptr<Device> device,
@@ -40,13 +60,7 @@ std::unique_ptr<Engine> ForwardImpl::build(std::int64_t size, std::shared_ptr<De
                                            const std::vector<const Instance*>& owners,
                                            const Site& site) {
   const std::vector<InputSpec> inputs = closed(options_.inputs, size);
-  auto traced = trace_function(table_, inputs, {}, 0, function_,
-                               {.training = options_.training,
-                                .autocast = options_.mixed_precision,
-                                .captures = captures,
-                                .weights = options_.weights,
-                                .first_stream = kForwardStream},
-                               site);
+  auto traced = this->traced(size, captures, site);
   if (traced->outputs.empty())
     throw UserError("forward: the traced function gives no output", site);
   for (const auto& [name, id] : traced->trace.captures) {
@@ -95,12 +109,12 @@ ForwardImpl::Sized& ForwardImpl::sized(std::int64_t size) {
   auto engine = build(size, first.device(), first.why(), false, {&first.instance()}, site_);
   for (const StateEntry& state : engine->states()) check_state(state.name, state.type, size);
   if (others_.size() == static_cast<std::size_t>(options_.kept_sizes)) others_.pop_back();
-  others_.push_front({size, std::move(engine), nullptr});
+  others_.push_front({size, std::move(engine), nullptr, {}});
   return others_.front();
 }
 
 std::vector<std::int64_t> ForwardImpl::compiled_sizes() const {
-  const std::lock_guard lock(*mutex_);
+  const auto lock = turns_->lock();
   std::vector<std::int64_t> sizes;
   if (open_) sizes.push_back(first_.size);
   for (const Sized& each : others_) sizes.push_back(each.size);
@@ -110,6 +124,7 @@ std::vector<std::int64_t> ForwardImpl::compiled_sizes() const {
 Engine& ForwardImpl::capturing(Sized& sized, const std::vector<std::string>& names) {
   check_captures(names, captures_);
   if (!sized.capturing) {
+    sized.engine->take_back_inputs();
     sized.capturing = build(sized.size, sized.engine->device(), sized.engine->why(), true,
                             {&sized.engine->instance()}, site_);
   }
@@ -117,7 +132,7 @@ Engine& ForwardImpl::capturing(Sized& sized, const std::vector<std::string>& nam
 }
 
 void ForwardImpl::bind(const std::string& name, bool output, WGPUBufferImpl* native) {
-  const std::lock_guard lock(*mutex_);
+  const auto lock = turns_->lock();
   const std::string call = output ? "bind_output" : "bind_input";
   if (open_) throw UserError(call + ": the inputs have an open size, and so many buffers");
   std::vector<std::string> known;
@@ -134,27 +149,78 @@ void ForwardImpl::bind(const std::string& name, bool output, WGPUBufferImpl* nat
   if (first_.capturing) first_.capturing->bind(buffer, memory, native);
 }
 
-Outputs ForwardImpl::run(const Feed& inputs, const StepOptions& options) {
-  const std::lock_guard lock(*mutex_);
+GraphView ForwardImpl::graph(GraphStage stage, std::optional<std::int64_t> size) {
+  const Turn turn(*turns_);
+  if (size && !open_) throw UserError("graph: no input has an open size, and one is given");
+  if (size && *size < 1)
+    throw UserError("graph: an open size of at least 1 expected, got " + std::to_string(*size));
+  const std::int64_t of = size.value_or(first_.size);
+  if (stage == GraphStage::kTraced) return view_of(traced(of, false, site_)->trace.graph);
+  return view_of(sized(of).engine->compiled().graph);
+}
+
+ForwardImpl::Ran ForwardImpl::execute(const Feed& inputs, const StepOptions& options,
+                                      const Turn& turn) {
   const std::int64_t size = open_size(options_.inputs, inputs, first_.size);
   // Before anything is compiled for it.
   if (size != first_.size) check_feed(closed(options_.inputs, size), inputs, {});
   Sized& sized = this->sized(size);
   sized.engine->check(inputs);
   Engine& engine = options.captures.empty() ? *sized.engine : capturing(sized, options.captures);
+  turn.check();  // compiling may have taken long
   engine.upload_inputs(inputs);
   HyperValues hypers = sized.engine->hypers();
   hypers["_seed"] = options_.seed.value_or(0);
   hypers["_step"] = runs_++;
   engine.instance().run({hypers});
-  Outputs outputs;
+  Ran ran{sized, engine, {}};
   for (const Port& port : first_.engine->compiled().program.outputs) {
     if (!first_.engine->bound(output_buffer(port.name)))
-      outputs[port.name] = engine.download_output(port.name);
+      ran.outputs.emplace_back(port.name, port.name);
   }
   for (const std::string& name : options.captures)
-    outputs[name] = engine.download_output(capture_output(name));
+    ran.outputs.emplace_back(name, capture_output(name));
+  return ran;
+}
+
+Outputs ForwardImpl::run(const Feed& inputs, const StepOptions& options) {
+  const Turn turn(*turns_);
+  const Ran ran = execute(inputs, options, turn);
+  Outputs outputs;
+  for (const auto& [name, output] : ran.outputs) outputs[name] = ran.engine.download_output(output);
   return outputs;
+}
+
+DeviceOutputs ForwardImpl::run_on_device(const Feed& inputs, const StepOptions& options) {
+  const Turn turn(*turns_);
+  const Ran ran = execute(inputs, options, turn);
+  DeviceOutputs outputs;
+  for (const auto& [name, output] : ran.outputs) outputs.emplace(name, give_away(ran, output));
+  return outputs;
+}
+
+DeviceTensor ForwardImpl::give_away(const Ran& ran, const std::string& output) {
+  const std::string buffer = output_buffer(output);
+  auto value = ran.engine.output_value(output);
+  auto& others = ran.sized.given_away[buffer];
+  // One that nobody has any more.
+  const auto unused = std::find_if(others.begin(), others.end(),
+                                   [](const auto& each) { return each.use_count() == 1; });
+  std::shared_ptr<Memory> next;
+  if (unused != others.end()) {
+    next = std::move(*unused);
+    others.erase(unused);
+  } else {
+    next = std::make_shared<Memory>(value->memory->device(),
+                                    ran.engine.instance().buffer_bytes(buffer), buffer);
+  }
+  for (Engine* engine : {ran.sized.engine.get(), ran.sized.capturing.get()}) {
+    if (engine != nullptr && engine->instance().has_buffer(buffer))
+      engine->instance().bind(buffer, next);
+  }
+  if (others.size() == kMostGivenAway) others.erase(others.begin());
+  others.push_back(value->memory);
+  return DeviceTensor(std::move(value));
 }
 
 void ForwardImpl::take_averages(Checkpoint& checkpoint, const std::string& path) const {
@@ -180,7 +246,7 @@ void ForwardImpl::refuse_averages(const char* who) const {
 }
 
 void ForwardImpl::upload_params(const std::map<std::string, HostTensor>& given, bool partial) {
-  const std::lock_guard lock(*mutex_);
+  const auto lock = turns_->lock();
   refuse_averages("upload_params");
   std::map<std::string, HostTensor> params, buffers;
   for (const auto& [name, tensor] : given) {
@@ -198,7 +264,7 @@ void ForwardImpl::upload_params(const std::map<std::string, HostTensor>& given, 
 }
 
 void ForwardImpl::load(const std::string& path, Weights weights) {
-  const std::lock_guard lock(*mutex_);
+  const auto lock = turns_->lock();
   refuse_averages("load_params");
   Checkpoint checkpoint = read_checkpoint(path);
   if (weights == Weights::kEma) take_averages(checkpoint, path);
@@ -214,7 +280,7 @@ void ForwardImpl::load(const std::string& path, Weights weights) {
 }
 
 void ForwardImpl::import_weights(const std::string& path, const ImportOptions& options) {
-  const std::lock_guard lock(*mutex_);
+  const auto lock = turns_->lock();
   refuse_averages("import_weights");
   const ImportedModel model =
       import_model(path, options, table_, first_.engine->states(), download_arena());
@@ -230,7 +296,7 @@ std::vector<float> ForwardImpl::download_arena() const {
 }
 
 std::map<std::string, HostTensor> ForwardImpl::download_params() const {
-  const std::lock_guard lock(*mutex_);
+  const auto lock = turns_->lock();
   if (table_.entries().empty()) return {};
   const std::vector<float> flat = download_arena();
   if (options_.weights != Weights::kEma) return table_.unpack(flat);
@@ -247,10 +313,9 @@ std::shared_ptr<ForwardImpl> make_forward(ModelFunctions model, TraceFunction fo
       throw UserError("compile_forward: averages are a trainer's; use attach()");
     std::shared_ptr<Device> device = open_device(options.device, why);
     ParameterTable table(model);
-    return std::make_shared<ForwardImpl>(std::move(model), std::move(table), std::move(forward),
-                                         options, std::move(device), std::move(why),
-                                         std::make_shared<std::recursive_mutex>(),
-                                         std::vector<const Instance*>{}, site);
+    return std::make_shared<ForwardImpl>(
+        std::move(model), std::move(table), std::move(forward), options, std::move(device),
+        std::move(why), std::make_shared<Turns>(), std::vector<const Instance*>{}, site);
   });
 }
 
@@ -259,6 +324,23 @@ std::shared_ptr<ForwardImpl> make_forward(ModelFunctions model, TraceFunction fo
 Outputs Forward::run(const Feed& inputs, const StepOptions& options, Loc loc) {
   return at_line(loc, [&] { return impl_->run(inputs, options); });
 }
+GraphView Forward::graph(GraphStage stage, std::optional<std::int64_t> open_size, Loc loc) const {
+  return at_line(loc, [&] { return impl_->graph(stage, open_size); });
+}
+DeviceOutputs Forward::run_on_device(const Feed& inputs, const StepOptions& options, Loc loc) {
+  return at_line(loc, [&] { return impl_->run_on_device(inputs, options); });
+}
+RunOutcome Forward::try_run(const Feed& inputs, const StepOptions& options, Loc loc) {
+  using Status = RunOutcome::Status;
+  try {
+    return {Status::kCompleted, run(inputs, options, loc), {}};
+  } catch (const AbortedError& error) {
+    return {Status::kAborted, {}, error.what()};
+  } catch (const std::exception& error) {
+    return {Status::kFailed, {}, error.what()};
+  }
+}
+void Forward::abort() { impl_->abort(); }
 void Forward::bind_input(const NameAt& input, WGPUBufferImpl* buffer) {
   at_line(input.site, [&] { impl_->bind(input.name, false, buffer); });
 }
@@ -297,5 +379,6 @@ CompileReport Forward::report() const { return impl_->engine().report(); }
 std::string Forward::explain() const { return impl_->engine().explain(); }
 std::vector<std::int64_t> Forward::compiled_sizes() const { return impl_->compiled_sizes(); }
 std::string Forward::device() const { return impl_->engine().device_text(); }
+DeviceOptions Forward::same_device() const { return impl_->engine().same_device(); }
 
 }  // namespace tensorgrad

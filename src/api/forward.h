@@ -5,24 +5,28 @@
 
 #include "api/checkpoint.h"
 #include "api/engine.h"
+#include "api/turns.h"
 
 namespace tensorgrad::detail {
 
 class ForwardImpl {
  public:
-  // With `owners` it shares their parameters and states, and `shared_mutex` is theirs.
+  // With `owners` it shares their parameters and states, and its turns are beside theirs.
   ForwardImpl(ModelFunctions model, ParameterTable table, TraceFunction function,
               const ForwardOptions& options, std::shared_ptr<Device> device, std::string why,
-              std::shared_ptr<std::recursive_mutex> shared_mutex,
-              const std::vector<const Instance*>& owners, const Site& site);
+              std::shared_ptr<Turns> turns, const std::vector<const Instance*>& owners,
+              const Site& site);
 
   Outputs run(const Feed& inputs, const StepOptions& options);
+  DeviceOutputs run_on_device(const Feed& inputs, const StepOptions& options);
+  void abort() { turns_->abort(); }
   void bind(const std::string& name, bool output, WGPUBufferImpl* native);
   void upload_params(const std::map<std::string, HostTensor>& params, bool partial);
   void load(const std::string& path, Weights weights);
   void import_weights(const std::string& path, const ImportOptions& options);
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
   void export_onnx(const std::string& path, const OnnxOptions& options) const;
+  [[nodiscard]] GraphView graph(GraphStage stage, std::optional<std::int64_t> size);
   [[nodiscard]] const Engine& engine() const { return *first_.engine; }
   [[nodiscard]] std::vector<std::int64_t> compiled_sizes() const;
   [[nodiscard]] const std::vector<std::string>& captures() const { return captures_; }
@@ -32,7 +36,19 @@ class ForwardImpl {
   struct Sized {
     std::int64_t size = 0;
     std::unique_ptr<Engine> engine, capturing;
+    std::map<std::string, std::vector<std::shared_ptr<Memory>>> given_away;  // by buffer
   };
+  // The programs that a call has run, with the names of their outputs that are the call's.
+  struct Ran {
+    Sized& sized;
+    Engine& engine;
+    std::vector<std::pair<std::string, std::string>> outputs;  // for the caller, in the program
+  };
+  Ran execute(const Feed& inputs, const StepOptions& options, const Turn& turn);
+  // The output is the caller's, and the next run writes elsewhere.
+  static DeviceTensor give_away(const Ran& ran, const std::string& output);
+  [[nodiscard]] std::unique_ptr<TracedFunction> traced(std::int64_t size, bool captures,
+                                                       const Site& site) const;
   std::unique_ptr<Engine> build(std::int64_t size, std::shared_ptr<Device> device, std::string why,
                                 bool captures, const std::vector<const Instance*>& owners,
                                 const Site& site);
@@ -51,7 +67,7 @@ class ForwardImpl {
   // In the place of the parameters. Throws UserError where there are none.
   void take_averages(Checkpoint& checkpoint, const std::string& path) const;
 
-  std::shared_ptr<std::recursive_mutex> mutex_;
+  std::shared_ptr<Turns> turns_;
   ModelFunctions model_;
   ParameterTable table_;
   TraceFunction function_;

@@ -8,6 +8,7 @@
 
 #include "base/numbers.h"
 #include "compile/host_random.h"
+#include "tensorgrad/feed.h"
 
 namespace tensorgrad {
 namespace init {
@@ -28,6 +29,14 @@ Init trunc_normal(double mean, double stddev, double lo, double hi) {
 }
 Init literal(std::vector<float> values) {
   return {.kind = Init::Kind::kLiteral, .values = std::move(values)};
+}
+Init literal(const HostTensor& values, Loc loc) {
+  if (values.dtype != DType::kF32 && values.dtype != DType::kF16) {
+    throw DtypeError("literal: parameters are f32, so f32 or f16 is expected, got " +
+                         std::string(to_string(values.dtype)),
+                     loc);
+  }
+  return {.kind = Init::Kind::kLiteral, .values = values.floats(), .shape = values.shape};
 }
 Init inverse_softplus(double lo, double hi, double floor) {
   if (!(lo > 0 && lo < hi)) {
@@ -165,6 +174,24 @@ float element(const Init& init, std::uint32_t i, std::uint32_t stream, std::uint
 }
 
 }  // namespace
+
+void check_initial(const std::string& what, const Init& init, const Shape& shape,
+                   const Site& site) {
+  const auto given = static_cast<std::int64_t>(init.values.size());
+  if (init.kind == Init::Kind::kLiteral && init.shape && *init.shape != shape) {
+    throw ShapeError(what + ": " + to_string(shape) + " expected, got " + to_string(*init.shape),
+                     site);
+  }
+  if (init.kind == Init::Kind::kLiteral && given != numel(shape)) {
+    throw ShapeError(what + ": " + to_string(shape) + " has " + std::to_string(numel(shape)) +
+                         " elements, got " + std::to_string(given) + " values",
+                     site);
+  }
+  if (init.kind == Init::Kind::kOrthogonal && shape.size() < 2) {
+    throw ShapeError(what + ": init::orthogonal is for at least two axes, got " + to_string(shape),
+                     site);
+  }
+}
 
 void fill_initial(const Init& init, const Shape& shape, std::uint32_t stream, std::uint32_t seed,
                   std::span<float> values) {

@@ -3,6 +3,7 @@
 #include "tensorgrad/module.h"
 
 #include "api/compose.h"
+#include "api/initial.h"
 #include "api/trace.h"
 #include "ops/registry.h"
 
@@ -17,16 +18,7 @@ constexpr std::size_t kDeepest = 256;
 Parameter::Parameter(Shape shape, Init init, std::source_location loc)
     : shape_(std::move(shape)), init_(std::move(init)), site_(loc) {
   check_shape("parameter", shape_, site_);
-  const auto given = static_cast<std::int64_t>(init_.values.size());
-  if (init_.kind == Init::Kind::kLiteral && given != numel(shape_)) {
-    throw ShapeError("parameter: " + to_string(shape_) + " has " + std::to_string(numel(shape_)) +
-                         " elements, got " + std::to_string(given) + " values",
-                     site_);
-  }
-  if (init_.kind == Init::Kind::kOrthogonal && shape_.size() < 2) {
-    throw ShapeError(
-        "parameter: init::orthogonal is for at least two axes, got " + to_string(shape_), site_);
-  }
+  check_initial("parameter", init_, shape_, site_);
 }
 
 Tensor Parameter::tensor(Site site) const {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "api/compose.h"
+#include "api/graph_view.h"
 #include "api/loss_scale.h"
 #include "api/training_graph.h"
 #include "base/numbers.h"
@@ -35,16 +36,27 @@ ObjectiveImpl::ObjectiveImpl(ObjectiveSource source, const ParameterTable& table
   if (!options_.dataset.empty()) rows_ = options_.dataset[0].shape[0];
 }
 
-std::unique_ptr<Engine> ObjectiveImpl::build(bool captures, std::shared_ptr<Device> device,
-                                             const std::string& why) {
+std::unique_ptr<TracedFunction> ObjectiveImpl::traced(bool captures) const {
   const auto loss = [&](const Inputs& inputs) {
     auto outputs = source_.loss(inputs);
     for (auto& [name, tensor] : outputs) tensor = of_type(tensor, DType::kF32, site_);
     return outputs;
   };
-  auto traced = trace_function(
+  return trace_function(
       table_, options_.inputs, options_.dataset, options_.batch, loss,
       {.training = true, .autocast = options_.mixed_precision, .captures = captures}, site_);
+}
+
+GraphView ObjectiveImpl::graph(GraphStage stage) const {
+  const auto lock = turns_->lock();
+  if (stage == GraphStage::kSimplified) return view_of(engine_->compiled().graph);
+  const auto step = traced(false);
+  return view_of(differentiated(training_request(*step, table_, part_, options_, site_)));
+}
+
+std::unique_ptr<Engine> ObjectiveImpl::build(bool captures, std::shared_ptr<Device> device,
+                                             const std::string& why) {
+  auto traced = this->traced(captures);
   CompileRequest request = training_request(*traced, table_, part_, options_, site_);
   auto engine =
       std::make_unique<Engine>(std::move(request), std::map<std::string, double>{}, options_.inputs,
@@ -138,6 +150,7 @@ Engine& ObjectiveImpl::capturing(const std::vector<std::string>& names) {
   if (capturing_) return *capturing_;
   auto engine = build(true, engine_->device(), engine_->why());
   SharedMemory shared;
+  engine_->take_back_inputs();
   engine_->instance().share_with(engine->compiled().program, Share::kProgram, shared);
   engine->allocate(std::move(shared));
   capturing_ = std::move(engine);
@@ -151,7 +164,7 @@ void ObjectiveImpl::bind(const std::string& buffer, const std::shared_ptr<Memory
 }
 
 void ObjectiveImpl::bind_input(const std::string& name, WGPUBufferImpl* native) {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   std::vector<std::string> known;
   for (const InputSpec& spec : options_.inputs) known.push_back(spec.name);
   check_known("bind_input: there is no input", name, known);
@@ -243,7 +256,7 @@ std::vector<float> ObjectiveImpl::run(int count) {
 }
 
 std::vector<float> ObjectiveImpl::losses() {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   engine_->instance().wait(last_);
   const std::int64_t from = std::max(first_unread_, step_ - kLossRing);
   first_unread_ = step_;
@@ -256,14 +269,14 @@ std::vector<float> ObjectiveImpl::losses() {
 }
 
 void ObjectiveImpl::set_lr(Schedule schedule) {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   check_rate("set_lr", schedule);
   schedule_ = std::move(schedule);
   schedule_start_ = step_ / options_.accumulate;
 }
 
 void ObjectiveImpl::set(const std::string& name, double value) {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   const auto at = engine_->scalars().find(name);
   if (at == engine_->scalars().end()) {
     std::vector<std::string> known;
@@ -300,7 +313,7 @@ Profile ObjectiveImpl::profile(const Feed& inputs, const ProfileOptions& options
 }
 
 double ObjectiveImpl::scale_number(ScaleNumber which, const char* call) const {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   if (!scales()) {
     throw UserError(std::string(call) +
                     ": the loss has no factor: neither mixed_precision nor loss_scale is on");
@@ -312,7 +325,7 @@ double ObjectiveImpl::scale_number(ScaleNumber which, const char* call) const {
 }
 
 NamedTensors ObjectiveImpl::download_grads() const {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   std::vector<float> grads = engine_->download_floats("grads");
   if (scales() && step_ > 0) {
     const auto unscale = static_cast<float>(scale_number(ScaleNumber::kUnscale, "download_grads"));
@@ -343,17 +356,17 @@ void ObjectiveImpl::go_on_as(const ObjectiveImpl& other) {
 }
 
 std::int64_t ObjectiveImpl::steps() const {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   return step_;
 }
 
 std::int64_t ObjectiveImpl::updates() const {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   return step_ / options_.accumulate;
 }
 
 double ObjectiveImpl::grad_norm() const {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   const auto& outputs = engine_->compiled().program.outputs;
   if (std::none_of(outputs.begin(), outputs.end(),
                    [](const Port& port) { return port.name == kGradNorm; })) {
@@ -363,17 +376,17 @@ double ObjectiveImpl::grad_norm() const {
 }
 
 std::map<std::string, double> ObjectiveImpl::scalars() const {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   return engine_->scalars();
 }
 
 std::int64_t ObjectiveImpl::epoch() const {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   return rows_ > 0 && position_ == batches_per_epoch() ? epoch_ + 1 : epoch_;
 }
 
 double ObjectiveImpl::lr() const {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   return schedule_.at(step_ / options_.accumulate - schedule_start_);
 }
 
@@ -400,6 +413,8 @@ std::vector<double> ObjectiveImpl::leaf_values(const Node& leaf, const Feed& inp
     const auto& flat = before_.at(leaf.op == &ops::state ? state_buffer(name) : "params");
     const std::int64_t from = leaf.op == &ops::state ? 0 : leaf.attrs.integer("offset");
     std::copy_n(flat.begin() + from, count, words.begin());
+  } else if (given != inputs.end() && given->second.on_device) {
+    words = words_of(DeviceTensor(given->second.on_device).download());
   } else if (given != inputs.end()) {
     words = words_of(given->second);
   } else {

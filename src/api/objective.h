@@ -2,39 +2,15 @@
 // One loss of a trainer: its program, its steps, its place in the data, what it draws.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 
 #include "api/checkpoint.h"
 #include "api/engine.h"
 #include "api/loss_scale.h"
+#include "api/turns.h"
 
 namespace tensorgrad::detail {
-
-// Calls of a trainer are taken one after another.
-struct Turns {
-  std::recursive_mutex mutex;
-  std::atomic<std::uint64_t> aborts = 0;
-};
-
-// A call's turn: it ends with an AbortedError where abort() came while it waited, and check() does
-// where it came since.
-class Turn {
- public:
-  explicit Turn(Turns& turns) : turns_(turns), before_(turns.aborts), lock_(turns.mutex) {
-    check();
-  }
-  void check() const {
-    if (turns_.aborts != before_) throw AbortedError("the call was aborted");
-  }
-
- private:
-  Turns& turns_;
-  std::uint64_t before_;
-  std::lock_guard<std::recursive_mutex> lock_;
-};
 
 class ObjectiveImpl {
  public:
@@ -65,6 +41,7 @@ class ObjectiveImpl {
   [[nodiscard]] std::map<std::string, double> scalars() const;
   [[nodiscard]] const std::vector<std::string>& captures() const { return captures_; }
   [[nodiscard]] NamedTensors download_grads() const;
+  [[nodiscard]] GraphView graph(GraphStage stage) const;
 
   // For the trainer, in its turn.
   [[nodiscard]] const std::string& name() const { return source_.name; }
@@ -91,6 +68,7 @@ class ObjectiveImpl {
   void go_on_from(Progress progress, std::uint32_t seed);
 
  private:
+  [[nodiscard]] std::unique_ptr<TracedFunction> traced(bool captures) const;
   std::unique_ptr<Engine> build(bool captures, std::shared_ptr<Device> device,
                                 const std::string& why);
   // The program that has the captures as outputs; throws UserError where a name is none of theirs.

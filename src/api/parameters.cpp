@@ -240,12 +240,19 @@ bool ParameterTable::has_buffer(const std::string& name) const {
                      [&](const auto& buffer) { return buffer.second == name; });
 }
 
-std::vector<float> ParameterTable::initial(std::uint32_t seed) const {
+std::vector<float> ParameterTable::initial(std::uint32_t seed, const InitFunction& function) const {
   std::vector<float> flat(static_cast<size_t>(elements_), 0.0F);
   std::uint32_t stream = kInitStream;
   for (const ParameterEntry& entry : entries_) {
+    const Parameter& parameter = *entry.parameter;
     const auto from = flat.begin() + entry.offset;
-    fill_initial(entry.parameter->initial(), entry.parameter->shape(), stream, seed,
+    std::optional<Init> given;
+    if (function) given = function(entry.name, parameter.shape());
+    if (given) {
+      check_initial("the initial values of '" + entry.name + "'", *given, parameter.shape(),
+                    Site());
+    }
+    fill_initial(given ? *given : parameter.initial(), parameter.shape(), stream, seed,
                  {from, from + entry.count()});
     ++stream;
   }

@@ -79,8 +79,10 @@ class ParameterTable {
   // Adds a leaf for each to the trace, and tells it the names of the buffers; with kEma, those that
   // have averages are parts of the states with these.
   void declare(Trace& trace, Weights weights = Weights::kTrained) const;
-  // The whole arena with initial values.
-  [[nodiscard]] std::vector<float> initial(std::uint32_t seed) const;
+  // The whole arena with initial values, of which `function`, where there is one, has the first
+  // word.
+  [[nodiscard]] std::vector<float> initial(std::uint32_t seed,
+                                           const InitFunction& function = {}) const;
   // The arena as tensors by name.
   [[nodiscard]] NamedTensors unpack(const std::vector<float>& flat) const;
   // The same, with averages where there are some; `read` gives a state's elements.

@@ -104,6 +104,16 @@ SelectiveScan scanned_part(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
           ctx.out(op::reshape(op::slice(all, {at}, {at + numel(state)}), state))};
 }
 
+// One step needs no scan: a pass over the states, which are written where they are kept. A [D, N],
+// initial [B, D, N].
+SelectiveScan single_step(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
+                          std::optional<Tensor> initial, Loc loc) {
+  delta = transpose(delta, 1, 2, loc);  // [B, D, 1]
+  Tensor h = delta * transpose(u, 1, 2, loc) * B;
+  if (initial) h = exp(delta * A) * *initial + h;
+  return {transpose(sum(h * C, {2}, true), 1, 2, loc), h};
+}
+
 }  // namespace
 
 SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
@@ -122,17 +132,26 @@ SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor 
   const std::int64_t states = A.size(1);
   demand_shape(kScanName, "B", B, {steps[0], steps[1], states}, loc);
   demand_shape(kScanName, "C", C, {steps[0], steps[1], states}, loc);
-  std::optional<Tensor> initial;
   if (options.initial_state) {
     demand_shape(kScanName, "initial_state", *options.initial_state, {steps[0], steps[2], states},
                  loc);
-    initial = transpose(*options.initial_state, 1, 2, loc);
   }
   if (options.delta_bias) {
     demand_shape(kScanName, "delta_bias", *options.delta_bias, {steps[2]}, loc);
     delta = delta + *options.delta_bias;
   }
   if (options.delta_softplus) delta = softplus(Operand(delta, loc));
+  const auto with_skip = [&](Tensor y) {
+    if (!options.D) return narrowed(y);
+    demand_shape(kScanName, "D", *options.D, {steps[2]}, loc);
+    return narrowed(y + u * *options.D);
+  };
+  if (steps[1] == 1 && options.discretization == Discretization::kEuler) {
+    const SelectiveScan step = single_step(u, delta, A, B, C, options.initial_state, loc);
+    return {with_skip(step.y), step.state};
+  }
+  std::optional<Tensor> initial;
+  if (options.initial_state) initial = transpose(*options.initial_state, 1, 2, loc);
   A = transpose(A, 0, 1, loc);
   std::optional<Tensor> y;
   std::vector<Tensor> ends;
@@ -148,12 +167,8 @@ SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor 
     y = y ? *y + part.y : part.y;
     ends.push_back(part.state);
   }
-  if (options.D) {
-    demand_shape(kScanName, "D", *options.D, {steps[2]}, loc);
-    y = *y + u * *options.D;
-  }
   const Tensor end = ends.size() == 1 ? ends[0] : concat(ends, 1, loc);
-  return {narrowed(*y), transpose(end, 1, 2, loc)};
+  return {with_skip(*y), transpose(end, 1, 2, loc)};
 }
 
 }  // namespace tensorgrad

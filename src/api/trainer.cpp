@@ -59,10 +59,12 @@ std::vector<ObjectiveSource> with_common_options(std::vector<ObjectiveSource> so
     CompileOptions& own = sources[k].options;
     if (named) {
       check_name(sources[k].name, names);
-      const bool open = own.seed == 0 && own.memory_budget == 0 && own.device == DeviceOptions{};
+      const bool open =
+          own.seed == 0 && own.memory_budget == 0 && !own.initial && own.device == DeviceOptions{};
       if (!open) {
-        throw UserError("objective " + quoted(sources[k].name) +
-                        ": seed, device and memory_budget are the trainer's, in TrainerOptions");
+        throw UserError(
+            "objective " + quoted(sources[k].name) +
+            ": seed, device, memory_budget and initial are the trainer's, in TrainerOptions");
       }
     }
     if (!sources[k].loss)
@@ -94,7 +96,7 @@ TrainerImpl::TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sour
   collect_states();
   check_datasets();
   allocate();
-  const std::vector<float> params = table_.initial(options_.seed);
+  const std::vector<float> params = table_.initial(options_.seed, options_.initial);
   engine().upload_params(params);
   for (const State& state : states_) state.engine().reset_state(state.entry);
   start_averages(params, true);
@@ -183,7 +185,7 @@ std::string TrainerImpl::known_names() const {
 }
 
 void TrainerImpl::upload_data(const std::string& name, const HostView& values) {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   std::vector<Engine*> users;
   for (const auto& objective : objectives_) {
     if (objective->engine().check_data(name, values)) users.push_back(&objective->engine());
@@ -197,7 +199,7 @@ void TrainerImpl::upload_data(const std::string& name, const HostView& values) {
 }
 
 void TrainerImpl::bind_data(const std::string& name, WGPUBufferImpl* native) {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   const std::string buffer = data_buffer(name);
   std::vector<std::string> known;
   std::shared_ptr<Memory> memory;
@@ -222,8 +224,8 @@ void TrainerImpl::start_averages(const std::vector<float>& params, bool always) 
 }
 
 void TrainerImpl::reset(const ResetOptions& options) {
-  const std::lock_guard lock(turns_->mutex);
-  if (options.params) engine().upload_params(table_.initial(options_.seed));
+  const auto lock = turns_->lock();
+  if (options.params) engine().upload_params(table_.initial(options_.seed, options_.initial));
   for (const State& state : states_) {
     if (state.models() ? options.params : options.optimizer)
       state.engine().reset_state(state.entry);
@@ -237,12 +239,12 @@ void TrainerImpl::reset(const ResetOptions& options) {
 }
 
 NamedTensors TrainerImpl::download_params() {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   return table_.unpack(engine().download_floats("params"));
 }
 
 NamedTensors TrainerImpl::download_ema() {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   if (!averages()) throw UserError("download_ema: ema_decay is not set");
   return table_.averages(engine().download_floats("params"), [&](const std::string& name) {
     const auto state = std::find_if(states_.begin(), states_.end(),
@@ -252,7 +254,7 @@ NamedTensors TrainerImpl::download_ema() {
 }
 
 NamedTensors TrainerImpl::download_optimizer() {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   NamedTensors result;
   for (const State& state : states_) {
     if (!state.optimizers()) continue;
@@ -265,7 +267,7 @@ NamedTensors TrainerImpl::download_optimizer() {
 }
 
 void TrainerImpl::upload_params(const NamedTensors& params, bool partial) {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   std::vector<float> flat(static_cast<size_t>(table_.elements()));
   if (partial) flat = engine().download_floats("params");
   table_.write(params, "upload_params", partial, flat);
@@ -274,7 +276,7 @@ void TrainerImpl::upload_params(const NamedTensors& params, bool partial) {
 }
 
 void TrainerImpl::import_weights(const std::string& path, const ImportOptions& options) {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   std::vector<StateEntry> entries;
   for (const State& state : states_) entries.push_back(state.entry);
   const ImportedModel model =
@@ -289,7 +291,7 @@ void TrainerImpl::import_weights(const std::string& path, const ImportOptions& o
 }
 
 void TrainerImpl::upload_optimizer(const NamedTensors& states, bool partial) {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   std::map<std::string, NamedTensors> parts;
   for (const auto& [name, tensor] : states) {
     const std::size_t slash = name.find('/');
@@ -318,7 +320,7 @@ bool TrainerImpl::averages() const {
 
 std::shared_ptr<ForwardImpl> TrainerImpl::attach(TraceFunction forward,
                                                  const ForwardOptions& options, const Site& site) {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   if (options.weights == Weights::kEma && !averages())
     throw UserError("attach: the trainer keeps no averages: ema_decay is not set", site);
   std::vector<const Instance*> owners;
@@ -326,9 +328,9 @@ std::shared_ptr<ForwardImpl> TrainerImpl::attach(TraceFunction forward,
   ForwardOptions own = options;
   if (!own.seed) own.seed = objective_seed(options_.seed, attached_++);
   // The device lives as long as any buffer on it.
-  auto attached = std::make_shared<ForwardImpl>(
-      model_, table_, std::move(forward), own, engine().device(), "the trainer's",
-      std::shared_ptr<std::recursive_mutex>(turns_, &turns_->mutex), owners, site);
+  auto attached =
+      std::make_shared<ForwardImpl>(model_, table_, std::move(forward), own, engine().device(),
+                                    "the trainer's", turns_->beside(), owners, site);
   for (const StateEntry& theirs : attached->engine().states()) {
     for (const State& ours : states_) {
       if (ours.entry.name != theirs.name || ours.entry.type == theirs.type) continue;
@@ -343,7 +345,7 @@ std::shared_ptr<ForwardImpl> TrainerImpl::attach(TraceFunction forward,
 std::shared_ptr<TrainerImpl> TrainerImpl::replaced(ModelFunctions model,
                                                    std::vector<TraceFunction> losses, bool keep,
                                                    const Site& site) {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   std::vector<ObjectiveSource> sources;
   for (std::size_t k = 0; k < objectives_.size(); ++k) {
     ObjectiveSource& source = sources.emplace_back(objectives_[k]->source());

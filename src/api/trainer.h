@@ -21,7 +21,7 @@ class TrainerImpl {
   [[nodiscard]] int find(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> names() const;
 
-  void abort() { ++turns_->aborts; }
+  void abort() { turns_->abort(); }
   void upload_data(const std::string& name, const HostView& values);
   void bind_data(const std::string& name, WGPUBufferImpl* native);
   void add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader);

@@ -102,6 +102,9 @@ std::map<std::string, HostTensor> Objective::download_grads(Loc loc) const {
 Profile Objective::profile(const Feed& inputs, const ProfileOptions& options, Loc loc) {
   return at_line(loc, [&] { return impl_->objective(index_).profile(inputs, options); });
 }
+GraphView Objective::graph(GraphStage stage, Loc loc) const {
+  return at_line(loc, [&] { return impl_->objective(index_).graph(stage); });
+}
 CompileReport Objective::report() const { return impl_->report(index_); }
 std::string Objective::explain() const { return impl_->explain(index_); }
 
@@ -155,5 +158,6 @@ void TrainerBase::load(const std::string& path, Loc loc) {
   at_line(loc, [&] { impl_->load(path); });
 }
 std::string TrainerBase::device() const { return impl_->engine().device_text(); }
+DeviceOptions TrainerBase::same_device() const { return impl_->engine().same_device(); }
 
 }  // namespace tensorgrad

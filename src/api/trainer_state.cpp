@@ -141,7 +141,7 @@ void ObjectiveImpl::go_on_from(Progress progress, std::uint32_t seed) {
 }
 
 void TrainerImpl::add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader) {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   std::weak_ptr<LoaderImpl>& kept = loaders_[name];
   if (!kept.expired() && kept.lock() != loader)
     throw UserError("add_loader: the trainer has a loader '" + name + "' already");
@@ -175,7 +175,7 @@ TrainerImpl::LoaderStates TrainerImpl::loader_states(const Checkpoint& checkpoin
 }
 
 void TrainerImpl::save(const std::string& path) {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   Checkpoint checkpoint;
   checkpoint.params = table_.unpack(engine().download_floats("params"));
   for (const State& state : states_) {
@@ -218,7 +218,7 @@ std::vector<float> TrainerImpl::read_state(const State& state, const Checkpoint&
 
 // Everything is read and checked before anything is changed.
 void TrainerImpl::load(const std::string& path) {
-  const std::lock_guard lock(turns_->mutex);
+  const auto lock = turns_->lock();
   const Checkpoint checkpoint = read_checkpoint(path);
   check_version(checkpoint, path);
   check_objectives(checkpoint, names(), path);

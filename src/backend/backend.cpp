@@ -2,7 +2,6 @@
 // What devices do that have nothing to do with an application's objects.
 #include "backend/backend.h"
 
-#include "base/check.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad {
@@ -10,10 +9,6 @@ namespace tensorgrad {
 BufferHandle Device::adopt(WGPUBufferImpl*, std::int64_t, const std::string& label) {
   throw UserError(label + ": a WGPUBuffer is bound on a webgpu device, and this is " +
                   info().backend + " (" + info().name + ")");
-}
-
-void Device::rebind(Executable&, std::span<const BufferHandle>, int) {
-  UNREACHABLE("a device that adopts no buffers");
 }
 
 }  // namespace tensorgrad

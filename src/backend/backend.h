@@ -84,7 +84,8 @@ class Device {
                                               std::span<const BufferHandle> buffers) = 0;
   // The same executable with buffers of which number `changed` is another than before. On an
   // exception it is as it was.
-  virtual void rebind(Executable& executable, std::span<const BufferHandle> buffers, int changed);
+  virtual void rebind(Executable& executable, std::span<const BufferHandle> buffers,
+                      int changed) = 0;
   // Runs the program rows.size() times, each time with its own hyper row, in one submit where the
   // device has submits. May return before the work is done; a bounded number of runs is in flight.
   virtual Ticket run(Executable& executable, std::span<const HyperRow> rows) = 0;

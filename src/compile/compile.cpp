@@ -209,16 +209,29 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
   request.plan.join_bindings = device.joins_launches ? device.limits.max_storage_bindings : 0;
 }
 
+namespace {
+
+void differentiate(Graph& graph, const CompileRequest& request) {
+  const std::vector<ValueId> grads = autodiff(graph, request.loss, request.wrt, request.loss_scale);
+  request.extend(graph, grads);
+}
+
+}  // namespace
+
+Graph differentiated(CompileRequest request) {
+  Graph graph = std::move(request.graph);
+  if (request.loss != kNoValue) differentiate(graph, request);
+  verify(graph);
+  return graph;
+}
+
 Compiled compile_graph(CompileRequest request) {
   PassRunner passes(request);
   Compiled result;
   Graph graph = std::move(request.graph);
   if (passes.folder) passes.folder->graph("trace", graph);
   if (request.loss != kNoValue) {
-    passes.run("autodiff", graph, [&](Graph& g) {
-      const std::vector<ValueId> grads = autodiff(g, request.loss, request.wrt, request.loss_scale);
-      request.extend(g, grads);
-    });
+    passes.run("autodiff", graph, [&](Graph& g) { differentiate(g, request); });
   }
   const auto run = [&](const GraphPass& pass) {
     passes.run(pass.name, graph, [&](Graph& g) { g = pass.run(g); }, pass.needed);

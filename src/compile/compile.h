@@ -48,6 +48,9 @@ struct Compiled {
 // Environment switches (TENSORGRAD_SKIP, _DEBUG, _DUMP) apply.
 Compiled compile_graph(CompileRequest request);
 
+// What that begins with: the graph as traced, with the gradients that the request wants.
+Graph differentiated(CompileRequest request);
+
 // The passes between differentiation and fusing, in the order in which compile_graph() runs them.
 struct GraphPass {
   std::string name;

@@ -88,6 +88,10 @@ DeviceDescription describe(const DeviceInfo& info, const std::string& type) {
 }  // namespace
 
 std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& why) {
+  if (options.opened) {
+    why = "that of another program";
+    return options.opened;
+  }
   std::shared_ptr<Device> device;
   why = options.kind + ": asked for";
   thread_count(options);  // refused whatever the kind

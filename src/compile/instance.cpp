@@ -69,8 +69,13 @@ std::int64_t Instance::buffer_bytes(const std::string& name) const {
   return program_.buffers[index_of(name)].bytes;
 }
 
+const std::shared_ptr<Memory>& Instance::memory(const std::string& buffer) const {
+  return memory_[index_of(buffer)];
+}
+
 void Instance::bind(const std::string& buffer, std::shared_ptr<Memory> memory) {
   const std::size_t i = index_of(buffer);
+  if (memory == memory_[i]) return;
   const BufferHandle before = std::exchange(buffers_[i], memory->handle());
   try {
     device_->rebind(*executable_, buffers_, static_cast<int>(i));

@@ -49,6 +49,7 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory() { device_->free(handle_); }
   [[nodiscard]] BufferHandle handle() const { return handle_; }
+  [[nodiscard]] const std::shared_ptr<Device>& device() const { return device_; }
 
  private:
   std::shared_ptr<Device> device_;
@@ -82,6 +83,7 @@ class Instance {
   // What `program` may use of this one's buffers, added to what `shared` holds already.
   void share_with(const Program& program, Share share, SharedMemory& shared) const;
 
+  [[nodiscard]] const std::shared_ptr<Memory>& memory(const std::string& buffer) const;
   // Uses this in the place of a buffer from now on; it is as large.
   void bind(const std::string& buffer, std::shared_ptr<Memory> memory);
 

@@ -61,6 +61,7 @@ void verify(const Graph& graph);
 // IR text, and back. The text holds everything but the group; parse throws IoError with the line.
 std::string print(const Graph& graph);
 std::string print(const Node& node);  // without "%3 = "
+std::string attr_text(const AttrValue& value);
 Graph parse(std::string_view text, const std::string& name,
             const std::function<const OpDef*(std::string_view)>& find_op);
 

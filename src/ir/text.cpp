@@ -29,6 +29,8 @@ bool is_word(const std::string& text) {
   });
 }
 
+}  // namespace
+
 std::string attr_text(const AttrValue& value) {
   if (const auto* i = std::get_if<std::int64_t>(&value)) return std::to_string(*i);
   if (const auto* s = std::get_if<std::string>(&value)) return quoted(*s);
@@ -37,8 +39,6 @@ std::string attr_text(const AttrValue& value) {
   std::snprintf(text, sizeof text, "f:%a", std::get<double>(value));
   return text;
 }
-
-}  // namespace
 
 std::string print(const Node& node) {
   std::string text = std::string(node.op->name) + "(";

@@ -27,12 +27,15 @@ inline constexpr std::size_t kSelectiveInputs = 8;
 
 struct SelectiveSizes {
   // Steps whose states are computed anew from the one that is kept before them; steps that are gone
-  // over backwards one after another, a multiple of these.
+  // over backwards one after another, a multiple of these, where there are too few lines of steps
+  // to keep a GPU busy.
   static constexpr std::int64_t kChunk = 16, kSegment = 256;
+  // Threads, each with four states of a channel, that do.
+  static constexpr std::int64_t kManyThreads = 1 << 14;
   // More states are several scans whose results are added up.
   static constexpr std::int64_t kMostStates = 64;
   // A block of channels times its states, which go in fours, is the work of this many threads.
-  static constexpr std::int64_t kBlockThreads = 256, kMostBlock = 64;
+  static constexpr std::int64_t kBlockThreads = 128, kMostBlock = 32;
 
   // Below this |z| what divides by z is a series.
   static constexpr double kSeriesBelow = 0.25;
@@ -40,7 +43,9 @@ struct SelectiveSizes {
   std::int64_t batch = 1, length = 1, channels = 1, states = 1;
 
   [[nodiscard]] std::int64_t chunks() const { return (length + kChunk - 1) / kChunk; }
-  [[nodiscard]] std::int64_t segments() const { return (length + kSegment - 1) / kSegment; }
+  [[nodiscard]] bool fills_gpu() const { return batch * channels * fours() >= kManyThreads; }
+  [[nodiscard]] std::int64_t segment() const { return fills_gpu() ? chunks() * kChunk : kSegment; }
+  [[nodiscard]] std::int64_t segments() const { return (length + segment() - 1) / segment(); }
   // Threads that have four states each of a channel, a power of two.
   [[nodiscard]] std::int64_t fours() const { return power_of_two((states + 3) / 4); }
   // Channels of a block, a power of two.

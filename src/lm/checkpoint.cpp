@@ -171,12 +171,12 @@ SavedModel load_model(const std::string& path) {
     return std::nullopt;
   };
   bool plain = true;
-  for (const auto& [name, tensor] : file.tensors) plain = plain && kept(tensor.dtype).has_value();
-  if (plain) {
-    for (auto& [name, tensor] : file.tensors) {
-      model.weights[name] = {*kept(tensor.dtype), std::move(tensor.shape), std::move(tensor.data)};
-    }
-  } else {
+  for (auto& [name, tensor] : file.tensors) {
+    const std::optional<DType> dtype = kept(tensor.dtype);
+    plain = plain && dtype;
+    if (plain) model.weights[name] = {*dtype, std::move(tensor.shape), std::move(tensor.data)};
+  }
+  if (!plain) {
     file.tensors.clear();
     model.weights = read_weights(path);
   }

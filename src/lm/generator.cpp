@@ -166,8 +166,8 @@ std::string_view to_string(Ending ending) {
 Generator::Generator(const SavedModel& model, const DecoderOptions& options, Loc loc)
     : decoder_(model, options, loc), tokenizer_(tokenizer_of_model(model, loc)) {}
 
-Generator::Generator(Decoder decoder, Tokenizer tokenizer)
-    : decoder_(std::move(decoder)), tokenizer_(std::move(tokenizer)) {}
+Generator::Generator(Decoder decoder, const Tokenizer& tokenizer)
+    : decoder_(std::move(decoder)), tokenizer_(tokenizer) {}
 
 Generated Generator::generate(const std::string& prompt, const GenerateOptions& options, Loc loc) {
   return std::move(generate(std::span(&prompt, 1), options, loc).front());

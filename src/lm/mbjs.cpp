@@ -221,7 +221,8 @@ void save_mbjs(const std::string& path, const SavedModel& model, int version) {
           found == model.weights.end()
               ? std::vector<float>(static_cast<std::size_t>(numel(shapes[t])))
               : found->second.floats();
-      file.tensors.push_back(t == kConvWeight ? turned_taps(values, mbjs.k) : std::move(values));
+      if (t == kConvWeight) values = turned_taps(values, mbjs.k);
+      file.tensors.push_back(std::move(values));
     }
   }
   file.tensors.push_back(model.weights.at("backbone.norm_f.weight").floats());

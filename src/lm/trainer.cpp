@@ -118,7 +118,7 @@ std::optional<MixerName> mixer_parameter(const nn::MambaConfig& config, const st
   return MixerName{plain ? nn::MixerKind::kMamba1 : config.layers.at(layer), met->at(1)};
 }
 
-const nn::MambaConfig& trained_config(const nn::MambaConfig& config, Loc loc) {
+nn::MambaConfig trained_config(const nn::MambaConfig& config, Loc loc) {
   if (config.weights == nn::WeightFormat::kF32) return config;
   throw UserError("language trainer: weights kept as " +
                       std::string(nn::format_name(config.weights)) +

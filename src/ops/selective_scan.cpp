@@ -239,8 +239,8 @@ void eval_adjoint(const EvalContext& ctx, RefTensor& out) {
     out.data[x.state(b, s.segments(), s.segments() - 1, n, d)] = e;
     for (std::int64_t t = s.length; t-- > 0;) {
       e = x.a(b, t, n, d) * (x.of_output(b, t, n, d) + e);
-      if (t == 0 || t % SelectiveSizes::kSegment != 0) continue;
-      out.data[x.state(b, s.segments(), t / SelectiveSizes::kSegment - 1, n, d)] = e;
+      if (t == 0 || t % s.segment() != 0) continue;
+      out.data[x.state(b, s.segments(), t / s.segment() - 1, n, d)] = e;
     }
   });
 }
@@ -275,7 +275,7 @@ void eval_selective_grad(const EvalContext& ctx, RefTensor& out) {
       double* gates = parts[2] + ((b * s.blocks() + d / s.block()) * s.length + t) * 2 * s.states;
       gates[n] += g * w * u;
       gates[s.states + n] += x.at(SelectiveInput::kDy, at) * h[static_cast<std::size_t>(t)];
-      parts[3][x.state(b, s.segments(), t / SelectiveSizes::kSegment, n, d)] +=
+      parts[3][x.state(b, s.segments(), t / s.segment(), n, d)] +=
           dt * before + (hold ? g * in * u * dt * dt * phi_slope(dt * rate) : 0);
     }
     parts[4][x.state(b, 1, 0, n, d)] = e;
@@ -388,7 +388,7 @@ struct SelectiveFormula {
     if (s.length == 1) return in;
     Ex next = op::pad(op::slice(a, {0, 1, 0, 0}, whole()), {0, 0, 0, 0}, {0, 1, 0, 0});
     if (ends) {
-      constexpr std::int64_t kEvery = SelectiveSizes::kSegment;
+      constexpr std::int64_t kEvery = SelectiveSizes::kSegment;  // where there are several
       const std::int64_t count = s.segments() - 1;
       const Ex apart = op::pad(op::reshape(*ends, {s.batch, count, 1, s.states, s.channels}),
                                {0, 0, kEvery - 1, 0, 0}, {0, 0, 0, 0, 0});
@@ -445,7 +445,7 @@ ValueId expand_adjoint(ExpandContext& ctx) {
       end ? *end : op::full(ctx.builder, 0, {DType::kF32, {s.batch, 1, s.states, s.channels}});
   if (s.segments() == 1) return last.id;
   // e at the first step of each segment but the first one.
-  const std::int64_t every = SelectiveSizes::kSegment, count = s.segments() - 1;
+  const std::int64_t every = s.segment(), count = s.segments() - 1;
   const Ex e = op::exp(f.z()) * f.flowing_back(end);
   const Ex behind = op::slice(e, {0, every, 0, 0}, f.whole());
   const std::int64_t missing = count * every - (s.length - every);
@@ -483,9 +483,9 @@ ValueId expand_selective_grad(ExpandContext& ctx) {
     x = op::reshape(x, {s.batch, s.length, s.states, s.blocks(), s.block()});
     return op::permute(op::sum(x, {4}), {0, 3, 1, 2});
   };
-  const std::int64_t rest = s.segments() * SelectiveSizes::kSegment - s.length;
+  const std::int64_t rest = s.segments() * s.segment() - s.length;
   if (s.segments() > 1 && rest > 0) drates = op::pad(drates, {0, 0, 0, 0}, {0, rest, 0, 0});
-  const std::int64_t each = s.segments() > 1 ? SelectiveSizes::kSegment : s.length;
+  const std::int64_t each = s.segments() > 1 ? s.segment() : s.length;
   drates = op::sum(op::reshape(drates, {s.batch, s.segments(), each, s.states, s.channels}), {2});
   return op::concat({flat_of(op::sum(gw * f.gates(false), {2})), flat_of(op::sum(ddelta, {2})),
                      flat_of(op::concat(

@@ -179,7 +179,7 @@ class Placer {
       const Place leaf = result_.places.at(update.leaf);
       const int writer = graph_[value].group;
       CHECK(writer >= 0, "an update's value is not computed by a launch");
-      if (!result_.places.contains(value) && may_write(writer, leaf)) {
+      if (!result_.places.contains(value) && may_write(writer, value, leaf)) {
         result_.places[value] = leaf;
         in_place_.push_back({writer, leaf});
       } else {
@@ -201,18 +201,32 @@ class Placer {
     return reads;
   }
 
-  [[nodiscard]] bool is_map(int g) const {
-    const auto& members = result_.members[static_cast<size_t>(g)];
-    return std::all_of(members.begin(), members.end(),
-                       [&](ValueId id) { return graph_[id].op->kind == OpKind::kPointwise; });
+  // Does the launch go over the elements of `value` once? A map does; so do rows where no element
+  // waits for a sum.
+  [[nodiscard]] bool goes_once(int g, ValueId value) const {
+    const std::int64_t elements = numel(graph_[value].type.shape);
+    std::set<ValueId> of_sums;
+    for (const ValueId id : result_.members[static_cast<size_t>(g)]) {
+      const Node& node = graph_[id];
+      const bool sum = node.op->kind == OpKind::kReduce;
+      if (!sum && node.op->kind != OpKind::kPointwise) return false;
+      const bool waits = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+        return of_sums.contains(through_views(graph_, input).value);
+      });
+      const Node& element = sum ? graph_[node.inputs[0]] : node;
+      if (waits && numel(element.type.shape) == elements) return false;
+      if (sum && numel(element.type.shape) != elements) return false;
+      if (sum || waits) of_sums.insert(id);
+    }
+    return true;
   }
 
-  [[nodiscard]] bool may_write(int writer, const Place& place) const {
+  [[nodiscard]] bool may_write(int writer, ValueId value, const Place& place) const {
     for (int g = 0; g < static_cast<int>(result_.members.size()); ++g) {
       bool elementwise = true;
       if (!reads_buffer(g, place, elementwise)) continue;
       if (g == writer) {
-        if (!elementwise || !is_map(g)) return false;
+        if (!elementwise || !goes_once(g, value)) return false;
       } else if (above_[static_cast<size_t>(g)].contains(writer)) {
         return false;  // it needs the new value, and the old one
       }

@@ -12,7 +12,7 @@ namespace tensorgrad::testing {
 
 class WrappedDevice : public Device {
  public:
-  explicit WrappedDevice(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+  explicit WrappedDevice(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
   [[nodiscard]] const DeviceInfo& info() const override { return device_->info(); }
   BufferHandle alloc(std::int64_t bytes, const std::string& label) override {
@@ -29,6 +29,9 @@ class WrappedDevice : public Device {
                                       std::span<const BufferHandle> buffers) override {
     return device_->prepare(program, buffers);
   }
+  void rebind(Executable& executable, std::span<const BufferHandle> buffers, int changed) override {
+    device_->rebind(executable, buffers, changed);
+  }
   Ticket run(Executable& executable, std::span<const HyperRow> rows) override {
     return device_->run(executable, rows);
   }
@@ -39,12 +42,12 @@ class WrappedDevice : public Device {
   }
 
  private:
-  std::unique_ptr<Device> device_;
+  std::shared_ptr<Device> device_;
 };
 
 class RecordingDevice final : public WrappedDevice {
  public:
-  explicit RecordingDevice(std::unique_ptr<Device> device)
+  explicit RecordingDevice(std::shared_ptr<Device> device)
       : WrappedDevice(std::move(device)), told(WrappedDevice::info()) {}
 
   [[nodiscard]] const DeviceInfo& info() const override { return told; }

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "golden/fixture.h"
+#include "support/temp_dir.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -73,7 +74,8 @@ void check_logits(const lm::SavedModel& model, const std::string& name, const st
 void check_pretrained(const std::string& name, const std::string& device) {
   const lm::SavedModel model = lm::load_pretrained(pretrained_path(name));
   check_logits(model, name, device);
-  const std::string path = (fs::path(::testing::TempDir()) / (name + ".safetensors")).string();
+  const test::TempDir folder;
+  const std::string path = folder / "model.safetensors";
   lm::save_model(path, model);
   const lm::SavedModel again = lm::load_model(path);
   EXPECT_EQ(lm::to_json(again.config), lm::to_json(model.config));
@@ -117,15 +119,8 @@ TEST(Pretrained, configurations_say_what_the_weights_are) {
 // A copy of a fixture that is spoilt.
 class SpoiltFolder {
  public:
-  explicit SpoiltFolder(const std::string& name)
-      : path_(fs::path(::testing::TempDir()) / "spoilt") {
-    fs::remove_all(path_);
-    fs::copy(pretrained_path(name), path_);
-  }
-  ~SpoiltFolder() { fs::remove_all(path_); }
-  SpoiltFolder(const SpoiltFolder&) = delete;
-  SpoiltFolder& operator=(const SpoiltFolder&) = delete;
-  [[nodiscard]] fs::path file(const std::string& name) const { return path_ / name; }
+  explicit SpoiltFolder(const std::string& name) { fs::copy(pretrained_path(name), folder_.str()); }
+  [[nodiscard]] fs::path file(const std::string& name) const { return folder_ / name; }
   void replace(const std::string& name, const std::string& old, const std::string& put) const {
     std::string text = read_text_file(file(name).string());
     const std::size_t at = text.find(old);
@@ -135,16 +130,16 @@ class SpoiltFolder {
   // What is said behind the folder's name.
   [[nodiscard]] std::string failure() const {
     try {
-      (void)lm::load_pretrained(path_.string());
+      (void)lm::load_pretrained(folder_.str());
     } catch (const UserError& error) {
-      EXPECT_EQ(error.message().find(path_.string()), 0U) << error.message();
-      return error.message().substr(path_.string().size());
+      EXPECT_EQ(error.message().find(folder_.str()), 0U) << error.message();
+      return error.message().substr(folder_.str().size());
     }
     return "nothing was thrown";
   }
 
  private:
-  fs::path path_;
+  test::TempDir folder_;
 };
 
 std::string failure_with(const std::string& fixture, const std::string& old, const std::string& put,

@@ -31,6 +31,8 @@ BREACHES = {
     "heads": [("a.h", "#pragma once\n", "a.h:1: the first line is not"),
               ("a.h", "// SPDX-License-Identifier: MIT\n", "a.h:1: a header without #pragma once"),
               ("a.cpp", "// SPDX-License-Identifier: MIT\n// \u00b5s\n", "a.cpp:2: not ASCII")],
+    "temporary": [("tests/a.cpp", "// x\nwrite(::testing::TempDir() + name);\n",
+                   "tests/a.cpp:2: one name for all")],
 }
 
 

@@ -3,6 +3,7 @@
 // its lines shared by any number of lanes; sums are added up in one order.
 #include <algorithm>
 
+#include "kernel/wgsl_writer.h"
 #include "support/sketch.h"
 
 namespace tensorgrad::testing {
@@ -80,11 +81,39 @@ TEST(SelectiveScan, binds_no_more_than_eight_buffers) {
     EXPECT_LE(launch.bindings.size(), 8U) << launch.name;
 }
 
+// So many lines that each goes through all of its steps: nothing has to be found out first of what
+// flows back into their pieces.
+TEST(SelectiveScan, of_many_channels_goes_back_in_one_piece) {
+  for (const std::int64_t channels : {520, 30}) {
+    ScanTraining t(2, 270, channels, 61);
+    const Compiled compiled = compile_for_test(t.sketch.graph(), 8);
+    EXPECT_EQ(std::count_if(compiled.program.launches.begin(), compiled.program.launches.end(),
+                            [](const Launch& l) { return l.kind == LaunchKind::kSelectiveScan; }),
+              channels == 520 ? 2 : 3);
+  }
+  ScanTraining t(2, 70, 520, 61);
+  for (const Where where : {Where::kCpu, Where::kWebGpu}) t.check(where);
+}
+
+TEST(SelectiveScan, needs_the_workgroup_memory_that_every_device_has) {
+  for (const std::int64_t states : {1, 4, 5, 8, 16, 33, 64}) {
+    for (const std::int64_t channels : {1, 3, 40}) {
+      ScanTraining t(1, 40, channels, states);
+      for (const Launch& launch : compile_for_test(t.sketch.graph(), 8).program.launches) {
+        if (launch.kind != LaunchKind::kSelectiveScan) continue;
+        EXPECT_LE(write_wgsl(launch).workgroup_bytes, 16 << 10) << states << " x " << channels;
+      }
+    }
+  }
+}
+
 TEST(SelectiveScan, gives_equal_bits_in_every_run) {
   for (const Where where : {Where::kCpu, Where::kWebGpu}) {
-    ScanTraining t(3, 300, 70, 5);
-    const ValueMap first = run_graph(t.sketch.graph(), t.sketch.leaves, where);
-    EXPECT_EQ(first, run_graph(t.sketch.graph(), t.sketch.leaves, where));
+    for (const std::int64_t length : {60, 300}) {  // by blocks of channels, by lines
+      ScanTraining t(3, length, 70, 5);
+      const ValueMap first = run_graph(t.sketch.graph(), t.sketch.leaves, where);
+      EXPECT_EQ(first, run_graph(t.sketch.graph(), t.sketch.leaves, where));
+    }
   }
 }
 

@@ -252,5 +252,31 @@ TEST(Updates, of_two_leaves_by_one_value) {
   s.check(Where::kCpu);
 }
 
+// New values of rows that are added up as well.
+Compiled check_row_updates(std::int64_t columns, bool waits, Where where) {
+  Sketch s;
+  const Shape shape = {40, columns};
+  const Tensor v = s.leaf(ops::state, "v", shape, f32, s.draw.values(f32, 40 * columns, -1, 1));
+  const Tensor x = s.input({40, 1});
+  const Tensor fresh = (waits ? v - mean(v, {1}, true) : v * 0.5) + x;
+  s.graph().updates = {{v.id(), fresh.id()}};
+  s.output("sums", sum(fresh * fresh, {1}));
+  s.check(where);
+  return compile_for_test(s.graph(), 8);
+}
+
+TEST(Updates, by_rows_are_in_place_where_no_element_waits_for_a_sum) {
+  for (const std::int64_t columns : {1, 16, 700}) {
+    EXPECT_EQ(check_row_updates(columns, false, Where::kCpu).program.launches.size(), 1U);
+    check_row_updates(columns, true, Where::kCpu);
+  }
+}
+TEST(Updates, by_rows_are_right_on_webgpu) {
+  for (const std::int64_t columns : {1, 16, 700}) {
+    check_row_updates(columns, false, Where::kWebGpu);
+    check_row_updates(columns, true, Where::kWebGpu);
+  }
+}
+
 }  // namespace
 }  // namespace tensorgrad::testing

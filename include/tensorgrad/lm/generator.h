@@ -58,7 +58,7 @@ class Generator {
   // Throws UserError where the model has no tokenizer.
   explicit Generator(const SavedModel& model, const DecoderOptions& options = {},
                      Loc loc = Loc::current());
-  Generator(Decoder decoder, Tokenizer tokenizer);
+  Generator(Decoder decoder, const Tokenizer& tokenizer);
 
   // Writes on, as many prompts at once as the decoder's batch. A prompt without a token begins
   // with the tokenizer's bos, or else its eos. A text depends on its prompt, the options and its

@@ -50,6 +50,7 @@ class LanguageTrainer {
                   const TrainingOptions& options, Loc loc = Loc::current());
   LanguageTrainer(const LanguageTrainer&) = delete;
   LanguageTrainer& operator=(const LanguageTrainer&) = delete;
+  ~LanguageTrainer() = default;
 
   // One update, of `accumulate` batches; the mean of their losses, in nats a token. Throws
   // UserError where that is not finite.

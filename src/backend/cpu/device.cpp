@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <list>
 #include <mutex>
 #include <string>
 
@@ -17,37 +18,84 @@ namespace tensorgrad {
 namespace cpu {
 namespace {
 
+// Steps have their pointers resolved, so a launch whose buffer is exchanged gets another step.
+// Those of the last few exchanges are kept: results that go round among functions lie in a few
+// buffers.
 class CpuExecutable final : public Executable {
  public:
-  CpuExecutable(const Program& program, const std::vector<std::byte*>& buffers, int threads) {
+  // The program outlives it.
+  CpuExecutable(const Program& program, const std::vector<std::byte*>& buffers, int threads)
+      : program_(program), made_(program.launches.size()) {
     std::size_t worker_bytes = 0, shared_bytes = 0;
-    for (const Launch& launch : program.launches) {
+    for (std::size_t i = 0; i < made_.size(); ++i) {
+      const Launch& launch = program.launches[i];
       CHECK(launch.row_count == 0, launch.name + ": a cpu launch is never one of several");
-      Prepare prepare{launch, constants_, {}};
-      for (const Binding& binding : launch.bindings) {
-        std::byte* start = buffers[static_cast<std::size_t>(binding.buffer)] + binding.offset;
-        prepare.data.push_back(reinterpret_cast<Word*>(start));
-      }
-      try {
-        steps_.push_back(make_step(prepare));
-      } catch (Error& error) {
-        error.add_context("while preparing launch " + launch.name);
-        throw;
-      }
-      worker_bytes = std::max(worker_bytes, steps_.back()->worker_bytes);
-      shared_bytes = std::max(shared_bytes, steps_.back()->shared_bytes);
+      made_[i].push_back(make(launch, buffers));
+      worker_bytes = std::max(worker_bytes, made_[i].back().step->worker_bytes);
+      shared_bytes = std::max(shared_bytes, made_[i].back().step->shared_bytes);
     }
     for (int w = 0; w < threads; ++w) workers_.emplace_back(worker_bytes);
     shared_ = AlignedBytes(shared_bytes);
   }
 
-  [[nodiscard]] std::size_t size() const { return steps_.size(); }
+  [[nodiscard]] const Program& program() const { return program_; }
+  [[nodiscard]] std::size_t size() const { return made_.size(); }
+
+  void rebind(const std::vector<std::byte*>& buffers, int changed) {
+    std::vector<std::list<Made>> fresh(made_.size());  // of a launch one, or none
+    std::vector<std::pair<std::size_t, std::list<Made>::iterator>> kept;
+    for (std::size_t i = 0; i < made_.size(); ++i) {
+      const Launch& launch = program_.launches[i];
+      const auto binds = [&](const Binding& each) { return each.buffer == changed; };
+      if (std::none_of(launch.bindings.begin(), launch.bindings.end(), binds)) continue;
+      const std::vector<Word*> data = pointers(launch, buffers);
+      const auto same = [&](const Made& each) { return each.data == data; };
+      const auto found = std::find_if(made_[i].begin(), made_[i].end(), same);
+      if (found == made_[i].end()) {
+        fresh[i].push_back(make(launch, buffers));
+      } else {
+        kept.emplace_back(i, found);
+      }
+    }
+    for (const auto& [i, found] : kept) made_[i].splice(made_[i].end(), made_[i], found);
+    for (std::size_t i = 0; i < made_.size(); ++i) {
+      made_[i].splice(made_[i].end(), fresh[i]);
+      if (made_[i].size() > kKeptSteps) made_[i].pop_front();  // the one used least recently
+    }
+  }
 
   void run(std::size_t launch, ThreadPool& pool, const HyperRow& hyper) {
-    steps_[launch]->run({pool, hyper, workers_, shared_.data()});
+    made_[launch].back().step->run({pool, hyper, workers_, shared_.data()});
   }
 
  private:
+  // A launch made ready for buffers at these places.
+  struct Made {
+    std::vector<Word*> data;
+    std::unique_ptr<Step> step;
+  };
+  static constexpr std::size_t kKeptSteps = 8;
+
+  static std::vector<Word*> pointers(const Launch& launch, const std::vector<std::byte*>& buffers) {
+    std::vector<Word*> data;
+    data.reserve(launch.bindings.size());
+    for (const Binding& binding : launch.bindings) {
+      std::byte* start = buffers[static_cast<std::size_t>(binding.buffer)] + binding.offset;
+      data.push_back(reinterpret_cast<Word*>(start));
+    }
+    return data;
+  }
+
+  Made make(const Launch& launch, const std::vector<std::byte*>& buffers) {
+    const Prepare prepare{launch, constants_, pointers(launch, buffers)};
+    try {
+      return {prepare.data, make_step(prepare)};
+    } catch (Error& error) {
+      error.add_context("while preparing launch " + launch.name);
+      throw;
+    }
+  }
+
   static std::unique_ptr<Step> make_step(const Prepare& prepare) {
     switch (prepare.launch.kind) {
       case LaunchKind::kMap: return make_map(prepare);
@@ -63,8 +111,9 @@ class CpuExecutable final : public Executable {
     UNREACHABLE();
   }
 
+  const Program& program_;
   ConstPool constants_;
-  std::vector<std::unique_ptr<Step>> steps_;
+  std::vector<std::list<Made>> made_;  // of each launch; the last is in use
   std::vector<AlignedBytes> workers_;
   AlignedBytes shared_;
 };
@@ -143,15 +192,13 @@ class CpuDevice final : public Device {
   std::unique_ptr<Executable> prepare(const Program& program,
                                       std::span<const BufferHandle> buffers) override {
     const std::lock_guard lock(mutex_);
-    CHECK(buffers.size() == program.buffers.size());
-    std::vector<std::byte*> starts;
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      const AlignedBytes& memory = find(buffers[i]);
-      CHECK(static_cast<std::int64_t>(memory.size()) >= program.buffers[i].bytes,
-            "buffer " + program.buffers[i].name + " is too small");
-      starts.push_back(memory.data());
-    }
-    return std::make_unique<CpuExecutable>(program, starts, pool_.threads());
+    return std::make_unique<CpuExecutable>(program, starts(program, buffers), pool_.threads());
+  }
+
+  void rebind(Executable& executable, std::span<const BufferHandle> buffers, int changed) override {
+    const std::lock_guard lock(mutex_);
+    auto& exe = dynamic_cast<CpuExecutable&>(executable);
+    exe.rebind(starts(exe.program(), buffers), changed);
   }
 
   Ticket run(Executable& executable, std::span<const HyperRow> rows) override {
@@ -187,6 +234,19 @@ class CpuDevice final : public Device {
   AlignedBytes& find(BufferHandle buffer) {
     CHECK(buffer < used_.size() && used_[buffer], "no such buffer");
     return buffers_[buffer];
+  }
+
+  std::vector<std::byte*> starts(const Program& program, std::span<const BufferHandle> buffers) {
+    CHECK(buffers.size() == program.buffers.size());
+    std::vector<std::byte*> places;
+    places.reserve(buffers.size());
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      const AlignedBytes& memory = find(buffers[i]);
+      CHECK(static_cast<std::int64_t>(memory.size()) >= program.buffers[i].bytes,
+            "buffer " + program.buffers[i].name + " is too small");
+      places.push_back(memory.data());
+    }
+    return places;
   }
 
   std::byte* range(BufferHandle buffer, std::int64_t offset, std::size_t bytes) {

@@ -16,7 +16,7 @@ namespace tensorgrad::cpu {
 namespace {
 
 // Rows of so many elements are gone through together with the axis above them.
-constexpr std::int64_t kShortRun = 8;
+constexpr std::int64_t kShortRun = 32;
 
 inline Word as_word(Word element) { return element; }
 inline void put(Word value, Word& element) { element = value; }
@@ -50,6 +50,8 @@ inline void fill_rows(Word* out, std::int64_t rows, std::int64_t n, const Value&
     case 2: fill(std::integral_constant<std::int64_t, 2>()); break;
     case 3: fill(std::integral_constant<std::int64_t, 3>()); break;
     case 4: fill(std::integral_constant<std::int64_t, 4>()); break;
+    case 8: fill(std::integral_constant<std::int64_t, 8>()); break;
+    case 16: fill(std::integral_constant<std::int64_t, 16>()); break;
     default: fill(n);
   }
 }
@@ -68,6 +70,11 @@ struct LoadSink {
   Word* out;
   void rows(const Rows& r, std::int64_t at) const {
     const Element* from = data + r.offset;
+    if (r.stride == 1) {  // a loop of its own: it becomes a copy of vectors
+      fill_rows(out + at, r.count, r.length,
+                [&](std::int64_t i, std::int64_t j) { return as_word(from[i * r.pitch + j]); });
+      return;
+    }
     fill_rows(out + at, r.count, r.length, [&](std::int64_t i, std::int64_t j) {
       return as_word(from[i * r.pitch + j * r.stride]);
     });

@@ -66,9 +66,9 @@ class SelectiveScanStep final : public Step {
         piece.segment = i / blocks % segments;
         piece.channel = i % blocks * block_;
         piece.width = std::min(block_, sizes_.channels - piece.channel);
-        piece.first = backward() ? piece.segment * SelectiveSizes::kSegment : 0;
+        piece.first = backward() ? piece.segment * sizes_.segment() : 0;
         piece.steps = sizes_.length - piece.first;
-        if (backward()) piece.steps = std::min(piece.steps, SelectiveSizes::kSegment);
+        if (backward()) piece.steps = std::min(piece.steps, sizes_.segment());
         run_piece(piece, scratch);
       }
     });
@@ -226,8 +226,8 @@ class SelectiveScanStep final : public Step {
     for (std::int64_t c = sizes_.chunks(); c-- > 0;) {
       const std::int64_t t = c * kChunk;
       kernels_.adjoint(tile_at(p, scratch, t, std::min(kChunk, p.steps - t)));
-      if (t == 0 || t % SelectiveSizes::kSegment != 0) continue;
-      copy_out(carry, sizes_.states, p, state(0, p, segments, t / SelectiveSizes::kSegment - 1));
+      if (t == 0 || t % sizes_.segment() != 0) continue;
+      copy_out(carry, sizes_.states, p, state(0, p, segments, t / sizes_.segment() - 1));
     }
   }
 

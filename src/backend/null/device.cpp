@@ -73,6 +73,11 @@ class NullDevice final : public Device {
     return std::make_unique<NullExecutable>(program.launches.size());
   }
 
+  void rebind(Executable&, std::span<const BufferHandle> buffers, int changed) override {
+    const std::lock_guard lock(mutex_);
+    CHECK(sizes_.contains(buffers[static_cast<std::size_t>(changed)]), "no such buffer");
+  }
+
   Ticket run(Executable& executable, std::span<const HyperRow>) override {
     (void)dynamic_cast<NullExecutable&>(executable);
     return 0;

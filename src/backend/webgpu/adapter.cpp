@@ -110,6 +110,28 @@ std::vector<Adapter> find_adapters(const Api& api, const WebGpuOptions& options)
   return adapters;
 }
 
+Adapter* choose_adapter(std::vector<Adapter>& adapters, int asked_for) {
+  if (asked_for >= 0) {
+    const auto number = static_cast<std::size_t>(asked_for);
+    return number < adapters.size() ? &adapters[number] : nullptr;
+  }
+  const auto found = std::find_if(adapters.begin(), adapters.end(),
+                                  [](const Adapter& each) { return each.info.usable; });
+  return found == adapters.end() ? nullptr : &*found;
+}
+
+std::vector<Adapter> find_patiently(const std::function<std::vector<Adapter>()>& find,
+                                    const std::function<bool(std::vector<Adapter>&)>& good,
+                                    const std::function<void(std::chrono::milliseconds)>& pause) {
+  std::vector<Adapter> adapters = find();
+  for (const int wait : {100, 400}) {
+    if (good(adapters)) break;
+    pause(std::chrono::milliseconds(wait));
+    adapters = find();
+  }
+  return adapters;
+}
+
 Adapter external_adapter(const Api& api, const ExternalDevice& external) {
   Adapter adapter;
   if (external.adapter != nullptr) {

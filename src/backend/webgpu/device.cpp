@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <thread>
 
 #include "backend/webgpu/vendor.h"
 #include "base/check.h"
@@ -317,21 +318,22 @@ std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
   if (api == nullptr) throw DeviceError("webgpu: " + why);
   if (api->instance == nullptr)
     throw DeviceError("webgpu: " + api->path + " gives no WebGPU instance");
-  std::vector<webgpu::Adapter> adapters = webgpu::find_adapters(*api, options);
-  int chosen = options.adapter;
+  std::vector<webgpu::Adapter> adapters = webgpu::find_patiently(
+      [&] { return webgpu::find_adapters(*api, options); },
+      [&](auto& found) { return webgpu::choose_adapter(found, options.adapter) != nullptr; },
+      [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); });
+  webgpu::Adapter* chosen = webgpu::choose_adapter(adapters, options.adapter);
+  if (chosen != nullptr)
+    return std::make_unique<webgpu::WebGpuDevice>(*api, std::move(*chosen), options);
   std::string list;
   for (std::size_t i = 0; i < adapters.size(); ++i) {
     const AdapterInfo& info = adapters[i].info;
-    if (chosen < 0 && info.usable) chosen = static_cast<int>(i);
     list += "\n    " + std::to_string(i) + ": " + info.device.name + ": " + info.why;
   }
   if (list.empty()) list = "\n    none was found";
-  if (chosen < 0) throw DeviceError("webgpu: no adapter may be used:" + list);
-  if (chosen >= static_cast<int>(adapters.size())) {
-    throw DeviceError("webgpu: there is no adapter " + std::to_string(chosen) + ":" + list);
-  }
-  return std::make_unique<webgpu::WebGpuDevice>(
-      *api, std::move(adapters[static_cast<std::size_t>(chosen)]), options);
+  throw DeviceError(options.adapter < 0 ? "webgpu: no adapter may be used:" + list
+                                        : "webgpu: there is no adapter " +
+                                              std::to_string(options.adapter) + ":" + list);
 }
 
 }  // namespace tensorgrad

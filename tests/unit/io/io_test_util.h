@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the tests of the io room: temporary folders, messages of errors, files made by hand.
+// Shared by the tests of the io room: messages of errors, files made by hand.
 #pragma once
 
 #include <zlib.h>
@@ -16,44 +16,10 @@
 #include <string_view>
 #include <vector>
 
-#include <unistd.h>
-
+#include "support/temp_dir.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::test {
-
-// A folder of its own, removed at the end.
-class TempDir {
- public:
-  TempDir() {
-    static int next = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            ("tg_io_" + std::to_string(::getpid()) + "_" + std::to_string(next++));
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-
-  [[nodiscard]] std::string operator/(const std::string& name) const {
-    return (path_ / name).string();
-  }
-  [[nodiscard]] std::string str() const { return path_.string(); }
-  [[nodiscard]] std::vector<std::string> files() const {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
-      names.push_back(entry.path().filename().string());
-    }
-    return names;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline std::span<const std::byte> as_bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/temp_dir.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -15,10 +16,6 @@ namespace {
 using lm::SavedModel;
 using nn::MambaConfig;
 using nn::MixerKind;
-
-std::string model_path(const std::string& name) {
-  return (std::filesystem::path(::testing::TempDir()) / ("lm_" + name)).string();
-}
 
 // Nothing is as it is by default.
 MambaConfig unusual() {
@@ -161,7 +158,8 @@ TEST(LmConfig, names_the_field_that_is_wrong) {
 }
 
 TEST(LmCheckpoint, gives_back_weights_configuration_and_tokenizer) {
-  const std::string path = model_path("model.safetensors");
+  const test::TempDir folder;
+  const std::string path = folder / "model.safetensors";
   MambaConfig config = unusual();
   config.weights = nn::WeightFormat::kF32;
   Tokenizer tokenizer = Tokenizer::characters({"a", "b", " "}, {"<end>", "<begin>"});
@@ -188,7 +186,8 @@ TEST(LmCheckpoint, gives_back_weights_configuration_and_tokenizer) {
 }
 
 TEST(LmCheckpoint, reads_weights_of_bf16) {
-  const std::string path = model_path("bf16.safetensors");
+  const test::TempDir folder;
+  const std::string path = folder / "bf16.safetensors";
   const MambaConfig config{.vocab_size = 9, .d_model = 8, .n_layer = 1};
   lm::save_model(path, {config, some_weights(config)});
   StoredFile file = read_safetensors(path);
@@ -201,7 +200,8 @@ TEST(LmCheckpoint, reads_weights_of_bf16) {
 }
 
 TEST(LmCheckpoint, names_the_tensor_that_is_wrong) {
-  const std::string path = model_path("wrong.safetensors");
+  const test::TempDir folder;
+  const std::string path = folder / "wrong.safetensors";
   const MambaConfig config{.vocab_size = 9, .d_model = 8, .n_layer = 1};
   const SavedModel model{config, some_weights(config), {}};
   const auto failure = [&](const std::function<void(StoredFile&)>& change) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "support/temp_dir.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -90,8 +91,8 @@ TEST(Quantized, model_computes_the_same_on_webgpu) {
 }
 
 TEST(Quantized, model_is_read_as_it_was_written) {
-  const std::string path =
-      (std::filesystem::path(::testing::TempDir()) / "quantized.safetensors").string();
+  const test::TempDir folder;
+  const std::string path = folder / "quantized.safetensors";
   const SavedModel model = some_model(quantizable({MixerKind::kMamba1}, true));
   lm::save_model(path, model);
   const auto whole = std::filesystem::file_size(path);

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "support/small_mamba.h"
+#include "support/temp_dir.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -40,8 +41,8 @@ TrainingOptions few_steps() {
 
 TEST(TokenText, reads_from_memory_and_from_files_and_goes_round) {
   const Tokens tokens = letters(23, 1);
-  const std::string path =
-      (std::filesystem::path(::testing::TempDir()) / "lm_tokens.safetensors").string();
+  const test::TempDir folder;
+  const std::string path = folder / "tokens.safetensors";
   write_tokens(path, tokens, kLetters);
   for (const TokenText& text : {TokenText(tokens), TokenText(TokenFile(path))}) {
     EXPECT_EQ(text.size(), 23);
@@ -95,8 +96,8 @@ TEST(TextWindows, holds_each_token_once_an_epoch_from_another_beginning) {
 }
 
 TEST(LanguageTrainer, goes_on_bit_for_bit) {
-  const std::string path =
-      (std::filesystem::path(::testing::TempDir()) / "lm_checkpoint.safetensors").string();
+  const test::TempDir folder;
+  const std::string path = folder / "checkpoint.safetensors";
   const MambaConfig config = letters_config({MixerKind::kMamba1, MixerKind::kMlp});
   TrainingOptions options = few_steps();
   options.accumulate = 3;

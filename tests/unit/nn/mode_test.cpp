@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "support/temp_dir.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::testing {
@@ -114,7 +115,8 @@ TEST(BatchNorm, moves_its_statistics_in_training_alone) {
 }
 
 TEST(BatchNorm, statistics_are_saved_by_their_paths_and_go_on) {
-  const std::string path = ::testing::TempDir() + "tensorgrad_batch_norm.safetensors";
+  const test::TempDir folder;
+  const std::string path = folder / "batch_norm.safetensors";
   Fixed first, second;
   first.trainer.step({{"x", first.x}});
   first.trainer.save(path);

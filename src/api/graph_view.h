@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "ir/graph.h"
+#include "tensorgrad/graph_view.h"
+
+namespace tensorgrad {
+
+GraphView view_of(const Graph& graph);
+
+}  // namespace tensorgrad

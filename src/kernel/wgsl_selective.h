@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// What the shaders of selective scans have in common. Names as in ops/selective_scan.cpp. Private
+// to kernel/wgsl_selective*.cpp.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "kernel/wgsl_parts.h"
+
+namespace tensorgrad::wgsl {
+
+class SelectiveWriter {
+ protected:
+  SelectiveWriter(const Launch& launch, const WgslOptions& options);
+
+  static constexpr std::int64_t kChunk = SelectiveSizes::kChunk;
+
+  [[nodiscard]] bool has(SelectiveInput which) const { return !l_.input(which).instrs.empty(); }
+  [[nodiscard]] bool forward() const { return l_.selective == SelectivePart::kForward; }
+
+  // fn storeN(p, i, q, x), over [batch, rows, columns].
+  void write_result(std::size_t which, std::int64_t rows, std::int64_t columns);
+  // Those of the forward pass.
+  void write_forward_results();
+
+  const Launch& l_;
+  const WgslOptions& options_;
+  SelectiveSizes s_;
+  Window window_;
+  Module module_;
+  Scope scope_;
+
+ private:
+  // fn u_at(p, i, q), and so on.
+  void write_input(SelectiveInput which, const std::string& name, std::int64_t batch,
+                   std::int64_t rows, std::int64_t columns);
+};
+
+// Whether a launch goes by blocks of channels; and its shader.
+bool selective_by_block(const Launch& launch, const WgslOptions& options);
+Shader write_selective_block(const Launch& launch, const WgslOptions& options);
+
+}  // namespace tensorgrad::wgsl
