@@ -65,8 +65,8 @@ bool is_exported(const OpCase& each) {
   } catch (const UserError& error) {
     for (const Node& node : sketch.graph().nodes) {
       const auto refused = kRefused.find(node.op);
-      const bool known = refused != kRefused.end() &&
-                         error.message().find(refused->second) != std::string::npos;
+      const bool known =
+          refused != kRefused.end() && error.message().find(refused->second) != std::string::npos;
       if (known) return false;
     }
     ADD_FAILURE() << each.name << ": " << error.what();
