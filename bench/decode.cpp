@@ -26,6 +26,11 @@ void decode(const Options& options, const std::string& device) {
                                                            std::vector<std::int32_t>(context, 1));
       decoder.begin(prompts);
       const double us = median_microseconds(options.seconds / 2, 1, [&] { decoder.step(tokens); });
+      if (options.profile && context == 16) {
+        const std::vector<float> keep(tokens.size(), 1.0F);
+        print_launches("decode-" + std::to_string(batch), "run",
+                       decoder.forward().profile({{"tokens", tokens}, {"keep", keep}}, kProfiling));
+      }
       print_line({{"workload", text("decode")},
                   {"who", text("tensorgrad")},
                   {"device", text(decoder.forward().device())},

@@ -41,10 +41,16 @@ double microseconds(const Options& options, Workload& workload) {
 
 void launches(const Options& options, Workload& workload) {
   if (!options.profile) return;
-  const Profile profile = workload.trainer.profile(workload.feed(), {.steps = 9, .roofline = true});
+  print_launches(workload.name, mode_name(workload.feeding),
+                 workload.trainer.profile(workload.feed(), kProfiling));
+}
+
+}  // namespace
+
+void print_launches(const std::string& workload, const std::string& mode, const Profile& profile) {
   for (const LaunchProfile& launch : profile.launches) {
-    print_line({{"workload", text(workload.name)},
-                {"mode", text(mode_name(workload.feeding))},
+    print_line({{"workload", text(workload)},
+                {"mode", text(mode)},
                 {"launch", text(launch.name)},
                 {"kind", text(launch.kind)},
                 {"domain", text(launch.domain)},
@@ -55,8 +61,6 @@ void launches(const Options& options, Workload& workload) {
                 {"clock", text(profile.clock)}});
   }
 }
-
-}  // namespace
 
 std::vector<std::string> default_devices() {
   std::string note;

@@ -2,6 +2,8 @@
 // What tg_bench measures (docs/benchmarks.md says what each is). A JSON line for each measurement.
 #pragma once
 
+#include <tensorgrad/profile.h>
+
 #include "measure.h"
 
 namespace tensorgrad::bench {
@@ -11,6 +13,9 @@ std::vector<std::string> default_devices();
 // Those whose steps are measured there: of the two sizes of char-gpt, the small one on the CPU.
 std::vector<std::string> measured_workloads(const std::string& device);
 
+// Of the steps that --profile looks at; and a line for each of their launches.
+inline const ProfileOptions kProfiling = {.steps = 9, .roofline = true};
+void print_launches(const std::string& workload, const std::string& mode, const Profile& profile);
 // The time of a step in each mode, and of its launches if that is asked for.
 void steps(const Options& options, const std::string& device, const std::string& workload);
 // The time of a step and the peak bytes of a decoder, twice and four times as large in batch, in

@@ -78,6 +78,10 @@ class Forward {
   // an open size or for captures; what is compiled by then is kept. Of this function alone: a
   // trainer that it is attached to has its own.
   void abort();
+  // What each launch of a run costs, of real ones on the same inputs; the median of each launch's
+  // times counts. Throws as run(), and UserError for fewer steps than one.
+  Profile profile(const Feed& inputs = {}, const ProfileOptions& options = {},
+                  Loc loc = Loc::current());
   [[nodiscard]] std::vector<std::string> captures() const;  // all names
   // From now on reads this input from, or writes this output to, a buffer on the application's own
   // device (DeviceOptions::external): row-major, of whole multiples of 256 bytes, with the usages

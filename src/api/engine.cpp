@@ -307,6 +307,19 @@ void Engine::reset_state(const StateEntry& state) {
   instance_->upload(state_buffer(state.name), 0, std::as_bytes(std::span(words)));
 }
 
+Profile Engine::profile(const ProfileOptions& options, const std::function<HyperValues()>& next) {
+  if (options.steps < 1) {
+    throw UserError("profile: at least 1 step expected, got " + std::to_string(options.steps));
+  }
+  DeviceRates rates;
+  if (options.roofline) rates = measure_rates(device_);
+  std::vector<std::vector<LaunchTiming>> runs;
+  for (int i = 0; i < options.steps; ++i) runs.push_back(instance_->profile(next()));
+  Profile profile = instance_->profile_of_runs(runs);
+  profile.rates = std::move(rates);
+  return profile;
+}
+
 HyperValues Engine::hypers() const {
   HyperValues values;
   for (const auto& [name, value] : scalars_) values[name] = float_bits(value);

@@ -3,6 +3,7 @@
 // scalars, states and inputs.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -76,6 +77,9 @@ class Engine {
   // Without one all stays.
   void bind(const std::string& buffer, std::shared_ptr<Memory> memory,
             const WGPUBufferImpl* native);
+  // Steps on the inputs that lie on the device, timed launch by launch. `next` gives the scalars of
+  // each. Throws UserError for fewer than one step.
+  Profile profile(const ProfileOptions& options, const std::function<HyperValues()>& next);
   [[nodiscard]] bool bound(const std::string& buffer) const { return bound_.contains(buffer); }
   [[nodiscard]] bool all_inputs_bound() const;
 

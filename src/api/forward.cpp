@@ -159,20 +159,37 @@ GraphView ForwardImpl::graph(GraphStage stage, std::optional<std::int64_t> size)
   return view_of(sized(of).engine->compiled().graph);
 }
 
-ForwardImpl::Ran ForwardImpl::execute(const Feed& inputs, const StepOptions& options,
-                                      const Turn& turn) {
+ForwardImpl::Sized& ForwardImpl::checked(const Feed& inputs) {
   const std::int64_t size = open_size(options_.inputs, inputs, first_.size);
   // Before anything is compiled for it.
   if (size != first_.size) check_feed(closed(options_.inputs, size), inputs, {});
   Sized& sized = this->sized(size);
   sized.engine->check(inputs);
+  return sized;
+}
+
+HyperValues ForwardImpl::next_hypers(const Engine& engine) {
+  HyperValues hypers = engine.hypers();
+  hypers["_seed"] = options_.seed.value_or(0);
+  hypers["_step"] = runs_++;
+  return hypers;
+}
+
+Profile ForwardImpl::profile(const Feed& inputs, const ProfileOptions& options) {
+  const Turn turn(*turns_);
+  Engine& engine = *checked(inputs).engine;
+  turn.check();  // compiling may have taken long
+  engine.upload_inputs(inputs);
+  return engine.profile(options, [&] { return next_hypers(engine); });
+}
+
+ForwardImpl::Ran ForwardImpl::execute(const Feed& inputs, const StepOptions& options,
+                                      const Turn& turn) {
+  Sized& sized = checked(inputs);
   Engine& engine = options.captures.empty() ? *sized.engine : capturing(sized, options.captures);
   turn.check();  // compiling may have taken long
   engine.upload_inputs(inputs);
-  HyperValues hypers = sized.engine->hypers();
-  hypers["_seed"] = options_.seed.value_or(0);
-  hypers["_step"] = runs_++;
-  engine.instance().run({hypers});
+  engine.instance().run({next_hypers(*sized.engine)});
   Ran ran{sized, engine, {}};
   for (const Port& port : first_.engine->compiled().program.outputs) {
     if (!first_.engine->bound(output_buffer(port.name)))
@@ -339,6 +356,9 @@ RunOutcome Forward::try_run(const Feed& inputs, const StepOptions& options, Loc 
   } catch (const std::exception& error) {
     return {Status::kFailed, {}, error.what()};
   }
+}
+Profile Forward::profile(const Feed& inputs, const ProfileOptions& options, Loc loc) {
+  return at_line(loc, [&] { return impl_->profile(inputs, options); });
 }
 void Forward::abort() { impl_->abort(); }
 void Forward::bind_input(const NameAt& input, WGPUBufferImpl* buffer) {

@@ -19,6 +19,7 @@ class ForwardImpl {
 
   Outputs run(const Feed& inputs, const StepOptions& options);
   DeviceOutputs run_on_device(const Feed& inputs, const StepOptions& options);
+  Profile profile(const Feed& inputs, const ProfileOptions& options);
   void abort() { turns_->abort(); }
   void bind(const std::string& name, bool output, WGPUBufferImpl* native);
   void upload_params(const std::map<std::string, HostTensor>& params, bool partial);
@@ -44,6 +45,10 @@ class ForwardImpl {
     Engine& engine;
     std::vector<std::pair<std::string, std::string>> outputs;  // for the caller, in the program
   };
+  // The program for the open size of these inputs, which may be given to it.
+  Sized& checked(const Feed& inputs);
+  // The scalars of the next run.
+  HyperValues next_hypers(const Engine& engine);
   Ran execute(const Feed& inputs, const StepOptions& options, const Turn& turn);
   // The output is the caller's, and the next run writes elsewhere.
   static DeviceTensor give_away(const Ran& ran, const std::string& output);

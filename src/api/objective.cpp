@@ -293,23 +293,15 @@ void ObjectiveImpl::set(const std::string& name, double value) {
 }
 
 Profile ObjectiveImpl::profile(const Feed& inputs, const ProfileOptions& options) {
-  if (options.steps < 1) {
-    throw UserError("profile: at least 1 step expected, got " + std::to_string(options.steps));
-  }
   const Turn turn(*turns_);
   engine_->check(inputs);
   check_data();
   engine_->upload_inputs(inputs);
-  DeviceRates rates;
-  if (options.roofline) rates = measure_rates(engine_->device());
-  std::vector<std::vector<LaunchTiming>> runs;
-  for (int i = 0; i < options.steps; ++i) {
-    runs.push_back(engine_->instance().profile(next_rows(1).front()));
+  return engine_->profile(options, [&] {
+    HyperValues next = next_rows(1).front();
     ++step_;
-  }
-  Profile profile = engine_->instance().profile_of_runs(runs);
-  profile.rates = std::move(rates);
-  return profile;
+    return next;
+  });
 }
 
 double ObjectiveImpl::scale_number(ScaleNumber which, const char* call) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Trainer::profile(): what it measures, what it counts, and its table, page and trace events.
+// profile(): what it measures, what it counts, and its table, page and trace events.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -56,6 +56,20 @@ std::string between(const std::string& text, const std::string& begin, const std
                     std::size_t from = 0) {
   const std::size_t at = text.find(begin, from);
   return text.substr(at, text.find(end, at) + end.size() - at);
+}
+
+TEST(Profile, of_a_function_is_of_the_program_that_runs) {
+  auto forward = compile_forward(
+      ProfiledNet{}, [](const ProfiledNet& net, const Inputs& in) { return net(in["x"]); },
+      {.inputs = {{"x", {kOpen, 3}}}, .device = {.kind = "cpu", .threads = 1}});
+  const HostTensor before = forward({{"x", kProfiledInput}});
+  const Profile profile = forward.profile({{"x", kProfiledInput}}, {.steps = 3});
+  EXPECT_EQ(profile.steps, 3);
+  ASSERT_FALSE(profile.launches.empty());
+  EXPECT_THAT(profile.launches[0].domain, HasSubstr("4x8x3"));
+  for (const LaunchProfile& launch : profile.launches) EXPECT_GT(launch.microseconds, 0);
+  EXPECT_EQ(forward({{"x", kProfiledInput}}).bytes, before.bytes);
+  EXPECT_THROW(forward.profile({{"x", kProfiledInput}}, {.steps = 0}), UserError);
 }
 
 TEST(Profile, has_every_launch_in_order_with_the_counts_of_the_plan) {

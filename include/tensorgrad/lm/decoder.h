@@ -49,6 +49,7 @@ class Decoder {
   [[nodiscard]] std::int64_t context() const { return context_; }
   void set_context(std::int64_t tokens) { context_ = tokens; }
   [[nodiscard]] const Forward& forward() const { return forward_; }
+  [[nodiscard]] Forward& forward() { return forward_; }
 
  private:
   Forward forward_;
