@@ -16,6 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "ops.md"
 REPORTS = ("ops_tests_host.xml", "ops_tests_device.xml")
 TYPES = ("f32", "i32", "u32", "bool")
+# Properties that say of ops and functions what they are.
+TRAITS = ("differentiable", "takes_floats", "makes_floats")
 
 
 def kind_of(suite, name):
@@ -26,13 +28,17 @@ def kind_of(suite, name):
         return "gradient on webgpu"
     if suite.endswith("Gradient"):
         return "gradient"
+    if suite == "HalfOnDevice":
+        return "f16 on webgpu"
+    if suite in ("Op/HalfCase", "Half"):
+        return "f16"
     if suite == "Forward":
         return "least limits" if name.endswith("default_limits") else "webgpu"
     return "cpu" if suite.endswith("Forward") else None
 
 
 def read(folder):
-    covered, differentiable = collections.defaultdict(set), set()
+    covered, traits = collections.defaultdict(set), {trait: set() for trait in TRAITS}
     for report in REPORTS:
         for case in xml.etree.ElementTree.parse(folder / report).iter("testcase"):
             if case.get("status") != "run" or case.find("failure") is not None:
@@ -41,24 +47,43 @@ def read(folder):
             kind = kind_of(case.get("classname"), case.get("name"))
             if kind and "covered" in values:
                 covered[kind].update(values["covered"].split(", "))
-            differentiable.update(values.get("differentiable", "").split())
-    return covered, differentiable
+            for trait in TRAITS:
+                traits[trait].update(values.get(trait, "").split())
+    return covered, traits
 
 
-def page(covered, differentiable):
-    everything = set().union(*covered.values())
+def page(covered, traits):
+    everything = set().union(*(entries for kind, entries in covered.items() if kind[:3] != "f16"))
 
     def mark(entry, kind):
         return "yes" if entry in covered[kind] else "**no**"
 
+    def half(entry):
+        """Of f16, on both devices."""
+        return all(entry in covered[kind] for kind in ("f16", "f16 on webgpu"))
+
+    def half_of_op(name, types):
+        if half(f"op {name} f16"):
+            return "kept"
+        if half(f"op {name} f32"):
+            return "in f32"
+        return "**no**" if "f32" in types else "none"
+
+    def half_of_function(name):
+        if half(f"function {name}"):
+            return "yes"
+        return "**no**" if name in traits["takes_floats"] else "none"
+
     lines = ["# What works where", "",
              "Made by `tools/ops_page.py --update` from the reports of the tests of ops, and held to them by the test `meta.ops_page`. "
              "Each case of `tests/ops` runs on the CPU and on WebGPU, with all of the device's limits and with the least that WebGPU promises, "
-             "and is compared with an interpreter in double. Gradients are compared with differences, and so are gradients of gradients; compiled gradients with the interpreter's.",
+             "and is compared with an interpreter in double. Gradients are compared with differences, and so are gradients of gradients; compiled gradients with the interpreter's. "
+             "\"yes\" says that tests passed, \"**no**\" that none shows it, and \"none\" that there is nothing to show.",
              "", "## Ops", "",
-             "What graphs are made of. Types are those of the first operand.", "",
-             "| op | types | cpu | webgpu | least limits | gradient | on webgpu | second gradient |",
-             "|---|---|---|---|---|---|---|---|"]
+             "What graphs are made of. Types are those of the first operand. Tensors of f16 are \"kept\" by what only moves elements about; others compute \"in f32\", and round their result once. "
+             "A gradient is \"none\" where what comes out or goes in is whole numbers or truths, and of bits.", "",
+             "| op | types | cpu | webgpu | least limits | f16 | gradient | on webgpu | second gradient |",
+             "|---|---|---|---|---|---|---|---|---|"]
     ops = collections.defaultdict(set)
     for entry in everything:
         if entry.startswith("op "):
@@ -71,21 +96,26 @@ def page(covered, differentiable):
             missing = [t for t in types if f"op {name} {t}" not in covered[kind]]
             return "yes" if not missing else "**not " + " ".join(missing) + "**"
 
-        if name in differentiable:
+        if name in traits["differentiable"]:
             gradient = [mark(f"op {name} f32", kind)
                         for kind in ("gradient", "gradient on webgpu", "second gradient")]
         else:
-            gradient = ["–"] * 3
+            gradient = ["none"] * 3
         lines.append(f"| `{name}` | {' '.join(types)} | {every('cpu')} | {every('webgpu')} | "
-                     f"{every('least limits')} | {' | '.join(gradient)} |")
+                     f"{every('least limits')} | {half_of_op(name, types)} | {' | '.join(gradient)} |")
     lines += ["", "## Functions", "",
-              "What is written with other ops, as users call it. Where nothing of it has a gradient, as in a comparison, that column says no.", "",
-              "| function | cpu | webgpu | least limits | gradient | on webgpu | second gradient |",
-              "|---|---|---|---|---|---|---|"]
+              "What is written with the ops above, as users call it, random numbers among them; a function that is one op alone stands there. "
+              "f16 and gradients are \"none\" where no real tensors go in, and a gradient also where none comes out, as of a comparison.", "",
+              "| function | cpu | webgpu | least limits | f16 | gradient | on webgpu | second gradient |",
+              "|---|---|---|---|---|---|---|---|"]
     for entry in sorted(e for e in everything if e.startswith("function ") and not e.endswith(".grad")):
-        marks = [mark(entry, kind) for kind in ("cpu", "webgpu", "least limits", "gradient",
-                                                "gradient on webgpu", "second gradient")]
-        lines.append(f"| `{entry[9:]}` | {' | '.join(marks)} |".replace("**no**", "–"))
+        name = entry.removeprefix("function ")
+        marks = [mark(entry, kind) for kind in ("cpu", "webgpu", "least limits")]
+        marks.append(half_of_function(name))
+        for kind in ("gradient", "gradient on webgpu", "second gradient"):
+            has_none = entry not in covered[kind] and name not in traits["makes_floats"]
+            marks.append("none" if has_none else mark(entry, kind))
+        lines.append(f"| `{name}` | {' | '.join(marks)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -87,7 +87,8 @@ Tensor take_along_dim(Tensor x, Tensor index, int axis, Loc loc = Loc::current()
 // same shape, x's but for the axis. Of several for one place the last one along the axis wins; out
 // of range is dropped. Each place looks at all its indices: x's elements times index's axis.
 Tensor scatter(Tensor x, int axis, Tensor index, Tensor source, Loc loc = Loc::current());
-// x plus slice i of source added at slice index[i] of the axis; index [n].
+// x plus slice i of source added at slice index[i] of the axis; index [n]. f32, i32, u32 (integers
+// wrap).
 Tensor index_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc = Loc::current());
 
 // ---- products ----------------------------------------------------------------------------------

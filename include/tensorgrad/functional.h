@@ -112,7 +112,8 @@ class TrainingMode {
   bool before_;
 };
 
-// In training: zero with probability p, else x / (1 - p), another pattern at each step. In use: x.
+// In training: zero with probability p, else x / (1 - p), another pattern at each step; with p = 1
+// all are zero, and so is the gradient. In use: x.
 Tensor dropout(Tensor x, double p, Loc loc = Loc::current());
 // dropout of whole channels: x [N, C, L], or [N, C, H, W].
 Tensor dropout1d(Tensor x, double p, Loc loc = Loc::current());

@@ -19,27 +19,28 @@ Tensor mul(Operand a, Operand b);
 Tensor div(Operand a, Operand b);
 // a - b * trunc(a / b), C's fmod; integers too (fmod(x, 0) is 0).
 Tensor fmod(Operand a, Operand b);
-// The smaller; NaN wins; at a tie each side has half the gradient.
+// The smaller; NaN wins; at a tie each side has half the gradient. f32, i32, u32, and bool: a && b.
 Tensor minimum(Operand a, Operand b);
-// The larger; NaN wins; at a tie each side has half the gradient.
+// The larger; NaN wins; at a tie each side has half the gradient. f32, i32, u32, and bool: a || b.
 Tensor maximum(Operand a, Operand b);
-// a to the power of b.
+// a to the power of b; f32, i32, u32 (integers wrap; to a negative power 1, -1 and, of all others,
+// 0).
 Tensor pow(Operand a, Operand b);
 // The angle of the point (b, a), in (-pi, pi].
 Tensor atan2(Operand a, Operand b);
-// -x; f32, i32.
+// -x; f32, i32, u32 (integers wrap).
 Tensor neg(Operand x);
-// |x|; gradient 0 at 0; f32, i32.
+// |x|; gradient 0 at 0; f32, i32, u32.
 Tensor abs(Operand x);
-// -1, 0 or 1; f32, i32.
+// -1, 0 or 1; f32, i32, u32.
 Tensor sign(Operand x);
-// The largest integer not above x.
+// The largest integer not above x; integers as they are.
 Tensor floor(Operand x);
-// The smallest integer not below x.
+// The smallest integer not below x; integers as they are.
 Tensor ceil(Operand x);
-// The nearest integer, halves to even.
+// The nearest integer, halves to even; integers as they are.
 Tensor round(Operand x);
-// The integer part.
+// The integer part; integers as they are.
 Tensor trunc(Operand x);
 // The nearest number that f16 has, ties to even, as f32; from 65520 on infinity. It has no
 // gradient; that of cast(cast(x, f16), f32) goes through.
@@ -84,7 +85,7 @@ Tensor asinh(Operand x);
 Tensor acosh(Operand x);
 // Inverse hyperbolic tangent; NaN beyond 1.
 Tensor atanh(Operand x);
-// max(x, 0); gradient 0 at 0; f32, i32.
+// max(x, 0); gradient 0 at 0; f32, i32, u32.
 Tensor relu(Operand x);
 // The error function.
 Tensor erf(Operand x);
@@ -100,7 +101,7 @@ Tensor le(Operand a, Operand b);
 Tensor gt(Operand a, Operand b);
 // Any numbers -> bool.
 Tensor ge(Operand a, Operand b);
-// bool, bool -> bool.
+// bool, bool -> bool. Of numbers, here and below, those that are not 0 are true (a NaN is not 0).
 Tensor logical_and(Operand a, Operand b);
 // bool, bool -> bool.
 Tensor logical_or(Operand a, Operand b);
@@ -108,19 +109,21 @@ Tensor logical_or(Operand a, Operand b);
 Tensor logical_xor(Operand a, Operand b);
 // bool -> bool.
 Tensor logical_not(Operand x);
-// Integers, bit by bit.
+// Integers, bit by bit; of bools the logic.
 Tensor bitwise_and(Operand a, Operand b);
-// Integers, bit by bit.
+// Integers, bit by bit; of bools the logic.
 Tensor bitwise_or(Operand a, Operand b);
-// Integers, bit by bit.
+// Integers, bit by bit; of bools the logic.
 Tensor bitwise_xor(Operand a, Operand b);
+// Integers, bit by bit; of bools the logic.
+Tensor bitwise_not(Operand x);
 // Integers; the amount is taken modulo 32.
 Tensor bitwise_left_shift(Operand a, Operand b);
 // Integers; the amount is taken modulo 32; i32 keeps its sign.
 Tensor bitwise_right_shift(Operand a, Operand b);
-// f32 -> bool.
+// f32, i32, u32 -> bool; an integer never is.
 Tensor isnan(Operand x);
-// f32 -> bool.
+// f32, i32, u32 -> bool; an integer always is.
 Tensor isfinite(Operand x);
 // a where the condition (bool) holds, else b.
 Tensor where(Operand condition, Operand a, Operand b);
@@ -137,13 +140,16 @@ Tensor philox(Operand index, Operand stream, Operand seed, Operand step);
 
 // ---- written with the ops above ----------------------------------------------------------------
 
-// x limited to [lo, hi]; the gradient passes at the bounds.
+// x limited to [lo, hi]; the gradient passes at the bounds. f32, i32, u32: the bounds of integers
+// are whole, or beyond what the type holds, infinity among them, and then limit nothing.
 Tensor clamp(Operand x, double lo, double hi);
-// The same with tensors: minimum(maximum(x, lo), hi), with half of the gradient for each at a tie.
+// The same with tensors: minimum(maximum(x, lo), hi), with half of the gradient for each at a tie;
+// f32, i32, u32.
 Tensor clamp(Operand x, Operand lo, Operand hi);
-// f32 -> bool: infinity or -infinity.
+// f32, i32, u32 -> bool: infinity or -infinity.
 Tensor isinf(Operand x);
-// x with NaN and the infinities replaced: by the largest floats if not told otherwise.
+// x with NaN and the infinities replaced: by the largest floats if not told otherwise. Integers as
+// they are.
 Tensor nan_to_num(Operand x, double nan = 0,
                   double posinf = static_cast<double>(std::numeric_limits<float>::max()),
                   double neginf = static_cast<double>(std::numeric_limits<float>::lowest()));

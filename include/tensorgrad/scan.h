@@ -15,9 +15,10 @@ namespace tensorgrad {
 // ---- scans: each element from all before it, itself included
 // --------------------------------------
 
-// Running sum along an axis; f32, i32 or u32 (integers wrap).
+// Running sum along an axis; f32, i32, u32 (integers wrap); truths are counted, as i32.
 Tensor cumsum(Tensor x, int axis, Loc loc = Loc::current());
-// Running product along an axis; f32. The gradient is exact also where elements are 0.
+// Running product along an axis; f32, i32, u32 (integers wrap); of truths i32. The gradient is
+// exact also where elements are 0.
 Tensor cumprod(Tensor x, int axis, Loc loc = Loc::current());
 // log(cumsum(exp(x))), stable; -inf where all so far are -inf, with a gradient of 0 there.
 Tensor logcumsumexp(Tensor x, int axis, Loc loc = Loc::current());
@@ -27,7 +28,7 @@ struct ValuesAndIndices {
   Tensor indices;  // i32, along the axis; not differentiable
 };
 // Largest element so far and its place: the last of equals; a NaN wins (torch.cummax). The gradient
-// goes to the elements at `indices`. f32, i32 or u32.
+// goes to the elements at `indices`. f32, i32, u32, bool.
 ValuesAndIndices cummax(Tensor x, int axis, Loc loc = Loc::current());
 // Smallest element so far, likewise.
 ValuesAndIndices cummin(Tensor x, int axis, Loc loc = Loc::current());
@@ -58,7 +59,7 @@ std::vector<Tensor> associative_scan(const CombineMany& combine, std::vector<Ten
 // ---- sorting ------------------------------------------------------------------------------------
 
 // The indices that sort x along an axis, i32: equal elements keep their order; NaN counts as the
-// largest. f32, i32 or u32.
+// largest. f32, i32, u32, bool.
 Tensor argsort(Tensor x, int axis = -1, bool descending = false, Loc loc = Loc::current());
 // x sorted along an axis, and the indices it came from: as argsort. The gradient goes back to them.
 ValuesAndIndices sort(Tensor x, int axis = -1, bool descending = false, Loc loc = Loc::current());
@@ -69,7 +70,8 @@ ValuesAndIndices topk(Tensor x, std::int64_t k, int axis = -1, bool largest = tr
 
 // ---- more reductions ----------------------------------------------------------------------------
 
-// Product over axes; f32. The gradient is exact also where elements are 0.
+// Product over axes; f32, i32, u32 (integers wrap); of truths i32. The gradient is exact also where
+// elements are 0.
 Tensor prod(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
 // Is any element true (not 0; NaN is not)? bool.
 Tensor any(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());

@@ -55,13 +55,13 @@ struct Axes {
   std::vector<int> list;
 };
 
-// Sum over axes.
+// Sum over axes; f32, i32, u32 (integers wrap); truths are counted, as i32.
 Tensor sum(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
 // Mean over axes; f32.
 Tensor mean(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
-// Largest element; NaN wins; equal ones share the gradient (torch.amax).
+// Largest element; NaN wins; equal ones share the gradient (torch.amax). f32, i32, u32, bool.
 Tensor max(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
-// Smallest element; NaN wins; equal ones share the gradient (torch.amin).
+// Smallest element; NaN wins; equal ones share the gradient (torch.amin). f32, i32, u32, bool.
 Tensor min(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
 // Variance over axes, divided by n - correction.
 Tensor var(Tensor x, Axes axes = {}, int correction = 1, bool keepdim = false,
@@ -69,7 +69,7 @@ Tensor var(Tensor x, Axes axes = {}, int correction = 1, bool keepdim = false,
 // log(sum(exp(x))), stable; all -inf gives -inf.
 Tensor logsumexp(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
 // Index of the largest element along an axis (none: of all elements, row-major), i32; the first of
-// equals; a NaN wins.
+// equals; a NaN wins. f32, i32, u32, bool.
 Tensor argmax(Tensor x, std::optional<int> axis = std::nullopt, bool keepdim = false,
               Loc loc = Loc::current());
 // Index of the smallest element, likewise.
@@ -117,6 +117,7 @@ Tensor gather(Tensor x, int axis, Tensor index, Loc loc = Loc::current());
 // Rows of a table [V, D] by index [...]: [..., D].
 Tensor embedding(Tensor index, Tensor table, Loc loc = Loc::current());
 // x, plus source's elements added at x[.., index[.., i, ..], ..]; out of range is dropped.
+// f32, i32, u32 (integers wrap).
 Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc = Loc::current());
 
 // Four pixels (or other bytes) a word, lowest byte first: u32 [..., n] -> f32 [..., 4n] in 0..255.
@@ -125,7 +126,8 @@ Tensor unpack_bytes(Tensor words, Loc loc = Loc::current());
 // ---- products ---------------------------------------------------------------------------------
 
 // [..., M, K] x [..., K, N] -> [..., M, N]; batch axes broadcast. A vector [K] on the left is a
-// row, one on the right a column, and that axis is dropped from the result.
+// row, one on the right a column, and that axis is dropped from the result. Of f32; and of i32 or
+// u32, exactly, modulo 2^32, but without the speed: each result is a sum of its own.
 Tensor matmul(Tensor a, Tensor b, Loc loc = Loc::current());
 // x [..., in] times weight [out, in] transposed, plus bias [out]: [..., out].
 Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt,

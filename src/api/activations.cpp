@@ -222,16 +222,17 @@ namespace {
 
 // Which elements of `shape` stay; none where all do: in use, or with p = 0.
 std::optional<Tensor> kept(const std::string& op, const Shape& shape, double p, Loc loc) {
-  if (!(p >= 0 && p < 1)) {
-    throw UserError(op + ": the probability must lie in [0, 1), got " + number_text(p), loc);
+  if (!(p >= 0 && p <= 1)) {
+    throw UserError(op + ": the probability must lie in [0, 1], got " + number_text(p), loc);
   }
   if (p == 0 || !is_training(loc)) return std::nullopt;
+  if (p == 1) return full(shape, 0, DType::kBool, loc);
   return ge(rand(shape, loc), p);
 }
 
 Tensor drop(const char* op, Tensor x, const Shape& pattern, double p, Loc loc) {
   const std::optional<Tensor> keep = kept(op, pattern, p, loc);
-  return keep ? where(*keep, x * (1.0 / (1.0 - p)), 0.0) : x;
+  return keep ? where(*keep, p == 1 ? x : x * (1.0 / (1.0 - p)), 0.0) : x;
 }
 
 Tensor drop_channels(const char* op, Tensor x, int rank, double p, Loc loc) {
@@ -264,6 +265,7 @@ Tensor alpha_dropout(Tensor x, double p, Loc loc) {
   const Composite composite("alpha_dropout", loc);
   const std::optional<Tensor> keep = kept("alpha_dropout", x.shape(), p, loc);
   if (!keep) return x;
+  if (p == 1) return where(*keep, x, 0.0);
   const double low = -kSeluAlpha * kSeluScale;
   const double a = 1 / std::sqrt((1 - p) * (1 + p * low * low));
   return a * where(*keep, x, low) - a * p * low;

@@ -71,7 +71,7 @@ void check_range(const InputSpec& spec, const HostView& value, const IndexBound&
   const T* data = static_cast<const T*>(value.data);
   const auto check = [&](std::size_t i) {
     const auto index = static_cast<std::int64_t>(data[i]);
-    if (index >= 0 && index < bound.size) return;
+    if ((index >= 0 && index < bound.size) || index == bound.except) return;
     throw UserError("input '" + spec.name + "': element " + std::to_string(i) + " is " +
                         std::to_string(index) + ", which " + bound.op +
                         " uses as an index in [0, " + std::to_string(bound.size) + ")",

@@ -41,17 +41,37 @@ void promote(std::vector<Ex>& values) {
   }
 }
 
+bool is_logic(const OpDef& def) {
+  return &def == &ops::logical_and || &def == &ops::logical_or || &def == &ops::logical_xor ||
+         &def == &ops::logical_not;
+}
+
+// The row for operands of this type. Of truths, what is done bit by bit is logic, and so are the
+// smaller and the larger.
+const OpDef& row_for(const OpDef& def, DType dtype) {
+  if (dtype != DType::kBool) return def;
+  if (&def == &ops::bitwise_and || &def == &ops::minimum) return ops::logical_and;
+  if (&def == &ops::bitwise_or || &def == &ops::maximum) return ops::logical_or;
+  if (&def == &ops::bitwise_xor) return ops::logical_xor;
+  return &def == &ops::bitwise_not ? ops::logical_not : def;
+}
+
 // Numbers beside tensors of f16 alone count as f32 where they are computed with, and so does the
 // result before it is rounded.
-Tensor pointwise(const OpDef& def, const std::vector<const Operand*>& operands, Attrs attrs = {}) {
-  OpContext ctx(def.name, site_of(operands));
+Tensor pointwise(const OpDef& called, const std::vector<const Operand*>& operands,
+                 Attrs attrs = {}) {
+  OpContext ctx(called.name, site_of(operands));
+  const OpDef& def = row_for(called, number_type(ctx, called, operands));
   std::vector<Ex> tensors;
   for (const Operand* operand : operands) {
     if (!operand->is_number) tensors.push_back(ctx.in(operand->tensor));
   }
   if (&def == &ops::where) promote(tensors);
   const bool half = !op::takes_f16(def) && op::widen(tensors);
-  DType dtype = number_type(ctx, def, operands);
+  DType dtype = is_logic(def) ? DType::kBool : number_type(ctx, def, operands);
+  for (Ex& tensor : tensors) {
+    if (is_logic(def) && tensor.dtype() != DType::kBool) tensor = op::ne(tensor, 0);
+  }
   if (!op::takes_f16(def)) dtype = register_dtype(dtype);
   std::vector<Ex> inputs;
   Shape shape;
@@ -104,12 +124,27 @@ Tensor operator&&(Operand a, Operand b) { return logical_and(a, b); }
 Tensor operator||(Operand a, Operand b) { return logical_or(a, b); }
 Tensor operator!(Operand a) { return logical_not(a); }
 
+namespace {
+
+bool is_whole(const Operand& x) {
+  if (x.is_number) return false;
+  const DType dtype = x.tensor.dtype();
+  return dtype == DType::kI32 || dtype == DType::kU32;
+}
+
+}  // namespace
+
 Tensor clamp(Operand x, double lo, double hi) {
   const Composite composite("clamp", x.site);
   if (!(lo <= hi)) {
     throw UserError("clamp: the lower bound " + number_text(lo) + " is above the upper bound " +
                         number_text(hi),
                     x.site);
+  }
+  if (is_whole(x)) {
+    const bool has_sign = x.tensor.dtype() == DType::kI32;
+    const Tensor from = lo <= (has_sign ? -0x1p31 : 0) ? x.tensor : maximum(x, lo);
+    return hi >= (has_sign ? 0x1p31 : 0x1p32) - 1 ? from : minimum(from, hi);
   }
   // NaN is inside, though GPUs may take it to be below or above.
   const Tensor inside = logical_or(isnan(x), logical_and(ge(x, lo), le(x, hi)));
@@ -129,6 +164,7 @@ Tensor isinf(Operand x) {
 
 Tensor nan_to_num(Operand x, double nan, double posinf, double neginf) {
   const Composite composite("nan_to_num", x.site);
+  if (is_whole(x)) return x.tensor;
   const Tensor infinite = where(gt(x, 0.0), posinf, neginf);
   return where(isfinite(x), x, where(isnan(x), nan, infinite));
 }

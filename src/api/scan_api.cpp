@@ -16,7 +16,7 @@ namespace {
 
 Tensor scanned(const OpDef& def, const char* name, Tensor x, int axis, const Site& site) {
   OpContext ctx(name, site);
-  const Ex in = ctx.in(x);
+  const Ex in = op::counted_truths(ctx.in(x));
   const std::int64_t along = resolve_axis(axis, in.shape(), ctx.name(), ctx.site());
   const Attrs attrs = {{"axis", along}, {"reverse", std::int64_t{0}}};
   return ctx.out(op::apply(ctx.builder, def, {in}, attrs));
@@ -218,7 +218,7 @@ Tensor logcumsumexp(Tensor x, int axis, Loc loc) {
 
 Tensor argsort(Tensor x, int axis, bool descending, Loc loc) {
   OpContext ctx("argsort", loc);
-  const Ex in = ctx.in(x);
+  const Ex in = op::counted_truths(ctx.in(x));
   const std::int64_t along = resolve_axis(axis, in.shape(), ctx.name(), ctx.site());
   const Attrs attrs = {{"axis", along}, {"descending", std::int64_t{descending ? 1 : 0}}};
   return ctx.out(op::apply(ctx.builder, ops::argsort, {in}, attrs));
@@ -250,7 +250,6 @@ ValuesAndIndices topk(Tensor x, std::int64_t k, int axis, bool largest, Loc loc)
 Tensor prod(Tensor x, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("prod", loc);
   const Narrowing narrowed(x);
-  demand_float("prod", x, loc);
   const Split split(x, axes, "prod", loc);
   Shape flat = split.rest;
   flat.push_back(split.count);
@@ -261,17 +260,17 @@ Tensor prod(Tensor x, Axes axes, bool keepdim, Loc loc) {
 
 Tensor any(Tensor x, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("any", loc);
-  return ne(max(cast(truth(x), DType::kI32), std::move(axes), keepdim, loc), 0);
+  return max(truth(x), std::move(axes), keepdim, loc);
 }
 
 Tensor all(Tensor x, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("all", loc);
-  return ne(min(cast(truth(x), DType::kI32), std::move(axes), keepdim, loc), 0);
+  return min(truth(x), std::move(axes), keepdim, loc);
 }
 
 Tensor count_nonzero(Tensor x, Axes axes, bool keepdim, Loc loc) {
   const Composite composite("count_nonzero", loc);
-  return sum(cast(truth(x), DType::kI32), std::move(axes), keepdim, loc);
+  return sum(truth(x), std::move(axes), keepdim, loc);
 }
 
 namespace {

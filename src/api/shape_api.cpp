@@ -38,8 +38,11 @@ Tensor reduce(const OpDef& def, Tensor x, const std::vector<int>& axes, bool kee
   OpContext ctx(def.name, site);
   const Ex in = ctx.in(x);
   const std::vector<std::int64_t> list = resolve_axes(axes, in.shape(), ctx.name(), ctx.site());
-  Ex out = in;
-  if (!list.empty()) out = op::apply(ctx.builder, def, {in}, {{"axes", list}});
+  const bool extreme_truth =
+      in.dtype() == DType::kBool && (&def == &ops::reduce_max || &def == &ops::reduce_min);
+  Ex out = op::counted_truths(in);
+  if (!list.empty()) out = op::apply(ctx.builder, def, {out}, {{"axes", list}});
+  if (extreme_truth) out = op::ne(out, 0);
   if (keepdim) {
     Shape kept = in.shape();
     for (const std::int64_t axis : list) kept[static_cast<size_t>(axis)] = 1;
@@ -53,7 +56,7 @@ Tensor arg_extreme(const OpDef& def, Tensor x, std::optional<int> axis, bool kee
   if (axis) return reduce(def, x, {*axis}, keepdim, site);
   OpContext ctx(def.name, site);
   const Ex in = ctx.in(x);
-  const Ex flat = op::reshape(in, {numel(in.shape())});
+  const Ex flat = op::reshape(op::counted_truths(in), {numel(in.shape())});
   const Ex out = op::apply(ctx.builder, def, {flat}, {{"axes", std::vector<std::int64_t>{0}}});
   return ctx.out(keepdim ? op::reshape(out, Shape(in.shape().size(), 1)) : out);
 }
@@ -385,7 +388,7 @@ Tensor product_with_vector(const OpContext& ctx, Tensor a, Tensor b, Loc loc) {
 }  // namespace
 
 Tensor matmul(Tensor a, Tensor b, Loc loc) {
-  if (autocasts()) {
+  if (autocasts() && register_dtype(a.dtype(loc)) == DType::kF32) {
     const Composite composite("matmul", loc);
     const MixedProduct narrowed({&a, &b}, true);
     return narrowed(matmul(a, b, loc));

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ir/sources.h"
+#include "ops/pointwise.h"
 #include "ops/registry.h"
 
 namespace tensorgrad {
@@ -22,11 +23,28 @@ ValueId drawn_from(const Graph& graph, const Node& node) {
 void add(const Node& leaf, const IndexBound& bound, Bounds& bounds) {
   std::vector<IndexBound>& known = bounds[leaf.attrs.text("name")];
   for (IndexBound& each : known) {
-    if (each.columns != bound.columns) continue;
+    if (each.columns != bound.columns || each.except != bound.except) continue;
     if (bound.size < each.size) each = bound;
     return;
   }
   known.push_back(bound);
+}
+
+// The number that a value is everywhere, if it is one.
+std::optional<double> number_of(const Graph& graph, ValueId id) {
+  const Source source = through_views(graph, id);
+  const Node& node = graph[source.value];
+  if (node.op != &ops::constant || source.map.masked()) return std::nullopt;
+  return node.attrs.number("value");
+}
+
+// Of where(x != number, x, 0) the number.
+std::optional<double> replaced_number(const Graph& graph, const Node& node) {
+  if (node.op != &ops::where || graph[node.inputs[0]].op != &ops::ne) return std::nullopt;
+  const Node& test = graph[node.inputs[0]];
+  if (test.inputs[0] != node.inputs[1] || number_of(graph, node.inputs[2]) != 0.0)
+    return std::nullopt;
+  return number_of(graph, test.inputs[1]);
 }
 
 // A slice uses some of what it is taken from; views of the slice are taken to use all of it.
@@ -56,6 +74,10 @@ void follow(const Graph& graph, ValueId id, const IndexBound& bound, Bounds& bou
     follow(graph, node.inputs[0], bound, bounds);
   } else if (node.op->kind == OpKind::kConcat) {
     for (const ValueId input : node.inputs) follow(graph, input, bound, bounds);
+  } else if (const std::optional<double> number = replaced_number(graph, node)) {
+    IndexBound rest = bound;
+    rest.except = static_cast<std::int64_t>(*number);
+    follow(graph, node.inputs[1], rest, bounds);
   }
 }
 

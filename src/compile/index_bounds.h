@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,14 @@ struct IndexBound {
   // Which elements: these of every `row` elements; all if there is none.
   std::vector<std::int64_t> columns;
   std::int64_t row = 0;
+  // An element of this value is not used as an index.
+  std::optional<std::int64_t> except = std::nullopt;
 };
 
 // By the name of the input or data leaf. Followed from the index of a gather or scatter back
-// through views, concatenations and the draw of a batch; not through arithmetic and other gathers,
-// whose results are guarded in the kernels (zero, or dropped).
+// through views, concatenations, the draw of a batch and the replacement of one number by 0 (as of
+// an ignored target); not through arithmetic and other gathers, whose results are guarded in the
+// kernels (zero, or dropped).
 std::map<std::string, std::vector<IndexBound>> index_bounds(const Graph& graph);
 
 }  // namespace tensorgrad

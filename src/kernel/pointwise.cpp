@@ -18,6 +18,11 @@ fn tg_isnan(x: f32) -> bool {
   return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
 )"},
+    {"tg_isfinite", R"(
+fn tg_isfinite(x: f32) -> bool {
+  return (bitcast<u32>(x) & 0x7f800000u) != 0x7f800000u;
+}
+)"},
     // Not by masks: LLVM 15, which lavapipe compiles with, mistakes them for others with AVX-512.
     {"tg_copysign", R"(
 fn tg_copysign(magnitude: f32, sign: f32) -> f32 {
@@ -307,6 +312,26 @@ fn tg_pow(a: f32, b: f32) -> f32 {
   let undefined = a < 0.0f && !infinite && !whole;
   y = select(y, tg_special(0x7fc00000u, a), undefined || tg_isnan(a) || tg_isnan(b));
   return select(y, 1.0f, b == 0.0f || a == 1.0f || (x == 1.0f && e > 1.0e30f));
+}
+)"},
+
+    // Squares and products, modulo 2^32.
+    {"tg_pow_u32", R"(
+fn tg_pow_u32(a: u32, b: u32) -> u32 {
+  var y = 1u;
+  var x = a;
+  for (var n = b; n != 0u; n = n >> 1u) {
+    y = select(y, y * x, (n & 1u) != 0u);
+    x = x * x;
+  }
+  return y;
+}
+)"},
+    // To a negative power 1, -1 and, of all others, 0.
+    {"tg_pow_i32", R"(
+fn tg_pow_i32(a: i32, b: i32) -> i32 {
+  let y = bitcast<i32>(tg_pow_u32(bitcast<u32>(a), bitcast<u32>(b)));
+  return select(y, 0i, b < 0i && a != 1i && a != -1i);
 }
 )"},
 

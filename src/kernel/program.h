@@ -154,10 +154,10 @@ struct Launch {
   // kScatter: sources src[pre, count, post], result [pre, size, post].
   std::int64_t pre = 1, count = 1, post = 1, size = 1;
   ScalarProgram scatter_index;   // over pre*count*post; last instruction i32; out of range: dropped
-  ScalarProgram scatter_source;  // over pre*count*post; last instruction f32
+  ScalarProgram scatter_source;  // over pre*count*post; last instruction f32, i32 or u32
 
   // kScan, kSort: lines of `count` elements over [pre, count, post]. The elements are programs over
-  // all of it: `b` (f32, i32 or u32), or for kProduct `a`, for kLinear both (f32).
+  // all of it: `b` (f32, i32 or u32), or for kProduct `a` (likewise), for kLinear both (f32).
   ScanOp scan = ScanOp::kSum;
   bool reverse = false;     // kScan: from the line's end to its beginning
   bool descending = false;  // kSort. Equal ones keep their order; NaN counts as the largest

@@ -95,6 +95,10 @@ Scalar<T> operator^(Scalar<T> a, Scalar<T> b) {
   return {a.v ^ b.v};
 }
 template <class T>
+Scalar<T> operator~(Scalar<T> a) {
+  return {~a.v};
+}
+template <class T>
 Scalar<T> operator<<(Scalar<T> a, Scalar<T> count) {
   return wrap<T>(raw(a) << (raw(count) & 31U));
 }
@@ -124,6 +128,10 @@ bool isnan(Scalar<T>) {
   return false;
 }
 inline bool isfinite(Real a) { return std::isfinite(a.v); }
+template <class T>
+bool isfinite(Scalar<T>) {
+  return true;
+}
 
 // A NaN on either side wins.
 template <class T>
@@ -137,12 +145,13 @@ Scalar<T> maximum(Scalar<T> a, Scalar<T> b) {
 template <class T>
 Scalar<T> abs(Scalar<T> a) {
   if constexpr (std::is_same_v<T, double>) return {std::fabs(a.v)};
-  return a.v < 0 ? -a : a;
+  return a < Scalar<T>{0} ? -a : a;
 }
 // 0 for zeros and NaN, as in PyTorch.
 template <class T>
 Scalar<T> sign(Scalar<T> a) {
-  return {static_cast<T>((a.v > 0) - (a.v < 0))};
+  const Scalar<T> zero{0};
+  return {static_cast<T>((a > zero) - (a < zero))};
 }
 template <class T>
 Scalar<T> relu(Scalar<T> a) {
@@ -150,7 +159,34 @@ Scalar<T> relu(Scalar<T> a) {
 }
 
 inline Real pow(Real a, Real b) { return {std::pow(a.v, b.v)}; }
+// Squares and products; to a negative power 1, -1 and, of all others, 0.
+template <class T>
+Scalar<T> pow(Scalar<T> a, Scalar<T> b) {
+  const Scalar<T> one{1};
+  if (b < Scalar<T>{0} && a != one && a != -one) return {0};
+  Scalar<T> y = one;
+  for (std::uint32_t n = raw(b); n != 0; n >>= 1U, a = a * a) {
+    if ((n & 1U) != 0) y = y * a;
+  }
+  return y;
+}
 inline Real atan2(Real a, Real b) { return {std::atan2(a.v, b.v)}; }
+template <class T>
+Scalar<T> floor(Scalar<T> a) {
+  return a;
+}
+template <class T>
+Scalar<T> ceil(Scalar<T> a) {
+  return a;
+}
+template <class T>
+Scalar<T> round(Scalar<T> a) {
+  return a;
+}
+template <class T>
+Scalar<T> trunc(Scalar<T> a) {
+  return a;
+}
 inline Real floor(Real a) { return {std::floor(a.v)}; }
 inline Real ceil(Real a) { return {std::ceil(a.v)}; }
 inline Real round(Real a) { return {std::nearbyint(a.v)}; }

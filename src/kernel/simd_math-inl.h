@@ -224,6 +224,53 @@ HWY_INLINE F erf(F a) {
   return where(x > set(1.0F), copysign(set(1.0F) - tail, a), mul_add(a, low, a));
 }
 
+// ---- integers --------------------------------------------------------------------------------
+
+template <class T>
+HWY_INLINE Vec<T> operator~(Vec<T> a) {
+  return {hn::Not(a.v)};
+}
+template <class T>
+HWY_INLINE Mask isnan(Vec<T> a) {
+  return a != a;
+}
+template <class T>
+HWY_INLINE Mask isfinite(Vec<T> a) {
+  return a == a;
+}
+template <class T>
+HWY_INLINE Vec<T> floor(Vec<T> a) {
+  return a;
+}
+template <class T>
+HWY_INLINE Vec<T> ceil(Vec<T> a) {
+  return a;
+}
+template <class T>
+HWY_INLINE Vec<T> round(Vec<T> a) {
+  return a;
+}
+template <class T>
+HWY_INLINE Vec<T> trunc(Vec<T> a) {
+  return a;
+}
+// Squares and products; to a negative power 1, -1 and, of all others, 0.
+template <class T>
+HWY_INLINE Vec<T> pow(Vec<T> a, Vec<T> b) {
+  const Vec<T> one = set(T{1});
+  const Mask nothing = b < set(T{0}) && a != one && a != -one;
+  Vec<T> y = where(nothing, set(T{0}), one);
+  U n = bits_as<std::uint32_t>(b);
+  while (any(n != set(0U))) {
+    y = where((n & set(1U)) != set(0U), y * a, y);
+    a = a * a;
+    n = shift_right<1>(n);
+  }
+  return y;
+}
+
+// ---- halves ----------------------------------------------------------------------------------
+
 // To the nearest IEEE 754 binary16, ties to even; from 65520 on to infinity.
 HWY_INLINE F round_to_f16(F a) {
   const U bits = bits_as<std::uint32_t>(a), magnitude = bits & set(0x7FFFFFFFU);

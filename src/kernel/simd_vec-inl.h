@@ -230,10 +230,11 @@ HWY_INLINE F clamp_number(F a, float lo, float hi) {
 }
 HWY_INLINE F abs(F a) { return {hn::Abs(a.v)}; }
 HWY_INLINE I abs(I a) { return {hn::Abs(a.v)}; }
+HWY_INLINE U abs(U a) { return a; }
 template <class T>
 HWY_INLINE Vec<T> sign(Vec<T> a) {
-  const Vec<T> zero = set(T{0});
-  return where(a > zero, set(T{1}), where(a < zero, set(T{-1}), zero));
+  const Vec<T> zero = set(T{0}), one = set(T{1});
+  return where(a > zero, one, where(a < zero, -one, zero));
 }
 template <class T>
 HWY_INLINE Vec<T> relu(Vec<T> a) {

@@ -66,7 +66,7 @@ class ScanWriter {
  private:
   std::string nothing() {
     const DType dtype = line_program(launch_).instrs.back().dtype;
-    if (launch_.scan == ScanOp::kProduct) return "1.0f";
+    if (launch_.scan == ScanOp::kProduct) return type_ + "(1)";
     if (!is_arg(launch_)) return type_ + "(0)";
     const bool max = launch_.scan == ScanOp::kArgMax;
     if (dtype == DType::kU32) return max ? "0u" : "0xffffffffu";

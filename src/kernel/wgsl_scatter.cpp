@@ -31,6 +31,9 @@ Tile scatter_tile(const Launch& launch, std::int64_t results, const WgslOptions&
   return tile;
 }
 
+// Of what is added up.
+DType scatter_dtype(const Launch& launch) { return launch.scatter_source.instrs.back().dtype; }
+
 // A workgroup's share of the results in the second form: `values` times `columns` sums in workgroup
 // memory, each the business of one thread.
 struct ScatterBlock {
@@ -119,7 +122,8 @@ Shader write_blocks(const Launch& launch, Module& module, const ScatterBlock& bl
   const std::int64_t words = std::max(1, block.threads / 32);
   const std::string columns = u32_literal(block.columns), threads = u32_literal(block.threads);
   const std::int64_t sums = std::int64_t{block.values} * block.columns;
-  module.shared("sums", "f32", sums, 4);
+  const std::string type(register_type(scatter_dtype(launch)));
+  module.shared("sums", type, sums, 4);
   module.shared("places", "u32", block.threads, 4);
   module.shared("hits", "atomic<u32>", 2 * words, 4);
   const Domain domain = {{"block", blocks}};
@@ -135,7 +139,7 @@ Shader write_blocks(const Launch& launch, Module& module, const ScatterBlock& bl
   scope.line("let p = " + coordinate(scope, domain, across * down, window.outer_count) + " + " +
              u32_literal(window.outer_first) + ";");
   scope.line("for (var e = local; e < " + u32_literal(sums) + "; e += " + threads +
-             ") { sums[e] = 0.0f; }");
+             ") { sums[e] = " + type + "(0); }");
   scope.line("if (local < " + u32_literal(2 * words) + ") { atomicStore(&hits[local], 0u); }");
   scope.line("workgroupBarrier();");
   scope.line("var side = 0u;");
@@ -168,7 +172,7 @@ Shader write_by_lanes(const Launch& launch, Module& module, const Tile& tile,
   scope.line("let q = " + coordinate(scope, domain, 1, launch.post) + ";");
   scope.line("let v = " + coordinate(scope, domain, launch.post, launch.size) + ";");
   scope.line("let p = " + coordinate(scope, domain, launch.post * launch.size, launch.pre) + ";");
-  const Partial sum{"acc", DType::kF32, ReduceOp::kSum};
+  const Partial sum{"acc", scatter_dtype(launch), ReduceOp::kSum};
   declare_partial(scope, module, sum);
   Scope loop(&scope);
   loop.line("if (index_at(p, i, q) == i32(v)) { acc += source_at(p, i, q); }");
@@ -192,7 +196,7 @@ Shader write_scatter(const Launch& launch, const WgslOptions& options) {
   const Domain places = {{"p", launch.pre}, {"i", launch.size}, {"q", launch.post}};
   write_source(module, "index_at", launch.scatter_index, sources);
   write_source(module, "source_at", launch.scatter_source, sources);
-  write_finish(module, launch, places, DType::kF32);
+  write_finish(module, launch, places, scatter_dtype(launch));
   const Tile tile = scatter_tile(launch, results, options);
   const ScatterBlock block = scatter_block(launch, options);
   const bool in_blocks =

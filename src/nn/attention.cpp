@@ -2,7 +2,9 @@
 // Attention and transformer blocks. Shapes: B batch, T and S positions, H heads.
 #include "tensorgrad/nn/attention.h"
 
+#include <cmath>
 #include <limits>
+#include <utility>
 
 namespace tensorgrad::nn {
 
@@ -11,8 +13,10 @@ MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t count,
     : size(width),
       heads(count),
       kv_heads(options.kv_heads == 0 ? count : options.kv_heads),
+      kdim(options.kdim == 0 ? width : options.kdim),
+      vdim(options.vdim == 0 ? width : options.vdim),
       dropout(options.dropout),
-      in_proj_weight({1}, init::zeros(), loc),
+      add_zero_attn(options.add_zero_attn),
       out_proj(width, width, options.bias, loc) {
   if (heads < 1 || kv_heads < 1 || size % heads != 0 || heads % kv_heads != 0) {
     throw ShapeError(
@@ -22,30 +26,49 @@ MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t count,
             std::to_string(kv_heads),
         loc);
   }
-  const Shape shape = {size + 2 * (size / heads * kv_heads), size};
-  in_proj_weight = Parameter(shape, init::xavier_uniform(shape, 1, loc), loc);
+  const std::int64_t kv_size = size / heads * kv_heads;
+  const auto weight = [&](std::optional<Parameter>& to, const Shape& shape) {
+    to.emplace(shape, init::xavier_uniform(shape, 1, loc), loc);
+  };
+  if (kdim == size && vdim == size) {
+    weight(in_proj_weight, {size + 2 * kv_size, size});
+  } else {
+    weight(q_proj_weight, {size, size});
+    weight(k_proj_weight, {kv_size, kdim});
+    weight(v_proj_weight, {kv_size, vdim});
+  }
+  if (options.add_bias_kv) {
+    const Shape shape = {1, 1, kv_size};
+    bias_k.emplace(shape, init::xavier_normal(shape, 1, loc), loc);
+    bias_v.emplace(shape, init::xavier_normal(shape, 1, loc), loc);
+  }
   if (!options.bias) return;
-  in_proj_bias.emplace(Shape{shape[0]}, init::zeros(), loc);
+  in_proj_bias.emplace(Shape{size + 2 * kv_size}, init::zeros(), loc);
   out_proj.bias.emplace(Shape{size}, init::zeros(), loc);
 }
 
 MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t count, Loc loc)
     : MultiheadAttention(width, count, Options{}, loc) {}
 
-// [B, T, size] through rows [first, first + width) of the projection, as `parts` heads [B, H, T,
-// D].
-Tensor MultiheadAttention::projected(Tensor x, std::int64_t first, std::int64_t width,
-                                     std::int64_t parts, Loc loc) const {
+// [B, T, width of x] by its own weight, or by rows of in_proj_weight from `first` on, as `parts`
+// heads [B, H, T, D].
+Tensor MultiheadAttention::projected(Tensor x, const std::optional<Parameter>& own,
+                                     std::int64_t first, std::int64_t parts, Loc loc) const {
+  const std::int64_t width = size / heads * parts;
   std::optional<Tensor> bias;
   if (in_proj_bias) bias = narrow(in_proj_bias->tensor(loc), 0, first, width, loc);
-  const Tensor y = linear(x, narrow(in_proj_weight.tensor(loc), 0, first, width, loc), bias, loc);
+  const Tensor weight =
+      own ? own->tensor(loc) : narrow(in_proj_weight->tensor(loc), 0, first, width, loc);
+  const Tensor y = linear(x, weight, bias, loc);
   return transpose(reshape(y, {x.size(0), x.size(1), parts, size / heads}, loc), 1, 2, loc);
 }
 
 namespace {
 
+constexpr double kNothing = -std::numeric_limits<double>::infinity();
+
 // Both masks as one, true where one may attend, or f32 to be added.
-std::optional<Tensor> joined(const MaskOptions& masks, Tensor key, Loc loc) {
+std::optional<Tensor> both_masks(const MaskOptions& masks, Tensor key, Loc loc) {
   if (!masks.key_padding_mask) return masks.mask;
   const Shape expected = {key.size(0), key.size(1)};
   if (masks.key_padding_mask->shape() != expected) {
@@ -56,28 +79,119 @@ std::optional<Tensor> joined(const MaskOptions& masks, Tensor key, Loc loc) {
   const Tensor real = reshape(!*masks.key_padding_mask, {expected[0], 1, 1, expected[1]}, loc);
   if (!masks.mask) return real;
   if (masks.mask->dtype() == boolean) return *masks.mask && real;
-  return where(real, *masks.mask, -std::numeric_limits<double>::infinity());
+  return where(real, *masks.mask, kNothing);
+}
+
+// The masks for keys with one more behind them, to which everybody may attend.
+void widen_masks(MaskOptions& masks, Tensor q, Tensor k, Loc loc) {
+  const std::int64_t rows = q.size(-2), columns = k.size(-2);
+  if (masks.causal) {
+    const Tensor causal = causal_mask(rows, columns, loc);
+    if (!masks.mask) {
+      masks.mask = causal;
+    } else if (masks.mask->dtype() == boolean) {
+      masks.mask = *masks.mask && causal;
+    } else {
+      masks.mask = where(causal, *masks.mask, kNothing);
+    }
+    masks.causal = false;
+  }
+  if (!masks.mask) return;
+  Shape wide = masks.mask->shape();
+  if (wide.empty()) wide = {1};
+  wide.back() = columns;
+  const bool truth = masks.mask->dtype() == boolean;
+  masks.mask = pad(broadcast_to(*masks.mask, wide, loc), {0, 1}, truth ? 1 : 0, loc);
+}
+
+// [B, H, S, D] with a row behind, [1, 1, H D] or zeros.
+Tensor with_row(Tensor x, const std::optional<Parameter>& row, Loc loc) {
+  if (!row) return pad(x, {0, 0, 0, 1}, 0, loc);
+  const Shape one = {1, x.size(1), 1, x.size(3)};
+  const Shape all = {x.size(0), x.size(1), 1, x.size(3)};
+  return concat({x, broadcast_to(reshape(row->tensor(loc), one, loc), all, loc)}, 2, loc);
 }
 
 }  // namespace
 
-Tensor MultiheadAttention::operator()(Tensor query, Tensor key, Tensor value,
-                                      const MaskOptions& masks, Loc loc) const {
-  for (const Tensor& each : {query, key, value}) {
-    if (each.rank(loc) == 3 && each.size(-1, loc) == size) continue;
-    throw ShapeError("MultiheadAttention: [B, T, " + std::to_string(size) + "] expected, got " +
-                         to_string(each.shape(loc)),
+void MultiheadAttention::check(Tensor query, Tensor key, Tensor value, Loc loc) const {
+  const int rank = query.rank(loc) == 2 ? 2 : 3;
+  const std::pair<Tensor, std::int64_t> given[] = {{query, size}, {key, kdim}, {value, vdim}};
+  const char* const names[] = {"query", "key", "value"};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto& [x, width] = given[i];
+    if (x.rank(loc) == rank && x.size(-1, loc) == width) continue;
+    throw ShapeError("MultiheadAttention: " + std::string(names[i]) +
+                         (rank == 2 ? " [T, " : " [B, T, ") + std::to_string(width) +
+                         "] expected, got " + to_string(x.shape(loc)),
                      loc);
   }
+}
+
+MultiheadAttention::Heads MultiheadAttention::project(Tensor query, Tensor key, Tensor value,
+                                                      const MaskOptions& given, Loc loc) const {
+  MaskOptions masks = given;
+  if (query.rank() == 2) {
+    for (Tensor* each : {&query, &key, &value}) *each = unsqueeze(*each, 0, loc);
+    if (masks.key_padding_mask) masks.key_padding_mask = unsqueeze(*masks.key_padding_mask, 0, loc);
+  }
+  masks.mask = both_masks(masks, key, loc);
   const std::int64_t kv_size = size / heads * kv_heads;
-  const AttentionOptions options = {.mask = joined(masks, key, loc),
-                                    .causal = masks.causal,
+  Heads made{projected(query, q_proj_weight, 0, heads, loc),
+             projected(key, k_proj_weight, size, kv_heads, loc),
+             projected(value, v_proj_weight, size + kv_size, kv_heads, loc), masks};
+  const auto add = [&](const std::optional<Parameter>& k, const std::optional<Parameter>& v) {
+    widen_masks(made.masks, made.q, made.k, loc);
+    made.k = with_row(made.k, k, loc);
+    made.v = with_row(made.v, v, loc);
+  };
+  if (bias_k) add(bias_k, bias_v);
+  if (add_zero_attn) add(std::nullopt, std::nullopt);
+  return made;
+}
+
+// [B, H, T, D] -> [B, T, size], through out_proj.
+Tensor MultiheadAttention::joined(Tensor y, Loc loc) const {
+  return out_proj(reshape(transpose(y, 1, 2, loc), {y.size(0), y.size(2), size}, loc), loc);
+}
+
+Tensor MultiheadAttention::operator()(Tensor query, Tensor key, Tensor value,
+                                      const MaskOptions& masks, Loc loc) const {
+  check(query, key, value, loc);
+  const Heads made = project(query, key, value, masks, loc);
+  const AttentionOptions options = {.mask = made.masks.mask,
+                                    .causal = made.masks.causal,
                                     .dropout = dropout,
                                     .enable_gqa = kv_heads != heads};
-  const Tensor y = scaled_dot_product_attention(
-      projected(query, 0, size, heads, loc), projected(key, size, kv_size, kv_heads, loc),
-      projected(value, size + kv_size, kv_size, kv_heads, loc), options, loc);
-  return out_proj(reshape(transpose(y, 1, 2, loc), query.shape(loc), loc), loc);
+  const Tensor y = joined(scaled_dot_product_attention(made.q, made.k, made.v, options, loc), loc);
+  return query.rank() == 2 ? squeeze(y, 0, loc) : y;
+}
+
+MultiheadAttention::Output MultiheadAttention::with_weights(Tensor query, Tensor key, Tensor value,
+                                                            const MaskOptions& masks, bool average,
+                                                            Loc loc) const {
+  check(query, key, value, loc);
+  Heads made = project(query, key, value, masks, loc);
+  const std::int64_t each = heads / kv_heads;
+  if (each > 1) {
+    made.k = repeat_interleave(made.k, each, 1, loc);
+    made.v = repeat_interleave(made.v, each, 1, loc);
+  }
+  const double scale = 1 / std::sqrt(static_cast<double>(size / heads));
+  Tensor scores = matmul(made.q * scale, transpose(made.k, -2, -1, loc), loc);
+  Tensor allowed = made.masks.causal ? causal_mask(scores.size(-2), scores.size(-1), loc)
+                                     : full({1}, 1, boolean, loc);
+  if (made.masks.mask && made.masks.mask->dtype() == boolean) {
+    allowed = allowed && *made.masks.mask;
+  } else if (made.masks.mask) {
+    scores = scores + *made.masks.mask;
+  }
+  Tensor weights = masked_softmax(scores, allowed, -1, loc);
+  weights = tensorgrad::dropout(weights, dropout, loc);
+  Tensor y = joined(matmul(weights, made.v, loc), loc);
+  if (average) weights = mean(weights, 1, false, loc);
+  if (query.rank() > 2) return {y, weights};
+  return {squeeze(y, 0, loc), squeeze(weights, 0, loc)};
 }
 
 namespace {

@@ -2,6 +2,7 @@
 // Recurrent layers, step by step. Shapes: T steps, B batch.
 #include "tensorgrad/nn/recurrent.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -10,10 +11,16 @@ namespace tensorgrad::nn {
 Recurrent::Recurrent(std::int64_t in, std::int64_t hidden, std::int64_t gates,
                      const RecurrentOptions& options, Loc loc)
     : in_(in), hidden_(hidden), gates_(gates), options_(options) {
+  if (options.num_layers < 1) {
+    throw UserError(
+        "recurrent layer: num_layers must be at least 1, got " + std::to_string(options.num_layers),
+        loc);
+  }
   const double bound = 1.0 / std::sqrt(static_cast<double>(hidden));
   const Init init = init::uniform(-bound, bound);
-  for (std::int64_t k = 0; k < options.num_layers; ++k) {
-    layers_.push_back({Parameter({gates * hidden, k == 0 ? in : hidden}, init, loc),
+  const std::int64_t ways = options.bidirectional ? 2 : 1;
+  for (std::int64_t k = 0; k < options.num_layers * ways; ++k) {
+    layers_.push_back({Parameter({gates * hidden, k < ways ? in : ways * hidden}, init, loc),
                        Parameter({gates * hidden, hidden}, init, loc), std::nullopt, std::nullopt});
     if (!options.bias) continue;
     layers_.back().bias_ih.emplace(Shape{gates * hidden}, init, loc);
@@ -22,8 +29,9 @@ Recurrent::Recurrent(std::int64_t in, std::int64_t hidden, std::int64_t gates,
 }
 
 void Recurrent::visit_fields(ParameterVisitor& visitor) const {
+  const std::size_t ways = options_.bidirectional ? 2 : 1;
   for (std::size_t k = 0; k < layers_.size(); ++k) {
-    const std::string layer = "_l" + std::to_string(k);
+    const std::string layer = "_l" + std::to_string(k / ways) + (k % ways == 1 ? "_reverse" : "");
     visitor.parameter("weight_ih" + layer, layers_[k].weight_ih);
     visitor.parameter("weight_hh" + layer, layers_[k].weight_hh);
     if (!layers_[k].bias_ih) continue;
@@ -33,19 +41,27 @@ void Recurrent::visit_fields(ParameterVisitor& visitor) const {
 }
 
 std::vector<Tensor> Recurrent::first(Tensor x, const std::optional<Tensor>& given, Loc loc) const {
-  if (x.rank(loc) != 3 || x.size(-1, loc) != in_) {
-    throw ShapeError("recurrent layer: x of three axes expected, the last of size " +
+  const int rank = x.rank(loc);
+  if ((rank != 2 && rank != 3) || x.size(-1, loc) != in_) {
+    throw ShapeError("recurrent layer: x of two or three axes expected, the last of size " +
                          std::to_string(in_) + ", got " + to_string(x.shape(loc)),
                      loc);
   }
-  const auto count = static_cast<std::int64_t>(layers_.size());
-  const Shape shape = {count, x.size(options_.batch_first ? 0 : 1), hidden_};
+  Shape shape = {static_cast<std::int64_t>(layers_.size()), hidden_};
+  if (rank == 3) shape.insert(shape.begin() + 1, x.size(options_.batch_first ? 0 : 1));
   if (given && given->shape() != shape) {
     throw ShapeError("recurrent layer: a first state " + to_string(shape) + " expected, got " +
                          to_string(given->shape()),
                      loc);
   }
-  return unbind(given ? *given : zeros(shape, f32, loc), 0, loc);
+  Tensor states = given ? *given : zeros(shape, f32, loc);
+  if (rank == 2) states = unsqueeze(states, 1, loc);
+  return unbind(states, 0, loc);
+}
+
+Tensor Recurrent::last(Tensor x, const std::vector<Tensor>& states, Loc loc) {
+  const Tensor all = stack(states, 0, loc);
+  return x.rank() == 2 ? squeeze(all, 1, loc) : all;
 }
 
 namespace {
@@ -59,21 +75,29 @@ Tensor linear_of(Tensor x, const Parameter& weight, const std::optional<Paramete
 }  // namespace
 
 Tensor Recurrent::run(Tensor x, std::vector<Tensor>& h, const Cell& cell, Loc loc) const {
-  if (options_.batch_first) x = transpose(x, 0, 1, loc);
-  for (std::size_t k = 0; k < layers_.size(); ++k) {
-    const Layer& layer = layers_[k];
-    // The inputs of all steps at once: they do not wait for each other.
-    const std::vector<Tensor> inputs =
-        unbind(linear_of(x, layer.weight_ih, layer.bias_ih, loc), 0, loc);
-    std::vector<Tensor> outputs;
-    for (const Tensor& input : inputs) {
-      h[k] = cell(k, input, linear_of(h[k], layer.weight_hh, layer.bias_hh, loc));
-      outputs.push_back(h[k]);
+  const bool single = x.rank() == 2, turned = !single && options_.batch_first;
+  if (single) x = unsqueeze(x, 1, loc);
+  if (turned) x = transpose(x, 0, 1, loc);
+  const std::size_t ways = options_.bidirectional ? 2 : 1;
+  for (std::size_t k = 0; k < layers_.size(); k += ways) {
+    std::vector<Tensor> results;
+    for (std::size_t which = k; which < k + ways; ++which) {
+      const Layer& layer = layers_[which];
+      // The inputs of all steps at once: they do not wait for each other.
+      std::vector<Tensor> steps = unbind(linear_of(x, layer.weight_ih, layer.bias_ih, loc), 0, loc);
+      if (which > k) std::reverse(steps.begin(), steps.end());
+      for (Tensor& step : steps) {
+        h[which] = cell(which, step, linear_of(h[which], layer.weight_hh, layer.bias_hh, loc));
+        step = h[which];
+      }
+      if (which > k) std::reverse(steps.begin(), steps.end());
+      results.push_back(stack(steps, 0, loc));
     }
-    x = stack(outputs, 0, loc);
-    if (options_.dropout > 0 && k + 1 < layers_.size()) x = dropout(x, options_.dropout, loc);
+    x = concat(results, -1, loc);
+    if (options_.dropout > 0 && k + ways < layers_.size()) x = dropout(x, options_.dropout, loc);
   }
-  return options_.batch_first ? transpose(x, 0, 1, loc) : x;
+  if (single) return squeeze(x, 1, loc);
+  return turned ? transpose(x, 0, 1, loc) : x;
 }
 
 LSTM::Output LSTM::operator()(Tensor x, std::optional<Tensor> h, std::optional<Tensor> c,
@@ -85,7 +109,7 @@ LSTM::Output LSTM::operator()(Tensor x, std::optional<Tensor> h, std::optional<T
     return sigmoid(gate[3]) * tanh(memory[k]);
   };
   const Tensor output = run(x, hidden, cell, loc);
-  return {output, stack(hidden, 0, loc), stack(memory, 0, loc)};
+  return {output, last(x, hidden, loc), last(x, memory, loc)};
 }
 
 GRU::Output GRU::operator()(Tensor x, std::optional<Tensor> h, Loc loc) const {
@@ -98,7 +122,7 @@ GRU::Output GRU::operator()(Tensor x, std::optional<Tensor> h, Loc loc) const {
     return fresh + update * (hidden[k] - fresh);
   };
   const Tensor output = run(x, hidden, cell, loc);
-  return {output, stack(hidden, 0, loc)};
+  return {output, last(x, hidden, loc)};
 }
 
 }  // namespace tensorgrad::nn

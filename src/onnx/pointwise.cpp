@@ -23,6 +23,46 @@ std::string sub(WriteContext& ctx) { return arithmetic(ctx, "Sub", ctx.all()); }
 std::string mul(WriteContext& ctx) { return arithmetic(ctx, "Mul", ctx.all()); }
 std::string square(WriteContext& ctx) { return arithmetic(ctx, "Mul", {ctx.in(0), ctx.in(0)}); }
 
+// Whole numbers have no fraction, and those without a sign none that could be taken away.
+template <const char* kName>
+std::string of_real(WriteContext& ctx) {
+  return ctx.op(ctx.dtype() == DType::kF32 ? kName : "Identity", ctx.all());
+}
+template <const char* kName>
+std::string of_signed(WriteContext& ctx) {
+  return ctx.op(ctx.dtype() == DType::kU32 ? "Identity" : kName, ctx.all());
+}
+constexpr char kFloor[] = "Floor", kCeil[] = "Ceil", kRound[] = "Round", kAbs[] = "Abs",
+               kRelu[] = "Relu";
+
+std::string neg(WriteContext& ctx) { return arithmetic(ctx, "Neg", ctx.all()); }
+std::string bitwise_not(WriteContext& ctx) { return arithmetic(ctx, "BitwiseNot", ctx.all()); }
+std::string isnan(WriteContext& ctx) {
+  if (ctx.dtype() == DType::kF32) return ctx.op("IsNaN", ctx.all());
+  return ctx.op("Not", {ctx.op("Equal", {ctx.in(0), ctx.in(0)})});
+}
+
+// By squares and products modulo 2^32, one for each bit of the exponent: the operator Pow goes by
+// way of floats.
+std::string pow(WriteContext& ctx) {
+  if (ctx.dtype() == DType::kF32) return ctx.op("Pow", ctx.all());
+  const std::string one = ctx.wide(1), two = ctx.wide(2), none = ctx.wide(0);
+  std::string x = ctx.wrapped(ctx.widened(0), DType::kU32), y = one;
+  std::string n = ctx.wrapped(ctx.widened(1), DType::kU32);
+  for (int bit = 0; bit < 32; ++bit) {
+    const std::string odd = ctx.op("Equal", {ctx.op("Mod", {n, two}), one});
+    const std::string more = ctx.wrapped(ctx.op("Mul", {y, x}), DType::kU32);
+    y = ctx.op("Where", {odd, more, y});
+    x = ctx.wrapped(ctx.op("Mul", {x, x}), DType::kU32);
+    n = ctx.op("Div", {n, two});
+  }
+  if (ctx.dtype() == DType::kU32) return y;
+  const std::string unit = ctx.op("Equal", {ctx.op("Abs", {ctx.widened(0)}), one});
+  const std::string below = ctx.op("Less", {ctx.widened(1), none});
+  const std::string lost = ctx.op("And", {below, ctx.op("Not", {unit})});
+  return ctx.wrapped(ctx.op("Where", {lost, none, y}), DType::kI32);
+}
+
 // x / 0 = x % 0 = 0. In INT64, where the least i32 / -1 is a number like others.
 std::string whole_division(WriteContext& ctx, const char* name, io::OnnxAttributes attributes) {
   const std::string a = ctx.widened(0), b = ctx.widened(1), none = ctx.wide(0);
@@ -49,14 +89,17 @@ std::string extreme(WriteContext& ctx) {
   return ctx.op("Where", {first, ctx.in(0), ctx.in(1)});
 }
 
-// The operator keeps a NaN, where sign is 0.
+// The operator keeps a NaN, where sign is 0; of INT64 onnxruntime 1.31 looks at 32 bits.
 std::string sign(WriteContext& ctx) {
+  if (ctx.dtype() == DType::kU32)
+    return ctx.cast(ctx.op("Greater", {ctx.in(0), ctx.wide(0)}), OnnxType::kInt64);
   std::string y = ctx.op("Sign", {ctx.in(0)});
   if (ctx.dtype() != DType::kF32) return y;
   return ctx.op("Where", {ctx.op("IsNaN", {ctx.in(0)}), ctx.number(0), y});
 }
 
 std::string trunc(WriteContext& ctx) {
+  if (ctx.dtype() != DType::kF32) return ctx.op("Identity", ctx.all());
   const std::string x = ctx.in(0);
   return ctx.op("Where",
                 {ctx.op("Less", {x, ctx.number(0)}), ctx.op("Ceil", {x}), ctx.op("Floor", {x})});
@@ -112,6 +155,7 @@ std::string atan2(WriteContext& ctx) {
 }
 
 std::string isfinite(WriteContext& ctx) {
+  if (ctx.dtype() != DType::kF32) return ctx.op("Equal", {ctx.in(0), ctx.in(0)});
   return ctx.op("Not",
                 {ctx.op("Or", {ctx.op("IsNaN", {ctx.in(0)}), ctx.op("IsInf", {ctx.in(0)})})});
 }
@@ -200,12 +244,12 @@ std::string WriteContext::wrapped(const std::string& x, DType to) {
 void add_pointwise(Writers& writers) {
   const Writers all = {{&ops::minimum, extreme<false>},
                        {&ops::maximum, extreme<true>},
-                       {&ops::pow, "Pow"},
-                       {&ops::neg, "Neg"},
-                       {&ops::abs, "Abs"},
-                       {&ops::floor, "Floor"},
-                       {&ops::ceil, "Ceil"},
-                       {&ops::round, "Round"},
+                       {&ops::pow, pow},
+                       {&ops::neg, neg},
+                       {&ops::abs, of_signed<kAbs>},
+                       {&ops::floor, of_real<kFloor>},
+                       {&ops::ceil, of_real<kCeil>},
+                       {&ops::round, of_real<kRound>},
                        {&ops::exp, "Exp"},
                        {&ops::log, "Log"},
                        {&ops::sqrt, "Sqrt"},
@@ -220,9 +264,9 @@ void add_pointwise(Writers& writers) {
                        {&ops::atanh, "Atanh"},
                        {&ops::sigmoid, "Sigmoid"},
                        {&ops::softplus, "Softplus"},
-                       {&ops::relu, "Relu"},
+                       {&ops::relu, of_signed<kRelu>},
                        {&ops::erf, "Erf"},
-                       {&ops::isnan, "IsNaN"},
+                       {&ops::isnan, isnan},
                        {&ops::eq, "Equal"},
                        {&ops::lt, "Less"},
                        {&ops::le, "LessOrEqual"},
@@ -235,6 +279,7 @@ void add_pointwise(Writers& writers) {
                        {&ops::bitwise_and, "BitwiseAnd"},
                        {&ops::bitwise_or, "BitwiseOr"},
                        {&ops::bitwise_xor, "BitwiseXor"},
+                       {&ops::bitwise_not, bitwise_not},
                        {&ops::detach, "Identity"},
                        {&ops::add, add},
                        {&ops::sub, sub},

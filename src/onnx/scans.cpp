@@ -60,24 +60,30 @@ std::string scan(WriteContext& ctx, std::shared_ptr<const io::OnnxGraph> body, c
   return ctx.emitter.node("Scan", inputs, std::move(attributes), results - 1, results);
 }
 
-// h = a h + b; without b: h = a h, which begins as 1.
+// h = a h + b; without b: h = a h, which begins as 1, in INT64 if it is whole.
 template <bool kHasB>
 std::string recurrence(WriteContext& ctx) {
+  const bool real = ctx.dtype() == DType::kF32;
+  const OnnxType type = real ? OnnxType::kFloat : OnnxType::kInt64;
   std::shared_ptr<const io::OnnxGraph> body;
   Shape slice;
   {
     Step step(ctx);
     slice = step.slice();
-    const std::string h = step.input(OnnxType::kFloat), a = step.input(OnnxType::kFloat);
+    const std::string h = step.input(type), a = step.input(type);
     std::string next = ctx.op("Mul", {a, h});
-    if (kHasB) next = ctx.op("Add", {next, step.input(OnnxType::kFloat)});
-    step.output(next, OnnxType::kFloat);
-    step.output(next, OnnxType::kFloat);
+    if (kHasB) next = ctx.op("Add", {next, step.input(type)});
+    if (!real) next = ctx.wrapped(next, DType::kU32);
+    step.output(next, type);
+    step.output(next, type);
     body = step.take();
   }
   const std::string initial =
-      ctx.op("Expand", {ctx.number(kHasB ? 0 : 1), ctx.emitter.list(slice)});
+      ctx.op("Expand", {ctx.emitter.number(kHasB ? 0 : 1, type), ctx.emitter.list(slice)});
   const std::int64_t axis = ctx.node.attrs.integer("axis");
+  if (!real)
+    return ctx.wrapped(scan(ctx, std::move(body), {initial}, {ctx.widened(0)}, {axis}),
+                       ctx.dtype());
   return scan(ctx, std::move(body), {initial}, ctx.all(), Ints(ctx.all().size(), axis));
 }
 

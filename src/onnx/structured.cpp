@@ -168,8 +168,10 @@ std::string scatter_add(WriteContext& ctx) {
   const Places at = places_in(ctx, ctx.in(1), ctx.node.attrs.integer("size"));
   const std::string zeros =
       ctx.op("Expand", {ctx.number(0), ctx.emitter.list(ctx.node.type.shape)});
-  return ctx.op("ScatterElements", {zeros, at.index, zero_outside(ctx, at.inside, ctx.in(0))},
-                {{"axis", axis}, {"reduction", std::string("add")}});
+  const std::string y =
+      ctx.op("ScatterElements", {zeros, at.index, zero_outside(ctx, at.inside, ctx.in(0))},
+             {{"axis", axis}, {"reduction", std::string("add")}});
+  return ctx.dtype() == DType::kU32 ? ctx.wrapped(y, DType::kU32) : y;
 }
 
 Ints pair(std::int64_t h, std::int64_t w) { return {h, w}; }

@@ -193,7 +193,44 @@ Ex scatter_add(Ex source, Ex index, int axis, std::int64_t size) {
                {{"axis", static_cast<std::int64_t>(axis)}, {"size", size}});
 }
 
-Ex matmul(Ex a, Ex b) { return apply(builder_of(a), ops::matmul, {a, b}); }
+namespace {
+
+// Up to this many products are added up at once: tensors have fewer elements.
+constexpr std::int64_t kMostProducts = std::int64_t{1} << 30;
+
+// out[.., m, n] = sum over k of a[.., m, k] * b[.., k, n], each product by itself, modulo 2^32: the
+// kernels of matrix products are for floats.
+Ex integer_matmul(Ex a, Ex b) {
+  Shape rows = a.shape(), columns = b.shape();
+  const std::size_t last = rows.size() - 1;
+  const std::int64_t k = rows[last], n = columns[last];
+  Shape wide = rows;
+  wide.insert(wide.begin() + static_cast<std::ptrdiff_t>(last), n);
+  const std::int64_t part = std::max<std::int64_t>(1, kMostProducts / (numel(wide) / k));
+  Ex total;
+  for (std::int64_t first = 0; first < k; first += part) {
+    std::vector<std::int64_t> a_start(rows.size(), 0), a_stop = rows;
+    std::vector<std::int64_t> b_start(rows.size(), 0), b_stop = columns;
+    a_start[last] = b_start[last - 1] = first;
+    a_stop[last] = b_stop[last - 1] = wide[last + 1] = std::min(k, first + part);
+    wide[last + 1] -= first;
+    Shape of_rows = wide, of_columns = wide;
+    of_rows[last] = of_columns[last - 1] = 1;
+    const Ex left = broadcast(reshape(slice(a, a_start, a_stop), of_rows), wide);
+    const Ex right = broadcast(reshape(transpose(slice(b, b_start, b_stop)), of_columns), wide);
+    const Ex sums = sum(left * right, {static_cast<std::int64_t>(last) + 1});
+    total = total.builder == nullptr ? sums : total + sums;
+  }
+  return total;
+}
+
+}  // namespace
+
+Ex matmul(Ex a, Ex b) {
+  const bool whole = a.dtype() == DType::kI32 || a.dtype() == DType::kU32;
+  if (whole && a.dtype() == b.dtype()) return integer_matmul(a, b);
+  return apply(builder_of(a), ops::matmul, {a, b});
+}
 
 Ex transpose(Ex x) {
   std::vector<std::int64_t> axes(x.shape().size());
@@ -201,6 +238,8 @@ Ex transpose(Ex x) {
   std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
   return permute(x, axes);
 }
+
+Ex counted_truths(Ex x) { return x.dtype() == DType::kBool ? cast(x, DType::kI32) : x; }
 
 Ex sum_to(Ex x, Shape shape) {
   const Shape from = x.shape();

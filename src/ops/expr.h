@@ -95,9 +95,10 @@ Ex dilate(Ex x, int axis, std::int64_t step);
 Ex concat(const std::vector<Ex>& parts, int axis);
 Ex gather(Ex x, Ex index, int axis);
 Ex scatter_add(Ex source, Ex index, int axis, std::int64_t size);
-Ex matmul(Ex a, Ex b);  // [...,M,K] x [...,K,N], equal batch axes
+Ex matmul(Ex a, Ex b);  // [...,M,K] x [...,K,N], equal batch axes; of integers modulo 2^32
 Ex transpose(Ex x);     // swaps the last two axes
 Ex cast(Ex x, DType dtype);
+Ex counted_truths(Ex x);  // bool as i32, 0 and 1; others as they are
 // The reverse of broadcast: sums x down to `shape`.
 Ex sum_to(Ex x, Shape shape);
 // Puts back axes of size 1 that a reduction dropped, and broadcasts over them.

@@ -140,7 +140,9 @@ Type infer_scatter(std::span<const Type> in, const Attrs& attrs) {
   const std::int64_t axis = attrs.integer("axis");
   check_index(in[1]);
   check_axis(axis, in[0].shape);
-  if (in[0].dtype != DType::kF32) dtype_error("f32 expected, got " + to_string(in[0]));
+  if (in[0].dtype == DType::kBool) {
+    dtype_error("f32, i32 or u32 expected, got " + to_string(in[0]));
+  }
   if (in[0].shape != in[1].shape) {
     shape_error("source " + to_string(in[0].shape) + " and index " + to_string(in[1].shape) +
                 " differ");
@@ -159,12 +161,13 @@ void eval_scatter(const EvalContext& ctx, RefTensor& out) {
     const std::int64_t p = i / (from.size * from.post), q = i % from.post;
     const auto v = static_cast<std::int64_t>(ctx.inputs[1]->data[static_cast<size_t>(i)]);
     if (v < 0 || v >= to.size) continue;
-    out.data[static_cast<size_t>((p * to.size + v) * to.post + q)] +=
-        ctx.inputs[0]->data[static_cast<size_t>(i)];
+    double& sum = out.data[static_cast<size_t>((p * to.size + v) * to.post + q)];
+    sum = wrap(out.type.dtype, sum + ctx.inputs[0]->data[static_cast<size_t>(i)]);
   }
 }
 
 std::vector<ValueId> grad_scatter(GradContext& ctx) {
+  if (ctx.in(0).dtype() != DType::kF32) return {kNoValue, kNoValue};
   const auto axis = static_cast<int>(ctx.self().attrs.integer("axis"));
   return {op::gather(ctx.dy(), ctx.in(1), axis).id, kNoValue};
 }

@@ -13,7 +13,6 @@ using Takes = unsigned;
 constexpr Takes set_of(DType dtype) { return 1U << static_cast<unsigned>(dtype); }
 // NOLINTBEGIN(readability-identifier-naming): words of the table
 inline constexpr Takes Float = set_of(DType::kF32);
-inline constexpr Takes Signed = Float | set_of(DType::kI32);
 inline constexpr Takes Word = set_of(DType::kU32);
 inline constexpr Takes Integer = set_of(DType::kI32) | Word;
 inline constexpr Takes Number = Float | Integer;

@@ -17,7 +17,7 @@ void check_line(const Attrs& attrs, const Shape& shape) {
   if (reverse != 0 && reverse != 1) shape_error("reverse must be 0 or 1");
 }
 
-Type infer_sum(std::span<const Type> in, const Attrs& attrs) {
+Type infer_fold(std::span<const Type> in, const Attrs& attrs) {
   check_line(attrs, in[0].shape);
   if (in[0].dtype == DType::kBool) dtype_error("f32, i32 or u32 expected, got bool");
   return in[0];
@@ -35,7 +35,7 @@ Type infer_linear(std::span<const Type> in, const Attrs& attrs) {
 }
 
 Type infer_place(std::span<const Type> in, const Attrs& attrs) {
-  return {DType::kI32, infer_sum(in, attrs).shape};
+  return {DType::kI32, infer_fold(in, attrs).shape};
 }
 
 // Calls visit(element, its place in the line, first of the scan?) in the order of the scan.
@@ -51,6 +51,13 @@ void for_each_line(const EvalContext& ctx, const Visit& visit) {
   }
 }
 
+// h * a, modulo 2^32 for integers: both halves of h by themselves, so that double is exact.
+double times(DType dtype, double h, double a) {
+  if (dtype == DType::kF32) return h * a;
+  const double low = std::fmod(h, 0x1p16), high = h - low;
+  return wrap(dtype, std::fmod(high * a, 0x1p32) + low * a);
+}
+
 // h = a * h + b; without a: 1; without b: 0, and h begins as 1.
 template <bool kHasA, bool kHasB>
 void eval_linear(const EvalContext& ctx, RefTensor& out) {
@@ -60,7 +67,7 @@ void eval_linear(const EvalContext& ctx, RefTensor& out) {
   double h = 0;
   for_each_line(ctx, [&](std::size_t at, std::int64_t, bool first) {
     if (first) h = kHasB ? 0 : 1;
-    if (kHasA) h *= a[at];
+    if (kHasA) h = times(out.type.dtype, h, a[at]);
     if (kHasB) h = wrap(out.type.dtype, h + b[at]);
     out.data[at] = h;
   });
@@ -117,6 +124,7 @@ std::vector<ValueId> grad_cumsum(GradContext& ctx) {
 
 // da[t] = g[t] * h[t-1], where h[-1] is 1: nothing is divided, so an element may be 0.
 std::vector<ValueId> grad_product(GradContext& ctx) {
+  if (ctx.in(0).dtype() != DType::kF32) return {kNoValue};
   const Line line(ctx);
   const Shape shape = ctx.in(0).shape();
   const Ex g = line.flow_back(ctx, ctx.in(0));
@@ -150,8 +158,8 @@ OpDef scan(const char* name, int arity, InferFn infer, GradFn grad, EvalFn eval)
 
 namespace ops {
 
-const OpDef cumsum = scan("cumsum", 1, infer_sum, grad_cumsum, eval_linear<false, true>);
-const OpDef cumprod = scan("cumprod", 1, infer_linear, grad_product, eval_linear<true, false>);
+const OpDef cumsum = scan("cumsum", 1, infer_fold, grad_cumsum, eval_linear<false, true>);
+const OpDef cumprod = scan("cumprod", 1, infer_fold, grad_product, eval_linear<true, false>);
 const OpDef linear_recurrence =
     scan("linear_recurrence", 2, infer_linear, grad_linear, eval_linear<true, true>);
 // i32: where the largest (smallest) element so far stands; the last of equals; a NaN wins.

@@ -145,6 +145,42 @@ void check_attention(const std::string& device) {
                      {.key_padding_mask = ne(in["padding"], 0)});
       },
       device);
+  const auto with_weights = [](bool average, bool padded) {
+    return [=](const auto& layer, const Inputs& in) {
+      nn::MaskOptions masks;
+      if (padded) masks.key_padding_mask = ne(in["padding"], 0);
+      const auto [y, weights] =
+          layer.with_weights(in["query"], in["key"], in["value"], masks, average);
+      return flat({y, weights});
+    };
+  };
+  check_layer("attention_of_widths", nn::MultiheadAttention(8, 2, {.kdim = 6, .vdim = 3}),
+              with_weights(true, false), device);
+  const nn::MultiheadAttention rows(
+      8, 4, {.kdim = 6, .vdim = 3, .add_bias_kv = true, .add_zero_attn = true});
+  check_layer("attention_with_rows", rows, with_weights(false, true), device);
+  // What needs no weights is the same.
+  check_layer(
+      "attention_with_rows", rows,
+      [](const auto& layer, const Inputs& in) {
+        const nn::MaskOptions masks{.key_padding_mask = ne(in["padding"], 0)};
+        const Tensor y = layer(in["query"], in["key"], in["value"], masks);
+        const auto all = layer.with_weights(in["query"], in["key"], in["value"], masks, false);
+        return flat({y, all.weights});
+      },
+      device);
+  check_layer(
+      "attention_causal_with_rows",
+      nn::MultiheadAttention(8, 2, {.bias = false, .add_bias_kv = true}),
+      [](const auto& layer, const Inputs& in) { return layer(in["query"], {.causal = true}); },
+      device);
+  check_layer(
+      "attention_unbatched", nn::MultiheadAttention(8, 2, {.add_zero_attn = true}),
+      [](const auto& layer, const Inputs& in) {
+        const auto [y, weights] = layer.with_weights(in["query"], in["query"], in["query"]);
+        return flat({y, weights});
+      },
+      device);
 }
 
 TEST(Layer, attention_on_cpu) { check_attention("cpu"); }
@@ -201,6 +237,40 @@ void check_recurrent(const std::string& device) {
       device);
 }
 
+void check_both_ways(const std::string& device) {
+  check_layer(
+      "lstm_both_ways", nn::LSTM(3, 4, {.num_layers = 2, .bidirectional = true}),
+      [](const auto& layer, const Inputs& in) {
+        const auto [y, h, c] = layer(in["x"]);
+        return flat({y, h, c});
+      },
+      device);
+  check_layer(
+      "lstm_both_ways_from",
+      nn::LSTM(3, 4, {.bias = false, .batch_first = true, .bidirectional = true}),
+      [](const auto& layer, const Inputs& in) {
+        const auto [y, h, c] = layer(in["x"], in["h"], in["c"]);
+        return flat({y, h, c});
+      },
+      device);
+  check_layer(
+      "gru_both_ways", nn::GRU(3, 4, {.num_layers = 2, .batch_first = true, .bidirectional = true}),
+      [](const auto& layer, const Inputs& in) {
+        const auto [y, h] = layer(in["x"]);
+        return flat({y, h});
+      },
+      device);
+  check_layer(
+      "gru_unbatched", nn::GRU(3, 4, {.bidirectional = true}),
+      [](const auto& layer, const Inputs& in) {
+        const auto [y, h] = layer(in["x"], in["h"]);
+        return flat({y, h});
+      },
+      device);
+}
+
+TEST(Layer, recurrent_both_ways_on_cpu) { check_both_ways("cpu"); }
+TEST(Layer, recurrent_both_ways_on_webgpu) { check_both_ways("webgpu"); }
 TEST(Layer, recurrent_on_cpu) { check_recurrent("cpu"); }
 TEST(Layer, recurrent_on_webgpu) { check_recurrent("webgpu"); }
 

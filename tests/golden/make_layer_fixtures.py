@@ -74,6 +74,27 @@ def main():
           {"x": (2, 5, 3), "h": (1, 2, 4), "c": (1, 2, 4)}, recurrent)
     layer("gru", nn.GRU(3, 4, num_layers=2, batch_first=True), {"x": (2, 5, 3)}, recurrent)
     layer("gru_from", nn.GRU(3, 4), {"x": (5, 2, 3), "h": (1, 2, 4)}, recurrent)
+
+    def weighted(average):
+        def run(m, query, key, value, padding=None):
+            mask = None if padding is None else padding != 0
+            y, weights = m(query, key, value, key_padding_mask=mask, average_attn_weights=average)
+            return torch.cat([y.flatten(), weights.flatten()])
+        return run
+
+    three = {"query": (2, 3, 8), "key": (2, 5, 6), "value": (2, 5, 3)}
+    layer("attention_of_widths", nn.MultiheadAttention(8, 2, batch_first=True, kdim=6, vdim=3), three, weighted(True))
+    layer("attention_with_rows", nn.MultiheadAttention(8, 4, batch_first=True, kdim=6, vdim=3, add_bias_kv=True, add_zero_attn=True),
+          {**three, "padding": padding}, weighted(False))
+    layer("attention_causal_with_rows", nn.MultiheadAttention(8, 2, batch_first=True, bias=False, add_bias_kv=True), sequence,
+          lambda m, query: m(query, query, query, attn_mask=mask, need_weights=False)[0])
+    layer("attention_unbatched", nn.MultiheadAttention(8, 2, add_zero_attn=True), {"query": (3, 8)},
+          lambda m, query: torch.cat([part.flatten() for part in m(query, query, query)]))
+    layer("lstm_both_ways", nn.LSTM(3, 4, num_layers=2, bidirectional=True), {"x": (5, 2, 3)}, recurrent)
+    layer("lstm_both_ways_from", nn.LSTM(3, 4, batch_first=True, bias=False, bidirectional=True),
+          {"x": (2, 5, 3), "h": (2, 2, 4), "c": (2, 2, 4)}, recurrent)
+    layer("gru_both_ways", nn.GRU(3, 4, num_layers=2, bidirectional=True, batch_first=True), {"x": (2, 5, 3)}, recurrent)
+    layer("gru_unbatched", nn.GRU(3, 4, bidirectional=True), {"x": (5, 3), "h": (2, 4)}, recurrent)
     write_safetensors("layers.safetensors", tensors)
 
 

@@ -52,6 +52,8 @@ TEST(Forward, functions_on_webgpu) { check_together(function_cases(), Where::kWe
 TEST(Forward, arranging_on_webgpu) { check_together(arranging_cases(), Where::kWebGpu); }
 TEST(Forward, attention_on_webgpu) { check_together(attention_cases(), Where::kWebGpu); }
 TEST(Forward, state_spaces_on_webgpu) { check_together(state_space_cases(), Where::kWebGpu); }
+TEST(Forward, integers_on_webgpu) { check_together(integer_cases(), Where::kWebGpu); }
+TEST(Forward, random_on_webgpu) { check_together(random_cases(), Where::kWebGpu); }
 TEST(Forward, pointwise_on_webgpu_default_limits) {
   check_together(pointwise_cases(), Where::kWebGpuDefaultLimits);
 }
@@ -60,7 +62,7 @@ TEST(Forward, structured_on_webgpu_default_limits) {
   for (const auto& part :
        {view_cases(), reduce_cases(), matmul_cases(), composite_cases(), index_cases(),
         conv_cases(), pool_cases(), scan_cases(), function_cases(), arranging_cases(),
-        attention_cases(), state_space_cases()}) {
+        attention_cases(), state_space_cases(), integer_cases(), random_cases()}) {
     cases.insert(cases.end(), part.begin(), part.end());
   }
   check_together(cases, Where::kWebGpuDefaultLimits);
@@ -129,6 +131,31 @@ TEST(Coverage, every_op_has_a_case) {
     if (has_gradient) differentiable += std::string(op->name) + " ";
   }
   RecordProperty("differentiable", differentiable);
+}
+
+// For tools/ops_page.py: which functions are given floats, and which make floats of them.
+TEST(Coverage, functions_of_floats_are_told_apart) {
+  std::set<std::string> taking, making;
+  for (const OpCase& each : all_cases()) {
+    const bool takes = std::any_of(each.args.begin(), each.args.end(),
+                                   [](const Argument& arg) { return arg.dtype == f32; });
+    if (!takes) continue;
+    Sketch sketch;
+    const bool makes = each.apply(inputs_of(sketch, each)).dtype() == f32;
+    for (const Node& node : sketch.graph().nodes) {
+      if (node.origin.empty()) continue;
+      taking.insert(node.origin);
+      if (makes) making.insert(node.origin);
+    }
+  }
+  EXPECT_TRUE(making.contains("softmax") && !making.contains("any") && taking.contains("any"));
+  const auto listed = [](const std::set<std::string>& names) {
+    std::string list;
+    for (const std::string& name : names) list += name + " ";
+    return list;
+  };
+  RecordProperty("takes_floats", listed(taking));
+  RecordProperty("makes_floats", listed(making));
 }
 
 TEST(Coverage, every_gradient_rule_is_checked) {

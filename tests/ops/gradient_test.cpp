@@ -66,6 +66,7 @@ TEST(GradientOnDevice, of_functions_on_webgpu) { check_on_webgpu(function_cases(
 TEST(GradientOnDevice, of_arranging_on_webgpu) { check_on_webgpu(arranging_cases()); }
 TEST(GradientOnDevice, of_attention_on_webgpu) { check_on_webgpu(attention_cases()); }
 TEST(GradientOnDevice, of_state_spaces_on_webgpu) { check_on_webgpu(state_space_cases()); }
+TEST(GradientOnDevice, of_random_on_webgpu) { check_on_webgpu(random_cases()); }
 TEST(GradientOnDevice, of_pointwise_on_webgpu) {
   std::vector<OpCase> plain = pointwise_cases();
   std::erase_if(plain, [](const OpCase& each) { return each.name.ends_with("_scalar"); });

@@ -45,6 +45,9 @@ std::vector<OpCase> function_cases();
 std::vector<OpCase> arranging_cases();
 std::vector<OpCase> attention_cases();
 std::vector<OpCase> state_space_cases();
+// Integers and truths in what the others give floats.
+std::vector<OpCase> integer_cases();
+std::vector<OpCase> random_cases();
 // All of the above.
 const std::vector<OpCase>& all_cases();
 // What ctest calls the test of a case.

@@ -23,9 +23,16 @@ struct ScanSize {
   }
 };
 
-Tensor both(const SelectiveScan& scan) {
-  return concat({reshape(scan.y, {-1}), reshape(scan.state, {-1})});
+// One behind another. A state is f32 where the rest is f16.
+Tensor in_a_row(std::vector<Tensor> parts) {
+  for (Tensor& part : parts) {
+    part = reshape(part, {-1});
+    if (part.dtype() == f16) part = cast(part, f32);
+  }
+  return concat(parts);
 }
+
+Tensor both(const SelectiveScan& scan) { return in_a_row({scan.y, scan.state}); }
 
 Tensor plain_scan(T t) { return selective_scan(t[0], t[1], t[2], t[3], t[4]).y; }
 Tensor held_scan(T t) {
@@ -46,9 +53,9 @@ Tensor carried_and_held(T t) {
 Tensor scan_both_ways(T t) {
   const SelectiveScan scan = selective_scan(t[0], t[1], t[2], t[3], t[4], {.initial_state = t[5]});
   const Tensor loss = sum(square(scan.y)) + sum(square(scan.state));
-  std::vector<Tensor> parts = {reshape(scan.y, {-1}), reshape(scan.state, {-1})};
-  for (const Tensor& d : grad(loss, t)) parts.push_back(reshape(d, {-1}));
-  return concat(parts);
+  std::vector<Tensor> parts = {scan.y, scan.state};
+  for (const Tensor& d : grad(loss, t)) parts.push_back(d);
+  return in_a_row(parts);
 }
 
 std::vector<OpCase> scan_sizes() {
@@ -115,7 +122,7 @@ std::vector<OpCase> scan_forms() {
          };
          const SelectiveScan front = part(0, 4, t[5]);
          const SelectiveScan back = part(4, 3, front.state);
-         return concat({reshape(front.y, {-1}), reshape(back.y, {-1}), reshape(back.state, {-1})});
+         return in_a_row({front.y, back.y, back.state});
        }},
   };
 }
@@ -162,9 +169,7 @@ std::vector<OpCase> rotations() {
                                  {{2, length, 2, ranks, 2}, -1, 1},
                                  {{2, length, 2, ranks, 2}, -1, 1}};
   };
-  const auto flat = [](const RotaryScan& scan) {
-    return concat({reshape(scan.y, {-1}), reshape(scan.state.state, {-1})});
-  };
+  const auto flat = [](const RotaryScan& scan) { return in_a_row({scan.y, scan.state.state}); };
   const auto plain = [flat](T t) {
     return flat(rotary_scan(t[0], t[1], t[2], t[3], t[4], t[5], t[6], {.chunk = 3}));
   };
@@ -180,7 +185,7 @@ std::vector<OpCase> rotations() {
            return rotary_scan(some(0), some(1), some(2), some(3), some(4), some(5), some(6), how);
          };
          const RotaryScan front = piece(0, 1, {});
-         return concat({reshape(front.y, {-1}), flat(piece(1, 2, {.initial_state = front.state}))});
+         return in_a_row({front.y, flat(piece(1, 2, {.initial_state = front.state}))});
        }},
   };
 }
@@ -197,7 +202,7 @@ std::vector<OpCase> dualities() {
   const auto with = [](std::int64_t chunk) {
     return [chunk](T t) {
       const Ssd made = ssd(t[0], t[1], t[2], t[3], t[4], {.chunk = chunk, .initial_state = t[5]});
-      return concat({reshape(made.y, {-1}), reshape(made.state, {-1})});
+      return in_a_row({made.y, made.state});
     };
   };
   std::vector<Argument> weighted = args(3, 2, 2);

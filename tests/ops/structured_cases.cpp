@@ -186,10 +186,10 @@ std::vector<OpCase> composite_cases() {
 const std::vector<OpCase>& all_cases() {
   static const std::vector<OpCase> cases = [] {
     std::vector<OpCase> all;
-    for (const auto& part :
-         {pointwise_cases(), view_cases(), reduce_cases(), matmul_cases(), index_cases(),
-          scan_cases(), composite_cases(), conv_cases(), pool_cases(), function_cases(),
-          arranging_cases(), attention_cases(), state_space_cases()}) {
+    for (const auto& part : {pointwise_cases(), view_cases(), reduce_cases(), matmul_cases(),
+                             index_cases(), scan_cases(), composite_cases(), conv_cases(),
+                             pool_cases(), function_cases(), arranging_cases(), attention_cases(),
+                             state_space_cases(), integer_cases(), random_cases()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

@@ -34,6 +34,61 @@ TEST(Values, of_numbers_beside_integers_on_cpu_and_webgpu) {
                     {"many", {0, 0, 1, 0}}});
 }
 
+// What torch gives of int32, where it has it: a negative power is a whole number too.
+TEST(Values, of_integers_on_cpu_and_webgpu) {
+  Sketch s;
+  const Tensor i = s.input({4}, i32, {-3, 2, 65537, -2147483648.0});
+  const Tensor u = s.input({2, 2}, u32, {4294967295.0, 2, 65536, 3});
+  const Tensor t = s.input({2, 3}, boolean, {1, 0, 1, 0, 0, 1});
+  s.output("cube", pow(i, 3));
+  s.output("powers", pow(s.input({6}, i32, {1, -1, -1, 0, 5, 0}),
+                         s.input({6}, i32, {-9, -3, -2, -1, -1, 0})));
+  s.output("prod", prod(i));
+  s.output("cumprod", cumprod(u, 0));
+  s.output("product", matmul(u, u));
+  // 2^24 + 1 is no f32.
+  s.output("exact", matmul(s.input({1, 2}, i32, {16777217, 1}), s.input({2, 1}, i32, {1, 2})));
+  s.output("added", index_add(i, 0, s.input({3}, i32, {3, 0, 3}), s.input({3}, i32, {-1, 7, 5})));
+  s.output("count", sum(t));
+  s.output("counts", cumsum(t, 1));
+  s.output("all", min(t, 0));
+  s.output("first", argmax(t, 1));
+  s.output("not", bitwise_not(i));
+  s.output("clamped", clamp(u, -5, 3));
+  EXPECT_EQ(sum(t).dtype(), i32);
+  EXPECT_EQ(cumprod(t, 0).dtype(), i32);
+  EXPECT_EQ(max(t).dtype(), boolean);
+  EXPECT_EQ(matmul(u, u).dtype(), u32);
+  EXPECT_EQ(bitwise_not(t).dtype(), boolean);
+  expect_values(s,
+                {{"cube", {-27, 8, 196609, 0}},
+                 {"powers", {1, -1, 1, 0, 0, 1}},
+                 {"prod", {0}},
+                 {"cumprod", {4294967295.0, 2, 4294901760.0, 6}},
+                 {"product", {131073, 4, 131072, 131081}},
+                 {"exact", {16777219}},
+                 {"added", {4, 2, 65537, -2147483644.0}},
+                 {"count", {3}},
+                 {"counts", {1, 1, 2, 0, 0, 1}},
+                 {"all", {0, 0, 1}},
+                 {"first", {0, 2}},
+                 {"not", {2, -3, -65538, 2147483647}},
+                 {"clamped", {3, 2, 3, 3}}},
+                0);
+}
+
+// Of a product in parts, since all its products at once were more elements than a tensor has.
+TEST(Values, of_a_large_product_of_integers) {
+  Sketch s;
+  const std::int64_t n = 1100;
+  const Tensor a = iota({n, n}, 1, i32) - iota({n, n}, 0, i32), ones = full({n, n}, 1, i32);
+  s.output("corner", narrow(narrow(matmul(a, ones), 0, 7, 1), 1, 0, 2));
+  for (const Node& node : s.graph().nodes) EXPECT_LT(numel(node.type.shape), std::int64_t{1} << 31);
+  const double row = static_cast<double>(n * (n - 1) / 2 - 7 * n);
+  expect_close(s.graph(), run_graph(s.graph(), s.leaves, Where::kCpu), {{"corner", {row, row}}}, 0,
+               "on the CPU");
+}
+
 // What is beyond f32 becomes infinite, as in PyTorch; -inf is not some large number.
 TEST(Values, of_numbers_beyond_f32_on_cpu_and_webgpu) {
   Sketch s;

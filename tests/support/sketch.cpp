@@ -243,8 +243,6 @@ void Sketch::output(const std::string& name, const Tensor& value) {
 }
 
 void Sketch::check(Where where, double tolerance, bool round_to_float) {
-  if (leaves.find("_seed") == leaves.end()) leaves["_seed"] = {17};
-  if (leaves.find("_step") == leaves.end()) leaves["_step"] = {3};
   expect_close(graph(), run_graph(graph(), leaves, where),
                interpret_graph(graph(), leaves, round_to_float), tolerance,
                "at " + to_string(where));

@@ -29,7 +29,9 @@ class Carry {
 
   void begin(std::byte* carry, std::int64_t width) const {
     std::fill_n(carry, carry_bytes(width), std::byte{0});
-    if (op_ == ScanOp::kProduct) std::fill_n(doubles(carry), width, 1.0);
+    const bool real = dtype_ == DType::kF32;
+    if (op_ == ScanOp::kProduct && real) std::fill_n(doubles(carry), width, 1.0);
+    if (op_ == ScanOp::kProduct && !real) std::fill_n(words(carry), width, Word{1});
     if (op_ == ScanOp::kArgMax || op_ == ScanOp::kArgMin) std::fill_n(words(carry), width, worst());
   }
 
@@ -45,7 +47,13 @@ class Carry {
             words(carry)[q] += words(chunk)[q];
           }
           break;
-        case ScanOp::kProduct: doubles(carry)[q] *= doubles(chunk)[q]; break;
+        case ScanOp::kProduct:
+          if (dtype_ == DType::kF32) {
+            doubles(carry)[q] *= doubles(chunk)[q];
+          } else {
+            words(carry)[q] *= words(chunk)[q];
+          }
+          break;
         case ScanOp::kLinear: {
           const float h = std::bit_cast<float>(words(carry)[q]);
           // Nothing stays nothing, also where the product has overflown.

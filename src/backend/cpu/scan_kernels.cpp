@@ -101,17 +101,20 @@ void fold_floats(const Word* a, const Word* b, std::int64_t, std::int64_t steps,
   }
 }
 
-// h = h + b modulo 2^32.
-void fold_words(const Word*, const Word* b, std::int64_t, std::int64_t steps, std::int64_t width,
+// h = h + x or h * x, modulo 2^32.
+template <bool kProduct>
+void fold_words(const Word* a, const Word* b, std::int64_t, std::int64_t steps, std::int64_t width,
                 bool reverse, std::byte* carry, Word* out) {
   const hn::ScalableTag<Word> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const Word* x = kProduct ? a : b;
   auto* values = reinterpret_cast<Word*>(carry);
   for (std::int64_t q = 0; q < width; q += lanes) {
     const auto mine = hn::FirstN(d, static_cast<std::size_t>(width - q));
     auto h = hn::LoadU(d, values + q);
     each_step(steps, width, reverse, [&](std::int64_t at, std::int64_t) HWY_ATTR {
-      h = hn::Add(h, hn::LoadU(d, b + at + q));
+      const auto v = hn::LoadU(d, x + at + q);
+      h = kProduct ? hn::Mul(h, v) : hn::Add(h, v);
       hn::BlendedStore(h, mine, d, out + at + q);
     });
     hn::StoreU(h, d, values + q);
@@ -195,8 +198,8 @@ ScanFn arg_kernel(DType dtype) {
 
 ScanFn pick(ScanOp op, DType dtype) {
   switch (op) {
-    case ScanOp::kSum: return dtype == DType::kF32 ? fold_floats<false> : fold_words;
-    case ScanOp::kProduct: return fold_floats<true>;
+    case ScanOp::kSum: return dtype == DType::kF32 ? fold_floats<false> : fold_words<false>;
+    case ScanOp::kProduct: return dtype == DType::kF32 ? fold_floats<true> : fold_words<true>;
     case ScanOp::kLinear: return linear;
     case ScanOp::kArgMax: return arg_kernel<true>(dtype);
     case ScanOp::kArgMin: return arg_kernel<false>(dtype);

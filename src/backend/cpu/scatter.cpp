@@ -37,7 +37,7 @@ class ScatterStep final : public Step {
     acc_at_ = 2 * words(sources_);
     const TapeStore* store = epilogue_.plain_store();
     if (store != nullptr && store->ring_word < 0 && store->walker->contiguous()) {
-      direct_ = reinterpret_cast<float*>(store->data) + store->walker->base();
+      direct_ = reinterpret_cast<Word*>(store->data) + store->walker->base();
     }
     shared_bytes = static_cast<std::size_t>(acc_at_ + (direct_ == nullptr ? words(results_) : 0));
     plan_tasks();
@@ -47,12 +47,14 @@ class ScatterStep final : public Step {
     for (Tape* tape : {&index_, &source_, &epilogue_}) tape->start(context.hyper);
     auto* index = reinterpret_cast<Word*>(context.shared);
     auto* source = reinterpret_cast<Word*>(context.shared + source_at_);
-    auto* acc = direct_ != nullptr ? direct_ : reinterpret_cast<float*>(context.shared + acc_at_);
+    auto* acc = direct_ != nullptr ? direct_ : reinterpret_cast<Word*>(context.shared + acc_at_);
     compute(context, index_, sources_, index);
     compute(context, source_, sources_, source);
-    const auto* values = reinterpret_cast<const float*>(source);
-    context.pool.parallel_for(pre_tasks_ * post_tasks_ * value_tasks_,
-                              [&](std::int64_t t, int) { add_part(t, index, values, acc); });
+    const bool real = l_.scatter_source.instrs.back().dtype == DType::kF32;
+    context.pool.parallel_for(pre_tasks_ * post_tasks_ * value_tasks_, [&](std::int64_t t, int) {
+      if (!real) return add_part(t, index, source, acc);
+      add_part(t, index, reinterpret_cast<const float*>(source), reinterpret_cast<float*>(acc));
+    });
     if (direct_ == nullptr) finish(context, acc);
   }
 
@@ -99,14 +101,16 @@ class ScatterStep final : public Step {
     });
   }
 
-  void add_part(std::int64_t task, const Word* index, const float* source, float* acc) const {
+  // Sums of floats, or of words modulo 2^32.
+  template <class T>
+  void add_part(std::int64_t task, const Word* index, const T* source, T* acc) const {
     const Range ps = part(l_.pre, pre_tasks_, task / (post_tasks_ * value_tasks_));
     const Range qs = part(l_.post, post_tasks_, task / value_tasks_ % post_tasks_);
     const Range vs = part(l_.size, value_tasks_, task % value_tasks_);
     for (std::int64_t p = ps.begin; p < ps.end; ++p) {
-      float* out = acc + p * l_.size * l_.post;
+      T* out = acc + p * l_.size * l_.post;
       for (std::int64_t v = vs.begin; v < vs.end; ++v) {
-        std::fill(out + v * l_.post + qs.begin, out + v * l_.post + qs.end, 0.0f);
+        std::fill(out + v * l_.post + qs.begin, out + v * l_.post + qs.end, T{0});
       }
       for (std::int64_t i = 0; i < l_.count; ++i) {
         const std::int64_t at = (p * l_.count + i) * l_.post;
@@ -114,7 +118,7 @@ class ScatterStep final : public Step {
           // A negative i32 is a large u32.
           const auto v = static_cast<std::int64_t>(index[at]);
           if (v < vs.begin || v >= vs.end) continue;
-          float* row = out + v * l_.post;
+          T* row = out + v * l_.post;
           for (std::int64_t q = qs.begin; q < qs.end; ++q) row[q] += source[at + q];
           continue;
         }
@@ -126,7 +130,7 @@ class ScatterStep final : public Step {
     }
   }
 
-  void finish(const RunContext& context, const float* acc) const {
+  void finish(const RunContext& context, const Word* acc) const {
     const std::int64_t block = epilogue_.capacity(), blocks = ceil_div(results_, block);
     const std::int64_t tasks =
         task_count(static_cast<double>(results_) * epilogue_.element_cost(), blocks);
@@ -136,7 +140,7 @@ class ScatterStep final : public Step {
       for (std::int64_t b = blocks_of.begin; b < blocks_of.end; ++b) {
         frame.first = b * block;
         frame.count = std::min(block, results_ - frame.first);
-        frame.acc = reinterpret_cast<const Word*>(acc) + frame.first;
+        frame.acc = acc + frame.first;
         epilogue_.run(epilogue_.ops, frame);
       }
     });
@@ -147,7 +151,7 @@ class ScatterStep final : public Step {
   Tape index_, source_, epilogue_;
   bool rows_alike_;
   std::int64_t source_at_ = 0, acc_at_ = 0;
-  float* direct_ = nullptr;  // where the sums go, if nothing but a store is done with them
+  Word* direct_ = nullptr;  // where the sums go, if nothing but a store is done with them
   std::int64_t pre_tasks_ = 1, post_tasks_ = 1, value_tasks_ = 1;
 };
 

@@ -9,7 +9,10 @@ Type infer_matmul(std::span<const Type> in, const Attrs&) {
   const Shape& a = in[0].shape;
   const Shape& b = in[1].shape;
   for (const Type& type : in) {
-    if (type.dtype != DType::kF32) dtype_error("f32 expected, got " + to_string(type));
+    if (type.dtype != DType::kF32) {
+      dtype_error("f32, or both i32 or both u32 expected, got " + to_string(in[0]) + " and " +
+                  to_string(in[1]));
+    }
     if (type.shape.size() < 2)
       shape_error("at least two axes expected, got " + to_string(type.shape));
   }

@@ -3,10 +3,10 @@
 
 namespace tensorgrad::testing {
 
-MISTAKE(prod_of_integers, DtypeError) {
+MISTAKE(clamp_of_truths, DtypeError) {
   compiled([](const Net&, In in) {
-    // error: prod: f32 expected, got i32
-    return sum(prod(in["i"]));
+    // error: clamp: f32 or i32 or u32 expected, got bool
+    return sum(cast(clamp(in["i"] > 0, 0, 1), f32));
   });
 }
 

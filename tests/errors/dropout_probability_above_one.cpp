@@ -3,10 +3,10 @@
 
 namespace tensorgrad::testing {
 
-MISTAKE(sort_of_truths, DtypeError) {
+MISTAKE(dropout_probability_above_one, UserError) {
   compiled([](const Net&, In in) {
-    // error: sort: f32, i32 or u32 expected, got bool
-    return sum(cast(sort(in["x"] > 0.0).indices, f32));
+    // error: dropout: the probability must lie in [0, 1], got 1.5
+    return sum(dropout(in["x"], 1.5));
   });
 }
 

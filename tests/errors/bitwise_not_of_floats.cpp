@@ -3,10 +3,10 @@
 
 namespace tensorgrad::testing {
 
-MISTAKE(cumsum_of_truths, DtypeError) {
+MISTAKE(bitwise_not_of_floats, DtypeError) {
   compiled([](const Net&, In in) {
-    // error: cumsum: f32, i32 or u32 expected, got bool
-    return sum(cast(cumsum(in["x"] > 0.0, 1), f32));
+    // error: bitwise_not: i32 or u32 expected, got f32
+    return sum(cast(bitwise_not(in["x"]), f32));
   });
 }
 

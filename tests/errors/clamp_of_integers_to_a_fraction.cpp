@@ -3,10 +3,10 @@
 
 namespace tensorgrad::testing {
 
-MISTAKE(dropout_probability_of_one, UserError) {
+MISTAKE(clamp_of_integers_to_a_fraction, DtypeError) {
   compiled([](const Net&, In in) {
-    // error: dropout: the probability must lie in [0, 1), got 1
-    return sum(dropout(in["x"], 1.0));
+    // error: clamp: the number 0.5 cannot be i32
+    return sum(cast(clamp(in["i"], 0.5, 3), f32));
   });
 }
 

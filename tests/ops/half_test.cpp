@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// Every case of the tests of ops whose numbers are real, with tensors of f16 in place of those of
+// f32: what is computed in f32 is rounded once, what is moved about stays as it is.
+#include <algorithm>
+
+#include "base/half.h"
+#include "op_cases.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+constexpr double kHalfTolerance = 4e-3;
+
+// What says no to f16: a case that takes a gradient of its own, and the scans of state spaces.
+const std::vector<std::string> kRefuseHalf = {
+    "gradient: ", "selective_scan: ", "causal_conv1d: ", "ssd: ", "rotary_scan: "};
+
+bool has_halves(const OpCase& each) {
+  return !each.edges && std::any_of(each.args.begin(), each.args.end(),
+                                    [](const Argument& arg) { return arg.dtype == f32; });
+}
+
+OpCase in_halves(OpCase each) {
+  for (Argument& arg : each.args) {
+    if (arg.dtype != f32) continue;
+    arg.dtype = f16;
+    for (double& value : arg.values) value = from_half(to_half(static_cast<float>(value)));
+  }
+  return each;
+}
+
+bool is_refused(const OpCase& each) {
+  Sketch sketch(7);
+  try {
+    static_cast<void>(each.apply(inputs_of(sketch, each)));
+    return false;
+  } catch (const UserError& error) {
+    const bool known =
+        std::any_of(kRefuseHalf.begin(), kRefuseHalf.end(), [&](const std::string& op) {
+          return error.message().starts_with(op) &&
+                 error.message().find("f16") != std::string::npos;
+        });
+    EXPECT_TRUE(known) << each.name << ": " << error.what();
+    return true;
+  }
+}
+
+std::vector<OpCase> half_cases() {
+  std::vector<OpCase> cases;
+  for (const OpCase& each : all_cases()) {
+    if (has_halves(each)) cases.push_back(in_halves(each));
+  }
+  return cases;
+}
+
+class HalfCase : public ::testing::TestWithParam<OpCase> {};
+
+TEST_P(HalfCase, is_computed_in_f32_and_rounded_on_cpu) {
+  if (is_refused(GetParam())) return;
+  Sketch sketch(7);
+  sketch.output("y", GetParam().apply(inputs_of(sketch, GetParam())));
+  sketch.check(Where::kCpu, kHalfTolerance);
+  std::set<std::string> covered;
+  note_covered(sketch.graph(), covered);
+  report_covered(covered);
+}
+
+INSTANTIATE_TEST_SUITE_P(Op, HalfCase, ::testing::ValuesIn(half_cases()), name_of);
+
+// Of a list of cases those that go through an op or a function that none before them does: making
+// pipelines is what takes time on a GPU.
+using MakeHalf = std::function<void(Sketch&, const OpCase&)>;
+std::vector<OpCase> telling(const std::vector<OpCase>& cases, const MakeHalf& make,
+                            std::set<std::string>& covered) {
+  std::vector<OpCase> chosen;
+  for (const OpCase& each : cases) {
+    const std::size_t before = covered.size();
+    Sketch sketch(7);
+    make(sketch, each);
+    note_covered(sketch.graph(), covered);
+    std::erase_if(covered, [](const std::string& entry) { return entry.ends_with(".grad"); });
+    if (covered.size() > before) chosen.push_back(each);
+  }
+  return chosen;
+}
+
+// `known` has been gone through elsewhere.
+void check_halves(Where where, const std::vector<OpCase>& cases, const MakeHalf& make,
+                  const std::set<std::string>& known = {}) {
+  std::set<std::string> covered = known;
+  const std::vector<OpCase> chosen = telling(cases, make, covered);
+  Sketch sketch(7);
+  for (const OpCase& each : chosen) make(sketch, each);
+  sketch.check(where, kHalfTolerance);
+  for (const std::string& each : known) covered.erase(each);
+  report_covered(covered);
+}
+
+std::vector<OpCase> taken_cases() {
+  std::vector<OpCase> cases = half_cases();
+  std::erase_if(cases, is_refused);
+  return cases;
+}
+
+void make_value(Sketch& sketch, const OpCase& each) {
+  sketch.output(each.name, each.apply(inputs_of(sketch, each)));
+}
+
+TEST(HalfOnDevice, is_computed_in_f32_and_rounded_on_webgpu) {
+  check_halves(Where::kWebGpu, taken_cases(), make_value);
+}
+
+// Gradients with respect to tensors of f16, in which ops are that no function has.
+void check_gradients(Where where) {
+  std::vector<OpCase> cases = taken_cases();
+  std::set<std::string> known;
+  telling(cases, make_value, known);
+  std::erase_if(cases, [](const OpCase& each) { return !each.differentiable; });
+  const auto make = [](Sketch& sketch, const OpCase& each) {
+    const std::vector<Tensor> args = inputs_of(sketch, each);
+    std::vector<Tensor> halves = args;
+    std::erase_if(halves, [](const Tensor& arg) { return arg.dtype() != f16; });
+    const Tensor y = each.apply(args);
+    const std::vector<Tensor> grads = grad(sum(log1p(square(cast(y, f32) + 0.7))), halves);
+    for (std::size_t i = 0; i < grads.size(); ++i)
+      sketch.output(each.name + "_d" + std::to_string(i), grads[i]);
+  };
+  check_halves(where, cases, make, known);
+}
+
+TEST(Half, has_gradients_on_cpu) { check_gradients(Where::kCpu); }
+TEST(HalfOnDevice, has_gradients_on_webgpu) { check_gradients(Where::kWebGpu); }
+
+}  // namespace
+}  // namespace tensorgrad::testing
