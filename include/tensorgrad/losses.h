@@ -53,9 +53,10 @@ Tensor gaussian_nll_loss(Tensor x, Tensor targets, Tensor var, const GaussianOpt
 
 struct CrossEntropyOptions {
   std::optional<Tensor> weight = std::nullopt;  // [C]: the mean is then one by weight
-  // A target of this number counts for nothing, in the mean neither. Without one every target
-  // counts.
-  std::optional<std::int32_t> ignore_index = -100;
+  // A target of this number counts for nothing, in the mean neither. PyTorch takes -100 unasked;
+  // here every target counts unless you say so, and -100 is an error: the mean over a number of
+  // targets that is counted costs a language model another pass over its logits.
+  std::optional<std::int32_t> ignore_index = std::nullopt;
   double label_smoothing = 0;  // in [0, 1]: this share of a target is spread over all classes
   int axis = -1;               // of the classes; PyTorch's is 1
   Reduction reduction = Reduction::kMean;

@@ -69,6 +69,9 @@ void declare_dataset(Trace& trace, const std::vector<InputSpec>& dataset, std::i
 template <class T>
 void check_range(const InputSpec& spec, const HostView& value, const IndexBound& bound) {
   const T* data = static_cast<const T*>(value.data);
+  // All are looked at in every step, and nearly always there is nothing to say. As unsigned ones
+  // negative numbers are larger than any size.
+  const auto size = static_cast<std::uint64_t>(bound.size);
   const auto check = [&](std::size_t i) {
     const auto index = static_cast<std::int64_t>(data[i]);
     if ((index >= 0 && index < bound.size) || index == bound.except) return;
@@ -78,11 +81,16 @@ void check_range(const InputSpec& spec, const HostView& value, const IndexBound&
                     bound.site);
   };
   if (bound.columns.empty()) {
-    for (std::size_t i = 0; i < value.count; ++i) check(i);
+    for (std::size_t i = 0; i < value.count; ++i) {
+      if (static_cast<std::uint64_t>(data[i]) >= size) check(i);
+    }
     return;
   }
   for (std::size_t row = 0; row < value.count; row += static_cast<std::size_t>(bound.row)) {
-    for (const std::int64_t column : bound.columns) check(row + static_cast<std::size_t>(column));
+    for (const std::int64_t column : bound.columns) {
+      const std::size_t i = row + static_cast<std::size_t>(column);
+      if (static_cast<std::uint64_t>(data[i]) >= size) check(i);
+    }
   }
 }
 

@@ -246,7 +246,7 @@ Tensor cross_entropy(Tensor logits, Tensor targets, const CrossEntropyOptions& o
   }
   const Classes classes("cross_entropy", logits, targets, options, loc);
   if (targets.dtype() == DType::kF32) {
-    if (options.ignore_index && options.ignore_index != CrossEntropyOptions{}.ignore_index) {
+    if (options.ignore_index) {
       throw UserError("cross_entropy: ignore_index goes with targets of i32, these are f32", loc);
     }
     return loss_by_distribution(classes, loc);

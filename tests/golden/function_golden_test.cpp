@@ -76,7 +76,8 @@ void add_losses_by_reduction(std::vector<Case>& cases, const std::string& how, R
       {"huber_loss_", [r](T t) { return huber_loss(t[0], t[1], 0.6, r); }},
       {"smooth_l1_loss_", [r](T t) { return smooth_l1_loss(t[0], t[1], 0.6, r); }},
       {"cross_entropy_", [r](T t) { return cross_entropy(t[0], t[1], r); }},
-      {"cross_entropy_ignore_", [r](T t) { return cross_entropy(t[0], t[1], {.reduction = r}); }},
+      {"cross_entropy_ignore_",
+       [r](T t) { return cross_entropy(t[0], t[1], {.ignore_index = -100, .reduction = r}); }},
       {"cross_entropy_all_",
        [r](T t) {
          return cross_entropy(
@@ -87,7 +88,10 @@ void add_losses_by_reduction(std::vector<Case>& cases, const std::string& how, R
        [r](T t) {
          return cross_entropy(t[0], t[1], {.weight = t[2], .label_smoothing = 0.2, .reduction = r});
        }},
-      {"nll_loss_", [r](T t) { return nll_loss(t[0], t[1], {.weight = t[2], .reduction = r}); }},
+      {"nll_loss_",
+       [r](T t) {
+         return nll_loss(t[0], t[1], {.weight = t[2], .ignore_index = -100, .reduction = r});
+       }},
       {"bce_",
        [r](T t) { return binary_cross_entropy(t[0], t[1], {.weight = t[2], .reduction = r}); }},
       {"bce_logits_",

@@ -243,7 +243,7 @@ Tensor Grower::whole(const Tensor& x) {
     case 0: return in + small(a + b * 3);
     case 1: return in * small(maximum(a, b) - minimum(a, b));
     case 2: return in - small(fmod(a * b, 7));
-    case 3: return in + small(bitwise_and(bitwise_xor(a, b), 5)) * 0.5;
+    case 3: return in + small(bitwise_and(bitwise_xor(a, bitwise_not(b)), 5)) * 0.5;
     case 4: return where(a < b, in, in * 0.5);
     case 5: return in + small(bitwise_right_shift(bitwise_or(bitwise_left_shift(a, 2), b), 1));
     case 6: return in + small(a / (b + 1));
