@@ -30,7 +30,7 @@ def main():
         whole = pathlib.Path(folder) / "whole.so"
         run(args.compiler, "-shared", "-o", whole,
             f"-Wl,--version-script={TOP / 'cmake' / 'exports.map'}", "-Wl,-Bsymbolic-functions",
-            "-Wl,--whole-archive",
+            "-Wl,-z,pack-relative-relocs", "-Wl,--whole-archive",
             args.build / "libtensorgrad.a", "-Wl,--no-whole-archive", "-lhwy", "-lutf8proc",
             "-lz", "-ldl", "-lpthread")
         run("strip", whole)
