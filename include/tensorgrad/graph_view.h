@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tensorgrad/error.h"
+#include "tensorgrad/tensor.h"
 #include "tensorgrad/types.h"
 
 namespace tensorgrad {
