@@ -8,6 +8,7 @@
 #include "kernel/wgsl_selective.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace tensorgrad::wgsl {
 namespace {

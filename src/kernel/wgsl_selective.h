@@ -3,7 +3,6 @@
 // to kernel/wgsl_selective*.cpp.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "kernel/wgsl_parts.h"

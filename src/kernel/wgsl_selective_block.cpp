@@ -6,6 +6,7 @@
 // stay in registers. Sums over states and over the block's channels go by way of workgroup memory,
 // some steps at a time, in a fixed order.
 #include <algorithm>
+#include <vector>
 
 #include "base/check.h"
 #include "kernel/wgsl_selective.h"
@@ -48,7 +49,7 @@ class BlockWriter : SelectiveWriter {
                                      u32_literal(s_.chunks()) + " - first)") +
                 ";");
     read_four(scope_, "rate", "rate_at(0u, ", ", q)", "");
-    scope_.line("let rate2 = rate * 1.44269504f;");
+    scope_.line("let rate2 = rate * 1.44269504f;");  // for powers of two
     if (forward()) {
       write_forward_results();
       write_forward();
@@ -81,7 +82,8 @@ class BlockWriter : SelectiveWriter {
   }
   void choose_sums() {
     for (std::int64_t steps = forward() ? kChunk : 4; steps > 0; steps /= 2) {
-      for (const std::int64_t shares : {std::max<std::int64_t>(1, block_ / (2 * steps)), 1L}) {
+      for (std::int64_t shares : {block_ / (2 * steps), std::int64_t{1}}) {
+        shares = std::max<std::int64_t>(1, shares);
         sums_ = {steps, shares, block_ + (shares < 8 ? shares : 0)};
         if (workgroup_bytes() <= options_.max_workgroup_bytes) return;
       }
