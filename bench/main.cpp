@@ -3,6 +3,7 @@
 // One JSON line per measurement; asserts nothing.
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <iostream>
 
 #include <CLI/CLI.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "models.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <random>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // tg eval, predict, export, devices, explain, dump: what reads a run, and changes nothing of it.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The options of tg lm. A subcommand is a function here and a line in add_lm().
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 
 #include <CLI/CLI.hpp>

@@ -2,6 +2,7 @@
 // A small decoder learns to add two-digit numbers from examples: "27+58=" is followed by the digits
 // of 85, lowest first. A fifth of all pairs is held out, and asked for at the end. With --original
 // the steps, rate and decay are those of the original, whose README promises a loss below 0.1.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>

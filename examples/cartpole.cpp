@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Balances a pole on a cart by policy gradients (REINFORCE, Williams 1992): 16 carts play 200 steps
 // each, then one training step raises the probability of what went better than the average.
+#include <algorithm>
 #include <array>
 #include <cmath>
 

@@ -3,6 +3,7 @@
 // each is held out. Draws the losses, and prints what it writes itself.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 
 #include "common/sample.h"

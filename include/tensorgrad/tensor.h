@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <source_location>
+#include <type_traits>
 #include <vector>
 
 #include "tensorgrad/error.h"

@@ -3,6 +3,7 @@
 #include "tensorgrad/arranging.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "api/trace.h"

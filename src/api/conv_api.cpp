@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Convolutions: the macros of ops/conv with a bias added. One axis is two of which the first has
 // size 1.
+#include <algorithm>
+
 #include "api/compose.h"
 #include "api/trace.h"
 #include "ops/structured.h"

@@ -3,6 +3,7 @@
 // An axis is known by its label: a letter, or -1, -2 .. for the axes of "...", from the last one
 // on.
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <numeric>
 

@@ -3,6 +3,7 @@
 #include "api/forward.h"
 
 #include <algorithm>
+#include <exception>
 #include <sstream>
 
 #include "api/at_line.h"

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Initial values: what the functions of tensorgrad::init say, and the elements that come of it.
+// Initial values: what the functions of tensorgrad::init say.
 #include "api/initial.h"
 
-#include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "base/numbers.h"
-#include "compile/host_random.h"
 #include "tensorgrad/feed.h"
 
 namespace tensorgrad {
@@ -99,82 +96,6 @@ Init xavier_normal(const Shape& shape, double gain, Loc loc) {
 
 }  // namespace init
 
-namespace {
-
-double normal_below(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
-
-// Where the normal distribution cut to [lo, hi] has the share u below it: by bisection, in which
-// the nearer tail is what is compared, so that far tails keep their digits.
-double truncated_normal(double u, double lo, double hi) {
-  if (lo > 0) return -truncated_normal(1 - u, -hi, -lo);
-  const double share = normal_below(lo) + u * (normal_below(hi) - normal_below(lo));
-  double left = std::max(lo, -40.0), right = std::min(hi, 40.0);
-  for (int i = 0; i < 60; ++i) {
-    const double middle = 0.5 * (left + right);
-    (normal_below(middle) < share ? left : right) = middle;
-  }
-  return 0.5 * (left + right);
-}
-
-// Gram and Schmidt's way, twice for each vector, which is enough (Giraud et al. 2005). Its R has a
-// positive diagonal, so that of all orthonormal matrices each is as likely as any other.
-void orthogonal(std::int64_t rows, std::int64_t columns, double gain, std::uint32_t stream,
-                std::uint32_t seed, std::span<float> values) {
-  const bool by_row = rows <= columns;
-  const auto count = static_cast<size_t>(by_row ? rows : columns);
-  const auto size = static_cast<size_t>(by_row ? columns : rows);
-  std::vector<double> v(count * size);
-  for (std::size_t i = 0; i < v.size(); ++i)
-    v[i] = random_normal(static_cast<std::uint32_t>(i), stream, seed, 0);
-  const auto product = [&](std::size_t i, std::size_t j) {
-    double total = 0;
-    for (std::size_t k = 0; k < size; ++k) total += v[i * size + k] * v[j * size + k];
-    return total;
-  };
-  for (std::size_t i = 0; i < count; ++i) {
-    for (int pass = 0; pass < 2; ++pass) {
-      for (std::size_t j = 0; j < i; ++j) {
-        const double along = product(i, j);
-        for (std::size_t k = 0; k < size; ++k) v[i * size + k] -= along * v[j * size + k];
-      }
-    }
-    const double length = std::sqrt(product(i, i));
-    for (std::size_t k = 0; k < size; ++k) {
-      v[i * size + k] /= length;
-      values[by_row ? i * size + k : k * count + i] = static_cast<float>(gain * v[i * size + k]);
-    }
-  }
-}
-
-float element(const Init& init, std::uint32_t i, std::uint32_t stream, std::uint32_t seed) {
-  switch (init.kind) {
-    case Init::Kind::kConstant: return static_cast<float>(init.a);
-    case Init::Kind::kUniform:
-      return static_cast<float>(init.a + (init.b - init.a) * random_uniform(i, stream, seed, 0));
-    case Init::Kind::kNormal:
-      return static_cast<float>(init.a + init.b * random_normal(i, stream, seed, 0));
-    case Init::Kind::kTruncatedNormal: {
-      const double u = random_uniform(i, stream, seed, 0) + 0x1p-25;  // the middle of its interval
-      const double x =
-          truncated_normal(u, (init.lo - init.a) / init.b, (init.hi - init.a) / init.b);
-      return static_cast<float>(init.a + init.b * x);
-    }
-    case Init::Kind::kLiteral: return init.values[i];
-    case Init::Kind::kInverseSoftplus: {
-      const double u = random_uniform(i, stream, seed, 0);
-      const double y = std::max(init.a, init.lo * std::pow(init.hi / init.lo, u));
-      return static_cast<float>(y + std::log(-std::expm1(-y)));
-    }
-    case Init::Kind::kLogOfUniform:
-      return static_cast<float>(
-          std::log(init.lo + (init.hi - init.lo) * random_uniform(i, stream, seed, 0)));
-    case Init::Kind::kOrthogonal: break;
-  }
-  return 0;
-}
-
-}  // namespace
-
 void check_initial(const std::string& what, const Init& init, const Shape& shape,
                    const Site& site) {
   const auto given = static_cast<std::int64_t>(init.values.size());
@@ -191,16 +112,6 @@ void check_initial(const std::string& what, const Init& init, const Shape& shape
     throw ShapeError(what + ": init::orthogonal is for at least two axes, got " + to_string(shape),
                      site);
   }
-}
-
-void fill_initial(const Init& init, const Shape& shape, std::uint32_t stream, std::uint32_t seed,
-                  std::span<float> values) {
-  if (init.kind == Init::Kind::kOrthogonal) {
-    orthogonal(shape[0], numel(shape) / shape[0], init.a, stream, seed, values);
-    return;
-  }
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = element(init, static_cast<std::uint32_t>(i), stream, seed);
 }
 
 }  // namespace tensorgrad

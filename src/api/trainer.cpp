@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kSeedStep = 0x9e3779b9U;
 
-std::string quoted(const std::string& name) { return "'" + name + "'"; }
+std::string in_marks(const std::string& name) { return "'" + name + "'"; }
 
 // Adds to an error which of several objectives it is about.
 template <class Call>
@@ -22,7 +22,7 @@ decltype(auto) in_objective(const std::string& name, Call&& call) {
   try {
     return std::forward<Call>(call)();
   } catch (Error& error) {
-    if (!name.empty()) error.add_context("in the objective " + quoted(name));
+    if (!name.empty()) error.add_context("in the objective " + in_marks(name));
     throw;
   }
 }
@@ -32,10 +32,10 @@ void check_name(const std::string& name, std::set<std::string>& names) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
   if (name.empty() || name.find_first_not_of(kAllowed) != std::string::npos) {
     throw UserError("compile: an objective's name is of letters, digits, '_' and '-', got " +
-                    quoted(name));
+                    in_marks(name));
   }
   if (!names.insert(name).second)
-    throw UserError("compile: two objectives are named " + quoted(name));
+    throw UserError("compile: two objectives are named " + in_marks(name));
 }
 
 std::vector<TrainingPick> picks_of(const std::vector<ObjectiveSource>& sources) {
@@ -63,12 +63,12 @@ std::vector<ObjectiveSource> with_common_options(std::vector<ObjectiveSource> so
           own.seed == 0 && own.memory_budget == 0 && !own.initial && own.device == DeviceOptions{};
       if (!open) {
         throw UserError(
-            "objective " + quoted(sources[k].name) +
+            "objective " + in_marks(sources[k].name) +
             ": seed, device, memory_budget and initial are the trainer's, in TrainerOptions");
       }
     }
     if (!sources[k].loss)
-      throw UserError("compile: the objective " + quoted(sources[k].name) + " has no loss");
+      throw UserError("compile: the objective " + in_marks(sources[k].name) + " has no loss");
     own.seed = objective_seed(options.seed, k);
     own.device = options.device;
     own.memory_budget = options.memory_budget;
@@ -111,8 +111,8 @@ void TrainerImpl::collect_states() {
       if (known == states_.end()) {
         states_.push_back({entry, objective.get()});
       } else if (known->entry.type != entry.type || known->entry.initial != entry.initial) {
-        throw UserError("state " + quoted(entry.name) + ": the objectives " +
-                        quoted(known->objective->name()) + " and " + quoted(objective->name()) +
+        throw UserError("state " + in_marks(entry.name) + ": the objectives " +
+                        in_marks(known->objective->name()) + " and " + in_marks(objective->name()) +
                         " have it with another type or another initial value");
       }
     }
@@ -129,9 +129,9 @@ void TrainerImpl::check_datasets() const {
       const auto text = [](const InputSpec& each) {
         return std::string(to_string(each.dtype)) + to_string(each.shape);
       };
-      throw UserError("dataset entry " + quoted(spec.name) + ": " + text(*first) +
-                      " in the objective " + quoted(who) + ", " + text(spec) + " in " +
-                      quoted(objective->name()));
+      throw UserError("dataset entry " + in_marks(spec.name) + ": " + text(*first) +
+                      " in the objective " + in_marks(who) + ", " + text(spec) + " in " +
+                      in_marks(objective->name()));
     }
   }
 }
@@ -167,7 +167,7 @@ int TrainerImpl::find(const std::string& name) const {
   for (std::size_t k = 0; k < objectives_.size(); ++k) {
     if (objectives_[k]->name() == name && !name.empty()) return static_cast<int>(k);
   }
-  throw UserError("there is no objective " + quoted(name) + "; there is " + known_names());
+  throw UserError("there is no objective " + in_marks(name) + "; there is " + known_names());
 }
 
 std::vector<std::string> TrainerImpl::names() const {

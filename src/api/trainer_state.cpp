@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Saving and loading a trainer.
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 

@@ -172,7 +172,7 @@ class Filler {
   }
 
   [[nodiscard]] double random(const std::string& name, std::size_t i) const {
-    return random_uniform(static_cast<std::uint32_t>(i), stream_of(name), seed_, 0);
+    return uniform_of(random_word(static_cast<std::uint32_t>(i), stream_of(name), seed_, 0));
   }
 
   [[nodiscard]] std::vector<std::uint32_t> uniform(const std::string& name, std::size_t count,

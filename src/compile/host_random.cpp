@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "compile/host_random.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <numbers>
 #include <numeric>
 #include <utility>
@@ -9,28 +12,30 @@
 #include "kernel/scalar_math.h"
 
 namespace tensorgrad {
-namespace {
-
-constexpr double kTwoToMinus24 = 1.0 / 16777216.0;
-
-}  // namespace
-
 std::uint32_t random_word(std::uint32_t index, std::uint32_t stream, std::uint32_t seed,
                           std::uint32_t step) {
   using scalar_math::Uint;
   return scalar_math::philox(Uint{index}, Uint{stream}, Uint{seed}, Uint{step}).v;
 }
 
-double random_uniform(std::uint32_t index, std::uint32_t stream, std::uint32_t seed,
-                      std::uint32_t step) {
-  return (random_word(index, stream, seed, step) >> 8) * kTwoToMinus24;
+void random_words(std::uint32_t first, std::uint32_t stream, std::uint32_t seed, std::uint32_t step,
+                  std::span<std::uint32_t> words) {
+  using scalar_math::Uint;
+  for (std::size_t i = 0; i < words.size(); i += 4) {
+    const auto block = static_cast<std::uint32_t>(first / 4 + i / 4);
+    const auto [w0, w1, w2, w3] = scalar_math::philox_block<Uint>(
+        {Uint{block}, Uint{step}, Uint{0}, Uint{0}}, Uint{seed}, Uint{stream});
+    const std::array<std::uint32_t, 4> four{w0.v, w1.v, w2.v, w3.v};
+    std::copy_n(four.begin(), std::min<std::size_t>(4, words.size() - i),
+                words.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
 
-double random_normal(std::uint32_t index, std::uint32_t stream, std::uint32_t seed,
-                     std::uint32_t step) {
-  const double u = random_uniform(2 * index, stream, seed, step);
-  const double v = random_uniform(2 * index + 1, stream, seed, step);
-  return std::sqrt(-2.0 * std::log(1.0 - u)) * std::cos(2.0 * std::numbers::pi * v);
+double uniform_of(std::uint32_t word) { return (word >> 8) * 0x1p-24; }
+
+double normal_of(std::uint32_t word, std::uint32_t other) {
+  return std::sqrt(-2.0 * std::log(1.0 - uniform_of(word))) *
+         std::cos(2.0 * std::numbers::pi * uniform_of(other));
 }
 
 std::vector<std::int32_t> random_order(std::int64_t n, std::uint32_t seed, std::uint32_t epoch) {

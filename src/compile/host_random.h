@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace tensorgrad {
@@ -17,12 +18,14 @@ inline constexpr std::uint32_t kOrderStream = 0xc0000000U;
 std::uint32_t random_word(std::uint32_t index, std::uint32_t stream, std::uint32_t seed,
                           std::uint32_t step);
 
+// The words from `first`, a multiple of 4, on: four at a time, which takes a quarter of the time.
+void random_words(std::uint32_t first, std::uint32_t stream, std::uint32_t seed, std::uint32_t step,
+                  std::span<std::uint32_t> words);
+
 // Uniform in [0, 1), 24 bits.
-double random_uniform(std::uint32_t index, std::uint32_t stream, std::uint32_t seed,
-                      std::uint32_t step);
-// Mean 0, deviation 1; uses the words 2*index and 2*index + 1.
-double random_normal(std::uint32_t index, std::uint32_t stream, std::uint32_t seed,
-                     std::uint32_t step);
+double uniform_of(std::uint32_t word);
+// Mean 0, deviation 1 (Box and Muller).
+double normal_of(std::uint32_t word, std::uint32_t other);
 
 // 0..n-1 in an order that seed and epoch decide (Fisher and Yates).
 std::vector<std::int32_t> random_order(std::int64_t n, std::uint32_t seed, std::uint32_t epoch);

@@ -3,18 +3,15 @@
 #include "io/class_folder.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cctype>
 #include <cmath>
 #include <cstring>
-#include <exception>
 #include <filesystem>
-#include <mutex>
 #include <span>
-#include <thread>
 #include <utility>
 
 #include "base/numbers.h"
+#include "base/parallel.h"
 #include "io/random.h"
 #include "io/text.h"
 #include "tensorgrad/error.h"
@@ -24,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr unsigned kMostReaders = 16;  // threads
+constexpr std::size_t kMostReaders = 16;  // threads
 constexpr const char* kPictureEndings[] = {".png", ".jpg", ".jpeg", ".jfif"};
 
 // Sorted by their names; without what is hidden or put there by a system.
@@ -221,29 +218,10 @@ class ClassFolder {
     set.count = static_cast<std::int64_t>(files.size());
     set.images.resize(files.size() * each);
     for (const PictureFile& file : files) set.labels.push_back(file.label);
-    std::atomic<std::size_t> next = 0;
-    std::atomic<std::size_t> end = files.size();  // where the first error is
-    std::mutex mutex;
-    std::exception_ptr error;
-    const auto work = [&] {
-      for (std::size_t i = next++; i < end; i = next++) {
-        try {
-          const Image image = read_one(files[i].path);
-          std::memcpy(set.images.data() + i * each, image.pixels.data(), each);
-        } catch (...) {
-          const std::lock_guard lock(mutex);
-          if (i < end) error = std::current_exception();
-          end = std::min(i, end.load());
-        }
-      }
-    };
-    {
-      const std::size_t cores = std::clamp(std::thread::hardware_concurrency(), 1U, kMostReaders);
-      std::vector<std::jthread> helpers;
-      while (helpers.size() + 1 < std::min(cores, files.size())) helpers.emplace_back(work);
-      work();
-    }
-    if (error) std::rethrow_exception(error);
+    in_parallel(files.size(), kMostReaders, [&](std::size_t i) {
+      const Image image = read_one(files[i].path);
+      std::memcpy(set.images.data() + i * each, image.pixels.data(), each);
+    });
   }
 
   [[nodiscard]] Image read_one(const std::string& path) const {

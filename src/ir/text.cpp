@@ -14,7 +14,7 @@
 namespace tensorgrad {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string quoted_text(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -33,7 +33,7 @@ bool is_word(const std::string& text) {
 
 std::string attr_text(const AttrValue& value) {
   if (const auto* i = std::get_if<std::int64_t>(&value)) return std::to_string(*i);
-  if (const auto* s = std::get_if<std::string>(&value)) return quoted(*s);
+  if (const auto* s = std::get_if<std::string>(&value)) return quoted_text(*s);
   if (const auto* l = std::get_if<std::vector<std::int64_t>>(&value)) return to_string(*l);
   char text[48];
   std::snprintf(text, sizeof text, "f:%a", std::get<double>(value));
@@ -56,8 +56,8 @@ std::string print(const Node& node) {
   }
   text += " : " + to_string(node.type);
   if (node.site.known())
-    text += " @ " + quoted(node.site.file) + ":" + std::to_string(node.site.line);
-  if (!node.origin.empty()) text += " " + quoted(node.origin);
+    text += " @ " + quoted_text(node.site.file) + ":" + std::to_string(node.site.line);
+  if (!node.origin.empty()) text += " " + quoted_text(node.origin);
   if (node.group >= 0) text += "  // group " + std::to_string(node.group);
   return text;
 }
@@ -311,7 +311,7 @@ std::string print(const Graph& graph) {
     text += "%" + std::to_string(id) + " = " + print(graph[id]) + "\n";
   }
   for (const GraphOutput& output : graph.outputs) {
-    text += "output " + (is_word(output.name) ? output.name : quoted(output.name)) + " = %" +
+    text += "output " + (is_word(output.name) ? output.name : quoted_text(output.name)) + " = %" +
             std::to_string(output.value) + "\n";
   }
   for (const GraphUpdate& update : graph.updates) {

@@ -5,6 +5,7 @@
 #include "kernel/wgsl_join.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>

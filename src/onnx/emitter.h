@@ -3,6 +3,7 @@
 // else has.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>

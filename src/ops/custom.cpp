@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The op that stands for all that users define. attrs: kernel (its number), name.
+#include <algorithm>
 #include <bit>
 
 #include "ir/custom.h"

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Ops that place or pick elements: concat, pack, gather and its adjoint scatter_add.
+#include <algorithm>
+
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 

@@ -4,31 +4,52 @@
 #include <algorithm>
 
 #include "ops/expr.h"
-#include "passes/divisor.h"
 
 namespace tensorgrad {
 namespace {
 
 constexpr std::int64_t kSide = 128;  // of a tile
-// So many tiles leave less than half of a large GPU idle, so many all but nothing; and as many as
-// are wanted, so that those of the last round count little.
-constexpr std::int64_t kHalfBusy = 64, kBusy = 132;
-constexpr std::int64_t kWanted = 768;
-// Products below this many multiplications take less time than what the cut costs: a launch, and
-// the parts' way through memory.
+// A large GPU computes so many tiles at once; a few less already come to lie two on one core while
+// others have none (H200: 108 take 840 us, 120 take 1454).
+constexpr std::int64_t kAtOnce = 132, kSpread = 112;
+// What a tile takes for each of its depth, what parts take to be written and read, and their
+// launch.
+constexpr double kSecondsOfDepth = 0.096e-6, kSecondsOfByte = 1 / 3.5e12, kSecondsOfLaunch = 5e-6;
+// The kernels for products below this many multiplications have other tiles.
 constexpr std::int64_t kLeastProducts = std::int64_t{1} << 29;
 constexpr std::int64_t kLeastOfHalfBusy = std::int64_t{1} << 31;
-constexpr std::int64_t kLeastDepth = 256;  // of a part
+constexpr std::int64_t kLeastDepth = 256;                    // of a part
+constexpr std::int64_t kMostBytes = std::int64_t{96} << 20;  // of all parts
+constexpr double kWorthIt = 0.95;                            // of the time of the whole
 
-std::int64_t tiles_of(std::int64_t size) { return (size + kSide - 1) / kSide; }
+std::int64_t over(std::int64_t size, std::int64_t each) { return (size + each - 1) / each; }
+
+double seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t parts) {
+  const std::int64_t tiles = over(m, kSide) * over(n, kSide) * parts;
+  const std::int64_t least_rounds = tiles > kSpread ? 2 : 1;
+  const auto rounds = static_cast<double>(std::max(least_rounds, over(tiles, kAtOnce)));
+  const double product =
+      rounds * kSecondsOfDepth * static_cast<double>(k) / static_cast<double>(parts);
+  if (parts == 1) return product;
+  const auto bytes = static_cast<double>(2 * sizeof(float)) * static_cast<double>(parts * m * n);
+  return product + bytes * kSecondsOfByte + kSecondsOfLaunch;
+}
 
 // 1 where the product stays whole.
 std::int64_t parts_of_depth(std::int64_t m, std::int64_t n, std::int64_t k) {
-  const std::int64_t tiles = tiles_of(m) * tiles_of(n);
-  const std::int64_t least = tiles < kHalfBusy ? kLeastProducts : kLeastOfHalfBusy;
-  if (tiles >= kBusy || k < 2 * kLeastDepth || m * n < least / k) return 1;
-  const std::int64_t wanted = std::min(kWanted / tiles, k / kLeastDepth);
-  return std::max<std::int64_t>(1, divisor_near(k, wanted, 2, k / kLeastDepth));
+  const std::int64_t tiles = over(m, kSide) * over(n, kSide);
+  const std::int64_t least = tiles < kAtOnce / 2 ? kLeastProducts : kLeastOfHalfBusy;
+  if (m * n < least / k) return 1;
+  std::int64_t best = 1;
+  double shortest = kWorthIt * seconds(m, n, k, 1);
+  const std::int64_t most =
+      std::min(k / kLeastDepth, kMostBytes / (m * n * std::int64_t{sizeof(float)}));
+  for (std::int64_t parts = 2; parts <= most; ++parts) {
+    if (k % parts != 0 || seconds(m, n, k, parts) >= shortest) continue;
+    best = parts;
+    shortest = seconds(m, n, k, parts);
+  }
+  return best;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "plan/placement.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <set>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The files of tiktoken: a token in base64 and its rank on each line. Any two tokens that make a
 // third one side by side are merged, and the rank of that one says when.
+#include <algorithm>
 #include <array>
 #include <charconv>
 

@@ -13,6 +13,7 @@
 #include "backend/cpu/simd.h"
 #include "backend/cpu/step.h"
 #include "base/check.h"
+#include "base/parallel.h"
 
 namespace tensorgrad {
 namespace cpu {

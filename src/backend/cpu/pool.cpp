@@ -4,18 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstdlib>
-#include <fstream>
-#include <string>
 
 #include "backend/cpu/denormals.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
-#endif
-#if defined(__linux__)
-#include <sched.h>
 #endif
 
 namespace tensorgrad::cpu {
@@ -127,25 +120,6 @@ void ThreadPool::run(std::int64_t tasks, Call call, const void* body) {
     return (state & kInside) == 0;
   };
   while (!spin_until(empty)) state_.wait(state, std::memory_order_acquire);
-}
-
-int usable_cores() {
-  int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-#if defined(__linux__)
-  cpu_set_t allowed;  // which hardware_concurrency() does not look at
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
-    cores = std::clamp(CPU_COUNT(&allowed), 1, cores);
-  }
-#endif
-  // "max 100000" or "200000 100000": microseconds of CPU time in a period.
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (file >> quota >> period && quota != "max" && period > 0) {
-    const double share = std::strtod(quota.c_str(), nullptr) / period;
-    if (share > 0) cores = std::clamp(static_cast<int>(std::ceil(share)), 1, cores);
-  }
-  return cores;
 }
 
 }  // namespace tensorgrad::cpu

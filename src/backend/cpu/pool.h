@@ -58,8 +58,4 @@ class ThreadPool {
   std::vector<std::jthread> workers_;
 };
 
-// Cores that this process may use: affinity, and the CPU quota of its control group where there is
-// one.
-int usable_cores();
-
 }  // namespace tensorgrad::cpu

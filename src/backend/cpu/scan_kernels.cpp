@@ -3,6 +3,8 @@
 // elements. Sums and products of f32 are kept in double, as PyTorch's are.
 #include "backend/cpu/scan_kernels.h"
 
+#include <type_traits>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/scan_kernels.cpp"
 #include <hwy/foreach_target.h>

@@ -2,14 +2,13 @@
 // Programs made ready: kernels compiled once per text, bind groups made once per launch.
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <map>
-#include <thread>
 #include <utility>
 
 #include "backend/webgpu/device.h"
 #include "backend/webgpu/vendor.h"
 #include "base/check.h"
+#include "base/parallel.h"
 
 namespace tensorgrad::webgpu {
 namespace {
@@ -141,23 +140,12 @@ std::vector<std::shared_ptr<Pipeline>> WebGpuDevice::compile_together(
   if (fresh.size() < 2 || !api_.vendor->concurrent() || !replacement_.empty()) return {};
   std::vector<std::pair<const Kernel*, std::shared_ptr<Pipeline>>> work;
   for (const auto& [body, kernel] : fresh) work.emplace_back(kernel, with_layouts(*kernel));
-  std::atomic<std::size_t> next{0};
-  const auto compile_some = [&] {
-    for (std::size_t i = next++; i < work.size(); i = next++) {
-      const Kernel& kernel = *work[i].first;
-      const Handle<WGPUShaderModule> module = make_module(kernel, kernel.dispatch.kernel.text());
-      make_pipeline(kernel, module.get(), *work[i].second);
-    }
-  };
   begin_scope();
-  {
-    const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
-    std::vector<std::jthread> helpers;
-    for (std::size_t i = 1; i < std::min({work.size(), cores, kCompileThreads}); ++i) {
-      helpers.emplace_back(compile_some);
-    }
-    compile_some();
-  }
+  in_parallel(work.size(), kCompileThreads, [&](std::size_t i) {
+    const Kernel& kernel = *work[i].first;
+    const Handle<WGPUShaderModule> module = make_module(kernel, kernel.dispatch.kernel.text());
+    make_pipeline(kernel, module.get(), *work[i].second);
+  });
   if (!end_scope().empty()) return {};
   std::vector<std::shared_ptr<Pipeline>> kept;
   for (auto& [kernel, made] : work) {

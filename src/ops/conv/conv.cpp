@@ -5,6 +5,8 @@
 //   conv_transpose2d:  x[b,c,i] = sum over o, n, j of y[b,o,n] * w[o,c,j]
 //   conv2d_weight:     w[o,c,j] = sum over b, n of x[b,c,i] * y[b,o,n]
 // Each is linear in both operands, and the three are each other's gradients.
+#include <algorithm>
+
 #include "ops/window.h"
 
 namespace tensorgrad {

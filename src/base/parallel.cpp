@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#include "base/parallel.h"
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace tensorgrad {
+
+int usable_cores() {
+  int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+#if defined(__linux__)
+  cpu_set_t allowed;  // which hardware_concurrency() does not look at
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
+    cores = std::clamp(CPU_COUNT(&allowed), 1, cores);
+  }
+#endif
+  // "max 100000" or "200000 100000": microseconds of CPU time in a period.
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (file >> quota >> period && quota != "max" && period > 0) {
+    const double share = std::strtod(quota.c_str(), nullptr) / period;
+    if (share > 0) cores = std::clamp(static_cast<int>(std::ceil(share)), 1, cores);
+  }
+  return cores;
+}
+
+void in_parallel(std::size_t count, std::size_t most_threads,
+                 const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next{0}, end{count};  // what throws brings the end nearer
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto do_some = [&] {
+    for (std::size_t i = next++; i < end; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (i < end) error = std::current_exception();
+        end = std::min(i, end.load());
+      }
+    }
+  };
+  const std::size_t wanted = std::min(count, most_threads);
+  if (wanted < 2) {
+    do_some();
+  } else {
+    const std::size_t threads = std::min(wanted, static_cast<std::size_t>(usable_cores()));
+    std::vector<std::jthread> helpers;
+    try {
+      while (helpers.size() + 1 < threads) helpers.emplace_back(do_some);
+    } catch (const std::system_error&) {
+      // No more threads to be had: those there are do the work.
+    }
+    do_some();
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// Work on several threads: all of it, once, and of several errors the first.
+#include "base/parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+namespace tensorgrad {
+namespace {
+
+TEST(InParallel, does_each_piece_once) {
+  for (const std::size_t count : {0, 1, 2, 7, 1000}) {
+    for (const std::size_t threads : {0, 1, 3, 64}) {
+      std::vector<std::atomic<int>> done(count);
+      in_parallel(count, threads, [&](std::size_t i) { ++done[i]; });
+      for (const std::atomic<int>& times : done) EXPECT_EQ(times, 1) << count << " " << threads;
+    }
+  }
+}
+
+TEST(InParallel, throws_what_the_first_piece_threw_and_begins_no_more) {
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> begun = 0;
+    try {
+      in_parallel(100000, 4, [&](std::size_t i) {
+        ++begun;
+        if (i % 10 == 3) throw std::runtime_error(std::to_string(i));
+      });
+      FAIL() << "nothing was thrown";
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "3");
+    }
+    EXPECT_LT(begun, 100000);
+  }
+}
+
+#if defined(__linux__)
+TEST(UsableCores, are_the_cores_that_the_process_may_use) {
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  int core = 0;
+  while (!CPU_ISSET(core, &before)) ++core;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(usable_cores(), 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_GE(usable_cores(), 1);
+}
+#endif
+
+}  // namespace
+}  // namespace tensorgrad
