@@ -412,11 +412,18 @@ std::vector<float> HostTensor::floats() const {
   if (dtype != DType::kF32 && dtype != DType::kF16) {
     throw DtypeError("floats: the tensor is " + std::string(to_string(dtype)));
   }
+  if (dtype == DType::kF32) return {float_span().begin(), float_span().end()};
   const std::size_t count = bytes.size() / element_bytes(dtype);
   const std::vector<std::uint32_t> words = from_stored(bytes, count, dtype);
   std::vector<float> values(count);
   std::memcpy(values.data(), words.data(), count * sizeof(float));
   return values;
+}
+
+std::span<const float> HostTensor::float_span() const {
+  if (dtype != DType::kF32)
+    throw DtypeError("float_span: the tensor is " + std::string(to_string(dtype)));
+  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
 std::vector<std::int32_t> HostTensor::ints() const {

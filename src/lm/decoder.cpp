@@ -72,7 +72,14 @@ Decoder::Decoder(Trainer<nn::MambaLM>& trainer, const DecoderOptions& options, L
 Decoder::Decoder(Forward forward, const DecoderOptions& options, Loc loc)
     : forward_(std::move(forward)), options_(checked_options(options, loc)) {}
 
-std::vector<float> Decoder::begin(std::span<const std::vector<std::int32_t>> texts, Loc loc) {
+std::span<const float> Decoder::run(std::span<const std::int32_t> tokens,
+                                    const std::vector<float>& keep, Loc loc) {
+  logits_ = forward_({{"tokens", tokens}, {"keep", keep}}, loc);
+  if (logits_.dtype != f32) logits_ = HostTensor::of(logits_.shape, logits_.floats(), loc);
+  return logits_.float_span();
+}
+
+std::span<const float> Decoder::begin(std::span<const std::vector<std::int32_t>> texts, Loc loc) {
   const auto batch = static_cast<std::size_t>(options_.batch);
   if (texts.empty() || texts.size() > batch) {
     throw UserError("decoder: 1 to " + std::to_string(batch) + " texts expected, got " +
@@ -88,7 +95,7 @@ std::vector<float> Decoder::begin(std::span<const std::vector<std::int32_t>> tex
   for (const auto& text : texts) begins.insert(total - static_cast<std::int64_t>(text.size()));
   begins.insert(total);
   std::vector<std::int32_t> tokens;
-  std::vector<float> keep(batch), logits;
+  std::vector<float> keep(batch);
   std::int64_t at = 0;
   while (at < total) {
     const std::int64_t edge = *begins.upper_bound(at);
@@ -103,15 +110,15 @@ std::vector<float> Decoder::begin(std::span<const std::vector<std::int32_t>> tex
       std::copy_n(texts[row].begin() + from, piece,
                   tokens.begin() + static_cast<std::ptrdiff_t>(row) * piece);
     }
-    logits = forward_({{"tokens", tokens}, {"keep", keep}}, loc).floats();
+    run(tokens, keep, loc);
     at += piece;
   }
-  return logits;
+  return logits_.float_span();
 }
 
-std::vector<float> Decoder::step(std::span<const std::int32_t> tokens, Loc loc) {
+std::span<const float> Decoder::step(std::span<const std::int32_t> tokens, Loc loc) {
   const std::vector<float> keep(static_cast<std::size_t>(options_.batch), 1.0F);
-  return forward_({{"tokens", tokens}, {"keep", keep}}, loc).floats();
+  return run(tokens, keep, loc);
 }
 
 }  // namespace tensorgrad::lm

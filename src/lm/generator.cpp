@@ -135,14 +135,14 @@ void write_group(Decoder& decoder, Prompts prompts, std::vector<Writing>& texts,
   if (!any_open()) return;
   const auto batch = static_cast<std::size_t>(decoder.batch());
   double began = seconds_now();
-  std::vector<float> logits = decoder.begin(prompts, loc);
+  std::span<const float> logits = decoder.begin(prompts, loc);
   times.prompt_seconds += seconds_now() - began;
   began = seconds_now();
   const std::size_t width = logits.size() / batch;
   std::vector<std::int32_t> next(batch);
   while (true) {
     for (std::size_t i = 0; i < texts.size(); ++i)
-      next[i] = texts[i].take(std::span(logits).subspan(i * width, width), stop_tokens, loc);
+      next[i] = texts[i].take(logits.subspan(i * width, width), stop_tokens, loc);
     if (!any_open()) break;
     logits = decoder.step(next, loc);
     ++times.steps;

@@ -38,11 +38,12 @@ class Decoder {
   // Begins new texts: at most as many as `batch`, each of one token or more. Gives the logits after
   // each text, [B, V]; rows without a text hold nothing of use. What a text gives does not depend
   // on the others, but for the last bits: a shorter one begins where as much is left of the others.
-  // Throws UserError for no texts, too many, or one without a token.
-  std::vector<float> begin(std::span<const std::vector<std::int32_t>> texts,
-                           Loc loc = Loc::current());
+  // Logits can be read until the decoder is called again. Throws UserError for no texts, too many,
+  // or one without a token.
+  std::span<const float> begin(std::span<const std::vector<std::int32_t>> texts,
+                               Loc loc = Loc::current());
   // The next token of each text [batch]; the logits after it, [B, V].
-  std::vector<float> step(std::span<const std::int32_t> tokens, Loc loc = Loc::current());
+  std::span<const float> step(std::span<const std::int32_t> tokens, Loc loc = Loc::current());
 
   [[nodiscard]] std::int64_t batch() const { return options_.batch; }
   // The tokens that a text can have: those that attention layers keep; 0: any number.
@@ -52,9 +53,13 @@ class Decoder {
   [[nodiscard]] Forward& forward() { return forward_; }
 
  private:
+  std::span<const float> run(std::span<const std::int32_t> tokens, const std::vector<float>& keep,
+                             Loc loc);
+
   Forward forward_;
   DecoderOptions options_;
   std::int64_t context_ = 0;
+  HostTensor logits_;  // f32
 };
 
 // The most tokens that a text of such a model can have: CausalAttention::Options::max_length where

@@ -170,6 +170,9 @@ TEST(Forward, gives_every_output_by_name_with_its_type) {
   EXPECT_EQ(out.at("same").floats(), (std::vector<float>{1, 2}));
   EXPECT_EQ(out.at("count").ints(), (std::vector<std::int32_t>{0, 1, 2}));
   EXPECT_EQ(out.at("class scores").floats(), (std::vector<float>{2, 4}));
+  EXPECT_THAT(out.at("class scores").float_span(), ::testing::ElementsAre(2, 4));
+  EXPECT_EQ(out.at("class scores").float_span().data(),
+            reinterpret_cast<const float*>(out.at("class scores").bytes.data()));
   EXPECT_EQ(out.at("large").dtype, boolean);
   EXPECT_EQ(out.at("large").ints(), (std::vector<std::int32_t>{0, 1}));
 }

@@ -91,7 +91,7 @@ void steps_are_the_whole(const std::string& device, const SavedModel& model) {
   for (unsigned turn = 0; turn < 2; ++turn) {
     std::vector<Tokens> texts = {some_text(9, turn), some_text(1, 10 + turn),
                                  some_text(17, 20 + turn)};
-    std::vector<float> logits = decoder.begin(texts);
+    std::span<const float> logits = decoder.begin(texts);
     for (unsigned step = 0;; ++step) {
       for (std::size_t row = 0; row < texts.size(); ++row) {
         expect_row(logits, row, whole.after(texts[row]), 1e-5,
