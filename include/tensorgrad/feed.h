@@ -58,7 +58,8 @@ struct HostTensor {
   // The elements, those of f16 as f32; throws DtypeError where the type is another.
   [[nodiscard]] std::vector<float> floats() const;
   [[nodiscard]] std::vector<std::int32_t> ints() const;
-  // The elements of f32 where they lie, without a copy; throws DtypeError where the type is another.
+  // The elements of f32 where they lie, without a copy; throws DtypeError where the type is
+  // another.
   [[nodiscard]] std::span<const float> float_span() const;
 };
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Contractions: out[z,m,n] = epilogue(sum_k a[z,m,k] * b[z,k,n]). Two forms:
+// Contractions: out[z,m,n] = epilogue(sum_k a[z,m,k] * b[z,k,n]). Three forms:
 // - tiled: a workgroup of ny x nx threads computes BM x BN results, each thread TM x TN of them in
 //   registers; per step of BK, both operands pass through workgroup memory, evaluated by their own
 //   programs while they are loaded. Reads per result: K/BN of a and K/BM of b. Where tiles are few,
 //   slices of threads share a tile, each over its own k, and add up at the end in a fixed order.
 // - by lanes: some threads share one result, each over its own k, combined by a tree. For few
 //   results or short K, where tiles would leave the GPU idle.
+// - by vectors: the same for few rows where both operands lie along k, four at a time.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -52,6 +53,8 @@ int place_of_result(int i, int width, int threads) {
   return (i / width) * threads * width + i % width;
 }
 
+constexpr std::int64_t kMostVectorRows = 4, kLeastVectorDepth = 64;
+
 // For epilogues by rows: a workgroup has all columns of its rows.
 constexpr TileShape kRowShape = {16, kMostRowColumns, 64, 2, 2, 1, 264, 0.5};
 
@@ -66,6 +69,8 @@ class Contraction : private ContractionParts {
   [[nodiscard]] const TileShape* pick_tile() const;
   [[nodiscard]] std::int64_t bytes_of(const TileShape& tile) const;
   Shader write_by_lanes(const Tile& tile);
+  [[nodiscard]] bool takes_vectors() const;
+  Shader write_by_vectors();
   Shader write_tiled(const TileShape& tile);
   void write_steps(Scope& scope, const TileShape& tile);
   void write_products(Scope& scope, const TileShape& tile, const std::string& half) const;
@@ -132,6 +137,7 @@ std::int64_t Contraction::bytes_of(const TileShape& tile) const {
 Shader Contraction::write() {
   if (has_ones()) write_ones();
   if (launch_.by_rows) return write_tiled(kRowShape);
+  if (takes_vectors()) return write_by_vectors();
   const TileShape* tile = pick_tile();
   return tile == nullptr ? write_by_lanes(pick_lanes()) : write_tiled(*tile);
 }
@@ -171,6 +177,73 @@ Shader Contraction::write_by_lanes(const Tile& tile) {
                ") { finish(z, m, n, acc); }");
   }
   return make_shader(module_, scope, tile.threads(), ceil_div(results, tile.rows));
+}
+
+// Few rows times what lies along k: nothing is read twice, so nothing has to pass through workgroup
+// memory, and the reads of b decide the time.
+bool Contraction::takes_vectors() const {
+  if (options_.tile != 0 || has_ones() || launch_.by_rows || launch_.m > kMostVectorRows ||
+      window_.count != launch_.m || launch_.k < kLeastVectorDepth || !a_.along_k() ||
+      !b_.along_k()) {
+    return false;
+  }
+  InFours a = a_.fours(), b = b_.fours();
+  InFours finish = {&launch_.body, out_domain_, 2, false, false, launch_.stores};
+  choose_fours(launch_, {&a, &b, &finish}, options_);
+  return a.chosen && b.chosen;
+}
+
+// A lane reads every so many vectors of four of a column of b, and multiplies them with each row.
+Shader Contraction::write_by_vectors() {
+  write_functions(1, 1, 4, false);
+  const std::int64_t columns = window_.outer_count * launch_.n, k = launch_.k;
+  Tile tile;
+  tile.lanes = 32;
+  while (columns * tile.lanes < 2 * kFullGpu && 16 * tile.lanes <= k) tile.lanes *= 2;
+  tile.lanes = std::min(tile.lanes, std::min(256, floor_pow2(options_.max_threads)));
+  tile.rows = std::max(1, group_threads(std::max(tile.lanes, 64), options_) / tile.lanes);
+  const Domain domain = {{"column", columns}};
+  Scope scope;
+  const std::string live = open_rows(scope, tile, columns, "column");
+  scope.line("let n = " + coordinate(scope, domain, 1, launch_.n) + ";");
+  scope.line("let z = " + batch_of(coordinate(scope, domain, launch_.n, window_.outer_count)) +
+             ";");
+  std::vector<Partial> sums;
+  for (std::int64_t m = 0; m < launch_.m; ++m) {
+    sums.push_back({"acc" + std::to_string(m), DType::kF32, ReduceOp::kSum});
+    declare_partial(scope, module_, sums.back());
+  }
+  const std::int64_t step = std::int64_t{4} * tile.lanes, steps = ceil_div(k, step);
+  const auto multiply = [&](Scope& at) {
+    at.line("let w = b_at(z, k, n);");
+    for (std::size_t m = 0; m < sums.size(); ++m) {
+      at.line(sums[m].name + " += dot(a_at(z, " + u32_literal(static_cast<std::int64_t>(m)) +
+              ", k), w);");
+    }
+  };
+  if (steps <= kMostWrittenOut) {
+    for (std::int64_t i = 0; i < steps; ++i) {
+      const std::string at = "lane * 4u + " + u32_literal(i * step);
+      Scope one(&scope);
+      one.line("let k = " + at + ";");
+      multiply(one);
+      scope.block((i + 1) * step > k ? "if (" + at + " < " + u32_literal(k) + ")" : "", one);
+    }
+  } else {
+    Scope loop(&scope);
+    multiply(loop);
+    scope.block(
+        "for (var k = lane * 4u; k < " + u32_literal(k) + "; k += " + u32_literal(step) + ")",
+        loop);
+  }
+  combine_lanes(scope, module_, tile, sums, options_);
+  Scope finish(&scope);
+  for (std::size_t m = 0; m < sums.size(); ++m) {
+    finish.line("finish(z, " + u32_literal(static_cast<std::int64_t>(m)) + ", n, " + sums[m].name +
+                ");");
+  }
+  scope.block("if (lane == 0u" + (live.empty() ? "" : " && " + live) + ")", finish);
+  return make_shader(module_, scope, tile.threads(), ceil_div(columns, tile.rows));
 }
 
 // Where tiles lie twice in workgroup memory, `half` is the start of the one that is read, in each.

@@ -47,6 +47,7 @@ class TileOperand {
   // The same for tiles, with zero for otherwise; it gives four where fours() was chosen.
   void write_tile_function(const std::string& guard, const std::set<int>& vectors);
   [[nodiscard]] InFours& fours() { return fours_; }
+  [[nodiscard]] const InFours& fours() const { return fours_; }
 
   // Vectors from one step of k to the next in workgroup memory, and of the whole tile.
   [[nodiscard]] int pitch(const TileShape& tile) const;

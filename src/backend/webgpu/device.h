@@ -23,7 +23,8 @@ namespace tensorgrad::webgpu {
 inline constexpr std::int64_t kRingRows = 1024;
 inline constexpr std::int64_t kRowsPerSubmit = 256;
 // Encoding costs the host about what a small kernel costs the GPU. So that both work at the same
-// time, the first submit of many steps is small, and each later one is as large as all before it.
+// time, the first submit of many steps, or of a long one, is small, and each later one is as large
+// as all before it.
 inline constexpr std::int64_t kFirstDispatches = 64;
 inline constexpr std::int64_t kDispatchesPerSubmit = 1024;
 inline constexpr std::size_t kMaxRuns = 3;      // run submits in flight
@@ -151,8 +152,8 @@ class WebGpuDevice final : public Device {
 
   // run.cpp
   std::uint32_t write_rows(std::span<const HyperRow> rows);
-  void encode_step(WGPUComputePassEncoder pass, const WebGpuExecutable& executable,
-                   std::uint32_t row);
+  Handle<WGPUCommandEncoder> encode(std::span<const Step> steps, bool uses_hyper,
+                                    std::uint32_t first_row, std::size_t count);
   void run_chunk(WebGpuExecutable& executable, std::span<const HyperRow> rows);
   void check_first_run(WebGpuExecutable& executable);
   std::vector<LaunchTiming> profile_by_clock(WebGpuExecutable& executable, const HyperRow& row);

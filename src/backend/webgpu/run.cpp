@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs: all launches of some steps in one compute pass and one submit; and their timing. WebGPU
+// Runs: the launches of some steps in few compute passes and submits; and their timing. WebGPU
 // runs the dispatches of a pass in order, as far as they touch the same buffers.
 #include <algorithm>
 #include <chrono>
@@ -34,17 +34,25 @@ std::uint32_t WebGpuDevice::write_rows(std::span<const HyperRow> rows) {
   return static_cast<std::uint32_t>(first);
 }
 
-void WebGpuDevice::encode_step(WGPUComputePassEncoder pass, const WebGpuExecutable& executable,
-                               std::uint32_t row) {
-  if (executable.uses_hyper) {
-    const auto offset = static_cast<std::uint32_t>(row * kHyperRowBytes);
-    api_.ComputePassEncoderSetBindGroup(pass, 1, ring_group_.get(), 1, &offset);
+// The same steps once for each of `count` rows, in one pass.
+Handle<WGPUCommandEncoder> WebGpuDevice::encode(std::span<const Step> steps, bool uses_hyper,
+                                                std::uint32_t first_row, std::size_t count) {
+  Handle<WGPUCommandEncoder> encoder(api_, api_.DeviceCreateCommandEncoder(device_.get(), nullptr));
+  const Handle<WGPUComputePassEncoder> pass(
+      api_, api_.CommandEncoderBeginComputePass(encoder.get(), nullptr));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (uses_hyper) {
+      const auto offset = static_cast<std::uint32_t>((first_row + i) * kHyperRowBytes);
+      api_.ComputePassEncoderSetBindGroup(pass.get(), 1, ring_group_.get(), 1, &offset);
+    }
+    for (const Step& step : steps) {
+      api_.ComputePassEncoderSetPipeline(pass.get(), step.pipeline->handle.get());
+      api_.ComputePassEncoderSetBindGroup(pass.get(), 0, step.group.get(), 0, nullptr);
+      api_.ComputePassEncoderDispatchWorkgroups(pass.get(), step.groups_x, step.groups_y, 1);
+    }
   }
-  for (const Step& step : executable.steps) {
-    api_.ComputePassEncoderSetPipeline(pass, step.pipeline->handle.get());
-    api_.ComputePassEncoderSetBindGroup(pass, 0, step.group.get(), 0, nullptr);
-    api_.ComputePassEncoderDispatchWorkgroups(pass, step.groups_x, step.groups_y, 1);
-  }
+  api_.ComputePassEncoderEnd(pass.get());
+  return encoder;
 }
 
 void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const HyperRow> rows) {
@@ -54,15 +62,19 @@ void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const Hyper
   };
   while (flights_.size() >= kMaxFlights || running() >= kMaxRuns) wait_oldest();
   const std::uint32_t first = executable.uses_hyper ? write_rows(rows) : 0;
-  if (!executable.validated) begin_scope();
-  const Handle<WGPUCommandEncoder> encoder(api_,
-                                           api_.DeviceCreateCommandEncoder(device_.get(), nullptr));
-  const Handle<WGPUComputePassEncoder> pass(
-      api_, api_.CommandEncoderBeginComputePass(encoder.get(), nullptr));
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    encode_step(pass.get(), executable, first + static_cast<std::uint32_t>(i));
+  std::span<const Step> steps = executable.steps;
+  // A long step that the GPU has nothing to do before: it begins while the rest is encoded.
+  const bool in_parts = rows.size() == 1 && executable.validated && running() == 0;
+  for (std::size_t part = kFirstDispatches; in_parts && steps.size() >= part + part / 2;
+       part *= 2) {
+    const Handle<WGPUCommandEncoder> encoder =
+        encode(steps.first(part), executable.uses_hyper, first, 1);
+    watch(finish_and_submit(encoder.get(), false));
+    steps = steps.subspan(part);
   }
-  api_.ComputePassEncoderEnd(pass.get());
+  if (!executable.validated) begin_scope();
+  const Handle<WGPUCommandEncoder> encoder =
+      encode(steps, executable.uses_hyper, first, rows.size());
   const Handle<WGPUCommandBuffer> commands(api_, api_.CommandEncoderFinish(encoder.get(), nullptr));
   // Looked at before the submit, which wgpu-native does not survive with refused commands.
   if (!executable.validated) check_first_run(executable);

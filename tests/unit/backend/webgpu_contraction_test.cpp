@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Contractions and scatters on a WebGPU device against the oracle: every tile, ragged edges,
 // operand layouts, operand and epilogue programs, column sums.
+#include <array>
 #include <bit>
 
 #include "webgpu_test_util.h"
@@ -108,6 +109,24 @@ TEST_P(WebGpuTiles, multiply) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, WebGpuTiles, ::testing::Values(1, 8, 16, 32, 33, 64, 96, 128));
+
+// Few rows, both operands along k: a lane's last vector may be missing, groups may hang over, lanes
+// are many or few, steps written out or in a loop.
+TEST(WebGpuContraction, of_few_rows_by_vectors) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  for (const bool fused : {false, true}) {
+    for (const auto& [batch, m, n, k] : {std::array<std::int64_t, 4>{1, 1, 80, 1536},
+                                         {1, 1, 5000, 68},
+                                         {1, 2, 333, 768},
+                                         {1, 4, 17, 260},
+                                         {3, 3, 50, 64},
+                                         {1, 1, 3, 9000},
+                                         {1, 5, 40, 128}}) {
+      check_product(*device,
+                    {.batch = batch, .m = m, .n = n, .k = k, .b_along_k = true, .fused = fused});
+    }
+  }
+}
 
 // Products of f16 are exact in f32, so units give what tiles do but for the order of sums.
 TEST(WebGpuContraction, by_matrix_units) {

@@ -2,6 +2,7 @@
 // The queue of a WebGPU device: steps in one submit, hyper rows, in-place updates, order of
 // uploads, runs and downloads, timings.
 #include <bit>
+#include <cmath>
 #include <thread>
 
 #include "webgpu_test_util.h"
@@ -18,8 +19,8 @@ std::vector<HyperRow> counting_rows(std::size_t count) {
   return rows;
 }
 
-// x = x * 0.5 + hyper[2] in place; then losses[hyper[3]] = sum(x).
-TestProgram two_kernels() {
+// x = x * keep + hyper[2] in place; then losses[hyper[3]] = sum(x).
+TestProgram two_kernels(float keep = 0.5F) {
   TestProgram test;
   const int x = test.buffer(DType::kF32, 100), losses = test.buffer(DType::kF32, 32);
   {
@@ -27,8 +28,8 @@ TestProgram two_kernels() {
     launch.rows = 100;
     test.bind(launch, x, BindMode::kReadWrite);
     ProgramMaker make;
-    const int half = make.op("mul", {make.load(0, whole({100})), make.constant(0.5f)});
-    const int value = make.op("add", {half, make.hyper(2)});
+    const int kept = make.op("mul", {make.load(0, whole({100})), make.constant(keep)});
+    const int value = make.op("add", {kept, make.hyper(2)});
     launch.body = make.program;
     TestProgram::store(launch, 0, value, whole({100}));
   }
@@ -71,6 +72,30 @@ TEST(WebGpuQueue, wraps_the_ring_of_hyper_rows) {
     for (std::size_t e = 0; e < (i == 0 ? 100u : 32u); ++e) {
       EXPECT_NEAR(std::bit_cast<float>(got[e]),
                   std::bit_cast<float>(want[static_cast<std::size_t>(i)][e]), 0.05);
+    }
+  }
+}
+
+// A step of many launches is submitted in parts when nothing else is under way (lengths that end
+// before, at and behind a part's end), each launch with the step's row.
+TEST(WebGpuQueue, runs_long_steps) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  for (const int pairs : {31, 32, 47, 48, 150, 400}) {
+    TestProgram test = two_kernels(1);  // counts its launches
+    const std::vector<Launch> pair = test.program.launches;
+    for (int i = 1; i < pairs; ++i)
+      test.program.launches.insert(test.program.launches.end(), pair.begin(), pair.end());
+    const std::vector<BufferHandle> handles = test.upload(*device);
+    const auto executable = device->prepare(test.program, handles);
+    OracleBuffers want = test.contents;
+    for (const HyperRow& row : counting_rows(5)) {
+      device->run(*executable, std::span(&row, 1));
+      run_oracle(test.program, want, row);
+      const auto got = test.download(*device, handles[1], 1);  // waits: the device is idle then
+      for (std::size_t e = 0; e < 32; ++e) {
+        const float sum = std::bit_cast<float>(want[1][e]);
+        EXPECT_NEAR(std::bit_cast<float>(got[e]), sum, 1e-4F * std::abs(sum)) << pairs;
+      }
     }
   }
 }
