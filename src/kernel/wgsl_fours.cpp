@@ -68,7 +68,7 @@ std::set<int> choose_fours(const Launch& launch, const std::vector<InFours*>& pa
         any |= vector;
         all &= !vector || vectors.contains(binding);
       });
-      if (any && all) continue;
+      if ((any || part->packed) && all) continue;
       part->chosen = false;
       again = true;
     }

@@ -20,6 +20,7 @@ struct InFours {
   bool operand = false;  // not worth it without a load of four
   bool chosen = false;   // at first: may it be?
   std::vector<Store> stores = {};
+  bool packed = false;  // its words hold several elements along the axis, which is as good
 };
 
 // Decides which of these are; gives the bindings that become arrays of vectors. The programs are

@@ -271,4 +271,18 @@ bool runs_along(const ScalarProgram& program, const Domain& domain, std::size_t 
   return votes > 0;
 }
 
+bool packs_along(const ScalarProgram& program, const Domain& domain, std::size_t axis) {
+  return std::any_of(program.accesses.begin(), program.accesses.end(), [&](const Access& access) {
+    std::vector<Piece> pieces;
+    if (access.dtype != DType::kU32 || access.map.views.size() != 1 ||
+        !split_view(access.map.views[0].simplified(), domain, pieces)) {
+      return false;
+    }
+    const auto moves = std::find_if(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+      return piece.axis == axis && piece.stride != 0;
+    });
+    return moves != pieces.end() && moves->divisor > 1 && moves->stride == 1;
+  });
+}
+
 }  // namespace tensorgrad::wgsl

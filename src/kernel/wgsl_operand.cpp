@@ -34,10 +34,12 @@ TileOperand::TileOperand(Module& module, const Launch& launch, bool is_a)
       program_(is_a ? launch.a : launch.b),
       domain_(is_a ? Domain{{"z", launch.batch}, {"m", launch.m}, {"k", launch.k}}
                    : Domain{{"z", launch.batch}, {"k", launch.k}, {"n", launch.n}}),
-      along_k_(runs_along(program_, domain_, is_a ? 2 : 1, is_a ? 1 : 2)) {
+      packed_(packs_along(program_, domain_, is_a ? 2 : 1)),
+      along_k_(packed_ || runs_along(program_, domain_, is_a ? 2 : 1, is_a ? 1 : 2)) {
   CHECK(!program_.instrs.empty());
   fours_ = {&program_, domain_, along_k_ == is_a_ ? std::size_t{2} : std::size_t{1}, true, false};
   fours_.chosen = may_come_in_fours(launch);
+  fours_.packed = packed_;
 }
 
 bool TileOperand::may_come_in_fours(const Launch& launch) const {

@@ -85,7 +85,7 @@ class TileOperand {
   std::string name_;
   const ScalarProgram& program_;
   Domain domain_;
-  bool along_k_;
+  bool packed_, along_k_;  // packed: several steps of k to a word
   InFours fours_;
 };
 

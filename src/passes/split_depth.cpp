@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/expr.h"
+#include "passes/divisor.h"
 
 namespace tensorgrad {
 namespace {
@@ -15,12 +16,14 @@ constexpr std::int64_t kAtOnce = 132, kSpread = 112;
 // What a tile takes for each of its depth, what parts take to be written and read, and their
 // launch.
 constexpr double kSecondsOfDepth = 0.096e-6, kSecondsOfByte = 1 / 3.5e12, kSecondsOfLaunch = 5e-6;
-// The kernels for products below this many multiplications have other tiles.
+// Tiles that few become. Products below so many multiplications take less time than what the cut
+// costs.
+constexpr std::int64_t kWanted = 768;
 constexpr std::int64_t kLeastProducts = std::int64_t{1} << 29;
 constexpr std::int64_t kLeastOfHalfBusy = std::int64_t{1} << 31;
-constexpr std::int64_t kLeastDepth = 256;                    // of a part
-constexpr std::int64_t kMostBytes = std::int64_t{96} << 20;  // of all parts
-constexpr double kWorthIt = 0.95;                            // of the time of the whole
+constexpr std::int64_t kLeastDepth = 256;                       // of a part
+constexpr std::int64_t kMostElements = std::int64_t{24} << 20;  // of all parts
+constexpr double kWorthIt = 0.95;                               // of the time of the whole
 
 std::int64_t over(std::int64_t size, std::int64_t each) { return (size + each - 1) / each; }
 
@@ -37,14 +40,15 @@ double seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t part
 
 // 1 where the product stays whole.
 std::int64_t parts_of_depth(std::int64_t m, std::int64_t n, std::int64_t k) {
-  const std::int64_t tiles = over(m, kSide) * over(n, kSide);
-  const std::int64_t least = tiles < kAtOnce / 2 ? kLeastProducts : kLeastOfHalfBusy;
-  if (m * n < least / k) return 1;
+  const std::int64_t tiles = over(m, kSide) * over(n, kSide), most = k / kLeastDepth;
+  const bool few = tiles < kAtOnce / 2;
+  if (m * n < (few ? kLeastProducts : kLeastOfHalfBusy) / k) return 1;
+  // Where few tiles are of smaller sides than these, many parts have done best.
+  if (few)
+    return std::max<std::int64_t>(1, divisor_near(k, std::min(kWanted / tiles, most), 2, most));
   std::int64_t best = 1;
   double shortest = kWorthIt * seconds(m, n, k, 1);
-  const std::int64_t most =
-      std::min(k / kLeastDepth, kMostBytes / (m * n * std::int64_t{sizeof(float)}));
-  for (std::int64_t parts = 2; parts <= most; ++parts) {
+  for (std::int64_t parts = 2; parts <= most && parts * m * n <= kMostElements; ++parts) {
     if (k % parts != 0 || seconds(m, n, k, parts) >= shortest) continue;
     best = parts;
     shortest = seconds(m, n, k, parts);
