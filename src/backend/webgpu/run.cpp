@@ -38,20 +38,21 @@ std::uint32_t WebGpuDevice::write_rows(std::span<const HyperRow> rows) {
 Handle<WGPUCommandEncoder> WebGpuDevice::encode(std::span<const Step> steps, bool uses_hyper,
                                                 std::uint32_t first_row, std::size_t count) {
   Handle<WGPUCommandEncoder> encoder(api_, api_.DeviceCreateCommandEncoder(device_.get(), nullptr));
-  const Handle<WGPUComputePassEncoder> pass(
+  const Handle<WGPUComputePassEncoder> opened(
       api_, api_.CommandEncoderBeginComputePass(encoder.get(), nullptr));
+  const WGPUComputePassEncoder pass = opened.get();
   for (std::size_t i = 0; i < count; ++i) {
     if (uses_hyper) {
       const auto offset = static_cast<std::uint32_t>((first_row + i) * kHyperRowBytes);
-      api_.ComputePassEncoderSetBindGroup(pass.get(), 1, ring_group_.get(), 1, &offset);
+      api_.ComputePassEncoderSetBindGroup(pass, 1, ring_group_.get(), 1, &offset);
     }
     for (const Step& step : steps) {
-      api_.ComputePassEncoderSetPipeline(pass.get(), step.pipeline->handle.get());
-      api_.ComputePassEncoderSetBindGroup(pass.get(), 0, step.group.get(), 0, nullptr);
-      api_.ComputePassEncoderDispatchWorkgroups(pass.get(), step.groups_x, step.groups_y, 1);
+      api_.ComputePassEncoderSetPipeline(pass, step.pipeline->handle.get());
+      api_.ComputePassEncoderSetBindGroup(pass, 0, step.group.get(), 0, nullptr);
+      api_.ComputePassEncoderDispatchWorkgroups(pass, step.groups_x, step.groups_y, 1);
     }
   }
-  api_.ComputePassEncoderEnd(pass.get());
+  api_.ComputePassEncoderEnd(pass);
   return encoder;
 }
 
