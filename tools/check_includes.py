@@ -1,16 +1,12 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Checks that C++ files include the standard headers whose names they use.
+"""The check `includes` of check_repo.py: files include the standard headers whose names they use.
 
 A name std::x needs one of its headers in the file itself or in headers of ours that it includes:
 what a standard library's headers include of one another is another library's choice. Includes of
 our own headers are what the compiler checks (tests/package).
 """
 
-import argparse
-import pathlib
 import re
-import sys
 
 ROOMS = ["include", "src", "cli", "examples", "bench"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
@@ -31,12 +27,12 @@ NAMES = {
         memory_order_relaxed memory_order_release memory_order_seq_cst""",
     "bit": "bit_cast bit_ceil bit_floor bit_width countl_zero countr_zero endian popcount rotl",
     "cctype": "isalnum isalpha isdigit isprint isspace isupper tolower toupper",
-    "cerrno": "",
     "charconv": "chars_format from_chars to_chars",
     "chrono": "chrono",
     "cmath": """acosh asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs
         floor fmod frexp hypot ilogb isfinite isinf isnan ldexp llround log log10 log1p log2 lrint
-        lround         nearbyint nextafter pow remainder rint round signbit sin sinh sqrt tan tanh trunc""",
+        lround nearbyint nextafter pow remainder rint round signbit sin sinh sqrt tan tanh
+        trunc""",
     "compare": "partial_ordering strong_ordering weak_ordering",
     "complex": "complex",
     "concepts": "convertible_to derived_from floating_point integral predicate same_as",
@@ -45,7 +41,8 @@ NAMES = {
     "cstdarg": "va_list",
     "cstdint": """int8_t int16_t int32_t int64_t intptr_t uint8_t uint16_t uint32_t uint64_t
         uintptr_t""",
-    "cstdio": "FILE fclose ferror fflush fgets fopen fprintf fputs fread fwrite printf puts snprintf vsnprintf",
+    "cstdio": """FILE fclose ferror fflush fgets fopen fprintf fputs fread fwrite printf puts snprintf
+        vsnprintf""",
     "cstdlib": """aligned_alloc atexit atof atoi calloc exit free getenv malloc quick_exit realloc
         strtod strtof strtol strtoll strtoul strtoull system _Exit abort""",
     "cstring": "memchr memcmp memcpy memmove memset strchr strcmp strerror strlen strncmp strstr",
@@ -57,7 +54,6 @@ NAMES = {
     "functional": """bind equal_to function greater hash invoke less logical_not minus multiplies
         not_fn plus ref reference_wrapper cref""",
     "future": "async future launch packaged_task promise",
-    "initializer_list": "initializer_list",
     "iomanip": "fixed hex left right setfill setprecision setw",
     "iostream": "cerr cin cout",
     "iterator": """advance back_inserter distance forward_iterator_tag input_iterator_tag inserter
@@ -77,7 +73,6 @@ NAMES = {
     "queue": "priority_queue queue",
     "random": """bernoulli_distribution discrete_distribution mt19937 mt19937_64 normal_distribution
         random_device seed_seq uniform_int_distribution uniform_real_distribution""",
-    "ratio": "",
     "regex": "regex regex_match regex_replace regex_search smatch cmatch sregex_iterator",
     "set": "multiset set",
     "shared_mutex": "shared_lock shared_mutex",
@@ -102,9 +97,9 @@ NAMES = {
     "typeindex": "type_index",
     "unordered_map": "unordered_map unordered_multimap",
     "unordered_set": "unordered_set",
-    "utility": """as_const cmp_equal cmp_greater cmp_less exchange forward in_place in_range
+    "utility": """as_const cmp_equal cmp_greater cmp_less exchange in_place in_range
         index_sequence index_sequence_for integer_sequence make_index_sequence
-        make_integer_sequence make_pair move pair piecewise_construct swap unreachable""",
+        make_integer_sequence make_pair piecewise_construct unreachable""",
     "variant": "get_if holds_alternative monostate variant visit",
     "vector": "vector",
 }
@@ -164,7 +159,7 @@ class Includes:
         return self.known[path]
 
 
-def problems(root):
+def check(root):
     includes = Includes(root)
     for room in ROOMS:
         for path in sorted((root / room).rglob("*")):
@@ -183,20 +178,3 @@ def problems(root):
                 elif not had.intersection(HEADERS[name]):
                     wanted = " or ".join(f"<{header}>" for header in HEADERS[name][:3])
                     yield path, line, f"std::{name} without {wanted}"
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--root", type=pathlib.Path,
-                        default=pathlib.Path(__file__).resolve().parent.parent)
-    root = parser.parse_args().root
-    count = 0
-    for path, line, what in problems(root):
-        print(f"{path.relative_to(root)}:{line}: {what}")
-        count += 1
-    print(f"includes: {count or 'no'} problems")
-    return 1 if count else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

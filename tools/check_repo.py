@@ -9,6 +9,7 @@
              code reads, and none is read from the environment by other ways
   heads      C++ files are ASCII, carry the licence line, and headers have #pragma once (not -inl.h)
   temporary  what tests write has names of its own (test::TempDir): others run beside them
+  includes   C++ files include the standard headers whose names they use (check_includes.py)
 """
 
 import argparse
@@ -16,6 +17,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+import check_includes
 
 MACHINE_PATH = re.compile(r"(?<![\w./-])/(?:home|root|work|farm|Users)/\w")
 REGISTRY = re.compile(r"https?://[^\s)]*(?:debian|pypi|pythonhosted|npmjs|crates\.io|golang|maven)")
@@ -143,7 +146,8 @@ def check_temporary(root):
 
 
 CHECKS = {"paths": check_paths, "links": check_links, "commands": check_commands,
-          "env": check_env, "heads": check_heads, "temporary": check_temporary}
+          "env": check_env, "heads": check_heads, "temporary": check_temporary,
+          "includes": check_includes.check}
 
 
 def main():

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kSide = 128;  // of a tile
 // A large GPU computes so many tiles at once; a few less already come to lie two on one core while
-// others have none (H200: 108 take 840 us, 120 take 1454).
+// others have none.
 constexpr std::int64_t kAtOnce = 132, kSpread = 112;
 // What a tile takes for each of its depth, what parts take to be written and read, and their
 // launch.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""check_includes.py accepts what has its standard headers and names every use that has not."""
+"""The check `includes` of check_repo.py accepts what has its standard headers and names every use that has not."""
 
 import pathlib
 import subprocess
@@ -18,8 +18,8 @@ def run(files):
             path = pathlib.Path(folder) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        return subprocess.run([sys.executable, "-B", ROOT / "tools/check_includes.py", "--root",
-                               folder], capture_output=True, text=True)
+        return subprocess.run([sys.executable, "-B", ROOT / "tools/check_repo.py", "--root",
+                               folder, "includes"], capture_output=True, text=True)
 
 
 class CheckIncludes(unittest.TestCase):

@@ -9,7 +9,7 @@
 The second builds the library again: each file alone, as a user's build does and our presets do not,
 so that an include of ours that is missing is found; as that is tested and not the code, without
 optimisation. Standard headers, which take half of the time, are compiled once: that files include
-those they need is what tools/check_includes.py looks at. Nothing else has objects like these, so
+those they need is what tools/check_repo.py looks at. Nothing else has objects like these, so
 ccache would only take time.
 """
 

@@ -128,6 +128,34 @@ TEST(WebGpuContraction, of_few_rows_by_vectors) {
   }
 }
 
+TEST(WebGpuContraction, goes_by_vectors_where_rows_are_few_and_lie_along_k) {
+  const auto by_vectors = [](std::int64_t m, std::int64_t k, bool b_along_k) {
+    const std::int64_t n = 96;
+    TestProgram test;
+    Launch& launch = test.launch(LaunchKind::kContraction, "product");
+    launch.m = m;
+    launch.n = n;
+    launch.k = k;
+    test.bind(launch, test.buffer(DType::kF32, m * k), BindMode::kRead);
+    test.bind(launch, test.buffer(DType::kF32, k * n), BindMode::kRead);
+    test.bind(launch, test.buffer(DType::kF32, m * n), BindMode::kWrite);
+    ProgramMaker a, b, body;
+    a.load(0, operand_map(1, m, k, false));
+    b.load(1, operand_map(1, k, n, b_along_k));
+    launch.a = a.program;
+    launch.b = b.program;
+    const int acc = body.acc();
+    launch.body = body.program;
+    TestProgram::store(launch, 2, acc, whole({m * n}));
+    return emit_wgsl(launch, {}).find("dot(a_at(") != std::string::npos;
+  };
+  EXPECT_TRUE(by_vectors(1, 768, true));
+  EXPECT_TRUE(by_vectors(4, 768, true));
+  EXPECT_FALSE(by_vectors(5, 768, true));
+  EXPECT_FALSE(by_vectors(1, 768, false));
+  EXPECT_FALSE(by_vectors(1, 766, true));  // no whole number of fours
+}
+
 // Products of f16 are exact in f32, so units give what tiles do but for the order of sums.
 TEST(WebGpuContraction, by_matrix_units) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
