@@ -114,12 +114,12 @@ class Peers:
         for count in threads:
             more = {} if count is None else {"threads": count}
             extra = [] if count is None else ["--threads", str(count)]
-            others = not isinstance(workloads.WORKLOADS[name], workloads.Mamba)  # PyTorch alone has that
+            native = self.libtorch and not isinstance(workloads.WORKLOADS[name], workloads.Mamba)
             for script, there, known in (("torch_steps.py", self.torch, modes["torch"]),
-                                         ("jax_steps.py", self.jax and others, modes["jax"])):
+                                         ("jax_steps.py", self.jax, modes["jax"])):
                 for mode in known if there else []:
                     yield self.script(script, *common, *extra, "--modes", mode), more
-            if self.libtorch and others:
+            if native:
                 yield self.native(name, "fused", count or 0, seconds), more
 
     def probes(self, name):

@@ -10,7 +10,7 @@
 #include "lm_settings.h"
 #include "tensorgrad/device.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the name that others gave
 class App;
 }
 

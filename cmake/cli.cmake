@@ -20,6 +20,7 @@ list(REMOVE_ITEM cli_parts "${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp")
 if(cli_parts)
   add_library(tg_parts STATIC ${cli_parts})
   target_link_libraries(tg_parts PUBLIC tensorgrad_cli_needs)
+  set_target_properties(tg_parts PROPERTIES UNITY_BUILD_BATCH_SIZE 15)  # CLI11 and JSON take longest
   tensorgrad_own_target(tg_parts)
 endif()
 

@@ -5,10 +5,20 @@ include(SampleData)
 tensorgrad_provide_sample_data(sample_data)
 file(GLOB common_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/examples/common/*.cpp")
 add_library(example_common STATIC ${common_sources})
-target_compile_definitions(example_common PRIVATE "TENSORGRAD_SAMPLE_DATA=\"${sample_data}\"")
+set_source_files_properties("${CMAKE_CURRENT_SOURCE_DIR}/examples/common/sample.cpp" PROPERTIES
+  COMPILE_DEFINITIONS "TENSORGRAD_SAMPLE_DATA=\"${sample_data}\"")
 target_link_libraries(example_common PUBLIC tensorgrad::tensorgrad)
 target_include_directories(example_common PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}/examples")
 target_include_directories(example_common SYSTEM PRIVATE "${TENSORGRAD_STB_INCLUDE_DIR}")
+# Every sample reads it: that takes longer than most samples.
+target_precompile_headers(example_common PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/examples/common/sample.h")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(example_common PUBLIC -fpch-preprocess)  # for ccache
+endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+  # What computes is the library.
+  target_compile_options(example_common PUBLIC "$<$<CONFIG:Release>:-O1>")
+endif()
 tensorgrad_own_target(example_common)
 set(examples "")
 file(GLOB example_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/examples/*.cpp")
@@ -21,6 +31,7 @@ foreach(source IN LISTS example_sources)
   set_target_properties(example_${name} PROPERTIES
     OUTPUT_NAME "${name}" RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/examples")
   target_link_libraries(example_${name} PRIVATE example_common)
+  target_precompile_headers(example_${name} REUSE_FROM example_common)
   if(name STREQUAL "own_device")  # an application that is linked to WebGPU itself
     target_include_directories(example_${name} SYSTEM PRIVATE "${wgpu_include}")
     target_link_libraries(example_${name} PRIVATE "${wgpu_library}")

@@ -4,11 +4,12 @@
 `jit`: a step in a call, whose loss is waited for on a CPU. `scan`: many steps in a call.
 """
 import functools
+import math
 import os
 import sys
 
 import workloads
-from workloads import Cnn, Mlp, WORKLOADS
+from workloads import Cnn, Decoder, Mamba, Mlp, WORKLOADS
 
 MODES = ["jit", "scan"]
 OPTIONS = workloads.parse(__doc__.splitlines()[0], MODES)
@@ -115,10 +116,67 @@ def decoder(shape):
     return params, (jax.random.randint(next(KEYS), size, 0, shape.vocabulary), target), loss
 
 
+def rms_norm(weight, x):
+    return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-5) * weight
+
+
+def scan_by_steps(delta, u, b, c, rate):
+    """One step after the other, the states [batch, inner, states] carried; the quickest form on a CPU."""
+    def step(h, at):
+        delta, u, b, c = at
+        h = jnp.exp(delta[..., None] * rate) * h + (delta * u)[..., None] * b[:, None]
+        return h, (h * c[:, None]).sum(-1)
+
+    start = jnp.zeros((u.shape[0], *rate.shape))
+    by_steps = [x.swapaxes(0, 1) for x in (delta, u, b, c)]
+    return jax.lax.scan(step, start, by_steps, unroll=64)[1].swapaxes(0, 1)
+
+
+@jax.checkpoint
+def scan_by_doubling(delta, u, b, c, rate):
+    """All steps at once by jax.lax.associative_scan, and again in the backward pass."""
+    factor, term = jnp.exp(delta[..., None] * rate), (delta * u)[..., None] * b[:, :, None]
+    states = jax.lax.associative_scan(lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1]), (factor, term), axis=1)[1]
+    return (states * c[:, :, None]).sum(-1)
+
+
+def mamba(shape):
+    width, inner, states, rank = shape.width, 2 * shape.width, 16, math.ceil(shape.width / 16)
+    params = {"symbols": normal(shape.vocabulary, width), "last": jnp.ones(width),
+              "layers": [{"norm": jnp.ones(width), "in": normal(width, 2 * inner), "conv": normal(4, inner),
+                          "conv_shift": jnp.zeros(inner), "x": normal(inner, rank + 2 * states),
+                          "A_log": jnp.tile(jnp.log(jnp.arange(1.0, states + 1)), (inner, 1)), "D": jnp.ones(inner),
+                          "dt": {"w": normal(rank, inner), "b": jnp.full(inner, math.log(math.expm1(0.01)))},
+                          "out": normal(inner, width)} for _ in range(shape.layers)]}
+    scan = scan_by_steps if shape.length <= workloads.LONG else scan_by_doubling
+
+    def mixer(layer, x):
+        u, z = jnp.split(x @ layer["in"], 2, -1)
+        before = jnp.pad(u, ((0, 0), (3, 0), (0, 0)))
+        u = jax.nn.silu(sum(before[:, k:k + shape.length] * layer["conv"][k] for k in range(4))
+                        + layer["conv_shift"])
+        delta, b, c = jnp.split(u @ layer["x"], (rank, rank + states), -1)
+        y = scan(jax.nn.softplus(apply(layer["dt"], delta)), u, b, c, -jnp.exp(layer["A_log"]))
+        return ((y + layer["D"] * u) * jax.nn.silu(z)) @ layer["out"]
+
+    def loss(params, text, target):
+        x = params["symbols"][text]
+        for layer in params["layers"]:
+            x = x + mixer(layer, rms_norm(layer["norm"], x))
+        return cross_entropy(rms_norm(params["last"], x) @ params["symbols"].T, target)
+
+    size = (shape.batch, shape.length)
+    text, target = (jax.random.randint(next(KEYS), size, 0, shape.vocabulary) for _ in range(2))
+    return params, (text, target), loss
+
+
+BUILD = {Mlp: mlp, Cnn: cnn, Decoder: decoder, Mamba: mamba}
+
+
 def stepper(name, steps):
     """A function that does so many steps in a call, one that waits for all, the parameters' number."""
     shape = WORKLOADS[name]
-    params, data, loss = (mlp if isinstance(shape, Mlp) else cnn if isinstance(shape, Cnn) else decoder)(shape)
+    params, data, loss = BUILD[type(shape)](shape)
     plain = isinstance(shape, Mlp) and not shape.classes
     optimizer = optax.adam(workloads.LEARNING_RATE) if plain else optax.adamw(
         workloads.LEARNING_RATE, weight_decay=0.01)
@@ -152,7 +210,7 @@ def main():
         return workloads.report_probe(OPTIONS.probe, WHO, where, count, lambda: (call(), wait()))
     for name in workloads.names(OPTIONS, gpu):
         for mode in OPTIONS.modes:
-            small = isinstance(WORKLOADS[name], Mlp) or gpu and name != "char-gpt"
+            small = isinstance(WORKLOADS[name], Mlp) or gpu and name not in ("char-gpt", "mamba-130m")
             steps = 1 if mode == "jit" else 100 if small else 10
             call, wait, count = stepper(name, steps)
             step = call if gpu or steps > 1 else lambda: (call(), wait())

@@ -68,9 +68,6 @@ class Decoder(nn.Module):
         return F.linear(self.last(x), self.symbols)
 
 
-LONG = 256  # steps
-
-
 def scan_by_doubling(factor, term):
     """h[t] = factor[t] * h[t - 1] + term[t] along axis 1, in log2 of its size rounds (Hillis and Steele)."""
     distance = 1
@@ -103,7 +100,7 @@ class Mixer(nn.Module):
         u = F.silu(self.conv1d(u.transpose(1, 2))[..., :steps].transpose(1, 2))
         delta, b, c = self.x_proj(u).split([self.rank, self.states, self.states], -1)
         delta = F.softplus(self.dt_proj(delta))
-        if steps > LONG:
+        if steps > workloads.LONG:
             y = checkpoint(self.scan, u, delta, b, c, use_reentrant=False)
         else:
             y = self.scan(u, delta, b, c)
@@ -112,7 +109,7 @@ class Mixer(nn.Module):
     def scan(self, u, delta, b, c):
         factor = torch.exp(delta.unsqueeze(-1) * -torch.exp(self.A_log))
         term = (delta * u).unsqueeze(-1) * b.unsqueeze(2)
-        if u.shape[1] > LONG:
+        if u.shape[1] > workloads.LONG:
             states = scan_by_doubling(factor, term)
         else:
             h, each = torch.zeros_like(term[:, 0]), []

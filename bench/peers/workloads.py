@@ -60,6 +60,7 @@ WORKLOADS = {
 }
 LEARNING_RATE = 1e-3
 IGNORED = -100  # a target that does not count
+LONG = 256  # scans of more steps are not done one step after the other
 
 
 def parse(description, modes):

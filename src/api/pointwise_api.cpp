@@ -46,14 +46,12 @@ bool is_logic(const OpDef& def) {
          &def == &ops::logical_not;
 }
 
-// The row for operands of this type. Of truths, what is done bit by bit is logic, and so are the
-// smaller and the larger.
-const OpDef& row_for(const OpDef& def, DType dtype) {
-  if (dtype != DType::kBool) return def;
-  if (&def == &ops::bitwise_and || &def == &ops::minimum) return ops::logical_and;
-  if (&def == &ops::bitwise_or || &def == &ops::maximum) return ops::logical_or;
-  if (&def == &ops::bitwise_xor) return ops::logical_xor;
-  return &def == &ops::bitwise_not ? ops::logical_not : def;
+// Of truths, what is done bit by bit is logic, and so are the smaller and the larger: its row.
+const OpDef* logic_of(const OpDef& def) {
+  if (&def == &ops::bitwise_and || &def == &ops::minimum) return &ops::logical_and;
+  if (&def == &ops::bitwise_or || &def == &ops::maximum) return &ops::logical_or;
+  if (&def == &ops::bitwise_xor) return &ops::logical_xor;
+  return &def == &ops::bitwise_not ? &ops::logical_not : nullptr;
 }
 
 // Numbers beside tensors of f16 alone count as f32 where they are computed with, and so does the
@@ -61,7 +59,9 @@ const OpDef& row_for(const OpDef& def, DType dtype) {
 Tensor pointwise(const OpDef& called, const std::vector<const Operand*>& operands,
                  Attrs attrs = {}) {
   OpContext ctx(called.name, site_of(operands));
-  const OpDef& def = row_for(called, number_type(ctx, called, operands));
+  const bool truths = number_type(ctx, called, operands) == DType::kBool;
+  const OpDef* logic = truths ? logic_of(called) : nullptr;
+  const OpDef& def = logic ? *logic : called;
   std::vector<Ex> tensors;
   for (const Operand* operand : operands) {
     if (!operand->is_number) tensors.push_back(ctx.in(operand->tensor));

@@ -23,7 +23,7 @@ OnnxType type_of(DType dtype);
 class Emitter {
  public:
   Emitter() = default;
-  Emitter(Emitter&&) = default;
+  Emitter(Emitter&&) noexcept = default;
   Emitter& operator=(Emitter&&) = default;
   Emitter(const Emitter&) = delete;  // the model's initializers refer to what it keeps
   Emitter& operator=(const Emitter&) = delete;

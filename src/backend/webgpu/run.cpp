@@ -40,7 +40,7 @@ Handle<WGPUCommandEncoder> WebGpuDevice::encode(std::span<const Step> steps, boo
   Handle<WGPUCommandEncoder> encoder(api_, api_.DeviceCreateCommandEncoder(device_.get(), nullptr));
   const Handle<WGPUComputePassEncoder> opened(
       api_, api_.CommandEncoderBeginComputePass(encoder.get(), nullptr));
-  const WGPUComputePassEncoder pass = opened.get();
+  auto* const pass = opened.get();
   for (std::size_t i = 0; i < count; ++i) {
     if (uses_hyper) {
       const auto offset = static_cast<std::uint32_t>((first_row + i) * kHyperRowBytes);
