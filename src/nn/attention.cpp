@@ -177,7 +177,8 @@ MultiheadAttention::Output MultiheadAttention::with_weights(Tensor query, Tensor
     made.k = repeat_interleave(made.k, each, 1, loc);
     made.v = repeat_interleave(made.v, each, 1, loc);
   }
-  const double scale = 1 / std::sqrt(static_cast<double>(size / heads));
+  const std::int64_t width = size / heads;
+  const double scale = 1 / std::sqrt(static_cast<double>(width));
   Tensor scores = matmul(made.q * scale, transpose(made.k, -2, -1, loc), loc);
   Tensor allowed = made.masks.causal ? causal_mask(scores.size(-2), scores.size(-1), loc)
                                      : full({1}, 1, boolean, loc);

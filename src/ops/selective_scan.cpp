@@ -14,6 +14,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/check.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 
@@ -338,7 +339,11 @@ struct SelectiveFormula {
     if (number < 0) return std::nullopt;
     return Ex{&builder, node.inputs[static_cast<std::size_t>(number)]};
   }
-  [[nodiscard]] Ex get(SelectiveInput which) const { return *maybe(which); }
+  [[nodiscard]] Ex get(SelectiveInput which) const {
+    const std::optional<Ex> input = maybe(which);
+    CHECK(input);
+    return *input;
+  }
 
   [[nodiscard]] Shape whole() const { return {s.batch, s.length, s.states, s.channels}; }
   [[nodiscard]] Ex of_steps(SelectiveInput which) const {

@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    return work(argv[1], std::atoi(argv[2]));
+    return work(argv[1], static_cast<int>(std::strtol(argv[2], nullptr, 10)));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 1;

@@ -181,7 +181,7 @@ TEST(Pretrained, refuses_what_it_would_compute_otherwise) {
 TEST(Pretrained, takes_infinity_as_python_writes_it) {
   const SpoiltFolder folder("mamba2");
   const std::string text = read_text_file(folder.file("config.json").string());
-  const std::size_t from = text.find("{", 2), to = text.find('}', from);
+  const std::size_t from = text.find('{', 2), to = text.find('}', from);
   folder.replace("config.json", text.substr(from, to + 1 - from), "Infinity");
   EXPECT_EQ(folder.failure(), "nothing was thrown");
 }

@@ -93,7 +93,7 @@ TEST(Values, of_a_large_product_of_integers) {
   }
   Sketch s;
   product(s, kSanitized ? 100 : 1100);  // there, all of it takes ten seconds
-  const double row = 1100 * 1099 / 2 - 7 * 1100;
+  const double row = 1100.0 * 1099 / 2 - 7 * 1100;
   expect_close(s.graph(), run_graph(s.graph(), s.leaves, Where::kCpu), {{"corner", {row, row}}}, 0,
                "on the CPU");
 }

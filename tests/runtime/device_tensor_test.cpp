@@ -109,7 +109,6 @@ TEST(DeviceTensor, comes_back_as_an_input_of_its_function_on_webgpu) { expect_fe
 TEST(DeviceTensor, is_read_where_it_lies_without_a_copy) {
   for (const char* kind : {"cpu", "webgpu"}) {
     DeviceOptions options = device_of(kind);
-    std::string why;
     const auto inner = advance_on(options).same_device().opened;
     auto counting = std::make_shared<CountingDevice>(inner);
     options.opened = counting;

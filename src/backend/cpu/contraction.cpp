@@ -121,17 +121,20 @@ class ContractionStep final : public Step {
     const std::int64_t tasks_b = tasks_for(b, engine_.right(), (end - begin) * s.k, panels);
     const std::int64_t rows = tasks_a == 0 ? 0 : ceil_div(stripes, tasks_a) * plan_.rows;
     const std::int64_t columns = tasks_b == 0 ? 0 : ceil_div(panels, tasks_b) * gemm_kernels().nr;
-    context.pool.parallel_for(tasks_a + tasks_b, [&](std::int64_t task, int worker) {
+    const std::int64_t tasks = tasks_a + tasks_b;
+    context.pool.parallel_for(tasks, [&](std::int64_t task, int worker) {
       std::byte* scratch = context.scratch(worker);
-      if (task < tasks_a) {
-        const std::int64_t last = std::min(s.m, (task + 1) * rows);
+      // Both evenly spread over the tasks: a thread packs the rows that it multiplies.
+      const std::int64_t before = task * tasks_a / tasks;  // stripes of tasks before this one
+      if ((task + 1) * tasks_a / tasks > before) {
+        const std::int64_t last = std::min(s.m, (before + 1) * rows);
         // As much at a time as the scratch has room for.
-        for (std::int64_t i = task * rows; i < last; i += plan_.rows) {
+        for (std::int64_t i = before * rows; i < last; i += plan_.rows) {
           engine_.pack_a(0, i, std::min(last, i + plan_.rows), scratch, a + i * s.k);
         }
         return;
       }
-      const std::int64_t from = begin + (task - tasks_a) * columns;
+      const std::int64_t from = begin + (task - before) * columns;
       if (from < end)
         engine_.pack_b(0, from, std::min(end, from + columns), scratch, b + (from - begin) * s.k);
     });
@@ -144,9 +147,9 @@ class ContractionStep final : public Step {
     const std::int64_t groups = ceil_div(s.batch, plan_.batches);
     context.pool.parallel_for(groups * across * down, [&](std::int64_t task, int worker) {
       ResultTile tile;
-      tile.row = task % down * plan_.rows;
-      tile.column = begin + task / down % across * plan_.columns;
-      tile.batch = task / down / across * plan_.batches;
+      tile.column = begin + task % across * plan_.columns;
+      tile.row = task / across % down * plan_.rows;
+      tile.batch = task / across / down * plan_.batches;
       tile.rows = std::min(plan_.rows, s.m - tile.row);
       tile.columns = std::min(plan_.columns, end - tile.column);
       tile.batches = std::min(plan_.batches, s.batch - tile.batch);

@@ -44,7 +44,7 @@ bool spin_until(const Ready& ready) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : shares_(static_cast<std::size_t>(std::max(threads, 1))) {
   workers_.reserve(static_cast<std::size_t>(std::max(threads - 1, 0)));
   for (int w = 1; w < threads; ++w) {
     workers_.emplace_back([this, w] { work(w); });
@@ -75,10 +75,13 @@ void ThreadPool::leave() {
 }
 
 void ThreadPool::drain(int worker) {
-  for (;;) {
-    const std::int64_t task = next_.fetch_add(1, std::memory_order_relaxed);
-    if (task >= tasks_) return;
-    call_(body_, task, worker);
+  const std::size_t own = static_cast<std::size_t>(worker) % used_;
+  for (std::size_t i = 0; i < used_; ++i) {
+    Share& share = shares_[(own + i) % used_];
+    while (share.next.load(std::memory_order_relaxed) < share.end) {
+      const std::int64_t task = share.next.fetch_add(1, std::memory_order_relaxed);
+      if (task < share.end) call_(body_, task, worker);
+    }
   }
 }
 
@@ -106,8 +109,13 @@ void ThreadPool::work(int worker) {
 void ThreadPool::run(std::int64_t tasks, Call call, const void* body) {
   call_ = call;
   body_ = body;
-  tasks_ = tasks;
-  next_.store(0, std::memory_order_relaxed);
+  used_ = std::min(shares_.size(), static_cast<std::size_t>(tasks));
+  const auto used = static_cast<std::int64_t>(used_);
+  for (std::int64_t i = 0; i < used; ++i) {
+    Share& share = shares_[static_cast<std::size_t>(i)];
+    share.next.store(tasks * i / used, std::memory_order_relaxed);
+    share.end = tasks * (i + 1) / used;
+  }
   const std::uint64_t number = ((state_.load(std::memory_order_relaxed) >> 32) + 1) & 0xffffffffu;
   state_.store(number << 32 | kOpen, std::memory_order_release);
   epoch_.fetch_add(1);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A fixed set of worker threads that share loops with the thread that asks. Chunks are handed out
-// by a counter, so that a worker which the system has put aside holds up one chunk at most, and one
-// that has not woken up yet holds up nothing.
+// A fixed set of worker threads that share loops with the thread that asks. Each thread has a share
+// of the tasks, the same part of every loop, as what it wrote in one lies in its caches for the next;
+// and takes what is left of others' shares when it is through. So a worker which the system has put
+// aside holds up one task at most, and one that has not woken up yet holds up nothing.
 #pragma once
 
 #include <atomic>
@@ -37,6 +38,11 @@ class ThreadPool {
 
  private:
   using Call = void (*)(const void* body, std::int64_t task, int worker);
+  // Tasks up to `end` that nobody has taken.
+  struct alignas(64) Share {
+    std::atomic<std::int64_t> next{0};
+    std::int64_t end = 0;
+  };
 
   void run(std::int64_t tasks, Call call, const void* body);
   void drain(int worker);
@@ -47,8 +53,8 @@ class ThreadPool {
   // The loop in hand: written while no worker is inside (state_ closed, nobody joined).
   Call call_ = nullptr;
   const void* body_ = nullptr;
-  std::int64_t tasks_ = 0;
-  alignas(64) std::atomic<std::int64_t> next_{0};
+  std::vector<Share> shares_;
+  std::size_t used_ = 0;  // of them, in this loop
   // Bits 32..63: the loop's number; bit 31: open for joining; bits 0..30: workers inside.
   alignas(64) std::atomic<std::uint64_t> state_{0};
   // The number of the latest loop, for sleeping on; and how many sleep.

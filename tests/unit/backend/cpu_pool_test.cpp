@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 namespace tensorgrad::cpu {
@@ -32,6 +35,33 @@ TEST(CpuPool, a_worker_number_is_on_one_thread_at_a_time) {
                       [&](std::int64_t i, int w) { sums.at(static_cast<std::size_t>(w)) += i; });
   }
   EXPECT_EQ(std::accumulate(sums.begin(), sums.end(), std::int64_t{0}), 100 * 63 * 64 / 2);
+}
+
+TEST(CpuPool, a_thread_has_the_same_tasks_of_every_loop) {
+  ThreadPool pool(2);
+  for (int round = 0; round < 100; ++round) {
+    std::atomic<int> there{0};
+    std::vector<int> by(2, -1);
+    pool.parallel_for(2, [&](std::int64_t i, int w) {
+      there.fetch_add(1);
+      while (there.load() < 2) std::this_thread::yield();  // neither does both
+      by[static_cast<std::size_t>(i)] = w;
+    });
+    EXPECT_EQ(by, (std::vector<int>{0, 1}));
+  }
+}
+
+TEST(CpuPool, takes_over_what_another_thread_does_not_come_to) {
+  ThreadPool pool(2);
+  std::atomic<int> done{0};
+  std::vector<int> by(8, -1);
+  pool.parallel_for(8, [&](std::int64_t i, int w) {
+    by[static_cast<std::size_t>(i)] = w;
+    done.fetch_add(1);
+    while (w == 1 && done.load() < 8) std::this_thread::yield();  // stays with its first task
+  });
+  EXPECT_LE(std::count(by.begin(), by.end(), 1), 1);
+  EXPECT_EQ(done.load(), 8);
 }
 
 TEST(CpuPool, wakes_workers_that_sleep) {
