@@ -40,7 +40,9 @@ std::vector<CLI::Option*> add_shape(CLI::App& command, LmSettings& s) {
               ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
               ->option_text("INT (16; 64 in mamba2, mamba3)"),
           counted("--heads", s.shape.heads, "Heads of attention"),
-          counted("--context", s.shape.context, "Tokens that attention keeps"),
+          command.add_option("--context", s.shape.context, "Tokens that attention keeps")
+              ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+              ->option_text("INT (1024; gpt: --length)"),
           command
               .add_option("--tokenizer", s.tokenizer,
                           "characters, bytes, bpe:N (N tokens), made of the text; or a "
@@ -138,6 +140,11 @@ void add_lm_train(CLI::App& app, LmAction& action) {
     if (data->empty() && resume->empty()) throw CLI::RequiredError("TEXT or --resume");
     lm::TrainingOptions& t = args->settings.training;
     if (final_lr->empty()) t.final_lr = t.lr / 10;
+    if (t.b_and_c_alone && from->empty())
+      throw CLI::ValidationError("--wsla",
+                                 "trains parts of a model that there is: --from names it");
+    LmShape& shape = args->settings.shape;
+    if (shape.context == 0) shape.context = shape.arch == "gpt" ? t.length : 1024;
     action = [args] { return lm_train(*args); };
   });
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
+#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -37,18 +39,33 @@ Tokenizer with_end(Tokenizer tokenizer) {
   return tokenizer;
 }
 
-Tokenizer make_tokenizer(const std::string& wanted, const std::vector<std::string>& documents) {
+// Made of the documents, which are these files.
+Tokenizer make_tokenizer(const std::string& wanted, const std::vector<std::string>& documents,
+                         const std::vector<std::string>& files) {
   if (wanted == "bytes") return with_end(Tokenizer::bytes({kEndOfText}));
   if (wanted == "characters") {
-    std::string all;
-    for (const std::string& each : documents) all += each;
-    return with_end(Tokenizer::characters(Vocabulary::of(all).symbols(), {kEndOfText}));
+    std::set<std::string> all;
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+      const Vocabulary here = Vocabulary::of(documents[i], files[i]);
+      all.insert(here.symbols().begin(), here.symbols().end());
+    }
+    return with_end(Tokenizer::characters({all.begin(), all.end()}, {kEndOfText}));
   }
   if (const auto size = bpe_size(wanted)) {
     const std::vector<std::string_view> texts(documents.begin(), documents.end());
     return with_end(Tokenizer::train(texts, {.vocab_size = *size, .special_tokens = {kEndOfText}}));
   }
+  if (wanted == "bpe") return make_tokenizer("bpe:", documents, files);  // says what is missing
   return Tokenizer::from_file(wanted);
+}
+
+// A file of tokens, by whatever name, begins with the length of its header and the header.
+bool holds_tokens(const std::string& path) {
+  if (path.ends_with(".safetensors")) return true;
+  std::ifstream file(path, std::ios::binary);
+  unsigned char start[9] = {};
+  file.read(reinterpret_cast<char*>(start), sizeof start);
+  return file.gcount() == sizeof start && start[6] == 0 && start[7] == 0 && start[8] == '{';
 }
 
 // Of the size and of stretches from beginning to end.
@@ -107,14 +124,14 @@ LmText read_lm_text(const std::vector<std::string>& paths, const std::string& wa
     text.fingerprint = print.text();
     return text;
   };
-  if (paths.size() == 1 && paths[0].ends_with(".safetensors")) {
+  if (paths.size() == 1 && holds_tokens(paths[0])) {
     const bool made_of_text = wanted == "characters" || bpe_size(wanted);
     if (!given && made_of_text) {
       throw UserError(fmt::format(
           "{}: holds tokens: --tokenizer names the file of the tokenizer that made them",
           paths[0]));
     }
-    LmText text{given ? *given : make_tokenizer(wanted, {}), {}, "", 0};
+    LmText text{given ? *given : make_tokenizer(wanted, {}, {}), {}, "", 0};
     const TokenFile file(paths[0]);
     if (file.vocab_size() > text.tokenizer.vocab_size()) {
       throw UserError(fmt::format("{}: is of a tokenizer with {} tokens, this one has {}", paths[0],
@@ -123,8 +140,9 @@ LmText read_lm_text(const std::vector<std::string>& paths, const std::string& wa
     std::tie(text.split.train, text.split.validation) = lm::TokenText(file).split(holdout);
     return finished(std::move(text));
   }
-  const std::vector<std::string> documents = read_documents(text_files(paths));
-  LmText text{given ? *given : make_tokenizer(wanted, documents),
+  const std::vector<std::string> files = text_files(paths);
+  const std::vector<std::string> documents = read_documents(files);
+  LmText text{given ? *given : make_tokenizer(wanted, documents, files),
               {},
               "",
               static_cast<std::int64_t>(documents.size())};

@@ -32,9 +32,24 @@ void print_times(const lm::GenerationTimes& times) {
   const auto rate = [](std::int64_t tokens, double seconds) {
     return short_count(static_cast<double>(tokens) / std::max(seconds, 1e-9));
   };
-  fmt::print(stderr, "prompts {} tokens, {} tokens/s; written {} tokens, {} tokens/s\n",
-             times.prompt_tokens, rate(times.prompt_tokens, times.prompt_seconds), times.tokens,
-             rate(times.tokens, times.seconds));
+  const auto part = [&](std::int64_t tokens, double seconds) {
+    return tokens == 0 ? std::string("none")
+                       : fmt::format("{} tokens, {} tokens/s", tokens, rate(tokens, seconds));
+  };
+  fmt::print(stderr, "prompts: {}; written: {}\n", part(times.prompt_tokens, times.prompt_seconds),
+             part(times.tokens, times.seconds));
+}
+
+// Says so where texts end because the model can keep no more.
+void print_full(const std::vector<lm::Generated>& texts, std::int64_t context) {
+  const auto full = std::count_if(texts.begin(), texts.end(), [](const lm::Generated& text) {
+    return text.ending == lm::Ending::kContext;
+  });
+  if (full > 0) {
+    fmt::print(stderr,
+               "{} of {} texts ended as attention keeps {} tokens (tg lm train --context)\n", full,
+               texts.size(), context);
+  }
 }
 
 // The tokens to be scored.
@@ -52,6 +67,9 @@ std::vector<std::int32_t> eval_tokens(const LmEvalArguments& arguments,
   const LmText text = read_lm_text(run.data, "", tokenizer, run.settings.holdout);
   if (text.fingerprint != run.fingerprint) {
     throw IoError(run.data.front() + ": the text has changed since the run began");
+  }
+  if (text.split.validation.size() < 2) {
+    throw UserError("lm eval: the run held no text out to validate with; --data names some");
   }
   return text.split.validation.read_all();
 }
@@ -103,7 +121,10 @@ int lm_generate(const LmGenerateArguments& arguments) {
   }
   if (streams) fmt::print("\n");
   std::fflush(stdout);
-  if (!arguments.quiet) print_times(generator.times());
+  if (!arguments.quiet) {
+    print_full(texts, lm::context_of(model.config));
+    print_times(generator.times());
+  }
   return interrupted() != 0 ? 128 + interrupted() : 0;
 }
 

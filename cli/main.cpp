@@ -10,7 +10,9 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <source_location>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -417,6 +419,22 @@ int parse_and_run(int argc, char** argv) {
   return code;
 }
 
+// What it says, without the line where it is of this program: lines are for those of a user's.
+std::string without_own_line(const Error& error) {
+  constexpr std::string_view kThisFile = "cli/main.cpp";
+  std::string_view root = std::source_location::current().file_name();
+  root.remove_suffix(std::min(root.size(), kThisFile.size()));
+  std::string text = error.what();
+  const std::string line = "\n  at " + to_string(error.site());
+  const std::size_t at = text.find(line);
+  const std::string file = error.site().file;
+  for (const char* folder : {"cli/", "src/", "include/"}) {
+    if (at != std::string::npos && file.starts_with(std::string(root) + folder))
+      return text.erase(at, line.size());
+  }
+  return text;
+}
+
 int fail(const char* what) {
   std::fflush(stdout);
   fmt::print(stderr, "error: {}\n", what);
@@ -434,6 +452,8 @@ int main(int argc, char** argv) {
     return tensorgrad::cli::parse_and_run(argc, argv);
   } catch (const std::bad_alloc&) {
     return fail("out of memory");
+  } catch (const tensorgrad::Error& error) {
+    return fail(tensorgrad::cli::without_own_line(error).c_str());
   } catch (const std::exception& error) {
     return fail(error.what());
   }

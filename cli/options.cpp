@@ -24,8 +24,9 @@ void add_adapter_options(CLI::App& command, DeviceOptions& device) {
       ->check(CLI::Range(0, 1000));
   command.add_flag("--allow-software", device.allow_software,
                    "Let webgpu take a software rasteriser");
-  command.add_option("--threads", device.threads, "CPU threads (default: one per core)")
-      ->check(CLI::PositiveNumber);
+  command.add_option("--threads", device.threads, "CPU threads; 0: one per core")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
 }
 
 void add_device_options(CLI::App& command, DeviceOptions& device,

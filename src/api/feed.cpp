@@ -130,8 +130,9 @@ std::int64_t open_size(const std::vector<InputSpec>& specs, const Feed& feed,
     const std::int64_t each = numel(closed({spec}, 1)[0].shape);
     const auto count = static_cast<std::int64_t>(given->second.count);
     if (count == 0 || count % each != 0) {
-      throw ShapeError("input '" + spec.name + "': " + open_text(spec) + " has a multiple of " +
-                       std::to_string(each) + " elements, got " + std::to_string(count));
+      throw ShapeError("input '" + spec.name + "': " + open_text(spec) + " has " +
+                       std::to_string(each) + " elements or a multiple of that, got " +
+                       std::to_string(count));
     }
     if (first != nullptr && count / each != size) {
       throw ShapeError("inputs '" + first->name + "' " + open_text(*first) + " and '" + spec.name +

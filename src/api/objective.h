@@ -68,6 +68,7 @@ class ObjectiveImpl {
   void go_on_from(Progress progress, std::uint32_t seed);
 
  private:
+  void check_same_options(const Checkpoint& checkpoint, const std::string& path) const;
   [[nodiscard]] std::unique_ptr<TracedFunction> traced(bool captures) const;
   std::unique_ptr<Engine> build(bool captures, std::shared_ptr<Device> device,
                                 const std::string& why);

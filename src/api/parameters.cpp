@@ -81,9 +81,8 @@ void write_all(const std::vector<ParameterEntry>& entries, const NamedTensors& t
     if (tensor.dtype != DType::kF32 || tensor.shape != entry.parameter->shape() ||
         tensor.bytes.size() != static_cast<size_t>(entry.count()) * sizeof(float)) {
       throw UserError(what + ": parameter '" + entry.name + "' is f32" +
-                          to_string(entry.parameter->shape()) + ", got " +
-                          std::string(to_string(tensor.dtype)) + to_string(tensor.shape),
-                      entry.parameter->site());
+                      to_string(entry.parameter->shape()) + ", got " +
+                      std::string(to_string(tensor.dtype)) + to_string(tensor.shape));
     }
   }
   const auto unknown = std::find_if(tensors.begin(), tensors.end(),

@@ -68,7 +68,9 @@ std::vector<ObjectiveSource> with_common_options(std::vector<ObjectiveSource> so
       }
     }
     if (!sources[k].loss)
-      throw UserError("compile: the objective " + in_marks(sources[k].name) + " has no loss");
+      throw UserError(sources[k].name.empty()
+                          ? "compile: the loss is an empty function"
+                          : "compile: the objective " + in_marks(sources[k].name) + " has no loss");
     own.seed = objective_seed(options.seed, k);
     own.device = options.device;
     own.memory_budget = options.memory_budget;
@@ -184,13 +186,23 @@ std::string TrainerImpl::known_names() const {
   return text.empty() ? "only one, without a name" : text;
 }
 
+std::vector<std::string> TrainerImpl::dataset_names() const {
+  std::vector<std::string> all;
+  for (const auto& objective : objectives_) {
+    for (const InputSpec& spec : objective->source().options.dataset) {
+      if (std::find(all.begin(), all.end(), spec.name) == all.end()) all.push_back(spec.name);
+    }
+  }
+  return all;
+}
+
 void TrainerImpl::upload_data(const std::string& name, const HostView& values) {
   const auto lock = turns_->lock();
   std::vector<Engine*> users;
   for (const auto& objective : objectives_) {
     if (objective->engine().check_data(name, values)) users.push_back(&objective->engine());
   }
-  if (users.empty()) throw UserError("there is no dataset entry '" + name + "'");
+  if (users.empty()) check_known("there is no dataset entry", name, dataset_names());
   if (users.front()->bound(data_buffer(name))) {
     throw UserError("upload_data: '" + name + "' is bound to a buffer of the application's");
   }
@@ -201,12 +213,9 @@ void TrainerImpl::upload_data(const std::string& name, const HostView& values) {
 void TrainerImpl::bind_data(const std::string& name, WGPUBufferImpl* native) {
   const auto lock = turns_->lock();
   const std::string buffer = data_buffer(name);
-  std::vector<std::string> known;
   std::shared_ptr<Memory> memory;
   for (const auto& objective : objectives_) {
     for (const InputSpec& spec : objective->source().options.dataset) {
-      if (std::find(known.begin(), known.end(), spec.name) == known.end())
-        known.push_back(spec.name);
       if (spec.name != name) continue;
       if (!memory)
         memory = objective->engine().memory_for(buffer, native, "bind_data: '" + name + "'");
@@ -214,7 +223,7 @@ void TrainerImpl::bind_data(const std::string& name, WGPUBufferImpl* native) {
       if (memory) objective->engine().mark_given(name, native != nullptr);
     }
   }
-  check_known("bind_data: there is no dataset entry", name, known);
+  check_known("bind_data: there is no dataset entry", name, dataset_names());
 }
 
 void TrainerImpl::start_averages(const std::vector<float>& params, bool always) {

@@ -58,7 +58,8 @@ class TrainerImpl {
   };
 
   [[nodiscard]] std::string known_names() const;  // in words
-  [[nodiscard]] bool averages() const;            // some objective keeps them
+  [[nodiscard]] std::vector<std::string> dataset_names() const;
+  [[nodiscard]] bool averages() const;  // some objective keeps them
   void collect_states();
   void check_datasets() const;
   void allocate();

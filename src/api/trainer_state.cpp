@@ -108,11 +108,42 @@ void ObjectiveImpl::write(std::map<std::string, std::string>& fields) const {
   fields[field("position")] = std::to_string(position_);
   fields[field("schedule")] = schedule_.text();
   fields[field("schedule_start")] = std::to_string(schedule_start_);
+  fields[field("accumulate")] = std::to_string(options_.accumulate);
   for (const auto& [name, value] : engine_->scalars()) fields[field("scalar." + name)] = hex(value);
+}
+
+// The options that the numbers in it hang on.
+void ObjectiveImpl::check_same_options(const Checkpoint& checkpoint,
+                                       const std::string& path) const {
+  if (checkpoint.fields.contains(field("accumulate"))) {
+    const std::int64_t saved = integer_field(checkpoint, field("accumulate"), path);
+    if (saved != options_.accumulate) {
+      throw UserError(
+          path + ": the checkpoint is of a trainer with accumulate = " + std::to_string(saved) +
+          ", this one has " + std::to_string(options_.accumulate) +
+          ": the same steps would be another number of updates");
+    }
+  }
+  const auto differs = [&](const std::string& name, const char* theirs, const char* ours) {
+    throw UserError(path +
+                    ": the checkpoint is of another optimizer, or of other options: it has " +
+                    theirs + "value of '" + name + "', this trainer " + ours);
+  };
+  const auto& scalars = engine_->scalars();
+  for (const auto& [name, value] : scalars) {
+    if (!checkpoint.fields.contains(field("scalar." + name))) differs(name, "no ", "needs one");
+  }
+  const std::string prefix = field("scalar.");
+  for (const auto& [name, value] : checkpoint.fields) {
+    if (!name.starts_with(prefix)) continue;
+    const std::string scalar = name.substr(prefix.size());
+    if (!scalars.contains(scalar)) differs(scalar, "a ", "has none");
+  }
 }
 
 ObjectiveImpl::Progress ObjectiveImpl::read(const Checkpoint& checkpoint,
                                             const std::string& path) const {
+  check_same_options(checkpoint, path);
   Progress progress;
   progress.step = integer_field(checkpoint, field("step"), path);
   progress.epoch = integer_field(checkpoint, field("epoch"), path);

@@ -22,8 +22,8 @@ constexpr EnvSwitch kSwitches[] = {
     {"TENSORGRAD_SHADOW",
      "1: run each launch on the reference too, and stop at the first one that differs"},
     {"TENSORGRAD_SKIP",
-     "passes to leave out, comma-separated: fold, simplify, cse, dce, split_product, split_reduce, "
-     "fuse"},
+     "passes to leave out, comma-separated: fold, simplify, cse, dce, split_product, split_depth, "
+     "split_reduce, fuse"},
     {"TENSORGRAD_THREADS", "number of threads of the cpu backend, 1 to 256"},
     {"TENSORGRAD_WEBGPU_LIB", "path of the WebGPU library (wgpu-native or Dawn) to load"},
     {"TENSORGRAD_WGPU_LOG", "error, warn, info, debug or trace: wgpu-native's own log"},

@@ -2,6 +2,8 @@
 // Error: message, user's line and contexts joined into one text.
 #include "tensorgrad/error.h"
 
+#include <string_view>
+
 #include "tensorgrad/handle.h"
 
 namespace tensorgrad {
@@ -11,14 +13,21 @@ std::string to_string(const Site& site) {
   return std::string(site.file) + ":" + std::to_string(site.line);
 }
 
+// None for a header of the standard library: std::make_unique() and the like call for the user,
+// whose line nobody knows there.
+static Site of_user(const Site& site) {
+  const bool standard = std::string_view(site.file).find("/include/c++/") != std::string_view::npos;
+  return standard ? Site() : site;
+}
+
 Error::Error(std::string message, Site site)
-    : std::runtime_error(message), message_(std::move(message)), site_(site) {
+    : std::runtime_error(message), message_(std::move(message)), site_(of_user(site)) {
   rebuild();
 }
 
 void Error::set_site(const Site& site) {
   if (site_.known()) return;
-  site_ = site;
+  site_ = of_user(site);
   rebuild();
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backend/reference/interpreter.h"
+#include "ops/registry.h"
 
 namespace tensorgrad {
 
@@ -21,8 +22,10 @@ NonFinite first_non_finite(const Graph& graph,
     for (std::size_t i = 0; i < value.data.size(); ++i) {
       if (std::isfinite(value.data[i])) continue;
       const std::string origin = node.origin.empty() ? "" : " in " + node.origin;
-      found = {node.op->name + origin, to_string(node.type), static_cast<std::int64_t>(i),
-               value.data[i], node.site};
+      const std::string name =
+          node.attrs.has("name") ? " '" + node.attrs.text("name") + "'" : std::string();
+      found = {node.op->name + name + origin, to_string(node.type), static_cast<std::int64_t>(i),
+               value.data[i], node.op == &ops::input ? Site() : node.site};  // else of the call
       return false;
     }
     return true;

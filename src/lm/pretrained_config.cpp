@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "lm/read_json.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::lm {
@@ -14,6 +15,7 @@ using nn::MixerKind;
 
 constexpr std::int64_t kLargestForeignSize = std::int64_t{1} << 30;
 constexpr std::int64_t kMostForeignLayers = 65'536;
+constexpr double kLargestForeign = 1e30;
 
 // An object of the file, with the values that its fields have where they are not there.
 class ForeignConfig {
@@ -40,7 +42,7 @@ class ForeignConfig {
   [[nodiscard]] double number_or(const char* key, double usual) const {
     if (!has(key)) return usual;
     const ForeignJson& given = at(key);
-    if (given.is_number() && given >= 0 && given <= 1e30) return given.get<double>();
+    if (given.is_number() && given >= 0 && given <= kLargestForeign) return given.get<double>();
     fail(key, "a number of 0 or more expected, got " + shown(given));
   }
   [[nodiscard]] bool boolean_or(const char* key, bool usual) const {
@@ -60,8 +62,11 @@ class ForeignConfig {
       return value.is_null() ||
              (value.is_object() && value.value("__float__", ForeignJson()) == "Infinity");
     };
-    if (!given.is_array() || given.size() != 2 || !given[0].is_number() || given[0] < 0 ||
-        !(is_infinite(given[1]) || (given[1].is_number() && given[1] > given[0]))) {
+    const auto is_limit = [](const ForeignJson& value) {
+      return value.is_number() && value >= 0 && value <= kLargestForeign;
+    };
+    if (!given.is_array() || given.size() != 2 || !is_limit(given[0]) ||
+        !(is_infinite(given[1]) || (is_limit(given[1]) && given[1] > given[0]))) {
       fail(key, "two numbers, the second above the first, expected, got " + shown(given));
     }
     least = given[0].get<double>();
@@ -146,6 +151,12 @@ nn::MambaConfig state_spaces_config(const ForeignConfig& in, const std::string& 
   const std::int64_t vocab = in.size("vocab_size");
   const std::int64_t multiple = in.size_or("pad_vocab_size_multiple", 8);
   config.vocab_size = (vocab + multiple - 1) / multiple * multiple;
+  if (config.vocab_size > kLargestForeignSize) {
+    in.fail("pad_vocab_size_multiple", "with vocab_size " + std::to_string(vocab) + " at most " +
+                                           std::to_string(kLargestForeignSize) +
+                                           " tokens expected, got " +
+                                           std::to_string(config.vocab_size));
+  }
   config.d_model = in.size("d_model");
   config.norm_epsilon = in.number_or("norm_epsilon", 1e-5);
   config.tie_embeddings = in.boolean_or("tie_embeddings", true);
@@ -204,12 +215,7 @@ nlohmann::json python_json(std::string_view text, const std::string& file) {
     if (quoted) continue;
     if (std::string_view(plain).substr(i, 8) == "Infinity") plain.replace(i, 8, "null    ");
   }
-  try {
-    return nlohmann::json::parse(plain);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw IoError(file + ": not JSON at byte " +
-                  std::to_string(error.byte > 0 ? error.byte - 1 : 0));
-  }
+  return read_json(plain, file + ":");
 }
 
 nn::MambaConfig pretrained_config(const nlohmann::json& root, const std::string& file) {

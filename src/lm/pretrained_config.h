@@ -11,7 +11,7 @@
 
 namespace tensorgrad::lm {
 
-// JSON as Python writes it: Infinity outside of strings is null. IoError with the byte.
+// JSON as Python writes it: Infinity outside of strings is null. IoError: see read_json().
 nlohmann::json python_json(std::string_view text, const std::string& file);
 
 // What the config.json of transformers or of mamba-ssm says. IoError, naming the field: one that is

@@ -9,16 +9,19 @@
 namespace tensorgrad::lm {
 namespace {
 
-// tokens and next i32 [B, L]
-Tensor language_loss(const nn::MambaLM& net, const Inputs& in) {
-  return cross_entropy(net(in["tokens"]), in["next"]);
+// Of tokens and next, i32 [B, L]. What is wrong with them is the caller's, so its line is theirs.
+auto language_loss(Loc loc) {
+  return [loc](const nn::MambaLM& net, const Inputs& in) {
+    return cross_entropy(net(in["tokens"], loc), in["next"], Reduction::kMean, loc);
+  };
 }
 
 // The nats of windows [B], of which some may count for nothing.
-Tensor window_nats(const nn::MambaLM& net, const Inputs& in) {
-  return sum(cross_entropy(net(in["tokens"]), in["next"],
-                           {.ignore_index = kIgnoredToken, .reduction = Reduction::kNone}),
-             1);
+auto window_nats(Loc loc) {
+  return [loc](const nn::MambaLM& net, const Inputs& in) {
+    const CrossEntropyOptions each{.ignore_index = kIgnoredToken, .reduction = Reduction::kNone};
+    return sum(cross_entropy(net(in["tokens"], loc), in["next"], each, loc), 1, false, loc);
+  };
 }
 
 void check_training(const TrainingOptions& o, Loc loc) {
@@ -175,7 +178,7 @@ LanguageTrainer::LanguageTrainer(const nn::MambaConfig& config, TokenText train,
       validation_(std::move(validation)),
       windows_(std::make_shared<TextWindows>(std::move(train), options.length, options.seed)),
       loader_(loader_of(windows_, options, loc)),
-      trainer_(compile(nn::MambaLM(config, loc), language_loss,
+      trainer_(compile(nn::MambaLM(config, loc), language_loss(loc),
                        compile_options(config_, options, loc), loc)) {
   trainer_.add_loader("text", loader_, loc);
 }
@@ -226,7 +229,7 @@ TextScore LanguageTrainer::validate(std::int64_t most, Loc loc) {
   }
   if (!validator_) {
     const Shape shape = {batch, length};
-    validator_ = trainer_.attach(window_nats,
+    validator_ = trainer_.attach(window_nats(loc),
                                  {.inputs = {{"tokens", shape, i32}, {"next", shape, i32}},
                                   .mixed_precision = options_.mixed_precision},
                                  loc);

@@ -50,6 +50,7 @@ struct TgErrors : ::testing::Test {
     EXPECT_EQ(result.code, 1) << result.out;
     EXPECT_THAT(result.err, StartsWith("error: "));
     EXPECT_THAT(result.err, HasSubstr(text));
+    EXPECT_THAT(result.err, Not(HasSubstr("\n  at "))) << "lines of the tool itself";
     EXPECT_EQ(names(), before);
   }
 
@@ -85,7 +86,7 @@ TEST_F(TgErrors, wrong_usage_is_code_2) {
   misused({"train", "--data", "images", "--device", "tpu"});
   misused({"train", "--data", "things.csv", "--holdout", "1"});
   misused({"train", "--data", "images", "--device", "null"});
-  misused({"train", "--data", "images", "--threads", "0"});
+  misused({"train", "--data", "images", "--threads", "-1"});
   misused({"eval"});
   misused({"predict", "--run", "run"});
   misused({"explain"});

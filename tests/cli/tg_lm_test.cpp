@@ -220,6 +220,30 @@ TEST(TgLm, goes_on_as_if_it_had_never_stopped) {
   EXPECT_NE(changed.err.find("the text is not that of the run"), std::string::npos) << changed.err;
 }
 
+TEST(TgLm, trains_with_products_of_f16) {
+  const TestFolder folder;
+  write_stories(folder);
+  ASSERT_EQ(folder.tg(train_lm("whole", {"--no-samples"})).code, 0);
+  const ToolResult result = folder.tg(train_lm("mixed", {"--no-samples", "--mixed-precision"}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::vector<LmLine> whole = lm_lines(folder / "whole"), mixed = lm_lines(folder / "mixed");
+  ASSERT_EQ(mixed.size(), whole.size());
+  int others = 0;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    if (!whole[i].contains("loss")) continue;
+    const double loss = whole[i]["loss"], rounded = mixed[i]["loss"];
+    EXPECT_NEAR(rounded, loss, 0.02 * loss) << whole[i];
+    others += rounded != loss ? 1 : 0;
+  }
+  EXPECT_GT(others, 10);
+  // A stopped run goes on with them, and its loss scale.
+  const std::vector<std::string> part = {"--no-samples", "--mixed-precision", "--stop-after", "10"};
+  ASSERT_EQ(folder.tg(train_lm("parts", part)).code, 130);
+  ASSERT_EQ(folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu"}).code, 0);
+  EXPECT_EQ(read_text(folder.path() / "parts/model.safetensors"),
+            read_text(folder.path() / "mixed/model.safetensors"));
+}
+
 TEST(TgLm, saves_when_it_is_interrupted) {
   const TestFolder folder;
   write_stories(folder);
@@ -279,11 +303,37 @@ TEST(TgLm, trains_on_a_file_of_tokens) {
   words[2] = "a.safetensors";
   const ToolResult result = folder.tg(words);
   ASSERT_EQ(result.code, 0) << result.err;
+  // By whatever name.
+  fs::copy_file(folder.path() / "a.safetensors", folder.path() / "a.tokens");
+  words[2] = "a.tokens";
+  words[4] = "again";
+  ASSERT_EQ(folder.tg(words).code, 0);
+  EXPECT_EQ(read_text(folder.path() / "again/model.safetensors"),
+            read_text(folder.path() / "run/model.safetensors"));
   words.resize(words.size() - 2);
   words[4] = "other";
   const ToolResult without = folder.tg(words);
   EXPECT_EQ(without.code, 1);
   EXPECT_NE(without.err.find("--tokenizer names the file"), std::string::npos) << without.err;
+}
+
+// What comes after places that no window had is garbage, so attention alone does not go there.
+TEST(TgLm, keeps_a_window_where_attention_alone_tells_places) {
+  const TestFolder folder;
+  write_stories(folder);
+  std::vector<std::string> words = train_lm("gpt", {"--no-samples", "--holdout", "0"});
+  *(std::find(words.begin(), words.end(), "hybrid")) = "gpt";
+  words.erase(std::find(words.begin(), words.end(), "--context"),
+              std::find(words.begin(), words.end(), "--steps"));
+  ASSERT_EQ(folder.tg(words).code, 0);
+  EXPECT_EQ(lm::load_model(folder / "gpt/model.safetensors").config.attention.max_length, 16);
+  const ToolResult text =
+      folder.tg({"lm", "generate", "gpt", "--device", "cpu", "--prompt", "the", "--ignore-eos"});
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.err.find("ended as attention keeps 16 tokens"), std::string::npos) << text.err;
+  const ToolResult score = folder.tg({"lm", "eval", "gpt", "--device", "cpu"});
+  EXPECT_EQ(score.code, 1);
+  EXPECT_NE(score.err.find("the run held no text out"), std::string::npos) << score.err;
 }
 
 TEST(TgLm, names_what_is_wrong) {
@@ -303,7 +353,12 @@ TEST(TgLm, names_what_is_wrong) {
   says({"lm", "train", "--resume", "stories"}, 1, "run.json");
   says({"lm", "train", "--resume", "stories", "--steps", "7"}, 2, "--resume");
   says({"lm", "train", "stories", "--lr", "-1"}, 2, "a number above 0");
+  says({"lm", "train", "stories", "--tokenizer", "bpe"}, 1, "bpe:N with N from 257");
+  says({"lm", "train", "stories", "--wsla"}, 2, "--from names it");
   says({"lm", "generate", "stories"}, 1, "model.safetensors");
+  write_text(folder / "stories/c.txt", "caf\xe9 is no UTF-8");
+  says({"lm", "train", "stories"}, 1, "c.txt: no UTF-8 at byte 3");
+  fs::remove(folder.path() / "stories/c.txt");
   write_safetensors(folder / "plain.safetensors", {});
   says({"lm", "generate", "plain.safetensors"}, 1, "not a language model's file");
   says({"lm", "generate", "plain.safetensors", "--top-p", "0"}, 2, "--top-p");

@@ -3,7 +3,7 @@
 
 namespace tensorgrad::testing {
 
-MISTAKE(checkpoint_with_a_scalar_that_is_missing, IoError) {
+MISTAKE(checkpoint_with_a_scalar_that_is_missing, UserError) {
   const std::string path = temporary("scalar_missing.safetensors");
   auto trainer =
       compiled([](const Net& net, In in) { return mean(net.fc(in["x"])) * scalar("beta", 0.5); });
@@ -11,8 +11,8 @@ MISTAKE(checkpoint_with_a_scalar_that_is_missing, IoError) {
   StoredFile file = read_safetensors(path);
   file.metadata.erase("tensorgrad.scalar.beta");
   write_safetensors(path, file);
-  // error: TMP/scalar_missing.safetensors: not a checkpoint of a trainer: the field
-  // 'scalar.beta' is missing
+  // error: TMP/scalar_missing.safetensors: the checkpoint is of another optimizer, or of other
+  // options: it has no value of 'beta', this trainer needs one
   trainer.load(path);
 }
 

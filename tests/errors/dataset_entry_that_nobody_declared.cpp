@@ -7,7 +7,8 @@ MISTAKE(dataset_entry_that_nobody_declared, UserError) {
   const CompileOptions options{
       .dataset = {{"x", {8, 3}}, {"y", {8, 2}}}, .batch = 4, .optimizer = optim::SGD{}};
   auto trainer = compiled(plain_loss, options);
-  trainer.upload_data("z", std::vector<float>(24));  // error: there is no dataset entry 'z'
+  const std::vector<float> z(24);
+  trainer.upload_data("z", z);  // error: there is no dataset entry 'z'; there is x, y
 }
 
 }  // namespace tensorgrad::testing

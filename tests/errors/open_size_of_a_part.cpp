@@ -8,7 +8,8 @@ MISTAKE(open_size_of_a_part, ShapeError) {
   const ForwardOptions options{.inputs = {{"x", {kOpen, 3}}}, .device = {.kind = "cpu"}};
   Forward forward = compile_forward(Net{}, twice, options);
   const std::vector<float> x(7);
-  forward({{"x", x}});  // error: input 'x': [?,3] has a multiple of 3 elements, got 7
+  // error: input 'x': [?,3] has 3 elements or a multiple of that, got 7
+  forward({{"x", x}});
 }
 
 }  // namespace tensorgrad::testing

@@ -16,9 +16,10 @@ MISTAKE(parameters_of_another_shape, UserError) {
   const auto loss = [](const Narrow& net, In in) { return mean(net.fc(in["x"])); };
   const CompileOptions options{
       .inputs = {{"x", {4, 3}}}, .optimizer = optim::SGD{}, .device = {.kind = "cpu"}};
-  // error: upload_params: parameter 'fc.weight' is f32[1,3], got f32[2,3]
   auto trainer = compile(Narrow{}, loss, options);
-  trainer.upload_params(Example().trainer.download_params());
+  const auto params = Example().trainer.download_params();
+  // error: upload_params: parameter 'fc.weight' is f32[1,3], got f32[2,3]
+  trainer.upload_params(params);
 }
 
 }  // namespace tensorgrad::testing

@@ -167,7 +167,7 @@ TEST(Pretrained, refuses_what_it_would_compute_otherwise) {
             "the same");
   EXPECT_EQ(failure_with("ssm_mamba2", R"("layer": "Mamba2")", R"("layer": "Mamba3")"),
             R"(/config.json: ssm_cfg.layer: Mamba1 or Mamba2 expected, got "Mamba3")");
-  EXPECT_EQ(failure_with("ssm_mamba", "{", "["), "/config.json: not JSON at byte 13");
+  EXPECT_EQ(failure_with("ssm_mamba", "{", "["), "/config.json: is not JSON at byte 13");
   EXPECT_EQ(failure_with("mamba2_odd", "0.4", "0.01"),
             "/config.json: time_step_limit: two numbers, the second above the first, expected, got "
             "[0.05,0.01]");

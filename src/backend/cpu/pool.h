@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A fixed set of worker threads that share loops with the thread that asks. Each thread has a share
-// of the tasks, the same part of every loop, as what it wrote in one lies in its caches for the next;
-// and takes what is left of others' shares when it is through. So a worker which the system has put
-// aside holds up one task at most, and one that has not woken up yet holds up nothing.
+// of the tasks, the same part of every loop, as what it wrote in one lies in its caches for the
+// next; and takes what is left of others' shares when it is through. So a worker which the system
+// has put aside holds up one task at most, and one that has not woken up yet holds up nothing.
 #pragma once
 
 #include <atomic>

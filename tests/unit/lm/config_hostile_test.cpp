@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+// Configurations that are broken or say what cannot be, ours and those of published checkpoints:
+// refused with a message, or read as something that can be written and read again.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "lm/pretrained_config.h"
+#include "tensorgrad/tensorgrad.h"
+#include "unit/io/io_test_util.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using test::TestRandom;
+
+std::vector<std::string> foreign_configurations() {
+  std::vector<std::string> all;
+  for (const auto& folder :
+       fs::directory_iterator(TENSORGRAD_SOURCE_DIR "/tests/golden/pretrained")) {
+    std::ifstream file(folder.path() / "config.json");
+    if (file)
+      all.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  return all;
+}
+
+std::vector<std::string> own_configurations() {
+  std::vector<std::string> all;
+  for (const char* schedule : {"mamba1", "mamba2", "mamba3", "jamba", "zamba"}) {
+    nn::MambaConfig config{.vocab_size = 9, .d_model = 12, .n_layer = 8};
+    config.layers = nn::mixer_schedule(schedule, config.n_layer);
+    all.push_back(lm::to_json(config));
+  }
+  return all;
+}
+
+// One value of the file is another, or is missing, or is in a list.
+std::string with_another_value(const std::string& text, TestRandom& random) {
+  static const std::vector<json> kValues = {0,
+                                            -1,
+                                            1.5,
+                                            1e300,
+                                            -1e300,
+                                            INT64_MAX,
+                                            UINT64_MAX,
+                                            1 << 30,
+                                            65536,
+                                            true,
+                                            "",
+                                            "1",
+                                            json::object(),
+                                            json::array(),
+                                            json(nullptr),
+                                            "Infinity",
+                                            {1},
+                                            {1, 2},
+                                            {1, 1e300},
+                                            {nullptr, 1},
+                                            {{"__float__", "Infinity"}},
+                                            "mamba2",
+                                            "auto"};
+  json whole = json::parse(text);
+  const json flat = whole.flatten();
+  auto leaf = flat.begin();
+  std::advance(leaf, static_cast<std::ptrdiff_t>(random.below(flat.size())));
+  const json::json_pointer at(leaf.key());
+  const std::size_t choice = random.below(kValues.size() + 2);
+  if (choice < kValues.size()) {
+    whole[at] = kValues[choice];
+  } else if (choice == kValues.size() && whole[at.parent_pointer()].is_object()) {
+    whole[at.parent_pointer()].erase(at.back());
+  } else {
+    whole[at] = json::array({whole[at], whole[at]});
+  }
+  return whole.dump();
+}
+
+template <class Read>
+void expect_refused_or_whole(const std::vector<std::string>& seeds, const Read& read) {
+  ASSERT_FALSE(seeds.empty());
+  TestRandom random(77);
+  int taken = 0, refused = 0;
+  for (int round = 0; round < 6000; ++round) {
+    const std::string& seed = seeds[random.below(seeds.size())];
+    const std::string bad =
+        round % 2 == 0 ? with_another_value(seed, random) : test::mutated(seed, random);
+    try {
+      const std::string written = lm::to_json(read(bad));
+      EXPECT_EQ(lm::to_json(lm::config_from_json(written)), written) << bad;
+      ++taken;
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.message().rfind("c.json: ", 0), 0U) << error.message() << "\n" << bad;
+      ++refused;
+    }
+  }
+  EXPECT_GT(taken, 100);
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(LmConfigHostile, ours_are_refused_or_read) {
+  expect_refused_or_whole(own_configurations(), [](const std::string& text) {
+    return lm::config_from_json(text, "c.json");
+  });
+}
+
+TEST(LmConfigHostile, of_published_checkpoints_are_refused_or_read) {
+  expect_refused_or_whole(foreign_configurations(), [](const std::string& text) {
+    return lm::pretrained_config(lm::python_json(text, "c.json"), "c.json");
+  });
+}
+
+TEST(LmConfigHostile, depth_is_refused_before_anything_walks_down_it) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  try {
+    (void)lm::python_json("{\"hidden_act\":" + deep + "}", "c.json");
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const IoError& error) {
+    EXPECT_EQ(error.message(), "c.json: is nested too deeply");
+  }
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
