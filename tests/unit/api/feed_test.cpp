@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the host may give: inputs in several containers, data sets of awkward sizes, outputs of all
 // types.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cmath>
 

@@ -13,7 +13,6 @@ namespace tensorgrad::testing {
 namespace {
 
 using lm::Decoder;
-using lm::DecoderOptions;
 using lm::Generated;
 using lm::GenerateOptions;
 using lm::Generator;

@@ -249,7 +249,7 @@ TEST(Groups, train_the_rows_they_say_and_no_bit_of_the_others_on_cpu) { expect_r
 TEST(Groups, train_the_rows_they_say_and_no_bit_of_the_others_on_webgpu) { expect_rows("webgpu"); }
 
 TEST(Groups, refuse_rows_that_are_not_there) {
-  const auto refusal = [](std::vector<RowRange> rows) -> std::string {
+  const auto refusal = [](const std::vector<RowRange>& rows) -> std::string {
     CompileOptions options = rows_options("cpu");
     options.groups[0].rows = [=](const std::string&, const Shape&) { return rows; };
     try {

@@ -192,7 +192,7 @@ TEST(TokenizerHostile, what_is_no_json_is_named_with_its_byte) {
                         "pre_tokenizer": {"type": "ByteLevel"}})"),
             "t.json: model.vocab: \"a\" is there twice");
   std::string deep;
-  for (int i = 0; i < 100'000; ++i) deep += "[";
+  for (int i = 0; i < 100'000; ++i) deep += '[';
   EXPECT_EQ(refusal("{\"normalizer\":" + deep), "t.json: nested more than 32 deep");
 }
 
