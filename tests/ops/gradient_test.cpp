@@ -89,7 +89,7 @@ TEST(Gradient, at_corners_is_that_of_pytorch) {
 
 class SecondGradient : public ::testing::TestWithParam<OpCase> {};
 
-TEST_P(SecondGradient, is_that_of_differences) {
+TEST_P(SecondGradient, is_that_of_differences_and_the_same_on_cpu) {
   Sketch sketch(13);
   const Embedded made = embed(sketch, GetParam());
   report_covered(made.covered);
@@ -103,6 +103,8 @@ TEST_P(SecondGradient, is_that_of_differences) {
   const ValueMap exact = interpret_graph(sketch.graph(), sketch.leaves);
   const Slopes slopes(forward, sketch.leaves, made.raw, kSanitized ? 2 : 10);
   EXPECT_EQ(slopes.disagreement(exact, 1e-5), "");
+  expect_close(sketch.graph(), run_graph(sketch.graph(), sketch.leaves, Where::kCpu), exact, 2e-4,
+               "on the cpu");
 }
 
 INSTANTIATE_TEST_SUITE_P(Op, SecondGradient, ::testing::ValuesIn(differentiable_cases()), name_of);
