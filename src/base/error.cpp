@@ -7,17 +7,20 @@
 #include "tensorgrad/handle.h"
 
 namespace tensorgrad {
+namespace {
+
+// None for a header of the standard library: std::make_unique() and the like call for the user,
+// whose line nobody knows there.
+Site of_user(const Site& site) {
+  const bool standard = std::string_view(site.file).find("/include/c++/") != std::string_view::npos;
+  return standard ? Site() : site;
+}
+
+}  // namespace
 
 std::string to_string(const Site& site) {
   if (!site.known()) return "(unknown line)";
   return std::string(site.file) + ":" + std::to_string(site.line);
-}
-
-// None for a header of the standard library: std::make_unique() and the like call for the user,
-// whose line nobody knows there.
-static Site of_user(const Site& site) {
-  const bool standard = std::string_view(site.file).find("/include/c++/") != std::string_view::npos;
-  return standard ? Site() : site;
 }
 
 Error::Error(std::string message, Site site)

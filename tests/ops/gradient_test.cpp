@@ -109,11 +109,7 @@ TEST_P(SecondGradient, is_that_of_differences_and_the_same_on_cpu) {
 
 INSTANTIATE_TEST_SUITE_P(Op, SecondGradient, ::testing::ValuesIn(differentiable_cases()), name_of);
 
-// All of them take fifteen seconds on a GPU; a software GPU compiles their kernels for minutes, so
-// that it is asked for the quick families alone.
-void check_seconds_on_webgpu(const std::vector<OpCase>& cases, bool quick = false) {
-  if (!quick && device_at(Where::kWebGpu)->info().software)
-    GTEST_SKIP() << "takes minutes on a software GPU: configure with -DTENSORGRAD_TESTS_ON_GPU=ON";
+void check_seconds_on_webgpu(const std::vector<OpCase>& cases) {
   Sketch sketch(13);
   for (const OpCase& each : cases) {
     if (!each.differentiable) continue;
@@ -127,23 +123,19 @@ void check_seconds_on_webgpu(const std::vector<OpCase>& cases, bool quick = fals
   sketch.check(Where::kWebGpu, 2e-4);
 }
 
-TEST(SecondGradientOnDevice, of_views_on_webgpu) { check_seconds_on_webgpu(view_cases(), true); }
-TEST(SecondGradientOnDevice, of_indexed_on_webgpu) { check_seconds_on_webgpu(index_cases(), true); }
-TEST(SecondGradientOnDevice, of_composites_on_webgpu) {
-  check_seconds_on_webgpu(composite_cases(), true);
+TEST(SecondGradientOnDevice, of_quick_families_on_webgpu) {
+  for (const auto& family : {view_cases, index_cases, composite_cases})
+    check_seconds_on_webgpu(family());
 }
-TEST(SecondGradientOnDevice, of_reductions_on_webgpu) { check_seconds_on_webgpu(reduce_cases()); }
-TEST(SecondGradientOnDevice, of_products_on_webgpu) { check_seconds_on_webgpu(matmul_cases()); }
-TEST(SecondGradientOnDevice, of_convolutions_on_webgpu) { check_seconds_on_webgpu(conv_cases()); }
-TEST(SecondGradientOnDevice, of_pools_on_webgpu) { check_seconds_on_webgpu(pool_cases()); }
-TEST(SecondGradientOnDevice, of_scans_on_webgpu) { check_seconds_on_webgpu(scan_cases()); }
-TEST(SecondGradientOnDevice, of_functions_on_webgpu) { check_seconds_on_webgpu(function_cases()); }
-TEST(SecondGradientOnDevice, of_arranging_on_webgpu) { check_seconds_on_webgpu(arranging_cases()); }
-TEST(SecondGradientOnDevice, of_attention_on_webgpu) { check_seconds_on_webgpu(attention_cases()); }
-TEST(SecondGradientOnDevice, of_state_spaces_on_webgpu) {
-  check_seconds_on_webgpu(state_space_cases());
+
+TEST(SecondGradientOnDevice, of_the_other_families_on_webgpu) {
+  if (device_at(Where::kWebGpu)->info().software)
+    GTEST_SKIP() << "a software GPU compiles their kernels for minutes, a real one for seconds";
+  for (const auto& family :
+       {reduce_cases, matmul_cases, conv_cases, pool_cases, scan_cases, function_cases,
+        arranging_cases, attention_cases, state_space_cases, pointwise_cases})
+    check_seconds_on_webgpu(family());
 }
-TEST(SecondGradientOnDevice, of_pointwise_on_webgpu) { check_seconds_on_webgpu(pointwise_cases()); }
 
 TEST(Gradient, of_a_gradient_is_that_of_differences) {
   Sketch s;
