@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Contraction launches: out[b, m, n] = body(sum_k a[b, m, k] * b[b, k, n]). Plans the tiles of the
-// result that are tasks; where there is one batch, B is packed once for all of them, and A where it
-// is the same for all batches.
+// result that are tasks, and which thread packs what. What one core has packed costs another more
+// to read (about 20 ns for a line of 64 bytes) than to pack itself (5): where there is one batch,
+// each thread packs the columns of B that its tiles need once, and its tiles are such that threads
+// pack little. Operands that must be computed first are packed by all, for all.
 #include "backend/cpu/contraction.h"
 
 #include <algorithm>
@@ -14,57 +16,159 @@ constexpr std::int64_t kBlockOfA = 56 * 1024;
 constexpr std::int64_t kTileOfC = 32 * 1024;
 // Small results of several batches are finished together.
 constexpr std::int64_t kBatchedResult = 4 * 1024;
-// Packed rows of A, where tasks share them, and columns of B at a time: 16 MiB for all workers, 1
-// MiB for each where batches pack their own.
+// Packed rows of A, where tasks share them, and computed columns of B at a time: 16 MiB for all
+// workers; columns of B that each has for itself: 1 MiB.
 constexpr std::int64_t kShared = 4 << 20;
 constexpr std::int64_t kOwnB = 256 << 10;
-// How the result is cut.
-struct Plan {
-  std::int64_t batches = 1;         // per task
-  std::int64_t rows = 1;            // of a tile
-  std::int64_t columns = 1;         // of a tile
-  std::int64_t shared_columns = 1;  // of B packed at a time
+
+// How columns of B come to the tiles that need them.
+enum class ColumnsOfB {
+  kByTile,    // read where they lie, or packed by each tile
+  kByWorker,  // packed once by each worker that needs them
+  kByAll,     // packed before, by all
 };
 
-Plan plan_tiles(const ProductShape& s, bool epilogue_in_place) {
-  const GemmKernels& kernels = gemm_kernels();
-  // To judge what is worth sharing: a core does about two multiply-adds a nanosecond for each
-  // column of the micro-kernel (32 of them with AVX-512, 16 with AVX2).
-  const double ns = static_cast<double>(s.batch * s.m * s.n * s.k) / (2 * kernels.nr);
-  const std::int64_t most_tasks = task_count(ns, kTasks);
-  Plan plan;
-  plan.columns = s.n;
-  plan.shared_columns = s.n;
-  const std::int64_t by_a =
-      std::max<std::int64_t>(kernels.mr, kBlockOfA / s.k / kernels.mr * kernels.mr);
-  if (s.batch > 1 && s.m * s.n <= kBatchedResult && s.m <= by_a) {
-    plan.rows = s.m;
-    plan.batches =
-        std::clamp(kBatchedResult / (s.m * s.n), std::int64_t{1}, ceil_div(s.batch, most_tasks));
-    return plan;
+// How the result is cut.
+struct Plan {
+  std::int64_t batches = 1;        // per task
+  std::int64_t rows = 1;           // of a tile
+  std::int64_t columns = 1;        // of a tile
+  std::int64_t block_columns = 1;  // whose tiles come before any others
+  std::int64_t groups = 1;         // of a block's columns, each for threads of its own
+  ColumnsOfB columns_of_b = ColumnsOfB::kByTile;
+};
+
+class Planner {
+ public:
+  Planner(const TileEngine& engine, int threads)
+      : engine_(engine), s_(engine.shape()), threads_(threads) {}
+
+  Plan plan() {
+    // To judge what is worth sharing: a core does about two multiply-adds a nanosecond for each
+    // column of the micro-kernel (32 of them with AVX-512, 16 with AVX2).
+    const double ns =
+        static_cast<double>(s_.batch * s_.m * s_.n * s_.k) / static_cast<double>(2 * k_.nr);
+    tasks_ = threads_ == 1 ? 1 : task_count(ns, std::max<std::int64_t>(kTasks, 4 * threads_));
+    plan_.columns = plan_.block_columns = s_.n;
+    if (s_.batch > 1) {
+      cut_batches();
+    } else {
+      place_columns();
+      cut_rows();
+      cut_columns();
+    }
+    return plan_;
   }
-  const std::int64_t per_batch = ceil_div(most_tasks, s.batch);
-  const std::int64_t least = s.batch > 1 ? 16 * kernels.mr : 4 * kernels.mr;
-  plan.rows = std::max(round_up(ceil_div(s.m, per_batch), kernels.mr), least);
-  plan.rows = std::min({plan.rows, by_a, s.m});
-  const std::int64_t across = ceil_div(per_batch, ceil_div(s.m, plan.rows));
-  plan.columns = round_up(ceil_div(s.n, across), 2 * kernels.nr);
-  const std::int64_t pack_limit = s.batch > 1 ? kOwnB : kShared;
-  plan.shared_columns =
-      std::max<std::int64_t>(kernels.nr, pack_limit / s.k / kernels.nr * kernels.nr);
-  plan.columns = std::min(plan.columns, plan.shared_columns);
-  if (!epilogue_in_place) {
-    const std::int64_t by_c =
-        std::max<std::int64_t>(2 * kernels.nr, kTileOfC / plan.rows / kernels.nr * kernels.nr);
-    plan.columns = std::min(plan.columns, by_c);
+
+ private:
+  // Rows of A that stay in a second-level cache.
+  [[nodiscard]] std::int64_t most_rows() const {
+    return std::min(s_.m, std::max<std::int64_t>(k_.mr, kBlockOfA / s_.k / k_.mr * k_.mr));
   }
-  plan.columns = std::min(plan.columns, s.n);
-  plan.shared_columns = std::min(plan.shared_columns, s.n);
-  if (plan.shared_columns < s.n) {
-    plan.shared_columns = std::max(plan.columns, plan.shared_columns / plan.columns * plan.columns);
+
+  void cut_batches() {
+    if (s_.m * s_.n <= kBatchedResult && s_.m <= most_rows()) {
+      plan_.rows = s_.m;
+      plan_.batches =
+          std::clamp(kBatchedResult / (s_.m * s_.n), std::int64_t{1}, ceil_div(s_.batch, tasks_));
+      return;
+    }
+    const std::int64_t each = ceil_div(tasks_, s_.batch);
+    plan_.rows = std::max<std::int64_t>(round_up(ceil_div(s_.m, each), k_.mr), 16 * k_.mr);
+    plan_.rows = std::min(plan_.rows, most_rows());
+    plan_.block_columns = std::min(s_.n, fitting_columns(kOwnB));
+    cut_block(ceil_div(each, ceil_div(s_.m, plan_.rows)));
   }
-  return plan;
-}
+
+  // Of B, so many words.
+  [[nodiscard]] std::int64_t fitting_columns(std::int64_t words) const {
+    return std::max<std::int64_t>(k_.nr, words / s_.k / k_.nr * k_.nr);
+  }
+
+  // One batch: how B is packed, and in how many groups threads go about the columns.
+  void place_columns() {
+    const Operand &a = engine_.left(), &b = engine_.right();
+    if (engine_.direct_b(s_.m)) return;
+    const bool lies = b.plain() || b.windowed();
+    plan_.columns_of_b = lies ? ColumnsOfB::kByWorker : ColumnsOfB::kByAll;
+    plan_.block_columns = std::min(s_.n, fitting_columns(lies ? kOwnB : kShared));
+    if (!lies || !(a.plain() || a.windowed()) || tasks_ == 1) return;
+    // Each thread packs its group's columns and its rows of A.
+    const double of_a = engine_.packs_a(s_.n) ? static_cast<double>(s_.m) : 0.0;
+    const auto cost = [&](std::int64_t groups) {
+      return static_cast<double>(s_.n) / static_cast<double>(groups) +
+             of_a * static_cast<double>(groups) / threads_;
+    };
+    for (std::int64_t groups = 2; groups <= threads_; ++groups) {
+      if (threads_ % groups != 0 || plan_.block_columns / groups < 2 * k_.nr) continue;
+      if (cost(groups) < cost(plan_.groups)) plan_.groups = groups;
+    }
+  }
+
+  // The longest that a thread has to do where a group's tiles have so many panels of A.
+  [[nodiscard]] std::int64_t longest(std::int64_t panels) const {
+    const std::int64_t all = ceil_div(s_.m, k_.mr), tiles = ceil_div(all, panels);
+    const std::int64_t threads = std::max<std::int64_t>(1, threads_ / plan_.groups);
+    std::int64_t most = 0;
+    for (std::int64_t t = 0; t < threads; ++t) {
+      const std::int64_t from = tiles * t / threads, to = tiles * (t + 1) / threads;
+      most = std::max(most, std::min(all, to * panels) - from * panels);
+    }
+    return most;
+  }
+
+  // About as many tiles as there should be tasks, and threads have the same to do.
+  void cut_rows() {
+    constexpr std::int64_t kLeastRows = 24;
+    const std::int64_t least = ceil_div(kLeastRows, k_.mr);
+    std::int64_t most = ceil_div(most_rows(), k_.mr);
+    if (!engine_.stores_in_place()) {
+      most = std::min(most, std::max(least, kTileOfC / plan_.block_columns / k_.mr));
+    }
+    std::int64_t best = most;  // panels
+    if (tasks_ > 1) {
+      const std::int64_t all = ceil_div(s_.m, k_.mr), tiles = ceil_div(tasks_, plan_.groups);
+      const std::int64_t wanted = std::min(most, std::max(least, ceil_div(all, tiles)));
+      best = wanted;
+      const auto consider = [&](std::int64_t panels) {
+        if (longest(panels) < longest(best)) best = panels;
+      };
+      for (std::int64_t panels = wanted - 1; panels >= least; --panels) consider(panels);
+      for (std::int64_t panels = wanted + 1; panels <= std::min(most, 8 * wanted); ++panels)
+        consider(panels);
+    }
+    plan_.rows = std::min(best * k_.mr, s_.m);
+  }
+
+  void cut_columns() {
+    const std::int64_t down = ceil_div(s_.m, plan_.rows) * plan_.groups;
+    cut_block(tasks_ == 1 ? 1 : ceil_div(tasks_, down));
+  }
+
+  // Tiles of a block: `across` of them, or more, in each of the groups.
+  void cut_block(std::int64_t across) {
+    const std::int64_t group = ceil_div(plan_.block_columns, plan_.groups);
+    plan_.columns = round_up(ceil_div(group, across), plan_.groups > 1 ? k_.nr : 2 * k_.nr);
+    if (!engine_.stores_in_place()) {
+      const std::int64_t by_c =
+          std::max<std::int64_t>(2 * k_.nr, kTileOfC / plan_.rows / k_.nr * k_.nr);
+      plan_.columns = std::min(plan_.columns, by_c);
+    }
+    plan_.columns = std::min(plan_.columns, plan_.block_columns);
+    if (plan_.block_columns < s_.n) {
+      const std::int64_t tiles = std::max<std::int64_t>(
+          plan_.groups, plan_.block_columns / plan_.columns / plan_.groups * plan_.groups);
+      plan_.block_columns = plan_.columns * tiles;
+    }
+  }
+
+  const TileEngine& engine_;
+  const GemmKernels& k_ = gemm_kernels();
+  const ProductShape& s_;
+  const int threads_;
+  std::int64_t tasks_ = 1;
+  Plan plan_;
+};
 
 ResultTile largest_tile(const Plan& plan) {
   ResultTile tile;
@@ -76,29 +180,39 @@ ResultTile largest_tile(const Plan& plan) {
 
 class ContractionStep final : public Step {
  public:
-  ContractionStep(const Prepare& prepare, const ProductShape& shape, const Plan& plan)
-      : plan_(plan), engine_(prepare, shape, largest_tile(plan)) {
-    worker_bytes = engine_.worker_bytes();
-    shares_b_ = shape.batch == 1 && !engine_.direct_b(shape.m);
-    const std::int64_t words_b = shares_b_ ? engine_.packed_words(plan_.shared_columns) : 0;
+  ContractionStep(const Prepare& prepare, const ProductShape& shape)
+      : engine_(prepare, shape), plan_(Planner(engine_, prepare.threads).plan()) {
+    engine_.lay_out(largest_tile(plan_));
+    worker_bytes = own_b_ = engine_.worker_bytes();
+    const std::int64_t words_b =
+        plan_.columns_of_b == ColumnsOfB::kByTile ? 0 : engine_.packed_words(plan_.block_columns);
+    if (owns_b()) {
+      worker_bytes += static_cast<std::size_t>(words_b) * sizeof(float);
+      // A cache line at least: workers write their own.
+      const auto tiles = std::max<std::int64_t>(16, ceil_div(plan_.block_columns, plan_.columns));
+      packed_.assign(static_cast<std::size_t>(prepare.threads),
+                     std::vector<std::uint32_t>(static_cast<std::size_t>(tiles)));
+    }
     // Tiles beside each other, or of batches with one A, would each pack the same rows.
     const std::int64_t words_a = round_up(shape.m, gemm_kernels().mr) * shape.k;
     const bool costly = engine_.packs_a(plan_.columns) || !engine_.left().plain();
-    const bool again = shape.batch == 1 ? plan_.columns < shape.n : engine_.left().repeats();
+    const bool again =
+        shape.batch == 1 ? plan_.columns * plan_.groups < shape.n : engine_.left().repeats();
     shares_a_ = again && costly && words_a <= kShared;
-    packed_a_ = words_b;
-    shared_bytes = static_cast<std::size_t>(words_b + (shares_a_ ? words_a : 0)) * sizeof(float);
+    packed_a_ = shares_b() ? words_b : 0;
+    shared_bytes = static_cast<std::size_t>(packed_a_ + (shares_a_ ? words_a : 0)) * sizeof(float);
   }
 
   void run(const RunContext& context) override {
     engine_.start(context.hyper);
     const std::int64_t n = engine_.shape().n;
     auto* shared = reinterpret_cast<float*>(context.shared);
-    for (std::int64_t begin = 0; begin < n; begin += plan_.shared_columns) {
-      const std::int64_t end = std::min(n, begin + plan_.shared_columns);
+    for (std::int64_t begin = 0; begin < n; begin += plan_.block_columns) {
+      const std::int64_t end = std::min(n, begin + plan_.block_columns);
       const bool pack_a = shares_a_ && begin == 0;
-      pack(context, pack_a ? shared + packed_a_ : nullptr, shares_b_ ? shared : nullptr, begin,
+      pack(context, pack_a ? shared + packed_a_ : nullptr, shares_b() ? shared : nullptr, begin,
            end);
+      ++block_;
       multiply(context, begin, end);
     }
   }
@@ -144,26 +258,57 @@ class ContractionStep final : public Step {
     const ProductShape& s = engine_.shape();
     const std::int64_t down = ceil_div(s.m, plan_.rows);
     const std::int64_t across = ceil_div(end - begin, plan_.columns);
-    const std::int64_t groups = ceil_div(s.batch, plan_.batches);
-    context.pool.parallel_for(groups * across * down, [&](std::int64_t task, int worker) {
+    const std::int64_t in_group = ceil_div(across, plan_.groups);
+    const std::int64_t each = in_group * down * plan_.groups;  // tiles of a batch
+    const std::int64_t batches = ceil_div(s.batch, plan_.batches);
+    const float* shared = reinterpret_cast<const float*>(context.shared);
+    context.pool.parallel_for(batches * each, [&](std::int64_t task, int worker) {
+      const std::int64_t group = task % each / (in_group * down);
+      const std::int64_t number = group * in_group + task % in_group;  // of the tile's columns
       ResultTile tile;
-      tile.column = begin + task % across * plan_.columns;
-      tile.row = task / across % down * plan_.rows;
-      tile.batch = task / across / down * plan_.batches;
+      tile.column = begin + number * plan_.columns;
+      if (tile.column >= end) return;
+      tile.row = task / in_group % down * plan_.rows;
+      tile.batch = task / each * plan_.batches;
       tile.rows = std::min(plan_.rows, s.m - tile.row);
       tile.columns = std::min(plan_.columns, end - tile.column);
       tile.batches = std::min(plan_.batches, s.batch - tile.batch);
-      const auto* shared = reinterpret_cast<const float*>(context.shared);
-      engine_.run(tile, shares_a_ ? shared + packed_a_ + tile.row * s.k : nullptr,
-                  shares_b_ ? shared + (tile.column - begin) * s.k : nullptr,
-                  context.scratch(worker));
+      std::byte* scratch = context.scratch(worker);
+      const float* b = nullptr;
+      if (owns_b()) {
+        b = own_columns(tile, number, begin, worker, scratch);
+      } else if (shares_b()) {
+        b = shared + (tile.column - begin) * s.k;
+      }
+      engine_.run(tile, shares_a_ ? shared + packed_a_ + tile.row * s.k : nullptr, b, scratch);
     });
   }
 
-  Plan plan_;
+  // The worker's own copy of the tile's columns, number `number` of the block.
+  const float* own_columns(const ResultTile& tile, std::int64_t number, std::int64_t begin,
+                           int worker, std::byte* scratch) const {
+    auto* own =
+        reinterpret_cast<float*>(scratch + own_b_) + (tile.column - begin) * engine_.shape().k;
+    std::uint32_t& block =
+        packed_[static_cast<std::size_t>(worker)][static_cast<std::size_t>(number)];
+    if (block != block_) {
+      engine_.pack_b(0, tile.column, tile.column + tile.columns, scratch, own);
+      block = block_;
+    }
+    return own;
+  }
+
+  [[nodiscard]] bool owns_b() const { return plan_.columns_of_b == ColumnsOfB::kByWorker; }
+  [[nodiscard]] bool shares_b() const { return plan_.columns_of_b == ColumnsOfB::kByAll; }
+
   TileEngine engine_;
-  bool shares_a_ = false, shares_b_ = false;
+  Plan plan_;
+  bool shares_a_ = false;
   std::int64_t packed_a_ = 0;  // word of the launch's scratch at which packed rows start
+  std::size_t own_b_ = 0;      // byte of a worker's scratch at which its packed columns start
+  // Blocks gone through so far, and of each worker the one whose columns it has packed, by tiles.
+  std::uint32_t block_ = 0;
+  mutable std::vector<std::vector<std::uint32_t>> packed_;
 };
 
 }  // namespace
@@ -172,8 +317,7 @@ std::unique_ptr<Step> make_contraction(const Prepare& prepare) {
   const Launch& launch = prepare.launch;
   if (std::unique_ptr<Step> step = make_row_product(prepare)) return step;
   const ProductShape shape{launch.batch, launch.m, launch.n, launch.k};
-  const bool plain = launch.body.instrs.size() == 1 && launch.stores.size() == 1;
-  return std::make_unique<ContractionStep>(prepare, shape, plan_tiles(shape, plain));
+  return std::make_unique<ContractionStep>(prepare, shape);
 }
 
 }  // namespace tensorgrad::cpu

@@ -34,13 +34,16 @@ struct DirectStore {
 // Computes tiles. Everything is fixed when it is made; one object serves all workers.
 class TileEngine {
  public:
-  // Tiles have up to `rows` x `columns` elements of up to `batches` batches.
-  TileEngine(const Prepare& prepare, const ProductShape& shape, const ResultTile& largest);
+  TileEngine(const Prepare& prepare, const ProductShape& shape);
+  // Tiles have up to as many rows and columns of as many batches as this one. Before any run.
+  void lay_out(const ResultTile& largest);
 
   [[nodiscard]] std::size_t worker_bytes() const { return worker_bytes_; }
   [[nodiscard]] const ProductShape& shape() const { return shape_; }
   [[nodiscard]] const Operand& left() const { return a_; }
   [[nodiscard]] const Operand& right() const { return b_; }
+  // All that is left to do with a sum is to store it.
+  [[nodiscard]] bool stores_in_place() const { return direct_.data != nullptr; }
 
   // B is read where it lies: it is small, or read too few times to be worth packing.
   [[nodiscard]] bool direct_b(std::int64_t rows) const;
@@ -85,7 +88,6 @@ class TileEngine {
   void finish(std::int64_t first, std::int64_t count, const float* acc, Frame& frame) const;
   void finish_tile(const ResultTile& tile, const float* c, std::int64_t ldc,
                    std::byte* scratch) const;
-  void lay_out(const ResultTile& largest);
 
   const GemmKernels& kernels_;
   ProductShape shape_;

@@ -13,8 +13,8 @@ namespace {
 
 // Steps of k that a micro-tile takes at a time: a panel of B of that depth fits the first cache.
 constexpr std::int64_t kDepth = 384;
-// B is read where it lies if it fits the first cache beside A and C.
-constexpr std::int64_t kDirectWords = 6 * 1024;
+// B is read where it lies if it takes a small part of the second cache.
+constexpr std::int64_t kDirectWords = 16 * 1024;
 // Steps of k that are packed at a time.
 constexpr std::int64_t kPackDepth = 64;
 
@@ -38,7 +38,7 @@ float* floats_at(std::byte* scratch, std::size_t offset) {
 
 }  // namespace
 
-TileEngine::TileEngine(const Prepare& prepare, const ProductShape& shape, const ResultTile& largest)
+TileEngine::TileEngine(const Prepare& prepare, const ProductShape& shape)
     : kernels_(gemm_kernels()),
       shape_(shape),
       a_(prepare, prepare.launch.a, shape.batch, shape.m, shape.k),
@@ -65,7 +65,6 @@ TileEngine::TileEngine(const Prepare& prepare, const ProductShape& shape, const 
     ones_data_ = ones_target_ = prepare.data[static_cast<std::size_t>(ones.binding)];
     ones_ring_ = ones.ring_word;
   }
-  lay_out(largest);
 }
 
 void TileEngine::lay_out(const ResultTile& largest) {
@@ -102,11 +101,12 @@ bool TileEngine::direct_b(std::int64_t rows) const {
 }
 
 // Rows of A serve as they are; columns of A, and rows more than a few base registers can name, are
-// packed where the block is read more than a few times.
+// packed where the block is read more than a few times. Their sums are not left to how wide tiles
+// are: packed rows are added up in another order.
 bool TileEngine::packs_a(std::int64_t columns) const {
   if (a_.windowed()) return true;
   if (a_.rows_are_contiguous() && kernels_.mr <= 6) return false;
-  return columns > 2 * kernels_.nr;
+  return (ones_column_ ? shape_.n : columns) > 2 * kernels_.nr;
 }
 
 void TileEngine::pack_b(std::int64_t batch, std::int64_t begin, std::int64_t end,

@@ -26,7 +26,9 @@ class CpuExecutable final : public Executable {
  public:
   // The program outlives it.
   CpuExecutable(const Program& program, const std::vector<std::byte*>& buffers, int threads)
-      : program_(program), made_(program.launches.size()) {
+      : program_(program),
+        made_(program.launches.size()),
+        workers_(static_cast<std::size_t>(threads)) {
     std::size_t worker_bytes = 0, shared_bytes = 0;
     for (std::size_t i = 0; i < made_.size(); ++i) {
       const Launch& launch = program.launches[i];
@@ -35,7 +37,7 @@ class CpuExecutable final : public Executable {
       worker_bytes = std::max(worker_bytes, made_[i].back().step->worker_bytes);
       shared_bytes = std::max(shared_bytes, made_[i].back().step->shared_bytes);
     }
-    for (int w = 0; w < threads; ++w) workers_.emplace_back(worker_bytes);
+    for (AlignedBytes& scratch : workers_) scratch = AlignedBytes(worker_bytes);
     shared_ = AlignedBytes(shared_bytes);
   }
 
@@ -88,7 +90,8 @@ class CpuExecutable final : public Executable {
   }
 
   Made make(const Launch& launch, const std::vector<std::byte*>& buffers) {
-    const Prepare prepare{launch, constants_, pointers(launch, buffers)};
+    const Prepare prepare{launch, constants_, pointers(launch, buffers),
+                          static_cast<int>(workers_.size())};
     try {
       return {prepare.data, make_step(prepare)};
     } catch (Error& error) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "backend/cpu/simd.h"
@@ -16,7 +17,10 @@ namespace tensorgrad::cpu {
 namespace {
 
 // Rows of so many elements are gone through together with the axis above them.
-constexpr std::int64_t kShortRun = 32;
+constexpr std::int64_t kShortRun = 256;
+// Shorter rows of equal elements, and all whose elements are apart, are read by a table.
+constexpr std::int64_t kLeastFill = 16;
+constexpr std::int64_t kTable = 1024;
 
 inline Word as_word(Word element) { return element; }
 inline void put(Word value, Word& element) { element = value; }
@@ -38,7 +42,15 @@ inline void copy_words(const Word* from, std::int64_t count, Half* to) {
   simd().to_halves(reinterpret_cast<const float*>(from), count, to);
 }
 
-// Rows of a few elements each: out[i * n + j] = value(i, j).
+// The two innermost axes of a view, from the start of a row on; those in [from, to) of each row are
+// valid.
+struct Rows {
+  std::int64_t offset, pitch, count;      // of the rows
+  std::int64_t stride, length, from, to;  // within a row
+  [[nodiscard]] bool whole() const { return from == 0 && to == length; }
+};
+
+// Rows of a few elements each, all valid: out[i * n + j] = value(i, j).
 template <class Value>
 inline void fill_rows(Word* out, std::int64_t rows, std::int64_t n, const Value& value) {
   const auto fill = [&](auto width) {
@@ -52,18 +64,25 @@ inline void fill_rows(Word* out, std::int64_t rows, std::int64_t n, const Value&
     case 4: fill(std::integral_constant<std::int64_t, 4>()); break;
     case 8: fill(std::integral_constant<std::int64_t, 8>()); break;
     case 16: fill(std::integral_constant<std::int64_t, 16>()); break;
+    case 32: fill(std::integral_constant<std::int64_t, 32>()); break;
+    case 64: fill(std::integral_constant<std::int64_t, 64>()); break;
     default: fill(n);
   }
 }
 
-// The two innermost axes of a view, from the start of a row on.
-struct Rows {
-  std::int64_t offset, pitch, count;  // of the rows
-  std::int64_t stride, length;        // within a row
-};
+// The same where only a part of each row is valid.
+template <class Value>
+inline void fill_rows(Word* out, const Rows& r, Word invalid, const Value& value) {
+  if (r.whole()) return fill_rows(out, r.count, r.length, value);
+  for (std::int64_t i = 0; i < r.count; ++i, out += r.length) {
+    for (std::int64_t j = 0; j < r.from; ++j) out[j] = invalid;
+    for (std::int64_t j = r.from; j < r.to; ++j) out[j] = value(i, j);
+    for (std::int64_t j = r.to; j < r.length; ++j) out[j] = invalid;
+  }
+}
 
 // What is done with a segment of offsets (offset + i * stride, i < count) at position `at` of the
-// run, and with several rows of a few elements.
+// run, with several rows of a few elements, and with offsets of a table.
 template <class Element>
 struct LoadSink {
   const Element* data;
@@ -71,13 +90,25 @@ struct LoadSink {
   void rows(const Rows& r, std::int64_t at) const {
     const Element* from = data + r.offset;
     if (r.stride == 1) {  // a loop of its own: it becomes a copy of vectors
-      fill_rows(out + at, r.count, r.length,
+      fill_rows(out + at, r, 0,
                 [&](std::int64_t i, std::int64_t j) { return as_word(from[i * r.pitch + j]); });
       return;
     }
-    fill_rows(out + at, r.count, r.length, [&](std::int64_t i, std::int64_t j) {
+    fill_rows(out + at, r, 0, [&](std::int64_t i, std::int64_t j) {
       return as_word(from[i * r.pitch + j * r.stride]);
     });
+  }
+  void table(std::int64_t offset, const std::int32_t* offsets, std::int64_t at,
+             std::int64_t count) const {
+    const Element* from = data + offset;
+    Word* to = out + at;
+    std::int64_t i = 0;
+    for (; i + 4 <= count; i += 4) {  // four at a time: compilers cannot know that `to` is apart
+      const Element a = from[offsets[i]], b = from[offsets[i + 1]];
+      const Element c = from[offsets[i + 2]], d = from[offsets[i + 3]];
+      to[i] = as_word(a), to[i + 1] = as_word(b), to[i + 2] = as_word(c), to[i + 3] = as_word(d);
+    }
+    for (; i < count; ++i) to[i] = as_word(from[offsets[i]]);
   }
   void valid(std::int64_t offset, std::int64_t stride, std::int64_t at, std::int64_t count) const {
     const Element* from = data + offset;
@@ -100,9 +131,14 @@ struct OffsetSink {
   Word none;
   Word* out;
   void rows(const Rows& r, std::int64_t at) const {
-    fill_rows(out + at, r.count, r.length, [&](std::int64_t i, std::int64_t j) {
+    fill_rows(out + at, r, none, [&](std::int64_t i, std::int64_t j) {
       return static_cast<Word>(r.offset + i * r.pitch + j * r.stride);
     });
+  }
+  void table(std::int64_t offset, const std::int32_t* offsets, std::int64_t at,
+             std::int64_t count) const {
+    const auto base = static_cast<Word>(offset);
+    for (std::int64_t i = 0; i < count; ++i) out[at + i] = base + static_cast<Word>(offsets[i]);
   }
   void valid(std::int64_t offset, std::int64_t stride, std::int64_t at, std::int64_t count) const {
     const auto base = static_cast<Word>(offset), step = static_cast<Word>(stride);
@@ -116,7 +152,12 @@ struct OffsetSink {
 
 struct ValidSink {
   Word* out;
-  void rows(const Rows& r, std::int64_t at) const { std::fill_n(out + at, r.count * r.length, 1u); }
+  void rows(const Rows& r, std::int64_t at) const {
+    fill_rows(out + at, r, 0, [](std::int64_t, std::int64_t) { return Word{1}; });
+  }
+  void table(std::int64_t, const std::int32_t*, std::int64_t at, std::int64_t count) const {
+    std::fill_n(out + at, count, 1u);
+  }
   void valid(std::int64_t, std::int64_t, std::int64_t at, std::int64_t count) const {
     std::fill_n(out + at, count, 1u);
   }
@@ -134,6 +175,10 @@ struct StoreSink {
     for (std::int64_t i = 0; i < r.count; ++i) {
       valid(r.offset + i * r.pitch, r.stride, at + i * r.length, r.length);
     }
+  }
+  void table(std::int64_t offset, const std::int32_t* offsets, std::int64_t at,
+             std::int64_t count) const {
+    for (std::int64_t i = 0; i < count; ++i) put(in[at + i], data[offset + offsets[i]]);
   }
   void valid(std::int64_t offset, std::int64_t stride, std::int64_t at, std::int64_t count) const {
     Element* to = data + offset;
@@ -162,7 +207,7 @@ OffsetRange offset_range(const View& view) {
   return range;
 }
 
-Walker::Walker(const IndexMap& map) {
+Walker::Walker(const IndexMap& map, bool for_offsets) {
   for (const View& view : map.views) maps_.push_back(view.simplified());
   for (const View& view : maps_) {
     Level level;
@@ -188,13 +233,42 @@ Walker::Walker(const IndexMap& map) {
   if (levels_.size() > 1 || top.masked) return;
   contiguous_ = top.rank == 1 && (top.stride[0] == 1 || top.size[0] == 1);
   uniform_ = std::all_of(top.stride, top.stride + top.rank, [](std::int64_t s) { return s == 0; });
+  if (!contiguous_ && !uniform_) make_table(for_offsets);
 }
 
-Walker Walker::swapped(const IndexMap& map, std::int64_t rows, std::int64_t cols) {
+// Of one view without a mask. Loads by rows that are copies, or fills of some length, need none.
+void Walker::make_table(bool for_offsets) {
+  const Level& v = levels_.front();
+  const int inner = v.rank - 1;
+  const std::int64_t row = v.size[inner], stride = v.stride[inner];
+  const bool copies = stride == 1 || (stride == 0 && row >= kLeastFill);
+  if (row > kShortRun || (copies && !for_offsets)) return;
+  const OffsetRange range = offset_range(maps_.front());
+  if (range.high - range.low > std::numeric_limits<std::int32_t>::max()) return;
+  table_axis_ = inner;
+  while (table_axis_ > 0 && table_step_ * v.size[table_axis_] < kTable) {
+    table_step_ *= v.size[table_axis_--];
+  }
+  const std::int64_t steps =
+      std::min(v.size[table_axis_], std::max<std::int64_t>(1, kTable / table_step_));
+  table_.resize(static_cast<std::size_t>(steps * table_step_));
+  std::int64_t index[kMaxRank] = {};
+  for (std::int32_t& entry : table_) {
+    std::int64_t offset = 0;
+    for (int d = table_axis_; d <= inner; ++d) offset += index[d] * v.stride[d];
+    entry = static_cast<std::int32_t>(offset);
+    for (int d = inner; d >= table_axis_ && ++index[d] == v.size[d] && d > table_axis_; --d) {
+      index[d] = 0;
+    }
+  }
+}
+
+Walker Walker::swapped(const IndexMap& map, std::int64_t rows, std::int64_t cols,
+                       bool for_offsets) {
   const std::int64_t batch = map.domain_size() / (rows * cols);
   IndexMap result{{View{{batch, cols, rows}, {rows * cols, 1, cols}, 0, {}, {}}}};
   for (const View& view : map.views) result = compose(result, view);
-  return Walker(result);
+  return Walker(result, for_offsets);
 }
 
 std::int64_t Walker::inner_stride() const {
@@ -235,13 +309,47 @@ inline void Walker::advance(const Level& v, std::int64_t* index, std::int64_t& o
   }
 }
 
+// Whether the first `axes` axes' indices are valid.
+inline bool Walker::inside_of(const Level& v, const std::int64_t* index, int axes) {
+  bool inside = true;
+  for (int d = 0; v.masked && d < axes; ++d) {
+    inside = inside && index[d] >= v.lo[d] && index[d] < v.hi[d];
+  }
+  return inside;
+}
+
+template <class Sink>
+void Walker::walk_table(std::int64_t first, std::int64_t count, const Sink& sink) const {
+  const Level& v = levels_.front();
+  const auto entries = static_cast<std::int64_t>(table_.size());
+  for (std::int64_t at = 0; at < count;) {
+    std::int64_t row = (first + at) / table_step_, offset = v.offset;
+    const std::int64_t begin = (first + at) % table_step_;
+    const std::int64_t steps = v.size[table_axis_] - row % v.size[table_axis_];
+    for (int d = table_axis_; d > 0; --d) {
+      offset += row % v.size[d] * v.stride[d];
+      row /= v.size[d];
+    }
+    offset += row * v.stride[0];
+    const std::int64_t length =
+        std::min({entries - begin, steps * table_step_ - begin, count - at});
+    sink.table(offset, table_.data() + begin, at, length);
+    at += length;
+  }
+}
+
+template <class Sink>
+void Walker::go(std::int64_t first, std::int64_t count, const Sink& sink) const {
+  if (table_.empty()) return walk(0, first, count, sink);
+  walk_table(first, count, sink);
+}
+
 template <class Sink>
 void Walker::walk(std::size_t level, std::int64_t first, std::int64_t count,
                   const Sink& sink) const {
   const Level& v = levels_[level];
   const int inner = v.rank - 1;
-  const bool short_rows =
-      level + 1 == levels_.size() && !v.masked && inner > 0 && v.size[inner] <= kShortRun;
+  const bool short_rows = level + 1 == levels_.size() && inner > 0 && v.size[inner] <= kShortRun;
   std::int64_t index[kMaxRank];
   std::int64_t offset = v.offset;  // of the row: without the innermost axis
   for (int d = inner; d >= 0; --d) {
@@ -253,9 +361,19 @@ void Walker::walk(std::size_t level, std::int64_t first, std::int64_t count,
     const std::int64_t begin = index[inner];
     if (short_rows && begin == 0 && count - at >= v.size[inner]) {
       const int outer = inner - 1;
-      const std::int64_t rows =
-          std::min(v.size[outer] - index[outer], (count - at) / v.size[inner]);
-      sink.rows({offset, v.stride[outer], rows, v.stride[inner], v.size[inner]}, at);
+      const std::int64_t row = index[outer];
+      std::int64_t rows = std::min(v.size[outer] - row, (count - at) / v.size[inner]);
+      if (!inside_of(v, index, outer) || row >= v.hi[outer]) {
+        sink.invalid(at, rows * v.size[inner]);
+      } else if (row < v.lo[outer]) {
+        rows = std::min(rows, v.lo[outer] - row);
+        sink.invalid(at, rows * v.size[inner]);
+      } else {
+        rows = std::min(rows, v.hi[outer] - row);
+        const std::int64_t from = std::min(v.lo[inner], v.size[inner]);
+        const std::int64_t to = std::clamp(v.hi[inner], from, v.size[inner]);
+        sink.rows({offset, v.stride[outer], rows, v.stride[inner], v.size[inner], from, to}, at);
+      }
       at += rows * v.size[inner];
       // As if all but the last of these rows had been gone through before.
       offset += (rows - 1) * v.stride[outer];
@@ -264,10 +382,7 @@ void Walker::walk(std::size_t level, std::int64_t first, std::int64_t count,
       continue;
     }
     const std::int64_t length = std::min(v.size[inner] - begin, count - at);
-    bool inside = true;
-    for (int d = 0; v.masked && d < inner; ++d) {
-      inside = inside && index[d] >= v.lo[d] && index[d] < v.hi[d];
-    }
+    const bool inside = inside_of(v, index, inner);
     // The valid part of the row is [from, to).
     const std::int64_t from = inside ? std::clamp(v.lo[inner], begin, begin + length) : begin;
     const std::int64_t to = inside ? std::clamp(v.hi[inner], from, begin + length) : begin;
@@ -283,25 +398,25 @@ void Walker::walk(std::size_t level, std::int64_t first, std::int64_t count,
 }
 
 void Walker::load(const Word* data, std::int64_t first, std::int64_t count, Word* out) const {
-  walk(0, first, count, LoadSink<Word>{data, out});
+  go(first, count, LoadSink<Word>{data, out});
 }
 void Walker::load(const Half* data, std::int64_t first, std::int64_t count, Word* out) const {
-  walk(0, first, count, LoadSink<Half>{data, out});
+  go(first, count, LoadSink<Half>{data, out});
 }
 
 void Walker::offsets(std::int64_t first, std::int64_t count, Word invalid, Word* out) const {
-  walk(0, first, count, OffsetSink{invalid, out});
+  go(first, count, OffsetSink{invalid, out});
 }
 
 void Walker::valid(std::int64_t first, std::int64_t count, Word* out) const {
-  walk(0, first, count, ValidSink{out});
+  go(first, count, ValidSink{out});
 }
 
 void Walker::store(const Word* in, std::int64_t first, std::int64_t count, Word* data) const {
-  walk(0, first, count, StoreSink<Word>{in, data});
+  go(first, count, StoreSink<Word>{in, data});
 }
 void Walker::store(const Word* in, std::int64_t first, std::int64_t count, Half* data) const {
-  walk(0, first, count, StoreSink<Half>{in, data});
+  go(first, count, StoreSink<Half>{in, data});
 }
 
 }  // namespace tensorgrad::cpu

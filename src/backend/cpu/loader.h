@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Walking an IndexMap over a run of neighbouring linear indices: copies, masks, offsets and strided
-// stores, by rows of the innermost axis, with a division only where a run starts.
+// stores. By rows of the innermost axis, several at a time where they are short, with a division
+// only where a run starts; or, where even that would be a few elements at a time, by a table of the
+// innermost axes' offsets.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +28,13 @@ OffsetRange offset_range(const View& view);
 class Walker {
  public:
   Walker() = default;
-  explicit Walker(const IndexMap& map);
+  // `for_offsets`: not to load or store with, but for offsets(), most of all.
+  explicit Walker(const IndexMap& map, bool for_offsets = false);
 
   // The same map over a domain whose last two factors have been swapped: index (b, c, r) of the
   // walker stands for index (b, r, c) of the map.
-  static Walker swapped(const IndexMap& map, std::int64_t rows, std::int64_t cols);
+  static Walker swapped(const IndexMap& map, std::int64_t rows, std::int64_t cols,
+                        bool for_offsets = false);
 
   // Offset of every index is base() + index, and all are valid.
   [[nodiscard]] bool contiguous() const { return contiguous_; }
@@ -61,9 +65,15 @@ class Walker {
     std::int64_t size[kMaxRank], stride[kMaxRank], lo[kMaxRank], hi[kMaxRank];
   };
 
+  static bool inside_of(const Level& v, const std::int64_t* index, int axes);
   static void advance(const Level& v, std::int64_t* index, std::int64_t& offset);
+  void make_table(bool for_offsets);
+  template <class Sink>
+  void go(std::int64_t first, std::int64_t count, const Sink& sink) const;
   template <class Sink>
   void walk(std::size_t level, std::int64_t first, std::int64_t count, const Sink& sink) const;
+  template <class Sink>
+  void walk_table(std::int64_t first, std::int64_t count, const Sink& sink) const;
   template <class Sink>
   void segment(std::size_t level, std::int64_t offset, std::int64_t stride, std::int64_t at,
                std::int64_t count, const Sink& sink) const;
@@ -71,6 +81,11 @@ class Walker {
   std::vector<View> maps_;  // simplified
   std::vector<Level> levels_;
   bool contiguous_ = false, uniform_ = false;
+  // Offsets of some steps of axis `table_axis_`, each of `table_step_` elements, from its index 0
+  // on; or empty.
+  std::vector<std::int32_t> table_;
+  int table_axis_ = 0;
+  std::int64_t table_step_ = 1;
 };
 
 }  // namespace tensorgrad::cpu

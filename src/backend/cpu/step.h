@@ -32,6 +32,7 @@ struct Prepare {
   const Launch& launch;
   ConstPool& constants;
   std::vector<Word*> data;  // where each binding starts
+  int threads = 1;          // that share the work
 };
 
 // What they are given when they run.

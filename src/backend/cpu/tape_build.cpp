@@ -4,7 +4,11 @@
 #include "backend/cpu/tape_build.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <limits>
 #include <numeric>
+#include <string_view>
 
 #include "base/check.h"
 #include "kernel/row_plan.h"
@@ -21,6 +25,7 @@ TapeBuilder::TapeBuilder(const Prepare& prepare, const TapeSpec& spec, Tape& tap
 
 void TapeBuilder::build() {
   find_uniforms();
+  if (spec_.plan == nullptr) find_indices();
   const std::size_t stores = spec_.stores == nullptr ? 0 : spec_.stores->size();
   for (std::size_t s = 0; s < stores; ++s) make_store(static_cast<int>(s));
   if (spec_.plan == nullptr) {
@@ -76,19 +81,79 @@ const Walker* TapeBuilder::walker_of(int access) {
   return access_walkers_[access] = &tape_.walkers_.back();
 }
 
-// A walker whose offsets are the values of a kIndex or kCoord.
-const Walker* TapeBuilder::index_walker(const Instr& in) {
+// A walker whose offsets are the values of a kIndex, a kCoord or a sum of these.
+const Walker* TapeBuilder::index_walker(int i, const Instr& in) {
   const bool row = spec_.leveled && in.level == Level::kRow;
   const std::int64_t domain = row ? spec_.rows : spec_.batch * spec_.rows * spec_.cols;
   View view = View::contiguous({domain});
-  if (in.kind == InstrKind::kCoord) {
+  if (const auto sum = indices_.find(i); sum != indices_.end()) {
+    view = sum->second;
+  } else if (in.kind == InstrKind::kCoord) {
     const std::int64_t outer = domain / (in.divisor * in.modulus);
     CHECK(outer * in.divisor * in.modulus == domain, prepare_.launch.name + ": odd coordinate");
     view = View{{outer, in.modulus, in.divisor}, {0, 1, 0}, 0, {}, {}};
   }
-  tape_.walkers_.push_back(spec_.swapped && !row ? Walker::swapped({{view}}, spec_.rows, spec_.cols)
-                                                 : Walker({{view}}));
+  tape_.walkers_.push_back(spec_.swapped && !row
+                               ? Walker::swapped({{view}}, spec_.rows, spec_.cols, true)
+                               : Walker({{view}}, true));
   return &tape_.walkers_.back();
+}
+
+// The place of an element in its window, say, is a sum of coordinates: one walk, in place of an
+// operation for each part of the sum.
+void TapeBuilder::find_indices() {
+  std::map<int, IndexSum> sums;
+  for (int i = 0; i < static_cast<int>(spec_.program->instrs.size()); ++i) {
+    const Instr& in = instr(i);
+    if (in.dtype != DType::kI32 && in.dtype != DType::kU32) continue;
+    if (spec_.leveled && in.level == Level::kRow) continue;
+    if (in.kind == InstrKind::kConst) sums[i] = {std::bit_cast<std::int32_t>(in.bits), {}};
+    if (in.kind == InstrKind::kCoord) sums[i] = {0, {{in.divisor, in.modulus, 1}}};
+    if (in.kind != InstrKind::kOp) continue;
+    if (!std::all_of(in.operands.begin(), in.operands.end(), [&](int o) { return sums.count(o); }))
+      continue;
+    IndexSum sum = sums.at(in.operands[0]);
+    const std::string_view name = in.code->name;
+    if (name == "add") {
+      const IndexSum& other = sums.at(in.operands[1]);
+      sum.offset += other.offset;
+      sum.terms.insert(sum.terms.end(), other.terms.begin(), other.terms.end());
+    } else if (name == "mul") {
+      const IndexSum& other = sums.at(in.operands[1]);
+      if (!sum.terms.empty() && !other.terms.empty()) continue;
+      const std::int64_t factor = sum.terms.empty() ? sum.offset : other.offset;
+      if (sum.terms.empty()) sum = other;
+      sum.offset *= factor;
+      for (IndexSum::Term& term : sum.terms) term.factor *= factor;
+    } else if (name != "cast") {
+      continue;
+    }
+    const std::optional<View> view = index_view(sum);
+    if (!view) continue;
+    sums[i] = std::move(sum);
+    if (form(i) == Form::kElement) indices_[i] = *view;
+  }
+}
+
+// None where it is not one, or a number is none of 32 bits.
+std::optional<View> TapeBuilder::index_view(IndexSum sum) const {
+  using Term = IndexSum::Term;
+  std::sort(sum.terms.begin(), sum.terms.end(),
+            [](const Term& a, const Term& b) { return a.divisor > b.divisor; });
+  View view;
+  view.offset = sum.offset;
+  std::int64_t left = spec_.batch * spec_.rows * spec_.cols, largest = std::abs(sum.offset);
+  for (const Term& term : sum.terms) {
+    const std::int64_t step = term.divisor * term.modulus;
+    largest += std::abs(term.factor) * (term.modulus - 1);
+    if (left % step != 0 || largest > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
+    view.shape.insert(view.shape.end(), {left / step, term.modulus});
+    view.strides.insert(view.strides.end(), {0, term.factor});
+    left = term.divisor;
+  }
+  view.shape.push_back(left);
+  view.strides.push_back(0);
+  return view;
 }
 
 // How many neighbouring elements of a gather read neighbouring words by one index: rows of a table.
@@ -183,6 +248,7 @@ void TapeBuilder::build_straight() {
     const int i = open.back();
     open.pop_back();
     if (form(i) == Form::kUniform || !needed.insert(i).second) continue;
+    if (indices_.contains(i)) continue;
     open.insert(open.end(), instr(i).operands.begin(), instr(i).operands.end());
   }
   spread_ops_ = &tape_.ops;
@@ -231,6 +297,11 @@ TapeOp TapeBuilder::make_op(int i, const Instr& in) {
     op.read_only =
         prepare_.launch.bindings[static_cast<std::size_t>(a.binding)].mode == BindMode::kRead;
   }
+  if (indices_.contains(i)) {
+    op.walker = index_walker(i, in);
+    op.kind = TapeOp::Kind::kOffsets;
+    return op;
+  }
   switch (in.kind) {
     case InstrKind::kLoad:
       op.walker = walker_of(in.index);
@@ -247,7 +318,7 @@ TapeOp TapeBuilder::make_op(int i, const Instr& in) {
       break;
     case InstrKind::kIndex:
     case InstrKind::kCoord:
-      op.walker = index_walker(in);
+      op.walker = index_walker(i, in);
       op.kind = TapeOp::Kind::kOffsets;
       break;
     case InstrKind::kOp:
@@ -307,7 +378,7 @@ void TapeBuilder::emit(int i, TapeOps& ops) {
     return;
   }
   TapeOp op = make_op(i, in);
-  set_operands(in, op, ops);
+  if (!indices_.contains(i)) set_operands(in, op, ops);
   op.dst = reg = new_reg(op.row ? TapeReg::Home::kRow : TapeReg::Home::kElement);
   if (op.kind == TapeOp::Kind::kBorrow) {
     borrowed_[reg] = spec_.program->accesses[static_cast<std::size_t>(in.index)].binding;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -17,10 +18,20 @@ class TapeBuilder {
 
  private:
   enum class Form { kUniform, kRow, kElement };
+  // A constant plus coordinates (kCoord) of the domain, each so many times.
+  struct IndexSum {
+    struct Term {
+      std::int64_t divisor = 1, modulus = 1, factor = 1;
+    };
+    std::int64_t offset = 0;
+    std::vector<Term> terms;
+  };
 
   void build_straight();
   void build_passes();
   void find_uniforms();
+  void find_indices();
+  [[nodiscard]] std::optional<View> index_view(IndexSum sum) const;
   void add_uniform(int i, const Instr& instr);
   void make_store(int s);
   void emit(int i, TapeOps& ops);
@@ -35,7 +46,7 @@ class TapeBuilder {
   [[nodiscard]] const Instr& instr(int i) const;
   [[nodiscard]] Form form(int i) const;
   const Walker* walker_of(int access);
-  const Walker* index_walker(const Instr& instr);
+  const Walker* index_walker(int i, const Instr& instr);
   std::int64_t gather_run(const Instr& instr);
   void check_bounds(const IndexMap& map, int binding, DType dtype, std::int64_t beyond) const;
   int new_reg(TapeReg::Home home);
@@ -44,6 +55,7 @@ class TapeBuilder {
   const TapeSpec& spec_;
   Tape& tape_;
   std::vector<bool> uniform_;
+  std::map<int, View> indices_;     // what coordinates alone add up to: a view's offsets
   std::vector<const Word*> splat_;  // of each uniform value
   std::vector<int> reg_;            // of each row or element value; -1: not computed yet
   std::map<int, int> spread_;       // element registers of row and uniform values

@@ -2,6 +2,7 @@
 // Map launches on the CPU against the oracle.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "program_harness.h"
@@ -56,6 +57,51 @@ TEST(CpuMap, reads_through_every_kind_of_view) {
     const int inside = s.in_bounds(map, x);
     b.launch().stores = {store_to(out, id, product), store_to(where, id, inside, DType::kBool)};
     expect_as_oracle(b);
+  }
+}
+
+// What pools and their gradients read: rows of a few elements, apart, repeated or padded, in so
+// many rows that a table of their offsets holds a part of them.
+TEST(CpuMap, reads_and_writes_windows_of_images) {
+  const std::int64_t images = 13, h = 42, w = 36, all = images * h * w;
+  const std::vector<IndexMap> maps = {
+      view({images * h / 2, 2, w / 2, 2}, {w / 2, 0, 1, 0}),  // each four times
+      view({images * h / 2, w / 2, 2, 2}, {2 * w, 2, w, 1}),  // window by window
+      view({images, h * w / 4, 4}, {h * w / 2, 2, 0}, 1),     // each second, four times
+      view({images, w, h}, {h * w, 1, w}),                    // transposed
+      view({images, h, w}, {h * w, -w, 3}, h * w),            // upside down, apart
+      view({images, h, w}, {h * w, w, 1}, -w - 1, {0, 1, 1}, {images, h, w - 1}),
+      view({images, h, w}, {h * w, w, 1}, 0, {2, 0, 0}, {images - 1, h - 3, w}),
+      view({images, h, w}, {w, 0, 1}, -4, {0, 5, 4}, {images, 9, 30}),
+      view({images * h, w}, {1, 0}),
+      view({images * h / 3, 3, w}, {5, 1, 0}, 2, {0, 1, 3}, {images * h / 3, 3, w}),
+  };
+  for (const IndexMap& map : maps) {
+    LaunchBuilder b(LaunchKind::kMap, to_string(map));
+    b.launch().rows = all;
+    const int x = b.input(2 * all), out = b.output(all), where = b.output(all);
+    Scalar s(b.launch().body);
+    const auto id = IndexMap::identity({all});
+    // The place in a window of 2 x 2, and one that is too large for 32 bits before it is scaled.
+    const int row = s.op(op_cast(), {s.coord(w, 2)}, DType::kI32);
+    const int column = s.op(op_cast(), {s.coord(1, 2)}, DType::kI32);
+    const int two = s.constant_u32(2, DType::kI32);
+    const int place = s.op(op_add(), {s.op(op_mul(), {row, two}), column});
+    const int large = s.op(op_mul(), {s.index(), s.constant_u32(1U << 20)});
+    const int both = s.op(op_add(), {s.op(op_cast(), {place}, DType::kU32), large});
+    b.launch().stores = {store_to(out, id, s.op(op_add(), {s.load(x, map), s.constant(1)})),
+                         store_to(where, id, both, DType::kU32)};
+    expect_as_oracle(b, oracle_hyper(), {}, 3);
+    if (map.views[0].masked() ||
+        std::count(map.views[0].strides.begin(), map.views[0].strides.end(), 0) > 0) {
+      continue;
+    }
+    LaunchBuilder other(LaunchKind::kMap, "to " + to_string(map));
+    other.launch().rows = all;
+    const int from = other.input(all), to = other.output(4 * all);
+    Scalar t(other.launch().body);
+    other.launch().stores = {store_to(to, map, t.op(op_add(), {t.load(from, id), t.constant(1)}))};
+    expect_as_oracle(other, oracle_hyper(), {}, 3);
   }
 }
 
