@@ -15,7 +15,8 @@ struct ProfileOptions {
   bool roofline = false;  // measure the device's rates too: under a second, up to 512 MiB
 };
 
-// One launch of the step.
+// One launch of the step. Small ones that a GPU runs beside each other as one kernel are one: their
+// names, kinds where these differ, and domains have bars between them, their numbers are sums.
 struct LaunchProfile {
   std::string name;              // as in explain() and in a dump
   std::string kind;              // "map", "row", "contraction" ...

@@ -51,10 +51,9 @@ class Executable {
 };
 
 struct LaunchTiming {
-  // Device time of one run of this launch and of those that run beside it as one kernel; they
-  // come after it and have 0.
-  double microseconds = 0;
-  bool by_device = false;  // told by the device's own clock
+  double microseconds = 0;  // device time of one run
+  bool by_device = false;   // told by the device's own clock
+  bool beside = false;      // ran in one kernel with the launch before, which has the time of both
 };
 
 class Device {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -73,6 +75,20 @@ double seconds_of_flops(const DeviceRates& rates, const LaunchProfile& launch) {
   return static_cast<double>(launch.flops) / rates.flops_per_second;
 }
 
+// `other` ran in the same kernel.
+void take_in(LaunchProfile& launch, LaunchProfile other) {
+  launch.name += " | " + other.name;
+  if (other.kind != launch.kind) launch.kind += " | " + other.kind;
+  launch.domain += " | " + other.domain;
+  std::move(other.ops.begin(), other.ops.end(), std::back_inserter(launch.ops));
+  for (const Site& site : other.sites) {
+    const auto same = [&](const Site& known) { return to_string(known) == to_string(site); };
+    if (std::none_of(launch.sites.begin(), launch.sites.end(), same)) launch.sites.push_back(site);
+  }
+  launch.bytes += other.bytes;
+  launch.flops += other.flops;
+}
+
 }  // namespace
 
 std::string intensity_text(std::int64_t flops, std::int64_t bytes) {
@@ -100,9 +116,14 @@ Profile profile_of(const DeviceInfo& device, const Program& program,
       times.push_back(run[i].microseconds);
       by_device = by_device && run[i].by_device;
     }
-    profile.launches.push_back({launch.name, kind_name(launch.kind), domain_text(launch),
-                                launch.ops, launch.sites, launch.bytes_moved, launch.flops,
-                                median_of(std::move(times))});
+    LaunchProfile one{
+        launch.name,  kind_name(launch.kind), domain_text(launch), launch.ops,
+        launch.sites, launch.bytes_moved,     launch.flops,        median_of(std::move(times))};
+    if (runs.front()[i].beside) {
+      take_in(profile.launches.back(), std::move(one));
+    } else {
+      profile.launches.push_back(std::move(one));
+    }
   }
   profile.clock = by_device ? "GPU timestamps" : "host clock";
   return profile;

@@ -123,7 +123,7 @@ void eval_gather(const EvalContext& ctx, RefTensor& out) {
 }
 
 std::vector<ValueId> grad_gather(GradContext& ctx) {
-  if (ctx.in(0).dtype() != DType::kF32) return {kNoValue, kNoValue};
+  if (register_dtype(ctx.in(0).dtype()) != DType::kF32) return {kNoValue, kNoValue};
   const std::int64_t axis = ctx.self().attrs.integer("axis");
   const Shape shape = ctx.in(0).shape();
   const auto a = static_cast<size_t>(axis);

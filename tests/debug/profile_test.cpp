@@ -131,9 +131,39 @@ TEST(Profile, a_gpu_times_by_its_own_clock_webgpu) {
   auto trainer = profiled_trainer({.kind = "webgpu", .allow_software = true});
   const Profile profile = trainer.profile({{"x", kProfiledInput}}, {.steps = 2});
   EXPECT_EQ(profile.clock, "GPU timestamps");
-  // What runs beside the launch before it shares that one's time.
-  EXPECT_GT(profile.launches.at(0).microseconds, 0);
-  for (const LaunchProfile& launch : profile.launches) EXPECT_GE(launch.microseconds, 0);
+  EXPECT_EQ(static_cast<int>(profile.launches.size()), trainer.report().launches);
+  for (const LaunchProfile& launch : profile.launches) EXPECT_GT(launch.microseconds, 0);
+}
+
+TEST(Profile, launches_of_one_kernel_are_one) {
+  Program program;
+  program.launches.resize(4);
+  const Site first{"net.cpp", 3}, second{"net.cpp", 4};
+  for (int i = 0; i < 4; ++i) {
+    Launch& launch = program.launches[static_cast<std::size_t>(i)];
+    launch.name = std::string(1, static_cast<char>('a' + i));
+    launch.kind = i == 2 ? LaunchKind::kRow : LaunchKind::kMap;
+    launch.rows = launch.cols = 5 + i;
+    launch.ops = {"op" + std::to_string(i)};
+    launch.sites = {i == 2 ? second : first};
+    launch.bytes_moved = 10 << i;
+    launch.flops = 1 << i;
+  }
+  const LaunchTiming beside{.beside = true};
+  const Profile profile = profile_of(DeviceInfo(), program, {},
+                                     {{{7}, beside, beside, {9}}, {{5}, beside, beside, {9}}});
+  ASSERT_EQ(profile.launches.size(), 2U);
+  const LaunchProfile& joined = profile.launches[0];
+  EXPECT_EQ(joined.name, "a | b | c");
+  EXPECT_EQ(joined.kind, "map | row");
+  EXPECT_EQ(joined.domain, "5 | 6 | 7x7");
+  EXPECT_THAT(joined.ops, ::testing::ElementsAre("op0", "op1", "op2"));
+  ASSERT_EQ(joined.sites.size(), 2U);
+  EXPECT_EQ(to_string(joined.sites[1]), to_string(second));
+  EXPECT_EQ(joined.bytes, 70);
+  EXPECT_EQ(joined.flops, 7);
+  EXPECT_EQ(profile.launches[1].name, "d");
+  EXPECT_EQ(profile.launches[1].microseconds, 9);
 }
 
 TEST(Profile, takes_the_median_of_each_launch) {

@@ -20,10 +20,11 @@ bool has_halves(const OpCase& each) {
                                     [](const Argument& arg) { return arg.dtype == f32; });
 }
 
-OpCase in_halves(OpCase each) {
+// With values that f16 has.
+OpCase in_halves(OpCase each, DType dtype = f16) {
   for (Argument& arg : each.args) {
     if (arg.dtype != f32) continue;
-    arg.dtype = f16;
+    arg.dtype = dtype;
     for (double& value : arg.values) value = from_half(to_half(static_cast<float>(value)));
   }
   return each;
@@ -45,10 +46,10 @@ bool is_refused(const OpCase& each) {
   }
 }
 
-std::vector<OpCase> half_cases() {
+std::vector<OpCase> half_cases(DType dtype = f16) {
   std::vector<OpCase> cases;
   for (const OpCase& each : all_cases()) {
-    if (has_halves(each)) cases.push_back(in_halves(each));
+    if (has_halves(each)) cases.push_back(in_halves(each, dtype));
   }
   return cases;
 }
@@ -110,22 +111,44 @@ TEST(HalfOnDevice, is_computed_in_f32_and_rounded_on_webgpu) {
   check_halves(Where::kWebGpu, taken_cases(), make_value);
 }
 
-// Gradients with respect to tensors of f16, in which ops are that no function has.
+// Gradients with respect to tensors of f16 or f32.
+void make_gradients(Sketch& sketch, const OpCase& each) {
+  const std::vector<Tensor> args = inputs_of(sketch, each);
+  std::vector<Tensor> reals = args;
+  std::erase_if(reals, [](const Tensor& arg) { return arg.dtype() != f16 && arg.dtype() != f32; });
+  const Tensor y = each.apply(args);
+  const std::vector<Tensor> grads = grad(sum(log1p(square(cast(y, f32) + 0.7))), reals);
+  for (std::size_t i = 0; i < grads.size(); ++i)
+    sketch.output(each.name + "_d" + std::to_string(i), grads[i]);
+}
+
+// In which ops are that no function has.
 void check_gradients(Where where) {
   std::vector<OpCase> cases = taken_cases();
   std::set<std::string> known;
   telling(cases, make_value, known);
   std::erase_if(cases, [](const OpCase& each) { return !each.differentiable; });
-  const auto make = [](Sketch& sketch, const OpCase& each) {
-    const std::vector<Tensor> args = inputs_of(sketch, each);
-    std::vector<Tensor> halves = args;
-    std::erase_if(halves, [](const Tensor& arg) { return arg.dtype() != f16; });
-    const Tensor y = each.apply(args);
-    const std::vector<Tensor> grads = grad(sum(log1p(square(cast(y, f32) + 0.7))), halves);
-    for (std::size_t i = 0; i < grads.size(); ++i)
-      sketch.output(each.name + "_d" + std::to_string(i), grads[i]);
+  check_halves(where, cases, make_gradients, known);
+}
+
+// None is lost on its way: by the interpreter, which rounds as f16 says.
+TEST(Half, has_the_gradients_of_f32) {
+  const std::vector<OpCase> halves = half_cases(), floats = half_cases(f32);
+  const auto gradients = [](const OpCase& each, Graph* graph) {
+    Sketch sketch(7);
+    make_gradients(sketch, each);
+    *graph = sketch.graph();
+    return interpret_graph(sketch.graph(), sketch.leaves);
   };
-  check_halves(where, cases, make, known);
+  int compared = 0;
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    if (!halves[i].differentiable || is_refused(halves[i])) continue;
+    Graph of_halves, of_floats;
+    const ValueMap given = gradients(halves[i], &of_halves);
+    expect_close(of_halves, given, gradients(floats[i], &of_floats), 0.02, halves[i].name);
+    ++compared;
+  }
+  EXPECT_GT(compared, 100);
 }
 
 TEST(Half, has_gradients_on_cpu) { check_gradients(Where::kCpu); }

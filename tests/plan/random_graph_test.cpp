@@ -34,6 +34,13 @@ TEST(RandomGraph, large_ones_are_right_with_eight_bindings_on_cpu) {
   }
 }
 
+// Rows that threads share, blocks, tables and tiles that end somewhere.
+TEST(RandomGraph, of_long_axes_is_right_on_cpu) {
+  for (std::uint64_t seed = 3000; seed < 3000 + how_many(30) && !::testing::Test::HasFailure();
+       ++seed)
+    check(seed, {.ops = 8, .size = 90}, "", Where::kCpu, 0);
+}
+
 TEST(RandomGraph, is_right_with_default_limits_on_webgpu) {
   for (std::uint64_t seed = 2020; seed < 2023 && !::testing::Test::HasFailure(); ++seed) {
     for (const char* skip : {"", "fuse"}) {

@@ -305,7 +305,10 @@ TapeOp TapeBuilder::make_op(int i, const Instr& in) {
   switch (in.kind) {
     case InstrKind::kLoad:
       op.walker = walker_of(in.index);
-      op.kind = op.walker->contiguous() && !op.half ? TapeOp::Kind::kBorrow : TapeOp::Kind::kLoad;
+      // Row values outlive the frame they were made in where passes are cut into chunks.
+      op.kind = op.walker->contiguous() && !op.half && !(op.row && spec_.plan != nullptr)
+                    ? TapeOp::Kind::kBorrow
+                    : TapeOp::Kind::kLoad;
       break;
     case InstrKind::kLoadAt:
       op.walker = walker_of(in.index);

@@ -174,7 +174,7 @@ std::vector<LaunchTiming> WebGpuDevice::profile_by_clock(WebGpuExecutable& execu
     watch(finish_and_submit(encoder.get(), true));
     wait_for(last_ticket_);
     timings.push_back({std::chrono::duration<double, std::micro>(Clock::now() - start).count()});
-    timings.resize(timings.size() + step.launches - 1);
+    timings.resize(timings.size() + step.launches - 1, {.beside = true});
   }
   return timings;
 }
@@ -209,7 +209,8 @@ std::vector<LaunchTiming> WebGpuDevice::profile_by_query(WebGpuExecutable& execu
     for (std::size_t i = 0; i < count; ++i) {
       const double span = static_cast<double>(ticks[2 * i + 1] - ticks[2 * i]);
       timings.push_back({span * period / 1000.0, true});
-      timings.resize(timings.size() + executable.steps[at + i].launches - 1, {0, true});
+      timings.resize(timings.size() + executable.steps[at + i].launches - 1,
+                     {.by_device = true, .beside = true});
     }
   }
   return timings;

@@ -71,6 +71,30 @@ TEST(CpuRow, sums_of_a_million_stay_accurate) {
   }
 }
 
+// One value of a row before its sum is known, one after, of a row so long that threads share it.
+TEST(CpuRow, long_rows_have_values_of_their_own) {
+  for (const RowSize size :
+       {RowSize{1, 1 << 17}, RowSize{2, 70'000}, RowSize{16, 1 << 13}, RowSize{300, 300}}) {
+    for (const bool transposed : {false, true}) {
+      LaunchBuilder b(LaunchKind::kRow, transposed ? "columns" : "rows");
+      make_rows(b, size);
+      const int x = b.input(size.rows * size.cols), before = b.input(size.rows),
+                after = b.input(size.rows), out = b.output(size.rows);
+      const IndexMap id = IndexMap::identity({size.rows});
+      Scalar s(b.launch().body);
+      const int v = s.load(x, transposed ? over({1, size.rows}, size) : over({size.cols, 1}, size));
+      const int scale = s.load(before, id, DType::kF32, Level::kRow);
+      const int largest = s.reduce(ReduceOp::kMax, s.op(op_mul(), {v, scale}));
+      const int shift = s.load(after, id, DType::kF32, Level::kRow);
+      Scalar row(b.launch().body);
+      const int sum = row.op(op_add(), {largest, shift});
+      b.launch().body.instrs.back().level = Level::kRow;
+      b.launch().stores = {store_to(out, id, sum, DType::kF32, Level::kRow)};
+      expect_as_oracle(b);
+    }
+  }
+}
+
 TEST(CpuRow, every_reduction_of_every_type) {
   for (const RowSize size :
        {RowSize{40, 9}, RowSize{6, 700}, RowSize{2, 100'000}, RowSize{500, 70}}) {
