@@ -92,6 +92,28 @@ ChunkStates over_chunks(Tensor made, Tensor decay, std::optional<Tensor> initial
           squeeze(narrow(after, 1, s.chunks - 1, 1, loc), 1, loc)};
 }
 
+// Running sums of exponents along the last axis, in two parts, so that the difference of two keeps
+// its digits behind a large step: multiples of 1/64, which add up exactly to 2^18, and the rest, at
+// most 1/128 of each step. No step is below -128, as e^-128 is 0 in f32.
+struct RunningSums {
+  Tensor coarse, fine;
+
+  static RunningSums of(Tensor x, Loc loc) {
+    x = maximum(Operand(x, loc), -128.0);
+    const Tensor coarse = round(Operand(detach(x) * 64.0, loc)) / 64.0;
+    return {cumsum(coarse, -1, loc), cumsum(x - coarse, -1, loc)};
+  }
+  // The same done to both parts.
+  template <class Change>
+  [[nodiscard]] RunningSums with(const Change& change) const {
+    return {change(coarse), change(fine)};
+  }
+  [[nodiscard]] Tensor sum() const { return coarse + fine; }
+};
+Tensor operator-(const RunningSums& a, const RunningSums& b) {
+  return (a.coarse - b.coarse) + (a.fine - b.fine);
+}
+
 // What a step's input weighs: to later steps, and to itself; [B, L, H].
 struct StepWeights {
   Tensor later, own;
@@ -110,18 +132,24 @@ Ssd by_chunks(Tensor x, Tensor decay, Tensor B, Tensor C, const std::optional<St
     const Tensor steps = by_head(v, s, loc);
     return s.ranks == 1 ? steps : repeat_interleave(steps, s.ranks, -1, loc);
   };
-  const Tensor input = in_rows(by_head(x, s, loc), s, loc);      // [.., Q R, P]
-  const Tensor steps = cumsum(by_head(decay, s, loc), -1, loc);  // [.., Q]
-  const Tensor total = narrow(steps, -1, s.chunk - 1, 1, loc);   // [.., 1]
-  const Tensor sums = s.ranks == 1 ? steps : repeat_interleave(steps, s.ranks, -1, loc);
-  const Tensor row = unsqueeze(sums, -1, loc), column = unsqueeze(sums, -2, loc);
+  const Tensor input = in_rows(by_head(x, s, loc), s, loc);                // [.., Q R, P]
+  const RunningSums steps = RunningSums::of(by_head(decay, s, loc), loc);  // [.., Q]
+  const RunningSums total =
+      steps.with([&](Tensor v) { return narrow(v, -1, s.chunk - 1, 1, loc); });  // [.., 1]
+  const RunningSums sums = steps.with(
+      [&](Tensor v) { return s.ranks == 1 ? v : repeat_interleave(v, s.ranks, -1, loc); });
+  const RunningSums row = sums.with([&](Tensor v) { return unsqueeze(v, -1, loc); });
+  const RunningSums column = sums.with([&](Tensor v) { return unsqueeze(v, -2, loc); });
   const Tensor in = of_groups(B, s, loc), out = of_groups(C, s, loc);
 
   // From each step of a chunk to itself and to those behind it.
   const Shape square = {s.rows(), s.rows()};
   const auto ranks = static_cast<std::int32_t>(s.ranks);
   const Tensor from = iota(square, 1, i32, loc) / ranks, to = iota(square, 0, i32, loc) / ranks;
-  Tensor factor = exp(where(from <= to, row - column, -std::numeric_limits<double>::infinity()));
+  // To itself it is 1 without a gradient: what a large step makes would else be added to the slopes
+  // of others and taken away again.
+  const Tensor fixed = where(eq(from, to), 0.0, -std::numeric_limits<double>::infinity());
+  Tensor factor = exp(where(from < to, row - column, fixed));
   Tensor left = exp(total - sums);  // to the end of the chunk
   if (weights) {
     const Tensor later = by_row(weights->later);
@@ -131,8 +159,9 @@ Ssd by_chunks(Tensor x, Tensor decay, Tensor B, Tensor C, const std::optional<St
   }
   const Tensor near = matmul(matmul(out, transpose(in, -1, -2, loc), loc) * factor, input, loc);
   const Tensor made = matmul(transpose(in, -1, -2, loc), input * unsqueeze(left, -1, loc), loc);
-  const ChunkStates states = over_chunks(made, unsqueeze(exp(total), -1, loc), initial, s, loc);
-  const Tensor far = matmul(out, states.before, loc) * exp(row);
+  const ChunkStates states =
+      over_chunks(made, unsqueeze(exp(total.sum()), -1, loc), initial, s, loc);
+  const Tensor far = matmul(out, states.before, loc) * exp(row.sum());
 
   const Shape apart = {s.batch, s.chunks, s.heads, s.chunk, s.ranks, s.width};
   const Tensor sum = permute(reshape(near + far, apart, loc), {0, 1, 3, 2, 4, 5}, loc);

@@ -24,6 +24,9 @@ constexpr EnvSwitch kSwitches[] = {
     {"TENSORGRAD_SKIP",
      "passes to leave out, comma-separated: fold, simplify, cse, dce, split_product, split_depth, "
      "split_reduce, fuse"},
+    {"TENSORGRAD_CPU_TARGET",
+     "the best instruction set that the cpu backend may use, as `tg devices` names it: AVX3, AVX2, "
+     "SSE4 ..."},
     {"TENSORGRAD_THREADS", "number of threads of the cpu backend, 1 to 256"},
     {"TENSORGRAD_WEBGPU_LIB", "path of the WebGPU library (wgpu-native or Dawn) to load"},
     {"TENSORGRAD_WGPU_LOG", "error, warn, info, debug or trace: wgpu-native's own log"},

@@ -196,6 +196,31 @@ void check_ssd(Where where) {
   }
 }
 
+// One step whose decay is e^-320 and more, and behind it what steps of e^-0.16 make: by the
+// interpreter in double, which loses no digits. The large step itself brings nothing.
+void check_large_step(Where where) {
+  constexpr std::int64_t kSteps = 64;
+  for (const double large : {20.0, 200.0, 2000.0}) {
+    for (const std::int64_t chunk : {16, 64}) {
+      Sketch s;
+      Values dt(kSteps, 0.01);
+      dt[5] = large;
+      Values inputs = s.draw.values(f32, kSteps, 100, 200);
+      inputs[5] = 0;
+      const Tensor steps = s.input({1, kSteps, 1}, f32, dt);
+      const Tensor x = s.input({1, kSteps, 1, 1}, f32, inputs);
+      const Tensor rate = s.input({1}, f32, {-16.0}),
+                   one = s.input({1, kSteps, 1, 1}, f32, Values(kSteps, 1.0));
+      const Tensor y = ssd(x, steps, rate, one, one, {.chunk = chunk}).y;
+      s.output("y", y);
+      s.output("slope", grad(sum(y), {steps})[0] * (1.0 / 200));
+      s.check(where, 1e-5);
+    }
+  }
+}
+
+TEST(Ssd, keeps_its_digits_behind_a_large_step_on_cpu) { check_large_step(Where::kCpu); }
+TEST(Ssd, keeps_its_digits_behind_a_large_step_on_webgpu) { check_large_step(Where::kWebGpu); }
 TEST(Ssd, is_that_of_a_loop_on_cpu) { check_ssd(Where::kCpu); }
 TEST(Ssd, is_that_of_a_loop_on_webgpu) { check_ssd(Where::kWebGpu); }
 

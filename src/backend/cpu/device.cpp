@@ -141,6 +141,7 @@ int thread_count(const CpuOptions& options) {
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const CpuOptions& options) : pool_(thread_count(options)) {
+    limit_targets();
     const int threads = pool_.threads();
     info_.backend = "cpu";
     info_.cuts_rows = true;

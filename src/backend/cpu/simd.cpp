@@ -281,6 +281,8 @@ HWY_AFTER_NAMESPACE();
 #include <cmath>
 
 #include "base/check.h"
+#include "base/env.h"
+#include "tensorgrad/error.h"
 
 namespace tensorgrad::cpu {
 namespace {
@@ -305,6 +307,20 @@ void scan(const std::uint32_t* x, std::int64_t n, std::int64_t first, bool large
 const SimdTable& simd() {
   static const SimdTable& chosen = *HWY_DYNAMIC_DISPATCH(table)();
   return chosen;
+}
+
+// Of Highway's targets, bits of a number, the lower one is the better one.
+void limit_targets() {
+  const std::string wanted = env("TENSORGRAD_CPU_TARGET");
+  if (wanted.empty()) return;
+  std::string known;
+  for (std::int64_t target = 1; target > 0 && target <= HWY_TARGETS; target <<= 1) {
+    if ((HWY_TARGETS & target) == 0) continue;
+    if (wanted == hwy::TargetName(target)) return hwy::DisableTargets(target - 1);
+    known += (known.empty() ? "" : ", ") + std::string(hwy::TargetName(target));
+  }
+  throw UserError("TENSORGRAD_CPU_TARGET: no instruction set '" + wanted + "' here; there are " +
+                  known);
 }
 
 void take_best(ReduceOp op, DType dtype, const std::uint32_t* x, std::int64_t n, std::int64_t first,

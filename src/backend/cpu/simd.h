@@ -50,6 +50,8 @@ struct SimdTable {
 };
 
 const SimdTable& simd();
+// Heeds TENSORGRAD_CPU_TARGET. Before any kernel is chosen; later it has no effect.
+void limit_targets();
 
 // Rows shorter than this are short.
 inline constexpr std::int64_t kShortRow = 48;
