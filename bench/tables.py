@@ -123,6 +123,19 @@ def every_peer(names, times):
         ["workload", *(f"{who}, {mode}" for who, mode in columns)], rows)
 
 
+def device_memory(lines):
+    """Peak bytes of the steps of those that tell, ours and at least one peer's."""
+    steps = [line for line in lines if is_step(line) and "peak_bytes" in line]
+    if not any(line["who"] != OURS for line in steps):
+        return ""
+    peaks = medians(steps, ("workload", "who", "mode"), "peak_bytes")
+    columns = list(dict.fromkeys((who, mode) for _, who, mode in peaks))
+    rows = [[name, *(megabytes(peaks[name, who, mode]) if (name, who, mode) in peaks else ""
+                     for who, mode in columns)] for name in dict.fromkeys(key[0] for key in peaks)]
+    return "### Peak memory of the device\n\n" + table(
+        ["workload", *(f"{who}, {mode}" for who, mode in columns)], rows)
+
+
 def probes(lines):
     lines = [line for line in lines if line.get("measure") == "probe"]
     if not lines:
@@ -231,7 +244,7 @@ def provenance(lines):
 
 def markdown(lines):
     check_parameters(lines)
-    parts = [provenance(lines), own_steps(lines), ratios(lines), gemm(lines), probes(lines), busy(lines),
+    parts = [provenance(lines), own_steps(lines), ratios(lines), device_memory(lines), gemm(lines), probes(lines), busy(lines),
              scaling(lines), packed(lines), decoding(lines), sizes(lines)]
     return "\n".join(part for part in parts if part)
 

@@ -210,10 +210,14 @@ def main():
         for mode in options.modes:
             if "graph" in mode and not gpu:
                 continue
+            if gpu:
+                torch.cuda.empty_cache()
+                torch.cuda.reset_peak_memory_stats()
             step, count = stepper(name, mode, device)
             us = workloads.median_us(step if gpu else lambda: step().item(),
                                      torch.cuda.synchronize if gpu else lambda: None, options.seconds)
-            workloads.report(name, mode, WHO, where, count, us)
+            workloads.report(name, mode, WHO, where, count, us,
+                             torch.cuda.max_memory_allocated() if gpu else None)
     return None
 
 

@@ -106,9 +106,13 @@ def median_us(call, wait, seconds, units=1):
     return statistics.median(times)
 
 
-def report(workload, mode, who, device, parameters, us):
-    print(json.dumps({"workload": workload, "mode": mode, "who": who, "device": device,
-                      "parameters": parameters, "us_per_step": round(us, 2)}), flush=True)
+def report(workload, mode, who, device, parameters, us, peak_bytes=None):
+    """`peak_bytes`: of the device's memory, where the peer tells."""
+    line = {"workload": workload, "mode": mode, "who": who, "device": device, "parameters": parameters,
+            "us_per_step": round(us, 2)}
+    if peak_bytes is not None:
+        line["peak_bytes"] = peak_bytes
+    print(json.dumps(line), flush=True)
 
 
 def report_probe(workload, who, device, parameters, step):

@@ -52,6 +52,12 @@ class BenchTables(unittest.TestCase):
         self.assertIn("Measured on 2026-01-02 with `./dev bench --peers`, 2 rounds", text)
         self.assertIn("Beside: Peer 1.", text)
 
+    def test_peak_memory_where_a_peer_tells_its_own(self):
+        self.assertNotIn("Peak memory", tables.markdown(LINES))
+        text = tables.markdown([*LINES, step("Peer", "graph", 300, 0, peak_bytes=5e6)])
+        self.assertIn("| workload | tensorgrad, run | tensorgrad, step | Peer, graph |", text)
+        self.assertIn("| tiny | 0.0 MB | 0.0 MB | 5.0 MB |", text)
+
     def test_probes_busy_core_and_scaling(self):
         text = tables.markdown(LINES)
         self.assertIn("| tiny | tensorgrad | 0.100 | 0.05 | 30.0 MB | 0.10 |", text)
