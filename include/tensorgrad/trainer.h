@@ -45,7 +45,7 @@ std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model,
                                           std::vector<ObjectiveSource> objectives,
                                           const TrainerOptions& options, Site site);
 // A trainer as `old` is, of another model, whose losses are given in the same order; with `keep`,
-// parameters of one name and shape are taken over.
+// parameters of one name and shape, and the model's states of one name and type, are taken over.
 std::shared_ptr<TrainerImpl> replace_trainer(TrainerImpl& old, ModelFunctions model,
                                              std::vector<TraceFunction> losses, bool keep,
                                              Site site);
