@@ -268,7 +268,12 @@ class TrainerBase : public Objective {
   // Everything that the next step depends on, in one safetensors file: parameters, optimizer state,
   // step, seed, place in the data and of the loaders, schedule, run-time scalars. A trainer
   // compiled from the same model and options, with the same loaders, that loads it goes on bit for
-  // bit.
+  // bit. load() throws, and then nothing is changed: IoError where the file is damaged or no
+  // checkpoint, UserError where it has other objectives, parameters or states (missing or left
+  // over, or of another type), loaders or run-time scalars than this trainer, another optimizer,
+  // `batch` or `accumulate`. Not compared are the loss, the data, numbers that are constants of
+  // the optimizer (as betas that are not adjustable), and what else keeps no state. What a file
+  // of before does not record, the optimizer's name and `batch`, is not compared either.
   void save(const std::string& path, Loc loc = Loc::current()) const;
   void load(const std::string& path, Loc loc = Loc::current());
 
