@@ -166,7 +166,7 @@ class Objective {
   // Does `count` steps over the device's data; gives their losses. Throws UserError where a dataset
   // entry has not been given, inputs are given by the host, or `count` is negative.
   std::vector<float> run(int count, Loc loc = Loc::current());
-  // Queues steps and returns at once; at most a bounded number is in flight. Throws as run().
+  // Queues steps. A GPU does them later (at most a bounded number), the CPU now. Throws as run().
   void submit(int count, Loc loc = Loc::current());
   // As Forward::bind_input(). Where all inputs are bound, run() and submit() may be called.
   void bind_input(const NameAt& input, WGPUBufferImpl* buffer);
