@@ -270,10 +270,10 @@ class TrainerBase : public Objective {
   // compiled from the same model and options, with the same loaders, that loads it goes on bit for
   // bit. load() throws, and then nothing is changed: IoError where the file is damaged or no
   // checkpoint, UserError where it has other objectives, parameters or states (missing or left
-  // over, or of another type), loaders or run-time scalars than this trainer, another optimizer,
-  // `batch` or `accumulate`. Not compared are the loss, the data, numbers that are constants of
-  // the optimizer (as betas that are not adjustable), and what else keeps no state. What a file
-  // of before does not record, the optimizer's name and `batch`, is not compared either.
+  // over, or of another type), loaders or run-time scalars than this trainer, an optimizer of
+  // another name (kName), another `batch` or `accumulate`, or a place beyond the data's end. Not
+  // compared are the loss, the data, and numbers that are constants of the optimizer, as betas; nor
+  // what a file lacks: older ones have neither the optimizer's name nor `batch`.
   void save(const std::string& path, Loc loc = Loc::current()) const;
   void load(const std::string& path, Loc loc = Loc::current());
 
