@@ -115,17 +115,18 @@ bool learn(const sample::Options& options) {
       options.original
           ? tg::optim::AdamW{.lr = tg::Schedule::linear(5e-3, 5e-4, steps), .weight_decay = 0.01}
           : tg::optim::AdamW{.lr = tg::Schedule::linear(3e-3, 3e-4, steps), .weight_decay = 1.0};
+  const std::uint32_t seed = options.seed.value_or(2);
   auto trainer = tg::compile(
       Adder{}, loss_of,
       {.inputs = {{"text", {kBatch, kLength}, tg::i32}, {"digits", {kBatch, 3}, tg::i32}},
        .optimizer = optimizer,
        .clip_grad_norm = 1,
-       .seed = 2,
+       .seed = seed,
        .device = options.device});
   auto next = trainer.attach(
       [](const Adder& net, const tg::Inputs& in) { return argmax(net(in["text"]), -1); },
       {.inputs = {{"text", {kBatch, kLength}, tg::i32}}});
-  sample::Random random(2);
+  sample::Random random(seed);
   std::vector<std::int32_t> text(kBatch * kLength), digits(kBatch * 3);
   double recent = 0;
   for (int step = 0; step < steps; ++step) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """docs/behaviours.md and docs/mamba_behaviours.md name only tests that there are, and each of their rows a test or
-`not there`.
+`not there`; docs/training.md names only tests that there are.
 
 A test is named in backquotes in the last column of a table, in one of two forms:
 
@@ -20,6 +20,9 @@ import re
 import sys
 
 PAGES = ["docs/behaviours.md", "docs/mamba_behaviours.md"]
+# Pages without such tables, of whose names only those that look like a case are held.
+PROSE = ["docs/training.md"]
+CASE = re.compile(r"`((?:unit\.\w+|runtime|ops|errors|learning)\.\w+(?:/\w+)?\.\w+)`")
 NOT_THERE = "not there"
 # What drives a table of tests: the files with its rows.
 TABLES = {"ops": ["tests/ops/*_cases.cpp", "src/ops/pointwise.def"],
@@ -126,6 +129,14 @@ def problems(root, page_name):
         yield 1, "no table"
 
 
+def cases_that_are_not_there(root, page_name):
+    known = Tests(root)
+    for line, text in enumerate((root / page_name).read_text().splitlines(), 1):
+        for name in CASE.findall(text):
+            if not known.exists(name):
+                yield line, f"there is no test {name}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -135,6 +146,8 @@ def main():
     found = [(page, *problem) for page in PAGES
              if page == PAGES[0] or (args.root / page).is_file()
              for problem in problems(args.root.resolve(), page)]
+    found += [(page, *problem) for page in PROSE if (args.root / page).is_file()
+              for problem in cases_that_are_not_there(args.root.resolve(), page)]
     for page, line, why in found:
         print(f"{page}:{line}: {why}")
     print(f"behaviours: {len(found) or 'no'} problems")

@@ -2,11 +2,13 @@
 #include "common/sample.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
@@ -22,7 +24,18 @@ namespace {
 constexpr const char* kUsage =
     "Options: --device auto|cpu|webgpu, --allow-software, --quick (a short run), --smoke (a few\n"
     "steps), --out FOLDER, --data FOLDER, --size small|large,\n"
-    "--original (as the original's sample is trained, where ours does better otherwise)\n";
+    "--original (as the original's sample is trained, where ours does better otherwise),\n"
+    "--seed N (of addition)\n";
+
+// Decimal digits of 32 bits at most.
+bool parse_seed(const std::string& text, Options& options) {
+  std::uint32_t seed = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, seed);
+  if (error != std::errc() || stop != end) return false;
+  options.seed = seed;
+  return true;
+}
 
 // False for wrong usage.
 bool parse(int argc, char** argv, Options& options) {
@@ -42,6 +55,8 @@ bool parse(int argc, char** argv, Options& options) {
       options.out = argv[++i];
     } else if (i + 1 < argc && word == "--data") {
       options.data = argv[++i];
+    } else if (i + 1 < argc && word == "--seed") {
+      if (!parse_seed(argv[++i], options)) return false;
     } else if (i + 1 < argc && word == "--size") {
       const std::string size = argv[++i];
       options.large = size == "large";

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -24,6 +25,7 @@ struct Options {
   std::string data;          // the folder of the data, where a sample takes one
   bool large = false;        // a model for a GPU, where a sample has one
   bool original = false;  // trained as the original's sample is, where ours does better otherwise
+  std::optional<std::uint32_t> seed;  // another than the sample's own, where it takes one
 
   [[nodiscard]] bool full() const { return length == Length::kFull; }
   [[nodiscard]] bool smoke() const { return length == Length::kSmoke; }

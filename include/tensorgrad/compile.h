@@ -86,10 +86,11 @@ class Trainer : public TrainerBase {
 
   // Trains `model` from now on, on the same device, with the same losses and options, from step 0
   // and with the schedules and the scalars as they are; datasets are to be given anew. With `keep`,
-  // parameters whose name and shape the old model has begin as they are there. The new programs are
-  // built before the old ones go: where this throws, nothing is changed. Attached functions, and
-  // Objectives that were got before, stay with the old model. No other thread may use the trainer
-  // meanwhile.
+  // parameters whose name and shape the old model has begin as they are there, and so do the
+  // model's states (as the running statistics of BatchNorm) of one name and type; the optimizer's
+  // begin anew. The new programs are built before the old ones go: where this throws, nothing is
+  // changed. Attached functions, and Objectives that were got before, stay with the old model. No
+  // other thread may use the trainer meanwhile.
   void replace_model(Model model, bool keep = false, Loc loc = Loc::current()) {
     detail::ModelFunctions functions;
     auto kept = detail::keep(std::move(model), functions);

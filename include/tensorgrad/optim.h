@@ -78,6 +78,7 @@ class Update {
 // v = momentum * v + (1 - dampening) * g, at first v = g; p -= lr * v (nesterov: p -= lr * (g +
 // momentum * v), which needs a momentum and no dampening).
 struct SGD {
+  static constexpr const char* kName = "SGD";
   Schedule lr = 1e-3;
   Hyper momentum = 0;
   bool nesterov = false;
@@ -91,6 +92,7 @@ struct SGD {
 // is the largest so far. epsilon_hat (the paper's section 2, last paragraph): eps is added to
 // sqrt(v), not to sqrt(vhat): p -= lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps).
 struct Adam {
+  static constexpr const char* kName = "Adam";
   Schedule lr = 1e-3;
   Hyper beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
@@ -101,6 +103,7 @@ struct Adam {
 
 // Loshchilov and Hutter 2019: Adam, where the decay is p *= 1 - lr * weight_decay.
 struct AdamW {
+  static constexpr const char* kName = "AdamW";
   Schedule lr = 1e-3;
   Hyper beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
@@ -111,6 +114,7 @@ struct AdamW {
 
 // Dozat 2016: Adam with Nesterov's momentum, mu_t = beta1 * (1 - 0.96^(t * momentum_decay) / 2).
 struct NAdam {
+  static constexpr const char* kName = "NAdam";
   Schedule lr = 2e-3;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double weight_decay = 0, momentum_decay = 4e-3;
@@ -121,6 +125,7 @@ struct NAdam {
 
 // Liu et al. 2020: Adam that is not adaptive before the variance of 1 / sqrt(vhat) is tractable.
 struct RAdam {
+  static constexpr const char* kName = "RAdam";
   Schedule lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double weight_decay = 0;
@@ -132,6 +137,7 @@ struct RAdam {
 // Hinton 2012 (lecture 6e): p -= lr * g / (sqrt(v) + eps), v the running mean of g^2; centered
 // (Graves 2013): of its variance; with momentum, on the quotient.
 struct RMSprop {
+  static constexpr const char* kName = "RMSprop";
   Schedule lr = 1e-2;
   Hyper alpha = 0.99;
   double eps = 1e-8, weight_decay = 0;
@@ -142,6 +148,7 @@ struct RMSprop {
 
 // Duchi, Hazan and Singer 2011: p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(sum of g^2) + eps).
 struct Adagrad {
+  static constexpr const char* kName = "Adagrad";
   Schedule lr = 1e-2;
   double lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10;
   bool maximize = false;
@@ -150,6 +157,7 @@ struct Adagrad {
 
 // Zeiler 2012.
 struct Adadelta {
+  static constexpr const char* kName = "Adadelta";
   Schedule lr = 1.0;
   double rho = 0.9, eps = 1e-6, weight_decay = 0;
   bool maximize = false;
@@ -159,6 +167,7 @@ struct Adadelta {
 // Chen et al. 2023, algorithm 2: p -= lr * (sign(beta1 * m + (1 - beta1) * g) + weight_decay * p);
 // m = beta2 * m + (1 - beta2) * g.
 struct Lion {
+  static constexpr const char* kName = "Lion";
   Schedule lr = 1e-4;
   Hyper beta1 = 0.9, beta2 = 0.99;
   double weight_decay = 0;
@@ -171,6 +180,7 @@ struct Lion {
 // towards the nearest orthogonal matrix, in f32; the decay is p *= 1 - lr * weight_decay. It is for
 // weights within the network: embeddings and output layers, too, are better left to AdamW.
 struct Muon {
+  static constexpr const char* kName = "Muon";
   Schedule lr = 2e-2;
   // What it trains, all of two axes; the others get AdamW, at lr * adamw_lr_factor.
   ParamFilter params = [](const std::string&, const Shape& shape) { return shape.size() == 2; };
@@ -186,7 +196,8 @@ struct Muon {
 
 }  // namespace optim
 
-// Any optimizer: something with a Schedule `lr` that can be called with an optim::Update.
+// Any optimizer: something with a Schedule `lr` that can be called with an optim::Update. Where its
+// type has a `kName`, checkpoints record it.
 class Optimizer {
  public:
   Optimizer() = default;
@@ -198,17 +209,20 @@ class Optimizer {
   Optimizer(T optimizer)  // NOLINT(google-explicit-constructor)
       : lr_(optimizer.lr) {
     if constexpr (requires { ParamFilter(optimizer.params); }) first_ = optimizer.params;
+    if constexpr (requires { std::string(T::kName); }) name_ = T::kName;
     apply_ = [o = std::move(optimizer)](optim::Update& u) { o(u); };
   }
 
   [[nodiscard]] bool present() const { return static_cast<bool>(apply_); }
   [[nodiscard]] const Schedule& lr() const { return lr_; }
+  [[nodiscard]] const std::string& name() const { return name_; }  // empty where it has none
   // The parameters that it treats apart from the others.
   [[nodiscard]] const ParamFilter& first() const { return first_; }
   void apply(optim::Update& update) const { apply_(update); }
 
  private:
   Schedule lr_ = 0.0;
+  std::string name_;
   ParamFilter first_;
   std::function<void(optim::Update&)> apply_;
 };

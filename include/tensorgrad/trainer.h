@@ -45,7 +45,7 @@ std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model,
                                           std::vector<ObjectiveSource> objectives,
                                           const TrainerOptions& options, Site site);
 // A trainer as `old` is, of another model, whose losses are given in the same order; with `keep`,
-// parameters of one name and shape are taken over.
+// parameters of one name and shape, and the model's states of one name and type, are taken over.
 std::shared_ptr<TrainerImpl> replace_trainer(TrainerImpl& old, ModelFunctions model,
                                              std::vector<TraceFunction> losses, bool keep,
                                              Site site);
@@ -166,7 +166,7 @@ class Objective {
   // Does `count` steps over the device's data; gives their losses. Throws UserError where a dataset
   // entry has not been given, inputs are given by the host, or `count` is negative.
   std::vector<float> run(int count, Loc loc = Loc::current());
-  // Queues steps and returns at once; at most a bounded number is in flight. Throws as run().
+  // Queues steps. A GPU does them later (at most a bounded number), the CPU now. Throws as run().
   void submit(int count, Loc loc = Loc::current());
   // As Forward::bind_input(). Where all inputs are bound, run() and submit() may be called.
   void bind_input(const NameAt& input, WGPUBufferImpl* buffer);
@@ -268,7 +268,12 @@ class TrainerBase : public Objective {
   // Everything that the next step depends on, in one safetensors file: parameters, optimizer state,
   // step, seed, place in the data and of the loaders, schedule, run-time scalars. A trainer
   // compiled from the same model and options, with the same loaders, that loads it goes on bit for
-  // bit.
+  // bit. load() throws, and then nothing is changed: IoError where the file is damaged or no
+  // checkpoint, UserError where it has other objectives, parameters or states (missing or left
+  // over, or of another type), loaders or run-time scalars than this trainer, an optimizer of
+  // another name (kName), another `batch` or `accumulate`, or a place beyond the data's end. Not
+  // compared are the loss, the data, and numbers that are constants of the optimizer, as betas; nor
+  // what a file lacks: older ones have neither the optimizer's name nor `batch`.
   void save(const std::string& path, Loc loc = Loc::current()) const;
   void load(const std::string& path, Loc loc = Loc::current());
 

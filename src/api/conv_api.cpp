@@ -78,6 +78,14 @@ std::int64_t transposed_size(const OpContext& ctx, std::int64_t length, std::int
   return size;
 }
 
+// A convolution with a stride larger than output_padding gives x. Of a larger output_padding each
+// whole stride is a window more, of which x has zeros.
+Ex with_windows_of_zeros(Ex x, const ConvTranspose2dOptions& o) {
+  const std::int64_t below = o.output_padding.h / o.stride.h,
+                     right = o.output_padding.w / o.stride.w;
+  return below + right == 0 ? x : op::pad(x, {0, 0, 0, 0}, {0, 0, below, right});
+}
+
 Ex transposed(OpContext& ctx, Ex x, Ex weight, const ConvTranspose2dOptions& o) {
   Attrs attrs = geometry(
       {.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups});
@@ -86,7 +94,8 @@ Ex transposed(OpContext& ctx, Ex x, Ex weight, const ConvTranspose2dOptions& o) 
                                                 o.dilation.h, o.output_padding.h),
                                 transposed_size(ctx, from[3], kernel[3], o.stride.w, o.padding.w,
                                                 o.dilation.w, o.output_padding.w)});
-  return op::apply(ctx.builder, ops::conv_transpose2d, {x, weight}, attrs);
+  return op::apply(ctx.builder, ops::conv_transpose2d, {with_windows_of_zeros(x, o), weight},
+                   attrs);
 }
 
 }  // namespace

@@ -69,6 +69,8 @@ class ObjectiveImpl {
 
  private:
   void check_same_options(const Checkpoint& checkpoint, const std::string& path) const;
+  void check_same_optimizer(const Checkpoint& checkpoint, const std::string& path) const;
+  void check_same_batch(const Checkpoint& checkpoint, const std::string& path) const;
   [[nodiscard]] std::unique_ptr<TracedFunction> traced(bool captures) const;
   std::unique_ptr<Engine> build(bool captures, std::shared_ptr<Device> device,
                                 const std::string& why);

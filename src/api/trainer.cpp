@@ -351,6 +351,19 @@ std::shared_ptr<ForwardImpl> TrainerImpl::attach(TraceFunction forward,
   return attached;
 }
 
+void TrainerImpl::take_states(const TrainerImpl& old) {
+  for (const State& state : states_) {
+    if (!state.models()) continue;
+    const auto theirs =
+        std::find_if(old.states_.begin(), old.states_.end(), [&](const State& each) {
+          return each.entry.name == state.entry.name && each.entry.type == state.entry.type;
+        });
+    if (theirs == old.states_.end()) continue;
+    state.engine().upload_state(state.entry.name,
+                                theirs->engine().download_floats(theirs->buffer()));
+  }
+}
+
 std::shared_ptr<TrainerImpl> TrainerImpl::replaced(ModelFunctions model,
                                                    std::vector<TraceFunction> losses, bool keep,
                                                    const Site& site) {
@@ -373,6 +386,7 @@ std::shared_ptr<TrainerImpl> TrainerImpl::replaced(ModelFunctions model,
     return theirs == initial.end() || theirs->second.shape != each.second.shape;
   });
   next->upload_params(kept, true);
+  next->take_states(*this);
   return next;
 }
 

@@ -65,9 +65,13 @@ class TrainerImpl {
   void allocate();
   // Of all objectives, or of those that have not begun.
   void start_averages(const std::vector<float>& params, bool always);
+  // The model's states that `old` has by the same name and type are as they are there.
+  void take_states(const TrainerImpl& old);
   // What a checkpoint holds for the state, laid out as the device has it. Throws where it does not.
   [[nodiscard]] std::vector<float> read_state(const State& state, const Checkpoint& checkpoint,
                                               const std::string& path) const;
+  // Throws UserError where the checkpoint has a state that there is none for here.
+  void check_states_known(const Checkpoint& checkpoint, const std::string& path) const;
   using LoaderStates = std::vector<std::pair<std::shared_ptr<LoaderImpl>, LoaderState>>;
   // What a checkpoint says of the loaders. Throws UserError where it has others, or others' places.
   LoaderStates loader_states(const Checkpoint& checkpoint, const std::string& path) const;

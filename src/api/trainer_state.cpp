@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Saving and loading a trainer.
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
@@ -109,7 +110,32 @@ void ObjectiveImpl::write(std::map<std::string, std::string>& fields) const {
   fields[field("schedule")] = schedule_.text();
   fields[field("schedule_start")] = std::to_string(schedule_start_);
   fields[field("accumulate")] = std::to_string(options_.accumulate);
+  fields[field("batch")] = std::to_string(options_.batch);
+  const std::string& optimizer = options_.optimizer.name();
+  if (!optimizer.empty()) fields[field("optimizer")] = optimizer;
   for (const auto& [name, value] : engine_->scalars()) fields[field("scalar." + name)] = hex(value);
+}
+
+// Files of before name no optimizer, nor do those of one that has no name.
+void ObjectiveImpl::check_same_optimizer(const Checkpoint& checkpoint,
+                                         const std::string& path) const {
+  const auto theirs = checkpoint.fields.find(field("optimizer"));
+  const std::string& ours = options_.optimizer.name();
+  if (theirs == checkpoint.fields.end() || ours.empty() || theirs->second == ours) return;
+  throw UserError(path + ": the checkpoint is of a trainer with the optimizer " + theirs->second +
+                  ", this one has " + ours);
+}
+
+void ObjectiveImpl::check_same_batch(const Checkpoint& checkpoint, const std::string& path) const {
+  if (!checkpoint.fields.contains(field("batch"))) return;
+  const std::int64_t saved = integer_field(checkpoint, field("batch"), path);
+  if (saved == options_.batch) return;
+  const auto text = [](std::int64_t batch) {
+    return batch == 0 ? "no dataset" : "batches of " + std::to_string(batch) + " of a dataset";
+  };
+  throw UserError(path + ": the checkpoint is of a trainer with " + text(saved) +
+                  ", this one has " + text(options_.batch) +
+                  ": the place in the data would be another");
 }
 
 // The options that the numbers in it hang on.
@@ -124,6 +150,8 @@ void ObjectiveImpl::check_same_options(const Checkpoint& checkpoint,
           ": the same steps would be another number of updates");
     }
   }
+  check_same_optimizer(checkpoint, path);
+  check_same_batch(checkpoint, path);
   const auto differs = [&](const std::string& name, const char* theirs, const char* ours) {
     throw UserError(path +
                     ": the checkpoint is of another optimizer, or of other options: it has " +
@@ -248,6 +276,18 @@ std::vector<float> TrainerImpl::read_state(const State& state, const Checkpoint&
   return values;
 }
 
+void TrainerImpl::check_states_known(const Checkpoint& checkpoint, const std::string& path) const {
+  for (const auto& [name, tensor] : checkpoint.states) {
+    // One of an optimizer is there for each of its parameters.
+    const std::string known =
+        name.starts_with(kOptimPrefix) ? name.substr(0, name.find('/')) : name;
+    const bool here = std::any_of(states_.begin(), states_.end(),
+                                  [&](const State& each) { return each.entry.name == known; });
+    if (!here)
+      throw UserError(path + ": the checkpoint has a state '" + name + "', this trainer has none");
+  }
+}
+
 // Everything is read and checked before anything is changed.
 void TrainerImpl::load(const std::string& path) {
   const auto lock = turns_->lock();
@@ -259,6 +299,7 @@ void TrainerImpl::load(const std::string& path) {
   std::vector<ObjectiveImpl::Progress> progress;
   for (const auto& objective : objectives_) progress.push_back(objective->read(checkpoint, path));
   const std::vector<float> params = table_.pack(checkpoint.params, path);
+  check_states_known(checkpoint, path);
   std::vector<std::vector<float>> states;
   for (const State& state : states_) states.push_back(read_state(state, checkpoint, path));
   const LoaderStates loaders = loader_states(checkpoint, path);

@@ -7,8 +7,8 @@ MISTAKE(checkpoint_of_another_optimizer, UserError) {
   const std::string path = temporary("optimizer.safetensors");
   compiled(plain_loss, {.optimizer = optim::SGD{}}).save(path);
   auto trainer = compiled(plain_loss, {.optimizer = optim::AdamW{}});
-  // error: TMP/optimizer.safetensors: the checkpoint is of another optimizer, or of other options:
-  // it has no value of 'weight_decay', this trainer needs one
+  // error: TMP/optimizer.safetensors: the checkpoint is of a trainer with the optimizer SGD, this
+  // one has AdamW
   trainer.load(path);
 }
 

@@ -37,7 +37,7 @@ def page(cells):
 
 
 class CheckBehaviours(unittest.TestCase):
-    def run_on(self, text):
+    def run_on(self, text, prose=None):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             for name, source in SOURCES.items():
@@ -46,6 +46,8 @@ class CheckBehaviours(unittest.TestCase):
             if text is not None:
                 (root / "docs").mkdir()
                 (root / "docs/behaviours.md").write_text(text)
+                if prose is not None:
+                    (root / "docs/training.md").write_text(prose)
             return subprocess.run([sys.executable, "-B", ROOT / "tools/check_behaviours.py", "--root", root],
                                   capture_output=True, text=True)
 
@@ -66,6 +68,14 @@ class CheckBehaviours(unittest.TestCase):
             result = self.run_on(page([cell]))
             self.assertIn("docs/behaviours.md:5: neither a test nor", result.stdout)
             self.assertEqual(result.returncode, 1)
+
+    def test_holds_the_cases_that_a_page_without_tables_names(self):
+        good = page([f"`{THERE[0]}`"])
+        prose = "`Trainer.step` waits (`unit.api.Plain.one`,\n`unit.api.Plain.two`), `runtime.Trainer.*`\n"
+        result = self.run_on(good, prose)
+        self.assertEqual(result.stdout, "docs/training.md:2: there is no test unit.api.Plain.two\n"
+                                        "behaviours: 1 problems\n")
+        self.assertEqual(self.run_on(good, prose.replace("two", "one")).returncode, 0)
 
     def test_wants_a_page_with_tables(self):
         for text in [None, "# Page\n"]:

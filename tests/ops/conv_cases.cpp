@@ -88,6 +88,22 @@ std::vector<OpCase> conv_cases() {
                   .dilation = {2, 3}}),
       transposed("padding_beyond_kernel", {1, 2, 4, 5}, {2, 2, 1, 2}, {.stride = 2, .padding = 2}),
       transposed("one_pixel", {2, 3, 1, 1}, {3, 2, 4, 4}, {.stride = 2, .padding = 1}),
+      transposed("output_padding_of_a_stride", {2, 2, 3, 3}, {2, 2, 2, 2},
+                 {.output_padding = 1, .dilation = 2}),
+      transposed("output_padding_within_padding", {1, 2, 3, 4}, {2, 2, 2, 2},
+                 {.padding = 2, .output_padding = 1, .dilation = 2}),
+      transposed("output_padding_of_more_strides", {1, 4, 2, 3}, {4, 1, 2, 3},
+                 {.stride = {2, 1},
+                  .padding = {1, 2},
+                  .output_padding = {5, 1},
+                  .groups = 2,
+                  .dilation = {6, 3}}),
+      {"conv_transpose1d_output_padding_of_a_stride",
+       {{{2, 2, 4}}, {{2, 3, 2}, -1, 1}},
+       [](T t) {
+         return conv_transpose1d(t[0], t[1], std::nullopt,
+                                 {.stride = 2, .output_padding = 3, .dilation = 4});
+       }},
       {"conv_transpose1d",
        {{{2, 3, 4}}, {{3, 2, 3}, -1, 1}, {{2}}},
        [](T t) {
@@ -105,6 +121,14 @@ std::vector<OpCase> conv_cases() {
        {{{1, 2, 2, 3}}, {{2, 1, 2, 2}, -1, 1}},
        [](T t) {
          const Tensor y = conv_transpose2d(t[0], t[1], std::nullopt, {.stride = 2});
+         const std::vector<Tensor> d = grad(sum(y * y * y) * 0.1, {t[0], t[1]});
+         return concat({flatten(d[0]), flatten(d[1])});
+       }},
+      {"conv_transpose2d_output_padding_second_order",
+       {{{1, 2, 2, 2}}, {{2, 1, 2, 2}, -1, 1}},
+       [](T t) {
+         const Tensor y = conv_transpose2d(t[0], t[1], std::nullopt,
+                                           {.padding = 1, .output_padding = 2, .dilation = 3});
          const std::vector<Tensor> d = grad(sum(y * y * y) * 0.1, {t[0], t[1]});
          return concat({flatten(d[0]), flatten(d[1])});
        }},

@@ -35,6 +35,26 @@ TEST(Values, of_numbers_beside_integers_on_cpu_and_webgpu) {
                     {"many", {0, 0, 1, 0}}});
 }
 
+// As PyTorch: beyond all windows there are zeros, which padding takes away first.
+TEST(Values, of_output_paddings_of_more_than_a_stride_on_cpu_and_webgpu) {
+  Sketch s;
+  const Tensor x = s.input({1, 1, 3}, f32, {1, 2, 3}), w = s.input({1, 1, 2}, f32, {1, 10});
+  const auto transposed = [&](const ConvTranspose1dOptions& options) {
+    return conv_transpose1d(x, w, std::nullopt, options);
+  };
+  s.output("a", transposed({.output_padding = 1, .dilation = 2}));
+  s.output("b", transposed({.padding = 1, .output_padding = 1, .dilation = 2}));
+  s.output("c", transposed({.stride = 2, .output_padding = 3, .dilation = 4}));
+  s.output("d", transposed({.stride = 2, .padding = 2, .output_padding = 3, .dilation = 4}));
+  s.output("rows", conv_transpose2d(reshape(x, {1, 1, 3, 1}), reshape(w, {1, 1, 2, 1}),
+                                    std::nullopt, {.output_padding = {1, 0}, .dilation = {2, 1}}));
+  expect_values(s, {{"a", {1, 2, 13, 20, 30, 0}},
+                    {"b", {2, 13, 20, 30}},
+                    {"c", {1, 0, 2, 0, 13, 0, 20, 0, 30, 0, 0, 0}},
+                    {"d", {2, 0, 13, 0, 20, 0, 30, 0}},
+                    {"rows", {1, 2, 13, 20, 30, 0}}});
+}
+
 // What torch gives of int32, where it has it: a negative power is a whole number too.
 TEST(Values, of_integers_on_cpu_and_webgpu) {
   Sketch s;

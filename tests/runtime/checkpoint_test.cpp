@@ -43,6 +43,57 @@ TEST(Checkpoint, cut_short_anywhere_is_refused_whole) {
   std::filesystem::remove(path);
 }
 
+// Files of before have neither the optimizer's name nor the size of a batch.
+TEST(Checkpoint, without_what_older_files_lack_is_taken) {
+  const std::string path = temporary("older.safetensors");
+  auto trainer = compile(OneLayer{}, plain_loss, plain_options());
+  trainer.save(path);
+  StoredFile file = read_safetensors(path);
+  EXPECT_EQ(file.metadata.at("tensorgrad.optimizer"), "Adam");
+  EXPECT_EQ(file.metadata.at("tensorgrad.batch"), "0");
+  file.metadata.erase("tensorgrad.optimizer");
+  file.metadata.erase("tensorgrad.batch");
+  write_safetensors(path, file);
+  const Bits saved = everything(trainer);
+  trainer.step({{"x", std::vector<float>(12, 1)}, {"y", std::vector<float>(8, 1)}});
+  EXPECT_NE(everything(trainer), saved);
+  trainer.load(path);
+  EXPECT_EQ(everything(trainer), saved);
+  EXPECT_EQ(trainer.steps(), 0);
+  // What they lack is not guessed: a state that is left over shows that they are another's.
+  CompileOptions other = plain_options();
+  other.optimizer = optim::SGD{};
+  EXPECT_THROW(compile(OneLayer{}, plain_loss, other).load(path), UserError);
+  std::filesystem::remove(path);
+}
+
+// An optimizer of the user's own has no name unless it says one.
+struct Descent {
+  Schedule lr = 0.1;
+  void operator()(optim::Update& update) const {
+    update.set_param(update.param - update.lr * update.grad);
+  }
+};
+struct NamedDescent : Descent {
+  static constexpr const char* kName = "descent";
+};
+
+TEST(Checkpoint, names_an_optimizer_of_the_users_own_that_has_a_name) {
+  const std::string path = temporary("own.safetensors");
+  const auto made = [](const Optimizer& optimizer) {
+    CompileOptions options = plain_options();
+    options.optimizer = optimizer;
+    return compile(OneLayer{}, plain_loss, options);
+  };
+  made(Descent{}).save(path);
+  made(optim::SGD{}).load(path);
+  made(NamedDescent{}).save(path);
+  EXPECT_EQ(read_safetensors(path).metadata.at("tensorgrad.optimizer"), "descent");
+  made(Descent{}).load(path);
+  EXPECT_THROW(made(optim::SGD{}).load(path), UserError);
+  std::filesystem::remove(path);
+}
+
 TEST(MemoryBudget, that_is_too_small_lists_the_largest_tensors) {
   CompileOptions little = plain_options();
   little.memory_budget = 1000;

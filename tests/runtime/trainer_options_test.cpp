@@ -460,6 +460,51 @@ TEST(ReplaceModel, builds_first_and_keeps_what_fits) {
   EXPECT_EQ(trainer.steps(), 3);
 }
 
+struct NormedNet {
+  explicit NormedNet(std::int64_t width = 4) : first(3, width), norm(width), second(width, 2) {}
+  nn::Linear first;
+  nn::BatchNorm norm;
+  nn::Linear second;
+  TG_MODULE(first, norm, second)
+};
+
+Tensor normed_loss(const NormedNet& net, const Inputs& in) {
+  const Tensor count = state("count", {}, 0, i32);
+  set_state("count", count + 1);
+  return mse(net.second(net.norm(net.first(in["x"]))), in["y"]);
+}
+
+Bits states_of(const TrainerBase& trainer) {
+  const std::string path = temporary("states.safetensors");
+  trainer.save(path);
+  Bits states;
+  for (const auto& [name, tensor] : read_safetensors(path).tensors) {
+    if (name.starts_with("state/") && !name.starts_with("state/optim.")) states[name] = tensor.data;
+  }
+  std::filesystem::remove(path);
+  return states;
+}
+
+void expect_states_kept(const std::string& kind) {
+  auto trainer = compile(NormedNet{}, normed_loss, data_options(kind));
+  const Bits initial = states_of(trainer);
+  EXPECT_EQ(initial.size(), 3U);
+  give_data(trainer);
+  trainer.run(4);
+  const Bits trained = states_of(trainer);
+  for (const auto& [name, bytes] : trained) EXPECT_NE(bytes, initial.at(name)) << name;
+  trainer.replace_model(NormedNet{}, true);
+  EXPECT_EQ(states_of(trainer), trained);
+  trainer.replace_model(NormedNet{6}, true);  // of another shape: they begin anew, but for one
+  const Bits wider = states_of(trainer);
+  EXPECT_EQ(wider.at("state/norm.running_mean"), std::vector<std::byte>(6 * sizeof(float)));
+  EXPECT_EQ(wider.at("state/count"), trained.at("state/count"));
+  trainer.replace_model(NormedNet{});
+  EXPECT_EQ(states_of(trainer), initial);
+}
+TEST(ReplaceModel, keeps_states_of_the_same_type) { expect_states_kept("cpu"); }
+TEST(ReplaceModel, keeps_states_of_the_same_type_on_webgpu) { expect_states_kept("webgpu"); }
+
 TEST(Trace, plans_without_a_device) {
   const auto traced = trace(CountingNet{}, counting_loss, data_options("webgpu"));
   EXPECT_GT(traced.report().launches, 0);

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// Calls of several threads, in which order they take effect, and what abort() leaves alone
+// (docs/training.md, Concurrency).
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <thread>
+#include <vector>
+
+#include "runtime/shared.h"
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+struct OneOfMany {
+  nn::Linear first{3, 8}, second{8, 2};
+  TG_MODULE(first, second)
+};
+
+// Counts its steps on the device.
+Tensor counted_loss(const OneOfMany& net, const Inputs& in) {
+  const Tensor count = state("count", {});
+  set_state("count", count + 1.0);
+  return mse(net.second(tanh(net.first(in["x"]))), in["y"]) * scalar("weight", 1.0);
+}
+
+Trainer<OneOfMany> counting_trainer(DeviceOptions device, std::uint32_t seed = 1) {
+  auto trainer = compile(OneOfMany{}, counted_loss,
+                         {.dataset = {{"x", {22, 3}}, {"y", {22, 2}}},
+                          .batch = 4,
+                          .optimizer = optim::Adam{.lr = 0.01},
+                          .seed = seed,
+                          .device = std::move(device)});
+  give_data(trainer);
+  return trainer;
+}
+
+DeviceOptions device_named(const char* kind) {
+  return {.kind = kind, .threads = 2, .allow_software = true};
+}
+
+void expect_in_order_of_calls(const char* kind) {
+  auto queued = counting_trainer(device_named(kind)), waited = counting_trainer(device_named(kind));
+  queued.submit(5);
+  queued.set_lr(0.125);
+  queued.submit(5);
+  queued.set("weight", 0.25);
+  queued.submit(5);
+  const Bits there = everything(queued);
+  queued.submit(5);
+  waited.run(5);
+  waited.set_lr(0.125);
+  waited.run(5);
+  waited.set("weight", 0.25);
+  waited.run(5);
+  EXPECT_EQ(everything(waited), there);
+  waited.run(5);
+  EXPECT_EQ(everything(waited), everything(queued));
+}
+TEST(Concurrency, what_is_set_or_read_comes_between_queued_steps_on_cpu) {
+  expect_in_order_of_calls("cpu");
+}
+TEST(Concurrency, what_is_set_or_read_comes_between_queued_steps_on_webgpu) {
+  expect_in_order_of_calls("webgpu");
+}
+
+// Several pieces are queued for each run(); no call comes between them, not even of a function.
+TEST(Concurrency, no_call_of_another_thread_comes_within_a_run) {
+  constexpr int kRun = 600, kRuns = 30, kWatching = 4;
+  auto trainer = counting_trainer(device_named("cpu"));
+  Forward count =
+      trainer.attach([](const OneOfMany&, const Inputs&) { return state("count", {}) + 0.0; }, {});
+  std::atomic<int> looks = 0, within = 0;
+  std::atomic<bool> done = false;
+  std::vector<std::thread> watching;
+  for (int t = 0; t < kWatching; ++t) {
+    watching.emplace_back([&, t] {
+      for (; !done; ++looks) {
+        const double steps = t == 0 ? count().floats()[0] : static_cast<double>(trainer.steps());
+        if (std::fmod(steps, kRun) != 0) ++within;
+      }
+    });
+  }
+  for (int i = 0; i < kRuns; ++i) {
+    const int before = looks;  // the other threads are at it when a run begins
+    while (looks < before + kWatching) std::this_thread::yield();
+    EXPECT_EQ(trainer.run(kRun).size(), std::size_t{kRun});
+  }
+  done = true;
+  for (std::thread& each : watching) each.join();
+  EXPECT_EQ(within, 0);
+  EXPECT_EQ(count().floats()[0], kRun * kRuns);
+}
+
+TEST(Concurrency, abort_ends_no_call_that_reads_or_sets) {
+  auto trainer = counting_trainer(device_named("cpu"));
+  std::atomic<bool> stop = false;
+  std::atomic<int> read = 0, failed = 0;
+  std::thread stepping([&] {
+    while (!stop) static_cast<void>(trainer.try_step());
+  });
+  std::vector<std::thread> reading;
+  for (int t = 0; t < 3; ++t) {
+    reading.emplace_back([&] {
+      while (!stop) {
+        try {
+          static_cast<void>(trainer.download_params());
+          static_cast<void>(trainer.losses());
+          trainer.set_lr(0.01);
+          trainer.set("weight", 1.0);
+          ++read;
+        } catch (const AbortedError&) {
+          ++failed;
+        }
+      }
+    });
+  }
+  while (read + failed < 10000) trainer.abort();
+  stop = true;
+  stepping.join();
+  for (std::thread& each : reading) each.join();
+  EXPECT_EQ(failed, 0);
+}
+
+void expect_as_alone(const char* kind) {
+  auto one = counting_trainer(device_named(kind), 1), two = counting_trainer(one.same_device(), 2);
+  const auto train = [](Trainer<OneOfMany>& trainer) {
+    for (int i = 0; i < 8; ++i) {
+      trainer.submit(3);
+      static_cast<void>(trainer.step());
+      static_cast<void>(trainer.download_params());
+    }
+  };
+  std::thread beside([&] { train(two); });
+  train(one);
+  beside.join();
+  for (unsigned seed : {1U, 2U}) {
+    auto alone = counting_trainer(one.same_device(), seed);
+    train(alone);
+    EXPECT_EQ(everything(seed == 1 ? one : two), everything(alone)) << "seed " << seed;
+  }
+  EXPECT_NE(everything(one), everything(two));
+}
+TEST(Concurrency, trainers_of_two_threads_share_a_device_on_cpu) { expect_as_alone("cpu"); }
+TEST(Concurrency, trainers_of_two_threads_share_a_device_on_webgpu) { expect_as_alone("webgpu"); }
+
+}  // namespace
+}  // namespace tensorgrad::testing
