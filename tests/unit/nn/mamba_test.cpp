@@ -96,6 +96,27 @@ TEST(Mamba2, begins_with_decays_from_1_to_16) {
   EXPECT_EQ(params.at("backbone.layers.0.mixer.norm.weight").shape, (Shape{128}));
 }
 
+TEST(Mamba3, begins_with_decays_from_1_to_16) {
+  MambaConfig config{.vocab_size = 3, .d_model = 64, .n_layer = 1, .layers = {MixerKind::kMamba3}};
+  config.mamba3.head_dim = 1;
+  const auto params = whole_model(config, 1, 1).download_params();
+  const auto expect_even = [&](const char* name, double least, double most) {
+    const std::vector<float> biases =
+        params.at(std::string("backbone.layers.0.mixer.") + name).floats();
+    ASSERT_EQ(biases.size(), 128U);
+    double sum = 0;  // of logarithms, which are uniform
+    for (const double bias : biases) {
+      const double begins = std::log1p(std::exp(bias));
+      EXPECT_GE(begins, least * (1 - 1e-5)) << name;
+      EXPECT_LE(begins, most * (1 + 1e-5)) << name;
+      sum += std::log(begins);
+    }
+    EXPECT_NEAR(sum / 128, std::log(least * most) / 2, 0.1 * std::log(most / least)) << name;
+  };
+  expect_even("A_bias", 1, 16);
+  expect_even("dt_bias", 1e-3, 0.1);
+}
+
 // A prompt by the scans, then symbol by symbol, then a piece again.
 TEST(MambaLM, steps_and_pieces_give_what_the_whole_does) {
   constexpr std::int64_t kBatch = 2, kLength = 17;
