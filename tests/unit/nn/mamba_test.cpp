@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
@@ -144,6 +146,32 @@ TEST(MambaLM, steps_and_pieces_give_what_the_whole_does) {
       }
       begin = end;
     }
+  }
+}
+
+TEST(MambaLM, begins_anew_behind_states_that_are_not_numbers) {
+  const std::vector<std::int32_t> tokens = some_tokens(2 * 4, 3);
+  for (const MixerKind kind :
+       {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3, MixerKind::kAttention}) {
+    Forward pieces = in_pieces(small({kind}), 2);
+    const auto run = [&](std::vector<float> keep) {
+      return pieces({{"tokens", tokens}, {"keep", keep}}).floats();
+    };
+    const auto right = pieces.download_params();
+    const std::vector<float> want = run({0, 0});
+    auto wrong = right;
+    HostTensor& embedding = wrong.at("backbone.embedding.weight");
+    const std::vector<float> none(static_cast<std::size_t>(numel(embedding.shape)),
+                                  std::numeric_limits<float>::quiet_NaN());
+    embedding = HostTensor::of(embedding.shape, none);
+    pieces.upload_params(wrong);
+    run({0, 0});
+    pieces.upload_params(right);
+    const std::vector<float> got = run({0, 1});
+    const auto half = static_cast<std::ptrdiff_t>(got.size() / 2);
+    EXPECT_TRUE(std::equal(got.begin(), got.begin() + half, want.begin()))
+        << static_cast<int>(kind);
+    EXPECT_TRUE(std::isnan(got.back())) << "the other text goes on with what it has";
   }
 }
 
