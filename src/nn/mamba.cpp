@@ -501,7 +501,9 @@ Tensor MambaLM::resumed(Tensor tokens, Tensor keep, Loc loc) const {
 ParamGroup MambaLM::no_weight_decay() {
   ParamGroup group;
   group.params = [](const std::string& name, const Shape& shape) {
-    return shape.size() < 2 || name == "A_log" || name.ends_with(".A_log");
+    const std::string last = name.substr(name.find_last_of('.') + 1);
+    return shape.size() < 2 || last == "A_log" || last.ends_with("bias") ||
+           last.starts_with("mimo_");
   };
   group.name = "no_decay";
   group.weight_decay = 0;
