@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "support/small_mamba.h"
 #include "support/temp_dir.h"
@@ -95,6 +96,26 @@ TEST(TextWindows, holds_each_token_once_an_epoch_from_another_beginning) {
   }
   EXPECT_GT(begins.size(), 1U);
   EXPECT_THROW(lm::TextWindows(TokenText(tokens), 35, 0), UserError);
+}
+
+TEST(TextWindows, leaves_out_less_than_a_window_and_not_for_good) {
+  Tokens tokens(38);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i);
+  const lm::TextWindows windows(TokenText(tokens), 5, 9);
+  std::set<std::int32_t> ever;
+  bool joined = false;
+  for (std::int64_t epoch = 0; epoch < 4; ++epoch) {
+    std::set<std::int32_t> inputs;
+    for (std::int64_t i = 0; i < windows.size(); ++i) {
+      const Tokens window = windows.at(i, epoch);
+      joined = joined || window.front() > window[4];
+      inputs.insert(window.begin(), window.begin() + 5);
+    }
+    EXPECT_EQ(inputs.size(), 35U);
+    ever.insert(inputs.begin(), inputs.end());
+  }
+  EXPECT_EQ(ever.size(), 38U);
+  EXPECT_TRUE(joined) << "the last tokens and the first in one window";
 }
 
 TEST(LanguageTrainer, goes_on_bit_for_bit) {
