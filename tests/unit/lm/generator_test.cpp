@@ -213,6 +213,22 @@ TEST(LmGenerator, of_a_trainer_ends_where_attention_keeps_no_more) {
   EXPECT_EQ(ending(MixerKind::kMamba2).ending, lm::Ending::kMaxTokens);
 }
 
+TEST(LmGenerator, of_a_function_ends_where_it_is_told_to) {
+  Decoder decoder(compile_forward(nn::MambaLM(small_mamba(kSymbols, {MixerKind::kAttention}, 9)),
+                                  [](const nn::MambaLM& net, const Inputs& in) {
+                                    return net.resume_last(in["tokens"], in["keep"]);
+                                  },
+                                  {.inputs = Decoder::inputs(1), .device = {.kind = "cpu"}}),
+                  {});
+  EXPECT_EQ(decoder.context(), 0);
+  decoder.set_context(9);
+  Generator generator(std::move(decoder), Tokenizer::bytes());
+  const Generated made =
+      generator.generate_from(std::vector<Tokens>{some_text(6, 7)}, {.max_tokens = 12}).front();
+  EXPECT_EQ(made.ending, lm::Ending::kContext);
+  EXPECT_EQ(made.tokens.size(), 4U);
+}
+
 // A model that writes a fixed text: after token t comes the one that follows it in the text.
 SavedModel model_that_writes(const Tokens& text, Tokenizer tokenizer) {
   const std::int64_t symbols = tokenizer.vocab_size();
