@@ -219,8 +219,10 @@ void add_lm_eval(CLI::App& app, LmAction& action) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
       ->capture_default_str();
   command
-      .add_option("--context", args->options.context,
-                  "Forget the text before every so many tokens, a multiple of --piece; 0: never")
+      .add_option(
+          "--context", args->options.context,
+          "Forget the text before every so many tokens, a multiple of --piece; 0: never, or "
+          "with attention layers before every so many as they keep")
       ->check(CLI::Range(std::int64_t{0}, kMostOfLm))
       ->capture_default_str();
   command.add_flag("--json", args->json, "Print one JSON object");
@@ -229,7 +231,8 @@ void add_lm_eval(CLI::App& app, LmAction& action) {
       "Examples:\n"
       "  tg lm eval runs/shakespeare\n"
       "  tg lm eval runs/shakespeare --data other.txt --context 256 --json\n"
-      "The state is carried along the whole text. Loss is in nats a token.");
+      "The state is carried along the whole text, or as far as attention layers keep tokens. Loss\n"
+      "is in nats a token.");
   command.callback([=, &action] { action = [args] { return lm_eval(*args); }; });
 }
 

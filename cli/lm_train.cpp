@@ -150,7 +150,6 @@ class LmTraining {
   void sample() {
     if (!generator_) {
       lm::Decoder decoder(trainer_.trainer(), {.batch = 1, .largest_piece = 16});
-      decoder.set_context(lm::context_of(run_.config));
       generator_.emplace(std::move(decoder), tokenizer_);
     }
     const std::string prompt =

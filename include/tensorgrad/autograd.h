@@ -16,7 +16,9 @@ std::vector<Tensor> grad(Tensor loss, const std::vector<Tensor>& wrt, Loc loc = 
 
 // What `function` gives for `inputs`, without keeping what it computes on the way for the backward
 // pass, which computes it again (Chen et al. 2016; torch.utils.checkpoint). Costs one more forward
-// pass of the function, and changes no bit of the result.
+// pass of the function. On the CPU it changes no bit of the result and its gradient. On a GPU, and
+// in gradients of gradients, which it saves no memory for, the second pass may be fused otherwise
+// and add up in another order.
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                   const std::vector<Tensor>& inputs, Loc loc = Loc::current());
 

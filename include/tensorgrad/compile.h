@@ -73,6 +73,9 @@ class Trainer : public TrainerBase {
           std::shared_ptr<detail::TrainerImpl> impl)
       : TrainerBase(std::move(impl)), model_(std::move(model)), losses_(std::move(losses)) {}
 
+  // As it was given; what its parameters are by now, download_params() says. Until replace_model().
+  [[nodiscard]] const Model& model() const { return *model_; }
+
   // Another function of the same model, on the same device. Parameters and states are the trainer's
   // own: a state that the function sets changes there, too.
   template <class Function>

@@ -67,7 +67,9 @@ Decoder::Decoder(const SavedModel& model, const DecoderOptions& options, Loc loc
 }
 
 Decoder::Decoder(Trainer<nn::MambaLM>& trainer, const DecoderOptions& options, Loc loc)
-    : Decoder(trainer.attach(next_logits, forward_options(options, loc), loc), options, loc) {}
+    : Decoder(trainer.attach(next_logits, forward_options(options, loc), loc), options, loc) {
+  context_ = context_of(trainer.model().config);
+}
 
 Decoder::Decoder(Forward forward, const DecoderOptions& options, Loc loc)
     : forward_(std::move(forward)), options_(checked_options(options, loc)) {}

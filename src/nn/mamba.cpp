@@ -486,8 +486,9 @@ Tensor MambaLM::resumed(Tensor tokens, Tensor keep, Loc loc) const {
     for (const StatePart& part : parts) {
       Shape rows(part.shape.size(), 1);
       rows[0] = batch;
-      before.push_back(state(prefix + part.name, part.shape, 0, f32, loc) *
-                       reshape(keep, rows, loc));
+      // Not a product: what begins anew forgets a NaN, too.
+      before.push_back(where(reshape(keep, rows, loc) != 0.0,
+                             state(prefix + part.name, part.shape, 0, f32, loc), 0.0));
     }
     const Carried made = block.run(x, before, loc);
     for (std::size_t k = 0; k < parts.size(); ++k)
@@ -500,7 +501,9 @@ Tensor MambaLM::resumed(Tensor tokens, Tensor keep, Loc loc) const {
 ParamGroup MambaLM::no_weight_decay() {
   ParamGroup group;
   group.params = [](const std::string& name, const Shape& shape) {
-    return shape.size() < 2 || name == "A_log" || name.ends_with(".A_log");
+    const std::string last = name.substr(name.find_last_of('.') + 1);
+    return shape.size() < 2 || last == "A_log" || last.ends_with("bias") ||
+           last.starts_with("mimo_");
   };
   group.name = "no_decay";
   group.weight_decay = 0;

@@ -46,7 +46,8 @@ class Decoder {
   std::span<const float> step(std::span<const std::int32_t> tokens, Loc loc = Loc::current());
 
   [[nodiscard]] std::int64_t batch() const { return options_.batch; }
-  // The tokens that a text can have: those that attention layers keep; 0: any number.
+  // The tokens that a text can have: those that attention layers keep; 0: any number. A decoder of
+  // a function does not know it, and has to be told.
   [[nodiscard]] std::int64_t context() const { return context_; }
   void set_context(std::int64_t tokens) { context_ = tokens; }
   [[nodiscard]] const Forward& forward() const { return forward_; }

@@ -238,7 +238,8 @@ struct MambaLM {
   // from.
   [[nodiscard]] Tensor resume_last(Tensor tokens, Tensor keep, Loc loc = Loc::current()) const;
 
-  // What the papers do not decay: biases, weights of norms, A_log and D.
+  // What the papers do not decay: biases (those of Mamba-3's B and C among them), weights of norms,
+  // A_log, D and the factors of ranks.
   [[nodiscard]] static ParamGroup no_weight_decay();
 
  private:

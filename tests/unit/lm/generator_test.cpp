@@ -195,6 +195,40 @@ TEST(LmGenerator, ends_where_attention_keeps_no_more) {
                   "generate: prompt 0 has 10 tokens, the model's attention keeps 9")));
 }
 
+TEST(LmGenerator, of_a_trainer_ends_where_attention_keeps_no_more) {
+  const auto ending = [](MixerKind kind) {
+    auto trainer = compile(nn::MambaLM(small_mamba(kSymbols, {kind}, 9)),
+                           [](const nn::MambaLM& net, const Inputs& in) {
+                             return cross_entropy(net(in["tokens"]), in["next"]);
+                           },
+                           {.inputs = {{"tokens", {1, 4}, i32}, {"next", {1, 4}, i32}},
+                            .optimizer = optim::SGD{},
+                            .device = {.kind = "cpu"}});
+    Generator generator(Decoder(trainer), Tokenizer::bytes());
+    return generator.generate_from(std::vector<Tokens>{some_text(6, 7)}, {.max_tokens = 12})
+        .front();
+  };
+  EXPECT_EQ(ending(MixerKind::kAttention).ending, lm::Ending::kContext);
+  EXPECT_EQ(ending(MixerKind::kAttention).tokens.size(), 4U);
+  EXPECT_EQ(ending(MixerKind::kMamba2).ending, lm::Ending::kMaxTokens);
+}
+
+TEST(LmGenerator, of_a_function_ends_where_it_is_told_to) {
+  Decoder decoder(compile_forward(nn::MambaLM(small_mamba(kSymbols, {MixerKind::kAttention}, 9)),
+                                  [](const nn::MambaLM& net, const Inputs& in) {
+                                    return net.resume_last(in["tokens"], in["keep"]);
+                                  },
+                                  {.inputs = Decoder::inputs(1), .device = {.kind = "cpu"}}),
+                  {});
+  EXPECT_EQ(decoder.context(), 0);
+  decoder.set_context(9);
+  Generator generator(std::move(decoder), Tokenizer::bytes());
+  const Generated made =
+      generator.generate_from(std::vector<Tokens>{some_text(6, 7)}, {.max_tokens = 12}).front();
+  EXPECT_EQ(made.ending, lm::Ending::kContext);
+  EXPECT_EQ(made.tokens.size(), 4U);
+}
+
 // A model that writes a fixed text: after token t comes the one that follows it in the text.
 SavedModel model_that_writes(const Tokens& text, Tokenizer tokenizer) {
   const std::int64_t symbols = tokenizer.vocab_size();

@@ -3,8 +3,11 @@
 // are trained where only some are, scores of long texts.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "support/small_mamba.h"
 #include "support/temp_dir.h"
@@ -95,6 +98,26 @@ TEST(TextWindows, holds_each_token_once_an_epoch_from_another_beginning) {
   EXPECT_THROW(lm::TextWindows(TokenText(tokens), 35, 0), UserError);
 }
 
+TEST(TextWindows, leaves_out_less_than_a_window_and_not_for_good) {
+  Tokens tokens(38);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i);
+  const lm::TextWindows windows(TokenText(tokens), 5, 9);
+  std::set<std::int32_t> ever;
+  bool joined = false;
+  for (std::int64_t epoch = 0; epoch < 4; ++epoch) {
+    std::set<std::int32_t> inputs;
+    for (std::int64_t i = 0; i < windows.size(); ++i) {
+      const Tokens window = windows.at(i, epoch);
+      joined = joined || window.front() > window[4];
+      inputs.insert(window.begin(), window.begin() + 5);
+    }
+    EXPECT_EQ(inputs.size(), 35U);
+    ever.insert(inputs.begin(), inputs.end());
+  }
+  EXPECT_EQ(ever.size(), 38U);
+  EXPECT_TRUE(joined) << "the last tokens and the first in one window";
+}
+
 TEST(LanguageTrainer, goes_on_bit_for_bit) {
   const test::TempDir folder;
   const std::string path = folder / "checkpoint.safetensors";
@@ -136,6 +159,110 @@ TEST(LanguageTrainer, learns_a_text_and_says_how_well) {
   EXPECT_LT(trainer.lr(), 4e-4) << "the rate has come down";
   EXPECT_EQ(trainer.validate().tokens, 79);
   EXPECT_EQ(trainer.validate(3).tokens, 24);
+}
+
+// By how much each element differs after the first update, in learning rates.
+std::map<std::string, std::vector<double>> first_update(TrainingOptions options) {
+  options.warmup = 0;
+  LanguageTrainer trainer(letters_config({MixerKind::kMamba1, MixerKind::kMamba3}),
+                          TokenText(letters(61, 1)), TokenText(), options);
+  const auto before = trainer.model().weights;
+  trainer.step();
+  std::map<std::string, std::vector<double>> changes;
+  for (const auto& [name, tensor] : trainer.model().weights) {
+    const std::vector<float> old = before.at(name).floats(), now = tensor.floats();
+    for (std::size_t i = 0; i < now.size(); ++i)
+      changes[name].push_back((static_cast<double>(now[i]) - old[i]) / options.lr);
+  }
+  return changes;
+}
+
+// AdamW's first update is lr g / (|g| + 1e-8): where gradients are that small it tells them.
+TEST(LanguageTrainer, clips_the_norm_of_all_gradients) {
+  TrainingOptions options = few_steps();
+  options.weight_decay = 0;
+  for (const double clip : {3e-8, 1e-7}) {
+    options.clip = clip;
+    double squares = 0;
+    for (const auto& [name, changes] : first_update(options)) {
+      for (const double change : changes)
+        squares += std::pow(1e-8 * change / (1 - std::abs(change)), 2);
+    }
+    EXPECT_NEAR(std::sqrt(squares), clip, 0.01 * clip);
+  }
+}
+
+TEST(LanguageTrainer, decays_what_is_not_in_the_group_without_decay) {
+  TrainingOptions options = few_steps();
+  options.weight_decay = 0;
+  const auto plain = first_update(options);
+  options.weight_decay = 0.5;
+  const LanguageTrainer as_begun(letters_config({MixerKind::kMamba1, MixerKind::kMamba3}),
+                                 TokenText(letters(61, 1)), TokenText(), options);
+  const ParamGroup spared = nn::MambaLM::no_weight_decay();
+  const auto weights = as_begun.model().weights;
+  for (const auto& [name, changes] : first_update(options)) {
+    const std::vector<float> weight = weights.at(name).floats();
+    const double decay = spared.params(name, weights.at(name).shape) ? 0 : 0.5;
+    for (std::size_t i = 0; i < changes.size(); ++i)
+      ASSERT_NEAR(changes[i] - plain.at(name)[i], -decay * weight[i], 1e-4) << name;
+  }
+}
+
+TEST(LanguageTrainer, lets_the_rate_grow_and_come_down) {
+  TrainingOptions options = few_steps();
+  options.steps = 9;
+  options.final_lr = 1e-3;
+  LanguageTrainer trainer(letters_config({MixerKind::kMlp}), TokenText(letters(61, 1)), TokenText(),
+                          options);
+  for (int i = 0; i < 11; ++i) {
+    const double along = std::min(1.0, (i - 3) / 6.0);
+    const double falls = 1e-3 + 9e-3 * (1 + std::cos(along * 3.14159265358979)) / 2;
+    const double rate = i < 3 ? 1e-2 * (i + 1) / 4 : falls;
+    EXPECT_NEAR(trainer.lr(), rate, 1e-12) << "update " << i;
+    trainer.step();
+  }
+}
+
+// The windows of the first two epochs, by their losses in a model that does not change.
+std::vector<std::int64_t> order_of_windows(std::uint32_t seed) {
+  TrainingOptions options = few_steps();
+  options.batch = 1;
+  options.seed = seed;
+  options.lr = options.final_lr = 1e-30;
+  const TokenText text(letters(75, 1));  // nine windows
+  LanguageTrainer begun(letters_config({MixerKind::kMamba1}), text, TokenText(), few_steps());
+  LanguageTrainer trainer(begun.model(), text, TokenText(), options);
+  auto forward = begun.trainer().attach(
+      [](const nn::MambaLM& net, const Inputs& in) {
+        return cross_entropy(net(in["tokens"]), in["next"]);
+      },
+      {.inputs = {{"tokens", {1, 8}, i32}, {"next", {1, 8}, i32}}});
+  const lm::TextWindows windows(text, 8, seed);
+  std::vector<std::int64_t> order;
+  for (std::int64_t step = 0; step < 2 * windows.size(); ++step) {
+    const double loss = trainer.step();
+    for (std::int64_t i = 0; i < windows.size(); ++i) {
+      const Tokens window = windows.at(i, step / windows.size());
+      const Tokens tokens(window.begin(), window.end() - 1), next(window.begin() + 1, window.end());
+      const double nats = forward({{"tokens", tokens}, {"next", next}}).floats()[0];
+      if (std::abs(nats - loss) < 1e-6) order.push_back(i);
+    }
+  }
+  return order;
+}
+
+TEST(LanguageTrainer, goes_over_all_windows_in_an_order_that_the_seed_says) {
+  const std::vector<std::int64_t> order = order_of_windows(4);
+  ASSERT_EQ(order.size(), 18U);
+  const std::vector<std::int64_t> first(order.begin(), order.begin() + 9),
+      second(order.begin() + 9, order.end());
+  EXPECT_THAT(first, ::testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8));
+  EXPECT_THAT(second, ::testing::UnorderedElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8));
+  EXPECT_FALSE(std::is_sorted(first.begin(), first.end()));
+  EXPECT_NE(first, second);
+  EXPECT_EQ(order_of_windows(4), order);
+  EXPECT_NE(order_of_windows(5), order);
 }
 
 TEST(LanguageTrainer, validates_each_token_from_those_of_its_window) {

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
@@ -39,12 +41,13 @@ Forward whole_model(const MambaConfig& config, std::int64_t batch, std::int64_t 
       {.inputs = {{"tokens", {batch, length}, i32}}, .device = {.kind = "cpu"}, .seed = 5});
 }
 
-Forward in_pieces(const MambaConfig& config, std::int64_t batch) {
+Forward in_pieces(const MambaConfig& config, std::int64_t batch,
+                  const std::string& device = "cpu") {
   return compile_forward(
       MambaLM(config),
       [](const MambaLM& net, const Inputs& in) { return net.resume(in["tokens"], in["keep"]); },
       {.inputs = {{"tokens", {batch, kOpen}, i32}, {"keep", {batch}}},
-       .device = {.kind = "cpu"},
+       .device = {.kind = device, .allow_software = true},
        .seed = 5});
 }
 
@@ -96,6 +99,27 @@ TEST(Mamba2, begins_with_decays_from_1_to_16) {
   EXPECT_EQ(params.at("backbone.layers.0.mixer.norm.weight").shape, (Shape{128}));
 }
 
+TEST(Mamba3, begins_with_decays_from_1_to_16) {
+  MambaConfig config{.vocab_size = 3, .d_model = 64, .n_layer = 1, .layers = {MixerKind::kMamba3}};
+  config.mamba3.head_dim = 1;
+  const auto params = whole_model(config, 1, 1).download_params();
+  const auto expect_even = [&](const char* name, double least, double most) {
+    const std::vector<float> biases =
+        params.at(std::string("backbone.layers.0.mixer.") + name).floats();
+    ASSERT_EQ(biases.size(), 128U);
+    double sum = 0;  // of logarithms, which are uniform
+    for (const double bias : biases) {
+      const double begins = std::log1p(std::exp(bias));
+      EXPECT_GE(begins, least * (1 - 1e-5)) << name;
+      EXPECT_LE(begins, most * (1 + 1e-5)) << name;
+      sum += std::log(begins);
+    }
+    EXPECT_NEAR(sum / 128, std::log(least * most) / 2, 0.1 * std::log(most / least)) << name;
+  };
+  expect_even("A_bias", 1, 16);
+  expect_even("dt_bias", 1e-3, 0.1);
+}
+
 // A prompt by the scans, then symbol by symbol, then a piece again.
 TEST(MambaLM, steps_and_pieces_give_what_the_whole_does) {
   constexpr std::int64_t kBatch = 2, kLength = 17;
@@ -124,6 +148,39 @@ TEST(MambaLM, steps_and_pieces_give_what_the_whole_does) {
       begin = end;
     }
   }
+}
+
+// The first text of two does, whatever its states are; the second goes on with them.
+void begins_anew_behind_nan(const std::vector<MixerKind>& layers, const std::string& device) {
+  const std::vector<std::int32_t> tokens = some_tokens(2 * 4, 3);
+  Forward pieces = in_pieces(small(layers), 2, device);
+  const auto run = [&](std::vector<float> keep) {
+    return pieces({{"tokens", tokens}, {"keep", keep}}).floats();
+  };
+  const auto right = pieces.download_params();
+  const std::vector<float> want = run({0, 0});
+  auto wrong = right;
+  HostTensor& embedding = wrong.at("backbone.embedding.weight");
+  const std::vector<float> none(static_cast<std::size_t>(numel(embedding.shape)),
+                                std::numeric_limits<float>::quiet_NaN());
+  embedding = HostTensor::of(embedding.shape, none);
+  pieces.upload_params(wrong);
+  run({0, 0});
+  pieces.upload_params(right);
+  const std::vector<float> got = run({0, 1});
+  const auto half = static_cast<std::ptrdiff_t>(got.size() / 2);
+  EXPECT_TRUE(std::equal(got.begin(), got.begin() + half, want.begin()));
+  EXPECT_TRUE(device != "cpu" || std::isnan(got.back())) << "WGSL need not keep a NaN";
+}
+TEST(MambaLM, begins_anew_behind_states_that_are_not_numbers) {
+  for (const MixerKind kind :
+       {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3, MixerKind::kAttention}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    begins_anew_behind_nan({kind}, "cpu");
+  }
+}
+TEST(MambaLM, begins_anew_behind_states_that_are_not_numbers_on_webgpu) {
+  begins_anew_behind_nan({MixerKind::kMamba1, MixerKind::kAttention}, "webgpu");
 }
 
 TEST(MambaLM, what_comes_later_changes_no_bit) {
@@ -247,13 +304,28 @@ TEST(MambaLM, generates_from_what_a_trainer_has) {
   }
 }
 
-TEST(MambaLM, decays_only_matrices_that_are_not_A) {
+TEST(MambaLM, decays_embeddings_projections_and_convolutions_alone) {
   const ParamGroup group = MambaLM::no_weight_decay();
   EXPECT_EQ(group.weight_decay, 0);
-  for (const auto& [name, values] : whole_model(mixed(), 1, 1).download_params()) {
-    const bool plain = values.shape.size() >= 2 && name.find("A_log") == std::string::npos;
-    EXPECT_EQ(group.params(name, values.shape), !plain) << name;
+  MambaConfig config = mixed();
+  config.tie_embeddings = false;
+  std::set<std::string> decayed, others;  // by the last parts of their names
+  for (const auto& [name, values] : whole_model(config, 1, 1).download_params()) {
+    const std::size_t at = name.find(".mixer.");
+    const std::string part = at == std::string::npos ? name : name.substr(at + 7);
+    if (!part.ends_with("norm.weight")) {
+      (group.params(name, values.shape) ? others : decayed).insert(part);
+    } else {
+      EXPECT_TRUE(group.params(name, values.shape)) << name;
+    }
   }
+  EXPECT_EQ(decayed,
+            (std::set<std::string>{"backbone.embedding.weight", "lm_head.weight", "in_proj.weight",
+                                   "out_proj.weight", "x_proj.weight", "dt_proj.weight",
+                                   "conv1d.weight", "fc1.weight", "fc2.weight"}));
+  EXPECT_EQ(others, (std::set<std::string>{"A_log", "A_bias", "D", "dt_bias", "dt_proj.bias",
+                                           "conv1d.bias", "b_bias", "c_bias", "mimo_x", "mimo_z",
+                                           "mimo_out", "backbone.norm_f.weight"}));
 }
 
 // With a large vocabulary they are most of the memory of a step. The loss alone leaves the device.
