@@ -320,10 +320,8 @@ Profile Engine::profile(const ProfileOptions& options, const std::function<Hyper
   return profile;
 }
 
-HyperValues Engine::hypers() const {
-  HyperValues values;
+void Engine::put_hypers(HyperValues& values) const {
   for (const auto& [name, value] : scalars_) values[name] = float_bits(value);
-  return values;
 }
 
 CompileReport Engine::report() const {

@@ -115,7 +115,7 @@ class Engine {
   void reset_state(const StateEntry& state);
 
   // Values of the run-time scalars for one run.
-  [[nodiscard]] HyperValues hypers() const;
+  void put_hypers(HyperValues& values) const;
 
   [[nodiscard]] CompileReport report() const;
   [[nodiscard]] std::string explain() const;

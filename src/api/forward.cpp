@@ -170,7 +170,8 @@ ForwardImpl::Sized& ForwardImpl::checked(const Feed& inputs) {
 }
 
 HyperValues ForwardImpl::next_hypers(const Engine& engine) {
-  HyperValues hypers = engine.hypers();
+  HyperValues hypers;
+  engine.put_hypers(hypers);
   hypers["_seed"] = options_.seed.value_or(0);
   hypers["_step"] = runs_++;
   return hypers;
@@ -190,7 +191,8 @@ ForwardImpl::Ran ForwardImpl::execute(const Feed& inputs, const StepOptions& opt
   Engine& engine = options.captures.empty() ? *sized.engine : capturing(sized, options.captures);
   turn.check();  // compiling may have taken long
   engine.upload_inputs(inputs);
-  engine.instance().run({next_hypers(*sized.engine)});
+  const HyperValues hypers = next_hypers(*sized.engine);
+  engine.instance().run({&hypers, 1});
   Ran ran{sized, engine, {}};
   for (const Port& port : first_.engine->compiled().program.outputs) {
     if (!first_.engine->bound(output_buffer(port.name)))

@@ -81,8 +81,8 @@ void ObjectiveImpl::set_group_scalars() {
   }
 }
 
-HyperValues ObjectiveImpl::hypers(std::int64_t step, std::int64_t cursor) const {
-  HyperValues values = engine_->hypers();
+void ObjectiveImpl::put_hypers(std::int64_t step, std::int64_t cursor, HyperValues& values) const {
+  engine_->put_hypers(values);
   const std::int64_t update = step / options_.accumulate;
   const double rate = schedule_.at(update - schedule_start_);
   values[kLrScalar] = float_bits(rate);
@@ -103,7 +103,6 @@ HyperValues ObjectiveImpl::hypers(std::int64_t step, std::int64_t cursor) const 
   values["_seed"] = options_.seed;
   values[kRingScalar] = static_cast<std::uint32_t>(step % kLossRing);
   values[kCursorName] = static_cast<std::uint32_t>(cursor);
-  return values;
 }
 
 std::int64_t ObjectiveImpl::batches_per_epoch() const {
@@ -121,7 +120,7 @@ void ObjectiveImpl::begin_epoch() {
   order_sent_ = true;
 }
 
-std::vector<HyperValues> ObjectiveImpl::next_rows(int count) {
+std::span<const HyperValues> ObjectiveImpl::next_rows(int count) {
   if (rows_ > 0) {
     if (position_ == batches_per_epoch()) {
       position_ = 0;
@@ -131,11 +130,12 @@ std::vector<HyperValues> ObjectiveImpl::next_rows(int count) {
     if (!order_sent_) begin_epoch();
     count = static_cast<int>(std::min<std::int64_t>(count, batches_per_epoch() - position_));
   }
-  std::vector<HyperValues> values;
+  const auto rows = static_cast<std::size_t>(count);
+  if (next_.size() < rows) next_.resize(rows);
   for (int i = 0; i < count; ++i)
-    values.push_back(hypers(step_ + i, (position_ + i) * options_.batch));
+    put_hypers(step_ + i, (position_ + i) * options_.batch, next_[static_cast<std::size_t>(i)]);
   if (rows_ > 0) position_ += count;
-  return values;
+  return {next_.data(), rows};
 }
 
 void ObjectiveImpl::check_data() const {
@@ -219,7 +219,7 @@ void ObjectiveImpl::submit(int count) {
 void ObjectiveImpl::queue(int count, const Turn& turn) {
   while (count > 0) {
     turn.check();
-    const std::vector<HyperValues> rows = next_rows(std::min(count, kMostStepsAtOnce));
+    const std::span<const HyperValues> rows = next_rows(std::min(count, kMostStepsAtOnce));
     last_ = engine_->instance().run(rows);
     step_ += static_cast<std::int64_t>(rows.size());
     count -= static_cast<int>(rows.size());
@@ -420,7 +420,8 @@ std::vector<double> ObjectiveImpl::leaf_values(const Node& leaf, const Feed& inp
 
 // Goes through the step once more, op by op, from what it began with.
 void ObjectiveImpl::explain_nan(const Feed& inputs, std::int64_t step, float loss) {
-  const HyperValues values = hypers(step, (position_ - 1) * options_.batch);
+  HyperValues values;
+  put_hypers(step, (position_ - 1) * options_.batch, values);
   const NonFinite found = first_non_finite(engine_->compiled().graph, [&](const Node& leaf) {
     return leaf_values(leaf, inputs, values);
   });

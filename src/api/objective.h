@@ -82,10 +82,10 @@ class ObjectiveImpl {
   [[nodiscard]] bool scales() const { return options_.mixed_precision || options_.loss_scale; }
   void queue(int count, const Turn& turn);
   // The run-time scalars of step number `step` (from 0).
-  [[nodiscard]] HyperValues hypers(std::int64_t step, std::int64_t cursor) const;
+  void put_hypers(std::int64_t step, std::int64_t cursor, HyperValues& values) const;
   // The rows of the next `count` steps, no further than
   // the end of the epoch; moves the place in the data.
-  std::vector<HyperValues> next_rows(int count);
+  std::span<const HyperValues> next_rows(int count);
   void begin_epoch();
   void check_data() const;
   // Of steps that need nothing from the host; `call` is what the user called.
@@ -114,6 +114,7 @@ class ObjectiveImpl {
   std::int64_t epoch_ = 0, position_ = 0;  // batches drawn in this epoch
   bool order_sent_ = false;
   Ticket last_ = 0;
+  std::vector<HyperValues> next_;  // of the last steps: the next ones allocate nothing
   // What the last step began with, kept for detect_nan.
   std::map<std::string, std::vector<std::uint32_t>> before_;
 };

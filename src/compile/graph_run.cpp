@@ -264,7 +264,7 @@ std::vector<std::vector<std::uint32_t>> run_on_device(const Graph& graph, const 
   instance.inspect(compiled, plan);
   if (options.shadow) instance.shadow(compiled, plan);
   const HyperValues hypers = upload_leaves(instance, graph, leaves, plan);
-  instance.wait(instance.run({hypers}));
+  instance.wait(instance.run({&hypers, 1}));
   std::vector<std::vector<std::uint32_t>> results;
   const auto read = [&](const std::string& buffer, std::size_t offset, const Node& node) {
     const DType stored = dtype_in_memory(node.type.dtype, plan.stores_f16);

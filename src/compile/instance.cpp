@@ -107,12 +107,11 @@ HyperRow Instance::row_of(const HyperValues& values) const {
   return row;
 }
 
-Ticket Instance::run(const std::vector<HyperValues>& rows) {
-  std::vector<HyperRow> words;
-  words.reserve(rows.size());
-  for (const HyperValues& values : rows) words.push_back(row_of(values));
-  if (shadow_ || runs_until_timed_ > 0) return run_inspected(words);
-  return device_->run(*executable_, words);
+Ticket Instance::run(std::span<const HyperValues> rows) {
+  rows_.clear();
+  for (const HyperValues& values : rows) rows_.push_back(row_of(values));
+  if (shadow_ || runs_until_timed_ > 0) return run_inspected(rows_);
+  return device_->run(*executable_, rows_);
 }
 
 std::vector<LaunchTiming> Instance::profile(const HyperValues& row) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -92,7 +93,7 @@ class Instance {
   // Waits for the data.
   void download(const std::string& buffer, std::int64_t offset, std::span<std::byte> out);
   // Runs once for each row; missing names are 0.
-  Ticket run(const std::vector<HyperValues>& rows);
+  Ticket run(std::span<const HyperValues> rows);
   void wait(Ticket ticket) { device_->wait(ticket); }
   std::vector<LaunchTiming> profile(const HyperValues& row);
   // The medians of such runs, with the passes that inspect() was told of, and the time that making
@@ -121,7 +122,8 @@ class Instance {
   std::shared_ptr<DumpFolder> dump_;
   std::vector<PassProfile> passes_;
   std::chrono::duration<double, std::milli> prepare_time_{};
-  int runs_until_timed_ = 0;  // 0: no run is timed
+  int runs_until_timed_ = 0;    // 0: no run is timed
+  std::vector<HyperRow> rows_;  // of the last run: the next one allocates nothing
 };
 
 }  // namespace tensorgrad

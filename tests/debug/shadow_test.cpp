@@ -32,7 +32,8 @@ void run_shadowed(const Graph& graph, const std::shared_ptr<Device>& device,
                     std::as_bytes(std::span(leaves.by_name.at(port.name))));
   }
   instance.shadow(compiled, plan);
-  instance.run({HyperValues{}});
+  const HyperValues none;
+  instance.run({&none, 1});
 }
 
 // The message of the difference that it stops at.

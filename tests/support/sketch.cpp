@@ -171,7 +171,7 @@ ValueMap run_graph(const Graph& graph, const ValueMap& leaves, Where where, int 
                                      usual.fusing.row_epilogue_columns)
                         .program);
   const HyperValues hypers = give_leaves(instance, graph, leaves);
-  instance.wait(instance.run({hypers}));
+  instance.wait(instance.run({&hypers, 1}));
   ValueMap result;
   for (const GraphOutput& output : graph.outputs) {
     result[output.name] =
