@@ -7,30 +7,24 @@ vision.safetensors: convolutions, pools and resizing, with the gradients of a we
 scan.safetensors: scans, sorts and their like of three tensors, with gradients.
 """
 
-import json
 import math
 import struct
 
 import torch
 import torch.nn.functional as F
 
+import fixture_file
+
 STEPS = 10
 
 
 def write_safetensors(path, tensors):
-    header, data, at = {}, [], 0
-    for name, tensor in tensors.items():
+    def entry(name, tensor):
         whole = tensor.dtype in (torch.int64, torch.int32)
         flat = tensor.detach().flatten().tolist()
-        raw = struct.pack(f"<{len(flat)}{'i' if whole else 'f'}", *flat)
-        header[name] = {"dtype": "I32" if whole else "F32", "shape": list(tensor.shape),
-                        "data_offsets": [at, at + len(raw)]}
-        data.append(raw)
-        at += len(raw)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as out:
-        out.write(struct.pack("<Q", len(text)) + text + b"".join(data))
+        return (name, "I32" if whole else "F32", tensor.shape, struct.pack(f"<{len(flat)}{'i' if whole else 'f'}", *flat))
+
+    fixture_file.write(path, [entry(name, tensor) for name, tensor in tensors.items()])
 
 
 def draw(generator, shape, scale):

@@ -9,10 +9,9 @@ The mathematics is that of the papers (Mamba 2312.00752, Mamba-3 2603.15569, rot
 2002.05202). B sequences, L steps, H heads of P channels, R ranks, N elements of a state.
 """
 
-import json
-import struct
-
 import numpy as np
+
+import fixture_file
 
 BATCH, LENGTH, WIDTH = 2, 13, 16
 EPSILON = 1e-5  # of norms
@@ -212,18 +211,11 @@ def model(draw, symbols):
 
 
 def write_safetensors(path, tensors):
-    header, data, at = {}, [], 0
-    for name, tensor in tensors.items():
+    def entry(name, tensor):
         whole = tensor.dtype == np.int32
-        raw = tensor.astype("<i4" if whole else "<f4").tobytes()
-        header[name] = {"dtype": "I32" if whole else "F32", "shape": list(tensor.shape),
-                        "data_offsets": [at, at + len(raw)]}
-        data.append(raw)
-        at += len(raw)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as out:
-        out.write(struct.pack("<Q", len(text)) + text + b"".join(data))
+        return name, "I32" if whole else "F32", tensor.shape, tensor.astype("<i4" if whole else "<f4").tobytes()
+
+    fixture_file.write(path, [entry(name, tensor) for name, tensor in tensors.items()])
 
 
 def main():

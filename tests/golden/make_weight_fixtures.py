@@ -9,12 +9,10 @@ Both have `expected/in` and `expected/out`, the logits.
 weights_numbers: F16, BF16, F64 and I64 with every kind of value, and under `as/` what torch makes of them.
 """
 
-import json
-import struct
-
 import torch
 from torch import nn
 
+import fixture_file
 from make_fixtures import draw
 
 DTYPES = {torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
@@ -23,17 +21,9 @@ DTYPES = {torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torc
 
 def write_safetensors(path, tensors):
     """Each tensor with the element type that it has."""
-    header, data, at = {}, [], 0
-    for name, tensor in tensors.items():
-        raw = bytes(tensor.detach().flatten().contiguous().view(torch.uint8).tolist())
-        header[name] = {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape),
-                        "data_offsets": [at, at + len(raw)]}
-        data.append(raw)
-        at += len(raw)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as out:
-        out.write(struct.pack("<Q", len(text)) + text + b"".join(data))
+    fixture_file.write(path, [
+        (name, DTYPES[tensor.dtype], tensor.shape,
+         bytes(tensor.detach().flatten().contiguous().view(torch.uint8).tolist())) for name, tensor in tensors.items()])
 
 
 def rounded(module, dtype):
