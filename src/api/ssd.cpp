@@ -222,6 +222,19 @@ namespace {
 
 constexpr const char* kRotaryName = "rotary_scan";
 
+constexpr double kTurn = 6.283185307179586;
+
+// Running sums of angles over the steps, less whole turns. Multiples of 1/512 add up exactly to
+// 2^15, and whole turns are taken from them in two parts, of which the first is exact, too (Cody
+// and Waite). The rest, at most 1/1024 of each step, stays small and has the gradient.
+Tensor running_angles(Tensor each, Loc loc) {
+  constexpr double kTurnHigh = 6.28125, kTurnLow = kTurn - kTurnHigh;
+  const Tensor coarse = round(Operand(detach(each) * 512.0, loc)) / 512.0;
+  const Tensor sum = cumsum(coarse, 1, loc);
+  const Tensor turns = round(Operand(sum * (1 / kTurn), loc));
+  return (sum - turns * kTurnHigh) - turns * kTurnLow + cumsum(each - coarse, 1, loc);
+}
+
 // Elements i and i + N / 2 of x [B, L, H, R, N] turned by -phase [B, L, H, N / 2].
 Tensor turned_back(Tensor x, Tensor phase, Loc loc) {
   const std::int64_t pairs = phase.size(-1);
@@ -276,7 +289,7 @@ RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor thet
     demand_shape(kRotaryName, "state's phase", before->phase, {s.batch, s.heads, s.states / 2},
                  loc);
   }
-  Tensor phase = cumsum(theta * unsqueeze(dt, -1, loc), 1, loc);
+  Tensor phase = running_angles(theta * unsqueeze(dt, -1, loc), loc);
   if (before) phase = phase + unsqueeze(before->phase, 1, loc);
   B = turned_back(B, phase, loc);
   C = turned_back(C, phase, loc);
@@ -290,7 +303,6 @@ RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor thet
   const Tensor own = lambda * dt;
   const Ssd made =
       by_chunks(x, dt * A, B, C, StepWeights{own + following(late, loc), own}, initial, s, loc);
-  constexpr double kTurn = 6.283185307179586;
   return {
       narrowed(made.y),
       {made.state, last_step(B, loc), last_step(x, loc), remainder(last_step(phase, loc), kTurn)}};

@@ -92,17 +92,20 @@ DataLoader loader_of(std::shared_ptr<const TextWindows> windows, const TrainingO
   return {count, std::move(get), {.batch = options.batch, .seed = options.seed}, loc};
 }
 
-// Where the rows of B and C begin and end in the layer's matrix that makes them.
+// Where the rows of B and C begin and end in the layer's matrix, or bias, that makes them.
 RowRange rows_of_b_and_c(nn::MixerKind kind, const nn::MambaConfig& config, const std::string& name,
                          const Shape& shape) {
-  if (kind == nn::MixerKind::kMamba1 && name == "x_proj.weight") {
+  const auto is_of = [&](const std::string& projection) {
+    return name == projection + ".weight" || name == projection + ".bias";
+  };
+  if (kind == nn::MixerKind::kMamba1 && is_of("x_proj")) {
     return {shape[0] - 2 * config.mamba.d_state, shape[0]};
   }
-  if (kind == nn::MixerKind::kMamba2 && name == "in_proj.weight") {
+  if (kind == nn::MixerKind::kMamba2 && is_of("in_proj")) {
     const std::int64_t begin = 2 * config.mamba2.expand * config.d_model;
     return {begin, begin + 2 * config.mamba2.groups * config.mamba2.d_state};
   }
-  if (kind == nn::MixerKind::kMamba3 && name == "in_proj.weight") {
+  if (kind == nn::MixerKind::kMamba3 && is_of("in_proj")) {
     const std::int64_t begin = 2 * config.mamba3.expand * config.d_model;
     return {begin, begin + 2 * config.mamba3.ranks * config.mamba3.d_state};
   }

@@ -22,10 +22,11 @@ constexpr const char* kFile = TENSORGRAD_SOURCE_DIR "/tests/counts/workloads.txt
 constexpr const char* kHead =
     R"(# What a step of each workload of bench/models.cpp is planned as. `cpu`: for the cpu device;
 # `webgpu`: for the least limits that WebGPU allows (the null device). `step`: the host gives a
-# batch; `run`: the device draws it. Kernels: launches that differ in kind, sizes or ops. Moved:
-# bytes that the launches must read and write. Flops: operations, a multiply-add is two. Peak:
-# bytes of all buffers. Made by: TENSORGRAD_UPDATE=1 build/release/tests/counts_tests
-# workload        for     mode   launches  kernels        moved          flops          peak  by kind
+# batch; `run`: the device draws it. Joined: launches where small ones beside each other are one, as
+# on GPUs. Kernels: launches that differ in kind, sizes or ops. Moved: bytes that the launches must
+# read and write. Flops: operations, a multiply-add is two. Peak: bytes of all buffers. Made by:
+# TENSORGRAD_UPDATE=1 build/release/tests/counts_tests
+# workload        for     mode   launches  joined  kernels        moved          flops          peak  by kind
 )";
 
 std::string counted(const std::string& name, const char* device, const char* limits,
@@ -45,9 +46,10 @@ std::string counted(const std::string& name, const char* device, const char* lim
   }
   EXPECT_GT(profile.launches.size(), 0U) << name;
   char text[160];
-  std::snprintf(text, sizeof text, "%-17s %-7s %-5s %9zu %8zu %13lld %14lld %13lld ", name.c_str(),
-                limits, feeding == Feeding::kHost ? "step" : "run", profile.launches.size(),
-                kernels.size(), static_cast<long long>(moved), static_cast<long long>(flops),
+  std::snprintf(text, sizeof text, "%-17s %-7s %-5s %9zu %7d %8zu %13lld %14lld %13lld ",
+                name.c_str(), limits, feeding == Feeding::kHost ? "step" : "run",
+                profile.launches.size(), workload.trainer.report().launches, kernels.size(),
+                static_cast<long long>(moved), static_cast<long long>(flops),
                 static_cast<long long>(profile.peak_bytes));
   std::string line = text;
   for (const auto& [kind, count] : kinds) line += " " + kind + " " + std::to_string(count);

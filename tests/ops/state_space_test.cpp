@@ -310,8 +310,8 @@ void check_rotary(Where where) {
     s.output("state_in_pieces", how.initial_state->state);
     const Results want = one_by_one(g);
     const ValueMap got = run_graph(s.graph(), s.leaves, where);
-    // The sum of all angles is some hundreds, and has the error of such a number.
-    const double tolerance = length > 300 ? 2e-4 : 3e-5;
+    // Though the sum of all angles is some hundreds.
+    const double tolerance = 3e-5;
     for (const std::string how_many : {"64", "10", "_in_pieces"}) {
       const std::string what = std::to_string(length) + " steps, " + how_many;
       expect_near(got.at("y" + how_many), want.y, tolerance, what + ", y");

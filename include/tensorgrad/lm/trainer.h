@@ -18,8 +18,8 @@ namespace tensorgrad::lm {
 
 // Of a model's parameters those rows alone that make B and C of the state-space layers, what is
 // written into the states and what is read from them: of Mamba's x_proj, of Mamba-2's and Mamba-3's
-// in_proj. All else is frozen, but for attention layers where `attention` is set. Groups for
-// CompileOptions. Throws UserError where nothing would be trained.
+// in_proj, of matrix and bias. All else is frozen, but for attention layers where `attention` is
+// set. Groups for CompileOptions. Throws UserError where nothing would be trained.
 std::vector<ParamGroup> b_and_c_alone(const nn::MambaConfig& config, bool attention = false,
                                       Loc loc = Loc::current());
 

@@ -189,9 +189,9 @@ class ContractionStep final : public Step {
     if (owns_b()) {
       worker_bytes += static_cast<std::size_t>(words_b) * sizeof(float);
       // A cache line at least: workers write their own.
-      const auto tiles = std::max<std::int64_t>(16, ceil_div(plan_.block_columns, plan_.columns));
+      const auto tiles = std::max<std::int64_t>(8, ceil_div(plan_.block_columns, plan_.columns));
       packed_.assign(static_cast<std::size_t>(prepare.threads),
-                     std::vector<std::uint32_t>(static_cast<std::size_t>(tiles)));
+                     std::vector<std::uint64_t>(static_cast<std::size_t>(tiles)));
     }
     // Tiles beside each other, or of batches with one A, would each pack the same rows.
     const std::int64_t words_a = round_up(shape.m, gemm_kernels().mr) * shape.k;
@@ -289,7 +289,7 @@ class ContractionStep final : public Step {
                            int worker, std::byte* scratch) const {
     auto* own =
         reinterpret_cast<float*>(scratch + own_b_) + (tile.column - begin) * engine_.shape().k;
-    std::uint32_t& block =
+    std::uint64_t& block =
         packed_[static_cast<std::size_t>(worker)][static_cast<std::size_t>(number)];
     if (block != block_) {
       engine_.pack_b(0, tile.column, tile.column + tile.columns, scratch, own);
@@ -307,8 +307,8 @@ class ContractionStep final : public Step {
   std::int64_t packed_a_ = 0;  // word of the launch's scratch at which packed rows start
   std::size_t own_b_ = 0;      // byte of a worker's scratch at which its packed columns start
   // Blocks gone through so far, and of each worker the one whose columns it has packed, by tiles.
-  std::uint32_t block_ = 0;
-  mutable std::vector<std::vector<std::uint32_t>> packed_;
+  std::uint64_t block_ = 0;
+  mutable std::vector<std::vector<std::uint64_t>> packed_;
 };
 
 }  // namespace

@@ -88,6 +88,14 @@ struct LoadSink {
   const Element* data;
   Word* out;
   void rows(const Rows& r, std::int64_t at) const {
+    if (std::is_same_v<Element, Half> && r.stride == 1 && r.length >= kLeastFill) {
+      for (std::int64_t i = 0; i < r.count; ++i, at += r.length) {  // by a kernel of their own
+        invalid(at, r.from);
+        valid(r.offset + i * r.pitch + r.from, 1, at + r.from, r.to - r.from);
+        invalid(at + r.to, r.length - r.to);
+      }
+      return;
+    }
     const Element* from = data + r.offset;
     if (r.stride == 1) {  // a loop of its own: it becomes a copy of vectors
       fill_rows(out + at, r, 0,

@@ -135,9 +135,10 @@ void TapeBuilder::find_indices() {
   }
 }
 
-// None where it is not one, or a number is none of 32 bits.
+// None where it is not one, has too many axes, or a number is none of 32 bits.
 std::optional<View> TapeBuilder::index_view(IndexSum sum) const {
   using Term = IndexSum::Term;
+  if (2 * sum.terms.size() + 1 > static_cast<std::size_t>(kMaxRank)) return std::nullopt;
   std::sort(sum.terms.begin(), sum.terms.end(),
             [](const Term& a, const Term& b) { return a.divisor > b.divisor; });
   View view;

@@ -290,9 +290,10 @@ TEST(LanguageTrainer, validates_each_token_from_those_of_its_window) {
 }
 
 // Rows that make B and C, and no bit of anything else.
-void expect_b_and_c_alone(MixerKind kind, const std::string& matrix, std::int64_t begin,
-                          std::int64_t end) {
-  const MambaConfig config = letters_config({kind, MixerKind::kMlp, MixerKind::kAttention, kind});
+void expect_b_and_c_alone(MixerKind kind, const std::string& projection, std::int64_t begin,
+                          std::int64_t end, bool biased = false) {
+  MambaConfig config = letters_config({kind, MixerKind::kMlp, MixerKind::kAttention, kind});
+  config.mamba.x_bias = config.mamba2.bias = biased;
   TrainingOptions options = few_steps();
   options.b_and_c_alone = true;
   LanguageTrainer trainer(config, TokenText(letters(61, 1)), TokenText(), options);
@@ -304,7 +305,8 @@ void expect_b_and_c_alone(MixerKind kind, const std::string& matrix, std::int64_
       EXPECT_NE(old, now) << name;
       continue;
     }
-    const bool partly = name.ends_with("mixer." + matrix);
+    const bool partly = name.ends_with("mixer." + projection + ".weight") ||
+                        name.ends_with("mixer." + projection + ".bias");
     if (!partly) {
       EXPECT_EQ(before.at(name).bytes, tensor.bytes) << name;
       continue;
@@ -322,9 +324,11 @@ void expect_b_and_c_alone(MixerKind kind, const std::string& matrix, std::int64_
 }
 
 TEST(BAndCAlone, trains_their_rows_and_no_bit_else) {
-  expect_b_and_c_alone(MixerKind::kMamba1, "x_proj.weight", 1, 11);         // dt_rank 1, N 5
-  expect_b_and_c_alone(MixerKind::kMamba2, "in_proj.weight", 48, 60);       // z and x of 24, N 6
-  expect_b_and_c_alone(MixerKind::kMamba3, "in_proj.weight", 48, 48 + 24);  // two ranks
+  for (const bool biased : {false, true}) {
+    expect_b_and_c_alone(MixerKind::kMamba1, "x_proj", 1, 11, biased);    // dt_rank 1, N 5
+    expect_b_and_c_alone(MixerKind::kMamba2, "in_proj", 48, 60, biased);  // z and x of 24, N 6
+  }
+  expect_b_and_c_alone(MixerKind::kMamba3, "in_proj", 48, 48 + 24);  // two ranks
 }
 
 // Where nothing is written into the states, or nothing read from them, it does not matter how they
