@@ -3,27 +3,10 @@
 // sanitizers, which count for themselves.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
-#include "support/sanitized.h"
+#include "counting_new.h"
 #include "tensorgrad/tensorgrad.h"
 
 #if !defined(TENSORGRAD_SANITIZED)
-
-namespace {
-std::atomic<std::int64_t> allocations{0};
-}  // namespace
-
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  ++allocations;
-  void* memory = std::malloc(bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace tensorgrad::testing {
 namespace {
@@ -46,9 +29,9 @@ void expect_no_allocation_a_step(const DeviceOptions& device) {
   trainer.upload_data("x", std::vector<float>(192, 0.5F));
   trainer.upload_data("y", std::vector<float>(64, 1.5F));
   const auto of = [&](int steps) {
-    const std::int64_t before = allocations;
+    const std::int64_t before = allocations();
     trainer.run(steps);
-    return allocations - before;
+    return allocations() - before;
   };
   of(1000);
   const std::int64_t few = of(200), many = of(1200);

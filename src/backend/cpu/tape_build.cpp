@@ -429,6 +429,7 @@ bool TapeBuilder::safe_after(const TapeOps& ops, std::size_t at, int binding) co
 void TapeBuilder::place_stores(TapeOps& ops, const std::vector<int>& stores) {
   TapeOps last;
   for (const int s : stores) {
+    CHECK(spec_.stores != nullptr, prepare_.launch.name);
     const Store& spec = (*spec_.stores)[static_cast<std::size_t>(s)];
     TapeStore& store = tape_.stores[static_cast<std::size_t>(s)];
     const auto value = static_cast<std::size_t>(spec.value);
