@@ -244,8 +244,8 @@ def provenance(lines):
 
 def markdown(lines):
     check_parameters(lines)
-    parts = [provenance(lines), own_steps(lines), ratios(lines), device_memory(lines), gemm(lines), probes(lines), busy(lines),
-             scaling(lines), packed(lines), decoding(lines), sizes(lines)]
+    parts = [provenance(lines), own_steps(lines), ratios(lines), device_memory(lines), gemm(lines),
+             probes(lines), busy(lines), scaling(lines), packed(lines), decoding(lines), sizes(lines)]
     return "\n".join(part for part in parts if part)
 
 

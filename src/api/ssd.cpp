@@ -92,16 +92,15 @@ ChunkStates over_chunks(Tensor made, Tensor decay, std::optional<Tensor> initial
           squeeze(narrow(after, 1, s.chunks - 1, 1, loc), 1, loc)};
 }
 
-// Running sums of exponents along the last axis, in two parts, so that the difference of two keeps
-// its digits behind a large step: multiples of 1/64, which add up exactly to 2^18, and the rest, at
-// most 1/128 of each step. No step is below -128, as e^-128 is 0 in f32.
+// Running sums in two parts, so that the difference of two keeps its digits behind a large step:
+// multiples of 1 / `per_one`, which add up exactly as far as 2^24 / per_one, and the rest, at most
+// half of one of these in each step, which has the gradient.
 struct RunningSums {
   Tensor coarse, fine;
 
-  static RunningSums of(Tensor x, Loc loc) {
-    x = maximum(Operand(x, loc), -128.0);
-    const Tensor coarse = round(Operand(detach(x) * 64.0, loc)) / 64.0;
-    return {cumsum(coarse, -1, loc), cumsum(x - coarse, -1, loc)};
+  static RunningSums of(Tensor x, int axis, double per_one, Loc loc) {
+    const Tensor coarse = round(Operand(detach(x) * per_one, loc)) / per_one;
+    return {cumsum(coarse, axis, loc), cumsum(x - coarse, axis, loc)};
   }
   // The same done to both parts.
   template <class Change>
@@ -132,8 +131,10 @@ Ssd by_chunks(Tensor x, Tensor decay, Tensor B, Tensor C, const std::optional<St
     const Tensor steps = by_head(v, s, loc);
     return s.ranks == 1 ? steps : repeat_interleave(steps, s.ranks, -1, loc);
   };
-  const Tensor input = in_rows(by_head(x, s, loc), s, loc);                // [.., Q R, P]
-  const RunningSums steps = RunningSums::of(by_head(decay, s, loc), loc);  // [.., Q]
+  const Tensor input = in_rows(by_head(x, s, loc), s, loc);  // [.., Q R, P]
+  // No step is below -128, as e^-128 is 0 in f32: so sums stay where they are exact.
+  const Tensor decays = maximum(Operand(by_head(decay, s, loc), loc), -128.0);
+  const RunningSums steps = RunningSums::of(decays, -1, 64, loc);  // [.., Q]
   const RunningSums total =
       steps.with([&](Tensor v) { return narrow(v, -1, s.chunk - 1, 1, loc); });  // [.., 1]
   const RunningSums sums = steps.with(
@@ -224,15 +225,13 @@ constexpr const char* kRotaryName = "rotary_scan";
 
 constexpr double kTurn = 6.283185307179586;
 
-// Running sums of angles over the steps, less whole turns. Multiples of 1/512 add up exactly to
-// 2^15, and whole turns are taken from them in two parts, of which the first is exact, too (Cody
-// and Waite). The rest, at most 1/1024 of each step, stays small and has the gradient.
+// Sums of angles over the steps, less whole turns, which are taken away in two parts: the first is
+// exact, as the sums are (Cody and Waite).
 Tensor running_angles(Tensor each, Loc loc) {
   constexpr double kTurnHigh = 6.28125, kTurnLow = kTurn - kTurnHigh;
-  const Tensor coarse = round(Operand(detach(each) * 512.0, loc)) / 512.0;
-  const Tensor sum = cumsum(coarse, 1, loc);
-  const Tensor turns = round(Operand(sum * (1 / kTurn), loc));
-  return (sum - turns * kTurnHigh) - turns * kTurnLow + cumsum(each - coarse, 1, loc);
+  const RunningSums sums = RunningSums::of(each, 1, 512, loc);
+  const Tensor turns = round(Operand(sums.coarse * (1 / kTurn), loc));
+  return (sums.coarse - turns * kTurnHigh) - turns * kTurnLow + sums.fine;
 }
 
 // Elements i and i + N / 2 of x [B, L, H, R, N] turned by -phase [B, L, H, N / 2].

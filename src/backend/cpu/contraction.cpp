@@ -38,6 +38,8 @@ struct Plan {
   ColumnsOfB columns_of_b = ColumnsOfB::kByTile;
 };
 
+// Cuts the result by its shape, by how its operands are packed, and for so many threads. The values
+// do not depend on it.
 class Planner {
  public:
   Planner(const TileEngine& engine, int threads)
