@@ -32,7 +32,7 @@ class Bisection {
   Bisection(const LeafWords& leaves, const BisectOptions& options)
       : leaves_(leaves), options_(options), passes_(options.passes.begin(), options.passes.end()) {
     const DeviceInfo& device = options.b->info();
-    const auto splits = split_passes(device.limits.max_binding_bytes, !device.cuts_rows);
+    const auto splits = late_passes(device.limits.max_binding_bytes, !device.cuts_rows);
     passes_.insert(passes_.end(), splits.begin(), splits.end());
   }
 

@@ -14,7 +14,7 @@ namespace tensorgrad {
 struct BisectOptions {
   std::shared_ptr<Device> a;  // null: the reference
   std::shared_ptr<Device> b;
-  std::span<const GraphPass> passes = graph_passes();  // then split_passes() for `b`
+  std::span<const GraphPass> passes = graph_passes();  // then late_passes() for `b`
   double tolerance = kOpTolerance;
 };
 

@@ -14,6 +14,7 @@
 #include "passes/autodiff.h"
 #include "passes/expand.h"
 #include "passes/fuse.h"
+#include "passes/rematerialize.h"
 #include "passes/simplify.h"
 #include "passes/split_depth.h"
 #include "passes/split_product.h"
@@ -159,7 +160,8 @@ std::span<const GraphPass> graph_passes() {
   return passes;
 }
 
-std::vector<GraphPass> split_passes(std::int64_t max_binding_bytes, bool split_rows) {
+std::vector<GraphPass> late_passes(std::int64_t max_binding_bytes, bool split_rows,
+                                   const RematerializeOptions& rematerializing) {
   std::vector<GraphPass> passes;
   if (max_binding_bytes > 0) {
     passes.push_back(
@@ -170,13 +172,15 @@ std::vector<GraphPass> split_passes(std::int64_t max_binding_bytes, bool split_r
     passes.push_back(
         {"split_reduce", [=](const Graph& g) { return split_reduce(g, max_binding_bytes); }});
   }
+  passes.push_back(
+      {"rematerialize", [=](const Graph& g) { return rematerialize(g, rematerializing); }});
   return passes;
 }
 
 std::vector<std::string> pass_names() {
   std::vector<std::string> names;
   for (const GraphPass& pass : graph_passes()) names.push_back(pass.name);
-  for (const GraphPass& pass : split_passes(1, true)) names.push_back(pass.name);
+  for (const GraphPass& pass : late_passes(1, true)) names.push_back(pass.name);
   names.emplace_back("fuse");
   return names;
 }
@@ -185,7 +189,7 @@ GraphPass find_pass(const std::string& name, int max_bindings, std::int64_t max_
   if (name == "fuse") {
     return {name, [=](const Graph& graph) { return fuse(graph, {.max_bindings = max_bindings}); }};
   }
-  std::vector<GraphPass> passes = split_passes(max_binding_bytes, true);
+  std::vector<GraphPass> passes = late_passes(max_binding_bytes, true);
   passes.insert(passes.end(), graph_passes().begin(), graph_passes().end());
   std::set<std::string> names = {"fuse"};
   for (const GraphPass& pass : passes) {
@@ -239,7 +243,8 @@ Compiled compile_graph(CompileRequest request) {
   for (const GraphPass& pass : graph_passes()) run(pass);
   result.graph = graph;
   // What people are told of, and the reference computes, is what they wrote: these cut it up.
-  for (const GraphPass& pass : split_passes(request.plan.max_binding_bytes, request.split_rows)) {
+  for (const GraphPass& pass :
+       late_passes(request.plan.max_binding_bytes, request.split_rows, request.rematerializing)) {
     run(pass);
   }
   // Last: it looks at who reads what, which the passes above change. It also makes the copies that

@@ -12,6 +12,7 @@
 #include "backend/backend.h"
 #include "ir/graph.h"
 #include "passes/fuse.h"
+#include "passes/rematerialize.h"
 #include "plan/plan.h"
 #include "tensorgrad/profile.h"
 
@@ -29,6 +30,7 @@ struct CompileRequest {
   std::function<void(Graph& graph, const std::vector<ValueId>& grads)> extend;
   FuseOptions fusing;      // what the device decides; the rest is set by compile_graph()
   bool split_rows = true;  // for a device that shares a row among few of its threads
+  RematerializeOptions rematerializing;
   PlanOptions plan;
   std::vector<std::string> skip;  // passes to leave out, beside those of TENSORGRAD_SKIP
 };
@@ -59,10 +61,11 @@ struct GraphPass {
 };
 std::span<const GraphPass> graph_passes();
 
-// The passes after those, which cut up what is too large for a device: where a binding holds at
-// most `max_binding_bytes` (0: anything), and where it does not itself share rows among its
-// threads.
-std::vector<GraphPass> split_passes(std::int64_t max_binding_bytes, bool split_rows);
+// The passes after those. They cut up what is too large for a device: where a binding holds at most
+// `max_binding_bytes` (0: anything), and where it does not itself share rows among its threads.
+// Then some values are computed again rather than kept.
+std::vector<GraphPass> late_passes(std::int64_t max_binding_bytes, bool split_rows,
+                                   const RematerializeOptions& rematerializing = {});
 
 // The names of all of these and "fuse", in order; a pass that runs twice is there twice.
 std::vector<std::string> pass_names();

@@ -256,6 +256,7 @@ std::vector<std::vector<std::uint32_t>> run_on_device(const Graph& graph, const 
   request.name = "ir";
   request.graph = graph;
   request.skip = options.skip;
+  request.rematerializing = options.rematerializing;
   compile_for(device->info(), request);
   request.plan.params_elements = static_cast<std::int64_t>(leaves.params.size());
   const PlanOptions plan = request.plan;

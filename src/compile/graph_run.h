@@ -48,7 +48,8 @@ std::vector<ResultInfo> results_of(const Graph& graph);
 
 struct GraphRunOptions {
   std::vector<std::string> skip = {};  // passes to leave out
-  bool shadow = false;                 // check each launch (TENSORGRAD_SHADOW=1 does so as well)
+  RematerializeOptions rematerializing = {};
+  bool shadow = false;  // check each launch (TENSORGRAD_SHADOW=1 does so as well)
 };
 // Compiles and runs once on the device; the words of each result.
 std::vector<std::vector<std::uint32_t>> run_on_device(const Graph& graph, const LeafWords& leaves,

@@ -9,14 +9,12 @@
 #include "passes/partition.h"
 
 namespace tensorgrad {
-namespace {
-
-// Operations that a reader does anew for an element, with those of operands that have moved, too.
-constexpr int kMostOperations = 4;
 
 bool is_cheap(const OpDef* op) {
   return op == &ops::add || op == &ops::sub || op == &ops::mul || op == &ops::neg;
 }
+
+namespace {
 
 class Sinker {
  public:
@@ -59,7 +57,7 @@ class Sinker {
         parts_.row_level(id))
       return false;
     const std::vector<ValueId>& members = parts_.group(home).members;
-    if (members.size() < 2 || operations_with(id) > kMostOperations) return false;
+    if (members.size() < 2 || operations_with(id) > kMostCheapOperations) return false;
     const std::vector<Source>& sources = parts_.sources_of(id);
     if (std::any_of(sources.begin(), sources.end(), [](const Source& s) { return s.barrier; }))
       return false;

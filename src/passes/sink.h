@@ -9,6 +9,11 @@ namespace tensorgrad {
 
 class Partition;
 
+// A sum, difference, product or negation.
+bool is_cheap(const OpDef* op);
+// So many of them, one on the other, may be computed again for an element.
+inline constexpr int kMostCheapOperations = 4;
+
 // A sum, difference or product that a launch would store for others only moves there, where its
 // operands lie in memory anyway: each reader computes it. It moves if that saves traffic, in bytes:
 // what is not stored and read, against the operands that its readers do not read already. A store

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// A thousand random training graphs on the CPU, with every pass on and each off, some of them on
-// WebGPU, and all that were ever found wrong. ./dev fuzz graphs goes on from there.
+// A thousand random training graphs on the CPU, with every pass on and each off, and on WebGPU, and
+// all that were ever found wrong. ./dev fuzz graphs goes on from there.
 #include <filesystem>
 #include <fstream>
 
 #include "debug/wrong_device.h"
 #include "ops/registry.h"
+#include "passes/expand.h"
+#include "passes/rematerialize.h"
 #include "support/graph_fuzz.h"
 
 namespace tensorgrad::testing {
@@ -28,28 +30,27 @@ Verdict expect_none(std::uint64_t seed, const std::vector<Way>& ways) {
   return verdict;
 }
 
-class FuzzedGraphs : public ::testing::TestWithParam<std::uint64_t> {};
-
-TEST_P(FuzzedGraphs, agree_with_every_pass_on_and_each_off) {
-  std::int64_t elements = 0, sharp = 0;
-  for (std::uint64_t i = 0; i < how_many(kGraphs / kParts); ++i) {
-    const Verdict verdict = expect_none(GetParam() + i * kParts, cpu_ways());
-    if (HasFailure()) return;
-    elements += verdict.elements;
-    sharp += verdict.sharp;
+class FuzzedGraphs : public ::testing::TestWithParam<std::uint64_t> {
+ protected:
+  // Every kParts-th graph.
+  static void expect_no_findings(const std::vector<Way>& ways) {
+    std::int64_t elements = 0, sharp = 0;
+    for (std::uint64_t i = 0; i < how_many(kGraphs / kParts); ++i) {
+      const Verdict verdict = expect_none(GetParam() + i * kParts, ways);
+      if (HasFailure()) return;
+      elements += verdict.elements;
+      sharp += verdict.sharp;
+    }
+    EXPECT_GT(static_cast<double>(sharp), 0.8 * static_cast<double>(elements))
+        << "too little of what was compared has a sharp bound";
   }
-  EXPECT_GT(static_cast<double>(sharp), 0.8 * static_cast<double>(elements))
-      << "too little of what was compared has a sharp bound";
-}
+};
+
+TEST_P(FuzzedGraphs, agree_with_every_pass_on_and_each_off) { expect_no_findings(cpu_ways()); }
+
+TEST_P(FuzzedGraphs, agree_on_webgpu) { expect_no_findings({way_on_webgpu()}); }
 
 INSTANTIATE_TEST_SUITE_P(Part, FuzzedGraphs, ::testing::Range<std::uint64_t>(0, kParts));
-
-TEST(FuzzedGraph, some_agree_on_webgpu) {
-  for (std::uint64_t seed = 0; seed < how_many(20); ++seed) {
-    expect_none(seed, {way_on_webgpu()});
-    if (HasFailure()) return;
-  }
-}
 
 std::vector<Way> everywhere_on_webgpu() {
   std::vector<Way> ways = cpu_ways();
@@ -89,6 +90,17 @@ TEST(FuzzedGraph, is_shrunken_to_what_is_wrong) {
     for (const Node& node : small.nodes) EXPECT_LE(numel(node.type.shape), 16) << text;
   }
   EXPECT_GE(found, 4);
+}
+
+// That what is kept only where nothing may be computed again is tried.
+TEST(FuzzedGraph, has_values_that_late_readers_compute_again) {
+  int found = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const Graph graph = expand(fuzzed_graph(seed));
+    found +=
+        rematerialize(graph, {.least_bytes = 64, .much_else = 0}).size() > graph.size() ? 1 : 0;
+  }
+  EXPECT_GE(found, 20);
 }
 
 TEST(FuzzedGraph, has_ops_of_all_families) {

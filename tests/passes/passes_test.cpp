@@ -15,6 +15,7 @@
 #include "passes/fuse.h"
 #include "passes/limit_concat.h"
 #include "passes/place_in_memory.h"
+#include "passes/rematerialize.h"
 #include "passes/simplify.h"
 #include "passes/split_depth.h"
 #include "passes/split_reduce.h"
@@ -47,6 +48,7 @@ Graph run_pass(const std::string& pass, const Graph& graph) {
   if (pass == "dce") return dce(graph);
   if (pass == "split_depth") return split_depth(graph);
   if (pass == "split_reduce") return split_reduce(graph);
+  if (pass == "rematerialize") return rematerialize(graph, {.least_bytes = 64});
   if (pass == "fuse") return fuse(graph, {});
   if (pass == "autodiff") return differentiated(graph);
   if (pass == "place_in_memory") return place_in_memory(graph);

@@ -56,6 +56,7 @@ std::vector<Way> ways_on_cpu(const std::shared_ptr<Device>& device) {
   const std::vector<std::string> all = {"fuse", "simplify", "fold", "cse", "dce"};
   std::vector<Way> ways = {{"cpu", device}};
   for (const std::string& pass : all) ways.push_back({"cpu without " + pass, device, {pass}});
+  ways.push_back({"cpu with little kept", device, {}, {.least_bytes = 64, .much_else = 0}});
   const int unfused = 1;
   for (const std::string pass : {"cse", "dce"})
     ways.push_back({"cpu without fuse and " + pass, device, {"fuse", pass}, unfused});
@@ -75,7 +76,8 @@ Verdict compare(const Graph& graph, std::uint32_t seed, const std::vector<Way>& 
     std::string what;
     bool thrown = false;
     try {
-      all.push_back(run_on_device(graph, leaves, way.device, {.skip = way.skip}));
+      all.push_back(run_on_device(graph, leaves, way.device,
+                                  {.skip = way.skip, .rematerializing = way.rematerializing}));
       what = beyond_bounds(graph, all.back(), want);
       if (what.empty() && way.same_bits_as >= 0) {
         what =

@@ -21,6 +21,7 @@ struct Way {
   std::string name;
   std::shared_ptr<Device> device;
   std::vector<std::string> skip = {};  // passes that are left out
+  RematerializeOptions rematerializing = {};
   // The number of an earlier way that must give the very same bits; -1: none.
   int same_bits_as = -1;
 };
