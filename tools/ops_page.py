@@ -14,7 +14,7 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "ops.md"
-REPORTS = ("ops_tests_host.xml", "ops_tests_device.xml")
+REPORTS = [f"ops_tests_{part}.xml" for part in ("host", "device", "device_scans", "device_quick")]
 TYPES = ("f32", "i32", "u32", "bool")
 # Properties that say of ops and functions what they are.
 TRAITS = ("differentiable", "takes_floats", "makes_floats")
@@ -33,7 +33,7 @@ def kind_of(suite, name):
     if suite in ("Op/HalfCase", "Half"):
         return "f16"
     if suite == "Forward":
-        return "least limits" if name.endswith("default_limits") else "webgpu"
+        return "least limits" if "default_limits" in name else "webgpu"
     return "cpu" if suite.endswith("Forward") else None
 
 

@@ -62,10 +62,13 @@ TEST(Forward, structured_on_webgpu_default_limits) {
   for (const auto& part :
        {view_cases(), reduce_cases(), matmul_cases(), composite_cases(), index_cases(),
         conv_cases(), pool_cases(), scan_cases(), function_cases(), arranging_cases(),
-        attention_cases(), state_space_cases(), integer_cases(), random_cases()}) {
+        attention_cases(), integer_cases(), random_cases()}) {
     cases.insert(cases.end(), part.begin(), part.end());
   }
   check_together(cases, Where::kWebGpuDefaultLimits);
+}
+TEST(Forward, state_spaces_with_default_limits_on_webgpu) {
+  check_together(state_space_cases(), Where::kWebGpuDefaultLimits);
 }
 
 void check_leaves(Where where) {

@@ -123,19 +123,39 @@ void check_seconds_on_webgpu(const std::vector<OpCase>& cases) {
   sketch.check(Where::kWebGpu, 2e-4);
 }
 
-TEST(SecondGradientOnDevice, of_quick_families_on_webgpu) {
-  for (const auto& family : {view_cases, index_cases, composite_cases})
-    check_seconds_on_webgpu(family());
+// Which drivers compile a family's kernels within a minute and a few gigabytes?
+enum class Drivers { kAll, kNotLavapipe, kOfRealGpus };
+
+struct Family {
+  const char* name;
+  std::vector<OpCase> (*cases)();
+  Drivers drivers = Drivers::kNotLavapipe;
+};
+
+class SecondGradientOnDevice : public ::testing::TestWithParam<Family> {};
+
+TEST_P(SecondGradientOnDevice, of_a_family_on_webgpu) {
+  const DeviceInfo& device = device_at(Where::kWebGpu)->info();
+  const bool lavapipe = device.name.find("llvmpipe") != std::string::npos;
+  const Drivers drivers = GetParam().drivers;
+  if ((lavapipe && drivers != Drivers::kAll) ||
+      (device.software && drivers == Drivers::kOfRealGpus))
+    GTEST_SKIP() << device.name << " compiles their kernels for minutes";
+  check_seconds_on_webgpu(GetParam().cases());
 }
 
-TEST(SecondGradientOnDevice, of_the_other_families_on_webgpu) {
-  if (device_at(Where::kWebGpu)->info().software)
-    GTEST_SKIP() << "a software GPU compiles their kernels for minutes, a real one for seconds";
-  for (const auto& family :
-       {reduce_cases, matmul_cases, conv_cases, pool_cases, scan_cases, function_cases,
-        arranging_cases, attention_cases, state_space_cases, pointwise_cases})
-    check_seconds_on_webgpu(family());
-}
+INSTANTIATE_TEST_SUITE_P(
+    Op, SecondGradientOnDevice,
+    ::testing::Values(Family{"view", view_cases, Drivers::kAll},
+                      Family{"index", index_cases, Drivers::kAll},
+                      Family{"composite", composite_cases, Drivers::kAll},
+                      Family{"reduce", reduce_cases}, Family{"matmul", matmul_cases},
+                      Family{"conv", conv_cases}, Family{"pool", pool_cases},
+                      Family{"scan", scan_cases}, Family{"function", function_cases},
+                      Family{"arranging", arranging_cases}, Family{"attention", attention_cases},
+                      Family{"pointwise", pointwise_cases, Drivers::kOfRealGpus},
+                      Family{"state_space", state_space_cases, Drivers::kOfRealGpus}),
+    [](const auto& family) { return std::string(family.param.name); });
 
 TEST(Gradient, of_a_gradient_is_that_of_differences) {
   Sketch s;

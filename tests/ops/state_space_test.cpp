@@ -3,6 +3,9 @@
 // and segments, whole and in pieces; numbers worked out by hand; what comes later changes nothing.
 #include <array>
 #include <cmath>
+#include <functional>
+#include <numeric>
+#include <span>
 
 #include "support/sketch.h"
 
@@ -10,6 +13,8 @@ namespace tensorgrad::testing {
 namespace {
 
 constexpr std::array<std::int64_t, 7> kLengths = {1, 2, 63, 64, 65, 257, 1000};
+// Of gradients, whose kernels take software GPUs long to compile.
+constexpr std::array<std::int64_t, 2> kLengthsOnGpu = {65, 257};
 
 struct Given {
   std::int64_t batch, length, channels, states;
@@ -48,6 +53,58 @@ void expect_near(const Values& got, const Values& want, double tolerance, const 
   for (std::size_t i = 0; i < got.size(); ++i) {
     ASSERT_NEAR(got[i], want[i], tolerance * (1 + std::abs(want[i]))) << what << ", element " << i;
   }
+}
+
+// How fast `value` changes as a quarter of a part's elements moves, some up and some down, against
+// what the gradients `gradient0`, `gradient1`... of it say.
+template <class G>
+void check_slopes(const G& given, std::span<Values G::* const> parts, const ValueMap& got,
+                  const std::string& gradient, const std::function<double(const G&)>& value,
+                  const std::string& what) {
+  constexpr double kStep = 1e-5;
+  Draw draw(7);
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    const Values& slopes = got.at(gradient + std::to_string(part));
+    const std::size_t size = slopes.size();
+    ASSERT_EQ(size, (given.*parts[part]).size()) << what << ", input " << part;
+    for (std::size_t quarter = 0; quarter < 4; ++quarter) {
+      G below = given, above = given;
+      double slope = 0, all = 0;
+      for (std::size_t i = size * quarter / 4; i < size * (quarter + 1) / 4; ++i) {
+        const double direction = draw.values(f32, 1, -1, 1)[0];
+        (below.*parts[part])[i] -= kStep * direction;
+        (above.*parts[part])[i] += kStep * direction;
+        slope += slopes[i] * direction;
+        all += std::abs(slopes[i] * direction);
+      }
+      const double difference = (value(above) - value(below)) / (2 * kStep);
+      EXPECT_NEAR(slope, difference, 2e-5 * all + 1e-6)
+          << what << ", input " << part << ", quarter " << quarter;
+    }
+  }
+}
+
+// y and the last state, weighted and added up: for reference and graph.
+struct Weighted {
+  Values y, state;
+  [[nodiscard]] double of(const Results& r) const {
+    return std::inner_product(y.begin(), y.end(), r.y.begin(), 0.0) +
+           std::inner_product(state.begin(), state.end(), r.state.begin(), 0.0);
+  }
+};
+
+Tensor weighted(Sketch& s, const Tensor& y, const Tensor& state, Weighted& weights) {
+  weights = {s.draw.values(f32, numel(y.shape()), -1, 1),
+             s.draw.values(f32, numel(state.shape()), -1, 1)};
+  return sum(y * s.input(y.shape(), f32, weights.y)) +
+         sum(state * s.input(state.shape(), f32, weights.state));
+}
+
+void give_gradients(Sketch& s, const Tensor& loss, const std::vector<Tensor>& inputs,
+                    const std::string& name) {
+  const std::vector<Tensor> gradients = grad(loss, inputs);
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    s.output(name + std::to_string(i), gradients[i]);
 }
 
 // In one call, and in three whose states go from one to the next.
@@ -126,6 +183,39 @@ TEST(SelectiveScan, of_extreme_steps) {
     const Values y = run_graph(s.graph(), s.leaves, where).at("y");
     EXPECT_EQ(y, Values({1, 2e4, 2e4, 4}));
   }
+}
+
+void check_gradient_of_selective(Where where, std::span<const std::int64_t> lengths) {
+  constexpr std::array kParts = {&Given::u,  &Given::delta, &Given::rates,
+                                 &Given::in, &Given::out,   &Given::initial};
+  for (const std::int64_t length : lengths) {
+    for (const auto discretization : {Discretization::kEuler, Discretization::kZeroOrderHold}) {
+      Sketch s(static_cast<std::uint64_t>(length));
+      const std::vector<Tensor> t = {
+          s.input({2, length, 5}, -1, 1), s.input({2, length, 5}, 0.01, 0.4),
+          s.input({5, 3}, -2, -0.1),      s.input({2, length, 3}, -1, 1),
+          s.input({2, length, 3}, -1, 1), s.input({2, 5, 3}, -1, 1)};
+      Given g{2, length, 5, 3, {}, {}, {}, {}, {}, {}};
+      for (std::size_t i = 0; i < t.size(); ++i)
+        g.*kParts[i] = s.leaves.at("in" + std::to_string(i));
+      const SelectiveScan whole = selective_scan(
+          t[0], t[1], t[2], t[3], t[4], {.initial_state = t[5], .discretization = discretization});
+      Weighted weights;
+      give_gradients(s, weighted(s, whole.y, whole.state, weights), t, "d");
+      const auto value = [&](const Given& at) {
+        return weights.of(one_by_one(at, discretization));
+      };
+      check_slopes<Given>(g, kParts, run_graph(s.graph(), s.leaves, where), "d", value,
+                          std::to_string(length) + " steps");
+    }
+  }
+}
+
+TEST(SelectiveScan, has_the_gradient_of_a_loop_on_cpu) {
+  check_gradient_of_selective(Where::kCpu, kLengths);
+}
+TEST(SelectiveScan, has_the_gradient_of_a_loop_on_webgpu) {
+  check_gradient_of_selective(Where::kWebGpu, kLengthsOnGpu);
 }
 
 TEST(SelectiveScan, keeps_what_is_not_a_number) {
@@ -221,6 +311,32 @@ void check_large_step(Where where) {
 
 TEST(Ssd, keeps_its_digits_behind_a_large_step_on_cpu) { check_large_step(Where::kCpu); }
 TEST(Ssd, keeps_its_digits_behind_a_large_step_on_webgpu) { check_large_step(Where::kWebGpu); }
+void check_gradient_of_ssd(Where where, std::span<const std::int64_t> lengths) {
+  constexpr std::array kParts = {&SsdGiven::x,  &SsdGiven::dt,  &SsdGiven::rates,
+                                 &SsdGiven::in, &SsdGiven::out, &SsdGiven::initial};
+  for (const std::int64_t length : lengths) {
+    Sketch s(static_cast<std::uint64_t>(length));
+    const std::vector<Tensor> t = {s.input({2, length, 4, 3}, -1, 1),
+                                   s.input({2, length, 4}, 0.01, 0.4),
+                                   s.input({4}, -2, -0.1),
+                                   s.input({2, length, 2, 5}, -1, 1),
+                                   s.input({2, length, 2, 5}, -1, 1),
+                                   s.input({2, 4, 3, 5}, -1, 1)};
+    SsdGiven g{2, length, 4, 3, 2, 5, {}, {}, {}, {}, {}, {}};
+    for (std::size_t i = 0; i < t.size(); ++i) g.*kParts[i] = s.leaves.at("in" + std::to_string(i));
+    const Ssd whole = ssd(t[0], t[1], t[2], t[3], t[4], {.initial_state = t[5]});
+    Weighted weights;
+    give_gradients(s, weighted(s, whole.y, whole.state, weights), t, "d");
+    const auto value = [&](const SsdGiven& at) { return weights.of(one_by_one(at)); };
+    check_slopes<SsdGiven>(g, kParts, run_graph(s.graph(), s.leaves, where), "d", value,
+                           std::to_string(length) + " steps");
+  }
+}
+
+TEST(Ssd, has_the_gradient_of_a_loop_on_cpu) { check_gradient_of_ssd(Where::kCpu, kLengths); }
+TEST(Ssd, has_the_gradient_of_a_loop_on_webgpu) {
+  check_gradient_of_ssd(Where::kWebGpu, kLengthsOnGpu);
+}
 TEST(Ssd, is_that_of_a_loop_on_cpu) { check_ssd(Where::kCpu); }
 TEST(Ssd, is_that_of_a_loop_on_webgpu) { check_ssd(Where::kWebGpu); }
 
@@ -320,6 +436,57 @@ void check_rotary(Where where) {
   }
 }
 
+// The whole, and pieces with the states between them.
+void check_gradient_of_rotary(Where where, std::span<const std::int64_t> lengths) {
+  constexpr std::array kParts = {&RotaryGiven::x,      &RotaryGiven::dt,    &RotaryGiven::rates,
+                                 &RotaryGiven::lambda, &RotaryGiven::theta, &RotaryGiven::in,
+                                 &RotaryGiven::out};
+  for (const std::int64_t length : lengths) {
+    Sketch s(static_cast<std::uint64_t>(length));
+    const Shape steps = {2, length, 2};
+    const std::vector<Tensor> t = {s.input({2, length, 2, 2, 3}, -1, 1),
+                                   s.input(steps, 0.01, 0.4),
+                                   s.input(steps, -2, -0.1),
+                                   s.input(steps, 0, 1),
+                                   s.input({2, length, 2, 2}, -3, 3),
+                                   s.input({2, length, 2, 2, 4}, -1, 1),
+                                   s.input({2, length, 2, 2, 4}, -1, 1)};
+    RotaryGiven g{2, length, 2, 2, 3, 4, {}, {}, {}, {}, {}, {}, {}};
+    for (std::size_t i = 0; i < t.size(); ++i) g.*kParts[i] = s.leaves.at("in" + std::to_string(i));
+    const RotaryScan whole = rotary_scan(t[0], t[1], t[2], t[3], t[4], t[5], t[6]);
+    Weighted of_whole, of_pieces;
+    give_gradients(s, weighted(s, whole.y, whole.state.state, of_whole), t, "whole");
+    RotaryScanOptions how;
+    std::vector<Tensor> pieces;
+    std::int64_t begin = 0;
+    for (const std::int64_t end : {length / 2, length}) {
+      if (end == begin) continue;
+      const auto some = [&](std::size_t i) { return narrow(t[i], 1, begin, end - begin); };
+      const RotaryScan piece =
+          rotary_scan(some(0), some(1), some(2), some(3), some(4), some(5), some(6), how);
+      pieces.push_back(piece.y);
+      how.initial_state = piece.state;
+      begin = end;
+    }
+    give_gradients(s, weighted(s, concat(pieces, 1), how.initial_state->state, of_pieces), t,
+                   "pieces");
+    const ValueMap got = run_graph(s.graph(), s.leaves, where);
+    for (const auto& [name, weights] :
+         {std::pair("whole", &of_whole), std::pair("pieces", &of_pieces)}) {
+      const Weighted& own = *weights;
+      const auto value = [&](const RotaryGiven& at) { return own.of(one_by_one(at)); };
+      check_slopes<RotaryGiven>(g, kParts, got, name, value,
+                                std::to_string(length) + " steps, " + name);
+    }
+  }
+}
+
+TEST(RotaryScan, has_the_gradient_of_a_loop_on_cpu) {
+  check_gradient_of_rotary(Where::kCpu, kLengths);
+}
+TEST(RotaryScan, has_the_gradient_of_a_loop_on_webgpu) {
+  check_gradient_of_rotary(Where::kWebGpu, kLengthsOnGpu);
+}
 TEST(RotaryScan, is_that_of_a_loop_on_cpu) { check_rotary(Where::kCpu); }
 TEST(RotaryScan, is_that_of_a_loop_on_webgpu) { check_rotary(Where::kWebGpu); }
 

@@ -35,10 +35,13 @@ std::vector<std::int32_t> some_tokens(std::int64_t count, unsigned seed) {
   return random_tokens(count, kSymbols, seed);
 }
 
-Forward whole_model(const MambaConfig& config, std::int64_t batch, std::int64_t length) {
-  return compile_forward(
-      MambaLM(config), [](const MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
-      {.inputs = {{"tokens", {batch, length}, i32}}, .device = {.kind = "cpu"}, .seed = 5});
+Forward whole_model(const MambaConfig& config, std::int64_t batch, std::int64_t length,
+                    const std::string& device = "cpu") {
+  return compile_forward(MambaLM(config),
+                         [](const MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+                         {.inputs = {{"tokens", {batch, length}, i32}},
+                          .device = {.kind = device, .allow_software = true},
+                          .seed = 5});
 }
 
 Forward in_pieces(const MambaConfig& config, std::int64_t batch,
@@ -183,14 +186,16 @@ TEST(MambaLM, begins_anew_behind_states_that_are_not_numbers_on_webgpu) {
   begins_anew_behind_nan({MixerKind::kMamba1, MixerKind::kAttention}, "webgpu");
 }
 
-TEST(MambaLM, what_comes_later_changes_no_bit) {
-  constexpr std::int64_t kLength = 21;
-  std::vector<std::int32_t> tokens = some_tokens(kLength, 8);
+void what_comes_later_changes_no_bit(std::int64_t length, const std::string& device) {
+  std::vector<std::int32_t> tokens = some_tokens(length, 8);
   for (const MixerKind kind :
        {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3, MixerKind::kAttention}) {
-    Forward forward = whole_model(small({kind, kind}), 1, kLength);
+    SCOPED_TRACE(std::to_string(length) + " steps of kind " +
+                 std::to_string(static_cast<int>(kind)));
+    Forward forward = whole_model(small({kind, kind}), 1, length, device);
     const std::vector<float> before = forward({{"tokens", tokens}}).floats();
-    for (const std::int64_t changed : {0, 1, 13, 20}) {
+    for (const std::int64_t changed :
+         std::set<std::int64_t>{0, 1, 2 * length / 3, length - 2, length - 1}) {
       std::vector<std::int32_t> other = tokens;
       std::int32_t& token = other[static_cast<std::size_t>(changed)];
       token = (token + 1) % static_cast<std::int32_t>(kSymbols);
@@ -200,6 +205,13 @@ TEST(MambaLM, what_comes_later_changes_no_bit) {
       EXPECT_NE(before[same], after[same]) << "the symbol itself";
     }
   }
+}
+TEST(MambaLM, what_comes_later_changes_no_bit) {
+  for (const std::int64_t length : {2, 21, 63, 64, 65, 257, 1000})
+    what_comes_later_changes_no_bit(length, "cpu");
+}
+TEST(MambaLM, what_comes_later_changes_no_bit_on_webgpu) {
+  what_comes_later_changes_no_bit(65, "webgpu");
 }
 
 // The loss of a fixed text, and its gradients by the parameters' names.
@@ -269,6 +281,76 @@ TEST(MambaLM, every_gradient_is_that_of_differences_and_not_zero) {
     const double difference = (losses[1] - losses[0]) / (2 * step);
     // The loss has an error of about 2e-7.
     EXPECT_NEAR(slope, difference, 2e-7 / step + 0.01 * std::abs(difference)) << name;
+  }
+}
+
+// Of a block's x, and of the states that it goes on from, by way of what it gives and of the states
+// behind it.
+TEST(MambaBlock, has_the_gradient_of_differences_for_what_it_is_given) {
+  constexpr std::int64_t kBatch = 2, kLength = 9;
+  for (const MixerKind kind : {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3,
+                               MixerKind::kAttention, MixerKind::kMlp}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    const MambaConfig config = small({kind});
+    const nn::MambaBlock block(kind, config);
+    ForwardOptions options{.device = {.kind = "cpu"}, .seed = 5};
+    options.inputs = {{"x", {kBatch, kLength, config.d_model}}};
+    std::vector<nn::StatePart> parts = block.state_parts(kBatch);
+    for (nn::StatePart& part : parts) part.name = "state " + part.name;
+    for (const nn::StatePart& part : parts) options.inputs.push_back({part.name, part.shape});
+    Forward forward = compile_forward(
+        block,
+        [&](const nn::MambaBlock& net, const Inputs& in) {
+          std::vector<Tensor> given = {in["x"]}, state;
+          for (const nn::StatePart& part : parts) state.push_back(in[part.name]);
+          const nn::Carried after = net.run(in["x"], state);
+          Tensor loss = mean(sin(after.y));
+          for (const Tensor& each : after.state) loss = loss + mean(sin(each));
+          given.insert(given.end(), state.begin(), state.end());
+          const std::vector<Tensor> grads = grad(loss, given);
+          std::map<std::string, Tensor> outputs = {{"loss", loss}, {"d x", grads[0]}};
+          for (std::size_t i = 0; i < parts.size(); ++i)
+            outputs.emplace("d " + parts[i].name, grads[i + 1]);
+          return outputs;
+        },
+        options);
+    std::mt19937 random(3);
+    const auto drawn = [&](std::size_t count) {
+      std::vector<float> values(count);
+      for (float& v : values) v = static_cast<float>(random() % 2001) / 1000.0F - 1;
+      return values;
+    };
+    std::map<std::string, std::vector<float>> at = {
+        {"x", drawn(static_cast<std::size_t>(kBatch * kLength * config.d_model))}};
+    for (const nn::StatePart& part : parts)
+      at[part.name] = drawn(static_cast<std::size_t>(numel(part.shape)));
+    // How many keys there are, of attention.
+    const std::string position = "state position";
+    if (at.contains(position)) at[position].assign(kBatch, 7);
+    const auto run = [&](const std::map<std::string, std::vector<float>>& values) {
+      Feed feed;
+      for (const auto& [name, each] : values) feed.emplace(name, each);
+      return forward.run(feed);
+    };
+    const Outputs here = run(at);
+    for (const auto& [name, values] : at) {
+      if (name == position) continue;
+      const std::vector<float> gradient = here.at("d " + name).floats();
+      const double step = 2e-2;
+      auto below = at, above = at;
+      double slope = 0, largest = 0;
+      for (std::size_t i = 0; i < gradient.size(); ++i) {
+        const float direction = random() % 2 == 0 ? -1 : 1;
+        below[name][i] -= static_cast<float>(step) * direction;
+        above[name][i] += static_cast<float>(step) * direction;
+        slope += gradient[i] * direction;
+        largest = std::max<double>(largest, std::abs(gradient[i]));
+      }
+      EXPECT_GT(largest, 0) << name;
+      const double difference =
+          (run(above).at("loss").floats()[0] - run(below).at("loss").floats()[0]) / (2 * step);
+      EXPECT_NEAR(slope, difference, 2e-5 + 0.01 * std::abs(difference)) << name;
+    }
   }
 }
 
