@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A small decoder learns to add two-digit numbers from examples: "27+58=" is followed by the digits
 // of 85, lowest first. A fifth of all pairs is held out, and asked for at the end. With --original
-// the steps, rate and decay are those of the original, whose README promises a loss below 0.1.
+// the steps, rate and decay are those of the original, with which what is learnt depends on the
+// seed: so eight networks are trained.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -109,13 +110,15 @@ double accuracy(tg::Forward& next) {
   return static_cast<double>(right) / static_cast<double>(tests.size());
 }
 
-bool learn(const sample::Options& options) {
-  const int steps = options.steps(options.original ? 1500 : 3000, 150);
+struct Learnt {
+  double loss = 0, share = 0;  // of the last steps; of held-out sums that are right
+};
+
+Learnt learnt(const sample::Options& options, int steps, std::uint32_t seed) {
   const auto optimizer =
       options.original
           ? tg::optim::AdamW{.lr = tg::Schedule::linear(5e-3, 5e-4, steps), .weight_decay = 0.01}
           : tg::optim::AdamW{.lr = tg::Schedule::linear(3e-3, 3e-4, steps), .weight_decay = 1.0};
-  const std::uint32_t seed = options.seed.value_or(2);
   auto trainer = tg::compile(
       Adder{}, loss_of,
       {.inputs = {{"text", {kBatch, kLength}, tg::i32}, {"digits", {kBatch, 3}, tg::i32}},
@@ -145,13 +148,32 @@ bool learn(const sample::Options& options) {
     recent = step == 0 ? now : 0.95 * recent + 0.05 * now;
     sample::progress("step " + std::to_string(step) + "  loss " + std::to_string(recent));
   }
-  if (!options.full()) return sample::at_most(options, "loss", recent, 0, 1.8);
-  const double share = accuracy(next);
-  if (options.original) {
-    std::printf("%.1f %% of the held-out sums are right\n", 100 * share);
-    return sample::at_most(options, "loss", recent, 0.1, 0);
+  return {recent, options.full() ? accuracy(next) : 0};
+}
+
+// PyTorch's networks of the same kind vary alike: bench/peers/torch_addition.py.
+bool learn_as_the_original(const sample::Options& options) {
+  std::array<Learnt, 8> all;
+  double loss = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::uint32_t seed = options.seed.value_or(1) + static_cast<std::uint32_t>(i);
+    all[i] = learnt(options, options.steps(1500, 150), seed);
+    loss = std::max(loss, all[i].loss);
+    std::printf("seed %u: %.1f %% of the held-out sums are right\n", seed, 100 * all[i].share);
   }
-  return sample::at_least(options, "held-out sums that are right", share, 0.99, 0);
+  std::sort(all.begin(), all.end(),
+            [](const Learnt& a, const Learnt& b) { return a.share < b.share; });
+  return sample::at_most(options, "largest loss", loss, 0.1, 0) &&
+         sample::at_least(options, "held-out sums that are right, median",
+                          (all[3].share + all[4].share) / 2, 0.84, 0);
+}
+
+bool learn(const sample::Options& options) {
+  if (options.original && options.full()) return learn_as_the_original(options);
+  const Learnt got =
+      learnt(options, options.steps(options.original ? 1500 : 3000, 150), options.seed.value_or(2));
+  if (!options.full()) return sample::at_most(options, "loss", got.loss, 0, 1.8);
+  return sample::at_least(options, "held-out sums that are right", got.share, 0.99, 0);
 }
 
 }  // namespace

@@ -16,9 +16,10 @@ std::vector<Tensor> grad(Tensor loss, const std::vector<Tensor>& wrt, Loc loc = 
 
 // What `function` gives for `inputs`, without keeping what it computes on the way for the backward
 // pass, which computes it again (Chen et al. 2016; torch.utils.checkpoint). Costs one more forward
-// pass of the function. On the CPU it changes no bit of the result and its gradient. On a GPU, and
-// in gradients of gradients, which it saves no memory for, the second pass may be fused otherwise
-// and add up in another order.
+// pass of the function. It changes no bit of the result and its gradients, gradients of gradients
+// among them: gradients are added up in the order in which they are without it. But on a GPU the
+// second pass's kernels may be others, and WGSL lets a driver contract products and sums as it
+// likes, kernel by kernel (some 1e-8).
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                   const std::vector<Tensor>& inputs, Loc loc = Loc::current());
 

@@ -32,8 +32,8 @@ std::string grad_origin(const Node& node) {
 
 // Copies of the nodes that make `target` from the keys of `from`, with the values of `from` in
 // their place; nodes that do not depend on a key are used as they are. The copies have the origin
-// `origin`, if one is given. Gives target's copy.
-ValueId copied(Graph& graph, ValueId target, std::map<ValueId, ValueId> from,
+// `origin`, if one is given, and are added to `from`. Gives target's copy.
+ValueId copied(Graph& graph, ValueId target, std::map<ValueId, ValueId>& from,
                const std::string& origin = "") {
   std::vector<bool> needed(static_cast<size_t>(target) + 1, false);
   needed[static_cast<size_t>(target)] = true;
@@ -58,6 +58,38 @@ ValueId copied(Graph& graph, ValueId target, std::map<ValueId, ValueId> from,
   }
   const auto made = from.find(target);
   return made == from.end() ? target : made->second;
+}
+
+// An attribute of the barriers behind which a checkpoint's region is computed again.
+constexpr const char* kAgain = "again";
+
+// Where gradients are differentiated again, both runs of a region would be differentiated, each by
+// itself. So the second is given up: what reads a copy reads the original, and the walk makes a
+// copy for all of them when it comes by.
+void give_up_second_runs(Graph& graph, ValueId last) {
+  std::vector<bool> needed(graph.nodes.size(), false);
+  needed[static_cast<size_t>(last)] = true;
+  bool any = false;
+  for (ValueId id = last; id >= 0; --id) {
+    if (!needed[static_cast<size_t>(id)]) continue;
+    any |= graph[id].attrs.has(kAgain);
+    for (const ValueId input : graph[id].inputs) needed[static_cast<size_t>(input)] = true;
+  }
+  if (!any) return;
+  std::map<std::string, ValueId> first;  // node of each text
+  std::vector<ValueId> same(graph.nodes.size());
+  for (ValueId id = 0; id < graph.size(); ++id) {
+    Node& node = graph[id];
+    bool copy = false;
+    for (ValueId& input : node.inputs) {
+      copy |= same[static_cast<size_t>(input)] != input;
+      input = same[static_cast<size_t>(input)];
+    }
+    const auto at = first.try_emplace(print(node), id).first;
+    same[static_cast<size_t>(id)] = node.attrs.has(kAgain) ? node.inputs[0]
+                                    : copy                 ? at->second
+                                                           : id;
+  }
 }
 
 // The walk: gradients of values are added up as they arrive, from the last node to the first.
@@ -150,20 +182,25 @@ class Backward {
   void recompute(GradContext& ctx) {
     const std::vector<ValueId> inputs = ctx.self().inputs;
     if (asks_inside(inputs)) return add(ctx.builder, inputs[0], ctx.dy().id);
-    std::map<ValueId, ValueId> from;
+    std::map<ValueId, ValueId> from, given;
     std::vector<ValueId> again;
     for (std::size_t i = 1; i < inputs.size(); ++i) {
-      from[inputs[i]] = op::apply(ctx.builder, ops::barrier, {ctx.in(i)}).id;
+      from[inputs[i]] =
+          op::apply(ctx.builder, ops::barrier, {ctx.in(i)}, {{kAgain, std::int64_t{1}}}).id;
       if (wanted(inputs[i])) again.push_back(from[inputs[i]]);
     }
+    given = from;
     const ValueId y = copied(graph_, inputs[0], from);
     if (y == inputs[0]) return;  // it depends on nothing that the region reads
     Backward inner(graph_, again, y);
     for (const auto& [original, copy] : from)
       inner.grads_[static_cast<size_t>(copy)] = gradient(original);
     inner.run(y, ctx.dy().id);
-    for (const auto& [original, copy] : from)
-      grads_[static_cast<size_t>(original)] = inner.gradient(copy);
+    // What was made in the region has handed its gradient on.
+    for (const auto& [original, copy] : from) {
+      grads_[static_cast<size_t>(original)] =
+          given.contains(original) ? inner.gradient(copy) : kNoValue;
+    }
   }
 
   // Is a gradient asked for with respect to a value made in a checkpoint's region? Then it is the
@@ -183,11 +220,13 @@ class Backward {
   static std::vector<ValueId> custom_gradients(GradContext& ctx) {
     const std::vector<ValueId> inputs = ctx.self().inputs;
     const std::size_t n = (inputs.size() - 3) / 2;
-    const std::map<ValueId, ValueId> from = {{inputs[n + 1], ctx.dy().id},
-                                             {inputs[n + 2], ctx.node}};
+    const std::map<ValueId, ValueId> given = {{inputs[n + 1], ctx.dy().id},
+                                              {inputs[n + 2], ctx.node}};
     std::vector<ValueId> gradients(inputs.size(), kNoValue);
-    for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t i = 0; i < n; ++i) {
+      std::map<ValueId, ValueId> from = given;
       gradients[1 + i] = copied(ctx.builder.graph, inputs[n + 3 + i], from, ctx.builder.origin);
+    }
     return gradients;
   }
 
@@ -203,6 +242,7 @@ class Backward {
 std::vector<ValueId> autodiff(Graph& graph, ValueId loss, std::span<const ValueId> wrt,
                               ValueId scale) {
   check_loss(graph, loss);
+  give_up_second_runs(graph, loss);
   Backward backward(graph, wrt, loss);
   Builder seed{graph, graph[loss].site, "loss.grad"};
   backward.run(loss, scale != kNoValue ? scale : op::constant(seed, 1.0, DType::kF32).id);

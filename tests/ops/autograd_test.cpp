@@ -94,8 +94,7 @@ TEST(Checkpoint, may_be_nested_and_differentiated_twice) {
   const ValueMap with = curve(true), without = curve(false);
   EXPECT_EQ(with.at("dx"), without.at("dx"));
   EXPECT_EQ(with.at("dw"), without.at("dw"));
-  for (std::size_t i = 0; i < 9; ++i)
-    EXPECT_NEAR(with.at("ddw")[i], without.at("ddw")[i], 1e-9 * std::abs(with.at("ddw")[i]));
+  EXPECT_EQ(with.at("ddw"), without.at("ddw"));
 }
 
 TEST(Checkpoint, of_a_function_that_computes_nothing_is_its_input) {
