@@ -7,20 +7,24 @@
 
 namespace tensorgrad::bench {
 
-double median_microseconds(double seconds, int units, const std::function<void()>& body) {
+double median_microseconds(double seconds, int units, const std::function<void()>& body,
+                           const std::function<void()>& after) {
   using Clock = std::chrono::steady_clock;
   const auto elapsed = [](Clock::time_point since) {
     return std::chrono::duration<double>(Clock::now() - since).count();
   };
   const auto warm = Clock::now();
-  do body();
-  while (elapsed(warm) < seconds * 0.2);
+  do {
+    body();
+    after();
+  } while (elapsed(warm) < seconds * 0.2);
   std::vector<double> times;
   const auto start = Clock::now();
   while (elapsed(start) < seconds || times.size() < 5) {
     const auto before = Clock::now();
     body();
     times.push_back(elapsed(before) * 1e6 / units);
+    after();
   }
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
                    times.end());

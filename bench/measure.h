@@ -21,8 +21,10 @@ struct Options {
 };
 
 // Median microseconds per unit of work: `body` does `units` of it. Warm-up first, then batches
-// until `seconds` have passed.
-double median_microseconds(double seconds, int units, const std::function<void()>& body);
+// until `seconds` have passed. `after` comes after each, and is not timed.
+double median_microseconds(
+    double seconds, int units, const std::function<void()>& body,
+    const std::function<void()>& after = [] {});
 
 // Prints one JSON object on a line. Values are written as they are; quote texts with text().
 using Fields = std::vector<std::pair<std::string, std::string>>;

@@ -40,6 +40,18 @@ double microseconds(const Options& options, Workload& workload) {
   return median_microseconds(options.seconds, units, [&] { workload.go(); });
 }
 
+// What the host takes to hand over a step that the device draws the batch of, where the queue is
+// empty; the rest of a step is the device's. The CPU does steps as they are handed over.
+void handing_over(const Options& options, Workload& workload, const std::string& device,
+                  Fields& fields) {
+  constexpr int kSteps = 4;
+  if (workload.feeding != Feeding::kDevice || device == "cpu") return;
+  fields.emplace_back("us_handing_over",
+                      number(median_microseconds(
+                          options.seconds / 4, kSteps, [&] { workload.trainer.submit(kSteps); },
+                          [&] { workload.trainer.losses(); })));
+}
+
 void launches(const Options& options, Workload& workload) {
   if (!options.profile) return;
   print_launches(workload.name, mode_name(workload.feeding),
@@ -91,6 +103,7 @@ void steps(const Options& options, const std::string& device, const std::string&
     const double us = microseconds(options, made);
     Fields fields = described(made);
     fields.emplace_back("us_per_step", number(us));
+    handing_over(options, made, device, fields);
     print_line(fields);
     launches(options, made);
   }
