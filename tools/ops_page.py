@@ -14,7 +14,7 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "ops.md"
-REPORTS = [f"ops_tests_{part}.xml" for part in ("host", "device", "device_scans", "device_quick")]
+REPORTS = [f"ops_tests_{part}.xml" for part in ("host", "device", "device_quick")]
 TYPES = ("f32", "i32", "u32", "bool")
 # Properties that say of ops and functions what they are.
 TRAITS = ("differentiable", "takes_floats", "makes_floats")

@@ -183,10 +183,19 @@ class BlockWriter : SelectiveWriter {
   void read_four(Scope& scope, const std::string& name, const std::string& call,
                  const std::string& rest, const std::string& condition) const {
     scope.line("var " + name + " = vec4<f32>();");
+    // One branch at most: drivers take long to compile many.
+    Scope there(&scope);
+    Scope& reads = condition.empty() ? scope : there;
+    const std::string last = u32_literal(s_.states - 1);
     for (int i = 0; i < 4; ++i) {
       const std::string n = "four * 4u + " + u32_literal(i);
-      when(scope, n, condition, name + "." + component(i) + " = " + call + n + rest + ";");
+      const std::string read = s_.states % 4 == 0
+                                   ? call + n + rest
+                                   : "select(0.0f, " + call + "min(" + n + ", " + last + ")" +
+                                         rest + ", " + n + " <= " + last + ")";
+      reads.line(name + "." + component(i) + " = " + read + ";");
     }
+    if (!condition.empty()) scope.block("if (" + condition + ")", there);
   }
   // The reverse: a call for each of four numbers.
   void store_four(Scope& scope, const std::string& name, const std::string& call,

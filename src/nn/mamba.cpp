@@ -261,12 +261,14 @@ namespace {
 Tensor written(Tensor cache, Tensor fresh, Tensor position, Loc loc) {
   const std::int64_t batch = cache.size(0), room = cache.size(2), length = fresh.size(2);
   const Tensor place = iota({batch, room}, 1, f32, loc) - unsqueeze(position, 1, loc);
+  const Shape whole = cache.shape();
+  const auto for_all = [&](Tensor at) {
+    return broadcast_to(reshape(at, {batch, 1, room, 1}, loc), whole, loc);
+  };
+  if (length == 1) return where(for_all(place == 0.0), broadcast_to(fresh, whole, loc), cache);
   const Tensor inside = place >= 0.0 && place < static_cast<double>(length);
   const Tensor index = cast(clamp(place, 0, static_cast<double>(length - 1)), i32);
-  Shape whole = cache.shape();
-  const Tensor from =
-      gather(fresh, 2, broadcast_to(reshape(index, {batch, 1, room, 1}, loc), whole, loc), loc);
-  return where(broadcast_to(reshape(inside, {batch, 1, room, 1}, loc), whole, loc), from, cache);
+  return where(for_all(inside), gather(fresh, 2, for_all(index), loc), cache);
 }
 
 // Rotary positions that each sequence counts from a place of its own.
