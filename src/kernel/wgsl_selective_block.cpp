@@ -189,7 +189,7 @@ class BlockWriter : SelectiveWriter {
     const std::string last = u32_literal(s_.states - 1);
     for (int i = 0; i < 4; ++i) {
       const std::string n = "four * 4u + " + u32_literal(i);
-      const std::string read = s_.states % 4 == 0
+      const std::string read = s_.states == 4 * fours_
                                    ? call + n + rest
                                    : "select(0.0f, " + call + "min(" + n + ", " + last + ")" +
                                          rest + ", " + n + " <= " + last + ")";

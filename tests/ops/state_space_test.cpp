@@ -102,6 +102,29 @@ Tensor weighted(Sketch& s, const Tensor& y, const Tensor& state, Weighted& weigh
          sum(state * s.input(state.shape(), f32, weights.state));
 }
 
+// What a scan is given, as tensors and as numbers.
+template <class G>
+struct Drawn {
+  std::vector<Tensor> t;
+  G given;
+};
+
+template <class G, std::size_t N>
+Drawn<G> drawn(const Sketch& s, std::vector<Tensor> t, G given, Values G::* const (&parts)[N]) {
+  for (std::size_t i = 0; i < N; ++i) given.*parts[i] = s.leaves.at("in" + std::to_string(i));
+  return {std::move(t), std::move(given)};
+}
+
+constexpr Values Given::* kSelectiveParts[] = {&Given::u,  &Given::delta, &Given::rates,
+                                               &Given::in, &Given::out,   &Given::initial};
+
+Drawn<Given> draw_selective(Sketch& s, std::int64_t length) {
+  std::vector<Tensor> t = {s.input({2, length, 5}, -1, 1), s.input({2, length, 5}, 0.01, 0.4),
+                           s.input({5, 3}, -2, -0.1),      s.input({2, length, 3}, -1, 1),
+                           s.input({2, length, 3}, -1, 1), s.input({2, 5, 3}, -1, 1)};
+  return drawn<Given>(s, std::move(t), {2, length, 5, 3, {}, {}, {}, {}, {}, {}}, kSelectiveParts);
+}
+
 void give_gradients(Sketch& s, const Tensor& loss, const std::vector<Tensor>& inputs,
                     const std::string& name) {
   const std::vector<Tensor> gradients = grad(loss, inputs);
@@ -113,13 +136,9 @@ void give_gradients(Sketch& s, const Tensor& loss, const std::vector<Tensor>& in
 void check_selective(Where where, Discretization discretization) {
   for (const std::int64_t length : kLengths) {
     Sketch s(static_cast<std::uint64_t>(length));
-    const Given size{2, length, 5, 3, {}, {}, {}, {}, {}, {}};
-    const Tensor u = s.input({2, length, 5}, -1, 1), delta = s.input({2, length, 5}, 0.01, 0.4);
-    const Tensor rates = s.input({5, 3}, -2, -0.1);
-    const Tensor in = s.input({2, length, 3}, -1, 1), out = s.input({2, length, 3}, -1, 1);
-    const Tensor initial = s.input({2, 5, 3}, -1, 1);
-    SelectiveScanOptions options = {.initial_state = initial, .discretization = discretization};
-    const SelectiveScan whole = selective_scan(u, delta, rates, in, out, options);
+    const auto [t, g] = draw_selective(s, length);
+    SelectiveScanOptions options = {.initial_state = t[5], .discretization = discretization};
+    const SelectiveScan whole = selective_scan(t[0], t[1], t[2], t[3], t[4], options);
     s.output("y", whole.y);
     s.output("state", whole.state);
     std::vector<Tensor> pieces;
@@ -128,16 +147,13 @@ void check_selective(Where where, Discretization discretization) {
       if (end == begin) continue;
       const auto some = [&](Tensor x) { return narrow(x, 1, begin, end - begin); };
       const SelectiveScan piece =
-          selective_scan(some(u), some(delta), rates, some(in), some(out), options);
+          selective_scan(some(t[0]), some(t[1]), t[2], some(t[3]), some(t[4]), options);
       pieces.push_back(piece.y);
       options.initial_state = piece.state;
       begin = end;
     }
     s.output("y_in_pieces", concat(pieces, 1));
     s.output("state_in_pieces", *options.initial_state);
-    Given g = size;
-    Values* const parts[] = {&g.u, &g.delta, &g.rates, &g.in, &g.out, &g.initial};
-    for (std::size_t i = 0; i < 6; ++i) *parts[i] = s.leaves.at("in" + std::to_string(i));
     const Results want = one_by_one(g, discretization);
     const ValueMap got = run_graph(s.graph(), s.leaves, where);
     const std::string what = std::to_string(length) + " steps, ";
@@ -188,18 +204,10 @@ TEST(SelectiveScan, of_extreme_steps) {
 }
 
 void check_gradient_of_selective(Where where, std::span<const std::int64_t> lengths) {
-  constexpr std::array kParts = {&Given::u,  &Given::delta, &Given::rates,
-                                 &Given::in, &Given::out,   &Given::initial};
   for (const std::int64_t length : lengths) {
     for (const auto discretization : {Discretization::kEuler, Discretization::kZeroOrderHold}) {
       Sketch s(static_cast<std::uint64_t>(length));
-      const std::vector<Tensor> t = {
-          s.input({2, length, 5}, -1, 1), s.input({2, length, 5}, 0.01, 0.4),
-          s.input({5, 3}, -2, -0.1),      s.input({2, length, 3}, -1, 1),
-          s.input({2, length, 3}, -1, 1), s.input({2, 5, 3}, -1, 1)};
-      Given g{2, length, 5, 3, {}, {}, {}, {}, {}, {}};
-      for (std::size_t i = 0; i < t.size(); ++i)
-        g.*kParts[i] = s.leaves.at("in" + std::to_string(i));
+      const auto [t, g] = draw_selective(s, length);
       const SelectiveScan whole = selective_scan(
           t[0], t[1], t[2], t[3], t[4], {.initial_state = t[5], .discretization = discretization});
       Weighted weights;
@@ -207,7 +215,7 @@ void check_gradient_of_selective(Where where, std::span<const std::int64_t> leng
       const auto value = [&](const Given& at) {
         return weights.of(one_by_one(at, discretization));
       };
-      check_slopes<Given>(g, kParts, run_graph(s.graph(), s.leaves, where), "d", value,
+      check_slopes<Given>(g, kSelectiveParts, run_graph(s.graph(), s.leaves, where), "d", value,
                           std::to_string(length) + " steps");
     }
   }
@@ -263,18 +271,26 @@ Results one_by_one(const SsdGiven& g) {
   return r;
 }
 
+constexpr Values SsdGiven::* kSsdParts[] = {&SsdGiven::x,  &SsdGiven::dt,  &SsdGiven::rates,
+                                            &SsdGiven::in, &SsdGiven::out, &SsdGiven::initial};
+
+Drawn<SsdGiven> draw_ssd(Sketch& s, std::int64_t length) {
+  std::vector<Tensor> t = {s.input({2, length, 4, 3}, -1, 1),
+                           s.input({2, length, 4}, 0.01, 0.4),
+                           s.input({4}, -2, -0.1),
+                           s.input({2, length, 2, 5}, -1, 1),
+                           s.input({2, length, 2, 5}, -1, 1),
+                           s.input({2, 4, 3, 5}, -1, 1)};
+  return drawn<SsdGiven>(s, std::move(t), {2, length, 4, 3, 2, 5, {}, {}, {}, {}, {}, {}},
+                         kSsdParts);
+}
+
 void check_ssd(Where where) {
   for (const std::int64_t length : kLengths) {
     Sketch s(static_cast<std::uint64_t>(length));
-    const Tensor x = s.input({2, length, 4, 3}, -1, 1), dt = s.input({2, length, 4}, 0.01, 0.4);
-    const Tensor rates = s.input({4}, -2, -0.1);
-    const Tensor in = s.input({2, length, 2, 5}, -1, 1), out = s.input({2, length, 2, 5}, -1, 1);
-    const Tensor initial = s.input({2, 4, 3, 5}, -1, 1);
-    SsdGiven g{2, length, 4, 3, 2, 5, {}, {}, {}, {}, {}, {}};
-    Values* const parts[] = {&g.x, &g.dt, &g.rates, &g.in, &g.out, &g.initial};
-    for (std::size_t i = 0; i < 6; ++i) *parts[i] = s.leaves.at("in" + std::to_string(i));
+    const auto [t, g] = draw_ssd(s, length);
     for (const std::int64_t chunk : {64, 10}) {
-      const Ssd whole = ssd(x, dt, rates, in, out, {.chunk = chunk, .initial_state = initial});
+      const Ssd whole = ssd(t[0], t[1], t[2], t[3], t[4], {.chunk = chunk, .initial_state = t[5]});
       s.output("y" + std::to_string(chunk), whole.y);
       s.output("state" + std::to_string(chunk), whole.state);
     }
@@ -313,24 +329,16 @@ void check_large_step(Where where) {
 
 TEST(Ssd, keeps_its_digits_behind_a_large_step_on_cpu) { check_large_step(Where::kCpu); }
 TEST(Ssd, keeps_its_digits_behind_a_large_step_on_webgpu) { check_large_step(Where::kWebGpu); }
+
 void check_gradient_of_ssd(Where where, std::span<const std::int64_t> lengths) {
-  constexpr std::array kParts = {&SsdGiven::x,  &SsdGiven::dt,  &SsdGiven::rates,
-                                 &SsdGiven::in, &SsdGiven::out, &SsdGiven::initial};
   for (const std::int64_t length : lengths) {
     Sketch s(static_cast<std::uint64_t>(length));
-    const std::vector<Tensor> t = {s.input({2, length, 4, 3}, -1, 1),
-                                   s.input({2, length, 4}, 0.01, 0.4),
-                                   s.input({4}, -2, -0.1),
-                                   s.input({2, length, 2, 5}, -1, 1),
-                                   s.input({2, length, 2, 5}, -1, 1),
-                                   s.input({2, 4, 3, 5}, -1, 1)};
-    SsdGiven g{2, length, 4, 3, 2, 5, {}, {}, {}, {}, {}, {}};
-    for (std::size_t i = 0; i < t.size(); ++i) g.*kParts[i] = s.leaves.at("in" + std::to_string(i));
+    const auto [t, g] = draw_ssd(s, length);
     const Ssd whole = ssd(t[0], t[1], t[2], t[3], t[4], {.initial_state = t[5]});
     Weighted weights;
     give_gradients(s, weighted(s, whole.y, whole.state, weights), t, "d");
     const auto value = [&](const SsdGiven& at) { return weights.of(one_by_one(at)); };
-    check_slopes<SsdGiven>(g, kParts, run_graph(s.graph(), s.leaves, where), "d", value,
+    check_slopes<SsdGiven>(g, kSsdParts, run_graph(s.graph(), s.leaves, where), "d", value,
                            std::to_string(length) + " steps");
   }
 }
@@ -393,41 +401,57 @@ Results one_by_one(const RotaryGiven& g) {
   return r;
 }
 
+constexpr Values RotaryGiven::* kRotaryParts[] = {
+    &RotaryGiven::x,     &RotaryGiven::dt, &RotaryGiven::rates, &RotaryGiven::lambda,
+    &RotaryGiven::theta, &RotaryGiven::in, &RotaryGiven::out};
+
+Drawn<RotaryGiven> draw_rotary(Sketch& s, std::int64_t length) {
+  const Shape steps = {2, length, 2};
+  std::vector<Tensor> t = {s.input({2, length, 2, 2, 3}, -1, 1),
+                           s.input(steps, 0.01, 0.4),
+                           s.input(steps, -2, -0.1),
+                           s.input(steps, 0, 1),
+                           s.input({2, length, 2, 2}, -3, 3),
+                           s.input({2, length, 2, 2, 4}, -1, 1),
+                           s.input({2, length, 2, 2, 4}, -1, 1)};
+  return drawn<RotaryGiven>(s, std::move(t), {2, length, 2, 2, 3, 4, {}, {}, {}, {}, {}, {}, {}},
+                            kRotaryParts);
+}
+
+// Steps [begin, end) of what is given.
+RotaryScan scanned(const std::vector<Tensor>& t, std::int64_t begin, std::int64_t end,
+                   const RotaryScanOptions& how) {
+  const auto some = [&](std::size_t i) { return narrow(t[i], 1, begin, end - begin); };
+  return rotary_scan(some(0), some(1), some(2), some(3), some(4), some(5), some(6), how);
+}
+
+// Pieces that end there, each of which goes on from the one before: y of all, and the last state.
+RotaryScan scanned_in_pieces(const std::vector<Tensor>& t, const std::vector<std::int64_t>& ends) {
+  RotaryScanOptions how;
+  std::vector<Tensor> pieces;
+  std::int64_t begin = 0;
+  for (const std::int64_t end : ends) {
+    if (end == begin) continue;
+    const RotaryScan piece = scanned(t, begin, end, how);
+    pieces.push_back(piece.y);
+    how.initial_state = piece.state;
+    begin = end;
+  }
+  return {concat(pieces, 1), *how.initial_state};
+}
+
 void check_rotary(Where where) {
   for (const std::int64_t length : kLengths) {
     Sketch s(static_cast<std::uint64_t>(length));
-    RotaryGiven g{2, length, 2, 2, 3, 4, {}, {}, {}, {}, {}, {}, {}};
-    const Shape steps = {2, length, 2};
-    std::vector<Tensor> t = {s.input({2, length, 2, 2, 3}, -1, 1),
-                             s.input(steps, 0.01, 0.4),
-                             s.input(steps, -2, -0.1),
-                             s.input(steps, 0, 1),
-                             s.input({2, length, 2, 2}, -3, 3),
-                             s.input({2, length, 2, 2, 4}, -1, 1),
-                             s.input({2, length, 2, 2, 4}, -1, 1)};
-    Values* const parts[] = {&g.x, &g.dt, &g.rates, &g.lambda, &g.theta, &g.in, &g.out};
-    for (std::size_t i = 0; i < 7; ++i) *parts[i] = s.leaves.at("in" + std::to_string(i));
-    const auto run = [&](std::int64_t begin, std::int64_t end, const RotaryScanOptions& how) {
-      const auto some = [&](std::size_t i) { return narrow(t[i], 1, begin, end - begin); };
-      return rotary_scan(some(0), some(1), some(2), some(3), some(4), some(5), some(6), how);
-    };
+    const auto [t, g] = draw_rotary(s, length);
     for (const std::int64_t chunk : {64, 10}) {
-      const RotaryScan whole = run(0, length, {.chunk = chunk});
+      const RotaryScan whole = scanned(t, 0, length, {.chunk = chunk});
       s.output("y" + std::to_string(chunk), whole.y);
       s.output("state" + std::to_string(chunk), whole.state.state);
     }
-    RotaryScanOptions how;
-    std::vector<Tensor> pieces;
-    std::int64_t begin = 0;
-    for (const std::int64_t end : {length / 3, length / 2, length}) {
-      if (end == begin) continue;
-      const RotaryScan piece = run(begin, end, how);
-      pieces.push_back(piece.y);
-      how.initial_state = piece.state;
-      begin = end;
-    }
-    s.output("y_in_pieces", concat(pieces, 1));
-    s.output("state_in_pieces", how.initial_state->state);
+    const RotaryScan pieces = scanned_in_pieces(t, {length / 3, length / 2, length});
+    s.output("y_in_pieces", pieces.y);
+    s.output("state_in_pieces", pieces.state.state);
     const Results want = one_by_one(g);
     const ValueMap got = run_graph(s.graph(), s.leaves, where);
     // Though the sum of all angles is some hundreds.
@@ -442,44 +466,20 @@ void check_rotary(Where where) {
 
 // The whole, and pieces with the states between them.
 void check_gradient_of_rotary(Where where, std::span<const std::int64_t> lengths) {
-  constexpr std::array kParts = {&RotaryGiven::x,      &RotaryGiven::dt,    &RotaryGiven::rates,
-                                 &RotaryGiven::lambda, &RotaryGiven::theta, &RotaryGiven::in,
-                                 &RotaryGiven::out};
   for (const std::int64_t length : lengths) {
     Sketch s(static_cast<std::uint64_t>(length));
-    const Shape steps = {2, length, 2};
-    const std::vector<Tensor> t = {s.input({2, length, 2, 2, 3}, -1, 1),
-                                   s.input(steps, 0.01, 0.4),
-                                   s.input(steps, -2, -0.1),
-                                   s.input(steps, 0, 1),
-                                   s.input({2, length, 2, 2}, -3, 3),
-                                   s.input({2, length, 2, 2, 4}, -1, 1),
-                                   s.input({2, length, 2, 2, 4}, -1, 1)};
-    RotaryGiven g{2, length, 2, 2, 3, 4, {}, {}, {}, {}, {}, {}, {}};
-    for (std::size_t i = 0; i < t.size(); ++i) g.*kParts[i] = s.leaves.at("in" + std::to_string(i));
+    const auto [t, g] = draw_rotary(s, length);
     const RotaryScan whole = rotary_scan(t[0], t[1], t[2], t[3], t[4], t[5], t[6]);
     Weighted of_whole, of_pieces;
     give_gradients(s, weighted(s, whole.y, whole.state.state, of_whole), t, "whole");
-    RotaryScanOptions how;
-    std::vector<Tensor> pieces;
-    std::int64_t begin = 0;
-    for (const std::int64_t end : {length / 2, length}) {
-      if (end == begin) continue;
-      const auto some = [&](std::size_t i) { return narrow(t[i], 1, begin, end - begin); };
-      const RotaryScan piece =
-          rotary_scan(some(0), some(1), some(2), some(3), some(4), some(5), some(6), how);
-      pieces.push_back(piece.y);
-      how.initial_state = piece.state;
-      begin = end;
-    }
-    give_gradients(s, weighted(s, concat(pieces, 1), how.initial_state->state, of_pieces), t,
-                   "pieces");
+    const RotaryScan pieces = scanned_in_pieces(t, {length / 2, length});
+    give_gradients(s, weighted(s, pieces.y, pieces.state.state, of_pieces), t, "pieces");
     const ValueMap got = run_graph(s.graph(), s.leaves, where);
     for (const auto& [name, weights] :
          {std::pair("whole", &of_whole), std::pair("pieces", &of_pieces)}) {
       const Weighted& own = *weights;
       const auto value = [&](const RotaryGiven& at) { return own.of(one_by_one(at)); };
-      check_slopes<RotaryGiven>(g, kParts, got, name, value,
+      check_slopes<RotaryGiven>(g, kRotaryParts, got, name, value,
                                 std::to_string(length) + " steps, " + name);
     }
   }
