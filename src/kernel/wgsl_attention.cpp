@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "kernel/wgsl_fours.h"
+#include "kernel/wgsl_line_tile.h"
 #include "kernel/wgsl_parts.h"
 
 namespace tensorgrad::wgsl {
@@ -52,6 +53,25 @@ class AttentionWriter {
   [[nodiscard]] std::int64_t rows() const { return keys() ? l_.n : l_.m; }
   [[nodiscard]] std::int64_t columns() const { return keys() ? l_.m : l_.n; }
 
+  // A mask that says who counts, not one that is added.
+  [[nodiscard]] bool truth_mask() const {
+    return has(AttentionInput::kMask) &&
+           l_.input(AttentionInput::kMask).instrs.back().dtype == DType::kBool;
+  }
+  // Where a thread's scores lie.
+  [[nodiscard]] std::string row_of(int r) const {
+    return "row_start + ty + " + u32_literal(r * block_.ny);
+  }
+  [[nodiscard]] std::string column_of(int c) const {
+    return "col_start + tx + " + u32_literal(c * block_.nx);
+  }
+  [[nodiscard]] std::string query(int r, int c) const {
+    return keys() ? "at_col" + number(c) : "at_row" + number(r);
+  }
+  [[nodiscard]] std::string key(int r, int c) const {
+    return keys() ? "at_row" + number(r) : "at_col" + number(c);
+  }
+
   // Vectors of a line, and from one line to the next.
   static std::int64_t vectors(std::int64_t width) { return ceil_div(width, 4); }
   static std::int64_t pitch(std::int64_t width) { return vectors(width) | 1; }
@@ -73,9 +93,10 @@ class AttentionWriter {
   };
   void write_line(const Lines& lines, const std::set<int>& bindings);
   void write_result(int which, std::int64_t count, std::int64_t width);
-  void load_tile(Scope& scope, const std::string& line, const std::string& tile,
-                 std::int64_t pitch_of_tile, const std::string& first, int count,
-                 std::int64_t width) const;
+  LineTile lines(const std::string& operand, const std::string& array, int count,
+                 std::int64_t width, std::int64_t pitch_of_array);
+  void bring_columns(Scope& before, Scope& tile, const std::string& first,
+                     const std::vector<LineTile>& all) const;
   void write_products(Scope& scope, const std::string& result, const std::string& x,
                       const std::string& y, std::int64_t width, std::int64_t y_pitch) const;
   void write_accumulate(Scope& scope, const std::string& acc, const std::string& y,
@@ -83,7 +104,9 @@ class AttentionWriter {
   void declare_results(Scope& scope, const std::string& acc, std::int64_t width) const;
   void store_results(Scope& scope, const std::string& acc, int which, std::int64_t width,
                      const std::string& factor);
+  void write_live(Scope& scope);
   void write_scores(Scope& scope);
+  void write_tiles(Scope& scope, const std::string& first, const Scope& tile);
   void write_maximum(Scope& scope) const;
   void write_forward(Scope& scope);
   void write_backward(Scope& scope);
@@ -112,7 +135,7 @@ std::int64_t AttentionWriter::bytes(const TileBlock& b) const {
   const std::int64_t lines =
       forward() ? b.rows * pitch(l_.k) + b.columns * column_pitch() + ceil_div(b.rows * b.nx, 4)
                 : (b.rows + b.columns) * (pitch(l_.k) + pitch(l_.width));
-  return 16 * (weights + lines);
+  return 16 * (weights + lines) + (truth_mask() ? 8 : 0);
 }
 
 TileBlock AttentionWriter::pick(const WgslOptions& options) const {
@@ -210,19 +233,30 @@ void AttentionWriter::write_result(int which, std::int64_t count, std::int64_t w
                    "fn " + name + "(p: u32, i: u32, w: u32, x: f32) {\n" + scope.text() + "}\n");
 }
 
-// Lines [first, first + count) of an operand into workgroup memory.
-void AttentionWriter::load_tile(Scope& scope, const std::string& line, const std::string& tile,
-                                std::int64_t pitch_of_tile, const std::string& first, int count,
-                                std::int64_t width) const {
-  const std::string n = u32_literal(vectors(width));
-  Scope body(&scope);
-  body.line("let i = e / " + n + ";");
-  body.line("let at = e % " + n + ";");
-  body.line(tile + "[i * " + u32_literal(pitch_of_tile) + " + at] = " + line + "_line(p, " + first +
-            " + i, at);");
-  scope.block("for (var e = local; e < " + u32_literal(count * vectors(width)) +
-                  "; e += " + u32_literal(block_.threads()) + ")",
-              body);
+LineTile AttentionWriter::lines(const std::string& operand, const std::string& array, int count,
+                                std::int64_t width, std::int64_t pitch_of_array) {
+  module_.shared(array, "vec4<f32>", count * pitch_of_array, 16);
+  return {operand, array, count, vectors(width), pitch_of_array, block_.threads()};
+}
+
+// The tile's columns. While it is worked on, those of the next are on their way, unless they are
+// many or a mask may leave that tile out.
+void AttentionWriter::bring_columns(Scope& before, Scope& tile, const std::string& first,
+                                    const std::vector<LineTile>& all) const {
+  const auto ahead = [&](const LineTile& part) { return !truth_mask() && part.at_once(); };
+  for (const LineTile& part : all) {
+    if (ahead(part)) {
+      part.declare(before);
+      part.fetch(before, first);
+      part.keep(tile);
+    } else {
+      part.load(tile, "col_start");
+    }
+  }
+  tile.line("workgroupBarrier();");
+  for (const LineTile& part : all) {
+    if (ahead(part)) part.fetch(tile, "col_start + " + u32_literal(block_.columns));
+  }
 }
 
 // step(0u), step(1u) ... : written out where they are few, as compilers then know all places.
@@ -308,7 +342,7 @@ void AttentionWriter::store_results(Scope& scope, const std::string& acc, int wh
   write_result(which, rows(), width);
   for (int r = 0; r < block_.per_y(); ++r) {
     Scope row(&scope);
-    row.line("let i = row_start + ty + " + u32_literal(r * block_.ny) + ";");
+    row.line("let i = " + row_of(r) + ";");
     const std::string by = factor.empty() ? "" : " * " + factor + (forward() ? number(r) : "");
     for (int v = 0; v < vectors_each(width); ++v) {
       for (int c = 0; c < 4; ++c) {
@@ -322,33 +356,63 @@ void AttentionWriter::store_results(Scope& scope, const std::string& acc, int wh
   }
 }
 
-// Scales and masks: s, and `liveR_C`, whether it counts.
-void AttentionWriter::write_scores(Scope& scope) {
-  const bool added = has(AttentionInput::kMask) &&
-                     l_.input(AttentionInput::kMask).instrs.back().dtype != DType::kBool;
-  const std::string scale = module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(l_.scale));
-  for (int r = 0; r < block_.per_y(); ++r) {
-    scope.line("let at_row" + number(r) + " = row_start + ty + " + u32_literal(r * block_.ny) +
-               ";");
-  }
-  for (int c = 0; c < block_.per_x(); ++c) {
-    scope.line("let at_col" + number(c) + " = col_start + tx + " + u32_literal(c * block_.nx) +
-               ";");
-  }
+// `liveR_C`: whether a score of the tile counts, but for a mask that is added.
+void AttentionWriter::write_live(Scope& scope) {
+  for (int r = 0; r < block_.per_y(); ++r)
+    scope.line("let at_row" + number(r) + " = " + row_of(r) + ";");
+  for (int c = 0; c < block_.per_x(); ++c)
+    scope.line("let at_col" + number(c) + " = " + column_of(c) + ";");
   each([&](int r, int c) {
     const std::string at = number(r) + "_" + number(c);
-    const std::string i = keys() ? "at_col" + number(c) : "at_row" + number(r);
-    const std::string j = keys() ? "at_row" + number(r) : "at_col" + number(c);
+    const std::string i = query(r, c), j = key(r, c);
     std::string live = "at_row" + number(r) + " < " + u32_literal(rows()) + " && at_col" +
                        number(c) + " < " + u32_literal(columns());
     if (l_.causal) live += " && " + j + " <= " + i;
     scope.line("var live" + at + " = " + live + ";");
-    scope.line("s" + at + " *= " + scale + ";");
-    if (!has(AttentionInput::kMask)) return;
-    const std::string mask = "mask_at(p, " + i + ", " + j + ")";
-    scope.line("if (live" + at + ") { " +
-               (added ? "s" + at + " += " + mask : "live" + at + " = " + mask) + "; }");
+    if (truth_mask()) {
+      scope.line("if (live" + at + ") { live" + at + " = mask_at(p, " + i + ", " + j + "); }");
+    }
   });
+}
+
+// Scales and adds the mask.
+void AttentionWriter::write_scores(Scope& scope) {
+  const std::string scale = module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(l_.scale));
+  each([&](int r, int c) {
+    const std::string at = number(r) + "_" + number(c);
+    scope.line("s" + at + " *= " + scale + ";");
+    if (!has(AttentionInput::kMask) || truth_mask()) return;
+    scope.line("if (live" + at + ") { s" + at + " += mask_at(p, " + query(r, c) + ", " + key(r, c) +
+               "); }");
+  });
+}
+
+// All tiles of a block of rows. Those in which a mask lets nobody attend to anything are left out:
+// a cache of keys that is mostly empty costs what is in it.
+void AttentionWriter::write_tiles(Scope& scope, const std::string& first, const Scope& tile) {
+  std::string end = u32_literal(columns());
+  if (l_.causal && !keys()) end = "min(" + end + ", row_start + " + u32_literal(block_.rows) + ")";
+  scope.line("let end = " + end + ";");
+  Scope loop(&scope);
+  loop.line("workgroupBarrier();");
+  write_live(loop);
+  if (truth_mask()) {
+    std::string any;
+    each([&](int r, int c) {
+      any += (any.empty() ? "live" : " || live") + number(r) + "_" + number(c);
+    });
+    module_.shared("tiles_seen", "atomic<u32>", 1, 4);
+    module_.shared("last_seen", "u32", 1, 4);
+    loop.line("if (" + any + ") { atomicMax(&tiles_seen[0], col_start + 1u); }");
+    loop.line("workgroupBarrier();");
+    loop.line("if (local == 0u) { last_seen[0] = atomicLoad(&tiles_seen[0]); }");
+    loop.block("if (workgroupUniformLoad(&last_seen[0]) > col_start)", tile);
+  } else {
+    loop.block("", tile);
+  }
+  scope.block("for (var col_start = " + first +
+                  "; col_start < end; col_start += " + u32_literal(block_.columns) + ")",
+              loop);
 }
 
 void AttentionWriter::put_weight(Scope& scope, int r, int c, const std::string& value) const {
@@ -383,26 +447,23 @@ void AttentionWriter::write_maximum(Scope& scope) const {
 }
 
 void AttentionWriter::write_forward(Scope& scope) {
+  module_.shared("lanes", "vec4<f32>", ceil_div(block_.rows * block_.nx, 4), 16);
   const std::int64_t cp = column_pitch();
-  load_tile(scope, "q", "rows_q", pitch(l_.k), "row_start", block_.rows, l_.k);
+  const LineTile columns_k = lines("k", "columns_kv", block_.columns, l_.k, cp);
+  const LineTile columns_v = lines("v", "columns_kv", block_.columns, l_.width, cp);
+  lines("q", "rows_q", block_.rows, l_.k, pitch(l_.k)).load(scope, "row_start");
   declare_results(scope, "o", l_.width);
   for (int r = 0; r < block_.per_y(); ++r) {
     scope.line("var top" + number(r) + " = -3.4028234e38f;");
     scope.line("var sum" + number(r) + " = 0.0f;");
   }
-  scope.line("let end = " +
-             (l_.causal
-                  ? "min(" + u32_literal(l_.n) + ", row_start + " + u32_literal(block_.rows) + ")"
-                  : u32_literal(l_.n)) +
-             ";");
   Scope loop(&scope);
-  loop.line("workgroupBarrier();");
-  load_tile(loop, "k", "columns_kv", cp, "col_start", block_.columns, l_.k);
-  loop.line("workgroupBarrier();");
+  bring_columns(scope, loop, "0u", {columns_k});
+  columns_v.begin(loop, "col_start");
   write_products(loop, "s", "rows_q", "columns_kv", l_.k, cp);
   write_scores(loop);
   write_maximum(loop);  // all have read k by now
-  load_tile(loop, "v", "columns_kv", cp, "col_start", block_.columns, l_.width);
+  columns_v.end(loop, "col_start");
   for (int r = 0; r < block_.per_y(); ++r) {
     const std::string n = number(r);
     loop.line("let shrink" + n + " = exp(top" + n + " - most" + n + ");");
@@ -426,9 +487,7 @@ void AttentionWriter::write_forward(Scope& scope) {
   });
   loop.line("workgroupBarrier();");
   write_accumulate(loop, "o", "columns_kv", l_.width, cp);
-  scope.block(
-      "for (var col_start = 0u; col_start < end; col_start += " + u32_literal(block_.columns) + ")",
-      loop);
+  write_tiles(scope, "0u", loop);
   scope.line("workgroupBarrier();");
   for (int r = 0; r < block_.per_y(); ++r) {
     scope.line("lanes[((ty + " + u32_literal(r * block_.ny) + ") * " + u32_literal(block_.nx) +
@@ -447,7 +506,7 @@ void AttentionWriter::write_forward(Scope& scope) {
     // Nothing seen: zeros.
     scope.line("let nothing" + n + " = total" + n + " == 0.0f;");
     scope.line("let factor" + n + " = select(1.0f / total" + n + ", 0.0f, nothing" + n + ");");
-    scope.line("let i" + n + " = row_start + ty + " + u32_literal(r * block_.ny) + ";");
+    scope.line("let i" + n + " = " + row_of(r) + ";");
     scope.line("if (tx == 0u && i" + n + " < " + u32_literal(l_.m) + ") { store1(p, i" + n +
                ", 0u, select(top" + n + " + log(total" + n + "), 0.0f, nothing" + n + ")); }");
   }
@@ -457,39 +516,42 @@ void AttentionWriter::write_forward(Scope& scope) {
 void AttentionWriter::write_backward(Scope& scope) {
   const std::string x0 = keys() ? "k" : "q", x1 = keys() ? "v" : "dy";
   const std::string y0 = keys() ? "q" : "k", y1 = keys() ? "dy" : "v";
-  load_tile(scope, x0, "rows_0", pitch(l_.k), "row_start", block_.rows, l_.k);
-  load_tile(scope, x1, "rows_1", pitch(l_.width), "row_start", block_.rows, l_.width);
+  lines(x0, "rows_0", block_.rows, l_.k, pitch(l_.k)).load(scope, "row_start");
+  lines(x1, "rows_1", block_.rows, l_.width, pitch(l_.width)).load(scope, "row_start");
   declare_results(scope, "d0_", l_.k);
   if (keys()) declare_results(scope, "d1_", l_.width);
-  std::string first = "0u", end = u32_literal(columns());
+  std::string first = "0u";
   if (l_.causal && keys())
     first = "row_start / " + u32_literal(block_.columns) + " * " + u32_literal(block_.columns);
-  if (l_.causal && !keys()) {
-    end = "min(" + end + ", row_start + " + u32_literal(block_.rows) + ")";
-  }
-  scope.line("let end = " + end + ";");
   Scope loop(&scope);
-  loop.line("workgroupBarrier();");
-  load_tile(loop, y0, "columns_0", pitch(l_.k), "col_start", block_.columns, l_.k);
-  load_tile(loop, y1, "columns_1", pitch(l_.width), "col_start", block_.columns, l_.width);
-  loop.line("workgroupBarrier();");
+  // Of each query, what the forward pass left.
+  Scope& of_queries = keys() ? loop : scope;
+  for (int n = 0; n < (keys() ? block_.per_x() : block_.per_y()); ++n) {
+    const std::string at = keys() ? column_of(n) : row_of(n);
+    of_queries.line("let query" + number(n) + " = min(" + at + ", " + u32_literal(l_.m - 1) + ");");
+    of_queries.line("let lse" + number(n) + " = lse_at(p, query" + number(n) + ", 0u);");
+    of_queries.line("let delta" + number(n) + " = delta_at(p, query" + number(n) + ", 0u);");
+  }
+  bring_columns(scope, loop, first,
+                {lines(y0, "columns_0", block_.columns, l_.k, pitch(l_.k)),
+                 lines(y1, "columns_1", block_.columns, l_.width, pitch(l_.width))});
   write_products(loop, "s", "rows_0", "columns_0", l_.k, pitch(l_.k));
   write_products(loop, "dp", "rows_1", "columns_1", l_.width, pitch(l_.width));
   write_scores(loop);
   each([&](int r, int c) {
     const std::string at = number(r) + "_" + number(c);
-    const std::string i = keys() ? "at_col" + number(c) : "at_row" + number(r);
-    const std::string j = keys() ? "at_row" + number(r) : "at_col" + number(c);
+    const std::string i = query(r, c), j = key(r, c);
     loop.line("var p" + at + " = 0.0f;");
     loop.line("var ds" + at + " = 0.0f;");
     Scope live(&loop);
-    live.line("p" + at + " = exp(s" + at + " - lse_at(p, " + i + ", 0u));");
+    const std::string of_query = number(keys() ? c : r);
+    live.line("p" + at + " = exp(s" + at + " - lse" + of_query + ");");
     std::string dp = "dp" + at;
     if (has(AttentionInput::kKeep)) {
       live.line("let keep = keep_at(p, " + i + ", " + j + ");");
       dp = "keep * " + dp;
     }
-    live.line("ds" + at + " = p" + at + " * (" + dp + " - delta_at(p, " + i + ", 0u));");
+    live.line("ds" + at + " = p" + at + " * (" + dp + " - delta" + of_query + ");");
     if (has(AttentionInput::kKeep)) live.line("p" + at + " *= keep;");
     loop.block("if (live" + at + ")", live);
     put_weight(loop, r, c, (keys() ? "p" : "ds") + at);
@@ -502,9 +564,7 @@ void AttentionWriter::write_backward(Scope& scope) {
     loop.line("workgroupBarrier();");
   }
   write_accumulate(loop, "d0_", "columns_0", l_.k, pitch(l_.k));
-  scope.block("for (var col_start = " + first +
-                  "; col_start < end; col_start += " + u32_literal(block_.columns) + ")",
-              loop);
+  write_tiles(scope, first, loop);
   const std::string scale = module_.constant(DType::kF32, std::bit_cast<std::uint32_t>(l_.scale));
   store_results(scope, "d0_", 0, l_.k, scale);
   if (keys()) store_results(scope, "d1_", 1, l_.width, "");
@@ -514,20 +574,7 @@ Shader AttentionWriter::write() {
   write_inputs();
   const std::int64_t down = ceil_div(rows(), block_.rows);
   const std::int64_t groups = window_.count * down;
-  const auto shared = [&](const std::string& name, std::int64_t count) {
-    module_.shared(name, "vec4<f32>", count, 16);
-  };
-  shared("weights", block_.rows * weight_pitch());
-  if (forward()) {
-    shared("rows_q", block_.rows * pitch(l_.k));
-    shared("columns_kv", block_.columns * column_pitch());
-    shared("lanes", ceil_div(block_.rows * block_.nx, 4));
-  } else {
-    shared("rows_0", block_.rows * pitch(l_.k));
-    shared("rows_1", block_.rows * pitch(l_.width));
-    shared("columns_0", block_.columns * pitch(l_.k));
-    shared("columns_1", block_.columns * pitch(l_.width));
-  }
+  module_.shared("weights", "vec4<f32>", block_.rows * weight_pitch(), 16);
   Scope scope;
   open_rows(scope, Tile{1, block_.threads(), true}, groups, "unit");
   // The last rows of a causal mask see most: they come first.

@@ -2,6 +2,7 @@
 // Attention in a plan: nothing of T x S elements is stored, whatever the mask is made of; a launch
 // can be cut by batches; dropout of the weights is the same forward and backward.
 #include <algorithm>
+#include <cmath>
 
 #include "support/sketch.h"
 
@@ -84,6 +85,40 @@ TEST(Attention, of_a_stored_mask_reads_it) {
   t.attend({.mask = allowed});
   EXPECT_LE(t.largest_slot(), kMostBytes);
   t.check();
+}
+
+// What a mask closes is not read: were it only multiplied by zero, NaN would come through.
+void leaves_out_what_is_closed(Where where) {
+  constexpr std::int64_t kRows = 40, kColumns = 600, kOpen = 256;
+  Sketch s;
+  const auto keys = [&](Draw& draw) {
+    Values values = draw.values(f32, kHeads * kColumns * kDepth, -1, 1);
+    for (std::int64_t i = 0; i < numel({kHeads, kColumns, kDepth}); ++i) {
+      if (i / kDepth % kColumns >= kOpen) values[static_cast<std::size_t>(i)] = std::nan("");
+    }
+    return s.input({kHeads, kColumns, kDepth}, f32, values);
+  };
+  const Tensor q = s.input({kHeads, kRows, kDepth}), k = keys(s.draw), v = keys(s.draw);
+  // A cache of which 100 places are full; the last rows see none of it.
+  const Shape scores = {kRows, kColumns};
+  const Tensor row = iota(scores, 0, f32), column = iota(scores, 1, f32);
+  const Tensor full = s.input({}, f32, {100});
+  const Tensor o =
+      scaled_dot_product_attention(q, k, v, {.mask = column - row < full && row < 35.0});
+  const std::vector<Tensor> d = grad(sum(square(o)), {q, k, v});
+  for (std::size_t i = 0; i < 3; ++i) s.output("d" + std::to_string(i), d[i]);
+  s.output("o", o);
+  ValueMap zeros = s.leaves;
+  for (auto& [name, values] : zeros) {
+    std::replace_if(values.begin(), values.end(), [](double x) { return std::isnan(x); }, 0.0);
+  }
+  expect_close(s.graph(), run_graph(s.graph(), s.leaves, where), interpret_graph(s.graph(), zeros),
+               1e-4, to_string(where));
+}
+
+TEST(Attention, leaves_out_what_a_mask_closes_on_cpu) { leaves_out_what_is_closed(Where::kCpu); }
+TEST(Attention, leaves_out_what_a_mask_closes_on_webgpu) {
+  leaves_out_what_is_closed(Where::kWebGpu);
 }
 
 TEST(Attention, is_cut_by_batches_on_webgpu) {

@@ -189,22 +189,45 @@ class AttentionStep final : public Step {
     return std::clamp<std::int64_t>(t.row + r + 1 - t.column, 0, t.columns);
   }
 
+  // What says who attends to whom in a tile. `closed`: nobody to anything.
+  struct Masks {
+    Matrix mask, keep;
+    bool closed = false;
+  };
+  Masks masks_of(const Tile& t, const Scratch& scratch) const {
+    Masks masks;
+    if (has(AttentionInput::kMask)) {
+      masks.mask =
+          block(AttentionInput::kMask, scratch, t.batch, t.row, t.rows, t.column, t.columns);
+      masks.closed = truth_mask_ && all_zero(masks.mask, t);
+    }
+    if (has(AttentionInput::kKeep) && !masks.closed) {
+      masks.keep =
+          block(AttentionInput::kKeep, scratch, t.batch, t.row, t.rows, t.column, t.columns);
+    }
+    return masks;
+  }
+  static bool all_zero(const Matrix& m, const Tile& t) {
+    const auto* words = reinterpret_cast<const Word*>(m.data);
+    for (std::int64_t r = 0; r < t.rows; ++r) {
+      Word some = 0;
+      for (std::int64_t j = 0; j < t.columns; ++j) some |= words[r * m.rs + j * m.cs];
+      if (some != 0) return false;
+    }
+    return true;
+  }
+
   // Calls visit(r, number of columns seen, mask or null, allowed or null, keep or null) for each
   // row.
   template <class Visit>
-  void each_row(const Tile& t, const Scratch& scratch, const Visit& visit) const {
-    Matrix mask, keep;
-    if (has(AttentionInput::kMask)) {
-      mask = block(AttentionInput::kMask, scratch, t.batch, t.row, t.rows, t.column, t.columns);
-    }
-    if (has(AttentionInput::kKeep)) {
-      keep = block(AttentionInput::kKeep, scratch, t.batch, t.row, t.rows, t.column, t.columns);
-    }
+  void each_row(const Tile& t, const Scratch& scratch, const Masks& masks,
+                const Visit& visit) const {
     float* lines = scratch.floats(kLine);
     for (std::int64_t r = 0; r < t.rows; ++r) {
       const std::int64_t n = seen(t, r);
-      const float* line = mask.data == nullptr ? nullptr : line_of(mask, r, n, lines);
-      const float* kept = keep.data == nullptr ? nullptr : line_of(keep, r, n, lines + pitch_);
+      const float* line = masks.mask.data == nullptr ? nullptr : line_of(masks.mask, r, n, lines);
+      const float* kept =
+          masks.keep.data == nullptr ? nullptr : line_of(masks.keep, r, n, lines + pitch_);
       visit(r, n, truth_mask_ ? nullptr : line,
             truth_mask_ ? reinterpret_cast<const Word*>(line) : nullptr, kept);
     }
@@ -237,19 +260,22 @@ class AttentionStep final : public Step {
     float* s = scratch.floats(kScores);
     float* out = scratch.floats(kOut);
     const std::int64_t end = columns_seen(row + t.rows);
+    bool first = true;
     for (t.column = 0; t.column < end; t.column += tile_columns_) {
       t.columns = std::min(tile_columns_, end - t.column);
+      const Masks masks = masks_of(t, scratch);
+      if (masks.closed) continue;
       const Matrix k = lines(AttentionInput::kK, scratch, batch, t.column, t.columns);
       multiply(q, t.rows, l_.k, k.transposed(), t.columns, scratch.floats(kRight), s, pitch_,
                false);
-      each_row(t, scratch,
+      each_row(t, scratch, masks,
                [&](std::int64_t r, std::int64_t n, const float* added, const Word* allowed,
                    const float* keep) {
                  float* line = s + r * pitch_;
                  if (n > 0) {
                    const float top = rows_.scores(line, n, l_.scale, added, allowed, tops[r]);
                    const double sum = static_cast<double>(rows_.weights(line, n, top));
-                   if (t.column == 0) {
+                   if (first) {
                      sums[r] = sum;
                    } else {
                      const double shrink =
@@ -266,8 +292,10 @@ class AttentionStep final : public Step {
                });
       const Matrix v = lines(AttentionInput::kV, scratch, batch, t.column, t.columns);
       multiply({s, pitch_, 1}, t.rows, t.columns, v, l_.width, scratch.floats(kRight), out,
-               width_pitch_, t.column > 0);
+               width_pitch_, !first);
+      first = false;
     }
+    if (first) clear(out, 0, t.rows * width_pitch_);
     for (std::int64_t r = 0; r < t.rows; ++r) {
       const bool nothing = sums[r] == 0;
       float* line = out + r * width_pitch_;
@@ -293,15 +321,15 @@ class AttentionStep final : public Step {
   }
 
   // Leaves keep * p in kScores and ds in kDp.
-  void backward_tile(const Tile& t, const Scratch& scratch, const BackwardRows& left,
-                     const Matrix& k, const Matrix& v) const {
+  void backward_tile(const Tile& t, const Scratch& scratch, const Masks& masks,
+                     const BackwardRows& left, const Matrix& k, const Matrix& v) const {
     float* s = scratch.floats(kScores);
     float* dp = scratch.floats(kDp);
     multiply(left.q, t.rows, l_.k, k.transposed(), t.columns, scratch.floats(kRight), s, pitch_,
              false);
     multiply(left.dy, t.rows, l_.width, v.transposed(), t.columns, scratch.floats(kRight), dp,
              pitch_, false);
-    each_row(t, scratch,
+    each_row(t, scratch, masks,
              [&](std::int64_t r, std::int64_t n, const float* added, const Word* allowed,
                  const float* keep) {
                float* line = s + r * pitch_;
@@ -332,14 +360,19 @@ class AttentionStep final : public Step {
     const BackwardRows left = rows_of(scratch, batch, row, t.rows);
     float* dq = scratch.floats(kOut);
     const std::int64_t end = columns_seen(row + t.rows);
+    bool first = true;
     for (t.column = 0; t.column < end; t.column += tile_columns_) {
       t.columns = std::min(tile_columns_, end - t.column);
+      const Masks masks = masks_of(t, scratch);
+      if (masks.closed) continue;
       const Matrix k = lines(AttentionInput::kK, scratch, batch, t.column, t.columns);
       const Matrix v = lines(AttentionInput::kV, scratch, batch, t.column, t.columns);
-      backward_tile(t, scratch, left, k, v);
+      backward_tile(t, scratch, masks, left, k, v);
       multiply({scratch.floats(kDp), pitch_, 1}, t.rows, t.columns, k, l_.k, scratch.floats(kRight),
-               dq, depth_pitch_, t.column > 0);
+               dq, depth_pitch_, !first);
+      first = false;
     }
+    if (first) clear(dq, 0, t.rows * depth_pitch_);
     finish(dq, depth_pitch_, t.rows, l_.k, l_.scale, results_[0] + (batch * l_.m + row) * l_.k);
   }
 
@@ -350,19 +383,23 @@ class AttentionStep final : public Step {
     float* dk = scratch.floats(kOut);
     float* dv = scratch.floats(kOut2);
     // Rows before the first column see none of these.
-    const std::int64_t first = l_.causal ? column / tile_rows_ * tile_rows_ : 0;
-    if (first >= l_.m) {
+    bool first = true;
+    for (t.row = l_.causal ? column / tile_rows_ * tile_rows_ : 0; t.row < l_.m;
+         t.row += tile_rows_) {
+      t.rows = std::min(tile_rows_, l_.m - t.row);
+      const Masks masks = masks_of(t, scratch);
+      if (masks.closed) continue;
+      const BackwardRows left = rows_of(scratch, batch, t.row, t.rows);
+      backward_tile(t, scratch, masks, left, k, v);
+      multiply({scratch.floats(kScores), 1, pitch_}, t.columns, t.rows, left.dy, l_.width,
+               scratch.floats(kRight), dv, width_pitch_, !first);
+      multiply({scratch.floats(kDp), 1, pitch_}, t.columns, t.rows, left.q, l_.k,
+               scratch.floats(kRight), dk, depth_pitch_, !first);
+      first = false;
+    }
+    if (first) {
       clear(dk, 0, t.columns * depth_pitch_);
       clear(dv, 0, t.columns * width_pitch_);
-    }
-    for (t.row = first; t.row < l_.m; t.row += tile_rows_) {
-      t.rows = std::min(tile_rows_, l_.m - t.row);
-      const BackwardRows left = rows_of(scratch, batch, t.row, t.rows);
-      backward_tile(t, scratch, left, k, v);
-      multiply({scratch.floats(kScores), 1, pitch_}, t.columns, t.rows, left.dy, l_.width,
-               scratch.floats(kRight), dv, width_pitch_, t.row > first);
-      multiply({scratch.floats(kDp), 1, pitch_}, t.columns, t.rows, left.q, l_.k,
-               scratch.floats(kRight), dk, depth_pitch_, t.row > first);
     }
     const std::int64_t at = batch * l_.n + column;
     finish(dk, depth_pitch_, t.columns, l_.k, l_.scale, results_[0] + at * l_.k);
