@@ -25,5 +25,5 @@ endforeach()
 # docs/ops.md says what passed just now.
 add_test(NAME meta.ops_page COMMAND "${Python3_EXECUTABLE}" -B tools/ops_page.py
   --results "${CMAKE_CURRENT_BINARY_DIR}")
-set_tests_properties(meta.ops_page PROPERTIES LABELS "meta;ops" FIXTURES_REQUIRED ops_results
+set_tests_properties(meta.ops_page PROPERTIES LABELS "meta;ops;released;as_released" FIXTURES_REQUIRED ops_results
   WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")

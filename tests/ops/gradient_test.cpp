@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Family{"scan", scan_cases}, Family{"function", function_cases},
                       Family{"arranging", arranging_cases}, Family{"attention", attention_cases},
                       Family{"pointwise", pointwise_cases, Drivers::kOfRealGpus},
-                      Family{"state_space", state_space_cases}),
+                      Family{"state_space", state_space_forms}),
     [](const auto& family) { return std::string(family.param.name); });
 
 TEST(Gradient, of_a_gradient_is_that_of_differences) {

@@ -45,6 +45,7 @@ std::vector<OpCase> function_cases();
 std::vector<OpCase> arranging_cases();
 std::vector<OpCase> attention_cases();
 std::vector<OpCase> state_space_cases();
+std::vector<OpCase> state_space_forms();  // of these, each form in one size
 // Integers and truths in what the others give floats.
 std::vector<OpCase> integer_cases();
 std::vector<OpCase> random_cases();

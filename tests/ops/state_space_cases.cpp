@@ -224,11 +224,17 @@ std::vector<OpCase> dualities() {
 
 }  // namespace
 
-std::vector<OpCase> state_space_cases() {
-  std::vector<OpCase> cases = scan_sizes();
-  for (const auto& part : {scan_forms(), convolutions(), dualities(), rotations()}) {
+std::vector<OpCase> state_space_forms() {
+  std::vector<OpCase> cases = scan_forms();
+  for (const auto& part : {convolutions(), dualities(), rotations()}) {
     cases.insert(cases.end(), part.begin(), part.end());
   }
+  return cases;
+}
+
+std::vector<OpCase> state_space_cases() {
+  std::vector<OpCase> cases = scan_sizes(), forms = state_space_forms();
+  cases.insert(cases.end(), forms.begin(), forms.end());
   return cases;
 }
 
