@@ -3,7 +3,8 @@
 // columns a block at a time; threads lie in a grid of ny x nx, each with some rows and columns of
 // the tile of scores in registers, and with some of the results' columns for the same rows. What
 // both products read passes through workgroup memory in vectors of four along the width of q, k, v;
-// lines are an odd number of vectors apart, so that neighbouring threads meet different banks.
+// lines are an odd number of vectors apart, so that neighbouring threads meet different banks. The
+// next block of columns is on its way from memory while one is worked on.
 // Rows are those of q, or, for dk and dv, those of k: then columns are those of q.
 #include <algorithm>
 #include <array>
@@ -540,7 +541,6 @@ void AttentionWriter::write_backward(Scope& scope) {
   write_scores(loop);
   each([&](int r, int c) {
     const std::string at = number(r) + "_" + number(c);
-    const std::string i = query(r, c), j = key(r, c);
     loop.line("var p" + at + " = 0.0f;");
     loop.line("var ds" + at + " = 0.0f;");
     Scope live(&loop);
@@ -548,7 +548,7 @@ void AttentionWriter::write_backward(Scope& scope) {
     live.line("p" + at + " = exp(s" + at + " - lse" + of_query + ");");
     std::string dp = "dp" + at;
     if (has(AttentionInput::kKeep)) {
-      live.line("let keep = keep_at(p, " + i + ", " + j + ");");
+      live.line("let keep = keep_at(p, " + query(r, c) + ", " + key(r, c) + ");");
       dp = "keep * " + dp;
     }
     live.line("ds" + at + " = p" + at + " * (" + dp + " - delta" + of_query + ");");

@@ -155,6 +155,28 @@ TEST(CpuMap, a_store_in_place_waits_for_a_later_load) {
   expect_as_oracle(b);
 }
 
+// As a line of a cache is filled.
+TEST(CpuMap, writes_in_place_where_a_condition_says) {
+  const std::int64_t n = 50001;
+  const auto id = IndexMap::identity({n});
+  for (const bool two : {false, true}) {  // conditions
+    for (const std::int64_t first : {0, 1, 1023, 1024, 20000, 50000}) {
+      LaunchBuilder b(LaunchKind::kMap);
+      b.launch().rows = n;
+      const int x = b.in_place(n), y = b.in_place(n), fresh = b.input(n);
+      Scalar s(b.launch().body);
+      const int at = s.index(), edge = s.constant_u32(static_cast<std::uint32_t>(first));
+      const int inside = s.op(op_less(), {at, edge}, DType::kBool);
+      const int behind = s.op(op_less(), {edge, at}, DType::kBool);
+      const int value = s.op(op_add(), {s.load(fresh, id), s.constant(1)});
+      const int new_x = s.op(op_where(), {inside, value, s.load(x, id)});
+      const int new_y = s.op(op_where(), {two ? behind : inside, s.load(x, id), s.load(y, id)});
+      b.launch().stores = {store_to(y, id, new_y), store_to(x, id, new_x)};
+      expect_as_oracle(b);
+    }
+  }
+}
+
 TEST(CpuMap, stores_what_it_loads_and_constants) {
   const std::int64_t n = 3001;
   LaunchBuilder b(LaunchKind::kMap);
