@@ -404,6 +404,7 @@ void AttentionWriter::write_tiles(Scope& scope, const std::string& first, const 
     });
     module_.shared("tiles_seen", "atomic<u32>", 1, 4);
     module_.shared("last_seen", "u32", 1, 4);
+    scope.line("if (local == 0u) { atomicStore(&tiles_seen[0], 0u); }");  // not every driver does
     loop.line("if (" + any + ") { atomicMax(&tiles_seen[0], col_start + 1u); }");
     loop.line("workgroupBarrier();");
     loop.line("if (local == 0u) { last_seen[0] = atomicLoad(&tiles_seen[0]); }");
@@ -583,11 +584,7 @@ Shader AttentionWriter::write() {
   scope.line("let p = unit / " + u32_literal(down) + " + " + u32_literal(window_.first) + ";");
   scope.line("let tx = local % " + u32_literal(block_.nx) + ";");
   scope.line("let ty = local / " + u32_literal(block_.nx) + ";");
-  if (forward()) {
-    write_forward(scope);
-  } else {
-    write_backward(scope);
-  }
+  forward() ? write_forward(scope) : write_backward(scope);
   return make_shader(module_, scope, block_.threads(), groups);
 }
 
