@@ -39,7 +39,7 @@ function(tensorgrad_own_target target)
     set(flags "-fsanitize=${TENSORGRAD_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
     if(TENSORGRAD_SANITIZE MATCHES "undefined")
       # AddressSanitizer reports what is read through a null pointer, or one beyond its object, as
-      # well; as checks of each access, these are a third of the time it takes to compile.
+      # well; as checks of each access, these take long to compile.
       list(APPEND flags -fno-sanitize=null,alignment,vptr,pointer-overflow,object-size)
     endif()
     if(NOT TENSORGRAD_SANITIZE_LIBRARY_ALONE)

@@ -389,7 +389,7 @@ void AttentionWriter::write_scores(Scope& scope) {
 }
 
 // All tiles of a block of rows. Those in which a mask lets nobody attend to anything are left out:
-// a cache of keys that is mostly empty costs what is in it.
+// of a cache that is mostly empty, what is in it is gone over.
 void AttentionWriter::write_tiles(Scope& scope, const std::string& first, const Scope& tile) {
   std::string end = u32_literal(columns());
   if (l_.causal && !keys()) end = "min(" + end + ", row_start + " + u32_literal(block_.rows) + ")";
@@ -404,7 +404,7 @@ void AttentionWriter::write_tiles(Scope& scope, const std::string& first, const 
     });
     module_.shared("tiles_seen", "atomic<u32>", 1, 4);
     module_.shared("last_seen", "u32", 1, 4);
-    scope.line("if (local == 0u) { atomicStore(&tiles_seen[0], 0u); }");  // not every driver does
+    scope.line("if (local == 0u) { atomicStore(&tiles_seen[0], 0u); }");  // nobody else does
     loop.line("if (" + any + ") { atomicMax(&tiles_seen[0], col_start + 1u); }");
     loop.line("workgroupBarrier();");
     loop.line("if (local == 0u) { last_seen[0] = atomicLoad(&tiles_seen[0]); }");

@@ -382,8 +382,8 @@ class AttentionStep final : public Step {
     const Matrix v = lines(AttentionInput::kV, scratch, batch, column, t.columns);
     float* dk = scratch.floats(kOut);
     float* dv = scratch.floats(kOut2);
-    // Rows before the first column see none of these.
     bool first = true;
+    // Rows before the first column see none of these.
     for (t.row = l_.causal ? column / tile_rows_ * tile_rows_ : 0; t.row < l_.m;
          t.row += tile_rows_) {
       t.rows = std::min(tile_rows_, l_.m - t.row);
