@@ -32,6 +32,8 @@ int main(int argc, char** argv) {
   app.add_flag("--profile", options.profile, "a line per launch of a step, too");
   app.add_flag("--stored-attention", options.stored_attention,
                "attention by products with its weights in memory, to compare");
+  app.add_flag("--joint-projection", options.joint_projection,
+               "queries, keys and values by one product with a joint weight, to compare");
   app.add_flag("--mixed-precision", options.mixed, "training steps in mixed precision");
   app.add_flag(
       "--scaling", scaling,

@@ -17,6 +17,7 @@ struct Options {
   std::vector<std::string> modes;  // none: all
   bool profile = false;
   bool stored_attention = false;  // its weights in memory, to compare with
+  bool joint_projection = false;  // queries, keys and values by one product
   bool mixed = false;             // in mixed precision
 };
 

@@ -52,26 +52,28 @@ nn::Linear layer(std::int64_t in, std::int64_t out, bool bias) {
 }
 
 struct Block {
-  Block(const DecoderSize& size, bool stored)
+  Block(const DecoderSize& size, const Variant& variant)
       : before_attention(size.width),
         before_mlp(size.width),
-        query(layer(size.width, size.width, false)),
-        key(layer(size.width, size.width, false)),
-        value(layer(size.width, size.width, false)),
         out(layer(size.width, size.width, false)),
         up(layer(size.width, 4 * size.width, true)),
         down(layer(4 * size.width, size.width, true)),
         heads(size.heads),
         gelu_mlp(size.gelu),
-        stored_weights(stored) {}
+        stored_weights(variant.stored_attention) {
+    const int products = variant.joint_projection ? 1 : 3;
+    for (int i = 0; i < products; ++i)
+      in.push_back(layer(size.width, 3 / products * size.width, false));
+  }
 
   nn::LayerNorm before_attention, before_mlp;
-  nn::Linear query, key, value, out, up, down;
+  std::vector<nn::Linear> in;  // that of queries, keys and values, or one for them all
+  nn::Linear out, up, down;
   std::int64_t heads;
   bool gelu_mlp, stored_weights;
-  TG_MODULE(before_attention, before_mlp, query, key, value, out, up, down)
+  TG_MODULE(before_attention, before_mlp, in, out, up, down)
 
-  [[nodiscard]] Tensor split(Tensor x) const {
+  [[nodiscard]] Tensor by_heads(Tensor x) const {
     return transpose(reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads}), 1, 2);
   }
   [[nodiscard]] Tensor attend(Tensor q, Tensor k, Tensor v) const {
@@ -82,7 +84,10 @@ struct Block {
   }
   Tensor operator()(Tensor x) const {
     const Tensor h = before_attention(x);
-    const Tensor mixed = attend(split(query(h)), split(key(h)), split(value(h)));
+    std::vector<Tensor> made;
+    for (const nn::Linear& each : in) made.push_back(each(h));
+    if (made.size() == 1) made = chunk(made[0], 3, -1);
+    const Tensor mixed = attend(by_heads(made[0]), by_heads(made[1]), by_heads(made[2]));
     x = x + out(reshape(transpose(mixed, 1, 2), x.shape()));
     const Tensor wide = up(before_mlp(x));
     return x + down(gelu_mlp ? gelu(wide) : relu(wide));
@@ -90,11 +95,11 @@ struct Block {
 };
 
 struct Decoder {
-  Decoder(const DecoderSize& size, bool stored)
+  Decoder(const DecoderSize& size, const Variant& variant)
       : symbols({size.vocabulary, size.width}, init::normal(0, 0.02)),
         places({size.length, size.width}, init::normal(0, 0.02)),
         last(size.width) {
-    for (std::int64_t i = 0; i < size.layers; ++i) blocks.emplace_back(size, stored);
+    for (std::int64_t i = 0; i < size.layers; ++i) blocks.emplace_back(size, variant);
   }
   Parameter symbols, places;
   std::vector<Block> blocks;
@@ -205,7 +210,7 @@ Workload decoder(Setup setup, DecoderSize size, const Variant& variant) {
   setup.options.optimizer = optim::AdamW{.lr = 1e-3};
   if (size.clip_norm > 0) setup.options.clip_grad_norm = size.clip_norm;
   setup.columns = texts(size, setup.rows);
-  return assembled(std::move(setup), Decoder(size, variant.stored_attention),
+  return assembled(std::move(setup), Decoder(size, variant),
                    [](const Decoder& net, const Inputs& in) {
                      return cross_entropy(net(in["text"]), in["next"], {.ignore_index = kIgnored});
                    });
@@ -277,6 +282,7 @@ Workload make_workload(const std::string& name, Feeding feeding, const DeviceOpt
                        const Variant& variant) {
   Setup setup;
   setup.name = name + (variant.stored_attention ? " (weights stored)" : "") +
+               (variant.joint_projection ? " (q, k, v at once)" : "") +
                (variant.mixed ? " (mixed precision)" : "");
   setup.options.mixed_precision = variant.mixed;
   setup.feeding = feeding;

@@ -19,6 +19,7 @@ enum class Feeding {
 struct Variant {
   std::int64_t batch = 0, layers = 0, length = 0;
   bool stored_attention = false;  // its weights in memory, to compare with
+  bool joint_projection = false;  // queries, keys and values by one product
   bool mixed = false;             // in mixed precision
 };
 

@@ -97,9 +97,10 @@ void steps(const Options& options, const std::string& device, const std::string&
         std::find(options.modes.begin(), options.modes.end(), mode) == options.modes.end()) {
       continue;
     }
-    Workload made =
-        make_workload(workload, feeding, device_options(options, device),
-                      {.stored_attention = options.stored_attention, .mixed = options.mixed});
+    Workload made = make_workload(workload, feeding, device_options(options, device),
+                                  {.stored_attention = options.stored_attention,
+                                   .joint_projection = options.joint_projection,
+                                   .mixed = options.mixed});
     const double us = microseconds(options, made);
     Fields fields = described(made);
     fields.emplace_back("us_per_step", number(us));
