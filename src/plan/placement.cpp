@@ -189,28 +189,38 @@ class Placer {
     }
   }
 
-  // `elementwise`: each element of `place` by the one that computes it, and no other.
+  [[nodiscard]] bool lies_in(ValueId value, const Place& place) const {
+    const auto at = result_.places.find(value);
+    return at != result_.places.end() && at->second.buffer == place.buffer;
+  }
+
+  // Whether a launch reads what lies there before the step; what was written to it in place is
+  // another value. `elementwise`: each element by the one that computes it, and no other.
   [[nodiscard]] bool reads_buffer(int g, const Place& place, bool& elementwise) const {
     bool reads = false;
     elementwise = true;
     for (const Source& source : reads_[static_cast<size_t>(g)]) {
-      const auto at = result_.places.find(source.value);
-      if (at == result_.places.end() || at->second.buffer != place.buffer) continue;
+      if (graph_[source.value].op->kind != OpKind::kLeaf) continue;
+      if (!lies_in(source.value, place)) continue;
       reads = true;
-      elementwise &= source.map.is_identity() && at->second.offset == place.offset;
+      elementwise &=
+          source.map.is_identity() && result_.places.at(source.value).offset == place.offset;
     }
     return reads;
   }
 
   // Does the launch go over the elements of `value` once? A map does; so do rows where no element
-  // waits for a sum.
-  [[nodiscard]] bool goes_once(int g, ValueId value) const {
+  // waits for a sum. None may be gathered from `place`.
+  [[nodiscard]] bool goes_once(int g, ValueId value, const Place& place) const {
     const std::int64_t elements = numel(graph_[value].type.shape);
     std::set<ValueId> of_sums;
     for (const ValueId id : result_.members[static_cast<size_t>(g)]) {
       const Node& node = graph_[id];
       const bool sum = node.op->kind == OpKind::kReduce;
-      if (!sum && node.op->kind != OpKind::kPointwise) return false;
+      // Gathered are elements of other places than the element's own.
+      const bool gathered = node.op->kind == OpKind::kGather &&
+                            !lies_in(through_views(graph_, node.inputs[0]).value, place);
+      if (!sum && !gathered && node.op->kind != OpKind::kPointwise) return false;
       const bool waits = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
         return of_sums.contains(through_views(graph_, input).value);
       });
@@ -227,7 +237,7 @@ class Placer {
       bool elementwise = true;
       if (!reads_buffer(g, place, elementwise)) continue;
       if (g == writer) {
-        if (!elementwise || !goes_once(g, value)) return false;
+        if (!elementwise || !goes_once(g, value, place)) return false;
       } else if (above_[static_cast<size_t>(g)].contains(writer)) {
         return false;  // it needs the new value, and the old one
       }

@@ -252,6 +252,20 @@ TEST(Updates, of_two_leaves_by_one_value) {
   s.check(Where::kCpu);
 }
 
+// As a cache is: filled, then attended to.
+TEST(Updates, are_in_place_though_the_new_value_is_read_later) {
+  Sketch s;
+  const Tensor v = s.leaf(ops::state, "v", {6, 6}, f32, s.draw.values(f32, 36, -1, 1));
+  const Tensor x = s.input({6, 6});
+  const Tensor fresh = v * 0.5 + x;
+  s.graph().updates = {{v.id(), fresh.id()}};
+  s.output("y", matmul(fresh, x));
+  s.check(Where::kCpu);
+  const Program program = compile_for_test(s.graph(), 8).program;
+  EXPECT_EQ(program.launches.size(), 2U);
+  for (const BufferDecl& buffer : program.buffers) EXPECT_NE(buffer.kind, BufferKind::kSlot);
+}
+
 // New values of rows that are added up as well.
 Compiled check_row_updates(std::int64_t columns, bool waits, Where where) {
   Sketch s;

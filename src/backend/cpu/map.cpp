@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backend/cpu/block_size.h"
+#include "backend/cpu/guard.h"
 #include "backend/cpu/tape.h"
 
 namespace tensorgrad::cpu {
@@ -21,10 +22,12 @@ class MapStep final : public Step {
  public:
   explicit MapStep(const Prepare& prepare)
       : elements_(prepare.launch.rows * prepare.launch.cols),
-        tape_(prepare, map_spec(prepare.launch)) {
+        tape_(prepare, map_spec(prepare.launch)),
+        guard_(Guard::of(prepare)) {
     block_ = std::min(block_elements(tape_.element_registers()), round_up(elements_, 16));
     tape_.lay_out(block_, 0);
     worker_bytes = tape_.scratch_bytes();
+    if (guard_ != nullptr) worker_bytes += guard_->scratch_bytes();
     const std::int64_t blocks = ceil_div(elements_, block_);
     tasks_ = task_count(static_cast<double>(elements_) * tape_.element_cost(), blocks);
     blocks_per_task_ = ceil_div(blocks, tasks_);
@@ -33,20 +36,48 @@ class MapStep final : public Step {
 
   void run(const RunContext& context) override {
     tape_.start(context.hyper);
+    if (guard_ != nullptr) guard_->start(context.hyper);
     context.pool.parallel_for(tasks_, [&](std::int64_t task, int worker) {
-      Frame frame = tape_.frame(context.scratch(worker));
       const std::int64_t begin = task * blocks_per_task_ * block_;
       const std::int64_t end = std::min(elements_, begin + blocks_per_task_ * block_);
-      for (frame.first = begin; frame.first < end; frame.first += block_) {
-        frame.count = std::min(block_, end - frame.first);
-        tape_.run(tape_.ops, frame);
+      std::byte* scratch = context.scratch(worker);
+      if (guard_ == nullptr) return run_blocks(begin, end, scratch);
+      const std::int64_t run = guard_->run(), stretch = Guard::kStretchRuns * run;
+      for (std::int64_t at = begin; at < end;) {
+        const std::int64_t first = at / run, stop = std::min(end, first * run + stretch);
+        const std::int64_t count = ceil_div(stop, run) - first;
+        run_opened(first, guard_->look(first, count, scratch + tape_.scratch_bytes()), at, stop,
+                   scratch);
+        at = stop;
       }
     });
   }
 
  private:
+  void run_blocks(std::int64_t begin, std::int64_t end, std::byte* scratch) const {
+    Frame frame = tape_.frame(scratch);
+    for (frame.first = begin; frame.first < end; frame.first += block_) {
+      frame.count = std::min(block_, end - frame.first);
+      tape_.run(tape_.ops, frame);
+    }
+  }
+
+  // The blocks of [begin, end) in which something is new, by what the guard found from run number
+  // `first` on.
+  void run_opened(std::int64_t first, const Word* found, std::int64_t begin, std::int64_t end,
+                  std::byte* scratch) const {
+    const std::int64_t run = guard_->run();
+    for (std::int64_t at = begin; at < end; at += block_) {
+      const std::int64_t stop = std::min(at + block_, end);
+      if (std::any_of(found + at / run - first, found + ceil_div(stop, run) - first,
+                      [](Word each) { return each != 0; }))
+        run_blocks(at, stop, scratch);
+    }
+  }
+
   std::int64_t elements_, block_ = 0, tasks_ = 1, blocks_per_task_ = 1;
   Tape tape_;
+  std::unique_ptr<Guard> guard_;  // null: all blocks are run
 };
 
 }  // namespace

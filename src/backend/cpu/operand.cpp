@@ -11,8 +11,8 @@
 namespace tensorgrad::cpu {
 namespace {
 
-TapeSpec operand_spec(const ScalarProgram& program, std::int64_t batch, std::int64_t rows,
-                      std::int64_t cols, bool swapped) {
+TapeSpec window_spec(const ScalarProgram& program, std::int64_t batch, std::int64_t rows,
+                     std::int64_t cols, bool swapped) {
   TapeSpec spec;
   spec.program = &program;
   spec.result = static_cast<int>(program.instrs.size()) - 1;
@@ -128,7 +128,7 @@ Operand::Operand(const Prepare& prepare, const ScalarProgram& program, std::int6
         (one && windows &&
          split_offsets(access.map.views[0], batch, rows, cols, offsets_, row_at_, col_at_))) {
       // The tape is made for its bounds check alone.
-      const Tape checked(prepare, operand_spec(program, batch, rows, cols, false));
+      const Tape checked(prepare, window_spec(program, batch, rows, cols, false));
       (strided ? data_ : base_) =
           reinterpret_cast<const float*>(prepare.data[static_cast<std::size_t>(access.binding)]);
       return;
@@ -140,7 +140,7 @@ Operand::Operand(const Prepare& prepare, const ScalarProgram& program, std::int6
     swapped_ = along_rows;
   }
   if (packed_ == nullptr) swapped_ = rows_jump_more(program, rows, cols);
-  tape_ = std::make_unique<Tape>(prepare, operand_spec(program, batch, rows, cols, swapped_));
+  tape_ = std::make_unique<Tape>(prepare, window_spec(program, batch, rows, cols, swapped_));
   tape_->lay_out(block_elements(tape_->element_registers()), 0);
 }
 

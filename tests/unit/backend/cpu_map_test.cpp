@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 
+#include "backend/cpu/guard.h"
 #include "program_harness.h"
 
 namespace tensorgrad::testing {
@@ -175,6 +176,83 @@ TEST(CpuMap, writes_in_place_where_a_condition_says) {
       expect_as_oracle(b);
     }
   }
+}
+
+// Whether the device of a launch would look which of its blocks change anything, and for how many
+// elements at once it does.
+std::int64_t guarded_run(LaunchBuilder& built) {
+  cpu::ConstPool constants;
+  cpu::Prepare prepare{built.launch(), constants, {}, 1};
+  for (std::vector<std::uint32_t>& each : built.contents) prepare.data.push_back(each.data());
+  const std::unique_ptr<cpu::Guard> guard = cpu::Guard::of(prepare);
+  return guard == nullptr ? 0 : guard->run();
+}
+
+// The cache of `heads` x `places` x `width`, of which a place is filled, unless all of it is to be
+// cleared.
+struct CacheLine {
+  std::int64_t heads = 3, places = 700, width = 24;
+  float place = 5, keep = 1;
+  bool finer = false;    // the condition depends on the column, too
+  bool swapped = false;  // where(not the place, old, new)
+};
+
+LaunchBuilder cache_line(const CacheLine& given) {
+  LaunchBuilder b(LaunchKind::kMap);
+  const std::int64_t n = given.heads * given.places * given.width;
+  b.launch().rows = n;
+  const int cache = b.in_place(n), fresh = b.input(n), place = b.input(given.places),
+            keep = b.input(1);
+  std::vector<float> distance;
+  for (std::int64_t i = 0; i < given.places; ++i)
+    distance.push_back(static_cast<float>(i) - given.place);
+  b.set(place, distance);
+  b.set(keep, {given.keep});
+  const Shape shape = {given.heads, given.places, given.width};
+  Scalar s(b.launch().body);
+  const int at = s.load(place, view(shape, {0, 1, 0})), zero = s.constant(0);
+  const int before = s.op(op_less(), {at, zero}, DType::kBool);
+  const int limit =
+      given.finer ? s.op(op_cast(), {s.coord(1, given.width)}, DType::kF32) : s.constant(1);
+  const int inside = s.op(op_less(), {at, limit}, DType::kBool);
+  const int kept = s.op(op_less(), {zero, s.load(keep, view(shape, {0, 0, 0}))}, DType::kBool);
+  const auto id = IndexMap::identity({n});
+  const int old = s.op(op_where(), {kept, s.load(cache, id), zero});
+  const int line = s.load(fresh, id);
+  // Below the place: as it was.
+  const int filled =
+      given.swapped ? s.op(op_where(), {before, old, line}) : s.op(op_where(), {inside, line, old});
+  b.launch().stores = {store_to(cache, id, filled)};
+  return b;
+}
+
+TEST(CpuMap, leaves_alone_what_a_condition_of_whole_lines_does_not_change) {
+  for (const float place : {0, 1, 5, 342, 699, 5000}) {
+    for (const float keep : {0, 1}) {
+      for (const bool swapped : {false, true}) {
+        LaunchBuilder b = cache_line({.place = place, .keep = keep, .swapped = swapped});
+        EXPECT_EQ(guarded_run(b), 24);
+        expect_as_oracle(b);
+      }
+    }
+  }
+  // Many stretches, and tasks that begin within a line.
+  for (const std::int64_t width : {9, 64}) {
+    LaunchBuilder b = cache_line({.heads = 2, .places = 30011, .width = width, .place = 29990});
+    EXPECT_EQ(guarded_run(b), width);
+    expect_as_oracle(b);
+  }
+}
+
+TEST(CpuMap, looks_at_every_block_where_conditions_differ_within_lines) {
+  for (const bool keep : {false, true}) {
+    LaunchBuilder b = cache_line({.keep = keep ? 1.0f : 0.0f, .finer = true});
+    EXPECT_EQ(guarded_run(b), 0);
+    expect_as_oracle(b);
+  }
+  LaunchBuilder narrow = cache_line({.width = 4});
+  EXPECT_EQ(guarded_run(narrow), 0);
+  expect_as_oracle(narrow);
 }
 
 TEST(CpuMap, stores_what_it_loads_and_constants) {
