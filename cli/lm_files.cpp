@@ -6,16 +6,17 @@
 
 #include "lm_commands.h"
 #include "tensorgrad/error.h"
+#include "text.h"
 
 namespace tensorgrad::cli {
 namespace {
 
 // What the file has become, on one line.
 void print_file(const std::string& path, const lm::SavedModel& model) {
-  fmt::print("{}: {} layers of width {}, {} tokens, weights in {}, {:.1f} MB{}\n", path,
+  fmt::print("{}: {} layers of width {}, {} tokens, weights in {}, {}{}\n", path,
              model.config.n_layer, model.config.d_model, model.config.vocab_size,
              nn::format_name(model.config.weights),
-             static_cast<double>(std::filesystem::file_size(path)) / 1e6,
+             bytes_text(static_cast<std::int64_t>(std::filesystem::file_size(path))),
              model.tokenizer ? "" : ", without a tokenizer");
 }
 

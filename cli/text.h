@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Text of a user's files and folders, made fit for a terminal and for a shell.
+// Text for a terminal and for a shell: of a user's files and folders, and sizes.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace tensorgrad::cli {
@@ -11,5 +12,8 @@ std::string printable(std::string text);
 
 // As a shell takes it as one word.
 std::string shell_word(const std::string& text);
+
+// "12.3 kB", "4.5 MB", "6.78 GB".
+std::string bytes_text(std::int64_t bytes);
 
 }  // namespace tensorgrad::cli

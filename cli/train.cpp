@@ -37,13 +37,6 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-std::string bytes_text(std::int64_t bytes) {
-  const auto value = static_cast<double>(bytes);
-  if (value >= 1e9) return fmt::format("{:.2f} GB", value / 1e9);
-  if (value >= 1e6) return fmt::format("{:.1f} MB", value / 1e6);
-  return fmt::format("{:.1f} kB", value / 1e3);
-}
-
 // Which column of a table is the label, and that this is a choice.
 std::string label_text(const Run& run) {
   if (run.task.kind != Task::Kind::kTable) return "";

@@ -164,6 +164,7 @@ TEST(TgLm, keeps_weights_in_fewer_bits_and_scores_them) {
       folder.tg({"lm", "quantize", "run", "--type", "int8", "-o", "int8.safetensors"});
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_NE(made.out.find("weights in int8"), std::string::npos) << made.out;
+  EXPECT_NE(made.out.find(" kB"), std::string::npos) << made.out;
   EXPECT_LT(fs::file_size(folder / "int8.safetensors"),
             fs::file_size(folder / "run/model.safetensors"));
   EXPECT_NEAR(loss("int8.safetensors"), whole, 0.02);
