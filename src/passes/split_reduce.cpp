@@ -28,7 +28,7 @@ constexpr std::int64_t kLongWalkOfGroup = 1024;
 // Rows that lie across memory, as columns do, are read well by few threads each: with more, a
 // workgroup has too few neighbours of a row to read whole cache lines. So more of them are needed
 // to fill a GPU, and columns of this many elements in all, each of so many, pay for another launch.
-constexpr std::int64_t kFullColumns = 2048;
+constexpr std::int64_t kFullColumns = 16384;
 constexpr std::int64_t kManyElements = 1 << 20, kLongColumn = 4096;
 constexpr std::int64_t kWantedColumns = 1 << 17, kLeastOfColumn = 32;
 // Elements of a part that are worth a workgroup; rows of the first half; parts of one row.
