@@ -25,10 +25,20 @@ HWY_INLINE F take(const float* x) { return {hn::LoadU(Channels(), x)}; }
 HWY_INLINE void give(F v, float* x) { hn::StoreU(v.v, Channels(), x); }
 HWY_INLINE std::int64_t width() { return static_cast<std::int64_t>(hn::Lanes(Channels())); }
 
-// 2^x, 0 below 2^-126 and infinity from 2^128 on; a NaN stays one where the machine's largest of
-// two takes the second of those that cannot be compared.
+// Within [-127, 128]; a NaN stays one. Of two that cannot be compared x86 takes the second, ARM the
+// number.
+HWY_INLINE F within_exponents(F x) {
+  const F least = set(-127.0F), most = set(128.0F);
+#if HWY_ARCH_X86
+  return {hn::Min(most.v, hn::Max(least.v, x.v))};
+#else
+  return where(x < least, least, where(x > most, most, x));
+#endif
+}
+
+// 2^x, 0 below 2^-126 and infinity from 2^128 on.
 HWY_INLINE F decay(F x) {
-  const F inside = {hn::Min(set(128.0F).v, hn::Max(set(-127.0F).v, x.v))};
+  const F inside = within_exponents(x);
   const NearestInteger n = nearest_integer(inside);
   const F r = inside - n.number;
   const F p = polynomial(r, 1.0F, 0.693147203F, 0.240226479F, 0.0555033247F, 0.00961843736F,
