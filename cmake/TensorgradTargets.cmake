@@ -13,7 +13,7 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
   find_program(TENSORGRAD_MOLD mold)  # links many times faster than ld
   mark_as_advanced(TENSORGRAD_MOLD)
-  if(TENSORGRAD_MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
+  if(TENSORGRAD_MOLD AND NOT CMAKE_CROSSCOMPILING AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
       AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12.1)
     add_link_options(-fuse-ld=mold)
   endif()

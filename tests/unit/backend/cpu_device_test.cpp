@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <string>
 #include <thread>
 
 #include "base/check.h"
@@ -31,6 +32,14 @@ TEST(CpuDevice, says_what_it_is) {
   EXPECT_NE(device->info().name.find("3 threads"), std::string::npos);
   EXPECT_FALSE(device->info().software);
 }
+
+#if defined(__aarch64__)
+TEST(CpuDevice, computes_with_neon_on_arm) {
+  const std::string name = make_cpu_device({.threads = 1})->info().name;
+  EXPECT_NE(name.find("NEON"), std::string::npos) << name;
+  RecordProperty("device", name);
+}
+#endif
 
 TEST(CpuDevice, buffers_are_zero_and_copies_are_checked) {
   const auto device = make_cpu_device({.threads = 1});
