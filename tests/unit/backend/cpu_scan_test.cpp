@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Scan and sort launches on the CPU against the oracle, long lines in chunks.
+#include <gtest/gtest.h>
+
 #include "scan_launches.h"
 
 namespace tensorgrad::testing {
