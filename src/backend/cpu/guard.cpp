@@ -84,8 +84,8 @@ class Finder {
   // Elements in a row that read the same.
   static std::int64_t still(const View& view) {
     std::int64_t count = 1;
-    for (std::size_t d = view.shape.size(); d-- > 0 && view.strides[d] == 0;)
-      count *= view.shape[d];
+    for (std::size_t d = view.shape.size(); d > 0 && view.strides[d - 1] == 0; --d)
+      count *= view.shape[d - 1];
     return count;
   }
 
