@@ -11,7 +11,7 @@
 namespace tensorgrad {
 namespace {
 
-constexpr const char* kHead = R"(<style>
+constexpr const char* kProfileHead = R"(<style>
 body { font: 13px/1.4 sans-serif; margin: 0 auto; max-width: 78em; padding: 0 1em 4em; color: #212529 }
 h1 { font-size: 1.3em } h2 { font-size: 1.1em; margin: 1.6em 0 .4em }
 svg { width: 100%; height: auto; background: #f8f9fa } svg text { font: 11px sans-serif }
@@ -263,7 +263,7 @@ std::string pass_rows(const Profile& profile) {
 
 std::string Profile::html(const std::string& title) const {
   std::string text = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" +
-                     xml_text(title) + "</title>" + kHead + "<h1>" + xml_text(title) +
+                     xml_text(title) + "</title>" + kProfileHead + "<h1>" + xml_text(title) +
                      "</h1>\n<p>" + xml_text(device) + "; " + std::to_string(launches.size()) +
                      " launches, " + bytes_text(peak_bytes) + " in buffers; medians of " +
                      std::to_string(steps) + " steps" +

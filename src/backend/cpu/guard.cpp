@@ -4,7 +4,6 @@
 #include "backend/cpu/guard.h"
 
 #include <numeric>
-#include <optional>
 #include <string_view>
 
 namespace tensorgrad::cpu {
@@ -147,21 +146,6 @@ std::size_t Guard::scratch_bytes() const {
 
 void Guard::start(const HyperRow& hyper) {
   for (const auto& tape : tapes_) tape->start(hyper);
-}
-
-const Word* Guard::look(std::int64_t first, std::int64_t count, std::byte* scratch) const {
-  Word* found = reinterpret_cast<Word*>(scratch);
-  std::fill_n(found, count, Word{0});
-  for (std::size_t t = 0; t < tests_.size(); ++t) {
-    Frame frame = tapes_[t]->frame(scratch + kStretchRuns * sizeof(Word));
-    frame.first = first;
-    frame.count = count;
-    tapes_[t]->run(tapes_[t]->ops, frame);
-    const Word* truth = tapes_[t]->result(frame);
-    for (std::int64_t i = 0; i < count; ++i)
-      found[i] |= static_cast<Word>((truth[i] != 0) == tests_[t].on);
-  }
-  return found;
 }
 
 }  // namespace tensorgrad::cpu

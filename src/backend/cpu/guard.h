@@ -3,6 +3,8 @@
 // get what they hold already.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -34,7 +36,20 @@ class Guard {
   void start(const HyperRow& hyper);
   // For `count` runs from run number `first` on, at most kStretchRuns: not 0 where one of the tests
   // says that something is new. In `scratch`.
-  const Word* look(std::int64_t first, std::int64_t count, std::byte* scratch) const;
+  const Word* look(std::int64_t first, std::int64_t count, std::byte* scratch) const {
+    Word* found = reinterpret_cast<Word*>(scratch);
+    std::fill_n(found, count, Word{0});
+    for (std::size_t t = 0; t < tests_.size(); ++t) {
+      Frame frame = tapes_[t]->frame(scratch + kStretchRuns * sizeof(Word));
+      frame.first = first;
+      frame.count = count;
+      tapes_[t]->run(tapes_[t]->ops, frame);
+      const Word* truth = tapes_[t]->result(frame);
+      for (std::int64_t i = 0; i < count; ++i)
+        found[i] |= static_cast<Word>((truth[i] != 0) == tests_[t].on);
+    }
+    return found;
+  }
 
  private:
   ScalarProgram program_;  // for a run as an element
