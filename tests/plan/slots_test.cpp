@@ -266,6 +266,27 @@ TEST(Updates, are_in_place_though_the_new_value_is_read_later) {
   for (const BufferDecl& buffer : program.buffers) EXPECT_NE(buffer.kind, BufferKind::kSlot);
 }
 
+// Lines that are gathered into a cache lie there at once, unless it is the cache that they come
+// from.
+TEST(Updates, of_gathered_elements_are_in_place_unless_gathered_from_there) {
+  for (const bool own : {false, true}) {
+    Sketch s;
+    const Tensor v = s.leaf(ops::state, "v", {6, 5}, f32, s.draw.values(f32, 30, -1, 1));
+    const Tensor x = s.input({6, 5});
+    const Tensor line = reshape(iota({6}, 0, i32), {6, 1});
+    const Tensor from = broadcast_to(5 - line, {6, 5});  // the last line first
+    const Tensor fresh = where(broadcast_to(line >= 2, {6, 5}), gather(own ? v : x, 0, from), v);
+    s.graph().updates = {{v.id(), fresh.id()}};
+    s.output("y", matmul(fresh, transpose(x)));
+    s.check(Where::kCpu);
+    const Program program = compile_for_test(s.graph(), 8).program;
+    const bool copied =
+        std::any_of(program.buffers.begin(), program.buffers.end(),
+                    [](const BufferDecl& each) { return each.kind == BufferKind::kSlot; });
+    EXPECT_EQ(copied, own);
+  }
+}
+
 // New values of rows that are added up as well.
 Compiled check_row_updates(std::int64_t columns, bool waits, Where where) {
   Sketch s;

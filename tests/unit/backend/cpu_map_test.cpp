@@ -244,6 +244,30 @@ TEST(CpuMap, leaves_alone_what_a_condition_of_whole_lines_does_not_change) {
   }
 }
 
+// As where a step is not due: one condition for all elements of several stores.
+TEST(CpuMap, leaves_all_alone_where_one_condition_for_all_does_not_hold) {
+  const std::int64_t n = 5003;
+  for (const bool alike : {true, false}) {
+    for (const float due : {0, 1}) {
+      LaunchBuilder b(LaunchKind::kMap);
+      b.launch().rows = n;
+      const int x = b.in_place(n), y = b.in_place(n), flag = b.input(1);
+      b.set(flag, {due});
+      Scalar s(b.launch().body);
+      const auto id = IndexMap::identity({n});
+      const int zero = s.constant(0), is_due = s.load(flag, view({n}, {0}));
+      const int first = s.op(op_less(), {zero, is_due}, DType::kBool);
+      const int second = alike ? first : s.op(op_less(), {is_due, zero}, DType::kBool);
+      const int old_x = s.load(x, id), old_y = s.load(y, id);
+      const int sum = s.op(op_add(), {old_x, old_y});
+      b.launch().stores = {store_to(x, id, s.op(op_where(), {first, sum, old_x})),
+                           store_to(y, id, s.op(op_where(), {second, sum, old_y}))};
+      EXPECT_EQ(guarded_run(b), alike ? n : 0);
+      expect_as_oracle(b);
+    }
+  }
+}
+
 TEST(CpuMap, looks_at_every_block_where_conditions_differ_within_lines) {
   for (const bool keep : {false, true}) {
     LaunchBuilder b = cache_line({.keep = keep ? 1.0f : 0.0f, .finer = true});
