@@ -297,7 +297,7 @@ def main():
     peers = Peers(args.peers, args.build, args.threads)
     if args.peers and not peers.versions:
         sys.exit(f"bench: {args.peers} has neither PyTorch nor JAX with optax")
-    gpu = ["eager", "fused", "compile", "cuda-graph", "compile-cuda-graph"]
+    gpu = ["eager", "fused", "compile", "cuda-graph", "compile-cuda-graph", "mamba-ssm", "mamba-ssm-cuda-graph"]
     args.modes = {"torch": args.modes.split(",") if args.modes else gpu if peers.gpu else gpu[:3],
                   "jax": ["jit", "scan"]}
     lines = Lines(args.out)

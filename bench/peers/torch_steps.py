@@ -3,6 +3,7 @@
 
 Matrix products are f32. On a CPU the loss is read at every step; on a GPU it stays there.
 """
+import importlib.util
 import math
 import sys
 
@@ -14,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 import workloads
 from workloads import Cnn, Mamba, Mlp, WORKLOADS
 
-MODES = ["eager", "fused", "compile", "cuda-graph", "compile-cuda-graph"]
+MODES = ["eager", "fused", "compile", "cuda-graph", "compile-cuda-graph", "mamba-ssm", "mamba-ssm-cuda-graph"]
 WHO = f"PyTorch {torch.__version__}"
 
 
@@ -135,7 +136,29 @@ class MambaLm(nn.Module):
         return F.linear(self.last(x), self.symbols)
 
 
-def built(name, device):
+class MambaSsm(nn.Module):
+    """The same model as mamba-ssm has it: fused CUDA kernels for scan and convolution, fused norms."""
+
+    def __init__(self, shape):
+        super().__init__()
+        from mamba_ssm.models.config_mamba import MambaConfig
+        from mamba_ssm.models.mixer_seq_simple import MambaLMHeadModel
+        self.model = MambaLMHeadModel(MambaConfig(
+            d_model=shape.width, n_layer=shape.layers, vocab_size=shape.vocabulary, pad_vocab_size_multiple=1,
+            ssm_cfg={"layer": "Mamba1"}))
+
+    def forward(self, text):
+        return self.model(text).logits
+
+
+def can_run(name, mode, gpu):
+    if "mamba-ssm" in mode:
+        there = all(importlib.util.find_spec(module) for module in ("mamba_ssm", "causal_conv1d"))
+        return gpu and there and isinstance(WORKLOADS[name], Mamba)
+    return gpu or "graph" not in mode
+
+
+def built(name, mode, device):
     """The model, a function that gives the loss, and the optimizer's type."""
     shape = WORKLOADS[name]
     if isinstance(shape, Mlp) and not shape.classes:
@@ -149,7 +172,7 @@ def built(name, device):
         y = torch.randint(0, 10, (shape.batch,), device=device)
         return model, lambda net: F.cross_entropy(net(x), y), torch.optim.AdamW
     if isinstance(shape, Mamba):
-        model = MambaLm(shape).to(device)
+        model = (MambaSsm if "mamba-ssm" in mode else MambaLm)(shape).to(device)
         text, target = (torch.randint(0, shape.vocabulary, (shape.batch, shape.length), device=device)
                         for _ in range(2))
         return model, lambda net: F.cross_entropy(net(text).flatten(0, 1), target.flatten()), torch.optim.AdamW
@@ -163,7 +186,7 @@ def built(name, device):
 
 def stepper(name, mode, device):
     """A function that does one step and gives its loss, and the number of parameters."""
-    model, loss, optimizer = built(name, device)
+    model, loss, optimizer = built(name, mode, device)
     parameters = list(model.parameters())
     clip = WORKLOADS[name].clip
     kind = {"fused": mode != "eager", "capturable": "graph" in mode}
@@ -208,7 +231,7 @@ def main():
         return workloads.report_probe(options.probe, WHO, where, count, lambda: step().item())
     for name in workloads.names(options, gpu):
         for mode in options.modes:
-            if "graph" in mode and not gpu:
+            if not can_run(name, mode, gpu):
                 continue
             if gpu:
                 torch.cuda.empty_cache()

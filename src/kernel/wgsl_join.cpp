@@ -163,9 +163,12 @@ class Joiner {
     for (const wgsl::Shader::Shared& array : shared_) kernel.workgroup_bytes += array.bytes;
     if (groups > kMostGroups || kernel.workgroup_bytes > options_.max_workgroup_bytes) return false;
     kernel.groups_x = static_cast<std::uint32_t>(groups);
-    const bool uses_units = std::any_of(shaders_.begin(), shaders_.end(),
-                                        [](const wgsl::Shader& each) { return each.uses_units; });
-    kernel.body = wgsl::print_enables(types_, uses_units);
+    const auto any = [&](bool wgsl::Shader::* uses) {
+      return std::any_of(shaders_.begin(), shaders_.end(),
+                         [&](const wgsl::Shader& each) { return each.*uses; });
+    };
+    kernel.body = wgsl::print_enables(types_, any(&wgsl::Shader::uses_units),
+                                      any(&wgsl::Shader::enables_subgroups));
     kernel.body += wgsl::print_bindings(result_.bindings, types_, "bound");
     if (kernel.uses_hyper) kernel.body += wgsl::print_hyper();
     for (std::size_t i = 0; i < shared_.size(); ++i) {

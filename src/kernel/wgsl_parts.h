@@ -34,6 +34,7 @@ struct Shader {
   int threads = 1;
   bool uses_hyper = false;
   bool uses_units = false;
+  bool enables_subgroups = false;
 
   [[nodiscard]] std::int64_t workgroup_bytes() const;
 };
@@ -223,7 +224,8 @@ void combine_lanes(Scope& scope, Module& module, const Tile& tile,
 
 // The pieces of a shader's text. Binding i is called `name`i.
 // What must be enabled for them comes first.
-std::string print_enables(const std::vector<std::string>& types, bool uses_units);
+std::string print_enables(const std::vector<std::string>& types, bool uses_units,
+                          bool enables_subgroups);
 std::string print_bindings(const std::vector<Binding>& bindings,
                            const std::vector<std::string>& types, const std::string& name);
 std::string print_hyper();

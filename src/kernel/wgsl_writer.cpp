@@ -49,12 +49,13 @@ Shader write_shader(const Launch& launch, const WgslOptions& options) {
   UNREACHABLE();
 }
 
-std::string print_enables(const std::vector<std::string>& types, bool uses_units) {
+std::string print_enables(const std::vector<std::string>& types, bool uses_units,
+                          bool enables_subgroups) {
   const bool f16 = std::any_of(types.begin(), types.end(), [](const std::string& type) {
     return type.find("f16") != std::string::npos;
   });
   return std::string(f16 || uses_units ? "enable f16;\n" : "") +
-         (uses_units ? kUnitDirectives : "");
+         (uses_units ? kUnitDirectives : "") + (enables_subgroups ? "enable subgroups;\n" : "");
 }
 
 std::string print_bindings(const std::vector<Binding>& bindings,
@@ -105,7 +106,7 @@ WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options) {
   CHECK(kernel.threads <= options.max_threads, launch.name);
   CHECK(kernel.workgroup_bytes <= options.max_workgroup_bytes, launch.name);
   kernel.header = header_of(launch);
-  kernel.body = wgsl::print_enables(shader.types, shader.uses_units);
+  kernel.body = wgsl::print_enables(shader.types, shader.uses_units, shader.enables_subgroups);
   kernel.body += wgsl::print_bindings(launch.bindings, shader.types, "b");
   if (shader.uses_hyper) kernel.body += wgsl::print_hyper();
   for (const auto& [name, array] : shader.shared) kernel.body += wgsl::print_shared(name, array);

@@ -36,6 +36,15 @@ std::string load_units(const MatrixUnits& units, const std::string& type, const 
 std::string store_units(const MatrixUnits& units, const std::string& array, const std::string& at,
                         const std::string& value, const std::string& pitch);
 
+// Threads that can give each other values without workgroup memory.
+struct Subgroups {
+  // So many, neighbours by local_invocation_index; a subgroup may have a multiple of it. 0: not
+  // known of; 1: none, for comparison.
+  int size = 0;
+  bool enabled = true;     // shaders must say "enable subgroups;"
+  bool in_memory = false;  // by way of workgroup memory after all, for tests
+};
+
 // What the device allows, and overrides for tests and tuning (0: chosen by size).
 struct WgslOptions {
   int max_threads = 256;  // per workgroup
@@ -51,6 +60,7 @@ struct WgslOptions {
   double crowd = 1;        // kContraction: results of products beside it with its k, over its own
   MatrixUnits units = {};  // for contractions whose operands are f16
   int unit_tile = 0;       // kContraction: -1: none by matrix units; more: by a tile of that number
+  Subgroups subgroups = {};
   std::set<int> scalar_buffers = {};  // not to be read or written as vectors
 };
 

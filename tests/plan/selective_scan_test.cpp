@@ -13,13 +13,15 @@ struct ScanTraining {
   Sketch sketch;
   std::vector<Tensor> inputs;
 
-  ScanTraining(std::int64_t batch, std::int64_t length, std::int64_t channels,
-               std::int64_t states) {
+  ScanTraining(std::int64_t batch, std::int64_t length, std::int64_t channels, std::int64_t states,
+               Discretization discretization = Discretization::kEuler) {
     const Shape steps = {batch, length, channels}, gates = {batch, length, states};
     inputs = {sketch.input(steps, -1, 1), sketch.input(steps, 0.01, 0.4),
               sketch.input({channels, states}, -2, -0.1), sketch.input(gates, -1, 1),
               sketch.input(gates, -1, 1)};
-    const Tensor y = selective_scan(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4]).y;
+    const Tensor y = selective_scan(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4],
+                                    {.discretization = discretization})
+                         .y;
     const std::vector<Tensor> d = grad(sum(square(y)), inputs);
     sketch.output("y", y);
     for (std::size_t i = 0; i < d.size(); ++i) sketch.output("d" + std::to_string(i), d[i]);

@@ -61,6 +61,21 @@ void judge(const WGPUAdapterInfo& raw, const WebGpuOptions& options, AdapterInfo
   }
 }
 
+// How many threads a subgroup has at least; 0: not known. wgpu-native does not say: it follows from
+// the vendor (Mesa's and Google's are rasterisers in software).
+int least_subgroup(const WGPUAdapterInfo& raw) {
+  if (raw.subgroupMinSize > 0) return static_cast<int>(raw.subgroupMinSize);
+  switch (raw.vendorID) {
+    case 0x10de: return 32;  // NVIDIA
+    case 0x1002: return 32;  // AMD
+    case 0x106b: return 32;  // Apple
+    case 0x8086: return 8;   // Intel
+    case 0x10005: return 8;  // llvmpipe, with vectors of 256 bits
+    case 0x1ae0: return 4;   // SwiftShader
+    default: return 0;
+  }
+}
+
 Adapter describe(const Api& api, WGPUAdapter raw_adapter, const WebGpuOptions& options) {
   Adapter adapter;
   adapter.handle = Handle(api, raw_adapter);
@@ -76,6 +91,7 @@ Adapter describe(const Api& api, WGPUAdapter raw_adapter, const WebGpuOptions& o
   if (!description.empty() && description != device.name) device.driver += ", " + description;
   if (raw.subgroupMinSize == raw.subgroupMaxSize)
     adapter.subgroup = static_cast<int>(raw.subgroupMinSize);
+  adapter.least_subgroup = least_subgroup(raw);
   judge(raw, options, adapter.info);
   api.AdapterInfoFreeMembers(raw);
   WGPULimits limits = {};

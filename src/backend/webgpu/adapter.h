@@ -15,7 +15,8 @@ struct Adapter {
   Handle<WGPUAdapter> handle;
   AdapterInfo info;
   bool timestamps = false;
-  int subgroup = 0;  // threads of one; 0: not always the same number
+  int subgroup = 0;        // threads of one; 0: not always the same number
+  int least_subgroup = 0;  // that a subgroup has at least; 0: not known
 };
 
 // Discrete GPUs first, software rasterisers last; otherwise in the library's order.

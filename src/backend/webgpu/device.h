@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -149,6 +150,8 @@ class WebGpuDevice final : public Device {
   // units.cpp
   // Those that the device takes a kernel for.
   MatrixUnits find_units();
+  // Whose threads, numbered as kernels number them, are seen to exchange values.
+  Subgroups find_subgroups();
 
   // run.cpp
   std::uint32_t write_rows(std::span<const HyperRow> rows);
@@ -173,6 +176,7 @@ class WebGpuDevice final : public Device {
   std::string replacement_;
   WgslOptions forced_;
   MatrixUnits units_;
+  std::optional<Subgroups> subgroups_;  // looked for when a kernel comes that could use them
 
   // In the order of their making; released in reverse.
   Handle<WGPUInstance> instance_;  // the application's

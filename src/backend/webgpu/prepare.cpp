@@ -228,6 +228,7 @@ WgslOptions WebGpuDevice::kernel_options() const {
   options.max_threads = info_.limits.max_workgroup_invocations;
   options.max_workgroup_bytes = info_.limits.max_workgroup_bytes;
   options.units = units_;
+  if (options.subgroups.size == 0) options.subgroups = subgroups_.value_or(Subgroups{});
   return options;
 }
 
@@ -236,6 +237,14 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
   const std::lock_guard lock(mutex_);
   throw_faults();
   CHECK(buffers.size() == program.buffers.size());
+  const auto could_use_subgroups = [](const Launch& launch) {
+    return launch.kind == LaunchKind::kSelectiveScan &&
+           launch.selective == SelectivePart::kBackward;
+  };
+  if (!subgroups_ &&
+      std::any_of(program.launches.begin(), program.launches.end(), could_use_subgroups)) {
+    subgroups_ = find_subgroups();
+  }
   std::vector<Kernel> kernels;
   for (Dispatch& each :
        write_dispatches(program, kernel_options(), info_.limits.max_storage_bindings)) {

@@ -100,6 +100,12 @@ class WgpuNative : public Vendor {
 
   [[nodiscard]] bool concurrent() const override { return true; }
 
+  // It has a number of its own for subgroups.
+  [[nodiscard]] WGPUFeatureName number_of(const Api&, WGPUFeatureName feature) const override {
+    if (feature != WGPUFeatureName_Subgroups) return feature;
+    return static_cast<WGPUFeatureName>(WGPUNativeFeature_Subgroup);
+  }
+
   std::uint64_t submit(const Api&, WGPUQueue queue, WGPUCommandBuffer commands) const override {
     return functions_.submit_for_index(queue, 1, &commands);
   }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// Sums of the selective scan's backward pass over states and channels, in each way that there is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "backend/webgpu/device.h"
+#include "kernel/wgsl_writer.h"
+#include "support/sketch.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+struct Selective {
+  std::int64_t batch, length, channels, states;
+  int in_memory;  // threads of a subgroup that exchange values by way of workgroup memory
+  Discretization discretization = Discretization::kEuler;
+  bool last_vanishes = false;  // an infinite rate: nothing is left of the last channel's states
+};
+
+struct SelectiveGradients {
+  Sketch sketch;
+
+  explicit SelectiveGradients(const Selective& c) {
+    const Shape steps = {c.batch, c.length, c.channels}, gates = {c.batch, c.length, c.states};
+    const Tensor rate = sketch.input({c.channels, c.states}, -2, -0.1);
+    if (c.last_vanishes) {
+      Values& rates = sketch.leaves.at("in0");
+      std::fill(rates.end() - c.states, rates.end(), -std::numeric_limits<double>::infinity());
+    }
+    std::vector<Tensor> inputs = {sketch.input(steps, -1, 1), sketch.input(steps, 0.01, 0.4), rate,
+                                  sketch.input(gates, -1, 1), sketch.input(gates, -1, 1)};
+    const Tensor y = selective_scan(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4],
+                                    {.discretization = c.discretization})
+                         .y;
+    // Of such a channel the rate's own gradient is no number, nor is delta's.
+    if (c.last_vanishes) inputs = {inputs[0], inputs[3], inputs[4]};
+    const std::vector<Tensor> d = grad(sum(square(y)), inputs);
+    for (std::size_t i = 0; i < d.size(); ++i) sketch.output("d" + std::to_string(i), d[i]);
+  }
+};
+
+// By workgroup memory, by subgroups as the device has them, and by larger ones.
+void check_sums(const Selective& c) {
+  auto& device = dynamic_cast<webgpu::WebGpuDevice&>(*device_at(Where::kWebGpu));
+  SelectiveGradients t(c);
+  const ValueMap want = interpret_graph(t.sketch.graph(), t.sketch.leaves);
+  for (const Subgroups& way :
+       {Subgroups{.size = 1}, Subgroups{}, Subgroups{.size = c.in_memory, .in_memory = true}}) {
+    WgslOptions options;
+    options.subgroups = way;
+    device.force_kernels(options);
+    expect_close(t.sketch.graph(), run_graph(t.sketch.graph(), t.sketch.leaves, Where::kWebGpu),
+                 want, 1e-4, "subgroups of " + std::to_string(way.size));
+  }
+  device.force_kernels({});
+}
+
+// Of 1 to 64 states 2 to 32 threads share a channel; more threads than sums are to be shared among,
+// and fewer.
+TEST(SelectiveSums, of_few_states) { check_sums({2, 37, 35, 3, 16}); }
+TEST(SelectiveSums, of_some_states) {
+  check_sums({1, 18, 40, 7, 4, Discretization::kZeroOrderHold});
+}
+TEST(SelectiveSums, of_sixteen_states) { check_sums({2, 32, 8, 16, 32}); }
+TEST(SelectiveSums, of_many_states) { check_sums({1, 17, 5, 61, 32}); }
+
+// A block has 32 channels, or as many as fill it: what fills it must not take part.
+TEST(SelectiveSums, leaves_out_channels_that_are_not_there) {
+  check_sums({1, 18, 35, 5, 4, Discretization::kEuler, true});
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
