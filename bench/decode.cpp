@@ -18,7 +18,8 @@ void decode(const Options& options, const std::string& device) {
                                         {.inputs = lm::Decoder::inputs(batch),
                                          .device = {.kind = device,
                                                     .threads = options.threads,
-                                                    .allow_software = options.allow_software}}),
+                                                    .allow_software = options.allow_software,
+                                                    .tuning_cache = options.tuning_cache}}),
                         decoding);
     const std::vector<std::int32_t> tokens(static_cast<std::size_t>(batch), 1);
     for (const std::size_t context : {16U, 1024U, 4096U}) {

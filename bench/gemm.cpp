@@ -71,7 +71,9 @@ void gpu_products(const Options& options, const Size& s) {
       Product({s.m, s.k}, {s.n, s.k}),
       [](const Product& p, const Inputs&) { return mean(square(matmul(p.x, transpose(p.w)))); },
       {.optimizer = optim::SGD{.lr = 1e-9},
-       .device = {.kind = "webgpu", .allow_software = options.allow_software}});
+       .device = {.kind = "webgpu",
+                  .allow_software = options.allow_software,
+                  .tuning_cache = options.tuning_cache}});
   constexpr int kTimes = 9;
   std::map<std::string, std::vector<double>> times;
   for (int i = -2; i < kTimes; ++i) {

@@ -27,6 +27,10 @@ int main(int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--threads", options.threads, "threads of the cpu device; 0 for all cores");
   app.add_flag("--allow-software", options.allow_software, "let webgpu take a software rasteriser");
+  app.add_option(
+      "--tuning-cache", options.tuning_cache,
+      "file that remembers the fastest tiles of matrix products on webgpu; what it lacks "
+      "is timed first and added");
   app.add_option("--seconds", options.seconds, "time for each measurement");
   app.add_option("--modes", options.modes, "step, run (default: both)")->delimiter(',');
   app.add_flag("--profile", options.profile, "a line per launch of a step, too");

@@ -13,6 +13,7 @@ struct Options {
   std::vector<std::string> devices;
   int threads = 0;
   bool allow_software = false;
+  std::string tuning_cache;
   double seconds = 3;
   std::vector<std::string> modes;  // none: all
   bool profile = false;

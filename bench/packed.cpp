@@ -21,7 +21,9 @@ void packed_product(const Options& options, const std::string& device, std::int6
   auto forward = compile_forward(
       layer, [](const PackedLayer& net, const Inputs& in) { return net.fc(in["x"]); },
       {.inputs = {{"x", {rows, kPackedSize}}},
-       .device = {.kind = device, .allow_software = options.allow_software}});
+       .device = {.kind = device,
+                  .allow_software = options.allow_software,
+                  .tuning_cache = options.tuning_cache}});
   std::map<std::string, HostTensor> values;
   if (layer.fc.packed) {
     nn::PackedValues packed = nn::pack_weight(weight, format);

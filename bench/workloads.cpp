@@ -17,6 +17,7 @@ DeviceOptions device_options(const Options& options, const std::string& device) 
   out.kind = device;
   out.threads = options.threads;
   out.allow_software = options.allow_software;
+  out.tuning_cache = options.tuning_cache;
   return out;
 }
 

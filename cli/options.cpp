@@ -24,6 +24,9 @@ void add_adapter_options(CLI::App& command, DeviceOptions& device) {
       ->check(CLI::Range(0, 1000));
   command.add_flag("--allow-software", device.allow_software,
                    "Let webgpu take a software rasteriser");
+  command.add_option("--tuning-cache", device.tuning_cache,
+                     "webgpu: file that remembers the fastest tiles of matrix products; what it "
+                     "lacks is timed and added");
   command.add_option("--threads", device.threads, "CPU threads; 0: one per core")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

@@ -25,6 +25,12 @@ struct DeviceOptions {
   bool checked = false;             // webgpu: keep the driver's bounds checks in kernels
   std::string webgpu_library = {};  // path of wgpu-native or Dawn; empty: the usual places
   ExternalDevice external = {};     // webgpu: the application's device, in place of an adapter
+  // webgpu: path of a file that remembers which tiles of matrix products this device computes
+  // fastest; empty: a cost model chooses. What the file lacks is timed when a program is compiled,
+  // which takes memory for the operands of one product more meanwhile, and added to it. Another
+  // tile may add up in another order, so last bits may differ from those without the file; with the
+  // same file they are the same in every run. UserError where it cannot be read or written.
+  std::string tuning_cache = {};
   // One that is open: what same_device() of a function or a trainer gives. Nothing else counts
   // then.
   std::shared_ptr<Device> opened = {};

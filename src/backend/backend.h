@@ -122,6 +122,7 @@ struct WebGpuOptions {
   bool checked = false;         // keep the driver's bounds checks
   // Path of wgpu-native or Dawn; empty: TENSORGRAD_WEBGPU_LIB, then the usual places.
   std::string library;
+  std::string tuning_cache;  // path of a file; empty: none
 };
 // Empty where no WebGPU library can be loaded; then `why` says so.
 std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions& options, std::string& why);

@@ -16,6 +16,7 @@ WebGpuOptions webgpu_options(const DeviceOptions& options) {
   out.default_limits = options.default_limits;
   out.checked = options.checked;
   out.library = options.webgpu_library;
+  out.tuning_cache = options.tuning_cache;
   return out;
 }
 

@@ -561,6 +561,13 @@ Shader Contraction::write_tiled(const TileShape& tile) {
 
 }  // namespace
 
+std::vector<int> tile_numbers() {
+  std::vector<int> numbers;
+  for (const TileShape& shape : kShapes) numbers.push_back(number_of(shape));
+  numbers.push_back(1);  // by lanes
+  return numbers;
+}
+
 Shader write_contraction(const Launch& launch, const WgslOptions& options) {
   Shader shader;
   if (write_by_matrix_units(launch, options, shader)) return shader;

@@ -5,6 +5,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "kernel/wgsl_operand.h"
 
@@ -46,6 +47,10 @@ class ContractionParts {
   Window window_;
   // NOLINTEND(*-non-private-member-variables-in-classes)
 };
+
+// What WgslOptions::tile and unit_tile may be but for their defaults, largest tiles first.
+std::vector<int> tile_numbers();
+std::vector<int> unit_tile_numbers();
 
 // By the device's matrix units. False where it has none, where the operands are none that they
 // take, or where other forms do better; `shader` is as it was then.

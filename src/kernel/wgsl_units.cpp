@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "kernel/wgsl_contraction.h"
 
@@ -277,6 +278,12 @@ bool UnitContraction::write(Shader& shader) {
 }
 
 }  // namespace
+
+std::vector<int> unit_tile_numbers() {
+  std::vector<int> numbers(kUnitShapes.size());
+  std::iota(numbers.begin(), numbers.end(), 1);
+  return numbers;
+}
 
 bool write_by_matrix_units(const Launch& launch, const WgslOptions& options, Shader& shader) {
   if (!options.units.present() || options.unit_tile < 0) return false;

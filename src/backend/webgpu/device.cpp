@@ -68,7 +68,7 @@ constexpr std::array<WGPUErrorFilter, 2> kFilters = {WGPUErrorFilter_Validation,
 WebGpuDevice::WebGpuDevice(const Api& api, Adapter adapter, const WebGpuOptions& options)
     : api_(api), checked_(options.checked), adapter_(std::move(adapter)) {
   request_device(options);
-  open();
+  open(options);
 }
 
 WebGpuDevice::WebGpuDevice(std::unique_ptr<const Api> api, Adapter adapter,
@@ -82,10 +82,10 @@ WebGpuDevice::WebGpuDevice(std::unique_ptr<const Api> api, Adapter adapter,
   instance_ = Handle(api_, external.instance);
   api_.DeviceAddRef(external.device);
   device_ = Handle(api_, external.device);
-  open();
+  open(options);
 }
 
-void WebGpuDevice::open() {
+void WebGpuDevice::open(const WebGpuOptions& options) {
   queue_ = Handle(api_, api_.DeviceGetQueue(device_.get()));
   info_ = adapter_.info.device;
   WGPULimits limits = {};
@@ -99,6 +99,8 @@ void WebGpuDevice::open() {
     info_.features.push_back("subgroup-matrix " + std::to_string(units_.m) + "x" +
                              std::to_string(units_.n) + "x" + std::to_string(units_.k));
   }
+  if (!options.tuning_cache.empty())
+    tuning_ = std::make_unique<io::TuningFile>(options.tuning_cache);
   // By now the driver is loaded, so this comes before all that it does at the end itself; a device
   // in a static object may come after.
   static const int noted = std::atexit([] { process_ends = true; });

@@ -15,6 +15,8 @@
 #include "backend/backend.h"
 #include "backend/webgpu/adapter.h"
 #include "backend/webgpu/api.h"
+#include "io/tuning_file.h"
+#include "kernel/contraction_forms.h"
 #include "kernel/wgsl_join.h"
 
 namespace tensorgrad::webgpu {
@@ -63,6 +65,7 @@ struct Pipeline {
 
 class WebGpuExecutable;
 struct Step;
+struct Candidate;
 
 // One kernel that is to be made, and who is to blame for it.
 struct Kernel {
@@ -102,6 +105,8 @@ class WebGpuDevice final : public Device {
   // For tests and tuning: forms of kernels that size alone would not choose.
   void force_kernels(const WgslOptions& options) { forced_ = options; }
   [[nodiscard]] WgslOptions kernel_options() const;
+  // For tests: contractions that were timed for the tuning cache.
+  [[nodiscard]] int timed_contractions() const { return timed_contractions_; }
 
  private:
   struct Buffer {
@@ -112,7 +117,7 @@ class WebGpuDevice final : public Device {
 
   // device.cpp
   void request_device(const WebGpuOptions& options);
-  void open();  // what both constructors end with
+  void open(const WebGpuOptions& options);  // what both constructors end with
   void make_ring();
   BufferHandle add(Buffer buffer);
   Handle<WGPUBuffer> create_buffer(std::int64_t bytes, WGPUBufferUsage usage,
@@ -147,6 +152,16 @@ class WebGpuDevice final : public Device {
   Handle<WGPUBindGroup> bind(const Step& step, std::span<const BufferHandle> buffers);
   void check_kernel(const Kernel& kernel) const;
 
+  // tuning.cpp
+  std::vector<std::shared_ptr<Pipeline>> tune(const Program& program,
+                                              std::vector<Dispatch>& dispatches);
+  std::vector<Candidate> make_candidates(const std::vector<Kernel>& kernels,
+                                         std::span<const BufferHandle> buffers, std::uint32_t row);
+  void race(std::vector<Candidate>& candidates, std::uint32_t row);
+  io::TuningEntry time_forms(const Launch& launch, const std::vector<ContractionForm>& forms,
+                             std::vector<std::shared_ptr<Pipeline>>& kept);
+  double time_runs(const Step& step, std::uint32_t row, int count);
+
   // units.cpp
   // Those that the device takes a kernel for.
   MatrixUnits find_units();
@@ -164,7 +179,7 @@ class WebGpuDevice final : public Device {
   void read_back(WGPUBuffer source, std::span<std::byte> out);
   Handle<WGPUQuerySet> make_queries(std::size_t count);
   void encode_alone(WGPUCommandEncoder encoder, const Step& step, std::uint32_t row,
-                    const WGPUPassTimestampWrites* writes);
+                    const WGPUPassTimestampWrites* writes, int count = 1);
 
   const std::unique_ptr<const Api> own_api_;  // where the device is the application's
   const Api& api_;
@@ -177,6 +192,8 @@ class WebGpuDevice final : public Device {
   WgslOptions forced_;
   MatrixUnits units_;
   std::optional<Subgroups> subgroups_;  // looked for when a kernel comes that could use them
+  std::unique_ptr<io::TuningFile> tuning_;  // null: none
+  int timed_contractions_ = 0;
 
   // In the order of their making; released in reverse.
   Handle<WGPUInstance> instance_;  // the application's

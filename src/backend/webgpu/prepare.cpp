@@ -245,9 +245,11 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
       std::any_of(program.launches.begin(), program.launches.end(), could_use_subgroups)) {
     subgroups_ = find_subgroups();
   }
+  std::vector<Dispatch> dispatches =
+      write_dispatches(program, kernel_options(), info_.limits.max_storage_bindings);
+  const auto tried = tune(program, dispatches);
   std::vector<Kernel> kernels;
-  for (Dispatch& each :
-       write_dispatches(program, kernel_options(), info_.limits.max_storage_bindings)) {
+  for (Dispatch& each : dispatches) {
     kernels.push_back(kernel_of(program, std::move(each)));
     check_kernel(kernels.back());
   }

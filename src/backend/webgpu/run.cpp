@@ -143,9 +143,9 @@ Handle<WGPUQuerySet> WebGpuDevice::make_queries(std::size_t count) {
   return queries;
 }
 
-// A pass of its own for one launch.
+// A pass of its own for one launch, which runs in it `count` times.
 void WebGpuDevice::encode_alone(WGPUCommandEncoder encoder, const Step& step, std::uint32_t row,
-                                const WGPUPassTimestampWrites* writes) {
+                                const WGPUPassTimestampWrites* writes, int count) {
   WGPUComputePassDescriptor descriptor = {};
   descriptor.timestampWrites = writes;
   const Handle<WGPUComputePassEncoder> pass(
@@ -156,7 +156,8 @@ void WebGpuDevice::encode_alone(WGPUCommandEncoder encoder, const Step& step, st
   }
   api_.ComputePassEncoderSetPipeline(pass.get(), step.pipeline->handle.get());
   api_.ComputePassEncoderSetBindGroup(pass.get(), 0, step.group.get(), 0, nullptr);
-  api_.ComputePassEncoderDispatchWorkgroups(pass.get(), step.groups_x, step.groups_y, 1);
+  for (int i = 0; i < count; ++i)
+    api_.ComputePassEncoderDispatchWorkgroups(pass.get(), step.groups_x, step.groups_y, 1);
   api_.ComputePassEncoderEnd(pass.get());
 }
 

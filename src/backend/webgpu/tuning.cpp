@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+// The tuning cache: contractions with a kernel of their own take the form that it names. Those that
+// it lacks are timed in all forms, on memory of their own, and the fastest is noted.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <limits>
+#include <utility>
+
+#include "backend/webgpu/device.h"
+#include "backend/webgpu/vendor.h"
+
+namespace tensorgrad::webgpu {
+
+// A form under trial.
+struct Candidate {
+  Step step;     // named as the form
+  int runs = 1;  // per sample
+  std::vector<double> times;
+
+  [[nodiscard]] double median() const {
+    std::vector<double> sorted = times;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+};
+
+namespace {
+
+constexpr double kClearly = 0.97;  // of the default's time: less of a gain may be noise
+constexpr int kRounds = 5;
+constexpr double kSampleMicroseconds = 2000;  // in runs of one pass
+constexpr double kMostRunsOfSample = 64;
+constexpr double kHopeless = 2;  // times the fastest's first run
+
+// Buffers of the launch's sizes, which are gone with it.
+class Scratch {
+ public:
+  Scratch(Device& device, const std::vector<Binding>& bindings) : device_(device) {
+    try {
+      for (const Binding& binding : bindings)
+        buffers_.push_back(device_.alloc(binding.bytes, "a trial of the tuning cache"));
+    } catch (...) {
+      release();
+      throw;
+    }
+  }
+  ~Scratch() { release(); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  [[nodiscard]] std::span<const BufferHandle> buffers() const { return buffers_; }
+
+ private:
+  void release() {
+    for (const BufferHandle buffer : buffers_) device_.free(buffer);
+    buffers_.clear();
+  }
+
+  Device& device_;
+  std::vector<BufferHandle> buffers_;
+};
+
+// What decides the speed beside the device: the default's text, which has the sizes, layouts, types
+// and epilogue, and what other forms depend on.
+std::string key_of(const Launch& launch, const WgslKernel& kernel, const WgslOptions& options) {
+  const std::string all =
+      kernel.body + std::to_string(kernel.groups_x) + " " + std::to_string(kernel.groups_y) + " " +
+      std::to_string(options.max_threads) + " " + std::to_string(options.max_workgroup_bytes) +
+      " " + std::to_string(options.units.m) + " " + std::to_string(options.units.subgroup);
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+  for (const char c : all) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  std::string size;
+  for (const std::int64_t each : {launch.batch, launch.m, launch.n, launch.k})
+    size += (size.empty() ? "" : "x") + std::to_string(each);
+  return size + " " + digits;
+}
+
+bool has_forms(const Program& program, const Dispatch& dispatch) {
+  const Launch& launch = program.launches[dispatch.first];
+  return dispatch.count == 1 && launch.kind == LaunchKind::kContraction && !launch.by_rows;
+}
+
+Kernel kernel_of_form(const Launch& launch, const ContractionForm& form) {
+  Kernel kernel{form.name, launch.sites.empty() ? Site() : launch.sites.front(), {}};
+  kernel.dispatch.bindings = launch.bindings;
+  for (std::size_t i = 0; i < launch.bindings.size(); ++i) {
+    kernel.dispatch.bindings[i].buffer = static_cast<int>(i);
+    kernel.dispatch.bindings[i].offset = 0;
+  }
+  kernel.dispatch.kernel = form.kernel;
+  return kernel;
+}
+
+Step step_of(const Kernel& kernel, std::shared_ptr<Pipeline> pipeline) {
+  Step step;
+  step.name = kernel.name;
+  step.site = kernel.site;
+  step.bindings = kernel.dispatch.bindings;
+  step.pipeline = std::move(pipeline);
+  step.groups_x = kernel.dispatch.kernel.groups_x;
+  step.groups_y = kernel.dispatch.kernel.groups_y;
+  step.uses_hyper = kernel.dispatch.kernel.uses_hyper;
+  return step;
+}
+
+HyperRow trial_row() {
+  HyperRow row = {};
+  row.words[kHyperInf] = 0x7f800000U;
+  row.words[kHyperNan] = 0x7fc00000U;
+  return row;
+}
+
+std::string times_of(const std::vector<Candidate>& candidates) {
+  std::string text;
+  for (const Candidate& each : candidates) {
+    char number[32];
+    std::snprintf(number, sizeof number, " %.2f", each.median());
+    text += (text.empty() ? "" : ", ") + each.step.name + number;
+  }
+  return text;
+}
+
+// Another than the default, which comes first, only where it is clearly faster.
+const Candidate& choose(const std::vector<Candidate>& candidates) {
+  const Candidate& best = *std::min_element(
+      candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.median() < b.median(); });
+  const Candidate& usual = candidates.front();
+  return best.median() < kClearly * usual.median() ? best : usual;
+}
+
+}  // namespace
+
+// Microseconds of a run, of `count` after another in one pass.
+double WebGpuDevice::time_runs(const Step& step, std::uint32_t row, int count) {
+  using Clock = std::chrono::steady_clock;
+  const Handle<WGPUQuerySet> queries = timestamps_ ? make_queries(2) : Handle<WGPUQuerySet>();
+  std::array<std::uint64_t, 2> ticks = {};
+  Handle<WGPUBuffer> resolved;
+  WGPUPassTimestampWrites writes = {};
+  if (queries) {
+    resolved = create_buffer(sizeof ticks, WGPUBufferUsage_QueryResolve | WGPUBufferUsage_CopySrc,
+                             "timestamps");
+    writes.querySet = queries.get();
+    writes.endOfPassWriteIndex = 1;
+  }
+  begin_scope();
+  const Handle<WGPUCommandEncoder> encoder(api_,
+                                           api_.DeviceCreateCommandEncoder(device_.get(), nullptr));
+  encode_alone(encoder.get(), step, row, queries ? &writes : nullptr, count);
+  if (queries)
+    api_.CommandEncoderResolveQuerySet(encoder.get(), queries.get(), 0, 2, resolved.get(), 0);
+  const Handle<WGPUCommandBuffer> commands(api_, api_.CommandEncoderFinish(encoder.get(), nullptr));
+  const std::string error = end_scope();
+  if (!error.empty()) throw DeviceError("webgpu: " + step.name + " was refused: " + error);
+  const Clock::time_point start = Clock::now();
+  watch(submit(commands.get(), true));
+  wait_for(last_ticket_);
+  const double by_clock = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+  if (queries) read_back(resolved.get(), std::as_writable_bytes(std::span(ticks)));
+  if (ticks[1] <= ticks[0]) return by_clock / count;
+  return static_cast<double>(ticks[1] - ticks[0]) * api_.vendor->timestamp_period(queue_.get()) /
+         1000.0 / count;
+}
+
+// Each form that the driver takes, with the time of one run. Throws what the default is refused
+// for.
+std::vector<Candidate> WebGpuDevice::make_candidates(const std::vector<Kernel>& kernels,
+                                                     std::span<const BufferHandle> buffers,
+                                                     std::uint32_t row) {
+  std::vector<Candidate> candidates;
+  const auto compiled = compile_together(kernels);
+  for (const Kernel& kernel : kernels) {
+    try {
+      check_kernel(kernel);
+      Candidate each{step_of(kernel, pipeline(kernel)), 1, {}};
+      each.step.group = bind(each.step, buffers);
+      time_runs(each.step, row, 1);  // the first of all is slower
+      each.times = {time_runs(each.step, row, 1)};
+      candidates.push_back(std::move(each));
+    } catch (const DeviceLostError&) {
+      throw;
+    } catch (const DeviceError&) {
+      if (candidates.empty()) throw;
+    }
+  }
+  return candidates;
+}
+
+// Times those again that the first run leaves a chance, by turns, so that a clock that changes
+// meets all alike.
+void WebGpuDevice::race(std::vector<Candidate>& candidates, std::uint32_t row) {
+  double fastest = candidates.front().times.front();
+  for (const Candidate& each : candidates) fastest = std::min(fastest, each.times.front());
+  std::vector<Candidate*> racing;
+  for (Candidate& each : candidates) {
+    if (&each != &candidates.front() && each.times.front() > kHopeless * fastest) continue;
+    each.runs = static_cast<int>(
+        std::clamp(kSampleMicroseconds / each.times.front(), 1.0, kMostRunsOfSample));
+    each.times.clear();
+    racing.push_back(&each);
+  }
+  for (int round = 0; round < kRounds; ++round) {
+    for (Candidate* const each : racing)
+      each->times.push_back(time_runs(each->step, row, each->runs));
+  }
+}
+
+// Throws DeviceError where there is no memory for the trial.
+io::TuningEntry WebGpuDevice::time_forms(const Launch& launch,
+                                         const std::vector<ContractionForm>& forms,
+                                         std::vector<std::shared_ptr<Pipeline>>& kept) {
+  wait_for(last_ticket_);
+  std::vector<Kernel> kernels;
+  for (const ContractionForm& form : forms) kernels.push_back(kernel_of_form(launch, form));
+  const Scratch scratch(*this, kernels.front().dispatch.bindings);
+  const HyperRow values = trial_row();
+  const std::uint32_t row = write_rows({&values, 1});
+  std::vector<Candidate> candidates = make_candidates(kernels, scratch.buffers(), row);
+  race(candidates, row);
+  const Candidate& chosen = choose(candidates);
+  kept.push_back(chosen.step.pipeline);
+  ++timed_contractions_;
+  return {info_.name, info_.driver, "", chosen.step.name, times_of(candidates)};
+}
+
+// Gives the pipelines that it made and that will be needed.
+std::vector<std::shared_ptr<Pipeline>> WebGpuDevice::tune(const Program& program,
+                                                          std::vector<Dispatch>& dispatches) {
+  std::vector<std::shared_ptr<Pipeline>> kept;
+  const bool forced = forced_.tile != 0 || forced_.unit_tile != 0 || !replacement_.empty();
+  if (tuning_ == nullptr || forced) return kept;
+  const WgslOptions options = kernel_options();
+  bool fresh = false;
+  for (Dispatch& dispatch : dispatches) {
+    if (!has_forms(program, dispatch)) continue;
+    const Launch& launch = program.launches[dispatch.first];
+    const std::string key = key_of(launch, dispatch.kernel, options);
+    const auto choice = [&] { return tuning_->find(info_.name, info_.driver, key); };
+    if (choice() == nullptr && !std::exchange(fresh, true)) tuning_->reload();
+    if (choice() == nullptr) {
+      try {
+        io::TuningEntry entry = time_forms(launch, contraction_forms(launch, options), kept);
+        entry.kernel = key;
+        tuning_->add(entry);
+      } catch (const DeviceLostError&) {
+        throw;
+      } catch (const DeviceError&) {  // no room for a trial: as without a cache
+        continue;
+      }
+    }
+    ContractionForm form = contraction_form(launch, options, *choice());
+    if (form.name.empty()) tuning_->refuse(info_.name, info_.driver, key);
+    dispatch.kernel = std::move(form.kernel);
+  }
+  tuning_->save();
+  return kept;
+}
+
+}  // namespace tensorgrad::webgpu

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// Entries are appended to a copy that takes the file's place, under a lock on the file itself, so
+// that processes which write at once lose nothing of each other's.
+#include "io/tuning_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "io/text.h"
+#include "tensorgrad/error.h"
+#include "tensorgrad/io.h"
+
+namespace tensorgrad::io {
+namespace {
+
+constexpr std::string_view kTuningVersion = "tensorgrad tuning 1";
+constexpr std::string_view kTuningColumns =
+    "# device\tdriver\tcontraction\tchoice\tmicroseconds of each that was tried\n";
+constexpr std::uint64_t kMostTuningBytes = std::uint64_t{64} << 20;
+constexpr std::size_t kTuningFields = 5;
+
+// A field that holds neither the separator nor a line's end.
+std::string one_field(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  return text;
+}
+
+std::string tuning_key(const std::string& device, const std::string& driver,
+                       const std::string& kernel) {
+  return one_field(device) + '\t' + one_field(driver) + '\t' + one_field(kernel);
+}
+
+std::string tuning_line(const TuningEntry& entry) {
+  return tuning_key(entry.device, entry.driver, entry.kernel) + '\t' + one_field(entry.choice) +
+         '\t' + one_field(entry.times) + '\n';
+}
+
+std::vector<std::string> tuning_fields(std::string_view line) {
+  std::vector<std::string> fields(1);
+  for (const char c : line) {
+    if (c == '\t') {
+      fields.emplace_back();
+    } else {
+      fields.back() += c;
+    }
+  }
+  return fields;
+}
+
+std::string tuning_text(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return {};
+  const std::vector<std::byte> bytes = read_file(path, kMostTuningBytes);
+  std::string text(bytes.size(), '\0');
+  std::transform(bytes.begin(), bytes.end(), text.begin(),
+                 [](std::byte each) { return static_cast<char>(each); });
+  return text;
+}
+
+// Holds the file that is at the path, which it makes where there is none, until the end of the
+// scope. Where the file system has no locks, nothing is held.
+class TuningLock {
+ public:
+  explicit TuningLock(const std::string& path) {
+    while (!take(path)) {
+    }
+  }
+  ~TuningLock() { ::close(fd_); }
+  TuningLock(const TuningLock&) = delete;
+  TuningLock& operator=(const TuningLock&) = delete;
+
+ private:
+  // False where another process put a new file there while this one waited for the old.
+  bool take(const std::string& path) {
+    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (fd_ < 0) throw IoError(path + ": cannot be written: " + system_error_text(errno));
+    int held = 0;
+    do {
+      held = ::flock(fd_, LOCK_EX);
+    } while (held != 0 && errno == EINTR);
+    struct stat mine = {}, there = {};
+    const bool same = held != 0 || (::fstat(fd_, &mine) == 0 && ::stat(path.c_str(), &there) == 0 &&
+                                    mine.st_ino == there.st_ino && mine.st_dev == there.st_dev);
+    if (!same) ::close(fd_);
+    return same;
+  }
+
+  int fd_ = -1;
+};
+
+}  // namespace
+
+TuningFile::TuningFile(std::string path) : path_(std::move(path)) {
+  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+  std::error_code ignored;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
+    throw IoError(path_ + ": cannot be written: there is no folder " + folder.string());
+  parse(tuning_text(path_));
+}
+
+const std::string* TuningFile::find(const std::string& device, const std::string& driver,
+                                    const std::string& kernel) const {
+  const auto at = known_.find(tuning_key(device, driver, kernel));
+  return at == known_.end() ? nullptr : &at->second.choice;
+}
+
+void TuningFile::refuse(const std::string& device, const std::string& driver,
+                        const std::string& kernel) const {
+  const Known& known = known_.at(tuning_key(device, driver, kernel));
+  fail(known.line, in_quotes(known.choice) + " is no choice for this contraction");
+}
+
+void TuningFile::fail(int line, const std::string& what) const {
+  throw IoError(path_ + ": line " + std::to_string(line) + ": " + what);
+}
+
+// Takes the entries for those in memory; of two for the same kernel the first counts.
+void TuningFile::parse(std::string_view text) {
+  known_.clear();
+  for (int number = 1; !text.empty(); ++number) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    if (number == 1 && line != kTuningVersion) {
+      fail(1, "\"" + std::string(kTuningVersion) + "\" expected, got " + in_quotes(line));
+    }
+    if (end == std::string_view::npos) fail(number, "the line is cut short");
+    text.remove_prefix(end + 1);
+    if (number == 1 || line.empty() || line.front() == '#') continue;
+    const std::vector<std::string> fields = tuning_fields(line);
+    if (fields.size() != kTuningFields) {
+      fail(number, std::to_string(kTuningFields) + " fields between tabs expected, got " +
+                       std::to_string(fields.size()));
+    }
+    if (fields[3].empty()) fail(number, "the choice is missing");
+    known_.try_emplace(tuning_key(fields[0], fields[1], fields[2]), Known{fields[3], number});
+  }
+}
+
+void TuningFile::reload() {
+  parse(tuning_text(path_));
+  for (const TuningEntry& entry : added_)
+    known_.try_emplace(tuning_key(entry.device, entry.driver, entry.kernel),
+                       Known{entry.choice, 0});
+}
+
+void TuningFile::add(const TuningEntry& entry) {
+  const bool fresh =
+      known_
+          .try_emplace(tuning_key(entry.device, entry.driver, entry.kernel), Known{entry.choice, 0})
+          .second;
+  if (fresh) added_.push_back(entry);
+}
+
+void TuningFile::save() {
+  if (added_.empty()) return;
+  const TuningLock lock(path_);
+  std::string text = tuning_text(path_);
+  parse(text);
+  if (text.empty()) text = std::string(kTuningVersion) + '\n' + std::string(kTuningColumns);
+  for (const TuningEntry& entry : added_) {
+    if (find(entry.device, entry.driver, entry.kernel) == nullptr) text += tuning_line(entry);
+  }
+  write_file_atomically(path_, text);
+  added_.clear();
+  parse(text);
+}
+
+}  // namespace tensorgrad::io

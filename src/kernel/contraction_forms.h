@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// The kernels that one contraction may have: the one that the cost model chooses, and those of
+// other tiles, for a device to time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernel/wgsl_writer.h"
+
+namespace tensorgrad {
+
+struct ContractionForm {
+  std::string name;  // "default", "tile 64", "units 2"
+  WgslOptions options;
+  WgslKernel kernel;
+};
+
+// The form of this name, written; an empty name where there is none for this launch.
+ContractionForm contraction_form(const Launch& launch, const WgslOptions& options,
+                                 const std::string& name);
+
+// All that differ, the default first. Forms that would take very long are left out.
+std::vector<ContractionForm> contraction_forms(const Launch& launch, const WgslOptions& options);
+
+}  // namespace tensorgrad

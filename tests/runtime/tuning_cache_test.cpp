@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// DeviceOptions::tuning_cache as a user gives it: training and functions write to the file and are
+// the same again with it.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "runtime/shared.h"
+#include "support/temp_dir.h"
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+struct TunedNet {
+  nn::Linear first{24, 40}, second{40, 24};
+  TG_MODULE(first, second)
+};
+
+// Parameters, states and losses of some steps.
+std::pair<Bits, std::vector<float>> tuned_steps(const DeviceOptions& device) {
+  auto trainer = compile(TunedNet{},
+                         [](const TunedNet& net, const Inputs& in) {
+                           return mse(net.second(tanh(net.first(in["x"]))), in["x"]);
+                         },
+                         {.inputs = {{"x", {48, 24}}},
+                          .optimizer = optim::SGD{.lr = 0.1},
+                          .seed = 3,
+                          .device = device});
+  std::vector<float> x(48 * 24), losses;
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 13) / 6 - 1;
+  for (int step = 0; step < 4; ++step) losses.push_back(trainer.step({{"x", x}}).loss);
+  return {everything(trainer), losses};
+}
+
+std::string tuning_text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST(TuningCache, of_a_trainer_gives_the_same_bits_from_the_file_and_the_same_losses_as_without) {
+  const test::TempDir dir;
+  const std::string path = dir / "tuning.txt";
+  DeviceOptions device = {.kind = "webgpu", .allow_software = true, .tuning_cache = path};
+  const auto first = tuned_steps(device);
+  const std::string text = tuning_text_of(path);
+  EXPECT_EQ(text.find("tensorgrad tuning 1\n"), 0U);
+  EXPECT_NE(text.find("\t1x"), std::string::npos) << text;
+  const auto second = tuned_steps(device);
+  EXPECT_EQ(second, first);
+  EXPECT_EQ(tuning_text_of(path), text);
+  const auto on_cpu = tuned_steps({.kind = "cpu"});
+  for (std::size_t i = 0; i < first.second.size(); ++i)
+    EXPECT_NEAR(first.second[i], on_cpu.second[i], 1e-5);
+}
+
+TEST(TuningCache, means_nothing_on_the_cpu) {
+  const test::TempDir dir;
+  DeviceOptions device = {.kind = "cpu", .tuning_cache = dir / "tuning.txt"};
+  EXPECT_EQ(tuned_steps(device), tuned_steps({.kind = "cpu"}));
+  EXPECT_TRUE(dir.files().empty());
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+// The tuning cache on a device: what is timed once, what the file decides from then on.
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "kernel/contraction_forms.h"
+#include "support/temp_dir.h"
+#include "webgpu_test_util.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using test::TempDir;
+
+std::unique_ptr<webgpu::WebGpuDevice> tuned_device(const std::string& path) {
+  WebGpuOptions options;
+  options.allow_software = true;
+  options.tuning_cache = path;
+  return std::unique_ptr<webgpu::WebGpuDevice>(
+      dynamic_cast<webgpu::WebGpuDevice*>(make_webgpu_device(options).release()));
+}
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+void write_text(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+// Lines that are neither the head nor comments, as fields.
+std::vector<std::vector<std::string>> entries_of(const std::string& path) {
+  std::istringstream text(text_of(path));
+  std::vector<std::vector<std::string>> entries;
+  std::string line;
+  for (std::getline(text, line); std::getline(text, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    std::istringstream fields(line);
+    entries.emplace_back();
+    for (std::string field; std::getline(fields, field, '\t');) entries.back().push_back(field);
+  }
+  return entries;
+}
+
+std::string choice_line(const std::vector<std::string>& entry, const std::string& choice) {
+  return entry[0] + "\t" + entry[1] + "\t" + entry[2] + "\t" + choice + "\t\n";
+}
+
+// out = a b + 0.25, once for each depth.
+struct TunedProducts {
+  explicit TunedProducts(const std::vector<std::int64_t>& depths) {
+    for (const std::int64_t k : depths) {
+      constexpr std::int64_t kM = 40, kN = 48;
+      const int a = test.buffer(DType::kF32, kM * k), b = test.buffer(DType::kF32, k * kN);
+      results.push_back(test.buffer(DType::kF32, kM * kN));
+      Launch& launch = test.launch(LaunchKind::kContraction, "product");
+      launch.m = kM;
+      launch.n = kN;
+      launch.k = k;
+      test.bind(launch, a, BindMode::kRead);
+      test.bind(launch, b, BindMode::kRead);
+      test.bind(launch, results.back(), BindMode::kWrite);
+      ProgramMaker make_a, make_b, make;
+      make_a.load(0, whole({kM, k}));
+      make_b.load(1, whole({k, kN}));
+      launch.a = make_a.program;
+      launch.b = make_b.program;
+      const int value = make.op("add", {make.acc(), make.constant(0.25f)});
+      launch.body = make.program;
+      TestProgram::store(launch, 2, value, whole({kM * kN}));
+    }
+  }
+
+  // The bits of all results.
+  std::vector<std::uint32_t> run(webgpu::WebGpuDevice& device) {
+    const std::vector<BufferHandle> handles = test.upload(device);
+    const auto executable = device.prepare(test.program, handles);
+    const HyperRow row = oracle_hyper();
+    device.wait(device.run(*executable, {&row, 1}));
+    std::vector<std::uint32_t> bits;
+    for (const int result : results) {
+      const auto words = test.download(device, handles[static_cast<std::size_t>(result)], result);
+      bits.insert(bits.end(), words.begin(), words.end());
+    }
+    for (const BufferHandle handle : handles) device.free(handle);
+    return bits;
+  }
+
+  TestProgram test;
+  std::vector<int> results;
+};
+
+class WebGpuTuning : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (gpu_tests_are_off()) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS=1";
+  }
+
+  const TempDir dir_;
+  const std::string path_ = dir_ / "tuning";
+};
+
+TEST_F(WebGpuTuning, times_a_product_once_and_then_the_file_decides) {
+  TunedProducts products({96, 300, 96});
+  const auto first = tuned_device(path_);
+  products.test.check(*first, {oracle_hyper()}, 1e-4);
+  EXPECT_EQ(first->timed_contractions(), 2);  // two of the three are alike
+  const auto entries = entries_of(path_);
+  ASSERT_EQ(entries.size(), 2U);
+  for (const auto& entry : entries) {
+    ASSERT_EQ(entry.size(), 5U);
+    EXPECT_EQ(entry[0], first->info().name);
+    EXPECT_EQ(entry[1], first->info().driver);
+    EXPECT_EQ(entry[4].find("default "), 0U) << entry[4];
+    EXPECT_NE(entry[4].find("tile 32 "), std::string::npos) << entry[4];
+  }
+  EXPECT_EQ(entries[0][2].find("1x40x48x96 "), 0U);
+  EXPECT_EQ(entries[1][2].find("1x40x48x300 "), 0U);
+  const std::vector<std::uint32_t> bits = products.run(*first);
+  EXPECT_EQ(first->timed_contractions(), 2);
+
+  const std::string text = text_of(path_);
+  const auto second = tuned_device(path_);
+  EXPECT_EQ(products.run(*second), bits);
+  EXPECT_EQ(second->timed_contractions(), 0);
+  EXPECT_EQ(text_of(path_), text);
+}
+
+TEST_F(WebGpuTuning, without_a_file_nothing_is_timed_and_bits_are_as_before) {
+  TunedProducts products({300});
+  const auto plain = tuned_device("");
+  const std::vector<std::uint32_t> bits = products.run(*plain);
+  EXPECT_EQ(plain->timed_contractions(), 0);
+  EXPECT_TRUE(dir_.files().empty());
+  // "default" in the file is that, too.
+  products.run(*tuned_device(path_));
+  const auto entry = entries_of(path_).at(0);
+  write_text(path_, "tensorgrad tuning 1\n" + choice_line(entry, "default"));
+  const auto tuned = tuned_device(path_);
+  EXPECT_EQ(products.run(*tuned), bits);
+  EXPECT_EQ(tuned->timed_contractions(), 0);
+}
+
+// One kernel at a time is forced by the file, and the same by hand: their bits are equal, and over
+// all tiles they are of several kinds, as sums go in several orders.
+TEST_F(WebGpuTuning, a_tile_that_the_file_names_is_taken) {
+  TunedProducts products({300});
+  const auto plain = tuned_device("");
+  products.run(*tuned_device(path_));
+  const auto entry = entries_of(path_).at(0);
+  std::set<std::vector<std::uint32_t>> kinds;
+  for (const int tile : {1, 8, 32, 64}) {
+    WgslOptions options;
+    options.tile = tile;
+    plain->force_kernels(options);
+    const std::vector<std::uint32_t> bits = products.run(*plain);
+    kinds.insert(bits);
+    write_text(path_, "tensorgrad tuning 1\n" + choice_line(entry, "tile " + std::to_string(tile)));
+    const auto tuned = tuned_device(path_);
+    EXPECT_EQ(products.run(*tuned), bits) << "tile " << tile;
+    EXPECT_EQ(tuned->timed_contractions(), 0);
+  }
+  EXPECT_GE(kinds.size(), 3U);
+}
+
+TEST_F(WebGpuTuning, a_choice_that_means_nothing_is_named_with_its_line) {
+  TunedProducts products({96});
+  products.run(*tuned_device(path_));
+  const auto entry = entries_of(path_).at(0);
+  write_text(path_, "tensorgrad tuning 1\n# by hand\n" + choice_line(entry, "tile 7"));
+  const auto device = tuned_device(path_);
+  std::string message;
+  try {
+    products.run(*device);
+  } catch (const UserError& error) {
+    message = error.what();
+  }
+  EXPECT_EQ(message, path_ + ": line 3: \"tile 7\" is no choice for this contraction");
+  write_text(path_, "nonsense\n");
+  EXPECT_THROW(tuned_device(path_), UserError);
+}
+
+TEST_F(WebGpuTuning, entries_of_other_devices_and_drivers_stay_and_do_not_count) {
+  TunedProducts products({96});
+  products.run(*tuned_device(path_));
+  auto entry = entries_of(path_).at(0);
+  const std::string driver = entry[1];
+  entry[1] = "another driver";
+  std::string others = "tensorgrad tuning 1\n" + choice_line(entry, "tile 8");
+  entry[1] = driver;
+  entry[0] = "another GPU";
+  others += choice_line(entry, "units 3");
+  write_text(path_, others);
+  const auto device = tuned_device(path_);
+  products.run(*device);
+  EXPECT_EQ(device->timed_contractions(), 1);
+  EXPECT_EQ(text_of(path_).find(others), 0U);
+  EXPECT_EQ(entries_of(path_).size(), 3U);
+}
+
+// What the trial takes is given back: the next buffer has the first handle that is free, and no
+// buffer of the program is touched.
+TEST_F(WebGpuTuning, the_trial_leaves_buffers_alone) {
+  TunedProducts products({96});
+  const auto device = tuned_device(path_);
+  const std::vector<BufferHandle> handles = products.test.upload(*device);
+  const auto executable = device->prepare(products.test.program, handles);
+  EXPECT_EQ(device->timed_contractions(), 1);
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    const int number = static_cast<int>(i);
+    EXPECT_EQ(products.test.download(*device, handles[i], number), products.test.contents[i]);
+  }
+  const BufferHandle last = *std::max_element(handles.begin(), handles.end());
+  EXPECT_LE(device->alloc(256, "next"), last + 3);
+}
+
+// A product that shares its kernel with a launch beside it keeps the cost model's choice.
+TEST_F(WebGpuTuning, joined_products_are_not_timed) {
+  TunedProducts products({96, 300});
+  products.test.program.launches[1].beside = true;
+  const auto device = tuned_device(path_);
+  products.run(*device);
+  EXPECT_EQ(device->timed_contractions(), 0);
+  EXPECT_TRUE(dir_.files().empty());
+}
+
+// All forms of a product differ in their text, begin with the default, and are found by name.
+TEST(ContractionForms, are_named_and_differ) {
+  TunedProducts products({300});
+  const Launch& launch = products.test.program.launches.front();
+  const auto forms = contraction_forms(launch, {});
+  ASSERT_GE(forms.size(), 5U);
+  EXPECT_EQ(forms.front().name, "default");
+  EXPECT_EQ(forms.front().kernel.body, write_wgsl(launch, {}).body);
+  std::set<std::string> bodies;
+  for (const ContractionForm& form : forms) {
+    bodies.insert(form.kernel.body);
+    EXPECT_EQ(contraction_form(launch, {}, form.name).kernel.body, form.kernel.body);
+  }
+  EXPECT_EQ(bodies.size(), forms.size());
+  EXPECT_TRUE(contraction_form(launch, {}, "tile 7").name.empty());
+}
+
+TEST(ContractionForms, of_large_products_leave_out_lanes_and_with_units_have_them) {
+  TunedProducts products({300});
+  Launch launch = products.test.program.launches.front();
+  const auto has = [&](const std::string& name, const WgslOptions& options) {
+    return !contraction_form(launch, options, name).name.empty();
+  };
+  EXPECT_TRUE(has("tile 1", {}));
+  EXPECT_FALSE(has("units 1", {}));
+  WgslOptions options;
+  options.units = {16, 16, 16, 32};
+  EXPECT_TRUE(has("units 1", options));
+  launch.k = 1 << 20;
+  EXPECT_FALSE(has("tile 1", {}));
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
