@@ -2,6 +2,8 @@
 #include "kernel/contraction_forms.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 
 #include "kernel/wgsl_contraction.h"
 
@@ -39,7 +41,40 @@ ContractionForm write_form(const Launch& launch, WgslOptions options, const Form
   return {name.name, std::move(options), std::move(kernel)};
 }
 
+// As if every buffer began where the launch's part of it does, but for what vectors depend on.
+Launch without_offsets(Launch launch) {
+  const auto drop = [](IndexMap& map) { map.views.back().offset %= 4; };
+  for (ScalarProgram* const program : programs_of(launch)) {
+    for (Access& access : program->accesses) drop(access.map);
+  }
+  for (Store& store : launch.stores) drop(store.map);
+  if (launch.ones_row || launch.ones_column) drop(launch.ones_store.map);
+  return launch;
+}
+
 }  // namespace
+
+std::string contraction_key(const Launch& launch, const WgslOptions& options) {
+  const WgslKernel kernel = write_wgsl(without_offsets(launch), options);
+  std::string text = kernel.body;
+  for (const std::int64_t each :
+       {std::int64_t{kernel.groups_x}, std::int64_t{kernel.groups_y},
+        std::int64_t{options.max_threads}, options.max_workgroup_bytes,
+        std::int64_t{options.units.m}, std::int64_t{options.units.subgroup}}) {
+    text += " " + std::to_string(each);
+  }
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  std::array<char, 17> digits = {};
+  std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(hash));
+  std::string key;
+  for (const std::int64_t each : {launch.batch, launch.m, launch.n, launch.k})
+    key += (key.empty() ? "" : "x") + std::to_string(each);
+  wgsl::Module module(launch);
+  key += wgsl::TileOperand(module, launch, true).along_k() ? " k" : " m";
+  key += wgsl::TileOperand(module, launch, false).along_k() ? "k " : "n ";
+  return key + digits.data();
+}
 
 ContractionForm contraction_form(const Launch& launch, const WgslOptions& options,
                                  const std::string& name) {

@@ -62,23 +62,6 @@ class Scratch {
   std::vector<BufferHandle> buffers_;
 };
 
-// What decides the speed beside the device: the default's text, which has the sizes, layouts, types
-// and epilogue, and what other forms depend on.
-std::string key_of(const Launch& launch, const WgslKernel& kernel, const WgslOptions& options) {
-  const std::string all =
-      kernel.body + std::to_string(kernel.groups_x) + " " + std::to_string(kernel.groups_y) + " " +
-      std::to_string(options.max_threads) + " " + std::to_string(options.max_workgroup_bytes) +
-      " " + std::to_string(options.units.m) + " " + std::to_string(options.units.subgroup);
-  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
-  for (const char c : all) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
-  std::string size;
-  for (const std::int64_t each : {launch.batch, launch.m, launch.n, launch.k})
-    size += (size.empty() ? "" : "x") + std::to_string(each);
-  return size + " " + digits;
-}
-
 bool has_forms(const Program& program, const Dispatch& dispatch) {
   const Launch& launch = program.launches[dispatch.first];
   return dispatch.count == 1 && launch.kind == LaunchKind::kContraction && !launch.by_rows;
@@ -239,7 +222,7 @@ std::vector<std::shared_ptr<Pipeline>> WebGpuDevice::tune(const Program& program
   for (Dispatch& dispatch : dispatches) {
     if (!has_forms(program, dispatch)) continue;
     const Launch& launch = program.launches[dispatch.first];
-    const std::string key = key_of(launch, dispatch.kernel, options);
+    const std::string key = contraction_key(launch, options);
     const auto choice = [&] { return tuning_->find(info_.name, info_.driver, key); };
     if (choice() == nullptr && !std::exchange(fresh, true)) tuning_->reload();
     if (choice() == nullptr) {
