@@ -18,16 +18,17 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-constexpr std::int64_t kLeastGroups = 128;  // fewer take no less time
+constexpr std::int64_t kProcessors = 132;  // of an H200, for which the numbers below hold
+constexpr double kAcross = 0.77;  // of the rate of 128 x 128 where no operand lies along k
 
 // Every side and every depth divides the number of threads, or is a multiple of it.
-constexpr std::array<TileShape, 7> kShapes = {{{128, 128, 8, 16, 8, 1, 264, 1.5},
-                                               {128, 64, 8, 8, 8, 1, 396, 1.4},
-                                               {64, 64, 16, 4, 4, 1, 528, 1.0},
-                                               {32, 32, 32, 2, 2, 1, 528, 0.57},
-                                               {32, 32, 64, 4, 2, 2, 528, 0.7},
-                                               {16, 16, 64, 2, 2, 4, 528, 0.38},
-                                               {8, 8, 128, 2, 2, 16, 528, 0.2}}};
+constexpr std::array<TileShape, 7> kShapes = {{{128, 128, 8, 16, 8, 1, 2, 1.5, 20},
+                                               {128, 64, 8, 8, 8, 1, 3, 1.3, 4},
+                                               {64, 64, 16, 4, 4, 1, 4, 1.0, 4},
+                                               {32, 32, 32, 2, 2, 1, 4, 0.56, 10},
+                                               {32, 32, 64, 4, 2, 2, 4, 0.68, 10},
+                                               {16, 16, 64, 2, 2, 4, 4, 0.38, 20},
+                                               {8, 8, 128, 2, 2, 16, 4, 0.17, 20}}};
 
 // What WgslOptions::tile calls it.
 int number_of(const TileShape& shape) {
@@ -39,14 +40,6 @@ std::int64_t sums_of(const TileShape& tile) {
   return tile.slices == 1 ? 0 : std::int64_t{tile.slices} * tile.side_m * (tile.side_n + 1);
 }
 
-// In units of an element's time; the last round is as long as any.
-double time_of(const TileShape& shape, std::int64_t groups) {
-  const std::int64_t rounded = groups < shape.at_once
-                                   ? std::max(groups, kLeastGroups)
-                                   : ceil_div(groups, shape.at_once) * shape.at_once;
-  return static_cast<double>(rounded * shape.side_m * shape.side_n) / shape.rate;
-}
-
 // Where result i of a thread lies along a side, counted from the thread's first: threads take turns
 // vector by vector, so that neighbours read neighbouring entries.
 int place_of_result(int i, int width, int threads) {
@@ -56,7 +49,7 @@ int place_of_result(int i, int width, int threads) {
 constexpr std::int64_t kMostVectorRows = 4, kLeastVectorDepth = 64;
 
 // For epilogues by rows: a workgroup has all columns of its rows.
-constexpr TileShape kRowShape = {16, kMostRowColumns, 64, 2, 2, 1, 264, 0.5};
+constexpr TileShape kRowShape = {16, kMostRowColumns, 64, 2, 2, 1, 2, 0.5, 0};
 
 class Contraction : private ContractionParts {
  public:
@@ -66,6 +59,7 @@ class Contraction : private ContractionParts {
 
  private:
   [[nodiscard]] Tile pick_lanes() const;
+  [[nodiscard]] double time_of(const TileShape& shape, std::int64_t groups) const;
   [[nodiscard]] const TileShape* pick_tile() const;
   [[nodiscard]] std::int64_t bytes_of(const TileShape& tile) const;
   Shader write_by_lanes(const Tile& tile);
@@ -94,6 +88,16 @@ Tile Contraction::pick_lanes() const {
   tile.lanes = std::clamp(tile.lanes, 1, most);
   tile.rows = std::max(1, group_threads(std::max(tile.lanes, 64), options_) / tile.lanes);
   return tile;
+}
+
+// In units of a product's time. Processors work on whole tiles, and where there are more than they
+// take at a time, in rounds, of which the last is as long as any.
+double Contraction::time_of(const TileShape& shape, std::int64_t groups) const {
+  std::int64_t each = ceil_div(groups, kProcessors);
+  if (each > shape.at_once) each = ceil_div(groups, kProcessors * shape.at_once) * shape.at_once;
+  const bool across = shape.side_n == 128 && !a_.along_k() && !b_.along_k();
+  return static_cast<double>(each * shape.side_m * shape.side_n) *
+         (static_cast<double>(launch_.k) + shape.start) / (shape.rate * (across ? kAcross : 1));
 }
 
 // The tile with the least estimated time, or null where lanes do better.

@@ -16,9 +16,10 @@ struct TileShape {
   int depth;           // BK
   int per_m, per_n;    // TM, TN
   int slices;          // of k
-  // As measured on an H100: tiles that it works on at a time, and relative speed with so many.
+  // As measured on an H200: workgroups that a processor works on at a time, relative speed with so
+  // many, and what it takes beside the products, in steps of k.
   int at_once;
-  double rate;
+  double rate, start;
 
   [[nodiscard]] int threads_m() const { return side_m / per_m; }
   [[nodiscard]] int threads_n() const { return side_n / per_n; }
