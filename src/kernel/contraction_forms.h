@@ -16,9 +16,9 @@ struct ContractionForm {
   WgslKernel kernel;
 };
 
-// What decides how fast each form is, beside the device: the sizes, how the operands lie, and a hash
-// of the default's text, with everything at the start of its buffer. So layers that are alike have
-// one key: "1x512x1024x256 kn 09af...", where a lies along k (else m) and b along n (else k).
+// What decides how fast each form is, beside the device: the sizes, how the operands lie, and a
+// hash of the default's text, with everything at the start of its buffer. So layers that are alike
+// have one key: "1x512x1024x256 kn 09af...", where a lies along k (else m) and b along n (else k).
 std::string contraction_key(const Launch& launch, const WgslOptions& options);
 
 // The form of this name, written; an empty name where there is none for this launch.

@@ -19,7 +19,7 @@ namespace tensorgrad::wgsl {
 namespace {
 
 constexpr std::int64_t kProcessors = 132;  // of an H200, for which the numbers below hold
-constexpr double kAcross = 0.77;  // of the rate of 128 x 128 where no operand lies along k
+constexpr double kAcross = 0.77;           // of the rate of 128 x 128 where no operand lies along k
 
 // Every side and every depth divides the number of threads, or is a multiple of it.
 constexpr std::array<TileShape, 7> kShapes = {{{128, 128, 8, 16, 8, 1, 2, 1.5, 20},

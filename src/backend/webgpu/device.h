@@ -191,7 +191,7 @@ class WebGpuDevice final : public Device {
   std::string replacement_;
   WgslOptions forced_;
   MatrixUnits units_;
-  std::optional<Subgroups> subgroups_;  // looked for when a kernel comes that could use them
+  std::optional<Subgroups> subgroups_;      // looked for when a kernel comes that could use them
   std::unique_ptr<io::TuningFile> tuning_;  // null: none
   int timed_contractions_ = 0;
 
