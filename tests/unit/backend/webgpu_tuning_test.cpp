@@ -258,5 +258,63 @@ TEST(ContractionForms, of_large_products_leave_out_lanes_and_with_units_have_the
   EXPECT_FALSE(has("tile 1", {}));
 }
 
+// [1, rows, cols], which lie the other way round in memory where `turned`.
+ScalarProgram operand_program(int binding, std::int64_t rows, std::int64_t cols, bool turned,
+                              std::int64_t offset) {
+  View view = View::contiguous({1, rows, cols});
+  if (turned) view.strides = {rows * cols, 1, rows};
+  view.offset = offset;
+  ProgramMaker maker;
+  maker.load(binding, {{view}});
+  return maker.program;
+}
+
+// a times b, each along k or across, that begin so many elements into their buffers.
+Launch large_product(std::int64_t m, std::int64_t n, std::int64_t k, bool a_along, bool b_along,
+                     std::int64_t offset) {
+  Launch launch = TunedProducts({96}).test.program.launches.front();
+  launch.m = m;
+  launch.n = n;
+  launch.k = k;
+  launch.a = operand_program(0, m, k, !a_along, offset);
+  launch.b = operand_program(1, k, n, b_along, offset);
+  launch.stores[0].map = IndexMap::identity({m * n});
+  return launch;
+}
+
+TEST(ContractionForms, have_one_key_wherever_in_their_buffers_operands_begin) {
+  const std::string key = contraction_key(large_product(512, 384, 256, true, false, 0), {});
+  EXPECT_EQ(key.find("1x512x384x256 kn "), 0U) << key;
+  EXPECT_EQ(contraction_key(large_product(512, 384, 256, true, false, 4096), {}), key);
+  // Not at a multiple of four elements: no vectors there, so another kernel.
+  EXPECT_NE(contraction_key(large_product(512, 384, 256, true, false, 4097), {}), key);
+  EXPECT_NE(contraction_key(large_product(512, 384, 260, true, false, 0), {}), key);
+  const std::string across = contraction_key(large_product(512, 384, 256, false, true, 0), {});
+  EXPECT_EQ(across.find("1x512x384x256 mk "), 0U) << across;
+}
+
+// As timed on an H200: the largest tile, but not where both operands lie across k, nor for short
+// sums; small ones where there are few results.
+TEST(ContractionForms, begin_with_the_tile_that_is_fastest_on_the_gpu_of_the_cost_model) {
+  const auto tile_of = [](const Launch& launch) {
+    WgslOptions options;
+    options.max_workgroup_bytes = 48 << 10;
+    const std::string chosen = write_wgsl(launch, options).body;
+    for (const int tile : {128, 96, 64, 32, 33, 16, 8}) {
+      options.tile = tile;
+      if (write_wgsl(launch, options).body == chosen) return tile;
+    }
+    return 1;
+  };
+  EXPECT_EQ(tile_of(large_product(4096, 4096, 4096, true, true, 0)), 128);
+  EXPECT_EQ(tile_of(large_product(4096, 4096, 4096, true, false, 0)), 128);
+  EXPECT_EQ(tile_of(large_product(4096, 4096, 4096, false, false, 0)), 96);
+  EXPECT_EQ(tile_of(large_product(16384, 384, 1536, true, true, 0)), 96);
+  EXPECT_EQ(tile_of(large_product(16384, 1536, 48, true, true, 0)), 96);
+  EXPECT_EQ(tile_of(large_product(1024, 1536, 48, true, true, 0)), 64);
+  EXPECT_EQ(tile_of(large_product(256, 768, 1536, true, true, 0)), 32);
+  EXPECT_EQ(tile_of(large_product(64, 768, 1536, true, true, 0)), 16);
+}
+
 }  // namespace
 }  // namespace tensorgrad::testing
