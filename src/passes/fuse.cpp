@@ -23,6 +23,9 @@ constexpr int kCheapOps = 6;
 // The same for an operand of a contraction, whose elements are read more than once.
 constexpr int kCheapOperandOps = 2;
 constexpr std::int64_t kSmallDomain = 1 << 14;
+// Readers that are worth a launch of its own for what they read: so large, and so many times its
+// size.
+constexpr std::int64_t kLargeReader = 1 << 20, kLargerReader = 32;
 // A product with an epilogue by rows has a workgroup for 16 rows, whatever its depth.
 constexpr std::int64_t kMostEpilogueRows = 1 << 13, kMostEpilogueDepth = 1 << 10;
 
@@ -263,7 +266,26 @@ class Fuser {
         parts_.group_of(through_views(graph_, node.inputs[0]).value) == g) {
       return false;  // its data must lie in memory first
     }
-    return !parts_.leads_back(sources, g) && parts_.bindings_with(g, id) <= options_.max_bindings;
+    return !parts_.leads_back(sources, g) && !holds_up(id, sources, g) &&
+           parts_.bindings_with(g, id) <= options_.max_bindings;
+  }
+
+  // Would g, with `id` in it, wait for other groups that much larger readers of its members, still
+  // to come, could join? As where a loss picks out logits by targets that are drawn on the device:
+  // the gradient of all logits needs the targets, too, but not what was picked out.
+  [[nodiscard]] bool holds_up(ValueId id, const std::vector<Source>& sources, int g) const {
+    const Group& to = parts_.group(g);
+    const bool waits = std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+      const int h = parts_.group_of(source.value);
+      return h >= 0 && h != g && !parts_.depends(g, h);
+    });
+    const std::int64_t large = std::max(kLargeReader, kLargerReader * to.elements);
+    return waits && std::any_of(to.members.begin(), to.members.end(), [&](ValueId member) {
+             const std::vector<ValueId>& readers = parts_.readers(member);
+             return std::any_of(readers.begin(), readers.end(), [&](ValueId reader) {
+               return reader > id && numel(graph_[reader].type.shape) >= large;
+             });
+           });
   }
 
   // Can a member at that level read this other member without a trip through memory?
