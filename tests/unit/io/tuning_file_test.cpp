@@ -12,7 +12,6 @@
 namespace tensorgrad {
 namespace {
 
-using io::TuningEntry;
 using io::TuningFile;
 using test::get_file;
 using test::io_error_of;
