@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <utility>
@@ -60,11 +58,7 @@ std::vector<std::string> tuning_fields(std::string_view line) {
 std::string tuning_text(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return {};
-  const std::vector<std::byte> bytes = read_file(path, kMostTuningBytes);
-  std::string text(bytes.size(), '\0');
-  std::transform(bytes.begin(), bytes.end(), text.begin(),
-                 [](std::byte each) { return static_cast<char>(each); });
-  return text;
+  return read_text_file(path, kMostTuningBytes);
 }
 
 // Holds the file that is at the path, which it makes where there is none, until the end of the

@@ -37,8 +37,7 @@ ContractionForm write_form(const Launch& launch, WgslOptions options, const Form
     options.tile = name.tile;
     options.unit_tile = name.unit_tile;
   }
-  WgslKernel kernel = write_wgsl(launch, options);
-  return {name.name, std::move(options), std::move(kernel)};
+  return {name.name, write_wgsl(launch, options)};
 }
 
 // As if every buffer began where the launch's part of it does, but for what vectors depend on.

@@ -12,7 +12,6 @@ namespace tensorgrad {
 
 struct ContractionForm {
   std::string name;  // "default", "tile 64", "units 2"
-  WgslOptions options;
   WgslKernel kernel;
 };
 

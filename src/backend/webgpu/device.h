@@ -151,6 +151,7 @@ class WebGpuDevice final : public Device {
   WGPUPipelineLayout pipeline_layout(const std::string& modes, bool uses_hyper);
   Handle<WGPUBindGroup> bind(const Step& step, std::span<const BufferHandle> buffers);
   void check_kernel(const Kernel& kernel) const;
+  Step make_step(Kernel kernel, std::span<const BufferHandle> buffers);
 
   // tuning.cpp
   std::vector<std::shared_ptr<Pipeline>> tune(const Program& program,

@@ -232,6 +232,20 @@ WgslOptions WebGpuDevice::kernel_options() const {
   return options;
 }
 
+Step WebGpuDevice::make_step(Kernel kernel, std::span<const BufferHandle> buffers) {
+  Step step;
+  step.pipeline = pipeline(kernel);
+  step.name = std::move(kernel.name);
+  step.site = kernel.site;
+  step.launches = kernel.dispatch.count;
+  step.bindings = std::move(kernel.dispatch.bindings);
+  step.group = bind(step, buffers);
+  step.groups_x = kernel.dispatch.kernel.groups_x;
+  step.groups_y = kernel.dispatch.kernel.groups_y;
+  step.uses_hyper = kernel.dispatch.kernel.uses_hyper;
+  return step;
+}
+
 std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
                                                   std::span<const BufferHandle> buffers) {
   const std::lock_guard lock(mutex_);
@@ -257,18 +271,8 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
   auto executable = std::make_unique<WebGpuExecutable>(mutex_);
   executable->program = &program;
   for (Kernel& kernel : kernels) {
-    Step step;
-    step.pipeline = pipeline(kernel);
-    step.name = std::move(kernel.name);
-    step.site = kernel.site;
-    step.launches = kernel.dispatch.count;
-    step.bindings = std::move(kernel.dispatch.bindings);
-    step.group = bind(step, buffers);
-    step.groups_x = kernel.dispatch.kernel.groups_x;
-    step.groups_y = kernel.dispatch.kernel.groups_y;
-    step.uses_hyper = kernel.dispatch.kernel.uses_hyper;
-    executable->uses_hyper |= step.uses_hyper;
-    executable->steps.push_back(std::move(step));
+    executable->steps.push_back(make_step(std::move(kernel), buffers));
+    executable->uses_hyper |= executable->steps.back().uses_hyper;
   }
   std::erase_if(pipelines_, [](const auto& entry) { return entry.second.expired(); });
   return executable;

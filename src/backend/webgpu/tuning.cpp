@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <limits>
 #include <utility>
 
 #include "backend/webgpu/device.h"
@@ -78,18 +77,6 @@ Kernel kernel_of_form(const Launch& launch, const ContractionForm& form) {
   return kernel;
 }
 
-Step step_of(const Kernel& kernel, std::shared_ptr<Pipeline> pipeline) {
-  Step step;
-  step.name = kernel.name;
-  step.site = kernel.site;
-  step.bindings = kernel.dispatch.bindings;
-  step.pipeline = std::move(pipeline);
-  step.groups_x = kernel.dispatch.kernel.groups_x;
-  step.groups_y = kernel.dispatch.kernel.groups_y;
-  step.uses_hyper = kernel.dispatch.kernel.uses_hyper;
-  return step;
-}
-
 HyperRow trial_row() {
   HyperRow row = {};
   row.words[kHyperInf] = 0x7f800000U;
@@ -160,8 +147,7 @@ std::vector<Candidate> WebGpuDevice::make_candidates(const std::vector<Kernel>& 
   for (const Kernel& kernel : kernels) {
     try {
       check_kernel(kernel);
-      Candidate each{step_of(kernel, pipeline(kernel)), 1, {}};
-      each.step.group = bind(each.step, buffers);
+      Candidate each{make_step(kernel, buffers), 1, {}};
       time_runs(each.step, row, 1);  // the first of all is slower
       each.times = {time_runs(each.step, row, 1)};
       candidates.push_back(std::move(each));

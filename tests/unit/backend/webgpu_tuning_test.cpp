@@ -7,6 +7,7 @@
 
 #include "kernel/contraction_forms.h"
 #include "support/temp_dir.h"
+#include "tensorgrad/io.h"
 #include "webgpu_test_util.h"
 
 namespace tensorgrad::testing {
@@ -22,17 +23,11 @@ std::unique_ptr<webgpu::WebGpuDevice> tuned_device(const std::string& path) {
       dynamic_cast<webgpu::WebGpuDevice*>(make_webgpu_device(options).release()));
 }
 
-std::string text_of(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
 void write_text(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
 // Lines that are neither the head nor comments, as fields.
 std::vector<std::vector<std::string>> entries_of(const std::string& path) {
-  std::istringstream text(text_of(path));
+  std::istringstream text(read_text_file(path));
   std::vector<std::vector<std::string>> entries;
   std::string line;
   for (std::getline(text, line); std::getline(text, line);) {
@@ -121,11 +116,11 @@ TEST_F(WebGpuTuning, times_a_product_once_and_then_the_file_decides) {
   const std::vector<std::uint32_t> bits = products.run(*first);
   EXPECT_EQ(first->timed_contractions(), 2);
 
-  const std::string text = text_of(path_);
+  const std::string text = read_text_file(path_);
   const auto second = tuned_device(path_);
   EXPECT_EQ(products.run(*second), bits);
   EXPECT_EQ(second->timed_contractions(), 0);
-  EXPECT_EQ(text_of(path_), text);
+  EXPECT_EQ(read_text_file(path_), text);
 }
 
 TEST_F(WebGpuTuning, without_a_file_nothing_is_timed_and_bits_are_as_before) {
@@ -196,7 +191,7 @@ TEST_F(WebGpuTuning, entries_of_other_devices_and_drivers_stay_and_do_not_count)
   const auto device = tuned_device(path_);
   products.run(*device);
   EXPECT_EQ(device->timed_contractions(), 1);
-  EXPECT_EQ(text_of(path_).find(others), 0U);
+  EXPECT_EQ(read_text_file(path_).find(others), 0U);
   EXPECT_EQ(entries_of(path_).size(), 3U);
 }
 
