@@ -36,9 +36,25 @@ Fields described(const Workload& workload) {
           {"compile_ms", number(workload.milliseconds)}};
 }
 
-double microseconds(const Options& options, Workload& workload) {
+// Of a step; `host` is what the host did for one, on average.
+double microseconds(const Options& options, Workload& workload, HostTimes& host) {
   const int units = workload.feeding == Feeding::kDevice ? workload.steps_at_once : 1;
-  return median_microseconds(options.seconds, units, [&] { workload.go(); });
+  const HostTimes before = workload.trainer.host_times();
+  double steps = 0;
+  const double us = median_microseconds(options.seconds, units, [&] {
+    workload.go();
+    steps += units;
+  });
+  host = workload.trainer.host_times() - before;
+  for (double* const each : {&host.encoding, &host.submitting, &host.waiting}) *each /= steps;
+  return us;
+}
+
+void describe(const HostTimes& host, const std::string& device, Fields& fields) {
+  if (device == "cpu") return;
+  fields.emplace_back("us_encoding", number(host.encoding));
+  fields.emplace_back("us_submitting", number(host.submitting));
+  fields.emplace_back("us_waiting", number(host.waiting));
 }
 
 // What the host takes to hand over a step that the device draws the batch of, where the queue is
@@ -102,9 +118,11 @@ void steps(const Options& options, const std::string& device, const std::string&
                                   {.stored_attention = options.stored_attention,
                                    .joint_projection = options.joint_projection,
                                    .mixed = options.mixed});
-    const double us = microseconds(options, made);
+    HostTimes host;
+    const double us = microseconds(options, made, host);
     Fields fields = described(made);
     fields.emplace_back("us_per_step", number(us));
+    describe(host, device, fields);
     handing_over(options, made, device, fields);
     print_line(fields);
     launches(options, made);
@@ -115,7 +133,8 @@ void scaling(const Options& options, const std::string& device) {
   std::string name = "char-gpt-small";
   const auto measure = [&](const char* what, std::int64_t size, const Variant& variant) {
     Workload made = make_workload(name, Feeding::kHost, device_options(options, device), variant);
-    const double us = microseconds(options, made);
+    HostTimes host;
+    const double us = microseconds(options, made, host);
     print_line({{"measure", text("scaling")},
                 {"workload", text(name)},
                 {"who", text("tensorgrad")},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tensorgrad/error.h"
+#include "tensorgrad/host_times.h"
 
 namespace tensorgrad {
 

@@ -204,6 +204,8 @@ class Objective {
   // each launch's times counts. Throws UserError as step(), and for fewer steps than one.
   Profile profile(const Feed& inputs = {}, const ProfileOptions& options = {},
                   Loc loc = Loc::current());
+  // Of the device that it runs on, with all else that does.
+  [[nodiscard]] HostTimes host_times() const;
 
   // The graph of a step, as Forward::graph().
   [[nodiscard]] GraphView graph(GraphStage stage = GraphStage::kTraced,

@@ -102,6 +102,9 @@ std::map<std::string, HostTensor> Objective::download_grads(Loc loc) const {
 Profile Objective::profile(const Feed& inputs, const ProfileOptions& options, Loc loc) {
   return at_line(loc, [&] { return impl_->objective(index_).profile(inputs, options); });
 }
+HostTimes Objective::host_times() const {
+  return impl_->objective(index_).engine().device()->host_times();
+}
 GraphView Objective::graph(GraphStage stage, Loc loc) const {
   return at_line(loc, [&] { return impl_->objective(index_).graph(stage); });
 }

@@ -13,6 +13,7 @@
 
 #include "kernel/program.h"
 #include "tensorgrad/external_device.h"
+#include "tensorgrad/host_times.h"
 
 namespace tensorgrad {
 
@@ -95,6 +96,8 @@ class Device {
 
   // Time per launch of one run (which does take effect): for reports.
   virtual std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) = 0;
+  // Since it was opened.
+  [[nodiscard]] virtual HostTimes host_times() const { return {}; }
 };
 
 inline constexpr int kMostCpuThreads = 256;

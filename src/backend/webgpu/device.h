@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
@@ -63,6 +64,20 @@ struct Pipeline {
   WGPUPipelineLayout whole = nullptr;
 };
 
+// Adds the time that it lives, in microseconds.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& sum) : sum_(sum) {}
+  ~Stopwatch() { sum_ += std::chrono::duration<double, std::micro>(Clock::now() - start_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double& sum_;
+  const Clock::time_point start_ = Clock::now();
+};
+
 class WebGpuExecutable;
 struct Step;
 struct Candidate;
@@ -97,6 +112,7 @@ class WebGpuDevice final : public Device {
   [[nodiscard]] bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
   std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) override;
+  [[nodiscard]] HostTimes host_times() const override;
 
   // For tests: the device goes away, as if the driver had failed.
   void lose();
@@ -130,6 +146,7 @@ class WebGpuDevice final : public Device {
   std::string end_scope();  // the first error since begin_scope(), or empty
 
   // queue.cpp
+  Handle<WGPUCommandBuffer> finish(WGPUCommandEncoder encoder);
   Flight& finish_and_submit(WGPUCommandEncoder encoder, bool is_run);
   Flight& submit(WGPUCommandBuffer commands, bool is_run);
   void watch(Flight& flight);
@@ -186,7 +203,7 @@ class WebGpuDevice final : public Device {
   const Api& api_;
   const std::atomic<bool>* externally_lost_ = nullptr;
   std::unique_ptr<Faults> faults_ = std::make_unique<Faults>();
-  std::recursive_mutex mutex_;
+  mutable std::recursive_mutex mutex_;
   DeviceInfo info_;
   bool checked_ = false, timestamps_ = false;
   std::string replacement_;
@@ -195,6 +212,7 @@ class WebGpuDevice final : public Device {
   std::optional<Subgroups> subgroups_;      // looked for when a kernel comes that could use them
   std::unique_ptr<io::TuningFile> tuning_;  // null: none
   int timed_contractions_ = 0;
+  HostTimes host_;
 
   // In the order of their making; released in reverse.
   Handle<WGPUInstance> instance_;  // the application's

@@ -31,13 +31,23 @@ void note_mapped(WGPUMapAsyncStatus status, WGPUStringView, void* flight, void*)
 
 }  // namespace
 
+Handle<WGPUCommandBuffer> WebGpuDevice::finish(WGPUCommandEncoder encoder) {
+  const Stopwatch timer(host_.encoding);
+  return {api_, api_.CommandEncoderFinish(encoder, nullptr)};
+}
+
 Flight& WebGpuDevice::finish_and_submit(WGPUCommandEncoder encoder, bool is_run) {
-  const Handle<WGPUCommandBuffer> commands(api_, api_.CommandEncoderFinish(encoder, nullptr));
-  return submit(commands.get(), is_run);
+  return submit(finish(encoder).get(), is_run);
+}
+
+HostTimes WebGpuDevice::host_times() const {
+  const std::lock_guard lock(mutex_);
+  return host_;
 }
 
 // Submits and adds a flight; the caller asks for a callback.
 Flight& WebGpuDevice::submit(WGPUCommandBuffer commands, bool is_run) {
+  const Stopwatch timer(host_.submitting);
   // wgpu-native does not survive a submit to a lost device, or of refused commands: look first.
   api_.vendor->poll(api_, device_.get());
   throw_faults();
@@ -96,6 +106,7 @@ void WebGpuDevice::settle() {
 }
 
 void WebGpuDevice::wait_oldest() {
+  const Stopwatch timer(host_.waiting);
   const Flight& oldest = *flights_.front();
   while (!oldest.done && !lost()) {
     api_.vendor->wait(api_, device_.get(), oldest.mark);

@@ -37,6 +37,7 @@ std::uint32_t WebGpuDevice::write_rows(std::span<const HyperRow> rows) {
 // The same steps once for each of `count` rows, in one pass.
 Handle<WGPUCommandEncoder> WebGpuDevice::encode(std::span<const Step> steps, bool uses_hyper,
                                                 std::uint32_t first_row, std::size_t count) {
+  const Stopwatch timer(host_.encoding);
   Handle<WGPUCommandEncoder> encoder(api_, api_.DeviceCreateCommandEncoder(device_.get(), nullptr));
   const Handle<WGPUComputePassEncoder> opened(
       api_, api_.CommandEncoderBeginComputePass(encoder.get(), nullptr));
@@ -76,7 +77,7 @@ void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const Hyper
   if (!executable.validated) begin_scope();
   const Handle<WGPUCommandEncoder> encoder =
       encode(steps, executable.uses_hyper, first, rows.size());
-  const Handle<WGPUCommandBuffer> commands(api_, api_.CommandEncoderFinish(encoder.get(), nullptr));
+  const Handle<WGPUCommandBuffer> commands = finish(encoder.get());
   // Looked at before the submit, which wgpu-native does not survive with refused commands.
   if (!executable.validated) check_first_run(executable);
   watch(submit(commands.get(), true));
