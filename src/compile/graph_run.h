@@ -3,6 +3,7 @@
 // outputs and updates read back.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -49,7 +50,8 @@ std::vector<ResultInfo> results_of(const Graph& graph);
 struct GraphRunOptions {
   std::vector<std::string> skip = {};  // passes to leave out
   RematerializeOptions rematerializing = {};
-  bool shadow = false;  // check each launch (TENSORGRAD_SHADOW=1 does so as well)
+  bool shadow = false;                // check each launch (TENSORGRAD_SHADOW=1 does so as well)
+  std::int64_t cached_elements = -1;  // that of FuseOptions; less than 0: as the device says
 };
 // Compiles and runs once on the device; the words of each result.
 std::vector<std::vector<std::uint32_t>> run_on_device(const Graph& graph, const LeafWords& leaves,

@@ -143,7 +143,7 @@ TileBlock AttentionWriter::pick(const WgslOptions& options) const {
   for (TileBlock b : kBlocks) {
     if (forward() && b.rows == 32) b.ny = 8;
     const bool last = b.rows == kBlocks.back().rows && b.columns == kBlocks.back().columns;
-    if (options.tile > 0 && b.rows > options.tile) continue;
+    if (options.tile > 0 && b.columns > options.tile) continue;
     if (b.threads() > options.max_threads || bytes(b) > options.max_workgroup_bytes) continue;
     if (last || options.tile > 0) return b;
     // Rows of no use, or too few groups: a smaller block does better.

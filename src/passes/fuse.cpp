@@ -14,6 +14,7 @@
 #include "passes/partition.h"
 #include "passes/place_in_memory.h"
 #include "passes/sink.h"
+#include "passes/updating.h"
 
 namespace tensorgrad {
 namespace {
@@ -34,7 +35,7 @@ bool is_copy(const Node& node) { return node.op == &ops::detach; }
 class Fuser {
  public:
   Fuser(const Graph& graph, const FuseOptions& options)
-      : graph_(graph), options_(options), parts_(graph, options) {}
+      : graph_(graph), options_(options), parts_(graph, options), updating_(updating(graph)) {}
 
   Graph run() {
     mark_attended();  // fused or not: with both a mask and random numbers it binds too much
@@ -256,6 +257,7 @@ class Fuser {
     const bool has_rows = to.kind == GroupKind::kRow || to.kind == GroupKind::kColumn;
     if (row_level && (!has_rows || size != to.rows)) return false;
     if (!row_level && (to.kind == GroupKind::kColumn || size != to.elements)) return false;
+    if (!row_level && updates_after_row(id, sources, g)) return false;
     const Node& node = graph_[id];
     for (const Source& source : sources) {
       if (parts_.group_of(source.value) != g) continue;
@@ -268,6 +270,18 @@ class Fuser {
     }
     return !parts_.leads_back(sources, g) && !holds_up(id, sources, g) &&
            parts_.bindings_with(g, id) <= options_.max_bindings;
+  }
+
+  // In one row with the sum that all of its elements wait for, a new value could not be written
+  // over the old one, which is read again when the sum is there; as a map of its own it can. So the
+  // norm of all gradients is a launch, and what it clips is the next, with the optimizer, in place.
+  [[nodiscard]] bool updates_after_row(ValueId id, const std::vector<Source>& sources,
+                                       int g) const {
+    const Group& to = parts_.group(g);
+    if (!updating_[index(id)] || to.kind != GroupKind::kRow || to.rows != 1) return false;
+    return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+      return parts_.group_of(source.value) == g && parts_.row_level(source.value);
+    });
   }
 
   // Would g, with `id` in it, wait for other groups that much larger readers of its members, still
@@ -535,6 +549,7 @@ class Fuser {
   const FuseOptions& options_;
   Partition parts_;
   std::vector<bool> attended_;  // made for the T x S operands of attention alone
+  std::vector<bool> updating_;
 };
 
 }  // namespace

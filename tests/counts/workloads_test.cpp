@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/env.h"
+#include "large_gpu.h"
 #include "models.h"
 
 namespace tensorgrad::testing {
@@ -21,17 +22,17 @@ using bench::Feeding;
 constexpr const char* kFile = TENSORGRAD_SOURCE_DIR "/tests/counts/workloads.txt";
 constexpr const char* kHead =
     R"(# What a step of each workload of bench/models.cpp is planned as. `cpu`: for the cpu device;
-# `webgpu`: for the least limits that WebGPU allows (the null device). `step`: the host gives a
-# batch; `run`: the device draws it. Joined: launches where small ones beside each other are one, as
-# on GPUs. Kernels: launches that differ in kind, sizes or ops. Moved: bytes that the launches must
-# read and write. Flops: operations, a multiply-add is two. Peak: bytes of all buffers. Made by:
-# TENSORGRAD_UPDATE=1 build/release/tests/counts_tests
+# `webgpu`: for the least limits that WebGPU allows, `gpu`: for those of a large GPU (null devices).
+# `step`: the host gives a batch; `run`: the device draws it. Joined: launches where small ones
+# beside each other are one, as on GPUs. Kernels: launches that differ in kind, sizes or ops. Moved:
+# bytes that the launches must read and write. Flops: operations, a multiply-add is two. Peak: bytes
+# of all buffers. Made by: TENSORGRAD_UPDATE=1 build/release/tests/counts_tests
 # workload        for     mode   launches  joined  kernels        moved          flops          peak  by kind
 )";
 
-std::string counted(const std::string& name, const char* device, const char* limits,
+std::string counted(const std::string& name, const char* limits, const DeviceOptions& device,
                     Feeding feeding) {
-  bench::Workload workload = bench::make_workload(name, feeding, {.kind = device, .threads = 1});
+  bench::Workload workload = bench::make_workload(name, feeding, device);
   const Profile profile = workload.trainer.profile(workload.feed());
   std::set<std::string> kernels;
   std::map<std::string, int> kinds;
@@ -59,12 +60,15 @@ std::string counted(const std::string& name, const char* device, const char* lim
 // char-gpt is too large to be allocated for a count: it is planned for GPUs alone.
 std::string counted_all() {
   std::string text = kHead;
+  const DeviceOptions large = large_gpu();
   for (const std::string& name : bench::workload_names()) {
     for (const Feeding feeding : {Feeding::kHost, Feeding::kDevice}) {
-      if (name != "char-gpt") text += counted(name, "cpu", "cpu", feeding);
-      text += counted(name, "null", "webgpu", feeding);
+      if (name != "char-gpt") text += counted(name, "cpu", {.kind = "cpu", .threads = 1}, feeding);
+      text += counted(name, "webgpu", {.kind = "null"}, feeding);
+      text += counted(name, "gpu", large, feeding);
     }
   }
+  text += counted("mamba-130m", "gpu", large, Feeding::kHost);
   return text;
 }
 

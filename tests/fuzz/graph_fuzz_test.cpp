@@ -7,6 +7,7 @@
 #include "debug/wrong_device.h"
 #include "ops/registry.h"
 #include "passes/expand.h"
+#include "passes/fuse.h"
 #include "passes/rematerialize.h"
 #include "support/graph_fuzz.h"
 
@@ -107,6 +108,16 @@ TEST(FuzzedGraph, has_values_that_late_readers_compute_again) {
     const Graph graph = expand(fuzzed_graph(seed));
     found +=
         rematerialize(graph, {.least_bytes = 64, .much_else = 0}).size() > graph.size() ? 1 : 0;
+  }
+  EXPECT_GE(found, 20);
+}
+
+// That sinking is tried, which by itself leaves values of a few thousand elements where they are.
+TEST(FuzzedGraph, has_cheap_values_that_sink_to_their_readers) {
+  int found = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const Graph graph = expand(fuzzed_graph(seed));
+    found += print(fuse(graph, {.cached_elements = 1})) != print(fuse(graph, {})) ? 1 : 0;
   }
   EXPECT_GE(found, 20);
 }

@@ -18,6 +18,7 @@
 #include "passes/rematerialize.h"
 #include "passes/simplify.h"
 #include "passes/split_depth.h"
+#include "passes/split_product.h"
 #include "passes/split_reduce.h"
 #include "support/random_graph.h"
 #include "tensorgrad/error.h"
@@ -46,6 +47,7 @@ Graph run_pass(const std::string& pass, const Graph& graph) {
   if (pass == "simplify") return simplify(graph);
   if (pass == "cse") return cse(graph);
   if (pass == "dce") return dce(graph);
+  if (pass == "split_product") return split_product(graph, 4096);
   if (pass == "split_depth") return split_depth(graph);
   if (pass == "split_reduce") return split_reduce(graph);
   if (pass == "rematerialize") return rematerialize(graph, {.least_bytes = 64});

@@ -287,6 +287,32 @@ TEST(Updates, of_gathered_elements_are_in_place_unless_gathered_from_there) {
   }
 }
 
+// The norm of all, then one launch that reads it and writes both new values over the old ones.
+void check_clipped(std::int64_t elements, Where where) {
+  Sketch s;
+  const auto state = [&](const std::string& name) {
+    return s.leaf(ops::state, name, {elements}, f32, s.draw.values(f32, elements, -1, 1));
+  };
+  const Tensor p = state("p"), m = state("m"), g = s.input({elements});
+  const Tensor norm = sqrt(sum(square(g)));
+  const Tensor fresh = m * 0.9 + g * minimum(0.5 / (norm + 1e-6), 1.0);
+  s.graph().updates = {{m.id(), fresh.id()}, {p.id(), (p - fresh * 0.1).id()}};
+  s.output("norm", norm);
+  s.check(where);
+  if (where != Where::kCpu) return;
+  const Program program = compile_for_test(s.graph(), 8).program;
+  std::vector<LaunchKind> kinds;
+  for (const Launch& launch : program.launches) kinds.push_back(launch.kind);
+  EXPECT_EQ(kinds, (std::vector{LaunchKind::kRow, LaunchKind::kMap})) << print(program);
+}
+
+TEST(Updates, clipped_by_the_norm_of_all_are_in_place) {
+  for (const std::int64_t elements : {2, 40, 5000}) check_clipped(elements, Where::kCpu);
+}
+TEST(Updates, clipped_by_the_norm_of_all_are_right_on_webgpu) {
+  for (const std::int64_t elements : {2, 40, 5000}) check_clipped(elements, Where::kWebGpu);
+}
+
 // New values of rows that are added up as well.
 Compiled check_row_updates(std::int64_t columns, bool waits, Where where) {
   Sketch s;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "support/sketch.h"
 #include "tensorgrad/tensorgrad.h"
 
 #include <gtest/gtest.h>
@@ -54,6 +55,34 @@ TEST(SplitDepth, depends_on_the_shape_alone_and_can_be_left_out) {
   };
   EXPECT_GT(launches(kRows), launches(4096));
   EXPECT_GT(launches(kRows), launches(65537));  // nothing divides it
+  const auto cut = launches(kRows), whole = launches(65537);
+  const ScopedEnv env("TENSORGRAD_SKIP", "split_depth");
+  EXPECT_GT(cut, launches(kRows));
+  EXPECT_EQ(whole, launches(kRows));
+}
+
+// 144 tiles, of which a GPU that takes 132 at a time has 12 left: four parts of each are computed
+// in five rounds of a quarter of the depth. Eighths of whole numbers add up without rounding.
+TEST(SplitDepth, of_rounds_that_would_not_be_full_gives_what_the_whole_gives) {
+  constexpr std::int64_t kSide = 1536, kDepth = 1024;
+  Sketch s;
+  const auto eighths = [&](const Shape& shape) {
+    Values values = s.draw.values(i32, numel(shape), -8, 8);
+    for (double& value : values) value /= 8;
+    return s.input(shape, f32, values);
+  };
+  s.output("y", matmul(eighths({kSide, kDepth}), eighths({kDepth, kSide})));
+  const auto batch = [&] {
+    for (const Launch& launch : compile_for_test(s.graph(), 8).program.launches) {
+      if (launch.kind == LaunchKind::kContraction) return launch.batch;
+    }
+    return std::int64_t{0};
+  };
+  EXPECT_EQ(batch(), 4);
+  const ValueMap cut = run_graph(s.graph(), s.leaves, Where::kCpu);
+  const ScopedEnv env("TENSORGRAD_SKIP", "split_depth");
+  EXPECT_EQ(batch(), 1);
+  EXPECT_EQ(cut, run_graph(s.graph(), s.leaves, Where::kCpu));
 }
 
 }  // namespace

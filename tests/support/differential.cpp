@@ -57,9 +57,14 @@ std::vector<Way> ways_on_cpu(const std::shared_ptr<Device>& device) {
   std::vector<Way> ways = {{"cpu", device}};
   for (const std::string& pass : all) ways.push_back({"cpu without " + pass, device, {pass}});
   ways.push_back({"cpu with little kept", device, {}, {.least_bytes = 64, .much_else = 0}});
+  ways.push_back({.name = "cpu with all sunk", .device = device, .cached_elements = 1});
   const int unfused = 1;
-  for (const std::string pass : {"cse", "dce"})
-    ways.push_back({"cpu without fuse and " + pass, device, {"fuse", pass}, unfused});
+  for (const std::string pass : {"cse", "dce"}) {
+    ways.push_back({.name = "cpu without fuse and " + pass,
+                    .device = device,
+                    .skip = {"fuse", pass},
+                    .same_bits_as = unfused});
+  }
   ways.push_back({"cpu without passes", device, all});
   return ways;
 }
@@ -77,7 +82,9 @@ Verdict compare(const Graph& graph, std::uint32_t seed, const std::vector<Way>& 
     bool thrown = false;
     try {
       all.push_back(run_on_device(graph, leaves, way.device,
-                                  {.skip = way.skip, .rematerializing = way.rematerializing}));
+                                  {.skip = way.skip,
+                                   .rematerializing = way.rematerializing,
+                                   .cached_elements = way.cached_elements}));
       what = beyond_bounds(graph, all.back(), want);
       if (what.empty() && way.same_bits_as >= 0) {
         what =

@@ -8,6 +8,7 @@
 // judged sharply.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,13 +23,15 @@ struct Way {
   std::shared_ptr<Device> device;
   std::vector<std::string> skip = {};  // passes that are left out
   RematerializeOptions rematerializing = {};
+  std::int64_t cached_elements = -1;  // that of GraphRunOptions
   // The number of an earlier way that must give the very same bits; -1: none.
   int same_bits_as = -1;
 };
 
-// The CPU with everything on, with each pass off, and with all of them off. Leaving out what merges
-// equal nodes or drops unused ones changes no bit of the unfused program: every node that is left
-// is the same op on the same operands.
+// The CPU with everything on, with each pass off, with little kept, with cheap values sunk whatever
+// their size, and with all passes off. Leaving out what merges equal nodes or drops unused ones
+// changes no bit of the unfused program: every node that is left is the same op on the same
+// operands.
 std::vector<Way> ways_on_cpu(const std::shared_ptr<Device>& device);
 Way way_on_webgpu();
 

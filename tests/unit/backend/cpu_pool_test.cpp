@@ -11,8 +11,26 @@
 #include <thread>
 #include <vector>
 
+#include "backend/cpu/step.h"
+
 namespace tensorgrad::cpu {
 namespace {
+
+TEST(CpuTasks, tiny_work_stays_on_one_thread) {
+  for (const double ns : {0.0, 100.0, 19999.0}) EXPECT_EQ(task_count(ns, 1000), 1) << ns;
+  EXPECT_GT(task_count(20001, 1000), 1);
+}
+
+TEST(CpuTasks, are_no_more_than_pieces_and_none_is_short) {
+  EXPECT_EQ(task_count(1e9, 1), 1);
+  EXPECT_EQ(task_count(1e9, 7), 7);
+  for (const double ns : {3e4, 1e5, 1e6, 1e12}) {
+    const std::int64_t tasks = task_count(ns, 1 << 20);
+    EXPECT_GE(ns / static_cast<double>(tasks), 4000) << ns;
+    EXPECT_LE(tasks, 64) << ns;
+  }
+  EXPECT_EQ(task_count(1e12, 1 << 20), 64);
+}
 
 TEST(CpuPool, runs_every_task_once) {
   for (const int threads : {1, 2, 3, 8}) {

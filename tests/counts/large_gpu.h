@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// A null device with the limits that wgpu-native gives on an NVIDIA GPU, as adapter.cpp caps them:
+// what is planned for it is what docs/benchmarks.md counts.
+#pragma once
+
+#include <memory>
+
+#include "backend/backend.h"
+#include "tensorgrad/device.h"
+
+namespace tensorgrad::testing {
+
+inline DeviceOptions large_gpu() {
+  DeviceLimits limits;
+  limits.max_storage_bindings = 64;
+  limits.max_binding_bytes = (std::int64_t{2} << 30) - 256;
+  limits.max_buffer_bytes = std::int64_t{1} << 40;
+  limits.max_workgroup_invocations = 1024;
+  limits.max_workgroup_bytes = 48 << 10;
+  DeviceOptions options;
+  options.opened = make_null_device(limits);
+  return options;
+}
+
+}  // namespace tensorgrad::testing

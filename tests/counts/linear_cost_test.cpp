@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// What a step costs grows by as much for each sample and for each layer, and memory by as much for
+// each place of a text: a quadratic part would show. Counts of plans for a large GPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "large_gpu.h"
+#include "models.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using bench::Feeding;
+using bench::Variant;
+
+struct Cost {
+  double flops = 0, moved = 0, peak = 0;
+};
+
+Cost cost_of(const std::string& workload, const Variant& variant) {
+  bench::Workload made = bench::make_workload(workload, Feeding::kHost, large_gpu(), variant);
+  const Profile profile = made.trainer.profile(made.feed());
+  Cost cost;
+  for (const LaunchProfile& launch : profile.launches) {
+    cost.flops += static_cast<double>(launch.flops);
+    cost.moved += static_cast<double>(launch.bytes);
+  }
+  cost.peak = static_cast<double>(profile.peak_bytes);
+  return cost;
+}
+
+// How far those between lie from the line through the first and the last, as part of them.
+double off_the_line(const std::vector<std::int64_t>& sizes, const std::vector<double>& costs) {
+  const auto at = [&](std::size_t i) { return static_cast<double>(sizes[i]); };
+  double most = 0;
+  for (std::size_t i = 1; i + 1 < sizes.size(); ++i) {
+    const double slope = (costs.back() - costs[0]) / (at(sizes.size() - 1) - at(0));
+    const double expected = costs[0] + slope * (at(i) - at(0));
+    most = std::max(most, std::abs(costs[i] - expected) / costs[i]);
+  }
+  EXPECT_GT(costs.back(), costs[0]);
+  return most;
+}
+
+constexpr double kFewPercent = 0.03;
+
+// `variant` of each of the sizes.
+void expect_linear(const std::string& workload, const std::vector<std::int64_t>& sizes,
+                   Variant (*variant)(std::int64_t)) {
+  std::vector<double> flops, moved;
+  for (const std::int64_t size : sizes) {
+    const Cost cost = cost_of(workload, variant(size));
+    flops.push_back(cost.flops);
+    moved.push_back(cost.moved);
+  }
+  EXPECT_LT(off_the_line(sizes, flops), kFewPercent) << workload;
+  EXPECT_LT(off_the_line(sizes, moved), kFewPercent) << workload;
+}
+
+// No batch is so large that products of it are cut in depth, which moves their parts as well.
+TEST(LinearCost, of_a_step_in_its_batch) {
+  const auto batch = [](std::int64_t size) { return Variant{.batch = size}; };
+  expect_linear("mlp-sin", {64, 128, 256, 1024}, batch);
+  expect_linear("mnist-cnn", {16, 32, 64, 256}, batch);
+  expect_linear("char-gpt-small", {4, 8, 16, 32}, batch);
+  expect_linear("mamba1", {4, 8, 16, 32}, batch);
+}
+
+TEST(LinearCost, of_a_step_in_its_layers) {
+  const auto layers = [](std::int64_t size) { return Variant{.layers = size}; };
+  for (const std::string workload : {"char-gpt-small", "mamba1"})
+    expect_linear(workload, {2, 4, 6, 10}, layers);
+}
+
+double peak_off_the_line(bool stored_attention) {
+  const std::vector<std::int64_t> lengths = {256, 1024, 2048, 4096};
+  std::vector<double> peaks;
+  for (const std::int64_t length : lengths) {
+    peaks.push_back(cost_of("char-gpt-small",
+                            {.batch = 2, .length = length, .stored_attention = stored_attention})
+                        .peak);
+  }
+  return off_the_line(lengths, peaks);
+}
+
+TEST(LinearCost, of_the_memory_of_attention_in_its_length) {
+  EXPECT_LT(peak_off_the_line(false), kFewPercent);
+  EXPECT_GT(peak_off_the_line(true), 0.5);  // with its weights stored
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

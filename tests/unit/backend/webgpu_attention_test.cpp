@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// Attention on a WebGPU device by each tile of scores, whatever size alone would choose: the result
+// and all gradients, against the interpreter.
+#include <functional>
+
+#include "kernel/wgsl_writer.h"
+#include "support/sketch.h"
+#include "webgpu_test_util.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+struct ScoreTile {
+  int columns, rows;
+  int threads, forward_threads;
+};
+constexpr ScoreTile kScoreTiles[] = {
+    {4, 8, 32, 32}, {8, 8, 64, 64}, {16, 16, 64, 64}, {32, 32, 256, 128}};
+
+struct AttentionSize {
+  std::int64_t batch, rows, columns, depth, width;  // depth is that of q and k
+};
+
+using AttentionForm = std::function<AttentionOptions(Sketch&, const AttentionSize&)>;
+
+AttentionOptions attend_all(Sketch&, const AttentionSize&) { return {}; }
+AttentionOptions attend_causally(Sketch&, const AttentionSize&) {
+  return {.causal = true, .scale = 0.6};
+}
+AttentionOptions attend_dropping(Sketch&, const AttentionSize&) {
+  return {.causal = true, .dropout = 0.3};
+}
+// Of truths, stored; nobody attends to the last columns, so that whole tiles are left out.
+AttentionOptions attend_masked(Sketch& sketch, const AttentionSize& s) {
+  const Tensor column = iota({s.rows, s.columns}, 1, i32);
+  return {.mask = sketch.boolean({s.rows, s.columns}) && column < s.columns / 3};
+}
+// Numbers that are added, stored.
+AttentionOptions attend_biased(Sketch& sketch, const AttentionSize& s) {
+  return {.mask = sketch.input({s.batch, s.rows, s.columns}, -1, 1), .dropout = 0.2};
+}
+
+class WebGpuAttention : public ::testing::TestWithParam<ScoreTile> {
+ protected:
+  void SetUp() override {
+    if (gpu_tests_are_off()) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS=1";
+    device_ = dynamic_cast<webgpu::WebGpuDevice*>(device_at(Where::kWebGpu).get());
+    ASSERT_NE(device_, nullptr);
+    WgslOptions options;
+    options.tile = GetParam().columns;
+    device_->force_kernels(options);
+  }
+  void TearDown() override {
+    if (device_ != nullptr) device_->force_kernels({});
+  }
+
+  void check(const AttentionSize& s, const AttentionForm& form) {
+    Sketch sketch;
+    const Tensor q = sketch.input({s.batch, s.rows, s.depth}, -1, 1);
+    const Tensor k = sketch.input({s.batch, s.columns, s.depth}, -1, 1);
+    const Tensor v = sketch.input({s.batch, s.columns, s.width}, -1, 1);
+    const Tensor o = scaled_dot_product_attention(q, k, v, form(sketch, s));
+    const std::vector<Tensor> d = grad(sum(square(o)), {q, k, v});
+    sketch.output("o", o);
+    for (std::size_t i = 0; i < d.size(); ++i) sketch.output("d" + std::to_string(i), d[i]);
+    expect_tile(sketch.graph());
+    sketch.check(Where::kWebGpu, 1e-4);
+  }
+
+  webgpu::WebGpuDevice* device_ = nullptr;
+
+ private:
+  // All three launches are written with the tile that was asked for.
+  void expect_tile(const Graph& graph) {
+    const ScoreTile& tile = GetParam();
+    int found = 0;
+    for (const Launch& launch : compile_for_test(graph, 8).program.launches) {
+      if (launch.kind != LaunchKind::kAttention) continue;
+      ++found;
+      const std::int64_t rows = launch.part == AttentionPart::kKeys ? launch.n : launch.m;
+      const WgslKernel kernel = write_wgsl(launch, device_->kernel_options());
+      const bool forward = launch.part == AttentionPart::kForward;
+      EXPECT_EQ(kernel.threads, forward ? tile.forward_threads : tile.threads) << launch.name;
+      EXPECT_EQ(kernel.groups_x, launch.batch * ((rows + tile.rows - 1) / tile.rows));
+    }
+    EXPECT_EQ(found, 3);
+  }
+};
+
+TEST_P(WebGpuAttention, of_whole_tiles) {
+  const int side = GetParam().rows;
+  check({2, 2 * side, 3 * side, 16, 16}, attend_all);
+  check({1, 2 * side, 2 * side, 16, 32}, attend_causally);
+}
+
+TEST_P(WebGpuAttention, of_tiles_that_hang_over) {
+  const int side = GetParam().rows;
+  check({2, side + 5, 2 * side + 3, 18, 30}, attend_all);
+  check({1, 2 * side + 3, 2 * side - 1, 17, 21}, attend_causally);
+}
+
+TEST_P(WebGpuAttention, under_masks_of_truths_and_of_numbers) {
+  const int side = GetParam().rows;
+  check({2, side + 3, 4 * side - 3, 16, 20}, attend_masked);
+  check({2, side + 1, 2 * side - 3, 20, 16}, attend_biased);
+}
+
+TEST_P(WebGpuAttention, drops_the_same_forward_and_backward) {
+  const int side = GetParam().rows;
+  check({2, 2 * side - 3, 2 * side + 1, 16, 16}, attend_dropping);
+}
+
+TEST_P(WebGpuAttention, of_heads_of_sixty_four) {
+  const int side = GetParam().rows;
+  const std::int64_t bytes = device_->info().limits.max_workgroup_bytes;
+  // Backward, lines of both operands' 64 elements for all rows and columns, with the weights.
+  constexpr std::int64_t kNeeded = 40 << 10;
+  if (side == 32 && bytes < kNeeded)
+    GTEST_SKIP() << "the device has " << bytes << " bytes of workgroup memory";
+  check({1, side + 3, 2 * side - 3, 64, 64}, attend_causally);
+}
+
+std::string name_of_tile(const ::testing::TestParamInfo<ScoreTile>& info) {
+  return "tile_" + std::to_string(info.param.columns);
+}
+INSTANTIATE_TEST_SUITE_P(Tiles, WebGpuAttention, ::testing::ValuesIn(kScoreTiles), name_of_tile);
+
+}  // namespace
+}  // namespace tensorgrad::testing
