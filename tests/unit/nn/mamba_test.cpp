@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Mamba layers and language models of them: how they begin, that pieces and steps give what the
-// whole does, that nothing looks ahead, that every parameter is trained.
+// whole does, that nothing looks ahead, what flows back into a block. mamba_training_test.cpp has
+// gradients of parameters.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -212,76 +213,6 @@ TEST(MambaLM, what_comes_later_changes_no_bit) {
 }
 TEST(MambaLM, what_comes_later_changes_no_bit_on_webgpu) {
   what_comes_later_changes_no_bit(65, "webgpu");
-}
-
-// The loss of a fixed text, and its gradients by the parameters' names.
-Forward with_gradients(const MambaConfig& config, std::int64_t batch, std::int64_t length) {
-  return compile_forward(
-      MambaLM(config),
-      [](const MambaLM& net, const Inputs& in) {
-        std::vector<std::string> names;
-        std::vector<Tensor> params;
-        ParameterVisitor visitor([&](const std::string& path, const Parameter& parameter) {
-          names.push_back(path);
-          params.push_back(parameter.tensor());
-        });
-        net.visit_fields(visitor);
-        const Tensor loss = cross_entropy(net(in["tokens"]), in["next"]);
-        std::map<std::string, Tensor> outputs = {{"loss", loss}};
-        const std::vector<Tensor> grads = grad(loss, params);
-        for (std::size_t i = 0; i < names.size(); ++i) outputs.emplace("d " + names[i], grads[i]);
-        return outputs;
-      },
-      {.inputs = {{"tokens", {batch, length}, i32}, {"next", {batch, length}, i32}},
-       .device = {.kind = "cpu"},
-       .seed = 5});
-}
-
-TEST(MambaLM, every_gradient_is_that_of_differences_and_not_zero) {
-  constexpr std::int64_t kBatch = 2, kLength = 19;
-  MambaConfig config = mixed();
-  config.tie_embeddings = false;
-  Forward forward = with_gradients(config, kBatch, kLength);
-  auto params = forward.download_params();
-  // Off the initial values, where some are the same for all: and larger, so that the loss bends.
-  std::mt19937 random(2);
-  for (auto& [name, tensor] : params) {
-    std::vector<float> values = tensor.floats();
-    for (float& v : values) v += 0.1F * (static_cast<float>(random() % 2001) / 1000.0F - 1);
-    const auto bytes = std::as_bytes(std::span(values));
-    tensor.bytes.assign(bytes.begin(), bytes.end());
-  }
-  forward.upload_params(params);
-  const std::vector<std::int32_t> tokens = some_tokens(kBatch * kLength, 3);
-  const std::vector<std::int32_t> next = some_tokens(kBatch * kLength, 4);
-  const Outputs at = forward.run({{"tokens", tokens}, {"next", next}});
-  for (auto& [name, tensor] : params) {
-    const std::vector<float> gradient = at.at("d " + name).floats();
-    const HostTensor before = tensor;
-    std::vector<double> direction;
-    double slope = 0, largest = 0;
-    for (const double g : gradient) {
-      direction.push_back(random() % 2 == 0 ? -1 : 1);
-      slope += g * direction.back();
-      largest = std::max(largest, std::abs(g));
-    }
-    EXPECT_GT(largest, 0) << name;
-    const double step = 4e-3 / std::sqrt(static_cast<double>(gradient.size()));
-    double losses[2];
-    for (int side = 0; side < 2; ++side) {
-      std::vector<float> values = before.floats();
-      for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] += static_cast<float>((side == 0 ? -step : step) * direction[i]);
-      const auto bytes = std::as_bytes(std::span(values));
-      tensor.bytes.assign(bytes.begin(), bytes.end());
-      forward.upload_params(params);
-      losses[side] = forward.run({{"tokens", tokens}, {"next", next}}).at("loss").floats()[0];
-    }
-    tensor = before;
-    const double difference = (losses[1] - losses[0]) / (2 * step);
-    // The loss has an error of about 2e-7.
-    EXPECT_NEAR(slope, difference, 2e-7 / step + 0.01 * std::abs(difference)) << name;
-  }
 }
 
 // Of a block's x, and of the states that it goes on from, by way of what it gives and of the states
