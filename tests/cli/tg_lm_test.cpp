@@ -352,6 +352,9 @@ TEST(TgLm, names_what_is_wrong) {
   says({"lm", "train", "stories", "--tokenizer", "bpe:9"}, 1, "bpe:N with N from 257");
   says({"lm", "train", "stories", "--length", "100000"}, 1, "a text of more than 100000 tokens");
   says({"lm", "train", "--resume", "stories"}, 1, "run.json");
+  fs::create_directories(folder.path() / "huge");
+  write_text(folder / "huge/run.json", "{\"version\": 1e999}");
+  says({"lm", "train", "--resume", "huge"}, 1, "run.json: a number is too large");
   says({"lm", "train", "--resume", "stories", "--steps", "7"}, 2, "--resume");
   says({"lm", "train", "stories", "--lr", "-1"}, 2, "a number above 0");
   says({"lm", "train", "stories", "--tokenizer", "bpe"}, 1, "bpe:N with N from 257");
