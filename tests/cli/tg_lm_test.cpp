@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <random>
 #include <set>
 #include <sstream>
@@ -13,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/tool.h"
+#include "lm_settings.h"
 #include "tensorgrad/lm.h"
 
 namespace tensorgrad::test {
@@ -58,6 +60,9 @@ std::vector<LmLine> lm_lines(const std::string& run) {
   std::istringstream in(read_text(fs::path(run) / "metrics.jsonl"));
   for (std::string line; std::getline(in, line);) {
     lines.push_back(LmLine::parse(line));
+    if (lines.back()["kind"] == "validation") {
+      EXPECT_GT(lines.back()["tokens_per_second"], 0) << line;
+    }
     lines.back().erase("seconds");
     lines.back().erase("tokens_per_second");
   }
@@ -73,6 +78,8 @@ TEST(TgLm, trains_and_makes_a_run_folder) {
   EXPECT_NE(result.out.find("mamba1 mlp attention mlp"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("2 documents: "), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("best validation loss"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find(" tokens/s  "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("  validation loss "), std::string::npos) << result.out;
   for (const char* name : {"model.safetensors", "checkpoint.safetensors", "tokenizer.json",
                            "metrics.jsonl", "run.json", "curves.svg"}) {
     EXPECT_GT(fs::file_size(folder.path() / "run" / name), 0U) << name;
@@ -98,6 +105,43 @@ TEST(TgLm, trains_and_makes_a_run_folder) {
 
   const ToolResult other = folder.tg({"eval", "--run", "run", "--device", "cpu"});
   EXPECT_EQ(other.code, 1);
+}
+
+// The option with another value.
+void set_word(std::vector<std::string>& words, const char* option, const std::string& value) {
+  *(std::find(words.begin(), words.end(), option) + 1) = value;
+}
+
+TEST(TgLm, trains_each_architecture) {
+  const TestFolder folder;
+  write_stories(folder);
+  const auto repeated = [](const std::string& layer, int times) {
+    std::string text = layer;
+    for (int i = 1; i < times; ++i) text += " " + layer;
+    return text;
+  };
+  const std::map<std::string, std::string> layers = {
+      {"mamba1", repeated("mamba1", 6)},
+      {"mamba2", repeated("mamba2", 6)},
+      {"mamba3", repeated("mamba3", 6)},
+      {"gpt", repeated("attention mlp", 6)},
+      {"hybrid", "mamba1 mlp attention mlp mamba1 mlp mamba1 mlp attention mlp mamba1 mlp"},
+      {"jamba", repeated("mamba2 mlp", 3) + " attention mlp " + repeated("mamba2 mlp", 2)},
+      {"zamba", repeated("mamba3 mlp", 5) + " attention mlp"}};
+  for (const std::string& arch : cli::lm_arches()) {
+    std::vector<std::string> words = train_lm(arch, {"--no-samples"});
+    for (const auto& [option, value] : std::vector<std::pair<const char*, std::string>>{
+             {"--arch", arch}, {"--layers", "6"}, {"--steps", "2"}, {"--eval-every", "1"}}) {
+      set_word(words, option, value);
+    }
+    const ToolResult result = folder.tg(words);
+    ASSERT_EQ(result.code, 0) << arch << ": " << result.err;
+    EXPECT_NE(result.out.find("model   " + arch + ": " + layers.at(arch) + "; "), std::string::npos)
+        << result.out;
+    const std::vector<LmLine> lines = lm_lines(folder / arch);
+    ASSERT_EQ(lines.size(), 4U) << arch;           // two steps, each with a validation
+    EXPECT_LT(lines.back()["loss"], 3.6) << arch;  // guessing has 3.2
+  }
 }
 
 TEST(TgLm, writes_on_and_scores_texts) {
