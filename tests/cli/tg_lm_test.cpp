@@ -265,6 +265,32 @@ TEST(TgLm, goes_on_as_if_it_had_never_stopped) {
   EXPECT_NE(changed.err.find("the text is not that of the run"), std::string::npos) << changed.err;
 }
 
+// The validations that were not better are counted over the stop.
+TEST(TgLm, ends_for_lack_of_patience_where_it_would_have_without_a_stop) {
+  const TestFolder folder;
+  write_stories(folder);
+  const auto words = [](const std::string& out, std::vector<std::string> more) {
+    std::vector<std::string> all = train_lm(out, std::move(more));
+    set_word(all, "--lr", "1e-30");  // which changes nothing: no validation is better
+    set_word(all, "--eval-every", "2");
+    return all;
+  };
+  const std::vector<std::string> patient = {"--no-samples", "--patience", "4"};
+  const ToolResult whole = folder.tg(words("whole", patient));
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  ASSERT_NE(whole.out.find("stopped early: 4 validations"), std::string::npos) << whole.out;
+  EXPECT_EQ(lm_lines(folder / "whole").back()["step"], 10);
+  std::vector<std::string> some = patient;
+  some.insert(some.end(), {"--stop-after", "7"});
+  ASSERT_EQ(folder.tg(words("parts", some)).code, 130);
+  const ToolResult rest = folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu"});
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_NE(rest.out.find("stopped early: 4 validations"), std::string::npos) << rest.out;
+  EXPECT_EQ(lm_lines(folder / "parts"), lm_lines(folder / "whole"));
+  EXPECT_EQ(read_text(folder.path() / "parts/model.safetensors"),
+            read_text(folder.path() / "whole/model.safetensors"));
+}
+
 TEST(TgLm, trains_with_products_of_f16) {
   const TestFolder folder;
   write_stories(folder);
