@@ -203,6 +203,30 @@ TEST(SelectiveScan, of_extreme_steps) {
   }
 }
 
+// By the zero-order hold a step brings u / -A at most; where nothing decays it brings delta u.
+void check_extreme_holds(Where where) {
+  Sketch s;
+  const Tensor u = s.input({1, 4, 3}, f32, {1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4});
+  const Tensor delta = broadcast_to(s.input({1, 4, 1}, f32, {1, 1e4, 0, 1}), {1, 4, 3});
+  const Tensor rate = s.input({3, 1}, f32, {-256, 0, -1e-30});
+  const Tensor one = s.input({1, 4, 1}, f32, {1, 1, 1, 1});
+  const SelectiveScanOptions hold = {.discretization = Discretization::kZeroOrderHold};
+  s.output("y", selective_scan(u, delta, rate, one, one, hold).y);
+  const Values y = run_graph(s.graph(), s.leaves, where).at("y");
+  const double decays[] = {1, 2, 2, 4}, stays[] = {1, 20001, 20001, 20005};
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double want = i % 3 == 0 ? decays[i / 3] / 256 : stays[i / 3];
+    EXPECT_NEAR(y[i], want, 1e-6 * want) << i;
+  }
+}
+
+TEST(SelectiveScan, of_extreme_steps_by_the_zero_order_hold_on_cpu) {
+  check_extreme_holds(Where::kCpu);
+}
+TEST(SelectiveScan, of_extreme_steps_by_the_zero_order_hold_on_webgpu) {
+  check_extreme_holds(Where::kWebGpu);
+}
+
 void check_gradient_of_selective(Where where, std::span<const std::int64_t> lengths) {
   for (const std::int64_t length : lengths) {
     for (const auto discretization : {Discretization::kEuler, Discretization::kZeroOrderHold}) {

@@ -23,8 +23,7 @@ constexpr std::int64_t kSymbols = 256;
 using Tokens = std::vector<std::int32_t>;
 
 // With weights that are far from the initial ones, so that every token changes what follows.
-SavedModel wild_model(std::vector<MixerKind> layers, std::int64_t max_length = 40) {
-  const nn::MambaConfig config = small_mamba(kSymbols, std::move(layers), max_length);
+SavedModel wild_model(const nn::MambaConfig& config) {
   Forward forward =
       compile_forward(nn::MambaLM(config),
                       [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
@@ -37,6 +36,10 @@ SavedModel wild_model(std::vector<MixerKind> layers, std::int64_t max_length = 4
     tensor = HostTensor::of(tensor.shape, values);
   }
   return model;
+}
+
+SavedModel wild_model(std::vector<MixerKind> layers, std::int64_t max_length = 40) {
+  return wild_model(small_mamba(kSymbols, std::move(layers), max_length));
 }
 
 SavedModel hybrid() {
@@ -107,6 +110,12 @@ void steps_are_the_whole(const std::string& device, const SavedModel& model) {
 TEST(LmDecoder, steps_give_what_the_whole_model_does_on_cpu) {
   steps_are_the_whole("cpu", hybrid());
 }
+TEST(LmDecoder, steps_by_the_zero_order_hold_give_what_the_whole_model_does) {
+  nn::MambaConfig config = small_mamba(kSymbols, {MixerKind::kMamba1, MixerKind::kMamba1}, 40);
+  config.mamba.discretization = Discretization::kZeroOrderHold;
+  steps_are_the_whole("cpu", wild_model(config));
+}
+
 // A driver in software takes long to compile kernels, so each kind of layer is a test of its own.
 TEST(LmDecoder, mamba1_steps_give_what_the_whole_model_does_on_webgpu) {
   steps_are_the_whole("webgpu", wild_model({MixerKind::kMamba1}));

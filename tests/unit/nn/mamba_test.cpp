@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <random>
 #include <set>
@@ -85,6 +86,65 @@ TEST(Mamba, has_the_parameters_of_its_paper) {
   EXPECT_GT(widest, 0.99 / std::sqrt(256.0 * 2));
 }
 
+// The largest absolute value, which is just below `bound` where it is drawn from [-bound, bound).
+void expect_bound(const std::map<std::string, HostTensor>& params, const std::string& name,
+                  double bound) {
+  double largest = 0;
+  for (const double v : params.at(name).floats()) largest = std::max(largest, std::abs(v));
+  EXPECT_LE(largest, bound * (1 + 1e-6)) << name;
+  EXPECT_GT(largest, 0.95 * bound) << name;
+}
+
+// As mamba-ssm and PyTorch draw them: 1 / sqrt(what goes into one output), for a convolution of
+// four taps and of one channel; dt_proj by its rank; what adds to the residual stream, of which
+// there are five additions, by the root of 5 smaller.
+TEST(MambaLM, begins_with_the_values_of_mamba_ssm) {
+  MambaConfig config{.vocab_size = 99, .d_model = 48, .n_layer = 5, .layers = mixed().layers};
+  config.mamba2 = {.d_state = 16, .head_dim = 1};
+  config.mamba3 = {.d_state = 16, .head_dim = 8};
+  config.tie_embeddings = false;
+  const auto params = whole_model(config, 1, 1).download_params();
+  const auto mixer = [](int layer, const std::string& name) {
+    return "backbone.layers." + std::to_string(layer) + ".mixer." + name;
+  };
+  for (const int layer : {0, 2, 4}) {  // of Mamba, Mamba-2 and Mamba-3
+    EXPECT_EQ(params.at(mixer(layer, "D")).floats(),
+              std::vector<float>(params.at(mixer(layer, "D")).floats().size(), 1));
+    expect_bound(params, mixer(layer, "in_proj.weight"), 1 / std::sqrt(48.0));
+    expect_bound(params, mixer(layer, "out_proj.weight"), 1 / std::sqrt(96.0 * 5));
+  }
+  for (const int layer : {0, 2}) {
+    expect_bound(params, mixer(layer, "conv1d.weight"), 0.5);
+    expect_bound(params, mixer(layer, "conv1d.bias"), 0.5);
+  }
+  expect_bound(params, mixer(0, "x_proj.weight"), 1 / std::sqrt(96.0));
+  expect_bound(params, mixer(0, "dt_proj.weight"), 1 / std::sqrt(3.0));
+  expect_bound(params, mixer(1, "fc1.weight"), 1 / std::sqrt(48.0));
+  expect_bound(params, mixer(1, "fc2.weight"), 1 / std::sqrt(128.0 * 5));
+  expect_bound(params, mixer(3, "in_proj.weight"), 1 / std::sqrt(48.0));
+  expect_bound(params, mixer(3, "out_proj.weight"), 1 / std::sqrt(48.0 * 5));
+  expect_bound(params, "lm_head.weight", 1 / std::sqrt(48.0));
+  double squares = 0;
+  const std::vector<float> embedding = params.at("backbone.embedding.weight").floats();
+  for (const double v : embedding) squares += v * v;
+  EXPECT_NEAR(std::sqrt(squares / static_cast<double>(embedding.size())), 0.02, 0.001);
+  // dt of Mamba-2 is from 0.001 to 0.1, the same number in each factor of e.
+  double sum = 0;
+  const std::vector<float> biases = params.at(mixer(2, "dt_bias")).floats();
+  ASSERT_EQ(biases.size(), 96U);
+  for (const double bias : biases) {
+    const double dt = std::log1p(std::exp(bias));
+    EXPECT_GE(dt, 1e-3 * (1 - 1e-5));
+    EXPECT_LE(dt, 0.1 * (1 + 1e-5));
+    sum += std::log(dt);
+  }
+  EXPECT_NEAR(sum / 96, std::log(1e-2), 0.1 * std::log(100.0));
+  for (const auto& [name, values] : params) {
+    if (!name.ends_with("norm.weight") && !name.ends_with("norm_f.weight")) continue;
+    EXPECT_EQ(values.floats(), std::vector<float>(values.floats().size(), 1)) << name;
+  }
+}
+
 TEST(Mamba2, begins_with_decays_from_1_to_16) {
   MambaConfig config{.vocab_size = 3, .d_model = 64, .n_layer = 1, .layers = {MixerKind::kMamba2}};
   config.mamba2.head_dim = 1;
@@ -125,11 +185,11 @@ TEST(Mamba3, begins_with_decays_from_1_to_16) {
 }
 
 // A prompt by the scans, then symbol by symbol, then a piece again.
-TEST(MambaLM, steps_and_pieces_give_what_the_whole_does) {
+void steps_and_pieces_give_the_whole(const MambaConfig& config) {
   constexpr std::int64_t kBatch = 2, kLength = 17;
   const std::vector<std::int32_t> tokens = some_tokens(kBatch * kLength, 3);
-  Forward whole = whole_model(mixed(), kBatch, kLength);
-  Forward pieces = in_pieces(mixed(), kBatch);
+  Forward whole = whole_model(config, kBatch, kLength);
+  Forward pieces = in_pieces(config, kBatch);
   const std::vector<float> want = whole({{"tokens", tokens}}).floats();
   std::vector<float> keep(kBatch, 0);
   for (int turn = 0; turn < 2; ++turn) {  // the second begins anew
@@ -152,6 +212,16 @@ TEST(MambaLM, steps_and_pieces_give_what_the_whole_does) {
       begin = end;
     }
   }
+}
+
+TEST(MambaLM, steps_and_pieces_give_what_the_whole_does) {
+  steps_and_pieces_give_the_whole(mixed());
+}
+TEST(MambaLM, steps_and_pieces_by_the_zero_order_hold_give_what_the_whole_does) {
+  MambaConfig config = small({MixerKind::kMamba1, MixerKind::kMamba1});
+  config.mamba.bias = config.mamba.x_bias = true;
+  config.mamba.discretization = Discretization::kZeroOrderHold;
+  steps_and_pieces_give_the_whole(config);
 }
 
 // The first text of two does, whatever its states are; the second goes on with them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Language models of Mamba in training: each parameter's gradient by differences, steps of an
-// optimizer on WebGPU as on the CPU.
+// Language models of Mamba in training: each parameter's gradient by differences, what flows back
+// between pieces of a text, steps of an optimizer on WebGPU as on the CPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -116,6 +116,113 @@ TEST(MambaLM, every_gradient_is_that_of_differences_and_not_zero) {
   MambaConfig config = of_all_kinds();
   config.tie_embeddings = false;
   check_gradients(config);
+}
+
+// An embedding that is the head, too, gets what flows back into both.
+TEST(MambaLM, gradients_of_a_tied_embedding_are_those_of_differences) {
+  check_gradients(of_all_kinds());
+}
+
+TEST(MambaLM, gradients_with_all_biases_and_the_zero_order_hold_are_those_of_differences) {
+  MambaConfig config = of_kinds({MixerKind::kMamba1, MixerKind::kMamba2});
+  config.mamba.bias = config.mamba.x_bias = config.mamba2.bias = true;
+  config.mamba.discretization = Discretization::kZeroOrderHold;
+  check_gradients(config);
+}
+
+// ---- texts in two pieces ------------------------------------------------------------------------
+
+constexpr std::int64_t kTexts = 2, kFirst = 9, kRest = 8;
+
+// The mean loss of both pieces. The second goes on from the states behind the first; `cut`: nothing
+// flows back through them.
+Tensor loss_in_two(const MambaLM& net, const Inputs& in, bool cut) {
+  std::vector<std::vector<Tensor>> states;
+  for (const nn::MambaBlock& block : net.backbone.layers) {
+    states.emplace_back();
+    for (const nn::StatePart& part : block.state_parts(kTexts))
+      states.back().push_back(full(part.shape, 0.0));
+  }
+  const auto piece = [&](std::int64_t from, std::int64_t count) {
+    Tensor x = net.backbone.embedding(narrow(in["tokens"], 1, from, count));
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      nn::Carried carried = net.backbone.layers[i].run(x, states[i]);
+      x = carried.y;
+      states[i] = std::move(carried.state);
+      for (Tensor& state : states[i]) state = cut ? detach(state) : state;
+    }
+    const Tensor logits = net.backbone.embedding.times(net.backbone.norm_f(x));
+    return cross_entropy(logits, narrow(in["next"], 1, from, count),
+                         {.reduction = Reduction::kSum});
+  };
+  const Tensor first = piece(0, kFirst);
+  return (first + piece(kFirst, kRest)) / static_cast<double>(kTexts * (kFirst + kRest));
+}
+
+// The largest distance of two gradients, with the largest of the first.
+std::pair<double, double> distance(const Outputs& one, const Outputs& two,
+                                   const std::string& name) {
+  const std::vector<float> a = one.at(name).floats(), b = two.at(name).floats();
+  double most = 0, size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    most = std::max<double>(most, std::abs(a[i] - b[i]));
+    size = std::max<double>(size, std::abs(a[i]));
+  }
+  return {most, size};
+}
+
+TEST(MambaLM, gradients_of_two_pieces_are_those_of_the_whole_up_to_where_they_are_cut) {
+  constexpr std::int64_t kLength = kFirst + kRest;
+  const MambaConfig config = of_all_kinds();
+  const std::vector<std::int32_t> tokens = letters(kTexts * kLength, 3);
+  const std::vector<std::int32_t> next = letters(kTexts * kLength, 4);
+  const Feed feed = {{"tokens", tokens}, {"next", next}};
+  Forward whole = gradients_of(config, kTexts, kLength, loss_of_whole);
+  const auto params = whole.download_params();
+  const auto in_two = [&](bool cut) {
+    Forward forward = gradients_of(
+        config, kTexts, kLength,
+        [&](const MambaLM& net, const Inputs& in) { return loss_in_two(net, in, cut); });
+    forward.upload_params(params);
+    return forward.run(feed);
+  };
+  // From call to call, as resume() keeps the states: nothing flows back from one to the other.
+  Forward pieces =
+      gradients_of(config, kTexts, kOpen,
+                   [](const MambaLM& net, const Inputs& in) {
+                     return cross_entropy(net.resume(in["tokens"], in["keep"]), in["next"]);
+                   },
+                   {{"keep", {kTexts}}});
+  pieces.upload_params(params);
+  const auto piece = [&](std::int64_t from, std::int64_t count) {
+    const auto part = [&](const std::vector<std::int32_t>& all) {
+      std::vector<std::int32_t> some;
+      for (std::int64_t b = 0; b < kTexts; ++b) {
+        const auto begin = all.begin() + b * kLength + from;
+        some.insert(some.end(), begin, begin + count);
+      }
+      return some;
+    };
+    return pieces.run({{"tokens", part(tokens)},
+                       {"next", part(next)},
+                       {"keep", std::vector<float>(kTexts, from == 0 ? 0.0F : 1.0F)}});
+  };
+  const Outputs want = whole.run(feed), joined = in_two(false), cut = in_two(true);
+  const Outputs first = piece(0, kFirst), rest = piece(kFirst, kRest);
+  bool lacks = false;
+  for (const auto& [name, values] : want) {
+    const auto [off, size] = distance(want, joined, name);
+    EXPECT_LE(off, 1e-5 * size + 1e-7) << name;
+    const auto [lost, of_cut] = distance(cut, want, name);
+    lacks |= lost > 0.01 * of_cut;
+    const std::vector<float> a = first.at(name).floats(), b = rest.at(name).floats();
+    const std::vector<float> both = cut.at(name).floats();
+    for (std::size_t i = 0; i < both.size(); ++i) {
+      const double mean = (kFirst * a[i] + kRest * b[i]) / static_cast<double>(kLength);
+      ASSERT_NEAR(mean, both[i], 1e-5 * of_cut + 1e-7) << name << ' ' << i;
+    }
+  }
+  EXPECT_TRUE(lacks) << "something flows back over the cut";
 }
 
 // ---- on WebGPU ----------------------------------------------------------------------------------
