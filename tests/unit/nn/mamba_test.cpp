@@ -257,13 +257,16 @@ TEST(MambaLM, begins_anew_behind_states_that_are_not_numbers_on_webgpu) {
   begins_anew_behind_nan({MixerKind::kMamba1, MixerKind::kAttention}, "webgpu");
 }
 
-void what_comes_later_changes_no_bit(std::int64_t length, const std::string& device) {
+void what_comes_later_changes_no_bit(std::int64_t length, const std::string& device,
+                                     std::int64_t chunk = 4) {
   std::vector<std::int32_t> tokens = some_tokens(length, 8);
   for (const MixerKind kind :
        {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3, MixerKind::kAttention}) {
     SCOPED_TRACE(std::to_string(length) + " steps of kind " +
                  std::to_string(static_cast<int>(kind)));
-    Forward forward = whole_model(small({kind, kind}), 1, length, device);
+    MambaConfig config = small({kind, kind});
+    config.mamba2.chunk = config.mamba3.chunk = chunk;
+    Forward forward = whole_model(config, 1, length, device);
     const std::vector<float> before = forward({{"tokens", tokens}}).floats();
     for (const std::int64_t changed :
          std::set<std::int64_t>{0, 1, 2 * length / 3, length - 2, length - 1}) {
@@ -281,8 +284,16 @@ TEST(MambaLM, what_comes_later_changes_no_bit) {
   for (const std::int64_t length : {2, 21, 63, 64, 65, 257, 1000})
     what_comes_later_changes_no_bit(length, "cpu");
 }
+constexpr std::int64_t kUsualChunk = 64;
+static_assert(nn::Mamba2Options{}.chunk == kUsualChunk && nn::Mamba3Options{}.chunk == kUsualChunk);
+TEST(MambaLM, what_comes_later_changes_no_bit_in_chunks_as_they_are_unasked) {
+  what_comes_later_changes_no_bit(257, "cpu", kUsualChunk);
+}
 TEST(MambaLM, what_comes_later_changes_no_bit_on_webgpu) {
   what_comes_later_changes_no_bit(65, "webgpu");
+}
+TEST(MambaLM, what_comes_later_changes_no_bit_in_chunks_as_they_are_unasked_on_webgpu) {
+  what_comes_later_changes_no_bit(257, "webgpu", kUsualChunk);
 }
 
 // Of a block's x, and of the states that it goes on from, by way of what it gives and of the states
