@@ -258,7 +258,7 @@ TEST(LmCheckpointHostile, models_with_another_number_run_or_say_why_not) {
   const lm::SavedModel good = model_of_all_kinds();
   const std::string json = lm::to_json(good.config);
   TestRandom random(10);
-  int ran = 0;
+  int ran = 0, refused = 0;
   for (int round = 0; round < 600 && ran < (kSanitized ? 5 : 60); ++round) {
     const std::string bad = test::with_another_value(json, random);
     try {
@@ -272,11 +272,13 @@ TEST(LmCheckpointHostile, models_with_another_number_run_or_say_why_not) {
       EXPECT_EQ(forward({{"tokens", std::vector<std::int32_t>{1, 2, 3}}}).floats().size(), 27U);
       ++ran;
     } catch (const UserError&) {
+      ++refused;
     } catch (const std::exception& error) {
       ADD_FAILURE() << bad << ": " << error.what();
     }
   }
   EXPECT_GE(ran, kSanitized ? 5 : 20);
+  EXPECT_GE(refused, kSanitized ? 1 : 5);
 }
 
 }  // namespace
