@@ -25,6 +25,8 @@ nlohmann::ordered_json read_json_file(const std::string& path, std::uint64_t max
     return JsonObject::Json::parse(begin, begin + bytes.size(), shallow);
   } catch (const JsonObject::Json::parse_error& error) {
     throw IoError(fmt::format("{}: no JSON at byte {}", path, error.byte));
+  } catch (const JsonObject::Json::out_of_range&) {
+    throw IoError(path + ": a number is too large");
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -60,6 +61,8 @@ using GradFn = std::vector<ValueId> (*)(GradContext& ctx);
 using EvalFn = void (*)(const EvalContext& ctx, RefTensor& out);
 using ViewFn = View (*)(const Type& input, const Attrs& attrs);
 using ExpandFn = ValueId (*)(ExpandContext& ctx);
+using ShortenFn = std::optional<Attrs> (*)(std::span<const Type> inputs, const Attrs& attrs,
+                                           std::int64_t needed);
 
 struct OpDef {
   const char* name;
@@ -75,6 +78,9 @@ struct OpDef {
   bool barrier = false;       // kView: what reads it is not fused with what makes its input
   ExpandFn expand = nullptr;  // kMacro, kAttention, kSelectiveScan: the value of its type, written
                               // with other ops
+  // Of a flat result in parts: the attrs under which it lacks the last ones, where the first
+  // `needed` elements are in those before; none where they are not. Null: it always has all.
+  ShortenFn shorten = nullptr;
 };
 
 // The row of an op of any number of operands that has kernels of its own, and is written with other

@@ -266,6 +266,7 @@ std::int64_t input_size(const Launch& launch, AttentionInput which);
 std::vector<std::int64_t> attention_results(const Launch& launch);
 // Of a selective scan.
 SelectiveSizes selective_sizes(const Launch& launch);
+bool keeps_states(const Launch& launch);  // the forward pass, where something flows back
 
 // All scalar programs of a launch, empty ones too.
 std::vector<ScalarProgram*> programs_of(Launch& launch);

@@ -16,7 +16,7 @@ namespace tensorgrad {
 //   length, 2 states], B before C; `initial` and `last` [batch, states, channels]; states [batch,
 //   chunks, states, channels], that before each chunk; ends [batch, segments, states, channels].
 enum class SelectivePart : std::uint8_t {
-  kForward,   // y, last, states
+  kForward,   // y, last, and where they are kept states
   kAdjoint,   // ends: what flows back into the last step of each segment from behind it; `initial`
               // is what flows into the last step of all
   kBackward,  // du; ddelta; of B and C [batch, blocks, length, 2 states], a sum over each block of
@@ -57,9 +57,12 @@ struct SelectiveSizes {
   [[nodiscard]] std::int64_t steps() const { return batch * length * channels; }
   [[nodiscard]] std::int64_t state() const { return batch * states * channels; }
 
-  [[nodiscard]] std::vector<std::int64_t> results(SelectivePart part) const {
+  // `keeps_states`: of the forward pass.
+  [[nodiscard]] std::vector<std::int64_t> results(SelectivePart part, bool keeps_states) const {
     switch (part) {
-      case SelectivePart::kForward: return {steps(), state(), state() * chunks()};
+      case SelectivePart::kForward:
+        if (!keeps_states) return {steps(), state()};
+        return {steps(), state(), state() * chunks()};
       case SelectivePart::kAdjoint: return {state() * segments()};
       case SelectivePart::kBackward: break;
     }

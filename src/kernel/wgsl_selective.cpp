@@ -126,11 +126,11 @@ class LineWriter : SelectiveWriter {
     scope.line("let delta = delta_at(p, t, q);");
     if (!finish) scope.line("total += delta;");
     if (!forward()) return write_adjoint_step(scope, finish);
-    if (finish) {
+    if (finish && keeps_states(l_)) {
       store_state(scope, "2", "(t / " + u32_literal(kChunk) + ")",
                   joined("t % " + u32_literal(kChunk) + " == 0u"));
-      scope.line("var y = 0.0f;");
     }
+    if (finish) scope.line("var y = 0.0f;");
     scope.line("let u = u_at(p, t, q);");
     if (!l_.zero_order_hold) scope.line("let x = delta * u;");
     each_state(scope, [&](Scope& s, const std::string& n) {
@@ -255,7 +255,7 @@ void SelectiveWriter::write_result(std::size_t which, std::int64_t rows, std::in
 void SelectiveWriter::write_forward_results() {
   write_result(0, s_.length, s_.channels);
   write_result(1, s_.states, s_.channels);
-  write_result(2, s_.chunks() * s_.states, s_.channels);
+  if (keeps_states(l_)) write_result(2, s_.chunks() * s_.states, s_.channels);
 }
 
 Shader write_selective_scan(const Launch& launch, const WgslOptions& options) {

@@ -324,7 +324,8 @@ void SelectiveBlock::write_forward() {
   Scope chunk(&scope_);
   chunk.line("let start = chunk * " + u32_literal(kChunk) + ";");
   unload(chunk);
-  store_quad(chunk, "h", "store2(p, chunk * " + u32_literal(s_.states) + " + ", "");
+  if (keeps_states(l_))
+    store_quad(chunk, "h", "store2(p, chunk * " + u32_literal(s_.states) + " + ", "");
   Scope next(&chunk);
   bring(next, "chunk + 1u");
   chunk.block("if (chunk + 1u < chunks)", next);

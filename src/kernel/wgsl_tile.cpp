@@ -158,12 +158,13 @@ std::string open_rows(Scope& scope, const Tile& tile, std::int64_t rows, const s
   const std::string from = first == 0 ? "" : " + " + u32_literal(first);
   scope.line(grid.y == 1 ? "let group = group_id.x;"
                          : "let group = group_id.y * " + u32_literal(grid.x) + " + group_id.x;");
-  if (tile.lanes == 1) {
+  if (tile.lanes == 1 && tile.rows > 1) {
     scope.line("let " + row + " = group * " + u32_literal(tile.rows) + " + local" + from + ";");
     scope.line("if (" + row + " >= " + u32_literal(first + rows) + ") { return; }");
     return {};
   }
-  // Whole workgroups may leave; single threads may not, since barriers follow.
+  // Whole workgroups may leave; single threads may not, since barriers follow: that there is but
+  // one in a workgroup, a browser does not see.
   if (std::int64_t{grid.x} * grid.y > groups) {
     scope.line("if (group >= " + u32_literal(groups) + ") { return; }");
   }

@@ -16,6 +16,8 @@ nlohmann::json read_json(std::string_view json, const std::string& what) {
   } catch (const nlohmann::json::parse_error& error) {
     throw IoError(what + " is not JSON at byte " +
                   std::to_string(error.byte > 0 ? error.byte - 1 : 0));
+  } catch (const nlohmann::json::out_of_range&) {
+    throw IoError(what + " has a number that is too large");
   }
 }
 

@@ -9,8 +9,8 @@
 
 namespace tensorgrad::lm {
 
-// IoError, beginning with `what` ("model.safetensors: the configuration"): no JSON, or nested too
-// deeply for what goes through a value again.
+// IoError, beginning with `what` ("model.safetensors: the configuration"): no JSON, nested too
+// deeply for what goes through a value again, or a number beyond those of a double.
 nlohmann::json read_json(std::string_view json, const std::string& what);
 
 }  // namespace tensorgrad::lm

@@ -20,14 +20,15 @@
 
 namespace tensorgrad {
 
-// attrs: zoh, initial or ends (0 or 1 each)
+// attrs: zoh, initial or ends (0 or 1 each); states (0, or not there)
 SelectiveShape::SelectiveShape(const OpDef& op, const Shape& delta, const Shape& a,
                                const Attrs& attrs)
     : part(&op == &ops::selective_scan           ? SelectivePart::kForward
            : &op == &ops::selective_scan_adjoint ? SelectivePart::kAdjoint
                                                  : SelectivePart::kBackward),
       sizes{delta[0], delta[1], delta[2], a[0]},
-      zero_order_hold(attrs.integer("zoh") != 0) {
+      zero_order_hold(attrs.integer("zoh") != 0),
+      keeps_states(part == SelectivePart::kForward && !attrs.has("states")) {
   using enum SelectiveInput;
   for (int& number : numbers) number = -1;
   int next = 0;
@@ -40,12 +41,6 @@ SelectiveShape::SelectiveShape(const OpDef& op, const Shape& delta, const Shape&
   if (part != SelectivePart::kForward) take(kDy);
   if (part != SelectivePart::kBackward && attrs.integer("initial") != 0) take(kInitial);
   if (part == SelectivePart::kBackward && attrs.integer("ends") != 0) take(kEnds);
-}
-
-int SelectiveShape::operands() const {
-  int count = 0;
-  for (const int number : numbers) count += number >= 0 ? 1 : 0;
-  return count;
 }
 
 namespace {
@@ -99,12 +94,13 @@ SelectiveShape checked_selective(const OpDef& op, std::span<const Type> in, cons
 // Several results lie one behind the other in one flat tensor.
 Type flat_type(const SelectiveShape& s) {
   std::int64_t total = 0;
-  for (const std::int64_t size : s.sizes.results(s.part)) total += size;
+  for (const std::int64_t size : s.results()) total += size;
   return {DType::kF32, {total}};
 }
 
-Type infer_selective(std::span<const Type> in, const Attrs& attrs) {
-  return flat_type(checked_selective(ops::selective_scan, in, attrs));
+template <const OpDef& op>
+Type infer_flat(std::span<const Type> in, const Attrs& attrs) {
+  return flat_type(checked_selective(op, in, attrs));
 }
 
 Type infer_adjoint(std::span<const Type> in, const Attrs& attrs) {
@@ -112,12 +108,7 @@ Type infer_adjoint(std::span<const Type> in, const Attrs& attrs) {
   return {DType::kF32, selective_input_shape(s.sizes, SelectiveInput::kEnds)};
 }
 
-Type infer_selective_grad(std::span<const Type> in, const Attrs& attrs) {
-  return flat_type(checked_selective(ops::selective_scan_grad, in, attrs));
-}
-
-// ---- in double
-// -----------------------------------------------------------------------------------
+// ---- in double ----------------------------------------------------------------------------------
 
 // (e^z - 1) / z, and its slope.
 double phi(double z) { return z == 0 ? 1 : std::expm1(z) / z; }
@@ -221,7 +212,7 @@ void eval_selective(const EvalContext& ctx, RefTensor& out) {
     for (std::int64_t t = 0; t < s.length; ++t) {
       const auto i = static_cast<std::size_t>(t);
       out.data[x.step(b, t, d)] += x.gate(true, b, t, n) * h[i];
-      if (t % SelectiveSizes::kChunk != 0) continue;
+      if (!x.shape.keeps_states || t % SelectiveSizes::kChunk != 0) continue;
       out.data[states + x.state(b, s.chunks(), t / SelectiveSizes::kChunk, n, d)] =
           t == 0 ? initial : h[i - 1];
     }
@@ -253,7 +244,7 @@ void eval_selective_grad(const EvalContext& ctx, RefTensor& out) {
   out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
   std::vector<double*> parts;
   double* next = out.data.data();
-  for (const std::int64_t size : s.results(SelectivePart::kBackward)) {
+  for (const std::int64_t size : s.results(SelectivePart::kBackward, false)) {
     parts.push_back(next);
     next += size;
   }
@@ -283,8 +274,7 @@ void eval_selective_grad(const EvalContext& ctx, RefTensor& out) {
   });
 }
 
-// ---- as formulas
-// ---------------------------------------------------------------------------------
+// ---- as formulas --------------------------------------------------------------------------------
 
 // sum of c[k] z^k
 Ex series(Ex z, const std::vector<double>& c) {
@@ -429,6 +419,8 @@ ValueId expand_selective(ExpandContext& ctx) {
   if (before) before = f.as_step(*before);
   const Ex h = f.states_from(before);
   const Ex y = op::sum(h * f.gates(true), {2});
+  const std::vector<Ex> read = {flat_of(y), flat_of(f.one_step(h, s.length - 1))};
+  if (!f.shape.keeps_states) return op::concat(read, 0).id;
   const Ex first =
       before ? *before
              : op::full(ctx.builder, 0, {DType::kF32, {s.batch, 1, s.states, s.channels}});
@@ -438,7 +430,7 @@ ValueId expand_selective(ExpandContext& ctx) {
         f.picked(h, SelectiveSizes::kChunk, s.chunks() - 1, SelectiveSizes::kChunk - 1));
   }
   const Ex kept = states.size() > 1 ? op::concat(states, 1) : first;
-  return op::concat({flat_of(y), flat_of(f.one_step(h, s.length - 1)), flat_of(kept)}, 0).id;
+  return op::concat({read[0], read[1], flat_of(kept)}, 0).id;
 }
 
 ValueId expand_adjoint(ExpandContext& ctx) {
@@ -500,8 +492,7 @@ ValueId expand_selective_grad(ExpandContext& ctx) {
       .id;
 }
 
-// ---- the gradient
-// ----------------------------------------------------------------------------------
+// ---- the gradient -------------------------------------------------------------------------------
 
 // Part of a flat result, in a shape of its own.
 Ex part_from(Ex x, std::int64_t start, const Shape& shape) {
@@ -519,6 +510,16 @@ bool reaches(const Graph& graph, ValueId id, std::int64_t begin, std::int64_t en
   const std::int64_t first = node.attrs.list("before")[0];
   const std::int64_t size = graph[node.inputs[0]].type.shape[0];
   return first < end && begin < first + size;
+}
+
+// Where nothing flows back, nobody reads the states.
+std::optional<Attrs> without_states(std::span<const Type> in, const Attrs& attrs,
+                                    std::int64_t needed) {
+  const SelectiveSizes s = checked_selective(ops::selective_scan, in, attrs).sizes;
+  if (attrs.has("states") || needed > s.steps() + s.state()) return std::nullopt;
+  Attrs fewer = attrs;
+  fewer.set("states", std::int64_t{0});
+  return fewer;
 }
 
 std::vector<ValueId> grad_selective(GradContext& ctx) {
@@ -552,7 +553,7 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
   if (ends) operands.push_back(*ends);
   const Ex all = op::apply(ctx.builder, ops::selective_scan_grad, operands,
                            {{"ends", std::int64_t{ends.has_value()}}, {"zoh", hold}});
-  const std::vector<std::int64_t> sizes = s.results(SelectivePart::kBackward);
+  const std::vector<std::int64_t> sizes = s.results(SelectivePart::kBackward, false);
   std::int64_t at = 0;
   const auto next = [&](const Shape& shape) {
     const Ex part = part_from(all, at, shape);
@@ -574,21 +575,24 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
   return gradients;
 }
 
-OpDef selective(const char* name, InferFn infer, GradFn grad, EvalFn eval, ExpandFn expand) {
-  return written_otherwise(name, OpKind::kSelectiveScan, infer, grad, eval, expand);
+OpDef selective(const char* name, InferFn infer, GradFn grad, EvalFn eval, ExpandFn expand,
+                ShortenFn shorten = nullptr) {
+  OpDef op = written_otherwise(name, OpKind::kSelectiveScan, infer, grad, eval, expand);
+  op.shorten = shorten;
+  return op;
 }
 
 }  // namespace
 
 namespace ops {
 
-const OpDef selective_scan =
-    selective("selective_scan", infer_selective, grad_selective, eval_selective, expand_selective);
+const OpDef selective_scan = selective("selective_scan", infer_flat<selective_scan>, grad_selective,
+                                       eval_selective, expand_selective, without_states);
 // Their gradients are those of what they expand to.
 const OpDef selective_scan_adjoint =
     selective("selective_scan_adjoint", infer_adjoint, nullptr, eval_adjoint, expand_adjoint);
-const OpDef selective_scan_grad = selective("selective_scan_grad", infer_selective_grad, nullptr,
-                                            eval_selective_grad, expand_selective_grad);
+const OpDef selective_scan_grad = selective("selective_scan_grad", infer_flat<selective_scan_grad>,
+                                            nullptr, eval_selective_grad, expand_selective_grad);
 
 }  // namespace ops
 }  // namespace tensorgrad

@@ -8,21 +8,29 @@
 namespace tensorgrad {
 
 // Sizes and operands of a node of selective_scan (u, delta, A, bc, and where attrs say so
-// `initial`), selective_scan_adjoint (delta, A, bc, dy, where attrs say so `initial`) or
-// selective_scan_grad (u, delta, A, bc, states, dy, where attrs say so `ends`), with the shapes
-// that kernel/selective.h gives.
+// `initial`; no states in its result where attrs have `states` 0), selective_scan_adjoint (delta,
+// A, bc, dy, where attrs say so `initial`) or selective_scan_grad (u, delta, A, bc, states, dy,
+// where attrs say so `ends`), with the shapes that kernel/selective.h gives.
 struct SelectiveShape {
   SelectiveShape(const OpDef& op, const Shape& delta, const Shape& a, const Attrs& attrs);
 
   SelectivePart part;
   SelectiveSizes sizes;
   bool zero_order_hold;
+  bool keeps_states;              // the forward pass
   int numbers[kSelectiveInputs];  // of the operands; -1: there is none
 
   [[nodiscard]] int number(SelectiveInput which) const {
     return numbers[static_cast<std::size_t>(which)];
   }
-  [[nodiscard]] int operands() const;
+  [[nodiscard]] int operands() const {
+    int count = 0;
+    for (const int each : numbers) count += each >= 0 ? 1 : 0;
+    return count;
+  }
+  [[nodiscard]] std::vector<std::int64_t> results() const {
+    return sizes.results(part, keeps_states);
+  }
 };
 
 }  // namespace tensorgrad

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Common subexpressions and dead code.
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "ops/registry.h"
@@ -27,6 +29,39 @@ std::string attrs_key(const Attrs& attrs) {
 bool has_host_face(const Node& node) {
   return node.op == &ops::parameter || node.op == &ops::arena || node.op == &ops::input ||
          node.op == &ops::data || node.op == &ops::state;
+}
+
+// How many elements of each value are needed, from the first on; of one axis, as far as slices of
+// it say.
+std::vector<std::int64_t> elements_needed(const Graph& graph, const std::vector<bool>& live) {
+  std::vector<std::int64_t> needed(graph.nodes.size(), 0);
+  const auto all = [&](ValueId id) {
+    needed[static_cast<size_t>(id)] = numel(graph[id].type.shape);
+  };
+  for (const GraphOutput& output : graph.outputs) all(output.value);
+  for (const GraphUpdate& update : graph.updates) all(update.value);
+  for (ValueId id = 0; id < graph.size(); ++id) {
+    if (!live[static_cast<size_t>(id)]) continue;
+    const Node& node = graph[id];
+    for (const ValueId input : node.inputs) {
+      std::int64_t& of_input = needed[static_cast<size_t>(input)];
+      if (node.op == &ops::slice && graph[input].type.shape.size() == 1) {
+        of_input = std::max(of_input, node.attrs.list("stop")[0]);
+      } else {
+        all(input);
+      }
+    }
+  }
+  return needed;
+}
+
+void shorten(const Graph& graph, Node& node, std::int64_t needed) {
+  std::vector<Type> types;
+  for (const ValueId input : node.inputs) types.push_back(graph[input].type);
+  const std::optional<Attrs> fewer = node.op->shorten(types, node.attrs, needed);
+  if (!fewer) return;
+  node.attrs = *fewer;
+  node.type = node.op->infer(types, node.attrs);
 }
 
 }  // namespace
@@ -58,6 +93,7 @@ Graph dce(const Graph& graph) {
     if (!live[static_cast<size_t>(id)]) continue;
     for (const ValueId input : graph[id].inputs) live[static_cast<size_t>(input)] = true;
   }
+  const std::vector<std::int64_t> needed = elements_needed(graph, live);
   const RewriteLog log("dce");
   Graph out;
   std::vector<ValueId> map(graph.nodes.size(), kNoValue);
@@ -68,6 +104,7 @@ Graph dce(const Graph& graph) {
     }
     Node node = graph[id];
     for (ValueId& input : node.inputs) input = map[static_cast<size_t>(input)];
+    if (node.op->shorten != nullptr) shorten(out, node, needed[static_cast<size_t>(id)]);
     map[static_cast<size_t>(id)] = out.append(std::move(node));
   }
   for (const GraphOutput& output : graph.outputs) {

@@ -20,8 +20,8 @@ Graph simplify_without(const Graph& graph, std::string_view left_out);
 // One node for equal nodes.
 Graph cse(const Graph& graph);
 
-// Without the nodes that no output and no update needs. Inputs, data, parameters, arenas and states
-// stay.
+// Without the nodes that no output and no update needs, and without parts of results that nobody
+// reads, where their op can leave them out. Inputs, data, parameters, arenas and states stay.
 Graph dce(const Graph& graph);
 
 }  // namespace tensorgrad

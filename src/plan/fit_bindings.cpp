@@ -83,7 +83,8 @@ class Touched {
       const bool of_all = which == SelectiveInput::kA;
       program(launch_.inputs[i], of_all ? Span{0, size} : of_batches(size), {});
     }
-    const std::vector<std::int64_t> results = sizes.results(launch_.selective);
+    const std::vector<std::int64_t> results =
+        sizes.results(launch_.selective, keeps_states(launch_));
     for (std::size_t i = 0; i < results.size(); ++i) {
       store(launch_.stores[i], of_batches(results[i]));
     }

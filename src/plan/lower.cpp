@@ -351,7 +351,7 @@ class GroupLowering {
       if (s.numbers[i] < 0) continue;
       operand(node.inputs[static_cast<std::size_t>(s.numbers[i])], launch_.inputs[i]);
     }
-    store_results(s.sizes.results(s.part));
+    store_results(s.results());
   }
 
   // The parts of one flat value, one behind the other.

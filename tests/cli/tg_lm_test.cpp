@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <random>
 #include <set>
 #include <sstream>
@@ -13,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/tool.h"
+#include "lm_settings.h"
 #include "tensorgrad/lm.h"
 
 namespace tensorgrad::test {
@@ -58,6 +60,9 @@ std::vector<LmLine> lm_lines(const std::string& run) {
   std::istringstream in(read_text(fs::path(run) / "metrics.jsonl"));
   for (std::string line; std::getline(in, line);) {
     lines.push_back(LmLine::parse(line));
+    if (lines.back()["kind"] == "validation") {
+      EXPECT_GT(lines.back()["tokens_per_second"], 0) << line;
+    }
     lines.back().erase("seconds");
     lines.back().erase("tokens_per_second");
   }
@@ -73,6 +78,8 @@ TEST(TgLm, trains_and_makes_a_run_folder) {
   EXPECT_NE(result.out.find("mamba1 mlp attention mlp"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("2 documents: "), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("best validation loss"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find(" tokens/s  "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("  validation loss "), std::string::npos) << result.out;
   for (const char* name : {"model.safetensors", "checkpoint.safetensors", "tokenizer.json",
                            "metrics.jsonl", "run.json", "curves.svg"}) {
     EXPECT_GT(fs::file_size(folder.path() / "run" / name), 0U) << name;
@@ -98,6 +105,43 @@ TEST(TgLm, trains_and_makes_a_run_folder) {
 
   const ToolResult other = folder.tg({"eval", "--run", "run", "--device", "cpu"});
   EXPECT_EQ(other.code, 1);
+}
+
+// The option with another value.
+void set_word(std::vector<std::string>& words, const char* option, const std::string& value) {
+  *(std::find(words.begin(), words.end(), option) + 1) = value;
+}
+
+TEST(TgLm, trains_each_architecture) {
+  const TestFolder folder;
+  write_stories(folder);
+  const auto repeated = [](const std::string& layer, int times) {
+    std::string text = layer;
+    for (int i = 1; i < times; ++i) text += " " + layer;
+    return text;
+  };
+  const std::map<std::string, std::string> layers = {
+      {"mamba1", repeated("mamba1", 6)},
+      {"mamba2", repeated("mamba2", 6)},
+      {"mamba3", repeated("mamba3", 6)},
+      {"gpt", repeated("attention mlp", 6)},
+      {"hybrid", "mamba1 mlp attention mlp mamba1 mlp mamba1 mlp attention mlp mamba1 mlp"},
+      {"jamba", repeated("mamba2 mlp", 3) + " attention mlp " + repeated("mamba2 mlp", 2)},
+      {"zamba", repeated("mamba3 mlp", 5) + " attention mlp"}};
+  for (const std::string& arch : cli::lm_arches()) {
+    std::vector<std::string> words = train_lm(arch, {"--no-samples"});
+    for (const auto& [option, value] : std::vector<std::pair<const char*, std::string>>{
+             {"--arch", arch}, {"--layers", "6"}, {"--steps", "2"}, {"--eval-every", "1"}}) {
+      set_word(words, option, value);
+    }
+    const ToolResult result = folder.tg(words);
+    ASSERT_EQ(result.code, 0) << arch << ": " << result.err;
+    EXPECT_NE(result.out.find("model   " + arch + ": " + layers.at(arch) + "; "), std::string::npos)
+        << result.out;
+    const std::vector<LmLine> lines = lm_lines(folder / arch);
+    ASSERT_EQ(lines.size(), 4U) << arch;           // two steps, each with a validation
+    EXPECT_LT(lines.back()["loss"], 3.6) << arch;  // guessing has 3.2
+  }
 }
 
 TEST(TgLm, writes_on_and_scores_texts) {
@@ -219,6 +263,32 @@ TEST(TgLm, goes_on_as_if_it_had_never_stopped) {
   const ToolResult changed = folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu"});
   EXPECT_EQ(changed.code, 1);
   EXPECT_NE(changed.err.find("the text is not that of the run"), std::string::npos) << changed.err;
+}
+
+// The validations that were not better are counted over the stop.
+TEST(TgLm, ends_for_lack_of_patience_where_it_would_have_without_a_stop) {
+  const TestFolder folder;
+  write_stories(folder);
+  const auto words = [](const std::string& out, std::vector<std::string> more) {
+    std::vector<std::string> all = train_lm(out, std::move(more));
+    set_word(all, "--lr", "1e-30");  // which changes nothing: no validation is better
+    set_word(all, "--eval-every", "2");
+    return all;
+  };
+  const std::vector<std::string> patient = {"--no-samples", "--patience", "4"};
+  const ToolResult whole = folder.tg(words("whole", patient));
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  ASSERT_NE(whole.out.find("stopped early: 4 validations"), std::string::npos) << whole.out;
+  EXPECT_EQ(lm_lines(folder / "whole").back()["step"], 10);
+  std::vector<std::string> some = patient;
+  some.insert(some.end(), {"--stop-after", "7"});
+  ASSERT_EQ(folder.tg(words("parts", some)).code, 130);
+  const ToolResult rest = folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu"});
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_NE(rest.out.find("stopped early: 4 validations"), std::string::npos) << rest.out;
+  EXPECT_EQ(lm_lines(folder / "parts"), lm_lines(folder / "whole"));
+  EXPECT_EQ(read_text(folder.path() / "parts/model.safetensors"),
+            read_text(folder.path() / "whole/model.safetensors"));
 }
 
 TEST(TgLm, trains_with_products_of_f16) {
@@ -352,6 +422,9 @@ TEST(TgLm, names_what_is_wrong) {
   says({"lm", "train", "stories", "--tokenizer", "bpe:9"}, 1, "bpe:N with N from 257");
   says({"lm", "train", "stories", "--length", "100000"}, 1, "a text of more than 100000 tokens");
   says({"lm", "train", "--resume", "stories"}, 1, "run.json");
+  fs::create_directories(folder.path() / "huge");
+  write_text(folder / "huge/run.json", "{\"version\": 1e999}");
+  says({"lm", "train", "--resume", "huge"}, 1, "run.json: a number is too large");
   says({"lm", "train", "--resume", "stories", "--steps", "7"}, 2, "--resume");
   says({"lm", "train", "stories", "--lr", "-1"}, 2, "a number above 0");
   says({"lm", "train", "stories", "--tokenizer", "bpe"}, 1, "bpe:N with N from 257");

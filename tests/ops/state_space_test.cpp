@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<std::int64_t, 7> kLengths = {1, 2, 63, 64, 65, 257, 1000};
 // Of gradients: the loops of differences take long with a sanitizer, and kernels long to compile.
 constexpr std::span kLengthsOfGradients = std::span(kLengths).first(kSanitized ? 5 : 7);
-constexpr std::array<std::int64_t, 2> kLengthsOnGpu = {65, 257};
+constexpr std::array<std::int64_t, 3> kLengthsOnGpu = {65, 257, 1000};
 
 struct Given {
   std::int64_t batch, length, channels, states;
@@ -203,6 +203,30 @@ TEST(SelectiveScan, of_extreme_steps) {
   }
 }
 
+// By the zero-order hold a step brings u / -A at most; where nothing decays it brings delta u.
+void check_extreme_holds(Where where) {
+  Sketch s;
+  const Tensor u = s.input({1, 4, 3}, f32, {1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4});
+  const Tensor delta = broadcast_to(s.input({1, 4, 1}, f32, {1, 1e4, 0, 1}), {1, 4, 3});
+  const Tensor rate = s.input({3, 1}, f32, {-256, 0, -1e-30});
+  const Tensor one = s.input({1, 4, 1}, f32, {1, 1, 1, 1});
+  const SelectiveScanOptions hold = {.discretization = Discretization::kZeroOrderHold};
+  s.output("y", selective_scan(u, delta, rate, one, one, hold).y);
+  const Values y = run_graph(s.graph(), s.leaves, where).at("y");
+  const double decays[] = {1, 2, 2, 4}, stays[] = {1, 20001, 20001, 20005};
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double want = i % 3 == 0 ? decays[i / 3] / 256 : stays[i / 3];
+    EXPECT_NEAR(y[i], want, 1e-6 * want) << i;
+  }
+}
+
+TEST(SelectiveScan, of_extreme_steps_by_the_zero_order_hold_on_cpu) {
+  check_extreme_holds(Where::kCpu);
+}
+TEST(SelectiveScan, of_extreme_steps_by_the_zero_order_hold_on_webgpu) {
+  check_extreme_holds(Where::kWebGpu);
+}
+
 void check_gradient_of_selective(Where where, std::span<const std::int64_t> lengths) {
   for (const std::int64_t length : lengths) {
     for (const auto discretization : {Discretization::kEuler, Discretization::kZeroOrderHold}) {
@@ -285,6 +309,22 @@ Drawn<SsdGiven> draw_ssd(Sketch& s, std::int64_t length) {
                          kSsdParts);
 }
 
+// Pieces that end there, each of which goes on from the one before: y of all, and the last state.
+Ssd ssd_in_pieces(const std::vector<Tensor>& t, const std::vector<std::int64_t>& ends) {
+  SsdOptions how = {.initial_state = t[5]};
+  std::vector<Tensor> pieces;
+  std::int64_t begin = 0;
+  for (const std::int64_t end : ends) {
+    if (end == begin) continue;
+    const auto some = [&](std::size_t i) { return narrow(t[i], 1, begin, end - begin); };
+    const Ssd piece = ssd(some(0), some(1), t[2], some(3), some(4), how);
+    pieces.push_back(piece.y);
+    how.initial_state = piece.state;
+    begin = end;
+  }
+  return {concat(pieces, 1), *how.initial_state};
+}
+
 void check_ssd(Where where) {
   for (const std::int64_t length : kLengths) {
     Sketch s(static_cast<std::uint64_t>(length));
@@ -294,12 +334,15 @@ void check_ssd(Where where) {
       s.output("y" + std::to_string(chunk), whole.y);
       s.output("state" + std::to_string(chunk), whole.state);
     }
+    const Ssd pieces = ssd_in_pieces(t, {length / 3, length / 2, length});
+    s.output("y_in_pieces", pieces.y);
+    s.output("state_in_pieces", pieces.state);
     const Results want = one_by_one(g);
     const ValueMap got = run_graph(s.graph(), s.leaves, where);
-    for (const std::string chunk : {"64", "10"}) {
-      const std::string what = std::to_string(length) + " steps in chunks of " + chunk;
-      expect_near(got.at("y" + chunk), want.y, 3e-5, what + ", y");
-      expect_near(got.at("state" + chunk), want.state, 3e-5, what + ", state");
+    for (const std::string how_many : {"64", "10", "_in_pieces"}) {
+      const std::string what = std::to_string(length) + " steps, " + how_many;
+      expect_near(got.at("y" + how_many), want.y, 3e-5, what + ", y");
+      expect_near(got.at("state" + how_many), want.state, 3e-5, what + ", state");
     }
   }
 }

@@ -48,6 +48,32 @@ TEST(SelectiveScan, stores_one_state_of_sixteen) {
   t.check(Where::kCpu);
 }
 
+// Where nothing flows back, no state but the last is kept, and the launch writes no other.
+TEST(SelectiveScan, forward_alone_keeps_no_state_but_the_last) {
+  constexpr std::int64_t kSteps = 512, kLines = 8, kStates = 16;
+  Sketch s;
+  const Shape steps = {1, kSteps, kLines}, gates = {1, kSteps, kStates};
+  const SelectiveScan scan =
+      selective_scan(s.input(steps), s.input(steps, 0.01, 0.4), s.input({kLines, kStates}, -2, 0),
+                     s.input(gates), s.input(gates));
+  s.output("y", scan.y);
+  s.output("state", scan.state);
+  const Program program = compile_for_test(s.graph(), 8).program;
+  constexpr std::int64_t kResults = kSteps * kLines + kLines * kStates;
+  for (const Launch& launch : program.launches) {
+    if (launch.kind != LaunchKind::kSelectiveScan) continue;
+    std::int64_t written = 0;
+    for (const Store& store : launch.stores) written += store.map.domain_size();
+    EXPECT_EQ(written, kResults);
+    EXPECT_EQ(write_wgsl(launch).text().find("store2"), std::string::npos);
+  }
+  for (const BufferDecl& buffer : program.buffers) {
+    if (buffer.kind != BufferKind::kSlot) continue;
+    EXPECT_LE(buffer.bytes, 4 * (kSteps * 2 * kStates + 256)) << buffer.name;  // B and C together
+  }
+  s.check(Where::kCpu, 1e-4);
+}
+
 // The forward launch alone is cut by batches here: its operands are what is too large.
 TEST(SelectiveScan, is_cut_by_batches_on_webgpu) {
   Sketch s;

@@ -210,7 +210,8 @@ class SelectiveScanStep final : public Step {
     copy_states(SelectiveInput::kInitial, p, scratch, p.batch, carry);
     for (std::int64_t t = 0; t < p.steps; t += kChunk) {
       const std::int64_t steps = std::min(kChunk, p.steps - t);
-      copy_out(carry, sizes_.states, p, state(2, p, sizes_.chunks(), t / kChunk));
+      if (keeps_states(l_))
+        copy_out(carry, sizes_.states, p, state(2, p, sizes_.chunks(), t / kChunk));
       const SelectiveTile tile = tile_at(p, scratch, t, steps);
       kernels_.forward(tile);
       copy_out(tile.y, steps, p, results_[0] + (p.batch * sizes_.length + t) * sizes_.channels);

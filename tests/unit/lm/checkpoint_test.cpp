@@ -151,6 +151,8 @@ TEST(LmConfig, names_the_field_that_is_wrong) {
   EXPECT_EQ(read_with("\"mlp\":{\"width\":17}", "\"mlp\":17"), "a.json: mlp: an object expected");
   EXPECT_EQ(read_with("\"version\":1", "\"version\":2"),
             "a.json: version: 1 expected; the file is of a newer tensorgrad");
+  EXPECT_EQ(read_with("\"rope_base\":500.0", "\"rope_base\":5e500"),
+            "a.json: the configuration has a number that is too large");
   EXPECT_EQ(read_with("\"heads\":6", "\"heads\":" + std::string(200'000, '[')),
             "a.json: the configuration is nested too deeply");
   EXPECT_EQ(read_with("tensorgrad MambaLM", "GPT"),

@@ -9,17 +9,15 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "lm/pretrained_config.h"
 #include "tensorgrad/tensorgrad.h"
 #include "unit/io/io_test_util.h"
+#include "unit/lm/hostile_json.h"
 
 namespace tensorgrad::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 using test::TestRandom;
 
 std::vector<std::string> foreign_configurations() {
@@ -43,47 +41,6 @@ std::vector<std::string> own_configurations() {
   return all;
 }
 
-// One value of the file is another, or is missing, or is in a list.
-std::string with_another_value(const std::string& text, TestRandom& random) {
-  static const std::vector<json> kValues = {0,
-                                            -1,
-                                            1.5,
-                                            1e300,
-                                            -1e300,
-                                            INT64_MAX,
-                                            UINT64_MAX,
-                                            1 << 30,
-                                            65536,
-                                            true,
-                                            "",
-                                            "1",
-                                            json::object(),
-                                            json::array(),
-                                            json(nullptr),
-                                            "Infinity",
-                                            {1},
-                                            {1, 2},
-                                            {1, 1e300},
-                                            {nullptr, 1},
-                                            {{"__float__", "Infinity"}},
-                                            "mamba2",
-                                            "auto"};
-  json whole = json::parse(text);
-  const json flat = whole.flatten();
-  auto leaf = flat.begin();
-  std::advance(leaf, static_cast<std::ptrdiff_t>(random.below(flat.size())));
-  const json::json_pointer at(leaf.key());
-  const std::size_t choice = random.below(kValues.size() + 2);
-  if (choice < kValues.size()) {
-    whole[at] = kValues[choice];
-  } else if (choice == kValues.size() && whole[at.parent_pointer()].is_object()) {
-    whole[at.parent_pointer()].erase(at.back());
-  } else {
-    whole[at] = json::array({whole[at], whole[at]});
-  }
-  return whole.dump();
-}
-
 template <class Read>
 void expect_refused_or_whole(const std::vector<std::string>& seeds, const Read& read) {
   ASSERT_FALSE(seeds.empty());
@@ -92,7 +49,7 @@ void expect_refused_or_whole(const std::vector<std::string>& seeds, const Read& 
   for (int round = 0; round < 6000; ++round) {
     const std::string& seed = seeds[random.below(seeds.size())];
     const std::string bad =
-        round % 2 == 0 ? with_another_value(seed, random) : test::mutated(seed, random);
+        round % 2 == 0 ? test::with_another_value(seed, random) : test::mutated(seed, random);
     try {
       const std::string written = lm::to_json(read(bad));
       EXPECT_EQ(lm::to_json(lm::config_from_json(written)), written) << bad;
@@ -116,6 +73,15 @@ TEST(LmConfigHostile, of_published_checkpoints_are_refused_or_read) {
   expect_refused_or_whole(foreign_configurations(), [](const std::string& text) {
     return lm::pretrained_config(lm::python_json(text, "c.json"), "c.json");
   });
+}
+
+TEST(LmConfigHostile, numbers_beyond_those_of_a_double_are_refused) {
+  try {
+    (void)lm::python_json("{\"time_step_max\": 1e999}", "c.json");
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const IoError& error) {
+    EXPECT_EQ(error.message(), "c.json: has a number that is too large");
+  }
 }
 
 TEST(LmConfigHostile, depth_is_refused_before_anything_walks_down_it) {

@@ -23,8 +23,7 @@ constexpr std::int64_t kSymbols = 256;
 using Tokens = std::vector<std::int32_t>;
 
 // With weights that are far from the initial ones, so that every token changes what follows.
-SavedModel wild_model(std::vector<MixerKind> layers, std::int64_t max_length = 40) {
-  const nn::MambaConfig config = small_mamba(kSymbols, std::move(layers), max_length);
+SavedModel wild_model(const nn::MambaConfig& config) {
   Forward forward =
       compile_forward(nn::MambaLM(config),
                       [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
@@ -39,9 +38,14 @@ SavedModel wild_model(std::vector<MixerKind> layers, std::int64_t max_length = 4
   return model;
 }
 
-SavedModel hybrid() {
+SavedModel wild_model(std::vector<MixerKind> layers, std::int64_t max_length = 40) {
+  return wild_model(small_mamba(kSymbols, std::move(layers), max_length));
+}
+
+SavedModel hybrid(std::int64_t max_length = 40) {
   return wild_model({MixerKind::kMamba1, MixerKind::kMlp, MixerKind::kMamba2, MixerKind::kAttention,
-                     MixerKind::kMamba3});
+                     MixerKind::kMamba3},
+                    max_length);
 }
 
 Tokens some_text(std::size_t length, unsigned seed) {
@@ -107,6 +111,33 @@ void steps_are_the_whole(const std::string& device, const SavedModel& model) {
 TEST(LmDecoder, steps_give_what_the_whole_model_does_on_cpu) {
   steps_are_the_whole("cpu", hybrid());
 }
+TEST(LmDecoder, steps_by_the_zero_order_hold_give_what_the_whole_model_does) {
+  nn::MambaConfig config = small_mamba(kSymbols, {MixerKind::kMamba1, MixerKind::kMamba1}, 40);
+  config.mamba.discretization = Discretization::kZeroOrderHold;
+  steps_are_the_whole("cpu", wild_model(config));
+}
+
+// Errors of a step do not add up over many.
+TEST(LmDecoder, gives_what_the_whole_model_does_for_300_tokens_one_by_one) {
+  constexpr std::size_t kLength = 300;
+  const SavedModel model = hybrid(kLength);
+  Forward whole =
+      compile_forward(nn::MambaLM(model.config),
+                      [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+                      {.inputs = {{"tokens", {1, kLength}, i32}}, .device = {.kind = "cpu"}});
+  whole.upload_params(model.weights);
+  const Tokens text = some_text(kLength, 3);
+  const std::vector<float> want = whole({{"tokens", text}}).floats();
+  Decoder decoder(model, {.batch = 1, .device = {.kind = "cpu"}});
+  std::span<const float> logits = decoder.begin(std::vector<Tokens>{{text[0]}});
+  for (std::size_t i = 0;; ++i) {
+    const auto row = want.begin() + static_cast<std::ptrdiff_t>(i) * kSymbols;
+    expect_row(logits, 0, {row, row + kSymbols}, 5e-5, "token " + std::to_string(i));
+    if (i + 1 == kLength) break;
+    logits = decoder.step(Tokens{text[i + 1]});
+  }
+}
+
 // A driver in software takes long to compile kernels, so each kind of layer is a test of its own.
 TEST(LmDecoder, mamba1_steps_give_what_the_whole_model_does_on_webgpu) {
   steps_are_the_whole("webgpu", wild_model({MixerKind::kMamba1}));

@@ -82,12 +82,19 @@ TEST(Quantized, model_computes_what_its_weights_say) {
   }
 }
 
+// Every format in a small model, and every kind of layer in one format.
+void computes_the_same_on_webgpu(const SavedModel& model, WeightFormat format) {
+  const SavedModel packed = lm::quantize(model, format);
+  EXPECT_LT(furthest(logits(packed, "webgpu"), logits(packed)), 1e-4) << nn::format_name(format);
+}
 TEST(Quantized, model_computes_the_same_on_webgpu) {
   const SavedModel model = some_model(quantizable({MixerKind::kMamba1}, true));
-  for (const WeightFormat format : {WeightFormat::kF16, WeightFormat::kInt4}) {
-    const SavedModel packed = lm::quantize(model, format);
-    EXPECT_LT(furthest(logits(packed, "webgpu"), logits(packed)), 1e-4);
-  }
+  for (const WeightFormat format : {WeightFormat::kF16, WeightFormat::kBf16, WeightFormat::kInt8,
+                                    WeightFormat::kInt8PerTensor, WeightFormat::kInt4})
+    computes_the_same_on_webgpu(model, format);
+}
+TEST(Quantized, every_kind_of_layer_computes_the_same_on_webgpu) {
+  computes_the_same_on_webgpu(some_model(quantizable(kEveryLayer, false)), WeightFormat::kInt8);
 }
 
 TEST(Quantized, model_is_read_as_it_was_written) {

@@ -118,12 +118,13 @@ TEST(TextWindows, leaves_out_less_than_a_window_and_not_for_good) {
   EXPECT_TRUE(joined) << "the last tokens and the first in one window";
 }
 
-TEST(LanguageTrainer, goes_on_bit_for_bit) {
+void goes_on_bit_for_bit(const std::string& device) {
   const test::TempDir folder;
   const std::string path = folder / "checkpoint.safetensors";
   const MambaConfig config = letters_config({MixerKind::kMamba1, MixerKind::kMlp});
   TrainingOptions options = few_steps();
   options.accumulate = 3;
+  options.device = {.kind = device, .allow_software = true};
   const auto make = [&] {
     return std::make_unique<LanguageTrainer>(config, TokenText(letters(61, 1)), TokenText(),
                                              options);
@@ -142,6 +143,8 @@ TEST(LanguageTrainer, goes_on_bit_for_bit) {
   const auto want = whole->model().weights, got = resumed->model().weights;
   for (const auto& [name, tensor] : want) EXPECT_EQ(got.at(name).bytes, tensor.bytes) << name;
 }
+TEST(LanguageTrainer, goes_on_bit_for_bit) { goes_on_bit_for_bit("cpu"); }
+TEST(LanguageTrainer, goes_on_bit_for_bit_on_webgpu) { goes_on_bit_for_bit("webgpu"); }
 
 TEST(LanguageTrainer, learns_a_text_and_says_how_well) {
   // Each letter is followed by the same one always.

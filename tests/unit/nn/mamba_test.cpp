@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Mamba layers and language models of them: how they begin, that pieces and steps give what the
-// whole does, that nothing looks ahead, that every parameter is trained.
+// whole does, that nothing looks ahead, what flows back into a block. mamba_training_test.cpp has
+// gradients of parameters.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <random>
 #include <set>
@@ -84,6 +86,65 @@ TEST(Mamba, has_the_parameters_of_its_paper) {
   EXPECT_GT(widest, 0.99 / std::sqrt(256.0 * 2));
 }
 
+// The largest absolute value, which is just below `bound` where it is drawn from [-bound, bound).
+void expect_bound(const std::map<std::string, HostTensor>& params, const std::string& name,
+                  double bound) {
+  double largest = 0;
+  for (const double v : params.at(name).floats()) largest = std::max(largest, std::abs(v));
+  EXPECT_LE(largest, bound * (1 + 1e-6)) << name;
+  EXPECT_GT(largest, 0.95 * bound) << name;
+}
+
+// As mamba-ssm and PyTorch draw them: 1 / sqrt(what goes into one output), for a convolution of
+// four taps and of one channel; dt_proj by its rank; what adds to the residual stream, of which
+// there are five additions, by the root of 5 smaller.
+TEST(MambaLM, begins_with_the_values_of_mamba_ssm) {
+  MambaConfig config{.vocab_size = 99, .d_model = 48, .n_layer = 5, .layers = mixed().layers};
+  config.mamba2 = {.d_state = 16, .head_dim = 1};
+  config.mamba3 = {.d_state = 16, .head_dim = 8};
+  config.tie_embeddings = false;
+  const auto params = whole_model(config, 1, 1).download_params();
+  const auto mixer = [](int layer, const std::string& name) {
+    return "backbone.layers." + std::to_string(layer) + ".mixer." + name;
+  };
+  for (const int layer : {0, 2, 4}) {  // of Mamba, Mamba-2 and Mamba-3
+    EXPECT_EQ(params.at(mixer(layer, "D")).floats(),
+              std::vector<float>(params.at(mixer(layer, "D")).floats().size(), 1));
+    expect_bound(params, mixer(layer, "in_proj.weight"), 1 / std::sqrt(48.0));
+    expect_bound(params, mixer(layer, "out_proj.weight"), 1 / std::sqrt(96.0 * 5));
+  }
+  for (const int layer : {0, 2}) {
+    expect_bound(params, mixer(layer, "conv1d.weight"), 0.5);
+    expect_bound(params, mixer(layer, "conv1d.bias"), 0.5);
+  }
+  expect_bound(params, mixer(0, "x_proj.weight"), 1 / std::sqrt(96.0));
+  expect_bound(params, mixer(0, "dt_proj.weight"), 1 / std::sqrt(3.0));
+  expect_bound(params, mixer(1, "fc1.weight"), 1 / std::sqrt(48.0));
+  expect_bound(params, mixer(1, "fc2.weight"), 1 / std::sqrt(128.0 * 5));
+  expect_bound(params, mixer(3, "in_proj.weight"), 1 / std::sqrt(48.0));
+  expect_bound(params, mixer(3, "out_proj.weight"), 1 / std::sqrt(48.0 * 5));
+  expect_bound(params, "lm_head.weight", 1 / std::sqrt(48.0));
+  double squares = 0;
+  const std::vector<float> embedding = params.at("backbone.embedding.weight").floats();
+  for (const double v : embedding) squares += v * v;
+  EXPECT_NEAR(std::sqrt(squares / static_cast<double>(embedding.size())), 0.02, 0.001);
+  // dt of Mamba-2 is from 0.001 to 0.1, the same number in each factor of e.
+  double sum = 0;
+  const std::vector<float> biases = params.at(mixer(2, "dt_bias")).floats();
+  ASSERT_EQ(biases.size(), 96U);
+  for (const double bias : biases) {
+    const double dt = std::log1p(std::exp(bias));
+    EXPECT_GE(dt, 1e-3 * (1 - 1e-5));
+    EXPECT_LE(dt, 0.1 * (1 + 1e-5));
+    sum += std::log(dt);
+  }
+  EXPECT_NEAR(sum / 96, std::log(1e-2), 0.1 * std::log(100.0));
+  for (const auto& [name, values] : params) {
+    if (!name.ends_with("norm.weight") && !name.ends_with("norm_f.weight")) continue;
+    EXPECT_EQ(values.floats(), std::vector<float>(values.floats().size(), 1)) << name;
+  }
+}
+
 TEST(Mamba2, begins_with_decays_from_1_to_16) {
   MambaConfig config{.vocab_size = 3, .d_model = 64, .n_layer = 1, .layers = {MixerKind::kMamba2}};
   config.mamba2.head_dim = 1;
@@ -124,11 +185,11 @@ TEST(Mamba3, begins_with_decays_from_1_to_16) {
 }
 
 // A prompt by the scans, then symbol by symbol, then a piece again.
-TEST(MambaLM, steps_and_pieces_give_what_the_whole_does) {
+void steps_and_pieces_give_the_whole(const MambaConfig& config) {
   constexpr std::int64_t kBatch = 2, kLength = 17;
   const std::vector<std::int32_t> tokens = some_tokens(kBatch * kLength, 3);
-  Forward whole = whole_model(mixed(), kBatch, kLength);
-  Forward pieces = in_pieces(mixed(), kBatch);
+  Forward whole = whole_model(config, kBatch, kLength);
+  Forward pieces = in_pieces(config, kBatch);
   const std::vector<float> want = whole({{"tokens", tokens}}).floats();
   std::vector<float> keep(kBatch, 0);
   for (int turn = 0; turn < 2; ++turn) {  // the second begins anew
@@ -151,6 +212,16 @@ TEST(MambaLM, steps_and_pieces_give_what_the_whole_does) {
       begin = end;
     }
   }
+}
+
+TEST(MambaLM, steps_and_pieces_give_what_the_whole_does) {
+  steps_and_pieces_give_the_whole(mixed());
+}
+TEST(MambaLM, steps_and_pieces_by_the_zero_order_hold_give_what_the_whole_does) {
+  MambaConfig config = small({MixerKind::kMamba1, MixerKind::kMamba1});
+  config.mamba.bias = config.mamba.x_bias = true;
+  config.mamba.discretization = Discretization::kZeroOrderHold;
+  steps_and_pieces_give_the_whole(config);
 }
 
 // The first text of two does, whatever its states are; the second goes on with them.
@@ -186,13 +257,16 @@ TEST(MambaLM, begins_anew_behind_states_that_are_not_numbers_on_webgpu) {
   begins_anew_behind_nan({MixerKind::kMamba1, MixerKind::kAttention}, "webgpu");
 }
 
-void what_comes_later_changes_no_bit(std::int64_t length, const std::string& device) {
+void what_comes_later_changes_no_bit(std::int64_t length, const std::string& device,
+                                     std::int64_t chunk = 4) {
   std::vector<std::int32_t> tokens = some_tokens(length, 8);
   for (const MixerKind kind :
        {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3, MixerKind::kAttention}) {
     SCOPED_TRACE(std::to_string(length) + " steps of kind " +
                  std::to_string(static_cast<int>(kind)));
-    Forward forward = whole_model(small({kind, kind}), 1, length, device);
+    MambaConfig config = small({kind, kind});
+    config.mamba2.chunk = config.mamba3.chunk = chunk;
+    Forward forward = whole_model(config, 1, length, device);
     const std::vector<float> before = forward({{"tokens", tokens}}).floats();
     for (const std::int64_t changed :
          std::set<std::int64_t>{0, 1, 2 * length / 3, length - 2, length - 1}) {
@@ -210,78 +284,16 @@ TEST(MambaLM, what_comes_later_changes_no_bit) {
   for (const std::int64_t length : {2, 21, 63, 64, 65, 257, 1000})
     what_comes_later_changes_no_bit(length, "cpu");
 }
+constexpr std::int64_t kUsualChunk = 64;
+static_assert(nn::Mamba2Options{}.chunk == kUsualChunk && nn::Mamba3Options{}.chunk == kUsualChunk);
+TEST(MambaLM, what_comes_later_changes_no_bit_in_chunks_as_they_are_unasked) {
+  what_comes_later_changes_no_bit(257, "cpu", kUsualChunk);
+}
 TEST(MambaLM, what_comes_later_changes_no_bit_on_webgpu) {
   what_comes_later_changes_no_bit(65, "webgpu");
 }
-
-// The loss of a fixed text, and its gradients by the parameters' names.
-Forward with_gradients(const MambaConfig& config, std::int64_t batch, std::int64_t length) {
-  return compile_forward(
-      MambaLM(config),
-      [](const MambaLM& net, const Inputs& in) {
-        std::vector<std::string> names;
-        std::vector<Tensor> params;
-        ParameterVisitor visitor([&](const std::string& path, const Parameter& parameter) {
-          names.push_back(path);
-          params.push_back(parameter.tensor());
-        });
-        net.visit_fields(visitor);
-        const Tensor loss = cross_entropy(net(in["tokens"]), in["next"]);
-        std::map<std::string, Tensor> outputs = {{"loss", loss}};
-        const std::vector<Tensor> grads = grad(loss, params);
-        for (std::size_t i = 0; i < names.size(); ++i) outputs.emplace("d " + names[i], grads[i]);
-        return outputs;
-      },
-      {.inputs = {{"tokens", {batch, length}, i32}, {"next", {batch, length}, i32}},
-       .device = {.kind = "cpu"},
-       .seed = 5});
-}
-
-TEST(MambaLM, every_gradient_is_that_of_differences_and_not_zero) {
-  constexpr std::int64_t kBatch = 2, kLength = 19;
-  MambaConfig config = mixed();
-  config.tie_embeddings = false;
-  Forward forward = with_gradients(config, kBatch, kLength);
-  auto params = forward.download_params();
-  // Off the initial values, where some are the same for all: and larger, so that the loss bends.
-  std::mt19937 random(2);
-  for (auto& [name, tensor] : params) {
-    std::vector<float> values = tensor.floats();
-    for (float& v : values) v += 0.1F * (static_cast<float>(random() % 2001) / 1000.0F - 1);
-    const auto bytes = std::as_bytes(std::span(values));
-    tensor.bytes.assign(bytes.begin(), bytes.end());
-  }
-  forward.upload_params(params);
-  const std::vector<std::int32_t> tokens = some_tokens(kBatch * kLength, 3);
-  const std::vector<std::int32_t> next = some_tokens(kBatch * kLength, 4);
-  const Outputs at = forward.run({{"tokens", tokens}, {"next", next}});
-  for (auto& [name, tensor] : params) {
-    const std::vector<float> gradient = at.at("d " + name).floats();
-    const HostTensor before = tensor;
-    std::vector<double> direction;
-    double slope = 0, largest = 0;
-    for (const double g : gradient) {
-      direction.push_back(random() % 2 == 0 ? -1 : 1);
-      slope += g * direction.back();
-      largest = std::max(largest, std::abs(g));
-    }
-    EXPECT_GT(largest, 0) << name;
-    const double step = 4e-3 / std::sqrt(static_cast<double>(gradient.size()));
-    double losses[2];
-    for (int side = 0; side < 2; ++side) {
-      std::vector<float> values = before.floats();
-      for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] += static_cast<float>((side == 0 ? -step : step) * direction[i]);
-      const auto bytes = std::as_bytes(std::span(values));
-      tensor.bytes.assign(bytes.begin(), bytes.end());
-      forward.upload_params(params);
-      losses[side] = forward.run({{"tokens", tokens}, {"next", next}}).at("loss").floats()[0];
-    }
-    tensor = before;
-    const double difference = (losses[1] - losses[0]) / (2 * step);
-    // The loss has an error of about 2e-7.
-    EXPECT_NEAR(slope, difference, 2e-7 / step + 0.01 * std::abs(difference)) << name;
-  }
+TEST(MambaLM, what_comes_later_changes_no_bit_in_chunks_as_they_are_unasked_on_webgpu) {
+  what_comes_later_changes_no_bit(257, "webgpu", kUsualChunk);
 }
 
 // Of a block's x, and of the states that it goes on from, by way of what it gives and of the states

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// The text of every kernel that the cases of ops and their gradients are computed with: each thread
+// reaches each barrier, and nothing is added up in the order in which threads come.
+#include <gtest/gtest.h>
+
+#include "kernel/wgsl_writer.h"
+#include "op_cases.h"
+#include "slopes.h"
+#include "support/sanitized.h"
+#include "support/wgsl_uniformity.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+constexpr const char* kHead =
+    "@group(0) @binding(0) var<storage, read> b0: array<u32>;\n"
+    "@group(0) @binding(1) var<storage, read_write> b1: array<u32>;\n"
+    "var<workgroup> shared: array<u32, 64>;\n"
+    "fn wait(n: u32) { if (n > 3u) { workgroupBarrier(); } }\n"
+    "fn twice(n: u32) -> u32 { return n * 2u; }\n"
+    "@compute @workgroup_size(64)\n"
+    "fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) local: "
+    "u32) {\n  let group = group_id.x;\n  ";
+
+TEST(Barriers, that_some_threads_do_not_reach_are_found) {
+  for (const char* body : {
+           "if (local == 0u) { workgroupBarrier(); }",
+           "if (local >= 9u) { return; }\n  workgroupBarrier();",
+           "let row = group * 64u + local;\n  if (row < 9u) { } else { workgroupBarrier(); }",
+           "var n = 3u;\n  if (local > 3u) { n = 4u; }\n  if (n == 4u) { workgroupBarrier(); }",
+           "for (var i = 0u; i < local; i++) { workgroupBarrier(); }",
+           "for (var i = 0u; i < 9u; i++) { if (i > local) { break; } workgroupBarrier(); }",
+           "for (var i = 0u; i < 9u; i++) { workgroupBarrier(); if (i > local) { continue; } }",
+           "if (shared[0] > 3u) { workgroupBarrier(); }",
+           "if (b1[0] > 3u) { workgroupBarrier(); }",
+           "if (b0[local] > 3u) { workgroupBarrier(); }",
+           "if (twice(local) > 3u) { workgroupBarrier(); }",
+           "if (local > 3u) { wait(7u); }",
+           "wait(local);",
+           "while (local < shared[1]) { workgroupBarrier(); }",
+           "let n = local;\n  if (workgroupUniformLoad(&shared[n]) > n) { workgroupBarrier(); }",
+       }) {
+    EXPECT_FALSE(barriers_not_reached_by_all(std::string(kHead) + body + "\n}\n").empty()) << body;
+  }
+}
+
+TEST(Barriers, that_all_threads_reach_are_taken) {
+  for (const char* body : {
+           "if (local == 0u) { shared[0] = 1u; }\n  workgroupBarrier();",
+           "if (group > 9u) { return; }\n  workgroupBarrier();",
+           "for (var i = 0u; i < twice(group); i++) { wait(b0[i]); }",
+           "if (workgroupUniformLoad(&shared[0]) > 3u) { workgroupBarrier(); }",
+           "for (var i = 0u; i < local; i++) { if (i == 3u) { break; } }\n  workgroupBarrier();",
+           "var n = local;\n  for (var i = 1u; i < 9u; i++) { if (n >= i) { n -= i; } wait(3u); }",
+           "// if (local == 0u) { workgroupBarrier(); }\n  wait(group);",
+       }) {
+    const std::vector<std::string> found =
+        barriers_not_reached_by_all(std::string(kHead) + body + "\n}\n");
+    EXPECT_TRUE(found.empty()) << body << "\n" << found.at(0);
+  }
+}
+
+// Calls look(text, name) for each kernel: those of devices with nothing but what all have, with
+// subgroups, and as small ones are written that are to be joined.
+template <class Look>
+void each_kernel(const std::vector<OpCase>& cases, const Look& look) {
+  WgslOptions with_subgroups, joined;
+  with_subgroups.subgroups = {.size = 32};
+  joined.joined = true;
+  for (const OpCase& each : cases) {
+    Sketch sketch(11);
+    sketch.output("y", each.apply(inputs_of(sketch, each)));
+    if (each.differentiable) {
+      const Embedded made = embed(sketch, each);
+      const std::vector<Tensor> grads = grad(made.loss, made.raw);
+      for (std::size_t i = 0; i < grads.size(); ++i)
+        sketch.output("d" + std::to_string(i), grads[i]);
+    }
+    for (const Launch& launch : compile_for_test(sketch.graph(), 8).program.launches) {
+      for (const WgslOptions& options : {WgslOptions{}, with_subgroups, joined})
+        look(write_wgsl(launch, options).text(), each.name + ", " + launch.name);
+    }
+  }
+}
+
+TEST(Barriers, of_our_kernels_are_reached_by_every_thread) {
+  int with_barriers = 0;
+  each_kernel(kSanitized ? state_space_cases() : all_cases(),
+              [&](const std::string& text, const std::string& name) {
+                if (text.find("Barrier(") == std::string::npos) return;
+                ++with_barriers;
+                const std::vector<std::string> found = barriers_not_reached_by_all(text);
+                EXPECT_TRUE(found.empty()) << name << ": " << found.at(0) << "\n" << text;
+              });
+  EXPECT_GT(with_barriers, kSanitized ? 100 : 1000);
+}
+
+TEST(StateSpaces, add_nothing_up_in_the_order_in_which_threads_come) {
+  int kernels = 0;
+  each_kernel(state_space_cases(), [&](const std::string& text, const std::string& name) {
+    ++kernels;
+    EXPECT_EQ(text.find("atomic"), std::string::npos) << name << "\n" << text;
+  });
+  EXPECT_GT(kernels, 300);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+// Language models of Mamba in training: each parameter's gradient by differences, what flows back
+// between pieces of a text, steps of an optimizer on WebGPU as on the CPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <string>
+
+#include "support/small_mamba.h"
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using nn::MambaConfig;
+using nn::MambaLM;
+using nn::MixerKind;
+
+constexpr std::int64_t kLetters = 11;
+
+MambaConfig of_kinds(std::vector<MixerKind> layers) {
+  return small_mamba(kLetters, std::move(layers), 24);
+}
+
+MambaConfig of_all_kinds() {
+  return of_kinds({MixerKind::kMamba1, MixerKind::kMlp, MixerKind::kMamba2, MixerKind::kAttention,
+                   MixerKind::kMamba3});
+}
+
+std::vector<std::int32_t> letters(std::int64_t count, unsigned seed) {
+  return random_tokens(count, kLetters, seed);
+}
+
+// A loss, and its gradients as "d NAME".
+std::map<std::string, Tensor> with_gradients(const MambaLM& net, const Tensor& loss) {
+  std::vector<std::string> names;
+  std::vector<Tensor> params;
+  ParameterVisitor visitor([&](const std::string& path, const Parameter& parameter) {
+    names.push_back(path);
+    params.push_back(parameter.tensor());
+  });
+  net.visit_fields(visitor);
+  std::map<std::string, Tensor> outputs = {{"loss", loss}};
+  const std::vector<Tensor> grads = grad(loss, params);
+  for (std::size_t i = 0; i < names.size(); ++i) outputs.emplace("d " + names[i], grads[i]);
+  return outputs;
+}
+
+// `loss` of a batch of texts in "tokens", with "next" behind each of them, on the CPU.
+template <class Loss>
+Forward gradients_of(const MambaConfig& config, std::int64_t batch, std::int64_t length,
+                     const Loss& loss, std::vector<InputSpec> more = {}) {
+  more.push_back({"tokens", {batch, length}, i32});
+  more.push_back({"next", {batch, length}, i32});
+  return compile_forward(
+      MambaLM(config),
+      [&](const MambaLM& net, const Inputs& in) { return with_gradients(net, loss(net, in)); },
+      {.inputs = more, .device = {.kind = "cpu"}, .seed = 5});
+}
+
+Tensor loss_of_whole(const MambaLM& net, const Inputs& in) {
+  return cross_entropy(net(in["tokens"]), in["next"]);
+}
+
+// Off the initial values, where some are the same for all: and larger, so that the loss bends.
+void move_off(std::map<std::string, HostTensor>& params, std::mt19937& random) {
+  for (auto& [name, tensor] : params) {
+    std::vector<float> values = tensor.floats();
+    for (float& v : values) v += 0.1F * (static_cast<float>(random() % 2001) / 1000.0F - 1);
+    tensor = HostTensor::of(tensor.shape, values);
+  }
+}
+
+void check_gradients(const MambaConfig& config) {
+  constexpr std::int64_t kBatch = 2, kLength = 19;
+  Forward forward = gradients_of(config, kBatch, kLength, loss_of_whole);
+  auto params = forward.download_params();
+  std::mt19937 random(2);
+  move_off(params, random);
+  forward.upload_params(params);
+  const std::vector<std::int32_t> tokens = letters(kBatch * kLength, 3);
+  const std::vector<std::int32_t> next = letters(kBatch * kLength, 4);
+  const Outputs at = forward.run({{"tokens", tokens}, {"next", next}});
+  for (auto& [name, tensor] : params) {
+    const std::vector<float> gradient = at.at("d " + name).floats();
+    const HostTensor before = tensor;
+    std::vector<double> direction;
+    double slope = 0, largest = 0;
+    for (const double g : gradient) {
+      direction.push_back(random() % 2 == 0 ? -1 : 1);
+      slope += g * direction.back();
+      largest = std::max(largest, std::abs(g));
+    }
+    EXPECT_GT(largest, 0) << name;
+    const double step = 4e-3 / std::sqrt(static_cast<double>(gradient.size()));
+    double losses[2];
+    for (int side = 0; side < 2; ++side) {
+      std::vector<float> values = before.floats();
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] += static_cast<float>((side == 0 ? -step : step) * direction[i]);
+      tensor = HostTensor::of(before.shape, values);
+      forward.upload_params(params);
+      losses[side] = forward.run({{"tokens", tokens}, {"next", next}}).at("loss").floats()[0];
+    }
+    tensor = before;
+    const double difference = (losses[1] - losses[0]) / (2 * step);
+    // The loss has an error of about 2e-7.
+    EXPECT_NEAR(slope, difference, 2e-7 / step + 0.01 * std::abs(difference)) << name;
+  }
+}
+
+TEST(MambaLM, every_gradient_is_that_of_differences_and_not_zero) {
+  MambaConfig config = of_all_kinds();
+  config.tie_embeddings = false;
+  check_gradients(config);
+}
+
+// An embedding that is the head, too, gets what flows back into both.
+TEST(MambaLM, gradients_of_a_tied_embedding_are_those_of_differences) {
+  check_gradients(of_all_kinds());
+}
+
+TEST(MambaLM, gradients_with_all_biases_and_the_zero_order_hold_are_those_of_differences) {
+  MambaConfig config = of_kinds({MixerKind::kMamba1, MixerKind::kMamba2});
+  config.mamba.bias = config.mamba.x_bias = config.mamba2.bias = true;
+  config.mamba.discretization = Discretization::kZeroOrderHold;
+  check_gradients(config);
+}
+
+// ---- texts in two pieces ------------------------------------------------------------------------
+
+constexpr std::int64_t kTexts = 2, kFirst = 9, kRest = 8;
+
+// The mean loss of both pieces. The second goes on from the states behind the first; `cut`: nothing
+// flows back through them.
+Tensor loss_in_two(const MambaLM& net, const Inputs& in, bool cut) {
+  std::vector<std::vector<Tensor>> states;
+  for (const nn::MambaBlock& block : net.backbone.layers) {
+    states.emplace_back();
+    for (const nn::StatePart& part : block.state_parts(kTexts))
+      states.back().push_back(full(part.shape, 0.0));
+  }
+  const auto piece = [&](std::int64_t from, std::int64_t count) {
+    Tensor x = net.backbone.embedding(narrow(in["tokens"], 1, from, count));
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      nn::Carried carried = net.backbone.layers[i].run(x, states[i]);
+      x = carried.y;
+      states[i] = std::move(carried.state);
+      for (Tensor& state : states[i]) state = cut ? detach(state) : state;
+    }
+    const Tensor logits = net.backbone.embedding.times(net.backbone.norm_f(x));
+    return cross_entropy(logits, narrow(in["next"], 1, from, count),
+                         {.reduction = Reduction::kSum});
+  };
+  const Tensor first = piece(0, kFirst);
+  return (first + piece(kFirst, kRest)) / static_cast<double>(kTexts * (kFirst + kRest));
+}
+
+// The largest distance of two gradients, with the largest of the first.
+std::pair<double, double> distance(const Outputs& one, const Outputs& two,
+                                   const std::string& name) {
+  const std::vector<float> a = one.at(name).floats(), b = two.at(name).floats();
+  double most = 0, size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    most = std::max<double>(most, std::abs(a[i] - b[i]));
+    size = std::max<double>(size, std::abs(a[i]));
+  }
+  return {most, size};
+}
+
+TEST(MambaLM, gradients_of_two_pieces_are_those_of_the_whole_up_to_where_they_are_cut) {
+  constexpr std::int64_t kLength = kFirst + kRest;
+  const MambaConfig config = of_all_kinds();
+  const std::vector<std::int32_t> tokens = letters(kTexts * kLength, 3);
+  const std::vector<std::int32_t> next = letters(kTexts * kLength, 4);
+  const Feed feed = {{"tokens", tokens}, {"next", next}};
+  Forward whole = gradients_of(config, kTexts, kLength, loss_of_whole);
+  const auto params = whole.download_params();
+  const auto in_two = [&](bool cut) {
+    Forward forward = gradients_of(
+        config, kTexts, kLength,
+        [&](const MambaLM& net, const Inputs& in) { return loss_in_two(net, in, cut); });
+    forward.upload_params(params);
+    return forward.run(feed);
+  };
+  // From call to call, as resume() keeps the states: nothing flows back from one to the other.
+  Forward pieces =
+      gradients_of(config, kTexts, kOpen,
+                   [](const MambaLM& net, const Inputs& in) {
+                     return cross_entropy(net.resume(in["tokens"], in["keep"]), in["next"]);
+                   },
+                   {{"keep", {kTexts}}});
+  pieces.upload_params(params);
+  const auto piece = [&](std::int64_t from, std::int64_t count) {
+    const auto part = [&](const std::vector<std::int32_t>& all) {
+      std::vector<std::int32_t> some;
+      for (std::int64_t b = 0; b < kTexts; ++b) {
+        const auto begin = all.begin() + b * kLength + from;
+        some.insert(some.end(), begin, begin + count);
+      }
+      return some;
+    };
+    return pieces.run({{"tokens", part(tokens)},
+                       {"next", part(next)},
+                       {"keep", std::vector<float>(kTexts, from == 0 ? 0.0F : 1.0F)}});
+  };
+  const Outputs want = whole.run(feed), joined = in_two(false), cut = in_two(true);
+  const Outputs first = piece(0, kFirst), rest = piece(kFirst, kRest);
+  bool lacks = false;
+  for (const auto& [name, values] : want) {
+    const auto [off, size] = distance(want, joined, name);
+    EXPECT_LE(off, 1e-5 * size + 1e-7) << name;
+    const auto [lost, of_cut] = distance(cut, want, name);
+    lacks |= lost > 0.01 * of_cut;
+    const std::vector<float> a = first.at(name).floats(), b = rest.at(name).floats();
+    const std::vector<float> both = cut.at(name).floats();
+    for (std::size_t i = 0; i < both.size(); ++i) {
+      const double mean = (kFirst * a[i] + kRest * b[i]) / static_cast<double>(kLength);
+      ASSERT_NEAR(mean, both[i], 1e-5 * of_cut + 1e-7) << name << ' ' << i;
+    }
+  }
+  EXPECT_TRUE(lacks) << "something flows back over the cut";
+}
+
+// ---- on WebGPU ----------------------------------------------------------------------------------
+
+struct Trained {
+  std::vector<float> losses;
+  std::map<std::string, HostTensor> params;
+};
+
+Trained trained(const MambaConfig& config, const std::string& device) {
+  constexpr std::int64_t kBatch = 2, kLength = 20, kSteps = 4;
+  auto trainer = compile(
+      MambaLM(config), loss_of_whole,
+      {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"next", {kBatch, kLength}, i32}},
+       // Where a gradient is nearly 0 its sign is that of rounding: not so with this epsilon.
+       .optimizer = optim::AdamW{.lr = 1e-2, .eps = 1e-3},
+       .groups = {MambaLM::no_weight_decay()},
+       .clip_grad_norm = 0.1,
+       .seed = 5,
+       .device = {.kind = device, .allow_software = true}});
+  Trained result;
+  for (unsigned step = 0; step < kSteps; ++step) {
+    result.losses.push_back(trainer
+                                .step({{"tokens", letters(kBatch * kLength, 2 * step)},
+                                       {"next", letters(kBatch * kLength, 2 * step + 1)}})
+                                .loss);
+  }
+  result.params = trainer.download_params();
+  return result;
+}
+
+void trains_as_on_the_cpu(const std::vector<MixerKind>& layers, bool tied) {
+  MambaConfig config = of_kinds(layers);
+  config.tie_embeddings = tied;
+  const Trained want = trained(config, "cpu"), got = trained(config, "webgpu");
+  for (std::size_t i = 0; i < want.losses.size(); ++i)
+    EXPECT_NEAR(got.losses[i], want.losses[i], 1e-5) << "step " << i;
+  ASSERT_EQ(got.params.size(), want.params.size());
+  for (const auto& [name, tensor] : want.params) {
+    const std::vector<float> a = got.params.at(name).floats(), b = tensor.floats();
+    for (std::size_t i = 0; i < b.size(); ++i)
+      ASSERT_NEAR(a[i], b[i], 1e-5 * (1 + std::abs(b[i]))) << name << ' ' << i;
+  }
+}
+
+// A driver in software takes long to compile kernels, so each kind of layer is a test of its own.
+TEST(MambaLM, trains_on_webgpu_as_on_the_cpu) { trains_as_on_the_cpu({MixerKind::kMamba1}, true); }
+TEST(MambaLM, mamba2_trains_on_webgpu_as_on_the_cpu) {
+  trains_as_on_the_cpu({MixerKind::kMamba2}, false);
+}
+TEST(MambaLM, mamba3_trains_on_webgpu_as_on_the_cpu) {
+  trains_as_on_the_cpu({MixerKind::kMamba3}, true);
+}
+TEST(MambaLM, hybrid_trains_on_webgpu_as_on_the_cpu) {
+  trains_as_on_the_cpu({MixerKind::kMamba1, MixerKind::kAttention, MixerKind::kMlp}, false);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
