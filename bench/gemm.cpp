@@ -93,14 +93,14 @@ void gpu_products(const Options& options, const Size& s) {
   for (auto& [product, all] : times) {
     std::nth_element(all.begin(), all.begin() + kTimes / 2, all.end());
     const double us = all[kTimes / 2];
-    print_line({{"workload", text("gemm")},
-                {"size",
-                 text(std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k))},
-                {"product", text(product)},
-                {"who", text("tensorgrad")},
-                {"device", text(trainer.device())},
-                {"us", number(us)},
-                {"gflops", number(flop / us * 1e-3)}});
+    Fields fields = {
+        {"workload", text("gemm")},
+        {"size", text(std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k))},
+        {"product", text(product)},
+        {"who", text("tensorgrad")}};
+    append(fields, described_device(trainer.device()));
+    append(fields, {{"us", number(us)}, {"gflops", number(flop / us * 1e-3)}});
+    print_line(fields);
   }
 }
 

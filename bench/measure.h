@@ -31,6 +31,7 @@ double median_microseconds(
 // Prints one JSON object on a line. Values are written as they are; quote texts with text().
 using Fields = std::vector<std::pair<std::string, std::string>>;
 void print_line(const Fields& fields);
+void append(Fields& fields, const Fields& more);
 std::string text(const std::string& value);
 std::string number(double value);
 

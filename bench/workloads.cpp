@@ -25,15 +25,16 @@ const char* mode_name(Feeding feeding) { return feeding == Feeding::kHost ? "ste
 
 Fields described(const Workload& workload) {
   const CompileReport compiled = workload.trainer.report();
-  return {{"workload", text(workload.name)},
-          {"mode", text(mode_name(workload.feeding))},
-          {"who", text("tensorgrad")},
-          {"device", text(workload.trainer.device())},
-          {"parameters", std::to_string(workload.parameters())},
-          {"launches", std::to_string(compiled.launches)},
-          {"peak_bytes", std::to_string(compiled.peak_bytes)},
-          {"passes_ms", number(compiled.milliseconds)},
-          {"compile_ms", number(workload.milliseconds)}};
+  Fields fields = {{"workload", text(workload.name)},
+                   {"mode", text(mode_name(workload.feeding))},
+                   {"who", text("tensorgrad")}};
+  append(fields, described_device(workload.trainer.device()));
+  append(fields, {{"parameters", std::to_string(workload.parameters())},
+                  {"launches", std::to_string(compiled.launches)},
+                  {"peak_bytes", std::to_string(compiled.peak_bytes)},
+                  {"passes_ms", number(compiled.milliseconds)},
+                  {"compile_ms", number(workload.milliseconds)}});
+  return fields;
 }
 
 // Of a step; `host` is what the host did for one, on average.
@@ -92,6 +93,21 @@ void print_launches(const std::string& workload, const std::string& mode, const 
   }
 }
 
+Fields described_device(const std::string& device) {
+  Fields fields = {{"device", text(device)}};
+  if (!device.starts_with("webgpu")) return fields;
+  static const std::vector<DeviceDescription> known = [] {
+    std::string note;
+    return devices({}, note);
+  }();
+  for (const DeviceDescription& each : known) {
+    if (each.kind != "webgpu" || device.find("(" + each.name + ")") == std::string::npos) continue;
+    fields.emplace_back("driver", text(each.driver));
+    break;
+  }
+  return fields;
+}
+
 std::vector<std::string> default_devices() {
   std::string note;
   for (const DeviceDescription& each : devices({}, note)) {
@@ -135,15 +151,15 @@ void scaling(const Options& options, const std::string& device) {
     Workload made = make_workload(name, Feeding::kHost, device_options(options, device), variant);
     HostTimes host;
     const double us = microseconds(options, made, host);
-    print_line({{"measure", text("scaling")},
-                {"workload", text(name)},
-                {"who", text("tensorgrad")},
-                {"device", text(made.trainer.device())},
-                {"what", text(what)},
-                {"size", std::to_string(size)},
-                {"us_per_step", number(us)},
-                {"peak_bytes", std::to_string(made.trainer.report().peak_bytes)},
-                {"launches", std::to_string(made.trainer.report().launches)}});
+    Fields fields = {
+        {"measure", text("scaling")}, {"workload", text(name)}, {"who", text("tensorgrad")}};
+    append(fields, described_device(made.trainer.device()));
+    append(fields, {{"what", text(what)},
+                    {"size", std::to_string(size)},
+                    {"us_per_step", number(us)},
+                    {"peak_bytes", std::to_string(made.trainer.report().peak_bytes)},
+                    {"launches", std::to_string(made.trainer.report().launches)}});
+    print_line(fields);
   };
   for (const std::int64_t batch : {4, 8, 16}) measure("batch", batch, {.batch = batch});
   for (const std::int64_t layers : {2, 4, 8}) measure("layers", layers, {.layers = layers});

@@ -8,6 +8,9 @@
 
 namespace tensorgrad::bench {
 
+// What a line says of a device, given its text: that, and of a GPU the driver and the library that
+// speaks WebGPU.
+Fields described_device(const std::string& device);
 // cpu, and webgpu where `auto` would take a GPU.
 std::vector<std::string> default_devices();
 // Those whose steps are measured there: of the two sizes of char-gpt, the small one on the CPU.

@@ -21,7 +21,7 @@ def step(who, mode, us, turn, **more):
     line = {"workload": "tiny", "mode": mode, "who": who, "device": "cpu", "parameters": 7, "us_per_step": us,
             "round": turn}
     if who == tables.OURS:
-        line |= {"launches": 3, "peak_bytes": 4096, "compile_ms": 1.5}
+        line |= {"launches": 3, "peak_bytes": 4096, "passes_ms": 0.7, "compile_ms": 1.5}
     return line | more
 
 
@@ -48,9 +48,42 @@ class BenchTables(unittest.TestCase):
     def test_medians_of_rounds_and_the_ratio_to_the_best_peer(self):
         text = tables.markdown(LINES)
         self.assertIn("| tiny | 110 (run) | 220 (Peer, quick) | 0.50 | 0.25 to 0.60 |", text)
-        self.assertIn("| tiny | cpu | run | 110 | 3 | 4,096 | 1.5 |", text)
+        self.assertIn("| tiny | cpu | run | 110 | 3 | 4,096 | 0.7 | 1.5 |", text)
         self.assertIn("Measured on 2026-01-02 with `./dev bench --peers`, 2 rounds", text)
         self.assertIn("Beside: Peer 1.", text)
+
+    def test_every_run_is_named_that_lines_come_from(self):
+        gpu = {"device": "webgpu (A GPU); webgpu: asked for", "driver": "wgpu-native 1, Vulkan, driver 2"}
+        other = {"run": RUN["run"] | {"date": "2026-01-03", "rounds": 1, "commit": "def"}}
+        text = tables.markdown([*LINES, other, step("tensorgrad", "run", 90, 0, workload="small", **gpu)])
+        self.assertIn("Measured in 2 runs;", text)
+        self.assertIn("- steps of tiny; probe; busy core; scaling: on 2026-01-02 with", text)
+        self.assertIn("- steps of small: on 2026-01-03 with `./dev bench --peers`, 1 round by turns, medians: "
+                      "a machine. Commit def. webgpu (A GPU): wgpu-native 1, Vulkan, driver 2. Beside: Peer 1.", text)
+        self.assertIn("Nothing says where the rest", tables.markdown([LINES[1], *LINES]))
+        self.assertTrue(tables.markdown(LINES[1:]).startswith("Nothing says where these lines come from."))
+
+    def test_rounds_of_several_runs_are_not_mixed_in_ratios(self):
+        text = tables.markdown([*LINES, RUN, step("tensorgrad", "run", 110, 0), step("Peer", "quick", 110, 0)])
+        self.assertIn("| 0.25 to 1.00 |", text)
+
+    def test_what_the_host_does_has_columns_where_it_is_known(self):
+        line = step("tensorgrad", "run", 90, 0, us_encoding=5.5, us_submitting=2, us_waiting=80)
+        self.assertIn("| workload | device | mode | us a step | encoding | submitting | waiting | launches |",
+                      tables.markdown([RUN, line]))
+        self.assertIn("| tiny | cpu | run | 90 | 5.5 | 2 | 80 | 3 |", tables.markdown([RUN, line]))
+        self.assertNotIn("encoding", tables.markdown(LINES))
+
+    def test_products_have_a_ratio_to_the_best_peer_with_as_many_threads(self):
+        def product(who, threads, gflops, **more):
+            return {"workload": "gemm", "size": "8x8x8", "who": who, "gflops": gflops} | (
+                {"threads": threads} if threads else {}) | more
+        text = tables.markdown([RUN, product("tensorgrad", 1, 90), product("A", 1, 100), product("B", 1, 120),
+                                product("tensorgrad", 2, 150), product("A", 2, 100)])
+        self.assertIn("| ours over the best peer, 1 thread | ours over the best peer, 2 threads |", text)
+        self.assertIn("| 8x8x8 | 90 | 100 | 120 | 150 | 100 | 0.75 | 1.50 |", text)
+        text = tables.markdown([RUN, product("tensorgrad", 0, 90, product="x w^T")])
+        self.assertIn("| 8x8x8 x w^T | 90 |\n", text)
 
     def test_peak_memory_where_a_peer_tells_its_own(self):
         self.assertNotIn("Peak memory", tables.markdown(LINES))
