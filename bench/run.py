@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 import tables  # noqa: E402
 import workloads  # noqa: E402
 
-PARTS = ["steps", "probes", "busy", "scaling", "gemm", "sizes", "lm"]
+PARTS = ["steps", "probes", "busy", "scaling", "gemm", "memory", "sizes", "lm"]
 STEPS = ["mlp-sin", "fashion-mlp", "mnist-cnn", "addition", "char-gpt", "mamba1"]
 
 
@@ -151,6 +151,12 @@ class Bench:
         more = ["--allow-software"] if self.args.allow_software else []
         return [self.program, "--seconds", str(self.args.seconds), *more, *arguments]
 
+    def counts(self, device):
+        """Options of a command, and what its lines have more, for each number of threads."""
+        if device != "cpu":
+            return [([], {})]
+        return [(["--threads", str(count)], {"threads": count}) for count in self.args.threads]
+
     def measure(self, command, **more):
         for line in lines_of(command):
             self.lines.add(line | more)
@@ -160,10 +166,7 @@ class Bench:
         for name in self.args.only:
             for turn in range(self.args.rounds):
                 for device in self.args.devices:
-                    counts = self.args.threads if device == "cpu" else [None]
-                    for count in counts:
-                        more = {} if count is None else {"threads": count}
-                        extra = [] if count is None else ["--threads", str(count)]
+                    for extra, more in self.counts(device):
                         self.measure(self.ours("--device", device, "--only", name, *extra), round=turn, **more)
                 for command, more in self.peers.steps(name, self.args.modes, self.args.seconds):
                     self.measure(command, round=turn, **more)
@@ -209,6 +212,16 @@ class Bench:
             self.measure(self.ours("--device", ",".join(self.args.devices), "--only", "gemm"), round=turn)
             if self.peers.torch:
                 self.measure(self.peers.script("torch_gemm.py"), round=turn)
+
+    def memory(self):
+        """Launches that memory bounds, beside copies: ours, and PyTorch's."""
+        for turn in range(self.args.rounds):
+            for device in self.args.devices:
+                for extra, more in self.counts(device):
+                    self.measure(self.ours("--device", device, "--only", "memory", *extra), round=turn, **more)
+            if self.peers.torch:
+                for extra, more in self.counts("webgpu" if self.peers.gpu else "cpu"):
+                    self.measure(self.peers.script("torch_memory.py", *extra), round=turn, **more)
 
     def lm(self):
         """Language models: steps beside the peers, weights in fewer bits, writing on."""

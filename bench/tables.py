@@ -76,7 +76,7 @@ def own_steps(lines):
 
     def cell(values, key):
         return number(values[key]) if key in values else ""
-    return "### Steps\n\n" + ("Encoding, submitting and waiting are the host's, microseconds a step.\n\n"
+    return "### Steps\n\n" + ("Encoding, submitting and waiting are the host's, microseconds a step on average.\n\n"
                               if host else "") + table(
         ["workload", "device", "mode", "us a step", *host, "launches", "peak bytes", "passes, ms", "compile, ms"],
         [[key[0], device_text(line), key[1], number(times[key]), *(cell(of_lines, key) for of_lines in host.values()),
@@ -86,7 +86,7 @@ def own_steps(lines):
 
 def device_text(line):
     name = line["device"].split("; ")[0]
-    return f"{name}, {line['threads']} threads" if line.get("threads") and "threads" not in name else name
+    return with_threads(name, line["threads"]) if line.get("threads") and " thread" not in name else name
 
 
 def ratios(lines):
@@ -227,6 +227,29 @@ def with_threads(what, threads):
     return f"{what}, {threads} thread{'s'[:int(threads) - 1]}" if threads else what
 
 
+def memory(lines):
+    lines = [line for line in lines if line.get("workload") == "memory"]
+    if not lines:
+        return ""
+    keys = ("who", "device", "threads", "what", "launch")
+    times, speeds = medians(lines, keys, "us"), medians(lines, keys, "gb_per_s")
+    sizes_of = medians(lines, keys, "bytes")
+    # A peer names the device in its own words, but for whether it is the CPU, and with how many threads.
+    def same_device(key):
+        return key[1].startswith("cpu"), key[2]
+    copies = {same_device(key): speed for key, speed in speeds.items() if key[0] == OURS and key[3] == "copy"}
+    names = {tuple(line.get(key, "") for key in keys): device_text(line) for line in lines}
+    rows = []
+    for key, us in times.items():
+        copy = copies.get(same_device(key))
+        what = key[3] if key[0] == OURS else f"{key[0]}, {key[3]}"
+        rows.append([what, key[4], names[key], megabytes(sizes_of[key]), number(us), number(speeds[key]),
+                     f"{speeds[key] / copy:.2f}" if copy else ""])
+    return "### Launches bound by memory\n\nEach launch of 16 MiB or more, by its own clock; bytes by the plan, " \
+        "of a copy read and written.\n\n" + table(
+            ["what", "launch", "device", "moves", "us", "GB/s", "of our copy's"], rows)
+
+
 def packed(lines):
     lines = [line for line in lines if line.get("workload") == "packed"]
     if not lines:
@@ -308,7 +331,7 @@ def markdown(lines):
     lines = with_origin(lines)
     check_parameters(lines)
     parts = [provenance(lines), own_steps(lines), ratios(lines), device_memory(lines), gemm(lines),
-             probes(lines), busy(lines), scaling(lines), packed(lines), decoding(lines), sizes(lines)]
+             memory(lines), probes(lines), busy(lines), scaling(lines), packed(lines), decoding(lines), sizes(lines)]
     return "\n".join(part for part in parts if part)
 
 

@@ -29,6 +29,8 @@ void probe(const Options& options, const std::string& device, const std::string&
 
 void gemm(const Options& options);
 void gemm_on_gpu(const Options& options);
+// Launches that memory bounds: bytes a second of each, and of a copy.
+void memory(const Options& options, const std::string& device);
 // One row, and 64, times a square matrix kept in each format of weights.
 void packed(const Options& options, const std::string& device);
 // A Mamba-1 that writes on: the small one on the CPU, that of 130 million parameters on a GPU.

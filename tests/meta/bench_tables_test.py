@@ -85,6 +85,16 @@ class BenchTables(unittest.TestCase):
         text = tables.markdown([RUN, product("tensorgrad", 0, 90, product="x w^T")])
         self.assertIn("| 8x8x8 x w^T | 90 |\n", text)
 
+    def test_launches_bound_by_memory_are_set_beside_our_copy(self):
+        def launch(who, what, us, **more):
+            return {"workload": "memory", "who": who, "device": "cpu (X, 2 threads)", "threads": 2, "what": what,
+                    "bytes": 2e7, "us": us, "gb_per_s": 2e4 / us} | more
+        text = tables.markdown([RUN, launch("tensorgrad", "copy", 1000, launch="copy"),
+                                launch("tensorgrad", "softmax forward", 2000, launch="softmax"),
+                                launch("Peer 1", "copy_", 800, device="cpu")])
+        self.assertIn("| softmax forward | softmax | cpu (X, 2 threads) | 20.0 MB | 2,000 | 10 | 0.50 |", text)
+        self.assertIn("| Peer 1, copy_ |  | cpu, 2 threads | 20.0 MB | 800 | 25 | 1.25 |", text)
+
     def test_peak_memory_where_a_peer_tells_its_own(self):
         self.assertNotIn("Peak memory", tables.markdown(LINES))
         text = tables.markdown([*LINES, step("Peer", "graph", 300, 0, peak_bytes=5e6)])
