@@ -149,8 +149,24 @@ def device_memory(lines):
         ["workload", *(f"{who}, {mode}" for who, mode in columns)], rows)
 
 
+def compiling(lines):
+    lines = [line for line in lines if line.get("measure") == "compile"]
+    if not lines:
+        return ""
+    keys = ("workload", "device")
+    passes, again = medians(lines, keys, "passes_ms"), medians(lines, keys, "again_ms")
+    first = {cache: medians([line for line in lines if line.get("driver_cache") == cache], keys, "first_ms")
+             for cache in (None, "empty", "filled")}
+    rows = [[key[0], key[1].split("; ")[0], number(passes[key]),
+             *(number(of[key]) if key in of else "" for of in (first["empty"], first["filled"] | first[None])),
+             number(again[key])] for key in passes]
+    return "### Compiling\n\nMilliseconds from the user's function to a program that is ready: tracing, passes, " \
+        "kernels, and the first time in a process opening the device. The passes are a part of it.\n\n" + table(
+            ["workload", "device", "passes", "first, the driver's cache of kernels empty", "first", "again"], rows)
+
+
 def probes(lines):
-    lines = [line for line in lines if line.get("measure") == "probe"]
+    lines = [line for line in lines if line.get("measure") == "probe" and "length" not in line]
     if not lines:
         return ""
     start = medians(lines, ("workload", "who"), "start_to_first_step_s")
@@ -186,17 +202,47 @@ def scaling(lines):
     lines = [line for line in lines if line.get("measure") == "scaling"]
     if not lines:
         return ""
-    times = medians(lines, ("workload", "what", "size"), "us_per_step")
-    peaks = medians(lines, ("workload", "what", "size"), "peak_bytes")
+    keys = ("device", "threads", "workload", "what", "size")
+    times, peaks = medians(lines, keys, "us_per_step"), medians(lines, keys, "peak_bytes")
+    names = {line["device"]: device_text(line) for line in lines}
     rows, before = [], None
     for key in times:
-        same = before and before[:2] == key[:2]
-        rows.append([*key, number(times[key]), f"{times[key] / times[before]:.2f}" if same else "",
+        same = before and before[:4] == key[:4]
+        rows.append([names[key[0]], *key[2:], number(times[key]),
+                     f"{times[key] / times[before]:.2f}" if same else "",
                      megabytes(peaks[key]), f"{peaks[key] / peaks[before]:.2f}" if same else ""])
         before = key
     return "### Cost against size\n\n" + table(
-        ["workload", "size of", "is", "us a step", "over the row above", "peak bytes", "over the row above"],
+        ["device", "workload", "size of", "is", "us a step", "over the row above", "peak bytes", "over the row above"],
         rows)
+
+
+def scans(lines):
+    lines = [line for line in lines if line.get("measure") == "scan" and "op" in line]
+    if not lines:
+        return ""
+    keys = ("device", "threads", "workload", "op", "domain")
+    times, speeds, of_copy = (medians(lines, keys, value) for value in ("us", "gb_per_s", "of_copy"))
+    moved = medians(lines, keys, "moved")
+    names = {line["device"]: device_text(line) for line in lines}
+    return "### Scans\n\nMedian of a launch over layers, by its own clock; batch, steps, channels and states; " \
+        "bytes by the plan.\n\n" + table(
+            ["device", "workload", "op", "goes over", "us", "moves", "GB/s", "of a copy's"],
+            [[names[key[0]], *key[2:], number(us), megabytes(moved[key]), number(speeds[key]), f"{of_copy[key]:.2f}"]
+             for key, us in times.items()])
+
+
+def resident(lines):
+    lines = [line for line in lines if line.get("measure") == "probe" and "length" in line]
+    if not lines:
+        return ""
+    planned = medians(lines, ("workload", "length"), "peak_bytes")
+    taken = medians(lines, ("workload", "length"), "peak_rss_bytes")
+    return "### Memory against length\n\nOf a process on the CPU after 21 steps, beside what the plan says that " \
+        "its buffers take.\n\n" + table(
+            ["workload", "length", "planned", "peak resident", "beside the plan"],
+            [[*key, megabytes(planned[key]), megabytes(taken[key]), megabytes(taken[key] - planned[key])]
+             for key in planned])
 
 
 def gemm(lines):
@@ -330,8 +376,9 @@ def provenance(lines):
 def markdown(lines):
     lines = with_origin(lines)
     check_parameters(lines)
-    parts = [provenance(lines), own_steps(lines), ratios(lines), device_memory(lines), gemm(lines),
-             memory(lines), probes(lines), busy(lines), scaling(lines), packed(lines), decoding(lines), sizes(lines)]
+    parts = [provenance(lines), own_steps(lines), compiling(lines), ratios(lines), device_memory(lines), gemm(lines),
+             memory(lines), probes(lines), busy(lines), scaling(lines),
+             scans(lines), resident(lines), packed(lines), decoding(lines), sizes(lines)]
     return "\n".join(part for part in parts if part)
 
 

@@ -16,14 +16,18 @@ std::vector<std::string> default_devices();
 // Those whose steps are measured there: of the two sizes of char-gpt, the small one on the CPU.
 std::vector<std::string> measured_workloads(const std::string& device);
 
-// Of the steps that --profile looks at; and a line for each of their launches.
+// Of the steps that --profile looks at; and a line for each of their launches, or of their scans.
 inline const ProfileOptions kProfiling = {.steps = 9, .roofline = true};
 void print_launches(const std::string& workload, const std::string& mode, const Profile& profile);
+void print_scans(const Options& options, const std::string& workload, const Profile& profile);
 // The time of a step in each mode, and of its launches if that is asked for.
 void steps(const Options& options, const std::string& device, const std::string& workload);
-// The time of a step and the peak bytes of a decoder, twice and four times as large in batch, in
-// layers and in length.
-void scaling(const Options& options, const std::string& device);
+// The time of a step and the peak bytes of a workload: char-gpt-small twice and four times as large
+// in batch, in layers and in length, mamba1 in several lengths.
+void scaling(const Options& options, const std::string& device, const std::string& workload);
+// Milliseconds of tracing, passes and kernels, in a process that has compiled nothing before, and
+// again. Opening the device is a part of it.
+void compiling(const Options& options, const std::string& device, const std::string& workload);
 // One step, and when it was done; a few more, and the most memory that the process had.
 void probe(const Options& options, const std::string& device, const std::string& workload);
 

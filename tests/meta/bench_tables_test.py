@@ -38,9 +38,9 @@ LINES = [RUN,
           "us_per_step": 100},
          {"measure": "busy core", "workload": "tiny", "who": "tensorgrad", "mode": "step", "busy": True,
           "us_per_step": 210},
-         {"measure": "scaling", "workload": "tiny", "who": "tensorgrad", "what": "batch", "size": 4,
+         {"measure": "scaling", "workload": "tiny", "who": "tensorgrad", "device": "cpu", "what": "batch", "size": 4,
           "us_per_step": 100, "peak_bytes": 1e6},
-         {"measure": "scaling", "workload": "tiny", "who": "tensorgrad", "what": "batch", "size": 8,
+         {"measure": "scaling", "workload": "tiny", "who": "tensorgrad", "device": "cpu", "what": "batch", "size": 8,
           "us_per_step": 190, "peak_bytes": 2e6}]
 
 
@@ -95,6 +95,26 @@ class BenchTables(unittest.TestCase):
         self.assertIn("| softmax forward | softmax | cpu (X, 2 threads) | 20.0 MB | 2,000 | 10 | 0.50 |", text)
         self.assertIn("| Peer 1, copy_ |  | cpu, 2 threads | 20.0 MB | 800 | 25 | 1.25 |", text)
 
+    def test_compiling_with_the_drivers_cache_empty_and_filled(self):
+        def compiled(first, **more):
+            return {"measure": "compile", "workload": "tiny", "who": "tensorgrad", "passes_ms": 2, "first_ms": first,
+                    "again_ms": 30} | more
+        text = tables.markdown([RUN, compiled(900, device="webgpu (A)", driver_cache="empty"),
+                                compiled(80, device="webgpu (A)", driver_cache="filled"),
+                                compiled(40, device="cpu (X)")])
+        self.assertIn("| tiny | webgpu (A) | 2 | 900 | 80 | 30 |", text)
+        self.assertIn("| tiny | cpu (X) | 2 |  | 40 | 30 |", text)
+
+    def test_scans_and_memory_against_length(self):
+        scan = {"measure": "scan", "workload": "m", "who": "tensorgrad", "device": "cpu (X, 2 threads)", "threads": 2,
+                "op": "selective_scan", "domain": "1*64x8x4", "us": 10, "moved": 2e6, "gb_per_s": 200, "of_copy": 0.5}
+        probe = {"measure": "probe", "workload": "m", "who": "tensorgrad", "length": 64, "peak_bytes": 6e6,
+                 "peak_rss_bytes": 21e6}
+        text = tables.markdown([RUN, scan, scan | {"us": 30}, scan | {"op": "selective_scan_grad"}, probe])
+        self.assertIn("| cpu (X, 2 threads) | m | selective_scan | 1*64x8x4 | 20 | 2.0 MB | 200 | 0.50 |", text)
+        self.assertIn("| m | 64 | 6.0 MB | 21.0 MB | 15.0 MB |", text)
+        self.assertNotIn("Cold start", text)
+
     def test_peak_memory_where_a_peer_tells_its_own(self):
         self.assertNotIn("Peak memory", tables.markdown(LINES))
         text = tables.markdown([*LINES, step("Peer", "graph", 300, 0, peak_bytes=5e6)])
@@ -105,7 +125,7 @@ class BenchTables(unittest.TestCase):
         text = tables.markdown(LINES)
         self.assertIn("| tiny | tensorgrad | 0.100 | 0.05 | 30.0 MB | 0.10 |", text)
         self.assertIn("| tiny | tensorgrad | step | 100 | 210 | 2.10 |", text)
-        self.assertIn("| tiny | batch | 8 | 190 | 1.90 | 2.0 MB | 2.00 |", text)
+        self.assertIn("| cpu | tiny | batch | 8 | 190 | 1.90 | 2.0 MB | 2.00 |", text)
 
     def test_models_that_differ_are_not_compared(self):
         with self.assertRaises(SystemExit) as refused:
