@@ -32,14 +32,14 @@ void decode(const Options& options, const std::string& device) {
         print_launches("decode-" + std::to_string(batch), "run",
                        decoder.forward().profile({{"tokens", tokens}, {"keep", keep}}, kProfiling));
       }
-      print_line({{"workload", text("decode")},
-                  {"who", text("tensorgrad")},
-                  {"device", text(decoder.forward().device())},
-                  {"layers", std::to_string(config.n_layer)},
-                  {"width", std::to_string(config.d_model)},
-                  {"batch", std::to_string(batch)},
-                  {"context", std::to_string(context)},
-                  {"tokens_per_second", number(static_cast<double>(batch) * 1e6 / us)}});
+      Fields fields = {{"workload", text("decode")}, {"who", text("tensorgrad")}};
+      append(fields, described_device(decoder.forward().device()));
+      append(fields, {{"layers", std::to_string(config.n_layer)},
+                      {"width", std::to_string(config.d_model)},
+                      {"batch", std::to_string(batch)},
+                      {"context", std::to_string(context)},
+                      {"tokens_per_second", number(static_cast<double>(batch) * 1e6 / us)}});
+      print_line(fields);
     }
   }
 }

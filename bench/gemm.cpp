@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// f32 matrix products: ours launch by launch, and OpenBLAS and Eigen where they are installed.
+// f32 matrix products: ours launch by launch, and OpenBLAS, oneDNN and Eigen where they are
+// installed.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -15,6 +16,10 @@
 #endif
 #ifdef TENSORGRAD_BENCH_OPENBLAS
 #include <cblas.h>
+#endif
+#ifdef TENSORGRAD_BENCH_ONEDNN
+#include <dlfcn.h>
+#include <oneapi/dnnl/dnnl.h>
 #endif
 
 namespace tensorgrad::bench {
@@ -51,6 +56,21 @@ struct Product {
   Parameter x, w;
   TG_MODULE(x, w)
 };
+
+#ifdef TENSORGRAD_BENCH_ONEDNN
+std::string name_of_onednn() {
+  const dnnl_version_t& v = *dnnl_version();
+  return "oneDNN " + std::to_string(v.major) + "." + std::to_string(v.minor) + "." +
+         std::to_string(v.patch);
+}
+
+// Debian's is built for OpenMP, whose library comes with it.
+bool set_openmp_threads(int threads) {
+  const auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  if (set != nullptr) set(threads);
+  return set != nullptr;
+}
+#endif
 
 // The launch alone: the others are given their operands where they lie, too.
 double ours(const Options& options, const Size& s, int threads) {
@@ -93,14 +113,14 @@ void gpu_products(const Options& options, const Size& s) {
   for (auto& [product, all] : times) {
     std::nth_element(all.begin(), all.begin() + kTimes / 2, all.end());
     const double us = all[kTimes / 2];
-    print_line({{"workload", text("gemm")},
-                {"size",
-                 text(std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k))},
-                {"product", text(product)},
-                {"who", text("tensorgrad")},
-                {"device", text(trainer.device())},
-                {"us", number(us)},
-                {"gflops", number(flop / us * 1e-3)}});
+    Fields fields = {
+        {"workload", text("gemm")},
+        {"size", text(std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k))},
+        {"product", text(product)},
+        {"who", text("tensorgrad")}};
+    append(fields, described_device(trainer.device()));
+    append(fields, {{"us", number(us)}, {"gflops", number(flop / us * 1e-3)}});
+    print_line(fields);
   }
 }
 
@@ -124,6 +144,15 @@ void gemm(const Options& options) {
                cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a.data(), k,
                            b.data(), n, 0, c.data(), n);
              }));
+#endif
+#ifdef TENSORGRAD_BENCH_ONEDNN
+      if (set_openmp_threads(threads)) {
+        report(name_of_onednn().c_str(), s, threads,
+               median_microseconds(options.seconds / 4, 1, [&] {
+                 dnnl_sgemm('N', 'N', s.m, s.n, s.k, 1, a.data(), s.k, b.data(), s.n, 0, c.data(),
+                            s.n);
+               }));
+      }
 #endif
     }
 #ifdef TENSORGRAD_BENCH_EIGEN

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// tg_bench: times training steps on each device, and matrix products against OpenBLAS and Eigen.
+// tg_bench: times training steps on each device, and matrix products against OpenBLAS, oneDNN and
+// Eigen.
 // One JSON line per measurement; asserts nothing.
 #include <algorithm>
 #include <cstdio>
@@ -15,12 +16,12 @@ int main(int argc, char** argv) {
   CLI::App app{"Times tensorgrad. One JSON line per measurement: medians, microseconds."};
   std::vector<std::string> only;
   tensorgrad::bench::Options options;
-  bool scaling = false;
+  bool scaling = false, compile = false;
   std::string probe;
   app.add_option("--only", only,
                  "names to run: mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt "
                  "(char-gpt-small on the CPU), mamba1, mamba-130m (on a GPU), "
-                 "gemm, packed, decode (default: all)")
+                 "gemm, memory, packed, decode (default: all)")
       ->delimiter(',');
   app.add_option("--device", options.devices,
                  "cpu, webgpu (default: cpu, and webgpu where there is a GPU)")
@@ -34,6 +35,7 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "time for each measurement");
   app.add_option("--modes", options.modes, "step, run (default: both)")->delimiter(',');
   app.add_flag("--profile", options.profile, "a line per launch of a step, too");
+  app.add_flag("--scans", options.scans, "a line per scan of a step, too, with its bytes a second");
   app.add_flag("--stored-attention", options.stored_attention,
                "attention by products with its weights in memory, to compare");
   app.add_flag("--joint-projection", options.joint_projection,
@@ -42,11 +44,17 @@ int main(int argc, char** argv) {
   app.add_flag(
       "--scaling", scaling,
       "instead: a decoder of several batches, depths and lengths, Mamba of several lengths");
+  app.add_flag("--compile", compile, "instead: what compiling takes, twice in this process");
   app.add_option("--probe", probe,
                  "instead: this workload's first step, and the memory of the process after some");
+  app.add_option("--batch", options.batch, "of --probe");
+  app.add_option("--length", options.length, "of --probe: of texts");
   CLI11_PARSE(app, argc, argv);
   const auto wanted = [&](const std::string& name) {
     return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
+  };
+  const auto wanted_workload = [&](const std::string& name) {
+    return wanted(name) || (name == "char-gpt-small" && wanted("char-gpt"));
   };
   try {
     if (options.devices.empty()) options.devices = tensorgrad::bench::default_devices();
@@ -54,20 +62,27 @@ int main(int argc, char** argv) {
       if (!probe.empty()) {
         tensorgrad::bench::probe(options, device, probe);
       } else if (scaling) {
-        tensorgrad::bench::scaling(options, device);
+        for (const char* name : {"char-gpt-small", "mamba1"}) {
+          if (wanted_workload(name)) tensorgrad::bench::scaling(options, device, name);
+        }
       } else {
         for (const std::string& name : tensorgrad::bench::measured_workloads(device)) {
-          const bool small = name == "char-gpt-small" && wanted("char-gpt");
-          if (wanted(name) || small) tensorgrad::bench::steps(options, device, name);
+          if (!wanted_workload(name)) continue;
+          if (compile) {
+            tensorgrad::bench::compiling(options, device, name);
+          } else {
+            tensorgrad::bench::steps(options, device, name);
+          }
         }
       }
     }
-    if (scaling || !probe.empty()) return 0;
+    if (scaling || compile || !probe.empty()) return 0;
     const bool cpu = std::count(options.devices.begin(), options.devices.end(), "cpu") > 0;
     if (wanted("gemm") && cpu) tensorgrad::bench::gemm(options);
     const bool gpu = std::count(options.devices.begin(), options.devices.end(), "webgpu") > 0;
     if (wanted("gemm") && gpu) tensorgrad::bench::gemm_on_gpu(options);
     for (const std::string& device : options.devices) {
+      if (wanted("memory")) tensorgrad::bench::memory(options, device);
       if (wanted("packed")) tensorgrad::bench::packed(options, device);
       if (wanted("decode")) tensorgrad::bench::decode(options, device);
     }

@@ -39,6 +39,10 @@ void print_line(const Fields& fields) {
   std::fflush(stdout);
 }
 
+void append(Fields& fields, const Fields& more) {
+  fields.insert(fields.end(), more.begin(), more.end());
+}
+
 std::string text(const std::string& value) {
   std::string out = "\"";
   for (const char c : value) {

@@ -2,6 +2,7 @@
 // Timing: medians over batches of calls that fill a given time.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -17,9 +18,11 @@ struct Options {
   double seconds = 3;
   std::vector<std::string> modes;  // none: all
   bool profile = false;
-  bool stored_attention = false;  // its weights in memory, to compare with
-  bool joint_projection = false;  // queries, keys and values by one product
-  bool mixed = false;             // in mixed precision
+  bool scans = false;                  // a line per scan of a step
+  bool stored_attention = false;       // its weights in memory, to compare with
+  bool joint_projection = false;       // queries, keys and values by one product
+  bool mixed = false;                  // in mixed precision
+  std::int64_t batch = 0, length = 0;  // of a probe; 0: the workload's own
 };
 
 // Median microseconds per unit of work: `body` does `units` of it. Warm-up first, then batches
@@ -31,6 +34,7 @@ double median_microseconds(
 // Prints one JSON object on a line. Values are written as they are; quote texts with text().
 using Fields = std::vector<std::pair<std::string, std::string>>;
 void print_line(const Fields& fields);
+void append(Fields& fields, const Fields& more);
 std::string text(const std::string& value);
 std::string number(double value);
 

@@ -35,12 +35,13 @@ void packed_product(const Options& options, const std::string& device, std::int6
   forward.upload_params(values);
   const std::vector<float> x(static_cast<std::size_t>(rows * kPackedSize), 0.5F);
   const double us = median_microseconds(options.seconds / 4, 1, [&] { forward.run({{"x", x}}); });
-  print_line({{"workload", text("packed")},
-              {"device", text(forward.device())},
-              {"rows", std::to_string(rows)},
-              {"weights", text(std::string(nn::format_name(format)))},
-              {"us", number(us)},
-              {"peak_bytes", std::to_string(forward.report().peak_bytes)}});
+  Fields fields = {{"workload", text("packed")}};
+  append(fields, described_device(forward.device()));
+  append(fields, {{"rows", std::to_string(rows)},
+                  {"weights", text(std::string(nn::format_name(format)))},
+                  {"us", number(us)},
+                  {"peak_bytes", std::to_string(forward.report().peak_bytes)}});
+  print_line(fields);
 }
 
 }  // namespace

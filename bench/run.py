@@ -15,6 +15,7 @@ import pathlib
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 
 BENCH = pathlib.Path(__file__).resolve().parent
@@ -24,7 +25,10 @@ sys.dont_write_bytecode = True
 import tables  # noqa: E402
 import workloads  # noqa: E402
 
-PARTS = ["steps", "probes", "busy", "scaling", "gemm", "sizes", "lm"]
+PARTS = ["steps", "compile", "probes", "busy", "scaling", "gemm", "memory", "sizes", "lm"]
+# Where drivers keep compiled kernels: Mesa, NVIDIA, others.
+DRIVER_CACHES = ["MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH", "XDG_CACHE_HOME"]
+LENGTHS = [64, 512, 2048, 8192]  # of the Mamba of --scaling
 STEPS = ["mlp-sin", "fashion-mlp", "mnist-cnn", "addition", "char-gpt", "mamba1"]
 
 
@@ -146,13 +150,20 @@ class Bench:
     def __init__(self, args, peers, lines):
         self.args, self.peers, self.lines = args, peers, lines
         self.program = args.build / "tg_bench"
+        self.extra = []  # options of all of ours
 
     def ours(self, *arguments):
         more = ["--allow-software"] if self.args.allow_software else []
-        return [self.program, "--seconds", str(self.args.seconds), *more, *arguments]
+        return [self.program, "--seconds", str(self.args.seconds), *more, *self.extra, *arguments]
 
-    def measure(self, command, **more):
-        for line in lines_of(command):
+    def counts(self, device):
+        """Options of a command, and what its lines have more, for each number of threads."""
+        if device != "cpu":
+            return [([], {})]
+        return [(["--threads", str(count)], {"threads": count}) for count in self.args.threads]
+
+    def measure(self, command, environment=None, **more):
+        for line in lines_of(command, **(environment or {})):
             self.lines.add(line | more)
 
     def steps(self):
@@ -160,13 +171,25 @@ class Bench:
         for name in self.args.only:
             for turn in range(self.args.rounds):
                 for device in self.args.devices:
-                    counts = self.args.threads if device == "cpu" else [None]
-                    for count in counts:
-                        more = {} if count is None else {"threads": count}
-                        extra = [] if count is None else ["--threads", str(count)]
+                    for extra, more in self.counts(device):
                         self.measure(self.ours("--device", device, "--only", name, *extra), round=turn, **more)
                 for command, more in self.peers.steps(name, self.args.modes, self.args.seconds):
                     self.measure(command, round=turn, **more)
+
+    def compile(self):
+        """In a process of its own; on a GPU with a cache of the driver that is empty, and again with what
+        that left in it."""
+        for name in self.args.only:
+            for turn in range(self.args.rounds):
+                for device in self.args.devices:
+                    command = self.ours("--device", device, "--compile", "--only", name)
+                    if device == "cpu":
+                        self.measure(command, round=turn)
+                        continue
+                    with tempfile.TemporaryDirectory() as folder:
+                        for cache in ("empty", "filled"):
+                            self.measure(command, dict.fromkeys(DRIVER_CACHES, folder), driver_cache=cache,
+                                         round=turn)
 
     def probes(self):
         for name in ("addition", "char-gpt-small"):
@@ -202,7 +225,8 @@ class Bench:
     def scaling(self):
         for turn in range(self.args.rounds):
             for device in self.args.devices:
-                self.measure(self.ours("--device", device, "--scaling"), round=turn)
+                for extra, more in self.counts(device):
+                    self.measure(self.ours("--device", device, "--scaling", *extra), round=turn, **more)
 
     def gemm(self):
         for turn in range(self.args.rounds):
@@ -210,10 +234,32 @@ class Bench:
             if self.peers.torch:
                 self.measure(self.peers.script("torch_gemm.py"), round=turn)
 
+    def memory(self):
+        """Launches that memory bounds, beside copies: ours, and PyTorch's."""
+        for turn in range(self.args.rounds):
+            for device in self.args.devices:
+                for extra, more in self.counts(device):
+                    self.measure(self.ours("--device", device, "--only", "memory", *extra), round=turn, **more)
+            if self.peers.torch:
+                for extra, more in self.counts("webgpu" if self.peers.gpu else "cpu"):
+                    self.measure(self.peers.script("torch_memory.py", *extra), round=turn, **more)
+
     def lm(self):
-        """Language models: steps beside the peers, weights in fewer bits, writing on."""
+        """Language models: steps beside the peers, cost against length with the scans of each and, on the CPU,
+        the memory of the process; weights in fewer bits, writing on."""
         self.args.only = ["mamba1"] + ["mamba-130m"] * ("webgpu" in self.args.devices)
+        self.extra = ["--scans"]
         self.steps()
+        for turn in range(self.args.rounds):
+            for device in self.args.devices:
+                for extra, more in self.counts(device):
+                    self.measure(self.ours("--device", device, "--scaling", "--only", "mamba1", *extra), round=turn,
+                                 **more)
+        self.extra = []
+        for turn in range(self.args.rounds if "cpu" in self.args.devices else 0):
+            for length in LENGTHS:
+                self.measure(self.ours("--device", "cpu", "--probe", "mamba1", "--batch", 1, "--length", length),
+                             round=turn)
         for turn in range(self.args.rounds):
             for device in self.args.devices:
                 self.measure(self.ours("--device", device, "--only", "packed,decode"), round=turn)

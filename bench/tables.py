@@ -5,8 +5,9 @@
   tables.py FILE...                              prints the tables of the lines in these files
   tables.py FILE... --update PAGE --section NAME puts them between that section's markers
 
-The first line that has `run` says where, when and with which command the lines were measured
-(bench/run.py writes it). Of several lines of one thing (rounds), the median counts.
+A line that has `run` says where, when and with which command the lines behind it were measured
+(bench/run.py writes it); each of them is printed, so a page made from several runs needs no typing.
+Of several lines of one thing (rounds), the median counts.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import statistics
 import sys
 
 OURS = "tensorgrad"
+HOST = {"encoding": "us_encoding", "submitting": "us_submitting", "waiting": "us_waiting"}
 
 
 def number(value):
@@ -63,17 +65,28 @@ def own_steps(lines):
     rows = {}
     for line in lines:
         rows[line["workload"], line["mode"], line["device"], line.get("threads", "")] = line
-    times = medians(lines, ("workload", "mode", "device", "threads"), "us_per_step")
-    compiles = medians(lines, ("workload", "mode", "device", "threads"), "compile_ms")
-    return "### Steps\n\n" + table(
-        ["workload", "device", "mode", "us a step", "launches", "peak bytes", "compile, ms"],
-        [[key[0], device_text(line), key[1], number(times[key]), line["launches"], f"{line['peak_bytes']:,}",
-          number(compiles[key])] for key, line in rows.items()])
+    keys = ("workload", "mode", "device", "threads")
+    times = medians(lines, keys, "us_per_step")
+    compiles, passes = medians(lines, keys, "compile_ms"), medians(lines, keys, "passes_ms")
+    host = {}
+    for head, name in HOST.items():
+        of_lines = medians(lines, keys, name)
+        if of_lines:
+            host[head] = of_lines
+
+    def cell(values, key):
+        return number(values[key]) if key in values else ""
+    return "### Steps\n\n" + ("Encoding, submitting and waiting are the host's, microseconds a step on average.\n\n"
+                              if host else "") + table(
+        ["workload", "device", "mode", "us a step", *host, "launches", "peak bytes", "passes, ms", "compile, ms"],
+        [[key[0], device_text(line), key[1], number(times[key]), *(cell(of_lines, key) for of_lines in host.values()),
+          line["launches"], f"{line['peak_bytes']:,}", cell(passes, key), cell(compiles, key)]
+         for key, line in rows.items()])
 
 
 def device_text(line):
     name = line["device"].split("; ")[0]
-    return f"{name}, {line['threads']} threads" if line.get("threads") and "threads" not in name else name
+    return with_threads(name, line["threads"]) if line.get("threads") and " thread" not in name else name
 
 
 def ratios(lines):
@@ -103,7 +116,7 @@ def ratios(lines):
 def spread(steps, own, best):
     """The smallest and the largest ratio of a round."""
     def by_round(key):
-        return {line.get("round", 0): line["us_per_step"] for line in steps
+        return {(line.get("from"), line.get("round", 0)): line["us_per_step"] for line in steps
                 if tuple(line.get(k, "") for k in ("workload", "who", "mode", "device", "threads")) == key}
     a, b = by_round(own), by_round(best)
     each = [a[i] / b[i] for i in a.keys() & b.keys()]
@@ -136,8 +149,24 @@ def device_memory(lines):
         ["workload", *(f"{who}, {mode}" for who, mode in columns)], rows)
 
 
+def compiling(lines):
+    lines = [line for line in lines if line.get("measure") == "compile"]
+    if not lines:
+        return ""
+    keys = ("workload", "device")
+    passes, again = medians(lines, keys, "passes_ms"), medians(lines, keys, "again_ms")
+    first = {cache: medians([line for line in lines if line.get("driver_cache") == cache], keys, "first_ms")
+             for cache in (None, "empty", "filled")}
+    rows = [[key[0], key[1].split("; ")[0], number(passes[key]),
+             *(number(of[key]) if key in of else "" for of in (first["empty"], first["filled"] | first[None])),
+             number(again[key])] for key in passes]
+    return "### Compiling\n\nMilliseconds from the user's function to a program that is ready: tracing, passes, " \
+        "kernels, and the first time in a process opening the device. The passes are a part of it.\n\n" + table(
+            ["workload", "device", "passes", "first, the driver's cache of kernels empty", "first", "again"], rows)
+
+
 def probes(lines):
-    lines = [line for line in lines if line.get("measure") == "probe"]
+    lines = [line for line in lines if line.get("measure") == "probe" and "length" not in line]
     if not lines:
         return ""
     start = medians(lines, ("workload", "who"), "start_to_first_step_s")
@@ -173,17 +202,47 @@ def scaling(lines):
     lines = [line for line in lines if line.get("measure") == "scaling"]
     if not lines:
         return ""
-    times = medians(lines, ("workload", "what", "size"), "us_per_step")
-    peaks = medians(lines, ("workload", "what", "size"), "peak_bytes")
+    keys = ("device", "threads", "workload", "what", "size")
+    times, peaks = medians(lines, keys, "us_per_step"), medians(lines, keys, "peak_bytes")
+    names = {line["device"]: device_text(line) for line in lines}
     rows, before = [], None
     for key in times:
-        same = before and before[:2] == key[:2]
-        rows.append([*key, number(times[key]), f"{times[key] / times[before]:.2f}" if same else "",
+        same = before and before[:4] == key[:4]
+        rows.append([names[key[0]], *key[2:], number(times[key]),
+                     f"{times[key] / times[before]:.2f}" if same else "",
                      megabytes(peaks[key]), f"{peaks[key] / peaks[before]:.2f}" if same else ""])
         before = key
     return "### Cost against size\n\n" + table(
-        ["workload", "size of", "is", "us a step", "over the row above", "peak bytes", "over the row above"],
+        ["device", "workload", "size of", "is", "us a step", "over the row above", "peak bytes", "over the row above"],
         rows)
+
+
+def scans(lines):
+    lines = [line for line in lines if line.get("measure") == "scan" and "op" in line]
+    if not lines:
+        return ""
+    keys = ("device", "threads", "workload", "op", "domain")
+    times, speeds, of_copy = (medians(lines, keys, value) for value in ("us", "gb_per_s", "of_copy"))
+    moved = medians(lines, keys, "moved")
+    names = {line["device"]: device_text(line) for line in lines}
+    return "### Scans\n\nMedian of a launch over layers, by its own clock; batch, steps, channels and states; " \
+        "bytes by the plan.\n\n" + table(
+            ["device", "workload", "op", "goes over", "us", "moves", "GB/s", "of a copy's"],
+            [[names[key[0]], *key[2:], number(us), megabytes(moved[key]), number(speeds[key]), f"{of_copy[key]:.2f}"]
+             for key, us in times.items()])
+
+
+def resident(lines):
+    lines = [line for line in lines if line.get("measure") == "probe" and "length" in line]
+    if not lines:
+        return ""
+    planned = medians(lines, ("workload", "length"), "peak_bytes")
+    taken = medians(lines, ("workload", "length"), "peak_rss_bytes")
+    return "### Memory against length\n\nOf a process on the CPU after 21 steps, beside what the plan says that " \
+        "its buffers take.\n\n" + table(
+            ["workload", "length", "planned", "peak resident", "beside the plan"],
+            [[*key, megabytes(planned[key]), megabytes(taken[key]), megabytes(taken[key] - planned[key])]
+             for key in planned])
 
 
 def gemm(lines):
@@ -192,13 +251,49 @@ def gemm(lines):
         return ""
     speeds = medians(lines, ("size", "product", "who", "threads"), "gflops")
     columns = list(dict.fromkeys((who, threads) for _, _, who, threads in speeds))
+    compared = [threads for who, threads in columns
+                if who == OURS and any(peer != OURS and its == threads for peer, its in columns)]
+
+    def over_best(size, product, threads):
+        peers = [speeds[size, product, who, its] for who, its in columns
+                 if who != OURS and its == threads and (size, product, who, its) in speeds]
+        ours = speeds.get((size, product, OURS, threads))
+        return f"{ours / max(peers):.2f}" if ours and peers else ""
     rows = []
     for size, product in dict.fromkeys(key[:2] for key in speeds):
         rows.append([f"{size} {product}".strip(), *(
             number(speeds[size, product, *column]) if (size, product, *column) in speeds else ""
-            for column in columns)])
-    heads = [f"{who}, {threads} threads" if threads else who for who, threads in columns]
+            for column in columns), *(over_best(size, product, threads) for threads in compared)])
+    heads = [with_threads(who, threads) for who, threads in columns]
+    heads += [with_threads("ours over the best peer", threads) for threads in compared]
     return "### Matrix products\n\nf32, GFLOP/s.\n\n" + table(["m x n x k", *heads], rows)
+
+
+def with_threads(what, threads):
+    return f"{what}, {threads} thread{'s'[:int(threads) - 1]}" if threads else what
+
+
+def memory(lines):
+    lines = [line for line in lines if line.get("workload") == "memory"]
+    if not lines:
+        return ""
+    keys = ("who", "device", "threads", "what", "launch")
+    times, speeds = medians(lines, keys, "us"), medians(lines, keys, "gb_per_s")
+    sizes_of = medians(lines, keys, "bytes")
+    # A peer names the device in its own words, but for whether it is the CPU, and with how many threads.
+    def same_device(key):
+        return key[1].startswith("cpu"), key[2]
+    copies = {same_device(key): speed for key, speed in speeds.items() if key[0] == OURS and key[3] == "copy"}
+    names = {tuple(line.get(key, "") for key in keys): device_text(line) for line in lines}
+    rows = []
+    for key, us in times.items():
+        copy = copies.get(same_device(key))
+        what = key[3] if key[0] == OURS else f"{key[0]}, {key[3]}"
+        rows.append([what, key[4], names[key], megabytes(sizes_of[key]), number(us), number(speeds[key]),
+                     f"{speeds[key] / copy:.2f}" if copy else ""])
+    return "### Launches bound by memory\n\nEach launch of 16 MiB or more, by its own clock; bytes by the plan, " \
+        "of a copy read and written.\n\n" + table(
+            ["what", "launch", "device", "moves", "us", "GB/s", "of our copy's"], rows)
 
 
 def packed(lines):
@@ -229,23 +324,61 @@ def sizes(lines):
     return "### Sizes\n\n" + table(["what", "is"], rows) if rows else ""
 
 
-def provenance(lines):
-    """Only what was measured with one command on one machine belongs into one section."""
-    runs = [line["run"] for line in lines if "run" in line]
-    if not runs:
-        return "Nothing says where these lines come from.\n"
-    run = runs[0]
-    text = f"Measured on {run['date']} with `{run['command']}`, {run['rounds']} round{'s'[:run['rounds'] - 1]} " \
+def with_origin(lines):
+    """The same lines; each has under `from` the number of its run, -1 where none is named."""
+    number_of_run, out = -1, []
+    for line in lines:
+        number_of_run += "run" in line
+        out.append(line | {"from": number_of_run})
+    return out
+
+
+def contents(lines):
+    """What a run has measured, in a few words."""
+    names = {}
+    for line in lines:
+        if "run" in line:
+            continue
+        if is_step(line):
+            names.setdefault("steps of", {})[line["workload"]] = None
+        else:
+            what = line.get("measure") or line.get("workload", "")
+            names.setdefault("sizes" if "bytes" in line and "measure" in line else what, {})
+    return "; ".join(" ".join([what, ", ".join(of)]).strip() for what, of in names.items())
+
+
+def one_run(run, lines):
+    text = f"on {run['date']} with `{run['command']}`, {run['rounds']} round{'s'[:run['rounds'] - 1]} " \
         f"by turns, medians: {run['machine']}. Commit {run['commit']}."
+    drivers = dict.fromkeys((line["device"].split("; ")[0], line["driver"]) for line in lines if "driver" in line)
+    for device, driver in drivers:
+        text += f" {device}: {driver}."
     if run.get("versions"):
         text += " Beside: " + ", ".join(run["versions"]) + "."
-    return text + "\n"
+    return text
+
+
+def provenance(lines):
+    """Where all of these lines come from: each run's own line."""
+    runs = {line["from"]: line["run"] for line in lines if "run" in line}
+    if not runs:
+        return "Nothing says where these lines come from.\n"
+    of = {run: [line for line in lines if line["from"] == run] for run in runs}
+    unknown = "" if all(line["from"] in runs for line in lines) else \
+        "\nNothing says where the rest of these lines come from.\n"
+    if len(runs) == 1:
+        (number_of_run, run), = runs.items()
+        return "Measured " + one_run(run, of[number_of_run]) + "\n" + unknown
+    return f"Measured in {len(runs)} runs; where several measured one thing, the median is over all of them.\n\n" + \
+        "".join(f"- {contents(of[i])}: {one_run(run, of[i])}\n" for i, run in runs.items()) + unknown
 
 
 def markdown(lines):
+    lines = with_origin(lines)
     check_parameters(lines)
-    parts = [provenance(lines), own_steps(lines), ratios(lines), device_memory(lines), gemm(lines),
-             probes(lines), busy(lines), scaling(lines), packed(lines), decoding(lines), sizes(lines)]
+    parts = [provenance(lines), own_steps(lines), compiling(lines), ratios(lines), device_memory(lines), gemm(lines),
+             memory(lines), probes(lines), busy(lines), scaling(lines),
+             scans(lines), resident(lines), packed(lines), decoding(lines), sizes(lines)]
     return "\n".join(part for part in parts if part)
 
 

@@ -25,15 +25,16 @@ const char* mode_name(Feeding feeding) { return feeding == Feeding::kHost ? "ste
 
 Fields described(const Workload& workload) {
   const CompileReport compiled = workload.trainer.report();
-  return {{"workload", text(workload.name)},
-          {"mode", text(mode_name(workload.feeding))},
-          {"who", text("tensorgrad")},
-          {"device", text(workload.trainer.device())},
-          {"parameters", std::to_string(workload.parameters())},
-          {"launches", std::to_string(compiled.launches)},
-          {"peak_bytes", std::to_string(compiled.peak_bytes)},
-          {"passes_ms", number(compiled.milliseconds)},
-          {"compile_ms", number(workload.milliseconds)}};
+  Fields fields = {{"workload", text(workload.name)},
+                   {"mode", text(mode_name(workload.feeding))},
+                   {"who", text("tensorgrad")}};
+  append(fields, described_device(workload.trainer.device()));
+  append(fields, {{"parameters", std::to_string(workload.parameters())},
+                  {"launches", std::to_string(compiled.launches)},
+                  {"peak_bytes", std::to_string(compiled.peak_bytes)},
+                  {"passes_ms", number(compiled.milliseconds)},
+                  {"compile_ms", number(workload.milliseconds)}});
+  return fields;
 }
 
 // Of a step; `host` is what the host did for one, on average.
@@ -70,9 +71,10 @@ void handing_over(const Options& options, Workload& workload, const std::string&
 }
 
 void launches(const Options& options, Workload& workload) {
-  if (!options.profile) return;
-  print_launches(workload.name, mode_name(workload.feeding),
-                 workload.trainer.profile(workload.feed(), kProfiling));
+  if (!options.profile && !options.scans) return;
+  const Profile profile = workload.trainer.profile(workload.feed(), kProfiling);
+  if (options.profile) print_launches(workload.name, mode_name(workload.feeding), profile);
+  if (options.scans) print_scans(options, workload.name, profile);
 }
 
 }  // namespace
@@ -90,6 +92,43 @@ void print_launches(const std::string& workload, const std::string& mode, const 
                 {"share_of_roofline", number(profile.roofline_share(launch))},
                 {"clock", text(profile.clock)}});
   }
+}
+
+void print_scans(const Options& options, const std::string& workload, const Profile& profile) {
+  for (const LaunchProfile& launch : profile.launches) {
+    if (launch.kind.find("scan") == std::string::npos) continue;
+    const auto bytes = static_cast<double>(launch.bytes);
+    Fields fields = {
+        {"measure", text("scan")}, {"workload", text(workload)}, {"who", text("tensorgrad")}};
+    append(fields, described_device(profile.device));
+    if (options.threads > 0) fields.emplace_back("threads", std::to_string(options.threads));
+    // The op: what goes back over a scan is several launches of one name.
+    const std::string op = launch.ops.front().substr(0, launch.ops.front().find(' '));
+    append(fields,
+           {{"op", text(op)},
+            {"domain", text(launch.domain)},
+            {"us", number(launch.microseconds)},
+            {"moved", std::to_string(launch.bytes)},
+            {"gb_per_s", number(bytes / launch.microseconds * 1e-3)},
+            {"of_copy", number(bytes / launch.microseconds * 1e6 / profile.rates.bytes_per_second)},
+            {"clock", text(profile.clock)}});
+    print_line(fields);
+  }
+}
+
+Fields described_device(const std::string& device) {
+  Fields fields = {{"device", text(device)}};
+  if (!device.starts_with("webgpu")) return fields;
+  static const std::vector<DeviceDescription> known = [] {
+    std::string note;
+    return devices({}, note);
+  }();
+  for (const DeviceDescription& each : known) {
+    if (each.kind != "webgpu" || device.find("(" + each.name + ")") == std::string::npos) continue;
+    fields.emplace_back("driver", text(each.driver));
+    break;
+  }
+  return fields;
 }
 
 std::vector<std::string> default_devices() {
@@ -129,34 +168,55 @@ void steps(const Options& options, const std::string& device, const std::string&
   }
 }
 
-void scaling(const Options& options, const std::string& device) {
-  std::string name = "char-gpt-small";
+void scaling(const Options& options, const std::string& device, const std::string& workload) {
   const auto measure = [&](const char* what, std::int64_t size, const Variant& variant) {
-    Workload made = make_workload(name, Feeding::kHost, device_options(options, device), variant);
+    Workload made =
+        make_workload(workload, Feeding::kHost, device_options(options, device), variant);
     HostTimes host;
     const double us = microseconds(options, made, host);
-    print_line({{"measure", text("scaling")},
-                {"workload", text(name)},
-                {"who", text("tensorgrad")},
-                {"device", text(made.trainer.device())},
-                {"what", text(what)},
-                {"size", std::to_string(size)},
-                {"us_per_step", number(us)},
-                {"peak_bytes", std::to_string(made.trainer.report().peak_bytes)},
-                {"launches", std::to_string(made.trainer.report().launches)}});
+    Fields fields = {
+        {"measure", text("scaling")}, {"workload", text(workload)}, {"who", text("tensorgrad")}};
+    append(fields, described_device(made.trainer.device()));
+    append(fields, {{"what", text(what)},
+                    {"size", std::to_string(size)},
+                    {"us_per_step", number(us)},
+                    {"peak_bytes", std::to_string(made.trainer.report().peak_bytes)},
+                    {"launches", std::to_string(made.trainer.report().launches)}});
+    print_line(fields);
+    launches(options, made);
   };
+  if (workload == "mamba1") {
+    for (const std::int64_t length : {64, 512, 2048, 8192}) {
+      measure("length", length, {.batch = 1, .length = length});
+    }
+    return;
+  }
   for (const std::int64_t batch : {4, 8, 16}) measure("batch", batch, {.batch = batch});
   for (const std::int64_t layers : {2, 4, 8}) measure("layers", layers, {.layers = layers});
   for (const std::int64_t length : {64, 128, 256}) measure("length", length, {.length = length});
-  name = "mamba1";
-  for (const std::int64_t length : {64, 512, 2048, 8192}) {
-    measure("length", length, {.batch = 1, .length = length});
-  }
+}
+
+void compiling(const Options& options, const std::string& device, const std::string& workload) {
+  const auto once = [&] {
+    return make_workload(workload, Feeding::kHost, device_options(options, device));
+  };
+  const double first = once().milliseconds;
+  const Workload made = once();
+  const CompileReport report = made.trainer.report();
+  Fields fields = {
+      {"measure", text("compile")}, {"workload", text(made.name)}, {"who", text("tensorgrad")}};
+  append(fields, described_device(made.trainer.device()));
+  append(fields, {{"launches", std::to_string(report.launches)},
+                  {"passes_ms", number(report.milliseconds)},
+                  {"first_ms", number(first)},
+                  {"again_ms", number(made.milliseconds)}});
+  print_line(fields);
 }
 
 void probe(const Options& options, const std::string& device, const std::string& workload) {
   constexpr int kMoreSteps = 20;
-  Workload made = make_workload(workload, Feeding::kHost, device_options(options, device));
+  Workload made = make_workload(workload, Feeding::kHost, device_options(options, device),
+                                {.batch = options.batch, .length = options.length});
   made.go();
   // Seconds since 1970, as whoever started this process has them.
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
@@ -167,6 +227,7 @@ void probe(const Options& options, const std::string& device, const std::string&
   std::snprintf(done, sizeof done, "%.6f", now.count());
   Fields fields = described(made);
   fields.insert(fields.begin(), {"measure", text("probe")});
+  if (options.length > 0) fields.emplace_back("length", std::to_string(options.length));
   fields.emplace_back("first_step_done", done);
   fields.emplace_back("peak_rss_bytes", std::to_string(usage.ru_maxrss * 1024LL));
   print_line(fields);

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # bench/*.cpp is one program, <build>/tg_bench; its models are a library, for tests that count what
-# they are compiled to. bench/peers is built by bench/run.py, against what it finds. Eigen and OpenBLAS are measured against where they
-# are installed (TENSORGRAD_BENCH_EIGEN, TENSORGRAD_BENCH_OPENBLAS); the library uses neither.
+# they are compiled to. bench/peers is built by bench/run.py, against what it finds. Products are
+# measured beside Eigen, OpenBLAS and oneDNN where these are installed (TENSORGRAD_BENCH_EIGEN,
+# TENSORGRAD_BENCH_OPENBLAS, TENSORGRAD_BENCH_ONEDNN); the library uses none of them.
 file(GLOB bench_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/bench/*.cpp")
 if(NOT bench_sources)
   return()
@@ -35,4 +36,13 @@ if(OpenBLAS_FOUND)
   target_include_directories(tg_bench SYSTEM PRIVATE ${OpenBLAS_INCLUDE_DIRS})
   target_link_libraries(tg_bench PRIVATE ${OpenBLAS_LIBRARIES})
   target_compile_definitions(tg_bench PRIVATE TENSORGRAD_BENCH_OPENBLAS=1)
+endif()
+# Not by its own package file, which asks for OpenCL.
+find_path(TENSORGRAD_ONEDNN_INCLUDE_DIR oneapi/dnnl/dnnl.h)
+find_library(TENSORGRAD_ONEDNN_LIBRARY dnnl)
+mark_as_advanced(TENSORGRAD_ONEDNN_INCLUDE_DIR TENSORGRAD_ONEDNN_LIBRARY)
+if(TENSORGRAD_ONEDNN_INCLUDE_DIR AND TENSORGRAD_ONEDNN_LIBRARY)
+  target_include_directories(tg_bench SYSTEM PRIVATE "${TENSORGRAD_ONEDNN_INCLUDE_DIR}")
+  target_link_libraries(tg_bench PRIVATE "${TENSORGRAD_ONEDNN_LIBRARY}" ${CMAKE_DL_LIBS})
+  target_compile_definitions(tg_bench PRIVATE TENSORGRAD_BENCH_ONEDNN=1)
 endif()

@@ -13,6 +13,7 @@
 
 #include "base/env.h"
 #include "compile/memory_map.h"
+#include "kernel/launch_text.h"
 #include "kernel/wgsl_writer.h"
 
 namespace tensorgrad {
@@ -81,6 +82,7 @@ std::shared_ptr<DumpFolder> DumpFolder::open(const std::string& name) {
     made = fs::create_directory(path, error);  // false: another process was faster
   }
   if (made) fs::create_directory(path / "kernels", error);
+  if (made && !error) fs::create_directory(path / "programs", error);
   if (error) {
     throw IoError((path.empty() ? folder : path.string()) +
                   ": the folder of TENSORGRAD_DUMP cannot be made: " + error.message());
@@ -103,9 +105,10 @@ void DumpFolder::program(const Graph& fused, const PlanOptions& options, const P
                          const std::vector<PassProfile>& passes) {
   std::vector<std::string> kernels;
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
+    const std::string file = padded(i, 3) + "_" + file_word(program.launches[i].name);
     kernels.push_back(emit_wgsl(program.launches[i]));
-    write("kernels/" + padded(i, 3) + "_" + file_word(program.launches[i].name) + ".wgsl",
-          kernels.back());
+    write("kernels/" + file + ".wgsl", kernels.back());
+    write("programs/" + file + ".txt", print(program, program.launches[i]));
   }
   write("99_plan.txt", print(program));
   write("graph.dot", graph_dot(fused));

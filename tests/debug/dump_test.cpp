@@ -135,6 +135,23 @@ TEST(Dump, origins_that_are_no_file_names_do_not_matter) {
   EXPECT_TRUE(files_of(folder.path).contains("kernels/000____my_model_exp_1.wgsl"));
 }
 
+TEST(Dump, programs_are_shown_instruction_by_instruction) {
+  const Folder folder;
+  const ScopedEnv dump("TENSORGRAD_DUMP", folder.path.string());
+  Sketch sketch;
+  const Tensor x = sketch.input({4, 3});
+  sketch.output("y", exp(x) / sum(exp(x), {1}, true));
+  compile_for_test(sketch.graph(), 8);
+  std::string found;
+  for (const auto& [name, text] : files_of(folder.path)) {
+    if (name.starts_with("programs/000_")) found = text;
+  }
+  EXPECT_THAT(found, HasSubstr("row "));
+  EXPECT_THAT(found, HasSubstr("v0 = load b0 at [12]:(1)+0 : f32\n"));
+  EXPECT_THAT(found, HasSubstr("v2 = sum(v1) over the columns : f32, once a row\n"));
+  EXPECT_THAT(found, HasSubstr("b1 at [12]:(1)+0 = v3\n"));
+}
+
 TEST(Dump, output_names_that_are_no_words_parse_back) {
   Sketch sketch;
   sketch.output("class \"b\" of 2", exp(sketch.input({2})));

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#include "kernel/launch_text.h"
+
+#include <iomanip>
+#include <sstream>
+
+#include "base/check.h"
+
+namespace tensorgrad {
+namespace {
+
+const char* name_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum: return "sum";
+    case ReduceOp::kMax: return "max";
+    case ReduceOp::kMin: return "min";
+    case ReduceOp::kArgMax: return "argmax";
+    case ReduceOp::kArgMin: return "argmin";
+  }
+  UNREACHABLE();
+}
+
+std::string at_access(const ScalarProgram& program, const Instr& instr) {
+  const Access& access = program.accesses[static_cast<std::size_t>(instr.index)];
+  return "b" + std::to_string(access.binding) + " at " + to_string(access.map);
+}
+
+std::string operands(const Instr& instr) {
+  std::string text;
+  for (const int operand : instr.operands)
+    text += (text.empty() ? "v" : ", v") + std::to_string(operand);
+  return "(" + text + ")";
+}
+
+std::string what(const ScalarProgram& program, const Instr& instr) {
+  switch (instr.kind) {
+    case InstrKind::kConst: {
+      std::ostringstream bits;
+      bits << "const 0x" << std::hex << instr.bits;
+      return bits.str();
+    }
+    case InstrKind::kHyper: return "hyper word " + std::to_string(instr.index);
+    case InstrKind::kIndex: return "index";
+    case InstrKind::kCoord:
+      return "index / " + std::to_string(instr.divisor) + " % " + std::to_string(instr.modulus);
+    case InstrKind::kLoad: return "load " + at_access(program, instr);
+    case InstrKind::kLoadAt: {
+      const Access& access = program.accesses[static_cast<std::size_t>(instr.index)];
+      return "load " + at_access(program, instr) + " + " + std::to_string(access.at_stride) +
+             " * v" + std::to_string(instr.operands[0]);
+    }
+    case InstrKind::kInBounds:
+      return "valid " + to_string(program.accesses[static_cast<std::size_t>(instr.index)].map);
+    case InstrKind::kOp: return instr.code->name + operands(instr);
+    case InstrKind::kReduce: return name_of(instr.reduce) + operands(instr) + " over the columns";
+    case InstrKind::kAcc: return "acc";
+  }
+  UNREACHABLE();
+}
+
+void print_program(std::ostream& out, const std::string& name, const ScalarProgram& program) {
+  if (program.instrs.empty()) return;
+  out << name << '\n';
+  for (std::size_t i = 0; i < program.instrs.size(); ++i) {
+    const Instr& instr = program.instrs[i];
+    out << "  v" << i << " = " << what(program, instr) << " : " << to_string(instr.dtype)
+        << (instr.level == Level::kRow ? ", once a row" : "") << '\n';
+  }
+}
+
+void print_store(std::ostream& out, const Store& store, const std::string& value) {
+  out << "  b" << store.binding << " at " << to_string(store.map);
+  if (store.ring_word >= 0) out << " + hyper word " << store.ring_word;
+  out << " = " << value << '\n';
+}
+
+}  // namespace
+
+std::string print(const Program& program, const Launch& launch) {
+  std::ostringstream out;
+  out << kind_name(launch.kind) << ' ' << launch.name << ' ' << domain_text(launch) << '\n';
+  for (std::size_t i = 0; i < launch.bindings.size(); ++i)
+    out << "  b" << i << ": " << bound_text(program, launch.bindings[i]) << '\n';
+  print_program(out, launch.kind == LaunchKind::kContraction ? "operand a" : "elements a",
+                launch.a);
+  print_program(out, launch.kind == LaunchKind::kContraction ? "operand b" : "elements b",
+                launch.b);
+  print_program(out, "indices", launch.scatter_index);
+  print_program(out, "sources", launch.scatter_source);
+  for (std::size_t i = 0; i < launch.inputs.size(); ++i)
+    print_program(out, "input " + std::to_string(i), launch.inputs[i]);
+  print_program(out, "body", launch.body);
+  out << "stores\n";
+  const bool of_body = !launch.body.instrs.empty();
+  for (const Store& store : launch.stores)
+    print_store(out, store, of_body ? "v" + std::to_string(store.value) : "result");
+  if (launch.ones_row) print_store(out, launch.ones_store, "sum of b over k");
+  if (launch.ones_column) print_store(out, launch.ones_store, "sum of a over k");
+  return out.str();
+}
+
+}  // namespace tensorgrad

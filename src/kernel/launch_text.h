@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// A launch as text for people: what it binds, and its scalar programs instruction by instruction.
+#pragma once
+
+#include <string>
+
+#include "kernel/program.h"
+
+namespace tensorgrad {
+
+// Not read back.
+std::string print(const Program& program, const Launch& launch);
+
+}  // namespace tensorgrad
