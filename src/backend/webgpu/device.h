@@ -2,6 +2,8 @@
 // The WebGPU device. Private to backend/webgpu and its tests.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -16,6 +18,7 @@
 #include "backend/backend.h"
 #include "backend/webgpu/adapter.h"
 #include "backend/webgpu/api.h"
+#include "base/parallel.h"
 #include "io/tuning_file.h"
 #include "kernel/contraction_forms.h"
 #include "kernel/wgsl_join.h"
@@ -31,6 +34,9 @@ inline constexpr std::int64_t kRowsPerSubmit = 256;
 // as all before it.
 inline constexpr std::int64_t kFirstDispatches = 64;
 inline constexpr std::int64_t kDispatchesPerSubmit = 1024;
+// Where the driver can be called by several threads, a submit of more than these goes to so many.
+inline constexpr std::size_t kDispatchesPerEncoder = 64;
+inline constexpr std::size_t kMostEncoders = 4;
 inline constexpr std::size_t kMaxRuns = 3;      // run submits in flight
 inline constexpr std::size_t kMaxFlights = 64;  // submits in flight, downloads included
 inline constexpr std::int64_t kHyperRowBytes = sizeof(HyperRow);
@@ -148,7 +154,7 @@ class WebGpuDevice final : public Device {
   // queue.cpp
   Handle<WGPUCommandBuffer> finish(WGPUCommandEncoder encoder);
   Flight& finish_and_submit(WGPUCommandEncoder encoder, bool is_run);
-  Flight& submit(WGPUCommandBuffer commands, bool is_run);
+  Flight& submit(std::span<const WGPUCommandBuffer> commands, bool is_run);
   void watch(Flight& flight);
   void settle();
   void wait_oldest();
@@ -190,6 +196,9 @@ class WebGpuDevice final : public Device {
   std::uint32_t write_rows(std::span<const HyperRow> rows);
   Handle<WGPUCommandEncoder> encode(std::span<const Step> steps, bool uses_hyper,
                                     std::uint32_t first_row, std::size_t count);
+  using CommandBuffers = std::array<Handle<WGPUCommandBuffer>, kMostEncoders>;
+  std::size_t encode_together(const WebGpuExecutable& executable, std::span<const Step> steps,
+                              std::uint32_t first_row, std::size_t count, CommandBuffers& made);
   void run_chunk(WebGpuExecutable& executable, std::span<const HyperRow> rows);
   void check_first_run(WebGpuExecutable& executable);
   std::vector<LaunchTiming> profile_by_clock(WebGpuExecutable& executable, const HyperRow& row);
@@ -208,6 +217,8 @@ class WebGpuDevice final : public Device {
   bool checked_ = false, timestamps_ = false;
   std::string replacement_;
   WgslOptions forced_;
+  std::size_t encoders_ =
+      std::min<std::size_t>(kMostEncoders, static_cast<std::size_t>(usable_cores()));
   MatrixUnits units_;
   std::optional<Subgroups> subgroups_;      // looked for when a kernel comes that could use them
   std::unique_ptr<io::TuningFile> tuning_;  // null: none

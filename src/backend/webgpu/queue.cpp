@@ -37,7 +37,9 @@ Handle<WGPUCommandBuffer> WebGpuDevice::finish(WGPUCommandEncoder encoder) {
 }
 
 Flight& WebGpuDevice::finish_and_submit(WGPUCommandEncoder encoder, bool is_run) {
-  return submit(finish(encoder).get(), is_run);
+  const Handle<WGPUCommandBuffer> commands = finish(encoder);
+  const WGPUCommandBuffer buffer = commands.get();
+  return submit({&buffer, 1}, is_run);
 }
 
 HostTimes WebGpuDevice::host_times() const {
@@ -46,7 +48,7 @@ HostTimes WebGpuDevice::host_times() const {
 }
 
 // Submits and adds a flight; the caller asks for a callback.
-Flight& WebGpuDevice::submit(WGPUCommandBuffer commands, bool is_run) {
+Flight& WebGpuDevice::submit(std::span<const WGPUCommandBuffer> commands, bool is_run) {
   const Stopwatch timer(host_.submitting);
   // wgpu-native does not survive a submit to a lost device, or of refused commands: look first.
   api_.vendor->poll(api_, device_.get());

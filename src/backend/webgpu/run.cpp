@@ -2,12 +2,14 @@
 // Runs: the launches of some steps in few compute passes and submits; and their timing. WebGPU
 // runs the dispatches of a pass in order, as far as they touch the same buffers.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 
 #include "backend/webgpu/device.h"
 #include "backend/webgpu/vendor.h"
 #include "base/check.h"
+#include "base/parallel.h"
 
 namespace tensorgrad::webgpu {
 namespace {
@@ -37,7 +39,6 @@ std::uint32_t WebGpuDevice::write_rows(std::span<const HyperRow> rows) {
 // The same steps once for each of `count` rows, in one pass.
 Handle<WGPUCommandEncoder> WebGpuDevice::encode(std::span<const Step> steps, bool uses_hyper,
                                                 std::uint32_t first_row, std::size_t count) {
-  const Stopwatch timer(host_.encoding);
   Handle<WGPUCommandEncoder> encoder(api_, api_.DeviceCreateCommandEncoder(device_.get(), nullptr));
   const Handle<WGPUComputePassEncoder> opened(
       api_, api_.CommandEncoderBeginComputePass(encoder.get(), nullptr));
@@ -57,6 +58,29 @@ Handle<WGPUCommandEncoder> WebGpuDevice::encode(std::span<const Step> steps, boo
   return encoder;
 }
 
+// The same, finished; by several threads where there is much of it. Gives how many there are.
+std::size_t WebGpuDevice::encode_together(const WebGpuExecutable& executable,
+                                          std::span<const Step> steps, std::uint32_t first_row,
+                                          std::size_t count, CommandBuffers& made) {
+  const Stopwatch timer(host_.encoding);
+  const bool several = api_.vendor->concurrent() && executable.validated;
+  const std::size_t most =
+      several ? std::min(count, steps.size() * count / kDispatchesPerEncoder) : 1;
+  const std::size_t parts = std::clamp<std::size_t>(most, 1, encoders_);
+  const auto encode_part = [&](std::size_t i) {
+    const std::size_t from = count * i / parts, to = count * (i + 1) / parts;
+    const Handle<WGPUCommandEncoder> encoder = encode(
+        steps, executable.uses_hyper, first_row + static_cast<std::uint32_t>(from), to - from);
+    made[i] = {api_, api_.CommandEncoderFinish(encoder.get(), nullptr)};
+  };
+  if (parts == 1) {
+    encode_part(0);
+  } else {
+    in_parallel(parts, parts, encode_part);
+  }
+  return parts;
+}
+
 void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const HyperRow> rows) {
   const auto running = [&] {
     return static_cast<std::size_t>(std::count_if(
@@ -69,18 +93,20 @@ void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const Hyper
   const bool in_parts = rows.size() == 1 && executable.validated && running() == 0;
   for (std::size_t part = kFirstDispatches; in_parts && steps.size() >= part + part / 2;
        part *= 2) {
-    const Handle<WGPUCommandEncoder> encoder =
-        encode(steps.first(part), executable.uses_hyper, first, 1);
-    watch(finish_and_submit(encoder.get(), false));
+    CommandBuffers made;
+    encode_together(executable, steps.first(part), first, 1, made);
+    const WGPUCommandBuffer commands = made.front().get();
+    watch(submit({&commands, 1}, false));
     steps = steps.subspan(part);
   }
   if (!executable.validated) begin_scope();
-  const Handle<WGPUCommandEncoder> encoder =
-      encode(steps, executable.uses_hyper, first, rows.size());
-  const Handle<WGPUCommandBuffer> commands = finish(encoder.get());
+  CommandBuffers made;
+  const std::size_t count = encode_together(executable, steps, first, rows.size(), made);
   // Looked at before the submit, which wgpu-native does not survive with refused commands.
   if (!executable.validated) check_first_run(executable);
-  watch(submit(commands.get(), true));
+  std::array<WGPUCommandBuffer, kMostEncoders> commands = {};
+  for (std::size_t i = 0; i < count; ++i) commands[i] = made[i].get();
+  watch(submit(std::span(commands).first(count), true));
 }
 
 // The driver's own checks of a dispatch, caught once; afterwards nothing that they depend on

@@ -128,7 +128,8 @@ double WebGpuDevice::time_runs(const Step& step, std::uint32_t row, int count) {
   const std::string error = end_scope();
   if (!error.empty()) throw DeviceError("webgpu: " + step.name + " was refused: " + error);
   const Clock::time_point start = Clock::now();
-  watch(submit(commands.get(), true));
+  const WGPUCommandBuffer buffer = commands.get();
+  watch(submit({&buffer, 1}, true));
   wait_for(last_ticket_);
   const double by_clock = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
   if (queries) read_back(resolved.get(), std::as_writable_bytes(std::span(ticks)));

@@ -106,8 +106,9 @@ class WgpuNative : public Vendor {
     return static_cast<WGPUFeatureName>(WGPUNativeFeature_Subgroup);
   }
 
-  std::uint64_t submit(const Api&, WGPUQueue queue, WGPUCommandBuffer commands) const override {
-    return functions_.submit_for_index(queue, 1, &commands);
+  std::uint64_t submit(const Api&, WGPUQueue queue,
+                       std::span<const WGPUCommandBuffer> commands) const override {
+    return functions_.submit_for_index(queue, commands.size(), commands.data());
   }
 
   void poll(const Api&, WGPUDevice device) const override {
@@ -271,8 +272,9 @@ class Dawn : public Vendor {
 
   [[nodiscard]] bool concurrent() const override { return false; }
 
-  std::uint64_t submit(const Api& api, WGPUQueue queue, WGPUCommandBuffer commands) const override {
-    api.QueueSubmit(queue, 1, &commands);
+  std::uint64_t submit(const Api& api, WGPUQueue queue,
+                       std::span<const WGPUCommandBuffer> commands) const override {
+    api.QueueSubmit(queue, commands.size(), commands.data());
     return 0;
   }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,11 +40,11 @@ class Vendor {
   }
   // What versions of the library call matrices of a subgroup; the number may be another feature's.
   [[nodiscard]] virtual std::vector<WGPUFeatureName> matrix_features() const { return {}; }
-  // May several threads make pipelines at a time?
+  // May several threads make pipelines, or encode, at a time?
   [[nodiscard]] virtual bool concurrent() const = 0;
-  // Submits one command buffer; gives a mark for wait().
+  // Submits command buffers, to be run in order; gives a mark for wait().
   virtual std::uint64_t submit(const Api& api, WGPUQueue queue,
-                               WGPUCommandBuffer commands) const = 0;
+                               std::span<const WGPUCommandBuffer> commands) const = 0;
   // Calls the callbacks that are due.
   virtual void poll(const Api& api, WGPUDevice device) const = 0;
   // The same, after waiting: until the submission is done, or for a moment. Callers loop.
