@@ -354,8 +354,10 @@ std::string Engine::explain() const {
       << ") in " << program.buffers.size() << " buffers\n\n";
   int number = 0;
   for (const Launch& launch : program.launches) {
-    out << (launch.beside ? "  beside " : "launch ") << number++ << "  " << launch.name
-        << "  moves " << bytes_text(launch.bytes_moved);
+    out << (launch.beside    ? "  beside "
+            : launch.chained ? " chained "
+                             : "launch ")
+        << number++ << "  " << launch.name << "  moves " << bytes_text(launch.bytes_moved);
     if (launch.flops > 0) {
       out << ", " << launch.flops << " operations ("
           << intensity_text(launch.flops, launch.bytes_moved) << " per byte)";

@@ -41,6 +41,7 @@ std::vector<std::string> skipped_passes() {
     if (std::any_of(graph_passes().begin(), graph_passes().end(), needed)) continue;
     if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
   }
+  known.emplace_back("chain");  // of the plan
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string all;
@@ -211,6 +212,7 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
   request.fusing.row_epilogue_columns = rows ? kMostRowColumns : 0;
   if (device.joins_launches) request.fusing.cached_elements = kCachedOnGpu;
   request.plan.join_bindings = device.joins_launches ? device.limits.max_storage_bindings : 0;
+  request.plan.chains = rows;
 }
 
 namespace {
@@ -255,6 +257,7 @@ Compiled compile_graph(CompileRequest request) {
   FuseOptions fusing = request.fusing;
   fusing.enabled = !passes.skipped("fuse");
   fusing.merge_column_sums = most_bytes == 0 || grad_bytes <= most_bytes;
+  request.plan.chains &= !passes.skipped("chain");
   fuse_and_plan(passes, fusing, request.plan, graph, result);
   if (most_bindings(result.program) > fusing.max_bindings) {
     fusing.assume_in_place = false;

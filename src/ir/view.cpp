@@ -324,6 +324,17 @@ OffsetSpan offset_span(const IndexMap& map, std::int64_t first, std::int64_t cou
   return span;
 }
 
+bool stays_in_blocks(const IndexMap& map, std::int64_t range, std::int64_t blocks) {
+  const std::int64_t domain = map.domain_size();
+  if (domain % blocks != 0 || range % blocks != 0) return false;
+  const std::int64_t from = domain / blocks, to = range / blocks;
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    const OffsetSpan span = offset_span(map, i * from, from);
+    if (span.low <= span.high && (span.low < i * to || span.high >= (i + 1) * to)) return false;
+  }
+  return true;
+}
+
 std::string to_string(const View& view) {
   std::string text = to_string(view.shape) + ":(";
   for (std::size_t d = 0; d < view.strides.size(); ++d) {

@@ -76,6 +76,11 @@ struct OffsetSpan {
 };
 OffsetSpan offset_span(const IndexMap& map, std::int64_t first, std::int64_t count);
 
+// The map's domain, and the `range` elements that it leads to, are each cut into so many equal
+// blocks. Does each block lead to the block of the same number alone? False also where they cannot
+// be cut so. May be false where it would hold, never the other way around.
+bool stays_in_blocks(const IndexMap& map, std::int64_t range, std::int64_t blocks);
+
 // "[256,64]:(64,1)+0", with masks as "{lo..hi}".
 std::string to_string(const View& view);
 std::string to_string(const IndexMap& map);

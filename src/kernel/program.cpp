@@ -438,7 +438,7 @@ void verify_beside(const Program& program, const Launch& launch, const Launch& o
 
 std::int64_t count_dispatches(const Program& program) {
   return std::count_if(program.launches.begin(), program.launches.end(),
-                       [](const Launch& launch) { return !launch.beside; });
+                       [](const Launch& launch) { return !launch.beside && !launch.chained; });
 }
 
 void verify(const Program& program) {
@@ -447,6 +447,12 @@ void verify(const Program& program) {
     CHECK(static_cast<std::int64_t>(buffer.data.size()) * 4 <= buffer.bytes, buffer.name);
   }
   for (const Launch& launch : program.launches) verify_launch(program, launch);
+  for (std::size_t i = 0; i < program.launches.size(); ++i) {
+    const Launch& launch = program.launches[i];
+    if (!launch.chained) continue;
+    CHECK(i > 0 && !launch.beside && launch.row_count == 0, launch.name);
+    CHECK(launch.blocks > 0 && launch.blocks == program.launches[i - 1].blocks, launch.name);
+  }
   std::size_t first = 0;
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
     if (!program.launches[i].beside) first = i;
@@ -466,6 +472,7 @@ std::string print(const Program& program) {
         << launch.bytes_moved << " B";
     if (launch.flops > 0) out << ' ' << launch.flops << " flop";
     if (launch.beside) out << "  beside";
+    if (launch.chained) out << "  chained";
     if (!launch.sites.empty()) out << "  at " << to_string(launch.sites.front());
     out << '\n';
     for (const Binding& binding : launch.bindings) {

@@ -124,6 +124,11 @@ struct Launch {
   // of them needs anything of it: a device may run all of these as one kernel. Where they share a
   // buffer that one writes, it is the gradient arena, and they write different parts of it.
   bool beside = false;
+  // It goes on with the launches back to the last one without this mark (a chain) block by block:
+  // of what they write, each of `blocks` parts of its elements reads what the same part of theirs
+  // wrote, and no more. A device may run them as one kernel, a block a workgroup. 0: in no chain.
+  bool chained = false;
+  std::int64_t blocks = 0;
   std::vector<Binding> bindings;
 
   // kMap, kRow: the domain is rows * cols, linear index = row * cols + col. kMap has cols == 1 and
@@ -264,7 +269,6 @@ bool index_repeats(const Launch& launch);
 // Elements of an input of an attention launch, and of each of its results.
 std::int64_t input_size(const Launch& launch, AttentionInput which);
 std::vector<std::int64_t> attention_results(const Launch& launch);
-// Of a selective scan.
 SelectiveSizes selective_sizes(const Launch& launch);
 bool keeps_states(const Launch& launch);  // the forward pass, where something flows back
 
@@ -272,20 +276,18 @@ bool keeps_states(const Launch& launch);  // the forward pass, where something f
 std::vector<ScalarProgram*> programs_of(Launch& launch);
 std::vector<const ScalarProgram*> programs_of(const Launch& launch);
 
-// The type of a scan's value before the epilogue.
-DType scan_dtype(const Launch& launch);
+DType scan_dtype(const Launch& launch);  // of a scan's value before the epilogue
 // The elements of a scan or a sort whose type is the line's: `b`, or `a` of a product.
 const ScalarProgram& line_program(const Launch& launch);
 
 // Throws InternalError where a launch breaks a rule stated above.
 void verify(const Program& program);
-
-// "map", "row", "contraction", "scatter", "scan", "sort", "attention", "selective_scan", "custom".
 const char* kind_name(LaunchKind kind);
 // Columns that a contraction with by_rows may have, and workgroup memory that a GPU needs for it.
 inline constexpr int kMostRowColumns = 64;
 inline constexpr std::int64_t kRowEpilogueBytes = 32 << 10;
-// Kernels that a device runs which joins the launches beside each other.
+inline constexpr std::int64_t kChainRows = 8;  // of a contraction, in a block of a chain
+// Kernels that a device runs which joins chains and the launches beside each other.
 std::int64_t count_dispatches(const Program& program);
 // The sizes that a launch goes over: "1024", "64x10", "64x128x784" (m, n, k).
 std::string domain_text(const Launch& launch);

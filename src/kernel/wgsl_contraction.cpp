@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Contractions: out[z,m,n] = epilogue(sum_k a[z,m,k] * b[z,k,n]). Three forms:
+// Contractions: out[z,m,n] = epilogue(sum_k a[z,m,k] * b[z,k,n]). Three forms, and a fourth in
+// wgsl_row_block.cpp:
 // - tiled: a workgroup of ny x nx threads computes BM x BN results, each thread TM x TN of them in
 //   registers; per step of BK, both operands pass through workgroup memory, evaluated by their own
 //   programs while they are loaded. Reads per result: K/BN of a and K/BM of b. Where tiles are few,
@@ -48,8 +49,8 @@ int place_of_result(int i, int width, int threads) {
 
 constexpr std::int64_t kMostVectorRows = 4, kLeastVectorDepth = 64;
 
-// For epilogues by rows: a workgroup has all columns of its rows.
-constexpr TileShape kRowShape = {16, kMostRowColumns, 64, 2, 2, 1, 2, 0.5, 0};
+// A step of a chain that has less goes by lanes.
+constexpr std::int64_t kLeastBlockColumns = 16, kLeastBlockDepth = 16, kMostBlockResults = 512;
 
 class Contraction : private ContractionParts {
  public:
@@ -59,6 +60,7 @@ class Contraction : private ContractionParts {
 
  private:
   [[nodiscard]] Tile pick_lanes() const;
+  [[nodiscard]] Tile pick_chained_lanes() const;
   [[nodiscard]] double time_of(const TileShape& shape, std::int64_t groups) const;
   [[nodiscard]] const TileShape* pick_tile() const;
   [[nodiscard]] std::int64_t bytes_of(const TileShape& tile) const;
@@ -71,7 +73,6 @@ class Contraction : private ContractionParts {
   void write_results(Scope& scope, const TileShape& tile);
   void write_ones_results(Scope& scope, const TileShape& tile);
   void write_sliced_results(Scope& scope, const TileShape& tile);
-  void write_rows(Scope& scope, const TileShape& tile);
   void write_places(Scope& scope, const TileShape& tile, std::int64_t tiles_m,
                     std::int64_t tiles_n) const;
 };
@@ -87,6 +88,18 @@ Tile Contraction::pick_lanes() const {
   if (options_.lanes > 0) tile.lanes = options_.lanes;
   tile.lanes = std::clamp(tile.lanes, 1, most);
   tile.rows = std::max(1, group_threads(std::max(tile.lanes, 64), options_) / tile.lanes);
+  return tile;
+}
+
+// The same for a step of a chain: as few as let workgroups have the results of one block alone.
+Tile Contraction::pick_chained_lanes() const {
+  const std::int64_t results = launch_.m / options_.blocks * launch_.n;
+  const int threads = group_threads(64, options_);
+  Tile tile;
+  tile.lanes_first = b_.along_k();
+  tile.lanes = 1;
+  while (tile.lanes < threads && results % (threads / tile.lanes) != 0) tile.lanes *= 2;
+  tile.rows = threads / tile.lanes;
   return tile;
 }
 
@@ -140,7 +153,13 @@ std::int64_t Contraction::bytes_of(const TileShape& tile) const {
 
 Shader Contraction::write() {
   if (has_ones()) write_ones();
-  if (launch_.by_rows) return write_tiled(kRowShape);
+  if (launch_.by_rows) return write_row_block(launch_, options_);
+  if (options_.blocks > 0) {
+    const std::int64_t results = launch_.m / options_.blocks * launch_.n;
+    const bool narrow = launch_.n < kLeastBlockColumns ||
+                        (launch_.k < kLeastBlockDepth && results <= kMostBlockResults);
+    return narrow ? write_by_lanes(pick_chained_lanes()) : write_row_block(launch_, options_);
+  }
   if (takes_vectors()) return write_by_vectors();
   const TileShape* tile = pick_tile();
   return tile == nullptr ? write_by_lanes(pick_lanes()) : write_tiled(*tile);
@@ -186,7 +205,7 @@ Shader Contraction::write_by_lanes(const Tile& tile) {
 // Few rows times what lies along k: nothing is read twice, so nothing has to pass through workgroup
 // memory, and the reads of b decide the time.
 bool Contraction::takes_vectors() const {
-  if (options_.tile != 0 || has_ones() || launch_.by_rows || launch_.m > kMostVectorRows ||
+  if (options_.tile != 0 || has_ones() || launch_.m > kMostVectorRows ||
       window_.count != launch_.m || launch_.k < kLeastVectorDepth || !a_.along_k() ||
       !b_.along_k()) {
     return false;
@@ -433,38 +452,6 @@ void Contraction::write_sliced_results(Scope& scope, const TileShape& tile) {
               ones);
 }
 
-// The results go to workgroup memory, and there the epilogue goes over their rows.
-void Contraction::write_rows(Scope& scope, const TileShape& tile) {
-  const int lanes = tile.threads() / tile.side_m;
-  const std::string side = u32_literal(tile.side_n);
-  module_.shared("row_results", "f32", std::int64_t{tile.side_m} * tile.side_n, 4);
-  for (int i = 0; i < tile.per_m; ++i) {
-    for (int j = 0; j < tile.per_n; ++j) {
-      scope.line("row_results[(ty * " + u32_literal(tile.width_m()) + " + " +
-                 u32_literal(place_of_result(i, tile.width_m(), tile.threads_m())) + ") * " + side +
-                 " + tx * " + u32_literal(tile.width_n()) + " + " +
-                 u32_literal(place_of_result(j, tile.width_n(), tile.threads_n())) + "] = acc" +
-                 std::to_string(i) + "_" + std::to_string(j / tile.width_n()) +
-                 component(j, tile.width_n()) + ";");
-    }
-  }
-  scope.line("workgroupBarrier();");
-  Scope rows(&scope);
-  for (const char* name : {"row", "lane", "place", "live"}) rows.own(name);
-  rows.line("let lane = local % " + u32_literal(lanes) + ";");
-  rows.line("let place = m0 + local / " + u32_literal(lanes) + ";");
-  RowDomain domain{launch_.m, launch_.n, "", "row_results[(row - m0) * " + side + " + col]"};
-  if (window_.count % tile.side_m == 0) {
-    rows.line("let row = place;");
-  } else {
-    domain.live = "live";
-    rows.line("let live = place < " + u32_literal(window_.end()) + ";");
-    rows.line("let row = min(place, " + u32_literal(window_.end() - 1) + ");");
-  }
-  write_row_passes(rows, module_, launch_, domain, Tile{tile.side_m, lanes, true}, options_);
-  scope.block("", rows);
-}
-
 // Where the group and the thread stand, and the registers that are filled over the steps of k.
 void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t tiles_m,
                                std::int64_t tiles_n) const {
@@ -545,16 +532,13 @@ void Contraction::write_steps(Scope& scope, const TileShape& tile) {
 Shader Contraction::write_tiled(const TileShape& tile) {
   const std::int64_t tiles_m = ceil_div(window_.count, tile.side_m);
   const std::int64_t tiles_n = ceil_div(launch_.n, tile.side_n);
-  write_functions(tile.side_m, tile.side_n, tile.depth,
-                  !launch_.by_rows && tile.slices == 1 && tile.width_n() == 4);
+  write_functions(tile.side_m, tile.side_n, tile.depth, tile.slices == 1 && tile.width_n() == 4);
   const std::int64_t groups = window_.outer_count * tiles_m * tiles_n;
   Scope scope;
   open_rows(scope, Tile{1, tile.threads(), true}, groups, "tile");
   write_places(scope, tile, tiles_m, tiles_n);
   write_steps(scope, tile);
-  if (launch_.by_rows) {
-    write_rows(scope, tile);
-  } else if (tile.slices > 1) {
+  if (tile.slices > 1) {
     write_sliced_results(scope, tile);
   } else {
     write_results(scope, tile);
@@ -574,6 +558,7 @@ std::vector<int> tile_numbers() {
 
 Shader write_contraction(const Launch& launch, const WgslOptions& options) {
   Shader shader;
+  if (options.blocks > 0) return Contraction(launch, options).write();
   if (write_by_matrix_units(launch, options, shader)) return shader;
   return Contraction(launch, options).write();
 }

@@ -52,6 +52,9 @@ class ContractionParts {
 std::vector<int> tile_numbers();
 std::vector<int> unit_tile_numbers();
 
+// With all columns of 16 rows for each workgroup: for by_rows, and where options.blocks says so.
+Shader write_row_block(const Launch& launch, const WgslOptions& options);
+
 // By the device's matrix units. False where it has none, where the operands are none that they
 // take, or where other forms do better; `shader` is as it was then.
 bool write_by_matrix_units(const Launch& launch, const WgslOptions& options, Shader& shader);

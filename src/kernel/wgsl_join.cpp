@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A joined kernel: the shaders' functions under names of their own, their main functions as parts,
-// and a main function that calls the part to which the workgroup belongs. Arrays in workgroup
-// memory are shared by type, since a workgroup runs one part alone.
+// and a main function that calls the part to which the workgroup belongs, or, of a chain, all parts
+// one after the other for the workgroup's block. Arrays in workgroup memory are shared by type,
+// since a workgroup runs one part at a time.
 #include "kernel/wgsl_join.h"
 
 #include <algorithm>
@@ -47,6 +48,7 @@ class Joiner {
   Joiner(std::span<const Launch> launches, const WgslOptions& options, int max_bindings)
       : launches_(launches), options_(options), max_bindings_(max_bindings) {
     options_.joined = true;
+    if (launches.back().chained) options_.blocks = launches.back().blocks;
   }
 
   // Nothing where these do not fit into one kernel.
@@ -56,10 +58,17 @@ class Joiner {
         if (binding.mode != BindMode::kRead) written_.insert(binding.buffer);
       }
     }
-    write_shaders();
-    if (mixed_types()) write_shaders();
-    if (!same_threads() || !bind() || !print()) return std::nullopt;
-    return std::move(result_);
+    // Tiles of one kind share workgroup memory, those of several may not fit beside each other.
+    const bool free = options_.tile == 0;
+    for (const int tile : {options_.tile, 33, 16}) {
+      options_.tile = tile;
+      write_shaders();
+      if (mixed_types()) write_shaders();
+      if (!same_threads() || !bind() || !print()) return std::nullopt;
+      if (result_.kernel.workgroup_bytes <= options_.max_workgroup_bytes) return std::move(result_);
+      if (!free || options_.blocks > 0) break;
+    }
+    return std::nullopt;
   }
 
  private:
@@ -104,6 +113,9 @@ class Joiner {
   }
 
   bool bind() {
+    names_.clear();
+    types_.clear();
+    result_ = {};
     for (std::size_t i = 0; i < launches_.size(); ++i) {
       Names& names = names_.emplace_back();
       for (std::size_t b = 0; b < shaders_[i].types.size(); ++b) {
@@ -134,9 +146,10 @@ class Joiner {
   }
 
   bool print() {
+    functions_.clear();
+    shared_.clear();
     WgslKernel& kernel = result_.kernel;
-    std::string functions, call;
-    std::int64_t groups = 0;
+    std::string functions;
     for (std::size_t i = 0; i < shaders_.size(); ++i) {
       const wgsl::Shader& shader = shaders_[i];
       const std::string part = "part" + std::to_string(i);
@@ -148,20 +161,14 @@ class Joiner {
       }
       functions += wgsl::print_function("fn " + part + "(group_id: vec3<u32>, local: u32) {\n" +
                                         renamed(shader.main, names_[i]) + "}\n");
-      const std::string id =
-          groups == 0 ? "group_id"
-                      : "vec3<u32>(group_id.x - " + wgsl::u32_literal(groups) + ", 0u, 0u)";
-      groups += shader.groups;
-      call += std::string(i == 0 ? "  " : " else ") +
-              (i + 1 == shaders_.size() ? "{"
-                                        : "if (group_id.x < " + wgsl::u32_literal(groups) + ") {") +
-              " " + part + "(" + id + ", local); }";
       kernel.uses_hyper |= shader.uses_hyper;
       kernel.header += wgsl::print_header(launches_[i]);
     }
     kernel.threads = shaders_.front().threads;
     for (const wgsl::Shader::Shared& array : shared_) kernel.workgroup_bytes += array.bytes;
-    if (groups > kMostGroups || kernel.workgroup_bytes > options_.max_workgroup_bytes) return false;
+    std::int64_t groups = 0;
+    const std::string calls = options_.blocks > 0 ? chain_calls(groups) : calls_beside(groups);
+    if (groups == 0 || groups > kMostGroups) return false;
     kernel.groups_x = static_cast<std::uint32_t>(groups);
     const auto any = [&](bool wgsl::Shader::* uses) {
       return std::any_of(shaders_.begin(), shaders_.end(),
@@ -175,8 +182,43 @@ class Joiner {
       kernel.body += wgsl::print_shared("shared" + std::to_string(i), shared_[i]);
     }
     for (const auto& [name, text] : functions_) kernel.body += wgsl::print_function(text);
-    kernel.body += functions + wgsl::print_main(call + "\n", kernel.threads);
+    kernel.body += functions + wgsl::print_main(calls, kernel.threads);
     return true;
+  }
+
+  // The first workgroups call the first part, and so on.
+  [[nodiscard]] std::string calls_beside(std::int64_t& groups) const {
+    std::string calls;
+    for (std::size_t i = 0; i < shaders_.size(); ++i) {
+      const std::string id =
+          groups == 0 ? "group_id"
+                      : "vec3<u32>(group_id.x - " + wgsl::u32_literal(groups) + ", 0u, 0u)";
+      groups += shaders_[i].groups;
+      calls +=
+          std::string(i == 0 ? "  " : " else ") +
+          (i + 1 == shaders_.size() ? "{"
+                                    : "if (group_id.x < " + wgsl::u32_literal(groups) + ") {") +
+          " part" + std::to_string(i) + "(" + id + ", local); }";
+    }
+    return calls + "\n";
+  }
+
+  // A workgroup does what those of its block would do in each part, and sees what it wrote. No
+  // groups where a part's do not belong to one block each.
+  [[nodiscard]] std::string chain_calls(std::int64_t& groups) const {
+    std::string calls;
+    for (std::size_t i = 0; i < shaders_.size(); ++i) {
+      if (shaders_[i].groups % options_.blocks != 0) return {};
+      const std::int64_t each = shaders_[i].groups / options_.blocks;
+      const std::string call = "part" + std::to_string(i) + "(vec3<u32>(group_id.x * " +
+                               wgsl::u32_literal(each) + " + i, 0u, 0u), local);";
+      // The next call may fill workgroup memory that some threads still read.
+      const std::string wait = i + 1 < shaders_.size() ? " storageBarrier();" : "";
+      calls += "  for (var i = 0u; i < " + wgsl::u32_literal(each) + "; i++) { " + call +
+               " workgroupBarrier(); }\n" + (wait.empty() ? "" : " " + wait + "\n");
+    }
+    groups = options_.blocks;
+    return calls;
   }
 
   // Names for a shader's own functions, and its arrays' places among those of all, largest first.
@@ -241,7 +283,10 @@ std::vector<Dispatch> write_dispatches(const Program& program, const WgslOptions
   std::vector<Dispatch> all;
   for (std::size_t i = 0; i < program.launches.size();) {
     std::size_t end = i + 1;
-    while (!options.separate && end < program.launches.size() && program.launches[end].beside) {
+    const auto goes_on = [&](const Launch& launch) {
+      return launch.beside || (launch.chained && launch.blocks == program.launches[i].blocks);
+    };
+    while (!options.separate && end < program.launches.size() && goes_on(program.launches[end])) {
       ++end;
     }
     write_some(program, i, end - i, options, max_bindings, all);

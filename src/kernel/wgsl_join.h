@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Launches that run beside each other as one kernel: each has some of its workgroups. A launch of
-// its own costs a GPU about two microseconds, which is more than many of them work.
+// Launches as one kernel: of those that run beside each other each has some of its workgroups; of a
+// chain each workgroup has a block of every launch. A launch of its own costs a GPU about two
+// microseconds, which is more than many of them work.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,8 @@ struct Dispatch {
   WgslKernel kernel;
 };
 
-// All launches of a program. Those beside each other share a kernel where that fits the device: if
-// not, the first half of them and the second half are tried.
+// All launches of a program. Those beside each other, and those of a chain, share a kernel where
+// that fits the device: if not, the first half of them and the second half are tried.
 std::vector<Dispatch> write_dispatches(const Program& program, const WgslOptions& options,
                                        int max_bindings);
 

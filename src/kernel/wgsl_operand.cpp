@@ -25,6 +25,7 @@ struct TileOperand::Share {
   int pieces;          // per thread
   int fast;            // pieces side by side in memory
   int step_i, step_k;  // elements from one piece to the next
+  std::string there;   // where threads are more than pieces: opens a block of those that have one
 };
 
 TileOperand::TileOperand(Module& module, const Launch& launch, bool is_a)
@@ -85,9 +86,9 @@ TileOperand::Share TileOperand::share(const TileShape& tile) const {
   const int threads = tile.threads();
   const int fast = (along_k_ ? tile.depth : side(tile)) / count();
   CHECK(threads % fast == 0);
-  const int step = threads / fast;
-  return {side(tile) * tile.depth / count() / threads, fast, along_k_ ? step : 0,
-          along_k_ ? 0 : step};
+  const int step = threads / fast, all = side(tile) * tile.depth / count();
+  return {std::max(1, all / threads), fast, along_k_ ? step : 0, along_k_ ? 0 : step,
+          all < threads ? "if (local < " + u32_literal(all) + ")" : ""};
 }
 
 void TileOperand::write_places(Scope& scope, const TileShape& tile) const {
@@ -103,13 +104,16 @@ void TileOperand::write_places(Scope& scope, const TileShape& tile) const {
 
 void TileOperand::write_fetch(Scope& scope, const TileShape& tile, const std::string& k0) const {
   const Share mine = share(tile);
+  Scope own(&scope);
+  Scope& to = mine.there.empty() ? scope : own;
   for (int j = 0; j < mine.pieces; ++j) {
     const std::string i =
         axis_name(is_a_) + ("0 + " + name_) + "_i + " + u32_literal(j * mine.step_i);
     const std::string k = k0 + " + " + name_ + "_k + " + u32_literal(j * mine.step_k);
-    scope.line("next_" + name_ + std::to_string(j) + " = " + name_ + "_at(z, " +
-               (is_a_ ? i + ", " + k : k + ", " + i) + ");");
+    to.line("next_" + name_ + std::to_string(j) + " = " + name_ + "_at(z, " +
+            (is_a_ ? i + ", " + k : k + ", " + i) + ");");
   }
+  if (!mine.there.empty()) scope.block(mine.there, own);
 }
 
 namespace {
@@ -162,6 +166,32 @@ void TileOperand::write_keep_halves(Scope& scope, const TileShape& tile) const {
                  component(c, count()) + ");");
     }
   }
+}
+
+// Lines along k are one vector longer, so that threads of neighbouring lines meet different banks.
+int TileOperand::line_pitch(const TileShape& tile) const {
+  return along_k_ ? tile.depth / 4 + 1 : side(tile) / 4;
+}
+
+int TileOperand::line_vectors(const TileShape& tile) const {
+  return line_pitch(tile) * (along_k_ ? side(tile) : tile.depth);
+}
+
+void TileOperand::write_keep_lines(Scope& scope, const TileShape& tile, const std::string& array,
+                                   int start) const {
+  const Share mine = share(tile);
+  Scope own(&scope);
+  Scope& to = mine.there.empty() ? scope : own;
+  for (int j = 0; j < mine.pieces; ++j) {
+    const std::string i = "(" + name_ + "_i + " + u32_literal(j * mine.step_i) + ")";
+    const std::string k = "(" + name_ + "_k + " + u32_literal(j * mine.step_k) + ")";
+    const std::string& along = along_k_ ? k : i;
+    to.line(array + "[" + u32_literal(start) + " + " + (along_k_ ? i : k) + " * " +
+            u32_literal(line_pitch(tile)) + " + " + along + " / 4u]" +
+            (count() > 1 ? "" : "[" + along + " % 4u]") + " = next_" + name_ + std::to_string(j) +
+            ";");
+  }
+  if (!mine.there.empty()) scope.block(mine.there, own);
 }
 
 // Entry (k, i) of workgroup memory, with i along m or n.

@@ -21,10 +21,10 @@ struct TileShape {
   int at_once;
   double rate, start;
 
-  [[nodiscard]] int threads_m() const { return side_m / per_m; }
-  [[nodiscard]] int threads_n() const { return side_n / per_n; }
-  [[nodiscard]] int slice_threads() const { return threads_m() * threads_n(); }
-  [[nodiscard]] int threads() const { return slice_threads() * slices; }
+  [[nodiscard]] constexpr int threads_m() const { return side_m / per_m; }
+  [[nodiscard]] constexpr int threads_n() const { return side_n / per_n; }
+  [[nodiscard]] constexpr int slice_threads() const { return threads_m() * threads_n(); }
+  [[nodiscard]] constexpr int threads() const { return slice_threads() * slices; }
   // Registers are vectors of so many results, and so are the entries of workgroup memory.
   [[nodiscard]] int width_m() const { return std::min(4, per_m); }
   [[nodiscard]] int width_n() const { return std::min(4, per_n); }
@@ -65,6 +65,14 @@ class TileOperand {
   // begins at `from` (an expression, or empty).
   void write_fetch(Scope& scope, const TileShape& tile, const std::string& k0) const;
   void write_keep(Scope& scope, const TileShape& tile, const std::string& from) const;
+
+  // The same for tiles whose lines run as memory does, in vectors of four: the element with
+  // coordinate i along m or n at step k lies in line i at k where along_k(), else in line k at i.
+  // `array` has vectors; the tile begins at vector `start`.
+  [[nodiscard]] int line_pitch(const TileShape& tile) const;
+  [[nodiscard]] int line_vectors(const TileShape& tile) const;
+  void write_keep_lines(Scope& scope, const TileShape& tile, const std::string& array,
+                        int start) const;
 
   // Are all its elements numbers that f16 has?
   [[nodiscard]] bool is_half() const;

@@ -13,6 +13,15 @@ int map_threads(std::int64_t elements, const WgslOptions& options) {
   return group_threads(elements >= (1 << 18) ? 256 : 64, options);
 }
 
+// A workgroup of a chain has elements of one block alone, as many as divide it.
+std::int64_t elements_of_group(std::int64_t elements, std::int64_t threads,
+                               const WgslOptions& options) {
+  if (options.blocks == 0) return threads;
+  std::int64_t each = std::min(threads, elements / options.blocks);
+  while (elements / options.blocks % each != 0) --each;
+  return each;
+}
+
 Tile row_tile(const Launch& launch, const WgslOptions& options) {
   const Domain domain = {{"row", launch.rows}, {"col", launch.cols}};
   const int most = std::min(256, floor_pow2(options.max_threads));
@@ -28,6 +37,10 @@ Tile row_tile(const Launch& launch, const WgslOptions& options) {
   tile.lanes = std::clamp(tile.lanes, 1, most);
   const int wanted = tile.lanes == 1 || (tile.lanes_first && tile.lanes < 64) ? 64 : 256;
   tile.rows = std::max(1, group_threads(wanted, options) / tile.lanes);
+  while (options.blocks > 0 && launch.rows / options.blocks % tile.rows != 0) {
+    tile.rows /= 2;
+    tile.lanes *= 2;
+  }
   return tile;
 }
 
@@ -150,12 +163,18 @@ Shader write_map(const Launch& launch, const WgslOptions& options) {
   const Window window = window_of(launch);
   const Tile tile{map_threads(window.count, options), 1, true};
   Scope scope;
-  open_rows(scope, tile, window.count, "row", window.first);
+  const std::int64_t each = elements_of_group(window.count, tile.rows, options);
+  if (each == tile.rows) {
+    open_rows(scope, tile, window.count, "row", window.first);
+  } else {
+    scope.line("if (local >= " + u32_literal(each) + ") { return; }");
+    scope.line("let row = group_id.x * " + u32_literal(each) + " + local;");
+  }
   std::vector<int> roots;
   for (const Store& store : launch.stores) roots.push_back(store.value);
   program.write_all(scope, program.needed(roots));
   for (const Store& store : launch.stores) program.store(scope, store);
-  return make_shader(module, scope, tile.rows, ceil_div(window.count, tile.rows));
+  return make_shader(module, scope, tile.rows, ceil_div(window.count, each));
 }
 
 void write_row_passes(Scope& scope, Module& module, const Launch& launch, const RowDomain& domain,

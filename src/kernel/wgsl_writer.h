@@ -56,8 +56,10 @@ struct WgslOptions {
   // least 2; kAttention: columns of the tile of scores, 4 (of 8 rows), or 8, 16 or 32 (of as many):
   // the largest up to there that the device's workgroups have room for.
   int tile = 0;
-  bool separate = false;   // launches that could be one kernel are none, for comparison
-  bool joined = false;     // as many threads as others have, so that launches can be one kernel
+  bool separate = false;  // launches that could be one kernel are none, for comparison
+  bool joined = false;    // as many threads as others have, so that launches can be one kernel
+  // Launch::blocks, where a chain is one kernel: the workgroups of a block follow each other.
+  std::int64_t blocks = 0;
   double crowd = 1;        // kContraction: results of products beside it with its k, over its own
   MatrixUnits units = {};  // for contractions whose operands are f16
   int unit_tile = 0;       // kContraction: -1: none by matrix units; more: by a tile of that number

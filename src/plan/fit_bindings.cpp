@@ -307,7 +307,7 @@ void fit_bindings(Program& program, std::int64_t most_bytes) {
         }
       }
       if (parts.size() > 1) {  // they write one buffer
-        for (Launch& part : parts) part.beside = false;
+        for (Launch& part : parts) part.beside = part.chained = false;
       }
       std::move(parts.begin(), parts.end(), std::back_inserter(launches));
     }

@@ -11,6 +11,7 @@
 #include "ir/sources.h"
 #include "ops/registry.h"
 #include "ops/structured.h"
+#include "plan/chains.h"
 #include "plan/stages.h"
 
 namespace tensorgrad {
@@ -50,16 +51,19 @@ class Placer {
   // A launch that stores nothing: without the pass dce there are values that nothing reads.
   void drop_unread_groups() {
     std::vector<int> kept;
-    bool first = false;  // the first of those beside each other was dropped
+    bool first = false;  // the first of those that run together was dropped
     for (const int g : result_.order) {
       const std::vector<ValueId>& members = result_.members[static_cast<size_t>(g)];
       const bool stores = std::any_of(members.begin(), members.end(),
                                       [&](ValueId id) { return result_.places.contains(id); });
-      first = result_.beside.contains(g) ? first : false;
+      first = runs_with_last(g) && first;
       if (!stores) {
-        first |= result_.beside.erase(g) == 0;
+        first |= !runs_with_last(g);
       } else {
-        if (first) result_.beside.erase(g);
+        if (first) {
+          result_.beside.erase(g);
+          result_.chained.erase(g);
+        }
         first = false;
         kept.push_back(g);
       }
@@ -303,20 +307,64 @@ class Placer {
     }
     result_.order.clear();
     result_.beside.clear();
-    const auto stages = order_stages(groups, options_.join_bindings);
+    result_.blocks.clear();
+    result_.chained.clear();
+    const std::vector<Chain> chains = chains_of(groups);
+    const auto stages = order_stages(joined_work(groups, chains), options_.join_bindings);
     for (const std::vector<int>& stage : stages) {
-      result_.order.insert(result_.order.end(), stage.begin(), stage.end());
-      result_.beside.insert(stage.begin() + 1, stage.end());
+      for (const int c : stage) {
+        const Chain& chain = chains[static_cast<size_t>(c)];
+        if (c != stage.front()) result_.beside.insert(chain.groups.front());
+        result_.order.insert(result_.order.end(), chain.groups.begin(), chain.groups.end());
+        result_.chained.insert(chain.groups.begin() + 1, chain.groups.end());
+        for (const int g : chain.groups) {
+          if (chain.blocks > 0) result_.blocks[g] = chain.blocks;
+        }
+      }
     }
     return !stages.empty() || count == 0;
   }
 
+  [[nodiscard]] std::vector<Chain> chains_of(const std::vector<GroupWork>& groups) const {
+    if (options_.chains) {
+      std::set<int> writers;
+      for (const auto& [writer, place] : in_place_) writers.insert(writer);
+      return find_chains(graph_, result_.members, groups, writers, options_.join_bindings);
+    }
+    std::vector<Chain> single;
+    for (int g = 0; g < static_cast<int>(groups.size()); ++g) single.push_back({{g}, 0});
+    return single;
+  }
+
+  // Of each chain, with the numbers of chains for those of groups. One of several groups has its
+  // kernel to itself.
+  static std::vector<GroupWork> joined_work(const std::vector<GroupWork>& groups,
+                                            const std::vector<Chain>& chains) {
+    std::vector<int> chain_of(groups.size());
+    for (std::size_t c = 0; c < chains.size(); ++c) {
+      for (const int g : chains[c].groups) chain_of[static_cast<size_t>(g)] = static_cast<int>(c);
+    }
+    std::vector<GroupWork> joined(chains.size());
+    for (std::size_t c = 0; c < chains.size(); ++c) {
+      for (const int g : chains[c].groups) {
+        const GroupWork& work = groups[static_cast<size_t>(g)];
+        joined[c].beside = chains[c].groups.size() == 1 ? work.beside : 0;
+        joined[c].microseconds += work.microseconds;
+        joined[c].buffers.insert(work.buffers.begin(), work.buffers.end());
+        for (const int before : work.before) {
+          const int from = chain_of[static_cast<size_t>(before)];
+          if (from != static_cast<int>(c)) joined[c].before.insert(from);
+        }
+      }
+    }
+    return joined;
+  }
+
   // Times are rough: what matters is which launches take about as long as others.
   [[nodiscard]] GroupWork work_of(int g) const {
-    constexpr int kByRows = 1, kAttention = 2;  // threads of a workgroup differ
     constexpr double kMap = 0.5, kReduce = 1.5, kScatter = 3, kAttentionTime = 3, kProduct = 0.7;
     constexpr double kProductStep = 1.0 / 130;  // for each of k
-    GroupWork work{direct(g), kByRows, kMap, {}};
+    GroupWork work{direct(g), kSmallByRows, kMap, {}};
     double flops = 0;
     std::int64_t bytes = 0;
     const auto touch = [&](ValueId id) {
@@ -344,7 +392,7 @@ class Placer {
         }
         case OpKind::kAttention:
           time = kAttentionTime;
-          work.beside = kAttention;
+          work.beside = kSmallAttention;
           break;
         case OpKind::kScan:
         case OpKind::kSelectiveScan:
@@ -384,9 +432,8 @@ class Placer {
         result_.places[id] = {take_slot(bytes_of(graph_[id].type), free), 0};
         if (use->second < count) dying[static_cast<size_t>(use->second)].push_back(id);
       }
-      // Those beside each other run at the same time.
-      if (p + 1 < count && result_.beside.contains(result_.order[static_cast<size_t>(p) + 1]))
-        continue;
+      // Those beside each other run at the same time, and so do the blocks of a chain.
+      if (p + 1 < count && runs_with_last(result_.order[static_cast<size_t>(p) + 1])) continue;
       for (; first <= p; ++first) {
         for (const ValueId id : dying[static_cast<size_t>(first)]) {
           const int buffer = result_.places.at(id).buffer;
@@ -394,6 +441,10 @@ class Placer {
         }
       }
     }
+  }
+
+  [[nodiscard]] bool runs_with_last(int g) const {
+    return result_.beside.contains(g) || result_.chained.contains(g);
   }
 
   int take_slot(std::int64_t bytes, std::set<std::pair<std::int64_t, int>>& free) {

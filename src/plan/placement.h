@@ -22,7 +22,8 @@ struct Placement {
   std::map<ValueId, Place> places;                // leaves with storage, and every stored value
   std::vector<std::vector<ValueId>> members;      // of each group, in order
   std::vector<int> order;                         // groups in the order they run
-  std::set<int> beside;                           // groups that run beside the one before them
+  std::set<int> beside, chained;                  // how they go on from the one before them, if so
+  std::map<int, std::int64_t> blocks;             // of groups in chains
   std::vector<std::pair<ValueId, Place>> copies;  // after all launches: values to copy into leaves
   std::vector<Port> inputs, outputs;
   bool stores_f16 = true;  // of the options

@@ -28,6 +28,9 @@ Program plan(const Graph& graph, const PlanOptions& options) {
     program.launches.push_back(lower_group(graph, placement, hypers, options, g,
                                            placement.members[static_cast<size_t>(g)]));
     program.launches.back().beside = placement.beside.contains(g);
+    program.launches.back().chained = placement.chained.contains(g);
+    const auto blocks = placement.blocks.find(g);
+    if (blocks != placement.blocks.end()) program.launches.back().blocks = blocks->second;
   }
   for (const auto& [value, to] : placement.copies) {
     program.launches.push_back(lower_copy(graph, placement, value, to));

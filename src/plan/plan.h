@@ -20,6 +20,9 @@ struct PlanOptions {
   bool stores_f16 = true;  // else values of f16 lie in memory as f32
   // Storage buffers of a kernel that small launches may be joined to; 0: none are.
   int join_bindings = 0;
+  // Small launches that follow each other block by block are marked as chains; join_bindings holds
+  // for their kernels, too.
+  bool chains = false;
 };
 
 // How a value of that type lies in memory.

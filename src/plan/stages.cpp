@@ -9,7 +9,6 @@
 namespace tensorgrad {
 namespace {
 
-constexpr double kLaunch = 2.2;  // microseconds that a launch costs on an H100 beside its work
 // Work this much longer than what a stage is there for may join it.
 constexpr double kLonger = 1.25;
 constexpr std::size_t kMostBeside = 20;
@@ -62,7 +61,7 @@ class Scheduler {
     }
     for (std::size_t i = 0; i < done.size(); ++i) {
       const int g = done[i];
-      left_[index(g)] += work(g).microseconds + kLaunch;
+      left_[index(g)] += work(g).microseconds + kLaunchMicroseconds;
       for (const int from : work(g).before) {
         left_[index(from)] = std::max(left_[index(from)], left_[index(g)]);
         if (--users[index(from)] == 0) done.push_back(from);
@@ -99,7 +98,7 @@ class Scheduler {
     for (const int g : small_) {
       if (g == lead || work(g).beside != work(lead).beside) continue;
       const bool free = work(g).microseconds <= kLonger * work(lead).microseconds;
-      const bool urgent = left_[index(g)] + kLaunch > left_[index(lead)];
+      const bool urgent = left_[index(g)] + kLaunchMicroseconds > left_[index(lead)];
       if (many || free || urgent) found.push_back(g);
     }
     std::stable_sort(found.begin(), found.end(),

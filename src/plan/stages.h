@@ -8,6 +8,11 @@
 
 namespace tensorgrad {
 
+inline constexpr double kLaunchMicroseconds = 2.2;  // that a launch costs beside its work (H100)
+
+// Classes of small work: their workgroups have different numbers of threads.
+inline constexpr int kSmallByRows = 1, kSmallAttention = 2;
+
 // What the order of a group depends on.
 struct GroupWork {
   std::set<int> before;  // groups that must have run

@@ -44,7 +44,7 @@ Touched touched(const Launch& launch) {
 }
 
 // What a value occupies, and from which launch to which: -1 is before the first. Those beside each
-// other have one number.
+// other have one number, and so have those of a chain.
 struct Life {
   ValueId value;
   std::int64_t begin, end;  // bytes
@@ -57,7 +57,7 @@ class Lives {
       : graph_(graph), placement_(place(graph, options)) {
     int stage = -1;
     for (const int group : placement_.order) {
-      if (!placement_.beside.contains(group)) ++stage;
+      if (!placement_.beside.contains(group) && !placement_.chained.contains(group)) ++stage;
       position_[group] = stage;
     }
     for (ValueId id = 0; id < graph.size(); ++id) {
@@ -108,6 +108,7 @@ class Lives {
 void check_lives(const Graph& fused, int join_bindings, const std::string& note) {
   PlanOptions options;
   options.join_bindings = join_bindings;
+  options.chains = join_bindings > 0;
   const Lives lives(fused, options);
   for (const auto& [buffer, all] : lives.by_buffer()) {
     for (const Life& a : all) {

@@ -153,6 +153,7 @@ Compiled compile_for_test(const Graph& graph, int max_bindings, std::int64_t max
   request.plan.max_binding_bytes = max_binding_bytes;
   request.plan.stores_f16 = stores_f16;
   request.plan.join_bindings = join_bindings;
+  request.plan.chains = join_bindings > 0 && row_columns > 0;
   request.fusing.row_epilogue_columns = row_columns;
   request.plan.params_elements = arena_elements(graph);
   return compile_graph(std::move(request));

@@ -62,7 +62,8 @@ ValueMap interpret_graph(const Graph& graph, const ValueMap& leaves, bool round_
 // none. Where the device joins launches, and `join` does not say otherwise, small ones are joined.
 ValueMap run_graph(const Graph& graph, const ValueMap& leaves, Where where, int max_bindings = 0,
                    std::int64_t max_binding_bytes = 0, bool join = true);
-// `join_bindings` is that of PlanOptions, `row_columns` that of FuseOptions.
+// `join_bindings` is that of PlanOptions, `row_columns` that of FuseOptions; with both, small
+// launches may be chains.
 Compiled compile_for_test(const Graph& graph, int max_bindings, std::int64_t max_binding_bytes = 0,
                           bool stores_f16 = true, int join_bindings = 0, int row_columns = 0);
 

@@ -204,6 +204,40 @@ TEST(View, offset_span_holds_the_offsets_of_a_stretch) {
   EXPECT_GT(narrower, 200);
 }
 
+// Every index by itself, where the answer is yes; and what a window of blocks of rows looks like.
+TEST(View, stays_in_blocks_is_right_where_it_says_yes) {
+  const auto by_hand = [](const IndexMap& map, std::int64_t range, std::int64_t blocks) {
+    const std::int64_t domain = map.domain_size();
+    for (std::int64_t i = 0; i < domain; ++i) {
+      const std::int64_t at = offset_at(map, i);
+      if (at >= 0 && at * blocks / range != i * blocks / domain) return false;
+    }
+    return true;
+  };
+  const View heads{{4, 3, 6, 2}, {36, 2, 6, 1}, 0, {}, {}};  // [4,6,3,2] as [4,3,6,2]
+  const View turned{{24, 6}, {1, 24}, 0, {}, {}};            // [6,24] as [24,6]
+  const View shifted{{8, 6}, {6, 1}, -6, {1, 0}, {8, 6}};    // a row down, padded
+  const View halves{{8, 2, 3}, {6, 0, 1}, 3, {}, {}};        // the second half, twice
+  const View backwards{{8, 6}, {6, -1}, 5, {}, {}};          // each row from its end
+  const View repeated{{8, 5}, {1, 0}, 0, {}, {}};            // one number a row
+  for (const auto& [view, range] :
+       std::vector<std::pair<View, std::int64_t>>{{View::contiguous({8, 6}), 48},
+                                                  {heads, 144},
+                                                  {turned, 144},
+                                                  {shifted, 48},
+                                                  {halves, 48},
+                                                  {backwards, 48},
+                                                  {repeated, 8}}) {
+    for (const std::int64_t blocks : {1, 2, 4, 8}) {
+      const IndexMap map{{view}};
+      const bool divides = map.domain_size() % blocks == 0 && range % blocks == 0;
+      EXPECT_EQ(stays_in_blocks(map, range, blocks), divides && by_hand(map, range, blocks))
+          << tensorgrad::to_string(view) << " in " << blocks;
+    }
+  }
+  EXPECT_FALSE(stays_in_blocks(IndexMap{{View::contiguous({9, 2})}}, 18, 4));
+}
+
 TEST(View, offset_span_of_rows_is_exact) {
   const IndexMap rows{{View{{10, 4}, {8, 1}, 3, {}, {}}}};
   EXPECT_EQ(offset_span(rows, 8, 4).low, 19);

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+// Chains grow group by group, in the order in which groups run; then groups that a chain reads, and
+// that fit its blocks, are put before it. What a chain saves is the launches; what it costs is that
+// a workgroup has all columns of its rows to itself.
+#include "plan/chains.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "ir/sources.h"
+#include "kernel/program.h"
+#include "ops/registry.h"
+
+namespace tensorgrad {
+namespace {
+
+constexpr std::size_t kMostChained = 16;  // a kernel of more takes its compiler too long
+constexpr std::int64_t kMostBlocks = 512;
+// Microseconds of a large GPU for a block: what every step takes, what a product takes for each
+// kPieceSide x kPieceSide elements of its second operand, and others for kElementsAtOnce elements.
+constexpr double kBlockStart = 0.6, kBlockPiece = 0.6, kBlockElements = 0.3;
+constexpr std::int64_t kPieceSide = 64, kElementsAtOnce = 256;
+constexpr std::int64_t kBlocksAtOnce = 264;  // two for each processor
+
+class ChainFinder {
+ public:
+  ChainFinder(const Graph& graph, const std::vector<std::vector<ValueId>>& members,
+              const std::vector<GroupWork>& work, const std::set<int>& barred, int max_bindings)
+      : graph_(graph), members_(members), work_(work), max_bindings_(max_bindings) {
+    for (int g = 0; g < static_cast<int>(members.size()); ++g) {
+      chain_of_.push_back(g);
+      chains_.push_back({{g}, 0});
+      forms_.push_back(barred.contains(g) ? Form{} : form_of(g));
+    }
+  }
+
+  std::vector<Chain> run() {
+    for (int g = 0; g < count(); ++g) lengthen_by(g);
+    for (int g = count(); g-- > 0;) put_before(g);
+    std::vector<Chain> result;
+    for (Chain& chain : chains_) {
+      if (chain.groups.size() == 1) chain.blocks = 0;
+      if (!chain.groups.empty()) result.push_back(std::move(chain));
+    }
+    std::sort(result.begin(), result.end(),
+              [](const Chain& a, const Chain& b) { return a.groups.front() < b.groups.front(); });
+    return result;
+  }
+
+ private:
+  // What a group looks like to a chain. elements == 0: it can be in none.
+  struct Form {
+    std::int64_t elements = 0, rows = 0;
+    std::int64_t n = 0, k = 0;  // of a product
+  };
+
+  [[nodiscard]] int count() const { return static_cast<int>(members_.size()); }
+  static std::size_t index(int g) { return static_cast<std::size_t>(g); }
+  [[nodiscard]] bool is_member(ValueId id, int g) const { return graph_[id].group == g; }
+
+  [[nodiscard]] Form form_of(int g) const {
+    if (work_[index(g)].beside != kSmallByRows || members_[index(g)].empty()) return {};
+    Form form;
+    for (const ValueId id : members_[index(g)]) {
+      const Node& node = graph_[id];
+      const std::int64_t elements = numel(node.type.shape);
+      form.elements = std::max(form.elements, elements);
+      switch (node.op->kind) {
+        case OpKind::kContraction:
+          if (node.type.shape.size() != 2 || node.type.shape[0] % kChainRows != 0) return {};
+          form.rows = node.type.shape[0];
+          form.n = node.type.shape[1];
+          form.k = graph_[node.inputs[0]].type.shape[1];
+          break;
+        case OpKind::kReduce: {
+          const ReduceShape reduce = reduce_shape(graph_, node);
+          const Source summed = through_views(graph_, node.inputs[0]);
+          const bool own = is_member(summed.value, g);
+          if (!reduce.trailing || (form.n > 0 && !own)) return {};
+          form.elements = std::max(form.elements, reduce.rows * reduce.cols);
+          if (form.n == 0) form.rows = reduce.rows;
+          break;
+        }
+        case OpKind::kPointwise:
+        case OpKind::kGather: break;
+        default: return {};
+      }
+    }
+    return form;
+  }
+
+  // As one step of a chain of so many blocks.
+  [[nodiscard]] static double time_in(const Form& form, std::int64_t blocks) {
+    const auto pieces = [](std::int64_t size, std::int64_t each) {
+      return static_cast<double>((size + each - 1) / each);
+    };
+    const double work =
+        form.n > 0 ? kBlockPiece * pieces(form.n, kPieceSide) * pieces(form.k, kPieceSide) *
+                         static_cast<double>(form.rows / blocks / kChainRows)
+                   : kBlockElements * pieces(form.elements / blocks, kElementsAtOnce);
+    return (kBlockStart + work) * pieces(blocks, kBlocksAtOnce);
+  }
+
+  // May the group be a step of a chain of so many blocks, and does it pay?
+  [[nodiscard]] bool fits(int g, std::int64_t blocks) const {
+    const Form& form = forms_[index(g)];
+    if (form.elements % blocks != 0 || form.rows % blocks != 0) return false;
+    if (form.n > 0 && form.rows / blocks % kChainRows != 0) return false;
+    return time_in(form, blocks) - work_[index(g)].microseconds < kLaunchMicroseconds;
+  }
+
+  // Does each block of g read of the groups of chain c what lies in the same block there?
+  [[nodiscard]] bool reads_own_blocks(int g, int c, std::int64_t blocks) const {
+    return std::all_of(members_[index(g)].begin(), members_[index(g)].end(),
+                       [&](ValueId id) { return reads_own_blocks(id, g, c, blocks); });
+  }
+
+  // `id` is computed by g, for its own elements; so are values without a group, by way of others.
+  [[nodiscard]] bool reads_own_blocks(ValueId id, int g, int c, std::int64_t blocks) const {
+    const Node& node = graph_[id];
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Source source = through_views(graph_, node.inputs[i]);
+      if (is_member(source.value, g) || !comes_from(source.value, c)) continue;
+      const bool elsewhere = (node.op->kind == OpKind::kContraction && i > 0) ||
+                             (node.op->kind == OpKind::kGather && i == 0) ||
+                             node.op->kind == OpKind::kConcat;
+      if (elsewhere) return false;
+      const Node& from = graph_[source.value];
+      if (from.op->kind == OpKind::kPack) return false;  // its parts lie one behind the other
+      if (!stays_in_blocks(source.map, numel(from.type.shape), blocks)) return false;
+      if (from.group < 0 && !reads_own_blocks(source.value, g, c, blocks)) return false;
+    }
+    return true;
+  }
+
+  // Is the value made by a group of the chain, or by its reader from such values?
+  [[nodiscard]] bool comes_from(ValueId id, int c) const {
+    const Node& node = graph_[id];
+    if (node.group >= 0) return chain_of_[index(node.group)] == c;
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId input) { return comes_from(input, c); });
+  }
+
+  // Were chains a and b one: would it have to wait for what waits for it?
+  [[nodiscard]] bool circle(int a, int b) const {
+    std::vector<int> open;
+    std::vector<bool> seen(chains_.size(), false);
+    const auto look = [&](int c, bool first) {
+      for (const int g : chains_[index(c)].groups) {
+        for (const int before : work_[index(g)].before) {
+          const int from = chain_of_[index(before)];
+          if (from == a || from == b) {
+            if (first) continue;
+            return true;
+          }
+          if (!seen[index(from)]) open.push_back(from);
+          seen[index(from)] = true;
+        }
+      }
+      return false;
+    };
+    look(a, true);
+    look(b, true);
+    while (!open.empty()) {
+      const int c = open.back();
+      open.pop_back();
+      if (look(c, false)) return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool binds_too_much(int a, int b) const {
+    std::set<std::int64_t> buffers;
+    for (const int c : {a, b}) {
+      for (const int g : chains_[index(c)].groups) {
+        buffers.insert(work_[index(g)].buffers.begin(), work_[index(g)].buffers.end());
+      }
+    }
+    return static_cast<int>(buffers.size()) > max_bindings_;
+  }
+
+  // Chain `after` becomes the end of chain `first`.
+  void join(int first, int after, std::int64_t blocks) {
+    Chain& to = chains_[index(first)];
+    for (const int g : chains_[index(after)].groups) {
+      chain_of_[index(g)] = first;
+      to.groups.push_back(g);
+    }
+    std::sort(to.groups.begin(), to.groups.end());
+    to.blocks = blocks;
+    chains_[index(after)].groups.clear();
+  }
+
+  [[nodiscard]] bool may_join(int a, int b) const {
+    return a != b &&
+           chains_[index(a)].groups.size() + chains_[index(b)].groups.size() <= kMostChained &&
+           !binds_too_much(a, b) && !circle(a, b);
+  }
+
+  // The blocks of chain c with group g beside its group `other`; 0: none that both fit.
+  [[nodiscard]] std::int64_t blocks_with(int c, int other, int g) const {
+    std::int64_t blocks = chains_[index(c)].blocks;
+    if (blocks > 0) return fits(g, blocks) ? blocks : 0;
+    for (const int each : {other, g}) {
+      const Form& form = forms_[index(each)];
+      if (form.n > 0 && (blocks == 0 || form.rows / kChainRows < blocks))
+        blocks = form.rows / kChainRows;
+    }
+    if (blocks < 2 || blocks > kMostBlocks) return 0;
+    return fits(g, blocks) && fits(other, blocks) ? blocks : 0;
+  }
+
+  // g goes on with the latest chain whose blocks it reads.
+  void lengthen_by(int g) {
+    if (forms_[index(g)].elements == 0) return;
+    std::set<int, std::greater<>> found;
+    for (const int before : work_[index(g)].before) {
+      if (forms_[index(before)].elements > 0) found.insert(before);
+    }
+    for (const int before : found) {
+      const int c = chain_of_[index(before)];
+      const std::int64_t blocks = blocks_with(c, before, g);
+      if (blocks == 0 || !reads_own_blocks(g, c, blocks) || !may_join(c, chain_of_[index(g)]))
+        continue;
+      join(c, chain_of_[index(g)], blocks);
+      return;
+    }
+  }
+
+  // g, which is alone, goes into a chain that reads it.
+  void put_before(int g) {
+    if (forms_[index(g)].elements == 0 || chains_[index(chain_of_[index(g)])].groups.size() > 1)
+      return;
+    for (int reader = g + 1; reader < count(); ++reader) {
+      if (!work_[index(reader)].before.contains(g) || forms_[index(reader)].elements == 0) continue;
+      const int c = chain_of_[index(reader)];
+      const std::int64_t blocks = blocks_with(c, reader, g);
+      if (blocks == 0 || !reads_own_blocks(g, c, blocks)) continue;
+      const std::vector<int>& groups = chains_[index(c)].groups;
+      const bool local = std::all_of(groups.begin(), groups.end(), [&](int each) {
+        return reads_own_blocks(each, chain_of_[index(g)], blocks);
+      });
+      if (!local || !may_join(chain_of_[index(g)], c)) continue;
+      join(c, chain_of_[index(g)], blocks);
+      return;
+    }
+  }
+
+  const Graph& graph_;
+  const std::vector<std::vector<ValueId>>& members_;
+  const std::vector<GroupWork>& work_;
+  int max_bindings_;
+  std::vector<int> chain_of_;
+  std::vector<Chain> chains_;
+  std::vector<Form> forms_;
+};
+
+}  // namespace
+
+std::vector<Chain> find_chains(const Graph& graph, const std::vector<std::vector<ValueId>>& members,
+                               const std::vector<GroupWork>& work, const std::set<int>& barred,
+                               int max_bindings) {
+  return ChainFinder(graph, members, work, barred, max_bindings).run();
+}
+
+}  // namespace tensorgrad

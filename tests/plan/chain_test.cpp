@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// Chains: launches that follow each other block of rows by block of rows are one kernel, which
+// gives the values of the reference; what would read another block's rows is in none.
+#include <algorithm>
+#include <numeric>
+
+#include "backend/webgpu/device.h"
+#include "ops/expr.h"
+#include "support/differential.h"
+#include "support/random_graph.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+constexpr int kChainBindings = 40, kChainColumns = 64;
+
+Compiled chained(const Graph& graph) {
+  return compile_for_test(graph, kChainBindings, 0, true, kChainBindings, kChainColumns);
+}
+
+std::int64_t links(const Program& program) {
+  return std::count_if(program.launches.begin(), program.launches.end(),
+                       [](const Launch& launch) { return launch.chained; });
+}
+
+// Layers of these widths, relu between them, and their gradients by the mean of squares.
+void network(Sketch& s, std::int64_t rows, const std::vector<std::int64_t>& widths) {
+  Tensor x = s.input({rows, widths[0]});
+  std::vector<Tensor> weights;
+  for (std::size_t i = 1; i < widths.size(); ++i) {
+    weights.push_back(s.input({widths[i], widths[i - 1]}, -0.3, 0.3));
+    weights.push_back(s.input({widths[i]}));
+    const auto& w = weights[weights.size() - 2];
+    x = matmul(x, transpose(w)) + weights.back();
+    if (i + 1 < widths.size()) x = relu(x);
+  }
+  s.output("y", x);
+  const std::vector<Tensor> grads = grad(mean(square(x)), weights);
+  for (std::size_t i = 0; i < grads.size(); ++i) s.output("d" + std::to_string(i), grads[i]);
+}
+
+// A transformer's block without its attention: norm, two layers, a residual, another norm.
+void block(Sketch& s, std::int64_t rows, std::int64_t width, std::int64_t inner) {
+  const Tensor x = s.input({rows, width}), up = s.input({width, inner}, -0.3, 0.3);
+  const Tensor down = s.input({inner, width}, -0.3, 0.3), out = s.input({width, width}, -0.3, 0.3);
+  const Tensor scale = s.input({width}), shift = s.input({width});
+  const Tensor h = layer_norm(matmul(x, out) + x, scale, shift);
+  const Tensor y = matmul(gelu(matmul(h, up)), down) + h;
+  const Tensor z = matmul(layer_norm(y, scale, shift), out);
+  s.output("z", z);
+  const std::vector<Tensor> grads = grad(mean(square(z)), {x, up, down, out, scale, shift});
+  for (std::size_t i = 0; i < grads.size(); ++i) s.output("d" + std::to_string(i), grads[i]);
+}
+
+TEST(Chain, has_all_layers_of_a_small_network_forward_and_backward) {
+  Sketch s;
+  network(s, 256, {1, 64, 64, 1});
+  const Program program = chained(s.graph()).program;
+  // Five products; then the weights' gradients and the loss beside each other.
+  EXPECT_EQ(links(program), 4) << print(program);
+  EXPECT_LE(count_dispatches(program), 3) << print(program);
+  const Program plain =
+      compile_for_test(s.graph(), kChainBindings, 0, true, kChainBindings).program;
+  EXPECT_EQ(links(plain), 0);
+  EXPECT_GE(count_dispatches(plain), count_dispatches(program) + 4);
+}
+
+// Every element that a launch of a chain reads of what the chain made, one by one.
+void expect_own_blocks(const Program& program, const std::string& note) {
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < program.launches.size(); ++i) {
+    const Launch& launch = program.launches[i];
+    if (!launch.chained) first = i;
+    for (const ScalarProgram* scalar : programs_of(launch)) {
+      for (const Access& access : scalar->accesses) {
+        const Binding& read = launch.bindings[static_cast<std::size_t>(access.binding)];
+        for (std::size_t j = first; j < i; ++j) {
+          for (const Store& store : program.launches[j].stores) {
+            const Binding& made =
+                program.launches[j].bindings[static_cast<std::size_t>(store.binding)];
+            if (made.buffer != read.buffer) continue;
+            ASSERT_EQ(made.offset, read.offset) << note;
+            const std::int64_t size = store.map.domain_size(), start = store.map.views[0].offset;
+            const std::int64_t domain = access.map.domain_size();
+            for (std::int64_t e = 0; e < domain; ++e) {
+              const std::int64_t at = offset_at(access.map, e);
+              if (at < start || at >= start + size) continue;  // another value of the buffer
+              ASSERT_EQ((at - start) * launch.blocks / size, e * launch.blocks / domain)
+                  << launch.name << " reads " << program.launches[j].name << "\n"
+                  << note;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Chain, reads_of_itself_the_same_block_alone) {
+  for (const bool norms : {false, true}) {
+    Sketch s;
+    if (norms) {
+      block(s, 64, 32, 64);
+    } else {
+      network(s, 64, {3, 24, 40, 2});
+    }
+    const Program program = chained(s.graph()).program;
+    EXPECT_GT(links(program), 2);
+    expect_own_blocks(program, print(program));
+  }
+  std::int64_t found = 0;
+  for (std::uint64_t seed = 900; seed < 900 + how_many(60); ++seed) {
+    const Program program = chained(random_graph(seed).graph).program;
+    found += links(program);
+    expect_own_blocks(program, "seed " + std::to_string(seed) + "\n" + print(program));
+  }
+  RecordProperty("links of random graphs", std::to_string(found));
+}
+
+// Widths above, at and below a piece of 64, ragged ones, one column, one step of k; products that
+// go by lanes.
+TEST(Chain, gives_what_the_reference_gives_on_webgpu) {
+  const std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>> sizes = {
+      {256, {1, 64, 64, 1}},
+      {16, {64, 64, 64}},
+      {64, {24, 130, 36, 5}},
+      {40, {8, 16, 200, 16}},
+      {512, {2, 20, 12, 3}}};
+  for (const auto& [rows, widths] : sizes) {
+    SCOPED_TRACE(tensorgrad::to_string(Shape(widths)) + " " + std::to_string(rows));
+    Sketch s;
+    network(s, rows, widths);
+    EXPECT_GT(links(chained(s.graph()).program), 0);
+    s.check(Where::kWebGpu);
+  }
+}
+
+TEST(Chain, takes_norms_and_residuals_along_on_webgpu) {
+  Sketch s;
+  block(s, 48, 32, 64);
+  EXPECT_GT(links(chained(s.graph()).program), 4);
+  s.check(Where::kWebGpu, 1e-4);
+}
+
+// The same graph, with chains and launch by launch.
+TEST(Chain, is_as_the_launches_by_themselves_on_webgpu) {
+  Sketch s;
+  network(s, 128, {6, 48, 64, 4});
+  const ValueMap chain = run_graph(s.graph(), s.leaves, Where::kWebGpu);
+  const ValueMap alone = run_graph(s.graph(), s.leaves, Where::kWebGpu, 0, 0, false);
+  expect_close(s.graph(), chain, alone, 1e-5, "");
+}
+
+TEST(Chain, is_one_kernel_where_it_fits_on_webgpu) {
+  Sketch s;
+  network(s, 256, {1, 64, 64, 1});
+  const std::shared_ptr<Device> device = device_at(Where::kWebGpu);
+  auto& webgpu = dynamic_cast<webgpu::WebGpuDevice&>(*device);
+  const Program program = chained(s.graph()).program;
+  const auto dispatches = write_dispatches(program, webgpu.kernel_options(), kChainBindings);
+  EXPECT_EQ(static_cast<std::int64_t>(dispatches.size()), count_dispatches(program));
+  // With few bindings, the halves of it run one after the other.
+  const auto halves = write_dispatches(program, webgpu.kernel_options(), 9);
+  EXPECT_GT(halves.size(), dispatches.size());
+  EXPECT_LT(halves.size(), program.launches.size());
+}
+
+// What each of these adds to two layers reads rows of other blocks, or overwrites what they read.
+TEST(Chain, ends_where_another_blocks_rows_are_read) {
+  const auto count = [](const auto& make) {
+    Sketch s;
+    const Tensor x = s.input({64, 16}), w = s.input({16, 16}), v = s.input({16, 16});
+    const Tensor h = matmul(tanh(matmul(x, w)), v);
+    s.output("h", h);
+    make(s, h, v);
+    return links(chained(s.graph()).program);
+  };
+  const auto nothing = [](Sketch&, const Tensor&, const Tensor&) {};
+  ASSERT_EQ(count(nothing), 1);
+  EXPECT_EQ(
+      count([](Sketch& s, const Tensor& h, const Tensor& v) { s.output("y", matmul(tanh(h), v)); }),
+      2);
+  EXPECT_EQ(count([](Sketch& s, const Tensor& h, const Tensor&) {  // as the second operand
+              s.output("y", matmul(s.input({64, 64}), h));
+            }),
+            1);
+  EXPECT_EQ(count([](Sketch& s, const Tensor& h, const Tensor&) {  // turned around
+              s.output("y", matmul(transpose(tanh(h)), s.input({64, 8})));
+            }),
+            1);
+  EXPECT_EQ(count([](Sketch& s, const Tensor& h, const Tensor& v) {  // the next row
+              const Tensor next = pad(narrow(h, 0, 1, 63), {0, 0, 0, 1});
+              s.output("y", matmul(next, v));
+            }),
+            1);
+  EXPECT_EQ(count([](Sketch& s, const Tensor& h, const Tensor& v) {  // any row
+              const Tensor rows = s.input({64}, i32, Values(64, 5));
+              s.output("y", matmul(index_select(h, 0, rows), v));
+            }),
+            1);
+  const auto of_network = [](std::int64_t rows, std::int64_t width) {
+    Sketch s;
+    network(s, rows, {4, width, width, 4});
+    return links(chained(s.graph()).program);
+  };
+  EXPECT_GT(of_network(64, 16), 0);
+  EXPECT_EQ(of_network(60, 16), 0);   // rows that no blocks are made of
+  EXPECT_EQ(of_network(64, 512), 0);  // a workgroup with all columns would take too long
+}
+
+TEST(Chain, can_be_left_out) {
+  Sketch s;
+  network(s, 64, {4, 16, 16, 1});
+  EXPECT_GT(links(chained(s.graph()).program), 0);
+  const ScopedEnv env("TENSORGRAD_SKIP", "chain");
+  EXPECT_EQ(links(chained(s.graph()).program), 0);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
