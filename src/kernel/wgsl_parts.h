@@ -238,10 +238,12 @@ std::string print_header(const Launch& launch);
 // launches are to be joined.
 int group_threads(int wanted, const WgslOptions& options);
 
-// A row program's rows; `live` as open_rows() gives it, `acc` what kAcc stands for.
+// A row program's rows; `live` as open_rows() gives it, `acc` what kAcc stands for; `kept`: a lane's
+// elements are written out, up to kMostWrittenOut, and none is computed twice.
 struct RowDomain {
   std::int64_t rows, cols;
   std::string live, acc;
+  bool kept = false;
 };
 // The passes of the launch's body and its stores. `local`, `row` and, if a row has several lanes,
 // `lane` are declared; needs uniform control flow.

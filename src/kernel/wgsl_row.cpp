@@ -9,6 +9,11 @@
 namespace tensorgrad::wgsl {
 namespace {
 
+// Elements of rows from which on reading them again costs time, and the fewest lanes that read
+// whole cache lines.
+constexpr std::int64_t kLargeRows = 1 << 20;
+constexpr int kFewLanes = 32;
+
 int map_threads(std::int64_t elements, const WgslOptions& options) {
   return group_threads(elements >= (1 << 18) ? 256 : 64, options);
 }
@@ -22,13 +27,24 @@ std::int64_t elements_of_group(std::int64_t elements, std::int64_t threads,
   return each;
 }
 
+// Rows that are gone over several times, and that memory bounds, are read once: a lane's elements
+// are written out one after another and stay in registers.
+bool keeps_rows(const Launch& launch, const WgslOptions& options) {
+  return options.blocks == 0 && launch.rows * launch.cols >= kLargeRows &&
+         plan_rows(launch).passes.size() > 1;
+}
+
 Tile row_tile(const Launch& launch, const WgslOptions& options) {
   const Domain domain = {{"row", launch.rows}, {"col", launch.cols}};
   const int most = std::min(256, floor_pow2(options.max_threads));
   Tile tile;
   tile.lanes_first = !runs_along(launch.body, domain, 0, 1);
   if (tile.lanes_first) {
-    tile.lanes = launch.cols < 8 ? 1 : ceil_pow2(ceil_div(launch.cols, 4));
+    // Where lanes wait for each other, the fewer the better, while all of them fill the GPU.
+    const bool many = keeps_rows(launch, options) && launch.rows * kFewLanes >= kFullGpu;
+    const std::int64_t each = many ? kMostWrittenOut : 4;
+    tile.lanes = launch.cols < 8 ? 1 : ceil_pow2(ceil_div(launch.cols, each));
+    if (many) tile.lanes = std::max(tile.lanes, kFewLanes);
   } else {
     // Neighbouring rows share cache lines; but few rows must be split finely to fill a GPU.
     tile.lanes = std::min(ceil_pow2(ceil_div(launch.cols, 8)), floor_pow2(kFullGpu / launch.rows));
@@ -58,9 +74,21 @@ class RowWriter {
         module_(module),
         scope_(scope),
         program_(module_, launch.body, {{"row", domain.rows}, {"col", domain.cols}},
-                 {{"row", domain.rows}}, domain.acc) {}
+                 {{"row", domain.rows}}, domain.acc),
+        written_(launch.body.instrs.size(), false) {
+    const std::int64_t parts = ceil_div(cols_, tile_.lanes);
+    if (!domain.kept || parts > kMostWrittenOut) return;
+    for (std::int64_t j = 0; j < parts; ++j) {
+      const std::string suffix = "_" + std::to_string(j);
+      parts_.push_back(
+          {ProgramWriter(module_, launch.body, {{"row", domain.rows}, {"col" + suffix, cols_}},
+                         {{"row", domain.rows}}, domain.acc, suffix),
+           "col" + suffix, (j + 1) * tile_.lanes > cols_ ? "in" + suffix : ""});
+    }
+  }
 
   void write() {
+    open_parts();
     for (const RowPass& pass : plan_.passes) write_pass(pass);
     write_end();
   }
@@ -78,9 +106,70 @@ class RowWriter {
       partials.push_back({"r" + std::to_string(reduce), dtype, instr(reduce).reduce});
       declare_partial(scope_, module_, partials.back());
     }
-    if (!partials.empty() || !pass.stores.empty()) write_loop(pass, partials);
+    if (!partials.empty() || !pass.stores.empty()) {
+      if (parts_.empty()) {
+        write_loop(pass, partials);
+      } else {
+        write_parts(pass, partials);
+      }
+    }
     combine_lanes(scope_, module_, tile_, partials, options_);
     for (std::size_t i = 0; i < partials.size(); ++i) name_result(pass.reduces[i], partials[i]);
+  }
+
+  // A column that a lane has, in a row whose columns are written out.
+  struct Part {
+    ProgramWriter program;
+    std::string col, inside;  // the condition under which there is such a column; empty: always
+  };
+
+  void open_parts() {
+    for (std::size_t j = 0; j < parts_.size(); ++j) {
+      const Part& part = parts_[j];
+      const std::string at = std::string(tile_.lanes == 1 ? "0u" : "lane") + " + " +
+                             u32_literal(static_cast<std::int64_t>(j) * tile_.lanes);
+      if (part.inside.empty()) {
+        scope_.line("let " + part.col + " = " + at + ";");
+        continue;
+      }
+      scope_.line("let " + part.inside + " = " + at + " < " + u32_literal(cols_) + ";");
+      scope_.line("let " + part.col + " = min(" + at + ", " + u32_literal(cols_ - 1) + ");");
+    }
+  }
+
+  // Values are written when the first pass needs them; those after it find them.
+  void write_parts(const RowPass& pass, const std::vector<Partial>& partials) {
+    for (const int number : pass.elements) {
+      if (written_.at(static_cast<std::size_t>(number))) continue;
+      written_.at(static_cast<std::size_t>(number)) = true;
+      for (Part& part : parts_) {
+        share_row_values(part, instr(number).operands);
+        part.program.write(scope_, number);
+      }
+    }
+    for (Part& part : parts_) {
+      Scope inner(&scope_);
+      const std::string live = pass.stores.empty() ? "" : live_;
+      const bool both = !part.inside.empty() && !live.empty();
+      const std::string inside = part.inside + (both ? " && " : "") + live;
+      Scope& target = inside.empty() ? scope_ : inner;
+      for (std::size_t i = 0; i < partials.size(); ++i) {
+        const int operand = instr(pass.reduces[i]).operands.at(0);
+        share_row_values(part, {operand});
+        accumulate(target, module_, partials[i], part.program.value(operand), part.col);
+      }
+      for (const int store : pass.stores) {
+        share_row_values(part, {store_of(store).value});
+        part.program.store(target, store_of(store));
+      }
+      if (!inside.empty()) scope_.block("if (" + inside + ")", inner);
+    }
+  }
+
+  void share_row_values(Part& part, const std::vector<int>& values) {
+    for (const int value : values) {
+      if (instr(value).level == Level::kRow) part.program.set_value(value, program_.value(value));
+    }
   }
 
   void write_loop(const RowPass& pass, const std::vector<Partial>& partials) {
@@ -151,6 +240,8 @@ class RowWriter {
   Module& module_;
   Scope& scope_;
   ProgramWriter program_;
+  std::vector<Part> parts_;    // none: columns are gone over in loops
+  std::vector<bool> written_;  // instructions that all parts have
 };
 
 }  // namespace
@@ -188,7 +279,8 @@ Shader write_row(const Launch& launch, const WgslOptions& options) {
   Module module(launch);
   Scope scope;
   const RowDomain domain{launch.rows, launch.cols,
-                         open_rows(scope, tile, window.count, "row", window.first), ""};
+                         open_rows(scope, tile, window.count, "row", window.first), "",
+                         keeps_rows(launch, options)};
   write_row_passes(scope, module, launch, domain, tile, options);
   return make_shader(module, scope, tile.threads(), ceil_div(window.count, tile.rows));
 }

@@ -46,6 +46,12 @@ std::optional<IndexMap> row_part(const IndexMap& map, std::int64_t cols) {
   return IndexMap{{view}};
 }
 
+// The same function of the element's number, whichever shapes its views went through.
+IndexMap simplified(IndexMap map) {
+  for (View& view : map.views) view = view.simplified();
+  return map;
+}
+
 std::uint32_t bits_of(double value, DType dtype) {
   switch (dtype) {
     case DType::kF32: return std::bit_cast<std::uint32_t>(static_cast<float>(value));
@@ -143,7 +149,7 @@ int ProgramBuilder::value(ValueId id, const IndexMap& map, Level level) {
     if (const std::optional<IndexMap> rows = row_part(map, cols_))
       return value(id, *rows, Level::kRow);
   }
-  const Key key{id, level, to_string(map)};
+  const Key key{id, level, to_string(simplified(map))};
   const auto known = made_.find(key);
   if (known != made_.end()) return known->second;
   const int made = make(id, map, level);

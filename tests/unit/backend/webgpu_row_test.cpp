@@ -14,8 +14,7 @@ struct LaneSize {
 };
 
 // Softmax over the columns, the row's maximum, where it is, and the row's mean in place.
-void check_softmax(webgpu::WebGpuDevice& device, LaneSize size, bool rows_contiguous) {
-  TestProgram test;
+Launch& add_softmax(TestProgram& test, LaneSize size, bool rows_contiguous) {
   const std::int64_t elements = size.rows * size.cols;
   const int x = test.buffer(DType::kF32, elements), y = test.buffer(DType::kF32, elements);
   const int top = test.buffer(DType::kF32, size.rows), where = test.buffer(DType::kI32, size.rows);
@@ -44,7 +43,44 @@ void check_softmax(webgpu::WebGpuDevice& device, LaneSize size, bool rows_contig
   TestProgram::store(launch, 2, max, whole({size.rows}), DType::kF32, Level::kRow);
   TestProgram::store(launch, 3, at, whole({size.rows}), DType::kI32, Level::kRow);
   TestProgram::store(launch, 4, total, whole({size.rows}), DType::kF32, Level::kRow);
+  return launch;
+}
+
+void check_softmax(webgpu::WebGpuDevice& device, LaneSize size, bool rows_contiguous) {
+  TestProgram test;
+  add_softmax(test, size, rows_contiguous);
   SCOPED_TRACE(std::to_string(size.rows) + "x" + std::to_string(size.cols));
+  test.check(device);
+}
+
+// Layer norm in place, with gathered and masked row-level reads: three passes.
+void check_norm(webgpu::WebGpuDevice& device, LaneSize size) {
+  TestProgram test;
+  const auto [rows, cols] = size;
+  const int x = test.buffer(DType::kF32, rows * cols), scale = test.buffer(DType::kF32, cols);
+  const int keys = test.buffer(DType::kI32, rows, -1, 5), table = test.buffer(DType::kF32, 4);
+  Launch& launch = test.launch(LaunchKind::kRow, "layer_norm");
+  launch.rows = rows;
+  launch.cols = cols;
+  test.bind(launch, x, BindMode::kReadWrite);
+  test.bind(launch, scale, BindMode::kRead);
+  test.bind(launch, keys, BindMode::kRead);
+  test.bind(launch, table, BindMode::kRead);
+  ProgramMaker make;
+  const int value = make.load(0, whole({rows, cols}));
+  const int inverse = make.constant(1.0f / static_cast<float>(cols));
+  const int mean = make.op("mul", {make.reduce(ReduceOp::kSum, value), inverse});
+  const int centred = make.op("sub", {value, mean});
+  const int square = make.reduce(ReduceOp::kSum, make.op("square", {centred}));
+  const int variance = make.op("add", {make.op("mul", {square, inverse}), make.constant(1e-5f)});
+  const int key = make.load(2, whole({rows}), DType::kI32, Level::kRow);
+  const int shift = make.load_at(3, strided({rows}, {0}), key, 1, 4, Level::kRow);
+  const int normed = make.op("mul", {centred, make.op("rsqrt", {variance})});
+  const int scaled = make.op("mul", {normed, make.load(1, strided({rows, cols}, {0, 1}))});
+  const int out = make.op("add", {scaled, shift});
+  launch.body = make.program;
+  TestProgram::store(launch, 0, out, whole({rows, cols}));
+  SCOPED_TRACE(std::to_string(rows) + "x" + std::to_string(cols));
   test.check(device);
 }
 
@@ -176,37 +212,35 @@ TEST(WebGpuRow, many_reductions_share_little_workgroup_memory) {
   test.check(*device);
 }
 
-// Layer norm in place, with gathered and masked row-level reads: three passes.
 TEST(WebGpuRow, chains_reductions_in_place) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
-  for (const LaneSize size : {LaneSize{40, 6}, {11, 130}, {4, 700}}) {
+  for (const LaneSize size : {LaneSize{40, 6}, {11, 130}, {4, 700}}) check_norm(*device, size);
+}
+
+// Many rows are read once, where a lane's elements are few enough to be written out.
+TEST(WebGpuRow, large_rows_stay_in_registers) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  const auto is_written_out = [](LaneSize size, int lanes) {
     TestProgram test;
-    const auto [rows, cols] = size;
-    const int x = test.buffer(DType::kF32, rows * cols), scale = test.buffer(DType::kF32, cols);
-    const int keys = test.buffer(DType::kI32, rows, -1, 5), table = test.buffer(DType::kF32, 4);
-    Launch& launch = test.launch(LaunchKind::kRow, "layer_norm");
-    launch.rows = rows;
-    launch.cols = cols;
-    test.bind(launch, x, BindMode::kReadWrite);
-    test.bind(launch, scale, BindMode::kRead);
-    test.bind(launch, keys, BindMode::kRead);
-    test.bind(launch, table, BindMode::kRead);
-    ProgramMaker make;
-    const int value = make.load(0, whole({rows, cols}));
-    const int inverse = make.constant(1.0f / static_cast<float>(cols));
-    const int mean = make.op("mul", {make.reduce(ReduceOp::kSum, value), inverse});
-    const int centred = make.op("sub", {value, mean});
-    const int square = make.reduce(ReduceOp::kSum, make.op("square", {centred}));
-    const int variance = make.op("add", {make.op("mul", {square, inverse}), make.constant(1e-5f)});
-    const int key = make.load(2, whole({rows}), DType::kI32, Level::kRow);
-    const int shift = make.load_at(3, strided({rows}, {0}), key, 1, 4, Level::kRow);
-    const int normed = make.op("mul", {centred, make.op("rsqrt", {variance})});
-    const int scaled = make.op("mul", {normed, make.load(1, strided({rows, cols}, {0, 1}))});
-    const int out = make.op("add", {scaled, shift});
-    launch.body = make.program;
-    TestProgram::store(launch, 0, out, whole({rows, cols}));
-    test.check(*device);
+    WgslOptions options;
+    options.lanes = lanes;
+    return emit_wgsl(add_softmax(test, size, false), options).find("for (var col") ==
+           std::string::npos;
+  };
+  for (const LaneSize size : {LaneSize{2049, 520}, {4100, 256}, {2500, 450}}) {
+    EXPECT_TRUE(is_written_out(size, 0));
+    EXPECT_FALSE(is_written_out(size, 8));
+    for (const int lanes : {0, 8}) {
+      SCOPED_TRACE(lanes);
+      WgslOptions options;
+      options.lanes = lanes;
+      device->force_kernels(options);
+      check_softmax(*device, size, false);
+      check_norm(*device, size);
+    }
   }
+  EXPECT_FALSE(is_written_out({4096, 255}, 0)) << "these stay in a cache";
+  EXPECT_FALSE(is_written_out({2048, 5000}, 0)) << "a lane has twenty elements";
 }
 
 // Loss of a batch: one row, whose columns are the rows of something else.
