@@ -127,6 +127,10 @@ class WebGpuDevice final : public Device {
   // For tests and tuning: forms of kernels that size alone would not choose.
   void force_kernels(const WgslOptions& options) { forced_ = options; }
   [[nodiscard]] WgslOptions kernel_options() const;
+  // For tests: the most threads that encode a long run, at most kMostEncoders, and how many encoded
+  // the last one.
+  void force_encoders(std::size_t threads) { encoders_ = threads; }
+  [[nodiscard]] std::size_t encoded_by() const { return encoded_by_; }
   // For tests: contractions that were timed for the tuning cache.
   [[nodiscard]] int timed_contractions() const { return timed_contractions_; }
 
@@ -219,6 +223,7 @@ class WebGpuDevice final : public Device {
   WgslOptions forced_;
   std::size_t encoders_ =
       std::min<std::size_t>(kMostEncoders, static_cast<std::size_t>(usable_cores()));
+  std::size_t encoded_by_ = 0;
   MatrixUnits units_;
   std::optional<Subgroups> subgroups_;      // looked for when a kernel comes that could use them
   std::unique_ptr<io::TuningFile> tuning_;  // null: none

@@ -106,6 +106,7 @@ void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const Hyper
   if (!executable.validated) check_first_run(executable);
   std::array<WGPUCommandBuffer, kMostEncoders> commands = {};
   for (std::size_t i = 0; i < count; ++i) commands[i] = made[i].get();
+  encoded_by_ = count;
   watch(submit(std::span(commands).first(count), true));
 }
 

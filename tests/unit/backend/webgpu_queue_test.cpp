@@ -76,6 +76,30 @@ TEST(WebGpuQueue, wraps_the_ring_of_hyper_rows) {
   }
 }
 
+// Each thread encodes its part of the steps; they run in order, each with its row.
+TEST(WebGpuQueue, encodes_long_runs_by_several_threads) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  TestProgram test = two_kernels();
+  const std::vector<HyperRow> rows = counting_rows(129);
+  const bool by_threads = device->info().driver.find("wgpu-native") != std::string::npos;
+  std::vector<std::vector<std::uint32_t>> results;
+  for (const std::size_t threads : {1u, 2u}) {
+    device->force_encoders(threads);
+    const std::vector<BufferHandle> handles = test.upload(*device);
+    const auto executable = device->prepare(test.program, handles);
+    device->run(*executable, std::span(rows).first(1));  // the driver looks at the first by itself
+    EXPECT_EQ(device->encoded_by(), 1u);
+    device->run(*executable, std::span(rows).subspan(1));
+    EXPECT_EQ(device->encoded_by(), by_threads ? threads : 1u);
+    device->run(*executable, std::span(rows).first(31));
+    EXPECT_EQ(device->encoded_by(), 1u) << "62 dispatches are too few";
+    results.push_back(test.download(*device, handles[0], 0));
+    const std::vector<std::uint32_t> losses = test.download(*device, handles[1], 1);
+    results.back().insert(results.back().end(), losses.begin(), losses.end());
+    EXPECT_EQ(results.back(), results.front()) << threads;
+  }
+}
+
 // A step of many launches is submitted in parts when nothing else is under way (lengths that end
 // before, at and behind a part's end), each launch with the step's row.
 TEST(WebGpuQueue, runs_long_steps) {
