@@ -135,6 +135,29 @@ TEST(Trainer, is_the_same_bits_for_the_same_seed_and_any_number_of_threads) {
   EXPECT_NE(bits_of(a.download_params()), bits_of(c.download_params()));
 }
 
+struct Hidden {
+  nn::Linear first{16, 64}, second{64, 64};
+  TG_MODULE(first, second)
+};
+
+// Products of ten microseconds: some steps share them, others do not (backend/cpu/sharing.h).
+TEST(Trainer, is_the_same_bits_whether_small_launches_are_shared_or_not) {
+  const auto trained = [](int threads) {
+    auto trainer = compile(Hidden{},
+                           [](const Hidden& net, const Inputs& in) {
+                             return mean(square(net.second(relu(net.first(in["x"])))));
+                           },
+                           {.inputs = {{"x", {256, 16}}},
+                            .optimizer = optim::Adam{.lr = 1e-3},
+                            .device = {.kind = "cpu", .threads = threads}});
+    std::vector<float> x(256 * 16);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
+    for (int i = 0; i < 600; ++i) trainer.step({{"x", x}});
+    return bits_of(trainer.download_params());
+  };
+  EXPECT_EQ(trained(1), trained(2));
+}
+
 TEST(Trainer, resumed_in_the_middle_of_an_epoch_goes_on_bit_for_bit) {
   for (const int before : {0, 3, 5, 12}) {
     const std::string path = temporary("resume.safetensors");

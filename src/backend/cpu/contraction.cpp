@@ -20,6 +20,8 @@ constexpr std::int64_t kBatchedResult = 4 * 1024;
 // workers; columns of B that each has for itself: 1 MiB.
 constexpr std::int64_t kShared = 4 << 20;
 constexpr std::int64_t kOwnB = 256 << 10;
+// Nanoseconds of work of a product that is small, but not too small to be shared.
+constexpr double kMayBeWorthSharing = 6000;
 
 // How columns of B come to the tiles that need them.
 enum class ColumnsOfB {
@@ -35,6 +37,7 @@ struct Plan {
   std::int64_t columns = 1;        // of a tile
   std::int64_t block_columns = 1;  // whose tiles come before any others
   std::int64_t groups = 1;         // of a block's columns, each for threads of its own
+  bool small = false;              // shared where that pays
   ColumnsOfB columns_of_b = ColumnsOfB::kByTile;
 };
 
@@ -50,7 +53,10 @@ class Planner {
     // column of the micro-kernel (32 of them with AVX-512, 16 with AVX2).
     const double ns =
         static_cast<double>(s_.batch * s_.m * s_.n * s_.k) / static_cast<double>(2 * k_.nr);
-    tasks_ = threads_ == 1 ? 1 : task_count(ns, std::max<std::int64_t>(kTasks, 4 * threads_));
+    tasks_ = threads_ == 1
+                 ? 1
+                 : task_count(ns, std::max<std::int64_t>(kTasks, 4 * threads_), kMayBeWorthSharing);
+    plan_.small = tasks_ > 1 && ns < kWorthSharing;
     plan_.columns = plan_.block_columns = s_.n;
     if (s_.batch > 1) {
       cut_batches();
@@ -184,6 +190,7 @@ class ContractionStep final : public Step {
  public:
   ContractionStep(const Prepare& prepare, const ProductShape& shape)
       : engine_(prepare, shape), plan_(Planner(engine_, prepare.threads).plan()) {
+    small = plan_.small;
     engine_.lay_out(largest_tile(plan_));
     worker_bytes = own_b_ = engine_.worker_bytes();
     const std::int64_t words_b =

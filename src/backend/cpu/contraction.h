@@ -31,6 +31,26 @@ struct DirectStore {
   std::vector<std::int64_t> offsets;  // per batch
 };
 
+// Where sums go of what Launch::ones_row and ones_column add up.
+class OnesStore {
+ public:
+  OnesStore() = default;
+  explicit OnesStore(const Prepare& prepare);
+
+  void start(const HyperRow& hyper) {
+    if (ring_ >= 0) target_ = data_ + hyper.words[ring_];
+  }
+  void store(const float* sums, std::int64_t first, std::int64_t count) const {
+    walker_.store(reinterpret_cast<const Word*>(sums), first, count, target_);
+  }
+
+ private:
+  Walker walker_;
+  Word* data_ = nullptr;
+  Word* target_ = nullptr;
+  int ring_ = -1;
+};
+
 // Computes tiles. Everything is fixed when it is made; one object serves all workers.
 class TileEngine {
  public:
@@ -95,10 +115,7 @@ class TileEngine {
   Tape epilogue_;
   DirectStore direct_;
   bool ones_row_ = false, ones_column_ = false;
-  Walker ones_walker_;
-  Word* ones_data_ = nullptr;
-  Word* ones_target_ = nullptr;
-  int ones_ring_ = -1;
+  OnesStore ones_;
   // Offsets in a worker's scratch.
   std::size_t a_packed_ = 0, a_block_ = 0, b_packed_ = 0, b_block_ = 0, c_ = 0, edge_ = 0,
               sums_ = 0, frame_ = 0, worker_bytes_ = 0;

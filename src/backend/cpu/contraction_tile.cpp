@@ -38,6 +38,20 @@ float* floats_at(std::byte* scratch, std::size_t offset) {
 
 }  // namespace
 
+OnesStore::OnesStore(const Prepare& prepare) {
+  const Launch& launch = prepare.launch;
+  const Store& ones = launch.ones_store;
+  CHECK(ones.map.views.size() == 1 &&
+            ones.map.domain_size() == (launch.ones_row ? launch.n : launch.m),
+        launch.name);
+  const Binding& bound = launch.bindings[static_cast<std::size_t>(ones.binding)];
+  const OffsetRange range = offset_range(ones.map.views.back());
+  CHECK(range.low >= 0 && range.high < bound.bytes / 4, launch.name);
+  walker_ = Walker(ones.map);
+  data_ = target_ = prepare.data[static_cast<std::size_t>(ones.binding)];
+  ring_ = ones.ring_word;
+}
+
 TileEngine::TileEngine(const Prepare& prepare, const ProductShape& shape)
     : kernels_(gemm_kernels()),
       shape_(shape),
@@ -54,17 +68,7 @@ TileEngine::TileEngine(const Prepare& prepare, const ProductShape& shape)
                                      direct_.rs, cs, direct_.offsets);
     if (split && cs == 1) direct_.data = reinterpret_cast<float*>(store->data);
   }
-  if (ones_row_ || ones_column_) {
-    const Store& ones = prepare.launch.ones_store;
-    CHECK(ones.map.views.size() == 1 && ones.map.domain_size() == (ones_row_ ? shape.n : shape.m),
-          prepare.launch.name);
-    const Binding& bound = prepare.launch.bindings[static_cast<std::size_t>(ones.binding)];
-    const OffsetRange range = offset_range(ones.map.views.back());
-    CHECK(range.low >= 0 && range.high < bound.bytes / 4, prepare.launch.name);
-    ones_walker_ = Walker(ones.map);
-    ones_data_ = ones_target_ = prepare.data[static_cast<std::size_t>(ones.binding)];
-    ones_ring_ = ones.ring_word;
-  }
+  if (ones_row_ || ones_column_) ones_ = OnesStore(prepare);
 }
 
 void TileEngine::lay_out(const ResultTile& largest) {
@@ -91,7 +95,7 @@ void TileEngine::start(const HyperRow& hyper) {
   a_.start(hyper);
   b_.start(hyper);
   epilogue_.start(hyper);
-  if (ones_ring_ >= 0) ones_target_ = ones_data_ + hyper.words[ones_ring_];
+  ones_.start(hyper);
 }
 
 bool TileEngine::direct_b(std::int64_t rows) const {
@@ -247,7 +251,7 @@ void TileEngine::sum_columns(const ResultTile& tile, const Side& b, float* sums)
       simd().add_rows(sums + j, b.matrix.data + j, shape_.k, b.matrix.rs, columns);
     }
   }
-  ones_walker_.store(reinterpret_cast<const Word*>(sums), tile.column, tile.columns, ones_target_);
+  ones_.store(sums, tile.column, tile.columns);
 }
 
 // sums[i] = sum_k a[i, k]: the column of the product that belongs to a column of ones.
@@ -268,7 +272,7 @@ void TileEngine::sum_rows(const ResultTile& tile, const Side& a, float* sums) co
       sums[r] = static_cast<float>(sum);
     }
   }
-  ones_walker_.store(reinterpret_cast<const Word*>(sums), tile.row, tile.rows, ones_target_);
+  ones_.store(sums, tile.row, tile.rows);
 }
 
 void TileEngine::finish(std::int64_t first, std::int64_t count, const float* acc,

@@ -10,6 +10,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/denormals.h"
+#include "backend/cpu/sharing.h"
 #include "backend/cpu/simd.h"
 #include "backend/cpu/step.h"
 #include "base/check.h"
@@ -36,6 +37,7 @@ class CpuExecutable final : public Executable {
       made_[i].push_back(make(launch, buffers));
       worker_bytes = std::max(worker_bytes, made_[i].back().step->worker_bytes);
       shared_bytes = std::max(shared_bytes, made_[i].back().step->shared_bytes);
+      tries_ = tries_ || made_[i].back().step->small;
     }
     for (AlignedBytes& scratch : workers_) scratch = AlignedBytes(worker_bytes);
     shared_ = AlignedBytes(shared_bytes);
@@ -67,6 +69,14 @@ class CpuExecutable final : public Executable {
     }
   }
 
+  // All launches; `alone` is a pool of one thread.
+  void run(ThreadPool& pool, ThreadPool& alone, const HyperRow& hyper) {
+    const bool shared = tries_ && sharing_.begin();
+    for (std::size_t i = 0; i < size(); ++i) {
+      run(i, shared || !made_[i].back().step->small ? pool : alone, hyper);
+    }
+    if (tries_) sharing_.end();
+  }
   void run(std::size_t launch, ThreadPool& pool, const HyperRow& hyper) {
     made_[launch].back().step->run({pool, hyper, workers_, shared_.data()});
   }
@@ -120,6 +130,8 @@ class CpuExecutable final : public Executable {
   std::vector<std::list<Made>> made_;  // of each launch; the last is in use
   std::vector<AlignedBytes> workers_;
   AlignedBytes shared_;
+  bool tries_ = false;  // there are small launches, and threads to share them
+  SharingTrial sharing_;
 };
 
 std::string cpu_name() {
@@ -211,7 +223,7 @@ class CpuDevice final : public Device {
     auto& exe = dynamic_cast<CpuExecutable&>(executable);
     const DenormalsAreZeros flushing;
     for (const HyperRow& row : rows) {
-      for (std::size_t i = 0; i < exe.size(); ++i) exe.run(i, pool_, row);
+      exe.run(pool_, alone_, row);
     }
     return 0;
   }
@@ -264,7 +276,7 @@ class CpuDevice final : public Device {
 
   std::mutex mutex_;
   DeviceInfo info_;
-  ThreadPool pool_;
+  ThreadPool pool_, alone_{1};
   std::vector<AlignedBytes> buffers_;
   std::vector<bool> used_;
 };

@@ -38,12 +38,16 @@ class RowProductStep final : public Step {
       worker_bytes += w_->scratch_bytes(depth_, kUnpackedLines);
     }
     v_words_ = round_up(k_, 16);
-    shared_bytes = static_cast<std::size_t>(v_words_ + round_up(n_, 16)) * sizeof(float);
+    sums_words_ = round_up(n_, 16);
+    shared_bytes = static_cast<std::size_t>(v_words_ + 2 * sums_words_) * sizeof(float);
+    adds_up_ = prepare.launch.ones_column;
+    if (adds_up_) ones_ = OnesStore(prepare);
   }
 
   void run(const RunContext& context) override {
     v_->start(context.hyper);
     epilogue_.start(context.hyper);
+    ones_.start(context.hyper);
     auto* v = reinterpret_cast<float*>(context.shared);
     float* sums = v + v_words_;
     gather_v(context.scratch(0) + v_scratch_, v);
@@ -58,6 +62,12 @@ class RowProductStep final : public Step {
         kernels.row_times_rows(k_, count, v, part.data, w.rs, sums + begin);
       } else {
         kernels.row_times_columns(k_, count, v, part.data, w.cs, sums + begin);
+      }
+      if (adds_up_) {
+        float* ones = sums + sums_words_ + begin;
+        std::fill_n(ones, count, 0.0F);
+        simd().add_rows(ones, part.data, k_, part.rs, count);
+        ones_.store(ones, begin, count);
       }
       finish(begin, count, sums, context.scratch(worker));
     });
@@ -113,17 +123,17 @@ class RowProductStep final : public Step {
 
   std::unique_ptr<Operand> v_, w_;
   bool flipped_;
-  std::int64_t k_, n_, depth_ = 1, each_ = 1, v_scratch_ = 0, v_words_ = 0;
+  std::int64_t k_, n_, depth_ = 1, each_ = 1, v_scratch_ = 0, v_words_ = 0, sums_words_ = 0;
   Tape epilogue_;
+  bool adds_up_ = false;  // the rows of w, too
+  OnesStore ones_;
 };
 
 }  // namespace
 
 std::unique_ptr<Step> make_row_product(const Prepare& prepare) {
   const Launch& l = prepare.launch;
-  if (l.batch != 1 || (l.m != 1 && l.n != 1) || l.k == 1 || l.ones_row || l.ones_column) {
-    return nullptr;
-  }
+  if (l.batch != 1 || (l.m != 1 && l.n != 1) || l.k == 1 || l.ones_row) return nullptr;
   const bool flipped = l.m != 1;
   auto a = std::make_unique<Operand>(prepare, l.a, 1, l.m, l.k);
   auto b = std::make_unique<Operand>(prepare, l.b, 1, l.k, l.n);
@@ -131,6 +141,8 @@ std::unique_ptr<Step> make_row_product(const Prepare& prepare) {
   const bool lines = flipped ? w.rows_are_contiguous() : w.columns_are_contiguous();
   const bool lies = w.plain() && (w.rows_are_contiguous() || w.columns_are_contiguous());
   if (v.windowed() || !(lies || (w.packed() && lines))) return nullptr;
+  // Columns of A are added up where it lies across.
+  if (l.ones_column && !(flipped && lies && w.columns_are_contiguous())) return nullptr;
   if (flipped) return std::make_unique<RowProductStep>(prepare, std::move(b), std::move(a), true);
   return std::make_unique<RowProductStep>(prepare, std::move(a), std::move(b), false);
 }

@@ -58,6 +58,8 @@ class Step {
 
   // Scratch it needs, in bytes: of each worker, and of the launch.
   std::size_t worker_bytes = 0, shared_bytes = 0;
+  // There is so little work that sharing it may cost more than it saves (sharing.h).
+  bool small = false;
 };
 
 std::unique_ptr<Step> make_map(const Prepare& prepare);
@@ -70,9 +72,13 @@ std::unique_ptr<Step> make_custom(const Prepare& prepare);
 std::unique_ptr<Step> make_attention(const Prepare& prepare);
 std::unique_ptr<Step> make_selective_scan(const Prepare& prepare);
 
+// Waking a spinning worker takes about a microsecond, a sleeping one five to ten; and what another
+// core has just written costs more to read than what lies in this one's caches.
+inline constexpr double kWorthSharing = 20000;  // nanoseconds of work
+
 // The number of tasks for work of about `ns` nanoseconds in all that can be cut into `pieces`: 1
-// where waking another thread would not pay, more tasks than threads otherwise.
-std::int64_t task_count(double ns, std::int64_t pieces);
+// for less than `worth_sharing`, more tasks than threads otherwise.
+std::int64_t task_count(double ns, std::int64_t pieces, double worth_sharing = kWorthSharing);
 // Pieces that suit most work.
 inline constexpr std::int64_t kTasks = 12;
 

@@ -33,12 +33,10 @@ const Word* ConstPool::splat(Word bits) {
   return reinterpret_cast<const Word*>(block.data());
 }
 
-std::int64_t task_count(double ns, std::int64_t pieces) {
-  // Waking a spinning worker takes about a microsecond, a sleeping one five to ten; and what
-  // another core has just written costs more to read than what lies in this one's caches.
-  constexpr double kWorthSharing = 20000, kTask = 4000;
+std::int64_t task_count(double ns, std::int64_t pieces, double worth_sharing) {
+  constexpr double kTask = 4000;
   constexpr std::int64_t kMostTasks = 64;
-  if (ns < kWorthSharing) return 1;
+  if (ns < worth_sharing) return 1;
   return std::clamp(static_cast<std::int64_t>(ns / kTask), std::int64_t{1},
                     std::min(kMostTasks, pieces));
 }

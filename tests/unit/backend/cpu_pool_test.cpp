@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "backend/cpu/sharing.h"
 #include "backend/cpu/step.h"
 
 namespace tensorgrad::cpu {
@@ -109,6 +110,35 @@ TEST(CpuPool, ends_while_workers_sleep_or_spin) {
     ThreadPool pool(4);
     if (round % 2 == 0) pool.parallel_for(4, [](std::int64_t, int) {});
   }
+}
+
+void pass_time(std::chrono::microseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) {
+  }
+}
+
+TEST(CpuSharing, does_what_was_faster_in_the_last_trial) {
+  SharingTrial sharing;
+  int shared_steps = 0;
+  const auto cycle = [&](int alone_us, int shared_us) {
+    shared_steps = 0;
+    bool shared = false;
+    for (int i = 0; i < SharingTrial::kCycle; ++i) {
+      shared = sharing.begin();
+      shared_steps += shared ? 1 : 0;
+      pass_time(std::chrono::microseconds(shared ? shared_us : alone_us));
+      sharing.end();
+    }
+    return shared;
+  };
+  cycle(300, 100);
+  EXPECT_TRUE(cycle(300, 100));
+  EXPECT_EQ(shared_steps, SharingTrial::kCycle - SharingTrial::kHalf);
+  EXPECT_FALSE(cycle(100, 300));
+  cycle(100, 300);
+  EXPECT_EQ(shared_steps, SharingTrial::kHalf) << "but for the trial";
+  EXPECT_TRUE(cycle(300, 100));
 }
 
 }  // namespace
