@@ -110,7 +110,7 @@ TEST(WebGpuJoin, all_kinds_as_one_kernel) {
 
 TEST(WebGpuJoin, forced_forms_and_none) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
-  for (const int tile : {1, 8, 16, 32}) {
+  for (const int tile : {1, 8, 16, 32, 33}) {
     for (const bool separate : {false, true}) {
       SCOPED_TRACE(std::to_string(tile) + (separate ? " separate" : ""));
       TestProgram test = many_kinds();
@@ -122,6 +122,33 @@ TEST(WebGpuJoin, forced_forms_and_none) {
       test.check(*device, {with_factor()});
     }
   }
+}
+
+// Tiles of several kinds need workgroup memory side by side: where there is too little, all take
+// one kind, and where that needs too much, a smaller one.
+TEST(WebGpuJoin, tiles_of_one_kind_where_several_do_not_fit) {
+  TestProgram test;
+  const int x = test.buffer(DType::kF32, 1024 * 1024), out = test.buffer(DType::kF32, 2 << 20);
+  test.program.buffers[static_cast<std::size_t>(out)].kind = BufferKind::kGrads;
+  add_product(test, "large", x, x, out, 1024, 1024, 1024, 0);
+  add_product(test, "small", x, x, out, 64, 64, 512, 1 << 20);
+  add_product(test, "long", x, x, out, 16, 16, 4096, (1 << 20) + 4096);
+  for (std::size_t i = 1; i < 3; ++i) test.program.launches[i].beside = true;
+  const auto joined = [&](std::int64_t most) {
+    WgslOptions options;
+    options.max_workgroup_bytes = most;
+    return write_dispatches(test.program, options, 8);
+  };
+  const auto bytes = [](const std::vector<Dispatch>& all) {
+    return all.front().kernel.workgroup_bytes;
+  };
+  const auto own = joined(48 << 10), of_slices = joined(32 << 10), small = joined(24 << 10);
+  for (const auto& all : {own, of_slices, small}) ASSERT_EQ(all.size(), 1U);
+  EXPECT_GT(bytes(own), 32 << 10);
+  EXPECT_GT(bytes(of_slices), 24 << 10);
+  EXPECT_LE(bytes(of_slices), 32 << 10);
+  EXPECT_LE(bytes(small), 24 << 10);
+  EXPECT_GT(joined(12 << 10).size(), 1U) << "no kind fits";
 }
 
 // With eight bindings the parts are joined as far as they go.
