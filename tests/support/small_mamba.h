@@ -23,6 +23,14 @@ inline nn::MambaConfig small_mamba(std::int64_t symbols, std::vector<nn::MixerKi
   return config;
 }
 
+// A layer of each kind.
+inline nn::MambaConfig mixed_mamba(std::int64_t symbols, std::int64_t max_length) {
+  return small_mamba(symbols,
+                     {nn::MixerKind::kMamba1, nn::MixerKind::kMlp, nn::MixerKind::kMamba2,
+                      nn::MixerKind::kAttention, nn::MixerKind::kMamba3},
+                     max_length);
+}
+
 inline std::vector<std::int32_t> random_tokens(std::int64_t count, std::int64_t symbols,
                                                unsigned seed) {
   std::mt19937 random(seed);

@@ -23,7 +23,6 @@ namespace tensorgrad::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using nn::MixerKind;
 using test::TestRandom;
 
 // Three kinds of damage to the bytes of a file.
@@ -75,19 +74,19 @@ class Hostile {
   std::int64_t before_ = most_memory();
 };
 
-lm::SavedModel model_of_all_kinds() {
-  nn::MambaConfig config = small_mamba(9,
-                                       {MixerKind::kMamba1, MixerKind::kMlp, MixerKind::kMamba2,
-                                        MixerKind::kAttention, MixerKind::kMamba3},
-                                       24);
-  auto weights =
-      compile_forward(nn::MambaLM(config),
+lm::SavedModel new_model(const nn::MambaConfig& config) {
+  return {config, compile_forward(
+                      nn::MambaLM(config),
                       [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
                       {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 3})
-          .download_params();
-  Tokenizer tokenizer = Tokenizer::characters({"a", "b", " "}, {"<end>"});
-  tokenizer.set_eos("<end>");
-  return {config, std::move(weights), tokenizer};
+                      .download_params()};
+}
+
+lm::SavedModel model_of_all_kinds() {
+  lm::SavedModel model = new_model(mixed_mamba(9, 24));
+  model.tokenizer = Tokenizer::characters({"a", "b", " "}, {"<end>"});
+  model.tokenizer->set_eos("<end>");
+  return model;
 }
 
 // One digit, if there is any, begins a number that no double is.
@@ -185,20 +184,20 @@ TEST(LmCheckpointHostile, folders_of_other_libraries_are_refused_or_read) {
   hostile.expect_some(100, 500);
 }
 
+lm::SavedModel tiny_model() {
+  nn::MambaConfig config{.vocab_size = 7, .d_model = 6, .n_layer = 2};
+  config.mamba = {.d_state = 3, .d_conv = 3, .expand = 2, .dt_rank = 2};
+  return new_model(config);
+}
+
 TEST(LmCheckpointHostile, mbjs_files_are_refused_or_read) {
   const test::TempDir folder;
   const std::string path = folder / "m.mbjs";
-  nn::MambaConfig config{.vocab_size = 7, .d_model = 6, .n_layer = 2};
-  config.mamba = {.d_state = 3, .d_conv = 3, .expand = 2, .dt_rank = 2};
-  const auto weights =
-      compile_forward(nn::MambaLM(config),
-                      [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
-                      {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 3})
-          .download_params();
+  const lm::SavedModel model = tiny_model();
   TestRandom random(8);
   Hostile hostile;
   for (const int version : {1, 2, 3}) {
-    lm::save_mbjs(path, {config, weights}, version);
+    lm::save_mbjs(path, model, version);
     const std::string good = test::get_file(path);
     // Kinds of layers and sizes of tensors, which few bytes have.
     constexpr std::size_t kHead = 140;
@@ -217,14 +216,8 @@ TEST(LmCheckpointHostile, mbjs_files_are_refused_or_read) {
 // Sizes that do not go together, in a file that is whole.
 TEST(LmCheckpointHostile, mbjs_tensors_of_other_sizes_are_refused_or_read) {
   const test::TempDir folder;
-  nn::MambaConfig config{.vocab_size = 7, .d_model = 6, .n_layer = 2};
-  config.mamba = {.d_state = 3, .d_conv = 3, .expand = 2, .dt_rank = 2};
-  const auto weights =
-      compile_forward(nn::MambaLM(config),
-                      [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
-                      {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 3})
-          .download_params();
-  lm::save_mbjs(folder / "m", {config, weights});
+  const lm::SavedModel model = tiny_model();
+  lm::save_mbjs(folder / "m", model);
   const MbjsFile good = read_mbjs(folder / "m");
   TestRandom random(9);
   Hostile hostile;

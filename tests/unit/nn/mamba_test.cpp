@@ -28,10 +28,7 @@ MambaConfig small(std::vector<MixerKind> layers) {
   return small_mamba(kSymbols, std::move(layers), 24);
 }
 
-MambaConfig mixed() {
-  return small({MixerKind::kMamba1, MixerKind::kMlp, MixerKind::kMamba2, MixerKind::kAttention,
-                MixerKind::kMamba3});
-}
+MambaConfig mixed() { return mixed_mamba(kSymbols, 24); }
 
 std::vector<std::int32_t> some_tokens(std::int64_t count, unsigned seed) {
   return random_tokens(count, kSymbols, seed);

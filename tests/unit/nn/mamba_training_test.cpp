@@ -25,10 +25,7 @@ MambaConfig of_kinds(std::vector<MixerKind> layers) {
   return small_mamba(kLetters, std::move(layers), 24);
 }
 
-MambaConfig of_all_kinds() {
-  return of_kinds({MixerKind::kMamba1, MixerKind::kMlp, MixerKind::kMamba2, MixerKind::kAttention,
-                   MixerKind::kMamba3});
-}
+MambaConfig of_all_kinds() { return mixed_mamba(kLetters, 24); }
 
 std::vector<std::int32_t> letters(std::int64_t count, unsigned seed) {
   return random_tokens(count, kLetters, seed);
