@@ -92,12 +92,14 @@ class ChainFinder {
   // As one step of a chain of so many blocks.
   [[nodiscard]] static double time_in(const Form& form, std::int64_t blocks) {
     const auto pieces = [](std::int64_t size, std::int64_t each) {
-      return static_cast<double>((size + each - 1) / each);
+      const std::int64_t whole = (size + each - 1) / each;
+      return static_cast<double>(whole);
     };
-    const double work =
-        form.n > 0 ? kBlockPiece * pieces(form.n, kPieceSide) * pieces(form.k, kPieceSide) *
-                         static_cast<double>(form.rows / blocks / kChainRows)
-                   : kBlockElements * pieces(form.elements / blocks, kElementsAtOnce);
+    const std::int64_t heights = form.rows / blocks / kChainRows;
+    const double work = form.n > 0
+                            ? kBlockPiece * pieces(form.n, kPieceSide) *
+                                  pieces(form.k, kPieceSide) * static_cast<double>(heights)
+                            : kBlockElements * pieces(form.elements / blocks, kElementsAtOnce);
     return (kBlockStart + work) * pieces(blocks, kBlocksAtOnce);
   }
 

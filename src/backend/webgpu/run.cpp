@@ -95,7 +95,7 @@ void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const Hyper
        part *= 2) {
     CommandBuffers made;
     encode_together(executable, steps.first(part), first, 1, made);
-    const WGPUCommandBuffer commands = made.front().get();
+    auto* const commands = made.front().get();
     watch(submit({&commands, 1}, false));
     steps = steps.subspan(part);
   }
