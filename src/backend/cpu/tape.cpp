@@ -252,6 +252,19 @@ void Tape::run_op(const TapeOp& op, Frame& frame) const {
       }
       break;
     }
+    case TapeOp::Kind::kPeriod: {
+      const std::int64_t at = first % op.run;
+      const Word* from = op.data + at;
+      if (is_aligned(from) && (at == 0 || at + count <= op.run)) {
+        frame.regs[op.dst] = const_cast<Word*>(from);  // NOLINT(*-const-cast): only read
+        break;
+      }
+      frame.regs[op.dst] = home(op.dst, frame);
+      const std::int64_t before = std::min(op.run - at, count);
+      std::copy_n(from, before, frame.regs[op.dst]);
+      std::copy_n(op.data, std::min(op.run, count) - before, frame.regs[op.dst] + before);
+      break;
+    }
     case TapeOp::Kind::kLoadAt: load_at(op, first, count, frame.regs[op.src[0]], dst); break;
     case TapeOp::Kind::kValid: op.walker->valid(first, count, dst); break;
     case TapeOp::Kind::kOffsets: op.walker->offsets(first, count, 0, dst); break;

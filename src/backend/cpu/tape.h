@@ -36,6 +36,7 @@ struct TapeOp {
     kCall,     // dst = fn(src...)
     kLoad,     // dst = data at the walker's offsets
     kBorrow,   // the same where offsets are neighbours: dst points into the buffer if it may
+    kPeriod,   // dst = the `run` neighbours that a block repeats: calls read them by a mask
     kLoadAt,   // dst = data at offset + at_stride * src[0], guarded
     kValid,    // dst = is the walker's index valid?
     kOffsets,  // dst = the walker's offset itself: indices and coordinates
@@ -54,8 +55,8 @@ struct TapeOp {
   const Word* data = nullptr;
   bool half = false;  // kLoad, kLoadAt: data are elements of f16
   std::int64_t at_stride = 0, at_size = 0;
-  std::int64_t run =
-      1;  // kLoadAt: elements [i * run, (i + 1) * run) have one index, offsets in a row
+  // kLoadAt: elements [i * run, (i + 1) * run) have one index, offsets in a row. kPeriod: how many.
+  std::int64_t run = 1;
   ReduceOp reduce = ReduceOp::kSum;
   DType dtype = DType::kF32;
   int store = -1;  // kStore: which; others: the store that dst is written through directly, if any

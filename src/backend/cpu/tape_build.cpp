@@ -283,6 +283,31 @@ void TapeBuilder::build_passes() {
   place_stores(tape_.after, spec_.plan->row_stores);
 }
 
+// Of a load that repeats one stretch of a buffer, such as a bias along rows, and that calls alone
+// read: its elements, a power of two. 0: of any other.
+std::int64_t TapeBuilder::period(int i) const {
+  const Instr& in = instr(i);
+  if (in.kind != InstrKind::kLoad || spec_.plan != nullptr || spec_.swapped) return 0;
+  if (form(i) != Form::kElement || spec_.result == i) return 0;
+  const Access& a = spec_.program->accesses[static_cast<std::size_t>(in.index)];
+  if (a.dtype == DType::kF16 || a.map.views.size() != 1) return 0;
+  const View view = a.map.views[0].simplified();
+  const bool repeats =
+      view.shape.size() == 2 && !view.masked() && view.strides[0] == 0 && view.strides[1] == 1;
+  if (!repeats || view.shape[1] < kSplatWords || (view.shape[1] & (view.shape[1] - 1)) != 0)
+    return 0;
+  const auto& bindings = prepare_.launch.bindings;
+  if (bindings[static_cast<std::size_t>(a.binding)].mode != BindMode::kRead) return 0;
+  for (const Instr& user : spec_.program->instrs) {
+    const bool reads = std::count(user.operands.begin(), user.operands.end(), i) > 0;
+    if (reads && user.kind != InstrKind::kOp) return 0;
+  }
+  if (spec_.stores == nullptr) return view.shape[1];
+  const bool stored = std::any_of(spec_.stores->begin(), spec_.stores->end(),
+                                  [&](const Store& store) { return store.value == i; });
+  return stored ? 0 : view.shape[1];
+}
+
 // The operation of an instruction, without operands and destination.
 TapeOp TapeBuilder::make_op(int i, const Instr& in) {
   TapeOp op;
@@ -306,6 +331,12 @@ TapeOp TapeBuilder::make_op(int i, const Instr& in) {
   switch (in.kind) {
     case InstrKind::kLoad:
       op.walker = walker_of(in.index);
+      if (const std::int64_t repeated = period(i); repeated > 0) {
+        op.kind = TapeOp::Kind::kPeriod;
+        op.data += spec_.program->accesses[static_cast<std::size_t>(in.index)].map.views[0].offset;
+        op.run = repeated;
+        break;
+      }
       // Row values outlive the frame they were made in where passes are cut into chunks.
       op.kind = op.walker->contiguous() && !op.half && !(op.row && spec_.plan != nullptr)
                     ? TapeOp::Kind::kBorrow
@@ -368,6 +399,8 @@ void TapeBuilder::set_operands(const Instr& in, TapeOp& op, TapeOps& ops) {
       ops.push_back(fill);
     } else {
       op.src[k] = element_operand(o, ops);
+      const auto repeated = periods_.find(op.src[k]);
+      if (repeated != periods_.end()) op.mask[k] = static_cast<std::size_t>(repeated->second - 1);
     }
   }
 }
@@ -384,6 +417,7 @@ void TapeBuilder::emit(int i, TapeOps& ops) {
   TapeOp op = make_op(i, in);
   if (!indices_.contains(i)) set_operands(in, op, ops);
   op.dst = reg = new_reg(op.row ? TapeReg::Home::kRow : TapeReg::Home::kElement);
+  if (op.kind == TapeOp::Kind::kPeriod) periods_[reg] = op.run;
   if (op.kind == TapeOp::Kind::kBorrow) {
     borrowed_[reg] = spec_.program->accesses[static_cast<std::size_t>(in.index)].binding;
   }
@@ -494,6 +528,8 @@ void TapeBuilder::allocate_slots() {
       const auto r = static_cast<std::size_t>(src);
       const bool inside = loop_end[made[r]] == loop_end[i];
       last[r] = std::max(last[r], inside ? i : loop_end[i]);
+      // What a call reads again further on, it must not write over.
+      if (periods_.contains(src)) last[r] = std::max(last[r], i + 1);
     }
   }
   if (tape_.result_reg_ >= 0) last[static_cast<std::size_t>(tape_.result_reg_)] = flat.size();

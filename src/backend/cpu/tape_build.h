@@ -48,6 +48,7 @@ class TapeBuilder {
   const Walker* walker_of(int access);
   const Walker* index_walker(int i, const Instr& instr);
   std::int64_t gather_run(const Instr& instr);
+  [[nodiscard]] std::int64_t period(int i) const;
   void check_bounds(const IndexMap& map, int binding, DType dtype, std::int64_t beyond) const;
   int new_reg(TapeReg::Home home);
 
@@ -61,8 +62,9 @@ class TapeBuilder {
   std::map<int, int> spread_;       // element registers of row and uniform values
   std::map<int, const Walker*> access_walkers_;
   std::map<const Word*, int> shared_regs_;
-  std::map<int, int> borrowed_;    // register -> binding it may point into
-  TapeOps* spread_ops_ = nullptr;  // a pass's `spreads`, or in line
+  std::map<int, int> borrowed_;          // register -> binding it may point into
+  std::map<int, std::int64_t> periods_;  // register -> elements that repeat, of kPeriod
+  TapeOps* spread_ops_ = nullptr;        // a pass's `spreads`, or in line
 };
 
 }  // namespace tensorgrad::cpu

@@ -61,6 +61,27 @@ TEST(CpuMap, reads_through_every_kind_of_view) {
   }
 }
 
+// A stretch that blocks repeat, as of a bias, is read where it lies, or once from a place of no
+// alignment; calls write over neither. Stretches that are no power of two are laid out.
+TEST(CpuMap, reads_again_what_blocks_repeat) {
+  for (const std::int64_t n : {8, 16, 48, 64, 512, 1024, 4096}) {
+    for (const std::int64_t offset : {0, 3, 16}) {
+      const std::int64_t rows = 70000 / n + 3, all = rows * n;
+      LaunchBuilder b(LaunchKind::kMap, std::to_string(n) + " from " + std::to_string(offset));
+      b.launch().rows = all;
+      const int x = b.input(all), bias = b.input(n + 64), out = b.output(all), less = b.output(all);
+      Scalar s(b.launch().body);
+      const auto id = IndexMap::identity({all});
+      const int repeated = s.load(bias, view({rows, n}, {0, 1}, offset)), each = s.load(x, id);
+      const int sum = s.op(op_add(), {repeated, each});
+      const int product = s.op(op_mul(), {each, repeated});  // the last that reads it
+      const int result = s.op(op_add(), {product, each});
+      b.launch().stores = {store_to(out, id, result), store_to(less, id, sum)};
+      expect_as_oracle(b);
+    }
+  }
+}
+
 // What pools and their gradients read: rows of a few elements, apart, repeated or padded, in so
 // many rows that a table of their offsets holds a part of them.
 TEST(CpuMap, reads_and_writes_windows_of_images) {
