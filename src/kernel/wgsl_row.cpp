@@ -13,6 +13,7 @@ namespace {
 // whole cache lines.
 constexpr std::int64_t kLargeRows = 1 << 20;
 constexpr int kFewLanes = 32;
+constexpr std::size_t kMostKeptInstrs = 64;
 
 int map_threads(std::int64_t elements, const WgslOptions& options) {
   return group_threads(elements >= (1 << 18) ? 256 : 64, options);
@@ -28,23 +29,25 @@ std::int64_t elements_of_group(std::int64_t elements, std::int64_t threads,
 }
 
 // Rows that are gone over several times, and that memory bounds, are read once: a lane's elements
-// are written out one after another and stay in registers.
+// are written out one after another and stay in registers, unless that makes the kernel's text
+// long.
 bool keeps_rows(const Launch& launch, const WgslOptions& options) {
   return options.blocks == 0 && launch.rows * launch.cols >= kLargeRows &&
-         plan_rows(launch).passes.size() > 1;
+         launch.body.instrs.size() <= kMostKeptInstrs && plan_rows(launch).passes.size() > 1;
 }
 
-Tile row_tile(const Launch& launch, const WgslOptions& options) {
+Tile row_tile(const Launch& launch, bool kept, const WgslOptions& options) {
   const Domain domain = {{"row", launch.rows}, {"col", launch.cols}};
   const int most = std::min(256, floor_pow2(options.max_threads));
   Tile tile;
   tile.lanes_first = !runs_along(launch.body, domain, 0, 1);
   if (tile.lanes_first) {
+    tile.lanes = launch.cols < 8 ? 1 : ceil_pow2(ceil_div(launch.cols, 4));
     // Where lanes wait for each other, the fewer the better, while all of them fill the GPU.
-    const bool many = keeps_rows(launch, options) && launch.rows * kFewLanes >= kFullGpu;
-    const std::int64_t each = many ? kMostWrittenOut : 4;
-    tile.lanes = launch.cols < 8 ? 1 : ceil_pow2(ceil_div(launch.cols, each));
-    if (many) tile.lanes = std::max(tile.lanes, kFewLanes);
+    if (kept && launch.rows * kFewLanes >= kFullGpu) {
+      const int few = ceil_pow2(ceil_div(launch.cols, kMostWrittenOut));
+      tile.lanes = std::min(tile.lanes, std::max(few, kFewLanes));
+    }
   } else {
     // Neighbouring rows share cache lines; but few rows must be split finely to fill a GPU.
     tile.lanes = std::min(ceil_pow2(ceil_div(launch.cols, 8)), floor_pow2(kFullGpu / launch.rows));
@@ -275,12 +278,12 @@ void write_row_passes(Scope& scope, Module& module, const Launch& launch, const 
 
 Shader write_row(const Launch& launch, const WgslOptions& options) {
   const Window window = window_of(launch);
-  const Tile tile = row_tile(launch, options);
+  const bool kept = keeps_rows(launch, options);
+  const Tile tile = row_tile(launch, kept, options);
   Module module(launch);
   Scope scope;
   const RowDomain domain{launch.rows, launch.cols,
-                         open_rows(scope, tile, window.count, "row", window.first), "",
-                         keeps_rows(launch, options)};
+                         open_rows(scope, tile, window.count, "row", window.first), "", kept};
   write_row_passes(scope, module, launch, domain, tile, options);
   return make_shader(module, scope, tile.threads(), ceil_div(window.count, tile.rows));
 }

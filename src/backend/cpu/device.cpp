@@ -72,13 +72,12 @@ class CpuExecutable final : public Executable {
   // All launches; `alone` is a pool of one thread.
   void run(ThreadPool& pool, ThreadPool& alone, const HyperRow& hyper) {
     const bool shared = tries_ && sharing_.begin();
-    for (std::size_t i = 0; i < size(); ++i) {
-      run(i, shared || !made_[i].back().step->small ? pool : alone, hyper);
-    }
+    for (std::size_t i = 0; i < size(); ++i) run(i, shared, pool, alone, hyper);
     if (tries_) sharing_.end();
   }
-  void run(std::size_t launch, ThreadPool& pool, const HyperRow& hyper) {
-    made_[launch].back().step->run({pool, hyper, workers_, shared_.data()});
+  // One, as in the last steps.
+  void run(std::size_t launch, ThreadPool& pool, ThreadPool& alone, const HyperRow& hyper) {
+    run(launch, sharing_.shared(), pool, alone, hyper);
   }
 
  private:
@@ -88,6 +87,12 @@ class CpuExecutable final : public Executable {
     std::unique_ptr<Step> step;
   };
   static constexpr std::size_t kKeptSteps = 8;
+
+  void run(std::size_t launch, bool shared, ThreadPool& pool, ThreadPool& alone,
+           const HyperRow& hyper) {
+    Step& step = *made_[launch].back().step;
+    step.run({shared || !step.small ? pool : alone, hyper, workers_, shared_.data()});
+  }
 
   static std::vector<Word*> pointers(const Launch& launch, const std::vector<std::byte*>& buffers) {
     std::vector<Word*> data;
@@ -239,7 +244,7 @@ class CpuDevice final : public Device {
     timings.reserve(exe.size());
     for (std::size_t i = 0; i < exe.size(); ++i) {
       const auto start = std::chrono::steady_clock::now();
-      exe.run(i, pool_, row);
+      exe.run(i, pool_, alone_, row);
       const std::chrono::duration<double, std::micro> spent =
           std::chrono::steady_clock::now() - start;
       timings.push_back({spent.count()});

@@ -39,8 +39,9 @@ class RowProductStep final : public Step {
     }
     v_words_ = round_up(k_, 16);
     sums_words_ = round_up(n_, 16);
-    shared_bytes = static_cast<std::size_t>(v_words_ + 2 * sums_words_) * sizeof(float);
     adds_up_ = prepare.launch.ones_column;
+    shared_bytes =
+        static_cast<std::size_t>(v_words_ + (adds_up_ ? 2 : 1) * sums_words_) * sizeof(float);
     if (adds_up_) ones_ = OnesStore(prepare);
   }
 
@@ -125,7 +126,7 @@ class RowProductStep final : public Step {
   bool flipped_;
   std::int64_t k_, n_, depth_ = 1, each_ = 1, v_scratch_ = 0, v_words_ = 0, sums_words_ = 0;
   Tape epilogue_;
-  bool adds_up_ = false;  // the rows of w, too
+  bool adds_up_ = false;  // Launch::ones_column: the rows of A, which are columns of w
   OnesStore ones_;
 };
 
@@ -141,7 +142,7 @@ std::unique_ptr<Step> make_row_product(const Prepare& prepare) {
   const bool lines = flipped ? w.rows_are_contiguous() : w.columns_are_contiguous();
   const bool lies = w.plain() && (w.rows_are_contiguous() || w.columns_are_contiguous());
   if (v.windowed() || !(lies || (w.packed() && lines))) return nullptr;
-  // Columns of A are added up where it lies across.
+  // Rows of A are added up where it lies across.
   if (l.ones_column && !(flipped && lies && w.columns_are_contiguous())) return nullptr;
   if (flipped) return std::make_unique<RowProductStep>(prepare, std::move(b), std::move(a), true);
   return std::make_unique<RowProductStep>(prepare, std::move(a), std::move(b), false);

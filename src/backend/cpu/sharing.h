@@ -24,6 +24,8 @@ class SharingTrial {
     start_ = Clock::now();
     return step_ >= kHalf;
   }
+  // As in the last steps, trials aside.
+  [[nodiscard]] bool shared() const { return shared_; }
   void end() {
     if (step_ < 2 * kHalf) note(Clock::now() - start_);
     step_ = (step_ + 1) % kCycle;

@@ -55,7 +55,8 @@ struct TapeOp {
   const Word* data = nullptr;
   bool half = false;  // kLoad, kLoadAt: data are elements of f16
   std::int64_t at_stride = 0, at_size = 0;
-  // kLoadAt: elements [i * run, (i + 1) * run) have one index, offsets in a row. kPeriod: how many.
+  // kLoadAt: elements [i * run, (i + 1) * run) have one index, offsets in a row. kPeriod: a power
+  // of two, at least kSplatWords.
   std::int64_t run = 1;
   ReduceOp reduce = ReduceOp::kSum;
   DType dtype = DType::kF32;

@@ -400,7 +400,9 @@ void TapeBuilder::set_operands(const Instr& in, TapeOp& op, TapeOps& ops) {
     } else {
       op.src[k] = element_operand(o, ops);
       const auto repeated = periods_.find(op.src[k]);
-      if (repeated != periods_.end()) op.mask[k] = static_cast<std::size_t>(repeated->second - 1);
+      if (repeated == periods_.end()) continue;
+      CHECK(op.kind == TapeOp::Kind::kCall, prepare_.launch.name);
+      op.mask[k] = static_cast<std::size_t>(repeated->second - 1);
     }
   }
 }

@@ -168,7 +168,7 @@ TEST(CpuContraction, ones_sum_the_columns_of_b_or_the_rows_of_a) {
   for (const ProductSize s :
        {ProductSize{1, 64, 10, 128}, ProductSize{1, 784, 128, 32}, ProductSize{1, 3, 40, 7},
         ProductSize{1, 50, 1, 300}, ProductSize{1, 1, 20, 30}, ProductSize{1, 64, 200, 3000},
-        ProductSize{1, 20, 260, 2000}}) {
+        ProductSize{1, 20, 260, 2000}, ProductSize{1, 300, 1, 1000}}) {
     for (int layout = 0; layout < 8; ++layout) {
       const bool of_b = layout < 4;
       LaunchBuilder b(LaunchKind::kContraction, text(s) + " layout " + std::to_string(layout));

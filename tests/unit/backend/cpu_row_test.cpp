@@ -53,6 +53,25 @@ TEST(CpuRow, softmax_and_its_statistics) {
   }
 }
 
+// Blocks that begin anywhere in a stretch that they repeat.
+TEST(CpuRow, reads_again_what_blocks_repeat) {
+  for (const std::int64_t period : {16, 32, 64, 128}) {
+    for (const std::int64_t offset : {0, 5}) {
+      const RowSize size{2000, 48};
+      LaunchBuilder b(LaunchKind::kRow, std::to_string(period) + " from " + std::to_string(offset));
+      make_rows(b, size);
+      const std::int64_t n = size.rows * size.cols;
+      const int x = b.input(n), again = b.input(period + 64), out = b.output(n);
+      const IndexMap repeated{{View{{n / period, period}, {0, 1}, offset, {}, {}}}};
+      Scalar s(b.launch().body);
+      const int product = s.op(op_mul(), {s.load(x, over({48, 1}, size)), s.load(again, repeated)});
+      const int sum = s.reduce(ReduceOp::kSum, product);
+      b.launch().stores = {store_to(out, over({48, 1}, size), s.op(op_add(), {product, sum}))};
+      expect_as_oracle(b, oracle_hyper(), {1e-5, 2e-5});
+    }
+  }
+}
+
 TEST(CpuRow, sums_of_a_million_stay_accurate) {
   for (const RowSize size : {RowSize{1, 1 << 20}, RowSize{3, 1 << 16}, RowSize{16, 1 << 13}}) {
     for (const bool transposed : {false, true}) {
