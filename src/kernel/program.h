@@ -282,7 +282,7 @@ const ScalarProgram& line_program(const Launch& launch);
 
 // Throws InternalError where a launch breaks a rule stated above.
 void verify(const Program& program);
-const char* kind_name(LaunchKind kind);
+const char* kind_name(LaunchKind kind);  // "map", "row", "selective_scan" ...
 // Columns that a contraction with by_rows may have, and workgroup memory that a GPU needs for it.
 inline constexpr int kMostRowColumns = 64;
 inline constexpr std::int64_t kRowEpilogueBytes = 32 << 10;

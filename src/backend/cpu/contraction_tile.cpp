@@ -18,14 +18,6 @@ constexpr std::int64_t kDirectWords = 16 * 1024;
 // Steps of k that are packed at a time.
 constexpr std::int64_t kPackDepth = 64;
 
-TapeSpec epilogue_spec(const Launch& launch) {
-  TapeSpec spec;
-  spec.program = &launch.body;
-  spec.stores = &launch.stores;
-  spec.rows = launch.batch * launch.m * launch.n;
-  return spec;
-}
-
 // The chunks of k are of one size, so that the last is not a short one.
 std::int64_t chunk_depth(std::int64_t k) {
   const std::int64_t chunks = std::max<std::int64_t>(1, (k + kDepth / 2) / kDepth);
@@ -57,7 +49,7 @@ TileEngine::TileEngine(const Prepare& prepare, const ProductShape& shape)
       shape_(shape),
       a_(prepare, prepare.launch.a, shape.batch, shape.m, shape.k),
       b_(prepare, prepare.launch.b, shape.batch, shape.k, shape.n),
-      epilogue_(prepare, epilogue_spec(prepare.launch)),
+      epilogue_(prepare, epilogue_spec(prepare.launch, shape.batch * shape.m * shape.n)),
       ones_row_(prepare.launch.ones_row),
       ones_column_(prepare.launch.ones_column) {
   epilogue_.lay_out(block_elements(epilogue_.element_registers()), 0);

@@ -72,12 +72,12 @@ class CpuExecutable final : public Executable {
   // All launches; `alone` is a pool of one thread.
   void run(ThreadPool& pool, ThreadPool& alone, const HyperRow& hyper) {
     const bool shared = tries_ && sharing_.begin();
-    for (std::size_t i = 0; i < size(); ++i) run(i, shared, pool, alone, hyper);
+    for (std::size_t i = 0; i < size(); ++i) run_one(i, shared ? pool : alone, pool, hyper);
     if (tries_) sharing_.end();
   }
   // One, as in the last steps.
   void run(std::size_t launch, ThreadPool& pool, ThreadPool& alone, const HyperRow& hyper) {
-    run(launch, sharing_.shared(), pool, alone, hyper);
+    run_one(launch, sharing_.shared() ? pool : alone, pool, hyper);
   }
 
  private:
@@ -88,10 +88,10 @@ class CpuExecutable final : public Executable {
   };
   static constexpr std::size_t kKeptSteps = 8;
 
-  void run(std::size_t launch, bool shared, ThreadPool& pool, ThreadPool& alone,
-           const HyperRow& hyper) {
+  // Small ones and others have a pool each.
+  void run_one(std::size_t launch, ThreadPool& of_small, ThreadPool& pool, const HyperRow& hyper) {
     Step& step = *made_[launch].back().step;
-    step.run({shared || !step.small ? pool : alone, hyper, workers_, shared_.data()});
+    step.run({step.small ? of_small : pool, hyper, workers_, shared_.data()});
   }
 
   static std::vector<Word*> pointers(const Launch& launch, const std::vector<std::byte*>& buffers) {

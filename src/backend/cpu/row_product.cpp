@@ -25,7 +25,7 @@ class RowProductStep final : public Step {
         flipped_(flipped),
         k_(prepare.launch.k),
         n_(flipped ? prepare.launch.m : prepare.launch.n),
-        epilogue_(prepare, epilogue_spec(prepare.launch)) {
+        epilogue_(prepare, epilogue_spec(prepare.launch, n_)) {
     epilogue_.lay_out(block_elements(epilogue_.element_registers()), 0);
     const double ns = static_cast<double>(k_ * n_) * kReadNs;
     const std::int64_t tasks = task_count(ns, ceil_div(n_, kLeastColumns));
@@ -106,14 +106,6 @@ class RowProductStep final : public Step {
       }
       finish(begin, end - begin, sums, scratch);
     });
-  }
-
-  static TapeSpec epilogue_spec(const Launch& launch) {
-    TapeSpec spec;
-    spec.program = &launch.body;
-    spec.stores = &launch.stores;
-    spec.rows = launch.m * launch.n;
-    return spec;
   }
 
   void gather_v(std::byte* scratch, float* v) const {

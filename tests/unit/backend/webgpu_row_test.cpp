@@ -13,15 +13,20 @@ struct LaneSize {
   std::int64_t rows, cols;
 };
 
+Launch& row_launch(TestProgram& test, const std::string& name, LaneSize size) {
+  Launch& launch = test.launch(LaunchKind::kRow, name);
+  launch.rows = size.rows;
+  launch.cols = size.cols;
+  return launch;
+}
+
 // Softmax over the columns, the row's maximum, where it is, and the row's mean in place.
 Launch& add_softmax(TestProgram& test, LaneSize size, bool rows_contiguous) {
   const std::int64_t elements = size.rows * size.cols;
   const int x = test.buffer(DType::kF32, elements), y = test.buffer(DType::kF32, elements);
   const int top = test.buffer(DType::kF32, size.rows), where = test.buffer(DType::kI32, size.rows);
   const int mean = test.buffer(DType::kF32, size.rows);
-  Launch& launch = test.launch(LaunchKind::kRow, "softmax");
-  launch.rows = size.rows;
-  launch.cols = size.cols;
+  Launch& launch = row_launch(test, "softmax", size);
   test.bind(launch, x, BindMode::kRead);
   test.bind(launch, y, BindMode::kWrite);
   test.bind(launch, top, BindMode::kWrite);
@@ -59,9 +64,7 @@ void check_norm(webgpu::WebGpuDevice& device, LaneSize size) {
   const auto [rows, cols] = size;
   const int x = test.buffer(DType::kF32, rows * cols), scale = test.buffer(DType::kF32, cols);
   const int keys = test.buffer(DType::kI32, rows, -1, 5), table = test.buffer(DType::kF32, 4);
-  Launch& launch = test.launch(LaunchKind::kRow, "layer_norm");
-  launch.rows = rows;
-  launch.cols = cols;
+  Launch& launch = row_launch(test, "layer_norm", {rows, cols});
   test.bind(launch, x, BindMode::kReadWrite);
   test.bind(launch, scale, BindMode::kRead);
   test.bind(launch, keys, BindMode::kRead);
@@ -134,9 +137,7 @@ TEST(WebGpuRow, nan_wins_and_the_first_of_equals) {
     test.fill(x, values);
     const int extremes = test.buffer(DType::kF32, rows * 2);
     const int places = test.buffer(DType::kI32, rows * 2);
-    Launch& launch = test.launch(LaunchKind::kRow, "extremes");
-    launch.rows = rows;
-    launch.cols = cols;
+    Launch& launch = row_launch(test, "extremes", {rows, cols});
     test.bind(launch, x, BindMode::kRead);
     test.bind(launch, extremes, BindMode::kWrite);
     test.bind(launch, places, BindMode::kWrite);
@@ -165,9 +166,7 @@ TEST(WebGpuRow, reduces_integers_and_booleans) {
                               flags ? 1 : 1000);
     const int out = test.buffer(dtype, rows * 3);
     const int places = test.buffer(DType::kI32, rows);
-    Launch& launch = test.launch(LaunchKind::kRow, "integers");
-    launch.rows = rows;
-    launch.cols = cols;
+    Launch& launch = row_launch(test, "integers", {rows, cols});
     test.bind(launch, x, BindMode::kRead);
     test.bind(launch, out, BindMode::kWrite);
     test.bind(launch, places, BindMode::kWrite);
@@ -192,9 +191,7 @@ TEST(WebGpuRow, many_reductions_share_little_workgroup_memory) {
   TestProgram test;
   const std::int64_t rows = 3, cols = 2000;
   const int x = test.buffer(DType::kF32, rows * cols), out = test.buffer(DType::kF32, rows * 20);
-  Launch& launch = test.launch(LaunchKind::kRow, "many");
-  launch.rows = rows;
-  launch.cols = cols;
+  Launch& launch = row_launch(test, "many", {rows, cols});
   test.bind(launch, x, BindMode::kRead);
   test.bind(launch, out, BindMode::kWrite);
   ProgramMaker make;
