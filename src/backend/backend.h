@@ -116,6 +116,8 @@ struct AdapterInfo {
   std::string kind;     // "discrete", "integrated", "cpu", "unknown"
   bool usable = false;  // may be chosen by `auto`
   std::string why;      // why it may, or may not
+  // There may be matrix units; which, an open device alone says: `features` has none.
+  bool offers_units = false;
 };
 
 struct WebGpuOptions {

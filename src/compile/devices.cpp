@@ -86,6 +86,18 @@ DeviceDescription describe(const DeviceInfo& info, const std::string& type) {
   return out;
 }
 
+// With the matrix units.
+std::vector<std::string> features_when_open(const DeviceOptions& options, int number,
+                                            const AdapterInfo& adapter) {
+  WebGpuOptions webgpu = webgpu_options(options);
+  webgpu.adapter = number;
+  try {
+    return make_webgpu_device(webgpu)->info().features;
+  } catch (const DeviceError&) {  // it is listed all the same
+    return adapter.device.features;
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& why) {
@@ -129,6 +141,7 @@ std::vector<DeviceDescription> devices(const DeviceOptions& options, std::string
   for (int i = 0; i < static_cast<int>(adapters.size()); ++i) {
     const AdapterInfo& adapter = adapters[static_cast<size_t>(i)];
     list.push_back(describe(adapter.device, adapter.kind));
+    if (adapter.offers_units) list.back().features = features_when_open(options, i, adapter);
     list.back().chosen_by_auto = i == best;
     list.back().why = adapter.why;
   }
