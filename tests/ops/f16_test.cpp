@@ -149,6 +149,21 @@ TEST(F16, has_gradients_on_cpu_and_webgpu) {
   }
 }
 
+// Products large enough for matrix units, where the device has them, with what is computed of them
+// at once; of sizes that are no multiples of a tile's. The two of the gradient, which would share a
+// launch, are apart.
+TEST(F16, large_products_are_right_on_cpu_and_webgpu) {
+  for (const bool of_weights : {false, true}) {
+    Sketch s;
+    const Tensor x = s.input({201, 138}, -1, 1, f16), w = s.input({170, 138}, -0.2, 0.2, f16);
+    const Tensor y = silu(linear(x, w));
+    s.output("y", y);
+    const Tensor loss = mean(square(cast(y, f32))) * 100.0;
+    s.output("gradient", cast(grad(loss, {of_weights ? w : x})[0], f32));
+    check_everywhere(s, 2e-3);
+  }
+}
+
 // Rows of a table that is kept as f16; the gradient adds up in f32.
 TEST(F16, is_looked_up_on_cpu_and_webgpu) {
   Sketch s;
