@@ -42,7 +42,7 @@ ContractionForm write_form(const Launch& launch, WgslOptions options, const Form
 
 // As if every buffer began where the launch's part of it does, but for what vectors depend on.
 Launch without_offsets(Launch launch) {
-  const auto drop = [](IndexMap& map) { map.views.back().offset %= 4; };
+  const auto drop = [](IndexMap& map) { map.views.back().offset %= 8; };
   for (ScalarProgram* const program : programs_of(launch)) {
     for (Access& access : program->accesses) drop(access.map);
   }
@@ -70,8 +70,8 @@ std::string contraction_key(const Launch& launch, const WgslOptions& options) {
   for (const std::int64_t each : {launch.batch, launch.m, launch.n, launch.k})
     key += (key.empty() ? "" : "x") + std::to_string(each);
   wgsl::Module module(launch);
-  key += wgsl::TileOperand(module, launch, true).along_k() ? " k" : " m";
-  key += wgsl::TileOperand(module, launch, false).along_k() ? "k " : "n ";
+  key += wgsl::TileOperand(module, launch, options, true).along_k() ? " k" : " m";
+  key += wgsl::TileOperand(module, launch, options, false).along_k() ? "k " : "n ";
   return key + digits.data();
 }
 

@@ -22,8 +22,9 @@ class ContractionParts {
   void write_finish(bool guarded, bool with_ones, const std::set<int>& vectors = {});
   void write_ones();
   // The functions of a form in tiles of these sides and depth; finish too, unless the epilogue goes
-  // by rows. Results come in fours where `fours` and the stores allow it.
-  void write_functions(int side_m, int side_n, int depth, bool fours);
+  // by rows. Results come in fours where `fours` and the stores allow it; `eights`: operands as
+  // vectors of f16.
+  void write_functions(int side_m, int side_n, int depth, bool fours, bool eights = false);
 
   // Names n0, m0 and z: where the tile of the workgroup begins, of so many down and across.
   void write_tile_place(Scope& scope, int side_m, int side_n, std::int64_t tiles_m,

@@ -8,8 +8,8 @@ ContractionParts::ContractionParts(const Launch& launch, const WgslOptions& opti
       options_(options),
       out_domain_{{"z", launch.batch}, {"m", launch.m}, {"n", launch.n}},
       module_(launch),
-      a_(module_, launch, true),
-      b_(module_, launch, false),
+      a_(module_, launch, options, true),
+      b_(module_, launch, options, false),
       window_(window_of(launch)) {}
 
 void ContractionParts::write_tile_place(Scope& scope, int side_m, int side_n, std::int64_t tiles_m,
@@ -67,7 +67,7 @@ void ContractionParts::write_ones() {
   module_.function("finish_ones", "fn finish_ones(i: u32, acc: f32) {\n" + scope.text() + "}\n");
 }
 
-void ContractionParts::write_functions(int side_m, int side_n, int depth, bool fours) {
+void ContractionParts::write_functions(int side_m, int side_n, int depth, bool fours, bool eights) {
   const bool ragged_m = window_.count % side_m != 0, ragged_n = launch_.n % side_n != 0;
   const bool ragged_k = launch_.k % depth != 0;
   const auto guard = [&](bool side, const std::string& name, std::int64_t size) {
@@ -78,8 +78,11 @@ void ContractionParts::write_functions(int side_m, int side_n, int depth, bool f
   finish_ = {&launch_.body, out_domain_, 2, false, fours && launch_.n % 4 == 0, launch_.stores};
   const std::set<int> vectors =
       choose_fours(launch_, {&a_.fours(), &b_.fours(), &finish_}, options_);
-  a_.write_tile_function(guard(ragged_m, "m", window_.end()), vectors);
-  b_.write_tile_function(guard(ragged_n, "n", launch_.n), vectors);
+  const auto write = [&](TileOperand& operand, const std::string& test) {
+    eights ? operand.write_eights(test, vectors) : operand.write_tile_function(test, vectors);
+  };
+  write(a_, guard(ragged_m, "m", window_.end()));
+  write(b_, guard(ragged_n, "n", launch_.n));
   if (!launch_.by_rows) write_finish(ragged_m || ragged_n, false, vectors);
 }
 

@@ -242,18 +242,20 @@ std::int64_t inner_step(const Domain& domain, const IndexMap& map, std::size_t a
   return 0;
 }
 
-RunOfFour run_of_four(const Domain& domain, const IndexMap& map, std::size_t axis) {
+RunOfFour run_of_four(const Domain& domain, const IndexMap& map, std::size_t axis,
+                      std::int64_t count) {
   std::vector<Piece> pieces;
   if (map.views.size() != 1) return RunOfFour::kOther;
   const View view = map.views[0].simplified();
   if (view.masked() || !split_view(view, domain, pieces)) return RunOfFour::kOther;
-  bool touching = false, aligned = view.offset % 4 == 0;
+  bool touching = false, aligned = view.offset % count == 0;
   for (const Piece& piece : pieces) {
     if (piece.axis == axis && piece.divisor == 1) {
-      if (piece.modulus % 4 != 0 || piece.stride < 0 || piece.stride > 1) return RunOfFour::kOther;
+      if (piece.modulus % count != 0 || piece.stride < 0 || piece.stride > 1)
+        return RunOfFour::kOther;
       touching = piece.stride == 1;
     } else {
-      aligned &= piece.stride % 4 == 0;
+      aligned &= piece.stride % count == 0;
     }
   }
   if (!touching) return RunOfFour::kConstant;

@@ -28,8 +28,11 @@ struct TileOperand::Share {
   std::string there;   // where threads are more than pieces: opens a block of those that have one
 };
 
-TileOperand::TileOperand(Module& module, const Launch& launch, bool is_a)
+TileOperand::TileOperand(Module& module, const Launch& launch, const WgslOptions& options,
+                         bool is_a)
     : module_(module),
+      launch_(launch),
+      options_(options),
       is_a_(is_a),
       name_(is_a ? "a" : "b"),
       program_(is_a ? launch.a : launch.b),
@@ -49,10 +52,11 @@ bool TileOperand::may_come_in_fours(const Launch& launch) const {
   return !ragged && domain_[fours_.axis].size % 4 == 0;
 }
 
-void TileOperand::write_text(const Scope& body, int count) {
-  module_.function(name_ + "_at", "fn " + name_ + "_at(z: u32, " + domain_[1].name + ": u32, " +
-                                      domain_[2].name + ": u32) -> " + vector_type(count) + " {\n" +
-                                      body.text() + "}\n");
+void TileOperand::write_text(const std::string& function, const Scope& body,
+                             const std::string& type) {
+  const std::string name = name_ + function;
+  module_.function(name, "fn " + name + "(z: u32, " + domain_[1].name + ": u32, " +
+                             domain_[2].name + ": u32) -> " + type + " {\n" + body.text() + "}\n");
 }
 
 void TileOperand::write_function(const std::string& guard, const std::string& otherwise) {
@@ -62,7 +66,7 @@ void TileOperand::write_function(const std::string& guard, const std::string& ot
   const int last = static_cast<int>(program_.instrs.size()) - 1;
   writer.write_all(scope, writer.needed({last}));
   scope.line("return " + writer.value(last) + ";");
-  write_text(scope, 1);
+  write_text("_at", scope, vector_type(1));
 }
 
 void TileOperand::write_tile_function(const std::string& guard, const std::set<int>& vectors) {
@@ -73,7 +77,7 @@ void TileOperand::write_tile_function(const std::string& guard, const std::set<i
   FourWriter writer(module_, fours_, vectors);
   writer.write(scope, {last});
   scope.line("return " + writer.value(last) + ";");
-  write_text(scope, 4);
+  write_text("_at", scope, vector_type(4));
 }
 
 // One more vector where the load runs along k, so that neighbouring threads, which then write a
@@ -95,11 +99,12 @@ void TileOperand::write_places(Scope& scope, const TileShape& tile) const {
   const Share mine = share(tile);
   const std::string fast = u32_literal(mine.fast);
   const std::string quick = "local % " + fast + (count() > 1 ? " * " + u32_literal(count()) : "");
+  const std::string type = eights_ ? "vec4<u32>" : vector_type(count());
   const std::string slow = "local / " + fast;
   scope.line("let " + name_ + "_i = " + (along_k_ ? slow : quick) + ";");
   scope.line("let " + name_ + "_k = " + (along_k_ ? quick : slow) + ";");
   for (int j = 0; j < mine.pieces; ++j)
-    scope.line("var next_" + name_ + std::to_string(j) + " = " + vector_type(count()) + "();");
+    scope.line("var next_" + name_ + std::to_string(j) + " = " + type + "();");
 }
 
 void TileOperand::write_fetch(Scope& scope, const TileShape& tile, const std::string& k0) const {
@@ -110,8 +115,8 @@ void TileOperand::write_fetch(Scope& scope, const TileShape& tile, const std::st
     const std::string i =
         axis_name(is_a_) + ("0 + " + name_) + "_i + " + u32_literal(j * mine.step_i);
     const std::string k = k0 + " + " + name_ + "_k + " + u32_literal(j * mine.step_k);
-    to.line("next_" + name_ + std::to_string(j) + " = " + name_ + "_at(z, " +
-            (is_a_ ? i + ", " + k : k + ", " + i) + ");");
+    to.line("next_" + name_ + std::to_string(j) + " = " + name_ + (eights_ ? "_eight" : "_at") +
+            "(z, " + (is_a_ ? i + ", " + k : k + ", " + i) + ");");
   }
   if (!mine.there.empty()) scope.block(mine.there, own);
 }
@@ -145,27 +150,82 @@ bool TileOperand::is_half() const {
   return is_half_value(program_, static_cast<int>(program_.instrs.size()) - 1);
 }
 
+// Nothing else reads or writes its buffer here, so that may be an array of whatever suits.
+bool TileOperand::lies_in_eights() const {
+  if (program_.instrs.size() != 1 || program_.instrs[0].kind != InstrKind::kLoad) return false;
+  const Access& access = program_.accesses[static_cast<std::size_t>(program_.instrs[0].index)];
+  const auto binding = static_cast<std::size_t>(access.binding);
+  if (access.dtype != DType::kF16 || access.level != Level::kElement) return false;
+  if (options_.scalar_buffers.contains(launch_.bindings[binding].buffer)) return false;
+  int uses = 0;
+  for (const ScalarProgram* const program : programs_of(launch_)) {
+    for (const Access& each : program->accesses) uses += each.binding == access.binding ? 1 : 0;
+  }
+  for (const Store& store : launch_.stores) uses += store.binding == access.binding ? 1 : 0;
+  if (launch_.ones_row || launch_.ones_column)
+    uses += launch_.ones_store.binding == access.binding ? 1 : 0;
+  const Window window = window_of(launch_);
+  const bool ragged = is_a_ && !along_k_ && (window.first % 8 != 0 || window.end() % 8 != 0);
+  return uses == 1 && !ragged && domain_[fours_.axis].size % 8 == 0 &&
+         run_of_four(domain_, access.map, fours_.axis, 8) == RunOfFour::kTouching;
+}
+
+void TileOperand::write_eights(const std::string& guard, const std::set<int>& vectors) {
+  Scope scope;
+  if (lies_in_eights()) {
+    if (!guard.empty()) scope.line("if (" + guard + ") { return vec4<u32>(); }");
+    const Access& access = program_.accesses[static_cast<std::size_t>(program_.instrs[0].index)];
+    module_.hold_eights(access.binding);
+    const Place place = place_of(scope, domain_, access.map);
+    scope.line("return b" + std::to_string(access.binding) + "[(" + place.index + ") / 8u];");
+  } else {
+    write_tile_function(guard, vectors);
+    const auto at = [&](int more) {
+      std::string text = name_ + "_at(z";
+      for (std::size_t d = 1; d < domain_.size(); ++d)
+        text += ", " + domain_[d].name + (d == fours_.axis ? " + " + u32_literal(more) : "");
+      return text + ")";
+    };
+    const auto four = [&](int first) {
+      if (fours_.chosen) return at(first);
+      return "vec4<f32>(" + at(first) + ", " + at(first + 1) + ", " + at(first + 2) + ", " +
+             at(first + 3) + ")";
+    };
+    scope.line("let x = vec4<f16>(" + four(0) + ");");
+    scope.line("let y = vec4<f16>(" + four(4) + ");");
+    scope.line("return vec4<u32>(bitcast<vec2<u32>>(x), bitcast<vec2<u32>>(y));");
+  }
+  write_text("_eight", scope, "vec4<u32>");
+  eights_ = true;
+}
+
+bool TileOperand::fits_in_eights(const TileShape& tile) const {
+  const int fast = (along_k_ ? tile.depth : side(tile)) / 8;
+  const int all = side(tile) * tile.depth / 8;
+  return tile.threads() % fast == 0 && (all % tile.threads() == 0 || all < tile.threads());
+}
+
 int TileOperand::half_pitch(const TileShape& tile) const {
   return (along_k_ ? tile.depth : side(tile)) + kHalfPad;
 }
 
-int TileOperand::halves(const TileShape& tile) const {
-  return half_pitch(tile) * (along_k_ ? side(tile) : tile.depth);
+int TileOperand::half_vectors(const TileShape& tile) const {
+  return half_pitch(tile) / 8 * (along_k_ ? side(tile) : tile.depth);
 }
 
-void TileOperand::write_keep_halves(Scope& scope, const TileShape& tile) const {
+void TileOperand::write_keep_eights(Scope& scope, const TileShape& tile, const std::string& array,
+                                    int start) const {
   const Share mine = share(tile);
+  Scope own(&scope);
+  Scope& to = mine.there.empty() ? scope : own;
   for (int j = 0; j < mine.pieces; ++j) {
     const std::string i = "(" + name_ + "_i + " + u32_literal(j * mine.step_i) + ")";
     const std::string k = "(" + name_ + "_k + " + u32_literal(j * mine.step_k) + ")";
-    const std::string at =
-        (along_k_ ? i : k) + " * " + u32_literal(half_pitch(tile)) + " + " + (along_k_ ? k : i);
-    const std::string value = "next_" + name_ + std::to_string(j);
-    for (int c = 0; c < count(); ++c) {
-      scope.line("half_" + name_ + "[" + at + " + " + u32_literal(c) + "] = f16(" + value +
-                 component(c, count()) + ");");
-    }
+    to.line(array + "[" + u32_literal(start) + " + " + (along_k_ ? i : k) + " * " +
+            u32_literal(half_pitch(tile) / 8) + " + " + (along_k_ ? k : i) + " / 8u] = next_" +
+            name_ + std::to_string(j) + ";");
   }
+  if (!mine.there.empty()) scope.block(mine.there, own);
 }
 
 // Lines along k are one vector longer, so that threads of neighbouring lines meet different banks.

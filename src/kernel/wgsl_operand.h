@@ -37,7 +37,7 @@ std::string component(int i, int width);
 // The domain of its program is (z, m, k) for a, (z, k, n) for b.
 class TileOperand {
  public:
-  TileOperand(Module& module, const Launch& launch, bool is_a);
+  TileOperand(Module& module, const Launch& launch, const WgslOptions& options, bool is_a);
 
   // Do neighbours along k, not along m or n, lie side by side?
   [[nodiscard]] bool along_k() const { return along_k_; }
@@ -76,26 +76,37 @@ class TileOperand {
 
   // Are all its elements numbers that f16 has?
   [[nodiscard]] bool is_half() const;
-  // The same for tiles of f16, whose lines run as memory does: the element with coordinate i along
-  // m or n at step k lies at i * half_pitch() + k where along_k(), else at k * half_pitch() + i.
+  // The same for tiles of f16 in vectors of eight (vec4<u32>), whose lines run as memory does: the
+  // element with coordinate i along m or n at step k lies at i * half_pitch() + k where along_k(),
+  // else at k * half_pitch() + i. From here on write_places() and write_fetch() take eight at a
+  // time, by the function `a_eight` or `b_eight`; of operands that lie so in memory, as they are.
+  void write_eights(const std::string& guard, const std::set<int>& vectors);
+  [[nodiscard]] bool fits_in_eights(const TileShape& tile) const;
   [[nodiscard]] int half_pitch(const TileShape& tile) const;
-  [[nodiscard]] int halves(const TileShape& tile) const;
-  void write_keep_halves(Scope& scope, const TileShape& tile) const;
+  [[nodiscard]] int half_vectors(const TileShape& tile) const;
+  void write_keep_eights(Scope& scope, const TileShape& tile, const std::string& array,
+                         int start) const;
 
  private:
   struct Share;
   [[nodiscard]] Share share(const TileShape& tile) const;
   [[nodiscard]] bool may_come_in_fours(const Launch& launch) const;
-  [[nodiscard]] int count() const { return fours_.chosen ? 4 : 1; }  // elements a call
-  void write_text(const Scope& body, int count);
+  [[nodiscard]] int count() const {  // elements a call
+    return eights_ ? 8 : fours_.chosen ? 4 : 1;
+  }
+  [[nodiscard]] bool lies_in_eights() const;
+  void write_text(const std::string& function, const Scope& body, const std::string& type);
 
   Module& module_;
+  const Launch& launch_;
+  const WgslOptions& options_;
   bool is_a_;
   std::string name_;
   const ScalarProgram& program_;
   Domain domain_;
   bool packed_, along_k_;  // packed: several steps of k to a word
   InFours fours_;
+  bool eights_ = false;
 };
 
 }  // namespace tensorgrad::wgsl

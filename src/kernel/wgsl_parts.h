@@ -84,6 +84,8 @@ class Module {
   [[nodiscard]] static std::string load_vector(int binding, DType dtype, const std::string& index);
   [[nodiscard]] static std::string store_vector(int binding, DType dtype, const std::string& index,
                                                 const std::string& value);
+  // From here on the binding, of f16, is an array of vec4<u32>: vectors of eight.
+  void hold_eights(int binding);
   // A statement.
   std::string store(int binding, DType dtype, const std::string& index,
                     const std::string& value) const;
@@ -140,10 +142,12 @@ Place place_of(Scope& scope, const Domain& domain, const IndexMap& map);
 // How far apart in memory neighbours along the axis lie: 0 where they are one, 1 where they touch,
 // a large number where it is not known. For choosing who loads what.
 std::int64_t inner_step(const Domain& domain, const IndexMap& map, std::size_t axis);
-// How the elements that four neighbours along the axis read lie in memory, the first of them at a
-// multiple of four: all at one place, side by side from a multiple of four on, or in another way.
+// How the elements that four (or `count`) neighbours along the axis read lie in memory, the first
+// of them at a multiple of four: all at one place, side by side from a multiple of four on, or in
+// another way.
 enum class RunOfFour { kConstant, kTouching, kOther };
-RunOfFour run_of_four(const Domain& domain, const IndexMap& map, std::size_t axis);
+RunOfFour run_of_four(const Domain& domain, const IndexMap& map, std::size_t axis,
+                      std::int64_t count = 4);
 // True where most of the program's loads touch along `axis` and not along `other`.
 bool runs_along(const ScalarProgram& program, const Domain& domain, std::size_t axis,
                 std::size_t other);
@@ -238,8 +242,8 @@ std::string print_header(const Launch& launch);
 // launches are to be joined.
 int group_threads(int wanted, const WgslOptions& options);
 
-// A row program's rows; `live` as open_rows() gives it, `acc` what kAcc stands for; `kept`: a lane's
-// elements are written out, up to kMostWrittenOut, and none is computed twice.
+// A row program's rows; `live` as open_rows() gives it, `acc` what kAcc stands for; `kept`: a
+// lane's elements are written out, up to kMostWrittenOut, and none is computed twice.
 struct RowDomain {
   std::int64_t rows, cols;
   std::string live, acc;

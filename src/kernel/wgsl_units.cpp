@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Contractions by matrix units, where both operands are f16: a workgroup computes BM x BN results,
 // each of its subgroups UM x UN matrices of them in registers, in f32. Per step of BK both operands
-// pass through workgroup memory as f16, loaded by their own programs; results pass through it, a
-// line of matrices of each subgroup at a time, on their way to the epilogue.
+// pass through workgroup memory, in vectors of eight f16; some lines of matrices of each subgroup
+// at a time, results pass through the same memory on their way to the epilogue.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,17 +17,18 @@ struct UnitShape {
   int across_m, across_n;  // matrices of a subgroup: UM, UN
   int subgroups_m, subgroups_n;
   int deep;  // BK in matrices
-  // As measured on an H200: tiles that it works on at a time, and relative speed with so many.
+  // As measured on an H100: tiles that it works on at a time, and relative speed with so many.
   int at_once;
   double rate;
 
   [[nodiscard]] int subgroups() const { return subgroups_m * subgroups_n; }
 };
 constexpr std::array<UnitShape, 3> kUnitShapes = {
-    {{4, 2, 2, 2, 2, 528, 1.0}, {4, 2, 2, 4, 2, 264, 0.95}, {2, 2, 2, 2, 2, 528, 0.65}}};
+    {{4, 2, 2, 4, 4, 264, 1.0}, {4, 2, 2, 2, 2, 528, 0.85}, {2, 2, 2, 2, 4, 1056, 0.8}}};
 // Fewer products take no less time than by other forms.
 constexpr std::int64_t kLeastProducts = 1 << 22;
-constexpr int kResultPad = 4;  // elements, as TileOperand's
+constexpr const char* kTiles = "tiles";
+constexpr int kResultPad = 4;  // elements: as many as a vector holds
 
 class UnitContraction : private ContractionParts {
  public:
@@ -38,10 +39,22 @@ class UnitContraction : private ContractionParts {
  private:
   [[nodiscard]] const UnitShape* pick() const;
   [[nodiscard]] TileShape tile_of(const UnitShape& shape) const;
-  [[nodiscard]] std::int64_t bytes_of(const UnitShape& shape) const;
-  [[nodiscard]] int result_pitch() const { return shape_.across_n * unit_.n + kResultPad; }
-  [[nodiscard]] std::int64_t staged(const UnitShape& shape) const {
-    return std::int64_t{shape.subgroups()} * unit_.m * (shape.across_n * unit_.n + kResultPad);
+  [[nodiscard]] std::int64_t vectors_of(const UnitShape& shape) const;
+  [[nodiscard]] int operand_vectors(const UnitShape& shape) const {
+    const TileShape tile = tile_of(shape);
+    return a_.half_vectors(tile) + b_.half_vectors(tile);
+  }
+  [[nodiscard]] int result_pitch(const UnitShape& shape) const {
+    return shape.across_n * unit_.n + kResultPad;
+  }
+  // Of a line of matrices of each subgroup.
+  [[nodiscard]] int result_vectors(const UnitShape& shape) const {
+    return shape.subgroups() * unit_.m * result_pitch(shape) / 4;
+  }
+  // Lines of matrices that pass at a time: as many as there is room for anyway.
+  [[nodiscard]] int lines_at_once(const UnitShape& shape) const {
+    const int fit = operand_vectors(shape) / result_vectors(shape);
+    return std::clamp(floor_pow2(fit), 1, shape.across_m);
   }
   [[nodiscard]] int ones_each() const {
     return static_cast<int>(
@@ -72,9 +85,8 @@ TileShape UnitContraction::tile_of(const UnitShape& shape) const {
   return tile;
 }
 
-std::int64_t UnitContraction::bytes_of(const UnitShape& shape) const {
-  const TileShape tile = tile_of(shape);
-  return 2 * (a_.halves(tile) + b_.halves(tile)) + 4 * staged(shape);
+std::int64_t UnitContraction::vectors_of(const UnitShape& shape) const {
+  return std::max(operand_vectors(shape), lines_at_once(shape) * result_vectors(shape));
 }
 
 // Null where other forms do as well.
@@ -86,7 +98,8 @@ const UnitShape* UnitContraction::pick() const {
     ++number;
     const TileShape tile = tile_of(shape);
     if (tile.threads() > options_.max_threads) continue;
-    if (bytes_of(shape) > options_.max_workgroup_bytes) continue;
+    if (16 * vectors_of(shape) > options_.max_workgroup_bytes) continue;
+    if (!a_.fits_in_eights(tile) || !b_.fits_in_eights(tile)) continue;
     if (options_.unit_tile == number) return &shape;
     if (options_.joined && tile.threads() != group_threads(tile.threads(), options_)) continue;
     const double groups =
@@ -115,9 +128,8 @@ void UnitContraction::write_places(Scope& scope, std::int64_t tiles_m, std::int6
   b_.write_places(scope, tile_);
   for (int i = 0; i < shape_.across_m; ++i) {
     for (int j = 0; j < shape_.across_n; ++j) {
-      scope.line("var acc" + std::to_string(i) + "_" + std::to_string(j) +
-                 ": subgroup_matrix_result<f32, " + std::to_string(unit_.n) + ", " +
-                 std::to_string(unit_.m) + ">;");
+      scope.line("var acc" + std::to_string(i) + "_" + std::to_string(j) + ": " +
+                 result_type(unit_) + ";");
     }
   }
   for (int i = 0; has_ones() && i < ones_each(); ++i)
@@ -131,17 +143,16 @@ void UnitContraction::write_products(Scope& scope) const {
     const int pitch = operand.half_pitch(tile_);
     const int along = number * (is_a ? unit_.m : unit_.n), deep = k * unit_.k;
     const std::string i = std::string(is_a ? "sub_m" : "sub_n") + " + " + u32_literal(along);
-    const std::string at = operand.along_k()
-                               ? "(" + i + ") * " + u32_literal(pitch) + " + " + u32_literal(deep)
-                               : u32_literal(deep * pitch) + " + " + i;
-    const std::string type = is_a ? "subgroup_matrix_left<f16, " + std::to_string(unit_.k) + ", " +
-                                        std::to_string(unit_.m) + ">"
-                                  : "subgroup_matrix_right<f16, " + std::to_string(unit_.n) + ", " +
-                                        std::to_string(unit_.k) + ">";
+    const std::string first = is_a ? "" : u32_literal(8 * a_.half_vectors(tile_)) + " + ";
+    const std::string at = first + (operand.along_k() ? "(" + i + ") * " + u32_literal(pitch) +
+                                                            " + " + u32_literal(deep)
+                                                      : u32_literal(deep * pitch) + " + " + i);
     // a's rows and b's columns are lines where memory runs along k.
     const bool column_major = is_a != operand.along_k();
     to.line("let " + name + std::to_string(number) + " = " +
-            load_units(unit_, type, "half_" + name, at, column_major, u32_literal(pitch)) + ";");
+            load_units(unit_, is_a ? UnitSide::kLeft : UnitSide::kRight, kTiles, at, column_major,
+                       pitch) +
+            ";");
   };
   for (int k = 0; k < shape_.deep; ++k) {
     Scope step(&scope);
@@ -167,18 +178,26 @@ std::string UnitContraction::first_of_side() const {
 void UnitContraction::write_ones_sums(Scope& scope) const {
   if (!has_ones()) return;
   const TileOperand& operand = launch_.ones_row ? b_ : a_;
-  const std::string array = launch_.ones_row ? "half_b" : "half_a";
-  const std::string pitch = u32_literal(operand.half_pitch(tile_));
+  const int start = launch_.ones_row ? a_.half_vectors(tile_) : 0;
+  const std::string first = std::string(kTiles) + "[" + u32_literal(start) + " + ";
+  const std::string pitch = u32_literal(operand.half_pitch(tile_) / 8);
   const int side = operand.side(tile_);
   Scope sums(&scope);
   for (int i = 0; i < ones_each(); ++i) {
-    const std::string line = "local + " + u32_literal(i * tile_.threads());
+    const std::string line = "(local + " + u32_literal(i * tile_.threads()) + ")";
+    const std::string sum = "ones" + std::to_string(i) + " += ";
     Scope each(&sums), loop(&each);
-    loop.line(
-        "ones" + std::to_string(i) + " += f32(" + array + "[" +
-        (operand.along_k() ? "(" + line + ") * " + pitch + " + k" : "k * " + pitch + " + " + line) +
-        "]);");
-    each.block("for (var k = 0u; k < " + u32_literal(tile_.depth) + "; k++)", loop);
+    if (operand.along_k()) {
+      loop.line("let x = " + first + line + " * " + pitch + " + k];");
+      for (const char c : {'x', 'y', 'z', 'w'})
+        loop.line(sum + "dot(unpack2x16float(x." + c + "), vec2<f32>(1.0f));");
+    } else {
+      loop.line("let x = " + first + "k * " + pitch + " + " + line + " / 8u][" + line +
+                " % 8u / 2u];");
+      loop.line(sum + "unpack2x16float(x)[" + line + " % 2u];");
+    }
+    const int steps = operand.along_k() ? tile_.depth / 8 : tile_.depth;
+    each.block("for (var k = 0u; k < " + u32_literal(steps) + "; k++)", loop);
     const bool all = (i + 1) * tile_.threads() <= side;
     sums.block(all ? "" : "if (" + line + " < " + u32_literal(side) + ")", each);
   }
@@ -187,8 +206,7 @@ void UnitContraction::write_ones_sums(Scope& scope) const {
 
 // The next tile is on its way from memory while this one is multiplied.
 void UnitContraction::write_steps(Scope& scope) {
-  module_.shared("half_a", "f16", a_.halves(tile_), 2);
-  module_.shared("half_b", "f16", b_.halves(tile_), 2);
+  module_.shared(kTiles, "vec4<u32>", vectors_of(shape_), 16);
   const std::string depth = u32_literal(tile_.depth), end = u32_literal(launch_.k);
   const auto fetch = [&](Scope& to, const std::string& k0) {
     a_.write_fetch(to, tile_, k0);
@@ -196,8 +214,8 @@ void UnitContraction::write_steps(Scope& scope) {
   };
   fetch(scope, "0u");
   Scope loop(&scope);
-  a_.write_keep_halves(loop, tile_);
-  b_.write_keep_halves(loop, tile_);
+  a_.write_keep_eights(loop, tile_, kTiles, 0);
+  b_.write_keep_eights(loop, tile_, kTiles, a_.half_vectors(tile_));
   loop.line("workgroupBarrier();");
   if (launch_.k > tile_.depth) {
     Scope ahead(&loop);
@@ -210,28 +228,30 @@ void UnitContraction::write_steps(Scope& scope) {
   scope.block("for (var k0 = 0u; k0 < " + end + "; k0 += " + depth + ")", loop);
 }
 
-// A line of a subgroup's matrices at a time.
+// Some lines of a subgroup's matrices at a time.
 void UnitContraction::write_results(Scope& scope) {
-  module_.shared("results", "f32", staged(shape_), 4);
   const int step = finish_.chosen ? 4 : 1;  // results a call
-  const int width = shape_.across_n * unit_.n, count = unit_.m * width / step;
-  const std::string pitch = u32_literal(result_pitch()), across = u32_literal(width / step);
-  scope.line("let staged = sub * " + u32_literal(unit_.m * result_pitch()) + ";");
-  for (int i = 0; i < shape_.across_m; ++i) {
+  const int lines = lines_at_once(shape_), pitch = result_pitch(shape_);
+  const int width = shape_.across_n * unit_.n, count = lines * unit_.m * width / step;
+  const std::string across = u32_literal(width / step);
+  scope.line("let staged = sub * " + u32_literal(lines * unit_.m * pitch) + ";");
+  for (int i = 0; i < shape_.across_m; i += lines) {
     if (i > 0) scope.line("workgroupBarrier();");
-    for (int j = 0; j < shape_.across_n; ++j) {
-      scope.line(store_units(unit_, "results", "staged + " + u32_literal(j * unit_.n),
-                             "acc" + std::to_string(i) + "_" + std::to_string(j), pitch));
+    for (int more = 0; more < lines; ++more) {
+      for (int j = 0; j < shape_.across_n; ++j) {
+        scope.line(store_units(kTiles,
+                               "staged + " + u32_literal(more * unit_.m * pitch + j * unit_.n),
+                               "acc" + std::to_string(i + more) + "_" + std::to_string(j), pitch));
+      }
     }
     scope.line("workgroupBarrier();");
     Scope loop(&scope);
     loop.line("let row = r / " + across + ";");
     loop.line("let col = r % " + across + (step > 1 ? " * " + u32_literal(step) : "") + ";");
-    loop.line("let at = staged + row * " + pitch + " + col;");
-    const std::string value = step == 1
-                                  ? "results[at]"
-                                  : "vec4<f32>(results[at], results[at + 1u], results[at + 2u], "
-                                    "results[at + 3u])";
+    loop.line("let at = staged + row * " + u32_literal(pitch) + " + col;");
+    const std::string vector = std::string(kTiles) + "[at / 4u]";
+    const std::string value =
+        step == 1 ? "bitcast<f32>(" + vector + "[at % 4u])" : "bitcast<vec4<f32>>(" + vector + ")";
     loop.line("finish(z, m0 + sub_m + " + u32_literal(i * unit_.m) + " + row, n0 + sub_n + col, " +
               value + ");");
     scope.block("for (var r = sub_lane; r < " + u32_literal(count) +
@@ -262,7 +282,7 @@ bool UnitContraction::write(Shader& shader) {
   shape_ = *picked;
   tile_ = tile_of(shape_);
   if (has_ones()) write_ones();
-  write_functions(tile_.side_m, tile_.side_n, tile_.depth, true);
+  write_functions(tile_.side_m, tile_.side_n, tile_.depth, true, true);
   const std::int64_t tiles_m = ceil_div(window_.count, tile_.side_m);
   const std::int64_t tiles_n = ceil_div(launch_.n, tile_.side_n);
   const std::int64_t groups = window_.outer_count * tiles_m * tiles_n;
@@ -294,22 +314,25 @@ bool write_by_matrix_units(const Launch& launch, const WgslOptions& options, Sha
 
 namespace tensorgrad {
 
-std::string load_units(const MatrixUnits& units, const std::string& type, const std::string& array,
-                       const std::string& at, bool column_major, const std::string& pitch) {
-  const std::string of = "(&" + array + ", " + at + ", ";
-  if (units.older_form) {
-    return "subgroupMatrixLoad<" + type + ">" + of + (column_major ? "true" : "false") + ", " +
-           pitch + ")";
-  }
-  return "subgroupMatrixLoad<" + type + ", " + (column_major ? "col_major" : "row_major") + ">" +
-         of + pitch + ")";
+std::string load_units(const MatrixUnits& units, UnitSide side, const std::string& array,
+                       const std::string& at, bool column_major, std::int64_t pitch) {
+  const std::string k = std::to_string(units.k);
+  const std::string type = side == UnitSide::kLeft
+                               ? "subgroup_matrix_left<f16, " + k + ", " + std::to_string(units.m)
+                               : "subgroup_matrix_right<f16, " + std::to_string(units.n) + ", " + k;
+  return "subgroupMatrixLoad<" + type + ">, " + (column_major ? "col_major" : "row_major") + ">(&" +
+         array + ", (" + at + ") / 8u, " + std::to_string(pitch / 8) + "u)";
 }
 
-std::string store_units(const MatrixUnits& units, const std::string& array, const std::string& at,
-                        const std::string& value, const std::string& pitch) {
-  const std::string to = "(&" + array + ", " + at + ", " + value + ", ";
-  return units.older_form ? "subgroupMatrixStore" + to + "false, " + pitch + ");"
-                          : "subgroupMatrixStore<row_major>" + to + pitch + ");";
+std::string store_units(const std::string& array, const std::string& at, const std::string& value,
+                        std::int64_t pitch) {
+  return "subgroupMatrixStore<row_major>(&" + array + ", (" + at + ") / 4u, " + value + ", " +
+         std::to_string(pitch / 4) + "u);";
+}
+
+std::string result_type(const MatrixUnits& units) {
+  return "subgroup_matrix_result<f32, " + std::to_string(units.n) + ", " + std::to_string(units.m) +
+         ">";
 }
 
 }  // namespace tensorgrad

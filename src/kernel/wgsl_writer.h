@@ -17,8 +17,6 @@ namespace tensorgrad {
 struct MatrixUnits {
   int m = 0, n = 0, k = 0;  // 0: the device has none
   int subgroup = 0;         // threads, which are neighbours by local_invocation_index
-  // Whether rows or columns lie one after the other is an argument, as it was before 2026.
-  bool older_form = false;
 
   [[nodiscard]] bool present() const { return m > 0; }
 };
@@ -29,12 +27,15 @@ inline constexpr const char* kUnitDirectives =
     "enable chromium_experimental_subgroup_matrix;\n"
     "diagnostic(off, chromium.subgroup_matrix_uniformity);\n";
 
-// The expression and the statement that read and write such a matrix. `array` is an array in
-// workgroup memory, `at` and `pitch` are expressions: the first element, and from line to line.
-std::string load_units(const MatrixUnits& units, const std::string& type, const std::string& array,
-                       const std::string& at, bool column_major, const std::string& pitch);
-std::string store_units(const MatrixUnits& units, const std::string& array, const std::string& at,
-                        const std::string& value, const std::string& pitch);
+enum class UnitSide : std::uint8_t { kLeft, kRight };
+// The expression that reads an operand, of f16, and the statement that writes a result, of f32.
+// `array` holds vec4<u32> in workgroup memory; `at`, an expression, and `pitch` count elements: the
+// first, and from line to line. Both are multiples of what a vector holds, eight or four.
+std::string load_units(const MatrixUnits& units, UnitSide side, const std::string& array,
+                       const std::string& at, bool column_major, std::int64_t pitch);
+std::string store_units(const std::string& array, const std::string& at, const std::string& value,
+                        std::int64_t pitch);
+std::string result_type(const MatrixUnits& units);
 
 // Threads that can give each other values without workgroup memory.
 struct Subgroups {

@@ -14,32 +14,26 @@
 namespace tensorgrad::webgpu {
 namespace {
 
-constexpr std::array<MatrixUnits, 4> kKnownUnits = {
-    {{16, 16, 16, 0}, {8, 8, 8, 0}, {16, 16, 16, 0, true}, {8, 8, 8, 0, true}}};
+constexpr std::array<MatrixUnits, 2> kKnownUnits = {{{16, 16, 16, 0}, {8, 8, 8, 0}}};
 
-// One product, through workgroup memory.
+// One product, through workgroup memory, whose arrays are of vectors.
 std::string trial_kernel(const MatrixUnits& units) {
-  const std::string m = std::to_string(units.m), n = std::to_string(units.n),
-                    k = std::to_string(units.k);
-  const auto array = [](const char* name, const char* type, int count) {
-    return "var<workgroup> " + std::string(name) + ": array<" + type + ", " +
-           std::to_string(count) + ">;\n";
+  const auto array = [](const char* name, int count) {
+    return "var<workgroup> " + std::string(name) + ": array<vec4<u32>, " + std::to_string(count) +
+           ">;\n";
   };
   return std::string("enable f16;\n") + kUnitDirectives +
-         "@group(0) @binding(0) var<storage, read_write> out: array<f32>;\n" +
-         array("a", "f16", units.m * units.k) + array("b", "f16", units.k * units.n) +
-         array("c", "f32", units.m * units.n) + "@compute @workgroup_size(" +
+         "@group(0) @binding(0) var<storage, read_write> out: array<vec4<u32>>;\n" +
+         array("a", units.m * units.k / 8) + array("b", units.k * units.n / 8) +
+         array("c", units.m * units.n / 4) + "@compute @workgroup_size(" +
          std::to_string(units.subgroup) +
          ")\nfn main(@builtin(local_invocation_index) local: u32) {\n"
-         "  var sum: subgroup_matrix_result<f32, " +
-         n + ", " + m + ">;\n  let x = " +
-         load_units(units, "subgroup_matrix_left<f16, " + k + ", " + m + ">", "a", "0u", false,
-                    k + "u") +
-         ";\n  let y = " +
-         load_units(units, "subgroup_matrix_right<f16, " + n + ", " + k + ">", "b", "0u", true,
-                    k + "u") +
+         "  var sum: " +
+         result_type(units) +
+         ";\n  let x = " + load_units(units, UnitSide::kLeft, "a", "0u", false, units.k) +
+         ";\n  let y = " + load_units(units, UnitSide::kRight, "b", "0u", true, units.k) +
          ";\n  sum = subgroupMatrixMultiplyAccumulate(x, y, sum);\n  " +
-         store_units(units, "c", "0u", "sum", n + "u") +
+         store_units("c", "0u", "sum", units.n) +
          "\n  workgroupBarrier();\n  out[local] = c[local];\n}\n";
 }
 

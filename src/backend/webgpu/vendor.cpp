@@ -222,6 +222,8 @@ class Dawn : public Vendor {
     toggles_.chain.sType = kDawnTogglesDescriptor;
     toggles_.enabled = kTrusted.data();
     toggles_.enabled_count = kTrusted.size();
+    toggles_.disabled = kExact.data();
+    toggles_.disabled_count = kExact.size();
     offering_.chain.sType = kDawnTogglesDescriptor;
     offering_.enabled = kOffering.data();
     offering_.enabled_count = kOffering.size();
@@ -290,6 +292,9 @@ class Dawn : public Vendor {
  private:
   static constexpr std::array<const char*, 2> kTrusted = {"disable_robustness",
                                                           "disable_workgroup_init"};
+
+  // Else timestamps are multiples of 65.5 us.
+  static constexpr std::array<const char*, 1> kExact = {"timestamp_quantization"};
 
   // Else it hides experimental features, and f16 on GPUs of NVIDIA.
   static constexpr std::array<const char*, 3> kOffering = {

@@ -3,6 +3,7 @@
 // operand layouts, operand and epilogue programs, column sums.
 #include <array>
 #include <bit>
+#include "kernel/wgsl_contraction.h"
 
 #include "webgpu_test_util.h"
 
@@ -161,7 +162,7 @@ TEST(WebGpuContraction, by_matrix_units) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   const MatrixUnits units = device->kernel_options().units;
   if (!units.present()) GTEST_SKIP() << "the device has no matrix units";
-  for (const int tile : {1, 2, 3}) {
+  for (const int tile : wgsl::unit_tile_numbers()) {
     WgslOptions options;
     options.unit_tile = tile;
     device->force_kernels(options);
