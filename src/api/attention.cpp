@@ -134,11 +134,13 @@ Tensor fused_attention(Tensor q, Tensor k, Tensor v, std::optional<Tensor> mask,
   std::vector<Ex> operands = {ctx.in(q), ctx.in(k), ctx.in(v)};
   if (mask) operands.push_back(ctx.in(*mask));
   if (keep) operands.push_back(ctx.in(*keep));
-  const Ex both = op::apply(ctx.builder, ops::attention, operands,
-                            {{"causal", std::int64_t{causal}},
-                             {"keep", std::int64_t{keep.has_value()}},
-                             {"mask", std::int64_t{mask.has_value()}},
-                             {"scale", scale}});
+  Attrs attrs = {{"causal", std::int64_t{causal}},
+                 {"keep", std::int64_t{keep.has_value()}},
+                 {"mask", std::int64_t{mask.has_value()}},
+                 {"scale", scale}};
+  const auto is_half = [](const Tensor& x) { return x.dtype() == DType::kF16; };
+  if (is_half(q) && is_half(k) && is_half(v)) attrs.set("half", std::int64_t{1});
+  const Ex both = op::apply(ctx.builder, ops::attention, operands, attrs);
   Shape shape = q.shape();
   shape.back() = v.size(-1);
   return ctx.out(op::reshape(op::slice(both, {0}, {numel(shape)}), shape));

@@ -174,6 +174,7 @@ struct Launch {
   // o [batch, T, width] and lse [batch, T]; dq; dk and dv.
   AttentionPart part = AttentionPart::kForward;
   bool causal = false;  // p[i, j] = 0 for j > i; likewise where the mask is false
+  bool half = false;    // p and ds may be rounded to f16
   float scale = 1;
   std::int64_t width = 1;
   std::vector<ScalarProgram> inputs;
@@ -196,7 +197,6 @@ struct Launch {
   // batch of an attention and of a selective scan, elements of a custom one.
   // Several batches (or pre) are whole ones. Maps, indices and coordinates stay those of the whole.
   std::int64_t first_row = 0, row_count = 0;
-
   // Counted when planned, for reports: bytes the launch must move, and multiply-adds times two.
   std::int64_t bytes_moved = 0, flops = 0;
 };

@@ -11,9 +11,8 @@
 #include <bit>
 
 #include "base/check.h"
-#include "kernel/wgsl_fours.h"
+#include "kernel/wgsl_attention.h"
 #include "kernel/wgsl_line_tile.h"
-#include "kernel/wgsl_parts.h"
 
 namespace tensorgrad::wgsl {
 namespace {
@@ -36,29 +35,14 @@ constexpr std::array<TileBlock, 4> kBlocks = {
 
 std::string number(int i) { return std::to_string(i); }
 
-class AttentionWriter {
+class AttentionWriter : private AttentionParts {
  public:
   AttentionWriter(const Launch& launch, const WgslOptions& options)
-      : l_(launch),
-        options_(options),
-        window_(window_of(launch)),
-        module_(launch),
-        block_(pick(options)) {}
+      : AttentionParts(launch, options), block_(pick(options)) {}
 
   Shader write();
 
  private:
-  [[nodiscard]] bool forward() const { return l_.part == AttentionPart::kForward; }
-  [[nodiscard]] bool keys() const { return l_.part == AttentionPart::kKeys; }
-  [[nodiscard]] bool has(AttentionInput which) const { return !l_.input(which).instrs.empty(); }
-  [[nodiscard]] std::int64_t rows() const { return keys() ? l_.n : l_.m; }
-  [[nodiscard]] std::int64_t columns() const { return keys() ? l_.m : l_.n; }
-
-  // A mask that says who counts, not one that is added.
-  [[nodiscard]] bool truth_mask() const {
-    return has(AttentionInput::kMask) &&
-           l_.input(AttentionInput::kMask).instrs.back().dtype == DType::kBool;
-  }
   // Where a thread's scores lie.
   [[nodiscard]] std::string row_of(int r) const {
     return "row_start + ty + " + u32_literal(r * block_.ny);
@@ -82,18 +66,6 @@ class AttentionWriter {
   [[nodiscard]] std::int64_t bytes(const TileBlock& b) const;
   [[nodiscard]] TileBlock pick(const WgslOptions& options) const;
 
-  void write_inputs();
-  void write_input(AttentionInput which, const std::string& name, std::int64_t count,
-                   std::int64_t width);
-  // An operand that comes in lines of `width` elements.
-  struct Lines {
-    AttentionInput which;
-    std::string name;
-    std::int64_t count, width;
-    InFours fours = {};  // without a program: there is none
-  };
-  void write_line(const Lines& lines, const std::set<int>& bindings);
-  void write_result(int which, std::int64_t count, std::int64_t width);
   LineTile lines(const std::string& operand, const std::string& array, int count,
                  std::int64_t width, std::int64_t pitch_of_array);
   void bring_columns(Scope& before, Scope& tile, const std::string& first,
@@ -124,10 +96,6 @@ class AttentionWriter {
   }
   [[nodiscard]] std::int64_t weight_pitch() const { return ceil_div(block_.columns, 4) | 1; }
 
-  const Launch& l_;
-  const WgslOptions& options_;
-  Window window_;
-  Module module_;
   TileBlock block_;
 };
 
@@ -154,84 +122,6 @@ TileBlock AttentionWriter::pick(const WgslOptions& options) const {
   }
   CHECK(false, l_.name + ": no tile fits the device");
   return kBlocks.back();
-}
-
-// fn NAME(n, i, w): the program's value.
-void AttentionWriter::write_input(AttentionInput which, const std::string& name, std::int64_t count,
-                                  std::int64_t width) {
-  if (!has(which)) return;
-  write_source(module_, name, l_.input(which), {{"p", l_.batch}, {"i", count}, {"q", width}});
-}
-
-// fn NAME_line(p, i, at): a vector of line i, zero beyond its ends.
-void AttentionWriter::write_line(const Lines& lines, const std::set<int>& bindings) {
-  if (lines.fours.program == nullptr) return;
-  Scope scope;
-  scope.line("if (i >= " + u32_literal(lines.count) + ") { return vec4<f32>(); }");
-  if (lines.fours.chosen) {
-    FourWriter writer(module_, lines.fours, bindings);
-    const int last = static_cast<int>(lines.fours.program->instrs.size()) - 1;
-    scope.line("let q = at * 4u;");
-    scope.own("q");
-    writer.write(scope, {last});
-    scope.line("return " + writer.value(last) + ";");
-  } else {
-    write_input(lines.which, lines.name + "_at", lines.count, lines.width);
-    scope.line("var x = vec4<f32>();");
-    for (int c = 0; c < 4; ++c) {
-      const std::string at = "at * 4u + " + u32_literal(c);
-      const std::string take =
-          std::string("x.") + "xyzw"[c] + " = " + lines.name + "_at(p, i, " + at + ");";
-      const bool always = lines.width % 4 == 0 || c < lines.width % 4;
-      scope.line(always ? take
-                        : "if (" + at + " < " + u32_literal(lines.width) + ") { " + take + " }");
-    }
-    scope.line("return x;");
-  }
-  module_.function(lines.name + "_line", "fn " + lines.name +
-                                             "_line(p: u32, i: u32, at: u32) -> vec4<f32> {\n" +
-                                             scope.text() + "}\n");
-}
-
-void AttentionWriter::write_inputs() {
-  std::array<Lines, 4> lines = {{{AttentionInput::kQ, "q", l_.m, l_.k},
-                                 {AttentionInput::kK, "k", l_.n, l_.k},
-                                 {AttentionInput::kV, "v", l_.n, l_.width},
-                                 {AttentionInput::kDy, "dy", l_.m, l_.width}}};
-  std::vector<InFours> rest;  // what is read element by element, and what is written
-  for (const ScalarProgram* program : programs_of(l_))
-    rest.push_back({program, {}, 0, false, false, l_.stores});
-  std::vector<InFours*> all;
-  for (Lines& each : lines) {
-    if (!has(each.which)) continue;
-    const ScalarProgram& program = l_.input(each.which);
-    std::erase_if(rest, [&](const InFours& other) { return other.program == &program; });
-    each.fours = {&program,
-                  {{"p", l_.batch}, {"i", each.count}, {"q", each.width}},
-                  2,
-                  true,
-                  each.width % 4 == 0};
-    all.push_back(&each.fours);
-  }
-  for (InFours& each : rest) all.push_back(&each);
-  const std::set<int> bindings = choose_fours(l_, all, options_);
-  for (const Lines& each : lines) write_line(each, bindings);
-  write_input(AttentionInput::kLse, "lse_at", l_.m, 1);
-  write_input(AttentionInput::kDelta, "delta_at", l_.m, 1);
-  write_input(AttentionInput::kMask, "mask_at", l_.m, l_.n);
-  write_input(AttentionInput::kKeep, "keep_at", l_.m, l_.n);
-}
-
-// fn storeN(p, i, w, x)
-void AttentionWriter::write_result(int which, std::int64_t count, std::int64_t width) {
-  const Store& store = l_.stores.at(static_cast<std::size_t>(which));
-  const Domain domain = {{"p", l_.batch}, {"i", count}, {"w", width}};
-  Scope scope;
-  const Place place = place_of(scope, domain, store.map);
-  scope.line(module_.store(store.binding, DType::kF32, place.index, "x"));
-  const std::string name = "store" + number(which);
-  module_.function(name,
-                   "fn " + name + "(p: u32, i: u32, w: u32, x: f32) {\n" + scope.text() + "}\n");
 }
 
 LineTile AttentionWriter::lines(const std::string& operand, const std::string& array, int count,
@@ -591,6 +481,8 @@ Shader AttentionWriter::write() {
 }  // namespace
 
 Shader write_attention(const Launch& launch, const WgslOptions& options) {
+  Shader shader;
+  if (write_attention_by_units(launch, options, shader)) return shader;
   return AttentionWriter(launch, options).write();
 }
 

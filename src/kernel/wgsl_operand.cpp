@@ -146,9 +146,11 @@ constexpr int kHalfPad = 8;
 
 }  // namespace
 
-bool TileOperand::is_half() const {
-  return is_half_value(program_, static_cast<int>(program_.instrs.size()) - 1);
+bool is_half(const ScalarProgram& program) {
+  return is_half_value(program, static_cast<int>(program.instrs.size()) - 1);
 }
+
+bool TileOperand::is_half() const { return wgsl::is_half(program_); }
 
 // Nothing else reads or writes its buffer here, so that may be an array of whatever suits.
 bool TileOperand::lies_in_eights() const {

@@ -152,6 +152,8 @@ RunOfFour run_of_four(const Domain& domain, const IndexMap& map, std::size_t axi
 // True where most of the program's loads touch along `axis` and not along `other`.
 bool runs_along(const ScalarProgram& program, const Domain& domain, std::size_t axis,
                 std::size_t other);
+// Are all its values numbers that f16 has?
+bool is_half(const ScalarProgram& program);
 // Does it read words that hold several neighbours along the axis each, and lie side by side?
 bool packs_along(const ScalarProgram& program, const Domain& domain, std::size_t axis);
 

@@ -18,9 +18,11 @@
 
 namespace tensorgrad {
 
-// attrs: causal, scale, mask, keep (0 or 1 each but scale)
+// attrs: causal, scale, mask, keep (0 or 1 each but scale); half, which may be missing
 AttentionShape::AttentionShape(const Shape& q, const Shape& v, const Attrs& attrs, bool backward)
-    : causal(attrs.integer("causal") != 0), scale(attrs.number("scale")) {
+    : causal(attrs.integer("causal") != 0),
+      half(attrs.has("half") && attrs.integer("half") != 0),
+      scale(attrs.number("scale")) {
   const std::size_t rank = q.size();
   rows = q[rank - 2];
   depth = q[rank - 1];

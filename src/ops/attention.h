@@ -18,6 +18,7 @@ struct AttentionShape {
   std::int64_t batch = 1;                                    // all leading axes
   std::int64_t rows = 1, columns = 1, depth = 1, width = 1;  // T, S, D, E
   bool causal = false;
+  bool half = false;  // weights may be rounded to f16, as q, k and v are
   double scale = 1;
   // Numbers of the operands; -1: there is none.
   int dy = -1, lse = -1, delta = -1, mask = -1, keep = -1;

@@ -324,6 +324,7 @@ class GroupLowering {
     launch_.k = s.depth;
     launch_.width = s.width;
     launch_.causal = s.causal;
+    launch_.half = s.half;
     launch_.scale = static_cast<float>(s.scale);
     launch_.inputs.resize(kAttentionInputs);
     const int numbers[kAttentionInputs] = {0, 1, 2, s.dy, s.lse, s.delta, s.mask, s.keep};

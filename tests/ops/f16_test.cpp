@@ -164,6 +164,34 @@ TEST(F16, large_products_are_right_on_cpu_and_webgpu) {
   }
 }
 
+// Attention by matrix units, where the device has them: rows and columns that do not fill blocks, a
+// mask that is added, weights that are dropped, a row that sees next to nothing.
+TEST(F16, attention_is_right_on_cpu_and_webgpu) {
+  struct Case {
+    std::int64_t batch, rows, columns, depth, width;
+    bool causal, mask;
+    double dropout = 0;
+  };
+  for (const Case& c : {Case{2, 70, 70, 16, 16, true, false}, Case{1, 33, 97, 16, 32, false, true},
+                        Case{3, 5, 40, 32, 16, false, false}, Case{1, 64, 64, 16, 16, true, true},
+                        Case{1, 40, 40, 16, 16, true, false, 0.25}}) {
+    SCOPED_TRACE(std::to_string(c.rows) + "x" + std::to_string(c.columns));
+    Sketch s;
+    const Tensor q = s.input({c.batch, c.rows, c.depth}, -2, 2, f16);
+    const Tensor k = s.input({c.batch, c.columns, c.depth}, -2, 2, f16);
+    const Tensor v = s.input({c.batch, c.columns, c.width}, -1, 1, f16);
+    const Tensor weight = s.input({c.batch, c.rows, c.width}, -1, 1);
+    AttentionOptions options{.causal = c.causal, .dropout = c.dropout};
+    if (c.mask) options.mask = s.input({c.batch, c.rows, c.columns}, -3, 1);
+    const Tensor y = scaled_dot_product_attention(q, k, v, options);
+    s.output("y", cast(y, f32));
+    const std::vector<Tensor> gradients = grad(sum(cast(y, f32) * weight), {q, k, v});
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      s.output("gradient " + std::to_string(i), cast(gradients[i], f32));
+    check_everywhere(s, 4e-3);
+  }
+}
+
 // Rows of a table that is kept as f16; the gradient adds up in f32.
 TEST(F16, is_looked_up_on_cpu_and_webgpu) {
   Sketch s;
