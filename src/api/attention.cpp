@@ -129,7 +129,7 @@ Tensor stored_attention(Tensor q, Tensor k, Tensor v, std::optional<Tensor> mask
 }
 
 Tensor fused_attention(Tensor q, Tensor k, Tensor v, std::optional<Tensor> mask,
-                       std::optional<Tensor> keep, bool causal, double scale, Loc loc) {
+                       std::optional<Tensor> keep, bool causal, bool half, double scale, Loc loc) {
   OpContext ctx(kName, loc);
   std::vector<Ex> operands = {ctx.in(q), ctx.in(k), ctx.in(v)};
   if (mask) operands.push_back(ctx.in(*mask));
@@ -138,8 +138,7 @@ Tensor fused_attention(Tensor q, Tensor k, Tensor v, std::optional<Tensor> mask,
                  {"keep", std::int64_t{keep.has_value()}},
                  {"mask", std::int64_t{mask.has_value()}},
                  {"scale", scale}};
-  const auto is_half = [](const Tensor& x) { return x.dtype() == DType::kF16; };
-  if (is_half(q) && is_half(k) && is_half(v)) attrs.set("half", std::int64_t{1});
+  if (half) attrs.set("half", std::int64_t{1});
   const Ex both = op::apply(ctx.builder, ops::attention, operands, attrs);
   Shape shape = q.shape();
   shape.back() = v.size(-1);
@@ -194,9 +193,10 @@ Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, const Attentio
   if (options.dropout > 0 && is_training(loc)) {
     keep = dropout(ones(weights, f32, loc), options.dropout, loc);
   }
-  const Tensor o = std::max(q.size(-1), v.size(-1)) > kWidestHead
-                       ? stored_attention(q, k, v, mask, keep, options.causal, scale, loc)
-                       : fused_attention(q, k, v, mask, keep, options.causal, scale, loc);
+  const Tensor o =
+      std::max(q.size(-1), v.size(-1)) > kWidestHead
+          ? stored_attention(q, k, v, mask, keep, options.causal, scale, loc)
+          : fused_attention(q, k, v, mask, keep, options.causal, narrowed.half(), scale, loc);
   if (!options.enable_gqa) return narrowed(o);
   Shape joined = o.shape();
   const auto at = joined.end() - 4;

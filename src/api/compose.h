@@ -34,6 +34,7 @@ class MixedProduct {
  public:
   MixedProduct(std::initializer_list<Tensor*> operands, bool half);
   Tensor operator()(Tensor result) const;
+  [[nodiscard]] bool half() const { return half_; }  // is the result f16?
 
  private:
   bool half_, rounds_;

@@ -173,7 +173,7 @@ void AttentionUnits::write_scores(Scope& scope, const std::string& rows, const s
   const std::int64_t pitch = pitch_of_halves(width), out = pitch_of_floats(columns_);
   for (int c = 0; c < columns_; c += unit_.n) {
     Scope part(&scope);
-    part.line("var s: " + result_type(unit_) + ";");
+    part.line("var s = " + result_type(unit_) + "();");
     for (std::int64_t k = 0; k < width / unit_.k; ++k) {
       part.line("s = subgroupMatrixMultiplyAccumulate(" + rows + number(k) + ", " +
                 load_units(unit_, UnitSide::kRight, columns, u32_literal(c * pitch + k * unit_.k),
@@ -188,7 +188,7 @@ void AttentionUnits::write_scores(Scope& scope, const std::string& rows, const s
 
 void AttentionUnits::declare(Scope& scope, const std::string& name, std::int64_t width) const {
   for (std::int64_t j = 0; j < width / unit_.n; ++j)
-    scope.line("var " + name + number(j) + ": " + result_type(unit_) + ";");
+    scope.line("var " + name + number(j) + " = " + result_type(unit_) + "();");
 }
 
 // NAMEj += weights times columns. A run's weights lie where its scores began.
