@@ -174,9 +174,8 @@ class Joiner {
       return std::any_of(shaders_.begin(), shaders_.end(),
                          [&](const wgsl::Shader& each) { return each.*uses; });
     };
-    kernel.body =
-        wgsl::print_enables(types_, any(&wgsl::Shader::uses_f16), any(&wgsl::Shader::uses_units),
-                            any(&wgsl::Shader::enables_subgroups));
+    kernel.body = wgsl::print_enables(types_, any(&wgsl::Shader::uses_units),
+                                      any(&wgsl::Shader::enables_subgroups));
     kernel.body += wgsl::print_bindings(result_.bindings, types_, "bound");
     if (kernel.uses_hyper) kernel.body += wgsl::print_hyper();
     for (std::size_t i = 0; i < shared_.size(); ++i) {

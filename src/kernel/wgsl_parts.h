@@ -33,7 +33,6 @@ struct Shader {
   std::int64_t groups = 1;
   int threads = 1;
   bool uses_hyper = false;
-  bool uses_f16 = false;  // in its functions
   bool uses_units = false;
   bool enables_subgroups = false;
 
@@ -231,7 +230,7 @@ void combine_lanes(Scope& scope, Module& module, const Tile& tile,
 
 // The pieces of a shader's text. Binding i is called `name`i.
 // What must be enabled for them comes first.
-std::string print_enables(const std::vector<std::string>& types, bool uses_f16, bool uses_units,
+std::string print_enables(const std::vector<std::string>& types, bool uses_units,
                           bool enables_subgroups);
 std::string print_bindings(const std::vector<Binding>& bindings,
                            const std::vector<std::string>& types, const std::string& name);

@@ -34,9 +34,7 @@ std::string header_of(const Launch& launch) {
 
 namespace wgsl {
 
-namespace {
-
-Shader write_any(const Launch& launch, const WgslOptions& options) {
+Shader write_shader(const Launch& launch, const WgslOptions& options) {
   switch (launch.kind) {
     case LaunchKind::kMap: return write_map(launch, options);
     case LaunchKind::kRow: return write_row(launch, options);
@@ -51,24 +49,12 @@ Shader write_any(const Launch& launch, const WgslOptions& options) {
   UNREACHABLE();
 }
 
-}  // namespace
-
-Shader write_shader(const Launch& launch, const WgslOptions& options) {
-  Shader shader = write_any(launch, options);
-  const auto rounding = shader.functions.find(kRoundToF16);
-  if (options.converts_f16 && rounding != shader.functions.end()) {
-    rounding->second = kConvertToF16;
-    shader.uses_f16 = true;
-  }
-  return shader;
-}
-
-std::string print_enables(const std::vector<std::string>& types, bool uses_f16, bool uses_units,
+std::string print_enables(const std::vector<std::string>& types, bool uses_units,
                           bool enables_subgroups) {
   const bool f16 = std::any_of(types.begin(), types.end(), [](const std::string& type) {
     return type.find("f16") != std::string::npos;
   });
-  return std::string(f16 || uses_f16 || uses_units ? "enable f16;\n" : "") +
+  return std::string(f16 || uses_units ? "enable f16;\n" : "") +
          (uses_units ? kUnitDirectives : "") + (enables_subgroups ? "enable subgroups;\n" : "");
 }
 
@@ -120,8 +106,7 @@ WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options) {
   CHECK(kernel.threads <= options.max_threads, launch.name);
   CHECK(kernel.workgroup_bytes <= options.max_workgroup_bytes, launch.name);
   kernel.header = header_of(launch);
-  kernel.body = wgsl::print_enables(shader.types, shader.uses_f16, shader.uses_units,
-                                    shader.enables_subgroups);
+  kernel.body = wgsl::print_enables(shader.types, shader.uses_units, shader.enables_subgroups);
   kernel.body += wgsl::print_bindings(launch.bindings, shader.types, "b");
   if (shader.uses_hyper) kernel.body += wgsl::print_hyper();
   for (const auto& [name, array] : shader.shared) kernel.body += wgsl::print_shared(name, array);

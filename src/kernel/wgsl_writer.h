@@ -27,11 +27,6 @@ inline constexpr const char* kUnitDirectives =
     "enable chromium_experimental_subgroup_matrix;\n"
     "diagnostic(off, chromium.subgroup_matrix_uniformity);\n";
 
-// The helper that rounds to f16 in f32's own arithmetic, and what it may be where converts_f16.
-inline constexpr const char* kRoundToF16 = "tg_round_to_f16";
-inline constexpr const char* kConvertToF16 =
-    "fn tg_round_to_f16(x: f32) -> f32 {\n  return f32(f16(x));\n}\n";
-
 enum class UnitSide : std::uint8_t { kLeft, kRight };
 // The expression that reads an operand, of f16, and the statement that writes a result, of f32.
 // `array` holds vec4<u32> in workgroup memory; `at`, an expression, and `pitch` count elements: the
@@ -70,7 +65,6 @@ struct WgslOptions {
   MatrixUnits units = {};  // for contractions whose operands are f16
   int unit_tile = 0;       // kContraction: -1: none by matrix units; more: by a tile of that number
   Subgroups subgroups = {};
-  bool converts_f16 = false;  // f16(x) rounds to nearest, ties to even, and gives infinities
   std::set<int> scalar_buffers = {};  // not to be read or written as vectors
 };
 

@@ -193,9 +193,6 @@ class WebGpuDevice final : public Device {
   // units.cpp
   // Those that the device takes a kernel for.
   MatrixUnits find_units();
-  bool find_conversion();
-  // What such a kernel of kTrialThreads threads leaves of each; empty where it is refused.
-  std::vector<std::uint32_t> try_kernel(const std::string& name, const std::string& text);
   // Whose threads, numbered as kernels number them, are seen to exchange values.
   Subgroups find_subgroups();
 
@@ -229,7 +226,6 @@ class WebGpuDevice final : public Device {
   std::size_t encoded_by_ = 0;
   MatrixUnits units_;
   std::optional<Subgroups> subgroups_;      // looked for when a kernel comes that could use them
-  std::optional<bool> converts_f16_;        // likewise
   std::unique_ptr<io::TuningFile> tuning_;  // null: none
   int timed_contractions_ = 0;
   HostTimes host_;

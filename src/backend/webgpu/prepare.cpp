@@ -228,7 +228,6 @@ WgslOptions WebGpuDevice::kernel_options() const {
   options.max_threads = info_.limits.max_workgroup_invocations;
   options.max_workgroup_bytes = info_.limits.max_workgroup_bytes;
   options.units = units_;
-  options.converts_f16 = forced_.converts_f16 || converts_f16_.value_or(false);
   if (options.subgroups.size == 0) options.subgroups = subgroups_.value_or(Subgroups{});
   return options;
 }
@@ -256,20 +255,9 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
     return launch.kind == LaunchKind::kSelectiveScan &&
            launch.selective == SelectivePart::kBackward;
   };
-  const auto rounds = [](const Launch& launch) {
-    const std::vector<const ScalarProgram*> programs = programs_of(launch);
-    return std::any_of(programs.begin(), programs.end(), [](const ScalarProgram* each) {
-      return std::any_of(each->instrs.begin(), each->instrs.end(), [](const Instr& instr) {
-        return instr.kind == InstrKind::kOp && instr.code->name == std::string_view("round_to_f16");
-      });
-    });
-  };
   if (!subgroups_ &&
       std::any_of(program.launches.begin(), program.launches.end(), could_use_subgroups)) {
     subgroups_ = find_subgroups();
-  }
-  if (!converts_f16_ && std::any_of(program.launches.begin(), program.launches.end(), rounds)) {
-    converts_f16_ = find_conversion();
   }
   std::vector<Dispatch> dispatches =
       write_dispatches(program, kernel_options(), info_.limits.max_storage_bindings);

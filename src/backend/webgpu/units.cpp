@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What is found out by trying. Which matrices a subgroup multiplies: Dawn's properties of an
-// adapter have them under numbers that change from version to version. Which threads it has: WebGPU
-// does not promise that they are neighbours. How f32 becomes f16: WGSL leaves the direction open.
+// What the threads of a subgroup do together. Which matrices they multiply: Dawn's properties of an
+// adapter have them under numbers that change from version to version, so kernels are tried
+// instead. Which threads they are: WebGPU does not promise that they are neighbours, so that is
+// tried as well.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -9,12 +10,10 @@
 
 #include "backend/webgpu/device.h"
 #include "backend/webgpu/vendor.h"
-#include "kernel/pointwise.h"
 
 namespace tensorgrad::webgpu {
 namespace {
 
-constexpr int kTrialThreads = 256;
 constexpr std::array<MatrixUnits, 2> kKnownUnits = {{{16, 16, 16, 0}, {8, 8, 8, 0}}};
 
 // One product, through workgroup memory, whose arrays are of vectors.
@@ -40,11 +39,11 @@ std::string trial_kernel(const MatrixUnits& units) {
 
 // Of each thread: how many of its exchanges gave it what the thread has whose number differs in
 // that bit.
-std::string exchange_kernel(int size, const std::string& enable) {
+std::string exchange_kernel(int threads, int size, const std::string& enable) {
   std::string text = enable +
                      "@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n"
                      "@compute @workgroup_size(" +
-                     std::to_string(kTrialThreads) +
+                     std::to_string(threads) +
                      ")\nfn main(@builtin(local_invocation_index) local: u32) {\n"
                      "  var given = 0u;\n";
   for (int mask = 1; mask < size; mask *= 2) {
@@ -55,80 +54,44 @@ std::string exchange_kernel(int size, const std::string& enable) {
   return text + "  out[local] = given;\n}\n";
 }
 
-// Of each thread: of how many numbers f16() makes something else than the helper does. They are of
-// all sizes that matter, and every fourth lies halfway between two f16.
-std::string conversion_kernel() {
-  std::string ours(wgsl_helper(kRoundToF16));
-  return "enable f16;\n"
-         "@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n" +
-         ours + "@compute @workgroup_size(" + std::to_string(kTrialThreads) +
-         ")\nfn main(@builtin(local_invocation_index) local: u32) {\n"
-         "  var wrong = 0u;\n"
-         "  var random = local * 2654435761u + 12345u;\n"
-         "  for (var i = 0u; i < 128u; i++) {\n"
-         "    random = random * 1664525u + 1013904223u;\n"
-         "    let exponent = 98u + (random >> 8u) % 48u;\n"
-         "    var bits = (random & 0x807fffffu) | (exponent << 23u);\n"
-         "    if (i % 4u == 0u) { bits = (bits & 0xffffe000u) | 0x1000u; }\n"
-         "    if (i == 1u) { bits = 0x7f800000u | (bits & 0x80000000u); }\n"
-         "    let x = bitcast<f32>(bits);\n"
-         "    let given = bitcast<u32>(f32(f16(x)));\n"
-         "    wrong += select(0u, 1u, given != bitcast<u32>(tg_round_to_f16(x)));\n"
-         "  }\n"
-         "  out[local] = wrong;\n}\n";
-}
-
 }  // namespace
 
-std::vector<std::uint32_t> WebGpuDevice::try_kernel(const std::string& name,
-                                                    const std::string& text) {
-  Kernel kernel;
-  kernel.name = name;
-  kernel.dispatch.bindings = {{.bytes = kTrialThreads * 4, .mode = BindMode::kReadWrite}};
-  Step step;
-  step.name = kernel.name;
-  step.pipeline = with_layouts(kernel);
-  begin_scope();
-  const Handle<WGPUShaderModule> module = make_module(kernel, text);
-  if (!end_scope().empty()) return {};
-  begin_scope();
-  make_pipeline(kernel, module.get(), *step.pipeline);
-  if (!end_scope().empty()) return {};
-  const std::array<BufferHandle, 1> buffers = {alloc(kTrialThreads * 4, kernel.name)};
-  step.bindings = kernel.dispatch.bindings;
-  step.group = bind(step, buffers);
-  const Handle<WGPUCommandEncoder> encoder = encode({&step, 1}, false, 0, 1);
-  watch(finish_and_submit(encoder.get(), false));
-  std::vector<std::uint32_t> given(kTrialThreads);
-  wait(download(buffers[0], 0, std::as_writable_bytes(std::span(given))));
-  free(buffers[0]);
-  return given;
-}
-
 Subgroups WebGpuDevice::find_subgroups() {
+  constexpr int kThreads = 256;
   const int size = adapter_.least_subgroup;
   const bool offered =
       api_.DeviceHasFeature(device_.get(),
                             api_.vendor->number_of(api_, WGPUFeatureName_Subgroups)) != 0U;
-  if (!offered || size < 2 || kTrialThreads % size != 0 ||
-      info_.limits.max_workgroup_invocations < kTrialThreads)
+  if (!offered || size < 2 || kThreads % size != 0 ||
+      info_.limits.max_workgroup_invocations < kThreads)
     return {};
-  const auto rounds = static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned>(size)));
   for (const bool enabled : {true, false}) {  // wgpu-native knows no such word
-    const std::vector<std::uint32_t> given =
-        try_kernel("subgroups", exchange_kernel(size, enabled ? "enable subgroups;\n" : ""));
-    if (!given.empty() &&
-        std::all_of(given.begin(), given.end(), [&](std::uint32_t n) { return n == rounds; }))
+    Kernel kernel;
+    kernel.name = "subgroups";
+    kernel.dispatch.bindings = {{.bytes = kThreads * 4, .mode = BindMode::kReadWrite}};
+    Step step;
+    step.name = kernel.name;
+    step.pipeline = with_layouts(kernel);
+    begin_scope();
+    const Handle<WGPUShaderModule> module =
+        make_module(kernel, exchange_kernel(kThreads, size, enabled ? "enable subgroups;\n" : ""));
+    if (!end_scope().empty()) continue;
+    begin_scope();
+    make_pipeline(kernel, module.get(), *step.pipeline);
+    if (!end_scope().empty()) continue;
+    const std::array<BufferHandle, 1> buffers = {alloc(kThreads * 4, kernel.name)};
+    step.bindings = kernel.dispatch.bindings;
+    step.group = bind(step, buffers);
+    const Handle<WGPUCommandEncoder> encoder = encode({&step, 1}, false, 0, 1);
+    watch(finish_and_submit(encoder.get(), false));
+    std::array<std::uint32_t, kThreads> given = {};
+    wait(download(buffers[0], 0, std::as_writable_bytes(std::span(given))));
+    free(buffers[0]);
+    const auto rounds = static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned>(size)));
+    if (std::all_of(given.begin(), given.end(), [&](std::uint32_t n) { return n == rounds; }))
       return {.size = size, .enabled = enabled};
   }
   return {};
-}
-
-bool WebGpuDevice::find_conversion() {
-  if (!info_.stores_f16 || info_.limits.max_workgroup_invocations < kTrialThreads) return false;
-  const std::vector<std::uint32_t> wrong = try_kernel("conversion", conversion_kernel());
-  return !wrong.empty() &&
-         std::all_of(wrong.begin(), wrong.end(), [](std::uint32_t n) { return n == 0; });
 }
 
 MatrixUnits WebGpuDevice::find_units() {
