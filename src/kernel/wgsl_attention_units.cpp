@@ -47,8 +47,17 @@ class AttentionUnits : private AttentionParts {
   }
 
   void write_eight(const std::string& operand);
-  void load_lines(Scope& scope, const std::string& operand, const std::string& array,
-                  std::int64_t width, int count, const std::string& first) const;
+  // Lines of an operand, as f16 in an array.
+  struct Lines {
+    std::string operand, array;
+    std::int64_t width;
+    int count;
+
+    [[nodiscard]] int each(int threads) const;
+  };
+  void fetch(Scope& scope, const Lines& lines, const std::string& first,
+             const std::string& var) const;
+  void keep(Scope& scope, const Lines& lines) const;
   void hold_rows(Scope& scope, const std::string& name, const std::string& operand,
                  const std::string& array, std::int64_t width);
   void write_scores(Scope& scope, const std::string& rows, const std::string& columns,
@@ -68,15 +77,21 @@ class AttentionUnits : private AttentionParts {
   void write_forward(Scope& scope);
   void write_backward(Scope& scope);
 
+  // Block by block; the next block's columns are on their way while one is worked on.
   template <class Body>
-  void over_columns(Scope& scope, const std::string& first, const Body& body) const {
+  void over_columns(Scope& scope, const std::string& first, const std::array<Lines, 2>& lines,
+                    const Body& body) const {
     std::string end = u32_literal(columns());
     if (l_.causal && !keys())
       end = "min(" + end + ", row_start + " + u32_literal(block_rows()) + ")";
+    scope.line("let end = " + end + ";");
+    for (const Lines& each : lines) fetch(scope, each, first, "var ");
     Scope loop(&scope);
     loop.line("workgroupBarrier();");
-    body(loop);
-    scope.line("let end = " + end + ";");
+    for (const Lines& each : lines) keep(loop, each);
+    body(loop, [&] {
+      for (const Lines& each : lines) fetch(loop, each, "col_start + " + u32_literal(columns_), "");
+    });
     scope.block("for (var col_start = " + first +
                     "; col_start < end; col_start += " + u32_literal(columns_) + ")",
                 loop);
@@ -136,26 +151,42 @@ void AttentionUnits::write_eight(const std::string& operand) {
                              "bitcast<vec2<u32>>(vec4<f16>(y)));\n}\n");
 }
 
-void AttentionUnits::load_lines(Scope& scope, const std::string& operand, const std::string& array,
-                                std::int64_t width, int count, const std::string& first) const {
-  const std::int64_t vectors = width / 8, all = count * vectors;
-  for (std::int64_t j = 0; j < ceil_div(all, threads()); ++j) {
+int AttentionUnits::Lines::each(int threads) const {
+  return static_cast<int>(ceil_div(count * (width / 8), threads));
+}
+
+// A thread's vectors of so many lines from `first` on, on their way in registers.
+void AttentionUnits::fetch(Scope& scope, const Lines& lines, const std::string& first,
+                           const std::string& var) const {
+  const std::string n = u32_literal(lines.width / 8);
+  for (int j = 0; j < lines.each(threads()); ++j) {
     const std::string e = "(local + " + u32_literal(j * threads()) + ")";
-    const std::string n = u32_literal(vectors);
-    const std::string put = array + "[" + e + " / " + n + " * " +
-                            u32_literal(pitch_of_halves(width) / 8) + " + " + e + " % " + n +
-                            "] = " + operand + "_eight(p, " + first + " + " + e + " / " + n + ", " +
-                            e + " % " + n + ");";
-    scope.line((j + 1) * threads() <= all
-                   ? put
-                   : "if (" + e + " < " + u32_literal(all) + ") { " + put + " }");
+    scope.line(var + "next_" + lines.operand + number(j) + " = " + lines.operand + "_eight(p, " +
+               first + " + " + e + " / " + n + ", " + e + " % " + n + ");");
+  }
+}
+
+void AttentionUnits::keep(Scope& scope, const Lines& lines) const {
+  const std::int64_t vectors = lines.width / 8, all = lines.count * vectors;
+  const std::string n = u32_literal(vectors);
+  for (int j = 0; j < lines.each(threads()); ++j) {
+    const std::string e = "(local + " + u32_literal(j * threads()) + ")";
+    const std::string put = lines.array + "[" + e + " / " + n + " * " +
+                            u32_literal(pitch_of_halves(lines.width) / 8) + " + " + e + " % " + n +
+                            "] = next_" + lines.operand + number(j) + ";";
+    const bool whole = std::int64_t{j + 1} * threads() <= all;
+    scope.line(whole ? put : "if (" + e + " < " + u32_literal(all) + ") { " + put + " }");
   }
 }
 
 // NAMEk: the subgroup's rows of an operand, as left matrices.
 void AttentionUnits::hold_rows(Scope& scope, const std::string& name, const std::string& operand,
                                const std::string& array, std::int64_t width) {
-  load_lines(scope, operand, array, width, block_rows(), "row_start");
+  const Lines lines = {operand, array, width, block_rows()};
+  Scope load(&scope);
+  fetch(load, lines, "row_start", "let ");
+  keep(load, lines);
+  scope.block("", load);
   scope.line("workgroupBarrier();");
   const std::int64_t pitch = pitch_of_halves(width);
   for (std::int64_t k = 0; k < width / unit_.k; ++k) {
@@ -296,10 +327,11 @@ void AttentionUnits::write_forward(Scope& scope) {
     scope.line("var o" + number(part) + " = vec4<f32>();");
   scope.line(std::string("var top = ") + kLowest + ";");
   scope.line("var sum = 0.0f;");
-  over_columns(scope, "0u", [&](Scope& loop) {
-    load_lines(loop, "k", "columns0", l_.k, columns_, "col_start");
-    load_lines(loop, "v", "columns1", l_.width, columns_, "col_start");
+  const std::array<Lines, 2> lines = {
+      {{"k", "columns0", l_.k, columns_}, {"v", "columns1", l_.width, columns_}}};
+  over_columns(scope, "0u", lines, [&](Scope& loop, const auto& fetch_next) {
     loop.line("workgroupBarrier();");
+    fetch_next();
     write_scores(loop, "x", "columns0", "work0", l_.k);
     loop.line("workgroupBarrier();");
     loop.line("var most = top;");
@@ -391,9 +423,9 @@ void AttentionUnits::write_backward(Scope& scope) {
     for (const std::string& name : left)
       scope.line("let " + name + " = vec4<f32>(" + name + "_at(p, query, 0u));");
   }
-  over_columns(scope, first, [&](Scope& loop) {
-    load_lines(loop, y0, "columns0", l_.k, columns_, "col_start");
-    load_lines(loop, y1, "columns1", l_.width, columns_, "col_start");
+  const std::array<Lines, 2> lines = {
+      {{y0, "columns0", l_.k, columns_}, {y1, "columns1", l_.width, columns_}}};
+  over_columns(scope, first, lines, [&](Scope& loop, const auto& fetch_next) {
     if (keys()) {
       Scope some(&loop);
       some.line("let query = min(col_start + local, " + u32_literal(l_.m - 1) + ");");
@@ -404,6 +436,7 @@ void AttentionUnits::write_backward(Scope& scope) {
       loop.block("if (local < " + u32_literal(columns_) + ")", some);
     }
     loop.line("workgroupBarrier();");
+    fetch_next();
     write_scores(loop, "x", "columns0", "work0", l_.k);
     write_scores(loop, "z", "columns1", "work1", l_.width);
     loop.line("workgroupBarrier();");

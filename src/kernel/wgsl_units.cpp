@@ -24,7 +24,7 @@ struct UnitShape {
   [[nodiscard]] int subgroups() const { return subgroups_m * subgroups_n; }
 };
 constexpr std::array<UnitShape, 3> kUnitShapes = {
-    {{4, 2, 2, 4, 4, 264, 1.0}, {4, 2, 2, 2, 2, 528, 0.85}, {2, 2, 2, 2, 4, 1056, 0.8}}};
+    {{4, 2, 2, 4, 4, 396, 0.9}, {4, 2, 2, 2, 2, 528, 1.0}, {2, 2, 2, 2, 4, 1056, 0.85}}};
 // Fewer products take no less time than by other forms.
 constexpr std::int64_t kLeastProducts = 1 << 22;
 constexpr const char* kTiles = "tiles";

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/expr.h"
+#include "ops/pointwise.h"
 #include "passes/divisor.h"
 
 namespace tensorgrad {
@@ -19,11 +20,11 @@ constexpr double kSecondsOfDepth = 0.096e-6, kSecondsOfByte = 1 / 3.5e12, kSecon
 // Tiles that few become. Products below so many multiplications take less time than what the cut
 // costs.
 constexpr std::int64_t kWanted = 768;
-constexpr std::int64_t kLeastProducts = std::int64_t{1} << 29;
+constexpr std::int64_t kLeastProducts = std::int64_t{1} << 28;
 constexpr std::int64_t kLeastOfHalfBusy = std::int64_t{1} << 31;
-constexpr std::int64_t kLeastDepth = 256;                       // of a part
-constexpr std::int64_t kMostElements = std::int64_t{24} << 20;  // of all parts
-constexpr double kWorthIt = 0.95;                               // of the time of the whole
+constexpr std::int64_t kLeastDepth = 256, kLeastOfHalves = 1024;  // of a part
+constexpr std::int64_t kMostElements = std::int64_t{24} << 20;    // of all parts
+constexpr double kWorthIt = 0.95;                                 // of the time of the whole
 
 std::int64_t over(std::int64_t size, std::int64_t each) { return (size + each - 1) / each; }
 
@@ -38,9 +39,20 @@ double seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t part
   return product + bytes * kSecondsOfByte + kSecondsOfLaunch;
 }
 
+// Matrix units may take it.
+bool is_half(const Ex& x) {
+  ValueId id = x.id;
+  const Graph& graph = x.builder->graph;
+  while (graph[id].op->kind == OpKind::kView) id = graph[id].inputs[0];
+  const Node& node = graph[id];
+  return node.op == &ops::round_to_f16 ||
+         (node.op == &ops::cast && graph[node.inputs[0]].type.dtype == DType::kF16);
+}
+
 // 1 where the product stays whole.
-std::int64_t parts_of_depth(std::int64_t m, std::int64_t n, std::int64_t k) {
-  const std::int64_t tiles = over(m, kSide) * over(n, kSide), most = k / kLeastDepth;
+std::int64_t parts_of_depth(std::int64_t m, std::int64_t n, std::int64_t k, bool halves) {
+  const std::int64_t tiles = over(m, kSide) * over(n, kSide),
+                     most = k / (halves ? kLeastOfHalves : kLeastDepth);
   const bool few = tiles < kAtOnce / 2;
   if (m * n < (few ? kLeastProducts : kLeastOfHalfBusy) / k) return 1;
   // Where few tiles are of smaller sides than these, many parts have done best.
@@ -64,7 +76,7 @@ Graph split_depth(const Graph& graph) {
     Builder builder{out, node.site, node.origin};
     const Ex a{&builder, node.inputs[0]}, b{&builder, node.inputs[1]};
     const std::int64_t m = a.shape()[0], k = a.shape()[1], n = b.shape()[1];
-    const std::int64_t parts = parts_of_depth(m, n, k), each = k / parts;
+    const std::int64_t parts = parts_of_depth(m, n, k, is_half(a) && is_half(b)), each = k / parts;
     if (parts == 1) return kNoValue;
     const Ex a_parts = op::permute(op::reshape(a, {m, parts, each}), {1, 0, 2});
     return op::sum(op::matmul(a_parts, op::reshape(b, {parts, each, n})), {0}).id;
