@@ -219,16 +219,18 @@ def captured(step):
 
 
 def main():
-    options = workloads.parse(__doc__.splitlines()[0], MODES)
+    options = workloads.parse(__doc__.splitlines()[0], MODES, [
+        ("--tf32", "products by a GPU's matrix units, rounded to TF32")])
+    who = WHO + (" with TF32" if options.tf32 else "")
     gpu = torch.cuda.is_available()
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.tf32
     if not gpu:
         torch.set_num_threads(options.threads or torch.get_num_threads())
     device, where = ("cuda", torch.cuda.get_device_name()) if gpu else (
         "cpu", f"cpu, {torch.get_num_threads()} threads")
     if options.probe:
         step, count = stepper(options.probe, "fused", device)
-        return workloads.report_probe(options.probe, WHO, where, count, lambda: step().item())
+        return workloads.report_probe(options.probe, who, where, count, lambda: step().item())
     for name in workloads.names(options, gpu):
         for mode in options.modes:
             if not can_run(name, mode, gpu):
@@ -239,7 +241,7 @@ def main():
             step, count = stepper(name, mode, device)
             us = workloads.median_us(step if gpu else lambda: step().item(),
                                      torch.cuda.synchronize if gpu else lambda: None, options.seconds)
-            workloads.report(name, mode, WHO, where, count, us,
+            workloads.report(name, mode, who, where, count, us,
                              torch.cuda.max_memory_allocated() if gpu else None)
     return None
 

@@ -63,8 +63,8 @@ IGNORED = -100  # a target that does not count
 LONG = 256  # scans of more steps are not done one step after the other
 
 
-def parse(description, modes):
-    """The options that every peer takes."""
+def parse(description, modes, flags=()):
+    """The options that every peer takes, and flags of its own as (name, help)."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--only", default="mlp-sin,fashion-mlp,mnist-cnn,addition,char-gpt",
                         help="workloads; of char-gpt the small one without a GPU")
@@ -72,6 +72,8 @@ def parse(description, modes):
     parser.add_argument("--threads", type=int, default=0, help="on a CPU; 0: all")
     parser.add_argument("--seconds", type=float, default=2, help="for each measurement")
     parser.add_argument("--probe", default="", help="instead: the first step of this workload, and memory")
+    for name, text in flags:
+        parser.add_argument(name, action="store_true", help=text)
     options = parser.parse_args()
     options.only, options.modes = options.only.split(","), options.modes.split(",")
     for mode in options.modes:

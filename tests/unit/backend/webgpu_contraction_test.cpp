@@ -168,9 +168,10 @@ TEST(WebGpuContraction, by_matrix_units) {
     device->force_kernels(options);
     SCOPED_TRACE(tile);
     const std::int64_t side = 4 * units.m, depth = 2 * units.k;
-    check_layouts(*device, {.m = side, .n = side, .k = depth, .half = true});
     check_layouts(*device, {.m = side + 8, .n = side - 4, .k = depth + 4, .half = true});
     check_layouts(*device, {.m = side - 3, .n = 2 * side + 5, .k = 3 * depth - 1, .half = true});
+    if (tile != 2) continue;  // software GPUs compile the kernels of others for many seconds
+    check_layouts(*device, {.m = side, .n = side, .k = depth, .half = true});
     check_layouts(*device, {.batch = 3, .m = 5, .n = side + 1, .k = depth, .half = true});
     check_layouts(*device, {.m = side + 22, .n = side, .k = depth, .cut = true, .half = true});
   }
@@ -203,6 +204,8 @@ TEST(WebGpuContraction, goes_to_matrix_units_where_operands_are_f16) {
     return text.find("subgroupMatrixMultiplyAccumulate") != std::string::npos;
   };
   EXPECT_TRUE(uses(text_of(256, true, with)));
+  EXPECT_NE(text_of(256, true, with).find("var<workgroup> tiles: array<vec4<u32>"),
+            std::string::npos);
   EXPECT_FALSE(uses(text_of(256, false, with)));
   EXPECT_FALSE(uses(text_of(256, true, without)));
   EXPECT_FALSE(uses(text_of(32, true, with)));  // too small to be worth it
