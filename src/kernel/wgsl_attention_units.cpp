@@ -320,7 +320,7 @@ std::string AttentionUnits::of_pairs(const std::string& name, int v) const {
 void AttentionUnits::write_forward(Scope& scope) {
   const int fours = unit_.k / 4;                            // of a run
   const std::int64_t parts = l_.width / 4 / row_threads();  // of a thread's results
-  const std::string lane = "row_lane", step = u32_literal(row_threads());
+  const std::string step = u32_literal(row_threads());
   module_.shared("lanes", "f32", threads(), 4);
   hold_rows(scope, "x", "q", "work0", l_.k);
   for (std::int64_t part = 0; part < parts; ++part)
@@ -494,8 +494,7 @@ bool AttentionUnits::write(Shader& shader) {
   const auto array = [&](const std::string& name, std::int64_t count) {
     module_.shared(name, "vec4<u32>", count, 16);
   };
-  const std::int64_t of_k = columns_ * pitch_of_halves(l_.k) / 8;
-  array("columns0", of_k);
+  array("columns0", columns_ * pitch_of_halves(l_.k) / 8);
   array("columns1", columns_ * pitch_of_halves(l_.width) / 8);
   array("work0", work_vectors(columns_, wide));
   if (!forward()) array("work1", work_vectors(columns_, wide));
