@@ -69,7 +69,6 @@ class AttentionUnits : private AttentionParts {
              std::int64_t width) const;
   void store(Scope& scope, int which, const std::string& name, std::int64_t width,
              const std::string& factor);
-  void open_run(Scope& scope) const;
   std::string live(Scope& scope, int v);
   void write_score(Scope& scope, int v);
   std::string of_pairs(const std::string& name, int v) const;
@@ -95,6 +94,24 @@ class AttentionUnits : private AttentionParts {
     scope.block("for (var col_start = " + first +
                     "; col_start < end; col_start += " + u32_literal(columns_) + ")",
                 loop);
+  }
+
+  // Of each of a thread's runs, four scores after the other: `run` is its number, `at` where it
+  // lies in an array of scores, in vectors, `col` its first column.
+  template <class Body>
+  void over_runs(Scope& scope, const Body& body) {
+    for (int r = 0; r < runs(); ++r) {
+      Scope run(&scope);
+      run.line("let run = row_lane + " + u32_literal(r * row_threads()) + ";");
+      run.line("let at = row * " + u32_literal(pitch_of_floats(columns_) / 4) + " + run * " +
+               u32_literal(unit_.k / 4) + ";");
+      run.line("let col = col_start + run * " + u32_literal(unit_.k) + ";");
+      for (int v = 0; v < unit_.k / 4; ++v) {
+        write_score(run, v);
+        body(run, v);
+      }
+      scope.block("", run);
+    }
   }
 
   const MatrixUnits& unit_ = options_.units;
@@ -269,13 +286,6 @@ void AttentionUnits::store(Scope& scope, int which, const std::string& name, std
               each);
 }
 
-// `run`, and where it lies in an array of scores, in vectors.
-void AttentionUnits::open_run(Scope& scope) const {
-  scope.line("let at = row * " + u32_literal(pitch_of_floats(columns_) / 4) + " + run * " +
-             u32_literal(unit_.k / 4) + ";");
-  scope.line("let col = col_start + run * " + u32_literal(unit_.k) + ";");
-}
-
 // Names columns jV, four of them, and gives which of their scores count, but for an added mask.
 std::string AttentionUnits::live(Scope& scope, int v) {
   const std::string j = "j" + number(v);
@@ -318,7 +328,6 @@ std::string AttentionUnits::of_pairs(const std::string& name, int v) const {
 }
 
 void AttentionUnits::write_forward(Scope& scope) {
-  const int fours = unit_.k / 4;                            // of a run
   const std::int64_t parts = l_.width / 4 / row_threads();  // of a thread's results
   const std::string step = u32_literal(row_threads());
   module_.shared("lanes", "f32", threads(), 4);
@@ -335,19 +344,12 @@ void AttentionUnits::write_forward(Scope& scope) {
     write_scores(loop, "x", "columns0", "work0", l_.k);
     loop.line("workgroupBarrier();");
     loop.line("var most = top;");
-    for (int r = 0; r < runs(); ++r) {
-      Scope run(&loop);
-      run.line("let run = row_lane + " + u32_literal(r * row_threads()) + ";");
-      open_run(run);
-      for (int v = 0; v < fours; ++v) {
-        const std::string n = number(v);
-        write_score(run, v);
-        run.line("let m" + n + " = select(vec4<f32>(" + kLowest + "), s" + n + ", live" + n + ");");
-        run.line("most = max(most, max(max(m" + n + ".x, m" + n + ".y), max(m" + n + ".z, m" + n +
-                 ".w)));");
-      }
-      loop.block("", run);
-    }
+    over_runs(loop, [&](Scope& run, int v) {
+      const std::string n = number(v);
+      run.line("let m" + n + " = select(vec4<f32>(" + kLowest + "), s" + n + ", live" + n + ");");
+      run.line("most = max(most, max(max(m" + n + ".x, m" + n + ".y), max(m" + n + ".z, m" + n +
+               ".w)));");
+    });
     loop.line("lanes[local] = most;");
     loop.line("workgroupBarrier();");
     for (int t = 0; t < row_threads(); ++t)
@@ -355,22 +357,15 @@ void AttentionUnits::write_forward(Scope& scope) {
     loop.line("let shrink = exp(top - most);");
     loop.line("top = most;");
     loop.line("sum *= shrink;");
-    for (int r = 0; r < runs(); ++r) {
-      Scope run(&loop);
-      run.line("let run = row_lane + " + u32_literal(r * row_threads()) + ";");
-      open_run(run);
-      for (int v = 0; v < fours; ++v) {
-        const std::string n = number(v);
-        write_score(run, v);
-        run.line("var w" + n + " = select(vec4<f32>(), exp(s" + n + " - vec4<f32>(top)), live" + n +
-                 ");");
-        run.line("sum += dot(w" + n + ", vec4<f32>(1.0f));");
-        if (has(AttentionInput::kKeep)) run.line("w" + n + " *= " + four_of("keep_at", v) + ";");
-        if (v % 2 == 1)
-          run.line("work0[at + " + u32_literal(v / 2) + "] = " + of_pairs("w", v - 1) + ";");
-      }
-      loop.block("", run);
-    }
+    over_runs(loop, [&](Scope& run, int v) {
+      const std::string n = number(v);
+      run.line("var w" + n + " = select(vec4<f32>(), exp(s" + n + " - vec4<f32>(top)), live" + n +
+               ");");
+      run.line("sum += dot(w" + n + ", vec4<f32>(1.0f));");
+      if (has(AttentionInput::kKeep)) run.line("w" + n + " *= " + four_of("keep_at", v) + ";");
+      if (v % 2 == 1)
+        run.line("work0[at + " + u32_literal(v / 2) + "] = " + of_pairs("w", v - 1) + ";");
+    });
     loop.line("workgroupBarrier();");
     Scope product(&loop);
     declare(product, "y", l_.width);
@@ -440,40 +435,33 @@ void AttentionUnits::write_backward(Scope& scope) {
     write_scores(loop, "x", "columns0", "work0", l_.k);
     write_scores(loop, "z", "columns1", "work1", l_.width);
     loop.line("workgroupBarrier();");
-    for (int r = 0; r < runs(); ++r) {
-      Scope run(&loop);
-      run.line("let run = row_lane + " + u32_literal(r * row_threads()) + ";");
-      open_run(run);
-      for (int v = 0; v < unit_.k / 4; ++v) {
-        const std::string n = number(v);
-        write_score(run, v);
-        const auto of_query = [&](const std::string& name) {
-          if (!keys()) return name;
-          std::string all;
-          for (int c = 0; c < 4; ++c) {
-            all += (c > 0 ? ", " : "") + name + "s[run * " + u32_literal(unit_.k) + " + " +
-                   u32_literal(4 * v + c) + "]";
-          }
-          return "vec4<f32>(" + all + ")";
-        };
-        run.line("var w" + n + " = select(vec4<f32>(), exp(s" + n + " - " + of_query("lse") +
-                 "), live" + n + ");");
-        run.line("var t" + n + " = bitcast<vec4<f32>>(work1[at + " + u32_literal(v) + "]);");
-        if (has(AttentionInput::kKeep)) {
-          run.line("let keep" + n + " = " + four_of("keep_at", v) + ";");
-          run.line("t" + n + " *= keep" + n + ";");
+    over_runs(loop, [&](Scope& run, int v) {
+      const std::string n = number(v);
+      const auto of_query = [&](const std::string& name) {
+        if (!keys()) return name;
+        std::string all;
+        for (int c = 0; c < 4; ++c) {
+          all += (c > 0 ? ", " : "") + name + "s[run * " + u32_literal(unit_.k) + " + " +
+                 u32_literal(4 * v + c) + "]";
         }
-        // What does not count may be anything, infinite too.
-        run.line("t" + n + " = select(vec4<f32>(), w" + n + " * (t" + n + " - " +
-                 of_query("delta") + "), live" + n + ");");
-        if (has(AttentionInput::kKeep)) run.line("w" + n + " *= keep" + n + ";");
-        if (v % 2 == 0) continue;
-        const std::string at = "[at + " + u32_literal(v / 2) + "] = ";
-        if (keys()) run.line("work0" + at + of_pairs("w", v - 1) + ";");
-        run.line((keys() ? "work1" : "work0") + at + of_pairs("t", v - 1) + ";");
+        return "vec4<f32>(" + all + ")";
+      };
+      run.line("var w" + n + " = select(vec4<f32>(), exp(s" + n + " - " + of_query("lse") +
+               "), live" + n + ");");
+      run.line("var t" + n + " = bitcast<vec4<f32>>(work1[at + " + u32_literal(v) + "]);");
+      if (has(AttentionInput::kKeep)) {
+        run.line("let keep" + n + " = " + four_of("keep_at", v) + ";");
+        run.line("t" + n + " *= keep" + n + ";");
       }
-      loop.block("", run);
-    }
+      // What does not count may be anything, infinite too.
+      run.line("t" + n + " = select(vec4<f32>(), w" + n + " * (t" + n + " - " + of_query("delta") +
+               "), live" + n + ");");
+      if (has(AttentionInput::kKeep)) run.line("w" + n + " *= keep" + n + ";");
+      if (v % 2 == 0) return;
+      const std::string at = "[at + " + u32_literal(v / 2) + "] = ";
+      if (keys()) run.line("work0" + at + of_pairs("w", v - 1) + ";");
+      run.line((keys() ? "work1" : "work0") + at + of_pairs("t", v - 1) + ";");
+    });
     loop.line("workgroupBarrier();");
     if (keys()) write_sums(loop, "g", "work0", "columns1", l_.width);
     write_sums(loop, "d", keys() ? "work1" : "work0", "columns0", l_.k);
