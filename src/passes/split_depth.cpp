@@ -20,7 +20,8 @@ constexpr double kSecondsOfDepth = 0.096e-6, kSecondsOfByte = 1 / 3.5e12, kSecon
 // Tiles that few become. Products below so many multiplications take less time than what the cut
 // costs.
 constexpr std::int64_t kWanted = 768;
-constexpr std::int64_t kLeastProducts = std::int64_t{1} << 28;
+constexpr std::int64_t kLeastProducts = std::int64_t{1} << 29,
+                       kLeastProductsOfHalves = kLeastProducts / 2;
 constexpr std::int64_t kLeastOfHalfBusy = std::int64_t{1} << 31;
 constexpr std::int64_t kLeastDepth = 256, kLeastOfHalves = 1024;  // of a part
 constexpr std::int64_t kMostElements = std::int64_t{24} << 20;    // of all parts
@@ -54,7 +55,8 @@ std::int64_t parts_of_depth(std::int64_t m, std::int64_t n, std::int64_t k, bool
   const std::int64_t tiles = over(m, kSide) * over(n, kSide),
                      most = k / (halves ? kLeastOfHalves : kLeastDepth);
   const bool few = tiles < kAtOnce / 2;
-  if (m * n < (few ? kLeastProducts : kLeastOfHalfBusy) / k) return 1;
+  const std::int64_t least = halves ? kLeastProductsOfHalves : kLeastProducts;
+  if (m * n < (few ? least : kLeastOfHalfBusy) / k) return 1;
   // Where few tiles are of smaller sides than these, many parts have done best.
   if (few)
     return std::max<std::int64_t>(1, divisor_near(k, std::min(kWanted / tiles, most), 2, most));
