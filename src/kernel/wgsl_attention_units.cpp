@@ -299,7 +299,7 @@ std::string AttentionUnits::live(Scope& scope, int v) {
   return test;
 }
 
-// Four values of fn FUNCTION(p, query, key), zero where the score does not count.
+// Four values of fn FUNCTION(p, query, key); beyond the ends, those of the last.
 std::string AttentionUnits::four_of(const std::string& function, int v) const {
   std::string all;
   for (int c = 0; c < 4; ++c) {

@@ -3,8 +3,8 @@
 // operand layouts, operand and epilogue programs, column sums.
 #include <array>
 #include <bit>
-#include "kernel/wgsl_contraction.h"
 
+#include "kernel/wgsl_contraction.h"
 #include "webgpu_test_util.h"
 
 namespace tensorgrad::testing {
