@@ -139,10 +139,7 @@ Tensor fused_attention(Tensor q, Tensor k, Tensor v, std::optional<Tensor> mask,
                  {"mask", std::int64_t{mask.has_value()}},
                  {"scale", scale}};
   if (half) attrs.set("half", std::int64_t{1});
-  const Ex both = op::apply(ctx.builder, ops::attention, operands, attrs);
-  Shape shape = q.shape();
-  shape.back() = v.size(-1);
-  return ctx.out(op::reshape(op::slice(both, {0}, {numel(shape)}), shape));
+  return ctx.out(op::apply(ctx.builder, ops::attention, operands, attrs));
 }
 
 }  // namespace

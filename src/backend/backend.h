@@ -32,7 +32,8 @@ struct DeviceInfo {
   bool software = false;        // a rasteriser on the CPU
   bool cuts_rows = false;       // shares a long row of a launch among all of its threads by itself
   bool joins_launches = false;  // runs launches beside each other as one
-  bool stores_f16 = true;       // kernels may read and write elements of two bytes
+  bool stores_f16 = true;       // kernels may read and write elements of two bytes, which are
+                                // rounded to nearest when stored
   DeviceLimits limits;
   std::vector<std::string> features;
 };

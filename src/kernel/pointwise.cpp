@@ -114,13 +114,14 @@ fn tg_maximum(a: f32, b: f32) -> f32 {
 )"},
 
     // The bits of 0.5 and of its neighbours, which are 2^-24 apart as halves below 2^-14 are, count
-    // these; compilers would take (x + 0.5) - 0.5 for x.
+    // these. Compilers would take (x + 0.5) - 0.5 for x: the sum is doubled where they do not look.
     {"tg_round_to_f16", R"(
 fn tg_round_to_f16(x: f32) -> f32 {
   let bits = bitcast<u32>(x);
   let size = bits & 0x7fffffffu;
   let normal = bitcast<f32>((size + 0x0fffu + ((size >> 13u) & 1u)) & 0xffffe000u);
-  let small = f32(bitcast<u32>(bitcast<f32>(size) + 0.5f) - 0x3f000000u) * 5.9604645e-8f;
+  let doubled = bitcast<f32>(bitcast<u32>(bitcast<f32>(size) + 0.5f) + 0x00800000u);
+  let small = fma(doubled, 0.5f, -0.5f);
   let finite = bitcast<u32>(select(normal, small, size < 0x38800000u));
   let rounded = select(finite, 0x7f800000u, size >= 0x477ff000u) | (bits & 0x80000000u);
   return select(bitcast<f32>(rounded), x, size > 0x7f800000u);
@@ -128,6 +129,19 @@ fn tg_round_to_f16(x: f32) -> f32 {
 )"},
 
     // ---- exponentials ----------------------------------------------------------------------
+    // The whole number next to x, for |x| <= 2^21: a sum with 1.5 2^23 has it in its last bits. GPUs
+    // round and convert numbers more slowly than they add.
+    {"tg_whole", R"(
+fn tg_whole(x: f32) -> i32 {
+  return bitcast<i32>(x + 12582912.0f) - 0x4b400000i;
+}
+)"},
+    // n as a float, for |n| <= 2^21, from the bits of 1.5 2^24 + 2 n
+    {"tg_whole_f32", R"(
+fn tg_whole_f32(n: i32) -> f32 {
+  return fma(bitcast<f32>(n + 0x4bc00000i), 0.5f, -12582912.0f);
+}
+)"},
     // a 2^n, for |n| <= 252
     {"tg_scale", R"(
 fn tg_scale(a: f32, n: i32) -> f32 {
@@ -150,27 +164,29 @@ fn tg_expm1_reduced(r: f32) -> f32 {
     {"tg_exp", R"(
 fn tg_exp(x: f32) -> f32 {
   let inside = clamp(x, -104.0f, 89.0f);
-  let n = round(inside * 1.44269504f);
+  let whole = tg_whole(inside * 1.44269504f);
+  let n = tg_whole_f32(whole);
   let r = (inside - n * 0.693359375f) + n * 2.12194440e-4f;
-  return select(tg_scale(1.0f + tg_expm1_reduced(r), i32(n)), x, tg_isnan(x));
+  return select(tg_scale(1.0f + tg_expm1_reduced(r), whole), x, tg_isnan(x));
 }
 )"},
     {"tg_exp2", R"(
 fn tg_exp2(x: f32) -> f32 {
   let inside = clamp(x, -151.0f, 129.0f);
-  let n = round(inside);
-  let y = 1.0f + tg_expm1_reduced((inside - n) * 0.693147182f);
-  return select(tg_scale(y, i32(n)), x, tg_isnan(x));
+  let whole = tg_whole(inside);
+  let y = 1.0f + tg_expm1_reduced((inside - tg_whole_f32(whole)) * 0.693147182f);
+  return select(tg_scale(y, whole), x, tg_isnan(x));
 }
 )"},
     // From half of the result, since 2^128 is no float.
     {"tg_expm1", R"(
 fn tg_expm1(x: f32) -> f32 {
   let inside = clamp(x, -25.0f, 89.0f);
-  let n = round(inside * 1.44269504f);
+  let whole = tg_whole(inside * 1.44269504f);
+  let n = tg_whole_f32(whole);
   let tail = tg_expm1_reduced((inside - n * 0.693359375f) + n * 2.12194440e-4f);
-  let s = bitcast<f32>((i32(n) + 126) << 23u);
-  let y = select(2.0f * fma(s, tail, s - 0.5f), tail, n == 0.0f);
+  let s = bitcast<f32>((whole + 126) << 23u);
+  let y = select(2.0f * fma(s, tail, s - 0.5f), tail, whole == 0);
   return select(y, x, tg_isnan(x) || x == 0.0f);
 }
 )"},
@@ -401,6 +417,7 @@ fn tg_atan2(y: f32, x: f32) -> f32 {
 )"},
 
     // ---- others ----------------------------------------------------------------------------
+    // Beyond 1 the built-in exp does: what it loses is small beside 1 - e^-x.
     {"tg_erf", R"(
 fn tg_erf(a: f32) -> f32 {
   let x = min(abs(a), 4.0f);
@@ -417,7 +434,7 @@ fn tg_erf(a: f32) -> f32 {
   high = fma(high, x, 0.106530838f);
   high = fma(high, x, 0.634969532f);
   high = fma(high, x, 0.128694341f);
-  let y = select(fma(a, low, a), tg_copysign(1.0f - tg_exp(-fma(x, high, x)), a), x > 1.0f);
+  let y = select(fma(a, low, a), tg_copysign(1.0f - exp(-fma(x, high, x)), a), x > 1.0f);
   return select(y, a, tg_isnan(a));
 }
 )"},

@@ -170,11 +170,11 @@ struct Launch {
   // kAttention: batch x m rows (T) x n columns (S), k the width of q and k, `width` that of v.
   // Inputs are programs over [batch, T or S, their width], lse and delta over [batch, T], mask
   // (bool, or f32 that is added) and keep over [batch, T, S]; without instructions where there is
-  // none. There is no body. Stores, whose value is not used, take the results one after the other:
-  // o [batch, T, width] and lse [batch, T]; dq; dk and dv.
+  // none. There is no body. A store's value is the number of its result: o [batch, T, width] and
+  // lse [batch, T], of which one may be missing; dq; dk and dv.
   AttentionPart part = AttentionPart::kForward;
   bool causal = false;  // p[i, j] = 0 for j > i; likewise where the mask is false
-  bool half = false;    // p and ds may be rounded to f16
+  bool half = false;    // p and ds may be rounded to f16; results are f16, but for lse
   float scale = 1;
   std::int64_t width = 1;
   std::vector<ScalarProgram> inputs;
@@ -184,7 +184,7 @@ struct Launch {
     return inputs[static_cast<std::size_t>(which)];
   }
 
-  // kSelectiveScan: batch, m steps, n channels, k states. Inputs and stores as for kAttention.
+  // kSelectiveScan: batch, m steps, n channels, k states. Inputs as for kAttention; stores in order.
   SelectivePart selective = SelectivePart::kForward;
   bool zero_order_hold = false;  // w = (e^(delta A) - 1) / A, else w = delta
 

@@ -55,7 +55,8 @@ class AttentionParts {
   void write_input(AttentionInput which, const std::string& name, std::int64_t count,
                    std::int64_t width);
   void write_line(const Lines& lines, const std::set<int>& bindings);
-  [[nodiscard]] Domain result_domain(std::size_t which) const;
+  [[nodiscard]] Domain result_domain(int which) const;
+  [[nodiscard]] const Store* store_of(int which) const;  // null: the result is not wanted
   void write_store(int which, const Domain& domain, const std::string& name,
                    const std::string& type, bool four);
 

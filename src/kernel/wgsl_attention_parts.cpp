@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <array>
 #include <vector>
 
+#include "base/check.h"
 #include "kernel/wgsl_attention.h"
 
 namespace tensorgrad::wgsl {
@@ -51,9 +53,10 @@ void AttentionParts::write_inputs(bool fours) {
   std::vector<InFours> rest;  // what is read element by element, and what is written
   for (const ScalarProgram* program : programs_of(l_))
     rest.push_back({program, {}, 0, false, false, fours ? std::vector<Store>() : l_.stores});
-  for (std::size_t i = 0; fours && i < l_.stores.size(); ++i) {
-    const Domain domain = result_domain(i);
-    rest.push_back({&l_.body, domain, 2, false, domain[2].size % 4 == 0, {l_.stores[i]}});
+  for (const Store& store : l_.stores) {
+    if (!fours) break;
+    const Domain domain = result_domain(store.value);
+    rest.push_back({&l_.body, domain, 2, false, domain[2].size % 4 == 0, {store}});
   }
   std::vector<InFours*> all;
   for (Lines& each : lines) {
@@ -76,22 +79,36 @@ void AttentionParts::write_inputs(bool fours) {
   write_input(AttentionInput::kKeep, "keep_at", l_.m, l_.n);
 }
 
-Domain AttentionParts::result_domain(std::size_t which) const {
+Domain AttentionParts::result_domain(int which) const {
   const bool first = which == 0;
   if (forward()) return {{"p", l_.batch}, {"i", l_.m}, {"w", first ? l_.width : 1}};
   return {{"p", l_.batch}, {"i", rows()}, {"w", first ? l_.k : l_.width}};
 }
 
+const Store* AttentionParts::store_of(int which) const {
+  const auto at = std::find_if(l_.stores.begin(), l_.stores.end(),
+                               [&](const Store& store) { return store.value == which; });
+  return at == l_.stores.end() ? nullptr : &*at;
+}
+
 void AttentionParts::write_store(int which, const Domain& domain, const std::string& name,
                                  const std::string& type, bool four) {
-  const Store& store = l_.stores.at(static_cast<std::size_t>(which));
   Scope scope;
-  const Place place = place_of(scope, domain, store.map);
-  if (four) {
-    module_.hold_vectors(store.binding, store.dtype);
-    scope.line(Module::store_vector(store.binding, store.dtype, place.index, "x"));
-  } else {
-    scope.line(module_.store(store.binding, store.dtype, place.index, "x"));
+  if (const Store* const store = store_of(which)) {
+    const Place place = place_of(scope, domain, store->map);
+    const bool lse = forward() && which == 1;
+    std::string value = "x";
+    if (l_.half && !lse && store->dtype == DType::kF32) {  // f16, on a device that stores none
+      module_.use_helpers("tg_round_to_f16(");
+      value = "tg_round_to_f16(x)";
+    }
+    if (four) {
+      CHECK(value == "x", l_.name);
+      module_.hold_vectors(store->binding, store->dtype);
+      scope.line(Module::store_vector(store->binding, store->dtype, place.index, value));
+    } else {
+      scope.line(module_.store(store->binding, store->dtype, place.index, value));
+    }
   }
   module_.function(
       name, "fn " + name + "(p: u32, i: u32, w: u32, x: " + type + ") {\n" + scope.text() + "}\n");
@@ -105,8 +122,9 @@ void AttentionParts::write_result(int which, std::int64_t count, std::int64_t wi
 void AttentionParts::write_result_of_four(int which, std::int64_t count, std::int64_t width) {
   const Domain domain = {{"p", l_.batch}, {"i", count}, {"w", width}};
   const std::string one = "store" + std::to_string(which), name = one + "_four";
-  const Store& store = l_.stores.at(static_cast<std::size_t>(which));
-  if (vectors_.contains(store.binding)) return write_store(which, domain, name, "vec4<f32>", true);
+  const Store* const store = store_of(which);
+  if (store != nullptr && vectors_.contains(store->binding))
+    return write_store(which, domain, name, "vec4<f32>", true);
   write_result(which, count, width);
   std::string body;
   for (int c = 0; c < 4; ++c) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Attention whose weights are stored nowhere (Dao et al. 2022, algorithms 1 and 4): a row's weights
 // are p[i,j] = exp(s[i,j] - lse[i]) with the scores s = scale * q k^T (+ mask) and their logsumexp,
-// so that backward passes compute them anew from lse alone.
+// so that backward passes compute them anew from lse alone. attention gives o, attention_lse the
+// logsumexp: one launch makes both.
 //   o = (keep * p) v            dp = keep * (do v^T)      ds = p * (dp - delta)
 //   dq = scale * ds k           dk = scale * ds^T q       dv = (keep * p)^T do
-// with delta[i] = sum_e do[i,e] o[i,e] - dlse[i]. What a row may not attend to has p = 0; a row
+// with delta[i] = sum_e do[i,e] o[i,e], and of lse alone with do = 0 and delta = -dlse. What a row may not attend to has p = 0; a row
 // that may attend to nothing gives 0, and its lse is 0.
 #include "ops/attention.h"
 
@@ -14,6 +15,7 @@
 #include <optional>
 
 #include "ops/pointwise.h"
+#include "kernel/scalar_math.h"
 #include "ops/structured.h"
 
 namespace tensorgrad {
@@ -85,20 +87,37 @@ AttentionShape check(std::span<const Type> in, const Attrs& attrs, bool backward
   return s;
 }
 
-// One flat tensor holds both results, the second behind the first.
+DType result_dtype(const AttentionShape& s) { return s.half ? DType::kF16 : DType::kF32; }
+
+Shape result_shape(Shape q, std::int64_t width) {
+  q.back() = width;
+  return q;
+}
+
+Shape without_last(Shape shape) {
+  shape.pop_back();
+  return shape;
+}
+
 Type infer_attention(std::span<const Type> in, const Attrs& attrs) {
   const AttentionShape s = check(in, attrs, false);
-  return {DType::kF32, {s.batch * s.rows * (s.width + 1)}};
+  return {result_dtype(s), result_shape(in[0].shape, s.width)};
+}
+
+Type infer_lse(std::span<const Type> in, const Attrs& attrs) {
+  check(in, attrs, false);
+  return {DType::kF32, without_last(in[0].shape)};
 }
 
 Type infer_dq(std::span<const Type> in, const Attrs& attrs) {
-  check(in, attrs, true);
-  return in[0];
+  const AttentionShape s = check(in, attrs, true);
+  return {result_dtype(s), in[0].shape};
 }
 
+// One flat tensor holds both results, dv behind dk.
 Type infer_dkv(std::span<const Type> in, const Attrs& attrs) {
   const AttentionShape s = check(in, attrs, true);
-  return {DType::kF32, {s.batch * s.columns * (s.depth + s.width)}};
+  return {result_dtype(s), {s.batch * s.columns * (s.depth + s.width)}};
 }
 
 // ---- in double
@@ -165,10 +184,16 @@ class Attended {
   std::span<const RefTensor* const> in_;
 };
 
-void eval_attention(const EvalContext& ctx, RefTensor& out) {
-  const Attended a(ctx, false);
+void round_if_half(const AttentionShape& s, RefTensor& out) {
+  if (!s.half) return;
+  for (double& x : out.data) x = scalar_math::round_to_f16({x}).v;
+}
+
+// Calls visit(n, row, p, lse) for each row of q, with the weights of all columns; with none where
+// the row may attend to nothing.
+template <class Visit>
+void for_each_row(const Attended& a, const Visit& visit) {
   const AttentionShape& s = a.s;
-  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
   std::vector<double> p(static_cast<std::size_t>(s.columns));
   for (std::int64_t row = 0; row < s.batch * s.rows; ++row) {
     const std::int64_t n = row / s.rows, i = row % s.rows;
@@ -180,16 +205,35 @@ void eval_attention(const EvalContext& ctx, RefTensor& out) {
     }
     for (double& score : p) sum += score = std::exp(score - top);
     const bool nothing = sum == 0;
-    out.data[static_cast<std::size_t>(s.batch * s.rows * s.width + row)] =
-        nothing ? 0 : top + std::log(sum);
-    for (std::int64_t j = 0; j < s.columns && !nothing; ++j) {
-      const double weight = p[static_cast<std::size_t>(j)] / sum * a.kept(n, i, j);
+    for (double& score : p) score /= sum;
+    visit(n, row, std::span(p).first(nothing ? 0 : p.size()), nothing ? 0 : top + std::log(sum));
+  }
+}
+
+void eval_attention(const EvalContext& ctx, RefTensor& out) {
+  const Attended a(ctx, false);
+  const AttentionShape& s = a.s;
+  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
+  for_each_row(a, [&](std::int64_t n, std::int64_t row, std::span<const double> p, double) {
+    for (std::size_t j = 0; j < p.size(); ++j) {
+      const auto column = static_cast<std::int64_t>(j);
+      const double weight = p[j] * a.kept(n, row % s.rows, column);
       for (std::int64_t e = 0; e < s.width; ++e) {
         out.data[static_cast<std::size_t>(row * s.width + e)] +=
-            weight * a.element(2, n * s.columns + j, s.width, e);
+            weight * a.element(2, n * s.columns + column, s.width, e);
       }
     }
-  }
+  });
+  round_if_half(s, out);
+}
+
+void eval_lse(const EvalContext& ctx, RefTensor& out) {
+  const Attended a(ctx, false);
+  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
+  for_each_row(a,
+               [&](std::int64_t, std::int64_t row, std::span<const double>, double lse) {
+                 out.data[static_cast<std::size_t>(row)] = lse;
+               });
 }
 
 void eval_dq(const EvalContext& ctx, RefTensor& out) {
@@ -202,6 +246,7 @@ void eval_dq(const EvalContext& ctx, RefTensor& out) {
           s.scale * ds * a.element(1, n * s.columns + j, s.depth, d);
     }
   });
+  round_if_half(s, out);
 }
 
 void eval_dkv(const EvalContext& ctx, RefTensor& out) {
@@ -219,6 +264,7 @@ void eval_dkv(const EvalContext& ctx, RefTensor& out) {
       dv[column * s.width + e] += p * a.kept(n, i, j) * a.element(s.dy, row, s.width, e);
     }
   });
+  round_if_half(s, out);
 }
 
 // ---- as formulas
@@ -280,6 +326,8 @@ struct Formula {
   [[nodiscard]] Ex p() const { return masked(op::exp(scores() - along(lse, scores())), 0); }
   [[nodiscard]] Ex dp() const { return kept(op::matmul(dy, op::transpose(v))); }
   [[nodiscard]] Ex ds() const { return p() * (dp() - along(delta, dp())); }
+  // What the node gives, of its f32 value.
+  [[nodiscard]] Ex result(Ex x) const { return op::cast(x, result_dtype(s)); }
 
   AttentionShape s;
   Ex q, k, v, dy, lse, delta, mask, keep;
@@ -287,30 +335,47 @@ struct Formula {
 
 Ex flat(Ex x) { return op::reshape(x, {numel(x.shape())}); }
 
+// Of each row: its largest score, e to the power of what the others are below it, and their sum, 1
+// where there is none.
+struct Exponentials {
+  explicit Exponentials(const Formula& f) {
+    Builder& builder = *f.q.builder;
+    const auto last = static_cast<std::int64_t>(f.q.shape().size()) - 1;
+    const Ex s = f.masked(f.scores(), std::numeric_limits<float>::lowest());
+    top = op::maximum(
+        op::apply(builder, ops::reduce_max, {s}, {{"axes", std::vector<std::int64_t>{last}}}),
+        std::numeric_limits<float>::lowest());
+    e = f.masked(op::exp(s - Formula::along(top, s)), 0);
+    const Ex all = Formula::row_sum(e);
+    nothing = op::eq(all, 0);
+    sum = op::where(nothing, 1, all);
+  }
+
+  Ex top, e, nothing, sum;
+};
+
 ValueId expand_attention(ExpandContext& ctx) {
   const Formula f(ctx.builder, ctx.node, false);
-  const auto last = static_cast<std::int64_t>(f.q.shape().size()) - 1;
-  const Ex s = f.masked(f.scores(), std::numeric_limits<float>::lowest());
-  const Ex top = op::maximum(
-      op::apply(ctx.builder, ops::reduce_max, {s}, {{"axes", std::vector<std::int64_t>{last}}}),
-      std::numeric_limits<float>::lowest());
-  const Ex e = f.masked(op::exp(s - Formula::along(top, s)), 0);
-  const Ex sum = Formula::row_sum(e);
-  const Ex nothing = op::eq(sum, 0);
-  const Ex lse = op::where(nothing, 0, top + op::log(op::where(nothing, 1, sum)));
-  const Ex o = op::matmul(f.kept(e), f.v);
-  return op::concat({flat(o / Formula::along(op::where(nothing, 1, sum), o)), flat(lse)}, 0).id;
+  const Exponentials row(f);
+  const Ex o = op::matmul(f.kept(row.e), f.v);
+  return f.result(o / Formula::along(row.sum, o)).id;
+}
+
+ValueId expand_lse(ExpandContext& ctx) {
+  const Exponentials row(Formula(ctx.builder, ctx.node, false));
+  return op::where(row.nothing, 0, row.top + op::log(row.sum)).id;
 }
 
 ValueId expand_dq(ExpandContext& ctx) {
   const Formula f(ctx.builder, ctx.node, true);
-  return (op::matmul(f.ds(), f.k) * f.s.scale).id;
+  return f.result(op::matmul(f.ds(), f.k) * f.s.scale).id;
 }
 
 ValueId expand_dkv(ExpandContext& ctx) {
   const Formula f(ctx.builder, ctx.node, true);
   const Ex dk = op::matmul(op::transpose(f.ds()), f.q) * f.s.scale;
-  return op::concat({flat(dk), flat(op::matmul(op::transpose(f.kept(f.p())), f.dy))}, 0).id;
+  const Ex dv = op::matmul(op::transpose(f.kept(f.p())), f.dy);
+  return f.result(op::concat({flat(dk), flat(dv)}, 0)).id;
 }
 
 // ---- gradients
@@ -321,27 +386,17 @@ Ex part_of(Ex x, std::int64_t start, const Shape& shape) {
   return op::reshape(op::slice(x, {start}, {start + numel(shape)}), shape);
 }
 
-Shape without_last(Shape shape) {
-  shape.pop_back();
-  return shape;
-}
-
-std::vector<ValueId> grad_attention(GradContext& ctx) {
-  const Formula f(ctx.builder, Node(ctx.self()), false);
-  Shape out = f.q.shape();
-  out.back() = f.s.width;
-  const Ex o = part_of(ctx.y(), 0, out), dy = part_of(ctx.dy(), 0, out);
-  const Ex lse = part_of(ctx.y(), numel(out), without_last(out));
-  const Ex dlse = part_of(ctx.dy(), numel(out), without_last(out));
-  const Ex delta = Formula::row_sum(dy * o) - dlse;
+// Of the operands of a forward node, from dy, lse and delta.
+std::vector<ValueId> grad_operands(GradContext& ctx, const Formula& f, Ex dy, Ex lse, Ex delta) {
   std::vector<Ex> operands = {f.q, f.k, f.v, dy, lse, delta};
   if (f.mask.present()) operands.push_back(f.mask);
   if (f.keep.present()) operands.push_back(f.keep);
   const Attrs attrs = ctx.self().attrs;
+  const auto gradient = [&](Ex x) { return op::cast(x, DType::kF32).id; };
   const Ex dq = op::apply(ctx.builder, ops::attention_dq, operands, attrs);
   const Ex dkv = op::apply(ctx.builder, ops::attention_dkv, operands, attrs);
-  std::vector<ValueId> gradients = {dq.id, part_of(dkv, 0, f.k.shape()).id,
-                                    part_of(dkv, numel(f.k.shape()), f.v.shape()).id};
+  std::vector<ValueId> gradients = {gradient(dq), gradient(part_of(dkv, 0, f.k.shape())),
+                                    gradient(part_of(dkv, numel(f.k.shape()), f.v.shape()))};
   if (f.mask.present()) {
     Formula whole = f;
     whole.dy = dy;
@@ -351,6 +406,23 @@ std::vector<ValueId> grad_attention(GradContext& ctx) {
   }
   if (f.keep.present()) gradients.push_back(kNoValue);  // random, not computed from anything
   return gradients;
+}
+
+std::vector<ValueId> grad_attention(GradContext& ctx) {
+  const Formula f(ctx.builder, Node(ctx.self()), false);
+  std::vector<Ex> operands;
+  for (const ValueId id : Node(ctx.self()).inputs) operands.push_back({&ctx.builder, id});
+  const Ex lse =
+      op::apply(ctx.builder, ops::attention_lse, operands, Attrs(Node(ctx.self()).attrs));
+  const Ex dy = op::cast(ctx.dy(), DType::kF32);
+  return grad_operands(ctx, f, dy, lse, Formula::row_sum(dy * ctx.y()));
+}
+
+std::vector<ValueId> grad_lse(GradContext& ctx) {
+  const Formula f(ctx.builder, Node(ctx.self()), false);
+  const Ex none =
+      op::full(ctx.builder, 0, {DType::kF32, result_shape(f.q.shape(), f.s.width)});
+  return grad_operands(ctx, f, none, ctx.y(), -ctx.dy());
 }
 
 // Of dq and dkv: `h` is the gradient of ds, `r` that of p besides (or absent).
@@ -399,6 +471,8 @@ namespace ops {
 
 const OpDef attention =
     attending("attention", infer_attention, grad_attention, eval_attention, expand_attention);
+const OpDef attention_lse =
+    attending("attention_lse", infer_lse, grad_lse, eval_lse, expand_lse);
 const OpDef attention_dq = attending("attention_dq", infer_dq, grad_dq, eval_dq, expand_dq);
 const OpDef attention_dkv = attending("attention_dkv", infer_dkv, grad_dkv, eval_dkv, expand_dkv);
 

@@ -8,7 +8,7 @@
 
 namespace tensorgrad {
 
-// Sizes and operands of a node of attention, attention_dq or attention_dkv:
+// Sizes and operands of a node of attention, attention_lse, attention_dq or attention_dkv:
 // q [.., T, D], k [.., S, D], v [.., S, E]; the backward ones also dy [.., T, E], lse and delta
 // [.., T]; last, where attrs say so, a mask [.., T, S] (bool, or f32 to be added) and the factor
 // of each weight, keep f32 [.., T, S].
@@ -18,7 +18,8 @@ struct AttentionShape {
   std::int64_t batch = 1;                                    // all leading axes
   std::int64_t rows = 1, columns = 1, depth = 1, width = 1;  // T, S, D, E
   bool causal = false;
-  bool half = false;  // weights may be rounded to f16, as q, k and v are
+  // Weights may be rounded to f16, as q, k and v are; results are f16, but for lse.
+  bool half = false;
   double scale = 1;
   // Numbers of the operands; -1: there is none.
   int dy = -1, lse = -1, delta = -1, mask = -1, keep = -1;

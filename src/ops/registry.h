@@ -18,7 +18,7 @@ extern const OpDef iota;
 extern const OpDef reshape, permute, broadcast, slice, pad, flip, unfold;
 extern const OpDef reduce_sum, reduce_max, reduce_min, argmax, argmin;
 extern const OpDef concat, pack, gather, scatter_add, matmul;
-extern const OpDef attention, attention_dq, attention_dkv;
+extern const OpDef attention, attention_lse, attention_dq, attention_dkv;
 extern const OpDef selective_scan, selective_scan_adjoint, selective_scan_grad;
 extern const OpDef custom;  // what users define (custom.cpp)
 extern const OpDef cumsum, cumprod, linear_recurrence, arg_cummax, arg_cummin, argsort;

@@ -93,6 +93,7 @@ const std::vector<const OpDef*>& all_ops() {
                                      &ops::arg_cummin,
                                      &ops::argsort,
                                      &ops::attention,
+                                     &ops::attention_lse,
                                      &ops::attention_dq,
                                      &ops::attention_dkv,
                                      &ops::selective_scan,

@@ -73,7 +73,7 @@ class Fuser {
       if (kind == OpKind::kAttention) {
         const AttentionShape shape(graph_[node.inputs[0]].type.shape,
                                    graph_[node.inputs[2]].type.shape, node.attrs,
-                                   node.op != &ops::attention);
+                                   backward(*node.op));
         mask = shape.mask;
         keep = shape.keep;
       }
@@ -94,6 +94,35 @@ class Fuser {
       });
       parts_.set_inlined(id, memory.empty() || (small && memory.size() <= 1));
     }
+  }
+
+  static bool backward(const OpDef& op) {
+    return op.kind == OpKind::kAttention && &op != &ops::attention && &op != &ops::attention_lse;
+  }
+
+  // What a launch of its own makes, whose results are stored as they are.
+  void open_own(ValueId id) {
+    const OpKind kind = graph_[id].op->kind;
+    const GroupKind own = kind == OpKind::kCustom      ? GroupKind::kCustom
+                          : kind == OpKind::kAttention ? GroupKind::kAttention
+                                                       : GroupKind::kSelectiveScan;
+    parts_.group(parts_.open(id, own, numel(graph_[id].type.shape))).alone = true;
+  }
+
+  // Attention and the logsumexp of its rows are made together: both of the same operands.
+  bool join_attention(ValueId id) {
+    const Node& node = graph_[id];
+    if (node.op->kind != OpKind::kAttention || backward(*node.op)) return false;
+    for (int g = 0; g < parts_.size(); ++g) {
+      if (parts_.group(g).kind != GroupKind::kAttention) continue;
+      const Node& other = graph_[parts_.group(g).members.front()];
+      if (backward(*other.op) || other.op == node.op || other.inputs != node.inputs ||
+          other.attrs != node.attrs || parts_.bindings_with(g, id) > options_.max_bindings)
+        continue;
+      parts_.join(id, g, false);
+      return true;
+    }
+    return false;
   }
 
   static std::size_t index(ValueId id) { return static_cast<std::size_t>(id); }
@@ -201,14 +230,9 @@ class Fuser {
       }
       case OpKind::kCustom:
       case OpKind::kAttention:
-      case OpKind::kSelectiveScan: {
-        const GroupKind kind = node.op->kind == OpKind::kCustom      ? GroupKind::kCustom
-                               : node.op->kind == OpKind::kAttention ? GroupKind::kAttention
-                                                                     : GroupKind::kSelectiveScan;
-        const int g = parts_.open(id, kind, numel(node.type.shape));
-        parts_.group(g).alone = true;
+      case OpKind::kSelectiveScan:
+        if (!join_attention(id)) open_own(id);
         return;
-      }
       case OpKind::kReduce: assign_reduce(id); return;
       default: assign_pointwise(id);
     }
@@ -536,7 +560,9 @@ class Fuser {
              parts_.bindings_with(g, kNoValue) > options_.max_bindings) {
         const ValueId last = parts_.group(g).members.back();
         parts_.group(g).members.pop_back();
-        if (graph_[last].op->kind == OpKind::kReduce) {
+        if (graph_[last].op->kind == OpKind::kAttention) {
+          open_own(last);
+        } else if (graph_[last].op->kind == OpKind::kReduce) {
           open_reduce(last, reduce_shape(graph_, graph_[last]));
         } else {
           parts_.open(last, GroupKind::kMap, numel(graph_[last].type.shape));

@@ -69,8 +69,8 @@ class Touched {
       program(launch_.input(which), of_batches(input_size(launch_, which)), {});
     }
     const std::vector<std::int64_t> results = attention_results(launch_);
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      store(launch_.stores[i], of_batches(results[i]));
+    for (const Store& each : launch_.stores) {
+      store(each, of_batches(results[static_cast<std::size_t>(each.value)]));
     }
   }
 

@@ -313,9 +313,9 @@ class GroupLowering {
   void lower_attention() {
     launch_.kind = LaunchKind::kAttention;
     const Node& node = graph_[root_];
-    launch_.part = node.op == &ops::attention      ? AttentionPart::kForward
-                   : node.op == &ops::attention_dq ? AttentionPart::kQueries
-                                                   : AttentionPart::kKeys;
+    launch_.part = node.op == &ops::attention_dq    ? AttentionPart::kQueries
+                   : node.op == &ops::attention_dkv ? AttentionPart::kKeys
+                                                    : AttentionPart::kForward;
     const auto shape = [&](std::size_t i) { return graph_[node.inputs[i]].type.shape; };
     const AttentionShape s(shape(0), shape(2), node.attrs, launch_.part != AttentionPart::kForward);
     launch_.batch = s.batch;
@@ -332,7 +332,13 @@ class GroupLowering {
       if (numbers[i] < 0) continue;
       operand(node.inputs[static_cast<std::size_t>(numbers[i])], launch_.inputs[i]);
     }
-    store_results(attention_results(launch_));
+    const std::vector<std::int64_t> sizes = attention_results(launch_);
+    if (launch_.part != AttentionPart::kForward) return store_results(root_, 0, sizes);
+    for (const ValueId id : members_) {
+      const int which = graph_[id].op == &ops::attention_lse ? 1 : 0;
+      if (placement_.places.contains(id))
+        store_results(id, which, {sizes[static_cast<std::size_t>(which)]});
+    }
   }
 
   void lower_selective() {
@@ -352,14 +358,15 @@ class GroupLowering {
       if (s.numbers[i] < 0) continue;
       operand(node.inputs[static_cast<std::size_t>(s.numbers[i])], launch_.inputs[i]);
     }
-    store_results(s.results());
+    store_results(root_, 0, s.results());
   }
 
-  // The parts of one flat value, one behind the other.
-  void store_results(const std::vector<std::int64_t>& sizes) {
-    Place place = placement_.places.at(root_);
+  // The parts of one flat value, one behind the other: the launch's results from `first` on.
+  void store_results(ValueId id, int first, const std::vector<std::int64_t>& sizes) {
+    Place place = placement_.places.at(id);
     for (const std::int64_t size : sizes) {
-      launch_.stores.push_back(make_store(place, DType::kF32, Level::kElement, size, 0, -1));
+      launch_.stores.push_back(
+          make_store(place, graph_[id].type.dtype, Level::kElement, size, first++, -1));
       place.offset += size;
     }
   }
@@ -387,9 +394,17 @@ class GroupLowering {
         ring_word = hypers_.at(kRingScalar);
       }
     }
-    const int value = body.value(id, IndexMap::identity({domain}), level);
+    const int value = body.value(unrounded(id), IndexMap::identity({domain}), level);
     launch_.stores.push_back(
         make_store(place->second, graph_[id].type.dtype, level, domain, value, ring_word));
+  }
+
+  // What is stored for a value: memory of f16 rounds by itself.
+  [[nodiscard]] ValueId unrounded(ValueId id) const {
+    const Node& node = graph_[id];
+    const bool rounds = node.op == &ops::cast && node.type.dtype == DType::kF16 &&
+                        placement_.stored(DType::kF16) == DType::kF16;
+    return rounds && graph_[node.inputs[0]].type.dtype == DType::kF32 ? node.inputs[0] : id;
   }
 
   Store make_store(const Place& place, DType dtype, Level level, std::int64_t domain, int value,

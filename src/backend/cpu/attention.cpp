@@ -41,11 +41,13 @@ class AttentionStep final : public Step {
       if (program.instrs.empty()) continue;
       inputs_[i].emplace(prepare, program, l_.batch, sizes[i][0], sizes[i][1], false);
     }
-    for (std::size_t i = 0; i < l_.stores.size(); ++i) {
-      const Store& store = l_.stores[i];
+    for (const Store& store : l_.stores) {
       CHECK(store.map.is_identity() || store.map.views[0].simplified().shape.size() <= 1, l_.name);
-      results_[i] = reinterpret_cast<float*>(prepare.data[static_cast<std::size_t>(store.binding)] +
-                                             store.map.views[0].offset);
+      auto* const start =
+          reinterpret_cast<std::byte*>(prepare.data[static_cast<std::size_t>(store.binding)]);
+      const auto bytes = static_cast<std::int64_t>(element_bytes(store.dtype));
+      results_[store.value] = {start + store.map.views[0].offset * bytes,
+                               store.dtype == DType::kF16};
     }
     truth_mask_ = has(AttentionInput::kMask) &&
                   l_.input(AttentionInput::kMask).instrs.back().dtype == DType::kBool;
@@ -301,10 +303,10 @@ class AttentionStep final : public Step {
       float* line = out + r * width_pitch_;
       rows_.scale(line, nothing ? 0.0F : static_cast<float>(1 / sums[r]), l_.width);
       const std::int64_t at = batch * l_.m + row + r;
-      std::memcpy(results_[0] + at * l_.width, line,
-                  static_cast<std::size_t>(l_.width) * sizeof(float));
-      results_[1][at] =
+      results_[0].put(at * l_.width, line, l_.width);
+      const float lse =
           nothing ? 0.0F : static_cast<float>(static_cast<double>(tops[r]) + std::log(sums[r]));
+      results_[1].put(at, &lse, 1);
     }
   }
 
@@ -345,13 +347,25 @@ class AttentionStep final : public Step {
              });
   }
 
-  // Writes rows of a result, `pitch` apart in scratch, times `factor`.
+  // Where a result lies, if it is wanted.
+  struct Result {
+    std::byte* data = nullptr;
+    bool half = false;
+
+    void put(std::int64_t at, const float* from, std::int64_t count) const {
+      if (data == nullptr) return;
+      if (half) return simd().to_halves(from, count, reinterpret_cast<std::uint16_t*>(data) + at);
+      std::memcpy(reinterpret_cast<float*>(data) + at, from,
+                  static_cast<std::size_t>(count) * sizeof(float));
+    }
+  };
+
+  // Writes rows of a result, `pitch` apart in scratch, times `factor`, from element `at` on.
   void finish(float* from, std::int64_t pitch, std::int64_t rows, std::int64_t width, float factor,
-              float* to) const {
+              const Result& to, std::int64_t at) const {
     for (std::int64_t r = 0; r < rows; ++r) {
       if (factor != 1) rows_.scale(from + r * pitch, factor, width);
-      std::memcpy(to + r * width, from + r * pitch,
-                  static_cast<std::size_t>(width) * sizeof(float));
+      to.put(at + r * width, from + r * pitch, width);
     }
   }
 
@@ -373,7 +387,7 @@ class AttentionStep final : public Step {
       first = false;
     }
     if (first) clear(dq, 0, t.rows * depth_pitch_);
-    finish(dq, depth_pitch_, t.rows, l_.k, l_.scale, results_[0] + (batch * l_.m + row) * l_.k);
+    finish(dq, depth_pitch_, t.rows, l_.k, l_.scale, results_[0], (batch * l_.m + row) * l_.k);
   }
 
   void keys(const Scratch& scratch, std::int64_t batch, std::int64_t column) const {
@@ -402,15 +416,15 @@ class AttentionStep final : public Step {
       clear(dv, 0, t.columns * width_pitch_);
     }
     const std::int64_t at = batch * l_.n + column;
-    finish(dk, depth_pitch_, t.columns, l_.k, l_.scale, results_[0] + at * l_.k);
-    finish(dv, width_pitch_, t.columns, l_.width, 1, results_[1] + at * l_.width);
+    finish(dk, depth_pitch_, t.columns, l_.k, l_.scale, results_[0], at * l_.k);
+    finish(dv, width_pitch_, t.columns, l_.width, 1, results_[1], at * l_.width);
   }
 
   const Launch& l_;
   const GemmKernels& kernels_;
   const AttentionKernels& rows_;
   std::optional<Operand> inputs_[kAttentionInputs];
-  float* results_[2] = {nullptr, nullptr};
+  Result results_[2];
   bool truth_mask_ = false;
   // Rows (for kKeys: columns) of a task's block; the tile of scores, and how its rows are apart.
   std::int64_t block_ = 1, tile_rows_ = 1, tile_columns_ = 1, pitch_ = 1;

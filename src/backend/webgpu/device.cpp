@@ -94,6 +94,7 @@ void WebGpuDevice::open(const WebGpuOptions& options) {
   info_.joins_launches = true;
   timestamps_ = adapter_.timestamps;
   make_ring();
+  if (info_.stores_f16) info_.stores_f16 = rounds_as_f16();
   units_ = find_units();
   if (units_.present()) {
     info_.features.push_back("subgroup-matrix " + std::to_string(units_.m) + "x" +

@@ -191,6 +191,11 @@ class WebGpuDevice final : public Device {
   double time_runs(const Step& step, std::uint32_t row, int count);
 
   // units.cpp
+  // What such a kernel leaves in its buffer of so many bytes; empty where it is refused.
+  std::vector<std::byte> try_kernel(const std::string& name, const std::string& text,
+                                    std::size_t bytes);
+  // Whether what is stored as f16 is rounded to nearest, ties to even, and to infinity.
+  bool rounds_as_f16();
   // Those that the device takes a kernel for.
   MatrixUnits find_units();
   // Whose threads, numbered as kernels number them, are seen to exchange values.

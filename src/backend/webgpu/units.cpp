@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT
-// What the threads of a subgroup do together. Which matrices they multiply: Dawn's properties of an
-// adapter have them under numbers that change from version to version, so kernels are tried
-// instead. Which threads they are: WebGPU does not promise that they are neighbours, so that is
-// tried as well.
+// What is found out by trying. Which matrices a subgroup multiplies: Dawn's properties of an
+// adapter have them under numbers that change from version to version. Which threads it has: WebGPU
+// does not promise that they are neighbours. How memory of f16 rounds: WGSL leaves it open.
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <string>
 
 #include "backend/webgpu/device.h"
 #include "backend/webgpu/vendor.h"
+#include "base/half.h"
 
 namespace tensorgrad::webgpu {
 namespace {
 
+constexpr int kTrialThreads = 256;
 constexpr std::array<MatrixUnits, 2> kKnownUnits = {{{16, 16, 16, 0}, {8, 8, 8, 0}}};
 
 // One product, through workgroup memory, whose arrays are of vectors.
@@ -39,11 +41,11 @@ std::string trial_kernel(const MatrixUnits& units) {
 
 // Of each thread: how many of its exchanges gave it what the thread has whose number differs in
 // that bit.
-std::string exchange_kernel(int threads, int size, const std::string& enable) {
+std::string exchange_kernel(int size, const std::string& enable) {
   std::string text = enable +
                      "@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n"
                      "@compute @workgroup_size(" +
-                     std::to_string(threads) +
+                     std::to_string(kTrialThreads) +
                      ")\nfn main(@builtin(local_invocation_index) local: u32) {\n"
                      "  var given = 0u;\n";
   for (int mask = 1; mask < size; mask *= 2) {
@@ -54,44 +56,81 @@ std::string exchange_kernel(int threads, int size, const std::string& enable) {
   return text + "  out[local] = given;\n}\n";
 }
 
+// Numbers from 2^-14 up to 2^17, which is more than f16 goes to; every fourth lies halfway between
+// two of f16. By thread; below, the same in WGSL.
+float number_to_round(std::uint32_t thread) {
+  const std::uint32_t random = (thread * 2654435761U + 12345U) * 1664525U + 1013904223U;
+  const std::uint32_t bits = (random & 0x807fffffU) | ((113U + (random >> 8U) % 31U) << 23U);
+  return std::bit_cast<float>(thread % 4 == 0 ? (bits & 0xffffe000U) | 0x1000U : bits);
+}
+
+std::string rounding_kernel() {
+  return "enable f16;\n"
+         "@group(0) @binding(0) var<storage, read_write> out: array<f16>;\n"
+         "@compute @workgroup_size(" +
+         std::to_string(kTrialThreads) +
+         ")\nfn main(@builtin(local_invocation_index) local: u32) {\n"
+         "  let random = (local * 2654435761u + 12345u) * 1664525u + 1013904223u;\n"
+         "  let bits = (random & 0x807fffffu) | ((113u + (random >> 8u) % 31u) << 23u);\n"
+         "  let halfway = (bits & 0xffffe000u) | 0x1000u;\n"
+         "  out[local] = f16(bitcast<f32>(select(bits, halfway, local % 4u == 0u)));\n}\n";
+}
+
 }  // namespace
 
+std::vector<std::byte> WebGpuDevice::try_kernel(const std::string& name, const std::string& text,
+                                                std::size_t bytes) {
+  Kernel kernel;
+  kernel.name = name;
+  kernel.dispatch.bindings = {
+      {.bytes = static_cast<std::int64_t>(bytes), .mode = BindMode::kReadWrite}};
+  Step step;
+  step.name = kernel.name;
+  step.pipeline = with_layouts(kernel);
+  begin_scope();
+  const Handle<WGPUShaderModule> module = make_module(kernel, text);
+  if (!end_scope().empty()) return {};
+  begin_scope();
+  make_pipeline(kernel, module.get(), *step.pipeline);
+  if (!end_scope().empty()) return {};
+  const std::array<BufferHandle, 1> buffers = {
+      alloc(static_cast<std::int64_t>(bytes), kernel.name)};
+  step.bindings = kernel.dispatch.bindings;
+  step.group = bind(step, buffers);
+  const Handle<WGPUCommandEncoder> encoder = encode({&step, 1}, false, 0, 1);
+  watch(finish_and_submit(encoder.get(), false));
+  std::vector<std::byte> given(bytes);
+  wait(download(buffers[0], 0, given));
+  free(buffers[0]);
+  return given;
+}
+
 Subgroups WebGpuDevice::find_subgroups() {
-  constexpr int kThreads = 256;
   const int size = adapter_.least_subgroup;
   const bool offered =
       api_.DeviceHasFeature(device_.get(),
                             api_.vendor->number_of(api_, WGPUFeatureName_Subgroups)) != 0U;
-  if (!offered || size < 2 || kThreads % size != 0 ||
-      info_.limits.max_workgroup_invocations < kThreads)
+  if (!offered || size < 2 || kTrialThreads % size != 0 ||
+      info_.limits.max_workgroup_invocations < kTrialThreads)
     return {};
+  const auto exchanges = static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned>(size)));
+  const std::vector<std::uint32_t> right(kTrialThreads, exchanges);
   for (const bool enabled : {true, false}) {  // wgpu-native knows no such word
-    Kernel kernel;
-    kernel.name = "subgroups";
-    kernel.dispatch.bindings = {{.bytes = kThreads * 4, .mode = BindMode::kReadWrite}};
-    Step step;
-    step.name = kernel.name;
-    step.pipeline = with_layouts(kernel);
-    begin_scope();
-    const Handle<WGPUShaderModule> module =
-        make_module(kernel, exchange_kernel(kThreads, size, enabled ? "enable subgroups;\n" : ""));
-    if (!end_scope().empty()) continue;
-    begin_scope();
-    make_pipeline(kernel, module.get(), *step.pipeline);
-    if (!end_scope().empty()) continue;
-    const std::array<BufferHandle, 1> buffers = {alloc(kThreads * 4, kernel.name)};
-    step.bindings = kernel.dispatch.bindings;
-    step.group = bind(step, buffers);
-    const Handle<WGPUCommandEncoder> encoder = encode({&step, 1}, false, 0, 1);
-    watch(finish_and_submit(encoder.get(), false));
-    std::array<std::uint32_t, kThreads> given = {};
-    wait(download(buffers[0], 0, std::as_writable_bytes(std::span(given))));
-    free(buffers[0]);
-    const auto rounds = static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned>(size)));
-    if (std::all_of(given.begin(), given.end(), [&](std::uint32_t n) { return n == rounds; }))
+    const std::vector<std::byte> given =
+        try_kernel("subgroups", exchange_kernel(size, enabled ? "enable subgroups;\n" : ""),
+                   kTrialThreads * sizeof(std::uint32_t));
+    if (!given.empty() && std::memcmp(given.data(), right.data(), given.size()) == 0)
       return {.size = size, .enabled = enabled};
   }
   return {};
+}
+
+bool WebGpuDevice::rounds_as_f16() {
+  if (info_.limits.max_workgroup_invocations < kTrialThreads) return false;
+  std::array<std::uint16_t, kTrialThreads> right = {};
+  for (std::uint32_t i = 0; i < kTrialThreads; ++i) right[i] = to_half(number_to_round(i));
+  const std::vector<std::byte> given = try_kernel("rounding", rounding_kernel(), sizeof(right));
+  return !given.empty() && std::memcmp(given.data(), right.data(), given.size()) == 0;
 }
 
 MatrixUnits WebGpuDevice::find_units() {
