@@ -10,9 +10,11 @@
 #include "ops/attention.h"
 #include "ops/pointwise.h"
 #include "ops/registry.h"
+#include "passes/column_sums.h"
 #include "passes/limit_concat.h"
 #include "passes/partition.h"
 #include "passes/place_in_memory.h"
+#include "passes/siblings.h"
 #include "passes/sink.h"
 #include "passes/updating.h"
 
@@ -45,8 +47,9 @@ class Fuser {
     if (options_.enabled) mark_unpacked();
     for (ValueId id = 0; id < graph_.size(); ++id) assign(id);
     if (options_.enabled) {
-      if (options_.merge_column_sums) merge_column_sums();
+      merge_column_sums(graph_, options_, parts_);
       inline_producers();
+      merge_siblings(graph_, options_, parts_);
       if (options_.row_epilogue_columns > 0) merge_row_epilogues();
       sink_cheap_values(graph_, options_, parts_);
     }
@@ -286,7 +289,7 @@ class Fuser {
     for (const Source& source : sources) {
       if (parts_.group_of(source.value) != g) continue;
       // The maps of a concat's operands are over the operand, not over what is computed.
-      if (node.op->kind == OpKind::kConcat || !readable(source, to, row_level)) return false;
+      if (node.op->kind == OpKind::kConcat || !parts_.readable(source, to, row_level)) return false;
     }
     if (node.op->kind == OpKind::kGather &&
         parts_.group_of(through_views(graph_, node.inputs[0]).value) == g) {
@@ -326,15 +329,6 @@ class Fuser {
            });
   }
 
-  // Can a member at that level read this other member without a trip through memory?
-  [[nodiscard]] bool readable(const Source& source, const Group& in, bool row_level) const {
-    if (source.barrier) return false;
-    const bool source_is_row = parts_.row_level(source.value);
-    if (row_level) return source_is_row && source.map.is_identity();
-    if (source_is_row) return is_row_number(source.map, in.rows, in.cols);
-    return source.map.is_identity();
-  }
-
   void assign_reduce(ValueId id) {
     const ReduceShape shape = reduce_shape(graph_, graph_[id]);
     const std::vector<Source> sources = parts_.sources_of(id);
@@ -365,56 +359,6 @@ class Fuser {
     if (to.elements != shape.rows * shape.cols) return false;
     if (to.kind == GroupKind::kRow) return to.rows == shape.rows;
     return to.kind == GroupKind::kMap && (shape.rows >= kFewRows || to.elements <= kSmallDomain);
-  }
-
-  // The column sum of a contraction's second operand rides in the contraction: db with dW.
-  void merge_column_sums() {
-    for (int from = 0; from < parts_.size(); ++from) {
-      const Group& sums = parts_.group(from);
-      const bool sums_over_k =
-          sums.kind == GroupKind::kColumn || (sums.kind == GroupKind::kRow && sums.rows == 1);
-      if (!sums_over_k || sums.members.size() != 1) continue;
-      const ValueId sum = sums.members[0];
-      if (graph_[sum].op != &ops::reduce_sum) continue;
-      const Source of = through_views(graph_, graph_[sum].inputs[0]);
-      const Shape kept = graph_[sum].type.shape;
-      const Shape& whole = graph_[graph_[sum].inputs[0]].type.shape;
-      const bool leading = std::equal(kept.rbegin(), kept.rend(), whole.rbegin());
-      if (!leading || !of.map.is_identity()) continue;
-      for (int g = 0; g < parts_.size(); ++g) {
-        if (!takes_column_sum(g, of.value, sums.rows, sums.cols, sum)) continue;
-        parts_.move(sum, g);
-        break;
-      }
-    }
-  }
-
-  [[nodiscard]] bool takes_column_sum(int g, ValueId operand, std::int64_t cols, std::int64_t count,
-                                      ValueId sum) const {
-    const Group& to = parts_.group(g);
-    if (to.kind != GroupKind::kContraction || to.members.empty()) return false;
-    // Not always the first: maps that go into its epilogue may come before it.
-    const ValueId root = *std::find_if(to.members.begin(), to.members.end(), [&](ValueId id) {
-      return graph_[id].op->kind == OpKind::kContraction;
-    });
-    const Node& product = graph_[root];
-    if (product.type.shape.size() != 2) return false;
-    // The sum over k of b[k, n], or of a[m, k] where a is the transposed operand.
-    const Source a = through_views(graph_, product.inputs[0]),
-                 b = through_views(graph_, product.inputs[1]);
-    const std::int64_t k = graph_[product.inputs[1]].type.shape[0];
-    if (k != count) return false;  // a product of the front part alone
-    const View transposed{{cols, k}, {1, cols}, 0, {}, {}};
-    const bool of_b = b.value == operand && b.map.is_identity() && product.type.shape[1] == cols;
-    const bool of_a = a.value == operand && product.type.shape[0] == cols &&
-                      a.map.views.size() == 1 &&
-                      a.map.views[0].simplified() == transposed.simplified();
-    if (!of_a && !of_b) return false;
-    if (parts_.depends(g, parts_.group_of(sum))) return false;
-    for (const ValueId member : to.members) {
-      if (graph_[member].op == &ops::reduce_sum) return false;  // it has one already
-    }
-    return parts_.bindings_with(g, sum) <= options_.max_bindings;
   }
 
   // A cheap map with one reader is computed where it is read, if that is a contraction, a scatter,
@@ -530,13 +474,11 @@ class Fuser {
         const int from = parts_.group_of(source.value);
         if (graph_[source.value].op->kind == OpKind::kPack) return false;
         const bool by_row = parts_.row_level(member) && node.op->kind != OpKind::kReduce;
-        if (from == g && !readable(source, rows, by_row)) return false;
+        if (from == g && !parts_.readable(source, rows, by_row)) return false;
         if (from >= 0 && from != g && from != r && parts_.depends(from, g)) return false;
       }
     }
-    std::vector<ValueId> together = to.members;
-    together.insert(together.end(), rows.members.begin(), rows.members.end());
-    return parts_.count_bindings(together, g, kNoValue) <= options_.max_bindings;
+    return parts_.bindings_together(g, r) <= options_.max_bindings;
   }
 
   // Is a member of a product's group a column sum of what the product reads? Else it is one of the

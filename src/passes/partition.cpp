@@ -96,6 +96,14 @@ const std::vector<Source>& Partition::sources_of(ValueId id) const {
   return at->second;
 }
 
+bool Partition::readable(const Source& source, const Group& in, bool row_level_reader) const {
+  if (source.barrier) return false;
+  const bool source_is_row = row_level(source.value);
+  if (row_level_reader) return source_is_row && source.map.is_identity();
+  if (source_is_row) return is_row_number(source.map, in.rows, in.cols);
+  return source.map.is_identity();
+}
+
 int Partition::bindings_with(int g, ValueId id) const {
   std::vector<ValueId> members = group(g).members;
   if (id != kNoValue) members.push_back(id);
@@ -103,16 +111,28 @@ int Partition::bindings_with(int g, ValueId id) const {
 }
 
 int Partition::count_bindings(const std::vector<ValueId>& members, int g, ValueId extra) const {
+  return count_bindings(members, std::set<int>{g}, extra);
+}
+
+int Partition::bindings_together(int g, int h) const {
+  std::vector<ValueId> members = group(g).members;
+  members.insert(members.end(), group(h).members.begin(), group(h).members.end());
+  return count_bindings(members, std::set<int>{g, h}, kNoValue);
+}
+
+int Partition::count_bindings(const std::vector<ValueId>& members, const std::set<int>& groups,
+                              ValueId extra) const {
   std::set<std::string> keys;
   int stored = 0;
   for (const ValueId member : members) {
     for (const Source& source : sources_of(member)) {
-      const bool own = group_of(source.value) == g || source.value == extra;
+      const bool own = groups.contains(group_of(source.value)) || source.value == extra;
       if (!own && reads_memory(source.value)) keys.insert(buffer_key(source.value));
     }
-    if (!stored_outside(member, g, extra)) continue;
+    if (!stored_outside(member, groups, extra)) continue;
     const auto leaf = updated_.find(member);
-    if (leaf != updated_.end() && options_.assume_in_place && group(g).kind == GroupKind::kMap) {
+    const bool map = group(*groups.begin()).kind == GroupKind::kMap;
+    if (leaf != updated_.end() && options_.assume_in_place && map) {
       keys.insert(buffer_key(leaf->second));  // written in place
     } else {
       ++stored;
@@ -241,12 +261,12 @@ std::string Partition::buffer_key(ValueId id) const {
   return "%" + std::to_string(id);
 }
 
-bool Partition::stored_outside(ValueId member, int g, ValueId extra) const {
+bool Partition::stored_outside(ValueId member, const std::set<int>& groups, ValueId extra) const {
   if (placed(member)) return true;
   const std::vector<ValueId>& list = readers(member);
   return std::any_of(list.begin(), list.end(), [&](ValueId reader) {
     const bool undecided = extra != kNoValue && reader > extra;  // it may join too
-    return reader != extra && !undecided && group_of(reader) != g;
+    return reader != extra && !undecided && !groups.contains(group_of(reader));
   });
 }
 

@@ -81,11 +81,18 @@ class Partition {
   // Does one of the sources outside g depend on g?
   [[nodiscard]] bool leads_back(const std::vector<Source>& sources, int g) const;
 
+  // Can a member of such a group, at that level, read this other member without a trip through
+  // memory?
+  [[nodiscard]] bool readable(const Source& source, const Group& in, bool row_level_reader) const;
+
   // Storage buffers that g would bind with `id` in it (kNoValue: as it is). Readers that come later
   // are taken to join it.
   [[nodiscard]] int bindings_with(int g, ValueId id) const;
   // The same for g if its members were these, `extra` the last of them.
   [[nodiscard]] int count_bindings(const std::vector<ValueId>& members, int g, ValueId extra) const;
+
+  // The same for two groups as one.
+  [[nodiscard]] int bindings_together(int g, int h) const;
 
   // The graph with its groups numbered so that each comes after what it reads; ties by last member.
   [[nodiscard]] Graph numbered() const;
@@ -109,7 +116,10 @@ class Partition {
   [[nodiscard]] std::vector<std::set<int>> needs() const;
   // Where in memory a value is read from: what shares a buffer counts once.
   [[nodiscard]] std::string buffer_key(ValueId id) const;
-  [[nodiscard]] bool stored_outside(ValueId member, int g, ValueId extra) const;
+  [[nodiscard]] bool stored_outside(ValueId member, const std::set<int>& groups,
+                                    ValueId extra) const;
+  [[nodiscard]] int count_bindings(const std::vector<ValueId>& members, const std::set<int>& groups,
+                                   ValueId extra) const;
 
   const Graph& graph_;
   const FuseOptions& options_;

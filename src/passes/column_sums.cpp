@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "passes/column_sums.h"
+
+#include <algorithm>
+
+#include "ops/registry.h"
+#include "passes/partition.h"
+
+namespace tensorgrad {
+namespace {
+
+bool takes_column_sum(const Graph& graph, const FuseOptions& options, const Partition& parts, int g,
+                    ValueId operand, std::int64_t cols, std::int64_t count, ValueId sum) {
+  const Group& to = parts.group(g);
+  if (to.kind != GroupKind::kContraction || to.members.empty()) return false;
+  // Not always the first: maps that go into its epilogue may come before it.
+  const ValueId root = *std::find_if(to.members.begin(), to.members.end(), [&](ValueId id) {
+    return graph[id].op->kind == OpKind::kContraction;
+  });
+  const Node& product = graph[root];
+  if (product.type.shape.size() != 2) return false;
+  // The sum over k of b[k, n], or of a[m, k] where a is the transposed operand.
+  const Source a = through_views(graph, product.inputs[0]),
+               b = through_views(graph, product.inputs[1]);
+  const std::int64_t k = graph[product.inputs[1]].type.shape[0];
+  if (k != count) return false;  // a product of the front part alone
+  const View transposed{{cols, k}, {1, cols}, 0, {}, {}};
+  const bool of_b = b.value == operand && b.map.is_identity() && product.type.shape[1] == cols;
+  const bool of_a = a.value == operand && product.type.shape[0] == cols &&
+                    a.map.views.size() == 1 &&
+                    a.map.views[0].simplified() == transposed.simplified();
+  if (!of_a && !of_b) return false;
+  if (parts.depends(g, parts.group_of(sum))) return false;
+  for (const ValueId member : to.members) {
+    if (graph[member].op == &ops::reduce_sum) return false;  // it has one already
+  }
+  return parts.bindings_with(g, sum) <= options.max_bindings;
+}
+
+}  // namespace
+
+void merge_column_sums(const Graph& graph, const FuseOptions& options, Partition& parts) {
+  if (!options.merge_column_sums) return;
+  for (int from = 0; from < parts.size(); ++from) {
+    const Group& sums = parts.group(from);
+    const bool sums_over_k =
+        sums.kind == GroupKind::kColumn || (sums.kind == GroupKind::kRow && sums.rows == 1);
+    if (!sums_over_k || sums.members.size() != 1) continue;
+    const ValueId sum = sums.members[0];
+    if (graph[sum].op != &ops::reduce_sum) continue;
+    const Source of = through_views(graph, graph[sum].inputs[0]);
+    const Shape kept = graph[sum].type.shape;
+    const Shape& whole = graph[graph[sum].inputs[0]].type.shape;
+    const bool leading = std::equal(kept.rbegin(), kept.rend(), whole.rbegin());
+    if (!leading || !of.map.is_identity()) continue;
+    for (int g = 0; g < parts.size(); ++g) {
+      if (!takes_column_sum(graph, options, parts, g, of.value, sums.rows, sums.cols, sum)) continue;
+      parts.move(sum, g);
+      break;
+    }
+  }
+}
+
+}  // namespace tensorgrad
