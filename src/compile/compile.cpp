@@ -19,6 +19,7 @@
 #include "passes/split_depth.h"
 #include "passes/split_product.h"
 #include "passes/split_reduce.h"
+#include "passes/split_scatter.h"
 
 namespace tensorgrad {
 namespace {
@@ -170,6 +171,7 @@ std::vector<GraphPass> late_passes(std::int64_t max_binding_bytes, bool split_ro
   }
   if (split_rows) {
     passes.push_back({"split_depth", split_depth});
+    passes.push_back({"split_scatter", split_scatter});
     passes.push_back(
         {"split_reduce", [=](const Graph& g) { return split_reduce(g, max_binding_bytes); }});
   }

@@ -113,18 +113,17 @@ fn tg_maximum(a: f32, b: f32) -> f32 {
 }
 )"},
 
-    // The bits of 0.5 and of its neighbours, which are 2^-24 apart as halves below 2^-14 are, count
-    // these. Compilers would take (x + 0.5) - 0.5 for x: the sum is doubled where they do not look.
+    // A sum with 1.5 2^13 times the power of two below x, or 2^-14, has the bits that f16 keeps and
+    // no others. Compilers would take (x + y) - y for x: the sum is doubled where they do not look.
     {"tg_round_to_f16", R"(
 fn tg_round_to_f16(x: f32) -> f32 {
   let bits = bitcast<u32>(x);
   let size = bits & 0x7fffffffu;
-  let normal = bitcast<f32>((size + 0x0fffu + ((size >> 13u) & 1u)) & 0xffffe000u);
-  let doubled = bitcast<f32>(bitcast<u32>(bitcast<f32>(size) + 0.5f) + 0x00800000u);
-  let small = fma(doubled, 0.5f, -0.5f);
-  let finite = bitcast<u32>(select(normal, small, size < 0x38800000u));
-  let rounded = select(finite, 0x7f800000u, size >= 0x477ff000u) | (bits & 0x80000000u);
-  return select(bitcast<f32>(rounded), x, size > 0x7f800000u);
+  let large = bitcast<f32>(max(bits & 0x7f800000u, 0x38800000u) + 0x06c00000u);
+  let doubled = bitcast<f32>(bitcast<u32>(bitcast<f32>(size) + large) + 0x00800000u);
+  let near = bitcast<u32>(fma(doubled, 0.5f, -large));
+  let rounded = select(near, max(size, 0x7f800000u), size >= 0x477ff000u);
+  return bitcast<f32>(rounded | (bits & 0x80000000u));
 }
 )"},
 
@@ -168,6 +167,12 @@ fn tg_exp(x: f32) -> f32 {
   let n = tg_whole_f32(whole);
   let r = (inside - n * 0.693359375f) + n * 2.12194440e-4f;
   return select(tg_scale(1.0f + tg_expm1_reduced(r), whole), x, tg_isnan(x));
+}
+)"},
+    // For what is rounded to f16, whose numbers e^x has for |x| < 18 alone.
+    {"tg_exp_to_f16", R"(
+fn tg_exp_to_f16(x: f32) -> f32 {
+  return select(exp(x), x, tg_isnan(x));
 }
 )"},
     {"tg_exp2", R"(

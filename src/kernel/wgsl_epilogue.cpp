@@ -44,6 +44,7 @@ void ContractionParts::write_finish(bool guarded, bool with_ones, const std::set
     for (const Store& store : launch_.stores) writer.store(scope, store);
   } else {
     ProgramWriter writer(module_, launch_.body, out_domain_, out_domain_, "acc");
+    writer.relax(launch_.stores);
     writer.write_all(scope, writer.needed(roots));
     for (const Store& store : launch_.stores) writer.store(scope, store);
   }

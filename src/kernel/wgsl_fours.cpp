@@ -85,6 +85,7 @@ FourWriter::FourWriter(Module& module, const InFours& part, const std::set<int>&
     if (c > 0) domain[part.axis].name += std::to_string(c);
     writers_.emplace_back(module, *part.program, domain, domain,
                           acc.empty() ? "" : acc + "." + part_of(c), part_of(c));
+    writers_.back().relax(part.stores);
   }
 }
 

@@ -169,6 +169,8 @@ class ProgramWriter {
   void write(Scope& scope, int instr);
   void write_all(Scope& scope, const std::vector<int>& instrs);
   void store(Scope& scope, const Store& store);
+  // What only these use that are f16 need not be more exact than that.
+  void relax(const std::vector<Store>& stores);
   // The name of a value that was written or set.
   [[nodiscard]] const std::string& value(int instr) const;
   void set_value(int instr, const std::string& name);
@@ -177,7 +179,7 @@ class ProgramWriter {
  private:
   std::string load(Scope& scope, const Instr& instr);
   std::string load_at(Scope& scope, const Instr& instr, int number);
-  std::string apply(const Instr& instr);
+  std::string apply(const Instr& instr, bool relaxed);
   [[nodiscard]] const Domain& domain(Level level) const;
 
   Module& module_;
@@ -185,6 +187,7 @@ class ProgramWriter {
   Domain element_, row_;
   std::string acc_, suffix_;
   std::vector<std::string> values_;
+  std::vector<bool> relaxed_;  // by instruction
 };
 
 // How the threads of a workgroup share rows (or results): `rows` of them at a time, each by `lanes`

@@ -10,6 +10,8 @@
 namespace tensorgrad::wgsl {
 namespace {
 
+constexpr std::string_view kExp = "tg_exp({0})", kRelaxedExp = "tg_exp_to_f16({0})";
+
 std::string zero_of(DType dtype) {
   switch (dtype) {
     case DType::kF32: return "0.0f";
@@ -31,7 +33,8 @@ ProgramWriter::ProgramWriter(Module& module, const ScalarProgram& program, Domai
       row_(std::move(row)),
       acc_(std::move(acc)),
       suffix_(std::move(suffix)),
-      values_(program.instrs.size()) {}
+      values_(program.instrs.size()),
+      relaxed_(program.instrs.size(), false) {}
 
 const Domain& ProgramWriter::domain(Level level) const {
   return level == Level::kRow ? row_ : element_;
@@ -66,10 +69,24 @@ std::vector<int> ProgramWriter::needed(const std::vector<int>& roots) const {
   return order;
 }
 
-std::string ProgramWriter::apply(const Instr& instr) {
+void ProgramWriter::relax(const std::vector<Store>& stores) {
+  std::vector<int> exact, rounded;
+  for (const Store& store : stores)
+    (store.dtype == DType::kF16 ? rounded : exact).push_back(store.value);
+  for (std::size_t i = 0; i < program_.instrs.size(); ++i) {
+    const Instr& instr = program_.instrs[i];
+    const bool chooses = instr.kind == InstrKind::kReduce || instr.kind == InstrKind::kLoadAt;
+    if (chooses) exact.push_back(static_cast<int>(i));
+  }
+  for (const int instr : needed(rounded)) relaxed_[static_cast<std::size_t>(instr)] = true;
+  for (const int instr : needed(exact)) relaxed_[static_cast<std::size_t>(instr)] = false;
+}
+
+std::string ProgramWriter::apply(const Instr& instr, bool relaxed) {
   CHECK(instr.code != nullptr && !instr.operands.empty());
-  const std::string_view pattern =
+  std::string_view pattern =
       instr.code->wgsl.at(static_cast<std::size_t>(dtype(instr.operands.back())));
+  if (relaxed && pattern == kExp) pattern = kRelaxedExp;
   CHECK(!pattern.empty(), std::string(instr.code->name) + " has no WGSL for this type");
   std::string text;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -141,7 +158,7 @@ void ProgramWriter::write(Scope& scope, int number) {
       text = place.valid.empty() ? "true" : place.valid;
       break;
     }
-    case InstrKind::kOp: text = apply(instr); break;
+    case InstrKind::kOp: text = apply(instr, relaxed_[static_cast<std::size_t>(number)]); break;
     case InstrKind::kAcc: set_value(number, acc_); return;
     case InstrKind::kReduce:
       CHECK(!values_.at(static_cast<std::size_t>(number)).empty(), "reduction out of order");

@@ -14,9 +14,6 @@ namespace {
 constexpr std::int64_t kLargeRows = 1 << 20;
 constexpr int kFewLanes = 32;
 constexpr std::size_t kMostKeptInstrs = 64;
-// Columns of a lane that a loop over large rows reads at a time, so that loads do not wait for each
-// other.
-constexpr int kColumnsAtOnce = 8;
 
 int map_threads(std::int64_t elements, const WgslOptions& options) {
   return group_threads(elements >= (1 << 18) ? 256 : 64, options);
@@ -31,16 +28,12 @@ std::int64_t elements_of_group(std::int64_t elements, std::int64_t threads,
   return each;
 }
 
-bool writes_out(const Launch& launch, const WgslOptions& options) {
-  return options.blocks == 0 && launch.rows * launch.cols >= kLargeRows &&
-         launch.body.instrs.size() <= kMostKeptInstrs;
-}
-
 // Rows that are gone over several times, and that memory bounds, are read once: a lane's elements
 // are written out one after another and stay in registers, unless that makes the kernel's text
 // long.
 bool keeps_rows(const Launch& launch, const WgslOptions& options) {
-  return writes_out(launch, options) && plan_rows(launch).passes.size() > 1;
+  return options.blocks == 0 && launch.rows * launch.cols >= kLargeRows &&
+         launch.body.instrs.size() <= kMostKeptInstrs && plan_rows(launch).passes.size() > 1;
 }
 
 Tile row_tile(const Launch& launch, bool kept, const WgslOptions& options) {
@@ -77,9 +70,7 @@ class RowWriter {
             Scope& scope, const WgslOptions& options)
       : launch_(launch),
         options_(options),
-        rows_(domain.rows),
         cols_(domain.cols),
-        acc_(domain.acc),
         live_(domain.live),
         plan_(plan_rows(launch)),
         tile_(tile),
@@ -89,15 +80,13 @@ class RowWriter {
                  {{"row", domain.rows}}, domain.acc),
         written_(launch.body.instrs.size(), false) {
     const std::int64_t parts = ceil_div(cols_, tile_.lanes);
-    if (!domain.kept || parts > kMostWrittenOut) {
-      const bool some = domain.acc.empty() && writes_out(launch, options);
-      while (some && at_once_ < kColumnsAtOnce && cols_ % (2 * at_once_ * tile_.lanes) == 0)
-        at_once_ *= 2;
-      return;
-    }
+    if (!domain.kept || parts > kMostWrittenOut) return;
     for (std::int64_t j = 0; j < parts; ++j) {
-      parts_.push_back(make_part(j));
-      if ((j + 1) * tile_.lanes > cols_) parts_.back().inside = "in_" + std::to_string(j);
+      const std::string suffix = "_" + std::to_string(j);
+      parts_.push_back(
+          {ProgramWriter(module_, launch.body, {{"row", domain.rows}, {"col" + suffix, cols_}},
+                         {{"row", domain.rows}}, domain.acc, suffix),
+           "col" + suffix, (j + 1) * tile_.lanes > cols_ ? "in" + suffix : ""});
     }
   }
 
@@ -137,12 +126,6 @@ class RowWriter {
     std::string col, inside;  // the condition under which there is such a column; empty: always
   };
 
-  [[nodiscard]] Part make_part(std::int64_t j) {
-    const std::string suffix = "_" + std::to_string(j);
-    const Domain row = {{"row", rows_}}, element = {{"row", rows_}, {"col" + suffix, cols_}};
-    return {ProgramWriter(module_, launch_.body, element, row, acc_, suffix), "col" + suffix, ""};
-  }
-
   void open_parts() {
     for (std::size_t j = 0; j < parts_.size(); ++j) {
       const Part& part = parts_[j];
@@ -167,26 +150,23 @@ class RowWriter {
         part.program.write(scope_, number);
       }
     }
-    for (Part& part : parts_) end_part(scope_, part, pass, partials);
-  }
-
-  void end_part(Scope& scope, Part& part, const RowPass& pass,
-                const std::vector<Partial>& partials) {
-    Scope inner(&scope);
-    const std::string live = pass.stores.empty() ? "" : live_;
-    const bool both = !part.inside.empty() && !live.empty();
-    const std::string inside = part.inside + (both ? " && " : "") + live;
-    Scope& target = inside.empty() ? scope : inner;
-    for (std::size_t i = 0; i < partials.size(); ++i) {
-      const int operand = instr(pass.reduces[i]).operands.at(0);
-      share_row_values(part, {operand});
-      accumulate(target, module_, partials[i], part.program.value(operand), part.col);
+    for (Part& part : parts_) {
+      Scope inner(&scope_);
+      const std::string live = pass.stores.empty() ? "" : live_;
+      const bool both = !part.inside.empty() && !live.empty();
+      const std::string inside = part.inside + (both ? " && " : "") + live;
+      Scope& target = inside.empty() ? scope_ : inner;
+      for (std::size_t i = 0; i < partials.size(); ++i) {
+        const int operand = instr(pass.reduces[i]).operands.at(0);
+        share_row_values(part, {operand});
+        accumulate(target, module_, partials[i], part.program.value(operand), part.col);
+      }
+      for (const int store : pass.stores) {
+        share_row_values(part, {store_of(store).value});
+        part.program.store(target, store_of(store));
+      }
+      if (!inside.empty()) scope_.block("if (" + inside + ")", inner);
     }
-    for (const int store : pass.stores) {
-      share_row_values(part, {store_of(store).value});
-      part.program.store(target, store_of(store));
-    }
-    if (!inside.empty()) scope.block("if (" + inside + ")", inner);
   }
 
   void share_row_values(Part& part, const std::vector<int>& values) {
@@ -198,10 +178,6 @@ class RowWriter {
   void write_loop(const RowPass& pass, const std::vector<Partial>& partials) {
     Scope loop(&scope_);
     loop.own("col");
-    if (at_once_ > 1) {
-      write_some(loop, pass, partials);
-      return close_loop(loop);
-    }
     program_.write_all(loop, pass.elements);
     for (std::size_t i = 0; i < partials.size(); ++i) {
       accumulate(loop, module_, partials[i], program_.value(instr(pass.reduces[i]).operands.at(0)),
@@ -213,29 +189,9 @@ class RowWriter {
       for (const int store : pass.stores) program_.store(target, store_of(store));
       if (!live_.empty()) loop.block("if (" + live_ + ")", stores);
     }
-    close_loop(loop);
-  }
-
-  void write_some(Scope& loop, const RowPass& pass, const std::vector<Partial>& partials) {
-    std::vector<Part> parts;
-    for (int j = 0; j < at_once_; ++j) {
-      parts.push_back(make_part(j));
-      loop.line("let " + parts.back().col + " = col + " + u32_literal(j * tile_.lanes) + ";");
-      loop.own(parts.back().col);
-    }
-    for (const int number : pass.elements) {
-      for (Part& part : parts) {
-        share_row_values(part, instr(number).operands);
-        part.program.write(loop, number);
-      }
-    }
-    for (Part& part : parts) end_part(loop, part, pass, partials);
-  }
-
-  void close_loop(const Scope& loop) {
     const std::string first = tile_.lanes == 1 ? "0u" : "lane";
     scope_.block("for (var col = " + first + "; col < " + u32_literal(cols_) +
-                     "; col += " + u32_literal(at_once_ * tile_.lanes) + ")",
+                     "; col += " + u32_literal(tile_.lanes) + ")",
                  loop);
   }
 
@@ -280,15 +236,14 @@ class RowWriter {
 
   const Launch& launch_;
   const WgslOptions& options_;
-  std::int64_t rows_, cols_;
-  std::string acc_, live_;
+  std::int64_t cols_;
+  std::string live_;
   RowPlan plan_;
   Tile tile_;
   Module& module_;
   Scope& scope_;
   ProgramWriter program_;
-  std::vector<Part> parts_;    // none: columns are gone over in loops,
-  int at_once_ = 1;            // so many of a lane's at a time
+  std::vector<Part> parts_;    // none: columns are gone over in loops
   std::vector<bool> written_;  // instructions that all parts have
 };
 
@@ -299,6 +254,7 @@ Shader write_map(const Launch& launch, const WgslOptions& options) {
   Module module(launch);
   const Domain domain = {{"row", elements}};
   ProgramWriter program(module, launch.body, domain, domain);
+  program.relax(launch.stores);
   const Window window = window_of(launch);
   const Tile tile{map_threads(window.count, options), 1, true};
   Scope scope;

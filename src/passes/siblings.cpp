@@ -46,6 +46,7 @@ class Siblings {
     const bool rows = a.kind == GroupKind::kRow, columns = a.kind == GroupKind::kColumn;
     if (a.kind != b.kind || !(rows || columns) || a.alone || b.alone) return false;
     if (a.rows != b.rows || a.cols != b.cols || a.rows < kFewRows) return false;
+    if (a.rows * a.cols < options_.cached_elements) return false;
     const Node *one = reduction(g), *other = reduction(h);
     if (one == nullptr || other == nullptr) return false;
     const View order = reduce_shape(graph_, *one).order;

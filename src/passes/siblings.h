@@ -12,7 +12,7 @@ class Partition;
 // Launches that reduce the same rows, or the same columns, and read the same values for it become
 // one, where none of them waits for the other by way of a third: the values are read once. (Of a
 // layer norm's gradient, the two sums over each row; and those of its weight and its bias, over
-// each column.)
+// each column.) Not where they lie in a cache: beside each other, launches then cost less.
 void merge_siblings(const Graph& graph, const FuseOptions& options, Partition& parts);
 
 }  // namespace tensorgrad

@@ -23,13 +23,16 @@ class Sinker {
 
   void run() {
     for (ValueId id = 0; id < graph_.size(); ++id) {
-      if (!may_move(id) || saving(id) <= 0) continue;
+      if (!may_move(id)) continue;
+      std::vector<ValueId> moving = made_for(id);
+      moving.push_back(id);
+      if (saving(id, moving) <= 0) continue;
       const int home = parts_.group_of(id);
-      parts_.sink(id);
+      for (const ValueId each : moving) parts_.sink(each);
       if (fits(home, id)) {
-        operations_[index(id)] = operations_with(id);
+        for (const ValueId each : moving) operations_[index(each)] = operations_with(each);
       } else {
-        parts_.raise(id, home);
+        for (const ValueId each : moving) parts_.raise(each, home);
       }
     }
   }
@@ -64,6 +67,22 @@ class Sinker {
     const std::vector<ValueId>& readers = parts_.readers(id);
     return std::all_of(readers.begin(), readers.end(),
                        [&](ValueId reader) { return reads_in_place(reader, id); });
+  }
+
+  // Of the operands, in their order, what is as cheap and stays in the launch: it is computed again,
+  // too. (Of a norm, the difference to the mean, of which x^ is a product.)
+  [[nodiscard]] std::vector<ValueId> made_for(ValueId id) const {
+    std::vector<ValueId> found;
+    int operations = operations_with(id);
+    for (const Source& source : parts_.sources_of(id)) {
+      const ValueId from = source.value;
+      const bool here = parts_.group_of(from) == parts_.group_of(id) && !stored(from);
+      if (!here || !source.map.is_identity() || !may_move(from)) continue;
+      operations += operations_with(from);
+      if (operations > kMostCheapOperations) return {};
+      found.push_back(from);
+    }
+    return found;
   }
 
   // Does the reader, in whichever launch, look at each element of the value once, in its order?
@@ -114,13 +133,16 @@ class Sinker {
     return found;
   }
 
-  // Bytes of traffic that are saved if the value moves to its readers.
-  [[nodiscard]] std::int64_t saving(ValueId id) const {
+  // Bytes of traffic that are saved if the value moves to its readers, with what is moving with it.
+  [[nodiscard]] std::int64_t saving(ValueId id, const std::vector<ValueId>& moving) const {
     const std::set<int> elsewhere = readers_elsewhere(id);
     if (elsewhere.empty()) return 0;
     std::set<ValueId> operands;
-    for (const Source& source : parts_.sources_of(id)) {
-      if (parts_.reads_memory(source.value)) operands.insert(source.value);
+    for (const ValueId each : moving) {
+      for (const Source& source : parts_.sources_of(each)) {
+        const bool moves = std::find(moving.begin(), moving.end(), source.value) != moving.end();
+        if (!moves && parts_.reads_memory(source.value)) operands.insert(source.value);
+      }
     }
     std::int64_t saved = 2 * bytes(id);
     for (const ValueId operand : operands) {

@@ -12,7 +12,7 @@ class Partition;
 // A sum, difference, product or negation.
 bool is_cheap(const OpDef* op);
 // So many of them, one on the other, may be computed again for an element.
-inline constexpr int kMostCheapOperations = 4;
+inline constexpr int kMostCheapOperations = 8;
 
 // A sum, difference or product that a launch would store for others only moves there, where its
 // operands lie in memory anyway: each reader computes it. It moves if that saves traffic, in bytes:

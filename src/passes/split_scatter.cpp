@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#include "passes/split_scatter.h"
+
+#include <algorithm>
+
+#include "ops/expr.h"
+#include "ops/structured.h"
+#include "passes/divisor.h"
+
+namespace tensorgrad {
+namespace {
+
+// Of an H100: addends from which on another launch costs less than what it saves, sums that keep it
+// busy, addends of a part that are worth a workgroup, and addends for each sum that is stored.
+constexpr std::int64_t kManyAddends = 1 << 20;
+constexpr std::int64_t kWantedSums = 1 << 20;
+constexpr std::int64_t kLeastOfLine = 256;
+constexpr std::int64_t kAddendsOfSum = 8;
+
+// 1 where the line stays whole.
+std::int64_t parts_of_line(const AxisSplit& line, std::int64_t size) {
+  if (line.pre * line.size * line.post < kManyAddends) return 1;
+  const std::int64_t fill = kWantedSums / (line.pre * size * line.post);
+  const std::int64_t wanted = std::min(fill, line.size / (size * kAddendsOfSum));
+  return std::max<std::int64_t>(1, divisor_near(line.size, wanted, 2, line.size / kLeastOfLine));
+}
+
+}  // namespace
+
+Graph split_scatter(const Graph& graph) {
+  return rewrite_graph(graph, [&](Graph& out, const Node& node) {
+    if (node.op != &ops::scatter_add) return kNoValue;
+    Builder builder{out, node.site, node.origin};
+    const Ex source{&builder, node.inputs[0]}, index{&builder, node.inputs[1]};
+    const std::int64_t axis = node.attrs.integer("axis"), size = node.attrs.integer("size");
+    const std::int64_t parts = parts_of_line(split_at(source.shape(), axis), size);
+    if (parts == 1) return kNoValue;
+    Shape cut = source.shape();
+    const auto at = cut.begin() + axis;
+    *at /= parts;
+    cut.insert(at, parts);
+    const Ex sums = op::scatter_add(op::reshape(source, cut), op::reshape(index, cut),
+                                    static_cast<int>(axis) + 1, size);
+    return op::sum(sums, {axis}).id;
+  });
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Cuts long scatters to few results in two.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace tensorgrad {
+
+// Of a scatter, each result looks at all indices of its line, so a long line that goes to few
+// places (the gradient of an embedding of few words) leaves a GPU idle and is read many times. It
+// becomes one of each of `parts` stretches, and the sum of what these give: [.., count, ..] ->
+// [.., parts, size, ..] -> [.., size, ..]. The number of parts divides the line and depends on the
+// shape alone.
+//
+// After the algebra and the last cse; before fuse.
+Graph split_scatter(const Graph& graph);
+
+}  // namespace tensorgrad
