@@ -4,8 +4,9 @@
 // block at a time. Scores come out of the matrices as f32 by way of workgroup memory, where threads
 // make weights of them, each of some runs of a row; those go back as f16, in the place of the
 // scores. What is added up over the columns stays in matrices, but in the forward pass, whose
-// results shrink as the largest score of a row grows: there it is added up by threads. Rows are
-// those of q, or, for dk and dv, those of k: then columns are those of q.
+// results shrink as the largest score of a row grows: there it is added up by threads. Blocks that a
+// mask of truths closes are left out. Rows are those of q, or, for dk and dv, those of k: then
+// columns are those of q.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,7 +16,7 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-constexpr int kSubgroups = 4;
+constexpr std::array<int, 3> kSubgroups = {4, 2, 1};      // the first that fit
 constexpr std::array<int, 4> kColumns = {64, 32, 16, 8};  // the first that fits
 constexpr std::int64_t kPad = 16;                         // bytes from line to line, against banks
 constexpr const char* kLowest = "-3.4028234e38f";
@@ -34,8 +35,8 @@ class AttentionUnits : private AttentionParts {
 
  private:
   [[nodiscard]] bool takes() const;
-  [[nodiscard]] int block_rows() const { return kSubgroups * unit_.m; }
-  [[nodiscard]] int threads() const { return kSubgroups * unit_.subgroup; }
+  [[nodiscard]] int block_rows() const { return subgroups_ * unit_.m; }
+  [[nodiscard]] int threads() const { return subgroups_ * unit_.subgroup; }
   // Of a row: the threads that make its weights, and the runs of unit_.k columns that each has.
   [[nodiscard]] int row_threads() const { return unit_.subgroup / unit_.m; }
   [[nodiscard]] int runs() const { return columns_ / unit_.k / row_threads(); }
@@ -69,59 +70,74 @@ class AttentionUnits : private AttentionParts {
              std::int64_t width) const;
   void store(Scope& scope, int which, const std::string& name, std::int64_t width,
              const std::string& factor);
-  std::string live(Scope& scope, int v);
-  void write_score(Scope& scope, int v);
+  std::string in_range(Scope& scope, int v);
+  void write_seen(Scope& scope);
+  void write_score(Scope& scope, int r, int v);
   std::string of_pairs(const std::string& name, int v) const;
-  std::string four_of(const std::string& function, int v) const;
+  std::string four_of(const std::string& function, int v, const char* type = "f32") const;
   void write_forward(Scope& scope);
   void write_backward(Scope& scope);
 
   // Block by block; the next block's columns are on their way while one is worked on.
   template <class Body>
   void over_columns(Scope& scope, const std::string& first, const std::array<Lines, 2>& lines,
-                    const Body& body) const {
+                    const Body& body) {
     std::string end = u32_literal(columns());
     if (l_.causal && !keys())
       end = "min(" + end + ", row_start + " + u32_literal(block_rows()) + ")";
     scope.line("let end = " + end + ";");
-    for (const Lines& each : lines) fetch(scope, each, first, "var ");
     Scope loop(&scope);
-    loop.line("workgroupBarrier();");
-    for (const Lines& each : lines) keep(loop, each);
-    body(loop, [&] {
-      for (const Lines& each : lines) fetch(loop, each, "col_start + " + u32_literal(columns_), "");
-    });
+    if (truth_mask()) {  // the next block may be closed
+      scope.line("if (local == 0u) { atomicStore(&tiles_seen[0], 0u); }");
+      loop.line("workgroupBarrier();");
+      write_seen(loop);
+      Scope open(&loop);
+      for (const Lines& each : lines) fetch(open, each, "col_start", "let ");
+      for (const Lines& each : lines) keep(open, each);
+      body(open, [] {});
+      loop.block("if (workgroupUniformLoad(&last_seen[0]) > col_start)", open);
+    } else {
+      for (const Lines& each : lines) fetch(scope, each, first, "var ");
+      loop.line("workgroupBarrier();");
+      for (const Lines& each : lines) keep(loop, each);
+      body(loop, [&] {
+        for (const Lines& each : lines)
+          fetch(loop, each, "col_start + " + u32_literal(columns_), "");
+      });
+    }
     scope.block("for (var col_start = " + first +
                     "; col_start < end; col_start += " + u32_literal(columns_) + ")",
                 loop);
   }
 
-  // Of each of a thread's runs, four scores after the other: `run` is its number, `at` where it
+  // Of each of a thread's runs, four columns after the other: `run` is its number, `at` where it
   // lies in an array of scores, in vectors, `col` its first column.
   template <class Body>
-  void over_runs(Scope& scope, const Body& body) {
+  void over_columns_of_runs(Scope& scope, const Body& body) {
     for (int r = 0; r < runs(); ++r) {
       Scope run(&scope);
       run.line("let run = row_lane + " + u32_literal(r * row_threads()) + ";");
       run.line("let at = row * " + u32_literal(pitch_of_floats(columns_) / 4) + " + run * " +
                u32_literal(unit_.k / 4) + ";");
       run.line("let col = col_start + run * " + u32_literal(unit_.k) + ";");
-      for (int v = 0; v < unit_.k / 4; ++v) {
-        write_score(run, v);
-        body(run, v);
-      }
+      for (int v = 0; v < unit_.k / 4; ++v) body(run, r, v);
       scope.block("", run);
     }
   }
+  template <class Body>
+  void over_runs(Scope& scope, const Body& body) {
+    over_columns_of_runs(scope, [&](Scope& run, int r, int v) {
+      write_score(run, r, v);
+      body(run, v);
+    });
+  }
 
   const MatrixUnits& unit_ = options_.units;
-  int columns_ = 0;  // of a block
+  int subgroups_ = 0, columns_ = 0;  // of a block
 };
 
 bool AttentionUnits::takes() const {
   if (!unit_.present() || !l_.half || options_.tile > 0 || options_.unit_tile < 0) return false;
-  // Blocks that a mask closes are not looked at by the other form.
-  if (truth_mask()) return false;
   if (l_.k % unit_.k != 0 || l_.width % unit_.k != 0 || l_.k % unit_.n != 0 ||
       l_.width % unit_.n != 0)
     return false;
@@ -130,7 +146,7 @@ bool AttentionUnits::takes() const {
        {AttentionInput::kQ, AttentionInput::kK, AttentionInput::kV, AttentionInput::kDy}) {
     if (has(which) && !is_half(l_.input(which))) return false;
   }
-  return threads() <= options_.max_threads;
+  return true;
 }
 
 // Scores, the rows on their way into registers, or results on their way out, one after the other.
@@ -145,16 +161,23 @@ std::int64_t AttentionUnits::bytes(int columns) const {
   const std::int64_t wide = std::max(l_.k, l_.width);
   std::int64_t all = 2 * columns * lines;
   all += 16 * (forward() ? 1 : 2) * work_vectors(columns, wide);
+  all += truth_mask() ? 8 : 0;
   return all + 4 * (forward() ? threads() : keys() ? 2 * columns : 0);
 }
 
 bool AttentionUnits::pick() {
-  for (const int columns : kColumns) {
-    const bool runs_fit = columns % unit_.n == 0 && columns % (unit_.k * row_threads()) == 0;
-    if (!runs_fit || columns > threads() || bytes(columns) > options_.max_workgroup_bytes) continue;
-    if (!forward() && columns > 32) continue;  // more has no room in registers
-    columns_ = columns;
-    return true;
+  for (const int subgroups : kSubgroups) {
+    subgroups_ = subgroups;
+    const bool idle = subgroups > 1 && block_rows() / 2 >= rows();
+    if (idle || threads() > options_.max_threads) continue;
+    for (const int columns : kColumns) {
+      const bool runs_fit = columns % unit_.n == 0 && columns % (unit_.k * row_threads()) == 0;
+      if (!runs_fit || columns > threads() || bytes(columns) > options_.max_workgroup_bytes)
+        continue;
+      if (!forward() && columns > 32) continue;  // more has no room in registers
+      columns_ = columns;
+      return true;
+    }
   }
   return false;
 }
@@ -286,8 +309,8 @@ void AttentionUnits::store(Scope& scope, int which, const std::string& name, std
               each);
 }
 
-// Names columns jV, four of them, and gives which of their scores count, but for an added mask.
-std::string AttentionUnits::live(Scope& scope, int v) {
+// Names columns jV, four of them, and gives which of their scores count, but for a mask.
+std::string AttentionUnits::in_range(Scope& scope, int v) {
   const std::string j = "j" + number(v);
   scope.line("let " + j + " = vec4<u32>(col) + vec4<u32>(" + u32_literal(4 * v) + ", " +
              u32_literal(4 * v + 1) + ", " + u32_literal(4 * v + 2) + ", " +
@@ -299,8 +322,30 @@ std::string AttentionUnits::live(Scope& scope, int v) {
   return test;
 }
 
+// seenR: of run R, a bit for each column that a mask of truths lets count. `last_seen` is then more
+// than col_start where any thread has one.
+void AttentionUnits::write_seen(Scope& scope) {
+  module_.shared("tiles_seen", "atomic<u32>", 1, 4);
+  module_.shared("last_seen", "u32", 1, 4);
+  std::string any;
+  for (int r = 0; r < runs(); ++r) {
+    scope.line("var seen" + number(r) + " = 0u;");
+    any += (r > 0 ? " | seen" : "seen") + number(r);
+  }
+  over_columns_of_runs(scope, [&](Scope& run, int r, int v) {
+    const std::string n = number(v), range = in_range(run, v);
+    run.line("let bits" + n + " = select(vec4<u32>(), vec4<u32>(1u, 2u, 4u, 8u), " + range + " & " +
+             four_of("mask_at", v, "bool") + ");");
+    run.line("seen" + number(r) + " |= (bits" + n + ".x | bits" + n + ".y | bits" + n +
+             ".z | bits" + n + ".w) << " + u32_literal(4 * v) + ";");
+  });
+  scope.line("if ((" + any + ") != 0u) { atomicMax(&tiles_seen[0], col_start + 1u); }");
+  scope.line("workgroupBarrier();");
+  scope.line("if (local == 0u) { last_seen[0] = atomicLoad(&tiles_seen[0]); }");
+}
+
 // Four values of fn FUNCTION(p, query, key); beyond the ends, those of the last.
-std::string AttentionUnits::four_of(const std::string& function, int v) const {
+std::string AttentionUnits::four_of(const std::string& function, int v, const char* type) const {
   std::string all;
   for (int c = 0; c < 4; ++c) {
     const std::string j = "j" + number(v) + "." + "xyzw"[c];
@@ -309,16 +354,19 @@ std::string AttentionUnits::four_of(const std::string& function, int v) const {
     all +=
         (c > 0 ? ", " : "") + function + "(p, " + (keys() ? jj + ", " + ii : ii + ", " + jj) + ")";
   }
-  return "vec4<f32>(" + all + ")";
+  return "vec4<" + std::string(type) + ">(" + all + ")";
 }
 
 // liveV and sV.
-void AttentionUnits::write_score(Scope& scope, int v) {
-  const std::string n = number(v);
-  scope.line("let live" + n + " = " + live(scope, v) + ";");
+void AttentionUnits::write_score(Scope& scope, int r, int v) {
+  const std::string n = number(v), range = in_range(scope, v);
+  const std::string seen = "(vec4<u32>(seen" + number(r) + " >> " + u32_literal(4 * v) +
+                           ") & vec4<u32>(1u, 2u, 4u, 8u)) != vec4<u32>()";
+  scope.line("let live" + n + " = " + (truth_mask() ? seen : range) + ";");
   scope.line("var s" + n + " = bitcast<vec4<f32>>(work0[at + " + u32_literal(v) + "]) * " +
              scale() + ";");
-  if (has(AttentionInput::kMask)) scope.line("s" + n + " += " + four_of("mask_at", v) + ";");
+  if (has(AttentionInput::kMask) && !truth_mask())
+    scope.line("s" + n + " += " + four_of("mask_at", v) + ";");
 }
 
 // What NAMEv and the next have, as eight f16.

@@ -5,7 +5,7 @@
 // logsumexp: one launch makes both.
 //   o = (keep * p) v            dp = keep * (do v^T)      ds = p * (dp - delta)
 //   dq = scale * ds k           dk = scale * ds^T q       dv = (keep * p)^T do
-// with delta[i] = sum_e do[i,e] o[i,e], and of lse alone with do = 0 and delta = -dlse. What a row may not attend to has p = 0; a row
+// with delta[i] = sum_e do[i,e] o[i,e], and of lse ds = p * dlse. What a row may not attend to has p = 0; a row
 // that may attend to nothing gives 0, and its lse is 0.
 #include "ops/attention.h"
 
@@ -270,6 +270,8 @@ void eval_dkv(const EvalContext& ctx, RefTensor& out) {
 // ---- as formulas
 // ---------------------------------------------------------------------------------
 
+Ex as(DType dtype, Ex x) { return x.dtype() == dtype ? x : op::cast(x, dtype); }
+
 // A node's operands, and what is made of them where the T x S weights may be stored: for gradients
 // of gradients, for the gradient of a mask, and for bounds on rounding.
 struct Formula {
@@ -327,7 +329,7 @@ struct Formula {
   [[nodiscard]] Ex dp() const { return kept(op::matmul(dy, op::transpose(v))); }
   [[nodiscard]] Ex ds() const { return p() * (dp() - along(delta, dp())); }
   // What the node gives, of its f32 value.
-  [[nodiscard]] Ex result(Ex x) const { return op::cast(x, result_dtype(s)); }
+  [[nodiscard]] Ex result(Ex x) const { return as(result_dtype(s), x); }
 
   AttentionShape s;
   Ex q, k, v, dy, lse, delta, mask, keep;
@@ -386,43 +388,35 @@ Ex part_of(Ex x, std::int64_t start, const Shape& shape) {
   return op::reshape(op::slice(x, {start}, {start + numel(shape)}), shape);
 }
 
-// Of the operands of a forward node, from dy, lse and delta.
-std::vector<ValueId> grad_operands(GradContext& ctx, const Formula& f, Ex dy, Ex lse, Ex delta) {
-  std::vector<Ex> operands = {f.q, f.k, f.v, dy, lse, delta};
-  if (f.mask.present()) operands.push_back(f.mask);
-  if (f.keep.present()) operands.push_back(f.keep);
-  const Attrs attrs = ctx.self().attrs;
-  const auto gradient = [&](Ex x) { return op::cast(x, DType::kF32).id; };
-  const Ex dq = op::apply(ctx.builder, ops::attention_dq, operands, attrs);
-  const Ex dkv = op::apply(ctx.builder, ops::attention_dkv, operands, attrs);
-  std::vector<ValueId> gradients = {gradient(dq), gradient(part_of(dkv, 0, f.k.shape())),
-                                    gradient(part_of(dkv, numel(f.k.shape()), f.v.shape()))};
-  if (f.mask.present()) {
-    Formula whole = f;
-    whole.dy = dy;
-    whole.lse = lse;
-    whole.delta = delta;
-    gradients.push_back(f.truth_mask() ? kNoValue : whole.ds().id);
-  }
+std::vector<ValueId> grad_attention(GradContext& ctx) {
+  const Node self = ctx.self();
+  Formula f(ctx.builder, self, false);
+  std::vector<Ex> operands;
+  for (const ValueId id : self.inputs) operands.push_back({&ctx.builder, id});
+  f.lse = op::apply(ctx.builder, ops::attention_lse, operands, Attrs(self.attrs));
+  f.dy = as(DType::kF32, ctx.dy());
+  f.delta = Formula::row_sum(f.dy * ctx.y());
+  operands.insert(operands.begin() + 3, {f.dy, f.lse, f.delta});
+  const Ex dq = op::apply(ctx.builder, ops::attention_dq, operands, Attrs(self.attrs));
+  const Ex dkv = op::apply(ctx.builder, ops::attention_dkv, operands, Attrs(self.attrs));
+  const Ex dk = part_of(dkv, 0, f.k.shape()), dv = part_of(dkv, numel(dk.shape()), f.v.shape());
+  std::vector<ValueId> gradients;
+  for (const Ex& each : {dq, dk, dv}) gradients.push_back(as(DType::kF32, each).id);
+  if (f.mask.present()) gradients.push_back(f.truth_mask() ? kNoValue : f.ds().id);
   if (f.keep.present()) gradients.push_back(kNoValue);  // random, not computed from anything
   return gradients;
 }
 
-std::vector<ValueId> grad_attention(GradContext& ctx) {
-  const Formula f(ctx.builder, Node(ctx.self()), false);
-  std::vector<Ex> operands;
-  for (const ValueId id : Node(ctx.self()).inputs) operands.push_back({&ctx.builder, id});
-  const Ex lse =
-      op::apply(ctx.builder, ops::attention_lse, operands, Attrs(Node(ctx.self()).attrs));
-  const Ex dy = op::cast(ctx.dy(), DType::kF32);
-  return grad_operands(ctx, f, dy, lse, Formula::row_sum(dy * ctx.y()));
-}
-
 std::vector<ValueId> grad_lse(GradContext& ctx) {
-  const Formula f(ctx.builder, Node(ctx.self()), false);
-  const Ex none =
-      op::full(ctx.builder, 0, {DType::kF32, result_shape(f.q.shape(), f.s.width)});
-  return grad_operands(ctx, f, none, ctx.y(), -ctx.dy());
+  const Node self = ctx.self();
+  Formula f(ctx.builder, self, false);
+  f.lse = ctx.y();
+  const Ex p = f.p(), ds = p * Formula::along(ctx.dy(), p);
+  std::vector<ValueId> gradients = {(op::matmul(ds, f.k) * f.s.scale).id,
+                                    (op::matmul(op::transpose(ds), f.q) * f.s.scale).id, kNoValue};
+  if (f.mask.present()) gradients.push_back(f.truth_mask() ? kNoValue : ds.id);
+  if (f.keep.present()) gradients.push_back(kNoValue);
+  return gradients;
 }
 
 // Of dq and dkv: `h` is the gradient of ds, `r` that of p besides (or absent).

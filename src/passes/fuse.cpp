@@ -117,7 +117,8 @@ class Fuser {
     const Node& node = graph_[id];
     if (node.op->kind != OpKind::kAttention || backward(*node.op)) return false;
     for (int g = 0; g < parts_.size(); ++g) {
-      if (parts_.group(g).kind != GroupKind::kAttention) continue;
+      if (parts_.group(g).kind != GroupKind::kAttention || parts_.group(g).members.size() != 1)
+        continue;
       const Node& other = graph_[parts_.group(g).members.front()];
       if (backward(*other.op) || other.op == node.op || other.inputs != node.inputs ||
           other.attrs != node.attrs || parts_.bindings_with(g, id) > options_.max_bindings)

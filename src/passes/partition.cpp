@@ -240,8 +240,11 @@ void Partition::collect_sources(ValueId id, std::vector<Source>& out) const {
     if (inlined(source.value)) {
       std::vector<Source> deeper;
       collect_sources(source.value, deeper);
+      // The maps of these two's operands are over the operand, not over what is computed.
+      const OpKind kind = graph_[source.value].op->kind;
+      const bool moved = kind == OpKind::kConcat || kind == OpKind::kGather;
       for (Source& s : deeper)
-        out.push_back({s.value, compose(source.map, s.map), source.barrier || s.barrier});
+        out.push_back({s.value, compose(source.map, s.map), source.barrier || s.barrier || moved});
     } else {
       out.push_back(std::move(source));
     }

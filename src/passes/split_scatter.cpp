@@ -21,8 +21,8 @@ constexpr std::int64_t kAddendsOfSum = 8;
 std::int64_t parts_of_line(const AxisSplit& line, std::int64_t size) {
   if (line.pre * line.size * line.post < kManyAddends) return 1;
   const std::int64_t fill = kWantedSums / (line.pre * size * line.post);
-  const std::int64_t wanted = std::min(fill, line.size / (size * kAddendsOfSum));
-  return std::max<std::int64_t>(1, divisor_near(line.size, wanted, 2, line.size / kLeastOfLine));
+  const std::int64_t most = line.size / std::max(kLeastOfLine, size * kAddendsOfSum);
+  return std::max<std::int64_t>(1, divisor_near(line.size, std::min(fill, most), 2, 2 * most));
 }
 
 }  // namespace

@@ -125,7 +125,8 @@ TEST(GraphRun, errors_name_the_leaf_or_the_line) {
   } catch (const UserError& error) {
     EXPECT_EQ(error.message(),
               "there is no pass 'tidy'; the passes are cse, dce, expand, fold, fuse, "
-              "rematerialize, simplify, split_depth, split_product, split_reduce");
+              "rematerialize, simplify, split_depth, split_product, split_reduce, "
+            "split_scatter");
   }
 }
 

@@ -164,17 +164,23 @@ TEST(F16, large_products_are_right_on_cpu_and_webgpu) {
   }
 }
 
-// Attention by matrix units, where the device has them: rows and columns that do not fill blocks, a
-// mask that is added, weights that are dropped, a row that sees next to nothing.
+// Attention by matrix units, where the device has them: rows and columns that do not fill blocks, few
+// rows, heads of 128, masks that are added and masks of truths, weights that are dropped, a row that
+// sees next to nothing.
 TEST(F16, attention_is_right_on_cpu_and_webgpu) {
   struct Case {
     std::int64_t batch, rows, columns, depth, width;
     bool causal, mask;
     double dropout = 0;
+    bool truths = false;
   };
   for (const Case& c : {Case{2, 70, 70, 16, 16, true, false}, Case{1, 33, 97, 16, 32, false, true},
                         Case{3, 5, 40, 32, 16, false, false}, Case{1, 64, 64, 16, 16, true, true},
-                        Case{1, 40, 40, 16, 16, true, false, 0.25}}) {
+                        Case{1, 40, 40, 16, 16, true, false, 0.25},
+                        Case{2, 70, 75, 16, 16, false, true, 0, true},
+                        Case{1, 70, 70, 16, 32, true, true, 0, true},
+                        Case{1, 33, 40, 128, 128, true, false},
+                        Case{1, 1, 90, 16, 16, false, true, 0, true}}) {
     SCOPED_TRACE(std::to_string(c.rows) + "x" + std::to_string(c.columns));
     Sketch s;
     const Tensor q = s.input({c.batch, c.rows, c.depth}, -2, 2, f16);
@@ -182,7 +188,8 @@ TEST(F16, attention_is_right_on_cpu_and_webgpu) {
     const Tensor v = s.input({c.batch, c.columns, c.width}, -1, 1, f16);
     const Tensor weight = s.input({c.batch, c.rows, c.width}, -1, 1);
     AttentionOptions options{.causal = c.causal, .dropout = c.dropout};
-    if (c.mask) options.mask = s.input({c.batch, c.rows, c.columns}, -3, 1);
+    if (c.mask && !c.truths) options.mask = s.input({c.batch, c.rows, c.columns}, -3, 1);
+    if (c.truths) options.mask = s.boolean({c.batch, c.rows, c.columns});
     const Tensor y = scaled_dot_product_attention(q, k, v, options);
     s.output("y", cast(y, f32));
     const std::vector<Tensor> gradients = grad(sum(cast(y, f32) * weight), {q, k, v});
@@ -190,6 +197,39 @@ TEST(F16, attention_is_right_on_cpu_and_webgpu) {
       s.output("gradient " + std::to_string(i), cast(gradients[i], f32));
     check_everywhere(s, 4e-3);
   }
+}
+
+std::size_t count_of(const std::string& text, const std::string& word) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+    ++found;
+  return found;
+}
+
+// What is stored as f16 is not rounded before; what goes on in the launch is. exp need not be more
+// exact than what is stored.
+TEST(F16, is_rounded_by_memory_where_it_is_stored) {
+  Sketch s;
+  const Tensor x = s.input({64, 32}, -4, 4);
+  s.output("stored", cast(exp(x), f16));
+  const Tensor both = cast(x * 3.0, f16);
+  s.output("both", both);
+  s.output("further", exp(cast(both, f32)));
+  std::string text;
+  for (const bool stores : {true, false}) {
+    std::int64_t rounded = 0;
+    for (const Launch& launch : compile_for_test(s.graph(), 8, 0, stores).program.launches) {
+      for (const Instr& instr : launch.body.instrs) {
+        const bool op = instr.kind == InstrKind::kOp;
+        rounded += op && instr.code->name == std::string_view("round_to_f16") ? 1 : 0;
+      }
+      if (stores) text += emit_wgsl(launch);
+    }
+    EXPECT_EQ(rounded, stores ? 1 : 2);
+  }
+  EXPECT_EQ(count_of(text, "= tg_exp_to_f16("), 1U) << text;
+  EXPECT_EQ(count_of(text, "= tg_exp("), 1U) << text;
+  check_everywhere(s, 1e-3);
 }
 
 // Rows of a table that is kept as f16; the gradient adds up in f32.

@@ -20,6 +20,7 @@
 #include "passes/split_depth.h"
 #include "passes/split_product.h"
 #include "passes/split_reduce.h"
+#include "passes/split_scatter.h"
 #include "support/random_graph.h"
 #include "tensorgrad/error.h"
 
@@ -50,6 +51,7 @@ Graph run_pass(const std::string& pass, const Graph& graph) {
   if (pass == "split_product") return split_product(graph, 4096);
   if (pass == "split_depth") return split_depth(graph);
   if (pass == "split_reduce") return split_reduce(graph);
+  if (pass == "split_scatter") return split_scatter(graph);
   if (pass == "rematerialize") return rematerialize(graph, {.least_bytes = 64});
   if (pass == "fuse") return fuse(graph, {});
   if (pass == "autodiff") return differentiated(graph);

@@ -3,7 +3,9 @@
 // can be cut by batches; dropout of the weights is the same forward and backward.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
+#include "ops/registry.h"
 #include "support/sketch.h"
 
 namespace tensorgrad::testing {
@@ -88,24 +90,24 @@ TEST(Attention, of_a_stored_mask_reads_it) {
 }
 
 // What a mask closes is not read: were it only multiplied by zero, NaN would come through.
-void leaves_out_what_is_closed(Where where) {
+void leaves_out_what_is_closed(Where where, DType dtype = f32) {
   constexpr std::int64_t kRows = 40, kColumns = 600, kOpen = 256;
   Sketch s;
   const auto keys = [&](Draw& draw) {
-    Values values = draw.values(f32, kHeads * kColumns * kDepth, -1, 1);
+    Values values = draw.values(dtype, kHeads * kColumns * kDepth, -1, 1);
     for (std::int64_t i = 0; i < numel({kHeads, kColumns, kDepth}); ++i) {
       if (i / kDepth % kColumns >= kOpen) values[static_cast<std::size_t>(i)] = std::nan("");
     }
-    return s.input({kHeads, kColumns, kDepth}, f32, values);
+    return s.input({kHeads, kColumns, kDepth}, dtype, values);
   };
-  const Tensor q = s.input({kHeads, kRows, kDepth}), k = keys(s.draw), v = keys(s.draw);
+  const Tensor q = s.input({kHeads, kRows, kDepth}, -2, 2, dtype), k = keys(s.draw), v = keys(s.draw);
   // A cache of which 100 places are full; the last rows see none of it.
   const Shape scores = {kRows, kColumns};
   const Tensor row = iota(scores, 0, f32), column = iota(scores, 1, f32);
   const Tensor full = s.input({}, f32, {100});
   const Tensor o =
       scaled_dot_product_attention(q, k, v, {.mask = column - row < full && row < 35.0});
-  const std::vector<Tensor> d = grad(sum(square(o)), {q, k, v});
+  const std::vector<Tensor> d = grad(sum(square(cast(o, f32))), {q, k, v});
   for (std::size_t i = 0; i < 3; ++i) s.output("d" + std::to_string(i), d[i]);
   s.output("o", o);
   ValueMap zeros = s.leaves;
@@ -113,12 +115,82 @@ void leaves_out_what_is_closed(Where where) {
     std::replace_if(values.begin(), values.end(), [](double x) { return std::isnan(x); }, 0.0);
   }
   expect_close(s.graph(), run_graph(s.graph(), s.leaves, where), interpret_graph(s.graph(), zeros),
-               1e-4, to_string(where));
+               dtype == f16 ? 4e-3 : 1e-4, to_string(where));
 }
 
 TEST(Attention, leaves_out_what_a_mask_closes_on_cpu) { leaves_out_what_is_closed(Where::kCpu); }
 TEST(Attention, leaves_out_what_a_mask_closes_on_webgpu) {
   leaves_out_what_is_closed(Where::kWebGpu);
+}
+// By matrix units, where the device has them.
+TEST(Attention, leaves_out_what_a_mask_closes_to_halves_on_webgpu) {
+  leaves_out_what_is_closed(Where::kWebGpu, f16);
+}
+
+std::vector<Launch> attention_launches(const Program& program) {
+  std::vector<Launch> found;
+  std::copy_if(program.launches.begin(), program.launches.end(), std::back_inserter(found),
+               [](const Launch& launch) { return launch.kind == LaunchKind::kAttention; });
+  return found;
+}
+
+// The forward launch gives both results, or the one that is wanted.
+TEST(Attention, stores_the_logsumexp_where_gradients_need_it) {
+  for (const bool trained : {false, true}) {
+    Sketch s;
+    const Tensor q = s.input({2, 20, 16}), k = s.input({2, 20, 16}), v = s.input({2, 20, 16});
+    const Tensor o = scaled_dot_product_attention(q, k, v);
+    s.output("o", o);
+    if (trained) s.output("dq", grad(sum(square(o)), {q})[0]);
+    const std::vector<Launch> found = attention_launches(compile_for_test(s.graph(), 8).program);
+    ASSERT_EQ(found.size(), trained ? 2U : 1U);
+    EXPECT_EQ(found[0].stores.size(), trained ? 2U : 1U);
+  }
+}
+
+// As after a gradient of a gradient that the result itself is no part of.
+void gives_the_logsumexp_alone(Where where) {
+  const Graph graph = parse(R"(%0 = input() {dtype=0, name="q", shape=[2,20,16]} : f32[2,20,16]
+%1 = input() {dtype=0, name="k", shape=[2,30,16]} : f32[2,30,16]
+%2 = input() {dtype=0, name="v", shape=[2,30,8]} : f32[2,30,8]
+%3 = attention_lse(%0, %1, %2) {causal=0, keep=0, mask=0, scale=f:0x1p-2} : f32[2,20]
+output lse = %3
+)",
+                            "lse", find_op);
+  const std::vector<Launch> found = attention_launches(compile_for_test(graph, 8).program);
+  ASSERT_EQ(found.size(), 1U);
+  ASSERT_EQ(found[0].stores.size(), 1U);
+  EXPECT_EQ(found[0].stores[0].map.domain_size(), 40);
+  Draw draw(5);
+  const ValueMap leaves = {{"q", draw.values(DType::kF32, 640, -2, 2)},
+                           {"k", draw.values(DType::kF32, 960, -2, 2)},
+                           {"v", draw.values(DType::kF32, 480, -2, 2)}};
+  expect_close(graph, run_graph(graph, leaves, where), interpret_graph(graph, leaves), 1e-5,
+               to_string(where));
+}
+
+TEST(Attention, gives_the_logsumexp_alone_on_cpu) { gives_the_logsumexp_alone(Where::kCpu); }
+TEST(Attention, gives_the_logsumexp_alone_on_webgpu) { gives_the_logsumexp_alone(Where::kWebGpu); }
+
+// In f16, its results need no launch of their own to be rounded; a device without f16 rounds them.
+TEST(Attention, of_halves_gives_halves_on_webgpu) {
+  Sketch s;
+  const Shape shape = {2, 40, 16};
+  std::vector<Tensor> qkv;
+  for (int i = 0; i < 3; ++i) qkv.push_back(s.input(shape, -1, 1, f16));
+  const Tensor o = scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {.causal = true});
+  const std::vector<Tensor> d = grad(sum(square(cast(o, f32))), qkv);
+  s.output("o", o);
+  for (std::size_t i = 0; i < 3; ++i) s.output("d" + std::to_string(i), d[i] + d[i]);
+  const Program program = compile_for_test(s.graph(), 8).program;
+  ASSERT_EQ(attention_launches(program).size(), 3U);
+  for (const Launch& launch : attention_launches(program)) {
+    for (const Store& store : launch.stores) {
+      const bool lse = launch.part == AttentionPart::kForward && store.value == 1;
+      EXPECT_EQ(store.dtype, lse ? DType::kF32 : DType::kF16);
+    }
+  }
+  for (const Where where : {Where::kWebGpu, Where::kWebGpuDefaultLimits}) s.check(where, 4e-3);
 }
 
 TEST(Attention, is_cut_by_batches_on_webgpu) {

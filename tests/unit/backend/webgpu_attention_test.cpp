@@ -128,14 +128,17 @@ INSTANTIATE_TEST_SUITE_P(Tiles, WebGpuAttention, ::testing::ValuesIn(kScoreTiles
 // ---- by matrix units ------------------------------------------------------------------------
 
 // How many of the three launches of attention to heads that lie in one tensor use them.
-int count_by_units(DType dtype, std::int64_t depth, const WgslOptions& options) {
+int count_by_units(DType dtype, std::int64_t depth, const WgslOptions& options,
+                   bool masked = false) {
   constexpr std::int64_t kHeads = 2, kLength = 256;
   Sketch sketch;
   const Tensor all = sketch.input({3, kLength, kHeads, depth}, -1, 1, dtype);
   const auto heads = [&](int i) {
     return transpose(reshape(narrow(all, 0, i, 1), {kLength, kHeads, depth}), 0, 1);
   };
-  const Tensor o = scaled_dot_product_attention(heads(0), heads(1), heads(2), {.causal = true});
+  AttentionOptions attending{.causal = true};
+  if (masked) attending.mask = sketch.boolean({kLength, kLength});
+  const Tensor o = scaled_dot_product_attention(heads(0), heads(1), heads(2), attending);
   const Tensor dy = sketch.input(o.shape(), -1, 1, dtype);
   sketch.output("d", grad(sum(cast(o * dy, f32)), {all})[0]);
   int found = 0;
@@ -154,6 +157,8 @@ TEST(WebGpuAttentionByUnits, is_chosen_where_operands_are_f16) {
   EXPECT_EQ(count_by_units(f16, 64, options), 0);
   options.units = {16, 16, 16, 32};
   EXPECT_EQ(count_by_units(f16, 64, options), 3);
+  EXPECT_EQ(count_by_units(f16, 128, options), 3);
+  EXPECT_EQ(count_by_units(f16, 64, options, true), 3);
   EXPECT_EQ(count_by_units(f16, 24, options), 0);  // no whole number of matrices
   EXPECT_EQ(count_by_units(f32, 64, options), 0);
   options.unit_tile = -1;

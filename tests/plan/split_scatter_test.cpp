@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// The gradient of an embedding of few words, in parts: right, and as without.
+#include <algorithm>
+
+#include "support/sketch.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+constexpr std::int64_t kPlaces = 4096, kWords = 8, kWidth = 256;
+
+void embed(Sketch& s) {
+  const Tensor table = s.input({kWords, kWidth}), index = s.input({kPlaces}, 0, kWords - 1, i32);
+  const Tensor weight = s.input({kPlaces, kWidth}, -1, 1);
+  s.output("gradient", grad(sum(embedding(index, table) * weight), {table})[0]);
+}
+
+const Launch& scatter_of(const Program& program) {
+  return *std::find_if(program.launches.begin(), program.launches.end(), [](const Launch& launch) {
+    return launch.kind == LaunchKind::kScatter;
+  });
+}
+
+TEST(SplitScatter, gives_the_gradient_of_an_embedding_on_cpu_and_webgpu) {
+  Sketch s;
+  embed(s);
+  const Program program = compile_for_test(s.graph(), 8).program;
+  EXPECT_GT(scatter_of(program).pre, 1);
+  EXPECT_EQ(program.launches.size(), 2U);
+  for (const Where where : {Where::kCpu, Where::kWebGpu}) s.check(where, 1e-4);
+}
+
+TEST(SplitScatter, is_left_out_where_that_is_said) {
+  const ScopedEnv env("TENSORGRAD_SKIP", "split_scatter");
+  Sketch s;
+  embed(s);
+  const Program program = compile_for_test(s.graph(), 8).program;
+  EXPECT_EQ(scatter_of(program).pre, 1);
+  EXPECT_EQ(program.launches.size(), 1U);
+}
+
+// Indices beyond the ends are dropped in every part.
+TEST(SplitScatter, drops_what_lies_beyond_on_cpu_and_webgpu) {
+  Sketch s;
+  const Tensor table = s.input({kWords, kWidth}), index = s.input({kPlaces}, -2, kWords + 2, i32);
+  const Tensor rows = gather(table, 0, broadcast_to(unsqueeze(index, 1), {kPlaces, kWidth}));
+  s.output("gradient", grad(sum(rows * s.input({kPlaces, kWidth}, -1, 1)), {table})[0]);
+  for (const Where where : {Where::kCpu, Where::kWebGpu}) s.check(where, 1e-4);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
