@@ -128,7 +128,8 @@ fn tg_round_to_f16(x: f32) -> f32 {
 )"},
 
     // ---- exponentials ----------------------------------------------------------------------
-    // The whole number next to x, for |x| <= 2^21: a sum with 1.5 2^23 has it in its last bits. GPUs
+    // The whole number next to x, for |x| <= 2^21: a sum with 1.5 2^23 has it in its last bits.
+    // GPUs
     // round and convert numbers more slowly than they add.
     {"tg_whole", R"(
 fn tg_whole(x: f32) -> i32 {

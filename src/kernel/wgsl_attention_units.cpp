@@ -4,8 +4,8 @@
 // block at a time. Scores come out of the matrices as f32 by way of workgroup memory, where threads
 // make weights of them, each of some runs of a row; those go back as f16, in the place of the
 // scores. What is added up over the columns stays in matrices, but in the forward pass, whose
-// results shrink as the largest score of a row grows: there it is added up by threads. Blocks that a
-// mask of truths closes are left out. Rows are those of q, or, for dk and dv, those of k: then
+// results shrink as the largest score of a row grows: there it is added up by threads. Blocks that
+// a mask of truths closes are left out. Rows are those of q, or, for dk and dv, those of k: then
 // columns are those of q.
 #include <algorithm>
 #include <array>

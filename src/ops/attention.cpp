@@ -5,8 +5,8 @@
 // logsumexp: one launch makes both.
 //   o = (keep * p) v            dp = keep * (do v^T)      ds = p * (dp - delta)
 //   dq = scale * ds k           dk = scale * ds^T q       dv = (keep * p)^T do
-// with delta[i] = sum_e do[i,e] o[i,e], and of lse ds = p * dlse. What a row may not attend to has p = 0; a row
-// that may attend to nothing gives 0, and its lse is 0.
+// with delta[i] = sum_e do[i,e] o[i,e], and of lse ds = p * dlse. What a row may not attend to has
+// p = 0; a row that may attend to nothing gives 0, and its lse is 0.
 #include "ops/attention.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 #include <limits>
 #include <optional>
 
-#include "ops/pointwise.h"
 #include "kernel/scalar_math.h"
+#include "ops/pointwise.h"
 #include "ops/structured.h"
 
 namespace tensorgrad {
@@ -230,10 +230,9 @@ void eval_attention(const EvalContext& ctx, RefTensor& out) {
 void eval_lse(const EvalContext& ctx, RefTensor& out) {
   const Attended a(ctx, false);
   out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
-  for_each_row(a,
-               [&](std::int64_t, std::int64_t row, std::span<const double>, double lse) {
-                 out.data[static_cast<std::size_t>(row)] = lse;
-               });
+  for_each_row(a, [&](std::int64_t, std::int64_t row, std::span<const double>, double lse) {
+    out.data[static_cast<std::size_t>(row)] = lse;
+  });
 }
 
 void eval_dq(const EvalContext& ctx, RefTensor& out) {
@@ -465,8 +464,7 @@ namespace ops {
 
 const OpDef attention =
     attending("attention", infer_attention, grad_attention, eval_attention, expand_attention);
-const OpDef attention_lse =
-    attending("attention_lse", infer_lse, grad_lse, eval_lse, expand_lse);
+const OpDef attention_lse = attending("attention_lse", infer_lse, grad_lse, eval_lse, expand_lse);
 const OpDef attention_dq = attending("attention_dq", infer_dq, grad_dq, eval_dq, expand_dq);
 const OpDef attention_dkv = attending("attention_dkv", infer_dkv, grad_dkv, eval_dkv, expand_dkv);
 

@@ -10,7 +10,7 @@ namespace tensorgrad {
 namespace {
 
 bool takes_column_sum(const Graph& graph, const FuseOptions& options, const Partition& parts, int g,
-                    ValueId operand, std::int64_t cols, std::int64_t count, ValueId sum) {
+                      ValueId operand, std::int64_t cols, std::int64_t count, ValueId sum) {
   const Group& to = parts.group(g);
   if (to.kind != GroupKind::kContraction || to.members.empty()) return false;
   // Not always the first: maps that go into its epilogue may come before it.
@@ -54,7 +54,8 @@ void merge_column_sums(const Graph& graph, const FuseOptions& options, Partition
     const bool leading = std::equal(kept.rbegin(), kept.rend(), whole.rbegin());
     if (!leading || !of.map.is_identity()) continue;
     for (int g = 0; g < parts.size(); ++g) {
-      if (!takes_column_sum(graph, options, parts, g, of.value, sums.rows, sums.cols, sum)) continue;
+      if (!takes_column_sum(graph, options, parts, g, of.value, sums.rows, sums.cols, sum))
+        continue;
       parts.move(sum, g);
       break;
     }

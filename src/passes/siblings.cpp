@@ -12,10 +12,9 @@ namespace tensorgrad {
 namespace {
 
 bool same_order(const IndexMap& a, const IndexMap& b) {
-  return std::equal(a.views.begin(), a.views.end(), b.views.begin(), b.views.end(),
-                    [](const View& one, const View& other) {
-                      return one.simplified() == other.simplified();
-                    });
+  return std::equal(
+      a.views.begin(), a.views.end(), b.views.begin(), b.views.end(),
+      [](const View& one, const View& other) { return one.simplified() == other.simplified(); });
 }
 
 class Siblings {

@@ -69,25 +69,22 @@ class Sinker {
                        [&](ValueId reader) { return reads_in_place(reader, id); });
   }
 
-  // What is as cheap, stays in the launch otherwise, and is computed again too, each behind its
-  // operands. (Of a norm, the difference to the mean, of which x^ is a product.) Nothing where that
-  // were too much.
+  // Of the operands, what is as cheap and stays in the launch otherwise: it is computed again, too.
+  // (Of a norm, the difference to the mean, of which x^ is a product.) Nothing where that were too
+  // much.
   [[nodiscard]] std::vector<ValueId> made_for(ValueId id) const {
     std::vector<ValueId> found;
     int operations = operations_with(id);
-    return add_made_for(id, operations, found) ? found : std::vector<ValueId>{};
-  }
-  bool add_made_for(ValueId id, int& operations, std::vector<ValueId>& found) const {
     for (const Source& source : parts_.sources_of(id)) {
       const ValueId from = source.value;
       const bool here = parts_.group_of(from) == parts_.group_of(id) && !stored(from);
       const bool known = std::find(found.begin(), found.end(), from) != found.end();
       if (!here || known || !source.map.is_identity() || !may_move(from)) continue;
       operations += operations_with(from);
-      if (operations > kMostCheapOperations || !add_made_for(from, operations, found)) return false;
+      if (operations > kMostCheapOperations) return {};
       found.push_back(from);
     }
-    return true;
+    return found;
   }
 
   // Does the reader, in whichever launch, look at each element of the value once, in its order?

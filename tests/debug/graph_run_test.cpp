@@ -126,7 +126,7 @@ TEST(GraphRun, errors_name_the_leaf_or_the_line) {
     EXPECT_EQ(error.message(),
               "there is no pass 'tidy'; the passes are cse, dce, expand, fold, fuse, "
               "rematerialize, simplify, split_depth, split_product, split_reduce, "
-            "split_scatter");
+              "split_scatter");
   }
 }
 

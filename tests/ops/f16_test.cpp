@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // f16: kept and moved about in two bytes, computed in f32, the same on every device, also on those
 // that cannot keep it so.
+#include <algorithm>
 #include <cmath>
 
 #include "base/half.h"
+#include "kernel/wgsl_writer.h"
 #include "op_cases.h"
 #include "ops/registry.h"
 
@@ -164,9 +166,9 @@ TEST(F16, large_products_are_right_on_cpu_and_webgpu) {
   }
 }
 
-// Attention by matrix units, where the device has them: rows and columns that do not fill blocks, few
-// rows, heads of 128, masks that are added and masks of truths, weights that are dropped, a row that
-// sees next to nothing.
+// Attention by matrix units, where the device has them: rows and columns that do not fill blocks,
+// few rows, heads of 128, masks that are added and masks of truths, weights that are dropped, a row
+// that sees next to nothing.
 TEST(F16, attention_is_right_on_cpu_and_webgpu) {
   struct Case {
     std::int64_t batch, rows, columns, depth, width;
@@ -174,13 +176,12 @@ TEST(F16, attention_is_right_on_cpu_and_webgpu) {
     double dropout = 0;
     bool truths = false;
   };
-  for (const Case& c : {Case{2, 70, 70, 16, 16, true, false}, Case{1, 33, 97, 16, 32, false, true},
-                        Case{3, 5, 40, 32, 16, false, false}, Case{1, 64, 64, 16, 16, true, true},
-                        Case{1, 40, 40, 16, 16, true, false, 0.25},
-                        Case{2, 70, 75, 16, 16, false, true, 0, true},
-                        Case{1, 70, 70, 16, 32, true, true, 0, true},
-                        Case{1, 33, 40, 128, 128, true, false},
-                        Case{1, 1, 90, 16, 16, false, true, 0, true}}) {
+  for (const Case& c :
+       {Case{2, 70, 70, 16, 16, true, false}, Case{1, 33, 97, 16, 32, false, true},
+        Case{3, 5, 40, 32, 16, false, false}, Case{1, 64, 64, 16, 16, true, true},
+        Case{1, 40, 40, 16, 16, true, false, 0.25}, Case{2, 70, 75, 16, 16, false, true, 0, true},
+        Case{1, 70, 70, 16, 32, true, true, 0, true}, Case{1, 33, 40, 128, 128, true, false},
+        Case{1, 1, 90, 16, 16, false, true, 0, true}}) {
     SCOPED_TRACE(std::to_string(c.rows) + "x" + std::to_string(c.columns));
     Sketch s;
     const Tensor q = s.input({c.batch, c.rows, c.depth}, -2, 2, f16);

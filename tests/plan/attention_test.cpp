@@ -100,7 +100,8 @@ void leaves_out_what_is_closed(Where where, DType dtype = f32) {
     }
     return s.input({kHeads, kColumns, kDepth}, dtype, values);
   };
-  const Tensor q = s.input({kHeads, kRows, kDepth}, -2, 2, dtype), k = keys(s.draw), v = keys(s.draw);
+  const Tensor q = s.input({kHeads, kRows, kDepth}, -2, 2, dtype), k = keys(s.draw),
+               v = keys(s.draw);
   // A cache of which 100 places are full; the last rows see none of it.
   const Shape scores = {kRows, kColumns};
   const Tensor row = iota(scores, 0, f32), column = iota(scores, 1, f32);

@@ -16,9 +16,8 @@ void embed(Sketch& s) {
 }
 
 const Launch& scatter_of(const Program& program) {
-  return *std::find_if(program.launches.begin(), program.launches.end(), [](const Launch& launch) {
-    return launch.kind == LaunchKind::kScatter;
-  });
+  return *std::find_if(program.launches.begin(), program.launches.end(),
+                       [](const Launch& launch) { return launch.kind == LaunchKind::kScatter; });
 }
 
 TEST(SplitScatter, gives_the_gradient_of_an_embedding_on_cpu_and_webgpu) {
