@@ -184,8 +184,7 @@ struct Launch {
     return inputs[static_cast<std::size_t>(which)];
   }
 
-  // kSelectiveScan: batch, m steps, n channels, k states. Inputs as for kAttention; stores in
-  // order.
+  // kSelectiveScan: batch, m steps, n channels, k states. Inputs as for kAttention, stores in turn.
   SelectivePart selective = SelectivePart::kForward;
   bool zero_order_hold = false;  // w = (e^(delta A) - 1) / A, else w = delta
 
