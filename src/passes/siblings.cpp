@@ -90,10 +90,12 @@ class Siblings {
     const std::vector<ValueId>& members = parts_.group(reader).members;
     return std::all_of(members.begin(), members.end(), [&](ValueId id) {
       const std::vector<Source>& sources = parts_.sources_of(id);
-      const bool reduces = graph_[id].op->kind == OpKind::kReduce;
+      const OpKind kind = graph_[id].op->kind;
+      const bool reduces = kind == OpKind::kReduce;
+      const bool moves = kind == OpKind::kConcat || kind == OpKind::kGather;
       return std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
         if (parts_.group_of(source.value) != made) return true;
-        return parts_.group(made).kind == GroupKind::kRow &&
+        return !moves && parts_.group(made).kind == GroupKind::kRow &&
                parts_.readable(source, parts_.group(made), parts_.row_level(id) && !reduces);
       });
     });
