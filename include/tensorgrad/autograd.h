@@ -18,8 +18,9 @@ std::vector<Tensor> grad(Tensor loss, const std::vector<Tensor>& wrt, Loc loc = 
 // pass, which computes it again (Chen et al. 2016; torch.utils.checkpoint). Costs one more forward
 // pass of the function. It changes no bit of the result and its gradients, gradients of gradients
 // among them: gradients are added up in the order in which they are without it. But on a GPU the
-// second pass's kernels may be others: small products may be added up in another order, and WGSL
-// lets a driver contract products and sums as it likes, kernel by kernel (some 1e-7).
+// second pass's kernels may be others: small products and rows (of norms, softmax) may be added up
+// in another order, and WGSL lets a driver contract products and sums as it likes, kernel by kernel
+// (some 1e-7).
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                   const std::vector<Tensor>& inputs, Loc loc = Loc::current());
 

@@ -23,7 +23,7 @@ constexpr EnvSwitch kSwitches[] = {
      "1: run each launch on the reference too, and stop at the first one that differs"},
     {"TENSORGRAD_SKIP",
      "passes to leave out, comma-separated: fold, simplify, cse, dce, split_product, split_depth, "
-     "split_reduce, rematerialize, fuse"},
+     "split_scatter, split_reduce, rematerialize, fuse, row_epilogue, chain"},
     {"TENSORGRAD_CPU_TARGET",
      "the best instruction set that the cpu backend may use, as `tg devices` names it: AVX3, AVX2, "
      "SSE4 ..."},

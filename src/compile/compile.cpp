@@ -42,7 +42,8 @@ std::vector<std::string> skipped_passes() {
     if (std::any_of(graph_passes().begin(), graph_passes().end(), needed)) continue;
     if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
   }
-  known.emplace_back("chain");  // of the plan
+  known.emplace_back("row_epilogue");  // a part of fuse
+  known.emplace_back("chain");         // of the plan
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string all;
@@ -258,6 +259,7 @@ Compiled compile_graph(CompileRequest request) {
       request.plan.params_elements * static_cast<std::int64_t>(kWordBytes);
   FuseOptions fusing = request.fusing;
   fusing.enabled = !passes.skipped("fuse");
+  if (passes.skipped("row_epilogue")) fusing.row_epilogue_columns = 0;
   fusing.merge_column_sums = most_bytes == 0 || grad_bytes <= most_bytes;
   request.plan.chains &= !passes.skipped("chain");
   fuse_and_plan(passes, fusing, request.plan, graph, result);

@@ -2,6 +2,15 @@
 #include "kernel/wgsl_contraction.h"
 
 namespace tensorgrad::wgsl {
+namespace {
+
+// Put together with `|`, not `||`: that one makes a branch, and the guards of a kernel's operands
+// are inlined dozens of times; SwiftShader's compiler takes minutes over so many branches.
+std::string outside(const std::string& index, std::int64_t size) {
+  return "(" + index + " >= " + u32_literal(size) + ")";
+}
+
+}  // namespace
 
 ContractionParts::ContractionParts(const Launch& launch, const WgslOptions& options)
     : launch_(launch),
@@ -33,7 +42,7 @@ void ContractionParts::write_finish(bool guarded, bool with_ones, const std::set
                 ones);
   }
   if (guarded) {
-    scope.line("if (m >= " + u32_literal(window_.end()) + " || n >= " + u32_literal(launch_.n) +
+    scope.line("if (" + outside("m", window_.end()) + " | " + outside("n", launch_.n) +
                ") { return; }");
   }
   std::vector<int> roots;
@@ -72,8 +81,8 @@ void ContractionParts::write_functions(int side_m, int side_n, int depth, bool f
   const bool ragged_m = window_.count % side_m != 0, ragged_n = launch_.n % side_n != 0;
   const bool ragged_k = launch_.k % depth != 0;
   const auto guard = [&](bool side, const std::string& name, std::int64_t size) {
-    std::string test = side ? name + " >= " + u32_literal(size) : "";
-    if (ragged_k) test += (test.empty() ? "k >= " : " || k >= ") + u32_literal(launch_.k);
+    std::string test = side ? outside(name, size) : "";
+    if (ragged_k) test += (test.empty() ? "" : " | ") + outside("k", launch_.k);
     return test;
   };
   finish_ = {&launch_.body, out_domain_, 2, false, fours && launch_.n % 4 == 0, launch_.stores};
