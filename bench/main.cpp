@@ -40,6 +40,8 @@ int main(int argc, char** argv) {
                "attention by products with its weights in memory, to compare");
   app.add_flag("--joint-projection", options.joint_projection,
                "queries, keys and values by one product with a joint weight, to compare");
+  app.add_flag("--whole-logits", options.whole_logits,
+               "Mamba's loss of all logits at once instead of a piece at a time, to compare");
   app.add_flag("--mixed-precision", options.mixed, "training steps in mixed precision");
   app.add_flag(
       "--scaling", scaling,

@@ -21,6 +21,7 @@ struct Options {
   bool scans = false;                  // a line per scan of a step
   bool stored_attention = false;       // its weights in memory, to compare with
   bool joint_projection = false;       // queries, keys and values by one product
+  bool whole_logits = false;           // of a Mamba: not a piece at a time
   bool mixed = false;                  // in mixed precision
   std::int64_t batch = 0, length = 0;  // of a probe; 0: the workload's own
 };

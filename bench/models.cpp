@@ -228,8 +228,9 @@ Workload mamba(Setup setup, nn::MambaConfig config, std::int64_t length, const V
   setup.options.optimizer = optim::AdamW{.lr = 1e-3};
   setup.columns = texts(size, setup.rows);
   return assembled(std::move(setup), nn::MambaLM(config),
-                   [](const nn::MambaLM& net, const Inputs& in) {
-                     return cross_entropy(net(in["text"]), in["next"]);
+                   [whole = variant.whole_logits](const nn::MambaLM& net, const Inputs& in) {
+                     return whole ? cross_entropy(net(in["text"]), in["next"])
+                                  : net.loss(in["text"], in["next"]);
                    });
 }
 
@@ -283,6 +284,7 @@ Workload make_workload(const std::string& name, Feeding feeding, const DeviceOpt
   Setup setup;
   setup.name = name + (variant.stored_attention ? " (weights stored)" : "") +
                (variant.joint_projection ? " (q, k, v at once)" : "") +
+               (variant.whole_logits ? " (whole logits)" : "") +
                (variant.mixed ? " (mixed precision)" : "");
   setup.options.mixed_precision = variant.mixed;
   setup.feeding = feeding;

@@ -20,6 +20,7 @@ struct Variant {
   std::int64_t batch = 0, layers = 0, length = 0;
   bool stored_attention = false;  // its weights in memory, to compare with
   bool joint_projection = false;  // queries, keys and values by one product
+  bool whole_logits = false;      // of a Mamba: not a piece at a time
   bool mixed = false;             // in mixed precision
 };
 

@@ -156,6 +156,7 @@ void steps(const Options& options, const std::string& device, const std::string&
     Workload made = make_workload(workload, feeding, device_options(options, device),
                                   {.stored_attention = options.stored_attention,
                                    .joint_projection = options.joint_projection,
+                                   .whole_logits = options.whole_logits,
                                    .mixed = options.mixed});
     HostTimes host;
     const double us = microseconds(options, made, host);

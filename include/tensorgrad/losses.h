@@ -69,6 +69,22 @@ Tensor cross_entropy(Tensor logits, Tensor targets, const CrossEntropyOptions& o
                      Loc loc = Loc::current());
 Tensor cross_entropy(Tensor logits, Tensor targets, Reduction reduction = Reduction::kMean,
                      Loc loc = Loc::current());
+struct LinearCrossEntropyOptions {
+  std::optional<Tensor> bias = std::nullopt;                // [C]
+  std::optional<std::int32_t> ignore_index = std::nullopt;  // as above
+  double label_smoothing = 0;
+  Reduction reduction = Reduction::kMean;
+  std::int64_t rows = 0;  // logits of at most so many rows at a time; 0: of 2^26 logits, or one row
+};
+// cross_entropy of linear(x, weight, bias) with targets i32 [...], for many classes: x [..., size],
+// weight [C, size]. A piece's gradients are made where its logits are, so that the logits of one
+// piece at a time are in memory, and nothing is computed twice. (torch.nn.functional's of that
+// name; Hsu et al. 2024, "Liger Kernel".) Sums over rows are added up piece by piece. Within
+// Autocast, and where each target's loss is asked for and differentiated (kNone), all logits are
+// kept.
+Tensor linear_cross_entropy(Tensor x, Tensor weight, Tensor targets,
+                            const LinearCrossEntropyOptions& options = {},
+                            Loc loc = Loc::current());
 // cross_entropy of log-probabilities: -log_probs[target]. No label smoothing, targets i32.
 Tensor nll_loss(Tensor log_probs, Tensor targets, const CrossEntropyOptions& options = {},
                 Loc loc = Loc::current());

@@ -12,15 +12,16 @@ namespace {
 // Of tokens and next, i32 [B, L]. What is wrong with them is the caller's, so its line is theirs.
 auto language_loss(Loc loc) {
   return [loc](const nn::MambaLM& net, const Inputs& in) {
-    return cross_entropy(net(in["tokens"], loc), in["next"], Reduction::kMean, loc);
+    return net.loss(in["tokens"], in["next"], {}, loc);
   };
 }
 
 // The nats of windows [B], of which some may count for nothing.
 auto window_nats(Loc loc) {
   return [loc](const nn::MambaLM& net, const Inputs& in) {
-    const CrossEntropyOptions each{.ignore_index = kIgnoredToken, .reduction = Reduction::kNone};
-    return sum(cross_entropy(net(in["tokens"], loc), in["next"], each, loc), 1, false, loc);
+    const LinearCrossEntropyOptions each{.ignore_index = kIgnoredToken,
+                                         .reduction = Reduction::kNone};
+    return sum(net.loss(in["tokens"], in["next"], each, loc), 1, false, loc);
   };
 }
 

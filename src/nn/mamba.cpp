@@ -458,9 +458,27 @@ MambaLM::MambaLM(const MambaConfig& given, Loc loc)
 }
 
 Tensor MambaLM::operator()(Tensor tokens, Loc loc) const {
+  return logits(hidden(tokens, loc), loc);
+}
+
+Tensor MambaLM::hidden(Tensor tokens, Loc loc) const {
   Tensor x = backbone.embedding(tokens, loc);
   for (const MambaBlock& block : backbone.layers) x = block(x, loc);
-  return logits(x, loc);
+  return x;
+}
+
+Tensor MambaLM::loss(Tensor tokens, Tensor next, const LinearCrossEntropyOptions& options,
+                     Loc loc) const {
+  const Tensor x = hidden(tokens, loc);
+  if (lm_head ? lm_head->packed.has_value() : backbone.embedding.packed.has_value()) {
+    return cross_entropy(logits(x, loc), next,
+                         {.ignore_index = options.ignore_index,
+                          .label_smoothing = options.label_smoothing,
+                          .reduction = options.reduction},
+                         loc);
+  }
+  const Parameter& weight = lm_head ? lm_head->weight : backbone.embedding.weight;
+  return linear_cross_entropy(backbone.norm_f(x, loc), weight.tensor(loc), next, options, loc);
 }
 
 Tensor MambaLM::logits(Tensor x, Loc loc) const {

@@ -198,6 +198,28 @@ std::vector<OpCase> losses() {
        {{{3, 3}, 0, 0, f32, {1e4, -1e4, 0, -kInf, 3, 4, 1e4, 1e4, -1e4}}, index_of({3}, {1, 2, 0})},
        [](T t) { return cross_entropy(t[0], t[1], Reduction::kNone); },
        false},
+      {"linear_cross_entropy_of_pieces",
+       {{{4, 3}}, {{5, 3}}, some, {{5}}},
+       [](T t) {
+         return linear_cross_entropy(t[0], t[1], t[2],
+                                     {.bias = t[3],
+                                      .ignore_index = -100,
+                                      .label_smoothing = 0.1,
+                                      .rows = 3});
+       }},
+      {"linear_cross_entropy_of_pieces_sum",
+       {{{2, 2, 3}}, {{5, 3}}, index_of({2, 2}, {0, 2, 4, 1})},
+       [](T t) {
+         return linear_cross_entropy(t[0], t[1], t[2], {.reduction = Reduction::kSum, .rows = 1});
+       }},
+      {"linear_cross_entropy_of_pieces_each",
+       {{{2, 2, 3}}, {{5, 3}}, index_of({2, 2}, {0, 2, 4, 1})},
+       [](T t) {
+         return linear_cross_entropy(t[0], t[1], t[2], {.reduction = Reduction::kNone, .rows = 3});
+       }},
+      {"linear_cross_entropy_of_all",
+       {{{4, 3}}, {{5, 3}}, index_of({4}, {0, 2, 4, 1})},
+       [](T t) { return linear_cross_entropy(t[0], t[1], t[2]); }},
       {"nll_loss",
        {{{4, 5}}, some},
        [](T t) { return nll_loss(t[0], t[1], {.ignore_index = -100}); }},

@@ -229,6 +229,12 @@ struct MambaLM {
 
   // tokens i32 [B, L] -> logits [B, L, vocab_size]
   Tensor operator()(Tensor tokens, Loc loc = Loc::current()) const;
+  // The cross-entropy of these logits with the tokens that come next, i32 [B, L]; the logits of a
+  // large vocabulary are made a piece at a time (linear_cross_entropy), but where the head is
+  // packed. `options.bias` stays empty.
+  [[nodiscard]] Tensor loss(Tensor tokens, Tensor next,
+                            const LinearCrossEntropyOptions& options = {},
+                            Loc loc = Loc::current()) const;
   // The same for the next L tokens of B sequences that are gone over in pieces of any length: by
   // the scans for many, in one step for one. What goes on from piece to piece is kept in states of
   // the function that is traced ("layers.0.ssm"). Where keep [B], 1 or 0, is 0 the sequence begins
@@ -245,6 +251,8 @@ struct MambaLM {
  private:
   // The blocks with kept states; [B, L, d_model].
   [[nodiscard]] Tensor resumed(Tensor tokens, Tensor keep, Loc loc) const;
+  // All but the last norm and the head.
+  [[nodiscard]] Tensor hidden(Tensor tokens, Loc loc) const;
   // The last norm and the head.
   [[nodiscard]] Tensor logits(Tensor x, Loc loc) const;
 };
