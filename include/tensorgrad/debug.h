@@ -23,8 +23,8 @@ std::vector<EnvironmentSwitch> environment();
 // Each takes the text of one graph; `file` stands for it in errors (IoError, with the line).
 namespace ir {
 
-// The names of the passes in the order in which they run when a model is compiled. Before the last,
-// "fuse", a model also has "split_product" and "split_reduce", which depend on its device.
+// The names of the passes in the order in which they run when a model is compiled. Those that split
+// something are left out where the device does not need them.
 std::vector<std::string> passes();
 
 // The graph after these passes, as text; the splits are for a device with WebGPU's least limits.
