@@ -16,6 +16,9 @@ target_link_libraries(idle_webgpu PRIVATE tensorgrad_private)
 set_target_properties(idle_webgpu PROPERTIES UNITY_BUILD OFF)
 tensorgrad_own_target(idle_webgpu)
 add_dependencies(released host_work idle_webgpu)
+# What counts by it is not there in other builds.
+target_compile_definitions(counts_tests PRIVATE "TENSORGRAD_IDLE_WEBGPU=\"$<TARGET_FILE:idle_webgpu>\"")
+add_dependencies(counts_tests idle_webgpu)
 string(REGEX MATCH "^[0-9]+" compiler_major "${CMAKE_CXX_COMPILER_VERSION}")
 add_test(NAME counts.host COMMAND "${Python3_EXECUTABLE}" -B "${CMAKE_CURRENT_LIST_DIR}/host_counts.py"
   --program "$<TARGET_FILE:host_work>" --library "$<TARGET_FILE:idle_webgpu>"

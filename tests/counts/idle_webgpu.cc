@@ -1,15 +1,33 @@
 // SPDX-License-Identifier: MIT
 // A WebGPU library that says yes to everything and computes nothing, so that the instructions of
-// our own encoding can be counted without a driver's. It passes for wgpu-native. Callbacks are
-// called at once; what is mapped are zeros.
+// our own encoding can be counted without a driver's, and what we ask for (idle_webgpu.h). It
+// passes for wgpu-native. Callbacks are called at once; what is mapped are zeros.
+#include "idle_webgpu.h"
+
 #include <webgpu/webgpu.h>
 #include <webgpu/wgpu.h>
 
+#include <chrono>
+#include <thread>
 #include <vector>
 
 namespace {
 
-char thing;  // every object there is
+tensorgrad::testing::IdleWebGpu asked;
+
+char thing;  // every object there is, but for buffers
+
+struct Buffer {
+  std::int64_t bytes;
+  bool storage;
+};
+
+template <class T>
+void raise(std::atomic<T>& most, T value) {
+  T known = most;
+  while (known < value && !most.compare_exchange_weak(known, value)) {
+  }
+}
 
 template <class T>
 T object() {
@@ -43,7 +61,6 @@ extern "C" {
 TENSORGRAD_RELEASES(Adapter)
 TENSORGRAD_RELEASES(BindGroup)
 TENSORGRAD_RELEASES(BindGroupLayout)
-TENSORGRAD_RELEASES(Buffer)
 TENSORGRAD_RELEASES(CommandBuffer)
 TENSORGRAD_RELEASES(CommandEncoder)
 TENSORGRAD_RELEASES(ComputePassEncoder)
@@ -62,13 +79,42 @@ TENSORGRAD_RELEASES(ShaderModule)
   }
 TENSORGRAD_CREATES(BindGroup)
 TENSORGRAD_CREATES(BindGroupLayout)
-TENSORGRAD_CREATES(Buffer)
 TENSORGRAD_CREATES(CommandEncoder)
-TENSORGRAD_CREATES(ComputePipeline)
 TENSORGRAD_CREATES(PipelineLayout)
 TENSORGRAD_CREATES(QuerySet)
 TENSORGRAD_CREATES(ShaderModule)
 #undef TENSORGRAD_CREATES
+
+WGPUBuffer wgpuDeviceCreateBuffer(WGPUDevice, WGPUBufferDescriptor const* descriptor) {
+  auto* const made = new Buffer{static_cast<std::int64_t>(descriptor->size),
+                                (descriptor->usage & WGPUBufferUsage_Storage) != 0};
+  ++asked.buffers;
+  if (made->storage) {
+    raise(asked.most_storage_bytes, asked.storage_bytes += made->bytes);
+  } else {
+    asked.other_bytes += made->bytes;
+  }
+  return reinterpret_cast<WGPUBuffer>(made);
+}
+void wgpuBufferRelease(WGPUBuffer buffer) {
+  const auto* const made = reinterpret_cast<Buffer*>(buffer);
+  (made->storage ? asked.storage_bytes : asked.other_bytes) -= made->bytes;
+  delete made;
+}
+
+WGPUComputePipeline wgpuDeviceCreateComputePipeline(WGPUDevice,
+                                                    WGPUComputePipelineDescriptor const*) {
+  using Clock = std::chrono::steady_clock;
+  raise(asked.most_making, ++asked.making);
+  const Clock::time_point last = Clock::now() + std::chrono::milliseconds(asked.patience_ms);
+  while (asked.most_making < asked.expected_making) {
+    if (Clock::now() > last) asked.expected_making = 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  --asked.making;
+  ++asked.pipelines;
+  return object<WGPUComputePipeline>();
+}
 
 uint32_t wgpuGetVersion() { return 29U << 24U; }
 WGPUInstance wgpuCreateInstance(WGPUInstanceDescriptor const*) { return object<WGPUInstance>(); }
@@ -127,6 +173,7 @@ void wgpuBufferUnmap(WGPUBuffer) {}
 
 WGPUComputePassEncoder wgpuCommandEncoderBeginComputePass(WGPUCommandEncoder,
                                                           WGPUComputePassDescriptor const*) {
+  ++asked.passes;
   return object<WGPUComputePassEncoder>();
 }
 void wgpuCommandEncoderCopyBufferToBuffer(WGPUCommandEncoder, WGPUBuffer, uint64_t, WGPUBuffer,
@@ -137,7 +184,9 @@ WGPUCommandBuffer wgpuCommandEncoderFinish(WGPUCommandEncoder, WGPUCommandBuffer
 void wgpuCommandEncoderResolveQuerySet(WGPUCommandEncoder, WGPUQuerySet, uint32_t, uint32_t,
                                        WGPUBuffer, uint64_t) {}
 void wgpuComputePassEncoderDispatchWorkgroups(WGPUComputePassEncoder, uint32_t, uint32_t,
-                                              uint32_t) {}
+                                              uint32_t) {
+  ++asked.dispatches;
+}
 void wgpuComputePassEncoderEnd(WGPUComputePassEncoder) {}
 void wgpuComputePassEncoderSetBindGroup(WGPUComputePassEncoder, uint32_t, WGPUBindGroup, size_t,
                                         uint32_t const*) {}
@@ -148,9 +197,12 @@ WGPUFuture wgpuQueueOnSubmittedWorkDone(WGPUQueue, WGPUQueueWorkDoneCallbackInfo
 }
 void wgpuQueueSubmit(WGPUQueue, size_t, WGPUCommandBuffer const*) {}
 WGPUSubmissionIndex wgpuQueueSubmitForIndex(WGPUQueue, size_t, WGPUCommandBuffer const*) {
+  ++asked.submits;
   return 1;
 }
 void wgpuQueueWriteBuffer(WGPUQueue, WGPUBuffer, uint64_t, void const*, size_t) {}
 // NOLINTEND(readability-identifier-naming)
+
+tensorgrad::testing::IdleWebGpu* tensorgrad_idle_webgpu() { return &asked; }
 
 }  // extern "C"
