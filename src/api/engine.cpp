@@ -90,6 +90,7 @@ Engine::Engine(CompileRequest request, std::map<std::string, double> scalars,
   compiled_ = compile_graph(std::move(request));
   if (check_indices) bounds_ = index_bounds(compiled_.graph);
   states_ = states_of(compiled_.graph);
+  for (const InputSpec& spec : inputs_) input_buffers_.push_back(input_buffer(spec.name));
   for (const InputSpec& spec : dataset_) data_given_[spec.name] = false;
 }
 
@@ -131,13 +132,14 @@ bool Engine::all_inputs_bound() const {
 }
 
 void Engine::check(const Feed& feed) const {
-  std::vector<InputSpec> given;
   for (const auto& [name, value] : feed) {
     if (!value.on_device || value.on_device->memory->device() == device_) continue;
     throw UserError("input '" + name + "': the tensor lies on another device, " +
                     value.on_device->memory->device()->info().name +
                     "; compile one of the two with the other's same_device()");
   }
+  if (bound_.empty()) return check_feed(inputs_, feed, bounds_);
+  std::vector<InputSpec> given;
   for (const InputSpec& spec : inputs_) {
     if (!bound(input_buffer(spec.name))) {
       given.push_back(spec);
@@ -171,10 +173,11 @@ std::vector<std::byte> Engine::download_stored(const std::string& buffer, std::i
 }
 
 void Engine::upload_inputs(const Feed& feed) {
-  for (const InputSpec& spec : inputs_) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const InputSpec& spec = inputs_[i];
     const auto given = feed.find(spec.name);
     if (given == feed.end()) continue;
-    const std::string buffer = input_buffer(spec.name);
+    const std::string& buffer = input_buffers_[i];
     if (given->second.on_device) {
       own_inputs_.emplace(buffer, instance_->memory(buffer));
       instance_->bind(buffer, given->second.on_device->memory);
@@ -193,7 +196,7 @@ void Engine::take_back_input(const std::string& buffer) {
 }
 
 void Engine::take_back_inputs() {
-  for (const InputSpec& spec : inputs_) take_back_input(input_buffer(spec.name));
+  for (const std::string& buffer : input_buffers_) take_back_input(buffer);
 }
 
 bool Engine::check_data(const std::string& name, const HostView& value) const {

@@ -135,6 +135,7 @@ class Engine {
 
   std::map<std::string, double> scalars_;
   std::vector<InputSpec> inputs_, dataset_;
+  std::vector<std::string> input_buffers_;  // of inputs_
   Compiled compiled_;
   std::map<std::string, std::vector<IndexBound>> bounds_;
   std::vector<StateEntry> states_;

@@ -218,20 +218,20 @@ void check_value(const InputSpec& spec, const HostView& value,
 
 void check_feed(const std::vector<InputSpec>& specs, const Feed& feed,
                 const std::map<std::string, std::vector<IndexBound>>& bounds) {
-  std::string known;
-  for (const InputSpec& spec : specs) known += (known.empty() ? "" : ", ") + spec.name;
+  const auto known = [&] {
+    std::string names;
+    for (const InputSpec& spec : specs) names += (names.empty() ? "" : ", ") + spec.name;
+    return names.empty() ? "none" : names;
+  };
   for (const auto& [name, value] : feed) {
     bool found = false;
     for (const InputSpec& spec : specs) found |= spec.name == name;
-    if (!found) {
-      throw UserError("there is no input '" + name + "'; the inputs are " +
-                      (known.empty() ? "none" : known));
-    }
+    if (!found) throw UserError("there is no input '" + name + "'; the inputs are " + known());
   }
   for (const InputSpec& spec : specs) {
     const auto given = feed.find(spec.name);
     if (given == feed.end())
-      throw UserError("input '" + spec.name + "' is missing; the inputs are " + known);
+      throw UserError("input '" + spec.name + "' is missing; the inputs are " + known());
     if (given->second.on_device) {
       check_type(spec, given->second, false);
     } else {

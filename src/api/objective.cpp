@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "api/compose.h"
 #include "api/graph_view.h"
@@ -76,8 +77,10 @@ void ObjectiveImpl::set_group_scalars() {
   for (const GroupRange& range : part_.ranges) {
     if (range.group < 0) continue;
     const ParamGroup& group = options_.groups[static_cast<size_t>(range.group)];
-    if (has_own_lr(group))
-      engine_->scalars()[kLrFactorPrefix + group_name(group)] = group.lr_factor;
+    if (!has_own_lr(group)) continue;
+    const std::string factor = kLrFactorPrefix + group_name(group);
+    engine_->scalars()[factor] = group.lr_factor;
+    group_rates_.push_back({group, group_lr_scalar(range.group), factor});
   }
 }
 
@@ -86,13 +89,9 @@ void ObjectiveImpl::put_hypers(std::int64_t step, std::int64_t cursor, HyperValu
   const std::int64_t update = step / options_.accumulate;
   const double rate = schedule_.at(update - schedule_start_);
   values[kLrScalar] = float_bits(rate);
-  for (const GroupRange& range : part_.ranges) {
-    if (range.group < 0) continue;
-    const ParamGroup& group = options_.groups[static_cast<size_t>(range.group)];
-    if (!has_own_lr(group)) continue;
-    const double factor = engine_->scalars().at(kLrFactorPrefix + group_name(group));
-    values[group_lr_scalar(range.group)] =
-        float_bits(factor * (group.lr ? group.lr->at(update) : rate));
+  for (const GroupRate& each : group_rates_) {
+    const double own = each.group.lr ? each.group.lr->at(update) : rate;
+    values[each.scalar] = float_bits(engine_->scalars().at(each.factor) * own);
   }
   for (const auto& [name, value] : per_update_)
     values[name] = float_bits(value(update + 1, engine_->scalars()));
@@ -110,13 +109,13 @@ std::int64_t ObjectiveImpl::batches_per_epoch() const {
 }
 
 void ObjectiveImpl::begin_epoch() {
-  std::vector<std::int32_t> order;
+  order_.resize(static_cast<std::size_t>(rows_));
   if (options_.shuffle) {
-    order = random_order(rows_, options_.seed, static_cast<std::uint32_t>(epoch_));
+    put_random_order(options_.seed, static_cast<std::uint32_t>(epoch_), order_);
   } else {
-    for (std::int64_t i = 0; i < rows_; ++i) order.push_back(static_cast<std::int32_t>(i));
+    std::iota(order_.begin(), order_.end(), 0);
   }
-  engine_->instance().upload(data_buffer(kOrderName), 0, std::as_bytes(std::span(order)));
+  engine_->instance().upload(data_buffer(kOrderName), 0, std::as_bytes(std::span(order_)));
   order_sent_ = true;
 }
 
@@ -238,6 +237,7 @@ std::vector<float> ObjectiveImpl::run(int count) {
     return result;
   }
   std::vector<float> before = losses();
+  result.reserve(static_cast<std::size_t>(std::min<std::int64_t>(count, kLossRing)));
   try {
     while (count > 0) {
       const int part = static_cast<int>(std::min<std::int64_t>(count, kLossRing));
@@ -263,6 +263,7 @@ std::vector<float> ObjectiveImpl::losses() {
   std::vector<float> ring = engine_->download_floats(output_buffer("loss"));
   std::vector<float> result = std::move(kept_);
   kept_.clear();
+  result.reserve(result.size() + static_cast<std::size_t>(step_ - from));
   for (std::int64_t s = from; s < step_; ++s)
     result.push_back(ring[static_cast<size_t>(s % kLossRing)]);
   return result;

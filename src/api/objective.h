@@ -105,6 +105,11 @@ class ObjectiveImpl {
   std::unique_ptr<Engine> engine_, capturing_;
   std::vector<std::string> captures_;
   std::map<std::string, PerUpdate> per_update_;
+  struct GroupRate {
+    const ParamGroup& group;
+    std::string scalar, factor;  // of the program, of the user
+  };
+  std::vector<GroupRate> group_rates_;  // of groups that have their own
   std::map<std::string, double> hyper_limits_;
   Schedule schedule_ = 0.0;
   std::int64_t schedule_start_ = 0;  // in updates
@@ -113,6 +118,7 @@ class ObjectiveImpl {
   std::int64_t rows_ = 0;                  // of the dataset; 0: none
   std::int64_t epoch_ = 0, position_ = 0;  // batches drawn in this epoch
   bool order_sent_ = false;
+  std::vector<std::int32_t> order_;  // of the rows in the last epoch that was begun
   Ticket last_ = 0;
   std::vector<HyperValues> next_;  // of the last steps: the next ones allocate nothing
   // What the last step began with, kept for detect_nan.

@@ -38,8 +38,8 @@ double normal_of(std::uint32_t word, std::uint32_t other) {
          std::cos(2.0 * std::numbers::pi * uniform_of(other));
 }
 
-std::vector<std::int32_t> random_order(std::int64_t n, std::uint32_t seed, std::uint32_t epoch) {
-  std::vector<std::int32_t> order(static_cast<size_t>(n));
+void put_random_order(std::uint32_t seed, std::uint32_t epoch, std::span<std::int32_t> order) {
+  const std::size_t n = order.size();
   std::iota(order.begin(), order.end(), 0);
   std::array<std::uint32_t, 64> words;  // of the numbers around i, from a multiple of 64 on
   for (auto i = static_cast<std::uint32_t>(n); i-- > 1;) {
@@ -51,6 +51,11 @@ std::vector<std::int32_t> random_order(std::int64_t n, std::uint32_t seed, std::
     const auto j = static_cast<std::size_t>((word * (i + 1ULL)) >> 32);
     std::swap(order[i], order[j]);
   }
+}
+
+std::vector<std::int32_t> random_order(std::int64_t n, std::uint32_t seed, std::uint32_t epoch) {
+  std::vector<std::int32_t> order(static_cast<size_t>(n));
+  put_random_order(seed, epoch, order);
   return order;
 }
 

@@ -28,6 +28,7 @@ double uniform_of(std::uint32_t word);
 double normal_of(std::uint32_t word, std::uint32_t other);
 
 // 0..n-1 in an order that seed and epoch decide (Fisher and Yates).
+void put_random_order(std::uint32_t seed, std::uint32_t epoch, std::span<std::int32_t> order);
 std::vector<std::int32_t> random_order(std::int64_t n, std::uint32_t seed, std::uint32_t epoch);
 
 }  // namespace tensorgrad

@@ -121,7 +121,7 @@ WebGpuDevice::~WebGpuDevice() {
   ring_.reset();
   pipeline_layouts_.clear();
   layouts_.clear();
-  for (const std::unique_ptr<Flight>& flight : flights_) flight->staging.reset();
+  for (Flight& flight : flights_) flight.staging.reset();
   queue_.reset();
   device_.reset();
   adapter_.handle.reset();

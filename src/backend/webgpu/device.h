@@ -6,7 +6,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -250,7 +250,8 @@ class WebGpuDevice final : public Device {
   std::vector<BufferHandle> free_handles_;
   std::vector<std::pair<std::int64_t, Handle<WGPUBuffer>>> staging_;  // not in use, with sizes
   // Oldest first. After a loss they stay: nobody knows whether their callbacks will still run.
-  std::deque<std::unique_ptr<Flight>> flights_;
+  std::list<Flight> flights_;
+  std::list<Flight> landed_;  // to be used again
   Ticket last_ticket_ = 0, finished_ = 0;
 };
 

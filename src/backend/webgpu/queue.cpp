@@ -53,12 +53,14 @@ Flight& WebGpuDevice::submit(std::span<const WGPUCommandBuffer> commands, bool i
   // wgpu-native does not survive a submit to a lost device, or of refused commands: look first.
   api_.vendor->poll(api_, device_.get());
   throw_faults();
-  auto flight = std::make_unique<Flight>();
-  flight->mark = api_.vendor->submit(api_, queue_.get(), commands);
-  flight->ticket = ++last_ticket_;
-  flight->is_run = is_run;
-  flights_.push_back(std::move(flight));
-  return *flights_.back();
+  if (landed_.empty()) landed_.emplace_back();
+  Flight& flight = landed_.front();
+  flight.mark = api_.vendor->submit(api_, queue_.get(), commands);
+  flight.ticket = ++last_ticket_;
+  flight.done = flight.failed = false;
+  flight.is_run = is_run;
+  flights_.splice(flights_.end(), landed_, landed_.begin());
+  return flight;
 }
 
 void WebGpuDevice::watch(Flight& flight) {
@@ -94,12 +96,14 @@ void WebGpuDevice::deliver(Flight& flight) {
 // Takes finished flights off the queue, oldest first.
 void WebGpuDevice::settle() {
   if (lost()) throw_lost();  // what was mapped is gone
-  while (!flights_.empty() && flights_.front()->done) {
-    Flight& flight = *flights_.front();
+  while (!flights_.empty() && flights_.front().done) {
+    Flight& flight = flights_.front();
     deliver(flight);
     finished_ = flight.ticket;
     const bool failed = flight.failed;
-    flights_.pop_front();
+    flight.staging.reset();
+    flight.out = {};
+    landed_.splice(landed_.end(), flights_, flights_.begin());
     if (failed) {
       throw_faults();
       throw DeviceError("webgpu: the device dropped a submitted piece of work");
@@ -109,7 +113,7 @@ void WebGpuDevice::settle() {
 
 void WebGpuDevice::wait_oldest() {
   const Stopwatch timer(host_.waiting);
-  const Flight& oldest = *flights_.front();
+  const Flight& oldest = flights_.front();
   while (!oldest.done && !lost()) {
     api_.vendor->wait(api_, device_.get(), oldest.mark);
   }
@@ -140,8 +144,8 @@ void WebGpuDevice::wait(Ticket ticket) {
     throw_faults();
   } catch (...) {
     // The caller may let go of what its downloads were to fill.
-    for (const std::unique_ptr<Flight>& flight : flights_) {
-      if (flight->ticket <= ticket) flight->out = {};
+    for (Flight& flight : flights_) {
+      if (flight.ticket <= ticket) flight.out = {};
     }
     throw;
   }

@@ -84,7 +84,7 @@ std::size_t WebGpuDevice::encode_together(const WebGpuExecutable& executable,
 void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const HyperRow> rows) {
   const auto running = [&] {
     return static_cast<std::size_t>(std::count_if(
-        flights_.begin(), flights_.end(), [](const auto& flight) { return flight->is_run; }));
+        flights_.begin(), flights_.end(), [](const Flight& flight) { return flight.is_run; }));
   };
   while (flights_.size() >= kMaxFlights || running() >= kMaxRuns) wait_oldest();
   const std::uint32_t first = executable.uses_hyper ? write_rows(rows) : 0;
