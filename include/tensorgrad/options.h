@@ -142,7 +142,7 @@ struct ResetOptions {
 struct CompileReport {
   double milliseconds = 0;
   int launches = 0;
-  std::int64_t peak_bytes = 0;
+  std::int64_t peak_bytes = 0;  // of all buffers of the device that its steps or runs have
   std::vector<std::pair<std::string, double>> passes;  // name, milliseconds
 };
 
