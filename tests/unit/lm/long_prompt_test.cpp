@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+// A long prompt by the decoder's own defaults, and tokens behind it: what the whole model gives for
+// the whole text, and what it comes to in double precision, within 1e-5 of the larger of 1 and the
+// logit.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "backend/reference/interpreter.h"
+#include "ops/registry.h"
+#include "support/small_mamba.h"
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using lm::SavedModel;
+using nn::MixerKind;
+
+constexpr std::int64_t kDecoded = 12, kWords = 32;
+constexpr double kNear = 1e-5;
+
+// Pieces and chunks as they are where nobody says otherwise.
+nn::MambaConfig by_defaults(const std::vector<MixerKind>& layers, std::int64_t length) {
+  nn::MambaConfig config = small_mamba(kWords, layers, length);
+  config.mamba2 = {.d_state = 6, .head_dim = 8};
+  config.mamba3 = {.d_state = 6, .head_dim = 8, .ranks = 2};
+  return config;
+}
+
+Forward whole_text(const nn::MambaConfig& config, std::int64_t length, const std::string& device) {
+  return compile_forward(nn::MambaLM(config),
+                         [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+                         {.inputs = {{"tokens", {1, length}, i32}},
+                          .device = {.kind = device, .allow_software = true},
+                          .seed = 5});
+}
+
+// Off the initial values, so that each parameter counts.
+SavedModel moved_model(const nn::MambaConfig& config) {
+  SavedModel model{config, whole_text(config, 1, "cpu").download_params(), {}};
+  std::mt19937 random(2);
+  for (auto& [name, tensor] : model.weights) {
+    std::vector<float> values = tensor.floats();
+    for (float& v : values) v += 0.3F * (static_cast<float>(random() % 2001) / 1000.0F - 1);
+    tensor = HostTensor::of(tensor.shape, values);
+  }
+  return model;
+}
+
+std::vector<double> in_double(const Forward& whole, const SavedModel& model,
+                              const std::vector<std::int32_t>& text) {
+  const Graph graph = parse(whole.graph().text, "whole", find_op);
+  InterpretOptions options;
+  options.leaf = [&](const Node& leaf) -> std::vector<double> {
+    const std::string name = leaf.attrs.text("name");
+    if (name == "tokens") return {text.begin(), text.end()};
+    const std::vector<float> values = model.weights.at(name).floats();
+    return {values.begin(), values.end()};
+  };
+  return interpret(graph, options).at(static_cast<std::size_t>(graph.outputs.at(0).value)).data;
+}
+
+// max |difference| / max(1, |want|) of the logits behind the place.
+template <class Want>
+double furthest_at(std::span<const float> got, const std::vector<Want>& want, std::int64_t place) {
+  double most = 0;
+  for (std::size_t k = 0; k < kWords; ++k) {
+    const double there = want[static_cast<std::size_t>(place * kWords) + k];
+    most = std::max(most, std::abs(got[k] - there) / std::max(1.0, std::abs(there)));
+  }
+  return most;
+}
+
+void long_prompt_is_the_whole(const std::vector<MixerKind>& layers, std::int64_t prompt,
+                              const std::string& device) {
+  const std::int64_t length = prompt + kDecoded;
+  const SavedModel model = moved_model(by_defaults(layers, length));
+  Forward whole = whole_text(model.config, length, device);
+  whole.upload_params(model.weights);
+  const std::vector<std::int32_t> text = random_tokens(length, kWords, 3);
+  const std::vector<float> all = whole({{"tokens", text}}).floats();
+  const std::vector<double> exact = in_double(whole, model, text);
+  double of_whole = 0;
+  for (std::int64_t place = 0; place < length; ++place) {
+    const auto from = static_cast<std::size_t>(place * kWords);
+    of_whole = std::max(of_whole, furthest_at(std::span(all).subspan(from, kWords), exact, place));
+  }
+  EXPECT_LT(of_whole, kNear) << "the whole model and double precision";
+
+  lm::Decoder decoder(model, {.device = {.kind = device, .allow_software = true}});
+  std::span<const float> logits =
+      decoder.begin(std::vector<std::vector<std::int32_t>>{{text.begin(), text.begin() + prompt}});
+  double between = 0, of_decoder = 0;
+  for (std::int64_t place = prompt - 1; place < length; ++place) {
+    between = std::max(between, furthest_at(logits, all, place));
+    of_decoder = std::max(of_decoder, furthest_at(logits, exact, place));
+    if (place + 1 < length) logits = decoder.step({&text[static_cast<std::size_t>(place + 1)], 1});
+  }
+  EXPECT_LT(between, kNear) << "the decoder and the whole model";
+  EXPECT_LT(of_decoder, kNear) << "the decoder and double precision";
+  EXPECT_THAT(decoder.forward().compiled_sizes(), ::testing::Contains(256));
+}
+
+// In pieces of 256, 64, 16 and 4, through two layers.
+void long_prompt_is_the_whole_on_cpu(MixerKind kind) {
+  long_prompt_is_the_whole({kind, kind}, 700, "cpu");
+}
+// In pieces of 256 and 64, through one layer: a driver in software takes long to compile kernels.
+void long_prompt_is_the_whole_on_webgpu(MixerKind kind) {
+  long_prompt_is_the_whole({kind}, 704, "webgpu");
+}
+
+TEST(LmLongPrompt, of_mamba1_is_the_whole_on_cpu) {
+  long_prompt_is_the_whole_on_cpu(MixerKind::kMamba1);
+}
+TEST(LmLongPrompt, of_mamba2_is_the_whole_on_cpu) {
+  long_prompt_is_the_whole_on_cpu(MixerKind::kMamba2);
+}
+TEST(LmLongPrompt, of_mamba3_is_the_whole_on_cpu) {
+  long_prompt_is_the_whole_on_cpu(MixerKind::kMamba3);
+}
+TEST(LmLongPrompt, of_attention_is_the_whole_on_cpu) {
+  long_prompt_is_the_whole_on_cpu(MixerKind::kAttention);
+}
+TEST(LmLongPrompt, of_mamba1_is_the_whole_on_webgpu) {
+  long_prompt_is_the_whole_on_webgpu(MixerKind::kMamba1);
+}
+TEST(LmLongPrompt, of_mamba2_is_the_whole_on_webgpu) {
+  long_prompt_is_the_whole_on_webgpu(MixerKind::kMamba2);
+}
+TEST(LmLongPrompt, of_mamba3_is_the_whole_on_webgpu) {
+  long_prompt_is_the_whole_on_webgpu(MixerKind::kMamba3);
+}
+TEST(LmLongPrompt, of_attention_is_the_whole_on_webgpu) {
+  long_prompt_is_the_whole_on_webgpu(MixerKind::kAttention);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
