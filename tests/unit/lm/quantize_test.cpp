@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "counts/large_gpu.h"
 #include "support/temp_dir.h"
 #include "tensorgrad/tensorgrad.h"
 
@@ -122,7 +123,7 @@ TEST(Quantized, model_is_read_as_it_was_written) {
 }
 
 // A step reads the bits: the memory planned for it has no room for more.
-TEST(Quantized, decoder_has_room_for_the_bits_alone) {
+void decoder_has_room_for_the_bits(const DeviceOptions& device) {
   nn::MambaConfig config = quantizable({MixerKind::kMamba1, MixerKind::kMamba1}, true);
   config.vocab_size = 512;
   config.d_model = 128;
@@ -133,8 +134,8 @@ TEST(Quantized, decoder_has_room_for_the_bits_alone) {
       sum += static_cast<std::int64_t>(tensor.bytes.size());
     return sum;
   };
-  const auto peak = [](const SavedModel& of) {
-    return lm::Decoder(of, {.device = {.kind = "cpu"}}).forward().report().peak_bytes;
+  const auto peak = [&](const SavedModel& of) {
+    return lm::Decoder(of, {.device = device}).forward().report().peak_bytes;
   };
   const std::int64_t others = peak(model) - bytes(model);
   for (const WeightFormat format : {WeightFormat::kF16, WeightFormat::kInt8, WeightFormat::kInt4}) {
@@ -142,6 +143,14 @@ TEST(Quantized, decoder_has_room_for_the_bits_alone) {
     // A buffer is a multiple of 256 bytes, and packed weights have one each.
     EXPECT_LE(peak(packed), bytes(packed) + others + 16'384) << nn::format_name(format);
   }
+}
+TEST(Quantized, decoder_has_room_for_the_bits_alone) {
+  decoder_has_room_for_the_bits({.kind = "cpu"});
+}
+// As it is planned for the least limits, and for a large GPU.
+TEST(Quantized, decoder_has_room_for_the_bits_alone_on_webgpu) {
+  decoder_has_room_for_the_bits({.kind = "null"});
+  decoder_has_room_for_the_bits(large_gpu());
 }
 
 }  // namespace
