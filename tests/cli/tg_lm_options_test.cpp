@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// What options of tg lm do, each by itself: how tokens are drawn, tokenizers, how a text is scored,
+// kinds of weights. A tool that took one for another would fail.
+#include <cmath>
+#include <random>
+#include <set>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/tool.h"
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::test {
+namespace {
+
+using OptionLine = nlohmann::json;
+using OptionWords = std::vector<std::string>;
+using OptionTokens = std::vector<std::int32_t>;
+
+constexpr std::int64_t kOptionWidth = 32, kOptionLetters = 24;
+
+Tokenizer option_letters() {
+  std::vector<std::string> letters;
+  for (int i = 0; i < kOptionLetters; ++i) letters.emplace_back(1, static_cast<char>('a' + i));
+  return Tokenizer::characters(letters);
+}
+
+// The model as it begins, with numbers of [-size, size] added to its weights.
+lm::SavedModel option_model(nn::MambaConfig config, const Tokenizer& tokenizer, float size) {
+  config.vocab_size = tokenizer.vocab_size();
+  config.d_model = kOptionWidth;
+  config.n_layer = static_cast<std::int64_t>(config.layers.size());
+  const Forward forward =
+      compile_forward(nn::MambaLM(config),
+                      [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+                      {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 5});
+  lm::SavedModel model{config, forward.download_params(), tokenizer};
+  std::mt19937 random(2);
+  for (auto& [name, tensor] : model.weights) {
+    std::vector<float> values = tensor.floats();
+    for (float& v : values) v += size * (static_cast<float>(random() % 2001) / 1000.0F - 1);
+    tensor = HostTensor::of(tensor.shape, values);
+  }
+  return model;
+}
+
+// A letter's logits depend on the one before it alone, and all are below 0.
+lm::SavedModel model_of_pairs() {
+  lm::SavedModel model = option_model({.layers = {nn::MixerKind::kMlp}, .tie_embeddings = false},
+                                      option_letters(), 0.5F);
+  const auto set = [&](const std::string& name, const auto& change) {
+    HostTensor& tensor = model.weights.at(name);
+    std::vector<float> values = tensor.floats();
+    for (float& v : values) v = change(v);
+    tensor = HostTensor::of(tensor.shape, values);
+  };
+  set("backbone.layers.0.mixer.fc2.weight", [](float) { return 0.0F; });
+  set("backbone.norm_f.weight", [](float) { return 1.0F; });
+  set("backbone.embedding.weight", [](float v) { return std::abs(v) + 0.01F; });
+  set("lm_head.weight", [](float v) { return -std::abs(v) - 0.01F; });
+  return model;
+}
+
+class TgLmGenerate : public ::testing::Test {
+ protected:
+  TgLmGenerate() {
+    lm::save_model(folder / "pairs.safetensors", model_of_pairs());
+    greedy = written({"--temperature", "0"});
+  }
+
+  // What the tool writes behind "a".
+  OptionTokens written(const OptionWords& options) const {
+    OptionWords words = {"lm", "generate", "pairs.safetensors", "--device", "cpu",    "--prompt",
+                         "a",  "--json",   "--max-tokens",      "20",       "--quiet"};
+    words.insert(words.end(), options.begin(), options.end());
+    const ToolResult result = folder.tg(words);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.code == 0 ? OptionLine::parse(result.out)["tokens"].get<OptionTokens>()
+                            : OptionTokens();
+  }
+  // What the library does.
+  static OptionTokens wanted(const lm::SamplingOptions& sampling) {
+    lm::Generator generator(model_of_pairs(), {.device = {.kind = "cpu"}});
+    return generator.generate("a", {.sampling = sampling, .max_tokens = 20}).tokens;
+  }
+
+  TestFolder folder;
+  OptionTokens greedy;
+};
+
+TEST_F(TgLmGenerate, draws_from_the_likeliest_alone_where_options_leave_no_other) {
+  ASSERT_EQ(greedy.size(), 20U);
+  EXPECT_NE(written({"--temperature", "5"}), greedy);
+  EXPECT_EQ(written({"--temperature", "5", "--top-k", "1"}), greedy);
+  EXPECT_EQ(written({"--temperature", "5", "--top-p", "1e-9"}), greedy);
+  EXPECT_EQ(written({"--temperature", "5", "--min-p", "1"}), greedy);
+}
+
+TEST_F(TgLmGenerate, draws_as_the_library_does_with_each_option) {
+  const lm::SamplingOptions hot = {.temperature = 5, .seed = 3};
+  const OptionWords words = {"--temperature", "5", "--seed", "3"};
+  const auto check = [&](const char* option, const char* text, lm::SamplingOptions sampling) {
+    OptionWords more = words;
+    more.insert(more.end(), {option, text});
+    const OptionTokens tokens = written(more);
+    EXPECT_EQ(tokens, wanted(sampling)) << option;
+    EXPECT_NE(tokens, wanted(hot)) << option << " changes nothing";
+    EXPECT_NE(tokens, greedy) << option;
+  };
+  EXPECT_EQ(written(words), wanted(hot));
+  lm::SamplingOptions each = hot;
+  each.top_k = 4;
+  check("--top-k", "4", each);
+  (each = hot).top_p = 0.4;
+  check("--top-p", "0.4", each);
+  (each = hot).min_p = 0.7;
+  check("--min-p", "0.7", each);
+  (each = hot).repetition_penalty = 2.5;
+  check("--repetition-penalty", "2.5", each);
+}
+
+TEST_F(TgLmGenerate, repeats_nothing_at_a_huge_penalty_while_there_is_something_else) {
+  const OptionTokens tokens = written({"--temperature", "0", "--repetition-penalty", "1e6"});
+  std::set<std::int32_t> all(tokens.begin(), tokens.end());
+  all.insert(option_letters().encode("a").front());
+  EXPECT_EQ(all.size(), 21U);
+  EXPECT_LT(std::set<std::int32_t>(greedy.begin(), greedy.end()).size(), 20U) << "it would repeat";
+}
+
+TEST(TgLmTokenizers, bytes_and_pairs_of_them_are_made_of_the_text) {
+  const TestFolder folder;
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += i % 3 == 0 ? "the cat sat\n" : "a d\xC3\xB6g ran home\n";
+  write_text(folder / "story.txt", text);
+  const auto tokenizer = [&](const std::string& wanted) {
+    const ToolResult result =
+        folder.tg({"lm",       "train",   "story.txt",    "--tokenizer", wanted,     "--out",
+                   "run",      "--force", "--arch",       "mamba1",      "--layers", "1",
+                   "--width",  "16",      "--steps",      "1",           "--batch",  "1",
+                   "--length", "8",       "--no-samples", "--device",    "cpu"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    const lm::SavedModel model = lm::load_model(folder / "run/model.safetensors");
+    EXPECT_EQ(model.config.vocab_size, model.tokenizer.value().vocab_size());
+    return model.tokenizer.value();
+  };
+  const std::string word = "the d\xC3\xB6g";
+  const Tokenizer bytes = tokenizer("bytes");
+  EXPECT_EQ(bytes.vocab_size(), 257);  // and the end of a text
+  EXPECT_EQ(bytes.encode(word).size(), word.size());
+  const Tokenizer pairs = tokenizer("bpe:270");
+  EXPECT_EQ(pairs.vocab_size(), 270);
+  EXPECT_LT(pairs.encode(word).size(), word.size());
+  EXPECT_EQ(pairs.decode(pairs.encode(word)), word);
+  EXPECT_EQ(tokenizer("bpe:264").vocab_size(), 264);
+}
+
+TEST(TgLmEval, goes_over_parts_and_forgets_as_it_is_told) {
+  const TestFolder folder;
+  const lm::SavedModel model =
+      option_model({.layers = {nn::MixerKind::kMamba1}}, option_letters(), 0.3F);
+  lm::save_model(folder / "model.safetensors", model);
+  std::string text;
+  std::mt19937 random(4);
+  for (int i = 0; i < 200; ++i) text += static_cast<char>('a' + random() % kOptionLetters);
+  write_text(folder / "text.txt", text);
+  const auto loss = [&](const OptionWords& options) {
+    OptionWords words = {"lm",  "eval",   "model.safetensors", "--data", "text.txt", "--device",
+                         "cpu", "--json", "--piece",           "16"};
+    words.insert(words.end(), options.begin(), options.end());
+    const ToolResult result = folder.tg(words);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.code == 0 ? OptionLine::parse(result.out)["loss"].get<double>() : 0;
+  };
+  const auto wanted = [&](std::int64_t parts, std::int64_t context) {
+    lm::TextScorer scorer(
+        model, {.piece = 16, .parts = parts, .context = context, .device = {.kind = "cpu"}});
+    return scorer.score(model.tokenizer->encode(text)).loss();
+  };
+  const double whole = wanted(1, 0), forgetful = wanted(1, 32), parts = wanted(5, 0);
+  EXPECT_GT(std::abs(whole - forgetful), 1e-4);
+  EXPECT_GT(std::abs(whole - parts), 1e-4);
+  EXPECT_GT(std::abs(forgetful - parts), 1e-4);
+  EXPECT_NEAR(loss({}), whole, 1e-6);
+  EXPECT_NEAR(loss({"--context", "32"}), forgetful, 1e-6);
+  EXPECT_NEAR(loss({"--parts", "5"}), parts, 1e-6);
+  EXPECT_NEAR(loss({"--parts", "5", "--context", "32"}), wanted(5, 32), 1e-6);
+}
+
+TEST(TgLmQuantize, keeps_weights_as_the_type_says) {
+  const TestFolder folder;
+  const lm::SavedModel model =
+      option_model({.layers = {nn::MixerKind::kMamba1}}, option_letters(), 0.3F);
+  lm::save_model(folder / "model.safetensors", model);
+  for (const std::string type : {"f16", "bf16", "int8", "int8_per_tensor", "int4"}) {
+    const ToolResult made = folder.tg(
+        {"lm", "quantize", "model.safetensors", "--type", type, "-o", type + ".safetensors"});
+    ASSERT_EQ(made.code, 0) << made.err;
+    EXPECT_NE(made.out.find("weights in " + type), std::string::npos) << made.out;
+    const lm::SavedModel read = lm::load_model(folder / (type + ".safetensors"));
+    EXPECT_EQ(nn::format_name(read.config.weights), type);
+    const lm::SavedModel want = lm::quantize(model, nn::weight_format(type));
+    ASSERT_EQ(read.weights.size(), want.weights.size()) << type;
+    for (const auto& [name, tensor] : want.weights)
+      EXPECT_EQ(read.weights.at(name).bytes, tensor.bytes) << type << ' ' << name;
+  }
+}
+
+}  // namespace
+}  // namespace tensorgrad::test
