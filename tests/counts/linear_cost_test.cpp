@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a step costs grows by as much for each sample and for each layer, and memory by as much for
-// each place of a text: a quadratic part would show. Counts of plans for a large GPU.
+// What a step costs grows by as much for each sample, for each layer and, of Mamba, for each place
+// of a text, and so does memory: a quadratic part would show. Counts of plans, most for a large
+// GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -91,6 +92,76 @@ double peak_off_the_line(bool stored_attention) {
 TEST(LinearCost, of_the_memory_of_attention_in_its_length) {
   EXPECT_LT(peak_off_the_line(false), kFewPercent);
   EXPECT_GT(peak_off_the_line(true), 0.5);  // with its weights stored
+}
+
+// A step of two narrow layers over one text.
+Cost cost_of_text(nn::MixerKind kind, std::int64_t length, const DeviceOptions& device) {
+  nn::MambaConfig config{.vocab_size = 65, .d_model = 32, .n_layer = 2, .layers = {kind, kind}};
+  config.mamba2 = {.d_state = 16, .head_dim = 16};
+  config.mamba3 = {.d_state = 16, .head_dim = 16, .ranks = 2};
+  auto trainer = compile(nn::MambaLM(config),
+                         [](const nn::MambaLM& net, const Inputs& in) {
+                           return cross_entropy(net(in["text"]), in["next"]);
+                         },
+                         {.inputs = {{"text", {1, length}, i32}, {"next", {1, length}, i32}},
+                          .optimizer = optim::AdamW{},
+                          .device = device});
+  Cost cost;
+  cost.peak = static_cast<double>(trainer.report().peak_bytes);
+  if (device.kind == "cpu") return cost;  // the others would take a run
+  const std::vector<std::int32_t> text(static_cast<std::size_t>(length));
+  for (const LaunchProfile& launch : trainer.profile({{"text", text}, {"next", text}}).launches) {
+    cost.flops += static_cast<double>(launch.flops);
+    cost.moved += static_cast<double>(launch.bytes);
+  }
+  return cost;
+}
+
+const std::vector<std::int64_t> kLengths = {64, 128, 256, 512, 1024, 2048, 4096, 8192};
+
+std::vector<Cost> costs_of_lengths(nn::MixerKind kind, const DeviceOptions& device) {
+  std::vector<Cost> costs;
+  costs.reserve(kLengths.size());
+  for (const std::int64_t length : kLengths) costs.push_back(cost_of_text(kind, length, device));
+  return costs;
+}
+
+// Twice the length costs twice as much, or less: what does not depend on it counts too, and of
+// many elements some are computed again rather than kept. A second chunk, and a second stretch of a
+// scan that is gone over again, are a few percent once.
+void expect_in_proportion(const std::vector<Cost>& costs, double Cost::* part, const char* what) {
+  for (std::size_t i = 1; i < costs.size(); ++i) {
+    const double before = costs[i - 1].*part, now = costs[i].*part;
+    EXPECT_GT(now, 1.2 * before) << what << " at " << kLengths[i];
+    EXPECT_LT(now, 2.2 * before) << what << " at " << kLengths[i];
+    EXPECT_LT(now, 1.1 * static_cast<double>(kLengths[i] / kLengths[0]) * (costs[0].*part))
+        << what << " at " << kLengths[i];
+  }
+  EXPECT_LT(costs.back().*part, 2.02 * (costs[costs.size() - 2].*part)) << what;
+}
+
+void expect_linear_in_length(nn::MixerKind kind) {
+  const std::vector<Cost> costs = costs_of_lengths(kind, large_gpu());
+  expect_in_proportion(costs, &Cost::flops, "operations");
+  expect_in_proportion(costs, &Cost::moved, "bytes moved");
+  expect_in_proportion(costs, &Cost::peak, "peak bytes");
+  expect_in_proportion(costs_of_lengths(kind, {.kind = "cpu", .threads = 1}), &Cost::peak,
+                       "peak bytes on the CPU");
+}
+
+TEST(LinearCost, of_a_step_of_mamba1_in_its_length) {
+  expect_linear_in_length(nn::MixerKind::kMamba1);
+}
+TEST(LinearCost, of_a_step_of_mamba2_in_its_length) {
+  expect_linear_in_length(nn::MixerKind::kMamba2);
+}
+TEST(LinearCost, of_a_step_of_mamba3_in_its_length) {
+  expect_linear_in_length(nn::MixerKind::kMamba3);
+}
+TEST(LinearCost, of_a_step_of_attention_in_its_length_is_of_memory_alone) {
+  const std::vector<Cost> costs = costs_of_lengths(nn::MixerKind::kAttention, large_gpu());
+  expect_in_proportion(costs, &Cost::peak, "peak bytes");
+  EXPECT_GT(costs.back().flops, 3.5 * costs[costs.size() - 2].flops);
 }
 
 }  // namespace
