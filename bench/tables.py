@@ -226,8 +226,8 @@ def scans(lines):
     moved = medians(lines, keys, "moved")
     names = {line["device"]: device_text(line) for line in lines}
     return "### Scans\n\nMedian of a launch over layers, by its own clock; batch, steps, channels and states; " \
-        "bytes by the plan.\n\n" + table(
-            ["device", "workload", "op", "goes over", "us", "moves", "GB/s", "of a copy's"],
+        "bytes by the plan; our copy is one of f32 on the same device by a kernel of ours.\n\n" + table(
+            ["device", "workload", "op", "goes over", "us", "moves", "GB/s", "of our copy's"],
             [[names[key[0]], *key[2:], number(us), megabytes(moved[key]), number(speeds[key]), f"{of_copy[key]:.2f}"]
              for key, us in times.items()])
 
