@@ -13,7 +13,7 @@ namespace {
 
 using nn::MixerKind;
 
-constexpr std::int64_t kTexts = 2, kPlaces = 20, kSigns = 11;
+constexpr std::int64_t kTexts = 2, kTextLength = 20, kSigns = 11;
 constexpr std::size_t kLeastBindings = 8;
 
 // Another device that notes how many buffers the launches of programs bind.
@@ -56,17 +56,18 @@ class BindingsDevice final : public Device {
 };
 
 auto language_trainer(const std::vector<MixerKind>& layers, const DeviceOptions& device) {
-  return compile(nn::MambaLM(small_mamba(kSigns, layers, 24)),
-                 [](const nn::MambaLM& net, const Inputs& in) {
-                   return cross_entropy(net(in["tokens"]), in["next"]);
-                 },
-                 {.inputs = {{"tokens", {kTexts, kPlaces}, i32}, {"next", {kTexts, kPlaces}, i32}},
-                  // Where a gradient is nearly 0 its sign is that of rounding: not so with this.
-                  .optimizer = optim::AdamW{.lr = 1e-2, .eps = 1e-3},
-                  .groups = {nn::MambaLM::no_weight_decay()},
-                  .clip_grad_norm = 0.1,
-                  .seed = 5,
-                  .device = device});
+  return compile(
+      nn::MambaLM(small_mamba(kSigns, layers, 24)),
+      [](const nn::MambaLM& net, const Inputs& in) {
+        return cross_entropy(net(in["tokens"]), in["next"]);
+      },
+      {.inputs = {{"tokens", {kTexts, kTextLength}, i32}, {"next", {kTexts, kTextLength}, i32}},
+       // Where a gradient is nearly 0 its sign is that of rounding: not so with this.
+       .optimizer = optim::AdamW{.lr = 1e-2, .eps = 1e-3},
+       .groups = {nn::MambaLM::no_weight_decay()},
+       .clip_grad_norm = 0.1,
+       .seed = 5,
+       .device = device});
 }
 
 // Losses of two steps and what the parameters are then.
@@ -79,7 +80,9 @@ StepsTaken two_steps(const std::vector<MixerKind>& layers, const DeviceOptions& 
   auto trainer = language_trainer(layers, device);
   StepsTaken taken;
   for (unsigned step = 0; step < 2; ++step) {
-    const auto text = [&](unsigned seed) { return random_tokens(kTexts * kPlaces, kSigns, seed); };
+    const auto text = [&](unsigned seed) {
+      return random_tokens(kTexts * kTextLength, kSigns, seed);
+    };
     taken.losses.push_back(
         trainer.step({{"tokens", text(2 * step)}, {"next", text(2 * step + 1)}}).loss);
   }
