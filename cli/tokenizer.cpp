@@ -64,14 +64,21 @@ std::string standard_input() {
   return all;
 }
 
-std::string text_of(const TokenizerEncodeArguments& arguments) {
-  if (arguments.text_given) return arguments.text;
-  if (arguments.file.empty() || arguments.file == "-") return standard_input();
-  return read_text_file(arguments.file, kMostText);
+std::vector<std::string> texts_of(const TokenizerEncodeArguments& arguments) {
+  if (arguments.text_given) return {arguments.text};
+  if (arguments.files.empty()) return {standard_input()};
+  std::vector<std::string> texts;
+  for (const std::string& file : arguments.files)
+    texts.push_back(file == "-" ? standard_input() : read_text_file(file, kMostText));
+  return texts;
 }
 
-EncodeOptions encode_options(const TokenizerEncodeArguments& arguments) {
-  return {.add_special_tokens = !arguments.plain, .parse_special = !arguments.plain};
+EncodeOptions encode_options(const Tokenizer& tokenizer,
+                             const TokenizerEncodeArguments& arguments) {
+  const bool documents = arguments.files.size() > 1 && !arguments.json && tokenizer.eos_id();
+  return {.add_special_tokens = !arguments.plain,
+          .add_eos = documents || !arguments.eos.empty(),
+          .parse_special = !arguments.plain};
 }
 
 void print_ids(const std::vector<std::int32_t>& ids) {
@@ -86,7 +93,7 @@ void print_ids(const std::vector<std::int32_t>& ids) {
 // Each line of `lines` is a string of JSON.
 void encode_lines(const Tokenizer& tokenizer, std::string_view lines,
                   const TokenizerEncodeArguments& arguments) {
-  const EncodeOptions options = encode_options(arguments);
+  const EncodeOptions options = encode_options(tokenizer, arguments);
   for (std::int64_t number = 1; !lines.empty(); ++number) {
     const std::size_t end = std::min(lines.find('\n'), lines.size());
     const std::string_view line = lines.substr(0, end);
@@ -185,22 +192,29 @@ int import_tokenizer(const TokenizerImportArguments& arguments) {
 }
 
 int encode_text(const TokenizerEncodeArguments& arguments) {
-  const Tokenizer tokenizer = tokenizer_at(arguments.tokenizer);
-  const EncodeOptions options = encode_options(arguments);
-  const std::string text = text_of(arguments);
+  Tokenizer tokenizer = tokenizer_at(arguments.tokenizer);
+  if (!arguments.eos.empty()) tokenizer.set_eos(arguments.eos);
+  const EncodeOptions options = encode_options(tokenizer, arguments);
+  const std::vector<std::string> texts = texts_of(arguments);
   if (arguments.json) {
-    encode_lines(tokenizer, text, arguments);
+    for (const std::string& text : texts) encode_lines(tokenizer, text, arguments);
     return 0;
   }
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<std::int32_t> ids = tokenizer.encode(text, options);
+  std::vector<std::int32_t> ids;
+  std::size_t read = 0;  // bytes
+  for (const std::string& text : texts) {
+    const std::vector<std::int32_t> more = tokenizer.encode(text, options);
+    ids.insert(ids.end(), more.begin(), more.end());
+    read += text.size();
+  }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!arguments.out.empty()) {
     write_tokens(arguments.out, ids, tokenizer.vocab_size());
-    const auto bytes = static_cast<double>(text.size());
+    const auto bytes = static_cast<double>(read);
     fmt::print("{}: {} tokens of {} bytes, {:.3f} bytes a token, in {:.3f} s ({:.1f} MB/s)\n",
-               printable(arguments.out), ids.size(), text.size(),
+               printable(arguments.out), ids.size(), read,
                ids.empty() ? 0 : bytes / static_cast<double>(ids.size()), seconds,
                bytes / 1e6 / std::max(seconds, 1e-9));
   } else if (arguments.show) {

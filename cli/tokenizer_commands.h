@@ -36,15 +36,16 @@ struct TokenizerImportArguments {
 int import_tokenizer(const TokenizerImportArguments& arguments);
 
 struct TokenizerEncodeArguments {
-  std::string tokenizer;  // a file, a folder, or "bytes"
-  std::string file;       // "-": standard input
+  std::string tokenizer;           // a file, a folder, or "bytes"
+  std::vector<std::string> files;  // "-": standard input, as is none
   std::string text;
   bool text_given = false;
-  std::string out;      // a file of tokens; empty: they are printed
-  bool json = false;    // strings of JSON in, arrays out, one a line
-  bool show = false;    // each with its token, one a line
+  std::string eos;    // put behind each text; empty: the tokenizer's, behind each of several files
+  std::string out;    // a file of tokens; empty: they are printed
+  bool json = false;  // strings of JSON in, arrays out, one a line
+  bool show = false;  // each with its token, one a line
   bool pieces = false;  // with json: what merges do not cross instead of tokens
-  bool plain = false;   // nothing is a special token, and none is added
+  bool plain = false;   // nothing is a special token, and none but eos is added
 };
 int encode_text(const TokenizerEncodeArguments& arguments);
 

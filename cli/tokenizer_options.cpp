@@ -97,11 +97,20 @@ void add_tokenizer_encode(CLI::App& app, TokenizerAction& action) {
   CLI::App& command = *app.add_subcommand("encode", "Turn text into tokens");
   add_tokenizer_option(command, args->tokenizer);
   CLI::Option* const file =
-      command.add_option("FILE", args->file, "Text, gzipped or not; - or none: standard input");
+      command
+          .add_option("FILE", args->files,
+                      "Text, gzipped or not; - or none: standard input. Behind each of several "
+                      "files comes the tokenizer's eos, where it has one")
+          ->option_text("[FILE ...]");
   CLI::Option* const text = command.add_option("--text", args->text, "Text to take instead");
   CLI::Option* const out =
       command.add_option("--out", args->out, "File of tokens to write (safetensors, U16 or U32)")
           ->option_text("FILE");
+  command
+      .add_option("--eos", args->eos,
+                  "Put this token behind each text, as '<|endoftext|>', so that a model that is "
+                  "trained on them learns where they end")
+      ->option_text("TOKEN");
   CLI::Option* const json = command.add_flag(
       "--json", args->json, "Each line is a string of JSON, and becomes an array of numbers");
   command
@@ -111,14 +120,16 @@ void add_tokenizer_encode(CLI::App& app, TokenizerAction& action) {
   CLI::Option* const show =
       command.add_flag("--show", args->show, "Print each number with its token, one a line");
   command.add_flag("--plain", args->plain,
-                   "Special tokens in the text are text, and none is added to it");
+                   "Special tokens in the text are text, and none but eos is added to it");
   text->excludes(file);
   out->excludes(json)->excludes(show);
   json->excludes(show)->excludes(text);
   command.footer(
       "Examples:\n"
       "  tg tokenizer encode --tokenizer tokenizer.json --text 'Hello world' --show\n"
-      "  tg tokenizer encode --tokenizer tokenizer.json book.txt --out book.safetensors");
+      "  tg tokenizer encode --tokenizer tokenizer.json book.txt --out book.safetensors\n"
+      "  tg tokenizer encode --tokenizer tokenizer.json a.txt b.txt --eos '<|endoftext|>' "
+      "--out books.safetensors");
   command.callback([=, &action] {
     args->text_given = !text->empty();
     action = [args] { return encode_text(*args); };

@@ -56,15 +56,18 @@ TokenSplit pack_documents(std::span<const std::string> documents, const Tokenize
                     std::to_string(options.holdout));
   }
   std::vector<std::int32_t> train, validation;
+  const std::optional<std::int32_t> eos = tokenizer.eos_id();
+  const auto append = [eos](std::vector<std::int32_t>& text, auto piece) {
+    text.insert(text.end(), piece.begin(), piece.end());
+    if (eos && !text.empty() && text.back() != *eos) text.push_back(*eos);
+  };
   for (const std::string& document : documents) {
     const std::vector<std::int32_t> tokens = tokenizer.encode(document, options.encode);
     const auto held =
-        static_cast<std::ptrdiff_t>(static_cast<double>(tokens.size()) * options.holdout);
-    train.insert(train.end(), tokens.begin(), tokens.end() - held);
-    validation.insert(validation.end(), tokens.end() - held, tokens.end());
-    if (!tokenizer.eos_id()) continue;
-    // A text that is cut does not end there.
-    (held > 0 ? validation : train).push_back(*tokenizer.eos_id());
+        static_cast<std::size_t>(static_cast<double>(tokens.size()) * options.holdout);
+    const std::span<const std::int32_t> all(tokens);
+    append(train, all.first(all.size() - held));
+    append(validation, all.last(held));
   }
   return {TokenText(std::move(train)), TokenText(std::move(validation))};
 }

@@ -71,6 +71,28 @@ TEST_F(TgTokenizer, trains_encodes_and_decodes) {
   EXPECT_EQ(good({"decode", "--tokenizer", "t.json", "--skip-special", "0", id}), "the");
 }
 
+TEST_F(TgTokenizer, marks_where_each_of_several_files_ends) {
+  write_text(folder / "a.txt", "ab");
+  write_text(folder / "b.txt", "c");
+  good({"train", "--data", "a.txt", "b.txt", "--kind", "characters", "--special", "<end>", "--out",
+        "tokenizer.json"});
+  const auto encoded = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"encode", "--tokenizer", "tokenizer.json"});
+    return good(more);
+  };
+  EXPECT_EQ(encoded({"a.txt", "b.txt"}), "0 1 2\n") << "nobody said which token is eos";
+  EXPECT_EQ(encoded({"a.txt", "b.txt", "--eos", "<end>"}), "0 1 3 2 3\n");
+  EXPECT_EQ(encoded({"a.txt", "--eos", "<end>", "--plain"}), "0 1 3\n");
+  write_text(folder / "tokenizer_config.json", R"({"eos_token": "<end>"})");
+  EXPECT_EQ(encoded({"a.txt", "b.txt", "--plain"}), "0 1 3 2 3\n");
+  EXPECT_EQ(encoded({"a.txt"}), "0 1\n");
+  EXPECT_THAT(encoded({"a.txt", "b.txt", "--out", "t.safetensors"}),
+              StartsWith("t.safetensors: 5 tokens of 3 bytes"));
+  EXPECT_EQ(TokenFile(folder / "t.safetensors").read_all(),
+            (std::vector<std::int32_t>{0, 1, 3, 2, 3}));
+  bad(1, {"encode", "--tokenizer", "tokenizer.json", "a.txt", "--eos", "<none>"}, "<none>");
+}
+
 TEST_F(TgTokenizer, takes_lines_of_json) {
   write_text(folder / "lines", "\"a\\nb\"\n\"\"\n\"\\u00e9 x\"\n");
   EXPECT_EQ(good({"encode", "--tokenizer", "bytes", "--json", "lines"}),

@@ -48,8 +48,10 @@ struct PackOptions {
   EncodeOptions encode = {};
 };
 
-// Documents packed into one text each for training and validation: behind each comes the
-// tokenizer's eos, where it has one, so that a model learns where texts end.
+// Documents packed into one text each for training and validation. Behind each piece comes the
+// tokenizer's eos, where it has one and the piece does not end with it: a model learns where texts
+// end, and texts do not run into one another. The part of a document that is trained on ends so
+// too, although the document goes on in `validation`.
 TokenSplit pack_documents(std::span<const std::string> documents, const Tokenizer& tokenizer,
                           const PackOptions& options = {});
 

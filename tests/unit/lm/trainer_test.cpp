@@ -62,16 +62,19 @@ TEST(TokenText, reads_from_memory_and_from_files_and_goes_round) {
   EXPECT_THROW(TokenText(tokens).split(1), UserError);
 }
 
-TEST(PackDocuments, holds_out_the_end_of_each_and_marks_where_it_ends) {
+TEST(PackDocuments, holds_out_the_end_of_each_and_marks_where_pieces_end) {
   Tokenizer tokenizer = Tokenizer::characters({"a", "b", "c"}, {"<end>"});
-  const std::vector<std::string> documents = {"aaaaaaab", "", "cb"};
+  const std::vector<std::string> documents = {"aaaaaaab", "", "cb", "bbbbbbcc<end>"};
   const auto plain = lm::pack_documents(documents, tokenizer, {.holdout = 0.25});
-  EXPECT_EQ(tokenizer.decode(plain.train.read_all()), "aaaaaacb");
-  EXPECT_EQ(tokenizer.decode(plain.validation.read_all()), "ab");
+  EXPECT_EQ(tokenizer.decode(plain.train.read_all()), "aaaaaacbbbbbbbc");
+  EXPECT_EQ(tokenizer.decode(plain.validation.read_all()), "abc<end>");
   tokenizer.set_eos("<end>");
   const auto marked = lm::pack_documents(documents, tokenizer, {.holdout = 0.25});
-  EXPECT_EQ(tokenizer.decode(marked.train.read_all()), "aaaaaa<end>cb<end>");
-  EXPECT_EQ(tokenizer.decode(marked.validation.read_all()), "ab<end>");
+  EXPECT_EQ(tokenizer.decode(marked.train.read_all()), "aaaaaa<end>cb<end>bbbbbbc<end>");
+  EXPECT_EQ(tokenizer.decode(marked.validation.read_all()), "ab<end>c<end>");
+  const auto whole = lm::pack_documents(documents, tokenizer, {.holdout = 0});
+  EXPECT_EQ(tokenizer.decode(whole.train.read_all()), "aaaaaaab<end>cb<end>bbbbbbcc<end>");
+  EXPECT_EQ(whole.validation.size(), 0);
 }
 
 TEST(TextWindows, holds_each_token_once_an_epoch_from_another_beginning) {
