@@ -72,20 +72,28 @@ TokenSplit pack_documents(std::span<const std::string> documents, const Tokenize
   return {TokenText(std::move(train)), TokenText(std::move(validation))};
 }
 
-TextWindows::TextWindows(TokenText text, std::int64_t length, std::uint32_t seed)
+TextWindows::TextWindows(TokenText text, std::int64_t length, std::uint32_t seed,
+                         std::int64_t batch)
     : text_(std::move(text)), length_(length), seed_(seed) {
-  if (length_ >= 1 && text_.size() > length_) return;
-  throw UserError("TextWindows: a text of more than " + std::to_string(length_) +
-                  " tokens expected, one window of length " + std::to_string(length_) + ", got " +
-                  std::to_string(text_.size()));
+  if (length_ < 1 || batch < 1 || text_.size() < length_) {
+    throw UserError("TextWindows: a text of at least one window of " + std::to_string(length_) +
+                    " tokens, and a batch of at least 1, expected, got " +
+                    std::to_string(text_.size()) + " tokens and a batch of " +
+                    std::to_string(batch));
+  }
+  const std::int64_t tokens = length_ * batch;
+  count_ = (text_.size() + tokens - 1) / tokens * batch;
 }
 
 std::vector<std::int32_t> TextWindows::at(std::int64_t index, std::int64_t epoch) const {
   std::seed_seq mixed{seed_, static_cast<std::uint32_t>(epoch)};
   std::uint32_t first = 0;
   mixed.generate(&first, &first + 1);
+  // They begin size / count tokens apart, some one more, which is at most their length.
+  const std::int64_t apart = text_.size() / count_, more = text_.size() % count_;
+  const std::int64_t begin = index * apart + std::min(index, more);
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(length_) + 1);
-  text_.read(static_cast<std::int64_t>(first) % text_.size() + index * length_, tokens);
+  text_.read(static_cast<std::int64_t>(first) % text_.size() + begin, tokens);
   return tokens;
 }
 

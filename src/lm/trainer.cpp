@@ -71,16 +71,22 @@ CompileOptions compile_options(const nn::MambaConfig& config, const TrainingOpti
   return made;
 }
 
+std::shared_ptr<const TextWindows> windows_of(TokenText text, const TrainingOptions& options,
+                                              Loc loc) {
+  if (text.size() < options.length) {
+    throw UserError("LanguageTrainer: a text of at least " + std::to_string(options.length) +
+                        " tokens expected, one window of " + std::to_string(options.length) +
+                        ", got " + std::to_string(text.size()) +
+                        "; a smaller length takes shorter texts",
+                    loc);
+  }
+  return std::make_shared<TextWindows>(std::move(text), options.length, options.seed,
+                                       options.batch);
+}
+
 DataLoader loader_of(std::shared_ptr<const TextWindows> windows, const TrainingOptions& options,
                      Loc loc) {
   const std::int64_t length = options.length;
-  if (windows->size() < options.batch) {
-    throw UserError("LanguageTrainer: a text of at least " +
-                        std::to_string(options.batch * length) + " tokens expected, " +
-                        std::to_string(options.batch) + " windows of " + std::to_string(length) +
-                        ", got " + std::to_string(windows->size()) + " windows",
-                    loc);
-  }
   const std::int64_t count = windows->size();
   auto get = [windows = std::move(windows), length](std::int64_t index,
                                                     std::int64_t epoch) -> Outputs {
@@ -180,7 +186,7 @@ LanguageTrainer::LanguageTrainer(const nn::MambaConfig& config, TokenText train,
     : config_(nn::MambaLM(trained_config(config, loc), loc).config),
       options_((check_training(options, loc), options)),
       validation_(std::move(validation)),
-      windows_(std::make_shared<TextWindows>(std::move(train), options.length, options.seed)),
+      windows_(windows_of(std::move(train), options, loc)),
       loader_(loader_of(windows_, options, loc)),
       trainer_(compile(nn::MambaLM(config, loc), language_loss(loc),
                        compile_options(config_, options, loc), loc)) {

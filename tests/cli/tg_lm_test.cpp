@@ -420,7 +420,7 @@ TEST(TgLm, names_what_is_wrong) {
   says({"lm", "train", "nothing.txt"}, 1, "nothing.txt");
   says({"lm", "train", "stories", "--arch", "lstm"}, 2, "--arch");
   says({"lm", "train", "stories", "--tokenizer", "bpe:9"}, 1, "bpe:N with N from 257");
-  says({"lm", "train", "stories", "--length", "100000"}, 1, "a text of more than 100000 tokens");
+  says({"lm", "train", "stories", "--length", "100000"}, 1, "a text of at least 100000 tokens");
   says({"lm", "train", "--resume", "stories"}, 1, "run.json");
   fs::create_directories(folder.path() / "huge");
   write_text(folder / "huge/run.json", "{\"version\": 1e999}");

@@ -55,21 +55,24 @@ struct PackOptions {
 TokenSplit pack_documents(std::span<const std::string> documents, const Tokenizer& tokenizer,
                           const PackOptions& options = {});
 
-// Windows of `length` tokens and the ones that follow them, which together hold each token of the
-// text about once: as many whole windows as it has. Where the first begins differs from epoch to
-// epoch (the text goes round), and depends on seed and epoch alone.
+// Windows of `length` tokens and the ones that follow them. The text goes round: what follows its
+// last token is its first. In each epoch every token is foretold in a window. The windows fill
+// whole batches, so that less than a batch of tokens is foretold again. Where the first begins
+// differs from epoch to epoch, and depends on seed and epoch alone; the others begin at equal
+// distances.
 class TextWindows {
  public:
-  // UserError: a text that is not longer than a window.
-  TextWindows(TokenText text, std::int64_t length, std::uint32_t seed);
+  // UserError: a text that is shorter than a window, or `length` or `batch` < 1.
+  TextWindows(TokenText text, std::int64_t length, std::uint32_t seed, std::int64_t batch = 1);
 
-  [[nodiscard]] std::int64_t size() const { return text_.size() / length_; }
+  // A multiple of `batch`.
+  [[nodiscard]] std::int64_t size() const { return count_; }
   // [length + 1]
   [[nodiscard]] std::vector<std::int32_t> at(std::int64_t index, std::int64_t epoch) const;
 
  private:
   TokenText text_;
-  std::int64_t length_;
+  std::int64_t length_, count_ = 0;
   std::uint32_t seed_;
 };
 

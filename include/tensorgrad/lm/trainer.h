@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Training of language models on tokens. B windows of L tokens a step.
+// Training of language models on tokens. B windows of L tokens a step; every token of the text is
+// trained on in each epoch (TextWindows).
 #pragma once
 
 #include <cstdint>
@@ -42,7 +43,7 @@ struct TrainingOptions {
 class LanguageTrainer {
  public:
   // Trains from initial values, or goes on from `weights`. `validation` may be empty. Throws
-  // UserError for a text that is not longer than a window, a token that the model does not know (in
+  // UserError for a text that is shorter than a window, a token that the model does not know (in
   // the step that meets it), options out of range, and as compile().
   LanguageTrainer(const nn::MambaConfig& config, TokenText train, TokenText validation,
                   const TrainingOptions& options, Loc loc = Loc::current());
