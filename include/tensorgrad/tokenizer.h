@@ -118,7 +118,8 @@ class Tokenizer {
   ~Tokenizer() = default;
   // A tokenizer.json of byte-level BPE (or one that to_json() made), or a folder with such a file
   // or with vocab.json and merges.txt; tokenizer_config.json beside it says which tokens are bos,
-  // eos, pad and unk. IoError: it is none, or holds what is not read (see docs/text.md).
+  // eos and pad, and for the two files how text is cut: as GPT2Tokenizer does where there is none.
+  // IoError: it is none, or holds what is not read (see docs/text.md).
   static Tokenizer from_file(const std::string& path);
   // `json` is the file; `name` stands for it in messages.
   static Tokenizer from_json(std::string_view json, std::string_view name = "tokenizer.json");

@@ -76,6 +76,12 @@ Definition definition_of_tiktoken(std::string_view ranks, std::string_view file,
                                   const BpeOptions& options);
 // bos, eos and pad of a tokenizer_config.json; names that no token has are left out.
 void take_config(Definition& definition, std::string_view json, std::string_view file);
+// An added_tokens.json: ids by tokens, which are no marks.
+void take_added_ids(Definition& definition, std::string_view json, std::string_view file);
+// Beside a vocab.json and merges.txt without a tokenizer.json: how the class that it names cuts
+// text (GPT-2's where it names none), tokens that are added, and marks, which are those of the
+// class where it does not say. `json` is an object, empty where there is no such file.
+void take_pairs_config(Definition& definition, std::string_view json, std::string_view file);
 // A tokenizer.json.
 std::string json_of(const Definition& definition);
 

@@ -59,6 +59,20 @@ std::string read_whole(const std::filesystem::path& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// Of a folder as transformers writes one for its slow tokenizers.
+text::Definition definition_of_pairs_in(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  const fs::path vocab = folder / "vocab.json", merges = folder / "merges.txt";
+  const fs::path config = folder / "tokenizer_config.json";
+  text::Definition definition = text::definition_of_pairs(read_whole(vocab), vocab.string(),
+                                                          read_whole(merges), merges.string(), {});
+  const fs::path added = folder / "added_tokens.json";
+  if (fs::exists(added)) text::take_added_ids(definition, read_whole(added), added.string());
+  const std::string json = fs::exists(config) ? read_whole(config) : "{}";
+  text::take_pairs_config(definition, json, config.string());
+  return definition;
+}
+
 void check_train_options(const BpeTrainOptions& options) {
   const auto refuse = [](const std::string& what) {
     throw UserError("tokenizer training: " + what);
@@ -111,11 +125,8 @@ Tokenizer Tokenizer::from_file(const std::string& path) {
   std::error_code ignored;
   const bool folder = fs::is_directory(path, ignored);
   const fs::path file = folder ? fs::path(path) / "tokenizer.json" : fs::path(path);
-  if (folder && !fs::exists(file, ignored) && fs::exists(fs::path(path) / "vocab.json", ignored)) {
-    throw IoError(path +
-                  ": has vocab.json and no tokenizer.json: read the former with "
-                  "from_vocab_and_merges(), which is told how text is cut");
-  }
+  if (folder && !fs::exists(file, ignored) && fs::exists(fs::path(path) / "vocab.json", ignored))
+    return Tokenizer(tokenizer_of(definition_of_pairs_in(path)));
   text::Definition definition = text::definition_of_json(read_whole(file), file.string());
   const fs::path config = file.parent_path() / "tokenizer_config.json";
   if (file.filename() == "tokenizer.json" && fs::exists(config, ignored)) {

@@ -2,6 +2,7 @@
 // What a tokenizer.json says, part by part. What is not done exactly is refused by its name.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <initializer_list>
 #include <limits>
 #include <unordered_map>
@@ -41,6 +42,13 @@ class Part {
     for (std::size_t i = 0; i < json_.size(); ++i) {
       parts.emplace_back(json_[i], where_ + "[" + std::to_string(i) + "]");
     }
+    return parts;
+  }
+  [[nodiscard]] std::vector<std::pair<std::string, Part>> object() const {
+    expect(json_.is_object(), "an object");
+    std::vector<std::pair<std::string, Part>> parts;
+    for (const auto& [key, value] : json_.items())
+      parts.emplace_back(key, Part(value, where_ + "." + key));
     return parts;
   }
   [[nodiscard]] const std::string& string() const {
@@ -299,26 +307,64 @@ void take_model(const Part& part, TokenizerJson& file, BpeModel& model, const st
   }
 }
 
+// Without its id.
+AddedToken added_token_of(const Part& item) {
+  constexpr std::size_t kLongest = 4096;
+  AddedToken token;
+  token.content = item["content"].string();
+  if (token.content.size() > kLongest) {
+    item["content"].fail("has " + std::to_string(token.content.size()) + " bytes: at most " +
+                         std::to_string(kLongest) + " expected");
+  }
+  token.special = item["special"].boolean(false);
+  token.single_word = item["single_word"].boolean(false);
+  token.lstrip = item["lstrip"].boolean(false);
+  token.rstrip = item["rstrip"].boolean(false);
+  token.normalized = item["normalized"].boolean(!token.special);
+  return token;
+}
+
 std::vector<AddedToken> added_of(const Part& part) {
   std::vector<AddedToken> tokens;
   if (part.is_null()) return tokens;
-  constexpr std::size_t kLongest = 4096;
   for (const Part& item : part.list()) {
-    AddedToken token;
-    token.content = item["content"].string();
-    if (token.content.size() > kLongest) {
-      item["content"].fail("has " + std::to_string(token.content.size()) + " bytes: at most " +
-                           std::to_string(kLongest) + " expected");
-    }
-    token.id = item["id"].id();
-    token.special = item["special"].boolean(false);
-    token.single_word = item["single_word"].boolean(false);
-    token.lstrip = item["lstrip"].boolean(false);
-    token.rstrip = item["rstrip"].boolean(false);
-    token.normalized = item["normalized"].boolean(!token.special);
-    tokens.push_back(std::move(token));
+    tokens.push_back(added_token_of(item));
+    tokens.back().id = item["id"].id();
   }
   return tokens;
+}
+
+// What is wrong with them is the file's fault.
+void add_tokens_of_file(Definition& definition, const std::vector<AddedToken>& tokens,
+                        const std::string& where) {
+  try {
+    add_tokens(definition, tokens, where);
+  } catch (const IoError&) {
+    throw;
+  } catch (const UserError& error) {
+    throw IoError(error.message());
+  }
+}
+
+// The token that a field such as eos_token names.
+std::optional<std::string> mark_of(const Part& part) {
+  if (part.is_null()) return std::nullopt;
+  return part.json().is_object() ? part["content"].string() : part.string();
+}
+
+void take_marks(const Part& root, Definition& definition) {
+  const auto id_of = [&](const char* name) -> std::optional<Id> {
+    const std::optional<std::string> token = mark_of(root[name]);
+    if (!token) return std::nullopt;
+    for (const AddedToken& added : definition.added) {
+      if (added.content == *token) return added.id;
+    }
+    const Id id = find_token(definition.model, *token);
+    return id == kNoId ? std::nullopt : std::optional(id);
+  };
+  definition.bos = id_of("bos_token");
+  definition.eos = id_of("eos_token");
+  definition.pad = id_of("pad_token");
 }
 
 }  // namespace
@@ -342,13 +388,7 @@ Definition definition_of_json(std::string_view json, std::string_view file) {
   take_post_processor(root["post_processor"], definition);
   if (!root["post_processor"].is_null())
     definition.post_processor = root["post_processor"].json().dump();
-  try {
-    add_tokens(definition, added_of(root["added_tokens"]), where + "added_tokens");
-  } catch (const IoError&) {
-    throw;
-  } catch (const UserError& error) {
-    throw IoError(error.message());
-  }
+  add_tokens_of_file(definition, added_of(root["added_tokens"]), where + "added_tokens");
   for (const std::vector<Id>* const ids : {&definition.before, &definition.behind}) {
     for (const Id id : *ids) {
       const bool added = std::any_of(definition.added.begin(), definition.added.end(),
@@ -399,20 +439,63 @@ Definition definition_of_pairs(std::string_view vocab_json, std::string_view voc
 
 void take_config(Definition& definition, std::string_view json, std::string_view file) {
   const TokenizerJson read = read_json(json, file, JsonFile::kOther);
-  const Part root(read.tree, std::string(file) + ": ");
-  const auto id_of = [&](const char* name) -> std::optional<Id> {
-    const Part part = root[name];
-    if (part.is_null()) return std::nullopt;
-    const std::string& token = part.json().is_object() ? part["content"].string() : part.string();
-    for (const AddedToken& added : definition.added) {
-      if (added.content == token) return added.id;
+  take_marks(Part(read.tree, std::string(file) + ": "), definition);
+}
+
+void take_added_ids(Definition& definition, std::string_view json, std::string_view file) {
+  const TokenizerJson read = read_json(json, file, JsonFile::kOther);
+  const std::string where = std::string(file) + ": ";
+  std::vector<AddedToken> added;
+  for (const auto& [content, id] : Part(read.tree, where).object())
+    added.push_back({.content = content, .id = id.id(), .special = false, .normalized = true});
+  add_tokens_of_file(definition, added, where);
+}
+
+void take_pairs_config(Definition& definition, std::string_view json, std::string_view file) {
+  TokenizerJson read = read_json(json, file, JsonFile::kOther);
+  const std::string where = std::string(file) + ": ";
+  const Part root(read.tree, where);
+  const Part kind = root["tokenizer_class"];
+  std::string name = kind.is_null() ? "GPT2Tokenizer" : kind.string();
+  if (name.ends_with("Fast")) name.resize(name.size() - 4);
+  const bool qwen = name == "Qwen2Tokenizer";
+  if (!qwen && name != "GPT2Tokenizer" && name != "GPTNeoXTokenizer") {
+    kind.fail(io::in_quotes(name) +
+              ": GPT2Tokenizer, GPTNeoXTokenizer or Qwen2Tokenizer expected where there is no "
+              "tokenizer.json; from_vocab_and_merges() is told how text is cut");
+  }
+  for (const char* flag : {"add_bos_token", "add_eos_token"}) {
+    if (root[flag].boolean(false)) root[flag].fail("only false is read without a tokenizer.json");
+  }
+  set_pre_tokenization(definition, qwen ? PreTokenization::kQwen2 : PreTokenization::kGpt2,
+                       root["add_prefix_space"].boolean(false), qwen);
+  // As in those classes, unless the file says otherwise.
+  for (const char* mark : {"bos_token", "eos_token", "unk_token"}) {
+    const bool none = qwen && std::string_view(mark) == "bos_token";
+    if (!none && !read.tree.contains(mark)) read.tree[mark] = "<|endoftext|>";
+  }
+  std::vector<AddedToken> added;
+  const Part decoder = root["added_tokens_decoder"];
+  if (!decoder.is_null()) {
+    for (const auto& [id, token] : decoder.object()) {
+      added.push_back(added_token_of(token));
+      const auto [stop, error] = std::from_chars(id.data(), id.data() + id.size(), added.back().id);
+      if (error != std::errc() || stop != id.data() + id.size() || added.back().id < 0)
+        decoder.fail(io::in_quotes(id) + ": an id expected");
     }
-    const Id id = find_token(definition.model, token);
-    return id == kNoId ? std::nullopt : std::optional(id);
-  };
-  definition.bos = id_of("bos_token");
-  definition.eos = id_of("eos_token");
-  definition.pad = id_of("pad_token");
+  }
+  for (const char* mark : {"bos_token", "eos_token", "unk_token", "pad_token"}) {
+    const std::optional<std::string> content = mark_of(root[mark]);
+    const auto in = [&](const std::vector<AddedToken>& tokens) {
+      return std::any_of(tokens.begin(), tokens.end(),
+                         [&](const AddedToken& token) { return token.content == content; });
+    };
+    if (!content || in(added)) continue;
+    if (in(definition.added) || find_token(definition.model, *content) != kNoId)
+      added.push_back({.content = *content});
+  }
+  add_tokens_of_file(definition, added, where + "added_tokens_decoder");
+  take_marks(root, definition);
 }
 
 }  // namespace tensorgrad::text

@@ -228,5 +228,15 @@ TEST(Pretrained, brings_the_tokenizer_along) {
       lm::load_pretrained(folder.file("").string(), {.tokenizer = false}).tokenizer.has_value());
 }
 
+TEST(Pretrained, brings_a_tokenizer_of_vocab_and_merges_along) {
+  const SpoiltFolder folder("mamba");
+  std::ofstream(folder.file("vocab.json")) << R"({"a": 0, "b": 1, "ab": 2, "<|endoftext|>": 3})";
+  std::ofstream(folder.file("merges.txt")) << "#version: 0.2\na b\n";
+  const lm::SavedModel model = lm::load_pretrained(folder.file("").string());
+  ASSERT_TRUE(model.tokenizer.has_value());
+  EXPECT_EQ(model.tokenizer->encode("abb<|endoftext|>"), (std::vector<std::int32_t>{2, 1, 3}));
+  EXPECT_EQ(model.tokenizer->eos_id(), 3);
+}
+
 }  // namespace
 }  // namespace tensorgrad::testing

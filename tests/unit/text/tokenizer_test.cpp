@@ -268,11 +268,60 @@ TEST(Tokenizer, is_read_from_a_folder_with_its_marks) {
   EXPECT_THAT(
       [&] { Tokenizer::from_file(folder.str()); },
       ThrowsMessage<IoError>(HasSubstr("tokenizer_config.json: eos_token: number: a string")));
-  const TempDir pairs;
-  put_file(pairs / "vocab.json", fixture_text("vocab.json"));
-  put_file(pairs / "merges.txt", fixture_text("merges.txt"));
-  EXPECT_THAT([&] { Tokenizer::from_file(pairs.str()); },
-              ThrowsMessage<IoError>(HasSubstr("from_vocab_and_merges()")));
+}
+
+TEST(Tokenizer, is_read_from_a_folder_with_vocab_and_merges) {
+  const TempDir folder;
+  put_file(folder / "vocab.json", fixture_text("vocab.json"));
+  EXPECT_THAT([&] { Tokenizer::from_file(folder.str()); },
+              ThrowsMessage<IoError>(HasSubstr("merges.txt")));
+  put_file(folder / "merges.txt", fixture_text("merges.txt"));
+  const std::string text = "Don't   count: 12345 <|endoftext|><|im_end|> e\u0301\n\n  x";
+  const auto expect_as = [&](const BpeOptions& options) {
+    const Tokenizer got = Tokenizer::from_file(folder.str());
+    const Tokenizer want =
+        Tokenizer::from_vocab_and_merges(folder / "vocab.json", folder / "merges.txt", options);
+    EXPECT_EQ(got.encode(text), want.encode(text));
+    EXPECT_EQ(got.pieces(text), want.pieces(text));
+    EXPECT_EQ(got.added_tokens(), want.added_tokens());
+  };
+  expect_as({.added_tokens = {{.content = "<|endoftext|>"}}});
+  const Tokenizer plain = Tokenizer::from_file(folder.str());
+  EXPECT_EQ(plain.eos_id(), 0);
+  EXPECT_EQ(plain.bos_id(), 0);
+  EXPECT_EQ(plain.pad_id(), std::nullopt);
+  const std::string config = folder / "tokenizer_config.json";
+  put_file(config, R"({"tokenizer_class": "GPT2TokenizerFast", "add_prefix_space": true,
+                       "bos_token": null, "pad_token": {"content": "<|im_end|>"},
+                       "added_tokens_decoder": {"9000": {"content": "<new>", "special": true}}})");
+  expect_as({.add_prefix_space = true,
+             .added_tokens = {{.content = "<|endoftext|>"},
+                              {.content = "<|im_end|>"},
+                              {.content = "<new>", .id = 9000}}});
+  EXPECT_EQ(Tokenizer::from_file(folder.str()).bos_id(), std::nullopt);
+  EXPECT_EQ(Tokenizer::from_file(folder.str()).pad_id(), 2);
+  put_file(config, R"({"tokenizer_class": "Qwen2Tokenizer"})");
+  expect_as({.pre_tokenization = PreTokenization::kQwen2,
+             .nfc = true,
+             .added_tokens = {{.content = "<|endoftext|>"}}});
+  EXPECT_EQ(Tokenizer::from_file(folder.str()).bos_id(), std::nullopt);
+  put_file(folder / "added_tokens.json", R"({"<new>": 9000, "<end>": 9001})");
+  put_file(config, R"({"eos_token": "<end>", "bos_token": null, "unk_token": null})");
+  expect_as(
+      {.added_tokens = {{.content = "<new>", .id = 9000, .special = false, .normalized = true},
+                        {.content = "<end>", .id = 9001}}});
+  EXPECT_EQ(Tokenizer::from_file(folder.str()).eos_id(), 9001);
+  const auto refused = [&](const char* json, const char* message) {
+    put_file(config, json);
+    EXPECT_THAT([&] { Tokenizer::from_file(folder.str()); },
+                ThrowsMessage<IoError>(HasSubstr(message)));
+  };
+  refused(R"({"tokenizer_class": "RobertaTokenizer"})",
+          "tokenizer_config.json: tokenizer_class: \"RobertaTokenizer\": GPT2Tokenizer");
+  refused(R"({"add_bos_token": true})", "add_bos_token: only false");
+  refused(R"({"added_tokens_decoder": {"0": {"content": "<other>"}}})", "as another token has");
+  refused(R"({"added_tokens_decoder": {"x": {"content": "<new>"}}})", "\"x\": an id expected");
+  refused("[]", "an object expected");
 }
 
 TEST(Tokenizer, is_trained_from_files_and_tells_how_far_it_is) {
