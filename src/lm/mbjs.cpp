@@ -7,6 +7,7 @@
 #include <array>
 
 #include "tensorgrad/error.h"
+#include "tensorgrad/lm/quantize.h"
 
 namespace tensorgrad::lm {
 namespace {
@@ -47,6 +48,17 @@ constexpr std::array<std::array<const char*, 2>, kTensorsOfLayer> kMbjsNames = {
 
 std::string layer_prefix(std::size_t layer) {
   return "backbone.layers." + std::to_string(layer) + ".";
+}
+
+// Of models here: a bias that they do not have, and which is all zeros there.
+bool is_left_out(std::size_t tensor, const nn::MambaOptions& mamba) {
+  switch (tensor) {
+    case kInBias:
+    case kOutBias: return !mamba.bias;
+    case kConvBias: return !mamba.conv_bias;
+    case kXBias: return !mamba.x_bias;
+    default: return false;
+  }
 }
 
 struct MbjsSizes {
@@ -119,10 +131,7 @@ class MbjsModel {
     const auto shapes = sizes_.shapes();
     for (std::size_t i = 0; i < layers_; ++i) {
       for (std::size_t t = 0; t < kTensorsOfLayer; ++t) {
-        const bool left_out = t == kInBias || t == kOutBias ? !mamba.bias
-                              : t == kConvBias              ? !mamba.conv_bias
-                                                            : t == kXBias && !mamba.x_bias;
-        if (left_out) continue;
+        if (is_left_out(t, mamba)) continue;
         const std::vector<float>& values = tensor(i, t);
         made.weights[layer_prefix(i) + kMbjsNames[t][1]] =
             HostTensor::of(shapes[t], t == kConvWeight ? turned_taps(values, sizes_.k) : values);
@@ -197,15 +206,16 @@ SavedModel load_mbjs(const std::string& path, const MbjsOptions& options) {
   return model_of_mbjs(read_mbjs(path), path, options);
 }
 
-void save_mbjs(const std::string& path, const SavedModel& model, int version) {
-  const nn::MambaConfig& config = model.config;
+void save_mbjs(const std::string& path, const SavedModel& given, int version) {
+  const nn::MambaConfig& config = given.config;
   const bool plain = std::all_of(config.layers.begin(), config.layers.end(),
                                  [](nn::MixerKind k) { return k == nn::MixerKind::kMamba1; });
   if (!plain || !config.tie_embeddings) {
     throw UserError(path +
                     ": MBJS holds models whose layers are all mamba1 and whose head is tied");
   }
-  check_weights(config, model.weights, path);
+  check_weights(config, given.weights, path);
+  const SavedModel model = quantize(given, nn::WeightFormat::kF32);
   const nn::Mamba sizes(config.d_model, config.mamba);
   const MbjsSizes mbjs{config.vocab_size,   config.d_model,       sizes.d_inner,
                        config.mamba.d_conv, config.mamba.d_state, sizes.dt_rank};
@@ -216,11 +226,11 @@ void save_mbjs(const std::string& path, const SavedModel& model, int version) {
   file.tensors.push_back(model.weights.at("backbone.embedding.weight").floats());
   for (std::size_t i = 0; i < layers; ++i) {
     for (std::size_t t = 0; t < kTensorsOfLayer; ++t) {
-      const auto found = model.weights.find(layer_prefix(i) + kMbjsNames[t][1]);
+      const std::string name = layer_prefix(i) + kMbjsNames[t][1];
       std::vector<float> values =
-          found == model.weights.end()
+          is_left_out(t, config.mamba)
               ? std::vector<float>(static_cast<std::size_t>(numel(shapes[t])))
-              : found->second.floats();
+              : model.weights.at(name).floats();
       if (t == kConvWeight) values = turned_taps(values, mbjs.k);
       file.tensors.push_back(std::move(values));
     }

@@ -26,8 +26,9 @@ SavedModel model_of_mbjs(const MbjsFile& file, const std::string& name,
                          const MbjsOptions& options = {});
 
 // Writes a model whose layers are all Mamba-1 and whose head is tied, without its tokenizer; biases
-// that it lacks are zeros there. Who reads the file must know the discretization and epsilon.
-// Throws UserError for other models, as check_weights() and as write_mbjs().
+// that it lacks are zeros there, and weights in fewer bits what quantize() to f32 makes of them.
+// Who reads the file must know the discretization and epsilon. Throws UserError for other models,
+// as check_weights() and as write_mbjs().
 void save_mbjs(const std::string& path, const SavedModel& model, int version = 2);
 
 }  // namespace tensorgrad::lm

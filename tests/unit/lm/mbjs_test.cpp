@@ -180,6 +180,26 @@ TEST(MbjsModel, is_read_as_it_was_written) {
   }
 }
 
+// The narrower model keeps its embedding as f32 in int4, and x_proj and out_proj alone are packed.
+TEST(MbjsModel, of_weights_in_fewer_bits_holds_what_they_stand_for) {
+  const test::TempDir dir;
+  for (const std::int64_t width : {48, 32}) {
+    nn::MambaConfig config = for_mbjs(true);
+    config.d_model = width;
+    const lm::SavedModel model{config, logits_of(config).download_params(), {}};
+    for (const nn::WeightFormat format : {nn::WeightFormat::kInt4, nn::WeightFormat::kF16}) {
+      const lm::SavedModel packed = lm::quantize(model, format);
+      lm::save_mbjs(dir / "m", packed);
+      const lm::SavedModel read = lm::load_mbjs(dir / "m"),
+                           want = lm::quantize(packed, nn::WeightFormat::kF32);
+      EXPECT_EQ(lm::to_json(read.config), lm::to_json(want.config));
+      ASSERT_EQ(read.weights.size(), want.weights.size());
+      for (const auto& [name, tensor] : want.weights)
+        EXPECT_EQ(read.weights.at(name).bytes, tensor.bytes) << width << ' ' << name;
+    }
+  }
+}
+
 // Tap 0 there is that of the step itself, here the last.
 TEST(MbjsModel, turns_the_taps_of_the_convolution_round) {
   const test::TempDir dir;
@@ -225,6 +245,12 @@ TEST(MbjsModel, names_what_does_not_fit) {
   other = model;
   other.config.layers[0] = nn::MixerKind::kMamba2;
   EXPECT_THROW(lm::save_mbjs(dir / "m", other), UserError);
+  for (const char* name : {"backbone.embedding.weight", "backbone.layers.1.mixer.x_proj.weight",
+                           "backbone.layers.1.mixer.x_proj.bias"}) {
+    other = model;
+    other.weights.erase(name);
+    EXPECT_THROW(lm::save_mbjs(dir / "m", other), UserError) << name;
+  }
 }
 
 }  // namespace
