@@ -192,7 +192,7 @@ void visit_config(Visitor& v, Config& c) {
     v.object("mamba1", [&](Visitor& in) {
       auto& o = c.mamba;
       in.size("d_state", o.d_state, 1);
-      in.size("d_conv", o.d_conv, 1);
+      in.size("d_conv", o.d_conv, 2);
       in.size("expand", o.expand, 1);
       in.size("dt_rank", o.dt_rank, 0);
       in.boolean("bias", o.bias);
@@ -204,7 +204,7 @@ void visit_config(Visitor& v, Config& c) {
   }
   if (has(MixerKind::kMamba2)) {
     v.object("mamba2", [&](Visitor& in) {
-      in.size("d_conv", c.mamba2.d_conv, 1);
+      in.size("d_conv", c.mamba2.d_conv, 2);
       in.size("groups", c.mamba2.groups, 1);
       in.boolean("bias", c.mamba2.bias);
       in.boolean("conv_bias", c.mamba2.conv_bias);

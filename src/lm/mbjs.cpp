@@ -176,6 +176,8 @@ class MbjsModel {
            " values expected, got " + std::to_string(sizes_.d));
     }
     sizes_.k = times(kConvWeight, sizes_.d);
+    if (sizes_.k < 2)
+      fail("tensor layer0.wConv: two taps or more for each channel expected, got 1");
     sizes_.n = times(kALog, sizes_.d);
     sizes_.r = times(kDtWeight, sizes_.d);
     const auto shapes = sizes_.shapes();

@@ -31,13 +31,20 @@ class ForeignConfig {
     if (found == in_.end()) fail(key, "is missing");
     return *found;
   }
-  [[nodiscard]] std::int64_t size(const char* key, std::int64_t most = kLargestForeignSize) const {
+  [[nodiscard]] std::int64_t size(const char* key, std::int64_t most = kLargestForeignSize,
+                                  std::int64_t least = 1) const {
     const ForeignJson& given = at(key);
-    if (given.is_number_integer() && given >= 1 && given <= most) return given.get<std::int64_t>();
-    fail(key, "an integer from 1 to " + std::to_string(most) + " expected, got " + shown(given));
+    if (given.is_number_integer() && given >= least && given <= most)
+      return given.get<std::int64_t>();
+    fail(key, "an integer from " + std::to_string(least) + " to " + std::to_string(most) +
+                  " expected, got " + shown(given));
   }
   [[nodiscard]] std::int64_t size_or(const char* key, std::int64_t usual) const {
     return has(key) ? size(key) : usual;
+  }
+  // Of a causal convolution, which is one from two taps on.
+  [[nodiscard]] std::int64_t taps_or(const char* key, std::int64_t usual) const {
+    return has(key) ? size(key, kLargestForeignSize, 2) : usual;
   }
   [[nodiscard]] double number_or(const char* key, double usual) const {
     if (!has(key)) return usual;
@@ -119,7 +126,7 @@ nn::MambaConfig transformers_config(const ForeignConfig& in, bool second) {
     nn::Mamba2Options& o = config.mamba2;
     in.only("rms_norm", true);
     o.d_state = in.size_or("state_size", 128);
-    o.d_conv = in.size_or("conv_kernel", 4);
+    o.d_conv = in.taps_or("conv_kernel", 4);
     o.expand = in.size_or("expand", 2);
     o.head_dim = in.size_or("head_dim", 64);
     o.groups = in.size_or("n_groups", 8);
@@ -136,7 +143,7 @@ nn::MambaConfig transformers_config(const ForeignConfig& in, bool second) {
   }
   nn::MambaOptions& o = config.mamba;
   o.d_state = in.size_or("state_size", 16);
-  o.d_conv = in.size_or("conv_kernel", 4);
+  o.d_conv = in.taps_or("conv_kernel", 4);
   o.expand = in.size_or("expand", 2);
   o.dt_rank = in.rank("time_step_rank");
   o.bias = in.boolean_or("use_bias", false);
@@ -172,7 +179,7 @@ nn::MambaConfig state_spaces_config(const ForeignConfig& in, const std::string& 
                "dt_max", "dt_init", "dt_scale", "dt_init_floor", "use_fast_path"});
     nn::MambaOptions& o = config.mamba;
     o.d_state = ssm.size_or("d_state", 16);
-    o.d_conv = ssm.size_or("d_conv", 4);
+    o.d_conv = ssm.taps_or("d_conv", 4);
     o.expand = ssm.size_or("expand", 2);
     o.dt_rank = ssm.rank("dt_rank");
     o.bias = ssm.boolean_or("bias", false);
@@ -192,7 +199,7 @@ nn::MambaConfig state_spaces_config(const ForeignConfig& in, const std::string& 
   ssm.only("D_has_hdim", false);
   nn::Mamba2Options& o = config.mamba2;
   o.d_state = ssm.size_or("d_state", 128);
-  o.d_conv = ssm.size_or("d_conv", 4);
+  o.d_conv = ssm.taps_or("d_conv", 4);
   o.expand = ssm.size_or("expand", 2);
   o.head_dim = ssm.size_or("headdim", 64);
   o.groups = ssm.size_or("ngroups", 1);

@@ -36,6 +36,12 @@ std::vector<float> log_counts(std::int64_t rows, std::int64_t columns) {
   return values;
 }
 
+void demand_taps(const char* what, std::int64_t taps, Loc loc) {
+  if (taps >= 2) return;
+  throw ShapeError(
+      std::string(what) + ": a d_conv of at least 2 expected, got " + std::to_string(taps), loc);
+}
+
 void demand_width(const char* what, const Tensor& x, std::int64_t width, Loc loc) {
   if (x.rank(loc) == 3 && x.size(-1, loc) == width) return;
   throw ShapeError(std::string(what) + ": [B, L, " + std::to_string(width) + "] expected, got " +
@@ -56,7 +62,9 @@ Mamba::Mamba(std::int64_t width, const MambaOptions& given, Loc loc)
       conv1d(d_inner, d_inner, given.d_conv, {.groups = d_inner}, given.conv_bias, loc),
       x_proj(d_inner, dt_rank + 2 * given.d_state, given.x_bias, loc),
       dt_proj(dt_projection(dt_rank, d_inner, given, loc)),
-      out_proj(scaled_linear(d_inner, width, given.residuals, loc, given.bias)) {}
+      out_proj(scaled_linear(d_inner, width, given.residuals, loc, given.bias)) {
+  demand_taps("Mamba", given.d_conv, loc);
+}
 
 std::vector<StatePart> Mamba::state_parts(std::int64_t batch) const {
   return {{"conv", {batch, options.d_conv - 1, d_inner}},
@@ -105,6 +113,7 @@ Mamba2::Mamba2(std::int64_t width, const Mamba2Options& given, Loc loc)
       D({heads}, init::ones(), loc),
       norm(d_inner, given.norm_epsilon, loc),
       out_proj(scaled_linear(d_inner, width, given.residuals, loc, given.bias)) {
+  demand_taps("Mamba2", given.d_conv, loc);
   if (heads * given.head_dim == d_inner && heads % given.groups == 0) return;
   throw ShapeError("Mamba2: head_dim must divide expand * d_model, and groups the heads, got " +
                        std::to_string(given.head_dim) + ", " + std::to_string(d_inner) + " and " +

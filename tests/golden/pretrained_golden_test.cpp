@@ -158,6 +158,12 @@ TEST(Pretrained, refuses_what_it_would_compute_otherwise) {
             "/config.json: num_heads: expand * hidden_size / head_dim expected, got 5");
   EXPECT_EQ(failure_with("mamba2", R"("num_heads": 4)", R"("num_heads": 4.5)"),
             "/config.json: num_heads: an integer from 1 to 1073741824 expected, got 4.5");
+  for (const char* kind : {"mamba", "mamba2"}) {
+    EXPECT_EQ(failure_with(kind, R"("conv_kernel": 4)", R"("conv_kernel": 1)"),
+              "/config.json: conv_kernel: an integer from 2 to 1073741824 expected, got 1");
+  }
+  EXPECT_EQ(failure_with("ssm_mamba2", R"("ngroups")", R"("d_conv": 1, "ngroups")"),
+            "/config.json: ssm_cfg.d_conv: an integer from 2 to 1073741824 expected, got 1");
   EXPECT_EQ(failure_with("mamba2", R"("hidden_size": 16,)", ""),
             "/config.json: hidden_size: is missing");
   EXPECT_EQ(failure_with("ssm_mamba2", R"("attn_layer_idx": [])", R"("attn_layer_idx": [1])"),

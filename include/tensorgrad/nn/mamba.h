@@ -28,9 +28,9 @@ struct Carried {
 };
 
 struct MambaOptions {
-  std::int64_t d_state = 16, d_conv = 4, expand = 2;
-  std::int64_t dt_rank = 0;  // 0: d_model / 16, rounded up
-  bool bias = false;         // of in_proj and out_proj
+  std::int64_t d_state = 16, d_conv = 4, expand = 2;  // d_conv: taps, at least 2
+  std::int64_t dt_rank = 0;                           // 0: d_model / 16, rounded up
+  bool bias = false;                                  // of in_proj and out_proj
   bool conv_bias = true;
   bool x_bias = false;  // of x_proj
   Discretization discretization = Discretization::kEuler;
@@ -63,9 +63,9 @@ struct Mamba {
 };
 
 struct Mamba2Options {
-  std::int64_t d_state = 128, d_conv = 4, expand = 2, head_dim = 64, groups = 1;
-  std::int64_t chunk = 64;  // of ssd()
-  bool bias = false;        // of in_proj and out_proj
+  std::int64_t d_state = 128, d_conv = 4, expand = 2, head_dim = 64, groups = 1;  // as of Mamba
+  std::int64_t chunk = 64;                                                        // of ssd()
+  bool bias = false;  // of in_proj and out_proj
   bool conv_bias = true;
   double a_min = 1, a_max = 16;  // exp(A_log) begins uniform between these
   double dt_min = 1e-3, dt_max = 0.1, dt_floor = 1e-4;

@@ -135,6 +135,10 @@ TEST(LmConfig, names_the_field_that_is_wrong) {
             "a.json: d_model: an integer from 1 to 1073741824 expected, got 18446744073709551615");
   EXPECT_EQ(read_with("\"ranks\":3", "\"ranks\":0"),
             "a.json: mamba3.ranks: an integer from 1 to 1073741824 expected, got 0");
+  EXPECT_EQ(read_with("\"d_conv\":3", "\"d_conv\":1"),
+            "a.json: mamba1.d_conv: an integer from 2 to 1073741824 expected, got 1");
+  EXPECT_EQ(read_with("\"d_conv\":2", "\"d_conv\":1"),
+            "a.json: mamba2.d_conv: an integer from 2 to 1073741824 expected, got 1");
   EXPECT_EQ(read_with("\"rope_base\":500.0", "\"rope_base\":-1"),
             "a.json: attention.rope_base: a number above 0 expected, got -1");
   EXPECT_EQ(read_with("\"rope_base\":500.0", "\"rope_base\":\"big\""),

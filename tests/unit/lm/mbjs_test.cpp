@@ -237,6 +237,11 @@ TEST(MbjsModel, names_what_does_not_fit) {
             "f: tensor layer0.wConv: a multiple of 12 values expected, got 35");
   EXPECT_EQ(failure([](MbjsFile& file) { file.tensors[19].push_back(1); }),
             "f: tensor layer1.bXProj: 8 values expected, got 9");
+  EXPECT_EQ(failure([](MbjsFile& file) {
+              file.tensors[3].resize(12);
+              file.tensors[16].resize(12);
+            }),
+            "f: tensor layer0.wConv: two taps or more for each channel expected, got 1");
   EXPECT_EQ(failure([](MbjsFile& file) { file.tensors.clear(); }),
             "f: 28 tensors expected for 2 layers of mamba1, got 0");
   lm::SavedModel other = model;

@@ -455,6 +455,8 @@ TEST(MambaLM, refuses_what_does_not_fit) {
                UserError);
   EXPECT_THROW(nn::mixer_schedule("gpt", 2), UserError);
   EXPECT_THROW(nn::Mamba2(8, {.head_dim = 5}), ShapeError);
+  EXPECT_THROW(nn::Mamba(8, {.d_conv = 1}), ShapeError);
+  EXPECT_THROW(nn::Mamba2(8, {.d_conv = 1, .head_dim = 4}), ShapeError);
   EXPECT_THROW(nn::CausalAttention(8, 3, {}), ShapeError);
   EXPECT_THROW(nn::Mamba3(8, {.d_state = 5, .head_dim = 4}), ShapeError);
   EXPECT_EQ(nn::mixer_schedule("jamba", 4)[3], MixerKind::kAttention);
