@@ -33,17 +33,10 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// Of TENSORGRAD_SKIP. The others (autodiff, expand, plan) make what the rest needs.
+// Of TENSORGRAD_SKIP.
 std::vector<std::string> skipped_passes() {
   std::vector<std::string> names = split_list(env("TENSORGRAD_SKIP"));
-  std::vector<std::string> known;
-  for (const std::string& name : pass_names()) {
-    const auto needed = [&](const GraphPass& pass) { return pass.needed && pass.name == name; };
-    if (std::any_of(graph_passes().begin(), graph_passes().end(), needed)) continue;
-    if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
-  }
-  known.emplace_back("row_epilogue");  // a part of fuse
-  known.emplace_back("chain");         // of the plan
+  const std::vector<std::string> known = skippable_names();
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string all;
@@ -164,17 +157,20 @@ std::span<const GraphPass> graph_passes() {
 }
 
 std::vector<GraphPass> late_passes(std::int64_t max_binding_bytes, bool split_rows,
-                                   const RematerializeOptions& rematerializing) {
+                                   const RematerializeOptions& rematerializing, bool split_all) {
   std::vector<GraphPass> passes;
   if (max_binding_bytes > 0) {
-    passes.push_back(
-        {"split_product", [=](const Graph& g) { return split_product(g, max_binding_bytes); }});
+    passes.push_back({"split_product", [=](const Graph& g) {
+                        return split_product(g, max_binding_bytes, split_all);
+                      }});
   }
-  if (split_rows) {
-    passes.push_back({"split_depth", split_depth});
-    passes.push_back({"split_scatter", split_scatter});
+  if (split_rows || split_all) {
+    passes.push_back({"split_depth", [=](const Graph& g) { return split_depth(g, split_all); }});
     passes.push_back(
-        {"split_reduce", [=](const Graph& g) { return split_reduce(g, max_binding_bytes); }});
+        {"split_scatter", [=](const Graph& g) { return split_scatter(g, split_all); }});
+    passes.push_back({"split_reduce", [=](const Graph& g) {
+                        return split_reduce(g, max_binding_bytes, split_all);
+                      }});
   }
   passes.push_back(
       {"rematerialize", [=](const Graph& g) { return rematerialize(g, rematerializing); }});
@@ -186,6 +182,19 @@ std::vector<std::string> pass_names() {
   for (const GraphPass& pass : graph_passes()) names.push_back(pass.name);
   for (const GraphPass& pass : late_passes(1, true)) names.push_back(pass.name);
   names.emplace_back("fuse");
+  return names;
+}
+
+std::vector<std::string> skippable_names() {
+  std::vector<std::string> names;
+  for (const std::string& name : pass_names()) {
+    // The needed ones (autodiff, expand, plan) make what the rest needs.
+    const auto needed = [&](const GraphPass& pass) { return pass.needed && pass.name == name; };
+    if (std::any_of(graph_passes().begin(), graph_passes().end(), needed)) continue;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  names.emplace_back("row_epilogue");
+  names.emplace_back("chain");
   return names;
 }
 
@@ -248,8 +257,8 @@ Compiled compile_graph(CompileRequest request) {
   for (const GraphPass& pass : graph_passes()) run(pass);
   result.graph = graph;
   // What people are told of, and the reference computes, is what they wrote: these cut it up.
-  for (const GraphPass& pass :
-       late_passes(request.plan.max_binding_bytes, request.split_rows, request.rematerializing)) {
+  for (const GraphPass& pass : late_passes(request.plan.max_binding_bytes, request.split_rows,
+                                           request.rematerializing, request.split_all)) {
     run(pass);
   }
   // Last: it looks at who reads what, which the passes above change. It also makes the copies that

@@ -30,6 +30,7 @@ struct CompileRequest {
   std::function<void(Graph& graph, const std::vector<ValueId>& grads)> extend;
   FuseOptions fusing;      // what the device decides; the rest is set by compile_graph()
   bool split_rows = true;  // for a device that shares a row among few of its threads
+  bool split_all = false;  // and cut products, scatters and reductions whatever it costs: for tests
   RematerializeOptions rematerializing;
   PlanOptions plan;
   std::vector<std::string> skip;  // passes to leave out, beside those of TENSORGRAD_SKIP
@@ -63,12 +64,17 @@ std::span<const GraphPass> graph_passes();
 
 // The passes after those. They cut up what is too large for a device: where a binding holds at most
 // `max_binding_bytes` (0: anything), and where it does not itself share rows among its threads.
-// Then some values are computed again rather than kept.
+// Then some values are computed again rather than kept. `split_all`: all is cut, whatever its size.
 std::vector<GraphPass> late_passes(std::int64_t max_binding_bytes, bool split_rows,
-                                   const RematerializeOptions& rematerializing = {});
+                                   const RematerializeOptions& rematerializing = {},
+                                   bool split_all = false);
 
 // The names of all of these and "fuse", in order; a pass that runs twice is there twice.
 std::vector<std::string> pass_names();
+
+// What TENSORGRAD_SKIP may name: of those, once each, what nothing relies on; "row_epilogue", a
+// part of fuse; "chain", a part of the plan.
+std::vector<std::string> skippable_names();
 
 // The pass of that name (those above, and "fuse" for launches of at most `max_bindings` buffers);
 // throws UserError, with the names there are.

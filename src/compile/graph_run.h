@@ -51,6 +51,7 @@ struct GraphRunOptions {
   std::vector<std::string> skip = {};  // passes to leave out
   RematerializeOptions rematerializing = {};
   bool shadow = false;                // check each launch (TENSORGRAD_SHADOW=1 does so as well)
+  bool split_all = false;             // that of CompileRequest
   std::int64_t cached_elements = -1;  // that of FuseOptions; less than 0: as the device says
 };
 // Compiles and runs once on the device; the words of each result.

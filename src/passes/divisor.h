@@ -18,4 +18,12 @@ inline std::int64_t divisor_near(std::int64_t n, std::int64_t wanted, std::int64
   return 0;
 }
 
+// The least divisor of n but 1; 1 of 1.
+inline std::int64_t least_divisor(std::int64_t n) {
+  for (std::int64_t parts = 2; parts < n; ++parts) {
+    if (n % parts == 0) return parts;
+  }
+  return n;
+}
+
 }  // namespace tensorgrad

@@ -72,13 +72,15 @@ std::int64_t parts_of_depth(std::int64_t m, std::int64_t n, std::int64_t k, bool
 
 }  // namespace
 
-Graph split_depth(const Graph& graph) {
+Graph split_depth(const Graph& graph, bool always) {
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op->kind != OpKind::kContraction || node.type.shape.size() != 2) return kNoValue;
     Builder builder{out, node.site, node.origin};
     const Ex a{&builder, node.inputs[0]}, b{&builder, node.inputs[1]};
     const std::int64_t m = a.shape()[0], k = a.shape()[1], n = b.shape()[1];
-    const std::int64_t parts = parts_of_depth(m, n, k, is_half(a) && is_half(b)), each = k / parts;
+    const std::int64_t parts =
+        always ? least_divisor(k) : parts_of_depth(m, n, k, is_half(a) && is_half(b));
+    const std::int64_t each = k / parts;
     if (parts == 1) return kNoValue;
     const Ex a_parts = op::permute(op::reshape(a, {m, parts, each}), {1, 0, 2});
     return op::sum(op::matmul(a_parts, op::reshape(b, {parts, each, n})), {0}).id;

@@ -11,8 +11,10 @@ namespace tensorgrad {
 // of `parts` stretches of k, and the sum of what these give: [m, k] x [k, n] -> [parts, m, n] ->
 // [m, n]. The number of parts divides k and depends on the shape alone.
 //
+// `always`: each in two or more, whatever it costs.
+//
 // Before split_reduce, which keeps off the sums that ride in plain products: those over the rows of
 // what is cut here do not ride any more.
-Graph split_depth(const Graph& graph);
+Graph split_depth(const Graph& graph, bool always = false);
 
 }  // namespace tensorgrad

@@ -56,12 +56,13 @@ Ex stretch(Ex x, std::size_t back, std::int64_t from, std::int64_t to) {
 
 }  // namespace
 
-Graph split_product(const Graph& graph, std::int64_t most_bytes) {
+Graph split_product(const Graph& graph, std::int64_t most_bytes, bool always) {
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op->kind != OpKind::kContraction) return kNoValue;
     const Operand a = operand_of(out, node.inputs[0], true);
     const Operand b = operand_of(out, node.inputs[1], false);
-    const std::int64_t parts = parts_of_product(a, b, a.cols, most_bytes);
+    const std::int64_t parts =
+        always ? std::min<std::int64_t>(2, a.cols) : parts_of_product(a, b, a.cols, most_bytes);
     if (parts == 1) return kNoValue;
     const std::int64_t each = (a.cols + parts - 1) / parts;
     Builder builder{out, node.site, node.origin};

@@ -13,7 +13,9 @@ namespace tensorgrad {
 // (the weight gradient of a large batch), the product becomes a sum of products over stretches of
 // k, each of which adds to the one before.
 //
+// `always`: each in two, whatever its size.
+//
 // Before split_reduce, which keeps off the sums that ride in products.
-Graph split_product(const Graph& graph, std::int64_t most_bytes);
+Graph split_product(const Graph& graph, std::int64_t most_bytes, bool always = false);
 
 }  // namespace tensorgrad

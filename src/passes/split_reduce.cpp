@@ -86,7 +86,8 @@ double identity_of(const OpDef& op, DType dtype) {
   return max ? 0 : std::numeric_limits<std::uint32_t>::max();
 }
 
-// One reduction on its way into two; kNoValue where its padded operand would be too large.
+// One reduction on its way into two; kNoValue where there is nothing to cut, or its padded operand
+// would be too large. `least_parts` 0: two parts, whatever would be better.
 class Split {
  public:
   Split(Builder& builder, const Node& node, std::int64_t least_parts, bool columns)
@@ -95,11 +96,13 @@ class Split {
     size_ = shape_[at_];
     std::int64_t rows = 1;
     for (std::size_t d = 0; d < shape_.size(); ++d) rows *= reduced_[d] ? 1 : shape_[d];
-    parts_ = parts_of(size_, rows, least_parts, columns);
+    parts_ = least_parts == 0 ? std::min<std::int64_t>(2, size_)
+                              : parts_of(size_, rows, least_parts, columns);
     each_ = (size_ + parts_ - 1) / parts_;
   }
 
   ValueId run() {
+    if (parts_ == 1) return kNoValue;
     const std::int64_t others = numel(shape_) / size_;  // what is padded must still be a tensor
     if (parts_ * each_ > std::numeric_limits<std::int32_t>::max() / others) return kNoValue;
     cut();
@@ -208,7 +211,7 @@ std::set<std::pair<ValueId, std::int64_t>> product_operands(const Graph& graph) 
 
 }  // namespace
 
-Graph split_reduce(const Graph& graph, std::int64_t most_bytes) {
+Graph split_reduce(const Graph& graph, std::int64_t most_bytes, bool always) {
   const auto operands = product_operands(graph);
   ValueId id = -1;  // of the node in the old graph: they come in order
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
@@ -217,13 +220,14 @@ Graph split_reduce(const Graph& graph, std::int64_t most_bytes) {
     const ReduceShape shape = reduce_shape(graph, graph[id]);
     const std::int64_t bytes = most_bytes == 0 ? 0 : row_bytes(graph, graph[id], shape);
     const bool columns = of_columns(graph, graph[id]) && shape.rows < kFullColumns;
-    if (!pays(shape, columns) && bytes <= most_bytes) return kNoValue;
+    const bool fits = bytes <= most_bytes;
+    if (!always && fits && !pays(shape, columns)) return kNoValue;
     const ValueId summed = through_views(graph, graph[id].inputs[0]).value;
     if (node.op == &ops::reduce_sum && operands.contains({summed, shape.cols})) return kNoValue;
     Builder builder{out, node.site, node.origin};
     // Twice as many parts as must be: a part may start inside of what a binding's start is rounded
     // to, and be longer than others.
-    const std::int64_t least = bytes <= most_bytes ? 2 : 2 * (bytes / most_bytes + 1);
+    const std::int64_t least = !fits ? 2 * (bytes / most_bytes + 1) : always ? 0 : 2;
     return Split(builder, node, least, columns).run();
   });
 }

@@ -17,7 +17,9 @@ namespace tensorgrad {
 // The same is done, whatever it costs, where one row spans more than `most_bytes` (0: no limit) of
 // what it reads: one part after another can be bound, the row cannot.
 //
+// `always`: each in two, whatever its size, but for the sums that ride in products.
+//
 // After the algebra and the last cse, which would not know the two halves again; before fuse.
-Graph split_reduce(const Graph& graph, std::int64_t most_bytes = 0);
+Graph split_reduce(const Graph& graph, std::int64_t most_bytes = 0, bool always = false);
 
 }  // namespace tensorgrad

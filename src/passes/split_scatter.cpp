@@ -27,13 +27,14 @@ std::int64_t parts_of_line(const AxisSplit& line, std::int64_t size) {
 
 }  // namespace
 
-Graph split_scatter(const Graph& graph) {
+Graph split_scatter(const Graph& graph, bool always) {
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op != &ops::scatter_add) return kNoValue;
     Builder builder{out, node.site, node.origin};
     const Ex source{&builder, node.inputs[0]}, index{&builder, node.inputs[1]};
     const std::int64_t axis = node.attrs.integer("axis"), size = node.attrs.integer("size");
-    const std::int64_t parts = parts_of_line(split_at(source.shape(), axis), size);
+    const AxisSplit line = split_at(source.shape(), axis);
+    const std::int64_t parts = always ? least_divisor(line.size) : parts_of_line(line, size);
     if (parts == 1) return kNoValue;
     Shape cut = source.shape();
     const auto at = cut.begin() + axis;

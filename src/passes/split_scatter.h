@@ -12,7 +12,9 @@ namespace tensorgrad {
 // [.., parts, size, ..] -> [.., size, ..]. The number of parts divides the line and depends on the
 // shape alone.
 //
+// `always`: each in two or more, whatever it costs.
+//
 // After the algebra and the last cse; before fuse.
-Graph split_scatter(const Graph& graph);
+Graph split_scatter(const Graph& graph, bool always = false);
 
 }  // namespace tensorgrad

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A thousand random training graphs on the CPU, with every pass on and each off, and on WebGPU, and
+// A thousand random training graphs on the CPU and on WebGPU, with every pass on and each off, and
 // all that were ever found wrong. ./dev fuzz graphs goes on from there.
 #include <filesystem>
 #include <fstream>
@@ -19,10 +19,12 @@ const std::filesystem::path kCorpus =
 
 constexpr std::uint64_t kParts = 8, kGraphs = 1000;
 
-std::vector<Way> cpu_ways() {
+std::vector<Way> cpu_ways(std::uint64_t seed) {
   static const std::shared_ptr<Device> one_thread = make_cpu_device({.threads = 1});
-  return ways_on_cpu(one_thread);
+  return ways_on_cpu(one_thread, seed);
 }
+
+std::vector<Way> webgpu_ways(std::uint64_t seed) { return {way_on_webgpu(seed)}; }
 
 Verdict expect_none(std::uint64_t seed, const std::vector<Way>& ways) {
   Verdict verdict = fuzz(seed, ways);
@@ -34,11 +36,12 @@ Verdict expect_none(std::uint64_t seed, const std::vector<Way>& ways) {
 class FuzzedGraphs : public ::testing::TestWithParam<std::uint64_t> {
  protected:
   // Every kParts-th graph; `seed_of` says which are counted.
-  static void expect_no_findings(const std::vector<Way>& ways,
+  static void expect_no_findings(std::vector<Way> (*ways_of)(std::uint64_t seed),
                                  std::uint64_t (*seed_of)(std::uint64_t number)) {
     std::int64_t elements = 0, sharp = 0;
     for (std::uint64_t i = 0; i < how_many(kGraphs / kParts); ++i) {
-      const Verdict verdict = expect_none(seed_of(GetParam() + i * kParts), ways);
+      const std::uint64_t seed = seed_of(GetParam() + i * kParts);
+      const Verdict verdict = expect_none(seed, ways_of(seed));
       if (HasFailure()) return;
       elements += verdict.elements;
       sharp += verdict.sharp;
@@ -54,16 +57,17 @@ std::uint64_t any_graph(std::uint64_t number) { return number; }
 std::uint64_t short_graph(std::uint64_t number) { return number / 7 * 14 + number % 7; }
 
 TEST_P(FuzzedGraphs, agree_with_every_pass_on_and_each_off) {
-  expect_no_findings(cpu_ways(), any_graph);
+  expect_no_findings(cpu_ways, any_graph);
 }
 
-TEST_P(FuzzedGraphs, agree_on_webgpu) { expect_no_findings({way_on_webgpu()}, short_graph); }
+TEST_P(FuzzedGraphs, agree_on_webgpu) { expect_no_findings(webgpu_ways, short_graph); }
 
 INSTANTIATE_TEST_SUITE_P(Part, FuzzedGraphs, ::testing::Range<std::uint64_t>(0, kParts));
 
-std::vector<Way> everywhere_on_webgpu() {
-  std::vector<Way> ways = cpu_ways();
-  ways.push_back(way_on_webgpu());
+std::vector<Way> everywhere_on_webgpu(std::uint64_t seed) {
+  std::vector<Way> ways = cpu_ways(seed);
+  ways.push_back({"webgpu", device_at(Where::kWebGpu)});
+  ways.push_back(forced(ways.back()));
   return ways;
 }
 
@@ -75,7 +79,7 @@ TEST(FuzzedGraph, those_that_once_failed_agree_on_webgpu) {
     ASSERT_TRUE(text.starts_with("// seed ")) << entry.path();
     const Graph graph = parse(text, entry.path().string(), find_op);
     const auto seed = static_cast<std::uint32_t>(std::stoull(text.substr(8)));
-    const auto finding = compare(graph, seed, everywhere_on_webgpu()).finding;
+    const auto finding = compare(graph, seed, everywhere_on_webgpu(seed)).finding;
     EXPECT_FALSE(finding) << entry.path() << " on " << finding->way << ": " << finding->what;
   }
 }
@@ -94,7 +98,7 @@ TEST(FuzzedGraph, is_shrunken_to_what_is_wrong) {
     EXPECT_LE(small.size(), 6) << text;
     EXPECT_NE(text.find(" = tanh(%"), std::string::npos) << text;
     EXPECT_TRUE(compare(small, static_cast<std::uint32_t>(seed), {wrong}).finding) << text;
-    EXPECT_FALSE(compare(small, static_cast<std::uint32_t>(seed), cpu_ways()).finding) << text;
+    EXPECT_FALSE(compare(small, static_cast<std::uint32_t>(seed), cpu_ways(seed)).finding) << text;
     EXPECT_EQ(small.outputs.size() + small.updates.size(), 1U) << text;
     for (const Node& node : small.nodes) EXPECT_LE(numel(node.type.shape), 16) << text;
   }
@@ -120,6 +124,36 @@ TEST(FuzzedGraph, has_cheap_values_that_sink_to_their_readers) {
     found += print(fuse(graph, {.cached_elements = 1})) != print(fuse(graph, {})) ? 1 : 0;
   }
   EXPECT_GE(found, 20);
+}
+
+// That products, scatters and reductions are split, none of which is large enough by itself.
+TEST(FuzzedGraph, has_what_each_split_cuts) {
+  std::map<std::string, int> found;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Graph graph = expand(fuzzed_graph(seed));
+    for (const GraphPass& pass : late_passes(1 << 27, true, {}, true)) {
+      if (pass.name.starts_with("split_"))
+        found[pass.name] += pass.run(graph).size() > graph.size() ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(found.size(), 4U);
+  for (const auto& [pass, count] : found) EXPECT_GE(count, 20) << pass;
+}
+
+// That the seeds of either test leave out each name of some graphs, of forced ones too.
+TEST(FuzzedGraph, leaves_each_pass_out_on_cpu_and_webgpu) {
+  std::map<std::string, int> found;
+  for (std::uint64_t number = 0; number < kGraphs; ++number) {
+    for (const Way& way : cpu_ways(any_graph(number))) ++found[way.name];
+    ++found[way_on_webgpu(short_graph(number)).name];
+  }
+  for (const std::string& name : skippable_names()) {
+    EXPECT_GT(found["cpu with all forced without " + name], 0) << name;
+    EXPECT_GT(found["webgpu without " + name], 0) << name;
+    EXPECT_GT(found["webgpu with all forced without " + name], 0) << name;
+  }
+  EXPECT_GT(found["cpu with all forced"], 0);
+  EXPECT_GT(found["webgpu with all forced"], 0);
 }
 
 TEST(FuzzedGraph, has_ops_of_all_families) {

@@ -62,7 +62,7 @@ class Soak {
   }
 
   void work() {
-    const std::vector<Way> cpu = ways_on_cpu(make_cpu_device({.threads = 1}));
+    const std::shared_ptr<Device> cpu = make_cpu_device({.threads = 1});
     while (!stopped()) {
       const std::uint64_t number = taken_++;
       if (number >= options_.count) return;
@@ -71,12 +71,12 @@ class Soak {
     }
   }
 
-  void one(std::uint64_t seed, const std::vector<Way>& cpu) {
-    std::vector<Way> ways = cpu;
+  void one(std::uint64_t seed, const std::shared_ptr<Device>& cpu) {
+    std::vector<Way> ways = ways_on_cpu(cpu, seed);
     Verdict verdict = fuzz(seed, ways);
     if (options_.webgpu > 0 && seed % options_.webgpu == 0 && !verdict.finding) {
       const std::lock_guard lock(gpu_);
-      ways = {way_on_webgpu()};
+      ways = {way_on_webgpu(seed)};
       verdict = fuzz(seed, ways);
     }
     elements_ += verdict.elements;

@@ -10,6 +10,9 @@ namespace {
 
 constexpr double kSharp = 1e-2;
 
+// A number that the seed decides, whatever seeds there are.
+std::uint64_t mixed(std::uint64_t seed) { return (seed * 0x9E3779B97F4A7C15U) >> 32; }
+
 using Words = std::vector<std::vector<std::uint32_t>>;
 
 std::vector<double> decoded(const std::vector<std::uint32_t>& words, DType dtype) {
@@ -52,12 +55,31 @@ std::string beyond_bounds(const Graph& graph, const Words& got, const std::vecto
 
 }  // namespace
 
-std::vector<Way> ways_on_cpu(const std::shared_ptr<Device>& device) {
-  const std::vector<std::string> all = {"fuse", "simplify", "fold", "cse", "dce"};
-  std::vector<Way> ways = {{"cpu", device}};
-  for (const std::string& pass : all) ways.push_back({"cpu without " + pass, device, {pass}});
+Way forced(Way way) {
+  way.name += " with all forced";
+  way.rematerializing = {.least_bytes = 64, .much_else = 0};
+  way.split_all = true;
+  way.cached_elements = 1;
+  return way;
+}
+
+Way one_left_out(Way way, std::uint64_t seed) {
+  const std::vector<std::string> names = skippable_names();
+  const std::uint64_t turn = mixed(seed) / 3 % (names.size() + 1);
+  if (turn == names.size()) return way;
+  way.name += " without " + names[turn];
+  way.skip.push_back(names[turn]);
+  return way;
+}
+
+std::vector<Way> ways_on_cpu(const std::shared_ptr<Device>& device, std::uint64_t seed) {
+  const Way plain = {"cpu", device};
+  std::vector<Way> ways = {plain};
+  for (const std::string pass : {"fuse", "simplify", "fold", "cse", "dce"})
+    ways.push_back({"cpu without " + pass, device, {pass}});
   ways.push_back({"cpu with little kept", device, {}, {.least_bytes = 64, .much_else = 0}});
   ways.push_back({.name = "cpu with all sunk", .device = device, .cached_elements = 1});
+  ways.push_back(one_left_out(forced(plain), seed));
   const int unfused = 1;
   for (const std::string pass : {"cse", "dce"}) {
     ways.push_back({.name = "cpu without fuse and " + pass,
@@ -65,11 +87,15 @@ std::vector<Way> ways_on_cpu(const std::shared_ptr<Device>& device) {
                     .skip = {"fuse", pass},
                     .same_bits_as = unfused});
   }
-  ways.push_back({"cpu without passes", device, all});
+  ways.push_back({"cpu without passes", device, skippable_names()});
   return ways;
 }
 
-Way way_on_webgpu() { return {"webgpu", device_at(Where::kWebGpu)}; }
+Way way_on_webgpu(std::uint64_t seed) {
+  const Way plain = {"webgpu", device_at(Where::kWebGpu)};
+  const std::uint64_t kind = mixed(seed) % 3;
+  return kind == 0 ? plain : one_left_out(kind == 1 ? plain : forced(plain), seed);
+}
 
 Verdict compare(const Graph& graph, std::uint32_t seed, const std::vector<Way>& ways) {
   Verdict verdict;
@@ -84,6 +110,7 @@ Verdict compare(const Graph& graph, std::uint32_t seed, const std::vector<Way>& 
       all.push_back(run_on_device(graph, leaves, way.device,
                                   {.skip = way.skip,
                                    .rematerializing = way.rematerializing,
+                                   .split_all = way.split_all,
                                    .cached_elements = way.cached_elements}));
       what = beyond_bounds(graph, all.back(), want);
       if (what.empty() && way.same_bits_as >= 0) {

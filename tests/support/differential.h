@@ -23,17 +23,25 @@ struct Way {
   std::shared_ptr<Device> device;
   std::vector<std::string> skip = {};  // passes that are left out
   RematerializeOptions rematerializing = {};
-  std::int64_t cached_elements = -1;  // that of GraphRunOptions
+  bool split_all = false;             // that of GraphRunOptions
+  std::int64_t cached_elements = -1;  // likewise
   // The number of an earlier way that must give the very same bits; -1: none.
   int same_bits_as = -1;
 };
 
-// The CPU with everything on, with each pass off, with little kept, with cheap values sunk whatever
-// their size, and with all passes off. Leaving out what merges equal nodes or drops unused ones
-// changes no bit of the unfused program: every node that is left is the same op on the same
-// operands.
-std::vector<Way> ways_on_cpu(const std::shared_ptr<Device>& device);
-Way way_on_webgpu();
+// The same with all that is meant for large graphs done whatever their size: products, scatters and
+// reductions are split, little is kept, cheap values are sunk, reductions are merged.
+Way forced(Way way);
+// The same without what the seed says: one of skippable_names(), or nothing.
+Way one_left_out(Way way, std::uint64_t seed);
+
+// The CPU with everything on; with each pass off that changes all graphs; with little kept; with
+// all sunk; with all forced and, by the seed, one left out; and with all passes off. Leaving out
+// what merges equal nodes or drops unused ones changes no bit of the unfused program: every node
+// that is left is the same op on the same operands.
+std::vector<Way> ways_on_cpu(const std::shared_ptr<Device>& device, std::uint64_t seed);
+// By the seed with everything on, with one left out, or with all forced and one left out.
+Way way_on_webgpu(std::uint64_t seed);
 
 struct Finding {
   std::string way;
