@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Rows in the epilogue of the product that they read: fewer launches, and the values of the
 // reference.
+#include "kernel/wgsl_writer.h"
 #include "ops/expr.h"
 #include "support/differential.h"
 #include "support/random_graph.h"
@@ -44,6 +45,29 @@ TEST(RowEpilogue, is_right_at_every_size_on_webgpu) {
     Sketch s;
     normed(s, size[0], size[1], size[2]);
     EXPECT_GE(by_rows(s.graph()), 1U);
+    s.check(Where::kWebGpu);
+  }
+}
+
+// From 4096 rows on a workgroup has 16 of them, and then the last one may have fewer.
+TEST(RowEpilogue, is_right_where_there_are_many_rows_on_webgpu) {
+  const std::vector<std::vector<std::int64_t>> sizes = {
+      {4095, 8, 12}, {4096, 64, 70}, {4101, 7, 130}, {4111, 33, 5}};
+  for (const std::vector<std::int64_t>& size : sizes) {
+    SCOPED_TRACE(tensorgrad::to_string(size));
+    Sketch s;
+    const bool across = size[1] % 2 == 1;  // k, of both operands
+    const Tensor x = across ? transpose(s.input({size[2], size[0]})) : s.input({size[0], size[2]}),
+                 w = across ? s.input({size[2], size[1]}) : transpose(s.input({size[1], size[2]}));
+    const Tensor y = matmul(x, w) * 0.1 + s.input({size[1]});
+    s.output("y", y);
+    s.output("h", layer_norm(y, s.input({size[1]}), s.input({size[1]})));
+    s.output("best", argmax(y, 1));
+    const Program program = compile_for_test(s.graph(), 8, 0, true, 0, kColumns).program;
+    ASSERT_EQ(program.launches.size(), 1U);
+    EXPECT_TRUE(program.launches[0].by_rows);
+    const bool high = emit_wgsl(program.launches[0]).find("tile * 16u") != std::string::npos;
+    EXPECT_EQ(high, size[0] >= 4096);
     s.check(Where::kWebGpu);
   }
 }
