@@ -61,28 +61,51 @@ TEST(SplitDepth, depends_on_the_shape_alone_and_can_be_left_out) {
   EXPECT_EQ(whole, launches(kRows));
 }
 
+// Eighths of whole numbers add up without rounding.
+Tensor eighths(Sketch& s, const Shape& shape, DType dtype = f32) {
+  Values values = s.draw.values(i32, numel(shape), -8, 8);
+  for (double& value : values) value /= 8;
+  return s.input(shape, dtype, values);
+}
+
+std::int64_t batch_of_product(const Graph& graph) {
+  for (const Launch& launch : compile_for_test(graph, 8).program.launches) {
+    if (launch.kind == LaunchKind::kContraction) return launch.batch;
+  }
+  return 0;
+}
+
 // 144 tiles, of which a GPU that takes 132 at a time has 12 left: four parts of each are computed
-// in five rounds of a quarter of the depth. Eighths of whole numbers add up without rounding.
+// in five rounds of a quarter of the depth.
 TEST(SplitDepth, of_rounds_that_would_not_be_full_gives_what_the_whole_gives) {
   constexpr std::int64_t kSide = 1536, kDepth = 1024;
   Sketch s;
-  const auto eighths = [&](const Shape& shape) {
-    Values values = s.draw.values(i32, numel(shape), -8, 8);
-    for (double& value : values) value /= 8;
-    return s.input(shape, f32, values);
-  };
-  s.output("y", matmul(eighths({kSide, kDepth}), eighths({kDepth, kSide})));
-  const auto batch = [&] {
-    for (const Launch& launch : compile_for_test(s.graph(), 8).program.launches) {
-      if (launch.kind == LaunchKind::kContraction) return launch.batch;
-    }
-    return std::int64_t{0};
-  };
-  EXPECT_EQ(batch(), 4);
+  s.output("y", matmul(eighths(s, {kSide, kDepth}), eighths(s, {kDepth, kSide})));
+  EXPECT_EQ(batch_of_product(s.graph()), 4);
   const ValueMap cut = run_graph(s.graph(), s.leaves, Where::kCpu);
   const ScopedEnv env("TENSORGRAD_SKIP", "split_depth");
-  EXPECT_EQ(batch(), 1);
+  EXPECT_EQ(batch_of_product(s.graph()), 1);
   EXPECT_EQ(cut, run_graph(s.graph(), s.leaves, Where::kCpu));
+}
+
+// So few multiplications stay whole in f32.
+TEST(SplitDepth, of_halves_gives_what_the_whole_gives_on_cpu_and_webgpu) {
+  constexpr std::int64_t kSide = 128, kDepth = 16384;
+  ValueMap cut[2], whole;
+  for (const DType dtype : {f16, f32}) {
+    Sketch s;
+    const Tensor dy = eighths(s, {kDepth, kSide}, dtype), x = eighths(s, {kDepth, kSide}, dtype);
+    s.output("dw", matmul(transpose(dy), x));
+    EXPECT_EQ(batch_of_product(s.graph()), dtype == f16 ? 16 : 1);
+    if (dtype == f32) continue;
+    cut[0] = run_graph(s.graph(), s.leaves, Where::kCpu);
+    cut[1] = run_graph(s.graph(), s.leaves, Where::kWebGpu);
+    const ScopedEnv env("TENSORGRAD_SKIP", "split_depth");
+    EXPECT_EQ(batch_of_product(s.graph()), 1);
+    whole = run_graph(s.graph(), s.leaves, Where::kCpu);
+  }
+  EXPECT_EQ(cut[0], whole);
+  EXPECT_EQ(cut[1], whole);
 }
 
 }  // namespace
