@@ -2,7 +2,8 @@
 // Contractions on the CPU against the oracle: shapes, layouts, prologues, epilogues, batches.
 #include <gtest/gtest.h>
 
-#include <random>
+#include <algorithm>
+#include <bit>
 
 #include "program_harness.h"
 
@@ -211,6 +212,61 @@ TEST(CpuContraction, threads_share_rows_and_columns) {
         expect_as_oracle(b, oracle_hyper(), {1e-3, 1e-5}, threads);
       }
     }
+  }
+}
+
+// Some elements of a row-major product against sums in double.
+void expect_sums(const LaunchBuilder& built, const Made& made, const ProductSize& s,
+                 const std::vector<std::uint32_t>& given) {
+  const auto at = [](const std::vector<std::uint32_t>& words, std::int64_t i) {
+    return double{std::bit_cast<float>(words[static_cast<std::size_t>(i)])};
+  };
+  const auto& a = built.contents[static_cast<std::size_t>(made.a)];
+  const auto& b = built.contents[static_cast<std::size_t>(made.b)];
+  for (std::int64_t i = 0; i < s.m * s.n; i += 499) {
+    double want = 0;
+    for (std::int64_t k = 0; k < s.k; ++k)
+      want += at(a, i / s.n * s.k + k) * at(b, k * s.n + i % s.n);
+    ASSERT_NEAR(at(given, i), want, room(s).absolute) << text(s) << " element " << i;
+  }
+}
+
+// A product whose operands are computed, max(x, 0) * 0.5, or lie in memory as such.
+OracleBuffers halves_of(const ProductSize& s, bool a_computed, bool b_computed, int threads) {
+  LaunchBuilder built(LaunchKind::kContraction, text(s));
+  const Made made = make_product(built, s, false, false);
+  const auto half = [&](int binding, ScalarProgram& program, bool computed) {
+    if (computed) {
+      Scalar scalar(program);
+      scalar.op(op_mul(), {scalar.op(op_max(), {0, scalar.constant(0)}), scalar.constant(0.5f)});
+      return;
+    }
+    for (std::uint32_t& word : built.contents[static_cast<std::size_t>(binding)])
+      word = std::bit_cast<std::uint32_t>(std::max(std::bit_cast<float>(word), 0.0f) * 0.5f);
+  };
+  half(made.a, built.launch().a, a_computed);
+  half(made.b, built.launch().b, b_computed);
+  built.launch().stores = {store_to(made.out, whole(s), Scalar(built.launch().body).acc())};
+  verify(built.program);
+  OracleBuffers buffers = run_on(*make_cpu_device({.threads = threads}), built);
+  const std::vector<std::uint32_t>& product = buffers[static_cast<std::size_t>(made.out)];
+  if (!a_computed && !b_computed) expect_sums(built, made, s, product);
+  return {product};
+}
+
+// 16 MiB of what is packed for all threads are 1024 lines of 4096: of B, columns that come in three
+// blocks, with A packed beside the first or by each tile; of A, more rows than are packed at once,
+// which then each tile packs, or reads where they lie.
+TEST(CpuContraction, computed_operands_of_more_than_is_packed_at_once) {
+  const ProductSize of_b[] = {{1, 5, 2100, 4096}, {1, 40, 2100, 4096}}, of_a = {1, 1100, 200, 4096};
+  for (const int threads : {1, 4}) {
+    for (const ProductSize& s : of_b) {
+      const OracleBuffers want = halves_of(s, false, false, threads);
+      EXPECT_EQ(halves_of(s, false, true, threads), want) << text(s) << " " << threads;
+      EXPECT_EQ(halves_of(s, true, true, threads), want) << text(s) << " " << threads;
+    }
+    EXPECT_EQ(halves_of(of_a, true, false, threads), halves_of(of_a, false, false, threads))
+        << text(of_a) << " " << threads;
   }
 }
 
