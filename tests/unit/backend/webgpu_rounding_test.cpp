@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// A device that has f16 but does not round to the nearest: it keeps f16 values as rounded f32, and
+// gives the numbers of the CPU.
+#include "backend/webgpu/vendor.h"
+#include "compile/graph_run.h"
+#include "compile/words.h"
+#include "ops/registry.h"
+#include "support/sketch.h"
+#include "webgpu_test_util.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using webgpu::Api;
+
+// A library whose f16() rounds halves away from zero: the trial's are no halves any more.
+class RoundsHalvesAway final : public webgpu::Vendor {
+ public:
+  explicit RoundsHalvesAway(std::shared_ptr<Vendor> real) : real_(std::move(real)) {}
+
+  [[nodiscard]] std::string name() const override { return real_->name(); }
+  WGPUInstance create_instance(const Api& api) const override {
+    return real_->create_instance(api);
+  }
+  std::vector<WGPUAdapter> adapters(const Api& api) const override { return real_->adapters(api); }
+  WGPUChainedStruct* device_chain(bool checked) const override {
+    return real_->device_chain(checked);
+  }
+  WGPUShaderModule create_module(const Api& api, WGPUDevice device,
+                                 const WGPUShaderModuleDescriptor& descriptor,
+                                 bool checked) const override {
+    auto source = *reinterpret_cast<const WGPUShaderSourceWGSL*>(descriptor.nextInChain);
+    std::string text = webgpu::string_of(source.code);
+    const std::string half = "| 0x1000u";
+    const std::size_t at = text.find(half);
+    if (webgpu::string_of(descriptor.label) == "rounding" && at != std::string::npos) {
+      text.replace(at, half.size(), "| 0x1001u");
+      ++changed;
+    }
+    source.code = webgpu::view(text);
+    WGPUShaderModuleDescriptor other = descriptor;
+    other.nextInChain = &source.chain;
+    return real_->create_module(api, device, other, checked);
+  }
+  [[nodiscard]] WGPUFeatureName number_of(const Api& api, WGPUFeatureName feature) const override {
+    return real_->number_of(api, feature);
+  }
+  [[nodiscard]] std::vector<WGPUFeatureName> matrix_features() const override {
+    return real_->matrix_features();
+  }
+  [[nodiscard]] bool concurrent() const override { return real_->concurrent(); }
+  std::uint64_t submit(const Api& api, WGPUQueue queue,
+                       std::span<const WGPUCommandBuffer> commands) const override {
+    return real_->submit(api, queue, commands);
+  }
+  void poll(const Api& api, WGPUDevice device) const override { real_->poll(api, device); }
+  void wait(const Api& api, WGPUDevice device, std::uint64_t mark) const override {
+    real_->wait(api, device, mark);
+  }
+  double timestamp_period(WGPUQueue queue) const override { return real_->timestamp_period(queue); }
+
+  mutable int changed = 0;
+
+ private:
+  std::shared_ptr<Vendor> real_;
+};
+
+// Halves between two numbers, and others.
+Values numbers() {
+  Values values = {1 + 0x1p-11, -1 - 0x1p-11, 1 + 0x1.8p-10, 2049, 65519, 65520, 0x1p-25};
+  Draw draw(3);
+  for (int i = 0; i < 505; ++i) values.push_back(static_cast<float>(draw.real(-4, 4)));
+  return values;
+}
+
+TEST(WebGpuRounding, of_another_kind_keeps_f16_as_rounded_f32_on_webgpu) {
+  TENSORGRAD_DEVICE_OR_RETURN(honest);
+  if (!honest->info().stores_f16) GTEST_SKIP() << "the device has no f16";
+
+  std::string why;
+  static Api api = *webgpu::load_api("", why);  // the device keeps a reference
+  const auto vendor = std::make_shared<RoundsHalvesAway>(api.vendor);
+  api.vendor = vendor;
+  WebGpuOptions options;
+  options.allow_software = true;
+  std::vector<webgpu::Adapter> adapters = webgpu::find_adapters(api, options);
+  webgpu::Adapter* adapter = webgpu::choose_adapter(adapters, -1);
+  ASSERT_NE(adapter, nullptr);
+  ASSERT_TRUE(adapter->info.device.stores_f16);
+  const auto device = std::make_shared<webgpu::WebGpuDevice>(api, std::move(*adapter), options);
+  EXPECT_EQ(vendor->changed, 1);
+  EXPECT_FALSE(device->info().stores_f16);
+
+  Sketch s;
+  const Values given = numbers();
+  const Tensor x = s.input({16, static_cast<std::int64_t>(given.size()) / 16}, f32, given);
+  const Tensor h = s.leaf(ops::input, "h", {16, 32}, f16, s.draw.values(f16, 512, -4, 4));
+  s.output("rounded", cast(x, f16));
+  s.output("turned", transpose(cast(x, f16)) * 1.0);
+  s.output("joined", concat({h, cast(x, f16)}, 1));
+  s.output("largest", max(h * cast(x, f16), {1}));
+  LeafWords leaves;
+  for (const auto& [name, values] : s.leaves) {
+    std::vector<std::uint32_t>& words = leaves.by_name[name];
+    const DType dtype = name == "h" ? f16 : name.starts_with("in") ? f32 : u32;
+    for (const double value : values) words.push_back(to_word(value, dtype));
+  }
+  const auto wanted = run_on_device(s.graph(), leaves, device_at(Where::kCpu));
+  EXPECT_EQ(run_on_device(s.graph(), leaves, device), wanted);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
