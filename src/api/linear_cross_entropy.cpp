@@ -56,8 +56,10 @@ class Head {
         const std::vector<Tensor> gradients = grad(loss, wrt, loc_);
         of_rows.push_back(gradients[0]);
         for (std::size_t i = 1; i < gradients.size(); ++i) {
-          if (first == 0) of_rest.push_back(gradients[i]);
-          else of_rest[i - 1] = of_rest[i - 1] + gradients[i];
+          if (first == 0)
+            of_rest.push_back(gradients[i]);
+          else
+            of_rest[i - 1] = of_rest[i - 1] + gradients[i];
         }
         total = total ? *total + loss : loss;
       }

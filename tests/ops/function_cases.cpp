@@ -201,11 +201,9 @@ std::vector<OpCase> losses() {
       {"linear_cross_entropy_of_pieces",
        {{{4, 3}}, {{5, 3}}, some, {{5}}},
        [](T t) {
-         return linear_cross_entropy(t[0], t[1], t[2],
-                                     {.bias = t[3],
-                                      .ignore_index = -100,
-                                      .label_smoothing = 0.1,
-                                      .rows = 3});
+         return linear_cross_entropy(
+             t[0], t[1], t[2],
+             {.bias = t[3], .ignore_index = -100, .label_smoothing = 0.1, .rows = 3});
        }},
       {"linear_cross_entropy_of_pieces_sum",
        {{{2, 2, 3}}, {{5, 3}}, index_of({2, 2}, {0, 2, 4, 1})},
