@@ -7,6 +7,7 @@
 
 #include "api/compose.h"
 #include "api/trace.h"
+#include "ops/registry.h"
 #include "tensorgrad/autograd.h"
 #include "tensorgrad/losses.h"
 
@@ -29,11 +30,13 @@ class Head {
  public:
   Head(Tensor x, Tensor weight, Tensor targets, const LinearCrossEntropyOptions& options, Loc loc)
       : x_(reshape(x, {numel(targets.shape()), weight.size(1, loc)}, loc)),
-        weight_(weight),
+        weight_(transpose(weight, 0, 1, loc)),
         targets_(reshape(targets, {numel(targets.shape())}, loc)),
         options_(options),
         loc_(loc) {
-    if (options_.bias) widen({&*options_.bias});
+    if (!options_.bias) return;
+    widen({&*options_.bias});
+    bias_ = unsqueeze(*options_.bias, 0, loc);
   }
 
   [[nodiscard]] std::int64_t rows() const { return x_.size(0); }
@@ -43,10 +46,11 @@ class Head {
     return loss_of(narrow(x_, 0, first, count, loc_), first, Reduction::kNone);
   }
 
-  // The sum of all, with the gradients that are made beside it.
+  // The sum of all, with the gradients that are made beside it. They are taken with respect to
+  // views that nothing but the head reads: the weight may have had a part in x, too.
   [[nodiscard]] Tensor sum_of_losses(std::int64_t each) const {
     std::vector<Tensor> inputs = {x_, weight_}, of_rows, of_rest;
-    if (options_.bias) inputs.push_back(*options_.bias);
+    if (bias_) inputs.push_back(*bias_);
     const auto forward = [&](const std::vector<Tensor>&) {
       std::optional<Tensor> total;
       for (std::int64_t first = 0; first < rows(); first += each) {
@@ -59,7 +63,7 @@ class Head {
           if (first == 0)
             of_rest.push_back(gradients[i]);
           else
-            of_rest[i - 1] = of_rest[i - 1] + gradients[i];
+            of_rest[i - 1] = stored(of_rest[i - 1] + gradients[i]);
         }
         total = total ? *total + loss : loss;
       }
@@ -79,8 +83,14 @@ class Head {
   }
 
  private:
+  // Added up now, and not with all others where it is needed: until then all would be kept.
+  [[nodiscard]] Tensor stored(Tensor x) const {
+    OpContext ctx("linear_cross_entropy", loc_);
+    return ctx.out(op::apply(ctx.builder, ops::barrier, {ctx.in(x)}));
+  }
   [[nodiscard]] Tensor loss_of(Tensor rows, std::int64_t first, Reduction reduction) const {
-    return cross_entropy(linear(rows, weight_, options_.bias, loc_),
+    const Tensor products = matmul(rows, weight_, loc_);
+    return cross_entropy(bias_ ? products + *bias_ : products,
                          narrow(targets_, 0, first, rows.size(0), loc_),
                          {.ignore_index = options_.ignore_index,
                           .label_smoothing = options_.label_smoothing,
@@ -88,7 +98,8 @@ class Head {
                          loc_);
   }
 
-  Tensor x_, weight_, targets_;  // [rows, size], [C, size], [rows]
+  Tensor x_, weight_, targets_;  // [rows, size], [size, C], [rows]
+  std::optional<Tensor> bias_;   // [1, C]
   LinearCrossEntropyOptions options_;
   Loc loc_;
 };

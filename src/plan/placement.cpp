@@ -17,6 +17,8 @@
 namespace tensorgrad {
 namespace {
 
+// A free slot of more than so many times the bytes is kept for something larger.
+constexpr std::int64_t kMostWaste = 16;
 // Work up to these does not fill a large GPU, or not for longer than a launch costs.
 constexpr std::int64_t kSmallBytes = 4 << 20;
 constexpr double kSmallFlops = 1 << 27;
@@ -449,12 +451,13 @@ class Placer {
 
   int take_slot(std::int64_t bytes, std::set<std::pair<std::int64_t, int>>& free) {
     const auto fit = free.lower_bound({round_up(bytes), -1});
-    if (fit != free.end()) {
+    const bool fits = fit != free.end();
+    if (fits && fit->first <= kMostWaste * round_up(bytes)) {
       const int buffer = fit->second;
       free.erase(fit);
       return buffer;
     }
-    if (!free.empty()) {  // the largest free one grows: never more than a new one would take
+    if (!fits && !free.empty()) {  // the largest free one grows: never more than a new one would take
       const int buffer = std::prev(free.end())->second;
       free.erase(std::prev(free.end()));
       result_.buffers[static_cast<size_t>(buffer)].bytes = round_up(bytes);

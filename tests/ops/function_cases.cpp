@@ -210,6 +210,12 @@ std::vector<OpCase> losses() {
        [](T t) {
          return linear_cross_entropy(t[0], t[1], t[2], {.reduction = Reduction::kSum, .rows = 1});
        }},
+      {"linear_cross_entropy_of_pieces_tied",
+       {{{4, 5}}, {{5, 3}}, index_of({4}, {0, 2, 4, 1}), {{5}}},
+       [](T t) {
+         return linear_cross_entropy(matmul(t[0] + t[3], t[1]), t[1], t[2],
+                                     {.bias = t[3], .rows = 2});
+       }},
       {"linear_cross_entropy_of_pieces_each",
        {{{2, 2, 3}}, {{5, 3}}, index_of({2, 2}, {0, 2, 4, 1})},
        [](T t) {

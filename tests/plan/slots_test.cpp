@@ -179,6 +179,24 @@ TEST(Slots, are_fewer_than_the_values_of_a_chain) {
   EXPECT_GE(slots, 1);
 }
 
+// Small values that are read at the end only, made while large ones come and go.
+TEST(Slots, of_large_values_are_not_taken_by_small_ones_that_live_long) {
+  Sketch s;
+  Tensor x = s.input({64, 64});
+  std::vector<Tensor> small;
+  for (int i = 0; i < 8; ++i) {
+    x = softmax(matmul(x, s.input({64, 64})), 0);
+    small.push_back(matmul(x, s.input({64, 2})));
+  }
+  for (std::size_t i = 0; i < small.size(); ++i)
+    s.output("y" + std::to_string(i), matmul(x, small[i]));
+  std::int64_t bytes = 0;
+  for (const BufferDecl& buffer : compile_for_test(s.graph(), 8).program.buffers) {
+    bytes += buffer.kind == BufferKind::kSlot ? buffer.bytes : 0;
+  }
+  EXPECT_LE(bytes, 3 * 64 * 64 * 4 + 10 * 64 * 2 * 4);
+}
+
 TEST(Bindings, of_a_wide_pointwise_chain_stay_within_the_limit) {
   Sketch s;
   std::vector<Tensor> inputs;
