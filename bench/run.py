@@ -25,7 +25,7 @@ sys.dont_write_bytecode = True
 import tables  # noqa: E402
 import workloads  # noqa: E402
 
-PARTS = ["steps", "compile", "probes", "busy", "scaling", "gemm", "memory", "sizes", "lm"]
+PARTS = ["steps", "compile", "probes", "busy", "scaling", "gemm", "memory", "mixed", "sizes", "lm"]
 # Where drivers keep compiled kernels: Mesa, NVIDIA, others.
 DRIVER_CACHES = ["MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH", "XDG_CACHE_HOME"]
 LENGTHS = [64, 512, 2048, 8192]  # of the Mamba of --scaling
@@ -243,6 +243,16 @@ class Bench:
             if self.peers.torch:
                 for extra, more in self.counts("webgpu" if self.peers.gpu else "cpu"):
                     self.measure(self.peers.script("torch_memory.py", *extra), round=turn, **more)
+
+    def mixed(self):
+        """Steps in mixed precision on a GPU, beside PyTorch's by the same units: with TF32."""
+        for turn in range(self.args.rounds if "webgpu" in self.args.devices else 0):
+            for line in lines_of(self.ours("--device", "webgpu", "--only", "char-gpt", "--mixed-precision")):
+                self.lines.add(line | {"round": turn})
+                if self.peers.torch and self.peers.gpu and line["mode"] == "run":
+                    self.measure(self.peers.script("torch_steps.py", "--only", "char-gpt", "--tf32", "--modes",
+                                                   "compile-cuda-graph", "--seconds", str(self.args.seconds)),
+                                 round=turn, workload=line["workload"])
 
     def lm(self):
         """Language models: steps beside the peers, cost against length with the scans of each and, on the CPU,
