@@ -38,7 +38,7 @@ Handle<WGPUCommandBuffer> WebGpuDevice::finish(WGPUCommandEncoder encoder) {
 
 Flight& WebGpuDevice::finish_and_submit(WGPUCommandEncoder encoder, bool is_run) {
   const Handle<WGPUCommandBuffer> commands = finish(encoder);
-  const WGPUCommandBuffer buffer = commands.get();
+  WGPUCommandBuffer buffer = commands.get();
   return submit({&buffer, 1}, is_run);
 }
 
