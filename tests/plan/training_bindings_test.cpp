@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "debug/wrapped_device.h"
 #include "support/sketch.h"
 #include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
@@ -17,42 +18,17 @@ constexpr std::int64_t kTexts = 2, kTextLength = 20, kSigns = 11;
 constexpr std::size_t kLeastBindings = 8;
 
 // Another device that notes how many buffers the launches of programs bind.
-class BindingsDevice final : public Device {
+class BindingsDevice final : public WrappedDevice {
  public:
-  explicit BindingsDevice(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  using WrappedDevice::WrappedDevice;
   std::vector<std::pair<std::string, std::size_t>> launches;  // names, buffers
 
-  [[nodiscard]] const DeviceInfo& info() const override { return device_->info(); }
-  BufferHandle alloc(std::int64_t bytes, const std::string& label) override {
-    return device_->alloc(bytes, label);
-  }
-  void free(BufferHandle buffer) override { device_->free(buffer); }
-  void upload(BufferHandle buffer, std::int64_t offset, std::span<const std::byte> data) override {
-    device_->upload(buffer, offset, data);
-  }
-  Ticket download(BufferHandle buffer, std::int64_t offset, std::span<std::byte> out) override {
-    return device_->download(buffer, offset, out);
-  }
   std::unique_ptr<Executable> prepare(const Program& program,
                                       std::span<const BufferHandle> buffers) override {
     for (const Launch& launch : program.launches)
       launches.emplace_back(launch.name, launch.bindings.size());
-    return device_->prepare(program, buffers);
+    return WrappedDevice::prepare(program, buffers);
   }
-  void rebind(Executable& executable, std::span<const BufferHandle> buffers, int changed) override {
-    device_->rebind(executable, buffers, changed);
-  }
-  Ticket run(Executable& executable, std::span<const HyperRow> rows) override {
-    return device_->run(executable, rows);
-  }
-  [[nodiscard]] bool done(Ticket ticket) override { return device_->done(ticket); }
-  void wait(Ticket ticket) override { device_->wait(ticket); }
-  std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) override {
-    return device_->profile(executable, row);
-  }
-
- private:
-  std::shared_ptr<Device> device_;
 };
 
 auto language_trainer(const std::vector<MixerKind>& layers, const DeviceOptions& device) {
