@@ -26,6 +26,12 @@ std::int64_t rows_of_piece(std::int64_t rows, std::int64_t most) {
   return std::min(rows, most);
 }
 
+CrossEntropyOptions options_of(const LinearCrossEntropyOptions& given, Reduction reduction) {
+  return {.ignore_index = given.ignore_index,
+          .label_smoothing = given.label_smoothing,
+          .reduction = reduction};
+}
+
 class Head {
  public:
   Head(Tensor x, Tensor weight, Tensor targets, const LinearCrossEntropyOptions& options, Loc loc)
@@ -92,10 +98,7 @@ class Head {
     const Tensor products = matmul(rows, weight_, loc_);
     return cross_entropy(bias_ ? products + *bias_ : products,
                          narrow(targets_, 0, first, rows.size(0), loc_),
-                         {.ignore_index = options_.ignore_index,
-                          .label_smoothing = options_.label_smoothing,
-                          .reduction = reduction},
-                         loc_);
+                         options_of(options_, reduction), loc_);
   }
 
   Tensor x_, weight_, targets_;  // [rows, size], [size, C], [rows]
@@ -123,6 +126,7 @@ void check_operands(Tensor x, Tensor weight, Tensor targets, const LinearCrossEn
                          to_string(x.shape()) + ", got " + to_string(targets.shape()),
                      loc);
   }
+  if (given.bias) demand_shape("linear_cross_entropy", "bias", *given.bias, {weight.size(0)}, loc);
   if (given.rows < 0)
     throw UserError(name + "rows must be 0 or more, got " + std::to_string(given.rows), loc);
 }
@@ -140,10 +144,7 @@ Tensor linear_cross_entropy(Tensor x, Tensor weight, Tensor targets,
           : rows_of_piece(rows, std::max<std::int64_t>(1, kMostLogits / weight.size(0)));
   if (rows <= each || autocasts()) {
     return cross_entropy(linear(x, weight, options.bias, loc), targets,
-                         {.ignore_index = options.ignore_index,
-                          .label_smoothing = options.label_smoothing,
-                          .reduction = options.reduction},
-                         loc);
+                         options_of(options, options.reduction), loc);
   }
   widen({&x, &weight});
   const Head head(x, weight, targets, options, loc);
