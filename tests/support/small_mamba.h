@@ -2,7 +2,12 @@
 // Language models that are small enough for any test, and texts for them.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -38,6 +43,50 @@ inline std::vector<std::int32_t> random_tokens(std::int64_t count, std::int64_t 
   for (std::int32_t& token : tokens)
     token = static_cast<std::int32_t>(random() % static_cast<unsigned long>(symbols));
   return tokens;
+}
+
+struct Trained {
+  std::vector<float> losses;
+  std::map<std::string, HostTensor> params;
+};
+
+// Steps on two texts of 20 tokens each, with clipping and AdamW, without decay where there should
+// be none.
+inline Trained trained(const nn::MambaConfig& config, unsigned steps, const DeviceOptions& device) {
+  constexpr std::int64_t kBatch = 2, kLength = 20;
+  auto trainer = compile(
+      nn::MambaLM(config),
+      [](const nn::MambaLM& net, const Inputs& in) {
+        return cross_entropy(net(in["tokens"]), in["next"]);
+      },
+      {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"next", {kBatch, kLength}, i32}},
+       // Where a gradient is nearly 0 its sign is that of rounding: not so with this epsilon.
+       .optimizer = optim::AdamW{.lr = 1e-2, .eps = 1e-3},
+       .groups = {nn::MambaLM::no_weight_decay()},
+       .clip_grad_norm = 0.1,
+       .seed = 5,
+       .device = device});
+  const auto text = [&](unsigned seed) {
+    return random_tokens(kBatch * kLength, config.vocab_size, seed);
+  };
+  Trained result;
+  for (unsigned step = 0; step < steps; ++step) {
+    result.losses.push_back(
+        trainer.step({{"tokens", text(2 * step)}, {"next", text(2 * step + 1)}}).loss);
+  }
+  result.params = trainer.download_params();
+  return result;
+}
+
+inline void expect_trained_alike(const Trained& got, const Trained& want) {
+  for (std::size_t i = 0; i < want.losses.size(); ++i)
+    EXPECT_NEAR(got.losses[i], want.losses[i], 1e-5) << "step " << i;
+  ASSERT_EQ(got.params.size(), want.params.size());
+  for (const auto& [name, tensor] : want.params) {
+    const std::vector<float> a = got.params.at(name).floats(), b = tensor.floats();
+    for (std::size_t i = 0; i < b.size(); ++i)
+      ASSERT_NEAR(a[i], b[i], 1e-5 * (1 + std::abs(b[i]))) << name << ' ' << i;
+  }
 }
 
 }  // namespace tensorgrad::testing

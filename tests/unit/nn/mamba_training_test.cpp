@@ -224,45 +224,11 @@ TEST(MambaLM, gradients_of_two_pieces_are_those_of_the_whole_up_to_where_they_ar
 
 // ---- on WebGPU ----------------------------------------------------------------------------------
 
-struct Trained {
-  std::vector<float> losses;
-  std::map<std::string, HostTensor> params;
-};
-
-Trained trained(const MambaConfig& config, const std::string& device) {
-  constexpr std::int64_t kBatch = 2, kLength = 20, kSteps = 4;
-  auto trainer = compile(
-      MambaLM(config), loss_of_whole,
-      {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"next", {kBatch, kLength}, i32}},
-       // Where a gradient is nearly 0 its sign is that of rounding: not so with this epsilon.
-       .optimizer = optim::AdamW{.lr = 1e-2, .eps = 1e-3},
-       .groups = {MambaLM::no_weight_decay()},
-       .clip_grad_norm = 0.1,
-       .seed = 5,
-       .device = {.kind = device, .allow_software = true}});
-  Trained result;
-  for (unsigned step = 0; step < kSteps; ++step) {
-    result.losses.push_back(trainer
-                                .step({{"tokens", letters(kBatch * kLength, 2 * step)},
-                                       {"next", letters(kBatch * kLength, 2 * step + 1)}})
-                                .loss);
-  }
-  result.params = trainer.download_params();
-  return result;
-}
-
 void trains_as_on_the_cpu(const std::vector<MixerKind>& layers, bool tied) {
   MambaConfig config = of_kinds(layers);
   config.tie_embeddings = tied;
-  const Trained want = trained(config, "cpu"), got = trained(config, "webgpu");
-  for (std::size_t i = 0; i < want.losses.size(); ++i)
-    EXPECT_NEAR(got.losses[i], want.losses[i], 1e-5) << "step " << i;
-  ASSERT_EQ(got.params.size(), want.params.size());
-  for (const auto& [name, tensor] : want.params) {
-    const std::vector<float> a = got.params.at(name).floats(), b = tensor.floats();
-    for (std::size_t i = 0; i < b.size(); ++i)
-      ASSERT_NEAR(a[i], b[i], 1e-5 * (1 + std::abs(b[i]))) << name << ' ' << i;
-  }
+  expect_trained_alike(trained(config, 4, {.kind = "webgpu", .allow_software = true}),
+                       trained(config, 4, {.kind = "cpu"}));
 }
 
 // A driver in software takes long to compile kernels, so each kind of layer is a test of its own.
