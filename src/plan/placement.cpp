@@ -457,8 +457,8 @@ class Placer {
       free.erase(fit);
       return buffer;
     }
-    if (!fits &&
-        !free.empty()) {  // the largest free one grows: never more than a new one would take
+    // Else the largest free one grows: never more than a new one would take.
+    if (!fits && !free.empty()) {
       const int buffer = std::prev(free.end())->second;
       free.erase(std::prev(free.end()));
       result_.buffers[static_cast<size_t>(buffer)].bytes = round_up(bytes);
