@@ -200,7 +200,8 @@ def main():
     parser.add_argument("--characters", action="store_true",
                         help="also strings with each code point of Unicode (minutes)")
     args = parser.parse_args()
-    files = vocabularies.fetch(args.folder)
+    files = vocabularies.fetch(vocabularies.FOLDER)
+    args.folder.mkdir(parents=True, exist_ok=True)
     text = args.text
     if not text:
         text = args.folder / "text.txt"

