@@ -32,8 +32,12 @@ constexpr std::string_view kGpt2Possessive =
     R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s)";
 constexpr std::string_view kGpt2Grouped =
     R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kCl100kTail =
+constexpr std::string_view kTiktokenCl100kText =
     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+)"
+    R"(|\s++$|\s*[\r\n]|\s+(?!\S)|\s)";
+// The same for the engine of Hugging Face's tokenizers, to which {1,3}+ is one to three, repeated.
+constexpr std::string_view kCl100kTail =
+    R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*+)"
     R"(|\s++$|\s*[\r\n]|\s+(?!\S)|\s)";
 
 struct Spelling {
@@ -47,6 +51,7 @@ constexpr std::array kSpellings = {
     Spelling{kGpt2Grouped, PreTokenization::kGpt2},
     Spelling{kCl100kText, PreTokenization::kCl100k},
     Spelling{kCl100kTail, PreTokenization::kTiktokenCl100k},
+    Spelling{kTiktokenCl100kText, PreTokenization::kTiktokenCl100k},
     Spelling{kQwen2Text, PreTokenization::kQwen2},
     Spelling{kO200kText, PreTokenization::kO200k},
 };

@@ -104,6 +104,19 @@ TEST(TokenizerTiktoken, gives_the_ids_of_tiktoken) {
   expect_ids(again, "tiktoken_own");
 }
 
+// {1,3}+ is possessive to tiktoken, and one to three again and again to Hugging Face's engine.
+TEST(TokenizerTiktoken, is_written_as_hugging_face_reads_it) {
+  std::string json = Tokenizer::from_tiktoken(
+                         fixture_path("small.tiktoken"),
+                         {.pre_tokenization = PreTokenization::kTiktokenCl100k, .added_tokens = {}})
+                         .to_json();
+  EXPECT_THAT(json, ::testing::Not(::testing::HasSubstr("{1,3}+")));
+  const std::size_t at = json.find("{1,3}");
+  ASSERT_NE(at, std::string::npos);
+  json.insert(at + 5, "+");
+  EXPECT_THAT(Tokenizer::from_json(json).pieces("12345"), ::testing::ElementsAre("123", "45"));
+}
+
 TEST(TokenizerTraining, finds_the_merges_of_hugging_face) {
   const std::string corpus = fixture_text("corpus.txt");
   struct Kind {
