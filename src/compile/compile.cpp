@@ -164,8 +164,10 @@ std::vector<GraphPass> late_passes(std::int64_t max_binding_bytes, bool split_ro
                         return split_product(g, max_binding_bytes, split_all);
                       }});
   }
-  if (split_rows || split_all) {
+  if (split_rows) {
     passes.push_back({"split_depth", [=](const Graph& g) { return split_depth(g, split_all); }});
+  }
+  if (split_rows || split_all) {
     passes.push_back(
         {"split_scatter", [=](const Graph& g) { return split_scatter(g, split_all); }});
     passes.push_back({"split_reduce", [=](const Graph& g) {

@@ -67,7 +67,7 @@ std::string contraction_key(const Launch& launch, const WgslOptions& options) {
   std::array<char, 17> digits = {};
   std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(hash));
   std::string key;
-  for (const std::int64_t each : {launch.batch, launch.m, launch.n, launch.k})
+  for (const std::int64_t each : {launch.batch * launch.parts, launch.m, launch.n, launch.k})
     key += (key.empty() ? "" : "x") + std::to_string(each);
   wgsl::Module module(launch);
   key += wgsl::TileOperand(module, launch, options, true).along_k() ? " k" : " m";

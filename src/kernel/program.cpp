@@ -84,7 +84,7 @@ Window window_of(const Launch& launch) {
     case LaunchKind::kRow:
     case LaunchKind::kCustom: all.pitch = launch.rows; break;
     case LaunchKind::kContraction:
-      all.outer_count = launch.batch;
+      all.outer_count = launch.batch * launch.parts;
       all.pitch = launch.m;
       break;
     case LaunchKind::kScatter:
@@ -303,7 +303,14 @@ void verify_launch(const Program& program, const Launch& launch) {
   std::int64_t rows = launch.rows, elements = launch.rows * launch.cols;
   if (launch.kind == LaunchKind::kMap) CHECK(launch.cols == 1, launch.name);
   if (launch.kind == LaunchKind::kContraction) {
-    rows = elements = launch.batch * launch.m * launch.n;
+    rows = elements = launch.batch * launch.parts * launch.m * launch.n;
+    if (launch.parts > 1) {
+      CHECK(launch.batch == 1 && !launch.by_rows && !launch.ones_row && !launch.ones_column,
+            launch.name);
+      CHECK((launch.parts - 1) * launch.part_depth < launch.k &&
+                launch.k <= launch.parts * launch.part_depth,
+            launch.name);
+    }
     if (launch.by_rows) {
       CHECK(launch.batch == 1 && !launch.ones_row && !launch.ones_column, launch.name);
       CHECK(launch.n <= kMostRowColumns, launch.name);
@@ -337,7 +344,7 @@ void verify_launch(const Program& program, const Launch& launch) {
   if (launch.kind == LaunchKind::kSelectiveScan) verify_selective(launch);
   if (launch.kind == LaunchKind::kCustom) verify_custom(launch);
   const Window window = window_of(launch);
-  const std::int64_t batches = launch.kind == LaunchKind::kContraction ? launch.batch
+  const std::int64_t batches = launch.kind == LaunchKind::kContraction ? launch.batch * launch.parts
                                : launch.kind == LaunchKind::kScatter   ? launch.pre
                                                                        : 1;
   CHECK(window.first >= 0 && window.count >= 1 && window.end() <= window.pitch, launch.name);
@@ -378,6 +385,7 @@ std::string whole_domain(const Launch& launch) {
     case LaunchKind::kRow: return join({launch.rows, launch.cols});
     case LaunchKind::kContraction: {
       const std::string mnk = join({launch.m, launch.n, launch.k});
+      if (launch.parts > 1) return std::to_string(launch.parts) + "/" + mnk;
       return launch.batch == 1 ? mnk : std::to_string(launch.batch) + "*" + mnk;
     }
     case LaunchKind::kScatter:

@@ -96,7 +96,7 @@ struct ScalarProgram {
 enum class LaunchKind : std::uint8_t {
   kMap,          // body over rows*cols elements, cols == 1: every element by itself
   kRow,          // body over rows x cols, with reductions over cols
-  kContraction,  // out[b,m,n] = epilogue(sum_k a[b,m,k] * b[b,k,n])
+  kContraction,  // out[b,m,n] = epilogue(sum_k a[b,m,k] * b[b,k,n]); see Launch::parts
   kScatter,      // out[p,v,q] = epilogue(sum over i with index[p,i,q] == v of src[p,i,q])
   kScan,         // out[p,t,q] = epilogue(h of line (p, q) after its elements 0 to t)
   kSort,       // out[p,i,q] = epilogue(the t that is number i of line (p, q) in order of b[p,t,q])
@@ -144,16 +144,16 @@ struct Launch {
 
   // kContraction. Operand programs end in the operand's element (their last instruction, f32).
   std::int64_t batch = 1, m = 1, n = 1, k = 1;
+  // Of more than one part, out[p,m,n] is the sum over number p of them, `part_depth` steps of k (of
+  // the last, what is left). batch is 1, and there are no ones; the epilogue is over parts*m*n.
+  std::int64_t parts = 1, part_depth = 0;
   ScalarProgram a;  // over batch*m*k, row-major
   ScalarProgram b;  // over batch*k*n, row-major
-  // With ones_row, A has one more row (number m, every element 1), so
-  // that row m of the product is the column sum of B. batch is 1; the
-  // body does not see that row; it goes to `ones_store` (over n).
-  bool ones_row = false;
-  // With ones_column, B has one more column (number n, every element 1), so that column n of the
-  // product is the row sum of A. batch is 1; the body does not see it; it goes to `ones_store`
-  // (over m). At most one of the two is set.
-  bool ones_column = false;
+  // With ones_row, A has one more row (number m, every element 1), so that row m of the product is
+  // the column sum of B. batch is 1; the body does not see that row; it goes to `ones_store` (over
+  // n). With ones_column, B has such a column, of which the row sum of A (over m) goes there. At
+  // most one of the two is set.
+  bool ones_row = false, ones_column = false;
   Store ones_store;
 
   // kScatter: sources src[pre, count, post], result [pre, size, post].
@@ -289,7 +289,7 @@ inline constexpr std::int64_t kRowEpilogueBytes = 32 << 10;
 inline constexpr std::int64_t kChainRows = 8;  // of a contraction, in a block of a chain
 // Kernels that a device runs which joins chains and the launches beside each other.
 std::int64_t count_dispatches(const Program& program);
-// The sizes that a launch goes over: "1024", "64x10", "64x128x784" (m, n, k).
+// The sizes that a launch goes over: "1024", "64x10", "64x128x784" (m, n, k), "3/64x128x784".
 std::string domain_text(const Launch& launch);
 // The buffer, with the range where it is not all of it: "params bytes 256 to 1279".
 std::string bound_text(const Program& program, const Binding& binding);

@@ -19,11 +19,11 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-constexpr std::int64_t kProcessors = 132;  // of an H200, for which the numbers below hold
-constexpr double kAcross = 0.77;           // of the rate of 128 x 128 where no operand lies along k
+constexpr std::int64_t kProcessors = 132;  // of an H100 or H200, for which the numbers below hold
 
 // Every side and every depth divides the number of threads, or is a multiple of it.
-constexpr std::array<TileShape, 7> kShapes = {{{128, 128, 8, 16, 8, 1, 2, 1.5, 20},
+constexpr std::array<TileShape, 8> kShapes = {{{128, 128, 8, 16, 8, 1, 2, 1.5, 20},
+                                               {128, 128, 8, 8, 8, 1, 1, 1.33, 8},
                                                {128, 64, 8, 8, 8, 1, 3, 1.3, 4},
                                                {64, 64, 16, 4, 4, 1, 4, 1.0, 4},
                                                {32, 32, 32, 2, 2, 1, 4, 0.56, 10},
@@ -33,7 +33,9 @@ constexpr std::array<TileShape, 7> kShapes = {{{128, 128, 8, 16, 8, 1, 2, 1.5, 2
 
 // What WgslOptions::tile calls it.
 int number_of(const TileShape& shape) {
-  return (shape.side_m + shape.side_n) / 2 + (shape.side_m == 32 && shape.slices > 1 ? 1 : 0);
+  const bool second =
+      shape.side_m == 32 ? shape.slices > 1 : shape.side_n == 128 && shape.per_m == 8;
+  return (shape.side_m + shape.side_n) / 2 + (second ? 1 : 0);
 }
 
 // Floats in which slices leave what they add up.
@@ -83,7 +85,7 @@ Tile Contraction::pick_lanes() const {
   const int most = std::min(256, floor_pow2(options_.max_threads));
   Tile tile;
   tile.lanes_first = b_.along_k();
-  tile.lanes = std::min(ceil_pow2(ceil_div(launch_.k, 4)),
+  tile.lanes = std::min(ceil_pow2(ceil_div(depth(), 4)),
                         floor_pow2(std::max<std::int64_t>(1, kFullGpu / results)));
   if (options_.lanes > 0) tile.lanes = options_.lanes;
   tile.lanes = std::clamp(tile.lanes, 1, most);
@@ -108,9 +110,8 @@ Tile Contraction::pick_chained_lanes() const {
 double Contraction::time_of(const TileShape& shape, std::int64_t groups) const {
   std::int64_t each = ceil_div(groups, kProcessors);
   if (each > shape.at_once) each = ceil_div(groups, kProcessors * shape.at_once) * shape.at_once;
-  const bool across = shape.side_n == 128 && !a_.along_k() && !b_.along_k();
   return static_cast<double>(each * shape.side_m * shape.side_n) *
-         (static_cast<double>(launch_.k) + shape.start) / (shape.rate * (across ? kAcross : 1));
+         (static_cast<double>(depth()) + shape.start) / shape.rate;
 }
 
 // The tile with the least estimated time, or null where lanes do better.
@@ -123,10 +124,11 @@ const TileShape* Contraction::pick_tile() const {
     if (options_.joined && shape.threads() != group_threads(shape.threads(), options_)) continue;
     if (bytes_of(shape) > options_.max_workgroup_bytes) continue;
     if (options_.tile == number_of(shape)) return &shape;
-    if (shape.slices > 4 && launch_.k < 2 * shape.depth) continue;
+    if (cuts_parts(shape.depth)) continue;
+    if (shape.slices > 4 && depth() < 2 * shape.depth) continue;
     // Alone, smaller tiles do as well and are more.
     const bool large_slices = shape.slices > 1 && shape.side_m == 32;
-    if (large_slices && (options_.crowd <= 1 || launch_.k < 2 * shape.depth)) continue;
+    if (large_slices && (options_.crowd <= 1 || depth() < 2 * shape.depth)) continue;
     const std::int64_t groups = window_.outer_count * ceil_div(window_.count, shape.side_m) *
                                 ceil_div(launch_.n, shape.side_n);
     const double time = time_of(shape, std::llround(static_cast<double>(groups) * options_.crowd));
@@ -136,11 +138,10 @@ const TileShape* Contraction::pick_tile() const {
     }
   }
   const std::int64_t results = window_.outer_count * rows() * columns();
-  const bool small = results * launch_.k <= (1 << 19);
+  const bool small = results * depth() <= (1 << 19);
   // Few tiles, each a long loop.
-  const bool long_k =
-      (results <= 512 && launch_.k >= 512) || (results <= 8192 && launch_.k >= 4096);
-  if (options_.tile == 0 && (small || long_k || launch_.k <= 4)) return nullptr;
+  const bool long_k = (results <= 512 && depth() >= 512) || (results <= 8192 && depth() >= 4096);
+  if (options_.tile == 0 && (small || long_k || depth() <= 4)) return nullptr;
   return best;
 }
 
@@ -187,10 +188,13 @@ Shader Contraction::write_by_lanes(const Tile& tile) {
              batch_of(coordinate(scope, domain, columns() * rows(), window_.outer_count)) + ";");
   const Partial sum{"acc", DType::kF32, ReduceOp::kSum};
   declare_partial(scope, module_, sum);
+  write_part(scope);
+  const std::string batch = launch_.parts > 1 ? "0u" : "z";
+  const std::string first = launch_.parts > 1 ? first_k() + " + " : "";
   Scope loop(&scope);
-  loop.line("acc += a_at(z, m, k) * b_at(z, k, n);");
-  scope.block(std::string("for (var k = ") + (tile.lanes == 1 ? "0u" : "lane") + "; k < " +
-                  u32_literal(launch_.k) + "; k += " + u32_literal(tile.lanes) + ")",
+  loop.line("acc += a_at(" + batch + ", m, k) * b_at(" + batch + ", k, n);");
+  scope.block("for (var k = " + first + (tile.lanes == 1 ? "0u" : "lane") + "; k < " + end_k() +
+                  "; k += " + u32_literal(tile.lanes) + ")",
               loop);
   combine_lanes(scope, module_, tile, {sum}, options_);
   if (tile.lanes == 1) {
@@ -205,7 +209,7 @@ Shader Contraction::write_by_lanes(const Tile& tile) {
 // Few rows times what lies along k: nothing is read twice, so nothing has to pass through workgroup
 // memory, and the reads of b decide the time.
 bool Contraction::takes_vectors() const {
-  if (options_.tile != 0 || has_ones() || launch_.m > kMostVectorRows ||
+  if (options_.tile != 0 || has_ones() || launch_.parts > 1 || launch_.m > kMostVectorRows ||
       window_.count != launch_.m || launch_.k < kLeastVectorDepth || !a_.along_k() ||
       !b_.along_k()) {
     return false;
@@ -485,14 +489,14 @@ void Contraction::write_places(Scope& scope, const TileShape& tile, std::int64_t
 // is room for both, it is put down without waiting for those who still multiply.
 void Contraction::write_steps(Scope& scope, const TileShape& tile) {
   const int sizes[] = {a_.vectors(tile), b_.vectors(tile)};
-  const bool twice = launch_.k > tile.depth &&
+  const bool twice = depth() > tile.depth &&
                      2 * bytes_of(tile) - 4 * sums_of(tile) <= options_.max_workgroup_bytes;
   const int copies = twice ? 2 : 1;
   module_.shared("tile_a", vector_type(tile.width_m()), std::int64_t{copies} * sizes[0],
                  4 * tile.width_m());
   module_.shared("tile_b", vector_type(tile.width_n()), std::int64_t{copies} * sizes[1],
                  4 * tile.width_n());
-  const std::string depth = u32_literal(tile.depth), end = u32_literal(launch_.k);
+  const std::string step = u32_literal(tile.depth), end = end_k();
   const auto fetch = [&](Scope& to, const std::string& k0) {
     a_.write_fetch(to, tile, k0);
     b_.write_fetch(to, tile, k0);
@@ -501,19 +505,20 @@ void Contraction::write_steps(Scope& scope, const TileShape& tile) {
     a_.write_keep(to, tile, twice ? "half_a" : "");
     b_.write_keep(to, tile, twice ? "half_b" : "");
   };
-  fetch(scope, "0u");
+  fetch(scope, first_k());
   Scope loop(&scope);
   if (!twice) {
     keep(loop);
     loop.line("workgroupBarrier();");
-    if (launch_.k > tile.depth) {
+    if (depth() > tile.depth) {
       Scope ahead(&loop);
-      fetch(ahead, "k0 + " + depth);
-      loop.block("if (k0 + " + depth + " < " + end + ")", ahead);
+      fetch(ahead, "k0 + " + step);
+      loop.block("if (k0 + " + step + " < " + end + ")", ahead);
     }
     write_products(loop, tile, "");
     loop.line("workgroupBarrier();");
-    return scope.block("for (var k0 = 0u; k0 < " + end + "; k0 += " + depth + ")", loop);
+    return scope.block("for (var k0 = " + first_k() + "; k0 < " + end + "; k0 += " + step + ")",
+                       loop);
   }
   scope.line("var half_a = 0u;");
   scope.line("var half_b = 0u;");
@@ -525,7 +530,9 @@ void Contraction::write_steps(Scope& scope, const TileShape& tile) {
   loop.line("half_b = " + u32_literal(sizes[1]) + " - half_b;");
   keep(loop);
   loop.line("workgroupBarrier();");
-  scope.block("for (var k0 = " + depth + "; k0 < " + end + "; k0 += " + depth + ")", loop);
+  scope.block(
+      "for (var k0 = " + first_k() + " + " + step + "; k0 < " + end + "; k0 += " + step + ")",
+      loop);
   write_products(scope, tile, "half_");
 }
 

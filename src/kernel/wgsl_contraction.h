@@ -26,6 +26,20 @@ class ContractionParts {
   // vectors of f16.
   void write_functions(int side_m, int side_n, int depth, bool fours, bool eights = false);
 
+  // Steps of k that a result adds up, and where they begin and end; a part's are named here.
+  [[nodiscard]] std::int64_t depth() const {
+    return launch_.parts > 1 ? launch_.part_depth : launch_.k;
+  }
+  [[nodiscard]] std::string first_k() const { return launch_.parts > 1 ? "first_k" : "0u"; }
+  [[nodiscard]] std::string end_k() const {
+    return launch_.parts > 1 ? "end_k" : u32_literal(launch_.k);
+  }
+  void write_part(Scope& scope) const;
+  // Tiles do not go beyond the end of a part, where another begins.
+  [[nodiscard]] bool cuts_parts(int tile_depth) const {
+    return launch_.parts > 1 && launch_.part_depth % tile_depth != 0;
+  }
+
   // Names n0, m0 and z: where the tile of the workgroup begins, of so many down and across.
   void write_tile_place(Scope& scope, int side_m, int side_n, std::int64_t tiles_m,
                         std::int64_t tiles_n) const;

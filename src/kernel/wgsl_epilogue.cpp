@@ -15,7 +15,7 @@ std::string outside(const std::string& index, std::int64_t size) {
 ContractionParts::ContractionParts(const Launch& launch, const WgslOptions& options)
     : launch_(launch),
       options_(options),
-      out_domain_{{"z", launch.batch}, {"m", launch.m}, {"n", launch.n}},
+      out_domain_{{"z", launch.batch * launch.parts}, {"m", launch.m}, {"n", launch.n}},
       module_(launch),
       a_(module_, launch, options, true),
       b_(module_, launch, options, false),
@@ -29,6 +29,14 @@ void ContractionParts::write_tile_place(Scope& scope, int side_m, int side_n, st
              (window_.first > 0 ? " + " + u32_literal(window_.first) : "") + ";");
   scope.line(
       "let z = " + batch_of(coordinate(scope, flat, tiles_n * tiles_m, window_.outer_count)) + ";");
+  write_part(scope);
+}
+
+void ContractionParts::write_part(Scope& scope) const {
+  if (launch_.parts == 1) return;
+  const std::string each = u32_literal(launch_.part_depth);
+  scope.line("let first_k = z * " + each + ";");
+  scope.line("let end_k = min(first_k + " + each + ", " + u32_literal(launch_.k) + ");");
 }
 
 void ContractionParts::write_finish(bool guarded, bool with_ones, const std::set<int>& vectors) {

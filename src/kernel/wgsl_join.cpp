@@ -41,7 +41,9 @@ std::string renamed(const std::string& text, const Names& names) {
   return out;
 }
 
-std::int64_t results_of(const Launch& launch) { return launch.batch * launch.m * launch.n; }
+std::int64_t results_of(const Launch& launch) {
+  return launch.batch * launch.parts * launch.m * launch.n;
+}
 
 class Joiner {
  public:
@@ -85,7 +87,8 @@ class Joiner {
     if (launch.kind != LaunchKind::kContraction) return 1;
     std::int64_t all = 0;
     for (const Launch& each : launches_) {
-      const bool alike = each.kind == LaunchKind::kContraction && each.k == launch.k;
+      const bool alike = each.kind == LaunchKind::kContraction && each.k == launch.k &&
+                         each.part_depth == launch.part_depth;
       all += alike ? results_of(each) : 0;
     }
     return static_cast<double>(all) / static_cast<double>(results_of(launch));

@@ -99,6 +99,7 @@ const UnitShape* UnitContraction::pick() const {
     const TileShape tile = tile_of(shape);
     if (tile.threads() > options_.max_threads) continue;
     if (16 * vectors_of(shape) > options_.max_workgroup_bytes) continue;
+    if (cuts_parts(tile.depth)) continue;
     if (!a_.fits_in_eights(tile) || !b_.fits_in_eights(tile)) continue;
     if (options_.unit_tile == number) return &shape;
     if (options_.joined && tile.threads() != group_threads(tile.threads(), options_)) continue;
@@ -112,8 +113,8 @@ const UnitShape* UnitContraction::pick() const {
     best = &shape;
     best_time = time;
   }
-  const std::int64_t products = window_.outer_count * window_.count * launch_.n * launch_.k;
-  return products < kLeastProducts || launch_.k < unit_.k ? nullptr : best;
+  const std::int64_t products = window_.outer_count * window_.count * launch_.n * depth();
+  return products < kLeastProducts || depth() < unit_.k ? nullptr : best;
 }
 
 void UnitContraction::write_places(Scope& scope, std::int64_t tiles_m, std::int64_t tiles_n) {
@@ -207,25 +208,25 @@ void UnitContraction::write_ones_sums(Scope& scope) const {
 // The next tile is on its way from memory while this one is multiplied.
 void UnitContraction::write_steps(Scope& scope) {
   module_.shared(kTiles, "vec4<u32>", vectors_of(shape_), 16);
-  const std::string depth = u32_literal(tile_.depth), end = u32_literal(launch_.k);
+  const std::string step = u32_literal(tile_.depth), end = end_k();
   const auto fetch = [&](Scope& to, const std::string& k0) {
     a_.write_fetch(to, tile_, k0);
     b_.write_fetch(to, tile_, k0);
   };
-  fetch(scope, "0u");
+  fetch(scope, first_k());
   Scope loop(&scope);
   a_.write_keep_eights(loop, tile_, kTiles, 0);
   b_.write_keep_eights(loop, tile_, kTiles, a_.half_vectors(tile_));
   loop.line("workgroupBarrier();");
-  if (launch_.k > tile_.depth) {
+  if (depth() > tile_.depth) {
     Scope ahead(&loop);
-    fetch(ahead, "k0 + " + depth);
-    loop.block("if (k0 + " + depth + " < " + end + ")", ahead);
+    fetch(ahead, "k0 + " + step);
+    loop.block("if (k0 + " + step + " < " + end + ")", ahead);
   }
   write_products(loop);
   write_ones_sums(loop);
   loop.line("workgroupBarrier();");
-  scope.block("for (var k0 = 0u; k0 < " + end + "; k0 += " + depth + ")", loop);
+  scope.block("for (var k0 = " + first_k() + "; k0 < " + end + "; k0 += " + step + ")", loop);
 }
 
 // Some lines of a subgroup's matrices at a time.

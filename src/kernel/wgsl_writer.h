@@ -52,10 +52,11 @@ struct WgslOptions {
   std::int64_t max_workgroup_bytes = 16 << 10;
   int lanes =
       0;  // threads that share one result, kScan: one line (a power of two); not kMap, kSort
-  // kContraction: 8, 16, 32, 33 (k in slices), 64, 96 (128 x 64) or 128; kScatter: 2 for blocks of
-  // results; both: 1 for every result by its own lanes; kSort: elements sorted at a time, at
-  // least 2; kAttention: columns of the tile of scores, 4 (of 8 rows), or 8, 16 or 32 (of as many):
-  // the largest up to there that the device's workgroups have room for.
+  // kContraction: 8, 16, 32, 33 (k in slices), 64, 96 (128 x 64), 128 or 129 (of 128 x 128, with
+  // twice the threads); kScatter: 2 for blocks of results; both: 1 for every result by its own
+  // lanes; kSort: elements sorted at a time, at least 2; kAttention: columns of the tile of scores,
+  // 4 (of 8 rows), or 8, 16 or 32 (of as many): the largest up to there that the device's
+  // workgroups have room for.
   int tile = 0;
   bool separate = false;  // launches that could be one kernel are none, for comparison
   bool joined = false;    // as many threads as others have, so that launches can be one kernel

@@ -232,6 +232,10 @@ Ex matmul(Ex a, Ex b) {
   return apply(builder_of(a), ops::matmul, {a, b});
 }
 
+Ex matmul_in_parts(Ex a, Ex b, std::int64_t depth) {
+  return apply(builder_of(a), ops::matmul, {a, b}, {{ops::kPartDepth, depth}});
+}
+
 Ex transpose(Ex x) {
   std::vector<std::int64_t> axes(x.shape().size());
   std::iota(axes.begin(), axes.end(), 0);

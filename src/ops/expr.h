@@ -96,7 +96,10 @@ Ex concat(const std::vector<Ex>& parts, int axis);
 Ex gather(Ex x, Ex index, int axis);
 Ex scatter_add(Ex source, Ex index, int axis, std::int64_t size);
 Ex matmul(Ex a, Ex b);  // [...,M,K] x [...,K,N], equal batch axes; of integers modulo 2^32
-Ex transpose(Ex x);     // swaps the last two axes
+// [M,K] x [K,N] -> [parts,M,N]: part p adds up `depth` steps of K from p * depth on, the last one
+// what is left.
+Ex matmul_in_parts(Ex a, Ex b, std::int64_t depth);
+Ex transpose(Ex x);  // swaps the last two axes
 Ex cast(Ex x, DType dtype);
 Ex counted_truths(Ex x);  // bool as i32, 0 and 1; others as they are
 // The reverse of broadcast: sums x down to `shape`.

@@ -18,6 +18,8 @@ extern const OpDef iota;
 extern const OpDef reshape, permute, broadcast, slice, pad, flip, unfold;
 extern const OpDef reduce_sum, reduce_max, reduce_min, argmax, argmin;
 extern const OpDef concat, pack, gather, scatter_add, matmul;
+// Attr of a matmul that is cut: its k comes in parts of so many.
+inline constexpr const char* kPartDepth = "part_depth";
 extern const OpDef attention, attention_lse, attention_dq, attention_dkv;
 extern const OpDef selective_scan, selective_scan_adjoint, selective_scan_grad;
 extern const OpDef custom;  // what users define (custom.cpp)

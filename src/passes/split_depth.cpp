@@ -5,18 +5,20 @@
 
 #include "ops/expr.h"
 #include "ops/pointwise.h"
-#include "passes/divisor.h"
 
 namespace tensorgrad {
 namespace {
 
 constexpr std::int64_t kSide = 128;  // of a tile
-// A large GPU computes so many tiles at once; a few less already come to lie two on one core while
-// others have none.
-constexpr std::int64_t kAtOnce = 132, kSpread = 112;
-// What a tile takes for each of its depth, what parts take to be written and read, and their
-// launch.
-constexpr double kSecondsOfDepth = 0.096e-6, kSecondsOfByte = 1 / 3.5e12, kSecondsOfLaunch = 5e-6;
+// Cores of a large GPU. It computes tiles in rounds, of which the last takes as long as any: two on
+// a core, or one with twice the threads, a little slower (so many, kSpread, lie on cores of their
+// own anyway). Of a tile on a core, a step of k takes so many seconds, and what comes before and
+// after as long as so many more of them.
+constexpr std::int64_t kCores = 132, kSpread = 112;
+constexpr double kSecondsOfStep = 0.085e-6, kStart = 20, kSecondsOfStepAlone = 0.096e-6,
+                 kStartAlone = 8;
+// What parts take to be written and read, and their launch.
+constexpr double kSecondsOfByte = 1 / 3.5e12, kSecondsOfLaunch = 5e-6;
 // Tiles that few become. Products below so many multiplications take less time than what the cut
 // costs.
 constexpr std::int64_t kWanted = 768;
@@ -24,17 +26,23 @@ constexpr std::int64_t kLeastProducts = std::int64_t{1} << 29,
                        kLeastProductsOfHalves = kLeastProducts / 2;
 constexpr std::int64_t kLeastOfHalfBusy = std::int64_t{1} << 31;
 constexpr std::int64_t kLeastDepth = 256, kLeastOfHalves = 1024;  // of a part
+constexpr std::int64_t kMultiple = 64;                            // which tiles' depths divide
 constexpr std::int64_t kMostElements = std::int64_t{24} << 20;    // of all parts
-constexpr double kWorthIt = 0.95;                                 // of the time of the whole
+constexpr double kWorthIt = 0.9;                                  // of the time of the whole
 
 std::int64_t over(std::int64_t size, std::int64_t each) { return (size + each - 1) / each; }
 
-double seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t parts) {
-  const std::int64_t tiles = over(m, kSide) * over(n, kSide) * parts;
-  const std::int64_t least_rounds = tiles > kSpread ? 2 : 1;
-  const auto rounds = static_cast<double>(std::max(least_rounds, over(tiles, kAtOnce)));
-  const double product =
-      rounds * kSecondsOfDepth * static_cast<double>(k) / static_cast<double>(parts);
+// Of a product that is cut into parts of so much.
+double seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t depth) {
+  const std::int64_t parts = over(k, depth), tiles = over(m, kSide) * over(n, kSide) * parts;
+  const auto steps = static_cast<double>(depth);
+  const auto rounds = [&](std::int64_t at_once) {
+    return static_cast<double>(over(tiles, at_once) * (at_once / kCores));
+  };
+  const double pairs =
+      (tiles > kSpread ? rounds(2 * kCores) : 1) * kSecondsOfStep * (steps + kStart);
+  const double alone = rounds(kCores) * kSecondsOfStepAlone * (steps + kStartAlone);
+  const double product = std::min(pairs, alone);
   if (parts == 1) return product;
   const auto bytes = static_cast<double>(2 * sizeof(float)) * static_cast<double>(parts * m * n);
   return product + bytes * kSecondsOfByte + kSecondsOfLaunch;
@@ -50,22 +58,26 @@ bool is_half(const Ex& x) {
          (node.op == &ops::cast && graph[node.inputs[0]].type.dtype == DType::kF16);
 }
 
-// 1 where the product stays whole.
-std::int64_t parts_of_depth(std::int64_t m, std::int64_t n, std::int64_t k, bool halves) {
+// Steps of k in a part; all of them where the product stays whole.
+std::int64_t part_depth(std::int64_t m, std::int64_t n, std::int64_t k, bool halves) {
   const std::int64_t tiles = over(m, kSide) * over(n, kSide),
                      most = k / (halves ? kLeastOfHalves : kLeastDepth);
-  const bool few = tiles < kAtOnce / 2;
+  const bool few = tiles < kCores / 2;
   const std::int64_t least = halves ? kLeastProductsOfHalves : kLeastProducts;
-  if (m * n < (few ? least : kLeastOfHalfBusy) / k) return 1;
-  // Where few tiles are of smaller sides than these, many parts have done best.
-  if (few)
-    return std::max<std::int64_t>(1, divisor_near(k, std::min(kWanted / tiles, most), 2, most));
-  std::int64_t best = 1;
-  double shortest = kWorthIt * seconds(m, n, k, 1);
+  if (m * n < (few ? least : kLeastOfHalfBusy) / k) return k;
+  const auto depth_of = [&](std::int64_t parts) {
+    return over(over(k, parts), kMultiple) * kMultiple;
+  };
+  // Where tiles are of smaller sides than these, or by matrix units, many parts have done best.
+  if (few && (halves || std::min(m, n) < kSide))
+    return depth_of(std::clamp<std::int64_t>(kWanted / tiles, 1, std::max<std::int64_t>(1, most)));
+  std::int64_t best = k;
+  double shortest = kWorthIt * seconds(m, n, k, k);
   for (std::int64_t parts = 2; parts <= most && parts * m * n <= kMostElements; ++parts) {
-    if (k % parts != 0 || seconds(m, n, k, parts) >= shortest) continue;
-    best = parts;
-    shortest = seconds(m, n, k, parts);
+    const double time = seconds(m, n, k, depth_of(parts));
+    if (time >= shortest) continue;
+    best = depth_of(parts);
+    shortest = time;
   }
   return best;
 }
@@ -78,12 +90,9 @@ Graph split_depth(const Graph& graph, bool always) {
     Builder builder{out, node.site, node.origin};
     const Ex a{&builder, node.inputs[0]}, b{&builder, node.inputs[1]};
     const std::int64_t m = a.shape()[0], k = a.shape()[1], n = b.shape()[1];
-    const std::int64_t parts =
-        always ? least_divisor(k) : parts_of_depth(m, n, k, is_half(a) && is_half(b));
-    const std::int64_t each = k / parts;
-    if (parts == 1) return kNoValue;
-    const Ex a_parts = op::permute(op::reshape(a, {m, parts, each}), {1, 0, 2});
-    return op::sum(op::matmul(a_parts, op::reshape(b, {parts, each, n})), {0}).id;
+    const std::int64_t each = always ? over(k, 2) : part_depth(m, n, k, is_half(a) && is_half(b));
+    if (each >= k) return kNoValue;
+    return op::sum(op::matmul_in_parts(a, b, each), {0}).id;
   });
 }
 

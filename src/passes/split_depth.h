@@ -7,9 +7,9 @@
 namespace tensorgrad {
 
 // A launch gives each tile of a product's results to one workgroup, so that few tiles (the weight
-// gradient of a narrow layer over many rows) leave a GPU idle. Such a product becomes one of each
-// of `parts` stretches of k, and the sum of what these give: [m, k] x [k, n] -> [parts, m, n] ->
-// [m, n]. The number of parts divides k and depends on the shape alone.
+// gradient of a narrow layer over many rows) leave a GPU idle. Such a product becomes one in parts
+// of k, of which the last may be shorter, and their sum: [m, k] x [k, n] -> [parts, m, n] -> [m,
+// n]. How deep a part is depends on the shape alone.
 //
 // `always`: each in two or more, whatever it costs.
 //

@@ -32,8 +32,13 @@ class Touched {
       case LaunchKind::kMap:
       case LaunchKind::kRow: body(rows, launch.cols); break;
       case LaunchKind::kContraction:
-        program(launch.a, times(rows, launch.k), {});
-        program(launch.b, times(outer, launch.k * launch.n), {});
+        if (launch.parts > 1) {
+          program(launch.a, {0, launch.m * launch.k}, {});
+          program(launch.b, {0, launch.k * launch.n}, {});
+        } else {
+          program(launch.a, times(rows, launch.k), {});
+          program(launch.b, times(outer, launch.k * launch.n), {});
+        }
         body(rows, launch.n);
         if (launch.ones_row) store(launch.ones_store, {0, launch.n});
         if (launch.ones_column) store(launch.ones_store, rows);

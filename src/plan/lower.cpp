@@ -71,8 +71,9 @@ void count_work(Launch& launch) {
   if (launch.kind == LaunchKind::kContraction) {
     program(launch.a, launch.batch * launch.m * launch.k);
     program(launch.b, launch.batch * launch.k * launch.n);
-    domain = launch.batch * launch.m * launch.n;
-    ops += 2 * domain * launch.k;
+    const std::int64_t products = launch.batch * launch.m * launch.n;
+    ops += 2 * products * launch.k;
+    domain = products * launch.parts;
   }
   if (launch.kind == LaunchKind::kScatter) {
     const std::int64_t sources = launch.pre * launch.count * launch.post;
@@ -204,13 +205,14 @@ class GroupLowering {
     const std::size_t rank = a_shape.size();
     launch_.m = a_shape[rank - 2];
     launch_.k = a_shape[rank - 1];
-    launch_.n = product.type.shape[rank - 1];
-    launch_.batch = numel(product.type.shape) / (launch_.m * launch_.n);
+    launch_.n = product.type.shape.back();
+    (product.type.shape.size() > rank ? launch_.parts : launch_.batch) =
+        numel(product.type.shape) / (launch_.m * launch_.n);
+    if (launch_.parts > 1) launch_.part_depth = product.attrs.integer(ops::kPartDepth);
     operand(product.inputs[0], launch_.a);
     operand(product.inputs[1], launch_.b);
     if (reduces_own()) return lower_row_epilogue();
-    ProgramBuilder body(context_, launch_.body, launch_.batch * launch_.m * launch_.n, 1, false,
-                        root_);
+    ProgramBuilder body(context_, launch_.body, numel(product.type.shape), 1, false, root_);
     for (const ValueId id : members_) {
       if (id == reduce_) {
         // The sum is of one operand's elements over k; which one, the sizes and the source tell.

@@ -387,7 +387,10 @@ class Placer {
         case OpKind::kReduce: time = kReduce; break;
         case OpKind::kScatter: time = kScatter; break;
         case OpKind::kContraction: {
-          const auto k = static_cast<double>(graph_[node.inputs[0]].type.shape.back());
+          const bool cut = node.attrs.has(ops::kPartDepth);
+          const std::int64_t depth =
+              cut ? node.attrs.integer(ops::kPartDepth) : graph_[node.inputs[0]].type.shape.back();
+          const auto k = static_cast<double>(depth);
           time = kProduct + kProductStep * k;
           flops += 2 * k * static_cast<double>(numel(node.type.shape));
           break;

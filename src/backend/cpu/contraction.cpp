@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace tensorgrad::cpu {
 namespace {
 
@@ -324,6 +326,7 @@ class ContractionStep final : public Step {
 
 std::unique_ptr<Step> make_contraction(const Prepare& prepare) {
   const Launch& launch = prepare.launch;
+  CHECK(launch.parts == 1, launch.name + ": a product in parts, which GPUs alone need");
   if (std::unique_ptr<Step> step = make_row_product(prepare)) return step;
   const ProductShape shape{launch.batch, launch.m, launch.n, launch.k};
   return std::make_unique<ContractionStep>(prepare, shape);

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Batched matrix product: out[b,m,n] = sum_k a[b,m,k] * b[b,k,n], batch axes equal.
+// Batched matrix product: out[b,m,n] = sum_k a[b,m,k] * b[b,k,n], batch axes equal. With
+// kPartDepth, which goes without batches and is set after gradients are taken: out[p,m,n], where p
+// has so many k.
+#include <algorithm>
+
+#include "base/check.h"
 #include "ops/structured.h"
 
 namespace tensorgrad {
 namespace {
 
-Type infer_matmul(std::span<const Type> in, const Attrs&) {
+Type infer_matmul(std::span<const Type> in, const Attrs& attrs) {
   const Shape& a = in[0].shape;
   const Shape& b = in[1].shape;
   for (const Type& type : in) {
@@ -25,6 +30,11 @@ Type infer_matmul(std::span<const Type> in, const Attrs&) {
   for (std::size_t d = 0; d + 2 < rank; ++d) {
     if (a[d] != b[d]) shape_error("batch sizes differ: " + both);
   }
+  if (attrs.has(ops::kPartDepth)) {
+    CHECK(rank == 2);
+    const std::int64_t k = a[1], each = attrs.integer(ops::kPartDepth);
+    out.insert(out.begin(), (k + each - 1) / each);
+  }
   return {DType::kF32, out};
 }
 
@@ -34,13 +44,16 @@ void eval_matmul(const EvalContext& ctx, RefTensor& out) {
   const auto m = static_cast<size_t>(a_shape[rank - 2]), k = static_cast<size_t>(a_shape[rank - 1]);
   const auto n = static_cast<size_t>(out.type.shape[rank - 1]);
   const auto total = static_cast<size_t>(numel(out.type.shape));
+  const bool parts = ctx.node.attrs.has(ops::kPartDepth);
+  const std::size_t each = parts ? static_cast<size_t>(ctx.node.attrs.integer(ops::kPartDepth)) : k;
   out.data.assign(total, 0);
-  for (std::size_t batch = 0; batch < total / (m * n); ++batch) {
+  for (std::size_t z = 0; z < total / (m * n); ++z) {
+    const std::size_t batch = parts ? 0 : z, first = parts ? z * each : 0;
     const double* a = ctx.inputs[0]->data.data() + batch * m * k;
     const double* b = ctx.inputs[1]->data.data() + batch * k * n;
-    double* c = out.data.data() + batch * m * n;
+    double* c = out.data.data() + z * m * n;
     for (std::size_t i = 0; i < m; ++i) {
-      for (std::size_t p = 0; p < k; ++p) {
+      for (std::size_t p = first; p < std::min(k, first + each); ++p) {
         for (std::size_t j = 0; j < n; ++j) c[i * n + j] += a[i * k + p] * b[p * n + j];
       }
     }

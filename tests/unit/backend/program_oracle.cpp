@@ -188,16 +188,18 @@ void run_contraction(Machine& m) {
   const Span all_a{0, l.batch * l.m * l.k, 0}, all_b{0, l.batch * l.k * l.n, 0};
   const Values a = evaluate(m, l.a, all_a, false).back();
   const Values b = evaluate(m, l.b, all_b, false).back();
-  Values acc(static_cast<std::size_t>(l.batch * l.m * l.n));
-  for (std::int64_t p = 0; p < l.batch; ++p) {
+  Values acc(static_cast<std::size_t>(l.batch * l.parts * l.m * l.n));
+  for (std::int64_t z = 0; z < l.batch * l.parts; ++z) {
+    const std::int64_t p = l.parts > 1 ? 0 : z, first = l.parts > 1 ? z * l.part_depth : 0;
+    const std::int64_t end = l.parts > 1 ? std::min(l.k, first + l.part_depth) : l.k;
     for (std::int64_t i = 0; i < l.m; ++i) {
       for (std::int64_t j = 0; j < l.n; ++j) {
         double sum = 0;
-        for (std::int64_t t = 0; t < l.k; ++t) {
+        for (std::int64_t t = first; t < end; ++t) {
           sum += a[static_cast<std::size_t>((p * l.m + i) * l.k + t)] *
                  b[static_cast<std::size_t>((p * l.k + t) * l.n + j)];
         }
-        acc[static_cast<std::size_t>((p * l.m + i) * l.n + j)] = sum;
+        acc[static_cast<std::size_t>((z * l.m + i) * l.n + j)] = sum;
       }
     }
   }

@@ -13,9 +13,10 @@ namespace {
 struct Product {
   std::int64_t batch = 1, m = 1, n = 1, k = 1;
   bool a_along_m = false, b_along_k = false, ones = false, fused = false;
-  bool ones_of_a = false;  // with ones: sums of a's rows, not of b's columns
-  bool cut = false;        // two launches share the rows
-  bool half = false;       // operands of f16, and one of the results
+  bool ones_of_a = false;       // with ones: sums of a's rows, not of b's columns
+  bool cut = false;             // two launches share the rows
+  bool half = false;            // operands of f16, and one of the results
+  std::int64_t part_depth = 0;  // in parts of so much
 };
 
 IndexMap operand_map(std::int64_t batch, std::int64_t outer, std::int64_t inner, bool transposed) {
@@ -25,17 +26,21 @@ IndexMap operand_map(std::int64_t batch, std::int64_t outer, std::int64_t inner,
 
 void check_product(webgpu::WebGpuDevice& device, const Product& p) {
   TestProgram test;
+  const std::int64_t parts = p.part_depth > 0 ? (p.k + p.part_depth - 1) / p.part_depth : 1;
+  const std::int64_t batches = p.batch * parts;  // of the result
   const int a = test.buffer(DType::kF32, p.batch * p.m * p.k);
   const int b = test.buffer(DType::kF32, p.batch * p.k * p.n);
   const int bias = test.buffer(DType::kF32, p.n);
-  const int out = test.buffer(DType::kF32, p.batch * p.m * p.n);
-  const int second = test.buffer(DType::kF32, p.batch * p.m * p.n);
+  const int out = test.buffer(DType::kF32, batches * p.m * p.n);
+  const int second = test.buffer(DType::kF32, batches * p.m * p.n);
   const int sums = test.buffer(DType::kF32, std::max(p.m, p.n));
   Launch& launch = test.launch(LaunchKind::kContraction, "product");
   launch.batch = p.batch;
   launch.m = p.m;
   launch.n = p.n;
   launch.k = p.k;
+  launch.parts = parts;
+  launch.part_depth = p.part_depth;
   launch.ones_row = p.ones && !p.ones_of_a;
   launch.ones_column = p.ones && p.ones_of_a;
   for (const int read : {a, b, bias}) test.bind(launch, read, BindMode::kRead);
@@ -52,22 +57,22 @@ void check_product(webgpu::WebGpuDevice& device, const Product& p) {
   const int acc = make.acc();
   int result = acc;
   if (p.fused) {
-    result = make.op("add", {acc, make.load(2, strided({p.batch * p.m, p.n}, {0, 1}))});
+    result = make.op("add", {acc, make.load(2, strided({batches * p.m, p.n}, {0, 1}))});
     result = make.op("tanh", {make.op("mul", {result, make.constant(0.1f)})});
   }
   launch.a = make_a.program;
   launch.b = make_b.program;
   launch.body = make.program;
-  const std::int64_t results = p.batch * p.m * p.n;
+  const std::int64_t results = batches * p.m * p.n;
   TestProgram::store(launch, 3, result, whole({results}));
-  TestProgram::store(launch, 4, acc, strided({p.batch, p.m, p.n}, {p.m * p.n, 1, p.m}));
+  TestProgram::store(launch, 4, acc, strided({batches, p.m, p.n}, {p.m * p.n, 1, p.m}));
   launch.ones_store.binding = 5;
   launch.ones_store.map = whole({p.ones_of_a ? p.m : p.n});
   if (p.cut) {
-    launch.row_count = p.batch > 1 ? p.batch / 2 * p.m : p.m / 3 + 1;
+    launch.row_count = batches > 1 ? batches / 2 * p.m : p.m / 3 + 1;
     Launch rest = launch;
     rest.first_row = launch.row_count;
-    rest.row_count = p.batch * p.m - launch.row_count;
+    rest.row_count = batches * p.m - launch.row_count;
     rest.ones_row = false;  // the other has it
     test.program.launches.push_back(rest);
   }
@@ -82,7 +87,7 @@ void check_layouts(webgpu::WebGpuDevice& device, Product p) {
     p.a_along_m = way % 2 == 1;
     p.b_along_k = way / 2 == 1;
     p.fused = way == 0 || way == 3;
-    p.ones = p.batch == 1 && way < 2;
+    p.ones = p.batch == 1 && p.part_depth == 0 && way < 2;
     p.ones_of_a = way == 1;
     check_product(device, p);
   }
@@ -97,10 +102,17 @@ TEST_P(WebGpuTiles, multiply) {
     WgslOptions options;
     options.tile = GetParam();
     device->force_kernels(options);
-    const std::int64_t side = GetParam() == 96   ? 128
-                              : GetParam() == 33 ? 32
-                                                 : std::max(GetParam(), 16);
+    const int tile = GetParam();
+    const std::int64_t side = tile >= 96 ? 128 : tile == 33 ? 32 : std::max(tile, 16);
     check_layouts(*device, {1, side + 8, side - 4, 44});  // by fours
+    // Parts of which the last is shorter, and ends within a tile.
+    const std::int64_t depth = tile == 8 ? 128 : 64;
+    check_product(*device, {.m = side + 8,
+                            .n = 20,
+                            .k = 3 * depth - 20,
+                            .a_along_m = least,
+                            .b_along_k = !least,
+                            .part_depth = depth});
     if (!least) continue;
     check_product(*device, {1, side, side, 64, true, false, true});  // nothing hangs over
     check_layouts(*device, {1, side + 3, side - 5, 19});             // everything does
@@ -109,7 +121,7 @@ TEST_P(WebGpuTiles, multiply) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, WebGpuTiles, ::testing::Values(1, 8, 16, 32, 33, 64, 96, 128));
+INSTANTIATE_TEST_SUITE_P(Sizes, WebGpuTiles, ::testing::Values(1, 8, 16, 32, 33, 64, 96, 128, 129));
 
 // Few rows, both operands along k: a lane's last vector may be missing, groups may hang over, lanes
 // are many or few, steps written out or in a loop.
@@ -170,6 +182,8 @@ TEST(WebGpuContraction, by_matrix_units) {
     const std::int64_t side = 4 * units.m, depth = 2 * units.k;
     check_layouts(*device, {.m = side + 8, .n = side - 4, .k = depth + 4, .half = true});
     check_layouts(*device, {.m = side - 3, .n = 2 * side + 5, .k = 3 * depth - 1, .half = true});
+    check_layouts(*device,
+                  {.m = 24, .n = side, .k = 10 * depth - 4, .half = true, .part_depth = 4 * depth});
     if (tile != 2) continue;  // software GPUs compile the kernels of others for many seconds
     check_layouts(*device, {.m = side, .n = side, .k = depth, .half = true});
     check_layouts(*device, {.batch = 3, .m = 5, .n = side + 1, .k = depth, .half = true});
@@ -236,6 +250,7 @@ TEST(WebGpuContraction, by_two_launches_that_share_its_rows) {
     Product whole{1, 150, 70, 33}, batches{5, 20, 17, 9}, fours{1, 152, 72, 36};
     whole.cut = batches.cut = fours.cut = true;
     check_layouts(*device, whole);
+    check_product(*device, {.m = 40, .n = 12, .k = 200, .cut = true, .part_depth = 64});
     if (tile == 64) continue;  // its kernels are compiled for seconds
     check_layouts(*device, batches);
     check_layouts(*device, fours);
