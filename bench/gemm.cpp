@@ -57,6 +57,13 @@ struct Product {
   TG_MODULE(x, w)
 };
 
+struct Layer {
+  explicit Layer(const Size& s) : product({s.m, s.k}, {s.k, s.n}), bias({s.n}, init::uniform(-1, 1)) {}
+  Product product;
+  Parameter bias;
+  TG_MODULE(product, bias)
+};
+
 #ifdef TENSORGRAD_BENCH_ONEDNN
 std::string name_of_onednn() {
   const dnnl_version_t& v = *dnnl_version();
@@ -72,11 +79,16 @@ bool set_openmp_threads(int threads) {
 }
 #endif
 
-// The launch alone: the others are given their operands where they lie, too.
-double ours(const Options& options, const Size& s, int threads) {
-  auto product = compile_forward(Product({s.m, s.k}, {s.k, s.n}),
-                                 [](const Product& p, const Inputs&) { return matmul(p.x, p.w); },
-                                 {.device = {.kind = "cpu", .threads = threads}});
+// The launch alone: the others are given their operands where they lie, too. With an epilogue it
+// adds a bias and takes relu.
+double ours(const Options& options, const Size& s, int threads, bool epilogue) {
+  auto product = compile_forward(
+      Layer(s),
+      [=](const Layer& l, const Inputs&) {
+        const Tensor y = matmul(l.product.x, l.product.w);
+        return epilogue ? relu(y + l.bias) : y;
+      },
+      {.device = {.kind = "cpu", .threads = threads}});
   const double warm = product.profile({}, {.steps = 5}).microseconds();
   const double steps = std::clamp(options.seconds / 4 * 1e6 / warm, 5.0, 5000.0);
   return product.profile({}, {.steps = static_cast<int>(steps)}).microseconds();
@@ -135,7 +147,8 @@ void gemm(const Options& options) {
     const std::vector<float> a = filled(s.m * s.k), b = filled(s.k * s.n);
     std::vector<float> c(static_cast<std::size_t>(s.m * s.n));
     for (const int threads : {1, 2}) {
-      report("tensorgrad", s, threads, ours(options, s, threads));
+      report("tensorgrad", s, threads, ours(options, s, threads, false));
+      report("tensorgrad with bias and relu", s, threads, ours(options, s, threads, true));
 #ifdef TENSORGRAD_BENCH_OPENBLAS
       openblas_set_num_threads(threads);
       report("OpenBLAS", s, threads, median_microseconds(options.seconds / 4, 1, [&] {

@@ -252,11 +252,11 @@ def gemm(lines):
     speeds = medians(lines, ("size", "product", "who", "threads"), "gflops")
     columns = list(dict.fromkeys((who, threads) for _, _, who, threads in speeds))
     compared = [threads for who, threads in columns
-                if who == OURS and any(peer != OURS and its == threads for peer, its in columns)]
+                if who == OURS and any(not peer.startswith(OURS) and its == threads for peer, its in columns)]
 
     def over_best(size, product, threads):
         peers = [speeds[size, product, who, its] for who, its in columns
-                 if who != OURS and its == threads and (size, product, who, its) in speeds]
+                 if not who.startswith(OURS) and its == threads and (size, product, who, its) in speeds]
         ours = speeds.get((size, product, OURS, threads))
         return f"{ours / max(peers):.2f}" if ours and peers else ""
     rows = []
