@@ -72,7 +72,7 @@ std::string Scope::let(const std::string& prefix, const std::string& expression,
   return name;
 }
 
-Module::Module(const Launch& launch) : launch_(launch), types_(launch.bindings.size()) {
+Module::Module(const Launch& launch) : types_(launch.bindings.size()) {
   for (const ScalarProgram* program : programs_of(launch)) count_use(*program);
   for (const Store& store : launch.stores) {
     types_.at(static_cast<std::size_t>(store.binding)).emplace(memory_type(store.dtype));

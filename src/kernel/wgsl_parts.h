@@ -105,7 +105,6 @@ class Module {
  private:
   void count_use(const ScalarProgram& program);
 
-  const Launch& launch_;
   std::vector<std::set<std::string>> types_;  // per binding: element types in memory
   std::map<std::string, std::string> functions_;
   std::map<std::string, Shader::Shared> shared_;

@@ -156,9 +156,9 @@ TEST(Random, the_largest_and_smallest_words_make_finite_noise_on_cpu_and_webgpu)
        {std::tuple(8966016.0, 0xffffff80, 0xffffffff), std::tuple(22978087.0, 0U, 127U)}) {
     for (const Where where : {Where::kCpu, Where::kWebGpu}) {
       // The first random op of a graph.
-      const auto first = [step = step, where](const std::function<Tensor(Sketch&)>& make) {
+      const auto first = [at = step, where](const std::function<Tensor(Sketch&)>& make) {
         Sketch s;
-        with_seed(s, 0, step);
+        with_seed(s, 0, at);
         s.output("y", make(s));
         return run_graph(s.graph(), s.leaves, where).at("y").at(0);
       };

@@ -10,12 +10,10 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-// Compiled once for each instruction set: no declaration goes before.
-#pragma GCC diagnostic ignored "-Wmissing-declarations"
-
 HWY_BEFORE_NAMESPACE();
 namespace tensorgrad::cpu {
 namespace HWY_NAMESPACE {
+namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Partial sums in f32 stay short: the error of a block is some 30 roundings, at the worst.
@@ -272,6 +270,7 @@ const SimdTable* table() {
   return &kTable;
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tensorgrad::cpu
 HWY_AFTER_NAMESPACE();

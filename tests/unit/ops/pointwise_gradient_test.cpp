@@ -24,7 +24,7 @@ using Values = std::vector<double>;
 // y = op(x0, x1, ...) for f32 operands (where: a bool in front), its gradients and theirs.
 class Derivatives {
  public:
-  Derivatives(const OpDef& op, std::size_t count) : op_(op) {
+  Derivatives(const OpDef& op, std::size_t count) {
     const Shape shape = {static_cast<std::int64_t>(count)};
     for (int i = 0; i < op.arity; ++i) {
       const DType dtype = op.arity == 3 && i == 0 ? DType::kBool : DType::kF32;
@@ -60,7 +60,6 @@ class Derivatives {
     return interpret(graph_, options)[static_cast<std::size_t>(id)].data;
   }
 
-  const OpDef& op_;
   Graph graph_;
   Builder builder_{graph_, {}, "test"};
   std::vector<Ex> inputs_;
