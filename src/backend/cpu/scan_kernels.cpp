@@ -10,12 +10,10 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-// Compiled once for each instruction set: no declaration goes before.
-#pragma GCC diagnostic ignored "-Wmissing-declarations"
-
 HWY_BEFORE_NAMESPACE();
 namespace tensorgrad::cpu {
 namespace HWY_NAMESPACE {
+namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Word = std::uint32_t;
@@ -88,6 +86,7 @@ void fold_floats(const Word* a, const Word* b, std::int64_t, std::int64_t steps,
       return h * static_cast<double>(x[at]);
     });
   }
+#if HWY_HAVE_FLOAT64
   const hn::ScalableTag<double> dd;
   const hn::Rebind<float, decltype(dd)> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(dd));
@@ -101,6 +100,15 @@ void fold_floats(const Word* a, const Word* b, std::int64_t, std::int64_t steps,
     });
     hn::StoreU(h, dd, values + q);
   }
+#else
+  each_step(steps, width, reverse, [&](std::int64_t at, std::int64_t) {
+    for (std::int64_t q = 0; q < width; ++q) {
+      const double v = static_cast<double>(x[at + q]);
+      values[q] = kProduct ? values[q] * v : values[q] + v;
+      result[at + q] = static_cast<float>(values[q]);
+    }
+  });
+#endif
 }
 
 // h = h + x or h * x, modulo 2^32.
@@ -209,6 +217,7 @@ ScanFn pick(ScanOp op, DType dtype) {
   return nullptr;
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tensorgrad::cpu
 HWY_AFTER_NAMESPACE();
