@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <system_error>
 
 #include "api/at_line.h"
 #include "compile/host_random.h"
@@ -168,9 +169,13 @@ Outputs LoaderImpl::sample(std::int64_t index, std::int64_t epoch) const {
 
 Batch LoaderImpl::next() {
   Lock lock(mutex_);
-  if (options_.workers == 0) produce(lock);
-  while (threads_.size() < static_cast<std::size_t>(options_.workers))
-    threads_.emplace_back([this] { work(); });
+  try {
+    while (threads_.size() < static_cast<std::size_t>(options_.workers))
+      threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    // No more threads to be had: those there are do the work, or this one.
+  }
+  if (threads_.empty()) produce(lock);
   finished_.wait(lock, [&] { return !jobs_.empty() && jobs_.front()->done; });
   const std::shared_ptr<Job> job = std::move(jobs_.front());
   if (job->error) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 
 #include "backend/cpu/denormals.h"
 
@@ -46,8 +47,10 @@ bool spin_until(const Ready& ready) {
 
 ThreadPool::ThreadPool(int threads) : shares_(static_cast<std::size_t>(std::max(threads, 1))) {
   workers_.reserve(static_cast<std::size_t>(std::max(threads - 1, 0)));
-  for (int w = 1; w < threads; ++w) {
-    workers_.emplace_back([this, w] { work(w); });
+  try {
+    for (int w = 1; w < threads; ++w) workers_.emplace_back([this, w] { work(w); });
+  } catch (const std::system_error&) {
+    // No more threads to be had, or none at all (WebAssembly): those there are do the work.
   }
 }
 
