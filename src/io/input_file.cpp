@@ -53,11 +53,13 @@ void InputFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
 
 std::vector<std::byte> read_file(const std::string& path, std::uint64_t max_bytes) {
   const io::InputFile file(path);
-  if (file.size() > max_bytes) {
+  std::vector<std::byte> bytes;
+  const std::uint64_t most = std::min<std::uint64_t>(max_bytes, bytes.max_size());
+  if (file.size() > most) {
     throw IoError(path + ": has " + std::to_string(file.size()) + " bytes: at most " +
-                  std::to_string(max_bytes) + " are allowed");
+                  std::to_string(most) + " are allowed");
   }
-  std::vector<std::byte> bytes(file.size());
+  bytes.resize(static_cast<std::size_t>(file.size()));
   file.read_at(0, bytes);
   return bytes;
 }

@@ -139,6 +139,10 @@ class CpuExecutable final : public Executable {
   SharingTrial sharing_;
 };
 
+// Of a buffer: of addresses of 32 bits half, with room for what AlignedBytes adds.
+constexpr std::int64_t kMostBytes =
+    sizeof(void*) > 4 ? std::int64_t{1} << 33 : (std::int64_t{1} << 31) - 4096;
+
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -165,7 +169,7 @@ class CpuDevice final : public Device {
     info_.name = cpu_name() + ", " + std::to_string(threads) +
                  (threads == 1 ? " thread, " : " threads, ") + simd().target;
     info_.limits.max_storage_bindings = 1 << 20;
-    info_.limits.max_binding_bytes = info_.limits.max_buffer_bytes = std::int64_t{1} << 33;
+    info_.limits.max_binding_bytes = info_.limits.max_buffer_bytes = kMostBytes;
     info_.features = {simd().target};
   }
 
