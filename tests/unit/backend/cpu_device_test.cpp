@@ -39,6 +39,12 @@ TEST(CpuDevice, computes_with_neon_on_arm) {
   EXPECT_NE(name.find("NEON"), std::string::npos) << name;
   RecordProperty("device", name);
 }
+#elif defined(__wasm__)
+TEST(CpuDevice, computes_with_vectors_on_webassembly) {
+  const std::string name = make_cpu_device({.threads = 1})->info().name;
+  EXPECT_NE(name.find("WASM"), std::string::npos) << name;
+  RecordProperty("device", name);
+}
 #endif
 
 TEST(CpuDevice, buffers_are_zero_and_copies_are_checked) {
