@@ -25,7 +25,7 @@ struct LoaderOptions {
   // Leave out what remains of an epoch and is no full batch: a program takes one size. Else the
   // last batch is shorter.
   bool drop_last = true;
-  int workers = 1;   // threads; 0: next() makes the batch itself; at most 256
+  int workers = 1;   // threads, at most 256; 0, or none to be had: next() makes the batch itself
   int prefetch = 2;  // with workers: batches that are made or being made before they are asked for
   std::uint32_t seed = 0;
 };
