@@ -58,7 +58,8 @@ struct Product {
 };
 
 struct Layer {
-  explicit Layer(const Size& s) : product({s.m, s.k}, {s.k, s.n}), bias({s.n}, init::uniform(-1, 1)) {}
+  explicit Layer(const Size& s)
+      : product({s.m, s.k}, {s.k, s.n}), bias({s.n}, init::uniform(-1, 1)) {}
   Product product;
   Parameter bias;
   TG_MODULE(product, bias)
@@ -82,13 +83,12 @@ bool set_openmp_threads(int threads) {
 // The launch alone: the others are given their operands where they lie, too. With an epilogue it
 // adds a bias and takes relu.
 double ours(const Options& options, const Size& s, int threads, bool epilogue) {
-  auto product = compile_forward(
-      Layer(s),
-      [=](const Layer& l, const Inputs&) {
-        const Tensor y = matmul(l.product.x, l.product.w);
-        return epilogue ? relu(y + l.bias) : y;
-      },
-      {.device = {.kind = "cpu", .threads = threads}});
+  auto product = compile_forward(Layer(s),
+                                 [=](const Layer& l, const Inputs&) {
+                                   const Tensor y = matmul(l.product.x, l.product.w);
+                                   return epilogue ? relu(y + l.bias) : y;
+                                 },
+                                 {.device = {.kind = "cpu", .threads = threads}});
   const double warm = product.profile({}, {.steps = 5}).microseconds();
   const double steps = std::clamp(options.seconds / 4 * 1e6 / warm, 5.0, 5000.0);
   return product.profile({}, {.steps = static_cast<int>(steps)}).microseconds();
