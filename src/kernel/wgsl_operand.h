@@ -16,8 +16,8 @@ struct TileShape {
   int depth;           // BK
   int per_m, per_n;    // TM, TN
   int slices;          // of k
-  // As measured on an H200: workgroups that a processor works on at a time, relative speed with so
-  // many, and what it takes beside the products, in steps of k.
+  // As measured on an H100 and an H200: workgroups that a processor works on at a time, relative
+  // speed with so many, and what it takes beside the products, in steps of k.
   int at_once;
   double rate, start;
 
