@@ -3,6 +3,8 @@
 // instruction set and on nothing else.
 #include "backend/cpu/simd.h"
 
+#include <algorithm>
+
 #include "base/half.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -160,9 +162,15 @@ void add_rows(float* HWY_RESTRICT acc, const float* HWY_RESTRICT x, std::int64_t
   const auto part = [&](const float* from) HWY_ATTR { return hn::MaskedLoad(mask, d, from); };
   hn::BlendedStore(sum_down(part(acc + i), x + i, count, stride, part), mask, d, acc + i);
 #else
+  // In the same order, since where a column lies depends on how work is cut.
+  float strands[4][HWY_MAX_BYTES / sizeof(float)] = {};
+  std::copy(acc + i, acc + n, strands[0]);
   for (std::int64_t c = 0; c < count; ++c) {
-    for (std::int64_t k = i; k < n; ++k) acc[k] += x[c * stride + k];
+    float* const strand = strands[c < count / 4 * 4 ? c % 4 : 0];
+    for (std::int64_t k = i; k < n; ++k) strand[k - i] += x[c * stride + k];
   }
+  for (std::int64_t k = i; k < n; ++k)
+    acc[k] = (strands[0][k - i] + strands[1][k - i]) + (strands[2][k - i] + strands[3][k - i]);
 #endif
 }
 

@@ -2,10 +2,12 @@
 // Row launches on the CPU against the oracle.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
 
+#include "backend/cpu/simd.h"
 #include "program_harness.h"
 
 namespace tensorgrad::testing {
@@ -285,6 +287,30 @@ TEST(CpuRow, random_programs_agree_with_the_oracle) {
     b.launch().stores.push_back(store_to(b.output(row ? size.rows : n), row ? rows : map, last,
                                          DType::kF32, row ? Level::kRow : Level::kElement));
     expect_as_oracle(b, oracle_hyper(), {1e-3, 1e-3});
+  }
+}
+
+// How many columns a call has depends on how work is cut; with AVX2 and less, those that fill no
+// vector go another way.
+TEST(CpuRows, a_column_has_the_same_sum_among_any_others) {
+  constexpr std::int64_t kColumns = 37;
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> draw(-1, 1);
+  for (const std::int64_t count : {0, 1, 3, 4, 7, 256, 261}) {
+    std::vector<float> x(static_cast<std::size_t>(count * kColumns)), start(kColumns);
+    for (std::vector<float>* each : {&x, &start}) {
+      for (float& value : *each) value = draw(random);
+    }
+    std::vector<float> together = start;
+    cpu::simd().add_rows(together.data(), x.data(), count, kColumns, kColumns);
+    for (std::int64_t width = 1; width < kColumns; ++width) {
+      std::vector<float> apart = start;
+      for (std::int64_t i = 0; i < kColumns; i += width) {
+        cpu::simd().add_rows(apart.data() + i, x.data() + i, count, kColumns,
+                             std::min(width, kColumns - i));
+      }
+      EXPECT_EQ(apart, together) << count << " rows, " << width << " columns at a time";
+    }
   }
 }
 
