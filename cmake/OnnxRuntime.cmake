@@ -8,28 +8,17 @@
 # every build tree that names the same folder. Without them (no network) there is a warning, and the
 # tests fail.
 
+include(FetchOnce)
+
 set(_tensorgrad_onnx_pin "${CMAKE_CURRENT_LIST_DIR}/../tools/onnx-requirements.txt")
 
 function(tensorgrad_provide_onnxruntime folder_var)
   set(root "${TENSORGRAD_FETCH_DIR}/onnxruntime")
   set(${folder_var} "${root}/site" PARENT_SCOPE)
-  file(MAKE_DIRECTORY "${root}")
-  file(LOCK "${root}" DIRECTORY GUARD FUNCTION TIMEOUT 600)
-  set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-    "${_tensorgrad_onnx_pin}")
-
-  # complete.txt is written last and holds what was fetched: an interrupted fetch starts over.
-  file(SHA256 "${_tensorgrad_onnx_pin}" wanted)
-  set(have "")
-  if(EXISTS "${root}/complete.txt")
-    file(READ "${root}/complete.txt" have)
-  endif()
-  if(have STREQUAL wanted)
-    return()
-  endif()
+  tensorgrad_fetch_once("${root}" "" "${_tensorgrad_onnx_pin}")
 
   message(STATUS "Fetching onnxruntime (pinned in tools/onnx-requirements.txt)")
-  file(REMOVE_RECURSE "${root}/complete.txt" "${root}/site")
+  file(REMOVE_RECURSE "${root}/site")
   execute_process(
     COMMAND "${Python3_EXECUTABLE}" -m pip --disable-pip-version-check --quiet install
       --no-deps --only-binary :all: --target "${root}/site" --requirement "${_tensorgrad_onnx_pin}"

