@@ -157,12 +157,33 @@ struct Piece {
   std::int64_t from, lane, count;
 };
 
-// Lanes that are neighbours in memory: row by row of the panel, each row from left to right. A
-// store of more lanes than were read is written over by what comes next, but for the last row.
+#if HWY_MEM_OPS_MIGHT_FAULT
+// `count` words, at most kVector: by two vectors that may overlap, of the largest size that fits.
+template <int kVector>
+HWY_INLINE void copy_few(const float* HWY_RESTRICT from, std::int64_t count,
+                         float* HWY_RESTRICT to) {
+  if constexpr (kVector > 1) {
+    if (count < kVector) return copy_few<kVector / 2>(from, count, to);
+  }
+  const hn::FixedTag<float, kVector> d;
+  const auto first = hn::LoadU(d, from), last = hn::LoadU(d, from + count - kVector);
+  hn::StoreU(first, d, to);
+  hn::StoreU(last, d, to + count - kVector);
+}
+#endif
+
+// Lanes that are neighbours in memory: row by row of the panel, each row from left to right.
 HWY_INLINE void pack_pieces(const float* HWY_RESTRICT data, const std::int32_t* HWY_RESTRICT along,
                             std::int64_t depth, const Piece* pieces, int count, std::int64_t width,
                             float* HWY_RESTRICT out) {
-#if !HWY_MEM_OPS_MIGHT_FAULT
+#if HWY_MEM_OPS_MIGHT_FAULT
+  for (; depth > 0; --depth, ++along, out += width) {
+    for (int p = 0; p < count; ++p) {
+      copy_few<kLanes>(data + *along + pieces[p].from, pieces[p].count, out + pieces[p].lane);
+    }
+  }
+#else
+  // A store of more lanes than were read is written over by what comes next, but for the last rows.
   const D d;
   using M = hn::Mask<D>;
   M masks[2 * kMaxTileColumns];
@@ -175,7 +196,6 @@ HWY_INLINE void pack_pieces(const float* HWY_RESTRICT data, const std::int32_t* 
                  out + pieces[p].lane);
     }
   }
-#endif
   for (; depth > 0; --depth, ++along, out += width) {
     for (int p = 0; p < count; ++p) {
       for (std::int64_t i = 0; i < pieces[p].count; ++i) {
@@ -183,6 +203,7 @@ HWY_INLINE void pack_pieces(const float* HWY_RESTRICT data, const std::int32_t* 
       }
     }
   }
+#endif
 }
 
 // Steps of k that are neighbours in memory: four lanes at a time, turned.

@@ -134,8 +134,7 @@ void flush(double* HWY_RESTRICT acc, float* HWY_RESTRICT x, std::int64_t n) {
 template <class V, class Load>
 HWY_INLINE V sum_down(V first, const float* from, std::int64_t count, std::int64_t stride,
                       const Load& load) {
-  const hn::ScalableTag<float> d;
-  V s0 = first, s1 = hn::Zero(d), s2 = s1, s3 = s1;
+  V s0 = first, s1 = hn::Zero(hn::DFromV<V>()), s2 = s1, s3 = s1;
   std::int64_t c = 0;
   for (; c + 4 <= count; c += 4, from += 4 * stride) {
     s0 = hn::Add(s0, load(from));
@@ -146,6 +145,23 @@ HWY_INLINE V sum_down(V first, const float* from, std::int64_t count, std::int64
   for (; c < count; ++c, from += stride) s0 = hn::Add(s0, load(from));
   return hn::Add(hn::Add(s0, s1), hn::Add(s2, s3));
 }
+
+#if HWY_MEM_OPS_MIGHT_FAULT
+// Fewer columns than fill a vector: by vectors of half the size, and so on.
+template <std::size_t kColumns>
+void add_columns(float* HWY_RESTRICT acc, const float* HWY_RESTRICT x, std::int64_t count,
+                 std::int64_t stride, std::int64_t n) {
+  if constexpr (kColumns > 0) {
+    const hn::FixedTag<float, kColumns> d;
+    if (n >= static_cast<std::int64_t>(kColumns)) {
+      const auto load = [&](const float* from) HWY_ATTR { return hn::LoadU(d, from); };
+      hn::StoreU(sum_down(load(acc), x, count, stride, load), d, acc);
+      acc += kColumns, x += kColumns, n -= kColumns;
+    }
+    add_columns<kColumns / 2>(acc, x, count, stride, n);
+  }
+}
+#endif
 
 void add_rows(float* HWY_RESTRICT acc, const float* HWY_RESTRICT x, std::int64_t count,
               std::int64_t stride, std::int64_t n) {
@@ -162,15 +178,7 @@ void add_rows(float* HWY_RESTRICT acc, const float* HWY_RESTRICT x, std::int64_t
   const auto part = [&](const float* from) HWY_ATTR { return hn::MaskedLoad(mask, d, from); };
   hn::BlendedStore(sum_down(part(acc + i), x + i, count, stride, part), mask, d, acc + i);
 #else
-  // In the same order, since where a column lies depends on how work is cut.
-  float strands[4][HWY_MAX_BYTES / sizeof(float)] = {};
-  std::copy(acc + i, acc + n, strands[0]);
-  for (std::int64_t c = 0; c < count; ++c) {
-    float* const strand = strands[c < count / 4 * 4 ? c % 4 : 0];
-    for (std::int64_t k = i; k < n; ++k) strand[k - i] += x[c * stride + k];
-  }
-  for (std::int64_t k = i; k < n; ++k)
-    acc[k] = (strands[0][k - i] + strands[1][k - i]) + (strands[2][k - i] + strands[3][k - i]);
+  add_columns<HWY_MAX_BYTES / sizeof(float) / 2>(acc + i, x + i, count, stride, n - i);
 #endif
 }
 
