@@ -28,10 +28,11 @@ struct TileBlock {
   [[nodiscard]] int per_x() const { return columns / nx; }
 };
 // From large to small: the first that fits the device and leaves it enough groups is taken. On an
-// H100 many threads with few scores each do better than larger blocks or more scores a thread, but
-// half as many in the forward pass, which has fewer results to keep.
+// H100 four or eight scores a thread do better than sixteen, and than larger blocks; fewer columns
+// where keys, which have two results, leave fewer registers.
 constexpr std::array<TileBlock, 4> kBlocks = {
-    {{32, 32, 16, 16}, {16, 16, 8, 8}, {8, 8, 8, 8}, {8, 4, 8, 4}}};
+    {{32, 32, 8, 16}, {16, 16, 8, 8}, {8, 8, 8, 8}, {8, 4, 8, 4}}};
+constexpr int kColumnsOfKeys = 16;
 
 std::string number(int i) { return std::to_string(i); }
 
@@ -109,9 +110,9 @@ std::int64_t AttentionWriter::bytes(const TileBlock& b) const {
 
 TileBlock AttentionWriter::pick(const WgslOptions& options) const {
   for (TileBlock b : kBlocks) {
-    if (forward() && b.rows == 32) b.ny = 8;
     const bool last = b.rows == kBlocks.back().rows && b.columns == kBlocks.back().columns;
     if (options.tile > 0 && b.columns > options.tile) continue;
+    if (keys()) b.columns = std::min(b.columns, kColumnsOfKeys);
     if (b.threads() > options.max_threads || bytes(b) > options.max_workgroup_bytes) continue;
     if (last || options.tile > 0) return b;
     // Rows of no use, or too few groups: a smaller block does better.
@@ -183,10 +184,14 @@ void AttentionWriter::write_products(Scope& scope, const std::string& result, co
       to.line("let y" + number(c) + " = " + y + "[(tx + " + u32_literal(c * block_.nx) + ") * " +
               u32_literal(y_pitch) + " + " + at + "];");
     }
-    each([&](int r, int c) {
-      to.line(result + number(r) + "_" + number(c) + " += dot(x" + number(r) + ", y" + number(c) +
-              ");");
-    });
+    // Additions that are one with their multiplications: a dot product is one operation more.
+    for (const char part : {'x', 'y', 'z', 'w'}) {
+      each([&](int r, int c) {
+        const std::string sum = result + number(r) + "_" + number(c);
+        to.line(sum + " = fma(x" + number(r) + "." + part + ", y" + number(c) + "." + part + ", " +
+                sum + ");");
+      });
+    }
   };
   repeat(scope, "at", vectors(width), step);
 }

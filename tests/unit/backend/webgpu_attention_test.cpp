@@ -11,11 +11,9 @@ namespace tensorgrad::testing {
 namespace {
 
 struct ScoreTile {
-  int columns, rows;
-  int threads, forward_threads;
+  int columns, rows, threads;  // the largest has half as many columns where rows are keys
 };
-constexpr ScoreTile kScoreTiles[] = {
-    {4, 8, 32, 32}, {8, 8, 64, 64}, {16, 16, 64, 64}, {32, 32, 256, 128}};
+constexpr ScoreTile kScoreTiles[] = {{4, 8, 32}, {8, 8, 64}, {16, 16, 64}, {32, 32, 128}};
 
 struct AttentionSize {
   std::int64_t batch, rows, columns, depth, width;  // depth is that of q and k
@@ -79,8 +77,7 @@ class WebGpuAttention : public ::testing::TestWithParam<ScoreTile> {
       ++found;
       const std::int64_t rows = launch.part == AttentionPart::kKeys ? launch.n : launch.m;
       const WgslKernel kernel = write_wgsl(launch, device_->kernel_options());
-      const bool forward = launch.part == AttentionPart::kForward;
-      EXPECT_EQ(kernel.threads, forward ? tile.forward_threads : tile.threads) << launch.name;
+      EXPECT_EQ(kernel.threads, tile.threads) << launch.name;
       EXPECT_EQ(kernel.groups_x, launch.batch * ((rows + tile.rows - 1) / tile.rows));
     }
     EXPECT_EQ(found, 3);
