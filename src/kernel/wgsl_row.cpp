@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Map launches (one thread per element) and row launches (some threads per row, pass by pass).
+// Map launches (a thread per element, or for four neighbours) and row launches (some threads per
+// row, pass by pass).
 #include <algorithm>
 
 #include "base/check.h"
 #include "kernel/row_plan.h"
+#include "kernel/wgsl_fours.h"
 #include "kernel/wgsl_parts.h"
 
 namespace tensorgrad::wgsl {
@@ -13,6 +15,8 @@ namespace {
 // whole cache lines.
 constexpr std::int64_t kLargeRows = 1 << 20;
 constexpr int kFewLanes = 32;
+// Elements of a map of which a quarter as many threads fill a GPU.
+constexpr std::int64_t kManyElements = 1 << 20;
 constexpr std::size_t kMostKeptInstrs = 64;
 
 int map_threads(std::int64_t elements, const WgslOptions& options) {
@@ -247,29 +251,90 @@ class RowWriter {
   std::vector<bool> written_;  // instructions that all parts have
 };
 
+// ---- maps --------------------------------------------------------------------------------------
+
+constexpr int kFour = 4;
+
+std::vector<int> stored_by(const Launch& launch) {
+  std::vector<int> values;
+  for (const Store& store : launch.stores) values.push_back(store.value);
+  return values;
+}
+
+// Whether threads may take four neighbours each, where there are enough to fill the GPU all the
+// same: more is on its way from memory then. All that lies side by side must move as vectors.
+InFours in_fours(const Launch& launch, const Window& window, const WgslOptions& options) {
+  InFours part{.program = &launch.body,
+               .domain = {{"row", launch.rows * launch.cols}},
+               .operand = true,
+               .stores = launch.stores};
+  const bool many = options.tile > 0 ? options.tile == kFour : window.count >= kManyElements;
+  if (!many || options.blocks > 0 || window.first % kFour != 0 || window.count % kFour != 0)
+    return part;
+  // What data says where to find is no faster so: 816 instead of 704 us where rows are gathered.
+  const auto& instrs = launch.body.instrs;
+  if (std::any_of(instrs.begin(), instrs.end(),
+                  [](const Instr& instr) { return instr.kind == InstrKind::kLoadAt; }))
+    return part;
+  const auto single = [&](const IndexMap& map, DType dtype, Level level) {
+    const bool real = dtype == DType::kF32 || dtype == DType::kF16;
+    return level == Level::kElement && !real &&
+           run_of_four(part.domain, map, part.axis) == RunOfFour::kTouching;
+  };
+  const auto& accesses = launch.body.accesses;
+  if (std::any_of(accesses.begin(), accesses.end(),
+                  [&](const Access& a) { return single(a.map, a.dtype, a.level); }) ||
+      std::any_of(launch.stores.begin(), launch.stores.end(),
+                  [&](const Store& s) { return single(s.map, s.dtype, s.level); }))
+    return part;
+  part.chosen = true;
+  return part;
+}
+
+struct Grouping {
+  int threads;
+  std::int64_t groups;
+};
+
+// A thread for each `step` elements; `name` is its number.
+Grouping open_map(Scope& scope, const Window& window, const std::string& name, int step,
+                  const WgslOptions& options) {
+  const std::int64_t count = window.count / step;
+  const int threads = map_threads(count, options);
+  const std::int64_t each = elements_of_group(count, threads, options);
+  if (each == threads) {
+    open_rows(scope, Tile{threads, 1, true}, count, name, window.first / step);
+  } else {
+    scope.line("if (local >= " + u32_literal(each) + ") { return; }");
+    scope.line("let " + name + " = group_id.x * " + u32_literal(each) + " + local;");
+  }
+  return {threads, ceil_div(count, each)};
+}
+
 }  // namespace
 
 Shader write_map(const Launch& launch, const WgslOptions& options) {
-  const std::int64_t elements = launch.rows * launch.cols;
   Module module(launch);
-  const Domain domain = {{"row", elements}};
-  ProgramWriter program(module, launch.body, domain, domain);
-  program.relax(launch.stores);
   const Window window = window_of(launch);
-  const Tile tile{map_threads(window.count, options), 1, true};
+  InFours fours = in_fours(launch, window, options);
+  std::set<int> vectors;
+  if (fours.chosen) vectors = choose_fours(launch, {&fours}, options);
   Scope scope;
-  const std::int64_t each = elements_of_group(window.count, tile.rows, options);
-  if (each == tile.rows) {
-    open_rows(scope, tile, window.count, "row", window.first);
-  } else {
-    scope.line("if (local >= " + u32_literal(each) + ") { return; }");
-    scope.line("let row = group_id.x * " + u32_literal(each) + " + local;");
+  if (!fours.chosen) {
+    ProgramWriter program(module, launch.body, fours.domain, fours.domain);
+    program.relax(launch.stores);
+    const Grouping by = open_map(scope, window, "row", 1, options);
+    program.write_all(scope, program.needed(stored_by(launch)));
+    for (const Store& store : launch.stores) program.store(scope, store);
+    return make_shader(module, scope, by.threads, by.groups);
   }
-  std::vector<int> roots;
-  for (const Store& store : launch.stores) roots.push_back(store.value);
-  program.write_all(scope, program.needed(roots));
+  FourWriter program(module, fours, vectors);
+  const Grouping by = open_map(scope, window, "four", kFour, options);
+  scope.line("let row = four * 4u;");
+  scope.own("row");
+  program.write(scope, stored_by(launch));
   for (const Store& store : launch.stores) program.store(scope, store);
-  return make_shader(module, scope, tile.rows, ceil_div(window.count, each));
+  return make_shader(module, scope, by.threads, by.groups);
 }
 
 void write_row_passes(Scope& scope, Module& module, const Launch& launch, const RowDomain& domain,

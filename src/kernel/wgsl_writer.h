@@ -56,7 +56,7 @@ struct WgslOptions {
   // twice the threads); kScatter: 2 for blocks of results; both: 1 for every result by its own
   // lanes; kSort: elements sorted at a time, at least 2; kAttention: columns of the tile of scores,
   // 4 (of 8 rows), or 8, 16 or 32 (of as many): the largest up to there that the device's
-  // workgroups have room for.
+  // workgroups have room for; kMap: 4 or 1 neighbours a thread.
   int tile = 0;
   bool separate = false;  // launches that could be one kernel are none, for comparison
   bool joined = false;    // as many threads as others have, so that launches can be one kernel

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Maps on a WebGPU device whose threads take four neighbours, whatever size alone would choose: the
+// same as one by one, against the interpreter.
+#include <functional>
+
+#include "kernel/wgsl_writer.h"
+#include "ops/registry.h"
+#include "support/sketch.h"
+#include "webgpu_test_util.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+enum class Taken { kInFours, kOneByOne };
+
+// How the launch of a sketch moves what lies side by side when fours are asked for.
+Taken taken_when_asked_for_fours(const Graph& graph) {
+  WgslOptions options;
+  options.tile = 4;
+  int vectors = 0, maps = 0;
+  for (const Launch& launch : compile_for_test(graph, 8).program.launches) {
+    if (launch.kind != LaunchKind::kMap) continue;
+    ++maps;
+    if (write_wgsl(launch, options).body.find("array<vec4<") != std::string::npos) ++vectors;
+  }
+  EXPECT_EQ(maps, 1);
+  return vectors > 0 ? Taken::kInFours : Taken::kOneByOne;
+}
+
+void check(const std::function<void(Sketch&)>& write, Taken expected) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  for (const int tile : {4, 1}) {
+    SCOPED_TRACE(tile);
+    Sketch sketch;
+    write(sketch);
+    EXPECT_EQ(taken_when_asked_for_fours(sketch.graph()), expected);
+    WgslOptions options;
+    options.tile = tile;
+    device->force_kernels(options);
+    sketch.check(Where::kWebGpu, 1e-6);
+    device->force_kernels({});
+  }
+}
+
+TEST(WebGpuMapInFours, takes_four_neighbours_that_lie_side_by_side) {
+  for (const std::int64_t count : {4, 252, 1024}) {
+    SCOPED_TRACE(count);
+    check(
+        [&](Sketch& s) {
+          const Tensor x = s.input({count}), y = s.input({count});
+          s.output("y", where(x > y, sigmoid(x) * y, square(y)));
+        },
+        Taken::kInFours);
+  }
+}
+
+TEST(WebGpuMapInFours, takes_four_of_rows_of_columns_and_of_one_element_for_all) {
+  check(
+      [](Sketch& s) {
+        const Tensor x = s.input({6, 5, 8}), row = s.input({8}), column = s.input({6, 5, 1}),
+                     one = s.input({1});
+        s.output("y", x * row + column - one);
+      },
+      Taken::kInFours);
+}
+
+TEST(WebGpuMapInFours, takes_four_of_what_lies_apart_one_by_one) {
+  check(
+      [](Sketch& s) {
+        const Tensor x = s.input({12, 20}), turned = s.input({20, 12}), long_ = s.input({12, 43}),
+                     middle = s.input({12, 10});
+        // Turned, beginning at no multiple of four, and with zeros around.
+        const Tensor inner = pad(middle, {4, 6});
+        s.output("y", x + transpose(turned) * narrow(long_, 1, 21, 20) + inner);
+      },
+      Taken::kInFours);
+}
+
+TEST(WebGpuMapInFours, takes_four_of_numbers_that_are_drawn_and_counted) {
+  check(
+      [](Sketch& s) {
+        const Tensor x = s.input({7, 16});
+        const Tensor count = cast(iota({7, 16}, 1, i32), f32);
+        s.output("y", dropout(x, 0.4) + count);
+      },
+      Taken::kInFours);
+}
+
+TEST(WebGpuMapInFours, takes_four_of_a_parameter_that_it_writes_in_place) {
+  check(
+      [](Sketch& s) {
+        const Tensor x = s.input({3, 12});
+        const Tensor state =
+            s.leaf(ops::state, "velocity", {3, 12}, f32, s.draw.values(f32, 36, -1, 1));
+        const Tensor next = state * 0.9 + x;
+        s.output("y", next - x * 2.0);
+        s.graph().updates.push_back({state.id(), next.id()});
+      },
+      Taken::kInFours);
+}
+
+TEST(WebGpuMapInFours, takes_one_by_one_what_is_no_multiple_of_four_or_no_number) {
+  check([](Sketch& s) { s.output("y", exp(s.input({7, 9}))); }, Taken::kOneByOne);
+  check([](Sketch& s) { s.output("y", s.input({8, 4}) > s.input({8, 4})); }, Taken::kOneByOne);
+}
+
+// As size alone chooses.
+TEST(WebGpuMapInFours, takes_four_where_there_are_many) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  const std::int64_t rows = 1 << 10, columns = (1 << 10) + 4;
+  Sketch sketch;
+  const Tensor x = sketch.input({rows, columns}), row = sketch.input({columns});
+  sketch.output("y", relu(x) * row);
+  for (const Launch& launch : compile_for_test(sketch.graph(), 8).program.launches) {
+    EXPECT_NE(write_wgsl(launch, device->kernel_options()).body.find("array<vec4<f32>>"),
+              std::string::npos);
+  }
+  sketch.check(Where::kWebGpu, 1e-6);
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
