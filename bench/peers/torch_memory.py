@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""PyTorch's copy_ of a matrix of f32 that is as large as those of `tg_bench --only memory`, within the
-memory of the device."""
+"""PyTorch's copy_ and its sum of a matrix of f32 that is as large as those of `tg_bench --only memory`,
+within the memory of the device."""
 import argparse
 import json
 
@@ -22,10 +22,11 @@ def main():
         more["threads"] = args.threads
     source = torch.rand(GPU_ROWS if gpu else CPU_ROWS, COLUMNS, device="cuda" if gpu else "cpu") * 2 - 1
     target = torch.empty_like(source)
-    us = (gpu_microseconds if gpu else cpu_microseconds)(lambda: target.copy_(source))
-    moved = 2 * source.numel() * source.element_size()
-    print(json.dumps({"workload": "memory", "who": f"PyTorch {torch.__version__}", "what": "copy_",
-                      "bytes": moved, "us": round(us, 2), "gb_per_s": round(moved / us / 1000, 2), **more}))
+    once = source.numel() * source.element_size()
+    for what, call, moved in (("copy_", lambda: target.copy_(source), 2 * once), ("sum", source.sum, once)):
+        us = (gpu_microseconds if gpu else cpu_microseconds)(call)
+        print(json.dumps({"workload": "memory", "who": f"PyTorch {torch.__version__}", "what": what,
+                          "bytes": moved, "us": round(us, 2), "gb_per_s": round(moved / us / 1000, 2), **more}))
 
 
 if __name__ == "__main__":

@@ -219,6 +219,10 @@ struct Partial {
   ReduceOp op = ReduceOp::kSum;
 
   [[nodiscard]] bool indexed() const { return op == ReduceOp::kArgMax || op == ReduceOp::kArgMin; }
+  // Of floats, whether one was NaN is kept apart, in name_bits: their largest magnitude, as bits.
+  [[nodiscard]] bool watches_nan() const {
+    return dtype == DType::kF32 && (op == ReduceOp::kMax || op == ReduceOp::kMin);
+  }
 };
 // `var name = identity;`
 void declare_partial(Scope& scope, Module& module, const Partial& partial);

@@ -205,6 +205,7 @@ int group_threads(int wanted, const WgslOptions& options) {
 void declare_partial(Scope& scope, Module& module, const Partial& partial) {
   scope.line("var " + partial.name + " = " + identity(module, partial) + ";");
   if (partial.indexed()) scope.line("var " + partial.name + "_at = 0xffffffffu;");
+  if (partial.watches_nan()) scope.line("var " + partial.name + "_bits = 0u;");
 }
 
 void accumulate(Scope& scope, Module& module, const Partial& partial, const std::string& value,
@@ -214,7 +215,11 @@ void accumulate(Scope& scope, Module& module, const Partial& partial, const std:
   if (partial.op == ReduceOp::kSum) {
     scope.line(name + " += " + word + ";");
   } else if (!partial.indexed()) {
-    scope.line(name + " = " + extreme(module, partial, name, word) + ";");
+    scope.line(name + " = " + (is_max(partial.op) ? "max(" : "min(") + name + ", " + word + ");");
+    if (partial.watches_nan()) {
+      const std::string magnitude = "bitcast<u32>(" + word + ") & 0x7fffffffu";
+      scope.line(name + "_bits = max(" + name + "_bits, " + magnitude + ");");
+    }
   } else {
     Scope better(&scope);
     better.line(name + " = " + word + ";");
@@ -227,6 +232,12 @@ void accumulate(Scope& scope, Module& module, const Partial& partial, const std:
 
 void combine_lanes(Scope& scope, Module& module, const Tile& tile,
                    const std::vector<Partial>& partials, const WgslOptions& options) {
+  for (const Partial& partial : partials) {
+    if (!partial.watches_nan()) continue;
+    const std::string bits = partial.name + "_bits";
+    scope.line(partial.name + " = select(" + partial.name + ", bitcast<f32>(" + bits + "), " +
+               bits + " > 0x7f800000u);");
+  }
   if (tile.lanes == 1) return;
   const std::int64_t room = options.max_workgroup_bytes / (tile.threads() * std::int64_t{4});
   // An indexed reduction takes two arrays, so half the room always suffices.
