@@ -160,10 +160,11 @@ fn tg_expm1_reduced(r: f32) -> f32 {
   return fma(r * r, p, r);
 }
 )"},
-    // The built-in exp loses as many bits as its argument has before the point. NaN comes through
-    // by
-    // the rest r, infinity too; half of 2^n is a number for n = 128. Numbers below 2^-125.5 are
-    // zero.
+    // The built-in exp loses as many bits as its argument has before the point. Half of 2^n, as
+    // that
+    // is a number for n = 128 as well; below 2^-125.5 it would be none, and the result is zero. NaN
+    // and infinity come through by r. (Of less than -2^21 `whole` is any number: the result is
+    // zero.)
     {"tg_exp", R"(
 fn tg_exp(x: f32) -> f32 {
   let whole = tg_whole(min(x, 89.0f) * 1.44269504f);

@@ -9,8 +9,6 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-constexpr int kFour = 4;
-
 std::string part_of(int c) { return std::string(1, "xyzw"[c]); }
 
 bool touches(const InFours& part, const IndexMap& map, DType dtype, Level level) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Contractions in steps of four neighbours: what they read and write side by side moves as one
-// vector. Private to kernel/wgsl_*.cpp.
+// Launches in steps of four neighbours: what they read and write side by side moves as one vector.
+// Private to kernel/wgsl_*.cpp.
 #pragma once
 
 #include <set>
@@ -11,13 +11,15 @@
 
 namespace tensorgrad::wgsl {
 
+inline constexpr int kFour = 4;
+
 // A program whose elements may be taken four at a time along an axis of its domain, from multiples
 // of four on.
 struct InFours {
   const ScalarProgram* program = nullptr;
   Domain domain;
   std::size_t axis = 0;
-  bool operand = false;  // not worth it without a load of four
+  bool operand = false;  // not worth it where nothing moves as four
   bool chosen = false;   // at first: may it be?
   std::vector<Store> stores = {};
   bool packed = false;  // its words hold several elements along the axis, which is as good

@@ -39,8 +39,8 @@ Values edge_values(DType dtype) {
   if (dtype == boolean) return {0, 1};
   if (dtype == i32) return {0, 1, -1, 2, -7, 31, 32, 33, 2147483647.0, -2147483648.0};
   if (dtype == u32) return {0, 1, 2, 7, 31, 32, 33, 2147483648.0, 4294967295.0};
-  return {0.0, -0.0, 1,   -1,   0.5, -0.5, 1.5,  2.5,   -2.5, 3,     1e-6, -1e-6,
-          88,  -88,  100, -100, 1e4, -1e4, 3e38, -3e38, kInf, -kInf, kNan};
+  return {0.0, -0.0, 1,     -1,    0.5, -0.5, 1.5, 2.5,  -2.5, 3,     1e-6, -1e-6, 88,
+          -88, 88.7, -86.9, -87.2, 100, -100, 1e4, -1e4, 3e38, -3e38, kInf, -kInf, kNan};
 }
 
 // Every combination of edge values, as one list for each operand.

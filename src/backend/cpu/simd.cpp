@@ -147,7 +147,8 @@ HWY_INLINE V sum_down(V first, const float* from, std::int64_t count, std::int64
 }
 
 #if HWY_MEM_OPS_MIGHT_FAULT
-// Fewer columns than fill a vector: by vectors of half the size, and so on.
+// Fewer columns than fill a vector, n < 2 kColumns: by vectors of half the size, and so on. In the
+// order of whole vectors, as what a column lies beside depends on how work is cut.
 template <std::size_t kColumns>
 void add_columns(float* HWY_RESTRICT acc, const float* HWY_RESTRICT x, std::int64_t count,
                  std::int64_t stride, std::int64_t n) {

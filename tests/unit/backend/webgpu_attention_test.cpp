@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Attention on a WebGPU device by each tile of scores, whatever size alone would choose: the result
 // and all gradients, against the interpreter.
+#include <algorithm>
 #include <functional>
 
 #include "kernel/wgsl_writer.h"
@@ -78,6 +79,10 @@ class WebGpuAttention : public ::testing::TestWithParam<ScoreTile> {
       const std::int64_t rows = launch.part == AttentionPart::kKeys ? launch.n : launch.m;
       const WgslKernel kernel = write_wgsl(launch, device_->kernel_options());
       EXPECT_EQ(kernel.threads, tile.threads) << launch.name;
+      const bool of_keys = launch.part == AttentionPart::kKeys;
+      const int columns = of_keys ? std::min(tile.columns, 16) : tile.columns;
+      EXPECT_NE(kernel.body.find("col_start += " + std::to_string(columns) + "u"),
+                std::string::npos);
       EXPECT_EQ(kernel.groups_x, launch.batch * ((rows + tile.rows - 1) / tile.rows));
     }
     EXPECT_EQ(found, 3);

@@ -13,27 +13,29 @@ namespace {
 
 enum class Taken { kInFours, kOneByOne };
 
-// How the launch of a sketch moves what lies side by side when fours are asked for.
-Taken taken_when_asked_for_fours(const Graph& graph) {
+// How the launch of a sketch moves what lies side by side.
+Taken taken(const Graph& graph, int tile) {
   WgslOptions options;
-  options.tile = 4;
+  options.tile = tile;
   int vectors = 0, maps = 0;
   for (const Launch& launch : compile_for_test(graph, 8).program.launches) {
     if (launch.kind != LaunchKind::kMap) continue;
     ++maps;
-    if (write_wgsl(launch, options).body.find("array<vec4<") != std::string::npos) ++vectors;
+    if (write_wgsl(launch, options).body.find("array<vec4<f32>>") != std::string::npos) ++vectors;
   }
   EXPECT_EQ(maps, 1);
   return vectors > 0 ? Taken::kInFours : Taken::kOneByOne;
 }
 
 void check(const std::function<void(Sketch&)>& write, Taken expected) {
-  TENSORGRAD_DEVICE_OR_RETURN(device);
+  if (gpu_tests_are_off()) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS=1";
+  auto* device = dynamic_cast<webgpu::WebGpuDevice*>(device_at(Where::kWebGpu).get());
+  ASSERT_NE(device, nullptr);
   for (const int tile : {4, 1}) {
     SCOPED_TRACE(tile);
     Sketch sketch;
     write(sketch);
-    EXPECT_EQ(taken_when_asked_for_fours(sketch.graph()), expected);
+    EXPECT_EQ(taken(sketch.graph(), tile), tile == 4 ? expected : Taken::kOneByOne);
     WgslOptions options;
     options.tile = tile;
     device->force_kernels(options);
@@ -86,7 +88,7 @@ TEST(WebGpuMapInFours, takes_four_of_numbers_that_are_drawn_and_counted) {
       Taken::kInFours);
 }
 
-TEST(WebGpuMapInFours, takes_four_of_a_parameter_that_it_writes_in_place) {
+TEST(WebGpuMapInFours, takes_four_of_a_state_that_it_updates) {
   check(
       [](Sketch& s) {
         const Tensor x = s.input({3, 12});
@@ -102,11 +104,21 @@ TEST(WebGpuMapInFours, takes_four_of_a_parameter_that_it_writes_in_place) {
 TEST(WebGpuMapInFours, takes_one_by_one_what_is_no_multiple_of_four_or_no_number) {
   check([](Sketch& s) { s.output("y", exp(s.input({7, 9}))); }, Taken::kOneByOne);
   check([](Sketch& s) { s.output("y", s.input({8, 4}) > s.input({8, 4})); }, Taken::kOneByOne);
+  check([](Sketch& s) { s.output("y", s.input({8}, -9, 9, i32) + s.input({8}, -9, 9, i32)); },
+        Taken::kOneByOne);
+  check(
+      [](Sketch& s) {
+        const Tensor rows = s.input({5}, 0, 6, i32);
+        s.output("y", embedding(rows, s.input({7, 8})) * s.input({5, 8}));
+      },
+      Taken::kOneByOne);
 }
 
 // As size alone chooses.
 TEST(WebGpuMapInFours, takes_four_where_there_are_many) {
-  TENSORGRAD_DEVICE_OR_RETURN(device);
+  if (gpu_tests_are_off()) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS=1";
+  auto* device = dynamic_cast<webgpu::WebGpuDevice*>(device_at(Where::kWebGpu).get());
+  ASSERT_NE(device, nullptr);
   const std::int64_t rows = 1 << 10, columns = (1 << 10) + 4;
   Sketch sketch;
   const Tensor x = sketch.input({rows, columns}), row = sketch.input({columns});

@@ -236,6 +236,15 @@ TEST(WebGpuRow, large_rows_stay_in_registers) {
       check_norm(*device, size);
     }
   }
+  // NaN wins there, too.
+  constexpr std::int64_t kRows = 2049, kCols = 520;
+  TestProgram with_nan;
+  Launch& launch = add_softmax(with_nan, {kRows, kCols}, false);
+  std::vector<float> values(kRows * kCols, 0.25f);
+  values[7 * kCols + 300] = values[9 * kCols] = std::numeric_limits<float>::quiet_NaN();
+  values[9 * kCols + 1] = std::numeric_limits<float>::infinity();
+  with_nan.fill(launch.bindings[0].buffer, values);
+  with_nan.check(*device);
   EXPECT_FALSE(is_written_out({4096, 255}, 0)) << "these stay in a cache";
   EXPECT_FALSE(is_written_out({2048, 5000}, 0)) << "a lane has twenty elements";
 }

@@ -86,10 +86,12 @@ TEST(WgslText, header_names_ops_and_lines_and_is_no_part_of_the_kernel) {
 }
 
 TEST(WgslText, grids_fold_beyond_65535_groups) {
-  const WgslKernel small = write_wgsl(copy_through(whole({65535})));
+  WgslOptions options;
+  options.tile = 1;  // a thread for each element
+  const WgslKernel small = write_wgsl(copy_through(whole({65535})), options);
   EXPECT_EQ(small.groups_y, 1u);
   const std::int64_t elements = std::int64_t{1} << 27;
-  const WgslKernel large = write_wgsl(copy_through(whole({elements})));
+  const WgslKernel large = write_wgsl(copy_through(whole({elements})), options);
   EXPECT_GT(large.groups_y, 1u);
   EXPECT_LE(large.groups_x, 65535u);
   EXPECT_GE(std::int64_t{large.groups_x} * large.groups_y * large.threads, elements);
