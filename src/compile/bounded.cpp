@@ -18,7 +18,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLargest = std::numeric_limits<float>::max();
 constexpr double kTiny = 0x1p-125;  // devices may take less for zero
-constexpr double kSlopeCap = 100;  // a step of a function (floor) is not rounding
+constexpr double kSlopeCap = 100;   // a step of a function (floor) is not rounding
 
 using Inputs = std::vector<const Bounded*>;
 

@@ -226,12 +226,12 @@ struct Partial {
 };
 // `var name = identity;`
 void declare_partial(Scope& scope, Module& module, const Partial& partial);
-// name = name (+) value, where the value stands in column `col`; whether a maximum or minimum is NaN
-// combine_lanes() says.
+// name = name (+) value, where the value stands in column `col`. Whether a maximum or a minimum is
+// NaN, combine_lanes() says.
 void accumulate(Scope& scope, Module& module, const Partial& partial, const std::string& value,
                 const std::string& col);
-// Combines the lanes of each row, if there are several; afterwards `name` holds the row's result in every lane. Needs
-// uniform control flow.
+// Combines the lanes of each row, if there are several; afterwards `name` holds the row's result in
+// every lane. Needs uniform control flow.
 void combine_lanes(Scope& scope, Module& module, const Tile& tile,
                    const std::vector<Partial>& partials, const WgslOptions& options);
 
