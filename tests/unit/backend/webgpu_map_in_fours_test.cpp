@@ -69,10 +69,10 @@ TEST(WebGpuMapInFours, takes_four_of_rows_of_columns_and_of_one_element_for_all)
 TEST(WebGpuMapInFours, takes_four_of_what_begins_anywhere) {
   check(
       [](Sketch& s) {
-        const Tensor x = s.input({12, 20}), long_ = s.input({12, 43}), middle = s.input({12, 10});
+        const Tensor x = s.input({12, 20}), wide = s.input({12, 43}), middle = s.input({12, 10});
         // Beginning at no multiple of four, and with zeros around.
         const Tensor inner = pad(middle, {4, 6});
-        s.output("y", x + narrow(long_, 1, 21, 20) + inner);
+        s.output("y", x + narrow(wide, 1, 21, 20) + inner);
       },
       Taken::kInFours);
 }
