@@ -160,11 +160,9 @@ fn tg_expm1_reduced(r: f32) -> f32 {
   return fma(r * r, p, r);
 }
 )"},
-    // The built-in exp loses as many bits as its argument has before the point. Half of 2^n, as
-    // that
-    // is a number for n = 128 as well; below 2^-125.5 it would be none, and the result is zero. NaN
-    // and infinity come through by r. (Of less than -2^21 `whole` is any number: the result is
-    // zero.)
+    // The built-in exp loses as many bits as its argument has before the point. 2^(n-1) is a number
+    // for n = 128 as well. Results below 2^-125.5, for which it is none, are zero, whatever `whole`
+    // is then; NaN and infinity come through by r.
     {"tg_exp", R"(
 fn tg_exp(x: f32) -> f32 {
   let whole = tg_whole(min(x, 89.0f) * 1.44269504f);

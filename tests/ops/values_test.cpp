@@ -152,6 +152,23 @@ TEST(Values, of_sigmoid_and_softplus_far_on_the_left_on_cpu_and_webgpu) {
   expect_values(s, {{"sigmoid", sigmoids}, {"softplus", softpluses}, {"gradient", sigmoids}});
 }
 
+// exp to a few units in the last place, up to the ends of what f32 holds.
+TEST(Values, of_exp_to_its_ends_on_cpu_and_webgpu) {
+  const Values at = {-86.75, -50.3, -7.7, 0.3, 30.1, 88.25, 88.5, 88.703125};
+  Values scale, half_scale, want;
+  for (const double v : at) {
+    const auto x = static_cast<double>(static_cast<float>(v));
+    half_scale.push_back(std::exp2(-std::round(x / std::log(2.0) / 2)));
+    scale.push_back(half_scale.back());
+    want.push_back(std::exp(x) * scale.back() * half_scale.back());
+  }
+  Sketch s;
+  const Shape shape = {static_cast<std::int64_t>(at.size())};
+  const Tensor y = exp(s.input(shape, f32, at));
+  s.output("y", y * s.input(shape, f32, scale) * s.input(shape, f32, half_scale));
+  expect_values(s, {{"y", want}}, 3e-7);
+}
+
 // erf keeps its relative accuracy near 0, where it is 2 / sqrt(pi) x.
 TEST(Values, of_erf_near_zero_on_cpu_and_webgpu) {
   Sketch s;

@@ -42,9 +42,8 @@ AttentionOptions attend_biased(Sketch& sketch, const AttentionSize& s) {
 class WebGpuAttention : public ::testing::TestWithParam<ScoreTile> {
  protected:
   void SetUp() override {
-    if (gpu_tests_are_off()) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS=1";
-    device_ = dynamic_cast<webgpu::WebGpuDevice*>(device_at(Where::kWebGpu).get());
-    ASSERT_NE(device_, nullptr);
+    TENSORGRAD_SKETCH_DEVICE_OR_RETURN(device);
+    device_ = device;
     WgslOptions options;
     options.tile = GetParam().columns;
     device_->force_kernels(options);

@@ -28,9 +28,7 @@ Taken taken(const Graph& graph, int tile) {
 }
 
 void check(const std::function<void(Sketch&)>& write, Taken expected) {
-  if (gpu_tests_are_off()) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS=1";
-  auto* device = dynamic_cast<webgpu::WebGpuDevice*>(device_at(Where::kWebGpu).get());
-  ASSERT_NE(device, nullptr);
+  TENSORGRAD_SKETCH_DEVICE_OR_RETURN(device);
   for (const int tile : {4, 1}) {
     SCOPED_TRACE(tile);
     Sketch sketch;
@@ -117,9 +115,7 @@ TEST(WebGpuMapInFours, takes_one_by_one_what_is_no_multiple_of_four_or_lies_acro
 
 // As size alone chooses.
 TEST(WebGpuMapInFours, takes_four_where_there_are_many) {
-  if (gpu_tests_are_off()) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS=1";
-  auto* device = dynamic_cast<webgpu::WebGpuDevice*>(device_at(Where::kWebGpu).get());
-  ASSERT_NE(device, nullptr);
+  TENSORGRAD_SKETCH_DEVICE_OR_RETURN(device);
   const std::int64_t rows = 1 << 10, columns = (1 << 10) + 4;
   Sketch sketch;
   const Tensor x = sketch.input({rows, columns}), row = sketch.input({columns});

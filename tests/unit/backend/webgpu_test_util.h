@@ -13,6 +13,7 @@
 #include "backend/backend.h"
 #include "backend/webgpu/device.h"
 #include "program_oracle.h"
+#include "support/sketch.h"
 
 namespace tensorgrad::testing {
 
@@ -27,6 +28,12 @@ std::unique_ptr<webgpu::WebGpuDevice> test_device(bool default_limits = false,
 #define TENSORGRAD_DEVICE_OR_RETURN(name, ...)                          \
   if (gpu_tests_are_off()) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS=1"; \
   const auto name = test_device(__VA_ARGS__);                           \
+  ASSERT_NE(name, nullptr)
+
+// Likewise to the device that Sketch::check() runs on, so that kernels can be forced there.
+#define TENSORGRAD_SKETCH_DEVICE_OR_RETURN(name)                                           \
+  if (gpu_tests_are_off()) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS=1";                    \
+  auto* const name = dynamic_cast<webgpu::WebGpuDevice*>(device_at(Where::kWebGpu).get()); \
   ASSERT_NE(name, nullptr)
 
 // Writes scalar programs line by line; every call gives the number of the new instruction.
