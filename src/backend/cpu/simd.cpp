@@ -3,7 +3,6 @@
 // instruction set and on nothing else.
 #include "backend/cpu/simd.h"
 
-
 #include "base/half.h"
 
 #undef HWY_TARGET_INCLUDE
