@@ -3,7 +3,6 @@
 // installed.
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -38,23 +37,28 @@ std::vector<float> filled(std::int64_t count) {
   return values;
 }
 
+std::string text_of(const Size& s) {
+  return std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k);
+}
+
+double flop(const Size& s) {
+  return 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+}
+
 void report(const char* who, const Size& s, int threads, double us) {
-  const double flop =
-      2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-  print_line(
-      {{"workload", text("gemm")},
-       {"size", text(std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k))},
-       {"who", text(who)},
-       {"threads", std::to_string(threads)},
-       {"us", number(us)},
-       {"gflops", number(flop / us * 1e-3)}});
+  print_line({{"workload", text("gemm")},
+              {"size", text(text_of(s))},
+              {"who", text(who)},
+              {"threads", std::to_string(threads)},
+              {"us", number(us)},
+              {"gflops", number(flop(s) / us * 1e-3)}});
 }
 
 struct Product {
-  Product(const Shape& of_x, const Shape& of_w)
-      : x(of_x, init::uniform(-1, 1)), w(of_w, init::uniform(-1, 1)) {}
-  Parameter x, w;
-  TG_MODULE(x, w)
+  Product(const Shape& of_a, const Shape& of_b)
+      : a(of_a, init::uniform(-1, 1)), b(of_b, init::uniform(-1, 1)) {}
+  Parameter a, b;
+  TG_MODULE(a, b)
 };
 
 struct Layer {
@@ -85,7 +89,7 @@ bool set_openmp_threads(int threads) {
 double ours(const Options& options, const Size& s, int threads, bool epilogue) {
   auto product = compile_forward(Layer(s),
                                  [=](const Layer& l, const Inputs&) {
-                                   const Tensor y = matmul(l.product.x, l.product.w);
+                                   const Tensor y = matmul(l.product.a, l.product.b);
                                    return epilogue ? relu(y + l.bias) : y;
                                  },
                                  {.device = {.kind = "cpu", .threads = threads}});
@@ -97,43 +101,35 @@ double ours(const Options& options, const Size& s, int threads, bool epilogue) {
 constexpr Size kGpuSizes[] = {{1024, 384, 128},   {4096, 4096, 4096}, {16384, 384, 384},
                               {16384, 1152, 384}, {16384, 384, 1536}, {16384, 1536, 384}};
 
-// y = x w^T, and the products of its gradients, which trains x as well as w.
+// One product as a program of its own: beside others, small ones are joined into one kernel, and
+// none has a time of its own. One whose k is cut is two launches, which count together.
+void gpu_product(const Options& options, const Size& s, const char* name, const Shape& of_a,
+                 const Shape& of_b, Tensor (*multiplied)(const Product&)) {
+  auto product = compile_forward(Product(of_a, of_b),
+                                 [=](const Product& p, const Inputs&) { return multiplied(p); },
+                                 {.device = {.kind = "webgpu",
+                                             .allow_software = options.allow_software,
+                                             .tuning_cache = options.tuning_cache}});
+  constexpr int kWarm = 2, kTimes = 9;
+  product.profile({}, {.steps = kWarm});
+  const double us = product.profile({}, {.steps = kTimes}).microseconds();
+  Fields fields = {{"workload", text("gemm")},
+                   {"size", text(text_of(s))},
+                   {"product", text(name)},
+                   {"who", text("tensorgrad")}};
+  append(fields, described_device(product.device()));
+  append(fields, {{"us", number(us)}, {"gflops", number(flop(s) / us * 1e-3)}});
+  print_line(fields);
+}
+
+// Those of a linear layer: y = x w^T with x [m, k] and w [n, k], and of its gradients.
 void gpu_products(const Options& options, const Size& s) {
-  auto trainer = compile(
-      Product({s.m, s.k}, {s.n, s.k}),
-      [](const Product& p, const Inputs&) { return mean(square(matmul(p.x, transpose(p.w)))); },
-      {.optimizer = optim::SGD{.lr = 1e-9},
-       .device = {.kind = "webgpu",
-                  .allow_software = options.allow_software,
-                  .tuning_cache = options.tuning_cache}});
-  constexpr int kTimes = 9;
-  std::map<std::string, std::vector<double>> times;
-  for (int i = -2; i < kTimes; ++i) {
-    std::map<std::string, double> sums;  // what is cut in two is two launches
-    for (const LaunchProfile& launch : trainer.profile().launches) {
-      const bool gradient = launch.name.starts_with("matmul_grad");
-      if (gradient) sums["dy w"] += launch.microseconds;
-      if (launch.name.starts_with("permute_grad")) sums["dy^T x"] += launch.microseconds;
-      if (launch.name.starts_with("matmul") && !gradient) sums["x w^T"] += launch.microseconds;
-    }
-    for (const auto& [product, us] : sums) {
-      if (i >= 0) times[product].push_back(us);
-    }
-  }
-  const double flop =
-      2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-  for (auto& [product, all] : times) {
-    std::nth_element(all.begin(), all.begin() + kTimes / 2, all.end());
-    const double us = all[kTimes / 2];
-    Fields fields = {
-        {"workload", text("gemm")},
-        {"size", text(std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k))},
-        {"product", text(product)},
-        {"who", text("tensorgrad")}};
-    append(fields, described_device(trainer.device()));
-    append(fields, {{"us", number(us)}, {"gflops", number(flop / us * 1e-3)}});
-    print_line(fields);
-  }
+  const Shape x = {s.m, s.k}, w = {s.n, s.k}, dy = {s.m, s.n};
+  gpu_product(options, s, "x w^T", x, w,
+              [](const Product& p) { return matmul(p.a, transpose(p.b)); });
+  gpu_product(options, s, "dy w", dy, w, [](const Product& p) { return matmul(p.a, p.b); });
+  gpu_product(options, s, "dy^T x", dy, x,
+              [](const Product& p) { return matmul(transpose(p.a), p.b); });
 }
 
 }  // namespace

@@ -11,13 +11,17 @@
 namespace tensorgrad::bench {
 namespace {
 
-// What moves less may lie in a cache.
+// Launches that move less are not what is measured here: each of these reads a whole matrix.
 constexpr std::int64_t kLeastBytes = 16 << 20;
 constexpr std::int64_t kColumns = 1024;
+constexpr std::int64_t kRowBytes = kColumns * 4;
 constexpr const char* kUpdate = "adamw update";
 
-// Of f32: 64 MiB on the CPU. A GPU has larger caches: 128 MiB, the most that any may bind.
-std::int64_t rows_on(const std::string& device) { return device == "cpu" ? 16384 : 32768; }
+// Bytes of a matrix of f32: one that caches hold in part or as a whole, and one that is larger than
+// they are, on a GPU 128 MiB, the most that any may bind. Copies are as large.
+std::vector<std::int64_t> sizes_on(const std::string& device) {
+  return {16 << 20, (device == "cpu" ? 64 : 128) << 20};
+}
 
 struct Rows {
   explicit Rows(std::int64_t rows)
@@ -29,18 +33,29 @@ struct Rows {
   TG_MODULE(x, dy, targets)
 };
 
-using Body = std::function<Tensor(const Rows&)>;
+// With a norm as models have it, whose weight (and bias) get gradients as well as x.
+template <class Norm>
+struct Normed {
+  explicit Normed(std::int64_t rows) : in(rows), norm(kColumns) {}
+  Rows in;
+  Norm norm;
+  TG_MODULE(in, norm)
+};
 
+template <class Model>
+using Body = std::function<Tensor(const Model&)>;
+
+template <class Model>
 struct Case {
   const char* what;
-  Body forward;   // or none
-  Body training;  // a loss whose launches are measured, too; or none
+  Body<Model> forward;   // or none
+  Body<Model> training;  // a loss whose launches are measured, too; or none
 };
 
 // Times dy, so that all of it is read, as in a network.
 Tensor weighted(const Tensor& y, const Rows& rows) { return mean(y * rows.dy.tensor()); }
 
-std::vector<Case> cases() {
+std::vector<Case<Rows>> cases() {
   const auto normed = [](const Rows& r) { return layer_norm(r.x); };
   const auto soft = [](const Rows& r) { return softmax(r.x); };
   const auto entropy = [](const Rows& r) { return cross_entropy(r.x, r.targets.tensor()); };
@@ -51,7 +66,19 @@ std::vector<Case> cases() {
           {kUpdate, {}, [](const Rows& r) { return mean(square(r.x.tensor())); }}};
 }
 
-void print_large(const std::string& what, const std::string& device, const Options& options,
+template <class Norm>
+Case<Normed<Norm>> norm_case(const char* what) {
+  const auto normed = [](const Normed<Norm>& m) { return m.norm(m.in.x); };
+  return {what, normed, [=](const Normed<Norm>& m) { return weighted(normed(m), m.in); }};
+}
+
+struct Measured {
+  const Options& options;
+  DeviceOptions on;
+  std::int64_t bytes;  // of a matrix
+};
+
+void print_large(const Measured& of, const std::string& what, const std::string& device,
                  const std::function<Profile(int steps)>& profiled) {
   constexpr int kWarm = 2, kTimes = 9;
   profiled(kWarm);
@@ -61,9 +88,10 @@ void print_large(const std::string& what, const std::string& device, const Optio
     if (launch.bytes < kLeastBytes || update != (what == kUpdate)) continue;
     Fields fields = {{"workload", text("memory")}, {"who", text("tensorgrad")}};
     append(fields, described_device(device));
-    if (options.threads > 0) fields.emplace_back("threads", std::to_string(options.threads));
+    if (of.options.threads > 0) fields.emplace_back("threads", std::to_string(of.options.threads));
     append(fields,
            {{"what", text(what)},
+            {"matrix", text(std::to_string(of.bytes >> 20) + " MiB")},
             {"launch", text(launch.name)},
             {"domain", text(launch.domain)},
             {"bytes", std::to_string(launch.bytes)},
@@ -74,30 +102,38 @@ void print_large(const std::string& what, const std::string& device, const Optio
   }
 }
 
+template <class Model>
+void measure(const Measured& of, const Case<Model>& each) {
+  const Model model(of.bytes / kRowBytes);
+  const std::string what = each.what;
+  if (each.forward) {
+    auto forward = compile_forward(
+        model, [&](const Model& m, const Inputs&) { return each.forward(m); }, {.device = of.on});
+    print_large(of, what + (each.training ? " forward" : ""), forward.device(),
+                [&](int steps) { return forward.profile({}, {.steps = steps}); });
+  }
+  if (each.training) {
+    CompileOptions compiling{.device = of.on};
+    if (what == kUpdate) compiling.optimizer = optim::AdamW{.lr = 1e-6};
+    if (what != kUpdate) compiling.optimizer = optim::SGD{.lr = 1e-6};
+    auto trainer =
+        compile(model, [&](const Model& m, const Inputs&) { return each.training(m); }, compiling);
+    print_large(of, what + (what == kUpdate ? "" : " forward and backward"), trainer.device(),
+                [&](int steps) { return trainer.profile({}, {.steps = steps}); });
+  }
+}
+
 }  // namespace
 
 void memory(const Options& options, const std::string& device) {
   const DeviceOptions on = {.kind = device,
                             .threads = device == "cpu" ? options.threads : 0,
                             .allow_software = options.allow_software};
-  for (const Case& each : cases()) {
-    const Rows rows(rows_on(device));
-    const std::string what = each.what;
-    if (each.forward) {
-      auto forward = compile_forward(
-          rows, [&](const Rows& r, const Inputs&) { return each.forward(r); }, {.device = on});
-      print_large(what + (each.training ? " forward" : ""), forward.device(), options,
-                  [&](int steps) { return forward.profile({}, {.steps = steps}); });
-    }
-    if (each.training) {
-      CompileOptions compiling{.device = on};
-      if (what == kUpdate) compiling.optimizer = optim::AdamW{.lr = 1e-6};
-      if (what != kUpdate) compiling.optimizer = optim::SGD{.lr = 1e-6};
-      auto trainer =
-          compile(rows, [&](const Rows& r, const Inputs&) { return each.training(r); }, compiling);
-      print_large(what + (what == kUpdate ? "" : " forward and backward"), trainer.device(),
-                  options, [&](int steps) { return trainer.profile({}, {.steps = steps}); });
-    }
+  for (const std::int64_t bytes : sizes_on(device)) {
+    const Measured of{options, on, bytes};
+    for (const Case<Rows>& each : cases()) measure(of, each);
+    measure(of, norm_case<nn::LayerNorm>("layer_norm with weight and bias"));
+    measure(of, norm_case<nn::RMSNorm>("rms_norm with weight"));
   }
 }
 

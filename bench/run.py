@@ -205,7 +205,7 @@ class Bench:
         """Steps alone, and while another process keeps one core busy, by turns."""
         core = sorted(os.sched_getaffinity(0))[0]
         spin = [sys.executable, "-c", f"import os\nos.sched_setaffinity(0, [{core}])\nwhile True: pass"]
-        for name in ("addition", "char-gpt"):
+        for name in ("mlp-sin", "mnist-cnn", "addition", "char-gpt"):
             if name not in self.args.only:
                 continue
             for turn in range(self.args.rounds):

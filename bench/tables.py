@@ -7,16 +7,17 @@
 
 A line that has `run` says where, when and with which command the lines behind it were measured
 (bench/run.py writes it); each of them is printed, so a page made from several runs needs no typing.
-Of several lines of one thing (rounds), the median counts.
+Of several lines of one thing (rounds), the median counts. goals.py has the goals that head the tables.
 """
 
 import argparse
 import json
 import pathlib
-import statistics
 import sys
 
-OURS = "tensorgrad"
+import goals
+from medians import OURS, is_step, medians
+
 HOST = {"encoding": "us_encoding", "submitting": "us_submitting", "waiting": "us_waiting"}
 
 
@@ -33,19 +34,6 @@ def table(head, rows):
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines) + "\n"
 
 
-def medians(lines, keys, value):
-    """{keys' values: median of `value` over the lines that have it}, in order of first appearance."""
-    found = {}
-    for line in lines:
-        if value in line:
-            found.setdefault(tuple(line.get(key, "") for key in keys), []).append(line[value])
-    return {key: statistics.median(values) for key, values in found.items()}
-
-
-def is_step(line):
-    return "us_per_step" in line and "measure" not in line
-
-
 def check_parameters(lines):
     """Two that are compared train models with as many parameters."""
     counts = {}
@@ -56,6 +44,12 @@ def check_parameters(lines):
         if len(by) > 1:
             sys.exit(f"{workload}: not the same model: " + ", ".join(
                 f"{who} has {count} parameters" for count, who in by.items()))
+
+
+def reached(lines):
+    rows = goals.rows(lines)
+    return "### Goals\n\nWhat these lines say of them; of several things the least and the most, and each that " \
+        "misses.\n\n" + table(["workload", "ours over the best peer", "goal", "met?"], rows) if rows else ""
 
 
 def own_steps(lines):
@@ -277,23 +271,24 @@ def memory(lines):
     lines = [line for line in lines if line.get("workload") == "memory"]
     if not lines:
         return ""
-    keys = ("who", "device", "threads", "what", "launch")
+    keys = ("who", "device", "threads", "what", "matrix", "launch")
     times, speeds = medians(lines, keys, "us"), medians(lines, keys, "gb_per_s")
     sizes_of = medians(lines, keys, "bytes")
+
     # A peer names the device in its own words, but for whether it is the CPU, and with how many threads.
-    def same_device(key):
-        return key[1].startswith("cpu"), key[2]
-    copies = {same_device(key): speed for key, speed in speeds.items() if key[0] == OURS and key[3] == "copy"}
+    def same_copy(key):
+        return key[1].startswith("cpu"), key[2], key[4]
+    copies = {same_copy(key): speed for key, speed in speeds.items() if key[0] == OURS and key[3] == "copy"}
     names = {tuple(line.get(key, "") for key in keys): device_text(line) for line in lines}
     rows = []
     for key, us in times.items():
-        copy = copies.get(same_device(key))
+        copy = copies.get(same_copy(key))
         what = key[3] if key[0] == OURS else f"{key[0]}, {key[3]}"
-        rows.append([what, key[4], names[key], megabytes(sizes_of[key]), number(us), number(speeds[key]),
+        rows.append([what, key[4], key[5], names[key], megabytes(sizes_of[key]), number(us), number(speeds[key]),
                      f"{speeds[key] / copy:.2f}" if copy else ""])
-    return "### Launches bound by memory\n\nEach launch of 16 MiB or more, by its own clock; bytes by the plan, " \
-        "of a copy read and written.\n\n" + table(
-            ["what", "launch", "device", "moves", "us", "GB/s", "of our copy's"], rows)
+    return "### Launches bound by memory\n\nOver matrices of f32: each launch that reads a whole one, by its own " \
+        "clock, beside our copy of one of that size; bytes by the plan, of a copy read and written.\n\n" + table(
+            ["what", "matrix", "launch", "device", "moves", "us", "GB/s", "of our copy's"], rows)
 
 
 def packed(lines):
@@ -376,9 +371,9 @@ def provenance(lines):
 def markdown(lines):
     lines = with_origin(lines)
     check_parameters(lines)
-    parts = [provenance(lines), own_steps(lines), compiling(lines), ratios(lines), device_memory(lines), gemm(lines),
-             memory(lines), probes(lines), busy(lines), scaling(lines),
-             scans(lines), resident(lines), packed(lines), decoding(lines), sizes(lines)]
+    parts = [provenance(lines), reached(lines), own_steps(lines), compiling(lines), ratios(lines),
+             device_memory(lines), gemm(lines), memory(lines), probes(lines), busy(lines), scaling(lines), scans(lines),
+             resident(lines), packed(lines), decoding(lines), sizes(lines)]
     return "\n".join(part for part in parts if part)
 
 

@@ -10,6 +10,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 sys.dont_write_bytecode = True
+import goals  # noqa: E402
 import run  # noqa: E402
 import tables  # noqa: E402
 
@@ -85,15 +86,18 @@ class BenchTables(unittest.TestCase):
         text = tables.markdown([RUN, product("tensorgrad", 0, 90, product="x w^T")])
         self.assertIn("| 8x8x8 x w^T | 90 |\n", text)
 
-    def test_launches_bound_by_memory_are_set_beside_our_copy(self):
-        def launch(who, what, us, **more):
+    def test_launches_bound_by_memory_are_set_beside_our_copy_of_a_matrix_of_their_size(self):
+        def launch(who, what, us, matrix="64 MiB", **more):
             return {"workload": "memory", "who": who, "device": "cpu (X, 2 threads)", "threads": 2, "what": what,
-                    "bytes": 2e7, "us": us, "gb_per_s": 2e4 / us} | more
+                    "matrix": matrix, "bytes": 2e7, "us": us, "gb_per_s": 2e4 / us} | more
         text = tables.markdown([RUN, launch("tensorgrad", "copy", 1000, launch="copy"),
                                 launch("tensorgrad", "softmax forward", 2000, launch="softmax"),
+                                launch("tensorgrad", "copy", 500, "16 MiB", launch="copy"),
+                                launch("tensorgrad", "softmax forward", 2000, "16 MiB", launch="softmax"),
                                 launch("Peer 1", "copy_", 800, device="cpu")])
-        self.assertIn("| softmax forward | softmax | cpu (X, 2 threads) | 20.0 MB | 2,000 | 10 | 0.50 |", text)
-        self.assertIn("| Peer 1, copy_ |  | cpu, 2 threads | 20.0 MB | 800 | 25 | 1.25 |", text)
+        self.assertIn("| softmax forward | 64 MiB | softmax | cpu (X, 2 threads) | 20.0 MB | 2,000 | 10 | 0.50 |", text)
+        self.assertIn("| softmax forward | 16 MiB | softmax | cpu (X, 2 threads) | 20.0 MB | 2,000 | 10 | 0.25 |", text)
+        self.assertIn("| Peer 1, copy_ | 64 MiB |  | cpu, 2 threads | 20.0 MB | 800 | 25 | 1.25 |", text)
 
     def test_compiling_with_the_drivers_cache_empty_and_filled(self):
         def compiled(first, **more):
@@ -154,6 +158,181 @@ class BenchTables(unittest.TestCase):
                                     capture_output=True, text=True)
             self.assertEqual(result.returncode, 2)
             self.assertIn("there is no nothing", result.stderr)
+
+
+# Lines for BenchGoals: among them are some that no goal speaks of, with figures that would change it.
+GPU, CPU = {"device": "webgpu (A GPU)"}, {"device": "cpu (X, 2 threads)", "threads": 2}
+
+
+def steps(workload, device, ours, **peers):
+    """Ours in both modes and peers, `name_mode` of each a time. On a GPU `run` counts alone."""
+    lines = [step("tensorgrad", "step", ours / 9 if device is GPU else ours * 9, 0, workload=workload, **device),
+             step("tensorgrad", "run", ours, 0, workload=workload, **device),
+             step("tensorgrad", "run", ours / 99, 0, workload=workload, **(CPU if device is GPU else GPU))]
+    where = {"device": "NVIDIA X" if device is GPU else "cpu, 2 threads"}
+    for peer, us in peers.items():
+        who, mode = peer.split("_")
+        lines.append(step(f"{who} 1.0", mode, us, 0, workload=workload, **where))
+    return lines
+
+
+def launches(workload, count):
+    return [step("tensorgrad", "run", 50, 0, workload=workload, **GPU) | {"launches": count},
+            step("tensorgrad", "step", 50, 0, workload=workload, **GPU) | {"launches": 999},
+            step("tensorgrad", "run", 50, 0, workload=workload, **CPU) | {"launches": 999}]
+
+
+def product(who, size, gflops, **more):
+    return {"workload": "gemm", "who": who, "size": size, "gflops": gflops} | more
+
+
+def one_core(size, speed):
+    return [product("tensorgrad", size, 1000 * speed, threads=1), product("A", size, 1000, threads=1),
+            product("B", size, 10, threads=1), product("tensorgrad with bias and relu", size, 9000, threads=1),
+            product("tensorgrad", size, 1, threads=2), product("A", size, 9000, threads=2)]
+
+
+def on_a_gpu(size, speed):
+    return [product("tensorgrad", size, 1000 * speed, product="dy w", **GPU),
+            product("PyTorch 1.0", size, 1000, product="dy w", device="NVIDIA X"),
+            product("PyTorch 1.0", size, 9000, product="x w^T", device="NVIDIA X")]
+
+
+def bound_by_memory(matrix, share):
+    def launch(what, matrix, speed, who="tensorgrad", **more):
+        return {"workload": "memory", "who": who, "what": what, "matrix": matrix, "launch": what, "bytes": 2e7,
+                "us": 9, "gb_per_s": speed} | GPU | more
+    other = "128 MiB" if matrix == "16 MiB" else "16 MiB"
+    return [launch("copy", matrix, 1000), launch("norm", matrix, 1000 * share), launch("copy", other, 1),
+            launch("copy", matrix, 1, **CPU), launch("norm", matrix, 1, **CPU),
+            launch("copy_", matrix, 9000, who="PyTorch 1.0", device="NVIDIA X")]
+
+
+def probed(workload, value, ours, who):
+    def line(name, amount, **more):
+        both = {"start_to_first_step_s": 1, "peak_rss_bytes": 1} | {value: amount}
+        return {"measure": "probe", "workload": workload, "who": name} | both | CPU | more
+    return [line("tensorgrad", ours), line(f"{who} 1.0", 1000), line("Other 1.0", 1), line("tensorgrad", 9000, **GPU),
+            line(f"{who} 1.0", 1, workload="other"), line(f"{who} 1.0", 1, device="NVIDIA X"),
+            line(f"{who} 0.9", 5000), line("tensorgrad", 9000, length=64)]
+
+
+def busy(ratio):
+    def line(who, us, taken):
+        return {"measure": "busy core", "workload": "addition", "who": who, "mode": "step", "busy": taken,
+                "us_per_step": us} | CPU
+    return [line("tensorgrad", 100, False), line("tensorgrad", 100 * ratio, True), line("Peer", 1, False),
+            line("Peer", 900, True)]
+
+
+def compiled(ms, device):
+    def line(first, device, **more):
+        return {"measure": "compile", "workload": "addition", "who": "tensorgrad", "passes_ms": 1, "first_ms": first,
+                "again_ms": 9000} | device | more
+    if device is CPU:
+        return [line(ms, CPU), line(9000, GPU, driver_cache="empty"), line(9000, GPU)]
+    return [line(ms, GPU, driver_cache="filled"), line(9000, GPU, driver_cache="empty"), line(9000, GPU)]
+
+
+def over(workload, device, **peers):
+    """Lines of steps, given ours over the peer that counts, whose time is 1000."""
+    return lambda share: steps(workload, device, 1000 * share, **peers)
+
+
+# What, its goal, a function that gives lines that are so far, how far is met and how far is missed.
+GOALS = [
+    ("mlp-sin, GPU", "at most 0.8", over("mlp-sin", GPU, JAX_scan=1000, PyTorch_graph=3000), 0.8, 0.804),
+    ("addition, GPU", "at most 0.5", over("addition", GPU, JAX_scan=3000, PyTorch_graph=1000), 0.5, 0.504),
+    ("mnist-cnn, GPU", "at most 0.7", over("mnist-cnn", GPU, JAX_scan=1000), 0.7, 0.704),
+    ("char-gpt, GPU", "at most 1", over("char-gpt", GPU, PyTorch_graph=1000), 1, 1.004),
+    ("launches of mlp-sin, GPU", "at most 8 launches", lambda n: launches("mlp-sin", n), 8, 9),
+    ("launches of addition, GPU", "at most 75 launches", lambda n: launches("addition", n), 75, 76),
+    ("launches of mnist-cnn, GPU", "at most 30 launches", lambda n: launches("mnist-cnn", n), 30, 31),
+    ("speed of each product, GPU", "at least 0.8", lambda share: on_a_gpu("1024x384x128", share), 0.8, 0.796),
+    ("speed of each launch bound by memory over that of a copy, GPU, 16 MiB", "at least 0.85",
+     lambda share: bound_by_memory("16 MiB", share), 0.85, 0.846),
+    ("speed of each launch bound by memory over that of a copy, GPU, 128 MiB", "at least 0.85",
+     lambda share: bound_by_memory("128 MiB", share), 0.85, 0.846),
+    ("compiling addition, GPU whose driver has the kernels", "at most 500 ms", lambda ms: compiled(ms, GPU), 500, 501),
+    ("mlp-sin, CPU, over JAX's scan", "at most 0.7",
+     over("mlp-sin", CPU, JAX_scan=1000, JAX_jit=10, PyTorch_scan=10), 0.7, 0.704),
+    ("addition, CPU, over LibTorch", "at most 0.7",
+     over("addition", CPU, LibTorch_fused=1000, PyTorch_fused=10, JAX_scan=10), 0.7, 0.704),
+    ("mnist-cnn, CPU, over PyTorch eager", "at most 0.5",
+     over("mnist-cnn", CPU, PyTorch_eager=1000, PyTorch_fused=10, LibTorch_eager=10), 0.5, 0.504),
+    ("char-gpt-small, CPU, over LibTorch", "at most 0.8",
+     over("char-gpt-small", CPU, LibTorch_fused=1000, PyTorch_fused=10), 0.8, 0.804),
+    *(("speed of each product up to 128 cubed, one core", "at least 1",
+       lambda share, size=size: one_core(size, share), 1, 0.996) for size in ("64x64x64", "128x128x128")),
+    *(("speed of each larger product, one core", "at least 0.9",
+       lambda share, size=size: one_core(size, share), 0.9, 0.896) for size in ("256x256x256", "128x256x784")),
+    ("cold start of addition, CPU, over PyTorch", "at most 0.05",
+     lambda share: probed("addition", "start_to_first_step_s", 1000 * share, "PyTorch"), 0.05, 0.054),
+    ("resident memory of char-gpt-small, CPU, over LibTorch", "at most 0.3",
+     lambda share: probed("char-gpt-small", "peak_rss_bytes", 1000 * share, "LibTorch"), 0.3, 0.304),
+    ("a step beside a busy core over one alone, CPU", "at most 2.5", busy, 2.5, 2.504),
+    ("compiling addition, CPU", "at most 150 ms", lambda ms: compiled(ms, CPU), 150, 151)]
+
+
+class BenchGoals(unittest.TestCase):
+    def rows(self, lines):
+        """[what, ours, goal, met?] of the table that heads the page; none where there is no such table."""
+        text = tables.markdown([RUN, *lines])
+        if "### Goals" not in text:
+            return []
+        self.assertEqual(text.index("### "), text.index("### Goals"))
+        rows = text[text.index("### Goals"):].split("\n\n")[2].splitlines()
+        self.assertEqual(rows[0], "| workload | ours over the best peer | goal | met? |")
+        return [row.strip("| ").split(" | ") for row in rows[2:]]
+
+    def row(self, what, lines):
+        """That of this goal; there is no other, but for the launches that any step on a GPU has."""
+        rows = [row for row in self.rows(lines) if row[0] == what or not row[0].startswith("launches")]
+        self.assertIn([row[0] for row in rows], ([], [what]))
+        return rows[0] if rows else None
+
+    def test_a_goal_is_met_at_its_bound_and_missed_beyond_it(self):
+        for what, goal, lines, met, missed in GOALS:
+            for far, said in ((met, "yes"), (missed, "no")):
+                with self.subTest(what, far=far):
+                    _, ours, *rest = self.row(what, lines(far))
+                    self.assertEqual(rest, [goal, said])
+                    self.assertAlmostEqual(float(ours.split()[0]), far)
+
+    def test_there_is_no_goal_that_is_not_tried_here(self):
+        self.assertEqual({goal.what for goal in goals.GOALS}, {goal[0] for goal in GOALS})
+
+    def test_the_peer_that_a_goal_is_held_to_is_named(self):
+        self.assertEqual(self.row("addition, GPU", steps("addition", GPU, 480, JAX_scan=1000, PyTorch_graph=2000))[1],
+                         "0.48 (JAX 1.0, scan)")
+        self.assertEqual(self.row("speed of each product, GPU", on_a_gpu("8x8x8", 0.9))[1], "0.90 (PyTorch 1.0)")
+
+    def test_of_several_things_each_that_misses_is_named(self):
+        products = on_a_gpu("8x8x8", 0.9) + on_a_gpu("7x7x7", 1.2)
+        self.assertEqual(self.rows(products),
+                         [["speed of each product, GPU", "0.90 to 1.20", "at least 0.8", "yes, all 2"]])
+        self.assertEqual(self.rows(products + on_a_gpu("9x9x9", 0.7))[0][1:],
+                         ["0.70 to 1.20", "at least 0.8", "no, 1 of 3: 9x9x9 dy w 0.70"])
+        norm = bound_by_memory("16 MiB", 0.9)
+        mean = [line | {"launch": "mean", "gb_per_s": 500} for line in norm if line["what"] == "norm"]
+        self.assertEqual(self.rows(norm + mean)[0][1:],
+                         ["0.50 to 0.90", "at least 0.85", "no, 1 of 2: norm: mean 0.50"])
+
+    def test_the_median_of_rounds_decides(self):
+        lines = [line for us in (100, 900, 700) for line in steps("mnist-cnn", GPU, us, JAX_scan=1000)]
+        self.assertEqual(self.row("mnist-cnn, GPU", lines)[1:], ["0.70 (JAX 1.0, scan)", "at most 0.7", "yes"])
+
+    def test_a_goal_whose_peer_or_measurement_is_absent_is_left_out(self):
+        self.assertEqual(self.rows([]), [])
+        for what, goal, lines, met, _ in GOALS:
+            with self.subTest(what):
+                def of_ours(line):
+                    return line["who"].startswith(tables.OURS)
+                of_itself = any(word in what for word in ("launches", "copy", "busy", "compiling"))
+                self.assertEqual(self.row(what, filter(of_ours, lines(met))) is not None, of_itself)
+                self.assertEqual(self.rows(line for line in lines(met) if not of_ours(line)), [])
+        copies = [line for line in bound_by_memory("16 MiB", 0.9) if line["what"] != "copy"]
+        self.assertEqual(self.rows(copies), [])
 
 
 if __name__ == "__main__":

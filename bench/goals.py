@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""The goals, and what lines say of them: GOALS below is the table, tables.py prints the rest.
+
+A goal has a function that takes lines and gives what it found: of each thing its name, the value that
+the goal bounds and, of a share, the peer. It finds nothing where the lines lack ours, or the peer.
+"""
+
+import typing
+
+from medians import OURS, is_step, medians
+
+
+class Found(typing.NamedTuple):
+    name: str
+    value: float
+    peer: str = ""
+
+
+def on_gpu(line):
+    """Lines of products on the CPU name no device."""
+    return not line.get("device", "cpu").startswith("cpu")
+
+
+def steps(workload, gpu=False, peer="", mode="", own_mode=""):
+    """Ours over the best peer that is meant, as the table of ratios has it: of each, the best mode and number
+    of threads among those asked for."""
+    def find(lines):
+        lines = [line for line in lines if is_step(line) and line["workload"] == workload and on_gpu(line) == gpu]
+        times = medians(lines, ("who", "mode", "device", "threads"), "us_per_step")
+        ours = [us for key, us in times.items() if key[0] == OURS and own_mode in ("", key[1])]
+        peers = {key: us for key, us in times.items()
+                 if key[0] != OURS and key[0].startswith(peer) and mode in ("", key[1])}
+        if not ours or not peers:
+            return []
+        best = min(peers, key=peers.get)
+        return [Found(workload, min(ours) / peers[best], ", ".join(best[:2]))]
+    return find
+
+
+def launches(workload):
+    """Of a step in `run` on a GPU."""
+    def find(lines):
+        counts = [line["launches"] for line in lines if is_step(line) and line["workload"] == workload and
+                  line["who"] == OURS and line["mode"] == "run" and on_gpu(line)]
+        return [Found(workload, max(counts))] if counts else []
+    return find
+
+
+def cube(size):
+    """The edge of a cube with as many multiplications as a product m x n x k has."""
+    m, n, k = map(int, size.split("x"))
+    return (m * n * k) ** (1 / 3)
+
+
+def products(gpu, wanted=lambda size: True):
+    """Our speed over that of the best peer; on the CPU on one core."""
+    def find(lines):
+        lines = [line for line in lines if line.get("workload") == "gemm" and on_gpu(line) == gpu and
+                 (gpu or line.get("threads") == 1) and wanted(line["size"])]
+        speeds = medians(lines, ("size", "product", "who"), "gflops")
+        found = []
+        for size, product in dict.fromkeys(key[:2] for key in speeds):
+            peers = {key[2]: speed for key, speed in speeds.items()
+                     if key[:2] == (size, product) and not key[2].startswith(OURS)}
+            if peers and (size, product, OURS) in speeds:
+                best = max(peers, key=peers.get)
+                found.append(Found(f"{size} {product}".strip(), speeds[size, product, OURS] / peers[best], best))
+        return found
+    return find
+
+
+def of_copy(matrix):
+    """Of launches bound by memory on a GPU: their speed over that of our copy of as large a matrix."""
+    def find(lines):
+        lines = [line for line in lines if line.get("workload") == "memory" and line["who"] == OURS and
+                 on_gpu(line) and line.get("matrix") == matrix]
+        speeds = medians(lines, ("device", "what", "launch"), "gb_per_s")
+        copies = {key[0]: speed for key, speed in speeds.items() if key[1] == "copy"}
+        return [Found(f"{what}: {launch}", speed / copies[device])
+                for (device, what, launch), speed in speeds.items() if device in copies and what != "copy"]
+    return find
+
+
+def probes(workload, peer, value):
+    """Ours over the best peer of this name, on the CPU."""
+    def find(lines):
+        lines = [line for line in lines if line.get("measure") == "probe" and line["workload"] == workload and
+                 "length" not in line and not on_gpu(line)]
+        of = medians(lines, ("who",), value)
+        peers = [key for key in of if key[0].startswith(peer)]
+        if (OURS,) not in of or not peers:
+            return []
+        best = min(peers, key=of.get)
+        return [Found(workload, of[OURS,] / of[best], best[0])]
+    return find
+
+
+def beside_a_busy_core(lines):
+    """Our time beside another process over that alone."""
+    lines = [line for line in lines if line.get("measure") == "busy core" and line["who"] == OURS]
+    times = medians(lines, ("workload", "mode", "busy"), "us_per_step")
+    return [Found(workload, us / times[workload, mode, False]) for (workload, mode, taken), us in times.items()
+            if taken and (workload, mode, False) in times]
+
+
+def compiling(workload, gpu):
+    """The first time in a process; on a GPU whose driver has the kernels."""
+    def find(lines):
+        lines = [line for line in lines if line.get("measure") == "compile" and line["workload"] == workload and
+                 line["who"] == OURS and on_gpu(line) == gpu and
+                 line.get("driver_cache") == ("filled" if gpu else None)]
+        times = medians(lines, ("device",), "first_ms")
+        return [Found(workload, max(times.values()))] if times else []
+    return find
+
+
+class Goal(typing.NamedTuple):
+    what: str
+    find: typing.Callable
+    bound: float
+    at_least: bool = False  # else at most
+    unit: str = ""          # else a share
+
+    def met(self, value):
+        return value >= self.bound if self.at_least else value <= self.bound
+
+    def shown(self, value):
+        """With as few digits as say whether the goal is met."""
+        fewest = 0 if self.unit else 2
+        texts = [f"{value:.{digits}f}" for digits in range(fewest, fewest + 5)]
+        return next((text for text in texts if self.met(float(text)) == self.met(value)), texts[-1])
+
+    def row(self, found):
+        values = [each.value for each in found]
+        missed = [each for each in found if not self.met(each.value)]
+        unit = f" {self.unit}" if self.unit else ""
+        goal = f"at {'least' if self.at_least else 'most'} {self.bound:g}{unit}"
+        if len(found) == 1:
+            peer = f" ({found[0].peer})" if found[0].peer else ""
+            return [self.what, self.shown(values[0]) + unit + peer, goal, "no" if missed else "yes"]
+        no = f"no, {len(missed)} of {len(found)}: " + "; ".join(
+            f"{each.name} {self.shown(each.value)}" for each in missed)
+        return [self.what, f"{self.shown(min(values))} to {self.shown(max(values))}{unit}", goal,
+                no if missed else f"yes, all {len(found)}"]
+
+
+GPU, CPU = True, False
+GOALS = [
+    Goal("mlp-sin, GPU", steps("mlp-sin", GPU, own_mode="run"), 0.8),
+    Goal("launches of mlp-sin, GPU", launches("mlp-sin"), 8, unit="launches"),
+    Goal("addition, GPU", steps("addition", GPU, own_mode="run"), 0.5),
+    Goal("launches of addition, GPU", launches("addition"), 75, unit="launches"),
+    Goal("mnist-cnn, GPU", steps("mnist-cnn", GPU, own_mode="run"), 0.7),
+    Goal("launches of mnist-cnn, GPU", launches("mnist-cnn"), 30, unit="launches"),
+    Goal("char-gpt, GPU", steps("char-gpt", GPU, own_mode="run"), 1.0),
+    Goal("speed of each product, GPU", products(GPU), 0.8, at_least=True),
+    *(Goal(f"speed of each launch bound by memory over that of a copy, GPU, {matrix}", of_copy(matrix), 0.85,
+           at_least=True) for matrix in ("16 MiB", "128 MiB")),
+    Goal("compiling addition, GPU whose driver has the kernels", compiling("addition", GPU), 500, unit="ms"),
+    Goal("mlp-sin, CPU, over JAX's scan", steps("mlp-sin", CPU, "JAX", "scan"), 0.7),
+    Goal("addition, CPU, over LibTorch", steps("addition", CPU, "LibTorch"), 0.7),
+    Goal("mnist-cnn, CPU, over PyTorch eager", steps("mnist-cnn", CPU, "PyTorch", "eager"), 0.5),
+    Goal("char-gpt-small, CPU, over LibTorch", steps("char-gpt-small", CPU, "LibTorch"), 0.8),
+    Goal("speed of each product up to 128 cubed, one core", products(CPU, lambda size: cube(size) < 128.5), 1.0,
+         at_least=True),
+    Goal("speed of each larger product, one core", products(CPU, lambda size: cube(size) > 128.5), 0.9,
+         at_least=True),
+    Goal("cold start of addition, CPU, over PyTorch", probes("addition", "PyTorch", "start_to_first_step_s"), 0.05),
+    Goal("resident memory of char-gpt-small, CPU, over LibTorch",
+         probes("char-gpt-small", "LibTorch", "peak_rss_bytes"), 0.3),
+    Goal("a step beside a busy core over one alone, CPU", beside_a_busy_core, 2.5),
+    Goal("compiling addition, CPU", compiling("addition", CPU), 150, unit="ms"),
+]
+
+
+def rows(lines):
+    """[workload, ours over the best peer, goal, met?] of each goal that the lines say something of."""
+    found = ((goal, goal.find(lines)) for goal in GOALS)
+    return [goal.row(each) for goal, each in found if each]
