@@ -15,6 +15,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tensorgrad {
@@ -68,6 +69,61 @@ void in_parallel(std::size_t count, std::size_t most_threads,
     do_some();
   }
   if (error) std::rethrow_exception(error);
+}
+
+Crew::~Crew() {
+  {
+    const std::lock_guard lock(mutex_);
+    leaving_ = true;
+  }
+  begun_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Crew::run(std::size_t count, Call call, const void* work) {
+  try {
+    while (threads_.size() + 1 < count) threads_.emplace_back([this] { stay(); });
+  } catch (const std::system_error&) {
+    // No more threads to be had: those there are do the work.
+  }
+  std::unique_lock lock(mutex_);
+  call_ = call;
+  work_ = work;
+  next_ = 0;
+  end_ = count;
+  begun_.notify_all();
+  take_part(lock);
+  ended_.wait(lock, [this] { return busy_ == 0; });
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+// Until nothing is left to begin.
+void Crew::take_part(std::unique_lock<std::mutex>& lock) {
+  while (next_ < end_) {
+    const std::size_t i = next_++;
+    ++busy_;
+    std::exception_ptr thrown;
+    lock.unlock();
+    try {
+      call_(work_, i);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    lock.lock();
+    if (thrown && i < end_) {  // else one before it threw
+      error_ = thrown;
+      end_ = i;
+    }
+    if (--busy_ == 0) ended_.notify_one();
+  }
+}
+
+void Crew::stay() {
+  std::unique_lock lock(mutex_);
+  while (!leaving_) {
+    take_part(lock);
+    begun_.wait(lock, [this] { return leaving_ || next_ < end_; });
+  }
 }
 
 }  // namespace tensorgrad

@@ -103,16 +103,22 @@ TEST(Allocations, of_queued_steps_on_cpu_there_are_none) {
 }
 
 #if defined(TENSORGRAD_IDLE_WEBGPU)
+// With one thread that encodes, and with several.
 TEST(Allocations, of_steps_on_webgpu_there_are_none) {
   TENSORGRAD_SKIP_WHERE_NOTHING_IS_COUNTED();
-  const std::shared_ptr<Device> device = idle_device();
-  for (const std::string& model : kSmallModels) expect_steps_allocate_nothing(model, device);
+  for (const std::size_t encoders : {1, 3}) {
+    const std::shared_ptr<Device> device = idle_device(encoders);
+    for (const std::string& model : kSmallModels) expect_steps_allocate_nothing(model, device);
+  }
 }
 
 TEST(Allocations, of_queued_steps_on_webgpu_there_are_none) {
   TENSORGRAD_SKIP_WHERE_NOTHING_IS_COUNTED();
-  const std::shared_ptr<Device> device = idle_device();
-  for (const std::string& model : kSmallModels) expect_queued_steps_allocate_nothing(model, device);
+  for (const std::size_t encoders : {1, 3}) {
+    const std::shared_ptr<Device> device = idle_device(encoders);
+    for (const std::string& model : kSmallModels)
+      expect_queued_steps_allocate_nothing(model, device);
+  }
 }
 #endif
 

@@ -228,6 +228,7 @@ class WebGpuDevice final : public Device {
   WgslOptions forced_;
   std::size_t encoders_ =
       std::min<std::size_t>(kMostEncoders, static_cast<std::size_t>(usable_cores()));
+  Crew crew_;  // of those
   std::size_t encoded_by_ = 0;
   MatrixUnits units_;
   std::optional<Subgroups> subgroups_;      // looked for when a kernel comes that could use them

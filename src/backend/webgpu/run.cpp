@@ -76,7 +76,7 @@ std::size_t WebGpuDevice::encode_together(const WebGpuExecutable& executable,
   if (parts == 1) {
     encode_part(0);
   } else {
-    in_parallel(parts, parts, encode_part);
+    crew_.run(parts, encode_part);
   }
   return parts;
 }

@@ -43,6 +43,46 @@ TEST(InParallel, throws_what_the_first_piece_threw_and_begins_no_more) {
   }
 }
 
+TEST(Crew, does_each_piece_once_again_and_again) {
+  Crew crew;
+  for (int round = 0; round < 300; ++round) {
+    for (const std::size_t count : {0, 1, 4, 2, 7}) {
+      std::vector<std::atomic<int>> done(count);
+      crew.run(count, [&](std::size_t i) { ++done[i]; });
+      for (const std::atomic<int>& times : done) EXPECT_EQ(times, 1) << count;
+    }
+  }
+}
+
+TEST(Crew, works_at_the_same_time) {
+  Crew crew;
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> there = 0;
+    crew.run(3, [&](std::size_t) {  // none ends before all have begun
+      ++there;
+      while (there < 3) std::this_thread::yield();
+    });
+    EXPECT_EQ(there, 3);
+  }
+}
+
+TEST(Crew, throws_what_the_first_piece_threw_and_goes_on) {
+  Crew crew;
+  for (int round = 0; round < 50; ++round) {
+    try {
+      crew.run(8, [](std::size_t i) {
+        if (i % 3 == 2) throw std::runtime_error(std::to_string(i));
+      });
+      FAIL() << "nothing was thrown";
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "2");
+    }
+    std::atomic<int> done = 0;
+    crew.run(5, [&](std::size_t) { ++done; });
+    EXPECT_EQ(done, 5);
+  }
+}
+
 #if defined(__linux__)
 TEST(UsableCores, are_the_cores_that_the_process_may_use) {
   cpu_set_t before, one;
