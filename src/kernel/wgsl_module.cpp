@@ -191,6 +191,7 @@ Shader Module::shader() const {
   shader.shared = shared_;
   shader.functions = functions_;
   shader.uses_hyper = uses_hyper_;
+  shader.enables_subgroups = enables_subgroups_;
   return shader;
 }
 

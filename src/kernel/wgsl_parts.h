@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernel/program.h"
@@ -99,6 +100,10 @@ class Module {
   // Declares workgroup memory of `count` elements, once.
   void shared(const std::string& name, const std::string& type, std::int64_t count,
               int element_bytes);
+  // Threads give each other values; `enabled`: which shaders must ask for.
+  void use_subgroups(bool enabled) { enables_subgroups_ |= enabled; }
+  // By turns false and true.
+  bool next_turn() { return std::exchange(turn_, !turn_); }
   // Everything declared so far; nothing of main().
   [[nodiscard]] Shader shader() const;
 
@@ -108,7 +113,7 @@ class Module {
   std::vector<std::set<std::string>> types_;  // per binding: element types in memory
   std::map<std::string, std::string> functions_;
   std::map<std::string, Shader::Shared> shared_;
-  bool uses_hyper_ = false;
+  bool uses_hyper_ = false, enables_subgroups_ = false, turn_ = false;
 };
 
 // Types in registers ("bool") and in memory ("u32" for booleans).
@@ -190,7 +195,7 @@ class ProgramWriter {
 };
 
 // How the threads of a workgroup share rows (or results): `rows` of them at a time, each by `lanes`
-// threads whose partial results are combined in workgroup memory, in a fixed order.
+// threads whose partial results are combined in a fixed order.
 struct Tile {
   int rows = 64, lanes = 1;
   bool lanes_first = true;  // neighbouring threads are lanes of one row, not rows
@@ -231,7 +236,7 @@ void declare_partial(Scope& scope, Module& module, const Partial& partial);
 void accumulate(Scope& scope, Module& module, const Partial& partial, const std::string& value,
                 const std::string& col);
 // Combines the lanes of each row, if there are several; afterwards `name` holds the row's result in
-// every lane. Needs uniform control flow.
+// every lane. Needs uniform control flow, and no loop around it.
 void combine_lanes(Scope& scope, Module& module, const Tile& tile,
                    const std::vector<Partial>& partials, const WgslOptions& options);
 

@@ -59,7 +59,9 @@ Tile row_tile(const Launch& launch, bool kept, const WgslOptions& options) {
   }
   if (options.lanes > 0) tile.lanes = options.lanes;
   tile.lanes = std::clamp(tile.lanes, 1, most);
-  const int wanted = tile.lanes == 1 || (tile.lanes_first && tile.lanes < 64) ? 64 : 256;
+  // Of rows that are kept, one a workgroup: few threads wait at its barriers.
+  const int most_lanes = kept ? 64 : 32;
+  const int wanted = tile.lanes == 1 || (tile.lanes_first && tile.lanes <= most_lanes) ? 64 : 256;
   tile.rows = std::max(1, group_threads(wanted, options) / tile.lanes);
   while (options.blocks > 0 && launch.rows / options.blocks % tile.rows != 0) {
     tile.rows /= 2;

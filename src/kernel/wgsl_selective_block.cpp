@@ -61,11 +61,10 @@ Shader SelectiveBlock::write() {
     write_result(4, s_.states, s_.channels);
     write_backward();
   }
-  Shader shader = make_shader(module_, scope_, static_cast<int>(threads_),
-                              window_.count * segments * s_.blocks());
-  shader.enables_subgroups =
-      subgroup_ > 0 && options_.subgroups.enabled && !options_.subgroups.in_memory;
-  return shader;
+  if (subgroup_ > 0 && !options_.subgroups.in_memory)
+    module_.use_subgroups(options_.subgroups.enabled);
+  return make_shader(module_, scope_, static_cast<int>(threads_),
+                     window_.count * segments * s_.blocks());
 }
 
 void SelectiveBlock::open_unit(std::int64_t segments) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How workgroups share rows: dispatch sizes, thread numbering, and reductions in a fixed order
-// (each lane over its own columns first, then a binary tree over the lanes), so that equal input
-// gives equal bits.
+// (each lane over its own columns first, then a binary tree over the lanes, by way of workgroup
+// memory, or from hand to hand within subgroups), so that equal input gives equal bits.
 #include <algorithm>
 
 #include "base/check.h"
@@ -74,37 +74,117 @@ std::string wins(Module& module, const Partial& partial) {
 
 std::string element_type(const Partial& partial) { return std::string(memory_type(partial.dtype)); }
 
-// One step of the tree: entry `local` takes in entry `other`.
-void join(Scope& scope, Module& module, const Partial& partial, const std::string& array) {
-  const std::string mine = array + "[local]";
-  const std::string other = array + "[other]";
+// What is reduced so far, and, of an indexed reduction, where it was found.
+struct Entry {
+  std::string value, at;
+};
+Entry entry(const std::string& name, const std::string& index = "") {
+  return {name + index, name + "_at" + index};
+}
+
+void join(Scope& scope, Module& module, const Partial& partial, const Entry& mine,
+          const Entry& other) {
   if (partial.op == ReduceOp::kSum) {
-    scope.line(mine + " += " + other + ";");
+    scope.line(mine.value + " += " + other.value + ";");
   } else if (!partial.indexed()) {
-    scope.line(mine + " = " + extreme(module, partial, mine, other) + ";");
+    scope.line(mine.value + " = " + extreme(module, partial, mine.value, other.value) + ";");
   } else {
-    const std::string at = array + "_at";
     Scope better(&scope);
-    better.line(mine + " = " + other + ";");
-    better.line(at + "[local] = " + at + "[other];");
-    scope.block("if (" + wins(module, partial) + "(" + mine + ", " + at + "[local], " + other +
-                    ", " + at + "[other]))",
+    better.line(mine.value + " = " + other.value + ";");
+    better.line(mine.at + " = " + other.at + ";");
+    scope.block("if (" + wins(module, partial) + "(" + mine.value + ", " + mine.at + ", " +
+                    other.value + ", " + other.at + "))",
                 better);
   }
+}
+
+void give(Scope& scope, const Partial& partial, const Entry& to, const Entry& from) {
+  scope.line(to.value + " = " + from.value + ";");
+  if (partial.indexed()) scope.line(to.at + " = " + from.at + ";");
+}
+
+void declare_entries(Module& module, const Partial& partial, const std::string& array, int count) {
+  module.shared(array, element_type(partial), count, 4);
+  if (partial.indexed()) module.shared(array + "_at", "u32", count, 4);
+}
+
+// The function that gives a thread what the one has whose number differs in the bits of a mask.
+std::string exchange(Module& module, const std::string& type, int threads,
+                     const Subgroups& subgroups) {
+  std::string name = "exchange_lanes_" + type, body = "  return subgroupShuffleXor(x, mask);\n";
+  if (subgroups.in_memory) {
+    const std::string array = "traded_" + type;
+    module.shared(array, type, threads, 4);
+    body = "  " + array + "[local] = x;\n  workgroupBarrier();\n  let given = " + array +
+           "[local ^ mask];\n  workgroupBarrier();\n  return given;\n";
+  } else {
+    module.use_subgroups(subgroups.enabled);
+  }
+  module.function(name, "fn " + name + "(local: u32, x: " + type + ", mask: u32) -> " + type +
+                            " {\n" + body + "}\n");
+  return name;
+}
+
+// How many lanes of a row can hand each other what they have; 1: none.
+int lanes_of_subgroup(const Tile& tile, const Subgroups& subgroups) {
+  const bool side_by_side = tile.lanes_first || tile.rows == 1;
+  const int together = side_by_side ? std::min(tile.lanes, std::max(1, subgroups.size)) : 1;
+  return tile.lanes / together <= kMostWrittenOut ? together : 1;
+}
+
+// In each round a lane takes in what its partner has, which takes in the same; what subgroups have
+// goes through workgroup memory, in arrays that two calls in a row do not share.
+void combine_subgroups(Scope& scope, Module& module, const Tile& tile,
+                       const std::vector<Partial>& partials, const WgslOptions& options) {
+  const int together = lanes_of_subgroup(tile, options.subgroups);
+  for (int mask = 1; mask < together; mask *= 2) {
+    for (const Partial& partial : partials) {
+      const std::string given = partial.name + "_of_" + std::to_string(mask);
+      const auto take = [&](const std::string& name, const std::string& value,
+                            const std::string& type) {
+        scope.line("let " + name + " = " +
+                   exchange(module, type, tile.threads(), options.subgroups) + "(local, " + value +
+                   ", " + u32_literal(mask) + ");");
+      };
+      take(given, partial.name, element_type(partial));
+      if (partial.indexed()) take(given + "_at", partial.name + "_at", "u32");
+      join(scope, module, partial, entry(partial.name), entry(given));
+    }
+  }
+  const int parts = tile.lanes / together;
+  if (parts == 1) return;
+  const std::string turn = module.next_turn() ? "b" : "a";
+  const auto array_of = [&](std::size_t i) {
+    return "parts_" + element_type(partials[i]) + "_" + turn + std::to_string(i);
+  };
+  Scope first(&scope);
+  const std::string part = "[local / " + u32_literal(together) + "]";
+  for (std::size_t i = 0; i < partials.size(); ++i) {
+    declare_entries(module, partials[i], array_of(i), tile.threads() / together);
+    give(first, partials[i], entry(array_of(i), part), entry(partials[i].name));
+  }
+  scope.block("if (lane % " + u32_literal(together) + " == 0u)", first);
+  scope.line("workgroupBarrier();");
+  const std::string row =
+      tile.rows == 1 ? ""
+                     : "local / " + u32_literal(tile.lanes) + " * " + u32_literal(parts) + " + ";
+  for (std::size_t i = 0; i < partials.size(); ++i) {
+    const auto of = [&](int j) { return entry(array_of(i), "[" + row + u32_literal(j) + "]"); };
+    give(scope, partials[i], entry(partials[i].name), of(0));
+    for (int j = 1; j < parts; ++j)
+      join(scope, module, partials[i], entry(partials[i].name), of(j));
+  }
+  // The next launch of a chain has the same arrays.
+  if (options.blocks > 0) scope.line("workgroupBarrier();");
 }
 
 void combine_batch(Scope& scope, Module& module, const Tile& tile,
                    const std::vector<Partial>& partials) {
   std::vector<std::string> arrays;
   for (std::size_t i = 0; i < partials.size(); ++i) {
-    const std::string type = element_type(partials[i]);
-    const std::string array = "lanes_" + type + "_" + std::to_string(i);
-    module.shared(array, type, tile.threads(), 4);
-    scope.line(array + "[local] = " + partials[i].name + ";");
-    if (partials[i].indexed()) {
-      module.shared(array + "_at", "u32", tile.threads(), 4);
-      scope.line(array + "_at[local] = " + partials[i].name + "_at;");
-    }
+    const std::string array = "lanes_" + element_type(partials[i]) + "_" + std::to_string(i);
+    declare_entries(module, partials[i], array, tile.threads());
+    give(scope, partials[i], entry(array, "[local]"), entry(partials[i].name));
     arrays.push_back(array);
   }
   scope.line("workgroupBarrier();");
@@ -112,19 +192,16 @@ void combine_batch(Scope& scope, Module& module, const Tile& tile,
   Scope half(&step);
   half.line("let other = local + s" + (tile.lanes_first ? "" : " * " + u32_literal(tile.rows)) +
             ";");
-  for (std::size_t i = 0; i < partials.size(); ++i) join(half, module, partials[i], arrays[i]);
+  for (std::size_t i = 0; i < partials.size(); ++i)
+    join(half, module, partials[i], entry(arrays[i], "[local]"), entry(arrays[i], "[other]"));
   step.block("if (lane < s)", half);
   step.line("workgroupBarrier();");
   scope.block("for (var s = " + u32_literal(tile.lanes / 2) + "; s > 0u; s = s >> 1u)", step);
   const std::string first =
       tile.rows == 1 ? "0u"
                      : (tile.lanes_first ? "local - lane" : "local % " + u32_literal(tile.rows));
-  for (std::size_t i = 0; i < partials.size(); ++i) {
-    scope.line(partials[i].name + " = " + arrays[i] + "[" + first + "];");
-    if (partials[i].indexed()) {
-      scope.line(partials[i].name + "_at = " + arrays[i] + "_at[" + first + "];");
-    }
-  }
+  for (std::size_t i = 0; i < partials.size(); ++i)
+    give(scope, partials[i], entry(partials[i].name), entry(arrays[i], "[" + first + "]"));
   // The arrays may be filled anew from here on.
   scope.line("workgroupBarrier();");
 }
@@ -244,9 +321,13 @@ void combine_lanes(Scope& scope, Module& module, const Tile& tile,
   const auto batch = static_cast<std::size_t>(std::clamp<std::int64_t>(room / 6, 1, kMaxArrays));
   for (std::size_t start = 0; start < partials.size(); start += batch) {
     const std::size_t end = std::min(partials.size(), start + batch);
-    combine_batch(scope, module, tile,
-                  {partials.begin() + static_cast<std::ptrdiff_t>(start),
-                   partials.begin() + static_cast<std::ptrdiff_t>(end)});
+    const std::vector<Partial> some(partials.begin() + static_cast<std::ptrdiff_t>(start),
+                                    partials.begin() + static_cast<std::ptrdiff_t>(end));
+    if (lanes_of_subgroup(tile, options.subgroups) > 1) {
+      combine_subgroups(scope, module, tile, some, options);
+    } else {
+      combine_batch(scope, module, tile, some);
+    }
   }
 }
 

@@ -252,8 +252,10 @@ std::unique_ptr<Executable> WebGpuDevice::prepare(const Program& program,
   throw_faults();
   CHECK(buffers.size() == program.buffers.size());
   const auto could_use_subgroups = [](const Launch& launch) {
-    return launch.kind == LaunchKind::kSelectiveScan &&
-           launch.selective == SelectivePart::kBackward;
+    return launch.kind == LaunchKind::kRow || launch.kind == LaunchKind::kContraction ||
+           launch.kind == LaunchKind::kScatter ||
+           (launch.kind == LaunchKind::kSelectiveScan &&
+            launch.selective == SelectivePart::kBackward);
   };
   if (!subgroups_ &&
       std::any_of(program.launches.begin(), program.launches.end(), could_use_subgroups)) {
