@@ -23,6 +23,7 @@ import tempfile
 # A build type of which no CMake file knows, so that nobody adds to its flags.
 LIBRARY = ["-DCMAKE_BUILD_TYPE=Unoptimised", "-DCMAKE_UNITY_BUILD=ON", "-DBUILD_SHARED_LIBS=ON",
            "-DTENSORGRAD_INSTALL=ON"]
+ONE_SET = "-DHWY_COMPILE_ONLY_STATIC"  # what is compiled once per instruction set, for one
 STANDARD = """algorithm array atomic bit charconv chrono cmath cstdint cstdio cstdlib cstring deque
     filesystem fstream functional limits map memory mutex numbers numeric optional set span sstream
     string string_view thread tuple type_traits unordered_map utility variant vector"""
@@ -70,7 +71,7 @@ def main():
             standard = standard_headers(top, args.compiler)
             installed = try_out("add_subdirectory", f"-DTENSORGRAD_SOURCE={args.source}",
                                 f"-DTENSORGRAD_FETCH_DIR={args.fetched}", *LIBRARY,
-                                f"-DCMAKE_CXX_FLAGS={standard}") / "tensorgrad"
+                                f"-DCMAKE_CXX_FLAGS={standard} {ONE_SET}") / "tensorgrad"
             flags = ""
         run(args.cmake, "--install", installed, "--prefix", top / "prefix")
         try_out("find_package", f"-DCMAKE_PREFIX_PATH={top / 'prefix'}", f"-DCMAKE_CXX_FLAGS={flags}")

@@ -31,7 +31,7 @@ std::pair<Bits, std::vector<float>> tuned_steps(const DeviceOptions& device) {
   return {everything(trainer), losses};
 }
 
-TEST(TuningCache, of_a_trainer_gives_the_same_bits_from_the_file_and_the_same_losses_as_without) {
+TEST(TuningCache, of_a_trainer_on_webgpu_gives_the_bits_of_the_file_and_losses_as_without) {
   const test::TempDir dir;
   const std::string path = dir / "tuning.txt";
   DeviceOptions device = {.kind = "webgpu", .allow_software = true, .tuning_cache = path};

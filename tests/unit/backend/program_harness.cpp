@@ -314,11 +314,12 @@ void expect_close(const LaunchBuilder& built, const OracleBuffers& given,
 }
 
 void expect_as_oracle(const LaunchBuilder& built, const HyperRow& hyper, Tolerance tolerance,
-                      int threads) {
+                      std::initializer_list<int> threads) {
   verify(built.program);
-  const auto one = make_cpu_device({.threads = 1}), many = make_cpu_device({.threads = threads});
-  const OracleBuffers given = run_on(*one, built, hyper);
-  EXPECT_EQ(given, run_on(*many, built, hyper)) << "1 and " << threads << " threads differ";
+  const OracleBuffers given = run_on(*make_cpu_device({.threads = 1}), built, hyper);
+  for (const int many : threads)
+    EXPECT_EQ(given, run_on(*make_cpu_device({.threads = many}), built, hyper))
+        << "1 and " << many << " threads differ";
   OracleBuffers wanted = built.contents;
   run_oracle(built.program, wanted, hyper);
   expect_close(built, given, wanted, tolerance);

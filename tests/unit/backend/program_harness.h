@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -79,10 +80,10 @@ struct Tolerance {
 // Runs the program once on the device: the buffers afterwards.
 OracleBuffers run_on(Device& device, const LaunchBuilder& built,
                      const HyperRow& hyper = oracle_hyper());
-// Runs it on a CPU device of 1 and of `threads` threads: both must give the same bits, and the
-// oracle's values within the tolerance (integers: exactly). Fails the test where not.
+// Runs it on a CPU device of 1 and of each of `threads` threads: all must give the same bits, and
+// the oracle's values within the tolerance (integers: exactly). Fails the test where not.
 void expect_as_oracle(const LaunchBuilder& built, const HyperRow& hyper = oracle_hyper(),
-                      Tolerance tolerance = {}, int threads = 4);
+                      Tolerance tolerance = {}, std::initializer_list<int> threads = {4});
 // Every written buffer of `given` against `wanted`, by the dtypes of the stores.
 void expect_close(const LaunchBuilder& built, const OracleBuffers& given,
                   const OracleBuffers& wanted, Tolerance tolerance);
