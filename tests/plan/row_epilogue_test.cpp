@@ -72,6 +72,37 @@ TEST(RowEpilogue, is_right_where_there_are_many_rows_on_webgpu) {
   }
 }
 
+// Launches share the rows where buffers are larger than a binding may be: the second begins within
+// the 8 that a workgroup of the whole has, and its last workgroup has too few.
+TEST(RowEpilogue, cut_for_its_bindings_gives_the_same_bits_on_webgpu) {
+  CompileRequest usual;
+  compile_for(device_at(Where::kWebGpu)->info(), usual);
+  ASSERT_EQ(usual.fusing.row_epilogue_columns, kColumns);
+  for (const bool across : {false, true}) {  // the operands' lines
+    SCOPED_TRACE(across);
+    const std::int64_t rows = 246, cols = across ? 36 : 64, depth = 20;
+    const std::int64_t most_bytes = across ? 22 << 10 : 40 << 10;
+    Sketch s;
+    const Tensor x = across ? transpose(s.input({depth, rows})) : s.input({rows, depth}),
+                 w = across ? s.input({depth, cols}) : transpose(s.input({cols, depth}));
+    const Tensor y = matmul(x, w) * 0.1 + s.input({rows, cols});
+    s.output("y", y);
+    s.output("h", layer_norm(y, s.input({cols}), s.input({cols})));
+    s.output("best", argmax(y, 1));
+    const auto launches = [&](std::int64_t most) {
+      return compile_for_test(s.graph(), 8, most, true, 0, kColumns).program.launches;
+    };
+    EXPECT_EQ(launches(0).size(), 1U);
+    const std::vector<Launch> parts = launches(most_bytes);
+    ASSERT_EQ(parts.size(), 2U);
+    for (const Launch& part : parts) EXPECT_TRUE(part.by_rows);
+    EXPECT_EQ(parts[1].first_row, 123);
+    const ValueMap whole = run_graph(s.graph(), s.leaves, Where::kWebGpu, 8);
+    EXPECT_EQ(run_graph(s.graph(), s.leaves, Where::kWebGpu, 8, most_bytes), whole);
+    expect_close(s.graph(), whole, interpret_graph(s.graph(), s.leaves), 1e-4, "in one launch");
+  }
+}
+
 TEST(RowEpilogue, saves_launches) {
   Sketch s;
   normed(s, 64, 64, 64);

@@ -131,6 +131,8 @@ class WebGpuDevice final : public Device {
   // the last one.
   void force_encoders(std::size_t threads) { encoders_ = threads; }
   [[nodiscard]] std::size_t encoded_by() const { return encoded_by_; }
+  // For tests: kernels are timed by the host, as where the device has no timestamps.
+  void force_host_clock() { timestamps_ = false; }
   // For tests: contractions that were timed for the tuning cache.
   [[nodiscard]] int timed_contractions() const { return timed_contractions_; }
 
@@ -265,6 +267,7 @@ struct Step {
   Handle<WGPUBindGroup> group;
   std::uint32_t groups_x = 1, groups_y = 1;
   bool uses_hyper = false;
+  int timed_runs = 1;  // in a pass of profile()
 };
 
 class WebGpuExecutable final : public Executable {

@@ -113,6 +113,55 @@ TEST(WebGpuMapInFours, takes_one_by_one_what_is_no_multiple_of_four_or_lies_acro
       Taken::kOneByOne);
 }
 
+// Launches that share a map whose buffers are larger than a binding may be.
+struct MapParts {
+  int all = 0, later = 0;  // the latter do not begin with the first element
+  int in_fours = 0;
+};
+
+MapParts parts_of(const Graph& graph, std::int64_t most_bytes, const WgslOptions& options) {
+  MapParts parts;
+  for (const Launch& launch : compile_for_test(graph, 8, most_bytes).program.launches) {
+    EXPECT_EQ(launch.kind, LaunchKind::kMap);
+    ++parts.all;
+    parts.later += launch.first_row > 0 ? 1 : 0;
+    const std::string body = write_wgsl(launch, options).body;
+    parts.in_fours += body.find("array<vec4<f32>>") != std::string::npos ? 1 : 0;
+  }
+  return parts;
+}
+
+// Rows and what lies beside them; numbers that are drawn and counted for each place of the whole.
+// The four parts of 36,000 elements come in fours, those of 32,748 one by one.
+TEST(WebGpuMapInFours, cut_for_its_bindings_gives_the_same_bits) {
+  TENSORGRAD_SKETCH_DEVICE_OR_RETURN(device);
+  constexpr std::int64_t kMostBytes = 48 << 10, kColumns = 12;
+  for (const std::int64_t rows : {3000, 2729}) {
+    SCOPED_TRACE(rows);
+    Sketch s;
+    const Tensor x = s.input({rows, kColumns}), wide = s.input({rows, kColumns + 13}),
+                 row = s.input({kColumns}), column = s.input({rows, 1}),
+                 middle = s.input({rows, kColumns - 9});
+    const Tensor before = narrow(wide, 1, 7, kColumns), inner = pad(middle, {4, 5});
+    const Tensor count = cast(iota(x.shape(), 0, i32), f32);
+    s.output("y", dropout(sigmoid(x) * row + column, 0.4) + before * inner + count);
+    WgslOptions options;
+    options.tile = 4;
+    device->force_kernels(options);
+    const MapParts uncut = parts_of(s.graph(), 0, device->kernel_options()),
+                   cut = parts_of(s.graph(), kMostBytes, device->kernel_options());
+    const ValueMap wanted = run_graph(s.graph(), s.leaves, Where::kWebGpu, 8),
+                   given = run_graph(s.graph(), s.leaves, Where::kWebGpu, 8, kMostBytes);
+    device->force_kernels({});
+    EXPECT_EQ(uncut.all, 1);
+    EXPECT_EQ(uncut.in_fours, 1);
+    EXPECT_GE(cut.later, 3);
+    EXPECT_EQ(cut.in_fours, rows == 3000 ? cut.all : 0);
+    EXPECT_EQ(given, wanted);
+    expect_close(s.graph(), wanted, interpret_graph(s.graph(), s.leaves), 1e-5, "in one launch");
+  }
+}
+
 // As size alone chooses.
 TEST(WebGpuMapInFours, takes_four_where_there_are_many) {
   TENSORGRAD_SKETCH_DEVICE_OR_RETURN(device);

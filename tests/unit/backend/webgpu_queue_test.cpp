@@ -2,6 +2,7 @@
 // The queue of a WebGPU device: steps in one submit, hyper rows, in-place updates, order of
 // uploads, runs and downloads, timings.
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <thread>
 
@@ -211,6 +212,64 @@ TEST(WebGpuQueue, profiles_each_launch_and_the_run_counts) {
   run_oracle(test.program, want, row);
   const std::vector<std::uint32_t> got = test.download(*device, handles[0], 0);
   EXPECT_NEAR(std::bit_cast<float>(got[5]), std::bit_cast<float>(want[0][5]), 1e-5);
+}
+
+// Short launches go several times in a pass, but not those that read what they write.
+TEST(WebGpuQueue, profiles_that_come_again_are_steps_all_the_same) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  TestProgram test = two_kernels();
+  const int in = test.buffer(DType::kF32, 300), out = test.buffer(DType::kF32, 300);
+  test.add_one("one", in, out, 300);
+  const std::vector<BufferHandle> handles = test.upload(*device);
+  const auto executable = device->prepare(test.program, handles);
+  OracleBuffers want = test.contents;
+  for (const HyperRow& row : counting_rows(5)) {
+    for (const LaunchTiming& timing : device->profile(*executable, row))
+      EXPECT_GT(timing.microseconds, 0);
+    run_oracle(test.program, want, row);
+  }
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    const std::vector<std::uint32_t> got = test.download(*device, handles[i], static_cast<int>(i));
+    for (std::size_t e = 0; e < got.size(); ++e) {
+      ASSERT_NEAR(std::bit_cast<float>(got[e]), std::bit_cast<float>(want[i][e]), 1e-4) << i;
+    }
+  }
+}
+
+// Where the device has no timestamps: launches that are one kernel have their time once.
+TEST(WebGpuQueue, profiles_each_launch_by_the_hosts_clock) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  device->force_host_clock();
+  TestProgram test = two_kernels();
+  const int in = test.buffer(DType::kF32, 300), out = test.buffer(DType::kF32, 300),
+            other = test.buffer(DType::kF32, 300);
+  test.add_one("one", in, out, 300);
+  test.add_one("beside", in, other, 300);
+  test.program.launches.back().beside = true;
+  const std::vector<BufferHandle> handles = test.upload(*device);
+  const auto executable = device->prepare(test.program, handles);
+  const HyperRow row = counting_rows(1)[0];
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  const std::vector<LaunchTiming> timings = device->profile(*executable, row);
+  const std::chrono::duration<double, std::micro> took = Clock::now() - start;
+  ASSERT_EQ(timings.size(), 4u);
+  double sum = 0;
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    EXPECT_FALSE(timings[i].by_device);
+    EXPECT_EQ(timings[i].beside, i == 3);
+    EXPECT_EQ(timings[i].microseconds > 0, i < 3);
+    sum += timings[i].microseconds;
+  }
+  EXPECT_LE(sum, took.count());
+  OracleBuffers want = test.contents;  // each has run once
+  run_oracle(test.program, want, row);
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    const std::vector<std::uint32_t> got = test.download(*device, handles[i], static_cast<int>(i));
+    for (std::size_t e = 0; e < got.size(); ++e) {
+      ASSERT_NEAR(std::bit_cast<float>(got[e]), std::bit_cast<float>(want[i][e]), 1e-4) << i;
+    }
+  }
 }
 
 TEST(WebGpuQueue, equal_kernels_are_compiled_once) {

@@ -59,7 +59,7 @@ void check_softmax(webgpu::WebGpuDevice& device, LaneSize size, bool rows_contig
 }
 
 // Layer norm in place, with gathered and masked row-level reads: three passes.
-void check_norm(webgpu::WebGpuDevice& device, LaneSize size) {
+void check_norm(webgpu::WebGpuDevice& device, LaneSize size, bool rows_contiguous = false) {
   TestProgram test;
   const auto [rows, cols] = size;
   const int x = test.buffer(DType::kF32, rows * cols), scale = test.buffer(DType::kF32, cols);
@@ -69,8 +69,9 @@ void check_norm(webgpu::WebGpuDevice& device, LaneSize size) {
   test.bind(launch, scale, BindMode::kRead);
   test.bind(launch, keys, BindMode::kRead);
   test.bind(launch, table, BindMode::kRead);
+  const IndexMap map = rows_contiguous ? strided({rows, cols}, {1, rows}) : whole({rows, cols});
   ProgramMaker make;
-  const int value = make.load(0, whole({rows, cols}));
+  const int value = make.load(0, map);
   const int inverse = make.constant(1.0f / static_cast<float>(cols));
   const int mean = make.op("mul", {make.reduce(ReduceOp::kSum, value), inverse});
   const int centred = make.op("sub", {value, mean});
@@ -82,7 +83,7 @@ void check_norm(webgpu::WebGpuDevice& device, LaneSize size) {
   const int scaled = make.op("mul", {normed, make.load(1, strided({rows, cols}, {0, 1}))});
   const int out = make.op("add", {scaled, shift});
   launch.body = make.program;
-  TestProgram::store(launch, 0, out, whole({rows, cols}));
+  TestProgram::store(launch, 0, out, map);
   SCOPED_TRACE(std::to_string(rows) + "x" + std::to_string(cols));
   test.check(device);
 }
@@ -214,16 +215,21 @@ TEST(WebGpuRow, chains_reductions_in_place) {
   for (const LaneSize size : {LaneSize{40, 6}, {11, 130}, {4, 700}}) check_norm(*device, size);
 }
 
+// The kernel of a softmax by so many lanes for each row (0: as its size says).
+std::string softmax_kernel(LaneSize size, int lanes, bool rows_contiguous) {
+  TestProgram test;
+  WgslOptions options;
+  options.lanes = lanes;
+  return emit_wgsl(add_softmax(test, size, rows_contiguous), options);
+}
+
+bool is_written_out(LaneSize size, int lanes, bool rows_contiguous = false) {
+  return softmax_kernel(size, lanes, rows_contiguous).find("for (var col") == std::string::npos;
+}
+
 // Many rows are read once, where a lane's elements are few enough to be written out.
 TEST(WebGpuRow, large_rows_stay_in_registers) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
-  const auto is_written_out = [](LaneSize size, int lanes) {
-    TestProgram test;
-    WgslOptions options;
-    options.lanes = lanes;
-    return emit_wgsl(add_softmax(test, size, false), options).find("for (var col") ==
-           std::string::npos;
-  };
   for (const LaneSize size : {LaneSize{2049, 520}, {4100, 256}, {2500, 450}, {70000, 17}}) {
     EXPECT_TRUE(is_written_out(size, 0));
     EXPECT_EQ(is_written_out(size, 8), size.cols <= 16 * 8);
@@ -247,6 +253,49 @@ TEST(WebGpuRow, large_rows_stay_in_registers) {
   with_nan.check(*device);
   EXPECT_FALSE(is_written_out({4096, 255}, 0)) << "these stay in a cache";
   EXPECT_FALSE(is_written_out({2048, 5000}, 0)) << "a lane has twenty elements";
+}
+
+// Where there are too few for a few lanes each to fill the GPU.
+TEST(WebGpuRow, few_large_rows_stay_in_registers) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  EXPECT_FALSE(is_written_out({100, 12000}, 0)) << "a lane has 47 elements";
+  EXPECT_TRUE(is_written_out({1100, 1000}, 0));
+  constexpr LaneSize kSize = {300, 3500};
+  EXPECT_TRUE(is_written_out(kSize, 0));
+  check_softmax(*device, kSize, false);
+}
+
+// Memory runs across the rows: neighbouring threads have neighbouring rows, which `place` says.
+void expect_across(LaneSize size, int lanes, const std::string& place) {
+  EXPECT_TRUE(is_written_out(size, lanes, true));
+  EXPECT_NE(softmax_kernel(size, lanes, true).find(place), std::string::npos);
+}
+
+TEST(WebGpuRow, large_rows_that_lie_across_stay_in_registers) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  constexpr LaneSize kSize = {70000, 15};
+  expect_across(kSize, 0, "let row = group * 64u + local;");
+  check_softmax(*device, kSize, true);
+  EXPECT_FALSE(is_written_out({32768, 33}, 0, true)) << "a lane has 17 elements";
+  EXPECT_FALSE(is_written_out({32768, 31}, 0, true)) << "these stay in a cache";
+}
+
+TEST(WebGpuRow, large_rows_that_lie_across_stay_in_registers_of_several_lanes) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  constexpr LaneSize kSize = {32768, 32};
+  expect_across(kSize, 0, "let lane = local / 128u;");
+  check_softmax(*device, kSize, true);
+}
+
+// In place; neither rows nor columns are whole tiles.
+TEST(WebGpuRow, a_norm_of_large_rows_that_lie_across_stays_in_registers) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  constexpr LaneSize kSize = {70001, 17};
+  WgslOptions options;
+  options.lanes = 8;
+  expect_across(kSize, options.lanes, "let place = group * 32u + local % 32u;");
+  device->force_kernels(options);
+  check_norm(*device, kSize, true);
 }
 
 // Loss of a batch: one row, whose columns are the rows of something else.

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// The sum that gives a bias gradient rides in the product that gives the weight gradient, but where
+// all gradients are more than a binding holds: then it is a launch of its own, with the same
+// values.
+#include <algorithm>
+
+#include "ops/registry.h"
+#include "support/sketch.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+// Parameters lie behind so many others that their arena is larger than the limit; nothing else is.
+constexpr std::int64_t kBefore = 100000, kNoLimit = 0, kBelowArena = 256 << 10;
+
+std::vector<Launch> launches_within(const Graph& graph, std::int64_t limit) {
+  return compile_for_test(graph, 8, limit).program.launches;
+}
+
+std::int64_t with_sums(const std::vector<Launch>& launches) {
+  return std::count_if(launches.begin(), launches.end(),
+                       [](const Launch& launch) { return launch.ones_row || launch.ones_column; });
+}
+
+void check_sums(Sketch& s, std::int64_t sums) {
+  const std::vector<Launch> merged = launches_within(s.graph(), kNoLimit),
+                            apart = launches_within(s.graph(), kBelowArena);
+  EXPECT_EQ(with_sums(merged), sums);
+  EXPECT_EQ(with_sums(apart), 0);
+  EXPECT_EQ(static_cast<std::int64_t>(apart.size()),
+            static_cast<std::int64_t>(merged.size()) + sums);
+  EXPECT_TRUE(std::all_of(apart.begin(), apart.end(),
+                          [](const Launch& launch) { return launch.row_count == 0; }));
+  const ValueMap wanted = interpret_graph(s.graph(), s.leaves);
+  for (const Where where : {Where::kCpu, Where::kWebGpu}) {
+    for (const std::int64_t limit : {kNoLimit, kBelowArena}) {
+      expect_close(s.graph(), run_graph(s.graph(), s.leaves, where, 8, limit), wanted, 3e-5,
+                   to_string(where) + " within " + std::to_string(limit));
+    }
+  }
+}
+
+Tensor parameter(Sketch& s, const std::string& name, const Shape& shape, std::int64_t offset) {
+  return s.leaf(ops::parameter, name, shape, f32, s.draw.values(f32, numel(shape), -0.5, 0.5),
+                kBefore + offset);
+}
+
+// Gradients of two layers of a classifier.
+TEST(ColumnSums, of_layers_beside_their_weights_or_apart_on_webgpu) {
+  constexpr std::int64_t kRows = 70, kIn = 33, kHidden = 40, kOut = 10;
+  Sketch s;
+  const Tensor x = s.input({kRows, kIn}, -1, 1), target = s.input({kRows}, 0, kOut - 1, i32);
+  const Tensor w1 = parameter(s, "w1", {kHidden, kIn}, 0), b1 = parameter(s, "b1", {kHidden}, 2048),
+               w2 = parameter(s, "w2", {kOut, kHidden}, 4096),
+               b2 = parameter(s, "b2", {kOut}, 8192);
+  const Tensor loss = cross_entropy(linear(tanh(linear(x, w1, b1)), w2, b2), target);
+  const std::vector<Tensor> grads = grad(loss, {w1, b1, w2, b2});
+  s.output("loss", loss);
+  for (std::size_t i = 0; i < grads.size(); ++i) s.output("d" + std::to_string(i), grads[i]);
+  check_sums(s, 2);
+}
+
+// Of the one operand and of the other, each with more to be done with product and sum.
+TEST(ColumnSums, of_either_operand_beside_the_product_or_apart_on_webgpu) {
+  for (const bool of_left : {false, true}) {
+    SCOPED_TRACE(of_left);
+    Sketch s;
+    const Tensor a = s.input({90, 37}), b = s.input({90, 24}), w = parameter(s, "w", {37, 24}, 0);
+    s.output("product", matmul(transpose(a), b) * 0.5 + w);
+    s.output("sum", sum(of_left ? a : b, {0}));
+    check_sums(s, 1);
+  }
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

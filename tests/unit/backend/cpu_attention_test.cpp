@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// Attention on the CPU over more columns than a tile of scores has: what is there when larger
+// scores come is scaled down, and gradients are added up tile by tile. Against the reference in
+// double, with the same bits by any number of threads.
+#include <functional>
+
+#include "backend/backend.h"
+#include "compile/graph_run.h"
+#include "compile/words.h"
+#include "support/sketch.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+// Forward, tiles have 256 columns.
+struct LongAttention {
+  std::int64_t batch, rows, columns, depth, width;
+};
+
+using Attending = std::function<AttentionOptions(const LongAttention&)>;
+
+// The largest score of a row lies in any tile: what is there is scaled down, or stays.
+AttentionOptions attend_open(const LongAttention&) { return {.scale = 3}; }
+AttentionOptions attend_before(const LongAttention&) { return {.causal = true, .scale = 3}; }
+
+void expect_as_reference(const LongAttention& s, const Attending& attending) {
+  SCOPED_TRACE(tensorgrad::to_string(Shape{s.batch, s.rows, s.columns, s.depth, s.width}));
+  Sketch sketch;
+  const Tensor q = sketch.input({s.batch, s.rows, s.depth}),
+               k = sketch.input({s.batch, s.columns, s.depth}),
+               v = sketch.input({s.batch, s.columns, s.width});
+  const Tensor o = scaled_dot_product_attention(q, k, v, attending(s));
+  const std::vector<Tensor> d = grad(sum(square(o)), {q, k, v});
+  sketch.output("o", o);
+  for (std::size_t i = 0; i < d.size(); ++i) sketch.output("d" + std::to_string(i), d[i]);
+  const Graph& graph = sketch.graph();
+  const LeafWords leaves = fill_leaves(graph, {}, 9);
+  const auto by_threads = [&](int threads) {
+    return run_on_device(graph, leaves, make_cpu_device({.threads = threads}));
+  };
+  const std::vector<std::vector<std::uint32_t>> words = by_threads(1);
+  for (const int threads : {2, 4}) EXPECT_EQ(by_threads(threads), words) << threads;
+  ValueMap given, values;
+  const std::vector<ResultInfo> infos = results_of(graph);
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    for (const std::uint32_t word : words[i]) given[infos[i].name].push_back(from_word(word, f32));
+  }
+  for (const Node& node : graph.nodes) {
+    if (node.op->kind != OpKind::kLeaf || node.op->eval != nullptr) continue;
+    values[node.attrs.text("name")] = leaf_values(node, leaves);
+  }
+  expect_close(graph, given, interpret_graph(graph, values), 2e-5, "on the cpu");
+}
+
+// Widths that fill no vector, and whole ones; the last tile is a short one.
+TEST(CpuAttention, of_several_tiles) {
+  expect_as_reference({2, 40, 600, 5, 3}, attend_open);
+  expect_as_reference({1, 70, 700, 16, 32}, attend_open);
+  expect_as_reference({1, 1, 513, 7, 1}, attend_open);
+}
+
+// Of the rows that are taken together, some see nothing of the last tile.
+TEST(CpuAttention, of_several_tiles_that_is_causal) {
+  expect_as_reference({1, 300, 300, 7, 9}, attend_before);
+  expect_as_reference({2, 270, 600, 4, 1}, attend_before);
+}
+
+// Rows that see nothing of the first tile while others do, and one that sees nothing at all; a
+// first tile of which nobody sees anything; what is added makes scores larger from tile to tile.
+TEST(CpuAttention, of_several_tiles_under_masks) {
+  const auto seen_from = [](const LongAttention& s, std::int64_t first, std::int64_t step) {
+    const Shape scores = {s.rows, s.columns};
+    return iota(scores, 1, i32) >= iota(scores, 0, i32) * step + first;
+  };
+  expect_as_reference({1, 41, 600, 5, 3}, [&](const LongAttention& s) {
+    return AttentionOptions{.mask = seen_from(s, 0, 15), .scale = 3};
+  });
+  expect_as_reference({1, 20, 900, 5, 3}, [&](const LongAttention& s) {
+    return AttentionOptions{.mask = seen_from(s, 300, 1), .scale = 3};
+  });
+  expect_as_reference({1, 20, 600, 6, 10}, [](const LongAttention& s) {
+    const Tensor column = iota({s.rows, s.columns}, 1, f32);
+    return AttentionOptions{.mask = column * 0.01, .scale = 1, .dropout = 0.3};
+  });
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing
