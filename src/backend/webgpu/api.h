@@ -51,6 +51,7 @@ namespace tensorgrad::webgpu {
   X(DeviceCreateBuffer)                   \
   X(DeviceCreateCommandEncoder)           \
   X(DeviceCreateComputePipeline)          \
+  X(DeviceCreateComputePipelineAsync)     \
   X(DeviceCreatePipelineLayout)           \
   X(DeviceCreateQuerySet)                 \
   X(DeviceCreateShaderModule)             \

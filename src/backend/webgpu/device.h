@@ -175,6 +175,9 @@ class WebGpuDevice final : public Device {
   std::vector<std::shared_ptr<Pipeline>> compile_together(const std::vector<Kernel>& kernels);
   Handle<WGPUShaderModule> make_module(const Kernel& kernel, const std::string& text);
   void make_pipeline(const Kernel& kernel, WGPUShaderModule module, Pipeline& pipeline);
+  using Work = std::vector<std::pair<const Kernel*, std::shared_ptr<Pipeline>>>;
+  void make_by_threads(const Work& work);
+  void make_in_background(const Work& work);
   std::shared_ptr<Pipeline> with_layouts(const Kernel& kernel);
   WGPUBindGroupLayout layout(const std::string& modes);
   WGPUPipelineLayout pipeline_layout(const std::string& modes, bool uses_hyper);

@@ -2,7 +2,9 @@
 // Programs made ready: kernels compiled once per text, bind groups made once per launch.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "backend/webgpu/device.h"
@@ -22,6 +24,16 @@ Kernel kernel_of(const Program& program, Dispatch dispatch) {
   if (dispatch.count > 1) kernel.name += "_and_" + std::to_string(dispatch.count - 1);
   kernel.dispatch = std::move(dispatch);
   return kernel;
+}
+
+WGPUComputePipelineDescriptor describe(const Kernel& kernel, WGPUShaderModule module,
+                                       const Pipeline& pipeline) {
+  WGPUComputePipelineDescriptor descriptor = {};
+  descriptor.label = view(kernel.name);
+  descriptor.layout = pipeline.whole;
+  descriptor.compute.module = module;
+  descriptor.compute.entryPoint = view("main");
+  return descriptor;
 }
 
 // 'r' or 'w' per binding: what the layout depends on.
@@ -99,12 +111,43 @@ Handle<WGPUShaderModule> WebGpuDevice::make_module(const Kernel& kernel, const s
 
 void WebGpuDevice::make_pipeline(const Kernel& kernel, WGPUShaderModule module,
                                  Pipeline& pipeline) {
-  WGPUComputePipelineDescriptor descriptor = {};
-  descriptor.label = view(kernel.name);
-  descriptor.layout = pipeline.whole;
-  descriptor.compute.module = module;
-  descriptor.compute.entryPoint = view("main");
+  const WGPUComputePipelineDescriptor descriptor = describe(kernel, module, pipeline);
   pipeline.handle = Handle(api_, api_.DeviceCreateComputePipeline(device_.get(), &descriptor));
+}
+
+void WebGpuDevice::make_by_threads(const Work& work) {
+  in_parallel(work.size(), kCompileThreads, [&](std::size_t i) {
+    const Kernel& kernel = *work[i].first;
+    const Handle<WGPUShaderModule> module = make_module(kernel, kernel.dispatch.kernel.text());
+    make_pipeline(kernel, module.get(), *work[i].second);
+  });
+}
+
+// By threads of the library's own.
+void WebGpuDevice::make_in_background(const Work& work) {
+  struct Waiting {
+    const Api& api;
+    std::size_t left;
+  } waiting{api_, work.size()};
+  for (const auto& [kernel, made] : work) {
+    const Handle<WGPUShaderModule> module = make_module(*kernel, kernel->dispatch.kernel.text());
+    const WGPUComputePipelineDescriptor descriptor = describe(*kernel, module.get(), *made);
+    WGPUCreateComputePipelineAsyncCallbackInfo info = {};
+    info.mode = WGPUCallbackMode_AllowProcessEvents;
+    info.callback = [](WGPUCreatePipelineAsyncStatus, WGPUComputePipeline pipeline, WGPUStringView,
+                       void* to, void* of) {
+      auto& still = *static_cast<Waiting*>(of);
+      static_cast<Pipeline*>(to)->handle = Handle(still.api, pipeline);
+      --still.left;
+    };
+    info.userdata1 = made.get();
+    info.userdata2 = &waiting;
+    api_.DeviceCreateComputePipelineAsync(device_.get(), &descriptor, info);
+  }
+  while (waiting.left > 0) {
+    api_.vendor->poll(api_, device_.get());
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
 }
 
 std::shared_ptr<Pipeline> WebGpuDevice::compile(const Kernel& kernel) {
@@ -126,7 +169,7 @@ std::shared_ptr<Pipeline> WebGpuDevice::compile(const Kernel& kernel) {
   return made;
 }
 
-// Compiles what is not known yet on several threads, and gives it, to be kept until it is in use.
+// Compiles what is not known yet, several at a time, and gives it, to be kept until it is in use.
 // Scopes belong to the device, not to a thread, so an error here is nobody's: then all is left as
 // it was, and compile() will meet the error again by itself.
 std::vector<std::shared_ptr<Pipeline>> WebGpuDevice::compile_together(
@@ -137,16 +180,14 @@ std::vector<std::shared_ptr<Pipeline>> WebGpuDevice::compile_together(
     const auto known = pipelines_.find(body);
     if (known == pipelines_.end() || known->second.expired()) fresh.emplace(body, &kernel);
   }
-  if (fresh.size() < 2 || !api_.vendor->concurrent() || !replacement_.empty()) return {};
-  std::vector<std::pair<const Kernel*, std::shared_ptr<Pipeline>>> work;
+  if (fresh.size() < 2 || !replacement_.empty()) return {};
+  Work work;
   for (const auto& [body, kernel] : fresh) work.emplace_back(kernel, with_layouts(*kernel));
   begin_scope();
-  in_parallel(work.size(), kCompileThreads, [&](std::size_t i) {
-    const Kernel& kernel = *work[i].first;
-    const Handle<WGPUShaderModule> module = make_module(kernel, kernel.dispatch.kernel.text());
-    make_pipeline(kernel, module.get(), *work[i].second);
-  });
-  if (!end_scope().empty()) return {};
+  api_.vendor->concurrent() ? make_by_threads(work) : make_in_background(work);
+  const bool all = std::all_of(work.begin(), work.end(),
+                               [](const auto& each) { return bool{each.second->handle}; });
+  if (!end_scope().empty() || !all) return {};
   std::vector<std::shared_ptr<Pipeline>> kept;
   for (auto& [kernel, made] : work) {
     pipelines_[kernel->dispatch.kernel.body] = made;

@@ -1,31 +1,21 @@
 // SPDX-License-Identifier: MIT
 // A device that has f16 but does not round to the nearest: it keeps f16 values as rounded f32, and
 // gives the numbers of the CPU.
-#include "backend/webgpu/vendor.h"
 #include "compile/graph_run.h"
 #include "compile/words.h"
 #include "ops/registry.h"
 #include "support/sketch.h"
 #include "webgpu_test_util.h"
+#include "wrapped_vendor.h"
 
 namespace tensorgrad::testing {
 namespace {
 
-using webgpu::Api;
-
 // A library whose f16() rounds halves away from zero: the trial's are no halves any more.
-class RoundsHalvesAway final : public webgpu::Vendor {
+class RoundsHalvesAway final : public WrappedVendor {
  public:
-  explicit RoundsHalvesAway(std::shared_ptr<Vendor> real) : real_(std::move(real)) {}
+  using WrappedVendor::WrappedVendor;
 
-  [[nodiscard]] std::string name() const override { return real_->name(); }
-  WGPUInstance create_instance(const Api& api) const override {
-    return real_->create_instance(api);
-  }
-  std::vector<WGPUAdapter> adapters(const Api& api) const override { return real_->adapters(api); }
-  WGPUChainedStruct* device_chain(bool checked) const override {
-    return real_->device_chain(checked);
-  }
   WGPUShaderModule create_module(const Api& api, WGPUDevice device,
                                  const WGPUShaderModuleDescriptor& descriptor,
                                  bool checked) const override {
@@ -40,29 +30,10 @@ class RoundsHalvesAway final : public webgpu::Vendor {
     source.code = webgpu::view(text);
     WGPUShaderModuleDescriptor other = descriptor;
     other.nextInChain = &source.chain;
-    return real_->create_module(api, device, other, checked);
+    return WrappedVendor::create_module(api, device, other, checked);
   }
-  [[nodiscard]] WGPUFeatureName number_of(const Api& api, WGPUFeatureName feature) const override {
-    return real_->number_of(api, feature);
-  }
-  [[nodiscard]] std::vector<WGPUFeatureName> matrix_features() const override {
-    return real_->matrix_features();
-  }
-  [[nodiscard]] bool concurrent() const override { return real_->concurrent(); }
-  std::uint64_t submit(const Api& api, WGPUQueue queue,
-                       std::span<const WGPUCommandBuffer> commands) const override {
-    return real_->submit(api, queue, commands);
-  }
-  void poll(const Api& api, WGPUDevice device) const override { real_->poll(api, device); }
-  void wait(const Api& api, WGPUDevice device, std::uint64_t mark) const override {
-    real_->wait(api, device, mark);
-  }
-  double timestamp_period(WGPUQueue queue) const override { return real_->timestamp_period(queue); }
 
   mutable int changed = 0;
-
- private:
-  std::shared_ptr<Vendor> real_;
 };
 
 // Halves between two numbers, and others.
@@ -77,17 +48,11 @@ TEST(WebGpuRounding, of_another_kind_keeps_f16_as_rounded_f32_on_webgpu) {
   TENSORGRAD_DEVICE_OR_RETURN(honest);
   if (!honest->info().stores_f16) GTEST_SKIP() << "the device has no f16";
 
-  std::string why;
-  static Api api = *webgpu::load_api("", why);  // the device keeps a reference
+  static Api api = real_api();  // the device keeps a reference
   const auto vendor = std::make_shared<RoundsHalvesAway>(api.vendor);
   api.vendor = vendor;
-  WebGpuOptions options;
-  options.allow_software = true;
-  std::vector<webgpu::Adapter> adapters = webgpu::find_adapters(api, options);
-  webgpu::Adapter* adapter = webgpu::choose_adapter(adapters, -1);
-  ASSERT_NE(adapter, nullptr);
-  ASSERT_TRUE(adapter->info.device.stores_f16);
-  const auto device = std::make_shared<webgpu::WebGpuDevice>(api, std::move(*adapter), options);
+  const std::shared_ptr<webgpu::WebGpuDevice> device = device_through(api);
+  ASSERT_NE(device, nullptr);
   EXPECT_EQ(vendor->changed, 1);
   EXPECT_FALSE(device->info().stores_f16);
 
