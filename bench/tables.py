@@ -277,8 +277,9 @@ def memory(lines):
 
     # A peer names the device in its own words, but for whether it is the CPU, and with how many threads.
     def same_copy(key):
-        return key[1].startswith("cpu"), key[2], key[4]
-    copies = {same_copy(key): speed for key, speed in speeds.items() if key[0] == OURS and key[3] == "copy"}
+        return key[1].startswith("cpu"), key[2]
+    copies = {same_copy(key): speeds[key] for key in sorted(speeds, key=lambda key: goals.mebibytes(key[4]))
+              if key[0] == OURS and key[3] == "copy"}
     names = {tuple(line.get(key, "") for key in keys): device_text(line) for line in lines}
     rows = []
     for key, us in times.items():
@@ -287,7 +288,8 @@ def memory(lines):
         rows.append([what, key[4], key[5], names[key], megabytes(sizes_of[key]), number(us), number(speeds[key]),
                      f"{speeds[key] / copy:.2f}" if copy else ""])
     return "### Launches bound by memory\n\nOver matrices of f32: each launch that reads a whole one, by its own " \
-        "clock, beside our copy of one of that size; bytes by the plan, of a copy read and written.\n\n" + table(
+        "clock, beside our copy of the largest, as a small one may lie in a cache; bytes by the plan, of a copy " \
+        "read and written.\n\n" + table(
             ["what", "matrix", "launch", "device", "moves", "us", "GB/s", "of our copy's"], rows)
 
 
