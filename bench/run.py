@@ -350,6 +350,8 @@ def default_devices(program):
 def main():
     args = parse()
     args.devices = args.device.split(",") if args.device else default_devices(args.build / "tg_bench")
+    if args.devices == ["cpu"]:  # the peers leave a GPU alone as well
+        os.environ.update(CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu")
     peers = Peers(args.peers, args.build, args.threads)
     if args.peers and not peers.versions:
         sys.exit(f"bench: {args.peers} has neither PyTorch nor JAX with optax")

@@ -147,6 +147,7 @@ LmRun read_lm_run(const std::string& folder) {
   }
   LmRun run;
   run.data = in.texts("data", 1'000'000);
+  if (run.data.empty()) in.fail("data", "at least one path expected");
   run.settings = read_lm_settings(in.object("settings"));
   run.config = lm::config_from_json(in.at("config").dump(), path + ": config");
   run.train_tokens = in.integer("train_tokens", 0, INT64_MAX);

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -299,6 +300,16 @@ int lm_start(const LmTrainArguments& arguments) {
   return LmTraining(run, folder, *trainer, text.tokenizer, {}, arguments.stop_after).go();
 }
 
+// What run.json says of a model may be of any size: none is made before it is known that the
+// checkpoint holds it.
+void check_checkpoint(const nn::MambaConfig& config, const std::string& path) {
+  std::map<std::string, HostTensor> weights;
+  for (const auto& [name, tensor] : read_safetensors(path).tensors) {
+    if (!name.starts_with("state/")) weights[name] = {f32, tensor.shape, {}};
+  }
+  lm::check_weights(config, weights, path);
+}
+
 int lm_resume(const LmTrainArguments& arguments) {
   const std::string& folder = arguments.resume;
   LmRun run = read_lm_run(folder);
@@ -314,6 +325,7 @@ int lm_resume(const LmTrainArguments& arguments) {
   if (text.fingerprint != run.fingerprint) {
     throw IoError(run.data.front() + ": the text is not that of the run; it cannot go on");
   }
+  check_checkpoint(run.config, path("checkpoint.safetensors"));
   const auto trainer = make_trainer(run, text, std::nullopt, arguments.device);
   trainer->load(path("checkpoint.safetensors"));
   if (trainer->steps() > run.settings.training.steps) {

@@ -22,6 +22,7 @@ constexpr std::size_t kMostLayers = 65'536;
 constexpr double kLargest = 1e30, kSmallest = 1e-30;
 // In the order of nn::MixerKind; also what mixer_schedule() calls a model of them alone.
 constexpr const char* kKinds[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp"};
+constexpr const char* kOutNorms[] = {"none", "before_gate", "behind_gate"};  // as nn::OutNorm
 
 class ConfigWriter {
  public:
@@ -36,6 +37,9 @@ class ConfigWriter {
   }
   void rule(const char* key, const Discretization& value) {
     out_[key] = value == Discretization::kEuler ? "euler" : "zero_order_hold";
+  }
+  void out_norm(const char* key, const nn::OutNorm& value) {
+    out_[key] = kOutNorms[static_cast<std::size_t>(value)];
   }
   void format(const char* key, const nn::WeightFormat& value) {
     out_[key] = nn::format_name(value);
@@ -103,6 +107,15 @@ class ConfigReader {
       fail(full(key), "euler or zero_order_hold expected, got " + shown(given));
     }
     value = given == "euler" ? Discretization::kEuler : Discretization::kZeroOrderHold;
+  }
+  // Files from before there was one lack it.
+  void out_norm(const char* key, nn::OutNorm& value) {
+    if (!in_.contains(key)) return;
+    const nlohmann::json& given = at(key);
+    const auto* const found = std::find(std::begin(kOutNorms), std::end(kOutNorms), given);
+    if (found == std::end(kOutNorms))
+      fail(full(key), "none, before_gate or behind_gate expected, got " + shown(given));
+    value = static_cast<nn::OutNorm>(found - std::begin(kOutNorms));
   }
   void format(const char* key, nn::WeightFormat& value) {
     const ConfigJson& given = at(key);
@@ -217,6 +230,7 @@ void visit_config(Visitor& v, Config& c) {
   if (has(MixerKind::kMamba3)) {
     v.object("mamba3", [&](Visitor& in) {
       in.size("ranks", c.mamba3.ranks, 1);
+      in.out_norm("out_norm", c.mamba3.out_norm);
       visit_heads(in, c.mamba3);
       visit_steps(in, c.mamba3);
     });

@@ -196,6 +196,7 @@ Mamba3::Mamba3(std::int64_t width, const Mamba3Options& given, Loc loc)
                          std::to_string(given.d_state),
                      loc);
   }
+  if (given.out_norm != OutNorm::kNone) norm.emplace(d_inner, given.norm_epsilon, loc);
   if (given.ranks == 1) return;
   const Shape factors = {heads, given.ranks, given.head_dim};
   mimo_x.emplace(factors, init::constant(1 / static_cast<double>(given.ranks)), loc);
@@ -221,8 +222,8 @@ Carried Mamba3::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
   const auto per_rank = [&](Tensor v, const std::optional<Parameter>& factor) {
     return factor ? v * factor->tensor(loc) : v;
   };
-  const auto gate = [&](Tensor v, const RMSNorm& norm, const Parameter& bias) {
-    return norm(reshape(v, gates, loc), loc) + bias.tensor(loc);
+  const auto gate = [&](Tensor v, const RMSNorm& even, const Parameter& bias) {
+    return even(reshape(v, gates, loc), loc) + bias.tensor(loc);
   };
   const Tensor inner = reshape(made[1], steps, loc);
   const Tensor dt = softplus(Operand(made[4] + dt_bias.tensor(loc), loc));
@@ -235,10 +236,16 @@ Carried Mamba3::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
                   gate(made[2], b_norm, b_bias), gate(made[3], c_norm, c_bias), how, loc);
   const Tensor skip = reshape(D.tensor(loc), {heads, 1, 1}, loc);
   const Tensor open = silu(per_rank(reshape(made[0], steps, loc), mimo_z), loc);
-  Tensor y = (scan.y + inner * skip) * open;
-  y = r == 1 ? y : sum(y * mimo_out->tensor(loc), 3, true, loc);
-  return {out_proj(reshape(y, {batch, length, d_inner}, loc), loc),
-          {scan.state.state, scan.state.b, scan.state.x, scan.state.phase}};
+  Tensor y = scan.y + inner * skip;
+  if (options.out_norm == OutNorm::kBeforeGate) {
+    y = rms_norm(y, std::nullopt, norm->eps, loc) *
+        reshape(norm->weight.tensor(loc), {heads, 1, p}, loc);
+  }
+  y = y * open;
+  y = reshape(r == 1 ? y : sum(y * mimo_out->tensor(loc), 3, true, loc), {batch, length, d_inner},
+              loc);
+  if (options.out_norm == OutNorm::kBehindGate) y = (*norm)(y, loc);
+  return {out_proj(y, loc), {scan.state.state, scan.state.b, scan.state.x, scan.state.phase}};
 }
 
 CausalAttention::CausalAttention(std::int64_t width, std::int64_t count, const Options& given,

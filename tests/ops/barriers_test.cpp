@@ -3,6 +3,8 @@
 // reaches each barrier, and nothing is added up in the order in which threads come.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "kernel/wgsl_writer.h"
 #include "op_cases.h"
 #include "slopes.h"
@@ -38,6 +40,7 @@ TEST(Barriers, that_some_threads_do_not_reach_are_found) {
            "if (local > 3u) { wait(7u); }",
            "wait(local);",
            "while (local < shared[1]) { workgroupBarrier(); }",
+           "if (local < 9u) { shared[local] = subgroupShuffleXor(local, 1u); }",
            "let n = local;\n  if (workgroupUniformLoad(&shared[n]) > n) { workgroupBarrier(); }",
        }) {
     EXPECT_FALSE(barriers_not_reached_by_all(std::string(kHead) + body + "\n}\n").empty()) << body;
@@ -53,6 +56,7 @@ TEST(Barriers, that_all_threads_reach_are_taken) {
            "for (var i = 0u; i < local; i++) { if (i == 3u) { break; } }\n  workgroupBarrier();",
            "var n = local;\n  for (var i = 1u; i < 9u; i++) { if (n >= i) { n -= i; } wait(3u); }",
            "// if (local == 0u) { workgroupBarrier(); }\n  wait(group);",
+           "let n = subgroupShuffleXor(local, 1u);\n  if (n > 3u) { }\n  wait(group);",
        }) {
     const std::vector<std::string> found =
         barriers_not_reached_by_all(std::string(kHead) + body + "\n}\n");
@@ -61,11 +65,13 @@ TEST(Barriers, that_all_threads_reach_are_taken) {
 }
 
 // Calls look(text, name) for each kernel: those of devices with nothing but what all have, with
-// subgroups, and as small ones are written that are to be joined.
+// subgroups, with what subgroups do done by way of memory, and as small ones are written that are
+// to be joined.
 template <class Look>
 void each_kernel(const std::vector<OpCase>& cases, const Look& look) {
-  WgslOptions with_subgroups, joined;
+  WgslOptions with_subgroups, in_memory, joined;
   with_subgroups.subgroups = {.size = 32};
+  in_memory.subgroups = {.size = 32, .in_memory = true};
   joined.joined = true;
   for (const OpCase& each : cases) {
     Sketch sketch(11);
@@ -77,22 +83,24 @@ void each_kernel(const std::vector<OpCase>& cases, const Look& look) {
         sketch.output("d" + std::to_string(i), grads[i]);
     }
     for (const Launch& launch : compile_for_test(sketch.graph(), 8).program.launches) {
-      for (const WgslOptions& options : {WgslOptions{}, with_subgroups, joined})
-        look(write_wgsl(launch, options).text(), each.name + ", " + launch.name);
+      std::set<std::string> texts;
+      for (const WgslOptions& options : {WgslOptions{}, with_subgroups, in_memory, joined})
+        texts.insert(write_wgsl(launch, options).text());
+      for (const std::string& text : texts) look(text, each.name + ", " + launch.name);
     }
   }
 }
 
 TEST(Barriers, of_our_kernels_are_reached_by_every_thread) {
-  int with_barriers = 0;
+  int waiting = 0;
   each_kernel(kSanitized ? state_space_cases() : all_cases(),
               [&](const std::string& text, const std::string& name) {
-                if (text.find("Barrier(") == std::string::npos) return;
-                ++with_barriers;
+                if (!waits_for_others(text)) return;
+                ++waiting;
                 const std::vector<std::string> found = barriers_not_reached_by_all(text);
                 EXPECT_TRUE(found.empty()) << name << ": " << found.at(0) << "\n" << text;
               });
-  EXPECT_GT(with_barriers, kSanitized ? 100 : 1000);
+  EXPECT_GT(waiting, kSanitized ? 100 : 1000);
 }
 
 TEST(StateSpaces, add_nothing_up_in_the_order_in_which_threads_come) {

@@ -12,7 +12,9 @@
 namespace tensorgrad::testing {
 namespace {
 
-bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 
 // Identifiers of an expression, but for what stands behind a dot.
 std::vector<std::string> names_in(const std::string& text) {
@@ -59,7 +61,7 @@ struct Function {
   std::vector<std::string> parameters;
   std::string body;
   std::set<std::string> varying;
-  bool waits = false;          // has a barrier, itself or by way of what it calls
+  bool waits = false;          // for other threads, itself or by way of what it calls
   bool gives_varying = false;  // whatever its arguments are
 };
 
@@ -163,24 +165,25 @@ class Uniformity {
 
   // Calls of our functions: what they are given, and whether they wait.
   void follow_calls(const std::string& text, const Flow& flow) {
-    for (auto& [name, callee] : functions_) {
-      for (std::size_t at = text.find(name + "("); at != std::string::npos;
-           at = text.find(name + "(", at + 1)) {
-        if (at > 0 && is_letter(text[at - 1])) continue;
-        const std::size_t open = at + name.size();
+    for (std::size_t open = text.find('('); open != std::string::npos;
+         open = text.find('(', open + 1)) {
+      std::size_t at = open;
+      while (at > 0 && is_letter(text[at - 1])) --at;
+      const std::string name = text.substr(at, open - at);
+      const auto found = functions_.find(name);
+      if (found != functions_.end()) {
+        Function& callee = found->second;
         const std::vector<std::string> given =
             parts_of(text.substr(open + 1, closing(text, open) - open - 1));
         for (std::size_t i = 0; i < std::min(given.size(), callee.parameters.size()); ++i)
           if (varies(given[i])) callee.varying.insert(callee.parameters[i]);
         if (!callee.waits) continue;
-        function_->waits = true;
-        note(flow, name + "()");
+      } else if (name != "workgroupBarrier" && name != "storageBarrier" &&
+                 name != "workgroupUniformLoad" && !name.starts_with("subgroup")) {
+        continue;
       }
-    }
-    for (const char* barrier : {"workgroupBarrier(", "storageBarrier(", "workgroupUniformLoad("}) {
-      if (text.find(barrier) == std::string::npos) continue;
       function_->waits = true;
-      note(flow, barrier + std::string(")"));
+      note(flow, name + "()");
     }
   }
 
@@ -310,6 +313,12 @@ class Uniformity {
 };
 
 }  // namespace
+
+bool waits_for_others(const std::string& wgsl) {
+  return wgsl.find("Barrier(") != std::string::npos ||
+         wgsl.find("workgroupUniformLoad(") != std::string::npos ||
+         wgsl.find("subgroupShuffle") != std::string::npos;
+}
 
 std::vector<std::string> barriers_not_reached_by_all(const std::string& wgsl) {
   return Uniformity(wgsl).run();

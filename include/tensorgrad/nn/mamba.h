@@ -98,10 +98,19 @@ struct Mamba2 {
   [[nodiscard]] std::vector<StatePart> state_parts(std::int64_t batch) const;
 };
 
+// The norm that Mamba-3 may have between its scan and out_proj. The paper's models of Mamba-3 alone
+// have none; its hybrids have the first, for texts longer than those of training.
+enum class OutNorm : std::uint8_t {
+  kNone,
+  kBeforeGate,  // norm(y) silu(z), of each head's channels by themselves, and of each rank's
+  kBehindGate,  // norm(y silu(z)), of all channels, as in Mamba-2
+};
+
 struct Mamba3Options {
   std::int64_t d_state = 128, expand = 2, head_dim = 64;
-  std::int64_t ranks = 1;        // inputs and outputs of a state in a step
-  std::int64_t chunk = 64;       // of rotary_scan()
+  std::int64_t ranks = 1;   // inputs and outputs of a state in a step
+  std::int64_t chunk = 64;  // of rotary_scan()
+  OutNorm out_norm = OutNorm::kNone;
   double a_min = 1, a_max = 16;  // what decays begin around: log-uniform between these
   double dt_min = 1e-3, dt_max = 0.1, dt_floor = 1e-4;
   double norm_epsilon = 1e-5;
@@ -110,9 +119,9 @@ struct Mamba3Options {
 
 // Mamba-3 (arXiv 2603.15569): in_proj makes a gate z, x, B and C of each rank, and of each step dt,
 // A, lambda and theta; B and C are normalised, and each head adds biases to them, which begin as
-// ones; rotary_scan; y silu(z); out_proj. No convolution. With ranks, learned factors make x, z and
-// what is added up to the result of each. Throws ShapeError where head_dim does not divide expand *
-// d_model, or d_state is odd.
+// ones; rotary_scan; y silu(z), with a norm where there is one; out_proj. No convolution. With
+// ranks, learned factors make x, z and what is added up to the result of each. Throws ShapeError
+// where head_dim does not divide expand * d_model, or d_state is odd.
 struct Mamba3 {
   explicit Mamba3(std::int64_t d_model, const Mamba3Options& options = {},
                   Loc loc = Loc::current());
@@ -124,9 +133,10 @@ struct Mamba3 {
   Parameter b_bias, c_bias;      // [heads, ranks, d_state]
   Parameter dt_bias, A_bias, D;  // [heads]; softplus(A_bias) is what -A begins around
   std::optional<Parameter> mimo_x, mimo_z, mimo_out;  // [heads, ranks, head_dim]
+  std::optional<RMSNorm> norm;                        // with a weight [d_inner]
   Linear out_proj;
   TG_MODULE(in_proj, b_norm, c_norm, b_bias, c_bias, dt_bias, A_bias, D, mimo_x, mimo_z, mimo_out,
-            out_proj)
+            norm, out_proj)
 
   // x [B, L, d_model] -> the same
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const { return run(x, {}, loc).y; }

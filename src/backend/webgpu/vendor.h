@@ -40,8 +40,8 @@ class Vendor {
   }
   // What versions of the library call matrices of a subgroup; the number may be another feature's.
   [[nodiscard]] virtual std::vector<WGPUFeatureName> matrix_features() const { return {}; }
-  // May several threads make pipelines, or encode, at a time? If not, the library makes pipelines in
-  // the background when asked to.
+  // May several threads make pipelines, or encode, at a time? If not, the library makes pipelines
+  // in the background when asked to.
   [[nodiscard]] virtual bool concurrent() const = 0;
   // Submits command buffers, to be run in order; gives a mark for wait().
   virtual std::uint64_t submit(const Api& api, WGPUQueue queue,

@@ -3,10 +3,7 @@
 // model that fits its configuration. What a file claims is not made in memory.
 #include <gtest/gtest.h>
 
-#include <sys/resource.h>
-
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -17,33 +14,18 @@
 #include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
 #include "unit/io/io_test_util.h"
+#include "unit/lm/hostile_file.h"
 #include "unit/lm/hostile_json.h"
 
 namespace tensorgrad::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using test::damaged;
+using test::header_size;
+using test::most_memory;
 using test::TestRandom;
-
-// Three kinds of damage to the bytes of a file.
-std::string damaged(std::string bytes, TestRandom& random) {
-  switch (random.below(3)) {
-    case 0: bytes.resize(random.below(bytes.size())); return bytes;
-    case 1:
-      for (std::size_t i = 1 + random.below(8); i > 0; --i) {
-        char& byte = bytes[random.below(bytes.size())];
-        byte = static_cast<char>(byte ^ 1 << random.below(8));
-      }
-      return bytes;
-    default: return test::mutated(bytes, random);
-  }
-}
-
-std::int64_t most_memory() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss * std::int64_t{1024};
-}
+using test::write_anew;
 
 // Counts what is read and what is refused.
 class Hostile {
@@ -89,32 +71,13 @@ lm::SavedModel model_of_all_kinds() {
   return model;
 }
 
-// One digit, if there is any, begins a number that no double is.
-std::string with_a_huge_number(std::string text, TestRandom& random) {
-  const std::size_t digit = text.find_first_of("0123456789", random.below(text.size()));
-  return digit == std::string::npos ? text : text.insert(digit + 1, "e999");
-}
-
-// Into a new file: one that is cut off and written again waits for the disk.
-void write_anew(const std::string& path, const std::string& bytes) {
-  fs::remove(path);
-  test::put_file(path, bytes);
-}
-
-std::size_t header_size(const std::string& safetensors) {
-  std::uint64_t size = 0;
-  std::memcpy(&size, safetensors.data(), sizeof size);
-  return size;
-}
-
 TEST(LmCheckpointHostile, metadata_that_cannot_be_is_refused) {
   using nlohmann::json;
   const test::TempDir folder;
   const std::string path = folder / "m.safetensors";
   lm::save_model(path, model_of_all_kinds());
   const std::string good = test::get_file(path);
-  const std::size_t size = header_size(good);
-  const json header = json::parse(good.substr(8, size));
+  const json header = json::parse(good.substr(8, header_size(good)));
   TestRandom random(5);
   Hostile hostile;
   for (int round = 0; round < 3000; ++round) {
@@ -122,15 +85,11 @@ TEST(LmCheckpointHostile, metadata_that_cannot_be_is_refused) {
     json bad = header;
     std::string text = bad["__metadata__"][keys[round % 3]];
     const std::size_t kind = random.below(8);
-    text = kind == 0  ? with_a_huge_number(text, random)
+    text = kind == 0  ? test::with_a_huge_number(text, random)
            : kind < 3 ? test::mutated(text, random)
                       : test::with_another_value(text, random);
     bad["__metadata__"][keys[round % 3]] = text;
-    const std::string written = bad.dump(-1, ' ', false, json::error_handler_t::replace);
-    const std::uint64_t length = written.size();
-    std::string bytes(sizeof length, '\0');
-    std::memcpy(bytes.data(), &length, sizeof length);
-    write_anew(path, bytes + written + good.substr(8 + size));
+    write_anew(path, test::with_header(good, bad));
     hostile.expect_refused_or_whole([&] { return lm::load_model(path); }, text);
   }
   hostile.expect_some(100, 500);

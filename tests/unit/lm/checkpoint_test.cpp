@@ -54,6 +54,7 @@ MambaConfig unusual() {
                    .head_dim = 6,
                    .ranks = 3,
                    .chunk = 5,
+                   .out_norm = nn::OutNorm::kBehindGate,
                    .a_min = 0.3,
                    .a_max = 2,
                    .dt_min = 0.01,
@@ -95,6 +96,7 @@ TEST(LmConfig, is_read_as_it_was_written) {
   EXPECT_EQ(read.mamba.discretization, Discretization::kZeroOrderHold);
   EXPECT_EQ(read.mamba.dt_min, 0.002);
   EXPECT_EQ(read.mamba3.ranks, 3);
+  EXPECT_EQ(read.mamba3.out_norm, nn::OutNorm::kBehindGate);
   EXPECT_EQ(read.attention.max_length, 31);
   EXPECT_FALSE(read.tie_embeddings);
   EXPECT_EQ(lm::to_json(read), json);
@@ -116,6 +118,22 @@ TEST(LmConfig, has_the_options_of_the_layers_that_there_are) {
   EXPECT_THAT(json, ::testing::HasSubstr(R"("layers":["mamba1","mamba1"])"));
   EXPECT_THAT(json, ::testing::Not(::testing::HasSubstr("head_dim")));
   EXPECT_EQ(lm::config_from_json(json).layers.size(), 2U);
+}
+
+// As files from before there was one.
+TEST(LmConfig, has_no_norm_behind_mamba3_where_none_is_named) {
+  std::string json = lm::to_json(unusual());
+  const std::string norm = R"("out_norm":"behind_gate",)";
+  const std::size_t at = json.find(norm);
+  ASSERT_NE(at, std::string::npos) << json;
+  json.erase(at, norm.size());
+  EXPECT_EQ(lm::config_from_json(json).mamba3.out_norm, nn::OutNorm::kNone);
+  for (const nn::OutNorm each :
+       {nn::OutNorm::kNone, nn::OutNorm::kBeforeGate, nn::OutNorm::kBehindGate}) {
+    MambaConfig config = unusual();
+    config.mamba3.out_norm = each;
+    EXPECT_EQ(lm::config_from_json(lm::to_json(config)).mamba3.out_norm, each);
+  }
 }
 
 TEST(LmConfig, names_the_field_that_is_wrong) {
@@ -148,6 +166,9 @@ TEST(LmConfig, names_the_field_that_is_wrong) {
             "\"lstm\"");
   EXPECT_EQ(read_with("zero_order_hold", "bilinear"),
             "a.json: mamba1.discretization: euler or zero_order_hold expected, got \"bilinear\"");
+  EXPECT_EQ(read_with("\"behind_gate\"", "\"everywhere\""),
+            "a.json: mamba3.out_norm: none, before_gate or behind_gate expected, got "
+            "\"everywhere\"");
   EXPECT_EQ(read_with("\"conv_bias\":false", "\"conv_bias\":0"),
             "a.json: mamba1.conv_bias: true or false expected, got 0");
   EXPECT_EQ(read_with("\"heads\":6", "\"heads\":6,\"dropout\":0"),

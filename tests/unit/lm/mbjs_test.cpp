@@ -200,6 +200,75 @@ TEST(MbjsModel, of_weights_in_fewer_bits_holds_what_they_stand_for) {
   }
 }
 
+// Of V words, M channels outside and D inside, K taps, N states and a rank R of dt.
+constexpr std::int64_t kMbjsV = 7, kMbjsM = 6, kMbjsD = 12, kMbjsK = 3, kMbjsN = 5, kMbjsR = 2;
+
+struct OfMbjs {
+  std::string name;  // here
+  Shape shape;
+};
+// The order that the original writes, written down once more: tensors of one size, as bConv,
+// bDtProj and D_vec, are told apart by their places alone.
+std::vector<OfMbjs> mbjs_order(int layers) {
+  std::vector<OfMbjs> all = {{"backbone.embedding.weight", {kMbjsV, kMbjsM}}};
+  for (int i = 0; i < layers; ++i) {
+    const std::string layer = "backbone.layers." + std::to_string(i) + ".";
+    for (const OfMbjs& each :
+         std::vector<OfMbjs>{{"mixer.in_proj.weight", {2 * kMbjsD, kMbjsM}},          // wInProj
+                             {"mixer.in_proj.bias", {2 * kMbjsD}},                    // bInProj
+                             {"mixer.conv1d.weight", {kMbjsD, 1, kMbjsK}},            // wConv
+                             {"mixer.conv1d.bias", {kMbjsD}},                         // bConv
+                             {"mixer.x_proj.weight", {kMbjsR + 2 * kMbjsN, kMbjsD}},  // wXProj
+                             {"mixer.x_proj.bias", {kMbjsR + 2 * kMbjsN}},            // bXProj
+                             {"mixer.dt_proj.weight", {kMbjsD, kMbjsR}},              // wDtProj
+                             {"mixer.dt_proj.bias", {kMbjsD}},                        // bDtProj
+                             {"mixer.A_log", {kMbjsD, kMbjsN}},                       // A_log
+                             {"mixer.D", {kMbjsD}},                                   // D_vec
+                             {"mixer.out_proj.weight", {kMbjsM, kMbjsD}},             // wOutProj
+                             {"mixer.out_proj.bias", {kMbjsM}},                       // bOutProj
+                             {"norm.weight", {kMbjsM}}}) {                            // normWeight
+      all.push_back({layer + each.name, each.shape});
+    }
+  }
+  all.push_back({"backbone.norm_f.weight", {kMbjsM}});
+  return all;
+}
+
+// Element j of tensor i, which a half holds.
+float mbjs_value(std::size_t i, std::size_t j) {
+  return static_cast<float>(i + 1) + static_cast<float>(j % 32) / 32;
+}
+
+TEST(MbjsModel, has_each_tensor_of_the_file_under_the_name_that_its_place_says) {
+  const test::TempDir dir;
+  const std::vector<OfMbjs> order = mbjs_order(2);
+  ASSERT_EQ(order.size(), 28U);
+  for (const int version : {1, 2, 3}) {
+    MbjsFile file{.version = version, .layers = {}, .tensors = {}};
+    if (version > 1) file.layers.assign(2, MbjsLayer::kMamba1);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      file.tensors.emplace_back(static_cast<std::size_t>(numel(order[i].shape)));
+      for (std::size_t j = 0; j < file.tensors[i].size(); ++j)
+        file.tensors[i][j] = mbjs_value(i, j);
+    }
+    const lm::SavedModel model = lm::model_of_mbjs(file, "f");
+    ASSERT_EQ(model.weights.size(), order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const HostTensor& tensor = model.weights.at(order[i].name);
+      ASSERT_EQ(tensor.shape, order[i].shape) << order[i].name;
+      const bool taps = order[i].name.ends_with("conv1d.weight");
+      const std::vector<float> got = tensor.floats();
+      for (std::size_t j = 0; j < got.size(); ++j) {
+        const std::size_t there = taps ? j / kMbjsK * kMbjsK + kMbjsK - 1 - j % kMbjsK : j;
+        ASSERT_EQ(got[j], mbjs_value(i, there)) << version << ", " << order[i].name << ' ' << j;
+      }
+    }
+    // And the way back.
+    lm::save_mbjs(dir / "m", model, version);
+    EXPECT_EQ(read_mbjs(dir / "m"), file) << version;
+  }
+}
+
 // Tap 0 there is that of the step itself, here the last.
 TEST(MbjsModel, turns_the_taps_of_the_convolution_round) {
   const test::TempDir dir;

@@ -14,6 +14,8 @@
 
 #include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
+#include "unit/nn/differences.h"
+#include "unit/nn/other_mamba.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -294,71 +296,75 @@ TEST(MambaLM, what_comes_later_changes_no_bit_in_chunks_as_they_are_unasked_on_w
 }
 
 // Of a block's x, and of the states that it goes on from, by way of what it gives and of the states
-// behind it.
-TEST(MambaBlock, has_the_gradient_of_differences_for_what_it_is_given) {
+// behind it, in three directions each.
+void has_the_gradient_of_differences(MixerKind kind, const MambaConfig& config) {
   constexpr std::int64_t kBatch = 2, kLength = 9;
-  for (const MixerKind kind : {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3,
-                               MixerKind::kAttention, MixerKind::kMlp}) {
-    SCOPED_TRACE(static_cast<int>(kind));
-    const MambaConfig config = small({kind});
-    const nn::MambaBlock block(kind, config);
-    ForwardOptions options{.device = {.kind = "cpu"}, .seed = 5};
-    options.inputs = {{"x", {kBatch, kLength, config.d_model}}};
-    std::vector<nn::StatePart> parts = block.state_parts(kBatch);
-    for (nn::StatePart& part : parts) part.name = "state " + part.name;
-    for (const nn::StatePart& part : parts) options.inputs.push_back({part.name, part.shape});
-    Forward forward = compile_forward(
+  SCOPED_TRACE(static_cast<int>(kind));
+  const nn::MambaBlock block(kind, config);
+  std::vector<nn::StatePart> given = block.state_parts(kBatch);
+  for (nn::StatePart& part : given) part.name = "state " + part.name;
+  given.insert(given.begin(), {"x", {kBatch, kLength, config.d_model}});
+  ForwardOptions options{.device = {.kind = "cpu"}, .seed = 5};
+  for (const nn::StatePart& each : given) options.inputs.push_back({each.name, each.shape});
+  const auto made = [&](bool gradients) {
+    return compile_forward(
         block,
-        [&](const nn::MambaBlock& net, const Inputs& in) {
-          std::vector<Tensor> given = {in["x"]}, state;
-          for (const nn::StatePart& part : parts) state.push_back(in[part.name]);
-          const nn::Carried after = net.run(in["x"], state);
+        [&, gradients](const nn::MambaBlock& net, const Inputs& in) {
+          std::vector<Tensor> all;
+          for (const nn::StatePart& each : given) all.push_back(in[each.name]);
+          const nn::Carried after = net.run(all[0], {all.begin() + 1, all.end()});
           Tensor loss = mean(sin(after.y));
           for (const Tensor& each : after.state) loss = loss + mean(sin(each));
-          given.insert(given.end(), state.begin(), state.end());
-          const std::vector<Tensor> grads = grad(loss, given);
-          std::map<std::string, Tensor> outputs = {{"loss", loss}, {"d x", grads[0]}};
-          for (std::size_t i = 0; i < parts.size(); ++i)
-            outputs.emplace("d " + parts[i].name, grads[i + 1]);
+          if (!gradients) return std::map<std::string, Tensor>{{"loss", loss}};
+          std::map<std::string, Tensor> outputs;
+          const std::vector<Tensor> grads = grad(loss, all);
+          for (std::size_t i = 0; i < all.size(); ++i) outputs.emplace(given[i].name, grads[i]);
           return outputs;
         },
         options);
-    std::mt19937 random(3);
-    const auto drawn = [&](std::size_t count) {
-      std::vector<float> values(count);
-      for (float& v : values) v = static_cast<float>(random() % 2001) / 1000.0F - 1;
-      return values;
-    };
-    std::map<std::string, std::vector<float>> at = {
-        {"x", drawn(static_cast<std::size_t>(kBatch * kLength * config.d_model))}};
-    for (const nn::StatePart& part : parts)
-      at[part.name] = drawn(static_cast<std::size_t>(numel(part.shape)));
+  };
+  std::mt19937 random(3);
+  std::map<std::string, std::vector<float>> at;
+  DoubleLeaves leaves;
+  Feed feed;
+  for (const nn::StatePart& each : given) {
+    std::vector<float>& values = at[each.name];
+    values.resize(static_cast<std::size_t>(numel(each.shape)));
+    for (float& v : values) v = static_cast<float>(random() % 2001) / 1000.0F - 1;
     // How many keys there are, of attention.
-    const std::string position = "state position";
-    if (at.contains(position)) at[position].assign(kBatch, 7);
-    const auto run = [&](const std::map<std::string, std::vector<float>>& values) {
-      Feed feed;
-      for (const auto& [name, each] : values) feed.emplace(name, each);
-      return forward.run(feed);
-    };
-    const Outputs here = run(at);
-    for (const auto& [name, values] : at) {
-      if (name == position) continue;
-      const std::vector<float> gradient = here.at("d " + name).floats();
-      const double step = 2e-2;
-      auto below = at, above = at;
-      double slope = 0, largest = 0;
-      for (std::size_t i = 0; i < gradient.size(); ++i) {
-        const float direction = random() % 2 == 0 ? -1 : 1;
-        below[name][i] -= static_cast<float>(step) * direction;
-        above[name][i] += static_cast<float>(step) * direction;
-        slope += gradient[i] * direction;
-        largest = std::max<double>(largest, std::abs(gradient[i]));
-      }
-      EXPECT_GT(largest, 0) << name;
-      const double difference =
-          (run(above).at("loss").floats()[0] - run(below).at("loss").floats()[0]) / (2 * step);
-      EXPECT_NEAR(slope, difference, 2e-5 + 0.01 * std::abs(difference)) << name;
+    if (each.name == "state position") values.assign(kBatch, 7);
+    leaves[each.name] = as_doubles(values);
+    feed.emplace(each.name, values);
+  }
+  Forward forward = made(true);
+  for (const auto& [name, tensor] : forward.download_params())
+    leaves[name] = as_doubles(tensor.floats());
+  const LossInDouble loss(made(false));
+  const Outputs gradients = forward.run(feed);
+  for (const nn::StatePart& each : given) {
+    if (each.name == "state position") continue;
+    expect_gradient_of_differences(loss, leaves, each.name, gradients.at(each.name).floats(),
+                                   random);
+  }
+}
+
+TEST(MambaBlock, has_the_gradient_of_differences_for_what_it_is_given) {
+  for (const MixerKind kind : {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3,
+                               MixerKind::kAttention, MixerKind::kMlp})
+    has_the_gradient_of_differences(kind, small({kind}));
+}
+TEST(MambaBlock, of_other_options_has_the_gradient_of_differences_for_what_it_is_given) {
+  for (const MixerKind kind :
+       {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3, MixerKind::kAttention})
+    has_the_gradient_of_differences(kind, other_mamba(kSymbols, {kind}, 24));
+}
+TEST(MambaBlock, with_a_norm_behind_mamba3_has_the_gradient_of_differences) {
+  for (const std::int64_t ranks : {1, 2}) {
+    for (const nn::OutNorm norm : {nn::OutNorm::kBeforeGate, nn::OutNorm::kBehindGate}) {
+      MambaConfig config = small({MixerKind::kMamba3});
+      config.mamba3.ranks = ranks;
+      config.mamba3.out_norm = norm;
+      has_the_gradient_of_differences(MixerKind::kMamba3, config);
     }
   }
 }

@@ -11,6 +11,8 @@
 
 #include "support/small_mamba.h"
 #include "tensorgrad/tensorgrad.h"
+#include "unit/nn/differences.h"
+#include "unit/nn/other_mamba.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -72,7 +74,7 @@ void move_off(std::map<std::string, HostTensor>& params, std::mt19937& random) {
 }
 
 void check_gradients(const MambaConfig& config) {
-  constexpr std::int64_t kBatch = 2, kLength = 19;
+  constexpr std::int64_t kBatch = 2, kLength = 14;
   Forward forward = gradients_of(config, kBatch, kLength, loss_of_whole);
   auto params = forward.download_params();
   std::mt19937 random(2);
@@ -81,32 +83,16 @@ void check_gradients(const MambaConfig& config) {
   const std::vector<std::int32_t> tokens = letters(kBatch * kLength, 3);
   const std::vector<std::int32_t> next = letters(kBatch * kLength, 4);
   const Outputs at = forward.run({{"tokens", tokens}, {"next", next}});
-  for (auto& [name, tensor] : params) {
-    const std::vector<float> gradient = at.at("d " + name).floats();
-    const HostTensor before = tensor;
-    std::vector<double> direction;
-    double slope = 0, largest = 0;
-    for (const double g : gradient) {
-      direction.push_back(random() % 2 == 0 ? -1 : 1);
-      slope += g * direction.back();
-      largest = std::max(largest, std::abs(g));
-    }
-    EXPECT_GT(largest, 0) << name;
-    const double step = 4e-3 / std::sqrt(static_cast<double>(gradient.size()));
-    double losses[2];
-    for (int side = 0; side < 2; ++side) {
-      std::vector<float> values = before.floats();
-      for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] += static_cast<float>((side == 0 ? -step : step) * direction[i]);
-      tensor = HostTensor::of(before.shape, values);
-      forward.upload_params(params);
-      losses[side] = forward.run({{"tokens", tokens}, {"next", next}}).at("loss").floats()[0];
-    }
-    tensor = before;
-    const double difference = (losses[1] - losses[0]) / (2 * step);
-    // The loss has an error of about 2e-7.
-    EXPECT_NEAR(slope, difference, 2e-7 / step + 0.01 * std::abs(difference)) << name;
-  }
+  DoubleLeaves leaves = {{"tokens", {tokens.begin(), tokens.end()}},
+                         {"next", {next.begin(), next.end()}}};
+  for (const auto& [name, tensor] : params) leaves[name] = as_doubles(tensor.floats());
+  const LossInDouble loss(compile_forward(
+      MambaLM(config), loss_of_whole,
+      {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"next", {kBatch, kLength}, i32}},
+       .device = {.kind = "cpu"}}));
+  EXPECT_NEAR(at.at("loss").floats()[0], loss(leaves), 1e-5);
+  for (const auto& [name, tensor] : params)
+    expect_gradient_of_differences(loss, leaves, name, at.at("d " + name).floats(), random);
 }
 
 TEST(MambaLM, every_gradient_is_that_of_differences_and_not_zero) {
@@ -125,6 +111,20 @@ TEST(MambaLM, gradients_with_all_biases_and_the_zero_order_hold_are_those_of_dif
   config.mamba.bias = config.mamba.x_bias = config.mamba2.bias = true;
   config.mamba.discretization = Discretization::kZeroOrderHold;
   check_gradients(config);
+}
+
+// With heads in groups, of Mamba-2 and of attention, bounds of dt, and one rank.
+TEST(MambaLM, gradients_of_other_options_are_those_of_differences) {
+  check_gradients(
+      other_mamba(kLetters, {MixerKind::kMamba2, MixerKind::kAttention, MixerKind::kMamba3}, 24));
+}
+
+TEST(MambaLM, gradients_with_norms_behind_mamba3_are_those_of_differences) {
+  for (const nn::OutNorm norm : {nn::OutNorm::kBeforeGate, nn::OutNorm::kBehindGate}) {
+    MambaConfig config = of_kinds({MixerKind::kMamba3});
+    config.mamba3.out_norm = norm;
+    check_gradients(config);
+  }
 }
 
 // ---- texts in two pieces ------------------------------------------------------------------------

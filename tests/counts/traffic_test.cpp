@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// What goes between the host and the device. In a training step of a language model: its tokens
+// there, and the loss back, whatever the vocabulary; logits and gradients stay. Where it writes:
+// each token once, however long the text is, and the logits of the last back.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "metered_device.h"
+#include "small_workloads.h"
+#include "support/small_mamba.h"
+#if defined(TENSORGRAD_IDLE_WEBGPU)
+#include "idle_device.h"
+#endif
+
+namespace tensorgrad::testing {
+namespace {
+
+constexpr std::int64_t kBatch = 2, kLength = 16;
+constexpr std::int64_t kLossBytes = 4, kTokenBytes = 2 * kBatch * kLength * 4;  // and the next ones
+
+lm::TrainingOptions training_on(const std::shared_ptr<Device>& device, int accumulate) {
+  return {.batch = kBatch,
+          .length = kLength,
+          .steps = 20,
+          .accumulate = accumulate,
+          .device = on(device)};
+}
+
+// Of the batches of three steps, the loss of each.
+void expect_loss_alone(const std::shared_ptr<Device>& plain, std::int64_t vocab, int accumulate) {
+  SCOPED_TRACE(std::to_string(vocab) + " tokens, " + std::to_string(accumulate) + " batches");
+  const auto device = std::make_shared<MeteredDevice>(plain);
+  const nn::MambaConfig config = small_mamba(
+      vocab, {nn::MixerKind::kMamba1, nn::MixerKind::kAttention, nn::MixerKind::kMlp}, kLength);
+  const lm::TokenText text(random_tokens(200, vocab, 1));
+  lm::LanguageTrainer trainer(config, text, text, training_on(device, accumulate));
+  trainer.step();  // what is compiled and sent at first
+  device->downloaded = device->uploaded = 0;
+  for (int i = 0; i < 3; ++i) trainer.step();
+  EXPECT_EQ(device->downloaded, 3 * accumulate * kLossBytes);
+  EXPECT_EQ(device->uploaded, 3 * accumulate * kTokenBytes);
+  // Nor does a validation, which has a loss for each of its windows.
+  (void)trainer.validate();
+  device->downloaded = device->uploaded = 0;
+  (void)trainer.validate();
+  constexpr std::int64_t kBatches = (199 + kBatch * kLength - 1) / (kBatch * kLength);
+  EXPECT_EQ(device->downloaded, kBatches * kBatch * kLossBytes);
+  EXPECT_EQ(device->uploaded, kBatches * kTokenBytes);
+  EXPECT_GT(kBatch * kLength * vocab * 4, 1000 * kLossBytes) << "what logits would take";
+}
+
+void expect_loss_alone(const std::shared_ptr<Device>& device) {
+  for (const std::int64_t vocab : {100, 5000}) {
+    for (const int accumulate : {1, 3}) expect_loss_alone(device, vocab, accumulate);
+  }
+}
+
+TEST(Traffic, of_a_training_step_is_its_tokens_and_the_loss_on_cpu) {
+  expect_loss_alone(make_cpu_device({.threads = 1}));
+}
+
+lm::SavedModel model_to_write(std::int64_t vocab) {
+  const nn::MambaConfig config = small_mamba(vocab,
+                                             {nn::MixerKind::kMamba1, nn::MixerKind::kMamba2,
+                                              nn::MixerKind::kMamba3, nn::MixerKind::kAttention},
+                                             400);
+  return {config, compile_forward(
+                      nn::MambaLM(config),
+                      [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+                      {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 3})
+                      .download_params()};
+}
+
+// Two texts, and whether each goes on ("keep"), are sent. Prompts are one piece.
+void expect_each_token_once(const std::shared_ptr<Device>& plain) {
+  constexpr std::int64_t kTexts = 2, kVocab = 50, kWritten = 20;
+  const auto device = std::make_shared<MeteredDevice>(plain);
+  lm::SavedModel model = model_to_write(kVocab);
+  lm::Generator generator(lm::Decoder(model, {.batch = kTexts, .device = on(device)}),
+                          Tokenizer::bytes());
+  std::set<const Executable*> step;  // the program of one token
+  for (const auto& [length, compiled] :
+       {std::pair(16, false), std::pair(256, false), std::pair(16, true), std::pair(256, true)}) {
+    SCOPED_TRACE(length);
+    std::vector<std::vector<std::int32_t>> prompts;
+    for (unsigned text = 0; text < kTexts; ++text)
+      prompts.push_back(random_tokens(length, kVocab, text));
+    device->uploaded = device->downloaded = device->runs = 0;
+    device->ran.clear();
+    const auto texts =
+        generator.generate_from(prompts, {.max_tokens = kWritten, .ignore_eos = true});
+    EXPECT_EQ(texts.at(1).tokens.size(), static_cast<std::size_t>(kWritten));
+    // The last token that is written is not gone on from.
+    EXPECT_EQ(device->runs, 1 + kWritten - 1);
+    EXPECT_EQ(device->ran.size(), 2U) << "a program for the prompt, and one for a token";
+    if (step.empty()) step = device->ran;
+    EXPECT_TRUE(std::any_of(step.begin(), step.end(), [&](const Executable* each) {
+      return device->ran.contains(each);
+    })) << "a token's program is the same behind any prompt";
+    EXPECT_EQ(device->downloaded, device->runs * kTexts * kVocab * 4);
+    if (!compiled) continue;  // parameters are sent, too
+    EXPECT_EQ(device->uploaded, kTexts * 4 * (length + kWritten - 1 + device->runs));
+  }
+}
+
+TEST(Traffic, of_generation_is_each_token_once_and_the_logits_of_the_last_on_cpu) {
+  expect_each_token_once(make_cpu_device({.threads = 1}));
+}
+
+#if defined(TENSORGRAD_IDLE_WEBGPU)
+TEST(Traffic, of_a_training_step_is_its_tokens_and_the_loss_on_webgpu) {
+  expect_loss_alone(idle_device());
+}
+#endif
+
+}  // namespace
+}  // namespace tensorgrad::testing

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// Clipping and AdamW of an embedding of 151,936 x 128, for which a thread for each element is more
+// workgroups than a dispatch has in one dimension: as planned for a large GPU and for the least
+// limits of WebGPU, and run.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "backend/webgpu/device.h"
+#include "debug/wrapped_device.h"
+#include "kernel/wgsl_writer.h"
+#include "large_gpu.h"
+#include "small_workloads.h"
+#include "support/sketch.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+constexpr std::int64_t kManyWords = 151'936, kWordWidth = 128;
+constexpr std::int64_t kElements = kManyWords * kWordWidth;
+constexpr std::uint32_t kMostGroups = 65'535;  // in a dimension of a dispatch
+constexpr double kEpsilon = 1e-4;              // of AdamW
+
+struct ManyWords {
+  nn::Embedding words{kManyWords, kWordWidth};
+  TG_MODULE(words)
+};
+ManyWords many_words() {
+  ManyWords net;
+  net.words.weight = Parameter({kManyWords, kWordWidth}, init::constant(0.5));
+  return net;
+}
+
+template <class Loss>
+Trainer<ManyWords> trainer_of_many(const std::shared_ptr<Device>& device, const Loss& loss) {
+  return compile(many_words(), loss,
+                 {.inputs = {{"tokens", {2, 64}, i32}},
+                  .optimizer = optim::AdamW{.lr = 0.1, .eps = kEpsilon},
+                  .clip_grad_norm = 1.0,
+                  .device = on(device)});
+}
+
+// The number that the pattern captures; -1 where there is none.
+std::int64_t number_in(const std::string& text, const std::string& pattern) {
+  std::smatch found;
+  return std::regex_search(text, found, std::regex(pattern)) ? std::stoll(found[1]) : -1;
+}
+
+// How many neighbours a thread of the map computes; the test fails unless all threads of all groups
+// together have each element once.
+std::int64_t neighbours_of(const WgslKernel& kernel, std::int64_t elements) {
+  const std::int64_t four = number_in(kernel.body, "let row = four \\* (\\d+)u;");
+  const std::int64_t each = four < 0 ? 1 : four;
+  const std::string place = four < 0 ? "row" : "four";
+  const std::int64_t pitch =
+      number_in(kernel.body, "let group = group_id\\.y \\* (\\d+)u \\+ group_id\\.x;");
+  const std::int64_t threads =
+      number_in(kernel.body, "let " + place + " = group \\* (\\d+)u \\+ local;");
+  const std::int64_t end =
+      number_in(kernel.body, "if \\(" + place + " >= (\\d+)u\\) \\{ return; \\}");
+  EXPECT_TRUE(pitch > 0 || kernel.body.find("let group = group_id.x;") != std::string::npos);
+  EXPECT_EQ(threads, kernel.threads);
+  std::vector<int> times(static_cast<std::size_t>(kernel.groups_x) * kernel.groups_y, 0);
+  for (std::int64_t y = 0; y < kernel.groups_y; ++y) {
+    for (std::int64_t x = 0; x < kernel.groups_x; ++x)
+      ++times.at(static_cast<std::size_t>(pitch > 0 ? y * pitch + x : x));
+  }
+  EXPECT_EQ(std::count(times.begin(), times.end(), 1), std::int64_t(times.size()));
+  const std::int64_t places = end < 0 ? std::int64_t(times.size()) * threads : end;
+  EXPECT_LE(places, std::int64_t(times.size()) * threads);
+  EXPECT_EQ(places * each, elements) << kernel.body;
+  return each;
+}
+
+void expect_dispatches_that_fit(const std::shared_ptr<Device>& plain) {
+  const auto device = std::make_shared<RecordingDevice>(plain);
+  trainer_of_many(device, [](const ManyWords& net, const Inputs& in) {
+    return mean(square(net.words(in["tokens"])));
+  });
+  const Program& program = device->programs.at(0);
+  WgslOptions by_size, by_element;
+  by_size.max_threads = device->info().limits.max_workgroup_invocations;
+  by_size.max_workgroup_bytes = device->info().limits.max_workgroup_bytes;
+  by_element = by_size;
+  by_element.tile = 1;
+  int maps = 0, sums = 0;
+  for (const Launch& launch : program.launches) {
+    for (const WgslOptions& options : {by_size, by_element}) {
+      const WgslKernel kernel = write_wgsl(launch, options);
+      EXPECT_LE(kernel.groups_x, kMostGroups) << launch.name;
+      EXPECT_LE(kernel.groups_y, kMostGroups) << launch.name;
+      if (launch.kind == LaunchKind::kRow && launch.name == "grad_norm" && launch.rows > 1) {
+        ++sums;
+        EXPECT_EQ(launch.rows * launch.cols, kElements);
+        EXPECT_EQ(std::int64_t{kernel.groups_x} * kernel.groups_y, launch.rows);
+      }
+      if (launch.kind != LaunchKind::kMap) continue;
+      ++maps;
+      EXPECT_EQ(launch.rows, kElements);
+      if (neighbours_of(kernel, kElements) > 1) continue;
+      EXPECT_GT(std::int64_t{kernel.groups_x} * kernel.groups_y, kMostGroups)
+          << "so few that nothing is folded";
+    }
+  }
+  EXPECT_EQ(maps, 2) << "AdamW is one launch";
+  EXPECT_EQ(sums, 2) << "the norm begins with one";
+}
+
+TEST(Workgroups, of_clipping_and_adamw_of_many_words_fit_a_dispatch_of_a_large_gpu) {
+  expect_dispatches_that_fit(large_gpu().opened);
+}
+TEST(Workgroups, of_clipping_and_adamw_of_many_words_fit_a_dispatch_with_the_least_limits) {
+  expect_dispatches_that_fit(make_null_device({}));
+}
+
+// With a thread for each element. All of them have the gradient 1, which is clipped.
+TEST(Workgroups, of_clipping_and_adamw_change_each_of_many_words_once_on_webgpu) {
+  const std::shared_ptr<Device> device = device_at(Where::kWebGpu);
+  auto& gpu = dynamic_cast<webgpu::WebGpuDevice&>(*device);
+  WgslOptions by_element;
+  by_element.tile = 1;
+  gpu.force_kernels(by_element);
+  auto trainer = trainer_of_many(device, [](const ManyWords& net, const Inputs& in) {
+    return sum(square(net.words.weight.tensor())) + 0 * mean(cast(in["tokens"], f32));
+  });
+  gpu.force_kernels({});
+  trainer.step({{"tokens", std::vector<std::int32_t>(128)}});
+  const std::vector<float> got = trainer.download_params().at("words.weight").floats();
+  ASSERT_EQ(got.size(), static_cast<std::size_t>(kElements));
+  // Decay by 0.01 lr, and AdamW's first step with a gradient of norm 1.
+  const double gradient = 1 / std::sqrt(static_cast<double>(kElements));
+  const double want = 0.5 * (1 - 0.1 * 0.01) - 0.1 * gradient / (gradient + kEpsilon);
+  EXPECT_NEAR(got[0], want, 1e-5);
+  const auto other =
+      std::find_if(got.begin(), got.end(), [&](float value) { return value != got[0]; });
+  EXPECT_EQ(other - got.begin(), kElements) << "the first that is another";
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

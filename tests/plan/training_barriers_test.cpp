@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// The kernels of whole training steps as the webgpu backend writes them, launches that share one
+// among them: each thread reaches each barrier. tests/ops/barriers_test.cpp has launches by
+// themselves.
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "counts/large_gpu.h"
+#include "debug/wrapped_device.h"
+#include "kernel/wgsl_join.h"
+#include "support/small_mamba.h"
+#include "support/wgsl_uniformity.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using nn::MixerKind;
+
+// What a step of training runs on such a device, with clipping and AdamW.
+Program training_step(const nn::MambaConfig& config, std::int64_t length,
+                      const std::shared_ptr<Device>& limits) {
+  const auto device = std::make_shared<RecordingDevice>(limits);
+  DeviceOptions where;
+  where.opened = device;
+  const Shape text = {2, length};
+  compile(nn::MambaLM(config),
+          [](const nn::MambaLM& net, const Inputs& in) {
+            return cross_entropy(net(in["tokens"]), in["next"]);
+          },
+          {.inputs = {{"tokens", text, i32}, {"next", text, i32}},
+           .optimizer = optim::AdamW{},
+           .groups = {nn::MambaLM::no_weight_decay()},
+           .clip_grad_norm = 1,
+           .device = where});
+  return device->programs.at(0);
+}
+
+// Kernels whose threads wait for each other.
+struct Seen {
+  std::set<std::string> all;  // their texts
+  int beside = 0, chains = 0, exchanging = 0, trading = 0;
+};
+
+// A barrier that some threads do not reach is found wherever one stands.
+void expect_each_is_looked_at(const std::string& text) {
+  for (const std::string barrier : {"workgroupBarrier();", "storageBarrier();"}) {
+    for (std::size_t at = text.find(barrier); at != std::string::npos;
+         at = text.find(barrier, at + 1)) {
+      std::string wrong = text;
+      wrong.replace(at, barrier.size(), "if (atomicLoad(&some) > 0u) { " + barrier + " }");
+      ASSERT_FALSE(barriers_not_reached_by_all(wrong).empty()) << wrong;
+    }
+  }
+}
+
+void look_at(const Program& program, const WgslOptions& options, int max_bindings, Seen& seen) {
+  for (const Dispatch& dispatch : write_dispatches(program, options, max_bindings)) {
+    const std::string& text = dispatch.kernel.body;
+    if (!waits_for_others(text) || !seen.all.insert(text).second) continue;
+    const std::vector<std::string> found = barriers_not_reached_by_all(text);
+    ASSERT_TRUE(found.empty()) << found.at(0) << "\n" << dispatch.kernel.text();
+    seen.exchanging += text.find("subgroupShuffleXor") == std::string::npos ? 0 : 1;
+    seen.trading += text.find("traded") == std::string::npos ? 0 : 1;
+    if (dispatch.count == 1) continue;
+    int& joined = program.launches[dispatch.first + 1].chained ? seen.chains : seen.beside;
+    if (++joined == 1) expect_each_is_looked_at(text);
+  }
+}
+
+// Small, and of more steps and channels than tiles and chunks have; with the least limits and with
+// the usual ones of a large GPU; by workgroup memory, by subgroups, and by those in memory.
+void check_training_of(const std::vector<MixerKind>& layers) {
+  Seen seen;
+  nn::MambaConfig wide = small_mamba(131, layers, 300);
+  wide.d_model = 128;
+  wide.mamba.d_state = 16;
+  wide.mamba2 = {.d_state = 64, .head_dim = 32};
+  wide.mamba3 = {.d_state = 32, .head_dim = 32, .ranks = 2};
+  for (const std::shared_ptr<Device>& device :
+       {std::shared_ptr<Device>(make_null_device({})), large_gpu().opened}) {
+    const DeviceLimits& limits = device->info().limits;
+    for (const Program& program : {training_step(small_mamba(11, layers, 24), 20, device),
+                                   training_step(wide, 300, device)}) {
+      for (const Subgroups& subgroups :
+           {Subgroups{}, Subgroups{.size = 32}, Subgroups{.size = 32, .in_memory = true}}) {
+        WgslOptions options;
+        options.max_threads = limits.max_workgroup_invocations;
+        options.max_workgroup_bytes = limits.max_workgroup_bytes;
+        options.subgroups = subgroups;
+        look_at(program, options, limits.max_storage_bindings, seen);
+      }
+    }
+  }
+  EXPECT_GT(seen.all.size(), 50U);
+  for (const int some : {seen.beside, seen.chains, seen.exchanging, seen.trading})
+    EXPECT_GT(some, 5);
+}
+
+TEST(Barriers, of_training_of_mamba1_are_reached_by_every_thread) {
+  check_training_of({MixerKind::kMamba1});
+}
+TEST(Barriers, of_training_of_mamba2_are_reached_by_every_thread) {
+  check_training_of({MixerKind::kMamba2});
+}
+TEST(Barriers, of_training_of_mamba3_are_reached_by_every_thread) {
+  check_training_of({MixerKind::kMamba3});
+}
+TEST(Barriers, of_training_of_a_hybrid_are_reached_by_every_thread) {
+  check_training_of({MixerKind::kMamba1, MixerKind::kAttention, MixerKind::kMlp});
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Several texts at once through models whose layers are of several kinds: prompts of lengths that
+// differ, then tokens one at a time, against the whole model, which goes over all of each text at
+// once. Within 1e-5 of the larger of 1 and the logit.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/small_mamba.h"
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+using nn::MixerKind;
+
+constexpr std::int64_t kSyllables = 48, kTexts = 3;
+using Syllables = std::vector<std::int32_t>;
+
+Forward whole_hybrid(const nn::MambaConfig& config, std::int64_t length,
+                     const std::string& device) {
+  return compile_forward(nn::MambaLM(config),
+                         [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+                         {.inputs = {{"tokens", {kTexts, length}, i32}},
+                          .device = {.kind = device, .allow_software = true},
+                          .seed = 5});
+}
+
+nn::MambaConfig hybrid_config(std::vector<MixerKind> layers, std::int64_t width,
+                              std::int64_t most) {
+  nn::MambaConfig config = small_mamba(kSyllables, std::move(layers), most);
+  config.d_model = width;
+  config.mamba2 = {.d_state = 8, .head_dim = 16, .groups = 2, .chunk = 16};
+  config.mamba3 = {
+      .d_state = 8, .head_dim = 16, .ranks = 2, .chunk = 16, .out_norm = nn::OutNorm::kBeforeGate};
+  config.heads = 4;
+  config.attention.kv_heads = 2;
+  return config;
+}
+
+// Weights off the initial values, and decays so slow that the last tokens depend on the first ones.
+lm::SavedModel hybrid_model(const nn::MambaConfig& config) {
+  lm::SavedModel model{config, whole_hybrid(config, 1, "cpu").download_params(), {}};
+  std::mt19937 random(2);
+  for (auto& [name, tensor] : model.weights) {
+    std::vector<float> values = tensor.floats();
+    const float slower = name.ends_with("A_log") || name.ends_with("A_bias") ? 3 : 0;
+    for (float& v : values)
+      v += 0.1F * (static_cast<float>(random() % 2001) / 1000.0F - 1) - slower;
+    tensor = HostTensor::of(tensor.shape, values);
+  }
+  return model;
+}
+
+// The largest |difference| / max(1, |logit|) of a row of each.
+double furthest_of(std::span<const float> got, std::span<const float> want) {
+  double most = 0;
+  for (std::size_t k = 0; k < want.size(); ++k)
+    most = std::max<double>(most, std::abs(got[k] - want[k]) / std::max(1.0F, std::abs(want[k])));
+  return most;
+}
+
+// `prompts`: tokens of each text that are given at once; `more`: those behind them, one by one.
+void texts_are_the_whole(const nn::MambaConfig& config, const std::vector<std::int64_t>& prompts,
+                         std::int64_t more, const std::string& device) {
+  const lm::SavedModel model = hybrid_model(config);
+  const std::int64_t length = *std::max_element(prompts.begin(), prompts.end()) + more;
+  const Syllables all = random_tokens(kTexts * length, kSyllables, 3);
+  Forward forward = whole_hybrid(config, length, device);
+  forward.upload_params(model.weights);
+  const std::vector<float> whole = forward({{"tokens", all}}).floats();
+  const auto row = [](std::span<const float> logits, std::int64_t i) {
+    return logits.subspan(static_cast<std::size_t>(i * kSyllables), kSyllables);
+  };
+  lm::Decoder decoder(model, {.batch = kTexts, .device = {.kind = device, .allow_software = true}});
+  for (int turn = 0; turn < 2; ++turn) {  // the second begins anew
+    std::vector<Syllables> given;
+    for (std::int64_t text = 0; text < kTexts; ++text) {
+      const auto begin = all.begin() + text * length;
+      given.emplace_back(begin, begin + prompts[static_cast<std::size_t>(text)]);
+    }
+    std::span<const float> logits = decoder.begin(given);
+    for (std::int64_t step = 0;; ++step) {
+      Syllables next;
+      for (std::int64_t text = 0; text < kTexts; ++text) {
+        const std::int64_t at = text * length + prompts[static_cast<std::size_t>(text)] + step;
+        EXPECT_LT(furthest_of(row(logits, text), row(whole, at - 1)), 1e-5)
+            << "turn " << turn << ", text " << text << ", step " << step;
+        if (step < more) next.push_back(all[static_cast<std::size_t>(at)]);
+      }
+      if (step == more) break;
+      logits = decoder.step(next);
+    }
+  }
+}
+
+constexpr std::int64_t kWidth = 64;
+
+TEST(LmHybridPrompts, of_mamba1_attention_and_mamba3_are_the_whole_on_cpu) {
+  texts_are_the_whole(hybrid_config({MixerKind::kMamba1, MixerKind::kAttention, MixerKind::kMlp,
+                                     MixerKind::kMamba3},
+                                    kWidth, 112),
+                      {68, 100, 4}, 12, "cpu");
+}
+TEST(LmHybridPrompts, of_mamba2_attention_and_mamba3_are_the_whole_on_cpu) {
+  texts_are_the_whole(hybrid_config({MixerKind::kMamba2, MixerKind::kMlp, MixerKind::kMamba3,
+                                     MixerKind::kAttention},
+                                    kWidth, 112),
+                      {1, 99, 64}, 12, "cpu");
+}
+// Smaller, as a driver in software takes long to compile kernels.
+TEST(LmHybridPrompts, of_mamba1_attention_and_mamba3_are_the_whole_on_webgpu) {
+  texts_are_the_whole(
+      hybrid_config({MixerKind::kMamba1, MixerKind::kAttention, MixerKind::kMamba3}, 16, 24),
+      {9, 20, 4}, 3, "webgpu");
+}
+
+}  // namespace
+}  // namespace tensorgrad::testing

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// Small language models that have what small_mamba.h's have not: heads in groups, bounds of dt, one
+// rank, biases, the zero-order hold.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "support/small_mamba.h"
+
+namespace tensorgrad::testing {
+
+inline nn::MambaConfig other_mamba(std::int64_t symbols, std::vector<nn::MixerKind> layers,
+                                   std::int64_t max_length) {
+  nn::MambaConfig config = small_mamba(symbols, std::move(layers), max_length);
+  config.d_model = 24;
+  config.mamba.bias = config.mamba.x_bias = true;
+  config.mamba.conv_bias = false;
+  config.mamba.discretization = Discretization::kZeroOrderHold;
+  // Six heads in two groups. dt begins log-uniform from 0.001 to 0.1: some of it is below, some
+  // between and some above its bounds.
+  config.mamba2 = {.d_state = 6,
+                   .head_dim = 8,
+                   .groups = 2,
+                   .chunk = 4,
+                   .bias = true,
+                   .conv_bias = false,
+                   .dt_least = 0.006,
+                   .dt_most = 0.03};
+  config.mamba3 = {.d_state = 6, .head_dim = 8, .ranks = 1, .chunk = 4};
+  config.heads = 6;
+  config.attention.kv_heads = 2;
+  config.attention.rope_base = 50;
+  return config;
+}
+
+}  // namespace tensorgrad::testing
