@@ -99,6 +99,15 @@ class BenchTables(unittest.TestCase):
         self.assertIn("| softmax forward | 16 MiB | softmax | cpu (X, 2 threads) | 20.0 MB | 2,000 | 10 | 0.50 |", text)
         self.assertIn("| Peer 1, copy_ | 64 MiB |  | cpu, 2 threads | 20.0 MB | 800 | 25 | 1.25 |", text)
 
+    def test_weights_in_fewer_bits_beside_f32_by_call_and_by_launch(self):
+        def product(weights, us, **more):
+            return {"workload": "packed", "who": "tensorgrad", "device": "cpu (X)", "rows": 1, "weights": weights,
+                    "us": us, "peak_bytes": 2e6} | more
+        text = tables.markdown([RUN, product("f32", 100, launch_us=50), product("int8", 90, launch_us=20)])
+        self.assertIn("| int8 | 1 | 90 | 0.90 | 20 | 0.40 | 2.0 MB |", text)
+        text = tables.markdown([RUN, product("f32", 100), product("int8", 90)])
+        self.assertIn("| int8 | 1 | 90 | 0.90 |  |  | 2.0 MB |", text)
+
     def test_compiling_with_the_drivers_cache_empty_and_filled(self):
         def compiled(first, **more):
             return {"measure": "compile", "workload": "tiny", "who": "tensorgrad", "passes_ms": 2, "first_ms": first,
