@@ -6,9 +6,10 @@
 namespace tensorgrad::testing {
 namespace {
 
-// out[m,n] = sum_k a[m,k] * b[k,n], stored from element `at` of `out` on.
+// out[m,n] = sum_k a[m,k] * b[k,n], stored from element `at` of `out` on; `half`: of a and b as
+// f16.
 void add_product(TestProgram& test, const std::string& name, int a, int b, int out, std::int64_t m,
-                 std::int64_t n, std::int64_t k, std::int64_t at) {
+                 std::int64_t n, std::int64_t k, std::int64_t at, bool half = false) {
   Launch& launch = test.launch(LaunchKind::kContraction, name);
   launch.m = m;
   launch.n = n;
@@ -17,8 +18,9 @@ void add_product(TestProgram& test, const std::string& name, int a, int b, int o
   test.bind(launch, b, BindMode::kRead);
   test.bind(launch, out, BindMode::kWrite);
   ProgramMaker make_a, make_b, make;
-  make_a.load(0, whole({1, m, k}));
-  make_b.load(1, whole({1, k, n}));
+  const int x = make_a.load(0, whole({1, m, k})), y = make_b.load(1, whole({1, k, n}));
+  if (half) make_a.op("round_to_f16", {x});
+  if (half) make_b.op("round_to_f16", {y});
   const int acc = make.acc();
   launch.a = make_a.program;
   launch.b = make_b.program;
@@ -122,6 +124,32 @@ TEST(WebGpuJoin, forced_forms_and_none) {
       test.check(*device, {with_factor()});
     }
   }
+}
+
+// By text, for units as an H100 has them; and what they compute where the device has such.
+TEST(WebGpuJoin, products_by_matrix_units) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  TestProgram test;
+  const int a = test.buffer(DType::kF32, 256 * 256), b = test.buffer(DType::kF32, 256 * 256),
+            c = test.buffer(DType::kF32, 256 * 256), d = test.buffer(DType::kF32, 256 * 256);
+  add_product(test, "one", a, b, c, 256, 256, 256, 0, true);
+  add_product(test, "other", b, a, d, 200, 120, 256, 0, true);
+  test.program.launches.back().beside = true;
+  const auto by_units = [&](const WgslOptions& options) {
+    const std::vector<Dispatch> made = write_dispatches(test.program, options, 8);
+    const std::string text = made.front().kernel.text();
+    const std::string word = " = subgroupMatrixMultiplyAccumulate";
+    const std::size_t second = text.find("fn part1(");
+    return made.size() == 1 && text.find(word) < second &&
+           text.find(word, second) != std::string::npos;
+  };
+  WgslOptions options;
+  options.units = {16, 16, 16, 32};
+  options.max_workgroup_bytes = 48 << 10;
+  EXPECT_TRUE(by_units(options));
+  options.unit_tile = -1;
+  EXPECT_FALSE(by_units(options));
+  test.check(*device, {oracle_hyper()}, 1e-3);
 }
 
 // Tiles of several kinds need workgroup memory side by side: where there is too little, all take
