@@ -196,6 +196,17 @@ TEST(WebGpuQueue, may_be_called_from_any_thread) {
   }
 }
 
+// All buffers of floats.
+void expect_all_near(webgpu::WebGpuDevice& device, const TestProgram& test,
+                     const std::vector<BufferHandle>& handles, const OracleBuffers& want) {
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    const std::vector<std::uint32_t> got = test.download(device, handles[i], static_cast<int>(i));
+    for (std::size_t e = 0; e < got.size(); ++e) {
+      ASSERT_NEAR(std::bit_cast<float>(got[e]), std::bit_cast<float>(want[i][e]), 1e-4) << i;
+    }
+  }
+}
+
 TEST(WebGpuQueue, profiles_each_launch_and_the_run_counts) {
   TENSORGRAD_DEVICE_OR_RETURN(device);
   const TestProgram test = two_kernels();
@@ -228,12 +239,7 @@ TEST(WebGpuQueue, profiles_that_come_again_are_steps_all_the_same) {
       EXPECT_GT(timing.microseconds, 0);
     run_oracle(test.program, want, row);
   }
-  for (std::size_t i = 0; i < handles.size(); ++i) {
-    const std::vector<std::uint32_t> got = test.download(*device, handles[i], static_cast<int>(i));
-    for (std::size_t e = 0; e < got.size(); ++e) {
-      ASSERT_NEAR(std::bit_cast<float>(got[e]), std::bit_cast<float>(want[i][e]), 1e-4) << i;
-    }
-  }
+  expect_all_near(*device, test, handles, want);
 }
 
 // Where the device has no timestamps: launches that are one kernel have their time once.
@@ -264,12 +270,7 @@ TEST(WebGpuQueue, profiles_each_launch_by_the_hosts_clock) {
   EXPECT_LE(sum, took.count());
   OracleBuffers want = test.contents;  // each has run once
   run_oracle(test.program, want, row);
-  for (std::size_t i = 0; i < handles.size(); ++i) {
-    const std::vector<std::uint32_t> got = test.download(*device, handles[i], static_cast<int>(i));
-    for (std::size_t e = 0; e < got.size(); ++e) {
-      ASSERT_NEAR(std::bit_cast<float>(got[e]), std::bit_cast<float>(want[i][e]), 1e-4) << i;
-    }
-  }
+  expect_all_near(*device, test, handles, want);
 }
 
 TEST(WebGpuQueue, equal_kernels_are_compiled_once) {
