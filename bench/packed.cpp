@@ -35,9 +35,7 @@ void packed_product(const Options& options, const std::string& device, std::int6
   forward.upload_params(values);
   const std::vector<float> x(static_cast<std::size_t>(rows * kPackedSize), 0.5F);
   const double us = median_microseconds(options.seconds / 4, 1, [&] { forward.run({{"x", x}}); });
-  double launches = 0;  // without the call
-  const Profile profile = forward.profile({{"x", x}}, {.steps = 9});
-  for (const LaunchProfile& launch : profile.launches) launches += launch.microseconds;
+  const double launches = forward.profile({{"x", x}}, {.steps = 9}).microseconds();
   Fields fields = {{"workload", text("packed")}};
   append(fields, described_device(forward.device()));
   append(fields, {{"rows", std::to_string(rows)},

@@ -56,7 +56,7 @@ TEST(WebGpuErrors, a_library_that_is_none_of_ours) {
 }
 
 TEST(WebGpuErrors, software_adapters_are_taken_only_when_asked_for) {
-  if (gpu_tests_are_off()) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS=1";
+  TENSORGRAD_SKIP_WITHOUT_GPU_TESTS();
   WebGpuOptions options;
   std::string why;
   const std::vector<AdapterInfo> adapters = list_webgpu_adapters(options, why);

@@ -24,15 +24,19 @@ bool gpu_tests_are_off();
 std::unique_ptr<webgpu::WebGpuDevice> test_device(bool default_limits = false,
                                                   bool checked = false);
 
-// Skips only where GPU tests were switched off; else binds `name` to a device.
-#define TENSORGRAD_DEVICE_OR_RETURN(name, ...)                          \
-  if (gpu_tests_are_off()) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS=1"; \
-  const auto name = test_device(__VA_ARGS__);                           \
+// Skips a test where they were switched off (docs/debugging.md).
+#define TENSORGRAD_SKIP_WITHOUT_GPU_TESTS() \
+  if (gpu_tests_are_off()) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS=1"
+
+// Skips only there; else binds `name` to a device.
+#define TENSORGRAD_DEVICE_OR_RETURN(name, ...) \
+  TENSORGRAD_SKIP_WITHOUT_GPU_TESTS();         \
+  const auto name = test_device(__VA_ARGS__);  \
   ASSERT_NE(name, nullptr)
 
 // Likewise to the device that Sketch::check() runs on, so that kernels can be forced there.
 #define TENSORGRAD_SKETCH_DEVICE_OR_RETURN(name)                                           \
-  if (gpu_tests_are_off()) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS=1";                    \
+  TENSORGRAD_SKIP_WITHOUT_GPU_TESTS();                                                     \
   auto* const name = dynamic_cast<webgpu::WebGpuDevice*>(device_at(Where::kWebGpu).get()); \
   ASSERT_NE(name, nullptr)
 

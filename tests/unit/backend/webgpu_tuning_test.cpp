@@ -89,9 +89,7 @@ struct TunedProducts {
 
 class WebGpuTuning : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (gpu_tests_are_off()) GTEST_SKIP() << "TENSORGRAD_NO_GPU_TESTS=1";
-  }
+  void SetUp() override { TENSORGRAD_SKIP_WITHOUT_GPU_TESTS(); }
 
   const TempDir dir_;
   const std::string path_ = dir_ / "tuning";
