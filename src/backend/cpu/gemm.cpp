@@ -4,11 +4,8 @@
 #include "backend/cpu/gemm.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
-
-#include "base/half.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/gemm.cpp"
@@ -314,89 +311,6 @@ void row_times_columns(std::int64_t depth, std::int64_t n, const float* a, const
   for (; j < n; ++j) dots<1>(depth, a, b + j * b_j, b_j, c + j);
 }
 
-// Element i of those at `data`, one by one.
-float packed_element(PackedKind kind, const std::byte* data, std::int64_t i) {
-  const auto byte = [&](std::int64_t at) { return std::to_integer<std::uint32_t>(data[at]); };
-  switch (kind) {
-    case PackedKind::kHalf:
-      return from_half(static_cast<std::uint16_t>(byte(2 * i) | byte(2 * i + 1) << 8));
-    case PackedKind::kBrain: return std::bit_cast<float>(byte(2 * i) << 16 | byte(2 * i + 1) << 24);
-    case PackedKind::kInt8: return static_cast<float>(static_cast<std::int8_t>(byte(i)));
-    case PackedKind::kInt4: break;
-  }
-  const std::uint32_t top = i % 2 == 0 ? byte(i / 2) << 28 : byte(i / 2) << 24;
-  return static_cast<float>(static_cast<std::int32_t>(top) >> 28);
-}
-
-#if HWY_TARGET != HWY_SCALAR
-using Integers = hn::Rebind<std::int32_t, D>;
-
-// kLanes bytes as numbers.
-HWY_INLINE V widen_bytes(const std::int8_t* from) {
-  const hn::Rebind<std::int8_t, D> bytes;
-  return hn::ConvertTo(D(), hn::PromoteTo(Integers(), hn::LoadU(bytes, from)));
-}
-
-// Whole vectors; gives how many elements.
-HWY_INLINE std::int64_t unpack_vectors(PackedKind kind, const std::byte* data, std::int64_t first,
-                                       std::int64_t count, const float* scales, float* out) {
-  std::int64_t i = 0;
-  if (kind == PackedKind::kHalf) {
-    const hn::Rebind<hwy::float16_t, D> halves;
-    const auto* from = reinterpret_cast<const hwy::float16_t*>(data) + first;
-    for (; i + kLanes <= count; i += kLanes)
-      hn::StoreU(hn::PromoteTo(D(), hn::LoadU(halves, from + i)), D(), out + i);
-  } else if (kind == PackedKind::kBrain) {
-    const hn::Rebind<std::uint16_t, D> brains;
-    const hn::Rebind<std::uint32_t, D> words;
-    const auto* from = reinterpret_cast<const std::uint16_t*>(data) + first;
-    for (; i + kLanes <= count; i += kLanes) {
-      const auto wide = hn::PromoteTo(words, hn::LoadU(brains, from + i));
-      hn::StoreU(hn::BitCast(D(), hn::ShiftLeft<16>(wide)), D(), out + i);
-    }
-  } else if (kind == PackedKind::kInt8) {
-    const auto* from = reinterpret_cast<const std::int8_t*>(data) + first;
-    for (; i + kLanes <= count; i += kLanes) hn::StoreU(widen_bytes(from + i), D(), out + i);
-  } else if (first % 2 == 0) {
-    const hn::FixedTag<std::int8_t, 16> bytes;
-    const hn::FixedTag<std::int16_t, 8> pairs;
-    const auto* from = reinterpret_cast<const std::int8_t*>(data) + first / 2;
-    alignas(16) std::int8_t each[kPackedGroup];
-    for (; i + kPackedGroup <= count; i += kPackedGroup) {
-      const auto both = hn::LoadU(bytes, from + i / 2);
-      // Sixteen bits at a time: a byte has no shift of its own. The low field of each byte is
-      // brought up, then both come down with their sign.
-      const auto low = hn::And(both, hn::Set(bytes, 0x0f));
-      const auto high = hn::And(hn::BitCast(bytes, hn::ShiftRight<4>(hn::BitCast(pairs, both))),
-                                hn::Set(bytes, 0x0f));
-      const auto signed_of = [&](auto field) HWY_ATTR {  // of 0 to 15
-        return hn::Sub(hn::Xor(field, hn::Set(bytes, 8)), hn::Set(bytes, 8));
-      };
-      const auto even = signed_of(low), odd = signed_of(high);
-      hn::Store(hn::InterleaveLower(bytes, even, odd), bytes, each);
-      hn::Store(hn::InterleaveUpper(bytes, even, odd), bytes, each + 16);
-      const V scale = hn::Set(D(), scales != nullptr ? scales[i / kPackedGroup] : 1.0F);
-      for (int j = 0; j < kPackedGroup; j += kLanes)
-        hn::StoreU(hn::Mul(widen_bytes(each + j), scale), D(), out + i + j);
-    }
-  }
-  return i;
-}
-#endif
-
-void unpack(PackedKind kind, const std::byte* data, std::int64_t first, std::int64_t count,
-            const float* scales, float* out) {
-  std::int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const bool scaled_there = scales == nullptr || kind == PackedKind::kInt4;
-  if (kLanes <= 16 && scaled_there) i = unpack_vectors(kind, data, first, count, scales, out);
-#endif
-  for (; i < count; ++i) {
-    const float value = packed_element(kind, data, first + i);
-    out[i] = scales != nullptr ? value * scales[i / kPackedGroup] : value;
-  }
-}
-
 template <int... I>
 void fill_tiles(GemmKernels& kernels, std::integer_sequence<int, I...>) {
   ((kernels.packed[I + 1][0] = tile<I + 1, 2, true>,
@@ -417,7 +331,6 @@ GemmKernels make_kernels() {
   kernels.pack_windows = pack_windows;
   kernels.row_times_rows = row_times_rows;
   kernels.row_times_columns = row_times_columns;
-  kernels.unpack = unpack;
   return kernels;
 }
 

@@ -4,7 +4,6 @@
 // order: an element's bits do not depend on the tile it is computed in.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,18 +17,6 @@ inline constexpr int kMaxTileColumns = 32;
 struct LineOffsets {
   std::vector<std::int32_t> at, run_end;
 };
-
-// How elements lie in words: several in one but for kHalf, which lie as two bytes each.
-enum class PackedKind : std::uint8_t { kHalf, kBrain, kInt8, kInt4 };
-// Elements that share an offset in units of the leaf's elements.
-constexpr std::int64_t elements_in_word(PackedKind kind) {
-  return kind == PackedKind::kHalf    ? 1
-         : kind == PackedKind::kBrain ? 2
-         : kind == PackedKind::kInt8  ? 4
-                                      : 8;
-}
-
-inline constexpr std::int64_t kPackedGroup = 32;
 
 struct GemmKernels {
   // Always computes nr columns (or half of that), and reads as many from each row of b.
@@ -63,11 +50,6 @@ struct GemmKernels {
   // c[j] = sum_k a[k] * b[j * b_j + k] for j < n, k spread over lanes.
   void (*row_times_columns)(std::int64_t depth, std::int64_t n, const float* a, const float* b,
                             std::int64_t b_j, float* c);
-
-  // out[i] = element first + i of those that begin at `data`, as f32, i < count; with `scales`
-  // times scales[i / kPackedGroup].
-  void (*unpack)(PackedKind kind, const std::byte* data, std::int64_t first, std::int64_t count,
-                 const float* scales, float* out);
 };
 
 const GemmKernels& gemm_kernels();

@@ -42,6 +42,7 @@ class Operand {
 
   // It is computed along rows (or columns) of several elements in a word, cheaply.
   [[nodiscard]] bool packed() const { return packed_ != nullptr; }
+  [[nodiscard]] const PackedRead& packed_read() const { return *packed_; }
   // Its elements lie in a buffer where offsets of their row and of their column say. It has no
   // block(): pack_rows() and pack_columns() read it.
   [[nodiscard]] bool windowed() const { return base_ != nullptr; }

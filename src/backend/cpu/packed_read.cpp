@@ -121,6 +121,7 @@ std::unique_ptr<PackedRead> PackedRead::recognise(const Prepare& prepare,
   if (form->scale != nullptr && form->scale->map.views.size() != 1) return nullptr;
   auto made = std::make_unique<PackedRead>();
   made->kind_ = form->kind;
+  made->length_ = along_rows ? rows : cols;
   const auto data = [&](const Access& access) {
     return prepare.data[static_cast<std::size_t>(access.binding)];
   };
@@ -135,21 +136,42 @@ std::unique_ptr<PackedRead> PackedRead::recognise(const Prepare& prepare,
                    made->each_)) {
     return nullptr;
   }
+  if (made->each_ != kPackedGroup && made->each_ != made->length_) return nullptr;
   made->scales_ = reinterpret_cast<const float*>(data(*form->scale));
   return made;
 }
 
-void PackedRead::read(std::int64_t line, std::int64_t first, std::int64_t count, float* out) const {
-  const auto at = static_cast<std::size_t>(line);
-  const auto* const bytes = reinterpret_cast<const std::byte*>(words_);
+const std::byte* PackedRead::data(std::int64_t line) const {
   const std::int64_t unit = kind_ == PackedKind::kHalf ? 2 : 4;
-  const std::byte* data = bytes + unit * line_[at];
-  const float* scale = scales_ == nullptr ? nullptr : scales_ + scale_line_[at];
+  return reinterpret_cast<const std::byte*>(words_) + unit * line_[static_cast<std::size_t>(line)];
+}
+
+const float* PackedRead::scales(std::int64_t line) const {
+  return scales_ == nullptr ? nullptr : scales_ + scale_line_[static_cast<std::size_t>(line)];
+}
+
+void PackedRead::multiply(const float* v, std::int64_t first, std::int64_t count,
+                          float* sums) const {
+  const bool groups = each_ == kPackedGroup;
+  PackedLine lines[kMostPackedLines];
+  for (std::int64_t i = 0; i < count;) {
+    const int together = static_cast<int>(std::min<std::int64_t>(kMostPackedLines, count - i));
+    for (int r = 0; r < together; ++r)
+      lines[r] = {data(first + i + r), groups ? scales(first + i + r) : nullptr};
+    packed_kernels().dots(kind_, length_, v, lines, together, sums + i);
+    i += together;
+  }
+  if (groups || scales_ == nullptr) return;
+  for (std::int64_t i = 0; i < count; ++i) sums[i] *= *scales(first + i);
+}
+
+void PackedRead::read(std::int64_t line, std::int64_t first, std::int64_t count, float* out) const {
+  const float* scale = scales(line);
   if (scale != nullptr && each_ == kPackedGroup && first % kPackedGroup == 0) {
-    gemm_kernels().unpack(kind_, data, first, count, scale + first / kPackedGroup, out);
+    packed_kernels().unpack(kind_, data(line), first, count, scale + first / kPackedGroup, out);
     return;
   }
-  gemm_kernels().unpack(kind_, data, first, count, nullptr, out);
+  packed_kernels().unpack(kind_, data(line), first, count, nullptr, out);
   if (scale == nullptr) return;
   for (std::int64_t done = 0; done < count;) {
     const std::int64_t group = (first + done) / each_;

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/packed_kernels.h"
 #include "backend/cpu/tape.h"
 
 namespace tensorgrad::cpu {
@@ -23,13 +23,19 @@ class PackedRead {
 
   // Elements [first, first + count) of a line.
   void read(std::int64_t line, std::int64_t first, std::int64_t count, float* out) const;
+  // sums[i] = sum_k v[k] * element k of line first + i, over whole lines, for i < count.
+  void multiply(const float* v, std::int64_t first, std::int64_t count, float* sums) const;
 
  private:
+  [[nodiscard]] const std::byte* data(std::int64_t line) const;
+  [[nodiscard]] const float* scales(std::int64_t line) const;
+
   PackedKind kind_ = PackedKind::kHalf;
   const Word* words_ = nullptr;
   const float* scales_ = nullptr;                // or none
   std::vector<std::int32_t> line_, scale_line_;  // where a line begins: elements of the leaf
-  std::int64_t each_ = 1;                        // elements of a line that have one scale
+  std::int64_t length_ = 0;                      // of a line
+  std::int64_t each_ = 1;  // elements of a line that have one scale: kPackedGroup or all
 };
 
 }  // namespace tensorgrad::cpu

@@ -12,8 +12,6 @@ namespace {
 // Results of a task, and the elements of w that make one worth handing out.
 constexpr std::int64_t kLeastColumns = 64;
 constexpr double kReadNs = 0.15;
-// Of packed elements that become f32 at a time: 16 KiB.
-constexpr std::int64_t kUnpackedLines = 4, kUnpackedDepth = 1024;
 
 class RowProductStep final : public Step {
  public:
@@ -32,11 +30,6 @@ class RowProductStep final : public Step {
     each_ = round_up(ceil_div(n_, tasks), kLeastColumns);
     v_scratch_ = round_up(static_cast<std::int64_t>(epilogue_.scratch_bytes()), 64);
     worker_bytes = static_cast<std::size_t>(v_scratch_) + v_->scratch_bytes(k_, 1);
-    if (w_->packed()) {
-      depth_ = std::min(k_, kUnpackedDepth);
-      // block() wants its room for either order.
-      worker_bytes += w_->scratch_bytes(depth_, kUnpackedLines);
-    }
     v_words_ = round_up(k_, 16);
     sums_words_ = round_up(n_, 16);
     adds_up_ = prepare.launch.ones_column;
@@ -85,26 +78,11 @@ class RowProductStep final : public Step {
     }
   }
 
-  // A few lines of w at a time become f32 where they stay in the first cache.
   void run_packed(const RunContext& context, const float* v, float* sums) const {
-    const GemmKernels& kernels = gemm_kernels();
     context.pool.parallel_for(ceil_div(n_, each_), [&](std::int64_t task, int worker) {
-      std::byte* scratch = context.scratch(worker);
-      const std::int64_t begin = task * each_, end = std::min(n_, begin + each_);
-      for (std::int64_t j = begin; j < end; j += kUnpackedLines) {
-        const std::int64_t lines = std::min(kUnpackedLines, end - j);
-        std::fill_n(sums + j, lines, 0.0F);
-        for (std::int64_t k = 0; k < k_; k += depth_) {
-          const std::int64_t depth = std::min(depth_, k_ - k);
-          const Matrix w = flipped_
-                               ? w_->block(0, j, lines, k, depth, scratch + v_scratch_).transposed()
-                               : w_->block(0, k, depth, j, lines, scratch + v_scratch_);
-          float part[kUnpackedLines];
-          kernels.row_times_columns(depth, lines, v + k, w.data, w.cs, part);
-          for (std::int64_t i = 0; i < lines; ++i) sums[j + i] += part[i];
-        }
-      }
-      finish(begin, end - begin, sums, scratch);
+      const std::int64_t begin = task * each_, count = std::min(each_, n_ - begin);
+      w_->packed_read().multiply(v, begin, count, sums + begin);
+      finish(begin, count, sums, context.scratch(worker));
     });
   }
 
@@ -116,7 +94,7 @@ class RowProductStep final : public Step {
 
   std::unique_ptr<Operand> v_, w_;
   bool flipped_;
-  std::int64_t k_, n_, depth_ = 1, each_ = 1, v_scratch_ = 0, v_words_ = 0, sums_words_ = 0;
+  std::int64_t k_, n_, each_ = 1, v_scratch_ = 0, v_words_ = 0, sums_words_ = 0;
   Tape epilogue_;
   bool adds_up_ = false;  // Launch::ones_column: the rows of A, which are columns of w
   OnesStore ones_;
