@@ -2,6 +2,7 @@
 // The options of tg lm. A subcommand is a function here and a line in add_lm().
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +16,10 @@ namespace {
 using LmAction = std::function<int()>;
 
 constexpr std::int64_t kMostOfLm = std::int64_t{1} << 40;
+
+const std::map<std::string, nn::OutNorm> kOutNorms = {{"none", nn::OutNorm::kNone},
+                                                      {"before_gate", nn::OutNorm::kBeforeGate},
+                                                      {"behind_gate", nn::OutNorm::kBehindGate}};
 
 const CLI::Validator kFromZero(
     [](std::string& text) {
@@ -39,6 +44,11 @@ std::vector<CLI::Option*> add_shape(CLI::App& command, LmSettings& s) {
           command.add_option("--state", s.shape.state, "States of a channel (mamba1) or a head")
               ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
               ->option_text("INT (16; 64 in mamba2, mamba3)"),
+          command
+              .add_option("--out-norm", s.shape.out_norm,
+                          "Norm between scan and projection of Mamba-3 (mamba3, zamba)")
+              ->transform(CLI::CheckedTransformer(kOutNorms))
+              ->option_text("none|before_gate|behind_gate (none)"),
           counted("--heads", s.shape.heads, "Heads of attention"),
           command.add_option("--context", s.shape.context, "Tokens that attention keeps")
               ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
@@ -144,6 +154,9 @@ void add_lm_train(CLI::App& app, LmAction& action) {
       throw CLI::ValidationError("--wsla",
                                  "trains parts of a model that there is: --from names it");
     LmShape& shape = args->settings.shape;
+    if (shape.out_norm != nn::OutNorm::kNone && shape.arch != "mamba3" && shape.arch != "zamba")
+      throw CLI::ValidationError("--out-norm",
+                                 "is of Mamba-3, of which " + shape.arch + " has no layers");
     if (shape.context == 0) shape.context = shape.arch == "gpt" ? t.length : 1024;
     action = [args] { return lm_train(*args); };
   });

@@ -112,6 +112,7 @@ nn::MambaConfig lm_config(const LmShape& shape) {
   config.mamba2.d_state = config.mamba3.d_state = shape.state > 0 ? shape.state : 64;
   config.mamba2.head_dim = head_dim_of(config.mamba2.expand * shape.width);
   config.mamba3.head_dim = head_dim_of(config.mamba3.expand * shape.width);
+  config.mamba3.out_norm = shape.out_norm;
   return config;
 }
 

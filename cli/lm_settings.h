@@ -15,7 +15,8 @@ struct LmShape {
   std::string arch = "hybrid";
   std::int64_t layers = 4, width = 128;
   std::int64_t state = 0;  // of a channel, a head; 0: 16 in mamba1, 64 in the others
-  std::int64_t heads = 4;  // of attention
+  nn::OutNorm out_norm = nn::OutNorm::kNone;  // of Mamba-3
+  std::int64_t heads = 4;                     // of attention
   // Tokens that attention keeps; 0: 1024, or a window's length where nothing but attention tells
   // the places of tokens, as places that no window had are not learned.
   std::int64_t context = 0;

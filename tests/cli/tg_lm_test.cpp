@@ -144,6 +144,25 @@ TEST(TgLm, trains_each_architecture) {
   }
 }
 
+TEST(TgLm, gives_mamba_3_the_norm_that_is_asked_for) {
+  const TestFolder folder;
+  write_stories(folder);
+  const std::pair<const char*, nn::OutNorm> norms[] = {{"none", nn::OutNorm::kNone},
+                                                       {"before_gate", nn::OutNorm::kBeforeGate},
+                                                       {"behind_gate", nn::OutNorm::kBehindGate}};
+  for (const auto& [name, norm] : norms) {
+    std::vector<std::string> words = train_lm(name, {"--no-samples", "--out-norm", name});
+    set_word(words, "--arch", "mamba3");
+    set_word(words, "--steps", "1");
+    const ToolResult result = folder.tg(words);
+    ASSERT_EQ(result.code, 0) << result.err;
+    const lm::SavedModel made = lm::load_model(folder / (std::string(name) + "/model.safetensors"));
+    EXPECT_EQ(made.config.mamba3.out_norm, norm) << name;
+    EXPECT_EQ(made.weights.contains("backbone.layers.0.mixer.norm.weight"),
+              norm != nn::OutNorm::kNone);
+  }
+}
+
 TEST(TgLm, writes_on_and_scores_texts) {
   const TestFolder folder;
   write_stories(folder);
@@ -429,6 +448,8 @@ TEST(TgLm, names_what_is_wrong) {
   says({"lm", "train", "stories", "--lr", "-1"}, 2, "a number above 0");
   says({"lm", "train", "stories", "--tokenizer", "bpe"}, 1, "bpe:N with N from 257");
   says({"lm", "train", "stories", "--wsla"}, 2, "--from names it");
+  says({"lm", "train", "stories", "--out-norm", "before_gate"}, 2, "of which hybrid has no layers");
+  says({"lm", "train", "stories", "--arch", "mamba3", "--out-norm", "some"}, 2, "--out-norm");
   says({"lm", "generate", "stories"}, 1, "model.safetensors");
   write_text(folder / "stories/c.txt", "caf\xe9 is no UTF-8");
   says({"lm", "train", "stories"}, 1, "c.txt: no UTF-8 at byte 3");
