@@ -22,8 +22,9 @@ constexpr std::int64_t kBatchedResult = 4 * 1024;
 // workers; columns of B that each has for itself: 1 MiB.
 constexpr std::int64_t kShared = 4 << 20;
 constexpr std::int64_t kOwnB = 256 << 10;
-// Nanoseconds of work of a product that is small, but not too small to be shared.
-constexpr double kMayBeWorthSharing = 6000;
+// Nanoseconds of work of a product that the clock decides whether to share: neither so small that
+// it never pays, nor so large that it always does.
+constexpr double kMayBeWorthSharing = 6000, kIsWorthSharing = 60000;
 
 // How columns of B come to the tiles that need them.
 enum class ColumnsOfB {
@@ -58,7 +59,7 @@ class Planner {
     tasks_ = threads_ == 1
                  ? 1
                  : task_count(ns, std::max<std::int64_t>(kTasks, 4 * threads_), kMayBeWorthSharing);
-    plan_.small = tasks_ > 1 && ns < kWorthSharing;
+    plan_.small = tasks_ > 1 && ns < kIsWorthSharing;
     plan_.columns = plan_.block_columns = s_.n;
     if (s_.batch > 1) {
       cut_batches();

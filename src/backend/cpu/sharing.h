@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Whether sharing small launches among threads pays is for the clock to say. Where every thread has
 // a core of its own, products of ten microseconds take three fifths of the time on two; where
-// another program has one of the cores, or two threads share one, they take longer than on one
-// thread.
+// another program has one of the cores, two threads share one, or what one core has written takes
+// the other long to read, they take longer than on one thread.
 #pragma once
 
 #include <algorithm>
