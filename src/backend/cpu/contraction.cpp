@@ -22,9 +22,11 @@ constexpr std::int64_t kBatchedResult = 4 * 1024;
 // workers; columns of B that each has for itself: 1 MiB.
 constexpr std::int64_t kShared = 4 << 20;
 constexpr std::int64_t kOwnB = 256 << 10;
-// Nanoseconds of work of a product that the clock decides whether to share: neither so small that
-// it never pays, nor so large that it always does.
-constexpr double kMayBeWorthSharing = 6000, kIsWorthSharing = 60000;
+// Nanoseconds of work from which on the clock decides whether to share a product: less than of
+// other launches, as it reads little for what it computes.
+constexpr double kMayBeWorthSharing = 6000;
+// Nanoseconds that an element takes to be packed.
+constexpr double kPackNs = 0.3;
 
 // How columns of B come to the tiles that need them.
 enum class ColumnsOfB {
@@ -104,11 +106,15 @@ class Planner {
     plan_.columns_of_b = lies ? ColumnsOfB::kByWorker : ColumnsOfB::kByAll;
     plan_.block_columns = std::min(s_.n, fitting_columns(lies ? kOwnB : kShared));
     if (!lies || !(a.plain() || a.windowed()) || tasks_ == 1) return;
-    // Each thread packs its group's columns and its rows of A.
-    const double of_a = engine_.packs_a(s_.n) ? static_cast<double>(s_.m) : 0.0;
+    // Each thread packs its group's columns and its rows of A, and runs the epilogue over its rows:
+    // of all columns many at once, else one by one.
+    const auto m = static_cast<double>(s_.m), n = static_cast<double>(s_.n);
+    const double pack = kPackNs * static_cast<double>(s_.k);
+    const double of_a = engine_.packs_a(s_.n) ? m : 0.0;
     const auto cost = [&](std::int64_t groups) {
-      return static_cast<double>(s_.n) / static_cast<double>(groups) +
-             of_a * static_cast<double>(groups) / threads_;
+      const auto g = static_cast<double>(groups);
+      const double rows = groups == 1 ? 0.0 : m * g / threads_;
+      return pack * (n / g + of_a * g / threads_) + rows * engine_.epilogue_ns();
     };
     for (std::int64_t groups = 2; groups <= threads_; ++groups) {
       if (threads_ % groups != 0 || plan_.block_columns / groups < 2 * k_.nr) continue;
@@ -153,7 +159,9 @@ class Planner {
 
   void cut_columns() {
     const std::int64_t down = ceil_div(s_.m, plan_.rows) * plan_.groups;
-    cut_block(tasks_ == 1 ? 1 : ceil_div(tasks_, down));
+    // A tile that has not all columns goes through the epilogue row by row.
+    cut_block(engine_.stores_in_place() ? ceil_div(tasks_, down)
+                                        : std::max<std::int64_t>(1, tasks_ / down));
   }
 
   // Tiles of a block: `across` of them, or more, in each of the groups.
@@ -233,7 +241,6 @@ class ContractionStep final : public Step {
   // Stripes of A and panels of columns [begin, end) of B, in one loop over both.
   void pack(const RunContext& context, float* a, float* b, std::int64_t begin,
             std::int64_t end) const {
-    constexpr double kPackNs = 0.3;  // of an element
     const ProductShape& s = engine_.shape();
     const auto tasks_for = [&](const float* out, const Operand& operand, std::int64_t elements,
                                std::int64_t pieces) {

@@ -37,7 +37,7 @@ class CpuExecutable final : public Executable {
       made_[i].push_back(make(launch, buffers));
       worker_bytes = std::max(worker_bytes, made_[i].back().step->worker_bytes);
       shared_bytes = std::max(shared_bytes, made_[i].back().step->shared_bytes);
-      tries_ = tries_ || made_[i].back().step->small;
+      tries_ = tries_ || (threads > 1 && made_[i].back().step->small);
     }
     for (AlignedBytes& scratch : workers_) scratch = AlignedBytes(worker_bytes);
     shared_ = AlignedBytes(shared_bytes);

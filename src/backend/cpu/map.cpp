@@ -29,7 +29,7 @@ class MapStep final : public Step {
     worker_bytes = tape_.scratch_bytes();
     if (guard_ != nullptr) worker_bytes += guard_->scratch_bytes();
     const std::int64_t blocks = ceil_div(elements_, block_);
-    tasks_ = task_count(static_cast<double>(elements_) * tape_.element_cost(), blocks);
+    tasks_ = share(static_cast<double>(elements_) * tape_.element_cost(), blocks);
     blocks_per_task_ = ceil_div(blocks, tasks_);
     tasks_ = ceil_div(blocks, blocks_per_task_);
   }

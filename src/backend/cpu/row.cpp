@@ -47,7 +47,7 @@ class WholeRowStep final : public Step {
     tape_->lay_out(group_ * cols_, group_);
     worker_bytes = tape_->scratch_bytes();
     const std::int64_t groups = ceil_div(rows_, group_);
-    tasks_ = task_count(static_cast<double>(rows_ * cols_) * tape_->element_cost(), groups);
+    tasks_ = share(static_cast<double>(rows_ * cols_) * tape_->element_cost(), groups);
     groups_per_task_ = ceil_div(groups, tasks_);
     tasks_ = ceil_div(groups, groups_per_task_);
   }

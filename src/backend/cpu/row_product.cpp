@@ -26,7 +26,7 @@ class RowProductStep final : public Step {
         epilogue_(prepare, epilogue_spec(prepare.launch, n_)) {
     epilogue_.lay_out(block_elements(epilogue_.element_registers()), 0);
     const double ns = static_cast<double>(k_ * n_) * kReadNs;
-    const std::int64_t tasks = task_count(ns, ceil_div(n_, kLeastColumns));
+    const std::int64_t tasks = share(ns, ceil_div(n_, kLeastColumns));
     each_ = round_up(ceil_div(n_, tasks), kLeastColumns);
     v_scratch_ = round_up(static_cast<std::int64_t>(epilogue_.scratch_bytes()), 64);
     worker_bytes = static_cast<std::size_t>(v_scratch_) + v_->scratch_bytes(k_, 1);

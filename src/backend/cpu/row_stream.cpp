@@ -75,7 +75,7 @@ class StreamStep final : public Step {
       shared_bytes = static_cast<std::size_t>(groups_ * (row_bytes() + chunks_ * totals_bytes()));
       return;
     }
-    tasks_ = task_count(static_cast<double>(rows_ * cols_) * tape_->element_cost(), groups_);
+    tasks_ = share(static_cast<double>(rows_ * cols_) * tape_->element_cost(), groups_);
     groups_per_task_ = ceil_div(groups_, tasks_);
     tasks_ = ceil_div(groups_, groups_per_task_);
   }

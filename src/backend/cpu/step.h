@@ -47,6 +47,17 @@ struct RunContext {
   }
 };
 
+// Waking a spinning worker takes about a microsecond, a sleeping one five to ten; and what another
+// core has just written costs more to read than what lies in this one's caches. Of work between the
+// two the clock says whether it pays (sharing.h).
+inline constexpr double kWorthSharing = 20000, kIsWorthSharing = 60000;  // nanoseconds of work
+
+// The number of tasks for work of about `ns` nanoseconds in all that can be cut into `pieces`: 1
+// for less than `worth_sharing`, more tasks than threads otherwise.
+std::int64_t task_count(double ns, std::int64_t pieces, double worth_sharing = kWorthSharing);
+// Pieces that suit most work.
+inline constexpr std::int64_t kTasks = 12;
+
 class Step {
  public:
   Step() = default;
@@ -60,6 +71,14 @@ class Step {
   std::size_t worker_bytes = 0, shared_bytes = 0;
   // There is so little work that sharing it may cost more than it saves (sharing.h).
   bool small = false;
+
+ protected:
+  // task_count() of all the work of the step.
+  std::int64_t share(double ns, std::int64_t pieces) {
+    const std::int64_t tasks = task_count(ns, pieces);
+    small = tasks > 1 && ns < kIsWorthSharing;
+    return tasks;
+  }
 };
 
 std::unique_ptr<Step> make_map(const Prepare& prepare);
@@ -71,15 +90,5 @@ std::unique_ptr<Step> make_sort(const Prepare& prepare);
 std::unique_ptr<Step> make_custom(const Prepare& prepare);
 std::unique_ptr<Step> make_attention(const Prepare& prepare);
 std::unique_ptr<Step> make_selective_scan(const Prepare& prepare);
-
-// Waking a spinning worker takes about a microsecond, a sleeping one five to ten; and what another
-// core has just written costs more to read than what lies in this one's caches.
-inline constexpr double kWorthSharing = 20000;  // nanoseconds of work
-
-// The number of tasks for work of about `ns` nanoseconds in all that can be cut into `pieces`: 1
-// for less than `worth_sharing`, more tasks than threads otherwise.
-std::int64_t task_count(double ns, std::int64_t pieces, double worth_sharing = kWorthSharing);
-// Pieces that suit most work.
-inline constexpr std::int64_t kTasks = 12;
 
 }  // namespace tensorgrad::cpu
