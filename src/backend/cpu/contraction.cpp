@@ -56,8 +56,9 @@ class Planner {
   Plan plan() {
     // To judge what is worth sharing: a core does about two multiply-adds a nanosecond for each
     // column of the micro-kernel (32 of them with AVX-512, 16 with AVX2).
-    const double ns =
-        static_cast<double>(s_.batch * s_.m * s_.n * s_.k) / static_cast<double>(2 * k_.nr);
+    const auto results = static_cast<double>(s_.batch * s_.m * s_.n);
+    const double ns = results * (static_cast<double>(s_.k) / static_cast<double>(2 * k_.nr) +
+                                 engine_.result_ns());
     tasks_ = threads_ == 1
                  ? 1
                  : task_count(ns, std::max<std::int64_t>(kTasks, 4 * threads_), kMayBeWorthSharing);
@@ -159,7 +160,9 @@ class Planner {
 
   void cut_columns() {
     const std::int64_t down = ceil_div(s_.m, plan_.rows) * plan_.groups;
-    // A tile that has not all columns goes through the epilogue row by row.
+    // A tile that has not all columns goes through the epilogue row by row, and tiles beside each
+    // other have the same rows of A to pack.
+    if (plan_.small && down >= threads_) return cut_block(1);
     cut_block(engine_.stores_in_place() ? ceil_div(tasks_, down)
                                         : std::max<std::int64_t>(1, tasks_ / down));
   }

@@ -64,6 +64,10 @@ class TileEngine {
   [[nodiscard]] const Operand& right() const { return b_; }
   // All that is left to do with a sum is to store it.
   [[nodiscard]] bool stores_in_place() const { return direct_.data != nullptr; }
+  // Nanoseconds that the epilogue takes for a result.
+  [[nodiscard]] double result_ns() const {
+    return stores_in_place() ? 0 : epilogue_.element_cost();
+  }
   // Nanoseconds that the epilogue takes to be called, however little it has to do.
   [[nodiscard]] double epilogue_ns() const {
     return stores_in_place() ? 0 : 8.0 * static_cast<double>(epilogue_.ops.size());
