@@ -23,13 +23,14 @@ def on_gpu(line):
 
 def steps(workload, gpu=False, peer="", mode="", own_mode=""):
     """Ours over the best peer that is meant, as the table of ratios has it: of each, the best mode and number
-    of threads among those asked for."""
+    of threads among those asked for. PyTorch with the kernels of mamba-ssm is no peer, but a far mark."""
     def find(lines):
         lines = [line for line in lines if is_step(line) and line["workload"] == workload and on_gpu(line) == gpu]
         times = medians(lines, ("who", "mode", "device", "threads"), "us_per_step")
         ours = [us for key, us in times.items() if key[0] == OURS and own_mode in ("", key[1])]
         peers = {key: us for key, us in times.items()
-                 if key[0] != OURS and key[0].startswith(peer) and mode in ("", key[1])}
+                 if key[0] != OURS and key[0].startswith(peer) and mode in ("", key[1]) and
+                 not key[1].startswith("mamba-ssm")}
         if not ours or not peers:
             return []
         best = min(peers, key=peers.get)
@@ -46,17 +47,41 @@ def launches(workload):
     return find
 
 
+def peak_memory(workload, peer):
+    """Of a step on a GPU: the most of our modes over the least of the peer's."""
+    def find(lines):
+        lines = [line for line in lines if is_step(line) and line["workload"] == workload and on_gpu(line)]
+        peaks = medians(lines, ("who", "mode", "device"), "peak_bytes")
+        ours = [peak for key, peak in peaks.items() if key[0] == OURS]
+        peers = {key: peak for key, peak in peaks.items() if key[0].startswith(peer)}
+        if not ours or not peers:
+            return []
+        least = min(peers, key=peers.get)
+        return [Found(workload, max(ours) / peers[least], ", ".join(least[:2]))]
+    return find
+
+
+def milliseconds(workload, gpu):
+    """Of a step in `run` on GPUs whose names have this in them, through the library that takes the least."""
+    def find(lines):
+        lines = [line for line in lines if is_step(line) and line["workload"] == workload and
+                 line["who"] == OURS and line["mode"] == "run" and on_gpu(line) and gpu in line["device"]]
+        times = medians(lines, ("device", "driver"), "us_per_step")
+        return [Found(workload, min(times.values()) / 1000)] if times else []
+    return find
+
+
 def cube(size):
     """The edge of a cube with as many multiplications as a product m x n x k has."""
     m, n, k = map(int, size.split("x"))
     return (m * n * k) ** (1 / 3)
 
 
-def products(gpu, wanted=lambda size: True):
-    """Our speed over that of the best peer; on the CPU on one core."""
+def products(gpu, wanted=lambda size: True, threads=None):
+    """Our speed over that of the best peer; on the CPU of both with so many threads."""
     def find(lines):
         lines = [line for line in lines if line.get("workload") == "gemm" and on_gpu(line) == gpu and
-                 (gpu or line.get("threads") == 1) and wanted(line["size"])]
+                 (gpu or line.get("threads") == threads) and wanted(line["size"])]
         speeds = medians(lines, ("size", "product", "who"), "gflops")
         found = []
         for size, product in dict.fromkeys(key[:2] for key in speeds):
@@ -85,6 +110,15 @@ def of_copy(matrix):
         return [Found(f"{what}: {launch}", speed / copies[device])
                 for (device, what, launch, of), speed in speeds.items()
                 if of == matrix and device in copies and what != "copy" and launch != "mean"]
+    return find
+
+
+def scans(workload):
+    """Of the launches of selective scans on a GPU, forward and backward: their speed over that of our copy."""
+    def find(lines):
+        lines = [line for line in lines if line.get("measure") == "scan" and line["workload"] == workload and
+                 line["who"] == OURS and on_gpu(line) and line.get("op", "").startswith("selective_scan")]
+        return [Found(op, share) for (_, op, _), share in medians(lines, ("device", "op", "domain"), "of_copy").items()]
     return find
 
 
@@ -133,7 +167,7 @@ class Goal(typing.NamedTuple):
 
     def shown(self, value):
         """With as few digits as say whether the goal is met."""
-        fewest = 0 if self.unit else 2
+        fewest = 2 if not self.unit else 1 if value < 100 and value % 1 else 0
         texts = [f"{value:.{digits}f}" for digits in range(fewest, fewest + 5)]
         return next((text for text in texts if self.met(float(text)) == self.met(value)), texts[-1])
 
@@ -151,6 +185,15 @@ class Goal(typing.NamedTuple):
                 no if missed else f"yes, all {len(found)}"]
 
 
+def is_small(size):
+    """Up to 128 cubed."""
+    return cube(size) < 128.5
+
+
+def is_large(size):
+    return not is_small(size)
+
+
 GPU, CPU = True, False
 GOALS = [
     Goal("mlp-sin, GPU", steps("mlp-sin", GPU, own_mode="run"), 0.8),
@@ -160,6 +203,8 @@ GOALS = [
     Goal("mnist-cnn, GPU", steps("mnist-cnn", GPU, own_mode="run"), 0.7),
     Goal("launches of mnist-cnn, GPU", launches("mnist-cnn"), 30, unit="launches"),
     Goal("char-gpt, GPU", steps("char-gpt", GPU, own_mode="run"), 1.0),
+    Goal("peak memory of char-gpt, GPU, over PyTorch", peak_memory("char-gpt", "PyTorch"), 1.0),
+    Goal("char-gpt in mixed precision, H100", milliseconds("char-gpt (mixed precision)", "H100"), 11, unit="ms"),
     Goal("speed of each product, GPU", products(GPU), 0.8, at_least=True),
     *(Goal(f"speed of each launch bound by memory over that of a copy, GPU, {matrix}", of_copy(matrix), 0.85,
            at_least=True) for matrix in ("16 MiB", "128 MiB")),
@@ -168,15 +213,19 @@ GOALS = [
     Goal("addition, CPU, over LibTorch", steps("addition", CPU, "LibTorch"), 0.7),
     Goal("mnist-cnn, CPU, over PyTorch eager", steps("mnist-cnn", CPU, "PyTorch", "eager"), 0.5),
     Goal("char-gpt-small, CPU, over LibTorch", steps("char-gpt-small", CPU, "LibTorch"), 0.8),
-    Goal("speed of each product up to 128 cubed, one core", products(CPU, lambda size: cube(size) < 128.5), 1.0,
-         at_least=True),
-    Goal("speed of each larger product, one core", products(CPU, lambda size: cube(size) > 128.5), 0.9,
-         at_least=True),
+    *(goal for threads, cores in ((1, "one core"), (2, "two cores")) for goal in (
+        Goal(f"speed of each product up to 128 cubed, {cores}", products(CPU, is_small, threads), 1.0, at_least=True),
+        Goal(f"speed of each larger product, {cores}", products(CPU, is_large, threads), 0.9, at_least=True))),
     Goal("cold start of addition, CPU, over PyTorch", probes("addition", "PyTorch", "start_to_first_step_s"), 0.05),
     Goal("resident memory of char-gpt-small, CPU, over LibTorch",
          probes("char-gpt-small", "LibTorch", "peak_rss_bytes"), 0.3),
     Goal("a step beside a busy core over one alone, CPU", beside_a_busy_core, 2.5),
     Goal("compiling addition, CPU", compiling("addition", CPU), 150, unit="ms"),
+    Goal("mamba1, CPU, over PyTorch eager", steps("mamba1", CPU, "PyTorch", "eager"), 0.25),
+    Goal("mamba1, CPU, over JAX", steps("mamba1", CPU, "JAX"), 1.0),
+    Goal("mamba-130m, GPU, over PyTorch", steps("mamba-130m", GPU, "PyTorch", own_mode="run"), 1.0),
+    Goal("speed of each selective scan of mamba-130m over that of a copy, GPU", scans("mamba-130m"), 0.6,
+         at_least=True),
 ]
 
 
