@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """docs/behaviours.md and docs/mamba_behaviours.md name only tests that there are, and each of their rows a test or
-`not there`; docs/training.md names only tests that there are.
+`not there`; docs/training.md names only tests that there are; so do the tables of docs/architecture.md whose last column
+is `tests`, each row at least one.
 
 A test is named in backquotes in the last column of a table, in one of two forms:
 
@@ -12,6 +13,8 @@ A test is named in backquotes in the last column of a table, in one of two forms
   errors/missing_input                    tests/errors/missing_input.cpp or .cc
   passes/dce/unused                       tests/passes/dce/unused.ir
   examples/kan                            examples/kan.cpp, which examples_test runs
+
+In docs/architecture.md also by a path from tests/ on, or by the name of another .ir file in the same folder.
 """
 
 import argparse
@@ -22,6 +25,8 @@ import sys
 PAGES = ["docs/behaviours.md", "docs/mamba_behaviours.md"]
 # Pages without such tables, of whose names only those that look like a case are held.
 PROSE = ["docs/training.md"]
+# Pages with other tables, too: only those whose last column is called `tests` are held.
+MIXED = ["docs/architecture.md"]
 CASE = re.compile(r"`((?:unit\.\w+|runtime|ops|errors|learning)\.\w+(?:/\w+)?\.\w+)`")
 NOT_THERE = "not there"
 # What drives a table of tests: the files with its rows.
@@ -101,13 +106,16 @@ class Tests:
 
 
 def tables(text):
-    """The rows of the page's tables with their lines: cells, without heads and rules."""
-    previous = ""
+    """The rows of the page's tables with their lines: the table's head and the cells, without heads and rules."""
+    previous, head = "", []
     for number, line in enumerate(text.splitlines(), 1):
         is_row = line.startswith("|")
         is_rule = re.fullmatch(r"\|[-| :]+\|", line) is not None
-        if is_row and not is_rule and previous.startswith("|"):
-            yield number, [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] if is_row else []
+        if is_row and not previous.startswith("|"):
+            head = cells
+        elif is_row and not is_rule:
+            yield number, head, cells
         previous = line
 
 
@@ -117,7 +125,7 @@ def problems(root, page_name):
         yield 1, "there is no such page"
         return
     known, rows = Tests(root), 0
-    for line, cells in tables(page.read_text()):
+    for line, _, cells in tables(page.read_text()):
         rows += 1
         names = NAME.findall(cells[-1])
         for name in names:
@@ -127,6 +135,26 @@ def problems(root, page_name):
             yield line, f"neither a test nor `{NOT_THERE}`"
     if rows == 0:
         yield 1, "no table"
+
+
+def problems_of_tests(root, page_name):
+    known = Tests(root)
+    for line, head, cells in tables((root / page_name).read_text()):
+        if head[-1] != "tests":
+            continue
+        names, path = NAME.findall(cells[-1]), root
+        for name in names:
+            if name.startswith("tests/"):
+                path = root / name
+                exists = path.exists()
+            elif name.endswith(".ir"):
+                exists = path.with_name(name).is_file()
+            else:
+                exists = known.exists(name)
+            if not exists:
+                yield line, f"there is no test {name}"
+        if not names:
+            yield line, "no test"
 
 
 def cases_that_are_not_there(root, page_name):
@@ -148,6 +176,8 @@ def main():
              for problem in problems(args.root.resolve(), page)]
     found += [(page, *problem) for page in PROSE if (args.root / page).is_file()
               for problem in cases_that_are_not_there(args.root.resolve(), page)]
+    found += [(page, *problem) for page in MIXED if (args.root / page).is_file()
+              for problem in problems_of_tests(args.root.resolve(), page)]
     for page, line, why in found:
         print(f"{page}:{line}: {why}")
     print(f"behaviours: {len(found) or 'no'} problems")

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What goes between the host and the device. In a training step of a language model: its tokens
 // there, and the loss back, whatever the vocabulary; logits and gradients stay. Where it writes:
-// each token once, however long the text is, and the logits of the last back.
+// each token once, however long the text is, and the logits of the last back. And what a device
+// holds while texts are written: as much after each token as after the first.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -112,9 +113,48 @@ TEST(Traffic, of_generation_is_each_token_once_and_the_logits_of_the_last_on_cpu
   expect_each_token_once(make_cpu_device({.threads = 1}));
 }
 
+// The first prompt is a piece of each size that the later ones are cut into.
+void expect_constant_memory(const std::shared_ptr<Device>& plain) {
+  constexpr std::int64_t kTexts = 2, kVocab = 50;
+  const auto device = std::make_shared<MeteredDevice>(plain);
+  const lm::SavedModel model = model_to_write(kVocab);
+  {
+    lm::Generator generator(lm::Decoder(model, {.batch = kTexts, .device = on(device)}),
+                            Tokenizer::bytes());
+    std::int64_t held = 0, buffers = 0;
+    for (const int length : {64 + 16 + 4 + 1, 1, 7, 90, 200}) {
+      SCOPED_TRACE(length);
+      std::vector<std::vector<std::int32_t>> prompts;
+      for (unsigned text = 0; text < kTexts; ++text)
+        prompts.push_back(random_tokens(length, kVocab, text));
+      (void)generator.generate_from(prompts, {.max_tokens = 20, .ignore_eos = true});
+      if (held == 0) {
+        held = device->bytes_held;
+        buffers = device->allocated;
+      }
+      ASSERT_EQ(device->bytes_held, held);
+      for (std::int32_t token = 0; token < 150; ++token) {
+        (void)generator.decoder().step(std::vector<std::int32_t>(kTexts, token % kVocab));
+        ASSERT_EQ(device->bytes_held, held) << token;
+      }
+    }
+    EXPECT_GT(held, 0);
+    EXPECT_EQ(device->most_held, held) << "nor is there more in between";
+    EXPECT_EQ(device->allocated, buffers);
+  }
+  EXPECT_EQ(device->bytes_held, 0) << "the generator is gone";
+}
+
+TEST(Traffic, generation_holds_as_much_after_each_token_as_after_the_first_on_cpu) {
+  expect_constant_memory(make_cpu_device({.threads = 1}));
+}
+
 #if defined(TENSORGRAD_IDLE_WEBGPU)
 TEST(Traffic, of_a_training_step_is_its_tokens_and_the_loss_on_webgpu) {
   expect_loss_alone(idle_device());
+}
+TEST(Traffic, generation_holds_as_much_after_each_token_as_after_the_first_on_webgpu) {
+  expect_constant_memory(idle_device());
 }
 #endif
 

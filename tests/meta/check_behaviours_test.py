@@ -37,7 +37,7 @@ def page(cells):
 
 
 class CheckBehaviours(unittest.TestCase):
-    def run_on(self, text, prose=None):
+    def run_on(self, text, prose=None, mixed=None):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             for name, source in SOURCES.items():
@@ -48,6 +48,8 @@ class CheckBehaviours(unittest.TestCase):
                 (root / "docs/behaviours.md").write_text(text)
                 if prose is not None:
                     (root / "docs/training.md").write_text(prose)
+                if mixed is not None:
+                    (root / "docs/architecture.md").write_text(mixed)
             return subprocess.run([sys.executable, "-B", ROOT / "tools/check_behaviours.py", "--root", root],
                                   capture_output=True, text=True)
 
@@ -76,6 +78,19 @@ class CheckBehaviours(unittest.TestCase):
         self.assertEqual(result.stdout, "docs/training.md:2: there is no test unit.api.Plain.two\n"
                                         "behaviours: 1 problems\n")
         self.assertEqual(self.run_on(good, prose.replace("two", "one")).returncode, 0)
+
+    def test_holds_the_tables_of_a_page_that_have_a_column_of_tests(self):
+        good = page([f"`{THERE[0]}`"])
+        mixed = ("| what | where |\n|---|---|\n| it | `unit.api.Plain.two` |\n\n| pass | tests |\n|---|---|\n"
+                 "| dce | `tests/passes/dce/unused.ir`, `tests/passes/dce` |\n"
+                 "| both | `tests/passes/dce/unused.ir`, `unused.ir` |\n| form | `unit.api.All/Each.three` |\n")
+        self.assertEqual(self.run_on(good, mixed=mixed).returncode, 0)
+        for cell, why in [("`unit.api.Plain.two`", "there is no test unit.api.Plain.two"), ("", "no test"),
+                          ("`tests/passes/cse`", "there is no test tests/passes/cse"),
+                          ("`tests/passes/dce/unused.ir`, `used.ir`", "there is no test used.ir")]:
+            result = self.run_on(good, mixed=f"{mixed}| more | {cell} |\n")
+            self.assertEqual(result.stdout, f"docs/architecture.md:10: {why}\nbehaviours: 1 problems\n")
+            self.assertEqual(result.returncode, 1)
 
     def test_wants_a_page_with_tables(self):
         for text in [None, "# Page\n"]:

@@ -89,8 +89,8 @@ class Stepper {
 template <class G, std::size_t N>
 void check_steps(Stepper& stepper, Drawn<G> (*draw)(Sketch&, std::int64_t),
                  Values G::* const (&parts)[N], const std::function<ScanResults(const G&)>& loop,
-                 const std::vector<std::int64_t>& lengths, std::size_t more_states = 0) {
-  for (const std::int64_t length : lengths) {
+                 std::size_t more_states = 0) {
+  for (const std::int64_t length : kScanLengths) {
     Sketch s(static_cast<std::uint64_t>(length));
     const G given = draw(s, length).given;
     std::vector<Values> all;
@@ -104,9 +104,8 @@ void check_steps(Stepper& stepper, Drawn<G> (*draw)(Sketch&, std::int64_t),
 }
 
 using Named = std::map<std::string, Tensor>;
-const std::vector<std::int64_t> kStepsOnCpu = {257, 1000}, kStepsOnGpu = {65};
 
-void check_selective_steps(Where where, const std::vector<std::int64_t>& lengths) {
+void check_selective_steps(Where where) {
   for (const auto discretization : {Discretization::kEuler, Discretization::kZeroOrderHold}) {
     Stepper stepper(where,
                     {{"u", StepInput::kOfStep, {2, 1, 5}},
@@ -123,11 +122,11 @@ void check_selective_steps(Where where, const std::vector<std::int64_t>& lengths
                     });
     check_steps<SelectiveGiven>(
         stepper, draw_selective, kSelectiveParts,
-        [=](const SelectiveGiven& g) { return one_by_one(g, discretization); }, lengths);
+        [=](const SelectiveGiven& g) { return one_by_one(g, discretization); });
   }
 }
 
-void check_ssd_steps(Where where, const std::vector<std::int64_t>& lengths) {
+void check_ssd_steps(Where where) {
   Stepper stepper(where,
                   {{"x", StepInput::kOfStep, {2, 1, 4, 3}},
                    {"dt", StepInput::kOfStep, {2, 1, 4}},
@@ -140,12 +139,12 @@ void check_ssd_steps(Where where, const std::vector<std::int64_t>& lengths) {
                                          {.initial_state = in["state"]});
                     return Named{{"y", made.y}, {"state", made.state}};
                   });
-  check_steps<SsdGiven>(
-      stepper, draw_ssd, kSsdParts, [](const SsdGiven& g) { return one_by_one(g); }, lengths);
+  check_steps<SsdGiven>(stepper, draw_ssd, kSsdParts,
+                        [](const SsdGiven& g) { return one_by_one(g); });
 }
 
 // From nothing: what comes before the first step is zeros.
-void check_rotary_steps(Where where, const std::vector<std::int64_t>& lengths) {
+void check_rotary_steps(Where where) {
   Stepper stepper(
       where,
       {{"x", StepInput::kOfStep, {2, 1, 2, 2, 3}},
@@ -170,26 +169,17 @@ void check_rotary_steps(Where where, const std::vector<std::int64_t>& lengths) {
                      {"phase", scan.state.phase}};
       });
   check_steps<RotaryGiven>(
-      stepper, draw_rotary, kRotaryParts, [](const RotaryGiven& g) { return one_by_one(g); },
-      lengths, 4);
+      stepper, draw_rotary, kRotaryParts, [](const RotaryGiven& g) { return one_by_one(g); }, 4);
 }
 
-TEST(SelectiveScan, step_by_step_is_that_of_a_loop_on_cpu) {
-  check_selective_steps(Where::kCpu, kStepsOnCpu);
-}
+TEST(SelectiveScan, step_by_step_is_that_of_a_loop_on_cpu) { check_selective_steps(Where::kCpu); }
 TEST(SelectiveScan, step_by_step_is_that_of_a_loop_on_webgpu) {
-  check_selective_steps(Where::kWebGpu, kStepsOnGpu);
+  check_selective_steps(Where::kWebGpu);
 }
-TEST(Ssd, step_by_step_is_that_of_a_loop_on_cpu) { check_ssd_steps(Where::kCpu, kStepsOnCpu); }
-TEST(Ssd, step_by_step_is_that_of_a_loop_on_webgpu) {
-  check_ssd_steps(Where::kWebGpu, kStepsOnGpu);
-}
-TEST(RotaryScan, step_by_step_is_that_of_a_loop_on_cpu) {
-  check_rotary_steps(Where::kCpu, kStepsOnCpu);
-}
-TEST(RotaryScan, step_by_step_is_that_of_a_loop_on_webgpu) {
-  check_rotary_steps(Where::kWebGpu, kStepsOnGpu);
-}
+TEST(Ssd, step_by_step_is_that_of_a_loop_on_cpu) { check_ssd_steps(Where::kCpu); }
+TEST(Ssd, step_by_step_is_that_of_a_loop_on_webgpu) { check_ssd_steps(Where::kWebGpu); }
+TEST(RotaryScan, step_by_step_is_that_of_a_loop_on_cpu) { check_rotary_steps(Where::kCpu); }
+TEST(RotaryScan, step_by_step_is_that_of_a_loop_on_webgpu) { check_rotary_steps(Where::kWebGpu); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

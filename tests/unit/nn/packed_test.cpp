@@ -173,7 +173,7 @@ void check_products(std::int64_t rows, std::int64_t out, std::int64_t in,
   }
 }
 
-TEST(PackedWeight, products_are_those_of_what_is_kept) {
+TEST(PackedWeight, products_are_those_of_what_is_kept_on_cpu) {
   check_products(1, 96, 64, "cpu");
   check_products(1, 70, 352, "cpu");
   check_products(1, 70, 100, "cpu");
