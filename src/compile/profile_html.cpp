@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A profile as one page: the launches in time, the roofline, a table that sorts, the passes.
+// A profile as one page: the launches in time, the roofline, tables that sort, the passes in time.
 #include <algorithm>
 #include <cmath>
 #include <cstdarg>
@@ -20,6 +20,7 @@ th { cursor: pointer; background: #e9ecef } tr:nth-child(even) td { background: 
 td.t, th.t { text-align: left; overflow-wrap: anywhere } td small { color: #495057 }
 .map { fill: #868e96 } .row { fill: #2f9e44 } .contraction { fill: #1971c2 } .scatter { fill: #e8590c }
 .scan { fill: #9c36b5 } .sort { fill: #f08c00 } .attention { fill: #0c8599 } .selective_scan { fill: #66a80f } .custom { fill: #c2255c }
+.pass { fill: #495057 }
 rect.box, circle { stroke: #fff; stroke-width: .5 }
 i { display: inline-block; height: .7em; background: #1971c2 } i.roof { background: #2f9e44 }
 </style></head><body>
@@ -74,41 +75,82 @@ double round_step(double least) {
   return 10 * power;
 }
 
-std::string timeline(const Profile& profile) {
-  constexpr double kWidth = 1000, kAbove = 18, kHeight = 46, kCharacter = 6.2;
-  const double all = profile.microseconds();
-  std::string text = printed("<h2>One step, launch after launch: %.1f us</h2>\n", all);
-  if (all <= 0) return text + "<p>This device tells no times.</p>\n";
-  text += printed("<svg viewBox=\"0 0 %.0f %.0f\">\n", kWidth, kAbove + kHeight + 4);
+// Something that took its time; `tip` is its <title>.
+struct TimeBar {
+  std::string kind, name, tip;
+  double begin = 0, length = 0;
+};
+
+std::string time_axis(double all, const char* unit, double width, double bottom) {
+  std::string text;
   const double step = round_step(all / 8);
   for (int tick = 0; tick * step <= all; ++tick) {
-    const double x = tick * step / all * kWidth;
+    const double x = tick * step / all * width;
     text += printed(
         "<line x1=\"%.1f\" y1=\"12\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"#adb5bd\"/>"
-        "<text x=\"%.1f\" y=\"11\" text-anchor=\"%s\">%g us</text>\n",
-        x, x, kAbove, x,
-        tick == 0         ? "start"
-        : x > kWidth - 40 ? "end"
-                          : "middle",
-        tick * step);
+        "<text x=\"%.1f\" y=\"11\" text-anchor=\"%s\">%g %s</text>\n",
+        x, x, bottom, x,
+        tick == 0        ? "start"
+        : x > width - 40 ? "end"
+                         : "middle",
+        tick * step, unit);
   }
-  double x = 0;
-  for (std::size_t i = 0; i < profile.launches.size(); ++i) {
-    const LaunchProfile& launch = profile.launches[i];
-    const double wide = launch.microseconds / all * kWidth;
-    text +=
-        printed("<g><rect class=\"box %s\" x=\"%.3f\" y=\"%.0f\" width=\"%.3f\" height=\"%.0f\"/>",
-                launch.kind.c_str(), x, kAbove, wide, kHeight);
+  return text;
+}
+
+// The bars in their order on an axis from 0 to `all`, as wide as their times. One too thin to be
+// seen is a line, longer than the bars are high: its end shows below what is drawn over it.
+std::string time_bars(const std::vector<TimeBar>& bars, double all, const char* unit) {
+  constexpr double kWidth = 1000, kAbove = 18, kHeight = 46, kBelow = 8, kCharacter = 6.2;
+  constexpr double kThin = 1;
+  std::string text =
+      printed("<svg viewBox=\"0 0 %.0f %.0f\">\n", kWidth, kAbove + kHeight + kBelow) +
+      time_axis(all, unit, kWidth, kAbove);
+  for (const TimeBar& bar : bars) {
+    const double true_width = bar.length / all * kWidth;
+    const bool thin = true_width < kThin;
+    const double wide = thin ? kThin : true_width;
+    const double x = std::min(bar.begin / all * kWidth, kWidth - wide);
+    text += "<g><rect class=\"" + std::string(thin ? "" : "box ") + bar.kind +
+            printed("\" x=\"%.3f\" y=\"%.0f\" width=\"%.3f\" height=\"%.0f\"/>", x, kAbove, wide,
+                    thin ? kHeight + kBelow : kHeight);
     const auto letters = static_cast<std::size_t>(wide / kCharacter);
     if (letters >= 5) {
       text +=
           printed("<text x=\"%.1f\" y=\"%.0f\" fill=\"#fff\">", x + 3, kAbove + kHeight / 2 + 4) +
-          xml_text(launch.name.substr(0, letters - 1)) + "</text>";
+          xml_text(bar.name.substr(0, letters - 1)) + "</text>";
     }
-    text += tip(profile, i) + "</g>\n";
-    x += wide;
+    text += bar.tip + "</g>\n";
   }
   return text + "</svg>\n";
+}
+
+std::string launch_timeline(const Profile& profile) {
+  const double all = profile.microseconds();
+  const std::string head = printed("<h2>One step, launch after launch: %.1f us</h2>\n", all);
+  if (all <= 0) return head + "<p>This device tells no times.</p>\n";
+  std::vector<TimeBar> bars;
+  double begin = 0;
+  for (std::size_t i = 0; i < profile.launches.size(); ++i) {
+    const LaunchProfile& launch = profile.launches[i];
+    bars.push_back({launch.kind, launch.name, tip(profile, i), begin, launch.microseconds});
+    begin += launch.microseconds;
+  }
+  return head + time_bars(bars, all, "us");
+}
+
+// From where the compile began to the end of the last pass.
+std::string pass_timeline(const std::vector<PassProfile>& passes) {
+  std::vector<TimeBar> bars;
+  double end = 0;
+  for (const PassProfile& pass : passes) {
+    bars.push_back(
+        {"pass", pass.name,
+         "<title>" + xml_text(pass.name) + printed("\n%.3f ms", pass.milliseconds) + "</title>",
+         pass.begin, pass.milliseconds});
+    end = std::max(end, pass.begin + pass.milliseconds);
+  }
+  return end > 0 ? time_bars(bars, end, "ms") : "";
 }
 
 // Operations per byte against operations per second, both as powers of ten.
@@ -244,11 +286,13 @@ std::string launch_rows(const Profile& profile) {
   return text + "</tbody></table>\n";
 }
 
-std::string pass_rows(const Profile& profile) {
+std::string compile_part(const Profile& profile) {
   double all = 0;
   for (const PassProfile& pass : profile.passes) all += pass.milliseconds;
-  std::string text = printed("<h2>Compile: %.2f ms</h2>\n<table><thead><tr><th>at, ms</th>", all) +
-                     "<th class=\"t\">pass</th><th>ms</th><th>share</th></tr></thead><tbody>\n";
+  std::string text = printed("<h2>Compile: %.2f ms in passes</h2>\n", all) +
+                     pass_timeline(profile.passes) +
+                     "<table><thead><tr><th>at, ms</th><th "
+                     "class=\"t\">pass</th><th>ms</th><th>share</th></tr></thead><tbody>\n";
   for (const PassProfile& pass : profile.passes) {
     const double share = all > 0 ? pass.milliseconds / all : 0;
     text += "<tr>" + number_cell(pass.begin, printed("%.2f", pass.begin)) +
@@ -262,12 +306,12 @@ std::string pass_rows(const Profile& profile) {
 }  // namespace
 
 std::string Profile::html(const std::string& title) const {
-  std::string text = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" +
-                     xml_text(title) + "</title>" + kProfileHead + "<h1>" + xml_text(title) +
-                     "</h1>\n<p>" + xml_text(device) + "; " + std::to_string(launches.size()) +
-                     " launches, " + bytes_text(peak_bytes) + " in buffers; medians of " +
-                     std::to_string(steps) + " steps" +
-                     (clock.empty() ? "" : " by " + xml_text(clock)) + "</p>\n" + timeline(*this);
+  std::string text =
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + xml_text(title) +
+      "</title>" + kProfileHead + "<h1>" + xml_text(title) + "</h1>\n<p>" + xml_text(device) +
+      "; " + std::to_string(launches.size()) + " launches, " + bytes_text(peak_bytes) +
+      " in buffers; medians of " + std::to_string(steps) + " steps" +
+      (clock.empty() ? "" : " by " + xml_text(clock)) + "</p>\n" + launch_timeline(*this);
   text += "<p>";
   for (const char* kind : {"map", "row", "contraction", "scatter", "scan", "sort", "attention",
                            "selective_scan", "custom"}) {
@@ -284,7 +328,7 @@ std::string Profile::html(const std::string& title) const {
         "larger one is, the more of the step it takes.</p>\n" +
         Roofline(*this).svg();
   }
-  return text + launch_rows(*this) + pass_rows(*this) + kSort + "</body></html>\n";
+  return text + launch_rows(*this) + compile_part(*this) + kSort + "</body></html>\n";
 }
 
 }  // namespace tensorgrad

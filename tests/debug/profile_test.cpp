@@ -58,6 +58,23 @@ std::string between(const std::string& text, const std::string& begin, const std
   return text.substr(at, text.find(end, at) + end.size() - at);
 }
 
+struct DrawnBar {
+  double x = 0, width = 0, height = 0;
+  std::string tip;
+};
+
+// Of the timeline below the head.
+std::vector<DrawnBar> drawn_bars(const std::string& page, const std::string& head) {
+  std::vector<DrawnBar> bars;
+  const std::string svg = between(page, "<svg viewBox", "</svg>", page.find(head));
+  for (const auto& each : test::XmlReader(svg).read()) {
+    const auto number = [&](const char* name) { return std::stod(each.attributes.at(name)); };
+    if (each.name == "rect") bars.push_back({number("x"), number("width"), number("height"), ""});
+    if (each.name == "title") bars.back().tip = each.text;
+  }
+  return bars;
+}
+
 TEST(Profile, of_a_function_is_of_the_program_that_runs) {
   auto forward = compile_forward(
       ProfiledNet{}, [](const ProfiledNet& net, const Inputs& in) { return net(in["x"]); },
@@ -201,14 +218,10 @@ TEST(Profile, the_page_draws_each_launch_and_needs_nothing_else) {
   EXPECT_THAT(page, Not(HasSubstr("src=")));
   EXPECT_LT(page.size(), 16U << 10);
   // The timeline: boxes as wide as their times, one after the other.
-  std::vector<std::pair<double, double>> boxes;
-  for (const auto& each : test::XmlReader(between(page, "<svg viewBox", "</svg>")).read()) {
-    if (each.name != "rect") continue;
-    boxes.emplace_back(std::stod(each.attributes.at("x")), std::stod(each.attributes.at("width")));
-  }
+  const std::vector<DrawnBar> boxes = drawn_bars(page, "<h2>One step");
   ASSERT_EQ(boxes.size(), 2U);
-  EXPECT_NEAR(boxes[1].first, boxes[0].second, 0.01);
-  EXPECT_NEAR(boxes[1].second, 2 * boxes[0].second, 0.01);
+  EXPECT_NEAR(boxes[1].x, boxes[0].width, 0.01);
+  EXPECT_NEAR(boxes[1].width, 2 * boxes[0].width, 0.01);
   // The roofline: the launch whose operations are counted lies below the line.
   const std::size_t roofline = page.find("<h2>Roofline");
   ASSERT_NE(roofline, std::string::npos);
@@ -225,6 +238,33 @@ TEST(Profile, the_page_draws_each_launch_and_needs_nothing_else) {
                            "75.0 % of flops", "<td class=\"t\" data-v=\"fuse\">"}) {
     EXPECT_THAT(page, HasSubstr(text));
   }
+}
+
+TEST(Profile, the_page_draws_each_pass_where_it_began_and_as_wide_as_its_time) {
+  Profile profile = made_up_profile();
+  // 20 ms, of which 2 between passes; one pass took no time, and one none at the very end.
+  profile.passes = {
+      {"trace<it>", 0, 8}, {"cse", 8, 0}, {"fuse", 10, 4}, {"plan", 14, 6}, {"verify", 20, 0}};
+  const std::vector<DrawnBar> bars = drawn_bars(profile.html(), "<h2>Compile: 18.00 ms");
+  ASSERT_EQ(bars.size(), profile.passes.size());
+  const double scale = bars[3].x / 14;
+  EXPECT_NEAR(bars[3].x + bars[3].width, 1000, 0.01);  // the axis ends where the last pass does
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    const PassProfile& pass = profile.passes[i];
+    EXPECT_THAT(bars[i].tip, HasSubstr(pass.name + "\n"));
+    if (pass.milliseconds > 0) {
+      EXPECT_NEAR(bars[i].x, scale * pass.begin, 0.01) << pass.name;
+      EXPECT_NEAR(bars[i].width, scale * pass.milliseconds, 0.01) << pass.name;
+    } else {  // a line that can be seen below its neighbours, within the picture
+      EXPECT_NEAR(bars[i].x, scale * pass.begin, 1.01) << pass.name;
+      EXPECT_NEAR(bars[i].width, 1, 0.5) << pass.name;
+      EXPECT_GT(bars[i].height, bars[0].height) << pass.name;
+      EXPECT_LE(bars[i].x + bars[i].width, 1000) << pass.name;
+    }
+  }
+  EXPECT_THAT(bars[2].tip, HasSubstr("4.000 ms"));
+  profile.passes.clear();
+  EXPECT_THAT(profile.html(), HasSubstr("<h2>Compile: 0.00 ms in passes</h2>\n<table>"));
 }
 
 TEST(Profile, trace_events_hold_the_counts_and_the_share) {
