@@ -78,7 +78,9 @@ double seconds_of_flops(const DeviceRates& rates, const LaunchProfile& launch) {
 // `other` ran in the same kernel.
 void take_in(LaunchProfile& launch, LaunchProfile other) {
   launch.name += " | " + other.name;
-  if (other.kind != launch.kind) launch.kind += " | " + other.kind;
+  const std::string kinds = " | " + launch.kind + " | ";
+  if (kinds.find(" | " + other.kind + " | ") == std::string::npos)
+    launch.kind += " | " + other.kind;
   launch.domain += " | " + other.domain;
   std::move(other.ops.begin(), other.ops.end(), std::back_inserter(launch.ops));
   for (const Site& site : other.sites) {
