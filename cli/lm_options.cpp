@@ -45,9 +45,11 @@ std::vector<CLI::Option*> add_shape(CLI::App& command, LmSettings& s) {
               ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
               ->option_text("INT (16; 64 in mamba2, mamba3)"),
           command
-              .add_option("--out-norm", s.shape.out_norm,
-                          "Norm between scan and projection of Mamba-3 (mamba3, zamba)")
-              ->transform(CLI::CheckedTransformer(kOutNorms))
+              .add_option_function<std::string>(
+                  "--out-norm",
+                  [&s](const std::string& name) { s.shape.out_norm = kOutNorms.at(name); },
+                  "Norm between scan and projection of Mamba-3 (mamba3, zamba)")
+              ->check(CLI::IsMember(kOutNorms))
               ->option_text("none|before_gate|behind_gate (none)"),
           counted("--heads", s.shape.heads, "Heads of attention"),
           command.add_option("--context", s.shape.context, "Tokens that attention keeps")

@@ -263,6 +263,15 @@ std::unique_ptr<lm::LanguageTrainer> make_trainer(const LmRun& run, const LmText
                                                options);
 }
 
+// Before anything is trained: texts are first written after a validation.
+void check_prompt(const std::string& prompt, const Tokenizer& tokenizer) {
+  try {
+    (void)tokenizer.encode(prompt);
+  } catch (const UserError& error) {
+    throw UserError("--prompt: " + error.message());
+  }
+}
+
 int lm_start(const LmTrainArguments& arguments) {
   LmRun run;
   run.settings = arguments.settings;
@@ -277,6 +286,7 @@ int lm_start(const LmTrainArguments& arguments) {
     run.settings.shape.arch = "loaded";
   }
   const LmText text = read_lm_text(run.data, run.settings.tokenizer, given, run.settings.holdout);
+  if (run.settings.samples) check_prompt(run.settings.prompt, text.tokenizer);
   run.config = from ? from->config : lm_config(run.settings.shape);
   if (!from) run.config.vocab_size = text.tokenizer.vocab_size();
   run.train_tokens = text.split.train.size();
