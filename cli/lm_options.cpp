@@ -110,7 +110,7 @@ std::vector<CLI::Option*> add_training(CLI::App& command, LmSettings& s, CLI::Op
           ->capture_default_str(),
       command.add_option("--prompt", s.prompt, "What texts written after a validation begin with"),
       counted("--sample-tokens", s.sample_tokens, "Tokens of such a text"),
-      command.add_flag("!--no-samples", s.samples, "Write none")};
+      command.add_flag_callback("--no-samples", [&s] { s.samples = false; }, "Write none")};
   return options;
 }
 
@@ -260,7 +260,8 @@ void add_lm_import(CLI::App& app, LmAction& action) {
                   "Mamba-2), or an MBJS file")
       ->required();
   command.add_option("-o,--out", args->out, "File to write")->required();
-  command.add_flag("!--no-tokenizer", args->tokenizer, "Leave the folder's tokenizer out");
+  command.add_flag_callback(
+      "--no-tokenizer", [args] { args->tokenizer = false; }, "Leave the folder's tokenizer out");
   command.add_flag("--euler", args->euler,
                    "Of an MBJS file: its weights were trained by Euler's rule");
   command.footer(

@@ -283,7 +283,9 @@ void add_profile(CLI::App& app, Action& action) {
   command.add_option("--steps", args->steps, "Steps to take the median of")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
-  command.add_flag("!--no-roofline", args->roofline, "Do not measure the device's rates first");
+  command.add_flag_callback(
+      "--no-roofline", [args] { args->roofline = false; },
+      "Do not measure the device's rates first");
   command.add_option("--html", args->html, "File for a page with a timeline and a roofline plot");
   command.add_option("--trace", args->trace, "File for ui.perfetto.dev or chrome://tracing");
   command.footer(

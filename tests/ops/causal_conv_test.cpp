@@ -76,8 +76,8 @@ void check_conv(Where where, std::int64_t length) {
     const std::string what = std::to_string(length) + " steps, " + name;
     expect_near(got.at(std::string("y_") + name), want.y, 2e-6, what + ", y");
     expect_near(got.at(std::string("state_") + name), want.state, 0, what + ", state");
-    const auto value = [&weights = *weights](const ConvGiven& at) {
-      return weights.of(one_by_one(at));
+    const auto value = [&given = *weights](const ConvGiven& at) {
+      return given.of(one_by_one(at));
     };
     check_slopes<ConvGiven>(g, kConvParts, got, name, value, what);
   }
