@@ -114,6 +114,11 @@ std::vector<CLI::Option*> add_training(CLI::App& command, LmSettings& s, CLI::Op
   return options;
 }
 
+bool has_mamba3(const LmShape& shape) {
+  const std::vector<nn::MixerKind> layers = lm_config(shape).layers;
+  return std::find(layers.begin(), layers.end(), nn::MixerKind::kMamba3) != layers.end();
+}
+
 void add_lm_train(CLI::App& app, LmAction& action) {
   auto args = std::make_shared<LmTrainArguments>();
   CLI::App& command = *app.add_subcommand("train", "Train a language model on text");
@@ -156,7 +161,7 @@ void add_lm_train(CLI::App& app, LmAction& action) {
       throw CLI::ValidationError("--wsla",
                                  "trains parts of a model that there is: --from names it");
     LmShape& shape = args->settings.shape;
-    if (shape.out_norm != nn::OutNorm::kNone && shape.arch != "mamba3" && shape.arch != "zamba")
+    if (shape.out_norm != nn::OutNorm::kNone && !has_mamba3(shape))
       throw CLI::ValidationError("--out-norm",
                                  "is of Mamba-3, of which " + shape.arch + " has no layers");
     if (shape.context == 0) shape.context = shape.arch == "gpt" ? t.length : 1024;
