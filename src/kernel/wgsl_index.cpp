@@ -242,6 +242,20 @@ std::int64_t inner_step(const Domain& domain, const IndexMap& map, std::size_t a
   return 0;
 }
 
+std::optional<std::int64_t> even_step(const Domain& domain, const IndexMap& map, std::size_t axis) {
+  std::vector<Piece> pieces;
+  if (map.views.size() != 1) return std::nullopt;
+  const View view = map.views[0].simplified();
+  if (view.masked() || !split_view(view, domain, pieces)) return std::nullopt;
+  std::int64_t step = 0;
+  for (const Piece& piece : pieces) {
+    if (piece.axis != axis) continue;
+    if (step != 0 || piece.divisor != 1 || piece.modulus < domain[axis].size) return std::nullopt;
+    step = piece.stride;
+  }
+  return step;
+}
+
 RunOfFour run_of_four(const Domain& domain, const IndexMap& map, std::size_t axis,
                       std::int64_t count) {
   std::vector<Piece> pieces;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -146,6 +147,8 @@ Place place_of(Scope& scope, const Domain& domain, const IndexMap& map);
 // How far apart in memory neighbours along the axis lie: 0 where they are one, 1 where they touch,
 // a large number where it is not known. For choosing who loads what.
 std::int64_t inner_step(const Domain& domain, const IndexMap& map, std::size_t axis);
+// How far apart neighbours along the axis lie, if always as far.
+std::optional<std::int64_t> even_step(const Domain& domain, const IndexMap& map, std::size_t axis);
 // How the elements that four (or `count`) neighbours along the axis read lie in memory, the first
 // of them at a multiple of four: all at one place, side by side from a multiple of four on, or in
 // another way.

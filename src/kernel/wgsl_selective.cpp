@@ -35,6 +35,7 @@ class LineWriter : SelectiveWriter {
   LineWriter(const Launch& launch, const WgslOptions& options) : SelectiveWriter(launch, options) {}
 
   Shader write() {
+    write_inputs();
     const std::int64_t lines = window_.count * s_.channels;
     tile_ = line_tile(lines);
     if (forward()) {
@@ -220,6 +221,12 @@ SelectiveWriter::SelectiveWriter(const Launch& launch, const WgslOptions& option
       s_(selective_sizes(launch)),
       window_(window_of(launch)),
       module_(launch) {
+  if (!l_.zero_order_hold) return;
+  module_.function("hold_factor", kHoldFactor);
+  module_.function("hold_slope", kHoldSlope);
+}
+
+void SelectiveWriter::write_inputs() {
   using enum SelectiveInput;
   const std::int64_t n = s_.states, d = s_.channels;
   write_input(kU, "u_at", s_.batch, s_.length, d);
@@ -230,9 +237,6 @@ SelectiveWriter::SelectiveWriter(const Launch& launch, const WgslOptions& option
   write_input(kInitial, "initial_at", s_.batch, n, d);
   write_input(kStates, "state_at", s_.batch, s_.chunks() * n, d);
   write_input(kEnds, "end_at", s_.batch, s_.segments() * n, d);
-  if (!l_.zero_order_hold) return;
-  module_.function("hold_factor", kHoldFactor);
-  module_.function("hold_slope", kHoldSlope);
 }
 
 void SelectiveWriter::write_input(SelectiveInput which, const std::string& name, std::int64_t batch,

@@ -18,6 +18,10 @@ class SelectiveWriter {
   [[nodiscard]] bool has(SelectiveInput which) const { return !l_.input(which).instrs.empty(); }
   [[nodiscard]] bool forward() const { return l_.selective == SelectivePart::kForward; }
 
+  // fn u_at(p, i, q), and so on: of all inputs, or of one.
+  void write_inputs();
+  void write_input(SelectiveInput which, const std::string& name, std::int64_t batch,
+                   std::int64_t rows, std::int64_t columns);
   // fn storeN(p, i, q, x), over [batch, rows, columns].
   void write_result(std::size_t which, std::int64_t rows, std::int64_t columns);
   // Those of the forward pass.
@@ -29,11 +33,6 @@ class SelectiveWriter {
   Window window_;
   Module module_;
   Scope scope_;
-
- private:
-  // fn u_at(p, i, q), and so on.
-  void write_input(SelectiveInput which, const std::string& name, std::int64_t batch,
-                   std::int64_t rows, std::int64_t columns);
 };
 
 // Whether a launch goes by blocks of channels; and its shader.

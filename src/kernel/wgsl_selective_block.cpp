@@ -2,22 +2,18 @@
 // Selective scans by blocks of channels. A workgroup goes over the steps a chunk at a time: what a
 // chunk reads lies in workgroup memory, and while it is worked on, the next one is on its way.
 // Backward, the states of the chunk are computed anew from the one before it and stay in registers.
-// Names of the shader: `channel` and `row` number the vector of channels and the step of a chunk
-// that a thread brings, of which in0 (and in1) are the channels; `own_channels` and `own_states`
-// number the vectors that it works on, of which q0 (and q1) are the channels.
+// Names of the shader: `channel` is the thread's in the block, `q` in the tensor; `row` numbers its
+// four states, and the step of a chunk that it brings.
 #include "kernel/wgsl_selective_block.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "base/check.h"
+#include "kernel/wgsl_selective_lanes.h"
 
 namespace tensorgrad::wgsl {
 namespace {
-
-std::string vector_type(std::int64_t width) {
-  return width == 1 ? "f32" : "vec" + std::to_string(width) + "<f32>";
-}
 
 std::string both(const std::string& a, const std::string& b) {
   return a + (a.empty() || b.empty() ? "" : " && ") + b;
@@ -31,15 +27,7 @@ SelectiveBlock::SelectiveBlock(const Launch& launch, const WgslOptions& options)
       fours_(s_.fours()),
       threads_(block_ * fours_) {
   CHECK(threads_ <= options_.max_threads, l_.name + ": a workgroup has too few threads");
-  const std::int64_t together = std::min<std::int64_t>(options.subgroups.size, threads_);
-  if (!forward() && block_ > 1 && 2 * fours_ <= together) {
-    subgroup_ = together;
-    thread_channels_ = 2;
-    choose_sums();
-    if (shared_bytes() <= options_.max_workgroup_bytes) return;
-    subgroup_ = 0;
-    thread_channels_ = 1;
-  }
+  write_inputs();
   choose_sums();
   CHECK(shared_bytes() <= options_.max_workgroup_bytes, l_.name + ": too little workgroup memory");
 }
@@ -61,8 +49,6 @@ Shader SelectiveBlock::write() {
     write_result(4, s_.states, s_.channels);
     write_backward();
   }
-  if (subgroup_ > 0 && !options_.subgroups.in_memory)
-    module_.use_subgroups(options_.subgroups.enabled);
   return make_shader(module_, scope_, static_cast<int>(threads_),
                      window_.count * segments * s_.blocks());
 }
@@ -74,33 +60,13 @@ void SelectiveBlock::open_unit(std::int64_t segments) {
   scope_.line("let segment = unit / " + u32_literal(s_.blocks()) + " % " + u32_literal(segments) +
               ";");
   scope_.line("let block = unit % " + u32_literal(s_.blocks()) + ";");
-  scope_.line("let channel = local % " + u32_literal(channel_vectors()) + ";");
-  scope_.line("let row = local / " + u32_literal(channel_vectors()) + ";");
+  scope_.line("let channel = local % " + u32_literal(block_) + ";");
+  scope_.line("let row = local / " + u32_literal(block_) + ";");
   const std::string most = u32_literal(s_.channels - 1);
+  const std::string q = "block * " + u32_literal(block_) + " + channel";
   const bool even = s_.channels % block_ == 0;
-  const auto name_channels = [&](const std::string& name, const std::string& vector) {
-    for (std::int64_t c = 0; c < thread_channels_; ++c) {
-      const std::string number = std::to_string(c);
-      const std::string q = "block * " + u32_literal(block_) + " + " + vector + " * " +
-                            u32_literal(thread_channels_) + " + " + u32_literal(c);
-      scope_.line("let real_" + name + number + " = " + (even ? "true" : q + " <= " + most) + ";");
-      scope_.line("let " + name + number + " = " + (even ? q : "min(" + q + ", " + most + ")") +
-                  ";");
-    }
-  };
-  name_channels("in", "channel");
-  if (subgroup_ > 0) {
-    const std::int64_t lanes = subgroup_ / state_lanes();  // of different channels
-    scope_.line("let sub_lane = local % " + u32_literal(subgroup_) + ";");
-    scope_.line("let sub = local / " + u32_literal(subgroup_) + ";");
-    scope_.line("let own_states = sub_lane % " + u32_literal(state_lanes()) + ";");
-    scope_.line("let own_channels = sub * " + u32_literal(lanes) + " + sub_lane / " +
-                u32_literal(state_lanes()) + ";");
-  } else {
-    scope_.line("let own_states = row;");
-    scope_.line("let own_channels = channel;");
-  }
-  name_channels("q", "own_channels");
+  scope_.line("let real = " + (even ? "true" : q + " <= " + most) + ";");
+  scope_.line("let q = " + (even ? q : "min(" + q + ", " + most + ")") + ";");
   const std::string most_chunks = u32_literal(s_.segment() / kChunk);
   scope_.line("let first = segment * " + most_chunks + ";");
   scope_.line("let chunks = " +
@@ -118,17 +84,13 @@ std::int64_t SelectiveBlock::shared_bytes() const {
 }
 
 void SelectiveBlock::share() {
-  const auto vectors_of = [&](const char* name, std::int64_t width, std::int64_t count) {
-    module_.shared(name, vector_type(width), count, static_cast<int>(width * 4));
-  };
-  for (const char* name : {"delta_of", "u_of"})
-    vectors_of(name, thread_channels_, kChunk * channel_vectors());
-  vectors_of("gates_of", thread_states(), kChunk * 2 * state_lanes());
+  for (const char* name : {"delta_of", "u_of"}) module_.shared(name, "f32", kChunk * block_, 4);
+  module_.shared("gates_of", "vec4<f32>", kChunk * 2 * fours_, 16);
   if (forward()) {
     module_.shared("parts_y", "f32", sums_.steps * threads_, 4);
     return;
   }
-  vectors_of("dy_of", thread_channels_, kChunk * channel_vectors());
+  module_.shared("dy_of", "f32", kChunk * block_, 4);
   share_sums();
 }
 
@@ -138,24 +100,18 @@ std::vector<std::string> SelectiveBlock::of_channels() const {
   return names;
 }
 
-// Steps of a vector of channels that a thread brings, every `fetched_rows`-th, and vectors of B and
-// C.
-std::int64_t SelectiveBlock::fetched_rows() const { return threads_ / channel_vectors(); }
-std::int64_t SelectiveBlock::own_steps() const {
-  return std::max<std::int64_t>(1, kChunk / fetched_rows());
-}
-std::int64_t SelectiveBlock::own_gates() const { return kChunk * 2 * state_lanes() / threads_; }
+// Steps of a channel that a thread brings, every `fours`-th, and vectors of B and C.
+std::int64_t SelectiveBlock::own_steps() const { return kChunk / fours_; }
+std::int64_t SelectiveBlock::own_gates() const { return kChunk * 2 * fours_ / threads_; }
 
 // The variables in which the next chunk waits.
 void SelectiveBlock::declare_next(Scope& scope) const {
-  const std::string channels = vector_type(thread_channels_) + "();",
-                    states = vector_type(thread_states()) + "();";
   for (std::int64_t e = 0; e < own_steps(); ++e) {
     for (const std::string& name : of_channels())
-      scope.line("var next_" + name + std::to_string(e) + " = " + channels);
+      scope.line("var next_" + name + std::to_string(e) + " = 0.0f;");
   }
   for (std::int64_t e = 0; e < own_gates(); ++e)
-    scope.line("var next_gates" + std::to_string(e) + " = " + states);
+    scope.line("var next_gates" + std::to_string(e) + " = vec4<f32>();");
   if (!forward()) scope.line("var next_h = vec4<f32>();");
 }
 
@@ -164,35 +120,29 @@ void SelectiveBlock::bring(Scope& scope, const std::string& chunk) const {
   scope.line("let coming = " + chunk + ";");
   for (std::int64_t e = 0; e < own_steps(); ++e) {
     Scope one(&scope), read(&scope);
-    one.line("let t = coming * " + u32_literal(kChunk) + " + " + u32_literal(e * fetched_rows()) +
+    one.line("let t = coming * " + u32_literal(kChunk) + " + " + u32_literal(e * fours_) +
              " + row;");
     for (const std::string& name : of_channels()) {
-      const std::string next = "next_" + name + std::to_string(e);
-      one.line(next + " = " + vector_type(thread_channels_) + "();");
-      for (std::int64_t c = 0; c < thread_channels_; ++c) {
-        const std::string number = std::to_string(c), call = name + "_at(p, t, in" + number + ")";
-        read.line(next + (thread_channels_ == 1 ? "" : "." + component(c)) + " = " +
-                  (s_.channels % block_ == 0
-                       ? call
-                       : "select(0.0f, " + call + ", real_in" + number + ")") +
-                  ";");
-      }
+      const std::string next = "next_" + name + std::to_string(e), call = name + "_at(p, t, q)";
+      one.line(next + " = 0.0f;");
+      read.line(next + " = " +
+                (s_.channels % block_ == 0 ? call : "select(0.0f, " + call + ", real)") + ";");
     }
-    one.block("if (" + both(brings_step(), "t < " + u32_literal(s_.length)) + ")", read);
+    one.block("if (t < " + u32_literal(s_.length) + ")", read);
     scope.block("", one);
   }
   for (std::int64_t e = 0; e < own_gates(); ++e) {
     Scope one(&scope), read(&scope);
     const std::string next = "next_gates" + std::to_string(e);
     one.line("let place = local + " + u32_literal(e * threads_) + ";");
-    one.line("let t = coming * " + u32_literal(kChunk) + " + place / " +
-             u32_literal(2 * state_lanes()) + ";");
-    one.line("let half = place / " + u32_literal(state_lanes()) + " % 2u;");
-    one.line(next + " = " + vector_type(thread_states()) + "();");
-    for (std::int64_t i = 0; i < thread_states(); ++i) {
+    one.line("let t = coming * " + u32_literal(kChunk) + " + place / " + u32_literal(2 * fours_) +
+             ";");
+    one.line("let half = place / " + u32_literal(fours_) + " % 2u;");
+    one.line(next + " = vec4<f32>();");
+    for (std::int64_t i = 0; i < 4; ++i) {
       read.line(next + "." + component(i) + " = " +
                 read_state("gate_at(p, t, half * " + u32_literal(s_.states) + " + ",
-                           state_of("place % " + u32_literal(state_lanes()), i), ")") +
+                           state_of("place % " + u32_literal(fours_), i), ")") +
                 ";");
     }
     one.block("if (t < " + u32_literal(s_.length) + ")", read);
@@ -212,32 +162,27 @@ void SelectiveBlock::bring_first(const std::string& chunk) {
 // Puts what has come to where all threads see it, whole vectors: to write one component may touch
 // the others. Nobody reads the chunk before any more: after its last step there is a barrier.
 void SelectiveBlock::unload(Scope& scope) const {
-  const auto put = [&](Scope& to, const std::string& of, const std::string& next, std::int64_t e) {
-    to.line(of + "_of[local + " + u32_literal(e * threads_) + "] = next_" + next +
-            std::to_string(e) + ";");
+  const auto put = [&](const std::string& name, std::int64_t e) {
+    scope.line(name + "_of[local + " + u32_literal(e * threads_) + "] = next_" + name +
+               std::to_string(e) + ";");
   };
-  Scope steps(&scope);
   for (std::int64_t e = 0; e < own_steps(); ++e) {
-    for (const std::string& name : of_channels()) put(steps, name, name, e);
+    for (const std::string& name : of_channels()) put(name, e);
   }
-  scope.block(brings_step().empty() ? "" : "if (" + brings_step() + ")", steps);
-  for (std::int64_t e = 0; e < own_gates(); ++e) put(scope, "gates", "gates", e);
+  for (std::int64_t e = 0; e < own_gates(); ++e) put("gates", e);
   scope.line("workgroupBarrier();");
 }
 
-// ---- a thread's quad
-// ------------------------------------------------------------------------------
+// ---- a thread's quad ---------------------------------------------------------------------------
 
 // The state of number i of a quad, and the condition under which there is one (empty: always).
 std::string SelectiveBlock::state_of(const std::string& vector, std::int64_t i) const {
-  return vector + " * " + u32_literal(thread_states()) + " + " + u32_literal(i % thread_states());
+  return vector + " * 4u + " + u32_literal(i);
 }
 std::string SelectiveBlock::there(std::int64_t i) const {
   const std::string state =
-      s_.states == padded() ? "" : state_of("own_states", i) + " < " + u32_literal(s_.states);
-  const std::string channel =
-      s_.channels % block_ == 0 ? "" : "real_q" + std::to_string(i / thread_states());
-  return both(channel, state);
+      s_.states == padded() ? "" : state_of("row", i) + " < " + u32_literal(s_.states);
+  return both(s_.channels % block_ == 0 ? "" : "real", state);
 }
 
 // What a call with state n gives; zero where there is no such state. Without branches: drivers take
@@ -256,20 +201,17 @@ void SelectiveBlock::read_quad(Scope& scope, const std::string& name,
                                const std::string& call) const {
   scope.line("var " + name + " = vec4<f32>();");
   for (std::int64_t i = 0; i < 4; ++i) {
-    const std::string c = std::to_string(i / thread_states());
-    const std::string read = read_state(call, state_of("own_states", i), ", q" + c + ")");
+    const std::string read = read_state(call, state_of("row", i), ", q)");
     scope.line(name + "." + component(i) + " = " +
-               (s_.channels % block_ == 0 ? read : "select(0.0f, " + read + ", real_q" + c + ")") +
-               ";");
+               (s_.channels % block_ == 0 ? read : "select(0.0f, " + read + ", real)") + ";");
   }
 }
 
 void SelectiveBlock::store_quad(Scope& scope, const std::string& name, const std::string& call,
                                 const std::string& condition) const {
   for (std::int64_t i = 0; i < 4; ++i) {
-    const std::string store = call + state_of("own_states", i) + ", q" +
-                              std::to_string(i / thread_states()) + ", " + name + "." +
-                              component(i) + ");";
+    const std::string store =
+        call + state_of("row", i) + ", q, " + name + "." + component(i) + ");";
     const std::string real = both(condition, there(i));
     scope.line(real.empty() ? store : "if (" + real + ") { " + store + " }");
   }
@@ -278,20 +220,17 @@ void SelectiveBlock::store_quad(Scope& scope, const std::string& name, const std
 // What step i of the chunk reads: delta, u, B, and, if asked for, C and dy; the names end with the
 // step's number.
 void SelectiveBlock::load_step(Scope& scope, std::int64_t i, bool all) const {
-  const bool two = thread_channels_ == 2;
   const std::string n = std::to_string(i);
-  const std::string place =
-      "[" + u32_literal(i * channel_vectors()) + " + own_channels]" + (two ? ".xxyy;" : ";");
+  const std::string place = "_of[" + u32_literal(i * block_) + " + channel];";
   const auto gate = [&](std::int64_t half) {
-    return "gates_of[" + u32_literal((2 * i + half) * state_lanes()) + " + own_states]" +
-           (two ? ".xyxy;" : ";");
+    return "gates_of[" + u32_literal((2 * i + half) * fours_) + " + row];";
   };
-  scope.line("let delta" + n + " = delta_of" + place);
-  scope.line("let u" + n + " = u_of" + place);
+  scope.line("let delta" + n + " = delta" + place);
+  scope.line("let u" + n + " = u" + place);
   scope.line("let b" + n + " = " + gate(0));
   if (!all) return;
   scope.line("let c" + n + " = " + gate(1));
-  if (!forward()) scope.line("let dy" + n + " = dy_of" + place);
+  if (!forward()) scope.line("let dy" + n + " = dy" + place);
 }
 
 // The same by plain names; a, and wu, by which B is multiplied.
@@ -362,7 +301,7 @@ void SelectiveBlock::sum_outputs(Scope& scope, std::int64_t from) const {
     one.line("y += parts_y[i * " + u32_literal(threads_) + " + " + u32_literal(k * block_) +
              " + channel];");
   }
-  one.line("if (real_q0 && t < " + u32_literal(s_.length) + ") { store0(p, t, q0, y); }");
+  one.line("if (real && t < " + u32_literal(s_.length) + ") { store0(p, t, q, y); }");
   share_out(scope, one, sums_.steps * block_);
 }
 
@@ -440,6 +379,8 @@ bool selective_by_block(const Launch& launch, const WgslOptions& options) {
 }
 
 Shader write_selective_block(const Launch& launch, const WgslOptions& options) {
+  if (const std::optional<LaneSizes> sizes = lane_sizes(launch, options))
+    return SelectiveLanes(launch, options, *sizes).write();
   return SelectiveBlock(launch, options).write();
 }
 

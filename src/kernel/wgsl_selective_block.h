@@ -9,9 +9,7 @@
 
 namespace tensorgrad::wgsl {
 
-// A workgroup has the channels of a block of one batch. A thread has a quad, four states in all: of
-// one channel, or, where threads of a subgroup give each other their sums, two states of each of
-// two neighbouring channels.
+// A workgroup has the channels of a block of one batch, a thread four states of one of them.
 class SelectiveBlock : SelectiveWriter {
  public:
   SelectiveBlock(const Launch& launch, const WgslOptions& options);
@@ -23,13 +21,8 @@ class SelectiveBlock : SelectiveWriter {
   void share();
   [[nodiscard]] std::int64_t shared_bytes() const;
   [[nodiscard]] std::vector<std::string> of_channels() const;
-  [[nodiscard]] std::int64_t fetched_rows() const;
   [[nodiscard]] std::int64_t own_steps() const;
   [[nodiscard]] std::int64_t own_gates() const;
-  // Whether a thread brings a step at all; empty: all do.
-  [[nodiscard]] std::string brings_step() const {
-    return fetched_rows() > kChunk ? "row < " + u32_literal(kChunk) : "";
-  }
   void declare_next(Scope& scope) const;
   void bring(Scope& scope, const std::string& chunk) const;
   void bring_first(const std::string& chunk);
@@ -57,24 +50,10 @@ class SelectiveBlock : SelectiveWriter {
   void write_sums();
   void give_to_sums(Scope& scope, std::int64_t i) const;
   void sum_steps(Scope& scope, std::int64_t from) const;
-  void write_sum_of_memory();
-  void write_sum_of_subgroups();
-  void give_to_memory(Scope& scope, std::int64_t i) const;
-  void give_to_lanes(Scope& scope, std::int64_t i) const;
-  void store_of_states(Scope& scope, std::int64_t i) const;
   void store_gate(Scope& scope, const std::string& vector, const std::string& i,
                   const std::string& value) const;
-  // Sums over lanes: each lane ends up with `count` of the values, from number `first` on; where
-  // several have the same, `only` is true of one.
-  struct Folded {
-    std::string name;
-    std::int64_t count = 1;
-    std::string first = "0u", only;
-  };
-  [[nodiscard]] Folded fold(Scope& scope, const std::string& low, const std::string& high,
-                            std::int64_t count, std::int64_t from, std::int64_t to) const;
 
-  // How many steps' sums are made at a time; by memory: by how many threads each sum over channels,
+  // How many steps' sums are made at a time; backward: by how many threads each sum over channels,
   // and how far apart its vectors begin, so that neighbours read from different banks.
   struct Sums {
     std::int64_t steps = 1, shares = 1, pitch = 1;
@@ -82,16 +61,9 @@ class SelectiveBlock : SelectiveWriter {
   [[nodiscard]] std::int64_t vectors() const { return sums_.steps * 2 * fours_; }
   // States, with those that fill up the last thread's.
   [[nodiscard]] std::int64_t padded() const { return 4 * fours_; }
-  // Vectors of a thread's channels; states of each of them, and threads that share a channel.
-  [[nodiscard]] std::int64_t channel_vectors() const { return block_ / thread_channels_; }
-  [[nodiscard]] std::int64_t thread_states() const { return 4 / thread_channels_; }
-  [[nodiscard]] std::int64_t state_lanes() const { return padded() / thread_states(); }
-
   static std::string component(std::int64_t i) { return std::string(1, "xyzw"[i]); }
 
   std::int64_t block_, fours_, threads_;
-  std::int64_t subgroup_ = 0;  // threads that give each other their sums; 0: by memory
-  std::int64_t thread_channels_ = 1;
   Sums sums_;
 };
 
