@@ -119,8 +119,11 @@ TEST(SelectiveScan, of_extreme_steps_by_the_zero_order_hold_on_webgpu) {
 }
 
 void check_gradient_of_selective(Where where) {
+  // A GPU's driver in software compiles each kernel for seconds.
+  const bool software = where == Where::kWebGpu && device_at(where)->info().software;
   for (const std::int64_t length : kLengthsOfGradients) {
     for (const auto discretization : {Discretization::kEuler, Discretization::kZeroOrderHold}) {
+      if (software && discretization == Discretization::kZeroOrderHold && length != 65) continue;
       Sketch s(static_cast<std::uint64_t>(length));
       const auto [t, g] = draw_selective(s, length);
       const SelectiveScan whole = selective_scan(
