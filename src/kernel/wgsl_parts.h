@@ -288,9 +288,9 @@ void write_source(Module& module, const std::string& name, const ScalarProgram& 
                   const Domain& domain);
 void write_finish(Module& module, const Launch& launch, const Domain& domain, DType dtype);
 
-// Steps of a loop that are written out one after another, so that compilers know all places.
+// Steps of a loop that are written out one after another, so that compilers know all places; threads
+// that keep a GPU busy.
 inline constexpr int kMostWrittenOut = 16;
-// Threads that keep a GPU busy.
 inline constexpr std::int64_t kFullGpu = 1 << 16;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b);
