@@ -288,8 +288,7 @@ void write_source(Module& module, const std::string& name, const ScalarProgram& 
                   const Domain& domain);
 void write_finish(Module& module, const Launch& launch, const Domain& domain, DType dtype);
 
-// Steps of a loop that are written out one after another, so that compilers know all places; threads
-// that keep a GPU busy.
+// Steps of a loop that are written out, so that compilers know all places; threads to fill a GPU.
 inline constexpr int kMostWrittenOut = 16;
 inline constexpr std::int64_t kFullGpu = 1 << 16;
 
