@@ -245,6 +245,22 @@ void SelectiveWriter::write_input(SelectiveInput which, const std::string& name,
   write_source(module_, name, l_.input(which), {{"p", batch}, {"i", rows}, {"q", columns}});
 }
 
+void SelectiveWriter::open_unit(std::int64_t threads, std::int64_t segments) {
+  const std::int64_t each = segments * s_.blocks();
+  open_rows(scope_, Tile{1, static_cast<int>(threads), true}, window_.count * each, "unit");
+  scope_.line("let p = unit / " + u32_literal(each) + " + " + u32_literal(window_.first) + ";");
+  scope_.line("let segment = unit / " + u32_literal(s_.blocks()) + " % " + u32_literal(segments) +
+              ";");
+  scope_.line("let block = unit % " + u32_literal(s_.blocks()) + ";");
+  const std::string most_chunks = u32_literal(s_.segment() / kChunk);
+  scope_.line("let first = segment * " + most_chunks + ";");
+  scope_.line("let chunks = " +
+              (segments == 1
+                   ? u32_literal(s_.chunks())
+                   : "min(" + most_chunks + ", " + u32_literal(s_.chunks()) + " - first)") +
+              ";");
+}
+
 void SelectiveWriter::write_result(std::size_t which, std::int64_t rows, std::int64_t columns) {
   const Store& store = l_.stores.at(which);
   const Domain domain = {{"p", l_.batch}, {"i", rows}, {"q", columns}};

@@ -22,6 +22,9 @@ class SelectiveWriter {
   void write_inputs();
   void write_input(SelectiveInput which, const std::string& name, std::int64_t batch,
                    std::int64_t rows, std::int64_t columns);
+  // Opens main() of a workgroup that has the channels of a block of one batch, and of its steps a
+  // segment: `p`, `block`, `segment`, its `first` chunk and how many `chunks` it has.
+  void open_unit(std::int64_t threads, std::int64_t segments);
   // fn storeN(p, i, q, x), over [batch, rows, columns].
   void write_result(std::size_t which, std::int64_t rows, std::int64_t columns);
   // Those of the forward pass.

@@ -35,7 +35,8 @@ SelectiveBlock::SelectiveBlock(const Launch& launch, const WgslOptions& options)
 Shader SelectiveBlock::write() {
   const std::int64_t segments = forward() ? 1 : s_.segments();
   share();
-  open_unit(segments);
+  open_unit(threads_, segments);
+  open_channel();
   read_quad(scope_, "rate", "rate_at(0u, ");
   scope_.line("let rate2 = rate * 1.44269504f;");  // for powers of two
   if (forward()) {
@@ -53,13 +54,8 @@ Shader SelectiveBlock::write() {
                      window_.count * segments * s_.blocks());
 }
 
-void SelectiveBlock::open_unit(std::int64_t segments) {
-  const std::int64_t each = segments * s_.blocks();
-  open_rows(scope_, Tile{1, static_cast<int>(threads_), true}, window_.count * each, "unit");
-  scope_.line("let p = unit / " + u32_literal(each) + " + " + u32_literal(window_.first) + ";");
-  scope_.line("let segment = unit / " + u32_literal(s_.blocks()) + " % " + u32_literal(segments) +
-              ";");
-  scope_.line("let block = unit % " + u32_literal(s_.blocks()) + ";");
+// `channel` and `row` of the thread.
+void SelectiveBlock::open_channel() {
   scope_.line("let channel = local % " + u32_literal(block_) + ";");
   scope_.line("let row = local / " + u32_literal(block_) + ";");
   const std::string most = u32_literal(s_.channels - 1);
@@ -67,13 +63,6 @@ void SelectiveBlock::open_unit(std::int64_t segments) {
   const bool even = s_.channels % block_ == 0;
   scope_.line("let real = " + (even ? "true" : q + " <= " + most) + ";");
   scope_.line("let q = " + (even ? q : "min(" + q + ", " + most + ")") + ";");
-  const std::string most_chunks = u32_literal(s_.segment() / kChunk);
-  scope_.line("let first = segment * " + most_chunks + ";");
-  scope_.line("let chunks = " +
-              (segments == 1
-                   ? u32_literal(s_.chunks())
-                   : "min(" + most_chunks + ", " + u32_literal(s_.chunks()) + " - first)") +
-              ";");
 }
 
 // ---- what a chunk reads ------------------------------------------------------------------------

@@ -17,7 +17,7 @@ class SelectiveBlock : SelectiveWriter {
 
  private:
   // wgsl_selective_block.cpp
-  void open_unit(std::int64_t segments);
+  void open_channel();
   void share();
   [[nodiscard]] std::int64_t shared_bytes() const;
   [[nodiscard]] std::vector<std::string> of_channels() const;

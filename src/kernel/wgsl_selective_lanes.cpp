@@ -90,7 +90,7 @@ Shader SelectiveLanes::write() {
   write_result(3, s_.segments() * s_.states, s_.channels);
   write_result(4, s_.states, s_.channels);
   share();
-  open_unit();
+  open_unit(z_.threads(), s_.segments());
   open_lanes();
   read_own(scope_, "rate", "rate_at(0u, ");
   scope_.line("let rate2 = rate * 1.44269504f;");  // for powers of two
@@ -166,7 +166,7 @@ void SelectiveLanes::write_quad(Quads& quads, const std::set<int>& vectors) {
       value += (c == 0 ? "vec4<f32>(" : ", ") + quads.name + "_at(p, i, min(q + " + u32_literal(c) +
                ", " + u32_literal(quads.columns - 1) + "))";
     }
-    value += ")";
+    value += ')';
   }
   scope.line("return " + value + ";");
   function(quads.name + "_four", "vec4<f32>", scope);
@@ -234,22 +234,6 @@ void SelectiveLanes::share() {
 }
 
 // ---- who does what -----------------------------------------------------------------------------
-
-void SelectiveLanes::open_unit() {
-  const std::int64_t segments = s_.segments(), each = segments * s_.blocks();
-  open_rows(scope_, Tile{1, static_cast<int>(z_.threads()), true}, window_.count * each, "unit");
-  scope_.line("let p = unit / " + u32_literal(each) + " + " + u32_literal(window_.first) + ";");
-  scope_.line("let segment = unit / " + u32_literal(s_.blocks()) + " % " + u32_literal(segments) +
-              ";");
-  scope_.line("let block = unit % " + u32_literal(s_.blocks()) + ";");
-  const std::string most_chunks = u32_literal(s_.segment() / kChunk);
-  scope_.line("let first = segment * " + most_chunks + ";");
-  scope_.line("let chunks = " +
-              (segments == 1
-                   ? u32_literal(s_.chunks())
-                   : "min(" + most_chunks + ", " + u32_literal(s_.chunks()) + " - first)") +
-              ";");
-}
 
 std::string SelectiveLanes::number_of(const std::vector<int>& bits) const {
   std::string sum;

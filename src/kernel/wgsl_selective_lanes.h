@@ -65,7 +65,6 @@ class SelectiveLanes : SelectiveWriter {
   void write_exchanges();
   void write_place(std::size_t which, std::int64_t rows, std::int64_t columns);
   void share();
-  void open_unit();
   void open_lanes();
   [[nodiscard]] std::string number_of(const std::vector<int>& bits) const;
 
