@@ -16,9 +16,10 @@ constexpr std::int64_t kFetchAt = 10;
 
 // ---- the steps of a chunk ----------------------------------------------------------------------
 
-// What step i reads, as vectors over a thread's channels and states.
-void SelectiveLanes::load_step(Scope& scope, std::int64_t i, bool forward) const {
-  const std::string n = (forward ? "f" : "") + std::to_string(i);
+// What step i reads, as vectors over a thread's channels and states; `again`: to make a chunk's
+// states anew, for which names have an f before the step's number.
+void SelectiveLanes::load_step(Scope& scope, std::int64_t i, bool again) const {
+  const std::string n = (again ? "f" : "") + std::to_string(i);
   const auto channels = [&](const std::string& name) {
     scope.line("let " + name + n + " = " + name + "_of[own_channels + " +
                u32_literal(i * z_.pairs()) + "].xxyy;");
@@ -30,14 +31,14 @@ void SelectiveLanes::load_step(Scope& scope, std::int64_t i, bool forward) const
   channels("delta");
   channels(euler() ? "wu" : "u");
   gate("b");
-  if (forward) return;
+  if (again) return;
   gate("c");
   channels("dy");
 }
 
-// aI; and, where there is no wuI yet, what B is multiplied by.
-void SelectiveLanes::decay(Scope& scope, std::int64_t i, const std::string& n,
-                           const std::string& more) const {
+// Of step i, whose names end with n: how much is left of the states, and, by the zero-order hold,
+// what B is multiplied by.
+void SelectiveLanes::decay(Scope& scope, std::int64_t i, const std::string& n) const {
   std::string a = "exp2(delta" + n + " * rate2)";
   if (!whole()) {  // behind the last step; an infinite rate has made NaN of zero
     a = "select(" + a + ", vec4<f32>(1.0f), start + " + u32_literal(i) +
@@ -45,24 +46,25 @@ void SelectiveLanes::decay(Scope& scope, std::int64_t i, const std::string& n,
   }
   scope.line("let a" + n + " = " + a + ";");
   if (euler()) return;
-  scope.line("let " + more + n + " = delta" + n + " * hold_factor(delta" + n + " * rate);");
-  scope.line("let wu" + n + " = " + more + n + " * u" + n + ";");
+  scope.line("let w" + n + " = delta" + n + " * hold_factor(delta" + n + " * rate);");
+  scope.line("let wu" + n + " = w" + n + " * u" + n + ";");
 }
 
 void SelectiveLanes::step_forward(Scope& scope, std::int64_t i) const {
   const std::string n = "f" + std::to_string(i);
   load_step(scope, i, true);
-  decay(scope, i, n, "w");
+  decay(scope, i, n);
   scope.line("let h" + std::to_string(i + 1) + " = a" + n + " * h" + std::to_string(i) + " + wu" +
              n + " * b_" + n + ";");
 }
 
+// Step i of what flows back; e is what flows out of it, into the step before.
 void SelectiveLanes::step_back(Scope& scope, std::int64_t i) {
   const std::string n = std::to_string(i), above = std::to_string(i + 1);
   const auto let = [&](const std::string& name, const std::string& value) {
     scope.line("let " + name + n + " = " + value + ";");
   };
-  decay(scope, i, n, "w");
+  decay(scope, i, n);
   let("g", "c_" + n + " * dy" + n + " + e" + (i + 1 == kChunk ? "" : above));
   let("e", "a" + n + " * g" + n);
   let("through", "e" + n + " * h" + n);
@@ -102,8 +104,8 @@ void SelectiveLanes::exchange_gates(Scope& scope, std::int64_t i) {
   const std::string n = std::to_string(i);
   const auto mask = [&](std::size_t k) { return u32_literal(1 << channel_bits_[k]) + ")"; };
   if (channel_bits_.empty()) {
-    const std::string swap = "sums_b" + n, c = "sums_c" + n;
-    return store_gates(scope, i, {swap + ".x", swap + ".y", c + ".x", c + ".y"});
+    const std::string b = "sums_b" + n, c = "sums_c" + n;
+    return store_gates(scope, i, {b + ".x", b + ".y", c + ".x", c + ".y"});
   }
   const std::size_t rounds = channel_bits_.size();
   scope.line("let gates" + n + " = vec2<f32>(sums_b" + n + ".x, sums_c" + n + ".x);");
