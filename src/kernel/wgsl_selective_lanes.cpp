@@ -26,8 +26,9 @@ namespace tensorgrad::wgsl {
 namespace {
 
 constexpr std::int64_t kQuadBytes = 16, kPairBytes = 8, kNumberBytes = 4;
-// As many steps' sums are made at a time as leave room for three workgroups.
+// As many steps' sums are made at a time as, of up to 16 states, leave room for three workgroups.
 constexpr std::int64_t kMostSumSteps = 8;
+
 std::int64_t bytes_of(const LaneSizes& z, bool zero_order_hold, bool in_memory) {
   const std::int64_t chunk = SelectiveSizes::kChunk;
   const std::int64_t steps = (zero_order_hold ? 3 : 4) * chunk * z.block * kNumberBytes;
