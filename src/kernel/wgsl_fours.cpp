@@ -2,6 +2,7 @@
 #include "kernel/wgsl_fours.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/check.h"
@@ -14,7 +15,7 @@ std::string part_of(int c) { return std::string(1, "xyzw"[c]); }
 bool touches(const InFours& part, const IndexMap& map, DType dtype, Level level) {
   const bool real = dtype == DType::kF32 || dtype == DType::kF16;
   return real && level == Level::kElement &&
-         run_of_four(part.domain, map, part.axis) == RunOfFour::kTouching;
+         run_of_four(part.domain, map, part.axis, part.width) == RunOfFour::kTouching;
 }
 
 // Loads by data are single elements.
@@ -49,9 +50,12 @@ std::set<int> choose_fours(const Launch& launch, const std::vector<InFours*>& pa
   for (bool again = true; again;) {
     again = false;
     std::set<int> vectors, others;
+    std::map<int, int> widths;
     for (const InFours* part : parts) {
-      each_use(*part,
-               [&](int binding, bool vector) { (vector ? vectors : others).insert(binding); });
+      each_use(*part, [&](int binding, bool vector) {
+        const bool alike = widths.emplace(binding, part->width).first->second == part->width;
+        (vector && alike ? vectors : others).insert(binding);
+      });
     }
     if (launch.ones_row || launch.ones_column) others.insert(launch.ones_store.binding);
     for (const int binding : others) vectors.erase(binding);
@@ -78,7 +82,7 @@ std::set<int> choose_fours(const Launch& launch, const std::vector<InFours*>& pa
 FourWriter::FourWriter(Module& module, const InFours& part, const std::set<int>& vectors,
                        const std::string& acc)
     : module_(module), part_(part), vectors_(vectors), whole_(part.program->instrs.size()) {
-  for (int c = 0; c < kFour; ++c) {
+  for (int c = 0; c < part.width; ++c) {
     Domain domain = part.domain;
     if (c > 0) domain[part.axis].name += std::to_string(c);
     writers_.emplace_back(module, *part.program, domain, domain,
@@ -91,15 +95,15 @@ FourWriter::FourWriter(Module& module, const InFours& part, const std::set<int>&
 void FourWriter::load(Scope& scope, int number) {
   const Instr& instr = part_.program->instrs[static_cast<std::size_t>(number)];
   const Access& access = part_.program->accesses[static_cast<std::size_t>(instr.index)];
-  const RunOfFour run = run_of_four(part_.domain, access.map, part_.axis);
+  const RunOfFour run = run_of_four(part_.domain, access.map, part_.axis, part_.width);
   const std::string name = "v" + std::to_string(number);
   if (run == RunOfFour::kTouching && vectors_.contains(access.binding)) {
     const Place place = place_of(scope, part_.domain, access.map);
-    module_.hold_vectors(access.binding, access.dtype);
+    module_.hold_vectors(access.binding, access.dtype, part_.width);
     scope.line("let " + name + " = " +
-               Module::load_vector(access.binding, access.dtype, place.index) + ";");
+               Module::load_vector(access.binding, access.dtype, place.index, part_.width) + ";");
     whole_[static_cast<std::size_t>(number)] = name;
-    for (int c = 0; c < kFour; ++c)
+    for (int c = 0; c < part_.width; ++c)
       writers_[static_cast<std::size_t>(c)].set_value(number, name + "." + part_of(c));
   } else if (run == RunOfFour::kConstant) {
     writers_[0].write(scope, number);
@@ -113,7 +117,7 @@ void FourWriter::load(Scope& scope, int number) {
 void FourWriter::name_neighbours(Scope& scope) {
   if (std::exchange(named_, true)) return;
   const std::string& axis = part_.domain[part_.axis].name;
-  for (int c = 1; c < kFour; ++c) {
+  for (int c = 1; c < part_.width; ++c) {
     const std::string name = axis + std::to_string(c);
     scope.line("let " + name + " = " + axis + " + " + u32_literal(c) + ";");
     scope.own(name);
@@ -140,7 +144,7 @@ std::string FourWriter::value(int instr) const {
   std::string list;
   for (const ProgramWriter& writer : writers_)
     list += (list.empty() ? "" : ", ") + writer.value(instr);
-  return "vec4<f32>(" + list + ")";
+  return "vec" + std::to_string(part_.width) + "<f32>(" + list + ")";
 }
 
 void FourWriter::store(Scope& scope, const Store& store) {

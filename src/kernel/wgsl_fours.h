@@ -14,7 +14,7 @@ namespace tensorgrad::wgsl {
 inline constexpr int kFour = 4;
 
 // A program whose elements may be taken four at a time along an axis of its domain, from multiples
-// of four on.
+// of four on; or, of another width, so many.
 struct InFours {
   const ScalarProgram* program = nullptr;
   Domain domain;
@@ -23,6 +23,7 @@ struct InFours {
   bool chosen = false;   // at first: may it be?
   std::vector<Store> stores = {};
   bool packed = false;  // its words hold several elements along the axis, which is as good
+  int width = kFour;
 };
 
 // Decides which of these are; gives the bindings that become arrays of vectors. The programs are

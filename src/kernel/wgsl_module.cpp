@@ -107,17 +107,19 @@ std::string Module::load(int binding, DType dtype, const std::string& index) con
   return value;
 }
 
-void Module::hold_vectors(int binding, DType dtype) {
-  types_.at(static_cast<std::size_t>(binding)) = {"vec4<" + std::string(to_string(dtype)) + ">"};
+void Module::hold_vectors(int binding, DType dtype, int width) {
+  types_.at(static_cast<std::size_t>(binding)) = {"vec" + std::to_string(width) + "<" +
+                                                  std::string(to_string(dtype)) + ">"};
 }
 
 void Module::hold_eights(int binding) {
   types_.at(static_cast<std::size_t>(binding)) = {"vec4<u32>"};
 }
 
-std::string Module::load_vector(int binding, DType dtype, const std::string& index) {
-  const std::string vector = "b" + std::to_string(binding) + "[(" + index + ") / 4u]";
-  return dtype == DType::kF16 ? "vec4<f32>(" + vector + ")" : vector;
+std::string Module::load_vector(int binding, DType dtype, const std::string& index, int width) {
+  const std::string vector =
+      "b" + std::to_string(binding) + "[(" + index + ") / " + u32_literal(width) + "]";
+  return dtype == DType::kF16 ? "vec" + std::to_string(width) + "<f32>(" + vector + ")" : vector;
 }
 
 std::string Module::store_vector(int binding, DType dtype, const std::string& index,
