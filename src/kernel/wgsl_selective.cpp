@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/check.h"
+
 namespace tensorgrad::wgsl {
 namespace {
 
@@ -39,7 +41,8 @@ class LineWriter : SelectiveWriter {
     const std::int64_t lines = window_.count * s_.channels;
     tile_ = line_tile(lines);
     if (forward()) {
-      write_forward_results();
+      write_result(0, s_.length, s_.channels);
+      write_state_results();
     } else {
       write_result(0, s_.segments() * s_.states, s_.channels);
     }
@@ -235,7 +238,7 @@ void SelectiveWriter::write_inputs() {
   write_input(kBC, "gate_at", s_.batch, s_.length, 2 * n);
   write_input(kA, "rate_at", 1, n, d);
   write_input(kInitial, "initial_at", s_.batch, n, d);
-  write_input(kStates, "state_at", s_.batch, s_.chunks() * n, d);
+  write_states();
   write_input(kEnds, "end_at", s_.batch, s_.segments() * n, d);
 }
 
@@ -244,6 +247,22 @@ void SelectiveWriter::write_input(SelectiveInput which, const std::string& name,
   if (!has(which)) return;
   write_source(module_, name, l_.input(which), {{"p", batch}, {"i", rows}, {"q", columns}});
 }
+
+// fn state_at(p, i, q), as they are numbered, however they lie.
+void SelectiveWriter::write_states() {
+  if (!has(SelectiveInput::kStates)) return;
+  write_input(SelectiveInput::kStates, by_pairs() ? "kept_at" : "state_at", s_.batch, kept_rows(),
+              kept_columns());
+  if (!by_pairs()) return;
+  module_.function("state_at",
+                   "fn state_at(p: u32, i: u32, q: u32) -> f32 {\n"
+                   "  return kept_at(p, i / 2u, q * 2u + i % 2u);\n}\n");
+}
+
+std::int64_t SelectiveWriter::kept_rows() const {
+  return s_.chunks() * s_.states / (by_pairs() ? 2 : 1);
+}
+std::int64_t SelectiveWriter::kept_columns() const { return s_.channels * (by_pairs() ? 2 : 1); }
 
 void SelectiveWriter::open_unit(std::int64_t threads, std::int64_t segments) {
   const std::int64_t each = segments * s_.blocks();
@@ -272,10 +291,29 @@ void SelectiveWriter::write_result(std::size_t which, std::int64_t rows, std::in
                    "fn " + name + "(p: u32, i: u32, q: u32, x: f32) {\n" + scope.text() + "}\n");
 }
 
-void SelectiveWriter::write_forward_results() {
-  write_result(0, s_.length, s_.channels);
+void SelectiveWriter::write_place(std::size_t which, std::int64_t rows, std::int64_t columns) {
+  const Store& store = l_.stores.at(which);
+  const Domain domain = {{"p", l_.batch}, {"i", rows}, {"q", columns}};
+  CHECK(rows == 1 || even_step(domain, store.map, 1) == columns, l_.name);
+  Scope scope;
+  scope.line("return " + place_of(scope, domain, store.map).index + ";");
+  const std::string name = "place" + std::to_string(which);
+  module_.function(name,
+                   "fn " + name + "(p: u32, i: u32, q: u32) -> u32 {\n" + scope.text() + "}\n");
+}
+
+void SelectiveWriter::write_state_results() {
   write_result(1, s_.states, s_.channels);
-  if (keeps_states(l_)) write_result(2, s_.chunks() * s_.states, s_.channels);
+  if (!keeps_states(l_)) return;
+  const Store& store = l_.stores.at(2);
+  const Domain domain = {{"p", l_.batch}, {"row", kept_rows()}, {"column", kept_columns()}};
+  Scope scope;
+  scope.line(by_pairs() ? "let row = i / 2u;" : "let row = i;");
+  scope.line(by_pairs() ? "let column = q * 2u + i % 2u;" : "let column = q;");
+  const Place place = place_of(scope, domain, store.map);
+  scope.line(module_.store(store.binding, DType::kF32, place.index, "x"));
+  module_.function("store2",
+                   "fn store2(p: u32, i: u32, q: u32, x: f32) {\n" + scope.text() + "}\n");
 }
 
 Shader write_selective_scan(const Launch& launch, const WgslOptions& options) {

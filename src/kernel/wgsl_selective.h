@@ -22,13 +22,21 @@ class SelectiveWriter {
   void write_inputs();
   void write_input(SelectiveInput which, const std::string& name, std::int64_t batch,
                    std::int64_t rows, std::int64_t columns);
+  void write_states();
   // Opens main() of a workgroup that has the channels of a block of one batch, and of its steps a
   // segment: `p`, `block`, `segment`, its `first` chunk and how many `chunks` it has.
   void open_unit(std::int64_t threads, std::int64_t segments);
   // fn storeN(p, i, q, x), over [batch, rows, columns].
   void write_result(std::size_t which, std::int64_t rows, std::int64_t columns);
-  // Those of the forward pass.
-  void write_forward_results();
+  // Kept states lie by pairs where they are even in number: both of a channel side by side, so that
+  // who works on two states of two channels reads one vector.
+  [[nodiscard]] bool by_pairs() const { return s_.states % 2 == 0; }
+  [[nodiscard]] std::int64_t kept_rows() const;
+  [[nodiscard]] std::int64_t kept_columns() const;
+  // The states of the forward pass: those after the last step, and those that are kept.
+  void write_state_results();
+  // fn placeN(p, i, q): where a result lies. Rows are as long as there are columns.
+  void write_place(std::size_t which, std::int64_t rows, std::int64_t columns);
 
   const Launch& l_;
   const WgslOptions& options_;

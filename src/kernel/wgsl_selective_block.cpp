@@ -22,25 +22,31 @@ std::string both(const std::string& a, const std::string& b) {
 }  // namespace
 
 SelectiveBlock::SelectiveBlock(const Launch& launch, const WgslOptions& options)
-    : SelectiveWriter(launch, options),
-      block_(s_.block()),
+    : SelectiveChunks(launch, options),
+      block_(std::max<std::int64_t>(4, s_.block())),
       fours_(s_.fours()),
       threads_(block_ * fours_) {
   CHECK(threads_ <= options_.max_threads, l_.name + ": a workgroup has too few threads");
-  write_inputs();
   choose_sums();
   CHECK(shared_bytes() <= options_.max_workgroup_bytes, l_.name + ": too little workgroup memory");
 }
 
 Shader SelectiveBlock::write() {
   const std::int64_t segments = forward() ? 1 : s_.segments();
+  list_brought();
+  write_brought();
+  write_input(SelectiveInput::kA, "rate_at", 1, s_.states, s_.channels);
+  write_input(SelectiveInput::kInitial, "initial_at", s_.batch, s_.states, s_.channels);
+  write_input(SelectiveInput::kEnds, "end_at", s_.batch, s_.segments() * s_.states, s_.channels);
+  write_states();
   share();
   open_unit(threads_, segments);
   open_channel();
   read_quad(scope_, "rate", "rate_at(0u, ");
   scope_.line("let rate2 = rate * 1.44269504f;");  // for powers of two
   if (forward()) {
-    write_forward_results();
+    write_place(0, s_.length, s_.channels);
+    write_state_results();
     write_forward();
   } else {
     write_result(0, s_.length, s_.channels);
@@ -54,111 +60,92 @@ Shader SelectiveBlock::write() {
                      window_.count * segments * s_.blocks());
 }
 
-// `channel` and `row` of the thread.
+// `channel` and `row` of the thread; the row and the first channel of what it brings.
 void SelectiveBlock::open_channel() {
   scope_.line("let channel = local % " + u32_literal(block_) + ";");
   scope_.line("let row = local / " + u32_literal(block_) + ";");
   const std::string most = u32_literal(s_.channels - 1);
   const std::string q = "block * " + u32_literal(block_) + " + channel";
-  const bool even = s_.channels % block_ == 0;
-  scope_.line("let real = " + (even ? "true" : q + " <= " + most) + ";");
-  scope_.line("let q = " + (even ? q : "min(" + q + ", " + most + ")") + ";");
+  scope_.line("let real = " + (even() ? "true" : q + " <= " + most) + ";");
+  scope_.line("let q = " + (even() ? q : "min(" + q + ", " + most + ")") + ";");
+  const std::string first =
+      "block * " + u32_literal(block_) + " + local % " + u32_literal(quads()) + " * 4u";
+  scope_.line("let brought_row = local / " + u32_literal(quads()) +
+              (rows_at_once() > kChunk ? " % " + u32_literal(kChunk) : "") + ";");
+  scope_.line(
+      "let brought_channel = " +
+      (even() ? first : "min(" + first + ", " + u32_literal((s_.channels - 1) / 4 * 4) + ")") +
+      ";");
+  if (!even()) {
+    const std::string channels = u32_literal(s_.channels);
+    scope_.line("let real_brought = " +
+                (s_.channels % 4 == 0
+                     ? first + " < " + channels
+                     : "vec4<u32>(" + first + ") + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(" +
+                           channels + ")") +
+                ";");
+  }
+  open_gates(scope_);
 }
 
 // ---- what a chunk reads ------------------------------------------------------------------------
 
 std::int64_t SelectiveBlock::shared_bytes() const {
-  const std::int64_t read = kChunk * (block_ * (forward() ? 2 : 3) + 2 * padded()) * 4;
+  const auto arrays = static_cast<std::int64_t>(of_steps().size());
+  const std::int64_t read = kChunk * (4 * quads() * arrays + 2 * padded()) * 4;
   return read + (forward() ? sums_.steps * threads_ * 4 : sums_bytes());
 }
 
 void SelectiveBlock::share() {
-  for (const char* name : {"delta_of", "u_of"}) module_.shared(name, "f32", kChunk * block_, 4);
+  for (const std::string& name : of_steps())
+    module_.shared(name + "_of", "vec4<f32>", kChunk * quads(), 16);
   module_.shared("gates_of", "vec4<f32>", kChunk * 2 * fours_, 16);
   if (forward()) {
     module_.shared("parts_y", "f32", sums_.steps * threads_, 4);
-    return;
+  } else {
+    share_sums();
   }
-  module_.shared("dy_of", "f32", kChunk * block_, 4);
-  share_sums();
 }
 
-std::vector<std::string> SelectiveBlock::of_channels() const {
-  std::vector<std::string> names = {"delta", "u"};
-  if (!forward()) names.emplace_back("dy");
-  return names;
+std::vector<std::string> SelectiveBlock::of_steps() const {
+  if (!forward()) return {"delta", "u", "dy"};
+  return {"delta", euler() ? "wu" : "u"};
 }
 
-// Steps of a channel that a thread brings, every `fours`-th, and vectors of B and C.
-std::int64_t SelectiveBlock::own_steps() const { return kChunk / fours_; }
-std::int64_t SelectiveBlock::own_gates() const { return kChunk * 2 * fours_ / threads_; }
-
-// The variables in which the next chunk waits.
-void SelectiveBlock::declare_next(Scope& scope) const {
-  for (std::int64_t e = 0; e < own_steps(); ++e) {
-    for (const std::string& name : of_channels())
-      scope.line("var next_" + name + std::to_string(e) + " = 0.0f;");
-  }
-  for (std::int64_t e = 0; e < own_gates(); ++e)
-    scope.line("var next_gates" + std::to_string(e) + " = vec4<f32>();");
-  if (!forward()) scope.line("var next_h = vec4<f32>();");
+std::int64_t SelectiveBlock::own_rows() const {
+  return std::max<std::int64_t>(1, kChunk / rows_at_once());
 }
 
-// Reads chunk number `chunk`; zeros behind the last step, where then nothing changes.
-void SelectiveBlock::bring(Scope& scope, const std::string& chunk) const {
-  scope.line("let coming = " + chunk + ";");
-  for (std::int64_t e = 0; e < own_steps(); ++e) {
-    Scope one(&scope), read(&scope);
-    one.line("let t = coming * " + u32_literal(kChunk) + " + " + u32_literal(e * fours_) +
-             " + row;");
-    for (const std::string& name : of_channels()) {
-      const std::string next = "next_" + name + std::to_string(e), call = name + "_at(p, t, q)";
-      one.line(next + " = 0.0f;");
-      read.line(next + " = " +
-                (s_.channels % block_ == 0 ? call : "select(0.0f, " + call + ", real)") + ";");
-    }
-    one.block("if (t < " + u32_literal(s_.length) + ")", read);
-    scope.block("", one);
-  }
-  for (std::int64_t e = 0; e < own_gates(); ++e) {
-    Scope one(&scope), read(&scope);
-    const std::string next = "next_gates" + std::to_string(e);
-    one.line("let place = local + " + u32_literal(e * threads_) + ";");
-    one.line("let t = coming * " + u32_literal(kChunk) + " + place / " + u32_literal(2 * fours_) +
-             ";");
-    one.line("let half = place / " + u32_literal(fours_) + " % 2u;");
-    one.line(next + " = vec4<f32>();");
-    for (std::int64_t i = 0; i < 4; ++i) {
-      read.line(next + "." + component(i) + " = " +
-                read_state("gate_at(p, t, half * " + u32_literal(s_.states) + " + ",
-                           state_of("place % " + u32_literal(fours_), i), ")") +
-                ";");
-    }
-    one.block("if (t < " + u32_literal(s_.length) + ")", read);
-    scope.block("", one);
-  }
-  if (forward()) return;
-  read_quad(scope, "before", "state_at(p, coming * " + u32_literal(s_.states) + " + ");
-  scope.line("next_h = before;");
-}
-
-void SelectiveBlock::bring_first(const std::string& chunk) {
-  Scope start(&scope_);
-  bring(start, chunk);
-  scope_.block("", start);
-}
-
-// Puts what has come to where all threads see it, whole vectors: to write one component may touch
-// the others. Nobody reads the chunk before any more: after its last step there is a barrier.
-void SelectiveBlock::unload(Scope& scope) const {
-  const auto put = [&](const std::string& name, std::int64_t e) {
-    scope.line(name + "_of[local + " + u32_literal(e * threads_) + "] = next_" + name +
-               std::to_string(e) + ";");
+void SelectiveBlock::list_brought() {
+  std::vector<std::int64_t> behind;
+  for (std::int64_t e = 0; e < own_rows(); ++e) behind.push_back(e * rows_at_once());
+  const auto add = [&](SelectiveInput which, const char* name) {
+    brought_.push_back({which, name, 4, s_.length, s_.channels, kChunk, behind, "brought_row",
+                        "brought_channel", even() ? "" : "real_brought"});
   };
-  for (std::int64_t e = 0; e < own_steps(); ++e) {
-    for (const std::string& name : of_channels()) put(name, e);
+  add(SelectiveInput::kDelta, "delta");
+  add(SelectiveInput::kU, "u");
+  if (!forward()) add(SelectiveInput::kDy, "dy");
+  bring_gates(threads_);
+}
+
+// Puts what has come to where all threads see it. Nobody reads the chunk before any more: after its
+// last step there is a barrier.
+void SelectiveBlock::unload(Scope& scope) const {
+  const auto put = [&](Scope& to, const std::string& name, std::int64_t e) {
+    to.line(name + "_of[local + " + u32_literal(e * threads_) + "] = next_" + name +
+            std::to_string(e) + ";");
+  };
+  Scope steps(&scope);
+  for (std::int64_t e = 0; e < own_rows(); ++e) {
+    const std::string n = std::to_string(e);
+    if (forward() && euler())
+      steps.line("let next_wu" + n + " = next_delta" + n + " * next_u" + n + ";");
+    for (const std::string& name : of_steps()) put(steps, name, e);
   }
-  for (std::int64_t e = 0; e < own_gates(); ++e) put("gates", e);
+  scope.block(rows_at_once() > kChunk ? "if (local < " + u32_literal(kChunk * quads()) + ")" : "",
+              steps);
+  for (std::int64_t e = 0; e < own_gates(threads_); ++e) put(scope, "gates", e);
   scope.line("workgroupBarrier();");
 }
 
@@ -171,7 +158,7 @@ std::string SelectiveBlock::state_of(const std::string& vector, std::int64_t i) 
 std::string SelectiveBlock::there(std::int64_t i) const {
   const std::string state =
       s_.states == padded() ? "" : state_of("row", i) + " < " + u32_literal(s_.states);
-  return both(s_.channels % block_ == 0 ? "" : "real", state);
+  return both(even() ? "" : "real", state);
 }
 
 // What a call with state n gives; zero where there is no such state. Without branches: drivers take
@@ -192,7 +179,7 @@ void SelectiveBlock::read_quad(Scope& scope, const std::string& name,
   for (std::int64_t i = 0; i < 4; ++i) {
     const std::string read = read_state(call, state_of("row", i), ", q)");
     scope.line(name + "." + component(i) + " = " +
-               (s_.channels % block_ == 0 ? read : "select(0.0f, " + read + ", real)") + ";");
+               (even() ? read : "select(0.0f, " + read + ", real)") + ";");
   }
 }
 
@@ -206,36 +193,41 @@ void SelectiveBlock::store_quad(Scope& scope, const std::string& name, const std
   }
 }
 
-// What step i of the chunk reads: delta, u, B, and, if asked for, C and dy; the names end with the
-// step's number.
+// What step i of the chunk reads: delta, u or wu, B, and, if asked for, C and dy; the names end
+// with the step's number.
 void SelectiveBlock::load_step(Scope& scope, std::int64_t i, bool all) const {
   const std::string n = std::to_string(i);
-  const std::string place = "_of[" + u32_literal(i * block_) + " + channel];";
-  const auto gate = [&](std::int64_t half) {
-    return "gates_of[" + u32_literal((2 * i + half) * fours_) + " + row];";
+  for (const std::string& name : of_steps()) {
+    if (name == "dy" && !all) continue;
+    scope.line("let " + name + n + " = " + name + "_of[" + u32_literal(i * quads()) +
+               " + channel / 4u][channel % 4u];");
+  }
+  const auto gate = [&](const std::string& name, std::int64_t half) {
+    scope.line("let " + name + "_" + n + " = gates_of[" + u32_literal((2 * i + half) * fours_) +
+               " + row];");
   };
-  scope.line("let delta" + n + " = delta" + place);
-  scope.line("let u" + n + " = u" + place);
-  scope.line("let b" + n + " = " + gate(0));
-  if (!all) return;
-  scope.line("let c" + n + " = " + gate(1));
-  if (!forward()) scope.line("let dy" + n + " = dy" + place);
+  gate("b", 0);
+  if (all) gate("c", 1);
 }
 
 // The same by plain names; a, and wu, by which B is multiplied.
 void SelectiveBlock::open_step(Scope& scope, std::int64_t i, bool all) const {
-  std::vector<std::string> names = {"delta", "u", "b"};
-  if (all) names.emplace_back("c");
-  if (all && !forward()) names.emplace_back("dy");
-  for (const std::string& name : names)
-    scope.line("let " + name + " = " + name + std::to_string(i) + ";");
+  const std::string n = std::to_string(i);
+  for (const std::string name : {"delta", "u", "dy", "b", "c"}) {
+    if ((name == "u" && forward() && euler()) || (name == "dy" && (forward() || !all)) ||
+        (name == "c" && !all))
+      continue;
+    const bool gate = name == "b" || name == "c";  // bindings are b0, b1 and so on
+    scope.line("let " + name + " = " + name + (gate ? "_" : "") + n + ";");
+  }
   scope.line("var a = exp2(delta * rate2);");
-  if (s_.length % kChunk != 0) {  // behind the last step; an infinite rate has made NaN of zero
+  if (!whole()) {  // behind the last step; an infinite rate has made NaN of zero
     scope.line("if (start + " + u32_literal(i) + " >= " + u32_literal(s_.length) +
                ") { a = vec4<f32>(1.0f); }");
   }
-  scope.line(l_.zero_order_hold ? "let wu = delta * u * hold_factor(delta * rate);"
-                                : "let wu = vec4<f32>(delta * u);");
+  scope.line(!euler()    ? "let wu = delta * u * hold_factor(delta * rate);"
+             : forward() ? "let wu = vec4<f32>(wu" + n + ");"
+                         : "let wu = vec4<f32>(delta * u);");
 }
 
 // ---- forward -----------------------------------------------------------------------------------
@@ -246,15 +238,18 @@ void SelectiveBlock::write_forward() {
   } else {
     scope_.line("var h = vec4<f32>();");
   }
-  declare_next(scope_);
   bring_first("0u");
+  const std::string row =
+      fours_ > sums_.steps ? "min(row, " + u32_literal(sums_.steps - 1) + ")" : std::string("row");
+  scope_.line("let out_row = " + row + ";");
+  scope_.line("var out_y = place0(p, out_row, q);");
   Scope chunk(&scope_);
   chunk.line("let start = chunk * " + u32_literal(kChunk) + ";");
   unload(chunk);
   if (keeps_states(l_))
     store_quad(chunk, "h", "store2(p, chunk * " + u32_literal(s_.states) + " + ", "");
   Scope next(&chunk);
-  bring(next, "chunk + 1u");
+  bring_next(next, "chunk + 1u");
   chunk.block("if (chunk + 1u < chunks)", next);
   // A step's reads stand before what the one before it writes: compilers keep that order.
   load_step(chunk, 0, true);
@@ -270,28 +265,37 @@ void SelectiveBlock::write_forward() {
     sum_outputs(chunk, i + 1 - sums_.steps);
     if (i + 1 < kChunk) chunk.line("workgroupBarrier();");
   }
+  chunk.line("out_y += " + u32_literal(kChunk * s_.channels) + ";");
   scope_.block("for (var chunk = 0u; chunk < chunks; chunk++)", chunk);
   store_quad(scope_, "h", "store1(p, ", "");
 }
 
-void SelectiveBlock::share_out(Scope& scope, const Scope& body, std::int64_t count) const {
-  scope.block(
-      "for (var f = local; f < " + u32_literal(count) + "; f += " + u32_literal(threads_) + ")",
-      body);
-}
-
-// The outputs of steps `from` and the next of the chunk.
+// The outputs of steps `from` and the next of the chunk: of every `fours`-th, a thread has its
+// channel's. All is read before anything is stored: who does not store would be sent past what is
+// read for that, too.
 void SelectiveBlock::sum_outputs(Scope& scope, std::int64_t from) const {
-  Scope one(&scope);
-  one.line("let i = f / " + u32_literal(block_) + ";");
-  one.line("let t = start + " + u32_literal(from) + " + i;");
-  one.line("var y = 0.0f;");
-  for (std::int64_t k = 0; k < fours_; ++k) {
-    one.line("y += parts_y[i * " + u32_literal(threads_) + " + " + u32_literal(k * block_) +
-             " + channel];");
+  const std::int64_t rounds = ceil_div(sums_.steps, fours_);
+  const auto y = [&](std::int64_t r) { return "y" + std::to_string(from + r * fours_); };
+  for (std::int64_t r = 0; r < rounds; ++r) {
+    std::string sum;
+    for (std::int64_t k = 0; k < fours_; ++k) {
+      sum += (k == 0 ? "parts_y[out_row * " : " + parts_y[out_row * ") + u32_literal(threads_) +
+             " + " + u32_literal(r * fours_ * threads_ + k * block_) + " + channel]";
+    }
+    scope.line("let " + y(r) + " = " + sum + ";");
   }
-  one.line("if (real && t < " + u32_literal(s_.length) + ") { store0(p, t, q, y); }");
-  share_out(scope, one, sums_.steps * block_);
+  for (std::int64_t r = 0; r < rounds; ++r) {
+    const std::int64_t step = from + r * fours_;
+    std::string condition = even() ? "" : "real";
+    if (fours_ > sums_.steps) condition = both(condition, "row < " + u32_literal(sums_.steps));
+    if (!whole()) {
+      condition =
+          both(condition, "start + " + u32_literal(step) + " + row < " + u32_literal(s_.length));
+    }
+    const std::string store = module_.store(l_.stores.at(0).binding, DType::kF32,
+                                            "out_y + " + u32_literal(step * s_.channels), y(r));
+    scope.line(condition.empty() ? store : "if (" + condition + ") { " + store + " }");
+  }
 }
 
 // ---- backward ----------------------------------------------------------------------------------
@@ -304,14 +308,17 @@ void SelectiveBlock::write_backward() {
   }
   scope_.line("var drate = vec4<f32>();");
   write_sums();
-  declare_next(scope_);
   bring_first("first + chunks - 1u");
+  read_quad(scope_, "before", "state_at(p, begin * " + u32_literal(s_.states) + " + ");
+  scope_.line("var next_h = before;");
   Scope chunk(&scope_);
   chunk.line("let start = (first + left - 1u) * " + u32_literal(kChunk) + ";");
   unload(chunk);
   chunk.line("let h0 = next_h;");
   Scope next(&chunk);
-  bring(next, "first + left - 2u");
+  bring_next(next, "first + left - 2u");
+  read_quad(next, "before", "state_at(p, coming * " + u32_literal(s_.states) + " + ");
+  next.line("next_h = before;");
   chunk.block("if (left > 1u)", next);
   for (std::int64_t i = 0; i < kChunk; ++i) {  // h<i>: the state before step i
     const std::string before = "h" + std::to_string(i), after = "h" + std::to_string(i + 1);

@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "kernel/wgsl_selective.h"
+#include "kernel/wgsl_selective_chunks.h"
 
 namespace tensorgrad::wgsl {
 
-// A workgroup has the channels of a block of one batch, a thread four states of one of them.
-class SelectiveBlock : SelectiveWriter {
+// A workgroup has the channels of a block of one batch, four at least, a thread four states of one
+// of them.
+class SelectiveBlock : SelectiveChunks {
  public:
   SelectiveBlock(const Launch& launch, const WgslOptions& options);
   Shader write();
@@ -20,12 +21,12 @@ class SelectiveBlock : SelectiveWriter {
   void open_channel();
   void share();
   [[nodiscard]] std::int64_t shared_bytes() const;
-  [[nodiscard]] std::vector<std::string> of_channels() const;
-  [[nodiscard]] std::int64_t own_steps() const;
-  [[nodiscard]] std::int64_t own_gates() const;
-  void declare_next(Scope& scope) const;
-  void bring(Scope& scope, const std::string& chunk) const;
-  void bring_first(const std::string& chunk);
+  // What of steps lies in workgroup memory, four channels at a time, and how it gets there.
+  [[nodiscard]] std::vector<std::string> of_steps() const;
+  [[nodiscard]] std::int64_t quads() const { return block_ / 4; }
+  [[nodiscard]] std::int64_t rows_at_once() const { return threads_ / quads(); }
+  [[nodiscard]] std::int64_t own_rows() const;
+  void list_brought();
   void unload(Scope& scope) const;
   void read_quad(Scope& scope, const std::string& name, const std::string& call) const;
   void store_quad(Scope& scope, const std::string& name, const std::string& call,
@@ -40,7 +41,6 @@ class SelectiveBlock : SelectiveWriter {
   void sum_outputs(Scope& scope, std::int64_t from) const;
   void write_backward();
   void write_step_back(Scope& scope, std::int64_t i) const;
-  void share_out(Scope& scope, const Scope& body, std::int64_t count) const;
 
   // wgsl_selective_sums.cpp: the backward pass' sums. Of a step, over states: what u and delta get,
   // the sums of `of_u` and `of_delta`; over channels: what B and C get, those of `of_b` and `of_c`.
@@ -50,6 +50,7 @@ class SelectiveBlock : SelectiveWriter {
   void write_sums();
   void give_to_sums(Scope& scope, std::int64_t i) const;
   void sum_steps(Scope& scope, std::int64_t from) const;
+  void share_out(Scope& scope, const Scope& body, std::int64_t count) const;
   void store_gate(Scope& scope, const std::string& vector, const std::string& i,
                   const std::string& value) const;
 
@@ -59,8 +60,7 @@ class SelectiveBlock : SelectiveWriter {
     std::int64_t steps = 1, shares = 1, pitch = 1;
   };
   [[nodiscard]] std::int64_t vectors() const { return sums_.steps * 2 * fours_; }
-  // States, with those that fill up the last thread's.
-  [[nodiscard]] std::int64_t padded() const { return 4 * fours_; }
+  [[nodiscard]] bool even() const { return s_.channels % block_ == 0; }
   static std::string component(std::int64_t i) { return std::string(1, "xyzw"[i]); }
 
   std::int64_t block_, fours_, threads_;

@@ -5,10 +5,11 @@
 //
 // Sums over states (what u and delta get) and over channels (what B and C get) are added up by
 // halves: in each round a lane keeps half of its sums, gives its partner the other half, and adds
-// what it is given. Which of its two states comes first differs between the lanes of the first
-// round over channels, so that all give the second: they read B and C from a copy that has
-// neighbours swapped. Of u and delta four steps are added up together; only then are their sums
-// multiplied by what all states have in common.
+// what it is given. In the first round all give the second: which of a lane's two channels comes
+// first differs between partners of different states, and which of its two states between partners
+// of different channels. The latter read B and C from a copy that has neighbours swapped; of a
+// channel, two steps lie side by side. Then of u and delta four steps are added up together; only
+// then are their sums multiplied by what all states have in common.
 //
 // Measured on an NVIDIA GPU: two numbers of four bytes are read at the price of one where lanes
 // that differ in the lowest bit of their number, or in the next, read the same: so the first stands
@@ -25,7 +26,7 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-constexpr std::int64_t kQuadBytes = 16, kPairBytes = 8, kNumberBytes = 4;
+constexpr std::int64_t kPairBytes = 8, kNumberBytes = 4;
 // As many steps' sums are made at a time as, of up to 16 states, leave room for three workgroups.
 constexpr std::int64_t kMostSumSteps = 8;
 
@@ -34,7 +35,7 @@ std::int64_t bytes_of(const LaneSizes& z, bool zero_order_hold, bool in_memory) 
   const std::int64_t steps = (zero_order_hold ? 3 : 4) * chunk * z.block * kNumberBytes;
   const std::int64_t gates = chunk * z.gates() * kNumberBytes * (z.channel_lanes() > 1 ? 2 : 1);
   const std::int64_t parts = z.sum_steps * z.subgroups() * z.gates() * kNumberBytes;
-  return steps + gates + parts + (in_memory ? z.threads() * kQuadBytes : 0);
+  return steps + gates + parts + (in_memory ? z.threads() * kPairBytes : 0);
 }
 
 // How far behind a's results b's lie, if always as far.
@@ -71,7 +72,7 @@ std::optional<LaneSizes> lane_sizes(const Launch& launch, const WgslOptions& opt
 
 SelectiveLanes::SelectiveLanes(const Launch& launch, const WgslOptions& options,
                                const LaneSizes& sizes)
-    : SelectiveWriter(launch, options), z_(sizes) {
+    : SelectiveChunks(launch, options), z_(sizes) {
   const int bits = std::countr_zero(static_cast<std::uint64_t>(z_.subgroup));
   const int of_channels = std::countr_zero(static_cast<std::uint64_t>(z_.channel_lanes()));
   for (int b = 0; b < bits; ++b) {
@@ -81,8 +82,11 @@ SelectiveLanes::SelectiveLanes(const Launch& launch, const WgslOptions& options,
 }
 
 Shader SelectiveLanes::write() {
-  list_quads();
-  write_inputs_in_quads();
+  list_brought();
+  if (!by_pairs()) write_states();
+  write_input(SelectiveInput::kA, "rate_at", 1, s_.states, s_.channels);
+  write_input(SelectiveInput::kEnds, "end_at", s_.batch, s_.segments() * s_.states, s_.channels);
+  write_brought();
   write_exchanges();
   write_place(0, s_.length, s_.channels);
   behind_ = distance(l_.stores.at(0), l_.stores.at(1));
@@ -105,122 +109,47 @@ Shader SelectiveLanes::write() {
 
 // ---- functions and workgroup memory ------------------------------------------------------------
 
-void SelectiveLanes::list_quads() {
+void SelectiveLanes::list_brought() {
   const auto of_steps = [&](SelectiveInput which, const char* name) {
-    quads_.push_back({which, name, s_.length, s_.channels, kChunk, own_rows(), fetched_rows(),
-                      "row", "in", even() ? "" : "real_in"});
+    std::vector<std::int64_t> behind;
+    for (std::int64_t e = 0; e < own_row_pairs(); ++e)
+      behind.insert(behind.end(), {e * rows_at_once(), e * rows_at_once() + 1});
+    brought_.push_back({which, name, 2, s_.length, s_.channels, kChunk, behind, "row", "in",
+                        even() ? "" : "real_in"});
   };
   of_steps(SelectiveInput::kU, "u");
   of_steps(SelectiveInput::kDelta, "delta");
   of_steps(SelectiveInput::kDy, "dy");
-  const bool all = s_.states == z_.padded();
-  quads_.push_back({SelectiveInput::kBC, "gates", s_.length, 2 * s_.states, kChunk, own_gates(),
-                    z_.threads() / (2 * z_.fours), "gate_row", "gate_column",
-                    all ? "" : "real_gates"});
-  if (!states_by_lanes()) return;
-  quads_.push_back({SelectiveInput::kStates, "state", s_.chunks() * s_.states, s_.channels,
-                    s_.states, 1, 0, "kept_row", "kept", even() && all ? "" : "real_kept"});
+  bring_gates(z_.threads());
+  if (!by_pairs()) return;
+  brought_.push_back({SelectiveInput::kStates,
+                      "kept",
+                      4,
+                      kept_rows(),
+                      kept_columns(),
+                      s_.states / 2,
+                      {0},
+                      "kept_row",
+                      "kept_column",
+                      even() && s_.states == z_.padded() ? "" : "real_kept"});
 }
 
-void SelectiveLanes::write_inputs_in_quads() {
-  if (!states_by_lanes()) {
-    write_input(SelectiveInput::kStates, "state_at", s_.batch, s_.chunks() * s_.states,
-                s_.channels);
-  }
-  write_input(SelectiveInput::kA, "rate_at", 1, s_.states, s_.channels);
-  write_input(SelectiveInput::kEnds, "end_at", s_.batch, s_.segments() * s_.states, s_.channels);
-  std::vector<InFours> rest;  // what is read number by number, and what is written
-  for (const ScalarProgram* program : programs_of(l_))
-    rest.push_back({program, {}, 0, false, false, l_.stores});
-  std::vector<InFours*> all;
-  for (Quads& each : quads_) {
-    const ScalarProgram& program = l_.input(each.which);
-    std::erase_if(rest, [&](const InFours& other) { return other.program == &program; });
-    // B and C lie side by side: both begin at a multiple of four, or neither is read so.
-    const bool fours = each.columns % (each.which == SelectiveInput::kBC ? 8 : 4) == 0;
-    each.fours = {
-        &program, {{"p", s_.batch}, {"i", each.rows}, {"q", each.columns}}, 2, true, fours};
-    all.push_back(&each.fours);
-  }
-  for (InFours& each : rest) all.push_back(&each);
-  const std::set<int> vectors = choose_fours(l_, all, options_);
-  for (Quads& each : quads_) write_quad(each, vectors);
-}
-
-// Columns beyond the last are as the last: nobody uses them.
-void SelectiveLanes::write_quad(Quads& quads, const std::set<int>& vectors) {
-  const ScalarProgram& program = *quads.fours.program;
-  const auto function = [&](const std::string& name, const std::string& type, const Scope& body) {
-    module_.function(
-        name, "fn " + name + "(p: u32, i: u32, q: u32) -> " + type + " {\n" + body.text() + "}\n");
-  };
-  Scope scope;
-  std::string value;
-  if (quads.fours.chosen) {
-    FourWriter writer(module_, quads.fours, vectors);
-    const int last = static_cast<int>(program.instrs.size()) - 1;
-    writer.write(scope, {last});
-    value = writer.value(last);
-  } else {
-    write_input(quads.which, quads.name + "_at", s_.batch, quads.rows, quads.columns);
-    for (int c = 0; c < 4; ++c) {
-      value += (c == 0 ? "vec4<f32>(" : ", ") + quads.name + "_at(p, i, min(q + " + u32_literal(c) +
-               ", " + u32_literal(quads.columns - 1) + "))";
-    }
-    value += ')';
-  }
-  scope.line("return " + value + ";");
-  function(quads.name + "_four", "vec4<f32>", scope);
-  if (!quads.fours.chosen || program.instrs.size() != 1) return;
-  const Access& access = program.accesses.at(static_cast<std::size_t>(program.instrs[0].index));
-  const std::optional<std::int64_t> step = even_step(quads.fours.domain, access.map, 1);
-  if (!step || *step % 4 != 0 || !vectors.contains(access.binding)) return;
-  quads.step = *step / 4;
-  Scope at;
-  at.line("return (" + place_of(at, quads.fours.domain, access.map).index + ") / 4u;");
-  function(quads.name + "_place", "u32", at);
-  quads.place = at.text();
-}
-
-// fn exchangeN: what the lane whose number differs by `mask` gives; fn taken: what lane `from`
-// does.
+// fn exchangeN: what the lane whose number differs by `mask` gives.
 void SelectiveLanes::write_exchanges() {
   const bool memory = options_.subgroups.in_memory;
-  const auto traded = [](const std::string& put, const std::string& from, const char* part) {
-    return "  traded[local] = " + put + ";\n  workgroupBarrier();\n  let given = traded[" + from +
-           "]" + part + ";\n  workgroupBarrier();\n  return given;\n";
-  };
-  const char* const types[] = {"f32", "vec2<f32>", "vec4<f32>"};
-  const char* const padding[] = {", 0.0f, 0.0f, 0.0f", ", 0.0f, 0.0f", ""};
-  const char* const parts[] = {".x", ".xy", ""};
-  for (int k = 0; k < 3; ++k) {
+  const char* const types[] = {"f32", "vec2<f32>"};
+  const char* const put[] = {"vec2<f32>(x, 0.0f)", "x"};
+  const char* const part[] = {".x", ""};
+  for (int k = 0; k < 2; ++k) {
     const std::string type = types[k], name = "exchange" + std::to_string(1 << k);
-    const std::string body =
-        memory ? traded(std::string("vec4<f32>(x") + padding[k] + ")", "local ^ mask", parts[k])
-               : "  return subgroupShuffleXor(x, mask);\n";
+    const std::string body = memory ? std::string("  traded[local] = ") + put[k] +
+                                          ";\n  workgroupBarrier();\n"
+                                          "  let given = traded[local ^ mask]" +
+                                          part[k] + ";\n  workgroupBarrier();\n  return given;\n"
+                                    : "  return subgroupShuffleXor(x, mask);\n";
     module_.function(name, "fn " + name + "(local: u32, x: " + type + ", mask: u32) -> " + type +
                                " {\n" + body + "}\n");
   }
-  if (!states_by_lanes()) return;
-  const std::string place =
-      "local / " + u32_literal(z_.subgroup) + " * " + u32_literal(z_.subgroup) + " + from_lane";
-  module_.function("taken",
-                   "fn taken(local: u32, x: vec4<f32>, from_lane: u32) -> vec4<f32> {\n" +
-                       (memory ? traded("x", place, "")
-                               : std::string("  return subgroupShuffle(x, from_lane);\n")) +
-                       "}\n");
-}
-
-// fn placeN(p, i, q): where a result lies. Rows are as long as there are columns.
-void SelectiveLanes::write_place(std::size_t which, std::int64_t rows, std::int64_t columns) {
-  const Store& store = l_.stores.at(which);
-  const Domain domain = {{"p", l_.batch}, {"i", rows}, {"q", columns}};
-  CHECK(rows == 1 || even_step(domain, store.map, 1) == columns, l_.name);
-  Scope scope;
-  scope.line("return " + place_of(scope, domain, store.map).index + ";");
-  const std::string name = "place" + std::to_string(which);
-  module_.function(name,
-                   "fn " + name + "(p: u32, i: u32, q: u32) -> u32 {\n" + scope.text() + "}\n");
 }
 
 void SelectiveLanes::share() {
@@ -231,7 +160,7 @@ void SelectiveLanes::share() {
   module_.shared("gates_of", "vec2<f32>", kChunk * z_.padded() * (states_by_lanes() ? 2 : 1),
                  kPairBytes);
   module_.shared("parts", "f32", z_.sum_steps * z_.subgroups() * z_.gates(), kNumberBytes);
-  if (options_.subgroups.in_memory) module_.shared("traded", "vec4<f32>", z_.threads(), kQuadBytes);
+  if (options_.subgroups.in_memory) module_.shared("traded", "vec2<f32>", z_.threads(), kPairBytes);
 }
 
 // ---- who does what -----------------------------------------------------------------------------
@@ -245,18 +174,17 @@ std::string SelectiveLanes::number_of(const std::vector<int>& bits) const {
   return sum.empty() ? "0u" : sum;
 }
 
-// Which channels and states a thread works on: s0 and s1, q0 and q1, in the order in which it gives
-// its states away; own_pair numbers the channels within the subgroup. And what it brings: row and
-// quad number the step and the channels.
+// Which channels and states a thread works on: s0 and s1, q0 and q1, of which it keeps the first
+// and gives the second away; c0 and c1 number the channels within the block. And what it brings.
 void SelectiveLanes::open_lanes() {
   const auto let = [&](const std::string& name, const std::string& value) {
     scope_.line("let " + name + " = " + value + ";");
   };
   let("sub_lane", "local % " + u32_literal(z_.subgroup));
   let("sub", "local / " + u32_literal(z_.subgroup));
-  let("own_pair", number_of(channel_bits_));
   let("own_states", number_of(state_bits_));
-  let("own_channels", "sub * " + u32_literal(z_.channel_lanes()) + " + own_pair");
+  let("own_channels", "sub * " + u32_literal(2 * z_.channel_lanes()) + " + (" +
+                          number_of(channel_bits_) + ") * 2u");
   for (std::size_t k = 0; k < channel_bits_.size(); ++k)
     let("channel_up" + std::to_string(k), bit("sub_lane", 1 << channel_bits_[k]));
   for (std::size_t k = 0; k < state_bits_.size(); ++k)
@@ -266,45 +194,31 @@ void SelectiveLanes::open_lanes() {
                      : "0u");
   let("s0", "own_states * 2u + swapped");
   let("s1", "own_states * 2u + 1u - swapped");
+  let("turned", "select(0u, 1u, state_up" + std::to_string(state_bits_.size() - 1) + ")");
+  let("c0", "own_channels + turned");
+  let("c1", "own_channels + 1u - turned");
+  const std::string origin = "block * " + u32_literal(z_.block) + " + ";
   const std::string most = u32_literal(s_.channels - 1);
   for (const std::string c : {"0", "1"}) {
-    const std::string q = "block * " + u32_literal(z_.block) + " + own_channels * 2u + " + c + "u";
+    const std::string q = origin + "c" + c;
     let("real_q" + c, even() ? "true" : q + " <= " + most);
     let("q" + c, even() ? q : "min(" + q + ", " + most + ")");
   }
-  // The first channel of the quads that a thread brings, of steps and of states, and which of them
-  // are real.
-  const std::string origin = "block * " + u32_literal(z_.block) + " + ";
-  const std::string steps = "vec4<u32>(0u, 1u, 2u, 3u)";
-  const auto quad = [&](const std::string& name, const std::string& first,
-                        const std::string& more) {
-    const std::int64_t last_quad = (s_.channels - 1) / 4 * 4;
-    let(name, even() ? first : "min(" + first + ", " + u32_literal(last_quad) + ")");
-    std::string real = more;
-    if (!even() && s_.channels % 4 == 0) {
-      real = first + " < " + u32_literal(s_.channels) + (more.empty() ? "" : " && " + more);
-    } else if (!even()) {
-      real =
-          "vec4<u32>(" + first + ") + " + steps + " < vec4<u32>(" + u32_literal(s_.channels) + ")";
-      if (!more.empty()) real = "select(vec4<bool>(), " + real + ", " + more + ")";
-    }
-    if (!real.empty()) let("real_" + name, real);
-  };
-  let("row", "local / " + u32_literal(z_.quads()) +
-                 (fetched_rows() > kChunk ? " % " + u32_literal(kChunk) : ""));
-  quad("in", origin + "local % " + u32_literal(z_.quads()) + " * 4u", "");
-  const bool all = s_.states == z_.padded();
-  let("gate_row", "local / " + u32_literal(2 * z_.fours));
-  let("gate_state", "local % " + u32_literal(z_.fours) + " * 4u");
-  let("gate_column",
-      "local / " + u32_literal(z_.fours) + " % 2u * " + u32_literal(s_.states) + " + " +
-          (!all && s_.states % 4 == 0 ? "min(gate_state, " + u32_literal(s_.states - 4) + ")"
-                                      : "gate_state"));
-  if (!all) {
-    let("real_gates", s_.states % 4 == 0 ? "gate_state < " + u32_literal(s_.states)
-                                         : "vec4<u32>(gate_state) + " + steps + " < vec4<u32>(" +
-                                               u32_literal(s_.states) + ")");
+  // What a thread brings: of steps, two channels of two rows.
+  const std::string last_pair = u32_literal((s_.channels - 1) / 2 * 2);
+  const std::string first_in = origin + "local % " + u32_literal(z_.pairs()) + " * 2u";
+  const std::string channels = u32_literal(s_.channels);
+  let("row", "local / " + u32_literal(z_.pairs()) + " * 2u" +
+                 (rows_at_once() > kChunk ? " % " + u32_literal(kChunk) : ""));
+  let("in", even() ? first_in : "min(" + first_in + ", " + last_pair + ")");
+  if (!even()) {
+    let("real_in",
+        s_.channels % 2 == 0
+            ? first_in + " < " + channels
+            : "vec2<u32>(" + first_in + ") + vec2<u32>(0u, 1u) < vec2<u32>(" + channels + ")");
   }
+  const bool all = s_.states == z_.padded();
+  open_gates(scope_);
   let("own_b",
       states_by_lanes()
           ? "swapped * " + u32_literal(kChunk * z_.padded() + z_.padded() / 2) + " + own_states"
@@ -313,114 +227,62 @@ void SelectiveLanes::open_lanes() {
                                        u32_literal(z_.padded() / 2) + " - swapped * " +
                                        u32_literal(z_.padded() / 2) + " + own_states"
                                  : u32_literal(z_.padded() / 2) + " + own_states");
-  if (states_by_lanes()) {
-    const std::int64_t quads = z_.channel_lanes() / 2;  // of a state, in a subgroup
-    const std::string state = "sub_lane / " + u32_literal(quads);
-    const std::string first = origin + "sub * " + u32_literal(2 * z_.channel_lanes()) +
-                              " + sub_lane % " + u32_literal(quads) + " * 4u";
-    quad("kept", first, all ? "" : state + " < " + u32_literal(s_.states));
-    let("kept_row", all ? state : "min(" + state + ", " + u32_literal(s_.states - 1) + ")");
-    let("from0", "s0 * " + u32_literal(quads) + " + own_pair / 2u");
-    let("from1", "s1 * " + u32_literal(quads) + " + own_pair / 2u");
+  if (by_pairs()) {
+    const std::string first = origin + "own_channels", pairs = u32_literal(s_.states / 2);
+    let("kept_row", all ? "own_states" : "min(own_states, " + pairs + " - 1u)");
+    let("kept_column",
+        (even() ? "(" + first + ")" : "min(" + first + ", " + last_pair + ")") + " * 2u");
+    std::string real = all ? "" : "own_states < " + pairs;
+    if (!even() && s_.channels % 2 == 0)
+      real += (all ? "" : " && ") + first + " < " + channels;
+    else if (!even()) {
+      const std::string each =
+          "vec4<u32>(" + first + ") + vec4<u32>(0u, 0u, 1u, 1u) < vec4<u32>(" + channels + ")";
+      real = all ? each : "select(vec4<bool>(), " + each + ", " + real + ")";
+    }
+    if (!real.empty()) let("real_kept", real);
   }
   // Where sums go: of B and C, and of u and delta.
-  const std::size_t rounds = state_bits_.size();
   let("own_part",
       "sub * " + u32_literal(z_.sum_steps * z_.gates()) + " + s0" +
           (channel_bits_.size() > 1 ? " + select(0u, " + u32_literal(z_.padded()) + ", channel_up0)"
                                     : ""));
-  let("out_step", rounds > 1 ? "select(0u, 1u, state_up0) + select(0u, 2u, state_up1)"
-                             : "select(0u, 1u, state_up0)");
-  let("out_channel", rounds > 2 ? "select(0u, 1u, state_up2)" : "0u");
-  let("own_out", "out_step * " + u32_literal(z_.pairs()) + " + own_channels");
+  const std::size_t halved = state_bits_.size() - 1;  // steps are, in so many rounds, two at most
+  let("out_step", std::string(halved > 0 ? "select(0u, 1u, state_up0)" : "0u") +
+                      (halved > 1 ? " + select(0u, 2u, state_up1)" : ""));
+  let("own_out", "out_step / 2u * " + u32_literal(z_.block) + " + c0");
 }
 
 // ---- what a chunk reads ------------------------------------------------------------------------
 
-std::int64_t SelectiveLanes::own_rows() const {
-  return std::max<std::int64_t>(1, kChunk / fetched_rows());
-}
-std::int64_t SelectiveLanes::own_gates() const { return kChunk * 2 * z_.fours / z_.threads(); }
-
-// Reads the last chunk; zeros behind the last step, where then nothing changes. And where what the
-// chunks before it read lies.
-void SelectiveLanes::bring_first() {
-  scope_.line("let last = first + chunks - 1u;");
-  for (Quads& each : quads_) {
-    const std::string row = "last * " + u32_literal(each.chunk_rows) + " + " + each.row;
-    const bool ragged = !whole() && each.which != SelectiveInput::kStates;
-    for (std::int64_t e = 0; e < each.units; ++e) {
-      const std::string name = each.name + std::to_string(e);
-      const std::string of_row = row + " + " + u32_literal(e * each.unit_rows);
-      const std::string last = u32_literal(s_.length - 1);
-      std::string value = each.name + "_four(p, " +
-                          (ragged ? "min(" + of_row + ", " + last + ")" : of_row) + ", " +
-                          each.column + ")";
-      if (!each.real.empty()) value = "select(vec4<f32>(), " + value + ", " + each.real + ")";
-      if (ragged) value = "select(vec4<f32>(), " + value + ", " + of_row + " <= " + last + ")";
-      scope_.line("var next_" + name + " = " + value + ";");
-    }
-    if (!each.step) continue;
-    const auto alike = std::find_if(quads_.begin(), quads_.end(), [&](const Quads& other) {
-      return !other.at.empty() && other.place == each.place && other.row == each.row;
-    });
-    each.at = alike != quads_.end() ? alike->at : each.name + "_from";
-    if (alike == quads_.end()) {
-      scope_.line("var " + each.at + " = " + each.name + "_place(p, " + row + ", " + each.column +
-                  ");");
-    }
-  }
-  if (states_by_lanes()) return;
-  read_own(scope_, "before", "state_at(p, last * " + u32_literal(s_.states) + " + ");
-  scope_.line("var next_h = before;");
-}
-
-// Reads the chunk before this one, of which all steps are real. Without branches, and all by all
-// threads: who copies a value that has not come yet waits for it.
-void SelectiveLanes::bring_next(Scope& scope) const {
-  scope.line("let coming = first + left - 2u;");
-  std::set<std::string> moved;
-  for (const Quads& each : quads_) {
-    if (each.step && moved.insert(each.at).second)
-      scope.line(each.at + " -= " + u32_literal(each.chunk_rows * *each.step) + ";");
-    for (std::int64_t e = 0; e < each.units; ++e) {
-      std::string value;
-      if (each.step) {
-        const Access& access = each.fours.program->accesses.front();
-        value = "b" + std::to_string(access.binding) + "[" + each.at + " + " +
-                u32_literal(e * each.unit_rows * *each.step) + "]";
-        if (access.dtype == DType::kF16) value = "vec4<f32>(" + value + ")";
-      } else {
-        value = each.name + "_four(p, coming * " + u32_literal(each.chunk_rows) + " + " + each.row +
-                " + " + u32_literal(e * each.unit_rows) + ", " + each.column + ")";
-      }
-      if (!each.real.empty()) value = "select(vec4<f32>(), " + value + ", " + each.real + ")";
-      scope.line("next_" + each.name + std::to_string(e) + " = " + value + ";");
-    }
-  }
-  if (states_by_lanes()) return;
-  read_own(scope, "before", "state_at(p, coming * " + u32_literal(s_.states) + " + ");
-  scope.line("next_h = before;");
+std::int64_t SelectiveLanes::own_row_pairs() const {
+  return std::max<std::int64_t>(1, kChunk / rows_at_once());
 }
 
 // Puts what has come to where all threads see it. Nobody reads the chunk before any more: after its
 // last step there is a barrier.
 void SelectiveLanes::unload(Scope& scope) const {
   Scope steps(&scope);
-  for (std::int64_t e = 0; e < own_rows(); ++e) {
-    const std::string n = std::to_string(e);
-    if (euler()) steps.line("let next_wu" + n + " = next_delta" + n + " * next_u" + n + ";");
+  for (std::int64_t e = 0; e < own_row_pairs(); ++e) {
+    const std::string even = std::to_string(2 * e), odd = std::to_string(2 * e + 1);
+    if (euler()) {
+      for (const std::string& n : {even, odd})
+        steps.line("let next_wu" + n + " = next_delta" + n + " * next_u" + n + ";");
+    }
     for (const std::string name : {"delta", "u", "dy", "wu"}) {
       if (name == "wu" && !euler()) continue;
       const std::string at = name + "_of[local * 2u + " + u32_literal(e * z_.threads() * 2);
-      steps.line(at + "] = next_" + name + n + ".xy;");
-      steps.line(at + " + 1u] = next_" + name + n + ".zw;");
+      const std::string next = "next_" + name;
+      for (const std::string c : {"x", "y"}) {
+        steps.line(at + (c == "x" ? "" : " + 1u") + "] = vec2<f32>(" + next + even + "." + c +
+                   ", " + next + odd + "." + c + ");");
+      }
     }
   }
   scope.block(
-      fetched_rows() > kChunk ? "if (local < " + u32_literal(kChunk * z_.quads()) + ")" : "",
+      rows_at_once() > kChunk ? "if (local < " + u32_literal(kChunk / 2 * z_.pairs()) + ")" : "",
       steps);
-  for (std::int64_t e = 0; e < own_gates(); ++e) {
+  for (std::int64_t e = 0; e < own_gates(z_.threads()); ++e) {
     const std::string next = "next_gates" + std::to_string(e);
     const std::string at = "local * 2u + " + u32_literal(e * z_.threads() * 2);
     scope.line("gates_of[" + at + "] = " + next + ".xy;");
@@ -435,17 +297,18 @@ void SelectiveLanes::unload(Scope& scope) const {
   scope.line("workgroupBarrier();");
 }
 
+void SelectiveLanes::read_states(Scope& scope, const std::string& chunk,
+                                 const std::string& declared) const {
+  if (by_pairs()) return;
+  read_own(scope, "before", "state_at(p, " + chunk + " * " + u32_literal(s_.states) + " + ");
+  scope.line(declared + "next_h = before;");
+}
+
 // h0, the states before the chunk.
 void SelectiveLanes::take_states(Scope& scope) const {
-  if (!states_by_lanes()) {
-    scope.line("let h0 = next_h;");
-    return;
-  }
-  scope.line("let kept0 = taken(local, next_state0, from0);");
-  scope.line("let kept1 = taken(local, next_state0, from1);");
-  scope.line(
-      "let h0 = select(vec4<f32>(kept0.x, kept1.x, kept0.y, kept1.y), "
-      "vec4<f32>(kept0.z, kept1.z, kept0.w, kept1.w), channel_up0);");
+  if (!by_pairs()) return scope.line("let h0 = next_h;");
+  scope.line("let by_state = select(next_kept0, next_kept0.yxwz, swapped == 1u);");
+  scope.line("let h0 = select(by_state, by_state.zwxy, turned == 1u);");
 }
 
 // `name`: numbers that are read by a call with its state and its channel behind `call`; zero where

@@ -5,12 +5,10 @@
 
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "kernel/wgsl_fours.h"
-#include "kernel/wgsl_selective.h"
+#include "kernel/wgsl_selective_chunks.h"
 
 namespace tensorgrad::wgsl {
 
@@ -24,7 +22,6 @@ struct LaneSizes {
   [[nodiscard]] std::int64_t threads() const { return block * fours; }
   [[nodiscard]] std::int64_t subgroups() const { return threads() / subgroup; }
   [[nodiscard]] std::int64_t pairs() const { return block / 2; }
-  [[nodiscard]] std::int64_t quads() const { return block / 4; }
   [[nodiscard]] std::int64_t state_lanes() const { return 2 * fours; }
   [[nodiscard]] std::int64_t channel_lanes() const { return subgroup / state_lanes(); }
   // States, with those that fill up the last thread's; those of B and of C.
@@ -35,46 +32,28 @@ struct LaneSizes {
 // None: subgroups have too few threads, or workgroups too little memory.
 std::optional<LaneSizes> lane_sizes(const Launch& launch, const WgslOptions& options);
 
-class SelectiveLanes : SelectiveWriter {
+class SelectiveLanes : SelectiveChunks {
  public:
   SelectiveLanes(const Launch& launch, const WgslOptions& options, const LaneSizes& sizes);
   Shader write();
 
  private:
-  // Numbers that are read four at a time along the last axis, by `fn NAME_four(p, i, q)`. A thread
-  // brings `units` of them for each chunk.
-  struct Quads {
-    SelectiveInput which;
-    std::string name;
-    std::int64_t rows, columns;
-    std::int64_t chunk_rows, units, unit_rows;  // rows of a chunk; from unit to unit
-    std::string row, column, real;              // of a chunk, the first unit's; empty: always
-    InFours fours = {};
-    // Where nothing but a vector is read, and rows lie evenly apart: how far, and the variable that
-    // has the place of the first unit, in vectors.
-    std::optional<std::int64_t> step = {};
-    std::string place = {}, at = {};
-  };
   // What is still to be done with values that other lanes give, a step later: they are on their way
   // meanwhile.
   using Later = std::function<void(Scope&)>;
 
-  void list_quads();
-  void write_inputs_in_quads();
-  void write_quad(Quads& quads, const std::set<int>& vectors);
+  void list_brought();
   void write_exchanges();
-  void write_place(std::size_t which, std::int64_t rows, std::int64_t columns);
   void share();
   void open_lanes();
   [[nodiscard]] std::string number_of(const std::vector<int>& bits) const;
 
   // What a chunk reads.
-  [[nodiscard]] std::int64_t fetched_rows() const { return z_.threads() / z_.quads(); }
-  [[nodiscard]] std::int64_t own_rows() const;
-  [[nodiscard]] std::int64_t own_gates() const;
+  [[nodiscard]] std::int64_t rows_at_once() const { return 2 * z_.threads() / z_.pairs(); }
+  [[nodiscard]] std::int64_t own_row_pairs() const;
   [[nodiscard]] bool states_by_lanes() const { return z_.channel_lanes() > 1; }
-  void bring_first();
-  void bring_next(Scope& scope) const;
+  // Odd in number, states are read one by one.
+  void read_states(Scope& scope, const std::string& chunk, const std::string& declared) const;
   void unload(Scope& scope) const;
   void take_states(Scope& scope) const;
   void read_own(Scope& scope, const std::string& name, const std::string& call) const;
@@ -89,21 +68,16 @@ class SelectiveLanes : SelectiveWriter {
   void exchange_gates(Scope& scope, std::int64_t i);
   void store_gates(Scope& scope, std::int64_t i, const std::vector<std::string>& values);
   void exchange_sums(Scope& scope, std::int64_t i);
-  void finish_sums(Scope& scope, std::int64_t i, const std::string& sums, bool one_channel);
-  void store_sums(Scope& scope, std::int64_t i, const std::string& sums, std::int64_t channel,
-                  bool one_channel) const;
+  void finish_sums(Scope& scope, std::int64_t i, const std::string& sums) const;
   void run_later(Scope& scope);
   void sum_subgroups(Scope& scope, std::int64_t from) const;
   void write_chunks();
 
   [[nodiscard]] bool even() const { return s_.channels % z_.block == 0; }
-  [[nodiscard]] bool whole() const { return s_.length % kChunk == 0; }
-  [[nodiscard]] bool euler() const { return !l_.zero_order_hold; }
 
   LaneSizes z_;
   std::vector<int> channel_bits_, state_bits_;  // of a lane's number, least significant first
-  std::vector<Quads> quads_;
-  std::optional<std::int64_t> behind_;  // how far delta's results lie behind those of u
+  std::optional<std::int64_t> behind_;          // how far delta's results lie behind those of u
   std::vector<Later> later_;
 };
 

@@ -16,13 +16,19 @@ constexpr std::int64_t kFetchAt = 10;
 
 // ---- the steps of a chunk ----------------------------------------------------------------------
 
-// What step i reads, as vectors over a thread's channels and states; `again`: to make a chunk's
-// states anew, for which names have an f before the step's number.
+// What step i reads, as vectors over a thread's channels and states; of a channel, with the first
+// of two steps that lie side by side. `again`: to make a chunk's states anew, for which names have
+// an f before the step's number.
 void SelectiveLanes::load_step(Scope& scope, std::int64_t i, bool again) const {
-  const std::string n = (again ? "f" : "") + std::to_string(i);
+  const std::string f = again ? "f" : "", n = f + std::to_string(i);
+  const std::string place = u32_literal(i / 2 * z_.block);
   const auto channels = [&](const std::string& name) {
-    scope.line("let " + name + n + " = " + name + "_of[own_channels + " +
-               u32_literal(i * z_.pairs()) + "].xxyy;");
+    const std::string both = name + "_both" + f + std::to_string(i / 2);
+    if ((i % 2 == 0) == again) {
+      scope.line("let " + both + " = vec4<f32>(" + name + "_of[c0 + " + place + "], " + name +
+                 "_of[c1 + " + place + "]);");
+    }
+    scope.line("let " + name + n + " = " + both + (i % 2 == 0 ? ".xxzz;" : ".yyww;"));
   };
   const auto gate = [&](const std::string& name) {
     scope.line("let " + name + "_" + n + " = gates_of[own_" + name + " + " +
@@ -87,11 +93,9 @@ void SelectiveLanes::step_back(Scope& scope, std::int64_t i) {
   let("sums_c", "of_c" + n + ".xy + of_c" + n + ".zw");
   let("sums_u", "of_u" + n + ".xz + of_u" + n + ".yw");
   let("sums_delta", "of_delta" + n + ".xz + of_delta" + n + ".yw");
-  let("sums", "vec4<f32>(sums_u" + n + ".x, sums_delta" + n + ".x, sums_u" + n + ".y, sums_delta" +
-                  n + ".y)");
   run_later(scope);
   exchange_gates(scope, i);
-  if (i % 2 == 0) exchange_sums(scope, i);
+  exchange_sums(scope, i);
 }
 
 void SelectiveLanes::run_later(Scope& scope) {
@@ -152,108 +156,104 @@ void SelectiveLanes::store_gates(Scope& scope, std::int64_t i,
   }
 }
 
-// Of u and delta: over lanes of different states, after every second step. First lanes take either
-// of two steps, then of two pairs of steps, then either channel; from then on all have the same.
+// Of u and delta: over lanes of different states. First all give those of the second channel; then
+// lanes take either of two steps, then of two pairs of steps; from then on all have the same.
 void SelectiveLanes::exchange_sums(Scope& scope, std::int64_t i) {
-  const std::size_t rounds = state_bits_.size();
-  const std::string n = std::to_string(i), pair = "pair" + n;
-  const auto halve = [this](Scope& at, const std::string& name, const std::string& a,
-                            const std::string& b, std::size_t k, int count) {
-    const std::string up = "state_up" + std::to_string(k);
-    at.line("let own_" + name + " = select(" + a + ", " + b + ", " + up + ");");
-    at.line("let given_" + name + " = exchange" + std::to_string(count) + "(local, select(" + b +
-            ", " + a + ", " + up + "), " + u32_literal(1 << state_bits_[k]) + ");");
+  const std::size_t rounds = state_bits_.size() - 1;  // after the first
+  const std::string n = std::to_string(i), sum = "sum" + n;
+  const auto exchange = [this](const std::string& value, std::size_t k) {
+    return "exchange2(local, " + value + ", " + u32_literal(1 << state_bits_[k]) + ")";
   };
-  halve(scope, pair, "sums" + n, "sums" + std::to_string(i + 1), 0, 4);
+  const auto halve = [=](Scope& at, const std::string& name, const std::string& a,
+                         const std::string& b, std::size_t k) {
+    const std::string up = ", state_up" + std::to_string(k) + ")";
+    at.line("let own_" + name + " = select(" + a + ", " + b + up + ";");
+    at.line("let given_" + name + " = " + exchange("select(" + b + ", " + a + up, k) + ";");
+  };
+  scope.line("let own_" + sum + " = vec2<f32>(sums_u" + n + ".x, sums_delta" + n + ".x);");
+  scope.line("let given_" + sum + " = " +
+             exchange("vec2<f32>(sums_u" + n + ".y, sums_delta" + n + ".y)", rounds) + ";");
   later_.emplace_back([=, this](Scope& at) {
-    at.line("let " + pair + " = own_" + pair + " + given_" + pair + ";");
-    if (rounds == 1) return finish_sums(at, i, pair, false);
-    if (i % 4 != 0) return;
-    const std::string four = "four" + n;
-    halve(at, four, pair, "pair" + std::to_string(i + 2), 1, 4);
+    at.line("let " + sum + " = own_" + sum + " + given_" + sum + ";");
+    if (rounds == 0) return finish_sums(at, i, sum);
+    if (i % 2 != 0) return;
+    const std::string pair = "pair" + n;
+    halve(at, pair, sum, "sum" + std::to_string(i + 1), 0);
     later_.emplace_back([=, this](Scope& next) {
-      next.line("let " + four + " = own_" + four + " + given_" + four + ";");
-      if (rounds == 2) return finish_sums(next, i, four, false);
-      halve(next, "one" + n, four + ".xy", four + ".zw", 2, 2);
+      next.line("let " + pair + " = own_" + pair + " + given_" + pair + ";");
+      if (rounds == 1) return finish_sums(next, i, pair);
+      if (i % 4 != 0) return;
+      halve(next, "four" + n, pair, "pair" + std::to_string(i + 2), 1);
       later_.emplace_back([=, this](Scope& last) {
-        std::string sum = "one" + n;
-        last.line("let " + sum + " = own_" + sum + " + given_" + sum + ";");
-        for (std::size_t k = 3; k < rounds; ++k) {
-          const std::string name = "one" + n + "_" + std::to_string(k);
-          last.line("let " + name + " = " + sum + " + exchange2(local, " + sum + ", " +
-                    u32_literal(1 << state_bits_[k]) + ");");
-          sum = name;
+        std::string four = "four" + n;
+        last.line("let " + four + " = own_" + four + " + given_" + four + ";");
+        for (std::size_t k = 2; k < rounds; ++k) {
+          const std::string name = "four" + n + "_" + std::to_string(k);
+          last.line("let " + name + " = " + four + " + " + exchange(four, k) + ";");
+          four = name;
         }
-        finish_sums(last, i, sum, true);
+        finish_sums(last, i, four);
       });
     });
   });
 }
 
-// What u and delta get of step i + out_step: `sums` has both, of one channel or of two.
-void SelectiveLanes::finish_sums(Scope& scope, std::int64_t i, const std::string& sums,
-                                 bool one_channel) {
-  std::string only;
-  const auto also = [&](const std::string& more) { only += (only.empty() ? "" : " && ") + more; };
+// What u and delta get of step i + out_step and of the first channel: `sums` has both.
+void SelectiveLanes::finish_sums(Scope& scope, std::int64_t i, const std::string& sums) const {
+  std::string real;
+  const auto also = [&](const std::string& more) { real += (real.empty() ? "" : " && ") + more; };
   if (!whole()) also("start + " + u32_literal(i) + " + out_step < " + u32_literal(s_.length));
-  for (std::size_t k = 3; k < state_bits_.size(); ++k) also("!state_up" + std::to_string(k));
-  for (std::int64_t c = 0; c < (one_channel ? 1 : 2); ++c) {
-    std::string real = only;
-    if (!even()) {
-      real += (real.empty() ? "" : " && ") +
-              (one_channel ? std::string("select(real_q0, real_q1, out_channel == 1u)")
-                           : "real_q" + std::to_string(c));
-    }
-    Scope store(&scope);
-    store_sums(store, i, sums, c, one_channel);
-    scope.block(real.empty() ? "" : "if (" + real + ")", store);
-  }
-}
-
-void SelectiveLanes::store_sums(Scope& scope, std::int64_t i, const std::string& sums,
-                                std::int64_t channel, bool one_channel) const {
-  const std::string u = sums + (channel == 0 ? ".x" : ".z");
-  const std::string delta = sums + (channel == 0 ? ".y" : ".w");
-  const std::string c = one_channel ? "out_channel" : u32_literal(channel);
-  const std::string at = "_of[own_out + " + u32_literal(i * z_.pairs()) + "][" + c + "]";
-  const std::int64_t more = i * s_.channels + (one_channel ? 0 : channel);
-  scope.line(module_.store(l_.stores.at(0).binding, DType::kF32, "out_u + " + u32_literal(more),
+  for (std::size_t k = 2; k + 1 < state_bits_.size(); ++k) also("!state_up" + std::to_string(k));
+  if (!even()) also("real_q0");
+  const std::string u = sums + ".x", delta = sums + ".y", more = u32_literal(i * s_.channels);
+  const std::string at = "_of[own_out + " + u32_literal(i / 2 * z_.block) + "][" +
+                         (state_bits_.size() == 1 ? u32_literal(i % 2) : "out_step % 2u") + "]";
+  Scope store(&scope);
+  store.line(module_.store(l_.stores.at(0).binding, DType::kF32, "out_u + " + more,
                            euler() ? u + " * delta" + at : u));
-  scope.line(module_.store(
+  store.line(module_.store(
       l_.stores.at(1).binding, DType::kF32,
-      behind_ ? "out_u + " + u32_literal(more + *behind_) : "out_delta + " + u32_literal(more),
+      behind_ ? "out_u + " + u32_literal(i * s_.channels + *behind_) : "out_delta + " + more,
       euler() ? delta + " * 0.693147182f + " + u + " * u" + at : delta));
+  scope.block(real.empty() ? "" : "if (" + real + ")", store);
 }
 
-// What subgroups have of the B and C of steps `from` and the next.
+// What subgroups have of the B and C of steps `from` and the next. All is read before anything is
+// stored: who does not store would be sent past what is read for that, too.
 void SelectiveLanes::sum_subgroups(Scope& scope, std::int64_t from) const {
   const std::int64_t sums = z_.sum_steps * z_.gates(), columns = 2 * s_.states;
+  const bool all = s_.states == z_.padded(), full = sums % z_.threads() == 0;
+  const std::int64_t rounds = ceil_div(sums, z_.threads());
+  const auto name = [&](const std::string& what, std::int64_t r) {
+    return what + std::to_string(from) + "_" + std::to_string(r);
+  };
   scope.line("workgroupBarrier();");
-  for (std::int64_t r = 0; r < ceil_div(sums, z_.threads()); ++r) {
-    Scope one(&scope), store(&one);
-    one.line("let f = local + " + u32_literal(r * z_.threads()) + ";");
-    one.line("let gate = f % " + u32_literal(z_.gates()) + ";");
-    one.line("let n = gate % " + u32_literal(z_.padded()) + ";");
+  for (std::int64_t r = 0; r < rounds; ++r) {
+    const std::string f = name("f", r), own = "local + " + u32_literal(r * z_.threads());
+    scope.line("let " + f + " = " +
+               (full ? own : "min(" + own + ", " + u32_literal(sums - 1) + ")") + ";");
     std::string total;
     for (std::int64_t k = 0; k < z_.subgroups(); ++k)
-      total += (k == 0 ? "" : " + ") + ("parts[f + " + u32_literal(k * sums) + "]");
-    one.line("let total = " + total + ";");
-    const std::string step = u32_literal(from) + " + f / " + u32_literal(z_.gates());
-    const std::string place = s_.states == z_.padded()
-                                  ? u32_literal(from * columns + r * z_.threads())
-                                  : "(" + step + ") * " + u32_literal(columns) + " + gate / " +
-                                        u32_literal(z_.padded()) + " * " + u32_literal(s_.states) +
-                                        " + n";
-    store.line(module_.store(l_.stores.at(2).binding, DType::kF32, "sums_at + " + place, "total"));
+      total += (k == 0 ? "parts[" : " + parts[") + f + " + " + u32_literal(k * sums) + "]";
+    scope.line("let " + name("total", r) + " = " + total + ";");
+  }
+  for (std::int64_t r = 0; r < rounds; ++r) {
+    const std::string f = name("f", r), total = name("total", r);
+    const std::string gate = f + " % " + u32_literal(z_.gates());
+    const std::string n = gate + " % " + u32_literal(z_.padded());
+    const std::string step = u32_literal(from) + " + " + f + " / " + u32_literal(z_.gates());
+    const std::string place = all ? u32_literal(from * columns + r * z_.threads())
+                                  : "(" + step + ") * " + u32_literal(columns) + " + " + gate +
+                                        " / " + u32_literal(z_.padded()) + " * " +
+                                        u32_literal(s_.states) + " + " + n;
     std::string real;
     const auto also = [&](const std::string& more) { real += (real.empty() ? "" : " && ") + more; };
-    if (s_.states != z_.padded()) also("n < " + u32_literal(s_.states));
+    if (!full) also("local + " + u32_literal(r * z_.threads()) + " < " + u32_literal(sums));
+    if (!all) also(n + " < " + u32_literal(s_.states));
     if (!whole()) also("start + " + step + " < " + u32_literal(s_.length));
-    one.block(real.empty() ? "" : "if (" + real + ")", store);
-    scope.block(sums % z_.threads() == 0 ? ""
-                                         : "if (local + " + u32_literal(r * z_.threads()) + " < " +
-                                               u32_literal(sums) + ")",
-                one);
+    const std::string store =
+        module_.store(l_.stores.at(2).binding, DType::kF32, "sums_at + " + place, total);
+    scope.line(real.empty() ? store : "if (" + real + ") { " + store + " }");
   }
   if (from > 0) scope.line("workgroupBarrier();");
 }
@@ -266,11 +266,11 @@ void SelectiveLanes::write_chunks() {
     scope_.line("var e = vec4<f32>();");
   }
   scope_.line("var drate = vec4<f32>();");
-  bring_first();
-  const std::string from = "last * " + u32_literal(kChunk);
-  scope_.line("var out_u = place0(p, " + from + " + out_step, q0 + out_channel);");
-  if (!behind_)
-    scope_.line("var out_delta = place1(p, " + from + " + out_step, q0 + out_channel);");
+  bring_first("first + chunks - 1u");
+  read_states(scope_, "begin", "var ");
+  const std::string from = "begin * " + u32_literal(kChunk);
+  scope_.line("var out_u = place0(p, " + from + " + out_step, q0);");
+  if (!behind_) scope_.line("var out_delta = place1(p, " + from + " + out_step, q0);");
   scope_.line("var sums_at = place2(p, block * " + u32_literal(s_.length) + " + " + from + ", 0u)" +
               (s_.states == z_.padded() ? " + local;" : ";"));
   Scope chunk(&scope_);
@@ -278,14 +278,14 @@ void SelectiveLanes::write_chunks() {
   unload(chunk);
   take_states(chunk);
   for (std::int64_t i = 0; i < kChunk; ++i) step_forward(chunk, i);
-  load_step(chunk, kChunk - 1, false);
   for (std::int64_t i = kChunk; i-- > 0;) {
     if (i + 1 == kFetchAt) {
       Scope next(&chunk);
-      bring_next(next);
+      bring_next(next, "first + left - 2u");
+      read_states(next, "coming", "");
       chunk.block("if (left > 1u)", next);
     }
-    if (i > 0) load_step(chunk, i - 1, false);
+    load_step(chunk, i, false);
     step_back(chunk, i);
     if (i % z_.sum_steps != 0) continue;
     while (!later_.empty()) run_later(chunk);

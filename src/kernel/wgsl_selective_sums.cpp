@@ -55,6 +55,12 @@ void SelectiveBlock::sum_steps(Scope& scope, std::int64_t from) const {
   if (sums_.shares > 1) scope.line("add_shares(p, block, " + which + ");");
 }
 
+void SelectiveBlock::share_out(Scope& scope, const Scope& body, std::int64_t count) const {
+  scope.block(
+      "for (var f = local; f < " + u32_literal(count) + "; f += " + u32_literal(threads_) + ")",
+      body);
+}
+
 // fn sum: the sums of the chunk's steps `origin` and the next, over states and over channels.
 void SelectiveBlock::write_sums() {
   scope_.line("let own_part = row * " + u32_literal(sums_.pitch) + " + channel;");
@@ -69,7 +75,8 @@ void SelectiveBlock::write_sums() {
                    " + channel];");
   }
   Scope store(&of_states);
-  const std::string place = "_of[(origin + i) * " + u32_literal(block_) + " + channel]";
+  const std::string place =
+      "_of[(origin + i) * " + u32_literal(quads()) + " + channel / 4u][channel % 4u]";
   const bool hold = l_.zero_order_hold;
   store.line(std::string("store0(p, t, q, s.x") + (hold ? "" : " * delta" + place) + ");");
   store.line(std::string("store1(p, t, q, s.y") + (hold ? "" : " + u" + place + " * s.x") + ");");

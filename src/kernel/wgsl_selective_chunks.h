@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// What selective scans that go over the steps a chunk at a time have in common: how a chunk comes
+// to workgroup memory. Private to kernel/wgsl_selective*.cpp.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kernel/wgsl_fours.h"
+#include "kernel/wgsl_selective.h"
+
+namespace tensorgrad::wgsl {
+
+class SelectiveChunks : protected SelectiveWriter {
+ protected:
+  using SelectiveWriter::SelectiveWriter;
+
+  // Numbers that are read `width` at a time along the last axis, by `fn NAME_vector(p, i, q)`. For
+  // each chunk a thread brings those at `row`, and at so many rows behind it, as `next_NAMEn`.
+  struct Brought {
+    SelectiveInput which;
+    std::string name;
+    int width;
+    std::int64_t rows, columns, chunk_rows;  // of all chunks; of one
+    std::vector<std::int64_t> behind;
+    std::string row, column, real;  // real: empty, always
+    InFours fours = {};
+    // Where nothing but a vector is read, and rows lie evenly apart: how far, and the variable that
+    // has the place of `row`, in vectors.
+    std::optional<std::int64_t> step = {};
+    std::string place = {}, at = {};
+
+    [[nodiscard]] std::string type() const { return "vec" + std::to_string(width) + "<f32>"; }
+    [[nodiscard]] std::string next(std::size_t n) const {
+      return "next_" + name + std::to_string(n);
+    }
+  };
+
+  [[nodiscard]] bool whole() const { return s_.length % kChunk == 0; }
+  [[nodiscard]] bool euler() const { return !l_.zero_order_hold; }
+  // States, with those that fill up the last four.
+  [[nodiscard]] std::int64_t padded() const { return 4 * s_.fours(); }
+
+  // B and C, four states of one of them at a time, side by side as they lie in a chunk. `threads`
+  // bring them; what of them is theirs.
+  void bring_gates(std::int64_t threads);
+  void open_gates(Scope& scope) const;
+  [[nodiscard]] std::int64_t own_gates(std::int64_t threads) const;
+
+  // The functions of all that is brought. Everything else is read and written number by number.
+  void write_brought();
+  // Reads the chunk with which a thread begins; zeros behind the last step, where then nothing
+  // changes. And where what the others read lies.
+  void bring_first(const std::string& chunk);
+  // Reads the next chunk, `coming`. Without branches, and all by all threads: who copies a value
+  // that has not come yet waits for it.
+  void bring_next(Scope& scope, const std::string& chunk) const;
+
+  std::vector<Brought> brought_;
+
+ private:
+  void write_vector(Brought& brought, const std::set<int>& vectors);
+  // Whether there may be steps behind the last, in the chunk that comes first or in others.
+  [[nodiscard]] bool ragged(const Brought& brought, bool first) const;
+  [[nodiscard]] std::string read(const Brought& brought, const std::string& row, bool first) const;
+};
+
+}  // namespace tensorgrad::wgsl
