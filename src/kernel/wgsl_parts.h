@@ -80,11 +80,10 @@ class Module {
 
   // An expression of the register type (bool for kBool).
   std::string load(int binding, DType dtype, const std::string& index) const;
-  // From here on the binding is an array of vectors, each of four (or two) f32 or f16. The next two
-  // read the one whose first element is `index` as f32, and write it (a statement).
+  // From here on the binding is an array of vectors of f32 or f16. The next two read the one with
+  // element `index` as f32, and write it (a statement).
   void hold_vectors(int binding, DType dtype, int width = 4);
-  [[nodiscard]] static std::string load_vector(int binding, DType dtype, const std::string& index,
-                                               int width = 4);
+  static std::string load_vector(int binding, DType dtype, const std::string& index, int width = 4);
   [[nodiscard]] static std::string store_vector(int binding, DType dtype, const std::string& index,
                                                 const std::string& value);
   // From here on the binding, of f16, is an array of vec4<u32>: vectors of eight.
