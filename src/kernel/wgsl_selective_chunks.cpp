@@ -5,6 +5,13 @@
 
 namespace tensorgrad::wgsl {
 
+std::string SelectiveChunks::run_below(const std::string& first, int width, std::int64_t limit) {
+  if (limit % width == 0) return first + " < " + u32_literal(limit);
+  const std::string type = "vec" + std::to_string(width) + "<u32>(";
+  return type + first + ") + " + type + (width == 2 ? "0u, 1u" : "0u, 1u, 2u, 3u") + ") < " + type +
+         u32_literal(limit) + ")";
+}
+
 void SelectiveChunks::bring_gates(std::int64_t threads) {
   std::vector<std::int64_t> behind;
   for (std::int64_t e = 0; e < own_gates(threads); ++e)

@@ -43,6 +43,11 @@ class SelectiveChunks : protected SelectiveWriter {
   // States, with those that fill up the last four.
   [[nodiscard]] std::int64_t padded() const { return 4 * s_.fours(); }
 
+  // Of `width` numbers from `first` on, which are below the limit: one truth if it is the same for
+  // all.
+  [[nodiscard]] static std::string run_below(const std::string& first, int width,
+                                             std::int64_t limit);
+
   // B and C, four states of one of them at a time, side by side as they lie in a chunk. `threads`
   // bring them; what of them is theirs.
   void bring_gates(std::int64_t threads);

@@ -207,16 +207,10 @@ void SelectiveLanes::open_lanes() {
   // What a thread brings: of steps, two channels of two rows.
   const std::string last_pair = u32_literal((s_.channels - 1) / 2 * 2);
   const std::string first_in = origin + "local % " + u32_literal(z_.pairs()) + " * 2u";
-  const std::string channels = u32_literal(s_.channels);
   let("row", "local / " + u32_literal(z_.pairs()) + " * 2u" +
                  (rows_at_once() > kChunk ? " % " + u32_literal(kChunk) : ""));
   let("in", even() ? first_in : "min(" + first_in + ", " + last_pair + ")");
-  if (!even()) {
-    let("real_in",
-        s_.channels % 2 == 0
-            ? first_in + " < " + channels
-            : "vec2<u32>(" + first_in + ") + vec2<u32>(0u, 1u) < vec2<u32>(" + channels + ")");
-  }
+  if (!even()) let("real_in", run_below(first_in, 2, s_.channels));
   const bool all = s_.states == z_.padded();
   open_gates(scope_);
   let("own_b",
@@ -233,11 +227,10 @@ void SelectiveLanes::open_lanes() {
     let("kept_column",
         (even() ? "(" + first + ")" : "min(" + first + ", " + last_pair + ")") + " * 2u");
     std::string real = all ? "" : "own_states < " + pairs;
-    if (!even() && s_.channels % 2 == 0)
-      real += (all ? "" : " && ") + first + " < " + channels;
-    else if (!even()) {
-      const std::string each =
-          "vec4<u32>(" + first + ") + vec4<u32>(0u, 0u, 1u, 1u) < vec4<u32>(" + channels + ")";
+    if (!even() && s_.channels % 2 == 0) {
+      real += (all ? "" : " && ") + run_below(first, 2, s_.channels);
+    } else if (!even()) {
+      const std::string each = "(" + run_below(first, 2, s_.channels) + ").xxyy";
       real = all ? each : "select(vec4<bool>(), " + each + ", " + real + ")";
     }
     if (!real.empty()) let("real_kept", real);
