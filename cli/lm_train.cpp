@@ -344,7 +344,12 @@ int lm_resume(const LmTrainArguments& arguments) {
   }
   const History history = rewind_metrics(path("metrics.jsonl"), trainer->steps());
   print_lm_head(run, *trainer, text, trainer->trainer().device(), folder);
-  fmt::print("going on after step {} of {}\n", trainer->steps(), run.settings.training.steps);
+  const std::int64_t done = trainer->steps(), all = run.settings.training.steps;
+  fmt::print("going on after step {} of {}\n", done, all);
+  if (done == all) {
+    fmt::print("nothing is left to do; to train its model for longer: tg lm train TEXT --from {}\n",
+               shell_word(folder));
+  }
   return LmTraining(run, folder, *trainer, text.tokenizer, history, arguments.stop_after).go();
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -29,12 +30,12 @@ std::string lm_line(const LmLine& line) {
 }
 
 void print_times(const lm::GenerationTimes& times) {
-  const auto rate = [](std::int64_t tokens, double seconds) {
-    return short_count(static_cast<double>(tokens) / std::max(seconds, 1e-9));
-  };
-  const auto part = [&](std::int64_t tokens, double seconds) {
-    return tokens == 0 ? std::string("none")
-                       : fmt::format("{} tokens, {} tokens/s", tokens, rate(tokens, seconds));
+  const auto part = [](std::int64_t tokens,
+                       double seconds) {  // prompts that nobody went on with: 0
+    return tokens == 0 || seconds <= 0
+               ? std::string("none")
+               : fmt::format("{} tokens, {} tokens/s", tokens,
+                             short_count(static_cast<double>(tokens) / seconds));
   };
   fmt::print(stderr, "prompts: {}; written: {}\n", part(times.prompt_tokens, times.prompt_seconds),
              part(times.tokens, times.seconds));
@@ -98,9 +99,13 @@ int lm_generate(const LmGenerateArguments& arguments) {
   lm::Generator generator(model, {.batch = batch, .device = arguments.device});
   lm::GenerateOptions options = arguments.options;
   const bool streams = total == 1 && !arguments.json;
-  if (streams) fmt::print("{}", prompts[0]);
-  std::fflush(stdout);
+  // The prompt, once it is known to be one that can be written on.
+  bool shown = false;
+  const auto show_prompt = [&] {
+    if (streams && !std::exchange(shown, true)) fmt::print("{}", prompts[0]);
+  };
   options.on_text = [&](const lm::Written& written) {
+    show_prompt();
     if (streams) {
       std::fwrite(written.text.data(), 1, written.text.size(), stdout);
       std::fflush(stdout);
@@ -108,6 +113,7 @@ int lm_generate(const LmGenerateArguments& arguments) {
     return interrupted() == 0;
   };
   const std::vector<lm::Generated> texts = generator.generate(prompts, options);
+  show_prompt();
   for (std::size_t i = 0; i < texts.size(); ++i) {
     if (arguments.json) {
       fmt::print("{}\n", lm_line({{"prompt", prompts[i]},

@@ -277,6 +277,12 @@ TEST(TgLm, goes_on_as_if_it_had_never_stopped) {
     EXPECT_EQ(read_text(folder.path() / "parts" / name), read_text(folder.path() / "whole" / name))
         << name;
   }
+  const ToolResult done = folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu"});
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_NE(done.out.find("to train its model for longer: tg lm train TEXT --from parts"),
+            std::string::npos)
+      << done.out;
+  EXPECT_EQ(lm_lines(folder / "parts"), lm_lines(folder / "whole"));
   // Another text is not gone on with.
   write_text(folder / "stories/b.txt", some_story(3, 40));
   const ToolResult changed = folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu"});
@@ -421,6 +427,16 @@ TEST(TgLm, keeps_a_window_where_attention_alone_tells_places) {
       folder.tg({"lm", "generate", "gpt", "--device", "cpu", "--prompt", "the", "--ignore-eos"});
   ASSERT_EQ(text.code, 0) << text.err;
   EXPECT_NE(text.err.find("ended as attention keeps 16 tokens"), std::string::npos) << text.err;
+  const ToolResult none = folder.tg(
+      {"lm", "generate", "gpt", "--device", "cpu", "--prompt", "the", "--max-tokens", "0"});
+  ASSERT_EQ(none.code, 0) << none.err;
+  EXPECT_EQ(none.out, "the\n");
+  EXPECT_NE(none.err.find("prompts: none; written: none"), std::string::npos) << none.err;
+  const ToolResult longer = folder.tg(
+      {"lm", "generate", "gpt", "--device", "cpu", "--prompt", "the cat sat on a mat and more"});
+  EXPECT_EQ(longer.code, 1);
+  EXPECT_EQ(longer.out, "");
+  EXPECT_NE(longer.err.find("the model's attention keeps 16"), std::string::npos) << longer.err;
   const ToolResult score = folder.tg({"lm", "eval", "gpt", "--device", "cpu"});
   EXPECT_EQ(score.code, 1);
   EXPECT_NE(score.err.find("the run held no text out"), std::string::npos) << score.err;
