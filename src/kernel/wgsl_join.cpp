@@ -12,6 +12,7 @@
 #include <span>
 
 #include "kernel/wgsl_parts.h"
+#include "kernel/wgsl_selective.h"
 
 namespace tensorgrad {
 namespace {
@@ -281,8 +282,10 @@ void write_some(const Program& program, std::size_t first, std::size_t count,
 
 }  // namespace
 
-std::vector<Dispatch> write_dispatches(const Program& program, const WgslOptions& options,
+std::vector<Dispatch> write_dispatches(const Program& program, const WgslOptions& given,
                                        int max_bindings) {
+  WgslOptions options = given;
+  options.paired_states = wgsl::paired_states(program);
   std::vector<Dispatch> all;
   for (std::size_t i = 0; i < program.launches.size();) {
     std::size_t end = i + 1;

@@ -259,6 +259,18 @@ void SelectiveWriter::write_states() {
                    "  return kept_at(p, i / 2u, q * 2u + i % 2u);\n}\n");
 }
 
+bool SelectiveWriter::by_pairs() const {
+  int binding = -1;
+  if (forward() && keeps_states(l_)) {
+    binding = l_.stores.at(2).binding;
+  } else if (has(SelectiveInput::kStates)) {
+    const ScalarProgram& states = l_.input(SelectiveInput::kStates);
+    if (states.instrs.size() == 1) binding = states.accesses.at(0).binding;
+  }
+  if (binding < 0 || s_.states % 2 != 0) return false;
+  return options_.paired_states.contains(l_.bindings.at(static_cast<std::size_t>(binding)).buffer);
+}
+
 std::int64_t SelectiveWriter::kept_rows() const {
   return s_.chunks() * s_.states / (by_pairs() ? 2 : 1);
 }

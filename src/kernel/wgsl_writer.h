@@ -67,6 +67,7 @@ struct WgslOptions {
   int unit_tile = 0;       // kContraction: -1: none by matrix units; more: by a tile of that number
   Subgroups subgroups = {};
   std::set<int> scalar_buffers = {};  // not to be read or written as vectors
+  std::set<int> paired_states = {};   // whose selective scan keeps its states by pairs
 };
 
 struct WgslKernel {

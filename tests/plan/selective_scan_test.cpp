@@ -2,8 +2,10 @@
 // Selective scans in a plan: what is kept for the backward pass; a launch can be cut by batches,
 // its lines shared by any number of lanes; sums are added up in one order.
 #include <algorithm>
+#include <utility>
 
 #include "backend/webgpu/device.h"
+#include "kernel/wgsl_selective.h"
 #include "kernel/wgsl_writer.h"
 #include "support/sketch.h"
 
@@ -46,6 +48,25 @@ TEST(SelectiveScan, stores_one_state_of_sixteen) {
   EXPECT_LE(most, 4 * (2 * steps + 2 * kSteps * kStates + 3 * state));
   EXPECT_LT(5 * most, 4 * steps * kStates + 1024);
   t.check(Where::kCpu);
+}
+
+// Kept states lie by pairs where backward passes alone read them: not where maps do, as of a
+// gradient that is differentiated again, nor where one would be left over.
+TEST(SelectiveScan, keeps_states_by_pairs_for_backward_passes_alone_on_webgpu) {
+  const auto paired = [](ScanTraining& t) {
+    return wgsl::paired_states(compile_for_test(t.sketch.graph(), 8).program).size();
+  };
+  for (const auto& [states, buffers] : {std::pair(6, 1U), std::pair(5, 0U)}) {
+    ScanTraining t(2, 40, 8, states);
+    EXPECT_EQ(paired(t), buffers) << states;
+  }
+  ScanTraining twice(2, 40, 8, 6);
+  const std::vector<Tensor>& in = twice.inputs;
+  const Tensor y = selective_scan(in[0], in[1], in[2], in[3], in[4]).y;
+  const Tensor d = grad(sum(square(y)), {in[1]}).at(0);
+  twice.sketch.output("dd", grad(sum(square(d)), {in[1]}).at(0));
+  EXPECT_EQ(paired(twice), 0U);
+  twice.check(Where::kWebGpu);
 }
 
 // Where nothing flows back, no state but the last is kept, and the launch writes no other.
