@@ -30,8 +30,8 @@ std::string lm_line(const LmLine& line) {
 }
 
 void print_times(const lm::GenerationTimes& times) {
-  const auto part = [](std::int64_t tokens,
-                       double seconds) {  // prompts that nobody went on with: 0
+  // No time is what prompts took that nothing was to be written behind.
+  const auto part = [](std::int64_t tokens, double seconds) {
     return tokens == 0 || seconds <= 0
                ? std::string("none")
                : fmt::format("{} tokens, {} tokens/s", tokens,

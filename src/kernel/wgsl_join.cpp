@@ -11,8 +11,8 @@
 #include <optional>
 #include <span>
 
+#include "kernel/selective_kept.h"
 #include "kernel/wgsl_parts.h"
-#include "kernel/wgsl_selective.h"
 
 namespace tensorgrad {
 namespace {
@@ -285,7 +285,7 @@ void write_some(const Program& program, std::size_t first, std::size_t count,
 std::vector<Dispatch> write_dispatches(const Program& program, const WgslOptions& given,
                                        int max_bindings) {
   WgslOptions options = given;
-  options.paired_states = wgsl::paired_states(program);
+  options.paired_states = paired_states(program);
   std::vector<Dispatch> all;
   for (std::size_t i = 0; i < program.launches.size();) {
     std::size_t end = i + 1;

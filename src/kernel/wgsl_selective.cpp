@@ -265,7 +265,7 @@ bool SelectiveWriter::by_pairs() const {
     binding = l_.stores.at(2).binding;
   } else if (has(SelectiveInput::kStates)) {
     const ScalarProgram& states = l_.input(SelectiveInput::kStates);
-    if (states.instrs.size() == 1) binding = states.accesses.at(0).binding;
+    if (!states.accesses.empty()) binding = states.accesses[0].binding;
   }
   if (binding < 0 || s_.states % 2 != 0) return false;
   return options_.paired_states.contains(l_.bindings.at(static_cast<std::size_t>(binding)).buffer);
@@ -293,9 +293,12 @@ void SelectiveWriter::open_unit(std::int64_t threads, std::int64_t segments) {
 }
 
 void SelectiveWriter::write_result(std::size_t which, std::int64_t rows, std::int64_t columns) {
-  const Store& store = l_.stores.at(which);
-  const Domain domain = {{"p", l_.batch}, {"i", rows}, {"q", columns}};
   Scope scope;
+  write_store(which, {{"p", l_.batch}, {"i", rows}, {"q", columns}}, scope);
+}
+
+void SelectiveWriter::write_store(std::size_t which, const Domain& domain, Scope& scope) {
+  const Store& store = l_.stores.at(which);
   const Place place = place_of(scope, domain, store.map);
   scope.line(module_.store(store.binding, DType::kF32, place.index, "x"));
   const std::string name = "store" + std::to_string(which);
@@ -317,15 +320,10 @@ void SelectiveWriter::write_place(std::size_t which, std::int64_t rows, std::int
 void SelectiveWriter::write_state_results() {
   write_result(1, s_.states, s_.channels);
   if (!keeps_states(l_)) return;
-  const Store& store = l_.stores.at(2);
-  const Domain domain = {{"p", l_.batch}, {"row", kept_rows()}, {"column", kept_columns()}};
   Scope scope;
   scope.line(by_pairs() ? "let row = i / 2u;" : "let row = i;");
   scope.line(by_pairs() ? "let column = q * 2u + i % 2u;" : "let column = q;");
-  const Place place = place_of(scope, domain, store.map);
-  scope.line(module_.store(store.binding, DType::kF32, place.index, "x"));
-  module_.function("store2",
-                   "fn store2(p: u32, i: u32, q: u32, x: f32) {\n" + scope.text() + "}\n");
+  write_store(2, {{"p", l_.batch}, {"row", kept_rows()}, {"column", kept_columns()}}, scope);
 }
 
 Shader write_selective_scan(const Launch& launch, const WgslOptions& options) {

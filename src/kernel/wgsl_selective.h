@@ -3,7 +3,6 @@
 // to kernel/wgsl_selective*.cpp.
 #pragma once
 
-#include <set>
 #include <string>
 
 #include "kernel/wgsl_parts.h"
@@ -29,8 +28,10 @@ class SelectiveWriter {
   void open_unit(std::int64_t threads, std::int64_t segments);
   // fn storeN(p, i, q, x), over [batch, rows, columns].
   void write_result(std::size_t which, std::int64_t rows, std::int64_t columns);
-  // Kept states may lie by pairs: both of a channel side by side, so that who works on two states
-  // of two channels reads one vector.
+  // The same, over a domain whose coordinates the lines of `scope` make of these.
+  void write_store(std::size_t which, const Domain& domain, Scope& scope);
+  // Kept states may lie by pairs (kernel/selective_kept.h), so that who works on two states of two
+  // channels reads one vector.
   [[nodiscard]] bool by_pairs() const;
   [[nodiscard]] std::int64_t kept_rows() const;
   [[nodiscard]] std::int64_t kept_columns() const;
@@ -46,10 +47,6 @@ class SelectiveWriter {
   Module module_;
   Scope scope_;
 };
-
-// Buffers in which selective scans that have an even number of states keep them by pairs: those of
-// which backward passes alone read them.
-std::set<int> paired_states(const Program& program);
 
 // Whether a launch goes by blocks of channels; and its shader.
 bool selective_by_block(const Launch& launch, const WgslOptions& options);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "backend/webgpu/device.h"
-#include "kernel/wgsl_selective.h"
+#include "kernel/selective_kept.h"
 #include "kernel/wgsl_writer.h"
 #include "support/sketch.h"
 
@@ -54,7 +54,7 @@ TEST(SelectiveScan, stores_one_state_of_sixteen) {
 // gradient that is differentiated again, nor where one would be left over.
 TEST(SelectiveScan, keeps_states_by_pairs_for_backward_passes_alone_on_webgpu) {
   const auto paired = [](ScanTraining& t) {
-    return wgsl::paired_states(compile_for_test(t.sketch.graph(), 8).program).size();
+    return paired_states(compile_for_test(t.sketch.graph(), 8).program).size();
   };
   for (const auto& [states, buffers] : {std::pair(6, 1U), std::pair(5, 0U)}) {
     ScanTraining t(2, 40, 8, states);

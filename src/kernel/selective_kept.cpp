@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include "kernel/selective_kept.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+
+#include "kernel/selective.h"
+
+namespace tensorgrad {
+namespace {
+
+constexpr std::int64_t kStateBytes = 4;
+
+bool keeps(const Launch& launch) {
+  return launch.kind == LaunchKind::kSelectiveScan && launch.selective == SelectivePart::kForward &&
+         keeps_states(launch);
+}
+
+// The last element of a binding that the map may lead to.
+std::int64_t last_reached(const IndexMap& map) {
+  const View& view = map.views.back();
+  std::int64_t last = view.offset;
+  for (std::size_t k = 0; k < view.shape.size(); ++k)
+    last += std::max<std::int64_t>(0, view.strides[k] * (view.shape[k] - 1));
+  return last;
+}
+
+// All kept states as they lie, for a backward pass, and nothing else.
+bool is_kept(const Launch& launch, const ScalarProgram& program) {
+  if (launch.kind != LaunchKind::kSelectiveScan || launch.selective != SelectivePart::kBackward ||
+      &program != &launch.input(SelectiveInput::kStates) || program.instrs.size() != 1 ||
+      program.accesses.size() != 1)
+    return false;
+  const IndexMap& map = program.accesses[0].map;
+  const View view = map.views.back().simplified();
+  return map.views.size() == 1 && !view.masked() &&
+         (view.shape.empty() || (view.shape.size() == 1 && view.strides[0] == 1));
+}
+
+// What a launch does with a binding from element `begin` on.
+struct Uses {
+  bool backward = false, otherwise = false, writes = false;
+};
+
+Uses uses_of(const Launch& launch, int binding, std::int64_t begin) {
+  Uses uses;
+  bool reads = false, stores = false;  // any of it
+  for (const ScalarProgram* program : programs_of(launch)) {
+    for (std::size_t i = 0; i < program->accesses.size(); ++i) {
+      const Access& access = program->accesses[i];
+      if (access.binding != binding) continue;
+      reads = true;
+      const bool by_data =
+          std::any_of(program->instrs.begin(), program->instrs.end(), [&](const Instr& instr) {
+            return instr.kind == InstrKind::kLoadAt && instr.index == static_cast<int>(i);
+          });
+      if (!by_data && last_reached(access.map) < begin) continue;
+      (is_kept(launch, *program) ? uses.backward : uses.otherwise) = true;
+    }
+  }
+  for (const Store& store : launch.stores) {
+    if (store.binding != binding) continue;
+    stores = true;
+    uses.writes |= last_reached(store.map) >= begin;
+  }
+  // What goes by no map may go anywhere.
+  const BindMode mode = launch.bindings[static_cast<std::size_t>(binding)].mode;
+  uses.otherwise |= !reads && mode != BindMode::kWrite;
+  uses.writes |= !stores && mode != BindMode::kRead;
+  return uses;
+}
+
+// The states that a buffer holds: the first element, and the scan that keeps them, whose launches
+// share a number where it is cut by batches.
+struct Kept {
+  std::int64_t begin;
+  int scan;
+};
+
+}  // namespace
+
+std::set<int> paired_states(const Program& program) {
+  std::set<int> paired, others;
+  std::map<int, Kept> held;  // by buffer, until something else is written there
+  for (const Launch& launch : program.launches) {
+    for (std::size_t b = 0; b < launch.bindings.size(); ++b) {
+      const Binding& binding = launch.bindings[b];
+      const auto found = held.find(binding.buffer);
+      if (found != held.end() && found->second.scan == launch.planned) continue;
+      const std::int64_t first = binding.offset / kStateBytes;
+      const Uses uses = uses_of(launch, static_cast<int>(b),
+                                found == held.end() ? 0 : found->second.begin - first);
+      // A backward pass that reads what no scan put there has them as they are numbered.
+      if (found == held.end() ? uses.backward : uses.otherwise) others.insert(binding.buffer);
+      if (found != held.end() && uses.writes) held.erase(found);
+    }
+    if (!keeps(launch)) continue;
+    const Store& store = launch.stores.at(2);
+    const Binding& binding = launch.bindings.at(static_cast<std::size_t>(store.binding));
+    const std::int64_t begin = binding.offset / kStateBytes + store.map.views.back().offset;
+    Kept& kept = held.try_emplace(binding.buffer, Kept{begin, launch.planned}).first->second;
+    kept.begin = std::min(kept.begin, begin);
+    if (selective_sizes(launch).states % 2 == 0) paired.insert(binding.buffer);
+  }
+  for (const int buffer : others) paired.erase(buffer);
+  return paired;
+}
+
+}  // namespace tensorgrad
