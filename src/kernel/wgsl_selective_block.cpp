@@ -129,8 +129,8 @@ void SelectiveBlock::list_brought() {
   bring_gates(threads_);
 }
 
-// Puts what has come to where all threads see it. Nobody reads the chunk before any more: after its
-// last step there is a barrier.
+// Puts what has come to where all threads see it behind a barrier. Nobody reads the chunk before any
+// more: after its last step there is one, too.
 void SelectiveBlock::unload(Scope& scope) const {
   const auto put = [&](Scope& to, const std::string& name, std::int64_t e) {
     to.line(name + "_of[local + " + u32_literal(e * threads_) + "] = next_" + name +
@@ -146,7 +146,6 @@ void SelectiveBlock::unload(Scope& scope) const {
   scope.block(rows_at_once() > kChunk ? "if (local < " + u32_literal(kChunk * quads()) + ")" : "",
               steps);
   for (std::int64_t e = 0; e < own_gates(threads_); ++e) put(scope, "gates", e);
-  scope.line("workgroupBarrier();");
 }
 
 // ---- a thread's quad ---------------------------------------------------------------------------
@@ -246,11 +245,13 @@ void SelectiveBlock::write_forward() {
   Scope chunk(&scope_);
   chunk.line("let start = chunk * " + u32_literal(kChunk) + ";");
   unload(chunk);
-  if (keeps_states(l_))
-    store_quad(chunk, "h", "store2(p, chunk * " + u32_literal(s_.states) + " + ", "");
+  // The next chunk is sent for before anything is stored: its reads would wait behind that.
   Scope next(&chunk);
   bring_next(next, "chunk + 1u");
   chunk.block("if (chunk + 1u < chunks)", next);
+  chunk.line("workgroupBarrier();");
+  if (keeps_states(l_))
+    store_quad(chunk, "h", "store2(p, chunk * " + u32_literal(s_.states) + " + ", "");
   // A step's reads stand before what the one before it writes: compilers keep that order.
   load_step(chunk, 0, true);
   for (std::int64_t i = 0; i < kChunk; ++i) {
@@ -314,6 +315,7 @@ void SelectiveBlock::write_backward() {
   Scope chunk(&scope_);
   chunk.line("let start = (first + left - 1u) * " + u32_literal(kChunk) + ";");
   unload(chunk);
+  chunk.line("workgroupBarrier();");
   chunk.line("let h0 = next_h;");
   Scope next(&chunk);
   bring_next(next, "first + left - 2u");
