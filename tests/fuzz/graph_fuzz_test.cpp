@@ -17,7 +17,7 @@ namespace {
 const std::filesystem::path kCorpus =
     std::filesystem::path(TENSORGRAD_SOURCE_DIR) / "tests/fuzz/corpus/graphs";
 
-constexpr std::uint64_t kParts = 8, kGraphs = 1000, kGraphsOnWebGpu = 400;
+constexpr std::uint64_t kParts = 8, kGraphs = 1000, kGraphsOnWebGpu = 250;
 
 std::vector<Way> cpu_ways(std::uint64_t seed) {
   static const std::shared_ptr<Device> one_thread = make_cpu_device({.threads = 1});
