@@ -246,6 +246,10 @@ void print_lm_head(const LmRun& run, const lm::LanguageTrainer& trainer, const L
              text.documents > 0 ? fmt::format("{} documents", text.documents) : run.data.front(),
              run.train_tokens, run.validation_tokens, text.tokenizer.vocab_size(),
              text.tokenizer.kind());
+  if (text.documents > 1 && !text.tokenizer.eos_id()) {
+    fmt::print(
+        "        the tokenizer has no token for the end of a text: nothing lies between them\n");
+  }
   fmt::print("run     {}\n", folder);
   std::fflush(stdout);
 }

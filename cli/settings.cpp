@@ -152,7 +152,10 @@ Run read_run(const std::string& folder) {
   }
   const Json json = read_json_file(path, kMaxBytes);
   const JsonObject in(json, path, "");
-  if (in.text("format") != kFormat) in.fail("format", fmt::format("\"{}\" expected", kFormat));
+  if (const std::string format = in.text("format"); format != kFormat) {
+    in.fail("format",
+            fmt::format("\"{}\" expected, got \"{}\": not a run of tg train", kFormat, format));
+  }
   if (in.integer("version", 1, INT64_MAX) != kVersion) {
     in.fail("version", fmt::format("{} expected; the run is of a newer tg", kVersion));
   }

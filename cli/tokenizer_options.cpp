@@ -11,9 +11,10 @@ namespace {
 
 using TokenizerAction = std::function<int()>;
 
-void add_tokenizer_option(CLI::App& command, std::string& tokenizer) {
+void add_tokenizer_option(CLI::App& command, std::string& tokenizer,
+                          const std::string& names = "--tokenizer") {
   command
-      .add_option("--tokenizer", tokenizer,
+      .add_option(names, tokenizer,
                   "A tokenizer.json, a folder with one, or `bytes`, where every byte is a token")
       ->required()
       ->option_text("FILE");
@@ -159,9 +160,9 @@ void add_tokenizer_show(CLI::App& app, TokenizerAction& action) {
   auto tokenizer = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   CLI::App& command = *app.add_subcommand("show", "Say what a tokenizer is");
-  add_tokenizer_option(command, *tokenizer);
+  add_tokenizer_option(command, *tokenizer, "tokenizer,--tokenizer");
   command.add_flag("--json", *json, "Print one JSON object");
-  command.footer("Example:\n  tg tokenizer show --tokenizer tokenizer.json");
+  command.footer("Example:\n  tg tokenizer show tokenizer.json");
   command.callback(
       [=, &action] { action = [tokenizer, json] { return show_tokenizer(*tokenizer, *json); }; });
 }

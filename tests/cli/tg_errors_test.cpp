@@ -220,6 +220,8 @@ TEST_F(TgErrors, damaged_run_json) {
   fails(eval, "run.json: the file: an object expected");
   write("run/run.json", "{}");
   fails(eval, "run.json: format: is missing");
+  with("\"tensorgrad run\"", "\"tensorgrad lm run\"");
+  fails(eval, "got \"tensorgrad lm run\": not a run of tg train");
   with("\"epochs\": 10", "\"epochs\": -1");
   fails(eval, "settings.epochs: an integer from 1");
   with("\"batch\": 8", "\"batch\": 1e99");

@@ -396,9 +396,16 @@ TEST(TgLm, trains_on_a_file_of_tokens) {
                 .code,
             0);
   std::vector<std::string> words = train_lm("run", {"--no-samples", "--tokenizer", "bpe.json"});
+  const char* const no_end = "no token for the end of a text";
+  words[4] = "two";
+  const ToolResult two = folder.tg(words);
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_NE(two.out.find(no_end), std::string::npos) << two.out;
   words[2] = "a.safetensors";
+  words[4] = "run";
   const ToolResult result = folder.tg(words);
   ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out.find(no_end), std::string::npos) << result.out;
   // By whatever name.
   fs::copy_file(folder.path() / "a.safetensors", folder.path() / "a.tokens");
   words[2] = "a.tokens";

@@ -135,7 +135,7 @@ TEST_F(TgTokenizer, says_what_a_tokenizer_is) {
   train();
   EXPECT_THAT(good({"show", "--tokenizer", "t.json"}),
               ::testing::AllOf(HasSubstr("byte-level BPE"), HasSubstr("0  <|end|>  (special)")));
-  const auto json = nlohmann::json::parse(good({"show", "--tokenizer", "t.json", "--json"}));
+  const auto json = nlohmann::json::parse(good({"show", "t.json", "--json"}));
   EXPECT_EQ(json["vocab_size"], 280);
   EXPECT_EQ(json["merges"], 23);
   EXPECT_EQ(json["added"][0]["content"], "<|end|>");
