@@ -163,4 +163,11 @@ void SelectiveChunks::bring_next(Scope& scope, const std::string& chunk) const {
   }
 }
 
+void SelectiveChunks::bring_none(Scope& scope) const {
+  for (const Brought& each : brought_) {
+    for (std::size_t e = 0; e < each.behind.size(); ++e)
+      scope.line(each.next(e) + " = " + each.type() + "();");
+  }
+}
+
 }  // namespace tensorgrad::wgsl

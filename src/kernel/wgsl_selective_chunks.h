@@ -62,6 +62,8 @@ class SelectiveChunks : protected SelectiveWriter {
   // Reads the next chunk, `coming`. Without branches, and all by all threads: who copies a value
   // that has not come yet waits for it.
   void bring_next(Scope& scope, const std::string& chunk) const;
+  // There is no next one: zeros, as what has been taken would else hold its registers until here.
+  void bring_none(Scope& scope) const;
 
   std::vector<Brought> brought_;
 

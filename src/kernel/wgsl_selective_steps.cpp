@@ -12,6 +12,10 @@ namespace {
 // behind have given up their registers.
 constexpr std::int64_t kFetchAt = 10;
 
+// From this step of a chunk on, powers are kept for the way back; with those of more steps three
+// workgroups would not lie on a multiprocessor.
+constexpr std::int64_t kKeptFrom = 8;
+
 }  // namespace
 
 // ---- the steps of a chunk ----------------------------------------------------------------------
@@ -45,8 +49,9 @@ void SelectiveLanes::load_step(Scope& scope, std::int64_t i, bool again) const {
 // Of step i, whose names end with n: how much is left of the states, and, by the zero-order hold,
 // what B is multiplied by.
 void SelectiveLanes::decay(Scope& scope, std::int64_t i, const std::string& n) const {
-  std::string a = "exp2(delta" + n + " * rate2)";
-  if (!whole()) {  // behind the last step; an infinite rate has made NaN of zero
+  const bool kept = n[0] != 'f' && i >= kKeptFrom;
+  std::string a = kept ? "af" + n : "exp2(delta" + n + " * rate2)";
+  if (!kept && !whole()) {  // behind the last step; an infinite rate has made NaN of zero
     a = "select(" + a + ", vec4<f32>(1.0f), start + " + u32_literal(i) +
         " >= " + u32_literal(s_.length) + ")";
   }
@@ -89,10 +94,6 @@ void SelectiveLanes::step_back(Scope& scope, std::int64_t i) {
     let("of_u", "gb" + n + " * w" + n);
     let("of_delta", "rate * through" + n + " + gbu" + n + " * a" + n);
   }
-  let("sums_b", "of_b" + n + ".xy + of_b" + n + ".zw");
-  let("sums_c", "of_c" + n + ".xy + of_c" + n + ".zw");
-  let("sums_u", "of_u" + n + ".xz + of_u" + n + ".yw");
-  let("sums_delta", "of_delta" + n + ".xz + of_delta" + n + ".yw");
   run_later(scope);
   exchange_gates(scope, i);
   exchange_sums(scope, i);
@@ -103,21 +104,25 @@ void SelectiveLanes::run_later(Scope& scope) {
 }
 
 // Of B and C: over lanes of different channels. A thread has two of each; first all give the second
-// of both, then either B's or C's, and from then on all have the same.
+// of both, then either B's or C's, and from then on all have the same. What is kept is added to
+// what comes, product by product: compilers make each a multiplication and an addition in one.
 void SelectiveLanes::exchange_gates(Scope& scope, std::int64_t i) {
   const std::string n = std::to_string(i);
   const auto mask = [&](std::size_t k) { return u32_literal(1 << channel_bits_[k]) + ")"; };
+  const std::string b = "of_b" + n + ".", c = "of_c" + n + ".";
+  const std::string first =
+      "vec2<f32>(" + b + "x, " + c + "x) + (vec2<f32>(" + b + "z, " + c + "z)";
   if (channel_bits_.empty()) {
-    const std::string b = "sums_b" + n, c = "sums_c" + n;
-    return store_gates(scope, i, {b + ".x", b + ".y", c + ".x", c + ".y"});
+    return store_gates(
+        scope, i,
+        {b + "x + " + b + "z", b + "y + " + b + "w", c + "x + " + c + "z", c + "y + " + c + "w"});
   }
   const std::size_t rounds = channel_bits_.size();
-  scope.line("let gates" + n + " = vec2<f32>(sums_b" + n + ".x, sums_c" + n + ".x);");
-  scope.line("let given_gates" + n + " = exchange2(local, vec2<f32>(sums_b" + n + ".y, sums_c" + n +
-             ".y), " + mask(rounds - 1) + ";");
+  scope.line("let given_gates" + n + " = exchange2(local, vec2<f32>(" + b + "y, " + c +
+             "y) + vec2<f32>(" + b + "w, " + c + "w), " + mask(rounds - 1) + ";");
   later_.emplace_back([=, this](Scope& at) {
     const std::string both = "both" + n;
-    at.line("let " + both + " = gates" + n + " + given_gates" + n + ";");
+    at.line("let " + both + " = " + first + " + given_gates" + n + ");");
     if (rounds == 1) return store_gates(at, i, {both + ".x", "", both + ".y", ""});
     at.line("let gate" + n + " = select(" + both + ".x, " + both + ".y, channel_up0);");
     at.line("let given_gate" + n + " = exchange1(local, select(" + both + ".y, " + both +
@@ -170,11 +175,13 @@ void SelectiveLanes::exchange_sums(Scope& scope, std::int64_t i) {
     at.line("let own_" + name + " = select(" + a + ", " + b + up + ";");
     at.line("let given_" + name + " = " + exchange("select(" + b + ", " + a + up, k) + ";");
   };
-  scope.line("let own_" + sum + " = vec2<f32>(sums_u" + n + ".x, sums_delta" + n + ".x);");
-  scope.line("let given_" + sum + " = " +
-             exchange("vec2<f32>(sums_u" + n + ".y, sums_delta" + n + ".y)", rounds) + ";");
+  const auto of = [n](const char* state) {
+    return "vec2<f32>(of_u" + n + "." + state + ", of_delta" + n + "." + state + ")";
+  };
+  const std::string own = of("x") + " + (" + of("y");
+  scope.line("let given_" + sum + " = " + exchange(of("z") + " + " + of("w"), rounds) + ";");
   later_.emplace_back([=, this](Scope& at) {
-    at.line("let " + sum + " = own_" + sum + " + given_" + sum + ";");
+    at.line("let " + sum + " = " + own + " + given_" + sum + ");");
     if (rounds == 0) return finish_sums(at, i, sum);
     if (i % 2 != 0) return;
     const std::string pair = "pair" + n;
@@ -280,10 +287,13 @@ void SelectiveLanes::write_chunks() {
   for (std::int64_t i = 0; i < kChunk; ++i) step_forward(chunk, i);
   for (std::int64_t i = kChunk; i-- > 0;) {
     if (i + 1 == kFetchAt) {
-      Scope next(&chunk);
+      Scope next(&chunk), none(&chunk);
       bring_next(next, "first + left - 2u");
       read_states(next, "coming", "");
       chunk.block("if (left > 1u)", next);
+      bring_none(none);
+      if (!by_pairs()) none.line("next_h = vec4<f32>();");
+      chunk.block("else", none);
     }
     load_step(chunk, i, false);
     step_back(chunk, i);
