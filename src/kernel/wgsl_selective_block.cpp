@@ -129,8 +129,8 @@ void SelectiveBlock::list_brought() {
   bring_gates(threads_);
 }
 
-// Puts what has come to where all threads see it behind a barrier. Nobody reads the chunk before any
-// more: after its last step there is one, too.
+// Puts what has come to where all threads see it behind a barrier. Nobody reads the chunk before
+// any more: after its last step there is one, too.
 void SelectiveBlock::unload(Scope& scope) const {
   const auto put = [&](Scope& to, const std::string& name, std::int64_t e) {
     to.line(name + "_of[local + " + u32_literal(e * threads_) + "] = next_" + name +
