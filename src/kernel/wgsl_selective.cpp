@@ -15,20 +15,21 @@
 namespace tensorgrad::wgsl {
 namespace {
 
-// (e^z - 1) / z of four numbers, and its slope.
-constexpr const char* kHoldFactor = R"(fn hold_factor(z: vec4<f32>) -> vec4<f32> {
-  let small = abs(z) < vec4<f32>(0.25f);
-  let far = select(z, vec4<f32>(1.0f), small);
-  let near = 1.0f + z * (0.5f + z * (0.16666667f + z * (0.041666668f + z * (0.008333334f + z * 0.0013888889f))));
-  return select((exp(far) - 1.0f) / far, near, small);
+// By the zero-order hold, of four numbers: w = (e^(delta rate) - 1) / rate, which u B is multiplied
+// by, where a = e^(delta rate) and inverse = 1 / rate are known, and dw/drate = (delta a - w) /
+// rate; as series where delta rate is small.
+constexpr const char* kHeld =
+    R"(fn held(delta: vec4<f32>, rate: vec4<f32>, inverse: vec4<f32>, a: vec4<f32>) -> vec4<f32> {
+  let z = delta * rate;
+  let near = delta * (1.0f + z * (0.5f + z * (0.16666667f + z * (0.041666668f + z * (0.008333334f + z * 0.0013888889f)))));
+  return select((a - 1.0f) * inverse, near, abs(z) < vec4<f32>(0.25f));
 }
 )";
-constexpr const char* kHoldSlope = R"(fn hold_slope(z: vec4<f32>) -> vec4<f32> {
-  let small = abs(z) < vec4<f32>(0.25f);
-  let far = select(z, vec4<f32>(1.0f), small);
-  let e = exp(far);
-  let near = 0.5f + z * (0.33333334f + z * (0.125f + z * (0.033333335f + z * (0.0069444445f + z * 0.0011904762f))));
-  return select((far * e - (e - 1.0f)) / (far * far), near, small);
+constexpr const char* kHeldSlope =
+    R"(fn held_slope(delta: vec4<f32>, rate: vec4<f32>, inverse: vec4<f32>, a: vec4<f32>, w: vec4<f32>) -> vec4<f32> {
+  let z = delta * rate;
+  let near = delta * delta * (0.5f + z * (0.33333334f + z * (0.125f + z * (0.033333335f + z * (0.0069444445f + z * 0.0011904762f)))));
+  return select((delta * a - w) * inverse, near, abs(z) < vec4<f32>(0.25f));
 }
 )";
 
@@ -139,11 +140,14 @@ class LineWriter : SelectiveWriter {
     if (!l_.zero_order_hold) scope.line("let x = delta * u;");
     each_state(scope, [&](Scope& s, const std::string& n) {
       const std::string h = "h[" + n + "]";
+      s.line("let a = exp2(delta * rate[" + n + "]);");
       if (l_.zero_order_hold) {
-        s.line("let x = delta * u * hold_factor(vec4<f32>(delta * rate[" + n +
-               "] * 0.693147182f)).x;");
+        s.line("let r = rate[" + n + "] * 0.693147182f;");
+        s.line(
+            "let x = u * held(vec4<f32>(delta), vec4<f32>(r), vec4<f32>(1.0f / r), "
+            "vec4<f32>(a)).x;");
       }
-      s.line(h + " = exp2(delta * rate[" + n + "]) * " + h + " + x * gate_at(p, t, " + n + ");");
+      s.line(h + " = a * " + h + " + x * gate_at(p, t, " + n + ");");
       if (finish) {
         s.line("y += " + h + " * gate_at(p, t, " + u32_literal(s_.states) + " + " + n + ");");
       }
@@ -225,8 +229,8 @@ SelectiveWriter::SelectiveWriter(const Launch& launch, const WgslOptions& option
       window_(window_of(launch)),
       module_(launch) {
   if (!l_.zero_order_hold) return;
-  module_.function("hold_factor", kHoldFactor);
-  module_.function("hold_slope", kHoldSlope);
+  module_.function("held", kHeld);
+  module_.function("held_slope", kHeldSlope);
 }
 
 void SelectiveWriter::write_inputs() {

@@ -44,6 +44,7 @@ Shader SelectiveBlock::write() {
   open_channel();
   read_quad(scope_, "rate", "rate_at(0u, ");
   scope_.line("let rate2 = rate * 1.44269504f;");  // for powers of two
+  if (!euler()) scope_.line("let inverse = 1.0f / rate;");
   if (forward()) {
     write_place(0, s_.length, s_.channels);
     write_state_results();
@@ -224,7 +225,7 @@ void SelectiveBlock::open_step(Scope& scope, std::int64_t i, bool all) const {
     scope.line("if (start + " + u32_literal(i) + " >= " + u32_literal(s_.length) +
                ") { a = vec4<f32>(1.0f); }");
   }
-  scope.line(!euler()    ? "let wu = delta * u * hold_factor(delta * rate);"
+  scope.line(!euler()    ? "let wu = u * held(vec4<f32>(delta), rate, inverse, a);"
              : forward() ? "let wu = vec4<f32>(wu" + n + ");"
                          : "let wu = vec4<f32>(delta * u);");
 }
@@ -352,9 +353,10 @@ void SelectiveBlock::write_step_back(Scope& scope, std::int64_t i) const {
   scope.line("let of_b = g * wu;");
   scope.line("let of_c = dy * h" + std::to_string(i + 1) + ";");
   if (l_.zero_order_hold) {
-    scope.line("let w = delta * hold_factor(delta * rate);");
+    scope.line("let w = held(vec4<f32>(delta), rate, inverse, a);");
     scope.line("let gbu = g * b * u;");
-    scope.line("drate += delta * through + gbu * delta * delta * hold_slope(delta * rate);");
+    scope.line(
+        "drate += delta * through + gbu * held_slope(vec4<f32>(delta), rate, inverse, a, w);");
     scope.line("let of_u = g * w * b;");
     scope.line("let of_delta = rate * through + gbu * a;");
   } else {

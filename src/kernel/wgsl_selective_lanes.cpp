@@ -99,6 +99,7 @@ Shader SelectiveLanes::write() {
   open_lanes();
   read_own(scope_, "rate", "rate_at(0u, ");
   scope_.line("let rate2 = rate * 1.44269504f;");  // for powers of two
+  if (!euler()) scope_.line("let inverse = 1.0f / rate;");
   write_chunks();
   store_own(scope_, "drate", "store3(p, segment * " + u32_literal(s_.states) + " + ", "");
   store_own(scope_, "e", "store4(p, ", "segment == 0u");

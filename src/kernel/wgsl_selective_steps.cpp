@@ -57,7 +57,7 @@ void SelectiveLanes::decay(Scope& scope, std::int64_t i, const std::string& n) c
   }
   scope.line("let a" + n + " = " + a + ";");
   if (euler()) return;
-  scope.line("let w" + n + " = delta" + n + " * hold_factor(delta" + n + " * rate);");
+  scope.line("let w" + n + " = held(delta" + n + ", rate, inverse, a" + n + ");");
   scope.line("let wu" + n + " = w" + n + " * u" + n + ";");
 }
 
@@ -89,8 +89,8 @@ void SelectiveLanes::step_back(Scope& scope, std::int64_t i) {
   } else {
     let("gb", "g" + n + " * b_" + n);
     let("gbu", "gb" + n + " * u" + n);
-    scope.line("drate += delta" + n + " * through" + n + " + gbu" + n + " * delta" + n +
-               " * delta" + n + " * hold_slope(delta" + n + " * rate);");
+    scope.line("drate += delta" + n + " * through" + n + " + gbu" + n + " * held_slope(delta" + n +
+               ", rate, inverse, a" + n + ", w" + n + ");");
     let("of_u", "gb" + n + " * w" + n);
     let("of_delta", "rate * through" + n + " + gbu" + n + " * a" + n);
   }
