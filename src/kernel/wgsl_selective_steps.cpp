@@ -13,8 +13,13 @@ namespace {
 constexpr std::int64_t kFetchAt = 10;
 
 // From this step of a chunk on, powers are kept for the way back; with those of more steps three
-// workgroups would not lie on a multiprocessor.
+// workgroups would not lie on a multiprocessor, and by the zero-order hold they do not anyway.
 constexpr std::int64_t kKeptFrom = 8;
+
+// Of two vectors that component.
+std::string both_of(const std::string& first, const std::string& second, const char* component) {
+  return "vec2<f32>(" + first + "." + component + ", " + second + "." + component + ")";
+}
 
 }  // namespace
 
@@ -49,7 +54,7 @@ void SelectiveLanes::load_step(Scope& scope, std::int64_t i, bool again) const {
 // Of step i, whose names end with n: how much is left of the states, and, by the zero-order hold,
 // what B is multiplied by.
 void SelectiveLanes::decay(Scope& scope, std::int64_t i, const std::string& n) const {
-  const bool kept = n[0] != 'f' && i >= kKeptFrom;
+  const bool kept = euler() && n[0] != 'f' && i >= kKeptFrom;
   std::string a = kept ? "af" + n : "exp2(delta" + n + " * rate2)";
   if (!kept && !whole()) {  // behind the last step; an infinite rate has made NaN of zero
     a = "select(" + a + ", vec4<f32>(1.0f), start + " + u32_literal(i) +
@@ -109,20 +114,19 @@ void SelectiveLanes::run_later(Scope& scope) {
 void SelectiveLanes::exchange_gates(Scope& scope, std::int64_t i) {
   const std::string n = std::to_string(i);
   const auto mask = [&](std::size_t k) { return u32_literal(1 << channel_bits_[k]) + ")"; };
-  const std::string b = "of_b" + n + ".", c = "of_c" + n + ".";
-  const std::string first =
-      "vec2<f32>(" + b + "x, " + c + "x) + (vec2<f32>(" + b + "z, " + c + "z)";
+  const std::string b = "of_b" + n, c = "of_c" + n;
   if (channel_bits_.empty()) {
-    return store_gates(
-        scope, i,
-        {b + "x + " + b + "z", b + "y + " + b + "w", c + "x + " + c + "z", c + "y + " + c + "w"});
+    return store_gates(scope, i,
+                       {b + ".x + " + b + ".z", b + ".y + " + b + ".w", c + ".x + " + c + ".z",
+                        c + ".y + " + c + ".w"});
   }
   const std::size_t rounds = channel_bits_.size();
-  scope.line("let given_gates" + n + " = exchange2(local, vec2<f32>(" + b + "y, " + c +
-             "y) + vec2<f32>(" + b + "w, " + c + "w), " + mask(rounds - 1) + ";");
+  scope.line("let given_gates" + n + " = exchange2(local, " + both_of(b, c, "y") + " + " +
+             both_of(b, c, "w") + ", " + mask(rounds - 1) + ";");
   later_.emplace_back([=, this](Scope& at) {
     const std::string both = "both" + n;
-    at.line("let " + both + " = " + first + " + given_gates" + n + ");");
+    at.line("let " + both + " = " + both_of(b, c, "x") + " + (" + both_of(b, c, "z") +
+            " + given_gates" + n + ");");
     if (rounds == 1) return store_gates(at, i, {both + ".x", "", both + ".y", ""});
     at.line("let gate" + n + " = select(" + both + ".x, " + both + ".y, channel_up0);");
     at.line("let given_gate" + n + " = exchange1(local, select(" + both + ".y, " + both +
@@ -175,13 +179,12 @@ void SelectiveLanes::exchange_sums(Scope& scope, std::int64_t i) {
     at.line("let own_" + name + " = select(" + a + ", " + b + up + ";");
     at.line("let given_" + name + " = " + exchange("select(" + b + ", " + a + up, k) + ";");
   };
-  const auto of = [n](const char* state) {
-    return "vec2<f32>(of_u" + n + "." + state + ", of_delta" + n + "." + state + ")";
-  };
-  const std::string own = of("x") + " + (" + of("y");
-  scope.line("let given_" + sum + " = " + exchange(of("z") + " + " + of("w"), rounds) + ";");
+  const std::string u = "of_u" + n, delta = "of_delta" + n;
+  scope.line("let given_" + sum + " = " +
+             exchange(both_of(u, delta, "z") + " + " + both_of(u, delta, "w"), rounds) + ";");
   later_.emplace_back([=, this](Scope& at) {
-    at.line("let " + sum + " = " + own + " + given_" + sum + ");");
+    at.line("let " + sum + " = " + both_of(u, delta, "x") + " + (" + both_of(u, delta, "y") +
+            " + given_" + sum + ");");
     if (rounds == 0) return finish_sums(at, i, sum);
     if (i % 2 != 0) return;
     const std::string pair = "pair" + n;
