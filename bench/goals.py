@@ -113,32 +113,12 @@ def of_copy(matrix):
     return find
 
 
-def of_selective_scans(lines, workload):
-    return [line for line in lines if line.get("measure") == "scan" and line["workload"] == workload and
-            line["who"] == OURS and on_gpu(line) and line.get("op", "").startswith("selective_scan")]
-
-
 def scans(workload):
     """Of the launches of selective scans on a GPU, forward and backward: their speed over that of our copy."""
     def find(lines):
-        of = medians(of_selective_scans(lines, workload), ("device", "op", "domain"), "of_copy")
-        return [Found(op, share) for (_, op, _), share in of.items()]
-    return find
-
-
-def scans_together(workload):
-    """Of a selective scan and its gradient, one after the other, on a GPU: the time that our copy needs for what both
-    move, over that of both."""
-    def find(lines):
-        lines = of_selective_scans(lines, workload)
-        us, share = (medians(lines, ("device", "domain", "op"), value) for value in ("us", "of_copy"))
-        found = []
-        for device, domain in dict.fromkeys(key[:2] for key in us):
-            ops = [(device, domain, op) for op in ("selective_scan", "selective_scan_grad")]
-            if all(key in us for key in ops):
-                copy = sum(us[key] * share[key] for key in ops)
-                found.append(Found("both", copy / sum(us[key] for key in ops)))
-        return found
+        lines = [line for line in lines if line.get("measure") == "scan" and line["workload"] == workload and
+                 line["who"] == OURS and on_gpu(line) and line.get("op", "").startswith("selective_scan")]
+        return [Found(op, share) for (_, op, _), share in medians(lines, ("device", "op", "domain"), "of_copy").items()]
     return find
 
 
@@ -246,8 +226,6 @@ GOALS = [
     Goal("mamba-130m, GPU, over PyTorch", steps("mamba-130m", GPU, "PyTorch", own_mode="run"), 1.0),
     Goal("speed of each selective scan of mamba-130m over that of a copy, GPU", scans("mamba-130m"), 0.6,
          at_least=True),
-    Goal("speed of each selective scan of mamba-130m over that of a copy, GPU: both together",
-         scans_together("mamba-130m"), 0.6, at_least=True),
 ]
 
 
