@@ -16,8 +16,8 @@ namespace tensorgrad::wgsl {
 namespace {
 
 // By the zero-order hold, of four numbers: w = (e^(delta rate) - 1) / rate, which u B is multiplied
-// by, where a = e^(delta rate) and inverse = 1 / rate are known, and dw/drate = (delta a - w) /
-// rate; as series where delta rate is small.
+// by, and dw/drate = (delta a - w) / rate, where a = e^(delta rate) and inverse = 1 / rate are
+// known; as series where delta rate is small.
 constexpr const char* kHeld =
     R"(fn held(delta: vec4<f32>, rate: vec4<f32>, inverse: vec4<f32>, a: vec4<f32>) -> vec4<f32> {
   let z = delta * rate;

@@ -62,7 +62,7 @@ class SelectiveLanes : SelectiveChunks {
 
   // The steps of a chunk; names end with the step's number.
   void load_step(Scope& scope, std::int64_t i, bool again) const;
-  void decay(Scope& scope, std::int64_t i, const std::string& n) const;
+  void decay(Scope& scope, std::int64_t i, bool again) const;
   void step_forward(Scope& scope, std::int64_t i) const;
   void step_back(Scope& scope, std::int64_t i);
   void exchange_gates(Scope& scope, std::int64_t i);

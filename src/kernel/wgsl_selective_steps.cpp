@@ -51,10 +51,11 @@ void SelectiveLanes::load_step(Scope& scope, std::int64_t i, bool again) const {
   channels("dy");
 }
 
-// Of step i, whose names end with n: how much is left of the states, and, by the zero-order hold,
+// Of step i, named as what it reads: how much is left of the states, and, by the zero-order hold,
 // what B is multiplied by.
-void SelectiveLanes::decay(Scope& scope, std::int64_t i, const std::string& n) const {
-  const bool kept = euler() && n[0] != 'f' && i >= kKeptFrom;
+void SelectiveLanes::decay(Scope& scope, std::int64_t i, bool again) const {
+  const std::string n = (again ? "f" : "") + std::to_string(i);
+  const bool kept = euler() && !again && i >= kKeptFrom;
   std::string a = kept ? "af" + n : "exp2(delta" + n + " * rate2)";
   if (!kept && !whole()) {  // behind the last step; an infinite rate has made NaN of zero
     a = "select(" + a + ", vec4<f32>(1.0f), start + " + u32_literal(i) +
@@ -69,7 +70,7 @@ void SelectiveLanes::decay(Scope& scope, std::int64_t i, const std::string& n) c
 void SelectiveLanes::step_forward(Scope& scope, std::int64_t i) const {
   const std::string n = "f" + std::to_string(i);
   load_step(scope, i, true);
-  decay(scope, i, n);
+  decay(scope, i, true);
   scope.line("let h" + std::to_string(i + 1) + " = a" + n + " * h" + std::to_string(i) + " + wu" +
              n + " * b_" + n + ";");
 }
@@ -80,7 +81,7 @@ void SelectiveLanes::step_back(Scope& scope, std::int64_t i) {
   const auto let = [&](const std::string& name, const std::string& value) {
     scope.line("let " + name + n + " = " + value + ";");
   };
-  decay(scope, i, n);
+  decay(scope, i, false);
   let("g", "c_" + n + " * dy" + n + " + e" + (i + 1 == kChunk ? "" : above));
   let("e", "a" + n + " * g" + n);
   let("through", "e" + n + " * h" + n);
