@@ -79,6 +79,15 @@ bool JsonObject::boolean_or(const char* key, bool otherwise) const {
   return object_.contains(key) ? boolean(key) : otherwise;
 }
 
+void JsonObject::check_run(const char* format, std::int64_t version, std::string_view tool) const {
+  if (const std::string got = text("format"); got != format) {
+    fail("format", fmt::format("\"{}\" expected, got \"{}\": not a run of {}", format, got, tool));
+  }
+  if (integer("version", 1, INT64_MAX) != version) {
+    fail("version", fmt::format("{} expected; the run is of a newer tg", version));
+  }
+}
+
 void JsonObject::fail(std::string_view what, std::string_view expected) const {
   throw IoError(fmt::format("{}: {}: {}", path_, what, expected));
 }

@@ -34,6 +34,8 @@ class JsonObject {
   [[nodiscard]] std::vector<std::string> texts(const char* key, std::size_t most) const;
   [[nodiscard]] bool boolean(const char* key) const;
   [[nodiscard]] bool boolean_or(const char* key, bool otherwise) const;
+  // Of a run: IoError where it is of another tool than `tool`, or of a newer version.
+  void check_run(const char* format, std::int64_t version, std::string_view tool) const;
   // A member as it is.
   [[nodiscard]] const Json& at(const char* key) const;
 

@@ -138,14 +138,7 @@ LmRun read_lm_run(const std::string& folder) {
   }
   const LmJson json = read_json_file(path, kMostRunBytes);
   const JsonObject in(json, path, "");
-  const std::string format = in.text("format");
-  if (format != kLmFormat) {
-    in.fail("format", fmt::format("\"{}\" expected, got \"{}\": not a run of tg lm train",
-                                  kLmFormat, format));
-  }
-  if (in.integer("version", 1, INT64_MAX) != kLmVersion) {
-    in.fail("version", fmt::format("{} expected; the run is of a newer tg", kLmVersion));
-  }
+  in.check_run(kLmFormat, kLmVersion, "tg lm train");
   LmRun run;
   run.data = in.texts("data", 1'000'000);
   if (run.data.empty()) in.fail("data", "at least one path expected");

@@ -152,13 +152,7 @@ Run read_run(const std::string& folder) {
   }
   const Json json = read_json_file(path, kMaxBytes);
   const JsonObject in(json, path, "");
-  if (const std::string format = in.text("format"); format != kFormat) {
-    in.fail("format",
-            fmt::format("\"{}\" expected, got \"{}\": not a run of tg train", kFormat, format));
-  }
-  if (in.integer("version", 1, INT64_MAX) != kVersion) {
-    in.fail("version", fmt::format("{} expected; the run is of a newer tg", kVersion));
-  }
+  in.check_run(kFormat, kVersion, "tg train");
   Run run;
   run.data = in.text("data");
   run.settings = read_settings(in.object("settings"));
