@@ -88,17 +88,26 @@ namespace {
 
 constexpr const char* kScanName = "selective_scan";
 
-// At most SelectiveSizes::kMostStates states. A [N, D], initial [B, N, D].
+// At most SelectiveSizes::kMostStates states. A [N, D]; of the options D, z, the discretization, and
+// the initial state, [B, N, D].
 SelectiveScan scanned_part(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
-                           std::optional<Tensor> initial, Discretization discretization, Loc loc) {
+                           const SelectiveScanOptions& options, Loc loc) {
   OpContext ctx(kScanName, loc);
+  const bool hold = options.discretization == Discretization::kZeroOrderHold;
+  Attrs attrs = {{"initial", std::int64_t{options.initial_state.has_value()}},
+                 {"zoh", std::int64_t{hold}}};
+  if (options.D) {
+    attrs.set("skip", std::int64_t{1});
+    A = concat({A, reshape(*options.D, {1, A.size(1)}, loc)}, 0, loc);
+  }
   std::vector<Ex> operands = {ctx.in(u), ctx.in(delta), ctx.in(A), ctx.in(concat({B, C}, 2, loc))};
-  if (initial) operands.push_back(ctx.in(*initial));
-  const bool hold = discretization == Discretization::kZeroOrderHold;
-  const Ex all =
-      op::apply(ctx.builder, ops::selective_scan, operands,
-                {{"initial", std::int64_t{initial.has_value()}}, {"zoh", std::int64_t{hold}}});
-  const Shape steps = u.shape(), state = {steps[0], A.size(0), steps[2]};
+  if (options.initial_state) operands.push_back(ctx.in(*options.initial_state));
+  if (options.z) {
+    attrs.set("gate", std::int64_t{1});
+    operands.push_back(ctx.in(*options.z));
+  }
+  const Ex all = op::apply(ctx.builder, ops::selective_scan, operands, attrs);
+  const Shape steps = u.shape(), state = {steps[0], B.size(2), steps[2]};
   const std::int64_t at = numel(steps);
   return {ctx.out(op::reshape(op::slice(all, {0}, {at}), steps)),
           ctx.out(op::reshape(op::slice(all, {at}, {at + numel(state)}), state))};
@@ -141,34 +150,43 @@ SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor 
     delta = delta + *options.delta_bias;
   }
   if (options.delta_softplus) delta = softplus(Operand(delta, loc));
-  const auto with_skip = [&](Tensor y) {
-    if (!options.D) return narrowed(y);
-    demand_shape(kScanName, "D", *options.D, {steps[2]}, loc);
-    return narrowed(y + u * *options.D);
+  if (options.D) demand_shape(kScanName, "D", *options.D, {steps[2]}, loc);
+  std::optional<Tensor> z = options.z;
+  if (z) {
+    widen({&*z});
+    demand_shape(kScanName, "z", *z, steps, loc);
+  }
+  // What the kernel does where one has all states.
+  const auto finished = [&](Tensor y) {
+    if (options.D) y = y + u * *options.D;
+    return narrowed(z ? y * silu(*z, loc) : y);
   };
   if (steps[1] == 1 && options.discretization == Discretization::kEuler) {
     const SelectiveScan step = single_step(u, delta, A, B, C, options.initial_state, loc);
-    return {with_skip(step.y), step.state};
+    return {finished(step.y), step.state};
   }
-  std::optional<Tensor> initial;
-  if (options.initial_state) initial = transpose(*options.initial_state, 1, 2, loc);
+  SelectiveScanOptions part = {.discretization = options.discretization};
+  if (options.initial_state) part.initial_state = transpose(*options.initial_state, 1, 2, loc);
   A = transpose(A, 0, 1, loc);
+  if (states <= SelectiveSizes::kMostStates) {
+    part.D = options.D;
+    part.z = z;
+    const SelectiveScan scan = scanned_part(u, delta, A, B, C, part, loc);
+    return {narrowed(scan.y), transpose(scan.state, 1, 2, loc)};
+  }
+  const std::optional<Tensor> initial = part.initial_state;
   std::optional<Tensor> y;
   std::vector<Tensor> ends;
   for (std::int64_t n = 0; n < states; n += SelectiveSizes::kMostStates) {
     const std::int64_t count = std::min(SelectiveSizes::kMostStates, states - n);
-    const auto some = [&](Tensor x, int axis) {
-      return count == states ? x : narrow(x, axis, n, count, loc);
-    };
-    std::optional<Tensor> from;
-    if (initial) from = some(*initial, 1);
-    const SelectiveScan part = scanned_part(u, delta, some(A, 0), some(B, 2), some(C, 2), from,
-                                            options.discretization, loc);
-    y = y ? *y + part.y : part.y;
-    ends.push_back(part.state);
+    const auto some = [&](Tensor x, int axis) { return narrow(x, axis, n, count, loc); };
+    if (initial) part.initial_state = some(*initial, 1);
+    const SelectiveScan of_some =
+        scanned_part(u, delta, some(A, 0), some(B, 2), some(C, 2), part, loc);
+    y = y ? *y + of_some.y : of_some.y;
+    ends.push_back(of_some.state);
   }
-  const Tensor end = ends.size() == 1 ? ends[0] : concat(ends, 1, loc);
-  return {with_skip(*y), transpose(end, 1, 2, loc)};
+  return {finished(*y), transpose(concat(ends, 1, loc), 1, 2, loc)};
 }
 
 }  // namespace tensorgrad

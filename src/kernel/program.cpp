@@ -131,7 +131,8 @@ std::vector<std::int64_t> attention_results(const Launch& launch) {
 }
 
 SelectiveSizes selective_sizes(const Launch& launch) {
-  return {launch.batch, launch.m, launch.n, launch.k};
+  const bool gate = !launch.input(SelectiveInput::kZ).instrs.empty();
+  return {launch.batch, launch.m, launch.n, launch.k, launch.skip, gate};
 }
 
 bool keeps_states(const Launch& launch) {
@@ -259,8 +260,8 @@ void verify_selective(const Launch& launch) {
   using enum SelectiveInput;
   const bool forward = launch.selective == SelectivePart::kForward;
   const bool backward = launch.selective == SelectivePart::kBackward;
-  const SelectiveSizes sizes = selective_sizes(launch);
   CHECK(launch.inputs.size() == kSelectiveInputs, launch.name);
+  const SelectiveSizes sizes = selective_sizes(launch);
   CHECK(sizes.states <= SelectiveSizes::kMostStates, launch.name);
   for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
     const auto which = static_cast<SelectiveInput>(i);
@@ -272,6 +273,8 @@ void verify_selective(const Launch& launch) {
     if (which == kDy) CHECK(absent == forward, launch.name);
     if (which == kInitial && backward) CHECK(absent, launch.name);
     if (which == kEnds && !backward) CHECK(absent, launch.name);
+    if (which == kZ && !forward && !backward) CHECK(absent, launch.name);
+    if (which == kUngated) CHECK(absent == !(backward && sizes.gate), launch.name);
     if (!absent) verify_program(launch, launch.inputs[i], 1, sizes.input(which));
   }
   const std::vector<std::int64_t> results = sizes.results(launch.selective, keeps_states(launch));

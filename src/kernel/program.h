@@ -186,7 +186,7 @@ struct Launch {
 
   // kSelectiveScan: batch, m steps, n channels, k states. Inputs as for kAttention, stores in turn.
   SelectivePart selective = SelectivePart::kForward;
-  bool zero_order_hold = false;  // w = (e^(delta A) - 1) / A, else w = delta
+  bool zero_order_hold = false, skip = false;  // w = (e^(delta A) - 1) / A, not delta; there is D
 
   // kCustom: `inputs` over their elements; no body, and the store's value is not used.
   std::shared_ptr<const CustomKernel> custom;

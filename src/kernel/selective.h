@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Sizes of a selective scan, h[t] = exp(delta[t] A) h[t-1] + w[t] B[t] u[t], y[t] = C[t] h[t] for
-// each batch and each channel, with N states. They depend on the shape alone, so that every backend
-// adds up in the same pieces.
+// Sizes of a selective scan, h[t] = exp(delta[t] A) h[t-1] + w[t] B[t] u[t], o[t] = C[t] h[t] +
+// D u[t] for each batch and each channel, with N states; y is o, or with a gate o silu(z). They
+// depend on the shape alone, so that every backend adds up in the same pieces.
 #pragma once
 
 #include <algorithm>
@@ -12,18 +12,30 @@
 namespace tensorgrad {
 
 // What a launch of a selective scan computes. Words of its inputs and results:
-//   u, delta, y, dy and their gradients [batch, length, channels]; A [states, channels]; bc [batch,
-//   length, 2 states], B before C; `initial` and `last` [batch, states, channels]; states [batch,
-//   chunks, states, channels], that before each chunk; ends [batch, segments, states, channels].
+//   u, delta, z, o, y, dy and their gradients [batch, length, channels]; A [rates, channels], with D
+//   as one more row where there is a skip; bc [batch, length, 2 states], B before C; `initial` and
+//   `last` [batch, states, channels]; states [batch, chunks, states, channels], that before each
+//   chunk; ends [batch, segments, states, channels].
 enum class SelectivePart : std::uint8_t {
-  kForward,   // y, last, and where they are kept states
+  kForward,   // y, last; and for the backward pass, with a gate, o; and states
   kAdjoint,   // ends: what flows back into the last step of each segment from behind it; `initial`
-              // is what flows into the last step of all
+              // is what flows into the last step of all, dy that of o
   kBackward,  // du; ddelta; of B and C [batch, blocks, length, 2 states], a sum over each block of
-              // channels; of A [batch, segments, states, channels]; of initial
+              // channels; of A [batch, segments, rates, channels]; of initial; with a gate dz
 };
-enum class SelectiveInput : std::uint8_t { kU, kDelta, kA, kBC, kInitial, kStates, kDy, kEnds };
-inline constexpr std::size_t kSelectiveInputs = 8;
+enum class SelectiveInput : std::uint8_t {
+  kU,
+  kDelta,
+  kA,
+  kBC,
+  kInitial,
+  kStates,
+  kDy,
+  kEnds,
+  kZ,    // where there is a gate
+  kUngated  // o, backward where there is a gate
+};
+inline constexpr std::size_t kSelectiveInputs = 10;
 
 struct SelectiveSizes {
   // Steps whose states are computed anew from the one that is kept before them; steps that are gone
@@ -41,7 +53,9 @@ struct SelectiveSizes {
   static constexpr double kSeriesBelow = 0.25;
 
   std::int64_t batch = 1, length = 1, channels = 1, states = 1;
+  bool skip = false, gate = false;
 
+  [[nodiscard]] std::int64_t rates() const { return states + (skip ? 1 : 0); }
   [[nodiscard]] std::int64_t chunks() const { return (length + kChunk - 1) / kChunk; }
   [[nodiscard]] bool fills_gpu() const { return batch * channels * fours() >= kManyThreads; }
   [[nodiscard]] std::int64_t segment() const { return fills_gpu() ? chunks() * kChunk : kSegment; }
@@ -62,19 +76,27 @@ struct SelectiveSizes {
     switch (part) {
       case SelectivePart::kForward:
         if (!keeps_states) return {steps(), state()};
-        return {steps(), state(), state() * chunks()};
+        if (!gate) return {steps(), state(), state() * chunks()};
+        return {steps(), state(), steps(), state() * chunks()};
       case SelectivePart::kAdjoint: return {state() * segments()};
       case SelectivePart::kBackward: break;
     }
-    return {steps(), steps(), batch * blocks() * length * 2 * states, state() * segments(),
-            state()};
+    std::vector<std::int64_t> sizes = {steps(), steps(), batch * blocks() * length * 2 * states,
+                                       batch * segments() * rates() * channels, state()};
+    if (gate) sizes.push_back(steps());
+    return sizes;
   }
+  // Which results of a forward pass that keeps them are o, with a gate, and the states.
+  static constexpr std::size_t kUngatedResult = 2;
+  [[nodiscard]] std::size_t states_result() const { return gate ? 3 : 2; }
   [[nodiscard]] std::int64_t input(SelectiveInput which) const {
     switch (which) {
       case SelectiveInput::kU:
       case SelectiveInput::kDelta:
-      case SelectiveInput::kDy: return steps();
-      case SelectiveInput::kA: return states * channels;
+      case SelectiveInput::kDy:
+      case SelectiveInput::kZ:
+      case SelectiveInput::kUngated: return steps();
+      case SelectiveInput::kA: return rates() * channels;
       case SelectiveInput::kBC: return batch * length * 2 * states;
       case SelectiveInput::kInitial: return state();
       case SelectiveInput::kStates: return state() * chunks();

@@ -96,12 +96,13 @@ std::set<int> paired_states(const Program& program) {
       if (found != held.end() && uses.writes) held.erase(found);
     }
     if (!keeps(launch)) continue;
-    const Store& store = launch.stores.at(2);
+    const SelectiveSizes sizes = selective_sizes(launch);
+    const Store& store = launch.stores.at(sizes.states_result());
     const Binding& binding = launch.bindings.at(static_cast<std::size_t>(store.binding));
     const std::int64_t begin = binding.offset / kStateBytes + store.map.views.back().offset;
     Kept& kept = held.try_emplace(binding.buffer, Kept{begin, launch.planned}).first->second;
     kept.begin = std::min(kept.begin, begin);
-    if (selective_sizes(launch).states % 2 == 0) paired.insert(binding.buffer);
+    if (sizes.states % 2 == 0) paired.insert(binding.buffer);
   }
   for (const int buffer : others) paired.erase(buffer);
   return paired;

@@ -44,6 +44,9 @@ class LineWriter : SelectiveWriter {
     if (forward()) {
       write_result(0, s_.length, s_.channels);
       write_state_results();
+      if (gated()) write_sigmoid("f32");
+      if (keeps_ungated())
+        write_result(SelectiveSizes::kUngatedResult, s_.length, s_.channels);
     } else {
       write_result(0, s_.segments() * s_.states, s_.channels);
     }
@@ -59,6 +62,8 @@ class LineWriter : SelectiveWriter {
       const bool carried = has(SelectiveInput::kInitial) && tile_.lanes == 1;
       s.line("h[" + n + "] = " + (carried ? "initial_at(p, " + n + ", q)" : "0.0f") + ";");
     });
+    if (forward() && s_.skip)
+      scope_.line("let skip = rate_at(0u, " + u32_literal(s_.states) + ", q);");
     begin_ = "0u";
     end_ = u32_literal(s_.length);
     if (tile_.lanes > 1) share();
@@ -132,7 +137,7 @@ class LineWriter : SelectiveWriter {
     if (!finish) scope.line("total += delta;");
     if (!forward()) return write_adjoint_step(scope, finish);
     if (finish && keeps_states(l_)) {
-      store_state(scope, "2", "(t / " + u32_literal(kChunk) + ")",
+      store_state(scope, std::to_string(s_.states_result()), "(t / " + u32_literal(kChunk) + ")",
                   joined("t % " + u32_literal(kChunk) + " == 0u"));
     }
     if (finish) scope.line("var y = 0.0f;");
@@ -153,8 +158,16 @@ class LineWriter : SelectiveWriter {
       }
     });
     if (!finish) return;
-    const std::string store = "store0(p, t, q, y);";
-    scope.line(live_.empty() ? store : "if (" + live_ + ") { " + store + " }");
+    if (s_.skip) scope.line("y += skip * u;");
+    Scope stores(&scope);
+    if (keeps_ungated())
+      stores.line("store" + std::to_string(SelectiveSizes::kUngatedResult) + "(p, t, q, y);");
+    if (gated()) {
+      stores.line("let z = z_at(p, t, q);");
+      stores.line("y *= z * sigmoid_of(z);");
+    }
+    stores.line("store0(p, t, q, y);");
+    scope.block(live_.empty() ? "" : "if (" + live_ + ")", stores);
   }
 
   void write_adjoint_step(Scope& scope, bool finish) {
@@ -240,7 +253,8 @@ void SelectiveWriter::write_inputs() {
   write_input(kDelta, "delta_at", s_.batch, s_.length, d);
   write_input(kDy, "dy_at", s_.batch, s_.length, d);
   write_input(kBC, "gate_at", s_.batch, s_.length, 2 * n);
-  write_input(kA, "rate_at", 1, n, d);
+  write_input(kA, "rate_at", 1, s_.rates(), d);
+  write_input(kZ, "z_at", s_.batch, s_.length, d);
   write_input(kInitial, "initial_at", s_.batch, n, d);
   write_states();
   write_input(kEnds, "end_at", s_.batch, s_.segments() * n, d);
@@ -266,7 +280,7 @@ void SelectiveWriter::write_states() {
 bool SelectiveWriter::by_pairs() const {
   int binding = -1;
   if (forward() && keeps_states(l_)) {
-    binding = l_.stores.at(2).binding;
+    binding = l_.stores.at(s_.states_result()).binding;
   } else if (has(SelectiveInput::kStates)) {
     const ScalarProgram& states = l_.input(SelectiveInput::kStates);
     if (!states.accesses.empty()) binding = states.accesses[0].binding;
@@ -321,13 +335,34 @@ void SelectiveWriter::write_place(std::size_t which, std::int64_t rows, std::int
                    "fn " + name + "(p: u32, i: u32, q: u32) -> u32 {\n" + scope.text() + "}\n");
 }
 
+std::optional<std::int64_t> SelectiveWriter::behind_first(std::size_t which) const {
+  const Store &first = l_.stores.at(0), &other = l_.stores.at(which);
+  if (first.binding != other.binding || first.map.views.size() != 1 ||
+      other.map.views.size() != 1)
+    return std::nullopt;
+  View from = first.map.views[0], to = other.map.views[0];
+  const std::int64_t between = to.offset - from.offset;
+  to.offset = from.offset;
+  if (from != to) return std::nullopt;
+  return between;
+}
+
+// Of what overflows nothing may be known.
+void SelectiveWriter::write_sigmoid(const std::string& type) {
+  module_.function("sigmoid_of", "fn sigmoid_of(z: " + type + ") -> " + type +
+                                     " {\n  let e = exp2(abs(z) * -1.44269504f);\n"
+                                     "  return select(" +
+                                     type + "(1.0f), e, z < " + type + "()) / (1.0f + e);\n}\n");
+}
+
 void SelectiveWriter::write_state_results() {
   write_result(1, s_.states, s_.channels);
   if (!keeps_states(l_)) return;
   Scope scope;
   scope.line(by_pairs() ? "let row = i / 2u;" : "let row = i;");
   scope.line(by_pairs() ? "let column = q * 2u + i % 2u;" : "let column = q;");
-  write_store(2, {{"p", l_.batch}, {"row", kept_rows()}, {"column", kept_columns()}}, scope);
+  write_store(s_.states_result(),
+              {{"p", l_.batch}, {"row", kept_rows()}, {"column", kept_columns()}}, scope);
 }
 
 Shader write_selective_scan(const Launch& launch, const WgslOptions& options) {

@@ -3,6 +3,7 @@
 // to kernel/wgsl_selective*.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "kernel/wgsl_parts.h"
@@ -16,6 +17,11 @@ class SelectiveWriter {
   static constexpr std::int64_t kChunk = SelectiveSizes::kChunk;
 
   [[nodiscard]] bool has(SelectiveInput which) const { return !l_.input(which).instrs.empty(); }
+  // Y is o, multiplied by silu(z); and then, whether o is kept for the backward pass.
+  [[nodiscard]] bool gated() const { return has(SelectiveInput::kZ); }
+  [[nodiscard]] bool keeps_ungated() const { return gated() && keeps_states(l_); }
+  // fn sigmoid_of(z) of numbers of this type.
+  void write_sigmoid(const std::string& type);
   [[nodiscard]] bool forward() const { return l_.selective == SelectivePart::kForward; }
 
   // fn u_at(p, i, q), and so on: of all inputs, or of one.
@@ -39,6 +45,8 @@ class SelectiveWriter {
   void write_state_results();
   // fn placeN(p, i, q): where a result lies. Rows are as long as there are columns.
   void write_place(std::size_t which, std::int64_t rows, std::int64_t columns);
+  // How far behind the first result of steps another one lies, if always as far.
+  [[nodiscard]] std::optional<std::int64_t> behind_first(std::size_t which) const;
 
   const Launch& l_;
   const WgslOptions& options_;

@@ -29,13 +29,14 @@ SelectiveBlock::SelectiveBlock(const Launch& launch, const WgslOptions& options)
   CHECK(threads_ <= options_.max_threads, l_.name + ": a workgroup has too few threads");
   choose_sums();
   CHECK(shared_bytes() <= options_.max_workgroup_bytes, l_.name + ": too little workgroup memory");
+  if (keeps_ungated()) behind_ = behind_first(SelectiveSizes::kUngatedResult);
 }
 
 Shader SelectiveBlock::write() {
   const std::int64_t segments = forward() ? 1 : s_.segments();
   list_brought();
   write_brought();
-  write_input(SelectiveInput::kA, "rate_at", 1, s_.states, s_.channels);
+  write_input(SelectiveInput::kA, "rate_at", 1, s_.rates(), s_.channels);
   write_input(SelectiveInput::kInitial, "initial_at", s_.batch, s_.states, s_.channels);
   write_input(SelectiveInput::kEnds, "end_at", s_.batch, s_.segments() * s_.states, s_.channels);
   write_states();
@@ -45,6 +46,8 @@ Shader SelectiveBlock::write() {
   read_quad(scope_, "rate", "rate_at(0u, ");
   scope_.line("let rate2 = rate * 1.44269504f;");  // for powers of two
   if (!euler()) scope_.line("let inverse = 1.0f / rate;");
+  if (s_.skip) scope_.line("let skip = rate_at(0u, " + u32_literal(s_.states) + ", q);");
+  if (gated()) write_sigmoid(forward() ? "f32" : "vec4<f32>");
   if (forward()) {
     write_place(0, s_.length, s_.channels);
     write_state_results();
@@ -53,8 +56,9 @@ Shader SelectiveBlock::write() {
     write_result(0, s_.length, s_.channels);
     write_result(1, s_.length, s_.channels);
     write_result(2, s_.blocks() * s_.length, 2 * s_.states);
-    write_result(3, s_.segments() * s_.states, s_.channels);
+    write_result(3, s_.segments() * s_.rates(), s_.channels);
     write_result(4, s_.states, s_.channels);
+    if (gated()) write_result(5, s_.length, s_.channels);
     write_backward();
   }
   return make_shader(module_, scope_, static_cast<int>(threads_),
@@ -110,7 +114,9 @@ void SelectiveBlock::share() {
 
 std::vector<std::string> SelectiveBlock::of_steps() const {
   if (!forward()) return {"delta", "u", "dy"};
-  return {"delta", euler() ? "wu" : "u"};
+  if (!euler()) return {"delta", "u"};
+  return s_.skip ? std::vector<std::string>{"delta", "wu", "u"}
+                 : std::vector<std::string>{"delta", "wu"};
 }
 
 std::int64_t SelectiveBlock::own_rows() const {
@@ -128,6 +134,16 @@ void SelectiveBlock::list_brought() {
   add(SelectiveInput::kU, "u");
   if (!forward()) add(SelectiveInput::kDy, "dy");
   bring_gates(threads_);
+  if (!gated()) return;
+  if (forward()) {  // for the outputs that a thread finishes
+    std::vector<std::int64_t> rows;
+    for (std::int64_t i = 0; i < kChunk; i += rows_between()) rows.push_back(i);
+    brought_.push_back({SelectiveInput::kZ, "z", 1, s_.length, s_.channels, kChunk, rows, "out_row",
+                        "q", even() ? "" : "real"});
+  } else {
+    add(SelectiveInput::kZ, "z");
+    add(SelectiveInput::kUngated, "open");
+  }
 }
 
 // Puts what has come to where all threads see it behind a barrier. Nobody reads the chunk before
@@ -140,6 +156,7 @@ void SelectiveBlock::unload(Scope& scope) const {
   Scope steps(&scope);
   for (std::int64_t e = 0; e < own_rows(); ++e) {
     const std::string n = std::to_string(e);
+    if (!forward()) open_gate(steps, e);
     if (forward() && euler())
       steps.line("let next_wu" + n + " = next_delta" + n + " * next_u" + n + ";");
     for (const std::string& name : of_steps()) put(steps, name, e);
@@ -147,6 +164,27 @@ void SelectiveBlock::unload(Scope& scope) const {
   scope.block(rows_at_once() > kChunk ? "if (local < " + u32_literal(kChunk * quads()) + ")" : "",
               steps);
   for (std::int64_t e = 0; e < own_gates(threads_); ++e) put(scope, "gates", e);
+}
+
+// Of rows that have come, backward: what flows back into o, which is dy from here on, and into z.
+void SelectiveBlock::open_gate(Scope& scope, std::int64_t e) const {
+  if (!gated()) return;
+  const std::string n = std::to_string(e);
+  scope.line("let s" + n + " = sigmoid_of(next_z" + n + ");");
+  scope.line("let silu" + n + " = next_z" + n + " * s" + n + ";");
+  scope.line("let dz" + n + " = next_dy" + n + " * next_open" + n + " * (s" + n + " + silu" + n +
+             " * (1.0f - s" + n + "));");
+  scope.line("next_dy" + n + " *= silu" + n + ";");
+  const std::string t = "start + brought_row + " + u32_literal(e * rows_at_once());
+  for (int c = 0; c < 4; ++c) {
+    std::string real = whole() ? "" : t + " < " + u32_literal(s_.length);
+    if (!even()) {
+      real = both(real, "real_brought" + (s_.channels % 4 == 0 ? "" : "." + component(c)));
+    }
+    const std::string store = "store5(p, " + t + ", brought_channel + " + u32_literal(c) + ", dz" +
+                              n + "." + component(c) + ");";
+    scope.line(real.empty() ? store : "if (" + real + ") { " + store + " }");
+  }
 }
 
 // ---- a thread's quad ---------------------------------------------------------------------------
@@ -198,7 +236,7 @@ void SelectiveBlock::store_quad(Scope& scope, const std::string& name, const std
 void SelectiveBlock::load_step(Scope& scope, std::int64_t i, bool all) const {
   const std::string n = std::to_string(i);
   for (const std::string& name : of_steps()) {
-    if (name == "dy" && !all) continue;
+    if ((name == "dy" && !all) || (name == "u" && forward() && euler())) continue;
     scope.line("let " + name + n + " = " + name + "_of[" + u32_literal(i * quads()) +
                " + channel / 4u][channel % 4u];");
   }
@@ -238,21 +276,28 @@ void SelectiveBlock::write_forward() {
   } else {
     scope_.line("var h = vec4<f32>();");
   }
-  bring_first("0u");
   const std::string row =
       fours_ > sums_.steps ? "min(row, " + u32_literal(sums_.steps - 1) + ")" : std::string("row");
   scope_.line("let out_row = " + row + ";");
+  bring_first("0u");
   scope_.line("var out_y = place0(p, out_row, q);");
+  if (keeps_ungated() && !behind_) {
+    write_place(SelectiveSizes::kUngatedResult, s_.length, s_.channels);
+    scope_.line("var out_open = place2(p, out_row, q);");
+  }
   Scope chunk(&scope_);
   chunk.line("let start = chunk * " + u32_literal(kChunk) + ";");
   unload(chunk);
+  for (std::int64_t k = 0; gated() && k < kChunk / rows_between(); ++k)
+    chunk.line("let z" + std::to_string(k) + " = next_z" + std::to_string(k) + ";");
   // The next chunk is sent for before anything is stored: its reads would wait behind that.
   Scope next(&chunk);
   bring_next(next, "chunk + 1u");
   chunk.block("if (chunk + 1u < chunks)", next);
   chunk.line("workgroupBarrier();");
   if (keeps_states(l_))
-    store_quad(chunk, "h", "store2(p, chunk * " + u32_literal(s_.states) + " + ", "");
+    store_quad(chunk, "h", "store" + std::to_string(s_.states_result()) + "(p, chunk * " +
+                             u32_literal(s_.states) + " + ", "");
   // A step's reads stand before what the one before it writes: compilers keep that order.
   load_step(chunk, 0, true);
   for (std::int64_t i = 0; i < kChunk; ++i) {
@@ -263,11 +308,12 @@ void SelectiveBlock::write_forward() {
     step.line("parts_y[" + u32_literal(i % sums_.steps * threads_) + " + local] = dot(h, c);");
     chunk.block("", step);
     if ((i + 1) % sums_.steps != 0) continue;
-    chunk.line("workgroupBarrier();");
     sum_outputs(chunk, i + 1 - sums_.steps);
     if (i + 1 < kChunk) chunk.line("workgroupBarrier();");
   }
-  chunk.line("out_y += " + u32_literal(kChunk * s_.channels) + ";");
+  const std::string on = " += " + u32_literal(kChunk * s_.channels) + ";";
+  chunk.line("out_y" + on);
+  if (keeps_ungated() && !behind_) chunk.line("out_open" + on);
   scope_.block("for (var chunk = 0u; chunk < chunks; chunk++)", chunk);
   store_quad(scope_, "h", "store1(p, ", "");
 }
@@ -278,12 +324,19 @@ void SelectiveBlock::write_forward() {
 void SelectiveBlock::sum_outputs(Scope& scope, std::int64_t from) const {
   const std::int64_t rounds = ceil_div(sums_.steps, fours_);
   const auto y = [&](std::int64_t r) { return "y" + std::to_string(from + r * fours_); };
+  // Behind the barrier the next chunk may take u's place.
+  for (std::int64_t r = 0; r < rounds && s_.skip; ++r) {
+    scope.line("let skip_" + y(r) + " = skip * u_of[out_row * " + u32_literal(quads()) + " + " +
+               u32_literal((from + r * fours_) * quads()) + " + channel / 4u][channel % 4u];");
+  }
+  scope.line("workgroupBarrier();");
   for (std::int64_t r = 0; r < rounds; ++r) {
     std::string sum;
     for (std::int64_t k = 0; k < fours_; ++k) {
       sum += (k == 0 ? "parts_y[out_row * " : " + parts_y[out_row * ") + u32_literal(threads_) +
              " + " + u32_literal(r * fours_ * threads_ + k * block_) + " + channel]";
     }
+    if (s_.skip) sum += " + skip_" + y(r);
     scope.line("let " + y(r) + " = " + sum + ";");
   }
   for (std::int64_t r = 0; r < rounds; ++r) {
@@ -294,9 +347,15 @@ void SelectiveBlock::sum_outputs(Scope& scope, std::int64_t from) const {
       condition =
           both(condition, "start + " + u32_literal(step) + " + row < " + u32_literal(s_.length));
     }
-    const std::string store = module_.store(l_.stores.at(0).binding, DType::kF32,
-                                            "out_y + " + u32_literal(step * s_.channels), y(r));
-    scope.line(condition.empty() ? store : "if (" + condition + ") { " + store + " }");
+    Scope stores(&scope);
+    const auto store = [&](const std::string& place, std::int64_t behind, const std::string& value) {
+      stores.line(module_.store(l_.stores.at(0).binding, DType::kF32,
+                                place + " + " + u32_literal(step * s_.channels + behind), value));
+    };
+    if (keeps_ungated()) store(behind_ ? "out_y" : "out_open", behind_.value_or(0), y(r));
+    const std::string z = "z" + std::to_string(step / rows_between());
+    store("out_y", 0, gated() ? y(r) + " * (" + z + " * sigmoid_of(" + z + "))" : y(r));
+    scope.block(condition.empty() ? "" : "if (" + condition + ")", stores);
   }
 }
 
@@ -309,6 +368,7 @@ void SelectiveBlock::write_backward() {
     scope_.line("var e = vec4<f32>();");
   }
   scope_.line("var drate = vec4<f32>();");
+  if (s_.skip) scope_.line("var dskip = 0.0f;");
   write_sums();
   bring_first("first + chunks - 1u");
   read_quad(scope_, "before", "state_at(p, begin * " + u32_literal(s_.states) + " + ");
@@ -341,8 +401,9 @@ void SelectiveBlock::write_backward() {
     if (i % sums_.steps == 0) sum_steps(chunk, i);
   }
   scope_.block("for (var left = chunks; left > 0u; left--)", chunk);
-  store_quad(scope_, "drate", "store3(p, segment * " + u32_literal(s_.states) + " + ", "");
+  store_quad(scope_, "drate", "store3(p, segment * " + u32_literal(s_.rates()) + " + ", "");
   store_quad(scope_, "e", "store4(p, ", "segment == 0u");
+  if (s_.skip) store_skip();
 }
 
 void SelectiveBlock::write_step_back(Scope& scope, std::int64_t i) const {

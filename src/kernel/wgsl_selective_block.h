@@ -2,6 +2,8 @@
 // The shader of a selective scan by blocks of channels. Private to kernel/wgsl_selective*.cpp.
 #pragma once
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,7 @@ class SelectiveBlock : SelectiveChunks {
   [[nodiscard]] std::int64_t own_rows() const;
   void list_brought();
   void unload(Scope& scope) const;
+  void open_gate(Scope& scope, std::int64_t e) const;
   void read_quad(Scope& scope, const std::string& name, const std::string& call) const;
   void store_quad(Scope& scope, const std::string& name, const std::string& call,
                   const std::string& condition) const;
@@ -39,6 +42,8 @@ class SelectiveBlock : SelectiveChunks {
   void open_step(Scope& scope, std::int64_t i, bool all) const;
   void write_forward();
   void sum_outputs(Scope& scope, std::int64_t from) const;
+  // Between those steps of a chunk whose outputs a thread finishes.
+  [[nodiscard]] std::int64_t rows_between() const { return std::min(fours_, sums_.steps); }
   void write_backward();
   void write_step_back(Scope& scope, std::int64_t i) const;
 
@@ -50,6 +55,7 @@ class SelectiveBlock : SelectiveChunks {
   void write_sums();
   void give_to_sums(Scope& scope, std::int64_t i) const;
   void sum_steps(Scope& scope, std::int64_t from) const;
+  void store_skip();
   void share_out(Scope& scope, const Scope& body, std::int64_t count) const;
   void store_gate(Scope& scope, const std::string& vector, const std::string& i,
                   const std::string& value) const;
@@ -65,6 +71,7 @@ class SelectiveBlock : SelectiveChunks {
 
   std::int64_t block_, fours_, threads_;
   Sums sums_;
+  std::optional<std::int64_t> behind_;  // how far o lies behind y
 };
 
 }  // namespace tensorgrad::wgsl

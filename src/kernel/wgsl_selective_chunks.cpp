@@ -12,6 +12,12 @@ std::string SelectiveChunks::run_below(const std::string& first, int width, std:
          u32_literal(limit) + ")";
 }
 
+std::string SelectiveChunks::Brought::only_real(const std::string& value, std::size_t n) const {
+  if (real.empty()) return value;
+  const char* piece = pieces == 1 ? "" : piece_of(n) == 0 ? ".xy" : ".zw";
+  return "select(" + type() + "(), " + value + ", " + real + piece + ")";
+}
+
 void SelectiveChunks::bring_gates(std::int64_t threads) {
   std::vector<std::int64_t> behind;
   for (std::int64_t e = 0; e < own_gates(threads); ++e)
@@ -53,7 +59,7 @@ void SelectiveChunks::write_brought() {
     // B and C lie side by side: both begin at a multiple of four, or neither is read so.
     const std::int64_t multiple = each.which == SelectiveInput::kBC ? 8 : each.width;
     const Domain domain = {{"p", s_.batch}, {"i", each.rows}, {"q", each.columns}};
-    each.fours = {&program, domain, 2, true, each.columns % multiple == 0};
+    each.fours = {&program, domain, 2, true, each.width > 1 && each.columns % multiple == 0};
     each.fours.width = each.width;
     all.push_back(&each.fours);
   }
@@ -76,6 +82,9 @@ void SelectiveChunks::write_vector(Brought& brought, const std::set<int>& vector
     const int last = static_cast<int>(program.instrs.size()) - 1;
     writer.write(scope, {last});
     value = writer.value(last);
+  } else if (brought.width == 1) {
+    write_input(brought.which, brought.name + "_at", s_.batch, brought.rows, brought.columns);
+    value = brought.name + "_at(p, i, q)";
   } else {
     write_input(brought.which, brought.name + "_at", s_.batch, brought.rows, brought.columns);
     for (int c = 0; c < brought.width; ++c) {
@@ -86,10 +95,13 @@ void SelectiveChunks::write_vector(Brought& brought, const std::set<int>& vector
   }
   scope.line("return " + value + ";");
   function(brought.name + "_vector", brought.type(), scope);
-  if (!brought.fours.chosen || program.instrs.size() != 1 || ragged(brought, false)) return;
+  const bool at_once = brought.fours.chosen || brought.width == 1;
+  if (!at_once || program.instrs.size() != 1 || ragged(brought, false)) return;
   const Access& access = program.accesses.at(static_cast<std::size_t>(program.instrs[0].index));
   const std::optional<std::int64_t> step = even_step(brought.fours.domain, access.map, 1);
-  if (!step || *step % brought.width != 0 || !vectors.contains(access.binding)) return;
+  if (!step || *step % brought.width != 0 ||
+      vectors.contains(access.binding) != (brought.width > 1))
+    return;
   brought.step = *step / brought.width;
   Scope at;
   at.line("return (" + place_of(at, brought.fours.domain, access.map).index + ") / " +
@@ -104,14 +116,18 @@ bool SelectiveChunks::ragged(const Brought& brought, bool first) const {
   return first ? !forward() || s_.chunks() == 1 : forward();
 }
 
-std::string SelectiveChunks::read(const Brought& brought, const std::string& row,
+std::string SelectiveChunks::read(const Brought& brought, const std::string& origin, std::size_t n,
                                   bool first) const {
+  const std::string row = origin + " + " + u32_literal(brought.row_of(n));
   const std::string last = u32_literal(s_.length - 1), none = "select(" + brought.type() + "(), ";
   const bool may_end = ragged(brought, first);
   std::string value = brought.name + "_vector(p, " +
                       (may_end ? "min(" + row + ", " + last + ")" : row) + ", " + brought.column +
+                      (brought.piece_of(n) > 0
+                           ? " + " + u32_literal(brought.piece_of(n) * brought.width)
+                           : "") +
                       ")";
-  if (!brought.real.empty()) value = none + value + ", " + brought.real + ")";
+  value = brought.only_real(value, n);
   if (may_end) value = none + value + ", " + row + " <= " + last + ")";
   return value;
 }
@@ -120,13 +136,12 @@ void SelectiveChunks::bring_first(const std::string& chunk) {
   scope_.line("let begin = " + chunk + ";");
   for (Brought& each : brought_) {
     const std::string row = "begin * " + u32_literal(each.chunk_rows) + " + " + each.row;
-    for (std::size_t e = 0; e < each.behind.size(); ++e) {
-      const std::string of_row = row + " + " + u32_literal(each.behind[e]);
-      scope_.line("var " + each.next(e) + " = " + read(each, of_row, true) + ";");
-    }
+    for (std::size_t e = 0; e < each.vectors(); ++e)
+      scope_.line("var " + each.next(e) + " = " + read(each, row, e, true) + ";");
     if (!each.step) continue;
     const auto alike = std::find_if(brought_.begin(), brought_.end(), [&](const Brought& other) {
-      return !other.at.empty() && other.place == each.place && other.row == each.row;
+      return !other.at.empty() && other.place == each.place && other.row == each.row &&
+             other.column == each.column;
     });
     each.at = alike != brought_.end() ? alike->at : each.name + "_from";
     if (alike != brought_.end()) continue;
@@ -143,20 +158,16 @@ void SelectiveChunks::bring_next(Scope& scope, const std::string& chunk) const {
       scope.line(each.at + (forward() ? " += " : " -= ") +
                  u32_literal(each.chunk_rows * *each.step) + ";");
     }
-    for (std::size_t e = 0; e < each.behind.size(); ++e) {
+    for (std::size_t e = 0; e < each.vectors(); ++e) {
       std::string value;
       if (each.step) {
         const Access& access = each.fours.program->accesses.front();
         value = "b" + std::to_string(access.binding) + "[" + each.at + " + " +
-                u32_literal(each.behind[e] * *each.step) + "]";
+                u32_literal(each.row_of(e) * *each.step + each.piece_of(e)) + "]";
         if (access.dtype == DType::kF16) value = each.type() + "(" + value + ")";
-        if (!each.real.empty())
-          value = "select(" + each.type() + "(), " + value + ", " + each.real + ")";
+        value = each.only_real(value, e);
       } else {
-        value = read(each,
-                     "coming * " + u32_literal(each.chunk_rows) + " + " + each.row + " + " +
-                         u32_literal(each.behind[e]),
-                     false);
+        value = read(each, "coming * " + u32_literal(each.chunk_rows) + " + " + each.row, e, false);
       }
       scope.line(each.next(e) + " = " + value + ";");
     }
@@ -165,7 +176,7 @@ void SelectiveChunks::bring_next(Scope& scope, const std::string& chunk) const {
 
 void SelectiveChunks::bring_none(Scope& scope) const {
   for (const Brought& each : brought_) {
-    for (std::size_t e = 0; e < each.behind.size(); ++e)
+    for (std::size_t e = 0; e < each.vectors(); ++e)
       scope.line(each.next(e) + " = " + each.type() + "();");
   }
 }

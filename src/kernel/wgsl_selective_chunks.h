@@ -18,21 +18,36 @@ class SelectiveChunks : protected SelectiveWriter {
   using SelectiveWriter::SelectiveWriter;
 
   // Numbers that are read `width` at a time along the last axis, by `fn NAME_vector(p, i, q)`. For
-  // each chunk a thread brings those at `row`, and at so many rows behind it, as `next_NAMEn`.
+  // each chunk a thread brings those at `row`, and at so many rows behind it, as `next_NAMEn`: of
+  // each row so many `pieces` side by side.
   struct Brought {
     SelectiveInput which;
     std::string name;
     int width;
     std::int64_t rows, columns, chunk_rows;  // of all chunks; of one
     std::vector<std::int64_t> behind;
-    std::string row, column, real;  // real: empty, always
+    std::string row, column, real;  // real: empty, always; of two pieces, vec4<bool>
+    int pieces = 1;
     InFours fours = {};
     // Where nothing but a vector is read, and rows lie evenly apart: how far, and the variable that
     // has the place of `row`, in vectors.
     std::optional<std::int64_t> step = {};
     std::string place = {}, at = {};
 
-    [[nodiscard]] std::string type() const { return "vec" + std::to_string(width) + "<f32>"; }
+    [[nodiscard]] std::string type() const {
+      return width == 1 ? "f32" : "vec" + std::to_string(width) + "<f32>";
+    }
+    [[nodiscard]] std::size_t vectors() const {
+      return behind.size() * static_cast<std::size_t>(pieces);
+    }
+    [[nodiscard]] std::int64_t row_of(std::size_t n) const {
+      return behind[n / static_cast<std::size_t>(pieces)];
+    }
+    [[nodiscard]] std::int64_t piece_of(std::size_t n) const {
+      return static_cast<std::int64_t>(n % static_cast<std::size_t>(pieces));
+    }
+    // `value`, where it is real.
+    [[nodiscard]] std::string only_real(const std::string& value, std::size_t n) const;
     [[nodiscard]] std::string next(std::size_t n) const {
       return "next_" + name + std::to_string(n);
     }
@@ -71,7 +86,9 @@ class SelectiveChunks : protected SelectiveWriter {
   void write_vector(Brought& brought, const std::set<int>& vectors);
   // Whether there may be steps behind the last, in the chunk that comes first or in others.
   [[nodiscard]] bool ragged(const Brought& brought, bool first) const;
-  [[nodiscard]] std::string read(const Brought& brought, const std::string& row, bool first) const;
+  // Vector number n of the rows from `row` on.
+  [[nodiscard]] std::string read(const Brought& brought, const std::string& row, std::size_t n,
+                                 bool first) const;
 };
 
 }  // namespace tensorgrad::wgsl

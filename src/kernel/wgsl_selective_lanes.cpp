@@ -38,17 +38,6 @@ std::int64_t bytes_of(const LaneSizes& z, bool zero_order_hold, bool in_memory) 
   return steps + gates + parts + (in_memory ? z.threads() * kPairBytes : 0);
 }
 
-// How far behind a's results b's lie, if always as far.
-std::optional<std::int64_t> distance(const Store& a, const Store& b) {
-  if (a.binding != b.binding || a.map.views.size() != 1 || b.map.views.size() != 1)
-    return std::nullopt;
-  View from = a.map.views[0], to = b.map.views[0];
-  const std::int64_t between = to.offset - from.offset;
-  to.offset = from.offset;
-  if (from != to) return std::nullopt;
-  return between;
-}
-
 std::string bit(const std::string& number, int mask) {
   return "(" + number + " & " + u32_literal(mask) + ") != 0u";
 }
@@ -84,16 +73,20 @@ SelectiveLanes::SelectiveLanes(const Launch& launch, const WgslOptions& options,
 Shader SelectiveLanes::write() {
   list_brought();
   if (!by_pairs()) write_states();
-  write_input(SelectiveInput::kA, "rate_at", 1, s_.states, s_.channels);
+  write_input(SelectiveInput::kA, "rate_at", 1, s_.rates(), s_.channels);
   write_input(SelectiveInput::kEnds, "end_at", s_.batch, s_.segments() * s_.states, s_.channels);
   write_brought();
   write_exchanges();
   write_place(0, s_.length, s_.channels);
-  behind_ = distance(l_.stores.at(0), l_.stores.at(1));
+  behind_ = behind_first(1);
   if (!behind_) write_place(1, s_.length, s_.channels);
   write_place(2, s_.blocks() * s_.length, 2 * s_.states);
-  write_result(3, s_.segments() * s_.states, s_.channels);
+  write_result(3, s_.segments() * s_.rates(), s_.channels);
   write_result(4, s_.states, s_.channels);
+  if (gated()) {
+    write_place(5, s_.length, s_.channels);
+    write_sigmoid("vec2<f32>");
+  }
   share();
   open_unit(z_.threads(), s_.segments());
   open_lanes();
@@ -101,8 +94,9 @@ Shader SelectiveLanes::write() {
   scope_.line("let rate2 = rate * 1.44269504f;");  // for powers of two
   if (!euler()) scope_.line("let inverse = 1.0f / rate;");
   write_chunks();
-  store_own(scope_, "drate", "store3(p, segment * " + u32_literal(s_.states) + " + ", "");
+  store_own(scope_, "drate", "store3(p, segment * " + u32_literal(s_.rates()) + " + ", "");
   store_own(scope_, "e", "store4(p, ", "segment == 0u");
+  if (s_.skip) store_skip();
   if (!options_.subgroups.in_memory) module_.use_subgroups(options_.subgroups.enabled);
   return make_shader(module_, scope_, static_cast<int>(z_.threads()),
                      window_.count * s_.segments() * s_.blocks());
@@ -121,18 +115,24 @@ void SelectiveLanes::list_brought() {
   of_steps(SelectiveInput::kU, "u");
   of_steps(SelectiveInput::kDelta, "delta");
   of_steps(SelectiveInput::kDy, "dy");
+  if (gated()) {
+    of_steps(SelectiveInput::kZ, "z");
+    of_steps(SelectiveInput::kUngated, "open");
+  }
   bring_gates(z_.threads());
   if (!by_pairs()) return;
+  // Where o lies in the same buffer, by vectors of the same width.
   brought_.push_back({SelectiveInput::kStates,
                       "kept",
-                      4,
+                      gated() ? 2 : 4,
                       kept_rows(),
                       kept_columns(),
                       s_.states / 2,
                       {0},
                       "kept_row",
                       "kept_column",
-                      even() && s_.states == z_.padded() ? "" : "real_kept"});
+                      even() && s_.states == z_.padded() ? "" : "real_kept",
+                      gated() ? 2 : 1});
 }
 
 // fn exchangeN: what the lane whose number differs by `mask` gives.
@@ -234,7 +234,7 @@ void SelectiveLanes::open_lanes() {
       const std::string each = "(" + run_below(first, 2, s_.channels) + ").xxyy";
       real = all ? each : "select(vec4<bool>(), " + each + ", " + real + ")";
     }
-    if (!real.empty()) let("real_kept", real);
+    if (!real.empty()) let("real_kept", gated() ? "vec4<bool>(" + real + ")" : real);
   }
   // Where sums go: of B and C, and of u and delta.
   let("own_part",
@@ -259,6 +259,8 @@ void SelectiveLanes::unload(Scope& scope) const {
   Scope steps(&scope);
   for (std::int64_t e = 0; e < own_row_pairs(); ++e) {
     const std::string even = std::to_string(2 * e), odd = std::to_string(2 * e + 1);
+    open_gate(steps, e * rows_at_once(), even);
+    open_gate(steps, e * rows_at_once() + 1, odd);
     if (euler()) {
       for (const std::string& n : {even, odd})
         steps.line("let next_wu" + n + " = next_delta" + n + " * next_u" + n + ";");
@@ -291,6 +293,52 @@ void SelectiveLanes::unload(Scope& scope) const {
   scope.line("workgroupBarrier();");
 }
 
+// Of a row that has come: what flows back into o, which is dy from here on, into z and into D.
+void SelectiveLanes::open_gate(Scope& scope, std::int64_t behind, const std::string& n) const {
+  const std::string dy = "next_dy" + n, z = "next_z" + n;
+  if (gated()) {
+    scope.line("let sigmoid" + n + " = sigmoid_of(" + z + ");");
+    scope.line("let silu" + n + " = " + z + " * sigmoid" + n + ";");
+    scope.line("let dz" + n + " = " + dy + " * next_open" + n + " * (sigmoid" + n + " + silu" + n +
+               " * (1.0f - sigmoid" + n + "));");
+    const std::string late =
+        whole() ? "" : "start + row + " + u32_literal(behind) + " < " + u32_literal(s_.length);
+    for (const std::string c : {"x", "y"}) {
+      std::string real = late;
+      if (!even()) {
+        real += (late.empty() ? "" : " && ") + std::string("real_in") +
+                (s_.channels % 2 == 0 ? "" : "." + c);
+      }
+      const std::string store =
+          module_.store(l_.stores.at(5).binding, DType::kF32,
+                        "out_z + " + u32_literal(behind * s_.channels + (c == "x" ? 0 : 1)),
+                        "dz" + n + "." + c);
+      scope.line(real.empty() ? store : "if (" + real + ") { " + store + " }");
+    }
+    scope.line(dy + " *= silu" + n + ";");
+  }
+  if (s_.skip) scope.line("dskip += " + dy + " * next_u" + n + ";");
+}
+
+// D's gradient, of which each thread has what it brought.
+void SelectiveLanes::store_skip() {
+  const std::int64_t rows = std::min(z_.threads(), kChunk / 2 * z_.pairs()) / z_.pairs();
+  const std::string give = "u_of[local] = dskip;";
+  const bool all = rows * z_.pairs() == z_.threads();
+  scope_.line(all ? give : "if (local < " + u32_literal(rows * z_.pairs()) + ") { " + give + " }");
+  scope_.line("workgroupBarrier();");
+  Scope sum(&scope_);
+  sum.line("var total = 0.0f;");
+  sum.line("for (var r = 0u; r < " + u32_literal(rows) + "; r++) { total += u_of[r * " +
+           u32_literal(z_.pairs()) + " + local / 2u][local % 2u]; }");
+  const std::string q = "block * " + u32_literal(z_.block) + " + local";
+  sum.line("store3(p, segment * " + u32_literal(s_.rates()) + " + " + u32_literal(s_.states) + ", " +
+           q + ", total);");
+  scope_.block("if (local < " + u32_literal(z_.block) +
+                   (even() ? ")" : " && " + q + " < " + u32_literal(s_.channels) + ")"),
+               sum);
+}
+
 void SelectiveLanes::read_states(Scope& scope, const std::string& chunk,
                                  const std::string& declared) const {
   if (by_pairs()) return;
@@ -301,7 +349,9 @@ void SelectiveLanes::read_states(Scope& scope, const std::string& chunk,
 // h0, the states before the chunk.
 void SelectiveLanes::take_states(Scope& scope) const {
   if (!by_pairs()) return scope.line("let h0 = next_h;");
-  scope.line("let by_state = select(next_kept0, next_kept0.yxwz, swapped == 1u);");
+  if (gated()) scope.line("let next_kept = vec4<f32>(next_kept0, next_kept1);");
+  const std::string kept = gated() ? "next_kept" : "next_kept0";
+  scope.line("let by_state = select(" + kept + ", " + kept + ".yxwz, swapped == 1u);");
   scope.line("let h0 = select(by_state, by_state.zwxy, turned == 1u);");
 }
 

@@ -55,6 +55,8 @@ class SelectiveLanes : SelectiveChunks {
   // Odd in number, states are read one by one.
   void read_states(Scope& scope, const std::string& chunk, const std::string& declared) const;
   void unload(Scope& scope) const;
+  void open_gate(Scope& scope, std::int64_t behind, const std::string& n) const;
+  void store_skip();
   void take_states(Scope& scope) const;
   void read_own(Scope& scope, const std::string& name, const std::string& call) const;
   void store_own(Scope& scope, const std::string& name, const std::string& call,

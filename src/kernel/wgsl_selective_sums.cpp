@@ -50,7 +50,8 @@ void SelectiveBlock::give_to_sums(Scope& scope, std::int64_t i) const {
 void SelectiveBlock::sum_steps(Scope& scope, std::int64_t from) const {
   scope.line("workgroupBarrier();");
   const std::string which = "start, " + u32_literal(from) + ", local";
-  scope.line("sum(p, block, " + which + ", q, real);");
+  scope.line(s_.skip ? "dskip += sum(p, block, " + which + ", q, real, skip);"
+                     : "sum(p, block, " + which + ", q, real);");
   scope.line("workgroupBarrier();");
   if (sums_.shares > 1) scope.line("add_shares(p, block, " + which + ");");
 }
@@ -65,6 +66,7 @@ void SelectiveBlock::share_out(Scope& scope, const Scope& body, std::int64_t cou
 void SelectiveBlock::write_sums() {
   scope_.line("let own_part = row * " + u32_literal(sums_.pitch) + " + channel;");
   Scope all;
+  if (s_.skip) all.line("var dskip = 0.0f;");
   Scope of_states(&all);
   of_states.line("let i = f / " + u32_literal(block_) + ";");
   of_states.line("let channel = f % " + u32_literal(block_) + ";");
@@ -78,7 +80,9 @@ void SelectiveBlock::write_sums() {
   const std::string place =
       "_of[(origin + i) * " + u32_literal(quads()) + " + channel / 4u][channel % 4u]";
   const bool hold = l_.zero_order_hold;
-  store.line(std::string("store0(p, t, q, s.x") + (hold ? "" : " * delta" + place) + ");");
+  const std::string through_skip = s_.skip ? " + skip * dy" + place : "";
+  store.line("store0(p, t, q, s.x" + (hold ? "" : " * delta" + place) + through_skip + ");");
+  if (s_.skip) store.line("dskip += dy" + place + " * u" + place + ";");
   store.line(std::string("store1(p, t, q, s.y") + (hold ? "" : " + u" + place + " * s.x") + ");");
   of_states.block("if (real && t < " + u32_literal(s_.length) + ")", store);
   share_out(all, of_states, sums_.steps * block_);
@@ -98,8 +102,9 @@ void SelectiveBlock::write_sums() {
   }
   share_out(all, of_channels, vectors() * sums_.shares);
   const std::string parameters = "p: u32, block: u32, start: u32, origin: u32, local: u32";
-  module_.function("sum",
-                   "fn sum(" + parameters + ", q: u32, real: bool) {\n" + all.text() + "}\n");
+  if (s_.skip) all.line("return dskip;");
+  module_.function("sum", "fn sum(" + parameters + ", q: u32, real: bool" +
+                              (s_.skip ? ", skip: f32) -> f32 {\n" : ") {\n") + all.text() + "}\n");
   if (!shared) return;
   // What the threads that shared a sum have.
   Scope rest, one(&rest);
@@ -110,6 +115,18 @@ void SelectiveBlock::write_sums() {
   store_gate(one, "(f / 4u)", "f % 4u", "total");
   share_out(rest, one, vectors() * 4);
   module_.function("add_shares", "fn add_shares(" + parameters + ") {\n" + rest.text() + "}\n");
+}
+
+// D's gradient, of which each thread has its share of a channel's steps.
+void SelectiveBlock::store_skip() {
+  scope_.line("parts_s[local] = vec2<f32>(dskip, 0.0f);");
+  scope_.line("workgroupBarrier();");
+  std::string total;
+  for (std::int64_t k = 0; k < fours_; ++k) {
+    total += (k == 0 ? "parts_s[" : " + parts_s[") + u32_literal(k * block_) + " + channel].x";
+  }
+  scope_.line(std::string("if (row == 0u") + (even() ? "" : " && real") + ") { store3(p, segment * " +
+              u32_literal(s_.rates()) + " + " + u32_literal(s_.states) + ", q, " + total + "); }");
 }
 
 // The sum over channels of one component of vector number `vector` of `parts`.

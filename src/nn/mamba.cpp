@@ -92,12 +92,13 @@ Carried Mamba::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
       selective_scan(u, delta, -exp(Operand(A_log, loc)), narrow(made, -1, dt_rank, n, loc),
                      narrow(made, -1, dt_rank + n, n, loc),
                      {.D = D.tensor(loc),
+                      .z = gate,
                       .delta_bias = dt_proj.bias->tensor(loc),
                       .delta_softplus = true,
                       .initial_state = carried,
                       .discretization = options.discretization},
                      loc);
-  return {out_proj(scan.y * silu(gate, loc), loc), {conv.state, scan.state}};
+  return {out_proj(scan.y, loc), {conv.state, scan.state}};
 }
 
 Mamba2::Mamba2(std::int64_t width, const Mamba2Options& given, Loc loc)

@@ -3,10 +3,12 @@
 // channels numbers are stored nowhere: what is kept is the state before each chunk of steps, from
 // which the backward pass computes the others anew. With a = exp(z), z = delta A, and w = delta
 // (Euler), or w = delta phi(z), phi(z) = (e^z - 1) / z (zero-order hold), for each batch, channel
-// and state:
-//   h[t] = a[t] h[t-1] + w[t] B[t] u[t]        y[t] = sum over states of C[t] h[t]
-//   g[t] = C[t] dy[t] + e[t+1]                 e[t] = a[t] g[t], the gradient of h[t-1]
-//   dC[t] = dy[t] h[t]      du[t] = g[t] w[t] B[t]      dB[t] = g[t] w[t] u[t]
+// and state, with o = y where there is no gate:
+//   h[t] = a[t] h[t-1] + w[t] B[t] u[t]        o[t] = sum over states of C[t] h[t] + D u[t]
+//   g[t] = C[t] do[t] + e[t+1]                 e[t] = a[t] g[t], the gradient of h[t-1]
+//   y[t] = o[t] silu(z[t])      do[t] = dy[t] silu(z[t])      dz[t] = dy[t] o[t] silu'(z[t])
+//   dC[t] = do[t] h[t]      du[t] = g[t] w[t] B[t] + D do[t]      dB[t] = g[t] w[t] u[t]
+//   dD = sum over t of do[t] u[t]
 //   ddelta[t] = A e[t] h[t-1] + g[t] B[t] u[t] (times a[t] for the zero-order hold)
 //   dA = sum over t of delta[t] e[t] h[t-1] (+ g[t] B[t] u[t] delta[t]^2 phi'(z))
 #include "ops/selective_scan.h"
@@ -20,13 +22,18 @@
 
 namespace tensorgrad {
 
-// attrs: zoh, initial or ends (0 or 1 each); states (0, or not there)
+// attrs: zoh, initial or ends (0 or 1 each); states (0, or not there); skip, gate (1, or not there)
 SelectiveShape::SelectiveShape(const OpDef& op, const Shape& delta, const Shape& a,
                                const Attrs& attrs)
     : part(&op == &ops::selective_scan           ? SelectivePart::kForward
            : &op == &ops::selective_scan_adjoint ? SelectivePart::kAdjoint
                                                  : SelectivePart::kBackward),
-      sizes{delta[0], delta[1], delta[2], a[0]},
+      sizes{delta[0],
+            delta[1],
+            delta[2],
+            a[0] - (attrs.has("skip") ? 1 : 0),
+            attrs.has("skip"),
+            attrs.has("gate") && part != SelectivePart::kAdjoint},
       zero_order_hold(attrs.integer("zoh") != 0),
       keeps_states(part == SelectivePart::kForward && !attrs.has("states")) {
   using enum SelectiveInput;
@@ -41,6 +48,8 @@ SelectiveShape::SelectiveShape(const OpDef& op, const Shape& delta, const Shape&
   if (part != SelectivePart::kForward) take(kDy);
   if (part != SelectivePart::kBackward && attrs.integer("initial") != 0) take(kInitial);
   if (part == SelectivePart::kBackward && attrs.integer("ends") != 0) take(kEnds);
+  if (sizes.gate) take(kZ);
+  if (sizes.gate && part == SelectivePart::kBackward) take(kUngated);
 }
 
 namespace {
@@ -49,8 +58,10 @@ Shape selective_input_shape(const SelectiveSizes& s, SelectiveInput which) {
   switch (which) {
     case SelectiveInput::kU:
     case SelectiveInput::kDelta:
-    case SelectiveInput::kDy: return {s.batch, s.length, s.channels};
-    case SelectiveInput::kA: return {s.states, s.channels};
+    case SelectiveInput::kDy:
+    case SelectiveInput::kZ:
+    case SelectiveInput::kUngated: return {s.batch, s.length, s.channels};
+    case SelectiveInput::kA: return {s.rates(), s.channels};
     case SelectiveInput::kBC: return {s.batch, s.length, 2 * s.states};
     case SelectiveInput::kInitial: return {s.batch, s.states, s.channels};
     case SelectiveInput::kStates: return {s.batch, s.chunks(), s.states, s.channels};
@@ -76,8 +87,8 @@ SelectiveShape checked_selective(const OpDef& op, std::span<const Type> in, cons
     shape_error("at most " + std::to_string(SelectiveSizes::kMostStates) + " states, got " +
                 std::to_string(s.sizes.states));
   }
-  constexpr const char* kNames[kSelectiveInputs] = {"u",       "delta",  "A",  "bc",
-                                                    "initial", "states", "dy", "ends"};
+  constexpr const char* kNames[kSelectiveInputs] = {
+      "u", "delta", "A", "bc", "initial", "states", "dy", "ends", "z", "ungated"};
   for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
     if (s.numbers[i] < 0) continue;
     const Type& given = in[static_cast<std::size_t>(s.numbers[i])];
@@ -108,172 +119,6 @@ Type infer_adjoint(std::span<const Type> in, const Attrs& attrs) {
   return {DType::kF32, selective_input_shape(s.sizes, SelectiveInput::kEnds)};
 }
 
-// ---- in double ----------------------------------------------------------------------------------
-
-// (e^z - 1) / z, and its slope.
-double phi(double z) { return z == 0 ? 1 : std::expm1(z) / z; }
-double phi_slope(double z) {
-  if (std::abs(z) >= SelectiveSizes::kSeriesBelow)
-    return (z * std::exp(z) - std::expm1(z)) / (z * z);
-  double sum = 0, power = 1, factorial = 1;
-  for (int k = 0; k < 14; ++k) {
-    factorial *= k + 2;
-    sum += (k + 1) * power / factorial;
-    power *= z;
-  }
-  return sum;
-}
-
-// One state of one channel of one batch, all steps of it.
-class SelectiveLines {
- public:
-  explicit SelectiveLines(const EvalContext& ctx)
-      : shape(*ctx.node.op, ctx.inputs[first(ctx)]->type.shape,
-              ctx.inputs[first(ctx) + 1]->type.shape, ctx.node.attrs),
-        s(shape.sizes),
-        in_(ctx.inputs) {}
-
-  // Calls visit(b, n, d) for each.
-  template <class Visit>
-  void for_each(const Visit& visit) const {
-    for (std::int64_t b = 0; b < s.batch; ++b) {
-      for (std::int64_t n = 0; n < s.states; ++n) {
-        for (std::int64_t d = 0; d < s.channels; ++d) visit(b, n, d);
-      }
-    }
-  }
-
-  [[nodiscard]] std::size_t step(std::int64_t b, std::int64_t t, std::int64_t d) const {
-    return static_cast<std::size_t>((b * s.length + t) * s.channels + d);
-  }
-  [[nodiscard]] std::size_t state(std::int64_t b, std::int64_t count, std::int64_t i,
-                                  std::int64_t n, std::int64_t d) const {
-    return static_cast<std::size_t>(((b * count + i) * s.states + n) * s.channels + d);
-  }
-  [[nodiscard]] bool has(SelectiveInput which) const { return shape.number(which) >= 0; }
-  [[nodiscard]] double at(SelectiveInput which, std::size_t i) const {
-    return in_[static_cast<std::size_t>(shape.number(which))]->data[i];
-  }
-  [[nodiscard]] double decay_rate(std::int64_t n, std::int64_t d) const {
-    return at(SelectiveInput::kA, static_cast<std::size_t>(n * s.channels + d));
-  }
-  [[nodiscard]] double delta(std::int64_t b, std::int64_t t, std::int64_t d) const {
-    return at(SelectiveInput::kDelta, step(b, t, d));
-  }
-  [[nodiscard]] double a(std::int64_t b, std::int64_t t, std::int64_t n, std::int64_t d) const {
-    return std::exp(delta(b, t, d) * decay_rate(n, d));
-  }
-  [[nodiscard]] double w(std::int64_t b, std::int64_t t, std::int64_t n, std::int64_t d) const {
-    const double dt = delta(b, t, d);
-    return shape.zero_order_hold ? dt * phi(dt * decay_rate(n, d)) : dt;
-  }
-  // B, or, with `out`, C.
-  [[nodiscard]] double gate(bool out, std::int64_t b, std::int64_t t, std::int64_t n) const {
-    return at(SelectiveInput::kBC, static_cast<std::size_t>((b * s.length + t) * 2 * s.states + n +
-                                                            (out ? s.states : 0)));
-  }
-  // The states after each step.
-  [[nodiscard]] std::vector<double> run(std::int64_t b, std::int64_t n, std::int64_t d,
-                                        double h) const {
-    std::vector<double> states;
-    for (std::int64_t t = 0; t < s.length; ++t) {
-      h = a(b, t, n, d) * h +
-          w(b, t, n, d) * gate(false, b, t, n) * at(SelectiveInput::kU, step(b, t, d));
-      states.push_back(h);
-    }
-    return states;
-  }
-  [[nodiscard]] double of_output(std::int64_t b, std::int64_t t, std::int64_t n,
-                                 std::int64_t d) const {
-    return gate(true, b, t, n) * at(SelectiveInput::kDy, step(b, t, d));
-  }
-
-  SelectiveShape shape;
-  SelectiveSizes s;
-
- private:
-  static std::size_t first(const EvalContext& ctx) {
-    return ctx.node.op == &ops::selective_scan_adjoint ? 0 : 1;
-  }
-  std::span<const RefTensor* const> in_;
-};
-
-void eval_selective(const EvalContext& ctx, RefTensor& out) {
-  const SelectiveLines x(ctx);
-  const SelectiveSizes& s = x.s;
-  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
-  const auto last = static_cast<std::size_t>(s.steps());
-  const std::size_t states = last + static_cast<std::size_t>(s.state());
-  x.for_each([&](std::int64_t b, std::int64_t n, std::int64_t d) {
-    const double initial = x.has(SelectiveInput::kInitial)
-                               ? x.at(SelectiveInput::kInitial, x.state(b, 1, 0, n, d))
-                               : 0;
-    const std::vector<double> h = x.run(b, n, d, initial);
-    for (std::int64_t t = 0; t < s.length; ++t) {
-      const auto i = static_cast<std::size_t>(t);
-      out.data[x.step(b, t, d)] += x.gate(true, b, t, n) * h[i];
-      if (!x.shape.keeps_states || t % SelectiveSizes::kChunk != 0) continue;
-      out.data[states + x.state(b, s.chunks(), t / SelectiveSizes::kChunk, n, d)] =
-          t == 0 ? initial : h[i - 1];
-    }
-    out.data[last + x.state(b, 1, 0, n, d)] = h.back();
-  });
-}
-
-void eval_adjoint(const EvalContext& ctx, RefTensor& out) {
-  const SelectiveLines x(ctx);
-  const SelectiveSizes& s = x.s;
-  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
-  x.for_each([&](std::int64_t b, std::int64_t n, std::int64_t d) {
-    double e = x.has(SelectiveInput::kInitial)
-                   ? x.at(SelectiveInput::kInitial, x.state(b, 1, 0, n, d))
-                   : 0;
-    out.data[x.state(b, s.segments(), s.segments() - 1, n, d)] = e;
-    for (std::int64_t t = s.length; t-- > 0;) {
-      e = x.a(b, t, n, d) * (x.of_output(b, t, n, d) + e);
-      if (t == 0 || t % s.segment() != 0) continue;
-      out.data[x.state(b, s.segments(), t / s.segment() - 1, n, d)] = e;
-    }
-  });
-}
-
-void eval_selective_grad(const EvalContext& ctx, RefTensor& out) {
-  const SelectiveLines x(ctx);
-  const SelectiveSizes& s = x.s;
-  const bool hold = x.shape.zero_order_hold;
-  out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
-  std::vector<double*> parts;
-  double* next = out.data.data();
-  for (const std::int64_t size : s.results(SelectivePart::kBackward, false)) {
-    parts.push_back(next);
-    next += size;
-  }
-  x.for_each([&](std::int64_t b, std::int64_t n, std::int64_t d) {
-    const double rate = x.decay_rate(n, d);
-    const double first = x.at(SelectiveInput::kStates, x.state(b, s.chunks(), 0, n, d));
-    const std::vector<double> h = x.run(b, n, d, first);
-    double e = x.has(SelectiveInput::kEnds)
-                   ? x.at(SelectiveInput::kEnds, x.state(b, s.segments(), s.segments() - 1, n, d))
-                   : 0;
-    for (std::int64_t t = s.length; t-- > 0;) {
-      const std::size_t at = x.step(b, t, d);
-      const double dt = x.delta(b, t, d), u = x.at(SelectiveInput::kU, at);
-      const double in = x.gate(false, b, t, n), a = x.a(b, t, n, d), w = x.w(b, t, n, d);
-      const double g = x.of_output(b, t, n, d) + e;
-      e = a * g;
-      const double before = e * (t == 0 ? first : h[static_cast<std::size_t>(t) - 1]);
-      parts[0][at] += g * w * in;
-      parts[1][at] += rate * before + g * in * u * (hold ? a : 1);
-      double* gates = parts[2] + ((b * s.blocks() + d / s.block()) * s.length + t) * 2 * s.states;
-      gates[n] += g * w * u;
-      gates[s.states + n] += x.at(SelectiveInput::kDy, at) * h[static_cast<std::size_t>(t)];
-      parts[3][x.state(b, s.segments(), t / s.segment(), n, d)] +=
-          dt * before + (hold ? g * in * u * dt * dt * phi_slope(dt * rate) : 0);
-    }
-    parts[4][x.state(b, 1, 0, n, d)] = e;
-  });
-}
-
 // ---- as formulas --------------------------------------------------------------------------------
 
 // sum of c[k] z^k
@@ -289,6 +134,12 @@ Ex by_size(Ex z, const Near& near, const Far& far) {
   const Ex small = op::apply_pointwise(
       ops::lt, {op::apply_pointwise(ops::abs, {z}), SelectiveSizes::kSeriesBelow});
   return op::where(small, near(op::where(small, z, 0)), far(op::where(small, 1, z)));
+}
+
+Ex silu(Ex z) { return z * op::apply_pointwise(ops::sigmoid, {z}); }
+Ex silu_slope(Ex z) {
+  const Ex s = op::apply_pointwise(ops::sigmoid, {z});
+  return s + z * s * (1.0 - s);
 }
 
 constexpr int kTerms = 14;
@@ -336,10 +187,24 @@ struct SelectiveFormula {
   }
 
   [[nodiscard]] Shape whole() const { return {s.batch, s.length, s.states, s.channels}; }
-  [[nodiscard]] Ex of_steps(SelectiveInput which) const {
-    return op::broadcast(op::reshape(get(which), {s.batch, s.length, 1, s.channels}), whole());
+  [[nodiscard]] Ex of_steps(Ex x) const {
+    return op::broadcast(op::reshape(x, {s.batch, s.length, 1, s.channels}), whole());
   }
-  [[nodiscard]] Ex rates() const { return op::broadcast(get(SelectiveInput::kA), whole()); }
+  [[nodiscard]] Ex of_steps(SelectiveInput which) const { return of_steps(get(which)); }
+  [[nodiscard]] Ex rates() const {
+    const Ex all = get(SelectiveInput::kA);
+    return op::broadcast(s.skip ? op::slice(all, {0, 0}, {s.states, s.channels}) : all, whole());
+  }
+  [[nodiscard]] Ex skip() const {  // D, at all steps
+    const Ex row =
+        op::slice(get(SelectiveInput::kA), {s.states, 0}, {s.states + 1, s.channels});
+    return op::broadcast(row, {s.batch, s.length, s.channels});
+  }
+  // o, of the states after each step.
+  [[nodiscard]] Ex open(Ex h) const {
+    const Ex sum = op::reshape(op::sum(h * gates(true), {2}), {s.batch, s.length, s.channels});
+    return s.skip ? sum + skip() * get(SelectiveInput::kU) : sum;
+  }
   [[nodiscard]] Ex gates(bool out) const {
     const std::int64_t from = out ? s.states : 0;
     const Ex half =
@@ -374,11 +239,12 @@ struct SelectiveFormula {
     if (before) in = plus_at(in, one_step(a, 0) * *before, 0);
     return recurrence(a, in, false);
   }
-  // g of each step, where `end` flows into the last (a step, or nothing), and `ends` into the last
-  // of each segment before its own, into which nothing else flows then.
-  [[nodiscard]] Ex flowing_back(std::optional<Ex> end, std::optional<Ex> ends = {}) const {
+  // g of each step, where `dopen` flows into o, `end` into the last (a step, or nothing), and `ends`
+  // into the last of each segment before its own, into which nothing else flows then.
+  [[nodiscard]] Ex flowing_back(Ex dopen, std::optional<Ex> end,
+                                std::optional<Ex> ends = {}) const {
     const Ex a = op::exp(z());
-    Ex in = gates(true) * of_steps(SelectiveInput::kDy);
+    Ex in = gates(true) * of_steps(dopen);
     if (end) in = plus_at(in, *end, s.length - 1);
     if (s.length == 1) return in;
     Ex next = op::pad(op::slice(a, {0, 1, 0, 0}, whole()), {0, 0, 0, 0}, {0, 1, 0, 0});
@@ -418,9 +284,11 @@ ValueId expand_selective(ExpandContext& ctx) {
   std::optional<Ex> before = f.maybe(SelectiveInput::kInitial);
   if (before) before = f.as_step(*before);
   const Ex h = f.states_from(before);
-  const Ex y = op::sum(h * f.gates(true), {2});
-  const std::vector<Ex> read = {flat_of(y), flat_of(f.one_step(h, s.length - 1))};
-  if (!f.shape.keeps_states) return op::concat(read, 0).id;
+  const Ex open = f.open(h);
+  std::vector<Ex> all = {flat_of(s.gate ? open * silu(f.get(SelectiveInput::kZ)) : open),
+                         flat_of(f.one_step(h, s.length - 1))};
+  if (!f.shape.keeps_states) return op::concat(all, 0).id;
+  if (s.gate) all.push_back(flat_of(open));
   const Ex first =
       before ? *before
              : op::full(ctx.builder, 0, {DType::kF32, {s.batch, 1, s.states, s.channels}});
@@ -429,8 +297,8 @@ ValueId expand_selective(ExpandContext& ctx) {
     states.push_back(
         f.picked(h, SelectiveSizes::kChunk, s.chunks() - 1, SelectiveSizes::kChunk - 1));
   }
-  const Ex kept = states.size() > 1 ? op::concat(states, 1) : first;
-  return op::concat({read[0], read[1], flat_of(kept)}, 0).id;
+  all.push_back(flat_of(states.size() > 1 ? op::concat(states, 1) : first));
+  return op::concat(all, 0).id;
 }
 
 ValueId expand_adjoint(ExpandContext& ctx) {
@@ -443,7 +311,7 @@ ValueId expand_adjoint(ExpandContext& ctx) {
   if (s.segments() == 1) return last.id;
   // e at the first step of each segment but the first one.
   const std::int64_t every = s.segment(), count = s.segments() - 1;
-  const Ex e = op::exp(f.z()) * f.flowing_back(end);
+  const Ex e = op::exp(f.z()) * f.flowing_back(f.get(SelectiveInput::kDy), end);
   const Ex behind = op::slice(e, {0, every, 0, 0}, f.whole());
   const std::int64_t missing = count * every - (s.length - every);
   const Ex even = missing == 0 ? behind : op::pad(behind, {0, 0, 0, 0}, {0, missing, 0, 0});
@@ -462,7 +330,9 @@ ValueId expand_selective_grad(ExpandContext& ctx) {
     ends = op::slice(f.get(SelectiveInput::kEnds), {0, 0, 0, 0},
                      {s.batch, s.segments() - 1, s.states, s.channels});
   }
-  const Ex h = f.states_from(before), g = f.flowing_back(end, ends), a = op::exp(f.z());
+  const Ex dy = f.get(SelectiveInput::kDy);
+  const Ex dopen = s.gate ? dy * silu(f.get(SelectiveInput::kZ)) : dy;
+  const Ex h = f.states_from(before), g = f.flowing_back(dopen, end, ends), a = op::exp(f.z());
   const Ex u = f.of_steps(SelectiveInput::kU), delta = f.of_steps(SelectiveInput::kDelta);
   const Ex held =
       s.length == 1
@@ -480,16 +350,29 @@ ValueId expand_selective_grad(ExpandContext& ctx) {
     x = op::reshape(x, {s.batch, s.length, s.states, s.blocks(), s.block()});
     return op::permute(op::sum(x, {4}), {0, 3, 1, 2});
   };
-  const std::int64_t rest = s.segments() * s.segment() - s.length;
-  if (s.segments() > 1 && rest > 0) drates = op::pad(drates, {0, 0, 0, 0}, {0, rest, 0, 0});
-  const std::int64_t each = s.segments() > 1 ? s.segment() : s.length;
-  drates = op::sum(op::reshape(drates, {s.batch, s.segments(), each, s.states, s.channels}), {2});
-  return op::concat({flat_of(op::sum(gw * f.gates(false), {2})), flat_of(op::sum(ddelta, {2})),
-                     flat_of(op::concat(
-                         {by_block(gw * u), by_block(f.of_steps(SelectiveInput::kDy) * h)}, 3)),
-                     flat_of(drates), flat_of(f.one_step(e, 0))},
-                    0)
-      .id;
+  // Sums over the steps of each segment; x [batch, length, rows, channels].
+  const auto by_segment = [&](Ex x) {
+    const std::int64_t rest = s.segments() * s.segment() - s.length;
+    if (s.segments() > 1 && rest > 0) x = op::pad(x, {0, 0, 0, 0}, {0, rest, 0, 0});
+    const std::int64_t each = s.segments() > 1 ? s.segment() : s.length;
+    const Shape cut = {s.batch, s.segments(), each, x.shape()[2], s.channels};
+    return op::sum(op::reshape(x, cut), {2});
+  };
+  drates = by_segment(drates);
+  Ex du = op::sum(gw * f.gates(false), {2});
+  if (s.skip) {
+    du = du + f.skip() * dopen;
+    const Ex through_skip = op::reshape(dopen * f.get(SelectiveInput::kU),
+                                        {s.batch, s.length, 1, s.channels});
+    drates = op::concat({drates, by_segment(through_skip)}, 2);
+  }
+  std::vector<Ex> all = {
+      flat_of(du), flat_of(op::sum(ddelta, {2})),
+      flat_of(op::concat({by_block(gw * u), by_block(f.of_steps(dopen) * h)}, 3)),
+      flat_of(drates), flat_of(f.one_step(e, 0))};
+  // o is made anew, so that nothing flows back into the one that is given.
+  if (s.gate) all.push_back(flat_of(dy * f.open(h) * silu_slope(f.get(SelectiveInput::kZ))));
+  return op::concat(all, 0).id;
 }
 
 // ---- the gradient -------------------------------------------------------------------------------
@@ -525,22 +408,37 @@ std::optional<Attrs> without_states(std::span<const Type> in, const Attrs& attrs
 std::vector<ValueId> grad_selective(GradContext& ctx) {
   const SelectiveFormula f(ctx.builder, Node(ctx.self()));
   const SelectiveSizes& s = f.s;
-  const std::int64_t at_last = s.steps(), at_states = at_last + s.state();
+  const std::int64_t at_last = s.steps(), at_open = at_last + s.state();
+  const std::int64_t at_states = at_open + (s.gate ? s.steps() : 0);
   const auto shaped = [&](SelectiveInput which) { return selective_input_shape(s, which); };
-  const Ex dy = part_from(ctx.dy(), 0, shaped(SelectiveInput::kDy));
+  Ex dy = part_from(ctx.dy(), 0, shaped(SelectiveInput::kDy));
   const Ex states = part_from(ctx.y(), at_states, shaped(SelectiveInput::kStates));
   std::optional<Ex> end;
-  if (reaches(ctx.graph, ctx.dy_id, at_last, at_states)) {
+  if (reaches(ctx.graph, ctx.dy_id, at_last, at_open)) {
     end = part_from(ctx.dy(), at_last, shaped(SelectiveInput::kInitial));
   }
-  const std::int64_t hold = f.shape.zero_order_hold ? 1 : 0;
+  const bool of_open = s.gate && reaches(ctx.graph, ctx.dy_id, at_open, at_states);
+  // The kernel has the gate where it binds no more than eight buffers with it.
+  const bool gate_in_kernel = s.gate && s.segments() == 1 && !end && !of_open;
+  std::optional<Ex> open, dz;
+  if (s.gate) open = part_from(ctx.y(), at_open, shaped(SelectiveInput::kUngated));
+  if (s.gate && !gate_in_kernel) {
+    const Ex z = f.get(SelectiveInput::kZ);
+    dz = dy * *open * silu_slope(z);
+    dy = dy * silu(z);
+    if (of_open) dy = dy + part_from(ctx.dy(), at_open, shaped(SelectiveInput::kUngated));
+  }
+  Attrs how;
+  how.set("zoh", std::int64_t{f.shape.zero_order_hold});
+  if (s.skip) how.set("skip", std::int64_t{1});
   std::optional<Ex> ends;
   if (s.segments() > 1) {
     std::vector<Ex> operands = {f.get(SelectiveInput::kDelta), f.get(SelectiveInput::kA),
                                 f.get(SelectiveInput::kBC), dy};
     if (end) operands.push_back(*end);
-    ends = op::apply(ctx.builder, ops::selective_scan_adjoint, operands,
-                     {{"initial", std::int64_t{end.has_value()}}, {"zoh", hold}});
+    Attrs adjoint = how;
+    adjoint.set("initial", std::int64_t{end.has_value()});
+    ends = op::apply(ctx.builder, ops::selective_scan_adjoint, operands, adjoint);
   } else if (end) {
     ends = op::reshape(*end, shaped(SelectiveInput::kEnds));
   }
@@ -551,9 +449,12 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
                               states,
                               dy};
   if (ends) operands.push_back(*ends);
-  const Ex all = op::apply(ctx.builder, ops::selective_scan_grad, operands,
-                           {{"ends", std::int64_t{ends.has_value()}}, {"zoh", hold}});
-  const std::vector<std::int64_t> sizes = s.results(SelectivePart::kBackward, false);
+  how.set("ends", std::int64_t{ends.has_value()});
+  if (gate_in_kernel) {
+    how.set("gate", std::int64_t{1});
+    operands.insert(operands.end(), {f.get(SelectiveInput::kZ), *open});
+  }
+  const Ex all = op::apply(ctx.builder, ops::selective_scan_grad, operands, how);
   std::int64_t at = 0;
   const auto next = [&](const Shape& shape) {
     const Ex part = part_from(all, at, shape);
@@ -562,16 +463,19 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
   };
   const Ex du = next(shaped(SelectiveInput::kU)), ddelta = next(shaped(SelectiveInput::kDelta));
   const Ex dbc = op::sum(next({s.batch, s.blocks(), s.length, 2 * s.states}), {1});
-  const Ex drates = op::sum(next({s.batch, s.segments(), s.states, s.channels}), {0, 1});
-  std::vector<ValueId> gradients = {du.id, ddelta.id, drates.id, dbc.id};
-  if (!f.maybe(SelectiveInput::kInitial)) return gradients;
+  const Ex drates = op::sum(next({s.batch, s.segments(), s.rates(), s.channels}), {0, 1});
   // The first of the states that are kept is the initial one.
   Ex initial = next(shaped(SelectiveInput::kInitial));
-  if (reaches(ctx.graph, ctx.dy_id, at_states, at_states + s.state() * s.chunks())) {
-    const Ex kept = part_from(ctx.dy(), at_states, shaped(SelectiveInput::kStates));
-    initial = initial + op::reshape(f.one_step(kept, 0), initial.shape());
+  if (gate_in_kernel) dz = next(shaped(SelectiveInput::kZ));
+  std::vector<ValueId> gradients = {du.id, ddelta.id, drates.id, dbc.id};
+  if (f.maybe(SelectiveInput::kInitial)) {
+    if (reaches(ctx.graph, ctx.dy_id, at_states, at_states + s.state() * s.chunks())) {
+      const Ex kept = part_from(ctx.dy(), at_states, shaped(SelectiveInput::kStates));
+      initial = initial + op::reshape(f.one_step(kept, 0), initial.shape());
+    }
+    gradients.push_back(initial.id);
   }
-  gradients.push_back(initial.id);
+  if (dz) gradients.push_back(dz->id);
   return gradients;
 }
 

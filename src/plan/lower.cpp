@@ -351,6 +351,7 @@ class GroupLowering {
     const SelectiveShape s(*node.op, shape(first), shape(first + 1), node.attrs);
     launch_.selective = s.part;
     launch_.zero_order_hold = s.zero_order_hold;
+    launch_.skip = s.sizes.skip;
     launch_.batch = s.sizes.batch;
     launch_.m = s.sizes.length;
     launch_.n = s.sizes.channels;

@@ -16,6 +16,7 @@ struct Selective {
   std::int64_t batch, length, channels, states;
   int in_memory;  // threads of a subgroup that exchange values by way of workgroup memory
   Discretization discretization = Discretization::kEuler;
+  bool gated = true;           // with D and z
   bool last_vanishes = false;  // an infinite rate: nothing is left of the last channel's states
 };
 
@@ -31,9 +32,14 @@ struct SelectiveGradients {
     }
     std::vector<Tensor> inputs = {sketch.input(steps, -1, 1), sketch.input(steps, 0.01, 0.4), rate,
                                   sketch.input(gates, -1, 1), sketch.input(gates, -1, 1)};
-    const Tensor y = selective_scan(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4],
-                                    {.discretization = c.discretization})
-                         .y;
+    SelectiveScanOptions options = {.discretization = c.discretization};
+    if (c.gated) {
+      inputs.insert(inputs.end(), {sketch.input({c.channels}, -1, 1), sketch.input(steps, -3, 3)});
+      options.D = inputs[5];
+      options.z = inputs[6];
+    }
+    const Tensor y =
+        selective_scan(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4], options).y;
     // Of such a channel the rate's own gradient is no number, nor is delta's.
     if (c.last_vanishes) inputs = {inputs[0], inputs[3], inputs[4]};
     const std::vector<Tensor> d = grad(sum(square(y)), inputs);
@@ -60,18 +66,21 @@ void check_sums(const Selective& c) {
 // Of 1 to 64 states 2 to 32 threads share a channel; more threads than sums are to be shared among,
 // and fewer. Even states are kept by pairs: of those that are not there, too.
 TEST(SelectiveSums, of_one_channel_on_webgpu) { check_sums({1, 33, 1, 2, 2}); }
-TEST(SelectiveSums, of_few_states_on_webgpu) { check_sums({2, 37, 35, 3, 16}); }
+TEST(SelectiveSums, of_few_states_on_webgpu) { check_sums({2, 37, 35, 3, 16, Discretization::kEuler, false}); }
 TEST(SelectiveSums, of_some_states_on_webgpu) {
   check_sums({1, 18, 40, 7, 4, Discretization::kZeroOrderHold});
 }
 TEST(SelectiveSums, of_some_pairs_of_states_on_webgpu) { check_sums({1, 18, 37, 6, 4}); }
 // Whole chunks and blocks, several subgroups: all is read four numbers at a time.
 TEST(SelectiveSums, of_sixteen_states_on_webgpu) { check_sums({2, 48, 64, 16, 32}); }
+TEST(SelectiveSums, of_sixteen_states_without_a_gate_on_webgpu) {
+  check_sums({2, 48, 64, 16, 32, Discretization::kEuler, false});
+}
 TEST(SelectiveSums, of_many_states_on_webgpu) { check_sums({1, 17, 5, 61, 32}); }
 
 // A block has 32 channels, or as many as fill it: what fills it must not take part.
 TEST(SelectiveSums, leaves_out_channels_that_are_not_there_on_webgpu) {
-  check_sums({1, 18, 35, 5, 4, Discretization::kEuler, true});
+  check_sums({1, 18, 35, 5, 4, Discretization::kEuler, false, true});
 }
 
 }  // namespace

@@ -58,6 +58,23 @@ Tensor scan_both_ways(T t) {
   return in_a_row(parts);
 }
 
+// With D and z, which are behind u, delta, A, B and C.
+std::vector<Argument> gated_args(const ScanSize& size) {
+  std::vector<Argument> args = size.args();
+  args[5] = {{size.channels}, -1, 1};
+  args.push_back({{size.batch, size.length, size.channels}, -3, 3});
+  return args;
+}
+Tensor gated_scan(T t) {
+  return selective_scan(t[0], t[1], t[2], t[3], t[4], {.D = t[5], .z = t[6]}).y;
+}
+Tensor gated_both_ways(T t) {
+  const Tensor y = gated_scan(t);
+  std::vector<Tensor> parts = {y};
+  for (const Tensor& d : grad(sum(square(y)), t)) parts.push_back(d);
+  return in_a_row(parts);
+}
+
 std::vector<OpCase> scan_sizes() {
   std::vector<OpCase> cases;
   for (const ScanSize& s : {ScanSize{1, 1, 1, 1}, {2, 2, 3, 2}, {1, 33, 2, 6}, {1, 260, 1, 1}}) {
@@ -70,6 +87,10 @@ std::vector<OpCase> scan_sizes() {
                             {2, 1000, 3, 5},
                             {1, 30, 130, 64}}) {
     cases.push_back({"selective_scan_both_ways_" + s.name(), s.args(), scan_both_ways, false});
+  }
+  for (const ScanSize& s : {ScanSize{2, 63, 70, 16}, {2, 300, 3, 5}, {1, 18, 5, 70}}) {
+    cases.push_back(
+        {"selective_scan_gated_both_ways_" + s.name(), gated_args(s), gated_both_ways, false});
   }
   return cases;
 }
@@ -92,6 +113,11 @@ std::vector<OpCase> scan_forms() {
        scan_both_ways},
       {"selective_scan_of_two_segments", ScanSize{1, 257, 20, 4}.args(), scan_both_ways, false},
       {"selective_scan_of_many_states", ScanSize{1, 18, 5, 70}.args(), scan_both_ways, false},
+      {"selective_scan_gated", gated_args(small), gated_scan},
+      {"selective_scan_gated_of_one_step", gated_args({2, 1, 3, 2}), gated_scan},
+      {"selective_scan_gated_with_its_gradients", gated_args({1, 4, 2, 1}), gated_both_ways},
+      {"selective_scan_gated_with_its_gradients_of_segments", gated_args({1, 258, 1, 1}),
+       gated_both_ways},
       {"selective_scan_hold", small.args(), held_scan},
       {"selective_scan_hold_of_slow_ones", slow, held_scan},
       {"selective_scan_of_slow_ones", slow, plain_scan},

@@ -22,6 +22,10 @@ ScanResults one_by_one(const SelectiveGiven& g, Discretization discretization) {
       }
     }
   }
+  for (std::size_t i = 0; i < r.y.size(); ++i) {
+    const double open = r.y[i] + g.skip[i % static_cast<std::size_t>(g.channels)] * g.u[i];
+    r.y[i] = open * g.z[i] / (1 + std::exp(-g.z[i]));
+  }
   return r;
 }
 
@@ -109,8 +113,9 @@ Tensor weighted(Sketch& s, const Tensor& y, const Tensor& state, Weighted& weigh
 Drawn<SelectiveGiven> draw_selective(Sketch& s, std::int64_t length) {
   std::vector<Tensor> t = {s.input({2, length, 5}, -1, 1), s.input({2, length, 5}, 0.01, 0.4),
                            s.input({5, 3}, -2, -0.1),      s.input({2, length, 3}, -1, 1),
-                           s.input({2, length, 3}, -1, 1), s.input({2, 5, 3}, -1, 1)};
-  return drawn<SelectiveGiven>(s, std::move(t), {2, length, 5, 3, {}, {}, {}, {}, {}, {}},
+                           s.input({2, length, 3}, -1, 1), s.input({2, 5, 3}, -1, 1),
+                           s.input({5}, -1, 1),            s.input({2, length, 5}, -3, 3)};
+  return drawn<SelectiveGiven>(s, std::move(t), {2, length, 5, 3, {}, {}, {}, {}, {}, {}, {}, {}},
                                kSelectiveParts);
 }
 

@@ -28,10 +28,10 @@ struct ScanResults {
 // As selective_scan() takes them.
 struct SelectiveGiven {
   std::int64_t batch, length, channels, states;
-  Values u, delta, rates, in, out, initial;
+  Values u, delta, rates, in, out, initial, skip, z;
 };
 
-// h = e^(delta A) h + w B u, y = C h, one step after another.
+// h = e^(delta A) h + w B u, y = (C h + D u) silu(z), one step after another.
 ScanResults one_by_one(const SelectiveGiven& given, Discretization discretization);
 
 struct SsdGiven {
@@ -116,7 +116,8 @@ Drawn<G> drawn(const Sketch& s, std::vector<Tensor> t, G given, Values G::* cons
 
 inline constexpr Values SelectiveGiven::* kSelectiveParts[] = {
     &SelectiveGiven::u,  &SelectiveGiven::delta, &SelectiveGiven::rates,
-    &SelectiveGiven::in, &SelectiveGiven::out,   &SelectiveGiven::initial};
+    &SelectiveGiven::in, &SelectiveGiven::out,   &SelectiveGiven::initial,
+    &SelectiveGiven::skip, &SelectiveGiven::z};
 
 inline constexpr Values SsdGiven::* kSsdParts[] = {&SsdGiven::x,     &SsdGiven::dt,
                                                    &SsdGiven::rates, &SsdGiven::in,

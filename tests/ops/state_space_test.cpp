@@ -20,7 +20,8 @@ void check_selective(Where where, Discretization discretization) {
   for (const std::int64_t length : kScanLengths) {
     Sketch s(static_cast<std::uint64_t>(length));
     const auto [t, g] = draw_selective(s, length);
-    SelectiveScanOptions options = {.initial_state = t[5], .discretization = discretization};
+    SelectiveScanOptions options = {
+        .D = t[6], .z = t[7], .initial_state = t[5], .discretization = discretization};
     const SelectiveScan whole = selective_scan(t[0], t[1], t[2], t[3], t[4], options);
     s.output("y", whole.y);
     s.output("state", whole.state);
@@ -29,6 +30,7 @@ void check_selective(Where where, Discretization discretization) {
     for (const std::int64_t end : {length / 3, length / 2, length}) {
       if (end == begin) continue;
       const auto some = [&](Tensor x) { return narrow(x, 1, begin, end - begin); };
+      options.z = some(t[7]);
       const SelectiveScan piece =
           selective_scan(some(t[0]), some(t[1]), t[2], some(t[3]), some(t[4]), options);
       pieces.push_back(piece.y);
@@ -119,23 +121,39 @@ TEST(SelectiveScan, of_extreme_steps_by_the_zero_order_hold_on_webgpu) {
   check_extreme_holds(Where::kWebGpu);
 }
 
+// With something that flows back into the last state, and with nothing: then the kernel opens the
+// gate, where the steps are one segment.
+struct GradientForm {
+  Discretization discretization;
+  bool of_state;
+};
+
 void check_gradient_of_selective(Where where) {
-  // A GPU's driver in software compiles each kernel for seconds: by the zero-order hold one length
-  // of each form goes there, in whole chunks, with a ragged one, and in segments.
+  // A GPU's driver in software compiles each kernel for seconds: all but one form goes there in one
+  // length of each kind, in whole chunks, with a ragged one, and in segments.
   const bool software = where == Where::kWebGpu && device_at(where)->info().software;
-  const std::set<std::int64_t> forms = {64, 65, 257};
+  const std::set<std::int64_t> kinds = {64, 65, 257};
   for (const std::int64_t length : kLengthsOfGradients) {
-    for (const auto discretization : {Discretization::kEuler, Discretization::kZeroOrderHold}) {
-      if (software && discretization == Discretization::kZeroOrderHold && !forms.contains(length))
-        continue;
+    for (const GradientForm& form : {GradientForm{Discretization::kEuler, true},
+                                     GradientForm{Discretization::kEuler, false},
+                                     GradientForm{Discretization::kZeroOrderHold, false}}) {
+      if (software && !form.of_state && !kinds.contains(length)) continue;
       Sketch s(static_cast<std::uint64_t>(length));
       const auto [t, g] = draw_selective(s, length);
-      const SelectiveScan whole = selective_scan(
-          t[0], t[1], t[2], t[3], t[4], {.initial_state = t[5], .discretization = discretization});
+      const SelectiveScan whole = selective_scan(t[0], t[1], t[2], t[3], t[4],
+                                                 {.D = t[6],
+                                                  .z = t[7],
+                                                  .initial_state = t[5],
+                                                  .discretization = form.discretization});
       Weighted weights;
-      give_gradients(s, weighted(s, whole.y, whole.state, weights), t, "d");
+      Tensor loss = weighted(s, whole.y, whole.state, weights);
+      if (!form.of_state) {
+        weights.state.assign(weights.state.size(), 0);
+        loss = sum(whole.y * s.input(whole.y.shape(), f32, weights.y));
+      }
+      give_gradients(s, loss, t, "d");
       const auto value = [&](const SelectiveGiven& at) {
-        return weights.of(one_by_one(at, discretization));
+        return weights.of(one_by_one(at, form.discretization));
       };
       check_slopes<SelectiveGiven>(g, kSelectiveParts, run_graph(s.graph(), s.leaves, where), "d",
                                    value, std::to_string(length) + " steps");

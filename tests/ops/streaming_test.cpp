@@ -113,11 +113,16 @@ void check_selective_steps(Where where) {
                      {"A", StepInput::kFixed, {5, 3}},
                      {"B", StepInput::kOfStep, {2, 1, 3}},
                      {"C", StepInput::kOfStep, {2, 1, 3}},
-                     {"state", StepInput::kState, {2, 5, 3}}},
+                     {"state", StepInput::kState, {2, 5, 3}},
+                     {"D", StepInput::kFixed, {5}},
+                     {"z", StepInput::kOfStep, {2, 1, 5}}},
                     [=](const Inputs& in) {
                       const SelectiveScan scan = selective_scan(
                           in["u"], in["delta"], in["A"], in["B"], in["C"],
-                          {.initial_state = in["state"], .discretization = discretization});
+                          {.D = in["D"],
+                           .z = in["z"],
+                           .initial_state = in["state"],
+                           .discretization = discretization});
                       return Named{{"y", scan.y}, {"state", scan.state}};
                     });
     check_steps<SelectiveGiven>(

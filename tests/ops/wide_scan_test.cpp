@@ -88,18 +88,21 @@ std::vector<Part> parts_of(std::int64_t length, const Width& width) {
           {&G::rates, {channels, states}, states, -2, -0.1},
           {&G::in, gates, 0, -1, 1},
           {&G::out, gates, 0, -1, 1},
-          {&G::initial, {kBatches, channels, states}, states, -1, 1}};
+          {&G::initial, {kBatches, channels, states}, states, -1, 1},
+          {&G::skip, {channels}, 1, -1, 1},
+          {&G::z, steps, 1, -3, 3}};
 }
 
-// Outputs, last states, and the gradients of their sum with random weights.
-void check_wide(Where where, std::int64_t length, Discretization discretization,
+// Outputs, last states, and the gradients of their sum with random weights; or of the outputs alone:
+// then the kernel opens the gate backward, too.
+void check_wide(Where where, std::int64_t length, Discretization discretization, bool with_state,
                 const Width& width = kUsualStates) {
   const auto [channels, states] = width;
   const SelectiveSizes sizes{kBatches, length, channels, states};
   ASSERT_TRUE(sizes.fills_gpu() && sizes.segments() == 1 && sizes.chunks() > 4);
   const std::string what = std::to_string(length) + " steps, ";
   Sketch s(static_cast<std::uint64_t>(length));
-  SelectiveGiven g{kBatches, length, kDifferent, states, {}, {}, {}, {}, {}, {}};
+  SelectiveGiven g{kBatches, length, kDifferent, states, {}, {}, {}, {}, {}, {}, {}, {}};
   const std::vector<Part> parts = parts_of(length, width);
   std::vector<Tensor> t;
   const auto input = [&](const Part& part, const Values& few) {
@@ -110,13 +113,18 @@ void check_wide(Where where, std::int64_t length, Discretization discretization,
     t.push_back(input(part, g.*part.values));
   }
   const SelectiveScan scan = selective_scan(
-      t[0], t[1], t[2], t[3], t[4], {.initial_state = t[5], .discretization = discretization});
+      t[0], t[1], t[2], t[3], t[4],
+      {.D = t[6], .z = t[7], .initial_state = t[5], .discretization = discretization});
   s.output("y", scan.y);
   s.output("state", scan.state);
   const Part &of_y = parts[0], &of_state = parts[5];
   Weighted weights{of_y.drawn(s, channels), of_state.drawn(s, channels)};
-  const Tensor loss =
-      sum(scan.y * input(of_y, weights.y)) + sum(scan.state * input(of_state, weights.state));
+  Tensor loss = sum(scan.y * input(of_y, weights.y));
+  if (with_state) {
+    loss = loss + sum(scan.state * input(of_state, weights.state));
+  } else {
+    weights.state.assign(weights.state.size(), 0);
+  }
   give_gradients(s, loss, t, "d");
 
   ValueMap got = run_graph(s.graph(), s.leaves, where);
@@ -139,22 +147,22 @@ void check_wide(Where where, std::int64_t length, Discretization discretization,
 
 TEST(WideScan, is_that_of_a_loop_with_its_gradients_on_cpu) {
   for (const auto discretization : {Discretization::kEuler, Discretization::kZeroOrderHold}) {
-    check_wide(Where::kCpu, 65, discretization);
+    check_wide(Where::kCpu, 65, discretization, discretization == Discretization::kEuler);
     if (kSanitized) continue;
-    check_wide(Where::kCpu, 257, discretization);
-    check_wide(Where::kCpu, 1000, discretization, kManyStates);
+    check_wide(Where::kCpu, 257, discretization, false);
+    check_wide(Where::kCpu, 1000, discretization, true, kManyStates);
   }
 }
 
 // A driver in software takes seconds to compile each.
 TEST(WideScan, is_that_of_a_loop_with_its_gradients_on_webgpu) {
-  check_wide(Where::kWebGpu, 65, Discretization::kZeroOrderHold);
-  check_wide(Where::kWebGpu, 257, Discretization::kEuler);
+  check_wide(Where::kWebGpu, 65, Discretization::kZeroOrderHold, true);
+  check_wide(Where::kWebGpu, 257, Discretization::kEuler, false);
   if (device_at(Where::kWebGpu)->info().software) return;
-  check_wide(Where::kWebGpu, 65, Discretization::kEuler);
-  check_wide(Where::kWebGpu, 257, Discretization::kZeroOrderHold);
+  check_wide(Where::kWebGpu, 65, Discretization::kEuler, false);
+  check_wide(Where::kWebGpu, 257, Discretization::kZeroOrderHold, false);
   for (const Width& width : {kUsualStates, kManyStates})
-    check_wide(Where::kWebGpu, 1000, Discretization::kEuler, width);
+    check_wide(Where::kWebGpu, 1000, Discretization::kEuler, true, width);
 }
 
 }  // namespace

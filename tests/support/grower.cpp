@@ -358,6 +358,8 @@ Tensor Grower::selected(const Tensor& x) {
   SelectiveScanOptions how;
   if (draw_.chance(0.3)) how.initial_state = weight({u.size(0), u.size(2), states});
   if (draw_.chance(0.3)) how.discretization = Discretization::kZeroOrderHold;
+  if (draw_.chance(0.3)) how.D = weight({u.size(2)});
+  if (draw_.chance(0.3)) how.z = fitted(pick(), u.shape());
   const Tensor in = fitted(pick(), gates), out = weight({states});
   const SelectiveScan scan = selective_scan(u, delta, rates, in, broadcast_to(out, gates), how);
   return draw_.chance(0.7) ? scan.y : scan.state;

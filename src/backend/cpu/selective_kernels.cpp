@@ -65,6 +65,48 @@ HWY_INLINE F weight(F delta, F rate) {
   return delta;
 }
 
+// Of each of a tile's numbers: what `make(i)` stores.
+template <class Make>
+HWY_INLINE void each_number(const SelectiveTile& t, const Make& make) {
+  for (std::int64_t i = 0; i < t.steps; ++i) {
+    for (std::int64_t v = 0; v < t.pitch; v += width()) make(i * t.pitch + v, v);
+  }
+}
+
+// What is done with the sums over states: D u is added, then they are multiplied by silu(z).
+void finish_forward(const SelectiveTile& t) {
+  if (t.skip == nullptr && t.z == nullptr) return;
+  each_number(t, [&](std::int64_t at, std::int64_t v) {
+    F y = take(t.y + at);
+    if (t.skip != nullptr) y = mul_add(take(t.skip + v), take(t.u + at), y);
+    if (t.z != nullptr) {
+      give(y, t.open + at);
+      const F z = take(t.z + at);
+      y = y * (z * sigmoid(z));
+    }
+    give(y, t.y + at);
+  });
+}
+
+// What flows back into o and z.
+void open_gate(const SelectiveTile& t) {
+  if (t.z == nullptr) return;
+  each_number(t, [&](std::int64_t at, std::int64_t) {
+    const F z = take(t.z + at), s = sigmoid(z), y = z * s, dy = take(t.dy + at);
+    give(dy * take(t.ungated + at) * (s + y * (set(1.0F) - s)), t.dz + at);
+    give(dy * y, t.dopen + at);
+  });
+}
+
+void finish_backward(const SelectiveTile& t, const float* dopen) {
+  if (t.skip == nullptr) return;
+  each_number(t, [&](std::int64_t at, std::int64_t v) {
+    const F dy = take(dopen + at);
+    give(mul_add(take(t.skip + v), dy, take(t.du + at)), t.du + at);
+    give(mul_add(dy, take(t.u + at), take(t.dskip + v)), t.dskip + v);
+  });
+}
+
 template <bool kHold>
 void forward_tile(const SelectiveTile& t) {
   const F log2e = set(kLog2e);
@@ -85,6 +127,7 @@ void forward_tile(const SelectiveTile& t) {
     }
     for (std::int64_t i = 0; i < t.steps; ++i) give(take(sums + i * 16), t.y + i * t.pitch + v);
   }
+  finish_forward(t);
 }
 
 void adjoint_tile(const SelectiveTile& t) {
@@ -107,6 +150,7 @@ void adjoint_tile(const SelectiveTile& t) {
 template <bool kHold>
 struct Backwards {
   const SelectiveTile& t;
+  const float* dopen;
   float* du;      // sums over states: of g B (Euler), of g w B (hold); [steps] vectors
   float* ddelta;  // of A e h[t-1], and for the hold of g B u a besides
   float* db;      // sums over vectors of channels; [steps] vectors
@@ -124,7 +168,7 @@ struct Backwards {
       give(a, as + i * 16);
       give(h, held + i * 16);
       h = mul_add(a, h, weight<kHold>(delta, rate) * u * set(t.gates[i * 2 * t.states + n]));
-      give(mul_add(take(t.dy + at), h, take(dc + i * 16)), dc + i * 16);
+      give(mul_add(take(dopen + at), h, take(dc + i * 16)), dc + i * 16);
     }
     F e = take(t.carry + n * pitch + v), drate = take(t.drates + n * pitch + v);
     for (std::int64_t i = t.steps; i-- > 0;) {
@@ -132,7 +176,7 @@ struct Backwards {
       const float* gate = t.gates + i * 2 * t.states + n;
       const F delta = take(t.delta + at), u = take(t.u + at), in = set(gate[0]);
       const F a = take(as + i * 16);
-      const F g = mul_add(set(gate[t.states]), take(t.dy + at), e);
+      const F g = mul_add(set(gate[t.states]), take(dopen + at), e);
       e = a * g;
       const F through = e * take(held + i * 16);
       drate = mul_add(delta, through, drate);
@@ -161,7 +205,9 @@ void backward_tile(const SelectiveTile& t) {
     give(set(0.0F), t.du + i);
     give(set(0.0F), t.ddelta + i);
   }
-  const Backwards<kHold> backwards{t, t.du, t.ddelta, db, dc};
+  open_gate(t);
+  const float* dopen = t.z != nullptr ? t.dopen : t.dy;
+  const Backwards<kHold> backwards{t, dopen, t.du, t.ddelta, db, dc};
   for (std::int64_t n = 0; n < t.states; ++n) {
     for (std::int64_t i = 0; i < t.steps; ++i) {
       give(set(0.0F), db + i * 16);
@@ -173,12 +219,12 @@ void backward_tile(const SelectiveTile& t) {
       t.dgates[(i * 2 + 1) * t.states + n] = hn::GetLane(hn::SumOfLanes(d, take(dc + i * 16).v));
     }
   }
-  if (kHold) return;
-  for (std::int64_t i = 0; i < t.steps * t.pitch; i += width()) {
+  for (std::int64_t i = 0; i < t.steps * t.pitch && !kHold; i += width()) {
     const F gb = take(t.du + i);
     give(mul_add(gb, take(t.u + i), take(t.ddelta + i)), t.ddelta + i);
     give(gb * take(t.delta + i), t.du + i);
   }
+  finish_backward(t, dopen);
 }
 
 void forward_of(const SelectiveTile& t) {

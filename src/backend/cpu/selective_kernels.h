@@ -16,11 +16,19 @@ struct SelectiveTile {
   const float* u = nullptr;      // [steps, pitch] each
   const float* delta = nullptr;
   const float* dy = nullptr;
+  const float* skip = nullptr;     // D [pitch], where there is one
+  const float* z = nullptr;        // of the gate, where there is one
+  const float* ungated = nullptr;  // backward, with a gate: o
   const float* gates = nullptr;  // B and C of each step: [steps, 2 states]
   float* carry = nullptr;        // [states, pitch]: h before the tile, then after it; e likewise
-  // What comes out of it: forward y; backward du, ddelta and the sums over channels of dB and dC,
-  // [steps, 2 states]; what goes into dA is added to `drates` [states, pitch].
+  // What comes out of it: forward y and, with a gate, o; backward du, ddelta, with a gate dz and
+  // what flows back into o, and the sums over channels of dB and dC, [steps, 2 states]; what goes
+  // into dA is added to `drates` [states, pitch], into dD to `dskip` [pitch].
   float* y = nullptr;
+  float* open = nullptr;
+  float* dz = nullptr;
+  float* dopen = nullptr;
+  float* dskip = nullptr;
   float* du = nullptr;
   float* ddelta = nullptr;
   float* dgates = nullptr;

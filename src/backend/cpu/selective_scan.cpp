@@ -31,9 +31,10 @@ class SelectiveScanStep final : public Step {
     const SelectiveSizes& s = sizes_;
     const std::int64_t shapes[kSelectiveInputs][3] = {
         {s.batch, s.length, s.channels}, {s.batch, s.length, s.channels},
-        {1, s.states, s.channels},       {s.batch, s.length, 2 * s.states},
+        {1, s.rates(), s.channels},      {s.batch, s.length, 2 * s.states},
         {s.batch, s.states, s.channels}, {s.batch * s.chunks(), s.states, s.channels},
-        {s.batch, s.length, s.channels}, {s.batch * s.segments(), s.states, s.channels}};
+        {s.batch, s.length, s.channels}, {s.batch * s.segments(), s.states, s.channels},
+        {s.batch, s.length, s.channels}, {s.batch, s.length, s.channels}};
     for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
       if (l_.inputs[i].instrs.empty()) continue;
       inputs_[i].emplace(prepare, l_.inputs[i], shapes[i][0], shapes[i][1], shapes[i][2], false);
@@ -81,11 +82,15 @@ class SelectiveScanStep final : public Step {
     kU,
     kDelta,
     kDy,
+    kZ,
+    kUngated,
     kGates,
     kCarry,
     kBefore,
     kOut,
     kOut2,
+    kOut3,
+    kOut4,
     kDRates,
     kSums,
     kOperands
@@ -103,20 +108,21 @@ class SelectiveScanStep final : public Step {
       at_[place] = end;
       end += static_cast<std::size_t>(round_up(floats, kVector)) * sizeof(float);
     };
-    const std::int64_t of_states = sizes_.states * pitch_, of_steps = kChunk * pitch_;
-    for (const Place place : {kRates, kCarry, kBefore, kDRates}) take(place, of_states);
+    const std::int64_t rates = sizes_.rates() * pitch_, of_steps = kChunk * pitch_;
+    for (const Place place : {kRates, kCarry, kBefore, kDRates}) take(place, rates);
     for (const Place place : {kU, kDelta, kDy, kOut, kOut2}) take(place, of_steps);
+    for (const Place place : {kZ, kUngated, kOut3, kOut4}) take(place, sizes_.gate ? of_steps : 0);
     take(kGates, kChunk * 2 * sizes_.states);
     take(kSums, selective_scratch());
     for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
       at_[kOperands + i] = end;
       if (!inputs_[i]) continue;
       const auto which = static_cast<SelectiveInput>(i);
-      const bool stepwise = which == SelectiveInput::kU || which == SelectiveInput::kDelta ||
-                            which == SelectiveInput::kDy || which == SelectiveInput::kBC;
+      const bool of_states = which == SelectiveInput::kA || which == SelectiveInput::kInitial ||
+                             which == SelectiveInput::kStates || which == SelectiveInput::kEnds;
       const std::int64_t columns = which == SelectiveInput::kBC ? 2 * sizes_.states : block_;
       const std::size_t bytes =
-          inputs_[i]->scratch_bytes(stepwise ? kChunk : sizes_.states, columns);
+          inputs_[i]->scratch_bytes(of_states ? sizes_.rates() : kChunk, columns);
       end += static_cast<std::size_t>(round_up(static_cast<std::int64_t>(bytes), 64));
     }
     worker_bytes = end;
@@ -150,7 +156,8 @@ class SelectiveScanStep final : public Step {
   }
   void copy_states(SelectiveInput which, const SelectivePiece& p, std::byte* scratch,
                    std::int64_t batch, float* out) const {
-    copy_in(which, scratch, batch, 0, sizes_.states, p.channel, p.width, pitch_, out);
+    const std::int64_t rows = which == SelectiveInput::kA ? sizes_.rates() : sizes_.states;
+    copy_in(which, scratch, batch, 0, rows, p.channel, p.width, pitch_, out);
   }
   // Rows of so many channels to a result whose rows have all channels.
   void copy_out(const float* from, std::int64_t rows, const SelectivePiece& p, float* to) const {
@@ -163,6 +170,10 @@ class SelectiveScanStep final : public Step {
   [[nodiscard]] float* state(std::size_t which, const SelectivePiece& p, std::int64_t count,
                              std::int64_t i) const {
     return results_[which] + (p.batch * count + i) * sizes_.states * sizes_.channels;
+  }
+  // Where a batch's step t begins in result `which`.
+  [[nodiscard]] float* step(std::size_t which, const SelectivePiece& p, std::int64_t t) const {
+    return results_[which] + (p.batch * sizes_.length + t) * sizes_.channels;
   }
 
   // What every part reads of steps [t, t + steps).
@@ -182,6 +193,8 @@ class SelectiveScanStep final : public Step {
     tile.u = of_steps(SelectiveInput::kU, kU);
     tile.delta = of_steps(SelectiveInput::kDelta, kDelta);
     tile.dy = of_steps(SelectiveInput::kDy, kDy);
+    tile.z = of_steps(SelectiveInput::kZ, kZ);
+    tile.ungated = of_steps(SelectiveInput::kUngated, kUngated);
     float* gates = floats(scratch, kGates);
     copy_in(SelectiveInput::kBC, scratch, p.batch, t, steps, 0, 2 * sizes_.states,
             2 * sizes_.states, gates);
@@ -191,7 +204,13 @@ class SelectiveScanStep final : public Step {
     tile.before = floats(scratch, kBefore);
     tile.y = tile.du = floats(scratch, kOut);
     tile.ddelta = floats(scratch, kOut2);
+    tile.open = tile.dopen = floats(scratch, kOut3);
+    tile.dz = floats(scratch, kOut4);
     tile.drates = floats(scratch, kDRates);
+    if (sizes_.skip) {
+      tile.skip = floats(scratch, kRates) + sizes_.states * pitch_;
+      tile.dskip = floats(scratch, kDRates) + sizes_.states * pitch_;
+    }
     tile.scratch = floats(scratch, kSums);
     return tile;
   }
@@ -210,11 +229,15 @@ class SelectiveScanStep final : public Step {
     copy_states(SelectiveInput::kInitial, p, scratch, p.batch, carry);
     for (std::int64_t t = 0; t < p.steps; t += kChunk) {
       const std::int64_t steps = std::min(kChunk, p.steps - t);
-      if (keeps_states(l_))
-        copy_out(carry, sizes_.states, p, state(2, p, sizes_.chunks(), t / kChunk));
+      if (keeps_states(l_)) {
+        copy_out(carry, sizes_.states, p,
+                 state(sizes_.states_result(), p, sizes_.chunks(), t / kChunk));
+      }
       const SelectiveTile tile = tile_at(p, scratch, t, steps);
       kernels_.forward(tile);
-      copy_out(tile.y, steps, p, results_[0] + (p.batch * sizes_.length + t) * sizes_.channels);
+      copy_out(tile.y, steps, p, step(0, p, t));
+      if (sizes_.gate && keeps_states(l_))
+        copy_out(tile.open, steps, p, step(SelectiveSizes::kUngatedResult, p, t));
     }
     copy_out(carry, sizes_.states, p, state(1, p, 1, 0));
   }
@@ -238,7 +261,7 @@ class SelectiveScanStep final : public Step {
     float* before = floats(scratch, kBefore);
     float* drates = floats(scratch, kDRates);
     copy_states(SelectiveInput::kEnds, p, scratch, p.batch * s.segments() + p.segment, carry);
-    std::fill_n(drates, s.states * pitch_, 0.0F);
+    std::fill_n(drates, s.rates() * pitch_, 0.0F);
     for (std::int64_t c = ceil_div(p.steps, kChunk); c-- > 0;) {
       const std::int64_t t = p.first + c * kChunk;
       const std::int64_t steps = std::min(kChunk, p.steps - c * kChunk);
@@ -247,11 +270,12 @@ class SelectiveScanStep final : public Step {
       tile.dgates =
           results_[2] + ((p.batch * s.blocks() + p.channel / block_) * s.length + t) * 2 * s.states;
       kernels_.backward(tile);
-      const std::int64_t at = (p.batch * s.length + t) * s.channels;
-      copy_out(tile.du, steps, p, results_[0] + at);
-      copy_out(tile.ddelta, steps, p, results_[1] + at);
+      copy_out(tile.du, steps, p, step(0, p, t));
+      copy_out(tile.ddelta, steps, p, step(1, p, t));
+      if (s.gate) copy_out(tile.dz, steps, p, step(5, p, t));
     }
-    copy_out(drates, s.states, p, state(3, p, s.segments(), p.segment));
+    copy_out(drates, s.rates(), p,
+             results_[3] + (p.batch * s.segments() + p.segment) * s.rates() * s.channels);
     if (p.segment == 0) copy_out(carry, s.states, p, state(4, p, 1, 0));
   }
 
