@@ -88,8 +88,8 @@ namespace {
 
 constexpr const char* kScanName = "selective_scan";
 
-// At most SelectiveSizes::kMostStates states. A [N, D]; of the options D, z, the discretization, and
-// the initial state, [B, N, D].
+// At most SelectiveSizes::kMostStates states. A [N, D]; of the options D, z, the discretization,
+// and the initial state, [B, N, D].
 SelectiveScan scanned_part(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
                            const SelectiveScanOptions& options, Loc loc) {
   OpContext ctx(kScanName, loc);

@@ -12,10 +12,10 @@
 namespace tensorgrad {
 
 // What a launch of a selective scan computes. Words of its inputs and results:
-//   u, delta, z, o, y, dy and their gradients [batch, length, channels]; A [rates, channels], with D
-//   as one more row where there is a skip; bc [batch, length, 2 states], B before C; `initial` and
-//   `last` [batch, states, channels]; states [batch, chunks, states, channels], that before each
-//   chunk; ends [batch, segments, states, channels].
+//   u, delta, z, o, y, dy and their gradients [batch, length, channels]; A [rates, channels], with
+//   D as one more row where there is a skip; bc [batch, length, 2 states], B before C; `initial`
+//   and `last` [batch, states, channels]; states [batch, chunks, states, channels], that before
+//   each chunk; ends [batch, segments, states, channels].
 enum class SelectivePart : std::uint8_t {
   kForward,   // y, last; and for the backward pass, with a gate, o; and states
   kAdjoint,   // ends: what flows back into the last step of each segment from behind it; `initial`
@@ -32,7 +32,7 @@ enum class SelectiveInput : std::uint8_t {
   kStates,
   kDy,
   kEnds,
-  kZ,    // where there is a gate
+  kZ,       // where there is a gate
   kUngated  // o, backward where there is a gate
 };
 inline constexpr std::size_t kSelectiveInputs = 10;

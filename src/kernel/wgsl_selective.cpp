@@ -45,8 +45,7 @@ class LineWriter : SelectiveWriter {
       write_result(0, s_.length, s_.channels);
       write_state_results();
       if (gated()) write_sigmoid("f32");
-      if (keeps_ungated())
-        write_result(SelectiveSizes::kUngatedResult, s_.length, s_.channels);
+      if (keeps_ungated()) write_result(SelectiveSizes::kUngatedResult, s_.length, s_.channels);
     } else {
       write_result(0, s_.segments() * s_.states, s_.channels);
     }
@@ -337,8 +336,7 @@ void SelectiveWriter::write_place(std::size_t which, std::int64_t rows, std::int
 
 std::optional<std::int64_t> SelectiveWriter::behind_first(std::size_t which) const {
   const Store &first = l_.stores.at(0), &other = l_.stores.at(which);
-  if (first.binding != other.binding || first.map.views.size() != 1 ||
-      other.map.views.size() != 1)
+  if (first.binding != other.binding || first.map.views.size() != 1 || other.map.views.size() != 1)
     return std::nullopt;
   View from = first.map.views[0], to = other.map.views[0];
   const std::int64_t between = to.offset - from.offset;

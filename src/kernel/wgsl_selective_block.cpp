@@ -296,8 +296,10 @@ void SelectiveBlock::write_forward() {
   chunk.block("if (chunk + 1u < chunks)", next);
   chunk.line("workgroupBarrier();");
   if (keeps_states(l_))
-    store_quad(chunk, "h", "store" + std::to_string(s_.states_result()) + "(p, chunk * " +
-                             u32_literal(s_.states) + " + ", "");
+    store_quad(chunk, "h",
+               "store" + std::to_string(s_.states_result()) + "(p, chunk * " +
+                   u32_literal(s_.states) + " + ",
+               "");
   // A step's reads stand before what the one before it writes: compilers keep that order.
   load_step(chunk, 0, true);
   for (std::int64_t i = 0; i < kChunk; ++i) {
@@ -348,7 +350,8 @@ void SelectiveBlock::sum_outputs(Scope& scope, std::int64_t from) const {
           both(condition, "start + " + u32_literal(step) + " + row < " + u32_literal(s_.length));
     }
     Scope stores(&scope);
-    const auto store = [&](const std::string& place, std::int64_t behind, const std::string& value) {
+    const auto store = [&](const std::string& place, std::int64_t behind,
+                           const std::string& value) {
       stores.line(module_.store(l_.stores.at(0).binding, DType::kF32,
                                 place + " + " + u32_literal(step * s_.channels + behind), value));
     };

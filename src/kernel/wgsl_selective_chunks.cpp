@@ -121,12 +121,11 @@ std::string SelectiveChunks::read(const Brought& brought, const std::string& ori
   const std::string row = origin + " + " + u32_literal(brought.row_of(n));
   const std::string last = u32_literal(s_.length - 1), none = "select(" + brought.type() + "(), ";
   const bool may_end = ragged(brought, first);
-  std::string value = brought.name + "_vector(p, " +
-                      (may_end ? "min(" + row + ", " + last + ")" : row) + ", " + brought.column +
-                      (brought.piece_of(n) > 0
-                           ? " + " + u32_literal(brought.piece_of(n) * brought.width)
-                           : "") +
-                      ")";
+  std::string value =
+      brought.name + "_vector(p, " + (may_end ? "min(" + row + ", " + last + ")" : row) + ", " +
+      brought.column +
+      (brought.piece_of(n) > 0 ? " + " + u32_literal(brought.piece_of(n) * brought.width) : "") +
+      ")";
   value = brought.only_real(value, n);
   if (may_end) value = none + value + ", " + row + " <= " + last + ")";
   return value;

@@ -309,10 +309,9 @@ void SelectiveLanes::open_gate(Scope& scope, std::int64_t behind, const std::str
         real += (late.empty() ? "" : " && ") + std::string("real_in") +
                 (s_.channels % 2 == 0 ? "" : "." + c);
       }
-      const std::string store =
-          module_.store(l_.stores.at(5).binding, DType::kF32,
-                        "out_z + " + u32_literal(behind * s_.channels + (c == "x" ? 0 : 1)),
-                        "dz" + n + "." + c);
+      const std::string store = module_.store(
+          l_.stores.at(5).binding, DType::kF32,
+          "out_z + " + u32_literal(behind * s_.channels + (c == "x" ? 0 : 1)), "dz" + n + "." + c);
       scope.line(real.empty() ? store : "if (" + real + ") { " + store + " }");
     }
     scope.line(dy + " *= silu" + n + ";");
@@ -332,8 +331,8 @@ void SelectiveLanes::store_skip() {
   sum.line("for (var r = 0u; r < " + u32_literal(rows) + "; r++) { total += u_of[r * " +
            u32_literal(z_.pairs()) + " + local / 2u][local % 2u]; }");
   const std::string q = "block * " + u32_literal(z_.block) + " + local";
-  sum.line("store3(p, segment * " + u32_literal(s_.rates()) + " + " + u32_literal(s_.states) + ", " +
-           q + ", total);");
+  sum.line("store3(p, segment * " + u32_literal(s_.rates()) + " + " + u32_literal(s_.states) +
+           ", " + q + ", total);");
   scope_.block("if (local < " + u32_literal(z_.block) +
                    (even() ? ")" : " && " + q + " < " + u32_literal(s_.channels) + ")"),
                sum);

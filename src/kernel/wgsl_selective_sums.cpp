@@ -125,8 +125,9 @@ void SelectiveBlock::store_skip() {
   for (std::int64_t k = 0; k < fours_; ++k) {
     total += (k == 0 ? "parts_s[" : " + parts_s[") + u32_literal(k * block_) + " + channel].x";
   }
-  scope_.line(std::string("if (row == 0u") + (even() ? "" : " && real") + ") { store3(p, segment * " +
-              u32_literal(s_.rates()) + " + " + u32_literal(s_.states) + ", q, " + total + "); }");
+  scope_.line(std::string("if (row == 0u") + (even() ? "" : " && real") +
+              ") { store3(p, segment * " + u32_literal(s_.rates()) + " + " +
+              u32_literal(s_.states) + ", q, " + total + "); }");
 }
 
 // The sum over channels of one component of vector number `vector` of `parts`.

@@ -151,7 +151,8 @@ void eval_adjoint(const EvalContext& ctx, RefTensor& out) {
                    : 0;
     out.data[x.state(b, s.segments(), s.segments() - 1, n, d)] = e;
     for (std::int64_t t = s.length; t-- > 0;) {
-      e = x.a(b, t, n, d) * (x.gate(true, b, t, n) * x.at(SelectiveInput::kDy, x.step(b, t, d)) + e);
+      e = x.a(b, t, n, d) *
+          (x.gate(true, b, t, n) * x.at(SelectiveInput::kDy, x.step(b, t, d)) + e);
       if (t == 0 || t % s.segment() != 0) continue;
       out.data[x.state(b, s.segments(), t / s.segment() - 1, n, d)] = e;
     }

@@ -28,12 +28,9 @@ SelectiveShape::SelectiveShape(const OpDef& op, const Shape& delta, const Shape&
     : part(&op == &ops::selective_scan           ? SelectivePart::kForward
            : &op == &ops::selective_scan_adjoint ? SelectivePart::kAdjoint
                                                  : SelectivePart::kBackward),
-      sizes{delta[0],
-            delta[1],
-            delta[2],
-            a[0] - (attrs.has("skip") ? 1 : 0),
-            attrs.has("skip"),
-            attrs.has("gate") && part != SelectivePart::kAdjoint},
+      sizes{delta[0],          delta[1],
+            delta[2],          a[0] - (attrs.has("skip") ? 1 : 0),
+            attrs.has("skip"), attrs.has("gate") && part != SelectivePart::kAdjoint},
       zero_order_hold(attrs.integer("zoh") != 0),
       keeps_states(part == SelectivePart::kForward && !attrs.has("states")) {
   using enum SelectiveInput;
@@ -87,8 +84,8 @@ SelectiveShape checked_selective(const OpDef& op, std::span<const Type> in, cons
     shape_error("at most " + std::to_string(SelectiveSizes::kMostStates) + " states, got " +
                 std::to_string(s.sizes.states));
   }
-  constexpr const char* kNames[kSelectiveInputs] = {
-      "u", "delta", "A", "bc", "initial", "states", "dy", "ends", "z", "ungated"};
+  constexpr const char* kNames[kSelectiveInputs] = {"u",      "delta", "A",    "bc", "initial",
+                                                    "states", "dy",    "ends", "z",  "ungated"};
   for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
     if (s.numbers[i] < 0) continue;
     const Type& given = in[static_cast<std::size_t>(s.numbers[i])];
@@ -196,8 +193,7 @@ struct SelectiveFormula {
     return op::broadcast(s.skip ? op::slice(all, {0, 0}, {s.states, s.channels}) : all, whole());
   }
   [[nodiscard]] Ex skip() const {  // D, at all steps
-    const Ex row =
-        op::slice(get(SelectiveInput::kA), {s.states, 0}, {s.states + 1, s.channels});
+    const Ex row = op::slice(get(SelectiveInput::kA), {s.states, 0}, {s.states + 1, s.channels});
     return op::broadcast(row, {s.batch, s.length, s.channels});
   }
   // o, of the states after each step.
@@ -239,8 +235,8 @@ struct SelectiveFormula {
     if (before) in = plus_at(in, one_step(a, 0) * *before, 0);
     return recurrence(a, in, false);
   }
-  // g of each step, where `dopen` flows into o, `end` into the last (a step, or nothing), and `ends`
-  // into the last of each segment before its own, into which nothing else flows then.
+  // g of each step, where `dopen` flows into o, `end` into the last (a step, or nothing), and
+  // `ends` into the last of each segment before its own, into which nothing else flows then.
   [[nodiscard]] Ex flowing_back(Ex dopen, std::optional<Ex> end,
                                 std::optional<Ex> ends = {}) const {
     const Ex a = op::exp(z());
@@ -362,14 +358,14 @@ ValueId expand_selective_grad(ExpandContext& ctx) {
   Ex du = op::sum(gw * f.gates(false), {2});
   if (s.skip) {
     du = du + f.skip() * dopen;
-    const Ex through_skip = op::reshape(dopen * f.get(SelectiveInput::kU),
-                                        {s.batch, s.length, 1, s.channels});
+    const Ex through_skip =
+        op::reshape(dopen * f.get(SelectiveInput::kU), {s.batch, s.length, 1, s.channels});
     drates = op::concat({drates, by_segment(through_skip)}, 2);
   }
   std::vector<Ex> all = {
       flat_of(du), flat_of(op::sum(ddelta, {2})),
-      flat_of(op::concat({by_block(gw * u), by_block(f.of_steps(dopen) * h)}, 3)),
-      flat_of(drates), flat_of(f.one_step(e, 0))};
+      flat_of(op::concat({by_block(gw * u), by_block(f.of_steps(dopen) * h)}, 3)), flat_of(drates),
+      flat_of(f.one_step(e, 0))};
   // o is made anew, so that nothing flows back into the one that is given.
   if (s.gate) all.push_back(flat_of(dy * f.open(h) * silu_slope(f.get(SelectiveInput::kZ))));
   return op::concat(all, 0).id;

@@ -9,9 +9,9 @@ namespace tensorgrad {
 
 // Sizes and operands of a node of selective_scan (u, delta, A, bc, and where attrs say so `initial`
 // and, for `gate`, z; nothing kept in its result where attrs have `states` 0),
-// selective_scan_adjoint (delta, A, bc, dy, where attrs say so `initial`) or selective_scan_grad (u,
-// delta, A, bc, states, dy, where attrs say so `ends`, and for `gate` z and o), with the shapes that
-// kernel/selective.h gives. With `skip` the last row of A is D.
+// selective_scan_adjoint (delta, A, bc, dy, where attrs say so `initial`) or selective_scan_grad
+// (u, delta, A, bc, states, dy, where attrs say so `ends`, and for `gate` z and o), with the shapes
+// that kernel/selective.h gives. With `skip` the last row of A is D.
 struct SelectiveShape {
   SelectiveShape(const OpDef& op, const Shape& delta, const Shape& a, const Attrs& attrs);
 

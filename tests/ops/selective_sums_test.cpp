@@ -66,7 +66,9 @@ void check_sums(const Selective& c) {
 // Of 1 to 64 states 2 to 32 threads share a channel; more threads than sums are to be shared among,
 // and fewer. Even states are kept by pairs: of those that are not there, too.
 TEST(SelectiveSums, of_one_channel_on_webgpu) { check_sums({1, 33, 1, 2, 2}); }
-TEST(SelectiveSums, of_few_states_on_webgpu) { check_sums({2, 37, 35, 3, 16, Discretization::kEuler, false}); }
+TEST(SelectiveSums, of_few_states_on_webgpu) {
+  check_sums({2, 37, 35, 3, 16, Discretization::kEuler, false});
+}
 TEST(SelectiveSums, of_some_states_on_webgpu) {
   check_sums({1, 18, 40, 7, 4, Discretization::kZeroOrderHold});
 }

@@ -111,10 +111,14 @@ Tensor weighted(Sketch& s, const Tensor& y, const Tensor& state, Weighted& weigh
 }
 
 Drawn<SelectiveGiven> draw_selective(Sketch& s, std::int64_t length) {
-  std::vector<Tensor> t = {s.input({2, length, 5}, -1, 1), s.input({2, length, 5}, 0.01, 0.4),
-                           s.input({5, 3}, -2, -0.1),      s.input({2, length, 3}, -1, 1),
-                           s.input({2, length, 3}, -1, 1), s.input({2, 5, 3}, -1, 1),
-                           s.input({5}, -1, 1),            s.input({2, length, 5}, -3, 3)};
+  std::vector<Tensor> t = {s.input({2, length, 5}, -1, 1),
+                           s.input({2, length, 5}, 0.01, 0.4),
+                           s.input({5, 3}, -2, -0.1),
+                           s.input({2, length, 3}, -1, 1),
+                           s.input({2, length, 3}, -1, 1),
+                           s.input({2, 5, 3}, -1, 1),
+                           s.input({5}, -1, 1),
+                           s.input({2, length, 5}, -3, 3)};
   return drawn<SelectiveGiven>(s, std::move(t), {2, length, 5, 3, {}, {}, {}, {}, {}, {}, {}, {}},
                                kSelectiveParts);
 }

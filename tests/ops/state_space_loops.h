@@ -115,9 +115,8 @@ Drawn<G> drawn(const Sketch& s, std::vector<Tensor> t, G given, Values G::* cons
 }
 
 inline constexpr Values SelectiveGiven::* kSelectiveParts[] = {
-    &SelectiveGiven::u,  &SelectiveGiven::delta, &SelectiveGiven::rates,
-    &SelectiveGiven::in, &SelectiveGiven::out,   &SelectiveGiven::initial,
-    &SelectiveGiven::skip, &SelectiveGiven::z};
+    &SelectiveGiven::u,   &SelectiveGiven::delta,   &SelectiveGiven::rates, &SelectiveGiven::in,
+    &SelectiveGiven::out, &SelectiveGiven::initial, &SelectiveGiven::skip,  &SelectiveGiven::z};
 
 inline constexpr Values SsdGiven::* kSsdParts[] = {&SsdGiven::x,     &SsdGiven::dt,
                                                    &SsdGiven::rates, &SsdGiven::in,

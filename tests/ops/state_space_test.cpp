@@ -134,17 +134,15 @@ void check_gradient_of_selective(Where where) {
   const bool software = where == Where::kWebGpu && device_at(where)->info().software;
   const std::set<std::int64_t> kinds = {64, 65, 257};
   for (const std::int64_t length : kLengthsOfGradients) {
-    for (const GradientForm& form : {GradientForm{Discretization::kEuler, true},
-                                     GradientForm{Discretization::kEuler, false},
-                                     GradientForm{Discretization::kZeroOrderHold, false}}) {
+    for (const GradientForm& form :
+         {GradientForm{Discretization::kEuler, true}, GradientForm{Discretization::kEuler, false},
+          GradientForm{Discretization::kZeroOrderHold, false}}) {
       if (software && !form.of_state && !kinds.contains(length)) continue;
       Sketch s(static_cast<std::uint64_t>(length));
       const auto [t, g] = draw_selective(s, length);
-      const SelectiveScan whole = selective_scan(t[0], t[1], t[2], t[3], t[4],
-                                                 {.D = t[6],
-                                                  .z = t[7],
-                                                  .initial_state = t[5],
-                                                  .discretization = form.discretization});
+      const SelectiveScan whole = selective_scan(
+          t[0], t[1], t[2], t[3], t[4],
+          {.D = t[6], .z = t[7], .initial_state = t[5], .discretization = form.discretization});
       Weighted weights;
       Tensor loss = weighted(s, whole.y, whole.state, weights);
       if (!form.of_state) {

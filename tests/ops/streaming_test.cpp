@@ -117,12 +117,12 @@ void check_selective_steps(Where where) {
                      {"D", StepInput::kFixed, {5}},
                      {"z", StepInput::kOfStep, {2, 1, 5}}},
                     [=](const Inputs& in) {
-                      const SelectiveScan scan = selective_scan(
-                          in["u"], in["delta"], in["A"], in["B"], in["C"],
-                          {.D = in["D"],
-                           .z = in["z"],
-                           .initial_state = in["state"],
-                           .discretization = discretization});
+                      const SelectiveScan scan =
+                          selective_scan(in["u"], in["delta"], in["A"], in["B"], in["C"],
+                                         {.D = in["D"],
+                                          .z = in["z"],
+                                          .initial_state = in["state"],
+                                          .discretization = discretization});
                       return Named{{"y", scan.y}, {"state", scan.state}};
                     });
     check_steps<SelectiveGiven>(

@@ -93,8 +93,8 @@ std::vector<Part> parts_of(std::int64_t length, const Width& width) {
           {&G::z, steps, 1, -3, 3}};
 }
 
-// Outputs, last states, and the gradients of their sum with random weights; or of the outputs alone:
-// then the kernel opens the gate backward, too.
+// Outputs, last states, and the gradients of their sum with random weights; or of the outputs
+// alone: then the kernel opens the gate backward, too.
 void check_wide(Where where, std::int64_t length, Discretization discretization, bool with_state,
                 const Width& width = kUsualStates) {
   const auto [channels, states] = width;

@@ -19,8 +19,8 @@ struct SelectiveTile {
   const float* skip = nullptr;     // D [pitch], where there is one
   const float* z = nullptr;        // of the gate, where there is one
   const float* ungated = nullptr;  // backward, with a gate: o
-  const float* gates = nullptr;  // B and C of each step: [steps, 2 states]
-  float* carry = nullptr;        // [states, pitch]: h before the tile, then after it; e likewise
+  const float* gates = nullptr;    // B and C of each step: [steps, 2 states]
+  float* carry = nullptr;          // [states, pitch]: h before the tile, then after it; e likewise
   // What comes out of it: forward y and, with a gate, o; backward du, ddelta, with a gate dz and
   // what flows back into o, and the sums over channels of dB and dC, [steps, 2 states]; what goes
   // into dA is added to `drates` [states, pitch], into dD to `dskip` [pitch].
