@@ -345,7 +345,7 @@ std::optional<std::int64_t> SelectiveWriter::behind_first(std::size_t which) con
   return between;
 }
 
-// Of what overflows nothing may be known.
+// WGSL lets an exponential that overflows be anything: none does here.
 void SelectiveWriter::write_sigmoid(const std::string& type) {
   module_.function("sigmoid_of", "fn sigmoid_of(z: " + type + ") -> " + type +
                                      " {\n  let e = exp2(abs(z) * -1.44269504f);\n"

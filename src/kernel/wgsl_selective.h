@@ -17,7 +17,7 @@ class SelectiveWriter {
   static constexpr std::int64_t kChunk = SelectiveSizes::kChunk;
 
   [[nodiscard]] bool has(SelectiveInput which) const { return !l_.input(which).instrs.empty(); }
-  // Y is o, multiplied by silu(z); and then, whether o is kept for the backward pass.
+  // Is y not o, but o silu(z)? And does the forward pass then keep o for the backward one?
   [[nodiscard]] bool gated() const { return has(SelectiveInput::kZ); }
   [[nodiscard]] bool keeps_ungated() const { return gated() && keeps_states(l_); }
   // fn sigmoid_of(z) of numbers of this type.

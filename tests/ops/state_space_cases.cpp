@@ -68,6 +68,10 @@ std::vector<Argument> gated_args(const ScanSize& size) {
 Tensor gated_scan(T t) {
   return selective_scan(t[0], t[1], t[2], t[3], t[4], {.D = t[5], .z = t[6]}).y;
 }
+Tensor gated_and_carried(T t) {
+  return both(
+      selective_scan(t[0], t[1], t[2], t[3], t[4], {.D = t[5], .z = t[6], .initial_state = t[7]}));
+}
 Tensor gated_both_ways(T t) {
   const Tensor y = gated_scan(t);
   std::vector<Tensor> parts = {y};
@@ -103,6 +107,8 @@ std::vector<OpCase> scan_forms() {
   with_weights.push_back({{3}, -1, 1});
   std::vector<Argument> slow = small.args();  // z around 0 and beyond the series
   slow[2] = {{3, 2}, 0, 0, f32, {0, -0.01, 1e-4, -0.9, -30, 0.7}};
+  std::vector<Argument> carried = gated_args({1, 260, 1, 1});
+  carried.push_back({{1, 1, 1}, -1, 1});
   std::vector<Argument> turned = small.args();
   turned[0].shape = turned[1].shape = {2, 3, 5};
   return {
@@ -114,6 +120,7 @@ std::vector<OpCase> scan_forms() {
       {"selective_scan_of_two_segments", ScanSize{1, 257, 20, 4}.args(), scan_both_ways, false},
       {"selective_scan_of_many_states", ScanSize{1, 18, 5, 70}.args(), scan_both_ways, false},
       {"selective_scan_gated", gated_args(small), gated_scan},
+      {"selective_scan_gated_and_carried", carried, gated_and_carried},
       {"selective_scan_gated_of_one_step", gated_args({2, 1, 3, 2}), gated_scan},
       {"selective_scan_gated_with_its_gradients", gated_args({1, 4, 2, 1}), gated_both_ways},
       {"selective_scan_gated_with_its_gradients_of_segments", gated_args({1, 258, 1, 1}),

@@ -17,14 +17,19 @@ struct ScanTraining {
   std::vector<Tensor> inputs;
 
   ScanTraining(std::int64_t batch, std::int64_t length, std::int64_t channels, std::int64_t states,
-               Discretization discretization = Discretization::kEuler) {
+               Discretization discretization = Discretization::kEuler, bool gated = false) {
     const Shape steps = {batch, length, channels}, gates = {batch, length, states};
     inputs = {sketch.input(steps, -1, 1), sketch.input(steps, 0.01, 0.4),
               sketch.input({channels, states}, -2, -0.1), sketch.input(gates, -1, 1),
               sketch.input(gates, -1, 1)};
-    const Tensor y = selective_scan(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4],
-                                    {.discretization = discretization})
-                         .y;
+    SelectiveScanOptions options = {.discretization = discretization};
+    if (gated) {
+      inputs.insert(inputs.end(), {sketch.input({channels}, -1, 1), sketch.input(steps, -3, 3)});
+      options.D = inputs[5];
+      options.z = inputs[6];
+    }
+    const Tensor y =
+        selective_scan(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4], options).y;
     const std::vector<Tensor> d = grad(sum(square(y)), inputs);
     sketch.output("y", y);
     for (std::size_t i = 0; i < d.size(); ++i) sketch.output("d" + std::to_string(i), d[i]);
@@ -60,6 +65,10 @@ TEST(SelectiveScan, keeps_states_by_pairs_for_backward_passes_alone_on_webgpu) {
     ScanTraining t(2, 40, 8, states);
     EXPECT_EQ(paired(t), buffers) << states;
   }
+  for (const auto& [states, buffers] : {std::pair(6, 1U), std::pair(5, 0U)}) {
+    ScanTraining gated(2, 40, 8, states, Discretization::kEuler, true);
+    EXPECT_EQ(paired(gated), buffers) << states << ", gated";
+  }
   ScanTraining twice(2, 40, 8, 6);
   const std::vector<Tensor>& in = twice.inputs;
   const Tensor y = selective_scan(in[0], in[1], in[2], in[3], in[4]).y;
@@ -67,6 +76,27 @@ TEST(SelectiveScan, keeps_states_by_pairs_for_backward_passes_alone_on_webgpu) {
   twice.sketch.output("dd", grad(sum(square(d)), {in[1]}).at(0));
   EXPECT_EQ(paired(twice), 0U);
   twice.check(Where::kWebGpu);
+}
+
+// D and the gate are the scan's own, both ways: beside it nothing computes a tensor of steps but 2
+// y, the gradient that flows in.
+TEST(SelectiveScan, has_the_gate_in_its_launches) {
+  ScanTraining t(2, 64, 12, 4, Discretization::kEuler, true);
+  const Compiled compiled = compile_for_test(t.sketch.graph(), 8);
+  int scans = 0, others = 0;
+  for (const Launch& launch : compiled.program.launches) {
+    const Store& store = launch.stores.at(0);
+    const int buffer = launch.bindings.at(static_cast<std::size_t>(store.binding)).buffer;
+    const BufferKind kind = compiled.program.buffers.at(static_cast<std::size_t>(buffer)).kind;
+    if (launch.kind == LaunchKind::kSelectiveScan) {
+      ++scans;
+    } else if (kind == BufferKind::kSlot && store.map.domain_size() == 2 * 64 * 12) {
+      ++others;
+    }
+  }
+  EXPECT_EQ(scans, 2);
+  EXPECT_EQ(others, 1) << print(compiled.program);
+  t.check(Where::kCpu);
 }
 
 // Where nothing flows back, no state but the last is kept, and the launch writes no other.
