@@ -102,7 +102,8 @@ std::set<int> paired_states(const Program& program) {
     const std::int64_t begin = binding.offset / kStateBytes + store.map.views.back().offset;
     Kept& kept = held.try_emplace(binding.buffer, Kept{begin, launch.planned}).first->second;
     kept.begin = std::min(kept.begin, begin);
-    if (sizes.states % 2 == 0) paired.insert(binding.buffer);
+    const BufferDecl& buffer = program.buffers[static_cast<std::size_t>(binding.buffer)];
+    if (sizes.states % 2 == 0 && buffer.kind == BufferKind::kSlot) paired.insert(binding.buffer);
   }
   for (const int buffer : others) paired.erase(buffer);
   return paired;

@@ -96,11 +96,13 @@ void SelectiveChunks::write_vector(Brought& brought, const std::set<int>& vector
   scope.line("return " + value + ";");
   function(brought.name + "_vector", brought.type(), scope);
   const bool at_once = brought.fours.chosen || brought.width == 1;
-  if (!at_once || program.instrs.size() != 1 || ragged(brought, false)) return;
+  if (!at_once || program.instrs.size() != 1 || program.instrs[0].kind != InstrKind::kLoad ||
+      ragged(brought, false))
+    return;
   const Access& access = program.accesses.at(static_cast<std::size_t>(program.instrs[0].index));
   const std::optional<std::int64_t> step = even_step(brought.fours.domain, access.map, 1);
   if (!step || *step % brought.width != 0 ||
-      vectors.contains(access.binding) != (brought.width > 1))
+      (brought.width > 1 && !vectors.contains(access.binding)))
     return;
   brought.step = *step / brought.width;
   Scope at;
@@ -161,9 +163,11 @@ void SelectiveChunks::bring_next(Scope& scope, const std::string& chunk) const {
       std::string value;
       if (each.step) {
         const Access& access = each.fours.program->accesses.front();
-        value = "b" + std::to_string(access.binding) + "[" + each.at + " + " +
-                u32_literal(each.row_of(e) * *each.step + each.piece_of(e)) + "]";
+        const std::string place =
+            each.at + " + " + u32_literal(each.row_of(e) * *each.step + each.piece_of(e));
+        value = "b" + std::to_string(access.binding) + "[" + place + "]";
         if (access.dtype == DType::kF16) value = each.type() + "(" + value + ")";
+        if (each.width == 1) value = module_.load(access.binding, access.dtype, place);
         value = each.only_real(value, e);
       } else {
         value = read(each, "coming * " + u32_literal(each.chunk_rows) + " + " + each.row, e, false);

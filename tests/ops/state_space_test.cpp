@@ -164,6 +164,38 @@ TEST(SelectiveScan, has_the_gradient_of_a_loop_on_webgpu) {
   check_gradient_of_selective(Where::kWebGpu);
 }
 
+// However z lies, and however far it goes: beside another tensor, turned, in half as many bits, the
+// same for all steps, a constant. Without D.
+void check_any_gate(Where where) {
+  Sketch s;
+  const Shape steps = {2, 32, 24}, gates = {2, 32, 3};
+  const Tensor u = s.input(steps), delta = s.input(steps, 0.01, 0.4);
+  const Tensor rate = s.input({24, 3}, -2, -0.1), in = s.input(gates), out = s.input(gates);
+  const Tensor joint = s.input({2, 32, 48}, -3, 3), turned = s.input({2, 24, 32}, -3, 3);
+  const Tensor of_channels = s.input({24}, -3, 3);
+  const Tensor half = s.input(steps, f16, s.draw.values(f16, numel(steps), -3, 3));
+  // A GPU's driver in software compiles each backward kernel for seconds.
+  const std::set<std::string> slopes_in_software = {"joint", "far"};
+  const bool software = where == Where::kWebGpu && device_at(where)->info().software;
+  const auto give = [&](const std::string& name, Tensor z, const std::vector<Tensor>& wrt) {
+    const Tensor y = selective_scan(u, delta, rate, in, out, {.z = z}).y;
+    s.output(name, y);
+    if (software && !slopes_in_software.contains(name)) return;
+    const std::vector<Tensor> d = grad(sum(square(y)), wrt);
+    for (std::size_t i = 0; i < d.size(); ++i) s.output(name + std::to_string(i), d[i]);
+  };
+  give("joint", narrow(joint, 2, 24, 24), {u, joint});
+  give("turned", transpose(turned, 1, 2), {u, turned});
+  give("half", half, {u, half});
+  give("of channels", broadcast_to(of_channels, steps), {u, of_channels});
+  give("constant", full(steps, 0.5), {u});
+  give("far", narrow(joint, 2, 0, 24) * 40, {u, joint});
+  s.check(where, 1e-3);
+}
+
+TEST(SelectiveScan, takes_any_gate_on_cpu) { check_any_gate(Where::kCpu); }
+TEST(SelectiveScan, takes_any_gate_on_webgpu) { check_any_gate(Where::kWebGpu); }
+
 TEST(SelectiveScan, keeps_what_is_not_a_number) {
   Sketch s;
   const Tensor u = s.input({1, 3, 2}, f32, {1, 1, NAN, 1, 1, 1});

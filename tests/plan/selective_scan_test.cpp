@@ -149,16 +149,23 @@ TEST(SelectiveScan, of_more_results_than_a_binding_holds_is_refused) {
 }
 
 TEST(SelectiveScan, binds_no_more_than_eight_buffers) {
-  Sketch s;
-  const Shape steps = {1, 300, 4}, gates = {1, 300, 3};
-  const std::vector<Tensor> t = {s.input(steps),         s.input(steps, 0.01, 0.4),
-                                 s.input({4, 3}, -2, 0), s.input(gates),
-                                 s.input(gates),         s.input({1, 4, 3})};
-  const SelectiveScan scan = selective_scan(t[0], t[1], t[2], t[3], t[4], {.initial_state = t[5]});
-  const std::vector<Tensor> d = grad(sum(square(scan.y)) + sum(scan.state * t[5]), t);
-  for (std::size_t i = 0; i < d.size(); ++i) s.output("d" + std::to_string(i), d[i]);
-  for (const Launch& launch : compile_for_test(s.graph(), 8).program.launches)
-    EXPECT_LE(launch.bindings.size(), 8U) << launch.name;
+  for (const std::int64_t length : {60, 300}) {  // in one segment, and in two
+    for (const bool of_state : {false, true}) {
+      Sketch s;
+      const Shape steps = {1, length, 4}, gates = {1, length, 3};
+      const std::vector<Tensor> t = {
+          s.input(steps), s.input(steps, 0.01, 0.4), s.input({4, 3}, -2, 0), s.input(gates),
+          s.input(gates), s.input({1, 4, 3}),        s.input({4}),           s.input(steps)};
+      const SelectiveScan scan = selective_scan(t[0], t[1], t[2], t[3], t[4],
+                                                {.D = t[6], .z = t[7], .initial_state = t[5]});
+      Tensor loss = sum(square(scan.y));
+      if (of_state) loss = loss + sum(scan.state * t[5]);
+      const std::vector<Tensor> d = grad(loss, t);
+      for (std::size_t i = 0; i < d.size(); ++i) s.output("d" + std::to_string(i), d[i]);
+      for (const Launch& launch : compile_for_test(s.graph(), 8).program.launches)
+        EXPECT_LE(launch.bindings.size(), 8U) << launch.name << ", " << length;
+    }
+  }
 }
 
 // So many lines that each goes through all of its steps: nothing has to be found out first of what

@@ -219,10 +219,12 @@ void backward_tile(const SelectiveTile& t) {
       t.dgates[(i * 2 + 1) * t.states + n] = hn::GetLane(hn::SumOfLanes(d, take(dc + i * 16).v));
     }
   }
-  for (std::int64_t i = 0; i < t.steps * t.pitch && !kHold; i += width()) {
-    const F gb = take(t.du + i);
-    give(mul_add(gb, take(t.u + i), take(t.ddelta + i)), t.ddelta + i);
-    give(gb * take(t.delta + i), t.du + i);
+  if constexpr (!kHold) {
+    for (std::int64_t i = 0; i < t.steps * t.pitch; i += width()) {
+      const F gb = take(t.du + i);
+      give(mul_add(gb, take(t.u + i), take(t.ddelta + i)), t.ddelta + i);
+      give(gb * take(t.delta + i), t.du + i);
+    }
   }
   finish_backward(t, dopen);
 }
