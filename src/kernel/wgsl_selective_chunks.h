@@ -69,7 +69,7 @@ class SelectiveChunks : protected SelectiveWriter {
   void open_gates(Scope& scope) const;
   [[nodiscard]] std::int64_t own_gates(std::int64_t threads) const;
 
-  // The functions of all that is brought. Everything else is read and written number by number.
+  // The functions of all that is brought. What is not brought is read and written number by number.
   void write_brought();
   // Reads the chunk with which a thread begins; zeros behind the last step, where then nothing
   // changes. And where what the others read lies.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The sums of the backward pass of a selective scan by blocks: over states, what u and delta get of
 // a step; over the channels of a block, what its B and C get. All goes by way of workgroup memory,
-// a few steps at a time, in a fixed order.
+// a few steps at a time, in a fixed order. What D gets is summed up over the steps beside it.
 #include <algorithm>
 
 #include "kernel/wgsl_selective_block.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // State spaces: lengths below, at and above those of a chunk and of a segment, more channels than a
-// block, more states than a scan, both discretizations, states that go in and come out.
+// block, more states than a scan, both discretizations, states that go in and come out, D and z.
 #include "op_cases.h"
 
 namespace tensorgrad::testing {

@@ -12,11 +12,11 @@ namespace tensorgrad::cpu {
 struct SelectiveTile {
   std::int64_t steps = 0, states = 0, pitch = 0;
   bool zero_order_hold = false;
-  const float* rates = nullptr;  // A [states, pitch]
+  const float* rates = nullptr;  // A [states, pitch], and behind it D, where there is a skip
   const float* u = nullptr;      // [steps, pitch] each
   const float* delta = nullptr;
   const float* dy = nullptr;
-  const float* skip = nullptr;     // D [pitch], where there is one
+  const float* skip = nullptr;     // there: D [pitch]
   const float* z = nullptr;        // of the gate, where there is one
   const float* ungated = nullptr;  // backward, with a gate: o
   const float* gates = nullptr;    // B and C of each step: [steps, 2 states]
