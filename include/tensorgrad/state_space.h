@@ -45,11 +45,10 @@ struct SelectiveScan {
 // For each batch, channel and state: h[t] = e^(delta[t] A) h[t-1] + w[t] B[t] u[t], and y[t] = sum
 // over states of C[t] h[t] (Gu and Dao 2023); with D and z, which is what gates a block of Mamba
 // (section 3.4), y[t] = (that + D u[t]) silu(z[t]), by the launches of the scan where it has all
-// states, 64 at most, and several steps. u, delta and z [B, L, D],
-// A [D, N], B and C [B, L, N]. The B x L x D x N numbers are stored nowhere: for the backward pass
-// one state of 16 is kept, and with z y before its gate. The steps are shared among threads of a
-// GPU where channels are few: there e^(delta A) over all steps must not overflow, as it cannot for
-// A < 0 and delta > 0.
+// states, 64 at most, and several steps. u, delta and z [B, L, D], A [D, N], B and C [B, L, N]. The
+// B x L x D x N numbers are stored nowhere: for the backward pass one state of 16 is kept, and with
+// z y before its gate. The steps are shared among threads of a GPU where channels are few: there
+// e^(delta A) over all steps must not overflow, as it cannot for A < 0 and delta > 0.
 SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
                              const SelectiveScanOptions& options = {}, Loc loc = Loc::current());
 

@@ -334,15 +334,15 @@ void SelectiveWriter::write_place(std::size_t which, std::int64_t rows, std::int
                    "fn " + name + "(p: u32, i: u32, q: u32) -> u32 {\n" + scope.text() + "}\n");
 }
 
-std::optional<std::int64_t> SelectiveWriter::behind_first(std::size_t which) const {
+std::int64_t SelectiveWriter::behind_first(std::size_t which) const {
   const Store &first = l_.stores.at(0), &other = l_.stores.at(which);
-  if (first.binding != other.binding || first.map.views.size() != 1 || other.map.views.size() != 1)
-    return std::nullopt;
-  View from = first.map.views[0], to = other.map.views[0];
-  const std::int64_t between = to.offset - from.offset;
-  to.offset = from.offset;
-  if (from != to) return std::nullopt;
-  return between;
+  const View &from = first.map.views.at(0), &to = other.map.views.at(0);
+  View moved = to;
+  moved.offset = from.offset;
+  CHECK(first.binding == other.binding && first.map.views.size() == 1 &&
+            other.map.views.size() == 1 && moved == from,
+        l_.name);
+  return to.offset - from.offset;
 }
 
 // WGSL lets an exponential that overflows be anything: none does here.

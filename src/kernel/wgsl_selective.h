@@ -3,7 +3,6 @@
 // to kernel/wgsl_selective*.cpp.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "kernel/wgsl_parts.h"
@@ -45,8 +44,8 @@ class SelectiveWriter {
   void write_state_results();
   // fn placeN(p, i, q): where a result lies. Rows are as long as there are columns.
   void write_place(std::size_t which, std::int64_t rows, std::int64_t columns);
-  // How far behind the first result of steps another one lies, if always as far.
-  [[nodiscard]] std::optional<std::int64_t> behind_first(std::size_t which) const;
+  // How far behind the first result another one of steps lies: all lie in one tensor.
+  [[nodiscard]] std::int64_t behind_first(std::size_t which) const;
 
   const Launch& l_;
   const WgslOptions& options_;

@@ -29,7 +29,6 @@ SelectiveBlock::SelectiveBlock(const Launch& launch, const WgslOptions& options)
   CHECK(threads_ <= options_.max_threads, l_.name + ": a workgroup has too few threads");
   choose_sums();
   CHECK(shared_bytes() <= options_.max_workgroup_bytes, l_.name + ": too little workgroup memory");
-  if (keeps_ungated()) behind_ = behind_first(SelectiveSizes::kUngatedResult);
 }
 
 Shader SelectiveBlock::write() {
@@ -142,7 +141,7 @@ void SelectiveBlock::list_brought() {
                         "q", even() ? "" : "real"});
   } else {
     add(SelectiveInput::kZ, "z");
-    add(SelectiveInput::kUngated, "open");
+    add(SelectiveInput::kUngated, "ungated");
   }
 }
 
@@ -156,7 +155,10 @@ void SelectiveBlock::unload(Scope& scope) const {
   Scope steps(&scope);
   for (std::int64_t e = 0; e < own_rows(); ++e) {
     const std::string n = std::to_string(e);
-    if (!forward()) open_gate(steps, e);
+    if (gated() && !forward()) {
+      pass_gate(steps, n);
+      store_dz(steps, e);
+    }
     if (forward() && euler())
       steps.line("let next_wu" + n + " = next_delta" + n + " * next_u" + n + ";");
     for (const std::string& name : of_steps()) put(steps, name, e);
@@ -166,15 +168,8 @@ void SelectiveBlock::unload(Scope& scope) const {
   for (std::int64_t e = 0; e < own_gates(threads_); ++e) put(scope, "gates", e);
 }
 
-// Of rows that have come, backward: what flows back into o, which is dy from here on, and into z.
-void SelectiveBlock::open_gate(Scope& scope, std::int64_t e) const {
-  if (!gated()) return;
+void SelectiveBlock::store_dz(Scope& scope, std::int64_t e) const {
   const std::string n = std::to_string(e);
-  scope.line("let s" + n + " = sigmoid_of(next_z" + n + ");");
-  scope.line("let silu" + n + " = next_z" + n + " * s" + n + ";");
-  scope.line("let dz" + n + " = next_dy" + n + " * next_open" + n + " * (s" + n + " + silu" + n +
-             " * (1.0f - s" + n + "));");
-  scope.line("next_dy" + n + " *= silu" + n + ";");
   const std::string t = "start + brought_row + " + u32_literal(e * rows_at_once());
   for (int c = 0; c < 4; ++c) {
     std::string real = whole() ? "" : t + " < " + u32_literal(s_.length);
@@ -281,10 +276,6 @@ void SelectiveBlock::write_forward() {
   scope_.line("let out_row = " + row + ";");
   bring_first("0u");
   scope_.line("var out_y = place0(p, out_row, q);");
-  if (keeps_ungated() && !behind_) {
-    write_place(SelectiveSizes::kUngatedResult, s_.length, s_.channels);
-    scope_.line("var out_open = place2(p, out_row, q);");
-  }
   Scope chunk(&scope_);
   chunk.line("let start = chunk * " + u32_literal(kChunk) + ";");
   unload(chunk);
@@ -313,9 +304,7 @@ void SelectiveBlock::write_forward() {
     sum_outputs(chunk, i + 1 - sums_.steps);
     if (i + 1 < kChunk) chunk.line("workgroupBarrier();");
   }
-  const std::string on = " += " + u32_literal(kChunk * s_.channels) + ";";
-  chunk.line("out_y" + on);
-  if (keeps_ungated() && !behind_) chunk.line("out_open" + on);
+  chunk.line("out_y += " + u32_literal(kChunk * s_.channels) + ";");
   scope_.block("for (var chunk = 0u; chunk < chunks; chunk++)", chunk);
   store_quad(scope_, "h", "store1(p, ", "");
 }
@@ -350,14 +339,13 @@ void SelectiveBlock::sum_outputs(Scope& scope, std::int64_t from) const {
           both(condition, "start + " + u32_literal(step) + " + row < " + u32_literal(s_.length));
     }
     Scope stores(&scope);
-    const auto store = [&](const std::string& place, std::int64_t behind,
-                           const std::string& value) {
+    const auto store = [&](std::int64_t behind, const std::string& value) {
       stores.line(module_.store(l_.stores.at(0).binding, DType::kF32,
-                                place + " + " + u32_literal(step * s_.channels + behind), value));
+                                "out_y + " + u32_literal(step * s_.channels + behind), value));
     };
-    if (keeps_ungated()) store(behind_ ? "out_y" : "out_open", behind_.value_or(0), y(r));
+    if (keeps_ungated()) store(behind_first(SelectiveSizes::kUngatedResult), y(r));
     const std::string z = "z" + std::to_string(step / rows_between());
-    store("out_y", 0, gated() ? y(r) + " * (" + z + " * sigmoid_of(" + z + "))" : y(r));
+    store(0, gated() ? y(r) + " * (" + z + " * sigmoid_of(" + z + "))" : y(r));
     scope.block(condition.empty() ? "" : "if (" + condition + ")", stores);
   }
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +29,7 @@ class SelectiveBlock : SelectiveChunks {
   [[nodiscard]] std::int64_t own_rows() const;
   void list_brought();
   void unload(Scope& scope) const;
-  void open_gate(Scope& scope, std::int64_t e) const;
+  void store_dz(Scope& scope, std::int64_t e) const;
   void read_quad(Scope& scope, const std::string& name, const std::string& call) const;
   void store_quad(Scope& scope, const std::string& name, const std::string& call,
                   const std::string& condition) const;
@@ -71,7 +70,6 @@ class SelectiveBlock : SelectiveChunks {
 
   std::int64_t block_, fours_, threads_;
   Sums sums_;
-  std::optional<std::int64_t> behind_;  // how far o lies behind y
 };
 
 }  // namespace tensorgrad::wgsl

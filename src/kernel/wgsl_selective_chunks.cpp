@@ -82,16 +82,13 @@ void SelectiveChunks::write_vector(Brought& brought, const std::set<int>& vector
     const int last = static_cast<int>(program.instrs.size()) - 1;
     writer.write(scope, {last});
     value = writer.value(last);
-  } else if (brought.width == 1) {
-    write_input(brought.which, brought.name + "_at", s_.batch, brought.rows, brought.columns);
-    value = brought.name + "_at(p, i, q)";
   } else {
     write_input(brought.which, brought.name + "_at", s_.batch, brought.rows, brought.columns);
-    for (int c = 0; c < brought.width; ++c) {
-      value += (c == 0 ? brought.type() + "(" : ", ") + brought.name + "_at(p, i, min(q + " +
-               u32_literal(c) + ", " + u32_literal(brought.columns - 1) + "))";
-    }
-    value += ')';
+    const std::string at = brought.name + "_at(p, i, ";
+    const std::string last = u32_literal(brought.columns - 1);
+    for (int c = 0; c < brought.width; ++c)
+      value += (c == 0 ? "" : ", ") + at + "min(q + " + u32_literal(c) + ", " + last + "))";
+    value = brought.width == 1 ? at + "q)" : brought.type() + "(" + value + ")";
   }
   scope.line("return " + value + ";");
   function(brought.name + "_vector", brought.type(), scope);
@@ -175,6 +172,16 @@ void SelectiveChunks::bring_next(Scope& scope, const std::string& chunk) const {
       scope.line(each.next(e) + " = " + value + ";");
     }
   }
+}
+
+void SelectiveChunks::pass_gate(Scope& scope, const std::string& n) {
+  const std::string dy = "next_dy" + n, z = "next_z" + n, sigmoid = "sigmoid" + n;
+  const std::string silu = "silu" + n;
+  scope.line("let " + sigmoid + " = sigmoid_of(" + z + ");");
+  scope.line("let " + silu + " = " + z + " * " + sigmoid + ";");
+  scope.line("let dz" + n + " = " + dy + " * next_ungated" + n + " * (" + sigmoid + " + " + silu +
+             " * (1.0f - " + sigmoid + "));");
+  scope.line(dy + " *= " + silu + ";");
 }
 
 void SelectiveChunks::bring_none(Scope& scope) const {

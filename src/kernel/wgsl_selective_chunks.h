@@ -80,6 +80,10 @@ class SelectiveChunks : protected SelectiveWriter {
   // There is no next one: zeros, as what has been taken would else hold its registers until here.
   void bring_none(Scope& scope) const;
 
+  // Where there is a gate, of dy's vector number n that has come: makes `dzN`, what flows back into
+  // z; from here on the vector is what flows back into o.
+  static void pass_gate(Scope& scope, const std::string& n);
+
   std::vector<Brought> brought_;
 
  private:

@@ -78,8 +78,6 @@ Shader SelectiveLanes::write() {
   write_brought();
   write_exchanges();
   write_place(0, s_.length, s_.channels);
-  behind_ = behind_first(1);
-  if (!behind_) write_place(1, s_.length, s_.channels);
   write_place(2, s_.blocks() * s_.length, 2 * s_.states);
   write_result(3, s_.segments() * s_.rates(), s_.channels);
   write_result(4, s_.states, s_.channels);
@@ -117,7 +115,7 @@ void SelectiveLanes::list_brought() {
   of_steps(SelectiveInput::kDy, "dy");
   if (gated()) {
     of_steps(SelectiveInput::kZ, "z");
-    of_steps(SelectiveInput::kUngated, "open");
+    of_steps(SelectiveInput::kUngated, "ungated");
   }
   bring_gates(z_.threads());
   if (!by_pairs()) return;
@@ -259,8 +257,13 @@ void SelectiveLanes::unload(Scope& scope) const {
   Scope steps(&scope);
   for (std::int64_t e = 0; e < own_row_pairs(); ++e) {
     const std::string even = std::to_string(2 * e), odd = std::to_string(2 * e + 1);
-    open_gate(steps, e * rows_at_once(), even);
-    open_gate(steps, e * rows_at_once() + 1, odd);
+    for (const std::string& n : {even, odd}) {
+      if (gated()) {
+        pass_gate(steps, n);
+        store_dz(steps, e * rows_at_once() + (n == odd ? 1 : 0), n);
+      }
+      if (s_.skip) steps.line("dskip += next_dy" + n + " * next_u" + n + ";");
+    }
     if (euler()) {
       for (const std::string& n : {even, odd})
         steps.line("let next_wu" + n + " = next_delta" + n + " * next_u" + n + ";");
@@ -293,30 +296,21 @@ void SelectiveLanes::unload(Scope& scope) const {
   scope.line("workgroupBarrier();");
 }
 
-// Of a row that has come: what flows back into o, which is dy from here on, into z and into D.
-void SelectiveLanes::open_gate(Scope& scope, std::int64_t behind, const std::string& n) const {
-  const std::string dy = "next_dy" + n, z = "next_z" + n;
-  if (gated()) {
-    scope.line("let sigmoid" + n + " = sigmoid_of(" + z + ");");
-    scope.line("let silu" + n + " = " + z + " * sigmoid" + n + ";");
-    scope.line("let dz" + n + " = " + dy + " * next_open" + n + " * (sigmoid" + n + " + silu" + n +
-               " * (1.0f - sigmoid" + n + "));");
-    const std::string late =
-        whole() ? "" : "start + row + " + u32_literal(behind) + " < " + u32_literal(s_.length);
-    for (const std::string c : {"x", "y"}) {
-      std::string real = late;
-      if (!even()) {
-        real += (late.empty() ? "" : " && ") + std::string("real_in") +
-                (s_.channels % 2 == 0 ? "" : "." + c);
-      }
-      const std::string store = module_.store(
-          l_.stores.at(5).binding, DType::kF32,
-          "out_z + " + u32_literal(behind * s_.channels + (c == "x" ? 0 : 1)), "dz" + n + "." + c);
-      scope.line(real.empty() ? store : "if (" + real + ") { " + store + " }");
+// The row that lies so far behind `row`, whose numbers end with n.
+void SelectiveLanes::store_dz(Scope& scope, std::int64_t behind, const std::string& n) const {
+  const std::string late =
+      whole() ? "" : "start + row + " + u32_literal(behind) + " < " + u32_literal(s_.length);
+  for (const std::string c : {"x", "y"}) {
+    std::string real = late;
+    if (!even()) {
+      real += (late.empty() ? "" : " && ") + std::string("real_in") +
+              (s_.channels % 2 == 0 ? "" : "." + c);
     }
-    scope.line(dy + " *= silu" + n + ";");
+    const std::string store = module_.store(
+        l_.stores.at(5).binding, DType::kF32,
+        "out_z + " + u32_literal(behind * s_.channels + (c == "x" ? 0 : 1)), "dz" + n + "." + c);
+    scope.line(real.empty() ? store : "if (" + real + ") { " + store + " }");
   }
-  if (s_.skip) scope.line("dskip += " + dy + " * next_u" + n + ";");
 }
 
 // D's gradient, of which each thread has what it brought.

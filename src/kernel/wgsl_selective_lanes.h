@@ -55,7 +55,7 @@ class SelectiveLanes : SelectiveChunks {
   // Odd in number, states are read one by one.
   void read_states(Scope& scope, const std::string& chunk, const std::string& declared) const;
   void unload(Scope& scope) const;
-  void open_gate(Scope& scope, std::int64_t behind, const std::string& n) const;
+  void store_dz(Scope& scope, std::int64_t behind, const std::string& n) const;
   void store_skip();
   void take_states(Scope& scope) const;
   void read_own(Scope& scope, const std::string& name, const std::string& call) const;
@@ -79,7 +79,6 @@ class SelectiveLanes : SelectiveChunks {
 
   LaneSizes z_;
   std::vector<int> channel_bits_, state_bits_;  // of a lane's number, least significant first
-  std::optional<std::int64_t> behind_;          // how far delta's results lie behind those of u
   std::vector<Later> later_;
 };
 

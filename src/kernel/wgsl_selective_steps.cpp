@@ -223,10 +223,9 @@ void SelectiveLanes::finish_sums(Scope& scope, std::int64_t i, const std::string
   const std::string through_skip = s_.skip ? " + skip * dy" + at : "";
   store.line(module_.store(l_.stores.at(0).binding, DType::kF32, "out_u + " + more,
                            (euler() ? u + " * delta" + at : u) + through_skip));
-  store.line(module_.store(
-      l_.stores.at(1).binding, DType::kF32,
-      behind_ ? "out_u + " + u32_literal(i * s_.channels + *behind_) : "out_delta + " + more,
-      euler() ? delta + " * 0.693147182f + " + u + " * u" + at : delta));
+  store.line(module_.store(l_.stores.at(1).binding, DType::kF32,
+                           "out_u + " + u32_literal(i * s_.channels + behind_first(1)),
+                           euler() ? delta + " * 0.693147182f + " + u + " * u" + at : delta));
   scope.block(real.empty() ? "" : "if (" + real + ")", store);
 }
 
@@ -287,7 +286,6 @@ void SelectiveLanes::write_chunks() {
   const std::string from = "begin * " + u32_literal(kChunk);
   scope_.line("var out_u = place0(p, " + from + " + out_step, q0);");
   if (gated()) scope_.line("var out_z = place5(p, " + from + " + row, in);");
-  if (!behind_) scope_.line("var out_delta = place1(p, " + from + " + out_step, q0);");
   scope_.line("var sums_at = place2(p, block * " + u32_literal(s_.length) + " + " + from + ", 0u)" +
               (s_.states == z_.padded() ? " + local;" : ";"));
   Scope chunk(&scope_);
@@ -315,7 +313,6 @@ void SelectiveLanes::write_chunks() {
   const std::string back = " -= " + u32_literal(kChunk * s_.channels) + ";";
   chunk.line("out_u" + back);
   if (gated()) chunk.line("out_z" + back);
-  if (!behind_) chunk.line("out_delta" + back);
   chunk.line("sums_at -= " + u32_literal(kChunk * 2 * s_.states) + ";");
   scope_.block("for (var left = chunks; left > 0u; left--)", chunk);
 }
