@@ -113,6 +113,25 @@ SelectiveScan scanned_part(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
           ctx.out(op::reshape(op::slice(all, {at}, {at + numel(state)}), state))};
 }
 
+// Any number of states, as the sum of several scans, without D and z.
+SelectiveScan scanned_in_parts(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
+                               const SelectiveScanOptions& options, Loc loc) {
+  const std::int64_t states = B.size(2);
+  SelectiveScanOptions part = options;
+  std::optional<Tensor> y;
+  std::vector<Tensor> ends;
+  for (std::int64_t n = 0; n < states; n += SelectiveSizes::kMostStates) {
+    const std::int64_t count = std::min(SelectiveSizes::kMostStates, states - n);
+    const auto some = [&](Tensor x, int axis) { return narrow(x, axis, n, count, loc); };
+    if (options.initial_state) part.initial_state = some(*options.initial_state, 1);
+    const SelectiveScan scan =
+        scanned_part(u, delta, some(A, 0), some(B, 2), some(C, 2), part, loc);
+    y = y ? *y + scan.y : scan.y;
+    ends.push_back(scan.state);
+  }
+  return {*y, concat(ends, 1, loc)};
+}
+
 // One step needs no scan: a pass over the states, which are written where they are kept. A [D, N],
 // initial [B, D, N].
 SelectiveScan single_step(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
@@ -174,19 +193,8 @@ SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor 
     const SelectiveScan scan = scanned_part(u, delta, A, B, C, part, loc);
     return {narrowed(scan.y), transpose(scan.state, 1, 2, loc)};
   }
-  const std::optional<Tensor> initial = part.initial_state;
-  std::optional<Tensor> y;
-  std::vector<Tensor> ends;
-  for (std::int64_t n = 0; n < states; n += SelectiveSizes::kMostStates) {
-    const std::int64_t count = std::min(SelectiveSizes::kMostStates, states - n);
-    const auto some = [&](Tensor x, int axis) { return narrow(x, axis, n, count, loc); };
-    if (initial) part.initial_state = some(*initial, 1);
-    const SelectiveScan of_some =
-        scanned_part(u, delta, some(A, 0), some(B, 2), some(C, 2), part, loc);
-    y = y ? *y + of_some.y : of_some.y;
-    ends.push_back(of_some.state);
-  }
-  return {finished(*y), transpose(concat(ends, 1, loc), 1, 2, loc)};
+  const SelectiveScan scan = scanned_in_parts(u, delta, A, B, C, part, loc);
+  return {finished(scan.y), transpose(scan.state, 1, 2, loc)};
 }
 
 }  // namespace tensorgrad

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 namespace tensorgrad {
@@ -85,6 +86,12 @@ struct SelectiveSizes {
                                        batch * segments() * rates() * channels, state()};
     if (gate) sizes.push_back(steps());
     return sizes;
+  }
+  // Where result number `which` begins: they lie one behind the other.
+  [[nodiscard]] std::int64_t start(SelectivePart part, bool keeps_states, std::size_t which) const {
+    const std::vector<std::int64_t> sizes = results(part, keeps_states);
+    return std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(which),
+                           std::int64_t{0});
   }
   // Which results of a forward pass that keeps them are o, with a gate, and the states.
   static constexpr std::size_t kUngatedResult = 2;

@@ -151,9 +151,9 @@ class LineWriter : SelectiveWriter {
             "let x = u * held(vec4<f32>(delta), vec4<f32>(r), vec4<f32>(1.0f / r), "
             "vec4<f32>(a)).x;");
       }
-      s.line(h + " = a * " + h + " + x * gate_at(p, t, " + n + ");");
+      s.line(h + " = a * " + h + " + x * bc_at(p, t, " + n + ");");
       if (finish) {
-        s.line("y += " + h + " * gate_at(p, t, " + u32_literal(s_.states) + " + " + n + ");");
+        s.line("y += " + h + " * bc_at(p, t, " + u32_literal(s_.states) + " + " + n + ");");
       }
     });
     if (!finish) return;
@@ -173,7 +173,7 @@ class LineWriter : SelectiveWriter {
     scope.line("let dy = dy_at(p, t, q);");
     each_state(scope, [&](Scope& s, const std::string& n) {
       const std::string h = "h[" + n + "]";
-      s.line(h + " = exp2(delta * rate[" + n + "]) * (gate_at(p, t, " + u32_literal(s_.states) +
+      s.line(h + " = exp2(delta * rate[" + n + "]) * (bc_at(p, t, " + u32_literal(s_.states) +
              " + " + n + ") * dy + " + h + ");");
     });
     if (!finish || s_.segments() == 1) return;
@@ -251,7 +251,7 @@ void SelectiveWriter::write_inputs() {
   write_input(kU, "u_at", s_.batch, s_.length, d);
   write_input(kDelta, "delta_at", s_.batch, s_.length, d);
   write_input(kDy, "dy_at", s_.batch, s_.length, d);
-  write_input(kBC, "gate_at", s_.batch, s_.length, 2 * n);
+  write_input(kBC, "bc_at", s_.batch, s_.length, 2 * n);
   write_input(kA, "rate_at", 1, s_.rates(), d);
   write_input(kZ, "z_at", s_.batch, s_.length, d);
   write_input(kInitial, "initial_at", s_.batch, n, d);

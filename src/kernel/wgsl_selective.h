@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the shaders of selective scans have in common. Names as in ops/selective_scan.cpp. Private
-// to kernel/wgsl_selective*.cpp.
+// What the shaders of selective scans have in common. Names as in ops/selective_scan.cpp, with
+// `ungated` for o, and `bc` for B and C as they lie side by side. Private to
+// kernel/wgsl_selective*.cpp.
 #pragma once
 
 #include <string>
@@ -19,7 +20,8 @@ class SelectiveWriter {
   // Is y not o, but o silu(z)? And does the forward pass then keep o for the backward one?
   [[nodiscard]] bool gated() const { return has(SelectiveInput::kZ); }
   [[nodiscard]] bool keeps_ungated() const { return gated() && keeps_states(l_); }
-  // fn sigmoid_of(z) of numbers of this type.
+  // fn sigmoid_of(z) of numbers of this type, also of vectors; by a bare exp2, as all that decays
+  // here, where maps' tg_sigmoid is of one number and calls tg_exp.
   void write_sigmoid(const std::string& type);
   [[nodiscard]] bool forward() const { return l_.selective == SelectivePart::kForward; }
 

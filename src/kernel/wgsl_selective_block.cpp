@@ -89,7 +89,7 @@ void SelectiveBlock::open_channel() {
                            channels + ")") +
                 ";");
   }
-  open_gates(scope_);
+  open_bc(scope_);
 }
 
 // ---- what a chunk reads ------------------------------------------------------------------------
@@ -103,7 +103,7 @@ std::int64_t SelectiveBlock::shared_bytes() const {
 void SelectiveBlock::share() {
   for (const std::string& name : of_steps())
     module_.shared(name + "_of", "vec4<f32>", kChunk * quads(), 16);
-  module_.shared("gates_of", "vec4<f32>", kChunk * 2 * fours_, 16);
+  module_.shared("bc_of", "vec4<f32>", kChunk * 2 * fours_, 16);
   if (forward()) {
     module_.shared("parts_y", "f32", sums_.steps * threads_, 4);
   } else {
@@ -132,7 +132,7 @@ void SelectiveBlock::list_brought() {
   add(SelectiveInput::kDelta, "delta");
   add(SelectiveInput::kU, "u");
   if (!forward()) add(SelectiveInput::kDy, "dy");
-  bring_gates(threads_);
+  bring_bc(threads_);
   if (!gated()) return;
   if (forward()) {  // for the outputs that a thread finishes
     std::vector<std::int64_t> rows;
@@ -165,7 +165,7 @@ void SelectiveBlock::unload(Scope& scope) const {
   }
   scope.block(rows_at_once() > kChunk ? "if (local < " + u32_literal(kChunk * quads()) + ")" : "",
               steps);
-  for (std::int64_t e = 0; e < own_gates(threads_); ++e) put(scope, "gates", e);
+  for (std::int64_t e = 0; e < own_bc(threads_); ++e) put(scope, "bc", e);
 }
 
 void SelectiveBlock::store_dz(Scope& scope, std::int64_t e) const {
@@ -235,12 +235,12 @@ void SelectiveBlock::load_step(Scope& scope, std::int64_t i, bool all) const {
     scope.line("let " + name + n + " = " + name + "_of[" + u32_literal(i * quads()) +
                " + channel / 4u][channel % 4u];");
   }
-  const auto gate = [&](const std::string& name, std::int64_t half) {
-    scope.line("let " + name + "_" + n + " = gates_of[" + u32_literal((2 * i + half) * fours_) +
+  const auto of_bc = [&](const std::string& name, std::int64_t half) {
+    scope.line("let " + name + "_" + n + " = bc_of[" + u32_literal((2 * i + half) * fours_) +
                " + row];");
   };
-  gate("b", 0);
-  if (all) gate("c", 1);
+  of_bc("b", 0);
+  if (all) of_bc("c", 1);
 }
 
 // The same by plain names; a, and wu, by which B is multiplied.
@@ -250,8 +250,8 @@ void SelectiveBlock::open_step(Scope& scope, std::int64_t i, bool all) const {
     if ((name == "u" && forward() && euler()) || (name == "dy" && (forward() || !all)) ||
         (name == "c" && !all))
       continue;
-    const bool gate = name == "b" || name == "c";  // bindings are b0, b1 and so on
-    scope.line("let " + name + " = " + name + (gate ? "_" : "") + n + ";");
+    const bool of_bc = name == "b" || name == "c";  // bindings are b0, b1 and so on
+    scope.line("let " + name + " = " + name + (of_bc ? "_" : "") + n + ";");
   }
   scope.line("var a = exp2(delta * rate2);");
   if (!whole()) {  // behind the last step; an infinite rate has made NaN of zero

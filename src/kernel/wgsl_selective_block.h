@@ -56,8 +56,8 @@ class SelectiveBlock : SelectiveChunks {
   void sum_steps(Scope& scope, std::int64_t from) const;
   void store_skip();
   void share_out(Scope& scope, const Scope& body, std::int64_t count) const;
-  void store_gate(Scope& scope, const std::string& vector, const std::string& i,
-                  const std::string& value) const;
+  void store_bc(Scope& scope, const std::string& vector, const std::string& i,
+                const std::string& value) const;
 
   // How many steps' sums are made at a time; backward: by how many threads each sum over channels,
   // and how far apart its vectors begin, so that neighbours read from different banks.

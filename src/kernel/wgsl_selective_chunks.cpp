@@ -18,33 +18,32 @@ std::string SelectiveChunks::Brought::only_real(const std::string& value, std::s
   return "select(" + type() + "(), " + value + ", " + real + piece + ")";
 }
 
-void SelectiveChunks::bring_gates(std::int64_t threads) {
+void SelectiveChunks::bring_bc(std::int64_t threads) {
   std::vector<std::int64_t> behind;
-  for (std::int64_t e = 0; e < own_gates(threads); ++e)
+  for (std::int64_t e = 0; e < own_bc(threads); ++e)
     behind.push_back(e * threads / (2 * s_.fours()));
-  brought_.push_back({SelectiveInput::kBC, "gates", 4, s_.length, 2 * s_.states, kChunk, behind,
-                      "gate_row", "gate_column", s_.states == padded() ? "" : "real_gates"});
+  brought_.push_back({SelectiveInput::kBC, "bc", 4, s_.length, 2 * s_.states, kChunk, behind,
+                      "bc_row", "bc_column", s_.states == padded() ? "" : "real_bc"});
 }
 
-void SelectiveChunks::open_gates(Scope& scope) const {
+void SelectiveChunks::open_bc(Scope& scope) const {
   const std::string states = u32_literal(s_.states), fours = u32_literal(s_.fours());
   const bool all = s_.states == padded();
-  scope.line("let gate_row = local / " + u32_literal(2 * s_.fours()) + ";");
-  scope.line("let gate_state = local % " + fours + " * 4u;");
-  scope.line("let gate_column = local / " + fours + " % 2u * " + states + " + " +
-             (!all && s_.states % 4 == 0 ? "min(gate_state, " + u32_literal(s_.states - 4) + ")"
-                                         : "gate_state") +
+  scope.line("let bc_row = local / " + u32_literal(2 * s_.fours()) + ";");
+  scope.line("let bc_state = local % " + fours + " * 4u;");
+  scope.line("let bc_column = local / " + fours + " % 2u * " + states + " + " +
+             (!all && s_.states % 4 == 0 ? "min(bc_state, " + u32_literal(s_.states - 4) + ")"
+                                         : "bc_state") +
              ";");
   if (all) return;
-  scope.line(
-      "let real_gates = " +
-      (s_.states % 4 == 0
-           ? "gate_state < " + states
-           : "vec4<u32>(gate_state) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(" + states + ")") +
-      ";");
+  scope.line("let real_bc = " +
+             (s_.states % 4 == 0
+                  ? "bc_state < " + states
+                  : "vec4<u32>(bc_state) + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(" + states + ")") +
+             ";");
 }
 
-std::int64_t SelectiveChunks::own_gates(std::int64_t threads) const {
+std::int64_t SelectiveChunks::own_bc(std::int64_t threads) const {
   return kChunk * 2 * s_.fours() / threads;
 }
 

@@ -65,9 +65,9 @@ class SelectiveChunks : protected SelectiveWriter {
 
   // B and C, four states of one of them at a time, side by side as they lie in a chunk. `threads`
   // bring them; what of them is theirs.
-  void bring_gates(std::int64_t threads);
-  void open_gates(Scope& scope) const;
-  [[nodiscard]] std::int64_t own_gates(std::int64_t threads) const;
+  void bring_bc(std::int64_t threads);
+  void open_bc(Scope& scope) const;
+  [[nodiscard]] std::int64_t own_bc(std::int64_t threads) const;
 
   // The functions of all that is brought. What is not brought is read and written number by number.
   void write_brought();

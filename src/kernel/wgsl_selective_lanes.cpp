@@ -33,9 +33,9 @@ constexpr std::int64_t kMostSumSteps = 8;
 std::int64_t bytes_of(const LaneSizes& z, bool zero_order_hold, bool in_memory) {
   const std::int64_t chunk = SelectiveSizes::kChunk;
   const std::int64_t steps = (zero_order_hold ? 3 : 4) * chunk * z.block * kNumberBytes;
-  const std::int64_t gates = chunk * z.gates() * kNumberBytes * (z.channel_lanes() > 1 ? 2 : 1);
-  const std::int64_t parts = z.sum_steps * z.subgroups() * z.gates() * kNumberBytes;
-  return steps + gates + parts + (in_memory ? z.threads() * kPairBytes : 0);
+  const std::int64_t of_bc = chunk * z.bc() * kNumberBytes * (z.channel_lanes() > 1 ? 2 : 1);
+  const std::int64_t parts = z.sum_steps * z.subgroups() * z.bc() * kNumberBytes;
+  return steps + of_bc + parts + (in_memory ? z.threads() * kPairBytes : 0);
 }
 
 std::string bit(const std::string& number, int mask) {
@@ -117,7 +117,7 @@ void SelectiveLanes::list_brought() {
     of_steps(SelectiveInput::kZ, "z");
     of_steps(SelectiveInput::kUngated, "ungated");
   }
-  bring_gates(z_.threads());
+  bring_bc(z_.threads());
   if (!by_pairs()) return;
   // Where o lies in the same buffer, by vectors of the same width.
   brought_.push_back({SelectiveInput::kStates,
@@ -156,9 +156,9 @@ void SelectiveLanes::share() {
   for (const char* name : {"delta_of", "u_of", "dy_of"})
     module_.shared(name, "vec2<f32>", steps, kPairBytes);
   if (euler()) module_.shared("wu_of", "vec2<f32>", steps, kPairBytes);
-  module_.shared("gates_of", "vec2<f32>", kChunk * z_.padded() * (states_by_lanes() ? 2 : 1),
+  module_.shared("bc_of", "vec2<f32>", kChunk * z_.padded() * (states_by_lanes() ? 2 : 1),
                  kPairBytes);
-  module_.shared("parts", "f32", z_.sum_steps * z_.subgroups() * z_.gates(), kNumberBytes);
+  module_.shared("parts", "f32", z_.sum_steps * z_.subgroups() * z_.bc(), kNumberBytes);
   if (options_.subgroups.in_memory) module_.shared("traded", "vec2<f32>", z_.threads(), kPairBytes);
 }
 
@@ -211,7 +211,7 @@ void SelectiveLanes::open_lanes() {
   let("in", even() ? first_in : "min(" + first_in + ", " + last_pair + ")");
   if (!even()) let("real_in", run_below(first_in, 2, s_.channels));
   const bool all = s_.states == z_.padded();
-  open_gates(scope_);
+  open_bc(scope_);
   let("own_b",
       states_by_lanes()
           ? "swapped * " + u32_literal(kChunk * z_.padded() + z_.padded() / 2) + " + own_states"
@@ -236,7 +236,7 @@ void SelectiveLanes::open_lanes() {
   }
   // Where sums go: of B and C, and of u and delta.
   let("own_part",
-      "sub * " + u32_literal(z_.sum_steps * z_.gates()) + " + s0" +
+      "sub * " + u32_literal(z_.sum_steps * z_.bc()) + " + s0" +
           (channel_bits_.size() > 1 ? " + select(0u, " + u32_literal(z_.padded()) + ", channel_up0)"
                                     : ""));
   const std::size_t halved = state_bits_.size() - 1;  // steps are, in so many rounds, two at most
@@ -281,17 +281,17 @@ void SelectiveLanes::unload(Scope& scope) const {
   scope.block(
       rows_at_once() > kChunk ? "if (local < " + u32_literal(kChunk / 2 * z_.pairs()) + ")" : "",
       steps);
-  for (std::int64_t e = 0; e < own_gates(z_.threads()); ++e) {
-    const std::string next = "next_gates" + std::to_string(e);
+  for (std::int64_t e = 0; e < own_bc(z_.threads()); ++e) {
+    const std::string next = "next_bc" + std::to_string(e);
     const std::string at = "local * 2u + " + u32_literal(e * z_.threads() * 2);
-    scope.line("gates_of[" + at + "] = " + next + ".xy;");
-    scope.line("gates_of[" + at + " + 1u] = " + next + ".zw;");
+    scope.line("bc_of[" + at + "] = " + next + ".xy;");
+    scope.line("bc_of[" + at + " + 1u] = " + next + ".zw;");
     if (!states_by_lanes()) continue;
     // The copy has C before B, so that both are in different banks.
     const std::string copy = u32_literal(kChunk * z_.padded()) + " + ((" + at + ") ^ " +
                              u32_literal(z_.padded() / 2) + ")";
-    scope.line("gates_of[" + copy + "] = " + next + ".yx;");
-    scope.line("gates_of[" + copy + " + 1u] = " + next + ".wz;");
+    scope.line("bc_of[" + copy + "] = " + next + ".yx;");
+    scope.line("bc_of[" + copy + " + 1u] = " + next + ".wz;");
   }
   scope.line("workgroupBarrier();");
 }

@@ -26,7 +26,7 @@ struct LaneSizes {
   [[nodiscard]] std::int64_t channel_lanes() const { return subgroup / state_lanes(); }
   // States, with those that fill up the last thread's; those of B and of C.
   [[nodiscard]] std::int64_t padded() const { return 4 * fours; }
-  [[nodiscard]] std::int64_t gates() const { return 2 * padded(); }
+  [[nodiscard]] std::int64_t bc() const { return 2 * padded(); }
 };
 
 // None: subgroups have too few threads, or workgroups too little memory.
@@ -67,8 +67,8 @@ class SelectiveLanes : SelectiveChunks {
   void decay(Scope& scope, std::int64_t i, bool again) const;
   void step_forward(Scope& scope, std::int64_t i) const;
   void step_back(Scope& scope, std::int64_t i);
-  void exchange_gates(Scope& scope, std::int64_t i);
-  void store_gates(Scope& scope, std::int64_t i, const std::vector<std::string>& values);
+  void exchange_bc(Scope& scope, std::int64_t i);
+  void store_bc(Scope& scope, std::int64_t i, const std::vector<std::string>& values);
   void exchange_sums(Scope& scope, std::int64_t i);
   void finish_sums(Scope& scope, std::int64_t i, const std::string& sums) const;
   void run_later(Scope& scope);

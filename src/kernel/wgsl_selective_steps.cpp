@@ -39,15 +39,15 @@ void SelectiveLanes::load_step(Scope& scope, std::int64_t i, bool again) const {
     }
     scope.line("let " + name + n + " = " + both + (i % 2 == 0 ? ".xxzz;" : ".yyww;"));
   };
-  const auto gate = [&](const std::string& name) {
-    scope.line("let " + name + "_" + n + " = gates_of[own_" + name + " + " +
+  const auto of_bc = [&](const std::string& name) {
+    scope.line("let " + name + "_" + n + " = bc_of[own_" + name + " + " +
                u32_literal(i * z_.padded()) + "].xyxy;");
   };
   channels("delta");
   channels(euler() ? "wu" : "u");
-  gate("b");
+  of_bc("b");
   if (again) return;
-  gate("c");
+  of_bc("c");
   channels("dy");
 }
 
@@ -101,7 +101,7 @@ void SelectiveLanes::step_back(Scope& scope, std::int64_t i) {
     let("of_delta", "rate * through" + n + " + gbu" + n + " * a" + n);
   }
   run_later(scope);
-  exchange_gates(scope, i);
+  exchange_bc(scope, i);
   exchange_sums(scope, i);
 }
 
@@ -112,42 +112,42 @@ void SelectiveLanes::run_later(Scope& scope) {
 // Of B and C: over lanes of different channels. A thread has two of each; first all give the second
 // of both, then either B's or C's, and from then on all have the same. What is kept is added to
 // what comes, product by product: compilers make each a multiplication and an addition in one.
-void SelectiveLanes::exchange_gates(Scope& scope, std::int64_t i) {
+void SelectiveLanes::exchange_bc(Scope& scope, std::int64_t i) {
   const std::string n = std::to_string(i);
   const auto mask = [&](std::size_t k) { return u32_literal(1 << channel_bits_[k]) + ")"; };
   const std::string b = "of_b" + n, c = "of_c" + n;
   if (channel_bits_.empty()) {
-    return store_gates(scope, i,
-                       {b + ".x + " + b + ".z", b + ".y + " + b + ".w", c + ".x + " + c + ".z",
-                        c + ".y + " + c + ".w"});
+    return store_bc(scope, i,
+                    {b + ".x + " + b + ".z", b + ".y + " + b + ".w", c + ".x + " + c + ".z",
+                     c + ".y + " + c + ".w"});
   }
   const std::size_t rounds = channel_bits_.size();
-  scope.line("let given_gates" + n + " = exchange2(local, " + both_of(b, c, "y") + " + " +
+  scope.line("let given_bc" + n + " = exchange2(local, " + both_of(b, c, "y") + " + " +
              both_of(b, c, "w") + ", " + mask(rounds - 1) + ";");
   later_.emplace_back([=, this](Scope& at) {
     const std::string both = "both" + n;
     at.line("let " + both + " = " + both_of(b, c, "x") + " + (" + both_of(b, c, "z") +
-            " + given_gates" + n + ");");
-    if (rounds == 1) return store_gates(at, i, {both + ".x", "", both + ".y", ""});
-    at.line("let gate" + n + " = select(" + both + ".x, " + both + ".y, channel_up0);");
-    at.line("let given_gate" + n + " = exchange1(local, select(" + both + ".y, " + both +
+            " + given_bc" + n + ");");
+    if (rounds == 1) return store_bc(at, i, {both + ".x", "", both + ".y", ""});
+    at.line("let half" + n + " = select(" + both + ".x, " + both + ".y, channel_up0);");
+    at.line("let given_half" + n + " = exchange1(local, select(" + both + ".y, " + both +
             ".x, channel_up0), " + mask(0) + ";");
     later_.emplace_back([=, this](Scope& last) {
-      std::string sum = "gate" + n + " + given_gate" + n;
+      std::string sum = "half" + n + " + given_half" + n;
       for (std::size_t k = 1; k + 1 < rounds; ++k) {
-        const std::string name = "gate" + n + "_" + std::to_string(k);
+        const std::string name = "half" + n + "_" + std::to_string(k);
         last.line("let " + name + " = " + sum + ";");
         sum = name + " + exchange1(local, " + name + ", " + mask(k);
       }
-      store_gates(last, i, {sum});
+      store_bc(last, i, {sum});
     });
   });
 }
 
 // One value, of which `own_part` knows the place; or those of B's states and C's, where there are.
-void SelectiveLanes::store_gates(Scope& scope, std::int64_t i,
-                                 const std::vector<std::string>& values) {
-  const std::int64_t step = i % z_.sum_steps * z_.gates();
+void SelectiveLanes::store_bc(Scope& scope, std::int64_t i,
+                              const std::vector<std::string>& values) {
+  const std::int64_t step = i % z_.sum_steps * z_.bc();
   std::string only;
   for (std::size_t k = 1; k + 1 < channel_bits_.size(); ++k)
     only += (only.empty() ? "!" : " && !") + ("channel_up" + std::to_string(k));
@@ -232,7 +232,7 @@ void SelectiveLanes::finish_sums(Scope& scope, std::int64_t i, const std::string
 // What subgroups have of the B and C of steps `from` and the next. All is read before anything is
 // stored: who does not store would be sent past what is read for that, too.
 void SelectiveLanes::sum_subgroups(Scope& scope, std::int64_t from) const {
-  const std::int64_t sums = z_.sum_steps * z_.gates(), columns = 2 * s_.states;
+  const std::int64_t sums = z_.sum_steps * z_.bc(), columns = 2 * s_.states;
   const bool all = s_.states == z_.padded(), full = sums % z_.threads() == 0;
   const std::int64_t rounds = ceil_div(sums, z_.threads());
   const auto name = [&](const std::string& what, std::int64_t r) {
@@ -250,11 +250,11 @@ void SelectiveLanes::sum_subgroups(Scope& scope, std::int64_t from) const {
   }
   for (std::int64_t r = 0; r < rounds; ++r) {
     const std::string f = name("f", r), total = name("total", r);
-    const std::string gate = f + " % " + u32_literal(z_.gates());
-    const std::string n = gate + " % " + u32_literal(z_.padded());
-    const std::string step = u32_literal(from) + " + " + f + " / " + u32_literal(z_.gates());
+    const std::string number = f + " % " + u32_literal(z_.bc());
+    const std::string n = number + " % " + u32_literal(z_.padded());
+    const std::string step = u32_literal(from) + " + " + f + " / " + u32_literal(z_.bc());
     const std::string place = all ? u32_literal(from * columns + r * z_.threads())
-                                  : "(" + step + ") * " + u32_literal(columns) + " + " + gate +
+                                  : "(" + step + ") * " + u32_literal(columns) + " + " + number +
                                         " / " + u32_literal(z_.padded()) + " * " +
                                         u32_literal(s_.states) + " + " + n;
     std::string real;

@@ -97,8 +97,7 @@ void SelectiveBlock::write_sums() {
   if (shared) {
     of_channels.line("shared_sums[f] = total;");
   } else {
-    for (int i = 0; i < 4; ++i)
-      store_gate(of_channels, "f", u32_literal(i), "total." + component(i));
+    for (int i = 0; i < 4; ++i) store_bc(of_channels, "f", u32_literal(i), "total." + component(i));
   }
   share_out(all, of_channels, vectors() * sums_.shares);
   const std::string parameters = "p: u32, block: u32, start: u32, origin: u32, local: u32";
@@ -112,7 +111,7 @@ void SelectiveBlock::write_sums() {
   one.line("var total = shared_sums[vector][f % 4u];");
   for (std::int64_t k = 1; k < sums_.shares; ++k)
     one.line("total += shared_sums[vector + " + u32_literal(k) + "][f % 4u];");
-  store_gate(one, "(f / 4u)", "f % 4u", "total");
+  store_bc(one, "(f / 4u)", "f % 4u", "total");
   share_out(rest, one, vectors() * 4);
   module_.function("add_shares", "fn add_shares(" + parameters + ") {\n" + rest.text() + "}\n");
 }
@@ -131,8 +130,8 @@ void SelectiveBlock::store_skip() {
 }
 
 // The sum over channels of one component of vector number `vector` of `parts`.
-void SelectiveBlock::store_gate(Scope& scope, const std::string& vector, const std::string& i,
-                                const std::string& value) const {
+void SelectiveBlock::store_bc(Scope& scope, const std::string& vector, const std::string& i,
+                              const std::string& value) const {
   Scope inner(&scope), store(&inner);
   inner.line("let t = start + origin + " + vector + " / " + u32_literal(2 * fours_) + ";");
   inner.line("let half = " + vector + " / " + u32_literal(fours_) + " % 2u;");

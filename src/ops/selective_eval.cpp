@@ -76,10 +76,10 @@ class SelectiveLines {
     const double dt = delta(b, t, d);
     return shape.zero_order_hold ? dt * phi(dt * decay_rate(n, d)) : dt;
   }
-  // B, or, with `out`, C.
-  [[nodiscard]] double gate(bool out, std::int64_t b, std::int64_t t, std::int64_t n) const {
+  // B, or C.
+  [[nodiscard]] double bc(bool of_c, std::int64_t b, std::int64_t t, std::int64_t n) const {
     return at(SelectiveInput::kBC, static_cast<std::size_t>((b * s.length + t) * 2 * s.states + n +
-                                                            (out ? s.states : 0)));
+                                                            (of_c ? s.states : 0)));
   }
   // The states after each step.
   [[nodiscard]] std::vector<double> run(std::int64_t b, std::int64_t n, std::int64_t d,
@@ -87,13 +87,13 @@ class SelectiveLines {
     std::vector<double> states;
     for (std::int64_t t = 0; t < s.length; ++t) {
       h = a(b, t, n, d) * h +
-          w(b, t, n, d) * gate(false, b, t, n) * at(SelectiveInput::kU, step(b, t, d));
+          w(b, t, n, d) * bc(false, b, t, n) * at(SelectiveInput::kU, step(b, t, d));
       states.push_back(h);
     }
     return states;
   }
   // What flows back into o, which the gate is multiplied with.
-  [[nodiscard]] double dopen(std::size_t i) const {
+  [[nodiscard]] double dungated(std::size_t i) const {
     const double dy = at(SelectiveInput::kDy, i);
     return s.gate ? dy * silu(at(SelectiveInput::kZ, i)) : dy;
   }
@@ -115,9 +115,13 @@ void eval_selective(const EvalContext& ctx, RefTensor& out) {
   const SelectiveLines x(ctx);
   const SelectiveSizes& s = x.s;
   out.data.assign(static_cast<std::size_t>(numel(out.type.shape)), 0);
-  const auto last = static_cast<std::size_t>(s.steps());
-  const std::size_t open = last + static_cast<std::size_t>(s.state());
-  const std::size_t states = open + static_cast<std::size_t>(s.gate ? s.steps() : 0);
+  const auto result = [&](std::size_t which) {
+    return out.data.data() + s.start(SelectivePart::kForward, x.shape.keeps_states, which);
+  };
+  double *y = result(0), *last = result(1);
+  double* ungated =
+      s.gate && x.shape.keeps_states ? result(SelectiveSizes::kUngatedResult) : nullptr;
+  double* states = x.shape.keeps_states ? result(s.states_result()) : nullptr;
   x.for_each([&](std::int64_t b, std::int64_t n, std::int64_t d) {
     const double initial = x.has(SelectiveInput::kInitial)
                                ? x.at(SelectiveInput::kInitial, x.state(b, 1, 0, n, d))
@@ -125,19 +129,18 @@ void eval_selective(const EvalContext& ctx, RefTensor& out) {
     const std::vector<double> h = x.run(b, n, d, initial);
     for (std::int64_t t = 0; t < s.length; ++t) {
       const auto i = static_cast<std::size_t>(t);
-      out.data[x.step(b, t, d)] += x.gate(true, b, t, n) * h[i];
-      if (!x.shape.keeps_states || t % SelectiveSizes::kChunk != 0) continue;
-      out.data[states + x.state(b, s.chunks(), t / SelectiveSizes::kChunk, n, d)] =
+      y[x.step(b, t, d)] += x.bc(true, b, t, n) * h[i];
+      if (states == nullptr || t % SelectiveSizes::kChunk != 0) continue;
+      states[x.state(b, s.chunks(), t / SelectiveSizes::kChunk, n, d)] =
           t == 0 ? initial : h[i - 1];
     }
-    out.data[last + x.state(b, 1, 0, n, d)] = h.back();
+    last[x.state(b, 1, 0, n, d)] = h.back();
   });
-  for (std::size_t i = 0; i < last; ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(s.steps()); ++i) {
     const auto d = static_cast<std::int64_t>(i) % s.channels;
-    if (s.skip) out.data[i] += x.skip(d) * x.at(SelectiveInput::kU, i);
-    if (!s.gate) continue;
-    if (x.shape.keeps_states) out.data[open + i] = out.data[i];
-    out.data[i] *= silu(x.at(SelectiveInput::kZ, i));
+    if (s.skip) y[i] += x.skip(d) * x.at(SelectiveInput::kU, i);
+    if (ungated != nullptr) ungated[i] = y[i];
+    if (s.gate) y[i] *= silu(x.at(SelectiveInput::kZ, i));
   }
 }
 
@@ -151,8 +154,7 @@ void eval_adjoint(const EvalContext& ctx, RefTensor& out) {
                    : 0;
     out.data[x.state(b, s.segments(), s.segments() - 1, n, d)] = e;
     for (std::int64_t t = s.length; t-- > 0;) {
-      e = x.a(b, t, n, d) *
-          (x.gate(true, b, t, n) * x.at(SelectiveInput::kDy, x.step(b, t, d)) + e);
+      e = x.a(b, t, n, d) * (x.bc(true, b, t, n) * x.at(SelectiveInput::kDy, x.step(b, t, d)) + e);
       if (t == 0 || t % s.segment() != 0) continue;
       out.data[x.state(b, s.segments(), t / s.segment() - 1, n, d)] = e;
     }
@@ -180,15 +182,15 @@ void eval_selective_grad(const EvalContext& ctx, RefTensor& out) {
     for (std::int64_t t = s.length; t-- > 0;) {
       const std::size_t at = x.step(b, t, d);
       const double dt = x.delta(b, t, d), u = x.at(SelectiveInput::kU, at);
-      const double in = x.gate(false, b, t, n), a = x.a(b, t, n, d), w = x.w(b, t, n, d);
-      const double dy = x.dopen(at), g = x.gate(true, b, t, n) * dy + e;
+      const double in = x.bc(false, b, t, n), a = x.a(b, t, n, d), w = x.w(b, t, n, d);
+      const double dy = x.dungated(at), g = x.bc(true, b, t, n) * dy + e;
       e = a * g;
       const double before = e * (t == 0 ? first : h[static_cast<std::size_t>(t) - 1]);
       parts[0][at] += g * w * in;
       parts[1][at] += rate * before + g * in * u * (hold ? a : 1);
-      double* gates = parts[2] + ((b * s.blocks() + d / s.block()) * s.length + t) * 2 * s.states;
-      gates[n] += g * w * u;
-      gates[s.states + n] += dy * h[static_cast<std::size_t>(t)];
+      double* dbc = parts[2] + ((b * s.blocks() + d / s.block()) * s.length + t) * 2 * s.states;
+      dbc[n] += g * w * u;
+      dbc[s.states + n] += dy * h[static_cast<std::size_t>(t)];
       parts[3][x.rate(b, t / s.segment(), n, d)] +=
           dt * before + (hold ? g * in * u * dt * dt * phi_slope(dt * rate) : 0);
     }
@@ -198,9 +200,9 @@ void eval_selective_grad(const EvalContext& ctx, RefTensor& out) {
     const auto step = static_cast<std::int64_t>(i) / s.channels;
     const auto d = static_cast<std::int64_t>(i) % s.channels;
     if (s.skip) {
-      parts[0][i] += x.skip(d) * x.dopen(i);
+      parts[0][i] += x.skip(d) * x.dungated(i);
       parts[3][x.rate(step / s.length, step % s.length / s.segment(), s.states, d)] +=
-          x.dopen(i) * x.at(SelectiveInput::kU, i);
+          x.dungated(i) * x.at(SelectiveInput::kU, i);
     }
     if (!s.gate) continue;
     parts[5][i] = x.at(SelectiveInput::kDy, i) * x.at(SelectiveInput::kUngated, i) *

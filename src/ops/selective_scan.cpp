@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
 // The selective scan of Mamba (Gu and Dao 2023, section 3), whose batch x length x states x
 // channels numbers are stored nowhere: what is kept is the state before each chunk of steps, from
-// which the backward pass computes the others anew. With a = exp(z), z = delta A, and w = delta
-// (Euler), or w = delta phi(z), phi(z) = (e^z - 1) / z (zero-order hold), for each batch, channel
-// and state, with o = y where there is no gate:
+// which the backward pass computes the others anew. With a = exp(r), r = delta A, and w = delta
+// (Euler), or w = delta phi(r), phi(r) = (e^r - 1) / r (zero-order hold), for each batch, channel
+// and state; without a gate z, y = o (which is called `ungated`):
 //   h[t] = a[t] h[t-1] + w[t] B[t] u[t]        o[t] = sum over states of C[t] h[t] + D u[t]
 //   g[t] = C[t] do[t] + e[t+1]                 e[t] = a[t] g[t], the gradient of h[t-1]
 //   y[t] = o[t] silu(z[t])      do[t] = dy[t] silu(z[t])      dz[t] = dy[t] o[t] silu'(z[t])
 //   dC[t] = do[t] h[t]      du[t] = g[t] w[t] B[t] + D do[t]      dB[t] = g[t] w[t] u[t]
 //   dD = sum over t of do[t] u[t]
 //   ddelta[t] = A e[t] h[t-1] + g[t] B[t] u[t] (times a[t] for the zero-order hold)
-//   dA = sum over t of delta[t] e[t] h[t-1] (+ g[t] B[t] u[t] delta[t]^2 phi'(z))
+//   dA = sum over t of delta[t] e[t] h[t-1] (+ g[t] B[t] u[t] delta[t]^2 phi'(r))
 #include "ops/selective_scan.h"
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
 #include "ops/pointwise.h"
@@ -197,20 +198,20 @@ struct SelectiveFormula {
     return op::broadcast(row, {s.batch, s.length, s.channels});
   }
   // o, of the states after each step.
-  [[nodiscard]] Ex open(Ex h) const {
-    const Ex sum = op::reshape(op::sum(h * gates(true), {2}), {s.batch, s.length, s.channels});
+  [[nodiscard]] Ex ungated(Ex h) const {
+    const Ex sum = op::reshape(op::sum(h * bc(true), {2}), {s.batch, s.length, s.channels});
     return s.skip ? sum + skip() * get(SelectiveInput::kU) : sum;
   }
-  [[nodiscard]] Ex gates(bool out) const {
-    const std::int64_t from = out ? s.states : 0;
+  [[nodiscard]] Ex bc(bool of_c) const {  // B, or C
+    const std::int64_t from = of_c ? s.states : 0;
     const Ex half =
         op::slice(get(SelectiveInput::kBC), {0, 0, from}, {s.batch, s.length, from + s.states});
     return op::broadcast(op::reshape(half, {s.batch, s.length, s.states, 1}), whole());
   }
-  [[nodiscard]] Ex z() const { return of_steps(SelectiveInput::kDelta) * rates(); }
+  [[nodiscard]] Ex exponent() const { return of_steps(SelectiveInput::kDelta) * rates(); }
   [[nodiscard]] Ex w() const {
     const Ex delta = of_steps(SelectiveInput::kDelta);
-    return shape.zero_order_hold ? delta * phi(z()) : delta;
+    return shape.zero_order_hold ? delta * phi(exponent()) : delta;
   }
   [[nodiscard]] Ex one_step(Ex x, std::int64_t t) const {  // [batch, 1, states, channels]
     return op::slice(x, {0, t, 0, 0}, {s.batch, t + 1, s.states, s.channels});
@@ -230,17 +231,17 @@ struct SelectiveFormula {
 
   // The states after each step, from `before` (a step, or nothing).
   [[nodiscard]] Ex states_from(std::optional<Ex> before) const {
-    const Ex a = op::exp(z());
-    Ex in = w() * gates(false) * of_steps(SelectiveInput::kU);
+    const Ex a = op::exp(exponent());
+    Ex in = w() * bc(false) * of_steps(SelectiveInput::kU);
     if (before) in = plus_at(in, one_step(a, 0) * *before, 0);
     return recurrence(a, in, false);
   }
-  // g of each step, where `dopen` flows into o, `end` into the last (a step, or nothing), and
+  // g of each step, where `dungated` flows into o, `end` into the last (a step, or nothing), and
   // `ends` into the last of each segment before its own, into which nothing else flows then.
-  [[nodiscard]] Ex flowing_back(Ex dopen, std::optional<Ex> end,
+  [[nodiscard]] Ex flowing_back(Ex dungated, std::optional<Ex> end,
                                 std::optional<Ex> ends = {}) const {
-    const Ex a = op::exp(z());
-    Ex in = gates(true) * of_steps(dopen);
+    const Ex a = op::exp(exponent());
+    Ex in = bc(true) * of_steps(dungated);
     if (end) in = plus_at(in, *end, s.length - 1);
     if (s.length == 1) return in;
     Ex next = op::pad(op::slice(a, {0, 1, 0, 0}, whole()), {0, 0, 0, 0}, {0, 1, 0, 0});
@@ -280,11 +281,11 @@ ValueId expand_selective(ExpandContext& ctx) {
   std::optional<Ex> before = f.maybe(SelectiveInput::kInitial);
   if (before) before = f.as_step(*before);
   const Ex h = f.states_from(before);
-  const Ex open = f.open(h);
-  std::vector<Ex> all = {flat_of(s.gate ? open * silu(f.get(SelectiveInput::kZ)) : open),
+  const Ex ungated = f.ungated(h);
+  std::vector<Ex> all = {flat_of(s.gate ? ungated * silu(f.get(SelectiveInput::kZ)) : ungated),
                          flat_of(f.one_step(h, s.length - 1))};
   if (!f.shape.keeps_states) return op::concat(all, 0).id;
-  if (s.gate) all.push_back(flat_of(open));
+  if (s.gate) all.push_back(flat_of(ungated));
   const Ex first =
       before ? *before
              : op::full(ctx.builder, 0, {DType::kF32, {s.batch, 1, s.states, s.channels}});
@@ -307,7 +308,7 @@ ValueId expand_adjoint(ExpandContext& ctx) {
   if (s.segments() == 1) return last.id;
   // e at the first step of each segment but the first one.
   const std::int64_t every = s.segment(), count = s.segments() - 1;
-  const Ex e = op::exp(f.z()) * f.flowing_back(f.get(SelectiveInput::kDy), end);
+  const Ex e = op::exp(f.exponent()) * f.flowing_back(f.get(SelectiveInput::kDy), end);
   const Ex behind = op::slice(e, {0, every, 0, 0}, f.whole());
   const std::int64_t missing = count * every - (s.length - every);
   const Ex even = missing == 0 ? behind : op::pad(behind, {0, 0, 0, 0}, {0, missing, 0, 0});
@@ -327,8 +328,9 @@ ValueId expand_selective_grad(ExpandContext& ctx) {
                      {s.batch, s.segments() - 1, s.states, s.channels});
   }
   const Ex dy = f.get(SelectiveInput::kDy);
-  const Ex dopen = s.gate ? dy * silu(f.get(SelectiveInput::kZ)) : dy;
-  const Ex h = f.states_from(before), g = f.flowing_back(dopen, end, ends), a = op::exp(f.z());
+  const Ex dungated = s.gate ? dy * silu(f.get(SelectiveInput::kZ)) : dy;
+  const Ex h = f.states_from(before), g = f.flowing_back(dungated, end, ends),
+           a = op::exp(f.exponent());
   const Ex u = f.of_steps(SelectiveInput::kU), delta = f.of_steps(SelectiveInput::kDelta);
   const Ex held =
       s.length == 1
@@ -336,10 +338,10 @@ ValueId expand_selective_grad(ExpandContext& ctx) {
           : op::concat(
                 {before, op::slice(h, {0, 0, 0, 0}, {s.batch, s.length - 1, s.states, s.channels})},
                 1);
-  const Ex gw = g * f.w(), gbu = g * f.gates(false) * u, e = a * g, through = e * held;
+  const Ex gw = g * f.w(), gbu = g * f.bc(false) * u, e = a * g, through = e * held;
   Ex ddelta = f.rates() * through + (f.shape.zero_order_hold ? gbu * a : gbu);
   Ex drates = delta * through;
-  if (f.shape.zero_order_hold) drates = drates + gbu * delta * delta * phi_slope(f.z());
+  if (f.shape.zero_order_hold) drates = drates + gbu * delta * delta * phi_slope(f.exponent());
   const auto by_block = [&](Ex x) {  // [batch, blocks, length, states]
     const std::int64_t missing = s.blocks() * s.block() - s.channels;
     if (missing > 0) x = op::pad(x, {0, 0, 0, 0}, {0, 0, 0, missing});
@@ -355,19 +357,19 @@ ValueId expand_selective_grad(ExpandContext& ctx) {
     return op::sum(op::reshape(x, cut), {2});
   };
   drates = by_segment(drates);
-  Ex du = op::sum(gw * f.gates(false), {2});
+  Ex du = op::sum(gw * f.bc(false), {2});
   if (s.skip) {
-    du = du + f.skip() * dopen;
+    du = du + f.skip() * dungated;
     const Ex through_skip =
-        op::reshape(dopen * f.get(SelectiveInput::kU), {s.batch, s.length, 1, s.channels});
+        op::reshape(dungated * f.get(SelectiveInput::kU), {s.batch, s.length, 1, s.channels});
     drates = op::concat({drates, by_segment(through_skip)}, 2);
   }
   std::vector<Ex> all = {
       flat_of(du), flat_of(op::sum(ddelta, {2})),
-      flat_of(op::concat({by_block(gw * u), by_block(f.of_steps(dopen) * h)}, 3)), flat_of(drates),
-      flat_of(f.one_step(e, 0))};
+      flat_of(op::concat({by_block(gw * u), by_block(f.of_steps(dungated) * h)}, 3)),
+      flat_of(drates), flat_of(f.one_step(e, 0))};
   // o is made anew, so that nothing flows back into the one that is given.
-  if (s.gate) all.push_back(flat_of(dy * f.open(h) * silu_slope(f.get(SelectiveInput::kZ))));
+  if (s.gate) all.push_back(flat_of(dy * f.ungated(h) * silu_slope(f.get(SelectiveInput::kZ))));
   return op::concat(all, 0).id;
 }
 
@@ -401,61 +403,80 @@ std::optional<Attrs> without_states(std::span<const Type> in, const Attrs& attrs
   return fewer;
 }
 
+// What flows back into the results of a scan; nothing, where it is zero.
+struct SelectiveFlow {
+  Ex dy;
+  std::optional<Ex> last, ungated, states;
+};
+
+SelectiveFlow flow_into(const GradContext& ctx, const SelectiveSizes& s) {
+  const auto part = [&](std::size_t result, SelectiveInput as) -> std::optional<Ex> {
+    const Shape shape = selective_input_shape(s, as);
+    const std::int64_t begin = s.start(SelectivePart::kForward, true, result);
+    if (!reaches(ctx.graph, ctx.dy_id, begin, begin + numel(shape))) return std::nullopt;
+    return part_from(ctx.dy(), begin, shape);
+  };
+  return {part_from(ctx.dy(), 0, selective_input_shape(s, SelectiveInput::kDy)),
+          part(1, SelectiveInput::kInitial),
+          s.gate ? part(SelectiveSizes::kUngatedResult, SelectiveInput::kUngated) : std::nullopt,
+          part(s.states_result(), SelectiveInput::kStates)};
+}
+
+// What flows back into the last step of each segment from behind it; nothing, where it is zero.
+std::optional<Ex> ends_of(const SelectiveFormula& f, Ex dungated, std::optional<Ex> last,
+                          Attrs how) {
+  if (f.s.segments() == 1) {
+    if (!last) return std::nullopt;
+    return op::reshape(*last, selective_input_shape(f.s, SelectiveInput::kEnds));
+  }
+  std::vector<Ex> operands = {f.get(SelectiveInput::kDelta), f.get(SelectiveInput::kA),
+                              f.get(SelectiveInput::kBC), dungated};
+  if (last) operands.push_back(*last);
+  how.set("initial", std::int64_t{last.has_value()});
+  return op::apply(f.builder, ops::selective_scan_adjoint, operands, how);
+}
+
 std::vector<ValueId> grad_selective(GradContext& ctx) {
   const SelectiveFormula f(ctx.builder, Node(ctx.self()));
   const SelectiveSizes& s = f.s;
-  const std::int64_t at_last = s.steps(), at_open = at_last + s.state();
-  const std::int64_t at_states = at_open + (s.gate ? s.steps() : 0);
   const auto shaped = [&](SelectiveInput which) { return selective_input_shape(s, which); };
-  Ex dy = part_from(ctx.dy(), 0, shaped(SelectiveInput::kDy));
-  const Ex states = part_from(ctx.y(), at_states, shaped(SelectiveInput::kStates));
-  std::optional<Ex> end;
-  if (reaches(ctx.graph, ctx.dy_id, at_last, at_open)) {
-    end = part_from(ctx.dy(), at_last, shaped(SelectiveInput::kInitial));
-  }
-  const bool of_open = s.gate && reaches(ctx.graph, ctx.dy_id, at_open, at_states);
+  const auto result = [&](std::size_t which, SelectiveInput as) {
+    return part_from(ctx.y(), s.start(SelectivePart::kForward, true, which), shaped(as));
+  };
+  const SelectiveFlow flow = flow_into(ctx, s);
   // The kernel has the gate where it binds no more than eight buffers with it.
-  const bool gate_in_kernel = s.gate && s.segments() == 1 && !end && !of_open;
-  std::optional<Ex> open, dz;
-  if (s.gate) open = part_from(ctx.y(), at_open, shaped(SelectiveInput::kUngated));
+  const bool gate_in_kernel = s.gate && s.segments() == 1 && !flow.last && !flow.ungated;
+  std::vector<Ex> of_gate;
+  Ex dungated = flow.dy;
+  std::optional<Ex> dz;
+  if (s.gate) {
+    of_gate = {f.get(SelectiveInput::kZ),
+               result(SelectiveSizes::kUngatedResult, SelectiveInput::kUngated)};
+  }
   if (s.gate && !gate_in_kernel) {
-    const Ex z = f.get(SelectiveInput::kZ);
-    dz = dy * *open * silu_slope(z);
-    dy = dy * silu(z);
-    if (of_open) dy = dy + part_from(ctx.dy(), at_open, shaped(SelectiveInput::kUngated));
+    dz = flow.dy * of_gate[1] * silu_slope(of_gate[0]);
+    dungated = flow.dy * silu(of_gate[0]);
+    if (flow.ungated) dungated = dungated + *flow.ungated;
   }
-  Attrs how;
-  how.set("zoh", std::int64_t{f.shape.zero_order_hold});
+  Attrs how = {{"zoh", std::int64_t{f.shape.zero_order_hold}}};
   if (s.skip) how.set("skip", std::int64_t{1});
-  std::optional<Ex> ends;
-  if (s.segments() > 1) {
-    std::vector<Ex> operands = {f.get(SelectiveInput::kDelta), f.get(SelectiveInput::kA),
-                                f.get(SelectiveInput::kBC), dy};
-    if (end) operands.push_back(*end);
-    Attrs adjoint = how;
-    adjoint.set("initial", std::int64_t{end.has_value()});
-    ends = op::apply(ctx.builder, ops::selective_scan_adjoint, operands, adjoint);
-  } else if (end) {
-    ends = op::reshape(*end, shaped(SelectiveInput::kEnds));
-  }
   std::vector<Ex> operands = {f.get(SelectiveInput::kU),
                               f.get(SelectiveInput::kDelta),
                               f.get(SelectiveInput::kA),
                               f.get(SelectiveInput::kBC),
-                              states,
-                              dy};
+                              result(s.states_result(), SelectiveInput::kStates),
+                              dungated};
+  const std::optional<Ex> ends = ends_of(f, dungated, flow.last, how);
   if (ends) operands.push_back(*ends);
   how.set("ends", std::int64_t{ends.has_value()});
   if (gate_in_kernel) {
     how.set("gate", std::int64_t{1});
-    operands.insert(operands.end(), {f.get(SelectiveInput::kZ), *open});
+    operands.insert(operands.end(), of_gate.begin(), of_gate.end());
   }
   const Ex all = op::apply(ctx.builder, ops::selective_scan_grad, operands, how);
   std::int64_t at = 0;
   const auto next = [&](const Shape& shape) {
-    const Ex part = part_from(all, at, shape);
-    at += numel(shape);
-    return part;
+    return part_from(all, std::exchange(at, at + numel(shape)), shape);
   };
   const Ex du = next(shaped(SelectiveInput::kU)), ddelta = next(shaped(SelectiveInput::kDelta));
   const Ex dbc = op::sum(next({s.batch, s.blocks(), s.length, 2 * s.states}), {1});
@@ -465,10 +486,7 @@ std::vector<ValueId> grad_selective(GradContext& ctx) {
   if (gate_in_kernel) dz = next(shaped(SelectiveInput::kZ));
   std::vector<ValueId> gradients = {du.id, ddelta.id, drates.id, dbc.id};
   if (f.maybe(SelectiveInput::kInitial)) {
-    if (reaches(ctx.graph, ctx.dy_id, at_states, at_states + s.state() * s.chunks())) {
-      const Ex kept = part_from(ctx.dy(), at_states, shaped(SelectiveInput::kStates));
-      initial = initial + op::reshape(f.one_step(kept, 0), initial.shape());
-    }
+    if (flow.states) initial = initial + op::reshape(f.one_step(*flow.states, 0), initial.shape());
     gradients.push_back(initial.id);
   }
   if (dz) gradients.push_back(dz->id);

@@ -19,8 +19,11 @@ std::pair<Tensor, Tensor> selective_as_there(const NamedTensors& in) {
   const auto steps = [&](const char* name) { return transpose(in.at(name), 1, 2); };
   const SelectiveScan scan =
       selective_scan(steps("u"), steps("delta"), in.at("a"), steps("b"), steps("c"),
-                     {.D = in.at("d"), .delta_bias = in.at("delta_bias"), .delta_softplus = true});
-  return {transpose(scan.y, 1, 2) * silu(in.at("z")), scan.state};
+                     {.D = in.at("d"),
+                      .z = steps("z"),
+                      .delta_bias = in.at("delta_bias"),
+                      .delta_softplus = true});
+  return {transpose(scan.y, 1, 2), scan.state};
 }
 
 std::pair<Tensor, Tensor> ssd_as_there(const NamedTensors& in) {

@@ -24,14 +24,14 @@ struct SelectiveGradients {
   Sketch sketch;
 
   explicit SelectiveGradients(const Selective& c) {
-    const Shape steps = {c.batch, c.length, c.channels}, gates = {c.batch, c.length, c.states};
+    const Shape steps = {c.batch, c.length, c.channels}, bc = {c.batch, c.length, c.states};
     const Tensor rate = sketch.input({c.channels, c.states}, -2, -0.1);
     if (c.last_vanishes) {
       Values& rates = sketch.leaves.at("in0");
       std::fill(rates.end() - c.states, rates.end(), -std::numeric_limits<double>::infinity());
     }
     std::vector<Tensor> inputs = {sketch.input(steps, -1, 1), sketch.input(steps, 0.01, 0.4), rate,
-                                  sketch.input(gates, -1, 1), sketch.input(gates, -1, 1)};
+                                  sketch.input(bc, -1, 1), sketch.input(bc, -1, 1)};
     SelectiveScanOptions options = {.discretization = c.discretization};
     if (c.gated) {
       inputs.insert(inputs.end(), {sketch.input({c.channels}, -1, 1), sketch.input(steps, -3, 3)});

@@ -121,7 +121,7 @@ TEST(SelectiveScan, of_extreme_steps_by_the_zero_order_hold_on_webgpu) {
   check_extreme_holds(Where::kWebGpu);
 }
 
-// With something that flows back into the last state, and with nothing: then the kernel opens the
+// With something that flows back into the last state, and with nothing: then the kernel has the
 // gate, where the steps are one segment.
 struct GradientForm {
   Discretization discretization;
@@ -165,14 +165,14 @@ TEST(SelectiveScan, has_the_gradient_of_a_loop_on_webgpu) {
 }
 
 // However z lies, and however far it goes: beside another tensor, turned, in half as many bits, the
-// same for all steps, a constant. Without D.
+// same for all steps, one number, a constant. Without D.
 void check_any_gate(Where where) {
   Sketch s;
-  const Shape steps = {2, 32, 24}, gates = {2, 32, 3};
+  const Shape steps = {2, 32, 24}, bc = {2, 32, 3};
   const Tensor u = s.input(steps), delta = s.input(steps, 0.01, 0.4);
-  const Tensor rate = s.input({24, 3}, -2, -0.1), in = s.input(gates), out = s.input(gates);
+  const Tensor rate = s.input({24, 3}, -2, -0.1), in = s.input(bc), out = s.input(bc);
   const Tensor joint = s.input({2, 32, 48}, -3, 3), turned = s.input({2, 24, 32}, -3, 3);
-  const Tensor of_channels = s.input({24}, -3, 3);
+  const Tensor of_channels = s.input({24}, -3, 3), one = s.input({}, -3, 3);
   const Tensor half = s.input(steps, f16, s.draw.values(f16, numel(steps), -3, 3));
   // A GPU's driver in software compiles each backward kernel for seconds.
   const std::set<std::string> slopes_in_software = {"joint", "far"};
@@ -188,6 +188,7 @@ void check_any_gate(Where where) {
   give("turned", transpose(turned, 1, 2), {u, turned});
   give("half", half, {u, half});
   give("of channels", broadcast_to(of_channels, steps), {u, of_channels});
+  give("one", broadcast_to(one, steps), {u, one});
   give("constant", full(steps, 0.5), {u});
   give("far", narrow(joint, 2, 0, 24) * 40, {u, joint});
   s.check(where, 1e-3);

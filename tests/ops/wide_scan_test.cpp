@@ -82,19 +82,19 @@ struct Part {
 std::vector<Part> parts_of(std::int64_t length, const Width& width) {
   using G = SelectiveGiven;
   const auto [channels, states] = width;
-  const Shape steps = {kBatches, length, channels}, gates = {kBatches, length, states};
+  const Shape steps = {kBatches, length, channels}, bc = {kBatches, length, states};
   return {{&G::u, steps, 1, -1, 1},
           {&G::delta, steps, 1, 0.01, 0.4},
           {&G::rates, {channels, states}, states, -2, -0.1},
-          {&G::in, gates, 0, -1, 1},
-          {&G::out, gates, 0, -1, 1},
+          {&G::in, bc, 0, -1, 1},
+          {&G::out, bc, 0, -1, 1},
           {&G::initial, {kBatches, channels, states}, states, -1, 1},
           {&G::skip, {channels}, 1, -1, 1},
           {&G::z, steps, 1, -3, 3}};
 }
 
 // Outputs, last states, and the gradients of their sum with random weights; or of the outputs
-// alone: then the kernel opens the gate backward, too.
+// alone: then the kernel has the gate backward, too.
 void check_wide(Where where, std::int64_t length, Discretization discretization, bool with_state,
                 const Width& width = kUsualStates) {
   const auto [channels, states] = width;

@@ -17,11 +17,11 @@ struct ScanTraining {
   std::vector<Tensor> inputs;
 
   ScanTraining(std::int64_t batch, std::int64_t length, std::int64_t channels, std::int64_t states,
-               Discretization discretization = Discretization::kEuler, bool gated = false) {
-    const Shape steps = {batch, length, channels}, gates = {batch, length, states};
+               bool gated = false, Discretization discretization = Discretization::kEuler) {
+    const Shape steps = {batch, length, channels}, bc = {batch, length, states};
     inputs = {sketch.input(steps, -1, 1), sketch.input(steps, 0.01, 0.4),
-              sketch.input({channels, states}, -2, -0.1), sketch.input(gates, -1, 1),
-              sketch.input(gates, -1, 1)};
+              sketch.input({channels, states}, -2, -0.1), sketch.input(bc, -1, 1),
+              sketch.input(bc, -1, 1)};
     SelectiveScanOptions options = {.discretization = discretization};
     if (gated) {
       inputs.insert(inputs.end(), {sketch.input({channels}, -1, 1), sketch.input(steps, -3, 3)});
@@ -66,7 +66,7 @@ TEST(SelectiveScan, keeps_states_by_pairs_for_backward_passes_alone_on_webgpu) {
     EXPECT_EQ(paired(t), buffers) << states;
   }
   for (const auto& [states, buffers] : {std::pair(6, 1U), std::pair(5, 0U)}) {
-    ScanTraining gated(2, 40, 8, states, Discretization::kEuler, true);
+    ScanTraining gated(2, 40, 8, states, true);
     EXPECT_EQ(paired(gated), buffers) << states << ", gated";
   }
   ScanTraining twice(2, 40, 8, 6);
@@ -81,7 +81,7 @@ TEST(SelectiveScan, keeps_states_by_pairs_for_backward_passes_alone_on_webgpu) {
 // D and the gate are the scan's own, both ways: beside it nothing computes a tensor of steps but 2
 // y, the gradient that flows in.
 TEST(SelectiveScan, has_the_gate_in_its_launches) {
-  ScanTraining t(2, 64, 12, 4, Discretization::kEuler, true);
+  ScanTraining t(2, 64, 12, 4, true);
   const Compiled compiled = compile_for_test(t.sketch.graph(), 8);
   int scans = 0, others = 0;
   for (const Launch& launch : compiled.program.launches) {
@@ -99,46 +99,59 @@ TEST(SelectiveScan, has_the_gate_in_its_launches) {
   t.check(Where::kCpu);
 }
 
-// Where nothing flows back, no state but the last is kept, and the launch writes no other.
+// Where nothing flows back, no state but the last is kept, nor o where there is a gate, and the
+// launch writes neither.
 TEST(SelectiveScan, forward_alone_keeps_no_state_but_the_last) {
   constexpr std::int64_t kSteps = 512, kLines = 8, kStates = 16;
-  Sketch s;
-  const Shape steps = {1, kSteps, kLines}, gates = {1, kSteps, kStates};
-  const SelectiveScan scan =
-      selective_scan(s.input(steps), s.input(steps, 0.01, 0.4), s.input({kLines, kStates}, -2, 0),
-                     s.input(gates), s.input(gates));
-  s.output("y", scan.y);
-  s.output("state", scan.state);
-  const Program program = compile_for_test(s.graph(), 8).program;
-  constexpr std::int64_t kResults = kSteps * kLines + kLines * kStates;
-  for (const Launch& launch : program.launches) {
-    if (launch.kind != LaunchKind::kSelectiveScan) continue;
-    std::int64_t written = 0;
-    for (const Store& store : launch.stores) written += store.map.domain_size();
-    EXPECT_EQ(written, kResults);
-    EXPECT_EQ(write_wgsl(launch).text().find("store2"), std::string::npos);
+  for (const bool gated : {false, true}) {
+    Sketch s;
+    const Shape steps = {1, kSteps, kLines}, bc = {1, kSteps, kStates};
+    SelectiveScanOptions options;
+    if (gated) options.z = s.input(steps);
+    const SelectiveScan scan =
+        selective_scan(s.input(steps), s.input(steps, 0.01, 0.4), s.input({kLines, kStates}, -2, 0),
+                       s.input(bc), s.input(bc), options);
+    s.output("y", scan.y);
+    s.output("state", scan.state);
+    const Program program = compile_for_test(s.graph(), 8).program;
+    constexpr std::int64_t kResults = kSteps * kLines + kLines * kStates;
+    for (const Launch& launch : program.launches) {
+      if (launch.kind != LaunchKind::kSelectiveScan) continue;
+      std::int64_t written = 0;
+      for (const Store& store : launch.stores) written += store.map.domain_size();
+      EXPECT_EQ(written, kResults);
+      EXPECT_EQ(write_wgsl(launch).text().find("store2"), std::string::npos);
+    }
+    for (const BufferDecl& buffer : program.buffers) {
+      if (buffer.kind != BufferKind::kSlot) continue;
+      EXPECT_LE(buffer.bytes, 4 * (kSteps * 2 * kStates + 256)) << buffer.name;  // B and C together
+    }
+    s.check(Where::kCpu, 1e-4);
   }
-  for (const BufferDecl& buffer : program.buffers) {
-    if (buffer.kind != BufferKind::kSlot) continue;
-    EXPECT_LE(buffer.bytes, 4 * (kSteps * 2 * kStates + 256)) << buffer.name;  // B and C together
-  }
-  s.check(Where::kCpu, 1e-4);
 }
 
 // The forward launch alone is cut by batches here: its operands are what is too large.
 TEST(SelectiveScan, is_cut_by_batches_on_webgpu) {
   Sketch s;
   const Tensor u = s.input({6, 20, 16}), delta = s.input({6, 20, 16}, 0.01, 0.4);
-  const Tensor wide = s.input({6, 20, 16, 8}), gates = s.input({6, 20, 4});
+  const Tensor wide = s.input({6, 20, 16, 8}), bc = s.input({6, 20, 4});
   // Every eighth element of an operand: the binding is as long as all of it.
   const Tensor thin = squeeze(narrow(wide, 3, 0, 1), 3);
-  s.output("y", selective_scan(u * 0.5, delta, s.input({16, 4}, -2, -0.1), gates, gates).y);
-  s.output("of_thin", selective_scan(thin, delta, s.input({16, 4}, -2, -0.1), gates, gates).y);
+  s.output("y", selective_scan(u * 0.5, delta, s.input({16, 4}, -2, -0.1), bc, bc).y);
+  s.output("of_thin", selective_scan(thin, delta, s.input({16, 4}, -2, -0.1), bc, bc).y);
+  const SelectiveScanOptions by_thin = {.D = s.input({16}), .z = thin};
+  s.output("by_thin", selective_scan(u, delta, s.input({16, 4}, -2, -0.1), bc, bc, by_thin).y);
   const std::int64_t most = 32 * 1024;  // of 61,440 bytes
   const Compiled cut = compile_for_test(s.graph(), 8, most);
-  EXPECT_GT(std::count_if(cut.program.launches.begin(), cut.program.launches.end(),
-                          [](const Launch& l) { return l.kind == LaunchKind::kSelectiveScan; }),
-            2);
+  const auto scans = [&](bool gated) {
+    return std::count_if(cut.program.launches.begin(), cut.program.launches.end(),
+                         [&](const Launch& l) {
+                           return l.kind == LaunchKind::kSelectiveScan &&
+                                  l.input(SelectiveInput::kZ).instrs.empty() != gated;
+                         });
+  };
+  EXPECT_GT(scans(false), 2);
+  EXPECT_GT(scans(true), 1);
   expect_close(s.graph(), run_graph(s.graph(), s.leaves, Where::kWebGpu, 0, most),
                interpret_graph(s.graph(), s.leaves), 1e-4, "on webgpu");
 }
@@ -152,10 +165,10 @@ TEST(SelectiveScan, binds_no_more_than_eight_buffers) {
   for (const std::int64_t length : {60, 300}) {  // in one segment, and in two
     for (const bool of_state : {false, true}) {
       Sketch s;
-      const Shape steps = {1, length, 4}, gates = {1, length, 3};
+      const Shape steps = {1, length, 4}, bc = {1, length, 3};
       const std::vector<Tensor> t = {
-          s.input(steps), s.input(steps, 0.01, 0.4), s.input({4, 3}, -2, 0), s.input(gates),
-          s.input(gates), s.input({1, 4, 3}),        s.input({4}),           s.input(steps)};
+          s.input(steps), s.input(steps, 0.01, 0.4), s.input({4, 3}, -2, 0), s.input(bc),
+          s.input(bc),    s.input({1, 4, 3}),        s.input({4}),           s.input(steps)};
       const SelectiveScan scan = selective_scan(t[0], t[1], t[2], t[3], t[4],
                                                 {.D = t[6], .z = t[7], .initial_state = t[5]});
       Tensor loss = sum(square(scan.y));
@@ -185,10 +198,12 @@ TEST(SelectiveScan, of_many_channels_goes_back_in_one_piece) {
 TEST(SelectiveScan, needs_the_workgroup_memory_that_every_device_has) {
   for (const std::int64_t states : {1, 4, 5, 8, 16, 33, 64}) {
     for (const std::int64_t channels : {1, 3, 40}) {
-      ScanTraining t(1, 40, channels, states);
-      for (const Launch& launch : compile_for_test(t.sketch.graph(), 8).program.launches) {
-        if (launch.kind != LaunchKind::kSelectiveScan) continue;
-        EXPECT_LE(write_wgsl(launch).workgroup_bytes, 16 << 10) << states << " x " << channels;
+      for (const bool gated : {false, true}) {
+        ScanTraining t(1, 40, channels, states, gated);
+        for (const Launch& launch : compile_for_test(t.sketch.graph(), 8).program.launches) {
+          if (launch.kind != LaunchKind::kSelectiveScan) continue;
+          EXPECT_LE(write_wgsl(launch).workgroup_bytes, 16 << 10) << states << " x " << channels;
+        }
       }
     }
   }
@@ -199,7 +214,7 @@ TEST(SelectiveScan, by_any_number_of_lanes_is_that_by_blocks_on_webgpu) {
   auto& device = dynamic_cast<webgpu::WebGpuDevice&>(*device_at(Where::kWebGpu));
   for (const auto& [length, discretization] :
        {std::pair(60, Discretization::kZeroOrderHold), std::pair(300, Discretization::kEuler)}) {
-    ScanTraining t(2, length, 7, 5, discretization);
+    ScanTraining t(2, length, 7, 5, true, discretization);
     const ValueMap want = interpret_graph(t.sketch.graph(), t.sketch.leaves);
     for (const int lanes : {0, 1, 4, 64}) {
       WgslOptions options;
@@ -215,7 +230,7 @@ TEST(SelectiveScan, by_any_number_of_lanes_is_that_by_blocks_on_webgpu) {
 TEST(SelectiveScan, gives_equal_bits_in_every_run) {
   for (const Where where : {Where::kCpu, Where::kWebGpu}) {
     for (const std::int64_t length : {60, 300}) {  // by blocks of channels, by lines
-      ScanTraining t(3, length, 70, 5);
+      ScanTraining t(3, length, 70, 5, true);
       const ValueMap first = run_graph(t.sketch.graph(), t.sketch.leaves, where);
       EXPECT_EQ(first, run_graph(t.sketch.graph(), t.sketch.leaves, where));
     }

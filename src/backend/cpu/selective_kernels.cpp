@@ -80,7 +80,7 @@ void finish_forward(const SelectiveTile& t) {
     F y = take(t.y + at);
     if (t.skip != nullptr) y = mul_add(take(t.skip + v), take(t.u + at), y);
     if (t.z != nullptr) {
-      give(y, t.open + at);
+      give(y, t.ungated_out + at);
       const F z = take(t.z + at);
       y = y * (z * sigmoid(z));
     }
@@ -89,19 +89,19 @@ void finish_forward(const SelectiveTile& t) {
 }
 
 // What flows back into o and z.
-void open_gate(const SelectiveTile& t) {
+void pass_gate(const SelectiveTile& t) {
   if (t.z == nullptr) return;
   each_number(t, [&](std::int64_t at, std::int64_t) {
     const F z = take(t.z + at), s = sigmoid(z), y = z * s, dy = take(t.dy + at);
     give(dy * take(t.ungated + at) * (s + y * (set(1.0F) - s)), t.dz + at);
-    give(dy * y, t.dopen + at);
+    give(dy * y, t.dungated + at);
   });
 }
 
-void finish_backward(const SelectiveTile& t, const float* dopen) {
+void finish_backward(const SelectiveTile& t, const float* dungated) {
   if (t.skip == nullptr) return;
   each_number(t, [&](std::int64_t at, std::int64_t v) {
-    const F dy = take(dopen + at);
+    const F dy = take(dungated + at);
     give(mul_add(take(t.skip + v), dy, take(t.du + at)), t.du + at);
     give(mul_add(dy, take(t.u + at), take(t.dskip + v)), t.dskip + v);
   });
@@ -118,10 +118,10 @@ void forward_tile(const SelectiveTile& t) {
       F h = take(t.carry + n * t.pitch + v);
       for (std::int64_t i = 0; i < t.steps; ++i) {
         const F delta = take(t.delta + i * t.pitch + v), u = take(t.u + i * t.pitch + v);
-        const float* gate = t.gates + i * 2 * t.states + n;
-        const F in = weight<kHold>(delta, rate) * u * set(gate[0]);
+        const float* bc = t.bc + i * 2 * t.states + n;
+        const F in = weight<kHold>(delta, rate) * u * set(bc[0]);
         h = mul_add(decay(delta * base), h, in);
-        give(mul_add(h, set(gate[t.states]), take(sums + i * 16)), sums + i * 16);
+        give(mul_add(h, set(bc[t.states]), take(sums + i * 16)), sums + i * 16);
       }
       give(h, t.carry + n * t.pitch + v);
     }
@@ -137,8 +137,7 @@ void adjoint_tile(const SelectiveTile& t) {
       const F base = take(t.rates + n * t.pitch + v) * log2e;
       F e = take(t.carry + n * t.pitch + v);
       for (std::int64_t i = t.steps; i-- > 0;) {
-        const F g =
-            mul_add(set(t.gates[(i * 2 + 1) * t.states + n]), take(t.dy + i * t.pitch + v), e);
+        const F g = mul_add(set(t.bc[(i * 2 + 1) * t.states + n]), take(t.dy + i * t.pitch + v), e);
         e = decay(take(t.delta + i * t.pitch + v) * base) * g;
       }
       give(e, t.carry + n * t.pitch + v);
@@ -150,7 +149,7 @@ void adjoint_tile(const SelectiveTile& t) {
 template <bool kHold>
 struct Backwards {
   const SelectiveTile& t;
-  const float* dopen;
+  const float* dungated;
   float* du;      // sums over states: of g B (Euler), of g w B (hold); [steps] vectors
   float* ddelta;  // of A e h[t-1], and for the hold of g B u a besides
   float* db;      // sums over vectors of channels; [steps] vectors
@@ -167,16 +166,16 @@ struct Backwards {
       const F a = decay(delta * base);
       give(a, as + i * 16);
       give(h, held + i * 16);
-      h = mul_add(a, h, weight<kHold>(delta, rate) * u * set(t.gates[i * 2 * t.states + n]));
-      give(mul_add(take(dopen + at), h, take(dc + i * 16)), dc + i * 16);
+      h = mul_add(a, h, weight<kHold>(delta, rate) * u * set(t.bc[i * 2 * t.states + n]));
+      give(mul_add(take(dungated + at), h, take(dc + i * 16)), dc + i * 16);
     }
     F e = take(t.carry + n * pitch + v), drate = take(t.drates + n * pitch + v);
     for (std::int64_t i = t.steps; i-- > 0;) {
       const std::int64_t at = i * pitch + v;
-      const float* gate = t.gates + i * 2 * t.states + n;
-      const F delta = take(t.delta + at), u = take(t.u + at), in = set(gate[0]);
+      const float* bc = t.bc + i * 2 * t.states + n;
+      const F delta = take(t.delta + at), u = take(t.u + at), in = set(bc[0]);
       const F a = take(as + i * 16);
-      const F g = mul_add(set(gate[t.states]), take(dopen + at), e);
+      const F g = mul_add(set(bc[t.states]), take(dungated + at), e);
       e = a * g;
       const F through = e * take(held + i * 16);
       drate = mul_add(delta, through, drate);
@@ -205,9 +204,9 @@ void backward_tile(const SelectiveTile& t) {
     give(set(0.0F), t.du + i);
     give(set(0.0F), t.ddelta + i);
   }
-  open_gate(t);
-  const float* dopen = t.z != nullptr ? t.dopen : t.dy;
-  const Backwards<kHold> backwards{t, dopen, t.du, t.ddelta, db, dc};
+  pass_gate(t);
+  const float* dungated = t.z != nullptr ? t.dungated : t.dy;
+  const Backwards<kHold> backwards{t, dungated, t.du, t.ddelta, db, dc};
   for (std::int64_t n = 0; n < t.states; ++n) {
     for (std::int64_t i = 0; i < t.steps; ++i) {
       give(set(0.0F), db + i * 16);
@@ -215,8 +214,8 @@ void backward_tile(const SelectiveTile& t) {
     }
     for (std::int64_t v = 0; v < t.pitch; v += width()) backwards.run(n, v);
     for (std::int64_t i = 0; i < t.steps; ++i) {
-      t.dgates[i * 2 * t.states + n] = hn::GetLane(hn::SumOfLanes(d, take(db + i * 16).v));
-      t.dgates[(i * 2 + 1) * t.states + n] = hn::GetLane(hn::SumOfLanes(d, take(dc + i * 16).v));
+      t.dbc[i * 2 * t.states + n] = hn::GetLane(hn::SumOfLanes(d, take(db + i * 16).v));
+      t.dbc[(i * 2 + 1) * t.states + n] = hn::GetLane(hn::SumOfLanes(d, take(dc + i * 16).v));
     }
   }
   if constexpr (!kHold) {
@@ -226,7 +225,7 @@ void backward_tile(const SelectiveTile& t) {
       give(gb * take(t.delta + i), t.du + i);
     }
   }
-  finish_backward(t, dopen);
+  finish_backward(t, dungated);
 }
 
 void forward_of(const SelectiveTile& t) {

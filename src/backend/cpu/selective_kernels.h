@@ -19,19 +19,19 @@ struct SelectiveTile {
   const float* skip = nullptr;     // there: D [pitch]
   const float* z = nullptr;        // of the gate, where there is one
   const float* ungated = nullptr;  // backward, with a gate: o
-  const float* gates = nullptr;    // B and C of each step: [steps, 2 states]
+  const float* bc = nullptr;       // B and C of each step: [steps, 2 states]
   float* carry = nullptr;          // [states, pitch]: h before the tile, then after it; e likewise
   // What comes out of it: forward y and, with a gate, o; backward du, ddelta, with a gate dz and
   // what flows back into o, and the sums over channels of dB and dC, [steps, 2 states]; what goes
   // into dA is added to `drates` [states, pitch], into dD to `dskip` [pitch].
   float* y = nullptr;
-  float* open = nullptr;
+  float* ungated_out = nullptr;
   float* dz = nullptr;
-  float* dopen = nullptr;
+  float* dungated = nullptr;
   float* dskip = nullptr;
   float* du = nullptr;
   float* ddelta = nullptr;
-  float* dgates = nullptr;
+  float* dbc = nullptr;
   float* drates = nullptr;
   const float* before = nullptr;  // backward: h before the tile, [states, pitch]
   float* scratch = nullptr;       // selective_scratch() floats
@@ -42,7 +42,7 @@ std::int64_t selective_scratch();
 
 struct SelectiveKernels {
   void (*forward)(const SelectiveTile& tile);
-  void (*adjoint)(const SelectiveTile& tile);  // of delta, rates, gates, dy: the carry alone
+  void (*adjoint)(const SelectiveTile& tile);  // of delta, rates, bc, dy: the carry alone
   void (*backward)(const SelectiveTile& tile);
 };
 

@@ -84,7 +84,7 @@ class SelectiveScanStep final : public Step {
     kDy,
     kZ,
     kUngated,
-    kGates,
+    kBC,
     kCarry,
     kBefore,
     kOut,
@@ -112,7 +112,7 @@ class SelectiveScanStep final : public Step {
     for (const Place place : {kRates, kCarry, kBefore, kDRates}) take(place, rates);
     for (const Place place : {kU, kDelta, kDy, kOut, kOut2}) take(place, of_steps);
     for (const Place place : {kZ, kUngated, kOut3, kOut4}) take(place, sizes_.gate ? of_steps : 0);
-    take(kGates, kChunk * 2 * sizes_.states);
+    take(kBC, kChunk * 2 * sizes_.states);
     take(kSums, selective_scratch());
     for (std::size_t i = 0; i < kSelectiveInputs; ++i) {
       at_[kOperands + i] = end;
@@ -195,16 +195,16 @@ class SelectiveScanStep final : public Step {
     tile.dy = of_steps(SelectiveInput::kDy, kDy);
     tile.z = of_steps(SelectiveInput::kZ, kZ);
     tile.ungated = of_steps(SelectiveInput::kUngated, kUngated);
-    float* gates = floats(scratch, kGates);
+    float* bc = floats(scratch, kBC);
     copy_in(SelectiveInput::kBC, scratch, p.batch, t, steps, 0, 2 * sizes_.states,
-            2 * sizes_.states, gates);
-    tile.gates = gates;
+            2 * sizes_.states, bc);
+    tile.bc = bc;
     tile.rates = floats(scratch, kRates);
     tile.carry = floats(scratch, kCarry);
     tile.before = floats(scratch, kBefore);
     tile.y = tile.du = floats(scratch, kOut);
     tile.ddelta = floats(scratch, kOut2);
-    tile.open = tile.dopen = floats(scratch, kOut3);
+    tile.ungated_out = tile.dungated = floats(scratch, kOut3);
     tile.dz = floats(scratch, kOut4);
     tile.drates = floats(scratch, kDRates);
     if (sizes_.skip) {
@@ -237,7 +237,7 @@ class SelectiveScanStep final : public Step {
       kernels_.forward(tile);
       copy_out(tile.y, steps, p, step(0, p, t));
       if (sizes_.gate && keeps_states(l_))
-        copy_out(tile.open, steps, p, step(SelectiveSizes::kUngatedResult, p, t));
+        copy_out(tile.ungated_out, steps, p, step(SelectiveSizes::kUngatedResult, p, t));
     }
     copy_out(carry, sizes_.states, p, state(1, p, 1, 0));
   }
@@ -267,7 +267,7 @@ class SelectiveScanStep final : public Step {
       const std::int64_t steps = std::min(kChunk, p.steps - c * kChunk);
       copy_states(SelectiveInput::kStates, p, scratch, p.batch * s.chunks() + t / kChunk, before);
       SelectiveTile tile = tile_at(p, scratch, t, steps);
-      tile.dgates =
+      tile.dbc =
           results_[2] + ((p.batch * s.blocks() + p.channel / block_) * s.length + t) * 2 * s.states;
       kernels_.backward(tile);
       copy_out(tile.du, steps, p, step(0, p, t));
