@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What options of tg lm do, each by itself: how tokens are drawn, tokenizers, how a text is scored,
 // kinds of weights. A tool that took one for another would fail.
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <set>
+#include <sstream>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -153,6 +155,85 @@ TEST(TgLmTokenizers, bytes_and_pairs_of_them_are_made_of_the_text) {
   EXPECT_LT(pairs.encode(word).size(), word.size());
   EXPECT_EQ(pairs.decode(pairs.encode(word)), word);
   EXPECT_EQ(tokenizer("bpe:264").vocab_size(), 264);
+}
+
+// Losses and rates of each step, as the tool writes them down.
+struct OptionSteps {
+  std::vector<double> losses, rates;
+};
+
+TEST(TgLmTrain, trains_as_the_library_does_with_each_option) {
+  const TestFolder folder;
+  std::string text;
+  std::mt19937 random(4);
+  for (int i = 0; i < 200; ++i) text += static_cast<char>('a' + random() % kOptionLetters);
+  write_text(folder / "text.txt", text);
+  const auto trained = [&](const OptionWords& options) {
+    OptionWords words = {
+        "lm",     "train",    "text.txt", "--device", "cpu",         "--arch",
+        "mamba1", "--layers", "1",        "--width",  "16",          "--steps",
+        "8",      "--batch",  "3",        "--length", "8",           "--warmup",
+        "2",      "--lr",     "0.01",     "--seed",   "3",           "--eval-every",
+        "8",      "--out",    "run",      "--force",  "--no-samples"};
+    for (std::size_t i = 0; i < options.size(); i += 2) {
+      const auto there = std::find(words.begin(), words.end(), options[i]);
+      if (there != words.end()) words.erase(there, there + 2);
+    }
+    words.insert(words.end(), options.begin(), options.end());
+    const ToolResult result = folder.tg(words);
+    EXPECT_EQ(result.code, 0) << result.err;
+    OptionSteps steps;
+    std::istringstream lines(read_text(folder / "run/metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      const OptionLine read = OptionLine::parse(line);
+      if (read["kind"] != "step") continue;
+      steps.losses.push_back(read["loss"]);
+      steps.rates.push_back(read["lr"]);
+    }
+    return steps;
+  };
+  const auto wanted = [&](const lm::TrainingOptions& options) {
+    const lm::SavedModel model = lm::load_model(folder / "run/model.safetensors");
+    const lm::TokenSplit split =
+        lm::pack_documents(std::vector{text}, model.tokenizer.value(),
+                           {.holdout = 0.1, .encode = {.add_special_tokens = false}});
+    lm::LanguageTrainer trainer(model.config, split.train, split.validation, options);
+    OptionSteps steps;
+    for (int i = 0; i < 8; ++i) {
+      steps.rates.push_back(trainer.lr());
+      steps.losses.push_back(trainer.step());
+    }
+    return steps;
+  };
+  const lm::TrainingOptions plain = {.batch = 3,
+                                     .length = 8,
+                                     .steps = 8,
+                                     .lr = 0.01,
+                                     .final_lr = 0.001,
+                                     .warmup = 2,
+                                     .seed = 3,
+                                     .device = {.kind = "cpu"}};
+  const OptionSteps as_it_is = trained({});
+  const auto check = [&](const char* option, const char* value, const lm::TrainingOptions& same) {
+    const OptionSteps steps = trained({option, value}), want = wanted(same);
+    EXPECT_EQ(steps.losses, want.losses) << option;
+    EXPECT_EQ(steps.rates, want.rates) << option;
+    EXPECT_NE(steps.losses, as_it_is.losses) << option << " changes nothing";
+  };
+  EXPECT_EQ(as_it_is.losses, wanted(plain).losses);
+  lm::TrainingOptions each = plain;
+  each.accumulate = 2;
+  check("--accumulate", "2", each);
+  (each = plain).clip = 1e-7;
+  check("--clip", "1e-7", each);
+  (each = plain).weight_decay = 9;
+  check("--weight-decay", "9", each);
+  (each = plain).final_lr = 0.009;
+  check("--final-lr", "0.009", each);
+  (each = plain).warmup = 5;
+  check("--warmup", "5", each);
+  (each = plain).seed = 9;
+  check("--seed", "9", each);
 }
 
 TEST(TgLmEval, goes_over_parts_and_forgets_as_it_is_told) {

@@ -107,6 +107,25 @@ TEST(TgLm, trains_and_makes_a_run_folder) {
   EXPECT_EQ(other.code, 1);
 }
 
+TEST(TgLm, shows_how_far_it_is_on_a_terminal) {
+  const TestFolder folder;
+  write_stories(folder);
+  const ToolResult result = run_tool_on_terminal(train_lm("run"), folder.path(), 100);
+  ASSERT_EQ(result.code, 0) << result.out;
+  std::set<std::string> shares;
+  std::size_t with_rate = 0;
+  std::istringstream drawn(result.out);
+  for (std::string line; std::getline(drawn, line, '\r');) {
+    const std::size_t percent = line.find('%');
+    if (percent == std::string::npos || percent < 3) continue;
+    shares.insert(line.substr(percent - 3, 3));
+    EXPECT_NE(line.find("loss "), std::string::npos) << line;
+    with_rate += line.find(" tokens/s") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GE(shares.size(), 3U) << result.out;  // one at least between validations
+  EXPECT_GT(with_rate, 0U) << result.out;
+}
+
 // The option with another value.
 void set_word(std::vector<std::string>& words, const char* option, const std::string& value) {
   *(std::find(words.begin(), words.end(), option) + 1) = value;

@@ -3,6 +3,7 @@
 #include "cli/tool.h"
 
 #include <fcntl.h>
+#include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
@@ -19,16 +20,30 @@ namespace tensorgrad::test {
 
 namespace fs = std::filesystem;
 
-ToolProcess::ToolProcess(const std::vector<std::string>& arguments, const fs::path& folder) {
-  static std::atomic<int> count = 0;
-  const std::string number = std::to_string(++count);
-  out_ = folder / (".out" + number);
-  err_ = folder / (".err" + number);
+namespace {
+
+// In a child that fork() has made.
+[[noreturn]] void become_tool(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {TENSORGRAD_TG};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
+  ::execv(TENSORGRAD_TG, argv.data());
+  ::_exit(127);
+}
+
+int exit_code(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+ToolProcess::ToolProcess(const std::vector<std::string>& arguments, const fs::path& folder) {
+  static std::atomic<int> count = 0;
+  const std::string number = std::to_string(++count);
+  out_ = folder / (".out" + number);
+  err_ = folder / (".err" + number);
   pid_ = ::fork();
   if (pid_ != 0) return;
   const int out = ::open(out_.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
@@ -38,8 +53,7 @@ ToolProcess::ToolProcess(const std::vector<std::string>& arguments, const fs::pa
       ::dup2(err, 2) < 0 || ::dup2(null, 0) < 0) {
     ::_exit(126);
   }
-  ::execv(TENSORGRAD_TG, argv.data());
-  ::_exit(127);
+  become_tool(arguments);
 }
 
 ToolProcess::~ToolProcess() {
@@ -55,7 +69,7 @@ ToolResult ToolProcess::wait() {
   ::waitpid(pid_, &status, 0);
   pid_ = -1;
   ToolResult result;
-  result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.code = exit_code(status);
   result.out = read_text(out_);
   result.err = read_text(err_);
   fs::remove(out_);
@@ -65,6 +79,29 @@ ToolResult ToolProcess::wait() {
 
 ToolResult run_tool(const std::vector<std::string>& arguments, const fs::path& folder) {
   return ToolProcess(arguments, folder).wait();
+}
+
+ToolResult run_tool_on_terminal(const std::vector<std::string>& arguments, const fs::path& folder,
+                                unsigned short columns) {
+  winsize size = {};
+  size.ws_col = columns;
+  size.ws_row = 25;
+  int terminal = -1;
+  const pid_t pid = ::forkpty(&terminal, nullptr, nullptr, &size);
+  if (pid == 0) {
+    if (::chdir(folder.c_str()) != 0 || ::setenv("TERM", "xterm", 1) != 0) ::_exit(126);
+    become_tool(arguments);
+  }
+  ToolResult result;
+  char text[4096];
+  ssize_t count = 0;  // none, or an error, once the tool has ended
+  while ((count = ::read(terminal, text, sizeof text)) > 0)
+    result.out.append(text, static_cast<std::size_t>(count));
+  ::close(terminal);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  result.code = exit_code(status);
+  return result;
 }
 
 TestFolder::TestFolder() {

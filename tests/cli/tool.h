@@ -34,6 +34,9 @@ class ToolProcess {
 };
 
 ToolResult run_tool(const std::vector<std::string>& arguments, const std::filesystem::path& folder);
+// The same with a terminal of so many columns in front of it; `out` has all that came there.
+ToolResult run_tool_on_terminal(const std::vector<std::string>& arguments,
+                                const std::filesystem::path& folder, unsigned short columns);
 
 // A folder that goes away with the object.
 class TestFolder {

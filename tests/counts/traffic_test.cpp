@@ -153,6 +153,9 @@ TEST(Traffic, generation_holds_as_much_after_each_token_as_after_the_first_on_cp
 TEST(Traffic, of_a_training_step_is_its_tokens_and_the_loss_on_webgpu) {
   expect_loss_alone(idle_device());
 }
+TEST(Traffic, of_generation_is_each_token_once_and_the_logits_of_the_last_on_webgpu) {
+  expect_each_token_once(idle_device());
+}
 TEST(Traffic, generation_holds_as_much_after_each_token_as_after_the_first_on_webgpu) {
   expect_constant_memory(idle_device());
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Causal convolutions against a plain loop in double, for lengths around those of chunks: whole and
 // in pieces with the state in between, outputs, states, and gradients of all that goes in.
-#include "state_space_loops.h"
+#include "stepper.h"
 #include "support/sanitized.h"
 
 namespace tensorgrad::testing {
@@ -53,13 +53,17 @@ CausalConv convolved_in_pieces(const std::vector<Tensor>& t, std::int64_t length
   return {concat(pieces, 1), state};
 }
 
-void check_conv(Where where, std::int64_t length) {
-  Sketch s(static_cast<std::uint64_t>(length));
-  const auto [t, g] = drawn<ConvGiven>(
+Drawn<ConvGiven> draw_conv(Sketch& s, std::int64_t length) {
+  return drawn<ConvGiven>(
       s,
       {s.input({kConvBatch, length, kConvChannels}), s.input({kConvChannels, kTaps}),
        s.input({kConvChannels}), s.input({kConvBatch, kBefore, kConvChannels})},
       {length, {}, {}, {}, {}}, kConvParts);
+}
+
+void check_conv(Where where, std::int64_t length) {
+  Sketch s(static_cast<std::uint64_t>(length));
+  const auto [t, g] = draw_conv(s, length);
   const CausalConv whole = causal_conv1d(t[0], t[1], t[2], t[3]);
   const CausalConv pieces = convolved_in_pieces(t, length);
   Weighted of_whole, of_pieces;
@@ -89,6 +93,24 @@ TEST(CausalConv, is_that_of_a_loop_with_its_gradients_on_cpu) {
 TEST(CausalConv, is_that_of_a_loop_with_its_gradients_on_webgpu) {
   for (const std::int64_t length : kScanLengths) check_conv(Where::kWebGpu, length);
 }
+
+void check_conv_steps(Where where) {
+  Stepper stepper(where,
+                  {{"x", StepInput::kOfStep, {kConvBatch, 1, kConvChannels}},
+                   {"weight", StepInput::kFixed, {kConvChannels, kTaps}},
+                   {"bias", StepInput::kFixed, {kConvChannels}},
+                   {"state", StepInput::kState, {kConvBatch, kBefore, kConvChannels}}},
+                  [](const Inputs& in) {
+                    const CausalConv conv =
+                        causal_conv1d(in["x"], in["weight"], in["bias"], in["state"]);
+                    return std::map<std::string, Tensor>{{"y", conv.y}, {"state", conv.state}};
+                  });
+  check_steps<ConvGiven>(stepper, draw_conv, kConvParts,
+                         [](const ConvGiven& g) { return one_by_one(g); });
+}
+
+TEST(CausalConv, step_by_step_is_that_of_a_loop_on_cpu) { check_conv_steps(Where::kCpu); }
+TEST(CausalConv, step_by_step_is_that_of_a_loop_on_webgpu) { check_conv_steps(Where::kWebGpu); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

@@ -130,14 +130,17 @@ struct GradientForm {
 
 void check_gradient_of_selective(Where where) {
   // A GPU's driver in software compiles each kernel for seconds: all but one form goes there in one
-  // length of each kind, in whole chunks, with a ragged one, and in segments.
+  // length of each kind, in whole chunks, with a ragged one, and in segments; the last of the forms
+  // not at all, which WideScan tries.
   const bool software = where == Where::kWebGpu && device_at(where)->info().software;
   const std::set<std::int64_t> kinds = {64, 65, 257};
   for (const std::int64_t length : kLengthsOfGradients) {
     for (const GradientForm& form :
          {GradientForm{Discretization::kEuler, true}, GradientForm{Discretization::kEuler, false},
-          GradientForm{Discretization::kZeroOrderHold, false}}) {
-      if (software && !form.of_state && !kinds.contains(length)) continue;
+          GradientForm{Discretization::kZeroOrderHold, false},
+          GradientForm{Discretization::kZeroOrderHold, true}}) {
+      const bool hold = form.discretization == Discretization::kZeroOrderHold;
+      if (software && (form.of_state ? hold : !kinds.contains(length))) continue;
       Sketch s(static_cast<std::uint64_t>(length));
       const auto [t, g] = draw_selective(s, length);
       const SelectiveScan whole = selective_scan(

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Selective scans of so many channels that these alone keep a GPU busy: by blocks of channels
 // whatever the length, the steps of a line in one piece. Against loops over the steps in double.
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "kernel/selective.h"
@@ -93,56 +95,83 @@ std::vector<Part> parts_of(std::int64_t length, const Width& width) {
           {&G::z, steps, 1, -3, 3}};
 }
 
+// Numbers, tensors of them, and the scan of these.
+struct WideScanCase {
+  Sketch sketch;
+  std::vector<Part> parts;
+  SelectiveGiven given;
+  std::vector<Tensor> inputs;
+
+  WideScanCase(std::int64_t length, const Width& width)
+      : sketch(static_cast<std::uint64_t>(length)),
+        parts(parts_of(length, width)),
+        given{kBatches, length, kDifferent, width.states, {}, {}, {}, {}, {}, {}, {}, {}} {
+    const SelectiveSizes sizes{kBatches, length, width.channels, width.states};
+    EXPECT_TRUE(sizes.fills_gpu() && sizes.segments() == 1);
+    for (const Part& part : parts) {
+      given.*part.values = part.drawn(sketch, width.channels);
+      inputs.push_back(input(part, given.*part.values, width.channels));
+    }
+  }
+
+  Tensor input(const Part& part, const Values& few, std::int64_t channels) {
+    return sketch.input(part.shape, f32,
+                        part.inner == 0 ? few : repeated(few, channels, part.inner));
+  }
+
+  SelectiveScan scan(Discretization discretization) {
+    const std::vector<Tensor>& t = inputs;
+    const SelectiveScan made = selective_scan(
+        t[0], t[1], t[2], t[3], t[4],
+        {.D = t[6], .z = t[7], .initial_state = t[5], .discretization = discretization});
+    sketch.output("y", made.y);
+    sketch.output("state", made.state);
+    return made;
+  }
+};
+
+void expect_results(const ValueMap& got, const ScanResults& want, const Width& width,
+                    const std::string& what) {
+  expect_near(got.at("y"), repeated(want.y, width.channels, 1), 2e-5, what + "y");
+  expect_near(got.at("state"), repeated(want.state, width.channels, width.states), 2e-5,
+              what + "state");
+}
+
 // Outputs, last states, and the gradients of their sum with random weights; or of the outputs
 // alone: then the kernel has the gate backward, too.
 void check_wide(Where where, std::int64_t length, Discretization discretization, bool with_state,
                 const Width& width = kUsualStates) {
   const auto [channels, states] = width;
-  const SelectiveSizes sizes{kBatches, length, channels, states};
-  ASSERT_TRUE(sizes.fills_gpu() && sizes.segments() == 1 && sizes.chunks() > 4);
+  ASSERT_GT((SelectiveSizes{kBatches, length, channels, states}.chunks()), 4);
   const std::string what = std::to_string(length) + " steps, ";
-  Sketch s(static_cast<std::uint64_t>(length));
-  SelectiveGiven g{kBatches, length, kDifferent, states, {}, {}, {}, {}, {}, {}, {}, {}};
-  const std::vector<Part> parts = parts_of(length, width);
-  std::vector<Tensor> t;
-  const auto input = [&](const Part& part, const Values& few) {
-    return s.input(part.shape, f32, part.inner == 0 ? few : repeated(few, channels, part.inner));
-  };
-  for (const Part& part : parts) {
-    g.*part.values = part.drawn(s, channels);
-    t.push_back(input(part, g.*part.values));
-  }
-  const SelectiveScan scan = selective_scan(
-      t[0], t[1], t[2], t[3], t[4],
-      {.D = t[6], .z = t[7], .initial_state = t[5], .discretization = discretization});
-  s.output("y", scan.y);
-  s.output("state", scan.state);
-  const Part &of_y = parts[0], &of_state = parts[5];
+  WideScanCase wide(length, width);
+  Sketch& s = wide.sketch;
+  const SelectiveScan scan = wide.scan(discretization);
+  const Part &of_y = wide.parts[0], &of_state = wide.parts[5];
   Weighted weights{of_y.drawn(s, channels), of_state.drawn(s, channels)};
-  Tensor loss = sum(scan.y * input(of_y, weights.y));
+  Tensor loss = sum(scan.y * wide.input(of_y, weights.y, channels));
   if (with_state) {
-    loss = loss + sum(scan.state * input(of_state, weights.state));
+    loss = loss + sum(scan.state * wide.input(of_state, weights.state, channels));
   } else {
     weights.state.assign(weights.state.size(), 0);
   }
-  give_gradients(s, loss, t, "d");
+  give_gradients(s, loss, wide.inputs, "d");
 
   ValueMap got = run_graph(s.graph(), s.leaves, where);
-  const ScanResults want = one_by_one(g, discretization);
-  expect_near(got.at("y"), repeated(want.y, channels, 1), 2e-5, what + "y");
-  expect_near(got.at("state"), repeated(want.state, channels, states), 2e-5, what + "state");
+  expect_results(got, one_by_one(wide.given, discretization), width, what);
   std::vector<Values SelectiveGiven::*> members;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    members.push_back(parts[i].values);
-    if (parts[i].inner == 0) continue;
+  for (std::size_t i = 0; i < wide.parts.size(); ++i) {
+    const Part& part = wide.parts[i];
+    members.push_back(part.values);
+    if (part.inner == 0) continue;
     const std::string name = "d" + std::to_string(i);
-    got.at(name) = added_up(got.at(name), channels, parts[i].inner, what + name);
+    got.at(name) = added_up(got.at(name), channels, part.inner, what + name);
   }
   weights = {counted(weights.y, channels, 1), counted(weights.state, channels, states)};
   const auto value = [&](const SelectiveGiven& at) {
     return weights.of(one_by_one(at, discretization));
   };
-  check_slopes<SelectiveGiven>(g, members, got, "d", value, what);
+  check_slopes<SelectiveGiven>(wide.given, members, got, "d", value, what);
 }
 
 TEST(WideScan, is_that_of_a_loop_with_its_gradients_on_cpu) {
@@ -164,6 +193,34 @@ TEST(WideScan, is_that_of_a_loop_with_its_gradients_on_webgpu) {
   for (const Width& width : {kUsualStates, kManyStates})
     check_wide(Where::kWebGpu, 1000, Discretization::kEuler, true, width);
 }
+
+// Forward alone, of all lengths. Another u at one step of the first text changes no bit of what is
+// before it, nor of the second text.
+void check_wide_forward(Where where) {
+  for (const std::int64_t length : std::span(kScanLengths).first(kSanitized ? 3 : 7)) {
+    const std::string what = std::to_string(length) + " steps, ";
+    WideScanCase wide(length, kUsualStates);
+    wide.scan(Discretization::kEuler);
+    const Graph graph = wide.sketch.graph();
+    ValueMap leaves = wide.sketch.leaves;
+    const ValueMap got = run_graph(graph, leaves, where);
+    expect_results(got, one_by_one(wide.given, Discretization::kEuler), kUsualStates, what);
+    const std::int64_t row = kUsualStates.channels, changed = 2 * length / 3;
+    const auto at_step = [&](std::int64_t t) { return static_cast<std::size_t>(t * row); };
+    Values& u = leaves.at("in0");
+    for (std::size_t i = at_step(changed); i < at_step(changed + 1); ++i) u[i] += 1;
+    const Values &before = got.at("y"), after = run_graph(graph, leaves, where).at("y");
+    std::size_t last_alike = 0;  // and one more
+    while (last_alike < before.size() && before[last_alike] == after[last_alike]) ++last_alike;
+    EXPECT_GE(last_alike, at_step(changed)) << what;
+    EXPECT_LT(last_alike, at_step(changed + 1)) << what << "the step itself";
+    const auto second = static_cast<std::ptrdiff_t>(at_step(length));
+    EXPECT_TRUE(std::equal(before.begin() + second, before.end(), after.begin() + second)) << what;
+  }
+}
+
+TEST(WideScan, looks_at_nothing_that_comes_later_on_cpu) { check_wide_forward(Where::kCpu); }
+TEST(WideScan, looks_at_nothing_that_comes_later_on_webgpu) { check_wide_forward(Where::kWebGpu); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

@@ -184,6 +184,29 @@ TEST(LanguageTrainer, learns_a_text_of_one_window) {
   EXPECT_EQ(trainer.epochs(), 60);
 }
 
+// Three batches of two windows are one of six: their mean loss, and one update.
+TEST(LanguageTrainer, accumulates_batches_to_one_update) {
+  TrainingOptions options = few_steps();
+  options.batch = 6;
+  const auto make = [&] {
+    return LanguageTrainer(letters_config({MixerKind::kMamba1, MixerKind::kMlp}),
+                           TokenText(letters(6 * 8, 1)), TokenText(), options);
+  };
+  LanguageTrainer at_once = make();
+  options.batch = 2;
+  options.accumulate = 3;
+  LanguageTrainer in_three = make();
+  EXPECT_EQ(in_three.tokens_per_step(), at_once.tokens_per_step());
+  for (int step = 0; step < 4; ++step) EXPECT_NEAR(in_three.step(), at_once.step(), 2e-5) << step;
+  EXPECT_EQ(in_three.steps(), 4);
+  EXPECT_EQ(in_three.epochs(), 4) << "all six windows are an update";
+  const auto want = at_once.model().weights;
+  for (const auto& [name, tensor] : in_three.model().weights) {
+    const std::vector<float> a = tensor.floats(), b = want.at(name).floats();
+    for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 2e-4) << name;
+  }
+}
+
 // By how much each element differs after the first update, in learning rates.
 std::map<std::string, std::vector<double>> first_update(TrainingOptions options) {
   options.warmup = 0;
