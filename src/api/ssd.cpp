@@ -118,11 +118,32 @@ struct StepWeights {
   Tensor later, own;
 };
 
+// by_chunks() of one step of one rank: a pass over the states, which are written where they are
+// kept.
+Ssd one_step(Tensor x, Tensor decay, Tensor B, Tensor C, std::optional<Tensor> initial,
+             const SsdSizes& s, Loc loc) {
+  const Shape of_states = {s.batch, s.groups, 1, 1, s.states};
+  Tensor h =
+      reshape(x, {s.batch, s.groups, s.each(), s.width, 1}, loc) * reshape(B, of_states, loc);
+  if (initial) {
+    const Tensor kept = exp(reshape(decay, {s.batch, s.groups, s.each(), 1, 1}, loc));
+    h = kept * reshape(*initial, {s.batch, s.groups, s.each(), s.width, s.states}, loc) + h;
+  }
+  const Tensor y = sum(h * reshape(C, of_states, loc), {4}, false, loc);
+  return {reshape(y, {s.batch, 1, s.heads, 1, s.width}, loc),
+          reshape(h, {s.batch, s.heads, s.width, s.states}, loc)};
+}
+
 // h[t] = e^decay[t] h[t-1] + sum over ranks of x[t] B[t]^T, y[t] = h[t] C[t]; with weights each x
 // times its own. x [B, L, H, R, P], decay [B, L, H], B and C [B, L, G, R, N], initial [B, H, P, N];
 // y as x, and the last state.
 Ssd by_chunks(Tensor x, Tensor decay, Tensor B, Tensor C, const std::optional<StepWeights>& weights,
               std::optional<Tensor> initial, const SsdSizes& s, Loc loc) {
+  if (s.length == 1 && s.ranks == 1) {
+    // Nothing is later.
+    const Tensor own = weights ? x * unsqueeze(unsqueeze(weights->own, -1, loc), -1, loc) : x;
+    return one_step(own, decay, B, C, initial, s, loc);
+  }
   if (initial) {
     initial = reshape(transpose(*initial, -1, -2, loc),
                       {s.batch, s.groups, s.each(), s.states, s.width}, loc);
@@ -295,7 +316,8 @@ RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor thet
   const Tensor late = (1.0 - lambda) * dt;
   std::optional<Tensor> initial;
   if (before) {
-    const Tensor v = matmul(transpose(before->x, -1, -2, loc), before->b, loc);
+    const Tensor rows = transpose(before->x, -1, -2, loc);
+    const Tensor v = s.ranks == 1 ? rows * before->b : matmul(rows, before->b, loc);
     const Tensor first = reshape(narrow(late, 1, 0, 1, loc), {s.batch, s.heads, 1, 1}, loc);
     initial = before->state + first * v;
   }

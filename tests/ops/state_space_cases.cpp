@@ -211,20 +211,22 @@ std::vector<OpCase> rotations() {
   const auto plain = [flat](T t) {
     return flat(rotary_scan(t[0], t[1], t[2], t[3], t[4], t[5], t[6], {.chunk = 3}));
   };
+  // The first steps, and then the others.
+  const auto in_two = [flat](T t, std::int64_t first) {
+    const auto piece = [&](std::int64_t from, std::int64_t count, const RotaryScanOptions& how) {
+      const auto some = [&](std::size_t i) { return narrow(t[i], 1, from, count); };
+      return rotary_scan(some(0), some(1), some(2), some(3), some(4), some(5), some(6), how);
+    };
+    const RotaryScan front = piece(0, first, {});
+    return in_a_row({front.y, flat(piece(first, 3 - first, {.initial_state = front.state}))});
+  };
   return {
       {"rotary_scan", args(4, 1), plain},
-      {"rotary_scan_of_one_step", args(1, 2), plain},
+      {"rotary_scan_of_one_step", args(1, 1), plain},
+      {"rotary_scan_of_one_step_of_ranks", args(1, 2), plain},
       {"rotary_scan_of_ranks", args(3, 2), plain},
-      {"rotary_scan_in_two_calls", args(3, 1),
-       [flat](T t) {
-         const auto piece = [&](std::int64_t from, std::int64_t count,
-                                const RotaryScanOptions& how) {
-           const auto some = [&](std::size_t i) { return narrow(t[i], 1, from, count); };
-           return rotary_scan(some(0), some(1), some(2), some(3), some(4), some(5), some(6), how);
-         };
-         const RotaryScan front = piece(0, 1, {});
-         return in_a_row({front.y, flat(piece(1, 2, {.initial_state = front.state}))});
-       }},
+      {"rotary_scan_in_two_calls", args(3, 1), [=](T t) { return in_two(t, 1); }},
+      {"rotary_scan_and_one_step", args(3, 1), [=](T t) { return in_two(t, 2); }},
   };
 }
 

@@ -134,17 +134,28 @@ Drawn<SsdGiven> draw_ssd(Sketch& s, std::int64_t length) {
                          kSsdParts);
 }
 
-Drawn<RotaryGiven> draw_rotary(Sketch& s, std::int64_t length) {
-  const Shape steps = {2, length, 2};
-  std::vector<Tensor> t = {s.input({2, length, 2, 2, 3}, -1, 1),
+namespace {
+
+Drawn<RotaryGiven> draw_rotary_of(std::int64_t ranks, Sketch& s, std::int64_t length) {
+  const Shape steps = {2, length, 2}, of_states = {2, length, 2, ranks, 4};
+  std::vector<Tensor> t = {s.input({2, length, 2, ranks, 3}, -1, 1),
                            s.input(steps, 0.01, 0.4),
                            s.input(steps, -2, -0.1),
                            s.input(steps, 0, 1),
                            s.input({2, length, 2, 2}, -3, 3),
-                           s.input({2, length, 2, 2, 4}, -1, 1),
-                           s.input({2, length, 2, 2, 4}, -1, 1)};
-  return drawn<RotaryGiven>(s, std::move(t), {2, length, 2, 2, 3, 4, {}, {}, {}, {}, {}, {}, {}},
-                            kRotaryParts);
+                           s.input(of_states, -1, 1),
+                           s.input(of_states, -1, 1)};
+  return drawn<RotaryGiven>(s, std::move(t),
+                            {2, length, 2, ranks, 3, 4, {}, {}, {}, {}, {}, {}, {}}, kRotaryParts);
+}
+
+}  // namespace
+
+Drawn<RotaryGiven> draw_rotary(Sketch& s, std::int64_t length) {
+  return draw_rotary_of(2, s, length);
+}
+Drawn<RotaryGiven> draw_rotary_of_one_rank(Sketch& s, std::int64_t length) {
+  return draw_rotary_of(1, s, length);
 }
 
 void give_gradients(Sketch& s, const Tensor& loss, const std::vector<Tensor>& inputs,

@@ -129,6 +129,7 @@ inline constexpr Values RotaryGiven::* kRotaryParts[] = {
 // Of two batches.
 Drawn<SelectiveGiven> draw_selective(Sketch& s, std::int64_t length);
 Drawn<SsdGiven> draw_ssd(Sketch& s, std::int64_t length);
-Drawn<RotaryGiven> draw_rotary(Sketch& s, std::int64_t length);
+Drawn<RotaryGiven> draw_rotary(Sketch& s, std::int64_t length);  // of two ranks
+Drawn<RotaryGiven> draw_rotary_of_one_rank(Sketch& s, std::int64_t length);
 
 }  // namespace tensorgrad::testing

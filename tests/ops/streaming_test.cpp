@@ -52,19 +52,20 @@ void check_ssd_steps(Where where) {
 }
 
 // From nothing: what comes before the first step is zeros.
-void check_rotary_steps(Where where) {
+void check_rotary_steps(Where where, std::int64_t ranks) {
+  const Shape b = {2, 1, 2, ranks, 4};
   Stepper stepper(
       where,
-      {{"x", StepInput::kOfStep, {2, 1, 2, 2, 3}},
+      {{"x", StepInput::kOfStep, {2, 1, 2, ranks, 3}},
        {"dt", StepInput::kOfStep, {2, 1, 2}},
        {"A", StepInput::kOfStep, {2, 1, 2}},
        {"lambda", StepInput::kOfStep, {2, 1, 2}},
        {"theta", StepInput::kOfStep, {2, 1, 2, 2}},
-       {"B", StepInput::kOfStep, {2, 1, 2, 2, 4}},
-       {"C", StepInput::kOfStep, {2, 1, 2, 2, 4}},
+       {"B", StepInput::kOfStep, b},
+       {"C", StepInput::kOfStep, b},
        {"state", StepInput::kState, {2, 2, 3, 4}},
-       {"b before", StepInput::kState, {2, 2, 2, 4}},
-       {"x before", StepInput::kState, {2, 2, 2, 3}},
+       {"b before", StepInput::kState, {2, 2, ranks, 4}},
+       {"x before", StepInput::kState, {2, 2, ranks, 3}},
        {"phase", StepInput::kState, {2, 2, 2}}},
       [](const Inputs& in) {
         const RotaryState before{in["state"], in["b before"], in["x before"], in["phase"]};
@@ -77,7 +78,8 @@ void check_rotary_steps(Where where) {
                      {"phase", scan.state.phase}};
       });
   check_steps<RotaryGiven>(
-      stepper, draw_rotary, kRotaryParts, [](const RotaryGiven& g) { return one_by_one(g); }, 4);
+      stepper, ranks == 1 ? draw_rotary_of_one_rank : draw_rotary, kRotaryParts,
+      [](const RotaryGiven& g) { return one_by_one(g); }, 4);
 }
 
 TEST(SelectiveScan, step_by_step_is_that_of_a_loop_on_cpu) { check_selective_steps(Where::kCpu); }
@@ -86,8 +88,12 @@ TEST(SelectiveScan, step_by_step_is_that_of_a_loop_on_webgpu) {
 }
 TEST(Ssd, step_by_step_is_that_of_a_loop_on_cpu) { check_ssd_steps(Where::kCpu); }
 TEST(Ssd, step_by_step_is_that_of_a_loop_on_webgpu) { check_ssd_steps(Where::kWebGpu); }
-TEST(RotaryScan, step_by_step_is_that_of_a_loop_on_cpu) { check_rotary_steps(Where::kCpu); }
-TEST(RotaryScan, step_by_step_is_that_of_a_loop_on_webgpu) { check_rotary_steps(Where::kWebGpu); }
+TEST(RotaryScan, step_by_step_is_that_of_a_loop_on_cpu) {
+  for (const std::int64_t ranks : {1, 2}) check_rotary_steps(Where::kCpu, ranks);
+}
+TEST(RotaryScan, step_by_step_is_that_of_a_loop_on_webgpu) {
+  for (const std::int64_t ranks : {1, 2}) check_rotary_steps(Where::kWebGpu, ranks);
+}
 
 }  // namespace
 }  // namespace tensorgrad::testing
