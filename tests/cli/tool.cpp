@@ -22,16 +22,23 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// In a child that fork() has made.
-[[noreturn]] void become_tool(const std::vector<std::string>& arguments) {
-  std::vector<std::string> words = {TENSORGRAD_TG};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  ::execv(TENSORGRAD_TG, argv.data());
-  ::_exit(127);
-}
+// Made before a fork: behind it, other threads may have left what allocates locked.
+class ToolCommand {
+ public:
+  explicit ToolCommand(const std::vector<std::string>& arguments) : words_{TENSORGRAD_TG} {
+    words_.insert(words_.end(), arguments.begin(), arguments.end());
+    for (std::string& word : words_) argv_.push_back(word.data());
+    argv_.push_back(nullptr);
+  }
+  [[noreturn]] void become_it() const {
+    ::execv(TENSORGRAD_TG, argv_.data());
+    ::_exit(127);
+  }
+
+ private:
+  std::vector<std::string> words_;
+  std::vector<char*> argv_;
+};
 
 int exit_code(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -44,6 +51,7 @@ ToolProcess::ToolProcess(const std::vector<std::string>& arguments, const fs::pa
   const std::string number = std::to_string(++count);
   out_ = folder / (".out" + number);
   err_ = folder / (".err" + number);
+  const ToolCommand command(arguments);
   pid_ = ::fork();
   if (pid_ != 0) return;
   const int out = ::open(out_.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0600);
@@ -53,7 +61,7 @@ ToolProcess::ToolProcess(const std::vector<std::string>& arguments, const fs::pa
       ::dup2(err, 2) < 0 || ::dup2(null, 0) < 0) {
     ::_exit(126);
   }
-  become_tool(arguments);
+  command.become_it();
 }
 
 ToolProcess::~ToolProcess() {
@@ -86,11 +94,12 @@ ToolResult run_tool_on_terminal(const std::vector<std::string>& arguments, const
   winsize size = {};
   size.ws_col = columns;
   size.ws_row = 25;
+  const ToolCommand command(arguments);
   int terminal = -1;
   const pid_t pid = ::forkpty(&terminal, nullptr, nullptr, &size);
   if (pid == 0) {
     if (::chdir(folder.c_str()) != 0 || ::setenv("TERM", "xterm", 1) != 0) ::_exit(126);
-    become_tool(arguments);
+    command.become_it();
   }
   ToolResult result;
   char text[4096];
