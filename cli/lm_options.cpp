@@ -234,8 +234,9 @@ void add_lm_eval(CLI::App& app, LmAction& action) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
   command
-      .add_option("--parts", args->options.parts,
-                  "Go over so many parts of the text side by side, which is faster")
+      .add_option(
+          "--parts", args->options.parts,
+          "Go over so many parts of the text side by side, each without what is before it; faster")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
       ->capture_default_str();
   command

@@ -88,6 +88,7 @@ void add_tokens(Fingerprint& print, const lm::TokenText& text) {
 std::vector<std::string> text_files(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {
+    if (path.empty()) throw UserError("the path of a text is empty");
     std::error_code error;
     if (!fs::is_directory(path, error)) {
       files.push_back(path);
@@ -108,6 +109,11 @@ std::vector<std::string> text_files(const std::vector<std::string>& paths) {
 std::vector<std::string> read_documents(const std::vector<std::string>& files) {
   std::vector<std::string> documents;
   for (const std::string& file : files) {
+    if (holds_tokens(file)) {
+      throw UserError(file +
+                      ": is not text; a file of tokens is the only one that is given, and a model "
+                      "goes to --from");
+    }
     documents.push_back(read_text_file(file, kMostTextBytes));
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     if (documents.back().starts_with(kByteOrderMark)) documents.back().erase(0, 3);

@@ -188,7 +188,7 @@ class LmTraining {
   }
 
   int complete() {
-    const History history = read_history(path("metrics.jsonl"));
+    const History history = rewind_metrics(path("metrics.jsonl"), trainer_.steps());  // no pauses
     Curve training{.name = "training", .x = {}, .y = {}, .smooth = true};
     Curve validation{.name = "validation", .x = {}, .y = {}, .marks = true};
     for (const StepLine& line : history.steps) {
@@ -239,9 +239,13 @@ class LmTraining {
 void print_lm_head(const LmRun& run, const lm::LanguageTrainer& trainer, const LmText& text,
                    const std::string& device, const std::string& folder) {
   fmt::print("device  {}\n", device);
-  fmt::print("model   {}: {}; {} parameters{}\n", run.settings.shape.arch, layers_text(run.config),
+  const std::string layers = layers_text(run.config);
+  const bool attends = layers.find("attention") != std::string::npos;
+  fmt::print("model   {}: {}; {} parameters{}\n", run.settings.shape.arch, layers,
              trainer.parameters(),
-             run.settings.training.b_and_c_alone ? ", of which B and C alone are trained" : "");
+             !run.settings.training.b_and_c_alone ? ""
+             : attends ? ", of which B and C and those of attention alone are trained"
+                       : ", of which B and C alone are trained");
   fmt::print("text    {}: {} tokens to train on, {} held out; {} tokens of {}\n",
              text.documents > 0 ? fmt::format("{} documents", text.documents) : run.data.front(),
              run.train_tokens, run.validation_tokens, text.tokenizer.vocab_size(),
@@ -276,11 +280,19 @@ void check_prompt(const std::string& prompt, const Tokenizer& tokenizer) {
   }
 }
 
+std::vector<std::string> absolute_paths(const std::vector<std::string>& paths) {
+  std::vector<std::string> all;
+  for (const std::string& path : paths) {
+    if (path.empty()) throw UserError("the path of a text is empty");
+    all.push_back(fs::absolute(path).lexically_normal().string());
+  }
+  return all;
+}
+
 int lm_start(const LmTrainArguments& arguments) {
   LmRun run;
   run.settings = arguments.settings;
-  for (const std::string& path : arguments.data)
-    run.data.push_back(fs::absolute(path).lexically_normal().string());
+  run.data = absolute_paths(arguments.data);
   std::optional<lm::SavedModel> from;
   std::optional<Tokenizer> given;
   if (!run.settings.from.empty()) {
@@ -327,11 +339,7 @@ void check_checkpoint(const nn::MambaConfig& config, const std::string& path) {
 int lm_resume(const LmTrainArguments& arguments) {
   const std::string& folder = arguments.resume;
   LmRun run = read_lm_run(folder);
-  if (!arguments.data.empty()) {
-    run.data.clear();
-    for (const std::string& path : arguments.data)
-      run.data.push_back(fs::absolute(path).lexically_normal().string());
-  }
+  if (!arguments.data.empty()) run.data = absolute_paths(arguments.data);
   const auto path = [&](const char* name) { return (fs::path(folder) / name).string(); };
   const Tokenizer tokenizer = Tokenizer::from_file(folder);
   const LmText text =

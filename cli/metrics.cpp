@@ -128,12 +128,11 @@ History rewind_metrics(const std::string& path, std::int64_t step) {
   std::string kept;
   each_line(path, [&](std::string_view text, const Json& line) {
     if (step_of(line) > step) return;
+    if (line["kind"] == "pause" && step_of(line) < step) return;
     take_line(line, history);
-    if (line["kind"] == "pause") return;
     kept += text;
     kept += '\n';
   });
-  if (history.pause.step != step) history.pause = {};
   write_file_atomically(path, kept);
   return history;
 }

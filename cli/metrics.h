@@ -73,8 +73,8 @@ struct History {
 // IoError names a line that is none of ours. A last line that was cut short is left out.
 History read_history(const std::string& path);
 
-// Drops what was written after `step` steps were done, and every pause; the history it returns has
-// the pause of this very step, if there was one.
+// Drops what was written after `step` steps were done, and every pause but that of this very step,
+// from which a run may have to go on more than once; so does the history that it returns.
 History rewind_metrics(const std::string& path, std::int64_t step);
 
 }  // namespace tensorgrad::cli

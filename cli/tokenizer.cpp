@@ -217,6 +217,12 @@ int encode_text(const TokenizerEncodeArguments& arguments) {
                printable(arguments.out), ids.size(), read,
                ids.empty() ? 0 : bytes / static_cast<double>(ids.size()), seconds,
                bytes / 1e6 / std::max(seconds, 1e-9));
+    if (texts.size() > 1 && !tokenizer.eos_id()) {
+      fmt::print(
+          "the tokenizer has no token for the end of a text: nothing lies between them; --eos "
+          "names "
+          "one\n");
+    }
   } else if (arguments.show) {
     for (const std::int32_t id : ids) {
       fmt::print("{}\t{}\n", id, printable(*tokenizer.id_to_token(id)));

@@ -208,7 +208,7 @@ class Training {
   int complete() {
     progress_.finish();
     if (!evaluation_) test();
-    const History history = read_history(path("metrics.jsonl"));
+    const History history = rewind_metrics(path("metrics.jsonl"), trainer_.steps());  // no pauses
     const std::vector<std::string> pictures =
         write_pictures(folder_, run_, history, data_.test, *evaluation_);
     fmt::print("test accuracy {:.2f} % after {:.1f} s of training\n", evaluation_->accuracy() * 100,

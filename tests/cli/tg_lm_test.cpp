@@ -286,9 +286,11 @@ TEST(TgLm, goes_on_as_if_it_had_never_stopped) {
   const ToolResult stopped = folder.tg(train_lm("parts", {"--stop-after", "11"}));
   ASSERT_EQ(stopped.code, 130) << stopped.err;
   EXPECT_NE(stopped.out.find("stopped after step 11 of 24"), std::string::npos) << stopped.out;
-  const ToolResult again =
-      folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu", "--stop-after", "16"});
-  ASSERT_EQ(again.code, 130) << again.err;
+  for (const char* step : {"11", "16", "16"}) {  // also where it is stopped before it goes on
+    const ToolResult again =
+        folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu", "--stop-after", step});
+    ASSERT_EQ(again.code, 130) << again.err;
+  }
   const ToolResult rest = folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu"});
   ASSERT_EQ(rest.code, 0) << rest.err;
   EXPECT_EQ(lm_lines(folder / "parts"), lm_lines(folder / "whole"));
@@ -422,6 +424,15 @@ TEST(TgLm, trains_on_a_file_of_tokens) {
   EXPECT_NE(two.out.find(no_end), std::string::npos) << two.out;
   words[2] = "a.safetensors";
   words[4] = "run";
+  std::vector<std::string> mixed = words;
+  mixed.insert(mixed.begin() + 3, "stories/a.txt");
+  const ToolResult refused = folder.tg(mixed);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find("a.safetensors: is not text"), std::string::npos) << refused.err;
+  const ToolResult joined =
+      folder.tg({"tokenizer", "encode", "--tokenizer", "bpe.json", "stories/a.txt", "stories/b.txt",
+                 "--out", "ab.safetensors"});
+  EXPECT_NE(joined.out.find(no_end), std::string::npos) << joined.out;
   const ToolResult result = folder.tg(words);
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(result.out.find(no_end), std::string::npos) << result.out;
