@@ -239,9 +239,10 @@ class LmTraining {
 void print_lm_head(const LmRun& run, const lm::LanguageTrainer& trainer, const LmText& text,
                    const std::string& device, const std::string& folder) {
   fmt::print("device  {}\n", device);
-  const std::string layers = layers_text(run.config);
-  const bool attends = layers.find("attention") != std::string::npos;
-  fmt::print("model   {}: {}; {} parameters{}\n", run.settings.shape.arch, layers,
+  const std::vector<nn::MixerKind>& layers = run.config.layers;
+  const bool attends =
+      std::find(layers.begin(), layers.end(), nn::MixerKind::kAttention) != layers.end();
+  fmt::print("model   {}: {}; {} parameters{}\n", run.settings.shape.arch, layers_text(run.config),
              trainer.parameters(),
              !run.settings.training.b_and_c_alone ? ""
              : attends ? ", of which B and C and those of attention alone are trained"
@@ -280,13 +281,11 @@ void check_prompt(const std::string& prompt, const Tokenizer& tokenizer) {
   }
 }
 
-std::vector<std::string> absolute_paths(const std::vector<std::string>& paths) {
-  std::vector<std::string> all;
-  for (const std::string& path : paths) {
-    if (path.empty()) throw UserError("the path of a text is empty");
-    all.push_back(fs::absolute(path).lexically_normal().string());
-  }
-  return all;
+// An empty one stays so: text_files() refuses it.
+std::vector<std::string> absolute_paths(std::vector<std::string> paths) {
+  for (std::string& path : paths)
+    if (!path.empty()) path = fs::absolute(path).lexically_normal().string();
+  return paths;
 }
 
 int lm_start(const LmTrainArguments& arguments) {

@@ -219,9 +219,8 @@ int encode_text(const TokenizerEncodeArguments& arguments) {
                bytes / 1e6 / std::max(seconds, 1e-9));
     if (texts.size() > 1 && !tokenizer.eos_id()) {
       fmt::print(
-          "the tokenizer has no token for the end of a text: nothing lies between them; --eos "
-          "names "
-          "one\n");
+          "the tokenizer has no token for the end of a text: nothing lies between them\n"
+          "--eos names one\n");
     }
   } else if (arguments.show) {
     for (const std::int32_t id : ids) {

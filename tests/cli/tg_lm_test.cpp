@@ -392,6 +392,7 @@ TEST(TgLm, trains_b_and_c_of_a_model_alone_and_stops_early) {
                  "--eval-every", "1",     "--patience",    "2",      "--no-samples"});
   ASSERT_EQ(tuned.code, 0) << tuned.err;
   EXPECT_NE(tuned.out.find("stopped early: 2 validations"), std::string::npos) << tuned.out;
+  EXPECT_NE(tuned.out.find("B and C and those of attention alone"), std::string::npos) << tuned.out;
   const auto before = lm::load_model(folder / "base/model.safetensors").weights;
   std::set<std::string> changed;
   for (const auto& [name, tensor] :
@@ -429,6 +430,10 @@ TEST(TgLm, trains_on_a_file_of_tokens) {
   const ToolResult refused = folder.tg(mixed);
   EXPECT_EQ(refused.code, 1);
   EXPECT_NE(refused.err.find("a.safetensors: is not text"), std::string::npos) << refused.err;
+  mixed[2].clear();
+  const ToolResult nowhere = folder.tg(mixed);
+  EXPECT_EQ(nowhere.code, 1);
+  EXPECT_NE(nowhere.err.find("the path of a text is empty"), std::string::npos) << nowhere.err;
   const ToolResult joined =
       folder.tg({"tokenizer", "encode", "--tokenizer", "bpe.json", "stories/a.txt", "stories/b.txt",
                  "--out", "ab.safetensors"});

@@ -210,10 +210,10 @@ void check_wide_forward(Where where) {
     Values& u = leaves.at("in0");
     for (std::size_t i = at_step(changed); i < at_step(changed + 1); ++i) u[i] += 1;
     const Values &before = got.at("y"), after = run_graph(graph, leaves, where).at("y");
-    std::size_t last_alike = 0;  // and one more
-    while (last_alike < before.size() && before[last_alike] == after[last_alike]) ++last_alike;
-    EXPECT_GE(last_alike, at_step(changed)) << what;
-    EXPECT_LT(last_alike, at_step(changed + 1)) << what << "the step itself";
+    std::size_t first_other = 0;
+    while (first_other < before.size() && before[first_other] == after[first_other]) ++first_other;
+    EXPECT_GE(first_other, at_step(changed)) << what;
+    EXPECT_LT(first_other, at_step(changed + 1)) << what << "the step itself";
     const auto second = static_cast<std::ptrdiff_t>(at_step(length));
     EXPECT_TRUE(std::equal(before.begin() + second, before.end(), after.begin() + second)) << what;
   }
