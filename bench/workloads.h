@@ -2,7 +2,7 @@
 // What tg_bench measures (docs/benchmarks.md says what each is). A JSON line for each measurement.
 #pragma once
 
-#include <tensorgrad/profile.h>
+#include <tensorgrad/train/profile.h>
 
 #include "measure.h"
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::cli {
 namespace {

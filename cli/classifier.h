@@ -7,7 +7,7 @@
 
 #include "dataset.h"
 #include "settings.h"
-#include "tensorgrad/compile.h"
+#include "tensorgrad/train/compile.h"
 #include "tensorgrad/nn.h"
 
 namespace tensorgrad::cli {

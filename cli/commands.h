@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "settings.h"
-#include "tensorgrad/device.h"
+#include "tensorgrad/train/device.h"
 
 namespace tensorgrad::cli {
 

@@ -12,9 +12,9 @@
 #include <fmt/format.h>
 
 #include "fingerprint.h"
-#include "tensorgrad/data.h"
+#include "tensorgrad/data/images.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 #include "text.h"
 
 namespace tensorgrad::cli {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "settings.h"
-#include "tensorgrad/compile.h"
+#include "tensorgrad/train/compile.h"
 
 namespace tensorgrad::cli {
 

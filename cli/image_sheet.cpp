@@ -23,7 +23,7 @@
 #include <fmt/format.h>
 
 #include "bitmap_font.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "commands.h"
 #include "evaluation.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 #include "text.h"
 
 namespace tensorgrad::cli {

@@ -6,9 +6,9 @@
 #include <fmt/ranges.h>
 
 #include "commands.h"
-#include "tensorgrad/debug.h"
+#include "tensorgrad/train/debug.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 #include "text.h"
 
 namespace tensorgrad::cli {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lm_settings.h"
-#include "tensorgrad/device.h"
+#include "tensorgrad/train/device.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the name that others gave
 class App;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::cli {
 

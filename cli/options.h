@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "tensorgrad/device.h"
+#include "tensorgrad/train/device.h"
 
 namespace tensorgrad::cli {
 

@@ -7,7 +7,7 @@
 
 #include "image_sheet.h"
 #include "svg_plot.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::cli {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "json_object.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::cli {
 namespace {

@@ -11,11 +11,11 @@
 #include <nlohmann/json.hpp>
 
 #include "progress.h"
-#include "tensorgrad/data.h"
+#include "tensorgrad/data/images.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/io.h"
-#include "tensorgrad/token_data.h"
-#include "tensorgrad/tokenizer.h"
+#include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/data/token_data.h"
+#include "tensorgrad/data/tokenizer.h"
 #include "text.h"
 #include "tokenizer_commands.h"
 

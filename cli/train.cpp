@@ -21,7 +21,7 @@
 #include "progress.h"
 #include "run_folder.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 #include "text.h"
 
 namespace tensorgrad::cli {

@@ -10,10 +10,10 @@
 #include "tensorgrad/nn/attention.h"
 #include "tensorgrad/nn/linear.h"
 #include "tensorgrad/nn/mamba.h"
-#include "tensorgrad/nn/norms.h"
-#include "tensorgrad/nn/packed.h"
+#include "tensorgrad/nn/normalization.h"
+#include "tensorgrad/nn/quantized.h"
 #include "tensorgrad/nn/recurrent.h"
-#include "tensorgrad/nn/vision.h"
+#include "tensorgrad/nn/conv.h"
 
 namespace tensorgrad::nn {
 

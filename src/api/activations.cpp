@@ -9,7 +9,7 @@
 #include "api/compose.h"
 #include "api/trace.h"
 #include "base/numbers.h"
-#include "tensorgrad/autograd.h"
+#include "tensorgrad/ops/autograd.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad {

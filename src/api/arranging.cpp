@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Making, viewing, placing and picking, composed of the ops of shaping.h.
-#include "tensorgrad/arranging.h"
+#include "tensorgrad/ops/manipulation.h"
 
 #include <algorithm>
 #include <cmath>

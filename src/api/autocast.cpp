@@ -2,12 +2,12 @@
 // Mixed precision: which values of a traced function are f16. It is decided where ops are called,
 // not by a pass: the function then sees the types that its tensors have, and autodiff gives
 // gradients of these types.
-#include "tensorgrad/autocast.h"
+#include "tensorgrad/ops/autocast.h"
 
 #include "api/compose.h"
 #include "api/trace.h"
 #include "ops/registry.h"
-#include "tensorgrad/autograd.h"
+#include "tensorgrad/ops/autograd.h"
 
 namespace tensorgrad {
 namespace {

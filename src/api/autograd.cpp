@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Gradients inside of a traced function. Checkpoints and custom gradients are noted as identities
 // that autodiff reads (ops/marks.cpp).
-#include "tensorgrad/autograd.h"
+#include "tensorgrad/ops/autograd.h"
 
 #include <set>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "api/checkpoint.h"
 
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad {
 namespace {

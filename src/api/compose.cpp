@@ -6,7 +6,7 @@
 
 #include "api/compose.h"
 #include "api/trace.h"
-#include "tensorgrad/autograd.h"
+#include "tensorgrad/ops/autograd.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad {

@@ -4,9 +4,9 @@
 
 #include <initializer_list>
 
-#include "tensorgrad/autocast.h"
-#include "tensorgrad/pointwise.h"
-#include "tensorgrad/shaping.h"
+#include "tensorgrad/ops/autocast.h"
+#include "tensorgrad/ops/pointwise.h"
+#include "tensorgrad/ops/views.h"
 
 namespace tensorgrad {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "tensorgrad/custom_op.h"
+#include "tensorgrad/ops/custom_op.h"
 
 #include <algorithm>
 #include <mutex>
@@ -8,7 +8,7 @@
 #include "api/trace.h"
 #include "ir/custom.h"
 #include "ops/registry.h"
-#include "tensorgrad/autograd.h"
+#include "tensorgrad/ops/autograd.h"
 
 namespace tensorgrad {
 namespace {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "tensorgrad/data_loader.h"
+#include "tensorgrad/train/data_loader.h"
 
 namespace tensorgrad::detail {
 

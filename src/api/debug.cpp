@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "tensorgrad/debug.h"
+#include "tensorgrad/train/debug.h"
 
 #include <cstring>
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compile/instance.h"
-#include "tensorgrad/device_tensor.h"
+#include "tensorgrad/train/device_tensor.h"
 
 namespace tensorgrad {
 

@@ -11,7 +11,7 @@
 #include "compile/profile.h"
 #include "compile/words.h"
 #include "ops/registry.h"
-#include "tensorgrad/autocast.h"
+#include "tensorgrad/ops/autocast.h"
 
 namespace tensorgrad {
 namespace {

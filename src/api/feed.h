@@ -8,7 +8,7 @@
 
 #include "api/trace.h"
 #include "compile/index_bounds.h"
-#include "tensorgrad/compile.h"
+#include "tensorgrad/train/compile.h"
 
 namespace tensorgrad {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/graph.h"
-#include "tensorgrad/graph_view.h"
+#include "tensorgrad/train/graph_view.h"
 
 namespace tensorgrad {
 

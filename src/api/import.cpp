@@ -7,7 +7,7 @@
 
 #include "api/at_line.h"
 #include "io/elements.h"
-#include "tensorgrad/param_groups.h"
+#include "tensorgrad/optim/param_groups.h"
 
 namespace tensorgrad {
 namespace {

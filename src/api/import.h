@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/engine.h"
-#include "tensorgrad/weights.h"
+#include "tensorgrad/data/weights.h"
 
 namespace tensorgrad {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/numbers.h"
-#include "tensorgrad/feed.h"
+#include "tensorgrad/train/inputs.h"
 
 namespace tensorgrad {
 namespace init {

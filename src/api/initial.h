@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "tensorgrad/module.h"
+#include "tensorgrad/nn/module.h"
 
 namespace tensorgrad {
 

@@ -8,8 +8,8 @@
 #include "api/compose.h"
 #include "api/trace.h"
 #include "ops/registry.h"
-#include "tensorgrad/autograd.h"
-#include "tensorgrad/losses.h"
+#include "tensorgrad/ops/autograd.h"
+#include "tensorgrad/functional/losses.h"
 
 namespace tensorgrad {
 namespace {

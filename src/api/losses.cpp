@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Losses, composed of other ops. A branch that is not taken is given an argument at which its
 // gradient is finite: 0 times infinity would be NaN.
-#include "tensorgrad/losses.h"
+#include "tensorgrad/functional/losses.h"
 
 #include <cmath>
 #include <numbers>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Parameters, buffers and the walk over a model's fields.
-#include "tensorgrad/module.h"
+#include "tensorgrad/nn/module.h"
 
 #include "api/compose.h"
 #include "api/initial.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/trace.h"
-#include "tensorgrad/trainer.h"
+#include "tensorgrad/train/trainer.h"
 
 namespace tensorgrad {
 

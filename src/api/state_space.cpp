@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Ops of state space models.
-#include "tensorgrad/state_space.h"
+#include "tensorgrad/functional/state_space.h"
 
 #include <algorithm>
 

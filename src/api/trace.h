@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ops/expr.h"
-#include "tensorgrad/module.h"
+#include "tensorgrad/nn/module.h"
 #include "tensorgrad/tensor.h"
 
 namespace tensorgrad {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "kernel/program.h"
-#include "tensorgrad/external_device.h"
-#include "tensorgrad/host_times.h"
+#include "tensorgrad/train/external_device.h"
+#include "tensorgrad/train/host_times.h"
 
 namespace tensorgrad {
 

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "tensorgrad/handle.h"
+#include "tensorgrad/train/handle.h"
 
 namespace tensorgrad {
 namespace {

@@ -14,7 +14,7 @@
 #include "passes/fuse.h"
 #include "passes/rematerialize.h"
 #include "plan/plan.h"
-#include "tensorgrad/profile.h"
+#include "tensorgrad/train/profile.h"
 
 namespace tensorgrad {
 

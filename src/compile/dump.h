@@ -10,7 +10,7 @@
 
 #include "ir/graph.h"
 #include "plan/plan.h"
-#include "tensorgrad/profile.h"
+#include "tensorgrad/train/profile.h"
 
 namespace tensorgrad {
 

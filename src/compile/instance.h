@@ -11,7 +11,7 @@
 
 #include "backend/backend.h"
 #include "compile/compile.h"
-#include "tensorgrad/device.h"
+#include "tensorgrad/train/device.h"
 
 namespace tensorgrad {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From a program and the times of its launches to what people read of them: tensorgrad/profile.h.
+// From a program and the times of its launches to what people read of them: tensorgrad/train/profile.h.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "tensorgrad/profile.h"
+#include "tensorgrad/train/profile.h"
 
 namespace tensorgrad {
 

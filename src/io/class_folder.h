@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tensorgrad/data.h"
+#include "tensorgrad/data/images.h"
 
 namespace tensorgrad::io {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "tensorgrad/error.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::io {
 namespace {

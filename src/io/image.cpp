@@ -10,9 +10,9 @@
 #include "base/check.h"
 #include "io/image_header.h"
 #include "io/image_resize.h"
-#include "tensorgrad/data.h"
+#include "tensorgrad/data/images.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::io {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "io/class_folder.h"
 #include "io/text.h"
-#include "tensorgrad/data.h"
+#include "tensorgrad/data/images.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad {
 namespace {

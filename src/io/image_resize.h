@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "tensorgrad/data.h"
+#include "tensorgrad/data/images.h"
 
 namespace tensorgrad::io {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // MBJS: magic number, version, kinds of layers, sizes, values; all little-endian.
-#include "tensorgrad/mbjs.h"
+#include "tensorgrad/data/mbjs.h"
 
 #include <cmath>
 #include <cstring>
 
 #include "base/half.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad {
 namespace {

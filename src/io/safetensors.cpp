@@ -17,7 +17,7 @@
 #include "io/input_file.h"
 #include "io/text.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "io/gzip.h"
 #include "io/text.h"
-#include "tensorgrad/data.h"
+#include "tensorgrad/data/images.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad {

@@ -7,7 +7,7 @@
 
 #include "lm/read_json.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/weights.h"
+#include "tensorgrad/data/weights.h"
 
 namespace tensorgrad::lm {
 namespace {

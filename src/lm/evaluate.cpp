@@ -7,7 +7,7 @@
 
 #include "tensorgrad/error.h"
 #include "tensorgrad/lm/decoder.h"
-#include "tensorgrad/token_data.h"
+#include "tensorgrad/data/token_data.h"
 
 namespace tensorgrad::lm {
 namespace {

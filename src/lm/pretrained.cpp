@@ -6,7 +6,7 @@
 
 #include "lm/pretrained_config.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/weights.h"
+#include "tensorgrad/data/weights.h"
 
 namespace tensorgrad::lm {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Normalising layers.
-#include "tensorgrad/nn/norms.h"
+#include "tensorgrad/nn/normalization.h"
 
 namespace tensorgrad::nn {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Weights in fewer bits: how they are made on the host, and the ops that read them.
-#include "tensorgrad/nn/packed.h"
+#include "tensorgrad/nn/quantized.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Optimizers, in terms of ops.
-#include "tensorgrad/optim.h"
+#include "tensorgrad/optim/optimizers.h"
 
 #include <algorithm>
 #include <cmath>

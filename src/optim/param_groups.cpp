@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Patterns of parameter names.
-#include "tensorgrad/param_groups.h"
+#include "tensorgrad/optim/param_groups.h"
 
 namespace tensorgrad {
 

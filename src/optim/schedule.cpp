@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Learning-rate schedules as data.
-#include "tensorgrad/schedule.h"
+#include "tensorgrad/optim/schedule.h"
 
 #include <algorithm>
 #include <cmath>

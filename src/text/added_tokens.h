@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tensorgrad/tokenizer.h"
+#include "tensorgrad/data/tokenizer.h"
 #include "text/bpe.h"
 
 namespace tensorgrad::text {

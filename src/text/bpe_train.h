@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tensorgrad/tokenizer.h"
+#include "tensorgrad/data/tokenizer.h"
 #include "text/bpe.h"
 
 namespace tensorgrad::text {

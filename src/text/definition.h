@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tensorgrad/tokenizer.h"
+#include "tensorgrad/data/tokenizer.h"
 #include "text/bpe.h"
 #include "text/unicode.h"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "tensorgrad/tokenizer.h"
+#include "tensorgrad/data/tokenizer.h"
 
 namespace tensorgrad::text {
 

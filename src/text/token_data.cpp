@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Files of tokens, and chunks of them.
-#include "tensorgrad/token_data.h"
+#include "tensorgrad/data/token_data.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tokenizer: text to ids and back, and which tokens there are.
-#include "tensorgrad/tokenizer.h"
+#include "tensorgrad/data/tokenizer.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include "io/gzip.h"
 #include "io/text.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 #include "text/bpe_train.h"
 #include "text/definition.h"
 #include "text/pipeline.h"

@@ -26,7 +26,7 @@
 
 #include "bitmap_font.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::cli {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "cli/tool.h"
 #include "support/sketch.h"
-#include "tensorgrad/debug.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/train/debug.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::test {
 namespace {

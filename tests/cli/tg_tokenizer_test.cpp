@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/tool.h"
-#include "tensorgrad/token_data.h"
-#include "tensorgrad/tokenizer.h"
+#include "tensorgrad/data/token_data.h"
+#include "tensorgrad/data/tokenizer.h"
 
 namespace tensorgrad::test {
 namespace {

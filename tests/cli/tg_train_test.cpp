@@ -15,7 +15,7 @@
 
 #include "cli/tool.h"
 #include "support/pictures.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::test {
 namespace {

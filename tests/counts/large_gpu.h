@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "backend/backend.h"
-#include "tensorgrad/device.h"
+#include "tensorgrad/train/device.h"
 
 namespace tensorgrad::testing {
 

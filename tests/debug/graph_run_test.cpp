@@ -8,7 +8,7 @@
 #include "debug/wrapped_device.h"
 #include "ops/registry.h"
 #include "support/random_graph.h"
-#include "tensorgrad/debug.h"
+#include "tensorgrad/train/debug.h"
 
 namespace tensorgrad::testing {
 namespace {

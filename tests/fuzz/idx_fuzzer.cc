@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "tensorgrad/data.h"
+#include "tensorgrad/data/images.h"
 #include "tensorgrad/error.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "tensorgrad/data.h"
+#include "tensorgrad/data/images.h"
 #include "tensorgrad/error.h"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "tensorgrad/error.h"
-#include "tensorgrad/mbjs.h"
+#include "tensorgrad/data/mbjs.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

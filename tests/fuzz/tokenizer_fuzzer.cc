@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tensorgrad/error.h"
-#include "tensorgrad/tokenizer.h"
+#include "tensorgrad/data/tokenizer.h"
 #include "text/definition.h"
 #include "text/pipeline.h"
 

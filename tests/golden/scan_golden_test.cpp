@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "support/sketch.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::testing {
 namespace {

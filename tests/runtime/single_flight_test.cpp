@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Of many calls the first and the last run; those between give nothing.
-#include "tensorgrad/single_flight.h"
+#include "tensorgrad/train/single_flight.h"
 
 #include <gtest/gtest.h>
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "tensorgrad/feed.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/train/inputs.h"
+#include "tensorgrad/data/safetensors.h"
 #include "tensorgrad/nn/mamba.h"
-#include "tensorgrad/tokenizer.h"
+#include "tensorgrad/data/tokenizer.h"
 
 namespace tensorgrad::lm {
 

@@ -7,7 +7,7 @@
 #include <functional>
 #include <span>
 
-#include "tensorgrad/compile.h"
+#include "tensorgrad/train/compile.h"
 #include "tensorgrad/lm/checkpoint.h"
 
 namespace tensorgrad::lm {

@@ -11,7 +11,7 @@
 
 #include "tensorgrad/lm/decoder.h"
 #include "tensorgrad/lm/sampling.h"
-#include "tensorgrad/tokenizer.h"
+#include "tensorgrad/data/tokenizer.h"
 
 namespace tensorgrad::lm {
 

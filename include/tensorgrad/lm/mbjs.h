@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tensorgrad/lm/checkpoint.h"
-#include "tensorgrad/mbjs.h"
+#include "tensorgrad/data/mbjs.h"
 
 namespace tensorgrad::lm {
 

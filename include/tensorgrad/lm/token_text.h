@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "tensorgrad/token_data.h"
-#include "tensorgrad/tokenizer.h"
+#include "tensorgrad/data/token_data.h"
+#include "tensorgrad/data/tokenizer.h"
 #include "tensorgrad/types.h"
 
 namespace tensorgrad::lm {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tensorgrad/compile.h"
+#include "tensorgrad/train/compile.h"
 #include "tensorgrad/lm/checkpoint.h"
 #include "tensorgrad/lm/evaluate.h"
 #include "tensorgrad/lm/token_text.h"

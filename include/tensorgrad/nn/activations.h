@@ -2,7 +2,7 @@
 // Activations and dropout as modules, for Sequential.
 #pragma once
 
-#include "tensorgrad/module.h"
+#include "tensorgrad/nn/module.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::nn {

@@ -7,7 +7,7 @@
 
 #include "tensorgrad/nn/activations.h"
 #include "tensorgrad/nn/linear.h"
-#include "tensorgrad/nn/norms.h"
+#include "tensorgrad/nn/normalization.h"
 
 namespace tensorgrad::nn {
 

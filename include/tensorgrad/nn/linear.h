@@ -2,8 +2,8 @@
 // Linear layers and tables.
 #pragma once
 
-#include "tensorgrad/module.h"
-#include "tensorgrad/nn/packed.h"
+#include "tensorgrad/nn/module.h"
+#include "tensorgrad/nn/quantized.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::nn {

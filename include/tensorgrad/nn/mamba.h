@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "tensorgrad/nn/linear.h"
-#include "tensorgrad/nn/norms.h"
-#include "tensorgrad/nn/vision.h"
-#include "tensorgrad/param_groups.h"
+#include "tensorgrad/nn/normalization.h"
+#include "tensorgrad/nn/conv.h"
+#include "tensorgrad/optim/param_groups.h"
 
 namespace tensorgrad::nn {
 

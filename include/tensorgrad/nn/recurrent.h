@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "tensorgrad/module.h"
+#include "tensorgrad/nn/module.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::nn {

@@ -7,7 +7,7 @@
 
 #include "kernel/contraction_forms.h"
 #include "support/temp_dir.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 #include "webgpu_test_util.h"
 
 namespace tensorgrad::testing {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "io_test_util.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad {
 namespace {

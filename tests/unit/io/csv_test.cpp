@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "io_test_util.h"
-#include "tensorgrad/data.h"
+#include "tensorgrad/data/images.h"
 
 namespace tensorgrad {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "io_test_util.h"
 #include "support/pictures.h"
-#include "tensorgrad/data.h"
+#include "tensorgrad/data/images.h"
 
 namespace tensorgrad {
 namespace {

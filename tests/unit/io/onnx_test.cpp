@@ -7,7 +7,7 @@
 #include "io/onnx.h"
 #include "io/protobuf.h"
 #include "io_test_util.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::io {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "io_test_util.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <tuple>
 
-#include "tensorgrad/data.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/images.h"
+#include "tensorgrad/data/safetensors.h"
 #include "unit/io/io_test_util.h"
 
 namespace tensorgrad::test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tokens in files, and chunks that hold each pair of a token and the next one once.
-#include "tensorgrad/token_data.h"
+#include "tensorgrad/data/token_data.h"
 
 #include <gmock/gmock.h>
 
@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "tensorgrad/error.h"
-#include "tensorgrad/io.h"
+#include "tensorgrad/data/safetensors.h"
 #include "unit/io/io_test_util.h"
 
 namespace tensorgrad::test {

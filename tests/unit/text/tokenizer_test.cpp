@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tokenizers as users have them: there and back with any bytes, options, added tokens, batches.
-#include "tensorgrad/tokenizer.h"
+#include "tensorgrad/data/tokenizer.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 #include <thread>
 #include <tuple>
 
-#include "tensorgrad/data.h"
+#include "tensorgrad/data/images.h"
 #include "tensorgrad/error.h"
 #include "unit/io/io_test_util.h"
 #include "unit/text/tokenizer_test_util.h"

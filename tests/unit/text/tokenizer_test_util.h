@@ -12,7 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tensorgrad/tokenizer.h"
+#include "tensorgrad/data/tokenizer.h"
 
 namespace tensorgrad::test {
 

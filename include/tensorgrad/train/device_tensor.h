@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "tensorgrad/feed.h"
-#include "tensorgrad/handle.h"
+#include "tensorgrad/train/inputs.h"
+#include "tensorgrad/train/handle.h"
 
 namespace tensorgrad {
 

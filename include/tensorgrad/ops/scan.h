@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "tensorgrad/shaping.h"
+#include "tensorgrad/ops/views.h"
 #include "tensorgrad/tensor.h"
 
 namespace tensorgrad {

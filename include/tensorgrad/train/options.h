@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "tensorgrad/device.h"
-#include "tensorgrad/feed.h"
-#include "tensorgrad/module.h"
+#include "tensorgrad/train/device.h"
+#include "tensorgrad/train/inputs.h"
+#include "tensorgrad/nn/module.h"
 #include "tensorgrad/ops.h"
-#include "tensorgrad/optim.h"
+#include "tensorgrad/optim/optimizers.h"
 
 namespace tensorgrad {
 

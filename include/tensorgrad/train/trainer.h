@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "tensorgrad/data_loader.h"
-#include "tensorgrad/device_tensor.h"
-#include "tensorgrad/graph_view.h"
-#include "tensorgrad/handle.h"
-#include "tensorgrad/onnx.h"
-#include "tensorgrad/options.h"
-#include "tensorgrad/profile.h"
-#include "tensorgrad/weights.h"
+#include "tensorgrad/train/data_loader.h"
+#include "tensorgrad/train/device_tensor.h"
+#include "tensorgrad/train/graph_view.h"
+#include "tensorgrad/train/handle.h"
+#include "tensorgrad/data/onnx.h"
+#include "tensorgrad/train/options.h"
+#include "tensorgrad/train/profile.h"
+#include "tensorgrad/data/weights.h"
 
 namespace tensorgrad {
 

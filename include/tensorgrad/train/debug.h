@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tensorgrad/compile.h"
+#include "tensorgrad/train/compile.h"
 
 namespace tensorgrad {
 

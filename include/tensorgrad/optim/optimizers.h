@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "tensorgrad/ops.h"
-#include "tensorgrad/param_groups.h"
-#include "tensorgrad/schedule.h"
+#include "tensorgrad/optim/param_groups.h"
+#include "tensorgrad/optim/schedule.h"
 
 namespace tensorgrad {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tensorgrad/external_device.h"
+#include "tensorgrad/train/external_device.h"
 
 namespace tensorgrad {
 

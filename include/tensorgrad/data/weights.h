@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tensorgrad/feed.h"
+#include "tensorgrad/train/inputs.h"
 
 namespace tensorgrad {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tensorgrad/schedule.h"
+#include "tensorgrad/optim/schedule.h"
 #include "tensorgrad/types.h"
 
 namespace tensorgrad {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tensorgrad/feed.h"
-#include "tensorgrad/module.h"
+#include "tensorgrad/train/inputs.h"
+#include "tensorgrad/nn/module.h"
 
 namespace tensorgrad::nn {
 

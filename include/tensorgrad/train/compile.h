@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "tensorgrad/trainer.h"
+#include "tensorgrad/train/trainer.h"
 
 namespace tensorgrad {
 

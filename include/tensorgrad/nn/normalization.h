@@ -2,7 +2,7 @@
 // Normalising layers. Weights begin as 1, biases as 0.
 #pragma once
 
-#include "tensorgrad/module.h"
+#include "tensorgrad/nn/module.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::nn {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tensorgrad/error.h"
-#include "tensorgrad/host_times.h"
+#include "tensorgrad/train/host_times.h"
 
 namespace tensorgrad {
 

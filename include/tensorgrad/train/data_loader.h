@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "tensorgrad/feed.h"
-#include "tensorgrad/handle.h"
+#include "tensorgrad/train/inputs.h"
+#include "tensorgrad/train/handle.h"
 
 namespace tensorgrad {
 

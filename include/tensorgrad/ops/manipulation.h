@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tensorgrad/shaping.h"
+#include "tensorgrad/ops/views.h"
 
 namespace tensorgrad {
 

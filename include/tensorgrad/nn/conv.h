@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "tensorgrad/module.h"
+#include "tensorgrad/nn/module.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::nn {
