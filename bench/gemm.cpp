@@ -87,12 +87,12 @@ bool set_openmp_threads(int threads) {
 // The launch alone: the others are given their operands where they lie, too. With an epilogue it
 // adds a bias and takes relu.
 double ours(const Options& options, const Size& s, int threads, bool epilogue) {
-  auto product = compile_forward(Layer(s),
-                                 [=](const Layer& l, const Inputs&) {
-                                   const Tensor y = matmul(l.product.a, l.product.b);
-                                   return epilogue ? relu(y + l.bias) : y;
-                                 },
-                                 {.device = {.kind = "cpu", .threads = threads}});
+  auto product = compile_function(Layer(s),
+                                  [=](const Layer& l, const Inputs&) {
+                                    const Tensor y = matmul(l.product.a, l.product.b);
+                                    return epilogue ? relu(y + l.bias) : y;
+                                  },
+                                  {.device = {.kind = "cpu", .threads = threads}});
   const double warm = product.profile({}, {.steps = 5}).microseconds();
   const double steps = std::clamp(options.seconds / 4 * 1e6 / warm, 5.0, 5000.0);
   return product.profile({}, {.steps = static_cast<int>(steps)}).microseconds();
@@ -105,11 +105,11 @@ constexpr Size kGpuSizes[] = {{1024, 384, 128},   {4096, 4096, 4096}, {16384, 38
 // none has a time of its own. One whose k is cut is two launches, which count together.
 void gpu_product(const Options& options, const Size& s, const char* name, const Shape& of_a,
                  const Shape& of_b, Tensor (*multiplied)(const Product&)) {
-  auto product = compile_forward(Product(of_a, of_b),
-                                 [=](const Product& p, const Inputs&) { return multiplied(p); },
-                                 {.device = {.kind = "webgpu",
-                                             .allow_software = options.allow_software,
-                                             .tuning_cache = options.tuning_cache}});
+  auto product = compile_function(Product(of_a, of_b),
+                                  [=](const Product& p, const Inputs&) { return multiplied(p); },
+                                  {.device = {.kind = "webgpu",
+                                              .allow_software = options.allow_software,
+                                              .tuning_cache = options.tuning_cache}});
   constexpr int kWarm = 2, kTimes = 9;
   product.profile({}, {.steps = kWarm});
   const double us = product.profile({}, {.steps = kTimes}).microseconds();

@@ -107,7 +107,7 @@ void measure(const Measured& of, const Case<Model>& each) {
   const Model model(of.bytes / kRowBytes);
   const std::string what = each.what;
   if (each.forward) {
-    auto forward = compile_forward(
+    auto forward = compile_function(
         model, [&](const Model& m, const Inputs&) { return each.forward(m); }, {.device = of.on});
     print_large(of, what + (each.training ? " forward" : ""), forward.device(),
                 [&](int steps) { return forward.profile({}, {.steps = steps}); });

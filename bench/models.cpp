@@ -163,7 +163,7 @@ Workload assembled(Setup setup, Model model, Loss loss) {
   const Clock::time_point start = Clock::now();
   const Trainer<Model> made = compile(std::move(model), loss, options);
   const std::chrono::duration<double, std::milli> spent = Clock::now() - start;
-  TrainerBase trainer = static_cast<const TrainerBase&>(made);  // it keeps the model alive
+  AnyTrainer trainer = made;  // it keeps the model alive
   if (on_device) {
     for (const Column& column : setup.columns)
       trainer.upload_data(column.spec.name, column.first(setup.rows));
@@ -217,7 +217,8 @@ Workload decoder(Setup setup, DecoderSize size, const Variant& variant) {
 }
 
 // As many layers as are given, of as many steps.
-Workload mamba(Setup setup, nn::MambaConfig config, std::int64_t length, const Variant& variant) {
+Workload mamba(Setup setup, nn::LanguageModelConfig config, std::int64_t length,
+               const Variant& variant) {
   if (variant.layers > 0) config.n_layer = variant.layers;
   DecoderSize size = {
       config.vocab_size, config.d_model, config.n_layer, 0, length, 8, false, 0, length};
@@ -227,8 +228,8 @@ Workload mamba(Setup setup, nn::MambaConfig config, std::int64_t length, const V
   setup.steps_at_once = 8;
   setup.options.optimizer = optim::AdamW{.lr = 1e-3};
   setup.columns = texts(size, setup.rows);
-  return assembled(std::move(setup), nn::MambaLM(config),
-                   [whole = variant.whole_logits](const nn::MambaLM& net, const Inputs& in) {
+  return assembled(std::move(setup), nn::LanguageModel(config),
+                   [whole = variant.whole_logits](const nn::LanguageModel& net, const Inputs& in) {
                      return whole ? cross_entropy(net(in["text"]), in["next"])
                                   : net.loss(in["text"], in["next"]);
                    });
@@ -236,8 +237,10 @@ Workload mamba(Setup setup, nn::MambaConfig config, std::int64_t length, const V
 
 }  // namespace
 
-nn::MambaConfig small_mamba() { return {.vocab_size = 65, .d_model = 128, .n_layer = 2}; }
-nn::MambaConfig mamba_130m() { return {.vocab_size = 50280, .d_model = 768, .n_layer = 24}; }
+nn::LanguageModelConfig small_mamba() { return {.vocab_size = 65, .d_model = 128, .n_layer = 2}; }
+nn::LanguageModelConfig mamba_130m() {
+  return {.vocab_size = 50280, .d_model = 768, .n_layer = 24};
+}
 
 HostView Column::first(std::int64_t rows) const {
   const auto count = static_cast<std::size_t>(rows * numel(spec.shape));

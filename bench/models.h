@@ -37,7 +37,7 @@ struct Column {
 class Workload {
  public:
   std::string name;
-  TrainerBase trainer;
+  AnyTrainer trainer;
   std::vector<Column> columns;
   std::int64_t batch;
   Feeding feeding;
@@ -57,8 +57,8 @@ const std::vector<std::string>& workload_names();
 
 // The shapes of Gu and Dao's Mamba, with the head's weight tied: two narrow layers, and their
 // smallest model.
-nn::MambaConfig small_mamba();
-nn::MambaConfig mamba_130m();
+nn::LanguageModelConfig small_mamba();
+nn::LanguageModelConfig mamba_130m();
 
 // Compiled for the device, with its data there. Throws std::invalid_argument for an unknown name.
 Workload make_workload(const std::string& name, Feeding feeding, const DeviceOptions& device,

@@ -17,16 +17,16 @@ struct PackedLayer {
 void packed_product(const Options& options, const std::string& device, std::int64_t rows,
                     nn::WeightFormat format, const HostTensor& weight) {
   PackedLayer layer{nn::Linear(kPackedSize, kPackedSize, false)};
-  layer.fc.pack(format);
-  auto forward = compile_forward(
+  layer.fc.quantize(format);
+  auto forward = compile_function(
       layer, [](const PackedLayer& net, const Inputs& in) { return net.fc(in["x"]); },
       {.inputs = {{"x", {rows, kPackedSize}}},
        .device = {.kind = device,
                   .allow_software = options.allow_software,
                   .tuning_cache = options.tuning_cache}});
   std::map<std::string, HostTensor> values;
-  if (layer.fc.packed) {
-    nn::PackedValues packed = nn::pack_weight(weight, format);
+  if (layer.fc.quantized) {
+    nn::QuantizedTensor packed = nn::quantize_weight(weight, format);
     values["fc.weight.data"] = std::move(packed.data);
     if (packed.scale) values["fc.weight.scale"] = std::move(*packed.scale);
   } else {
@@ -39,7 +39,7 @@ void packed_product(const Options& options, const std::string& device, std::int6
   Fields fields = {{"workload", text("packed")}};
   append(fields, described_device(forward.device()));
   append(fields, {{"rows", std::to_string(rows)},
-                  {"weights", text(std::string(nn::format_name(format)))},
+                  {"weights", text(std::string(nn::to_string(format)))},
                   {"us", number(us)},
                   {"launch_us", number(launches)},
                   {"peak_bytes", std::to_string(forward.report().peak_bytes)}});
@@ -52,10 +52,10 @@ void packed(const Options& options, const std::string& device) {
   std::vector<float> values(static_cast<std::size_t>(kPackedSize * kPackedSize));
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<float>(i * 7919 % 2001) / 1000 - 1;
-  const HostTensor weight = HostTensor::of({kPackedSize, kPackedSize}, values);
+  const HostTensor weight = HostTensor::from({kPackedSize, kPackedSize}, values);
   for (const std::int64_t rows : {1, 64}) {
     for (const char* format : {"f32", "f16", "bf16", "int8", "int8_per_tensor", "int4"})
-      packed_product(options, device, rows, nn::weight_format(format), weight);
+      packed_product(options, device, rows, nn::parse_weight_format(format), weight);
   }
 }
 

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/functional.h"
+#include "tensorgrad/ops.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -127,16 +129,17 @@ Predictor::Predictor(const std::string& model_path, const Run& run, const Device
                      std::int64_t count)
     : task_(run.task),
       batch_(std::min(count, kTestBatch)),
-      forward_(compile_forward(make_model(run), log_probability_function(run.task),
-                               {.inputs = {input_spec(run.task, batch_)},
-                                .device = device,
-                                .mixed_precision = run.settings.mixed_precision})) {
+      forward_(compile_function(make_model(run), log_probability_function(run.task),
+                                {.inputs = {input_spec(run.task, batch_)},
+                                 .device = device,
+                                 .mixed_precision = run.settings.mixed_precision})) {
   forward_.load_params(model_path);
 }
 
-Forward outside_forward(const std::string& model_path, const Run& run, std::int64_t batch) {
+CompiledFunction outside_forward(const std::string& model_path, const Run& run,
+                                 std::int64_t batch) {
   const Task task = run.task;
-  Forward forward = compile_forward(
+  CompiledFunction forward = compile_function(
       make_model(run),
       [task](const nn::Sequential& net, const Inputs& in) {
         const Tensor logits = net(prepared_outside(task, in["x"]));

@@ -7,8 +7,8 @@
 
 #include "dataset.h"
 #include "settings.h"
-#include "tensorgrad/train/compile.h"
 #include "tensorgrad/nn.h"
+#include "tensorgrad/train/compile.h"
 
 namespace tensorgrad::cli {
 
@@ -42,12 +42,12 @@ class Predictor {
  private:
   const Task& task_;
   std::int64_t batch_;
-  Forward forward_;
+  CompiledFunction forward_;
 };
 
 // The model in a file that a trainer saved, as other programs call it: from "x" [batch, features],
 // f32, pixels from 0 to 255 or rows as in the table, to "log_probabilities" [batch, classes]. The
-// batch may be kOpen.
-Forward outside_forward(const std::string& model_path, const Run& run, std::int64_t batch);
+// batch may be kDynamic.
+CompiledFunction outside_forward(const std::string& model_path, const Run& run, std::int64_t batch);
 
 }  // namespace tensorgrad::cli

@@ -12,9 +12,11 @@
 #include <fmt/format.h>
 
 #include "fingerprint.h"
+#include "tensorgrad/data/csv.h"
+#include "tensorgrad/data/files.h"
+#include "tensorgrad/data/idx.h"
 #include "tensorgrad/data/images.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/data/safetensors.h"
 #include "text.h"
 
 namespace tensorgrad::cli {
@@ -98,7 +100,7 @@ ImageFolderOptions folder_options(const TrainSettings& settings) {
 }
 
 TrainingData read_images(const std::string& path, const TrainSettings& settings) {
-  LabelledImages images = read_image_folder(path, folder_options(settings));
+  LabeledImages images = read_image_folder(path, folder_options(settings));
   TrainingData data;
   data.skipped = images.skipped;
   Task& task = data.task;
@@ -208,7 +210,7 @@ Samples read_test_folder(const Run& run, const std::string& path) {
   options.class_names = run.task.class_names;
   options.holdout = 0;
   options.hint.clear();
-  LabelledImages images = read_image_folder(path, options);
+  LabeledImages images = read_image_folder(path, options);
   if (images.test.count == 0) images.test = std::move(images.train);
   if (images.image_shape != run.task.image_shape) {
     throw IoError(fmt::format("{}: images are {}: {} expected, as the model was trained on", path,

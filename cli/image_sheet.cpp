@@ -23,7 +23,7 @@
 #include <fmt/format.h>
 
 #include "bitmap_font.h"
-#include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/data/files.h"
 
 namespace tensorgrad::cli {
 namespace {

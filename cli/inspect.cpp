@@ -13,8 +13,8 @@
 #include "classifier.h"
 #include "commands.h"
 #include "evaluation.h"
-#include "tensorgrad/error.h"
 #include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/error.h"
 #include "text.h"
 
 namespace tensorgrad::cli {
@@ -66,7 +66,7 @@ Json device_json(const DeviceDescription& device) {
   for (const auto& [name, value] : device.limits) limits[name] = value;
   return {{"kind", device.kind},           {"name", device.name},
           {"driver", device.driver},       {"type", device.type},
-          {"auto", device.chosen_by_auto}, {"why", device.why},
+          {"auto", device.chosen_by_auto}, {"reason", device.reason},
           {"features", device.features},   {"limits", limits}};
 }
 
@@ -75,7 +75,7 @@ void print_device(const DeviceDescription& device, const std::string& label) {
   const auto row = [](const std::string& name, const std::string& value) {
     if (!value.empty()) fmt::print("    {:<28}{}\n", name, value);
   };
-  row("why", device.why);
+  row("reason", device.reason);
   row("type", device.type);
   row("driver", device.driver);
   std::string features;
@@ -138,8 +138,8 @@ int predict(const PredictArguments& arguments) {
 int export_model(const ExportArguments& arguments) {
   const Run run = read_run(arguments.run);
   const bool open = arguments.batch == 0;
-  const Forward forward =
-      outside_forward(model_path(arguments.run), run, open ? kOpen : arguments.batch);
+  const CompiledFunction forward =
+      outside_forward(model_path(arguments.run), run, open ? kDynamic : arguments.batch);
   forward.export_onnx(arguments.out,
                       {.name = "classifier",
                        .doc = fmt::format("Classes: {}", fmt::join(run.task.class_names, ", "))});

@@ -6,9 +6,10 @@
 #include <fmt/ranges.h>
 
 #include "commands.h"
-#include "tensorgrad/train/debug.h"
-#include "tensorgrad/error.h"
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/error.h"
+#include "tensorgrad/train/debug.h"
 #include "text.h"
 
 namespace tensorgrad::cli {
@@ -60,8 +61,7 @@ std::string summary(const std::string& name, const HostTensor& tensor) {
   std::string text =
       fmt::format("{}  {}{}", name, to_string(tensor.dtype), to_string(tensor.shape));
   if (range.finite > 0) {
-    text +=
-        fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", range.least, range.most, range.mean);
+    text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", range.min, range.max, range.mean);
   }
   if (range.finite < range.count) {
     text += fmt::format("  ({} of {} are not finite)", range.count - range.finite, range.count);
@@ -130,7 +130,7 @@ int bisect_ir(const BisectArguments& arguments) {
     return 0;
   }
   fmt::print("\nfirst difference: {}\n{}\n", result.pass, result.what);
-  if (result.site.known()) fmt::print("  at {}\n", to_string(result.site));
+  if (result.location.known()) fmt::print("  at {}\n", to_string(result.location));
   return 1;
 }
 

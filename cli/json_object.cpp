@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::cli {
 

@@ -15,7 +15,7 @@ namespace {
 void print_file(const std::string& path, const lm::SavedModel& model) {
   fmt::print("{}: {} layers of width {}, {} tokens, weights in {}, {}{}\n", path,
              model.config.n_layer, model.config.d_model, model.config.vocab_size,
-             nn::format_name(model.config.weights),
+             nn::to_string(model.config.weight_format),
              bytes_text(static_cast<std::int64_t>(std::filesystem::file_size(path))),
              model.tokenizer ? "" : ", without a tokenizer");
 }

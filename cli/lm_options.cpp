@@ -19,7 +19,7 @@ constexpr std::int64_t kMostOfLm = std::int64_t{1} << 40;
 
 const std::map<std::string, nn::OutNorm> kOutNorms = {{"none", nn::OutNorm::kNone},
                                                       {"before_gate", nn::OutNorm::kBeforeGate},
-                                                      {"behind_gate", nn::OutNorm::kBehindGate}};
+                                                      {"after_gate", nn::OutNorm::kAfterGate}};
 
 const CLI::Validator kFromZero(
     [](std::string& text) {
@@ -50,7 +50,7 @@ std::vector<CLI::Option*> add_shape(CLI::App& command, LmSettings& s) {
                   [&s](const std::string& name) { s.shape.out_norm = kOutNorms.at(name); },
                   "Norm between scan and projection of Mamba-3 (mamba3, zamba)")
               ->check(CLI::IsMember(kOutNorms))
-              ->option_text("none|before_gate|behind_gate (none)"),
+              ->option_text("none|before_gate|after_gate (none)"),
           counted("--heads", s.shape.heads, "Heads of attention"),
           command.add_option("--context", s.shape.context, "Tokens that attention keeps")
               ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
@@ -86,13 +86,14 @@ std::vector<CLI::Option*> add_training(CLI::App& command, LmSettings& s, CLI::Op
       command.add_option("--weight-decay", t.weight_decay, "Of matrices")
           ->check(kFromZero)
           ->capture_default_str(),
-      command.add_option("--clip", t.clip, "Largest norm of the gradients; 0: any")
+      command
+          .add_option("--clip-grad-norm", t.clip_grad_norm, "Largest norm of the gradients; 0: any")
           ->check(kFromZero)
           ->capture_default_str(),
       command.add_option("--seed", t.seed, "Of weights and of the order of the text")
           ->capture_default_str(),
       command.add_flag("--mixed-precision", t.mixed_precision, "Products of f16"),
-      command.add_flag("--wsla", t.b_and_c_alone,
+      command.add_flag("--train-only-bc", t.train_only_bc,
                        "Train the rows that make B and C, and attention layers, alone"),
       command.add_option("--holdout", s.holdout, "Share at the end of each text to validate with")
           ->check(CLI::Range(0.0, 0.9))
@@ -150,15 +151,15 @@ void add_lm_train(CLI::App& app, LmAction& action) {
       "  tg lm train shakespeare/ --arch hybrid --steps 1000\n"
       "  tg lm train book.txt --arch mamba2 --layers 6 --width 256 --tokenizer bpe:4000\n"
       "  tg lm train tokens.safetensors --tokenizer tokenizer.json\n"
-      "  tg lm train mine.txt --from runs/shakespeare --wsla --lr 1e-3 --steps 200\n"
+      "  tg lm train mine.txt --from runs/shakespeare --train-only-bc --lr 1e-3 --steps 200\n"
       "  tg lm train --resume runs/shakespeare\n"
       "Ctrl-C finishes the step, saves, and says how to go on.");
   command.callback([=, &action] {
     if (data->empty() && resume->empty()) throw CLI::RequiredError("TEXT or --resume");
     lm::TrainingOptions& t = args->settings.training;
     if (final_lr->empty()) t.final_lr = t.lr / 10;
-    if (t.b_and_c_alone && from->empty())
-      throw CLI::ValidationError("--wsla",
+    if (t.train_only_bc && from->empty())
+      throw CLI::ValidationError("--train-only-bc",
                                  "trains parts of a model that there is: --from names it");
     LmShape& shape = args->settings.shape;
     if (shape.out_norm != nn::OutNorm::kNone && !has_mamba3(shape))
@@ -230,19 +231,19 @@ void add_lm_eval(CLI::App& app, LmAction& action) {
   command.add_option("MODEL", args->model, "A run folder, or a model's file")->required();
   command.add_option("--data", args->data,
                      "Texts as for `tg lm train`; none: what the run held out");
-  command.add_option("--piece", args->options.piece, "Tokens that are gone over at once")
+  command.add_option("--chunk", args->options.chunk, "Tokens that are gone over at once")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
   command
       .add_option(
-          "--parts", args->options.parts,
+          "--batch", args->options.batch,
           "Go over so many parts of the text side by side, each without what is before it; faster")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 16))
       ->capture_default_str();
   command
       .add_option(
           "--context", args->options.context,
-          "Forget the text before every so many tokens, a multiple of --piece; 0: never, or "
+          "Forget the text before every so many tokens, a multiple of --chunk; 0: never, or "
           "with attention layers before every so many as they keep")
       ->check(CLI::Range(std::int64_t{0}, kMostOfLm))
       ->capture_default_str();
@@ -292,7 +293,7 @@ void add_lm_quantize(CLI::App& app, LmAction& action) {
       "  tg lm quantize runs/plays --type int8 -o plays-int8.safetensors\n"
       "  tg lm eval plays-int8.safetensors --data other.txt     # what it costs");
   command.callback([=, &action] {
-    args->format = nn::weight_format(*type);
+    args->format = nn::parse_weight_format(*type);
     action = [args] { return lm_quantize(*args); };
   });
 }

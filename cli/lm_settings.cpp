@@ -49,8 +49,8 @@ LmJson settings_json(const LmSettings& s) {
           {"weight_decay", t.weight_decay},
           {"beta1", t.beta1},
           {"beta2", t.beta2},
-          {"clip", t.clip},
-          {"b_and_c_alone", t.b_and_c_alone},
+          {"clip_grad_norm", t.clip_grad_norm},
+          {"train_only_bc", t.train_only_bc},
           {"mixed_precision", t.mixed_precision},
           {"seed", t.seed},
           {"holdout", s.holdout},
@@ -78,8 +78,8 @@ LmSettings read_lm_settings(const JsonObject& in) {
   t.weight_decay = in.number("weight_decay", 0, 1e30);
   t.beta1 = in.number("beta1", 0, 1);
   t.beta2 = in.number("beta2", 0, 1);
-  t.clip = in.number("clip", 0, 1e30);
-  t.b_and_c_alone = in.boolean("b_and_c_alone");
+  t.clip_grad_norm = in.number("clip_grad_norm", 0, 1e30);
+  t.train_only_bc = in.boolean("train_only_bc");
   t.mixed_precision = in.boolean("mixed_precision");
   t.seed = static_cast<std::uint32_t>(in.integer("seed", 0, UINT32_MAX));
   s.holdout = in.number("holdout", 0, 1);
@@ -98,8 +98,8 @@ std::vector<std::string> lm_arches() {
   return {"mamba1", "mamba2", "mamba3", "gpt", "hybrid", "jamba", "zamba"};
 }
 
-nn::MambaConfig lm_config(const LmShape& shape) {
-  nn::MambaConfig config{.d_model = shape.width};
+nn::LanguageModelConfig lm_config(const LmShape& shape) {
+  nn::LanguageModelConfig config{.d_model = shape.width};
   const bool with_mlp = !shape.arch.starts_with("mamba");
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     config.layers.push_back(mixer_at(shape.arch, i, shape.layers));
@@ -120,7 +120,7 @@ std::string lm_run_json(const LmRun& run) {
   LmJson out;
   out["format"] = kLmFormat;
   out["version"] = kLmVersion;
-  out["tensorgrad"] = TENSORGRAD_VERSION;
+  out["tensorgrad"] = TENSORGRAD_VERSION_STRING;
   out["data"] = run.data;
   out["settings"] = settings_json(run.settings);
   out["config"] = LmJson::parse(lm::to_json(run.config));

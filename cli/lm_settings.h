@@ -26,7 +26,7 @@ std::vector<std::string> lm_arches();
 // Without vocab_size. mamba1 to mamba3: layers of these alone; gpt, hybrid, jamba, zamba: each
 // layer is a mixer and a gated MLP, of which the mixers are attention; Mamba-1 with attention in
 // every third place from the second; nn::mixer_schedule()'s.
-nn::MambaConfig lm_config(const LmShape& shape);
+nn::LanguageModelConfig lm_config(const LmShape& shape);
 
 struct LmSettings {
   LmShape shape;
@@ -45,7 +45,7 @@ struct LmSettings {
 struct LmRun {
   std::vector<std::string> data;  // absolute paths
   LmSettings settings;
-  nn::MambaConfig config;
+  nn::LanguageModelConfig config;
   std::int64_t train_tokens = 0, validation_tokens = 0;
   std::string fingerprint;  // of the tokens
 };

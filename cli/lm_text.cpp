@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 
 #include "fingerprint.h"
-#include "tensorgrad/data/images.h"
+#include "tensorgrad/data/files.h"
+#include "tensorgrad/data/text.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::cli {
 namespace {

@@ -20,8 +20,9 @@
 #include "progress.h"
 #include "run_folder.h"
 #include "svg_plot.h"
-#include "tensorgrad/error.h"
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/error.h"
 #include "text.h"
 
 namespace tensorgrad::cli {
@@ -36,7 +37,7 @@ double lm_now() {
 }
 
 // What it is made of: "mamba1, mlp, attention, mlp, mamba1, mlp".
-std::string layers_text(const nn::MambaConfig& config) {
+std::string layers_text(const nn::LanguageModelConfig& config) {
   constexpr const char* kNames[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp"};
   std::string text;
   for (const nn::MixerKind kind : config.layers)
@@ -66,7 +67,7 @@ class LmTraining {
         last_step_(stop_after > 0 ? std::min(stop_after, total_) : total_),
         progress_(total_ * trainer.tokens_per_step(), 0, token_progress()) {
     for (const ValidationLine& line : history.validations) {
-      if (stop_.add(line.loss)) best_step_ = line.step;
+      if (stop_.update(line.loss)) best_step_ = line.step;
       seconds_ = line.seconds;
     }
     if (history.pause.step > 0) {
@@ -81,13 +82,13 @@ class LmTraining {
   }
 
   int go() {
-    while (trainer_.steps() < last_step_ && interrupted() == 0 && !stop_.due()) {
+    while (trainer_.steps() < last_step_ && interrupted() == 0 && !stop_.should_stop()) {
       step();
       const std::int64_t done = trainer_.steps();
       if (done % run_.settings.eval_every == 0 || done == total_) look();
     }
     progress_.finish();
-    return trainer_.steps() == total_ || stop_.due() ? complete() : pause();
+    return trainer_.steps() == total_ || stop_.should_stop() ? complete() : pause();
   }
 
  private:
@@ -125,7 +126,7 @@ class LmTraining {
     ValidationLine line{done, loss_sum_ / steps, loss_sum_ / steps, rate, seconds_};
     const bool validates = run_.validation_tokens > 1;
     if (validates) line.loss = trainer_.validate(run_.settings.eval_windows).loss();
-    const bool best = stop_.add(line.loss);
+    const bool best = stop_.update(line.loss);
     if (best) best_step_ = done;
     metrics_.write(line);
     if (best || !validates) lm::save_model(path("model.safetensors"), trainer_.model(tokenizer_));
@@ -150,12 +151,12 @@ class LmTraining {
 
   void sample() {
     if (!generator_) {
-      lm::Decoder decoder(trainer_.trainer(), {.batch = 1, .largest_piece = 16});
+      lm::Decoder decoder(trainer_.trainer(), {.batch = 1, .max_chunk = 16});
       generator_.emplace(std::move(decoder), tokenizer_);
     }
     const std::string prompt =
         run_.settings.prompt.empty() && !tokenizer_.eos_id() ? "\n" : run_.settings.prompt;
-    const lm::Generated made =
+    const lm::Completion made =
         generator_->generate(prompt, {.sampling = {.temperature = 0.8, .top_p = 0.95},
                                       .max_tokens = run_.settings.sample_tokens});
     metrics_.write(SampleLine{trainer_.steps(), prompt, made.text});
@@ -206,7 +207,7 @@ class LmTraining {
         curves_svg(
             fs::path(run_.data.front()).filename().string() + ", " + run_.settings.shape.arch,
             {{.title = "loss, nats a token", .x_label = "step", .curves = curves}}));
-    if (stop_.due()) {
+    if (stop_.should_stop()) {
       fmt::print("stopped early: {} validations without a better one\n", run_.settings.patience);
     }
     if (run_.validation_tokens > 1) {
@@ -225,7 +226,7 @@ class LmTraining {
   std::string folder_;
   lm::LanguageTrainer& trainer_;
   const Tokenizer& tokenizer_;
-  lm::EarlyStop stop_;
+  lm::EarlyStopping stop_;
   Metrics metrics_;
   std::int64_t total_, last_step_, saved_step_ = 0, best_step_ = 0;
   Progress progress_;
@@ -244,7 +245,7 @@ void print_lm_head(const LmRun& run, const lm::LanguageTrainer& trainer, const L
       std::find(layers.begin(), layers.end(), nn::MixerKind::kAttention) != layers.end();
   fmt::print("model   {}: {}; {} parameters{}\n", run.settings.shape.arch, layers_text(run.config),
              trainer.parameters(),
-             !run.settings.training.b_and_c_alone ? ""
+             !run.settings.training.train_only_bc ? ""
              : attends ? ", of which B and C and those of attention alone are trained"
                        : ", of which B and C alone are trained");
   fmt::print("text    {}: {} tokens to train on, {} held out; {} tokens of {}\n",
@@ -327,7 +328,7 @@ int lm_start(const LmTrainArguments& arguments) {
 
 // What run.json says of a model may be of any size: none is made before it is known that the
 // checkpoint holds it.
-void check_checkpoint(const nn::MambaConfig& config, const std::string& path) {
+void check_checkpoint(const nn::LanguageModelConfig& config, const std::string& path) {
   std::map<std::string, HostTensor> weights;
   for (const auto& [name, tensor] : read_safetensors(path).tensors) {
     if (!name.starts_with("state/")) weights[name] = {f32, tensor.shape, {}};

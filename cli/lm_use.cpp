@@ -42,9 +42,9 @@ void print_times(const lm::GenerationTimes& times) {
 }
 
 // Says so where texts end because the model can keep no more.
-void print_full(const std::vector<lm::Generated>& texts, std::int64_t context) {
-  const auto full = std::count_if(texts.begin(), texts.end(), [](const lm::Generated& text) {
-    return text.ending == lm::Ending::kContext;
+void print_full(const std::vector<lm::Completion>& texts, std::int64_t context) {
+  const auto full = std::count_if(texts.begin(), texts.end(), [](const lm::Completion& text) {
+    return text.finish_reason == lm::FinishReason::kContext;
   });
   if (full > 0) {
     fmt::print(stderr,
@@ -104,7 +104,7 @@ int lm_generate(const LmGenerateArguments& arguments) {
   const auto show_prompt = [&] {
     if (streams && !std::exchange(shown, true)) fmt::print("{}", prompts[0]);
   };
-  options.on_text = [&](const lm::Written& written) {
+  options.on_text = [&](const lm::GeneratedChunk& written) {
     show_prompt();
     if (streams) {
       std::fwrite(written.text.data(), 1, written.text.size(), stdout);
@@ -112,14 +112,14 @@ int lm_generate(const LmGenerateArguments& arguments) {
     }
     return interrupted() == 0;
   };
-  const std::vector<lm::Generated> texts = generator.generate(prompts, options);
+  const std::vector<lm::Completion> texts = generator.generate(prompts, options);
   show_prompt();
   for (std::size_t i = 0; i < texts.size(); ++i) {
     if (arguments.json) {
       fmt::print("{}\n", lm_line({{"prompt", prompts[i]},
                                   {"text", texts[i].text},
                                   {"tokens", texts[i].tokens},
-                                  {"ending", to_string(texts[i].ending)}}));
+                                  {"finish_reason", to_string(texts[i].finish_reason)}}));
     } else if (!streams) {
       fmt::print("{}--- {} of {}\n{}{}\n", i == 0 ? "" : "\n", i + 1, texts.size(), prompts[i],
                  texts[i].text);
@@ -128,7 +128,7 @@ int lm_generate(const LmGenerateArguments& arguments) {
   if (streams) fmt::print("\n");
   std::fflush(stdout);
   if (!arguments.quiet) {
-    print_full(texts, lm::context_of(model.config));
+    print_full(texts, lm::max_context(model.config));
     print_times(generator.times());
   }
   return interrupted() != 0 ? 128 + interrupted() : 0;
@@ -139,8 +139,8 @@ int lm_eval(const LmEvalArguments& arguments) {
   const std::vector<std::int32_t> tokens = eval_tokens(arguments, model.tokenizer);
   lm::ScoreOptions options = arguments.options;
   options.device = arguments.device;
-  const std::int64_t context = lm::context_of(model.config);
-  if (context > 0) options.piece = std::min(options.piece, context);
+  const std::int64_t context = lm::max_context(model.config);
+  if (context > 0) options.chunk = std::min(options.chunk, context);
   ProgressOptions shown;
   shown.unit = "tokens";
   lm::TextScore score;

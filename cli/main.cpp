@@ -378,7 +378,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
 
 int parse_and_run(int argc, char** argv) {
   CLI::App app("Trains neural networks: whole training steps compiled to fused kernels.", "tg");
-  app.set_version_flag("--version", std::string("tg ") + TENSORGRAD_VERSION);
+  app.set_version_flag("--version", std::string("tg ") + TENSORGRAD_VERSION_STRING);
   app.require_subcommand(0, 1);
   app.formatter(std::make_shared<ShortFormatter>());
   app.get_formatter()->column_width(34);
@@ -427,9 +427,9 @@ std::string without_own_line(const Error& error) {
   std::string_view root = std::source_location::current().file_name();
   root.remove_suffix(std::min(root.size(), kThisFile.size()));
   std::string text = error.what();
-  const std::string line = "\n  at " + to_string(error.site());
+  const std::string line = "\n  at " + to_string(error.location());
   const std::size_t at = text.find(line);
-  const std::string file = error.site().file;
+  const std::string file = error.location().file;
   for (const char* folder : {"cli/", "src/", "include/"}) {
     if (at != std::string::npos && file.starts_with(std::string(root) + folder))
       return text.erase(at, line.size());

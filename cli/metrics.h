@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/data/files.h"
 
 namespace tensorgrad::cli {
 

@@ -7,7 +7,7 @@
 
 #include "image_sheet.h"
 #include "svg_plot.h"
-#include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/data/files.h"
 
 namespace tensorgrad::cli {
 namespace {

@@ -12,8 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include "json_object.h"
-#include "tensorgrad/error.h"
 #include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/error.h"
 
 namespace tensorgrad::cli {
 namespace {
@@ -126,7 +126,7 @@ std::string run_json(const Run& run) {
   Json out;
   out["format"] = kFormat;
   out["version"] = kVersion;
-  out["tensorgrad"] = TENSORGRAD_VERSION;
+  out["tensorgrad"] = TENSORGRAD_VERSION_STRING;
   out["data"] = run.data;
   const TrainSettings& s = run.settings;
   out["settings"] = {{"epochs", s.epochs},

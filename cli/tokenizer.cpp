@@ -11,11 +11,12 @@
 #include <nlohmann/json.hpp>
 
 #include "progress.h"
-#include "tensorgrad/data/images.h"
-#include "tensorgrad/error.h"
-#include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/data/files.h"
+#include "tensorgrad/data/idx.h"
+#include "tensorgrad/data/text.h"
 #include "tensorgrad/data/token_data.h"
 #include "tensorgrad/data/tokenizer.h"
+#include "tensorgrad/error.h"
 #include "text.h"
 #include "tokenizer_commands.h"
 
@@ -103,8 +104,8 @@ void encode_lines(const Tokenizer& tokenizer, std::string_view lines,
       throw UserError(fmt::format("line {}: a string of JSON expected", number));
     }
     const std::string& string = text.get_ref<const std::string&>();
-    const TokenizerJsonLine made = arguments.pieces
-                                       ? TokenizerJsonLine(tokenizer.pieces(string))
+    const TokenizerJsonLine made = arguments.pre_tokens
+                                       ? TokenizerJsonLine(tokenizer.pre_tokenize(string))
                                        : TokenizerJsonLine(tokenizer.encode(string, options));
     fmt::print("{}\n", made.dump(-1, ' ', false, TokenizerJsonLine::error_handler_t::replace));
   }
@@ -157,7 +158,7 @@ int train_tokenizer(const TokenizerTrainArguments& arguments) {
         arguments.data,
         {.vocab_size = arguments.vocab_size,
          .min_frequency = arguments.min_frequency,
-         .pre_tokenization = *pre_tokenization_named(arguments.pattern),
+         .pre_tokenization = *parse_pre_tokenization(arguments.pattern),
          .nfc = arguments.nfc,
          .special_tokens = arguments.specials,
          .on_progress = [&](const BpeProgress& now) { progress.update(now); }},
@@ -177,7 +178,7 @@ int train_tokenizer(const TokenizerTrainArguments& arguments) {
 
 int import_tokenizer(const TokenizerImportArguments& arguments) {
   BpeOptions options;
-  options.pre_tokenization = *pre_tokenization_named(arguments.pattern);
+  options.pre_tokenization = *parse_pre_tokenization(arguments.pattern);
   options.nfc = arguments.nfc;
   for (const std::string& special : arguments.specials) {
     options.added_tokens.push_back(special_of(special));

@@ -44,8 +44,8 @@ struct TokenizerEncodeArguments {
   std::string out;    // a file of tokens; empty: they are printed
   bool json = false;  // strings of JSON in, arrays out, one a line
   bool show = false;  // each with its token, one a line
-  bool pieces = false;  // with json: what merges do not cross instead of tokens
-  bool plain = false;   // nothing is a special token, and none but eos is added
+  bool pre_tokens = false;  // with json: what merges do not cross instead of tokens
+  bool plain = false;       // nothing is a special token, and none but eos is added
 };
 int encode_text(const TokenizerEncodeArguments& arguments);
 

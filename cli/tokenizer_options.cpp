@@ -45,7 +45,7 @@ void add_tokenizer_train(CLI::App& app, TokenizerAction& action) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40))
       ->capture_default_str();
   command
-      .add_option("--special", args->specials,
+      .add_option("--special-token", args->specials,
                   "Special token, such as '<|endoftext|>'; once for each")
       ->allow_extra_args(false)
       ->option_text("TOKEN");
@@ -77,7 +77,7 @@ void add_tokenizer_import(CLI::App& app, TokenizerAction& action) {
       ->check(CLI::IsMember({"none", "gpt2", "cl100k", "tiktoken_cl100k", "qwen2", "o200k"}))
       ->option_text("gpt2|cl100k|tiktoken_cl100k|qwen2|o200k|none (gpt2)");
   command
-      .add_option("--special", args->specials,
+      .add_option("--special-token", args->specials,
                   "Special token, with its id as '<|endoftext|>=50256' unless it is in the "
                   "vocabulary or the next one; once for each")
       ->allow_extra_args(false)
@@ -115,7 +115,7 @@ void add_tokenizer_encode(CLI::App& app, TokenizerAction& action) {
   CLI::Option* const json = command.add_flag(
       "--json", args->json, "Each line is a string of JSON, and becomes an array of numbers");
   command
-      .add_flag("--pieces", args->pieces,
+      .add_flag("--pre-tokens", args->pre_tokens,
                 "With --json: arrays of the pieces that merges do not cross, as strings")
       ->needs(json);
   CLI::Option* const show =

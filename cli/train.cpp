@@ -20,8 +20,8 @@
 #include "pictures.h"
 #include "progress.h"
 #include "run_folder.h"
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/data/safetensors.h"
 #include "text.h"
 
 namespace tensorgrad::cli {

@@ -10,8 +10,6 @@ find_package(fmt REQUIRED)
 add_library(tensorgrad_cli_needs INTERFACE)
 target_include_directories(tensorgrad_cli_needs INTERFACE "${CMAKE_CURRENT_SOURCE_DIR}/cli")
 target_include_directories(tensorgrad_cli_needs SYSTEM INTERFACE "${TENSORGRAD_STB_INCLUDE_DIR}")
-target_compile_definitions(tensorgrad_cli_needs INTERFACE
-  "TENSORGRAD_VERSION=\"${PROJECT_VERSION}\"")
 target_link_libraries(tensorgrad_cli_needs INTERFACE tensorgrad::tensorgrad CLI11::CLI11
   fmt::fmt nlohmann_json::nlohmann_json ZLIB::ZLIB Threads::Threads)
 

@@ -81,7 +81,7 @@ tg::Tensor loss_of(const Adder& net, const tg::Inputs& in) {
 }
 
 // The share of held-out sums that are right, digit after digit as the network says them.
-double accuracy(tg::Forward& next) {
+double accuracy(tg::CompiledFunction& next) {
   std::vector<std::array<std::int32_t, kLength + 1>> tests;
   for (int a = 0; a < 100; ++a) {
     for (int b = 0; b < 100; ++b) {

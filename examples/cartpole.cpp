@@ -55,7 +55,7 @@ struct Episodes {
 
 // Row t * kCarts + c is step t of cart c. The weight is how much better than the average the rest
 // of the episode went, and 0 after a fall.
-Episodes play(tg::Forward& policy, sample::Random& random) {
+Episodes play(tg::CompiledFunction& policy, sample::Random& random) {
   Episodes episodes;
   std::array<Cart, kCarts> carts;
   for (Cart& cart : carts) cart.reset(random);

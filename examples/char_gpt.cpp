@@ -84,23 +84,24 @@ tg::TextData read_works(const std::string& folder, int most) {
 
 tg::DataLoader loader_of(const tg::TokenWindows& windows, bool shuffle, std::int64_t batch) {
   return {windows.size(),
-          [&windows](std::int64_t index) -> tg::Outputs {
+          [&windows](std::int64_t index) -> tg::NamedTensors {
             const auto window = windows.at(index);
             const auto length = static_cast<std::int64_t>(window.size());
-            return {{"text", tg::HostTensor::of({length}, window)}};
+            return {{"text", tg::HostTensor::from({length}, window)}};
           },
           {.batch = batch, .shuffle = shuffle}};
 }
 
 // Nats a character, over `batches` batches from the beginning on.
-double loss_on(tg::Forward& forward, tg::DataLoader& loader, std::int64_t batches) {
+double loss_on(tg::CompiledFunction& forward, tg::DataLoader& loader, std::int64_t batches) {
   loader.load_state({});
   double sum = 0;
   for (std::int64_t b = 0; b < batches; ++b) sum += forward(loader.next()).floats()[0];
   return sum / static_cast<double>(batches);
 }
 
-std::string write(tg::Forward& next, const tg::Vocabulary& vocabulary, std::int64_t length) {
+std::string write(tg::CompiledFunction& next, const tg::Vocabulary& vocabulary,
+                  std::int64_t length) {
   sample::Random random(1);
   std::vector<std::int32_t> text = vocabulary.encode("\n\nKING. ");
   while (static_cast<int>(text.size()) < kCharacters) {

@@ -30,7 +30,7 @@ struct Cnn {
   }
 };
 
-std::vector<std::int32_t> classify(tg::Forward& forward, const tg::ImageSet& images) {
+std::vector<std::int32_t> classify(tg::CompiledFunction& forward, const tg::ImageSet& images) {
   std::vector<std::int32_t> all;
   for (std::int64_t first = 0; first < images.count; first += kTestBatch) {
     const std::int64_t count = std::min<std::int64_t>(kTestBatch, images.count - first);
@@ -43,7 +43,7 @@ std::vector<std::int32_t> classify(tg::Forward& forward, const tg::ImageSet& ima
 }
 
 // For each pair of classes the first test image of the one that is taken for the other.
-sample::Picture confusion(const tg::LabelledImages& data, const std::vector<std::int32_t>& said) {
+sample::Picture confusion(const tg::LabeledImages& data, const std::vector<std::int32_t>& said) {
   std::vector<float> cells(static_cast<std::size_t>(data.classes) * data.classes * kPixels);
   std::vector<bool> filled(static_cast<std::size_t>(data.classes) * data.classes);
   for (std::size_t i = 0; i < said.size(); ++i) {
@@ -60,7 +60,7 @@ sample::Picture confusion(const tg::LabelledImages& data, const std::vector<std:
 
 bool learn(const sample::Options& options) {
   const std::string folder = sample::data_folder(options, "/usr/share/datasets/fashion-mnist");
-  tg::LabelledImages data =
+  tg::LabeledImages data =
       tg::read_image_folder(folder, {.height = kSide, .width = kSide, .channels = 1});
   std::int64_t count = data.train.count;
   if (!options.full()) {

@@ -81,7 +81,7 @@ std::map<std::string, tg::Tensor> make(const Nets& nets, int steps) {
 
 bool learn(const sample::Options& options) {
   const std::string folder = sample::data_folder(options, "/usr/share/datasets/fashion-mnist");
-  tg::LabelledImages data = tg::read_image_folder(folder);
+  tg::LabeledImages data = tg::read_image_folder(folder);
   const std::int64_t count = options.full() ? data.train.count : options.steps(0, 30) * kBatch;
   const int epochs = options.smoke() ? 1 : options.steps(12, 4);
   const std::int64_t batches = count / kBatch;
@@ -120,7 +120,7 @@ bool learn(const sample::Options& options) {
         return error_at(nets, in, tg::full({kTests, 1}, 0.5));
       },
       {.inputs = {{"x", {kTests, kPixels / 4}, tg::u32}, {"y", {kTests}, tg::i32}},
-       .weights = tg::Weights::kEma});
+       .weights = tg::WeightSource::kEma});
   data.test.labels.resize(kTests);
   const std::vector<std::uint32_t> tests = sample::pack_bytes(data.test.images, kTests * kPixels);
   const double error = test({{"x", tests}, {"y", data.test.labels}}).floats()[0];
@@ -128,8 +128,8 @@ bool learn(const sample::Options& options) {
   const int steps = options.steps(kEulerSteps, kEulerSteps);
   auto maker =
       trainer.attach([&](const Nets& nets, const tg::Inputs&) { return make(nets, steps); },
-                     {.weights = tg::Weights::kEma});
-  const tg::Outputs made = maker.run();
+                     {.weights = tg::WeightSource::kEma});
+  const tg::NamedTensors made = maker.run();
   std::vector<float> shown = made.at("images").floats();
   shown.resize(kShown * kPixels);
   for (float& each : shown) each = (each + 1) / 2;

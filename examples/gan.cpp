@@ -123,7 +123,7 @@ bool play(const sample::Options& options) {
         .options = {.optimizer = adam, .ema_decay = 0.995}}},
       {.seed = 1, .device = options.device});
   auto make = trainer.attach([](const Gan& net, const tg::Inputs&) { return net.made(kShown); },
-                             {.weights = tg::Weights::kEma});
+                             {.weights = tg::WeightSource::kEma});
   sample::Random random(5);
   const std::vector<float> real = real_points(random);
   trainer.upload_data("x", real);

@@ -59,7 +59,8 @@ Table divide_all() {
 }
 
 // The share of `count` rows from `first` on that are right.
-double accuracy(tg::Forward& answer, const Table& table, std::size_t first, std::size_t count) {
+double accuracy(tg::CompiledFunction& answer, const Table& table, std::size_t first,
+                std::size_t count) {
   const std::span rows = std::span(table.texts).subspan(first * kTokens, count * kTokens);
   const std::vector<std::int32_t> said = answer({{"x", rows}}).ints();
   int right = 0;
@@ -89,7 +90,7 @@ bool learn(const sample::Options& options) {
        .device = options.device});
   auto answer =
       trainer.attach([](const Net& net, const tg::Inputs& in) { return argmax(net(in["x"]), -1); },
-                     {.inputs = {{"x", {tg::kOpen, kTokens}, tg::i32}}});
+                     {.inputs = {{"x", {tg::kDynamic, kTokens}, tg::i32}}});
   const Table table = divide_all();
   trainer.upload_data("x", std::span(table.texts).first(kTrained * kTokens));
   trainer.upload_data("y", std::span(table.quotients).first(kTrained));

@@ -67,7 +67,7 @@ struct Rows {
 };
 
 // Nats a letter, the end of a name being one.
-double loss_on(tg::Forward& forward, const Rows& rows) {
+double loss_on(tg::CompiledFunction& forward, const Rows& rows) {
   double sum = 0;
   std::vector<std::int32_t> x(kTestBatch * kContext), y(kTestBatch);
   for (std::int64_t first = 0; first < rows.count(); first += kTestBatch) {
@@ -80,7 +80,7 @@ double loss_on(tg::Forward& forward, const Rows& rows) {
   return sum / static_cast<double>(rows.count());
 }
 
-std::string make_up(tg::Forward& next, sample::Random& random) {
+std::string make_up(tg::CompiledFunction& next, sample::Random& random) {
   std::string name;
   Context context{};
   for (;;) {
@@ -93,7 +93,7 @@ std::string make_up(tg::Forward& next, sample::Random& random) {
   }
 }
 
-void train(tg::Objective& trainer, int steps) {
+void train(tg::AnyTrainer& trainer, int steps) {
   const int piece = std::max(1, steps / 10);
   for (int done = 0; done < steps; done += piece) {
     double loss = 0;
@@ -215,7 +215,7 @@ std::vector<std::int32_t> rows_of(const std::vector<std::string>& names) {
 }
 
 // Nats a letter, the end of a name being one.
-double loss_on(tg::Forward& forward, const std::vector<std::string>& names) {
+double loss_on(tg::CompiledFunction& forward, const std::vector<std::string>& names) {
   double sum = 0, letters = 0;
   for (const std::string& name : names) letters += static_cast<double>(name.size()) + 1;
   const std::vector<std::int32_t> rows = rows_of(names);
@@ -228,7 +228,7 @@ double loss_on(tg::Forward& forward, const std::vector<std::string>& names) {
 }
 
 // All of them letter by letter, side by side.
-std::vector<std::string> make_up_all(tg::Forward& next, sample::Random& random) {
+std::vector<std::string> make_up_all(tg::CompiledFunction& next, sample::Random& random) {
   std::vector<std::string> names(kMadeUp);
   std::vector<std::int32_t> text(kMadeUp * kLength);
   for (std::size_t t = 0; t < kLength; ++t) {
@@ -281,7 +281,7 @@ double learn_decoder(const sample::Options& options, const Names& names, sample:
       [](const Decoder& net, const tg::Inputs& in) {
         return loss_of(net, in["rows"], tg::Reduction::kNone);
       },
-      {.inputs = {{"rows", {tg::kOpen, kLength + 1}, tg::i32}}, .open_size = kRows});
+      {.inputs = {{"rows", {tg::kDynamic, kLength + 1}, tg::i32}}, .dynamic_size = kRows});
   auto next = trainer.attach(
       [](const Decoder& net, const tg::Inputs& in) { return softmax(net(in["text"])); },
       {.inputs = {{"text", {kMadeUp, kLength}, tg::i32}}});

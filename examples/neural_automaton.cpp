@@ -120,7 +120,7 @@ class Pool {
 };
 
 // The seed, and what it has become after each call of `grow`.
-std::vector<State> watch(tg::Forward& grow, int calls) {
+std::vector<State> watch(tg::CompiledFunction& grow, int calls) {
   std::vector<State> states{seed()};
   for (int i = 0; i < calls; ++i) states.push_back(grow({{"state", states.back()}}).floats());
   return states;

@@ -62,7 +62,8 @@ void write(const Board& board, float* to) {
 // taken.
 class Judge {
  public:
-  explicit Judge(tg::Forward values) : values_(std::move(values)), boards_(kBatch * kMoves * 27) {}
+  explicit Judge(tg::CompiledFunction values)
+      : values_(std::move(values)), boards_(kBatch * kMoves * 27) {}
 
   std::vector<float> operator()(const std::vector<Board>& boards) {
     for (std::size_t i = 0; i < boards.size(); ++i) {
@@ -85,7 +86,7 @@ class Judge {
   }
 
  private:
-  tg::Forward values_;
+  tg::CompiledFunction values_;
   std::vector<float> boards_;
 };
 

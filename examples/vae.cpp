@@ -38,7 +38,7 @@ tg::Tensor loss_of(const Vae& net, const tg::Inputs& in) {
 
 bool learn(const sample::Options& options) {
   const std::string folder = sample::data_folder(options, "/usr/share/datasets/fashion-mnist");
-  const tg::LabelledImages data = tg::read_image_folder(folder);
+  const tg::LabeledImages data = tg::read_image_folder(folder);
   const std::int64_t count = options.full() ? data.train.count : options.steps(0, 32) * kBatch;
   const int epochs = options.steps(10, 8);
   auto trainer = tg::compile(Vae{}, loss_of,

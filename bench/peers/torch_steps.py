@@ -141,9 +141,9 @@ class MambaSsm(nn.Module):
 
     def __init__(self, shape):
         super().__init__()
-        from mamba_ssm.models.config_mamba import MambaConfig
+        from mamba_ssm.models.config_mamba import LanguageModelConfig
         from mamba_ssm.models.mixer_seq_simple import MambaLMHeadModel
-        self.model = MambaLMHeadModel(MambaConfig(
+        self.model = MambaLMHeadModel(LanguageModelConfig(
             d_model=shape.width, n_layer=shape.layers, vocab_size=shape.vocabulary, pad_vocab_size_multiple=1,
             ssm_cfg={"layer": "Mamba1"}))
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the library throws: a small family under Error. A message is one lower-case sentence that
-// names the op or file, what was given and what was expected; the user's line follows on its own.
+// Exceptions thrown by the library. A message is one lower-case sentence that names the op or file,
+// what was expected and what was received.
 #pragma once
 
 #include <source_location>
@@ -8,97 +8,114 @@
 #include <string>
 #include <utility>
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
 
-// A place in the user's program. `file` lives as long as the process (a literal, or interned).
-struct Site {
-  const char* file = "";
-  unsigned line = 0;
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
-  constexpr Site() = default;
-  constexpr Site(const char* file_name, unsigned line_number)
+/// Source line in the user's program.
+struct SourceLocation {
+  const char* file = "";  ///< File name. The string lives as long as the process.
+  unsigned line = 0;      ///< Line number, from 1; 0 if unknown.
+
+  constexpr SourceLocation() = default;
+
+  /// Creates a location from a file name and a line number, or from a `std::source_location`.
+  constexpr SourceLocation(const char* file_name, unsigned line_number)
       : file(file_name), line(line_number) {}
-  constexpr Site(const std::source_location& loc)  // NOLINT(google-explicit-constructor)
+  constexpr SourceLocation(const std::source_location& loc)  // NOLINT(google-explicit-constructor)
       : file(loc.file_name()), line(loc.line()) {}
 
+  /// Returns true if the line is known.
   [[nodiscard]] constexpr bool known() const { return line != 0; }
 };
 
-// "mlp.cpp:41", or "(unknown line)".
-std::string to_string(const Site& site);
+/// Returns a location as text, for example "mlp.cpp:41", or "(unknown line)".
+std::string to_string(const SourceLocation& location);
 
-// Everything the library throws derives from Error. what() is the message, then "\n  at FILE:LINE"
-// where a user's line is known, then one "\n  - while ..." for each context added on the way out.
+/// Base class of the library's exceptions. The text of what() has up to three parts:
+/// ```text
+/// the message
+///   at FILE:LINE        if the user's line is known
+///   - while ...         for each context, innermost first
+/// ```
 class Error : public std::runtime_error {
  public:
-  explicit Error(std::string message, Site site = {});
+  /// Creates an error. A location in a header of the standard library counts as unknown, because
+  /// such a call (`std::make_unique()`, for example) hides the user's line.
+  explicit Error(std::string message, SourceLocation location = {});
 
   [[nodiscard]] const char* what() const noexcept override { return full_.c_str(); }
-  // The message alone: no site, no context.
-  [[nodiscard]] const std::string& message() const { return message_; }
-  [[nodiscard]] const Site& site() const { return site_; }
 
-  // Gives the error the user's line, unless it has one already.
-  void set_site(const Site& site);
-  // Adds "- while ..." (innermost first).
+  /// Returns the message only, without location and contexts.
+  [[nodiscard]] const std::string& message() const { return message_; }
+
+  /// Returns the line of the user's program that caused the error. It can be unknown.
+  [[nodiscard]] const SourceLocation& location() const { return location_; }
+
+  /// Sets the location if it is unknown. Otherwise does nothing.
+  void set_location(const SourceLocation& location);
+
+  /// Appends a context such as "while compiling loss". Each caller on the way up can add one.
   void add_context(const std::string& context);
 
  private:
   void rebuild();
 
   std::string message_;
-  Site site_;
+  SourceLocation location_;
   std::string contexts_;
   std::string full_;
 };
 
-// The caller did something wrong.
+/// Thrown for errors of the caller or the environment, such as a wrong argument, a missing file or
+/// a failed device.
 class UserError : public Error {
  public:
   using Error::Error;
 };
 
-// Shapes do not fit.
+/// Thrown if shapes, axes or sizes are invalid or do not match.
 class ShapeError : public UserError {
  public:
   using UserError::UserError;
 };
 
-// Element types do not fit.
+/// Thrown if element types are invalid or do not match.
 class DtypeError : public UserError {
  public:
   using UserError::UserError;
 };
 
-// A file or stream is missing, truncated, malformed or cannot be written; names the file and, where
-// it is known, the byte.
+/// Thrown if a file or stream is missing, truncated, malformed or not writable. The message names
+/// the file and, if known, the byte offset.
 class IoError : public UserError {
  public:
   using UserError::UserError;
 };
 
-// No adapter, out of memory, a kernel the driver refuses, a device that went away.
+/// Thrown if a device fails: no adapter, out of memory, a kernel rejected by the driver, or a lost
+/// device.
 class DeviceError : public UserError {
  public:
   using UserError::UserError;
 };
 
-// The device went away while it was in use.
+/// Thrown if a device is lost while it is in use.
 class DeviceLostError : public DeviceError {
  public:
   using DeviceError::DeviceError;
 };
 
-// abort() of the trainer or the function was called while the call waited or ran.
+/// Thrown by a call that `abort()` of its trainer or function stopped, while it waited or ran.
 class AbortedError : public Error {
  public:
   using Error::Error;
 };
 
-// A bug of the library's own: a broken invariant.
+/// Thrown if an invariant of the library is broken, which is a bug in the library.
 class InternalError : public Error {
  public:
   using Error::Error;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Language models in use: files, sampling, generation, training.
+// Tools for language models: checkpoints and pretrained weights, training, evaluation,
+// quantization, sampling and generation.
 #pragma once
 
 #include "tensorgrad/lm/checkpoint.h"

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Ops. Each is a free function on tensors; names and conventions are PyTorch's where it has the op.
-// What does not fit throws ShapeError or DtypeError with the line of the call.
+// Ops on tensors: free functions, called in a function that is being traced. Names and conventions
+// are PyTorch's if PyTorch has the op. Ops throw ShapeError or DtypeError, with the line of the
+// call, if shapes, axes or element types do not fit. Negative axes count from the end.
 #pragma once
 
-#include "tensorgrad/ops/manipulation.h"
 #include "tensorgrad/ops/autocast.h"
 #include "tensorgrad/ops/autograd.h"
-#include "tensorgrad/functional/activations.h"
-#include "tensorgrad/functional/losses.h"
+#include "tensorgrad/ops/creation.h"
+#include "tensorgrad/ops/custom_op.h"
+#include "tensorgrad/ops/indexing.h"
+#include "tensorgrad/ops/linalg.h"
+#include "tensorgrad/ops/manipulation.h"
 #include "tensorgrad/ops/pointwise.h"
 #include "tensorgrad/ops/random.h"
+#include "tensorgrad/ops/reduction.h"
 #include "tensorgrad/ops/scan.h"
+#include "tensorgrad/ops/sorting.h"
+#include "tensorgrad/ops/state.h"
 #include "tensorgrad/ops/views.h"
-#include "tensorgrad/functional/state_space.h"
-#include "tensorgrad/functional/vision.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tensor: a value in the function that is being traced. It has a type, and no elements yet.
+// Symbolic tensors: values in a function that is being traced.
 #pragma once
 
 #include <concepts>
@@ -11,32 +11,48 @@
 #include "tensorgrad/error.h"
 #include "tensorgrad/types.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
+/// Source location of a call. Ops take that of their caller as the last argument (pointwise ops:
+/// with Operand), so that errors can report it.
 using Loc = std::source_location;
 
 class Trace;
 class Parameter;
 
-// A cheap handle, good until the trace that made it ends; ops are free functions (ops.h). Using one
-// outside of its trace throws UserError.
+/// Value in the function being traced. It has a shape and an element type, but no elements until
+/// the compiled program runs. A tensor is a cheap handle and is valid until its trace ends. Throws
+/// UserError if it is used outside its trace. Ops are free functions (ops.h).
 class Tensor {
  public:
   Tensor() = default;
+
+  /// Wraps value `id` of a trace. Ops call this; programs get tensors from ops.
   Tensor(Trace* trace, std::uint64_t serial, std::int32_t id)
       : trace_(trace), serial_(serial), id_(id) {}
 
+  /// Returns the sizes of the axes, outermost first.
   [[nodiscard]] Shape shape(Loc loc = Loc::current()) const;
+
+  /// Returns the element type.
   [[nodiscard]] DType dtype(Loc loc = Loc::current()) const;
-  // Number of axes.
+
+  /// Returns the number of axes.
   [[nodiscard]] int rank(Loc loc = Loc::current()) const {
     return static_cast<int>(shape(loc).size());
   }
-  // Size of an axis; negative ones count from the end.
+
+  /// Returns the size of an axis. A negative axis counts from the end. Throws ShapeError if the
+  /// axis is out of range.
   [[nodiscard]] std::int64_t size(int axis, Loc loc = Loc::current()) const;
 
+  /// Returns the index of the value in its trace, or -1 for a default-constructed tensor.
   [[nodiscard]] std::int32_t id() const { return id_; }
+
+  /// Returns the trace, or null for a default-constructed tensor.
   [[nodiscard]] Trace* trace() const { return trace_; }
+
+  /// Returns the serial number of the trace. Unlike the address, it is never reused.
   [[nodiscard]] std::uint64_t serial() const { return serial_; }
 
  private:
@@ -45,38 +61,46 @@ class Tensor {
   std::int32_t id_ = -1;
 };
 
-// An operand of an operator or of a two-sided op: a tensor, a parameter, or a number, which takes
-// the other side's element type. It notes the line on which it is written.
+/// Operand of a pointwise op: a tensor, a parameter or a number. A number takes the element type of
+/// the tensor operands, or f32 if there are none. The op throws DtypeError if that type is an
+/// integer or bool and cannot represent the number. An operand records the line where it was
+/// created.
 class Operand {
  public:
+  /// Converts a tensor, a parameter or a number. Throws UserError if the model being traced does
+  /// not have the parameter.
   Operand(Tensor value, Loc loc = Loc::current())  // NOLINT(google-explicit-constructor)
-      : tensor(value), site(loc) {}
+      : tensor(value), location(loc) {}
   Operand(const Parameter& parameter, Loc loc = Loc::current());  // NOLINT(*-explicit-constructor)
   template <class T>
     requires std::is_arithmetic_v<T>
   Operand(T value, Loc loc = Loc::current())  // NOLINT(google-explicit-constructor)
-      : number(static_cast<double>(value)), is_number(true), site(loc) {}
+      : number(static_cast<double>(value)), is_number(true), location(loc) {}
 
-  Tensor tensor;
-  double number = 0;
-  bool is_number = false;
-  Site site;
+  Tensor tensor;            ///< The tensor if `is_number` is false.
+  double number = 0;        ///< The number if `is_number` is true.
+  bool is_number = false;   ///< Whether the operand is a number.
+  SourceLocation location;  ///< Line where the operand was created.
 };
 
+/// Pointwise arithmetic: add(), sub(), mul(), div() and neg().
 Tensor operator+(Operand a, Operand b);
 Tensor operator-(Operand a, Operand b);
 Tensor operator*(Operand a, Operand b);
 Tensor operator/(Operand a, Operand b);
 Tensor operator-(Operand a);
-// Comparisons give bool.
+
+/// Pointwise comparison: lt(), le(), gt(), ge(), eq() and ne(). Returns a boolean tensor.
 Tensor operator<(Operand a, Operand b);
 Tensor operator<=(Operand a, Operand b);
 Tensor operator>(Operand a, Operand b);
 Tensor operator>=(Operand a, Operand b);
 Tensor operator==(Operand a, Operand b);
 Tensor operator!=(Operand a, Operand b);
+
+/// Pointwise logic: logical_and(), logical_or() and logical_not(). There is no short-circuit.
 Tensor operator&&(Operand a, Operand b);
 Tensor operator||(Operand a, Operand b);
 Tensor operator!(Operand a);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

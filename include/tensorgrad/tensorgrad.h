@@ -1,28 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The whole public face.
+// Includes the whole library.
 #pragma once
 
-#include "tensorgrad/train/compile.h"
-#include "tensorgrad/ops/custom_op.h"
-#include "tensorgrad/data/images.h"
-#include "tensorgrad/train/data_loader.h"
-#include "tensorgrad/train/debug.h"
-#include "tensorgrad/train/device.h"
-#include "tensorgrad/train/device_tensor.h"
-#include "tensorgrad/error.h"
-#include "tensorgrad/train/inputs.h"
-#include "tensorgrad/train/graph_view.h"
-#include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/core.h"
+#include "tensorgrad/data.h"
 #include "tensorgrad/lm.h"
-#include "tensorgrad/data/mbjs.h"
-#include "tensorgrad/nn/module.h"
-#include "tensorgrad/nn.h"
-#include "tensorgrad/data/onnx.h"
-#include "tensorgrad/ops.h"
-#include "tensorgrad/optim/optimizers.h"
-#include "tensorgrad/train/single_flight.h"
-#include "tensorgrad/tensor.h"
-#include "tensorgrad/data/token_data.h"
-#include "tensorgrad/data/tokenizer.h"
-#include "tensorgrad/types.h"
-#include "tensorgrad/data/weights.h"

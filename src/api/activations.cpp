@@ -9,10 +9,11 @@
 #include "api/compose.h"
 #include "api/trace.h"
 #include "base/numbers.h"
-#include "tensorgrad/ops/autograd.h"
+#include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
+#include "tensorgrad/ops/autograd.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace {
 
@@ -58,11 +59,11 @@ Tensor tanh_gelu(Tensor x, const Narrowing& narrowed, Loc loc) {
 
 }  // namespace
 
-Tensor gelu(Tensor x, Gelu form, Loc loc) {
+Tensor gelu(Tensor x, GeluApproximation form, Loc loc) {
   const Composite composite("gelu", loc);
   const Narrowing narrowed(x);
-  return narrowed(form == Gelu::kExact ? exact_gelu(x, narrowed, loc)
-                                       : tanh_gelu(x, narrowed, loc));
+  return narrowed(form == GeluApproximation::kNone ? exact_gelu(x, narrowed, loc)
+                                                   : tanh_gelu(x, narrowed, loc));
 }
 
 Tensor silu(Tensor x, Loc loc) {
@@ -87,8 +88,8 @@ Tensor prelu(Tensor x, Tensor weight, Loc loc) {
   const bool one = weight.shape() == Shape{1};
   const bool channels = x.rank() >= 2 && weight.shape() == Shape{x.size(1)};
   if (!one && !channels) {
-    throw ShapeError("prelu: a weight [1], or of the size of axis 1, expected for x " +
-                         to_string(x.shape()) + ", got " + to_string(weight.shape()),
+    throw ShapeError("prelu: weight must be [1] or match axis 1 of x " + to_string(x.shape()) +
+                         ", got " + to_string(weight.shape()),
                      loc);
   }
   Tensor slope = weight;
@@ -223,7 +224,7 @@ namespace {
 // Which elements of `shape` stay; none where all do: in use, or with p = 0.
 std::optional<Tensor> kept(const std::string& op, const Shape& shape, double p, Loc loc) {
   if (!(p >= 0 && p <= 1)) {
-    throw UserError(op + ": the probability must lie in [0, 1], got " + number_text(p), loc);
+    throw UserError(op + ": the probability must be in [0, 1], got " + number_text(p), loc);
   }
   if (p == 0 || !is_training(loc)) return std::nullopt;
   if (p == 1) return full(shape, 0, DType::kBool, loc);
@@ -238,7 +239,7 @@ Tensor drop(const char* op, Tensor x, const Shape& pattern, double p, Loc loc) {
 Tensor drop_channels(const char* op, Tensor x, int rank, double p, Loc loc) {
   const Composite composite(op, loc);
   if (x.rank() != rank) {
-    throw ShapeError(std::string(op) + ": " + std::to_string(rank) + " axes expected, got " +
+    throw ShapeError(std::string(op) + ": expected " + std::to_string(rank) + " axes, got " +
                          to_string(x.shape()),
                      loc);
   }
@@ -271,4 +272,4 @@ Tensor alpha_dropout(Tensor x, double p, Loc loc) {
   return a * where(*keep, x, low) - a * p * low;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Making, viewing, placing and picking, composed of the ops of shaping.h.
+#include "tensorgrad/ops/creation.h"
+#include "tensorgrad/ops/indexing.h"
 #include "tensorgrad/ops/manipulation.h"
+#include "tensorgrad/ops/reduction.h"
+#include "tensorgrad/ops/views.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +13,7 @@
 #include "api/trace.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 int axis_of(const char* op, int axis, Tensor x, Loc loc) {
@@ -19,14 +23,14 @@ int axis_of(const char* op, int axis, Tensor x, Loc loc) {
 void check_count(const char* op, const char* what, std::int64_t count, std::int64_t least,
                  Loc loc) {
   if (count >= least) return;
-  throw ShapeError(std::string(op) + ": " + what + " of at least " + std::to_string(least) +
-                       " expected, got " + std::to_string(count),
+  throw ShapeError(std::string(op) + ": expected " + what + " of at least " +
+                       std::to_string(least) + ", got " + std::to_string(count),
                    loc);
 }
 
 void check_vector(const char* op, Tensor x, Loc loc) {
   if (x.rank() == 1) return;
-  throw ShapeError(std::string(op) + ": a vector expected, got " + to_string(x.shape()), loc);
+  throw ShapeError(std::string(op) + ": expected a vector, got " + to_string(x.shape()), loc);
 }
 
 }  // namespace
@@ -68,8 +72,7 @@ Tensor one_hot(Tensor index, std::int64_t classes, DType dtype, Loc loc) {
   const Composite composite("one_hot", loc);
   if (index.dtype() != DType::kI32 && index.dtype() != DType::kU32) {
     throw DtypeError(
-        "one_hot: an index of i32 or u32 expected, got " + std::string(to_string(index.dtype())),
-        loc);
+        "one_hot: expected an i32 or u32 index, got " + std::string(to_string(index.dtype())), loc);
   }
   check_count("one_hot", "a number of classes", classes, 1, loc);
   return cast(eq(unsqueeze(index, -1, loc), arange(classes, index.dtype(), loc)), dtype);
@@ -101,8 +104,8 @@ Tensor swapaxes(Tensor x, int a, int b, Loc loc) {
 Tensor movedim(Tensor x, const std::vector<int>& from, const std::vector<int>& to, Loc loc) {
   const Composite composite("movedim", loc);
   if (from.size() != to.size()) {
-    throw ShapeError("movedim: " + std::to_string(from.size()) + " axes to move and " +
-                         std::to_string(to.size()) + " places for them",
+    throw ShapeError("movedim: " + std::to_string(from.size()) + " source axes but " +
+                         std::to_string(to.size()) + " destinations",
                      loc);
   }
   const Shape shape = x.shape();
@@ -112,7 +115,7 @@ Tensor movedim(Tensor x, const std::vector<int>& from, const std::vector<int>& t
     const int source = axis_of("movedim", from[i], x, loc),
               place = axis_of("movedim", to[i], x, loc);
     if (moved[static_cast<size_t>(source)] || axes[static_cast<size_t>(place)] != -1)
-      throw ShapeError("movedim: an axis is named twice", loc);
+      throw ShapeError("movedim: an axis is repeated", loc);
     axes[static_cast<size_t>(place)] = source;
     moved[static_cast<size_t>(source)] = true;
   }
@@ -140,8 +143,8 @@ std::vector<Tensor> split(Tensor x, const std::vector<std::int64_t>& sizes, int 
   const Composite composite("split", loc);
   const std::int64_t total = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
   if (total != x.size(axis)) {
-    throw ShapeError("split: the sizes add up to " + std::to_string(total) + ", axis " +
-                         std::to_string(axis) + " of " + to_string(x.shape()) + " does not",
+    throw ShapeError("split: sizes summing to " + std::to_string(total) + " do not match axis " +
+                         std::to_string(axis) + " of " + to_string(x.shape()),
                      loc);
   }
   std::vector<Tensor> parts;
@@ -164,7 +167,7 @@ std::vector<Tensor> split(Tensor x, std::int64_t size, int axis, Loc loc) {
 
 std::vector<Tensor> chunk(Tensor x, std::int64_t count, int axis, Loc loc) {
   const Composite composite("chunk", loc);
-  check_count("chunk", "a number of parts", count, 1, loc);
+  check_count("chunk", "a number of chunks", count, 1, loc);
   return split(x, (x.size(axis) + count - 1) / count, axis, loc);
 }
 
@@ -181,7 +184,7 @@ std::vector<Tensor> unbind(Tensor x, int axis, Loc loc) {
 Tensor diagonal(Tensor x, std::int64_t offset, int axis1, int axis2, Loc loc) {
   const Composite composite("diagonal", loc);
   const int rows = axis_of("diagonal", axis1, x, loc), columns = axis_of("diagonal", axis2, x, loc);
-  if (rows == columns) throw ShapeError("diagonal: an axis is named twice", loc);
+  if (rows == columns) throw ShapeError("diagonal: an axis is repeated", loc);
   const std::int64_t below = std::max<std::int64_t>(-offset, 0),
                      right = std::max<std::int64_t>(offset, 0);
   const std::int64_t n = std::min(x.size(rows) - below, x.size(columns) - right);
@@ -207,7 +210,7 @@ namespace {
 // Column minus row, of the last two axes.
 Tensor distance_from_diagonal(const char* op, Tensor x, Loc loc) {
   if (x.rank() < 2) {
-    throw ShapeError(std::string(op) + ": at least two axes expected, got " + to_string(x.shape()),
+    throw ShapeError(std::string(op) + ": expected at least two axes, got " + to_string(x.shape()),
                      loc);
   }
   const Shape shape = {x.size(-2), x.size(-1)};
@@ -241,7 +244,7 @@ Tensor roll(Tensor x, const std::vector<std::int64_t>& shifts, const std::vector
             Loc loc) {
   const Composite composite("roll", loc);
   if (shifts.size() != axes.size()) {
-    throw ShapeError("roll: " + std::to_string(shifts.size()) + " shifts and " +
+    throw ShapeError("roll: " + std::to_string(shifts.size()) + " shifts for " +
                          std::to_string(axes.size()) + " axes",
                      loc);
   }
@@ -284,8 +287,8 @@ Tensor tile(Tensor x, const std::vector<std::int64_t>& counts, Loc loc) {
 Tensor repeat(Tensor x, const std::vector<std::int64_t>& counts, Loc loc) {
   const Composite composite("repeat", loc);
   if (counts.size() < static_cast<size_t>(x.rank())) {
-    throw ShapeError("repeat: a count for each axis of " + to_string(x.shape()) +
-                         " expected, got " + std::to_string(counts.size()),
+    throw ShapeError("repeat: expected one count per axis of " + to_string(x.shape()) + ", got " +
+                         std::to_string(counts.size()),
                      loc);
   }
   return tiled("repeat", x, counts, loc);
@@ -333,9 +336,8 @@ Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, PadMode mode, Loc
   const Composite composite("pad", loc);
   const int rank = x.rank();
   if (amounts.size() % 2 != 0 || amounts.size() / 2 > static_cast<size_t>(rank)) {
-    throw ShapeError("pad: expected a pair of amounts for some of the last axes of " +
-                         to_string(x.shape()) + ", got " + std::to_string(amounts.size()) +
-                         " numbers",
+    throw ShapeError("pad: expected pairs of amounts for the last axes of " + to_string(x.shape()) +
+                         ", got " + std::to_string(amounts.size()) + " numbers",
                      loc);
   }
   for (std::size_t i = 0; i < amounts.size() / 2; ++i) {
@@ -401,8 +403,8 @@ Tensor scatter(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
   Shape expected = x.shape();
   if (index.rank() == x.rank()) expected[static_cast<size_t>(d)] = index.size(d);
   if (index.shape() != expected || source.shape() != expected) {
-    throw ShapeError("scatter: index and source must be like x " + to_string(x.shape()) +
-                         " but for axis " + std::to_string(axis) + ", got " +
+    throw ShapeError("scatter: index and source must match x " + to_string(x.shape()) +
+                         " except on axis " + std::to_string(axis) + ", got " +
                          to_string(index.shape()) + " and " + to_string(source.shape()),
                      loc);
   }
@@ -419,4 +421,4 @@ Tensor index_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
   return scatter_add(x, d, along_axis("index_add", index, x.shape(), d, loc), source, loc);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,17 +6,17 @@
 
 #include "tensorgrad/error.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // What `call` gives. An Error that knows no line of the user's gets this one.
 template <class Call>
-decltype(auto) at_line(const Site& site, Call&& call) {
+decltype(auto) at_line(const SourceLocation& location, Call&& call) {
   try {
     return std::forward<Call>(call)();
   } catch (Error& error) {
-    error.set_site(site);
+    error.set_location(location);
     throw;
   }
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

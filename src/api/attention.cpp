@@ -8,9 +8,10 @@
 #include "base/numbers.h"
 #include "ops/attention.h"
 #include "ops/registry.h"
+#include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 Tensor causal_mask(std::int64_t rows, std::int64_t columns, Loc loc) {
   const Composite composite("causal_mask", loc);
@@ -44,8 +45,7 @@ Tensor rope_angles(const RopeOptions& options, std::int64_t length, std::int64_t
 Tensor rope(Tensor x, const RopeOptions& options, Loc loc) {
   const Composite composite("rope", loc);
   if (x.rank() < 2 || x.size(-1) % 2 != 0) {
-    throw ShapeError("rope: x [..., T, D] with an even D expected, got " + to_string(x.shape()),
-                     loc);
+    throw ShapeError("rope: expected x [..., T, D] with even D, got " + to_string(x.shape()), loc);
   }
   if (!(options.base > 0)) {
     throw UserError("rope: base must be more than 0, got " + number_text(options.base), loc);
@@ -73,16 +73,16 @@ void check_attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& optio
   for (const Tensor& each : {q, k, v}) {
     if (register_dtype(each.dtype()) != DType::kF32) {
       throw DtypeError(
-          std::string(kName) + ": f32 expected, got " + std::string(to_string(each.dtype())), loc);
+          std::string(kName) + ": expected f32, got " + std::string(to_string(each.dtype())), loc);
     }
     if (each.rank() >= least) continue;
-    throw ShapeError(std::string(kName) + ": at least " + std::to_string(least) +
-                         " axes expected, got " + to_string(each.shape()),
+    throw ShapeError(std::string(kName) + ": expected at least " + std::to_string(least) +
+                         " axes, got " + to_string(each.shape()),
                      loc);
   }
   if (q.size(-1) == k.size(-1) && k.size(-2) == v.size(-2)) return;
   throw ShapeError(std::string(kName) +
-                       ": q [.., T, D], k [.., S, D], v [.., S, E] expected, "
+                       ": expected q [.., T, D], k [.., S, D], v [.., S, E], "
                        "got q " +
                        to_string(q.shape()) + ", k " + to_string(k.shape()) + ", v " +
                        to_string(v.shape()),
@@ -155,7 +155,7 @@ Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, const Attentio
   std::optional<Tensor> mask = options.mask;
   if (mask) widen({&*mask});
   if (mask && mask->dtype() != DType::kF32 && mask->dtype() != DType::kBool) {
-    throw DtypeError(std::string(kName) + ": a mask of bool or f32 expected, got " +
+    throw DtypeError(std::string(kName) + ": expected a bool or f32 mask, got " +
                          std::string(to_string(mask->dtype())),
                      loc);
   }
@@ -165,8 +165,8 @@ Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, const Attentio
     const std::int64_t heads = k.size(-3), queries = q.size(-3);
     if (queries % heads != 0 || v.size(-3) != heads) {
       throw ShapeError(std::string(kName) + ": " + std::to_string(queries) +
-                           " heads of q are no multiple of " + std::to_string(heads) +
-                           " of k and v",
+                           " heads of q are not a multiple of the " + std::to_string(heads) +
+                           " heads of k and v",
                        loc);
     }
     q = by_group(q, heads, queries / heads, loc);
@@ -202,4 +202,4 @@ Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v, const Attentio
   return narrowed(reshape(o, joined, loc));
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -9,7 +9,7 @@
 #include "ops/registry.h"
 #include "tensorgrad/ops/autograd.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 bool is_parameter(const Tensor& x) {
@@ -56,14 +56,14 @@ Tensor MixedProduct::operator()(Tensor result) const {
   return half_ ? cast(result, DType::kF16) : result;
 }
 
-Tensor of_type(Tensor x, DType dtype, const Site& site) {
+Tensor of_type(Tensor x, DType dtype, const SourceLocation& location) {
   if (!autocasts() || x.trace() == nullptr) return x;
   const DType given = x.dtype();
   const bool real = register_dtype(dtype) == DType::kF32 && register_dtype(given) == DType::kF32;
   if (!real || given == dtype) return x;
   Operand operand(x);
-  operand.site = site;
+  operand.location = location;
   return cast(operand, dtype);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

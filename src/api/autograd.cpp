@@ -11,7 +11,7 @@
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // The values made before node `start` that the nodes from there on read, and leaves made since.
@@ -36,16 +36,16 @@ Ex stand_in(OpContext& ctx, const Type& type) { return op::detach(op::full(ctx.b
 void check_gradients(const OpContext& ctx, const std::vector<Ex>& inputs,
                      const std::vector<Ex>& gradients) {
   if (gradients.size() != inputs.size()) {
-    throw UserError(ctx.name() + ": backward must give one gradient for each of the " +
+    throw UserError(ctx.name() + ": backward must return one gradient for each of the " +
                         std::to_string(inputs.size()) + " inputs, got " +
                         std::to_string(gradients.size()),
-                    ctx.site());
+                    ctx.location());
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (gradients[i].type() == inputs[i].type()) continue;
     throw ShapeError(ctx.name() + ": the gradient of input " + std::to_string(i) + " must be " +
                          to_string(inputs[i].type()) + ", got " + to_string(gradients[i].type()),
-                     ctx.site());
+                     ctx.location());
   }
 }
 
@@ -57,7 +57,7 @@ std::vector<Tensor> grad(Tensor loss, const std::vector<Tensor>& wrt, Loc loc) {
   ids.reserve(wrt.size());
   for (const Tensor& each : wrt) ids.push_back(ctx.in(each).id);
   std::vector<Tensor> result;
-  const ValueId of = ctx.in(of_type(loss, DType::kF32, ctx.site())).id;
+  const ValueId of = ctx.in(of_type(loss, DType::kF32, ctx.location())).id;
   for (const ValueId id : gradients(ctx.trace.graph, of, ids)) {
     result.push_back(ctx.trace.tensor(id));
   }
@@ -82,10 +82,10 @@ Tensor custom_gradient(const std::vector<Tensor>& inputs,
                                                                Tensor y, Tensor dy)>& backward,
                        Loc loc) {
   OpContext ctx("custom_gradient", loc);
-  const Ex y = ctx.in(of_type(forward(inputs), DType::kF32, ctx.site()));
+  const Ex y = ctx.in(of_type(forward(inputs), DType::kF32, ctx.location()));
   if (y.dtype() != DType::kF32) {
-    throw DtypeError(ctx.name() + ": forward must give f32, got " + to_string(y.type()),
-                     ctx.site());
+    throw DtypeError(ctx.name() + ": forward must return f32, got " + to_string(y.type()),
+                     ctx.location());
   }
   const Ex dy = stand_in(ctx, y.type()), result = stand_in(ctx, y.type());
   std::vector<Ex> gradients, operands = {y};
@@ -93,7 +93,7 @@ Tensor custom_gradient(const std::vector<Tensor>& inputs,
   for (const Tensor& each : backward(inputs, ctx.out(result), ctx.out(dy))) {
     const std::size_t i = gradients.size();
     gradients.push_back(
-        ctx.in(i < inputs.size() ? of_type(each, inputs[i].dtype(), ctx.site()) : each));
+        ctx.in(i < inputs.size() ? of_type(each, inputs[i].dtype(), ctx.location()) : each));
   }
   check_gradients(ctx, {operands.begin() + 1, operands.end()}, gradients);
   operands.insert(operands.end(), {dy, result});
@@ -101,4 +101,4 @@ Tensor custom_gradient(const std::vector<Tensor>& inputs,
   return ctx.out(op::apply(ctx.builder, ops::custom_gradient, operands));
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

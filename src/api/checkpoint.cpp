@@ -3,7 +3,7 @@
 
 #include "tensorgrad/data/safetensors.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::string_view kStatePrefix = "state/";
@@ -57,4 +57,4 @@ std::map<std::string, HostTensor> read_parameters(const std::string& path) {
   return read_checkpoint(path).params;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

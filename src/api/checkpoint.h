@@ -8,7 +8,7 @@
 
 #include "api/parameters.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct Checkpoint {
   std::map<std::string, HostTensor> params;
@@ -30,4 +30,4 @@ const HostTensor& find_state(const Checkpoint& checkpoint, const std::string& na
 // has only f32 tensors beside a checkpoint's states.
 std::map<std::string, HostTensor> read_parameters(const std::string& path);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

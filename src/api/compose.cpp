@@ -6,10 +6,11 @@
 
 #include "api/compose.h"
 #include "api/trace.h"
-#include "tensorgrad/ops/autograd.h"
+#include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
+#include "tensorgrad/ops/autograd.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // Elements that each element of the result is made of. Within a composite.
@@ -17,7 +18,7 @@ std::int64_t reduced_count(const Tensor& x, const std::vector<int>& axes) {
   const OpContext ctx({}, {});
   std::int64_t count = 1;
   const Shape shape = x.shape();
-  for (const std::int64_t axis : resolve_axes(axes, shape, ctx.name(), ctx.site()))
+  for (const std::int64_t axis : resolve_axes(axes, shape, ctx.name(), ctx.location()))
     count *= shape[static_cast<size_t>(axis)];
   return count;
 }
@@ -31,11 +32,11 @@ void widen(std::initializer_list<Tensor*> tensors) {
 }
 
 void demand_shape(const char* op, const char* name, const Tensor& given, const Shape& expected,
-                  const Site& site) {
+                  const SourceLocation& location) {
   if (given.shape() == expected) return;
-  throw ShapeError(std::string(op) + ": " + name + " " + to_string(expected) + " expected, got " +
+  throw ShapeError(std::string(op) + ": expected " + name + " " + to_string(expected) + ", got " +
                        to_string(given.shape()),
-                   site);
+                   location);
 }
 
 Tensor shift_of(Tensor x, Axes axes, Loc loc) {
@@ -48,8 +49,8 @@ Tensor mean(Tensor x, Axes axes, bool keepdim, Loc loc) {
   const Narrowing narrowed(x);
   if (x.dtype() != DType::kF32) {
     const OpContext ctx("mean", loc);
-    throw DtypeError(ctx.name() + ": f32 expected, got " + std::string(to_string(x.dtype())),
-                     ctx.site());
+    throw DtypeError(ctx.name() + ": expected f32, got " + std::string(to_string(x.dtype())),
+                     ctx.location());
   }
   const std::int64_t count = reduced_count(x, axes.list);
   return narrowed(sum(x, std::move(axes), keepdim, loc) * (1.0 / static_cast<double>(count)));
@@ -61,8 +62,8 @@ Tensor var(Tensor x, Axes axes, int correction, bool keepdim, Loc loc) {
   const std::int64_t count = reduced_count(x, axes.list);
   if (count <= correction) {
     throw ShapeError(OpContext("var", loc).name() + ": " + std::to_string(count) +
-                         " elements and a correction of " + std::to_string(correction) +
-                         " leave nothing to divide by",
+                         " elements with a correction of " + std::to_string(correction) +
+                         " leave no degrees of freedom",
                      loc);
   }
   const Tensor centred = x - mean(x, axes, true, loc);
@@ -134,11 +135,11 @@ Tensor linear(Tensor x, Tensor weight, std::optional<Tensor> bias, Loc loc) {
 Tensor unpack_bytes(Tensor words, Loc loc) {
   const Composite composite("unpack_bytes", loc);
   if (words.dtype() != DType::kU32) {
-    throw DtypeError("unpack_bytes: u32 expected, got " + std::string(to_string(words.dtype())),
+    throw DtypeError("unpack_bytes: expected u32, got " + std::string(to_string(words.dtype())),
                      loc);
   }
   Shape four = words.shape(), flat = four;
-  if (four.empty()) throw ShapeError("unpack_bytes: at least one axis expected", loc);
+  if (four.empty()) throw ShapeError("unpack_bytes: expected at least one axis", loc);
   four.push_back(4);
   flat.back() *= 4;
   const Tensor wide = broadcast_to(unsqueeze(words, -1, loc), four, loc);
@@ -146,4 +147,4 @@ Tensor unpack_bytes(Tensor words, Loc loc) {
   return reshape(cast(bitwise_and(bitwise_right_shift(wide, amount), 255), DType::kF32), flat, loc);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

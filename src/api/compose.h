@@ -6,15 +6,15 @@
 
 #include "tensorgrad/ops/autocast.h"
 #include "tensorgrad/ops/pointwise.h"
-#include "tensorgrad/ops/views.h"
+#include "tensorgrad/ops/reduction.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Composites compute in f32: makes f32 of those that are f16.
 void widen(std::initializer_list<Tensor*> tensors);
 // Throws ShapeError where an op's operand of that name has another shape.
 void demand_shape(const char* op, const char* name, const Tensor& given, const Shape& expected,
-                  const Site& site);
+                  const SourceLocation& location);
 // Makes `x` f32 where it is f16, and what a composite makes of it f16 again.
 class Narrowing {
  public:
@@ -42,10 +42,10 @@ class MixedProduct {
 };
 // In mixed precision, where a tensor of one of f16 and f32 is expected and the other is given: the
 // cast, at `site`. Else `x`.
-Tensor of_type(Tensor x, DType dtype, const Site& site);
+Tensor of_type(Tensor x, DType dtype, const SourceLocation& location);
 
 // The largest element, as a number to subtract before exp: not differentiated, and finite. Keeps
 // the axes.
 Tensor shift_of(Tensor x, Axes axes, Loc loc);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,17 +6,18 @@
 #include "api/compose.h"
 #include "api/trace.h"
 #include "ops/structured.h"
+#include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 void check_ranks(const OpContext& ctx, Ex x, Ex weight, std::size_t rank) {
   if (x.shape().size() == rank && weight.shape().size() == rank) return;
-  throw ShapeError(ctx.name() + ": x and weight of " + std::to_string(rank) +
-                       " axes expected, got x " + to_string(x.shape()) + ", weight " +
+  throw ShapeError(ctx.name() + ": expected x and weight with " + std::to_string(rank) +
+                       " axes, got x " + to_string(x.shape()) + ", weight " +
                        to_string(weight.shape()),
-                   ctx.site());
+                   ctx.location());
 }
 
 // [B, C, L] -> [B, C, 1, L]
@@ -40,7 +41,7 @@ Tensor plus_bias(OpContext& ctx, Ex y, const std::optional<Tensor>& bias) {
   if (b.shape() != Shape{shape[1]}) {
     throw ShapeError(ctx.name() + ": bias must be " + to_string(Shape{shape[1]}) + ", got " +
                          to_string(b.shape()),
-                     ctx.site());
+                     ctx.location());
   }
   Shape column(shape.size() - 1, 1);
   column[0] = shape[1];
@@ -66,7 +67,7 @@ std::int64_t transposed_size(const OpContext& ctx, std::int64_t length, std::int
                              std::int64_t stride, std::int64_t padding, std::int64_t dilation,
                              std::int64_t output_padding) {
   const auto refuse = [&](const std::string& text) {
-    throw ShapeError(ctx.name() + ": " + text, ctx.site());
+    throw ShapeError(ctx.name() + ": " + text, ctx.location());
   };
   if (output_padding < 0 || output_padding >= std::max(stride, dilation)) {
     refuse("output_padding must be less than stride or dilation, got " +
@@ -74,7 +75,7 @@ std::int64_t transposed_size(const OpContext& ctx, std::int64_t length, std::int
   }
   const std::int64_t size =
       (length - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1;
-  if (size < 1) refuse("nothing is left of " + std::to_string(length) + " elements");
+  if (size < 1) refuse("the output for " + std::to_string(length) + " elements is empty");
   return size;
 }
 
@@ -149,4 +150,4 @@ Tensor conv_transpose1d(Tensor x, Tensor weight, std::optional<Tensor> bias,
   return narrowed(plus_bias(ctx, without_height(y), bias));
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

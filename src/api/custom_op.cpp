@@ -10,7 +10,7 @@
 #include "ops/registry.h"
 #include "tensorgrad/ops/autograd.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // A launch has one binding for each, and one for its result.
@@ -27,15 +27,16 @@ std::vector<TensorType> public_types(const std::vector<Type>& types) {
 std::int64_t CustomCall::check(std::size_t i, DType wanted) const {
   if (i >= inputs_.size()) {
     throw UserError("custom op '" + kernel_.name + "': input " + std::to_string(i) +
-                        " is asked for, there are " + std::to_string(inputs_.size()),
-                    Site());
+                        " is out of range; the number of inputs is " +
+                        std::to_string(inputs_.size()),
+                    SourceLocation());
   }
   const Type& type = kernel_.inputs[i];
   const bool word = wanted == DType::kU32 && type.dtype == DType::kBool;
   if (type.dtype != wanted && !word) {
     throw DtypeError("custom op '" + kernel_.name + "': input " + std::to_string(i) + " is " +
-                         to_string(type) + ", asked for as " + std::string(to_string(wanted)),
-                     Site());
+                         to_string(type) + ", requested as " + std::string(to_string(wanted)),
+                     SourceLocation());
   }
   return numel(type.shape);
 }
@@ -60,7 +61,7 @@ const Shape& CustomCall::shape(std::size_t i) const { return kernel_.inputs.at(i
 std::span<float> CustomCall::result() const {
   if (kernel_.result.dtype != DType::kF32) {
     throw DtypeError("custom op '" + kernel_.name + "': its result is " + to_string(kernel_.result),
-                     Site());
+                     SourceLocation());
   }
   return {static_cast<float*>(result_), static_cast<std::size_t>(numel(kernel_.result.shape))};
 }
@@ -68,7 +69,7 @@ std::span<float> CustomCall::result() const {
 std::span<std::int32_t> CustomCall::result_ints() const {
   if (kernel_.result.dtype != DType::kI32) {
     throw DtypeError("custom op '" + kernel_.name + "': its result is " + to_string(kernel_.result),
-                     Site());
+                     SourceLocation());
   }
   return {static_cast<std::int32_t*>(result_),
           static_cast<std::size_t>(numel(kernel_.result.shape))};
@@ -94,12 +95,13 @@ std::int64_t CustomOp::State::kernel_for(const std::vector<Type>& inputs) {
   const TensorType result = definition.infer(public_types(inputs));
   kernel->result = {result.dtype, result.shape};
   if (result.dtype != DType::kF32 && result.dtype != DType::kI32) {
-    throw DtypeError("the result must be f32 or i32, infer gives " + to_string(kernel->result),
-                     Site());
+    throw DtypeError("the result must be f32 or i32, infer returned " + to_string(kernel->result),
+                     SourceLocation());
   }
   if (std::any_of(result.shape.begin(), result.shape.end(),
                   [](std::int64_t size) { return size < 1; })) {
-    throw ShapeError("infer gives the shape " + to_string(result.shape), Site());
+    throw ShapeError("every size must be at least 1, infer returned " + to_string(result.shape),
+                     SourceLocation());
   }
   if (definition.wgsl) kernel->wgsl = definition.wgsl(public_types(inputs));
   if (definition.cpu) {
@@ -114,10 +116,10 @@ std::int64_t CustomOp::State::kernel_for(const std::vector<Type>& inputs) {
 
 CustomOp::CustomOp(Definition definition, Loc loc) : state_(std::make_shared<State>()) {
   const std::string what = "CustomOp '" + definition.name + "': ";
-  if (definition.name.empty()) throw UserError("CustomOp: a name expected", loc);
+  if (definition.name.empty()) throw UserError("CustomOp: the name is empty", loc);
   if (!definition.infer) throw UserError(what + "infer is missing", loc);
   if (!definition.cpu && !definition.wgsl)
-    throw UserError(what + "a body expected: cpu, wgsl", loc);
+    throw UserError(what + "expected a cpu or wgsl body", loc);
   state_->definition = std::move(definition);
 }
 
@@ -126,7 +128,7 @@ Tensor CustomOp::operator()(const std::vector<Tensor>& inputs, Loc loc) const {
   const std::string& name = definition.name;
   const Composite composite(name.c_str(), loc);
   if (inputs.empty() || inputs.size() > kMostInputs) {
-    throw UserError(name + ": 1 to " + std::to_string(kMostInputs) + " inputs expected, got " +
+    throw UserError(name + ": expected 1 to " + std::to_string(kMostInputs) + " inputs, got " +
                         std::to_string(inputs.size()),
                     loc);
   }
@@ -135,7 +137,7 @@ Tensor CustomOp::operator()(const std::vector<Tensor>& inputs, Loc loc) const {
     std::vector<Ex> operands;
     std::vector<Type> types;
     for (const Tensor& each : given) {
-      operands.push_back(ctx.in(of_type(each, DType::kF32, ctx.site())));
+      operands.push_back(ctx.in(of_type(each, DType::kF32, ctx.location())));
       types.push_back(operands.back().type());
     }
     std::int64_t kernel = 0;
@@ -153,4 +155,4 @@ Tensor CustomOp::operator()(const std::vector<Tensor>& inputs, Loc loc) const {
   return custom_gradient(inputs, forward, definition.backward, loc);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

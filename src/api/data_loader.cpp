@@ -9,7 +9,7 @@
 #include "api/at_line.h"
 #include "compile/host_random.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace detail {
 namespace {
 
@@ -18,19 +18,19 @@ constexpr int kMostWorkers = 256;
 std::int64_t checked_batches(std::int64_t size, const LoaderOptions& options) {
   const auto refuse = [](const std::string& what) { throw UserError("data loader: " + what); };
   if (size < 1 || size > std::numeric_limits<std::int32_t>::max())
-    refuse("between 1 and 2^31 - 1 samples expected, got " + std::to_string(size));
+    refuse("expected 1 to 2^31 - 1 samples, got " + std::to_string(size));
   if (options.batch < 1)
-    refuse("a batch of at least 1 expected, got " + std::to_string(options.batch));
+    refuse("expected a batch of at least 1, got " + std::to_string(options.batch));
   if (options.drop_last && options.batch > size) {
-    refuse("no batch of " + std::to_string(options.batch) + " can be made of " +
+    refuse("a batch of " + std::to_string(options.batch) + " is larger than the " +
            std::to_string(size) + " samples");
   }
   if (options.workers < 0 || options.workers > kMostWorkers) {
-    refuse("0 to " + std::to_string(kMostWorkers) + " workers expected, got " +
+    refuse("expected 0 to " + std::to_string(kMostWorkers) + " workers, got " +
            std::to_string(options.workers));
   }
   if (options.workers > 0 && options.prefetch < 1)
-    refuse("workers prefetch at least 1 batch, got " + std::to_string(options.prefetch));
+    refuse("prefetch must be at least 1 with workers, got " + std::to_string(options.prefetch));
   return size / options.batch + (!options.drop_last && size % options.batch != 0 ? 1 : 0);
 }
 
@@ -39,12 +39,12 @@ std::string type_text(const HostTensor& tensor) {
 }
 
 // Appends a sample to a batch that is to have `batch.samples`.
-void append(Batch& batch, const Outputs& sample, std::int64_t index, bool first) {
+void append(Batch& batch, const NamedTensors& sample, std::int64_t index, bool first) {
   const std::string which = "data loader: sample " + std::to_string(index);
   for (const auto& [name, field] : sample) {
     const auto count = static_cast<std::size_t>(numel(field.shape));
     if (field.bytes.size() != count * element_bytes(field.dtype)) {
-      throw ShapeError(which + ": field '" + name + "' is " + type_text(field) + " and has " +
+      throw ShapeError(which + ": field '" + name + "' is " + type_text(field) + " but has " +
                        std::to_string(field.bytes.size()) + " bytes");
     }
     auto into = batch.fields.find(name);
@@ -55,21 +55,22 @@ void append(Batch& batch, const Outputs& sample, std::int64_t index, bool first)
       into->second.bytes.reserve(field.bytes.size() * static_cast<std::size_t>(batch.samples));
     }
     if (into == batch.fields.end())
-      throw UserError(which + " has a field '" + name + "', which others of its batch have not");
+      throw UserError(which + " has a field '" + name + "', unlike other samples in the batch");
     if (into->second.dtype != field.dtype)
       throw DtypeError(which + ": field '" + name + "' is " + type_text(field) +
-                       ", of others of its batch " + std::string(to_string(into->second.dtype)));
+                       ", other samples in the batch have " +
+                       std::string(to_string(into->second.dtype)));
     if (into->second.shape != shape) {
       const Shape& whole = into->second.shape;
       throw ShapeError(which + ": field '" + name + "' is " + type_text(field) +
-                       ", of others of its batch " +
+                       ", other samples in the batch have " +
                        type_text({field.dtype, Shape(whole.begin() + 1, whole.end()), {}}));
     }
     into->second.bytes.insert(into->second.bytes.end(), field.bytes.begin(), field.bytes.end());
   }
   for (const auto& [name, field] : batch.fields) {
     if (!sample.contains(name))
-      throw UserError(which + " has no field '" + name + "', which others of its batch have");
+      throw UserError(which + " has no field '" + name + "', unlike other samples in the batch");
   }
 }
 
@@ -153,17 +154,18 @@ void LoaderImpl::make(Job& job) const {
   }
 }
 
-Outputs LoaderImpl::sample(std::int64_t index, std::int64_t epoch) const {
+NamedTensors LoaderImpl::sample(std::int64_t index, std::int64_t epoch) const {
   const std::string which = "sample " + std::to_string(index);
   try {
     return get_(index, epoch);
   } catch (Error& error) {
-    error.add_context("while making " + which + " of epoch " + std::to_string(epoch));
+    error.add_context("while loading " + which + " of epoch " + std::to_string(epoch));
     throw;
   } catch (const std::exception& error) {
     throw UserError("data loader: " + which + ": " + error.what());
   } catch (...) {
-    throw UserError("data loader: " + which + ": what the function threw is no std::exception");
+    throw UserError("data loader: " + which +
+                    ": the function threw something other than a std::exception");
   }
 }
 
@@ -202,9 +204,9 @@ LoaderState LoaderImpl::state() const {
 
 void LoaderImpl::check(const LoaderState& state) const {
   if (state.epoch >= 0 && state.position >= 0 && state.position < batches_) return;
-  throw UserError("data loader: there is no batch " + std::to_string(state.position) +
-                  " in epoch " + std::to_string(state.epoch) + ": an epoch has " +
-                  std::to_string(batches_));
+  throw UserError("data loader: batch " + std::to_string(state.position) + " of epoch " +
+                  std::to_string(state.epoch) + " is out of range: an epoch has " +
+                  std::to_string(batches_) + " batches");
 }
 
 void LoaderImpl::load_state(const LoaderState& state) {
@@ -231,16 +233,17 @@ LoaderState LoaderImpl::parse(const std::string& text) const {
     const bool last = i + 1 == numbers.size();
     if (word.empty() || word.size() > 18 || (end == text.size()) != last ||
         word.find_first_not_of("0123456789") != std::string::npos) {
-      throw UserError("'" + text + "' is no place of a data loader");
+      throw UserError("invalid data loader state '" + text + "'");
     }
     numbers[i] = std::stoll(word);
     at = end + 1;
   }
   const auto [epoch, position, seed, samples, batch] = numbers;
   if (samples != size_ || batch != options_.batch || seed > 0xffffffffLL) {
-    throw UserError("the place is of " + std::to_string(samples) + " samples in batches of " +
-                    std::to_string(batch) + ", the loader has " + std::to_string(size_) +
-                    " in batches of " + std::to_string(options_.batch));
+    throw UserError("the saved state is for " + std::to_string(samples) +
+                    " samples in batches of " + std::to_string(batch) + ", the loader has " +
+                    std::to_string(size_) + " samples in batches of " +
+                    std::to_string(options_.batch));
   }
   const LoaderState state{epoch, position, static_cast<std::uint32_t>(seed)};
   check(state);
@@ -272,4 +275,4 @@ void DataLoader::load_state(const LoaderState& state, Loc loc) {
   at_line(loc, [&] { impl_->load_state(state); });
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

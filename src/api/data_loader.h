@@ -54,7 +54,7 @@ class LoaderImpl {
   void produce(Lock& lock);
   void set_order(Job& job);
   void make(Job& job) const;
-  [[nodiscard]] Outputs sample(std::int64_t index, std::int64_t epoch) const;
+  [[nodiscard]] NamedTensors sample(std::int64_t index, std::int64_t epoch) const;
   void restart(const LoaderState& from);
 
   const DataLoader::Get get_;

@@ -10,7 +10,7 @@
 #include "compile/words.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr const char* kReference = "reference";
@@ -118,9 +118,9 @@ BisectResult bisect(std::string_view text, const std::string& file, const LeafOp
   result.checked = std::move(report.checked);
   result.pass = std::move(report.pass);
   result.what = std::move(report.what);
-  result.site = report.site;
+  result.location = report.location;
   return result;
 }
 
 }  // namespace ir
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

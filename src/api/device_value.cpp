@@ -5,7 +5,7 @@
 #include "api/at_line.h"
 #include "compile/words.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 HostTensor host_tensor(const Type& type, DType stored, std::vector<std::byte> bytes) {
   const auto count = static_cast<std::size_t>(numel(type.shape));
@@ -33,4 +33,4 @@ FeedValue::FeedValue(const DeviceTensor& tensor)
   shape = &on_device->type.shape;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

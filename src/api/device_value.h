@@ -8,7 +8,7 @@
 #include "compile/instance.h"
 #include "tensorgrad/train/device_tensor.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Elements of `type` that lie as `stored` (an f16 as f32 where the device has no f16).
 HostTensor host_tensor(const Type& type, DType stored, std::vector<std::byte> bytes);
@@ -23,4 +23,4 @@ struct DeviceValue {
 };
 
 }  // namespace detail
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -10,7 +10,7 @@
 #include "api/trace.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 using Labels = std::vector<int>;
@@ -44,17 +44,17 @@ class Parser {
     Formula formula;
     for (std::size_t from = 0; from <= left.size();) {
       const std::size_t comma = std::min(left.find(',', from), left.size());
-      if (formula.operands.size() == operands_.size()) refuse("has more operands than are given");
+      if (formula.operands.size() == operands_.size()) refuse("has more operands than were passed");
       const int rank = operands_[formula.operands.size()].rank();
       formula.operands.push_back(labels(left.substr(from, comma - from), rank));
       from = comma + 1;
     }
-    if (formula.operands.size() != operands_.size()) refuse("has fewer operands than are given");
+    if (formula.operands.size() != operands_.size()) refuse("has fewer operands than were passed");
     formula.result =
         arrow == std::string::npos ? implied(formula.operands) : labels(bare.substr(arrow + 2), -1);
     for (const int label : formula.result) {
       if (std::count(formula.result.begin(), formula.result.end(), label) > 1)
-        refuse("has a letter twice in its result");
+        refuse("repeats a letter in its result");
       const bool known = std::any_of(formula.operands.begin(), formula.operands.end(),
                                      [&](const Labels& each) { return has(each, label); });
       if (!known) refuse("has a letter in its result that no operand has");
@@ -74,7 +74,7 @@ class Parser {
     const auto letters = static_cast<int>(term.size()) - (dots == std::string::npos ? 0 : 3);
     const int extra = rank == -1 ? widest_ : rank - letters;
     if (rank != -1 && (extra < 0 || (extra > 0 && dots == std::string::npos)))
-      refuse("does not fit an operand of " + std::to_string(rank) + " axes");
+      refuse("does not match an operand with " + std::to_string(rank) + " axes");
     widest_ = std::max(widest_, extra);
     for (std::size_t i = 0; i < term.size(); ++i) {
       if (i == dots) {
@@ -83,7 +83,7 @@ class Parser {
       } else if (std::isalpha(static_cast<unsigned char>(term[i])) != 0) {
         found.push_back(term[i]);
       } else {
-        refuse(std::string("has a '") + term[i] + "' in it");
+        refuse(std::string("contains the invalid character '") + term[i] + "'");
       }
     }
     return found;
@@ -115,9 +115,9 @@ Labelled without_repeats(Labelled x, Loc loc) {
     if (twin == x.labels.end()) continue;
     const auto first = static_cast<int>(i), second = static_cast<int>(twin - x.labels.begin());
     if (x.tensor.size(first) != x.tensor.size(second)) {
-      throw ShapeError(
-          "einsum: axes of one letter differ in size in operand " + to_string(x.tensor.shape()),
-          loc);
+      throw ShapeError("einsum: a repeated letter has axes of different sizes in operand " +
+                           to_string(x.tensor.shape()),
+                       loc);
     }
     const int label = x.labels[i];
     x.tensor = diagonal(x.tensor, 0, first, second, loc);
@@ -143,7 +143,7 @@ Sizes sizes_of(const std::vector<Labelled>& operands, Loc loc) {
       const std::string label = x.labels[d] < 0
                                     ? "an axis of '...'"
                                     : std::string("'") + static_cast<char>(x.labels[d]) + "'";
-      throw ShapeError("einsum: " + label + " is of size " + std::to_string(known) + " and of " +
+      throw ShapeError("einsum: " + label + " has sizes " + std::to_string(known) + " and " +
                            std::to_string(size),
                        loc);
     }
@@ -245,7 +245,7 @@ Tensor tensordot(Tensor a, Tensor b, const std::vector<int>& a_axes, const std::
   const Composite composite("tensordot", loc);
   const Shape left = a.shape(), right = b.shape();
   if (a_axes.size() != b_axes.size()) {
-    throw ShapeError("tensordot: " + std::to_string(a_axes.size()) + " axes of a and " +
+    throw ShapeError("tensordot: " + std::to_string(a_axes.size()) + " axes of a but " +
                          std::to_string(b_axes.size()) + " of b",
                      loc);
   }
@@ -258,7 +258,7 @@ Tensor tensordot(Tensor a, Tensor b, const std::vector<int>& a_axes, const std::
     const auto i_b = resolve_axis(b_axes[i], right, "tensordot", loc);
     int& label = y.labels[static_cast<size_t>(i_b)];
     if (label < static_cast<int>(left.size()) || !has(result, static_cast<int>(i_a)))
-      throw ShapeError("tensordot: an axis is named twice", loc);
+      throw ShapeError("tensordot: an axis is repeated", loc);
     if (left[static_cast<size_t>(i_a)] != right[static_cast<size_t>(i_b)]) {
       throw ShapeError("tensordot: axis " + std::to_string(a_axes[i]) + " of a " + to_string(left) +
                            " and axis " + std::to_string(b_axes[i]) + " of b " + to_string(right) +
@@ -275,8 +275,8 @@ Tensor tensordot(Tensor a, Tensor b, const std::vector<int>& a_axes, const std::
 Tensor tensordot(Tensor a, Tensor b, int count, Loc loc) {
   const Composite composite("tensordot", loc);
   if (count < 0 || count > std::min(a.rank(), b.rank())) {
-    throw ShapeError("tensordot: " + std::to_string(count) + " axes of a " + to_string(a.shape()) +
-                         " and b " + to_string(b.shape()),
+    throw ShapeError("tensordot: cannot contract " + std::to_string(count) + " axes of a " +
+                         to_string(a.shape()) + " and b " + to_string(b.shape()),
                      loc);
   }
   std::vector<int> last(static_cast<size_t>(count)), first(static_cast<size_t>(count));
@@ -289,8 +289,8 @@ namespace {
 
 void check_vectors(const char* op, Tensor a, Tensor b, Loc loc) {
   if (a.rank() == 1 && b.rank() == 1) return;
-  throw ShapeError(std::string(op) + ": two vectors expected: a " + to_string(a.shape()) + ", b " +
-                       to_string(b.shape()),
+  throw ShapeError(std::string(op) + ": expected two vectors, got a " + to_string(a.shape()) +
+                       ", b " + to_string(b.shape()),
                    loc);
 }
 
@@ -312,4 +312,4 @@ Tensor dot(Tensor a, Tensor b, Loc loc) {
   return sum(a * b, {}, false, loc);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

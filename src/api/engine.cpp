@@ -13,7 +13,7 @@
 #include "ops/registry.h"
 #include "tensorgrad/ops/autocast.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 std::vector<StateEntry> states_of(const Graph& graph) {
@@ -36,26 +36,24 @@ std::uint32_t float_bits(double value) {
   return std::bit_cast<std::uint32_t>(static_cast<float>(value));
 }
 
-std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
-                                               const std::vector<InputSpec>& inputs,
-                                               const std::vector<InputSpec>& dataset,
-                                               std::int64_t batch,
-                                               const detail::TraceFunction& function,
-                                               const TraceMode& mode, const Site& site) {
+std::unique_ptr<TracedFunction> trace_function(
+    const ParameterTable& parameters, const std::vector<InputSpec>& inputs,
+    const std::vector<InputSpec>& dataset, std::int64_t batch,
+    const detail::TraceFunction& function, const TraceMode& mode, const SourceLocation& location) {
   auto traced = std::make_unique<TracedFunction>();
   traced->trace.training = mode.training;
   traced->trace.exported = mode.exported;
   traced->trace.random_ops = mode.first_stream;
   const TraceScope scope(traced->trace);
   parameters.declare(traced->trace, mode.weights);
-  const Inputs declared = declare_inputs(traced->trace, inputs, dataset, batch, site);
+  const Inputs declared = declare_inputs(traced->trace, inputs, dataset, batch, location);
   {
     const Autocast autocast(mode.autocast);
     traced->outputs = function(declared);
   }
   for (const auto& [name, tensor] : traced->outputs) {
     traced->trace.graph.outputs.push_back(
-        {name, traced->trace.value(tensor, "output '" + name + "'", site)});
+        {name, traced->trace.value(tensor, "output '" + name + "'", location)});
   }
   if (!mode.captures) return traced;
   for (const auto& [name, id] : traced->trace.captures)
@@ -65,16 +63,16 @@ std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
 
 std::string capture_output(const std::string& name) { return "capture " + name; }
 
-void check_known(const std::string& there_is_no, const std::string& name,
+void check_known(const std::string& unknown, const std::string& name,
                  const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
   std::string all;
   for (const std::string& each : known) all += (all.empty() ? "" : ", ") + each;
-  throw UserError(there_is_no + " '" + name + "'; there is " + (all.empty() ? "none" : all));
+  throw UserError(unknown + " '" + name + "'; available: " + (all.empty() ? "none" : all));
 }
 
 void check_captures(const std::vector<std::string>& names, const std::vector<std::string>& known) {
-  for (const std::string& name : names) check_known("there is no capture", name, known);
+  for (const std::string& name : names) check_known("unknown capture", name, known);
 }
 
 Engine::Engine(CompileRequest request, std::map<std::string, double> scalars,
@@ -110,8 +108,8 @@ std::shared_ptr<Memory> Engine::memory_for(const std::string& buffer, WGPUBuffer
   for (const auto& [other, theirs] : bound_) {
     const bool read = is_input(other) && is_input(buffer);
     if (theirs == native && other != buffer && !read) {
-      throw UserError(what + ": the buffer is bound to \"" + other +
-                      "\" already; one that is written is bound once");
+      throw UserError(what + ": the buffer is already bound to \"" + other +
+                      "\"; a written buffer can be bound only once");
     }
   }
   return std::make_shared<Memory>(device_, native, bytes, what);
@@ -134,9 +132,9 @@ bool Engine::all_inputs_bound() const {
 void Engine::check(const Feed& feed) const {
   for (const auto& [name, value] : feed) {
     if (!value.on_device || value.on_device->memory->device() == device_) continue;
-    throw UserError("input '" + name + "': the tensor lies on another device, " +
+    throw UserError("input '" + name + "': the tensor is on another device, " +
                     value.on_device->memory->device()->info().name +
-                    "; compile one of the two with the other's same_device()");
+                    "; use same_device() to compile both for one device");
   }
   if (bound_.empty()) return check_feed(inputs_, feed, bounds_);
   std::vector<InputSpec> given;
@@ -144,7 +142,7 @@ void Engine::check(const Feed& feed) const {
     if (!bound(input_buffer(spec.name))) {
       given.push_back(spec);
     } else if (feed.contains(spec.name)) {
-      throw UserError("input '" + spec.name + "' is bound to a buffer of the application's");
+      throw UserError("input '" + spec.name + "' is bound to an application buffer");
     }
   }
   check_feed(given, feed, bounds_);
@@ -312,7 +310,7 @@ void Engine::reset_state(const StateEntry& state) {
 
 Profile Engine::profile(const ProfileOptions& options, const std::function<HyperValues()>& next) {
   if (options.steps < 1) {
-    throw UserError("profile: at least 1 step expected, got " + std::to_string(options.steps));
+    throw UserError("profile: expected at least 1 step, got " + std::to_string(options.steps));
   }
   DeviceRates rates;
   if (options.roofline) rates = measure_rates(device_);
@@ -357,8 +355,8 @@ std::string Engine::explain() const {
       << ") in " << program.buffers.size() << " buffers\n\n";
   int number = 0;
   for (const Launch& launch : program.launches) {
-    out << (launch.beside    ? "  beside "
-            : launch.chained ? " chained "
+    out << (launch.beside    ? "  concurrent "
+            : launch.chained ? "  chained "
                              : "launch ")
         << number++ << "  " << launch.name << "  moves " << bytes_text(launch.bytes_moved);
     if (launch.flops > 0) {
@@ -367,7 +365,8 @@ std::string Engine::explain() const {
     }
     out << '\n';
     for (const std::string& op : launch.ops) out << "    " << op << '\n';
-    for (const Site& site : launch.sites) out << "    at " << to_string(site) << '\n';
+    for (const SourceLocation& location : launch.locations)
+      out << "    at " << to_string(location) << '\n';
   }
   out << "\nmemory\n";
   for (const BufferDecl& buffer : program.buffers) {
@@ -382,7 +381,7 @@ HostView::HostView(const HostTensor& tensor)
   shape = &tensor.shape;
 }
 
-HostTensor HostTensor::of(const Shape& shape, const HostView& values, Loc loc) {
+HostTensor HostTensor::from(const Shape& shape, const HostView& values, Loc loc) {
   if (numel(shape) != static_cast<std::int64_t>(values.count)) {
     throw ShapeError("host tensor: " + to_string(shape) + " has " + std::to_string(numel(shape)) +
                          " elements, got " + std::to_string(values.count),
@@ -413,7 +412,7 @@ std::vector<HostTensor> HostTensor::unbind(int axis, Loc loc) const {
 
 std::vector<float> HostTensor::floats() const {
   if (dtype != DType::kF32 && dtype != DType::kF16) {
-    throw DtypeError("floats: the tensor is " + std::string(to_string(dtype)));
+    throw DtypeError("floats: expected f32 or f16, got " + std::string(to_string(dtype)));
   }
   if (dtype == DType::kF32) return {float_span().begin(), float_span().end()};
   const std::size_t count = bytes.size() / element_bytes(dtype);
@@ -425,16 +424,16 @@ std::vector<float> HostTensor::floats() const {
 
 std::span<const float> HostTensor::float_span() const {
   if (dtype != DType::kF32)
-    throw DtypeError("float_span: the tensor is " + std::string(to_string(dtype)));
+    throw DtypeError("float_span: expected f32, got " + std::string(to_string(dtype)));
   return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
 std::vector<std::int32_t> HostTensor::ints() const {
   if (dtype == DType::kF32 || dtype == DType::kF16)
-    throw DtypeError("ints: the tensor is " + std::string(to_string(dtype)));
+    throw DtypeError("ints: expected i32, u32 or bool, got " + std::string(to_string(dtype)));
   std::vector<std::int32_t> values(bytes.size() / sizeof(std::int32_t));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -16,7 +16,7 @@
 #include "compile/compile.h"
 #include "compile/instance.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // A state leaf of a program, with its initial value.
 struct StateEntry {
@@ -37,19 +37,17 @@ struct TraceMode {
   bool autocast = false;  // Trace::autocast
   bool exported = false;  // Trace::exported
   bool captures = false;  // what it has given names to is an output too, named capture_output()
-  Weights weights = Weights::kTrained;
+  WeightSource weights = WeightSource::kTrained;
   std::uint32_t first_stream = 0;  // of its random ops
 };
 // Runs `function` in a fresh trace of the model, with its inputs declared.
-std::unique_ptr<TracedFunction> trace_function(const ParameterTable& parameters,
-                                               const std::vector<InputSpec>& inputs,
-                                               const std::vector<InputSpec>& dataset,
-                                               std::int64_t batch,
-                                               const detail::TraceFunction& function,
-                                               const TraceMode& mode, const Site& site);
+std::unique_ptr<TracedFunction> trace_function(
+    const ParameterTable& parameters, const std::vector<InputSpec>& inputs,
+    const std::vector<InputSpec>& dataset, std::int64_t batch,
+    const detail::TraceFunction& function, const TraceMode& mode, const SourceLocation& location);
 std::string capture_output(const std::string& name);
 // Throws UserError where `name` is none of the known ones: "there is no input 'x'; there is a, b".
-void check_known(const std::string& there_is_no, const std::string& name,
+void check_known(const std::string& unknown, const std::string& name,
                  const std::vector<std::string>& known);
 void check_captures(const std::vector<std::string>& names, const std::vector<std::string>& known);
 
@@ -150,4 +148,4 @@ class Engine {
 
 std::uint32_t float_bits(double value);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

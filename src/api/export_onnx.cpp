@@ -22,13 +22,14 @@ const std::vector<std::int64_t> kUsualSizes = {3, 7, 10, 23, 41, 54, 88};
 
 void check_sizes(const OnnxOptions& options) {
   if (options.size_name.empty())
-    throw UserError("export_onnx: OnnxOptions::size_name is empty; expected what to call the size");
+    throw UserError(
+        "export_onnx: OnnxOptions::size_name is empty; expected a name for the dynamic size");
   const std::set<std::int64_t> sizes(options.sizes.begin(), options.sizes.end());
   if (sizes.empty()) return;
   if (*sizes.begin() >= 2 && sizes.size() >= kLeastSizes && sizes.size() == options.sizes.size())
     return;
   throw UserError("export_onnx: OnnxOptions::sizes must be at least " +
-                  std::to_string(kLeastSizes) + " different numbers above 1, got " +
+                  std::to_string(kLeastSizes) + " different sizes above 1, got " +
                   to_string(options.sizes));
 }
 
@@ -48,9 +49,10 @@ void refuse_other_work(const TracedFunction& of_one, const TracedFunction& usual
   const std::vector<const Node*> few = work_of(of_one), work = work_of(usual);
   for (std::size_t i = 0; i < std::max(few.size(), work.size()); ++i) {
     if (i < few.size() && i < work.size() && few[i]->op == work[i]->op) continue;
-    onnx::refuse(i < work.size() ? *work[i] : *few[i],
-                 "other operations are traced for an open size of 1 than for larger ones; with "
-                 "OnnxOptions::sizes that one is not looked at");
+    onnx::refuse(
+        i < work.size() ? *work[i] : *few[i],
+        "the operations traced for a dynamic size of 1 differ from those for larger sizes; "
+        "set OnnxOptions::sizes to ignore size 1");
   }
 }
 
@@ -58,16 +60,16 @@ void refuse_other_work(const TracedFunction& of_one, const TracedFunction& usual
 
 // It reads the trained parameters: averages, where they are asked for, are what these names stand
 // for.
-std::unique_ptr<TracedFunction> ForwardImpl::traced_for_export(std::int64_t size) const {
+std::unique_ptr<TracedFunction> CompiledFunctionImpl::traced_for_export(std::int64_t size) const {
   return trace_function(table_, closed(options_.inputs, size), {}, 0, function_,
                         {.training = options_.training,
                          .autocast = options_.mixed_precision,
                          .exported = true,
                          .first_stream = kForwardStream},
-                        site_);
+                        location_);
 }
 
-void ForwardImpl::check_size_of_one(const TracedFunction& usual) const {
+void CompiledFunctionImpl::check_size_of_one(const TracedFunction& usual) const {
   std::unique_ptr<TracedFunction> of_one;
   try {
     of_one = traced_for_export(1);
@@ -78,7 +80,7 @@ void ForwardImpl::check_size_of_one(const TracedFunction& usual) const {
 }
 
 // Sizes that nobody asked for may be none that the function takes.
-std::map<std::int64_t, std::unique_ptr<TracedFunction>> ForwardImpl::traced_for_sizes(
+std::map<std::int64_t, std::unique_ptr<TracedFunction>> CompiledFunctionImpl::traced_for_sizes(
     const std::vector<std::int64_t>& sizes) const {
   std::map<std::int64_t, std::unique_ptr<TracedFunction>> traced;
   std::exception_ptr refused;
@@ -90,7 +92,7 @@ std::map<std::int64_t, std::unique_ptr<TracedFunction>> ForwardImpl::traced_for_
       }
       traced[size] = std::move(one);
     } catch (UserError& error) {
-      error.add_context("while tracing for an open size of " + std::to_string(size) +
+      error.add_context("while tracing for a dynamic size of " + std::to_string(size) +
                         ", one of OnnxOptions::sizes");
       if (!sizes.empty()) throw;
       if (!refused) refused = std::current_exception();
@@ -101,7 +103,7 @@ std::map<std::int64_t, std::unique_ptr<TracedFunction>> ForwardImpl::traced_for_
   return traced;
 }
 
-void ForwardImpl::export_onnx(const std::string& path, const OnnxOptions& options) const {
+void CompiledFunctionImpl::export_onnx(const std::string& path, const OnnxOptions& options) const {
   const auto lock = turns_->lock();
   check_sizes(options);
   const NamedTensors params = download_params();

@@ -7,32 +7,34 @@
 #include "compile/words.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 Attrs leaf_attrs(const std::string& name, const Shape& shape, DType dtype) {
   return {{"name", name}, {"shape", shape}, {"dtype", static_cast<std::int64_t>(dtype)}};
 }
 
-void check_spec(const InputSpec& spec, std::set<std::string>& names, const Site& site) {
+void check_spec(const InputSpec& spec, std::set<std::string>& names,
+                const SourceLocation& location) {
   if (!names.insert(spec.name).second)
-    throw UserError("input '" + spec.name + "' is declared twice", site);
+    throw UserError("input '" + spec.name + "' is declared twice", location);
   if (spec.name.empty() || spec.name[0] == '_') {
     throw UserError("input names must not be empty or begin with '_', got '" + spec.name + "'",
-                    site);
+                    location);
   }
   if (spec.dtype == DType::kBool) {
-    throw DtypeError("input '" + spec.name +
-                         "': inputs are f32, f16, i32 or u32; compare in the function for a bool",
-                     site);
+    throw DtypeError(
+        "input '" + spec.name +
+            "': expected f32, f16, i32 or u32, got bool; compute booleans inside the function",
+        location);
   }
 }
 
 // Rows order[cursor .. cursor + batch) of a data leaf.
 Tensor batch_of(Trace& trace, const InputSpec& spec, const Tensor& rows, std::int64_t batch,
-                const Site& site) {
+                const SourceLocation& location) {
   Tensor whole = trace.tensor(
-      trace.graph.add(ops::data, {}, leaf_attrs(spec.name, spec.shape, spec.dtype), site));
+      trace.graph.add(ops::data, {}, leaf_attrs(spec.name, spec.shape, spec.dtype), location));
   const std::int64_t count = spec.shape[0];
   const std::int64_t width = numel(spec.shape) / count;
   const Tensor index = broadcast_to(reshape(rows, {batch, 1}), {batch, width});
@@ -42,28 +44,28 @@ Tensor batch_of(Trace& trace, const InputSpec& spec, const Tensor& rows, std::in
 }
 
 void declare_dataset(Trace& trace, const std::vector<InputSpec>& dataset, std::int64_t batch,
-                     const Site& site, std::map<std::string, Tensor>& tensors) {
-  const Composite composite("batch", site);
+                     const SourceLocation& location, std::map<std::string, Tensor>& tensors) {
+  const Composite composite("batch", location);
   const std::int64_t count = dataset[0].shape.empty() ? 0 : dataset[0].shape[0];
   for (const InputSpec& spec : dataset) {
     if (spec.shape.empty() || spec.shape[0] != count) {
       throw ShapeError("dataset: '" + dataset[0].name + "' " + to_string(dataset[0].shape) +
                            " and '" + spec.name + "' " + to_string(spec.shape) +
-                           " must have the same first size",
-                       site);
+                           " must have the same number of rows",
+                       location);
     }
   }
   if (batch < 1 || batch > count) {
-    throw UserError("dataset: the batch must be between 1 and the " + std::to_string(count) +
-                        " rows, got " + std::to_string(batch),
-                    site);
+    throw UserError("dataset: the batch must be between 1 and " + std::to_string(count) +
+                        ", the number of rows, got " + std::to_string(batch),
+                    location);
   }
   const Tensor order = trace.tensor(
-      trace.graph.add(ops::data, {}, leaf_attrs(kOrderName, {count}, DType::kI32), site));
-  const Tensor cursor = trace.tensor(trace.scalar(kCursorName, DType::kI32, 0, site));
+      trace.graph.add(ops::data, {}, leaf_attrs(kOrderName, {count}, DType::kI32), location));
+  const Tensor cursor = trace.tensor(trace.scalar(kCursorName, DType::kI32, 0, location));
   const Tensor rows = gather(order, 0, arange(batch) + cursor);
   for (const InputSpec& spec : dataset)
-    tensors[spec.name] = batch_of(trace, spec, rows, batch, site);
+    tensors[spec.name] = batch_of(trace, spec, rows, batch, location);
 }
 
 template <class T>
@@ -78,7 +80,7 @@ void check_range(const InputSpec& spec, const HostView& value, const IndexBound&
     throw UserError("input '" + spec.name + "': element " + std::to_string(i) + " is " +
                         std::to_string(index) + ", which " + bound.op +
                         " uses as an index in [0, " + std::to_string(bound.size) + ")",
-                    bound.site);
+                    bound.location);
   };
   if (bound.columns.empty()) {
     for (std::size_t i = 0; i < value.count; ++i) {
@@ -95,33 +97,33 @@ void check_range(const InputSpec& spec, const HostView& value, const IndexBound&
 }
 
 bool opened(const InputSpec& spec) {
-  return std::find(spec.shape.begin(), spec.shape.end(), kOpen) != spec.shape.end();
+  return std::find(spec.shape.begin(), spec.shape.end(), kDynamic) != spec.shape.end();
 }
 // "[?,3]"
 std::string open_text(const InputSpec& spec) {
   std::string text;
   for (const std::int64_t size : spec.shape)
-    text += (text.empty() ? "" : ",") + (size == kOpen ? "?" : std::to_string(size));
+    text += (text.empty() ? "" : ",") + (size == kDynamic ? "?" : std::to_string(size));
   return "[" + text + "]";
 }
 
 }  // namespace
 
-bool check_open(const std::vector<InputSpec>& specs, const Site& site) {
+bool check_open(const std::vector<InputSpec>& specs, const SourceLocation& location) {
   bool any = false;
   for (const InputSpec& spec : specs) {
     any |= opened(spec);
-    if (std::count(spec.shape.begin(), spec.shape.end(), kOpen) > 1) {
+    if (std::count(spec.shape.begin(), spec.shape.end(), kDynamic) > 1) {
       throw ShapeError("input '" + spec.name + "': " + open_text(spec) +
-                           " has several open sizes; elements tell one",
-                       site);
+                           " has several dynamic sizes; only one can be inferred",
+                       location);
     }
   }
   return any;
 }
 
-std::int64_t open_size(const std::vector<InputSpec>& specs, const Feed& feed,
-                       std::int64_t otherwise) {
+std::int64_t dynamic_size(const std::vector<InputSpec>& specs, const Feed& feed,
+                          std::int64_t otherwise) {
   const InputSpec* first = nullptr;
   std::int64_t size = otherwise;
   for (const InputSpec& spec : specs) {
@@ -130,13 +132,12 @@ std::int64_t open_size(const std::vector<InputSpec>& specs, const Feed& feed,
     const std::int64_t each = numel(closed({spec}, 1)[0].shape);
     const auto count = static_cast<std::int64_t>(given->second.count);
     if (count == 0 || count % each != 0) {
-      throw ShapeError("input '" + spec.name + "': " + open_text(spec) + " has " +
-                       std::to_string(each) + " elements or a multiple of that, got " +
-                       std::to_string(count));
+      throw ShapeError("input '" + spec.name + "': " + open_text(spec) + " takes a multiple of " +
+                       std::to_string(each) + " elements, got " + std::to_string(count));
     }
     if (first != nullptr && count / each != size) {
       throw ShapeError("inputs '" + first->name + "' " + open_text(*first) + " and '" + spec.name +
-                       "' " + open_text(spec) + " have open sizes that differ: " +
+                       "' " + open_text(spec) + " have different dynamic sizes: " +
                        std::to_string(size) + " and " + std::to_string(count / each));
     }
     first = &spec;
@@ -146,33 +147,31 @@ std::int64_t open_size(const std::vector<InputSpec>& specs, const Feed& feed,
 }
 
 std::vector<InputSpec> closed(std::vector<InputSpec> specs, std::int64_t size) {
-  for (InputSpec& spec : specs) std::replace(spec.shape.begin(), spec.shape.end(), kOpen, size);
+  for (InputSpec& spec : specs) std::replace(spec.shape.begin(), spec.shape.end(), kDynamic, size);
   return specs;
 }
 
 Inputs declare_inputs(Trace& trace, const std::vector<InputSpec>& inputs,
-                      const std::vector<InputSpec>& dataset, std::int64_t batch, const Site& site) {
+                      const std::vector<InputSpec>& dataset, std::int64_t batch,
+                      const SourceLocation& location) {
   std::map<std::string, Tensor> tensors;
   std::set<std::string> names;
   for (const InputSpec& spec : inputs) {
-    check_spec(spec, names, site);
+    check_spec(spec, names, location);
     if (opened(spec)) {
       throw ShapeError("input '" + spec.name + "': " + open_text(spec) +
-                           " has an open size, which only functions that do not train may have",
-                       site);
+                           " has a dynamic size, which training does not support",
+                       location);
     }
     const Attrs attrs = leaf_attrs(spec.name, spec.shape, spec.dtype);
-    tensors[spec.name] = trace.tensor(trace.graph.add(ops::input, {}, attrs, site));
+    tensors[spec.name] = trace.tensor(trace.graph.add(ops::input, {}, attrs, location));
   }
-  for (const InputSpec& spec : dataset) check_spec(spec, names, site);
+  for (const InputSpec& spec : dataset) check_spec(spec, names, location);
   if (dataset.empty() && batch != 0) {
-    throw UserError(
-        "batch: it is the rows of a dataset taken for a step, and no dataset is "
-        "declared; got " +
-            std::to_string(batch),
-        site);
+    throw UserError("batch is set to " + std::to_string(batch) + ", but no dataset is declared",
+                    location);
   }
-  if (!dataset.empty()) declare_dataset(trace, dataset, batch, site, tensors);
+  if (!dataset.empty()) declare_dataset(trace, dataset, batch, location, tensors);
   return Inputs(std::move(tensors));
 }
 
@@ -185,8 +184,8 @@ namespace {
 
 void check_type(const InputSpec& spec, const HostView& value, bool rounded) {
   if (value.dtype != spec.dtype && !rounded) {
-    throw DtypeError("input '" + spec.name + "': " + std::string(to_string(spec.dtype)) +
-                     " expected, got " + std::string(to_string(value.dtype)));
+    throw DtypeError("input '" + spec.name + "': expected " + std::string(to_string(spec.dtype)) +
+                     ", got " + std::string(to_string(value.dtype)));
   }
   if (static_cast<std::int64_t>(value.count) != numel(spec.shape)) {
     throw ShapeError("input '" + spec.name + "': " + to_string(spec.shape) + " has " +
@@ -194,7 +193,7 @@ void check_type(const InputSpec& spec, const HostView& value, bool rounded) {
                      std::to_string(value.count));
   }
   if (value.shape != nullptr && *value.shape != spec.shape) {
-    throw ShapeError("input '" + spec.name + "': " + to_string(spec.shape) + " expected, got " +
+    throw ShapeError("input '" + spec.name + "': expected " + to_string(spec.shape) + ", got " +
                      to_string(*value.shape));
   }
 }
@@ -205,8 +204,8 @@ void check_value(const InputSpec& spec, const HostView& value,
                  const std::map<std::string, std::vector<IndexBound>>& bounds) {
   check_type(spec, value, spec.dtype == DType::kF16 && value.dtype == DType::kF32);
   if (value.data == nullptr) {
-    throw UserError("input '" + spec.name + "': " + std::to_string(value.count) +
-                    " elements at a null pointer");
+    throw UserError("input '" + spec.name + "': null pointer given for " +
+                    std::to_string(value.count) + " elements");
   }
   const auto found = bounds.find(spec.name);
   if (found == bounds.end()) return;
@@ -226,12 +225,12 @@ void check_feed(const std::vector<InputSpec>& specs, const Feed& feed,
   for (const auto& [name, value] : feed) {
     bool found = false;
     for (const InputSpec& spec : specs) found |= spec.name == name;
-    if (!found) throw UserError("there is no input '" + name + "'; the inputs are " + known());
+    if (!found) throw UserError("unknown input '" + name + "'; available: " + known());
   }
   for (const InputSpec& spec : specs) {
     const auto given = feed.find(spec.name);
     if (given == feed.end())
-      throw UserError("input '" + spec.name + "' is missing; the inputs are " + known());
+      throw UserError("input '" + spec.name + "' is missing; expected inputs: " + known());
     if (given->second.on_device) {
       check_type(spec, given->second, false);
     } else {
@@ -240,14 +239,14 @@ void check_feed(const std::vector<InputSpec>& specs, const Feed& feed,
   }
 }
 
-Tensor Inputs::operator[](const NameAt& input) const {
+Tensor Inputs::operator[](const NameRef& input) const {
   const auto found = tensors_.find(input.name);
   if (found != tensors_.end()) return found->second;
   std::string known;
   for (const auto& [each, tensor] : tensors_) known += (known.empty() ? "" : ", ") + each;
   throw UserError(
-      "there is no input '" + input.name + "'; the inputs are " + (known.empty() ? "none" : known),
-      input.site);
+      "unknown input '" + input.name + "'; available: " + (known.empty() ? "none" : known),
+      input.location);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

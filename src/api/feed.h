@@ -10,22 +10,23 @@
 #include "compile/index_bounds.h"
 #include "tensorgrad/train/compile.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Adds the inputs (and, for a dataset, the data with the gathering of a batch) to a trace.
 Inputs declare_inputs(Trace& trace, const std::vector<InputSpec>& inputs,
-                      const std::vector<InputSpec>& dataset, std::int64_t batch, const Site& site);
+                      const std::vector<InputSpec>& dataset, std::int64_t batch,
+                      const SourceLocation& location);
 
 // The leaf with the order in which a dataset's rows are drawn, and the scalar with the place in it.
 inline constexpr const char* kOrderName = "_order";
 inline constexpr const char* kCursorName = "_cursor";
 
 // Throws UserError where an input has several open sizes; gives whether one has any.
-bool check_open(const std::vector<InputSpec>& specs, const Site& site);
+bool check_open(const std::vector<InputSpec>& specs, const SourceLocation& location);
 // The number that open sizes are in a call: `otherwise` where none of these inputs is given. Throws
 // ShapeError where it is no whole number, or not the same for two inputs.
-std::int64_t open_size(const std::vector<InputSpec>& specs, const Feed& feed,
-                       std::int64_t otherwise);
+std::int64_t dynamic_size(const std::vector<InputSpec>& specs, const Feed& feed,
+                          std::int64_t otherwise);
 // With their open sizes given.
 std::vector<InputSpec> closed(std::vector<InputSpec> specs, std::int64_t size);
 
@@ -40,4 +41,4 @@ void check_value(const InputSpec& spec, const HostView& value,
 void check_feed(const std::vector<InputSpec>& specs, const Feed& feed,
                 const std::map<std::string, std::vector<IndexBound>>& bounds);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "compile/host_random.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace detail {
 namespace {
 
@@ -21,52 +21,55 @@ constexpr std::size_t kMostGivenAway = 4;
 
 }  // namespace
 
-ForwardImpl::ForwardImpl(ModelFunctions model, ParameterTable table, TraceFunction function,
-                         const ForwardOptions& options, std::shared_ptr<Device> device,
-                         std::string why, std::shared_ptr<Turns> turns,
-                         const std::vector<const Instance*>& owners, const Site& site)
+CompiledFunctionImpl::CompiledFunctionImpl(ModelFunctions model, ParameterTable table,
+                                           TraceFunction function, const FunctionOptions& options,
+                                           std::shared_ptr<Device> device, std::string why,
+                                           std::shared_ptr<Turns> turns,
+                                           const std::vector<const Instance*>& owners,
+                                           const SourceLocation& location)
     : turns_(std::move(turns)),
       model_(std::move(model)),
       table_(std::move(table)),
       function_(std::move(function)),
       options_(options),
-      site_(site),
-      open_(check_open(options.inputs, site)) {
-  if (open_ && (options.open_size < 1 || options.kept_sizes < 1)) {
-    throw UserError("forward: open_size and kept_sizes must be at least 1, got " +
-                        std::to_string(options.open_size) + " and " +
-                        std::to_string(options.kept_sizes),
-                    site);
+      location_(location),
+      open_(check_open(options.inputs, location)) {
+  if (open_ && (options.dynamic_size < 1 || options.max_cached_sizes < 1)) {
+    throw UserError("FunctionOptions: dynamic_size and max_cached_sizes must be at least 1, got " +
+                        std::to_string(options.dynamic_size) + " and " +
+                        std::to_string(options.max_cached_sizes),
+                    location);
   }
-  first_.size = options.open_size;
-  first_.engine = build(first_.size, std::move(device), std::move(why), false, owners, site);
+  first_.size = options.dynamic_size;
+  first_.engine = build(first_.size, std::move(device), std::move(why), false, owners, location);
   if (owners.empty()) {
     first_.engine->upload_params(table_.initial(options_.seed.value_or(0), options_.initial));
   }
 }
 
-std::unique_ptr<TracedFunction> ForwardImpl::traced(std::int64_t size, bool captures,
-                                                    const Site& site) const {
+std::unique_ptr<TracedFunction> CompiledFunctionImpl::traced(std::int64_t size, bool captures,
+                                                             const SourceLocation& location) const {
   return trace_function(table_, closed(options_.inputs, size), {}, 0, function_,
                         {.training = options_.training,
                          .autocast = options_.mixed_precision,
                          .captures = captures,
                          .weights = options_.weights,
                          .first_stream = kForwardStream},
-                        site);
+                        location);
 }
 
-std::unique_ptr<Engine> ForwardImpl::build(std::int64_t size, std::shared_ptr<Device> device,
-                                           std::string why, bool captures,
-                                           const std::vector<const Instance*>& owners,
-                                           const Site& site) {
+std::unique_ptr<Engine> CompiledFunctionImpl::build(std::int64_t size,
+                                                    std::shared_ptr<Device> device, std::string why,
+                                                    bool captures,
+                                                    const std::vector<const Instance*>& owners,
+                                                    const SourceLocation& location) {
   const std::vector<InputSpec> inputs = closed(options_.inputs, size);
-  auto traced = this->traced(size, captures, site);
-  if (traced->outputs.empty())
-    throw UserError("forward: the traced function gives no output", site);
+  auto traced = this->traced(size, captures, location);
+  if (traced->outputs.empty()) throw UserError("the traced function returns no output", location);
   for (const auto& [name, id] : traced->trace.captures) {
     if (traced->outputs.contains(name))
-      throw UserError("capture: there is an output '" + name + "'", traced->trace.graph[id].site);
+      throw UserError("capture: the name '" + name + "' is taken by an output",
+                      traced->trace.graph[id].location);
     if (first_.engine == nullptr) captures_.push_back(name);
   }
   CompileRequest request;
@@ -86,19 +89,20 @@ std::unique_ptr<Engine> ForwardImpl::build(std::int64_t size, std::shared_ptr<De
   return engine;
 }
 
-void ForwardImpl::check_state(const std::string& name, const Type& type, std::int64_t size) const {
+void CompiledFunctionImpl::check_state(const std::string& name, const Type& type,
+                                       std::int64_t size) const {
   const std::vector<StateEntry>& states = first_.engine->states();
   const auto same = [&](const StateEntry& other) {
     return other.name == name && other.type == type;
   };
   if (std::any_of(states.begin(), states.end(), same)) return;
-  throw UserError("forward: state '" + name + "' is " + to_string(type) +
-                      " where the open size is " + std::to_string(size) + ", and not where it is " +
-                      std::to_string(first_.size) + "; states cannot depend on it",
-                  site_);
+  throw UserError("state '" + name + "' is " + to_string(type) + " for a dynamic size of " +
+                      std::to_string(size) + ", but not for one of " + std::to_string(first_.size) +
+                      "; the type of a state cannot depend on it",
+                  location_);
 }
 
-ForwardImpl::Sized& ForwardImpl::sized(std::int64_t size) {
+CompiledFunctionImpl::Sized& CompiledFunctionImpl::sized(std::int64_t size) {
   if (size == first_.size) return first_;
   const auto found = std::find_if(others_.begin(), others_.end(),
                                   [&](const Sized& each) { return each.size == size; });
@@ -107,14 +111,14 @@ ForwardImpl::Sized& ForwardImpl::sized(std::int64_t size) {
     return others_.front();
   }
   const Engine& first = *first_.engine;
-  auto engine = build(size, first.device(), first.why(), false, {&first.instance()}, site_);
+  auto engine = build(size, first.device(), first.why(), false, {&first.instance()}, location_);
   for (const StateEntry& state : engine->states()) check_state(state.name, state.type, size);
-  if (others_.size() == static_cast<std::size_t>(options_.kept_sizes)) others_.pop_back();
+  if (others_.size() == static_cast<std::size_t>(options_.max_cached_sizes)) others_.pop_back();
   others_.push_front({size, std::move(engine), nullptr, {}});
   return others_.front();
 }
 
-std::vector<std::int64_t> ForwardImpl::compiled_sizes() const {
+std::vector<std::int64_t> CompiledFunctionImpl::compiled_sizes() const {
   const auto lock = turns_->lock();
   std::vector<std::int64_t> sizes;
   if (open_) sizes.push_back(first_.size);
@@ -122,20 +126,21 @@ std::vector<std::int64_t> ForwardImpl::compiled_sizes() const {
   return sizes;
 }
 
-Engine& ForwardImpl::capturing(Sized& sized, const std::vector<std::string>& names) {
+Engine& CompiledFunctionImpl::capturing(Sized& sized, const std::vector<std::string>& names) {
   check_captures(names, captures_);
   if (!sized.capturing) {
     sized.engine->take_back_inputs();
     sized.capturing = build(sized.size, sized.engine->device(), sized.engine->why(), true,
-                            {&sized.engine->instance()}, site_);
+                            {&sized.engine->instance()}, location_);
   }
   return *sized.capturing;
 }
 
-void ForwardImpl::bind(const std::string& name, bool output, WGPUBufferImpl* native) {
+void CompiledFunctionImpl::bind(const std::string& name, bool output, WGPUBufferImpl* native) {
   const auto lock = turns_->lock();
   const std::string call = output ? "bind_output" : "bind_input";
-  if (open_) throw UserError(call + ": the inputs have an open size, and so many buffers");
+  if (open_)
+    throw UserError(call + ": not supported for a dynamic size, as each size has its own buffers");
   std::vector<std::string> known;
   for (const InputSpec& spec : options_.inputs) {
     if (!output) known.push_back(spec.name);
@@ -143,25 +148,25 @@ void ForwardImpl::bind(const std::string& name, bool output, WGPUBufferImpl* nat
   for (const Port& port : first_.engine->compiled().program.outputs) {
     if (output) known.push_back(port.name);
   }
-  check_known(call + ": there is no " + (output ? "output" : "input"), name, known);
+  check_known(call + ": unknown " + (output ? "output" : "input"), name, known);
   const std::string buffer = output ? output_buffer(name) : input_buffer(name);
   const auto memory = first_.engine->memory_for(buffer, native, call + ": '" + name + "'");
   first_.engine->bind(buffer, memory, native);
   if (first_.capturing) first_.capturing->bind(buffer, memory, native);
 }
 
-GraphView ForwardImpl::graph(GraphStage stage, std::optional<std::int64_t> size) {
+GraphView CompiledFunctionImpl::graph(GraphStage stage, std::optional<std::int64_t> size) {
   const Turn turn(*turns_);
-  if (size && !open_) throw UserError("graph: no input has an open size, and one is given");
+  if (size && !open_) throw UserError("graph: a dynamic size is given, but no input has one");
   if (size && *size < 1)
-    throw UserError("graph: an open size of at least 1 expected, got " + std::to_string(*size));
+    throw UserError("graph: expected a dynamic size of at least 1, got " + std::to_string(*size));
   const std::int64_t of = size.value_or(first_.size);
-  if (stage == GraphStage::kTraced) return view_of(traced(of, false, site_)->trace.graph);
+  if (stage == GraphStage::kTraced) return view_of(traced(of, false, location_)->trace.graph);
   return view_of(sized(of).engine->compiled().graph);
 }
 
-ForwardImpl::Sized& ForwardImpl::checked(const Feed& inputs) {
-  const std::int64_t size = open_size(options_.inputs, inputs, first_.size);
+CompiledFunctionImpl::Sized& CompiledFunctionImpl::checked(const Feed& inputs) {
+  const std::int64_t size = dynamic_size(options_.inputs, inputs, first_.size);
   // Before anything is compiled for it.
   if (size != first_.size) check_feed(closed(options_.inputs, size), inputs, {});
   Sized& sized = this->sized(size);
@@ -169,7 +174,7 @@ ForwardImpl::Sized& ForwardImpl::checked(const Feed& inputs) {
   return sized;
 }
 
-HyperValues ForwardImpl::next_hypers(const Engine& engine) {
+HyperValues CompiledFunctionImpl::next_hypers(const Engine& engine) {
   HyperValues hypers;
   engine.put_hypers(hypers);
   hypers["_seed"] = options_.seed.value_or(0);
@@ -177,7 +182,7 @@ HyperValues ForwardImpl::next_hypers(const Engine& engine) {
   return hypers;
 }
 
-Profile ForwardImpl::profile(const Feed& inputs, const ProfileOptions& options) {
+Profile CompiledFunctionImpl::profile(const Feed& inputs, const ProfileOptions& options) {
   const Turn turn(*turns_);
   Engine& engine = *checked(inputs).engine;
   turn.check();  // compiling may have taken long
@@ -185,8 +190,9 @@ Profile ForwardImpl::profile(const Feed& inputs, const ProfileOptions& options) 
   return engine.profile(options, [&] { return next_hypers(engine); });
 }
 
-ForwardImpl::Ran ForwardImpl::execute(const Feed& inputs, const StepOptions& options,
-                                      const Turn& turn) {
+CompiledFunctionImpl::Ran CompiledFunctionImpl::execute(const Feed& inputs,
+                                                        const StepOptions& options,
+                                                        const Turn& turn) {
   Sized& sized = checked(inputs);
   Engine& engine = options.captures.empty() ? *sized.engine : capturing(sized, options.captures);
   turn.check();  // compiling may have taken long
@@ -203,23 +209,24 @@ ForwardImpl::Ran ForwardImpl::execute(const Feed& inputs, const StepOptions& opt
   return ran;
 }
 
-Outputs ForwardImpl::run(const Feed& inputs, const StepOptions& options) {
+NamedTensors CompiledFunctionImpl::run(const Feed& inputs, const StepOptions& options) {
   const Turn turn(*turns_);
   const Ran ran = execute(inputs, options, turn);
-  Outputs outputs;
+  NamedTensors outputs;
   for (const auto& [name, output] : ran.outputs) outputs[name] = ran.engine.download_output(output);
   return outputs;
 }
 
-DeviceOutputs ForwardImpl::run_on_device(const Feed& inputs, const StepOptions& options) {
+NamedDeviceTensors CompiledFunctionImpl::run_on_device(const Feed& inputs,
+                                                       const StepOptions& options) {
   const Turn turn(*turns_);
   const Ran ran = execute(inputs, options, turn);
-  DeviceOutputs outputs;
+  NamedDeviceTensors outputs;
   for (const auto& [name, output] : ran.outputs) outputs.emplace(name, give_away(ran, output));
   return outputs;
 }
 
-DeviceTensor ForwardImpl::give_away(const Ran& ran, const std::string& output) {
+DeviceTensor CompiledFunctionImpl::give_away(const Ran& ran, const std::string& output) {
   const std::string buffer = output_buffer(output);
   auto value = ran.engine.output_value(output);
   auto& others = ran.sized.given_away[buffer];
@@ -243,7 +250,7 @@ DeviceTensor ForwardImpl::give_away(const Ran& ran, const std::string& output) {
   return DeviceTensor(std::move(value));
 }
 
-void ForwardImpl::take_averages(Checkpoint& checkpoint, const std::string& path) const {
+void CompiledFunctionImpl::take_averages(Checkpoint& checkpoint, const std::string& path) const {
   std::vector<std::string> objectives = {""};
   std::istringstream names(checkpoint.fields[kObjectivesField]);
   for (std::string name; names >> name;) objectives.push_back(name);
@@ -257,15 +264,16 @@ void ForwardImpl::take_averages(Checkpoint& checkpoint, const std::string& path)
       found = true;
     }
   }
-  if (!found) throw UserError(path + ": the file has no averages of parameters");
+  if (!found) throw UserError(path + ": the file has no parameter averages");
 }
 
-void ForwardImpl::refuse_averages(const char* who) const {
-  if (options_.weights != Weights::kEma) return;
-  throw UserError(std::string(who) + ": the parameters are averages that a trainer keeps");
+void CompiledFunctionImpl::refuse_averages(const char* who) const {
+  if (options_.weights != WeightSource::kEma) return;
+  throw UserError(std::string(who) + ": the parameters are averages kept by a trainer");
 }
 
-void ForwardImpl::upload_params(const std::map<std::string, HostTensor>& given, bool partial) {
+void CompiledFunctionImpl::upload_params(const std::map<std::string, HostTensor>& given,
+                                         bool partial) {
   const auto lock = turns_->lock();
   refuse_averages("upload_params");
   std::map<std::string, HostTensor> params, buffers;
@@ -283,11 +291,11 @@ void ForwardImpl::upload_params(const std::map<std::string, HostTensor>& given, 
   for (const auto& [name, tensor] : buffers) first_.engine->upload_state(name, tensor);
 }
 
-void ForwardImpl::load(const std::string& path, Weights weights) {
+void CompiledFunctionImpl::load(const std::string& path, WeightSource weights) {
   const auto lock = turns_->lock();
   refuse_averages("load_params");
   Checkpoint checkpoint = read_checkpoint(path);
-  if (weights == Weights::kEma) take_averages(checkpoint, path);
+  if (weights == WeightSource::kEma) take_averages(checkpoint, path);
   const std::vector<float> params = table_.pack(checkpoint.params, path);
   std::map<std::string, const HostTensor*> states;
   if (!checkpoint.states.empty()) {  // else parameters alone
@@ -299,7 +307,7 @@ void ForwardImpl::load(const std::string& path, Weights weights) {
     first_.engine->instance().upload(state_buffer(name), 0, tensor->bytes);
 }
 
-void ForwardImpl::import_weights(const std::string& path, const ImportOptions& options) {
+void CompiledFunctionImpl::import_weights(const std::string& path, const ImportOptions& options) {
   const auto lock = turns_->lock();
   refuse_averages("import_weights");
   const ImportedModel model =
@@ -309,48 +317,51 @@ void ForwardImpl::import_weights(const std::string& path, const ImportOptions& o
     first_.engine->instance().upload(state_buffer(name), 0, tensor.bytes);
 }
 
-std::vector<float> ForwardImpl::download_arena() const {
+std::vector<float> CompiledFunctionImpl::download_arena() const {
   if (!first_.engine->instance().has_buffer("params"))
     return std::vector<float>(static_cast<size_t>(table_.elements()));
   return first_.engine->download_floats("params");
 }
 
-std::map<std::string, HostTensor> ForwardImpl::download_params() const {
+std::map<std::string, HostTensor> CompiledFunctionImpl::download_params() const {
   const auto lock = turns_->lock();
   if (table_.entries().empty()) return {};
   const std::vector<float> flat = download_arena();
-  if (options_.weights != Weights::kEma) return table_.unpack(flat);
+  if (options_.weights != WeightSource::kEma) return table_.unpack(flat);
   return table_.averages(flat, [&](const std::string& state) {
     return first_.engine->download_floats(state_buffer(state));
   });
 }
 
-std::shared_ptr<ForwardImpl> make_forward(ModelFunctions model, TraceFunction forward,
-                                          const ForwardOptions& options, Site site) {
-  return at_line(site, [&] {
+std::shared_ptr<CompiledFunctionImpl> make_function(ModelFunctions model, TraceFunction forward,
+                                                    const FunctionOptions& options,
+                                                    SourceLocation location) {
+  return at_line(location, [&] {
     std::string why;
-    if (options.weights == Weights::kEma)
-      throw UserError("compile_forward: averages are a trainer's; use attach()");
+    if (options.weights == WeightSource::kEma)
+      throw UserError("compile_function: only a trainer has averages; use attach()");
     std::shared_ptr<Device> device = open_device(options.device, why);
     ParameterTable table(model);
-    return std::make_shared<ForwardImpl>(
+    return std::make_shared<CompiledFunctionImpl>(
         std::move(model), std::move(table), std::move(forward), options, std::move(device),
-        std::move(why), std::make_shared<Turns>(), std::vector<const Instance*>{}, site);
+        std::move(why), std::make_shared<Turns>(), std::vector<const Instance*>{}, location);
   });
 }
 
 }  // namespace detail
 
-Outputs Forward::run(const Feed& inputs, const StepOptions& options, Loc loc) {
+NamedTensors CompiledFunction::run(const Feed& inputs, const StepOptions& options, Loc loc) {
   return at_line(loc, [&] { return impl_->run(inputs, options); });
 }
-GraphView Forward::graph(GraphStage stage, std::optional<std::int64_t> open_size, Loc loc) const {
-  return at_line(loc, [&] { return impl_->graph(stage, open_size); });
+GraphView CompiledFunction::graph(GraphStage stage, std::optional<std::int64_t> dynamic_size,
+                                  Loc loc) const {
+  return at_line(loc, [&] { return impl_->graph(stage, dynamic_size); });
 }
-DeviceOutputs Forward::run_on_device(const Feed& inputs, const StepOptions& options, Loc loc) {
+NamedDeviceTensors CompiledFunction::run_on_device(const Feed& inputs, const StepOptions& options,
+                                                   Loc loc) {
   return at_line(loc, [&] { return impl_->run_on_device(inputs, options); });
 }
-RunOutcome Forward::try_run(const Feed& inputs, const StepOptions& options, Loc loc) {
+RunOutcome CompiledFunction::try_run(const Feed& inputs, const StepOptions& options, Loc loc) {
   using Status = RunOutcome::Status;
   try {
     return {Status::kCompleted, run(inputs, options, loc), {}};
@@ -360,48 +371,51 @@ RunOutcome Forward::try_run(const Feed& inputs, const StepOptions& options, Loc 
     return {Status::kFailed, {}, error.what()};
   }
 }
-Profile Forward::profile(const Feed& inputs, const ProfileOptions& options, Loc loc) {
+Profile CompiledFunction::profile(const Feed& inputs, const ProfileOptions& options, Loc loc) {
   return at_line(loc, [&] { return impl_->profile(inputs, options); });
 }
-void Forward::abort() { impl_->abort(); }
-void Forward::bind_input(const NameAt& input, WGPUBufferImpl* buffer) {
-  at_line(input.site, [&] { impl_->bind(input.name, false, buffer); });
+void CompiledFunction::abort() { impl_->abort(); }
+void CompiledFunction::bind_input(const NameRef& input, WGPUBufferImpl* buffer) {
+  at_line(input.location, [&] { impl_->bind(input.name, false, buffer); });
 }
-void Forward::bind_output(const NameAt& output, WGPUBufferImpl* buffer) {
-  at_line(output.site, [&] { impl_->bind(output.name, true, buffer); });
+void CompiledFunction::bind_output(const NameRef& output, WGPUBufferImpl* buffer) {
+  at_line(output.location, [&] { impl_->bind(output.name, true, buffer); });
 }
-std::vector<std::string> Forward::captures() const { return impl_->captures(); }
+std::vector<std::string> CompiledFunction::captures() const { return impl_->captures(); }
 
-HostTensor Forward::operator()(const Feed& inputs, Loc loc) {
-  Outputs outputs = run(inputs, {}, loc);
+HostTensor CompiledFunction::operator()(const Feed& inputs, Loc loc) {
+  NamedTensors outputs = run(inputs, {}, loc);
   if (outputs.size() != 1) {
     throw UserError(
-        "forward: the function gives " + std::to_string(outputs.size()) + " outputs; use run()",
-        loc);
+        "the function has " + std::to_string(outputs.size()) + " outputs, not one; use run()", loc);
   }
   return std::move(outputs.begin()->second);
 }
 
-void Forward::upload_params(const std::map<std::string, HostTensor>& params,
-                            const UploadOptions& options, Loc loc) {
+void CompiledFunction::upload_params(const std::map<std::string, HostTensor>& params,
+                                     const UploadOptions& options, Loc loc) {
   at_line(loc, [&] { impl_->upload_params(params, options.partial); });
 }
-std::map<std::string, HostTensor> Forward::download_params() const {
+std::map<std::string, HostTensor> CompiledFunction::download_params() const {
   return impl_->download_params();
 }
-void Forward::import_weights(const std::string& path, const ImportOptions& options, Loc loc) {
+void CompiledFunction::import_weights(const std::string& path, const ImportOptions& options,
+                                      Loc loc) {
   at_line(loc, [&] { impl_->import_weights(path, options); });
 }
-void Forward::load_params(const std::string& path, Weights weights, Loc loc) {
+void CompiledFunction::load_params(const std::string& path, WeightSource weights, Loc loc) {
   at_line(loc, [&] { impl_->load(path, weights); });
 }
-void Forward::export_onnx(const std::string& path, const OnnxOptions& options, Loc loc) const {
+void CompiledFunction::export_onnx(const std::string& path, const OnnxOptions& options,
+                                   Loc loc) const {
   at_line(loc, [&] { impl_->export_onnx(path, options); });
 }
-CompileReport Forward::report() const { return impl_->engine().report(); }
-std::string Forward::explain() const { return impl_->engine().explain(); }
-std::vector<std::int64_t> Forward::compiled_sizes() const { return impl_->compiled_sizes(); }
-std::string Forward::device() const { return impl_->engine().device_text(); }
-DeviceOptions Forward::same_device() const { return impl_->engine().same_device(); }
+CompileReport CompiledFunction::report() const { return impl_->engine().report(); }
+std::string CompiledFunction::explain() const { return impl_->engine().explain(); }
+std::vector<std::int64_t> CompiledFunction::compiled_sizes() const {
+  return impl_->compiled_sizes();
+}
+std::string CompiledFunction::device() const { return impl_->engine().device_text(); }
+DeviceOptions CompiledFunction::same_device() const { return impl_->engine().same_device(); }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -9,21 +9,21 @@
 
 namespace tensorgrad::detail {
 
-class ForwardImpl {
+class CompiledFunctionImpl {
  public:
   // With `owners` it shares their parameters and states, and its turns are beside theirs.
-  ForwardImpl(ModelFunctions model, ParameterTable table, TraceFunction function,
-              const ForwardOptions& options, std::shared_ptr<Device> device, std::string why,
-              std::shared_ptr<Turns> turns, const std::vector<const Instance*>& owners,
-              const Site& site);
+  CompiledFunctionImpl(ModelFunctions model, ParameterTable table, TraceFunction function,
+                       const FunctionOptions& options, std::shared_ptr<Device> device,
+                       std::string why, std::shared_ptr<Turns> turns,
+                       const std::vector<const Instance*>& owners, const SourceLocation& location);
 
-  Outputs run(const Feed& inputs, const StepOptions& options);
-  DeviceOutputs run_on_device(const Feed& inputs, const StepOptions& options);
+  NamedTensors run(const Feed& inputs, const StepOptions& options);
+  NamedDeviceTensors run_on_device(const Feed& inputs, const StepOptions& options);
   Profile profile(const Feed& inputs, const ProfileOptions& options);
   void abort() { turns_->abort(); }
   void bind(const std::string& name, bool output, WGPUBufferImpl* native);
   void upload_params(const std::map<std::string, HostTensor>& params, bool partial);
-  void load(const std::string& path, Weights weights);
+  void load(const std::string& path, WeightSource weights);
   void import_weights(const std::string& path, const ImportOptions& options);
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
   void export_onnx(const std::string& path, const OnnxOptions& options) const;
@@ -53,10 +53,10 @@ class ForwardImpl {
   // The output is the caller's, and the next run writes elsewhere.
   static DeviceTensor give_away(const Ran& ran, const std::string& output);
   [[nodiscard]] std::unique_ptr<TracedFunction> traced(std::int64_t size, bool captures,
-                                                       const Site& site) const;
+                                                       const SourceLocation& location) const;
   std::unique_ptr<Engine> build(std::int64_t size, std::shared_ptr<Device> device, std::string why,
                                 bool captures, const std::vector<const Instance*>& owners,
-                                const Site& site);
+                                const SourceLocation& location);
   // Compiles it where it is not; the one used least recently goes.
   Sized& sized(std::int64_t size);
   Engine& capturing(Sized& sized, const std::vector<std::string>& names);
@@ -76,8 +76,8 @@ class ForwardImpl {
   ModelFunctions model_;
   ParameterTable table_;
   TraceFunction function_;
-  ForwardOptions options_;
-  Site site_;
+  FunctionOptions options_;
+  SourceLocation location_;
   bool open_;
   Sized first_;              // has the parameters and states, and stays
   std::list<Sized> others_;  // used last first

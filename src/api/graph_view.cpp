@@ -5,7 +5,7 @@
 #include "api/at_line.h"
 #include "api/engine.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 GraphView view_of(const Graph& graph) {
   GraphView view;
@@ -21,7 +21,7 @@ GraphView view_of(const Graph& graph) {
     for (const auto& [key, value] : node.attrs.items())
       shown.attributes.emplace_back(key, attr_text(value));
     shown.origin = node.origin;
-    shown.site = node.site;
+    shown.location = node.location;
   }
   for (const GraphOutput& output : graph.outputs)
     view.outputs.emplace_back(output.name, output.value);
@@ -47,8 +47,8 @@ int GraphView::leaf(const std::string& op, const std::string& name, Loc loc) con
     if (nodes[i].name == name) return static_cast<int>(i);
     known.push_back(nodes[i].name);
   }
-  at_line(loc, [&] { check_known("the graph has no " + op, name, known); });
+  at_line(loc, [&] { check_known("unknown " + op, name, known); });
   return kNoValue;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

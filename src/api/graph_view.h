@@ -4,8 +4,8 @@
 #include "ir/graph.h"
 #include "tensorgrad/train/graph_view.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 GraphView view_of(const Graph& graph);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -9,7 +9,7 @@
 #include "io/elements.h"
 #include "tensorgrad/optim/param_groups.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // A tensor under its new name.
@@ -100,7 +100,8 @@ RenamedTensors read_renamed(const std::string& path, const ImportOptions& option
     if (axes != nullptr && !axes->empty()) {
       if (axes->size() != stored.shape.size()) {
         throw IoError(path + ": tensor '" + old_name + "' (" + renamed.old_type +
-                      ") cannot be permuted as one of " + std::to_string(axes->size()) + " axes");
+                      ") cannot be permuted by a rule for " + std::to_string(axes->size()) +
+                      " axes");
       }
       renamed.tensor = permuted(renamed.tensor, *axes);
       renamed.old_type += ", permuted to " + to_string(renamed.tensor.shape);
@@ -113,7 +114,7 @@ RenamedTensors read_renamed(const std::string& path, const ImportOptions& option
   const auto unused = std::find(used.begin(), used.end(), false);
   if (unused == used.end()) return result;
   const NameRule& rule = options.names[static_cast<std::size_t>(unused - used.begin())];
-  throw IoError(path + ": no tensor is left for the name rule '" + rule.pattern + "' -> '" +
+  throw IoError(path + ": no remaining tensor matches the name rule '" + rule.pattern + "' -> '" +
                 rule.replacement + "'");
 }
 
@@ -183,4 +184,4 @@ ImportedModel import_model(const std::string& path, const ImportOptions& options
   return model;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

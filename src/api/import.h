@@ -9,7 +9,7 @@
 #include "api/engine.h"
 #include "tensorgrad/data/weights.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct ImportedModel {
   std::vector<float> params;                 // the whole arena
@@ -24,4 +24,4 @@ ImportedModel import_model(const std::string& path, const ImportOptions& options
                            const ParameterTable& table, const std::vector<StateEntry>& states,
                            std::vector<float> params);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

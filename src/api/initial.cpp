@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/numbers.h"
-#include "tensorgrad/train/inputs.h"
+#include "tensorgrad/train/host_tensor.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace init {
 
 Init zeros() { return constant(0); }
@@ -19,7 +19,7 @@ Init normal(double mean, double stddev) {
 }
 Init trunc_normal(double mean, double stddev, double lo, double hi) {
   if (!(stddev > 0 && lo < hi)) {
-    throw UserError("trunc_normal: a deviation above 0 and lo < hi expected, got " +
+    throw UserError("trunc_normal: expected a standard deviation above 0 and lo < hi, got " +
                     number_text(stddev) + ", " + number_text(lo) + " and " + number_text(hi));
   }
   return {.kind = Init::Kind::kTruncatedNormal, .a = mean, .b = stddev, .lo = lo, .hi = hi};
@@ -29,22 +29,22 @@ Init literal(std::vector<float> values) {
 }
 Init literal(const HostTensor& values, Loc loc) {
   if (values.dtype != DType::kF32 && values.dtype != DType::kF16) {
-    throw DtypeError("literal: parameters are f32, so f32 or f16 is expected, got " +
-                         std::string(to_string(values.dtype)),
-                     loc);
+    throw DtypeError(
+        "literal: expected f32 or f16 for a parameter, got " + std::string(to_string(values.dtype)),
+        loc);
   }
   return {.kind = Init::Kind::kLiteral, .values = values.floats(), .shape = values.shape};
 }
 Init inverse_softplus(double lo, double hi, double floor) {
   if (!(lo > 0 && lo < hi)) {
-    throw UserError("inverse_softplus: 0 < lo < hi expected, got " + number_text(lo) + " and " +
+    throw UserError("inverse_softplus: expected 0 < lo < hi, got " + number_text(lo) + " and " +
                     number_text(hi));
   }
   return {.kind = Init::Kind::kInverseSoftplus, .a = floor, .lo = lo, .hi = hi};
 }
 Init log_of_uniform(double lo, double hi) {
   if (!(lo > 0 && lo < hi)) {
-    throw UserError("log_of_uniform: 0 < lo < hi expected, got " + number_text(lo) + " and " +
+    throw UserError("log_of_uniform: expected 0 < lo < hi, got " + number_text(lo) + " and " +
                     number_text(hi));
   }
   return {.kind = Init::Kind::kLogOfUniform, .lo = lo, .hi = hi};
@@ -54,7 +54,8 @@ Init orthogonal(double gain) { return {.kind = Init::Kind::kOrthogonal, .a = gai
 Fans fans(const Shape& shape, Loc loc) {
   if (shape.size() < 2) {
     throw ShapeError(
-        "fans: a weight [out, in, ..] of at least two axes expected, got " + to_string(shape), loc);
+        "fans: expected a weight [out, in, ..] with at least two axes, got " + to_string(shape),
+        loc);
   }
   const auto all = static_cast<double>(numel(shape));
   return {all / static_cast<double>(shape[0]), all / static_cast<double>(shape[1])};
@@ -97,21 +98,21 @@ Init xavier_normal(const Shape& shape, double gain, Loc loc) {
 }  // namespace init
 
 void check_initial(const std::string& what, const Init& init, const Shape& shape,
-                   const Site& site) {
+                   const SourceLocation& location) {
   const auto given = static_cast<std::int64_t>(init.values.size());
   if (init.kind == Init::Kind::kLiteral && init.shape && *init.shape != shape) {
-    throw ShapeError(what + ": " + to_string(shape) + " expected, got " + to_string(*init.shape),
-                     site);
+    throw ShapeError(what + ": expected " + to_string(shape) + ", got " + to_string(*init.shape),
+                     location);
   }
   if (init.kind == Init::Kind::kLiteral && given != numel(shape)) {
     throw ShapeError(what + ": " + to_string(shape) + " has " + std::to_string(numel(shape)) +
                          " elements, got " + std::to_string(given) + " values",
-                     site);
+                     location);
   }
   if (init.kind == Init::Kind::kOrthogonal && shape.size() < 2) {
-    throw ShapeError(what + ": init::orthogonal is for at least two axes, got " + to_string(shape),
-                     site);
+    throw ShapeError(
+        what + ": init::orthogonal requires at least two axes, got " + to_string(shape), location);
   }
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,13 +6,14 @@
 
 #include "tensorgrad/nn/module.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Throws ShapeError, `what` in front, where a parameter of that shape cannot begin so.
-void check_initial(const std::string& what, const Init& init, const Shape& shape, const Site& site);
+void check_initial(const std::string& what, const Init& init, const Shape& shape,
+                   const SourceLocation& location);
 
 // `values` is the whole parameter, row-major. The same for the same stream and seed.
 void fill_initial(const Init& init, const Shape& shape, std::uint32_t stream, std::uint32_t seed,
                   std::span<float> values);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -11,7 +11,7 @@
 #include "base/parallel.h"
 #include "compile/host_random.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::size_t kBlock = 1024;       // elements drawn at once
@@ -133,4 +133,4 @@ void fill_initial(const Init& init, const Shape& shape, std::uint32_t stream, st
   });
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -8,10 +8,11 @@
 #include "api/compose.h"
 #include "api/trace.h"
 #include "ops/registry.h"
-#include "tensorgrad/ops/autograd.h"
 #include "tensorgrad/functional/losses.h"
+#include "tensorgrad/ops.h"
+#include "tensorgrad/ops/autograd.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // Logits of a piece, unless said otherwise: 256 MB, of which products of any GPU are busy.
@@ -163,4 +164,4 @@ Tensor linear_cross_entropy(Tensor x, Tensor weight, Tensor targets,
   }
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -7,8 +7,9 @@
 #include "base/numbers.h"
 #include "ops/registry.h"
 #include "ops/structured.h"
+#include "tensorgrad/ops.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr const char* kScaleName = "_loss_scale";
@@ -16,7 +17,7 @@ constexpr double kLeastFactor = 0x1p-100;  // its inverse is finite
 
 void check_scale(const char* what, double value, bool fits, const char* expected) {
   if (fits) return;
-  throw UserError(std::string("loss_scale: ") + what + ": " + expected + " expected, got " +
+  throw UserError(std::string("loss_scale: ") + what + ": expected " + expected + ", got " +
                   number_text(value));
 }
 
@@ -100,4 +101,4 @@ Tensor LossScaler::known(const Tensor& kept) const {
 
 Tensor LossScaler::number(ScaleNumber which) const { return element(new_, which); }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

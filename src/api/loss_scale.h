@@ -4,7 +4,7 @@
 
 #include "api/update.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // The elements of the state: the factor on the next loss; updates in a row whose gradients were
 // finite, since it grew; updates so far whose gradients were not, and those that took place; and of
@@ -44,4 +44,4 @@ class LossScaler {
   Tensor old_, new_, factor_;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

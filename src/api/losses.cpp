@@ -9,9 +9,10 @@
 #include "api/compose.h"
 #include "api/trace.h"
 #include "base/numbers.h"
+#include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 struct Named {
@@ -19,12 +20,12 @@ struct Named {
   Tensor tensor;
 };
 
-void same_shape(const char* op, const Named& a, const Named& b, const Site& site) {
+void same_shape(const char* op, const Named& a, const Named& b, const SourceLocation& location) {
   if (a.tensor.shape() == b.tensor.shape()) return;
   throw ShapeError(std::string(op) + ": shapes differ: " + a.name + " " +
                        to_string(a.tensor.shape()) + ", " + b.name + " " +
                        to_string(b.tensor.shape()),
-                   site);
+                   location);
 }
 
 Tensor reduced(Tensor x, Reduction reduction, Loc loc) {
@@ -54,10 +55,11 @@ Tensor huber(Tensor d, double delta) {
   return 0.5 * square(inner) + delta * (size - inner);
 }
 
-void check_positive(const char* op, const char* what, double value, const Site& site) {
+void check_positive(const char* op, const char* what, double value,
+                    const SourceLocation& location) {
   if (value > 0) return;
   throw UserError(std::string(op) + ": " + what + " must be more than 0, got " + number_text(value),
-                  site);
+                  location);
 }
 
 }  // namespace
@@ -156,7 +158,7 @@ struct Classes {
 Classes::Classes(const char* op, Tensor x, Tensor targets, const CrossEntropyOptions& given, Loc at)
     : options(given), loc(at), scores(x), index(targets), weight(given.weight) {
   const std::string name = op;
-  if (x.rank() == 0) throw ShapeError(name + ": logits [..., C] expected, got []", loc);
+  if (x.rank() == 0) throw ShapeError(name + ": expected logits [..., C], got []", loc);
   const auto axis = static_cast<int>(resolve_axis(given.axis, x.shape(), name, loc));
   std::vector<int> turned;
   for (int d = 0; d < x.rank(); ++d) {
@@ -240,14 +242,14 @@ Tensor cross_entropy(Tensor logits, Tensor targets, const CrossEntropyOptions& o
   const Composite composite("cross_entropy", loc);
   widen({&logits, &targets});
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
-    throw UserError("cross_entropy: label_smoothing must lie in [0, 1], got " +
+    throw UserError("cross_entropy: label_smoothing must be in [0, 1], got " +
                         number_text(options.label_smoothing),
                     loc);
   }
   const Classes classes("cross_entropy", logits, targets, options, loc);
   if (targets.dtype() == DType::kF32) {
     if (options.ignore_index) {
-      throw UserError("cross_entropy: ignore_index goes with targets of i32, these are f32", loc);
+      throw UserError("cross_entropy: ignore_index requires i32 targets, got f32", loc);
     }
     return loss_by_distribution(classes, loc);
   }
@@ -268,7 +270,7 @@ Tensor nll_loss(Tensor log_probs, Tensor targets, const CrossEntropyOptions& opt
         "nll_loss: targets must be i32, got " + std::string(to_string(targets.dtype())), loc);
   }
   if (options.label_smoothing != 0) {
-    throw UserError("nll_loss: label_smoothing goes with cross_entropy", loc);
+    throw UserError("nll_loss: label_smoothing is only supported by cross_entropy", loc);
   }
   return loss_by_index(Classes("nll_loss", log_probs, targets, options, loc), std::nullopt, loc);
 }
@@ -278,7 +280,7 @@ Tensor binary_cross_entropy(Tensor p, Tensor targets, const BinaryOptions& optio
   widen({&p, &targets});
   same_shape("binary_cross_entropy", {"p", p}, {"targets", targets}, loc);
   if (options.pos_weight) {
-    throw UserError("binary_cross_entropy: pos_weight goes with binary_cross_entropy_with_logits",
+    throw UserError("binary_cross_entropy: pos_weight requires binary_cross_entropy_with_logits",
                     loc);
   }
   const auto held_log = [](Tensor x) {
@@ -341,7 +343,7 @@ Tensor cosine_embedding_loss(Tensor x, Tensor y, Tensor targets, double margin, 
   same_shape("cosine_embedding_loss", {"x", x}, {"y", y}, loc);
   const auto squares = [&](Tensor v) { return sum(square(v), -1, false, loc) + 1e-12; };
   const Tensor cosine = sum(x * y, -1, false, loc) / sqrt(squares(x) * squares(y));
-  same_shape("cosine_embedding_loss", {"the cosines", cosine}, {"targets", targets}, loc);
+  same_shape("cosine_embedding_loss", {"cosines", cosine}, {"targets", targets}, loc);
   const Tensor loss = where(eq(targets, 1.0), 1.0 - cosine, 0.0) +
                       where(eq(targets, -1.0), at_least(cosine - margin, 0), 0.0);
   return reduced(loss, reduction, loc);
@@ -378,4 +380,4 @@ Tensor triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, doub
   return reduced(loss, reduction, loc);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

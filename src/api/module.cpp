@@ -7,7 +7,7 @@
 #include "api/trace.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // Modules nest by value, so only a pointer back up can go deeper than any model does.
@@ -16,46 +16,45 @@ constexpr std::size_t kDeepest = 256;
 }  // namespace
 
 Parameter::Parameter(Shape shape, Init init, std::source_location loc)
-    : shape_(std::move(shape)), init_(std::move(init)), site_(loc) {
-  check_shape("parameter", shape_, site_);
-  check_initial("parameter", init_, shape_, site_);
+    : shape_(std::move(shape)), init_(std::move(init)), location_(loc) {
+  check_shape("parameter", shape_, location_);
+  check_initial("parameter", init_, shape_, location_);
 }
 
-Tensor Parameter::tensor(Site site) const {
-  Trace& trace = Trace::current("parameter", site.known() ? site : site_);
+Tensor Parameter::tensor(SourceLocation location) const {
+  Trace& trace = Trace::current("parameter", location.known() ? location : location_);
   const auto found = trace.parameters.find(this);
   if (found == trace.parameters.end()) {
     UserError error(
         "parameter " + to_string(shape_) +
-            " is not a part of the model that is traced: name its field in the TG_MODULE of its "
-            "struct, and use the model that the traced function is given",
-        site.known() ? site : site_);
-    error.add_context("while reading the parameter that is made at " + to_string(site_));
+            " is not part of the traced model: name its field in the TG_MODULE of its struct, "
+            "and use the model passed to the traced function",
+        location.known() ? location : location_);
+    error.add_context("while reading the parameter created at " + to_string(location_));
     throw error;
   }
   return trace.tensor(found->second);
 }
 
 Buffer::Buffer(Shape shape, double initial, DType dtype, std::source_location loc)
-    : shape_(std::move(shape)), initial_(initial), dtype_(dtype), site_(loc) {
-  check_shape("buffer", shape_, site_);
+    : shape_(std::move(shape)), initial_(initial), dtype_(dtype), location_(loc) {
+  check_shape("buffer", shape_, location_);
 }
 
 // The state's leaf, made on first use.
-ValueId Buffer::leaf(Trace& trace, const Site& site) const {
+ValueId Buffer::leaf(Trace& trace, const SourceLocation& location) const {
   const auto found = trace.buffers.find(this);
   if (found == trace.buffers.end()) {
     UserError error("buffer " + to_string(shape_) +
-                        " is not a part of the model that is traced: name its field in the "
-                        "TG_MODULE of its struct, and use the model that the traced function is "
-                        "given",
-                    site.known() ? site : site_);
-    error.add_context("while reading the buffer that is made at " + to_string(site_));
+                        " is not part of the traced model: name its field in the TG_MODULE of its "
+                        "struct, and use the model passed to the traced function",
+                    location.known() ? location : location_);
+    error.add_context("while reading the buffer created at " + to_string(location_));
     throw error;
   }
   if (dtype_ == DType::kF16 && trace.training) {
-    throw DtypeError("buffer '" + found->second + "': f16 is for functions that are not trained",
-                     site.known() ? site : site_);
+    throw DtypeError("buffer '" + found->second + "': f16 is not supported in training",
+                     location.known() ? location : location_);
   }
   const ValueId known = trace.graph.find_leaf(ops::state, found->second);
   if (known != kNoValue) return known;
@@ -64,26 +63,26 @@ ValueId Buffer::leaf(Trace& trace, const Site& site) const {
                           {"shape", shape_},
                           {"dtype", static_cast<std::int64_t>(dtype_)},
                           {"init", initial_}},
-                         site_);
+                         location_);
 }
 
-Tensor Buffer::tensor(Site site) const {
-  Trace& trace = Trace::current("buffer", site.known() ? site : site_);
-  const ValueId own = leaf(trace, site);
+Tensor Buffer::tensor(SourceLocation location) const {
+  Trace& trace = Trace::current("buffer", location.known() ? location : location_);
+  const ValueId own = leaf(trace, location);
   for (const GraphUpdate& update : trace.graph.updates) {
     if (update.leaf == own) return trace.tensor(update.value);
   }
   return trace.tensor(own);
 }
 
-void Buffer::set(Tensor value, Site site) const {
-  OpContext ctx("buffer", site.known() ? site : site_);
-  const ValueId own = leaf(ctx.trace, site);
+void Buffer::set(Tensor value, SourceLocation location) const {
+  OpContext ctx("buffer", location.known() ? location : location_);
+  const ValueId own = leaf(ctx.trace, location);
   const Type type = ctx.trace.graph[own].type;
-  const Ex to = ctx.in(of_type(value, type.dtype, ctx.site()));
+  const Ex to = ctx.in(of_type(value, type.dtype, ctx.location()));
   if (to.type() != type) {
-    throw ShapeError(ctx.name() + ": it is " + to_string(type) + ", set to " + to_string(to.type()),
-                     ctx.site());
+    throw ShapeError(ctx.name() + ": expected " + to_string(type) + ", got " + to_string(to.type()),
+                     ctx.location());
   }
   for (GraphUpdate& update : ctx.trace.graph.updates) {
     if (update.leaf != own) continue;
@@ -117,4 +116,4 @@ void ParameterVisitor::buffer(std::string_view name, const Buffer& buffer) {
   if (found_buffer_) found_buffer_(path(name), buffer);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -5,10 +5,11 @@
 
 #include "api/compose.h"
 #include "api/trace.h"
-#include "tensorgrad/ops/autograd.h"
+#include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
+#include "tensorgrad/ops/autograd.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 using Maybe = std::optional<Tensor>;
@@ -80,7 +81,7 @@ Maybe by_channel(const Maybe& vector, Tensor x, Loc loc) {
 
 void check_channels(const char* op, Tensor x, Loc loc) {
   if (x.rank() >= 2) return;
-  throw ShapeError(std::string(op) + ": x [N, C, ...] expected, got " + to_string(x.shape()), loc);
+  throw ShapeError(std::string(op) + ": expected x [N, C, ...], got " + to_string(x.shape()), loc);
 }
 
 // `axes` of x [N, C, ...] but the channels'.
@@ -98,7 +99,8 @@ Tensor grouped(const char* op, Tensor x, std::int64_t groups, const Maybe& weigh
   check_channels(op, x, loc);
   if (groups < 1 || shape[1] % groups != 0) {
     throw ShapeError(std::string(op) + ": the " + std::to_string(shape[1]) + " channels of x " +
-                         to_string(shape) + " do not make " + std::to_string(groups) + " groups",
+                         to_string(shape) + " cannot be divided into " + std::to_string(groups) +
+                         " groups",
                      loc);
   }
   check_affine(op, weight, bias, {shape[1]}, shape, loc);
@@ -179,4 +181,4 @@ Tensor normalize(Tensor x, int axis, double eps, Loc loc) {
   return narrowed(x / where(low, eps, sqrt(where(low, 1.0, squares))));
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -25,12 +25,13 @@ constexpr int kMostStepsAtOnce = 256;  // rows handed to the device in one go
 
 ObjectiveImpl::ObjectiveImpl(ObjectiveSource source, const ParameterTable& table,
                              std::size_t number, std::shared_ptr<Device> device,
-                             const std::string& why, std::shared_ptr<Turns> turns, const Site& site)
+                             const std::string& why, std::shared_ptr<Turns> turns,
+                             const SourceLocation& location)
     : turns_(std::move(turns)),
       source_(std::move(source)),
       table_(table),
       part_(table.part(number)),
-      site_(site),
+      location_(location),
       schedule_(options_.optimizer.lr()) {
   engine_ = build(false, std::move(device), why);
   set_group_scalars();
@@ -40,25 +41,25 @@ ObjectiveImpl::ObjectiveImpl(ObjectiveSource source, const ParameterTable& table
 std::unique_ptr<TracedFunction> ObjectiveImpl::traced(bool captures) const {
   const auto loss = [&](const Inputs& inputs) {
     auto outputs = source_.loss(inputs);
-    for (auto& [name, tensor] : outputs) tensor = of_type(tensor, DType::kF32, site_);
+    for (auto& [name, tensor] : outputs) tensor = of_type(tensor, DType::kF32, location_);
     return outputs;
   };
   return trace_function(
       table_, options_.inputs, options_.dataset, options_.batch, loss,
-      {.training = true, .autocast = options_.mixed_precision, .captures = captures}, site_);
+      {.training = true, .autocast = options_.mixed_precision, .captures = captures}, location_);
 }
 
 GraphView ObjectiveImpl::graph(GraphStage stage) const {
   const auto lock = turns_->lock();
   if (stage == GraphStage::kSimplified) return view_of(engine_->compiled().graph);
   const auto step = traced(false);
-  return view_of(differentiated(training_request(*step, table_, part_, options_, site_)));
+  return view_of(differentiated(training_request(*step, table_, part_, options_, location_)));
 }
 
 std::unique_ptr<Engine> ObjectiveImpl::build(bool captures, std::shared_ptr<Device> device,
                                              const std::string& why) {
   auto traced = this->traced(captures);
-  CompileRequest request = training_request(*traced, table_, part_, options_, site_);
+  CompileRequest request = training_request(*traced, table_, part_, options_, location_);
   auto engine =
       std::make_unique<Engine>(std::move(request), std::map<std::string, double>{}, options_.inputs,
                                options_.dataset, std::move(device), why, options_.check_indices);
@@ -140,7 +141,7 @@ std::span<const HyperValues> ObjectiveImpl::next_rows(int count) {
 void ObjectiveImpl::check_data() const {
   std::string missing;
   if (!engine_->all_data_given(missing)) {
-    throw UserError("dataset entry '" + missing + "' has not been given; call upload_data()");
+    throw UserError("dataset entry '" + missing + "' has no data; call upload_data()");
   }
 }
 
@@ -166,7 +167,7 @@ void ObjectiveImpl::bind_input(const std::string& name, WGPUBufferImpl* native) 
   const auto lock = turns_->lock();
   std::vector<std::string> known;
   for (const InputSpec& spec : options_.inputs) known.push_back(spec.name);
-  check_known("bind_input: there is no input", name, known);
+  check_known("bind_input: unknown input", name, known);
   const std::string buffer = input_buffer(name);
   bind(buffer, engine_->memory_for(buffer, native, "bind_input: '" + name + "'"), native);
 }
@@ -198,12 +199,11 @@ float ObjectiveImpl::read_loss(std::int64_t step) {
 }
 
 void ObjectiveImpl::check_queued(const std::string& call, int count) const {
-  if (count < 0) throw UserError(call + ": there are no " + std::to_string(count) + " steps");
+  if (count < 0)
+    throw UserError(call + ": expected at least 0 steps, got " + std::to_string(count));
   if (!engine_->all_inputs_bound()) {
     throw UserError(
-        call +
-        ": the inputs of this program are given step by step; call step(), or declare them "
-        "as dataset");
+        call + ": the inputs are passed at each step; call step(), or declare them as a dataset");
   }
   check_data();
 }
@@ -211,7 +211,7 @@ void ObjectiveImpl::check_queued(const std::string& call, int count) const {
 void ObjectiveImpl::submit(int count) {
   const Turn turn(*turns_);
   check_queued("submit", count);
-  if (options_.detect_nan) throw UserError("submit: with detect_nan, call step()");
+  if (options_.detect_nan) throw UserError("submit: not supported with detect_nan; call step()");
   queue(count, turn);
 }
 
@@ -282,13 +282,13 @@ void ObjectiveImpl::set(const std::string& name, double value) {
   if (at == engine_->scalars().end()) {
     std::vector<std::string> known;
     for (const auto& [each, current] : engine_->scalars()) known.push_back(each);
-    check_known("there is no run-time scalar", name, known);
+    check_known("unknown run-time scalar", name, known);
   }
   check_scalar(name, value);
   const auto limit = hyper_limits_.find(name);
   if (limit != hyper_limits_.end() && !(value >= 0 && value < limit->second)) {
-    throw UserError(name + ": at least 0 and less than " + number_text(limit->second) +
-                    " expected, got " + number_text(value));
+    throw UserError(name + ": expected at least 0 and less than " + number_text(limit->second) +
+                    ", got " + number_text(value));
   }
   at->second = value;
 }
@@ -309,7 +309,7 @@ double ObjectiveImpl::scale_number(ScaleNumber which, const char* call) const {
   const auto lock = turns_->lock();
   if (!scales()) {
     throw UserError(std::string(call) +
-                    ": the loss has no factor: neither mixed_precision nor loss_scale is on");
+                    ": the loss is not scaled: neither mixed_precision nor loss_scale is enabled");
   }
   const float kept =
       engine_->download_floats(state_buffer(scale_state(part_)))[static_cast<std::size_t>(which)];
@@ -363,7 +363,8 @@ double ObjectiveImpl::grad_norm() const {
   const auto& outputs = engine_->compiled().program.outputs;
   if (std::none_of(outputs.begin(), outputs.end(),
                    [](const Port& port) { return port.name == kGradNorm; })) {
-    throw UserError("grad_norm: neither clip_grad_norm nor skip_nonfinite is on");
+    throw UserError(
+        "grad_norm: not computed: neither clip_grad_norm nor skip_nonfinite is enabled");
   }
   return engine_->download_output(kGradNorm).floats()[0];
 }
@@ -428,11 +429,12 @@ void ObjectiveImpl::explain_nan(const Feed& inputs, std::int64_t step, float los
   });
   const std::string what =
       "step " + std::to_string(step + 1) + ": the loss is " + number_text(loss);
-  if (found.op.empty()) throw UserError(what + "; in double precision no op gives NaN or infinity");
-  throw UserError(what + "; the first op that gives NaN or infinity is " + found.op + " (element " +
+  if (found.op.empty())
+    throw UserError(what + "; in double precision no op produces NaN or infinity");
+  throw UserError(what + "; the first op to produce NaN or infinity is " + found.op + " (element " +
                       std::to_string(found.element) + " of " + found.type + " is " +
                       number_text(found.value) + ")",
-                  found.site);
+                  found.location);
 }
 
 }  // namespace tensorgrad::detail

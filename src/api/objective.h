@@ -18,7 +18,7 @@ class ObjectiveImpl {
   // number is its own; the table outlives it.
   ObjectiveImpl(ObjectiveSource source, const ParameterTable& table, std::size_t number,
                 std::shared_ptr<Device> device, const std::string& why,
-                std::shared_ptr<Turns> turns, const Site& site);
+                std::shared_ptr<Turns> turns, const SourceLocation& location);
   void allocate(SharedMemory shared) { engine_->allocate(std::move(shared)); }
 
   StepResult step(const Feed& inputs, const StepOptions& options);
@@ -101,7 +101,7 @@ class ObjectiveImpl {
   CompileOptions& options_ = source_.options;
   const ParameterTable& table_;
   const TrainedPart& part_;
-  Site site_;
+  SourceLocation location_;
   std::unique_ptr<Engine> engine_, capturing_;
   std::vector<std::string> captures_;
   std::map<std::string, PerUpdate> per_update_;

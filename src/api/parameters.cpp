@@ -11,7 +11,7 @@
 #include "compile/host_random.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // Parameters begin at multiples of this many elements, so that any of them can be bound by itself.
@@ -123,16 +123,16 @@ ParameterTable::ParameterTable(const detail::ModelFunctions& model,
   const auto found = [&](const std::string& path, const Parameter& parameter) {
     if (!seen.insert(&parameter).second) return;
     if (!names.insert(path).second) {
-      throw UserError("model: two parameters are named '" + path + "'", parameter.site());
+      throw UserError("model: two parameters are named '" + path + "'", parameter.location());
     }
     entries_.push_back({path, &parameter, 0});
   };
   const auto found_buffer = [&](const std::string& path, const Buffer& buffer) {
     if (!buffers_.emplace(&buffer, path).second) return;
     if (!names.insert(path).second || path.starts_with(kOptimPrefix)) {
-      throw UserError("model: a buffer may not be named '" + path +
-                          "': another tensor of the model or of the optimizer is",
-                      buffer.site());
+      throw UserError("model: the buffer name '" + path +
+                          "' is taken by another tensor of the model or the optimizer",
+                      buffer.location());
     }
   };
   ParameterVisitor visitor(found, found_buffer);
@@ -148,7 +148,7 @@ void ParameterTable::check(const TrainingPick& pick) const {
   for (const ParamGroup& group : pick.groups) {
     check_filter("group '" + group_name(group) + "'", group.params);
     if (!names.insert(group_name(group)).second)
-      throw UserError("groups: two are named '" + group_name(group) + "'");
+      throw UserError("groups: two groups are named '" + group_name(group) + "'");
   }
 }
 
@@ -202,10 +202,10 @@ void ParameterTable::check_filter(const std::string& what, const ParamFilter& fi
     if (filter(entry.name, entry.parameter->shape())) return;
     known += (known.empty() ? "" : ", ") + entry.name;
   }
-  throw UserError(what + ": no parameter is picked; there are " + known);
+  throw UserError(what + ": no parameter matches; available: " + known);
 }
 
-void ParameterTable::declare(Trace& trace, Weights weights) const {
+void ParameterTable::declare(Trace& trace, WeightSource weights) const {
   trace.buffers = buffers_;
   const auto type_of = [](const Shape& shape) {
     return Attrs{{"shape", shape}, {"dtype", static_cast<std::int64_t>(DType::kF32)}};
@@ -215,9 +215,9 @@ void ParameterTable::declare(Trace& trace, Weights weights) const {
     attrs.set("name", entry.name);
     attrs.set("offset", entry.offset);
     trace.parameters[entry.parameter] =
-        trace.graph.add(ops::parameter, {}, attrs, entry.parameter->site());
+        trace.graph.add(ops::parameter, {}, attrs, entry.parameter->location());
   }
-  if (weights == Weights::kTrained) return;
+  if (weights == WeightSource::kTrained) return;
   Builder builder{trace.graph, {}, "ema"};
   for (const TrainedPart& part : parts_) {
     if (!part.averaged) continue;
@@ -249,7 +249,7 @@ std::vector<float> ParameterTable::initial(std::uint32_t seed, const InitFunctio
     if (function) given = function(entry.name, parameter.shape());
     if (given) {
       check_initial("the initial values of '" + entry.name + "'", *given, parameter.shape(),
-                    Site());
+                    SourceLocation());
     }
     fill_initial(given ? *given : parameter.initial(), parameter.shape(), stream, seed,
                  {from, from + entry.count()});
@@ -286,4 +286,4 @@ std::vector<float> ParameterTable::pack(const NamedTensors& tensors,
   return flat;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -10,7 +10,7 @@
 #include "api/trace.h"
 #include "tensorgrad/train/trainer.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct ParameterEntry {
   std::string name;
@@ -19,8 +19,6 @@ struct ParameterEntry {
   [[nodiscard]] std::int64_t count() const { return numel(parameter->shape()); }
   [[nodiscard]] std::int64_t end() const;  // where the next may begin
 };
-
-using NamedTensors = std::map<std::string, HostTensor>;
 
 // How an objective of a trainer picks what it trains, and in which groups.
 struct TrainingPick {
@@ -78,7 +76,7 @@ class ParameterTable {
 
   // Adds a leaf for each to the trace, and tells it the names of the buffers; with kEma, those that
   // have averages are parts of the states with these.
-  void declare(Trace& trace, Weights weights = Weights::kTrained) const;
+  void declare(Trace& trace, WeightSource weights = WeightSource::kTrained) const;
   // The whole arena with initial values, of which `function`, where there is one, has the first
   // word.
   [[nodiscard]] std::vector<float> initial(std::uint32_t seed,
@@ -115,4 +113,4 @@ const std::string& group_name(const ParamGroup& group);
 inline const std::string kOptimPrefix = "optim.";
 inline constexpr const char* kEmaName = "ema";
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

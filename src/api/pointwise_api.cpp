@@ -11,10 +11,12 @@
 #include "ops/structured.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-Site site_of(const std::vector<const Operand*>& operands) { return operands.front()->site; }
+SourceLocation site_of(const std::vector<const Operand*>& operands) {
+  return operands.front()->location;
+}
 
 // The type that numbers take: that of the first tensor among those of the same role. A row whose
 // first operand alone is a condition gives its role to the others.
@@ -81,7 +83,7 @@ Tensor pointwise(const OpDef& called, const std::vector<const Operand*>& operand
     inputs.push_back(operands[i]->is_number
                          ? number(ctx, *operands[i], condition ? DType::kBool : dtype)
                          : *tensor++);
-    shape = broadcast_shapes(shape, inputs.back().shape(), ctx.name(), ctx.site());
+    shape = broadcast_shapes(shape, inputs.back().shape(), ctx.name(), ctx.location());
   }
   for (Ex& input : inputs) input = op::broadcast(input, shape);
   return ctx.out(op::narrowed(op::apply(ctx.builder, def, inputs, std::move(attrs)), half));
@@ -105,7 +107,7 @@ Tensor pointwise(const OpDef& called, const std::vector<const Operand*>& operand
   }
 #include "ops/pointwise.def"
 
-Operand::Operand(const Parameter& parameter, Loc loc) : site(loc) {
+Operand::Operand(const Parameter& parameter, Loc loc) : location(loc) {
   tensor = parameter.tensor(loc);
 }
 
@@ -135,11 +137,11 @@ bool is_whole(const Operand& x) {
 }  // namespace
 
 Tensor clamp(Operand x, double lo, double hi) {
-  const Composite composite("clamp", x.site);
+  const Composite composite("clamp", x.location);
   if (!(lo <= hi)) {
     throw UserError("clamp: the lower bound " + number_text(lo) + " is above the upper bound " +
                         number_text(hi),
-                    x.site);
+                    x.location);
   }
   if (is_whole(x)) {
     const bool has_sign = x.tensor.dtype() == DType::kI32;
@@ -153,24 +155,24 @@ Tensor clamp(Operand x, double lo, double hi) {
 }
 
 Tensor clamp(Operand x, Operand lo, Operand hi) {
-  const Composite composite("clamp", x.site);
+  const Composite composite("clamp", x.location);
   return minimum(maximum(x, lo), hi);
 }
 
 Tensor isinf(Operand x) {
-  const Composite composite("isinf", x.site);
+  const Composite composite("isinf", x.location);
   return !(isfinite(x) || isnan(x));
 }
 
 Tensor nan_to_num(Operand x, double nan, double posinf, double neginf) {
-  const Composite composite("nan_to_num", x.site);
+  const Composite composite("nan_to_num", x.location);
   if (is_whole(x)) return x.tensor;
   const Tensor infinite = where(gt(x, 0.0), posinf, neginf);
   return where(isfinite(x), x, where(isnan(x), nan, infinite));
 }
 
 Tensor lerp(Operand a, Operand b, Operand weight) {
-  const Composite composite("lerp", a.site);
+  const Composite composite("lerp", a.location);
   const Tensor way = b - a;
   return where(lt(abs(weight), 0.5), a + weight * way, b - way * (1.0 - weight));
 }
@@ -185,7 +187,7 @@ Tensor other_sign(Operand rest, Operand b) {
 }  // namespace
 
 Tensor floor_divide(Operand a, Operand b) {
-  const Composite composite("floor_divide", a.site);
+  const Composite composite("floor_divide", a.location);
   const Tensor rest = fmod(a, b), less = other_sign(rest, b);
   if (register_dtype(rest.dtype()) != DType::kF32) {
     const Tensor whole = a / b;
@@ -196,14 +198,14 @@ Tensor floor_divide(Operand a, Operand b) {
 }
 
 Tensor remainder(Operand a, Operand b) {
-  const Composite composite("remainder", a.site);
+  const Composite composite("remainder", a.location);
   const Tensor rest = fmod(a, b);
   return where(other_sign(rest, b), rest + b, rest);
 }
 
 // By the power of two of the larger one, so that no square overflows or vanishes.
 Tensor hypot(Operand a, Operand b) {
-  const Composite composite("hypot", a.site);
+  const Composite composite("hypot", a.location);
   const Tensor size = maximum(abs(a), abs(b));
   const Tensor usual = size > 0.0 && isfinite(size);
   const Tensor unit = detach(where(usual, exp2(floor(log2(where(usual, size, 1.0)))), 1.0));
@@ -211,7 +213,7 @@ Tensor hypot(Operand a, Operand b) {
 }
 
 Tensor log10(Operand x) {
-  const Composite composite("log10", x.site);
+  const Composite composite("log10", x.location);
   return log2(x) * std::log10(2.0);
 }
 
@@ -226,25 +228,25 @@ Tensor other_leg(Operand x) {
 }  // namespace
 
 Tensor asin(Operand x) {
-  const Composite composite("asin", x.site);
+  const Composite composite("asin", x.location);
   return atan2(x, other_leg(x));
 }
 
 Tensor acos(Operand x) {
-  const Composite composite("acos", x.site);
+  const Composite composite("acos", x.location);
   return atan2(other_leg(x), x);
 }
 
 Tensor atan(Operand x) {
-  const Composite composite("atan", x.site);
+  const Composite composite("atan", x.location);
   return atan2(x, 1.0);
 }
 
 // (e^(x/2))^2 / 2 + (e^(-x/2))^2 / 2, which overflows no sooner than the result
 Tensor cosh(Operand x) {
-  const Composite composite("cosh", x.site);
+  const Composite composite("cosh", x.location);
   const Tensor up = exp(x * 0.5), down = exp(x * -0.5);
   return 0.5 * up * up + 0.5 * down * down;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

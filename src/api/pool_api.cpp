@@ -7,39 +7,36 @@
 #include "api/trace.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
+#include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 void check_images(const OpContext& ctx, Ex x) {
   if (register_dtype(x.dtype()) != DType::kF32) {
-    throw DtypeError(ctx.name() + ": f32 expected, got " + to_string(x.type()), ctx.site());
+    throw DtypeError(ctx.name() + ": expected f32, got " + to_string(x.type()), ctx.location());
   }
   if (x.shape().size() == 4) return;
-  throw ShapeError(ctx.name() + ": x [B, C, H, W] expected, got " + to_string(x.shape()),
-                   ctx.site());
+  throw ShapeError(ctx.name() + ": expected x [B, C, H, W], got " + to_string(x.shape()),
+                   ctx.location());
 }
 
-void check_size(const OpContext& ctx, Pair size) {
-  check_shape(ctx.name(), {size.h, size.w}, ctx.site());
+void check_size(const OpContext& ctx, Size2d size) {
+  check_shape(ctx.name(), {size.h, size.w}, ctx.location());
 }
 
 Tensor as_image(Tensor x, const char* name, Loc loc) {
   const OpContext ctx(name, loc);
   if (x.rank() != 3) {
-    throw ShapeError(ctx.name() + ": x [B, C, L] expected, got " + to_string(x.shape()),
-                     ctx.site());
+    throw ShapeError(ctx.name() + ": expected x [B, C, L], got " + to_string(x.shape()),
+                     ctx.location());
   }
   return unsqueeze(x, 2, loc);
 }
 
-Pair strides(Pair given, Pair kernel) {
-  return {given.h == kKernel ? kernel.h : given.h, given.w == kKernel ? kernel.w : given.w};
-}
-
-Ex pool(OpContext& ctx, const OpDef& def, Ex x, Pair kernel, Pair stride, Pair padding,
-        Pair dilation) {
+Ex pool(OpContext& ctx, const OpDef& def, Ex x, Size2d kernel, Size2d stride, Size2d padding,
+        Size2d dilation) {
   return op::apply(ctx.builder, def, {x},
                    {{"kernel", std::vector{kernel.h, kernel.w}},
                     {"stride", std::vector{stride.h, stride.w}},
@@ -159,34 +156,35 @@ Ex bilinear(OpContext& ctx, Ex x, int axis, std::int64_t size, bool align_corner
 
 }  // namespace
 
-Tensor max_pool2d(Tensor x, Pair kernel, const MaxPool2dOptions& options, Loc loc) {
+Tensor max_pool2d(Tensor x, Size2d kernel, const MaxPool2dOptions& options, Loc loc) {
   const Composite composite("max_pool2d", loc);
   OpContext ctx("max_pool2d", loc);
   const Ex in = ctx.in(x);
   check_images(ctx, in);
-  return ctx.out(pool(ctx, ops::max_pool, in, kernel, strides(options.stride, kernel),
+  return ctx.out(pool(ctx, ops::max_pool, in, kernel, options.stride.value_or(kernel),
                       options.padding, options.dilation));
 }
 
 Tensor max_pool1d(Tensor x, std::int64_t kernel, const MaxPool1dOptions& options, Loc loc) {
   const Composite composite("max_pool1d", loc);
-  const MaxPool2dOptions in_two = {.stride = {1, options.stride},
+  const MaxPool2dOptions in_two = {.stride = Size2d{1, options.stride.value_or(kernel)},
                                    .padding = {0, options.padding},
                                    .dilation = {1, options.dilation}};
   return squeeze(max_pool2d(as_image(x, "max_pool1d", loc), {1, kernel}, in_two, loc), 2, loc);
 }
 
-Tensor avg_pool2d(Tensor x, Pair kernel, const AvgPool2dOptions& options, Loc loc) {
+Tensor avg_pool2d(Tensor x, Size2d kernel, const AvgPool2dOptions& options, Loc loc) {
   const Composite composite("avg_pool2d", loc);
   OpContext ctx("avg_pool2d", loc);
   const Ex in = ctx.in(x);
   check_images(ctx, in);
-  const Pair stride = strides(options.stride, kernel), padding = options.padding;
+  const Size2d stride = options.stride.value_or(kernel);
+  const Size2d padding = options.padding;
   if (padding.h > kernel.h / 2 || padding.w > kernel.w / 2) {
     throw ShapeError(ctx.name() + ": padding must be at most half of the kernel, got " +
                          to_string({padding.h, padding.w}) + " for " +
                          to_string({kernel.h, kernel.w}),
-                     ctx.site());
+                     ctx.location());
   }
   const Ex sums = pool(ctx, ops::sum_pool, in, kernel, stride, padding, 1);
   if (options.count_include_pad || (padding.h == 0 && padding.w == 0)) {
@@ -200,13 +198,13 @@ Tensor avg_pool2d(Tensor x, Pair kernel, const AvgPool2dOptions& options, Loc lo
 
 Tensor avg_pool1d(Tensor x, std::int64_t kernel, const AvgPool1dOptions& options, Loc loc) {
   const Composite composite("avg_pool1d", loc);
-  const AvgPool2dOptions in_two = {.stride = {1, options.stride},
+  const AvgPool2dOptions in_two = {.stride = Size2d{1, options.stride.value_or(kernel)},
                                    .padding = {0, options.padding},
                                    .count_include_pad = options.count_include_pad};
   return squeeze(avg_pool2d(as_image(x, "avg_pool1d", loc), {1, kernel}, in_two, loc), 2, loc);
 }
 
-Tensor adaptive_avg_pool2d(Tensor x, Pair size, Loc loc) {
+Tensor adaptive_avg_pool2d(Tensor x, Size2d size, Loc loc) {
   const Composite composite("adaptive_avg_pool2d", loc);
   OpContext ctx("adaptive_avg_pool2d", loc);
   const Ex in = ctx.in(x);
@@ -220,7 +218,7 @@ Tensor adaptive_avg_pool2d(Tensor x, Pair size, Loc loc) {
 }
 
 // Repeating the last element of a bin changes neither its largest element nor which is the first.
-Tensor adaptive_max_pool2d(Tensor x, Pair size, Loc loc) {
+Tensor adaptive_max_pool2d(Tensor x, Size2d size, Loc loc) {
   const Composite composite("adaptive_max_pool2d", loc);
   OpContext ctx("adaptive_max_pool2d", loc);
   const Ex in = ctx.in(x);
@@ -235,7 +233,7 @@ Tensor adaptive_max_pool2d(Tensor x, Pair size, Loc loc) {
   return max_pool2d(ctx.out(taken), {down.most, across.most}, {}, loc);
 }
 
-Tensor interpolate(Tensor x, Pair size, Interpolation mode, bool align_corners, Loc loc) {
+Tensor interpolate(Tensor x, Size2d size, Interpolation mode, bool align_corners, Loc loc) {
   const Composite composite("interpolate", loc);
   OpContext ctx("interpolate", loc);
   const Ex in = ctx.in(x);
@@ -247,7 +245,8 @@ Tensor interpolate(Tensor x, Pair size, Interpolation mode, bool align_corners, 
         bilinear(ctx, bilinear(ctx, in, 2, size.h, align_corners), 3, size.w, align_corners));
   }
   if (align_corners) {
-    throw UserError(ctx.name() + ": align_corners is for bilinear interpolation alone", ctx.site());
+    throw UserError(ctx.name() + ": align_corners is only supported for bilinear interpolation",
+                    ctx.location());
   }
   if (size.h % shape[2] == 0 && size.w % shape[3] == 0) {
     return ctx.out(repeated(repeated(in, 3, size.w / shape[3]), 2, size.h / shape[2]));
@@ -255,4 +254,4 @@ Tensor interpolate(Tensor x, Pair size, Interpolation mode, bool align_corners, 
   return ctx.out(nearest(ctx, nearest(ctx, in, 2, size.h), 3, size.w));
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

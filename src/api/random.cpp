@@ -6,9 +6,10 @@
 
 #include "api/trace.h"
 #include "base/numbers.h"
+#include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // Uniform in (0, 1): odd multiples of 2^-24. Its logarithm is finite and not 0.
@@ -19,18 +20,18 @@ Tensor open_uniform(const Shape& shape, Loc loc) {
 
 Tensor gumbel(const Shape& shape, Loc loc) { return -log(-log(open_uniform(shape, loc))); }
 
-void check_probability(const char* op, double p, const Site& site) {
+void check_probability(const char* op, double p, const SourceLocation& location) {
   if (p >= 0 && p <= 1) return;
-  throw UserError(std::string(op) + ": the probability must lie in [0, 1], got " + number_text(p),
-                  site);
+  throw UserError(std::string(op) + ": the probability must be in [0, 1], got " + number_text(p),
+                  location);
 }
 
 }  // namespace
 
 Tensor random_bits(const Shape& shape, Loc loc) {
   OpContext ctx("random_bits", loc);
-  const ValueId seed = ctx.trace.scalar("_seed", DType::kU32, 0, ctx.site());
-  const ValueId step = ctx.trace.scalar("_step", DType::kU32, 0, ctx.site());
+  const ValueId seed = ctx.trace.scalar("_seed", DType::kU32, 0, ctx.location());
+  const ValueId step = ctx.trace.scalar("_step", DType::kU32, 0, ctx.location());
   const auto stream = static_cast<double>(ctx.trace.random_ops++);
   const Composite composite("random_bits", loc);
   const Tensor index = reshape(iota({numel(shape)}, 0, DType::kU32, loc), shape, loc);
@@ -53,7 +54,7 @@ Tensor uniform(const Shape& shape, double lo, double hi, Loc loc) {
   const Composite composite("uniform", loc);
   const auto first = static_cast<float>(lo), end = static_cast<float>(hi);
   if (!(first < end) || !std::isfinite(end - first)) {
-    throw UserError("uniform: finite floats lo < hi expected, got " + number_text(lo) + " and " +
+    throw UserError("uniform: expected finite floats lo < hi, got " + number_text(lo) + " and " +
                         number_text(hi),
                     loc);
   }
@@ -76,7 +77,8 @@ Tensor randn_like(Tensor x, Loc loc) {
 Tensor normal(const Shape& shape, double mean, double stddev, Loc loc) {
   const Composite composite("normal", loc);
   if (!(stddev >= 0)) {
-    throw UserError("normal: a deviation of at least 0 expected, got " + number_text(stddev), loc);
+    throw UserError(
+        "normal: expected a standard deviation of at least 0, got " + number_text(stddev), loc);
   }
   return mean + stddev * randn(shape, loc);
 }
@@ -84,7 +86,7 @@ Tensor normal(const Shape& shape, double mean, double stddev, Loc loc) {
 Tensor exponential(const Shape& shape, double rate, Loc loc) {
   const Composite composite("exponential", loc);
   if (!(rate > 0)) {
-    throw UserError("exponential: a rate above 0 expected, got " + number_text(rate), loc);
+    throw UserError("exponential: expected a rate above 0, got " + number_text(rate), loc);
   }
   return log(open_uniform(shape, loc)) * (-1.0 / rate);
 }
@@ -105,7 +107,7 @@ Tensor randint(const Shape& shape, std::int64_t lo, std::int64_t hi, Loc loc) {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int32_t>::min();
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   if (lo < kLeast || hi <= lo || hi > kMost + 1 || hi - lo > kMost) {
-    throw UserError("randint: i32 numbers lo < hi expected, less than 2^31 apart, got " +
+    throw UserError("randint: expected i32 numbers lo < hi less than 2^31 apart, got " +
                         std::to_string(lo) + " and " + std::to_string(hi),
                     loc);
   }
@@ -127,14 +129,14 @@ Tensor categorical(Tensor logits, int axis, Loc loc) {
 Tensor multinomial(Tensor weights, std::int64_t n, bool replacement, Loc loc) {
   const Composite composite("multinomial", loc);
   if (weights.rank() < 1 || n < 1) {
-    throw ShapeError("multinomial: weights [..., C] and at least one draw expected, got " +
+    throw ShapeError("multinomial: expected weights [..., C] and at least one draw, got " +
                          to_string(weights.shape()) + " and " + std::to_string(n),
                      loc);
   }
   if (!replacement) {
     if (n > weights.shape().back()) {
-      throw ShapeError("multinomial: " + std::to_string(n) + " draws without replacement from " +
-                           to_string(weights.shape()),
+      throw ShapeError("multinomial: cannot draw " + std::to_string(n) +
+                           " without replacement from " + to_string(weights.shape()),
                        loc);
     }
     // Vieira 2014; Kool, van Hoof and Welling 2019
@@ -158,4 +160,4 @@ Tensor gumbel_softmax(Tensor x, double tau, bool hard, int axis, Loc loc) {
   return cast(best, DType::kF32) + (soft - detach(soft));
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -11,13 +11,14 @@
 #include "ops/structured.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-Tensor scanned(const OpDef& def, const char* name, Tensor x, int axis, const Site& site) {
-  OpContext ctx(name, site);
+Tensor scanned(const OpDef& def, const char* name, Tensor x, int axis,
+               const SourceLocation& location) {
+  OpContext ctx(name, location);
   const Ex in = op::counted_truths(ctx.in(x));
-  const std::int64_t along = resolve_axis(axis, in.shape(), ctx.name(), ctx.site());
+  const std::int64_t along = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
   const Attrs attrs = {{"axis", along}, {"reverse", std::int64_t{0}}};
   return ctx.out(op::apply(ctx.builder, def, {in}, attrs));
 }
@@ -28,16 +29,17 @@ ValuesAndIndices running_extreme(const OpDef& def, const char* name, Tensor x, i
   return {gather(x, axis, indices, loc), indices};
 }
 
-void demand_float(const char* name, const Tensor& x, const Site& site) {
+void demand_float(const char* name, const Tensor& x, const SourceLocation& location) {
   if (register_dtype(x.dtype()) == DType::kF32) return;
-  throw DtypeError(std::string(name) + ": f32 expected, got " + std::string(to_string(x.dtype())),
-                   site);
+  throw DtypeError(std::string(name) + ": expected f32, got " + std::string(to_string(x.dtype())),
+                   location);
 }
 
 // The size of an axis of a composite's argument.
-std::int64_t size_along(const Tensor& x, int axis, const char* name, const Site& site) {
+std::int64_t size_along(const Tensor& x, int axis, const char* name,
+                        const SourceLocation& location) {
   const Shape shape = x.shape();
-  return shape[static_cast<std::size_t>(resolve_axis(axis, shape, name, site))];
+  return shape[static_cast<std::size_t>(resolve_axis(axis, shape, name, location))];
 }
 
 Tensor truth(Tensor x) { return x.dtype() == DType::kBool ? x : ne(x, 0.0); }
@@ -74,8 +76,9 @@ Tensor best_places(Tensor x, std::int64_t k, int axis, bool largest, Loc loc) {
 
 // Axes of a composite's argument, those that stay and those that go.
 struct Split {
-  Split(const Tensor& x, const Axes& axes, const char* name, const Site& site) : kept(x.shape()) {
-    const std::vector<std::int64_t> list = resolve_axes(axes.list, x.shape(), name, site);
+  Split(const Tensor& x, const Axes& axes, const char* name, const SourceLocation& location)
+      : kept(x.shape()) {
+    const std::vector<std::int64_t> list = resolve_axes(axes.list, x.shape(), name, location);
     for (std::size_t d = 0; d < kept.size(); ++d) {
       const bool goes = contains(list, static_cast<std::int64_t>(d));
       if (!goes) order.push_back(static_cast<int>(d));
@@ -115,7 +118,7 @@ Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> ini
   const Ex factors = ctx.in(a);
   Ex terms = ctx.in(b);
   const Shape shape = factors.shape();
-  const std::int64_t along = resolve_axis(axis, shape, ctx.name(), ctx.site());
+  const std::int64_t along = resolve_axis(axis, shape, ctx.name(), ctx.location());
   const Attrs attrs = {{"axis", along}, {"reverse", std::int64_t{reverse ? 1 : 0}}};
   if (!initial)
     return ctx.out(op::apply(ctx.builder, ops::linear_recurrence, {factors, terms}, attrs));
@@ -127,7 +130,7 @@ Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> ini
     throw ShapeError(ctx.name() + ": initial must be " + to_string(line) + " for a " +
                          to_string(shape) + " along axis " + std::to_string(axis) + ", got " +
                          to_string(start.shape()),
-                     ctx.site());
+                     ctx.location());
   }
   // What the first step adds of it is a part of the first b.
   std::vector<std::int64_t> begin(shape.size(), 0), end = shape;
@@ -142,7 +145,7 @@ Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> ini
 std::vector<Tensor> associative_scan(const CombineMany& combine, std::vector<Tensor> xs, int axis,
                                      bool reverse, Loc loc) {
   const Composite composite("associative_scan", loc);
-  if (xs.empty()) throw UserError("associative_scan: no tensors", loc);
+  if (xs.empty()) throw UserError("associative_scan: expected at least one tensor, got none", loc);
   const std::int64_t size = size_along(xs[0], axis, "associative_scan", loc);
   for (Tensor& x : xs) {
     if (size_along(x, axis, "associative_scan", loc) != size) {
@@ -160,15 +163,15 @@ std::vector<Tensor> associative_scan(const CombineMany& combine, std::vector<Ten
     }
     const std::vector<Tensor> both = combine(earlier, later);
     if (both.size() != xs.size()) {
-      throw UserError("associative_scan: the function gives " + std::to_string(both.size()) +
+      throw UserError("associative_scan: the function returned " + std::to_string(both.size()) +
                           " tensors for " + std::to_string(xs.size()),
                       loc);
     }
     for (std::size_t i = 0; i < xs.size(); ++i) {
       if (both[i].shape() != later[i].shape() || both[i].dtype() != later[i].dtype()) {
-        throw ShapeError("associative_scan: the function makes " +
+        throw ShapeError("associative_scan: the function returned " +
                              std::string(to_string(both[i].dtype())) + to_string(both[i].shape()) +
-                             " of two " + std::string(to_string(later[i].dtype())) +
+                             " for two " + std::string(to_string(later[i].dtype())) +
                              to_string(later[i].shape()),
                          loc);
       }
@@ -219,7 +222,7 @@ Tensor logcumsumexp(Tensor x, int axis, Loc loc) {
 Tensor argsort(Tensor x, int axis, bool descending, Loc loc) {
   OpContext ctx("argsort", loc);
   const Ex in = op::counted_truths(ctx.in(x));
-  const std::int64_t along = resolve_axis(axis, in.shape(), ctx.name(), ctx.site());
+  const std::int64_t along = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
   const Attrs attrs = {{"axis", along}, {"descending", std::int64_t{descending ? 1 : 0}}};
   return ctx.out(op::apply(ctx.builder, ops::argsort, {in}, attrs));
 }
@@ -234,7 +237,7 @@ ValuesAndIndices topk(Tensor x, std::int64_t k, int axis, bool largest, Loc loc)
   const Composite composite("topk", loc);
   const std::int64_t size = size_along(x, axis, "topk", loc);
   if (k < 1 || k > size) {
-    throw ShapeError("topk: k must lie in [1, " + std::to_string(size) + "] for axis " +
+    throw ShapeError("topk: k must be in [1, " + std::to_string(size) + "] for axis " +
                          std::to_string(axis) + " of " + to_string(x.shape()) + ", got " +
                          std::to_string(k),
                      loc);
@@ -311,4 +314,4 @@ Tensor norm(Tensor x, double p, Axes axes, bool keepdim, Loc loc) {
   return narrowed(keepdim ? result : sum(result, std::move(axes), false, loc));
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

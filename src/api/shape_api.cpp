@@ -9,35 +9,38 @@
 #include "ops/structured.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
-Tensor filled(const char* name, const Shape& shape, double value, DType dtype, const Site& site) {
-  OpContext ctx(name, site);
-  check_shape(ctx.name(), shape, ctx.site());
+Tensor filled(const char* name, const Shape& shape, double value, DType dtype,
+              const SourceLocation& location) {
+  OpContext ctx(name, location);
+  check_shape(ctx.name(), shape, ctx.location());
   check_number(ctx, value, dtype);
   return ctx.out(op::full(ctx.builder, value, {dtype, shape}));
 }
 
-Tensor counted(const char* name, const Shape& shape, int axis, DType dtype, const Site& site) {
-  OpContext ctx(name, site);
-  check_shape(ctx.name(), shape, ctx.site());
-  const std::int64_t d = resolve_axis(axis, shape, ctx.name(), ctx.site());
+Tensor counted(const char* name, const Shape& shape, int axis, DType dtype,
+               const SourceLocation& location) {
+  OpContext ctx(name, location);
+  check_shape(ctx.name(), shape, ctx.location());
+  const std::int64_t d = resolve_axis(axis, shape, ctx.name(), ctx.location());
   return ctx.out(op::iota(ctx.builder, shape, static_cast<int>(d), dtype));
 }
 
 template <class T>
-Tensor literal(const std::vector<T>& values, const Shape& shape, DType dtype, const Site& site) {
-  OpContext ctx("constant", site);
-  check_shape(ctx.name(), shape, ctx.site());
+Tensor literal(const std::vector<T>& values, const Shape& shape, DType dtype,
+               const SourceLocation& location) {
+  OpContext ctx("constant", location);
+  check_shape(ctx.name(), shape, ctx.location());
   return ctx.out(op::literal(ctx.builder, values, {dtype, shape}));
 }
 
 Tensor reduce(const OpDef& def, Tensor x, const std::vector<int>& axes, bool keepdim,
-              const Site& site) {
-  OpContext ctx(def.name, site);
+              const SourceLocation& location) {
+  OpContext ctx(def.name, location);
   const Ex in = ctx.in(x);
-  const std::vector<std::int64_t> list = resolve_axes(axes, in.shape(), ctx.name(), ctx.site());
+  const std::vector<std::int64_t> list = resolve_axes(axes, in.shape(), ctx.name(), ctx.location());
   const bool extreme_truth =
       in.dtype() == DType::kBool && (&def == &ops::reduce_max || &def == &ops::reduce_min);
   Ex out = op::counted_truths(in);
@@ -52,9 +55,9 @@ Tensor reduce(const OpDef& def, Tensor x, const std::vector<int>& axes, bool kee
 }
 
 Tensor arg_extreme(const OpDef& def, Tensor x, std::optional<int> axis, bool keepdim,
-                   const Site& site) {
-  if (axis) return reduce(def, x, {*axis}, keepdim, site);
-  OpContext ctx(def.name, site);
+                   const SourceLocation& location) {
+  if (axis) return reduce(def, x, {*axis}, keepdim, location);
+  OpContext ctx(def.name, location);
   const Ex in = ctx.in(x);
   const Ex flat = op::reshape(op::counted_truths(in), {numel(in.shape())});
   const Ex out = op::apply(ctx.builder, def, {flat}, {{"axes", std::vector<std::int64_t>{0}}});
@@ -95,25 +98,25 @@ Tensor scalar(const std::string& name, double initial, Loc loc) {
   OpContext ctx("scalar", loc);
   if (name.empty() || name[0] == '_') {
     throw UserError(ctx.name() + ": a name must not be empty or begin with '_', got '" + name + "'",
-                    ctx.site());
+                    ctx.location());
   }
-  return ctx.trace.tensor(ctx.trace.scalar(name, DType::kF32, initial, ctx.site()));
+  return ctx.trace.tensor(ctx.trace.scalar(name, DType::kF32, initial, ctx.location()));
 }
 
 Tensor state(const std::string& name, const Shape& shape, double initial, DType dtype, Loc loc) {
   OpContext ctx("state", loc);
-  check_shape(ctx.name(), shape, ctx.site());
+  check_shape(ctx.name(), shape, ctx.location());
   check_number(ctx, initial, dtype);
   if (dtype == DType::kF16) {
-    throw DtypeError(ctx.name() + ": f32, i32, u32 or bool expected, got f16", ctx.site());
+    throw DtypeError(ctx.name() + ": expected f32, i32, u32 or bool, got f16", ctx.location());
   }
   if (name.empty() || name[0] == '_' || name.starts_with("optim.")) {
     throw UserError(
         ctx.name() + ": a name must not be empty or begin with '_' or 'optim.', got '" + name + "'",
-        ctx.site());
+        ctx.location());
   }
   if (ctx.trace.graph.find_leaf(ops::state, name) != kNoValue) {
-    throw UserError(ctx.name() + ": there is a state '" + name + "' already", ctx.site());
+    throw UserError(ctx.name() + ": state '" + name + "' already exists", ctx.location());
   }
   return ctx.out(op::apply(ctx.builder, ops::state, {},
                            {{"name", name},
@@ -125,9 +128,9 @@ Tensor state(const std::string& name, const Shape& shape, double initial, DType 
 Tensor capture(const std::string& name, Tensor x, Loc loc) {
   OpContext ctx("capture", loc);
   const ValueId id = ctx.in(x).id;
-  if (name.empty()) throw UserError("capture: a name is needed", ctx.site());
+  if (name.empty()) throw UserError("capture: the name is empty", ctx.location());
   if (!ctx.trace.captures.emplace(name, id).second)
-    throw UserError("capture: there is a capture '" + name + "' already", ctx.site());
+    throw UserError("capture: capture '" + name + "' already exists", ctx.location());
   return x;
 }
 
@@ -135,17 +138,17 @@ void set_state(const std::string& name, Tensor value, Loc loc) {
   OpContext ctx("set_state", loc);
   const ValueId leaf = ctx.trace.graph.find_leaf(ops::state, name);
   if (leaf == kNoValue)
-    throw UserError(ctx.name() + ": there is no state '" + name + "'", ctx.site());
+    throw UserError(ctx.name() + ": unknown state '" + name + "'", ctx.location());
   const Type type = ctx.trace.graph[leaf].type;
-  const Ex to = ctx.in(of_type(value, type.dtype, ctx.site()));
+  const Ex to = ctx.in(of_type(value, type.dtype, ctx.location()));
   if (to.type() != type) {
     throw ShapeError(
         ctx.name() + ": '" + name + "' is " + to_string(type) + ", got " + to_string(to.type()),
-        ctx.site());
+        ctx.location());
   }
   for (const GraphUpdate& update : ctx.trace.graph.updates) {
     if (update.leaf == leaf) {
-      throw UserError(ctx.name() + ": '" + name + "' is set twice", ctx.site());
+      throw UserError(ctx.name() + ": '" + name + "' is set twice", ctx.location());
     }
   }
   ctx.trace.graph.updates.push_back({leaf, to.id});
@@ -182,12 +185,12 @@ Tensor reshape(Tensor x, const Shape& shape, Loc loc) {
     const bool twice = std::count(target.begin(), target.end(), -1) > 0;
     if (twice || rest == 0 || numel(in.shape()) % rest != 0) {
       throw ShapeError(
-          ctx.name() + ": cannot make " + to_string(shape) + " of " + to_string(in.shape()),
-          ctx.site());
+          ctx.name() + ": cannot make " + to_string(shape) + " from " + to_string(in.shape()),
+          ctx.location());
     }
     *unknown = numel(in.shape()) / rest;
   }
-  check_shape(ctx.name(), target, ctx.site());
+  check_shape(ctx.name(), target, ctx.location());
   return ctx.out(op::reshape(in, target));
 }
 
@@ -196,7 +199,7 @@ Tensor permute(Tensor x, const std::vector<int>& axes, Loc loc) {
   const Ex in = ctx.in(x);
   std::vector<std::int64_t> list;
   for (const int axis : axes)
-    list.push_back(resolve_axis(axis, in.shape(), ctx.name(), ctx.site()));
+    list.push_back(resolve_axis(axis, in.shape(), ctx.name(), ctx.location()));
   return ctx.out(op::permute(in, list));
 }
 
@@ -205,8 +208,8 @@ Tensor transpose(Tensor x, int a, int b, Loc loc) {
   const Ex in = ctx.in(x);
   std::vector<std::int64_t> list(in.shape().size());
   std::iota(list.begin(), list.end(), 0);
-  std::swap(list[static_cast<size_t>(resolve_axis(a, in.shape(), ctx.name(), ctx.site()))],
-            list[static_cast<size_t>(resolve_axis(b, in.shape(), ctx.name(), ctx.site()))]);
+  std::swap(list[static_cast<size_t>(resolve_axis(a, in.shape(), ctx.name(), ctx.location()))],
+            list[static_cast<size_t>(resolve_axis(b, in.shape(), ctx.name(), ctx.location()))]);
   return ctx.out(op::permute(in, list));
 }
 
@@ -218,13 +221,13 @@ Tensor broadcast_to(Tensor x, const Shape& shape, Loc loc) {
 Tensor narrow(Tensor x, int axis, std::int64_t start, std::int64_t length, Loc loc) {
   OpContext ctx("narrow", loc);
   const Ex in = ctx.in(x);
-  const auto d = static_cast<size_t>(resolve_axis(axis, in.shape(), ctx.name(), ctx.site()));
+  const auto d = static_cast<size_t>(resolve_axis(axis, in.shape(), ctx.name(), ctx.location()));
   std::vector<std::int64_t> from(in.shape().size(), 0), to = in.shape();
   if (start < 0 || length < 1 || start > to[d] || length > to[d] - start) {
     throw ShapeError(ctx.name() + ": start " + std::to_string(start) + " and length " +
                          std::to_string(length) + " do not fit axis " + std::to_string(axis) +
                          " of " + to_string(in.shape()),
-                     ctx.site());
+                     ctx.location());
   }
   from[d] = start;
   to[d] = start + length;
@@ -236,10 +239,10 @@ Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, double value, Loc
   const Ex in = ctx.in(x);
   const std::size_t rank = in.shape().size();
   if (amounts.size() % 2 != 0 || amounts.size() / 2 > rank) {
-    throw ShapeError(ctx.name() + ": expected a pair of amounts for some of the last axes of " +
+    throw ShapeError(ctx.name() + ": expected pairs of amounts for the last axes of " +
                          to_string(in.shape()) + ", got " + std::to_string(amounts.size()) +
                          " numbers",
-                     ctx.site());
+                     ctx.location());
   }
   std::vector<std::int64_t> before(rank, 0), after(rank, 0);
   for (std::size_t i = 0; i < amounts.size() / 2; ++i) {
@@ -256,14 +259,14 @@ Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, double value, Loc
 Tensor flip(Tensor x, Axes axes, Loc loc) {
   OpContext ctx("flip", loc);
   const Ex in = ctx.in(x);
-  return ctx.out(op::flip(in, resolve_axes(axes.list, in.shape(), ctx.name(), ctx.site())));
+  return ctx.out(op::flip(in, resolve_axes(axes.list, in.shape(), ctx.name(), ctx.location())));
 }
 
 Tensor unfold(Tensor x, int axis, std::int64_t size, std::int64_t step, std::int64_t dilation,
               Loc loc) {
   OpContext ctx("unfold", loc);
   const Ex in = ctx.in(x);
-  const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.site());
+  const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
   return ctx.out(op::unfold(in, static_cast<int>(d), size, step, dilation));
 }
 
@@ -276,7 +279,7 @@ Tensor unsqueeze(Tensor x, int axis, Loc loc) {
     throw ShapeError(ctx.name() + ": a new axis of " + to_string(shape) + " must be between " +
                          std::to_string(-rank - 1) + " and " + std::to_string(rank) + ", got " +
                          std::to_string(axis),
-                     ctx.site());
+                     ctx.location());
   }
   shape.insert(shape.begin() + (axis < 0 ? axis + rank + 1 : axis), 1);
   return ctx.out(op::reshape(in, shape));
@@ -286,11 +289,11 @@ Tensor squeeze(Tensor x, int axis, Loc loc) {
   OpContext ctx("squeeze", loc);
   const Ex in = ctx.in(x);
   Shape shape = in.shape();
-  const std::int64_t at = resolve_axis(axis, shape, ctx.name(), ctx.site());
+  const std::int64_t at = resolve_axis(axis, shape, ctx.name(), ctx.location());
   if (shape[static_cast<size_t>(at)] != 1) {
     throw ShapeError(ctx.name() + ": axis " + std::to_string(axis) + " of " + to_string(shape) +
-                         " is not of size 1",
-                     ctx.site());
+                         " does not have size 1",
+                     ctx.location());
   }
   shape.erase(shape.begin() + at);
   return ctx.out(op::reshape(in, shape));
@@ -301,9 +304,10 @@ Tensor flatten(Tensor x, int first, int last, Loc loc) {
   const Ex in = ctx.in(x);
   const Shape shape = in.shape();
   if (shape.empty()) return ctx.out(op::reshape(in, {1}));
-  const std::int64_t from = resolve_axis(first, shape, ctx.name(), ctx.site());
-  const std::int64_t to = resolve_axis(last, shape, ctx.name(), ctx.site());
-  if (from > to) throw ShapeError(ctx.name() + ": the first axis is after the last", ctx.site());
+  const std::int64_t from = resolve_axis(first, shape, ctx.name(), ctx.location());
+  const std::int64_t to = resolve_axis(last, shape, ctx.name(), ctx.location());
+  if (from > to)
+    throw ShapeError(ctx.name() + ": the first axis is after the last", ctx.location());
   Shape flat(shape.begin(), shape.begin() + from);
   flat.push_back(std::accumulate(shape.begin() + from, shape.begin() + to + 1, std::int64_t{1},
                                  std::multiplies<>()));
@@ -313,14 +317,15 @@ Tensor flatten(Tensor x, int first, int last, Loc loc) {
 
 Tensor concat(const std::vector<Tensor>& parts, int axis, Loc loc) {
   OpContext ctx("concat", loc);
-  if (parts.empty()) throw ShapeError(ctx.name() + ": at least one part expected", ctx.site());
+  if (parts.empty())
+    throw ShapeError(ctx.name() + ": expected at least one tensor", ctx.location());
   std::vector<Ex> inputs;
   const bool wide = std::any_of(parts.begin(), parts.end(), [&](const Tensor& part) {
     return ctx.in(part).dtype() == DType::kF32;
   });
   for (const Tensor& part : parts)
-    inputs.push_back(ctx.in(wide ? of_type(part, DType::kF32, ctx.site()) : part));
-  const std::int64_t d = resolve_axis(axis, inputs[0].shape(), ctx.name(), ctx.site());
+    inputs.push_back(ctx.in(wide ? of_type(part, DType::kF32, ctx.location()) : part));
+  const std::int64_t d = resolve_axis(axis, inputs[0].shape(), ctx.name(), ctx.location());
   return ctx.out(inputs.size() == 1 ? inputs[0] : op::concat(inputs, static_cast<int>(d)));
 }
 
@@ -334,7 +339,7 @@ Tensor stack(const std::vector<Tensor>& parts, int axis, Loc loc) {
 Tensor gather(Tensor x, int axis, Tensor index, Loc loc) {
   OpContext ctx("gather", loc);
   const Ex in = ctx.in(x);
-  const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.site());
+  const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
   return ctx.out(op::gather(in, ctx.in(index), static_cast<int>(d)));
 }
 
@@ -343,8 +348,8 @@ Tensor embedding(Tensor index, Tensor table, Loc loc) {
   OpContext ctx("embedding", loc);
   const Ex rows = ctx.in(table), at = ctx.in(index);
   if (rows.shape().size() != 2) {
-    throw ShapeError(ctx.name() + ": a table [V, D] expected, got " + to_string(rows.shape()),
-                     ctx.site());
+    throw ShapeError(ctx.name() + ": expected a table [V, D], got " + to_string(rows.shape()),
+                     ctx.location());
   }
   const std::int64_t count = numel(at.shape()), size = rows.shape()[1];
   const Ex wide = op::broadcast(op::reshape(at, {count, 1}), {count, size});
@@ -356,14 +361,14 @@ Tensor embedding(Tensor index, Tensor table, Loc loc) {
 Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc) {
   OpContext ctx("scatter_add", loc);
   const Ex in = ctx.in(x);
-  const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.site());
+  const std::int64_t d = resolve_axis(axis, in.shape(), ctx.name(), ctx.location());
   const Ex added = op::scatter_add(ctx.in(source), ctx.in(index), static_cast<int>(d),
                                    in.shape()[static_cast<size_t>(d)]);
   if (added.shape() != in.shape()) {
     throw ShapeError(ctx.name() + ": x " + to_string(in.shape()) + " and source " +
-                         to_string(ctx.in(source).shape()) + " differ on other axes than " +
+                         to_string(ctx.in(source).shape()) + " differ on axes other than " +
                          std::to_string(axis),
-                     ctx.site());
+                     ctx.location());
   }
   return ctx.out(in + added);
 }
@@ -377,7 +382,7 @@ Tensor product_with_vector(const OpContext& ctx, Tensor a, Tensor b, Loc loc) {
   if (a.size(-1, loc) != inner) {
     throw ShapeError(ctx.name() + ": inner sizes differ: a " + to_string(a.shape(loc)) + ", b " +
                          to_string(b.shape(loc)),
-                     ctx.site());
+                     ctx.location());
   }
   const Composite composite("matmul", loc);
   Tensor y = matmul(row ? unsqueeze(a, 0, loc) : a, column ? unsqueeze(b, 1, loc) : b, loc);
@@ -397,16 +402,16 @@ Tensor matmul(Tensor a, Tensor b, Loc loc) {
   Ex left = ctx.in(a), right = ctx.in(b);
   Shape ls = left.shape(), rs = right.shape();
   if (ls.empty() || rs.empty()) {
-    throw ShapeError(
-        ctx.name() + ": at least one axis expected: a " + to_string(ls) + ", b " + to_string(rs),
-        ctx.site());
+    throw ShapeError(ctx.name() + ": expected at least one axis, got a " + to_string(ls) + ", b " +
+                         to_string(rs),
+                     ctx.location());
   }
   if (ls.size() == 1 || rs.size() == 1) return product_with_vector(ctx, a, b, loc);
   const std::int64_t m = ls[ls.size() - 2], k = ls.back(), n = rs.back();
   if (rs[rs.size() - 2] != k) {
     throw ShapeError(
         ctx.name() + ": inner sizes differ: a " + to_string(ls) + ", b " + to_string(rs),
-        ctx.site());
+        ctx.location());
   }
   if (rs.size() == 2 && ls.size() > 2) {  // one product over all rows: no batch, and one for db too
     Shape out = ls;
@@ -415,11 +420,11 @@ Tensor matmul(Tensor a, Tensor b, Loc loc) {
     return ctx.out(op::reshape(op::matmul(flat, right), out));
   }
   const Shape batch = broadcast_shapes({ls.begin(), ls.end() - 2}, {rs.begin(), rs.end() - 2},
-                                       ctx.name(), ctx.site());
+                                       ctx.name(), ctx.location());
   Shape left_shape = batch, right_shape = batch;
   left_shape.insert(left_shape.end(), {m, k});
   right_shape.insert(right_shape.end(), {k, n});
   return ctx.out(op::matmul(op::broadcast(left, left_shape), op::broadcast(right, right_shape)));
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -7,9 +7,10 @@
 
 #include "api/compose.h"
 #include "api/trace.h"
+#include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr const char* kSsdName = "ssd";
@@ -194,7 +195,7 @@ Ssd by_chunks(Tensor x, Tensor decay, Tensor B, Tensor C, const std::optional<St
 }
 
 void demand_chunk(const char* name, std::int64_t chunk, Loc loc) {
-  if (chunk < 1) throw UserError(std::string(name) + ": a chunk has at least one step", loc);
+  if (chunk < 1) throw UserError(std::string(name) + ": a chunk must have at least one step", loc);
 }
 
 }  // namespace
@@ -204,11 +205,10 @@ Ssd ssd(Tensor x, Tensor dt, Tensor A, Tensor B, Tensor C, const SsdOptions& opt
   const Narrowing narrowed(x);
   widen({&dt, &A, &B, &C});
   if (x.rank() != 4 || B.rank() != 4 || x.size(2) % B.size(2) != 0) {
-    throw ShapeError(
-        std::string(kSsdName) +
-            ": x [B, L, H, P] and B [B, L, G, N] with a G that divides H expected, got " +
-            to_string(x.shape()) + " and " + to_string(B.shape()),
-        loc);
+    throw ShapeError(std::string(kSsdName) +
+                         ": expected x [B, L, H, P] and B [B, L, G, N] with G dividing H, got " +
+                         to_string(x.shape()) + " and " + to_string(B.shape()),
+                     loc);
   }
   demand_chunk(kSsdName, options.chunk, loc);
   const SsdSizes s(x.size(0), x.size(1), x.size(2), x.size(3), B.size(2), B.size(3), 1,
@@ -284,7 +284,7 @@ RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor thet
   widen({&dt, &A, &lambda, &theta, &B, &C});
   if (x.rank() != 5 || B.rank() != 5 || B.size(-1) % 2 != 0) {
     throw ShapeError(std::string(kRotaryName) +
-                         ": x [B, L, H, R, P] and B [B, L, H, R, N] with an even N expected, got " +
+                         ": expected x [B, L, H, R, P] and B [B, L, H, R, N] with even N, got " +
                          to_string(x.shape()) + " and " + to_string(B.shape()),
                      loc);
   }
@@ -329,4 +329,4 @@ RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor thet
       {made.state, last_step(B, loc), last_step(x, loc), remainder(last_step(phase, loc), kTurn)}};
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

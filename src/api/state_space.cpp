@@ -8,19 +8,20 @@
 #include "api/trace.h"
 #include "ops/registry.h"
 #include "ops/selective_scan.h"
+#include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 void demand_steps(const char* op, const char* name, const Tensor& x, Loc loc) {
   if (register_dtype(x.dtype()) != DType::kF32) {
-    throw DtypeError(std::string(op) + ": f32 expected, got " + std::string(to_string(x.dtype())),
+    throw DtypeError(std::string(op) + ": expected f32, got " + std::string(to_string(x.dtype())),
                      loc);
   }
   if (x.rank() == 3) return;
   throw ShapeError(
-      std::string(op) + ": " + name + " [B, L, D] expected, got " + to_string(x.shape()), loc);
+      std::string(op) + ": expected " + name + " [B, L, D], got " + to_string(x.shape()), loc);
 }
 
 // ---- causal convolution -------------------------------------------------------------------------
@@ -69,8 +70,8 @@ CausalConv causal_conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias,
   const std::int64_t channels = x.size(2), length = x.size(1);
   if (weight.rank() == 3 && weight.size(1) == 1) weight = squeeze(weight, 1, loc);
   if (weight.rank() != 2 || weight.size(0) != channels || weight.size(1) < 2) {
-    throw ShapeError(std::string(kName) + ": weight [" + std::to_string(channels) +
-                         ", K] with a K of at least 2 expected, got " + to_string(weight.shape()),
+    throw ShapeError(std::string(kName) + ": expected weight [" + std::to_string(channels) +
+                         ", K] with K of at least 2, got " + to_string(weight.shape()),
                      loc);
   }
   if (bias) demand_shape(kName, "bias", *bias, {channels}, loc);
@@ -153,8 +154,8 @@ SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor 
   const Shape steps = u.shape();
   demand_shape(kScanName, "delta", delta, steps, loc);
   if (A.rank() != 2 || A.size(0) != steps[2]) {
-    throw ShapeError(std::string(kScanName) + ": A [" + std::to_string(steps[2]) +
-                         ", N] expected, got " + to_string(A.shape()),
+    throw ShapeError(std::string(kScanName) + ": expected A [" + std::to_string(steps[2]) +
+                         ", N], got " + to_string(A.shape()),
                      loc);
   }
   const std::int64_t states = A.size(1);
@@ -197,4 +198,4 @@ SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor 
   return {finished(scan.y), transpose(scan.state, 1, 2, loc)};
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

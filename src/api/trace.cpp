@@ -10,7 +10,7 @@
 #include "base/numbers.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 thread_local Trace* current_trace = nullptr;
@@ -26,55 +26,58 @@ Trace::Trace() : serial_(next_serial()) {}
 
 Trace* Trace::active() { return current_trace; }
 
-Trace& Trace::current(std::string_view op, const Site& site) {
+Trace& Trace::current(std::string_view op, const SourceLocation& location) {
   if (current_trace == nullptr) {
     throw UserError(std::string(op) +
-                        ": ops may only be called in a function that is being traced (one given to "
-                        "compile, compile_forward or attach)",
-                    site);
+                        ": ops may only be called inside a traced function (one passed to "
+                        "compile, compile_function or attach)",
+                    location);
   }
   return *current_trace;
 }
 
-ValueId Trace::value(const Tensor& tensor, std::string_view op, const Site& site) const {
+ValueId Trace::value(const Tensor& tensor, std::string_view op,
+                     const SourceLocation& location) const {
   if (tensor.trace() == nullptr) {
-    throw UserError(std::string(op) + ": the tensor is empty (default-constructed)", site);
+    throw UserError(std::string(op) + ": the tensor is empty (default-constructed)", location);
   }
   if (tensor.trace() != this || tensor.serial() != serial_) {
-    throw UserError(std::string(op) + ": the tensor belongs to another traced function", site);
+    throw UserError(std::string(op) + ": the tensor belongs to another traced function", location);
   }
   return tensor.id();
 }
 
-ValueId Trace::scalar(const std::string& name, DType dtype, double initial, const Site& site) {
+ValueId Trace::scalar(const std::string& name, DType dtype, double initial,
+                      const SourceLocation& location) {
   const ValueId known = graph.find_leaf(ops::scalar, name);
   if (known != kNoValue) {
     if (scalars.at(name) != initial) {
-      throw UserError("scalar: '" + name + "' starts as " + number_text(scalars.at(name)) +
-                          " already, got " + number_text(initial),
-                      site);
+      throw UserError("scalar: '" + name + "' already has the initial value " +
+                          number_text(scalars.at(name)) + ", got " + number_text(initial),
+                      location);
     }
     return known;
   }
   scalars.emplace(name, initial);
   return graph.add(ops::scalar, {}, {{"name", name}, {"dtype", static_cast<std::int64_t>(dtype)}},
-                   site, composite);
+                   location, composite);
 }
 
 TraceScope::TraceScope(Trace& trace) {
   if (current_trace != nullptr) {
-    throw UserError("a function that is being traced may not compile or attach another");
+    throw UserError(
+        "compile, compile_function and attach may not be called inside a traced function");
   }
   current_trace = &trace;
 }
 
 TraceScope::~TraceScope() { current_trace = nullptr; }
 
-Composite::Composite(const char* name, const Site& site)
-    : trace_(Trace::current(name, site)), outermost_(trace_.composite.empty()) {
+Composite::Composite(const char* name, const SourceLocation& location)
+    : trace_(Trace::current(name, location)), outermost_(trace_.composite.empty()) {
   if (!outermost_) return;
   trace_.composite = name;
-  trace_.composite_site = site;
+  trace_.composite_site = location;
 }
 
 Composite::~Composite() {
@@ -97,7 +100,7 @@ DType Tensor::dtype(Loc loc) const {
 std::int64_t Tensor::size(int axis, Loc loc) const {
   OpContext ctx("size", loc);
   const Shape sizes = ctx.in(*this).shape();
-  return sizes[static_cast<size_t>(resolve_axis(axis, sizes, ctx.name(), ctx.site()))];
+  return sizes[static_cast<size_t>(resolve_axis(axis, sizes, ctx.name(), ctx.location()))];
 }
 
 void check_number(const OpContext& ctx, double value, DType dtype) {
@@ -107,37 +110,39 @@ void check_number(const OpContext& ctx, double value, DType dtype) {
   if (value == std::floor(value) && value >= least && value <= most) return;
   char text[48];
   std::snprintf(text, sizeof text, "%.17g", value);
-  throw DtypeError(
-      ctx.name() + ": the number " + text + " cannot be " + std::string(to_string(dtype)),
-      ctx.site());
+  throw DtypeError(ctx.name() + ": the number " + text + " is not representable as " +
+                       std::string(to_string(dtype)),
+                   ctx.location());
 }
 
-std::int64_t resolve_axis(int axis, const Shape& shape, std::string_view op, const Site& site) {
+std::int64_t resolve_axis(int axis, const Shape& shape, std::string_view op,
+                          const SourceLocation& location) {
   const int rank = static_cast<int>(shape.size());
   if (axis < -rank || axis >= rank) {
-    throw ShapeError(
-        std::string(op) + ": axis " + std::to_string(axis) + " is not one of " + to_string(shape),
-        site);
+    throw ShapeError(std::string(op) + ": axis " + std::to_string(axis) + " is out of range for " +
+                         to_string(shape),
+                     location);
   }
   return axis < 0 ? axis + rank : axis;
 }
 
 std::vector<std::int64_t> resolve_axes(const std::vector<int>& axes, const Shape& shape,
-                                       std::string_view op, const Site& site) {
+                                       std::string_view op, const SourceLocation& location) {
   std::vector<std::int64_t> result;
   if (axes.empty()) {
     for (std::size_t d = 0; d < shape.size(); ++d) result.push_back(static_cast<std::int64_t>(d));
     return result;
   }
-  for (const int axis : axes) result.push_back(resolve_axis(axis, shape, op, site));
+  for (const int axis : axes) result.push_back(resolve_axis(axis, shape, op, location));
   std::sort(result.begin(), result.end());
   if (std::adjacent_find(result.begin(), result.end()) != result.end()) {
-    throw ShapeError(std::string(op) + ": an axis is named twice", site);
+    throw ShapeError(std::string(op) + ": an axis is repeated", location);
   }
   return result;
 }
 
-Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op, const Site& site) {
+Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op,
+                       const SourceLocation& location) {
   Shape out(std::max(a.size(), b.size()), 1);
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::int64_t from_a = i < a.size() ? a[a.size() - 1 - i] : 1;
@@ -145,11 +150,11 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op, cons
     if (from_a != from_b && from_a != 1 && from_b != 1) {
       throw ShapeError(
           std::string(op) + ": shapes do not broadcast: a " + to_string(a) + ", b " + to_string(b),
-          site);
+          location);
     }
     out[out.size() - 1 - i] = from_a == 1 ? from_b : from_a;
   }
   return out;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

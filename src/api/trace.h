@@ -12,7 +12,7 @@
 #include "tensorgrad/nn/module.h"
 #include "tensorgrad/tensor.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 using Scalars = std::map<std::string, double>;
 using PerUpdate = std::function<double(std::int64_t update, const Scalars& scalars)>;
@@ -35,18 +35,19 @@ class Trace {
   std::uint32_t random_ops = 0;                // number of random ops so far: their stream
 
   // The trace of this thread; throws UserError, naming the op, where there is none.
-  static Trace& current(std::string_view op, const Site& site);
+  static Trace& current(std::string_view op, const SourceLocation& location);
   static Trace* active();
 
   [[nodiscard]] Tensor tensor(ValueId id) { return {this, serial_, id}; }
   [[nodiscard]] Tensor tensor(const Ex& x) { return tensor(x.id); }
   // The value of a tensor of this trace; throws UserError for one of another.
-  ValueId value(const Tensor& tensor, std::string_view op, const Site& site) const;
+  ValueId value(const Tensor& tensor, std::string_view op, const SourceLocation& location) const;
   // The run-time scalar of that name, made on first use.
-  ValueId scalar(const std::string& name, DType dtype, double initial, const Site& site);
+  ValueId scalar(const std::string& name, DType dtype, double initial,
+                 const SourceLocation& location);
 
   // What new nodes are said to be a part of: set by the outermost composite.
-  Site composite_site;
+  SourceLocation composite_site;
   std::string composite;
 
  private:
@@ -67,7 +68,7 @@ class TraceScope {
 // within one.
 class Composite {
  public:
-  Composite(const char* name, const Site& site);
+  Composite(const char* name, const SourceLocation& location);
   Composite(const Composite&) = delete;
   Composite& operator=(const Composite&) = delete;
   ~Composite();
@@ -79,17 +80,17 @@ class Composite {
 
 // Where an op's nodes go: its line, or its composite's.
 struct OpContext {
-  OpContext(std::string_view op, const Site& site)
-      : trace(Trace::current(op, site)),
-        builder{trace.graph, trace.composite.empty() ? site : trace.composite_site, trace.composite,
-                trace.composite.empty() ? std::string(op) : trace.composite} {}
+  OpContext(std::string_view op, const SourceLocation& location)
+      : trace(Trace::current(op, location)),
+        builder{trace.graph, trace.composite.empty() ? location : trace.composite_site,
+                trace.composite, trace.composite.empty() ? std::string(op) : trace.composite} {}
 
-  Ex in(const Tensor& tensor) { return {&builder, trace.value(tensor, name(), builder.site)}; }
+  Ex in(const Tensor& tensor) { return {&builder, trace.value(tensor, name(), builder.location)}; }
   Tensor out(const Ex& x) { return trace.tensor(x); }
 
   // What the user called.
   [[nodiscard]] const std::string& name() const { return builder.name; }
-  [[nodiscard]] const Site& site() const { return builder.site; }
+  [[nodiscard]] const SourceLocation& location() const { return builder.location; }
 
   Trace& trace;
   Builder builder;
@@ -100,9 +101,11 @@ void check_number(const OpContext& ctx, double value, DType dtype);
 
 // Axes from the front, sorted, without repetition; none stands for all. Throws ShapeError.
 std::vector<std::int64_t> resolve_axes(const std::vector<int>& axes, const Shape& shape,
-                                       std::string_view op, const Site& site);
-std::int64_t resolve_axis(int axis, const Shape& shape, std::string_view op, const Site& site);
+                                       std::string_view op, const SourceLocation& location);
+std::int64_t resolve_axis(int axis, const Shape& shape, std::string_view op,
+                          const SourceLocation& location);
 // The shape that both broadcast to. Throws ShapeError.
-Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op, const Site& site);
+Shape broadcast_shapes(const Shape& a, const Shape& b, std::string_view op,
+                       const SourceLocation& location);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -31,7 +31,7 @@ void check_name(const std::string& name, std::set<std::string>& names) {
   constexpr const char* kAllowed =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
   if (name.empty() || name.find_first_not_of(kAllowed) != std::string::npos) {
-    throw UserError("compile: an objective's name is of letters, digits, '_' and '-', got " +
+    throw UserError("compile: objective names may only contain letters, digits, '_' and '-', got " +
                     in_marks(name));
   }
   if (!names.insert(name).second)
@@ -52,7 +52,7 @@ std::vector<TrainingPick> picks_of(const std::vector<ObjectiveSource>& sources) 
 
 std::vector<ObjectiveSource> with_common_options(std::vector<ObjectiveSource> sources,
                                                  const TrainerOptions& options) {
-  if (sources.empty()) throw UserError("compile: at least one objective expected, got none");
+  if (sources.empty()) throw UserError("compile: expected at least one objective, got none");
   std::set<std::string> names;
   const bool named = sources.size() > 1 || !sources[0].name.empty();
   for (std::size_t k = 0; k < sources.size(); ++k) {
@@ -62,9 +62,8 @@ std::vector<ObjectiveSource> with_common_options(std::vector<ObjectiveSource> so
       const bool open =
           own.seed == 0 && own.memory_budget == 0 && !own.initial && own.device == DeviceOptions{};
       if (!open) {
-        throw UserError(
-            "objective " + in_marks(sources[k].name) +
-            ": seed, device, memory_budget and initial are the trainer's, in TrainerOptions");
+        throw UserError("objective " + in_marks(sources[k].name) +
+                        ": seed, device, memory_budget and initial must be set in TrainerOptions");
       }
     }
     if (!sources[k].loss)
@@ -83,7 +82,8 @@ std::uint32_t objective_seed(std::uint32_t seed, std::size_t number) {
 }
 
 TrainerImpl::TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sources,
-                         const TrainerOptions& options, const Site& site, const Engine* other)
+                         const TrainerOptions& options, const SourceLocation& location,
+                         const Engine* other)
     : model_(std::move(model)), options_(options), table_(model_, picks_of(sources)) {
   std::string why = other != nullptr ? other->why() : "";
   const std::shared_ptr<Device> device =
@@ -92,7 +92,7 @@ TrainerImpl::TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sour
     const std::string name = sources[k].name;
     in_objective(name, [&] {
       objectives_.push_back(std::make_unique<ObjectiveImpl>(std::move(sources[k]), table_, k,
-                                                            device, why, turns_, site));
+                                                            device, why, turns_, location));
     });
   }
   collect_states();
@@ -113,9 +113,9 @@ void TrainerImpl::collect_states() {
       if (known == states_.end()) {
         states_.push_back({entry, objective.get()});
       } else if (known->entry.type != entry.type || known->entry.initial != entry.initial) {
-        throw UserError("state " + in_marks(entry.name) + ": the objectives " +
+        throw UserError("state " + in_marks(entry.name) + ": objectives " +
                         in_marks(known->objective->name()) + " and " + in_marks(objective->name()) +
-                        " have it with another type or another initial value");
+                        " disagree on its type or initial value");
       }
     }
   }
@@ -131,8 +131,8 @@ void TrainerImpl::check_datasets() const {
       const auto text = [](const InputSpec& each) {
         return std::string(to_string(each.dtype)) + to_string(each.shape);
       };
-      throw UserError("dataset entry " + in_marks(spec.name) + ": " + text(*first) +
-                      " in the objective " + in_marks(who) + ", " + text(spec) + " in " +
+      throw UserError("dataset entry " + in_marks(spec.name) + ": types differ: " + text(*first) +
+                      " in objective " + in_marks(who) + ", " + text(spec) + " in " +
                       in_marks(objective->name()));
     }
   }
@@ -146,7 +146,7 @@ void TrainerImpl::allocate() {
   bytes_ = pool.bytes();
   if (options_.memory_budget > 0 && bytes_ > options_.memory_budget) {
     throw UserError("memory budget: the objectives need " + std::to_string(bytes_) +
-                    " bytes together, the budget is " + std::to_string(options_.memory_budget));
+                    " bytes in total, the budget is " + std::to_string(options_.memory_budget));
   }
   SharedMemory memory;
   for (const PooledBuffer& buffer : pool.buffers)
@@ -158,18 +158,11 @@ void TrainerImpl::allocate() {
   }
 }
 
-ObjectiveImpl& TrainerImpl::objective(int index) const {
-  if (index != Objective::kOnly) return *objectives_[static_cast<std::size_t>(index)];
-  if (objectives_.size() == 1) return *objectives_.front();
-  throw UserError("the trainer has several objectives: ask trainer[NAME] for it, NAME being " +
-                  known_names());
-}
-
-int TrainerImpl::find(const std::string& name) const {
+std::size_t TrainerImpl::find(const std::string& name) const {
   for (std::size_t k = 0; k < objectives_.size(); ++k) {
-    if (objectives_[k]->name() == name && !name.empty()) return static_cast<int>(k);
+    if (objectives_[k]->name() == name && !name.empty()) return k;
   }
-  throw UserError("there is no objective " + in_marks(name) + "; there is " + known_names());
+  throw UserError("no objective named " + in_marks(name) + "; available: " + known_names());
 }
 
 std::vector<std::string> TrainerImpl::names() const {
@@ -183,7 +176,7 @@ std::vector<std::string> TrainerImpl::names() const {
 std::string TrainerImpl::known_names() const {
   std::string text;
   for (const std::string& name : names()) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "only one, without a name" : text;
+  return text.empty() ? "one unnamed objective" : text;
 }
 
 std::vector<std::string> TrainerImpl::dataset_names() const {
@@ -202,9 +195,9 @@ void TrainerImpl::upload_data(const std::string& name, const HostView& values) {
   for (const auto& objective : objectives_) {
     if (objective->engine().check_data(name, values)) users.push_back(&objective->engine());
   }
-  if (users.empty()) check_known("there is no dataset entry", name, dataset_names());
+  if (users.empty()) check_known("unknown dataset entry", name, dataset_names());
   if (users.front()->bound(data_buffer(name))) {
-    throw UserError("upload_data: '" + name + "' is bound to a buffer of the application's");
+    throw UserError("upload_data: '" + name + "' is bound to an application buffer");
   }
   users.front()->upload_data(name, values);
   for (Engine* user : users) user->mark_given(name, true);
@@ -223,7 +216,7 @@ void TrainerImpl::bind_data(const std::string& name, WGPUBufferImpl* native) {
       if (memory) objective->engine().mark_given(name, native != nullptr);
     }
   }
-  check_known("bind_data: there is no dataset entry", name, dataset_names());
+  check_known("bind_data: unknown dataset entry", name, dataset_names());
 }
 
 void TrainerImpl::start_averages(const std::vector<float>& params, bool always) {
@@ -327,25 +320,26 @@ bool TrainerImpl::averages() const {
                      [](const auto& objective) { return objective->part().averaged; });
 }
 
-std::shared_ptr<ForwardImpl> TrainerImpl::attach(TraceFunction forward,
-                                                 const ForwardOptions& options, const Site& site) {
+std::shared_ptr<CompiledFunctionImpl> TrainerImpl::attach(TraceFunction forward,
+                                                          const FunctionOptions& options,
+                                                          const SourceLocation& location) {
   const auto lock = turns_->lock();
-  if (options.weights == Weights::kEma && !averages())
-    throw UserError("attach: the trainer keeps no averages: ema_decay is not set", site);
+  if (options.weights == WeightSource::kEma && !averages())
+    throw UserError("attach: the trainer keeps no averages: ema_decay is not set", location);
   std::vector<const Instance*> owners;
   for (const auto& objective : objectives_) owners.push_back(&objective->engine().instance());
-  ForwardOptions own = options;
+  FunctionOptions own = options;
   if (!own.seed) own.seed = objective_seed(options_.seed, attached_++);
   // The device lives as long as any buffer on it.
-  auto attached =
-      std::make_shared<ForwardImpl>(model_, table_, std::move(forward), own, engine().device(),
-                                    "the trainer's", turns_->beside(), owners, site);
+  auto attached = std::make_shared<CompiledFunctionImpl>(
+      model_, table_, std::move(forward), own, engine().device(), "shared with the trainer",
+      turns_->beside(), owners, location);
   for (const StateEntry& theirs : attached->engine().states()) {
     for (const State& ours : states_) {
       if (ours.entry.name != theirs.name || ours.entry.type == theirs.type) continue;
       throw UserError("attach: the state '" + theirs.name + "' is " + to_string(theirs.type) +
                           " here and " + to_string(ours.entry.type) + " in the trainer",
-                      site);
+                      location);
     }
   }
   return attached;
@@ -366,15 +360,15 @@ void TrainerImpl::take_states(const TrainerImpl& old) {
 
 std::shared_ptr<TrainerImpl> TrainerImpl::replaced(ModelFunctions model,
                                                    std::vector<TraceFunction> losses, bool keep,
-                                                   const Site& site) {
+                                                   const SourceLocation& location) {
   const auto lock = turns_->lock();
   std::vector<ObjectiveSource> sources;
   for (std::size_t k = 0; k < objectives_.size(); ++k) {
     ObjectiveSource& source = sources.emplace_back(objectives_[k]->source());
     source.loss = std::move(losses.at(k));
   }
-  auto next = std::make_shared<TrainerImpl>(std::move(model), std::move(sources), options_, site,
-                                            &engine());
+  auto next = std::make_shared<TrainerImpl>(std::move(model), std::move(sources), options_,
+                                            location, &engine());
   for (std::size_t k = 0; k < objectives_.size(); ++k)
     next->objectives_[k]->go_on_as(*objectives_[k]);
   next->loaders_ = loaders_;
@@ -390,8 +384,7 @@ std::shared_ptr<TrainerImpl> TrainerImpl::replaced(ModelFunctions model,
   return next;
 }
 
-CompileReport TrainerImpl::report(int index) const {
-  if (index != Objective::kOnly) return objective(index).engine().report();
+CompileReport TrainerImpl::report() const {
   CompileReport all;
   for (const auto& objective : objectives_) {
     const CompileReport one = objective->engine().report();
@@ -403,11 +396,10 @@ CompileReport TrainerImpl::report(int index) const {
   return all;
 }
 
-std::string TrainerImpl::explain(int index) const {
-  if (index != Objective::kOnly || objectives_.size() == 1)
-    return objective(index).engine().explain();
+std::string TrainerImpl::explain() const {
+  if (objectives_.size() == 1) return engine().explain();
   std::string text = "objectives  " + known_names() + "\npeak        " + std::to_string(bytes_) +
-                     " bytes, all together\n";
+                     " bytes in total\n";
   for (const auto& objective : objectives_)
     text += "\nobjective " + objective->name() + "\n" + objective->engine().explain();
   return text;

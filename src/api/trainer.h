@@ -13,12 +13,12 @@ class TrainerImpl {
  public:
   // On a device of its own, or on that of `other`. The sources have the common options.
   TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sources,
-              const TrainerOptions& options, const Site& site, const Engine* other = nullptr);
+              const TrainerOptions& options, const SourceLocation& location,
+              const Engine* other = nullptr);
 
-  // By number, or Objective::kOnly: throws UserError where there are several.
-  [[nodiscard]] ObjectiveImpl& objective(int index) const;
+  [[nodiscard]] ObjectiveImpl& objective(std::size_t index) const { return *objectives_[index]; }
   // The number of that name; throws UserError with the names there are.
-  [[nodiscard]] int find(const std::string& name) const;
+  [[nodiscard]] std::size_t find(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> names() const;
 
   void abort() { turns_->abort(); }
@@ -34,15 +34,16 @@ class TrainerImpl {
   void upload_params(const NamedTensors& params, bool partial);
   void import_weights(const std::string& path, const ImportOptions& options);
   void upload_optimizer(const NamedTensors& states, bool partial);
-  std::shared_ptr<ForwardImpl> attach(TraceFunction forward, const ForwardOptions& options,
-                                      const Site& site);
+  std::shared_ptr<CompiledFunctionImpl> attach(TraceFunction forward,
+                                               const FunctionOptions& options,
+                                               const SourceLocation& location);
   // The same of another model, with the schedules and the scalars as they are here.
   std::shared_ptr<TrainerImpl> replaced(ModelFunctions model, std::vector<TraceFunction> losses,
-                                        bool keep, const Site& site);
+                                        bool keep, const SourceLocation& location);
 
-  // Of an objective, or with Objective::kOnly of all.
-  [[nodiscard]] CompileReport report(int index) const;
-  [[nodiscard]] std::string explain(int index) const;
+  // Of all objectives.
+  [[nodiscard]] CompileReport report() const;
+  [[nodiscard]] std::string explain() const;
   [[nodiscard]] const ParameterTable& table() const { return table_; }
   [[nodiscard]] Engine& engine() const { return objectives_.front()->engine(); }
 

@@ -4,36 +4,37 @@
 #include "api/forward.h"
 #include "api/trainer.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace detail {
 
 std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model,
                                           std::vector<ObjectiveSource> objectives,
-                                          const TrainerOptions& options, Site site) {
-  return at_line(site, [&] {
+                                          const TrainerOptions& options, SourceLocation location) {
+  return at_line(location, [&] {
     return std::make_shared<TrainerImpl>(
-        std::move(model), with_common_options(std::move(objectives), options), options, site);
+        std::move(model), with_common_options(std::move(objectives), options), options, location);
   });
 }
 
 std::shared_ptr<TrainerImpl> replace_trainer(TrainerImpl& old, ModelFunctions model,
                                              std::vector<TraceFunction> losses, bool keep,
-                                             Site site) {
-  return at_line(site,
-                 [&] { return old.replaced(std::move(model), std::move(losses), keep, site); });
+                                             SourceLocation location) {
+  return at_line(location,
+                 [&] { return old.replaced(std::move(model), std::move(losses), keep, location); });
 }
 
-std::shared_ptr<ForwardImpl> attach_forward(TrainerImpl& trainer, TraceFunction forward,
-                                            const ForwardOptions& options, Site site) {
-  return at_line(site, [&] { return trainer.attach(std::move(forward), options, site); });
+std::shared_ptr<CompiledFunctionImpl> attach_function(TrainerImpl& trainer, TraceFunction forward,
+                                                      const FunctionOptions& options,
+                                                      SourceLocation location) {
+  return at_line(location, [&] { return trainer.attach(std::move(forward), options, location); });
 }
 
 }  // namespace detail
 
-StepResult Objective::step(const Feed& inputs, const StepOptions& options, Loc loc) {
-  return at_line(loc, [&] { return impl_->objective(index_).step(inputs, options); });
+StepResult Stepper::step(const Feed& inputs, const StepOptions& options, Loc loc) {
+  return at_line(loc, [&] { return trainer_->objective(index_).step(inputs, options); });
 }
-StepOutcome Objective::try_step(const Feed& inputs, const StepOptions& options, Loc loc) {
+StepOutcome Stepper::try_step(const Feed& inputs, const StepOptions& options, Loc loc) {
   using Status = StepOutcome::Status;
   try {
     return {Status::kCompleted, step(inputs, options, loc), {}};
@@ -43,85 +44,88 @@ StepOutcome Objective::try_step(const Feed& inputs, const StepOptions& options, 
     return {Status::kFailed, {}, error.what()};
   }
 }
-std::vector<float> Objective::run(int count, Loc loc) {
-  return at_line(loc, [&] { return impl_->objective(index_).run(count); });
+std::vector<float> Stepper::run(int count, Loc loc) {
+  return at_line(loc, [&] { return trainer_->objective(index_).run(count); });
 }
-void Objective::submit(int count, Loc loc) {
-  at_line(loc, [&] { impl_->objective(index_).submit(count); });
+void Stepper::submit(int count, Loc loc) {
+  at_line(loc, [&] { trainer_->objective(index_).submit(count); });
 }
-void Objective::bind_input(const NameAt& input, WGPUBufferImpl* buffer) {
-  at_line(input.site, [&] { impl_->objective(index_).bind_input(input.name, buffer); });
+void Stepper::bind_input(const NameRef& input, WGPUBufferImpl* buffer) {
+  at_line(input.location, [&] { trainer_->objective(index_).bind_input(input.name, buffer); });
 }
-std::vector<float> Objective::losses(Loc loc) {
-  return at_line(loc, [&] { return impl_->objective(index_).losses(); });
+std::vector<float> Stepper::losses(Loc loc) {
+  return at_line(loc, [&] { return trainer_->objective(index_).losses(); });
 }
-std::int64_t Objective::steps(Loc loc) const {
-  return at_line(loc, [&] { return impl_->objective(index_).steps(); });
+std::int64_t Stepper::steps(Loc loc) const {
+  return at_line(loc, [&] { return trainer_->objective(index_).steps(); });
 }
-std::int64_t Objective::updates(Loc loc) const {
-  return at_line(loc, [&] { return impl_->objective(index_).updates(); });
+std::int64_t Stepper::updates(Loc loc) const {
+  return at_line(loc, [&] { return trainer_->objective(index_).updates(); });
 }
-std::int64_t Objective::epoch(Loc loc) const {
-  return at_line(loc, [&] { return impl_->objective(index_).epoch(); });
+std::int64_t Stepper::epoch(Loc loc) const {
+  return at_line(loc, [&] { return trainer_->objective(index_).epoch(); });
 }
-std::int64_t Objective::batches_per_epoch(Loc loc) const {
-  return at_line(loc, [&] { return impl_->objective(index_).batches_per_epoch(); });
+std::int64_t Stepper::batches_per_epoch(Loc loc) const {
+  return at_line(loc, [&] { return trainer_->objective(index_).batches_per_epoch(); });
 }
-double Objective::lr(Loc loc) const {
-  return at_line(loc, [&] { return impl_->objective(index_).lr(); });
+double Stepper::lr(Loc loc) const {
+  return at_line(loc, [&] { return trainer_->objective(index_).lr(); });
 }
-void Objective::set_lr(Schedule schedule, Loc loc) {
-  at_line(loc, [&] { impl_->objective(index_).set_lr(std::move(schedule)); });
+void Stepper::set_lr(Schedule schedule, Loc loc) {
+  at_line(loc, [&] { trainer_->objective(index_).set_lr(std::move(schedule)); });
 }
-void Objective::set(const std::string& name, double value, Loc loc) {
-  at_line(loc, [&] { impl_->objective(index_).set(name, value); });
+void Stepper::set(const std::string& name, double value, Loc loc) {
+  at_line(loc, [&] { trainer_->objective(index_).set(name, value); });
 }
-std::map<std::string, double> Objective::scalars(Loc loc) const {
-  return at_line(loc, [&] { return impl_->objective(index_).scalars(); });
+std::map<std::string, double> Stepper::scalars(Loc loc) const {
+  return at_line(loc, [&] { return trainer_->objective(index_).scalars(); });
 }
-double Objective::grad_norm(Loc loc) const {
-  return at_line(loc, [&] { return impl_->objective(index_).grad_norm(); });
+double Stepper::grad_norm(Loc loc) const {
+  return at_line(loc, [&] { return trainer_->objective(index_).grad_norm(); });
 }
-double Objective::loss_scale(Loc loc) const {
+double Stepper::loss_scale(Loc loc) const {
   return at_line(loc, [&] {
-    return impl_->objective(index_).scale_number(ScaleNumber::kFactor, "loss_scale");
+    return trainer_->objective(index_).scale_number(ScaleNumber::kFactor, "loss_scale");
   });
 }
-std::int64_t Objective::skipped_updates(Loc loc) const {
+std::int64_t Stepper::skipped_updates(Loc loc) const {
   return at_line(loc, [&] {
     return static_cast<std::int64_t>(
-        impl_->objective(index_).scale_number(ScaleNumber::kSkipped, "skipped_updates"));
+        trainer_->objective(index_).scale_number(ScaleNumber::kSkipped, "skipped_updates"));
   });
 }
-std::vector<std::string> Objective::captures(Loc loc) const {
-  return at_line(loc, [&] { return impl_->objective(index_).captures(); });
+std::vector<std::string> Stepper::captures(Loc loc) const {
+  return at_line(loc, [&] { return trainer_->objective(index_).captures(); });
 }
-std::map<std::string, HostTensor> Objective::download_grads(Loc loc) const {
-  return at_line(loc, [&] { return impl_->objective(index_).download_grads(); });
+std::map<std::string, HostTensor> Stepper::download_grads(Loc loc) const {
+  return at_line(loc, [&] { return trainer_->objective(index_).download_grads(); });
 }
-Profile Objective::profile(const Feed& inputs, const ProfileOptions& options, Loc loc) {
-  return at_line(loc, [&] { return impl_->objective(index_).profile(inputs, options); });
+Profile Stepper::profile(const Feed& inputs, const ProfileOptions& options, Loc loc) {
+  return at_line(loc, [&] { return trainer_->objective(index_).profile(inputs, options); });
 }
-HostTimes Objective::host_times() const {
-  return impl_->objective(index_).engine().device()->host_times();
+HostTimes Stepper::host_times() const {
+  return trainer_->objective(index_).engine().device()->host_times();
 }
-GraphView Objective::graph(GraphStage stage, Loc loc) const {
-  return at_line(loc, [&] { return impl_->objective(index_).graph(stage); });
+GraphView Stepper::graph(GraphStage stage, Loc loc) const {
+  return at_line(loc, [&] { return trainer_->objective(index_).graph(stage); });
 }
-CompileReport Objective::report() const { return impl_->report(index_); }
-std::string Objective::explain() const { return impl_->explain(index_); }
+CompileReport Objective::report() const { return trainer_->objective(index_).engine().report(); }
+std::string Objective::explain() const { return trainer_->objective(index_).engine().explain(); }
 
-Objective TrainerBase::operator[](const NameAt& objective) const {
-  return at_line(objective.site,
+CompileReport TrainerBase::report() const { return impl_->report(); }
+std::string TrainerBase::explain() const { return impl_->explain(); }
+Objective AnyMultiTrainer::operator[](const NameRef& objective) const {
+  return at_line(objective.location,
                  [&] { return Objective(impl_.shared(), impl_->find(objective.name)); });
 }
-std::vector<std::string> TrainerBase::objectives() const { return impl_->names(); }
+std::vector<std::string> AnyMultiTrainer::objectives() const { return impl_->names(); }
+
 void TrainerBase::abort() { impl_->abort(); }
 void TrainerBase::upload_data(const std::string& name, const HostView& values, Loc loc) {
   at_line(loc, [&] { impl_->upload_data(name, values); });
 }
-void TrainerBase::bind_data(const NameAt& entry, WGPUBufferImpl* buffer) {
-  at_line(entry.site, [&] { impl_->bind_data(entry.name, buffer); });
+void TrainerBase::bind_data(const NameRef& entry, WGPUBufferImpl* buffer) {
+  at_line(entry.location, [&] { impl_->bind_data(entry.name, buffer); });
 }
 
 std::vector<std::string> TrainerBase::parameter_names() const {
@@ -163,4 +167,4 @@ void TrainerBase::load(const std::string& path, Loc loc) {
 std::string TrainerBase::device() const { return impl_->engine().device_text(); }
 DeviceOptions TrainerBase::same_device() const { return impl_->engine().same_device(); }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

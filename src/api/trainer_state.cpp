@@ -30,7 +30,7 @@ HostTensor from_floats(const Shape& shape, DType dtype, const std::vector<float>
 
 [[noreturn]] void refuse_field(const std::string& path, const std::string& name,
                                const std::string& what) {
-  throw IoError(path + ": not a checkpoint of a trainer: the field '" + name + "' is " + what);
+  throw IoError(path + ": not a trainer checkpoint: the field '" + name + "' is " + what);
 }
 
 const std::string& text_field(const Checkpoint& checkpoint, const std::string& name,
@@ -58,7 +58,7 @@ double number_field(const Checkpoint& checkpoint, const std::string& name,
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || std::isspace(static_cast<unsigned char>(text[0])) != 0 ||
       end != text.c_str() + text.size()) {
-    refuse_field(path, name, "'" + text + "', a number expected");
+    refuse_field(path, name, "'" + text + "', expected a number");
   }
   return value;
 }
@@ -66,8 +66,8 @@ double number_field(const Checkpoint& checkpoint, const std::string& name,
 void check_version(const Checkpoint& checkpoint, const std::string& path) {
   const std::int64_t version = integer_field(checkpoint, "version", path);
   if (version == kVersion) return;
-  throw IoError(path + ": the checkpoint is of version " + std::to_string(version) + "; version " +
-                std::to_string(kVersion) + " expected");
+  throw IoError(path + ": unsupported checkpoint version " + std::to_string(version) +
+                "; expected version " + std::to_string(kVersion));
 }
 
 // "d g"
@@ -83,9 +83,9 @@ void check_objectives(const Checkpoint& checkpoint, const std::vector<std::strin
   const std::string theirs = at == checkpoint.fields.end() ? "" : at->second;
   if (theirs == listed(names)) return;
   const auto text = [](const std::string& each) {
-    return each.empty() ? "one objective without a name" : "the objectives " + each;
+    return each.empty() ? "one unnamed objective" : "the objectives " + each;
   };
-  throw UserError(path + ": the checkpoint is of a trainer with " + text(theirs) +
+  throw UserError(path + ": the checkpoint is from a trainer with " + text(theirs) +
                   ", this one has " + text(listed(names)));
 }
 
@@ -122,7 +122,7 @@ void ObjectiveImpl::check_same_optimizer(const Checkpoint& checkpoint,
   const auto theirs = checkpoint.fields.find(field("optimizer"));
   const std::string& ours = options_.optimizer.name();
   if (theirs == checkpoint.fields.end() || ours.empty() || theirs->second == ours) return;
-  throw UserError(path + ": the checkpoint is of a trainer with the optimizer " + theirs->second +
+  throw UserError(path + ": the checkpoint is from a trainer with the optimizer " + theirs->second +
                   ", this one has " + ours);
 }
 
@@ -131,11 +131,11 @@ void ObjectiveImpl::check_same_batch(const Checkpoint& checkpoint, const std::st
   const std::int64_t saved = integer_field(checkpoint, field("batch"), path);
   if (saved == options_.batch) return;
   const auto text = [](std::int64_t batch) {
-    return batch == 0 ? "no dataset" : "batches of " + std::to_string(batch) + " of a dataset";
+    return batch == 0 ? "no dataset" : "batches of " + std::to_string(batch) + " from a dataset";
   };
-  throw UserError(path + ": the checkpoint is of a trainer with " + text(saved) +
+  throw UserError(path + ": the checkpoint is from a trainer with " + text(saved) +
                   ", this one has " + text(options_.batch) +
-                  ": the place in the data would be another");
+                  "; the position in the data would differ");
 }
 
 // The options that the numbers in it hang on.
@@ -144,18 +144,16 @@ void ObjectiveImpl::check_same_options(const Checkpoint& checkpoint,
   if (checkpoint.fields.contains(field("accumulate"))) {
     const std::int64_t saved = integer_field(checkpoint, field("accumulate"), path);
     if (saved != options_.accumulate) {
-      throw UserError(
-          path + ": the checkpoint is of a trainer with accumulate = " + std::to_string(saved) +
-          ", this one has " + std::to_string(options_.accumulate) +
-          ": the same steps would be another number of updates");
+      throw UserError(path + ": the checkpoint is from a trainer with accumulate = " +
+                      std::to_string(saved) + ", this one has " +
+                      std::to_string(options_.accumulate) + "; the number of updates would differ");
     }
   }
   check_same_optimizer(checkpoint, path);
   check_same_batch(checkpoint, path);
   const auto differs = [&](const std::string& name, const char* theirs, const char* ours) {
-    throw UserError(path +
-                    ": the checkpoint is of another optimizer, or of other options: it has " +
-                    theirs + "value of '" + name + "', this trainer " + ours);
+    throw UserError(path + ": the checkpoint is from another optimizer or other options: it has " +
+                    theirs + "value for '" + name + "', this trainer " + ours);
   };
   const auto& scalars = engine_->scalars();
   for (const auto& [name, value] : scalars) {
@@ -179,7 +177,7 @@ ObjectiveImpl::Progress ObjectiveImpl::read(const Checkpoint& checkpoint,
   progress.schedule_start = integer_field(checkpoint, field("schedule_start"), path);
   progress.schedule = parse_schedule(text_field(checkpoint, field("schedule"), path), path);
   if (progress.position > batches_per_epoch() || progress.schedule_start > progress.step) {
-    throw IoError(path + ": the checkpoint is of another dataset, or damaged: position " +
+    throw IoError(path + ": the checkpoint is from another dataset or corrupt: position " +
                   std::to_string(progress.position) + " of " + std::to_string(batches_per_epoch()) +
                   " batches");
   }
@@ -204,21 +202,21 @@ void TrainerImpl::add_loader(const std::string& name, const std::shared_ptr<Load
   const auto lock = turns_->lock();
   std::weak_ptr<LoaderImpl>& kept = loaders_[name];
   if (!kept.expired() && kept.lock() != loader)
-    throw UserError("add_loader: the trainer has a loader '" + name + "' already");
+    throw UserError("add_loader: the trainer already has a loader '" + name + "'");
   kept = loader;
 }
 
 std::shared_ptr<LoaderImpl> TrainerImpl::loader(const std::string& name) const {
   if (auto found = loaders_.at(name).lock()) return found;
-  throw UserError("the data loader '" + name + "' of this trainer is gone");
+  throw UserError("the data loader '" + name + "' of this trainer no longer exists");
 }
 
 TrainerImpl::LoaderStates TrainerImpl::loader_states(const Checkpoint& checkpoint,
                                                      const std::string& path) const {
   for (const auto& [name, value] : checkpoint.fields) {
     if (name.starts_with(kLoaderPrefix) && !loaders_.contains(name.substr(kLoaderPrefix.size()))) {
-      throw UserError(path + ": the checkpoint has the place of a data loader '" +
-                      name.substr(kLoaderPrefix.size()) + "'; call add_loader() before");
+      throw UserError(path + ": the checkpoint has the state of a data loader '" +
+                      name.substr(kLoaderPrefix.size()) + "'; call add_loader() first");
     }
   }
   LoaderStates states;
@@ -284,7 +282,7 @@ void TrainerImpl::check_states_known(const Checkpoint& checkpoint, const std::st
     const bool here = std::any_of(states_.begin(), states_.end(),
                                   [&](const State& each) { return each.entry.name == known; });
     if (!here)
-      throw UserError(path + ": the checkpoint has a state '" + name + "', this trainer has none");
+      throw UserError(path + ": the checkpoint has a state '" + name + "', this trainer does not");
   }
 }
 

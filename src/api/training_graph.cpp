@@ -9,7 +9,7 @@
 #include "base/numbers.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // The mean over the steps that an update waits for; other steps add to the sum. Gives which step
@@ -27,14 +27,14 @@ Tensor accumulate(ArenaUpdate& update, int steps) {
 // Of each parameter by itself: g / (norm + 1e-8).
 void normalize(ArenaUpdate& update, const ParamFilter& filter) {
   const Composite composite("normalize_grads", {});
-  std::vector<Tensor> parts(update.parts().size());
+  std::vector<Tensor> parts(update.param_infos().size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const auto& [name, shape] = update.parts()[i];
+    const auto& [name, shape] = update.param_infos()[i];
     if (!filter(name, shape)) continue;
-    const Tensor grad = update.part(update.grad, i);
+    const Tensor grad = update.param_view(update.grad, i);
     parts[i] = grad / (sqrt(sum(square(grad))) + 1e-8);
   }
-  update.grad = where(update.mask(filter), update.join(parts), update.grad);
+  update.grad = where(update.mask(filter), update.flatten(parts), update.grad);
 }
 
 void clip_value(ArenaUpdate& update, double most) {
@@ -84,10 +84,10 @@ void average(ArenaUpdate& update, double decay) {
 }
 
 void check_options(const CompileOptions& options, const ParameterTable& table,
-                   const TrainedPart& trained, const Site& site) {
-  if (!options.optimizer.present()) throw UserError("compile: an optimizer is needed", site);
-  if (table.entries().empty()) throw UserError("compile: the model has no parameters", site);
-  if (trained.entries.empty()) throw UserError("compile: every parameter is frozen", site);
+                   const TrainedPart& trained, const SourceLocation& location) {
+  if (!options.optimizer.present()) throw UserError("compile: an optimizer is required", location);
+  if (table.entries().empty()) throw UserError("compile: the model has no parameters", location);
+  if (trained.entries.empty()) throw UserError("compile: every parameter is frozen", location);
   if (options.clip_grad_norm != 0) check_scalar(kClipScalar, options.clip_grad_norm);
   if (options.clip_grad_value != 0) check_scalar(kClipValueScalar, options.clip_grad_value);
   check_rate("compile", options.optimizer.lr());
@@ -97,11 +97,11 @@ void check_options(const CompileOptions& options, const ParameterTable& table,
     if (group.lr) check_rate("group '" + group_name(group) + "'", *group.lr);
   }
   if (options.accumulate < 1) {
-    throw UserError("compile: accumulate: at least one step expected, got " +
+    throw UserError("compile: accumulate: expected at least one step, got " +
                     std::to_string(options.accumulate));
   }
   if (!(options.ema_decay >= 0 && options.ema_decay < 1)) {
-    throw UserError("compile: ema_decay: at least 0 and less than 1 expected, got " +
+    throw UserError("compile: ema_decay: expected at least 0 and less than 1, got " +
                     number_text(options.ema_decay));
   }
   if (options.normalize_grads.present())
@@ -121,23 +121,23 @@ std::shared_ptr<LossScaler> make_scaler(Trace& trace, const TrainedPart& trained
 void check_rate(const std::string& who, const Schedule& schedule) {
   const double rate = schedule.at(0);
   if (rate >= 0 && std::isfinite(rate)) return;
-  throw UserError(who + ": a learning rate of at least 0 expected, got " + number_text(rate));
+  throw UserError(who + ": expected a learning rate of at least 0, got " + number_text(rate));
 }
 
 void check_scalar(const std::string& name, double value) {
   const bool clips = name == kClipScalar || name == kClipValueScalar;
   if (clips && !(value > 0))
-    throw UserError(name + ": more than 0 expected, got " + number_text(value));
+    throw UserError(name + ": expected more than 0, got " + number_text(value));
   const bool ours = name == kDecayScalar || name.starts_with(std::string(kDecayScalar) + ".") ||
                     name.starts_with(kLrFactorPrefix);
   if (ours && !(value >= 0 && std::isfinite(value)))
-    throw UserError(name + ": a number of at least 0 expected, got " + number_text(value));
+    throw UserError(name + ": expected a number of at least 0, got " + number_text(value));
 }
 
 CompileRequest training_request(TracedFunction& traced, const ParameterTable& table,
                                 const TrainedPart& trained, const CompileOptions& options,
-                                const Site& site) {
-  check_options(options, table, trained, site);
+                                const SourceLocation& location) {
+  check_options(options, table, trained, location);
   CompileRequest request;
   request.name = trained.objective.empty() ? "train" : "train_" + trained.objective;
   request.plan.params_elements = table.elements();
@@ -150,12 +150,12 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
   // The optimizer's ops go to the trace's graph; compile_graph() hands over its own copy of it.
   const auto scaler = make_scaler(traced.trace, trained, options);
   if (scaler) request.loss_scale = scaler->factor();
-  request.extend = [&traced, &trained, &options, site, scaler](Graph& graph,
-                                                               const std::vector<ValueId>& grads) {
+  request.extend = [&traced, &trained, &options, location, scaler](
+                       Graph& graph, const std::vector<ValueId>& grads) {
     if (std::all_of(grads.begin(), grads.end(),
                     [&](ValueId id) { return graph[id].origin == kZeroGradient; })) {
       throw UserError("compile: the loss has no gradient with respect to any parameter",
-                      graph[graph.outputs.at(0).value].site);
+                      graph[graph.outputs.at(0).value].location);
     }
     Trace& trace = traced.trace;
     std::swap(trace.graph, graph);
@@ -164,10 +164,10 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
       ArenaUpdate update(trace, trained, options.groups, grads);
       change_gradients(update, trace, options, scaler.get());
       {
-        const Composite composite("optimizer", site);
+        const Composite composite("optimizer", location);
         options.optimizer.apply(update);
       }
-      if (!update.new_param()) throw UserError("optimizer: it never calls set_param()", site);
+      if (!update.new_param()) throw UserError("optimizer: set_param() was never called", location);
       if (options.ema_decay > 0) average(update, options.ema_decay);
     }
     std::swap(trace.graph, graph);
@@ -176,4 +176,4 @@ CompileRequest training_request(TracedFunction& traced, const ParameterTable& ta
   return request;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

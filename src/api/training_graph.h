@@ -6,13 +6,13 @@
 #include "api/engine.h"
 #include "api/update.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // The request that compiles one training step of `traced`, which trains `trained`. All of these
 // must outlive compiling.
 CompileRequest training_request(TracedFunction& traced, const ParameterTable& table,
                                 const TrainedPart& trained, const CompileOptions& options,
-                                const Site& site);
+                                const SourceLocation& location);
 
 // Throws UserError where the value is none that the scalar of that name may have.
 void check_scalar(const std::string& name, double value);
@@ -29,4 +29,4 @@ inline constexpr const char* kGradNorm = "grad_norm";
 // Losses that are kept on the device until they are read.
 inline constexpr int kLossRing = 4096;
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

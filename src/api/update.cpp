@@ -6,7 +6,7 @@
 #include "ops/registry.h"
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 std::vector<RowRange> picked_rows(const ParamGroup& group, const ParameterEntry& entry) {
@@ -24,9 +24,8 @@ std::vector<RowRange> picked_rows(const ParamGroup& group, const ParameterEntry&
     given += (given.empty() ? "" : ", ") + std::to_string(each.begin) + " to " +
              std::to_string(each.end);
   }
-  throw UserError("group '" + group_name(group) + "': rows of '" + entry.name + "' " +
-                  to_string(shape) + " in ascending order expected, got " +
-                  (given.empty() ? "none" : given));
+  throw UserError("group '" + group_name(group) + "': expected ascending rows of '" + entry.name +
+                  "' " + to_string(shape) + ", got " + (given.empty() ? "none" : given));
 }
 
 }  // namespace
@@ -45,11 +44,11 @@ ArenaUpdate::ArenaUpdate(Trace& trace, const TrainedPart& trained,
     param = where(*own_, param, 0.0);
   }
   for (const ParameterEntry& entry : trained_.entries)
-    parts_.push_back({entry.name, entry.parameter->shape()});
+    params_.push_back({entry.name, entry.parameter->shape()});
   std::vector<Tensor> gradients;
   gradients.reserve(grads.size());
   for (const ValueId id : grads) gradients.push_back(trace_.tensor(id));
-  grad = join(gradients);
+  grad = flatten(gradients);
   rows_ = trained_rows();
   if (rows_) grad = where(*rows_, grad, 0.0);
   std::vector<Tensor> rates;
@@ -107,7 +106,7 @@ Tensor ArenaUpdate::gated(const Tensor& value, const Tensor& old) const {
 void ArenaUpdate::set_state(const std::string& name, Tensor value) {
   const ValueId leaf = trace_.graph.find_leaf(ops::state, trained_.state(name));
   if (leaf == kNoValue)
-    throw UserError("optimizer: set_state('" + name + "') before state('" + name + "')");
+    throw UserError("optimizer: set_state('" + name + "') called before state('" + name + "')");
   const Tensor next = gated(value, trace_.tensor(leaf));
   trace_.graph.updates.push_back({leaf, trace_.value(next, "set_state", {})});
 }
@@ -184,8 +183,8 @@ Tensor ArenaUpdate::per_update(const std::string& name,
   return host_scalar(full);
 }
 
-Tensor ArenaUpdate::hyper(const std::string& name, const optim::Hyper& number, double below,
-                          const std::function<double(double)>& of) {
+Tensor ArenaUpdate::hyperparameter(const std::string& name, const optim::Hyperparameter& number,
+                                   double below, const std::function<double(double)>& of) {
   if (!number.adjustable) return tensorgrad::full({}, of ? of(number) : number.value);
   trace_.hyper_limits[name] = below;
   const Tensor itself = scalar(name, number);
@@ -197,17 +196,17 @@ Tensor ArenaUpdate::hyper(const std::string& name, const optim::Hyper& number, d
   return host_scalar(full);
 }
 
-Tensor ArenaUpdate::part(const Tensor& flat, std::size_t part) {
-  const ParameterEntry& entry = trained_.entries.at(part);
+Tensor ArenaUpdate::param_view(const Tensor& flat, std::size_t index) {
+  const ParameterEntry& entry = trained_.entries.at(index);
   return reshape(narrow(flat, 0, entry.offset, entry.count()), entry.parameter->shape());
 }
 
-Tensor ArenaUpdate::join(const std::vector<Tensor>& parts) {
+Tensor ArenaUpdate::flatten(const std::vector<Tensor>& params) {
   std::vector<Ex> inputs;
   std::vector<std::int64_t> offsets;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].trace() == nullptr) continue;
-    inputs.push_back({&builder_, trace_.value(parts[i], "join", {})});
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    if (params[i].trace() == nullptr) continue;
+    inputs.push_back({&builder_, trace_.value(params[i], "flatten", {})});
     offsets.push_back(trained_.entries.at(i).offset);
   }
   if (inputs.empty()) return zeros({trained_.elements});
@@ -234,4 +233,4 @@ Tensor ArenaUpdate::mask(const ParamFilter& filter) {
   return result;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

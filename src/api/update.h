@@ -4,7 +4,7 @@
 
 #include "api/parameters.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Names of the run-time scalars that the trainer sets each step.
 inline constexpr const char* kLrScalar = "_lr";
@@ -29,11 +29,11 @@ class ArenaUpdate final : public optim::Update {
   std::optional<Tensor> weight_decay(double initial) override;
   Tensor per_update(const std::string& name,
                     std::function<double(std::int64_t update)> value) override;
-  Tensor hyper(const std::string& name, const optim::Hyper& number, double below,
-               const std::function<double(double)>& of) override;
-  [[nodiscard]] const std::vector<Part>& parts() const override { return parts_; }
-  Tensor part(const Tensor& flat, std::size_t part) override;
-  Tensor join(const std::vector<Tensor>& parts) override;
+  Tensor hyperparameter(const std::string& name, const optim::Hyperparameter& number, double below,
+                        const std::function<double(double)>& of) override;
+  [[nodiscard]] const std::vector<ParamInfo>& param_infos() const override { return params_; }
+  Tensor param_view(const Tensor& flat, std::size_t index) override;
+  Tensor flatten(const std::vector<Tensor>& params) override;
   Tensor mask(const ParamFilter& filter) override;
 
   // [], set by the trainer for each step.
@@ -57,11 +57,11 @@ class ArenaUpdate final : public optim::Update {
   const TrainedPart& trained_;
   const std::vector<ParamGroup>& groups_;
   mutable Builder builder_;
-  std::vector<Part> parts_;
+  std::vector<ParamInfo> params_;
   Ex param_leaf_;
   std::optional<Tensor> own_;   // which elements are of its own parameters; none where all are
   std::optional<Tensor> rows_;  // which of those are trained; none where all are
   std::optional<Tensor> condition_, new_param_;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -4,11 +4,11 @@
 
 #include "tensorgrad/error.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 BufferHandle Device::adopt(WGPUBufferImpl*, std::int64_t, const std::string& label) {
-  throw UserError(label + ": a WGPUBuffer is bound on a webgpu device, and this is " +
+  throw UserError(label + ": binding a WGPUBuffer requires a webgpu device, this is " +
                   info().backend + " (" + info().name + ")");
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

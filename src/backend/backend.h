@@ -15,7 +15,7 @@
 #include "tensorgrad/train/external_device.h"
 #include "tensorgrad/train/host_times.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct DeviceLimits {
   int max_storage_bindings = 8;  // per launch
@@ -139,4 +139,4 @@ std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options);
 std::unique_ptr<Device> adopt_webgpu_device(const ExternalDevice& external,
                                             const WebGpuOptions& options);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

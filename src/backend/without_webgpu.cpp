@@ -2,11 +2,11 @@
 // In place of backend/webgpu where the library is built without it (TENSORGRAD_WEBGPU=OFF).
 #include "backend/backend.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr const char* kWhy =
-    "webgpu: this build of tensorgrad is without WebGPU (TENSORGRAD_WEBGPU=OFF)";
+    "webgpu: this build of tensorgrad has no WebGPU (TENSORGRAD_WEBGPU=OFF)";
 
 }  // namespace
 
@@ -21,4 +21,4 @@ std::unique_ptr<Device> adopt_webgpu_device(const ExternalDevice&, const WebGpuO
   throw DeviceError(kWhy);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

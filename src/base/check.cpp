@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/check.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 void check_failed(const char* condition, const char* file, int line, const std::string& detail) {
   std::string text = "internal error: " + std::string(condition) + " does not hold";
@@ -9,4 +9,4 @@ void check_failed(const char* condition, const char* file, int line, const std::
   throw InternalError(text + " (" + file + ":" + std::to_string(line) + ")");
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

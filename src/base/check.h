@@ -6,12 +6,12 @@
 
 #include "tensorgrad/error.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 [[noreturn]] void check_failed(const char* condition, const char* file, int line,
                                const std::string& detail);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI
 
 #define CHECK(condition, ...)                                                                    \
   do {                                                                                           \

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr EnvSwitch kSwitches[] = {
@@ -17,23 +17,20 @@ constexpr EnvSwitch kSwitches[] = {
      "each launch; 3: the graph after each pass that changed it; 4: kernel text; 5: each rewrite "
      "with its rule. \"3,fuse\" limits it to a pass or to launches of that name"},
     {"TENSORGRAD_DUMP",
-     "a folder that gets the graph after each pass, the plan, pictures and kernels of each "
-     "compile"},
+     "folder for the graph after each pass, the plan, diagrams and kernels of each compile"},
     {"TENSORGRAD_SHADOW",
-     "1: run each launch on the reference too, and stop at the first one that differs"},
+     "1: run each launch on the reference too, and stop at the first difference"},
     {"TENSORGRAD_SKIP",
-     "passes to leave out, comma-separated: fold, simplify, cse, dce, split_product, split_depth, "
+     "passes to skip, comma-separated: fold, simplify, cse, dce, split_product, split_depth, "
      "split_scatter, split_reduce, rematerialize, fuse, row_epilogue, chain"},
     {"TENSORGRAD_CPU_TARGET",
-     "the best instruction set that the cpu backend may use, as `tg devices` names it: AVX3, AVX2, "
-     "SSE4 ..."},
+     "best instruction set for the cpu backend, as named by `tg devices`: AVX3, AVX2, SSE4 ..."},
     {"TENSORGRAD_THREADS", "number of threads of the cpu backend, 1 to 256"},
     {"TENSORGRAD_WEBGPU_LIB", "path of the WebGPU library (wgpu-native or Dawn) to load"},
     {"TENSORGRAD_WGPU_LOG", "error, warn, info, debug or trace: wgpu-native's own log"},
-    {"TENSORGRAD_NO_GPU_TESTS", "1: the WebGPU backend's own tests that open a device are skipped"},
-    {"TENSORGRAD_TEST_WGSL_DIR", "a folder that gets every kernel the WebGPU tests make"},
-    {"TENSORGRAD_UPDATE",
-     "1: the tests of the passes write the expected halves of their .ir files"},
+    {"TENSORGRAD_NO_GPU_TESTS", "1: skip the WebGPU backend tests that open a device"},
+    {"TENSORGRAD_TEST_WGSL_DIR", "folder for every kernel that the WebGPU tests generate"},
+    {"TENSORGRAD_UPDATE", "1: the pass tests rewrite the expected halves of their .ir files"},
 };
 
 }  // namespace
@@ -50,7 +47,7 @@ std::string env(std::string_view name) {
 }
 
 void refuse_env(std::string_view name, const std::string& value, const std::string& expected) {
-  throw UserError(std::string(name) + ": " + expected + " expected, got '" + value + "'");
+  throw UserError(std::string(name) + ": expected " + expected + ", got '" + value + "'");
 }
 
 bool env_flag(std::string_view name) {
@@ -75,7 +72,7 @@ int debug_level(std::string_view topic) {
   const std::vector<std::string> parts = split_list(value);
   if (parts.empty() || parts[0].size() != 1 || parts[0][0] < '0' || parts[0][0] > '5') {
     refuse_env("TENSORGRAD_DEBUG", value,
-               "a level from 0 to 5, with names as in '3,fuse' or without,");
+               "a level from 0 to 5, optionally with names as in '3,fuse'");
   }
   const int level = parts[0][0] - '0';
   if (parts.size() == 1 || topic.empty()) return level;
@@ -87,4 +84,4 @@ int debug_level(std::string_view topic) {
 
 void debug_print(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

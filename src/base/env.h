@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct EnvSwitch {
   const char* name;
@@ -37,4 +39,4 @@ void debug_print(const std::string& text);
 // The comma-separated parts of a text.
 std::vector<std::string> split_list(std::string_view text);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

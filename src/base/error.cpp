@@ -6,31 +6,32 @@
 
 #include "tensorgrad/train/handle.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // None for a header of the standard library: std::make_unique() and the like call for the user,
 // whose line nobody knows there.
-Site of_user(const Site& site) {
-  const bool standard = std::string_view(site.file).find("/include/c++/") != std::string_view::npos;
-  return standard ? Site() : site;
+SourceLocation of_user(const SourceLocation& location) {
+  const bool standard =
+      std::string_view(location.file).find("/include/c++/") != std::string_view::npos;
+  return standard ? SourceLocation() : location;
 }
 
 }  // namespace
 
-std::string to_string(const Site& site) {
-  if (!site.known()) return "(unknown line)";
-  return std::string(site.file) + ":" + std::to_string(site.line);
+std::string to_string(const SourceLocation& location) {
+  if (!location.known()) return "(unknown line)";
+  return std::string(location.file) + ":" + std::to_string(location.line);
 }
 
-Error::Error(std::string message, Site site)
-    : std::runtime_error(message), message_(std::move(message)), site_(of_user(site)) {
+Error::Error(std::string message, SourceLocation location)
+    : std::runtime_error(message), message_(std::move(message)), location_(of_user(location)) {
   rebuild();
 }
 
-void Error::set_site(const Site& site) {
-  if (site_.known()) return;
-  site_ = of_user(site);
+void Error::set_location(const SourceLocation& location) {
+  if (location_.known()) return;
+  location_ = of_user(location);
   rebuild();
 }
 
@@ -41,12 +42,12 @@ void Error::add_context(const std::string& context) {
 
 void Error::rebuild() {
   full_ = message_;
-  if (site_.known()) full_ += "\n  at " + to_string(site_);
+  if (location_.known()) full_ += "\n  at " + to_string(location_);
   full_ += contexts_;
 }
 
 void detail::throw_moved_from(const char* what) {
-  throw UserError(std::string(what) + ": it was moved from, so that it has nothing any more");
+  throw UserError(std::string(what) + ": used after it was moved from");
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -3,7 +3,7 @@
 
 #include <bit>
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 float from_half(std::uint16_t bits) {
   const std::uint32_t sign = (bits & 0x8000U) << 16;
@@ -35,4 +35,4 @@ std::uint16_t to_half(float value) {
   return static_cast<std::uint16_t>(sign | rest);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Exact.
 float from_half(std::uint16_t bits);
 // To the nearest, ties to even; from 65520 on to infinity.
 std::uint16_t to_half(float value);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 std::string number_text(double value) {
   if (std::isnan(value)) return "nan";
@@ -13,4 +13,4 @@ std::string number_text(double value) {
   return text;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 int usable_cores() {
   int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -126,4 +126,4 @@ void Crew::stay() {
   }
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

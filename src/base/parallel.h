@@ -12,7 +12,9 @@
 #include <thread>
 #include <vector>
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // The cores that this process may use: of the machine, those that its affinity and (on Linux) the
 // quota of its control group leave it. At least 1.
@@ -54,4 +56,4 @@ class Crew {
   bool leaving_ = false;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

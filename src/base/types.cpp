@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 std::string_view to_string(DType dtype) {
   switch (dtype) {
@@ -34,4 +34,4 @@ std::int64_t numel(const Shape& shape) {
   return n;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

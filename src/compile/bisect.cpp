@@ -5,7 +5,7 @@
 #include "compile/words.h"
 #include "ir/sources.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr const char* kAsGiven = "as given";
@@ -78,10 +78,10 @@ class Bisection {
     return values;
   }
 
-  void found(const std::string& pass, const std::string& what, const Site& site) {
+  void found(const std::string& pass, const std::string& what, const SourceLocation& location) {
     report_.pass = pass;
     report_.what = what;
-    report_.site = site;
+    report_.location = location;
     report_.checked.push_back(pass + ": different");
   }
 
@@ -103,7 +103,7 @@ class Bisection {
             "the pass changes what the graph means: " + infos[r].name + ", " +
                 node_text(graph, infos[r].value) + ": on the reference, " +
                 to_string(*difference, node.type.shape),
-            node.site);
+            node.location);
       return true;
     }
     return false;
@@ -131,7 +131,7 @@ class Bisection {
       found(pass,
             infos[r].name + ", " + node_text(graph, infos[r].value) + ": on " + name_of_b() + ", " +
                 to_string(*difference, node.type.shape),
-            node.site);
+            node.location);
       return true;
     }
     return false;
@@ -170,7 +170,7 @@ class Bisection {
       if (difference) {
         report_.what = node_text(graph, id) + ": on " + name_of_b() + ", " +
                        to_string(*difference, node.type.shape);
-        report_.site = node.site;
+        report_.location = node.location;
         return;
       }
       value = {{node.type, given}, {}};
@@ -186,7 +186,7 @@ class Bisection {
       run_on_device(graph, leaves_, options_.b, {.shadow = true});
     } catch (const InternalError& error) {  // names the launch, the value and the element
       report_.what = error.message();
-      report_.site = error.site();
+      report_.location = error.location();
     }
   }
 
@@ -205,4 +205,4 @@ BisectReport bisect(const Graph& graph, const LeafWords& leaves, const BisectOpt
   return Bisection(leaves, options).run(graph);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -9,7 +9,7 @@
 
 #include "compile/graph_run.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct BisectOptions {
   std::shared_ptr<Device> a;  // null: the reference
@@ -23,9 +23,9 @@ struct BisectReport {
   // Where the two disagree; empty where they do not.
   std::string pass;  // "simplify"; "as given" where the graph itself is computed differently
   std::string what;  // the value, the element, what each side gives
-  Site site;
+  SourceLocation location;
 };
 
 BisectReport bisect(const Graph& graph, const LeafWords& leaves, const BisectOptions& options);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -12,7 +12,7 @@
 #include "ops/structured.h"
 #include "passes/expand.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -398,4 +398,4 @@ std::vector<Bounded> interpret_bounded(const Graph& graph, const BoundedOptions&
   return results;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -11,7 +11,7 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct Bounded {
   RefTensor value;
@@ -46,4 +46,4 @@ struct BoundedOptions {
 // The values of the graph's outputs and then of its updates, in order.
 std::vector<Bounded> interpret_bounded(const Graph& graph, const BoundedOptions& options);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

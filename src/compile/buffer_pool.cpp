@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // The program's slots, the largest first.
@@ -60,4 +60,4 @@ BufferPool pool_buffers(std::span<const Program* const> programs,
   return pool;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

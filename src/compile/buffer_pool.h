@@ -11,7 +11,7 @@
 
 #include "kernel/program.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct PooledBuffer {
   std::string name;
@@ -29,4 +29,4 @@ struct BufferPool {
 // else is each program's own.
 BufferPool pool_buffers(std::span<const Program* const> programs, const std::set<std::string>& own);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -21,7 +21,7 @@
 #include "passes/split_reduce.h"
 #include "passes/split_scatter.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -41,7 +41,7 @@ std::vector<std::string> skipped_passes() {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     std::string all;
     for (const std::string& each : known) all += (all.empty() ? "" : ", ") + each;
-    refuse_env("TENSORGRAD_SKIP", name, "passes of " + all);
+    refuse_env("TENSORGRAD_SKIP", name, "passes among " + all);
   }
   return names;
 }
@@ -213,7 +213,7 @@ GraphPass find_pass(const std::string& name, int max_bindings, std::int64_t max_
   }
   std::string known;
   for (const std::string& each : names) known += (known.empty() ? "" : ", ") + each;
-  throw UserError("there is no pass '" + name + "'; the passes are " + known);
+  throw UserError("unknown pass '" + name + "'; available: " + known);
 }
 
 void compile_for(const DeviceInfo& device, CompileRequest& request) {
@@ -288,4 +288,4 @@ Compiled compile_graph(CompileRequest request) {
   return result;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -16,7 +16,7 @@
 #include "plan/plan.h"
 #include "tensorgrad/train/profile.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 class DumpFolder;
 
@@ -81,4 +81,4 @@ std::vector<std::string> skippable_names();
 GraphPass find_pass(const std::string& name, int max_bindings,
                     std::int64_t max_binding_bytes = DeviceLimits{}.max_binding_bytes);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,7 +6,7 @@
 #include "compile/instance.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 WebGpuOptions webgpu_options(const DeviceOptions& options) {
@@ -23,9 +23,8 @@ WebGpuOptions webgpu_options(const DeviceOptions& options) {
 // As the options or the environment say; 0: one per core.
 int thread_count(const DeviceOptions& options) {
   if (options.threads < 0 || options.threads > kMostCpuThreads) {
-    throw UserError("device: 1 to " + std::to_string(kMostCpuThreads) +
-                    " threads expected, or 0 for one per core, got " +
-                    std::to_string(options.threads));
+    throw UserError("device: expected 1 to " + std::to_string(kMostCpuThreads) +
+                    " threads, or 0 for one per core, got " + std::to_string(options.threads));
   }
   if (options.threads != 0) return options.threads;
   const std::string text = env("TENSORGRAD_THREADS");
@@ -102,18 +101,18 @@ std::vector<std::string> features_when_open(const DeviceOptions& options, int nu
 
 std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& why) {
   if (options.opened) {
-    why = "that of another program";
+    why = "shared with another program";
     return options.opened;
   }
   std::shared_ptr<Device> device;
-  why = options.kind + ": asked for";
+  why = options.kind + ": requested";
   thread_count(options);  // refused whatever the kind
   if (options.external != ExternalDevice{}) {
     if (options.kind != "webgpu" && options.kind != "auto")
-      throw UserError("device: an external device is webgpu's, and '" + options.kind +
-                      "' is asked for");
+      throw UserError("device: an external device requires kind webgpu or auto, got '" +
+                      options.kind + "'");
     device = adopt_webgpu_device(options.external, webgpu_options(options));
-    why = "webgpu: the application's";
+    why = "webgpu: provided by the application";
   } else if (options.kind == "auto") {
     device = open_auto(options, why);
   } else if (options.kind == "cpu") {
@@ -123,8 +122,7 @@ std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& w
   } else if (options.kind == "null") {
     device = make_null_device({});
   } else {
-    throw UserError("device: one of auto, cpu, webgpu and null expected, got '" + options.kind +
-                    "'");
+    throw UserError("device: expected auto, cpu, webgpu or null, got '" + options.kind + "'");
   }
   if (debug_level() >= 1) debug_print("device " + device->info().name + " (" + why + ")");
   return device;
@@ -137,15 +135,15 @@ std::vector<DeviceDescription> devices(const DeviceOptions& options, std::string
   const auto cpu = open_cpu(options);
   list.push_back(describe(cpu->info(), "cpu"));
   list.back().chosen_by_auto = best < 0;
-  list.back().why = best < 0 ? "no adapter is a real GPU" : "there is a GPU";
+  list.back().reason = best < 0 ? "no adapter is a real GPU" : "a GPU is available";
   for (int i = 0; i < static_cast<int>(adapters.size()); ++i) {
     const AdapterInfo& adapter = adapters[static_cast<size_t>(i)];
     list.push_back(describe(adapter.device, adapter.kind));
     if (adapter.offers_units) list.back().features = features_when_open(options, i, adapter);
     list.back().chosen_by_auto = i == best;
-    list.back().why = adapter.why;
+    list.back().reason = adapter.why;
   }
   return list;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

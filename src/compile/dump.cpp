@@ -16,7 +16,7 @@
 #include "kernel/launch_text.h"
 #include "kernel/wgsl_writer.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 namespace fs = std::filesystem;
@@ -60,7 +60,7 @@ std::string dot_node(const Graph& graph, ValueId id) {
   const Node& node = graph[id];
   std::string label = "%" + std::to_string(id) + " " + node.op->name;
   if (node.attrs.has("name")) label += " " + node.attrs.text("name");
-  const std::string tip = (node.site.known() ? to_string(node.site) : "") +
+  const std::string tip = (node.location.known() ? to_string(node.location) : "") +
                           (node.origin.empty() ? "" : " " + node.origin);
   return "v" + std::to_string(id) + " [label=\"" + dot_text(label) + "\\n" + to_string(node.type) +
          "\", tooltip=\"" + dot_text(tip) + "\"];\n";
@@ -85,7 +85,7 @@ std::shared_ptr<DumpFolder> DumpFolder::open(const std::string& name) {
   if (made && !error) fs::create_directory(path / "programs", error);
   if (error) {
     throw IoError((path.empty() ? folder : path.string()) +
-                  ": the folder of TENSORGRAD_DUMP cannot be made: " + error.message());
+                  ": the folder of TENSORGRAD_DUMP cannot be created: " + error.message());
   }
   return std::shared_ptr<DumpFolder>(new DumpFolder(path));
 }
@@ -181,4 +181,4 @@ std::string bytes_text(std::int64_t bytes) {
   return text;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

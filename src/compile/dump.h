@@ -12,7 +12,7 @@
 #include "plan/plan.h"
 #include "tensorgrad/train/profile.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct MemoryMap;
 
@@ -50,4 +50,4 @@ std::string xml_text(std::string_view text);
 // "512 B", "12.0 KiB", "3.5 MiB"
 std::string bytes_text(std::int64_t bytes);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

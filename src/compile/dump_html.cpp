@@ -4,7 +4,7 @@
 
 #include "compile/dump.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr const char* kHead = R"(<!DOCTYPE html>
@@ -68,10 +68,11 @@ std::string launch_box(const Program& program, std::size_t i, const std::string&
       xml_text(launch.name) + "</b>" + "<span>" + domain_text(launch) + "</span><span>" +
       bytes_text(launch.bytes_moved) + " <i class=\"bar\" style=\"width:" + std::to_string(bar) +
       "px\"></i></span><span>" +
-      (launch.sites.empty() ? "" : xml_text(to_string(launch.sites.front()))) +
+      (launch.locations.empty() ? "" : xml_text(to_string(launch.locations.front()))) +
       "</span></summary>\n";
   for (const std::string& op : launch.ops) text += "<div><code>" + xml_text(op) + "</code></div>\n";
-  for (const Site& site : launch.sites) text += "<div>at " + xml_text(to_string(site)) + "</div>\n";
+  for (const SourceLocation& location : launch.locations)
+    text += "<div>at " + xml_text(to_string(location)) + "</div>\n";
   if (launch.flops > 0) text += "<div>" + std::to_string(launch.flops) + " operations</div>\n";
   return text + bindings + "<pre>" + xml_text(kernel) + "</pre></details>\n";
 }
@@ -85,11 +86,11 @@ std::string graph_html(const Program& program, const std::vector<std::string>& k
   text += "<header><b>" + std::to_string(program.launches.size()) + " launches, " +
           std::to_string(program.buffers.size()) + " buffers, " + bytes_text(program.peak_bytes) +
           "</b> &nbsp; <input placeholder=\"show launches with this text\"> &nbsp; " +
-          "blue: makes what it reads; orange: reads what it makes</header>\n";
+          "blue: writes its inputs; orange: reads its outputs</header>\n";
   for (std::size_t i = 0; i < program.launches.size(); ++i) {
     text += launch_box(program, i, kernels[i], most);
   }
   return text + kScript + "</body></html>\n";
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

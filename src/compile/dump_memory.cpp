@@ -7,7 +7,7 @@
 #include "compile/dump.h"
 #include "compile/memory_map.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr double kLeft = 240, kTop = 44, kLine = 15, kSlots = 420, kGap = 30;
@@ -149,9 +149,9 @@ class Picture {
     if (node.attrs.has("name")) text += " " + node.attrs.text("name");
     text += " " + to_string(node.type) + ", " + bytes_text(bytes) + " at byte " +
             std::to_string(offset);
-    if (life.born >= 0) text += ", made by launch " + std::to_string(life.born);
+    if (life.born >= 0) text += ", written by launch " + std::to_string(life.born);
     if (life.dies >= 0) text += ", last used by launch " + std::to_string(life.dies);
-    if (node.site.known()) text += ", " + to_string(node.site);
+    if (node.location.known()) text += ", " + to_string(node.location);
     return text;
   }
 
@@ -197,4 +197,4 @@ std::string memory_svg(const Graph& fused, const MemoryMap& map, const Program& 
   return Picture(fused, map, program).draw();
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

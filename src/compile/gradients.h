@@ -7,8 +7,8 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 std::vector<ValueId> gradients(Graph& graph, ValueId loss, std::span<const ValueId> wrt);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -10,7 +10,7 @@
 #include "compile/words.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::int64_t kFreeIntegers = 8;  // integers that index nothing are below this
@@ -103,14 +103,13 @@ class Filler {
       const auto& [leaf, offset, type] = at->second;
       if (value.type != type) {
         throw UserError(
-            "leaf '" + name + "': " + to_string(type) + " expected, got " + to_string(value.type),
-            leaf->site);
+            "leaf '" + name + "': expected " + to_string(type) + ", got " + to_string(value.type),
+            leaf->location);
       }
       given_[leaf].push_back({offset, &value.words});
     }
     if (!given.empty() && given_.empty()) {
-      throw UserError("the graph has no leaf '" + leaves_.ignored[0] + "'; its leaves are " +
-                      leaf_names());
+      throw UserError("unknown leaf '" + leaves_.ignored[0] + "'; available: " + leaf_names());
     }
   }
 
@@ -133,7 +132,7 @@ class Filler {
     if (in_arena(node)) {
       copy_to(leaves_.params, offset_of(node), words);
     } else if (!leaves_.by_name.emplace(name, std::move(words)).second) {
-      throw UserError("two leaves are called '" + name + "'", node.site);
+      throw UserError("two leaves are named '" + name + "'", node.location);
     }
   }
 
@@ -293,4 +292,4 @@ std::vector<Bounded> run_on_reference(const Graph& graph, const LeafWords& leave
   return interpret_bounded(graph, options);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

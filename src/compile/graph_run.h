@@ -12,7 +12,7 @@
 #include "compile/bounded.h"
 #include "compile/instance.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Values for a leaf, from the user.
 struct GivenLeaf {
@@ -62,4 +62,4 @@ std::vector<std::vector<std::uint32_t>> run_on_device(const Graph& graph, const 
 std::vector<Bounded> run_on_reference(const Graph& graph, const LeafWords& leaves,
                                       double tolerance = kOpTolerance);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -11,7 +11,7 @@
 
 #include "kernel/scalar_math.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 std::uint32_t random_word(std::uint32_t index, std::uint32_t stream, std::uint32_t seed,
                           std::uint32_t step) {
   using scalar_math::Uint;
@@ -59,4 +59,4 @@ std::vector<std::int32_t> random_order(std::int64_t n, std::uint32_t seed, std::
   return order;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

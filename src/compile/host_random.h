@@ -6,7 +6,9 @@
 #include <span>
 #include <vector>
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Streams: the random ops of a trainer's graph count from 0, those of other functions from here, so
 // that what an attached function draws at its n-th run is not what the n-th step drew.
@@ -31,4 +33,4 @@ double normal_of(std::uint32_t word, std::uint32_t other);
 void put_random_order(std::uint32_t seed, std::uint32_t epoch, std::span<std::int32_t> order);
 std::vector<std::int32_t> random_order(std::int64_t n, std::uint32_t seed, std::uint32_t epoch);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -7,7 +7,7 @@
 #include "ops/pointwise.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 using Bounds = std::map<std::string, std::vector<IndexBound>>;
@@ -91,9 +91,9 @@ std::map<std::string, std::vector<IndexBound>> index_bounds(const Graph& graph) 
     const auto axis = static_cast<size_t>(node.attrs.integer("axis"));
     const Shape& shape = gather ? graph[node.inputs[0]].type.shape : node.type.shape;
     const std::string op = node.origin.empty() ? node.op->name : node.origin;
-    follow(graph, node.inputs[1], {shape[axis], node.site, op, {}, 0}, bounds);
+    follow(graph, node.inputs[1], {shape[axis], node.location, op, {}, 0}, bounds);
   }
   return bounds;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -9,11 +9,11 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct IndexBound {
-  std::int64_t size = 0;  // the elements must lie in [0, size)
-  Site site;              // of the op that uses them
+  std::int64_t size = 0;    // the elements must lie in [0, size)
+  SourceLocation location;  // of the op that uses them
   std::string op;
   // Which elements: these of every `row` elements; all if there is none.
   std::vector<std::int64_t> columns;
@@ -28,4 +28,4 @@ struct IndexBound {
 // kernels (zero, or dropped).
 std::map<std::string, std::vector<IndexBound>> index_bounds(const Graph& graph);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -10,7 +10,7 @@
 #include "compile/profile.h"
 #include "compile/shadow.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::uint32_t kInfBits = 0x7f800000U;
@@ -159,4 +159,4 @@ Ticket Instance::run_inspected(const std::vector<HyperRow>& rows) {
   return last;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -13,7 +13,7 @@
 #include "compile/compile.h"
 #include "tensorgrad/train/device.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Opens the device that the options ask for; `why` says what was chosen and why. Throws DeviceError
 // where it is not to be had, UserError for an unknown kind.
@@ -126,4 +126,4 @@ class Instance {
   std::vector<HyperRow> rows_;  // of the last run: the next one allocates nothing
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,7 +6,7 @@
 #include "backend/reference/interpreter.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 NonFinite first_non_finite(const Graph& graph,
                            const std::function<std::vector<double>(const Node& leaf)>& leaf) {
@@ -25,7 +25,8 @@ NonFinite first_non_finite(const Graph& graph,
       const std::string name =
           node.attrs.has("name") ? " '" + node.attrs.text("name") + "'" : std::string();
       found = {node.op->name + name + origin, to_string(node.type), static_cast<std::int64_t>(i),
-               value.data[i], node.op == &ops::input ? Site() : node.site};  // else of the call
+               value.data[i],
+               node.op == &ops::input ? SourceLocation() : node.location};  // else of the call
       return false;
     }
     return true;
@@ -34,4 +35,4 @@ NonFinite first_non_finite(const Graph& graph,
   return found;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -8,17 +8,17 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // The first node that gives NaN or infinity from finite inputs; `op` is empty where none does.
 struct NonFinite {
   std::string op, type;
   std::int64_t element = 0;
   double value = 0;
-  Site site;
+  SourceLocation location;
 };
 
 NonFinite first_non_finite(const Graph& graph,
                            const std::function<std::vector<double>(const Node& leaf)>& leaf);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

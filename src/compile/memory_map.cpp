@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 class Readers {
@@ -64,4 +64,4 @@ MemoryMap memory_map(const Graph& fused, const PlanOptions& options, const Progr
   return map;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -8,7 +8,7 @@
 
 #include "plan/placement.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct LaunchValues {
   int group = -1;               // of the fused graph; -1: a copy at the end of the program
@@ -27,4 +27,4 @@ struct MemoryMap {
 // `program` was planned from `fused` with these options.
 MemoryMap memory_map(const Graph& fused, const PlanOptions& options, const Program& program);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "compile/dump.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 double median_of(std::vector<double> values) {
@@ -36,11 +36,11 @@ std::string percent_text(double share) {
 }
 
 // "mlp.cpp:41" without folders, and how many more lines there are.
-std::string first_line(const std::vector<Site>& sites) {
-  if (sites.empty()) return "";
-  std::string text = to_string(sites.front());
+std::string first_line(const std::vector<SourceLocation>& locations) {
+  if (locations.empty()) return "";
+  std::string text = to_string(locations.front());
   text.erase(0, text.find_last_of("/\\") + 1);
-  return sites.size() == 1 ? text : text + " +" + std::to_string(sites.size() - 1);
+  return locations.size() == 1 ? text : text + " +" + std::to_string(locations.size() - 1);
 }
 
 std::string table_line(const std::string& number, const LaunchProfile& launch, double total,
@@ -83,9 +83,12 @@ void take_in(LaunchProfile& launch, LaunchProfile other) {
     launch.kind += " | " + other.kind;
   launch.domain += " | " + other.domain;
   std::move(other.ops.begin(), other.ops.end(), std::back_inserter(launch.ops));
-  for (const Site& site : other.sites) {
-    const auto same = [&](const Site& known) { return to_string(known) == to_string(site); };
-    if (std::none_of(launch.sites.begin(), launch.sites.end(), same)) launch.sites.push_back(site);
+  for (const SourceLocation& location : other.locations) {
+    const auto same = [&](const SourceLocation& known) {
+      return to_string(known) == to_string(location);
+    };
+    if (std::none_of(launch.locations.begin(), launch.locations.end(), same))
+      launch.locations.push_back(location);
   }
   launch.bytes += other.bytes;
   launch.flops += other.flops;
@@ -118,9 +121,9 @@ Profile profile_of(const DeviceInfo& device, const Program& program,
       times.push_back(run[i].microseconds);
       by_device = by_device && run[i].by_device;
     }
-    LaunchProfile one{
-        launch.name,  kind_name(launch.kind), domain_text(launch), launch.ops,
-        launch.sites, launch.bytes_moved,     launch.flops,        median_of(std::move(times))};
+    LaunchProfile one{launch.name,  kind_name(launch.kind),     domain_text(launch),
+                      launch.ops,   launch.locations,           launch.bytes_moved,
+                      launch.flops, median_of(std::move(times))};
     if (runs.front()[i].beside) {
       take_in(profile.launches.back(), std::move(one));
     } else {
@@ -164,7 +167,7 @@ std::string launch_table(const Profile& profile, bool ops,
     if (!ops) continue;
     text += "      = " + launch.kind + " " + launch.domain + ":";
     for (const std::string& op : launch.ops) text += (&op == launch.ops.data() ? " " : "; ") + op;
-    const std::string at = first_line(launch.sites);
+    const std::string at = first_line(launch.locations);
     text += at.empty() ? "\n" : "  at " + at + "\n";
   }
   return text + table_line("all", sum, sum.microseconds, roof ? roof_text(profile, sum) : "", "");
@@ -213,15 +216,12 @@ std::string Profile::trace_events() const {
   if (!launches.empty()) thread(2, "launches of one run");
   for (std::size_t i = 0; i < launches.size(); ++i) {
     const LaunchProfile& launch = launches[i];
-    Json sites = Json::array();
-    for (const Site& site : launch.sites) sites.push_back(to_string(site));
-    Json args = {{"launch", i},
-                 {"kind", launch.kind},
-                 {"domain", launch.domain},
-                 {"bytes", launch.bytes},
-                 {"flops", launch.flops},
-                 {"ops", launch.ops},
-                 {"at", sites}};
+    Json locations = Json::array();
+    for (const SourceLocation& location : launch.locations)
+      locations.push_back(to_string(location));
+    Json args = {{"launch", i},           {"kind", launch.kind},   {"domain", launch.domain},
+                 {"bytes", launch.bytes}, {"flops", launch.flops}, {"ops", launch.ops},
+                 {"at", locations}};
     if (rates.bytes_per_second > 0) args["share of roofline"] = roofline_share(launch);
     events.push_back({{"ph", "X"},
                       {"pid", 1},
@@ -236,4 +236,4 @@ std::string Profile::trace_events() const {
   return all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

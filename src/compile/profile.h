@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From a program and the times of its launches to what people read of them: tensorgrad/train/profile.h.
+// From a program and the times of its launches to what people read of them:
+// tensorgrad/train/profile.h.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,7 @@
 #include "backend/backend.h"
 #include "tensorgrad/train/profile.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // `runs` are the timings of several runs of the program, one for each launch.
 Profile profile_of(const DeviceInfo& device, const Program& program,
@@ -29,4 +30,4 @@ DeviceRates measure_rates(const std::shared_ptr<Device>& device);
 // "12.3" operations per byte moved; empty where the plan counts none.
 std::string intensity_text(std::int64_t flops, std::int64_t bytes);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -8,7 +8,7 @@
 #include "compile/dump.h"
 #include "compile/profile.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr const char* kProfileHead = R"(<style>
@@ -50,8 +50,8 @@ std::string printed(const char* format, ...) {
   return text;
 }
 
-std::string line_text(const Site& site) {
-  std::string text = to_string(site);
+std::string line_text(const SourceLocation& location) {
+  std::string text = to_string(location);
   return xml_text(text.erase(0, text.find_last_of("/\\") + 1));
 }
 
@@ -62,7 +62,7 @@ std::string tip(const Profile& profile, std::size_t i) {
                      bytes_text(launch.bytes);
   const double share = profile.roofline_share(launch);
   if (share > 0) text += printed("\n%.1f %% of the roofline", 100 * share);
-  for (const Site& site : launch.sites) text += "\nat " + line_text(site);
+  for (const SourceLocation& location : launch.locations) text += "\nat " + line_text(location);
   return "<title>" + text + "</title>";
 }
 
@@ -127,8 +127,8 @@ std::string time_bars(const std::vector<TimeBar>& bars, double all, const char* 
 
 std::string launch_timeline(const Profile& profile) {
   const double all = profile.microseconds();
-  const std::string head = printed("<h2>One step, launch after launch: %.1f us</h2>\n", all);
-  if (all <= 0) return head + "<p>This device tells no times.</p>\n";
+  const std::string head = printed("<h2>One step, launch by launch: %.1f us</h2>\n", all);
+  if (all <= 0) return head + "<p>This device reports no times.</p>\n";
   std::vector<TimeBar> bars;
   double begin = 0;
   for (std::size_t i = 0; i < profile.launches.size(); ++i) {
@@ -254,8 +254,9 @@ std::string launch_row(const Profile& profile, std::size_t i, double all) {
                      xml_text(launch.name) + " <small>" + launch.kind + " " + launch.domain +
                      "</small></summary>";
   for (const std::string& op : launch.ops) text += "<div><code>" + xml_text(op) + "</code></div>";
-  for (const Site& site : launch.sites) text += "<div>at " + xml_text(to_string(site)) + "</div>";
-  const std::string at = launch.sites.empty() ? "" : line_text(launch.sites.front());
+  for (const SourceLocation& location : launch.locations)
+    text += "<div>at " + xml_text(to_string(location)) + "</div>";
+  const std::string at = launch.locations.empty() ? "" : line_text(launch.locations.front());
   text +=
       "</details></td><td class=\"t\" data-v=\"" + at + "\">" + at + "</td>" +
       number_cell(us, printed("%.1f", us)) +
@@ -275,8 +276,8 @@ std::string launch_row(const Profile& profile, std::size_t i, double all) {
 
 std::string launch_rows(const Profile& profile) {
   std::string text =
-      "<h2>Launches</h2><p>A click on a column's head sorts by it; one on a launch shows what is "
-      "fused into it and the lines that it comes from.</p>\n<table><thead><tr><th>launch</th>"
+      "<h2>Launches</h2><p>Click a column header to sort by it. Click a launch to show the ops "
+      "fused into it and their source lines.</p>\n<table><thead><tr><th>launch</th>"
       "<th class=\"t\">name</th><th class=\"t\">line</th><th>us</th><th>share of time</th>"
       "<th>bytes</th><th>GB/s</th><th>operations</th><th>GFLOP/s</th>";
   if (profile.rates.bytes_per_second > 0) text += "<th>share of roofline</th>";
@@ -324,11 +325,11 @@ std::string Profile::html(const std::string& title) const {
         printed("<h2>Roofline: %.1f GB/s, %.1f GFLOP/s</h2>\n<p>Measured with ",
                 rates.bytes_per_second / 1e9, rates.flops_per_second / 1e9) +
         xml_text(rates.how) +
-        " just before the steps. Only launches whose operations the plan counts are points; the "
-        "larger one is, the more of the step it takes.</p>\n" +
+        " just before the steps. Each point is a launch with a known operation count; a larger one "
+        "takes more of the step.</p>\n" +
         Roofline(*this).svg();
   }
   return text + launch_rows(*this) + compile_part(*this) + kSort + "</body></html>\n";
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

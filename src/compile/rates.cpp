@@ -8,7 +8,7 @@
 #include "compile/profile.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr int kTimes = 5;  // the best of so many counts, after one that warms up
@@ -101,4 +101,4 @@ DeviceRates measure_rates(const std::shared_ptr<Device>& device) {
   return rates;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

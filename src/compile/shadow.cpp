@@ -8,7 +8,7 @@
 #include "ir/sources.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 std::string launch_text(const Program& program, std::size_t launch) {
@@ -97,9 +97,9 @@ void Shadow::read(std::size_t launch, ValueId id) {
         "shadow: " + launch_text(program_, launch) + " on " + device_.info().backend + " reads " +
             value_text(graph_, id) + " from " +
             program_.buffers[static_cast<std::size_t>(place.buffer)].name +
-            ", where another launch has overwritten it; the first element that changed is " +
+            ", which another launch has overwritten; the first changed element is " +
             std::to_string(where - words.begin()),
-        graph_[id].site);
+        graph_[id].location);
   }
   values_[id].value = {type, decoded(words, type.dtype)};
 }
@@ -154,10 +154,10 @@ void Shadow::check(std::size_t launch, const HyperRow& row) {
                               device_.info().backend + " stores a wrong " + value_text(graph_, id) +
                               ": " + to_string(*difference, node.type.shape) + "; the launch is " +
                               ops_text(program_.launches[launch]),
-                          node.site);
+                          node.location);
     }
     if (!copy) seen_[id] = std::move(words);
   }
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

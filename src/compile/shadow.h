@@ -11,7 +11,7 @@
 #include "compile/bounded.h"
 #include "compile/memory_map.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 class Shadow {
  public:
@@ -50,4 +50,4 @@ class Shadow {
   std::map<ValueId, Bounded> values_;                   // of this launch
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

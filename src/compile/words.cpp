@@ -6,7 +6,7 @@
 
 #include "base/half.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 double from_word(std::uint32_t word, DType dtype) {
   switch (dtype) {
@@ -59,4 +59,4 @@ std::vector<std::uint32_t> from_stored(std::span<const std::byte> bytes, std::si
   return words;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -10,7 +10,7 @@
 
 #include "tensorgrad/types.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 double from_word(std::uint32_t word, DType dtype);
 // Rounds what is real to the type.
@@ -22,4 +22,4 @@ std::vector<std::byte> to_stored(std::span<const std::uint32_t> words, DType sto
 std::vector<std::uint32_t> from_stored(std::span<const std::byte> bytes, std::size_t count,
                                        DType stored);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -13,10 +13,10 @@
 #include <utility>
 
 #include "io/text.h"
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/data/safetensors.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace io {
 namespace {
 
@@ -88,7 +88,7 @@ int AtomicFile::commit_and_release() {
 void AtomicFile::sync_and_rename() {
   // EINVAL: a file system without sync, such as a pipe's.
   if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS) fail("cannot be synced", errno);
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be renamed into", errno);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be replaced", errno);
   committed_ = true;
   sync_folder_of(target_);
 }
@@ -176,4 +176,4 @@ void LineLog::write(std::string_view line) {
   }
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "tensorgrad/version.h"
+
 namespace tensorgrad::io {
 
 // Writes go to path.tmp.PID.N until commit(); without commit() the destructor removes that file and

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -82,10 +83,9 @@ class ClassFolder {
   ClassFolder(const std::string& folder, const ImageFolderOptions& options)
       : folder_(folder), options_(options) {}
 
-  LabelledImages read() {
+  LabeledImages read() {
     if (!(options_.holdout >= 0.0 && options_.holdout < 1.0)) {
-      fail("a share of " + number_text(options_.holdout) +
-           " to hold out: at least 0 and less than 1 expected");
+      fail("holdout must be in [0, 1), got " + number_text(options_.holdout));
     }
     fs::path train = folder_;
     fs::path test;
@@ -123,8 +123,8 @@ class ClassFolder {
     if (data_.class_names.empty()) {
       data_.class_names = folders_in(folder);
       if (data_.class_names.size() == 1) {
-        throw IoError(folder.string() + ": holds one class only, " +
-                      in_quotes(data_.class_names[0]) + ": at least two folders expected");
+        throw IoError(folder.string() + ": contains only one class, " +
+                      in_quotes(data_.class_names[0]) + "; expected at least two folders");
       }
     }
     for (std::size_t i = 0; i < data_.class_names.size(); ++i) {
@@ -144,7 +144,7 @@ class ClassFolder {
       const std::string path = (folder / name).string();
       const auto label = labels_.find(name);
       if (label == labels_.end()) {
-        throw IoError(path + ": is none of the " + std::to_string(data_.classes) +
+        throw IoError(path + ": is not one of the " + std::to_string(data_.classes) +
                       " known classes, " + in_quotes(data_.class_names.front(), 30) + " to " +
                       in_quotes(data_.class_names.back(), 30));
       }
@@ -152,8 +152,8 @@ class ClassFolder {
       std::int64_t others = 0;
       for (const fs::directory_entry& entry : entries_of(path)) {
         if (is_folder(entry.path())) {
-          throw IoError(entry.path().string() + ": is a folder within the class " +
-                        in_quotes(name) + ": pictures expected, as in FOLDER/CLASS/1.png");
+          throw IoError(entry.path().string() + ": is a folder inside class " + in_quotes(name) +
+                        "; expected images, as in FOLDER/CLASS/1.png");
         }
         if (is_picture(entry.path())) {
           files.push_back({entry.path().string(), label->second});
@@ -162,12 +162,12 @@ class ClassFolder {
         }
       }
       if (files.size() == before) {
-        throw IoError(path + ": holds no pictures (.png, .jpg, .jpeg, .jfif)" +
+        throw IoError(path + ": contains no images (.png, .jpg, .jpeg, .jfif)" +
                       (others > 0 ? ", but " + std::to_string(others) + " other files" : ""));
       }
       data_.skipped += others;
     }
-    if (files.empty()) throw IoError(folder.string() + ": holds no folders of pictures");
+    if (files.empty()) throw IoError(folder.string() + ": contains no folders of images");
     return files;
   }
 
@@ -198,8 +198,8 @@ class ClassFolder {
       train_.insert(train_.end(), files.begin() + held, files.end());
     }
     if (test_.empty()) {
-      fail("has " + std::to_string(all.size()) + " pictures of " + std::to_string(data_.classes) +
-           " classes, too few to hold out a share of " + number_text(options_.holdout));
+      fail("has " + std::to_string(all.size()) + " images in " + std::to_string(data_.classes) +
+           " classes, too few for a holdout of " + number_text(options_.holdout));
     }
   }
 
@@ -207,8 +207,8 @@ class ClassFolder {
     const auto each = static_cast<std::uint64_t>(numel(data_.image_shape));
     const std::uint64_t count = train_.size() + test_.size();
     if (count <= options_.max_bytes / each) return;
-    fail(std::to_string(count) + " pictures of " + to_string(data_.image_shape) +
-         " are more than " + std::to_string(options_.max_bytes) + " bytes, the limit" + hint());
+    fail(std::to_string(count) + " images of " + to_string(data_.image_shape) +
+         " exceed the limit of " + std::to_string(options_.max_bytes) + " bytes" + hint());
   }
 
   // Decoding takes a millisecond and more each. Which thread reads a picture changes nothing: its
@@ -232,10 +232,10 @@ class ClassFolder {
                                     .channels = keep_colour ? 0 : wanted_.channels});
     if (image.height != wanted_.height || image.width != wanted_.width ||
         image.channels != wanted_.channels) {
-      throw IoError(path + ": is a picture of " +
-                    to_string(Shape{image.height, image.width, image.channels}) + ": " +
-                    to_string(Shape{wanted_.height, wanted_.width, wanted_.channels}) +
-                    " expected, as " + first_ + " is" + hint());
+      throw IoError(path + ": is an image of " +
+                    to_string(Shape{image.height, image.width, image.channels}) + "; expected " +
+                    to_string(Shape{wanted_.height, wanted_.width, wanted_.channels}) + ", as in " +
+                    first_ + hint());
     }
     return image;
   }
@@ -246,7 +246,7 @@ class ClassFolder {
   std::vector<PictureFile> train_, test_;
   std::string first_;  // the picture whose size is everyone's
   Image wanted_;       // without pixels
-  LabelledImages data_;
+  LabeledImages data_;
 };
 
 }  // namespace
@@ -263,7 +263,7 @@ bool is_class_folder(const std::string& folder) {
   return folders;
 }
 
-LabelledImages read_class_folder(const std::string& folder, const ImageFolderOptions& options) {
+LabeledImages read_class_folder(const std::string& folder, const ImageFolderOptions& options) {
   return ClassFolder(folder, options).read();
 }
 

@@ -11,6 +11,6 @@ namespace tensorgrad::io {
 // Whether the folder holds visible folders, and no file of an IDX data set.
 bool is_class_folder(const std::string& folder);
 
-LabelledImages read_class_folder(const std::string& folder, const ImageFolderOptions& options);
+LabeledImages read_class_folder(const std::string& folder, const ImageFolderOptions& options);
 
 }  // namespace tensorgrad::io

@@ -15,10 +15,11 @@
 #include "io/gzip.h"
 #include "io/random.h"
 #include "io/text.h"
-#include "tensorgrad/data/images.h"
+#include "tensorgrad/data/csv.h"
+#include "tensorgrad/data/idx.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 using io::CsvTokens;
@@ -127,8 +128,7 @@ class CsvReader {
       fail("the delimiter " + in_quotes(std::string_view(&d, 1)) + " cannot be used");
     }
     if (!(options.holdout >= 0.0 && options.holdout < 1.0)) {
-      fail("the share of rows to hold out is " + number_text(options.holdout) +
-           ": at least 0 and less than 1 expected");
+      fail("holdout must be in [0, 1), got " + number_text(options.holdout));
     }
   }
 
@@ -175,7 +175,7 @@ class CsvReader {
 
 void CsvReader::look_at_first_rows() {
   CsvTokens tokens(text_, options_.delimiter, file_);
-  if (!tokens.next()) fail("is empty: rows of numbers expected");
+  if (!tokens.next()) fail("is empty; expected rows of numbers");
   const std::vector<std::string> first(tokens.fields().begin(), tokens.fields().end());
   const std::uint64_t first_line = tokens.line();
   std::vector<std::string> second;
@@ -193,7 +193,7 @@ void CsvReader::look_at_first_rows() {
     }
   }
   if (data_.feature_names.empty()) {
-    fail("has one column only: features beside the label expected (is the delimiter " +
+    fail("has only one column; expected features in addition to the label (is the delimiter " +
          in_quotes(std::string_view(&options_.delimiter, 1)) + "?)");
   }
 }
@@ -255,8 +255,8 @@ CsvRows CsvReader::read_rows() {
   while (tokens.next()) {
     if (tokens.fields().size() != names_.size()) {
       fail("line " + std::to_string(tokens.line()) + ": has " +
-           std::to_string(tokens.fields().size()) + " columns: " + std::to_string(names_.size()) +
-           " expected, as in the first line");
+           std::to_string(tokens.fields().size()) + " columns; expected " +
+           std::to_string(names_.size()) + ", as in the first line");
     }
     read_row(tokens, rows, labels);
     ++rows.count;
@@ -272,18 +272,18 @@ void CsvReader::check_classes() const {
   const std::vector<std::string>& names = data_.class_names;
   const std::string column =
       "the label column " + in_quotes(data_.label_name) +
-      (options_.label.empty() ? " (the last, as none is named)" : std::string());
+      (options_.label.empty() ? " (the last column by default)" : std::string());
   if (names.size() == 1) {
-    fail(column + " holds one class only, " + in_quotes(names[0], 30) + ": at least two expected" +
-         hint());
+    fail(column + " contains only one class, " + in_quotes(names[0], 30) +
+         "; expected at least two" + hint());
   }
   const auto fraction = std::find_if(names.begin(), names.end(),
                                      [](const std::string& n) { return !parse_integer(n); });
   const bool numbers = std::all_of(names.begin(), names.end(),
                                    [](const std::string& n) { return parse_float(n).has_value(); });
   if (numbers && fraction != names.end()) {
-    fail(column + " holds numbers with fractions, as " + in_quotes(*fraction, 30) +
-         ": names or numbers of classes expected" + hint());
+    fail(column + " contains fractional numbers such as " + in_quotes(*fraction, 30) +
+         "; expected class names or numbers" + hint());
   }
 }
 
@@ -295,7 +295,7 @@ void CsvReader::read_row(const CsvTokens& tokens, CsvRows& rows, Labels& labels)
       const std::optional<float> value = parse_float(field);
       if (!value) {
         fail_at(tokens.line(), c,
-                trimmed(field).empty() ? "is empty: a number expected"
+                trimmed(field).empty() ? "is empty; expected a number"
                                        : in_quotes(field, 30) + " is not a finite number" +
                                              (options_.label.empty() ? hint() : ""));
       }
@@ -310,7 +310,7 @@ void CsvReader::read_row(const CsvTokens& tokens, CsvRows& rows, Labels& labels)
     const std::optional<std::int32_t> label = labels.number(text);
     if (!label) {
       fail_at(tokens.line(), c,
-              "the label " + in_quotes(text, 30) + " is none of the known classes");
+              "the label " + in_quotes(text, 30) + " is not one of the known classes");
     }
     if (labels.too_many()) {
       fail_at(tokens.line(), c,
@@ -326,7 +326,7 @@ void CsvReader::split(CsvRows all) {
   const auto held =
       static_cast<std::size_t>(std::llround(options_.holdout * static_cast<double>(all.count)));
   if (options_.holdout > 0.0 && (held == 0 || held == n)) {
-    fail("has " + std::to_string(n) + " rows, too few to hold out a share of " +
+    fail("has " + std::to_string(n) + " rows, too few for a holdout of " +
          number_text(options_.holdout));
   }
   if (held == 0) {
@@ -364,4 +364,4 @@ CsvData read_csv(const std::string& path, const CsvOptions& options) {
   return parse_csv(io::read_inflated(path, options.max_bytes), path, options);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

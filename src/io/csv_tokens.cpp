@@ -65,7 +65,7 @@ std::string_view CsvTokens::quoted_field() {
   const std::string_view raw = text_.substr(start, at_ - start);
   ++at_;
   if (!at_line_end() && text_[at_] != delimiter_) {
-    fail(line_, "column " + std::to_string(fields_.size() + 1) + ": text behind the closing quote");
+    fail(line_, "column " + std::to_string(fields_.size() + 1) + ": text after the closing quote");
   }
   if (!doubled) return raw;
   std::string& out = unescaped_.emplace_back();

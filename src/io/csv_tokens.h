@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tensorgrad/version.h"
+
 namespace tensorgrad::io {
 
 inline constexpr std::size_t kMaxCsvColumns = 1'000'000;

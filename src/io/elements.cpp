@@ -54,7 +54,7 @@ Elements narrowed(DType dtype, const std::string& where, const StoredTensor& ten
   return converted<From>(dtype, tensor, [&](From value, std::size_t i) {
     if (fits<To>(value)) return static_cast<To>(value);
     throw IoError(where + ": element " + std::to_string(i) + " is " + text_of(value) +
-                  ", which no " + std::string(to_string(dtype)) + " holds");
+                  ", which does not fit in " + std::string(to_string(dtype)));
   });
 }
 
@@ -91,7 +91,7 @@ Elements to_elements(const std::string& file, const std::string& name, const Sto
       return static_cast<std::uint32_t>(value != 0);
     });
   }
-  throw IoError(where + ": F64, F32, F16, BF16, an integer or BOOL expected");
+  throw IoError(where + ": expected F64, F32, F16, BF16, an integer type or BOOL");
 }
 
 }  // namespace tensorgrad::io

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::io {
 namespace {
@@ -31,15 +31,14 @@ std::string read_inflated(const std::string& path, std::uint64_t max_bytes) {
     bytes = std::move(inflated);
   }
   if (bytes.size() > max_bytes) {
-    throw IoError(path + ": holds more than " + std::to_string(max_bytes) +
-                  " bytes of text, the limit");
+    throw IoError(path + ": text exceeds the limit of " + std::to_string(max_bytes) + " bytes");
   }
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 InflatingReader::InflatingReader(std::span<const std::byte> bytes, std::string_view file)
     : bytes_(bytes), file_(file), gzip_(is_gzip(bytes)) {
-  if (gzip_ && inflateInit2(&stream_, kGzipWindow) != Z_OK) fail("zlib cannot start");
+  if (gzip_ && inflateInit2(&stream_, kGzipWindow) != Z_OK) fail("zlib failed to initialize");
 }
 
 InflatingReader::~InflatingReader() {
@@ -95,7 +94,7 @@ std::size_t InflatingReader::inflate_into(std::span<std::byte> out) {
     if (code == Z_STREAM_END) {
       next_member();
     } else if (code == Z_MEM_ERROR) {
-      fail("out of memory for inflating");
+      fail("out of memory while decompressing");
     } else if (code != Z_OK && code != Z_BUF_ERROR) {
       fail(std::string("damaged gzip stream (") + (stream_.msg ? stream_.msg : "unknown") + ")");
     } else if (stream_.avail_in == 0 && next_ == bytes_.size() && stream_.avail_out > 0) {
@@ -111,16 +110,16 @@ void InflatingReader::next_member() {
     ended_ = true;
     return;
   }
-  if (!is_gzip(bytes_.subspan(at))) fail("bytes behind the end of the gzip stream");
-  if (inflateReset(&stream_) != Z_OK) fail("zlib cannot start again");
+  if (!is_gzip(bytes_.subspan(at))) fail("extra bytes after the end of the gzip stream");
+  if (inflateReset(&stream_) != Z_OK) fail("zlib failed to reset");
 }
 
 }  // namespace tensorgrad::io
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 std::string read_text_file(const std::string& path, std::uint64_t max_bytes) {
   return io::read_inflated(path, max_bytes);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

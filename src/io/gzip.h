@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tensorgrad/version.h"
+
 namespace tensorgrad::io {
 
 bool is_gzip(std::span<const std::byte> bytes);

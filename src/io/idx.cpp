@@ -8,11 +8,11 @@
 
 #include "io/gzip.h"
 #include "io/text.h"
-#include "tensorgrad/data/images.h"
+#include "tensorgrad/data/files.h"
+#include "tensorgrad/data/idx.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/data/safetensors.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 std::optional<IdxElement> element_of_code(unsigned code) {
@@ -44,24 +44,24 @@ class IdxReader {
  private:
   [[noreturn]] void fail(const std::string& what, std::uint64_t byte, const std::string& wanted) {
     throw IoError(std::string(file_) + ": " + what + " at byte " + std::to_string(byte) +
-                  (source_.inflates() ? " of the inflated data: " : ": ") + wanted);
+                  (source_.inflates() ? " of the decompressed data: " : ": ") + wanted);
   }
 
   unsigned read_magic(IdxArray& array) {
     std::array<std::byte, 4> magic{};
     const std::size_t n = source_.read(magic);
-    if (n < magic.size()) fail("truncated", n, "4 bytes of magic number expected");
+    if (n < magic.size()) fail("truncated", n, "expected a 4-byte magic number");
     if (magic[0] != std::byte{0} || magic[1] != std::byte{0}) {
-      fail("not an IDX file", 0, "two zero bytes expected");
+      fail("not an IDX file", 0, "expected two zero bytes");
     }
     const auto code = std::to_integer<unsigned>(magic[2]);
     const std::optional<IdxElement> element = element_of_code(code);
     if (!element) {
-      fail("unknown element type " + std::to_string(code), 2, "8, 9, 11, 12, 13 or 14 expected");
+      fail("unknown element type " + std::to_string(code), 2, "expected 8, 9, 11, 12, 13 or 14");
     }
     array.element = *element;
     const auto rank = std::to_integer<unsigned>(magic[3]);
-    if (rank == 0) fail("rank 0", 3, "at least 1 expected");
+    if (rank == 0) fail("rank 0", 3, "expected at least 1");
     return rank;
   }
 
@@ -69,7 +69,7 @@ class IdxReader {
     std::vector<std::byte> sizes(std::size_t{4} * rank);
     const std::size_t n = source_.read(sizes);
     if (n < sizes.size()) {
-      fail("truncated", 4 + n, std::to_string(4 + sizes.size()) + " bytes of header expected");
+      fail("truncated", 4 + n, "expected " + std::to_string(4 + sizes.size()) + " header bytes");
     }
     header_bytes_ = 4 + sizes.size();
     for (std::size_t axis = 0; axis < rank; ++axis) {
@@ -78,7 +78,7 @@ class IdxReader {
         size = size << 8 | std::to_integer<std::uint32_t>(sizes[4 * axis + i]);
       }
       if (size == 0) {
-        fail("size 0 of axis " + std::to_string(axis), 4 + 4 * axis, "at least 1 expected");
+        fail("size 0 of axis " + std::to_string(axis), 4 + 4 * axis, "expected at least 1");
       }
       array.shape.push_back(size);
     }
@@ -90,16 +90,16 @@ class IdxReader {
     const std::string what = std::string(to_string(array.element)) + " " + to_string(array.shape);
     const std::uint64_t most = source_.most_bytes();
     if (!promised || *promised > most) {
-      fail("shape " + to_string(array.shape), 4, "the file is too short to hold " + what);
+      fail("shape " + to_string(array.shape), 4, "the file is too short for " + what);
     }
     const std::uint64_t got = source_.append(array.bytes, *promised);
     if (got < *promised) {
       fail("truncated", header_bytes_ + got,
-           std::to_string(*promised) + " bytes of " + what + " expected");
+           "expected " + std::to_string(*promised) + " bytes of " + what);
     }
     std::array<std::byte, 1> extra{};
     if (source_.read(extra) != 0) {
-      fail("bytes left over", header_bytes_ + got, "the end expected behind " + what);
+      fail("extra bytes", header_bytes_ + got, "expected the end of the data after " + what);
     }
     if (width > 1 && std::endian::native == std::endian::little) {
       for (std::size_t i = 0; i < array.bytes.size(); i += width) {
@@ -146,4 +146,4 @@ IdxArray parse_idx(std::span<const std::byte> bytes, std::string_view name) {
 
 IdxArray read_idx(const std::string& path) { return parse_idx(read_file(path), path); }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -10,9 +10,10 @@
 #include "base/check.h"
 #include "io/image_header.h"
 #include "io/image_resize.h"
+#include "tensorgrad/data/files.h"
+#include "tensorgrad/data/idx.h"
 #include "tensorgrad/data/images.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::io {
 namespace {
@@ -55,7 +56,7 @@ void* decoder_grows(void* old, std::size_t old_bytes, std::size_t bytes) {
 #define STBI_FREE(memory) std::free(memory)
 #include <stb/stb_image.h>
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace io {
 namespace {
 
@@ -87,7 +88,7 @@ std::vector<std::uint8_t> decoded(std::span<const std::byte> bytes, std::string_
     if (memory && !decoder_memory.refused) throw std::bad_alloc();
     throw IoError(std::string(name) + ": damaged " + header.format + " of " +
                   to_string(Shape{header.height, header.width, header.channels}) + ": " +
-                  (memory              ? "it holds more than its pixels"
+                  (memory              ? "decoding takes more memory than its size allows"
                    : reason != nullptr ? reason
                                        : "it cannot be decoded"));
   }
@@ -99,13 +100,13 @@ void check_image_options(const ImageOptions& options, std::string_view name) {
   const bool kept = options.height == 0 && options.width == 0;
   const auto fits = [](std::int64_t side) { return side >= 1 && side <= kMostImageSide; };
   if (!kept && !(fits(options.height) && fits(options.width))) {
-    throw IoError(std::string(name) + ": height " + std::to_string(options.height) + " and width " +
-                  std::to_string(options.width) + " were asked for: both 1 to " +
-                  std::to_string(kMostImageSide) + ", or both 0, expected");
+    throw IoError(std::string(name) + ": height and width must both be 1 to " +
+                  std::to_string(kMostImageSide) + " or both 0, got " +
+                  std::to_string(options.height) + " and " + std::to_string(options.width));
   }
   if (options.channels != 0 && options.channels != 1 && options.channels != 3) {
-    throw IoError(std::string(name) + ": " + std::to_string(options.channels) +
-                  " channels were asked for: 1, 3, or 0 for those of the file expected");
+    throw IoError(std::string(name) + ": channels must be 1, 3 or 0 (as in the file), got " +
+                  std::to_string(options.channels));
   }
 }
 
@@ -113,9 +114,9 @@ void check_image_bytes(std::int64_t height, std::int64_t width, int channels, st
                        std::string_view name) {
   const auto bytes = static_cast<std::uint64_t>(height * width * channels);
   if (bytes <= most) return;
-  throw IoError(std::string(name) + ": a picture of " + to_string(Shape{height, width, channels}) +
-                ", " + std::to_string(bytes) + " bytes: at most " + std::to_string(most) +
-                " are allowed");
+  throw IoError(std::string(name) + ": an image of " + to_string(Shape{height, width, channels}) +
+                " takes " + std::to_string(bytes) + " bytes; at most " + std::to_string(most) +
+                " allowed");
 }
 
 }  // namespace
@@ -126,7 +127,7 @@ Image parse_image(std::span<const std::byte> bytes, std::string_view name,
   io::check_image_options(options, name);
   if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
     throw IoError(std::string(name) + ": has " + std::to_string(bytes.size()) +
-                  " bytes, too many for a picture");
+                  " bytes, too many for an image");
   }
   const io::ImageHeader header = io::read_image_header(bytes, name);
   Image image{.height = header.height,
@@ -145,4 +146,4 @@ Image read_image(const std::string& path, const ImageOptions& options) {
   return parse_image(read_file(path, options.max_bytes), path, options);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

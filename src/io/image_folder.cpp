@@ -10,11 +10,12 @@
 
 #include "io/class_folder.h"
 #include "io/text.h"
+#include "tensorgrad/data/files.h"
+#include "tensorgrad/data/idx.h"
 #include "tensorgrad/data/images.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/data/safetensors.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 namespace fs = std::filesystem;
@@ -50,7 +51,7 @@ std::string find_file(const std::string& folder, const std::vector<std::string>&
     wanted += stem + (images ? "-idx3-ubyte[.gz]" : "-idx1-ubyte[.gz]");
   }
   throw IoError(folder + ": no file " + wanted + " in this folder" +
-                (stems[0] == "train-images" ? ", nor a folder of pictures for each class" : ""));
+                (stems[0] == "train-images" ? ", nor a folder of images for each class" : ""));
 }
 
 std::int64_t label_at(const IdxArray& array, std::size_t i) {
@@ -71,16 +72,16 @@ std::vector<std::int32_t> read_labels(const std::string& path, std::int64_t limi
   const IdxArray array = read_idx(path);
   const bool integers = array.element != IdxElement::kF32 && array.element != IdxElement::kF64;
   if (array.shape.size() != 1 || !integers) {
-    throw IoError(path + ": holds " + std::string(to_string(array.element)) + " " +
-                  to_string(array.shape) + ": one integer per image expected");
+    throw IoError(path + ": contains " + std::string(to_string(array.element)) + " " +
+                  to_string(array.shape) + "; expected one integer per image");
   }
   std::vector<std::int32_t> labels(static_cast<std::size_t>(array.shape[0]));
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const std::int64_t label = label_at(array, i);
     if (label < 0 || label >= limit) {
       throw IoError(path + ": label " + std::to_string(label) + " at byte " +
-                    std::to_string(8 + i * idx_element_bytes(array.element)) + ": 0 to " +
-                    std::to_string(limit - 1) + " expected");
+                    std::to_string(8 + i * idx_element_bytes(array.element)) + ": expected 0 to " +
+                    std::to_string(limit - 1));
     }
     labels[i] = static_cast<std::int32_t>(label);
   }
@@ -96,15 +97,16 @@ ReadSet read_set(const std::string& images_path, const std::string& labels_path,
                  std::int64_t limit) {
   IdxArray images = read_idx(images_path);
   if (images.element != IdxElement::kU8 || images.shape.size() < 2) {
-    throw IoError(images_path + ": holds " + std::string(to_string(images.element)) + " " +
-                  to_string(images.shape) + ": u8 images [count, height, width] expected");
+    throw IoError(images_path + ": contains " + std::string(to_string(images.element)) + " " +
+                  to_string(images.shape) + "; expected u8 images [count, height, width]");
   }
   ReadSet read;
   read.set.labels = read_labels(labels_path, limit);
   read.set.count = images.shape[0];
   if (static_cast<std::size_t>(read.set.count) != read.set.labels.size()) {
-    throw IoError(labels_path + ": holds " + std::to_string(read.set.labels.size()) + " labels: " +
-                  std::to_string(read.set.count) + " expected, one per image of " + images_path);
+    throw IoError(labels_path + ": contains " + std::to_string(read.set.labels.size()) +
+                  " labels; expected " + std::to_string(read.set.count) + ", one per image of " +
+                  images_path);
   }
   read.image_shape.assign(images.shape.begin() + 1, images.shape.end());
   read.set.images.resize(images.bytes.size());
@@ -127,11 +129,11 @@ std::vector<std::string> read_class_names(const std::string& folder) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() || !io::is_plain_utf8(line)) {
       throw IoError(path + ": line " + std::to_string(names.size() + 1) +
-                    ": a class name in UTF-8 expected");
+                    ": expected a class name in UTF-8");
     }
     names.emplace_back(line);
   }
-  if (names.empty()) throw IoError(path + ": is empty: one class name a line expected");
+  if (names.empty()) throw IoError(path + ": is empty; expected one class name per line");
   return names;
 }
 
@@ -166,25 +168,25 @@ void check_asked(const std::string& path, Shape shape, const ImageFolderOptions&
   }
   if (asked.channels > 1) wanted.push_back(asked.channels);
   if (wanted == shape) return;
-  throw IoError(path + ": images are " + what + ": " + to_string(wanted) +
-                " expected, and IDX images are taken as they are");
+  throw IoError(path + ": images are " + what + "; expected " + to_string(wanted) +
+                " (IDX images are not resized or converted)");
 }
 
 }  // namespace
 
-LabelledImages read_image_folder(const std::string& folder, const ImageFolderOptions& options) {
+LabeledImages read_image_folder(const std::string& folder, const ImageFolderOptions& options) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
     throw IoError(folder +
-                  ": is no folder: one with train-images-idx3-ubyte[.gz] or with a folder of "
-                  "pictures for each class expected");
+                  ": is not a folder; expected a folder with train-images-idx3-ubyte[.gz] or with "
+                  "a folder of images for each class");
   }
   if (io::is_class_folder(folder)) return io::read_class_folder(folder, options);
   const std::string train_images = find_file(folder, {"train-images"});
   const std::string train_labels = find_file(folder, {"train-labels"});
   const std::string test_images = find_file(folder, {"t10k-images", "test-images"});
   const std::string test_labels = find_file(folder, {"t10k-labels", "test-labels"});
-  LabelledImages data;
+  LabeledImages data;
   data.class_names = read_class_names(folder);
   const std::size_t named = data.class_names.size();
   ReadSet train = read_set(train_images, train_labels,
@@ -194,8 +196,8 @@ LabelledImages read_image_folder(const std::string& folder, const ImageFolderOpt
                      : *std::max_element(train.set.labels.begin(), train.set.labels.end()) + 1;
   ReadSet test = read_set(test_images, test_labels, data.classes);
   if (train.image_shape != test.image_shape) {
-    throw IoError(test_images + ": images are " + to_string(test.image_shape) + ": " +
-                  to_string(train.image_shape) + " expected, as in " + train_images);
+    throw IoError(test_images + ": images are " + to_string(test.image_shape) + "; expected " +
+                  to_string(train.image_shape) + ", as in " + train_images);
   }
   if (options.height != 0 || options.width != 0 || options.channels != 0) {
     check_asked(train_images, train.image_shape, options);
@@ -207,4 +209,4 @@ LabelledImages read_image_folder(const std::string& folder, const ImageFolderOpt
   return data;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

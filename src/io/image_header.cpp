@@ -45,10 +45,9 @@ class ImageCursor {
 
   std::span<const std::byte> take(std::size_t count, const std::string& what) {
     if (bytes_.size() - place_ < count) {
-      throw IoError(std::string(name_) + ": " + format_ + " cut off at byte " +
-                    std::to_string(bytes_.size()) + ": " +
-                    std::to_string(count - (bytes_.size() - place_)) + " more bytes of " + what +
-                    " expected");
+      throw IoError(std::string(name_) + ": " + format_ + " truncated at byte " +
+                    std::to_string(bytes_.size()) + ": expected " +
+                    std::to_string(count - (bytes_.size() - place_)) + " more bytes of " + what);
     }
     place_ += count;
     return bytes_.subspan(place_ - count, count);
@@ -80,12 +79,12 @@ void check_sides(const ImageCursor& in, std::size_t place, const ImageHeader& he
   for (const std::int64_t side : {header.height, header.width}) {
     if (side >= 1 && side <= kMostImageSide) continue;
     in.fail(place, std::to_string(header.width) + "x" + std::to_string(header.height) +
-                       " pixels (1 to " + std::to_string(kMostImageSide) + " a side expected)");
+                       " pixels (expected 1 to " + std::to_string(kMostImageSide) + " per side)");
   }
 }
 
 ImageHeader read_png(ImageCursor in) {
-  in.take(kPngMagic.size(), "its first bytes");
+  in.take(kPngMagic.size(), "the signature");
   ImageHeader header = {.format = "PNG"};
   for (bool first = true;; first = false) {
     const std::size_t place = in.place();
@@ -96,7 +95,7 @@ ImageHeader read_png(ImageCursor in) {
     const std::span<const std::byte> data = in.take(length, what);
     const std::uint32_t checksum = in.number(4, what);
     const bool critical = (type[0] & 0x20) == 0;
-    if (first != (type == "IHDR")) in.fail(place, what + (first ? " before IHDR" : " again"));
+    if (first != (type == "IHDR")) in.fail(place, first ? what + " before IHDR" : "second " + what);
     if (!critical) continue;
     // Type and data lie side by side.
     const auto* const start = reinterpret_cast<const Bytef*>(kind.data());
@@ -112,7 +111,7 @@ ImageHeader read_png(ImageCursor in) {
       header.channels = colour == 0 || colour == 4 ? 1 : 3;
       check_sides(in, place, header);
     } else if (type != "PLTE" && type != "IDAT") {
-      in.fail(place, what + ", which nobody knows,");
+      in.fail(place, "unknown " + what);
     }
   }
 }
@@ -135,8 +134,8 @@ void check_huffman_tables(const ImageCursor& in, std::size_t place,
 void read_frame(const ImageCursor& in, std::size_t place, unsigned marker,
                 std::span<const std::byte> frame, ImageHeader& header) {
   if (marker > 0xc2) {
-    in.fail(place, "frame of kind " + std::to_string(marker - 0xc0) +
-                       " (0 to 2, baseline to progressive, expected)");
+    in.fail(place, "frame of type " + std::to_string(marker - 0xc0) +
+                       " (expected 0 to 2, baseline to progressive)");
   }
   if (header.channels != 0) in.fail(place, "second frame");
   if (frame.size() < 6) in.fail(place, "frame of " + std::to_string(frame.size()) + " bytes");
@@ -147,7 +146,7 @@ void read_frame(const ImageCursor& in, std::size_t place, unsigned marker,
 }
 
 ImageHeader read_jpeg(ImageCursor in) {
-  in.take(kJpegMagic.size(), "its first bytes");
+  in.take(kJpegMagic.size(), "the signature");
   ImageHeader header = {.format = "JPEG"};
   for (int scans = 0;;) {
     const std::size_t place = in.place();
@@ -168,8 +167,8 @@ ImageHeader read_jpeg(ImageCursor in) {
     } else if (marker == 0xda) {
       if (header.channels == 0) in.fail(place, "scan before a frame");
       if (++scans > kMostScans) {
-        in.fail(place, "scan " + std::to_string(scans) + " (at most " + std::to_string(kMostScans) +
-                           " expected)");
+        in.fail(place, "scan " + std::to_string(scans) + " (expected at most " +
+                           std::to_string(kMostScans) + ")");
       }
       in.skip_scan();
     }
@@ -183,7 +182,7 @@ ImageHeader read_image_header(std::span<const std::byte> bytes, std::string_view
   if (text.starts_with(kPngMagic)) return read_png({bytes, name, "PNG"});
   if (text.starts_with(kJpegMagic)) return read_jpeg({bytes, name, "JPEG"});
   throw IoError(std::string(name) + ": begins with " + in_quotes(text.substr(0, 12)) +
-                ": a PNG or JPEG expected");
+                "; expected a PNG or JPEG image");
 }
 
 }  // namespace tensorgrad::io

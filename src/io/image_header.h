@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "tensorgrad/version.h"
+
 namespace tensorgrad::io {
 
 inline constexpr std::int64_t kMostImageSide = 65'535;  // pixels; what a JPEG can have

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "io/text.h"
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/data/safetensors.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace io {
 
 InputFile::InputFile(const std::string& path) : path_(path) {
@@ -26,7 +26,7 @@ InputFile::InputFile(const std::string& path) : path_(path) {
   if (!known || !S_ISREG(info.st_mode)) {
     ::close(fd_);
     const bool folder = known && S_ISDIR(info.st_mode);
-    throw IoError(path + (folder ? ": is a folder: a file was expected" : ": is no regular file"));
+    throw IoError(path + (folder ? ": is a folder; expected a file" : ": is not a regular file"));
   }
   size_ = static_cast<std::uint64_t>(info.st_size);
 }
@@ -41,8 +41,8 @@ void InputFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw IoError(path_ + ": cannot be read: " + system_error_text(errno));
     if (n == 0) {
-      throw IoError(path_ + ": truncated at byte " + std::to_string(offset) + ": " +
-                    std::to_string(out.size()) + " more bytes expected");
+      throw IoError(path_ + ": truncated at byte " + std::to_string(offset) + ": expected " +
+                    std::to_string(out.size()) + " more bytes");
     }
     offset += static_cast<std::uint64_t>(n);
     out = out.subspan(static_cast<std::size_t>(n));
@@ -56,12 +56,12 @@ std::vector<std::byte> read_file(const std::string& path, std::uint64_t max_byte
   std::vector<std::byte> bytes;
   const std::uint64_t most = std::min<std::uint64_t>(max_bytes, bytes.max_size());
   if (file.size() > most) {
-    throw IoError(path + ": has " + std::to_string(file.size()) + " bytes: at most " +
-                  std::to_string(most) + " are allowed");
+    throw IoError(path + ": has " + std::to_string(file.size()) + " bytes; at most " +
+                  std::to_string(most) + " allowed");
   }
   bytes.resize(static_cast<std::size_t>(file.size()));
   file.read_at(0, bytes);
   return bytes;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "tensorgrad/version.h"
+
 namespace tensorgrad::io {
 
 class InputFile {

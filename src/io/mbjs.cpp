@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "base/half.h"
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/data/safetensors.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::uint32_t kMbjsMagic = 0x4D424A53;
@@ -29,10 +29,10 @@ class MbjsReader {
   MbjsFile read() {
     MbjsFile file;
     if (word("magic number") != kMbjsMagic)
-      fail("not an MBJS file", 0, "the bytes 53 4a 42 4d expected");
+      fail("not an MBJS file", 0, "expected the bytes 53 4a 42 4d");
     const std::uint32_t version = word("version");
     if (version < 1 || version > 3) {
-      fail("version " + std::to_string(version), kMbjsWord, "1, 2 or 3 expected");
+      fail("version " + std::to_string(version), kMbjsWord, "expected 1, 2 or 3");
     }
     file.version = static_cast<int>(version);
     if (version > 1) read_layers(file);
@@ -51,8 +51,8 @@ class MbjsReader {
   void demand(std::uint64_t count, const std::string& what) const {
     if (left() >= count) return;
     fail("truncated", bytes_.size(),
-         std::to_string(count) + " bytes of " + what + " expected from byte " +
-             std::to_string(at_) + " on");
+         "expected " + std::to_string(count) + " bytes of " + what + " from byte " +
+             std::to_string(at_));
   }
   std::uint32_t word(const std::string& what) {
     demand(kMbjsWord, what);
@@ -69,12 +69,12 @@ class MbjsReader {
     for (std::uint64_t i = 0; i < up_to_word(count); ++i) {
       const auto byte = std::to_integer<std::uint32_t>(bytes_[at_ + i]);
       if (i >= count) {
-        if (byte != 0) fail("padding " + std::to_string(byte), at_ + i, "0 expected");
+        if (byte != 0) fail("padding " + std::to_string(byte), at_ + i, "expected 0");
         continue;
       }
       if (byte >= kMbjsKinds) {
-        fail("kind " + std::to_string(byte) + " of layer " + std::to_string(i), at_ + i,
-             "0 to 3 expected");
+        fail("unknown kind " + std::to_string(byte) + " of layer " + std::to_string(i), at_ + i,
+             "expected 0 to 3");
       }
       file.layers.push_back(static_cast<MbjsLayer>(byte));
     }
@@ -92,7 +92,7 @@ class MbjsReader {
       file.tensors.push_back(values(size, file.version));
     }
     if (left() == 0) return;
-    fail(std::to_string(left()) + " bytes more", at_, "the end of the file expected");
+    fail(std::to_string(left()) + " extra bytes", at_, "expected the end of the file");
   }
 
   std::vector<float> values(std::uint64_t count, int version) {
@@ -125,7 +125,7 @@ void put_half(std::string& out, float value, std::size_t tensor, std::size_t pla
   if (std::isfinite(value) && (half & 0x7fffU) == 0x7c00U) {
     throw UserError("write_mbjs: value " + std::to_string(place) + " of tensor " +
                     std::to_string(tensor) + " is " + std::to_string(value) +
-                    ", which f16 does not hold");
+                    ", which does not fit in f16");
   }
   put_word(out, half, 2);
 }
@@ -143,11 +143,11 @@ MbjsFile read_mbjs(const std::string& path) {
 
 void write_mbjs(const std::string& path, const MbjsFile& file) {
   if (file.version < 1 || file.version > 3) {
-    throw UserError("write_mbjs: version 1, 2 or 3 expected, got " + std::to_string(file.version));
+    throw UserError("write_mbjs: expected version 1, 2 or 3, got " + std::to_string(file.version));
   }
   for (const MbjsLayer layer : file.layers) {
     if (file.version > 1 || layer == MbjsLayer::kMamba1) continue;
-    throw UserError("write_mbjs: version 1 has layers of Mamba-1 alone");
+    throw UserError("write_mbjs: version 1 supports only Mamba-1 layers");
   }
   std::string out;
   put_word(out, kMbjsMagic);
@@ -161,7 +161,7 @@ void write_mbjs(const std::string& path, const MbjsFile& file) {
   for (const std::vector<float>& tensor : file.tensors) {
     if (tensor.size() > UINT32_MAX)
       throw UserError(
-          "write_mbjs: a tensor has 2^32 values or more, which the format does not hold");
+          "write_mbjs: a tensor has 2^32 or more values, which the format does not support");
     put_word(out, static_cast<std::uint32_t>(tensor.size()));
   }
   for (std::size_t t = 0; t < file.tensors.size(); ++t) {
@@ -179,4 +179,4 @@ void write_mbjs(const std::string& path, const MbjsFile& file) {
   write_file_atomically(path, out);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

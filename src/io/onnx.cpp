@@ -39,8 +39,8 @@ class Writer {
     begin.begin(kGraph, graph_size);
     const std::uint64_t total = begin.bytes().size() + graph_size;
     if (total > kMostProtoBytes) {
-      throw IoError(path_ + ": the model would take " + std::to_string(total) +
-                    " bytes; a file of ONNX holds at most " + std::to_string(kMostProtoBytes));
+      throw IoError(path_ + ": the model takes " + std::to_string(total) +
+                    " bytes; an ONNX file is limited to " + std::to_string(kMostProtoBytes));
     }
     AtomicFile out(path_);
     out.write(as_bytes(begin.bytes()));

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "tensorgrad/version.h"
+
 namespace tensorgrad::io {
 
 // What a reader takes at most for one message.

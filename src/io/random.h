@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "tensorgrad/version.h"
+
 namespace tensorgrad::io {
 
 // splitmix64. A remainder of it by n is biased by less than n / 2^64.

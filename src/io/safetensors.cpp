@@ -16,10 +16,10 @@
 #include "io/atomic_file.h"
 #include "io/input_file.h"
 #include "io/text.h"
-#include "tensorgrad/error.h"
 #include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/error.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 using Item = std::pair<const std::string, StoredTensor>;
@@ -32,7 +32,7 @@ void check_writable(const std::string& name, const StoredTensor& tensor, const s
   const auto fail = [&](const std::string& what) {
     throw IoError(path + ": tensor " + io::in_quotes(name) + ": " + what);
   };
-  if (name == "__metadata__") fail("the name is taken by the format");
+  if (name == "__metadata__") fail("the name is reserved by the format");
   const std::size_t element = stored_dtype_bytes(tensor.dtype);
   if (element == 0) fail("unknown dtype " + io::in_quotes(tensor.dtype));
   if (tensor.shape.size() > io::kMaxStoredRank) fail("has too many axes");
@@ -122,7 +122,7 @@ DType element_type(const std::string& file, const std::string& name, const Store
   for (const DType dtype : {DType::kF32, DType::kI32, DType::kU32}) {
     if (tensor.dtype == stored_dtype(dtype)) return dtype;
   }
-  throw IoError(file + ": tensor '" + name + "' is " + tensor.dtype + "; F32, I32 or U32 expected");
+  throw IoError(file + ": tensor '" + name + "' is " + tensor.dtype + "; expected F32, I32 or U32");
 }
 
 void write_safetensors(const std::string& path, const StoredFile& file) {
@@ -163,14 +163,14 @@ namespace {
 
 template <typename T>
 StoredRange range_of(const StoredTensor& tensor) {
-  StoredRange range{.least = INFINITY, .most = -INFINITY, .count = tensor.data.size() / sizeof(T)};
+  StoredRange range{.min = INFINITY, .max = -INFINITY, .count = tensor.data.size() / sizeof(T)};
   for (std::size_t i = 0; i < range.count; ++i) {
     T raw;
     std::memcpy(&raw, tensor.data.data() + i * sizeof(T), sizeof(T));
     const auto value = static_cast<double>(raw);
     if (!std::isfinite(value)) continue;
-    range.least = std::min(range.least, value);
-    range.most = std::max(range.most, value);
+    range.min = std::min(range.min, value);
+    range.max = std::max(range.max, value);
     range.mean += value;
     ++range.finite;
   }
@@ -183,7 +183,7 @@ std::string values_of(const StoredTensor& tensor) {
   const StoredRange range = stored_range(tensor);
   if (range.finite == 0) return range.count == 0 ? "" : "no finite value";
   char text[128];
-  std::snprintf(text, sizeof text, "%11.4g %11.4g %11.4g", range.least, range.mean, range.most);
+  std::snprintf(text, sizeof text, "%11.4g %11.4g %11.4g", range.min, range.mean, range.max);
   std::string out = text;
   if (range.finite < range.count) {
     out += "  " + std::to_string(range.count - range.finite) + " not finite";
@@ -233,4 +233,4 @@ std::string dump_safetensors(const StoredFile& file) {
   return text;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -16,10 +16,10 @@
 
 #include "io/safetensors.h"
 #include "io/text.h"
-#include "tensorgrad/error.h"
 #include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/error.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace io {
 namespace {
 
@@ -76,7 +76,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     const char* const end = json_.data() + json_.size();
     nlohmann::json::sax_parse(Cursor(json_.data(), &seen_), Cursor(end, &seen_), this);
     // The lexer takes a NUL for the end of its input: what stands behind one is not looked at.
-    if (seen_ != end) fail("a byte 0 in the header", "spaces alone may follow the JSON");
+    if (seen_ != end) fail("a zero byte in the header", "only spaces may follow the JSON");
   }
   SafetensorsHeader take() { return std::move(header_); }
 
@@ -86,12 +86,12 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool number_float(double, const std::string& text) override {
     number_just_read_ = true;
     if (place_ != Place::kShape && place_ != Place::kOffsets) return unexpected("a number");
-    fail("the number " + in_quotes(text), "a non-negative integer below 2^63 expected");
+    fail("the number " + in_quotes(text), "expected a non-negative integer below 2^63");
   }
   bool number_integer(std::int64_t value) override {
     number_just_read_ = true;
     if (place_ != Place::kShape && place_ != Place::kOffsets) return unexpected("a number");
-    fail("the negative number " + std::to_string(value), "a non-negative integer expected");
+    fail("the negative number " + std::to_string(value), "expected a non-negative integer");
   }
   bool number_unsigned(std::uint64_t value) override;
   bool string(std::string& value) override;
@@ -104,7 +104,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
                    const nlohmann::detail::exception&) override {
     const std::size_t at = std::min(position > 0 ? position - 1 : 0, json_.size());
     const std::string what =
-        at == json_.size() ? "it is cut off" : in_quotes(json_.substr(at, 1)) + " was not expected";
+        at == json_.size() ? "unexpected end" : "unexpected " + in_quotes(json_.substr(at, 1));
     throw IoError(std::string(file_) + ": header is not JSON at byte " +
                   std::to_string(kLengthBytes + at) + ": " + what);
   }
@@ -148,32 +148,32 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
 std::string HeaderReader::expected() const {
   switch (place_) {
-    case Place::kStart: return "an object expected";
-    case Place::kRoot: return "an object expected";
-    case Place::kMetadata: return "a string expected for " + in_quotes(key_);
+    case Place::kStart: return "expected an object";
+    case Place::kRoot: return "expected an object";
+    case Place::kMetadata: return "expected a string for " + in_quotes(key_);
     case Place::kShape:
-    case Place::kOffsets: return "an integer expected";
+    case Place::kOffsets: return "expected an integer";
     case Place::kTensor:
-      return (key_ == "dtype" ? "a string" : "an array") + std::string(" expected for ") +
+      return std::string("expected ") + (key_ == "dtype" ? "a string" : "an array") + " for " +
              in_quotes(key_);
     case Place::kEnd: break;
   }
-  return "the end of the header expected";
+  return "expected the end of the header";
 }
 
 bool HeaderReader::number_unsigned(std::uint64_t value) {
   number_just_read_ = true;
   if (place_ != Place::kShape && place_ != Place::kOffsets) return unexpected("a number");
   if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    fail("the number " + std::to_string(value), "a non-negative integer below 2^63 expected");
+    fail("the number " + std::to_string(value), "expected a non-negative integer below 2^63");
   }
   if (place_ == Place::kShape) {
     if (entry_.shape.size() == kMaxStoredRank) {
-      fail("too many sizes", "at most " + std::to_string(kMaxStoredRank) + " expected");
+      fail("too many sizes", "expected at most " + std::to_string(kMaxStoredRank));
     }
     entry_.shape.push_back(static_cast<std::int64_t>(value));
   } else {
-    if (offsets_.size() == 2) fail("a third data offset", "two expected");
+    if (offsets_.size() == 2) fail("a third data offset", "expected two");
     offsets_.push_back(value);
   }
   number_just_read_ = false;
@@ -188,7 +188,7 @@ bool HeaderReader::string(std::string& value) {
   if (place_ != Place::kTensor || key_ != "dtype") return unexpected("a string");
   if (stored_dtype_rank(value) < 0) {
     fail("unknown dtype " + in_quotes(value),
-         "F32, I32, U32, BOOL or another of the format expected");
+         "expected F32, I32, U32, BOOL or another dtype of the format");
   }
   entry_.dtype = std::move(value);
   return true;
@@ -215,7 +215,7 @@ bool HeaderReader::end_object() {
       const char* missing = !(fields_ & kDtype)        ? "dtype"
                             : !(fields_ & kShapeField) ? "shape"
                                                        : "data_offsets";
-      fail("no " + std::string(missing), "dtype, shape and data_offsets expected");
+      fail("no " + std::string(missing), "expected dtype, shape and data_offsets");
     }
     entry_.begin = offsets_[0];
     entry_.end = offsets_[1];
@@ -237,7 +237,7 @@ bool HeaderReader::start_array(std::size_t) {
 
 bool HeaderReader::end_array() {
   if (place_ == Place::kOffsets && offsets_.size() != 2) {
-    fail(std::to_string(offsets_.size()) + " data offsets", "two expected");
+    fail(std::to_string(offsets_.size()) + " data offsets", "expected two");
   }
   place_ = Place::kTensor;
   return true;
@@ -246,7 +246,7 @@ bool HeaderReader::end_array() {
 bool HeaderReader::key(std::string& name) {
   if (place_ == Place::kRoot) {
     if (!names_.insert(name).second) {
-      fail("the name " + in_quotes(name) + " for the second time", "each name once expected");
+      fail("duplicate name " + in_quotes(name), "expected each name once");
     }
     in_metadata_ = name == "__metadata__";
     if (!in_metadata_) {
@@ -257,7 +257,7 @@ bool HeaderReader::key(std::string& name) {
     }
   } else if (place_ == Place::kMetadata) {
     if (header_.metadata.contains(name)) {
-      fail("the key " + in_quotes(name) + " for the second time", "each key once expected");
+      fail("duplicate key " + in_quotes(name), "expected each key once");
     }
   } else {
     const unsigned field = name == "dtype"          ? kDtype
@@ -265,10 +265,10 @@ bool HeaderReader::key(std::string& name) {
                            : name == "data_offsets" ? kOffsetsField
                                                     : 0U;
     if (field == 0) {
-      fail("the key " + in_quotes(name), "dtype, shape and data_offsets expected");
+      fail("unknown key " + in_quotes(name), "expected dtype, shape and data_offsets");
     }
     if ((fields_ & field) != 0) {
-      fail("the key " + in_quotes(name) + " for the second time", "each key once expected");
+      fail("duplicate key " + in_quotes(name), "expected each key once");
     }
     fields_ |= field;
   }
@@ -286,7 +286,7 @@ void check_layout(SafetensorsHeader& header, std::uint64_t data_bytes, std::stri
     return "[" + std::to_string(e.begin) + "," + std::to_string(e.end) + "]";
   };
   for (const SafetensorsEntry& e : header.entries) {
-    if (e.begin > e.end) fail(e, e.header_byte, "data offsets " + range(e) + " run backwards");
+    if (e.begin > e.end) fail(e, e.header_byte, "data offsets " + range(e) + " are reversed");
     if (e.end > data_bytes) {
       fail(e, e.header_byte,
            "data offsets " + range(e) + " reach past the " + std::to_string(data_bytes) +
@@ -297,7 +297,7 @@ void check_layout(SafetensorsHeader& header, std::uint64_t data_bytes, std::stri
     if (*bytes != e.end - e.begin) {
       fail(e, e.header_byte,
            e.dtype + " " + to_string(e.shape) + " takes " + std::to_string(*bytes) +
-               " bytes but data offsets " + range(e) + " hold " + std::to_string(e.end - e.begin));
+               " bytes but data offsets " + range(e) + " span " + std::to_string(e.end - e.begin));
     }
   }
   std::sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
@@ -311,7 +311,7 @@ void check_layout(SafetensorsHeader& header, std::uint64_t data_bytes, std::stri
     }
     if (e.begin > next) {
       fail(e, header.data_start + next,
-           "a hole of " + std::to_string(e.begin - next) + " bytes before it");
+           "a gap of " + std::to_string(e.begin - next) + " bytes before it");
     }
     next = e.end;
     before = &e;
@@ -336,7 +336,7 @@ std::uint64_t checked_header_length(std::string_view first_bytes, std::uint64_t 
                                     std::string_view file) {
   if (first_bytes.size() < kLengthBytes) {
     throw IoError(std::string(file) + ": truncated at byte " + std::to_string(first_bytes.size()) +
-                  ": 8 bytes of header length expected");
+                  ": expected an 8-byte header length");
   }
   std::uint64_t length = 0;
   std::memcpy(&length, first_bytes.data(), kLengthBytes);
@@ -345,12 +345,12 @@ std::uint64_t checked_header_length(std::string_view first_bytes, std::uint64_t 
                   " at byte 0: " + wanted);
   };
   if (length > kMaxSafetensorsHeader) {
-    fail("at most " + std::to_string(kMaxSafetensorsHeader) + " expected (is this safetensors?)");
+    fail("expected at most " + std::to_string(kMaxSafetensorsHeader) + " (is this safetensors?)");
   }
   if (length > file_bytes - kLengthBytes) {
-    fail("the file has only " + std::to_string(file_bytes - kLengthBytes) + " bytes more");
+    fail("the file has only " + std::to_string(file_bytes - kLengthBytes) + " more bytes");
   }
-  if (length < 2) fail("at least 2 expected");
+  if (length < 2) fail("expected at least 2");
   return length;
 }
 
@@ -358,7 +358,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t 
                                            std::string_view file) {
   if (json.empty() || json[0] != '{') {
     throw IoError(std::string(file) + ": header starts with " + in_quotes(json.substr(0, 1)) +
-                  " at byte 8: \"{\" expected");
+                  " at byte 8: expected \"{\"");
   }
   HeaderReader reader(json, file);
   reader.read();
@@ -375,4 +375,4 @@ std::size_t stored_dtype_bytes(std::string_view dtype) {
   return rank < 0 ? 0 : io::kStoredTypes[static_cast<std::size_t>(rank)].bytes;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

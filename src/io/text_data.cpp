@@ -7,10 +7,11 @@
 
 #include "io/gzip.h"
 #include "io/text.h"
-#include "tensorgrad/data/images.h"
+#include "tensorgrad/data/idx.h"
+#include "tensorgrad/data/text.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
@@ -20,7 +21,7 @@ template <class Take>
 void for_each_character(std::string_view text, std::string_view name, const Take& take) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t n = io::utf8_length(text.substr(at));
-    if (n == 0) throw IoError(std::string(name) + ": no UTF-8 at byte " + std::to_string(at));
+    if (n == 0) throw IoError(std::string(name) + ": invalid UTF-8 at byte " + std::to_string(at));
     take(text.substr(at, n), at);
     at += n;
   }
@@ -34,7 +35,7 @@ Vocabulary::Vocabulary(std::vector<std::string> symbols) : symbols_(std::move(sy
     const auto number = static_cast<std::int32_t>(numbers_.size());
     if (one && numbers_.emplace(symbol, number).second) continue;
     throw IoError("vocabulary: " + io::in_quotes(symbol) +
-                  (one ? " is there twice" : " is not one character in UTF-8"));
+                  (one ? " occurs twice" : " is not a single UTF-8 character"));
   }
 }
 
@@ -50,8 +51,8 @@ std::vector<std::int32_t> Vocabulary::encode(std::string_view text, std::string_
   for_each_character(text, name, [&](std::string_view c, std::size_t at) {
     const auto found = numbers_.find(c);
     if (found == numbers_.end()) {
-      throw IoError(std::string(name) + ": the vocabulary lacks " + io::in_quotes(c) +
-                    ", at byte " + std::to_string(at));
+      throw IoError(std::string(name) + ": " + io::in_quotes(c) + " at byte " + std::to_string(at) +
+                    " is not in the vocabulary");
     }
     tokens.push_back(found->second);
   });
@@ -62,8 +63,8 @@ std::string Vocabulary::decode(std::span<const std::int32_t> tokens) const {
   std::string text;
   for (const std::int32_t token : tokens) {
     if (token < 0 || token >= size()) {
-      throw IoError("vocabulary: token " + std::to_string(token) + ": 0 to " +
-                    std::to_string(size() - 1) + " expected");
+      throw IoError("vocabulary: token " + std::to_string(token) +
+                    " is out of range; expected 0 to " + std::to_string(size() - 1));
     }
     text += symbols_[static_cast<std::size_t>(token)];
   }
@@ -72,11 +73,11 @@ std::string Vocabulary::decode(std::span<const std::int32_t> tokens) const {
 
 TextData parse_text(std::string_view text, std::string_view name, const TextOptions& options) {
   if (!(options.holdout >= 0 && options.holdout < 1)) {
-    throw IoError(std::string(name) + ": a share of 0 up to, not with, 1 can be held out, not " +
+    throw IoError(std::string(name) + ": holdout must be in [0, 1), got " +
                   std::to_string(options.holdout));
   }
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  if (text.empty()) throw IoError(std::string(name) + ": is empty: text expected");
+  if (text.empty()) throw IoError(std::string(name) + ": is empty; expected text");
   TextData data{
       options.vocabulary.empty() ? Vocabulary::of(text, name) : Vocabulary(options.vocabulary),
       {},
@@ -98,21 +99,21 @@ TokenWindows::TokenWindows(std::span<const std::int32_t> tokens, std::int64_t le
                            std::int64_t stride, std::source_location loc)
     : tokens_(tokens), length_(length), stride_(stride) {
   if (length < 1 || stride < 1 || length > static_cast<std::int64_t>(tokens.size())) {
-    throw UserError("windows of " + std::to_string(length) + " tokens, each " +
-                        std::to_string(stride) + " after the one before, cannot be taken of " +
-                        std::to_string(tokens.size()) + " tokens",
+    throw UserError("cannot take windows of " + std::to_string(length) + " tokens with stride " +
+                        std::to_string(stride) + " from " + std::to_string(tokens.size()) +
+                        " tokens",
                     loc);
   }
 }
 
 std::span<const std::int32_t> TokenWindows::at(std::int64_t index, std::source_location loc) const {
   if (index < 0 || index >= size()) {
-    throw UserError("there is no window " + std::to_string(index) + ": 0 to " +
-                        std::to_string(size() - 1) + " expected",
+    throw UserError("window " + std::to_string(index) + " is out of range; expected 0 to " +
+                        std::to_string(size() - 1),
                     loc);
   }
   return tokens_.subspan(static_cast<std::size_t>(index * stride_),
                          static_cast<std::size_t>(length_));
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

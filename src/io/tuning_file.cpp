@@ -13,15 +13,15 @@
 #include <utility>
 
 #include "io/text.h"
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::io {
 namespace {
 
 constexpr std::string_view kTuningVersion = "tensorgrad tuning 1";
 constexpr std::string_view kTuningColumns =
-    "# device\tdriver\tcontraction\tchoice\tmicroseconds of each that was tried\n";
+    "# device\tdriver\tcontraction\tchoice\tmicroseconds of each candidate\n";
 constexpr std::uint64_t kMostTuningBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kTuningFields = 5;
 
@@ -98,7 +98,7 @@ TuningFile::TuningFile(std::string path) : path_(std::move(path)) {
   const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
   std::error_code ignored;
   if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
-    throw IoError(path_ + ": cannot be written: there is no folder " + folder.string());
+    throw IoError(path_ + ": cannot be written: no such folder: " + folder.string());
   parse(tuning_text(path_));
 }
 
@@ -111,7 +111,7 @@ const std::string* TuningFile::find(const std::string& device, const std::string
 void TuningFile::refuse(const std::string& device, const std::string& driver,
                         const std::string& kernel) const {
   const Known& known = known_.at(tuning_key(device, driver, kernel));
-  fail(known.line, in_quotes(known.choice) + " is no choice for this contraction");
+  fail(known.line, in_quotes(known.choice) + " is not a valid choice for this contraction");
 }
 
 void TuningFile::fail(int line, const std::string& what) const {
@@ -125,14 +125,14 @@ void TuningFile::parse(std::string_view text) {
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     if (number == 1 && line != kTuningVersion) {
-      fail(1, "\"" + std::string(kTuningVersion) + "\" expected, got " + in_quotes(line));
+      fail(1, "expected \"" + std::string(kTuningVersion) + "\", got " + in_quotes(line));
     }
-    if (end == std::string_view::npos) fail(number, "the line is cut short");
+    if (end == std::string_view::npos) fail(number, "the line is truncated");
     text.remove_prefix(end + 1);
     if (number == 1 || line.empty() || line.front() == '#') continue;
     const std::vector<std::string> fields = tuning_fields(line);
     if (fields.size() != kTuningFields) {
-      fail(number, std::to_string(kTuningFields) + " fields between tabs expected, got " +
+      fail(number, "expected " + std::to_string(kTuningFields) + " tab-separated fields, got " +
                        std::to_string(fields.size()));
     }
     if (fields[3].empty()) fail(number, "the choice is missing");

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tensorgrad/version.h"
+
 namespace tensorgrad::io {
 
 struct TuningEntry {

@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 struct Table {
@@ -32,4 +32,4 @@ std::shared_ptr<const CustomKernel> find_custom(std::int64_t number) {
   return all.kernels[static_cast<std::size_t>(number)];
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

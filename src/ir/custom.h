@@ -11,7 +11,7 @@
 
 #include "ir/node.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // One op on inputs of certain types.
 struct CustomKernel {
@@ -30,4 +30,4 @@ std::int64_t add_custom(std::shared_ptr<const CustomKernel> kernel);
 // Null where no kernel has that number.
 std::shared_ptr<const CustomKernel> find_custom(std::int64_t number);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

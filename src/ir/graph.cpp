@@ -7,46 +7,46 @@
 
 #include "base/check.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // The type that the op's own rule gives, with a name and the site on what it throws.
 Type infer_type(const OpDef& op, const std::vector<Type>& inputs, const Attrs& attrs,
-                const Site& site, std::string_view name) {
+                const SourceLocation& location, std::string_view name) {
   const auto named = [&](const UserError& error) {
     return std::string(name) + ": " + error.message();
   };
   try {
     return op.infer(inputs, attrs);
   } catch (const ShapeError& error) {
-    throw ShapeError(named(error), site);
+    throw ShapeError(named(error), location);
   } catch (const DtypeError& error) {
-    throw DtypeError(named(error), site);
+    throw DtypeError(named(error), location);
   } catch (const UserError& error) {
-    throw UserError(named(error), site);
+    throw UserError(named(error), location);
   }
 }
 
 }  // namespace
 
-void check_shape(std::string_view name, const Shape& shape, const Site& site) {
+void check_shape(std::string_view name, const Shape& shape, const SourceLocation& location) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) {
     if (size < 1) {
       throw ShapeError(
-          std::string(name) + ": every size must be at least 1, got " + to_string(shape), site);
+          std::string(name) + ": every size must be at least 1, got " + to_string(shape), location);
     }
     if (count > std::numeric_limits<std::int32_t>::max() / size) {
       throw ShapeError(std::string(name) + ": " + to_string(shape) +
-                           " has more than 2^31-1 elements, which is the most a tensor can have",
-                       site);
+                           " has more than 2^31-1 elements, the limit of a tensor",
+                       location);
     }
     count *= size;
   }
 }
 
-ValueId Graph::add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs, Site site,
-                   std::string origin, std::string_view name) {
+ValueId Graph::add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs,
+                   SourceLocation location, std::string origin, std::string_view name) {
   CHECK(op.arity == -1 ? !inputs.empty() : inputs.size() == static_cast<size_t>(op.arity),
         std::string(op.name) + " got " + std::to_string(inputs.size()) + " inputs");
   std::vector<Type> types;
@@ -56,10 +56,10 @@ ValueId Graph::add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs, Si
     types.push_back((*this)[id].type);
   }
   if (name.empty()) name = op.name;
-  Type type = infer_type(op, types, attrs, site, name);
-  check_shape(name, type.shape, site);
+  Type type = infer_type(op, types, attrs, location, name);
+  check_shape(name, type.shape, location);
   return append(
-      {&op, std::move(inputs), std::move(type), std::move(attrs), site, std::move(origin), -1});
+      {&op, std::move(inputs), std::move(type), std::move(attrs), location, std::move(origin), -1});
 }
 
 ValueId Graph::append(Node node) {
@@ -117,7 +117,7 @@ void verify(const Graph& graph) {
       CHECK(input >= 0 && input < id, where + " reads a value that is not before it");
       types.push_back(graph[input].type);
     }
-    CHECK(infer_type(*node.op, types, node.attrs, node.site, node.op->name) == node.type,
+    CHECK(infer_type(*node.op, types, node.attrs, node.location, node.op->name) == node.type,
           where + " has a wrong type");
   }
   for (const GraphOutput& output : graph.outputs) {
@@ -186,4 +186,4 @@ std::uint64_t hash(const Graph& graph) {
   return h.value();
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

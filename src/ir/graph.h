@@ -11,7 +11,7 @@
 #include "ir/node.h"
 #include "ir/op_def.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct GraphOutput {
   std::string name;
@@ -36,8 +36,8 @@ class Graph {
 
   // Appends a node after checking it: arity, shape and dtype by the op's own rule. Errors carry the
   // `name` (the op's own where it is empty) and `site`.
-  ValueId add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs = {}, Site site = {},
-              std::string origin = {}, std::string_view name = {});
+  ValueId add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs = {},
+              SourceLocation location = {}, std::string origin = {}, std::string_view name = {});
   // Appends a node as it is, without checks.
   ValueId append(Node node);
 
@@ -66,9 +66,10 @@ Graph parse(std::string_view text, const std::string& name,
             const std::function<const OpDef*(std::string_view)>& find_op);
 
 // Throws ShapeError, beginning with `name`, where no tensor can have this shape.
-void check_shape(std::string_view name, const Shape& shape, const Site& site);
+void check_shape(std::string_view name, const Shape& shape, const SourceLocation& location);
 
-// FNV-1a over everything but sites and origins: equal graphs have equal hashes, in every process.
+// FNV-1a over everything but locations and origins: equal graphs have equal hashes, in every
+// process.
 std::uint64_t hash(const Graph& graph);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

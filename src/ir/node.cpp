@@ -6,7 +6,7 @@
 
 #include "tensorgrad/error.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 std::string to_string(const Type& type) {
   return std::string(to_string(type.dtype)) + to_string(type.shape);
@@ -52,4 +52,4 @@ const std::vector<std::int64_t>& Attrs::list(std::string_view key) const {
   return get<std::vector<std::int64_t>>(key);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

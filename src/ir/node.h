@@ -13,7 +13,7 @@
 #include "tensorgrad/error.h"
 #include "tensorgrad/types.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct OpDef;
 
@@ -71,9 +71,9 @@ struct Node {
   std::vector<ValueId> inputs;
   Type type;
   Attrs attrs;
-  Site site;           // the user's line that made it
+  SourceLocation location;  // the user's line that made it
   std::string origin;  // the composite it is a part of: "gelu", "gelu.grad", "adamw"; may be empty
   int group = -1;      // the launch it belongs to, once fused; -1 before, and for views and leaves
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

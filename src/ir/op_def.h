@@ -12,7 +12,7 @@
 #include "ir/node.h"
 #include "ir/view.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct PointwiseCode;  // kernel/pointwise.h
 class GradContext;     // ops/expr.h
@@ -99,4 +99,4 @@ inline OpDef written_otherwise(const char* name, OpKind kind, InferFn infer, Gra
           .expand = expand};
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

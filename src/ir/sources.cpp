@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 bool is_computed(const Node& node) {
   switch (node.op->kind) {
@@ -62,4 +62,4 @@ ReduceShape reduce_shape(const Graph& graph, const Node& reduce) {
   return result;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

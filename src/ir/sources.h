@@ -4,7 +4,7 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // A value that is not a view, and the map from the linear index of the value asked for to its own.
 struct Source {
@@ -29,4 +29,4 @@ struct ReduceShape {
 };
 ReduceShape reduce_shape(const Graph& graph, const Node& reduce);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

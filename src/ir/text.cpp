@@ -11,7 +11,7 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 std::string quoted_text(const std::string& text) {
@@ -55,8 +55,8 @@ std::string print(const Node& node) {
     text += '}';
   }
   text += " : " + to_string(node.type);
-  if (node.site.known())
-    text += " @ " + quoted_text(node.site.file) + ":" + std::to_string(node.site.line);
+  if (node.location.known())
+    text += " @ " + quoted_text(node.location.file) + ":" + std::to_string(node.location.line);
   if (!node.origin.empty()) text += " " + quoted_text(node.origin);
   if (node.group >= 0) text += "  // group " + std::to_string(node.group);
   return text;
@@ -64,7 +64,7 @@ std::string print(const Node& node) {
 
 namespace {
 
-// File names of parsed sites live as long as the process.
+// File names of parsed locations live as long as the process.
 const char* intern(const std::string& text) {
   static std::mutex mutex;
   static std::set<std::string> names;
@@ -94,7 +94,7 @@ class Parser {
  private:
   [[noreturn]] void fail(const std::string& expected) const { fail(expected, line_); }
   [[noreturn]] void fail(const std::string& expected, int line) const {
-    refuse(expected + " expected", line);
+    refuse("expected " + expected, line);
   }
   [[noreturn]] void refuse(const std::string& text, int line) const {
     throw IoError(name_ + ":" + std::to_string(line) + ": " + text);
@@ -209,7 +209,7 @@ class Parser {
     Node node;
     const std::string op = word();
     node.op = find_op_(op);
-    if (node.op == nullptr) fail("the name of an op, not '" + op + "',");
+    if (node.op == nullptr) fail("the name of an op, got '" + op + "'");
     expect("(");
     if (!take(")")) {
       do node.inputs.push_back(value());
@@ -230,7 +230,7 @@ class Parser {
     if (take("@")) {
       const std::string file = text();
       expect(":");
-      node.site = Site(intern(file), static_cast<unsigned>(integer()));
+      node.location = SourceLocation(intern(file), static_cast<unsigned>(integer()));
     }
     skip();
     if (at_ < text_.size() && text_[at_] == '"') node.origin = text();
@@ -242,7 +242,7 @@ class Parser {
       fail(std::to_string(node.op->arity) + " inputs of " + node.op->name, line);
     }
     try {
-      const ValueId id = graph_.add(*node.op, node.inputs, node.attrs, node.site, node.origin);
+      const ValueId id = graph_.add(*node.op, node.inputs, node.attrs, node.location, node.origin);
       check_name(id, line);
       if (graph_[id].type != node.type) fail("type " + to_string(graph_[id].type), line);
     } catch (const IoError&) {
@@ -260,7 +260,7 @@ class Parser {
     if (node.op->kind != OpKind::kLeaf || node.op->eval != nullptr) return;  // constants have none
     const std::string& name = node.attrs.text("name");
     if (graph_.find_leaf(*node.op, name) == id) return;
-    refuse(std::string(node.op->name) + ": there is one called '" + name + "' already", line);
+    refuse(std::string(node.op->name) + ": the name '" + name + "' is used twice", line);
   }
 
   void output() {
@@ -268,7 +268,7 @@ class Parser {
     const std::string name = at_ < text_.size() && text_[at_] == '"' ? text() : word();
     const int line = line_;
     for (const GraphOutput& other : graph_.outputs) {
-      if (other.name == name) refuse("there is an output '" + name + "' already", line);
+      if (other.name == name) refuse("two outputs are named '" + name + "'", line);
     }
     expect("=");
     graph_.outputs.push_back({name, value()});
@@ -280,15 +280,15 @@ class Parser {
     const std::string what = "update %" + std::to_string(leaf);
     const std::string_view op = graph_[leaf].op->name;
     if (op != "state" && op != "arena" && op != "parameter") {
-      refuse(what + ": a state, an arena or a parameter expected, got " + std::string(op), line);
+      refuse(what + ": expected a state, an arena or a parameter, got " + std::string(op), line);
     }
     for (const GraphUpdate& other : graph_.updates) {
-      if (other.leaf == leaf) refuse(what + ": it is updated already", line);
+      if (other.leaf == leaf) refuse(what + ": already updated", line);
     }
     expect("=");
     const ValueId to = value();
     if (graph_[to].type != graph_[leaf].type) {
-      refuse(what + ": " + to_string(graph_[leaf].type) + " expected, got %" + std::to_string(to) +
+      refuse(what + ": expected " + to_string(graph_[leaf].type) + ", got %" + std::to_string(to) +
                  " " + to_string(graph_[to].type),
              line);
     }
@@ -325,4 +325,4 @@ Graph parse(std::string_view text, const std::string& name,
   return Parser(text, name, find_op).run();
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

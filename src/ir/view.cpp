@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // One axis of a view, mask included.
@@ -352,4 +352,4 @@ std::string to_string(const IndexMap& map) {
   return text;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

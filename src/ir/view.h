@@ -9,7 +9,7 @@
 
 #include "tensorgrad/types.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // One strided window: the index (i0, i1, ...) over `shape` lies at offset + sum(strides[d] * i[d]).
 // It is valid only where lo[d] <= i[d] < hi[d]; with `lo` and `hi` empty every index is valid.
@@ -85,4 +85,4 @@ bool stays_in_blocks(const IndexMap& map, std::int64_t range, std::int64_t block
 std::string to_string(const View& view);
 std::string to_string(const IndexMap& map);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

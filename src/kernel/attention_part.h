@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // What an attention launch computes of s = scale * q k^T and the weights p = exp(s - lse).
 enum class AttentionPart : std::uint8_t {
@@ -16,4 +18,4 @@ enum class AttentionPart : std::uint8_t {
 enum class AttentionInput : std::uint8_t { kQ, kK, kV, kDy, kLse, kDelta, kMask, kKeep };
 inline constexpr std::size_t kAttentionInputs = 8;
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -7,7 +7,7 @@
 
 #include "kernel/wgsl_contraction.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // By lanes nothing is read once for several results: above so many multiply-adds it loses, and a
@@ -95,4 +95,4 @@ std::vector<ContractionForm> contraction_forms(const Launch& launch, const WgslO
   return forms;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

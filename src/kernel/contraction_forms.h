@@ -8,7 +8,7 @@
 
 #include "kernel/wgsl_writer.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct ContractionForm {
   std::string name;  // "default", "tile 64", "units 2"
@@ -27,4 +27,4 @@ ContractionForm contraction_form(const Launch& launch, const WgslOptions& option
 // All that differ, the default first. Forms that would take very long are left out.
 std::vector<ContractionForm> contraction_forms(const Launch& launch, const WgslOptions& options);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 const char* name_of(ReduceOp op) {
@@ -39,7 +39,7 @@ std::string what(const ScalarProgram& program, const Instr& instr) {
       bits << "const 0x" << std::hex << instr.bits;
       return bits.str();
     }
-    case InstrKind::kHyper: return "hyper word " + std::to_string(instr.index);
+    case InstrKind::kHyper: return "scalar word " + std::to_string(instr.index);
     case InstrKind::kIndex: return "index";
     case InstrKind::kCoord:
       return "index / " + std::to_string(instr.divisor) + " % " + std::to_string(instr.modulus);
@@ -64,13 +64,13 @@ void print_program(std::ostream& out, const std::string& name, const ScalarProgr
   for (std::size_t i = 0; i < program.instrs.size(); ++i) {
     const Instr& instr = program.instrs[i];
     out << "  v" << i << " = " << what(program, instr) << " : " << to_string(instr.dtype)
-        << (instr.level == Level::kRow ? ", once a row" : "") << '\n';
+        << (instr.level == Level::kRow ? ", once per row" : "") << '\n';
   }
 }
 
 void print_store(std::ostream& out, const Store& store, const std::string& value) {
   out << "  b" << store.binding << " at " << to_string(store.map);
-  if (store.ring_word >= 0) out << " + hyper word " << store.ring_word;
+  if (store.ring_word >= 0) out << " + scalar word " << store.ring_word;
   out << " = " << value << '\n';
 }
 
@@ -99,4 +99,4 @@ std::string print(const Program& program, const Launch& launch) {
   return out.str();
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

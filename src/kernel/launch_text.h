@@ -6,9 +6,9 @@
 
 #include "kernel/program.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Not read back.
 std::string print(const Program& program, const Launch& launch);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -4,7 +4,7 @@
 // Polynomials and reductions are those of simd_math-inl.h and simd_trig-inl.h.
 #include "kernel/pointwise.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 struct Helper {
@@ -506,4 +506,4 @@ std::string_view wgsl_helper(std::string_view name) {
   return {};
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -9,7 +9,7 @@
 
 #include "tensorgrad/types.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Operands of a block function: element i of operand k is data[k][i & mask[k]]. A mask of zero is
 // for one value that all elements share: 16 times the same.
@@ -40,4 +40,4 @@ struct PointwiseCode {
 // WGSL functions that pointwise expressions call: their text by name ("tg_erf"), empty if unknown.
 std::string_view wgsl_helper(std::string_view name);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

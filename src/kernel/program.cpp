@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "ir/custom.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // How many reductions lie, one upon another, below each instruction.
@@ -485,7 +485,7 @@ std::string print(const Program& program) {
     if (launch.flops > 0) out << ' ' << launch.flops << " flop";
     if (launch.beside) out << "  beside";
     if (launch.chained) out << "  chained";
-    if (!launch.sites.empty()) out << "  at " << to_string(launch.sites.front());
+    if (!launch.locations.empty()) out << "  at " << to_string(launch.locations.front());
     out << '\n';
     for (const Binding& binding : launch.bindings) {
       const char* mode = binding.mode == BindMode::kRead    ? "read"
@@ -501,4 +501,4 @@ std::string print(const Program& program) {
   return out.str();
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -15,7 +15,7 @@
 #include "tensorgrad/error.h"
 #include "tensorgrad/types.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // ---- scalar programs -------------------------------------------------------------------------
 
@@ -116,10 +116,10 @@ struct Binding {
 
 struct Launch {
   LaunchKind kind = LaunchKind::kMap;
-  std::string name;              // from the ops: "matmul_bias_relu"
-  std::vector<std::string> ops;  // what was fused, with shapes: "add f32[256,64]"
-  std::vector<Site> sites;       // the user's lines
-  int planned = 0;               // its number before fit_bindings(); parts of one launch share it
+  std::string name;                       // from the ops: "matmul_bias_relu"
+  std::vector<std::string> ops;           // what was fused, with shapes: "add f32[256,64]"
+  std::vector<SourceLocation> locations;  // the user's lines
+  int planned = 0;  // its number before fit_bindings(); parts of one launch share it
   // It needs nothing of the launches before it, back to the last one without this mark, and none
   // of them needs anything of it: a device may run all of these as one kernel. Where they share a
   // buffer that one writes, it is the gradient arena, and they write different parts of it.
@@ -297,4 +297,4 @@ std::string bound_text(const Program& program, const Binding& binding);
 // The launch table and the buffers, as text.
 std::string print(const Program& program);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

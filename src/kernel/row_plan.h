@@ -6,7 +6,7 @@
 
 #include "kernel/program.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Splits the instructions of a row launch into passes over the columns:
 // pass p computes the reductions of depth p from reductions of smaller
@@ -24,4 +24,4 @@ struct RowPlan {
 };
 RowPlan plan_rows(const Launch& launch);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

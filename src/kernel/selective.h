@@ -10,7 +10,9 @@
 #include <numeric>
 #include <vector>
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // What a launch of a selective scan computes. Words of its inputs and results:
 //   u, delta, z, o, y, dy and their gradients [batch, length, channels]; A [rates, channels], with
@@ -120,4 +122,4 @@ struct SelectiveSizes {
   }
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

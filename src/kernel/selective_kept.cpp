@@ -7,7 +7,7 @@
 
 #include "kernel/selective.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::int64_t kStateBytes = 4;
@@ -109,4 +109,4 @@ std::set<int> paired_states(const Program& program) {
   return paired;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,11 +6,11 @@
 
 #include "kernel/program.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Buffers in which selective scans that have an even number of states keep them by pairs, both of a
 // channel side by side: those of which nobody but backward passes reads any. Where a gradient is
 // differentiated again, maps read them, as they are numbered.
 std::set<int> paired_states(const Program& program);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -14,7 +14,7 @@ constexpr int kThreads = 64;
 Shader write_custom(const Launch& launch, const WgslOptions& options) {
   if (launch.custom->wgsl.empty()) {
     throw UserError("custom op '" + launch.custom->name + "' has no WGSL body",
-                    launch.sites.empty() ? Site() : launch.sites.front());
+                    launch.locations.empty() ? SourceLocation() : launch.locations.front());
   }
   Module module(launch);
   for (std::size_t k = 0; k < launch.inputs.size(); ++k) {

@@ -14,7 +14,7 @@
 #include "kernel/selective_kept.h"
 #include "kernel/wgsl_parts.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 using Names = std::map<std::string, std::string, std::less<>>;
@@ -301,4 +301,4 @@ std::vector<Dispatch> write_dispatches(const Program& program, const WgslOptions
   return all;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

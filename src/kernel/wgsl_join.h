@@ -9,7 +9,7 @@
 
 #include "kernel/wgsl_writer.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // What is dispatched at once: `count` launches of a program from number `first` on.
 struct Dispatch {
@@ -25,4 +25,4 @@ struct Dispatch {
 std::vector<Dispatch> write_dispatches(const Program& program, const WgslOptions& options,
                                        int max_bindings);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

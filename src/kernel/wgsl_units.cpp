@@ -313,7 +313,7 @@ bool write_by_matrix_units(const Launch& launch, const WgslOptions& options, Sha
 
 }  // namespace tensorgrad::wgsl
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 std::string load_units(const MatrixUnits& units, UnitSide side, const std::string& array,
                        const std::string& at, bool column_major, std::int64_t pitch) {
@@ -336,4 +336,4 @@ std::string result_type(const MatrixUnits& units) {
          ">";
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "kernel/wgsl_parts.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // One line of comment: no line breaks, printable ASCII only.
@@ -20,19 +20,21 @@ std::string comment_line(const std::string& text) {
 std::string header_of(const Launch& launch) {
   std::string ops;
   for (const std::string& op : launch.ops) ops += (ops.empty() ? "" : ", ") + op;
-  std::string sites;
-  for (const Site& site : launch.sites) {
-    if (!site.known()) continue;
-    sites += (sites.empty() ? "" : ", ") + to_string(site);
+  std::string locations;
+  for (const SourceLocation& location : launch.locations) {
+    if (!location.known()) continue;
+    locations += (locations.empty() ? "" : ", ") + to_string(location);
   }
   std::string text = comment_line(launch.name + ": " + ops);
-  if (!sites.empty()) text += comment_line("at " + sites);
+  if (!locations.empty()) text += comment_line("at " + locations);
   return text;
 }
 
 }  // namespace
 
-namespace wgsl {
+}  // namespace tensorgrad::inline TENSORGRAD_ABI
+
+namespace tensorgrad::wgsl {
 
 Shader write_shader(const Launch& launch, const WgslOptions& options) {
   switch (launch.kind) {
@@ -92,7 +94,9 @@ std::string print_main(const std::string& body, int threads) {
 
 std::string print_header(const Launch& launch) { return header_of(launch); }
 
-}  // namespace wgsl
+}  // namespace tensorgrad::wgsl
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options) {
   const wgsl::Shader shader = wgsl::write_shader(launch, options);
@@ -123,4 +127,4 @@ std::string emit_wgsl(const Launch& launch, const WgslOptions& options) {
   return write_wgsl(launch, roomy).text();
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -10,7 +10,7 @@
 
 #include "kernel/program.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // What a subgroup multiplies at once: m x k by k x n elements of f16, added up in f32 (Dawn's
 // chromium_experimental_subgroup_matrix).
@@ -87,4 +87,4 @@ WgslKernel write_wgsl(const Launch& launch, const WgslOptions& options = {});
 // The text alone.
 std::string emit_wgsl(const Launch& launch, const WgslOptions& options = {});
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "lm/read_json.h"
-#include "tensorgrad/error.h"
 #include "tensorgrad/data/weights.h"
+#include "tensorgrad/error.h"
 
 namespace tensorgrad::lm {
 namespace {
@@ -22,7 +22,7 @@ std::int64_t elements_in(const std::map<std::string, HostTensor>& weights) {
 
 // What a model of the configuration has at least, counted without making it: its embedding, and in
 // each layer a norm and a mixer's first matrix.
-double least_elements(const nn::MambaConfig& config) {
+double least_elements(const nn::LanguageModelConfig& config) {
   const auto width = static_cast<double>(config.d_model);
   double sum = width * static_cast<double>(config.vocab_size);
   for (const nn::MixerKind kind : config.layers) {
@@ -46,20 +46,20 @@ double least_elements(const nn::MambaConfig& config) {
   return sum;
 }
 
-nn::MambaLM made_model(const nn::MambaConfig& config, const std::string& file) {
+nn::LanguageModel made_model(const nn::LanguageModelConfig& config, const std::string& file) {
   try {
-    return nn::MambaLM(config);
+    return nn::LanguageModel(config);
   } catch (Error& error) {
-    error.add_context("while making the model of " + file);
+    error.add_context("while building the model of " + file);
     throw;
   }
 }
 
 void check_tokenizer(const SavedModel& model, const std::string& path) {
   if (!model.tokenizer || model.tokenizer->vocab_size() <= model.config.vocab_size) return;
-  throw UserError(path + ": the tokenizer has ids up to " +
-                  std::to_string(model.tokenizer->vocab_size() - 1) + ", the model is for " +
-                  std::to_string(model.config.vocab_size) + " tokens");
+  throw UserError(
+      path + ": the tokenizer has ids up to " + std::to_string(model.tokenizer->vocab_size() - 1) +
+      ", but the model has a vocabulary of " + std::to_string(model.config.vocab_size) + " tokens");
 }
 
 // The marks of a tokenizer_config.json.
@@ -68,11 +68,11 @@ void take_marks(const std::string& json, std::string_view name, Tokenizer& token
     throw IoError(std::string(name) + ": " + kTokenizerConfigKey + ": " + what);
   };
   const nlohmann::json root = read_json(json, std::string(name) + ": " + kTokenizerConfigKey);
-  if (!root.is_object()) fail("an object of JSON expected");
+  if (!root.is_object()) fail("expected a JSON object");
   const auto take = [&](const char* key, void (Tokenizer::*set)(std::string_view)) {
     const auto found = root.find(key);
     if (found == root.end()) return;
-    if (!found->is_string()) fail(std::string(key) + ": a string expected");
+    if (!found->is_string()) fail(std::string(key) + ": expected a string");
     const std::string token = found->get<std::string>();
     if (!tokenizer.token_to_id(token)) fail(std::string(key) + ": the tokenizer has no such token");
     (tokenizer.*set)(token);
@@ -95,23 +95,23 @@ std::string tokenizer_config_json(const Tokenizer& tokenizer) {
   return out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-void check_weights(const nn::MambaConfig& config, const std::map<std::string, HostTensor>& weights,
-                   std::string_view name) {
+void check_weights(const nn::LanguageModelConfig& config,
+                   const std::map<std::string, HostTensor>& weights, std::string_view name) {
   const std::string file(name);
   const std::int64_t held = elements_in(weights);
   if (least_elements(config) > static_cast<double>(held)) {
-    throw UserError(file + ": a model of this configuration has more parameters than the " +
-                    std::to_string(held) + " there are");
+    throw UserError(file + ": a model with this configuration has more parameters than the " +
+                    std::to_string(held) + " given");
   }
-  const nn::MambaLM model = made_model(config, file);
+  const nn::LanguageModel model = made_model(config, file);
   std::set<std::string> known;
   const auto check = [&](const std::string& path, DType dtype, const Shape& shape) {
     const auto at = weights.find(path);
     if (at == weights.end()) throw UserError(file + ": the tensor " + path + " is missing");
     known.insert(path);
     if (at->second.dtype == dtype && at->second.shape == shape) return;
-    throw UserError(file + ": " + path + ": " + std::string(to_string(dtype)) + to_string(shape) +
-                    " expected, got " + std::string(to_string(at->second.dtype)) +
+    throw UserError(file + ": " + path + ": expected " + std::string(to_string(dtype)) +
+                    to_string(shape) + ", got " + std::string(to_string(at->second.dtype)) +
                     to_string(at->second.shape));
   };
   ParameterVisitor visitor([&](const std::string& path,
@@ -122,7 +122,7 @@ void check_weights(const nn::MambaConfig& config, const std::map<std::string, Ho
   model.visit_fields(visitor);
   for (const auto& [path, tensor] : weights) {
     if (!known.contains(path)) {
-      throw UserError(file + ": a model of this configuration has no parameter " + path);
+      throw UserError(file + ": a model with this configuration has no parameter " + path);
     }
   }
 }
@@ -142,16 +142,16 @@ void save_model(const std::string& path, const SavedModel& model) {
   write_safetensors(path, file);
 }
 
-nn::MambaConfig config_of(const StoredFile& file, std::string_view name) {
+nn::LanguageModelConfig read_config(const StoredFile& file, std::string_view name) {
   const auto found = file.metadata.find(kConfigKey);
   if (found == file.metadata.end()) {
-    throw IoError(std::string(name) + ": not a language model's file: its metadata lacks " +
+    throw IoError(std::string(name) + ": not a language model file: its metadata has no " +
                   kConfigKey);
   }
   return config_from_json(found->second, name);
 }
 
-std::optional<Tokenizer> tokenizer_of(const StoredFile& file, std::string_view name) {
+std::optional<Tokenizer> read_tokenizer(const StoredFile& file, std::string_view name) {
   const auto found = file.metadata.find(kTokenizerKey);
   if (found == file.metadata.end()) return std::nullopt;
   Tokenizer made = Tokenizer::from_json(found->second, std::string(name) + ": " + kTokenizerKey);
@@ -162,12 +162,12 @@ std::optional<Tokenizer> tokenizer_of(const StoredFile& file, std::string_view n
 
 SavedModel load_model(const std::string& path) {
   StoredFile file = read_safetensors(path);
-  SavedModel model{config_of(file, path), {}, tokenizer_of(file, path)};
+  SavedModel model{read_config(file, path), {}, read_tokenizer(file, path)};
   // Packed weights stay as they are.
   const auto kept = [&](const std::string& dtype) -> std::optional<DType> {
     if (dtype == "F32") return f32;
     if (dtype == "U32") return u32;
-    if (dtype == "F16" && model.config.weights == nn::WeightFormat::kF16) return f16;
+    if (dtype == "F16" && model.config.weight_format == nn::WeightFormat::kF16) return f16;
     return std::nullopt;
   };
   bool plain = true;

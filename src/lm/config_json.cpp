@@ -15,14 +15,14 @@ namespace {
 using ConfigJson = nlohmann::ordered_json;
 using nn::MixerKind;
 
-constexpr const char* kFormat = "tensorgrad MambaLM";
+constexpr const char* kFormat = "tensorgrad LanguageModel";
 constexpr std::int64_t kVersion = 1;
 constexpr std::int64_t kLargestSize = std::int64_t{1} << 30;  // products of two are int64
 constexpr std::size_t kMostLayers = 65'536;
 constexpr double kLargest = 1e30, kSmallest = 1e-30;
 // In the order of nn::MixerKind; also what mixer_schedule() calls a model of them alone.
 constexpr const char* kKinds[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp"};
-constexpr const char* kOutNorms[] = {"none", "before_gate", "behind_gate"};  // as nn::OutNorm
+constexpr const char* kOutNorms[] = {"none", "before_gate", "after_gate"};  // as nn::OutNorm
 
 class ConfigWriter {
  public:
@@ -41,9 +41,7 @@ class ConfigWriter {
   void out_norm(const char* key, const nn::OutNorm& value) {
     out_[key] = kOutNorms[static_cast<std::size_t>(value)];
   }
-  void format(const char* key, const nn::WeightFormat& value) {
-    out_[key] = nn::format_name(value);
-  }
+  void format(const char* key, const nn::WeightFormat& value) { out_[key] = nn::to_string(value); }
   template <class Fields>
   void object(const char* key, const Fields& fields) {
     ConfigWriter inner(out_[key] = ConfigJson::object());
@@ -58,7 +56,7 @@ class ConfigReader {
  public:
   ConfigReader(const nlohmann::json& in, std::string_view file, std::string path)
       : in_(in), file_(file), path_(std::move(path)) {
-    if (!in_.is_object()) fail(path_.empty() ? "the configuration" : path_, "an object expected");
+    if (!in_.is_object()) fail(path_.empty() ? "the configuration" : path_, "expected an object");
   }
 
   void size(const char* key, std::int64_t& value, std::int64_t least) {
@@ -67,27 +65,26 @@ class ConfigReader {
                        (!given.is_number_unsigned() || given.get<std::uint64_t>() <= INT64_MAX);
     value = whole ? given.get<std::int64_t>() : 0;
     if (whole && value >= least && value <= kLargestSize) return;
-    fail(full(key), "an integer from " + std::to_string(least) + " to " +
-                        std::to_string(kLargestSize) + " expected, got " + shown(given));
+    fail(full(key), "expected an integer from " + std::to_string(least) + " to " +
+                        std::to_string(kLargestSize) + ", got " + shown(given));
   }
   // More than 0, or at least 0 where `least` is.
   void number(const char* key, double& value, double least) {
     const nlohmann::json& given = at(key);
     value = given.is_number() ? given.get<double>() : NAN;
     if (value >= least && value <= kLargest) return;
-    fail(full(key), std::string("a number ") + (least > 0 ? "above 0" : "of 0 or more") +
-                        " expected, got " + shown(given));
+    fail(full(key), std::string("expected a number ") + (least > 0 ? "above 0" : "of 0 or more") +
+                        ", got " + shown(given));
   }
   void boolean(const char* key, bool& value) {
     const nlohmann::json& given = at(key);
-    if (!given.is_boolean()) fail(full(key), "true or false expected, got " + shown(given));
+    if (!given.is_boolean()) fail(full(key), "expected true or false, got " + shown(given));
     value = given.get<bool>();
   }
   void kinds(const char* key, std::vector<MixerKind>& value) {
     const nlohmann::json& given = at(key);
     if (!given.is_array() || given.empty() || given.size() > kMostLayers) {
-      fail(full(key),
-           "a list of 1 to " + std::to_string(kMostLayers) + " kinds of layers expected");
+      fail(full(key), "expected a list of 1 to " + std::to_string(kMostLayers) + " layer kinds");
     }
     value.clear();
     for (const nlohmann::json& each : given) {
@@ -96,7 +93,7 @@ class ConfigReader {
                        [&](const char* name) { return each.is_string() && each == name; });
       if (found == std::end(kKinds)) {
         fail(full(key) + "[" + std::to_string(value.size()) + "]",
-             "one of mamba1, mamba2, mamba3, attention and mlp expected, got " + shown(each));
+             "expected mamba1, mamba2, mamba3, attention or mlp, got " + shown(each));
       }
       value.push_back(static_cast<MixerKind>(found - std::begin(kKinds)));
     }
@@ -104,7 +101,7 @@ class ConfigReader {
   void rule(const char* key, Discretization& value) {
     const nlohmann::json& given = at(key);
     if (given != "euler" && given != "zero_order_hold") {
-      fail(full(key), "euler or zero_order_hold expected, got " + shown(given));
+      fail(full(key), "expected euler or zero_order_hold, got " + shown(given));
     }
     value = given == "euler" ? Discretization::kEuler : Discretization::kZeroOrderHold;
   }
@@ -114,14 +111,14 @@ class ConfigReader {
     const nlohmann::json& given = at(key);
     const auto* const found = std::find(std::begin(kOutNorms), std::end(kOutNorms), given);
     if (found == std::end(kOutNorms))
-      fail(full(key), "none, before_gate or behind_gate expected, got " + shown(given));
+      fail(full(key), "expected none, before_gate or after_gate, got " + shown(given));
     value = static_cast<nn::OutNorm>(found - std::begin(kOutNorms));
   }
   void format(const char* key, nn::WeightFormat& value) {
     const ConfigJson& given = at(key);
-    if (!given.is_string()) fail(full(key), "a format of weights expected, got " + shown(given));
+    if (!given.is_string()) fail(full(key), "expected a weight format, got " + shown(given));
     try {
-      value = nn::weight_format(given.get<std::string>());
+      value = nn::parse_weight_format(given.get<std::string>());
     } catch (const UserError& error) {
       fail(full(key), error.message());
     }
@@ -136,12 +133,12 @@ class ConfigReader {
   void text(const char* key, std::string_view expected) {
     const nlohmann::json& given = at(key);
     if (given != expected)
-      fail(full(key), '"' + std::string(expected) + "\" expected, got " + shown(given));
+      fail(full(key), "expected \"" + std::string(expected) + "\", got " + shown(given));
   }
   // There is nothing else.
   void finish() const {
     for (const auto& [key, value] : in_.items()) {
-      if (!taken_.contains(key)) fail(full(key.c_str()), "there is no such field");
+      if (!taken_.contains(key)) fail(full(key.c_str()), "unknown field");
     }
   }
 
@@ -197,7 +194,7 @@ void visit_config(Visitor& v, Config& c) {
   v.kinds("layers", c.layers);
   v.number("norm_epsilon", c.norm_epsilon, 0);
   v.boolean("tie_embeddings", c.tie_embeddings);
-  v.format("weights", c.weights);
+  v.format("weight_format", c.weight_format);
   const auto has = [&](MixerKind kind) {
     return std::find(c.layers.begin(), c.layers.end(), kind) != c.layers.end();
   };
@@ -221,8 +218,8 @@ void visit_config(Visitor& v, Config& c) {
       in.size("groups", c.mamba2.groups, 1);
       in.boolean("bias", c.mamba2.bias);
       in.boolean("conv_bias", c.mamba2.conv_bias);
-      in.number("dt_least", c.mamba2.dt_least, 0);
-      in.number("dt_most", c.mamba2.dt_most, 0);
+      in.number("dt_limit_min", c.mamba2.dt_limit_min, 0);
+      in.number("dt_limit_max", c.mamba2.dt_limit_max, 0);
       visit_heads(in, c.mamba2);
       visit_steps(in, c.mamba2);
     });
@@ -250,13 +247,13 @@ void visit_config(Visitor& v, Config& c) {
 
 }  // namespace
 
-std::string to_json(const nn::MambaConfig& given, Loc loc) {
-  nn::MambaConfig config = given;
+std::string to_json(const nn::LanguageModelConfig& given, Loc loc) {
+  nn::LanguageModelConfig config = given;
   if (config.layers.empty()) config.layers = nn::mixer_schedule("mamba1", config.n_layer, loc);
   if (config.vocab_size < 1 || config.d_model < 1 || config.layers.empty() ||
       static_cast<std::int64_t>(config.layers.size()) != config.n_layer) {
     throw UserError(
-        "to_json: vocab_size and d_model must be given, and as many layers as n_layer says", loc);
+        "to_json: vocab_size and d_model must be set, and layers must have n_layer elements", loc);
   }
   ConfigJson out;
   out["format"] = kFormat;
@@ -266,16 +263,16 @@ std::string to_json(const nn::MambaConfig& given, Loc loc) {
   return out.dump();
 }
 
-nn::MambaConfig config_from_json(std::string_view json, std::string_view name) {
+nn::LanguageModelConfig config_from_json(std::string_view json, std::string_view name) {
   const nlohmann::json root = read_json(json, std::string(name) + ": the configuration");
-  nn::MambaConfig config;
+  nn::LanguageModelConfig config;
   ConfigReader reader(root, name, "");
   reader.text("format", kFormat);
   std::int64_t version = 0;
   reader.size("version", version, 1);
   if (version != kVersion) {
-    throw IoError(std::string(name) + ": version: " + std::to_string(kVersion) +
-                  " expected; the file is of a newer tensorgrad");
+    throw IoError(std::string(name) + ": version: expected " + std::to_string(kVersion) + ", got " +
+                  std::to_string(version) + "; the file was written by a newer tensorgrad");
   }
   visit_config(reader, config);
   reader.finish();

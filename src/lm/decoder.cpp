@@ -13,30 +13,29 @@ namespace {
 constexpr std::int64_t kLargestPiece = 1024;
 constexpr int kPieceSizes = 6;  // 1, 4, ... 1024
 
-Tensor next_logits(const nn::MambaLM& net, const Inputs& in) {
+Tensor next_logits(const nn::LanguageModel& net, const Inputs& in) {
   return net.resume_last(in["tokens"], in["keep"]);
 }
 
 DecoderOptions checked_options(const DecoderOptions& options, Loc loc) {
-  if (options.batch >= 1 && options.largest_piece >= 1 && options.largest_piece <= kLargestPiece) {
+  if (options.batch >= 1 && options.max_chunk >= 1 && options.max_chunk <= kLargestPiece) {
     return options;
   }
-  throw UserError("decoder: batch of at least 1 and largest_piece from 1 to " +
-                      std::to_string(kLargestPiece) + " expected, got " +
-                      std::to_string(options.batch) + " and " +
-                      std::to_string(options.largest_piece),
+  throw UserError("decoder: batch must be at least 1 and max_chunk from 1 to " +
+                      std::to_string(kLargestPiece) + ", got " + std::to_string(options.batch) +
+                      " and " + std::to_string(options.max_chunk),
                   loc);
 }
 
-ForwardOptions forward_options(const DecoderOptions& options, Loc loc) {
+FunctionOptions forward_options(const DecoderOptions& options, Loc loc) {
   return {.inputs = Decoder::inputs(checked_options(options, loc).batch),
           .device = options.device,
-          .kept_sizes = kPieceSizes};
+          .max_cached_sizes = kPieceSizes};
 }
 
-Forward loaded_forward(const SavedModel& model, const DecoderOptions& options, Loc loc) {
-  Forward forward = compile_forward(nn::MambaLM(model.config, loc), next_logits,
-                                    forward_options(options, loc), loc);
+CompiledFunction loaded_forward(const SavedModel& model, const DecoderOptions& options, Loc loc) {
+  CompiledFunction forward = compile_function(nn::LanguageModel(model.config, loc), next_logits,
+                                              forward_options(options, loc), loc);
   forward.upload_params(model.weights, {}, loc);
   return forward;
 }
@@ -50,7 +49,7 @@ std::int64_t piece_of(std::int64_t most) {
 
 }  // namespace
 
-std::int64_t context_of(const nn::MambaConfig& config) {
+std::int64_t max_context(const nn::LanguageModelConfig& config) {
   const auto& layers = config.layers;
   const bool attends =
       std::find(layers.begin(), layers.end(), nn::MixerKind::kAttention) != layers.end();
@@ -58,40 +57,40 @@ std::int64_t context_of(const nn::MambaConfig& config) {
 }
 
 std::vector<InputSpec> Decoder::inputs(std::int64_t batch) {
-  return {{"tokens", {batch, kOpen}, i32}, {"keep", {batch}}};
+  return {{"tokens", {batch, kDynamic}, i32}, {"keep", {batch}}};
 }
 
 Decoder::Decoder(const SavedModel& model, const DecoderOptions& options, Loc loc)
     : Decoder(loaded_forward(model, options, loc), options, loc) {
-  context_ = context_of(model.config);
+  context_ = max_context(model.config);
 }
 
-Decoder::Decoder(Trainer<nn::MambaLM>& trainer, const DecoderOptions& options, Loc loc)
+Decoder::Decoder(Trainer<nn::LanguageModel>& trainer, const DecoderOptions& options, Loc loc)
     : Decoder(trainer.attach(next_logits, forward_options(options, loc), loc), options, loc) {
-  context_ = context_of(trainer.model().config);
+  context_ = max_context(trainer.model().config);
 }
 
-Decoder::Decoder(Forward forward, const DecoderOptions& options, Loc loc)
+Decoder::Decoder(CompiledFunction forward, const DecoderOptions& options, Loc loc)
     : forward_(std::move(forward)), options_(checked_options(options, loc)) {}
 
 std::span<const float> Decoder::run(std::span<const std::int32_t> tokens,
                                     const std::vector<float>& keep, Loc loc) {
   logits_ = forward_({{"tokens", tokens}, {"keep", keep}}, loc);
-  if (logits_.dtype != f32) logits_ = HostTensor::of(logits_.shape, logits_.floats(), loc);
+  if (logits_.dtype != f32) logits_ = HostTensor::from(logits_.shape, logits_.floats(), loc);
   return logits_.float_span();
 }
 
-std::span<const float> Decoder::begin(std::span<const std::vector<std::int32_t>> texts, Loc loc) {
+std::span<const float> Decoder::prefill(std::span<const std::vector<std::int32_t>> texts, Loc loc) {
   const auto batch = static_cast<std::size_t>(options_.batch);
   if (texts.empty() || texts.size() > batch) {
-    throw UserError("decoder: 1 to " + std::to_string(batch) + " texts expected, got " +
+    throw UserError("decoder: expected 1 to " + std::to_string(batch) + " texts, got " +
                         std::to_string(texts.size()),
                     loc);
   }
   std::set<std::int64_t> begins;  // of texts, where all end at `total`
   std::int64_t total = 0;
   for (const auto& text : texts) {
-    if (text.empty()) throw UserError("decoder: a text of at least one token expected", loc);
+    if (text.empty()) throw UserError("decoder: a text has no tokens; expected at least 1", loc);
     total = std::max(total, static_cast<std::int64_t>(text.size()));
   }
   for (const auto& text : texts) begins.insert(total - static_cast<std::int64_t>(text.size()));
@@ -101,7 +100,7 @@ std::span<const float> Decoder::begin(std::span<const std::vector<std::int32_t>>
   std::int64_t at = 0;
   while (at < total) {
     const std::int64_t edge = *begins.upper_bound(at);
-    const std::int64_t piece = piece_of(std::min(options_.largest_piece, edge - at));
+    const std::int64_t piece = piece_of(std::min(options_.max_chunk, edge - at));
     tokens.assign(batch * static_cast<std::size_t>(piece), 0);
     for (std::size_t row = 0; row < batch; ++row) {
       const std::int64_t length =

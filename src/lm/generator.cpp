@@ -27,11 +27,11 @@ class Writing {
         stream_(tokenizer, {.skip_special_tokens = true}),
         text_(options.stop) {
     sampler_.add(tokens);
-    if (options.max_tokens == 0) end(Ending::kMaxTokens);
+    if (options.max_tokens == 0) end(FinishReason::kMaxTokens);
   }
 
   [[nodiscard]] bool open() const { return open_; }
-  [[nodiscard]] Generated& result() { return result_; }
+  [[nodiscard]] Completion& result() { return result_; }
 
   // The next token; that of a text that has ended is 0 and changes nothing.
   std::int32_t take(std::span<const float> logits, std::span<const std::int32_t> stop_tokens,
@@ -40,18 +40,18 @@ class Writing {
     const std::int32_t token = sampler_.next(logits, loc);
     result_.tokens.push_back(token);
     if (std::find(stop_tokens.begin(), stop_tokens.end(), token) != stop_tokens.end()) {
-      end(Ending::kStopToken);
+      end(FinishReason::kStopToken);
       return token;
     }
     write(text_.take(stream_.step(token)), token);
     const auto count = static_cast<std::int64_t>(result_.tokens.size());
     if (text_.found()) {
       open_ = false;  // what waits is the stop string
-      result_.ending = Ending::kStopString;
+      result_.finish_reason = FinishReason::kStopString;
     } else if (count == options_.max_tokens) {
-      end(Ending::kMaxTokens);
+      end(FinishReason::kMaxTokens);
     } else if (room_ > 0 && count == room_) {
-      end(Ending::kContext);
+      end(FinishReason::kContext);
     }
     return token;
   }
@@ -62,10 +62,10 @@ class Writing {
     if (text.empty() || !options_.on_text || !open_) return;
     if (options_.on_text({prompt_, token, text})) return;
     open_ = false;
-    result_.ending = Ending::kCallback;
+    result_.finish_reason = FinishReason::kCallback;
   }
   // Writes what waited.
-  void end(Ending ending) {
+  void end(FinishReason reason) {
     if (!open_) return;
     const std::int32_t token = result_.tokens.empty() ? 0 : result_.tokens.back();
     std::string rest = text_.take(stream_.finish());
@@ -73,7 +73,7 @@ class Writing {
     write(rest, token);
     if (!open_) return;
     open_ = false;
-    result_.ending = ending;
+    result_.finish_reason = reason;
   }
 
   std::size_t prompt_;
@@ -82,7 +82,7 @@ class Writing {
   Sampler sampler_;
   DecodeStream stream_;
   StopText text_;
-  Generated result_;
+  Completion result_;
   bool open_ = true;
 };
 
@@ -90,10 +90,10 @@ void check_generate_options(const GenerateOptions& options, Loc loc) {
   check_options(options.sampling, loc);
   if (options.max_tokens < 0) {
     throw UserError(
-        "generate: max_tokens: 0 or more expected, got " + std::to_string(options.max_tokens), loc);
+        "generate: max_tokens must be at least 0, got " + std::to_string(options.max_tokens), loc);
   }
   if (std::any_of(options.stop.begin(), options.stop.end(), [](auto& s) { return s.empty(); })) {
-    throw UserError("generate: an empty stop string, where every text would end", loc);
+    throw UserError("generate: a stop string is empty, which would end every text", loc);
   }
 }
 
@@ -112,14 +112,14 @@ std::vector<std::vector<std::int32_t>> whole_prompts(Prompts given, const Tokeni
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     if (prompts[i].empty() && !first) {
       throw UserError("generate: prompt " + std::to_string(i) +
-                          " is empty, and the tokenizer has no token to begin with (bos or eos)",
+                          " is empty, and the tokenizer has no bos or eos token to start from",
                       loc);
     }
     if (prompts[i].empty()) prompts[i] = {*first};
     const auto length = static_cast<std::int64_t>(prompts[i].size());
     if (context > 0 && length > context) {
       throw UserError("generate: prompt " + std::to_string(i) + " has " + std::to_string(length) +
-                          " tokens, the model's attention keeps " + std::to_string(context),
+                          " tokens, but the model's attention keeps " + std::to_string(context),
                       loc);
     }
   }
@@ -135,7 +135,7 @@ void write_group(Decoder& decoder, Prompts prompts, std::vector<Writing>& texts,
   if (!any_open()) return;
   const auto batch = static_cast<std::size_t>(decoder.batch());
   double began = seconds_now();
-  std::span<const float> logits = decoder.begin(prompts, loc);
+  std::span<const float> logits = decoder.prefill(prompts, loc);
   times.prompt_seconds += seconds_now() - began;
   began = seconds_now();
   const std::size_t width = logits.size() / batch;
@@ -152,13 +152,13 @@ void write_group(Decoder& decoder, Prompts prompts, std::vector<Writing>& texts,
 
 }  // namespace
 
-std::string_view to_string(Ending ending) {
-  switch (ending) {
-    case Ending::kMaxTokens: return "max tokens";
-    case Ending::kStopString: return "stop string";
-    case Ending::kStopToken: return "stop token";
-    case Ending::kContext: return "context is full";
-    case Ending::kCallback: return "callback";
+std::string_view to_string(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kMaxTokens: return "max tokens";
+    case FinishReason::kStopString: return "stop string";
+    case FinishReason::kStopToken: return "stop token";
+    case FinishReason::kContext: return "context is full";
+    case FinishReason::kCallback: return "callback";
   }
   return "";
 }
@@ -169,25 +169,25 @@ Generator::Generator(const SavedModel& model, const DecoderOptions& options, Loc
 Generator::Generator(Decoder decoder, const Tokenizer& tokenizer)
     : decoder_(std::move(decoder)), tokenizer_(tokenizer) {}
 
-Generated Generator::generate(const std::string& prompt, const GenerateOptions& options, Loc loc) {
+Completion Generator::generate(const std::string& prompt, const GenerateOptions& options, Loc loc) {
   return std::move(generate(std::span(&prompt, 1), options, loc).front());
 }
 
-std::vector<Generated> Generator::generate(std::span<const std::string> prompts,
-                                           const GenerateOptions& options, Loc loc) {
+std::vector<Completion> Generator::generate(std::span<const std::string> prompts,
+                                            const GenerateOptions& options, Loc loc) {
   std::vector<std::vector<std::int32_t>> tokens;
   for (const std::string& prompt : prompts) tokens.push_back(tokenizer_.encode(prompt));
   return generate_from(tokens, options, loc);
 }
 
-std::vector<Generated> Generator::generate_from(std::span<const std::vector<std::int32_t>> given,
-                                                const GenerateOptions& options, Loc loc) {
+std::vector<Completion> Generator::generate_from(std::span<const std::vector<std::int32_t>> given,
+                                                 const GenerateOptions& options, Loc loc) {
   check_generate_options(options, loc);
   const auto prompts = whole_prompts(given, tokenizer_, decoder_.context(), loc);
   std::vector<std::int32_t> stop_tokens = options.stop_tokens;
   if (tokenizer_.eos_id() && !options.ignore_eos) stop_tokens.push_back(*tokenizer_.eos_id());
   times_ = {};
-  std::vector<Generated> results;
+  std::vector<Completion> results;
   const auto batch = static_cast<std::size_t>(decoder_.batch());
   for (std::size_t from = 0; from < prompts.size(); from += batch) {
     const auto group = std::span(prompts).subspan(from, std::min(batch, prompts.size() - from));

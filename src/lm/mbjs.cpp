@@ -99,12 +99,12 @@ class MbjsModel {
       if (file.layers[i] == MbjsLayer::kMamba1) continue;
       constexpr const char* kNames[] = {"mamba1", "mamba2", "mamba3", "attention"};
       fail("layer " + std::to_string(i) + " is " +
-           kNames[static_cast<std::size_t>(file.layers[i])] + ": only mamba1 can be made a model");
+           kNames[static_cast<std::size_t>(file.layers[i])] + "; only mamba1 can be converted");
     }
     const std::size_t expected = layers_ * kTensorsOfLayer + 2;
     if (layers_ == 0 || tensors != expected) {
-      fail(std::to_string(expected) + " tensors expected for " + std::to_string(layers_) +
-           " layers of mamba1, got " + std::to_string(tensors));
+      fail("expected " + std::to_string(expected) + " tensors for " + std::to_string(layers_) +
+           " mamba1 layers, got " + std::to_string(tensors));
     }
     find_sizes();
   }
@@ -126,15 +126,15 @@ class MbjsModel {
     mamba.conv_bias = any(kConvBias);
     mamba.x_bias = any(kXBias);
     made.weights["backbone.embedding.weight"] =
-        HostTensor::of({sizes_.v, sizes_.m}, file_.tensors.front());
-    made.weights["backbone.norm_f.weight"] = HostTensor::of({sizes_.m}, file_.tensors.back());
+        HostTensor::from({sizes_.v, sizes_.m}, file_.tensors.front());
+    made.weights["backbone.norm_f.weight"] = HostTensor::from({sizes_.m}, file_.tensors.back());
     const auto shapes = sizes_.shapes();
     for (std::size_t i = 0; i < layers_; ++i) {
       for (std::size_t t = 0; t < kTensorsOfLayer; ++t) {
         if (is_left_out(t, mamba)) continue;
         const std::vector<float>& values = tensor(i, t);
         made.weights[layer_prefix(i) + kMbjsNames[t][1]] =
-            HostTensor::of(shapes[t], t == kConvWeight ? turned_taps(values, sizes_.k) : values);
+            HostTensor::from(shapes[t], t == kConvWeight ? turned_taps(values, sizes_.k) : values);
       }
     }
     check_weights(made.config, made.weights, name_);
@@ -158,8 +158,8 @@ class MbjsModel {
   [[nodiscard]] std::int64_t times(std::size_t t, std::int64_t size) const {
     const auto count = static_cast<std::int64_t>(tensor(0, t).size());
     if (count > 0 && count % size == 0) return count / size;
-    fail("tensor layer0." + std::string(kMbjsNames[t][0]) + ": a multiple of " +
-         std::to_string(size) + " values expected, got " + std::to_string(count));
+    fail("tensor layer0." + std::string(kMbjsNames[t][0]) + ": expected a multiple of " +
+         std::to_string(size) + " values, got " + std::to_string(count));
   }
 
   void find_sizes() {
@@ -167,17 +167,17 @@ class MbjsModel {
     const auto table = static_cast<std::int64_t>(file_.tensors.front().size());
     sizes_.d = static_cast<std::int64_t>(tensor(0, kSkip).size());
     if (sizes_.m == 0 || table == 0 || table % sizes_.m != 0) {
-      fail("tensor embedding: a multiple of final_norm's " + std::to_string(sizes_.m) +
-           " values expected, got " + std::to_string(table));
+      fail("tensor embedding: expected a multiple of final_norm's " + std::to_string(sizes_.m) +
+           " values, got " + std::to_string(table));
     }
     sizes_.v = table / sizes_.m;
     if (sizes_.d == 0 || sizes_.d % sizes_.m != 0) {
-      fail("tensor layer0.D_vec: a multiple of " + std::to_string(sizes_.m) +
-           " values expected, got " + std::to_string(sizes_.d));
+      fail("tensor layer0.D_vec: expected a multiple of " + std::to_string(sizes_.m) +
+           " values, got " + std::to_string(sizes_.d));
     }
     sizes_.k = times(kConvWeight, sizes_.d);
     if (sizes_.k < 2)
-      fail("tensor layer0.wConv: two taps or more for each channel expected, got 1");
+      fail("tensor layer0.wConv: expected at least two taps for each channel, got 1");
     sizes_.n = times(kALog, sizes_.d);
     sizes_.r = times(kDtWeight, sizes_.d);
     const auto shapes = sizes_.shapes();
@@ -185,8 +185,8 @@ class MbjsModel {
       for (std::size_t t = 0; t < kTensorsOfLayer; ++t) {
         const auto given = static_cast<std::int64_t>(tensor(i, t).size());
         if (given == numel(shapes[t])) continue;
-        fail("tensor layer" + std::to_string(i) + "." + kMbjsNames[t][0] + ": " +
-             std::to_string(numel(shapes[t])) + " values expected, got " + std::to_string(given));
+        fail("tensor layer" + std::to_string(i) + "." + kMbjsNames[t][0] + ": expected " +
+             std::to_string(numel(shapes[t])) + " values, got " + std::to_string(given));
       }
     }
   }
@@ -199,22 +199,20 @@ class MbjsModel {
 
 }  // namespace
 
-SavedModel model_of_mbjs(const MbjsFile& file, const std::string& name,
-                         const MbjsOptions& options) {
+SavedModel convert_mbjs(const MbjsFile& file, const std::string& name, const MbjsOptions& options) {
   return MbjsModel(file, name).model(options);
 }
 
 SavedModel load_mbjs(const std::string& path, const MbjsOptions& options) {
-  return model_of_mbjs(read_mbjs(path), path, options);
+  return convert_mbjs(read_mbjs(path), path, options);
 }
 
 void save_mbjs(const std::string& path, const SavedModel& given, int version) {
-  const nn::MambaConfig& config = given.config;
+  const nn::LanguageModelConfig& config = given.config;
   const bool plain = std::all_of(config.layers.begin(), config.layers.end(),
                                  [](nn::MixerKind k) { return k == nn::MixerKind::kMamba1; });
   if (!plain || !config.tie_embeddings) {
-    throw UserError(path +
-                    ": MBJS holds models whose layers are all mamba1 and whose head is tied");
+    throw UserError(path + ": MBJS supports only models with mamba1 layers and a tied head");
   }
   check_weights(config, given.weights, path);
   const SavedModel model = quantize(given, nn::WeightFormat::kF32);

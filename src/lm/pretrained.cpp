@@ -5,8 +5,9 @@
 #include <set>
 
 #include "lm/pretrained_config.h"
-#include "tensorgrad/error.h"
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/data/weights.h"
+#include "tensorgrad/error.h"
 
 namespace tensorgrad::lm {
 namespace {
@@ -33,13 +34,13 @@ std::set<std::string> shards_of(const fs::path& index) {
   const auto fail = [&](const std::string& what) { throw IoError(index.string() + ": " + what); };
   const auto found = root.is_object() ? root.find("weight_map") : root.end();
   if (!root.is_object() || found == root.end() || !found->is_object() || found->empty())
-    fail("weight_map: an object of names and files expected");
+    fail("weight_map: expected an object of tensor names and files");
   std::set<std::string> names;
   for (const auto& [tensor, file] : found->items()) {
-    if (!file.is_string()) fail("weight_map." + tensor + ": the name of a file expected");
+    if (!file.is_string()) fail("weight_map." + tensor + ": expected the name of a file");
     const std::string name = file.get<std::string>();
     if (name.empty() || name == ".." || fs::path(name).filename() != fs::path(name)) {
-      fail("weight_map." + tensor + ": the name of a file in the same folder expected");
+      fail("weight_map." + tensor + ": expected the name of a file in the same folder");
     }
     names.insert(name);
   }
@@ -52,7 +53,7 @@ std::map<std::string, HostTensor> sharded_weights(const fs::path& folder, const 
     const fs::path path = folder / name;
     for (auto& [tensor, values] : read_shard(path)) {
       if (weights.emplace(tensor, std::move(values)).second) continue;
-      throw IoError(path.string() + ": the tensor " + tensor + " is in another shard as well");
+      throw IoError(path.string() + ": the tensor " + tensor + " is also in another shard");
     }
   }
   return weights;
@@ -66,24 +67,24 @@ std::map<std::string, HostTensor> weights_in(const fs::path& folder) {
   for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
     if (!fs::exists(folder / name)) continue;
     throw IoError((folder / name).string() +
-                  ": pickled weights run code when they are read, so they are not; with Python's "
-                  "torch and safetensors they become model.safetensors: save_file({k: v.clone() "
-                  "for k, v in torch.load('pytorch_model.bin').items()}, 'model.safetensors')");
+                  ": pickled weights are not supported because loading them can run code; convert "
+                  "them with Python's torch and safetensors: save_file({k: v.clone() for k, v in "
+                  "torch.load('pytorch_model.bin').items()}, 'model.safetensors')");
   }
-  throw IoError(folder.string() + ": there is neither model.safetensors nor " +
+  throw IoError(folder.string() + ": contains neither model.safetensors nor " +
                 index.filename().string());
 }
 
 // A head that is the embedding has no weight of its own here; files may have it all the same.
-void drop_tied_head(const nn::MambaConfig& config, std::map<std::string, HostTensor>& weights,
-                    const std::string& folder) {
+void drop_tied_head(const nn::LanguageModelConfig& config,
+                    std::map<std::string, HostTensor>& weights, const std::string& folder) {
   const auto head = weights.find(kHeadName);
   if (!config.tie_embeddings || head == weights.end()) return;
   const auto table = weights.find(kEmbeddingName);
   if (table != weights.end() &&
       (table->second.shape != head->second.shape || table->second.bytes != head->second.bytes)) {
     throw IoError(folder + ": " + kHeadName +
-                  " is not the embedding, though config.json ties the two");
+                  " differs from the embedding, but config.json ties the two");
   }
   weights.erase(head);
 }
@@ -97,7 +98,7 @@ bool has_tokenizer(const fs::path& folder) {
 
 SavedModel load_pretrained(const std::string& folder, const PretrainedOptions& options) {
   const fs::path root(folder);
-  if (!fs::is_directory(root)) throw IoError(folder + ": there is no such folder");
+  if (!fs::is_directory(root)) throw IoError(folder + ": no such folder");
   const std::string file = (root / "config.json").string();
   SavedModel model{pretrained_config(json_file(file), file), weights_in(root)};
   drop_tied_head(model.config, model.weights, folder);

@@ -22,7 +22,7 @@ class ForeignConfig {
  public:
   ForeignConfig(const ForeignJson& in, const std::string& file, std::string path)
       : in_(in), file_(file), path_(std::move(path)) {
-    if (!in_.is_object()) fail("", "an object expected, got " + shown(in_));
+    if (!in_.is_object()) fail("", "expected an object, got " + shown(in_));
   }
 
   [[nodiscard]] bool has(const char* key) const { return in_.contains(key); }
@@ -36,8 +36,8 @@ class ForeignConfig {
     const ForeignJson& given = at(key);
     if (given.is_number_integer() && given >= least && given <= most)
       return given.get<std::int64_t>();
-    fail(key, "an integer from " + std::to_string(least) + " to " + std::to_string(most) +
-                  " expected, got " + shown(given));
+    fail(key, "expected an integer from " + std::to_string(least) + " to " + std::to_string(most) +
+                  ", got " + shown(given));
   }
   [[nodiscard]] std::int64_t size_or(const char* key, std::int64_t usual) const {
     return has(key) ? size(key) : usual;
@@ -50,12 +50,12 @@ class ForeignConfig {
     if (!has(key)) return usual;
     const ForeignJson& given = at(key);
     if (given.is_number() && given >= 0 && given <= kLargestForeign) return given.get<double>();
-    fail(key, "a number of 0 or more expected, got " + shown(given));
+    fail(key, "expected a number of 0 or more, got " + shown(given));
   }
   [[nodiscard]] bool boolean_or(const char* key, bool usual) const {
     if (!has(key)) return usual;
     if (at(key).is_boolean()) return at(key).get<bool>();
-    fail(key, "true or false expected, got " + shown(at(key)));
+    fail(key, "expected true or false, got " + shown(at(key)));
   }
   // 0 where it is "auto" or not there.
   [[nodiscard]] std::int64_t rank(const char* key) const {
@@ -74,7 +74,7 @@ class ForeignConfig {
     };
     if (!given.is_array() || given.size() != 2 || !is_limit(given[0]) ||
         !(is_infinite(given[1]) || (is_limit(given[1]) && given[1] > given[0]))) {
-      fail(key, "two numbers, the second above the first, expected, got " + shown(given));
+      fail(key, "expected two numbers, the second above the first, got " + shown(given));
     }
     least = given[0].get<double>();
     most = is_infinite(given[1]) ? 0 : given[1].get<double>();
@@ -82,12 +82,12 @@ class ForeignConfig {
   // Fields that only have one value that is understood.
   void only(const char* key, const ForeignJson& value) const {
     if (!has(key) || at(key) == value) return;
-    fail(key, "only " + shown(value) + " can be imported, got " + shown(at(key)));
+    fail(key, "only " + shown(value) + " is supported, got " + shown(at(key)));
   }
   void known(std::initializer_list<const char*> keys) const {
     for (const auto& [key, value] : in_.items()) {
       if (std::find(keys.begin(), keys.end(), key) == keys.end())
-        fail(key.c_str(), "is not known, so the model could not be told to be the same");
+        fail(key.c_str(), "unknown field, so the model might not be reproduced exactly");
     }
   }
   [[noreturn]] void fail(const std::string& key, const std::string& expected) const {
@@ -108,13 +108,13 @@ class ForeignConfig {
   std::string path_;
 };
 
-void finish(nn::MambaConfig& config, std::int64_t layers, MixerKind kind) {
+void finish(nn::LanguageModelConfig& config, std::int64_t layers, MixerKind kind) {
   config.n_layer = layers;
   config.layers.assign(static_cast<std::size_t>(layers), kind);
 }
 
-nn::MambaConfig transformers_config(const ForeignConfig& in, bool second) {
-  nn::MambaConfig config;
+nn::LanguageModelConfig transformers_config(const ForeignConfig& in, bool second) {
+  nn::LanguageModelConfig config;
   config.vocab_size = in.size("vocab_size");
   config.d_model = in.size("hidden_size");
   config.norm_epsilon = in.number_or("layer_norm_epsilon", 1e-5);
@@ -133,11 +133,11 @@ nn::MambaConfig transformers_config(const ForeignConfig& in, bool second) {
     o.bias = in.boolean_or("use_bias", false);
     o.conv_bias = in.boolean_or("use_conv_bias", true);
     o.norm_epsilon = config.norm_epsilon;
-    in.limits("time_step_limit", o.dt_least, o.dt_most);
+    in.limits("time_step_limit", o.dt_limit_min, o.dt_limit_max);
     const std::int64_t heads = in.size_or("num_heads", 128);
     if (heads * o.head_dim != o.expand * config.d_model) {
       in.fail("num_heads",
-              "expand * hidden_size / head_dim expected, got " + std::to_string(heads));
+              "expected expand * hidden_size / head_dim, got " + std::to_string(heads));
     }
     return config;
   }
@@ -153,16 +153,15 @@ nn::MambaConfig transformers_config(const ForeignConfig& in, bool second) {
 
 // Where mamba-ssm's configurations name what only counts for training or for its kernels, it is
 // left out: `known` are such fields.
-nn::MambaConfig state_spaces_config(const ForeignConfig& in, const std::string& file) {
-  nn::MambaConfig config;
+nn::LanguageModelConfig state_spaces_config(const ForeignConfig& in, const std::string& file) {
+  nn::LanguageModelConfig config;
   const std::int64_t vocab = in.size("vocab_size");
   const std::int64_t multiple = in.size_or("pad_vocab_size_multiple", 8);
   config.vocab_size = (vocab + multiple - 1) / multiple * multiple;
   if (config.vocab_size > kLargestForeignSize) {
-    in.fail("pad_vocab_size_multiple", "with vocab_size " + std::to_string(vocab) + " at most " +
-                                           std::to_string(kLargestForeignSize) +
-                                           " tokens expected, got " +
-                                           std::to_string(config.vocab_size));
+    in.fail("pad_vocab_size_multiple", "expected at most " + std::to_string(kLargestForeignSize) +
+                                           " tokens with vocab_size " + std::to_string(vocab) +
+                                           ", got " + std::to_string(config.vocab_size));
   }
   config.d_model = in.size("d_model");
   config.norm_epsilon = in.number_or("norm_epsilon", 1e-5);
@@ -187,7 +186,7 @@ nn::MambaConfig state_spaces_config(const ForeignConfig& in, const std::string& 
     finish(config, layers, MixerKind::kMamba1);
     return config;
   }
-  if (kind != "Mamba2") ssm.fail("layer", "Mamba1 or Mamba2 expected, got " + kind.dump());
+  if (kind != "Mamba2") ssm.fail("layer", "expected Mamba1 or Mamba2, got " + kind.dump());
   ssm.known({"layer",         "d_state",      "d_conv",    "expand",
              "headdim",       "ngroups",      "bias",      "conv_bias",
              "dt_limit",      "d_ssm",        "rmsnorm",   "norm_before_gate",
@@ -205,7 +204,7 @@ nn::MambaConfig state_spaces_config(const ForeignConfig& in, const std::string& 
   o.groups = ssm.size_or("ngroups", 1);
   o.bias = ssm.boolean_or("bias", false);
   o.conv_bias = ssm.boolean_or("conv_bias", true);
-  ssm.limits("dt_limit", o.dt_least, o.dt_most);
+  ssm.limits("dt_limit", o.dt_limit_min, o.dt_limit_max);
   finish(config, layers, MixerKind::kMamba2);
   return config;
 }
@@ -225,15 +224,17 @@ nlohmann::json python_json(std::string_view text, const std::string& file) {
   return read_json(plain, file + ":");
 }
 
-nn::MambaConfig pretrained_config(const nlohmann::json& root, const std::string& file) {
+nn::LanguageModelConfig pretrained_config(const nlohmann::json& root, const std::string& file) {
   const ForeignConfig in(root, file, "");
   if (in.has("model_type")) {
     const nlohmann::json& type = in.at("model_type");
     if (type == "mamba" || type == "mamba2") return transformers_config(in, type == "mamba2");
-    in.fail("model_type", "mamba or mamba2 expected, got " + type.dump());
+    in.fail("model_type", "expected mamba or mamba2, got " + type.dump());
   }
   if (in.has("ssm_cfg") || in.has("n_layer")) return state_spaces_config(in, file);
-  in.fail("model_type", "is missing, and so is ssm_cfg: neither transformers' nor mamba-ssm's");
+  in.fail("model_type",
+          "is missing, and so is ssm_cfg; expected a configuration of transformers "
+          "or mamba-ssm");
 }
 
 }  // namespace tensorgrad::lm

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tensorgrad/nn/mamba.h"
+#include "tensorgrad/nn/language_model.h"
 
 namespace tensorgrad::lm {
 
@@ -15,7 +15,7 @@ namespace tensorgrad::lm {
 nlohmann::json python_json(std::string_view text, const std::string& file);
 
 // What the config.json of transformers or of mamba-ssm says. IoError, naming the field: one that is
-// missing, of another type or out of range, or that asks for what nn::MambaLM is not.
-nn::MambaConfig pretrained_config(const nlohmann::json& root, const std::string& file);
+// missing, of another type or out of range, or that asks for what nn::LanguageModel is not.
+nn::LanguageModelConfig pretrained_config(const nlohmann::json& root, const std::string& file);
 
 }  // namespace tensorgrad::lm

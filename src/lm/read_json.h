@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tensorgrad/version.h"
+
 namespace tensorgrad::lm {
 
 // IoError, beginning with `what` ("model.safetensors: the configuration"): no JSON, nested too

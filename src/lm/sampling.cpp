@@ -25,7 +25,7 @@ std::string number_of(double value) {
 void demand(bool holds, const char* name, const char* expected, double given, Loc loc) {
   if (holds) return;
   throw UserError(
-      std::string("sampling: ") + name + ": " + expected + " expected, got " + number_of(given),
+      std::string("sampling: ") + name + ": expected " + expected + ", got " + number_of(given),
       loc);
 }
 
@@ -47,8 +47,8 @@ void penalize(std::span<float> logits, const Tokens& seen, double penalty, Loc l
   if (penalty == 1) return;
   for (const std::int32_t token : seen) {
     if (token < 0 || static_cast<std::size_t>(token) >= logits.size()) {
-      throw UserError("sampling: there is no logit for token " + std::to_string(token) +
-                          " of the text, there are " + std::to_string(logits.size()),
+      throw UserError("sampling: no logit for token " + std::to_string(token) +
+                          " of the text; there are " + std::to_string(logits.size()) + " logits",
                       loc);
     }
     float& logit = logits[static_cast<std::size_t>(token)];
@@ -119,8 +119,8 @@ void check_options(const SamplingOptions& o, Loc loc) {
   demand(o.temperature >= 0 && std::isfinite(o.temperature), "temperature", "a number of 0 or more",
          o.temperature, loc);
   demand(o.top_k >= 0, "top_k", "a count of 0 or more", static_cast<double>(o.top_k), loc);
-  demand(o.top_p > 0 && o.top_p <= 1, "top_p", "a share above 0 and at most 1", o.top_p, loc);
-  demand(o.min_p >= 0 && o.min_p <= 1, "min_p", "a share from 0 to 1", o.min_p, loc);
+  demand(o.top_p > 0 && o.top_p <= 1, "top_p", "a number above 0 and at most 1", o.top_p, loc);
+  demand(o.min_p >= 0 && o.min_p <= 1, "min_p", "a number from 0 to 1", o.min_p, loc);
 }
 
 void process_logits(std::span<float> logits, std::span<const std::int32_t> seen,
@@ -182,8 +182,8 @@ std::int32_t Sampler::next(std::span<const float> logits, Loc loc) {
 std::vector<std::int32_t> sample_rows(std::span<Sampler> samplers, std::span<const float> logits,
                                       Loc loc) {
   if (samplers.empty() || logits.empty() || logits.size() % samplers.size() != 0) {
-    throw ShapeError("sample_rows: logits of " + std::to_string(samplers.size()) +
-                         " rows expected, got " + std::to_string(logits.size()) + " numbers",
+    throw ShapeError("sample_rows: expected logits for " + std::to_string(samplers.size()) +
+                         " rows, got " + std::to_string(logits.size()) + " numbers",
                      loc);
   }
   const std::size_t width = logits.size() / samplers.size();

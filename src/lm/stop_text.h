@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "tensorgrad/version.h"
+
 namespace tensorgrad::lm {
 
 class StopText {

@@ -16,8 +16,8 @@ TokenText::TokenText(TokenFile file) : file_(std::move(file)), end_(file_->size(
 
 void TokenText::read(std::int64_t begin, std::span<std::int32_t> out) const {
   if (size() == 0 || begin < 0) {
-    throw UserError("TokenText: token " + std::to_string(begin) + " of a text of " +
-                    std::to_string(size()));
+    throw UserError("TokenText: token " + std::to_string(begin) +
+                    " is out of range; the text has " + std::to_string(size()) + " tokens");
   }
   std::int64_t at = begin % size();
   while (!out.empty()) {
@@ -40,8 +40,7 @@ std::vector<std::int32_t> TokenText::read_all() const {
 
 std::pair<TokenText, TokenText> TokenText::split(double last) const {
   if (!(last >= 0 && last < 1)) {
-    throw UserError("TokenText: a share from 0 to less than 1 expected, got " +
-                    std::to_string(last));
+    throw UserError("TokenText: split: expected a fraction in [0, 1), got " + std::to_string(last));
   }
   std::pair<TokenText, TokenText> parts(*this, *this);
   const std::int64_t edge = end_ - static_cast<std::int64_t>(static_cast<double>(size()) * last);
@@ -52,7 +51,7 @@ std::pair<TokenText, TokenText> TokenText::split(double last) const {
 TokenSplit pack_documents(std::span<const std::string> documents, const Tokenizer& tokenizer,
                           const PackOptions& options) {
   if (!(options.holdout >= 0 && options.holdout < 1)) {
-    throw UserError("pack_documents: a holdout from 0 to less than 1 expected, got " +
+    throw UserError("pack_documents: holdout must be in [0, 1), got " +
                     std::to_string(options.holdout));
   }
   std::vector<std::int32_t> train, validation;
@@ -76,8 +75,8 @@ TextWindows::TextWindows(TokenText text, std::int64_t length, std::uint32_t seed
                          std::int64_t batch)
     : text_(std::move(text)), length_(length), seed_(seed) {
   if (length_ < 1 || batch < 1 || text_.size() < length_) {
-    throw UserError("TextWindows: a text of at least one window of " + std::to_string(length_) +
-                    " tokens, and a batch of at least 1, expected, got " +
+    throw UserError("TextWindows: expected a text of at least one window of " +
+                    std::to_string(length_) + " tokens and a batch of at least 1, got " +
                     std::to_string(text_.size()) + " tokens and a batch of " +
                     std::to_string(batch));
   }

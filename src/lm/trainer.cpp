@@ -5,21 +5,22 @@
 #include <cmath>
 
 #include "tensorgrad/error.h"
+#include "tensorgrad/ops.h"
 
 namespace tensorgrad::lm {
 namespace {
 
 // Of tokens and next, i32 [B, L]. What is wrong with them is the caller's, so its line is theirs.
 auto language_loss(Loc loc) {
-  return [loc](const nn::MambaLM& net, const Inputs& in) {
+  return [loc](const nn::LanguageModel& net, const Inputs& in) {
     return net.loss(in["tokens"], in["next"], {}, loc);
   };
 }
 
 // The nats of windows [B], of which some may count for nothing.
 auto window_nats(Loc loc) {
-  return [loc](const nn::MambaLM& net, const Inputs& in) {
-    const LinearCrossEntropyOptions each{.ignore_index = kIgnoredToken,
+  return [loc](const nn::LanguageModel& net, const Inputs& in) {
+    const LinearCrossEntropyOptions each{.ignore_index = kIgnoreIndex,
                                          .reduction = Reduction::kNone};
     return sum(net.loss(in["tokens"], in["next"], each, loc), 1, false, loc);
   };
@@ -28,7 +29,7 @@ auto window_nats(Loc loc) {
 void check_training(const TrainingOptions& o, Loc loc) {
   const auto demand = [&](bool holds, const char* name, const char* expected, double given) {
     if (holds) return;
-    throw UserError(std::string("LanguageTrainer: ") + name + ": " + expected + " expected, got " +
+    throw UserError(std::string("LanguageTrainer: ") + name + ": expected " + expected + ", got " +
                         std::to_string(given),
                     loc);
   };
@@ -44,7 +45,7 @@ void check_training(const TrainingOptions& o, Loc loc) {
   demand(o.warmup >= 0, "warmup", "0 or more", static_cast<double>(o.warmup));
   demand(o.weight_decay >= 0 && std::isfinite(o.weight_decay), "weight_decay", "0 or more",
          o.weight_decay);
-  demand(o.clip >= 0, "clip", "0 or more", o.clip);
+  demand(o.clip_grad_norm >= 0, "clip_grad_norm", "0 or more", o.clip_grad_norm);
 }
 
 Schedule rate_of(const TrainingOptions& options) {
@@ -53,31 +54,30 @@ Schedule rate_of(const TrainingOptions& options) {
   return options.warmup == 0 ? down : Schedule::warmup(options.warmup, down);
 }
 
-CompileOptions compile_options(const nn::MambaConfig& config, const TrainingOptions& options,
-                               Loc loc) {
+CompileOptions compile_options(const nn::LanguageModelConfig& config,
+                               const TrainingOptions& options, Loc loc) {
   const Shape tokens = {options.batch, options.length};
   CompileOptions made{.inputs = {{"tokens", tokens, i32}, {"next", tokens, i32}},
                       .optimizer = optim::AdamW{.lr = rate_of(options),
                                                 .beta1 = options.beta1,
                                                 .beta2 = options.beta2,
                                                 .weight_decay = options.weight_decay},
-                      .groups = {nn::MambaLM::no_weight_decay()},
-                      .clip_grad_norm = options.clip,
+                      .groups = {nn::LanguageModel::no_weight_decay()},
+                      .clip_grad_norm = options.clip_grad_norm,
                       .accumulate = options.accumulate,
                       .mixed_precision = options.mixed_precision,
                       .seed = options.seed,
                       .device = options.device};
-  if (options.b_and_c_alone) made.groups = b_and_c_alone(config, true, loc);
+  if (options.train_only_bc) made.groups = train_only_bc(config, true, loc);
   return made;
 }
 
 std::shared_ptr<const TextWindows> windows_of(TokenText text, const TrainingOptions& options,
                                               Loc loc) {
   if (text.size() < options.length) {
-    throw UserError("LanguageTrainer: a text of at least " + std::to_string(options.length) +
-                        " tokens expected, one window of " + std::to_string(options.length) +
-                        ", got " + std::to_string(text.size()) +
-                        "; a smaller length takes shorter texts",
+    throw UserError("LanguageTrainer: expected a text of at least " +
+                        std::to_string(options.length) + " tokens (one window), got " +
+                        std::to_string(text.size()) + "; set a smaller length for shorter texts",
                     loc);
   }
   return std::make_shared<TextWindows>(std::move(text), options.length, options.seed,
@@ -89,19 +89,19 @@ DataLoader loader_of(std::shared_ptr<const TextWindows> windows, const TrainingO
   const std::int64_t length = options.length;
   const std::int64_t count = windows->size();
   auto get = [windows = std::move(windows), length](std::int64_t index,
-                                                    std::int64_t epoch) -> Outputs {
+                                                    std::int64_t epoch) -> NamedTensors {
     const std::vector<std::int32_t> tokens = windows->at(index, epoch);
     const std::span<const std::int32_t> all(tokens);
     const auto size = static_cast<std::size_t>(length);
-    return {{"tokens", HostTensor::of({length}, all.first(size))},
-            {"next", HostTensor::of({length}, all.last(size))}};
+    return {{"tokens", HostTensor::from({length}, all.first(size))},
+            {"next", HostTensor::from({length}, all.last(size))}};
   };
   return {count, std::move(get), {.batch = options.batch, .seed = options.seed}, loc};
 }
 
 // Where the rows of B and C begin and end in the layer's matrix, or bias, that makes them.
-RowRange rows_of_b_and_c(nn::MixerKind kind, const nn::MambaConfig& config, const std::string& name,
-                         const Shape& shape) {
+RowRange rows_of_b_and_c(nn::MixerKind kind, const nn::LanguageModelConfig& config,
+                         const std::string& name, const Shape& shape) {
   const auto is_of = [&](const std::string& projection) {
     return name == projection + ".weight" || name == projection + ".bias";
   };
@@ -123,7 +123,8 @@ struct MixerName {
   nn::MixerKind kind;
   std::string name;  // of the parameter within its mixer
 };
-std::optional<MixerName> mixer_parameter(const nn::MambaConfig& config, const std::string& name) {
+std::optional<MixerName> mixer_parameter(const nn::LanguageModelConfig& config,
+                                         const std::string& name) {
   const auto met = match_pattern("backbone.layers.*.mixer.*", name);
   if (!met) return std::nullopt;
   const auto layer = static_cast<std::size_t>(std::stoll(met->at(0)));
@@ -131,17 +132,18 @@ std::optional<MixerName> mixer_parameter(const nn::MambaConfig& config, const st
   return MixerName{plain ? nn::MixerKind::kMamba1 : config.layers.at(layer), met->at(1)};
 }
 
-nn::MambaConfig trained_config(const nn::MambaConfig& config, Loc loc) {
-  if (config.weights == nn::WeightFormat::kF32) return config;
-  throw UserError("language trainer: weights kept as " +
-                      std::string(nn::format_name(config.weights)) +
-                      " are not trained; quantize(model, nn::WeightFormat::kF32) makes them f32",
+nn::LanguageModelConfig trained_config(const nn::LanguageModelConfig& config, Loc loc) {
+  if (config.weight_format == nn::WeightFormat::kF32) return config;
+  throw UserError("LanguageTrainer: " + std::string(nn::to_string(config.weight_format)) +
+                      " weights cannot be trained; convert them to f32 with "
+                      "quantize(model, nn::WeightFormat::kF32)",
                   loc);
 }
 
 }  // namespace
 
-std::vector<ParamGroup> b_and_c_alone(const nn::MambaConfig& config, bool attention, Loc loc) {
+std::vector<ParamGroup> train_only_bc(const nn::LanguageModelConfig& config, bool attention,
+                                      Loc loc) {
   const auto has = [&](auto... kinds) {
     return std::any_of(config.layers.begin(), config.layers.end(),
                        [&](nn::MixerKind kind) { return ((kind == kinds) || ...); });
@@ -150,7 +152,7 @@ std::vector<ParamGroup> b_and_c_alone(const nn::MambaConfig& config, bool attent
                       has(nn::MixerKind::kMamba1, nn::MixerKind::kMamba2, nn::MixerKind::kMamba3);
   const bool attends = attention && has(nn::MixerKind::kAttention);
   if (!states && !attends) {
-    throw UserError("b_and_c_alone: the model has no layer with B and C", loc);
+    throw UserError("train_only_bc: the model has no layer with B and C", loc);
   }
   std::vector<ParamGroup> groups;
   const auto rows = [config](const std::string& name, const Shape& shape) {
@@ -181,14 +183,14 @@ std::vector<ParamGroup> b_and_c_alone(const nn::MambaConfig& config, bool attent
   return groups;
 }
 
-LanguageTrainer::LanguageTrainer(const nn::MambaConfig& config, TokenText train,
+LanguageTrainer::LanguageTrainer(const nn::LanguageModelConfig& config, TokenText train,
                                  TokenText validation, const TrainingOptions& options, Loc loc)
-    : config_(nn::MambaLM(trained_config(config, loc), loc).config),
+    : config_(nn::LanguageModel(trained_config(config, loc), loc).config),
       options_((check_training(options, loc), options)),
       validation_(std::move(validation)),
       windows_(windows_of(std::move(train), options, loc)),
       loader_(loader_of(windows_, options, loc)),
-      trainer_(compile(nn::MambaLM(config, loc), language_loss(loc),
+      trainer_(compile(nn::LanguageModel(config, loc), language_loss(loc),
                        compile_options(config_, options, loc), loc)) {
   trainer_.add_loader("text", loader_, loc);
 }
@@ -205,7 +207,7 @@ double LanguageTrainer::step(Loc loc) {
     sum += trainer_.step(loader_.next(loc), {}, loc).loss;
   const double loss = sum / options_.accumulate;
   if (std::isfinite(loss)) return loss;
-  throw UserError("LanguageTrainer: the loss is " + std::to_string(loss) + " in step " +
+  throw UserError("LanguageTrainer: the loss is " + std::to_string(loss) + " at step " +
                       std::to_string(steps()) + "; a smaller learning rate may help",
                   loc);
 }
@@ -224,7 +226,7 @@ std::int64_t LanguageTrainer::parameters() const {
   std::int64_t count = 0;
   ParameterVisitor visitor(
       [&](const std::string&, const Parameter& parameter) { count += numel(parameter.shape()); });
-  nn::MambaLM(config_).visit_fields(visitor);
+  nn::LanguageModel(config_).visit_fields(visitor);
   return count;
 }
 
@@ -235,7 +237,7 @@ SavedModel LanguageTrainer::model(std::optional<Tokenizer> tokenizer) const {
 TextScore LanguageTrainer::validate(std::int64_t most, Loc loc) {
   const std::int64_t batch = options_.batch, length = options_.length;
   if (validation_.size() < 2) {
-    throw UserError("LanguageTrainer: there is no validation text", loc);
+    throw UserError("LanguageTrainer: no validation text was given", loc);
   }
   if (!validator_) {
     const Shape shape = {batch, length};
@@ -251,7 +253,7 @@ TextScore LanguageTrainer::validate(std::int64_t most, Loc loc) {
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(batch * length)), next(tokens.size());
   for (std::int64_t from = 0; from < count; from += batch) {
     std::fill(tokens.begin(), tokens.end(), 0);
-    std::fill(next.begin(), next.end(), kIgnoredToken);
+    std::fill(next.begin(), next.end(), kIgnoreIndex);
     for (std::int64_t row = 0; row < std::min(batch, count - from); ++row) {
       const std::int64_t begin = (from + row) * windows / count * length;
       const std::int64_t here = std::min(length, pairs - begin);
@@ -267,7 +269,7 @@ TextScore LanguageTrainer::validate(std::int64_t most, Loc loc) {
   return score;
 }
 
-bool EarlyStop::add(double loss) {
+bool EarlyStopping::update(double loss) {
   const bool best = loss < best_;
   if (best) best_ = loss;
   since_ = best ? 0 : since_ + 1;

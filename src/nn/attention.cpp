@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+#include "tensorgrad/functional.h"
+#include "tensorgrad/ops.h"
 
 namespace tensorgrad::nn {
 
@@ -20,8 +22,7 @@ MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t count,
       out_proj(width, width, options.bias, loc) {
   if (heads < 1 || kv_heads < 1 || size % heads != 0 || heads % kv_heads != 0) {
     throw ShapeError(
-        "MultiheadAttention: the size must be a multiple of heads, and heads of "
-        "kv_heads, got " +
+        "MultiheadAttention: size must be a multiple of heads and heads of kv_heads, got " +
             std::to_string(size) + ", " + std::to_string(heads) + " and " +
             std::to_string(kv_heads),
         loc);
@@ -121,9 +122,9 @@ void MultiheadAttention::check(Tensor query, Tensor key, Tensor value, Loc loc) 
   for (std::size_t i = 0; i < 3; ++i) {
     const auto& [x, width] = given[i];
     if (x.rank(loc) == rank && x.size(-1, loc) == width) continue;
-    throw ShapeError("MultiheadAttention: " + std::string(names[i]) +
-                         (rank == 2 ? " [T, " : " [B, T, ") + std::to_string(width) +
-                         "] expected, got " + to_string(x.shape(loc)),
+    throw ShapeError("MultiheadAttention: " + std::string(names[i]) + ": expected " +
+                         (rank == 2 ? "[T, " : "[B, T, ") + std::to_string(width) + "], got " +
+                         to_string(x.shape(loc)),
                      loc);
   }
 }
@@ -213,7 +214,8 @@ Tensor with_norm(Tensor x, const LayerNorm& norm, const TransformerOptions& opti
 Tensor two_layers(Tensor x, const Linear& first, const Linear& second,
                   const TransformerOptions& options, Loc loc) {
   const Tensor wide = first(x, loc);
-  const Tensor active = options.gelu ? gelu(wide, Gelu::kExact, loc) : relu(Operand(wide, loc));
+  const Tensor active =
+      options.gelu ? gelu(wide, GeluApproximation::kNone, loc) : relu(Operand(wide, loc));
   return second(dropout(active, options.dropout, loc), loc);
 }
 

@@ -2,7 +2,9 @@
 // Layers, in terms of ops and parameters.
 #include <cmath>
 
+#include "tensorgrad/functional.h"
 #include "tensorgrad/nn.h"
+#include "tensorgrad/ops.h"
 
 namespace tensorgrad::nn {
 namespace {
@@ -23,36 +25,38 @@ Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias, Loc loc)
 namespace {
 
 void visit_weight(ParameterVisitor& visitor, const Parameter& weight,
-                  const std::optional<PackedWeight>& packed) {
-  if (packed) {
-    detail::visit_field(visitor, "weight", *packed);
+                  const std::optional<QuantizedWeight>& quantized) {
+  if (quantized) {
+    detail::visit_field(visitor, "weight", *quantized);
   } else {
     visitor.parameter("weight", weight);
   }
 }
 
-void pack_matrix(const Parameter& weight, std::optional<PackedWeight>& packed, WeightFormat format,
-                 Loc loc) {
+void quantize_matrix(const Parameter& weight, std::optional<QuantizedWeight>& quantized,
+                     WeightFormat format, Loc loc) {
   const Shape& shape = weight.shape();
-  packed.reset();
-  if (format == WeightFormat::kF32 || !can_pack(shape[1], format)) return;
-  packed.emplace(shape[0], shape[1], format, loc);
+  quantized.reset();
+  if (format == WeightFormat::kF32 || !can_quantize(shape[1], format)) return;
+  quantized.emplace(shape[0], shape[1], format, loc);
 }
 
 }  // namespace
 
 void Linear::visit_fields(ParameterVisitor& visitor) const {
-  visit_weight(visitor, weight, packed);
+  visit_weight(visitor, weight, quantized);
   detail::visit_field(visitor, "bias", bias);
 }
 
-void Linear::pack(WeightFormat format, Loc loc) { pack_matrix(weight, packed, format, loc); }
+void Linear::quantize(WeightFormat format, Loc loc) {
+  quantize_matrix(weight, quantized, format, loc);
+}
 
 Tensor Linear::operator()(Tensor x, Loc loc) const {
   std::optional<Tensor> b;
   if (bias) b = bias->tensor(loc);
-  if (!packed) return linear(x, weight.tensor(loc), b, loc);
-  const Tensor y = packed->times(x, loc);
+  if (!quantized) return linear(x, weight.tensor(loc), b, loc);
+  const Tensor y = quantized->times(x, loc);
   return b ? y + *b : y;
 }
 
@@ -63,24 +67,27 @@ Embedding::Embedding(std::int64_t count, std::int64_t size, const Options& optio
     : Embedding(count, size, loc) {
   padding_idx = options.padding_idx;
   if (padding_idx && (*padding_idx < 0 || *padding_idx >= count)) {
-    throw UserError("Embedding: padding_idx: a row of " + std::to_string(count) +
-                        " expected, got " + std::to_string(*padding_idx),
+    throw UserError("Embedding: padding_idx must be in [0, " + std::to_string(count) + "), got " +
+                        std::to_string(*padding_idx),
                     loc);
   }
 }
 
 void Embedding::visit_fields(ParameterVisitor& visitor) const {
-  visit_weight(visitor, weight, packed);
+  visit_weight(visitor, weight, quantized);
 }
 
-void Embedding::pack(WeightFormat format, Loc loc) { pack_matrix(weight, packed, format, loc); }
+void Embedding::quantize(WeightFormat format, Loc loc) {
+  quantize_matrix(weight, quantized, format, loc);
+}
 
 Tensor Embedding::times(Tensor x, Loc loc) const {
-  return packed ? packed->times(x, loc) : linear(x, weight.tensor(loc), std::nullopt, loc);
+  return quantized ? quantized->times(x, loc) : linear(x, weight.tensor(loc), std::nullopt, loc);
 }
 
 Tensor Embedding::operator()(Tensor index, Loc loc) const {
-  const Tensor rows = packed ? packed->rows(index, loc) : embedding(index, weight.tensor(loc), loc);
+  const Tensor rows =
+      quantized ? quantized->rows(index, loc) : embedding(index, weight.tensor(loc), loc);
   if (!padding_idx) return rows;
   const Tensor padding = eq(index, static_cast<double>(*padding_idx));
   return where(unsqueeze(padding, -1, loc), 0.0, rows);

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Mamba, and language models of it and of attention.
 #include "tensorgrad/nn/mamba.h"
+#include "tensorgrad/nn/causal_attention.h"
+#include "tensorgrad/nn/gated_mlp.h"
+#include "tensorgrad/nn/language_model.h"
 
 #include <algorithm>
 #include <cmath>
+#include "tensorgrad/functional.h"
+#include "tensorgrad/ops.h"
 
 namespace tensorgrad::nn {
 namespace {
@@ -38,13 +43,13 @@ std::vector<float> log_counts(std::int64_t rows, std::int64_t columns) {
 
 void demand_taps(const char* what, std::int64_t taps, Loc loc) {
   if (taps >= 2) return;
-  throw ShapeError(
-      std::string(what) + ": a d_conv of at least 2 expected, got " + std::to_string(taps), loc);
+  throw ShapeError(std::string(what) + ": d_conv must be at least 2, got " + std::to_string(taps),
+                   loc);
 }
 
 void demand_width(const char* what, const Tensor& x, std::int64_t width, Loc loc) {
   if (x.rank(loc) == 3 && x.size(-1, loc) == width) return;
-  throw ShapeError(std::string(what) + ": [B, L, " + std::to_string(width) + "] expected, got " +
+  throw ShapeError(std::string(what) + ": expected [B, L, " + std::to_string(width) + "], got " +
                        to_string(x.shape(loc)),
                    loc);
 }
@@ -66,12 +71,12 @@ Mamba::Mamba(std::int64_t width, const MambaOptions& given, Loc loc)
   demand_taps("Mamba", given.d_conv, loc);
 }
 
-std::vector<StatePart> Mamba::state_parts(std::int64_t batch) const {
+std::vector<StateSpec> Mamba::state_specs(std::int64_t batch) const {
   return {{"conv", {batch, options.d_conv - 1, d_inner}},
           {"ssm", {batch, d_inner, options.d_state}}};
 }
 
-Carried Mamba::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+RecurrentResult Mamba::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
   demand_width("Mamba", x, d_model, loc);
   std::optional<Tensor> window, carried, conv_bias;
   if (!state.empty()) {
@@ -116,13 +121,13 @@ Mamba2::Mamba2(std::int64_t width, const Mamba2Options& given, Loc loc)
       out_proj(scaled_linear(d_inner, width, given.residuals, loc, given.bias)) {
   demand_taps("Mamba2", given.d_conv, loc);
   if (heads * given.head_dim == d_inner && heads % given.groups == 0) return;
-  throw ShapeError("Mamba2: head_dim must divide expand * d_model, and groups the heads, got " +
+  throw ShapeError("Mamba2: head_dim must divide expand * d_model and groups the heads, got " +
                        std::to_string(given.head_dim) + ", " + std::to_string(d_inner) + " and " +
                        std::to_string(given.groups),
                    loc);
 }
 
-std::vector<StatePart> Mamba2::state_parts(std::int64_t batch) const {
+std::vector<StateSpec> Mamba2::state_specs(std::int64_t batch) const {
   return {{"conv", {batch, options.d_conv - 1, d_conv}},
           {"ssm", {batch, heads, options.head_dim, options.d_state}}};
 }
@@ -141,7 +146,7 @@ Tensor grouped_norm(const RMSNorm& norm, Tensor x, std::int64_t groups, Loc loc)
 
 }  // namespace
 
-Carried Mamba2::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+RecurrentResult Mamba2::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
   demand_width("Mamba2", x, d_model, loc);
   std::optional<Tensor> window, carried, conv_bias;
   if (!state.empty()) {
@@ -161,10 +166,10 @@ Carried Mamba2::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
   };
   SsdOptions how = {.chunk = options.chunk, .D = D.tensor(loc), .initial_state = carried};
   Tensor dt = narrow(all, -1, d_inner + d_conv, heads, loc);
-  if (options.dt_least > 0 || options.dt_most > 0) {
+  if (options.dt_limit_min > 0 || options.dt_limit_max > 0) {
     dt = softplus(Operand(dt + dt_bias.tensor(loc), loc));
-    if (options.dt_least > 0) dt = maximum(dt, options.dt_least);
-    if (options.dt_most > 0) dt = minimum(dt, options.dt_most);
+    if (options.dt_limit_min > 0) dt = maximum(dt, options.dt_limit_min);
+    if (options.dt_limit_max > 0) dt = minimum(dt, options.dt_limit_max);
   } else {
     how.dt_bias = dt_bias.tensor(loc);
     how.dt_softplus = true;
@@ -192,10 +197,12 @@ Mamba3::Mamba3(std::int64_t width, const Mamba3Options& given, Loc loc)
       D({heads}, init::ones(), loc),
       out_proj(scaled_linear(d_inner, width, given.residuals, loc)) {
   if (heads * given.head_dim != d_inner || given.d_state % 2 != 0 || given.ranks < 1) {
-    throw ShapeError("Mamba3: head_dim must divide expand * d_model, and d_state be even, got " +
-                         std::to_string(given.head_dim) + ", " + std::to_string(d_inner) + " and " +
-                         std::to_string(given.d_state),
-                     loc);
+    throw ShapeError(
+        "Mamba3: head_dim must divide expand * d_model, d_state must be even and ranks at least 1, "
+        "got " +
+            std::to_string(given.head_dim) + ", " + std::to_string(d_inner) + ", " +
+            std::to_string(given.d_state) + " and " + std::to_string(given.ranks),
+        loc);
   }
   if (given.out_norm != OutNorm::kNone) norm.emplace(d_inner, given.norm_epsilon, loc);
   if (given.ranks == 1) return;
@@ -205,7 +212,7 @@ Mamba3::Mamba3(std::int64_t width, const Mamba3Options& given, Loc loc)
   mimo_out.emplace(factors, init::ones(), loc);
 }
 
-std::vector<StatePart> Mamba3::state_parts(std::int64_t batch) const {
+std::vector<StateSpec> Mamba3::state_specs(std::int64_t batch) const {
   const std::int64_t n = options.d_state, r = options.ranks, p = options.head_dim;
   return {{"ssm", {batch, heads, p, n}},
           {"b", {batch, heads, r, n}},
@@ -213,7 +220,7 @@ std::vector<StatePart> Mamba3::state_parts(std::int64_t batch) const {
           {"phase", {batch, heads, n / 2}}};
 }
 
-Carried Mamba3::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+RecurrentResult Mamba3::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
   demand_width("Mamba3", x, d_model, loc);
   const std::int64_t batch = x.size(0), length = x.size(1), p = options.head_dim;
   const std::int64_t n = options.d_state, r = options.ranks;
@@ -245,7 +252,7 @@ Carried Mamba3::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
   y = y * open;
   y = reshape(r == 1 ? y : sum(y * mimo_out->tensor(loc), 3, true, loc), {batch, length, d_inner},
               loc);
-  if (options.out_norm == OutNorm::kBehindGate) y = (*norm)(y, loc);
+  if (options.out_norm == OutNorm::kAfterGate) y = (*norm)(y, loc);
   return {out_proj(y, loc), {scan.state.state, scan.state.b, scan.state.x, scan.state.phase}};
 }
 
@@ -259,7 +266,7 @@ CausalAttention::CausalAttention(std::int64_t width, std::int64_t count, const O
       out_proj(scaled_linear(width, width, given.residuals, loc)) {
   if (heads < 1 || kv_heads < 1 || d_model % heads != 0 || heads % kv_heads != 0) {
     throw ShapeError(
-        "CausalAttention: d_model must be a multiple of heads, and heads of kv_heads, got " +
+        "CausalAttention: d_model must be a multiple of heads and heads of kv_heads, got " +
             std::to_string(d_model) + ", " + std::to_string(heads) + " and " +
             std::to_string(kv_heads),
         loc);
@@ -267,7 +274,7 @@ CausalAttention::CausalAttention(std::int64_t width, std::int64_t count, const O
   in_proj = Linear(d_model, d_model / heads * (heads + 2 * kv_heads), false, loc);
 }
 
-std::vector<StatePart> CausalAttention::state_parts(std::int64_t batch) const {
+std::vector<StateSpec> CausalAttention::state_specs(std::int64_t batch) const {
   const Shape cache = {batch, kv_heads, options.max_length, d_model / heads};
   return {{"k", cache}, {"v", cache}, {"position", {batch}}};
 }
@@ -302,7 +309,7 @@ Tensor turned(Tensor x, Tensor position, double base, Loc loc) {
 
 }  // namespace
 
-Carried CausalAttention::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+RecurrentResult CausalAttention::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
   demand_width("CausalAttention", x, d_model, loc);
   const std::int64_t each = d_model / heads;
   const Tensor all = in_proj(x, loc);
@@ -362,13 +369,13 @@ std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_la
     } else if (name == "zamba") {
       layers.push_back(i % 6 == 5 ? MixerKind::kAttention : MixerKind::kMamba3);
     } else {
-      throw UserError("mixer_schedule: there is no schedule '" + name + "'", loc);
+      throw UserError("mixer_schedule: unknown schedule '" + name + "'", loc);
     }
   }
   return layers;
 }
 
-MambaBlock::MambaBlock(MixerKind kind, const MambaConfig& config, Loc loc)
+MixerBlock::MixerBlock(MixerKind kind, const LanguageModelConfig& config, Loc loc)
     : norm(config.d_model, config.norm_epsilon, loc) {
   const auto of_many = [&](auto options) {
     options.residuals = config.n_layer;
@@ -390,7 +397,7 @@ MambaBlock::MambaBlock(MixerKind kind, const MambaConfig& config, Loc loc)
   }
 }
 
-void MambaBlock::visit_fields(ParameterVisitor& visitor) const {
+void MixerBlock::visit_fields(ParameterVisitor& visitor) const {
   detail::visit_field(visitor, "norm", norm);
   detail::visit_field(visitor, "mixer", mamba);
   detail::visit_field(visitor, "mixer", mamba2);
@@ -399,17 +406,17 @@ void MambaBlock::visit_fields(ParameterVisitor& visitor) const {
   detail::visit_field(visitor, "mixer", mlp);
 }
 
-std::vector<StatePart> MambaBlock::state_parts(std::int64_t batch) const {
-  if (mamba) return mamba->state_parts(batch);
-  if (mamba2) return mamba2->state_parts(batch);
-  if (mamba3) return mamba3->state_parts(batch);
-  if (attention) return attention->state_parts(batch);
+std::vector<StateSpec> MixerBlock::state_specs(std::int64_t batch) const {
+  if (mamba) return mamba->state_specs(batch);
+  if (mamba2) return mamba2->state_specs(batch);
+  if (mamba3) return mamba3->state_specs(batch);
+  if (attention) return attention->state_specs(batch);
   return {};
 }
 
-Carried MambaBlock::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
+RecurrentResult MixerBlock::run(Tensor x, const std::vector<Tensor>& state, Loc loc) const {
   const Tensor h = norm(x, loc);
-  Carried made;
+  RecurrentResult made;
   if (mamba) {
     made = mamba->run(h, state, loc);
   } else if (mamba2) {
@@ -427,16 +434,16 @@ Carried MambaBlock::run(Tensor x, const std::vector<Tensor>& state, Loc loc) con
 
 namespace {
 
-MambaConfig checked_config(MambaConfig config, Loc loc) {
+LanguageModelConfig checked_config(LanguageModelConfig config, Loc loc) {
   if (config.vocab_size < 1 || config.d_model < 1 || config.n_layer < 1) {
-    throw UserError("MambaLM: vocab_size, d_model and n_layer must be given", loc);
+    throw UserError("LanguageModel: vocab_size, d_model and n_layer must be given", loc);
   }
   if (config.layers.empty()) {
     config.layers = mixer_schedule("mamba1", config.n_layer, loc);
   }
   if (static_cast<std::int64_t>(config.layers.size()) != config.n_layer) {
-    throw UserError("MambaLM: " + std::to_string(config.layers.size()) + " layers are given, " +
-                        std::to_string(config.n_layer) + " are expected",
+    throw UserError("LanguageModel: expected " + std::to_string(config.n_layer) + " layers, got " +
+                        std::to_string(config.layers.size()),
                     loc);
   }
   return config;
@@ -447,7 +454,7 @@ MambaConfig checked_config(MambaConfig config, Loc loc) {
 namespace {
 
 // Those of large products.
-std::vector<Linear*> matrices_of(MambaBlock& block) {
+std::vector<Linear*> matrices_of(MixerBlock& block) {
   if (block.mamba) return {&block.mamba->in_proj, &block.mamba->x_proj, &block.mamba->out_proj};
   if (block.mamba2) return {&block.mamba2->in_proj, &block.mamba2->out_proj};
   if (block.mamba3) return {&block.mamba3->in_proj, &block.mamba3->out_proj};
@@ -457,7 +464,7 @@ std::vector<Linear*> matrices_of(MambaBlock& block) {
 
 }  // namespace
 
-MambaLM::MambaLM(const MambaConfig& given, Loc loc)
+LanguageModel::LanguageModel(const LanguageModelConfig& given, Loc loc)
     : config(checked_config(given, loc)),
       backbone{Embedding(config.vocab_size, config.d_model, loc),
                {},
@@ -466,28 +473,28 @@ MambaLM::MambaLM(const MambaConfig& given, Loc loc)
       Parameter({config.vocab_size, config.d_model}, init::normal(0, 0.02), loc);
   for (const MixerKind kind : config.layers) backbone.layers.emplace_back(kind, config, loc);
   if (!config.tie_embeddings) lm_head.emplace(config.d_model, config.vocab_size, false, loc);
-  if (config.weights == WeightFormat::kF32) return;
-  backbone.embedding.pack(config.weights, loc);
-  for (MambaBlock& block : backbone.layers) {
-    for (Linear* each : matrices_of(block)) each->pack(config.weights, loc);
+  if (config.weight_format == WeightFormat::kF32) return;
+  backbone.embedding.quantize(config.weight_format, loc);
+  for (MixerBlock& block : backbone.layers) {
+    for (Linear* each : matrices_of(block)) each->quantize(config.weight_format, loc);
   }
-  if (lm_head) lm_head->pack(config.weights, loc);
+  if (lm_head) lm_head->quantize(config.weight_format, loc);
 }
 
-Tensor MambaLM::operator()(Tensor tokens, Loc loc) const {
+Tensor LanguageModel::operator()(Tensor tokens, Loc loc) const {
   return logits(hidden(tokens, loc), loc);
 }
 
-Tensor MambaLM::hidden(Tensor tokens, Loc loc) const {
+Tensor LanguageModel::hidden(Tensor tokens, Loc loc) const {
   Tensor x = backbone.embedding(tokens, loc);
-  for (const MambaBlock& block : backbone.layers) x = block(x, loc);
+  for (const MixerBlock& block : backbone.layers) x = block(x, loc);
   return x;
 }
 
-Tensor MambaLM::loss(Tensor tokens, Tensor next, const LinearCrossEntropyOptions& options,
-                     Loc loc) const {
+Tensor LanguageModel::loss(Tensor tokens, Tensor next, const LinearCrossEntropyOptions& options,
+                           Loc loc) const {
   const Tensor x = hidden(tokens, loc);
-  if (lm_head ? lm_head->packed.has_value() : backbone.embedding.packed.has_value()) {
+  if (lm_head ? lm_head->quantized.has_value() : backbone.embedding.quantized.has_value()) {
     return cross_entropy(logits(x, loc), next,
                          {.ignore_index = options.ignore_index,
                           .label_smoothing = options.label_smoothing,
@@ -498,36 +505,36 @@ Tensor MambaLM::loss(Tensor tokens, Tensor next, const LinearCrossEntropyOptions
   return linear_cross_entropy(backbone.norm_f(x, loc), weight.tensor(loc), next, options, loc);
 }
 
-Tensor MambaLM::logits(Tensor x, Loc loc) const {
+Tensor LanguageModel::logits(Tensor x, Loc loc) const {
   x = backbone.norm_f(x, loc);
   return lm_head ? (*lm_head)(x, loc) : backbone.embedding.times(x, loc);
 }
 
-Tensor MambaLM::resume(Tensor tokens, Tensor keep, Loc loc) const {
+Tensor LanguageModel::resume(Tensor tokens, Tensor keep, Loc loc) const {
   return logits(resumed(tokens, keep, loc), loc);
 }
 
-Tensor MambaLM::resume_last(Tensor tokens, Tensor keep, Loc loc) const {
+Tensor LanguageModel::resume_last(Tensor tokens, Tensor keep, Loc loc) const {
   const Tensor x = resumed(tokens, keep, loc);
   return logits(squeeze(narrow(x, 1, x.size(1, loc) - 1, 1, loc), 1, loc), loc);
 }
 
-Tensor MambaLM::resumed(Tensor tokens, Tensor keep, Loc loc) const {
+Tensor LanguageModel::resumed(Tensor tokens, Tensor keep, Loc loc) const {
   const std::int64_t batch = tokens.size(0, loc);
   Tensor x = backbone.embedding(tokens, loc);
   for (std::size_t i = 0; i < backbone.layers.size(); ++i) {
-    const MambaBlock& block = backbone.layers[i];
-    const std::vector<StatePart> parts = block.state_parts(batch);
+    const MixerBlock& block = backbone.layers[i];
+    const std::vector<StateSpec> parts = block.state_specs(batch);
     const std::string prefix = "layers." + std::to_string(i) + ".";
     std::vector<Tensor> before;
-    for (const StatePart& part : parts) {
+    for (const StateSpec& part : parts) {
       Shape rows(part.shape.size(), 1);
       rows[0] = batch;
       // Not a product: what begins anew forgets a NaN, too.
       before.push_back(where(reshape(keep, rows, loc) != 0.0,
                              state(prefix + part.name, part.shape, 0, f32, loc), 0.0));
     }
-    const Carried made = block.run(x, before, loc);
+    const RecurrentResult made = block.run(x, before, loc);
     for (std::size_t k = 0; k < parts.size(); ++k)
       set_state(prefix + parts[k].name, made.state.at(k), loc);
     x = made.y;
@@ -535,7 +542,7 @@ Tensor MambaLM::resumed(Tensor tokens, Tensor keep, Loc loc) const {
   return x;
 }
 
-ParamGroup MambaLM::no_weight_decay() {
+ParamGroup LanguageModel::no_weight_decay() {
   ParamGroup group;
   group.params = [](const std::string& name, const Shape& shape) {
     const std::string last = name.substr(name.find_last_of('.') + 1);

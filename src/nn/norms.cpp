@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Normalising layers.
+#include "tensorgrad/functional.h"
 #include "tensorgrad/nn/normalization.h"
+#include "tensorgrad/ops.h"
 
 namespace tensorgrad::nn {
 
@@ -76,7 +78,7 @@ Tensor BatchNorm::operator()(Tensor x, Loc loc) const {
   const std::int64_t rows = numel(x.shape(loc)) / numel(var.shape(loc));
   const auto count = static_cast<double>(rows);
   if (training && count < 2) {
-    throw ShapeError("batch_norm: more than one value for each channel expected in training, got " +
+    throw ShapeError("batch_norm: expected more than one value per channel in training, got " +
                          to_string(x.shape(loc)),
                      loc);
   }

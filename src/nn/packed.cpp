@@ -46,10 +46,11 @@ Shape data_shape(std::int64_t out, std::int64_t in, WeightFormat format) {
 }
 
 void demand_rows(std::int64_t in, WeightFormat format, Loc loc) {
-  if (format == WeightFormat::kF32) throw UserError("packed weight: f32 is not packed", loc);
-  if (can_pack(in, format)) return;
-  throw ShapeError("packed weight: " + std::string(format_name(format)) +
-                       " wants rows of a multiple of " + std::to_string(row_of(format).multiple) +
+  if (format == WeightFormat::kF32)
+    throw UserError("quantized weight: f32 is not a quantized format", loc);
+  if (can_quantize(in, format)) return;
+  throw ShapeError("quantized weight: " + std::string(to_string(format)) +
+                       " needs rows of a multiple of " + std::to_string(row_of(format).multiple) +
                        " elements, got " + std::to_string(in),
                    loc);
 }
@@ -79,7 +80,7 @@ struct PackedElements {
   Loc loc;
 
   [[noreturn]] void fail(std::size_t at, const std::string& why) const {
-    throw UserError("pack_weight: element " + std::to_string(at) + " is " +
+    throw UserError("quantize_weight: element " + std::to_string(at) + " is " +
                         std::to_string(values[at]) + ", " + why,
                     loc);
   }
@@ -104,23 +105,24 @@ std::vector<float> scales_of(const PackedElements& e, std::size_t each) {
 
 }  // namespace
 
-std::string_view format_name(WeightFormat format) { return row_of(format).name; }
+std::string_view to_string(WeightFormat format) { return row_of(format).name; }
 
-WeightFormat weight_format(std::string_view name, Loc loc) {
+WeightFormat parse_weight_format(std::string_view name, Loc loc) {
   std::string names;
   for (std::size_t i = 0; i < std::size(kFormats); ++i) {
     if (name == kFormats[i].name) return static_cast<WeightFormat>(i);
     names += std::string(i == 0 ? "" : ", ") + kFormats[i].name;
   }
-  throw UserError("there is no format of weights '" + std::string(name) + "'; there are " + names,
-                  loc);
+  throw UserError("unknown weight format '" + std::string(name) + "'; available: " + names, loc);
 }
 
-bool can_pack(std::int64_t in, WeightFormat format) { return in % row_of(format).multiple == 0; }
+bool can_quantize(std::int64_t in, WeightFormat format) {
+  return in % row_of(format).multiple == 0;
+}
 
-PackedValues pack_weight(const HostTensor& weight, WeightFormat format, Loc loc) {
+QuantizedTensor quantize_weight(const HostTensor& weight, WeightFormat format, Loc loc) {
   if (weight.dtype != f32 || weight.shape.size() != 2) {
-    throw UserError("pack_weight: f32 [out, in] expected, got " +
+    throw UserError("quantize_weight: expected f32 [out, in], got " +
                         std::string(to_string(weight.dtype)) + to_string(weight.shape),
                     loc);
   }
@@ -129,12 +131,13 @@ PackedValues pack_weight(const HostTensor& weight, WeightFormat format, Loc loc)
   for (std::size_t i = 0; i < e.values.size(); ++i) {
     if (!std::isfinite(e.values[i])) e.fail(i, "which is not finite");
     if (format == WeightFormat::kF16 && std::abs(e.values[i]) >= 65520)
-      e.fail(i, "which f16 does not hold");
+      e.fail(i, "which does not fit in f16");
     if (format == WeightFormat::kBf16 && (upper_half(e.values[i]) & 0x7fffU) == 0x7f80U)
-      e.fail(i, "which bf16 does not hold");
+      e.fail(i, "which does not fit in bf16");
   }
-  PackedValues made{{format == WeightFormat::kF16 ? f16 : u32, data_shape(e.out, e.in, format), {}},
-                    std::nullopt};
+  QuantizedTensor made{
+      {format == WeightFormat::kF16 ? f16 : u32, data_shape(e.out, e.in, format), {}},
+      std::nullopt};
   if (format == WeightFormat::kF16) {
     for (const float value : e.values) {
       const std::uint16_t half = half_of(value);
@@ -148,7 +151,7 @@ PackedValues pack_weight(const HostTensor& weight, WeightFormat format, Loc loc)
   if (const std::optional<Shape> shape = scale_shape(e.out, e.in, format)) {
     each = e.values.size() / static_cast<std::size_t>(numel(*shape));
     scales = scales_of(e, each);
-    made.scale = HostTensor::of(*shape, scales, loc);
+    made.scale = HostTensor::from(*shape, scales, loc);
   }
   const int bits = row_of(format).bits;
   const auto per = static_cast<std::size_t>(in_a_word(format));
@@ -161,19 +164,20 @@ PackedValues pack_weight(const HostTensor& weight, WeightFormat format, Loc loc)
             : upper_half(e.values[i]);
     words[i / per] |= field << (static_cast<std::size_t>(bits) * (i % per));
   }
-  made.data = HostTensor::of(made.data.shape, words, loc);
+  made.data = HostTensor::from(made.data.shape, words, loc);
   return made;
 }
 
-HostTensor unpack_weight(const PackedValues& packed, WeightFormat format) {
-  if (format == WeightFormat::kF16) return HostTensor::of(packed.data.shape, packed.data.floats());
-  std::vector<std::uint32_t> words(packed.data.bytes.size() / sizeof(std::uint32_t));
-  std::memcpy(words.data(), packed.data.bytes.data(), packed.data.bytes.size());
+HostTensor dequantize_weight(const QuantizedTensor& quantized, WeightFormat format) {
+  if (format == WeightFormat::kF16)
+    return HostTensor::from(quantized.data.shape, quantized.data.floats());
+  std::vector<std::uint32_t> words(quantized.data.bytes.size() / sizeof(std::uint32_t));
+  std::memcpy(words.data(), quantized.data.bytes.data(), quantized.data.bytes.size());
   const auto per = static_cast<std::size_t>(in_a_word(format));
   const int bits = row_of(format).bits;
   std::vector<float> values(words.size() * per);
   std::vector<float> scales;
-  if (packed.scale) scales = packed.scale->floats();
+  if (quantized.scale) scales = quantized.scale->floats();
   for (std::size_t i = 0; i < values.size(); ++i) {
     const int lane = static_cast<int>(i % per);
     const std::uint32_t top = words[i / per] << (kWordBits - bits * (lane + 1));
@@ -182,12 +186,12 @@ HostTensor unpack_weight(const PackedValues& packed, WeightFormat format) {
                           scales[i * scales.size() / values.size()]
                     : std::bit_cast<float>(top & 0xffff0000U);
   }
-  Shape shape = packed.data.shape;
+  Shape shape = quantized.data.shape;
   shape[1] *= static_cast<std::int64_t>(per);
-  return HostTensor::of(shape, values);
+  return HostTensor::from(shape, values);
 }
 
-PackedWeight::PackedWeight(std::int64_t rows_out, std::int64_t row, WeightFormat how, Loc loc)
+QuantizedWeight::QuantizedWeight(std::int64_t rows_out, std::int64_t row, WeightFormat how, Loc loc)
     : out(rows_out),
       in(row),
       format(how),
@@ -232,13 +236,13 @@ Tensor scaled(Tensor value, Tensor scale, Loc loc) {
 
 }  // namespace
 
-Tensor PackedWeight::tensor(Loc loc) const {
+Tensor QuantizedWeight::tensor(Loc loc) const {
   if (format == WeightFormat::kF16) return cast(Operand(data.tensor(loc), loc), f32);
   const Tensor value = fields(data.tensor(loc), format, loc);
   return scale ? scaled(value, scale->tensor(loc), loc) : value;
 }
 
-Tensor PackedWeight::times(Tensor x, Loc loc) const {
+Tensor QuantizedWeight::times(Tensor x, Loc loc) const {
   const bool by_row = format == WeightFormat::kInt8 || format == WeightFormat::kInt8PerTensor;
   if (!by_row) return linear(x, tensor(loc), std::nullopt, loc);
   // A scale that is one along a row waits until the product is made.
@@ -246,7 +250,7 @@ Tensor PackedWeight::times(Tensor x, Loc loc) const {
   return Operand(y, loc) * squeeze(scale->tensor(loc), 1, loc);
 }
 
-Tensor PackedWeight::rows(Tensor index, Loc loc) const {
+Tensor QuantizedWeight::rows(Tensor index, Loc loc) const {
   if (format == WeightFormat::kF16)
     return cast(Operand(embedding(index, data.tensor(loc), loc), loc), f32);
   const Tensor value = fields(embedding(index, data.tensor(loc), loc), format, loc);

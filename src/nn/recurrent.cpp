@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include "tensorgrad/functional.h"
+#include "tensorgrad/ops.h"
 
 namespace tensorgrad::nn {
 
@@ -43,14 +45,14 @@ void Recurrent::visit_fields(ParameterVisitor& visitor) const {
 std::vector<Tensor> Recurrent::first(Tensor x, const std::optional<Tensor>& given, Loc loc) const {
   const int rank = x.rank(loc);
   if ((rank != 2 && rank != 3) || x.size(-1, loc) != in_) {
-    throw ShapeError("recurrent layer: x of two or three axes expected, the last of size " +
+    throw ShapeError("recurrent layer: expected x of two or three axes, the last of size " +
                          std::to_string(in_) + ", got " + to_string(x.shape(loc)),
                      loc);
   }
   Shape shape = {static_cast<std::int64_t>(layers_.size()), hidden_};
   if (rank == 3) shape.insert(shape.begin() + 1, x.size(options_.batch_first ? 0 : 1));
   if (given && given->shape() != shape) {
-    throw ShapeError("recurrent layer: a first state " + to_string(shape) + " expected, got " +
+    throw ShapeError("recurrent layer: expected an initial state " + to_string(shape) + ", got " +
                          to_string(given->shape()),
                      loc);
   }

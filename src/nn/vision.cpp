@@ -2,7 +2,9 @@
 // Layers for images and signals, in terms of ops and parameters.
 #include <cmath>
 
+#include "tensorgrad/functional.h"
 #include "tensorgrad/nn.h"
+#include "tensorgrad/ops.h"
 
 namespace tensorgrad::nn {
 namespace {
@@ -45,7 +47,7 @@ std::optional<Tensor> value_of(const std::optional<Parameter>& bias, Loc loc) {
 
 }  // namespace
 
-Conv2d::Conv2d(std::int64_t in, std::int64_t out, Pair kernel, const Conv2dOptions& how,
+Conv2d::Conv2d(std::int64_t in, std::int64_t out, Size2d kernel, const Conv2dOptions& how,
                bool with_bias, Loc loc)
     : options(how),
       weight(
@@ -66,7 +68,7 @@ Tensor Conv1d::operator()(Tensor x, Loc loc) const {
   return conv1d(x, weight.tensor(loc), value_of(bias, loc), options, loc);
 }
 
-ConvTranspose2d::ConvTranspose2d(std::int64_t in, std::int64_t out, Pair kernel,
+ConvTranspose2d::ConvTranspose2d(std::int64_t in, std::int64_t out, Size2d kernel,
                                  const ConvTranspose2dOptions& how, bool with_bias, Loc loc)
     : options(how),
       weight(weight_of(
@@ -100,7 +102,7 @@ Tensor AdaptiveAvgPool2d::operator()(Tensor x, Loc loc) const {
 }
 
 Tensor Upsample::operator()(Tensor x, Loc loc) const {
-  const Pair size = {x.size(-2, loc) * scale.h, x.size(-1, loc) * scale.w};
+  const Size2d size = {x.size(-2, loc) * scale.h, x.size(-1, loc) * scale.w};
   return interpolate(x, size, mode, align_corners, loc);
 }
 

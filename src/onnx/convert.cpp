@@ -28,13 +28,13 @@ ValueId slice_of_part(Graph& out, const Node& node) {
     const std::int64_t size = out[part].type.shape[axis];
     if (start[axis] < size) {
       if (stop[axis] > size) return kNoValue;
-      Builder builder{out, node.site, node.origin};
+      Builder builder{out, node.location, node.origin};
       return op::slice({&builder, part}, start, stop).id;
     }
     start[axis] -= size;
     stop[axis] -= size;
   }
-  UNREACHABLE("a slice beyond the end");
+  UNREACHABLE("slice past the end");
 }
 
 // The algebra without what asks whether a number is a power of two, which an open size may be.
@@ -113,8 +113,8 @@ class Conversion {
   void refuse_updates() const {
     for (const GraphUpdate& update : graph_.updates) {
       throw UserError("export_onnx: the state '" + graph_[update.leaf].attrs.text("name") +
-                          "' is changed, and a model of ONNX keeps nothing between runs",
-                      graph_[update.value].site);
+                          "' is updated, but an ONNX model keeps no state between runs",
+                      graph_[update.value].location);
     }
   }
 
@@ -275,7 +275,7 @@ class Conversion {
 void refuse(const Node& node, const std::string& why) {
   std::string called = node.origin.empty() ? node.op->name : node.origin;
   if (node.op == &ops::custom) called = node.attrs.text("name");
-  throw UserError("export_onnx: " + called + ": " + why, node.site);
+  throw UserError("export_onnx: " + called + ": " + why, node.location);
 }
 
 const Writers& writers() {
@@ -296,7 +296,7 @@ Converted convert(const Graph& graph, const LeafValues& values) {
 io::OnnxModel finished(Emitter emitter, const ModelText& text) {
   io::OnnxModel model = std::move(emitter.model);
   model.producer = "tensorgrad";
-  model.version = TENSORGRAD_VERSION;
+  model.version = TENSORGRAD_VERSION_STRING;
   model.ir_version = kIrVersion;
   model.opset = kOpset;
   model.graph.nodes = std::move(emitter.nodes());

@@ -18,7 +18,7 @@ void append(std::vector<std::byte>& to, double value) {
 void append(std::vector<std::byte>& to, double value, OnnxType type) {
   switch (type) {
     case OnnxType::kFloat: return append<float>(to, value);
-    case OnnxType::kFloat16: UNREACHABLE("numbers of f16");
+    case OnnxType::kFloat16: UNREACHABLE("f16 numbers");
     case OnnxType::kInt32: return append<std::int32_t>(to, value);
     case OnnxType::kInt64: return append<std::int64_t>(to, value);
     case OnnxType::kBool: return append<std::uint8_t>(to, value);
@@ -37,7 +37,7 @@ OnnxType type_of(DType dtype) {
     case DType::kU32: return OnnxType::kInt64;
     case DType::kBool: return OnnxType::kBool;
   }
-  UNREACHABLE("an element type that there is not");
+  UNREACHABLE("invalid element type");
 }
 
 std::string Emitter::fresh(const std::string& name) {

@@ -37,7 +37,7 @@ std::size_t element_size(OnnxType type) {
     case OnnxType::kInt64:
     case OnnxType::kUint64: return 8;
   }
-  UNREACHABLE("an element type that there is not");
+  UNREACHABLE("invalid element type");
 }
 
 // Whole numbers beyond 2^53 are rounded.
@@ -53,7 +53,7 @@ Numbers elements_of(const io::OnnxTensor& tensor) {
         values.push_back(static_cast<double>(element_at<std::int64_t>(bytes)));
         break;
       case OnnxType::kBool: values.push_back(element_at<std::uint8_t>(bytes)); break;
-      default: UNREACHABLE("a constant of a type that is not written");
+      default: UNREACHABLE("constant of an unsupported type");
     }
   }
   return values;
@@ -115,14 +115,14 @@ class Joining {
 
   [[nodiscard]] std::string for_sizes(std::size_t other, const std::string& first,
                                       const std::string& second) const {
-    return first + " for an open size of " + std::to_string(sizes_[0]) + " and " + second +
-           " for one of " + std::to_string(sizes_[other]);
+    return first + " for a dynamic size of " + std::to_string(sizes_[0]) + " and " + second +
+           " for a dynamic size of " + std::to_string(sizes_[other]);
   }
 
   [[noreturn]] void refuse_nodes(std::size_t other) const {
-    refuse(node(), "the traces for open sizes of " + std::to_string(sizes_[0]) + " and " +
+    refuse(node(), "the traces for dynamic sizes " + std::to_string(sizes_[0]) + " and " +
                        std::to_string(sizes_[other]) +
-                       " differ in more than sizes; OnnxOptions::sizes says which are traced");
+                       " differ in more than sizes; OnnxOptions::sizes sets the traced sizes");
   }
 
   [[noreturn]] void refuse_number(const Numbers& values) const {
@@ -130,7 +130,7 @@ class Joining {
     while (other + 1 < values.size() && values[other] == values[0]) ++other;
     refuse(node(), "a number is " +
                        for_sizes(other, number_text(values[0]), number_text(values[other])) +
-                       "; expected a * size + b of whole a and b, or 1 / (a * size + b)");
+                       "; expected a * size + b with integers a and b, or 1 / (a * size + b)");
   }
 
   [[noreturn]] void refuse_elements(const Constants& all) const {
@@ -139,7 +139,7 @@ class Joining {
     refuse(node(),
            "a constant is " +
                for_sizes(other, to_string(all[0].value.shape), to_string(all[other].value.shape)) +
-               "; expected a * size + b whole numbers in equal steps along one of its axes");
+               "; expected a * size + b evenly spaced integers along one of its axes");
   }
 
   // Throws where the outputs differ in more than sizes.
@@ -147,7 +147,7 @@ class Joining {
     const auto& first = models_[0].emitter.model.graph.outputs;
     for (std::size_t k = 1; k < models_.size(); ++k) {
       if (are_alike(first, models_[k].emitter.model.graph.outputs)) continue;
-      throw UserError("export_onnx: the outputs for open sizes of " + std::to_string(sizes_[0]) +
+      throw UserError("export_onnx: the outputs for dynamic sizes " + std::to_string(sizes_[0]) +
                       " and " + std::to_string(sizes_[k]) + " differ in more than sizes");
     }
   }
@@ -227,7 +227,7 @@ class Joining {
     for (const io::OnnxNode* each : nodes) {
       if (each->attributes[a].second == first) continue;
       refuse(node(), "'" + key + "' of the operator " + nodes[0]->op +
-                         " depends on the open size, and must be a number in the file");
+                         " depends on the dynamic size, but must be a constant in the file");
     }
   }
 
@@ -368,7 +368,7 @@ class Joining {
       size_ = emitter().node("Squeeze", {line});
       return size_;
     }
-    UNREACHABLE("an open size that no input has");
+    UNREACHABLE("no input has the dynamic size");
   }
 
   static void note_inputs(const io::OnnxGraph& graph, std::set<std::string>& names) {

@@ -225,8 +225,8 @@ std::string cast(WriteContext& ctx) {
 std::string bitcast(WriteContext& ctx) {
   const DType from = ctx.dtype(), to = ctx.node.type.dtype;
   if (from != to && (from == DType::kF32 || to == DType::kF32))
-    refuse(ctx.node, "ONNX has no operator that reads the bits of " + std::string(to_string(from)) +
-                         " as " + std::string(to_string(to)));
+    refuse(ctx.node, "ONNX has no operator to bitcast " + std::string(to_string(from)) + " to " +
+                         std::string(to_string(to)));
   return cast(ctx);
 }
 

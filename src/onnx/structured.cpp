@@ -248,7 +248,7 @@ std::string argsort(WriteContext& ctx) {
 }
 
 std::string custom(WriteContext& ctx) {
-  refuse(ctx.node, "an op with a kernel of your own cannot be exported");
+  refuse(ctx.node, "an op with a custom kernel cannot be exported");
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // attrs: causal, scale, mask, keep (0 or 1 each but scale); half, which may be missing
 AttentionShape::AttentionShape(const Shape& q, const Shape& v, const Attrs& attrs, bool backward)
@@ -49,21 +49,22 @@ AttentionShape shape_of(const Node& node, std::span<const RefTensor* const> in, 
 
 void demand(const Type& given, const Shape& expected, const char* name) {
   if (given.shape == expected) return;
-  shape_error(std::string(name) + " " + to_string(expected) + " expected, got " +
+  shape_error("expected " + std::string(name) + " " + to_string(expected) + ", got " +
               to_string(given.shape));
 }
 
 // Checks all operands.
 AttentionShape check(std::span<const Type> in, const Attrs& attrs, bool backward) {
-  if (in.size() < 3) shape_error("q, k and v expected");
+  if (in.size() < 3) shape_error("expected q, k and v");
   for (const Type& type : in.first(3)) {
-    if (type.shape.size() < 2) shape_error("at least two axes expected, got " + to_string(type));
+    if (type.shape.size() < 2) shape_error("expected at least two axes, got " + to_string(type));
   }
   const AttentionShape s(in[0].shape, in[2].shape, attrs, backward);
   const std::size_t expected =
       (backward ? 6U : 3U) + (s.mask >= 0 ? 1U : 0U) + (s.keep >= 0 ? 1U : 0U);
   if (in.size() != expected) {
-    shape_error(std::to_string(expected) + " operands expected, got " + std::to_string(in.size()));
+    shape_error("expected " + std::to_string(expected) + " operands, got " +
+                std::to_string(in.size()));
   }
   Shape lead(in[0].shape.begin(), in[0].shape.end() - 2);
   const auto with = [&](std::initializer_list<std::int64_t> sizes) {
@@ -82,7 +83,7 @@ AttentionShape check(std::span<const Type> in, const Attrs& attrs, bool backward
   if (s.keep >= 0) demand(in[static_cast<std::size_t>(s.keep)], with({s.rows, s.columns}), "keep");
   for (std::size_t i = 0; i < in.size(); ++i) {
     const bool truth = static_cast<int>(i) == s.mask && in[i].dtype == DType::kBool;
-    if (in[i].dtype != DType::kF32 && !truth) dtype_error("f32 expected, got " + to_string(in[i]));
+    if (in[i].dtype != DType::kF32 && !truth) dtype_error("expected f32, got " + to_string(in[i]));
   }
   return s;
 }
@@ -469,4 +470,4 @@ const OpDef attention_dq = attending("attention_dq", infer_dq, grad_dq, eval_dq,
 const OpDef attention_dkv = attending("attention_dkv", infer_dkv, grad_dkv, eval_dkv, expand_dkv);
 
 }  // namespace ops
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

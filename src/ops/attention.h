@@ -6,7 +6,7 @@
 
 #include "ir/op_def.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Sizes and operands of a node of attention, attention_lse, attention_dq or attention_dkv:
 // q [.., T, D], k [.., S, D], v [.., S, E]; the backward ones also dy [.., T, E], lse and delta
@@ -28,4 +28,4 @@ struct AttentionShape {
 // Heads of more than this are not fused: a tile of them would leave no room for anything else.
 inline constexpr std::int64_t kWidestHead = 128;
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

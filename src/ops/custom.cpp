@@ -6,14 +6,14 @@
 #include "ir/custom.h"
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 std::shared_ptr<const CustomKernel> kernel_of(const Attrs& attrs) {
   std::shared_ptr<const CustomKernel> found = find_custom(attrs.integer("kernel"));
   if (found == nullptr || found->name != attrs.text("name")) {
     throw UserError("custom op '" + attrs.text("name") + "' is not defined in this process",
-                    Site());
+                    SourceLocation());
   }
   return found;
 }
@@ -21,15 +21,15 @@ std::shared_ptr<const CustomKernel> kernel_of(const Attrs& attrs) {
 Type infer_custom(std::span<const Type> in, const Attrs& attrs) {
   const auto kernel = kernel_of(attrs);
   if (!std::equal(in.begin(), in.end(), kernel->inputs.begin(), kernel->inputs.end())) {
-    shape_error("the kernel is one for other inputs");
+    shape_error("the kernel was created for other inputs");
   }
   return kernel->result;
 }
 
 std::vector<ValueId> grad_custom(GradContext& ctx) {
   throw UserError("custom op '" + ctx.self().attrs.text("name") +
-                      "' has no backward, and a gradient is asked for through it",
-                  ctx.self().site);
+                      "' has no backward, but a gradient is required through it",
+                  ctx.self().location);
 }
 
 std::uint32_t bits_of(DType dtype, double value) {
@@ -47,7 +47,7 @@ double value_of(DType dtype, std::uint32_t bits) {
 void eval_custom(const EvalContext& ctx, RefTensor& out) {
   const auto kernel = kernel_of(ctx.node.attrs);
   if (!kernel->cpu) {
-    throw UserError("custom op '" + kernel->name + "' has no body for the CPU", ctx.node.site);
+    throw UserError("custom op '" + kernel->name + "' has no CPU body", ctx.node.location);
   }
   std::vector<std::vector<std::uint32_t>> inputs;
   std::vector<const void*> data;
@@ -76,4 +76,4 @@ const OpDef custom = {.name = "custom",
                       .samples = {}};
 
 }  // namespace ops
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -57,7 +57,7 @@ Ex apply(Builder& builder, const OpDef& def, const std::vector<Ex>& inputs, Attr
   std::vector<ValueId> ids;
   ids.reserve(wide.size());
   for (const Ex& input : wide) ids.push_back(input.id);
-  const ValueId id = builder.graph.add(def, std::move(ids), std::move(attrs), builder.site,
+  const ValueId id = builder.graph.add(def, std::move(ids), std::move(attrs), builder.location,
                                        builder.origin, builder.name);
   return narrowed({&builder, id}, half);
 }

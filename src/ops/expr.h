@@ -11,12 +11,12 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Where new nodes go, and what they say of their making.
 struct Builder {
   Graph& graph;
-  Site site;
+  SourceLocation location;
   std::string origin;
   std::string name = {};  // what errors say was called; empty: the op
 };
@@ -147,4 +147,4 @@ class ExpandContext {
   const Node& node;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

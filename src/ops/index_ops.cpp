@@ -5,7 +5,7 @@
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 Type infer_concat(std::span<const Type> in, const Attrs& attrs) {
@@ -15,11 +15,11 @@ Type infer_concat(std::span<const Type> in, const Attrs& attrs) {
   const auto a = static_cast<size_t>(axis);
   for (std::size_t i = 1; i < in.size(); ++i) {
     if (in[i].dtype != out.dtype) {
-      dtype_error("parts have types " + to_string(in[0]) + " and " + to_string(in[i]));
+      dtype_error("parts have different types: " + to_string(in[0]) + " and " + to_string(in[i]));
     }
     if (in[i].shape.size() != out.shape.size() ||
         without_axes(in[i].shape, {axis}) != without_axes(out.shape, {axis})) {
-      shape_error("parts differ on other axes than " + std::to_string(axis) + ": " +
+      shape_error("parts differ on axes other than " + std::to_string(axis) + ": " +
                   to_string(in[0].shape) + " and " + to_string(in[i].shape));
     }
     out.shape[a] += in[i].shape[a];
@@ -62,12 +62,13 @@ Type infer_pack(std::span<const Type> in, const Attrs& attrs) {
   if (offsets.size() != in.size()) shape_error("expected one offset for each part");
   std::int64_t end = 0;
   for (std::size_t i = 0; i < in.size(); ++i) {
-    if (in[i].dtype != DType::kF32) dtype_error("f32 expected, got " + to_string(in[i]));
+    if (in[i].dtype != DType::kF32) dtype_error("expected f32, got " + to_string(in[i]));
     if (offsets[i] < end) shape_error("parts overlap");
     end = offsets[i] + numel(in[i].shape);
   }
   if (end > size)
-    shape_error("parts end at " + std::to_string(end) + " of " + std::to_string(size));
+    shape_error("parts end at " + std::to_string(end) + ", but the size is " +
+                std::to_string(size));
   return {DType::kF32, {size}};
 }
 
@@ -104,7 +105,7 @@ Type infer_gather(std::span<const Type> in, const Attrs& attrs) {
   if (in[0].shape.size() != in[1].shape.size() ||
       without_axes(in[0].shape, {axis}) != without_axes(in[1].shape, {axis})) {
     shape_error("x " + to_string(in[0].shape) + " and index " + to_string(in[1].shape) +
-                " differ on other axes than " + std::to_string(axis));
+                " differ on axes other than " + std::to_string(axis));
   }
   return {in[0].dtype, in[1].shape};
 }
@@ -143,7 +144,7 @@ Type infer_scatter(std::span<const Type> in, const Attrs& attrs) {
   check_index(in[1]);
   check_axis(axis, in[0].shape);
   if (in[0].dtype == DType::kBool) {
-    dtype_error("f32, i32 or u32 expected, got " + to_string(in[0]));
+    dtype_error("expected f32, i32 or u32, got " + to_string(in[0]));
   }
   if (in[0].shape != in[1].shape) {
     shape_error("source " + to_string(in[0].shape) + " and index " + to_string(in[1].shape) +
@@ -216,4 +217,4 @@ const OpDef scatter_add = {.name = "scatter_add",
                            .samples = {{}, {}}};
 
 }  // namespace ops
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

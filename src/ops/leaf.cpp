@@ -5,7 +5,7 @@
 
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 Type attr_type(std::span<const Type>, const Attrs& attrs) {
@@ -22,12 +22,13 @@ Type named_type(std::span<const Type>, const Attrs& attrs) {
 // Offset and count are of elements of the arena, which can have no more than a tensor.
 Type arena_part_type(std::span<const Type>, const Attrs& attrs) {
   const Type type = named_type({}, attrs);
-  if (type.dtype == DType::kF16) dtype_error("a parameter is f32, and cast where it is used");
+  if (type.dtype == DType::kF16) dtype_error("a parameter must be f32; cast it at its use");
   const std::int64_t offset = attrs.integer("offset"), count = numel(type.shape);
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   if (offset < 0 || count > kMost || offset > kMost - count) {
-    shape_error("'" + attrs.text("name") + "': an offset from 0 to 2^31-1 less the elements of " +
-                to_string(type.shape) + " expected, got " + std::to_string(offset));
+    shape_error("'" + attrs.text("name") +
+                "': expected an offset from 0 to 2^31-1 minus the elements of " +
+                to_string(type.shape) + ", got " + std::to_string(offset));
   }
   return type;
 }
@@ -45,7 +46,7 @@ Type constant_type(std::span<const Type>, const Attrs& attrs) {
 Type scalar_type(std::span<const Type>, const Attrs& attrs) {
   static_cast<void>(attrs.text("name"));
   const auto dtype = static_cast<DType>(attrs.integer("dtype"));
-  if (dtype == DType::kF16) dtype_error("a run-time scalar has four bytes, got f16");
+  if (dtype == DType::kF16) dtype_error("a run-time scalar must have four bytes, got f16");
   return {dtype, {}};
 }
 
@@ -53,14 +54,14 @@ Type iota_type(std::span<const Type>, const Attrs& attrs) {
   const Type type = attr_type({}, attrs);
   check_axis(attrs.integer("axis"), type.shape);
   if (type.dtype == DType::kBool || type.dtype == DType::kF16) {
-    dtype_error("cannot count in " + std::string(to_string(type.dtype)));
+    dtype_error("expected f32, i32 or u32, got " + std::string(to_string(type.dtype)));
   }
   return type;
 }
 
 Type literal_type(std::span<const Type>, const Attrs& attrs) {
   const Type type = attr_type({}, attrs);
-  if (type.dtype == DType::kF16) dtype_error("a literal has elements of four bytes, got f16");
+  if (type.dtype == DType::kF16) dtype_error("a literal must have four-byte elements, got f16");
   const auto given = static_cast<std::int64_t>(attrs.list("bits").size());
   if (given != numel(type.shape)) {
     shape_error(to_string(type.shape) + " has " + std::to_string(numel(type.shape)) +
@@ -158,4 +159,4 @@ const OpDef iota = {.name = "iota",
                     .samples = {}};
 
 }  // namespace ops
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -3,7 +3,7 @@
 // autodiff. Once gradients have been taken the latter two are views of all of their first operand.
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 Type infer_same(std::span<const Type> in, const Attrs&) { return in[0]; }
@@ -48,4 +48,4 @@ const OpDef custom_gradient = {.name = "custom_gradient",
                                .samples = {{}}};
 
 }  // namespace ops
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -11,12 +11,14 @@
 #include "kernel/scalar_math.h"
 #include "ops/pointwise_rows.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // ---- the CPU column for numbers --------------------------------------------------------------
 
 // As functors `exp_row` and so on. (A struct named `exp` would hide the function.)
-namespace scalar_math {
+}  // namespace tensorgrad::inline TENSORGRAD_ABI
+
+namespace tensorgrad::scalar_math {
 namespace {
 #define POINTWISE1(name, takes, gives, cpu, ...) \
   struct name##_row {                            \
@@ -55,7 +57,9 @@ namespace {
   };
 #include "ops/pointwise.def"
 }  // namespace
-}  // namespace scalar_math
+}  // namespace tensorgrad::scalar_math
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // ---- formulas --------------------------------------------------------------------------------
 
@@ -231,7 +235,9 @@ constexpr GradFn function() {
 
 // ---- types and evaluation --------------------------------------------------------------------
 
-namespace pointwise {
+}  // namespace tensorgrad::inline TENSORGRAD_ABI
+
+namespace tensorgrad::pointwise {
 namespace {
 
 std::string listed(Takes takes) {
@@ -244,7 +250,7 @@ std::string listed(Takes takes) {
 }
 
 [[noreturn]] void refuse(Takes takes, DType given) {
-  throw DtypeError(listed(takes) + " expected, got " + std::string(to_string(given)));
+  throw DtypeError("expected " + listed(takes) + ", got " + std::string(to_string(given)));
 }
 
 // "a [64,32], b [16,8]"
@@ -283,7 +289,8 @@ Type infer(std::span<const Type> inputs, const Attrs& attrs) {
   if (kGives == ToBool) return {DType::kBool, last.shape};
   const auto asked = static_cast<DType>(attrs.integer("dtype"));
   if (!contains(kTakes, asked)) {
-    throw DtypeError("to " + listed(kTakes) + " expected, got " + std::string(to_string(asked)));
+    throw DtypeError("expected " + listed(kTakes) + " as the target, got " +
+                     std::string(to_string(asked)));
   }
   return {asked, last.shape};
 }
@@ -375,7 +382,9 @@ std::vector<SampleRange> samples(Range... ranges) {
 }
 
 }  // namespace
-}  // namespace pointwise
+}  // namespace tensorgrad::pointwise
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace ops {
 // The words of the columns.
@@ -421,4 +430,4 @@ std::span<const OpDef* const> pointwise_ops() {
   return kAll;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -9,7 +9,7 @@
 #include "ir/op_def.h"
 #include "ops/expr.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace ops {
 #define POINTWISE1(name, ...) extern const OpDef name;
@@ -34,4 +34,4 @@ namespace op {
 // Every row, in the order of the table.
 std::span<const OpDef* const> pointwise_ops();
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -149,12 +149,12 @@ const pointwise::BlockTable* block_table() { return &kTable; }
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace tensorgrad {
+namespace tensorgrad::pointwise {
 HWY_EXPORT(block_table);
 
-CpuBlockFn pointwise::block(Row row, DType from, DType to) {
+CpuBlockFn block(Row row, DType from, DType to) {
   const BlockTable* table = HWY_DYNAMIC_DISPATCH(block_table)();
   return table->fn[row][static_cast<int>(from)][static_cast<int>(to)];
 }
-}  // namespace tensorgrad
+}  // namespace tensorgrad::pointwise
 #endif

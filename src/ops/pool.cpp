@@ -15,7 +15,7 @@
 #include "ops/pointwise.h"
 #include "ops/window.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // Windows of at most so many elements are read element by element in one expression, which costs
@@ -25,9 +25,9 @@ constexpr std::int64_t kFewTaps = 16;
 Windows windows_of(const Attrs& attrs) { return Windows::of(attrs, attrs.list("kernel")); }
 
 void check_images(const Type& type) {
-  if (type.dtype != DType::kF32) dtype_error("f32 expected, got " + to_string(type));
+  if (type.dtype != DType::kF32) dtype_error("expected f32, got " + to_string(type));
   if (type.shape.size() != 4) {
-    shape_error("x [B, C, H, W] expected, got " + to_string(type.shape));
+    shape_error("expected x [B, C, H, W], got " + to_string(type.shape));
   }
 }
 
@@ -66,15 +66,15 @@ Type infer_unpool(std::span<const Type> in, const Attrs& attrs) {
   const Shape& y = in[0].shape;
   const Shape x = {y[0], y[1], size[0], size[1]};
   if (pooled_shape(x, windows) != y) {
-    shape_error(to_string(y) + " is not what " + to_string(x) + " is pooled to");
+    shape_error(to_string(y) + " is not the pooled shape of " + to_string(x));
   }
   return {DType::kF32, x};
 }
 
 void check_window_index(const Type& index, const Shape& expected) {
-  if (index.dtype != DType::kI32) dtype_error("an index of i32 expected, got " + to_string(index));
+  if (index.dtype != DType::kI32) dtype_error("expected an i32 index, got " + to_string(index));
   if (index.shape != expected) {
-    shape_error("an index " + to_string(expected) + " expected, got " + to_string(index.shape));
+    shape_error("expected an index " + to_string(expected) + ", got " + to_string(index.shape));
   }
 }
 
@@ -369,4 +369,4 @@ const OpDef max_pick = {.name = "max_pick",
                         .expand = expand_max_pick};
 
 }  // namespace ops
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

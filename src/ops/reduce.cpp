@@ -5,7 +5,7 @@
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // attr axes: sorted, counted from the front, none twice
@@ -15,13 +15,13 @@ Type infer_reduce(std::span<const Type> in, const Attrs& attrs) {
     check_axis(axes[i], in[0].shape);
     if (i > 0 && axes[i] <= axes[i - 1]) shape_error("axes " + to_string(axes) + " are not sorted");
   }
-  if (in[0].dtype == DType::kBool) dtype_error("f32, i32 or u32 expected, got bool");
+  if (in[0].dtype == DType::kBool) dtype_error("expected f32, i32 or u32, got bool");
   return {in[0].dtype, without_axes(in[0].shape, axes)};
 }
 
 Type infer_arg(std::span<const Type> in, const Attrs& attrs) {
   Type type = infer_reduce(in, attrs);
-  if (attrs.list("axes").size() != 1) shape_error("exactly one axis expected");
+  if (attrs.list("axes").size() != 1) shape_error("expected exactly one axis");
   type.dtype = DType::kI32;
   return type;
 }
@@ -149,4 +149,4 @@ const OpDef argmin = {.name = "argmin",
                       .samples = {{}}};
 
 }  // namespace ops
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

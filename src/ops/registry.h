@@ -8,7 +8,7 @@
 
 #include "ir/op_def.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace ops {
 // Leaves. parameter{name, offset}, arena{name, offset}: `offset` is the place in the parameter
@@ -37,4 +37,4 @@ const OpDef* find_op(std::string_view name);
 // Every op, structured ones first.
 const std::vector<const OpDef*>& all_ops();
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -7,7 +7,7 @@
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // attrs: axis, reverse (0 or 1)
@@ -19,14 +19,14 @@ void check_line(const Attrs& attrs, const Shape& shape) {
 
 Type infer_fold(std::span<const Type> in, const Attrs& attrs) {
   check_line(attrs, in[0].shape);
-  if (in[0].dtype == DType::kBool) dtype_error("f32, i32 or u32 expected, got bool");
+  if (in[0].dtype == DType::kBool) dtype_error("expected f32, i32 or u32, got bool");
   return in[0];
 }
 
 Type infer_linear(std::span<const Type> in, const Attrs& attrs) {
   check_line(attrs, in[0].shape);
   for (const Type& type : in) {
-    if (type.dtype != DType::kF32) dtype_error("f32 expected, got " + to_string(type));
+    if (type.dtype != DType::kF32) dtype_error("expected f32, got " + to_string(type));
   }
   if (in[0].shape != in.back().shape) {
     shape_error("shapes differ: a " + to_string(in[0].shape) + ", b " + to_string(in[1].shape));
@@ -167,4 +167,4 @@ const OpDef arg_cummax = scan("arg_cummax", 1, infer_place, nullptr, eval_arg<tr
 const OpDef arg_cummin = scan("arg_cummin", 1, infer_place, nullptr, eval_arg<false>);
 
 }  // namespace ops
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,7 +6,7 @@
 #include "ops/selective_scan.h"
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // (e^z - 1) / z, and its slope.
@@ -210,4 +210,4 @@ void eval_selective_grad(const EvalContext& ctx, RefTensor& out) {
   }
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -21,7 +21,7 @@
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // attrs: zoh, initial or ends (0 or 1 each); states (0, or not there); skip, gate (1, or not there)
 SelectiveShape::SelectiveShape(const OpDef& op, const Shape& delta, const Shape& a,
@@ -71,19 +71,19 @@ Shape selective_input_shape(const SelectiveSizes& s, SelectiveInput which) {
 // Checks all operands.
 SelectiveShape checked_selective(const OpDef& op, std::span<const Type> in, const Attrs& attrs) {
   const std::size_t first = &op == &ops::selective_scan_adjoint ? 0 : 1;
-  if (in.size() < first + 3) shape_error("delta, A and bc expected");
+  if (in.size() < first + 3) shape_error("expected delta, A and bc");
   if (in[first].shape.size() != 3 || in[first + 1].shape.size() != 2) {
-    shape_error("delta [batch, length, channels] and A [states, channels] expected, got " +
+    shape_error("expected delta [batch, length, channels] and A [states, channels], got " +
                 to_string(in[first].shape) + " and " + to_string(in[first + 1].shape));
   }
   const SelectiveShape s(op, in[first].shape, in[first + 1].shape, attrs);
   if (static_cast<int>(in.size()) != s.operands()) {
-    shape_error(std::to_string(s.operands()) + " operands expected, got " +
+    shape_error("expected " + std::to_string(s.operands()) + " operands, got " +
                 std::to_string(in.size()));
   }
   if (s.sizes.states > SelectiveSizes::kMostStates) {
-    shape_error("at most " + std::to_string(SelectiveSizes::kMostStates) + " states, got " +
-                std::to_string(s.sizes.states));
+    shape_error("expected at most " + std::to_string(SelectiveSizes::kMostStates) +
+                " states, got " + std::to_string(s.sizes.states));
   }
   constexpr const char* kNames[kSelectiveInputs] = {"u",      "delta", "A",    "bc", "initial",
                                                     "states", "dy",    "ends", "z",  "ungated"};
@@ -92,10 +92,10 @@ SelectiveShape checked_selective(const OpDef& op, std::span<const Type> in, cons
     const Type& given = in[static_cast<std::size_t>(s.numbers[i])];
     const Shape expected = selective_input_shape(s.sizes, static_cast<SelectiveInput>(i));
     if (given.shape != expected) {
-      shape_error(std::string(kNames[i]) + " " + to_string(expected) + " expected, got " +
+      shape_error("expected " + std::string(kNames[i]) + " " + to_string(expected) + ", got " +
                   to_string(given.shape));
     }
-    if (given.dtype != DType::kF32) dtype_error("f32 expected, got " + to_string(given));
+    if (given.dtype != DType::kF32) dtype_error("expected f32, got " + to_string(given));
   }
   return s;
 }
@@ -513,4 +513,4 @@ const OpDef selective_scan_grad = selective("selective_scan_grad", infer_flat<se
                                             nullptr, eval_selective_grad, expand_selective_grad);
 
 }  // namespace ops
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

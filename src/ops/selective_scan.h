@@ -5,7 +5,7 @@
 #include "ir/op_def.h"
 #include "kernel/selective.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Sizes and operands of a node of selective_scan (u, delta, A, bc, and where attrs say so `initial`
 // and, for `gate`, z; nothing kept in its result where attrs have `states` 0),
@@ -39,4 +39,4 @@ void eval_selective(const EvalContext& ctx, RefTensor& out);
 void eval_adjoint(const EvalContext& ctx, RefTensor& out);
 void eval_selective_grad(const EvalContext& ctx, RefTensor& out);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

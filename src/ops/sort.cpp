@@ -6,7 +6,7 @@
 
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // attrs: axis, descending (0 or 1)
@@ -14,7 +14,7 @@ Type infer_argsort(std::span<const Type> in, const Attrs& attrs) {
   check_axis(attrs.integer("axis"), in[0].shape);
   const std::int64_t descending = attrs.integer("descending");
   if (descending != 0 && descending != 1) shape_error("descending must be 0 or 1");
-  if (in[0].dtype == DType::kBool) dtype_error("f32, i32 or u32 expected, got bool");
+  if (in[0].dtype == DType::kBool) dtype_error("expected f32, i32 or u32, got bool");
   return {DType::kI32, in[0].shape};
 }
 
@@ -55,4 +55,4 @@ const OpDef argsort = {.name = "argsort",
                        .samples = {{}}};
 
 }  // namespace ops
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -7,7 +7,7 @@
 
 #include "ops/pointwise.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 void shape_error(const std::string& text) { throw ShapeError(text); }
 void dtype_error(const std::string& text) { throw DtypeError(text); }
@@ -34,7 +34,7 @@ Shape without_axes(const Shape& shape, const std::vector<std::int64_t>& axes) {
 
 void check_axis(std::int64_t axis, const Shape& shape) {
   if (axis < 0 || axis >= static_cast<std::int64_t>(shape.size())) {
-    shape_error("axis " + std::to_string(axis) + " is not one of " + to_string(shape));
+    shape_error("axis " + std::to_string(axis) + " is out of range for " + to_string(shape));
   }
 }
 
@@ -117,4 +117,4 @@ const OpDef* find_op(std::string_view name) {
   return found == by_name.end() ? nullptr : found->second;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -10,7 +10,7 @@
 #include "ops/expr.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Throws ShapeError with `text`.
 [[noreturn]] void shape_error(const std::string& text);
@@ -38,4 +38,4 @@ struct AxisSplit {
 };
 AxisSplit split_at(const Shape& shape, std::int64_t axis);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -7,7 +7,7 @@
 
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 std::string axes_text(const std::vector<std::int64_t>& axes) { return to_string(axes); }
@@ -16,7 +16,7 @@ Type infer_reshape(std::span<const Type> in, const Attrs& attrs) {
   const Shape& shape = attrs.list("shape");
   if (numel(shape) != numel(in[0].shape)) {
     shape_error("cannot make " + to_string(shape) + " (" + std::to_string(numel(shape)) +
-                " elements) of " + to_string(in[0].shape) + " (" +
+                " elements) from " + to_string(in[0].shape) + " (" +
                 std::to_string(numel(in[0].shape)) + " elements)");
   }
   return {in[0].dtype, shape};
@@ -36,7 +36,7 @@ Type infer_permute(std::span<const Type> in, const Attrs& attrs) {
   std::iota(all.begin(), all.end(), 0);
   if (sorted != all) {
     shape_error("axes " + axes_text(axes) + " do not name each axis of " + to_string(in[0].shape) +
-                " once");
+                " exactly once");
   }
   Shape shape;
   for (const std::int64_t axis : axes) shape.push_back(in[0].shape[static_cast<size_t>(axis)]);
@@ -133,9 +133,9 @@ Type infer_pad(std::span<const Type> in, const Attrs& attrs) {
     shape_error("expected one amount before and after for each axis of " + to_string(shape));
   }
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (before[d] < 0 || after[d] < 0) shape_error("an amount to pad by must not be negative");
+    if (before[d] < 0 || after[d] < 0) shape_error("padding must not be negative");
     constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-    if (before[d] > kMost || after[d] > kMost) shape_error("an amount to pad by is above 2^31-1");
+    if (before[d] > kMost || after[d] > kMost) shape_error("padding is above 2^31-1");
     shape[d] += before[d] + after[d];
   }
   return {in[0].dtype, shape};
@@ -299,4 +299,4 @@ const OpDef unfold = {.name = "unfold",
                       .samples = {{}}};
 
 }  // namespace ops
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 void check_axis_of(const WindowAxis& window, std::int64_t length, const char* axis) {
@@ -17,7 +17,8 @@ void check_axis_of(const WindowAxis& window, std::int64_t length, const char* ax
   if (window.step < 1) refuse("stride", window.step, 1);
   if (window.dilation < 1) refuse("dilation", window.dilation, 1);
   if (window.padding < 0) refuse("padding", window.padding, 0);
-  if (window.padding > kMost || window.dilation > kMost) shape_error("a number above 2^31-1");
+  if (window.padding > kMost || window.dilation > kMost)
+    shape_error("padding or dilation is above 2^31-1");
   if (window.reach() + 1 > length + 2 * window.padding) {
     shape_error("a kernel of " + std::to_string(window.size) +
                 (window.dilation > 1 ? " with dilation " + std::to_string(window.dilation) : "") +
@@ -70,4 +71,4 @@ Ex add_windows(Ex x, const Windows& windows, std::int64_t height, std::int64_t w
 }
 
 }  // namespace op
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,7 +6,7 @@
 
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Along one axis: element j of window n lies at n * step + j * dilation - padding; what lies
 // outside of the axis is zero.
@@ -45,4 +45,4 @@ Ex windows_of(Ex x, const Windows& windows);
 Ex add_windows(Ex x, const Windows& windows, std::int64_t height, std::int64_t width);
 
 }  // namespace op
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

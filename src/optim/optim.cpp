@@ -8,6 +8,8 @@
 #include <limits>
 #include <memory>
 
+#include "tensorgrad/ops.h"
+
 namespace tensorgrad::optim {
 namespace {
 
@@ -17,7 +19,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 void check_range(const std::string& what, double value, double low = 0, double below = kInfinity) {
   if (value >= low && value < below) return;
   char text[160];
-  std::snprintf(text, sizeof text, "%s: at least %g and less than %g expected, got %g",
+  std::snprintf(text, sizeof text, "%s: expected at least %g and less than %g, got %g",
                 what.c_str(), low, below, value);
   throw UserError(text);
 }
@@ -47,11 +49,11 @@ Tensor decayed_param(Update& u, double weight_decay) {
 // A decay of a running mean, below 1.
 struct Decay {
   const char* name;
-  Hyper number;
+  Hyperparameter number;
 };
-Tensor kept(Update& u, const Decay& decay) { return u.hyper(decay.name, decay.number, 1); }
+Tensor kept(Update& u, const Decay& decay) { return u.hyperparameter(decay.name, decay.number, 1); }
 Tensor taken(Update& u, const Decay& decay) {
-  return u.hyper(decay.name, decay.number, 1, [](double number) { return 1 - number; });
+  return u.hyperparameter(decay.name, decay.number, 1, [](double number) { return 1 - number; });
 }
 
 // decay * state + (1 - decay) * x, which becomes the state.
@@ -63,18 +65,18 @@ Tensor running_mean(Update& u, const char* name, const Decay& decay, const Tenso
 
 // 1 - decay^t, without the cancellation that the formula has for small t.
 Tensor correction(Update& u, const Decay& decay) {
-  return -expm1(u.step * u.hyper(decay.name, decay.number, 1,
-                                 [](double number) { return std::log(number); }));
+  return -expm1(u.step * u.hyperparameter(decay.name, decay.number, 1,
+                                          [](double number) { return std::log(number); }));
 }
 
-bool may_be_used(const Hyper& number) { return number != 0 || number.adjustable; }
+bool may_be_used(const Hyperparameter& number) { return number != 0 || number.adjustable; }
 
-Tensor momentum_of(Update& u, const Hyper& momentum) {
-  return u.hyper("momentum", momentum, kInfinity);
+Tensor momentum_of(Update& u, const Hyperparameter& momentum) {
+  return u.hyperparameter("momentum", momentum, kInfinity);
 }
 
 struct AdamStep {
-  Hyper beta1, beta2;
+  Hyperparameter beta1, beta2;
   double eps;
   bool amsgrad = false, epsilon_hat = false;
 };
@@ -100,7 +102,7 @@ void SGD::operator()(Update& u) const {
   check_range("SGD: weight_decay", weight_decay);
   check_range("SGD: dampening", dampening);
   if (nesterov && (!may_be_used(momentum) || dampening != 0)) {
-    throw UserError("SGD: nesterov needs a momentum and no dampening");
+    throw UserError("SGD: nesterov requires momentum and zero dampening");
   }
   Tensor g = decayed_gradient(u, descent(u, maximize), weight_decay);
   if (may_be_used(momentum)) {
@@ -263,23 +265,24 @@ void Muon::operator()(Update& u) const {
   u.set_state("exp_avg", m);
   u.set_state("exp_avg_sq", where(muon, 0.0, v));
   const Tensor direction = nesterov ? g + momentum * m : m;
-  std::vector<Tensor> updates(u.parts().size());
+  std::vector<Tensor> updates(u.param_infos().size());
   for (std::size_t i = 0; i < updates.size(); ++i) {
-    const auto& [name, shape] = u.parts()[i];
+    const auto& [name, shape] = u.param_infos()[i];
     if (!params(name, shape)) continue;
     if (shape.size() != 2) {
-      throw UserError("Muon: parameters of two axes expected, '" + name + "' has " +
+      throw UserError("Muon: expected parameters with two axes, '" + name + "' has " +
                       std::to_string(shape.size()));
     }
     const double tall = static_cast<double>(shape[0]) / static_cast<double>(shape[1]);
-    updates[i] = std::sqrt(std::max(1.0, tall)) * orthogonalized(u.part(direction, i), ns_steps);
+    updates[i] =
+        std::sqrt(std::max(1.0, tall)) * orthogonalized(u.param_view(direction, i), ns_steps);
   }
   const Tensor adamw = (adamw_lr_factor / correction(u, {"beta1", beta1})) * m /
                        (sqrt(v) * rsqrt(correction(u, {"beta2", beta2})) + eps);
   const Tensor rate = u.lr * where(muon, 1.0, adamw_lr_factor);
   const auto decay = u.weight_decay(weight_decay);
   const Tensor p = decay ? u.param * (1.0 - rate * *decay) : u.param;
-  u.set_param(p - u.lr * where(muon, u.join(updates), adamw));
+  u.set_param(p - u.lr * where(muon, u.flatten(updates), adamw));
 }
 
 }  // namespace tensorgrad::optim

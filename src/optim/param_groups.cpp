@@ -2,7 +2,7 @@
 // Patterns of parameter names.
 #include "tensorgrad/optim/param_groups.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Each '*' meets as little as it can; where the text does not fit, the last one meets more.
 std::optional<std::vector<std::string>> match_pattern(const std::string& pattern,
@@ -47,4 +47,4 @@ ParamGroup no_weight_decay() {
           .weight_decay = 0};
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -13,14 +13,14 @@
 
 #include "tensorgrad/error.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 using Kind = Schedule::Kind;
 
 void check_steps(const std::string& name, std::int64_t steps) {
   if (steps >= 1) return;
-  throw UserError("schedule " + name + ": at least one step expected, got " +
+  throw UserError("schedule " + name + ": expected at least one step, got " +
                   std::to_string(steps));
 }
 
@@ -28,7 +28,7 @@ void check_number(const std::string& name, const char* what, double value) {
   if (std::isfinite(value) && value >= 0) return;
   char text[64];
   std::snprintf(text, sizeof text, "%g", value);
-  throw UserError("schedule " + name + ": " + what + ": a number of at least 0 expected, got " +
+  throw UserError("schedule " + name + ": " + what + ": expected a number of at least 0, got " +
                   text);
 }
 
@@ -38,8 +38,8 @@ void check_rising(const std::string& name, const std::vector<std::int64_t>& mile
       (least == 0 || milestones.empty() || milestones[0] >= least)) {
     return;
   }
-  throw UserError("schedule " + name + ": the milestones must rise" +
-                  (least > 0 ? ", from " + std::to_string(least) + " on" : ""));
+  throw UserError("schedule " + name + ": the milestones must be ascending" +
+                  (least > 0 ? " and at least " + std::to_string(least) : ""));
 }
 
 constexpr std::size_t kLongestText = 1 << 14;
@@ -102,7 +102,7 @@ Schedule Schedule::cosine_restarts(double from, double to, std::int64_t steps,
                                    std::int64_t factor) {
   Schedule s = ramp(Kind::kCosineRestarts, "cosine_restarts", from, to, steps);
   if (factor < 1) {
-    throw UserError("schedule cosine_restarts: a factor of at least 1 expected, got " +
+    throw UserError("schedule cosine_restarts: expected a factor of at least 1, got " +
                     std::to_string(factor));
   }
   s.milestones_ = {factor};
@@ -157,7 +157,7 @@ Schedule Schedule::one_cycle(const OneCycle& cycle) {
   s.steps_ = cycle.steps;
   s.milestones_ = {cycle.linear ? 1 : 0, cycle.three_phase ? 1 : 0};
   if (!s.valid()) {
-    throw UserError("schedule one_cycle: pct_start: from 0 to 1 expected, got " +
+    throw UserError("schedule one_cycle: pct_start: expected 0 to 1, got " +
                     std::to_string(cycle.pct_start));
   }
   return s;
@@ -173,7 +173,7 @@ Schedule Schedule::warmup(std::int64_t steps, Schedule after) {
 Schedule Schedule::sequence(std::vector<Schedule> parts, std::vector<std::int64_t> milestones) {
   check_rising("sequence", milestones, 1);
   if (parts.size() != milestones.size() + 1) {
-    throw UserError("schedule sequence: one milestone between two schedules expected, got " +
+    throw UserError("schedule sequence: expected one milestone fewer than schedules, got " +
                     std::to_string(milestones.size()) + " for " + std::to_string(parts.size()) +
                     " schedules");
   }
@@ -184,7 +184,7 @@ Schedule Schedule::sequence(std::vector<Schedule> parts, std::vector<std::int64_
 }
 
 Schedule Schedule::shift(std::int64_t by, Schedule schedule) {
-  if (by < 0) throw UserError("schedule shift: at least 0 expected, got " + std::to_string(by));
+  if (by < 0) throw UserError("schedule shift: expected at least 0, got " + std::to_string(by));
   Schedule s(Kind::kShift);
   s.steps_ = by;
   s.parts_ = {std::move(schedule)};
@@ -289,7 +289,7 @@ std::string Schedule::text() const {
 }
 
 Schedule Schedule::parse(const std::string& text) {
-  if (text.size() > kLongestText) throw IoError("schedule: the text is longer than any schedule's");
+  if (text.size() > kLongestText) throw IoError("schedule: the text is too long");
   std::istringstream in(text);
   std::vector<std::string> words;
   for (std::string word; in >> word;) words.push_back(word);
@@ -331,4 +331,4 @@ Schedule Schedule::parse(const std::vector<std::string>& words, std::size_t& at)
   return s;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

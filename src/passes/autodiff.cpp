@@ -10,7 +10,7 @@
 #include "ops/pointwise.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 void check_loss(const Graph& graph, ValueId loss) {
@@ -18,10 +18,10 @@ void check_loss(const Graph& graph, ValueId loss) {
   if (!node.type.shape.empty()) {
     throw ShapeError("gradient: the loss must be a scalar, got " + to_string(node.type.shape) +
                          "; reduce it with mean() or sum()",
-                     node.site);
+                     node.location);
   }
   if (node.type.dtype != DType::kF32) {
-    throw DtypeError("gradient: the loss must be f32, got " + to_string(node.type), node.site);
+    throw DtypeError("gradient: the loss must be f32, got " + to_string(node.type), node.location);
   }
 }
 
@@ -133,7 +133,7 @@ class Backward {
 
   void visit(ValueId id) {
     const Node node = graph_[id];
-    Builder builder{graph_, node.site, grad_origin(node)};
+    Builder builder{graph_, node.location, grad_origin(node)};
     GradContext ctx(builder, graph_, id, gradient(id), halves_[static_cast<size_t>(id)]);
     if (node.op == &ops::checkpoint) return recompute(ctx);
     const bool written = node.op->grad == nullptr && node.op->expand != nullptr;
@@ -244,13 +244,13 @@ std::vector<ValueId> autodiff(Graph& graph, ValueId loss, std::span<const ValueI
   check_loss(graph, loss);
   give_up_second_runs(graph, loss);
   Backward backward(graph, wrt, loss);
-  Builder seed{graph, graph[loss].site, "loss.grad"};
+  Builder seed{graph, graph[loss].location, "loss.grad"};
   backward.run(loss, scale != kNoValue ? scale : op::constant(seed, 1.0, DType::kF32).id);
   std::vector<ValueId> result;
   for (const ValueId id : wrt) {
     ValueId gradient = backward.gradient(id);
     if (gradient == kNoValue) {
-      Builder zero{graph, graph[id].site, kZeroGradient};
+      Builder zero{graph, graph[id].location, kZeroGradient};
       gradient = op::full(zero, 0.0, Type(graph[id].type)).id;
     }
     result.push_back(gradient);
@@ -258,4 +258,4 @@ std::vector<ValueId> autodiff(Graph& graph, ValueId loss, std::span<const ValueI
   return result;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

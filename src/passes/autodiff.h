@@ -7,7 +7,7 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Appends the gradient of `loss` (an f32 scalar, else a ShapeError or DtypeError with its line)
 // with respect to each of `wrt` (any values of the graph) and returns their ids: values of the same
@@ -17,4 +17,4 @@ namespace tensorgrad {
 std::vector<ValueId> autodiff(Graph& graph, ValueId loss, std::span<const ValueId> wrt,
                               ValueId scale = kNoValue);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

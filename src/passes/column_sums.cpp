@@ -6,7 +6,7 @@
 #include "ops/registry.h"
 #include "passes/partition.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 bool takes_column_sum(const Graph& graph, const FuseOptions& options, const Partition& parts, int g,
@@ -62,4 +62,4 @@ void merge_column_sums(const Graph& graph, const FuseOptions& options, Partition
   }
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

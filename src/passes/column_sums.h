@@ -5,11 +5,11 @@
 #include "ir/graph.h"
 #include "passes/fuse.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 class Partition;
 
 // The column sum of a contraction's second operand rides in the contraction: db with dW.
 void merge_column_sums(const Graph& graph, const FuseOptions& options, Partition& parts);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

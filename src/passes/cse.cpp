@@ -9,7 +9,7 @@
 #include "passes/rewrite_log.h"
 #include "passes/simplify.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 std::string attrs_key(const Attrs& attrs) {
@@ -117,4 +117,4 @@ Graph dce(const Graph& graph) {
   return out;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

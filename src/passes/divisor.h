@@ -4,7 +4,9 @@
 
 #include <cstdint>
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // The divisor of n in [least, most] that is nearest to `wanted`, the smaller of two as near; 0
 // where there is none between half of it and half as much again.
@@ -26,4 +28,4 @@ inline std::int64_t least_divisor(std::int64_t n) {
   return n;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

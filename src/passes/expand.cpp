@@ -5,14 +5,14 @@
 #include "ops/expr.h"
 #include "passes/rewrite_log.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 Graph expand_where(const Graph& graph, const std::function<bool(const Node& node)>& which) {
   const RewriteLog log("expand");
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op->expand == nullptr || !which(node)) return kNoValue;
     const std::string origin = node.origin.empty() ? node.op->name : node.origin;
-    Builder builder{out, node.site, origin, origin};  // what is too large is called the macro's
+    Builder builder{out, node.location, origin, origin};  // what is too large is called the macro's
     ExpandContext ctx(builder, node);
     const ValueId value = node.op->expand(ctx);
     CHECK(out[value].type == node.type, node.op->name);
@@ -29,4 +29,4 @@ Graph expand_all(const Graph& graph) {
   return expand_where(graph, [](const Node&) { return true; });
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

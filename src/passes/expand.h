@@ -6,7 +6,7 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Writes every macro (conv2d, max_pool ...) with other ops, by its record's `expand`. The new nodes
 // carry its site, and its origin (its name where it has none). After differentiation, which has
@@ -17,4 +17,4 @@ Graph expand_all(const Graph& graph);
 // The same with the nodes of this kind alone, of those that can be written with others.
 Graph expand_where(const Graph& graph, const std::function<bool(const Node& node)>& which);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

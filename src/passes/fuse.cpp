@@ -18,7 +18,7 @@
 #include "passes/sink.h"
 #include "passes/updating.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // Recomputing this many operations per element costs less than a trip through memory.
@@ -528,4 +528,4 @@ Graph fuse(const Graph& graph, const FuseOptions& options) {
   return Fuser(prepared, options).run();
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

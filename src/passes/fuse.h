@@ -6,7 +6,7 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // A reduction to fewer rows than this leaves most of a GPU idle, so only small work may ride along.
 inline constexpr std::int64_t kFewRows = 32;
@@ -47,4 +47,4 @@ struct FuseOptions {
 //   weight gradient).
 Graph fuse(const Graph& graph, const FuseOptions& options);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,14 +6,14 @@
 #include "base/check.h"
 #include "ops/expr.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 Graph limit_concat(const Graph& graph, int most_parts) {
   CHECK(most_parts >= 2);
   const auto most = static_cast<std::size_t>(most_parts);
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op->kind != OpKind::kConcat || node.inputs.size() <= most) return kNoValue;
-    Builder builder{out, node.site, node.origin};
+    Builder builder{out, node.location, node.origin};
     const auto axis = static_cast<int>(node.attrs.integer("axis"));
     std::vector<Ex> parts;
     for (const ValueId input : node.inputs) parts.push_back({&builder, input});
@@ -31,4 +31,4 @@ Graph limit_concat(const Graph& graph, int most_parts) {
   });
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

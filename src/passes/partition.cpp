@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 Partition::Partition(const Graph& graph, const FuseOptions& options)
     : graph_(graph), options_(options), places_(graph.nodes.size()) {
@@ -321,4 +321,4 @@ void Partition::raise(ValueId id, int g) {
   set_inlined(id, false);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -13,7 +13,7 @@
 #include "ir/sources.h"
 #include "passes/fuse.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 enum class GroupKind {
   kMap,
@@ -131,4 +131,4 @@ class Partition {
   mutable std::map<ValueId, std::vector<Source>> sources_;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

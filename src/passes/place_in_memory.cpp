@@ -11,7 +11,7 @@
 #include "ops/pointwise.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 bool is_stored_leaf(const Node& node) {
@@ -43,7 +43,7 @@ class OneWindow {
   ValueId copy_of(Graph& out, ValueId id) {
     const auto [at, fresh] = copies_.try_emplace(id, kNoValue);
     if (fresh) {
-      Builder builder{out, out[id].site, out[id].origin};
+      Builder builder{out, out[id].location, out[id].origin};
       at->second = op::detach(Ex{&builder, id}).id;
     }
     return at->second;
@@ -78,7 +78,7 @@ Graph place_in_memory(const Graph& graph) {
       if (own_place) placed.insert(source.value);
       return id;
     }
-    Builder builder{out, out[id].site, out[id].origin.empty() ? "copy" : out[id].origin};
+    Builder builder{out, out[id].location, out[id].origin.empty() ? "copy" : out[id].origin};
     const ValueId copy = op::detach(Ex{&builder, id}).id;
     if (own_place) placed.insert(copy);
     return copy;
@@ -110,4 +110,4 @@ Graph place_in_memory(const Graph& graph) {
   return out;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -4,7 +4,7 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Adds copies (detach nodes) for values that must lie in memory but are
 // only a view, a leaf or an expression: outputs, updates, the data operand of a
@@ -13,4 +13,4 @@ namespace tensorgrad {
 // one window, where a copy that is not larger than the operand makes that so.
 Graph place_in_memory(const Graph& graph);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -10,7 +10,7 @@
 #include "ops/registry.h"
 #include "passes/sink.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // A value smaller than its reader by this factor may be kept for longer.
@@ -157,7 +157,7 @@ class Rebuilder {
     std::map<ValueId, ValueId> made;
     for (const ValueId member : again.members) {
       Node node = graph_[member];
-      Builder builder{out_, node.site, node.origin};
+      Builder builder{out_, node.location, node.origin};
       for (ValueId& input : node.inputs) {
         const auto at = made.find(input);
         if (at != made.end()) {
@@ -198,4 +198,4 @@ Graph rematerialize(const Graph& graph, const RematerializeOptions& options) {
   return found.empty() ? graph : Rebuilder(graph, found).run();
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

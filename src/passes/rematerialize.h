@@ -4,7 +4,7 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct RematerializeOptions {
   std::int64_t least_bytes = std::int64_t{1} << 24;  // smaller values stay in memory
@@ -23,4 +23,4 @@ struct RematerializeOptions {
 // Last of the passes over nodes: cse() would find the copy equal.
 Graph rematerialize(const Graph& graph, const RematerializeOptions& options = {});
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

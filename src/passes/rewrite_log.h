@@ -7,7 +7,7 @@
 #include "base/env.h"
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 class RewriteLog {
  public:
@@ -31,4 +31,4 @@ class RewriteLog {
   bool on_;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

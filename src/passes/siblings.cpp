@@ -8,7 +8,7 @@
 #include "ops/registry.h"
 #include "passes/partition.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 bool same_order(const IndexMap& a, const IndexMap& b) {
@@ -118,4 +118,4 @@ void merge_siblings(const Graph& graph, const FuseOptions& options, Partition& p
   Siblings(graph, options, parts).run();
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

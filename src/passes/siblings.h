@@ -5,7 +5,7 @@
 #include "ir/graph.h"
 #include "passes/fuse.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 class Partition;
 
@@ -15,4 +15,4 @@ class Partition;
 // each column.) Not where they lie in a cache: beside each other, launches then cost less.
 void merge_siblings(const Graph& graph, const FuseOptions& options, Partition& parts);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

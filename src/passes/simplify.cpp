@@ -12,7 +12,7 @@
 #include "ops/registry.h"
 #include "passes/rewrite_log.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 using Rule = ValueId (*)(Builder& b, const Node& node);
@@ -223,7 +223,7 @@ Graph simplify(const Graph& graph) { return simplify_without(graph, ""); }
 Graph simplify_without(const Graph& graph, std::string_view left_out) {
   const RewriteLog log("simplify");
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
-    Builder builder{out, node.site, node.origin};
+    Builder builder{out, node.location, node.origin};
     for (const NamedRule& rule : kRules) {
       if (rule.name == left_out) continue;
       const ValueId value = rule.apply(builder, node);
@@ -250,11 +250,11 @@ Graph fold(const Graph& graph) {
     node.op->eval({node, pointers}, result);
     double value = result.data.at(0);
     if (node.type.dtype == DType::kF32) value = static_cast<float>(value);
-    Builder builder{out, node.site, node.origin};
+    Builder builder{out, node.location, node.origin};
     const ValueId folded = op::constant(builder, value, node.type.dtype).id;
     log.replaced("constants", out, node, folded);
     return folded;
   });
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

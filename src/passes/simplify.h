@@ -6,7 +6,7 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Computes what depends on constants alone (f32 results are rounded to float).
 Graph fold(const Graph& graph);
@@ -24,4 +24,4 @@ Graph cse(const Graph& graph);
 // reads, where their op can leave them out. Inputs, data, parameters, arenas and states stay.
 Graph dce(const Graph& graph);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

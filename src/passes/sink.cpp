@@ -8,7 +8,7 @@
 #include "ops/pointwise.h"
 #include "passes/partition.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 bool is_cheap(const OpDef* op) {
   return op == &ops::add || op == &ops::sub || op == &ops::mul || op == &ops::neg;
@@ -179,4 +179,4 @@ void sink_cheap_values(const Graph& graph, const FuseOptions& options, Partition
   Sinker(graph, options, parts).run();
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

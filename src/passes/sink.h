@@ -5,7 +5,7 @@
 #include "ir/graph.h"
 #include "passes/fuse.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 class Partition;
 
@@ -21,4 +21,4 @@ inline constexpr int kMostCheapOperations = 8;
 // product that makes dy stores dy alone, not dy's products with the weight and the normalised x.)
 void sink_cheap_values(const Graph& graph, const FuseOptions& options, Partition& parts);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,7 +6,7 @@
 #include "ops/expr.h"
 #include "ops/pointwise.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::int64_t kSide = 128;  // of a tile
@@ -87,7 +87,7 @@ std::int64_t part_depth(std::int64_t m, std::int64_t n, std::int64_t k, bool hal
 Graph split_depth(const Graph& graph, bool always) {
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op->kind != OpKind::kContraction || node.type.shape.size() != 2) return kNoValue;
-    Builder builder{out, node.site, node.origin};
+    Builder builder{out, node.location, node.origin};
     const Ex a{&builder, node.inputs[0]}, b{&builder, node.inputs[1]};
     const std::int64_t m = a.shape()[0], k = a.shape()[1], n = b.shape()[1];
     const std::int64_t each = always ? over(k, 2) : part_depth(m, n, k, is_half(a) && is_half(b));
@@ -96,4 +96,4 @@ Graph split_depth(const Graph& graph, bool always) {
   });
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -4,7 +4,7 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // A launch gives each tile of a product's results to one workgroup, so that few tiles (the weight
 // gradient of a narrow layer over many rows) leave a GPU idle. Such a product becomes one in parts
@@ -17,4 +17,4 @@ namespace tensorgrad {
 // what is cut here do not ride any more.
 Graph split_depth(const Graph& graph, bool always = false);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,7 +6,7 @@
 #include "ir/sources.h"
 #include "ops/expr.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::int64_t kMostProducts = 1024;
@@ -65,7 +65,7 @@ Graph split_product(const Graph& graph, std::int64_t most_bytes, bool always) {
         always ? std::min<std::int64_t>(2, a.cols) : parts_of_product(a, b, a.cols, most_bytes);
     if (parts == 1) return kNoValue;
     const std::int64_t each = (a.cols + parts - 1) / parts;
-    Builder builder{out, node.site, node.origin};
+    Builder builder{out, node.location, node.origin};
     Ex total;
     for (std::int64_t from = 0; from < a.cols; from += each) {
       const std::int64_t to = std::min(a.cols, from + each);
@@ -77,4 +77,4 @@ Graph split_product(const Graph& graph, std::int64_t most_bytes, bool always) {
   });
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

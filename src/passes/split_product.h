@@ -6,7 +6,7 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // The rows of a product can be shared by several launches, but each of them needs all of b, and its
 // part of a; where one of these does not fit into a binding of `most_bytes` and a stretch of k does
@@ -18,4 +18,4 @@ namespace tensorgrad {
 // Before split_reduce, which keeps off the sums that ride in products.
 Graph split_product(const Graph& graph, std::int64_t most_bytes, bool always = false);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -12,7 +12,7 @@
 #include "passes/divisor.h"
 #include "passes/fuse.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // Threads that share a row, and rows of that many threads each that fill a large GPU.
@@ -224,7 +224,7 @@ Graph split_reduce(const Graph& graph, std::int64_t most_bytes, bool always) {
     if (!always && fits && !pays(shape, columns)) return kNoValue;
     const ValueId summed = through_views(graph, graph[id].inputs[0]).value;
     if (node.op == &ops::reduce_sum && operands.contains({summed, shape.cols})) return kNoValue;
-    Builder builder{out, node.site, node.origin};
+    Builder builder{out, node.location, node.origin};
     // Twice as many parts as must be: a part may start inside of what a binding's start is rounded
     // to, and be longer than others.
     const std::int64_t least = !fits ? 2 * (bytes / most_bytes + 1) : always ? 0 : 2;
@@ -232,4 +232,4 @@ Graph split_reduce(const Graph& graph, std::int64_t most_bytes, bool always) {
   });
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,7 +6,7 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // A launch shares a row among the threads of one workgroup at most, so few long rows leave a GPU
 // idle. Such a reduction becomes one of each of `parts` stretches of its longest reduced axis, and
@@ -22,4 +22,4 @@ namespace tensorgrad {
 // After the algebra and the last cse, which would not know the two halves again; before fuse.
 Graph split_reduce(const Graph& graph, std::int64_t most_bytes = 0, bool always = false);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

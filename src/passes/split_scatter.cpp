@@ -7,7 +7,7 @@
 #include "ops/structured.h"
 #include "passes/divisor.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // Of an H100: addends from which on another launch costs less than what it saves, sums that keep it
@@ -30,7 +30,7 @@ std::int64_t parts_of_line(const AxisSplit& line, std::int64_t size) {
 Graph split_scatter(const Graph& graph, bool always) {
   return rewrite_graph(graph, [&](Graph& out, const Node& node) {
     if (node.op != &ops::scatter_add) return kNoValue;
-    Builder builder{out, node.site, node.origin};
+    Builder builder{out, node.location, node.origin};
     const Ex source{&builder, node.inputs[0]}, index{&builder, node.inputs[1]};
     const std::int64_t axis = node.attrs.integer("axis"), size = node.attrs.integer("size");
     const AxisSplit line = split_at(source.shape(), axis);
@@ -46,4 +46,4 @@ Graph split_scatter(const Graph& graph, bool always) {
   });
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -4,7 +4,7 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Of a scatter, each result looks at all indices of its line, so a long line that goes to few
 // places (the gradient of an embedding of few words) leaves a GPU idle and is read many times. It
@@ -17,4 +17,4 @@ namespace tensorgrad {
 // After the algebra and the last cse; before fuse.
 Graph split_scatter(const Graph& graph, bool always = false);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

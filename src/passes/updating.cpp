@@ -5,7 +5,7 @@
 
 #include "ir/sources.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
@@ -54,4 +54,4 @@ std::vector<bool> updating(const Graph& graph) {
   return found;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

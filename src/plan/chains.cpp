@@ -11,7 +11,7 @@
 #include "kernel/program.h"
 #include "ops/registry.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::size_t kMostChained = 16;  // a kernel of more takes its compiler too long
@@ -265,4 +265,4 @@ std::vector<Chain> find_chains(const Graph& graph, const std::vector<std::vector
   return ChainFinder(graph, members, work, barred, max_bindings).run();
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

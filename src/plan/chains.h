@@ -10,7 +10,7 @@
 #include "ir/graph.h"
 #include "plan/stages.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct Chain {
   std::vector<int> groups;  // in the order in which they run
@@ -25,4 +25,4 @@ std::vector<Chain> find_chains(const Graph& graph, const std::vector<std::vector
                                const std::vector<GroupWork>& work, const std::set<int>& barred,
                                int max_bindings);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::int64_t kAlignment = 256;  // bytes; of where a binding may start
@@ -231,9 +231,9 @@ void narrow(Launch& launch, const std::vector<Range>& ranges) {
   for (const std::string& op : launch.ops) ops += (ops.empty() ? "" : ", ") + op;
   throw UserError(launch.name + ": " + std::to_string(bytes) + " bytes of " +
                       program.buffers[static_cast<std::size_t>(binding.buffer)].name +
-                      " are needed at once, the device binds at most " + std::to_string(most) +
+                      " are needed at once, the device can bind at most " + std::to_string(most) +
                       " (in " + ops + ")",
-                  launch.sites.empty() ? Site() : launch.sites.front());
+                  launch.locations.empty() ? SourceLocation() : launch.locations.front());
 }
 
 // total * rows / all, without a product that may overflow; rows and all are below 2^31.
@@ -320,4 +320,4 @@ void fit_bindings(Program& program, std::int64_t most_bytes) {
   program.launches = std::move(launches);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -15,7 +15,7 @@
 #include "ops/structured.h"
 #include "plan/program_builder.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::size_t kNameParts = 4;
@@ -23,14 +23,15 @@ constexpr std::size_t kNameParts = 4;
 // "matmul_add_relu", the fused ops with their shapes, and the user's lines.
 void describe(const Graph& graph, const std::vector<ValueId>& members, Launch& launch) {
   std::vector<std::string> parts;
-  std::set<std::pair<std::string, unsigned>> sites;
+  std::set<std::pair<std::string, unsigned>> locations;
   for (const ValueId id : members) {
     const Node& node = graph[id];
     launch.ops.push_back(std::string(node.op->name) + " " + to_string(node.type));
     const std::string part = node.origin.empty() ? node.op->name : node.origin;
     if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
-    if (node.site.known() && sites.insert({node.site.file, node.site.line}).second) {
-      launch.sites.push_back(node.site);
+    if (node.location.known() &&
+        locations.insert({node.location.file, node.location.line}).second) {
+      launch.locations.push_back(node.location);
     }
   }
   for (std::size_t i = 0; i < std::min(kNameParts, parts.size()); ++i) {
@@ -445,7 +446,7 @@ Launch lower_copy(const Graph& graph, const Placement& placement, ValueId value,
   launch.name = "copy";
   const Type& type = graph[value].type;
   launch.ops = {"copy " + to_string(type)};
-  if (graph[value].site.known()) launch.sites = {graph[value].site};
+  if (graph[value].location.known()) launch.locations = {graph[value].location};
   launch.rows = numel(type.shape);
   const HyperWords none;
   LaunchContext context{graph, placement, none, -1, launch};
@@ -462,4 +463,4 @@ Launch lower_copy(const Graph& graph, const Placement& placement, ValueId value,
   return launch;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

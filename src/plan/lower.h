@@ -6,7 +6,7 @@
 
 #include "plan/placement.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Number of each run-time scalar's word in the hyper row.
 using HyperWords = std::map<std::string, int>;
@@ -17,4 +17,4 @@ Launch lower_group(const Graph& graph, const Placement& placement, const HyperWo
 // A launch that copies a stored value to another place.
 Launch lower_copy(const Graph& graph, const Placement& placement, ValueId value, const Place& to);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

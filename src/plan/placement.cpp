@@ -14,7 +14,7 @@
 #include "plan/chains.h"
 #include "plan/stages.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // A free slot of more than so many times the bytes is kept for something larger.
@@ -485,7 +485,7 @@ class Placer {
     for (std::size_t i = 0; i < std::min<std::size_t>(10, largest.size()); ++i) {
       const Node& node = graph_[largest[i]];
       text += "\n    " + std::to_string(bytes_of(node.type)) + " bytes: " + node.op->name + " " +
-              to_string(node.type) + " at " + to_string(node.site);
+              to_string(node.type) + " at " + to_string(node.location);
     }
     throw UserError(text);
   }
@@ -499,11 +499,11 @@ class Placer {
       const auto each = static_cast<std::int64_t>(element_bytes(result_.stored(node.type.dtype)));
       const bool largest = where.offset * each + round_up(bytes_of(node.type)) >= buffer.bytes;
       if (buffer.bytes <= options_.max_buffer_bytes || !largest) continue;
-      throw UserError(std::string(node.op->name) + ": " + to_string(node.type) + " lies in " +
+      throw UserError(std::string(node.op->name) + ": " + to_string(node.type) + " is in " +
                           buffer.name + " of " + std::to_string(buffer.bytes) +
-                          " bytes, the device gives at most " +
-                          std::to_string(options_.max_buffer_bytes) + " in one buffer",
-                      node.site);
+                          " bytes, the device allows at most " +
+                          std::to_string(options_.max_buffer_bytes) + " per buffer",
+                      node.location);
     }
   }
 
@@ -522,4 +522,4 @@ Placement place(const Graph& graph, const PlanOptions& options) {
   return Placer(graph, options).run();
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

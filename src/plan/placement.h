@@ -9,7 +9,7 @@
 
 #include "plan/plan.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // A contiguous place: element `offset` of a buffer whose elements are all of one size.
 struct Place {
@@ -33,4 +33,4 @@ struct Placement {
 
 Placement place(const Graph& graph, const PlanOptions& options);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

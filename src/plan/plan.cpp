@@ -7,7 +7,7 @@
 #include "plan/fit_bindings.h"
 #include "plan/lower.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 Program plan(const Graph& graph, const PlanOptions& options) {
   Program program;
@@ -46,4 +46,4 @@ Program plan(const Graph& graph, const PlanOptions& options) {
   return program;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

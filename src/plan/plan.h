@@ -9,7 +9,7 @@
 #include "ir/graph.h"
 #include "kernel/program.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct PlanOptions {
   std::int64_t params_elements = 0;  // size of the parameter arena
@@ -37,4 +37,4 @@ Program plan(const Graph& graph, const PlanOptions& options);
 // The name of the hyper word that says at which place of their rings this step's outputs go.
 inline constexpr const char* kRingScalar = "_ring";
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -12,7 +12,7 @@
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // The map from the row's number, where `map` (over
@@ -306,4 +306,4 @@ int ProgramBuilder::make_reduce(const Node& node, const IndexMap& map, Level lev
   return push(std::move(instr));
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -9,7 +9,7 @@
 
 #include "plan/lower.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // What all programs of one launch share.
 struct LaunchContext {
@@ -68,4 +68,4 @@ class ProgramBuilder {
   std::map<Key, int> made_;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 // Work this much longer than what a stage is there for may join it.
@@ -133,4 +133,4 @@ std::vector<std::vector<int>> order_stages(const std::vector<GroupWork>& groups,
   return Scheduler(groups, max_bindings).run();
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

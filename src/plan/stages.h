@@ -6,7 +6,9 @@
 #include <set>
 #include <vector>
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 inline constexpr double kLaunchMicroseconds = 2.2;  // that a launch costs beside its work (H100)
 
@@ -28,4 +30,4 @@ struct GroupWork {
 // `before` allows. Empty where groups wait for each other in a circle.
 std::vector<std::vector<int>> order_stages(const std::vector<GroupWork>& groups, int max_bindings);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

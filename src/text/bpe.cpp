@@ -190,10 +190,10 @@ Id Bpe::id_of(std::string_view symbol, std::string_view piece) const {
                                   : model_.tokens.find(symbol);
   if (id != kNoId) return id;
   if (model_.unk) return *model_.unk;
-  throw UserError("tokenizer: the vocabulary has no token for the " +
+  throw UserError("tokenizer: the vocabulary has neither a token for " +
                   (model_.byte_level ? "byte " + name_of_byte(static_cast<unsigned char>(symbol[0]))
                                      : "character " + io::in_quotes(symbol)) +
-                  ", and none for what is unknown, in " + io::in_quotes(piece));
+                  " nor an unknown token, in " + io::in_quotes(piece));
 }
 
 void Bpe::encode_characters(std::string_view piece, std::vector<Id>& ids) const {

@@ -51,10 +51,10 @@ void check_entries(const std::vector<TokenEntry>& entries, const std::string& wh
             [](const auto* a, const auto* b) { return a->id < b->id; });
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     if (sorted[i]->id < 0 || sorted[i]->id == std::numeric_limits<Id>::max()) {
-      fail(*sorted[i], " has an id that is not in 0 to 2147483646");
+      fail(*sorted[i], " has an id outside 0 to 2147483646");
     }
     if (i > 0 && sorted[i]->id == sorted[i - 1]->id) {
-      fail(*sorted[i], " has the id " + std::to_string(sorted[i]->id) + ", as another token has");
+      fail(*sorted[i], " has the id of another token, " + std::to_string(sorted[i]->id));
     }
   }
   std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) {
@@ -62,7 +62,7 @@ void check_entries(const std::vector<TokenEntry>& entries, const std::string& wh
   });
   for (std::size_t i = 1; i < sorted.size(); ++i) {
     if (sorted[i]->literal == sorted[i - 1]->literal && sorted[i]->bytes == sorted[i - 1]->bytes) {
-      fail(*sorted[i], " is there twice");
+      fail(*sorted[i], " occurs twice");
     }
   }
 }
@@ -89,11 +89,11 @@ void add_tokens(Definition& definition, const std::vector<AddedToken>& tokens,
     if (token.id < 0) token.id = known != kNoId ? known : largest + 1;
     if (token.id == std::numeric_limits<Id>::max()) fail(" has an id above 2147483646");
     if (known != kNoId && token.id != known) {
-      fail(" has the id " + std::to_string(token.id) + ", but the vocabulary gives it " +
+      fail(" has the id " + std::to_string(token.id) + ", but its id in the vocabulary is " +
            std::to_string(known));
     }
     if (known == kNoId && (definition.model.tokens.has(token.id) || by_id.contains(token.id))) {
-      fail(" has the id " + std::to_string(token.id) + ", as another token has");
+      fail(" has the id of another token, " + std::to_string(token.id));
     }
     largest = std::max(largest, token.id);
     if (before != by_content.end()) {

@@ -27,7 +27,7 @@ class JsonReader : public nlohmann::json_sax<SaxJson> {
   bool boolean(bool given) override { return value(given, "a boolean"); }
   bool number_integer(std::int64_t given) override { return value(given, "a negative number"); }
   bool number_float(double given, const std::string&) override {
-    return value(given, "a number that is not whole");
+    return value(given, "a fractional number");
   }
   bool number_unsigned(std::uint64_t given) override {
     if (mode_ != Mode::kVocab) return value(given, "a number");
@@ -38,13 +38,13 @@ class JsonReader : public nlohmann::json_sax<SaxJson> {
     if (mode_ == Mode::kMerges) {
       const std::size_t space = given.find(' ');
       if (space == std::string::npos || given.find(' ', space + 1) != std::string::npos) {
-        fail(where() + ": " + io::in_quotes(given) + ": two tokens with a space between expected");
+        fail(where() + ": expected two tokens separated by a space, got " + io::in_quotes(given));
       }
       result_.merges.emplace_back(given.substr(0, space), given.substr(space + 1));
       return true;
     }
     if (mode_ == Mode::kMerge) {
-      if (halves_ == 2) fail(where() + ": a third string: two expected");
+      if (halves_ == 2) fail(where() + ": expected two strings, got a third");
       (halves_++ == 0 ? result_.merges.back().first : result_.merges.back().second) = given;
       return true;
     }
@@ -62,7 +62,7 @@ class JsonReader : public nlohmann::json_sax<SaxJson> {
   }
   bool key(std::string& name) override {
     if (mode_ == Mode::kTree && open_.back()->contains(name)) {
-      fail("the key " + io::in_quotes(name) + " is there twice in one object");
+      fail("duplicate key " + io::in_quotes(name) + " in one object");
     }
     key_ = std::move(name);
     // So that a second vocabulary is seen.
@@ -93,7 +93,7 @@ class JsonReader : public nlohmann::json_sax<SaxJson> {
   }
   bool end_array() override {
     if (mode_ == Mode::kMerge) {
-      if (halves_ != 2) fail(where() + ": " + std::to_string(halves_) + " strings: two expected");
+      if (halves_ != 2) fail(where() + ": expected two strings, got " + std::to_string(halves_));
       mode_ = Mode::kMerges;
     } else if (mode_ == Mode::kMerges) {
       mode_ = Mode::kTree;
@@ -106,8 +106,8 @@ class JsonReader : public nlohmann::json_sax<SaxJson> {
                    const nlohmann::detail::exception&) override {
     const std::size_t at = std::min(position > 0 ? position - 1 : 0, json_.size());
     fail("is not JSON at byte " + std::to_string(at) + ": " +
-         (at == json_.size() ? "it is cut off"
-                             : io::in_quotes(json_.substr(at, 1)) + " was not expected"));
+         (at == json_.size() ? "unexpected end"
+                             : "unexpected " + io::in_quotes(json_.substr(at, 1))));
   }
 
  private:
@@ -150,7 +150,7 @@ class JsonReader : public nlohmann::json_sax<SaxJson> {
   bool open(SaxJson given, const char* what) {
     unexpected(what);
     if (open_.size() == kDeepest) {
-      fail("nested more than " + std::to_string(kDeepest) + " deep");
+      fail("nested more than " + std::to_string(kDeepest) + " levels deep");
     }
     if (open_.size() == 1) path_ = key_;
     open_.push_back(place(std::move(given)));
@@ -159,12 +159,12 @@ class JsonReader : public nlohmann::json_sax<SaxJson> {
   // In a vocabulary or in merges.
   void unexpected(const char* what) const {
     if (mode_ == Mode::kVocab) {
-      fail("vocabulary: " + io::in_quotes(key_) + " has " + what + ": a whole number expected");
+      fail("vocabulary: expected an integer for " + io::in_quotes(key_) + ", got " + what);
     }
     if (mode_ == Mode::kMerges || mode_ == Mode::kMerge) {
-      fail(where() + ": " + what + ": two strings, or one with a space, expected");
+      fail(where() + ": expected two strings or one with a space, got " + what);
     }
-    if (kind_ == JsonFile::kVocab) fail(std::string(what) + ": an object expected");
+    if (kind_ == JsonFile::kVocab) fail(std::string("expected an object, got ") + what);
   }
 
   std::string_view json_, file_;
@@ -183,7 +183,7 @@ TokenizerJson read_json(std::string_view json, std::string_view file, JsonFile k
   // The lexer takes a zero byte for the end of its input: what stands behind is not looked at.
   if (const std::size_t zero = json.find('\0'); zero != std::string_view::npos) {
     throw IoError(std::string(file) + ": is not JSON at byte " + std::to_string(zero) +
-                  ": a zero byte was not expected");
+                  ": unexpected zero byte");
   }
   return JsonReader(json, file, kind).read();
 }

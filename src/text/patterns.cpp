@@ -225,9 +225,7 @@ std::optional<PreTokenization> pattern_of(std::string_view expression) {
   return std::nullopt;
 }
 
-std::string_view known_patterns() {
-  return "those of GPT-2, cl100k (GPT-4, Llama 3), Qwen2 and o200k";
-}
+std::string_view known_patterns() { return "GPT-2, cl100k (GPT-4, Llama 3), Qwen2 or o200k"; }
 
 std::size_t piece_end(PreTokenization pattern, std::string_view text, std::size_t at) {
   const Reader reader(text);

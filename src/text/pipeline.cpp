@@ -7,8 +7,7 @@
 #include "text/patterns.h"
 #include "text/unicode.h"
 
-namespace tensorgrad {
-namespace text {
+namespace tensorgrad::text {
 namespace {
 
 struct Found {
@@ -117,7 +116,9 @@ void cut_by_pattern(PreTokenization pattern, std::string_view text, const Take& 
 }
 
 }  // namespace
-}  // namespace text
+}  // namespace tensorgrad::text
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace detail {
 
@@ -227,4 +228,4 @@ void TokenizerImpl::pieces(std::string_view text,
 }
 
 }  // namespace detail
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -14,7 +14,7 @@
 #include "text/added_tokens.h"
 #include "text/definition.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace detail {
 
@@ -64,4 +64,4 @@ class TokenizerImpl {
 };
 
 }  // namespace detail
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -63,8 +63,8 @@ Definition definition_of_tiktoken(std::string_view ranks, std::string_view file,
     const bool good = decode_base64(line.substr(0, space), entry.bytes) && error == std::errc() &&
                       stop == digits.data() + digits.size();
     if (!good || entry.bytes.size() > kLongestToken) {
-      throw IoError(std::string(file) + ": line " + std::to_string(number) + ": " +
-                    io::in_quotes(line) + ": a token in base64 and its rank expected");
+      throw IoError(std::string(file) + ": line " + std::to_string(number) +
+                    ": expected a base64 token and its rank, got " + io::in_quotes(line));
     }
     entries.push_back(std::move(entry));
   }

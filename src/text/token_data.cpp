@@ -15,7 +15,7 @@
 #include "io/text.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::string_view kTensorName = "tokens";
@@ -38,8 +38,8 @@ std::int64_t vocab_size_of(const io::SafetensorsHeader& header, const std::strin
   std::int64_t size = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), size);
   if (error != std::errc() || stop != text.data() + text.size() || size < 1) {
-    throw IoError(path + ": metadata: vocab_size is " + io::in_quotes(text) +
-                  ": a number above 0 expected");
+    throw IoError(path + ": metadata: vocab_size must be a number above 0, got " +
+                  io::in_quotes(text));
   }
   return size;
 }
@@ -51,7 +51,7 @@ void write_tokens(const std::string& path, std::span<const std::int32_t> tokens,
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i] >= 0 && tokens[i] < vocab_size) continue;
     throw IoError(path + ": token " + std::to_string(i) + " is " + std::to_string(tokens[i]) +
-                  ": 0 to " + std::to_string(vocab_size - 1) + " expected");
+                  "; expected 0 to " + std::to_string(vocab_size - 1));
   }
   const bool small = vocab_size <= kMostOfU16;
   const std::uint64_t bytes = tokens.size() * (small ? 2 : 4);
@@ -92,15 +92,15 @@ TokenFile::TokenFile(const std::string& path)
     width_ = entry.dtype == "U16" ? 2 : entry.dtype == "U32" || entry.dtype == "I32" ? 4 : 0;
     if (width_ == 0 || entry.shape.size() != 1) {
       throw IoError(path + ": tensor \"tokens\" is " + entry.dtype + " " + to_string(entry.shape) +
-                    ": U16, U32 or I32 with one axis expected");
+                    "; expected U16, U32 or I32 with one axis");
     }
     size_ = entry.shape[0];
     begin_ = header.data_start + entry.begin;
   }
   if (width_ == 0) {
     throw IoError(path +
-                  ": has no tensor \"tokens\" (a file of numbers and nothing else is read "
-                  "with its type)");
+                  ": has no tensor \"tokens\" (to read raw numbers without a header, specify "
+                  "their type)");
   }
   vocab_size_ = vocab_size_of(header, path);
 }
@@ -110,8 +110,8 @@ TokenFile::TokenFile(const std::string& path, RawTokens type)
       file_(std::make_shared<const io::InputFile>(path)),
       width_(type == RawTokens::kU16 ? 2 : 4) {
   if (file_->size() % static_cast<std::uint64_t>(width_) != 0) {
-    throw IoError(path + ": has " + std::to_string(file_->size()) + " bytes: a multiple of " +
-                  std::to_string(width_) + " expected");
+    throw IoError(path + ": has " + std::to_string(file_->size()) +
+                  " bytes; expected a multiple of " + std::to_string(width_));
   }
   size_ = static_cast<std::int64_t>(file_->size() / static_cast<std::uint64_t>(width_));
 }
@@ -120,8 +120,9 @@ void TokenFile::read(std::int64_t begin, std::span<std::int32_t> out,
                      std::source_location loc) const {
   const auto count = static_cast<std::int64_t>(out.size());
   if (begin < 0 || begin > size_ || count > size_ - begin) {
-    throw UserError(path_ + ": has " + std::to_string(size_) + " tokens, not those from " +
-                        std::to_string(begin) + " to " + std::to_string(begin + count - 1),
+    throw UserError(path_ + ": tokens " + std::to_string(begin) + " to " +
+                        std::to_string(begin + count - 1) + " are out of range; the file has " +
+                        std::to_string(size_) + " tokens",
                     loc);
   }
   const std::uint64_t most =
@@ -138,7 +139,7 @@ void TokenFile::read(std::int64_t begin, std::span<std::int32_t> out,
       std::memcpy(&word, block.data() + i * width, width);
       if (word >= most || word > std::numeric_limits<std::int32_t>::max()) {
         throw IoError(path_ + ": token " + std::to_string(first + i) + " is " +
-                      std::to_string(word) + ": below " + std::to_string(most) + " expected");
+                      std::to_string(word) + "; expected less than " + std::to_string(most));
       }
       part[i] = static_cast<std::int32_t>(word);
     }
@@ -154,8 +155,9 @@ std::vector<std::int32_t> TokenFile::read_all() const {
 TokenChunks::TokenChunks(std::int64_t tokens, std::int64_t length, std::source_location loc)
     : length_(length), pairs_(tokens - 1) {
   if (tokens >= 2 && length >= 1) return;
-  throw UserError("chunks of " + std::to_string(length) + " pairs of a token and the next cannot " +
-                      "be made of " + std::to_string(tokens) + " tokens",
+  throw UserError("cannot make chunks of " + std::to_string(length) +
+                      " pairs of a token and its successor from " + std::to_string(tokens) +
+                      " tokens",
                   loc);
 }
 
@@ -172,8 +174,8 @@ TokenChunks::TokenChunks(TokenFile file, std::int64_t length, std::source_locati
 
 TokenChunks::Chunk TokenChunks::at(std::int64_t index, std::source_location loc) const {
   if (index < 0 || index >= size()) {
-    throw UserError("there is no chunk " + std::to_string(index) + ": 0 to " +
-                        std::to_string(size() - 1) + " expected",
+    throw UserError("chunk " + std::to_string(index) + " is out of range; expected 0 to " +
+                        std::to_string(size() - 1),
                     loc);
   }
   const std::int64_t fresh = index * length_;  // the first pair that counts
@@ -188,11 +190,11 @@ TokenChunks::Chunk TokenChunks::at(std::int64_t index, std::source_location loc)
   Chunk chunk;
   chunk.inputs.assign(part.begin(), part.end() - 1);
   chunk.targets.assign(part.begin() + 1, part.end());
-  std::fill_n(chunk.targets.begin(), fresh - begin, kIgnoredToken);
+  std::fill_n(chunk.targets.begin(), fresh - begin, kIgnoreIndex);
   chunk.counted = pairs - (fresh - begin);
   chunk.inputs.resize(static_cast<std::size_t>(length_), 0);
-  chunk.targets.resize(static_cast<std::size_t>(length_), kIgnoredToken);
+  chunk.targets.resize(static_cast<std::size_t>(length_), kIgnoreIndex);
   return chunk;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

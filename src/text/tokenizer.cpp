@@ -9,14 +9,14 @@
 
 #include "io/gzip.h"
 #include "io/text.h"
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/data/safetensors.h"
 #include "text/bpe_train.h"
 #include "text/definition.h"
 #include "text/pipeline.h"
 #include "text/unicode.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::uint64_t kLargestFile = std::uint64_t{1} << 30;  // of a tokenizer
@@ -81,21 +81,22 @@ void check_train_options(const BpeTrainOptions& options) {
     const std::string& token = options.special_tokens[i];
     const auto end = options.special_tokens.begin() + static_cast<std::ptrdiff_t>(i);
     if (std::find(options.special_tokens.begin(), end, token) != end) {
-      refuse("the special token " + io::in_quotes(token) + " is there twice");
+      refuse("duplicate special token " + io::in_quotes(token));
     }
     std::string bytes;
     if (token.empty() || (text::bytes_of_symbols(token, bytes) && bytes.size() == 1)) {
-      refuse("the special token " + io::in_quotes(token) + ": more than one character expected");
+      refuse("special token " + io::in_quotes(token) + " must have more than one character");
     }
   }
   const auto least = static_cast<std::int64_t>(options.special_tokens.size()) + 256;
   constexpr std::int64_t kMost = std::int64_t{1} << 24;
   if (options.vocab_size < least || options.vocab_size > kMost) {
-    refuse("a vocabulary of " + std::to_string(least) + " (all bytes and special tokens) to " +
-           std::to_string(kMost) + " tokens expected, got " + std::to_string(options.vocab_size));
+    refuse("vocab_size must be from " + std::to_string(least) +
+           " (all bytes and special tokens) to " + std::to_string(kMost) + ", got " +
+           std::to_string(options.vocab_size));
   }
   if (options.min_frequency < 0) {
-    refuse("min_frequency " + std::to_string(options.min_frequency) + ": 0 or more expected");
+    refuse("min_frequency must be at least 0, got " + std::to_string(options.min_frequency));
   }
 }
 
@@ -112,7 +113,7 @@ std::string_view to_string(PreTokenization pattern) {
   return kPatternNames[static_cast<std::size_t>(pattern)];
 }
 
-std::optional<PreTokenization> pre_tokenization_named(std::string_view name) {
+std::optional<PreTokenization> parse_pre_tokenization(std::string_view name) {
   const auto found = std::find(kPatternNames.begin(), kPatternNames.end(), name);
   if (found == kPatternNames.end()) return std::nullopt;
   return static_cast<PreTokenization>(found - kPatternNames.begin());
@@ -191,7 +192,7 @@ Tokenizer Tokenizer::train_from_files(const std::vector<std::string>& paths,
   for (const std::string& path : paths) {
     texts.push_back(io::read_inflated(path, max_bytes));
     if (texts.back().starts_with("\xef\xbb\xbf")) texts.back().erase(0, 3);
-    if (texts.back().empty()) throw IoError(path + ": is empty: text expected");
+    if (texts.back().empty()) throw IoError(path + ": is empty; expected text");
   }
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   return train(views, options);
@@ -217,7 +218,7 @@ Tokenizer Tokenizer::characters(const std::vector<std::string>& symbols,
     const auto id = static_cast<text::Id>(entries.size());
     entries.push_back(text::entry_of(symbol, id, false));
     if (!entries.back().literal) continue;
-    throw IoError("characters: " + io::in_quotes(symbol) + " is not one character in UTF-8");
+    throw IoError("characters: " + io::in_quotes(symbol) + " is not a single UTF-8 character");
   }
   text::check_entries(entries, "characters");
   definition.model.tokens = text::TokenTable(std::move(entries));
@@ -235,8 +236,8 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text,
   }
   const auto asked = [](const std::optional<text::Id>& id, const char* what) {
     if (!id)
-      throw UserError("tokenizer: no token is " + std::string(what) + "; set_" + what +
-                      "() says which");
+      throw UserError("tokenizer: no " + std::string(what) + " token is set; call set_" + what +
+                      "()");
     return *id;
   };
   impl_->encode(text, options.parse_special, ids);
@@ -254,8 +255,8 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text,
     const auto around = static_cast<std::int64_t>(before.size() + behind.size());
     if (options.max_length < around || options.max_length < 0) {
       throw UserError("tokenizer: max_length " + std::to_string(options.max_length) +
-                      " leaves no room for the " + std::to_string(around) +
-                      " tokens around a text");
+                      " is too small for the " + std::to_string(around) +
+                      " special tokens around a text");
     }
     cut_to(ids, static_cast<std::size_t>(options.max_length - around), options.truncate_left);
   }
@@ -281,10 +282,10 @@ TokenBatch Tokenizer::encode_padded(std::span<const std::string> texts,
 
 TokenBatch pad_tokens(const std::vector<std::vector<std::int32_t>>& ids,
                       const PadOptions& options) {
-  if (ids.empty()) throw UserError("pad_tokens: no rows");
+  if (ids.empty()) throw UserError("pad_tokens: no sequences");
   if (options.length < 0 || options.multiple_of < 1) {
-    throw UserError("pad_tokens: length " + std::to_string(options.length) + " and multiple_of " +
-                    std::to_string(options.multiple_of) + ": 0 or more and 1 or more expected");
+    throw UserError("pad_tokens: length must be at least 0 and multiple_of at least 1, got " +
+                    std::to_string(options.length) + " and " + std::to_string(options.multiple_of));
   }
   std::size_t length = 1;
   for (const auto& row : ids) length = std::max(length, row.size());
@@ -307,7 +308,7 @@ TokenBatch pad_tokens(const std::vector<std::vector<std::int32_t>>& ids,
   return batch;
 }
 
-std::vector<std::string> Tokenizer::pieces(std::string_view text) const {
+std::vector<std::string> Tokenizer::pre_tokenize(std::string_view text) const {
   std::vector<std::string> all;
   impl_->pieces(text, [&](std::string_view piece) { all.emplace_back(piece); });
   return all;
@@ -322,7 +323,7 @@ std::string Tokenizer::decode_bytes(std::span<const std::int32_t> ids,
     } else if (impl_->model().tokens.has(id)) {
       out += impl_->model().tokens.bytes_of(id);
     } else {
-      throw UserError("tokenizer: no token has the id " + std::to_string(id) + ": ids are below " +
+      throw UserError("tokenizer: no token has the id " + std::to_string(id) + "; ids are below " +
                       std::to_string(vocab_size()));
     }
   }
@@ -390,7 +391,7 @@ namespace {
 Impl with_mark(const Impl& impl, std::optional<text::Id> text::Definition::* mark,
                std::string_view token) {
   const text::Id id = known_id(*impl, token);
-  if (id == text::kNoId) throw UserError("tokenizer: there is no token " + io::in_quotes(token));
+  if (id == text::kNoId) throw UserError("tokenizer: unknown token " + io::in_quotes(token));
   text::Definition definition = impl->definition();
   definition.*mark = id;
   return changed(impl, std::move(definition));
@@ -425,4 +426,4 @@ std::string DecodeStream::step(std::int32_t id) {
 
 std::string DecodeStream::finish() { return text::as_utf8(std::exchange(waiting_, {})); }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -76,7 +76,7 @@ class Part {
       if (given == name) return value;
       names += (names.empty() ? "" : ", ") + std::string(name);
     }
-    fail(io::in_quotes(given) + " is not read: " + names + " expected");
+    fail(io::in_quotes(given) + " is not supported; expected " + names);
   }
 
  private:
@@ -84,8 +84,8 @@ class Part {
   [[nodiscard]] bool is_root() const { return where_.ends_with(": "); }
   void expect(bool good, const char* what) const {
     if (good) return;
-    fail(std::string(json_.is_null() ? "is missing" : json_.type_name()) + ": " + what +
-         " expected");
+    fail((json_.is_null() ? "is missing; expected " : "expected ") + std::string(what) +
+         (json_.is_null() ? "" : std::string(", got ") + json_.type_name()));
   }
 
   const Json& json_;
@@ -125,14 +125,14 @@ Stage split_stage(const Part& part) {
   if (!pattern["String"].is_null()) {
     stage.what = Stage::What::kLiteral;
     stage.literal = pattern["String"].string();
-    if (stage.literal.empty()) pattern.fail("an empty string");
+    if (stage.literal.empty()) pattern.fail("empty string");
     return stage;
   }
   const Part regex = pattern["Regex"];
   const std::optional<PreTokenization> known = pattern_of(regex.string());
   if (!known) {
-    regex.fail("the expression " + io::in_quotes(regex.string(), 200) + " is not read, only " +
-               std::string(known_patterns()));
+    regex.fail("the expression " + io::in_quotes(regex.string(), 200) +
+               " is not supported; expected that of " + std::string(known_patterns()));
   }
   stage.pattern = *known;
   return stage;
@@ -152,7 +152,7 @@ bool take_pre_tokenizer(const Part& part, Definition& definition, bool byte_leve
     }
     return byte_level_before;
   }
-  if (byte_level_before) part.fail("stands behind ByteLevel, which is read as the last alone");
+  if (byte_level_before) part.fail("comes after ByteLevel, which must be the last");
   Stage stage;
   switch (kind) {
     case Kind::kByteLevel:
@@ -193,7 +193,7 @@ void take_template(const Part& part, Definition& definition) {
   for (const Part& item : part["single"].list()) {
     if (!item["Sequence"].is_null()) {
       if (text_seen || item["Sequence"]["id"].string() != "A")
-        item.fail("the text A once expected");
+        item.fail("expected the sequence A once");
       text_seen = true;
       continue;
     }
@@ -202,7 +202,7 @@ void take_template(const Part& part, Definition& definition) {
       (text_seen ? behind : before).push_back(id.id());
     }
   }
-  if (!text_seen) part["single"].fail("the text A once expected");
+  if (!text_seen) part["single"].fail("expected the sequence A once");
   take_around(definition, before, behind);
 }
 
@@ -221,7 +221,7 @@ void take_post_processor(const Part& part, Definition& definition) {
   } else if (kind == Kind::kAround) {
     const auto id_of = [&](const char* name) {
       const std::vector<Part> pair = part[name].list();
-      if (pair.size() != 2) part[name].fail("a token and its id expected");
+      if (pair.size() != 2) part[name].fail("expected a token and its id");
       return pair[1].id();
     };
     take_around(definition, {id_of("cls")}, {id_of("sep")});
@@ -261,8 +261,7 @@ void take_vocab(std::vector<std::pair<std::string, std::uint64_t>>& vocab, BpeMo
   entries.reserve(vocab.size());
   for (auto& [token, id] : vocab) {
     if (id >= std::uint64_t{std::numeric_limits<Id>::max()}) {
-      throw IoError(where + ": " + io::in_quotes(token) +
-                    " has an id that is not in 0 to 2147483646");
+      throw IoError(where + ": " + io::in_quotes(token) + " has an id outside 0 to 2147483646");
     }
     entries.push_back(entry_of(std::move(token), static_cast<Id>(id), model.byte_level));
   }
@@ -275,25 +274,24 @@ void take_model(const Part& part, TokenizerJson& file, BpeModel& model, const st
   const Part type = part["type"];
   const bool bpe = type.is_null() ? file.has_vocab && file.has_merges : type.string() == "BPE";
   if (!bpe) {
-    part.fail("is of type " + (type.is_null() ? "?" : type.string()) + ": BPE expected");
+    part.fail("is of type " + (type.is_null() ? "?" : type.string()) + "; expected BPE");
   }
   for (const char* const name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     if (part[name].is_null() || part[name].string().empty()) continue;
-    part[name].fail(io::in_quotes(part[name].string()) +
-                    ": tokens of byte-level BPE have none of it");
+    part[name].fail(io::in_quotes(part[name].string()) + " is not supported for byte-level BPE");
   }
   const Json& dropout = part["dropout"].json();
   if (!dropout.is_null() && dropout != 0) {
-    part["dropout"].fail("merges that are left out at random are not read");
+    part["dropout"].fail("merge dropout is not supported");
   }
   if (part["byte_fallback"].boolean(false)) {
-    part["byte_fallback"].fail("bytes as <0x00> are not read, only byte-level BPE");
+    part["byte_fallback"].fail("byte tokens such as <0x00> are not supported, only byte-level BPE");
   }
-  if (!file.has_vocab) part["vocab"].fail("an object expected");
-  if (!file.has_merges) part["merges"].fail("an array expected");
+  if (!file.has_vocab) part["vocab"].fail("expected an object");
+  if (!file.has_merges) part["merges"].fail("expected an array");
   take_vocab(file.vocab, model, where + "model.vocab");
   if (!model.byte_level && !file.merges.empty()) {
-    throw IoError(where + "pre_tokenizer: without ByteLevel there may be no merges");
+    throw IoError(where + "pre_tokenizer: merges require ByteLevel");
   }
   if (model.byte_level) {
     model.merges = merges_of(file.merges, model.tokens, where + "model.merges");
@@ -313,8 +311,8 @@ AddedToken added_token_of(const Part& item) {
   AddedToken token;
   token.content = item["content"].string();
   if (token.content.size() > kLongest) {
-    item["content"].fail("has " + std::to_string(token.content.size()) + " bytes: at most " +
-                         std::to_string(kLongest) + " expected");
+    item["content"].fail("has " + std::to_string(token.content.size()) +
+                         " bytes; expected at most " + std::to_string(kLongest));
   }
   token.special = item["special"].boolean(false);
   token.single_word = item["single_word"].boolean(false);
@@ -375,14 +373,14 @@ Definition definition_of_json(std::string_view json, std::string_view file) {
   const Part root(read.tree, where);
   Definition definition;
   const Part model = root["model"];
-  if (model.is_null()) model.fail("is missing: a tokenizer.json expected");
+  if (model.is_null()) model.fail("is missing; expected a tokenizer.json");
   // Without a pre-tokenizer tokens are characters.
   const Part pre = root["pre_tokenizer"];
   definition.model.byte_level = !pre.is_null();
   take_model(model, read, definition.model, where);
   take_normalizer(root["normalizer"], definition);
   if (!pre.is_null() && !take_pre_tokenizer(pre, definition, false)) {
-    pre.fail("no ByteLevel among it: only byte-level BPE is read");
+    pre.fail("contains no ByteLevel; only byte-level BPE is supported");
   }
   take_decoder(root["decoder"], definition.model.byte_level);
   take_post_processor(root["post_processor"], definition);
@@ -425,8 +423,8 @@ Definition definition_of_pairs(std::string_view vocab_json, std::string_view voc
                      line.find(' ', space + 1) == std::string_view::npos;
     if (!two || blank != 0) {
       throw IoError(std::string(merges_file) + ": line " + std::to_string(two ? blank : number) +
-                    ": " + (two ? std::string("is empty") : io::in_quotes(line)) +
-                    ": two tokens with a space between expected");
+                    ": expected two tokens separated by a space, got " +
+                    (two ? std::string("an empty line") : io::in_quotes(line)));
     }
     pairs.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
@@ -461,11 +459,13 @@ void take_pairs_config(Definition& definition, std::string_view json, std::strin
   const bool qwen = name == "Qwen2Tokenizer";
   if (!qwen && name != "GPT2Tokenizer" && name != "GPTNeoXTokenizer") {
     kind.fail(io::in_quotes(name) +
-              ": GPT2Tokenizer, GPTNeoXTokenizer or Qwen2Tokenizer expected where there is no "
-              "tokenizer.json; from_vocab_and_merges() is told how text is cut");
+              " is not supported without a tokenizer.json; expected GPT2Tokenizer, "
+              "GPTNeoXTokenizer or Qwen2Tokenizer (from_vocab_and_merges() takes a "
+              "pre-tokenization)");
   }
   for (const char* flag : {"add_bos_token", "add_eos_token"}) {
-    if (root[flag].boolean(false)) root[flag].fail("only false is read without a tokenizer.json");
+    if (root[flag].boolean(false))
+      root[flag].fail("only false is supported without a tokenizer.json");
   }
   set_pre_tokenization(definition, qwen ? PreTokenization::kQwen2 : PreTokenization::kGpt2,
                        root["add_prefix_space"].boolean(false), qwen);
@@ -481,7 +481,7 @@ void take_pairs_config(Definition& definition, std::string_view json, std::strin
       added.push_back(added_token_of(token));
       const auto [stop, error] = std::from_chars(id.data(), id.data() + id.size(), added.back().id);
       if (error != std::errc() || stop != id.data() + id.size() || added.back().id < 0)
-        decoder.fail(io::in_quotes(id) + ": an id expected");
+        decoder.fail("expected an id, got " + io::in_quotes(id));
     }
   }
   for (const char* mark : {"bos_token", "eos_token", "unk_token", "pad_token"}) {

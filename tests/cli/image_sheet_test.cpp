@@ -25,8 +25,8 @@
 #endif
 
 #include "bitmap_font.h"
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
-#include "tensorgrad/data/safetensors.h"
 
 namespace tensorgrad::cli {
 namespace {

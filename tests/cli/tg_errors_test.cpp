@@ -145,7 +145,7 @@ TEST_F(TgErrors, missing_and_broken_images) {
   write("images/train-labels-idx1-ubyte", "");
   train_fails({"--data", "images"}, "train-labels-idx1-ubyte");
   write_idx(folder / "images/train-labels-idx1-ubyte", {2}, {0, 1});
-  train_fails({"--data", "images"}, "60 expected, one per image");
+  train_fails({"--data", "images"}, "contains 2 labels; expected 60, one per image");
 }
 
 TEST_F(TgErrors, broken_folders_of_pictures) {
@@ -153,13 +153,13 @@ TEST_F(TgErrors, broken_folders_of_pictures) {
   before = names();
   const std::string picture = read_text(folder / "lines/rows/3.png");
   write("lines/rows/3.png", picture.substr(0, 60));
-  train_fails({"--data", "lines"}, "lines/rows/3.png: PNG cut off at byte 60: ");
+  train_fails({"--data", "lines"}, "lines/rows/3.png: PNG truncated at byte 60: expected ");
   write("lines/rows/3.png", picture);
   fails({"eval", "--run", "run", "--device", "cpu", "--data", "lines"},
-        "lines/columns: is none of the 3 known classes, \"0\" to \"2\"");
+        "lines/columns: is not one of the 3 known classes, \"0\" to \"2\"");
   fs::remove_all(folder.path() / "lines/columns");
   before = names();
-  train_fails({"--data", "lines"}, "lines: holds one class only, \"rows\"");
+  train_fails({"--data", "lines"}, "lines: contains only one class, \"rows\"");
 }
 
 TEST_F(TgErrors, sizes_of_pictures_are_two_numbers) {
@@ -169,12 +169,12 @@ TEST_F(TgErrors, sizes_of_pictures_are_two_numbers) {
   misused({"train", "--data", "images", "--channels", "2"}, "--channels");
   misused({"train", "--resume", "run", "--size", "5x5"}, "--size: not with --resume");
   train_fails({"--data", "images", "--size", "4x4"},
-              "images are [5,5]: [4,4] expected, and IDX images are taken as they are");
+              "images are [5,5]; expected [4,4] (IDX images are not resized or converted)");
 }
 
 TEST_F(TgErrors, threads_beyond_what_the_library_takes) {
   train_fails({"--data", "images", "--threads", "1000"},
-              "1 to 256 threads expected, or 0 for one per core, got 1000");
+              "expected 1 to 256 threads, or 0 for one per core, got 1000");
 }
 
 TEST_F(TgErrors, broken_tables) {
@@ -263,7 +263,7 @@ TEST_F(TgErrors, data_that_does_not_fit_the_model) {
   before = names();
   fails(plus(plus({"predict"}, on_cpu), {"large"}), "u8 images of [5,5] expected");
   fails(plus(plus({"predict"}, on_cpu), {"things.csv"}),
-        "things.csv: begins with \"width,height\": a PNG or JPEG expected");
+        "things.csv: begins with \"width,height\"; expected a PNG or JPEG image");
   fails(plus(plus({"predict"}, on_cpu), {"images/test-images-idx3-ubyte", "gone"}), "gone");
   fails(plus(plus({"eval"}, on_cpu), {"--data", "things.csv"}), "things.csv");
   // Other training data than the run began with.
@@ -290,7 +290,7 @@ TEST_F(TgErrors, a_loss_that_is_not_finite_keeps_the_last_good_model) {
 
 TEST_F(TgErrors, an_adapter_that_is_not_there_webgpu) {
   fails({"train", "--data", "images", "--out", "new", "--device", "webgpu", "--adapter", "999"},
-        "there is no adapter 999:\n    0: ");
+        "unknown adapter 999; found:\n    0: ");
 }
 
 TEST_F(TgErrors, a_software_rasteriser_trains_only_when_allowed_webgpu) {

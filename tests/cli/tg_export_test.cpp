@@ -23,13 +23,13 @@ HostTensor predicted(const TestFolder& folder, const std::string& file, std::int
     const nlohmann::json each = nlohmann::json::parse(line);
     for (const auto& p : each.at("probabilities")) values.push_back(std::log(p.get<float>()));
   }
-  return HostTensor::of({static_cast<std::int64_t>(values.size()) / classes, classes}, values);
+  return HostTensor::from({static_cast<std::int64_t>(values.size()) / classes, classes}, values);
 }
 
 HostTensor first_row(const HostTensor& x) {
   std::vector<float> values = x.floats();
   values.resize(static_cast<std::size_t>(x.shape[1]));
-  return HostTensor::of({1, x.shape[1]}, values);
+  return HostTensor::from({1, x.shape[1]}, values);
 }
 
 // With an open batch, and with the one of x.
@@ -65,7 +65,7 @@ TEST(TgExport, of_images_takes_pixels) {
     x.push_back(pixels.back());
   }
   write_idx(folder.path() / "two", {2, 5, 5}, pixels);
-  check_export(folder, "two", 3, HostTensor::of({2, 25}, x), "25] (pixels from 0 to 255)");
+  check_export(folder, "two", 3, HostTensor::from({2, 25}, x), "25] (pixels from 0 to 255)");
 }
 
 TEST(TgExport, of_a_table_takes_its_columns) {
@@ -76,7 +76,7 @@ TEST(TgExport, of_a_table_takes_its_columns) {
   ASSERT_EQ(trained.code, 0) << trained.err;
   write_text(folder.path() / "new.csv", "width,height\n1.5,2\n7,8.25\n4,0.5\n");
   const std::vector<float> x = {1.5F, 2, 7, 8.25F, 4, 0.5F};
-  check_export(folder, "new.csv", 2, HostTensor::of({3, 2}, x), "2] (columns as in the table)");
+  check_export(folder, "new.csv", 2, HostTensor::from({3, 2}, x), "2] (columns as in the table)");
 }
 
 TEST(TgExport, wants_a_run_and_a_file) {

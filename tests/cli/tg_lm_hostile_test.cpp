@@ -162,7 +162,7 @@ TEST(TgLmHostile, runs_of_another_model_are_refused_before_it_is_made) {
     EXPECT_NE(text.find(what), std::string::npos) << member << ": " << text;
   };
   names("/data", nlohmann::json::array(), "run/run.json: data: at least one path expected");
-  names("/config/mamba1/d_conv", 65536, "conv1d.weight: f32[32,1,65536] expected, got f32[32,1,4]");
+  names("/config/mamba1/d_conv", 65536, "conv1d.weight: expected f32[32,1,65536], got f32[32,1,4]");
   names("/config/mamba1/d_state", 1 << 30, "has more parameters than the");
   names("/config/mamba1/expand", 1 << 30, "has more parameters than the");
   names("/config/d_model", 1 << 30, "has more parameters than the");

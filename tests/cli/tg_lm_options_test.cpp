@@ -29,20 +29,21 @@ Tokenizer option_letters() {
 }
 
 // The model as it begins, with numbers of [-size, size] added to its weights.
-lm::SavedModel option_model(nn::MambaConfig config, const Tokenizer& tokenizer, float size) {
+lm::SavedModel option_model(nn::LanguageModelConfig config, const Tokenizer& tokenizer,
+                            float size) {
   config.vocab_size = tokenizer.vocab_size();
   config.d_model = kOptionWidth;
   config.n_layer = static_cast<std::int64_t>(config.layers.size());
-  const Forward forward =
-      compile_forward(nn::MambaLM(config),
-                      [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
-                      {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 5});
+  const CompiledFunction forward = compile_function(
+      nn::LanguageModel(config),
+      [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
+      {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 5});
   lm::SavedModel model{config, forward.download_params(), tokenizer};
   std::mt19937 random(2);
   for (auto& [name, tensor] : model.weights) {
     std::vector<float> values = tensor.floats();
     for (float& v : values) v += size * (static_cast<float>(random() % 2001) / 1000.0F - 1);
-    tensor = HostTensor::of(tensor.shape, values);
+    tensor = HostTensor::from(tensor.shape, values);
   }
   return model;
 }
@@ -55,7 +56,7 @@ lm::SavedModel model_of_pairs() {
     HostTensor& tensor = model.weights.at(name);
     std::vector<float> values = tensor.floats();
     for (float& v : values) v = change(v);
-    tensor = HostTensor::of(tensor.shape, values);
+    tensor = HostTensor::from(tensor.shape, values);
   };
   set("backbone.layers.0.mixer.fc2.weight", [](float) { return 0.0F; });
   set("backbone.norm_f.weight", [](float) { return 1.0F; });
@@ -224,8 +225,8 @@ TEST(TgLmTrain, trains_as_the_library_does_with_each_option) {
   lm::TrainingOptions each = plain;
   each.accumulate = 2;
   check("--accumulate", "2", each);
-  (each = plain).clip = 1e-7;
-  check("--clip", "1e-7", each);
+  (each = plain).clip_grad_norm = 1e-7;
+  check("--clip-grad-norm", "1e-7", each);
   (each = plain).weight_decay = 9;
   check("--weight-decay", "9", each);
   (each = plain).final_lr = 0.009;
@@ -247,7 +248,7 @@ TEST(TgLmEval, goes_over_parts_and_forgets_as_it_is_told) {
   write_text(folder / "text.txt", text);
   const auto loss = [&](const OptionWords& options) {
     OptionWords words = {"lm",  "eval",   "model.safetensors", "--data", "text.txt", "--device",
-                         "cpu", "--json", "--piece",           "16"};
+                         "cpu", "--json", "--chunk",           "16"};
     words.insert(words.end(), options.begin(), options.end());
     const ToolResult result = folder.tg(words);
     EXPECT_EQ(result.code, 0) << result.err;
@@ -255,7 +256,7 @@ TEST(TgLmEval, goes_over_parts_and_forgets_as_it_is_told) {
   };
   const auto wanted = [&](std::int64_t parts, std::int64_t context) {
     lm::TextScorer scorer(
-        model, {.piece = 16, .parts = parts, .context = context, .device = {.kind = "cpu"}});
+        model, {.chunk = 16, .batch = parts, .context = context, .device = {.kind = "cpu"}});
     return scorer.score(model.tokenizer->encode(text)).loss();
   };
   const double whole = wanted(1, 0), forgetful = wanted(1, 32), parts = wanted(5, 0);
@@ -264,8 +265,8 @@ TEST(TgLmEval, goes_over_parts_and_forgets_as_it_is_told) {
   EXPECT_GT(std::abs(forgetful - parts), 1e-4);
   EXPECT_NEAR(loss({}), whole, 1e-6);
   EXPECT_NEAR(loss({"--context", "32"}), forgetful, 1e-6);
-  EXPECT_NEAR(loss({"--parts", "5"}), parts, 1e-6);
-  EXPECT_NEAR(loss({"--parts", "5", "--context", "32"}), wanted(5, 32), 1e-6);
+  EXPECT_NEAR(loss({"--batch", "5"}), parts, 1e-6);
+  EXPECT_NEAR(loss({"--batch", "5", "--context", "32"}), wanted(5, 32), 1e-6);
 }
 
 TEST(TgLmQuantize, keeps_weights_as_the_type_says) {
@@ -279,8 +280,8 @@ TEST(TgLmQuantize, keeps_weights_as_the_type_says) {
     ASSERT_EQ(made.code, 0) << made.err;
     EXPECT_NE(made.out.find("weights in " + type), std::string::npos) << made.out;
     const lm::SavedModel read = lm::load_model(folder / (type + ".safetensors"));
-    EXPECT_EQ(nn::format_name(read.config.weights), type);
-    const lm::SavedModel want = lm::quantize(model, nn::weight_format(type));
+    EXPECT_EQ(nn::to_string(read.config.weight_format), type);
+    const lm::SavedModel want = lm::quantize(model, nn::parse_weight_format(type));
     ASSERT_EQ(read.weights.size(), want.weights.size()) << type;
     for (const auto& [name, tensor] : want.weights)
       EXPECT_EQ(read.weights.at(name).bytes, tensor.bytes) << type << ' ' << name;

@@ -168,7 +168,7 @@ TEST(TgLm, gives_mamba_3_the_norm_that_is_asked_for) {
   write_stories(folder);
   const std::pair<const char*, nn::OutNorm> norms[] = {{"none", nn::OutNorm::kNone},
                                                        {"before_gate", nn::OutNorm::kBeforeGate},
-                                                       {"behind_gate", nn::OutNorm::kBehindGate}};
+                                                       {"after_gate", nn::OutNorm::kAfterGate}};
   for (const auto& [name, norm] : norms) {
     std::vector<std::string> words = train_lm(name, {"--no-samples", "--out-norm", name});
     set_word(words, "--arch", "mamba3");
@@ -224,7 +224,7 @@ TEST(TgLm, writes_on_and_scores_texts) {
               0.3);
   write_text(folder / "other.txt", some_story(9, 10));
   const ToolResult other = folder.tg({"lm", "eval", "run/model.safetensors", "--data", "other.txt",
-                                      "--device", "cpu", "--json", "--piece", "16"});
+                                      "--device", "cpu", "--json", "--chunk", "16"});
   ASSERT_EQ(other.code, 0) << other.err;
   // Every character but the first is foretold, and the end of the text; a character is a byte.
   EXPECT_EQ(LmLine::parse(other.out)["tokens"], some_story(9, 10).size());
@@ -237,7 +237,7 @@ TEST(TgLm, keeps_weights_in_fewer_bits_and_scores_them) {
   write_text(folder / "other.txt", some_story(9, 10));
   const auto loss = [&](const std::string& model) {
     const ToolResult held = folder.tg(
-        {"lm", "eval", model, "--data", "other.txt", "--device", "cpu", "--json", "--piece", "16"});
+        {"lm", "eval", model, "--data", "other.txt", "--device", "cpu", "--json", "--chunk", "16"});
     EXPECT_EQ(held.code, 0) << held.err;
     return held.code == 0 ? LmLine::parse(held.out)["loss"].get<double>() : 0;
   };
@@ -385,11 +385,11 @@ TEST(TgLm, trains_b_and_c_of_a_model_alone_and_stops_early) {
   const TestFolder folder;
   write_stories(folder);
   ASSERT_EQ(folder.tg(train_lm("base", {"--no-samples"})).code, 0);
-  const ToolResult tuned =
-      folder.tg({"lm",           "train", "stories/b.txt", "--from", "base",        "--wsla",
-                 "--out",        "tuned", "--device",      "cpu",    "--steps",     "40",
-                 "--batch",      "4",     "--length",      "16",     "--lr",        "1",
-                 "--eval-every", "1",     "--patience",    "2",      "--no-samples"});
+  const ToolResult tuned = folder.tg(
+      {"lm",           "train", "stories/b.txt", "--from", "base",        "--train-only-bc",
+       "--out",        "tuned", "--device",      "cpu",    "--steps",     "40",
+       "--batch",      "4",     "--length",      "16",     "--lr",        "1",
+       "--eval-every", "1",     "--patience",    "2",      "--no-samples"});
   ASSERT_EQ(tuned.code, 0) << tuned.err;
   EXPECT_NE(tuned.out.find("stopped early: 2 validations"), std::string::npos) << tuned.out;
   EXPECT_NE(tuned.out.find("B and C and those of attention alone"), std::string::npos) << tuned.out;
@@ -497,7 +497,8 @@ TEST(TgLm, names_what_is_wrong) {
   says({"lm", "train", "nothing.txt"}, 1, "nothing.txt");
   says({"lm", "train", "stories", "--arch", "lstm"}, 2, "--arch");
   says({"lm", "train", "stories", "--tokenizer", "bpe:9"}, 1, "bpe:N with N from 257");
-  says({"lm", "train", "stories", "--length", "100000"}, 1, "a text of at least 100000 tokens");
+  says({"lm", "train", "stories", "--length", "100000"}, 1,
+       "expected a text of at least 100000 tokens");
   says({"lm", "train", "--resume", "stories"}, 1, "run.json");
   fs::create_directories(folder.path() / "huge");
   write_text(folder / "huge/run.json", "{\"version\": 1e999}");
@@ -505,17 +506,17 @@ TEST(TgLm, names_what_is_wrong) {
   says({"lm", "train", "--resume", "stories", "--steps", "7"}, 2, "--resume");
   says({"lm", "train", "stories", "--lr", "-1"}, 2, "a number above 0");
   says({"lm", "train", "stories", "--tokenizer", "bpe"}, 1, "bpe:N with N from 257");
-  says({"lm", "train", "stories", "--wsla"}, 2, "--from names it");
+  says({"lm", "train", "stories", "--train-only-bc"}, 2, "--from names it");
   says({"lm", "train", "stories", "--out-norm", "before_gate"}, 2, "of which hybrid has no layers");
   says({"lm", "train", "stories", "--arch", "mamba3", "--out-norm", "some"}, 2,
-       "some not in {before_gate,behind_gate,none}");
+       "some not in {before_gate,after_gate,none}");
   says({"lm", "train", "stories", "--prompt", "Zo\xc3\xab"}, 1, "--prompt: tokenizer: ");
   says({"lm", "generate", "stories"}, 1, "model.safetensors");
   write_text(folder / "stories/c.txt", "caf\xe9 is no UTF-8");
-  says({"lm", "train", "stories"}, 1, "c.txt: no UTF-8 at byte 3");
+  says({"lm", "train", "stories"}, 1, "c.txt: invalid UTF-8 at byte 3");
   fs::remove(folder.path() / "stories/c.txt");
   write_safetensors(folder / "plain.safetensors", {});
-  says({"lm", "generate", "plain.safetensors"}, 1, "not a language model's file");
+  says({"lm", "generate", "plain.safetensors"}, 1, "not a language model file");
   says({"lm", "generate", "plain.safetensors", "--top-p", "0"}, 2, "--top-p");
 }
 

@@ -38,8 +38,8 @@ struct TgTokenizer : ::testing::Test {
     EXPECT_THAT(result.err, HasSubstr(text));
   }
   void train() const {
-    EXPECT_THAT(good({"train", "--data", "text.txt", "--vocab-size", "280", "--special", "<|end|>",
-                      "--out", "t.json"}),
+    EXPECT_THAT(good({"train", "--data", "text.txt", "--vocab-size", "280", "--special-token",
+                      "<|end|>", "--out", "t.json"}),
                 HasSubstr("t.json: byte-level BPE, 280 tokens, 23 merges"));
   }
 
@@ -74,8 +74,8 @@ TEST_F(TgTokenizer, trains_encodes_and_decodes) {
 TEST_F(TgTokenizer, marks_where_each_of_several_files_ends) {
   write_text(folder / "a.txt", "ab");
   write_text(folder / "b.txt", "c");
-  good({"train", "--data", "a.txt", "b.txt", "--kind", "characters", "--special", "<end>", "--out",
-        "tokenizer.json"});
+  good({"train", "--data", "a.txt", "b.txt", "--kind", "characters", "--special-token", "<end>",
+        "--out", "tokenizer.json"});
   const auto encoded = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"encode", "--tokenizer", "tokenizer.json"});
     return good(more);
@@ -97,7 +97,7 @@ TEST_F(TgTokenizer, takes_lines_of_json) {
   write_text(folder / "lines", "\"a\\nb\"\n\"\"\n\"\\u00e9 x\"\n");
   EXPECT_EQ(good({"encode", "--tokenizer", "bytes", "--json", "lines"}),
             "[97,10,98]\n[]\n[195,169,32,120]\n");
-  EXPECT_EQ(good({"encode", "--tokenizer", "bytes", "--json", "--pieces", "lines"}),
+  EXPECT_EQ(good({"encode", "--tokenizer", "bytes", "--json", "--pre-tokens", "lines"}),
             "[\"a\\nb\"]\n[]\n[\"\u00e9 x\"]\n");
   write_text(folder / "lines", "\"a\"\n5\n");
   bad(1, {"encode", "--tokenizer", "bytes", "--json", "lines"},
@@ -111,17 +111,17 @@ TEST_F(TgTokenizer, makes_bytes_and_characters) {
                 .decode(Tokenizer::from_file(folder / "c.json").encode(some_text())),
             some_text());
   bad(1, {"encode", "--tokenizer", "c.json", "--text", "QQ"},
-      "error: tokenizer: the vocabulary has no token for the character \"Q\"");
-  EXPECT_THAT(good({"train", "--data", "text.txt", "--kind", "bytes", "--special", "<s>", "--out",
-                    "b.json"}),
+      "error: tokenizer: the vocabulary has neither a token for character \"Q\"");
+  EXPECT_THAT(good({"train", "--data", "text.txt", "--kind", "bytes", "--special-token", "<s>",
+                    "--out", "b.json"}),
               HasSubstr("b.json: bytes, 257 tokens, 0 merges"));
 }
 
 TEST_F(TgTokenizer, imports_pairs_and_ranks) {
   write_text(folder / "v.json", R"({"a": 0, "b": 1, "#": 2, "ab": 3, "##": 4})");
   write_text(folder / "m.txt", "#version: 0.2\na b\n# #\n");
-  EXPECT_THAT(good({"import", "--vocab", "v.json", "--merges", "m.txt", "--special", "<s>=7",
-                    "--special", "</s>", "--out", "t.json"}),
+  EXPECT_THAT(good({"import", "--vocab", "v.json", "--merges", "m.txt", "--special-token", "<s>=7",
+                    "--special-token", "</s>", "--out", "t.json"}),
               HasSubstr("t.json: byte-level BPE, 9 tokens, 2 merges"));
   EXPECT_EQ(good({"encode", "--tokenizer", "t.json", "--text", "ab##<s></s>"}), "3 4 7 8\n");
   write_text(folder / "r", "YQ== 0\nYg== 1\nYWI= 2\n");
@@ -156,8 +156,10 @@ TEST_F(TgTokenizer, mistakes_are_named) {
   bad(2, {"train", "--data", "text.txt", "--out", "x", "--pattern", "none of these"}, "--pattern");
   bad(2, {"encode", "--tokenizer", "bytes", "text.txt", "--text", "a"}, "--text");
   bad(1, {"train", "--data", "missing.txt", "--out", "x"}, "error: missing.txt: cannot be opened");
-  bad(1, {"train", "--data", "text.txt", "--vocab-size", "256", "--special", "<s>", "--out", "x"},
-      "a vocabulary of 257");
+  bad(1,
+      {"train", "--data", "text.txt", "--vocab-size", "256", "--special-token", "<s>", "--out",
+       "x"},
+      "vocab_size must be from 257");
   bad(1, {"encode", "--tokenizer", "text.txt", "--text", "a"},
       "error: text.txt: is not JSON at byte");
   bad(1, {"decode", "--tokenizer", "bytes", "300"}, "error: tokenizer: no token has the id 300");

@@ -175,10 +175,10 @@ TEST(TgTrain, resizes_pictures_where_it_is_told_to) {
   arguments[2] = "lines";
   const ToolResult refused = folder.tg(arguments);
   EXPECT_EQ(refused.code, 1);
-  EXPECT_NE(refused.err.find("rows/30.png: is a picture of [9,7,3]: [6,6,1] expected, as "),
+  EXPECT_NE(refused.err.find("rows/30.png: is an image of [9,7,3]; expected [6,6,1], as in "),
             std::string::npos)
       << refused.err;
-  EXPECT_NE(refused.err.find("columns/0.png is; --size HEIGHTxWIDTH resizes all"),
+  EXPECT_NE(refused.err.find("columns/0.png; --size HEIGHTxWIDTH resizes all"),
             std::string::npos)
       << refused.err;
   arguments.insert(arguments.end(), {"--size", "4x5", "--channels", "3"});

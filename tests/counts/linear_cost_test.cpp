@@ -96,11 +96,12 @@ TEST(LinearCost, of_the_memory_of_attention_in_its_length) {
 
 // A step of two narrow layers over one text.
 Cost cost_of_text(nn::MixerKind kind, std::int64_t length, const DeviceOptions& device) {
-  nn::MambaConfig config{.vocab_size = 65, .d_model = 32, .n_layer = 2, .layers = {kind, kind}};
+  nn::LanguageModelConfig config{
+      .vocab_size = 65, .d_model = 32, .n_layer = 2, .layers = {kind, kind}};
   config.mamba2 = {.d_state = 16, .head_dim = 16};
   config.mamba3 = {.d_state = 16, .head_dim = 16, .ranks = 2};
-  auto trainer = compile(nn::MambaLM(config),
-                         [](const nn::MambaLM& net, const Inputs& in) {
+  auto trainer = compile(nn::LanguageModel(config),
+                         [](const nn::LanguageModel& net, const Inputs& in) {
                            return cross_entropy(net(in["text"]), in["next"]);
                          },
                          {.inputs = {{"text", {1, length}, i32}, {"next", {1, length}, i32}},

@@ -69,7 +69,7 @@ void expect_attached_as_reported(const std::shared_ptr<Device>& plain) {
   const Feed feed = {{"x", kRows}};
   trainer.step(feed);
   EXPECT_EQ(device->most_held, alone);
-  Forward forward = trainer.attach(
+  CompiledFunction forward = trainer.attach(
       [](const TwoHeads& net, const Inputs& in) { return net.b(tanh(net.trunk(in["x"]))); },
       {.inputs = {{"x", {8, 3}}}});
   const std::int64_t shared = forward.report().peak_bytes - own_bytes(device->prepared);

@@ -36,7 +36,7 @@ lm::TrainingOptions training_on(const std::shared_ptr<Device>& device, int accum
 void expect_loss_alone(const std::shared_ptr<Device>& plain, std::int64_t vocab, int accumulate) {
   SCOPED_TRACE(std::to_string(vocab) + " tokens, " + std::to_string(accumulate) + " batches");
   const auto device = std::make_shared<MeteredDevice>(plain);
-  const nn::MambaConfig config = small_mamba(
+  const nn::LanguageModelConfig config = small_mamba(
       vocab, {nn::MixerKind::kMamba1, nn::MixerKind::kAttention, nn::MixerKind::kMlp}, kLength);
   const lm::TokenText text(random_tokens(200, vocab, 1));
   lm::LanguageTrainer trainer(config, text, text, training_on(device, accumulate));
@@ -66,15 +66,17 @@ TEST(Traffic, of_a_training_step_is_its_tokens_and_the_loss_on_cpu) {
 }
 
 lm::SavedModel model_to_write(std::int64_t vocab) {
-  const nn::MambaConfig config = small_mamba(vocab,
-                                             {nn::MixerKind::kMamba1, nn::MixerKind::kMamba2,
-                                              nn::MixerKind::kMamba3, nn::MixerKind::kAttention},
-                                             400);
-  return {config, compile_forward(
-                      nn::MambaLM(config),
-                      [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
-                      {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 3})
-                      .download_params()};
+  const nn::LanguageModelConfig config =
+      small_mamba(vocab,
+                  {nn::MixerKind::kMamba1, nn::MixerKind::kMamba2, nn::MixerKind::kMamba3,
+                   nn::MixerKind::kAttention},
+                  400);
+  return {config,
+          compile_function(
+              nn::LanguageModel(config),
+              [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
+              {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 3})
+              .download_params()};
 }
 
 // Two texts, and whether each goes on ("keep"), are sent. Prompts are one piece.

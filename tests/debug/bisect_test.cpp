@@ -65,7 +65,7 @@ TEST(Bisect, names_the_pass_that_changes_a_result) {
   const auto wrong = [](const Graph& graph) {
     return rewrite_graph(graph, [](Graph& out, const Node& node) {
       if (node.op != &ops::sub) return kNoValue;
-      return out.add(ops::add, node.inputs, node.attrs, node.site, node.origin);
+      return out.add(ops::add, node.inputs, node.attrs, node.location, node.origin);
     });
   };
   std::vector<GraphPass> passes(graph_passes().begin(), graph_passes().end());
@@ -77,7 +77,7 @@ TEST(Bisect, names_the_pass_that_changes_a_result) {
   EXPECT_EQ(report.pass, "turn_signs");
   EXPECT_THAT(report.what, HasSubstr("the pass changes what the graph means: total, %"));
   EXPECT_THAT(report.what, HasSubstr("element 0 [0] is "));
-  EXPECT_THAT(report.site.file, EndsWith("bisect_test.cpp"));
+  EXPECT_THAT(report.location.file, EndsWith("bisect_test.cpp"));
   EXPECT_EQ(report.checked.back(), "turn_signs: different");
 }
 
@@ -88,7 +88,7 @@ TEST(Bisect, lets_a_pass_round_what_was_exact) {
   const auto scaled = [](const Graph& graph) {
     return rewrite_graph(graph, [](Graph& out, const Node& node) {
       if (node.op != &ops::reshape) return kNoValue;
-      Builder builder{out, node.site, node.origin};
+      Builder builder{out, node.location, node.origin};
       return op::reshape(Ex{&builder, node.inputs[0]} * 0.1 * 10.0, node.type.shape).id;
     });
   };
@@ -128,7 +128,7 @@ TEST(Bisect, names_the_op_that_a_device_computes_wrongly) {
   EXPECT_EQ(report.pass, "as given");
   EXPECT_THAT(report.what, HasSubstr(" = tanh(%"));
   EXPECT_THAT(report.what, HasSubstr("on cpu, element 0 [0,0] is "));
-  EXPECT_THAT(report.site.file, EndsWith("bisect_test.cpp"));
+  EXPECT_THAT(report.location.file, EndsWith("bisect_test.cpp"));
 }
 
 TEST(Bisect, names_the_launch_that_is_wrong_only_when_fused) {

@@ -148,7 +148,7 @@ TEST(Dump, programs_are_shown_instruction_by_instruction) {
   }
   EXPECT_THAT(found, HasSubstr("row "));
   EXPECT_THAT(found, HasSubstr("v0 = load b0 at [12]:(1)+0 : f32\n"));
-  EXPECT_THAT(found, HasSubstr("v2 = sum(v1) over the columns : f32, once a row\n"));
+  EXPECT_THAT(found, HasSubstr("v2 = sum(v1) over the columns : f32, once per row\n"));
   EXPECT_THAT(found, HasSubstr("b1 at [12]:(1)+0 = v3\n"));
 }
 

@@ -108,23 +108,23 @@ TEST(GraphRun, errors_name_the_leaf_or_the_line) {
   unknown.given["v"] = floats({1}, {1});
   wrong.given["w"] = floats({2, 3}, {1, 2, 3, 4, 5, 6});
   expect_error(unknown, kTraining,
-               "the graph has no leaf 'v'; its leaves are w, params, rows, count, _lr");
-  expect_error(wrong, kTraining, "leaf 'w': f32[3,2] expected, got f32[2,3]");
-  expect_error({}, "%0 = what()", "x.ir:1: the name of an op, not 'what', expected");
+               "unknown leaf 'v'; available: w, params, rows, count, _lr");
+  expect_error(wrong, kTraining, "leaf 'w': expected f32[3,2], got f32[2,3]");
+  expect_error({}, "%0 = what()", "x.ir:1: expected the name of an op, got 'what'");
   // Not the line after it, where the reader already is.
   expect_error({}, "%0 = iota() {axis=0, dtype=0, shape=[2]} : f32[3]\n\noutput x = %0\n",
-               "x.ir:1: type f32[2] expected");
+               "x.ir:1: expected type f32[2]");
   expect_error({},
                "%0 = input() {dtype=0, name=\"x\", shape=[2]} : f32[2]\n"
                "%1 = data() {dtype=0, name=\"x\", shape=[2]} : f32[2]\noutput y = %1\n",
-               "two leaves are called 'x'");
+               "two leaves are named 'x'");
   expect_error({}, "", "x.ir: the graph has no output and no update");
   try {
     ir::optimize(kTraining, "x.ir", {"tidy"});
     ADD_FAILURE() << "no error";
   } catch (const UserError& error) {
     EXPECT_EQ(error.message(),
-              "there is no pass 'tidy'; the passes are cse, dce, expand, fold, fuse, "
+              "unknown pass 'tidy'; available: cse, dce, expand, fold, fuse, "
               "rematerialize, simplify, split_depth, split_product, split_reduce, "
               "split_scatter");
   }

@@ -76,9 +76,9 @@ std::vector<DrawnBar> drawn_bars(const std::string& page, const std::string& hea
 }
 
 TEST(Profile, of_a_function_is_of_the_program_that_runs) {
-  auto forward = compile_forward(
+  auto forward = compile_function(
       ProfiledNet{}, [](const ProfiledNet& net, const Inputs& in) { return net(in["x"]); },
-      {.inputs = {{"x", {kOpen, 3}}}, .device = {.kind = "cpu", .threads = 1}});
+      {.inputs = {{"x", {kDynamic, 3}}}, .device = {.kind = "cpu", .threads = 1}});
   const HostTensor before = forward({{"x", kProfiledInput}});
   const Profile profile = forward.profile({{"x", kProfiledInput}}, {.steps = 3});
   EXPECT_EQ(profile.steps, 3);
@@ -137,7 +137,7 @@ TEST(Profile, without_times_there_are_no_shares) {
   EXPECT_EQ(profile.rates.bytes_per_second, 0);
   EXPECT_EQ(profile.microseconds(), 0);
   for (const LaunchProfile& launch : profile.launches) EXPECT_EQ(profile.roofline_share(launch), 0);
-  EXPECT_THAT(profile.html(), HasSubstr("tells no times"));
+  EXPECT_THAT(profile.html(), HasSubstr("reports no times"));
   for (const std::string& text : {profile.table(), profile.html()}) {
     EXPECT_THAT(text, Not(HasSubstr("nan")));
     EXPECT_THAT(text, Not(HasSubstr("inf")));
@@ -155,14 +155,14 @@ TEST(Profile, a_gpu_times_by_its_own_clock_webgpu) {
 TEST(Profile, launches_of_one_kernel_are_one) {
   Program program;
   program.launches.resize(4);
-  const Site first{"net.cpp", 3}, second{"net.cpp", 4};
+  const SourceLocation first{"net.cpp", 3}, second{"net.cpp", 4};
   for (int i = 0; i < 4; ++i) {
     Launch& launch = program.launches[static_cast<std::size_t>(i)];
     launch.name = std::string(1, static_cast<char>('a' + i));
     launch.kind = i == 2 ? LaunchKind::kRow : LaunchKind::kMap;
     launch.rows = launch.cols = 5 + i;
     launch.ops = {"op" + std::to_string(i)};
-    launch.sites = {i == 2 ? second : first};
+    launch.locations = {i == 2 ? second : first};
     launch.bytes_moved = 10 << i;
     launch.flops = 1 << i;
   }
@@ -175,8 +175,8 @@ TEST(Profile, launches_of_one_kernel_are_one) {
   EXPECT_EQ(joined.kind, "map | row");
   EXPECT_EQ(joined.domain, "5 | 6 | 7x7");
   EXPECT_THAT(joined.ops, ::testing::ElementsAre("op0", "op1", "op2"));
-  ASSERT_EQ(joined.sites.size(), 2U);
-  EXPECT_EQ(to_string(joined.sites[1]), to_string(second));
+  ASSERT_EQ(joined.locations.size(), 2U);
+  EXPECT_EQ(to_string(joined.locations[1]), to_string(second));
   EXPECT_EQ(joined.bytes, 70);
   EXPECT_EQ(joined.flops, 7);
   EXPECT_EQ(profile.launches[1].name, "d");

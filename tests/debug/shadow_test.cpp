@@ -67,8 +67,8 @@ TEST(Shadow, names_the_launch_the_element_both_values_and_the_users_line) {
   EXPECT_THAT(error.message(), HasSubstr("stores a wrong tanh f32[4,5]: element 0 [0,0] is "));
   EXPECT_THAT(error.message(), HasSubstr("expected "));
   EXPECT_THAT(error.message(), HasSubstr("the launch is matmul f32[4,5], add f32[4,5], tanh"));
-  EXPECT_THAT(error.site().file, EndsWith("shadow_test.cpp"));
-  EXPECT_EQ(error.site().line, line);
+  EXPECT_THAT(error.location().file, EndsWith("shadow_test.cpp"));
+  EXPECT_EQ(error.location().line, line);
 }
 
 TEST(Shadow, sees_a_value_that_was_overwritten_while_it_was_needed) {
@@ -88,8 +88,8 @@ TEST(Shadow, sees_a_value_that_was_overwritten_while_it_was_needed) {
         second.stores.push_back(again);
       });
   EXPECT_THAT(error.message(), HasSubstr("launch 2 (matmul) on cpu reads matmul f32[4,4] from"));
-  EXPECT_THAT(error.message(), HasSubstr("another launch has overwritten it"));
-  EXPECT_THAT(error.site().file, EndsWith("shadow_test.cpp"));
+  EXPECT_THAT(error.message(), HasSubstr(", which another launch has overwritten"));
+  EXPECT_THAT(error.location().file, EndsWith("shadow_test.cpp"));
 }
 
 TEST(Shadow, keeps_no_copies_of_literals) {

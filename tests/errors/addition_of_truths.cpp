@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(addition_of_truths, DtypeError) {
   compiled([](const Net&, In in) {
     const Tensor positive = in["x"] > 0;
-    // error: add: f32 or i32 or u32 expected, got bool
+    // error: add: expected f32 or i32 or u32, got bool
     return sum(cast(positive + positive, f32));
   });
 }

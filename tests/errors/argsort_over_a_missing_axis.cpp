@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(argsort_over_a_missing_axis, ShapeError) {
   compiled([](const Net&, In in) {
-    // error: argsort: axis -3 is not one of [4,3]
+    // error: argsort: axis -3 is out of range for [4,3]
     return sum(cast(argsort(in["x"], -3), f32));
   });
 }

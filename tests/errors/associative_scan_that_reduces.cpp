@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(associative_scan_that_reduces, ShapeError) {
   compiled([](const Net&, In in) {
     const auto combine = [](Tensor a, Tensor b) { return sum(a + b, 0, true); };
-    // error: associative_scan: the function makes f32[1,3] of two f32[3,3]
+    // error: associative_scan: the function returned f32[1,3] for two f32[3,3]
     return sum(associative_scan(combine, in["x"], 0));
   });
 }

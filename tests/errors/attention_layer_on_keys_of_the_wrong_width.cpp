@@ -11,7 +11,7 @@ MISTAKE(attention_layer_on_keys_of_the_wrong_width, ShapeError) {
   compile(Reader{},
           [](const Reader& net, In) {
             const Tensor x = zeros({2, 5, 8});
-            // error: MultiheadAttention: key [B, T, 6] expected, got [2,5,8]
+            // error: MultiheadAttention: key: expected [B, T, 6], got [2,5,8]
             return sum(net.attention(x, x, x));
           },
           {.optimizer = optim::SGD{}, .device = {.kind = "cpu"}});

@@ -4,8 +4,8 @@
 namespace tensorgrad::testing {
 
 MISTAKE(autocast_outside_of_a_traced_function, UserError) {
-  // error: Autocast: ops may only be called in a function that is being traced (one given to
-  // compile, compile_forward or attach)
+  // error: Autocast: ops may only be called inside a traced function (one passed to compile,
+  // compile_function or attach)
   const Autocast mixed(true);
 }
 

@@ -4,9 +4,9 @@
 namespace tensorgrad::testing {
 
 MISTAKE(averages_without_a_trainer, UserError) {
-  // error: compile_forward: averages are a trainer's; use attach()
-  compile_forward(Net{}, [](const Net& net, In in) { return net.fc(in["x"]); },
-                  {.inputs = {{"x", {1, 3}}}, .weights = Weights::kEma});
+  // error: compile_function: only a trainer has averages; use attach()
+  compile_function(Net{}, [](const Net& net, In in) { return net.fc(in["x"]); },
+                   {.inputs = {{"x", {1, 3}}}, .weights = WeightSource::kEma});
 }
 
 }  // namespace tensorgrad::testing

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(axis_out_of_range, ShapeError) {
   compiled([](const Net&, In in) {
-    return sum(in["x"], 2);  // error: sum: axis 2 is not one of [4,3]
+    return sum(in["x"], 2);  // error: sum: axis 2 is out of range for [4,3]
   });
 }
 

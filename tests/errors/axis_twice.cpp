@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(axis_twice, ShapeError) {
   compiled([](const Net&, In in) {
-    return max(in["x"], {0, -2});  // error: max: an axis is named twice
+    return max(in["x"], {0, -2});  // error: max: an axis is repeated
   });
 }
 

@@ -10,8 +10,7 @@ MISTAKE(batch_norm_of_one_value_for_each_channel, ShapeError) {
   };
   compile(Normed{},
           [](const Normed& net, In) {
-            // error: batch_norm: more than one value for each channel expected in training, got
-            // [1,3]
+            // error: batch_norm: expected more than one value per channel in training, got [1,3]
             return sum(net.norm(zeros({1, 3})));
           },
           {.optimizer = optim::SGD{}, .device = {.kind = "cpu"}});

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(batch_without_a_dataset, UserError) {
   const CompileOptions options{.inputs = {{"x", {8, 3}}}, .batch = 8, .optimizer = optim::SGD{}};
-  // error: batch: it is the rows of a dataset taken for a step, and no dataset is declared; got 8
+  // error: batch is set to 8, but no dataset is declared
   compile(Net{}, plain_loss, options);
 }
 

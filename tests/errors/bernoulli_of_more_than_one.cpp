@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(bernoulli_of_more_than_one, UserError) {
   compiled([](const Net&, In) {
-    // error: bernoulli: the probability must lie in [0, 1], got 1.5
+    // error: bernoulli: the probability must be in [0, 1], got 1.5
     return mean(bernoulli({2}, 1.5));
   });
 }

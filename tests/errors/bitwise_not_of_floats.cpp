@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(bitwise_not_of_floats, DtypeError) {
   compiled([](const Net&, In in) {
-    // error: bitwise_not: i32 or u32 expected, got f32
+    // error: bitwise_not: expected i32 or u32, got f32
     return sum(cast(bitwise_not(in["x"]), f32));
   });
 }

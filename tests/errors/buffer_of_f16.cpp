@@ -16,7 +16,7 @@ struct HalfNet {
 MISTAKE(buffer_of_f16, DtypeError) {
   (void)compile(HalfNet{},
                 [](const HalfNet& net, In in) {
-                  // error: buffer 'kept': f16 is for functions that are not trained
+                  // error: buffer 'kept': f16 is not supported in training
                   const Tensor kept = net.kept.tensor(Loc::current());
                   return sum(net.fc(in["x"] * kept));
                 },

@@ -11,7 +11,7 @@ MISTAKE(buffer_set_to_another_shape, ShapeError) {
   };
   compile(Counting{},
           [](const Counting& net, In) {
-            // error: buffer: it is f32[2], set to f32[3]
+            // error: buffer: expected f32[2], got f32[3]
             net.count.set(zeros({3}), Loc::current());
             return sum(net.count.tensor());
           },

@@ -11,7 +11,7 @@ MISTAKE(buffer_that_tg_module_does_not_name, UserError) {
   };
   compile(Forgetful{},
           [](const Forgetful& net, In) {
-            // error: buffer [2] is not a part of the model that is traced: name its field in ...
+            // error: buffer [2] is not part of the traced model: name its field in ...
             return sum(net.count.tensor(Loc::current()));
           },
           {.optimizer = optim::SGD{}, .device = {.kind = "cpu"}});

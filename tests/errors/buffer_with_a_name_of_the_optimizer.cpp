@@ -13,7 +13,8 @@ MISTAKE(buffer_with_a_name_of_the_optimizer, UserError) {
     Inner optim;
     TG_MODULE(fc, optim)
   };
-  // error: model: a buffer may not be named 'optim.m': another tensor of the model or of the ...
+  // error: model: the buffer name 'optim.m' is taken by another tensor of the model or the
+  // optimizer
   compile(Outer{}, [](const Outer& net, In) { return sum(net.fc(zeros({1, 3}))); },
           {.optimizer = optim::SGD{}, .device = {.kind = "cpu"}});
 }

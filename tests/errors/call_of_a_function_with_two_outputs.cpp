@@ -9,9 +9,9 @@ MISTAKE(call_of_a_function_with_two_outputs, UserError) {
     return std::map<std::string, Tensor>{{"y", y}, {"mean", mean(y)}};
   };
   auto forward =
-      compile_forward(Net{}, both, {.inputs = {{"x", {4, 3}}}, .device = {.kind = "cpu"}});
+      compile_function(Net{}, both, {.inputs = {{"x", {4, 3}}}, .device = {.kind = "cpu"}});
   const Example example;
-  forward({{"x", example.x}});  // error: forward: the function gives 2 outputs; use run()
+  forward({{"x", example.x}});  // error: the function has 2 outputs, not one; use run()
 }
 
 }  // namespace tensorgrad::testing

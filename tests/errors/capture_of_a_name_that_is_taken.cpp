@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(capture_of_a_name_that_is_taken, UserError) {
   compiled([](const Net&, In in) {
     capture("h", in["x"]);
-    return sum(capture("h", in["y"]));  // error: capture: there is a capture 'h' already
+    return sum(capture("h", in["y"]));  // error: capture: capture 'h' already exists
   });
 }
 

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(capture_that_is_not_there, UserError) {
   Example e;
-  // error: there is no capture 'hidden'; there is none
+  // error: unknown capture 'hidden'; available: none
   e.trainer.step(e.feed, {.captures = {"hidden"}});
 }
 

@@ -11,7 +11,7 @@ MISTAKE(checkpoint_cut_short, IoError) {
   example.trainer.save(path);
   const std::vector<std::byte> bytes = read_file(path);
   write_file_atomically(path, std::span(bytes).first(40));
-  // error: TMP/cut_short.safetensors: header length # at byte 0: the file has only 32 bytes more
+  // error: TMP/cut_short.safetensors: header length # at byte 0: the file has only 32 more bytes
   example.trainer.load(path);
 }
 

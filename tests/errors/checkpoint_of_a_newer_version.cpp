@@ -10,7 +10,7 @@ MISTAKE(checkpoint_of_a_newer_version, IoError) {
   StoredFile file = read_safetensors(path);
   file.metadata["tensorgrad.version"] = "2";
   write_safetensors(path, file);
-  // error: TMP/newer.safetensors: the checkpoint is of version 2; version 1 expected
+  // error: TMP/newer.safetensors: unsupported checkpoint version 2; expected version 1
   example.trainer.load(path);
 }
 

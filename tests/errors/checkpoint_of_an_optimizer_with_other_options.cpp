@@ -7,8 +7,8 @@ MISTAKE(checkpoint_of_an_optimizer_with_other_options, UserError) {
   const std::string path = temporary("decay.safetensors");
   compiled(plain_loss, {.optimizer = optim::SGD{}}).save(path);
   auto trainer = compiled(plain_loss, {.optimizer = optim::SGD{.weight_decay = 0.5}});
-  // error: TMP/decay.safetensors: the checkpoint is of another optimizer, or of other options:
-  // it has no value of 'weight_decay', this trainer needs one
+  // error: TMP/decay.safetensors: the checkpoint is from another optimizer or other options: it has
+  // no value for 'weight_decay', this trainer needs one
   trainer.load(path);
 }
 

@@ -12,8 +12,8 @@ MISTAKE(checkpoint_of_another_batch, UserError) {
   };
   made(6).save(path);
   auto trainer = made(5);
-  // error: TMP/batch.safetensors: the checkpoint is of a trainer with batches of 6 of a dataset,
-  // this one has batches of 5 of a dataset: the place in the data would be another
+  // error: TMP/batch.safetensors: the checkpoint is from a trainer with batches of 6 from a
+  // dataset, this one has batches of 5 from a dataset; the position in the data would differ
   trainer.load(path);
 }
 

@@ -10,7 +10,7 @@ MISTAKE(checkpoint_of_another_dataset, IoError) {
   StoredFile file = read_safetensors(path);
   file.metadata["tensorgrad.position"] = "7";
   write_safetensors(path, file);
-  // error: TMP/bad_position.safetensors: the checkpoint is of another dataset, or damaged:
+  // error: TMP/bad_position.safetensors: the checkpoint is from another dataset or corrupt:
   // position 7 of 0 batches
   example.trainer.load(path);
 }

@@ -10,8 +10,8 @@ MISTAKE(checkpoint_of_another_number_of_steps_to_an_update, UserError) {
   };
   made(2).save(path);
   auto trainer = made(4);
-  // error: TMP/accumulate.safetensors: the checkpoint is of a trainer with accumulate = 2, this one
-  // has 4: the same steps would be another number of updates
+  // error: TMP/accumulate.safetensors: the checkpoint is from a trainer with accumulate = 2, this
+  // one has 4; the number of updates would differ
   trainer.load(path);
 }
 

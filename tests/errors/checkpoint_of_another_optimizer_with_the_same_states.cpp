@@ -8,7 +8,7 @@ MISTAKE(checkpoint_of_another_optimizer_with_the_same_states, UserError) {
   const std::string path = temporary("adam.safetensors");
   compiled(plain_loss, {.optimizer = optim::Adam{}}).save(path);
   auto trainer = compiled(plain_loss, {.optimizer = optim::Lion{}});
-  // error: TMP/adam.safetensors: the checkpoint is of a trainer with the optimizer Adam, this one
+  // error: TMP/adam.safetensors: the checkpoint is from a trainer with the optimizer Adam, this one
   // has Lion
   trainer.load(path);
 }

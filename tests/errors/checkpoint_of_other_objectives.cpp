@@ -7,8 +7,8 @@ MISTAKE(checkpoint_of_other_objectives, UserError) {
   const std::string path = temporary("other_objectives.safetensors");
   compiled(two_objectives()).save(path);
   Example good;
-  // error: TMP/other_objectives.safetensors: the checkpoint is of a trainer with the objectives
-  // w b, this one has one objective without a name
+  // error: TMP/other_objectives.safetensors: the checkpoint is from a trainer with the objectives w
+  // b, this one has one unnamed objective
   good.trainer.load(path);
 }
 

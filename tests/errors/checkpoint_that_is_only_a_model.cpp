@@ -11,8 +11,7 @@ MISTAKE(checkpoint_that_is_only_a_model, IoError) {
     file.tensors[name] = {"F32", tensor.shape, tensor.bytes};
   }
   write_safetensors(path, file);
-  // error: TMP/only_a_model.safetensors: not a checkpoint of a trainer: the field 'version' is
-  // missing
+  // error: TMP/only_a_model.safetensors: not a trainer checkpoint: the field 'version' is missing
   example.trainer.load(path);
 }
 

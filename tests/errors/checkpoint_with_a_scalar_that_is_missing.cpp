@@ -11,8 +11,8 @@ MISTAKE(checkpoint_with_a_scalar_that_is_missing, UserError) {
   StoredFile file = read_safetensors(path);
   file.metadata.erase("tensorgrad.scalar.beta");
   write_safetensors(path, file);
-  // error: TMP/scalar_missing.safetensors: the checkpoint is of another optimizer, or of other
-  // options: it has no value of 'beta', this trainer needs one
+  // error: TMP/scalar_missing.safetensors: the checkpoint is from another optimizer or other
+  // options: it has no value for 'beta', this trainer needs one
   trainer.load(path);
 }
 

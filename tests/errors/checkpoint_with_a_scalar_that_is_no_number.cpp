@@ -11,8 +11,8 @@ MISTAKE(checkpoint_with_a_scalar_that_is_no_number, IoError) {
   StoredFile file = read_safetensors(path);
   file.metadata["tensorgrad.scalar.beta"] = "0x1p-1 or so";
   write_safetensors(path, file);
-  // error: TMP/scalar_no_number.safetensors: not a checkpoint of a trainer: the field
-  // 'scalar.beta' is '0x1p-1 or so', a number expected
+  // error: TMP/scalar_no_number.safetensors: not a trainer checkpoint: the field 'scalar.beta' is
+  // '0x1p-1 or so', expected a number
   trainer.load(path);
 }
 

@@ -8,7 +8,7 @@ MISTAKE(checkpoint_with_a_state_too_many, UserError) {
   compiled(plain_loss, {.optimizer = optim::SGD{}, .ema_decay = 0.5}).save(path);
   auto trainer = compiled(plain_loss, {.optimizer = optim::SGD{}});
   // error: TMP/averages.safetensors: the checkpoint has a state 'optim.ema/fc.bias', this trainer
-  // has none
+  // does not
   trainer.load(path);
 }
 

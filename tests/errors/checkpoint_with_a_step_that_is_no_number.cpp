@@ -10,7 +10,7 @@ MISTAKE(checkpoint_with_a_step_that_is_no_number, IoError) {
   StoredFile file = read_safetensors(path);
   file.metadata["tensorgrad.step"] = "-1";
   write_safetensors(path, file);
-  // error: TMP/bad_step.safetensors: not a checkpoint of a trainer: the field 'step' is '-1'
+  // error: TMP/bad_step.safetensors: not a trainer checkpoint: the field 'step' is '-1'
   example.trainer.load(path);
 }
 

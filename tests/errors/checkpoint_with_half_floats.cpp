@@ -10,7 +10,7 @@ MISTAKE(checkpoint_with_half_floats, IoError) {
   StoredFile file = read_safetensors(path);
   file.tensors["fc.bias"] = {"F16", {2}, std::vector<std::byte>(4)};
   write_safetensors(path, file);
-  // error: TMP/half_floats.safetensors: tensor 'fc.bias' is F16; F32, I32 or U32 expected
+  // error: TMP/half_floats.safetensors: tensor 'fc.bias' is F16; expected F32, I32 or U32
   example.trainer.load(path);
 }
 

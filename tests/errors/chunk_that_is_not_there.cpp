@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(chunk_that_is_not_there, UserError) {
   const std::vector<std::int32_t> tokens(9);
   const TokenChunks chunks(tokens, 4);
-  // error: there is no chunk 2: 0 to 1 expected
+  // error: chunk 2 is out of range; expected 0 to 1
   static_cast<void>(chunks.at(2));
 }
 

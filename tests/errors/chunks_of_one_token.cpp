@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(chunks_of_one_token, UserError) {
   const std::vector<std::int32_t> tokens(1);
-  // error: chunks of 4 pairs of a token and the next cannot be made of 1 tokens
+  // error: cannot make chunks of 4 pairs of a token and its successor from 1 tokens
   const TokenChunks chunks(tokens, 4);
 }
 

@@ -15,8 +15,8 @@ MISTAKE(class_folder_of_sizes_that_differ, IoError) {
       write_file_atomically(of_class + name, plain_png(size, 2, 1));
     }
   }
-  // throws: TMP/sizes/dog/#.png: is a picture of [2,3,1]: [2,2,1] expected, as TMP/sizes/cat/1.png
-  // is
+  // throws: TMP/sizes/dog/#.png: is an image of [2,3,1]; expected [2,2,1], as in
+  // TMP/sizes/cat/1.png
   static_cast<void>(read_image_folder(folder));
 }
 

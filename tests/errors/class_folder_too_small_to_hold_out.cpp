@@ -12,7 +12,7 @@ MISTAKE(class_folder_too_small_to_hold_out, IoError) {
     std::filesystem::create_directories(folder + name);
     write_file_atomically(folder + name + "/1.png", plain_png(2, 2, 1));
   }
-  // throws: TMP/too_small: has 2 pictures of 2 classes, too few to hold out a share of 0.2
+  // throws: TMP/too_small: has 2 images in 2 classes, too few for a holdout of 0.2
   static_cast<void>(read_image_folder(folder));
 }
 

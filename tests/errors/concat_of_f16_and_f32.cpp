@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(concat_of_f16_and_f32, DtypeError) {
   compiled([](const Net&, In in) {
-    // error: concat: parts have types f16[4,3] and f32[4,3]
+    // error: concat: parts have different types: f16[4,3] and f32[4,3]
     return sum(concat({cast(in["x"], f16), in["x"]}, 0));
   });
 }

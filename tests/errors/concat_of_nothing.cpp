@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(concat_of_nothing, ShapeError) {
   compiled([](const Net&, In) {
-    return sum(concat({}, 0));  // error: concat: at least one part expected
+    return sum(concat({}, 0));  // error: concat: expected at least one tensor
   });
 }
 

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(concat_of_parts_that_differ, ShapeError) {
   compiled([](const Net&, In in) {
-    // error: concat: parts differ on other axes than 0: [4,3] and [4,2]
+    // error: concat: parts differ on axes other than 0: [4,3] and [4,2]
     return sum(concat({in["x"], in["y"]}, 0));
   });
 }

@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(concat_of_types_that_differ, DtypeError) {
   compiled([](const Net&, In in) {
     const Tensor first = flatten(in["x"]);
-    // error: concat: parts have types f32[12] and i32[4]
+    // error: concat: parts have different types: f32[12] and i32[4]
     return sum(concat({first, in["i"]}));
   });
 }

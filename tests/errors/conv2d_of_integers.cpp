@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(conv2d_of_integers, DtypeError) {
   compiled([](const Net&, In) {
-    // error: conv2d: f32 expected, got i32[1,1,3,3]
+    // error: conv2d: expected f32, got i32[1,1,3,3]
     return sum(cast(conv2d(zeros({1, 1, 3, 3}, i32), zeros({1, 1, 2, 2})), f32));
   });
 }

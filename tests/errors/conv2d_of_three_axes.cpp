@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(conv2d_of_three_axes, ShapeError) {
   compiled([](const Net&, In) {
-    // error: conv2d: x and weight of 4 axes expected, got x [3,5,5], weight [4,3,3,3]
+    // error: conv2d: expected x and weight with 4 axes, got x [3,5,5], weight [4,3,3,3]
     return sum(conv2d(zeros({3, 5, 5}), zeros({4, 3, 3, 3})));
   });
 }

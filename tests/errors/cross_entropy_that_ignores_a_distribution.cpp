@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(cross_entropy_that_ignores_a_distribution, UserError) {
   compiled([](const Net& net, In in) {
-    // error: cross_entropy: ignore_index goes with targets of i32, these are f32
+    // error: cross_entropy: ignore_index requires i32 targets, got f32
     return cross_entropy(net.fc(in["x"]), in["y"], {.ignore_index = 0});
   });
 }

@@ -4,7 +4,7 @@
 namespace tensorgrad::testing {
 
 MISTAKE(csv_with_a_short_row, IoError) {
-  // throws: data.csv: line 3: has 2 columns: 3 expected, as in the first line
+  // throws: data.csv: line 3: has 2 columns; expected 3, as in the first line
   static_cast<void>(parse_csv("a,b,label\n1,2,cat\n3,dog\n", "data.csv"));
 }
 

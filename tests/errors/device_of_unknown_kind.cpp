@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(device_of_unknown_kind, UserError) {
   const CompileOptions options{.optimizer = optim::SGD{}, .device = {.kind = "cuda"}};
-  // error: device: one of auto, cpu, webgpu and null expected, got 'cuda'
+  // error: device: expected auto, cpu, webgpu or null, got 'cuda'
   compiled(plain_loss, options);
 }
 

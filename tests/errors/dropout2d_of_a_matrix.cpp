@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(dropout2d_of_a_matrix, ShapeError) {
   compiled([](const Net&, In in) {
-    // error: dropout2d: 4 axes expected, got [4,3]
+    // error: dropout2d: expected 4 axes, got [4,3]
     return sum(dropout2d(in["x"], 0.5));
   });
 }

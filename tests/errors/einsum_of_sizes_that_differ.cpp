@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(einsum_of_sizes_that_differ, ShapeError) {
   compiled([](const Net&, In in) {
-    // error: einsum: 'j' is of size 3 and of 2
+    // error: einsum: 'j' has sizes 3 and 2
     return sum(einsum("ij,kj", {in["x"], in["y"]}));
   });
 }

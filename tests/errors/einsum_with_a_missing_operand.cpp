@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(einsum_with_a_missing_operand, ShapeError) {
   compiled([](const Net&, In in) {
-    // error: einsum: the formula 'ij' has fewer operands than are given
+    // error: einsum: the formula 'ij' has fewer operands than were passed
     return sum(einsum("ij", {in["x"], in["y"]}));
   });
 }

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(einsum_with_too_few_letters, ShapeError) {
   compiled([](const Net&, In in) {
-    // error: einsum: the formula 'i,ij' does not fit an operand of 2 axes
+    // error: einsum: the formula 'i,ij' does not match an operand with 2 axes
     return sum(einsum("i,ij", {in["x"], in["y"]}));
   });
 }

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(ema_decay_of_one, UserError) {
   const CompileOptions options{.optimizer = optim::SGD{}, .ema_decay = 1};
-  // error: compile: ema_decay: at least 0 and less than 1 expected, got 1
+  // error: compile: ema_decay: expected at least 0 and less than 1, got 1
   compiled(plain_loss, options);
 }
 

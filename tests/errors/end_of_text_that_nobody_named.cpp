@@ -4,7 +4,7 @@
 namespace tensorgrad::testing {
 
 MISTAKE(end_of_text_that_nobody_named, UserError) {
-  // throws: tokenizer: no token is eos; set_eos() says which
+  // throws: tokenizer: no eos token is set; call set_eos()
   static_cast<void>(Tokenizer::bytes().encode("a", {.add_eos = true}));
 }
 

@@ -6,8 +6,8 @@ namespace tensorgrad::testing {
 
 MISTAKE(environment_with_a_pass_that_is_none, UserError) {
   const ScopedEnv env("TENSORGRAD_SKIP", "cse,fusse");
-  // error: TENSORGRAD_SKIP: passes of dce, simplify, fold, cse, split_product, split_depth,
-  // split_scatter, split_reduce, rematerialize, fuse, row_epilogue, chain expected, got 'fusse'
+  // error: TENSORGRAD_SKIP: expected passes among dce, simplify, fold, cse, split_product,
+  // split_depth, split_scatter, split_reduce, rematerialize, fuse, row_epilogue, chain, got 'fusse'
   compiled(plain_loss);
 }
 

@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(environment_with_threads_that_are_no_number, UserError) {
   const ScopedEnv env("TENSORGRAD_THREADS", "two");
-  // error: TENSORGRAD_THREADS: a number from 1 to 256 expected, got 'two'
+  // error: TENSORGRAD_THREADS: expected a number from 1 to 256, got 'two'
   compiled(plain_loss);
 }
 

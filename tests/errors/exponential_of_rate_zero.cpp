@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(exponential_of_rate_zero, UserError) {
   compiled([](const Net&, In) {
-    // error: exponential: a rate above 0 expected, got 0
+    // error: exponential: expected a rate above 0, got 0
     return mean(exponential({2}, 0));
   });
 }

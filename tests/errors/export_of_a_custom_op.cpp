@@ -10,13 +10,13 @@ MISTAKE(export_of_a_custom_op, UserError) {
                             [](const std::vector<TensorType>&) {
                               return "fn element(i: u32) -> f32 { return 2.0 * in0(i); }";
                             }});
-  const auto forward = compile_forward(Net{},
-                                       [&](const Net& net, In in) {
-                                         // error: export_onnx: twice: an op with a kernel of your
-                                         // own cannot be exported
-                                         return twice({net.fc(in["x"])});
-                                       },
-                                       {.inputs = {{"x", {4, 3}}}, .device = {.kind = "null"}});
+  const auto forward = compile_function(Net{},
+                                        [&](const Net& net, In in) {
+                                          // error: export_onnx: twice: an op with a custom kernel
+                                          // cannot be exported
+                                          return twice({net.fc(in["x"])});
+                                        },
+                                        {.inputs = {{"x", {4, 3}}}, .device = {.kind = "null"}});
   forward.export_onnx(temporary("custom.onnx"));
 }
 

@@ -7,11 +7,11 @@ MISTAKE(export_of_a_pool_over_the_open_size, UserError) {
   const auto pooled = [](const Net&, In in) {
     const Tensor x = in["x"];
     // error: export_onnx: avg_pool2d: 'kernel_shape' of the operator AveragePool depends on the
-    // open size, and must be a number in the file
+    // dynamic size, but must be a constant in the file
     return avg_pool2d(x, {2, x.size(3)});
   };
-  const ForwardOptions options{.inputs = {{"x", {1, 2, 4, kOpen}}}, .device = {.kind = "cpu"}};
-  compile_forward(Net{}, pooled, options).export_onnx(temporary("pool.onnx"));
+  const FunctionOptions options{.inputs = {{"x", {1, 2, 4, kDynamic}}}, .device = {.kind = "cpu"}};
+  compile_function(Net{}, pooled, options).export_onnx(temporary("pool.onnx"));
 }
 
 }  // namespace tensorgrad::testing

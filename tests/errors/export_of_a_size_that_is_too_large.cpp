@@ -9,8 +9,8 @@ MISTAKE(export_of_a_size_that_is_too_large, ShapeError) {
     // error: narrow: start 0 and length 4 do not fit axis 0 of [2,3]
     return x + narrow(net.fc.weight, 0, 0, x.size(0));
   };
-  const ForwardOptions options{.inputs = {{"x", {kOpen, 3}}}, .device = {.kind = "cpu"}};
-  const Forward forward = compile_forward(Net{}, placed, options);
+  const FunctionOptions options{.inputs = {{"x", {kDynamic, 3}}}, .device = {.kind = "cpu"}};
+  const CompiledFunction forward = compile_function(Net{}, placed, options);
   forward.export_onnx(temporary("placed.onnx"), {.sizes = {2, 4, 8}});
 }
 

@@ -4,15 +4,15 @@
 namespace tensorgrad::testing {
 
 MISTAKE(export_of_a_state_that_changes, UserError) {
-  const auto forward = compile_forward(Net{},
-                                       [](const Net& net, In in) {
-                                         const Tensor runs = state("runs", {});
-                                         // error: export_onnx: the state 'runs' is changed, and a
-                                         // model of ONNX keeps nothing between runs
-                                         set_state("runs", runs + 1.0);
-                                         return net.fc(in["x"]) + runs;
-                                       },
-                                       {.inputs = {{"x", {4, 3}}}, .device = {.kind = "cpu"}});
+  const auto forward = compile_function(Net{},
+                                        [](const Net& net, In in) {
+                                          const Tensor runs = state("runs", {});
+                                          // error: export_onnx: the state 'runs' is updated, but an
+                                          // ONNX model keeps no state between runs
+                                          set_state("runs", runs + 1.0);
+                                          return net.fc(in["x"]) + runs;
+                                        },
+                                        {.inputs = {{"x", {4, 3}}}, .device = {.kind = "cpu"}});
   forward.export_onnx(temporary("state.onnx"));
 }
 

@@ -7,12 +7,12 @@ MISTAKE(export_of_another_function_for_a_size_of_one, UserError) {
   const auto apart = [](const Net&, In in) {
     const Tensor x = in["x"];
     if (x.size(0) == 1) return x;
-    // error: export_onnx: exp: other operations are traced for an open size of 1 than for larger
-    // ones; with OnnxOptions::sizes that one is not looked at
+    // error: export_onnx: exp: the operations traced for a dynamic size of 1 differ from those for
+    // larger sizes; set OnnxOptions::sizes to ignore size 1
     return exp(x);
   };
-  const ForwardOptions options{.inputs = {{"x", {kOpen, 3}}}, .device = {.kind = "cpu"}};
-  compile_forward(Net{}, apart, options).export_onnx(temporary("apart.onnx"));
+  const FunctionOptions options{.inputs = {{"x", {kDynamic, 3}}}, .device = {.kind = "cpu"}};
+  compile_function(Net{}, apart, options).export_onnx(temporary("apart.onnx"));
 }
 
 }  // namespace tensorgrad::testing

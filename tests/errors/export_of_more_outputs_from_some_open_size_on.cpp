@@ -10,9 +10,9 @@ MISTAKE(export_of_more_outputs_from_some_open_size_on, UserError) {
     if (x.size(0) > 50) outputs["first"] = narrow(x, 0, 0, 50);
     return outputs;
   };
-  const ForwardOptions options{.inputs = {{"x", {kOpen, 3}}}, .device = {.kind = "cpu"}};
-  const Forward forward = compile_forward(Net{}, some, options);
-  // error: export_onnx: the outputs for open sizes of 3 and 54 differ in more than sizes
+  const FunctionOptions options{.inputs = {{"x", {kDynamic, 3}}}, .device = {.kind = "cpu"}};
+  const CompiledFunction forward = compile_function(Net{}, some, options);
+  // error: export_onnx: the outputs for dynamic sizes 3 and 54 differ in more than sizes
   forward.export_onnx(temporary("outputs.onnx"));
 }
 

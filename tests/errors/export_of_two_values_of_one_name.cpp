@@ -4,7 +4,7 @@
 namespace tensorgrad::testing {
 
 MISTAKE(export_of_two_values_of_one_name, UserError) {
-  const auto forward = compile_forward(
+  const auto forward = compile_function(
       Net{},
       [](const Net& net, In in) { return std::map<std::string, Tensor>{{"x", net.fc(in["x"])}}; },
       {.inputs = {{"x", {4, 3}}}, .device = {.kind = "cpu"}});

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(fans_of_a_vector, ShapeError) {
   compiled([](const Net&, In) {
-    // error: fans: a weight [out, in, ..] of at least two axes expected, got [3]
+    // error: fans: expected a weight [out, in, ..] with at least two axes, got [3]
     return full({}, init::fans({3}).in);
   });
 }

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(fraction_beside_integers, DtypeError) {
   compiled([](const Net&, In in) {
-    return sum(in["i"] + 0.5);  // error: add: the number 0.5 cannot be i32
+    return sum(in["i"] + 0.5);  // error: add: the number 0.5 is not representable as i32
   });
 }
 

@@ -5,6 +5,6 @@
 
 int main() {
   using tensorgrad::nn::Linear;
-  tensorgrad::compile_forward(
+  tensorgrad::compile_function(
       Linear(3, 1), [](const Linear&, const tensorgrad::Inputs& in) { return in["x"].rank(); }, {});
 }

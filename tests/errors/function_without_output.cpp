@@ -5,8 +5,8 @@ namespace tensorgrad::testing {
 
 MISTAKE(function_without_output, UserError) {
   const auto nothing = [](const Net&, In) { return std::map<std::string, Tensor>{}; };
-  // error: forward: the traced function gives no output
-  compile_forward(Net{}, nothing, {.device = {.kind = "cpu"}});
+  // error: the traced function returns no output
+  compile_function(Net{}, nothing, {.device = {.kind = "cpu"}});
 }
 
 }  // namespace tensorgrad::testing

@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(group_with_a_negative_factor, UserError) {
   const CompileOptions options{.optimizer = optim::SGD{},
                                .groups = {{.params = "*", .lr_factor = -1}}};
-  // error: lr_factor.*: a number of at least 0 expected, got -1
+  // error: lr_factor.*: expected a number of at least 0, got -1
   compiled(plain_loss, options);
 }
 

@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(groups_of_one_name, UserError) {
   const CompileOptions options{.optimizer = optim::SGD{},
                                .groups = {{.params = "*"}, {.params = "*"}}};
-  // error: groups: two are named '*'
+  // error: groups: two groups are named '*'
   compiled(plain_loss, options);
 }
 

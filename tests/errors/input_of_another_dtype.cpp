@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(input_of_another_dtype, DtypeError) {
   Example example;
   example.feed.insert_or_assign("i", example.y);
-  example.trainer.step(example.feed);  // error: input 'i': i32 expected, got f32
+  example.trainer.step(example.feed);  // error: input 'i': expected i32, got f32
 }
 
 }  // namespace tensorgrad::testing

@@ -6,9 +6,9 @@ namespace tensorgrad::testing {
 // As many elements as the input has, but other rows.
 MISTAKE(input_of_another_shape, ShapeError) {
   Example example;
-  const HostTensor turned = HostTensor::of({3, 4}, example.x);
+  const HostTensor turned = HostTensor::from({3, 4}, example.x);
   example.feed.at("x") = turned;
-  example.trainer.step(example.feed);  // error: input 'x': [4,3] expected, got [3,4]
+  example.trainer.step(example.feed);  // error: input 'x': expected [4,3], got [3,4]
 }
 
 }  // namespace tensorgrad::testing

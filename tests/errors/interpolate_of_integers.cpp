@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(interpolate_of_integers, DtypeError) {
   compiled([](const Net&, In) {
-    // error: interpolate: f32 expected, got i32[1,1,4,4]
+    // error: interpolate: expected f32, got i32[1,1,4,4]
     return sum(cast(interpolate(zeros({1, 1, 4, 4}, i32), 8), f32));
   });
 }

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(layer_norm_of_a_scalar, ShapeError) {
   compiled([](const Net&, In in) {
-    return layer_norm(sum(in["x"]));  // error: layer_norm: axis -1 is not one of []
+    return layer_norm(sum(in["x"]));  // error: layer_norm: axis -1 is out of range for []
   });
 }
 

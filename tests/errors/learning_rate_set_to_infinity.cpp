@@ -7,7 +7,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(learning_rate_set_to_infinity, UserError) {
   Example e;
-  // error: set_lr: a learning rate of at least 0 expected, got inf
+  // error: set_lr: expected a learning rate of at least 0, got inf
   e.trainer.set_lr(std::numeric_limits<double>::infinity());
 }
 

@@ -7,7 +7,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(learning_rate_that_is_not_a_number, UserError) {
   const CompileOptions options{.optimizer = optim::SGD{.lr = std::nan("")}};
-  // error: compile: a learning rate of at least 0 expected, got nan
+  // error: compile: expected a learning rate of at least 0, got nan
   compiled(plain_loss, options);
 }
 

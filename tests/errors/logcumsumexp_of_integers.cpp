@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(logcumsumexp_of_integers, DtypeError) {
   compiled([](const Net&, In in) {
-    // error: logcumsumexp: f32 expected, got i32
+    // error: logcumsumexp: expected f32, got i32
     return sum(logcumsumexp(in["i"], 0));
   });
 }

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(loss_scale_that_is_not_there, UserError) {
   const Example e;
-  // error: loss_scale: the loss has no factor: neither mixed_precision nor loss_scale is on
+  // error: loss_scale: the loss is not scaled: neither mixed_precision nor loss_scale is enabled
   static_cast<void>(e.trainer.loss_scale());
 }
 

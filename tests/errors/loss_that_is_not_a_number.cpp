@@ -7,7 +7,7 @@ MISTAKE(loss_that_is_not_a_number, UserError) {
   auto trainer = compiled(
       [](const Net& net, In in) {
         const Tensor y = net.fc(in["x"]);
-        // error: step 2: the loss is nan; the first op that gives NaN or infinity is log (element 5
+        // error: step 2: the loss is nan; the first op to produce NaN or infinity is log (element 5
         // of f32[4,2] is nan)
         return mean(y) * 0.0 + mean(log(in["y"]));
       },

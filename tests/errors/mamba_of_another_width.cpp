@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(mamba_of_another_width, ShapeError) {
   compiled([](const Net&, In in) {
-    // error: Mamba: [B, L, 8] expected, got [4,3]
+    // error: Mamba: expected [B, L, 8], got [4,3]
     return sum(nn::Mamba(8)(in["x"]));
   });
 }

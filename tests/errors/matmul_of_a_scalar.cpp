@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(matmul_of_a_scalar, ShapeError) {
   compiled([](const Net&, In) {
-    // error: matmul: at least one axis expected: a [], b [3,2]
+    // error: matmul: expected at least one axis, got a [], b [3,2]
     return sum(matmul(zeros({}), zeros({3, 2})));
   });
 }

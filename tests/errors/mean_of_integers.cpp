@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(mean_of_integers, DtypeError) {
   compiled([](const Net&, In in) {
-    return mean(in["i"]);  // error: mean: f32 expected, got i32
+    return mean(in["i"]);  // error: mean: expected f32, got i32
   });
 }
 

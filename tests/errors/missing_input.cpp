@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(missing_input, UserError) {
   Example example;
   example.feed.erase("y");
-  example.trainer.step(example.feed);  // error: input 'y' is missing; the inputs are x, y, i
+  example.trainer.step(example.feed);  // error: input 'y' is missing; expected inputs: x, y, i
 }
 
 }  // namespace tensorgrad::testing

@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(missing_input_that_nobody_reads, UserError) {
   Example example;
   example.feed.erase("i");
-  example.trainer.step(example.feed);  // error: input 'i' is missing; the inputs are x, y, i
+  example.trainer.step(example.feed);  // error: input 'i' is missing; expected inputs: x, y, i
 }
 
 }  // namespace tensorgrad::testing

@@ -110,10 +110,10 @@ void expect_mistake(const std::string& file, const std::string& name,
     const std::string text = with_tmp(error.what());
     EXPECT_TRUE(fits(text.substr(0, text.find('\n')), want.message))
         << "expected: " << want.message << "\ngot: " << text;
-    EXPECT_EQ(error.site().line, want.line) << text;
-    if (want.line == 0 || !error.site().known()) return;
-    EXPECT_EQ(fs::path(error.site().file).filename(), base);
-    EXPECT_NE(text.find("\n  at " + to_string(error.site())), std::string::npos) << text;
+    EXPECT_EQ(error.location().line, want.line) << text;
+    if (want.line == 0 || !error.location().known()) return;
+    EXPECT_EQ(fs::path(error.location().file).filename(), base);
+    EXPECT_NE(text.find("\n  at " + to_string(error.location())), std::string::npos) << text;
     return;
   }
   ADD_FAILURE() << "nothing was thrown; expected: " << want.message;

@@ -57,8 +57,8 @@ inline std::vector<ObjectiveSpec<Net>> two_objectives() {
           {.name = "b", .loss = plain_loss, .params = "*.bias", .options = options}};
 }
 // Compiles them for the CPU.
-inline Trainer<Net> compiled(const std::vector<ObjectiveSpec<Net>>& objectives,
-                             std::int64_t memory_budget = 0, Loc loc = Loc::current()) {
+inline MultiTrainer<Net> compiled(const std::vector<ObjectiveSpec<Net>>& objectives,
+                                  std::int64_t memory_budget = 0, Loc loc = Loc::current()) {
   return compile(Net{}, objectives, {.device = {.kind = "cpu"}, .memory_budget = memory_budget},
                  loc);
 }

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(mse_of_integers, DtypeError) {
   compiled([](const Net&, In in) {
-    return mse(in["i"], in["i"]);  // error: mse: f32 expected, got i32
+    return mse(in["i"], in["i"]);  // error: mse: expected f32, got i32
   });
 }
 

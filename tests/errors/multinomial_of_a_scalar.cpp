@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(multinomial_of_a_scalar, ShapeError) {
   compiled([](const Net&, In) {
-    // error: multinomial: weights [..., C] and at least one draw expected, got [] and 3
+    // error: multinomial: expected weights [..., C] and at least one draw, got [] and 3
     return mean(cast(multinomial(zeros({}), 3), f32));
   });
 }

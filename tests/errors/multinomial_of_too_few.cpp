@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(multinomial_of_too_few, ShapeError) {
   compiled([](const Net&, In) {
-    // error: multinomial: 4 draws without replacement from [2,3]
+    // error: multinomial: cannot draw 4 without replacement from [2,3]
     return mean(cast(multinomial(ones({2, 3}), 4), f32));
   });
 }

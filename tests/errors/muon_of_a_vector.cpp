@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(muon_of_a_vector, UserError) {
   const CompileOptions options{.optimizer = optim::Muon{.params = "fc.bias"}};
-  // error: Muon: parameters of two axes expected, 'fc.bias' has 1
+  // error: Muon: expected parameters with two axes, 'fc.bias' has 1
   compiled(plain_loss, options);
 }
 

@@ -5,7 +5,8 @@ namespace tensorgrad::testing {
 
 MISTAKE(negative_number_beside_unsigned, DtypeError) {
   compiled([](const Net&, In) {
-    return sum(cast(arange(4, u32) * -1, f32));  // error: mul: the number -1 cannot be u32
+    // error: mul: the number -1 is not representable as u32
+    return sum(cast(arange(4, u32) * -1, f32));
   });
 }
 

@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(nesterov_with_dampening, UserError) {
   const CompileOptions options{.optimizer =
                                    optim::SGD{.momentum = 0.9, .nesterov = true, .dampening = 0.1}};
-  // error: SGD: nesterov needs a momentum and no dampening
+  // error: SGD: nesterov requires momentum and zero dampening
   compiled(plain_loss, options);
 }
 

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(norm_of_integers, DtypeError) {
   compiled([](const Net&, In in) {
-    // error: norm: f32 expected, got i32
+    // error: norm: expected f32, got i32
     return sum(norm(in["i"]));
   });
 }

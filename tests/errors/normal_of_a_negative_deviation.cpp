@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(normal_of_a_negative_deviation, UserError) {
   compiled([](const Net&, In) {
-    // error: normal: a deviation of at least 0 expected, got -1
+    // error: normal: expected a standard deviation of at least 0, got -1
     return mean(normal({2}, 0, -1));
   });
 }

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(normalize_grads_that_picks_nothing, UserError) {
   const CompileOptions options{.optimizer = optim::SGD{}, .normalize_grads = "w"};
-  // error: normalize_grads: no parameter is picked; there are fc.weight, fc.bias
+  // error: normalize_grads: no parameter matches; available: fc.weight, fc.bias
   compiled(plain_loss, options);
 }
 

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(number_too_large_for_an_integer, DtypeError) {
   compiled([](const Net&, In in) {
-    return sum(in["i"] + 3e9);  // error: add: the number 3000000000 cannot be i32
+    return sum(in["i"] + 3e9);  // error: add: the number 3000000000 is not representable as i32
   });
 }
 

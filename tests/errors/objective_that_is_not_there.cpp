@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(objective_that_is_not_there, UserError) {
   auto trainer = compiled(two_objectives());
-  static_cast<void>(trainer["a"]);  // error: there is no objective 'a'; there is w, b
+  static_cast<void>(trainer["a"]);  // error: no objective named 'a'; available: w, b
 }
 
 }  // namespace tensorgrad::testing

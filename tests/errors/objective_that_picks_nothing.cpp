@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(objective_that_picks_nothing, UserError) {
   auto objectives = two_objectives();
   objectives[1].params = "*.biass";
-  // error: objective 'b': no parameter is picked; there are fc.weight, fc.bias
+  // error: objective 'b': no parameter matches; available: fc.weight, fc.bias
   compiled(objectives);
 }
 

@@ -8,7 +8,7 @@ MISTAKE(objective_whose_loss_is_not_a_number, UserError) {
   auto objectives = two_objectives();
   objectives[1].options.detect_nan = true;
   objectives[1].loss = [](const Net& net, In in) {
-    // error: step 1: the loss is nan; the first op that gives NaN or infinity is log (element 1 of
+    // error: step 1: the loss is nan; the first op to produce NaN or infinity is log (element 1 of
     // f32[2] is nan)
     return sum(log(*net.fc.bias)) + plain_loss(net, in);
   };

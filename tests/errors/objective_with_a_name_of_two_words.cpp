@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(objective_with_a_name_of_two_words, UserError) {
   auto objectives = two_objectives();
   objectives[1].name = "the bias";
-  // error: compile: an objective's name is of letters, digits, '_' and '-', got 'the bias'
+  // error: compile: objective names may only contain letters, digits, '_' and '-', got 'the bias'
   compiled(objectives);
 }
 

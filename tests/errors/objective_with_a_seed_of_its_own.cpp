@@ -6,8 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(objective_with_a_seed_of_its_own, UserError) {
   auto objectives = two_objectives();
   objectives[1].options.seed = 3;
-  // error: objective 'b': seed, device, memory_budget and initial are the trainer's, in
-  // TrainerOptions
+  // error: objective 'b': seed, device, memory_budget and initial must be set in TrainerOptions
   compiled(objectives);
 }
 

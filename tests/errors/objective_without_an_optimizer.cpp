@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(objective_without_an_optimizer, UserError) {
   auto objectives = two_objectives();
   objectives[1].options.optimizer = {};
-  compiled(objectives);  // error: compile: an optimizer is needed
+  compiled(objectives);  // error: compile: an optimizer is required
 }
 
 }  // namespace tensorgrad::testing

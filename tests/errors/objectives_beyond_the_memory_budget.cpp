@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(objectives_beyond_the_memory_budget, UserError) {
   const auto objectives = two_objectives();
   const std::int64_t need = compiled(objectives).report().peak_bytes;
-  // error: memory budget: the objectives need # bytes together, the budget is #
+  // error: memory budget: the objectives need # bytes in total, the budget is #
   compiled(objectives, need - 1);
 }
 

@@ -4,7 +4,7 @@
 namespace tensorgrad::testing {
 
 MISTAKE(objectives_that_are_none, UserError) {
-  // error: compile: at least one objective expected, got none
+  // error: compile: expected at least one objective, got none
   compiled(std::vector<ObjectiveSpec<Net>>{});
 }
 

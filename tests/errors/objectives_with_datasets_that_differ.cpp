@@ -11,7 +11,7 @@ MISTAKE(objectives_with_datasets_that_differ, UserError) {
     options.dataset = {{"x", {8 + k, 3}}, {"y", {8 + k, 2}}};
     options.batch = 4;
   }
-  // error: dataset entry 'x': f32[8,3] in the objective 'w', f32[9,3] in 'b'
+  // error: dataset entry 'x': types differ: f32[8,3] in objective 'w', f32[9,3] in 'b'
   compiled(objectives);
 }
 

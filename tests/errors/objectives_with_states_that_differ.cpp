@@ -10,8 +10,7 @@ MISTAKE(objectives_with_states_that_differ, UserError) {
       return plain_loss(net, in) + state("bias", {}, initial);
     };
   }
-  // error: state 'bias': the objectives 'w' and 'b' have it with another type or another initial
-  // value
+  // error: state 'bias': objectives 'w' and 'b' disagree on its type or initial value
   compiled(objectives);
 }
 

@@ -4,8 +4,8 @@
 namespace tensorgrad::testing {
 
 MISTAKE(op_outside_of_a_traced_function, UserError) {
-  // error: full: ops may only be called in a function that is being traced (one given to compile,
-  // compile_forward or attach)
+  // error: full: ops may only be called inside a traced function (one passed to compile,
+  // compile_function or attach)
   static_cast<void>(full({2}, 1));
 }
 

@@ -4,8 +4,8 @@
 namespace tensorgrad::testing {
 
 MISTAKE(open_size_in_training, ShapeError) {
-  const CompileOptions options{.inputs = {{"x", {kOpen, 3}}}, .optimizer = optim::SGD{}};
-  // error: input 'x': [?,3] has an open size, which only functions that do not train may have
+  const CompileOptions options{.inputs = {{"x", {kDynamic, 3}}}, .optimizer = optim::SGD{}};
+  // error: input 'x': [?,3] has a dynamic size, which training does not support
   compile(Net{}, plain_loss, options);
 }
 

@@ -5,10 +5,10 @@ namespace tensorgrad::testing {
 
 MISTAKE(open_size_of_a_part, ShapeError) {
   const auto twice = [](const Net&, const Inputs& in) { return in["x"] * 2.0; };
-  const ForwardOptions options{.inputs = {{"x", {kOpen, 3}}}, .device = {.kind = "cpu"}};
-  Forward forward = compile_forward(Net{}, twice, options);
+  const FunctionOptions options{.inputs = {{"x", {kDynamic, 3}}}, .device = {.kind = "cpu"}};
+  CompiledFunction forward = compile_function(Net{}, twice, options);
   const std::vector<float> x(7);
-  // error: input 'x': [?,3] has 3 elements or a multiple of that, got 7
+  // error: input 'x': [?,3] takes a multiple of 3 elements, got 7
   forward({{"x", x}});
 }
 

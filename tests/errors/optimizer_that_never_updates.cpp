@@ -14,7 +14,7 @@ struct Lazy {
 
 MISTAKE(optimizer_that_never_updates, UserError) {
   const CompileOptions options{.inputs = {{"x", {4, 3}}, {"y", {4, 2}}}, .optimizer = Lazy{}};
-  compile(Net{}, plain_loss, options);  // error: optimizer: it never calls set_param()
+  compile(Net{}, plain_loss, options);  // error: optimizer: set_param() was never called
 }
 
 }  // namespace tensorgrad::testing

@@ -14,7 +14,7 @@ struct Hasty {
 
 MISTAKE(optimizer_that_sets_an_unknown_state, UserError) {
   const CompileOptions options{.inputs = {{"x", {4, 3}}, {"y", {4, 2}}}, .optimizer = Hasty{}};
-  // error: optimizer: set_state('velocity') before state('velocity')
+  // error: optimizer: set_state('velocity') called before state('velocity')
   compile(Net{}, plain_loss, options);
 }
 

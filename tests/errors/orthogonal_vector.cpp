@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(orthogonal_vector, ShapeError) {
   compiled([](const Net&, In) {
-    // error: parameter: init::orthogonal is for at least two axes, got [3]
+    // error: parameter: init::orthogonal requires at least two axes, got [3]
     return sum(Parameter({3}, init::orthogonal()).tensor());
   });
 }

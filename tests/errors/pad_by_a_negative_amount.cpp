@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(pad_by_a_negative_amount, ShapeError) {
   compiled([](const Net&, In in) {
-    return sum(pad(in["x"], {-1, 0}));  // error: pad: an amount to pad by must not be negative
+    return sum(pad(in["x"], {-1, 0}));  // error: pad: padding must not be negative
   });
 }
 

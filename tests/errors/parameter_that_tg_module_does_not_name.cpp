@@ -16,8 +16,8 @@ struct Forgetful {
 MISTAKE(parameter_that_tg_module_does_not_name, UserError) {
   const auto loss = [](const Forgetful& net, In in) {
     const Tensor y = net.fc(in["x"]);
-    // error: parameter [2] is not a part of the model that is traced: name its field in the
-    // TG_MODULE of its struct, and use the model that the traced function is given
+    // error: parameter [2] is not part of the traced model: name its field in the TG_MODULE of its
+    // struct, and use the model passed to the traced function
     return mean(y * net.scale);
   };
   compile(Forgetful{}, loss,

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(permute_that_repeats_an_axis, ShapeError) {
   compiled([](const Net&, In in) {
-    // error: permute: axes [0,0] do not name each axis of [4,3] once
+    // error: permute: axes [0,0] do not name each axis of [4,3] exactly once
     return sum(permute(in["x"], {0, 0}));
   });
 }

@@ -7,8 +7,7 @@ namespace tensorgrad::testing {
 MISTAKE(picture_of_four_channels, IoError) {
   const std::string path = temporary("four_channels.png");
   write_file_atomically(path, plain_png(2, 2, 1));
-  // throws: TMP/four_channels.png: 4 channels were asked for: 1, 3, or 0 for those of the file
-  // expected
+  // throws: TMP/four_channels.png: channels must be 1, 3 or 0 (as in the file), got 4
   static_cast<void>(read_image(path, {.channels = 4}));
 }
 

@@ -7,8 +7,7 @@ namespace tensorgrad::testing {
 MISTAKE(picture_with_a_height_alone, IoError) {
   const std::string path = temporary("with_a_height.png");
   write_file_atomically(path, plain_png(2, 2, 1));
-  // throws: TMP/with_a_height.png: height 32 and width 0 were asked for: both 1 to 65535, or both
-  // 0, expected
+  // throws: TMP/with_a_height.png: height and width must both be 1 to 65535 or both 0, got 32 and 0
   static_cast<void>(read_image(path, {.height = 32}));
 }
 

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(recurrence_of_integers, DtypeError) {
   compiled([](const Net&, In in) {
-    // error: linear_recurrence: f32 expected, got i32[4]
+    // error: linear_recurrence: expected f32, got i32[4]
     return sum(cast(linear_recurrence(in["i"], in["i"], 0), f32));
   });
 }

@@ -10,8 +10,8 @@ MISTAKE(recurrent_layer_on_the_wrong_width, ShapeError) {
   };
   compile(Recurrent{},
           [](const Recurrent& net, In) {
-            // error: recurrent layer: x of two or three axes expected, the last of
-            // size 3, got [5,2,4]
+            // error: recurrent layer: expected x of two or three axes, the last of size 3, got
+            // [5,2,4]
             return sum(net.lstm(zeros({5, 2, 4})).output);
           },
           {.optimizer = optim::SGD{}, .device = {.kind = "cpu"}});

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(repeat_with_too_few_counts, ShapeError) {
   compiled([](const Net&, In in) {
-    // error: repeat: a count for each axis of [4,3] expected, got 1
+    // error: repeat: expected one count per axis of [4,3], got 1
     return sum(repeat(in["x"], {2}));
   });
 }

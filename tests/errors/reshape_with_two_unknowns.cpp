@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(reshape_with_two_unknowns, ShapeError) {
   compiled([](const Net&, In in) {
-    return sum(reshape(in["x"], {-1, -1}));  // error: reshape: cannot make [-1,-1] of [4,3]
+    return sum(reshape(in["x"], {-1, -1}));  // error: reshape: cannot make [-1,-1] from [4,3]
   });
 }
 

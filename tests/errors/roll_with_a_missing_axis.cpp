@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(roll_with_a_missing_axis, ShapeError) {
   compiled([](const Net&, In in) {
-    // error: roll: 2 shifts and 1 axes
+    // error: roll: 2 shifts for 1 axes
     return sum(roll(in["x"], {1, 1}, {0}));
   });
 }

@@ -7,7 +7,7 @@ MISTAKE(scalar_of_unknown_name, UserError) {
   auto trainer =
       compiled([](const Net& net, In in) { return mean(net.fc(in["x"])) * scalar("beta", 0.5); });
   trainer.set("beta", 0.25);
-  trainer.set("alpha", 1);  // error: there is no run-time scalar 'alpha'; there is beta
+  trainer.set("alpha", 1);  // error: unknown run-time scalar 'alpha'; available: beta
 }
 
 }  // namespace tensorgrad::testing

@@ -4,7 +4,7 @@
 namespace tensorgrad::testing {
 
 MISTAKE(schedule_of_zero_steps, UserError) {
-  // throws: schedule linear: at least one step expected, got 0
+  // throws: schedule linear: expected at least one step, got 0
   static_cast<void>(Schedule::linear(1, 0, 0));
 }
 

@@ -4,7 +4,7 @@
 namespace tensorgrad::testing {
 
 MISTAKE(schedule_one_cycle_that_never_comes_down, UserError) {
-  // throws: schedule one_cycle: pct_start: from 0 to 1 expected, got 2.000000
+  // throws: schedule one_cycle: pct_start: expected 0 to 1, got 2.000000
   static_cast<void>(Schedule::one_cycle({.peak = 1, .steps = 5, .pct_start = 2}));
 }
 

@@ -4,7 +4,7 @@
 namespace tensorgrad::testing {
 
 MISTAKE(schedule_sequence_without_its_milestones, UserError) {
-  // throws: schedule sequence: one milestone between two schedules expected, got 0 for 2 schedules
+  // throws: schedule sequence: expected one milestone fewer than schedules, got 0 for 2 schedules
   static_cast<void>(Schedule::sequence({1.0, 2.0}, {}));
 }
 

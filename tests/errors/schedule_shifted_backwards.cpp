@@ -4,7 +4,7 @@
 namespace tensorgrad::testing {
 
 MISTAKE(schedule_shifted_backwards, UserError) {
-  // throws: schedule shift: at least 0 expected, got -1
+  // throws: schedule shift: expected at least 0, got -1
   static_cast<void>(Schedule::shift(-1, 1.0));
 }
 

@@ -4,7 +4,7 @@
 namespace tensorgrad::testing {
 
 MISTAKE(schedule_with_a_negative_rate, UserError) {
-  // throws: schedule cosine: from: a number of at least 0 expected, got -1
+  // throws: schedule cosine: from: expected a number of at least 0, got -1
   static_cast<void>(Schedule::cosine(-1, 0, 5));
 }
 

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(softmax_of_integers, DtypeError) {
   compiled([](const Net&, In in) {
-    return sum(softmax(in["i"]));  // error: softmax: f32 expected, got i32
+    return sum(softmax(in["i"]));  // error: softmax: expected f32, got i32
   });
 }
 

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(softmax_over_a_missing_axis, ShapeError) {
   compiled([](const Net&, In in) {
-    return sum(softmax(in["x"], 5));  // error: softmax: axis 5 is not one of [4,3]
+    return sum(softmax(in["x"], 5));  // error: softmax: axis 5 is out of range for [4,3]
   });
 }
 

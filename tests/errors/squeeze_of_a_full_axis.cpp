@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(squeeze_of_a_full_axis, ShapeError) {
   compiled([](const Net&, In in) {
-    return sum(squeeze(in["x"], 0));  // error: squeeze: axis 0 of [4,3] is not of size 1
+    return sum(squeeze(in["x"], 0));  // error: squeeze: axis 0 of [4,3] does not have size 1
   });
 }
 

@@ -9,9 +9,9 @@ MISTAKE(state_that_depends_on_an_open_size, UserError) {
     set_state("last", in["x"]);
     return last;
   };
-  const ForwardOptions options{.inputs = {{"x", {kOpen, 3}}}, .device = {.kind = "cpu"}};
-  // error: forward: state 'last' is f32[2,3] where the open size is 2, and not where it is 1; ...
-  Forward forward = compile_forward(Net{}, kept, options);
+  const FunctionOptions options{.inputs = {{"x", {kDynamic, 3}}}, .device = {.kind = "cpu"}};
+  // error: state 'last' is f32[2,3] for a dynamic size of 2, but not for one of 1; ...
+  CompiledFunction forward = compile_function(Net{}, kept, options);
   const std::vector<float> x(6);
   forward({{"x", x}});
 }

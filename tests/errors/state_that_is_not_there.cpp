@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(state_that_is_not_there, UserError) {
   compiled([](const Net&, In in) {
-    set_state("count", sum(in["x"]));  // error: set_state: there is no state 'count'
+    set_state("count", sum(in["x"]));  // error: set_state: unknown state 'count'
     return sum(in["x"]);
   });
 }

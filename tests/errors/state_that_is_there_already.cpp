@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(state_that_is_there_already, UserError) {
   compiled([](const Net&, In in) {
     state("count", {});
-    return sum(in["x"]) + state("count", {});  // error: state: there is a state 'count' already
+    return sum(in["x"]) + state("count", {});  // error: state: state 'count' already exists
   });
 }
 

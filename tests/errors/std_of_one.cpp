@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(std_of_one, ShapeError) {
   compiled([](const Net&, In in) {
-    // error: std: 1 elements and a correction of 1 leave nothing to divide by
+    // error: std: 1 elements with a correction of 1 leave no degrees of freedom
     return sum(tensorgrad::std(narrow(in["x"], 1, 0, 1), 1));
   });
 }

@@ -11,7 +11,7 @@ MISTAKE(submit_while_looking_for_nan, UserError) {
   auto trainer = compiled(plain_loss, options);
   trainer.upload_data("x", std::vector<float>(24));
   trainer.upload_data("y", std::vector<float>(16));
-  trainer.submit(1);  // error: submit: with detect_nan, call step()
+  trainer.submit(1);  // error: submit: not supported with detect_nan; call step()
 }
 
 }  // namespace tensorgrad::testing

@@ -5,8 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(submit_with_inputs, UserError) {
   Example example;
-  // error: submit: the inputs of this program are given step by step; call step(), or declare them
-  // as dataset
+  // error: submit: the inputs are passed at each step; call step(), or declare them as a dataset
   example.trainer.submit(1);
 }
 

@@ -6,7 +6,7 @@ namespace tensorgrad::testing {
 MISTAKE(tokenizer_file_that_is_no_json, IoError) {
   const std::string path = temporary("no_tokenizer.json");
   write_file_atomically(path, "vocabulary");
-  // throws: TMP/no_tokenizer.json: is not JSON at byte 0: "v" was not expected
+  // throws: TMP/no_tokenizer.json: is not JSON at byte 0: unexpected "v"
   Tokenizer::from_file(path);
 }
 

@@ -9,7 +9,7 @@ MISTAKE(tokenizer_with_a_pattern_that_is_not_known, IoError) {
       {"type": "Split", "pattern": {"Regex": "[a-z]+"}, "behavior": "Isolated", "invert": false},
       {"type": "ByteLevel", "use_regex": false}]}})";
   // throws: tokenizer.json: pre_tokenizer.pretokenizers[0].pattern.Regex: the expression "[a-z]+"
-  // is not read, only those of GPT-2, cl100k (GPT-4, Llama 3), Qwen2 and o200k
+  // is not supported; expected that of GPT-2, cl100k (GPT-4, Llama 3), Qwen2 or o200k
   Tokenizer::from_json(json);
 }
 

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(trace_within_a_trace, UserError) {
   compiled([](const Net& net, In in) {
-    // error: a function that is being traced may not compile or attach another
+    // error: compile, compile_function and attach may not be called inside a traced function
     compiled(plain_loss);
     return plain_loss(net, in);
   });

@@ -7,7 +7,7 @@ MISTAKE(trainer_that_was_moved, UserError) {
   auto trainer = compiled(plain_loss);
   const auto other = std::move(trainer);
   EXPECT_EQ(other.steps(), 0);
-  trainer.step({});  // error: Trainer: it was moved from, so that it has nothing any more
+  trainer.step({});  // error: Trainer: used after it was moved from
 }
 
 }  // namespace tensorgrad::testing

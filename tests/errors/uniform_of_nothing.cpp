@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(uniform_of_nothing, UserError) {
   compiled([](const Net&, In) {
-    // error: uniform: finite floats lo < hi expected, got 2 and 1
+    // error: uniform: expected finite floats lo < hi, got 2 and 1
     return mean(uniform({2}, 2, 1));
   });
 }

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(unknown_input_name, UserError) {
   compiled([](const Net& net, In in) {
-    return mean(net.fc(in["image"]));  // error: there is no input 'image'; the inputs are i, x, y
+    return mean(net.fc(in["image"]));  // error: unknown input 'image'; available: i, x, y
   });
 }
 

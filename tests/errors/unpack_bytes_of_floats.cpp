@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(unpack_bytes_of_floats, DtypeError) {
   compiled([](const Net&, In in) {
-    return sum(unpack_bytes(in["x"]));  // error: unpack_bytes: u32 expected, got f32
+    return sum(unpack_bytes(in["x"]));  // error: unpack_bytes: expected u32, got f32
   });
 }
 

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(var_of_one_element, ShapeError) {
   compiled([](const Net&, In in) {
-    // error: var: 1 elements and a correction of 1 leave nothing to divide by
+    // error: var: 1 elements with a correction of 1 leave no degrees of freedom
     return var(narrow(in["x"], 0, 0, 1), 0);
   });
 }

@@ -10,8 +10,8 @@ namespace tensorgrad::testing {
 namespace {
 
 // A trainer that shows its device.
-struct OpenTrainer : TrainerBase {
-  explicit OpenTrainer(const TrainerBase& trainer) : TrainerBase(trainer) {}
+struct OpenTrainer : AnyTrainer {
+  explicit OpenTrainer(const AnyTrainer& trainer) : AnyTrainer(trainer) {}
   [[nodiscard]] webgpu::WebGpuDevice& device() const {
     return dynamic_cast<webgpu::WebGpuDevice&>(impl_->engine().instance().device());
   }

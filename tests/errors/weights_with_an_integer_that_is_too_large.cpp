@@ -8,8 +8,8 @@ MISTAKE(weights_with_an_integer_that_is_too_large, IoError) {
   std::vector<std::byte> bytes(16);
   bytes[12] = std::byte{1};  // 2^32 in the second
   write_safetensors(path, {{{"count", {"I64", {2}, bytes}}}, {}});
-  // error: TMP/too_large.safetensors: tensor "count" (I64): element 1 is 4294967296, which no i32
-  // holds
+  // error: TMP/too_large.safetensors: tensor "count" (I64): element 1 is 4294967296, which does not
+  // fit in i32
   read_weights(path);
 }
 

@@ -5,7 +5,7 @@ namespace tensorgrad::testing {
 
 MISTAKE(windows_longer_than_the_text, UserError) {
   const std::vector<std::int32_t> tokens(5);
-  // error: windows of 6 tokens, each 1 after the one before, cannot be taken of 5 tokens
+  // error: cannot take windows of 6 tokens with stride 1 from 5 tokens
   const TokenWindows windows(tokens, 6);
 }
 

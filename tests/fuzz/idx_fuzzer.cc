@@ -7,7 +7,8 @@
 #include <span>
 #include <string_view>
 
-#include "tensorgrad/data/images.h"
+#include "tensorgrad/data/idx.h"
+#include "tensorgrad/data/csv.h"
 #include "tensorgrad/error.h"
 
 namespace {

@@ -36,7 +36,7 @@ std::vector<Case> activations() {
       {"hardtanh", [](T t) { return hardtanh(t[0]); }},
       {"threshold", [](T t) { return threshold(t[0], 0.5, -2); }},
       {"gelu", [](T t) { return gelu(t[0]); }},
-      {"gelu_tanh", [](T t) { return gelu(t[0], Gelu::kTanh); }},
+      {"gelu_tanh", [](T t) { return gelu(t[0], GeluApproximation::kTanh); }},
       {"softplus", [](T t) { return softplus(t[0]); }},
       one("selu", selu),
       one("relu6", relu6),

@@ -116,7 +116,7 @@ void check_batch_norm(const std::string& device) {
       },
       {.inputs = specs});
   for (int run = 0; run < 2; ++run) {  // use changes nothing
-    const Outputs outputs = in_use.run({{"input", x}});
+    const NamedTensors outputs = in_use.run({{"input", x}});
     const std::string buffer = name + "/buffer/running_";
     expect_near(outputs.at("mean").floats(), layers_fixture().values<float>(buffer + "mean"), 1e-5,
                 "mean");

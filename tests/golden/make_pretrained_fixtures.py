@@ -16,7 +16,7 @@ import shutil
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
-from transformers import Mamba2Config, Mamba2ForCausalLM, MambaConfig, MambaForCausalLM
+from transformers import Mamba2Config, Mamba2ForCausalLM, LanguageModelConfig, MambaForCausalLM
 
 from make_fixtures import draw, write_safetensors
 
@@ -84,9 +84,9 @@ def state_spaces_fixture(name, kind, config, written, generator):
 
 
 def checkpoints(generator):
-    transformers_fixture("mamba", MambaForCausalLM, MambaConfig(
+    transformers_fixture("mamba", MambaForCausalLM, LanguageModelConfig(
         vocab_size=23, hidden_size=16, state_size=4, num_hidden_layers=2), torch.float32, generator)
-    transformers_fixture("mamba_odd", MambaForCausalLM, MambaConfig(
+    transformers_fixture("mamba_odd", MambaForCausalLM, LanguageModelConfig(
         vocab_size=19, hidden_size=18, state_size=5, num_hidden_layers=2, conv_kernel=3, expand=3, time_step_rank=3,
         use_bias=True, use_conv_bias=False, layer_norm_epsilon=1e-3, tie_word_embeddings=False), torch.bfloat16,
         generator)
@@ -98,7 +98,7 @@ def checkpoints(generator):
         conv_kernel=2, use_bias=True, use_conv_bias=False, layer_norm_epsilon=1e-3, time_step_limit=(0.05, 0.4),
         tie_word_embeddings=True), torch.float32, generator)
     common = {"rms_norm": True, "residual_in_fp32": True, "fused_add_norm": True, "pad_vocab_size_multiple": 8}
-    state_spaces_fixture("ssm_mamba", MambaForCausalLM, MambaConfig(
+    state_spaces_fixture("ssm_mamba", MambaForCausalLM, LanguageModelConfig(
         vocab_size=24, hidden_size=16, state_size=16, num_hidden_layers=2), {
             "d_model": 16, "n_layer": 2, "vocab_size": 21, "ssm_cfg": {}, **common}, generator)
     state_spaces_fixture("ssm_mamba2", Mamba2ForCausalLM, Mamba2Config(

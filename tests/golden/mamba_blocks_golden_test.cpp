@@ -18,9 +18,9 @@ void check_block(const std::string& name, const Net& net, const std::string& dev
   const bool of_tokens = blocks_fixture().has(name + "/in/tokens");
   const std::string input = of_tokens ? "tokens" : "x", given = name + "/in/" + input;
   auto forward =
-      compile_forward(net, [&](const Net& of, const Inputs& in) { return of(in[input]); },
-                      {.inputs = {{input, blocks_fixture().shape(given), of_tokens ? i32 : f32}},
-                       .device = {.kind = device, .allow_software = true}});
+      compile_function(net, [&](const Net& of, const Inputs& in) { return of(in[input]); },
+                       {.inputs = {{input, blocks_fixture().shape(given), of_tokens ? i32 : f32}},
+                        .device = {.kind = device, .allow_software = true}});
   const auto begins = forward.download_params();
   for (const auto& [key, want] : blocks_fixture().all_of(name + "/initial/"))
     EXPECT_EQ(begins.at(key).floats(), want.floats()) << name << ": initial " << key;
@@ -60,13 +60,14 @@ TEST(MambaBlocks, gated_mlp_is_that_of_its_formula_on_webgpu) {
 
 void check_model(const std::string& device) {
   using nn::MixerKind;
-  nn::MambaConfig config = small_mamba(17,
-                                       {MixerKind::kMamba1, MixerKind::kMlp, MixerKind::kAttention,
-                                        MixerKind::kMlp, MixerKind::kMamba3},
-                                       24);
+  nn::LanguageModelConfig config =
+      small_mamba(17,
+                  {MixerKind::kMamba1, MixerKind::kMlp, MixerKind::kAttention, MixerKind::kMlp,
+                   MixerKind::kMamba3},
+                  24);
   config.d_model = 16;
   config.mlp_width = 16;
-  check_block("model", nn::MambaLM(config), device);
+  check_block("model", nn::LanguageModel(config), device);
 }
 TEST(MambaBlocks, model_of_several_kinds_has_the_logits_of_loops_on_cpu) { check_model("cpu"); }
 TEST(MambaBlocks, model_of_several_kinds_has_the_logits_of_loops_on_webgpu) {

@@ -10,12 +10,12 @@ namespace {
 struct NoModel {
   TG_MODULE()
 };
-using NamedTensors = std::map<std::string, Tensor>;
+using TracedTensors = std::map<std::string, Tensor>;
 
 // y and the last state.
-using GoldenScan = std::pair<Tensor, Tensor> (*)(const NamedTensors& in);
+using GoldenScan = std::pair<Tensor, Tensor> (*)(const TracedTensors& in);
 
-std::pair<Tensor, Tensor> selective_as_there(const NamedTensors& in) {
+std::pair<Tensor, Tensor> selective_as_there(const TracedTensors& in) {
   const auto steps = [&](const char* name) { return transpose(in.at(name), 1, 2); };
   const SelectiveScan scan =
       selective_scan(steps("u"), steps("delta"), in.at("a"), steps("b"), steps("c"),
@@ -26,7 +26,7 @@ std::pair<Tensor, Tensor> selective_as_there(const NamedTensors& in) {
   return {transpose(scan.y, 1, 2), scan.state};
 }
 
-std::pair<Tensor, Tensor> ssd_as_there(const NamedTensors& in) {
+std::pair<Tensor, Tensor> ssd_as_there(const TracedTensors& in) {
   const Ssd scan = ssd(in.at("x"), in.at("dt"), in.at("a"), in.at("b"), in.at("c"),
                        {.chunk = 8,
                         .D = in.at("d"),
@@ -47,10 +47,10 @@ void check_scan(const std::string& name, GoldenScan scan, const std::string& dev
     given[full] = fixture.values<float>(full);
     feed.emplace(full, given[full]);
   }
-  auto forward = compile_forward(
+  auto forward = compile_function(
       NoModel{},
       [&](const NoModel&, const Inputs& in) {
-        NamedTensors operands;
+        TracedTensors operands;
         std::vector<std::string> names;
         std::vector<Tensor> of;
         for (const InputSpec& spec : specs) {

@@ -49,18 +49,20 @@ void check_logits(const lm::SavedModel& model, const std::string& name, const st
   const auto tokens = want.values<std::int32_t>("tokens");
   const std::int64_t batch = want.shape("tokens")[0], length = want.shape("tokens")[1];
   const DeviceOptions where{.kind = device, .allow_software = true};
-  auto whole =
-      compile_forward(nn::MambaLM(model.config),
-                      [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
-                      {.inputs = {{"tokens", {batch, length}, i32}}, .device = where});
+  auto whole = compile_function(
+      nn::LanguageModel(model.config),
+      [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
+      {.inputs = {{"tokens", {batch, length}, i32}}, .device = where});
   whole.upload_params(model.weights);
   expect_steps(want, whole({{"tokens", tokens}}), 0);
   if (device != "cpu") return;  // a software GPU takes seconds to compile another program
 
-  auto pieces = compile_forward(
-      nn::MambaLM(model.config),
-      [](const nn::MambaLM& net, const Inputs& in) { return net.resume(in["tokens"], in["keep"]); },
-      {.inputs = {{"tokens", {batch, kOpen}, i32}, {"keep", {batch}}}, .device = where});
+  auto pieces = compile_function(
+      nn::LanguageModel(model.config),
+      [](const nn::LanguageModel& net, const Inputs& in) {
+        return net.resume(in["tokens"], in["keep"]);
+      },
+      {.inputs = {{"tokens", {batch, kDynamic}, i32}, {"keep", {batch}}}, .device = where});
   pieces.upload_params(model.weights);
   for (std::int64_t at = 0; at < length;) {
     const std::int64_t count = at == 0 ? 9 : 1;
@@ -111,8 +113,8 @@ TEST(Pretrained, configurations_say_what_the_weights_are) {
   EXPECT_TRUE(config_of("ssm_mamba").tie_embeddings);
   EXPECT_EQ(config_of("ssm_mamba2").mamba2.groups, 2);
   EXPECT_EQ(config_of("mamba").mamba.discretization, Discretization::kEuler);
-  EXPECT_EQ(config_of("mamba2").mamba2.dt_most, 0);
-  EXPECT_EQ(config_of("mamba2_odd").mamba2.dt_most, 0.4);
+  EXPECT_EQ(config_of("mamba2").mamba2.dt_limit_max, 0);
+  EXPECT_EQ(config_of("mamba2_odd").mamba2.dt_limit_max, 0.4);
   EXPECT_EQ(config_of("mamba_odd").norm_epsilon, 1e-3);
 }
 
@@ -151,34 +153,34 @@ std::string failure_with(const std::string& fixture, const std::string& old, con
 
 TEST(Pretrained, refuses_what_it_would_compute_otherwise) {
   EXPECT_EQ(failure_with("mamba", R"("model_type": "mamba")", R"("model_type": "falcon_mamba")"),
-            R"(/config.json: model_type: mamba or mamba2 expected, got "falcon_mamba")");
+            R"(/config.json: model_type: expected mamba or mamba2, got "falcon_mamba")");
   EXPECT_EQ(failure_with("mamba", R"("hidden_act": "silu")", R"("hidden_act": "gelu")"),
-            R"(/config.json: hidden_act: only "silu" can be imported, got "gelu")");
+            R"(/config.json: hidden_act: only "silu" is supported, got "gelu")");
   EXPECT_EQ(failure_with("mamba2", R"("num_heads": 4)", R"("num_heads": 5)"),
-            "/config.json: num_heads: expand * hidden_size / head_dim expected, got 5");
+            "/config.json: num_heads: expected expand * hidden_size / head_dim, got 5");
   EXPECT_EQ(failure_with("mamba2", R"("num_heads": 4)", R"("num_heads": 4.5)"),
-            "/config.json: num_heads: an integer from 1 to 1073741824 expected, got 4.5");
+            "/config.json: num_heads: expected an integer from 1 to 1073741824, got 4.5");
   for (const char* kind : {"mamba", "mamba2"}) {
     EXPECT_EQ(failure_with(kind, R"("conv_kernel": 4)", R"("conv_kernel": 1)"),
-              "/config.json: conv_kernel: an integer from 2 to 1073741824 expected, got 1");
+              "/config.json: conv_kernel: expected an integer from 2 to 1073741824, got 1");
   }
   EXPECT_EQ(failure_with("ssm_mamba2", R"("ngroups")", R"("d_conv": 1, "ngroups")"),
-            "/config.json: ssm_cfg.d_conv: an integer from 2 to 1073741824 expected, got 1");
+            "/config.json: ssm_cfg.d_conv: expected an integer from 2 to 1073741824, got 1");
   EXPECT_EQ(failure_with("mamba2", R"("hidden_size": 16,)", ""),
             "/config.json: hidden_size: is missing");
   EXPECT_EQ(failure_with("ssm_mamba2", R"("attn_layer_idx": [])", R"("attn_layer_idx": [1])"),
-            "/config.json: attn_layer_idx: only [] can be imported, got [1]");
+            "/config.json: attn_layer_idx: only [] is supported, got [1]");
   EXPECT_EQ(failure_with("ssm_mamba2", R"("ngroups")", R"("n_groups")"),
-            "/config.json: ssm_cfg.n_groups: is not known, so the model could not be told to be "
-            "the same");
+            "/config.json: ssm_cfg.n_groups: unknown field, so the model might not be reproduced "
+            "exactly");
   EXPECT_EQ(failure_with("ssm_mamba2", R"("layer": "Mamba2")", R"("layer": "Mamba3")"),
-            R"(/config.json: ssm_cfg.layer: Mamba1 or Mamba2 expected, got "Mamba3")");
+            R"(/config.json: ssm_cfg.layer: expected Mamba1 or Mamba2, got "Mamba3")");
   EXPECT_EQ(failure_with("ssm_mamba", "{", "["), "/config.json: is not JSON at byte 13");
   EXPECT_EQ(failure_with("mamba2_odd", "0.4", "0.01"),
-            "/config.json: time_step_limit: two numbers, the second above the first, expected, got "
+            "/config.json: time_step_limit: expected two numbers, the second above the first, got "
             "[0.05,0.01]");
   EXPECT_EQ(failure_with("mamba", R"("vocab_size": 23)", R"("vocab_size": 24)"),
-            ": backbone.embedding.weight: f32[24,16] expected, got f32[23,16]");
+            ": backbone.embedding.weight: expected f32[24,16], got f32[23,16]");
   EXPECT_THAT(failure_with("mamba", R"("num_hidden_layers": 2)", R"("num_hidden_layers": 60000)"),
               ::testing::HasSubstr("has more parameters than the"));
 }
@@ -199,16 +201,17 @@ TEST(Pretrained, names_the_file_that_is_wrong) {
             "/model-00003-of-00002.safetensors:");
   EXPECT_THAT(
       failure_with("mamba2", "\"model-00002", "\"../model-00002", "model.safetensors.index.json"),
-      ::testing::EndsWith("the name of a file in the same folder expected"));
+      ::testing::EndsWith("expected the name of a file in the same folder"));
   EXPECT_EQ(failure_with("mamba2", "weight_map", "weights", "model.safetensors.index.json"),
-            "/model.safetensors.index.json: weight_map: an object of names and files expected");
+            "/model.safetensors.index.json: weight_map: expected an object of tensor names and "
+            "files");
   const SpoiltFolder folder("mamba");
   fs::rename(folder.file("model.safetensors"), folder.file("pytorch_model.bin"));
   EXPECT_THAT(folder.failure(), ::testing::AllOf(::testing::StartsWith("/pytorch_model.bin: "),
                                                  ::testing::HasSubstr("save_file(")));
   fs::remove(folder.file("pytorch_model.bin"));
   EXPECT_EQ(folder.failure(),
-            ": there is neither model.safetensors nor model.safetensors.index.json");
+            ": contains neither model.safetensors nor model.safetensors.index.json");
   fs::remove(folder.file("config.json"));
   EXPECT_EQ(folder.failure().substr(0, 13), "/config.json:");
   EXPECT_THROW((void)lm::load_pretrained(folder.file("none").string()), IoError);
@@ -221,7 +224,7 @@ TEST(Pretrained, a_tied_head_is_the_embedding) {
   file.tensors.at("lm_head.weight").data[5] ^= std::byte{1};
   write_safetensors(path, file);
   EXPECT_EQ(folder.failure(),
-            ": lm_head.weight is not the embedding, though config.json ties the two");
+            ": lm_head.weight differs from the embedding, but config.json ties the two");
 }
 
 TEST(Pretrained, brings_the_tokenizer_along) {

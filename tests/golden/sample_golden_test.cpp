@@ -48,7 +48,7 @@ void train(const std::string& file, Tensor (*loss)(const Model&, const Inputs&),
   }
   ASSERT_EQ(kept != nullptr, !fixture.all_of("buffers/").empty());
   if (kept == nullptr) return;
-  const Outputs held = trainer.attach(kept, {}).run();
+  const auto held = trainer.attach(kept, {}).run();
   for (const auto& [name, want] : fixture.all_of("buffers/")) {
     const std::vector<float> got = held.at(name).floats(), all = want.floats();
     ASSERT_EQ(got.size(), all.size()) << name;

@@ -85,7 +85,7 @@ void check_model(const std::string& name, const ImportOptions& options, const st
   const std::vector<InputSpec> inputs = {{"x", fixture.shape("expected/in")}};
   const auto apply = [](const Model& model, const Inputs& in) { return model(in["x"]); };
   const std::vector<float> x = fixture.values<float>("expected/in");
-  auto forward = compile_forward(Model{}, apply, {.inputs = inputs, .device = where});
+  auto forward = compile_function(Model{}, apply, {.inputs = inputs, .device = where});
   forward.import_weights(path_of(name), options);
   expect_logits(fixture, forward({{"x", x}}).floats(), tolerance);
 
@@ -118,7 +118,7 @@ TEST(Weights, that_are_some_leave_the_others_as_they_are) {
   ImportOptions options = kEncoderNames;
   options.ignore.emplace_back("head.*");
   options.partial = true;
-  auto forward = compile_forward(
+  auto forward = compile_function(
       Encoder{}, [](const Encoder& model, const Inputs& in) { return model(in["x"]); },
       {.inputs = {{"x", {2, 5, 8}}}, .device = {.kind = "cpu"}});
   const auto before = forward.download_params();

@@ -13,8 +13,8 @@
 namespace tensorgrad::testing {
 namespace {
 
-using nn::MambaConfig;
-using nn::MambaLM;
+using nn::LanguageModel;
+using nn::LanguageModelConfig;
 using nn::MixerKind;
 
 constexpr std::int64_t kSymbols = 11;
@@ -23,8 +23,9 @@ std::vector<std::int32_t> some_tokens(std::int64_t count, unsigned seed) {
   return random_tokens(count, kSymbols, seed);
 }
 
-MambaConfig of_two_layers(MixerKind kind) {
-  MambaConfig config{.vocab_size = kSymbols, .d_model = 32, .n_layer = 2, .layers = {kind, kind}};
+LanguageModelConfig of_two_layers(MixerKind kind) {
+  LanguageModelConfig config{
+      .vocab_size = kSymbols, .d_model = 32, .n_layer = 2, .layers = {kind, kind}};
   config.mamba2 = {.d_state = 16, .head_dim = 16};
   config.mamba3 = {.d_state = 16, .head_dim = 16};
   return config;
@@ -35,13 +36,13 @@ MambaConfig of_two_layers(MixerKind kind) {
 void learns_to_repeat(MixerKind kind) {
   constexpr std::int64_t kBatch = 32, kLength = 24, kDelay = 8;
   auto trainer =
-      compile(MambaLM(of_two_layers(kind)),
-              [](const MambaLM& net, const Inputs& in) {
+      compile(LanguageModel(of_two_layers(kind)),
+              [](const LanguageModel& net, const Inputs& in) {
                 return cross_entropy(net(in["tokens"]), in["next"], {.ignore_index = -100});
               },
               {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"next", {kBatch, kLength}, i32}},
                .optimizer = optim::AdamW{.lr = 1e-2},
-               .groups = {MambaLM::no_weight_decay()},
+               .groups = {LanguageModel::no_weight_decay()},
                .clip_grad_norm = 1,
                .seed = 1,
                .device = {.kind = "cpu"}});
@@ -60,7 +61,7 @@ void learns_to_repeat(MixerKind kind) {
   EXPECT_LT(loss, kSanitized ? 2.6F : 0.1F);  // guessing has 2.4
 }
 
-TEST(MambaLM, learns_to_repeat_with_a_delay) { learns_to_repeat(MixerKind::kMamba1); }
+TEST(LanguageModel, learns_to_repeat_with_a_delay) { learns_to_repeat(MixerKind::kMamba1); }
 TEST(Mamba2, learns_to_repeat_with_a_delay) { learns_to_repeat(MixerKind::kMamba2); }
 TEST(Mamba3, learns_to_repeat_with_a_delay) { learns_to_repeat(MixerKind::kMamba3); }
 
@@ -84,17 +85,17 @@ void learns_induction(MixerKind kind) {
     }
     return tokens;
   };
-  const auto answer = [](const MambaLM& net, const Inputs& in) {
+  const auto answer = [](const LanguageModel& net, const Inputs& in) {
     return squeeze(narrow(net(in["tokens"]), 1, kLength - 1, 1), 1);
   };
   auto trainer =
-      compile(MambaLM(of_two_layers(kind)),
-              [&](const MambaLM& net, const Inputs& in) {
+      compile(LanguageModel(of_two_layers(kind)),
+              [&](const LanguageModel& net, const Inputs& in) {
                 return cross_entropy(answer(net, in), in["answers"]);
               },
               {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"answers", {kBatch}, i32}},
                .optimizer = optim::AdamW{.lr = 5e-3},
-               .groups = {MambaLM::no_weight_decay()},
+               .groups = {LanguageModel::no_weight_decay()},
                .clip_grad_norm = 1,
                .seed = 1,
                .device = {.kind = "cpu"}});
@@ -118,7 +119,7 @@ void learns_induction(MixerKind kind) {
   EXPECT_GT(right, kTests * 95 / 100) << "after " << step << " steps";  // guessing: one in ten
 }
 
-TEST(MambaLM, learns_induction) { learns_induction(MixerKind::kMamba1); }
+TEST(LanguageModel, learns_induction) { learns_induction(MixerKind::kMamba1); }
 TEST(Mamba2, learns_induction) { learns_induction(MixerKind::kMamba2); }
 TEST(Mamba3, learns_induction) { learns_induction(MixerKind::kMamba3); }
 
@@ -126,7 +127,7 @@ TEST(Mamba3, learns_induction) { learns_induction(MixerKind::kMamba3); }
 // each of them. `turns`: else the angles by which Mamba-3 rotates are 0, and stay so.
 float parity_loss(MixerKind kind, bool turns = true) {
   constexpr std::int64_t kBatch = 32, kLength = 12, kAngles = 4;
-  MambaConfig config{.vocab_size = 2, .d_model = 16, .n_layer = 1, .layers = {kind}};
+  LanguageModelConfig config{.vocab_size = 2, .d_model = 16, .n_layer = 1, .layers = {kind}};
   config.mamba2 = {.d_state = 8, .head_dim = 8};
   config.mamba3 = {.d_state = 2 * kAngles,
                    .head_dim = 8,
@@ -142,8 +143,8 @@ float parity_loss(MixerKind kind, bool turns = true) {
                       }});
   }
   auto trainer =
-      compile(MambaLM(config),
-              [](const MambaLM& net, const Inputs& in) {
+      compile(LanguageModel(config),
+              [](const LanguageModel& net, const Inputs& in) {
                 return cross_entropy(net(in["tokens"]), in["next"]);
               },
               {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"next", {kBatch, kLength}, i32}},
@@ -156,7 +157,7 @@ float parity_loss(MixerKind kind, bool turns = true) {
     const HostTensor weight = trainer.download_params().at(angles);
     std::vector<float> values = weight.floats();
     std::fill(values.end() - kAngles * config.d_model, values.end(), 0.0F);
-    trainer.upload_params({{angles, HostTensor::of(weight.shape, values)}}, {.partial = true});
+    trainer.upload_params({{angles, HostTensor::from(weight.shape, values)}}, {.partial = true});
   }
   float loss = 1;
   unsigned step = 0;
@@ -191,7 +192,7 @@ TEST(Mamba3, does_not_learn_parity_without_its_rotations) {
 }
 
 // Of four symbols and less their convolutions can tell, and of few more.
-TEST(MambaLM, does_not_learn_parity) {
+TEST(LanguageModel, does_not_learn_parity) {
   const float loss = parity_loss(MixerKind::kMamba1);
   EXPECT_GT(loss, 0.15F);
 }

@@ -54,7 +54,7 @@ class BenchTables(unittest.TestCase):
         self.assertIn("Beside: Peer 1.", text)
 
     def test_every_run_is_named_that_lines_come_from(self):
-        gpu = {"device": "webgpu (A GPU); webgpu: asked for", "driver": "wgpu-native 1, Vulkan, driver 2"}
+        gpu = {"device": "webgpu (A GPU); webgpu: requested", "driver": "wgpu-native 1, Vulkan, driver 2"}
         other = {"run": RUN["run"] | {"date": "2026-01-03", "rounds": 1, "commit": "def"}}
         text = tables.markdown([*LINES, other, step("tensorgrad", "run", 90, 0, workload="small", **gpu)])
         self.assertIn("Measured in 2 runs;", text)

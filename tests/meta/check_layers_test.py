@@ -22,7 +22,8 @@ GOOD = {
     "src/backend/backend.cpp": '#include "backend/cpu/device.h"\n',
     "src/backend/cpu/device.h": '#include "backend/backend.h"\n#include "hwy/highway.h"\n',
     "src/backend/webgpu/device.h": "#include <webgpu/webgpu.h>\n",
-    "src/nn/linear.cpp": '#include "tensorgrad/ops.h"\n#include "tensorgrad/io.h"\n',
+    "src/nn/linear.cpp": '#include "tensorgrad/functional.h"
+#include "tensorgrad/ops.h"\n#include "tensorgrad/io.h"\n',
     "src/api/ops.cpp": '#include "tensorgrad/ops.h"\n#include "tensorgrad/io.h"\n',
     "cli/main.cpp": '#include "args.h"\n#include <CLI/CLI.hpp>\n',
     "cli/args.h": "#include <tensorgrad/ops.h>\n",

@@ -10,7 +10,7 @@ namespace tensorgrad::testing {
 namespace {
 
 // Exports the function, runs it here and there.
-void check(const std::string& name, Forward forward,
+void check(const std::string& name, CompiledFunction forward,
            const std::map<std::string, HostTensor>& inputs) {
   OnnxRuntime runtime(name);
   forward.export_onnx(runtime.path(name), {.name = name, .doc = "What a test makes."});
@@ -37,7 +37,7 @@ TEST(OnnxModels, mlp_as_trained_and_as_averaged) {
   const std::map<std::string, HostTensor> inputs = {{"pixels", made_up({3, 64})}};
   check("trained", trainer.attach(scores, {.inputs = {{"pixels", {3, 64}}}}), inputs);
   check("averaged",
-        trainer.attach(scores, {.inputs = {{"pixels", {3, 64}}}, .weights = Weights::kEma}),
+        trainer.attach(scores, {.inputs = {{"pixels", {3, 64}}}, .weights = WeightSource::kEma}),
         inputs);
 }
 
@@ -84,12 +84,12 @@ struct Transformer {
 TEST(OnnxModels, transformers) {
   const auto language = [](const LanguageModel& net, const Inputs& in) { return net(in["x"]); };
   const Shape text = {LanguageModel::kBatch, LanguageModel::kLength};
-  check("language", compile_forward(LanguageModel{}, language, on_cpu({{"x", text, i32}})),
+  check("language", compile_function(LanguageModel{}, language, on_cpu({{"x", text, i32}})),
         {{"x", indices(text, LanguageModel::kVocab)}});
   const auto forward = [](const Transformer& net, const Inputs& in) {
     return checkpoint([&](const std::vector<Tensor>& x) { return net(x[0]); }, {in["text"]});
   };
-  check("transformer", compile_forward(Transformer{}, forward, on_cpu({{"text", {2, 7}, i32}})),
+  check("transformer", compile_function(Transformer{}, forward, on_cpu({{"text", {2, 7}, i32}})),
         {{"text", indices({2, 7}, 11)}});
 }
 
@@ -105,7 +105,7 @@ TEST(OnnxModels, lstm_and_gru) {
     return std::map<std::string, Tensor>{{"y", net.gru(output).output}, {"c", c}};
   };
   check("recurrent",
-        compile_forward(Recurrences{}, forward, on_cpu({{"x", {3, 6, 5}}, {"h", {2, 3, 6}}})),
+        compile_function(Recurrences{}, forward, on_cpu({{"x", {3, 6, 5}}, {"h", {2, 3, 6}}})),
         {{"x", made_up({3, 6, 5})}, {"h", made_up({2, 3, 6}, 1)}});
 }
 
@@ -133,11 +133,12 @@ TEST(OnnxModels, ends_of_all_kinds) {
                                          {"best", topk(x, 2).indices}};
   };
   const std::vector<std::uint32_t> words = {7, 4294967295U};
-  check(
-      "odd",
-      compile_forward(Odd{}, forward,
-                      on_cpu({{"x", {2, 3}}, {"words", {2}, u32}, {"nobody", {4}, i32}})),
-      {{"x", made_up({2, 3})}, {"words", HostTensor::of({2}, words)}, {"nobody", indices({4}, 9)}});
+  check("odd",
+        compile_function(Odd{}, forward,
+                         on_cpu({{"x", {2, 3}}, {"words", {2}, u32}, {"nobody", {4}, i32}})),
+        {{"x", made_up({2, 3})},
+         {"words", HostTensor::from({2}, words)},
+         {"nobody", indices({4}, 9)}});
 }
 
 }  // namespace

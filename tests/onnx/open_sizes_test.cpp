@@ -16,7 +16,7 @@ using InputsFor = std::function<std::map<std::string, HostTensor>(std::int64_t s
 const std::vector<std::int64_t> kSizes = {1, 2, 5, 16, 97};
 
 // Exports the function into `runtime`, and runs it here for each size.
-void add_open(OnnxRuntime& runtime, const std::string& name, Forward forward,
+void add_open(OnnxRuntime& runtime, const std::string& name, CompiledFunction forward,
               const InputsFor& inputs_for, const std::vector<std::int64_t>& sizes,
               const OnnxOptions& options = {}) {
   SCOPED_TRACE(name);
@@ -29,7 +29,7 @@ void add_open(OnnxRuntime& runtime, const std::string& name, Forward forward,
   }
 }
 
-void check_open(const std::string& name, Forward forward, const InputsFor& inputs_for,
+void check_open(const std::string& name, CompiledFunction forward, const InputsFor& inputs_for,
                 const std::vector<std::int64_t>& sizes = kSizes, const OnnxOptions& options = {}) {
   OnnxRuntime runtime("open_" + name);
   add_open(runtime, name, std::move(forward), inputs_for, sizes, options);
@@ -49,7 +49,7 @@ TEST(OnnxOpenSizes, mlp_with_softmax_as_trained) {
     return std::map<std::string, Tensor>{
         {"scores", softmax(logits)}, {"best", argmax(logits, 1)}, {"sure", max(logits, 1) > 0.1}};
   };
-  check_open("mlp", trainer.attach(scores, {.inputs = {{"pixels", {kOpen, 64}}}}),
+  check_open("mlp", trainer.attach(scores, {.inputs = {{"pixels", {kDynamic, 64}}}}),
              [](std::int64_t n) {
                return std::map<std::string, HostTensor>{{"pixels", made_up({n, 64})}};
              });
@@ -80,7 +80,7 @@ TEST(OnnxOpenSizes, cnn_with_running_statistics_and_pools) {
   const HostTensor x = made_up({4, 2, 16, 16});
   for (int step = 0; step < 3; ++step) trainer.step({{"x", x}});
   const auto forward = [](const SmallCnn& net, const Inputs& in) { return net(in["x"]); };
-  check_open("cnn", trainer.attach(forward, {.inputs = {{"x", {kOpen, 2, 16, 16}}}}),
+  check_open("cnn", trainer.attach(forward, {.inputs = {{"x", {kDynamic, 2, 16, 16}}}}),
              [](std::int64_t n) {
                return std::map<std::string, HostTensor>{{"x", made_up({n, 2, 16, 16})}};
              });
@@ -95,7 +95,7 @@ TEST(OnnxOpenSizes, convolutions_along_an_open_axis) {
                                          {"means", mean(x, {2, 3})},
                                          {"twice", interpolate(x, {1, 2 * x.size(3)})}};
   };
-  check_open("widths", compile_forward(SmallCnn{}, forward, on_cpu({{"x", {3, 2, 1, kOpen}}})),
+  check_open("widths", compile_function(SmallCnn{}, forward, on_cpu({{"x", {3, 2, 1, kDynamic}}})),
              [](std::int64_t n) {
                return std::map<std::string, HostTensor>{{"x", made_up({3, 2, 1, n})}};
              },
@@ -127,9 +127,9 @@ TEST(OnnxOpenSizes, attention_over_open_batches_and_open_lengths) {
   const auto lengths = [](std::int64_t n) {
     return std::map<std::string, HostTensor>{{"text", indices({2, n}, 11)}};
   };
-  check_open("texts", compile_forward(Reader{}, forward, on_cpu({{"text", {kOpen, 7}, i32}})),
+  check_open("texts", compile_function(Reader{}, forward, on_cpu({{"text", {kDynamic, 7}, i32}})),
              texts);
-  check_open("lengths", compile_forward(Reader{}, forward, on_cpu({{"text", {2, kOpen}, i32}})),
+  check_open("lengths", compile_function(Reader{}, forward, on_cpu({{"text", {2, kDynamic}, i32}})),
              lengths, {1, 2, 5, 16, 33}, {.size_name = "length"});
 }
 
@@ -143,7 +143,7 @@ TEST(OnnxOpenSizes, learned_places_that_are_no_more_than_a_few) {
     const Tensor x = net.tokens(in["text"]);
     return x + narrow(net.places.weight, 0, 0, x.size(1));
   };
-  check_open("places", compile_forward(Placed{}, forward, on_cpu({{"text", {2, kOpen}, i32}})),
+  check_open("places", compile_function(Placed{}, forward, on_cpu({{"text", {2, kDynamic}, i32}})),
              [](std::int64_t n) {
                return std::map<std::string, HostTensor>{{"text", indices({2, n}, 11)}};
              },
@@ -162,7 +162,7 @@ TEST(OnnxOpenSizes, lstm_and_gru_over_open_batches) {
     return std::map<std::string, Tensor>{{"y", net.gru(output).output}, {"c", c}};
   };
   check_open(
-      "gates", compile_forward(Gates{}, forward, on_cpu({{"x", {kOpen, 6, 5}}})),
+      "gates", compile_function(Gates{}, forward, on_cpu({{"x", {kDynamic, 6, 5}}})),
       [](std::int64_t n) { return std::map<std::string, HostTensor>{{"x", made_up({n, 6, 5})}}; });
 }
 
@@ -299,10 +299,10 @@ TEST(OnnxOpenSizes, each_op_gives_the_same_for_every_size) {
     for (const std::int64_t size : kSizes) {
       if (size >= each.least) sizes.push_back(size);
     }
-    ForwardOptions options = on_cpu({{"x", {kOpen, 6}}, {"at", {kOpen}, i32}});
-    options.open_size = 5;
+    FunctionOptions options = on_cpu({{"x", {kDynamic, 6}}, {"at", {kDynamic}, i32}});
+    options.dynamic_size = 5;
     add_open(
-        runtime, each.name, compile_forward(Nothing{}, function, options),
+        runtime, each.name, compile_function(Nothing{}, function, options),
         [](std::int64_t n) {
           return std::map<std::string, HostTensor>{{"x", made_up({n, 6}, 2)},
                                                    {"at", indices({n}, 6)}};
@@ -318,7 +318,7 @@ TEST(OnnxOpenSizes, what_is_done_apart_for_one_needs_sizes) {
     const Tensor x = in["x"];
     return linspace(0, 1, x.size(0)) + roll(x, {3}, {0});
   };
-  check_open("apart", compile_forward(Nothing{}, forward, on_cpu({{"x", {kOpen}}})),
+  check_open("apart", compile_function(Nothing{}, forward, on_cpu({{"x", {kDynamic}}})),
              [](std::int64_t n) { return std::map<std::string, HostTensor>{{"x", made_up({n})}}; },
              {5, 16, 97}, {.sizes = {4, 9, 31, 50}});
 }
@@ -329,10 +329,10 @@ TEST(OnnxOpenSizes, are_those_that_the_function_takes) {
     const Tensor x = in["x"];
     return sum(reshape(x, {x.size(0) / 2, 2, 6}), 1);
   };
-  ForwardOptions options = on_cpu({{"x", {kOpen, 6}}});
-  options.open_size = 2;
+  FunctionOptions options = on_cpu({{"x", {kDynamic, 6}}});
+  options.dynamic_size = 2;
   check_open(
-      "pairs", compile_forward(Nothing{}, forward, options),
+      "pairs", compile_function(Nothing{}, forward, options),
       [](std::int64_t n) { return std::map<std::string, HostTensor>{{"x", made_up({n, 6})}}; },
       {2, 4, 16, 98});
 }

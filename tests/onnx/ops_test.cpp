@@ -18,7 +18,7 @@ namespace {
 // Ops that ONNX has no operators for, and what is said of them.
 const std::map<const OpDef*, std::string> kRefused = {
     {&ops::philox, ": random numbers cannot be exported"},
-    {&ops::bitcast, "export_onnx: bitcast: ONNX has no operator that reads the bits of "},
+    {&ops::bitcast, "export_onnx: bitcast: ONNX has no operator to bitcast "},
     {&ops::custom, ""},  // errors/export_of_a_custom_op
 };
 

@@ -29,7 +29,8 @@ struct Mutant {
 
 // The rule that made a node of the backward graph: of which forward node.
 ValueId made_for(const Node& node) {
-  return std::string(node.site.file) == kForward ? static_cast<ValueId>(node.site.line) : kNoValue;
+  return std::string(node.location.file) == kForward ? static_cast<ValueId>(node.location.line)
+                                                     : kNoValue;
 }
 
 // Which nodes a result needs.
@@ -98,7 +99,7 @@ Graph mutated(Graph graph, const Mutant& mutant) {
 
 void tag(Graph& graph) {
   for (ValueId id = 0; id < graph.size(); ++id)
-    graph[id].site = Site(kForward, static_cast<unsigned>(id));
+    graph[id].location = SourceLocation(kForward, static_cast<unsigned>(id));
 }
 
 // Gives what is wrong with gradients, or nothing.

@@ -30,10 +30,11 @@ class Stepper {
   template <class Function>
   Stepper(Where where, std::vector<StepInput> inputs, Function step)
       : inputs_(std::move(inputs)),
-        forward_(compile_forward(NoModel{},
-                                 [step](const NoModel&, const Inputs& in) { return step(in); },
-                                 {.inputs = specs(inputs_),
-                                  .device = {.kind = to_string(where), .allow_software = true}})) {}
+        forward_(compile_function(NoModel{},
+                                  [step](const NoModel&, const Inputs& in) { return step(in); },
+                                  {.inputs = specs(inputs_),
+                                   .device = {.kind = to_string(where), .allow_software = true}})) {
+  }
 
   // `given`: of the inputs in their order, of all steps; states that are empty begin as zeros.
   // `state`: the one that is told in the end.
@@ -49,7 +50,7 @@ class Stepper {
     for (std::int64_t t = 0; t < length; ++t) {
       for (std::size_t i = 0; i < inputs_.size(); ++i)
         if (inputs_[i].kind == StepInput::kOfStep) pick(given[i], t, length, now[inputs_[i].name]);
-      const Outputs out = forward_.run(Feed(now.begin(), now.end()));
+      const NamedTensors out = forward_.run(Feed(now.begin(), now.end()));
       for (const StepInput& input : inputs_)
         if (input.kind == StepInput::kState) now[input.name] = out.at(input.name).floats();
       y.push_back(out.at("y").floats());
@@ -87,7 +88,7 @@ class Stepper {
   }
 
   std::vector<StepInput> inputs_;
-  Forward forward_;
+  CompiledFunction forward_;
 };
 
 // `draw` gives what the loop and the steps take.

@@ -153,7 +153,7 @@ std::vector<OpCase> composite_cases() {
       {"softmax_middle", {{{2, 3, 4}}}, [](T t) { return softmax(t[0], 1); }},
       {"log_softmax", {{{3, 5}}}, [](T t) { return log_softmax(t[0]); }},
       {"gelu", {{{3, 5}}}, [](T t) { return gelu(t[0]); }},
-      {"gelu_tanh", {{{3, 5}}}, [](T t) { return gelu(t[0], Gelu::kTanh); }},
+      {"gelu_tanh", {{{3, 5}}}, [](T t) { return gelu(t[0], GeluApproximation::kTanh); }},
       {"silu", {{{3, 5}}}, [](T t) { return silu(t[0]); }},
       {"clamp", {{{3, 5}}}, [](T t) { return clamp(t[0], -0.5, 1); }},
       {"layer_norm", {{{4, 6}}, {{6}}, {{6}}}, [](T t) { return layer_norm(t[0], t[1], t[2]); }},

@@ -104,14 +104,14 @@ void expect_refused(const std::string& text, const std::string& message) {
 
 TEST(IrText, errors_name_the_line_and_what_is_expected) {
   const std::string x = "%0 = input() {dtype=0, name=\"x\", shape=[2]} : f32[2]\n";
-  expect_refused("%1 = input()", "x.ir:1: %0 expected");
-  expect_refused(x + "%1 = wave(%0) : f32[2]", "x.ir:2: the name of an op, not 'wave', expected");
-  expect_refused(x + "%1 = exp(%7) : f32[2]", "x.ir:2: the number of an earlier value expected");
-  expect_refused(x + "%1 = exp(%0, %0) : f32[2]", "x.ir:2: 1 inputs of exp expected");
-  expect_refused(x + "%1 = exp(%0) : f32[3]", "x.ir:2: type f32[2] expected");
-  expect_refused(x + "%1 = exp(%0) : f8[2]", "x.ir:2: an element type expected");
-  expect_refused(x + "\n%1 = exp(%0", "x.ir:3: ')' expected");
-  expect_refused(x + "output y = %3", "x.ir:2: the number of an earlier value expected");
+  expect_refused("%1 = input()", "x.ir:1: expected %0");
+  expect_refused(x + "%1 = wave(%0) : f32[2]", "x.ir:2: expected the name of an op, got 'wave'");
+  expect_refused(x + "%1 = exp(%7) : f32[2]", "x.ir:2: expected the number of an earlier value");
+  expect_refused(x + "%1 = exp(%0, %0) : f32[2]", "x.ir:2: expected 1 inputs of exp");
+  expect_refused(x + "%1 = exp(%0) : f32[3]", "x.ir:2: expected type f32[2]");
+  expect_refused(x + "%1 = exp(%0) : f8[2]", "x.ir:2: expected an element type");
+  expect_refused(x + "\n%1 = exp(%0", "x.ir:3: expected ')'");
+  expect_refused(x + "output y = %3", "x.ir:2: expected the number of an earlier value");
 }
 
 }  // namespace

@@ -91,12 +91,12 @@ TEST(Attention, of_a_stored_mask_reads_it) {
 
 // What a mask closes is not read: were it only multiplied by zero, NaN would come through.
 void leaves_out_what_is_closed(Where where, DType dtype = f32) {
-  constexpr std::int64_t kRows = 40, kColumns = 600, kOpen = 256;
+  constexpr std::int64_t kRows = 40, kColumns = 600, kDynamic = 256;
   Sketch s;
   const auto keys = [&](Draw& draw) {
     Values values = draw.values(dtype, kHeads * kColumns * kDepth, -1, 1);
     for (std::int64_t i = 0; i < numel({kHeads, kColumns, kDepth}); ++i) {
-      if (i / kDepth % kColumns >= kOpen) values[static_cast<std::size_t>(i)] = std::nan("");
+      if (i / kDepth % kColumns >= kDynamic) values[static_cast<std::size_t>(i)] = std::nan("");
     }
     return s.input({kHeads, kColumns, kDepth}, dtype, values);
   };

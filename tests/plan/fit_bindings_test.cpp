@@ -209,11 +209,11 @@ TEST(FitBindings, a_table_that_cannot_be_cut_is_refused) {
     ADD_FAILURE() << "accepted";
   } catch (const UserError& error) {
     EXPECT_NE(error.message().find(
-                  "bytes of input in0 are needed at once, the device binds at most 65536 "
+                  "bytes of input in0 are needed at once, the device can bind at most 65536 "
                   "(in gather f32[9,30])"),
               std::string::npos)
         << error.message();
-    EXPECT_TRUE(error.site().known());
+    EXPECT_TRUE(error.location().known());
   }
 }
 
@@ -233,8 +233,8 @@ TEST(FitBindings, a_buffer_that_is_too_large_is_refused) {
     static_cast<void>(compile_graph(std::move(request)));
     ADD_FAILURE() << "accepted";
   } catch (const UserError& error) {
-    EXPECT_NE(error.message().find("f32[1048576] lies in input in0 of 4194304 bytes, the device "
-                                   "gives at most 1048576 in one buffer"),
+    EXPECT_NE(error.message().find("f32[1048576] is in input in0 of 4194304 bytes, the device "
+                                   "allows at most 1048576 per buffer"),
               std::string::npos)
         << error.message();
   }

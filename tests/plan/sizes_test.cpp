@@ -85,7 +85,7 @@ TEST(SizesAtTrace, more_elements_than_an_index_holds_are_refused) {
     EXPECT_NE(error.message().find("[65536,32768] has more than 2^31-1 elements"),
               std::string::npos)
         << error.message();
-    EXPECT_TRUE(error.site().known());
+    EXPECT_TRUE(error.location().known());
   }
 }
 

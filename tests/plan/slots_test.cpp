@@ -202,7 +202,8 @@ TEST(Bindings, of_a_wide_pointwise_chain_stay_within_the_limit) {
   std::vector<Tensor> inputs;
   for (int i = 0; i < 24; ++i) inputs.push_back(s.input({40}));
   Tensor all = gelu(inputs[0]);
-  for (int i = 1; i < 24; ++i) all = gelu(all * inputs[static_cast<std::size_t>(i)], Gelu::kTanh);
+  for (int i = 1; i < 24; ++i)
+    all = gelu(all * inputs[static_cast<std::size_t>(i)], GeluApproximation::kTanh);
   for (int i = 0; i < 12; ++i)
     s.output("o" + std::to_string(i), all * inputs[static_cast<std::size_t>(i)]);
   const std::vector<Tensor> grads = grad(sum(all), inputs);

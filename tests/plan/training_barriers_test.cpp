@@ -19,19 +19,19 @@ namespace {
 using nn::MixerKind;
 
 // What a step of training runs on such a device, with clipping and AdamW.
-Program training_step(const nn::MambaConfig& config, std::int64_t length,
+Program training_step(const nn::LanguageModelConfig& config, std::int64_t length,
                       const std::shared_ptr<Device>& limits) {
   const auto device = std::make_shared<RecordingDevice>(limits);
   DeviceOptions where;
   where.opened = device;
   const Shape text = {2, length};
-  compile(nn::MambaLM(config),
-          [](const nn::MambaLM& net, const Inputs& in) {
+  compile(nn::LanguageModel(config),
+          [](const nn::LanguageModel& net, const Inputs& in) {
             return cross_entropy(net(in["tokens"]), in["next"]);
           },
           {.inputs = {{"tokens", text, i32}, {"next", text, i32}},
            .optimizer = optim::AdamW{},
-           .groups = {nn::MambaLM::no_weight_decay()},
+           .groups = {nn::LanguageModel::no_weight_decay()},
            .clip_grad_norm = 1,
            .device = where});
   return device->programs.at(0);
@@ -73,7 +73,7 @@ void look_at(const Program& program, const WgslOptions& options, int max_binding
 // the usual ones of a large GPU; by workgroup memory, by subgroups, and by those in memory.
 void check_training_of(const std::vector<MixerKind>& layers) {
   Seen seen;
-  nn::MambaConfig wide = small_mamba(131, layers, 300);
+  nn::LanguageModelConfig wide = small_mamba(131, layers, 300);
   wide.d_model = 128;
   wide.mamba.d_state = 16;
   wide.mamba2 = {.d_state = 64, .head_dim = 32};

@@ -35,7 +35,7 @@ void binds_eight_at_most(const std::vector<MixerKind>& layers) {
   const auto device = std::make_shared<BindingsDevice>(device_at(Where::kWebGpuDefaultLimits));
   options.opened = device;
   ASSERT_EQ(device->info().limits.max_storage_bindings, static_cast<int>(kLeastBindings));
-  const nn::MambaConfig config = small_mamba(kSigns, layers, 24);
+  const nn::LanguageModelConfig config = small_mamba(kSigns, layers, 24);
   const Trained got = trained(config, 2, options), want = trained(config, 2, {.kind = "cpu"});
   std::size_t most = 0;
   for (const auto& [name, bindings] : device->launches) {

@@ -70,7 +70,7 @@ TEST(Concurrency, what_is_set_or_read_comes_between_queued_steps_on_webgpu) {
 TEST(Concurrency, no_call_of_another_thread_comes_within_a_run) {
   constexpr int kRun = 600, kRuns = 30, kWatching = 4;
   auto trainer = counting_trainer(device_named("cpu"));
-  Forward count =
+  CompiledFunction count =
       trainer.attach([](const OneOfMany&, const Inputs&) { return state("count", {}) + 0.0; }, {});
   std::atomic<int> looks = 0, within = 0;
   std::atomic<bool> done = false;

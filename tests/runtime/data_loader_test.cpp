@@ -16,9 +16,9 @@ namespace tensorgrad::testing {
 namespace {
 
 // A sample that is its own index, and the epoch.
-Outputs numbered(std::int64_t index, std::int64_t epoch) {
-  return {{"i", HostTensor::of({}, std::vector{static_cast<std::int32_t>(index)})},
-          {"x", HostTensor::of(
+NamedTensors numbered(std::int64_t index, std::int64_t epoch) {
+  return {{"i", HostTensor::from({}, std::vector{static_cast<std::int32_t>(index)})},
+          {"x", HostTensor::from(
                     {2}, std::vector{static_cast<float>(index) / 2, static_cast<float>(epoch)})}};
 }
 
@@ -135,13 +135,13 @@ TEST(DataLoader, throws_again_what_the_function_throws_and_stays_there) {
 }
 
 TEST(DataLoader, keeps_the_type_of_our_own_errors) {
-  DataLoader loader(2, [](std::int64_t) -> Outputs { throw IoError("a.png: is empty"); });
+  DataLoader loader(2, [](std::int64_t) -> NamedTensors { throw IoError("a.png: is empty"); });
   try {
     loader.next();
     ADD_FAILURE() << "nothing was thrown";
   } catch (const IoError& error) {
     EXPECT_EQ(error.message(), "a.png: is empty");
-    EXPECT_NE(std::string(error.what()).find("while making sample "), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("while loading sample "), std::string::npos);
   }
 }
 
@@ -190,9 +190,9 @@ Trainer<Net> make_trainer() {
        .device = {.kind = "cpu"}});
 }
 
-Outputs labelled(std::int64_t index) {
-  Outputs sample = numbered(index, 0);
-  sample["i"] = HostTensor::of({}, std::vector{static_cast<std::int32_t>(index % 3)});
+NamedTensors labelled(std::int64_t index) {
+  NamedTensors sample = numbered(index, 0);
+  sample["i"] = HostTensor::from({}, std::vector{static_cast<std::int32_t>(index % 3)});
   return sample;
 }
 
@@ -233,18 +233,18 @@ TEST(DataLoader, gives_the_images_of_a_folder) {
     write(part + "-images-idx3-ubyte", {0, 0, 8, 3, 0, 0, 0, 6, 0, 0, 0, 2, 0, 0, 0, 2}, 24);
     write(part + "-labels-idx1-ubyte", {0, 0, 8, 1, 0, 0, 0, 6}, 6);
   }
-  const LabelledImages data = read_image_folder(folder);
+  const LabeledImages data = read_image_folder(folder);
   std::filesystem::remove_all(folder);
   DataLoader loader(
       data.train.count,
-      [&](std::int64_t index) -> Outputs {
+      [&](std::int64_t index) -> NamedTensors {
         std::vector<float> pixels;
         for (std::int64_t i = 0; i < 4; ++i)
           pixels.push_back(data.train.images[static_cast<std::size_t>(index * 4 + i)] / 255.0F);
         return {
-            {"image", HostTensor::of({1, 2, 2}, pixels)},
-            {"label",
-             HostTensor::of({}, std::vector{data.train.labels[static_cast<std::size_t>(index)]})}};
+            {"image", HostTensor::from({1, 2, 2}, pixels)},
+            {"label", HostTensor::from(
+                          {}, std::vector{data.train.labels[static_cast<std::size_t>(index)]})}};
       },
       {.batch = 3, .workers = 2});
   for (int b = 0; b < 4; ++b) {

@@ -48,24 +48,24 @@ Tensor judge_loss(const Judge& net, const Inputs& in) {
   return mse(capture("guess", judge(net, in)), in["y"]);
 }
 
-Forward encoder_on(const DeviceOptions& device) {
-  return compile_forward(Coder{}, encode, {.inputs = {{"x", {5, 6}}}, .device = device});
+CompiledFunction encoder_on(const DeviceOptions& device) {
+  return compile_function(Coder{}, encode, {.inputs = {{"x", {5, 6}}}, .device = device});
 }
 
 // A state that each call brings forward: turned round, and a little of what comes in added.
 Tensor advance(const Coder& net, const Inputs& in) {
   return roll(in["state"], {1}, {0}) * 0.5 + in["drop"] + sum(net.code.weight) * 0.0;
 }
-Forward advance_on(const DeviceOptions& device) {
-  return compile_forward(Coder{}, advance,
-                         {.inputs = {{"state", {64}}, {"drop", {64}}}, .device = device});
+CompiledFunction advance_on(const DeviceOptions& device) {
+  return compile_function(Coder{}, advance,
+                          {.inputs = {{"state", {64}}, {"drop", {64}}}, .device = device});
 }
 
 void expect_chain(const char* kind) {
-  Forward encoder = encoder_on(device_of(kind));
-  Forward judges = compile_forward(Judge{}, judge,
-                                   {.inputs = {{"code", {5, 4}}}, .device = encoder.same_device()});
-  EXPECT_THAT(judges.device(), HasSubstr("that of another program"));
+  CompiledFunction encoder = encoder_on(device_of(kind));
+  CompiledFunction judges = compile_function(
+      Judge{}, judge, {.inputs = {{"code", {5, 4}}}, .device = encoder.same_device()});
+  EXPECT_THAT(judges.device(), HasSubstr("shared with another program"));
   for (const unsigned seed : {1U, 2U, 3U}) {
     const std::vector<float> x = numbers(30, seed);
     const HostTensor code = encoder({{"x", x}});
@@ -81,8 +81,8 @@ TEST(DeviceTensor, goes_from_one_function_to_another_on_cpu) { expect_chain("cpu
 TEST(DeviceTensor, goes_from_one_function_to_another_on_webgpu) { expect_chain("webgpu"); }
 
 void expect_feedback(const char* kind) {
-  Forward onward = advance_on(device_of(kind)), usual = advance_on(device_of(kind));
-  HostTensor want = HostTensor::of({64}, numbers(64, 1));
+  CompiledFunction onward = advance_on(device_of(kind)), usual = advance_on(device_of(kind));
+  HostTensor want = HostTensor::from({64}, numbers(64, 1));
   std::vector<DeviceTensor> all;
   std::vector<HostTensor> wanted;
   for (unsigned call = 0; call < 12; ++call) {
@@ -112,7 +112,7 @@ TEST(DeviceTensor, is_read_where_it_lies_without_a_copy) {
     const auto inner = advance_on(options).same_device().opened;
     auto counting = std::make_shared<CountingDevice>(inner);
     options.opened = counting;
-    Forward onward = advance_on(options);
+    CompiledFunction onward = advance_on(options);
     const std::vector<float> begin = numbers(64, 1);
     DeviceTensor state = onward.run_on_device({{"state", begin}, {"drop", begin}}).at("output");
     for (int warm = 0; warm < 3; ++warm)
@@ -120,7 +120,7 @@ TEST(DeviceTensor, is_read_where_it_lies_without_a_copy) {
     counting->uploads = counting->downloads = counting->allocations = 0;
     std::set<BufferHandle> places;
     for (int call = 0; call < 20; ++call) {
-      const DeviceOutputs out = onward.run_on_device({{"state", state}, {"drop", state}});
+      const NamedDeviceTensors out = onward.run_on_device({{"state", state}, {"drop", state}});
       state = out.at("output");
       places.insert(FeedValue(state).on_device->memory->handle());
     }
@@ -140,7 +140,7 @@ void expect_steps(const char* kind) {
   options.device = device_of(kind);
   auto usual = compile(Judge{}, judge_loss, options);
   auto onward = compile(Judge{}, judge_loss, options);
-  Forward encoder = encoder_on(onward.same_device());
+  CompiledFunction encoder = encoder_on(onward.same_device());
   const std::vector<float> y = numbers(15, 9);
   for (unsigned step = 0; step < 6; ++step) {
     const DeviceTensor code = encoder.run_on_device({{"x", numbers(30, step)}}).at("output");
@@ -172,11 +172,12 @@ TEST(DeviceTensor, outlives_captures_sizes_and_its_function) {
     };
     std::vector<DeviceTensor> kept;
     {
-      ForwardOptions options{.inputs = {{"x", {kOpen}}}, .device = device_of(kind), .open_size = 3};
-      options.kept_sizes = 1;
-      Forward forward = compile_forward(Coder{}, twice, options);
+      FunctionOptions options{
+          .inputs = {{"x", {kDynamic}}}, .device = device_of(kind), .dynamic_size = 3};
+      options.max_cached_sizes = 1;
+      CompiledFunction forward = compile_function(Coder{}, twice, options);
       const std::vector<float> three = {1, 2, 3}, four = {4, 5, 6, 7}, five = {1, 1, 1, 1, 1};
-      DeviceOutputs out = forward.run_on_device({{"x", three}});
+      NamedDeviceTensors out = forward.run_on_device({{"x", three}});
       kept.push_back(out.at("double"));
       kept.push_back(out.at("half"));
       // Inputs given away are taken back before a program with captures shares the memory.
@@ -203,20 +204,22 @@ TEST(DeviceTensor, outlives_captures_sizes_and_its_function) {
 }
 
 TEST(DeviceTensor, that_does_not_fit_is_refused_and_nothing_runs) {
-  Forward encoder = encoder_on(device_of("cpu")), far = encoder_on(device_of("cpu"));
-  Forward judges = compile_forward(Judge{}, judge,
-                                   {.inputs = {{"code", {5, 4}}}, .device = encoder.same_device()});
-  Forward halves =
-      compile_forward(Judge{}, [](const Judge& net, const Inputs& in) { return judge(net, in); },
-                      {.inputs = {{"code", {5, 4}, f16}}, .device = encoder.same_device()});
+  CompiledFunction encoder = encoder_on(device_of("cpu")), far = encoder_on(device_of("cpu"));
+  CompiledFunction judges = compile_function(
+      Judge{}, judge, {.inputs = {{"code", {5, 4}}}, .device = encoder.same_device()});
+  CompiledFunction halves =
+      compile_function(Judge{}, [](const Judge& net, const Inputs& in) { return judge(net, in); },
+                       {.inputs = {{"code", {5, 4}, f16}}, .device = encoder.same_device()});
   const std::vector<float> x = numbers(30, 1);
   const DeviceTensor code = encoder.run_on_device({{"x", x}}).at("output");
-  const auto message = [](Forward& of, const Feed& feed) { return of.try_run(feed).error; };
+  const auto message = [](CompiledFunction& of, const Feed& feed) {
+    return of.try_run(feed).error;
+  };
   EXPECT_THAT(message(far, {{"x", code}}),
-              HasSubstr("input 'x': the tensor lies on another device"));
+              HasSubstr("input 'x': the tensor is on another device"));
   EXPECT_THAT(message(encoder, {{"x", code}}),
               HasSubstr("input 'x': [5,6] has 30 elements, got 20"));
-  EXPECT_THAT(message(halves, {{"code", code}}), HasSubstr("input 'code': f16 expected, got f32"));
+  EXPECT_THAT(message(halves, {{"code", code}}), HasSubstr("input 'code': expected f16, got f32"));
   EXPECT_TRUE(judges.try_run({{"code", code}}).completed());
 }
 

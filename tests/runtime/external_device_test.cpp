@@ -124,7 +124,7 @@ std::map<std::string, Tensor> both(const SharedNet& net, const Inputs& in) {
   return {{"y", y}, {"z", relu(y) + in["shift"]}};
 }
 
-ForwardOptions forward_options(const DeviceOptions& device) {
+FunctionOptions forward_options(const DeviceOptions& device) {
   return {.inputs = {{"x", {4, 3}}, {"shift", {2}}}, .device = device};
 }
 
@@ -135,15 +135,15 @@ const std::vector<float> kShift = {10, 20};
 TEST(ExternalDevice, reads_and_writes_buffers_of_the_application_on_webgpu) {
   Application app;
   const auto x = app.buffer(), other = app.buffer(), y = app.buffer(), z = app.buffer();
-  Forward net = compile_forward(SharedNet{}, both, forward_options(app.options()));
+  CompiledFunction net = compile_function(SharedNet{}, both, forward_options(app.options()));
   EXPECT_THAT(net.device(), HasSubstr("the application's"));
-  const Outputs expected = net.run({{"x", kX}, {"shift", kShift}});
-  const Outputs of_other = net.run({{"x", kOther}, {"shift", kShift}});
+  const NamedTensors expected = net.run({{"x", kX}, {"shift", kShift}});
+  const NamedTensors of_other = net.run({{"x", kOther}, {"shift", kShift}});
 
   net.bind_input("x", x.get());
   net.bind_output("z", z.get());
   app.write(x, kX);
-  Outputs out = net.run({{"shift", kShift}});
+  NamedTensors out = net.run({{"shift", kShift}});
   EXPECT_EQ(out.size(), 1U);
   EXPECT_EQ(out.at("y").floats(), expected.at("y").floats());
   EXPECT_EQ(app.read(z, 8), expected.at("z").floats());
@@ -165,7 +165,7 @@ TEST(ExternalDevice, reads_and_writes_buffers_of_the_application_on_webgpu) {
 TEST(ExternalDevice, captures_come_from_bound_inputs_on_webgpu) {
   Application app;
   const auto x = app.buffer(), other = app.buffer();
-  Forward net = compile_forward(SharedNet{}, both, forward_options(app.options()));
+  CompiledFunction net = compile_function(SharedNet{}, both, forward_options(app.options()));
   net.bind_input("x", x.get());
   app.write(x, kX);
   app.write(other, kOther);
@@ -182,12 +182,12 @@ TEST(ExternalDevice, outlives_what_was_compiled_and_serves_several_on_webgpu) {
   const auto scaled = [](double by) {
     return [by](const SharedNet&, const Inputs& in) { return in["x"] * by; };
   };
-  const ForwardOptions options = {.inputs = {{"x", {4, 3}}}, .device = app.options()};
+  const FunctionOptions options = {.inputs = {{"x", {4, 3}}}, .device = app.options()};
   std::vector<float> doubled(kX);
   for (float& value : doubled) value *= 2;
   {
-    Forward first = compile_forward(SharedNet{}, scaled(-1), options);
-    Forward second = compile_forward(SharedNet{}, scaled(-2), options);
+    CompiledFunction first = compile_function(SharedNet{}, scaled(-1), options);
+    CompiledFunction second = compile_function(SharedNet{}, scaled(-2), options);
     first.bind_input("x", x.get());
     first.bind_output("output", between.get());
     second.bind_input("x", between.get());
@@ -242,7 +242,7 @@ TEST(ExternalDevice, data_of_two_objectives_are_one_buffer_on_webgpu) {
     }
     return compile(SharedNet{}, objectives, {.seed = 3, .device = app.options()});
   };
-  const auto losses_of = [](Trainer<SharedNet>& trainer) {
+  const auto losses_of = [](MultiTrainer<SharedNet>& trainer) {
     std::vector<float> losses = trainer["up"].run(5), more = trainer["down"].run(5);
     losses.insert(losses.end(), more.begin(), more.end());
     return losses;
@@ -255,11 +255,11 @@ TEST(ExternalDevice, data_of_two_objectives_are_one_buffer_on_webgpu) {
   const std::vector<float> losses = losses_of(given);
   EXPECT_EQ(losses_of(bound), losses);
   EXPECT_THAT(refusal([&] { bound.upload_data("x", kX); }),
-              HasSubstr("upload_data: 'x' is bound to a buffer of the application's"));
+              HasSubstr("upload_data: 'x' is bound to an application buffer"));
   EXPECT_THAT(refusal([&] { bound.bind_data("w", x.get()); }),
-              HasSubstr("bind_data: there is no dataset entry 'w'; there is x"));
+              HasSubstr("bind_data: unknown dataset entry 'w'; available: x"));
   bound.bind_data("x", nullptr);
-  EXPECT_THAT(refusal([&] { bound["up"].run(1); }), HasSubstr("has not been given"));
+  EXPECT_THAT(refusal([&] { bound["up"].run(1); }), HasSubstr("has no data"));
   bound.upload_data("x", kX);
   EXPECT_TRUE(std::isfinite(bound["down"].run(1)[0]));
 }
@@ -276,19 +276,19 @@ TEST(ExternalDevice, nan_in_a_bound_input_is_found_on_webgpu) {
     trainer.step({{"t", kTarget}});
     ADD_FAILURE() << "infinity went by";
   } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the first op that gives NaN or infinity is"));
+    EXPECT_THAT(error.what(), HasSubstr("the first op to produce NaN or infinity is"));
   }
 }
 
 TEST(ExternalDevice, launches_on_bound_buffers_are_checked_on_webgpu) {
   Application app;
   const ScopedEnv env("TENSORGRAD_SHADOW", "1");
-  Forward net = compile_forward(SharedNet{}, both, forward_options(app.options()));
+  CompiledFunction net = compile_function(SharedNet{}, both, forward_options(app.options()));
   const auto x = app.buffer(), y = app.buffer();
   app.write(x, kX);
   net.bind_input("x", x.get());
   net.bind_output("y", y.get());
-  const Outputs out = net.run({{"shift", kShift}});
+  const NamedTensors out = net.run({{"shift", kShift}});
   std::vector<float> z = app.read(y, 8);
   for (std::size_t i = 0; i < z.size(); ++i) z[i] = std::max(z[i], 0.0F) + kShift[i % 2];
   EXPECT_EQ(out.at("z").floats(), z);
@@ -296,46 +296,47 @@ TEST(ExternalDevice, launches_on_bound_buffers_are_checked_on_webgpu) {
 
 TEST(ExternalDevice, wrong_buffers_are_refused_and_all_goes_on_on_webgpu) {
   Application app;
-  Forward net = compile_forward(SharedNet{}, both, forward_options(app.options()));
+  CompiledFunction net = compile_function(SharedNet{}, both, forward_options(app.options()));
   const auto good = app.buffer(), small = app.buffer(48);
   const auto no_storage = app.buffer(256, WGPUBufferUsage_CopySrc | WGPUBufferUsage_CopyDst);
   EXPECT_THAT(refusal([&] { net.bind_input("w", good.get()); }),
-              HasSubstr("bind_input: there is no input 'w'; there is x, shift"));
+              HasSubstr("bind_input: unknown input 'w'; available: x, shift"));
   EXPECT_THAT(refusal([&] { net.bind_output("x", good.get()); }),
-              HasSubstr("bind_output: there is no output 'x'; there is y, z"));
+              HasSubstr("bind_output: unknown output 'x'; available: y, z"));
   EXPECT_THAT(refusal([&] { net.bind_input("x", small.get()); }),
               HasSubstr("bind_input: 'x': the buffer has 48 bytes, 256 are needed"));
   EXPECT_THAT(refusal([&] { net.bind_input("x", no_storage.get()); }),
-              HasSubstr("bind_input: 'x': the buffer's usage must have Storage and CopySrc"));
+              HasSubstr("bind_input: 'x': the usage of the buffer must include Storage and "
+                        "CopySrc"));
   const auto stranger = app.open();
   const auto strange = app.buffer_of(stranger.get());
-  EXPECT_THAT(refusal([&] { net.bind_input("x", strange.get()); }), HasSubstr("were refused"));
+  EXPECT_THAT(refusal([&] { net.bind_input("x", strange.get()); }), HasSubstr("were rejected"));
   net.bind_output("y", good.get());
   EXPECT_THAT(refusal([&] { net.bind_output("z", good.get()); }),
-              HasSubstr("bind_output: 'z': the buffer is bound to \"output y\" already"));
+              HasSubstr("bind_output: 'z': the buffer is already bound to \"output y\""));
   EXPECT_THAT(refusal([&] { net.bind_input("x", good.get()); }),
-              HasSubstr("one that is written is bound once"));
-  const Outputs out = net.run({{"x", kX}, {"shift", kShift}});
+              HasSubstr("a written buffer can be bound only once"));
+  const NamedTensors out = net.run({{"x", kX}, {"shift", kShift}});
   EXPECT_EQ(out.size(), 1U);
 
   const auto input = app.buffer();
   net.bind_input("x", input.get());
   EXPECT_THAT(refusal([&] { net.run({{"x", kX}, {"shift", kShift}}); }),
-              HasSubstr("input 'x' is bound to a buffer of the application's"));
-  ForwardOptions open = forward_options(app.options());
-  open.inputs[0].shape[0] = kOpen;
-  Forward sizes = compile_forward(SharedNet{}, both, open);
-  EXPECT_THAT(refusal([&] { sizes.bind_input("x", good.get()); }), HasSubstr("open size"));
+              HasSubstr("input 'x' is bound to an application buffer"));
+  FunctionOptions open = forward_options(app.options());
+  open.inputs[0].shape[0] = kDynamic;
+  CompiledFunction sizes = compile_function(SharedNet{}, both, open);
+  EXPECT_THAT(refusal([&] { sizes.bind_input("x", good.get()); }), HasSubstr("dynamic size"));
 }
 
 TEST(ExternalDevice, other_devices_have_no_such_buffers_on_webgpu) {
   Application app;
   const auto buffer = app.buffer();
   for (const char* kind : {"cpu", "null"}) {
-    Forward net = compile_forward(SharedNet{}, both, forward_options({.kind = kind}));
+    CompiledFunction net = compile_function(SharedNet{}, both, forward_options({.kind = kind}));
     EXPECT_THAT(
         refusal([&] { net.bind_input("x", buffer.get()); }),
-        HasSubstr("a WGPUBuffer is bound on a webgpu device, and this is " + std::string(kind)));
+        HasSubstr("binding a WGPUBuffer requires a webgpu device, this is " + std::string(kind)));
     net.bind_input("x", nullptr);  // as it is
   }
 }
@@ -345,27 +346,27 @@ TEST(ExternalDevice, an_incomplete_or_strange_one_is_refused_on_webgpu) {
   const auto message = [&](const auto& change) {
     DeviceOptions options = app.options();
     change(options);
-    return refusal([&] { compile_forward(SharedNet{}, both, forward_options(options)); });
+    return refusal([&] { compile_function(SharedNet{}, both, forward_options(options)); });
   };
   EXPECT_THAT(message([](auto& o) { o.external.device = nullptr; }),
-              HasSubstr("an external device needs its device, got null"));
+              HasSubstr("ExternalDevice::device is null"));
   EXPECT_THAT(message([](auto& o) { o.external.instance = nullptr; }),
-              HasSubstr("an external device needs its instance, got null"));
+              HasSubstr("ExternalDevice::instance is null"));
   EXPECT_THAT(message([](auto& o) { o.kind = "cpu"; }),
-              HasSubstr("an external device is webgpu's, and 'cpu' is asked for"));
+              HasSubstr("an external device requires kind webgpu or auto, got 'cpu'"));
   EXPECT_THAT(message([](auto& o) { o.webgpu_library = "/nowhere/libwgpu.so"; }),
               HasSubstr("/nowhere/libwgpu.so is not loaded in this process"));
   EXPECT_THAT(message([](auto& o) { o.webgpu_library.clear(); }),
               HasSubstr("DeviceOptions::webgpu_library"));
   DeviceOptions nameless = app.options();
   nameless.external.adapter = nullptr;
-  EXPECT_THAT(compile_forward(SharedNet{}, both, forward_options(nameless)).device(),
+  EXPECT_THAT(compile_function(SharedNet{}, both, forward_options(nameless)).device(),
               HasSubstr("the application's device"));
 }
 
 TEST(ExternalDevice, is_lost_when_the_application_says_so_on_webgpu) {
   Application app;
-  Forward net = compile_forward(SharedNet{}, both, forward_options(app.options()));
+  CompiledFunction net = compile_function(SharedNet{}, both, forward_options(app.options()));
   app.lost = true;
   EXPECT_THROW(net.run({{"x", kX}, {"shift", kShift}}), DeviceLostError);
 }

@@ -25,14 +25,14 @@ Tensor count_calls(const CallCounter& counter, const Inputs& in) {
   return next + sum(in["x"]) * 0.0;
 }
 
-ForwardOptions counting_options(std::int64_t size = 1) {
+FunctionOptions counting_options(std::int64_t size = 1) {
   return {.inputs = {{"x", {size}}}, .device = {.kind = "cpu"}};
 }
 
 const std::vector<float> kOne = {1};
 
 TEST(TryRun, says_what_became_of_it) {
-  Forward forward = compile_forward(CallCounter{}, count_calls, counting_options());
+  CompiledFunction forward = compile_function(CallCounter{}, count_calls, counting_options());
   const RunOutcome good = forward.try_run({{"x", kOne}});
   EXPECT_TRUE(good.completed());
   EXPECT_EQ(good.outputs.at("output").floats(), kOne);
@@ -49,7 +49,7 @@ TEST(TryRun, says_what_became_of_it) {
 }
 
 TEST(AbortRun, ends_calls_that_wait_for_their_turn) {
-  Forward forward = compile_forward(CallCounter{}, count_calls, counting_options());
+  CompiledFunction forward = compile_function(CallCounter{}, count_calls, counting_options());
   std::atomic<bool> stop = false;
   std::atomic<int> aborted = 0, completed = 0, failed = 0;
   std::vector<std::thread> callers;
@@ -71,13 +71,13 @@ TEST(AbortRun, ends_calls_that_wait_for_their_turn) {
 }
 
 TEST(AbortRun, ends_a_call_that_compiles_and_keeps_what_it_has_compiled) {
-  Forward* calls = nullptr;
+  CompiledFunction* calls = nullptr;
   int traced = 0;
   const auto aborting = [&](const CallCounter& counter, const Inputs& in) {
     if (++traced == 2) calls->abort();  // as another thread would while this one compiles
     return count_calls(counter, in);
   };
-  Forward forward = compile_forward(CallCounter{}, aborting, counting_options(kOpen));
+  CompiledFunction forward = compile_function(CallCounter{}, aborting, counting_options(kDynamic));
   calls = &forward;
   const std::vector<float> three(3);
   EXPECT_THROW(forward.run({{"x", three}}), AbortedError);
@@ -89,7 +89,7 @@ TEST(AbortRun, ends_a_call_that_compiles_and_keeps_what_it_has_compiled) {
 }
 
 TEST(AbortRun, is_of_one_function_and_not_of_its_trainer) {
-  Forward* calls = nullptr;
+  CompiledFunction* calls = nullptr;
   TrainerBase* steps = nullptr;
   bool abort_calls = false, abort_steps = false;
   const auto capturing = [&](const CallCounter& counter, const Inputs& in) {
@@ -106,7 +106,7 @@ TEST(AbortRun, is_of_one_function_and_not_of_its_trainer) {
   options.optimizer = optim::SGD{};
   options.device = {.kind = "cpu"};
   auto trainer = compile(CallCounter{}, loss, options);
-  Forward attached = trainer.attach(capturing, counting_options());
+  CompiledFunction attached = trainer.attach(capturing, counting_options());
   steps = &trainer;
   calls = &attached;
   abort_steps = true;
@@ -114,21 +114,22 @@ TEST(AbortRun, is_of_one_function_and_not_of_its_trainer) {
   abort_steps = false;
   abort_calls = true;
   EXPECT_TRUE(trainer.try_step({{"x", kOne}}, {.captures = {"square"}}).completed());
-  Forward other = trainer.attach(count_calls, counting_options());
+  CompiledFunction other = trainer.attach(count_calls, counting_options());
   EXPECT_TRUE(other.try_run({{"x", kOne}}).completed());
-  Forward second = trainer.attach(capturing, counting_options());  // aborts the first meanwhile
+  CompiledFunction second =
+      trainer.attach(capturing, counting_options());  // aborts the first meanwhile
   calls = &second;
   EXPECT_EQ(second.try_run({{"x", kOne}}, {.captures = {"seen"}}).status, Status::kAborted);
 }
 
 TEST(SingleFlight, takes_runs_that_are_aborted_for_results) {
-  Forward* calls = nullptr;
+  CompiledFunction* calls = nullptr;
   int traced = 0;
   const auto aborting = [&](const CallCounter& counter, const Inputs& in) {
     if (++traced > 1) calls->abort();
     return count_calls(counter, in);
   };
-  Forward forward = compile_forward(CallCounter{}, aborting, counting_options(kOpen));
+  CompiledFunction forward = compile_function(CallCounter{}, aborting, counting_options(kDynamic));
   calls = &forward;
   SingleFlight<RunOutcome(std::vector<float>)> flight(
       [&](const std::vector<float>& x) { return forward.try_run({{"x", x}}); });

@@ -52,8 +52,8 @@ CompileOptions options_of_part(const Part& part) {
           .clip_grad_norm = part.clip};
 }
 
-Trainer<ThreeHeads> together(const std::vector<Part>& parts, const DeviceOptions& device,
-                             std::uint32_t seed = 5) {
+MultiTrainer<ThreeHeads> together(const std::vector<Part>& parts, const DeviceOptions& device,
+                                  std::uint32_t seed = 5) {
   std::vector<ObjectiveSpec<ThreeHeads>> objectives;
   for (const Part& part : parts) {
     objectives.push_back({.name = part.name,
@@ -170,7 +170,7 @@ TEST(Objectives, change_nothing_that_lies_between_their_parameters_on_webgpu) {
 }
 
 // Two objectives with everything that has something to be saved.
-Trainer<ThreeHeads> full(const DeviceOptions& where, std::uint32_t seed = 5) {
+MultiTrainer<ThreeHeads> full(const DeviceOptions& where, std::uint32_t seed = 5) {
   const auto counting = [](const ThreeHeads& net, const Inputs& in) {
     const Tensor count = state("count", {}, 3);
     set_state("count", count + 1.0);
@@ -201,7 +201,7 @@ Trainer<ThreeHeads> full(const DeviceOptions& where, std::uint32_t seed = 5) {
   return trainer;
 }
 
-std::vector<float> some_steps(TrainerBase& trainer, int rounds) {
+std::vector<float> some_steps(AnyMultiTrainer& trainer, int rounds) {
   std::vector<float> losses;
   for (int i = 0; i < rounds; ++i) {
     losses.push_back(trainer["one"].step().loss);
@@ -240,12 +240,12 @@ void expect_resumed(const std::string& kind) {
       resumed.attach([](const ThreeHeads&, const Inputs&) { return state("count", {}, 3); }, {});
   EXPECT_EQ(count().floats(), std::vector<float>{3 + 18 + 7});
 
-  Forward averaged = compile_forward(
+  CompiledFunction averaged = compile_function(
       ThreeHeads{},
       [](const ThreeHeads& net, const Inputs& in) { return net.b(tanh(net.trunk(in["x"]))); },
       {.inputs = {{"x", {2, 3}}}, .device = {.kind = "cpu"}});
   resumed.save(path);
-  averaged.load_params(path, Weights::kEma);
+  averaged.load_params(path, WeightSource::kEma);
   EXPECT_EQ(bits_of(averaged.download_params()), bits_of(resumed.download_ema()));
   std::filesystem::remove(path);
 }
@@ -271,10 +271,11 @@ TEST(Objectives, share_what_attached_functions_read) {
   const auto output = [](const ThreeHeads& net, const Inputs& in) {
     return net.b(net.trunk(in["x"]));
   };
-  Forward forward = trainer.attach(output, {.inputs = {{"x", {2, 3}}}});
-  Forward averaged = trainer.attach(output, {.inputs = {{"x", {2, 3}}}, .weights = Weights::kEma});
-  Forward lone =
-      compile_forward(ThreeHeads{}, output, {.inputs = {{"x", {2, 3}}}, .device = {.kind = "cpu"}});
+  CompiledFunction forward = trainer.attach(output, {.inputs = {{"x", {2, 3}}}});
+  CompiledFunction averaged =
+      trainer.attach(output, {.inputs = {{"x", {2, 3}}}, .weights = WeightSource::kEma});
+  CompiledFunction lone = compile_function(ThreeHeads{}, output,
+                                           {.inputs = {{"x", {2, 3}}}, .device = {.kind = "cpu"}});
   const std::vector<float> x = numbers(6, 9);
   for (const char* name : {"one", "two"}) {
     trainer[name].run(3);
@@ -306,9 +307,9 @@ TEST(Objectives, have_captures_rates_and_losses_of_their_own) {
   EXPECT_GT(one.grad_norm(), 0);
   EXPECT_FALSE(one.profile().launches.empty());
   EXPECT_EQ(one.steps(), 5);
-  const StepOutcome bad = trainer.try_step();  // of which?
+  const StepOutcome bad = one.try_step({}, {.captures = {"unknown"}});
   EXPECT_EQ(bad.status, StepOutcome::Status::kFailed);
-  EXPECT_NE(bad.error.find("one, two"), std::string::npos) << bad.error;
+  EXPECT_NE(bad.error.find("hidden"), std::string::npos) << bad.error;
 }
 
 // Random numbers and the order of data differ although steps, losses and data are the same.
@@ -354,7 +355,7 @@ TEST(Objectives, by_name_may_be_only_one) {
   auto trainer = together(parts, device("cpu"));
   auto lone = alone(parts[0], 5, device("cpu"));
   lone.upload_params(trainer.download_params());
-  EXPECT_EQ(trainer.run(4), lone.run(4));
+  EXPECT_EQ(trainer["two"].run(4), lone.run(4));
   EXPECT_EQ(trainer["two"].steps(), 4);
 }
 

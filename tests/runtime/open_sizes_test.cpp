@@ -25,46 +25,46 @@ std::vector<float> counted(std::int64_t rows) {
   return values;
 }
 
-ForwardOptions open_options(const char* device, std::int64_t rows = kOpen) {
+FunctionOptions open_options(const char* device, std::int64_t rows = kDynamic) {
   return {.inputs = {{"x", {rows, 3}}}, .device = {.kind = device, .allow_software = true}};
 }
 
 void expect_values(const char* device) {
-  Forward open = compile_forward(MeanNet{}, mean_of, open_options(device));
+  CompiledFunction open = compile_function(MeanNet{}, mean_of, open_options(device));
   for (const std::int64_t rows : {5, 1, 130, 5}) {
-    Forward whole = compile_forward(MeanNet{}, mean_of, open_options(device, rows));
+    CompiledFunction whole = compile_function(MeanNet{}, mean_of, open_options(device, rows));
     const std::vector<float> x = counted(rows);
     EXPECT_EQ(open({{"x", x}}).floats(), whole({{"x", x}}).floats()) << rows;
   }
   EXPECT_THAT(open.compiled_sizes(), ElementsAre(1, 5, 130));
 }
 
-TEST(OpenSizes, give_the_bits_of_sizes_that_are_declared_on_cpu) { expect_values("cpu"); }
-TEST(OpenSizes, give_the_bits_of_sizes_that_are_declared_on_webgpu) { expect_values("webgpu"); }
+TEST(DynamicSizes, give_the_bits_of_sizes_that_are_declared_on_cpu) { expect_values("cpu"); }
+TEST(DynamicSizes, give_the_bits_of_sizes_that_are_declared_on_webgpu) { expect_values("webgpu"); }
 
-TEST(OpenSizes, outputs_have_them) {
+TEST(DynamicSizes, outputs_have_them) {
   const auto doubled = [](const MeanNet&, const Inputs& in) { return in["x"] * 2.0; };
-  Forward open = compile_forward(MeanNet{}, doubled, open_options("cpu"));
+  CompiledFunction open = compile_function(MeanNet{}, doubled, open_options("cpu"));
   EXPECT_EQ(open({{"x", counted(4)}}).shape, (Shape{4, 3}));
   EXPECT_EQ(open({{"x", counted(9)}}).shape, (Shape{9, 3}));
 }
 
-TEST(OpenSizes, are_the_same_for_all_inputs_of_a_call) {
+TEST(DynamicSizes, are_the_same_for_all_inputs_of_a_call) {
   const auto dot = [](const MeanNet&, const Inputs& in) {
     return sum(in["x"] * unsqueeze(in["w"], 1) * in["scale"]);
   };
-  ForwardOptions options = open_options("cpu");
-  options.inputs = {{"x", {kOpen, 3}}, {"w", {kOpen}}, {"scale", {}}};
-  Forward open = compile_forward(MeanNet{}, dot, options);
+  FunctionOptions options = open_options("cpu");
+  options.inputs = {{"x", {kDynamic, 3}}, {"w", {kDynamic}}, {"scale", {}}};
+  CompiledFunction open = compile_function(MeanNet{}, dot, options);
   const std::vector<float> x = {1, 2, 3, 4, 5, 6}, w = {10, 1}, scale = {2};
   EXPECT_EQ(open({{"x", x}, {"w", w}, {"scale", scale}}).floats(), std::vector<float>{150});
 }
 
-TEST(OpenSizes, the_least_recently_used_goes_and_the_first_stays) {
-  ForwardOptions options = open_options("cpu");
-  options.open_size = 4;
-  options.kept_sizes = 2;
-  Forward open = compile_forward(MeanNet{}, mean_of, options);
+TEST(DynamicSizes, the_least_recently_used_goes_and_the_first_stays) {
+  FunctionOptions options = open_options("cpu");
+  options.dynamic_size = 4;
+  options.max_cached_sizes = 2;
+  CompiledFunction open = compile_function(MeanNet{}, mean_of, options);
   EXPECT_THAT(open.compiled_sizes(), ElementsAre(4));
   for (const std::int64_t rows : {7, 8, 7, 9}) open({{"x", counted(rows)}});
   EXPECT_THAT(open.compiled_sizes(), ElementsAre(4, 9, 7));
@@ -72,7 +72,7 @@ TEST(OpenSizes, the_least_recently_used_goes_and_the_first_stays) {
   EXPECT_THAT(open.compiled_sizes(), ElementsAre(4, 9, 7));
 }
 
-TEST(OpenSizes, share_parameters_that_are_uploaded_later_or_trained) {
+TEST(DynamicSizes, share_parameters_that_are_uploaded_later_or_trained) {
   CompileOptions spec;
   spec.inputs = {{"x", {6, 3}}};
   spec.optimizer = optim::SGD{.lr = 0.1};
@@ -80,33 +80,33 @@ TEST(OpenSizes, share_parameters_that_are_uploaded_later_or_trained) {
   auto trainer = compile(
       MeanNet{}, [](const MeanNet& net, const Inputs& in) { return mean(net.layer(in["x"])); },
       spec);
-  Forward open = trainer.attach(mean_of, {.inputs = {{"x", {kOpen, 3}}}});
+  CompiledFunction open = trainer.attach(mean_of, {.inputs = {{"x", {kDynamic, 3}}}});
   const std::vector<float> x = counted(2);
   const std::vector<float> before = open({{"x", x}}).floats();
   trainer.step({{"x", counted(6)}});
   const std::vector<float> after = open({{"x", x}}).floats();
   EXPECT_NE(before, after);
-  Forward fresh = trainer.attach(mean_of, {.inputs = {{"x", {2, 3}}}});
+  CompiledFunction fresh = trainer.attach(mean_of, {.inputs = {{"x", {2, 3}}}});
   EXPECT_EQ(fresh({{"x", x}}).floats(), after);
 }
 
 // A state goes on whatever the size of the call.
-TEST(OpenSizes, share_states) {
+TEST(DynamicSizes, share_states) {
   const auto count = [](const MeanNet&, const Inputs& in) {
     const Tensor calls = state("calls", {}, 0.0);
     set_state("calls", calls + 1.0);
     return calls + sum(in["x"]) * 0.0;
   };
-  Forward open = compile_forward(MeanNet{}, count, open_options("cpu"));
+  CompiledFunction open = compile_function(MeanNet{}, count, open_options("cpu"));
   for (const std::int64_t rows : {1, 5, 2, 5, 1}) open({{"x", counted(rows)}});
   EXPECT_EQ(open({{"x", counted(3)}}).floats(), std::vector<float>{5});
 }
 
-TEST(OpenSizes, captures_are_of_the_size_of_the_call) {
+TEST(DynamicSizes, captures_are_of_the_size_of_the_call) {
   const auto captured = [](const MeanNet& net, const Inputs& in) {
     return sum(capture("hidden", net.layer(in["x"])));
   };
-  Forward open = compile_forward(MeanNet{}, captured, open_options("cpu"));
+  CompiledFunction open = compile_function(MeanNet{}, captured, open_options("cpu"));
   const std::vector<float> x = counted(3), other = counted(2);
   EXPECT_EQ(open.run({{"x", x}}, {.captures = {"hidden"}}).at("hidden").shape, (Shape{3, 2}));
   EXPECT_EQ(open.run({{"x", other}}, {.captures = {"hidden"}}).at("hidden").shape, (Shape{2, 2}));
@@ -114,13 +114,13 @@ TEST(OpenSizes, captures_are_of_the_size_of_the_call) {
 }
 
 // The original compiles a size that two calls bring at once twice, and loses one of the two.
-TEST(OpenSizes, a_size_that_several_threads_bring_is_compiled_once) {
+TEST(DynamicSizes, a_size_that_several_threads_bring_is_compiled_once) {
   std::atomic<int> traces = 0;
   const auto counted_traces = [&](const MeanNet& net, const Inputs& in) {
     ++traces;
     return mean_of(net, in);
   };
-  Forward open = compile_forward(MeanNet{}, counted_traces, open_options("cpu"));
+  CompiledFunction open = compile_function(MeanNet{}, counted_traces, open_options("cpu"));
   const std::vector<float> x = counted(11);
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) threads.emplace_back([&] { open({{"x", x}}); });
@@ -128,8 +128,8 @@ TEST(OpenSizes, a_size_that_several_threads_bring_is_compiled_once) {
   EXPECT_EQ(traces, 2);
 }
 
-TEST(OpenSizes, a_call_that_is_refused_compiles_nothing) {
-  Forward open = compile_forward(MeanNet{}, mean_of, open_options("cpu"));
+TEST(DynamicSizes, a_call_that_is_refused_compiles_nothing) {
+  CompiledFunction open = compile_function(MeanNet{}, mean_of, open_options("cpu"));
   const std::vector<std::int32_t> whole(6);
   EXPECT_THROW(open({{"x", whole}}), DtypeError);
   EXPECT_THROW(open({{"x", counted(2)}, {"y", counted(2)}}), UserError);
@@ -137,11 +137,11 @@ TEST(OpenSizes, a_call_that_is_refused_compiles_nothing) {
   EXPECT_THAT(open.compiled_sizes(), ElementsAre(1));
 }
 
-TEST(OpenSizes, a_size_that_cannot_be_traced_changes_nothing) {
+TEST(DynamicSizes, a_size_that_cannot_be_traced_changes_nothing) {
   const auto even = [](const MeanNet&, const Inputs& in) { return reshape(in["x"], {-1, 2, 3}); };
-  ForwardOptions options = open_options("cpu");
-  options.open_size = 2;
-  Forward open = compile_forward(MeanNet{}, even, options);
+  FunctionOptions options = open_options("cpu");
+  options.dynamic_size = 2;
+  CompiledFunction open = compile_function(MeanNet{}, even, options);
   EXPECT_THROW(open({{"x", counted(3)}}), ShapeError);
   EXPECT_EQ(open({{"x", counted(4)}}).shape, (Shape{2, 2, 3}));
   EXPECT_THAT(open.compiled_sizes(), ElementsAre(2, 4));

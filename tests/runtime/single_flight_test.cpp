@@ -81,7 +81,7 @@ TEST(SingleFlight, that_goes_answers_who_waits) {
 }
 
 TEST(SingleFlight, calls_a_network) {
-  Forward forward = compile_forward(
+  CompiledFunction forward = compile_function(
       nn::Linear(2, 2),
       [](const nn::Linear& net, const Inputs& in) { return net(in["x"]) * 0.0 + in["x"] * 2.0; },
       {.inputs = {{"x", {2}}}, .device = {.kind = "cpu"}});

@@ -81,8 +81,8 @@ TEST(Uploads, come_after_the_steps_that_are_queued_on_webgpu) { expect_uploads_i
 
 TEST(Uploads, that_are_refused_change_nothing) {
   auto trainer = shrinking_trainer(0.5);
-  auto forward = compile_forward(Pair{}, [](const Pair& m, const Inputs&) { return m.a + m.b; },
-                                 {.device = kCpu});
+  auto forward = compile_function(Pair{}, [](const Pair& m, const Inputs&) { return m.a + m.b; },
+                                  {.device = kCpu});
   auto half = trainer.download_params();
   half.at("a").bytes.assign(half.at("a").bytes.size(), std::byte{0});
   half.at("b").bytes.pop_back();
@@ -129,8 +129,8 @@ TEST(Random, of_an_attached_function_is_not_that_of_the_steps) {
       Pair{}, [&](const Pair& m, const Inputs&) { return shrinking(m, {}) + sum(draw()) * 0.0; },
       {.optimizer = optim::SGD{}, .device = kCpu});
   auto forward = trainer.attach([](const Pair&, const Inputs&) { return rand({64}); }, {});
-  auto alone = compile_forward(Pair{}, [](const Pair&, const Inputs&) { return rand({64}); },
-                               {.device = kCpu});
+  auto alone = compile_function(Pair{}, [](const Pair&, const Inputs&) { return rand({64}); },
+                                {.device = kCpu});
   std::set<std::vector<float>> drawn;
   for (int i = 0; i < 5; ++i) {
     drawn.insert(trainer.step({}, {.captures = {"drawn"}}).captures.at("drawn").floats());
@@ -171,7 +171,7 @@ TEST(Steps, go_on_after_one_that_failed) {
 }
 
 TEST(Attached, outlives_its_trainer) {
-  std::optional<Forward> forward;
+  std::optional<CompiledFunction> forward;
   {
     auto trainer = shrinking_trainer(0.5);
     forward = trainer.attach([](const Pair& m, const Inputs&) { return m.a + m.b; }, {});

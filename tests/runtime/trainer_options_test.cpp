@@ -277,8 +277,8 @@ TEST(Captures, of_a_forward_come_beside_its_outputs) {
       {.inputs = {{"x", {2, 3}}}});
   const std::vector<float> x = numbers(6, 3);
   EXPECT_EQ(forward.captures(), std::vector<std::string>{"hidden"});
-  const Outputs plain = forward.run({{"x", x}});
-  const Outputs both = forward.run({{"x", x}}, {.captures = {"hidden"}});
+  const NamedTensors plain = forward.run({{"x", x}});
+  const NamedTensors both = forward.run({{"x", x}}, {.captures = {"hidden"}});
   EXPECT_EQ(plain.size(), 1U);
   ASSERT_EQ(both.size(), 2U);
   EXPECT_EQ(both.at("hidden").shape, (Shape{2, 8}));
@@ -349,8 +349,8 @@ TEST(Averages, are_read_beside_frozen_parameters) {
   trainer.run(5);
   auto averaged = trainer.attach(
       [](const CountingNet& net, const Inputs& in) { return net.second(net.first(in["x"])); },
-      {.inputs = {{"x", {1, 3}}}, .weights = Weights::kEma});
-  auto given = compile_forward(
+      {.inputs = {{"x", {1, 3}}}, .weights = WeightSource::kEma});
+  auto given = compile_function(
       CountingNet{},
       [](const CountingNet& net, const Inputs& in) { return net.second(net.first(in["x"])); },
       {.inputs = {{"x", {1, 3}}}, .device = {.kind = "cpu"}});
@@ -368,16 +368,16 @@ TEST(Averages, are_what_a_function_without_a_trainer_may_load) {
   trainer.run(5);
   const std::string path = temporary("ema.safetensors");
   trainer.save(path);
-  auto forward = compile_forward(
+  auto forward = compile_function(
       CountingNet{},
       [](const CountingNet& net, const Inputs& in) { return net.second(net.first(in["x"])); },
       {.inputs = {{"x", {1, 3}}}, .device = {.kind = "cpu"}});
-  forward.load_params(path, Weights::kEma);
+  forward.load_params(path, WeightSource::kEma);
   EXPECT_EQ(bits_of(forward.download_params()), bits_of(trainer.download_ema()));
   forward.load_params(path);
   EXPECT_EQ(bits_of(forward.download_params()), bits_of(trainer.download_params()));
   data_trainer().save(path);
-  EXPECT_THROW(forward.load_params(path, Weights::kEma), UserError);
+  EXPECT_THROW(forward.load_params(path, WeightSource::kEma), UserError);
   std::filesystem::remove(path);
 }
 

@@ -205,7 +205,7 @@ TEST(Trainer, set_lr_counts_from_the_next_step) {
 
 TEST(Trainer, attached_function_sees_the_parameters_as_they_are) {
   auto trainer = noisy_trainer();
-  Forward forward =
+  CompiledFunction forward =
       trainer.attach([](const TanhNet& net, const Inputs& in) { return net(in["x"]); },
                      {.inputs = {{"x", {2, 3}}}});
   const std::vector<float> x = numbers(6, 9);
@@ -213,9 +213,9 @@ TEST(Trainer, attached_function_sees_the_parameters_as_they_are) {
   trainer.run(5);
   const std::vector<float> after = forward({{"x", x}}).floats();
   EXPECT_NE(after, before);
-  Forward alone =
-      compile_forward(TanhNet{}, [](const TanhNet& net, const Inputs& in) { return net(in["x"]); },
-                      {.inputs = {{"x", {2, 3}}}, .device = {.kind = "cpu"}});
+  CompiledFunction alone =
+      compile_function(TanhNet{}, [](const TanhNet& net, const Inputs& in) { return net(in["x"]); },
+                       {.inputs = {{"x", {2, 3}}}, .device = {.kind = "cpu"}});
   alone.upload_params(trainer.download_params());
   EXPECT_EQ(alone({{"x", x}}).floats(), after);
 }
@@ -238,14 +238,14 @@ TEST(Trainer, attached_function_sees_the_states_as_they_are) {
   const std::vector<float> x(6, 20);
   const Feed feed = {{"x", x}};
   trainer.step(feed);
-  Forward forward = trainer.attach(evaluate, {});
+  CompiledFunction forward = trainer.attach(evaluate, {});
   EXPECT_EQ(forward({}).floats(), std::vector<float>(3, 15));
   trainer.step(feed);
   EXPECT_EQ(forward({}).floats(), std::vector<float>(3, 17.5F));
 
   const std::string path = temporary("states");
   save(trainer, path);
-  Forward alone = compile_forward(TanhNet{}, evaluate, {.device = {.kind = "cpu"}});
+  CompiledFunction alone = compile_function(TanhNet{}, evaluate, {.device = {.kind = "cpu"}});
   EXPECT_EQ(alone({}).floats(), std::vector<float>(3, 10));
   alone.load_params(path);
   EXPECT_EQ(alone({}).floats(), std::vector<float>(3, 17.5F));

@@ -22,7 +22,7 @@ std::string without_groups(const std::string& text) {
 
 bool same(const Node& a, const Node& b) {
   return a.op == b.op && a.inputs == b.inputs && a.type == b.type && a.attrs == b.attrs &&
-         std::string(a.site.file) == b.site.file && a.site.line == b.site.line &&
+         std::string(a.location.file) == b.location.file && a.location.line == b.location.line &&
          a.origin == b.origin;
 }
 

@@ -95,7 +95,7 @@ Tensor Grower::guarded(const Tensor& x) {
 Tensor Grower::activation(const Tensor& x) {
   switch (draw_.whole(0, 9)) {
     case 0: return gelu(x);
-    case 1: return gelu(x, Gelu::kTanh);
+    case 1: return gelu(x, GeluApproximation::kTanh);
     case 2: return silu(x);
     case 3: return elu(x);
     case 4: return leaky_relu(x, 0.1);
@@ -324,7 +324,7 @@ Tensor Grower::image(const Tensor& x) {
     }
     case 3: return squeeze(avg_pool2d(in, {std::min(h, kernel), std::min(w, kernel)}), 0);
     case 4: {
-      const Pair size = {std::min(h, kernel), std::min(w, kernel)};
+      const Size2d size = {std::min(h, kernel), std::min(w, kernel)};
       return squeeze(max_pool2d(in, size, {.stride = stride}), 0);
     }
     case 5: return squeeze(adaptive_avg_pool2d(in, {2, 3}), 0);

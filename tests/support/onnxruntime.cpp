@@ -27,7 +27,8 @@ std::string OnnxRuntime::path(const std::string& model) const {
 }
 
 void OnnxRuntime::expect(const std::string& model, const std::map<std::string, HostTensor>& inputs,
-                         const Outputs& outputs, const std::map<std::string, HostTensor>& params) {
+                         const NamedTensors& outputs,
+                         const std::map<std::string, HostTensor>& params) {
   StoredFile file;
   for (const auto& [name, tensor] : params) file.tensors["init/" + name] = stored(tensor);
   for (const auto& [name, tensor] : inputs) file.tensors["in/" + name] = stored(tensor);

@@ -20,7 +20,7 @@ class OnnxRuntime {
   // a model with an open size, with other sizes: those that differ must be open in it, and have one
   // name where they are the same.
   void expect(const std::string& model, const std::map<std::string, HostTensor>& inputs,
-              const Outputs& outputs, const std::map<std::string, HostTensor>& params = {});
+              const NamedTensors& outputs, const std::map<std::string, HostTensor>& params = {});
   // Fails the test for each model that differs: compare.py.
   void check(double tolerance = 3e-5) const;
 

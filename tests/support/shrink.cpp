@@ -101,7 +101,7 @@ std::optional<Graph> resized(const Graph& graph, std::int64_t from, std::int64_t
           attrs.set(key, changed);
         }
       }
-      out.add(*node.op, node.inputs, attrs, node.site, node.origin);
+      out.add(*node.op, node.inputs, attrs, node.location, node.origin);
     }
     out.outputs = graph.outputs;
     out.updates = graph.updates;

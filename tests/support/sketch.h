@@ -15,6 +15,7 @@
 #include "api/trace.h"
 #include "backend/backend.h"
 #include "compile/compile.h"
+#include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::testing {

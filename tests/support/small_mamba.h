@@ -15,9 +15,9 @@
 
 namespace tensorgrad::testing {
 
-inline nn::MambaConfig small_mamba(std::int64_t symbols, std::vector<nn::MixerKind> layers,
-                                   std::int64_t max_length) {
-  nn::MambaConfig config{.vocab_size = symbols, .d_model = 12, .n_layer = 0};
+inline nn::LanguageModelConfig small_mamba(std::int64_t symbols, std::vector<nn::MixerKind> layers,
+                                           std::int64_t max_length) {
+  nn::LanguageModelConfig config{.vocab_size = symbols, .d_model = 12, .n_layer = 0};
   config.n_layer = static_cast<std::int64_t>(layers.size());
   config.layers = std::move(layers);
   config.mamba.d_state = 5;
@@ -29,7 +29,7 @@ inline nn::MambaConfig small_mamba(std::int64_t symbols, std::vector<nn::MixerKi
 }
 
 // A layer of each kind.
-inline nn::MambaConfig mixed_mamba(std::int64_t symbols, std::int64_t max_length) {
+inline nn::LanguageModelConfig mixed_mamba(std::int64_t symbols, std::int64_t max_length) {
   return small_mamba(symbols,
                      {nn::MixerKind::kMamba1, nn::MixerKind::kMlp, nn::MixerKind::kMamba2,
                       nn::MixerKind::kAttention, nn::MixerKind::kMamba3},
@@ -52,17 +52,18 @@ struct Trained {
 
 // Steps on two texts of 20 tokens each, with clipping and AdamW, without decay where there should
 // be none.
-inline Trained trained(const nn::MambaConfig& config, unsigned steps, const DeviceOptions& device) {
+inline Trained trained(const nn::LanguageModelConfig& config, unsigned steps,
+                       const DeviceOptions& device) {
   constexpr std::int64_t kBatch = 2, kLength = 20;
   auto trainer = compile(
-      nn::MambaLM(config),
-      [](const nn::MambaLM& net, const Inputs& in) {
+      nn::LanguageModel(config),
+      [](const nn::LanguageModel& net, const Inputs& in) {
         return cross_entropy(net(in["tokens"]), in["next"]);
       },
       {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"next", {kBatch, kLength}, i32}},
        // Where a gradient is nearly 0 its sign is that of rounding: not so with this epsilon.
        .optimizer = optim::AdamW{.lr = 1e-2, .eps = 1e-3},
-       .groups = {nn::MambaLM::no_weight_decay()},
+       .groups = {nn::LanguageModel::no_weight_decay()},
        .clip_grad_norm = 0.1,
        .seed = 5,
        .device = device});

@@ -100,7 +100,7 @@ Tokenizer tokenizer_of(const std::string& name, bool whole = false) {
   }
   const std::string folder = name == "tiktoken_cl100k" ? "cl100k" : name;
   if (!whole) {
-    options.pre_tokenization = pre_tokenization_named(name).value();
+    options.pre_tokenization = parse_pre_tokenization(name).value();
     for (const auto& [content, id] : real()["vocabularies"][folder]["specials"].items()) {
       options.added_tokens.push_back({.content = content, .id = id.get<std::int32_t>()});
     }

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 enum class MbjsLayer : std::uint8_t { kMamba1, kMamba2, kMamba3, kAttention };
 
@@ -34,4 +36,4 @@ MbjsFile parse_mbjs(std::span<const std::byte> bytes, std::string_view name);
 // value's place). IoError: a path that cannot be written.
 void write_mbjs(const std::string& path, const MbjsFile& file);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

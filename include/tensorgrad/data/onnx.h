@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct OnnxOptions {
   std::string name = "forward";  // of the graph
   std::string doc = {};          // its doc_string
-  // Where inputs have an open size (kOpen): what the file calls it, as "batch" or "length" ...
+  // Where inputs have an open size (kDynamic): what the file calls it, as "batch" or "length" ...
   std::string size_name = "batch";
   // ... and the sizes that the function is traced for, at least three different ones above 1. What
   // holds for these is taken to hold for all. None: 3, 7, 10, 23, 41, 54 and 88, of which those are
@@ -21,4 +23,4 @@ struct OnnxOptions {
   std::vector<std::int64_t> sizes = {};
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

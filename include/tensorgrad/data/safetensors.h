@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files: safetensors in and out, atomic writing, and the line log behind metrics.jsonl.
-// Readers take hostile input: they throw IoError with the file and the byte, and allocate nothing
-// that the file's real size does not justify. docs/formats.md describes the layouts.
+// Safetensors files.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +12,7 @@
 
 #include "tensorgrad/types.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // One tensor as it lies in a file: little-endian, row-major, no padding. A size may be 0 here.
 struct StoredTensor {
@@ -45,9 +43,10 @@ DType element_type(const std::string& file, const std::string& name, const Store
 
 // The values of a tensor of F32, I32, U32 or BOOL; NaN and infinity are not among the `finite`.
 struct StoredRange {
-  double least = 0, most = 0, mean = 0;  // of the finite ones, 0 where there is none
+  double min = 0, max = 0, mean = 0;  // of the finite ones, 0 where there is none
   std::size_t count = 0, finite = 0;
 };
+
 // All 0 for other dtypes.
 StoredRange stored_range(const StoredTensor& tensor);
 
@@ -65,39 +64,4 @@ StoredFile parse_safetensors(std::span<const std::byte> bytes, std::string_view 
 // metadata. Unprintable bytes in names are escaped.
 std::string dump_safetensors(const StoredFile& file);
 
-// The whole of a regular file. IoError: missing, not a regular file, or longer than `max_bytes`.
-std::vector<std::byte> read_file(const std::string& path, std::uint64_t max_bytes = UINT64_MAX);
-
-// The same, inflated if it is gzipped, which its first bytes tell; then no longer than `max_bytes`.
-std::string read_text_file(const std::string& path, std::uint64_t max_bytes = UINT64_MAX);
-
-// Writes beside (path.tmp.PID.N), syncs and renames: a reader sees the old file or the whole new
-// one. An existing path must be a regular file; a symbolic link is followed.
-void write_file_atomically(const std::string& path, std::span<const std::byte> bytes);
-void write_file_atomically(const std::string& path, std::string_view text);
-
-// An append-only text file, one record a line, as metrics.jsonl. Each line reaches the system in
-// one write, so that a crash loses at most the line being written.
-class LineLog {
- public:
-  enum class Open {
-    kCreate,  // an empty file replaces what is there
-    kAppend,  // goes on; a last line that a crash cut short is dropped. Created if missing
-  };
-
-  LineLog(const std::string& path, Open how);
-  ~LineLog();
-  LineLog(const LineLog&) = delete;
-  LineLog& operator=(const LineLog&) = delete;
-  LineLog(LineLog&& other) noexcept;
-  LineLog& operator=(LineLog&& other) noexcept;
-
-  // Appends `line` and a newline; the line itself must hold none.
-  void write(std::string_view line);
-
- private:
-  std::string path_;
-  int fd_ = -1;
-};
-
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

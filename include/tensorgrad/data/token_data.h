@@ -10,14 +10,16 @@
 #include <string>
 #include <vector>
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace io {
 class InputFile;
 }
 
 // The target of a pair that does not count: CrossEntropyOptions::ignore_index is to be the same.
-inline constexpr std::int32_t kIgnoredToken = -100;
+inline constexpr std::int32_t kIgnoreIndex = -100;
 
 // Writes `tokens` as a safetensors file with the tensor `tokens` of U16, or U32 where `vocab_size`
 // is above 65,536, and vocab_size as metadata. IoError: a token that is not in [0, vocab_size), or
@@ -55,7 +57,7 @@ class TokenFile {
 
 // Chunks of `length` pairs of a token and the one that follows it, which together hold each pair of
 // the text once: n tokens make n - 1 pairs. The last chunk is as long as the others: it begins
-// earlier, and the targets of what it holds a second time are kIgnoredToken, as are those behind
+// earlier, and the targets of what it holds a second time are kIgnoreIndex, as are those behind
 // the end of a text that is shorter than a chunk (whose inputs there are 0).
 class TokenChunks {
  public:
@@ -67,7 +69,7 @@ class TokenChunks {
 
   struct Chunk {
     std::vector<std::int32_t> inputs, targets;  // [length]
-    std::int64_t counted = 0;                   // targets that are no kIgnoredToken
+    std::int64_t counted = 0;                   // targets that are no kIgnoreIndex
   };
 
   [[nodiscard]] std::int64_t size() const { return (pairs_ + length_ - 1) / length_; }
@@ -85,4 +87,4 @@ class TokenChunks {
   std::int64_t length_ = 0, pairs_ = 0;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

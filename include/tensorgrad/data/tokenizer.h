@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // How text is cut into pieces before merges are looked for, which cross no piece: the regular
 // expressions of GPT-2, of GPT-4 (Llama 3 has it too), of Qwen2 (single digits) and of GPT-4o.
@@ -32,7 +34,7 @@ enum class PreTokenization : std::uint8_t {
 // "none", "gpt2", "cl100k", "tiktoken_cl100k", "qwen2", "o200k".
 std::string_view to_string(PreTokenization pattern);
 // The other way; nothing where there is no such name.
-std::optional<PreTokenization> pre_tokenization_named(std::string_view name);
+std::optional<PreTokenization> parse_pre_tokenization(std::string_view name);
 
 // A token that text is searched for before anything else.
 struct AddedToken {
@@ -157,7 +159,7 @@ class Tokenizer {
                                          const PadOptions& pad = {}) const;
 
   // The pieces of `text` that merges do not cross, normalised; added tokens are not looked for.
-  [[nodiscard]] std::vector<std::string> pieces(std::string_view text) const;
+  [[nodiscard]] std::vector<std::string> pre_tokenize(std::string_view text) const;
 
   // The bytes of the tokens: what was encoded, but for normal forms, white space that added tokens
   // took and a space that was put before. UserError: an id that no token has.
@@ -222,4 +224,4 @@ class DecodeStream {
   std::string waiting_;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

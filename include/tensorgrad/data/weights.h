@@ -9,7 +9,7 @@
 
 #include "tensorgrad/train/inputs.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // What tensors of a file are called in the model, and how their axes lie there.
 struct NameRule {
@@ -36,4 +36,4 @@ std::map<std::string, HostTensor> read_weights(const std::string& path,
                                                const ImportOptions& options = {},
                                                Loc loc = Loc::current());
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

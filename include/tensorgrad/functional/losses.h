@@ -1,129 +1,158 @@
 // SPDX-License-Identifier: MIT
-// Losses, with the names, formulas and weighting of torch.nn.functional. Each is finite wherever
-// PyTorch's is, at logits of any size. Unless said otherwise all tensors are f32 and of one shape:
-// broadcasting in a loss is nearly always a mistake, and refused.
+// Loss functions, with the names, formulas and weighting of torch.nn.functional. Operands of one
+// loss have equal shapes and do not broadcast, unless a comment says otherwise. They are f32, or f16
+// converted to f32; the result is f32. A loss is finite whenever PyTorch's is, for logits of any
+// magnitude.
 #pragma once
 
 #include <optional>
 
 #include "tensorgrad/tensor.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// What is made of the elements' losses: their mean, their sum, themselves; or their sum over the
-// size of the first axis (what kl_div needs to be the divergence of distributions).
-enum class Reduction { kMean, kSum, kNone, kBatchMean };
+/// How a loss function reduces the losses of all elements.
+enum class Reduction {
+  kMean,      ///< Returns the mean.
+  kSum,       ///< Returns the sum.
+  kNone,      ///< Returns the loss of each element.
+  kBatchMean  ///< Returns the sum divided by the size of the first axis.
+};
 
 // ---- regression --------------------------------------------------------------------------------
 
-// (a - b)^2.
+/// Returns the squared error (a - b)^2. mse() is short for mse_loss().
 Tensor mse(Tensor a, Tensor b, Reduction reduction = Reduction::kMean, Loc loc = Loc::current());
-// The same.
 Tensor mse_loss(Tensor a, Tensor b, Reduction reduction = Reduction::kMean,
                 Loc loc = Loc::current());
-// |a - b|; gradient 0 where they are equal.
+
+/// Returns the absolute error |a - b|. The gradient is 0 if a = b.
 Tensor l1_loss(Tensor a, Tensor b, Reduction reduction = Reduction::kMean,
                Loc loc = Loc::current());
-// (a - b)^2 / 2 below delta > 0, delta (|a - b| - delta / 2) above (Huber 1964).
+
+/// Returns the Huber loss (Huber 1964): (a - b)^2 / 2 if |a - b| < delta, else delta (|a - b| - delta / 2). Throws UserError if `delta` is not positive.
 Tensor huber_loss(Tensor a, Tensor b, double delta = 1, Reduction reduction = Reduction::kMean,
                   Loc loc = Loc::current());
-// huber_loss / beta; beta 0 gives l1_loss.
+
+/// Returns huber_loss() with delta = beta, divided by `beta`. If `beta` is 0, returns l1_loss(). Throws UserError if `beta` is negative.
 Tensor smooth_l1_loss(Tensor a, Tensor b, double beta = 1, Reduction reduction = Reduction::kMean,
                       Loc loc = Loc::current());
 
+/// Options of poisson_nll_loss().
 struct PoissonOptions {
-  bool log_input = true;  // x is the logarithm of the rate: e^x - t x; else x - t log(x + eps)
-  bool full = false;      // add Stirling's t log t - t + log(2 pi t) / 2 where t > 1
-  double eps = 1e-8;
+  bool log_input = true;  ///< `x` is the logarithm of the rate, not the rate.
+  bool full = false;      ///< Adds Stirling's approximation t log(t) - t + log(2 pi t) / 2 if t > 1.
+  double eps = 1e-8;      ///< Added to the rate if `log_input` is false.
   Reduction reduction = Reduction::kMean;
 };
+
+/// Returns the negative log-likelihood of Poisson distributed targets t: e^x - t x, or x - t log(x + eps) if `log_input` is false.
 Tensor poisson_nll_loss(Tensor x, Tensor targets, const PoissonOptions& options = {},
                         Loc loc = Loc::current());
 
+/// Options of gaussian_nll_loss().
 struct GaussianOptions {
-  bool full = false;  // add log(2 pi) / 2
-  double eps = 1e-6;  // the variance is at least this; its gradient passes all the same
+  bool full = false;  ///< Adds log(2 pi) / 2.
+  double eps = 1e-6;  ///< Lower bound of the variance. The gradient ignores the bound.
   Reduction reduction = Reduction::kMean;
 };
-// (log var + (x - t)^2 / var) / 2; var may be anything that broadcasts to x.
+
+/// Returns the negative log-likelihood of normally distributed targets t with mean `x`: (log(var) + (x - t)^2 / var) / 2. `var` broadcasts to `x`.
 Tensor gaussian_nll_loss(Tensor x, Tensor targets, Tensor var, const GaussianOptions& options = {},
                          Loc loc = Loc::current());
 
 // ---- classification ----------------------------------------------------------------------------
 
+/// Options of cross_entropy() and nll_loss().
 struct CrossEntropyOptions {
-  std::optional<Tensor> weight = std::nullopt;  // [C]: the mean is then one by weight
-  // A target of this number counts for nothing, in the mean neither. PyTorch takes -100 unasked;
-  // here every target counts unless you say so, and -100 is an error: the mean over a number of
-  // targets that is counted costs a language model another pass over its logits.
+  /// Weights of the classes: [C]. With i32 targets, Reduction::kMean divides by the sum of the targets' weights.
+  std::optional<Tensor> weight = std::nullopt;
+
+  /// Target to ignore, for i32 targets. Such targets count neither in the loss nor in the mean. PyTorch's default is -100. By default, every target counts here and must be a class (see CompileOptions::check_indices). Counting the targets for the mean costs a language model another pass over its logits.
   std::optional<std::int32_t> ignore_index = std::nullopt;
-  double label_smoothing = 0;  // in [0, 1]: this share of a target is spread over all classes
-  int axis = -1;               // of the classes; PyTorch's is 1
+
+  double label_smoothing = 0;  ///< Share of a target that is spread over all classes, in [0, 1].
+  int axis = -1;               ///< Axis of the classes. PyTorch uses axis 1.
   Reduction reduction = Reduction::kMean;
 };
-// -log softmax(logits)[target]; logits [..., C], targets i32 [...] (the logits' shape without the
-// axis of classes); or targets f32 like the logits, a distribution over the classes for each. -inf
-// logits are fine where they are not a target. The mean is over the targets: their weight where
-// there are weights. All of them ignored gives NaN.
+
+/// Returns -log(softmax(logits)[target]). The logits are [..., C]. The targets are i32 [...], or f32 [..., C] with a distribution over the classes for each example.
+///
+/// With i32 targets and no label smoothing, other logits than the target's may be -inf. Reduction::kMean is the mean over the targets, or NaN if all of them are ignored. With f32 targets it divides by the number of distributions, whatever their weights. Throws ShapeError or DtypeError if operands do not match. Throws UserError if `label_smoothing` is out of range, or if `ignore_index` is set with f32 targets.
 Tensor cross_entropy(Tensor logits, Tensor targets, const CrossEntropyOptions& options,
                      Loc loc = Loc::current());
 Tensor cross_entropy(Tensor logits, Tensor targets, Reduction reduction = Reduction::kMean,
                      Loc loc = Loc::current());
+
+/// Options of linear_cross_entropy().
 struct LinearCrossEntropyOptions {
-  std::optional<Tensor> bias = std::nullopt;                // [C]
-  std::optional<std::int32_t> ignore_index = std::nullopt;  // as above
-  double label_smoothing = 0;
+  std::optional<Tensor> bias = std::nullopt;                ///< [C].
+  std::optional<std::int32_t> ignore_index = std::nullopt;  ///< See CrossEntropyOptions.
+  double label_smoothing = 0;                               ///< See CrossEntropyOptions.
   Reduction reduction = Reduction::kMean;
-  std::int64_t rows = 0;  // logits of at most so many rows at a time; 0: of 2^26 logits, or one row
+
+  /// Maximum number of rows whose logits are computed at a time. If 0, a chunk has at most 2^26 logits, or one row.
+  std::int64_t rows = 0;
 };
-// cross_entropy of linear(x, weight, bias) with targets i32 [...], for many classes: x [..., size],
-// weight [C, size]. A piece's gradients are made where its logits are, so that the logits of one
-// piece at a time are in memory, and nothing is computed twice. (torch.nn.functional's of that
-// name; Hsu et al. 2024, "Liger Kernel".) Sums over rows are added up piece by piece. Within
-// Autocast, and where each target's loss is asked for and differentiated (kNone), all logits are
-// kept.
+
+/// Returns cross_entropy() of linear(x, weight, bias) without storing all logits, for many classes. Corresponds to `torch.nn.functional.linear_cross_entropy`. Shapes: x [..., size], weight [C, size] and targets i32 [...].
+///
+/// Logits are computed for a chunk of rows at a time, and the gradients right after them (Hsu et al. 2024, "Liger Kernel"). Only the logits of one chunk are in memory, and nothing is computed twice. Gradients of the weight and the bias are accumulated chunk by chunk. All logits are stored within Autocast, and if the losses of Reduction::kNone are differentiated.
+///
+/// Throws ShapeError if shapes do not match, DtypeError if the targets are not i32, and UserError if `rows` is negative or `label_smoothing` is out of range.
 Tensor linear_cross_entropy(Tensor x, Tensor weight, Tensor targets,
                             const LinearCrossEntropyOptions& options = {},
                             Loc loc = Loc::current());
-// cross_entropy of log-probabilities: -log_probs[target]. No label smoothing, targets i32.
+
+/// Returns -log_probs[target]: the cross_entropy() of log-probabilities, for example from log_softmax(). The targets are i32. Throws UserError if `label_smoothing` is set.
 Tensor nll_loss(Tensor log_probs, Tensor targets, const CrossEntropyOptions& options = {},
                 Loc loc = Loc::current());
 
+/// Options of binary_cross_entropy() and binary_cross_entropy_with_logits().
 struct BinaryOptions {
-  std::optional<Tensor> weight = std::nullopt;      // of each element; broadcasts
-  std::optional<Tensor> pos_weight = std::nullopt;  // of positive targets; broadcasts; with logits
+  /// Weight of each element. It broadcasts.
+  std::optional<Tensor> weight = std::nullopt;
+
+  /// Weight of positive targets, for binary_cross_entropy_with_logits() only. It broadcasts.
+  std::optional<Tensor> pos_weight = std::nullopt;
+
   Reduction reduction = Reduction::kMean;
 };
-// -(t log p + (1 - t) log(1 - p)), logarithms held at -100 (with gradient 0 there).
+
+/// Returns -(t log(p) + (1 - t) log(1 - p)) for probabilities `p` and targets t in [0, 1]. Logarithms are at least -100, as in PyTorch. The gradient below this bound is 0. Throws UserError if `pos_weight` is set.
 Tensor binary_cross_entropy(Tensor p, Tensor targets, const BinaryOptions& options = {},
                             Loc loc = Loc::current());
-// The same of p = sigmoid(logits), from the logits.
+
+/// Returns binary_cross_entropy() of p = sigmoid(logits), computed stably from the logits and without the bound.
 Tensor binary_cross_entropy_with_logits(Tensor logits, Tensor targets,
                                         const BinaryOptions& options = {},
                                         Loc loc = Loc::current());
 
-// t (log t - x), x being log-probabilities and 0 log 0 = 0; with log_target e^t (t - x).
+/// Returns the Kullback-Leibler divergence t (log(t) - x), with log-probabilities `x` and 0 log(0) = 0. If `log_target` is set, the targets are log-probabilities and the result is e^t (t - x). Use Reduction::kBatchMean for the divergence of distributions.
 Tensor kl_div(Tensor x, Tensor targets, Reduction reduction = Reduction::kMean,
               bool log_target = false, Loc loc = Loc::current());
 
 // ---- distances and margins ---------------------------------------------------------------------
 
-// x . y / (|x| |y|) along an axis, which is dropped; norms are at least eps.
+/// Returns x . y / (|x| |y|) along an axis, which is dropped. Norms are at least `eps`; the gradient ignores the bound.
 Tensor cosine_similarity(Tensor x, Tensor y, int axis = 1, double eps = 1e-8,
                          Loc loc = Loc::current());
-// x, y [..., D], targets [...] of 1 or -1: 1 - cos where 1, max(0, cos - margin) where -1.
+
+/// Returns 1 - cos(x, y) if the target is 1, and max(0, cos(x, y) - margin) if it is -1. Shapes: x and y [..., D], targets [...].
 Tensor cosine_embedding_loss(Tensor x, Tensor y, Tensor targets, double margin = 0,
                              Reduction reduction = Reduction::kMean, Loc loc = Loc::current());
-// targets of 1 or -1: x where 1, max(0, margin - x) where -1.
+
+/// Returns `x` if the target is 1, and max(0, margin - x) if it is -1.
 Tensor hinge_embedding_loss(Tensor x, Tensor targets, double margin = 1,
                             Reduction reduction = Reduction::kMean, Loc loc = Loc::current());
-// max(0, margin - t (x - y)), t of 1 or -1.
+
+/// Returns max(0, margin - t (x - y)) for targets t of 1 or -1. If t = 1, `x` should be the larger one.
 Tensor margin_ranking_loss(Tensor x, Tensor y, Tensor targets, double margin = 0,
                            Reduction reduction = Reduction::kMean, Loc loc = Loc::current());
-// max(0, |a - p| - |a - n| + margin) of vectors along the last axis; eps = 1e-6 is added to each
-// difference. `swap`: the nearer of |a - n| and |p - n| (Balntas et al. 2016).
+
+/// Returns max(0, |a - p| - |a - n| + margin) for vectors along the last axis (Balntas et al. 2016). An epsilon of 1e-6 is added to each element of a difference. If `swap`, uses the smaller of |a - n| and |p - n| instead of |a - n|. The gradient of a distance of 0 is 0.
 Tensor triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, double margin = 1,
                            bool swap = false, Reduction reduction = Reduction::kMean,
                            Loc loc = Loc::current());
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,103 +1,111 @@
 // SPDX-License-Identifier: MIT
-// Ops of state space models (Mamba). Shapes: B batch, L steps, D channels, N states. Names are
-// those of the mamba-ssm package; steps come before channels here, as in torch.nn with batch_first.
-// All f32. A state that one call gives is what the next call goes on from, and gradients flow
-// through it; none is zeros.
+// Ops of state-space models (Mamba): causal convolution and scans over the steps of a sequence.
+// Names are those of the mamba-ssm package, but the axis of steps comes before that of channels.
+// Shapes: B batch, L steps, D channels, N states per channel. Operands are f32 or f16, and `y` has
+// the dtype of the first one; states are f32. To process a sequence in chunks, pass the state that
+// one call returns to the next call. Gradients flow through states. A state that is not set counts
+// as zeros. Shapes that do not match throw ShapeError.
 #pragma once
 
 #include <optional>
 
 #include "tensorgrad/tensor.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // ---- causal convolution -------------------------------------------------------------------------
 
+/// Result of causal_conv1d().
 struct CausalConv {
-  Tensor y;      // [B, L, D]
-  Tensor state;  // the last K - 1 inputs, [B, K - 1, D]
+  Tensor y;      ///< [B, L, D].
+  Tensor state;  ///< The last K - 1 inputs: [B, K - 1, D].
 };
-// Each channel by itself: y[t] = bias + sum over k of weight[k] x[t - (K - 1) + k], so that the
-// last weight is that of the step itself (torch.nn.Conv1d with groups = D, without the steps behind
-// the end). x [B, L, D], weight [D, K] or [D, 1, K] with K > 1, bias [D], state [B, K - 1, D]: the
-// inputs before x.
+
+/// Computes a depthwise convolution over past steps: y[t] = bias + sum over k of weight[k] x[t - (K - 1) + k]. The last weight applies to the current step. Equals `torch.nn.Conv1d` with groups = D and padding = K - 1, without the last K - 1 outputs. Shapes: x [B, L, D], weight [D, K] or [D, 1, K] with K > 1, and bias [D]. `state` [B, K - 1, D] holds the inputs before `x`.
 CausalConv causal_conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt,
                          std::optional<Tensor> state = std::nullopt, Loc loc = Loc::current());
 
 // ---- selective scan -----------------------------------------------------------------------------
 
-// What B u weighs in a step: delta, as the published models of Mamba have it, or (e^(delta A) - 1)
-// / A, as the paper prints it.
-enum class Discretization { kEuler, kZeroOrderHold };
+/// Discretization of the input term of a selective scan: the factor of B u in a step.
+enum class Discretization {
+  kEuler,         ///< delta, as in the published Mamba models.
+  kZeroOrderHold  ///< (e^(delta A) - 1) / A, as in the paper.
+};
 
+/// Options of selective_scan().
 struct SelectiveScanOptions {
-  std::optional<Tensor> D = std::nullopt;              // [D]: D u is added to y
-  std::optional<Tensor> z = std::nullopt;              // [B, L, D]: then y is multiplied by silu(z)
-  std::optional<Tensor> delta_bias = std::nullopt;     // [D]: added to delta
-  bool delta_softplus = false;                         // softplus(delta + delta_bias) for delta
-  std::optional<Tensor> initial_state = std::nullopt;  // [B, D, N]
+  std::optional<Tensor> D = std::nullopt;              ///< [D]: adds D u to `y`.
+  std::optional<Tensor> z = std::nullopt;              ///< [B, L, D]: multiplies `y` by silu(z).
+  std::optional<Tensor> delta_bias = std::nullopt;     ///< [D]: added to `delta`.
+  bool delta_softplus = false;                         ///< Uses softplus(delta + delta_bias).
+  std::optional<Tensor> initial_state = std::nullopt;  ///< [B, D, N].
   Discretization discretization = Discretization::kEuler;
 };
+
+/// Result of selective_scan().
 struct SelectiveScan {
-  Tensor y;      // [B, L, D]
-  Tensor state;  // after the last step, [B, D, N]
+  Tensor y;      ///< [B, L, D].
+  Tensor state;  ///< The state after the last step: [B, D, N].
 };
-// For each batch, channel and state: h[t] = e^(delta[t] A) h[t-1] + w[t] B[t] u[t], and y[t] = sum
-// over states of C[t] h[t] (Gu and Dao 2023); with D and z, which is what gates a block of Mamba
-// (section 3.4), y[t] = (that + D u[t]) silu(z[t]), by the launches of the scan where it has all
-// states, 64 at most, and several steps. u, delta and z [B, L, D], A [D, N], B and C [B, L, N]. The
-// B x L x D x N numbers are stored nowhere: for the backward pass one state of 16 is kept, and with
-// z y before its gate. The steps are shared among threads of a GPU where channels are few: there
-// e^(delta A) over all steps must not overflow, as it cannot for A < 0 and delta > 0.
+
+/// Computes the selective scan of Mamba (Gu and Dao 2023). For each batch, channel and state, h[t] = e^(delta[t] A) h[t-1] + w[t] B[t] u[t], with the factor w[t] of Discretization. The output y[t] is the sum of C[t] h[t] over the states. With `D` and `z`, it is (y[t] + D u[t]) silu(z[t]) (section 3.4). Shapes: u, delta and z [B, L, D], A [D, N], B and C [B, L, N].
+///
+/// The B x L x D x N states are not stored. The backward pass recomputes them from the state before every 16th step, and with `z` also reads `y` before the gate. If N <= 64 and L > 1, `D` and `z` are applied in the kernel of the scan.
+///
+/// If there are few channels, a GPU splits the steps among threads. In this case e^(delta A), multiplied over all steps, must not overflow. It cannot if A < 0 and delta > 0.
 SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
                              const SelectiveScanOptions& options = {}, Loc loc = Loc::current());
 
 // ---- structured state space duality -------------------------------------------------------------
 
+/// Options of ssd().
 struct SsdOptions {
-  std::int64_t chunk = 64;                 // steps whose results are made by products of matrices
-  std::optional<Tensor> D = std::nullopt;  // [H]: D x is added to y
-  std::optional<Tensor> dt_bias = std::nullopt;        // [H]: added to dt
-  bool dt_softplus = false;                            // softplus(dt + dt_bias) for dt
-  std::optional<Tensor> initial_state = std::nullopt;  // [B, H, P, N]
+  std::int64_t chunk = 64;                             ///< Steps that are computed by matrix products.
+  std::optional<Tensor> D = std::nullopt;              ///< [H]: adds D x to `y`.
+  std::optional<Tensor> dt_bias = std::nullopt;        ///< [H]: added to `dt`.
+  bool dt_softplus = false;                            ///< Uses softplus(dt + dt_bias).
+  std::optional<Tensor> initial_state = std::nullopt;  ///< [B, H, P, N].
 };
+
+/// Result of ssd().
 struct Ssd {
-  Tensor y;      // [B, L, H, P]
-  Tensor state;  // after the last step, [B, H, P, N]
+  Tensor y;      ///< [B, L, H, P].
+  Tensor state;  ///< The state after the last step: [B, H, P, N].
 };
-// For each batch and head, with one decay for all its P x N states: h[t] = e^(dt[t] A) h[t-1] +
-// dt[t] x[t] B[t]^T, y[t] = h[t] C[t] (Dao and Gu 2024, mamba_chunk_scan_combined). x [B, L, H, P],
-// dt [B, L, H], A [H] below 0, B and C [B, L, G, N], of which group h G / H serves head h. Within
-// chunks y is a product of matrices whose entries are decays between two of its steps; a state goes
-// from chunk to chunk. No exponent is above 0 where dt is not below it.
+
+/// Computes the scan of Mamba-2 (Dao and Gu 2024), as `mamba_chunk_scan_combined` of mamba-ssm. For each batch and head, h[t] = e^(dt[t] A) h[t-1] + dt[t] x[t] B[t]^T and y[t] = h[t] C[t]. One decay applies to all P x N states of a head. Shapes: x [B, L, H, P], dt [B, L, H], A [H] with A < 0, B and C [B, L, G, N]. Head h uses group h G / H, rounded down.
+///
+/// Within a chunk, `y` is computed by matrix products with the decays between its steps. A recurrence carries the state from chunk to chunk. If dt >= 0, all exponents are at most 0. Throws UserError if SsdOptions::chunk is less than 1.
 Ssd ssd(Tensor x, Tensor dt, Tensor A, Tensor B, Tensor C, const SsdOptions& options = {},
         Loc loc = Loc::current());
 
-// ---- trapezoidal scan with rotations
-// --------------------------------------------------------------
+// ---- trapezoidal scan with rotations ------------------------------------------------------------
 
-// What a rotary_scan() goes on from. Of the step before: B as it was turned [B, H, R, N], x [B, H,
-// R, P]; phase [B, H, N / 2].
+/// State that rotary_scan() carries between calls.
 struct RotaryState {
-  Tensor state;  // [B, H, P, N]
+  Tensor state;  ///< [B, H, P, N].
+
+  /// Rotated B [B, H, R, N] and x [B, H, R, P] of the previous step, and the sum of dt theta over all steps, modulo 2 pi: [B, H, N / 2].
   Tensor b, x, phase;
 };
+
+/// Options of rotary_scan().
 struct RotaryScanOptions {
-  std::int64_t chunk = 64;
+  std::int64_t chunk = 64;  ///< See SsdOptions::chunk.
   std::optional<RotaryState> initial_state = std::nullopt;
 };
+
+/// Result of rotary_scan().
 struct RotaryScan {
-  Tensor y;  // [B, L, H, R, P]
-  RotaryState state;
+  Tensor y;           ///< [B, L, H, R, P].
+  RotaryState state;  ///< The state after the last step.
 };
-// The scan of Mamba-3 (arXiv 2603.15569, propositions 1 to 4). For each batch and head, with a[t] =
-// e^(dt[t] A[t]) and the outer products v[t] = sum over ranks of x[t] B[t]^T: h[t] = a[t] h[t-1] +
-// (1 - lambda[t]) dt[t] a[t] v[t-1] + lambda[t] dt[t] v[t], y[t] = h[t] C[t] for each rank. lambda
-// = 1 is ssd(), 1/2 the rule of trapezoids. B and C are turned before: elements i and i + N / 2 by
-// minus the sum of dt theta over all steps so far, which is what states that are complex numbers
-// come to. x [B, L, H, R, P]; dt, A (below 0) and lambda [B, L, H]; theta [B, L, H, N / 2]; B and C
-// [B, L, H, R, N].
+
+/// Computes the scan of Mamba-3 (arXiv 2603.15569, propositions 1 to 4). For each batch and head, let a[t] = e^(dt[t] A[t]), and let v[t] be the sum of the outer products x[t] B[t]^T over the R ranks. Then h[t] = a[t] h[t-1] + (1 - lambda[t]) dt[t] a[t] v[t-1] + lambda[t] dt[t] v[t], and y[t] = h[t] C[t] for each rank. With lambda = 1 this is the recurrence of ssd(); lambda = 1/2 is the trapezoidal rule.
+///
+/// Before the scan, elements i and i + N / 2 of B[t] and C[t] are rotated by minus the sum of dt theta over the steps up to t. This is equivalent to complex states. Shapes: x [B, L, H, R, P], dt, A and lambda [B, L, H] with A < 0, theta [B, L, H, N / 2], B and C [B, L, H, R, N] with an even N. Throws UserError if RotaryScanOptions::chunk is less than 1.
 RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor theta, Tensor B,
                        Tensor C, const RotaryScanOptions& options = {}, Loc loc = Loc::current());
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

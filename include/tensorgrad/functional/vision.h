@@ -1,112 +1,128 @@
 // SPDX-License-Identifier: MIT
-// Convolution, pooling and resizing of f32 images [B, C, H, W] and signals [B, C, L], as
-// torch.nn.functional has them. What does not fit throws ShapeError, another dtype DtypeError.
+// Convolution, pooling and resizing of images [B, C, H, W] and signals [B, C, L], as in
+// torch.nn.functional. Tensors are f32, or f16 computed in f32; other dtypes throw DtypeError. Shapes
+// and options that do not fit throw ShapeError.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
-#include <limits>
 #include <optional>
 
 #include "tensorgrad/tensor.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// A number for each of height and width; one number stands for both. A fraction does not compile.
-struct Pair {
+/// Height and width. Converts from one integer, which sets both. A floating-point number does not compile.
+struct Size2d {
+  /// Sets height and width.
   template <std::integral T>
-  Pair(T both) : h(both), w(both) {}  // NOLINT(google-explicit-constructor)
-  Pair(std::int64_t height, std::int64_t width) : h(height), w(width) {}
+  Size2d(T both) : h(both), w(both) {}  // NOLINT(google-explicit-constructor)
+  Size2d(std::int64_t height, std::int64_t width) : h(height), w(width) {}
   std::int64_t h, w;
 };
 
 // ---- convolution ------------------------------------------------------------------------------
 
-// Zeros are added on both sides by `padding`. Channels are cut into `groups` that do not see each
-// other; as many groups as channels make the convolution depthwise.
+/// Options of conv1d(). `padding` is the number of zeros added on each side. Channels are divided into `groups` that are convolved independently; with one group per channel, the convolution is depthwise.
 struct Conv1dOptions {
   std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
 };
+
+/// Options of conv2d(); see Conv1dOptions.
 struct Conv2dOptions {
-  Pair stride = 1, padding = 0, dilation = 1;
+  Size2d stride = 1, padding = 0, dilation = 1;
   std::int64_t groups = 1;
 };
-// y[b,o,n,m] = bias[o] + sum over c, j, k of weight[o,c,j,k] * x[b, c, n * stride + j * dilation -
-// padding, m * stride + k * dilation - padding]; x [B, Cin, H, W], weight [Cout, Cin / groups, kH,
-// kW], bias [Cout]. H becomes (H + 2 padding - dilation (kH - 1) - 1) / stride + 1.
+
+/// Returns a 2D convolution (cross-correlation, as in PyTorch). Shapes: x [B, Cin, H, W], weight [Cout, Cin / groups, kH, kW] and bias [Cout]. The output height is (H + 2 padding - dilation (kH - 1) - 1) / stride + 1, rounded down; the width is analogous. With one group, y[b, o, n, m] is the sum over c, j and k of weight[o, c, j, k] * x[b, c, n * stride + j * dilation - padding, m * stride + k * dilation - padding], plus bias[o].
 Tensor conv2d(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt,
               const Conv2dOptions& options = {}, Loc loc = Loc::current());
-// The same along one axis: x [B, Cin, L], weight [Cout, Cin / groups, k].
+
+/// Returns a 1D convolution: conv2d() along one axis. Shapes: x [B, Cin, L], weight [Cout, Cin / groups, k] and bias [Cout].
 Tensor conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt,
               const Conv1dOptions& options = {}, Loc loc = Loc::current());
 
-// `output_padding` picks one of the sizes that a convolution would take to that of x; it is less
-// than stride or dilation.
+/// Options of conv_transpose1d(). With a stride above 1, a convolution maps several input sizes to the same output size. `output_padding` selects one of them. It must be less than the stride or the dilation.
 struct ConvTranspose1dOptions {
   std::int64_t stride = 1, padding = 0, output_padding = 0, groups = 1, dilation = 1;
 };
+
+/// Options of conv_transpose2d(); see ConvTranspose1dOptions.
 struct ConvTranspose2dOptions {
-  Pair stride = 1, padding = 0, output_padding = 0;
+  Size2d stride = 1, padding = 0, output_padding = 0;
   std::int64_t groups = 1;
-  Pair dilation = 1;
+  Size2d dilation = 1;
 };
-// The gradient of conv2d with respect to its x, plus bias: x [B, Cin, H, W], weight [Cin, Cout /
-// groups, kH, kW], bias [Cout]. H becomes (H - 1) stride - 2 padding + dilation (kH - 1) +
-// output_padding + 1.
+
+/// Returns a 2D transposed convolution: the gradient of conv2d() with respect to its input, plus the bias. Shapes: x [B, Cin, H, W], weight [Cin, Cout / groups, kH, kW] and bias [Cout]. The output height is (H - 1) stride - 2 padding + dilation (kH - 1) + output_padding + 1; the width is analogous.
 Tensor conv_transpose2d(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt,
                         const ConvTranspose2dOptions& options = {}, Loc loc = Loc::current());
-// The same along one axis: x [B, Cin, L], weight [Cin, Cout / groups, k].
+
+/// Returns a 1D transposed convolution: conv_transpose2d() along one axis. Shapes: x [B, Cin, L], weight [Cin, Cout / groups, k] and bias [Cout].
 Tensor conv_transpose1d(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt,
                         const ConvTranspose1dOptions& options = {}, Loc loc = Loc::current());
 
 // ---- pooling ----------------------------------------------------------------------------------
 
-// The stride of windows that lie side by side.
-inline constexpr std::int64_t kKernel = std::numeric_limits<std::int64_t>::min();
-// Windows of `kernel` elements; stride is the kernel's size where it is not given. Padding is at
-// most half of the kernel.
+/// Stride of a pooling window: one number, or `{height, width}`. Unset: the kernel size.
+struct PoolStride : std::optional<Size2d> {
+  using std::optional<Size2d>::optional;
+  /// Sets both strides.
+  PoolStride(std::int64_t height, std::int64_t width)
+      : std::optional<Size2d>(Size2d(height, width)) {}
+};
+
+/// Options of max_pool1d(). The stride defaults to the kernel size. `padding` is at most half of the kernel size.
 struct MaxPool1dOptions {
-  std::int64_t stride = kKernel;
+  std::optional<std::int64_t> stride = std::nullopt;
   std::int64_t padding = 0, dilation = 1;
 };
+
+/// Options of max_pool2d(); see MaxPool1dOptions.
 struct MaxPool2dOptions {
-  Pair stride = kKernel;
-  Pair padding = 0, dilation = 1;
+  PoolStride stride = {};
+  Size2d padding = 0, dilation = 1;
 };
-// The largest element of each window; NaN wins, padding never does. The gradient goes to the first
-// of equals, row by row.
-Tensor max_pool2d(Tensor x, Pair kernel, const MaxPool2dOptions& options = {},
+
+/// Returns the maximum of each window of `kernel` elements. NaN counts as the maximum; padding never does. The gradient goes to the first maximum in row-major order. `x` is [B, C, H, W] for max_pool2d() and [B, C, L] for max_pool1d().
+Tensor max_pool2d(Tensor x, Size2d kernel, const MaxPool2dOptions& options = {},
                   Loc loc = Loc::current());
 Tensor max_pool1d(Tensor x, std::int64_t kernel, const MaxPool1dOptions& options = {},
                   Loc loc = Loc::current());
 
+/// Options of avg_pool1d(). The stride defaults to the kernel size. `padding` is at most half of the kernel size.
 struct AvgPool1dOptions {
-  std::int64_t stride = kKernel;
+  std::optional<std::int64_t> stride = std::nullopt;
   std::int64_t padding = 0;
-  bool count_include_pad = true;  // divide by the kernel's size, not by the elements inside of x
-};
-struct AvgPool2dOptions {
-  Pair stride = kKernel;
-  Pair padding = 0;
+
+  /// Divides by the kernel size. If false, divides by the number of elements that are not padding.
   bool count_include_pad = true;
 };
-// The mean of each window.
-Tensor avg_pool2d(Tensor x, Pair kernel, const AvgPool2dOptions& options = {},
+
+/// Options of avg_pool2d(); see AvgPool1dOptions.
+struct AvgPool2dOptions {
+  PoolStride stride = {};
+  Size2d padding = 0;
+  bool count_include_pad = true;
+};
+
+/// Returns the mean of each window of `kernel` elements. `x` is [B, C, H, W] for avg_pool2d() and [B, C, L] for avg_pool1d().
+Tensor avg_pool2d(Tensor x, Size2d kernel, const AvgPool2dOptions& options = {},
                   Loc loc = Loc::current());
 Tensor avg_pool1d(Tensor x, std::int64_t kernel, const AvgPool1dOptions& options = {},
                   Loc loc = Loc::current());
 
-// Pools to `size` whatever the size of x: bin i of n goes from floor(i H / n) to ceil((i + 1) H /
-// n).
-Tensor adaptive_avg_pool2d(Tensor x, Pair size, Loc loc = Loc::current());
-Tensor adaptive_max_pool2d(Tensor x, Pair size, Loc loc = Loc::current());
+/// Returns the mean or the maximum of each bin, for an output of `size` from an input of any size. Along an axis with n bins, bin i covers the elements from floor(i H / n) up to, but not including, ceil((i + 1) H / n).
+Tensor adaptive_avg_pool2d(Tensor x, Size2d size, Loc loc = Loc::current());
+Tensor adaptive_max_pool2d(Tensor x, Size2d size, Loc loc = Loc::current());
 
 // ---- resizing ---------------------------------------------------------------------------------
 
+/// Interpolation of interpolate().
 enum class Interpolation { kNearest, kBilinear };
-// x [B, C, H, W] -> [B, C, size.h, size.w]. Nearest takes floor(i H / size.h). Bilinear weighs the
-// neighbours of (i + 1/2) H / size.h - 1/2, or with align_corners of i (H - 1) / (size.h - 1).
-Tensor interpolate(Tensor x, Pair size, Interpolation mode = Interpolation::kNearest,
+
+/// Returns images resized to `size`: [B, C, H, W] -> [B, C, size.h, size.w]. For row i, kNearest reads row floor(i H / size.h). kBilinear interpolates at (i + 1/2) H / size.h - 1/2, clamped to the image, or with `align_corners` at i (H - 1) / (size.h - 1). Columns are analogous. Throws UserError if `align_corners` is set for kNearest.
+Tensor interpolate(Tensor x, Size2d size, Interpolation mode = Interpolation::kNearest,
                    bool align_corners = false, Loc loc = Loc::current());
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -10,7 +10,7 @@
 
 #include "tensorgrad/train/inputs.h"
 #include "tensorgrad/data/safetensors.h"
-#include "tensorgrad/nn/mamba.h"
+#include "tensorgrad/nn/language_model.h"
 #include "tensorgrad/data/tokenizer.h"
 
 namespace tensorgrad::lm {
@@ -21,21 +21,21 @@ inline constexpr const char* kTokenizerKey = "tensorgrad.lm.tokenizer";
 inline constexpr const char* kTokenizerConfigKey = "tensorgrad.lm.tokenizer_config";
 
 // All that the model is made of, in one line; of kinds of layers those that it has. Throws
-// UserError as nn::MambaLM does.
-std::string to_json(const nn::MambaConfig& config, Loc loc = Loc::current());
+// UserError as nn::LanguageModel does.
+std::string to_json(const nn::LanguageModelConfig& config, Loc loc = Loc::current());
 // The other way. `name` stands for the file in messages. IoError, naming the field: no JSON, a
 // field that is missing, not known, of another type or out of range.
-nn::MambaConfig config_from_json(std::string_view json, std::string_view name = "config.json");
+nn::LanguageModelConfig config_from_json(std::string_view json, std::string_view name = "config.json");
 
 struct SavedModel {
-  nn::MambaConfig config;
-  std::map<std::string, HostTensor> weights;  // by the names of nn::MambaLM's parameters
+  nn::LanguageModelConfig config;
+  std::map<std::string, HostTensor> weights;  // by the names of nn::LanguageModel's parameters
   std::optional<Tokenizer> tokenizer = std::nullopt;
 };
 
 // Throws UserError where the weights are not those of a model of the configuration: `name` stands
 // for the file, and the message names the tensor. Nothing is made that is larger than the weights.
-void check_weights(const nn::MambaConfig& config, const std::map<std::string, HostTensor>& weights,
+void check_weights(const nn::LanguageModelConfig& config, const std::map<std::string, HostTensor>& weights,
                    std::string_view name);
 
 // Writes the file atomically. Throws UserError as check_weights(), and for a tokenizer with more
@@ -52,7 +52,7 @@ std::string tokenizer_config_json(const Tokenizer& tokenizer);
 
 // What load_model() and other readers of such files begin with: the metadata alone. IoError, naming
 // `name`.
-nn::MambaConfig config_of(const StoredFile& file, std::string_view name);
-std::optional<Tokenizer> tokenizer_of(const StoredFile& file, std::string_view name);
+nn::LanguageModelConfig read_config(const StoredFile& file, std::string_view name);
+std::optional<Tokenizer> read_tokenizer(const StoredFile& file, std::string_view name);
 
 }  // namespace tensorgrad::lm

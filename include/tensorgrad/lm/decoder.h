@@ -16,21 +16,21 @@ struct DecoderOptions {
   std::int64_t batch = 1;  // texts at once
   // Prompts are gone over in pieces of 4^k tokens, the largest of at most so many: each size is
   // compiled once, and then serves prompts of every length. At most 1024.
-  std::int64_t largest_piece = 256;
+  std::int64_t max_chunk = 256;
   DeviceOptions device = {};  // an attached decoder has the trainer's
 };
 
 class Decoder {
  public:
-  // Of weights that were loaded. Throws as check_weights() and compile_forward().
+  // Of weights that were loaded. Throws as check_weights() and compile_function().
   explicit Decoder(const SavedModel& model, const DecoderOptions& options = {},
                    Loc loc = Loc::current());
   // Of what a trainer has at each call.
-  explicit Decoder(Trainer<nn::MambaLM>& trainer, const DecoderOptions& options = {},
+  explicit Decoder(Trainer<nn::LanguageModel>& trainer, const DecoderOptions& options = {},
                    Loc loc = Loc::current());
-  // Of any function from "tokens" i32 [batch, kOpen] and "keep" [batch] to logits [batch, V] of the
-  // last tokens, as nn::MambaLM::resume_last() computes it.
-  Decoder(Forward forward, const DecoderOptions& options, Loc loc = Loc::current());
+  // Of any function from "tokens" i32 [batch, kDynamic] and "keep" [batch] to logits [batch, V] of the
+  // last tokens, as nn::LanguageModel::resume_last() computes it.
+  Decoder(CompiledFunction forward, const DecoderOptions& options, Loc loc = Loc::current());
 
   // The inputs of such a function.
   static std::vector<InputSpec> inputs(std::int64_t batch);
@@ -40,7 +40,7 @@ class Decoder {
   // on the others, but for the last bits: a shorter one begins where as much is left of the others.
   // Logits can be read until the decoder is called again. Throws UserError for no texts, too many,
   // or one without a token.
-  std::span<const float> begin(std::span<const std::vector<std::int32_t>> texts,
+  std::span<const float> prefill(std::span<const std::vector<std::int32_t>> texts,
                                Loc loc = Loc::current());
   // The next token of each text [batch]; the logits after it, [B, V].
   std::span<const float> step(std::span<const std::int32_t> tokens, Loc loc = Loc::current());
@@ -50,14 +50,14 @@ class Decoder {
   // a function does not know it, and has to be told.
   [[nodiscard]] std::int64_t context() const { return context_; }
   void set_context(std::int64_t tokens) { context_ = tokens; }
-  [[nodiscard]] const Forward& forward() const { return forward_; }
-  [[nodiscard]] Forward& forward() { return forward_; }
+  [[nodiscard]] const CompiledFunction& forward() const { return forward_; }
+  [[nodiscard]] CompiledFunction& forward() { return forward_; }
 
  private:
   std::span<const float> run(std::span<const std::int32_t> tokens, const std::vector<float>& keep,
                              Loc loc);
 
-  Forward forward_;
+  CompiledFunction forward_;
   DecoderOptions options_;
   std::int64_t context_ = 0;
   HostTensor logits_;  // f32
@@ -65,6 +65,6 @@ class Decoder {
 
 // The most tokens that a text of such a model can have: CausalAttention::Options::max_length where
 // it has attention layers; else 0, any number.
-std::int64_t context_of(const nn::MambaConfig& config);
+std::int64_t max_context(const nn::LanguageModelConfig& config);
 
 }  // namespace tensorgrad::lm

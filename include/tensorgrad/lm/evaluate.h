@@ -22,10 +22,10 @@ struct TextScore {
 struct ScoreOptions {
   // A text is gone over in pieces of so many tokens; the state is carried from one to the next, so
   // that the result does not depend on it, but for the last bits.
-  std::int64_t piece = 256;
+  std::int64_t chunk = 256;
   // The text is cut into so many parts of one length that are gone over at once: their first tokens
   // are foretold from the end of the part before alone.
-  std::int64_t parts = 1;
+  std::int64_t batch = 1;
   // What a token is foretold from goes back to the last multiple of so many tokens of its part (a
   // multiple of `piece`); 0: to the beginning, or, where the model has attention layers, as many
   // pieces as these keep.
@@ -40,7 +40,7 @@ class TextScorer {
  public:
   explicit TextScorer(const SavedModel& model, const ScoreOptions& options = {},
                       Loc loc = Loc::current());
-  explicit TextScorer(Trainer<nn::MambaLM>& trainer, const nn::MambaConfig& config,
+  explicit TextScorer(Trainer<nn::LanguageModel>& trainer, const nn::LanguageModelConfig& config,
                       const ScoreOptions& options = {}, Loc loc = Loc::current());
 
   // All tokens but the first, each from those before it. Throws UserError for fewer tokens than
@@ -49,7 +49,7 @@ class TextScorer {
 
  private:
   ScoreOptions options_;
-  Forward forward_;
+  CompiledFunction forward_;
 };
 
 }  // namespace tensorgrad::lm

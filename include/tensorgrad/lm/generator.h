@@ -16,7 +16,7 @@
 namespace tensorgrad::lm {
 
 // What has been written of a text since the last call.
-struct Written {
+struct GeneratedChunk {
   std::size_t prompt = 0;  // its place among the prompts
   std::int32_t token = 0;  // the last
   std::string_view text;   // what is certain with it: whole characters, no part of a stop string
@@ -33,17 +33,17 @@ struct GenerateOptions {
   std::uint64_t first_stream = 0;
   // Called for each token with text that is certain, in the order of the prompts; false ends the
   // text. What it throws ends all.
-  std::function<bool(const Written&)> on_text = nullptr;
+  std::function<bool(const GeneratedChunk&)> on_text = nullptr;
 };
 
-enum class Ending : std::uint8_t { kMaxTokens, kStopString, kStopToken, kContext, kCallback };
+enum class FinishReason : std::uint8_t { kMaxTokens, kStopString, kStopToken, kContext, kCallback };
 // "max tokens", "stop string", "stop token", "context is full", "callback".
-std::string_view to_string(Ending ending);
+std::string_view to_string(FinishReason reason);
 
-struct Generated {
+struct Completion {
   std::string text;                  // without the prompt
   std::vector<std::int32_t> tokens;  // all that were drawn, with a stop token or string
-  Ending ending = Ending::kMaxTokens;
+  FinishReason finish_reason = FinishReason::kMaxTokens;
 };
 
 // How long the last generate() took.
@@ -65,12 +65,12 @@ class Generator {
   // stream alone. Throws UserError as check_options(), and for prompts that are longer than the
   // context, or empty where the tokenizer has neither bos nor eos; an empty stop string;
   // max_tokens < 0.
-  std::vector<Generated> generate(std::span<const std::string> prompts,
+  std::vector<Completion> generate(std::span<const std::string> prompts,
                                   const GenerateOptions& options = {}, Loc loc = Loc::current());
-  Generated generate(const std::string& prompt, const GenerateOptions& options = {},
+  Completion generate(const std::string& prompt, const GenerateOptions& options = {},
                      Loc loc = Loc::current());
   // The same for prompts that are tokens.
-  std::vector<Generated> generate_from(std::span<const std::vector<std::int32_t>> prompts,
+  std::vector<Completion> generate_from(std::span<const std::vector<std::int32_t>> prompts,
                                        const GenerateOptions& options = {},
                                        Loc loc = Loc::current());
 

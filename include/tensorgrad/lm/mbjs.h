@@ -22,7 +22,7 @@ struct MbjsOptions {
 // in them is no model of ours (docs/mamba_behaviours.md); read_mbjs() gives their tensors.
 SavedModel load_mbjs(const std::string& path, const MbjsOptions& options = {});
 // The same for what has been read; `name` stands for the file in messages.
-SavedModel model_of_mbjs(const MbjsFile& file, const std::string& name,
+SavedModel convert_mbjs(const MbjsFile& file, const std::string& name,
                          const MbjsOptions& options = {});
 
 // Writes a model whose layers are all Mamba-1 and whose head is tied, without its tokenizer; biases

@@ -21,7 +21,7 @@ namespace tensorgrad::lm {
 // written into the states and what is read from them: of Mamba's x_proj, of Mamba-2's and Mamba-3's
 // in_proj, of matrix and bias. All else is frozen, but for attention layers where `attention` is
 // set. Groups for CompileOptions. Throws UserError where nothing would be trained.
-std::vector<ParamGroup> b_and_c_alone(const nn::MambaConfig& config, bool attention = false,
+std::vector<ParamGroup> train_only_bc(const nn::LanguageModelConfig& config, bool attention = false,
                                       Loc loc = Loc::current());
 
 struct TrainingOptions {
@@ -30,10 +30,10 @@ struct TrainingOptions {
   int accumulate = 1;                     // batches of an update
   double lr = 3e-3, final_lr = 3e-4;      // along half a cosine
   std::int64_t warmup = 50;               // updates in which it grows from 0
-  double weight_decay = 0.1;              // of matrices (MambaLM::no_weight_decay())
+  double weight_decay = 0.1;              // of matrices (LanguageModel::no_weight_decay())
   double beta1 = 0.9, beta2 = 0.95;       // of AdamW
-  double clip = 1;                        // of the norm of all gradients; 0: off
-  bool b_and_c_alone = false;
+  double clip_grad_norm = 1;                        // of the norm of all gradients; 0: off
+  bool train_only_bc = false;
   bool mixed_precision = false;
   std::uint32_t seed = 0;  // of initial weights and the order of windows
   DeviceOptions device = {};
@@ -45,7 +45,7 @@ class LanguageTrainer {
   // Trains from initial values, or goes on from `weights`. `validation` may be empty. Throws
   // UserError for a text that is shorter than a window, a token that the model does not know (in
   // the step that meets it), options out of range, and as compile().
-  LanguageTrainer(const nn::MambaConfig& config, TokenText train, TokenText validation,
+  LanguageTrainer(const nn::LanguageModelConfig& config, TokenText train, TokenText validation,
                   const TrainingOptions& options, Loc loc = Loc::current());
   LanguageTrainer(const SavedModel& model, TokenText train, TokenText validation,
                   const TrainingOptions& options, Loc loc = Loc::current());
@@ -71,31 +71,31 @@ class LanguageTrainer {
   // The model as it is now.
   [[nodiscard]] SavedModel model(std::optional<Tokenizer> tokenizer = std::nullopt) const;
 
-  [[nodiscard]] const nn::MambaConfig& config() const { return config_; }
+  [[nodiscard]] const nn::LanguageModelConfig& config() const { return config_; }
   [[nodiscard]] const TrainingOptions& options() const { return options_; }
   [[nodiscard]] std::int64_t tokens_per_step() const;
   [[nodiscard]] std::int64_t parameters() const;
   // For generators and scorers of what is being trained.
-  [[nodiscard]] Trainer<nn::MambaLM>& trainer() { return trainer_; }
+  [[nodiscard]] Trainer<nn::LanguageModel>& trainer() { return trainer_; }
 
  private:
-  nn::MambaConfig config_;
+  nn::LanguageModelConfig config_;
   TrainingOptions options_;
   TokenText validation_;
   std::shared_ptr<const TextWindows> windows_;
   DataLoader loader_;
-  Trainer<nn::MambaLM> trainer_;
-  std::optional<Forward> validator_;  // from the first validate() on
+  Trainer<nn::LanguageModel> trainer_;
+  std::optional<CompiledFunction> validator_;  // from the first validate() on
 };
 
 // Says when a validation loss no longer falls.
-class EarlyStop {
+class EarlyStopping {
  public:
   // After so many losses in a row that are not below the best before them; 0: never.
-  explicit EarlyStop(int patience) : patience_(patience) {}
+  explicit EarlyStopping(int patience) : patience_(patience) {}
   // True where it is the best so far.
-  bool add(double loss);
-  [[nodiscard]] bool due() const { return patience_ > 0 && since_ >= patience_; }
+  bool update(double loss);
+  [[nodiscard]] bool should_stop() const { return patience_ > 0 && since_ >= patience_; }
   [[nodiscard]] double best() const { return best_; }
 
  private:

@@ -1,49 +1,61 @@
 // SPDX-License-Identifier: MIT
-// Linear layers and tables.
+// Linear layers and embeddings.
 #pragma once
 
 #include "tensorgrad/nn/module.h"
 #include "tensorgrad/nn/quantized.h"
-#include "tensorgrad/ops.h"
+#include "tensorgrad/tensor.h"
 
 namespace tensorgrad::nn {
 
-// y = x W^T + b. weight [out, in], bias [out], both uniform in +-1/sqrt(in).
+/// Linear layer x W^T + b (torch.nn.Linear). The weight [out, in] and the bias [out] are initialized uniformly in +-1/sqrt(in).
 struct Linear {
+  /// Creates the parameters.
   Linear(std::int64_t in, std::int64_t out, bool with_bias = true, Loc loc = Loc::current());
 
   Parameter weight;
   std::optional<Parameter> bias;
-  std::optional<PackedWeight> packed;  // in the place of `weight`
+  std::optional<QuantizedWeight> quantized;  ///< Replaces `weight` if set.
+
+  /// Visits `quantized`, or `weight` if it is not set, and `bias`.
   void visit_fields(ParameterVisitor& visitor) const;
 
-  // From now on the weight is kept in this format, and is no parameter. Not where its rows cannot
-  // be: then it stays as it is.
-  void pack(WeightFormat format, Loc loc = Loc::current());
-  // x [..., in] -> [..., out]
+  /// Replaces the weight by a QuantizedWeight, for models that are not trained. It is a buffer, not a parameter, and its values are not set. Keeps the weight if `format` is WeightFormat::kF32 or can_quantize() is false.
+  void quantize(WeightFormat format, Loc loc = Loc::current());
+
+  /// Returns the output: [..., in] -> [..., out]. Throws ShapeError if the last axis has another size.
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-// Rows of weight [count, size], normal with deviation 1, by index. Where an index is `padding_idx`
-// the result is zeros, whatever that row holds, and it gets no gradient.
+/// Embedding table (torch.nn.Embedding): returns rows of `weight` [count, size] by index. The weight is initialized from the standard normal distribution.
 struct Embedding {
+  /// Creates the table.
   Embedding(std::int64_t count, std::int64_t size, Loc loc = Loc::current());
+
+  /// Options of the layer.
   struct Options {
+    /// Index whose result is zeros, whatever its row contains. A lookup adds no gradient to this row.
     std::optional<std::int64_t> padding_idx = std::nullopt;
   };
-  // Throws UserError for a padding_idx that is no row.
+
+  /// Creates the table with options. Throws UserError if `padding_idx` is not in [0, count).
   Embedding(std::int64_t count, std::int64_t size, const Options& options,
             Loc loc = Loc::current());
 
   Parameter weight;
   std::optional<std::int64_t> padding_idx;
-  std::optional<PackedWeight> packed;  // in the place of `weight`
+  std::optional<QuantizedWeight> quantized;  ///< Replaces `weight` if set.
+
+  /// Visits `quantized`, or `weight` if it is not set.
   void visit_fields(ParameterVisitor& visitor) const;
 
-  void pack(WeightFormat format, Loc loc = Loc::current());  // as Linear's
-  // x [..., size] -> x W^T [..., count]: a head with the table's weight.
+  /// Quantizes the table as Linear::quantize() does.
+  void quantize(WeightFormat format, Loc loc = Loc::current());
+
+  /// Returns x W^T: [..., size] -> [..., count]. Use it for an output layer that shares the weight of the table.
   [[nodiscard]] Tensor times(Tensor x, Loc loc = Loc::current()) const;
-  // index i32 [...] -> [..., size]
+
+  /// Returns the rows of the indices: i32 [...] -> [..., size]. For indices out of range, see CompileOptions::check_indices.
   Tensor operator()(Tensor index, Loc loc = Loc::current()) const;
 };
 

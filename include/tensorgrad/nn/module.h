@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Modules are plain structs: fields, TG_MODULE(fields...), and a forward function. A parameter's
-// name is the path of field names to it ("blocks.0.attn.weight").
+// Modules, parameters and buffers. A module is a plain struct with fields, TG_MODULE(fields...) and a
+// call operator. The name of a parameter is the path of fields to it ("blocks.0.attn.weight").
 #pragma once
 
 #include <array>
@@ -12,144 +12,90 @@
 #include <type_traits>
 #include <vector>
 
+#include "tensorgrad/nn/init.h"
 #include "tensorgrad/tensor.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
-struct HostTensor;
-
-// How a parameter's elements are made: by the seed, and the parameter's place in the order of all.
-struct Init {
-  enum class Kind {
-    kConstant,
-    kUniform,
-    kNormal,
-    kLiteral,
-    kTruncatedNormal,
-    kOrthogonal,
-    kInverseSoftplus,
-    kLogOfUniform
-  };
-  Kind kind = Kind::kConstant;
-  double a = 0, b = 0;  // constant a; uniform in [a, b); normal with mean a, deviation b; gain a
-  std::vector<float> values = {};   // literal
-  std::optional<Shape> shape = {};  // literal: given with the values
-  double lo = 0, hi = 0;            // bounds of a truncated normal; of what is made uniform
-};
-
-// Initial values, with the names and formulas of torch.nn.init.
-namespace init {
-Init zeros();
-Init ones();
-Init constant(double value);
-Init uniform(double lo, double hi);
-Init normal(double mean = 0, double stddev = 1);
-// A normal distribution of which only [lo, hi] is drawn from.
-Init trunc_normal(double mean = 0, double stddev = 1, double lo = -2, double hi = 2);
-// As many as the parameter has, row-major.
-Init literal(std::vector<float> values);
-// Of the parameter's shape. Throws DtypeError where it is neither f32 nor f16.
-Init literal(const HostTensor& values, Loc loc = Loc::current());
-// Orthonormal rows or columns, whichever are fewer, times gain; axes after the first count as one
-// (Saxe, McClelland and Ganguli 2014). The parameter has at least two axes.
-Init orthogonal(double gain = 1);
-
-// What softplus makes log-uniform in [lo, hi), and `floor` where that is less; 0 < lo < hi (the
-// steps of Mamba, Gu and Dao 2023).
-Init inverse_softplus(double lo, double hi, double floor = 0);
-// The logarithm of a number that is uniform in [lo, hi), lo > 0.
-Init log_of_uniform(double lo, double hi);
-
-// Which numbers of inputs and outputs a weight has: for [out, in, k..] they are in * k.. and
-// out * k... Throws ShapeError on fewer than two axes.
-struct Fans {
-  double in, out;
-};
-Fans fans(const Shape& shape, Loc loc = Loc::current());
-enum class Fan { kIn, kOut };
-// By which an activation changes the size of a signal, for the gain of the functions below: 1 for a
-// linear layer and the sigmoid, 5/3 for tanh.
-double leaky_relu_gain(double slope = 0);
-// Uniform, or normal, of deviation gain / sqrt(fan) (He et al. 2015). PyTorch's own layers begin
-// with kaiming_uniform of the gain leaky_relu_gain(sqrt(5)), which is +-1 / sqrt(fan_in).
-Init kaiming_uniform(const Shape& shape, double gain = leaky_relu_gain(), Fan fan = Fan::kIn,
-                     Loc loc = Loc::current());
-Init kaiming_normal(const Shape& shape, double gain = leaky_relu_gain(), Fan fan = Fan::kIn,
-                    Loc loc = Loc::current());
-// Of deviation gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010).
-Init xavier_uniform(const Shape& shape, double gain = 1, Loc loc = Loc::current());
-Init xavier_normal(const Shape& shape, double gain = 1, Loc loc = Loc::current());
-}  // namespace init
-
-// How the parameters of a model begin, by their names and shapes; what it gives nothing for begins
-// as its module says.
-//   [](const std::string& name, const tg::Shape& shape) -> std::optional<tg::Init> {
-//     if (name.ends_with(".bias")) return tg::init::zeros();
-//     if (shape.size() < 2) return {};
-//     return tg::init::literal(my_values(name, shape));
-//   }
-using InitFunction =
-    std::function<std::optional<Init>(const std::string& name, const Shape& shape)>;
-
-// A trained tensor, f32. It says what is to be made; the elements live on the device. What
-// identifies it is its place in the model (its address while tracing): a copy is another parameter,
-// and one reached twice through a shared_ptr is one.
+/// Trainable f32 tensor of a module. The object holds only the shape and the initial values; the elements are on the device. A parameter is identified by its address in the model while tracing. A copy is another parameter, but a parameter that is reached twice through a `std::shared_ptr` is one.
 class Parameter {
  public:
+  /// Declares a parameter. Throws ShapeError if the shape is invalid or does not match `init`.
   explicit Parameter(Shape shape, Init init = init::zeros(),
                      std::source_location loc = std::source_location::current());
 
+  /// Returns the shape.
   [[nodiscard]] const Shape& shape() const { return shape_; }
+
+  /// Returns the rule for the initial values.
   [[nodiscard]] const Init& initial() const { return init_; }
-  [[nodiscard]] const Site& site() const { return site_; }
-  // Its value in the function being traced. Throws UserError where the model that is traced does
-  // not have it: a field is missing from a TG_MODULE.
+
+  /// Returns the line that declared the parameter.
+  [[nodiscard]] const SourceLocation& location() const { return location_; }
+
+  /// Returns the value in the function being traced. Throws UserError if the model being traced does not have the parameter, for example because its field is missing in TG_MODULE.
   operator Tensor() const;  // NOLINT(google-explicit-constructor)
-  [[nodiscard]] Tensor tensor(Site site = {}) const;
+  [[nodiscard]] Tensor tensor(SourceLocation location = {}) const;
 
  private:
   Shape shape_;
   Init init_;
-  Site site_;
+  SourceLocation location_;
 };
 
-// A tensor of a module that is not trained and keeps its value from step to step, such as a running
-// mean (torch's register_buffer): a state() by the name of its path. Like a parameter it is known
-// by its place in the model.
+/// Tensor of a module that is not trained and keeps its value from step to step, such as a running mean (`register_buffer` in PyTorch). It is a state() named by its path, and like a parameter it is identified by its address in the model.
 class Buffer {
  public:
+  /// Declares a buffer whose elements start as `initial`. Throws ShapeError if the shape is invalid.
   explicit Buffer(Shape shape, double initial = 0, DType dtype = f32,
                   std::source_location loc = std::source_location::current());
 
+  /// Returns the shape.
   [[nodiscard]] const Shape& shape() const { return shape_; }
+
+  /// Returns the element type.
   [[nodiscard]] DType dtype() const { return dtype_; }
-  [[nodiscard]] const Site& site() const { return site_; }
-  // Its value in the function being traced: what the step began with, or what set() gave. Throws
-  // UserError where the model that is traced does not have it.
-  [[nodiscard]] Tensor tensor(Site site = {}) const;
-  // What it holds from here on, and after the step. Throws ShapeError for another type.
-  void set(Tensor value, Site site = {}) const;
+
+  /// Returns the line that declared the buffer.
+  [[nodiscard]] const SourceLocation& location() const { return location_; }
+
+  /// Returns the value in the function being traced: the value passed to set() before, or the value at the start of the step. Throws UserError if the model being traced does not have the buffer, and DtypeError if the buffer is f16 and the function is trained.
+  [[nodiscard]] Tensor tensor(SourceLocation location = {}) const;
+
+  /// Sets the value for later reads and for the next step. Throws ShapeError if the shape or dtype differs; otherwise throws as tensor().
+  void set(Tensor value, SourceLocation location = {}) const;
 
  private:
-  [[nodiscard]] std::int32_t leaf(Trace& trace, const Site& site) const;
+  [[nodiscard]] std::int32_t leaf(Trace& trace, const SourceLocation& location) const;
 
   Shape shape_;
   double initial_;
   DType dtype_;
-  Site site_;
+  SourceLocation location_;
 };
 
-// Gets every parameter and every buffer of a module, with its path.
-// Throws UserError on a module that contains itself.
+/// Visitor that calls a function for each parameter and buffer of a module, with its path.
+/// ```cpp
+/// tg::ParameterVisitor visitor([](const std::string& path, const tg::Parameter& parameter) {
+///   std::cout << path << " " << tg::to_string(parameter.shape()) << "\n";
+/// });
+/// model.visit_fields(visitor);
+/// ```
 class ParameterVisitor {
  public:
+  /// Function that is called for each parameter or buffer.
   using Found = std::function<void(const std::string& path, const Parameter& parameter)>;
   using FoundBuffer = std::function<void(const std::string& path, const Buffer& buffer)>;
+
+  /// Creates a visitor. Ignores buffers if `found_buffer` is not set.
   explicit ParameterVisitor(Found found, FoundBuffer found_buffer = {})
       : found_(std::move(found)), found_buffer_(std::move(found_buffer)) {}
 
+  /// Enters or leaves a field that is a module or a container. TG_MODULE calls these functions. enter() throws UserError if a module contains itself.
   void enter(std::string_view name);
   void leave();
+
+  /// Reports a parameter or a buffer, which is a field of the current module.
   void parameter(std::string_view name, const Parameter& parameter);
   void buffer(std::string_view name, const Buffer& buffer);
 
@@ -160,6 +106,7 @@ class ParameterVisitor {
   std::vector<std::string> names_;
 };
 
+/// Class with a member function `visit_fields`, for example from TG_MODULE.
 template <class T>
 concept Module =
     requires(const T& module, ParameterVisitor& visitor) { module.visit_fields(visitor); };
@@ -224,11 +171,17 @@ void visit_named([[maybe_unused]] ParameterVisitor& visitor,
 
 }  // namespace detail
 
-// Names the fields that hold parameters, buffers or modules, in the order in which they are
-// initialised.
+/// Declares the fields of a module that hold parameters, buffers or modules. Fields can be containers of these: `std::vector`, `std::array`, `std::optional`, `std::unique_ptr` and `std::shared_ptr`. Numbers, enumerators and strings are ignored. Parameters are initialized in the order of the fields.
+/// ```cpp
+/// struct Net {
+///   tg::nn::Linear fc1{784, 128}, fc2{128, 10};
+///   TG_MODULE(fc1, fc2)
+///   tg::Tensor operator()(tg::Tensor x) const { return fc2(tg::relu(fc1(x))); }
+/// };
+/// ```
 #define TG_MODULE(...)                                                                      \
   void visit_fields(::tensorgrad::ParameterVisitor& tg_visitor) const {                     \
     ::tensorgrad::detail::visit_named(tg_visitor, #__VA_ARGS__ __VA_OPT__(, ) __VA_ARGS__); \
   }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

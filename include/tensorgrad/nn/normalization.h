@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Normalising layers. Weights begin as 1, biases as 0.
+// Normalization layers, as in torch.nn. Weights start as 1 and biases as 0.
 #pragma once
 
 #include "tensorgrad/nn/module.h"
-#include "tensorgrad/ops.h"
+#include "tensorgrad/tensor.h"
 
 namespace tensorgrad::nn {
 
-// layer_norm over the last axis, or the last axes, of these sizes.
+/// Layer normalization (torch.nn.LayerNorm). See layer_norm().
 struct LayerNorm {
+  /// Normalizes over the last axis, of size `size`, or over the last axes, of the sizes `normalized`.
   explicit LayerNorm(std::int64_t size, double epsilon = 1e-5, bool with_bias = true,
                      Loc loc = Loc::current());
   explicit LayerNorm(const Shape& normalized, double epsilon = 1e-5, bool with_bias = true,
@@ -18,22 +19,28 @@ struct LayerNorm {
   std::optional<Parameter> bias;
   double eps;
   TG_MODULE(weight, bias, eps)
+
+  /// Returns layer_norm() of `x`, in the shape of `x`.
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-// rms_norm over the last axis, or the last axes, of these sizes.
+/// Root mean square normalization (torch.nn.RMSNorm). See rms_norm().
 struct RMSNorm {
+  /// Normalizes over the last axis, of size `size`, or over the last axes, of the sizes `normalized`.
   explicit RMSNorm(std::int64_t size, double epsilon = 0x1p-23, Loc loc = Loc::current());
   explicit RMSNorm(const Shape& normalized, double epsilon = 0x1p-23, Loc loc = Loc::current());
 
   Parameter weight;
   double eps;
   TG_MODULE(weight, eps)
+
+  /// Returns rms_norm() of `x`, in the shape of `x`.
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-// x [N, channels, ...]
+/// Group normalization (torch.nn.GroupNorm). See group_norm().
 struct GroupNorm {
+  /// Creates a weight and a bias of shape [channels].
   GroupNorm(std::int64_t groups, std::int64_t channels, double epsilon = 1e-5,
             Loc loc = Loc::current());
 
@@ -41,11 +48,14 @@ struct GroupNorm {
   Parameter weight, bias;
   double eps;
   TG_MODULE(weight, bias, eps)
+
+  /// Returns group_norm() of `x` [N, channels, ...].
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-// x [N, channels, L] or [N, channels, H, W]; weight and bias if `affine`.
+/// Instance normalization (torch.nn.InstanceNorm1d and InstanceNorm2d). See instance_norm().
 struct InstanceNorm {
+  /// Creates a weight and a bias of shape [channels] if `affine`.
   explicit InstanceNorm(std::int64_t channels, double epsilon = 1e-5, bool affine = false,
                         Loc loc = Loc::current());
 
@@ -53,21 +63,26 @@ struct InstanceNorm {
   std::optional<Parameter> weight, bias;
   double eps;
   TG_MODULE(weight, bias, eps)
+
+  /// Returns instance_norm() of `x`: [N, channels, L] or [N, channels, H, W].
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
+
+/// Name in PyTorch for signals and for images.
 using InstanceNorm1d = InstanceNorm;
 using InstanceNorm2d = InstanceNorm;
 
-// x [N, channels], [N, channels, L] or [N, channels, H, W]. In training it normalises by the
-// statistics of the batch and moves the running ones towards them by `momentum` (the variance
-// unbiased); in use by the running ones (see is_training()). These are states, saved with
-// checkpoints; an attached function shares its trainer's. Without `affine` there are no weight and
-// bias; without `track_running_stats` no states, and the batch's own statistics serve in use, too.
+/// Batch normalization (torch.nn.BatchNorm1d and BatchNorm2d). During training, normalizes by the statistics of the batch and updates the running statistics: running = (1 - momentum) * running + momentum * batch, with the unbiased variance. In evaluation mode, normalizes by the running statistics (see is_training()). These are states: checkpoints contain them, and attached functions share those of their trainer.
 struct BatchNorm {
+  /// Options of the layer.
   struct Options {
     double epsilon = 1e-5, momentum = 0.1;
+
+    /// Whether the layer has a weight and a bias, and whether it has running statistics. Without them, evaluation mode also uses the statistics of the batch.
     bool affine = true, track_running_stats = true;
   };
+
+  /// Creates the parameters and the running statistics. They start as mean 0 and variance 1.
   explicit BatchNorm(std::int64_t channels, double epsilon = 1e-5, double momentum = 0.1,
                      Loc loc = Loc::current());
   BatchNorm(std::int64_t channels, const Options& options, Loc loc = Loc::current());
@@ -76,8 +91,12 @@ struct BatchNorm {
   std::optional<Buffer> running_mean, running_var;
   double eps, momentum;
   TG_MODULE(weight, bias, running_mean, running_var, eps, momentum)
+
+  /// Returns batch_norm() of `x`: [N, channels], [N, channels, L] or [N, channels, H, W]. During training, throws ShapeError if a channel has only one value.
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
+
+/// Name in PyTorch for signals and for images.
 using BatchNorm1d = BatchNorm;
 using BatchNorm2d = BatchNorm;
 

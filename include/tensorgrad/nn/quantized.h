@@ -25,30 +25,31 @@ enum class WeightFormat : std::uint8_t {
 };
 
 // "f32", "f16", "bf16", "int8", "int8_per_tensor", "int4".
-std::string_view format_name(WeightFormat format);
+std::string_view to_string(WeightFormat format);
+using tensorgrad::to_string;  // of shapes and element types, which the one above would hide
 // The other way; throws UserError with the names there are.
-WeightFormat weight_format(std::string_view name, Loc loc = Loc::current());
+WeightFormat parse_weight_format(std::string_view name, Loc loc = Loc::current());
 
 // Rows of so many elements can be kept: f16 and bf16 want a multiple of 2, int8 of 4, int4 of 32.
-bool can_pack(std::int64_t in, WeightFormat format);
+bool can_quantize(std::int64_t in, WeightFormat format);
 
 // A matrix [out, in] on the host in a format: `data` is f16 [out, in], or u32 words [out, words],
 // elements in the words from the lowest bits on; `scale` is f32 [out, 1], [1, 1] or [out, in / 32].
-struct PackedValues {
+struct QuantizedTensor {
   HostTensor data;
   std::optional<HostTensor> scale;
 };
 // f16 and bf16 are rounded to the nearest, ties to even; integers are the nearest multiples of a
 // scale, which is the largest magnitude divided by 127 (7). Throws UserError: another type than f32
 // with two axes, rows that cannot be kept, a value that is not finite or that f16 does not hold.
-PackedValues pack_weight(const HostTensor& weight, WeightFormat format, Loc loc = Loc::current());
+QuantizedTensor quantize_weight(const HostTensor& weight, WeightFormat format, Loc loc = Loc::current());
 // What kernels make of them, [out, in].
-HostTensor unpack_weight(const PackedValues& packed, WeightFormat format);
+HostTensor dequantize_weight(const QuantizedTensor& quantized, WeightFormat format);
 
-// The values on the device. Their buffers are `data` and `scale`, as PackedValues has them.
-struct PackedWeight {
+// The values on the device. Their buffers are `data` and `scale`, as QuantizedTensor has them.
+struct QuantizedWeight {
   // Throws ShapeError where rows cannot be kept, UserError for f32.
-  PackedWeight(std::int64_t out, std::int64_t in, WeightFormat format, Loc loc = Loc::current());
+  QuantizedWeight(std::int64_t out, std::int64_t in, WeightFormat format, Loc loc = Loc::current());
 
   std::int64_t out, in;
   WeightFormat format;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tensorgrad/nn/module.h"
-#include "tensorgrad/ops.h"
+#include "tensorgrad/tensor.h"
 
 namespace tensorgrad::nn {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gradients of a traced function, and what a part of it has to say about its own.
+// Gradients, checkpointing and custom gradients in traced functions.
 #pragma once
 
 #include <functional>
@@ -7,32 +7,38 @@
 
 #include "tensorgrad/tensor.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// The gradient of a scalar f32 loss with respect to each of `wrt`: parameters, inputs or anything
-// in between. Gradients are tensors like others, and have gradients in turn. Zero where the loss
-// does not depend on it.
+/// Returns the gradients of a scalar f32 loss with respect to the tensors of `wrt` (parameters,
+/// inputs or intermediate values), as `torch.autograd.grad`. Gradients have the types of `wrt` and
+/// can be differentiated again. A gradient is zero if the loss does not depend on the tensor.
+/// Throws ShapeError if the loss is not a scalar, and DtypeError if it is not f32. In mixed
+/// precision, an f16 loss is converted to f32.
 std::vector<Tensor> grad(Tensor loss, const std::vector<Tensor>& wrt, Loc loc = Loc::current());
 
-// What `function` gives for `inputs`, without keeping what it computes on the way for the backward
-// pass, which computes it again (Chen et al. 2016; torch.utils.checkpoint). Costs one more forward
-// pass of the function. It changes no bit of the result and its gradients, gradients of gradients
-// among them: gradients are added up in the order in which they are without it. But on a GPU the
-// second pass's kernels may be others: small products and rows (of norms, softmax) may be added up
-// in another order, and WGSL lets a driver contract products and sums as it likes, kernel by kernel
-// (some 1e-7).
+/// Returns `function(inputs)`, but does not keep its intermediate values for the backward pass. The
+/// backward pass recomputes them, which costs one more forward pass of the function (Chen et al.
+/// 2016; `torch.utils.checkpoint`).
+///
+/// On the CPU, the result and its gradients, including gradients of gradients, are bitwise equal to
+/// those without checkpointing: gradients are accumulated in the same order. On a GPU, they can
+/// differ by about 1e-7, because the recomputation can use other kernels. Small products and rows
+/// (of normalization or softmax) can then be summed in another order. WGSL also allows drivers to
+/// contract products and sums differently in each kernel.
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                   const std::vector<Tensor>& inputs, Loc loc = Loc::current());
 
-// What `forward` gives for `inputs`, with the gradient that `backward` says instead of its own:
-// `backward(inputs, y, dy)` gets y, the result, and dy, its gradient, and gives one gradient for
-// each input, of the same shape. (torch.autograd.Function.) What forward reads beside its inputs
-// has no gradient through it.
-// Throws ShapeError, DtypeError or UserError where backward gives something else.
+/// Returns `forward(inputs)` with the gradient that `backward` defines, as
+/// `torch.autograd.Function`. `backward(inputs, y, dy)` receives the result `y` and its gradient
+/// `dy`. It returns one gradient for each input, of the input's shape and type. Both functions are
+/// called once, while tracing. Other tensors that `forward` reads get no gradient through it.
+///
+/// Throws DtypeError if `forward` does not return f32, UserError if `backward` returns a wrong
+/// number of gradients, and ShapeError if a gradient has the wrong shape or type.
 Tensor custom_gradient(const std::vector<Tensor>& inputs,
                        const std::function<Tensor(const std::vector<Tensor>& inputs)>& forward,
                        const std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs,
                                                                Tensor y, Tensor dy)>& backward,
                        Loc loc = Loc::current());
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

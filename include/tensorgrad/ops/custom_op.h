@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops with kernels of your own, for what cannot be written with others, or not well.
+// Ops with user-defined kernels.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@
 
 #include "tensorgrad/tensor.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct CustomKernel;
 
+/// Shape and element type of a tensor.
 struct TensorType {
   Shape shape;
   DType dtype = DType::kF32;
@@ -22,23 +23,28 @@ struct TensorType {
   bool operator==(const TensorType&) const = default;
 };
 
-// What the CPU body of a custom op is given: its inputs, whole and row-major, and the elements
-// [first, last) of the result that it is to write.
+/// Argument of a custom op's CPU kernel: the inputs, and the range of the result to compute.
+/// Tensors are complete and row-major.
 class CustomCall {
  public:
+  /// Creates the argument of one call. Used by the CPU device.
   CustomCall(const CustomKernel& kernel, std::span<const void* const> inputs, void* result,
              std::int64_t begin, std::int64_t end)
       : first(begin), last(end), kernel_(kernel), inputs_(inputs), result_(result) {}
 
-  const std::int64_t first, last;
+  const std::int64_t first, last;  ///< The kernel computes the elements [first, last).
 
-  // The elements of input i (f32, i32, u32; a bool is a u32 of 0 or 1). Throws DtypeError where it
-  // is of another type.
+  /// Returns the elements of input i: f32 as floats, i32 as ints, u32 and bool (0 or 1) as words.
+  /// Throws DtypeError if the input has another type, and UserError if it does not exist.
   [[nodiscard]] std::span<const float> floats(std::size_t i) const;
   [[nodiscard]] std::span<const std::int32_t> ints(std::size_t i) const;
   [[nodiscard]] std::span<const std::uint32_t> words(std::size_t i) const;
+
+  /// Returns the shape of input i.
   [[nodiscard]] const Shape& shape(std::size_t i) const;
-  // All elements of the result; only [first, last) may be touched.
+
+  /// Returns all elements of the result, f32 or i32. The kernel writes [first, last) only. Throws
+  /// DtypeError if the result has the other type.
   [[nodiscard]] std::span<float> result() const;
   [[nodiscard]] std::span<std::int32_t> result_ints() const;
 
@@ -50,47 +56,57 @@ class CustomCall {
   void* result_;
 };
 
-// An op that a user defines. Each element of its result is a function of the inputs alone; what it
-// computes must depend on nothing else. Not fused with its neighbours.
-//
-//   const tg::CustomOp hypotenuse({
-//       .name = "hypotenuse",
-//       .infer = [](const std::vector<tg::TensorType>& in) { return in[0]; },
-//       .cpu = [](const tg::CustomCall& c) {
-//         for (std::int64_t i = c.first; i < c.last; ++i)
-//           c.result()[i] = std::hypot(c.floats(0)[i], c.floats(1)[i]);
-//       },
-//       .wgsl = [](const std::vector<tg::TensorType>&) {
-//         return "fn element(i: u32) -> f32 { return length(vec2(in0(i), in1(i))); }";
-//       },
-//       .backward = [](const std::vector<tg::Tensor>& in, tg::Tensor y, tg::Tensor dy) {
-//         return std::vector{dy * in[0] / y, dy * in[1] / y};
-//       },
-//   });
-//   tg::Tensor c = hypotenuse({a, b});
+/// User-defined op, for functions that are impossible or slow with other ops. Each element of its
+/// result must be a function of the inputs only. Custom ops are not fused with other ops.
+/// ```cpp
+/// const tg::CustomOp hypotenuse({
+///     .name = "hypotenuse",
+///     .infer = [](const std::vector<tg::TensorType>& in) { return in[0]; },
+///     .cpu = [](const tg::CustomCall& c) {
+///       for (std::int64_t i = c.first; i < c.last; ++i)
+///         c.result()[i] = std::hypot(c.floats(0)[i], c.floats(1)[i]);
+///     },
+///     .wgsl = [](const std::vector<tg::TensorType>&) {
+///       return "fn element(i: u32) -> f32 { return length(vec2(in0(i), in1(i))); }";
+///     },
+///     .backward = [](const std::vector<tg::Tensor>& in, tg::Tensor y, tg::Tensor dy) {
+///       return std::vector{dy * in[0] / y, dy * in[1] / y};
+///     },
+/// });
+/// tg::Tensor c = hypotenuse({a, b});
+/// ```
 class CustomOp {
  public:
+  /// What an op computes. `name`, `infer`, and one or both of `cpu` and `wgsl` are required.
   struct Definition {
-    std::string name;
-    // The type of the result (f32 or i32) from those of the inputs. May throw ShapeError or
-    // DtypeError with a text; the op's name and the caller's line are added.
+    std::string name;  ///< Name of the op in errors, profiles and graphs.
+
+    /// Returns the type of the result, f32 or i32, for inputs of the given types. Can throw
+    /// ShapeError or DtypeError; the op's name and the caller's line are added.
     std::function<TensorType(const std::vector<TensorType>& inputs)> infer = {};
-    // Writes elements [first, last). Called from several threads at once, for parts that do not
-    // overlap. What it throws comes out of the step.
+
+    /// Computes the elements [first, last) of the result on the CPU. It is called by several
+    /// threads at once, for ranges that do not overlap. Its exceptions propagate out of the step.
     std::function<void(const CustomCall& call)> cpu = {};
-    // A shader's functions, among them `fn element(i: u32) -> f32` (or i32), which gives element i
-    // of the result; in0(j), in1(j) ... are elements of the inputs, zero beyond their ends.
+
+    /// Returns WGSL functions for inputs of the given types. One of them is
+    /// `fn element(i: u32) -> f32` (or `i32`), which returns element i of the result. It reads
+    /// element j of the inputs with `in0(j)`, `in1(j)` and so on; beyond the end they return zero.
     std::function<std::string(const std::vector<TensorType>& inputs)> wgsl = {};
-    // One gradient for each input, of its shape, written with ops (custom ones too); see
-    // custom_gradient(). Without it the op cannot be differentiated.
+
+    /// Returns one gradient for each input, of the input's type; see custom_gradient(). It is
+    /// written with ops, including custom ops. Without it, taking a gradient throws UserError.
     std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs, Tensor y, Tensor dy)>
         backward = {};
   };
-  // A device whose body is left out cannot run the op. Throws UserError where there is no name, no
-  // infer, or neither body.
+
+  /// Defines an op. Copies are the same op. Throws UserError if the name, `infer` or both kernels
+  /// are missing. If one kernel is missing, the op throws UserError on the devices that need it.
   explicit CustomOp(Definition definition, Loc loc = Loc::current());
 
-  // At most 7 inputs.
+  /// Returns the result of the op for 1 to 7 inputs, which are f32, i32, u32 or bool. In mixed
+  /// precision, f16 inputs are converted to f32. Throws UserError for any other number, and
+  /// whatever `infer` throws.
   Tensor operator()(const std::vector<Tensor>& inputs, Loc loc = Loc::current()) const;
 
  private:
@@ -98,4 +114,4 @@ class CustomOp {
   std::shared_ptr<State> state_;  // copies are the same op
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

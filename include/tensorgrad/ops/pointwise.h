@@ -1,175 +1,269 @@
 // SPDX-License-Identifier: MIT
-// Pointwise ops: one result element from the operands' elements at the same index. Shapes broadcast
-// as in NumPy, aligned at the last axis. f32 -> f32 unless said otherwise.
+// Pointwise ops: each element of the result depends on the elements of the operands at the same
+// index. Shapes broadcast as in NumPy, aligned at the last axis. Operands and results are f32
+// unless a function says otherwise.
 #pragma once
 
 #include <limits>
 
 #include "tensorgrad/tensor.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// a + b; f32, i32, u32 (integers wrap).
+/// Returns a + b. Supports f32, i32 and u32; integers wrap.
 Tensor add(Operand a, Operand b);
-// a - b; f32, i32, u32 (integers wrap).
+
+/// Returns a - b. Supports f32, i32 and u32; integers wrap.
 Tensor sub(Operand a, Operand b);
-// a * b; f32, i32, u32 (integers wrap).
+
+/// Returns a * b. Supports f32, i32 and u32; integers wrap.
 Tensor mul(Operand a, Operand b);
-// a / b; integers truncate toward zero, and x / 0 is 0.
+
+/// Returns a / b. Supports f32, i32 and u32. Integer quotients are truncated toward zero, and
+/// integer x / 0 is 0.
 Tensor div(Operand a, Operand b);
-// a - b * trunc(a / b), C's fmod; integers too (fmod(x, 0) is 0).
+
+/// Returns a - b * trunc(a / b), which has the sign of `a` (C's `fmod`). Supports f32, i32 and u32;
+/// for integers, fmod(x, 0) is 0.
 Tensor fmod(Operand a, Operand b);
-// The smaller; NaN wins; at a tie each side has half the gradient. f32, i32, u32, and bool: a && b.
+
+/// Returns the smaller operand, or NaN if one of them is NaN. In a tie, each operand gets half of
+/// the gradient. Supports f32, i32, u32, and bool (as logical_and()).
 Tensor minimum(Operand a, Operand b);
-// The larger; NaN wins; at a tie each side has half the gradient. f32, i32, u32, and bool: a || b.
+
+/// Returns the larger operand, or NaN if one of them is NaN. In a tie, each operand gets half of
+/// the gradient. Supports f32, i32, u32, and bool (as logical_or()).
 Tensor maximum(Operand a, Operand b);
-// a to the power of b; f32, i32, u32 (integers wrap; to a negative power 1, -1 and, of all others,
-// 0).
+
+/// Returns `a` to the power of `b`. Supports f32, i32 and u32; integers wrap. An integer to a
+/// negative power is 0, except for the bases 1 and -1. The gradient with respect to `a` is 0 if
+/// `b = 0`. The gradient with respect to `b` is 0 if `a = 0` and `b >= 0`.
 Tensor pow(Operand a, Operand b);
-// The angle of the point (b, a), in (-pi, pi].
+
+/// Returns the angle of the point (b, a) in radians, in [-pi, pi]. The gradient at (0, 0) is 0.
 Tensor atan2(Operand a, Operand b);
-// -x; f32, i32, u32 (integers wrap).
+
+/// Returns -x. Supports f32, i32 and u32; integers wrap.
 Tensor neg(Operand x);
-// |x|; gradient 0 at 0; f32, i32, u32.
+
+/// Returns |x|. The gradient at 0 is 0. Supports f32, i32 and u32.
 Tensor abs(Operand x);
-// -1, 0 or 1; f32, i32, u32.
+
+/// Returns the sign of `x`: -1, 0 or 1, and 0 for NaN. The gradient is 0. Supports f32, i32 and
+/// u32.
 Tensor sign(Operand x);
-// The largest integer not above x; integers as they are.
+
+/// Returns the largest integer not above `x`. The gradient is 0. Integers are returned unchanged.
 Tensor floor(Operand x);
-// The smallest integer not below x; integers as they are.
+
+/// Returns the smallest integer not below `x`. The gradient is 0. Integers are returned unchanged.
 Tensor ceil(Operand x);
-// The nearest integer, halves to even; integers as they are.
+
+/// Returns the nearest integer, with ties to even. The gradient is 0. Integers are returned
+/// unchanged.
 Tensor round(Operand x);
-// The integer part; integers as they are.
+
+/// Returns `x` rounded toward zero. The gradient is 0. Integers are returned unchanged.
 Tensor trunc(Operand x);
-// The nearest number that f16 has, ties to even, as f32; from 65520 on infinity. It has no
-// gradient; that of cast(cast(x, f16), f32) goes through.
+
+/// Returns the nearest f16 number as f32, with ties to even. Magnitudes from 65520 on become
+/// infinite. Not differentiable; use `cast(cast(x, f16), f32)` if the gradient must pass.
 Tensor round_to_f16(Operand x);
-// e^x.
+
+/// Returns e^x.
 Tensor exp(Operand x);
-// 2^x.
+
+/// Returns 2^x.
 Tensor exp2(Operand x);
-// e^x - 1, accurate near 0.
+
+/// Returns e^x - 1, accurate near 0.
 Tensor expm1(Operand x);
-// Natural logarithm.
+
+/// Returns the natural logarithm of `x`.
 Tensor log(Operand x);
-// Binary logarithm.
+
+/// Returns the base-2 logarithm of `x`.
 Tensor log2(Operand x);
-// log(1 + x), accurate near 0.
+
+/// Returns log(1 + x), accurate near 0.
 Tensor log1p(Operand x);
-// Square root.
+
+/// Returns the square root of `x`.
 Tensor sqrt(Operand x);
-// 1 / sqrt(x).
+
+/// Returns 1 / sqrt(x).
 Tensor rsqrt(Operand x);
-// 1 / x.
+
+/// Returns 1 / x.
 Tensor reciprocal(Operand x);
-// x * x; f32, i32, u32.
+
+/// Returns x * x. Supports f32, i32 and u32; integers wrap.
 Tensor square(Operand x);
-// Sine of radians.
+
+/// Returns the sine of `x` in radians.
 Tensor sin(Operand x);
-// Cosine of radians.
+
+/// Returns the cosine of `x` in radians.
 Tensor cos(Operand x);
-// Tangent of radians.
+
+/// Returns the tangent of `x` in radians.
 Tensor tan(Operand x);
-// Hyperbolic tangent.
+
+/// Returns the hyperbolic tangent of `x`.
 Tensor tanh(Operand x);
-// 1 / (1 + e^-x).
+
+/// Returns 1 / (1 + e^-x).
 Tensor sigmoid(Operand x);
-// log(1 + e^x), stable; gradient sigmoid(x).
+
+/// Returns log(1 + e^x) without overflow. The gradient is sigmoid(x).
 Tensor softplus(Operand x);
-// Hyperbolic sine.
+
+/// Returns the hyperbolic sine of `x`.
 Tensor sinh(Operand x);
-// Inverse hyperbolic sine.
+
+/// Returns the inverse hyperbolic sine of `x`.
 Tensor asinh(Operand x);
-// Inverse hyperbolic cosine; NaN below 1.
+
+/// Returns the inverse hyperbolic cosine of `x`, or NaN if x < 1.
 Tensor acosh(Operand x);
-// Inverse hyperbolic tangent; NaN beyond 1.
+
+/// Returns the inverse hyperbolic tangent of `x`, or NaN if |x| > 1.
 Tensor atanh(Operand x);
-// max(x, 0); gradient 0 at 0; f32, i32, u32.
+
+/// Returns max(x, 0). The gradient at 0 is 0. Supports f32, i32 and u32.
 Tensor relu(Operand x);
-// The error function.
+
+/// Returns the error function of `x`.
 Tensor erf(Operand x);
-// Any numbers -> bool.
+
+/// Returns whether a == b, as bool. NaN is not equal to anything. Supports f32, i32, u32 and bool.
 Tensor eq(Operand a, Operand b);
-// Any numbers -> bool.
+
+/// Returns whether a != b, as bool. Supports f32, i32, u32 and bool.
 Tensor ne(Operand a, Operand b);
-// Any numbers -> bool.
+
+/// Returns whether a < b, as bool. Supports f32, i32 and u32.
 Tensor lt(Operand a, Operand b);
-// Any numbers -> bool.
+
+/// Returns whether a <= b, as bool. Supports f32, i32 and u32.
 Tensor le(Operand a, Operand b);
-// Any numbers -> bool.
+
+/// Returns whether a > b, as bool. Supports f32, i32 and u32.
 Tensor gt(Operand a, Operand b);
-// Any numbers -> bool.
+
+/// Returns whether a >= b, as bool. Supports f32, i32 and u32.
 Tensor ge(Operand a, Operand b);
-// bool, bool -> bool. Of numbers, here and below, those that are not 0 are true (a NaN is not 0).
+
+/// Returns a && b, as bool. A tensor of another type is compared with 0 first, so NaN counts as
+/// true. A number must be 0 or 1.
 Tensor logical_and(Operand a, Operand b);
-// bool, bool -> bool.
+
+/// Returns a || b, as bool. Tensors of other types are converted as in logical_and().
 Tensor logical_or(Operand a, Operand b);
-// bool, bool -> bool.
+
+/// Returns true if exactly one operand is true. Tensors of other types are converted as in
+/// logical_and().
 Tensor logical_xor(Operand a, Operand b);
-// bool -> bool.
+
+/// Returns !x, as bool. Tensors of other types are converted as in logical_and().
 Tensor logical_not(Operand x);
-// Integers, bit by bit; of bools the logic.
+
+/// Returns the bitwise AND of integers, or the logical AND of booleans.
 Tensor bitwise_and(Operand a, Operand b);
-// Integers, bit by bit; of bools the logic.
+
+/// Returns the bitwise OR of integers, or the logical OR of booleans.
 Tensor bitwise_or(Operand a, Operand b);
-// Integers, bit by bit; of bools the logic.
+
+/// Returns the bitwise XOR of integers, or the logical XOR of booleans.
 Tensor bitwise_xor(Operand a, Operand b);
-// Integers, bit by bit; of bools the logic.
+
+/// Returns the bitwise complement of integers, or the logical complement of booleans.
 Tensor bitwise_not(Operand x);
-// Integers; the amount is taken modulo 32.
+
+/// Returns the integers `a` shifted left by `b` bits, with `b` taken modulo 32.
 Tensor bitwise_left_shift(Operand a, Operand b);
-// Integers; the amount is taken modulo 32; i32 keeps its sign.
+
+/// Returns the integers `a` shifted right by `b` bits, with `b` taken modulo 32. The shift is
+/// arithmetic for i32 and logical for u32.
 Tensor bitwise_right_shift(Operand a, Operand b);
-// f32, i32, u32 -> bool; an integer never is.
+
+/// Returns whether `x` is NaN, as bool. Supports f32, and i32 and u32, which are never NaN.
 Tensor isnan(Operand x);
-// f32, i32, u32 -> bool; an integer always is.
+
+/// Returns whether `x` is neither infinite nor NaN, as bool. Supports f32, and i32 and u32, which
+/// are always finite.
 Tensor isfinite(Operand x);
-// a where the condition (bool) holds, else b.
+
+/// Returns `a` if the condition is true, else `b`. The condition is bool; `a` and `b` have any
+/// type.
 Tensor where(Operand condition, Operand a, Operand b);
-// To another element type: real to integers truncates toward zero and saturates, NaN gives 0; to
-// f16 rounds to the nearest.
+
+/// Returns `x` converted to another element type. Conversion from floats to integers truncates
+/// toward zero and saturates, and NaN becomes 0. Conversion to f16 rounds to the nearest number.
+/// Conversion to bool returns true if the element is not 0. Gradients pass only between f32 and
+/// f16.
 Tensor cast(Operand x, DType dtype);
-// The same bits as another type of the same size.
+
+/// Returns the bits of `x` reinterpreted as another 32-bit type. Supports f32, i32 and u32. Not
+/// differentiable.
 Tensor bitcast(Operand x, DType dtype);
-// x; nothing is differentiated through it (torch.Tensor.detach).
+
+/// Returns `x`, detached from differentiation: no gradient passes through it
+/// (`torch.Tensor.detach`).
 Tensor detach(Operand x);
-// A word of Philox4x32-10 (Salmon et al. 2011): u32 index, stream, seed and step give word index %
-// 4 of the block with key (seed, stream) and counter (index / 4, step, 0, 0).
+
+/// Returns words of the random number generator Philox4x32-10 of Salmon, Moraes, Dror and Shaw
+/// (2011). All operands are u32. The result is word `index % 4` of the block with key (seed,
+/// stream) and counter `(index / 4, step, 0, 0)`.
 Tensor philox(Operand index, Operand stream, Operand seed, Operand step);
 
-// ---- written with the ops above ----------------------------------------------------------------
+// ---- composites of the ops above ---------------------------------------------------------------
 
-// x limited to [lo, hi]; the gradient passes at the bounds. f32, i32, u32: the bounds of integers
-// are whole, or beyond what the type holds, infinity among them, and then limit nothing.
+/// Returns `x` limited to [lo, hi]. The gradient passes at the bounds, and NaN stays NaN. Supports
+/// f32, i32 and u32. For integers, the bounds must be integers. Bounds beyond the range of the
+/// type, such as infinity, have no effect. Throws UserError if lo > hi or if a bound is NaN.
 Tensor clamp(Operand x, double lo, double hi);
-// The same with tensors: minimum(maximum(x, lo), hi), with half of the gradient for each at a tie;
-// f32, i32, u32.
+
+/// Returns minimum(maximum(x, lo), hi). In a tie, `x` and the bound each get half of the gradient.
+/// Supports f32, i32 and u32.
 Tensor clamp(Operand x, Operand lo, Operand hi);
-// f32, i32, u32 -> bool: infinity or -infinity.
+
+/// Returns whether `x` is infinite, as bool. Supports f32, i32 and u32.
 Tensor isinf(Operand x);
-// x with NaN and the infinities replaced: by the largest floats if not told otherwise. Integers as
-// they are.
+
+/// Returns `x` with NaN and the infinities replaced by numbers. By default, NaN becomes 0, and the
+/// infinities become the largest and the lowest float. Integers are returned unchanged.
 Tensor nan_to_num(Operand x, double nan = 0,
                   double posinf = static_cast<double>(std::numeric_limits<float>::max()),
                   double neginf = static_cast<double>(std::numeric_limits<float>::lowest()));
-// a + weight * (b - a); exactly b where weight is 1.
+
+/// Returns a + weight * (b - a). The result is exactly `b` if the weight is 1.
 Tensor lerp(Operand a, Operand b, Operand weight);
-// The largest integer not above a / b: f32, i32, u32 (integers: x / 0 is 0). No gradient.
+
+/// Returns floor(a / b). Supports f32, i32 and u32; an integer divided by 0 is 0. The gradient
+/// is 0.
 Tensor floor_divide(Operand a, Operand b);
-// a - b * floor(a / b): of b's sign, as Python's %; f32, i32, u32 (integers: of 0 is 0).
+
+/// Returns a - b * floor(a / b), which has the sign of `b` (`%` in Python). Supports f32, i32 and
+/// u32; for integers, remainder(x, 0) is 0.
 Tensor remainder(Operand a, Operand b);
-// sqrt(a^2 + b^2) without overflow; NaN gradient at (0, 0), as in PyTorch.
+
+/// Returns sqrt(a^2 + b^2) without overflow. The gradient at (0, 0) is NaN, as in PyTorch.
 Tensor hypot(Operand a, Operand b);
-// Decimal logarithm.
+
+/// Returns the base-10 logarithm of `x`.
 Tensor log10(Operand x);
-// Inverse sine, in [-pi/2, pi/2]; NaN beyond 1.
+
+/// Returns the inverse sine of `x` in [-pi/2, pi/2], or NaN if |x| > 1.
 Tensor asin(Operand x);
-// Inverse cosine, in [0, pi]; NaN beyond 1.
+
+/// Returns the inverse cosine of `x` in [0, pi], or NaN if |x| > 1.
 Tensor acos(Operand x);
-// Inverse tangent, in [-pi/2, pi/2].
+
+/// Returns the inverse tangent of `x` in [-pi/2, pi/2].
 Tensor atan(Operand x);
-// Hyperbolic cosine.
+
+/// Returns the hyperbolic cosine of `x`.
 Tensor cosh(Operand x);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

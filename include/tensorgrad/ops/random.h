@@ -1,43 +1,67 @@
 // SPDX-License-Identifier: MIT
-// Random numbers: Philox4x32-10, by (seed, op, step, element), the same words on every backend, and
-// so the same uniform numbers, integers and choices between fixed shares; what is made of them by a
-// logarithm or a cosine (normal, exponential, Gumbel) may differ in its last bits. No two ops and
-// no two steps share a stream. They have no gradient.
+// Random tensors, made of words of Philox4x32-10. The words depend only on (seed, op, step,
+// element) and are the same on every backend. Random ops have no gradient.
 #pragma once
 
 #include "tensorgrad/tensor.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Uniform 32-bit words.
+/// Returns uniform 32-bit words, u32. No two random ops and no two steps share a stream of words.
+/// Uniform numbers, integers, permutations and Bernoulli samples are the same on every backend,
+/// too. Normal and exponential numbers and Gumbel noise take a logarithm or a cosine, and can
+/// differ between backends in the last bits.
 Tensor random_bits(const Shape& shape, Loc loc = Loc::current());
-// Uniform in [0, 1), by 24 bits.
+
+/// Returns uniform f32 numbers in [0, 1), which are multiples of 2^-24.
 Tensor rand(const Shape& shape, Loc loc = Loc::current());
+
+/// Returns uniform f32 numbers in [0, 1) with the shape of `x`, as rand().
 Tensor rand_like(Tensor x, Loc loc = Loc::current());
-// Uniform in [lo, hi).
+
+/// Returns uniform f32 numbers in [lo, hi). Throws UserError unless lo < hi as finite floats.
 Tensor uniform(const Shape& shape, double lo, double hi, Loc loc = Loc::current());
-// Normal, mean 0, standard deviation 1 (Box and Muller 1958).
+
+/// Returns normal f32 numbers with mean 0 and standard deviation 1 (Box and Muller 1958).
 Tensor randn(const Shape& shape, Loc loc = Loc::current());
+
+/// Returns normal f32 numbers with the shape of `x`, as randn().
 Tensor randn_like(Tensor x, Loc loc = Loc::current());
-// Normal.
+
+/// Returns normal f32 numbers with the given mean and standard deviation. Throws UserError if the
+/// standard deviation is negative.
 Tensor normal(const Shape& shape, double mean, double stddev, Loc loc = Loc::current());
-// Exponential with this rate: mean 1 / rate. More than 0, at most 16.7 / rate.
+
+/// Returns exponential f32 numbers of the given rate, with mean 1 / rate. They are in
+/// `(0, 16.7 / rate]`. Throws UserError if the rate is not positive.
 Tensor exponential(const Shape& shape, double rate = 1, Loc loc = Loc::current());
-// 1 with probability p, else 0: f32.
+
+/// Returns 1 with probability p, else 0, as f32. Throws UserError if p is not in [0, 1].
 Tensor bernoulli(const Shape& shape, double p, Loc loc = Loc::current());
+
+/// Returns 1 with the probability in `p`, else 0, for each element of `p`, as f32. Probabilities
+/// are not checked.
 Tensor bernoulli(Tensor p, Loc loc = Loc::current());
-// Integers lo, lo + 1 .. hi - 1, i32; hi - lo is at most 2^31 - 1. What does not divide 2^32
-// favours some by less than one in 2^32 / (hi - lo).
+
+/// Returns uniform i32 integers in [lo, hi). If hi - lo does not divide 2^32, some integers are too
+/// likely, by less than the fraction `(hi - lo) / 2^32`. Throws UserError if `lo >= hi`, if hi - lo
+/// is above 2^31 - 1, or if an integer does not fit i32.
 Tensor randint(const Shape& shape, std::int64_t lo, std::int64_t hi, Loc loc = Loc::current());
-// 0 .. n-1 in a random order, i32: the order of random words.
+
+/// Returns a random permutation of 0, 1, ..., n - 1, as i32: the order that sorts n random words.
 Tensor randperm(std::int64_t n, Loc loc = Loc::current());
-// An index along an axis, which is dropped, with probability softmax(logits): i32. One whose logit
-// is -inf is never taken, unless all are (then 0 is). By the largest of logit + Gumbel noise.
+
+/// Samples an index along an axis with probability softmax(logits). Returns i32 without the axis.
+/// An index whose logit is -inf is never sampled, unless all are -inf; then the result is 0. The
+/// sample is the largest of logits plus Gumbel noise (Gumbel 1954; Maddison, Tarlow and Minka
+/// 2014).
 Tensor categorical(Tensor logits, int axis = -1, Loc loc = Loc::current());
-// n indices for each row of weights [..., C] (at least 0, they need not sum to 1): i32 [..., n].
-// Without replacement n is at most C, and the first is drawn first; those of weight 0 come where no
-// others are left.
+
+/// Samples n indices for each row of nonnegative weights: [..., C] -> i32 [..., n]. Weights need
+/// not sum to 1. Without replacement, n is at most C, and indices are in the order in which they
+/// are drawn. Indices of weight 0 are drawn only if no others are left (Vieira 2014; Kool, van Hoof
+/// and Welling 2019).
 Tensor multinomial(Tensor weights, std::int64_t n, bool replacement = false,
                    Loc loc = Loc::current());
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,91 +1,69 @@
 // SPDX-License-Identifier: MIT
-// Ops along a line: running sums, products, extremes and recurrences; sorting; and the reductions
-// that stand on them. Axes may be negative.
+// Scans along an axis: running sums, products and extremes, and recurrences.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <vector>
 
-#include "tensorgrad/ops/views.h"
+#include "tensorgrad/ops/sorting.h"
 #include "tensorgrad/tensor.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// ---- scans: each element from all before it, itself included
-// --------------------------------------
-
-// Running sum along an axis; f32, i32, u32 (integers wrap); truths are counted, as i32.
+/// Returns the running sum along an axis. Supports f32, i32 and u32; integers wrap. Counts the true
+/// elements of a boolean tensor and returns i32.
 Tensor cumsum(Tensor x, int axis, Loc loc = Loc::current());
-// Running product along an axis; f32, i32, u32 (integers wrap); of truths i32. The gradient is
-// exact also where elements are 0.
+
+/// Returns the running product along an axis. Supports f32, i32 and u32; integers wrap. The product
+/// of booleans is i32. The gradient is exact even if elements are 0.
 Tensor cumprod(Tensor x, int axis, Loc loc = Loc::current());
-// log(cumsum(exp(x))), stable; -inf where all so far are -inf, with a gradient of 0 there.
+
+/// Returns log(cumsum(exp(x))) along an axis without overflow. If all elements so far are -inf,
+/// returns -inf with a gradient of 0. Supports f32.
 Tensor logcumsumexp(Tensor x, int axis, Loc loc = Loc::current());
 
-struct ValuesAndIndices {
-  Tensor values;   // of the type of x
-  Tensor indices;  // i32, along the axis; not differentiable
-};
-// Largest element so far and its place: the last of equals; a NaN wins (torch.cummax). The gradient
-// goes to the elements at `indices`. f32, i32, u32, bool.
+/// Returns the running maximum along an axis and its indices, as `torch.cummax`. In a tie, the
+/// index is the last one; a NaN counts as the maximum. The gradient goes to the elements at the
+/// indices. Supports f32, i32, u32 and bool.
 ValuesAndIndices cummax(Tensor x, int axis, Loc loc = Loc::current());
-// Smallest element so far, likewise.
+
+/// Returns the running minimum along an axis and its indices, as `torch.cummin`. In a tie, the
+/// index is the last one; a NaN counts as the minimum. The gradient goes to the elements at the
+/// indices. Supports f32, i32, u32 and bool.
 ValuesAndIndices cummin(Tensor x, int axis, Loc loc = Loc::current());
 
-// h[t] = a[t] * h[t-1] + b[t] along an axis, from h[-1] = initial (none: 0); with `reverse` from
-// the axis' end: h[t] = a[t] * h[t+1] + b[t]. a and b: f32 of one shape, which is the result's;
-// initial: that shape with size 1 on the axis. The recurrence of S4, S5, Mamba and other linear
-// recurrent layers. It is associative in pairs (a, b) (Blelloch 1990; Martin and Cundy 2018), which
-// is how few long lines are shared among threads: there the product of the a of a stretch must not
-// overflow.
+/// Returns the linear recurrence h[t] = a[t] * h[t-1] + b[t] along an axis, from h[-1] = initial
+/// (default: 0). With `reverse`, computes h[t] = a[t] * h[t+1] + b[t] from the end of the axis. The
+/// result has the shape of `a` and `b`, which are f32 tensors of equal shape. The initial value has
+/// that shape with size 1 along the axis.
+///
+/// S4, S5, Mamba and other linear recurrent layers are such recurrences. If there are few long
+/// sequences, they are split among threads by a parallel scan over pairs (a, b) (Blelloch 1990;
+/// Martin and Cundy 2018). In this case, the product of `a` over a segment must not overflow.
 Tensor linear_recurrence(Tensor a, Tensor b, int axis, std::optional<Tensor> initial = std::nullopt,
                          bool reverse = false, Loc loc = Loc::current());
 
-// y[0] = x[0], y[t] = combine(y[t-1], x[t]) along an axis, for a function that is associative and
-// works on all elements of that axis at once: what it gets are stretches of it, of one size, and
-// what it gives has their shape. With `reverse` from the axis' end. In log2(n) rounds, each over
-// all n elements (Hillis and Steele 1986); for sums, products, extremes and linear recurrences the
-// functions above do less.
+/// Associative function of associative_scan(). It receives segments of equal size along the axis,
+/// combines them element by element, and returns a tensor of the same shape and element type.
 using Combine = std::function<Tensor(Tensor earlier, Tensor later)>;
+
+/// Returns the scan y[0] = x[0], y[t] = combine(y[t-1], x[t]) along an axis. With `reverse`, starts
+/// from the end of the axis. Runs log2(n) rounds over all n elements (Hillis and Steele 1986). For
+/// sums, products, extremes and linear recurrences, the other functions of this header do less
+/// work.
 Tensor associative_scan(const Combine& combine, Tensor x, int axis = 0, bool reverse = false,
                         Loc loc = Loc::current());
-// The same of several tensors of one size along the axis.
+
+/// Associative function of associative_scan() for several tensors. It returns as many tensors as it
+/// receives on each side, of the same shapes and element types.
 using CombineMany = std::function<std::vector<Tensor>(const std::vector<Tensor>& earlier,
                                                       const std::vector<Tensor>& later)>;
+
+/// Like associative_scan() of one tensor, but scans several tensors together. They have the same
+/// size along the axis. Throws UserError if `combine` returns another number of tensors, and
+/// ShapeError if one has another shape or element type.
 std::vector<Tensor> associative_scan(const CombineMany& combine, std::vector<Tensor> xs,
                                      int axis = 0, bool reverse = false, Loc loc = Loc::current());
 
-// ---- sorting ------------------------------------------------------------------------------------
-
-// The indices that sort x along an axis, i32: equal elements keep their order; NaN counts as the
-// largest. f32, i32, u32, bool.
-Tensor argsort(Tensor x, int axis = -1, bool descending = false, Loc loc = Loc::current());
-// x sorted along an axis, and the indices it came from: as argsort. The gradient goes back to them.
-ValuesAndIndices sort(Tensor x, int axis = -1, bool descending = false, Loc loc = Loc::current());
-// The k largest (smallest) elements along an axis, in order, and their indices; of equals the
-// first; NaN counts as the largest. 1 <= k <= the axis' size. The gradient goes back to them.
-ValuesAndIndices topk(Tensor x, std::int64_t k, int axis = -1, bool largest = true,
-                      Loc loc = Loc::current());
-
-// ---- more reductions ----------------------------------------------------------------------------
-
-// Product over axes; f32, i32, u32 (integers wrap); of truths i32. The gradient is exact also where
-// elements are 0.
-Tensor prod(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
-// Is any element true (not 0; NaN is not)? bool.
-Tensor any(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
-// Are all elements true (not 0)? bool.
-Tensor all(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
-// Number of elements that are not 0 (a NaN is not), i32.
-Tensor count_nonzero(Tensor x, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
-// Square root of the variance over axes, which is divided by n - correction; f32. The gradient is 0
-// where it is 0.
-Tensor std(Tensor x, Axes axes = {}, int correction = 1, bool keepdim = false,
-           Loc loc = Loc::current());
-// (sum |x|^p)^(1/p) over axes for p > 0; the largest |x| for p = infinity; f32. The gradient is 0
-// where the norm is 0, and for p other than 1 and 2 where an element is; equal largest ones share
-// it.
-Tensor norm(Tensor x, double p = 2, Axes axes = {}, bool keepdim = false, Loc loc = Loc::current());
-
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

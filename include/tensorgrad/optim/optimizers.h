@@ -10,26 +10,26 @@
 #include <utility>
 #include <vector>
 
-#include "tensorgrad/ops.h"
 #include "tensorgrad/optim/param_groups.h"
 #include "tensorgrad/optim/schedule.h"
+#include "tensorgrad/tensor.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace optim {
 
 // A number of an optimizer: a constant of its kernel, or, made by adjustable(), a run-time scalar
 // of its field's name ("beta1"), which Trainer::set() changes from the next update on.
-struct Hyper {
-  Hyper(double number) : value(number) {}  // NOLINT(google-explicit-constructor)
+struct Hyperparameter {
+  Hyperparameter(double number) : value(number) {}  // NOLINT(google-explicit-constructor)
   double value;
   bool adjustable = false;
   operator double() const { return value; }  // NOLINT(google-explicit-constructor)
 };
-inline Hyper adjustable(double value) {
-  Hyper hyper(value);
-  hyper.adjustable = true;
-  return hyper;
+inline Hyperparameter adjustable(double value) {
+  Hyperparameter result(value);
+  result.adjustable = true;
+  return result;
 }
 
 // What an optimizer sees while it is traced. All tensors are f32; `param` and `grad` are flat:
@@ -53,19 +53,19 @@ class Update {
 
   // [], the number of that name, or what `of` makes of it, in double. Values that set() is given
   // for one that is adjustable must be at least 0 and less than `below`.
-  virtual Tensor hyper(const std::string& name, const Hyper& number, double below,
+  virtual Tensor hyperparameter(const std::string& name, const Hyperparameter& number, double below,
                        const std::function<double(double)>& of = nullptr) = 0;
 
   // The parameters one by one, as they lie in the flat tensors.
-  struct Part {
+  struct ParamInfo {
     std::string name;
     Shape shape;
   };
-  [[nodiscard]] virtual const std::vector<Part>& parts() const = 0;
+  [[nodiscard]] virtual const std::vector<ParamInfo>& param_infos() const = 0;
   // What a flat tensor holds for parameter `part`, in its shape.
-  virtual Tensor part(const Tensor& flat, std::size_t part) = 0;
+  virtual Tensor param_view(const Tensor& flat, std::size_t index) = 0;
   // The reverse: a flat tensor of one tensor for each parameter; an empty Tensor leaves zeros.
-  virtual Tensor join(const std::vector<Tensor>& parts) = 0;
+  virtual Tensor flatten(const std::vector<Tensor>& params) = 0;
   // bool, like `param`: does the element belong to a parameter that the filter picks? Cheap for
   // the filter that the optimizer has as its member `params`: those come first in each group.
   virtual Tensor mask(const ParamFilter& filter) = 0;
@@ -80,7 +80,7 @@ class Update {
 struct SGD {
   static constexpr const char* kName = "SGD";
   Schedule lr = 1e-3;
-  Hyper momentum = 0;
+  Hyperparameter momentum = 0;
   bool nesterov = false;
   double weight_decay = 0;
   double dampening = 0;
@@ -94,7 +94,7 @@ struct SGD {
 struct Adam {
   static constexpr const char* kName = "Adam";
   Schedule lr = 1e-3;
-  Hyper beta1 = 0.9, beta2 = 0.999;
+  Hyperparameter beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
   bool amsgrad = false, epsilon_hat = false, maximize = false;
@@ -105,7 +105,7 @@ struct Adam {
 struct AdamW {
   static constexpr const char* kName = "AdamW";
   Schedule lr = 1e-3;
-  Hyper beta1 = 0.9, beta2 = 0.999;
+  Hyperparameter beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 1e-2;
   bool amsgrad = false, epsilon_hat = false, maximize = false;
@@ -139,9 +139,9 @@ struct RAdam {
 struct RMSprop {
   static constexpr const char* kName = "RMSprop";
   Schedule lr = 1e-2;
-  Hyper alpha = 0.99;
+  Hyperparameter alpha = 0.99;
   double eps = 1e-8, weight_decay = 0;
-  Hyper momentum = 0;
+  Hyperparameter momentum = 0;
   bool centered = false, maximize = false;
   void operator()(Update& update) const;
 };
@@ -169,7 +169,7 @@ struct Adadelta {
 struct Lion {
   static constexpr const char* kName = "Lion";
   Schedule lr = 1e-4;
-  Hyper beta1 = 0.9, beta2 = 0.99;
+  Hyperparameter beta1 = 0.9, beta2 = 0.99;
   double weight_decay = 0;
   bool maximize = false;
   void operator()(Update& update) const;
@@ -227,4 +227,4 @@ class Optimizer {
   std::function<void(optim::Update&)> apply_;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -13,7 +13,7 @@
 #include "tensorgrad/optim/schedule.h"
 #include "tensorgrad/types.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // What the wildcards of `pattern` meet in `text`, in order: '*' any characters, as few as can be,
 // '?' one. Nothing where it does not match.
@@ -72,4 +72,4 @@ struct ParamGroup {
 // No weight decay for biases and norms: for every parameter with fewer than two axes.
 ParamGroup no_weight_decay();
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

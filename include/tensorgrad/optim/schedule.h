@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // A learning rate as a function of the step, counted from 0 (the value at step t is used in the
 // t-th step, as in PyTorch's schedulers). Data, not code: it is saved with a checkpoint. What makes
@@ -100,4 +102,4 @@ class Schedule {
   std::vector<Schedule> parts_;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

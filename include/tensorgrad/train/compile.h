@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// compile(): traces a model with its loss, compiles forward, backward and optimizer into launches,
-// and gives a Trainer that runs them.
+// compile() and compile_function(): tracing and compiling a model into a Trainer, which runs
+// training steps, or a CompiledFunction.
 #pragma once
 
 #include <concepts>
@@ -14,17 +14,17 @@
 
 #include "tensorgrad/train/trainer.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace detail {
 
-// What a traced function may return: a tensor ("output"), or several by name.
+// Names the result of a traced function: a single tensor is "output".
 inline std::map<std::string, Tensor> named(Tensor tensor) { return {{"output", tensor}}; }
 inline std::map<std::string, Tensor> named(std::map<std::string, Tensor> tensors) {
   return tensors;
 }
 
-// Says in words what a model and a function to be traced must be.
+// Static checks, with readable messages, that a model and a function can be traced.
 template <class Model, class Function>
 constexpr void check_traceable() {
   static_assert(Module<Model>,
@@ -37,7 +37,7 @@ constexpr void check_traceable() {
 template <class Model, class Function>
 using Traced = std::invoke_result_t<Function&, const Model&, const Inputs&>;
 template <class Model, class Function>
-constexpr void check_forward() {
+constexpr void check_function() {
   check_traceable<Model, Function>();
   using Result = Traced<Model, Function>;
   static_assert(std::is_convertible_v<Result, Tensor> ||
@@ -66,62 +66,128 @@ TraceFunction traced_loss(std::shared_ptr<const Model> model, LossFunction<Model
 
 }  // namespace detail
 
-template <class Model>
-class Trainer : public TrainerBase {
- public:
-  Trainer(std::shared_ptr<const Model> model, std::vector<detail::LossFunction<Model>> losses,
-          std::shared_ptr<detail::TrainerImpl> impl)
-      : TrainerBase(std::move(impl)), model_(std::move(model)), losses_(std::move(losses)) {}
+namespace detail {
 
-  // As it was given; what its parameters are by now, download_params() says. Until replace_model().
+/// The calls of a trainer that depend on the type of the model. Base class of Trainer and
+/// MultiTrainer.
+template <class Model, class Base>
+class ModelTrainer : public Base {
+ public:
+  /// Wraps an implementation; called by compile().
+  ModelTrainer(std::shared_ptr<const Model> model, std::vector<LossFunction<Model>> losses,
+               std::shared_ptr<TrainerImpl> impl)
+      : Base(std::move(impl)), model_(std::move(model)), losses_(std::move(losses)) {}
+
+  /// Returns the model passed to compile() or replace_model(). Training does not update its values;
+  /// use download_params(). The reference is valid until replace_model().
   [[nodiscard]] const Model& model() const { return *model_; }
 
-  // Another function of the same model, on the same device. Parameters and states are the trainer's
-  // own: a state that the function sets changes there, too.
+  /// Compiles another function of the model that shares the trainer's device, parameters and
+  /// states. `forward(model, inputs)` returns a Tensor or a `std::map<std::string, Tensor>` of
+  /// outputs; a single tensor is named "output". The function always sees the current parameters,
+  /// after all steps queued before. If it sets a state, the trainer's state changes. It can outlive
+  /// the trainer.
+  ///
+  /// Throws UserError if the function returns no output, if it declares a state of the trainer with
+  /// a different type, or if FunctionOptions::weights is WeightSource::kEma without `ema_decay`.
+  /// ```cpp
+  /// auto predict = trainer.attach(
+  ///     [](const Net& net, const tg::Inputs& in) { return net(in["x"]); },
+  ///     {.inputs = {{"x", {1, 784}}}});
+  /// ```
   template <class Function>
-  Forward attach(Function forward, const ForwardOptions& options, Loc loc = Loc::current()) {
-    detail::check_forward<Model, Function>();
+  CompiledFunction attach(Function forward, const FunctionOptions& options,
+                          Loc loc = Loc::current()) {
+    check_function<Model, Function>();
     auto traced = [model = model_, forward = std::move(forward)](const Inputs& in) {
-      return detail::named(forward(*model, in));
+      return named(forward(*model, in));
     };
-    return Forward(detail::attach_forward(*impl_, std::move(traced), options, loc));
+    return CompiledFunction(attach_function(*this->impl_, std::move(traced), options, loc));
   }
 
-  // Trains `model` from now on, on the same device, with the same losses and options, from step 0
-  // and with the schedules and the scalars as they are; datasets are to be given anew. With `keep`,
-  // parameters whose name and shape the old model has begin as they are there, and so do the
-  // model's states (as the running statistics of BatchNorm) of one name and type; the optimizer's
-  // begin anew. The new programs are built before the old ones go: where this throws, nothing is
-  // changed. Attached functions, and Objectives that were got before, stay with the old model. No
-  // other thread may use the trainer meanwhile.
+  /// Replaces the model. Recompiles the same losses with the same options on the same device.
+  /// Training restarts at step 0 with the current schedules and run-time scalars. Datasets must be
+  /// uploaded, and buffers bound, again.
+  ///
+  /// With `keep`, parameters of equal name and shape keep their values, as do model states of equal
+  /// name and type, such as the running statistics of BatchNorm. Optimizer states always restart.
+  ///
+  /// Attached functions and previously obtained Objectives stay with the old model. Both programs
+  /// are in memory until the new one is complete. Nothing is changed if it throws; it throws as
+  /// compile(). No other thread may use the trainer during the call.
   void replace_model(Model model, bool keep = false, Loc loc = Loc::current()) {
-    detail::ModelFunctions functions;
+    ModelFunctions functions;
     auto kept = detail::keep(std::move(model), functions);
-    std::vector<detail::TraceFunction> traced;
-    for (const auto& loss : losses_) traced.push_back(detail::traced_loss<Model>(kept, loss));
-    impl_ = {detail::replace_trainer(*impl_, std::move(functions), std::move(traced), keep, loc),
-             "Trainer"};
+    std::vector<TraceFunction> traced;
+    for (const auto& loss : losses_) traced.push_back(traced_loss<Model>(kept, loss));
+    this->rebind(replace_trainer(*this->impl_, std::move(functions), std::move(traced), keep, loc));
     model_ = std::move(kept);
   }
 
  private:
   std::shared_ptr<const Model> model_;
-  std::vector<detail::LossFunction<Model>> losses_;
+  std::vector<LossFunction<Model>> losses_;
 };
 
-// One of several losses over the parameters of a model: what a trainer of it alone would be given,
-// and which parameters it trains.
+}  // namespace detail
+
+/// A model compiled for training with one loss, returned by compile(). Movable.
+///
+/// Its members are inherited:
+/// - Stepper: step(), run(), submit(), losses, learning rate, run-time scalars, gradients, profile.
+/// - `detail::ModelTrainer`: `model()`, `attach()`, `replace_model()`.
+/// - TrainerBase: datasets, parameters, optimizer states, checkpoints, reports.
+///
+/// Converts to AnyTrainer, for functions that work with any model.
+template <class Model>
+class Trainer : public detail::ModelTrainer<Model, AnyTrainer> {
+ public:
+  using detail::ModelTrainer<Model, AnyTrainer>::ModelTrainer;
+};
+
+/// A model compiled for training with several losses (objectives), returned by compile(). Movable.
+///
+/// Its members are inherited:
+/// - AnyMultiTrainer: `trainer["name"]`, which returns an Objective with the calls that step one
+///   loss, and objectives().
+/// - `detail::ModelTrainer`: `model()`, `attach()`, `replace_model()`.
+/// - TrainerBase: datasets, parameters, optimizer states, checkpoints, reports.
+///
+/// Converts to AnyMultiTrainer, for functions that work with any model.
+template <class Model>
+class MultiTrainer : public detail::ModelTrainer<Model, AnyMultiTrainer> {
+ public:
+  using detail::ModelTrainer<Model, AnyMultiTrainer>::ModelTrainer;
+};
+
+/// One of several losses over the parameters of a model, with its training options.
 template <class Model>
 struct ObjectiveSpec {
-  std::string name;  // of letters, digits, '_' and '-'
-  detail::LossFunction<Model> loss;
-  ParamFilter params = {};  // none: all; a group may freeze some of them
-  // Its inputs, optimizer, clipping ...; but seed, device, memory_budget and initial are
-  // TrainerOptions'.
+  std::string name;                  ///< Unique; consists of letters, digits, `_` and `-`.
+  detail::LossFunction<Model> loss;  ///< `loss(model, inputs)` returns the scalar to minimize.
+  ParamFilter params = {};           ///< Parameters to train; default: all.
+
+  /// Options of this loss. `seed`, `device`, `memory_budget` and `initial` must not be set; they
+  /// are in TrainerOptions.
   CompileOptions options = {};
 };
 
-// `loss(model, inputs)` gives the scalar to be minimised.
+/// Traces a model with its loss and compiles forward pass, backward pass and optimizer for a
+/// device. `loss(model, inputs)` returns the scalar to minimize. Parameters start with their
+/// initial values.
+/// ```cpp
+/// auto trainer = tg::compile(
+///     Net{}, [](const Net& net, const tg::Inputs& in) { return mse(net(in["x"]), in["y"]); },
+///     {.inputs = {{"x", {64, 8}}, {"y", {64, 1}}}, .optimizer = tg::optim::AdamW{.lr = 1e-3}});
+/// ```
+/// Throws UserError if:
+/// - the optimizer is missing or an option is invalid,
+/// - the model has no parameters, or all are frozen,
+/// - the loss does not depend on any trained parameter,
+/// - the program needs more memory than CompileOptions::memory_budget.
+///
+/// Throws ShapeError if the loss is not a scalar, and DeviceError if the device is not available.
+/// Also throws whatever the loss function throws.
 template <class Model, class Loss>
   requires(!std::same_as<Loss, std::vector<ObjectiveSpec<Model>>>)
 Trainer<Model> compile(Model model, Loss loss, const CompileOptions& options,
@@ -139,16 +205,21 @@ Trainer<Model> compile(Model model, Loss loss, const CompileOptions& options,
           {options.seed, options.device, options.memory_budget, options.initial}, loc));
 }
 
-// Several losses that train the model in turns, as the caller steps them: each with a program, an
-// optimizer, counts and random numbers of its own, over one set of parameters and states of the
-// model. Objectives may have parameters in common; what none trains stays as it is. Dataset entries
-// of one name are the same data, which each draws in an order of its own. Throws UserError where
-// names are missing, equal or not as ObjectiveSpec says, where an objective trains nothing, and
-// where two have a state, a dataset entry or averages of a parameter that differ.
+/// Compiles several losses over one model, for example the two sides of a GAN. The caller decides
+/// which objective makes the next step. Each has its own program, optimizer, step counts, order of
+/// the data and random numbers. All share the parameters and states of the model, and dataset
+/// entries of the same name. Objectives may train the same parameters. Parameters that no objective
+/// trains keep their initial values.
+///
+/// Throws as compile() for one loss. Also throws UserError if:
+/// - the name of an objective is missing, duplicate or invalid,
+/// - an objective sets an option that belongs to TrainerOptions,
+/// - two objectives declare the same state or dataset entry differently,
+/// - two objectives average the same parameter (`ema_decay`).
 template <class Model>
-Trainer<Model> compile(Model model,
-                       const std::vector<ObjectiveSpec<std::type_identity_t<Model>>>& objectives,
-                       const TrainerOptions& options = {}, Loc loc = Loc::current()) {
+MultiTrainer<Model> compile(
+    Model model, const std::vector<ObjectiveSpec<std::type_identity_t<Model>>>& objectives,
+    const TrainerOptions& options = {}, Loc loc = Loc::current()) {
   detail::ModelFunctions functions;
   auto kept = detail::keep(std::move(model), functions);
   std::vector<detail::LossFunction<Model>> losses;
@@ -158,13 +229,14 @@ Trainer<Model> compile(Model model,
     sources.push_back(
         {each.name, detail::traced_loss<Model>(kept, each.loss), each.params, each.options});
   }
-  return Trainer<Model>(
+  return MultiTrainer<Model>(
       kept, std::move(losses),
       detail::make_trainer(std::move(functions), std::move(sources), options, loc));
 }
 
-// The same program without a device: for report(), explain() and the names of what there is. It
-// plans for the least limits that WebGPU allows; its steps compute nothing.
+/// Compiles as compile(), but without a device. Use it for report(), explain(), graph() and names
+/// of parameters, scalars and captures. The program is planned for the minimum limits of WebGPU.
+/// Steps compute nothing.
 template <class Model, class Loss>
   requires(!std::same_as<Loss, std::vector<ObjectiveSpec<Model>>>)
 Trainer<Model> trace(Model model, Loss loss, CompileOptions options, Loc loc = Loc::current()) {
@@ -172,31 +244,47 @@ Trainer<Model> trace(Model model, Loss loss, CompileOptions options, Loc loc = L
   return compile(std::move(model), std::move(loss), options, loc);
 }
 template <class Model>
-Trainer<Model> trace(Model model,
-                     const std::vector<ObjectiveSpec<std::type_identity_t<Model>>>& objectives,
-                     TrainerOptions options = {}, Loc loc = Loc::current()) {
+MultiTrainer<Model> trace(Model model,
+                          const std::vector<ObjectiveSpec<std::type_identity_t<Model>>>& objectives,
+                          TrainerOptions options = {}, Loc loc = Loc::current()) {
   options.device = {.kind = "null"};
   return compile(std::move(model), objectives, options, loc);
 }
 
-// A function of a model without training. Parameters start as their initial values.
+/// Compiles a function of a model without training. `forward(model, inputs)` returns a Tensor or a
+/// `std::map<std::string, Tensor>` of outputs; a single tensor is named "output". Parameters start
+/// with their initial values; set them with CompiledFunction::load_params(),
+/// CompiledFunction::import_weights() or CompiledFunction::upload_params().
+/// ```cpp
+/// auto predict = tg::compile_function(
+///     Net{}, [](const Net& net, const tg::Inputs& in) { return net(in["x"]); },
+///     {.inputs = {{"x", {tg::kDynamic, 784}}}});
+/// predict.load_params("model.safetensors");
+/// ```
+/// Throws UserError if an option is invalid, the function returns no output, or the program needs
+/// more memory than FunctionOptions::memory_budget. Throws DeviceError if the device is not
+/// available. Also throws whatever the function throws.
 template <class Model, class Function>
-Forward compile_forward(Model model, Function forward, const ForwardOptions& options,
-                        Loc loc = Loc::current()) {
-  detail::check_forward<Model, Function>();
+CompiledFunction compile_function(Model model, Function forward, const FunctionOptions& options,
+                                  Loc loc = Loc::current()) {
+  detail::check_function<Model, Function>();
   detail::ModelFunctions functions;
   auto kept = detail::keep(std::move(model), functions);
   auto traced = [kept, forward = std::move(forward)](const Inputs& in) {
     return detail::named(forward(*kept, in));
   };
-  return Forward(detail::make_forward(std::move(functions), std::move(traced), options, loc));
+  return CompiledFunction(
+      detail::make_function(std::move(functions), std::move(traced), options, loc));
 }
 
+/// Writes a checkpoint, as TrainerBase::save().
 inline void save(const TrainerBase& trainer, const std::string& path, Loc loc = Loc::current()) {
   trainer.save(path, loc);
 }
+
+/// Loads a checkpoint, as TrainerBase::load().
 inline void load(TrainerBase& trainer, const std::string& path, Loc loc = Loc::current()) {
   trainer.load(path, loc);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Batches of samples that a function of the user's makes, prefetched by threads.
+// Batches of samples from a user function, prefetched by worker threads.
 #pragma once
 
 #include <cstdint>
@@ -11,77 +11,99 @@
 #include "tensorgrad/train/inputs.h"
 #include "tensorgrad/train/handle.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace detail {
 class LoaderImpl;
 }
 
+/// Options of a DataLoader (compare `torch.utils.data.DataLoader`).
 struct LoaderOptions {
-  std::int64_t batch = 1;  // samples
-  // In an order that seed and epoch decide, anew for each epoch; it is the order of a trainer's own
-  // dataset with that seed.
+  std::int64_t batch = 1;  ///< Samples per batch; at least 1.
+
+  /// Shuffles the samples in each epoch. The order depends only on seed and epoch, and equals that
+  /// of a CompileOptions::dataset with the same seed.
   bool shuffle = true;
-  // Leave out what remains of an epoch and is no full batch: a program takes one size. Else the
-  // last batch is shorter.
+
+  /// Drops the incomplete batch at the end of an epoch, since a training program is compiled for
+  /// one batch size. If false, the last batch is smaller.
   bool drop_last = true;
-  int workers = 1;   // threads, at most 256; 0, or none to be had: next() makes the batch itself
-  int prefetch = 2;  // with workers: batches that are made or being made before they are asked for
-  std::uint32_t seed = 0;
+
+  int workers = 1;   ///< Worker threads, 0 to 256. If there are none, next() makes the batch.
+  int prefetch = 2;  ///< Batches that workers prepare ahead, at least 1. Unused with 0 workers.
+  std::uint32_t seed = 0;  ///< Seed of the order.
 };
 
-// The place of a loader: what comes next.
+/// Position of a loader: the batch that next() returns next.
 struct LoaderState {
-  std::int64_t epoch = 0;
-  std::int64_t position = 0;  // batches of the epoch that have been given out
-  std::uint32_t seed = 0;
+  std::int64_t epoch = 0;     ///< Counted from 0.
+  std::int64_t position = 0;  ///< Number of batches already returned in the epoch.
+  std::uint32_t seed = 0;     ///< Seed of the order.
 
   bool operator==(const LoaderState&) const = default;
 };
 
+/// Batch of samples returned by DataLoader::next().
 struct Batch {
-  Outputs fields;             // by name; a sample's [...] becomes [samples, ...]
-  std::int64_t epoch = 0;     // from 0
-  std::int64_t position = 0;  // in the epoch, from 0
-  std::int64_t samples = 0;
+  NamedTensors fields;        ///< Fields by name; a sample's [...] becomes [samples, ...].
+  std::int64_t epoch = 0;     ///< Counted from 0.
+  std::int64_t position = 0;  ///< Index of the batch in its epoch, counted from 0.
+  std::int64_t samples = 0;   ///< Number of samples.
 
-  // For Trainer::step(); refers to this batch's memory.
+  /// Converts to the inputs of a step, as in `trainer.step(loader.next())`. The result refers to
+  /// the memory of this batch.
   operator Feed() const;  // NOLINT(google-explicit-constructor)
 };
 
-// Gives batches without end, one epoch after another. What they hold and their order depend on
-// nothing but the function and the seed: not on the number of threads. Movable. The threads begin
-// with the first next() and end with the loader, which waits for the samples they are making.
+/// Endless sequence of batches, epoch by epoch. The batches and their order depend only on the
+/// function and the seed, not on the number of threads. Worker threads start at the first next().
+/// The destructor waits for the samples that they are producing. Movable, not copyable.
+/// ```cpp
+/// tg::DataLoader loader(
+///     files.size(), [&](std::int64_t i) -> tg::NamedTensors { return read_sample(files[i]); },
+///     {.batch = 64, .workers = 4});
+/// trainer.step(loader.next());
+/// ```
 class DataLoader {
  public:
-  using Get = std::function<Outputs(std::int64_t index, std::int64_t epoch)>;
+  /// Function that returns the fields of a sample by its index.
+  using Get = std::function<NamedTensors(std::int64_t index, std::int64_t epoch)>;
 
-  // Samples 0 .. size - 1: `get(index)`, or `get(index, epoch)`, gives one, the same fields and
-  // types each time. It is called by several threads at once. Throws UserError on options out of
-  // range, and where there is no batch in an epoch.
+  /// Creates a loader over the samples [0, size). `get(index)` or `get(index, epoch)` returns one
+  /// sample; all samples must have the same fields, shapes and dtypes. Several threads call `get`
+  /// concurrently. Throws UserError if `size` is not in [1, 2^31 - 1], an option is out of range,
+  /// or an epoch has no complete batch and `drop_last` is set.
   template <class Function>
-    requires(std::is_invocable_r_v<Outputs, const Function&, std::int64_t> ||
-             std::is_invocable_r_v<Outputs, const Function&, std::int64_t, std::int64_t>)
+    requires(std::is_invocable_r_v<NamedTensors, const Function&, std::int64_t> ||
+             std::is_invocable_r_v<NamedTensors, const Function&, std::int64_t, std::int64_t>)
   DataLoader(std::int64_t size, Function get, const LoaderOptions& options = {},
              Loc loc = Loc::current())
       : DataLoader(with_epoch(std::move(get)), size, options, loc) {}
+
   DataLoader(DataLoader&&) noexcept = default;
   DataLoader& operator=(DataLoader&&) noexcept = default;
   DataLoader(const DataLoader&) = delete;
   DataLoader& operator=(const DataLoader&) = delete;
   ~DataLoader() = default;
 
-  // The next batch. Rethrows what the function threw, an Error with "while making sample ..." added
-  // to it, anything else as a UserError with the sample's index; the place stays where it is, so
-  // that the next call tries that batch again. Throws ShapeError or DtypeError where a sample's
-  // fields are not those of the batch's first.
+  /// Returns the next batch. Must not be called by two threads at once. Rethrows exceptions of the
+  /// function: an Error with the sample's index added as context, any other as UserError with that
+  /// index. Throws ShapeError, DtypeError or UserError if a sample's shapes, dtypes or field names
+  /// differ from those of the first sample in the batch. After an exception the position is
+  /// unchanged, so the next call retries the same batch.
   Batch next(Loc loc = Loc::current());
 
+  /// Returns the number of samples.
   [[nodiscard]] std::int64_t size() const;
+
+  /// Returns the number of batches in an epoch.
   [[nodiscard]] std::int64_t batches_per_epoch() const;
+
+  /// Returns the position of the next batch. TrainerBase::add_loader() stores it in checkpoints.
   [[nodiscard]] LoaderState state() const;
-  // Goes on from there; what has been prefetched is dropped. Throws UserError on a place that is
-  // not in an epoch.
+
+  /// Continues from a position and discards prefetched batches. Throws UserError if the epoch is
+  /// negative or has no batch at that position.
   void load_state(const LoaderState& state, Loc loc = Loc::current());
 
  private:
@@ -89,7 +111,8 @@ class DataLoader {
   DataLoader(Get get, std::int64_t size, const LoaderOptions& options, Loc loc);
   template <class Function>
   static Get with_epoch(Function get) {
-    if constexpr (std::is_invocable_r_v<Outputs, const Function&, std::int64_t, std::int64_t>) {
+    if constexpr (std::is_invocable_r_v<NamedTensors, const Function&, std::int64_t,
+                                        std::int64_t>) {
       return get;
     } else {
       return [get = std::move(get)](std::int64_t index, std::int64_t) { return get(index); };
@@ -99,4 +122,4 @@ class DataLoader {
   detail::Handle<detail::LoaderImpl> impl_;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

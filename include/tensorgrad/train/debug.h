@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Looking inside: the environment switches, and tools for IR text, the form in which
-// TENSORGRAD_DUMP writes graphs. docs/debugging.md shows them at work.
+// Debugging: environment switches, and tools for IR text, the format in which TENSORGRAD_DUMP
+// writes graphs. See docs/debugging.md.
 #pragma once
 
 #include <cstdint>
@@ -12,64 +12,84 @@
 
 #include "tensorgrad/train/compile.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// A switch that the library reads from the environment, with its value now; empty: not set.
+/// Environment variable that the library or its tests read. `value` is its current value, empty if
+/// it is not set.
 struct EnvironmentSwitch {
   std::string name, meaning, value;
 };
+
+/// Returns all environment variables of the library and its tests.
 std::vector<EnvironmentSwitch> environment();
 
-// Each takes the text of one graph; `file` stands for it in errors (IoError, with the line).
+// Functions on the IR text of one graph. Errors name `file` (IoError, with the line).
 namespace ir {
 
-// The names of the passes in the order in which they run when a model is compiled. Those that split
-// something are left out where the device does not need them.
+/// Returns the names of the compiler passes in the order in which they run. A pass that runs twice
+/// is listed twice. Passes that split ops are skipped on devices that do not need them.
 std::vector<std::string> passes();
 
-// The graph after these passes, as text; the splits are for a device with WebGPU's least limits.
-// Throws UserError where there is no such pass.
+/// Returns the IR text of a graph after the given passes. Passes that depend on device limits
+/// assume the minimum limits of WebGPU. Throws UserError if a pass is unknown, and IoError naming
+/// `file` and the line if the text is malformed.
 std::string optimize(std::string_view text, const std::string& file,
                      const std::vector<std::string>& pass_names);
 
-// What a graph is run on.
+/// Values of a graph's leaves.
 struct LeafOptions {
-  // Values of inputs, parameters, states, data and run-time scalars, by name; f32, i32 or u32.
-  // Parameters and states also go by the names that they have in a checkpoint. A UserError where no
-  // name is the graph's.
+  /// Values of inputs, parameters, states, dataset entries and run-time scalars, by name. Names of
+  /// a checkpoint also work for states ("state/NAME"), and for the part of an optimizer state that
+  /// belongs to one parameter ("state/NAME/PARAMETER"). run() and bisect() throw UserError if a
+  /// value does not have the leaf's type, or if none of the names is a leaf. If only some names are
+  /// unknown, those are ignored.
   std::map<std::string, HostTensor> given = {};
-  // Of the values of the others: f32 between -1 and 1, integers within what they index, states as
-  // they begin, run-time scalars 0.5 or 0.
+
+  /// Seed of the values that are not given. Floats are uniform in [-1, 1), divided by the square
+  /// root of the last size for parameters of two or more axes. Integers are in the range of what
+  /// they index, else from 0 to 7. States have their initial values. Run-time scalars are 0.5, or 0
+  /// for integers.
   std::uint32_t seed = 0;
 };
 
+/// Result of run().
 struct RunResult {
-  std::string device;
-  // The outputs, then for each leaf that is updated its new value, as "update NAME".
+  std::string device;  ///< Kind and name of the device, or "reference".
+
+  /// The outputs, then the new value of each updated leaf, named "update NAME".
   std::vector<std::pair<std::string, HostTensor>> values;
-  std::vector<std::string> ignored;  // given names that are no leaf's
+
+  std::vector<std::string> ignored;  ///< Given names that are not leaves of the graph.
 };
 
-// Compiles the graph and runs it once. The device may also be "reference": every op by itself, in
-// double.
+/// Compiles a graph and runs it once. With the device kind "reference", evaluates it op by op in
+/// double precision instead. Throws IoError naming `file` and the line if the text is malformed or
+/// has no output and no update, and UserError for invalid leaf values (see LeafOptions).
 RunResult run(std::string_view text, const std::string& file, const LeafOptions& leaves,
               const DeviceOptions& device);
 
+/// Result of bisect().
 struct BisectResult {
-  std::string a, b;                  // the devices
-  std::vector<std::string> checked;  // a line for each stage
-  // The first pass after which the results differ; empty where none does, "as given" where the
-  // devices differ on the graph itself. `what` names value, element and both sides.
+  std::string a, b;                  ///< The two devices.
+  std::vector<std::string> checked;  ///< One line for each stage.
+
+  /// First pass after which the results differ, and a description of the difference. `pass` is
+  /// empty if there is none, and "as given" if the devices differ before any pass. `what` names the
+  /// value, the element and both results.
   std::string pass, what;
-  Site site;
-  std::vector<std::string> ignored;  // given names that are no leaf's
+
+  SourceLocation location;  ///< Source line of the op.
+
+  std::vector<std::string> ignored;  ///< Given names that are not leaves of the graph.
 };
 
-// Applies the passes one after another, and runs the graph on `a` and on `b` after each: op by op,
-// and at last fused. `tolerance` is the relative error that one op may make of its own; how it
-// grows from op to op is followed through the graph.
+/// Finds the first compiler pass after which two devices disagree, or which changes the result on
+/// the reference. Applies the passes in order. After each pass that changed the graph, runs it op
+/// by op on `a` and `b`. At the end, runs the fused graph. `a` may have the kind "reference" (see
+/// run()). `tolerance` is the relative error allowed for a single op; a bound on the accumulated
+/// error is propagated through the graph. Throws as run(), and UserError if `b` is the reference.
 BisectResult bisect(std::string_view text, const std::string& file, const LeafOptions& leaves,
                     const DeviceOptions& a, const DeviceOptions& b, double tolerance = 1e-5);
 
 }  // namespace ir
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

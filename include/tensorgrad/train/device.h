@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which device runs a program.
+// Choice of the device that runs a program, and the list of available devices.
 #pragma once
 
 #include <cstdint>
@@ -10,44 +10,60 @@
 
 #include "tensorgrad/train/external_device.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 class Device;
 
+/// Selects and configures a device. Compiling throws DeviceError if no such device is available,
+/// and UserError if an option is out of range.
+///
+/// If `webgpu_library` is empty, TENSORGRAD_WEBGPU_LIB names the library. If that is not set
+/// either, the library is searched for next to the executable and in the usual locations.
 struct DeviceOptions {
-  // "auto": a GPU through WebGPU if there is one that is not a software rasteriser, else the CPU.
-  // "cpu", "webgpu", or "null" (plans and counts, computes nothing).
+  /// Kind of device:
+  /// - "auto": a GPU through WebGPU if one is available that is not a software renderer (a discrete
+  ///   GPU is preferred), else the CPU.
+  /// - "cpu": the CPU.
+  /// - "webgpu": a GPU through WebGPU.
+  /// - "null": compiles and plans programs, but computes nothing. See trace().
   std::string kind = "auto";
-  int threads = 0;                  // cpu: 1 to 256; 0 for as many as there are cores
-  int adapter = -1;                 // webgpu: number in devices(); -1 for the first usable one
-  bool allow_software = false;      // webgpu: let -1 take a software rasteriser
-  bool default_limits = false;      // webgpu: ask for no more than the WebGPU defaults
-  bool checked = false;             // webgpu: keep the driver's bounds checks in kernels
-  std::string webgpu_library = {};  // path of wgpu-native or Dawn; empty: the usual places
-  ExternalDevice external = {};     // webgpu: the application's device, in place of an adapter
-  // webgpu: path of a file that remembers which tiles of matrix products this device computes
-  // fastest; empty: a cost model chooses. What the file lacks is timed when a program is compiled,
-  // which takes memory for the operands of one product more meanwhile, and added to it. Another
-  // tile may add up in another order, so last bits may differ from those without the file; with the
-  // same file they are the same in every run. UserError where it cannot be read or written.
+
+  int threads = 0;                  ///< CPU: 1 to 256; 0: TENSORGRAD_THREADS, or one per core.
+  int adapter = -1;                 ///< WebGPU: index of the adapter; -1: the first usable one.
+  bool allow_software = false;      ///< WebGPU: software renderers are usable too.
+  bool default_limits = false;      ///< WebGPU: requests only the default limits of WebGPU.
+  bool checked = false;             ///< WebGPU: keeps the driver's bounds checks in kernels.
+  std::string webgpu_library = {};  ///< WebGPU: path of wgpu-native or Dawn, see above.
+  ExternalDevice external = {};     ///< WebGPU: the application's device, if set.
+
+  /// WebGPU: path of the tuning cache, a file with the fastest matrix-product tiles of each device.
+  /// If it is empty, a cost model chooses the tiles. Compiling a program times the products that
+  /// the file lacks and adds them to it. Timing needs extra memory for the operands and the result
+  /// of one product at a time. Tiles differ in the order of additions, so results can differ in the
+  /// last bits from those without a cache. They are the same in every run with the same file.
+  /// Throws IoError if the file cannot be read or written.
   std::string tuning_cache = {};
-  // One that is open: what same_device() of a function or a trainer gives. Nothing else counts
-  // then.
+
+  /// An open device, as set by CompiledFunction::same_device() or TrainerBase::same_device(). All
+  /// other options are ignored if it is set.
   std::shared_ptr<Device> opened = {};
+
   bool operator==(const DeviceOptions&) const = default;
 };
 
-// One adapter, for people.
+/// Human-readable description of a device.
 struct DeviceDescription {
-  std::string kind;                // "cpu", "webgpu"
-  std::string name, driver, type;  // type: "discrete", "integrated", "cpu" ...
-  bool chosen_by_auto = false;
-  std::string why;  // why `auto` takes it, or not
-  std::vector<std::string> features;
-  std::vector<std::pair<std::string, std::int64_t>> limits;
+  std::string kind;                ///< "cpu" or "webgpu".
+  std::string name, driver, type;  ///< `type` is "discrete", "integrated", "cpu" or "unknown".
+  bool chosen_by_auto = false;     ///< Whether the kind "auto" selects it.
+  std::string reason;              ///< Why "auto" selects it, or why not.
+
+  std::vector<std::string> features;                         ///< Optional features it supports.
+  std::vector<std::pair<std::string, std::int64_t>> limits;  ///< Name and value of each limit.
 };
 
-// Every device of this machine; `note` says why there are no WebGPU adapters, if there are none.
+/// Returns the devices of this machine: the CPU, then the WebGPU adapters in the order of
+/// DeviceOptions::adapter. Sets `note` to the reason if no WebGPU adapter is available.
 std::vector<DeviceDescription> devices(const DeviceOptions& options, std::string& note);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

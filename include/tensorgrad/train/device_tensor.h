@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A result that stays on the device.
+// Results of a function that stay on the device.
 #pragma once
 
 #include <map>
@@ -10,22 +10,33 @@
 #include "tensorgrad/train/inputs.h"
 #include "tensorgrad/train/handle.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// What Forward::run_on_device() gives: a tensor in the memory of the device, which does not change
-// any more. As an input of a function or of a step on the same device (DeviceOptions::opened) it is
-// read where it lies; nothing is copied to the host. Copies are the same tensor. It has memory of
-// its own, which report() does not count and which the function uses again when nobody has the
-// tensor any more; the device lives as long as it does.
-//   tg::DeviceOutputs out = encoder.run_on_device({{"image", pixels}});
-//   trainer.step({{"code", out.at("output")}, {"label", labels}});
+/// Immutable tensor in device memory, returned by CompiledFunction::run_on_device(). It can be
+/// passed to any function or training step on the same device (see DeviceOptions::opened), which
+/// reads it in place. Nothing is copied to the host.
+///
+/// Copies of the object refer to the same tensor. Its memory is not part of the function's
+/// report(). The function reuses the memory once the last copy is destroyed. The tensor keeps its
+/// device alive.
+/// ```cpp
+/// tg::NamedDeviceTensors out = encoder.run_on_device({{"image", pixels}});
+/// trainer.step({{"code", out.at("output")}, {"label", labels}});
+/// ```
 class DeviceTensor {
  public:
+  /// Wraps an implementation; only run_on_device() creates tensors.
   explicit DeviceTensor(std::shared_ptr<const detail::DeviceValue> value)
       : value_(std::move(value), "DeviceTensor") {}
+
+  /// Returns the element type.
   [[nodiscard]] DType dtype() const;
+
+  /// Returns the shape.
   [[nodiscard]] const Shape& shape() const;
-  // Waits for the work that makes it. Throws what went wrong in it.
+
+  /// Returns a copy of the tensor in host memory. Waits for the run that computes it. Throws
+  /// DeviceError if that run failed.
   [[nodiscard]] HostTensor download(Loc loc = Loc::current()) const;
 
  private:
@@ -33,6 +44,7 @@ class DeviceTensor {
   detail::Handle<const detail::DeviceValue> value_;
 };
 
-using DeviceOutputs = std::map<std::string, DeviceTensor>;
+/// Device tensors by name: the outputs and captures of CompiledFunction::run_on_device().
+using NamedDeviceTensors = std::map<std::string, DeviceTensor>;
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,30 +1,40 @@
 // SPDX-License-Identifier: MIT
-// A WebGPU device that the application has already.
+// WebGPU objects of the application, for running programs on its own device.
 #pragma once
 
 #include <atomic>
 
-// webgpu.h's WGPUInstance, WGPUAdapter, WGPUDevice and WGPUBuffer are pointers to these.
+// WGPUInstance, WGPUAdapter, WGPUDevice and WGPUBuffer of webgpu.h are pointers to these types.
 struct WGPUInstanceImpl;
 struct WGPUAdapterImpl;
 struct WGPUDeviceImpl;
 struct WGPUBufferImpl;
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
 
-// WebGPU objects of the application's own: what is compiled runs on its device, in the queue that
-// its other work is submitted to, in the order of the calls; bind_input() and bind_output() give it
-// buffers of that device. References are kept. The library that they come from is looked for in the
-// process; where it was opened by hand, DeviceOptions::webgpu_library is its path.
+namespace tensorgrad::inline TENSORGRAD_ABI {
+
+/// A WebGPU device that belongs to the application. Programs compiled for it submit their work to
+/// the device's queue, in the order of the calls. Their inputs, outputs and datasets can be buffers
+/// of the device: see CompiledFunction::bind_input(), CompiledFunction::bind_output() and
+/// TrainerBase::bind_data().
+///
+/// `instance` and `device` are required. The library takes references to all three objects. It uses
+/// the WebGPU library that the process is linked to or has loaded under its usual name. If the
+/// application opened another one with `dlopen`, set DeviceOptions::webgpu_library to its path.
+/// Compiling throws UserError if a required object is null, or if DeviceOptions::kind is neither
+/// "webgpu" nor "auto". It throws DeviceError if no loaded WebGPU library is found.
 struct ExternalDevice {
   WGPUInstanceImpl* instance = nullptr;
   WGPUDeviceImpl* device = nullptr;
-  WGPUAdapterImpl* adapter = nullptr;  // may be null: it tells the name alone
-  // What the application's device-lost callback sets, or null. It is looked at before work is
-  // submitted, which then throws DeviceLostError; wgpu-native ends a process that submits to a lost
-  // device. Must outlive what is compiled.
+  WGPUAdapterImpl* adapter = nullptr;  ///< Optional; describes the device in reports.
+
+  /// Flag that the application's device-lost callback sets; may be null. Work is submitted only
+  /// while it is false; afterwards, calls throw DeviceLostError. Needed with wgpu-native, which
+  /// terminates a process that submits work to a lost device. Must outlive all compiled programs.
   const std::atomic<bool>* lost = nullptr;
+
   bool operator==(const ExternalDevice&) const = default;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A function's graph, to be looked at by programs.
+// Read-only view of a traced graph, for inspection by programs.
 #pragma once
 
 #include <string>
@@ -10,46 +10,53 @@
 #include "tensorgrad/tensor.h"
 #include "tensorgrad/types.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// One operation with its result, or a leaf: a value that comes from outside.
+/// Node of a graph: an op with its result, or a leaf. Leaves are inputs, parameters, states,
+/// dataset entries and run-time scalars.
 struct GraphNode {
-  std::string op;           // "matmul", "sum", "input", "parameter" ...
-  std::vector<int> inputs;  // the nodes that it reads, in the order in which the op takes them
-  DType dtype = f32;        // of its result
-  Shape shape;
-  std::string name;  // of an input, a parameter, a state, a run-time scalar; else empty
-  // What else the op is told, as IR text has it: {"axes", "[1]"}.
+  std::string op;           ///< "matmul", "sum", "input", "parameter" ...
+  std::vector<int> inputs;  ///< Indices of the operand nodes, in order.
+  DType dtype = f32;        ///< Element type of the result.
+  Shape shape;              ///< Shape of the result.
+  std::string name;         ///< Name of a leaf; empty for ops.
+
+  /// Other arguments of the op, as in IR text: {"axes", "[1]"}.
   std::vector<std::pair<std::string, std::string>> attributes;
-  std::string origin;  // the composite that it is a part of: "gelu", "gelu.grad"; may be empty
-  Site site;           // the user's line
+
+  std::string origin;       ///< Composite op it belongs to, if any: "gelu", "gelu.grad" ...
+  SourceLocation location;  ///< Source line of the call.
 };
 
-// A graph as it was when it was asked for. A node is known by its index; those that it reads come
-// before it.
-//   for (const tg::GraphNode& node : forward.graph().nodes)
-//     std::cout << node.op << to_string(node.shape) << "  at " << to_string(node.site) << '\n';
+/// Snapshot of a graph. Nodes refer to each other by index; operands come before their users.
+/// ```cpp
+/// for (const tg::GraphNode& node : function.graph().nodes)
+///   std::cout << node.op << to_string(node.shape) << "  at " << to_string(node.location) << '\n';
+/// ```
 struct GraphView {
   std::vector<GraphNode> nodes;
-  std::vector<std::pair<std::string, int>> outputs;  // name, node
-  // Leaves that hold another node's value after the run.
-  std::vector<std::pair<int, int>> updates;  // leaf, node
-  std::string text;                          // as IR text, which the functions of debug.h take
+  std::vector<std::pair<std::string, int>> outputs;  ///< Name and node of each output.
+  std::vector<std::pair<int, int>> updates;  ///< Leaf, and node whose value it has after the run.
+  std::string text;                          ///< IR text, as the functions of debug.h read it.
 
-  // For each node those that read it, in order, once per reading.
+  /// Returns the users of each node, in ascending order. A node that reads an operand twice is
+  /// listed twice.
   [[nodiscard]] std::vector<std::vector<int>> users() const;
-  // The index of the leaf of that op ("input", "parameter" ...) and name. Throws UserError with the
-  // names there are.
+
+  /// Returns the index of the leaf with the given op ("input", "parameter" ...) and name. Throws
+  /// UserError listing the known names if there is none.
   [[nodiscard]] int leaf(const std::string& op, const std::string& name,
                          Loc loc = Loc::current()) const;
 };
 
+/// Compilation stage of a graph to inspect.
 enum class GraphStage {
-  // As the calls of ops have made it; of a step with the gradients and the optimizer behind.
+  /// As traced; for a training step, with gradients and optimizer appended.
   kTraced,
-  // As it is computed: simplified, nothing in it twice and nothing that no output needs; before it
-  // is cut up for a device and operations become launches.
+
+  /// After simplification, common subexpression elimination and dead code elimination, but before
+  /// splitting for the device and fusion.
   kSimplified,
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
-// What a public class holds of an object that is its own.
+// Shared pointer with which public classes hold their implementation.
 #pragma once
 
 #include <memory>
 #include <utility>
 
+#include "tensorgrad/version.h"
+
 namespace tensorgrad::detail {
 
+// Throws UserError: the object, a `what`, was moved from.
 [[noreturn]] void throw_moved_from(const char* what);
 
-// A shared object. After it was moved from it has none, and every use throws UserError, which says
-// `what` was moved.
+// Shared pointer to an implementation object. Moving from a handle empties it; any later use throws
+// UserError naming `what`, the public class.
 template <class T>
 class Handle {
  public:

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: MIT
-// Where the host's time goes while a GPU computes.
+// Time the host spends driving a GPU.
 #pragma once
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
 
-// What the host did on a GPU so far, for all that runs there; microseconds, to be compared before
-// and after some steps. All 0 on the CPU, which runs steps as they are handed over.
+namespace tensorgrad::inline TENSORGRAD_ABI {
+
+/// Time that the host spent driving a GPU since the device was opened, in microseconds. Covers
+/// every program on the device. Subtract two readings to measure the steps between them. All values
+/// are 0 on the CPU, which runs each step inside the call.
 struct HostTimes {
-  double encoding = 0;    // writing launches into command buffers
-  double submitting = 0;  // giving these to the driver
-  double waiting = 0;     // until the device is done, or takes more
+  double encoding = 0;    ///< Recording launches into command buffers.
+  double submitting = 0;  ///< Submitting command buffers to the driver.
+  double waiting = 0;     ///< Waiting for the device to finish, or to accept more work.
 
+  /// Returns the time spent since `earlier`.
   HostTimes operator-(const HostTimes& earlier) const {
     return {encoding - earlier.encoding, submitting - earlier.submitting,
             waiting - earlier.waiting};
   }
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What goes into a compiled function and comes out of it: elements on the host, and the inputs'
-// declarations.
+// Declaration of a program's inputs, and the values passed to them.
 #pragma once
 
 #include <concepts>
@@ -8,107 +7,82 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "tensorgrad/tensor.h"
+#include "tensorgrad/train/host_tensor.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
-struct HostTensor;
 class DeviceTensor;
 namespace detail {
 struct DeviceValue;
 }
 
-// Elements on the host, row-major, with the type they have on the device (an input of f16 takes f32
-// too, and rounds it). Refers to the caller's memory. Those of a HostTensor have a shape, which
-// must be the input's; the others are as many as the input has.
-struct HostView {
-  HostView(const std::vector<float>& v) : HostView(f32, v.data(), v.size()) {}          // NOLINT
-  HostView(const std::vector<std::int32_t>& v) : HostView(i32, v.data(), v.size()) {}   // NOLINT
-  HostView(const std::vector<std::uint32_t>& v) : HostView(u32, v.data(), v.size()) {}  // NOLINT
-  HostView(std::span<const float> v) : HostView(f32, v.data(), v.size()) {}             // NOLINT
-  HostView(std::span<const std::int32_t> v) : HostView(i32, v.data(), v.size()) {}      // NOLINT
-  HostView(std::span<const std::uint32_t> v) : HostView(u32, v.data(), v.size()) {}     // NOLINT
-  HostView(const HostTensor& tensor);                                                   // NOLINT
-  HostView(DType t, const void* d, std::size_t n) : dtype(t), data(d), count(n) {}
+/// Marks a dynamic dimension of an input, as in `{"x", {kDynamic, 28, 28}}`. Each call determines
+/// its size from the number of elements passed. Allowed only in compiled functions, not in
+/// training. An input can have at most one dynamic dimension. All dynamic dimensions have the same
+/// size in a call.
+inline constexpr std::int64_t kDynamic = -1;
 
-  DType dtype;
-  const void* data;
-  std::size_t count;
-  const Shape* shape = nullptr;
-};
-
-// Elements on the host with their shape, as they come from a device.
-struct HostTensor {
-  DType dtype = f32;
-  Shape shape;
-  std::vector<std::byte> bytes;
-
-  // A copy of the elements. Throws ShapeError where the shape has not as many.
-  static HostTensor of(const Shape& shape, const HostView& values, Loc loc = Loc::current());
-
-  // Copies of the parts along an axis, without it: a captured [1,H,T,T] as H heads of [1,T,T] by
-  // unbind(1). Throws ShapeError where there is no such axis.
-  [[nodiscard]] std::vector<HostTensor> unbind(int axis = 0, Loc loc = Loc::current()) const;
-
-  // The elements, those of f16 as f32; throws DtypeError where the type is another.
-  [[nodiscard]] std::vector<float> floats() const;
-  [[nodiscard]] std::vector<std::int32_t> ints() const;
-  // The elements of f32 where they lie, without a copy; throws DtypeError where the type is
-  // another.
-  [[nodiscard]] std::span<const float> float_span() const;
-};
-
-// A size that every call gives anew by how many elements it brings: {"x", {kOpen, 28, 28}}. Of
-// inputs of functions that do not train; at most one in an input, and the same number for all in a
-// call.
-inline constexpr std::int64_t kOpen = -1;
-
-// An input's declaration.
+/// Declaration of an input: its name, shape and dtype. A name must not be empty or begin with `_`.
+/// The dtype is f32, f16, i32 or u32; compare inside the function to get booleans.
 struct InputSpec {
+  /// Declares an input, of dtype f32 by default.
   InputSpec(std::string n, Shape s, DType t = f32)
       : name(std::move(n)), shape(std::move(s)), dtype(t) {}
+
   std::string name;
   Shape shape;
   DType dtype;
 };
 
-// A name that is looked up (an input's, an objective's), with the line on which it is written.
-struct NameAt {
-  NameAt(const char* n, Loc loc = Loc::current()) : name(n), site(loc) {}             // NOLINT
-  NameAt(std::string n, Loc loc = Loc::current()) : name(std::move(n)), site(loc) {}  // NOLINT
+/// Name of an input, output, objective or dataset entry, with the source line that mentions it.
+/// Errors report that line.
+struct NameRef {
+  /// Refers to the name `n`; implicit, so that a string literal can be passed.
+  NameRef(const char* n, Loc loc = Loc::current()) : name(n), location(loc) {}             // NOLINT
+  NameRef(std::string n, Loc loc = Loc::current()) : name(std::move(n)), location(loc) {}  // NOLINT
+
   std::string name;
-  Site site;
+  SourceLocation location;
 };
 
-// The inputs of the function that is traced, by name.
+/// Inputs of a traced function or loss, by name. In training, this includes the batches drawn from
+/// the dataset.
 class Inputs {
  public:
   Inputs() = default;
+
+  /// Wraps symbolic tensors; called by the library before it traces a function.
   explicit Inputs(std::map<std::string, Tensor> tensors) : tensors_(std::move(tensors)) {}
-  // Throws UserError with the names there are.
-  Tensor operator[](const NameAt& name) const;
+
+  /// Returns the tensor of an input. Throws UserError listing the inputs if the name is unknown.
+  Tensor operator[](const NameRef& name) const;
 
  private:
   std::map<std::string, Tensor> tensors_;
 };
 
-// What an input is given: elements on the host, or a tensor that lies on the device, which is kept
-// alive. Whether indices in the latter are within range is not checked.
+/// Value passed to an input: elements in host memory, or a DeviceTensor. A DeviceTensor is kept
+/// alive, and its indices are not checked to be in range.
 struct FeedValue : HostView {
+  /// Passes anything that converts to a HostView.
   template <class T>
     requires(std::convertible_to<const T&, HostView> && !std::derived_from<T, FeedValue>)
   FeedValue(const T& values) : HostView(values) {}  // NOLINT
+
+  /// Passes `n` elements of type `t` at `d`.
   FeedValue(DType t, const void* d, std::size_t n) : HostView(t, d, n) {}
+
+  /// Passes a tensor that stays on its device.
   FeedValue(const DeviceTensor& tensor);  // NOLINT
 
-  std::shared_ptr<const detail::DeviceValue> on_device = {};
+  std::shared_ptr<const detail::DeviceValue> on_device = {};  ///< Null for host memory.
 };
-using Feed = std::map<std::string, FeedValue>;
-using Outputs = std::map<std::string, HostTensor>;
 
-}  // namespace tensorgrad
+/// Values of a call's inputs by name, for example `{{"x", pixels}, {"y", labels}}`.
+using Feed = std::map<std::string, FeedValue>;
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What compile(), a step and their kin may be told, and what they tell.
+// Options of compile(), compile_function() and their calls, and the result types they return.
 #pragma once
 
 #include <cstdint>
@@ -11,139 +11,191 @@
 #include "tensorgrad/train/device.h"
 #include "tensorgrad/train/inputs.h"
 #include "tensorgrad/nn/module.h"
-#include "tensorgrad/ops.h"
 #include "tensorgrad/optim/optimizers.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// A factor on the loss, so that gradients which f16 has no numbers for get some; the gradients are
-// divided by it before anything else is done to them. (torch.amp.GradScaler.) The factor is a state
-// of the program: an update whose gradients' norm is infinite or NaN changes no parameter and no
-// state of the optimizer, and the factor falls; after `growth_interval` updates in a row without
-// one it grows. Powers of two change no bit of a gradient. It does not fall below 2^-100.
+/// Dynamic loss scaling against underflow of f16 gradients, with the names and defaults of
+/// `torch.amp.GradScaler`. The loss is multiplied by a factor, and the gradients are divided by it
+/// before anything else uses them. A factor that is a power of two leaves them bit-identical.
+///
+/// If the norm of an update's gradients is infinite or NaN, the update changes no parameter and no
+/// optimizer state, and the factor is multiplied by `backoff_factor`. After `growth_interval`
+/// successful updates in a row it is multiplied by `growth_factor`. It never falls below 2^-100.
+/// The factor is part of the program's state and of checkpoints. Compiling throws UserError if a
+/// value is out of range.
 struct LossScale {
-  double init_scale = 65536;
-  double growth_factor = 2;     // more than 1
-  double backoff_factor = 0.5;  // more than 0, at most 1 (it stays)
-  int growth_interval = 2000;   // 0: it never grows
+  double init_scale = 65536;    ///< Initial factor, in [2^-100, 2^100].
+  double growth_factor = 2;     ///< Greater than 1.
+  double backoff_factor = 0.5;  ///< In (0, 1]; with 1 the factor never falls.
+  int growth_interval = 2000;   ///< Number of updates; with 0 the factor never grows.
 };
 
+/// Options of compile() for one loss. Only `optimizer` is required. Compiling throws UserError if a
+/// value is out of range.
 struct CompileOptions {
-  std::vector<InputSpec> inputs = {};  // given anew for each step
-  // Kept on the device: [N, ...], the same N for all. The function sees batches [batch, ...] of
-  // them, drawn without repetition in an order that is shuffled anew for each epoch.
+  std::vector<InputSpec> inputs = {};  ///< Inputs passed to each step; no kDynamic sizes.
+
+  /// Inputs kept on the device, each of shape [N, ...] with the same N. TrainerBase::upload_data()
+  /// fills them. Each step draws a batch [batch, ...] without replacement. The last N % batch
+  /// samples of an epoch are skipped.
   std::vector<InputSpec> dataset = {};
-  std::int64_t batch = 0;  // with `dataset`
-  bool shuffle = true;     // with `dataset`
+
+  std::int64_t batch = 0;  ///< Batch size for `dataset`, from 1 to N; 0 without a dataset.
+  bool shuffle = true;     ///< Reshuffles `dataset` in each epoch; false: in order.
   Optimizer optimizer = {};
-  std::vector<ParamGroup> groups = {};  // parameters that are trained differently, or not at all
-  // What is done to the gradients, in this order, before the optimizer sees them:
-  ParamFilter normalize_grads = {};  // of these parameters each: g / (norm of g + 1e-8)
-  double clip_grad_value = 0;        // each element into [-this, this]; 0: off
-  double clip_grad_norm = 0;         // scale all so that their norm is at most this; 0: off
-  // An update whose gradients' norm is infinite or NaN changes no parameter and no state of the
-  // optimizer. It counts as a step; Trainer::grad_norm() tells.
+  std::vector<ParamGroup> groups = {};  ///< Parameters with their own settings, or frozen.
+
+  /// Parameters whose gradients are normalized, each by its own norm: g / (|g| + 1e-8). Gradients
+  /// are processed in this order: mean over `accumulate` steps, `normalize_grads`,
+  /// `clip_grad_value`, `clip_grad_norm`.
+  ParamFilter normalize_grads = {};
+
+  double clip_grad_value = 0;  ///< Clamps each gradient element to [-value, value]; 0: off.
+
+  /// Limits the norm of all gradients together by scaling them with min(1, max / (norm + 1e-6)), as
+  /// `torch.nn.utils.clip_grad_norm_`. 0: off.
+  double clip_grad_norm = 0;
+
+  /// Skips updates with non-finite gradients. If the norm of the gradients is infinite or NaN, the
+  /// update changes no parameter and no optimizer state. It still counts as a step.
+  /// Stepper::grad_norm() shows whether it happened.
   bool skip_nonfinite = false;
-  // Steps whose gradients are averaged for one update. Parameters change in every n-th step;
-  // schedules and the optimizer count updates.
+
+  /// Gradient accumulation: number of steps whose gradients are averaged for one update. Parameters
+  /// change in every n-th step. Schedules and the optimizer count updates.
   int accumulate = 1;
-  // Keep an average of the parameters, as torch.optim.swa_utils.get_ema_multi_avg_fn: the first
-  // update's, then average += (1 - ema_decay) * (parameter - average). 0: off; less than 1.
+
+  /// Decay of an exponential moving average (EMA) of the parameters, in [0, 1); 0: off. The average
+  /// starts as the parameters after the first update. Each further update adds (1 - ema_decay) *
+  /// (parameter - average) to it, as `torch.optim.swa_utils.get_ema_multi_avg_fn`.
   double ema_decay = 0;
-  // The loss function's products take operands rounded to f16 and give f16, as Autocast says; sums
-  // within them, the parameters, their gradients and the optimizer's states stay f32.
+
+  /// Rounds the operands of matrix products, convolutions and attention in the loss function to
+  /// f16, as Autocast does. Their results are f16; sums are accumulated in f32. Parameters, their
+  /// gradients and the optimizer states stay f32.
   bool mixed_precision = false;
-  std::optional<LossScale> loss_scale = {};  // none: LossScale{} with mixed_precision, else off
-  std::uint32_t seed = 0;  // of initial values, of random ops and of the order of data
-  // Is asked about every parameter, in the order of the model, when the initial values are made: at
-  // the beginning, and by reset(). Throws ShapeError, naming the parameter, where it gives what
-  // does not fit, such as another number of values.
+
+  /// Loss scaling. If unset, `LossScale{}` applies with `mixed_precision`, and none without it.
+  std::optional<LossScale> loss_scale = {};
+
+  std::uint32_t seed = 0;  ///< Seed of initial values, random ops and the order of the data.
+
+  /// Overrides the initial values of parameters. It is called for every parameter in model order,
+  /// by compile() and TrainerBase::reset(). They throw ShapeError naming the parameter if the
+  /// returned values do not fit its shape.
   InitFunction initial = {};
+
   DeviceOptions device = {};
-  std::int64_t memory_budget = 0;  // bytes; refuse to compile a program that needs more; 0: none
-  bool check_indices = true;       // refuse integer inputs that are out of a gather's range
-  bool detect_nan = false;  // find the op that first gives NaN or infinity (slow; no submit())
-};
+  std::int64_t memory_budget = 0;  ///< Bytes; compile() throws UserError above it. 0: no limit.
 
-// What the objectives of one trainer have in common.
-struct TrainerOptions {
-  // Of initial values. Objective k, counted from 0, draws its random numbers and its order of data
-  // as a trainer of seed + k * 0x9e3779b9 (modulo 2^32) does.
-  std::uint32_t seed = 0;
-  DeviceOptions device = {};
-  std::int64_t memory_budget = 0;  // bytes, of all together; 0: none
-  InitFunction initial = {};       // as CompileOptions'
-};
-
-// Whose parameters an attached function reads.
-enum class Weights {
-  kTrained,
-  kEma,  // CompileOptions::ema_decay's averages; parameters that have none as they are
-};
-
-struct ForwardOptions {
-  std::vector<InputSpec> inputs = {};
-  DeviceOptions device = {};  // of compile_forward; attach() shares the trainer's
-  // Of initial values and of random ops, which draw otherwise than steps do. Not given: 0; with
-  // attach() one of the function's own, made of the trainer's and of how many were attached before.
-  std::optional<std::uint32_t> seed = {};
-  InitFunction initial = {};  // of compile_forward, as CompileOptions'
-  std::int64_t memory_budget = 0;
+  /// Throws UserError if an integer input or dataset entry that is used as an index is out of
+  /// range. If false, kernels read 0 and drop writes for such indices.
   bool check_indices = true;
-  Weights weights = Weights::kTrained;  // of attach()
-  bool mixed_precision = false;         // as CompileOptions': what a trainer's step computes
-  bool training = false;  // what is_training() says in the function: with dropout and so on
-  // Where inputs have an open size (kOpen), the function is compiled for each size that comes, with
-  // memory of its own. For `open_size` that is done at once, and kept; of others, the `kept_sizes`
-  // used last are.
-  std::int64_t open_size = 1;
-  int kept_sizes = 8;
+
+  /// Debugging aid, slow: if a step's loss is infinite or NaN, throws UserError naming the first op
+  /// with a non-finite result and its source line. The step is recomputed op by op on the host in
+  /// double precision. Stepper::submit() is not available.
+  bool detect_nan = false;
 };
 
-// Of one step or run.
+/// Options that all objectives of a MultiTrainer share.
+struct TrainerOptions {
+  /// Seed of the initial values. Objective k, counted from 0, draws its random numbers and its
+  /// order of the data like a single trainer with the seed (seed + k * 0x9e3779b9) mod 2^32.
+  std::uint32_t seed = 0;
+
+  DeviceOptions device = {};
+  std::int64_t memory_budget = 0;  ///< Bytes for all objectives together; 0: no limit.
+  InitFunction initial = {};       ///< See CompileOptions::initial.
+};
+
+/// Parameters that an attached function reads.
+enum class WeightSource {
+  kTrained,  ///< The trained parameters.
+  kEma,      ///< Averages (CompileOptions::ema_decay); for parameters without one, as kTrained.
+};
+
+/// Options of compile_function() and attach().
+struct FunctionOptions {
+  std::vector<InputSpec> inputs = {};
+  DeviceOptions device = {};  ///< For compile_function(); attach() uses the trainer's device.
+
+  /// Seed of initial values and random ops. Its random numbers differ from those of training steps
+  /// with the same seed. If unset: 0 for compile_function(); for attach(), derived from the
+  /// trainer's seed and the number of functions attached before.
+  std::optional<std::uint32_t> seed = {};
+
+  InitFunction initial = {};       ///< For compile_function(); see CompileOptions::initial.
+  std::int64_t memory_budget = 0;  ///< See CompileOptions::memory_budget.
+  bool check_indices = true;       ///< See CompileOptions::check_indices.
+  WeightSource weights = WeightSource::kTrained;  ///< For attach().
+  bool mixed_precision = false;  ///< See CompileOptions; attach() does not inherit it.
+  bool training = false;         ///< Value of is_training() in the function; true enables dropout.
+
+  /// Size of the dynamic dimension (kDynamic) that is compiled first and never evicted. The
+  /// function is compiled once for each size that occurs, and each program has its own working
+  /// memory.
+  std::int64_t dynamic_size = 1;
+
+  int max_cached_sizes = 8;  ///< Number of other sizes kept, least recently used evicted first.
+};
+
+/// Options of one step or run.
 struct StepOptions {
-  std::vector<std::string> captures = {};  // names that capture() has given to tensors
+  std::vector<std::string> captures = {};  ///< Names of capture() tensors to return.
 };
 
+/// Result of a training step.
 struct StepResult {
   float loss = 0;
-  std::int64_t step = 0;  // steps done so far, this one included
-  Outputs captures = {};  // those that were asked for
+  std::int64_t step = 0;       ///< Number of steps so far, including this one.
+  NamedTensors captures = {};  ///< The requested captures.
 };
 
-// What became of a step that does not throw.
+/// Result of Stepper::try_step().
 struct StepOutcome {
+  /// How a call ended: completed, stopped by abort(), or failed with an error.
   enum class Status { kCompleted, kAborted, kFailed };
   Status status = Status::kCompleted;
-  StepResult result = {};  // completed
-  std::string error = {};  // aborted, failed: as Error::what()
+  StepResult result = {};  ///< Set if the step completed.
+  std::string error = {};  ///< Otherwise, the exception's `what()`.
+
+  /// Returns true if the step completed.
   [[nodiscard]] bool completed() const { return status == Status::kCompleted; }
 };
 
-// What became of a run of a function that does not throw.
+/// Result of CompiledFunction::try_run().
 struct RunOutcome {
+  /// How the run ended.
   using Status = StepOutcome::Status;
   Status status = Status::kCompleted;
-  Outputs outputs = {};    // completed
-  std::string error = {};  // aborted, failed: as Error::what()
+  NamedTensors outputs = {};  ///< Set if the run completed.
+  std::string error = {};     ///< Otherwise, the exception's `what()`.
+
+  /// Returns true if the run completed.
   [[nodiscard]] bool completed() const { return status == Status::kCompleted; }
 };
 
+/// Options of uploads.
 struct UploadOptions {
-  bool partial = false;  // what is not given stays
+  bool partial = false;  ///< Keeps tensors that are not passed instead of throwing UserError.
 };
 
+/// What TrainerBase::reset() resets.
 struct ResetOptions {
-  bool params = true;     // parameters and the model's own states, to their initial values
-  bool optimizer = true;  // the optimizer's states, step 0, the first epoch, the first schedule
+  bool params = true;  ///< Parameters and model states, to their initial values.
+
+  /// Optimizer states, averages, loss scale, step, epoch, learning-rate schedule and data loaders.
+  bool optimizer = true;
 };
 
-// How a program was compiled, for people and tests.
+/// Statistics of a compiled program.
 struct CompileReport {
-  double milliseconds = 0;
-  int launches = 0;
-  std::int64_t peak_bytes = 0;  // of all buffers of the device that its steps or runs have
-  std::vector<std::pair<std::string, double>> passes;  // name, milliseconds
+  double milliseconds = 0;      ///< Compile time, without building the device's kernels.
+  int launches = 0;             ///< Kernel launches per step or run.
+  std::int64_t peak_bytes = 0;  ///< Device memory of all buffers.
+  std::vector<std::pair<std::string, double>> passes;  ///< Name and milliseconds of each pass.
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the launches of a step cost, and how that compares with what the device could do.
+// Profile of a step or run: cost of each kernel launch, compared with the device's roofline.
 #pragma once
 
 #include <cstdint>
@@ -9,61 +9,74 @@
 #include "tensorgrad/error.h"
 #include "tensorgrad/train/host_times.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
+/// Options of Stepper::profile() and CompiledFunction::profile().
 struct ProfileOptions {
-  int steps = 1;          // real ones, each timed launch by launch; at least 1
-  bool roofline = false;  // measure the device's rates too: under a second, up to 512 MiB
+  int steps = 1;          ///< Number of steps or runs to time; at least 1.
+  bool roofline = false;  ///< Also measures the device's rates: under a second, up to 512 MiB.
 };
 
-// One launch of the step. Small ones that a GPU runs beside each other as one kernel are one: their
-// names, kinds where these differ, and domains have bars between them, their numbers are sums.
+/// Cost of one kernel launch. If a GPU runs several small launches as one kernel, they share one
+/// entry: names and domains are joined with " | ", as are kinds that differ. Bytes and flops are
+/// sums.
 struct LaunchProfile {
-  std::string name;              // as in explain() and in a dump
-  std::string kind;              // "map", "row", "contraction" ...
-  std::string domain;            // the sizes it goes over: "1024", "64x10", "64x128x784" (m, n, k)
-  std::vector<std::string> ops;  // what is fused into it, with shapes: "add f32[256,64]"
-  std::vector<Site> sites;       // the user's lines
-  std::int64_t bytes = 0;        // what it must move by the plan
-  std::int64_t flops = 0;        // its operations by the plan: a multiply-add is two
-  double microseconds = 0;       // median over the steps
+  std::string name;              ///< As in explain() and dumps.
+  std::string kind;              ///< "map", "row", "contraction" ...
+  std::string domain;            ///< Iteration sizes: "1024", "64x10", "64x128x784" (m, n, k) ...
+  std::vector<std::string> ops;  ///< Fused ops with their result types: "add f32[256,64]".
+
+  std::vector<SourceLocation> locations;  ///< Source lines of the ops.
+
+  std::int64_t bytes = 0;   ///< Bytes read and written according to the plan.
+  std::int64_t flops = 0;   ///< Floating-point operations; a multiply-add counts as two.
+  double microseconds = 0;  ///< Median time over the profiled steps.
 };
 
-// A pass of the compile; `begin` is counted from where the compile began. Milliseconds.
+/// Duration of one compiler pass.
 struct PassProfile {
   std::string name;
-  double begin = 0, milliseconds = 0;
+  double begin = 0, milliseconds = 0;  ///< Start, relative to that of the compile, and duration.
 };
 
-// What the device has been seen to do, with our own kernels; 0: not measured.
+/// Rates that the library's own kernels reach on a device; 0 if not measured.
 struct DeviceRates {
-  double bytes_per_second = 0;  // read and written, of a copy
-  double flops_per_second = 0;  // of a product of matrices
-  std::string how;              // the sizes that were taken
+  double bytes_per_second = 0;  ///< Bytes read plus bytes written, by a copy.
+  double flops_per_second = 0;  ///< By an f32 matrix product.
+  std::string how;              ///< Sizes of the copies and products.
 };
 
+/// Profile of a step or a run.
 struct Profile {
   std::string device;
-  std::string clock;  // whose the times of launches are: "GPU timestamps", "host clock"
-  int steps = 0;
-  std::int64_t peak_bytes = 0;  // of all buffers
-  std::vector<LaunchProfile> launches;
-  std::vector<PassProfile> passes;
-  DeviceRates rates;
+  std::string clock;                    ///< Source of the times: "GPU timestamps" or "host clock".
+  int steps = 0;                        ///< Number of profiled steps.
+  std::int64_t peak_bytes = 0;          ///< Device memory of all buffers.
+  std::vector<LaunchProfile> launches;  ///< In the order of execution.
+  std::vector<PassProfile> passes;      ///< Compiler passes, then the time to build the kernels.
+  DeviceRates rates;                    ///< Measured if ProfileOptions::roofline is set.
 
-  [[nodiscard]] double microseconds() const;  // of all launches
-  // The least time that the device's rates allow for the launch's bytes and operations, over the
-  // time it took. Above 1 where its data lie in a cache. 0 where it is not known.
+  /// Returns the total time of all launches.
+  [[nodiscard]] double microseconds() const;
+
+  /// Returns the roofline time of a launch divided by its measured time. The roofline time is the
+  /// minimum that `rates` allow for its bytes and flops. The share exceeds 1 if the data is in a
+  /// cache. Returns 0 if the rates or the time are unknown.
   [[nodiscard]] double roofline_share(const LaunchProfile& launch) const;
-  // Is it the operations that decide that least time, and not the bytes?
+
+  /// Returns true if the flops of a launch, not its bytes, determine its roofline time.
   [[nodiscard]] bool compute_bound(const LaunchProfile& launch) const;
 
-  // A line per launch, the sums, the rates and the time of each pass, for a terminal.
+  /// Returns a table for a terminal: one line per launch with its ops, totals, rates and pass
+  /// times.
   [[nodiscard]] std::string table() const;
-  // The same as a page with a timeline and a roofline plot; needs no other file and no network.
+
+  /// Returns a self-contained HTML page with the table, a timeline and a roofline plot.
   [[nodiscard]] std::string html(const std::string& title = "profile") const;
-  // Passes and launches as Chrome's trace events, for ui.perfetto.dev and chrome://tracing.
+
+  /// Returns the passes and launches as Chrome trace events (JSON), for https://ui.perfetto.dev and
+  /// `chrome://tracing`.
   [[nodiscard]] std::string trace_events() const;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Calls of which only the newest counts: a slider that asks for a prediction with every move.
+// Background execution of only the newest call, for example of the prediction that follows a
+// slider.
 #pragma once
 
 #include <condition_variable>
@@ -13,31 +14,40 @@
 #include <utility>
 #include <variant>
 
-namespace tensorgrad {
+#include "tensorgrad/version.h"
 
-// Runs calls of a function on a thread of its own, one after another. While one runs, at most one
-// waits: a newer one takes its place. Calls come from any thread and return at once.
-//   SingleFlight<HostTensor(std::vector<float>)> predict(run_network);
-//   auto answer = predict(pixels);
-//   if (const auto result = answer.get()) show(*result);
-//
-// What a call gives is empty where a newer one has taken its place, or where the object went before
-// its turn; what the function throws, get() throws. Of a function that gives void, it is a
-// std::monostate.
+namespace tensorgrad::inline TENSORGRAD_ABI {
+
+/// Runs a function on a background thread, one call at a time. At most one call waits while another
+/// runs; a newer call replaces it. Calls can come from any thread and return a future immediately.
+/// ```cpp
+/// tg::SingleFlight<tg::HostTensor(std::vector<float>)> predict(run_network);
+/// auto answer = predict(pixels);
+/// if (const auto result = answer.get()) show(*result);
+/// ```
+/// The result of a call is empty if a newer call replaced it, or if the object was destroyed before
+/// the call started. If the function throws, the future's `get()` rethrows the exception.
 template <class Signature>
 class SingleFlight;
 
+/// Specialization for functions of one argument.
 template <class R, class Argument>
 class SingleFlight<R(Argument)> {
  public:
+  /// Return type of the function; `std::monostate` if that is void.
   using Value = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
+
+  /// Result of a call, empty if the call was dropped.
   using Result = std::optional<Value>;
 
+  /// Starts the thread. The function is called only from it.
   explicit SingleFlight(std::function<R(Argument)> function)
       : function_(std::move(function)), thread_([this] { work(); }) {}
+
   SingleFlight(const SingleFlight&) = delete;
   SingleFlight& operator=(const SingleFlight&) = delete;
-  // Waits for the call that runs.
+
+  /// Drops the waiting call and waits for the running one.
   ~SingleFlight() {
     std::optional<Call> dropped;
     {
@@ -50,6 +60,7 @@ class SingleFlight<R(Argument)> {
     thread_.join();
   }
 
+  /// Schedules a call, replacing the waiting one, and returns its future.
   std::future<Result> operator()(Argument argument) {
     Call call{std::move(argument), {}};
     std::future<Result> result = call.promise.get_future();
@@ -103,4 +114,4 @@ class SingleFlight<R(Argument)> {
   std::thread thread_;
 };
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -79,17 +79,17 @@ cpu::AttentionKernels make_attention_kernels() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace tensorgrad {
+namespace tensorgrad::cpu {
 namespace {
 
 HWY_EXPORT(make_attention_kernels);
 
 }  // namespace
 
-const cpu::AttentionKernels& cpu::attention_kernels() {
+const AttentionKernels& attention_kernels() {
   static const AttentionKernels chosen = HWY_DYNAMIC_DISPATCH(make_attention_kernels)();
   return chosen;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::cpu
 #endif

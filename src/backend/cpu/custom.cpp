@@ -35,8 +35,8 @@ class CustomStep final : public Step {
  public:
   explicit CustomStep(const Prepare& prepare) : l_(prepare.launch) {
     if (!l_.custom->cpu) {
-      throw UserError("custom op '" + l_.custom->name + "' has no body for the CPU",
-                      l_.sites.empty() ? Site() : l_.sites.front());
+      throw UserError("custom op '" + l_.custom->name + "' has no CPU body",
+                      l_.locations.empty() ? SourceLocation() : l_.locations.front());
     }
     for (std::size_t k = 0; k < l_.inputs.size(); ++k) {
       const std::int64_t count = numel(l_.custom->inputs[k].shape);

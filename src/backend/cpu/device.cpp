@@ -16,8 +16,7 @@
 #include "base/check.h"
 #include "base/parallel.h"
 
-namespace tensorgrad {
-namespace cpu {
+namespace tensorgrad::cpu {
 namespace {
 
 // Steps have their pointers resolved, so a launch whose buffer is exchanged gets another step.
@@ -178,7 +177,8 @@ class CpuDevice final : public Device {
   BufferHandle alloc(std::int64_t bytes, const std::string& label) override {
     const std::lock_guard lock(mutex_);
     const auto refuse = [&] {
-      return DeviceError("cpu: no room for " + std::to_string(bytes) + " bytes (" + label + ")");
+      return DeviceError("cpu: cannot allocate " + std::to_string(bytes) + " bytes (" + label +
+                         ")");
     };
     if (bytes < 0 || bytes > info_.limits.max_buffer_bytes) throw refuse();
     const auto unused = std::find(used_.begin(), used_.end(), false);
@@ -291,10 +291,12 @@ class CpuDevice final : public Device {
 };
 
 }  // namespace
-}  // namespace cpu
+}  // namespace tensorgrad::cpu
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {
   return std::make_unique<cpu::CpuDevice>(options);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

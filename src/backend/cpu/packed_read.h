@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Operands whose elements are taken out of words that hold several of them: programs as
-// nn::PackedWeight traces them, recognised so that vector instructions do what a tape would do in a
-// dozen passes. What is not recognised is computed as any other program.
+// nn::QuantizedWeight traces them, recognised so that vector instructions do what a tape would do
+// in a dozen passes. What is not recognised is computed as any other program.
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,8 @@
 namespace tensorgrad::cpu {
 namespace {
 
-constexpr std::uint64_t kOpen = std::uint64_t{1} << 31;
-constexpr std::uint64_t kInside = kOpen - 1;
+constexpr std::uint64_t kDynamic = std::uint64_t{1} << 31;
+constexpr std::uint64_t kInside = kDynamic - 1;
 // Between two launches of a step a few microseconds pass: longer than that, and a sleep is cheaper
 // for everyone else on the machine.
 constexpr std::chrono::microseconds kSpin{40};
@@ -63,7 +63,7 @@ ThreadPool::~ThreadPool() {
 // Lets a worker into the loop in hand, if that is open and it has not been in it before.
 bool ThreadPool::join(std::uint32_t& seen) {
   std::uint64_t state = state_.load(std::memory_order_relaxed);
-  while ((state & kOpen) != 0 && static_cast<std::uint32_t>(state >> 32) != seen) {
+  while ((state & kDynamic) != 0 && static_cast<std::uint32_t>(state >> 32) != seen) {
     if (state_.compare_exchange_weak(state, state + 1, std::memory_order_acquire)) {
       seen = static_cast<std::uint32_t>(state >> 32);
       return true;
@@ -74,7 +74,7 @@ bool ThreadPool::join(std::uint32_t& seen) {
 
 void ThreadPool::leave() {
   const std::uint64_t before = state_.fetch_sub(1, std::memory_order_acq_rel);
-  if ((before & kOpen) == 0 && (before & kInside) == 1) state_.notify_one();
+  if ((before & kDynamic) == 0 && (before & kInside) == 1) state_.notify_one();
 }
 
 void ThreadPool::drain(int worker) {
@@ -120,11 +120,11 @@ void ThreadPool::run(std::int64_t tasks, Call call, const void* body) {
     share.end = tasks * (i + 1) / used;
   }
   const std::uint64_t number = ((state_.load(std::memory_order_relaxed) >> 32) + 1) & 0xffffffffu;
-  state_.store(number << 32 | kOpen, std::memory_order_release);
+  state_.store(number << 32 | kDynamic, std::memory_order_release);
   epoch_.fetch_add(1);
   if (sleepers_.load() > 0) epoch_.notify_all();
   drain(0);
-  std::uint64_t state = state_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
+  std::uint64_t state = state_.fetch_and(~kDynamic, std::memory_order_acq_rel) & ~kDynamic;
   if ((state & kInside) == 0) return;
   const auto empty = [&] {
     state = state_.load(std::memory_order_acquire);

@@ -242,19 +242,19 @@ cpu::SelectiveKernels make_selective_kernels() { return {forward_of, adjoint_til
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace tensorgrad {
+namespace tensorgrad::cpu {
 namespace {
 
 HWY_EXPORT(make_selective_kernels);
 
 }  // namespace
 
-const cpu::SelectiveKernels& cpu::selective_kernels() {
+const SelectiveKernels& selective_kernels() {
   static const SelectiveKernels chosen = HWY_DYNAMIC_DISPATCH(make_selective_kernels)();
   return chosen;
 }
 
-std::int64_t cpu::selective_scratch() { return 2 * SelectiveSizes::kChunk * 16; }
+std::int64_t selective_scratch() { return 2 * SelectiveSizes::kChunk * 16; }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::cpu
 #endif

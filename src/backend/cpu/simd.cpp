@@ -333,8 +333,8 @@ void limit_targets() {
     if (wanted == hwy::TargetName(target)) return hwy::DisableTargets(target - 1);
     known += (known.empty() ? "" : ", ") + std::string(hwy::TargetName(target));
   }
-  throw UserError("TENSORGRAD_CPU_TARGET: no instruction set '" + wanted + "' here; there are " +
-                  known);
+  throw UserError("TENSORGRAD_CPU_TARGET: unsupported instruction set '" + wanted +
+                  "'; available: " + known);
 }
 
 void take_best(ReduceOp op, DType dtype, const std::uint32_t* x, std::int64_t n, std::int64_t first,

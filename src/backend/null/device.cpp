@@ -8,7 +8,7 @@
 #include "backend/backend.h"
 #include "base/check.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 class NullExecutable final : public Executable {
@@ -125,4 +125,4 @@ std::unique_ptr<Device> make_null_device(const DeviceLimits& limits) {
   return std::make_unique<NullDevice>(limits);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

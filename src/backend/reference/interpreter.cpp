@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 std::vector<RefTensor> interpret(const Graph& graph, const InterpretOptions& options) {
   std::vector<RefTensor> values(graph.nodes.size());
@@ -29,4 +29,4 @@ std::vector<RefTensor> interpret(const Graph& graph, const InterpretOptions& opt
   return values;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -9,7 +9,7 @@
 
 #include "ir/graph.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct InterpretOptions {
   // The elements of a leaf: parameter, arena, input, data, state or scalar, by its node.
@@ -23,4 +23,4 @@ struct InterpretOptions {
 // The value of every node (empty after a stop). Throws InternalError where a leaf has a wrong size.
 std::vector<RefTensor> interpret(const Graph& graph, const InterpretOptions& options);
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

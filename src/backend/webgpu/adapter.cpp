@@ -54,10 +54,10 @@ void judge(const WGPUAdapterInfo& raw, const WebGpuOptions& options, AdapterInfo
   if (!known_backend) {
     info.why = "its backend is " + backend_name(raw.backendType) + ", not Vulkan, Metal or D3D12";
   } else if (info.device.software && !options.allow_software) {
-    info.why = "a software rasteriser: slower than the cpu backend, taken only when asked for";
+    info.why = "a software rasterizer: slower than the cpu backend, used only on request";
   } else {
     info.usable = true;
-    info.why = info.device.software ? "a software rasteriser, which was asked for" : "a GPU";
+    info.why = info.device.software ? "a software rasterizer, as requested" : "a GPU";
   }
 }
 
@@ -225,22 +225,22 @@ std::vector<WGPUFeatureName> wanted_features(const Api& api, WGPUAdapter adapter
 
 }  // namespace tensorgrad::webgpu
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions& options, std::string& why) {
   why.clear();
   const webgpu::Api* api = webgpu::load_api(options.library, why);
   if (api == nullptr) return {};
   if (api->instance == nullptr) {
-    why = api->path + " gives no WebGPU instance";
+    why = api->path + " cannot create a WebGPU instance";
     return {};
   }
   std::vector<AdapterInfo> infos;
   for (const webgpu::Adapter& adapter : webgpu::find_adapters(*api, options)) {
     infos.push_back(adapter.info);
   }
-  if (infos.empty()) why = api->path + " finds no Vulkan, Metal or D3D12 adapter";
+  if (infos.empty()) why = api->path + " found no Vulkan, Metal or D3D12 adapter";
   return infos;
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -151,33 +151,34 @@ void WebGpuDevice::request_device(const WebGpuOptions& options) {
   while (!answer.done) api_.InstanceProcessEvents(api_.instance);
   if (answer.device == nullptr) {
     throw DeviceError("webgpu: adapter " + adapter_.info.device.name +
-                      " gives no device: " + answer.message);
+                      " cannot create a device: " + answer.message);
   }
   device_ = Handle(api_, answer.device);
 }
 
 void WebGpuDevice::make_ring() {
   ring_ = create_buffer(kRingRows * kHyperRowBytes,
-                        WGPUBufferUsage_Uniform | WGPUBufferUsage_CopyDst, "hyper rows");
+                        WGPUBufferUsage_Uniform | WGPUBufferUsage_CopyDst, "run-time scalars");
   WGPUBindGroupEntry entry = {};
   entry.buffer = ring_.get();
   entry.size = kHyperRowBytes;
   WGPUBindGroupDescriptor descriptor = {};
-  descriptor.label = view("hyper rows");
+  descriptor.label = view("run-time scalars");
   descriptor.layout = layout("h");
   descriptor.entryCount = 1;
   descriptor.entries = &entry;
   begin_scope();
   ring_group_ = Handle(api_, api_.DeviceCreateBindGroup(device_.get(), &descriptor));
   const std::string error = end_scope();
-  if (!error.empty()) throw DeviceError("webgpu: no bind group for hyper rows: " + error);
+  if (!error.empty())
+    throw DeviceError("webgpu: cannot create the bind group of run-time scalars: " + error);
 }
 
 bool WebGpuDevice::lost() {
   const std::lock_guard lock(faults_->mutex);
   if (externally_lost_ != nullptr && *externally_lost_ && !faults_->lost) {
     faults_->lost = true;
-    faults_->lost_message = "so the application says";
+    faults_->lost_message = "reported by the application";
   }
   return faults_->lost;
 }
@@ -228,9 +229,9 @@ Handle<WGPUBuffer> WebGpuDevice::create_buffer(std::int64_t bytes, WGPUBufferUsa
   Handle<WGPUBuffer> made(api_, api_.DeviceCreateBuffer(device_.get(), &descriptor));
   const std::string error = end_scope();
   if (!error.empty() || !made) {
-    throw DeviceError("webgpu: no room for buffer \"" + label + "\" of " + std::to_string(bytes) +
-                      " bytes on " + adapter_.info.device.name + ": " +
-                      (error.empty() ? "the driver gave none" : error));
+    throw DeviceError("webgpu: cannot allocate buffer \"" + label + "\" of " +
+                      std::to_string(bytes) + " bytes on " + adapter_.info.device.name + ": " +
+                      (error.empty() ? "the driver returned none" : error));
   }
   return made;
 }
@@ -260,7 +261,7 @@ BufferHandle WebGpuDevice::adopt(WGPUBuffer native, std::int64_t bytes, const st
   }
   constexpr WGPUBufferUsage kUsage = WGPUBufferUsage_Storage | WGPUBufferUsage_CopySrc;
   if ((api_.BufferGetUsage(native) & kUsage) != kUsage) {
-    throw UserError(label + ": the buffer's usage must have Storage and CopySrc");
+    throw UserError(label + ": the usage of the buffer must include Storage and CopySrc");
   }
   api_.BufferAddRef(native);
   return add({Handle(api_, native), size, label});
@@ -298,13 +299,13 @@ void WebGpuDevice::lose() {
 
 }  // namespace tensorgrad::webgpu
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 
 std::unique_ptr<Device> adopt_webgpu_device(const ExternalDevice& external,
                                             const WebGpuOptions& options) {
   if (external.instance == nullptr || external.device == nullptr) {
-    throw UserError("device: an external device needs its " +
-                    std::string(external.device == nullptr ? "device" : "instance") + ", got null");
+    throw UserError("device: ExternalDevice::" +
+                    std::string(external.device == nullptr ? "device" : "instance") + " is null");
   }
   std::string why;
   std::unique_ptr<webgpu::Api> api = webgpu::find_loaded_api(options.library, why);
@@ -320,7 +321,7 @@ std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
   const webgpu::Api* api = webgpu::load_api(options.library, why);
   if (api == nullptr) throw DeviceError("webgpu: " + why);
   if (api->instance == nullptr)
-    throw DeviceError("webgpu: " + api->path + " gives no WebGPU instance");
+    throw DeviceError("webgpu: " + api->path + " cannot create a WebGPU instance");
   std::vector<webgpu::Adapter> adapters = webgpu::find_patiently(
       [&] { return webgpu::find_adapters(*api, options); },
       [&](auto& found) { return webgpu::choose_adapter(found, options.adapter) != nullptr; },
@@ -333,10 +334,10 @@ std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
     const AdapterInfo& info = adapters[i].info;
     list += "\n    " + std::to_string(i) + ": " + info.device.name + ": " + info.why;
   }
-  if (list.empty()) list = "\n    none was found";
-  throw DeviceError(options.adapter < 0 ? "webgpu: no adapter may be used:" + list
-                                        : "webgpu: there is no adapter " +
-                                              std::to_string(options.adapter) + ":" + list);
+  if (list.empty()) list = "\n    none";
+  throw DeviceError(options.adapter < 0 ? "webgpu: no usable adapter; found:" + list
+                                        : "webgpu: unknown adapter " +
+                                              std::to_string(options.adapter) + "; found:" + list);
 }
 
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -91,7 +91,7 @@ struct Candidate;
 // One kernel that is to be made, and who is to blame for it.
 struct Kernel {
   std::string name;
-  Site site;
+  SourceLocation location;
   Dispatch dispatch;
 };
 
@@ -263,7 +263,7 @@ class WebGpuDevice final : public Device {
 
 struct Step {
   std::string name;
-  Site site;
+  SourceLocation location;
   std::size_t launches = 1;  // of the program, that it runs
   std::vector<Binding> bindings;
   std::shared_ptr<Pipeline> pipeline;

@@ -151,7 +151,7 @@ std::unique_ptr<Api> find_loaded_api(const std::string& library, std::string& wh
   if (!library.empty()) {
     void* found = loaded_library(library.c_str());
     if (found != nullptr) return table_of(found, library, why);
-    why = library + " is not loaded in this process, so the device cannot be of it";
+    why = library + " is not loaded in this process, so the device cannot belong to it";
     return nullptr;
   }
   void* process = loaded_library(nullptr);
@@ -161,8 +161,8 @@ std::unique_ptr<Api> find_loaded_api(const std::string& library, std::string& wh
     if (void* found = loaded_library(name.c_str())) return table_of(found, name, why);
   }
   why =
-      "the library that the application's device is of is not to be found: the process is not "
-      "linked to it; give its path as DeviceOptions::webgpu_library";
+      "cannot find the library of the application's device: the process is not linked to it; "
+      "set DeviceOptions::webgpu_library to its path";
   return nullptr;
 }
 

@@ -20,7 +20,8 @@ constexpr std::int64_t kLeastBinding = 16;  // vec4<f32>
 
 Kernel kernel_of(const Program& program, Dispatch dispatch) {
   const Launch& first = program.launches[dispatch.first];
-  Kernel kernel{first.name, first.sites.empty() ? Site() : first.sites.front(), {}};
+  Kernel kernel{
+      first.name, first.locations.empty() ? SourceLocation() : first.locations.front(), {}};
   if (dispatch.count > 1) kernel.name += "_and_" + std::to_string(dispatch.count - 1);
   kernel.dispatch = std::move(dispatch);
   return kernel;
@@ -75,7 +76,8 @@ WGPUBindGroupLayout WebGpuDevice::layout(const std::string& modes) {
   Handle<WGPUBindGroupLayout> made(api_,
                                    api_.DeviceCreateBindGroupLayout(device_.get(), &descriptor));
   const std::string error = end_scope();
-  if (!error.empty()) throw DeviceError("webgpu: no bind group layout \"" + modes + "\": " + error);
+  if (!error.empty())
+    throw DeviceError("webgpu: cannot create the bind group layout \"" + modes + "\": " + error);
   known = std::move(made);
   return known.get();
 }
@@ -164,7 +166,7 @@ std::shared_ptr<Pipeline> WebGpuDevice::compile(const Kernel& kernel) {
   }
   if (!error.empty()) {
     throw_faults();
-    throw DeviceError("webgpu: kernel " + kernel.name + " was refused: " + error, kernel.site);
+    throw DeviceError("webgpu: kernel " + kernel.name + " was rejected: " + error, kernel.location);
   }
   return made;
 }
@@ -229,15 +231,15 @@ Handle<WGPUBindGroup> WebGpuDevice::bind(const Step& step, std::span<const Buffe
   Handle<WGPUBindGroup> group(api_, api_.DeviceCreateBindGroup(device_.get(), &descriptor));
   const std::string error = end_scope();
   if (!error.empty()) {
-    throw DeviceError("webgpu: the buffers of kernel " + step.name + " were refused: " + error,
-                      step.site);
+    throw DeviceError("webgpu: the buffers of kernel " + step.name + " were rejected: " + error,
+                      step.location);
   }
   return group;
 }
 
 void WebGpuDevice::check_kernel(const Kernel& kernel) const {
   const auto refuse = [&](const std::string& what) {
-    throw DeviceError("webgpu: kernel " + kernel.name + " " + what, kernel.site);
+    throw DeviceError("webgpu: kernel " + kernel.name + " " + what, kernel.location);
   };
   const std::vector<Binding>& bindings = kernel.dispatch.bindings;
   const int most = info_.limits.max_storage_bindings;
@@ -277,7 +279,7 @@ Step WebGpuDevice::make_step(Kernel kernel, std::span<const BufferHandle> buffer
   Step step;
   step.pipeline = pipeline(kernel);
   step.name = std::move(kernel.name);
-  step.site = kernel.site;
+  step.location = kernel.location;
   step.launches = kernel.dispatch.count;
   step.bindings = std::move(kernel.dispatch.bindings);
   step.group = bind(step, buffers);

@@ -106,7 +106,7 @@ void WebGpuDevice::settle() {
     landed_.splice(landed_.end(), flights_, flights_.begin());
     if (failed) {
       throw_faults();
-      throw DeviceError("webgpu: the device dropped a submitted piece of work");
+      throw DeviceError("webgpu: the device dropped submitted work");
     }
   }
 }

@@ -135,10 +135,10 @@ void WebGpuDevice::check_first_run(WebGpuExecutable& executable) {
     const bool named = !step.name.empty() && error.find(step.name) != std::string::npos;
     if (named && (blamed == nullptr || step.name.size() > blamed->name.size())) blamed = &step;
   }
-  const Site site = blamed == nullptr ? Site() : blamed->site;
+  const SourceLocation location = blamed == nullptr ? SourceLocation() : blamed->location;
   throw DeviceError("webgpu: " + (blamed == nullptr ? "a program" : "kernel " + blamed->name) +
-                        " was refused when it ran: " + error,
-                    site);
+                        " was rejected at run time: " + error,
+                    location);
 }
 
 Ticket WebGpuDevice::run(Executable& any, std::span<const HyperRow> rows) {

@@ -39,7 +39,7 @@ class Scratch {
   Scratch(Device& device, const std::vector<Binding>& bindings) : device_(device) {
     try {
       for (const Binding& binding : bindings)
-        buffers_.push_back(device_.alloc(binding.bytes, "a trial of the tuning cache"));
+        buffers_.push_back(device_.alloc(binding.bytes, "tuning trial"));
     } catch (...) {
       release();
       throw;
@@ -67,7 +67,8 @@ bool has_forms(const Program& program, const Dispatch& dispatch) {
 }
 
 Kernel kernel_of_form(const Launch& launch, const ContractionForm& form) {
-  Kernel kernel{form.name, launch.sites.empty() ? Site() : launch.sites.front(), {}};
+  Kernel kernel{
+      form.name, launch.locations.empty() ? SourceLocation() : launch.locations.front(), {}};
   kernel.dispatch.bindings = launch.bindings;
   for (std::size_t i = 0; i < launch.bindings.size(); ++i) {
     kernel.dispatch.bindings[i].buffer = static_cast<int>(i);
@@ -126,7 +127,7 @@ double WebGpuDevice::time_runs(const Step& step, std::uint32_t row, int count) {
     api_.CommandEncoderResolveQuerySet(encoder.get(), queries.get(), 0, 2, resolved.get(), 0);
   const Handle<WGPUCommandBuffer> commands(api_, api_.CommandEncoderFinish(encoder.get(), nullptr));
   const std::string error = end_scope();
-  if (!error.empty()) throw DeviceError("webgpu: " + step.name + " was refused: " + error);
+  if (!error.empty()) throw DeviceError("webgpu: " + step.name + " was rejected: " + error);
   const Clock::time_point start = Clock::now();
   const WGPUCommandBuffer buffer = commands.get();
   watch(submit({&buffer, 1}, true));

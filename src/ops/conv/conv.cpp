@@ -9,14 +9,14 @@
 
 #include "ops/window.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 void check_operands(std::span<const Type> in, const char* first, const char* second) {
   for (const Type& type : in) {
-    if (type.dtype != DType::kF32) dtype_error("f32 expected, got " + to_string(type));
+    if (type.dtype != DType::kF32) dtype_error("expected f32, got " + to_string(type));
     if (type.shape.size() != 4) {
-      shape_error(std::string(first) + " and " + second + " of four axes expected, got " +
+      shape_error("expected " + std::string(first) + " and " + second + " with four axes, got " +
                   to_string(in[0].shape) + " and " + to_string(in[1].shape));
     }
   }
@@ -28,12 +28,12 @@ void check_channels(std::int64_t of_x, std::int64_t of_y, const Shape& weight,
   if (groups < 1) shape_error("groups must be at least 1, got " + std::to_string(groups));
   for (const std::int64_t channels : {of_x, of_y}) {
     if (channels % groups == 0) continue;
-    shape_error(std::to_string(channels) + " channels cannot be cut into " +
+    shape_error(std::to_string(channels) + " channels cannot be divided into " +
                 std::to_string(groups) + " groups");
   }
   if (of_x / groups == weight[1] && of_y == weight[0]) return;
   shape_error("channels differ: " + std::to_string(of_x) + " and " + std::to_string(of_y) + " in " +
-              std::to_string(groups) + " groups, the weight is made for " +
+              std::to_string(groups) + " groups, the weight expects " +
               std::to_string(weight[1] * groups) + " and " + std::to_string(weight[0]));
 }
 
@@ -297,4 +297,4 @@ const OpDef conv2d_weight = {.name = "conv2d_weight",
                              .expand = expand_weight};
 
 }  // namespace ops
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "ops/structured.h"
 
-namespace tensorgrad {
+namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 Type infer_matmul(std::span<const Type> in, const Attrs& attrs) {
@@ -15,11 +15,11 @@ Type infer_matmul(std::span<const Type> in, const Attrs& attrs) {
   const Shape& b = in[1].shape;
   for (const Type& type : in) {
     if (type.dtype != DType::kF32) {
-      dtype_error("f32, or both i32 or both u32 expected, got " + to_string(in[0]) + " and " +
+      dtype_error("expected f32, or both i32 or both u32, got " + to_string(in[0]) + " and " +
                   to_string(in[1]));
     }
     if (type.shape.size() < 2)
-      shape_error("at least two axes expected, got " + to_string(type.shape));
+      shape_error("expected at least two axes, got " + to_string(type.shape));
   }
   const std::string both = "a " + to_string(a) + ", b " + to_string(b);
   if (a.size() != b.size()) shape_error("numbers of axes differ: " + both);
@@ -81,4 +81,4 @@ const OpDef matmul = {.name = "matmul",
                       .samples = {{}, {}}};
 
 }  // namespace ops
-}  // namespace tensorgrad
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

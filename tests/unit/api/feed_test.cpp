@@ -134,9 +134,9 @@ TEST(Feed, checks_each_column_of_an_index_against_its_own_table) {
   }
 }
 
-Forward doubled(const Shape& shape, DType dtype) {
-  return compile_forward(One{}, [](const One&, const Inputs& in) { return in["x"] * 2; },
-                         {.inputs = {{"x", shape, dtype}}, .device = {.kind = "cpu"}});
+CompiledFunction doubled(const Shape& shape, DType dtype) {
+  return compile_function(One{}, [](const One&, const Inputs& in) { return in["x"] * 2; },
+                          {.inputs = {{"x", shape, dtype}}, .device = {.kind = "cpu"}});
 }
 
 TEST(Feed, takes_vectors_and_spans_of_each_type) {
@@ -157,7 +157,7 @@ TEST(Feed, takes_scalars_and_one_sample) {
 }
 
 TEST(Forward, gives_every_output_by_name_with_its_type) {
-  Forward forward = compile_forward(
+  CompiledFunction forward = compile_function(
       One{},
       [](const One&, const Inputs& in) {
         const Tensor x = in["x"];
@@ -165,7 +165,7 @@ TEST(Forward, gives_every_output_by_name_with_its_type) {
             {"same", x}, {"count", iota({3}, 0)}, {"class scores", x * 2}, {"large", x > 1}};
       },
       {.inputs = {{"x", {2}}}, .device = {.kind = "cpu"}});
-  Outputs out = forward.run({{"x", std::vector<float>{1, 2}}});
+  NamedTensors out = forward.run({{"x", std::vector<float>{1, 2}}});
   EXPECT_EQ(out.size(), 4U);
   EXPECT_EQ(out.at("same").floats(), (std::vector<float>{1, 2}));
   EXPECT_EQ(out.at("count").ints(), (std::vector<std::int32_t>{0, 1, 2}));
@@ -180,7 +180,7 @@ TEST(Forward, gives_every_output_by_name_with_its_type) {
 // Without the check, an index out of range reads zero.
 TEST(CheckIndices, off_lets_indices_out_of_range_read_zero) {
   const auto loss = [](const One&, const Inputs& in) { return gather(in["x"], 0, in["i"]); };
-  Forward forward = compile_forward(
+  CompiledFunction forward = compile_function(
       One{}, loss,
       {.inputs = {{"x", {2}}, {"i", {3}, i32}}, .device = {.kind = "cpu"}, .check_indices = false});
   const std::vector<float> x = {5, 6};
@@ -214,7 +214,7 @@ TEST(Feedback, of_a_result_needs_no_copy_to_the_host_on_cpu_and_webgpu) {
     return std::map<std::string, Tensor>{{"total", sum(next)}, {"last", narrow(next, 0, 7, 1)}};
   };
   for (const char* kind : {"cpu", "webgpu"}) {
-    Forward forward = compile_forward(
+    CompiledFunction forward = compile_function(
         Field{}, advance,
         {.inputs = {{"drop", {8}}}, .device = {.kind = kind, .allow_software = true}});
     std::vector<float> drop(8, 0), cells(8, 0);
@@ -224,7 +224,7 @@ TEST(Feedback, of_a_result_needs_no_copy_to_the_host_on_cpu_and_webgpu) {
       float total = 0;
       for (std::size_t i = 0; i < 8; ++i)
         total += next[i] = 0.5F * cells[i] + 0.5F * cells[(i + 7) % 8];
-      const Outputs out = forward.run({{"drop", drop}});
+      const NamedTensors out = forward.run({{"drop", drop}});
       EXPECT_EQ(out.at("total").floats()[0], total) << kind << " call " << call;
       EXPECT_EQ(out.at("last").floats()[0], next[7]) << kind << " call " << call;
       cells = next;
@@ -237,7 +237,7 @@ TEST(Feedback, of_a_result_needs_no_copy_to_the_host_on_cpu_and_webgpu) {
 TEST(HostTensor, unbind_gives_the_parts_along_an_axis) {
   std::vector<std::int32_t> values(24);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i);
-  const HostTensor all = HostTensor::of({1, 4, 3, 2}, values);
+  const HostTensor all = HostTensor::from({1, 4, 3, 2}, values);
   const std::vector<HostTensor> heads = all.unbind(1);
   ASSERT_EQ(heads.size(), 4U);
   EXPECT_EQ(heads[2].shape, (Shape{1, 3, 2}));
@@ -253,7 +253,7 @@ TEST(HostTensor, unbind_gives_the_parts_along_an_axis) {
 TEST(Half, goes_in_and_comes_out_on_cpu_and_webgpu) {
   for (const char* kind : {"cpu", "webgpu"}) {
     for (const bool default_limits : {false, true}) {
-      Forward forward = compile_forward(
+      CompiledFunction forward = compile_function(
           One{},
           [](const One& m, const Inputs& in) {
             const Tensor x = in["x"];
@@ -263,7 +263,7 @@ TEST(Half, goes_in_and_comes_out_on_cpu_and_webgpu) {
           {.inputs = {{"x", {3}, f16}},
            .device = {.kind = kind, .allow_software = true, .default_limits = default_limits}});
       const std::vector<float> given = {1 + 0x1p-12F, -2, 70000}, rounded = {1, -2, INFINITY};
-      Outputs out = forward.run({{"x", given}});
+      NamedTensors out = forward.run({{"x", given}});
       EXPECT_EQ(out.at("same").dtype, f16);
       EXPECT_EQ(out.at("same").bytes.size(), 6U);
       EXPECT_EQ(out.at("same").floats(), rounded);

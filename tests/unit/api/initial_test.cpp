@@ -63,10 +63,10 @@ TEST(InitFunction, is_asked_about_every_parameter_and_may_give_nothing) {
 TEST(InitFunction, is_of_functions_and_of_several_objectives_too) {
   const InitFunction initial = [](const std::string& name, const Shape& shape) {
     if (name == "first.weight")
-      return init::literal(HostTensor::of({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6}));
+      return init::literal(HostTensor::from({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6}));
     return init::normal(static_cast<double>(shape.size()), 0);
   };
-  Forward forward = compile_forward(
+  CompiledFunction forward = compile_function(
       Pair{}, pair_of, {.inputs = {{"x", {1, 3}}}, .device = {.kind = "cpu"}, .initial = initial});
   // second(first(1, 1, 1)) = 2 * ((6 + 1) + (15 + 1)) + 1
   EXPECT_THAT(forward({{"x", std::vector<float>{1, 1, 1}}}).floats(), ElementsAre(47));

@@ -95,9 +95,9 @@ TEST(Parameters, of_a_checkpoint_go_to_a_forward_function) {
   const std::string path = folder.path() / "model.safetensors";
   auto trainer = trainer_of(1);
   trainer.save(path);
-  Forward forward =
-      compile_forward(Line{}, [](const Line& net, const Inputs& in) { return net.fc(in["x"]); },
-                      {.inputs = {{"x", {1, 3}}}, .device = {.kind = "cpu"}, .seed = 9});
+  CompiledFunction forward =
+      compile_function(Line{}, [](const Line& net, const Inputs& in) { return net.fc(in["x"]); },
+                       {.inputs = {{"x", {1, 3}}}, .device = {.kind = "cpu"}, .seed = 9});
   EXPECT_NE(forward.download_params().at("fc.bias").bytes,
             trainer.download_params().at("fc.bias").bytes);
   forward.load_params(path);
@@ -106,9 +106,9 @@ TEST(Parameters, of_a_checkpoint_go_to_a_forward_function) {
 }
 
 TEST(Parameters, of_a_model_without_any_are_none) {
-  Forward forward =
-      compile_forward(Nothing{}, [](const Nothing&, const Inputs& in) { return in["x"] * 2; },
-                      {.inputs = {{"x", {1}}}, .device = {.kind = "cpu"}});
+  CompiledFunction forward =
+      compile_function(Nothing{}, [](const Nothing&, const Inputs& in) { return in["x"] * 2; },
+                       {.inputs = {{"x", {1}}}, .device = {.kind = "cpu"}});
   EXPECT_TRUE(forward.download_params().empty());
   forward.upload_params({});
   EXPECT_EQ(forward({{"x", std::vector<float>{2}}}).floats(), std::vector<float>{4});

@@ -150,7 +150,7 @@ TEST(WebGpuErrors, a_use_that_only_shows_when_it_runs) {
   dynamic_cast<webgpu::WebGpuExecutable&>(*executable).steps[0].groups_x = 1 << 20;
   const std::vector<HyperRow> rows = {oracle_hyper()};
   const std::string text = message_of<DeviceError>([&] { device->run(*executable, rows); });
-  EXPECT_TRUE(has(text, "when it ran")) << text;
+  EXPECT_TRUE(has(text, "at run time")) << text;
   one_kernel().check(*device);
 }
 
@@ -168,7 +168,7 @@ TEST(WebGpuErrors, one_of_several_kernels_is_refused) {
   TestProgram test = one_kernel();
   Launch broken = test.program.launches[0];
   broken.name = "broken";
-  broken.sites = {Site("model.cpp", 77)};
+  broken.locations = {SourceLocation("model.cpp", 77)};
   static const PointwiseCode nonsense = {"nonsense", 1, {"{0} +* 1", "", "", ""}, nullptr};
   broken.body.instrs[2].code = &nonsense;
   broken.body.instrs[2].operands = {0};

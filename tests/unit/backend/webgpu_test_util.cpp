@@ -200,7 +200,8 @@ Launch& TestProgram::launch(LaunchKind kind, const std::string& name) {
   made.kind = kind;
   made.name = name;
   made.ops = {name};
-  made.sites = {Site("model.cpp", static_cast<unsigned>(program.launches.size()) + 10)};
+  made.locations = {
+      SourceLocation("model.cpp", static_cast<unsigned>(program.launches.size()) + 10)};
   program.launches.push_back(std::move(made));
   return program.launches.back();
 }

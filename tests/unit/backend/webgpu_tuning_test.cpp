@@ -7,7 +7,7 @@
 
 #include "kernel/contraction_forms.h"
 #include "support/temp_dir.h"
-#include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/data/files.h"
 #include "webgpu_test_util.h"
 
 namespace tensorgrad::testing {
@@ -170,7 +170,7 @@ TEST_F(WebGpuTuning, a_choice_that_means_nothing_is_named_with_its_line) {
   } catch (const UserError& error) {
     message = error.what();
   }
-  EXPECT_EQ(message, path_ + ": line 3: \"tile 7\" is no choice for this contraction");
+  EXPECT_EQ(message, path_ + ": line 3: \"tile 7\" is not a valid choice for this contraction");
   write_text(path_, "nonsense\n");
   EXPECT_THROW(tuned_device(path_), UserError);
 }

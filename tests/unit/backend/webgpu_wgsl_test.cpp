@@ -76,11 +76,11 @@ TEST(WgslText, rows_and_columns_are_used_as_they_are) {
 TEST(WgslText, header_names_ops_and_lines_and_is_no_part_of_the_kernel) {
   Launch launch = copy_through(whole({20}));
   launch.ops = {"copy f32[20]"};
-  launch.sites = {Site("mlp.cpp", 41), Site("mlp.cpp", 42)};
+  launch.locations = {SourceLocation("mlp.cpp", 41), SourceLocation("mlp.cpp", 42)};
   const WgslKernel kernel = write_wgsl(launch);
   EXPECT_EQ(kernel.header, "// copy: copy f32[20]\n// at mlp.cpp:41, mlp.cpp:42\n");
   launch.name = "another\nname";
-  launch.sites.clear();
+  launch.locations.clear();
   EXPECT_EQ(write_wgsl(launch).body, kernel.body);
   EXPECT_EQ(write_wgsl(launch).header, "// another name: copy f32[20]\n");
 }

@@ -32,7 +32,7 @@ TEST(Env, a_flag_is_0_or_1) {
   for (const std::string value : {"true", "2", "11", " "}) {
     const ScopedEnv shadow("TENSORGRAD_SHADOW", value);
     EXPECT_EQ(refusal([] { env_flag("TENSORGRAD_SHADOW"); }),
-              "TENSORGRAD_SHADOW: 0 or 1 expected, got '" + value + "'");
+              "TENSORGRAD_SHADOW: expected 0 or 1, got '" + value + "'");
   }
 }
 
@@ -47,8 +47,8 @@ TEST(Env, debug_is_a_level_with_names_or_without) {
   EXPECT_EQ(level("3,fuse", "cse"), 1);
   for (const std::string value : {"fuse", "fuse,3", "6", "-1", "33", ",", "3 ,fuse"}) {
     EXPECT_EQ(refusal([&] { level(value, ""); }),
-              "TENSORGRAD_DEBUG: a level from 0 to 5, with names as in '3,fuse' or without, "
-              "expected, got '" +
+              "TENSORGRAD_DEBUG: expected a level from 0 to 5, optionally with names as in "
+              "'3,fuse', got '" +
                   value + "'");
   }
 }

@@ -14,26 +14,26 @@
 namespace tensorgrad {
 namespace {
 
-TEST(Site, unknown_without_a_line) {
-  EXPECT_FALSE(Site().known());
-  EXPECT_EQ(to_string(Site()), "(unknown line)");
+TEST(SourceLocation, unknown_without_a_line) {
+  EXPECT_FALSE(SourceLocation().known());
+  EXPECT_EQ(to_string(SourceLocation()), "(unknown line)");
 }
 
-TEST(Site, takes_file_and_line_of_a_source_location) {
+TEST(SourceLocation, takes_file_and_line_of_a_source_location) {
   const auto here = std::source_location::current();
-  const Site site = here;
-  EXPECT_TRUE(site.known());
-  EXPECT_EQ(to_string(site), std::string(here.file_name()) + ":" + std::to_string(here.line()));
+  const SourceLocation location = here;
+  EXPECT_TRUE(location.known());
+  EXPECT_EQ(to_string(location), std::string(here.file_name()) + ":" + std::to_string(here.line()));
 }
 
 TEST(Error, what_is_the_message_alone_without_site_and_context) {
   const Error error("add: shapes differ");
   EXPECT_STREQ(error.what(), "add: shapes differ");
-  EXPECT_FALSE(error.site().known());
+  EXPECT_FALSE(error.location().known());
 }
 
 TEST(Error, what_names_the_site_then_the_contexts_innermost_first) {
-  Error error("add: shapes differ", Site("mlp.cpp", 41));
+  Error error("add: shapes differ", SourceLocation("mlp.cpp", 41));
   error.add_context("while fusing group 7 (gelu)");
   error.add_context("while compiling the step");
   EXPECT_STREQ(error.what(),
@@ -44,15 +44,15 @@ TEST(Error, what_names_the_site_then_the_contexts_innermost_first) {
 
 TEST(Error, a_site_is_given_only_once) {
   Error error("bad");
-  error.set_site(Site("first.cpp", 1));
-  error.set_site(Site("second.cpp", 2));
+  error.set_location(SourceLocation("first.cpp", 1));
+  error.set_location(SourceLocation("second.cpp", 2));
   EXPECT_STREQ(error.what(), "bad\n  at first.cpp:1");
 }
 
 TEST(Error, a_copy_keeps_its_text_when_the_original_is_gone) {
   std::string text;
   {
-    Error original(std::string(100, 'x'), Site("a.cpp", 3));
+    Error original(std::string(100, 'x'), SourceLocation("a.cpp", 3));
     const Error copy = original;
     original.add_context("later");
     text = copy.what();

@@ -89,7 +89,7 @@ TEST(Expand, keeps_the_users_line_and_name) {
     EXPECT_NE(node.op->kind, OpKind::kMacro);
     if (node.inputs.empty()) continue;
     EXPECT_EQ(node.origin, "conv2d");
-    EXPECT_EQ(node.site.line, line);
+    EXPECT_EQ(node.location.line, line);
     ++nodes;
   }
   EXPECT_GT(nodes, 4);

@@ -70,7 +70,7 @@ TEST(NonFinite, is_the_first_op_whose_inputs_were_finite) {
   EXPECT_EQ(found.element, 2);
   EXPECT_TRUE(std::isnan(found.value));
   EXPECT_EQ(found.type, "f32[3]");
-  EXPECT_TRUE(found.site.known());
+  EXPECT_TRUE(found.location.known());
 }
 
 TEST(NonFinite, is_none_where_all_is_finite) {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "io_test_util.h"
-#include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/data/files.h"
 
 namespace tensorgrad {
 namespace {
@@ -90,9 +90,10 @@ TEST(ReadFile, is_bounded) {
   EXPECT_EQ(read_file(dir / "f").size(), 5U);
   EXPECT_EQ(read_file(dir / "f", 5).size(), 5U);
   EXPECT_EQ(io_error_of([&] { read_file(dir / "f", 4); }),
-            (dir / "f") + ": has 5 bytes: at most 4 are allowed");
+            (dir / "f") + ": has 5 bytes; at most 4 allowed");
   ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
-  EXPECT_EQ(io_error_of([&] { read_file(dir / "pipe"); }), (dir / "pipe") + ": is no regular file");
+  EXPECT_EQ(io_error_of([&] { read_file(dir / "pipe"); }),
+            (dir / "pipe") + ": is not a regular file");
 }
 
 TEST(LineLog, each_line_is_there_at_once) {

@@ -8,6 +8,7 @@
 
 #include "io_test_util.h"
 #include "support/pictures.h"
+#include "tensorgrad/data/idx.h"
 #include "tensorgrad/data/images.h"
 
 namespace tensorgrad {
@@ -45,7 +46,7 @@ TEST(ClassFolder, holds_out_a_share_of_each_class) {
   put_class(dir / "dog", 20, 100);
   put_class(dir / "ant", 10, 0);
   put_class(dir / "Cow", 1, 200);
-  const LabelledImages data = read_image_folder(dir.str());
+  const LabeledImages data = read_image_folder(dir.str());
   EXPECT_EQ(data.class_names, (std::vector<std::string>{"Cow", "ant", "dog"}));
   EXPECT_EQ(data.classes, 3);
   EXPECT_EQ(data.image_shape, (Shape{1, 1}));
@@ -71,10 +72,10 @@ TEST(ClassFolder, the_split_and_the_order_are_those_of_the_seed_on_every_machine
   put_class(dir / "a", 6, 0);
   put_class(dir / "b", 6, 10);
   using Greys = std::vector<std::uint8_t>;
-  const LabelledImages zero = read_image_folder(dir.str(), {.holdout = 0.34});
+  const LabeledImages zero = read_image_folder(dir.str(), {.holdout = 0.34});
   EXPECT_EQ(zero.train.images, (Greys{5, 0, 15, 13, 10, 1, 12, 3}));
   EXPECT_EQ(zero.test.images, (Greys{2, 14, 4, 11}));
-  const LabelledImages seven = read_image_folder(dir.str(), {.holdout = 0.34, .seed = 7});
+  const LabeledImages seven = read_image_folder(dir.str(), {.holdout = 0.34, .seed = 7});
   EXPECT_EQ(seven.train.images, (Greys{13, 15, 12, 4, 14, 0, 2, 3}));
   EXPECT_EQ(seven.test.images, (Greys{5, 1, 10, 11}));
 }
@@ -82,7 +83,7 @@ TEST(ClassFolder, the_split_and_the_order_are_those_of_the_seed_on_every_machine
 TEST(ClassFolder, many_pictures_keep_their_labels) {
   const TempDir dir;
   for (int c = 0; c < 10; ++c) put_class(dir / ("class" + std::to_string(c)), 20, 20 * c);
-  const LabelledImages data = read_image_folder(dir.str(), {.holdout = 0});
+  const LabeledImages data = read_image_folder(dir.str(), {.holdout = 0});
   ASSERT_EQ(data.train.count, 200);
   EXPECT_EQ(data.test.count, 0);
   for (std::size_t i = 0; i < 200; ++i) EXPECT_EQ(data.train.images[i] / 20, data.train.labels[i]);
@@ -96,7 +97,7 @@ TEST(ClassFolder, a_split_that_is_given_is_kept) {
     put_class(dir / "train/a", 3, 0);
     put_class(dir / "train/b", 2, 10);
     put_class(dir / name + "/b", 2, 20);
-    const LabelledImages data = read_image_folder(dir.str());
+    const LabeledImages data = read_image_folder(dir.str());
     EXPECT_EQ(data.class_names, (std::vector<std::string>{"a", "b"}));
     EXPECT_EQ(greys_of(data.train),
               (std::map<std::int32_t, std::set<int>>{{0, {0, 1, 2}}, {1, {10, 11}}}));
@@ -133,7 +134,7 @@ TEST(ClassFolder, other_files_are_counted_and_hidden_ones_are_not) {
   }
   fs::create_directories(dir / "__MACOSX");
   fs::create_directories(dir / ".cache");
-  const LabelledImages data = read_image_folder(dir.str());
+  const LabeledImages data = read_image_folder(dir.str());
   EXPECT_EQ(data.skipped, 2);
   EXPECT_EQ(data.train.count + data.test.count, 10);
   EXPECT_EQ(data.classes, 2);
@@ -144,13 +145,12 @@ TEST(ClassFolder, sizes_are_the_first_ones_or_those_asked_for) {
   put_class(dir / "a", 5, 0);
   put_class(dir / "b", 4, 10);
   put_file(dir / "b/9.png", plain_png(3, 2, 1));
-  const std::string expected = (dir / "b/9.png") +
-                               ": is a picture of [2,3,1]: [1,1,1] expected, as " +
-                               (dir / "a/0.png") + " is";
+  const std::string expected =
+      (dir / "b/9.png") + ": is an image of [2,3,1]; expected [1,1,1], as in " + (dir / "a/0.png");
   EXPECT_EQ(io_error_of([&] { read_image_folder(dir.str()); }), expected);
   EXPECT_EQ(io_error_of([&] { read_image_folder(dir.str(), {.hint = "turn the knob"}); }),
             expected + "; turn the knob");
-  const LabelledImages data = read_image_folder(dir.str(), {.height = 4, .width = 5});
+  const LabeledImages data = read_image_folder(dir.str(), {.height = 4, .width = 5});
   EXPECT_EQ(data.image_shape, (Shape{4, 5}));
   EXPECT_EQ(data.train.images.size(), 8U * 20U);
 }
@@ -160,9 +160,9 @@ TEST(ClassFolder, colours_are_the_first_ones_or_those_asked_for) {
   put_class(dir / "a", 5, 0);
   put_class(dir / "b", 5, 10);
   put_file(dir / "b/9.png", png_of_pixels(1, 1, 3, "\x01\x02\x03"));
-  EXPECT_EQ(io_error_of([&] { read_image_folder(dir.str()); }),
-            (dir / "b/9.png") + ": is a picture of [1,1,3]: [1,1,1] expected, as " +
-                (dir / "a/0.png") + " is");
+  EXPECT_EQ(
+      io_error_of([&] { read_image_folder(dir.str()); }),
+      (dir / "b/9.png") + ": is an image of [1,1,3]; expected [1,1,1], as in " + (dir / "a/0.png"));
   EXPECT_EQ(read_image_folder(dir.str(), {.channels = 1}).image_shape, (Shape{1, 1}));
   EXPECT_EQ(read_image_folder(dir.str(), {.channels = 3}).image_shape, (Shape{1, 1, 3}));
   // Where the first has colours, greys lose nothing.
@@ -173,13 +173,13 @@ TEST(ClassFolder, colours_are_the_first_ones_or_those_asked_for) {
 TEST(ClassFolder, classes_may_be_given) {
   const TempDir dir;
   put_class(dir / "b", 2, 10);
-  const LabelledImages data =
+  const LabeledImages data =
       read_image_folder(dir.str(), {.class_names = {"c", "b", "a"}, .holdout = 0});
   EXPECT_EQ(data.classes, 3);
   EXPECT_EQ(data.train.labels, (std::vector<std::int32_t>{1, 1}));
   put_class(dir / "d", 2, 10);
   EXPECT_EQ(io_error_of([&] { read_image_folder(dir.str(), {.class_names = {"c", "b", "a"}}); }),
-            (dir / "d") + ": is none of the 3 known classes, \"c\" to \"a\"");
+            (dir / "d") + ": is not one of the 3 known classes, \"c\" to \"a\"");
 }
 
 TEST(ClassFolder, says_what_does_not_fit) {
@@ -188,29 +188,26 @@ TEST(ClassFolder, says_what_does_not_fit) {
     return io_error_of([&] { read_image_folder(dir.str(), options); });
   };
   put_class(dir / "a", 2, 0);
-  EXPECT_EQ(error(), dir.str() + ": holds one class only, \"a\": at least two folders expected");
+  EXPECT_EQ(error(), dir.str() + ": contains only one class, \"a\"; expected at least two folders");
   put_file(dir / "b/x.txt", "");
   fs::create_directories(dir / "b");
-  EXPECT_EQ(error(), (dir / "b") + ": holds no pictures (.png, .jpg, .jpeg, .jfif)");
+  EXPECT_EQ(error(), (dir / "b") + ": contains no images (.png, .jpg, .jpeg, .jfif)");
   put_file(dir / "b/x.gif", "GIF89a");
   EXPECT_EQ(error(),
-            (dir / "b") + ": holds no pictures (.png, .jpg, .jpeg, .jfif), but 1 other files");
+            (dir / "b") + ": contains no images (.png, .jpg, .jpeg, .jfif), but 1 other files");
   put_file(dir / "b/x.png", "GIF89a");
   EXPECT_EQ(error({.holdout = 0}),
-            (dir / "b/x.png") + ": begins with \"GIF89a\": a PNG or JPEG expected");
+            (dir / "b/x.png") + ": begins with \"GIF89a\"; expected a PNG or JPEG image");
   put_picture(dir / "b/x.png", 3);
-  EXPECT_EQ(error(),
-            dir.str() + ": has 3 pictures of 2 classes, too few to hold out a share of 0.2");
-  EXPECT_EQ(error({.holdout = 1}),
-            dir.str() + ": a share of 1 to hold out: at least 0 and less than 1 expected");
+  EXPECT_EQ(error(), dir.str() + ": has 3 images in 2 classes, too few for a holdout of 0.2");
+  EXPECT_EQ(error({.holdout = 1}), dir.str() + ": holdout must be in [0, 1), got 1");
   EXPECT_EQ(error({.holdout = 0, .max_bytes = 2}),
-            dir.str() + ": 3 pictures of [1,1] are more than 2 bytes, the limit");
-  EXPECT_EQ(
-      error({.channels = 4}),
-      (dir / "a/0.png") + ": 4 channels were asked for: 1, 3, or 0 for those of the file expected");
+            dir.str() + ": 3 images of [1,1] exceed the limit of 2 bytes");
+  EXPECT_EQ(error({.channels = 4}),
+            (dir / "a/0.png") + ": channels must be 1, 3 or 0 (as in the file), got 4");
   put_picture(dir / "b/more/x.png", 3);
   EXPECT_EQ(error(), (dir / "b/more") +
-                         ": is a folder within the class \"b\": pictures expected, as in "
+                         ": is a folder inside class \"b\"; expected images, as in "
                          "FOLDER/CLASS/1.png");
 }
 
@@ -220,9 +217,9 @@ TEST(ClassFolder, a_split_with_other_classes_is_an_error) {
   put_class(dir / "train/b", 2, 0);
   fs::create_directories(dir / "test");
   const auto error = [&] { return io_error_of([&] { read_image_folder(dir.str()); }); };
-  EXPECT_EQ(error(), (dir / "test") + ": holds no folders of pictures");
+  EXPECT_EQ(error(), (dir / "test") + ": contains no folders of images");
   put_class(dir / "test/c", 2, 0);
-  EXPECT_EQ(error(), (dir / "test/c") + ": is none of the 2 known classes, \"a\" to \"b\"");
+  EXPECT_EQ(error(), (dir / "test/c") + ": is not one of the 2 known classes, \"a\" to \"b\"");
 }
 
 TEST(ClassFolder, a_name_that_is_not_utf8_is_an_error) {

@@ -5,7 +5,8 @@
 #include <algorithm>
 
 #include "io_test_util.h"
-#include "tensorgrad/data/images.h"
+#include "tensorgrad/data/csv.h"
+#include "tensorgrad/data/idx.h"
 
 namespace tensorgrad {
 namespace {
@@ -56,7 +57,7 @@ TEST(Csv, errors_about_the_label_column_end_with_the_hint) {
   EXPECT_TRUE(error_of("a,b\nx,1\n", options).ends_with("is not a finite number"));
   options.label = "c";
   EXPECT_TRUE(error_of("a,b\n1,x\n", options).ends_with("is \"a\", \"b\"; name it"));
-  EXPECT_TRUE(error_of("", options).ends_with("rows of numbers expected"));
+  EXPECT_TRUE(error_of("", options).ends_with("expected rows of numbers"));
 }
 
 TEST(Csv, integer_labels_are_sorted_by_value) {
@@ -102,7 +103,7 @@ TEST(Csv, quotes_line_ends_and_blank_lines) {
   EXPECT_EQ(data.class_names, (Strings{"\"", "p,q"}));
   EXPECT_EQ(parse("1,2,x\r").class_names, Strings{"x"});
   EXPECT_EQ(error_of("1,2,x\r\n\r\n3,4\n"),
-            "f: line 3: has 2 columns: 3 expected, as in the first line");
+            "f: line 3: has 2 columns; expected 3, as in the first line");
 }
 
 TEST(Csv, other_delimiters_work) {
@@ -128,7 +129,7 @@ TEST(Csv, unlabelled_tables_and_fixed_classes) {
   EXPECT_EQ(data.train.labels, (Labels{2, 0}));
   EXPECT_EQ(data.class_names, fixed.class_names);
   EXPECT_EQ(error_of("1,bee\n2,cat\n", fixed),
-            "f: line 2, column 2: the label \"cat\" is none of the known classes");
+            "f: line 2, column 2: the label \"cat\" is not one of the known classes");
 }
 
 TEST(Csv, each_malformed_table_gives_its_message) {
@@ -136,16 +137,16 @@ TEST(Csv, each_malformed_table_gives_its_message) {
     std::string_view text;
     std::string message;
   } table[] = {
-      {"", "is empty: rows of numbers expected"},
-      {"\r\n\n", "is empty: rows of numbers expected"},
+      {"", "is empty; expected rows of numbers"},
+      {"\r\n\n", "is empty; expected rows of numbers"},
       {"a,b\n", "has a header but no rows"},
       {"1\n2\n",
-       "has one column only: features beside the label expected (is the delimiter "
+       "has only one column; expected features in addition to the label (is the delimiter "
        "\",\"?)"},
-      {"a,b\n1,2\n3\n", "line 3: has 1 columns: 2 expected, as in the first line"},
-      {"a,b\n1,2,3\n", "line 2: has 3 columns: 2 expected, as in the first line"},
+      {"a,b\n1,2\n3\n", "line 3: has 1 columns; expected 2, as in the first line"},
+      {"a,b\n1,2,3\n", "line 2: has 3 columns; expected 2, as in the first line"},
       {"a,b\n\"1\n2\",0\n1,2,3\n", "line 2, column 1 (\"a\"): \"1\\x0a2\" is not a finite number"},
-      {"a,b\n,2\n", "line 2, column 1 (\"a\"): is empty: a number expected"},
+      {"a,b\n,2\n", "line 2, column 1 (\"a\"): is empty; expected a number"},
       {"a,b\n1,  \n", "line 2, column 2 (\"b\"): the label is empty"},
       {"1,0\nnan,0\n", "line 2, column 1: \"nan\" is not a finite number"},
       {"1,0\n-inf,0\n", "line 2, column 1: \"-inf\" is not a finite number"},
@@ -158,7 +159,7 @@ TEST(Csv, each_malformed_table_gives_its_message) {
       {"1,0\n1,\xff\n", "line 2, column 2: the label \"\\xff\" is not plain UTF-8"},
       {"a\x01,b\n1,2\n", "line 1, column 1 (\"a\\x01\"): the name is not plain UTF-8"},
       {"1,\"x\n2,y\n", "line 1: column 2: the quote is never closed"},
-      {"1,\"x\"y\n", "line 1: column 2: text behind the closing quote"},
+      {"1,\"x\"y\n", "line 1: column 2: text after the closing quote"},
   };
   for (const auto& row : table) EXPECT_EQ(error_of(row.text), "f: " + row.message) << row.text;
 }
@@ -179,12 +180,11 @@ TEST(Csv, too_many_classes_look_like_the_wrong_column) {
 }
 
 TEST(Csv, a_column_that_holds_no_classes_is_refused) {
-  EXPECT_EQ(
-      error_of("a,b\n1,0.5\n2,1.5\n"),
-      "f: the label column \"b\" (the last, as none is named) holds numbers with fractions, as "
-      "\"0.5\": names or numbers of classes expected");
+  EXPECT_EQ(error_of("a,b\n1,0.5\n2,1.5\n"),
+            "f: the label column \"b\" (the last column by default) contains fractional numbers "
+            "such as \"0.5\"; expected class names or numbers");
   EXPECT_EQ(error_of("a,b\n1,x\n2,x\n", label("b")),
-            "f: the label column \"b\" holds one class only, \"x\": at least two expected");
+            "f: the label column \"b\" contains only one class, \"x\"; expected at least two");
 }
 
 TEST(Csv, tiny_numbers_become_zero) {
@@ -217,10 +217,9 @@ TEST(Csv, holds_out_the_same_rows_for_a_seed) {
   EXPECT_EQ(parse("0,1\n1,0\n2,0\n3,0\n4,0\n5,0\n6,0\n7,0\n8,0\n9,0\n", options).test.features,
             (Floats{1, 5, 9}));
   options.holdout = 0.01;
-  EXPECT_EQ(error_of("1,0\n2,1\n", options), "f: has 2 rows, too few to hold out a share of 0.01");
+  EXPECT_EQ(error_of("1,0\n2,1\n", options), "f: has 2 rows, too few for a holdout of 0.01");
   options.holdout = 1.0;
-  EXPECT_EQ(error_of("1,0\n2,1\n", options),
-            "f: the share of rows to hold out is 1: at least 0 and less than 1 expected");
+  EXPECT_EQ(error_of("1,0\n2,1\n", options), "f: holdout must be in [0, 1), got 1");
 }
 
 TEST(Csv, files_may_be_gzipped_and_are_bounded) {
@@ -231,10 +230,10 @@ TEST(Csv, files_may_be_gzipped_and_are_bounded) {
   options.max_bytes = 1 << 20;
   put_file(dir / "bomb.csv", gzipped(std::string(std::size_t{16} << 20, '1')));
   EXPECT_EQ(io_error_of([&] { read_csv(dir / "bomb.csv", options); }),
-            (dir / "bomb.csv") + ": holds more than 1048576 bytes of text, the limit");
+            (dir / "bomb.csv") + ": text exceeds the limit of 1048576 bytes");
   put_file(dir / "long.csv", std::string((1 << 20) + 1, '1'));
   EXPECT_EQ(io_error_of([&] { read_csv(dir / "long.csv", options); }),
-            (dir / "long.csv") + ": holds more than 1048576 bytes of text, the limit");
+            (dir / "long.csv") + ": text exceeds the limit of 1048576 bytes");
   EXPECT_EQ(error_of(std::string(1'000'001, ',')), "f: line 1: more than 1000000 columns");
 }
 

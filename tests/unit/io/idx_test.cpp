@@ -6,6 +6,7 @@
 
 #include "io/gzip.h"
 #include "io_test_util.h"
+#include "tensorgrad/data/idx.h"
 #include "tensorgrad/data/images.h"
 
 namespace tensorgrad {
@@ -65,26 +66,27 @@ TEST(Idx, each_malformed_file_gives_its_message) {
     std::string file;
     std::string message;
   } table[] = {
-      {"", "truncated at byte 0: 4 bytes of magic number expected"},
-      {good.substr(0, 3), "truncated at byte 3: 4 bytes of magic number expected"},
-      {foreign, "not an IDX file at byte 0: two zero bytes expected"},
-      {"PNG file", "not an IDX file at byte 0: two zero bytes expected"},
+      {"", "truncated at byte 0: expected a 4-byte magic number"},
+      {good.substr(0, 3), "truncated at byte 3: expected a 4-byte magic number"},
+      {foreign, "not an IDX file at byte 0: expected two zero bytes"},
+      {"PNG file", "not an IDX file at byte 0: expected two zero bytes"},
       {idx_text(0x0a, {1}, "a"),
-       "unknown element type 10 at byte 2: 8, 9, 11, 12, 13 or 14 expected"},
-      {idx_text(8, {}, "a"), "rank 0 at byte 3: at least 1 expected"},
-      {good.substr(0, 11), "truncated at byte 11: 12 bytes of header expected"},
-      {idx_text(8, {2, 0}, ""), "size 0 of axis 1 at byte 8: at least 1 expected"},
-      {good.substr(0, 17), "truncated at byte 17: 6 bytes of u8 [2,3] expected"},
-      {good + "g", "bytes left over at byte 18: the end expected behind u8 [2,3]"},
+       "unknown element type 10 at byte 2: expected 8, 9, 11, 12, 13 or 14"},
+      {idx_text(8, {}, "a"), "rank 0 at byte 3: expected at least 1"},
+      {good.substr(0, 11), "truncated at byte 11: expected 12 header bytes"},
+      {idx_text(8, {2, 0}, ""), "size 0 of axis 1 at byte 8: expected at least 1"},
+      {good.substr(0, 17), "truncated at byte 17: expected 6 bytes of u8 [2,3]"},
+      {good + "g", "extra bytes at byte 18: expected the end of the data after u8 [2,3]"},
       {idx_text(8, {60'000, 28, 28}, ""),
-       "shape [60000,28,28] at byte 4: the file is too short to hold u8 [60000,28,28]"},
+       "shape [60000,28,28] at byte 4: the file is too short for u8 [60000,28,28]"},
       {idx_text(0x0e, {~0U, ~0U, ~0U}, ""),
-       "shape [4294967295,4294967295,4294967295] at byte 4: the file is too short to hold f64 "
+       "shape [4294967295,4294967295,4294967295] at byte 4: the file is too short for f64 "
        "[4294967295,4294967295,4294967295]"},
       {gzipped(good.substr(0, 17)),
-       "truncated at byte 17 of the inflated data: 6 bytes of u8 [2,3] expected"},
+       "truncated at byte 17 of the decompressed data: expected 6 bytes of u8 [2,3]"},
       {gzipped(good + "g"),
-       "bytes left over at byte 18 of the inflated data: the end expected behind u8 [2,3]"},
+       "extra bytes at byte 18 of the decompressed data: expected the end of the data after "
+       "u8 [2,3]"},
   };
   for (const auto& row : table) EXPECT_EQ(idx_error_of(row.file), "f: " + row.message);
   EXPECT_NE(idx_error_of(std::string("\0\0\x08\xff", 4) + many).find("too short"),
@@ -94,7 +96,7 @@ TEST(Idx, each_malformed_file_gives_its_message) {
 TEST(Idx, a_bomb_is_refused_before_it_is_inflated) {
   // 16 MB of zeros behind a header that promises six bytes; and a header that promises 4 TB.
   const std::string bomb = gzipped(idx_text(8, {2, 3}, std::string(std::size_t{16} << 20, '\0')));
-  EXPECT_NE(idx_error_of(bomb).find("bytes left over at byte 18"), std::string::npos);
+  EXPECT_NE(idx_error_of(bomb).find("extra bytes at byte 18"), std::string::npos);
   EXPECT_NE(idx_error_of(gzipped(idx_text(8, {1U << 21, 1U << 21}, "x"))).find("too short"),
             std::string::npos);
 }
@@ -109,7 +111,7 @@ TEST(Gzip, damage_is_found) {
   EXPECT_EQ(idx_error_of(good.substr(0, good.size() - 1)),
             "f: truncated gzip stream at byte " + std::to_string(good.size() - 1));
   EXPECT_EQ(idx_error_of(good + "junk"),
-            "f: bytes behind the end of the gzip stream at byte " + at_end);
+            "f: extra bytes after the end of the gzip stream at byte " + at_end);
   EXPECT_EQ(idx_error_of("\x1f\x8b"), "f: truncated gzip stream at byte 2");
   EXPECT_EQ(idx_error_of("\x1f\x8bxxxxxxxxxx").rfind("f: damaged gzip stream (", 0), 0U);
   for (std::size_t n = 0; n < good.size(); ++n)
@@ -185,7 +187,7 @@ TEST(ImageFolder, finds_all_usual_names) {
   for (const Names& names : variants) {
     const TempDir dir;
     put_folder(dir, names);
-    const LabelledImages data = read_image_folder(dir.str());
+    const LabeledImages data = read_image_folder(dir.str());
     EXPECT_EQ(data.image_shape, (Shape{2, 2}));
     EXPECT_EQ(data.classes, 3);
     EXPECT_EQ(data.class_names, (std::vector<std::string>{"0", "1", "2"}));
@@ -210,17 +212,17 @@ TEST(ImageFolder, takes_class_names_from_a_file) {
   const TempDir dir;
   put_folder(dir);
   put_file(dir / "classes.txt", "ant\r\nb\xc3\xa4r\ncat\ndog\n");
-  const LabelledImages data = read_image_folder(dir.str());
+  const LabeledImages data = read_image_folder(dir.str());
   EXPECT_EQ(data.classes, 4);
   EXPECT_EQ(data.class_names, (std::vector<std::string>{"ant", "b\xc3\xa4r", "cat", "dog"}));
   const std::string path = dir / "classes.txt";
   const auto error = [&] { return io_error_of([&] { read_image_folder(dir.str()); }); };
   put_file(path, "");
-  EXPECT_EQ(error(), path + ": is empty: one class name a line expected");
+  EXPECT_EQ(error(), path + ": is empty; expected one class name per line");
   put_file(path, "ant\n\ncat\n");
-  EXPECT_EQ(error(), path + ": line 2: a class name in UTF-8 expected");
+  EXPECT_EQ(error(), path + ": line 2: expected a class name in UTF-8");
   put_file(path, "ant\nbee\n");
-  EXPECT_EQ(error(), (dir / "train-labels-idx1-ubyte") + ": label 2 at byte 9: 0 to 1 expected");
+  EXPECT_EQ(error(), (dir / "train-labels-idx1-ubyte") + ": label 2 at byte 9: expected 0 to 1");
 }
 
 TEST(ImageFolder, says_what_does_not_fit) {
@@ -228,12 +230,11 @@ TEST(ImageFolder, says_what_does_not_fit) {
   const auto error = [&] { return io_error_of([&] { read_image_folder(dir.str()); }); };
   EXPECT_EQ(error(), dir.str() +
                          ": no file train-images-idx3-ubyte[.gz] in this folder, nor a folder of "
-                         "pictures for each class");
-  EXPECT_EQ(
-      io_error_of([&] { read_image_folder(dir / "no"); }),
-      (dir / "no") +
-          ": is no folder: one with train-images-idx3-ubyte[.gz] or with a folder of pictures "
-          "for each class expected");
+                         "images for each class");
+  EXPECT_EQ(io_error_of([&] { read_image_folder(dir / "no"); }),
+            (dir / "no") +
+                ": is not a folder; expected a folder with train-images-idx3-ubyte[.gz] or with a "
+                "folder of images for each class");
   put_folder(dir);
   std::filesystem::remove(dir / "t10k-labels-idx1-ubyte");
   EXPECT_EQ(error(), dir.str() +
@@ -241,21 +242,21 @@ TEST(ImageFolder, says_what_does_not_fit) {
                          "test-labels-idx1-ubyte[.gz] in this folder");
   const std::string labels = dir / "t10k-labels-idx1-ubyte";
   put_file(labels, idx_text(8, {3}, "\1\1\1"));
-  EXPECT_EQ(error(), labels + ": holds 3 labels: 2 expected, one per image of " +
+  EXPECT_EQ(error(), labels + ": contains 3 labels; expected 2, one per image of " +
                          (dir / "t10k-images-idx3-ubyte"));
   put_file(labels, idx_text(8, {2}, "\1\3"));
-  EXPECT_EQ(error(), labels + ": label 3 at byte 9: 0 to 2 expected");
+  EXPECT_EQ(error(), labels + ": label 3 at byte 9: expected 0 to 2");
   put_file(labels, idx_text(9, {2}, "\1\xff"));
-  EXPECT_EQ(error(), labels + ": label -1 at byte 9: 0 to 2 expected");
+  EXPECT_EQ(error(), labels + ": label -1 at byte 9: expected 0 to 2");
   put_file(labels, idx_text(0x0d, {1}, std::string(4, '\0')));
-  EXPECT_EQ(error(), labels + ": holds f32 [1]: one integer per image expected");
+  EXPECT_EQ(error(), labels + ": contains f32 [1]; expected one integer per image");
   put_folder(dir);
   const std::string images = dir / "t10k-images-idx3-ubyte";
   put_file(images, idx_text(8, {2, 2, 3}, std::string(12, 'x')));
-  EXPECT_EQ(error(), images + ": images are [2,3]: [2,2] expected, as in " +
+  EXPECT_EQ(error(), images + ": images are [2,3]; expected [2,2], as in " +
                          (dir / "train-images-idx3-ubyte"));
   put_file(images, idx_text(8, {2}, "xx"));
-  EXPECT_EQ(error(), images + ": holds u8 [2]: u8 images [count, height, width] expected");
+  EXPECT_EQ(error(), images + ": contains u8 [2]; expected u8 images [count, height, width]");
 }
 
 TEST(ImageFolder, takes_idx_images_as_they_are) {
@@ -265,8 +266,8 @@ TEST(ImageFolder, takes_idx_images_as_they_are) {
     return io_error_of([&] { read_image_folder(dir.str(), options); });
   };
   EXPECT_EQ(error({.height = 2, .width = 2, .channels = 1}), "no error");
-  const std::string images = (dir / "train-images-idx3-ubyte") + ": images are [2,2]: ";
-  const std::string as_they_are = " expected, and IDX images are taken as they are";
+  const std::string images = (dir / "train-images-idx3-ubyte") + ": images are [2,2]; expected ";
+  const std::string as_they_are = " (IDX images are not resized or converted)";
   EXPECT_EQ(error({.height = 2, .width = 3}), images + "[2,3]" + as_they_are);
   EXPECT_EQ(error({.channels = 3}), images + "[2,2,3]" + as_they_are);
   put_file(dir / "train-images-idx3-ubyte", idx_text(8, {3, 4, 1, 1}, "abcdefghijkl"));
@@ -284,7 +285,7 @@ TEST(ImageFolder, labels_may_be_of_any_integer_type) {
 TEST(ImageFolder, knows_fashion_mnist) {
   const char* const folder = "/usr/share/datasets/fashion-mnist";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "dataset-fashion-mnist is not installed";
-  const LabelledImages data = read_image_folder(folder);
+  const LabeledImages data = read_image_folder(folder);
   EXPECT_EQ(data.train.count, 60'000);
   EXPECT_EQ(data.test.count, 10'000);
   EXPECT_EQ(data.image_shape, (Shape{28, 28}));

@@ -6,6 +6,7 @@
 
 #include "io_test_util.h"
 #include "support/pictures.h"
+#include "tensorgrad/data/idx.h"
 #include "tensorgrad/data/images.h"
 
 namespace tensorgrad {
@@ -48,14 +49,14 @@ TEST(ImageHostile, cut_off_anywhere_is_an_error) {
     ASSERT_EQ(picture_error_of(good), "no error");
     for (std::size_t size = 0; size < good.size(); ++size) {
       const std::string error = picture_error_of(good.substr(0, size));
-      EXPECT_TRUE(error.starts_with("p: PNG cut off at byte " + std::to_string(size) + ": ") ||
-                  error.starts_with("p: JPEG cut off at byte " + std::to_string(size) + ": ") ||
+      EXPECT_TRUE(error.starts_with("p: PNG truncated at byte " + std::to_string(size) + ": ") ||
+                  error.starts_with("p: JPEG truncated at byte " + std::to_string(size) + ": ") ||
                   (size < 8 && error.starts_with("p: begins with ")))
           << size << ": " << error;
     }
   }
   EXPECT_EQ(picture_error_of(plain_png(9, 7, 3).substr(0, 45)),
-            "p: PNG cut off at byte 45: 11 more bytes of chunk \"IDAT\" expected");
+            "p: PNG truncated at byte 45: expected 11 more bytes of chunk \"IDAT\"");
 }
 
 TEST(ImageHostile, a_changed_byte_of_a_png_is_an_error) {
@@ -129,7 +130,7 @@ TEST(ImageHostile, data_that_inflate_without_end_are_an_error) {
   EXPECT_LT(data.size(), 100'000U);
   EXPECT_EQ(
       picture_error_of(kPngStart + png_header(1, 1, 8, 0) + png_chunk("IDAT", data) + kPngEnd),
-      "p: damaged PNG of [1,1,1]: it holds more than its pixels");
+      "p: damaged PNG of [1,1,1]: decoding takes more memory than its size allows");
 }
 
 TEST(ImageHostile, colours_that_a_palette_lacks_are_black) {
@@ -145,17 +146,17 @@ TEST(ImageHostile, sizes_are_looked_at_before_memory_is_taken) {
                             kPngEnd);
   };
   EXPECT_EQ(png(65'535, 65'535),
-            "p: a picture of [65535,65535,3], 12884508675 bytes: at most 268435456 are allowed");
+            "p: an image of [65535,65535,3] takes 12884508675 bytes; at most 268435456 allowed");
   EXPECT_EQ(png(65'536, 1),
-            "p: damaged PNG: 65536x1 pixels (1 to 65535 a side expected) at byte 8");
+            "p: damaged PNG: 65536x1 pixels (expected 1 to 65535 per side) at byte 8");
   EXPECT_EQ(png(1, 0xffffffff),
-            "p: damaged PNG: 1x4294967295 pixels (1 to 65535 a side expected) at byte 8");
-  EXPECT_EQ(png(0, 3), "p: damaged PNG: 0x3 pixels (1 to 65535 a side expected) at byte 8");
+            "p: damaged PNG: 1x4294967295 pixels (expected 1 to 65535 per side) at byte 8");
+  EXPECT_EQ(png(0, 3), "p: damaged PNG: 0x3 pixels (expected 1 to 65535 per side) at byte 8");
   std::string jpeg = hostile_fixture("colour.jpg");
   const std::size_t frame = jpeg.find("\xff\xc0");
   jpeg.replace(frame + 5, 4, "\xff\xff\xff\xff");
   EXPECT_EQ(picture_error_of(jpeg),
-            "p: a picture of [65535,65535,3], 12884508675 bytes: at most 268435456 are allowed");
+            "p: an image of [65535,65535,3] takes 12884508675 bytes; at most 268435456 allowed");
 }
 
 TEST(ImageHostile, chunks_that_do_not_fit_are_errors) {
@@ -164,11 +165,11 @@ TEST(ImageHostile, chunks_that_do_not_fit_are_errors) {
   EXPECT_EQ(picture_error_of(kPngStart + data + kPngEnd),
             "p: damaged PNG: chunk \"IDAT\" before IHDR at byte 8");
   EXPECT_EQ(picture_error_of(kPngStart + header + header + data + kPngEnd),
-            "p: damaged PNG: chunk \"IHDR\" again at byte 33");
+            "p: damaged PNG: second chunk \"IHDR\" at byte 33");
   EXPECT_EQ(picture_error_of(kPngStart + png_chunk("IHDR", "short") + data + kPngEnd),
             "p: damaged PNG: chunk \"IHDR\" of 5 bytes at byte 8");
   EXPECT_EQ(picture_error_of(kPngStart + header + png_chunk("WHAT", "") + data + kPngEnd),
-            "p: damaged PNG: chunk \"WHAT\", which nobody knows, at byte 33");
+            "p: damaged PNG: unknown chunk \"WHAT\" at byte 33");
   EXPECT_EQ(picture_error_of(kPngStart + header + kPngEnd), "p: damaged PNG of [1,1,1]: no IDAT");
   std::string changed = data;
   changed[10] ^= 1;
@@ -198,7 +199,7 @@ TEST(ImageHostile, segments_that_do_not_fit_are_errors) {
   EXPECT_EQ(with(segment(0xc0, "x")), "p: damaged JPEG: frame of 1 bytes at byte 2");
   EXPECT_EQ(
       with(segment(0xc9, "frame....")),
-      "p: damaged JPEG: frame of kind 9 (0 to 2, baseline to progressive, expected) at byte 2");
+      "p: damaged JPEG: frame of type 9 (expected 0 to 2, baseline to progressive) at byte 2");
   EXPECT_TRUE(with(segment(0xc0, "........")).starts_with("p: damaged JPEG: second frame at byte"));
 }
 

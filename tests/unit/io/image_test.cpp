@@ -158,13 +158,12 @@ TEST(Image, sizes_and_channels_that_cannot_be_are_errors) {
     return io_error_of([&] { image_of(plain_png(1, 1, 1), options); });
   };
   EXPECT_EQ(error({.height = 3}),
-            "p: height 3 and width 0 were asked for: both 1 to 65535, or both 0, expected");
+            "p: height and width must both be 1 to 65535 or both 0, got 3 and 0");
   EXPECT_EQ(error({.height = -1, .width = 2}),
-            "p: height -1 and width 2 were asked for: both 1 to 65535, or both 0, expected");
+            "p: height and width must both be 1 to 65535 or both 0, got -1 and 2");
   EXPECT_EQ(error({.height = 2, .width = 65'536}),
-            "p: height 2 and width 65536 were asked for: both 1 to 65535, or both 0, expected");
-  EXPECT_EQ(error({.channels = 2}),
-            "p: 2 channels were asked for: 1, 3, or 0 for those of the file expected");
+            "p: height and width must both be 1 to 65535 or both 0, got 2 and 65536");
+  EXPECT_EQ(error({.channels = 2}), "p: channels must be 1, 3 or 0 (as in the file), got 2");
 }
 
 TEST(Image, more_bytes_than_allowed_are_an_error) {
@@ -173,26 +172,27 @@ TEST(Image, more_bytes_than_allowed_are_an_error) {
   };
   EXPECT_EQ(error({.channels = 1, .max_bytes = 600}), "no error");
   EXPECT_EQ(error({.channels = 1, .max_bytes = 599}),
-            "p: a picture of [20,30,1], 600 bytes: at most 599 are allowed");
+            "p: an image of [20,30,1] takes 600 bytes; at most 599 allowed");
   EXPECT_EQ(error({.height = 40, .width = 40, .channels = 1, .max_bytes = 600}),
-            "p: a picture of [40,40,1], 1600 bytes: at most 600 are allowed");
+            "p: an image of [40,40,1] takes 1600 bytes; at most 600 allowed");
   EXPECT_EQ(error({.height = 65'535, .width = 65'535}),
-            "p: a picture of [65535,65535,3], 12884508675 bytes: at most 268435456 are allowed");
+            "p: an image of [65535,65535,3] takes 12884508675 bytes; at most 268435456 allowed");
   const TempDir dir;
   put_file(dir / "p.png", plain_png(1, 1, 1) + std::string(1000, 'x'));
   EXPECT_EQ(io_error_of([&] { read_image(dir / "p.png", {.max_bytes = 1000}); }),
-            (dir / "p.png") + ": has 1067 bytes: at most 1000 are allowed");
+            (dir / "p.png") + ": has 1067 bytes; at most 1000 allowed");
 }
 
 TEST(Image, what_is_no_picture_is_named) {
   EXPECT_EQ(io_error_of([] { image_of("GIF89a\x01\x02\x03 and more"); }),
-            R"(p: begins with "GIF89a\x01\x02\x03 an": a PNG or JPEG expected)");
-  EXPECT_EQ(io_error_of([] { image_of(""); }), R"(p: begins with "": a PNG or JPEG expected)");
+            R"(p: begins with "GIF89a\x01\x02\x03 an"; expected a PNG or JPEG image)");
+  EXPECT_EQ(io_error_of([] { image_of(""); }),
+            R"(p: begins with ""; expected a PNG or JPEG image)");
   const TempDir dir;
   EXPECT_EQ(io_error_of([&] { read_image(dir / "no.png"); }),
             (dir / "no.png") + ": cannot be opened: no such file or directory");
   EXPECT_EQ(io_error_of([&] { read_image(dir.str()); }),
-            dir.str() + ": is a folder: a file was expected");
+            dir.str() + ": is a folder; expected a file");
 }
 
 }  // namespace

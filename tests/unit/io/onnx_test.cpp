@@ -7,7 +7,7 @@
 #include "io/onnx.h"
 #include "io/protobuf.h"
 #include "io_test_util.h"
-#include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/data/files.h"
 
 namespace tensorgrad::io {
 namespace {
@@ -107,8 +107,8 @@ TEST(OnnxFile, of_more_than_two_gib_is_refused_before_anything_is_written) {
     ADD_FAILURE() << "nothing was thrown";
   } catch (const IoError& error) {
     EXPECT_EQ(error.message(), path +
-                                   ": the model would take 2147483703 bytes; a file of ONNX "
-                                   "holds at most 2147483647");
+                                   ": the model takes 2147483703 bytes; an ONNX file is limited "
+                                   "to 2147483647");
   }
   EXPECT_FALSE(std::filesystem::exists(path));
   munmap(nothing, kSize);

@@ -103,7 +103,7 @@ TEST(Safetensors, refuses_to_write_what_it_would_not_read) {
   EXPECT_EQ(error_with("w", {"F32", {-1}, good.data}),
             path + ": tensor \"w\": F32 [-1] does not take 4 bytes");
   EXPECT_EQ(error_with("__metadata__", good),
-            path + ": tensor \"__metadata__\": the name is taken by the format");
+            path + ": tensor \"__metadata__\": the name is reserved by the format");
   EXPECT_EQ(error_with("\xff", good), path + ": a tensor's name or the metadata is not UTF-8");
   EXPECT_EQ(error_with("w", {"U8", Shape(65, 1), std::vector<std::byte>(1)}),
             path + ": tensor \"w\": has too many axes");
@@ -115,8 +115,9 @@ TEST(Safetensors, missing_files_and_folders_are_errors) {
   EXPECT_EQ(io_error_of([&] { read_safetensors(dir / "none"); }),
             (dir / "none") + ": cannot be opened: no such file or directory");
   EXPECT_EQ(io_error_of([&] { read_safetensors(dir.str()); }),
-            dir.str() + ": is a folder: a file was expected");
-  EXPECT_EQ(io_error_of([&] { read_safetensors("/dev/null"); }), "/dev/null: is no regular file");
+            dir.str() + ": is a folder; expected a file");
+  EXPECT_EQ(io_error_of([&] { read_safetensors("/dev/null"); }),
+            "/dev/null: is not a regular file");
 }
 
 TEST(Safetensors, files_on_disk_are_checked_as_bytes_are) {
@@ -137,14 +138,14 @@ TEST(Safetensors, dtypes_have_their_names) {
   }
   EXPECT_EQ(stored_dtype(boolean), "BOOL");
   EXPECT_EQ(io_error_of([] { element_type("m", "w", {"BOOL", {}, {}}); }),
-            "m: tensor 'w' is BOOL; F32, I32 or U32 expected");
+            "m: tensor 'w' is BOOL; expected F32, I32 or U32");
 }
 
 TEST(Safetensors, the_range_is_of_the_finite_values) {
   const auto expect = [](const StoredTensor& tensor, const StoredRange& expected) {
     const StoredRange range = stored_range(tensor);
-    EXPECT_EQ(range.least, expected.least);
-    EXPECT_EQ(range.most, expected.most);
+    EXPECT_EQ(range.min, expected.min);
+    EXPECT_EQ(range.max, expected.max);
     EXPECT_EQ(range.mean, expected.mean);
     EXPECT_EQ(range.count, expected.count);
     EXPECT_EQ(range.finite, expected.finite);

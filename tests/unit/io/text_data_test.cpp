@@ -4,8 +4,8 @@
 
 #include <tuple>
 
-#include "tensorgrad/data/images.h"
-#include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/data/files.h"
+#include "tensorgrad/data/text.h"
 #include "unit/io/io_test_util.h"
 
 namespace tensorgrad::test {
@@ -47,30 +47,30 @@ TEST(TextData, names_the_byte_of_what_it_refuses) {
   };
   refused("", {}, "f.txt: is empty");
   refused("\xef\xbb\xbf", {}, "f.txt: is empty");
-  refused("ab\xff", {}, "f.txt: no UTF-8 at byte 2");
-  refused("ab\xc3", {}, "f.txt: no UTF-8 at byte 2");
-  refused("\xed\xa0\x80", {}, "f.txt: no UTF-8 at byte 0");
+  refused("ab\xff", {}, "f.txt: invalid UTF-8 at byte 2");
+  refused("ab\xc3", {}, "f.txt: invalid UTF-8 at byte 2");
+  refused("\xed\xa0\x80", {}, "f.txt: invalid UTF-8 at byte 0");
   refused("abc\u00e9", {.vocabulary = {"a", "b", "c"}},
-          "f.txt: the vocabulary lacks \"\u00e9\", at byte 3");
-  refused("abc", {.holdout = 1}, "f.txt: a share of 0 up to, not with, 1");
-  refused("abc", {.holdout = -0.1}, "f.txt: a share of 0 up to, not with, 1");
-  refused("abc", {.holdout = NAN}, "f.txt: a share of 0 up to, not with, 1");
-  refused("abc", {.vocabulary = {"a", "bc"}}, "\"bc\" is not one character");
-  refused("abc", {.vocabulary = {"a", ""}}, "\"\" is not one character");
-  refused("abc", {.vocabulary = {"a", "b", "a"}}, "\"a\" is there twice");
+          "f.txt: \"\u00e9\" at byte 3 is not in the vocabulary");
+  refused("abc", {.holdout = 1}, "f.txt: holdout must be in [0, 1), got 1");
+  refused("abc", {.holdout = -0.1}, "f.txt: holdout must be in [0, 1), got -0.1");
+  refused("abc", {.holdout = NAN}, "f.txt: holdout must be in [0, 1), got");
+  refused("abc", {.vocabulary = {"a", "bc"}}, "\"bc\" is not a single UTF-8 character");
+  refused("abc", {.vocabulary = {"a", ""}}, "\"\" is not a single UTF-8 character");
+  refused("abc", {.vocabulary = {"a", "b", "a"}}, "\"a\" occurs twice");
   const TempDir folder;
   write_file_atomically(folder / "long", "0123456789");
   EXPECT_EQ(read_text(folder / "long", {.max_bytes = 10}).vocabulary.size(), 10);
   EXPECT_THAT([&] { read_text(folder / "long", {.max_bytes = 9}); },
-              ThrowsMessage<IoError>(HasSubstr("holds more than 9 bytes of text")));
+              ThrowsMessage<IoError>(HasSubstr("text exceeds the limit of 9 bytes")));
 }
 
 TEST(Vocabulary, refuses_tokens_that_are_none) {
   const Vocabulary letters({"a", "b"});
   EXPECT_THAT([&] { std::ignore = letters.decode(std::vector<std::int32_t>{0, 2}); },
-              ThrowsMessage<IoError>(HasSubstr("token 2: 0 to 1 expected")));
+              ThrowsMessage<IoError>(HasSubstr("token 2 is out of range; expected 0 to 1")));
   EXPECT_THAT([&] { std::ignore = letters.decode(std::vector<std::int32_t>{-1}); },
-              ThrowsMessage<IoError>(HasSubstr("token -1: 0 to 1 expected")));
+              ThrowsMessage<IoError>(HasSubstr("token -1 is out of range; expected 0 to 1")));
 }
 
 TEST(TokenWindows, read_the_tokens_from_beginning_to_end) {

@@ -30,7 +30,7 @@ TEST(TuningFileTest, keeps_what_was_added) {
   }
   EXPECT_EQ(get_file(dir / "t"),
             kTuningHead +
-                "# device\tdriver\tcontraction\tchoice\tmicroseconds of each that was tried\n"
+                "# device\tdriver\tcontraction\tchoice\tmicroseconds of each candidate\n"
                 "gpu\tdriver 1, x\t1x2x3x4 a\ttile 64\tdefault 2.00, tile 64 1.00\n");
   const TuningFile again(dir / "t");
   ASSERT_NE(again.find("gpu", "driver 1, x", "1x2x3x4 a"), nullptr);
@@ -87,14 +87,14 @@ TEST(TuningFileTest, a_damaged_one_is_named_with_its_line) {
     return io_error_of([&] { const TuningFile file(path); });
   };
   EXPECT_EQ(error_of("tensorgrad tuning 2\n"),
-            path + ": line 1: \"tensorgrad tuning 1\" expected, got \"tensorgrad tuning 2\"");
+            path + ": line 1: expected \"tensorgrad tuning 1\", got \"tensorgrad tuning 2\"");
   EXPECT_EQ(error_of(kTuningHead + "gpu\td\tk\ttile 64\t\ngpu\td\n"),
-            path + ": line 3: 5 fields between tabs expected, got 2");
+            path + ": line 3: expected 5 tab-separated fields, got 2");
   EXPECT_EQ(error_of(kTuningHead + "gpu\td\tk\ttile 64\t"),
-            path + ": line 2: the line is cut short");
+            path + ": line 2: the line is truncated");
   EXPECT_EQ(error_of(kTuningHead + "gpu\td\tk\t\t\n"), path + ": line 2: the choice is missing");
   EXPECT_EQ(io_error_of([&] { const TuningFile file(dir / "no/t"); }),
-            (dir / "no/t") + ": cannot be written: there is no folder " + (dir / "no"));
+            (dir / "no/t") + ": cannot be written: no such folder: " + (dir / "no"));
 }
 
 TEST(TuningFileTest, many_that_write_at_once_lose_nothing) {

@@ -22,7 +22,7 @@ ValueId add_input(Graph& graph, const std::string& name, const Shape& shape) {
 Graph small() {
   Graph graph;
   const ValueId x = add_input(graph, "x", {2, 3});
-  const ValueId sum = graph.add(ops::add, {x, x}, {}, Site("model.cpp", 3), "twice");
+  const ValueId sum = graph.add(ops::add, {x, x}, {}, SourceLocation("model.cpp", 3), "twice");
   graph.outputs.push_back({"y", graph.add(ops::exp, {sum})});
   return graph;
 }
@@ -30,7 +30,7 @@ Graph small() {
 TEST(Graph, add_infers_the_type_and_keeps_site_and_origin) {
   const Graph graph = small();
   EXPECT_EQ(graph[2].type, (Type{f32, {2, 3}}));
-  EXPECT_EQ(graph[1].site.line, 3U);
+  EXPECT_EQ(graph[1].location.line, 3U);
   EXPECT_EQ(graph[1].origin, "twice");
   EXPECT_EQ(users_of(graph)[0], (std::vector<ValueId>{1, 1}));
   EXPECT_EQ(graph.find_leaf(ops::input, "x"), 0);
@@ -42,9 +42,9 @@ TEST(Graph, add_names_the_op_or_what_the_user_called) {
   const ValueId a = add_input(graph, "a", {2}), b = add_input(graph, "b", {3});
   const auto message = [&](std::string_view name) -> std::string {
     try {
-      graph.add(ops::add, {a, b}, {}, Site("model.cpp", 9), {}, name);
+      graph.add(ops::add, {a, b}, {}, SourceLocation("model.cpp", 9), {}, name);
     } catch (const ShapeError& error) {
-      EXPECT_EQ(error.site().line, 9U);
+      EXPECT_EQ(error.location().line, 9U);
       return error.message();
     }
     return "nothing was thrown";
@@ -74,7 +74,7 @@ TEST(Graph, verify_finds_what_is_broken) {
 TEST(Graph, hash_is_of_all_but_lines_and_origins) {
   const std::uint64_t want = hash(small());
   Graph same = small();
-  same[1].site = Site("other.cpp", 7);
+  same[1].location = SourceLocation("other.cpp", 7);
   same[1].origin = "other";
   EXPECT_EQ(hash(same), want);
   const auto differs = [&](const std::function<void(Graph&)>& change) {

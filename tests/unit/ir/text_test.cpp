@@ -33,7 +33,7 @@ TEST(Parse, an_offset_that_leaves_the_arena_is_refused) {
   EXPECT_EQ(parse(parameter(", offset=0", "[4]"), "x.ir", find_op).size(), 1);
   EXPECT_EQ(parse(parameter(", offset=2147483643", "[4]"), "x.ir", find_op).size(), 1);
   const std::string range =
-      "x.ir:1: parameter: 'w': an offset from 0 to 2^31-1 less the elements of [4] expected, got ";
+      "x.ir:1: parameter: 'w': expected an offset from 0 to 2^31-1 minus the elements of [4], got ";
   refused(parameter(", offset=-4", "[4]"), range + "-4");
   refused(parameter(", offset=2147483644", "[4]"), range + "2147483644");
   refused(parameter("", "[4]"), "x.ir:1: parameter: attribute 'offset' is missing");
@@ -53,9 +53,9 @@ TEST(Parse, missing_attributes_are_named_with_the_line) {
 
 TEST(Parse, names_of_outputs_and_leaves_are_there_once) {
   refused(std::string(kSum) + "output y = %2\noutput y = %0\n",
-          "x.ir:5: there is an output 'y' already");
+          "x.ir:5: two outputs are named 'y'");
   refused(std::string(kSum) + "%3 = input() {dtype=0, name=\"x\", shape=[2]} : f32[2]\n",
-          "x.ir:4: input: there is one called 'x' already");
+          "x.ir:4: input: the name 'x' is used twice");
 }
 
 TEST(Parse, an_update_is_of_a_leaf_that_keeps_its_value) {
@@ -64,12 +64,12 @@ TEST(Parse, an_update_is_of_a_leaf_that_keeps_its_value) {
     refused(std::string(kSum) + "%3 = scalar() {dtype=0, name=\"rate\"} : f32[]\n" + line + "\n",
             message);
   };
-  const std::string kinds = ": a state, an arena or a parameter expected, got ";
+  const std::string kinds = ": expected a state, an arena or a parameter, got ";
   update("update %3 = %3", "x.ir:5: update %3" + kinds + "scalar");
   update("update %2 = %2", "x.ir:5: update %2" + kinds + "add");
   update("update %0 = %2", "x.ir:5: update %0" + kinds + "input");
-  update("update %1 = %3", "x.ir:5: update %1: f32[4] expected, got %3 f32[]");
-  update("update %1 = %2\nupdate %1 = %0", "x.ir:6: update %1: it is updated already");
+  update("update %1 = %3", "x.ir:5: update %1: expected f32[4], got %3 f32[]");
+  update("update %1 = %2\nupdate %1 = %0", "x.ir:6: update %1: already updated");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rows of Mamba-3 that lm::b_and_c_alone() picks; trainer_test.cpp has those of the others.
+// The rows of Mamba-3 that lm::train_only_bc() picks; trainer_test.cpp has those of the others.
 #include <gtest/gtest.h>
 
 #include "support/small_mamba.h"
@@ -12,12 +12,12 @@ namespace {
 // decay: so the first half of the rows makes B, and the second half C. B and C have biases, which
 // are 0 here.
 TEST(BAndCAlone, picks_the_rows_of_mamba3_that_write_and_read_the_states) {
-  const nn::MambaConfig config = small_mamba(7, {nn::MixerKind::kMamba3}, 16);
+  const nn::LanguageModelConfig config = small_mamba(7, {nn::MixerKind::kMamba3}, 16);
   const std::string mixer = "backbone.layers.0.mixer.", name = mixer + "in_proj.weight";
-  Forward forward =
-      compile_forward(nn::MambaLM(config),
-                      [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
-                      {.inputs = {{"tokens", {1, 9}, i32}}, .device = {.kind = "cpu"}, .seed = 2});
+  CompiledFunction forward = compile_function(
+      nn::LanguageModel(config),
+      [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
+      {.inputs = {{"tokens", {1, 9}, i32}}, .device = {.kind = "cpu"}, .seed = 2});
   auto weights = forward.download_params();
   for (const char* const bias : {"b_bias", "c_bias"}) {
     HostTensor& values = weights.at(mixer + bias);
@@ -30,15 +30,15 @@ TEST(BAndCAlone, picks_the_rows_of_mamba3_that_write_and_read_the_states) {
     auto changed = weights;
     std::vector<float> matrix = weights.at(name).floats();
     std::fill(matrix.begin() + begin * shape[1], matrix.begin() + end * shape[1], 0.0F);
-    changed[name] = HostTensor::of(shape, matrix);
+    changed[name] = HostTensor::from(shape, matrix);
     HostTensor& rates = changed.at(mixer + "A_bias");
     std::vector<float> values = rates.floats();
     for (float& v : values) v += decays ? 1.0F : 0.0F;
-    rates = HostTensor::of(rates.shape, values);
+    rates = HostTensor::from(rates.shape, values);
     forward.upload_params(changed);
     return forward({{"tokens", text}}).floats();
   };
-  const RowRange rows = lm::b_and_c_alone(config).at(0).rows(name, shape).at(0);
+  const RowRange rows = lm::train_only_bc(config).at(0).rows(name, shape).at(0);
   const std::int64_t middle = (rows.begin + rows.end) / 2;
   for (const auto& [begin, end] : {std::pair(rows.begin, middle), std::pair(middle, rows.end)}) {
     EXPECT_EQ(run(begin, end, false), run(begin, end, true));

@@ -56,12 +56,13 @@ class Hostile {
   std::int64_t before_ = most_memory();
 };
 
-lm::SavedModel new_model(const nn::MambaConfig& config) {
-  return {config, compile_forward(
-                      nn::MambaLM(config),
-                      [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
-                      {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 3})
-                      .download_params()};
+lm::SavedModel new_model(const nn::LanguageModelConfig& config) {
+  return {config,
+          compile_function(
+              nn::LanguageModel(config),
+              [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
+              {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 3})
+              .download_params()};
 }
 
 lm::SavedModel model_of_all_kinds() {
@@ -144,7 +145,7 @@ TEST(LmCheckpointHostile, folders_of_other_libraries_are_refused_or_read) {
 }
 
 lm::SavedModel tiny_model() {
-  nn::MambaConfig config{.vocab_size = 7, .d_model = 6, .n_layer = 2};
+  nn::LanguageModelConfig config{.vocab_size = 7, .d_model = 6, .n_layer = 2};
   config.mamba = {.d_state = 3, .d_conv = 3, .expand = 2, .dt_rank = 2};
   return new_model(config);
 }
@@ -199,7 +200,7 @@ TEST(LmCheckpointHostile, mbjs_tensors_of_other_sizes_are_refused_or_read) {
             bad.layers[random.below(bad.layers.size())] = static_cast<MbjsLayer>(random.below(4));
       }
     }
-    hostile.expect_refused_or_whole([&] { return lm::model_of_mbjs(bad, "f"); },
+    hostile.expect_refused_or_whole([&] { return lm::convert_mbjs(bad, "f"); },
                                     "round " + std::to_string(round));
   }
   hostile.expect_some(50, 500);
@@ -214,11 +215,11 @@ TEST(LmCheckpointHostile, models_with_another_number_run_or_say_why_not) {
   for (int round = 0; round < 600 && ran < (kSanitized ? 5 : 60); ++round) {
     const std::string bad = test::with_another_value(json, random);
     try {
-      const nn::MambaConfig config = lm::config_from_json(bad);
+      const nn::LanguageModelConfig config = lm::config_from_json(bad);
       lm::check_weights(config, good.weights, "it");
-      Forward forward = compile_forward(
-          nn::MambaLM(config),
-          [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+      CompiledFunction forward = compile_function(
+          nn::LanguageModel(config),
+          [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
           {.inputs = {{"tokens", {1, 3}, i32}}, .device = {.kind = "cpu"}});
       forward.upload_params(good.weights);
       EXPECT_EQ(forward({{"tokens", std::vector<std::int32_t>{1, 2, 3}}}).floats().size(), 27U);

@@ -14,12 +14,12 @@ namespace tensorgrad::testing {
 namespace {
 
 using lm::SavedModel;
-using nn::MambaConfig;
+using nn::LanguageModelConfig;
 using nn::MixerKind;
 
 // Nothing is as it is by default.
-MambaConfig unusual() {
-  MambaConfig config{.vocab_size = 9, .d_model = 12, .n_layer = 5};
+LanguageModelConfig unusual() {
+  LanguageModelConfig config{.vocab_size = 9, .d_model = 12, .n_layer = 5};
   config.layers = {MixerKind::kMamba3, MixerKind::kMamba1, MixerKind::kMlp, MixerKind::kAttention,
                    MixerKind::kMamba2};
   config.mamba = {.d_state = 5,
@@ -46,15 +46,15 @@ MambaConfig unusual() {
                    .dt_min = 0.1,
                    .dt_max = 0.7,
                    .dt_floor = 0.2,
-                   .dt_least = 0.01,
-                   .dt_most = 0.9,
+                   .dt_limit_min = 0.01,
+                   .dt_limit_max = 0.9,
                    .norm_epsilon = 0.1};
   config.mamba3 = {.d_state = 4,
                    .expand = 1,
                    .head_dim = 6,
                    .ranks = 3,
                    .chunk = 5,
-                   .out_norm = nn::OutNorm::kBehindGate,
+                   .out_norm = nn::OutNorm::kAfterGate,
                    .a_min = 0.3,
                    .a_max = 2,
                    .dt_min = 0.01,
@@ -66,14 +66,14 @@ MambaConfig unusual() {
   config.mlp_width = 17;
   config.norm_epsilon = 0.001;
   config.tie_embeddings = false;
-  config.weights = nn::WeightFormat::kBf16;
+  config.weight_format = nn::WeightFormat::kBf16;
   return config;
 }
 
-std::map<std::string, HostTensor> some_weights(const MambaConfig& config) {
-  return compile_forward(
-             nn::MambaLM(config),
-             [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+std::map<std::string, HostTensor> some_weights(const LanguageModelConfig& config) {
+  return compile_function(
+             nn::LanguageModel(config),
+             [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
              {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 3})
       .download_params();
 }
@@ -88,20 +88,21 @@ std::string message_of(const std::function<void()>& work) {
 }
 
 TEST(LmConfig, is_read_as_it_was_written) {
-  const MambaConfig config = unusual();
+  const LanguageModelConfig config = unusual();
   const std::string json = lm::to_json(config);
-  const MambaConfig read = lm::config_from_json(json);
+  const LanguageModelConfig read = lm::config_from_json(json);
   EXPECT_EQ(read.n_layer, 5);
   EXPECT_EQ(read.layers, config.layers);
   EXPECT_EQ(read.mamba.discretization, Discretization::kZeroOrderHold);
   EXPECT_EQ(read.mamba.dt_min, 0.002);
   EXPECT_EQ(read.mamba3.ranks, 3);
-  EXPECT_EQ(read.mamba3.out_norm, nn::OutNorm::kBehindGate);
+  EXPECT_EQ(read.mamba3.out_norm, nn::OutNorm::kAfterGate);
   EXPECT_EQ(read.attention.max_length, 31);
   EXPECT_FALSE(read.tie_embeddings);
   EXPECT_EQ(lm::to_json(read), json);
   // Each option was another than by default, so that none is read by chance.
-  const MambaConfig usual{.vocab_size = 9, .d_model = 12, .n_layer = 5, .layers = config.layers};
+  const LanguageModelConfig usual{
+      .vocab_size = 9, .d_model = 12, .n_layer = 5, .layers = config.layers};
   const auto others = nlohmann::json::parse(lm::to_json(usual)).flatten();
   std::set<std::string> same;
   const auto written = nlohmann::json::parse(json).flatten();
@@ -113,7 +114,7 @@ TEST(LmConfig, is_read_as_it_was_written) {
 }
 
 TEST(LmConfig, has_the_options_of_the_layers_that_there_are) {
-  const MambaConfig config{.vocab_size = 65, .d_model = 128, .n_layer = 2};
+  const LanguageModelConfig config{.vocab_size = 65, .d_model = 128, .n_layer = 2};
   const std::string json = lm::to_json(config);
   EXPECT_THAT(json, ::testing::HasSubstr(R"("layers":["mamba1","mamba1"])"));
   EXPECT_THAT(json, ::testing::Not(::testing::HasSubstr("head_dim")));
@@ -123,14 +124,14 @@ TEST(LmConfig, has_the_options_of_the_layers_that_there_are) {
 // As files from before there was one.
 TEST(LmConfig, has_no_norm_behind_mamba3_where_none_is_named) {
   std::string json = lm::to_json(unusual());
-  const std::string norm = R"("out_norm":"behind_gate",)";
+  const std::string norm = R"("out_norm":"after_gate",)";
   const std::size_t at = json.find(norm);
   ASSERT_NE(at, std::string::npos) << json;
   json.erase(at, norm.size());
   EXPECT_EQ(lm::config_from_json(json).mamba3.out_norm, nn::OutNorm::kNone);
   for (const nn::OutNorm each :
-       {nn::OutNorm::kNone, nn::OutNorm::kBeforeGate, nn::OutNorm::kBehindGate}) {
-    MambaConfig config = unusual();
+       {nn::OutNorm::kNone, nn::OutNorm::kBeforeGate, nn::OutNorm::kAfterGate}) {
+    LanguageModelConfig config = unusual();
     config.mamba3.out_norm = each;
     EXPECT_EQ(lm::config_from_json(lm::to_json(config)).mamba3.out_norm, each);
   }
@@ -148,47 +149,47 @@ TEST(LmConfig, names_the_field_that_is_wrong) {
   EXPECT_EQ(read_with("{\"format\"", "{format"), "a.json: the configuration is not JSON at byte 2");
   EXPECT_EQ(read_with("\"d_model\":12,", ""), "a.json: d_model: is missing");
   EXPECT_EQ(read_with("\"d_model\":12", "\"d_model\":1.5"),
-            "a.json: d_model: an integer from 1 to 1073741824 expected, got 1.5");
+            "a.json: d_model: expected an integer from 1 to 1073741824, got 1.5");
   EXPECT_EQ(read_with("\"d_model\":12", "\"d_model\":18446744073709551615"),
-            "a.json: d_model: an integer from 1 to 1073741824 expected, got 18446744073709551615");
+            "a.json: d_model: expected an integer from 1 to 1073741824, got 18446744073709551615");
   EXPECT_EQ(read_with("\"ranks\":3", "\"ranks\":0"),
-            "a.json: mamba3.ranks: an integer from 1 to 1073741824 expected, got 0");
+            "a.json: mamba3.ranks: expected an integer from 1 to 1073741824, got 0");
   EXPECT_EQ(read_with("\"d_conv\":3", "\"d_conv\":1"),
-            "a.json: mamba1.d_conv: an integer from 2 to 1073741824 expected, got 1");
+            "a.json: mamba1.d_conv: expected an integer from 2 to 1073741824, got 1");
   EXPECT_EQ(read_with("\"d_conv\":2", "\"d_conv\":1"),
-            "a.json: mamba2.d_conv: an integer from 2 to 1073741824 expected, got 1");
+            "a.json: mamba2.d_conv: expected an integer from 2 to 1073741824, got 1");
   EXPECT_EQ(read_with("\"rope_base\":500.0", "\"rope_base\":-1"),
-            "a.json: attention.rope_base: a number above 0 expected, got -1");
+            "a.json: attention.rope_base: expected a number above 0, got -1");
   EXPECT_EQ(read_with("\"rope_base\":500.0", "\"rope_base\":\"big\""),
-            "a.json: attention.rope_base: a number above 0 expected, got \"big\"");
+            "a.json: attention.rope_base: expected a number above 0, got \"big\"");
   EXPECT_EQ(read_with("\"mamba1\",\"mlp\"", "\"mamba1\",\"lstm\""),
-            "a.json: layers[2]: one of mamba1, mamba2, mamba3, attention and mlp expected, got "
+            "a.json: layers[2]: expected mamba1, mamba2, mamba3, attention or mlp, got "
             "\"lstm\"");
   EXPECT_EQ(read_with("zero_order_hold", "bilinear"),
-            "a.json: mamba1.discretization: euler or zero_order_hold expected, got \"bilinear\"");
-  EXPECT_EQ(read_with("\"behind_gate\"", "\"everywhere\""),
-            "a.json: mamba3.out_norm: none, before_gate or behind_gate expected, got "
+            "a.json: mamba1.discretization: expected euler or zero_order_hold, got \"bilinear\"");
+  EXPECT_EQ(read_with("\"after_gate\"", "\"everywhere\""),
+            "a.json: mamba3.out_norm: expected none, before_gate or after_gate, got "
             "\"everywhere\"");
   EXPECT_EQ(read_with("\"conv_bias\":false", "\"conv_bias\":0"),
-            "a.json: mamba1.conv_bias: true or false expected, got 0");
+            "a.json: mamba1.conv_bias: expected true or false, got 0");
   EXPECT_EQ(read_with("\"heads\":6", "\"heads\":6,\"dropout\":0"),
-            "a.json: attention.dropout: there is no such field");
-  EXPECT_EQ(read_with("\"mlp\":{\"width\":17}", "\"mlp\":17"), "a.json: mlp: an object expected");
+            "a.json: attention.dropout: unknown field");
+  EXPECT_EQ(read_with("\"mlp\":{\"width\":17}", "\"mlp\":17"), "a.json: mlp: expected an object");
   EXPECT_EQ(read_with("\"version\":1", "\"version\":2"),
-            "a.json: version: 1 expected; the file is of a newer tensorgrad");
+            "a.json: version: expected 1, got 2; the file was written by a newer tensorgrad");
   EXPECT_EQ(read_with("\"rope_base\":500.0", "\"rope_base\":5e500"),
             "a.json: the configuration has a number that is too large");
   EXPECT_EQ(read_with("\"heads\":6", "\"heads\":" + std::string(200'000, '[')),
             "a.json: the configuration is nested too deeply");
-  EXPECT_EQ(read_with("tensorgrad MambaLM", "GPT"),
-            "a.json: format: \"tensorgrad MambaLM\" expected, got \"GPT\"");
+  EXPECT_EQ(read_with("tensorgrad LanguageModel", "GPT"),
+            "a.json: format: expected \"tensorgrad LanguageModel\", got \"GPT\"");
 }
 
 TEST(LmCheckpoint, gives_back_weights_configuration_and_tokenizer) {
   const test::TempDir folder;
   const std::string path = folder / "model.safetensors";
-  MambaConfig config = unusual();
-  config.weights = nn::WeightFormat::kF32;
+  LanguageModelConfig config = unusual();
+  config.weight_format = nn::WeightFormat::kF32;
   Tokenizer tokenizer = Tokenizer::characters({"a", "b", " "}, {"<end>", "<begin>"});
   tokenizer.set_eos("<end>");
   tokenizer.set_bos("<begin>");
@@ -215,7 +216,7 @@ TEST(LmCheckpoint, gives_back_weights_configuration_and_tokenizer) {
 TEST(LmCheckpoint, reads_weights_of_bf16) {
   const test::TempDir folder;
   const std::string path = folder / "bf16.safetensors";
-  const MambaConfig config{.vocab_size = 9, .d_model = 8, .n_layer = 1};
+  const LanguageModelConfig config{.vocab_size = 9, .d_model = 8, .n_layer = 1};
   lm::save_model(path, {config, some_weights(config)});
   StoredFile file = read_safetensors(path);
   StoredTensor& norm = file.tensors.at("backbone.norm_f.weight");
@@ -229,7 +230,7 @@ TEST(LmCheckpoint, reads_weights_of_bf16) {
 TEST(LmCheckpoint, names_the_tensor_that_is_wrong) {
   const test::TempDir folder;
   const std::string path = folder / "wrong.safetensors";
-  const MambaConfig config{.vocab_size = 9, .d_model = 8, .n_layer = 1};
+  const LanguageModelConfig config{.vocab_size = 9, .d_model = 8, .n_layer = 1};
   const SavedModel model{config, some_weights(config), {}};
   const auto failure = [&](const std::function<void(StoredFile&)>& change) {
     lm::save_model(path, model);
@@ -239,16 +240,16 @@ TEST(LmCheckpoint, names_the_tensor_that_is_wrong) {
     return message_of([&] { (void)lm::load_model(path); });
   };
   EXPECT_EQ(failure([](StoredFile& file) { file.metadata.clear(); }),
-            path + ": not a language model's file: its metadata lacks tensorgrad.lm.config");
+            path + ": not a language model file: its metadata has no tensorgrad.lm.config");
   EXPECT_EQ(failure([](StoredFile& file) { file.tensors.erase("backbone.norm_f.weight"); }),
             path + ": the tensor backbone.norm_f.weight is missing");
   EXPECT_EQ(failure([](StoredFile& file) {
               file.tensors["x"] = {"F32", {1}, std::vector<std::byte>(4)};
             }),
-            path + ": a model of this configuration has no parameter x");
+            path + ": a model with this configuration has no parameter x");
   EXPECT_EQ(
       failure([](StoredFile& file) { file.tensors.at("backbone.norm_f.weight").shape = {2, 4}; }),
-      path + ": backbone.norm_f.weight: f32[8] expected, got f32[2,4]");
+      path + ": backbone.norm_f.weight: expected f32[8], got f32[2,4]");
   EXPECT_EQ(failure([](StoredFile& file) { file.metadata[lm::kTokenizerKey] = "{"; }).find(path),
             0U);
   EXPECT_EQ(failure([](StoredFile& file) {
@@ -257,13 +258,13 @@ TEST(LmCheckpoint, names_the_tensor_that_is_wrong) {
             }),
             path + ": tensorgrad.lm.tokenizer_config: eos_token: the tokenizer has no such token");
   // What is claimed is not made.
-  MambaConfig huge = config;
+  LanguageModelConfig huge = config;
   huge.n_layer = 60'000;
   huge.d_model = 1'000'000;
   EXPECT_EQ(failure([&](StoredFile& file) { file.metadata[lm::kConfigKey] = lm::to_json(huge); }),
-            path + ": a model of this configuration has more parameters than the 1384 there are");
+            path + ": a model with this configuration has more parameters than the 1384 given");
   EXPECT_EQ(message_of([&] { lm::save_model(path, {config, model.weights, Tokenizer::bytes()}); }),
-            path + ": the tokenizer has ids up to 255, the model is for 9 tokens");
+            path + ": the tokenizer has ids up to 255, but the model has a vocabulary of 9 tokens");
 }
 
 }  // namespace

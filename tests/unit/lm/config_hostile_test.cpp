@@ -34,7 +34,7 @@ std::vector<std::string> foreign_configurations() {
 std::vector<std::string> own_configurations() {
   std::vector<std::string> all;
   for (const char* schedule : {"mamba1", "mamba2", "mamba3", "jamba", "zamba"}) {
-    nn::MambaConfig config{.vocab_size = 9, .d_model = 12, .n_layer = 8};
+    nn::LanguageModelConfig config{.vocab_size = 9, .d_model = 12, .n_layer = 8};
     config.layers = nn::mixer_schedule(schedule, config.n_layer);
     all.push_back(lm::to_json(config));
   }

@@ -13,8 +13,8 @@
 namespace tensorgrad::testing {
 namespace {
 
+using lm::Completion;
 using lm::Decoder;
-using lm::Generated;
 using lm::GenerateOptions;
 using lm::Generator;
 using lm::SavedModel;
@@ -24,17 +24,17 @@ constexpr std::int64_t kSymbols = 256;
 using Tokens = std::vector<std::int32_t>;
 
 // With weights that are far from the initial ones, so that every token changes what follows.
-SavedModel wild_model(const nn::MambaConfig& config) {
-  Forward forward =
-      compile_forward(nn::MambaLM(config),
-                      [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
-                      {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 5});
+SavedModel wild_model(const nn::LanguageModelConfig& config) {
+  CompiledFunction forward = compile_function(
+      nn::LanguageModel(config),
+      [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
+      {.inputs = {{"tokens", {1, 1}, i32}}, .device = {.kind = "cpu"}, .seed = 5});
   SavedModel model{config, forward.download_params(), Tokenizer::bytes()};
   std::mt19937 random(2);
   for (auto& [name, tensor] : model.weights) {
     std::vector<float> values = tensor.floats();
     for (float& v : values) v += 0.3F * (static_cast<float>(random() % 2001) / 1000.0F - 1);
-    tensor = HostTensor::of(tensor.shape, values);
+    tensor = HostTensor::from(tensor.shape, values);
   }
   return model;
 }
@@ -61,9 +61,9 @@ class Whole {
  public:
   explicit Whole(const SavedModel& model, std::size_t length)
       : length_(length),
-        forward_(compile_forward(
-            nn::MambaLM(model.config),
-            [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+        forward_(compile_function(
+            nn::LanguageModel(model.config),
+            [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
             {.inputs = {{"tokens", {1, static_cast<std::int64_t>(length)}, i32}},
              .device = {.kind = "cpu"}})) {
     forward_.upload_params(model.weights);
@@ -78,7 +78,7 @@ class Whole {
 
  private:
   std::size_t length_;
-  Forward forward_;
+  CompiledFunction forward_;
 };
 
 // Within 1e-5 of the larger of 1 and the logit.
@@ -93,12 +93,12 @@ void expect_row(std::span<const float> logits, std::size_t row, const std::vecto
 // Prompts of lengths that differ, then tokens one at a time: twice, since states begin anew.
 void steps_are_the_whole(const std::string& device, const SavedModel& model) {
   Whole whole(model, 26);
-  Decoder decoder(
-      model, {.batch = 4, .largest_piece = 4, .device = {.kind = device, .allow_software = true}});
+  Decoder decoder(model,
+                  {.batch = 4, .max_chunk = 4, .device = {.kind = device, .allow_software = true}});
   for (unsigned turn = 0; turn < 2; ++turn) {
     std::vector<Tokens> texts = {some_text(9, turn), some_text(1, 10 + turn),
                                  some_text(17, 20 + turn)};
-    std::span<const float> logits = decoder.begin(texts);
+    std::span<const float> logits = decoder.prefill(texts);
     for (unsigned step = 0;; ++step) {
       for (std::size_t row = 0; row < texts.size(); ++row) {
         expect_row(logits, row, whole.after(texts[row]),
@@ -116,7 +116,8 @@ TEST(LmDecoder, steps_give_what_the_whole_model_does_on_cpu) {
   steps_are_the_whole("cpu", hybrid());
 }
 TEST(LmDecoder, steps_by_the_zero_order_hold_give_what_the_whole_model_does) {
-  nn::MambaConfig config = small_mamba(kSymbols, {MixerKind::kMamba1, MixerKind::kMamba1}, 40);
+  nn::LanguageModelConfig config =
+      small_mamba(kSymbols, {MixerKind::kMamba1, MixerKind::kMamba1}, 40);
   config.mamba.discretization = Discretization::kZeroOrderHold;
   steps_are_the_whole("cpu", wild_model(config));
 }
@@ -125,15 +126,15 @@ TEST(LmDecoder, steps_by_the_zero_order_hold_give_what_the_whole_model_does) {
 TEST(LmDecoder, gives_what_the_whole_model_does_for_300_tokens_one_by_one) {
   constexpr std::size_t kLength = 300;
   const SavedModel model = hybrid(kLength);
-  Forward whole =
-      compile_forward(nn::MambaLM(model.config),
-                      [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
-                      {.inputs = {{"tokens", {1, kLength}, i32}}, .device = {.kind = "cpu"}});
+  CompiledFunction whole = compile_function(
+      nn::LanguageModel(model.config),
+      [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
+      {.inputs = {{"tokens", {1, kLength}, i32}}, .device = {.kind = "cpu"}});
   whole.upload_params(model.weights);
   const Tokens text = some_text(kLength, 3);
   const std::vector<float> want = whole({{"tokens", text}}).floats();
   Decoder decoder(model, {.batch = 1, .device = {.kind = "cpu"}});
-  std::span<const float> logits = decoder.begin(std::vector<Tokens>{{text[0]}});
+  std::span<const float> logits = decoder.prefill(std::vector<Tokens>{{text[0]}});
   for (std::size_t i = 0;; ++i) {
     const auto row = want.begin() + static_cast<std::ptrdiff_t>(i) * kSymbols;
     expect_row(logits, 0, {row, row + kSymbols}, "token " + std::to_string(i));
@@ -158,11 +159,11 @@ TEST(LmDecoder, attention_steps_give_what_the_whole_model_does_on_webgpu) {
 
 TEST(LmDecoder, compiles_few_sizes_for_prompts_of_any_length) {
   const SavedModel model = wild_model({MixerKind::kMamba1});
-  Decoder decoder(model, {.batch = 1, .largest_piece = 20, .device = {.kind = "cpu"}});
+  Decoder decoder(model, {.batch = 1, .max_chunk = 20, .device = {.kind = "cpu"}});
   Whole whole(model, 64);
   for (const std::size_t length : {1U, 2U, 3U, 7U, 16U, 23U, 47U, 64U}) {
     const Tokens text = some_text(length, 3);
-    expect_row(decoder.begin(std::vector<Tokens>{text}), 0, whole.after(text),
+    expect_row(decoder.prefill(std::vector<Tokens>{text}), 0, whole.after(text),
                std::to_string(length));
   }
   std::vector<std::int64_t> sizes = decoder.forward().compiled_sizes();
@@ -177,7 +178,7 @@ std::vector<Tokens> prompts_of_all_lengths() {
 std::vector<Tokens> written_by(Generator& generator, const std::vector<Tokens>& prompts,
                                const GenerateOptions& options) {
   std::vector<Tokens> tokens;
-  for (Generated& each : generator.generate_from(prompts, options))
+  for (Completion& each : generator.generate_from(prompts, options))
     tokens.push_back(std::move(each.tokens));
   return tokens;
 }
@@ -187,12 +188,12 @@ TEST(LmGenerator, writes_in_a_batch_what_it_writes_alone) {
   const std::vector<Tokens> prompts = prompts_of_all_lengths();
   GenerateOptions options{.sampling = {.repetition_penalty = 1.2, .temperature = 0.8, .top_k = 40},
                           .max_tokens = 7};
-  Generator together(model, {.batch = 3, .largest_piece = 4, .device = {.kind = "cpu"}});
+  Generator together(model, {.batch = 3, .max_chunk = 4, .device = {.kind = "cpu"}});
   const std::vector<Tokens> texts = written_by(together, prompts, options);
   EXPECT_EQ(together.times().tokens, 35);
   EXPECT_EQ(together.times().prompt_tokens, 53);
   EXPECT_EQ(together.times().steps, 12);  // two batches, a token each from the prompts
-  Generator alone(model, {.batch = 1, .largest_piece = 4, .device = {.kind = "cpu"}});
+  Generator alone(model, {.batch = 1, .max_chunk = 4, .device = {.kind = "cpu"}});
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     options.first_stream = i;
     EXPECT_EQ(written_by(alone, {prompts[i]}, options).front(), texts[i]) << i;
@@ -204,16 +205,16 @@ TEST(LmGenerator, greedy_text_is_that_of_the_whole_model) {
   Whole whole(model, 24);
   Generator generator(model, {.device = {.kind = "cpu"}});
   Tokens text = some_text(6, 7);
-  const Generated made = generator
-                             .generate_from(std::vector<Tokens>{text},
-                                            {.sampling = {.temperature = 0}, .max_tokens = 18})
-                             .front();
+  const Completion made = generator
+                              .generate_from(std::vector<Tokens>{text},
+                                             {.sampling = {.temperature = 0}, .max_tokens = 18})
+                              .front();
   for (const std::int32_t token : made.tokens) {
     const std::vector<float> logits = whole.after(text);
     ASSERT_EQ(token, std::max_element(logits.begin(), logits.end()) - logits.begin());
     text.push_back(token);
   }
-  EXPECT_EQ(made.ending, lm::Ending::kMaxTokens);
+  EXPECT_EQ(made.finish_reason, lm::FinishReason::kMaxTokens);
   EXPECT_EQ(made.text, Tokenizer::bytes().decode(made.tokens));
 }
 
@@ -221,19 +222,19 @@ TEST(LmGenerator, ends_where_attention_keeps_no_more) {
   const SavedModel model = wild_model({MixerKind::kAttention, MixerKind::kMamba2}, 9);
   Generator generator(model, {.device = {.kind = "cpu"}});
   const Tokens prompt = some_text(6, 7);
-  const Generated made =
+  const Completion made =
       generator.generate_from(std::vector<Tokens>{prompt}, {.ignore_eos = true}).front();
-  EXPECT_EQ(made.ending, lm::Ending::kContext);
+  EXPECT_EQ(made.finish_reason, lm::FinishReason::kContext);
   EXPECT_EQ(made.tokens.size(), 4U);  // three are kept, one more is drawn after them
   EXPECT_THAT([&] { (void)generator.generate_from(std::vector<Tokens>{some_text(10, 1)}); },
               ::testing::ThrowsMessage<UserError>(::testing::StartsWith(
-                  "generate: prompt 0 has 10 tokens, the model's attention keeps 9")));
+                  "generate: prompt 0 has 10 tokens, but the model's attention keeps 9")));
 }
 
 TEST(LmGenerator, of_a_trainer_ends_where_attention_keeps_no_more) {
   const auto ending = [](MixerKind kind) {
-    auto trainer = compile(nn::MambaLM(small_mamba(kSymbols, {kind}, 9)),
-                           [](const nn::MambaLM& net, const Inputs& in) {
+    auto trainer = compile(nn::LanguageModel(small_mamba(kSymbols, {kind}, 9)),
+                           [](const nn::LanguageModel& net, const Inputs& in) {
                              return cross_entropy(net(in["tokens"]), in["next"]);
                            },
                            {.inputs = {{"tokens", {1, 4}, i32}, {"next", {1, 4}, i32}},
@@ -243,35 +244,36 @@ TEST(LmGenerator, of_a_trainer_ends_where_attention_keeps_no_more) {
     return generator.generate_from(std::vector<Tokens>{some_text(6, 7)}, {.max_tokens = 12})
         .front();
   };
-  EXPECT_EQ(ending(MixerKind::kAttention).ending, lm::Ending::kContext);
+  EXPECT_EQ(ending(MixerKind::kAttention).finish_reason, lm::FinishReason::kContext);
   EXPECT_EQ(ending(MixerKind::kAttention).tokens.size(), 4U);
-  EXPECT_EQ(ending(MixerKind::kMamba2).ending, lm::Ending::kMaxTokens);
+  EXPECT_EQ(ending(MixerKind::kMamba2).finish_reason, lm::FinishReason::kMaxTokens);
 }
 
 TEST(LmGenerator, of_a_function_ends_where_it_is_told_to) {
-  Decoder decoder(compile_forward(nn::MambaLM(small_mamba(kSymbols, {MixerKind::kAttention}, 9)),
-                                  [](const nn::MambaLM& net, const Inputs& in) {
-                                    return net.resume_last(in["tokens"], in["keep"]);
-                                  },
-                                  {.inputs = Decoder::inputs(1), .device = {.kind = "cpu"}}),
-                  {});
+  Decoder decoder(
+      compile_function(nn::LanguageModel(small_mamba(kSymbols, {MixerKind::kAttention}, 9)),
+                       [](const nn::LanguageModel& net, const Inputs& in) {
+                         return net.resume_last(in["tokens"], in["keep"]);
+                       },
+                       {.inputs = Decoder::inputs(1), .device = {.kind = "cpu"}}),
+      {});
   EXPECT_EQ(decoder.context(), 0);
   decoder.set_context(9);
   Generator generator(std::move(decoder), Tokenizer::bytes());
-  const Generated made =
+  const Completion made =
       generator.generate_from(std::vector<Tokens>{some_text(6, 7)}, {.max_tokens = 12}).front();
-  EXPECT_EQ(made.ending, lm::Ending::kContext);
+  EXPECT_EQ(made.finish_reason, lm::FinishReason::kContext);
   EXPECT_EQ(made.tokens.size(), 4U);
 }
 
 // A model that writes a fixed text: after token t comes the one that follows it in the text.
 SavedModel model_that_writes(const Tokens& text, Tokenizer tokenizer) {
   const std::int64_t symbols = tokenizer.vocab_size();
-  nn::MambaConfig config{
+  nn::LanguageModelConfig config{
       .vocab_size = symbols, .d_model = symbols, .n_layer = 1, .layers = {MixerKind::kMlp}};
   config.tie_embeddings = false;
   SavedModel model{config, {}, std::move(tokenizer)};
-  const nn::MambaLM net(config);
+  const nn::LanguageModel net(config);
   ParameterVisitor visitor([&](const std::string& name, const Parameter& parameter) {
     std::vector<float> values(static_cast<std::size_t>(numel(parameter.shape())));
     const auto width = static_cast<std::size_t>(symbols);
@@ -285,7 +287,7 @@ SavedModel model_that_writes(const Tokens& text, Tokenizer tokenizer) {
     } else if (name.find("norm") != std::string::npos) {
       std::fill(values.begin(), values.end(), 1.0F);
     }
-    model.weights[name] = HostTensor::of(parameter.shape(), values);
+    model.weights[name] = HostTensor::from(parameter.shape(), values);
   });
   net.visit_fields(visitor);
   return model;
@@ -295,7 +297,7 @@ struct Stream {
   std::vector<std::string> pieces;
   GenerateOptions options{.sampling = {.temperature = 0}, .max_tokens = 20};
   Stream() {
-    options.on_text = [this](const lm::Written& written) {
+    options.on_text = [this](const lm::GeneratedChunk& written) {
       pieces.emplace_back(written.text);
       return true;
     };
@@ -322,9 +324,9 @@ TEST(LmGenerator, ends_before_a_stop_string_that_spans_tokens) {
   Generator generator(model_that_writes(bytes, Tokenizer::bytes()), {.device = {.kind = "cpu"}});
   Stream stream;
   stream.options.stop = {"dx", "efg"};
-  const Generated made = generator.generate("a", stream.options);
+  const Completion made = generator.generate("a", stream.options);
   EXPECT_EQ(made.text, "bcd");
-  EXPECT_EQ(made.ending, lm::Ending::kStopString);
+  EXPECT_EQ(made.finish_reason, lm::FinishReason::kStopString);
   EXPECT_EQ(made.tokens, Tokenizer::bytes().encode("bcdefg"));
   EXPECT_THAT(stream.pieces, ::testing::ElementsAre("b", "c", "d")) << "never a part of one";
   // What was held back and began none comes at the end.
@@ -340,18 +342,18 @@ TEST(LmGenerator, ends_at_the_end_of_text_and_where_the_callback_says_so) {
   const SavedModel model = model_that_writes({3, 1, 0, 2, 3}, tokenizer);
   Generator generator(model, {.device = {.kind = "cpu"}});
   Stream stream;
-  const Generated whole = generator.generate("", stream.options);
+  const Completion whole = generator.generate("", stream.options);
   EXPECT_EQ(whole.text, "bac");
   EXPECT_EQ(whole.tokens, (Tokens{1, 0, 2, 3}));
-  EXPECT_EQ(whole.ending, lm::Ending::kStopToken);
+  EXPECT_EQ(whole.finish_reason, lm::FinishReason::kStopToken);
   stream.options.ignore_eos = true;
   stream.options.max_tokens = 9;
   EXPECT_EQ(generator.generate("", stream.options).text, "bacbacb") << "marks are no text";
   int count = 0;
-  stream.options.on_text = [&](const lm::Written&) { return ++count < 2; };
-  const Generated cut = generator.generate("", stream.options);
+  stream.options.on_text = [&](const lm::GeneratedChunk&) { return ++count < 2; };
+  const Completion cut = generator.generate("", stream.options);
   EXPECT_EQ(cut.text, "ba");
-  EXPECT_EQ(cut.ending, lm::Ending::kCallback);
+  EXPECT_EQ(cut.finish_reason, lm::FinishReason::kCallback);
 }
 
 TEST(LmGenerator, refuses_what_it_cannot_do) {
@@ -366,18 +368,17 @@ TEST(LmGenerator, refuses_what_it_cannot_do) {
     return "nothing was thrown";
   };
   EXPECT_EQ(refusal([&] { (void)generator.generate(""); }),
-            "generate: prompt 0 is empty, and the tokenizer has no token to begin with (bos or "
-            "eos)");
+            "generate: prompt 0 is empty, and the tokenizer has no bos or eos token to start from");
   EXPECT_EQ(refusal([&] { (void)generator.generate("a", {.max_tokens = -1}); }),
-            "generate: max_tokens: 0 or more expected, got -1");
+            "generate: max_tokens must be at least 0, got -1");
   EXPECT_EQ(refusal([&] { (void)generator.generate("a", {.stop = {"x", ""}}); }),
-            "generate: an empty stop string, where every text would end");
+            "generate: a stop string is empty, which would end every text");
   EXPECT_EQ(refusal([&] { (void)generator.generate("a", {.sampling = {.top_p = 2}}); }),
-            "sampling: top_p: a share above 0 and at most 1 expected, got 2");
-  EXPECT_EQ(refusal([&] { (void)generator.decoder().begin(std::vector<Tokens>(3, Tokens{1})); }),
-            "decoder: 1 to 2 texts expected, got 3");
-  EXPECT_EQ(refusal([&] { (void)generator.decoder().begin(std::vector<Tokens>(2)); }),
-            "decoder: a text of at least one token expected");
+            "sampling: top_p: expected a number above 0 and at most 1, got 2");
+  EXPECT_EQ(refusal([&] { (void)generator.decoder().prefill(std::vector<Tokens>(3, Tokens{1})); }),
+            "decoder: expected 1 to 2 texts, got 3");
+  EXPECT_EQ(refusal([&] { (void)generator.decoder().prefill(std::vector<Tokens>(2)); }),
+            "decoder: a text has no tokens; expected at least 1");
   SavedModel bare = model;
   bare.tokenizer.reset();
   EXPECT_EQ(refusal([&] { const Generator none(bare); }), "Generator: the model has no tokenizer");

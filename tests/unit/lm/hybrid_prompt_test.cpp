@@ -22,18 +22,19 @@ using nn::MixerKind;
 constexpr std::int64_t kSyllables = 48, kTexts = 3;
 using Syllables = std::vector<std::int32_t>;
 
-Forward whole_hybrid(const nn::MambaConfig& config, std::int64_t length,
-                     const std::string& device) {
-  return compile_forward(nn::MambaLM(config),
-                         [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
-                         {.inputs = {{"tokens", {kTexts, length}, i32}},
-                          .device = {.kind = device, .allow_software = true},
-                          .seed = 5});
+CompiledFunction whole_hybrid(const nn::LanguageModelConfig& config, std::int64_t length,
+                              const std::string& device) {
+  return compile_function(
+      nn::LanguageModel(config),
+      [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
+      {.inputs = {{"tokens", {kTexts, length}, i32}},
+       .device = {.kind = device, .allow_software = true},
+       .seed = 5});
 }
 
-nn::MambaConfig hybrid_config(std::vector<MixerKind> layers, std::int64_t width,
-                              std::int64_t most) {
-  nn::MambaConfig config = small_mamba(kSyllables, std::move(layers), most);
+nn::LanguageModelConfig hybrid_config(std::vector<MixerKind> layers, std::int64_t width,
+                                      std::int64_t most) {
+  nn::LanguageModelConfig config = small_mamba(kSyllables, std::move(layers), most);
   config.d_model = width;
   config.mamba2 = {.d_state = 8, .head_dim = 16, .groups = 2, .chunk = 16};
   config.mamba3 = {
@@ -44,7 +45,7 @@ nn::MambaConfig hybrid_config(std::vector<MixerKind> layers, std::int64_t width,
 }
 
 // Weights off the initial values, and decays so slow that the last tokens depend on the first ones.
-lm::SavedModel hybrid_model(const nn::MambaConfig& config) {
+lm::SavedModel hybrid_model(const nn::LanguageModelConfig& config) {
   lm::SavedModel model{config, whole_hybrid(config, 1, "cpu").download_params(), {}};
   std::mt19937 random(2);
   for (auto& [name, tensor] : model.weights) {
@@ -52,7 +53,7 @@ lm::SavedModel hybrid_model(const nn::MambaConfig& config) {
     const float slower = name.ends_with("A_log") || name.ends_with("A_bias") ? 3 : 0;
     for (float& v : values)
       v += 0.1F * (static_cast<float>(random() % 2001) / 1000.0F - 1) - slower;
-    tensor = HostTensor::of(tensor.shape, values);
+    tensor = HostTensor::from(tensor.shape, values);
   }
   return model;
 }
@@ -66,12 +67,13 @@ double furthest_of(std::span<const float> got, std::span<const float> want) {
 }
 
 // `prompts`: tokens of each text that are given at once; `more`: those behind them, one by one.
-void texts_are_the_whole(const nn::MambaConfig& config, const std::vector<std::int64_t>& prompts,
-                         std::int64_t more, const std::string& device) {
+void texts_are_the_whole(const nn::LanguageModelConfig& config,
+                         const std::vector<std::int64_t>& prompts, std::int64_t more,
+                         const std::string& device) {
   const lm::SavedModel model = hybrid_model(config);
   const std::int64_t length = *std::max_element(prompts.begin(), prompts.end()) + more;
   const Syllables all = random_tokens(kTexts * length, kSyllables, 3);
-  Forward forward = whole_hybrid(config, length, device);
+  CompiledFunction forward = whole_hybrid(config, length, device);
   forward.upload_params(model.weights);
   const std::vector<float> whole = forward({{"tokens", all}}).floats();
   const auto row = [](std::span<const float> logits, std::int64_t i) {
@@ -84,7 +86,7 @@ void texts_are_the_whole(const nn::MambaConfig& config, const std::vector<std::i
       const auto begin = all.begin() + text * length;
       given.emplace_back(begin, begin + prompts[static_cast<std::size_t>(text)]);
     }
-    std::span<const float> logits = decoder.begin(given);
+    std::span<const float> logits = decoder.prefill(given);
     for (std::int64_t step = 0;; ++step) {
       Syllables next;
       for (std::int64_t text = 0; text < kTexts; ++text) {

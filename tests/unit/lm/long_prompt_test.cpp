@@ -26,36 +26,38 @@ constexpr double kNear = 1e-5;
 constexpr float kSlower = 4;  // of logarithms of rates
 
 // Pieces and chunks as they are where nobody says otherwise.
-nn::MambaConfig by_defaults(const std::vector<MixerKind>& layers, std::int64_t length) {
-  nn::MambaConfig config = small_mamba(kWords, layers, length);
+nn::LanguageModelConfig by_defaults(const std::vector<MixerKind>& layers, std::int64_t length) {
+  nn::LanguageModelConfig config = small_mamba(kWords, layers, length);
   config.mamba2 = {.d_state = 6, .head_dim = 8};
   config.mamba3 = {.d_state = 6, .head_dim = 8, .ranks = 2};
   return config;
 }
 
-Forward whole_text(const nn::MambaConfig& config, std::int64_t length, const std::string& device) {
-  return compile_forward(nn::MambaLM(config),
-                         [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
-                         {.inputs = {{"tokens", {1, length}, i32}},
-                          .device = {.kind = device, .allow_software = true},
-                          .seed = 5});
+CompiledFunction whole_text(const nn::LanguageModelConfig& config, std::int64_t length,
+                            const std::string& device) {
+  return compile_function(
+      nn::LanguageModel(config),
+      [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
+      {.inputs = {{"tokens", {1, length}, i32}},
+       .device = {.kind = device, .allow_software = true},
+       .seed = 5});
 }
 
 // Off the initial values, so that each parameter counts, and with decays so slow that the last
 // tokens depend on the first ones.
-SavedModel moved_model(const nn::MambaConfig& config) {
+SavedModel moved_model(const nn::LanguageModelConfig& config) {
   SavedModel model{config, whole_text(config, 1, "cpu").download_params(), {}};
   std::mt19937 random(2);
   for (auto& [name, tensor] : model.weights) {
     std::vector<float> values = tensor.floats();
     const float decay = name.ends_with("A_log") || name.ends_with("A_bias") ? kSlower : 0;
     for (float& v : values) v += 0.3F * (static_cast<float>(random() % 2001) / 1000.0F - 1) - decay;
-    tensor = HostTensor::of(tensor.shape, values);
+    tensor = HostTensor::from(tensor.shape, values);
   }
   return model;
 }
 
-std::vector<double> in_double(const Forward& whole, const SavedModel& model,
+std::vector<double> in_double(const CompiledFunction& whole, const SavedModel& model,
                               const std::vector<std::int32_t>& text) {
   const Graph graph = parse(whole.graph().text, "whole", find_op);
   InterpretOptions options;
@@ -83,7 +85,7 @@ void long_prompt_is_the_whole(const std::vector<MixerKind>& layers, std::int64_t
                               const std::string& device) {
   const std::int64_t length = prompt + kDecoded;
   const SavedModel model = moved_model(by_defaults(layers, length));
-  Forward whole = whole_text(model.config, length, device);
+  CompiledFunction whole = whole_text(model.config, length, device);
   whole.upload_params(model.weights);
   const std::vector<std::int32_t> text = random_tokens(length, kWords, 3);
   const std::vector<float> all = whole({{"tokens", text}}).floats();
@@ -100,8 +102,8 @@ void long_prompt_is_the_whole(const std::vector<MixerKind>& layers, std::int64_t
   EXPECT_LT(of_whole(0), 3 * kNear) << "the same at its worst place";
 
   lm::Decoder decoder(model, {.device = {.kind = device, .allow_software = true}});
-  std::span<const float> logits =
-      decoder.begin(std::vector<std::vector<std::int32_t>>{{text.begin(), text.begin() + prompt}});
+  std::span<const float> logits = decoder.prefill(
+      std::vector<std::vector<std::int32_t>>{{text.begin(), text.begin() + prompt}});
   double between = 0, of_decoder = 0;
   for (std::int64_t place = prompt - 1; place < length; ++place) {
     between = std::max(between, furthest_at(logits, all, place));
@@ -150,17 +152,17 @@ TEST(LmLongPrompt, of_a_wide_model_is_the_whole_on_cpu) {
   constexpr std::int64_t kPrompt = 90, kVocab = 500, kLayers = kSanitized ? 2 : 8;
   for (const MixerKind kind : {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3}) {
     SCOPED_TRACE(static_cast<int>(kind));
-    const nn::MambaConfig config{.vocab_size = kVocab,
-                                 .d_model = 256,
-                                 .n_layer = kLayers,
-                                 .layers = std::vector<MixerKind>(kLayers, kind)};
+    const nn::LanguageModelConfig config{.vocab_size = kVocab,
+                                         .d_model = 256,
+                                         .n_layer = kLayers,
+                                         .layers = std::vector<MixerKind>(kLayers, kind)};
     constexpr std::int64_t kLength = kPrompt + kDecoded;
-    Forward whole = whole_text(config, kLength, "cpu");
+    CompiledFunction whole = whole_text(config, kLength, "cpu");
     const std::vector<std::int32_t> text = random_tokens(kLength, kVocab, 3);
     const std::vector<float> all = whole({{"tokens", text}}).floats();
     lm::Decoder decoder(SavedModel{config, whole.download_params(), {}},
                         {.device = {.kind = "cpu"}});
-    std::span<const float> logits = decoder.begin(
+    std::span<const float> logits = decoder.prefill(
         std::vector<std::vector<std::int32_t>>{{text.begin(), text.begin() + kPrompt}});
     double most = 0;
     for (std::int64_t place = kPrompt - 1; place < kLength; ++place) {

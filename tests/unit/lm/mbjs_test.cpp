@@ -90,23 +90,23 @@ TEST(Mbjs, names_the_byte_that_is_wrong) {
   const auto failure = [](const std::string& text) {
     return io_error_of([&] { (void)parsed(text); });
   };
-  EXPECT_EQ(failure(""), "f: truncated at byte 0: 4 bytes of magic number expected from byte 0 on");
-  EXPECT_EQ(failure("MBJS"), "f: not an MBJS file at byte 0: the bytes 53 4a 42 4d expected");
-  EXPECT_EQ(failure(kMagicBytes + little({4})), "f: version 4 at byte 4: 1, 2 or 3 expected");
-  EXPECT_EQ(failure(kMagicBytes + little({0})), "f: version 0 at byte 4: 1, 2 or 3 expected");
+  EXPECT_EQ(failure(""), "f: truncated at byte 0: expected 4 bytes of magic number from byte 0");
+  EXPECT_EQ(failure("MBJS"), "f: not an MBJS file at byte 0: expected the bytes 53 4a 42 4d");
+  EXPECT_EQ(failure(kMagicBytes + little({4})), "f: version 4 at byte 4: expected 1, 2 or 3");
+  EXPECT_EQ(failure(kMagicBytes + little({0})), "f: version 0 at byte 4: expected 1, 2 or 3");
   EXPECT_EQ(failure(kMagicBytes + little({2, 0xffffffff})),
-            "f: truncated at byte 12: 4294967296 bytes of kinds of 4294967295 layers expected from "
-            "byte 12 on");
+            "f: truncated at byte 12: expected 4294967296 bytes of kinds of 4294967295 layers from "
+            "byte 12");
   EXPECT_EQ(failure(kMagicBytes + little({2, 2, 0x0400})),
-            "f: kind 4 of layer 1 at byte 13: 0 to 3 expected");
-  EXPECT_EQ(failure(kMagicBytes + little({2, 1, 0x010000})), "f: padding 1 at byte 14: 0 expected");
+            "f: unknown kind 4 of layer 1 at byte 13: expected 0 to 3");
+  EXPECT_EQ(failure(kMagicBytes + little({2, 1, 0x010000})), "f: padding 1 at byte 14: expected 0");
   EXPECT_EQ(failure(head + little({0xffffffff, 1})),
-            "f: truncated at byte 24: 17179869180 bytes of sizes of 4294967295 tensors expected "
-            "from byte 20 on");
+            "f: truncated at byte 24: expected 17179869180 bytes of sizes of 4294967295 tensors "
+            "from byte 20");
   EXPECT_EQ(failure(head + little({2, 1, 0xffffffff, 0})),
-            "f: truncated at byte 32: 17179869180 bytes of tensor 1 expected from byte 32 on");
+            "f: truncated at byte 32: expected 17179869180 bytes of tensor 1 from byte 32");
   EXPECT_EQ(failure(head + little({1, 1, 0}) + "x"),
-            "f: 1 bytes more at byte 28: the end of the file expected");
+            "f: 1 extra bytes at byte 28: expected the end of the file");
   EXPECT_EQ(io_error_of([] { (void)read_mbjs("/nowhere/m"); }).find("/nowhere/m"), 0U);
 }
 
@@ -138,8 +138,8 @@ TEST(Mbjs, refuses_to_write_what_the_format_does_not_hold) {
   EXPECT_EQ(read_mbjs(dir / "m").tensors.at(0), (std::vector<float>{1, 65504, INFINITY}));
 }
 
-nn::MambaConfig for_mbjs(bool biases) {
-  nn::MambaConfig config{.vocab_size = 7, .d_model = 6, .n_layer = 2};
+nn::LanguageModelConfig for_mbjs(bool biases) {
+  nn::LanguageModelConfig config{.vocab_size = 7, .d_model = 6, .n_layer = 2};
   config.layers = nn::mixer_schedule("mamba1", 2);
   config.norm_epsilon = 1e-6;
   config.mamba = {.d_state = 3,
@@ -153,10 +153,10 @@ nn::MambaConfig for_mbjs(bool biases) {
   return config;
 }
 
-Forward logits_of(const nn::MambaConfig& config) {
-  return compile_forward(
-      nn::MambaLM(config),
-      [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+CompiledFunction logits_of(const nn::LanguageModelConfig& config) {
+  return compile_function(
+      nn::LanguageModel(config),
+      [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
       {.inputs = {{"tokens", {2, 9}, i32}}, .device = {.kind = "cpu"}, .seed = 3});
 }
 
@@ -165,7 +165,7 @@ TEST(MbjsModel, is_read_as_it_was_written) {
   std::vector<std::int32_t> tokens(18);
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i * 5 % 7);
   for (const bool biases : {false, true}) {
-    Forward forward = logits_of(for_mbjs(biases));
+    CompiledFunction forward = logits_of(for_mbjs(biases));
     const lm::SavedModel model{for_mbjs(biases), forward.download_params(), {}};
     const std::vector<float> want = forward({{"tokens", tokens}}).floats();
     for (const int version : {1, 2, 3}) {
@@ -184,7 +184,7 @@ TEST(MbjsModel, is_read_as_it_was_written) {
 TEST(MbjsModel, of_weights_in_fewer_bits_holds_what_they_stand_for) {
   const test::TempDir dir;
   for (const std::int64_t width : {48, 32}) {
-    nn::MambaConfig config = for_mbjs(true);
+    nn::LanguageModelConfig config = for_mbjs(true);
     config.d_model = width;
     const lm::SavedModel model{config, logits_of(config).download_params(), {}};
     for (const nn::WeightFormat format : {nn::WeightFormat::kInt4, nn::WeightFormat::kF16}) {
@@ -251,7 +251,7 @@ TEST(MbjsModel, has_each_tensor_of_the_file_under_the_name_that_its_place_says) 
       for (std::size_t j = 0; j < file.tensors[i].size(); ++j)
         file.tensors[i][j] = mbjs_value(i, j);
     }
-    const lm::SavedModel model = lm::model_of_mbjs(file, "f");
+    const lm::SavedModel model = lm::convert_mbjs(file, "f");
     ASSERT_EQ(model.weights.size(), order.size());
     for (std::size_t i = 0; i < order.size(); ++i) {
       const HostTensor& tensor = model.weights.at(order[i].name);
@@ -272,7 +272,7 @@ TEST(MbjsModel, has_each_tensor_of_the_file_under_the_name_that_its_place_says) 
 // Tap 0 there is that of the step itself, here the last.
 TEST(MbjsModel, turns_the_taps_of_the_convolution_round) {
   const test::TempDir dir;
-  Forward forward = logits_of(for_mbjs(false));
+  CompiledFunction forward = logits_of(for_mbjs(false));
   lm::SavedModel model{for_mbjs(false), forward.download_params(), {}};
   lm::save_mbjs(dir / "m", model);
   const std::vector<float> there = read_mbjs(dir / "m").tensors.at(3);  // wConv of layer 0
@@ -287,32 +287,32 @@ TEST(MbjsModel, turns_the_taps_of_the_convolution_round) {
 
 TEST(MbjsModel, names_what_does_not_fit) {
   const test::TempDir dir;
-  Forward forward = logits_of(for_mbjs(true));
+  CompiledFunction forward = logits_of(for_mbjs(true));
   const lm::SavedModel model{for_mbjs(true), forward.download_params(), {}};
   lm::save_mbjs(dir / "m", model);
   const MbjsFile good = read_mbjs(dir / "m");
   const auto failure = [&](const std::function<void(MbjsFile&)>& change) {
     MbjsFile file = good;
     change(file);
-    return io_error_of([&] { (void)lm::model_of_mbjs(file, "f"); });
+    return io_error_of([&] { (void)lm::convert_mbjs(file, "f"); });
   };
   EXPECT_EQ(failure([](MbjsFile& file) { file.layers[1] = MbjsLayer::kMamba2; }),
-            "f: layer 1 is mamba2: only mamba1 can be made a model");
+            "f: layer 1 is mamba2; only mamba1 can be converted");
   EXPECT_EQ(failure([](MbjsFile& file) { file.layers.pop_back(); }),
-            "f: 15 tensors expected for 1 layers of mamba1, got 28");
+            "f: expected 15 tensors for 1 mamba1 layers, got 28");
   EXPECT_EQ(failure([](MbjsFile& file) { file.tensors[0].pop_back(); }),
-            "f: tensor embedding: a multiple of final_norm's 6 values expected, got 41");
+            "f: tensor embedding: expected a multiple of final_norm's 6 values, got 41");
   EXPECT_EQ(failure([](MbjsFile& file) { file.tensors[3].pop_back(); }),
-            "f: tensor layer0.wConv: a multiple of 12 values expected, got 35");
+            "f: tensor layer0.wConv: expected a multiple of 12 values, got 35");
   EXPECT_EQ(failure([](MbjsFile& file) { file.tensors[19].push_back(1); }),
-            "f: tensor layer1.bXProj: 8 values expected, got 9");
+            "f: tensor layer1.bXProj: expected 8 values, got 9");
   EXPECT_EQ(failure([](MbjsFile& file) {
               file.tensors[3].resize(12);
               file.tensors[16].resize(12);
             }),
-            "f: tensor layer0.wConv: two taps or more for each channel expected, got 1");
+            "f: tensor layer0.wConv: expected at least two taps for each channel, got 1");
   EXPECT_EQ(failure([](MbjsFile& file) { file.tensors.clear(); }),
-            "f: 28 tensors expected for 2 layers of mamba1, got 0");
+            "f: expected 28 tensors for 2 mamba1 layers, got 0");
   lm::SavedModel other = model;
   other.config.tie_embeddings = false;
   EXPECT_THROW(lm::save_mbjs(dir / "m", other), UserError);

@@ -18,8 +18,8 @@ using nn::WeightFormat;
 
 constexpr std::int64_t kQuantizedVocab = 40;
 
-nn::MambaConfig quantizable(std::vector<MixerKind> layers, bool tied) {
-  nn::MambaConfig config{.vocab_size = kQuantizedVocab, .d_model = 32};
+nn::LanguageModelConfig quantizable(std::vector<MixerKind> layers, bool tied) {
+  nn::LanguageModelConfig config{.vocab_size = kQuantizedVocab, .d_model = 32};
   config.n_layer = static_cast<std::int64_t>(layers.size());
   config.layers = std::move(layers);
   config.mamba.d_state = 4;
@@ -32,15 +32,17 @@ nn::MambaConfig quantizable(std::vector<MixerKind> layers, bool tied) {
   return config;
 }
 
-Forward quantized_forward(const nn::MambaConfig& config, const std::string& device = "cpu") {
-  return compile_forward(nn::MambaLM(config),
-                         [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
-                         {.inputs = {{"tokens", {2, 11}, i32}},
-                          .device = {.kind = device, .allow_software = true},
-                          .seed = 3});
+CompiledFunction quantized_forward(const nn::LanguageModelConfig& config,
+                                   const std::string& device = "cpu") {
+  return compile_function(
+      nn::LanguageModel(config),
+      [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
+      {.inputs = {{"tokens", {2, 11}, i32}},
+       .device = {.kind = device, .allow_software = true},
+       .seed = 3});
 }
 
-SavedModel some_model(const nn::MambaConfig& config) {
+SavedModel some_model(const nn::LanguageModelConfig& config) {
   return {config, quantized_forward(config).download_params()};
 }
 
@@ -48,7 +50,7 @@ std::vector<float> logits(const SavedModel& model, const std::string& device = "
   std::vector<std::int32_t> tokens(22);
   for (std::size_t i = 0; i < tokens.size(); ++i)
     tokens[i] = static_cast<std::int32_t>(i * 7 % kQuantizedVocab);
-  Forward forward = quantized_forward(model.config, device);
+  CompiledFunction forward = quantized_forward(model.config, device);
   forward.upload_params(model.weights);
   return forward({{"tokens", tokens}}).floats();
 }
@@ -76,17 +78,17 @@ TEST(Quantized, model_computes_what_its_weights_say) {
     const SavedModel packed = lm::quantize(model, format);
     const std::vector<float> got = logits(packed);
     EXPECT_LT(furthest(got, logits(lm::quantize(packed, WeightFormat::kF32))), 1e-5)
-        << nn::format_name(format);
+        << nn::to_string(format);
     const double cost = furthest(got, whole);
-    EXPECT_GT(cost, 0) << nn::format_name(format);
-    EXPECT_LT(cost, bound) << nn::format_name(format);
+    EXPECT_GT(cost, 0) << nn::to_string(format);
+    EXPECT_LT(cost, bound) << nn::to_string(format);
   }
 }
 
 // Every format in a small model, and every kind of layer in one format.
 void computes_the_same_on_webgpu(const SavedModel& model, WeightFormat format) {
   const SavedModel packed = lm::quantize(model, format);
-  EXPECT_LT(furthest(logits(packed, "webgpu"), logits(packed)), 1e-4) << nn::format_name(format);
+  EXPECT_LT(furthest(logits(packed, "webgpu"), logits(packed)), 1e-4) << nn::to_string(format);
 }
 TEST(Quantized, model_computes_the_same_on_webgpu) {
   const SavedModel model = some_model(quantizable({MixerKind::kMamba1}, true));
@@ -110,7 +112,7 @@ TEST(Quantized, model_is_read_as_it_was_written) {
     lm::save_model(path, packed);
     EXPECT_LT(std::filesystem::file_size(path), whole * 3 / 4);
     const SavedModel read = lm::load_model(path);
-    EXPECT_EQ(read.config.weights, format);
+    EXPECT_EQ(read.config.weight_format, format);
     ASSERT_EQ(read.weights.size(), packed.weights.size());
     for (const auto& [name, tensor] : packed.weights) {
       EXPECT_EQ(read.weights.at(name).dtype, tensor.dtype) << name;
@@ -124,7 +126,7 @@ TEST(Quantized, model_is_read_as_it_was_written) {
 
 // A step reads the bits: the memory planned for it has no room for more.
 void decoder_has_room_for_the_bits(const DeviceOptions& device) {
-  nn::MambaConfig config = quantizable({MixerKind::kMamba1, MixerKind::kMamba1}, true);
+  nn::LanguageModelConfig config = quantizable({MixerKind::kMamba1, MixerKind::kMamba1}, true);
   config.vocab_size = 512;
   config.d_model = 128;
   const SavedModel model = some_model(config);
@@ -141,7 +143,7 @@ void decoder_has_room_for_the_bits(const DeviceOptions& device) {
   for (const WeightFormat format : {WeightFormat::kF16, WeightFormat::kInt8, WeightFormat::kInt4}) {
     const SavedModel packed = lm::quantize(model, format);
     // A buffer is a multiple of 256 bytes, and packed weights have one each.
-    EXPECT_LE(peak(packed), bytes(packed) + others + 16'384) << nn::format_name(format);
+    EXPECT_LE(peak(packed), bytes(packed) + others + 16'384) << nn::to_string(format);
   }
 }
 TEST(Quantized, decoder_has_room_for_the_bits_alone) {

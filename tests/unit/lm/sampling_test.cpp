@@ -95,16 +95,16 @@ TEST(Sampling, refuses_options_out_of_range) {
     return refusal([&] { const Sampler sampler(options); });
   };
   EXPECT_EQ(with({.repetition_penalty = 0}),
-            "sampling: repetition_penalty: a number above 0 expected, got 0");
+            "sampling: repetition_penalty: expected a number above 0, got 0");
   EXPECT_EQ(with({.temperature = -0.5}),
-            "sampling: temperature: a number of 0 or more expected, got -0.5");
+            "sampling: temperature: expected a number of 0 or more, got -0.5");
   EXPECT_EQ(with({.temperature = NAN}),
-            "sampling: temperature: a number of 0 or more expected, got nan");
-  EXPECT_EQ(with({.top_k = -3}), "sampling: top_k: a count of 0 or more expected, got -3");
-  EXPECT_EQ(with({.top_p = 0}), "sampling: top_p: a share above 0 and at most 1 expected, got 0");
+            "sampling: temperature: expected a number of 0 or more, got nan");
+  EXPECT_EQ(with({.top_k = -3}), "sampling: top_k: expected a count of 0 or more, got -3");
+  EXPECT_EQ(with({.top_p = 0}), "sampling: top_p: expected a number above 0 and at most 1, got 0");
   EXPECT_EQ(with({.top_p = 1.5}),
-            "sampling: top_p: a share above 0 and at most 1 expected, got 1.5");
-  EXPECT_EQ(with({.min_p = 1.25}), "sampling: min_p: a share from 0 to 1 expected, got 1.25");
+            "sampling: top_p: expected a number above 0 and at most 1, got 1.5");
+  EXPECT_EQ(with({.min_p = 1.25}), "sampling: min_p: expected a number from 0 to 1, got 1.25");
 }
 
 TEST(Sampling, refuses_logits_that_are_none) {
@@ -117,10 +117,10 @@ TEST(Sampling, refuses_logits_that_are_none) {
             "sampling: no token has a logit above minus infinity");
   sampler.add(std::vector<std::int32_t>{9});
   EXPECT_EQ(refusal([&] { (void)sampler.next(kLogits); }),
-            "sampling: there is no logit for token 9 of the text, there are 8");
+            "sampling: no logit for token 9 of the text; there are 8 logits");
   std::vector<Sampler> three(3, Sampler({}));
   EXPECT_EQ(refusal([&] { (void)lm::sample_rows(three, kLogits); }),
-            "sample_rows: logits of 3 rows expected, got 8 numbers");
+            "sample_rows: expected logits for 3 rows, got 8 numbers");
 }
 
 }  // namespace

@@ -20,13 +20,13 @@ using lm::LanguageTrainer;
 using lm::TextScorer;
 using lm::TokenText;
 using lm::TrainingOptions;
-using nn::MambaConfig;
+using nn::LanguageModelConfig;
 using nn::MixerKind;
 using Tokens = std::vector<std::int32_t>;
 
 constexpr std::int64_t kLetters = 7;
 
-MambaConfig letters_config(std::vector<MixerKind> layers) {
+LanguageModelConfig letters_config(std::vector<MixerKind> layers) {
   return small_mamba(kLetters, std::move(layers), 16);
 }
 
@@ -129,7 +129,7 @@ TEST(TextWindows, leave_out_no_token_in_any_epoch) {
 void goes_on_bit_for_bit(const std::string& device) {
   const test::TempDir folder;
   const std::string path = folder / "checkpoint.safetensors";
-  const MambaConfig config = letters_config({MixerKind::kMamba1, MixerKind::kMlp});
+  const LanguageModelConfig config = letters_config({MixerKind::kMamba1, MixerKind::kMlp});
   TrainingOptions options = few_steps();
   options.accumulate = 3;
   options.device = {.kind = device, .allow_software = true};
@@ -228,7 +228,7 @@ TEST(LanguageTrainer, clips_the_norm_of_all_gradients) {
   TrainingOptions options = few_steps();
   options.weight_decay = 0;
   for (const double clip : {3e-8, 1e-7}) {
-    options.clip = clip;
+    options.clip_grad_norm = clip;
     double squares = 0;
     for (const auto& [name, changes] : first_update(options)) {
       for (const double change : changes)
@@ -245,7 +245,7 @@ TEST(LanguageTrainer, decays_what_is_not_in_the_group_without_decay) {
   options.weight_decay = 0.5;
   const LanguageTrainer as_begun(letters_config({MixerKind::kMamba1, MixerKind::kMamba3}),
                                  TokenText(letters(61, 1)), TokenText(), options);
-  const ParamGroup spared = nn::MambaLM::no_weight_decay();
+  const ParamGroup spared = nn::LanguageModel::no_weight_decay();
   const auto weights = as_begun.model().weights;
   for (const auto& [name, changes] : first_update(options)) {
     const std::vector<float> weight = weights.at(name).floats();
@@ -280,7 +280,7 @@ std::vector<std::int64_t> order_of_windows(std::uint32_t seed) {
   LanguageTrainer begun(letters_config({MixerKind::kMamba1}), text, TokenText(), few_steps());
   LanguageTrainer trainer(begun.model(), text, TokenText(), options);
   auto forward = begun.trainer().attach(
-      [](const nn::MambaLM& net, const Inputs& in) {
+      [](const nn::LanguageModel& net, const Inputs& in) {
         return cross_entropy(net(in["tokens"]), in["next"]);
       },
       {.inputs = {{"tokens", {1, 8}, i32}, {"next", {1, 8}, i32}}});
@@ -312,14 +312,14 @@ TEST(LanguageTrainer, goes_over_all_windows_in_an_order_that_the_seed_says) {
 }
 
 TEST(LanguageTrainer, validates_each_token_from_those_of_its_window) {
-  const MambaConfig config = letters_config({MixerKind::kMamba1});
+  const LanguageModelConfig config = letters_config({MixerKind::kMamba1});
   const Tokens text = letters(30, 8);  // 29 pairs: windows of 8, 8, 8 and 5
   LanguageTrainer trainer(config, TokenText(letters(40, 1)), TokenText(text), few_steps());
   auto forward = trainer.trainer().attach(
-      [](const nn::MambaLM& net, const Inputs& in) {
+      [](const nn::LanguageModel& net, const Inputs& in) {
         return cross_entropy(net(in["tokens"]), in["next"], Reduction::kSum);
       },
-      {.inputs = {{"tokens", {1, kOpen}, i32}, {"next", {1, kOpen}, i32}}});
+      {.inputs = {{"tokens", {1, kDynamic}, i32}, {"next", {1, kDynamic}, i32}}});
   double nats = 0;
   for (std::size_t at = 0; at < 29; at += 8) {
     const std::size_t end = std::min<std::size_t>(29, at + 8);
@@ -338,10 +338,10 @@ TEST(LanguageTrainer, validates_each_token_from_those_of_its_window) {
 // Rows that make B and C, and no bit of anything else.
 void expect_b_and_c_alone(MixerKind kind, const std::string& projection, std::int64_t begin,
                           std::int64_t end, bool biased = false) {
-  MambaConfig config = letters_config({kind, MixerKind::kMlp, MixerKind::kAttention, kind});
+  LanguageModelConfig config = letters_config({kind, MixerKind::kMlp, MixerKind::kAttention, kind});
   config.mamba.x_bias = config.mamba2.bias = biased;
   TrainingOptions options = few_steps();
-  options.b_and_c_alone = true;
+  options.train_only_bc = true;
   LanguageTrainer trainer(config, TokenText(letters(61, 1)), TokenText(), options);
   const auto before = trainer.model().weights;
   for (int i = 0; i < 3; ++i) trainer.step();
@@ -381,13 +381,13 @@ TEST(BAndCAlone, trains_their_rows_and_no_bit_else) {
 // decay: so it can be seen that the first half of the rows makes B, and the second half C.
 TEST(BAndCAlone, picks_the_rows_that_write_and_read_the_states) {
   for (const MixerKind kind : {MixerKind::kMamba1, MixerKind::kMamba2}) {
-    const MambaConfig config = letters_config({kind});
-    const std::vector<ParamGroup> groups = lm::b_and_c_alone(config);
+    const LanguageModelConfig config = letters_config({kind});
+    const std::vector<ParamGroup> groups = lm::train_only_bc(config);
     const std::string name = std::string("backbone.layers.0.mixer.") +
                              (kind == MixerKind::kMamba1 ? "x_proj" : "in_proj") + ".weight";
-    auto forward = compile_forward(
-        nn::MambaLM(config),
-        [](const nn::MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
+    auto forward = compile_function(
+        nn::LanguageModel(config),
+        [](const nn::LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
         {.inputs = {{"tokens", {1, 9}, i32}}, .device = {.kind = "cpu"}, .seed = 2});
     auto weights = forward.download_params();
     HostTensor& bias = weights.at("backbone.layers.0.mixer.conv1d.bias");  // comes behind in_proj
@@ -399,13 +399,13 @@ TEST(BAndCAlone, picks_the_rows_that_write_and_read_the_states) {
       std::vector<float> matrix = weights.at(name).floats();
       const auto width = static_cast<std::int64_t>(matrix.size()) / weights.at(name).shape[0];
       std::fill(matrix.begin() + begin * width, matrix.begin() + end * width, 0.0F);
-      changed[name] = HostTensor::of(weights.at(name).shape, matrix);
+      changed[name] = HostTensor::from(weights.at(name).shape, matrix);
       HostTensor& logs = changed["backbone.layers.0.mixer.A_log"];
       std::vector<float> values = logs.floats();
       if (decays) {
         for (float& v : values) v += 1;
       }
-      logs = HostTensor::of(logs.shape, values);
+      logs = HostTensor::from(logs.shape, values);
       forward.upload_params(changed);
       return forward({{"tokens", text}}).floats();
     };
@@ -418,21 +418,21 @@ TEST(BAndCAlone, picks_the_rows_that_write_and_read_the_states) {
     EXPECT_NE(run(middle + 1, rows.end, false), run(middle + 1, rows.end, true));
     EXPECT_NE(run(middle, rows.end - 1, false), run(middle, rows.end - 1, true));
   }
-  EXPECT_THROW(lm::b_and_c_alone(letters_config({MixerKind::kMlp, MixerKind::kAttention})),
+  EXPECT_THROW(lm::train_only_bc(letters_config({MixerKind::kMlp, MixerKind::kAttention})),
                UserError);
 }
 
 TEST(TextScorer, carries_the_state_over_a_long_text) {
-  const MambaConfig config = letters_config({MixerKind::kMamba1, MixerKind::kMamba3});
+  const LanguageModelConfig config = letters_config({MixerKind::kMamba1, MixerKind::kMamba3});
   const Tokens text = letters(100, 8);
   auto forward =
-      compile_forward(nn::MambaLM(config),
-                      [](const nn::MambaLM& net, const Inputs& in) {
-                        return cross_entropy(net(in["tokens"]), in["next"], Reduction::kSum);
-                      },
-                      {.inputs = {{"tokens", {1, kOpen}, i32}, {"next", {1, kOpen}, i32}},
-                       .device = {.kind = "cpu"},
-                       .seed = 6});
+      compile_function(nn::LanguageModel(config),
+                       [](const nn::LanguageModel& net, const Inputs& in) {
+                         return cross_entropy(net(in["tokens"]), in["next"], Reduction::kSum);
+                       },
+                       {.inputs = {{"tokens", {1, kDynamic}, i32}, {"next", {1, kDynamic}, i32}},
+                        .device = {.kind = "cpu"},
+                        .seed = 6});
   const auto nats = [&](std::size_t begin, std::size_t end) {  // of the tokens behind `begin`
     const auto at = [&](std::size_t i) { return text.begin() + static_cast<std::ptrdiff_t>(i); };
     return static_cast<double>(forward({{"tokens", Tokens(at(begin), at(end - 1))},
@@ -441,45 +441,45 @@ TEST(TextScorer, carries_the_state_over_a_long_text) {
   };
   const lm::SavedModel model{config, forward.download_params(), {}};
   for (const std::int64_t piece : {7, 32, 128}) {
-    TextScorer scorer(model, {.piece = piece, .device = {.kind = "cpu"}});
+    TextScorer scorer(model, {.chunk = piece, .device = {.kind = "cpu"}});
     const lm::TextScore score = scorer.score(text);
     EXPECT_EQ(score.tokens, 99);
     EXPECT_NEAR(score.nats, nats(0, 100), 2e-3) << piece;
     EXPECT_EQ(scorer.score(text).nats, score.nats) << "each text begins anew";
   }
-  TextScorer forgets(model, {.piece = 10, .context = 20, .device = {.kind = "cpu"}});
+  TextScorer forgets(model, {.chunk = 10, .context = 20, .device = {.kind = "cpu"}});
   EXPECT_NEAR(forgets.score(text).nats,
               nats(0, 21) + nats(20, 41) + nats(40, 61) + nats(60, 81) + nats(80, 100), 2e-3);
-  TextScorer parts(model, {.piece = 10, .parts = 3, .device = {.kind = "cpu"}});
+  TextScorer parts(model, {.chunk = 10, .batch = 3, .device = {.kind = "cpu"}});
   EXPECT_NEAR(parts.score(text).nats, nats(0, 34) + nats(33, 67) + nats(66, 100), 2e-3);
   EXPECT_THROW(parts.score(letters(3, 1)), UserError);
 }
 
 TEST(TextScorer, goes_back_as_far_as_attention_does) {
-  const MambaConfig config = letters_config({MixerKind::kAttention, MixerKind::kMamba2});
+  const LanguageModelConfig config = letters_config({MixerKind::kAttention, MixerKind::kMamba2});
   LanguageTrainer trainer(config, TokenText(letters(61, 1)), TokenText(), few_steps());
   const Tokens text = letters(50, 2);
-  TextScorer whole(trainer.trainer(), config, {.piece = 5}),
-      same(trainer.trainer(), config, {.piece = 5, .context = 15});
+  TextScorer whole(trainer.trainer(), config, {.chunk = 5}),
+      same(trainer.trainer(), config, {.chunk = 5, .context = 15});
   EXPECT_EQ(whole.score(text).nats, same.score(text).nats);
-  EXPECT_THROW(TextScorer(trainer.trainer(), config, {.piece = 17}), UserError);
-  EXPECT_THROW(TextScorer(trainer.trainer(), config, {.piece = 5, .context = 20}), UserError);
-  EXPECT_THROW(TextScorer(trainer.trainer(), config, {.piece = 5, .context = 7}), UserError);
+  EXPECT_THROW(TextScorer(trainer.trainer(), config, {.chunk = 17}), UserError);
+  EXPECT_THROW(TextScorer(trainer.trainer(), config, {.chunk = 5, .context = 20}), UserError);
+  EXPECT_THROW(TextScorer(trainer.trainer(), config, {.chunk = 5, .context = 7}), UserError);
 }
 
-TEST(EarlyStop, is_due_after_some_losses_without_a_better_one) {
-  lm::EarlyStop stop(2);
-  EXPECT_TRUE(stop.add(3));
-  EXPECT_FALSE(stop.add(3));
-  EXPECT_TRUE(stop.add(2));
-  EXPECT_FALSE(stop.add(2.5));
-  EXPECT_FALSE(stop.due());
-  EXPECT_FALSE(stop.add(2.1));
-  EXPECT_TRUE(stop.due());
+TEST(EarlyStopping, is_due_after_some_losses_without_a_better_one) {
+  lm::EarlyStopping stop(2);
+  EXPECT_TRUE(stop.update(3));
+  EXPECT_FALSE(stop.update(3));
+  EXPECT_TRUE(stop.update(2));
+  EXPECT_FALSE(stop.update(2.5));
+  EXPECT_FALSE(stop.should_stop());
+  EXPECT_FALSE(stop.update(2.1));
+  EXPECT_TRUE(stop.should_stop());
   EXPECT_EQ(stop.best(), 2);
-  lm::EarlyStop never(0);
-  for (int i = 0; i < 9; ++i) never.add(1 + i);
-  EXPECT_FALSE(never.due());
+  lm::EarlyStopping never(0);
+  for (int i = 0; i < 9; ++i) never.update(1 + i);
+  EXPECT_FALSE(never.should_stop());
 }
 
 TEST(LanguageTrainer, refuses_what_cannot_be_trained) {
@@ -494,14 +494,14 @@ TEST(LanguageTrainer, refuses_what_cannot_be_trained) {
   };
   TrainingOptions options = few_steps();
   EXPECT_EQ(refusal(options, 7),
-            "LanguageTrainer: a text of at least 8 tokens expected, one window of 8, got 7; a "
-            "smaller length takes shorter texts");
+            "LanguageTrainer: expected a text of at least 8 tokens (one window), got 7; set a "
+            "smaller length for shorter texts");
   options.lr = 0;
-  EXPECT_EQ(refusal(options, 50), "LanguageTrainer: lr: a number above 0 expected, got 0.000000");
+  EXPECT_EQ(refusal(options, 50), "LanguageTrainer: lr: expected a number above 0, got 0.000000");
   options.lr = 1e-2;
-  options.b_and_c_alone = true;
-  EXPECT_EQ(refusal(options, 50), "b_and_c_alone: the model has no layer with B and C");
-  options.b_and_c_alone = false;
+  options.train_only_bc = true;
+  EXPECT_EQ(refusal(options, 50), "train_only_bc: the model has no layer with B and C");
+  options.train_only_bc = false;
   LanguageTrainer trainer(letters_config({MixerKind::kMlp}), TokenText(Tokens(50, 7)), TokenText(),
                           options);
   EXPECT_THROW(trainer.step(), UserError) << "there are 7 letters";

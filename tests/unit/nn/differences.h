@@ -27,7 +27,7 @@ inline std::vector<double> as_doubles(const std::vector<float>& values) {
 // Of a function that gives its loss alone.
 class LossInDouble {
  public:
-  explicit LossInDouble(const Forward& forward)
+  explicit LossInDouble(const CompiledFunction& forward)
       : graph_(parse(forward.graph().text, "loss", find_op)) {}
 
   double operator()(const DoubleLeaves& leaves) const {

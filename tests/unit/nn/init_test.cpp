@@ -14,8 +14,9 @@ namespace {
 
 template <class Model>
 std::map<std::string, HostTensor> initial_of(const Model& model, std::uint32_t seed = 1) {
-  Forward forward = compile_forward(model, [](const Model&, const Inputs&) { return zeros({1}); },
-                                    {.device = {.kind = "cpu"}, .seed = seed});
+  CompiledFunction forward =
+      compile_function(model, [](const Model&, const Inputs&) { return zeros({1}); },
+                       {.device = {.kind = "cpu"}, .seed = seed});
   return forward.download_params();
 }
 
@@ -154,12 +155,12 @@ TEST(MultiheadAttention, with_fewer_key_heads_shares_them) {
     nn::MultiheadAttention few{8, 4, {.kv_heads = 2}}, all{8, 4};
     TG_MODULE(few, all)
   };
-  auto forward = compile_forward(Pair{},
-                                 [](const Pair& net, const Inputs& in) {
-                                   return std::map<std::string, Tensor>{{"few", net.few(in["x"])},
-                                                                        {"all", net.all(in["x"])}};
-                                 },
-                                 {.inputs = {{"x", {1, 3, 8}}}, .device = {.kind = "cpu"}});
+  auto forward = compile_function(Pair{},
+                                  [](const Pair& net, const Inputs& in) {
+                                    return std::map<std::string, Tensor>{{"few", net.few(in["x"])},
+                                                                         {"all", net.all(in["x"])}};
+                                  },
+                                  {.inputs = {{"x", {1, 3, 8}}}, .device = {.kind = "cpu"}});
   auto params = forward.download_params();
   const std::vector<float> weight = params.at("few.in_proj_weight").floats();
   std::vector<float> wide(weight.begin(), weight.begin() + 64);
@@ -175,7 +176,7 @@ TEST(MultiheadAttention, with_fewer_key_heads_shares_them) {
   forward.upload_params(params);
   std::vector<float> x(24);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
-  const Outputs out = forward.run({{"x", x}});
+  const NamedTensors out = forward.run({{"x", x}});
   const std::vector<float> few = out.at("few").floats(), all = out.at("all").floats();
   for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(few[i], all[i], 1e-6) << i;
 }

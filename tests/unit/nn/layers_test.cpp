@@ -13,8 +13,9 @@ namespace {
 
 template <class Model>
 std::map<std::string, HostTensor> initial(const Model& model, std::uint32_t seed = 1) {
-  Forward forward = compile_forward(model, [](const Model&, const Inputs&) { return zeros({1}); },
-                                    {.device = {.kind = "cpu"}, .seed = seed});
+  CompiledFunction forward =
+      compile_function(model, [](const Model&, const Inputs&) { return zeros({1}); },
+                       {.device = {.kind = "cpu"}, .seed = seed});
   return forward.download_params();
 }
 
@@ -47,7 +48,7 @@ template <class Layer>
 std::vector<float> values(const Layer& layer, const Shape& shape, const std::vector<float>& x,
                           const std::map<std::string, std::vector<float>>& params = {},
                           bool training = false) {
-  Forward forward = compile_forward(
+  CompiledFunction forward = compile_function(
       Model<Layer>{layer},
       [](const Model<Layer>& model, const Inputs& in) { return model.layer(in["x"]); },
       {.inputs = {{"x", shape}}, .device = {.kind = "cpu"}, .training = training});
@@ -148,10 +149,10 @@ TEST(LayerNorm, of_equal_elements_is_its_bias) {
 }
 
 TEST(Embedding, gives_the_rows_of_its_indices) {
-  Forward forward =
-      compile_forward(nn::Embedding(3, 2),
-                      [](const nn::Embedding& layer, const Inputs& in) { return layer(in["i"]); },
-                      {.inputs = {{"i", {2, 2}, i32}}, .device = {.kind = "cpu"}});
+  CompiledFunction forward =
+      compile_function(nn::Embedding(3, 2),
+                       [](const nn::Embedding& layer, const Inputs& in) { return layer(in["i"]); },
+                       {.inputs = {{"i", {2, 2}, i32}}, .device = {.kind = "cpu"}});
   const std::vector<float> weight = forward.download_params().at("weight").floats();
   const std::vector<std::int32_t> index = {2, 0, 2, 1};
   const HostTensor out = forward({{"i", index}});

@@ -24,7 +24,7 @@ constexpr double kNormEpsilon = 0.03;
 using Values = std::vector<double>;
 using Weights = std::map<std::string, HostTensor>;
 
-Forward norm_layer(std::int64_t ranks, OutNorm norm, const std::string& device) {
+CompiledFunction norm_layer(std::int64_t ranks, OutNorm norm, const std::string& device) {
   const nn::Mamba3 net(static_cast<std::int64_t>(kWide),
                        {.d_state = 6,
                         .expand = 1,
@@ -33,10 +33,10 @@ Forward norm_layer(std::int64_t ranks, OutNorm norm, const std::string& device) 
                         .chunk = 4,
                         .out_norm = norm,
                         .norm_epsilon = kNormEpsilon});
-  return compile_forward(net, [](const nn::Mamba3& of, const Inputs& in) { return of(in["x"]); },
-                         {.inputs = {{"x", {kNormBatch, kNormLength, std::int64_t{kWide}}}},
-                          .device = {.kind = device, .allow_software = true},
-                          .seed = 5});
+  return compile_function(net, [](const nn::Mamba3& of, const Inputs& in) { return of(in["x"]); },
+                          {.inputs = {{"x", {kNormBatch, kNormLength, std::int64_t{kWide}}}},
+                           .device = {.kind = device, .allow_software = true},
+                           .seed = 5});
 }
 
 std::vector<float> drawn_values(std::size_t count, unsigned seed) {
@@ -47,7 +47,7 @@ std::vector<float> drawn_values(std::size_t count, unsigned seed) {
 }
 
 // Off their initial values; out_proj gives what comes to it.
-Weights some_weights(const Forward& forward) {
+Weights some_weights(const CompiledFunction& forward) {
   Weights weights = forward.download_params();
   unsigned seed = 9;
   for (auto& [name, tensor] : weights) {
@@ -58,7 +58,7 @@ Weights some_weights(const Forward& forward) {
       for (std::size_t i = 0; i < values.size(); ++i)
         values[i] = i % (kWide + 1) == 0 ? 1.0F : 0.0F;
     }
-    tensor = HostTensor::of(tensor.shape, values);
+    tensor = HostTensor::from(tensor.shape, values);
   }
   return weights;
 }
@@ -68,7 +68,7 @@ class NormParts {
  public:
   explicit NormParts(std::size_t ranks, const Weights& weights, std::vector<float> x)
       : ranks_(ranks), weights_(weights), x_(std::move(x)) {
-    Forward plain = norm_layer(static_cast<std::int64_t>(ranks), OutNorm::kNone, "cpu");
+    CompiledFunction plain = norm_layer(static_cast<std::int64_t>(ranks), OutNorm::kNone, "cpu");
     for (std::size_t r = 0; r < ranks; ++r) {
       Weights of_rank = weights;
       of_rank.erase("norm.weight");
@@ -76,7 +76,7 @@ class NormParts {
         std::vector<float> alone(kHeads * ranks * kEach);
         for (std::size_t i = 0; i < alone.size(); ++i)
           alone[i] = i / kEach % ranks == r ? 1.0F : 0.0F;
-        of_rank.at("mimo_out") = HostTensor::of(weights.at("mimo_out").shape, alone);
+        of_rank.at("mimo_out") = HostTensor::from(weights.at("mimo_out").shape, alone);
       }
       plain.upload_params(of_rank);
       gated_.push_back(plain({{"x", x_}}).floats());
@@ -142,7 +142,7 @@ Values before_gate(const NormParts& parts, std::size_t ranks) {
   return want;
 }
 
-Values behind_gate(const NormParts& parts, std::size_t ranks) {
+Values after_gate(const NormParts& parts, std::size_t ranks) {
   Values want(parts.steps() * kWide, 0);
   for (std::size_t step = 0; step < parts.steps(); ++step) {
     const auto y = [&](std::size_t channel) {
@@ -160,15 +160,15 @@ Values behind_gate(const NormParts& parts, std::size_t ranks) {
 
 void has_the_norm(const std::string& device) {
   for (const std::size_t ranks : {1U, 2U}) {
-    for (const OutNorm norm : {OutNorm::kBeforeGate, OutNorm::kBehindGate}) {
-      Forward forward = norm_layer(static_cast<std::int64_t>(ranks), norm, device);
+    for (const OutNorm norm : {OutNorm::kBeforeGate, OutNorm::kAfterGate}) {
+      CompiledFunction forward = norm_layer(static_cast<std::int64_t>(ranks), norm, device);
       EXPECT_EQ(forward.download_params().at("norm.weight").floats(), std::vector<float>(kWide, 1));
       const Weights weights = some_weights(forward);
       forward.upload_params(weights);
       const std::vector<float> x = drawn_values(kNormBatch * kNormLength * kWide, 3);
       const NormParts parts(ranks, weights, x);
       const Values want =
-          norm == OutNorm::kBeforeGate ? before_gate(parts, ranks) : behind_gate(parts, ranks);
+          norm == OutNorm::kBeforeGate ? before_gate(parts, ranks) : after_gate(parts, ranks);
       const std::vector<float> got = forward({{"x", x}}).floats();
       ASSERT_EQ(got.size(), want.size());
       for (std::size_t i = 0; i < got.size(); ++i) {

@@ -22,43 +22,45 @@
 namespace tensorgrad::testing {
 namespace {
 
-using nn::MambaConfig;
-using nn::MambaLM;
+using nn::LanguageModel;
+using nn::LanguageModelConfig;
 using nn::MixerKind;
 
 constexpr std::int64_t kSymbols = 11;
 
-MambaConfig small(std::vector<MixerKind> layers) {
+LanguageModelConfig small(std::vector<MixerKind> layers) {
   return small_mamba(kSymbols, std::move(layers), 24);
 }
 
-MambaConfig mixed() { return mixed_mamba(kSymbols, 24); }
+LanguageModelConfig mixed() { return mixed_mamba(kSymbols, 24); }
 
 std::vector<std::int32_t> some_tokens(std::int64_t count, unsigned seed) {
   return random_tokens(count, kSymbols, seed);
 }
 
-Forward whole_model(const MambaConfig& config, std::int64_t batch, std::int64_t length,
-                    const std::string& device = "cpu") {
-  return compile_forward(MambaLM(config),
-                         [](const MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
-                         {.inputs = {{"tokens", {batch, length}, i32}},
-                          .device = {.kind = device, .allow_software = true},
-                          .seed = 5});
-}
-
-Forward in_pieces(const MambaConfig& config, std::int64_t batch,
-                  const std::string& device = "cpu") {
-  return compile_forward(
-      MambaLM(config),
-      [](const MambaLM& net, const Inputs& in) { return net.resume(in["tokens"], in["keep"]); },
-      {.inputs = {{"tokens", {batch, kOpen}, i32}, {"keep", {batch}}},
+CompiledFunction whole_model(const LanguageModelConfig& config, std::int64_t batch,
+                             std::int64_t length, const std::string& device = "cpu") {
+  return compile_function(
+      LanguageModel(config),
+      [](const LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
+      {.inputs = {{"tokens", {batch, length}, i32}},
        .device = {.kind = device, .allow_software = true},
        .seed = 5});
 }
 
+CompiledFunction in_pieces(const LanguageModelConfig& config, std::int64_t batch,
+                           const std::string& device = "cpu") {
+  return compile_function(LanguageModel(config),
+                          [](const LanguageModel& net, const Inputs& in) {
+                            return net.resume(in["tokens"], in["keep"]);
+                          },
+                          {.inputs = {{"tokens", {batch, kDynamic}, i32}, {"keep", {batch}}},
+                           .device = {.kind = device, .allow_software = true},
+                           .seed = 5});
+}
+
 TEST(Mamba, has_the_parameters_of_its_paper) {
-  const MambaConfig config{.vocab_size = 65, .d_model = 128, .n_layer = 2};
+  const LanguageModelConfig config{.vocab_size = 65, .d_model = 128, .n_layer = 2};
   const auto params = whole_model(config, 1, 1).download_params();
   std::int64_t count = 0;
   for (const auto& [name, values] : params) count += numel(values.shape);
@@ -99,8 +101,9 @@ void expect_bound(const std::map<std::string, HostTensor>& params, const std::st
 // As mamba-ssm and PyTorch draw them: 1 / sqrt(what goes into one output), for a convolution of
 // four taps and of one channel; dt_proj by its rank; what adds to the residual stream, of which
 // there are five additions, by the root of 5 smaller.
-TEST(MambaLM, begins_with_the_values_of_mamba_ssm) {
-  MambaConfig config{.vocab_size = 99, .d_model = 48, .n_layer = 5, .layers = mixed().layers};
+TEST(LanguageModel, begins_with_the_values_of_mamba_ssm) {
+  LanguageModelConfig config{
+      .vocab_size = 99, .d_model = 48, .n_layer = 5, .layers = mixed().layers};
   config.mamba2 = {.d_state = 16, .head_dim = 1};
   config.mamba3 = {.d_state = 16, .head_dim = 8};
   config.tie_embeddings = false;
@@ -147,7 +150,8 @@ TEST(MambaLM, begins_with_the_values_of_mamba_ssm) {
 }
 
 TEST(Mamba2, begins_with_decays_from_1_to_16) {
-  MambaConfig config{.vocab_size = 3, .d_model = 64, .n_layer = 1, .layers = {MixerKind::kMamba2}};
+  LanguageModelConfig config{
+      .vocab_size = 3, .d_model = 64, .n_layer = 1, .layers = {MixerKind::kMamba2}};
   config.mamba2.head_dim = 1;
   const auto params = whole_model(config, 1, 1).download_params();
   const std::vector<float> logs = params.at("backbone.layers.0.mixer.A_log").floats();
@@ -165,7 +169,8 @@ TEST(Mamba2, begins_with_decays_from_1_to_16) {
 }
 
 TEST(Mamba3, begins_with_decays_from_1_to_16) {
-  MambaConfig config{.vocab_size = 3, .d_model = 64, .n_layer = 1, .layers = {MixerKind::kMamba3}};
+  LanguageModelConfig config{
+      .vocab_size = 3, .d_model = 64, .n_layer = 1, .layers = {MixerKind::kMamba3}};
   config.mamba3.head_dim = 1;
   const auto params = whole_model(config, 1, 1).download_params();
   const auto expect_even = [&](const char* name, double least, double most) {
@@ -186,11 +191,11 @@ TEST(Mamba3, begins_with_decays_from_1_to_16) {
 }
 
 // A prompt by the scans, then symbol by symbol, then a piece again.
-void steps_and_pieces_give_the_whole(const MambaConfig& config) {
+void steps_and_pieces_give_the_whole(const LanguageModelConfig& config) {
   constexpr std::int64_t kBatch = 2, kLength = 17;
   const std::vector<std::int32_t> tokens = some_tokens(kBatch * kLength, 3);
-  Forward whole = whole_model(config, kBatch, kLength);
-  Forward pieces = in_pieces(config, kBatch);
+  CompiledFunction whole = whole_model(config, kBatch, kLength);
+  CompiledFunction pieces = in_pieces(config, kBatch);
   const std::vector<float> want = whole({{"tokens", tokens}}).floats();
   std::vector<float> keep(kBatch, 0);
   for (int turn = 0; turn < 2; ++turn) {  // the second begins anew
@@ -215,11 +220,11 @@ void steps_and_pieces_give_the_whole(const MambaConfig& config) {
   }
 }
 
-TEST(MambaLM, steps_and_pieces_give_what_the_whole_does) {
+TEST(LanguageModel, steps_and_pieces_give_what_the_whole_does) {
   steps_and_pieces_give_the_whole(mixed());
 }
-TEST(MambaLM, steps_and_pieces_by_the_zero_order_hold_give_what_the_whole_does) {
-  MambaConfig config = small({MixerKind::kMamba1, MixerKind::kMamba1});
+TEST(LanguageModel, steps_and_pieces_by_the_zero_order_hold_give_what_the_whole_does) {
+  LanguageModelConfig config = small({MixerKind::kMamba1, MixerKind::kMamba1});
   config.mamba.bias = config.mamba.x_bias = true;
   config.mamba.discretization = Discretization::kZeroOrderHold;
   steps_and_pieces_give_the_whole(config);
@@ -228,7 +233,7 @@ TEST(MambaLM, steps_and_pieces_by_the_zero_order_hold_give_what_the_whole_does) 
 // The first text of two does, whatever its states are; the second goes on with them.
 void begins_anew_behind_nan(const std::vector<MixerKind>& layers, const std::string& device) {
   const std::vector<std::int32_t> tokens = some_tokens(2 * 4, 3);
-  Forward pieces = in_pieces(small(layers), 2, device);
+  CompiledFunction pieces = in_pieces(small(layers), 2, device);
   const auto run = [&](std::vector<float> keep) {
     return pieces({{"tokens", tokens}, {"keep", keep}}).floats();
   };
@@ -238,7 +243,7 @@ void begins_anew_behind_nan(const std::vector<MixerKind>& layers, const std::str
   HostTensor& embedding = wrong.at("backbone.embedding.weight");
   const std::vector<float> none(static_cast<std::size_t>(numel(embedding.shape)),
                                 std::numeric_limits<float>::quiet_NaN());
-  embedding = HostTensor::of(embedding.shape, none);
+  embedding = HostTensor::from(embedding.shape, none);
   pieces.upload_params(wrong);
   run({0, 0});
   pieces.upload_params(right);
@@ -247,14 +252,14 @@ void begins_anew_behind_nan(const std::vector<MixerKind>& layers, const std::str
   EXPECT_TRUE(std::equal(got.begin(), got.begin() + half, want.begin()));
   EXPECT_TRUE(device != "cpu" || std::isnan(got.back())) << "WGSL need not keep a NaN";
 }
-TEST(MambaLM, begins_anew_behind_states_that_are_not_numbers) {
+TEST(LanguageModel, begins_anew_behind_states_that_are_not_numbers) {
   for (const MixerKind kind :
        {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3, MixerKind::kAttention}) {
     SCOPED_TRACE(static_cast<int>(kind));
     begins_anew_behind_nan({kind}, "cpu");
   }
 }
-TEST(MambaLM, begins_anew_behind_states_that_are_not_numbers_on_webgpu) {
+TEST(LanguageModel, begins_anew_behind_states_that_are_not_numbers_on_webgpu) {
   begins_anew_behind_nan({MixerKind::kMamba1, MixerKind::kAttention}, "webgpu");
 }
 
@@ -269,9 +274,9 @@ void what_comes_later_changes_no_bit(std::int64_t length, const std::string& dev
   for (const MixerKind kind : kinds) {
     SCOPED_TRACE(std::to_string(length) + " steps of kind " +
                  std::to_string(static_cast<int>(kind)));
-    MambaConfig config = small({kind, kind});
+    LanguageModelConfig config = small({kind, kind});
     config.mamba2.chunk = config.mamba3.chunk = chunk;
-    Forward forward = whole_model(config, 2, length, device);
+    CompiledFunction forward = whole_model(config, 2, length, device);
     const std::vector<float> before = forward({{"tokens", tokens}}).floats();
     for (const std::int64_t changed :
          std::set<std::int64_t>{0, 1, 2 * length / 3, length - 2, length - 1}) {
@@ -287,45 +292,45 @@ void what_comes_later_changes_no_bit(std::int64_t length, const std::string& dev
     }
   }
 }
-TEST(MambaLM, what_comes_later_changes_no_bit) {
+TEST(LanguageModel, what_comes_later_changes_no_bit) {
   for (const std::int64_t length : {2, 21, 63, 64, 65, 257, 1000})
     what_comes_later_changes_no_bit(length, "cpu");
 }
 constexpr std::int64_t kUsualChunk = 64;
 static_assert(nn::Mamba2Options{}.chunk == kUsualChunk && nn::Mamba3Options{}.chunk == kUsualChunk);
-TEST(MambaLM, what_comes_later_changes_no_bit_in_chunks_as_they_are_unasked) {
+TEST(LanguageModel, what_comes_later_changes_no_bit_in_chunks_as_they_are_unasked) {
   what_comes_later_changes_no_bit(257, "cpu", kUsualChunk);
 }
-TEST(MambaLM, what_comes_later_changes_no_bit_on_webgpu) {
+TEST(LanguageModel, what_comes_later_changes_no_bit_on_webgpu) {
   what_comes_later_changes_no_bit(65, "webgpu");
 }
 // So few steps go by blocks of channels.
-TEST(MambaLM, what_comes_later_changes_no_bit_of_a_short_text_on_webgpu) {
+TEST(LanguageModel, what_comes_later_changes_no_bit_of_a_short_text_on_webgpu) {
   what_comes_later_changes_no_bit(64, "webgpu", 4, std::span(kMixers).first(1));
 }
-TEST(MambaLM, what_comes_later_changes_no_bit_in_chunks_as_they_are_unasked_on_webgpu) {
+TEST(LanguageModel, what_comes_later_changes_no_bit_in_chunks_as_they_are_unasked_on_webgpu) {
   // A driver in software takes seconds for each kind; those that have such chunks:
   what_comes_later_changes_no_bit(257, "webgpu", kUsualChunk, std::span(kMixers).subspan(1, 2));
 }
 
 // Of a block's x, and of the states that it goes on from, by way of what it gives and of the states
 // behind it, in three directions each.
-void has_the_gradient_of_differences(MixerKind kind, const MambaConfig& config) {
+void has_the_gradient_of_differences(MixerKind kind, const LanguageModelConfig& config) {
   constexpr std::int64_t kBatch = 2, kLength = 17;  // more than one chunk of a selective scan
   SCOPED_TRACE(static_cast<int>(kind));
-  const nn::MambaBlock block(kind, config);
-  std::vector<nn::StatePart> given = block.state_parts(kBatch);
-  for (nn::StatePart& part : given) part.name = "state " + part.name;
+  const nn::MixerBlock block(kind, config);
+  std::vector<nn::StateSpec> given = block.state_specs(kBatch);
+  for (nn::StateSpec& part : given) part.name = "state " + part.name;
   given.insert(given.begin(), {"x", {kBatch, kLength, config.d_model}});
-  ForwardOptions options{.device = {.kind = "cpu"}, .seed = 5};
-  for (const nn::StatePart& each : given) options.inputs.push_back({each.name, each.shape});
+  FunctionOptions options{.device = {.kind = "cpu"}, .seed = 5};
+  for (const nn::StateSpec& each : given) options.inputs.push_back({each.name, each.shape});
   const auto made = [&](bool gradients) {
-    return compile_forward(
+    return compile_function(
         block,
-        [&, gradients](const nn::MambaBlock& net, const Inputs& in) {
+        [&, gradients](const nn::MixerBlock& net, const Inputs& in) {
           std::vector<Tensor> all;
-          for (const nn::StatePart& each : given) all.push_back(in[each.name]);
-          const nn::Carried after = net.run(all[0], {all.begin() + 1, all.end()});
+          for (const nn::StateSpec& each : given) all.push_back(in[each.name]);
+          const nn::RecurrentResult after = net.run(all[0], {all.begin() + 1, all.end()});
           Tensor loss = mean(sin(after.y));
           for (const Tensor& each : after.state) loss = loss + mean(sin(each));
           if (!gradients) return std::map<std::string, Tensor>{{"loss", loss}};
@@ -340,7 +345,7 @@ void has_the_gradient_of_differences(MixerKind kind, const MambaConfig& config) 
   std::map<std::string, std::vector<float>> at;
   DoubleLeaves leaves;
   Feed feed;
-  for (const nn::StatePart& each : given) {
+  for (const nn::StateSpec& each : given) {
     std::vector<float>& values = at[each.name];
     values.resize(static_cast<std::size_t>(numel(each.shape)));
     for (float& v : values) v = static_cast<float>(random() % 2001) / 1000.0F - 1;
@@ -349,32 +354,32 @@ void has_the_gradient_of_differences(MixerKind kind, const MambaConfig& config) 
     leaves[each.name] = as_doubles(values);
     feed.emplace(each.name, values);
   }
-  Forward forward = made(true);
+  CompiledFunction forward = made(true);
   for (const auto& [name, tensor] : forward.download_params())
     leaves[name] = as_doubles(tensor.floats());
   const LossInDouble loss(made(false));
-  const Outputs gradients = forward.run(feed);
-  for (const nn::StatePart& each : given) {
+  const NamedTensors gradients = forward.run(feed);
+  for (const nn::StateSpec& each : given) {
     if (each.name == "state position") continue;
     expect_gradient_of_differences(loss, leaves, each.name, gradients.at(each.name).floats(),
                                    random);
   }
 }
 
-TEST(MambaBlock, has_the_gradient_of_differences_for_what_it_is_given) {
+TEST(MixerBlock, has_the_gradient_of_differences_for_what_it_is_given) {
   for (const MixerKind kind : {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3,
                                MixerKind::kAttention, MixerKind::kMlp})
     has_the_gradient_of_differences(kind, small({kind}));
 }
-TEST(MambaBlock, of_other_options_has_the_gradient_of_differences_for_what_it_is_given) {
+TEST(MixerBlock, of_other_options_has_the_gradient_of_differences_for_what_it_is_given) {
   for (const MixerKind kind :
        {MixerKind::kMamba1, MixerKind::kMamba2, MixerKind::kMamba3, MixerKind::kAttention})
     has_the_gradient_of_differences(kind, other_mamba(kSymbols, {kind}, 24));
 }
-TEST(MambaBlock, with_a_norm_behind_mamba3_has_the_gradient_of_differences) {
+TEST(MixerBlock, with_a_norm_behind_mamba3_has_the_gradient_of_differences) {
   for (const std::int64_t ranks : {1, 2}) {
-    for (const nn::OutNorm norm : {nn::OutNorm::kBeforeGate, nn::OutNorm::kBehindGate}) {
-      MambaConfig config = small({MixerKind::kMamba3});
+    for (const nn::OutNorm norm : {nn::OutNorm::kBeforeGate, nn::OutNorm::kAfterGate}) {
+      LanguageModelConfig config = small({MixerKind::kMamba3});
       config.mamba3.ranks = ranks;
       config.mamba3.out_norm = norm;
       has_the_gradient_of_differences(MixerKind::kMamba3, config);
@@ -383,10 +388,10 @@ TEST(MambaBlock, with_a_norm_behind_mamba3_has_the_gradient_of_differences) {
 }
 
 // Greedy generation: the prompt at once, then a symbol a call, from the trainer's own parameters.
-TEST(MambaLM, generates_from_what_a_trainer_has) {
+TEST(LanguageModel, generates_from_what_a_trainer_has) {
   constexpr std::int64_t kPrompt = 6, kMore = 5;
-  auto trainer = compile(MambaLM(mixed()),
-                         [](const MambaLM& net, const Inputs& in) {
+  auto trainer = compile(LanguageModel(mixed()),
+                         [](const LanguageModel& net, const Inputs& in) {
                            return cross_entropy(net(in["tokens"]), in["next"]);
                          },
                          {.inputs = {{"tokens", {2, 9}, i32}, {"next", {2, 9}, i32}},
@@ -395,12 +400,12 @@ TEST(MambaLM, generates_from_what_a_trainer_has) {
   for (unsigned step = 0; step < 3; ++step) {
     trainer.step({{"tokens", some_tokens(18, step)}, {"next", some_tokens(18, step + 9)}});
   }
-  auto next = trainer.attach(
-      [](const MambaLM& net, const Inputs& in) { return net.resume(in["tokens"], in["keep"]); },
-      {.inputs = {{"tokens", {1, kOpen}, i32}, {"keep", {1}}}});
+  auto next = trainer.attach([](const LanguageModel& net,
+                                const Inputs& in) { return net.resume(in["tokens"], in["keep"]); },
+                             {.inputs = {{"tokens", {1, kDynamic}, i32}, {"keep", {1}}}});
   auto whole =
-      trainer.attach([](const MambaLM& net, const Inputs& in) { return net(in["tokens"]); },
-                     {.inputs = {{"tokens", {1, kOpen}, i32}}});
+      trainer.attach([](const LanguageModel& net, const Inputs& in) { return net(in["tokens"]); },
+                     {.inputs = {{"tokens", {1, kDynamic}, i32}}});
   std::vector<std::int32_t> text = some_tokens(kPrompt, 1), given = text;
   for (std::int64_t i = 0; i < kMore; ++i) {
     const std::vector<float> keep = {i == 0 ? 0.0F : 1.0F};
@@ -414,10 +419,10 @@ TEST(MambaLM, generates_from_what_a_trainer_has) {
   }
 }
 
-TEST(MambaLM, decays_embeddings_projections_and_convolutions_alone) {
-  const ParamGroup group = MambaLM::no_weight_decay();
+TEST(LanguageModel, decays_embeddings_projections_and_convolutions_alone) {
+  const ParamGroup group = LanguageModel::no_weight_decay();
   EXPECT_EQ(group.weight_decay, 0);
-  MambaConfig config = mixed();
+  LanguageModelConfig config = mixed();
   config.tie_embeddings = false;
   std::set<std::string> decayed, others;  // by the last parts of their names
   for (const auto& [name, values] : whole_model(config, 1, 1).download_params()) {
@@ -439,22 +444,23 @@ TEST(MambaLM, decays_embeddings_projections_and_convolutions_alone) {
 }
 
 // With a large vocabulary they are most of the memory of a step. The loss alone leaves the device.
-TEST(MambaLM, training_keeps_logits_of_one_piece_at_most_twice) {
+TEST(LanguageModel, training_keeps_logits_of_one_piece_at_most_twice) {
   constexpr std::int64_t kBatch = 2, kLength = 64, kVocab = 4096, kRows = 16;
-  const MambaConfig config{.vocab_size = kVocab, .d_model = 16, .n_layer = 1};
+  const LanguageModelConfig config{.vocab_size = kVocab, .d_model = 16, .n_layer = 1};
   const auto peak = [&](std::int64_t rows, bool trained) {
-    const auto loss = [rows](const MambaLM& net, const Inputs& in) {
+    const auto loss = [rows](const LanguageModel& net, const Inputs& in) {
       return net.loss(in["tokens"], in["next"], {.rows = rows});
     };
     const std::vector<InputSpec> inputs = {{"tokens", {kBatch, kLength}, i32},
                                            {"next", {kBatch, kLength}, i32}};
     if (trained) {
-      return compile(MambaLM(config), loss,
+      return compile(LanguageModel(config), loss,
                      {.inputs = inputs, .optimizer = optim::SGD{}, .device = {.kind = "cpu"}})
           .report()
           .peak_bytes;
     }
-    return compile_forward(MambaLM(config), loss, {.inputs = inputs, .device = {.kind = "cpu"}})
+    return compile_function(LanguageModel(config), loss,
+                            {.inputs = inputs, .device = {.kind = "cpu"}})
         .report()
         .peak_bytes;
   };
@@ -468,10 +474,11 @@ TEST(MambaLM, training_keeps_logits_of_one_piece_at_most_twice) {
   EXPECT_GT(peak(kBatch * kLength, true), kLogits);
 }
 
-TEST(MambaLM, refuses_what_does_not_fit) {
-  EXPECT_THROW(MambaLM({.vocab_size = 3, .d_model = 4}), UserError);
-  EXPECT_THROW(MambaLM({.vocab_size = 3, .d_model = 4, .n_layer = 2, .layers = {MixerKind::kMlp}}),
-               UserError);
+TEST(LanguageModel, refuses_what_does_not_fit) {
+  EXPECT_THROW(LanguageModel({.vocab_size = 3, .d_model = 4}), UserError);
+  EXPECT_THROW(
+      LanguageModel({.vocab_size = 3, .d_model = 4, .n_layer = 2, .layers = {MixerKind::kMlp}}),
+      UserError);
   EXPECT_THROW(nn::mixer_schedule("gpt", 2), UserError);
   EXPECT_THROW(nn::Mamba2(8, {.head_dim = 5}), ShapeError);
   EXPECT_THROW(nn::Mamba(8, {.d_conv = 1}), ShapeError);

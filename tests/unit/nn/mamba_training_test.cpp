@@ -17,24 +17,24 @@
 namespace tensorgrad::testing {
 namespace {
 
-using nn::MambaConfig;
-using nn::MambaLM;
+using nn::LanguageModel;
+using nn::LanguageModelConfig;
 using nn::MixerKind;
 
 constexpr std::int64_t kLetters = 11;
 
-MambaConfig of_kinds(std::vector<MixerKind> layers) {
+LanguageModelConfig of_kinds(std::vector<MixerKind> layers) {
   return small_mamba(kLetters, std::move(layers), 24);
 }
 
-MambaConfig of_all_kinds() { return mixed_mamba(kLetters, 24); }
+LanguageModelConfig of_all_kinds() { return mixed_mamba(kLetters, 24); }
 
 std::vector<std::int32_t> letters(std::int64_t count, unsigned seed) {
   return random_tokens(count, kLetters, seed);
 }
 
 // A loss, and its gradients as "d NAME".
-std::map<std::string, Tensor> with_gradients(const MambaLM& net, const Tensor& loss) {
+std::map<std::string, Tensor> with_gradients(const LanguageModel& net, const Tensor& loss) {
   std::vector<std::string> names;
   std::vector<Tensor> params;
   ParameterVisitor visitor([&](const std::string& path, const Parameter& parameter) {
@@ -50,17 +50,19 @@ std::map<std::string, Tensor> with_gradients(const MambaLM& net, const Tensor& l
 
 // `loss` of a batch of texts in "tokens", with "next" behind each of them, on the CPU.
 template <class Loss>
-Forward gradients_of(const MambaConfig& config, std::int64_t batch, std::int64_t length,
-                     const Loss& loss, std::vector<InputSpec> more = {}) {
+CompiledFunction gradients_of(const LanguageModelConfig& config, std::int64_t batch,
+                              std::int64_t length, const Loss& loss,
+                              std::vector<InputSpec> more = {}) {
   more.push_back({"tokens", {batch, length}, i32});
   more.push_back({"next", {batch, length}, i32});
-  return compile_forward(
-      MambaLM(config),
-      [&](const MambaLM& net, const Inputs& in) { return with_gradients(net, loss(net, in)); },
-      {.inputs = more, .device = {.kind = "cpu"}, .seed = 5});
+  return compile_function(LanguageModel(config),
+                          [&](const LanguageModel& net, const Inputs& in) {
+                            return with_gradients(net, loss(net, in));
+                          },
+                          {.inputs = more, .device = {.kind = "cpu"}, .seed = 5});
 }
 
-Tensor loss_of_whole(const MambaLM& net, const Inputs& in) {
+Tensor loss_of_whole(const LanguageModel& net, const Inputs& in) {
   return cross_entropy(net(in["tokens"]), in["next"]);
 }
 
@@ -69,25 +71,25 @@ void move_off(std::map<std::string, HostTensor>& params, std::mt19937& random) {
   for (auto& [name, tensor] : params) {
     std::vector<float> values = tensor.floats();
     for (float& v : values) v += 0.1F * (static_cast<float>(random() % 2001) / 1000.0F - 1);
-    tensor = HostTensor::of(tensor.shape, values);
+    tensor = HostTensor::from(tensor.shape, values);
   }
 }
 
-void check_gradients(const MambaConfig& config) {
+void check_gradients(const LanguageModelConfig& config) {
   constexpr std::int64_t kBatch = 2, kLength = 14;
-  Forward forward = gradients_of(config, kBatch, kLength, loss_of_whole);
+  CompiledFunction forward = gradients_of(config, kBatch, kLength, loss_of_whole);
   auto params = forward.download_params();
   std::mt19937 random(2);
   move_off(params, random);
   forward.upload_params(params);
   const std::vector<std::int32_t> tokens = letters(kBatch * kLength, 3);
   const std::vector<std::int32_t> next = letters(kBatch * kLength, 4);
-  const Outputs at = forward.run({{"tokens", tokens}, {"next", next}});
+  const NamedTensors at = forward.run({{"tokens", tokens}, {"next", next}});
   DoubleLeaves leaves = {{"tokens", {tokens.begin(), tokens.end()}},
                          {"next", {next.begin(), next.end()}}};
   for (const auto& [name, tensor] : params) leaves[name] = as_doubles(tensor.floats());
-  const LossInDouble loss(compile_forward(
-      MambaLM(config), loss_of_whole,
+  const LossInDouble loss(compile_function(
+      LanguageModel(config), loss_of_whole,
       {.inputs = {{"tokens", {kBatch, kLength}, i32}, {"next", {kBatch, kLength}, i32}},
        .device = {.kind = "cpu"}}));
   EXPECT_NEAR(at.at("loss").floats()[0], loss(leaves), 1e-5);
@@ -95,33 +97,33 @@ void check_gradients(const MambaConfig& config) {
     expect_gradient_of_differences(loss, leaves, name, at.at("d " + name).floats(), random);
 }
 
-TEST(MambaLM, every_gradient_is_that_of_differences_and_not_zero) {
-  MambaConfig config = of_all_kinds();
+TEST(LanguageModel, every_gradient_is_that_of_differences_and_not_zero) {
+  LanguageModelConfig config = of_all_kinds();
   config.tie_embeddings = false;
   check_gradients(config);
 }
 
 // An embedding that is the head, too, gets what flows back into both.
-TEST(MambaLM, gradients_of_a_tied_embedding_are_those_of_differences) {
+TEST(LanguageModel, gradients_of_a_tied_embedding_are_those_of_differences) {
   check_gradients(of_all_kinds());
 }
 
-TEST(MambaLM, gradients_with_all_biases_and_the_zero_order_hold_are_those_of_differences) {
-  MambaConfig config = of_kinds({MixerKind::kMamba1, MixerKind::kMamba2});
+TEST(LanguageModel, gradients_with_all_biases_and_the_zero_order_hold_are_those_of_differences) {
+  LanguageModelConfig config = of_kinds({MixerKind::kMamba1, MixerKind::kMamba2});
   config.mamba.bias = config.mamba.x_bias = config.mamba2.bias = true;
   config.mamba.discretization = Discretization::kZeroOrderHold;
   check_gradients(config);
 }
 
 // With heads in groups, of Mamba-2 and of attention, bounds of dt, and one rank.
-TEST(MambaLM, gradients_of_other_options_are_those_of_differences) {
+TEST(LanguageModel, gradients_of_other_options_are_those_of_differences) {
   check_gradients(
       other_mamba(kLetters, {MixerKind::kMamba2, MixerKind::kAttention, MixerKind::kMamba3}, 24));
 }
 
-TEST(MambaLM, gradients_with_norms_behind_mamba3_are_those_of_differences) {
-  for (const nn::OutNorm norm : {nn::OutNorm::kBeforeGate, nn::OutNorm::kBehindGate}) {
-    MambaConfig config = of_kinds({MixerKind::kMamba3});
+TEST(LanguageModel, gradients_with_norms_behind_mamba3_are_those_of_differences) {
+  for (const nn::OutNorm norm : {nn::OutNorm::kBeforeGate, nn::OutNorm::kAfterGate}) {
+    LanguageModelConfig config = of_kinds({MixerKind::kMamba3});
     config.mamba3.out_norm = norm;
     check_gradients(config);
   }
@@ -133,17 +135,17 @@ constexpr std::int64_t kTexts = 2, kFirst = 9, kRest = 8;
 
 // The mean loss of both pieces. The second goes on from the states behind the first; `cut`: nothing
 // flows back through them.
-Tensor loss_in_two(const MambaLM& net, const Inputs& in, bool cut) {
+Tensor loss_in_two(const LanguageModel& net, const Inputs& in, bool cut) {
   std::vector<std::vector<Tensor>> states;
-  for (const nn::MambaBlock& block : net.backbone.layers) {
+  for (const nn::MixerBlock& block : net.backbone.layers) {
     states.emplace_back();
-    for (const nn::StatePart& part : block.state_parts(kTexts))
+    for (const nn::StateSpec& part : block.state_specs(kTexts))
       states.back().push_back(full(part.shape, 0.0));
   }
   const auto piece = [&](std::int64_t from, std::int64_t count) {
     Tensor x = net.backbone.embedding(narrow(in["tokens"], 1, from, count));
     for (std::size_t i = 0; i < states.size(); ++i) {
-      nn::Carried carried = net.backbone.layers[i].run(x, states[i]);
+      nn::RecurrentResult carried = net.backbone.layers[i].run(x, states[i]);
       x = carried.y;
       states[i] = std::move(carried.state);
       for (Tensor& state : states[i]) state = cut ? detach(state) : state;
@@ -157,7 +159,7 @@ Tensor loss_in_two(const MambaLM& net, const Inputs& in, bool cut) {
 }
 
 // The largest distance of two gradients, with the largest of the first.
-std::pair<double, double> distance(const Outputs& one, const Outputs& two,
+std::pair<double, double> distance(const NamedTensors& one, const NamedTensors& two,
                                    const std::string& name) {
   const std::vector<float> a = one.at(name).floats(), b = two.at(name).floats();
   double most = 0, size = 0;
@@ -168,25 +170,25 @@ std::pair<double, double> distance(const Outputs& one, const Outputs& two,
   return {most, size};
 }
 
-TEST(MambaLM, gradients_of_two_pieces_are_those_of_the_whole_up_to_where_they_are_cut) {
+TEST(LanguageModel, gradients_of_two_pieces_are_those_of_the_whole_up_to_where_they_are_cut) {
   constexpr std::int64_t kLength = kFirst + kRest;
-  const MambaConfig config = of_all_kinds();
+  const LanguageModelConfig config = of_all_kinds();
   const std::vector<std::int32_t> tokens = letters(kTexts * kLength, 3);
   const std::vector<std::int32_t> next = letters(kTexts * kLength, 4);
   const Feed feed = {{"tokens", tokens}, {"next", next}};
-  Forward whole = gradients_of(config, kTexts, kLength, loss_of_whole);
+  CompiledFunction whole = gradients_of(config, kTexts, kLength, loss_of_whole);
   const auto params = whole.download_params();
   const auto in_two = [&](bool cut) {
-    Forward forward = gradients_of(
+    CompiledFunction forward = gradients_of(
         config, kTexts, kLength,
-        [&](const MambaLM& net, const Inputs& in) { return loss_in_two(net, in, cut); });
+        [&](const LanguageModel& net, const Inputs& in) { return loss_in_two(net, in, cut); });
     forward.upload_params(params);
     return forward.run(feed);
   };
   // From call to call, as resume() keeps the states: nothing flows back from one to the other.
-  Forward pieces =
-      gradients_of(config, kTexts, kOpen,
-                   [](const MambaLM& net, const Inputs& in) {
+  CompiledFunction pieces =
+      gradients_of(config, kTexts, kDynamic,
+                   [](const LanguageModel& net, const Inputs& in) {
                      return cross_entropy(net.resume(in["tokens"], in["keep"]), in["next"]);
                    },
                    {{"keep", {kTexts}}});
@@ -204,8 +206,8 @@ TEST(MambaLM, gradients_of_two_pieces_are_those_of_the_whole_up_to_where_they_ar
                        {"next", part(next)},
                        {"keep", std::vector<float>(kTexts, from == 0 ? 0.0F : 1.0F)}});
   };
-  const Outputs want = whole.run(feed), joined = in_two(false), cut = in_two(true);
-  const Outputs first = piece(0, kFirst), rest = piece(kFirst, kRest);
+  const NamedTensors want = whole.run(feed), joined = in_two(false), cut = in_two(true);
+  const NamedTensors first = piece(0, kFirst), rest = piece(kFirst, kRest);
   bool lacks = false;
   for (const auto& [name, values] : want) {
     const auto [off, size] = distance(want, joined, name);
@@ -225,21 +227,23 @@ TEST(MambaLM, gradients_of_two_pieces_are_those_of_the_whole_up_to_where_they_ar
 // ---- on WebGPU ----------------------------------------------------------------------------------
 
 void trains_as_on_the_cpu(const std::vector<MixerKind>& layers, bool tied) {
-  MambaConfig config = of_kinds(layers);
+  LanguageModelConfig config = of_kinds(layers);
   config.tie_embeddings = tied;
   expect_trained_alike(trained(config, 4, {.kind = "webgpu", .allow_software = true}),
                        trained(config, 4, {.kind = "cpu"}));
 }
 
 // A driver in software takes long to compile kernels, so each kind of layer is a test of its own.
-TEST(MambaLM, trains_on_webgpu_as_on_the_cpu) { trains_as_on_the_cpu({MixerKind::kMamba1}, true); }
-TEST(MambaLM, mamba2_trains_on_webgpu_as_on_the_cpu) {
+TEST(LanguageModel, trains_on_webgpu_as_on_the_cpu) {
+  trains_as_on_the_cpu({MixerKind::kMamba1}, true);
+}
+TEST(LanguageModel, mamba2_trains_on_webgpu_as_on_the_cpu) {
   trains_as_on_the_cpu({MixerKind::kMamba2}, false);
 }
-TEST(MambaLM, mamba3_trains_on_webgpu_as_on_the_cpu) {
+TEST(LanguageModel, mamba3_trains_on_webgpu_as_on_the_cpu) {
   trains_as_on_the_cpu({MixerKind::kMamba3}, true);
 }
-TEST(MambaLM, hybrid_trains_on_webgpu_as_on_the_cpu) {
+TEST(LanguageModel, hybrid_trains_on_webgpu_as_on_the_cpu) {
   trains_as_on_the_cpu({MixerKind::kMamba1, MixerKind::kAttention, MixerKind::kMlp}, false);
 }
 

@@ -31,7 +31,7 @@ struct Fixed {
       {.inputs = {{"x", {4, 2}}}, .optimizer = optim::SGD{.lr = 0.01}, .seed = 3, .device = kCpu});
   std::vector<float> x = {1, 2, 3, 4, -5, 6, 7, 9};
 
-  Outputs statistics() {
+  NamedTensors statistics() {
     return trainer.attach([](const Net& net, In) { return running(net); }, {}).run();
   }
 };
@@ -52,7 +52,7 @@ TEST(Mode, is_training_in_compile_alone) {
   EXPECT_FALSE(seen);
   trainer.attach(loss, {.training = true});
   EXPECT_TRUE(seen);
-  compile_forward(Scale{}, loss, {.device = kCpu});
+  compile_function(Scale{}, loss, {.device = kCpu});
   EXPECT_FALSE(seen);
 }
 
@@ -67,29 +67,29 @@ TEST(Mode, dropout_is_the_identity_in_use) {
   const std::vector<float> x(60, 1.5F);
   for (const bool training : {false, true}) {
     auto forward =
-        compile_forward(nn::Identity{}, drops,
-                        {.inputs = {{"x", {3, 4, 5}}}, .device = kCpu, .training = training});
+        compile_function(nn::Identity{}, drops,
+                         {.inputs = {{"x", {3, 4, 5}}}, .device = kCpu, .training = training});
     for (const auto& [name, y] : forward.run({{"x", x}}))
       EXPECT_EQ(y.floats() == x, !training) << name;
   }
 }
 
 TEST(Mode, may_be_set_for_a_part_of_a_function) {
-  auto forward = compile_forward(nn::Identity{},
-                                 [](const nn::Identity&, In in) {
-                                   std::map<std::string, Tensor> parts;
-                                   {
-                                     const TrainingMode frozen(false);
-                                     parts["frozen"] = dropout(in["x"], 0.5);
-                                     const TrainingMode again(true);
-                                     parts["again"] = dropout(in["x"], 0.5);
-                                   }
-                                   parts["after"] = dropout(in["x"], 0.5);
-                                   return parts;
-                                 },
-                                 {.inputs = {{"x", {50}}}, .device = kCpu, .training = true});
+  auto forward = compile_function(nn::Identity{},
+                                  [](const nn::Identity&, In in) {
+                                    std::map<std::string, Tensor> parts;
+                                    {
+                                      const TrainingMode frozen(false);
+                                      parts["frozen"] = dropout(in["x"], 0.5);
+                                      const TrainingMode again(true);
+                                      parts["again"] = dropout(in["x"], 0.5);
+                                    }
+                                    parts["after"] = dropout(in["x"], 0.5);
+                                    return parts;
+                                  },
+                                  {.inputs = {{"x", {50}}}, .device = kCpu, .training = true});
   const std::vector<float> x(50, 1);
-  const Outputs y = forward.run({{"x", x}});
+  const NamedTensors y = forward.run({{"x", x}});
   EXPECT_EQ(y.at("frozen").floats(), x);
   EXPECT_NE(y.at("again").floats(), x);
   EXPECT_NE(y.at("after").floats(), x);
@@ -132,7 +132,7 @@ TEST(BatchNorm, statistics_are_saved_by_their_paths_and_go_on) {
   EXPECT_EQ(second.trainer.step({{"x", first.x}}).loss, first.trainer.step({{"x", first.x}}).loss);
   EXPECT_EQ(second.statistics().at("var").bytes, first.statistics().at("var").bytes);
   auto alone =
-      compile_forward(Net{}, [](const Net& net, In) { return running(net); }, {.device = kCpu});
+      compile_function(Net{}, [](const Net& net, In) { return running(net); }, {.device = kCpu});
   first.trainer.save(path);
   alone.load_params(path);
   EXPECT_EQ(alone.run().at("mean").bytes, first.statistics().at("mean").bytes);

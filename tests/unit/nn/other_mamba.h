@@ -10,9 +10,9 @@
 
 namespace tensorgrad::testing {
 
-inline nn::MambaConfig other_mamba(std::int64_t symbols, std::vector<nn::MixerKind> layers,
-                                   std::int64_t max_length) {
-  nn::MambaConfig config = small_mamba(symbols, std::move(layers), max_length);
+inline nn::LanguageModelConfig other_mamba(std::int64_t symbols, std::vector<nn::MixerKind> layers,
+                                           std::int64_t max_length) {
+  nn::LanguageModelConfig config = small_mamba(symbols, std::move(layers), max_length);
   config.d_model = 24;
   config.mamba.bias = config.mamba.x_bias = true;
   config.mamba.conv_bias = false;
@@ -25,8 +25,8 @@ inline nn::MambaConfig other_mamba(std::int64_t symbols, std::vector<nn::MixerKi
                    .chunk = 4,
                    .bias = true,
                    .conv_bias = false,
-                   .dt_least = 0.006,
-                   .dt_most = 0.03};
+                   .dt_limit_min = 0.006,
+                   .dt_limit_max = 0.03};
   config.mamba3 = {.d_state = 6, .head_dim = 8, .ranks = 1, .chunk = 4};
   config.heads = 6;
   config.attention.kv_heads = 2;

@@ -26,11 +26,11 @@ HostTensor random_matrix(std::int64_t out, std::int64_t in, unsigned seed) {
     // Rows of unlike sizes.
     values[i] = normal(random) * (1 + static_cast<float>(i / static_cast<std::size_t>(in) % 5));
   }
-  return HostTensor::of({out, in}, values);
+  return HostTensor::from({out, in}, values);
 }
 
 std::vector<float> rounded(const HostTensor& weight, WeightFormat format) {
-  return nn::unpack_weight(nn::pack_weight(weight, format), format).floats();
+  return nn::dequantize_weight(nn::quantize_weight(weight, format), format).floats();
 }
 
 double largest(const std::vector<float>& values, std::size_t begin, std::size_t count) {
@@ -40,7 +40,7 @@ double largest(const std::vector<float>& values, std::size_t begin, std::size_t 
   return most;
 }
 
-TEST(PackedWeight, is_as_near_as_its_bits_allow) {
+TEST(QuantizedWeight, is_as_near_as_its_bits_allow) {
   const HostTensor weight = random_matrix(10, 64, 1);
   const std::vector<float> values = weight.floats();
   for (const WeightFormat format : kFormats) {
@@ -57,46 +57,46 @@ TEST(PackedWeight, is_as_near_as_its_bits_allow) {
           break;
         default: bound = largest(values, i / 32 * 32, 32) / 7 / 2;
       }
-      ASSERT_NEAR(got[i], values[i], bound * (1 + 1e-5)) << nn::format_name(format) << ' ' << i;
+      ASSERT_NEAR(got[i], values[i], bound * (1 + 1e-5)) << nn::to_string(format) << ' ' << i;
     }
     // What can be kept stays.
-    EXPECT_EQ(nn::format_name(nn::weight_format(nn::format_name(format))), nn::format_name(format));
-    EXPECT_THAT(rounded(HostTensor::of({1, 64}, std::vector<float>(64)), format),
+    EXPECT_EQ(nn::to_string(nn::parse_weight_format(nn::to_string(format))), nn::to_string(format));
+    EXPECT_THAT(rounded(HostTensor::from({1, 64}, std::vector<float>(64)), format),
                 ::testing::Each(0.0F));
   }
-  EXPECT_THROW((void)nn::weight_format("int3"), UserError);
+  EXPECT_THROW((void)nn::parse_weight_format("int3"), UserError);
 }
 
-TEST(PackedWeight, halves_are_rounded_to_even) {
+TEST(QuantizedWeight, halves_are_rounded_to_even) {
   const std::vector<float> given = {1 + 0x1p-11F, 1 + 0x3p-11F, -3e-5F,   0x1p-25F,
                                     0x1.8p-25F,   65519,        0x1p-14F, 0x1.ffep-15F};
-  EXPECT_THAT(rounded(HostTensor::of({1, 8}, given), WeightFormat::kF16),
+  EXPECT_THAT(rounded(HostTensor::from({1, 8}, given), WeightFormat::kF16),
               ::testing::ElementsAre(1, 1 + 0x2p-10F, -503 * 0x1p-24F, 0, 0x1p-24F, 65504, 0x1p-14F,
                                      0x1p-14F));
   EXPECT_THAT(
-      rounded(HostTensor::of({1, 4}, std::vector<float>{1 + 0x1p-8F, 1 + 0x3p-8F, -3, 1e-39F}),
+      rounded(HostTensor::from({1, 4}, std::vector<float>{1 + 0x1p-8F, 1 + 0x3p-8F, -3, 1e-39F}),
               WeightFormat::kBf16),
       ::testing::ElementsAre(1, 1 + 0x4p-8F, -3, ::testing::FloatNear(1e-39F, 1e-40F)));
 }
 
-TEST(PackedWeight, refuses_what_its_format_does_not_hold) {
+TEST(QuantizedWeight, refuses_what_its_format_does_not_hold) {
   const auto one = [](float value) {
     std::vector<float> values(32);
     values[7] = value;
-    return HostTensor::of({1, 32}, values);
+    return HostTensor::from({1, 32}, values);
   };
   for (const WeightFormat format : kFormats) {
-    EXPECT_THROW((void)nn::pack_weight(one(NAN), format), UserError);
-    EXPECT_THROW((void)nn::pack_weight(one(INFINITY), format), UserError);
+    EXPECT_THROW((void)nn::quantize_weight(one(NAN), format), UserError);
+    EXPECT_THROW((void)nn::quantize_weight(one(INFINITY), format), UserError);
   }
-  EXPECT_THROW((void)nn::pack_weight(one(65520), WeightFormat::kF16), UserError);
-  EXPECT_THROW((void)nn::pack_weight(one(3.4e38F), WeightFormat::kBf16), UserError);
-  EXPECT_THROW((void)nn::pack_weight(random_matrix(2, 48, 1), WeightFormat::kInt4), UserError);
-  EXPECT_THROW((void)nn::pack_weight(random_matrix(2, 6, 1), WeightFormat::kInt8), UserError);
-  EXPECT_THROW((void)nn::pack_weight(random_matrix(2, 32, 1), WeightFormat::kF32), UserError);
+  EXPECT_THROW((void)nn::quantize_weight(one(65520), WeightFormat::kF16), UserError);
+  EXPECT_THROW((void)nn::quantize_weight(one(3.4e38F), WeightFormat::kBf16), UserError);
+  EXPECT_THROW((void)nn::quantize_weight(random_matrix(2, 48, 1), WeightFormat::kInt4), UserError);
+  EXPECT_THROW((void)nn::quantize_weight(random_matrix(2, 6, 1), WeightFormat::kInt8), UserError);
+  EXPECT_THROW((void)nn::quantize_weight(random_matrix(2, 32, 1), WeightFormat::kF32), UserError);
   nn::Linear odd(6, 2);
-  odd.pack(WeightFormat::kInt8);
-  EXPECT_FALSE(odd.packed.has_value());
+  odd.quantize(WeightFormat::kInt8);
+  EXPECT_FALSE(odd.quantized.has_value());
 }
 
 struct PackedNet {
@@ -107,8 +107,8 @@ struct PackedNet {
 
 PackedNet packed_net(std::int64_t out, std::int64_t in, WeightFormat format) {
   PackedNet net{nn::Linear(in, out), nn::Embedding(out, in)};
-  net.fc.pack(format);
-  net.table.pack(format);
+  net.fc.quantize(format);
+  net.table.quantize(format);
   return net;
 }
 
@@ -116,11 +116,11 @@ std::map<std::string, HostTensor> values_of(const PackedNet& net, const HostTens
                                             const HostTensor& bias) {
   std::map<std::string, HostTensor> values = {{"fc.bias", bias}};
   for (const std::string name : {"fc.weight", "table.weight"}) {
-    if (!net.fc.packed) {
+    if (!net.fc.quantized) {
       values[name] = weight;
       continue;
     }
-    const nn::PackedValues packed = nn::pack_weight(weight, net.fc.packed->format);
+    const nn::QuantizedTensor packed = nn::quantize_weight(weight, net.fc.quantized->format);
     values[name + ".data"] = packed.data;
     if (packed.scale) values[name + ".scale"] = *packed.scale;
   }
@@ -131,56 +131,57 @@ DeviceOptions any_of_kind(const std::string& kind) {
   return {.kind = kind, .allow_software = true};
 }
 
-Forward packed_forward(const PackedNet& net, std::int64_t rows, const DeviceOptions& device) {
+CompiledFunction packed_forward(const PackedNet& net, std::int64_t rows,
+                                const DeviceOptions& device) {
   const std::int64_t in = net.fc.weight.shape()[1];
-  return compile_forward(net,
-                         [](const PackedNet& of, const Inputs& inputs) {
-                           return std::map<std::string, Tensor>{
-                               {"y", of.fc(inputs["x"])},
-                               {"head", of.table.times(inputs["x"])},
-                               {"rows", of.table(inputs["at"])}};
-                         },
-                         {.inputs = {{"x", {rows, in}}, {"at", {rows}, i32}}, .device = device});
+  return compile_function(net,
+                          [](const PackedNet& of, const Inputs& inputs) {
+                            return std::map<std::string, Tensor>{
+                                {"y", of.fc(inputs["x"])},
+                                {"head", of.table.times(inputs["x"])},
+                                {"rows", of.table(inputs["at"])}};
+                          },
+                          {.inputs = {{"x", {rows, in}}, {"at", {rows}, i32}}, .device = device});
 }
 
 // Against an f32 layer that has what is kept.
 void check_products(std::int64_t rows, std::int64_t out, std::int64_t in,
                     const std::string& device) {
   const HostTensor weight = random_matrix(out, in, 3), x = random_matrix(rows, in, 4);
-  const HostTensor bias = HostTensor::of({out}, random_matrix(1, out, 5).floats());
+  const HostTensor bias = HostTensor::from({out}, random_matrix(1, out, 5).floats());
   std::vector<std::int32_t> at(static_cast<std::size_t>(rows));
   for (std::size_t i = 0; i < at.size(); ++i)
     at[i] = static_cast<std::int32_t>((i * 7 + 3) % static_cast<std::size_t>(out));
   for (const WeightFormat format : kFormats) {
     if (format == WeightFormat::kInt4 && in % 32 != 0) continue;  // no whole groups
     const PackedNet net = packed_net(out, in, format);
-    ASSERT_TRUE(net.fc.packed.has_value());
+    ASSERT_TRUE(net.fc.quantized.has_value());
     const PackedNet plain{nn::Linear(in, out), nn::Embedding(out, in)};
-    Forward packed = packed_forward(net, rows, any_of_kind(device));
-    Forward whole = packed_forward(plain, rows, any_of_kind("cpu"));
+    CompiledFunction packed = packed_forward(net, rows, any_of_kind(device));
+    CompiledFunction whole = packed_forward(plain, rows, any_of_kind("cpu"));
     packed.upload_params(values_of(net, weight, bias));
     whole.upload_params(
-        values_of(plain, nn::unpack_weight(nn::pack_weight(weight, format), format), bias));
-    const Outputs want = whole.run({{"x", x}, {"at", at}});
+        values_of(plain, nn::dequantize_weight(nn::quantize_weight(weight, format), format), bias));
+    const NamedTensors want = whole.run({{"x", x}, {"at", at}});
     for (const auto& [name, got] : packed.run({{"x", x}, {"at", at}})) {
       const std::vector<float> a = got.floats(), b = want.at(name).floats();
       const double scale = largest(b, 0, b.size());
       for (std::size_t i = 0; i < b.size(); ++i) {
         ASSERT_NEAR(a[i], b[i], 2e-6 * scale)
-            << name << ' ' << i << " of " << nn::format_name(format) << " on " << device;
+            << name << ' ' << i << " of " << nn::to_string(format) << " on " << device;
       }
     }
   }
 }
 
-TEST(PackedWeight, products_are_those_of_what_is_kept_on_cpu) {
+TEST(QuantizedWeight, products_are_those_of_what_is_kept_on_cpu) {
   check_products(1, 96, 64, "cpu");
   check_products(1, 70, 352, "cpu");
   check_products(1, 70, 100, "cpu");
   check_products(7, 40, 96, "cpu");
   check_products(130, 100, 160, "cpu");
 }
-TEST(PackedWeight, products_are_those_of_what_is_kept_on_webgpu) {
+TEST(QuantizedWeight, products_are_those_of_what_is_kept_on_webgpu) {
   check_products(1, 96, 64, "webgpu");
   check_products(40, 40, 96, "webgpu");
 }
@@ -205,20 +206,20 @@ void takes_as_much_as_its_bits(const DeviceOptions& device) {
   }
 }
 
-TEST(PackedWeight, takes_as_much_memory_as_its_bits) {
+TEST(QuantizedWeight, takes_as_much_memory_as_its_bits) {
   takes_as_much_as_its_bits(any_of_kind("cpu"));
 }
 // As it is planned: nothing has to be compiled for that.
-TEST(PackedWeight, takes_as_much_memory_as_its_bits_within_the_least_limits_of_webgpu) {
+TEST(QuantizedWeight, takes_as_much_memory_as_its_bits_within_the_least_limits_of_webgpu) {
   takes_as_much_as_its_bits(any_of_kind("null"));
 }
-TEST(PackedWeight, takes_as_much_memory_as_its_bits_of_a_large_webgpu_device) {
+TEST(QuantizedWeight, takes_as_much_memory_as_its_bits_of_a_large_webgpu_device) {
   takes_as_much_as_its_bits(large_gpu());
 }
 // What is planned is what a device is given.
-TEST(PackedWeight, takes_as_much_memory_as_is_planned_on_webgpu) {
+TEST(QuantizedWeight, takes_as_much_memory_as_is_planned_on_webgpu) {
   const PackedNet net = packed_net(96, 64, WeightFormat::kInt8);
-  const Forward on_device = packed_forward(net, 1, any_of_kind("webgpu"));
+  const CompiledFunction on_device = packed_forward(net, 1, any_of_kind("webgpu"));
   DeviceOptions planned;
   planned.opened = make_null_device(on_device.same_device().opened->info().limits);
   EXPECT_EQ(on_device.report().peak_bytes, packed_forward(net, 1, planned).report().peak_bytes);

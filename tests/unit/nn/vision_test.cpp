@@ -19,10 +19,10 @@ struct VisionModel {
 // Shapes of the parameters, after a look at their bounds: uniform in +-1/sqrt(fan_in).
 template <class Layer>
 std::map<std::string, Shape> begins_within(const Layer& layer, double fan_in) {
-  Forward forward =
-      compile_forward(VisionModel<Layer>{layer},
-                      [](const VisionModel<Layer>&, const Inputs&) { return zeros({1}); },
-                      {.device = {.kind = "cpu"}});
+  CompiledFunction forward =
+      compile_function(VisionModel<Layer>{layer},
+                       [](const VisionModel<Layer>&, const Inputs&) { return zeros({1}); },
+                       {.device = {.kind = "cpu"}});
   std::map<std::string, Shape> shapes;
   const double bound = 1 / std::sqrt(fan_in);
   for (const auto& [name, tensor] : forward.download_params()) {
@@ -63,13 +63,13 @@ TEST(ConvTransposeLayers, begin_as_pytorchs) {
 
 Shape shape_of(const nn::Sequential& net, const Shape& x) {
   Shape shape;
-  compile_forward(VisionModel<nn::Sequential>{net},
-                  [&](const VisionModel<nn::Sequential>& model, const Inputs& in) {
-                    const Tensor y = model.layer(in["x"]);
-                    shape = y.shape();
-                    return y;
-                  },
-                  {.inputs = {{"x", x}}, .device = {.kind = "cpu"}});
+  compile_function(VisionModel<nn::Sequential>{net},
+                   [&](const VisionModel<nn::Sequential>& model, const Inputs& in) {
+                     const Tensor y = model.layer(in["x"]);
+                     shape = y.shape();
+                     return y;
+                   },
+                   {.inputs = {{"x", x}}, .device = {.kind = "cpu"}});
   return shape;
 }
 

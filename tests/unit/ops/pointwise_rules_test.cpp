@@ -53,14 +53,14 @@ TEST(PointwiseTypes, cast_gives_what_is_asked_for) {
   const Attrs to_bool = {{"dtype", static_cast<std::int64_t>(DType::kBool)}};
   EXPECT_EQ(infer(ops::cast, {kReals}, to_bool), kTruths);
   EXPECT_EQ(message<DtypeError>(ops::bitcast, {kReals}, to_bool),
-            "to f32 or i32 or u32 expected, got bool");
+            "expected f32 or i32 or u32 as the target, got bool");
 }
 
 TEST(PointwiseTypes, wrong_types_and_shapes_are_named) {
-  EXPECT_EQ(message<DtypeError>(ops::exp, {kInts}), "f32 expected, got i32");
+  EXPECT_EQ(message<DtypeError>(ops::exp, {kInts}), "expected f32, got i32");
   EXPECT_EQ(message<DtypeError>(ops::add, {kReals, kInts}), "dtypes differ: a f32, b i32");
   EXPECT_EQ(message<DtypeError>(ops::bitwise_left_shift, {kReals, kReals}),
-            "i32 or u32 expected, got f32");
+            "expected i32 or u32, got f32");
   EXPECT_EQ(message<DtypeError>(ops::where, {kReals, kReals, kReals}),
             "the condition must be bool, got f32");
   EXPECT_EQ(message<ShapeError>(ops::add, {{DType::kF32, {64, 32}}, {DType::kF32, {16, 8}}}),
@@ -266,7 +266,7 @@ TEST_F(PointwiseFormula, numbers_take_shape_and_dtype_of_the_other_side) {
   EXPECT_EQ(y.type(), (Type{DType::kI32, {2, 3}}));
   EXPECT_EQ(graph_[y.id].op, &ops::sub);
   EXPECT_EQ(graph_[graph_[y.id].inputs[0]].type, y.type());
-  EXPECT_EQ(graph_[y.id].site.line, 7U);
+  EXPECT_EQ(graph_[y.id].location.line, 7U);
 }
 
 TEST_F(PointwiseFormula, numbers_of_where_take_the_dtype_of_the_other_branch) {
@@ -281,8 +281,8 @@ TEST_F(PointwiseFormula, errors_name_the_op_and_the_line) {
     op::exp(x);
     FAIL();
   } catch (const DtypeError& error) {
-    EXPECT_EQ(error.message(), "exp: f32 expected, got i32");
-    EXPECT_EQ(error.site().line, 7U);
+    EXPECT_EQ(error.message(), "exp: expected f32, got i32");
+    EXPECT_EQ(error.location().line, 7U);
   }
 }
 

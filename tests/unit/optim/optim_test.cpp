@@ -259,7 +259,7 @@ TEST(Groups, refuse_rows_that_are_not_there) {
     }
     return "nothing was thrown";
   };
-  const std::string begin = "group 'tall': rows of 'tall' [6,2] in ascending order expected, got ";
+  const std::string begin = "group 'tall': expected ascending rows of 'tall' [6,2], got ";
   EXPECT_EQ(refusal({}), begin + "none");
   EXPECT_EQ(refusal({{4, 7}}), begin + "4 to 7");
   EXPECT_EQ(refusal({{3, 4}, {1, 2}}), begin + "3 to 4, 1 to 2");
@@ -295,7 +295,7 @@ void expect_averages(const std::string& kind) {
         return std::map<std::string, Tensor>{
             {"wide", m.wide + 0.0}, {"bias", m.bias + 0.0}, {"tall", m.tall + 0.0}};
       },
-      {.weights = Weights::kEma});
+      {.weights = WeightSource::kEma});
   expect_params("ema", read.run());
   expect_params("ema", read.download_params());
 }

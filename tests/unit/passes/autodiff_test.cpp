@@ -40,7 +40,7 @@ TEST(Autodiff, gives_gradients_the_line_and_the_name_of_their_ops) {
   for (ValueId id = forward; id < s.graph().size(); ++id) {
     const Node& node = s.graph()[id];
     if (node.origin != "softsign.grad") continue;
-    EXPECT_EQ(node.site.line, line);
+    EXPECT_EQ(node.location.line, line);
     ++of_softsign;
   }
   EXPECT_GT(of_softsign, 3);

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <tuple>
 
-#include "tensorgrad/error.h"
 #include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/error.h"
 #include "unit/io/io_test_util.h"
 
 namespace tensorgrad::test {
@@ -39,7 +39,8 @@ TEST(TokenFile, holds_small_vocabularies_in_two_bytes_and_large_ones_in_four) {
     EXPECT_THAT(part, ElementsAre(1, 65'535));
     file.read(4, std::span<std::int32_t>());
     EXPECT_THAT([&] { file.read(3, part); },
-                ThrowsMessage<UserError>(HasSubstr("has 4 tokens, not those from 3 to 4")));
+                ThrowsMessage<UserError>(
+                    HasSubstr("tokens 3 to 4 are out of range; the file has 4 tokens")));
     EXPECT_THAT([&] { file.read(-1, part); }, ThrowsMessage<UserError>(HasSubstr("has 4 tokens")));
   }
   // Any reader of safetensors reads it.
@@ -69,7 +70,7 @@ TEST(TokenFile, reads_plain_numbers) {
   EXPECT_EQ(TokenFile(folder / "raw", RawTokens::kU16).vocab_size(), 0);
   put_file(folder / "odd", "abc");
   EXPECT_THAT([&] { TokenFile(folder / "odd", RawTokens::kU16); },
-              ThrowsMessage<IoError>(HasSubstr("has 3 bytes: a multiple of 2 expected")));
+              ThrowsMessage<IoError>(HasSubstr("has 3 bytes; expected a multiple of 2")));
   put_file(folder / "high", "\xff\xff\xff\xff");
   EXPECT_THAT([&] { std::ignore = TokenFile(folder / "high", RawTokens::kU32).read_all(); },
               ThrowsMessage<IoError>(HasSubstr("token 0 is 4294967295")));
@@ -85,15 +86,15 @@ TEST(TokenFile, refuses_what_it_cannot_be) {
   EXPECT_THAT(refused({{{"other", {"U16", {2}, bytes(4)}}}, {}}),
               HasSubstr("has no tensor \"tokens\""));
   EXPECT_THAT(refused({{{"tokens", {"F32", {2}, bytes(8)}}}, {}}),
-              HasSubstr("tensor \"tokens\" is F32 [2]: U16, U32 or I32 with one axis expected"));
+              HasSubstr("tensor \"tokens\" is F32 [2]; expected U16, U32 or I32 with one axis"));
   EXPECT_THAT(refused({{{"tokens", {"U16", {1, 2}, bytes(4)}}}, {}}),
-              HasSubstr("with one axis expected"));
+              HasSubstr("expected U16, U32 or I32 with one axis"));
   EXPECT_THAT(refused({{{"tokens", {"U16", {2}, bytes(4)}}}, {{"vocab_size", "many"}}}),
-              HasSubstr("vocab_size is \"many\": a number above 0 expected"));
+              HasSubstr("vocab_size must be a number above 0, got \"many\""));
   std::vector<std::byte> five = bytes(4);
   five[2] = std::byte{5};
   EXPECT_THAT(refused({{{"tokens", {"U16", {2}, five}}}, {{"vocab_size", "5"}}}),
-              HasSubstr("token 1 is 5: below 5 expected"));
+              HasSubstr("token 1 is 5; expected less than 5"));
   EXPECT_EQ(refused({{{"tokens", {"I32", {1}, bytes(4)}}}, {}}), "no error");
   put_file(folder / "short", "abc");
   EXPECT_THAT([&] { TokenFile(folder / "short"); },
@@ -102,7 +103,7 @@ TEST(TokenFile, refuses_what_it_cannot_be) {
               ThrowsMessage<IoError>(HasSubstr("cannot be opened")));
   const std::vector<std::int32_t> tokens = {0, 3};
   EXPECT_THAT([&] { write_tokens(folder / "x", tokens, 3); },
-              ThrowsMessage<IoError>(HasSubstr("token 1 is 3: 0 to 2 expected")));
+              ThrowsMessage<IoError>(HasSubstr("token 1 is 3; expected 0 to 2")));
   const std::vector<std::int32_t> negative = {-1};
   EXPECT_THAT([&] { write_tokens(folder / "x", negative, 3); },
               ThrowsMessage<IoError>(HasSubstr("token 0 is -1")));
@@ -125,7 +126,7 @@ TEST(TokenChunks, hold_each_pair_once_whatever_the_lengths) {
         ASSERT_EQ(chunk.targets.size(), static_cast<std::size_t>(length));
         std::int64_t counted = 0;
         for (std::size_t i = 0; i < chunk.inputs.size(); ++i) {
-          if (chunk.targets[i] == kIgnoredToken) continue;
+          if (chunk.targets[i] == kIgnoreIndex) continue;
           EXPECT_EQ(chunk.targets[i], chunk.inputs[i] + 1);
           ++seen[chunk.inputs[i]];
           ++counted;
@@ -147,13 +148,13 @@ TEST(TokenChunks, of_a_text_that_fills_them_lose_nothing) {
   const TokenChunks chunks(tokens, 4);
   EXPECT_EQ(chunks.size(), 2);
   EXPECT_THAT(chunks.at(1).inputs, ElementsAre(3, 4, 5, 6));
-  EXPECT_THAT(chunks.at(1).targets, ElementsAre(kIgnoredToken, 5, 6, 7));
+  EXPECT_THAT(chunks.at(1).targets, ElementsAre(kIgnoreIndex, 5, 6, 7));
   // As many tokens as a chunk is long are enough.
   const TokenChunks one(tokens, 8);
   EXPECT_EQ(one.size(), 1);
   EXPECT_EQ(one.at(0).counted, 7);
   EXPECT_THAT(one.at(0).inputs, ElementsAre(0, 1, 2, 3, 4, 5, 6, 0));
-  EXPECT_EQ(one.at(0).targets.back(), kIgnoredToken);
+  EXPECT_EQ(one.at(0).targets.back(), kIgnoreIndex);
 }
 
 }  // namespace

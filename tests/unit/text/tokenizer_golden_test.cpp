@@ -114,7 +114,8 @@ TEST(TokenizerTiktoken, is_written_as_hugging_face_reads_it) {
   const std::size_t at = json.find("{1,3}");
   ASSERT_NE(at, std::string::npos);
   json.insert(at + 5, "+");
-  EXPECT_THAT(Tokenizer::from_json(json).pieces("12345"), ::testing::ElementsAre("123", "45"));
+  EXPECT_THAT(Tokenizer::from_json(json).pre_tokenize("12345"),
+              ::testing::ElementsAre("123", "45"));
 }
 
 TEST(TokenizerTraining, finds_the_merges_of_hugging_face) {

@@ -5,15 +5,15 @@
 
 #include <optional>
 
+#include "tensorgrad/functional/vision.h"
 #include "tensorgrad/nn/module.h"
-#include "tensorgrad/ops.h"
 
 namespace tensorgrad::nn {
 
 // weight [out, in / groups, kH, kW], bias [out], both uniform in +-1/sqrt(in / groups * kH * kW).
 // Throws ShapeError where `groups` does not divide the channels.
 struct Conv2d {
-  Conv2d(std::int64_t in, std::int64_t out, Pair kernel, const Conv2dOptions& options = {},
+  Conv2d(std::int64_t in, std::int64_t out, Size2d kernel, const Conv2dOptions& options = {},
          bool with_bias = true, Loc loc = Loc::current());
 
   Conv2dOptions options;
@@ -38,7 +38,7 @@ struct Conv1d {
 // weight [in, out / groups, kH, kW], bias [out], both uniform in +-1/sqrt(out / groups * kH * kW),
 // as PyTorch has it.
 struct ConvTranspose2d {
-  ConvTranspose2d(std::int64_t in, std::int64_t out, Pair kernel,
+  ConvTranspose2d(std::int64_t in, std::int64_t out, Size2d kernel,
                   const ConvTranspose2dOptions& options = {}, bool with_bias = true,
                   Loc loc = Loc::current());
 
@@ -63,33 +63,33 @@ struct ConvTranspose1d {
 };
 
 struct MaxPool2d {
-  explicit MaxPool2d(Pair size, const MaxPool2dOptions& how = {}) : kernel(size), options(how) {}
-  Pair kernel;
+  explicit MaxPool2d(Size2d size, const MaxPool2dOptions& how = {}) : kernel(size), options(how) {}
+  Size2d kernel;
   MaxPool2dOptions options;
   TG_MODULE()
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
 struct AvgPool2d {
-  explicit AvgPool2d(Pair size, const AvgPool2dOptions& how = {}) : kernel(size), options(how) {}
-  Pair kernel;
+  explicit AvgPool2d(Size2d size, const AvgPool2dOptions& how = {}) : kernel(size), options(how) {}
+  Size2d kernel;
   AvgPool2dOptions options;
   TG_MODULE()
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
 struct AdaptiveAvgPool2d {
-  explicit AdaptiveAvgPool2d(Pair to) : size(to) {}
-  Pair size;
+  explicit AdaptiveAvgPool2d(Size2d to) : size(to) {}
+  Size2d size;
   TG_MODULE()
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
 // Height and width times `scale`.
 struct Upsample {
-  explicit Upsample(Pair times, Interpolation how = Interpolation::kNearest, bool corners = false)
+  explicit Upsample(Size2d times, Interpolation how = Interpolation::kNearest, bool corners = false)
       : scale(times), mode(how), align_corners(corners) {}
-  Pair scale;
+  Size2d scale;
   Interpolation mode;
   bool align_corners;
   TG_MODULE()

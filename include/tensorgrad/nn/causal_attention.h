@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// Causal self-attention with a key-value cache.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tensorgrad/nn/linear.h"
+#include "tensorgrad/nn/recurrent_state.h"
+
+namespace tensorgrad::nn {
+
+/// Causal self-attention with rotary position embeddings and without biases. Each step attends to itself and to the steps before it.
+struct CausalAttention {
+  /// Options of the layer.
+  struct Options {
+    std::int64_t kv_heads = 0;       ///< Number of key-value heads; 0: `heads`.
+    double rope_base = 10000;        ///< See RopeOptions::base.
+    std::int64_t max_length = 2048;  ///< Size of the key-value cache, in steps.
+    std::int64_t residuals = 1;      ///< See MambaOptions::residuals.
+  };
+
+  /// Creates the parameters. Throws ShapeError if `heads` does not divide `d_model`, or `kv_heads` does not divide `heads`.
+  CausalAttention(std::int64_t d_model, std::int64_t heads, const Options& options,
+                  Loc loc = Loc::current());
+
+  Options options;
+  std::int64_t d_model, heads, kv_heads;
+  Linear in_proj, out_proj;  ///< `in_proj` computes q, k and v, in this order.
+  TG_MODULE(in_proj, out_proj)
+
+  /// Returns the output for whole sequences: [B, L, d_model] -> [B, L, d_model].
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const { return run(x, {}, loc).y; }
+
+  /// Processes the next chunk of each sequence and returns the output with the new states. The states are a cache of the keys and one of the values [B, kv_heads, max_length, d_model / heads], and the number of steps so far [B]. Steps beyond `max_length` attend only to the first `max_length` steps. If `state` is empty, processes whole sequences and returns no states.
+  [[nodiscard]] RecurrentResult run(Tensor x, const std::vector<Tensor>& state,
+                            Loc loc = Loc::current()) const;
+
+  /// Returns the states of run() for a batch size: "k", "v" and "position".
+  [[nodiscard]] std::vector<StateSpec> state_specs(std::int64_t batch) const;
+};
+
+}  // namespace tensorgrad::nn

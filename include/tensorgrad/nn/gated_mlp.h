@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// Gated MLP (SwiGLU).
+#pragma once
+
+#include <cstdint>
+
+#include "tensorgrad/nn/linear.h"
+
+namespace tensorgrad::nn {
+
+/// Gated MLP without biases (SwiGLU, Shazeer 2020): down(silu(gate(x)) * up(x)). `fc1` computes gate(x) and up(x) in one product; `fc2` is the projection down.
+struct GatedMlp {
+  /// Creates the parameters. `width` is the size of gate(x) and of up(x). For `residuals`, see MambaOptions::residuals.
+  GatedMlp(std::int64_t d_model, std::int64_t width, std::int64_t residuals = 1,
+           Loc loc = Loc::current());
+
+  std::int64_t width;
+  Linear fc1, fc2;
+  TG_MODULE(fc1, fc2)
+
+  /// Returns the output: [..., d_model] -> [..., d_model].
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
+};
+
+}  // namespace tensorgrad::nn

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// Language models of Mamba, attention and MLP blocks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tensorgrad/functional/losses.h"
+#include "tensorgrad/nn/causal_attention.h"
+#include "tensorgrad/nn/gated_mlp.h"
+#include "tensorgrad/nn/mamba.h"
+#include "tensorgrad/nn/normalization.h"
+#include "tensorgrad/optim/param_groups.h"
+
+namespace tensorgrad::nn {
+
+/// Kind of the mixer of a MixerBlock.
+enum class MixerKind : std::uint8_t { kMamba1, kMamba2, kMamba3, kAttention, kMlp };
+
+/// Configuration of a LanguageModel.
+struct LanguageModelConfig {
+  std::int64_t vocab_size = 0, d_model = 0, n_layer = 0;  ///< Required.
+  std::vector<MixerKind> layers = {};  ///< One mixer per layer; empty: kMamba1 in all layers.
+
+  /// Options of the layers. `residuals` is ignored in all of them; the model sets it to `n_layer`.
+  MambaOptions mamba = {};
+  Mamba2Options mamba2 = {};
+  Mamba3Options mamba3 = {};
+  std::int64_t heads = 4;  ///< Number of heads of attention layers.
+  CausalAttention::Options attention = {};
+
+  std::int64_t mlp_width = 0;  ///< See GatedMlp; 0: 8/3 of d_model, up to a multiple of 8.
+  double norm_epsilon = 1e-5;
+  bool tie_embeddings = true;  ///< The output layer uses the weight of the embedding.
+
+  /// Format of the embedding, the output layer and the projections. Weights for which can_quantize() is false stay f32. Formats other than kF32 are for models that are not trained; lm::quantize() creates their weights.
+  WeightFormat weight_format = WeightFormat::kF32;
+};
+
+/// Returns the mixers of `n_layer` layers by the name of a schedule. "mamba1", "mamba2", "mamba3", "attention" and "mlp" use one kind for all layers. "jamba" uses attention for every fourth layer, else mamba2. "zamba" uses attention for every sixth layer, else mamba3. Throws UserError if the name is unknown.
+std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_layer,
+                                      Loc loc = Loc::current());
+
+/// Residual block of a language model: x + mixer(norm(x)). Exactly one of the mixers is set.
+struct MixerBlock {
+  /// Creates a block with a mixer of this kind.
+  MixerBlock(MixerKind kind, const LanguageModelConfig& config, Loc loc = Loc::current());
+
+  RMSNorm norm;
+  std::optional<Mamba> mamba;
+  std::optional<Mamba2> mamba2;
+  std::optional<Mamba3> mamba3;
+  std::optional<CausalAttention> attention;
+  std::optional<GatedMlp> mlp;
+
+  /// Visits the norm, and the mixer under the name "mixer".
+  void visit_fields(ParameterVisitor& visitor) const;
+
+  /// Returns the output for whole sequences: [B, L, d_model] -> [B, L, d_model].
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const { return run(x, {}, loc).y; }
+
+  /// Processes the next chunk of each sequence, as the `run()` of the mixer. An MLP has no states.
+  [[nodiscard]] RecurrentResult run(Tensor x, const std::vector<Tensor>& state,
+                            Loc loc = Loc::current()) const;
+
+  /// Returns the states of the mixer for a batch size.
+  [[nodiscard]] std::vector<StateSpec> state_specs(std::int64_t batch) const;
+};
+
+/// Language model: an embedding, residual blocks, a final norm, and an output layer without bias.
+struct LanguageModel {
+  /// The model without its output layer.
+  struct Backbone {
+    Embedding embedding;
+    std::vector<MixerBlock> layers;
+    RMSNorm norm_f;
+    TG_MODULE(embedding, layers, norm_f)
+  };
+
+  /// Creates the parameters. Throws UserError if a size is missing or `layers` does not have `n_layer` elements.
+  explicit LanguageModel(const LanguageModelConfig& config, Loc loc = Loc::current());
+
+  LanguageModelConfig config;
+  Backbone backbone;
+  std::optional<Linear> lm_head;  ///< Unset if LanguageModelConfig::tie_embeddings is set.
+  TG_MODULE(backbone, lm_head)
+
+  /// Returns the logits of whole sequences: i32 [B, L] -> [B, L, vocab_size].
+  Tensor operator()(Tensor tokens, Loc loc = Loc::current()) const;
+
+  /// Returns the cross-entropy of the logits with the next tokens, i32 [B, L]. Uses linear_cross_entropy(), so that the logits of a large vocabulary are not stored, unless the output layer is quantized. `options.bias` must not be set.
+  [[nodiscard]] Tensor loss(Tensor tokens, Tensor next,
+                            const LinearCrossEntropyOptions& options = {},
+                            Loc loc = Loc::current()) const;
+
+  /// Returns the logits of the next L tokens of B sequences that are processed in chunks of any length. The layers' states are states of the traced function ("layers.0.ssm"). `keep` [B] holds 1 to continue a sequence and 0 to start a new one. A chunk of one token needs no scan.
+  [[nodiscard]] Tensor resume(Tensor tokens, Tensor keep, Loc loc = Loc::current()) const;
+
+  /// Like resume(), but returns only the logits of the last token, [B, vocab_size], for generation.
+  [[nodiscard]] Tensor resume_last(Tensor tokens, Tensor keep, Loc loc = Loc::current()) const;
+
+  /// Returns a group without weight decay, as in the papers: biases, including those of B and C in Mamba-3, weights of norms, A_log, D, and the factors of ranks.
+  [[nodiscard]] static ParamGroup no_weight_decay();
+
+ private:
+  // The output of the blocks for the next chunk: [B, L, d_model]. Updates the states.
+  [[nodiscard]] Tensor resumed(Tensor tokens, Tensor keep, Loc loc) const;
+  // The output of the blocks for whole sequences.
+  [[nodiscard]] Tensor hidden(Tensor tokens, Loc loc) const;
+  // The final norm and the output layer.
+  [[nodiscard]] Tensor logits(Tensor x, Loc loc) const;
+};
+
+}  // namespace tensorgrad::nn

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// States of layers that process a sequence in chunks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tensorgrad/tensor.h"
+
+namespace tensorgrad::nn {
+
+/// Name and shape of a state that a layer carries between the chunks of a sequence. It is f32 and starts as zeros.
+struct StateSpec {
+  std::string name;
+  Shape shape;
+};
+
+/// Output of a layer for a chunk of a sequence, and its states after the chunk, in the order of `state_specs()`.
+struct RecurrentResult {
+  Tensor y;
+  std::vector<Tensor> state;
+};
+
+}  // namespace tensorgrad::nn

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Gather and scatter.
+#pragma once
+
+#include <cstdint>
+
+#include "tensorgrad/tensor.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
+
+/// Returns `out[.., i, ..] = x[.., index[.., i, ..], ..]` along `axis`, as `torch.gather`. The
+/// index is i32 or u32. It has as many axes as `x`, with the same sizes except along `axis`. An
+/// index out of range yields 0 (see CompileOptions::check_indices).
+Tensor gather(Tensor x, int axis, Tensor index, Loc loc = Loc::current());
+
+/// Returns the rows of a table [V, D] that an i32 or u32 index [...] selects: [..., D]. An index
+/// out of range yields a row of zeros.
+Tensor embedding(Tensor index, Tensor table, Loc loc = Loc::current());
+
+/// Returns `x` with the elements of `source` added at `x[.., index[.., i, ..], ..]`. The index is
+/// i32 or u32 and has the shape of `source`, which differs from that of `x` only along `axis`.
+/// Elements with an index out of range are dropped. Supports f32, i32 and u32; integers wrap.
+Tensor scatter_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc = Loc::current());
+
+/// Returns the slices of `x` along `axis` that an i32 or u32 vector selects. An index out of range
+/// yields a slice of zeros.
+Tensor index_select(Tensor x, int axis, Tensor index, Loc loc = Loc::current());
+
+/// Like gather(), but first broadcasts `x` and `index` to each other on the other axes. Both must
+/// have the same number of axes.
+Tensor take_along_dim(Tensor x, Tensor index, int axis, Loc loc = Loc::current());
+
+/// Returns `x` with `x[.., index[.., i, ..], ..]` replaced by `source[.., i, ..]` along `axis`. The
+/// index is i32 or u32. Index and source have the same shape, which differs from that of `x` only
+/// along `axis`. If several elements have the same target, the last one along the axis wins.
+/// Elements with an index out of range are dropped. Every element of `x` is compared with all
+/// indices along the axis. The cost is the number of elements of `x` times the size of the index
+/// along the axis.
+Tensor scatter(Tensor x, int axis, Tensor index, Tensor source, Loc loc = Loc::current());
+
+/// Returns `x` with slice i of `source` added to slice `index[i]`, for an i32 or u32 vector
+/// `index`. Slices with an index out of range are dropped. Supports f32, i32 and u32; integers
+/// wrap.
+Tensor index_add(Tensor x, int axis, Tensor index, Tensor source, Loc loc = Loc::current());
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// Version of the library.
+#pragma once
+
+/// Major version.
+#define TENSORGRAD_VERSION_MAJOR 0
+
+/// Minor version.
+#define TENSORGRAD_VERSION_MINOR 2
+
+/// Patch version.
+#define TENSORGRAD_VERSION_PATCH 0
+
+/// Version as text: "MAJOR.MINOR.PATCH".
+#define TENSORGRAD_VERSION_STRING "0.2.0"
+
+/// Inline namespace of the ABI. It changes with every release that breaks binary compatibility, so
+/// that a program built against another ABI fails to link. Source code uses `tensorgrad::Tensor`;
+/// only symbol names contain the ABI.
+#define TENSORGRAD_ABI v0_2
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
+
+// Declared here first, so that `namespace tensorgrad::nn {` reopens the one in TENSORGRAD_ABI.
+namespace detail {}
+namespace init {}
+namespace io {}
+namespace ir {}
+namespace lm {}
+namespace nn {}
+namespace optim {}
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI
