@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Prepares files for Doxygen and reads its warnings; called by `./dev docs`.
+
+  filter FILE  prints a public header or a Markdown page in the form that Doxygen reads
+  check LOG    prints the warnings that count, and fails if there are any
+
+Headers: `tensorgrad::inline TENSORGRAD_ABI` becomes `tensorgrad`; TG_MODULE(), inherited
+constructors and namespaces named detail are left out. A `///` comment documents every function,
+alias and constant below it, up to the next blank line or comment: Doxygen reads a copy for each.
+Each header is a group, described by the comment at its top; the group of ops/creation.h is a
+subgroup of that of ops.h.
+
+Markdown: headings get the anchors that GitHub makes, and links to pages and headers become
+Doxygen's. Links to other files become plain text.
+
+Fields, enumerators, destructors, overrides, defaulted and deleted functions, functions of types
+from detail and the operators == and = need no comment.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+from check_repo import FENCE, LINK, anchors
+
+HEADERS = "include/tensorgrad/"
+
+NOT_CODE = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|//.*')
+NAMESPACE = re.compile(r"namespace (?:\w+::)*(\w+) \{$")
+DOC = re.compile(r"\s*///(?!<)")
+NO_DECLARATION = re.compile(r"\s*(?:$|//|#|\}|(?:public|protected|private):)")
+TYPE = re.compile(r"\b(?:class|struct|enum|union|concept)\b")
+INHERITED = re.compile(r"\s*using (?:\w+::)*(\w+)::\1;")
+HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*$")
+# In Doxygen a ' ends a span of code, unless two backticks enclose it.
+QUOTE_IN_CODE = re.compile(r"(?<!`)`([^`]*'[^`]*)`(?!`)")
+CODE_OR_LINK = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)|" + LINK.pattern)
+WARNING = re.compile(r"(.+?):(\d+): (?:warning|error): (.*)")
+NO_COMMENT_NEEDED = re.compile(
+    r"Member (?:.*\(variable\) of (?:struct|class)|~|operator==?\(|.*= ?(?:default|delete)\b"
+    r"|.*\boverride\b|.*\bdetail::).* is not documented")
+
+
+def nesting(line):
+    """Brackets that the code of a line opens, less those that it closes."""
+    return sum((c in "([{") - (c in ")]}") for c in NOT_CODE.sub("", line))
+
+
+def end_of(lines, index):
+    """The index after the declaration that begins at lines[index]."""
+    depth = 0
+    for index in range(index, len(lines)):
+        depth += nesting(lines[index])
+        if depth <= 0 and NOT_CODE.sub("", lines[index]).rstrip().endswith((";", "}")):
+            break
+    return index + 1
+
+
+def signature(lines):
+    """A declaration up to its body or value; what is in brackets is left out."""
+    text, before = " ".join(NOT_CODE.sub("", line) for line in lines).replace("->", ""), None
+    while text != before:
+        before, text = text, re.sub(r"<[^<>(){}]*>|\([^(){}]*\)", "()", text)
+    return re.split(r"[{;=]", text)[0]
+
+
+def blank(lines, index):
+    """Empties the lines from lines[index] to the bracket that closes what this line opens."""
+    depth = 0
+    for index in range(index, len(lines)):
+        depth += nesting(lines[index])
+        lines[index] = ""
+        if depth <= 0:
+            return
+
+
+def group(name):
+    return "header_" + re.sub(r"\W", "_", name.removesuffix(".h"))
+
+
+def header(name, text):
+    """The lines of a header for Doxygen, each with its number in the file."""
+    lines = text.replace("::inline TENSORGRAD_ABI", "").splitlines()
+    has_details = False
+    for index, line in enumerate(lines):
+        namespace = NAMESPACE.match(line)
+        if namespace and namespace[1] == "detail":
+            has_details = True
+            blank(lines, index)
+        elif line.lstrip().startswith("TG_MODULE(") or INHERITED.match(line):
+            blank(lines, index)
+        elif "///" in line:
+            lines[index] = QUOTE_IN_CODE.sub(r"``\1``", line)
+    if has_details and not any(line.endswith(";") for line in lines):
+        return []
+
+    result = [(f"/// @defgroup {group(name)} {name}", 1)]
+    index = 1
+    while index < len(lines) and lines[index].startswith("//"):
+        words = lines[index].lstrip("/")
+        result.append(("///" + ("" if words.strip() == "@file" else words), index + 1))
+        index += 1
+    if "/" in name:
+        result += [("///", index), ("/// @ingroup " + group(name.split("/")[0]), index)]
+
+    comment, shared = [], False  # the comment above, and whether a declaration has it already
+    while index < len(lines):
+        end = index + 1
+        if DOC.match(lines[index]):
+            while end < len(lines) and DOC.match(lines[end]):
+                end += 1
+            comment, shared = [(lines[i], i + 1) for i in range(index, end)], False
+            if lines[index].startswith("///"):
+                comment.append((f"/// @ingroup {group(name)}", end))
+            result += comment
+            index = end
+            continue
+        if NO_DECLARATION.match(lines[index]):
+            if shared or not lines[index].lstrip().startswith("//"):
+                comment = []
+        elif comment:
+            declaration = lines[index:end_of(lines, index)]
+            declared = signature(declaration)
+            if TYPE.search(declared):
+                comment = []  # its members have comments of their own
+            else:
+                end = index + len(declaration)
+                is_field = lines[index].startswith(" ") and not re.search(r"\(|\busing\b", declared)
+                if shared and not is_field and "///<" not in "".join(declaration):
+                    result += comment
+            shared = True
+        result += [(lines[i], i + 1) for i in range(index, end)]
+        index = end
+    return result
+
+
+def label(page, anchor=""):
+    stem = pathlib.PurePath(page).stem
+    if stem == "README" and not anchor:
+        return "index"
+    return f"page_{stem}" + (f"-{anchor}" if anchor else "")
+
+
+def page(root, name, text):
+    """A Markdown page for Doxygen."""
+    seen = {}  # anchors, and how often
+
+    def link(match):
+        if match[1]:
+            return QUOTE_IN_CODE.sub(r"``\1``", match[0])
+        words, _, target = match[0].rpartition("](")
+        target, _, anchor = target.rstrip(")").partition("#")
+        if re.match(r"[a-z]+:", target):
+            return match[0]
+        if words.startswith("!"):
+            return f"{words}]({pathlib.PurePath(target).name})"
+        there = name
+        if target:
+            there = (root / name).parent.joinpath(target).resolve().relative_to(root).as_posix()
+        if there.endswith(".md"):
+            return f"{words}](@ref {label(there, anchor)})"
+        if there.startswith(HEADERS) and there.endswith(".h"):
+            return f"{words}](@ref {group(there.removeprefix(HEADERS))})"
+        return words.removeprefix("[")
+
+    def line(words):
+        heading = HEADING.match(words)
+        words = CODE_OR_LINK.sub(link, words)
+        if not heading or heading[1] == "#" and name == "README.md":
+            return words
+        anchor = anchors(heading[0]).pop()
+        seen[anchor] = seen.get(anchor, -1) + 1
+        if seen[anchor]:
+            anchor += f"-{seen[anchor]}"
+        return f"{words} {{#{label(name, '' if heading[1] == '#' else anchor)}}}"
+
+    result, begin = "", 0
+    for fence in [*FENCE.finditer(text), None]:
+        prose = text[begin:fence.start() if fence else len(text)]
+        result += "\n".join(map(line, prose.split("\n")))
+        if fence:
+            result += fence[0]
+            begin = fence.end()
+    return result
+
+
+def problems(root, log):
+    """The warnings of a log that count, each once, with the lines of the files themselves."""
+    found, counts = [], False
+    for text in log.splitlines():
+        warning = WARNING.match(text)
+        if warning:
+            path, number, words = pathlib.Path(warning[1]).resolve(), int(warning[2]), warning[3]
+            counts = not NO_COMMENT_NEEDED.match(words)
+            if path.is_file() and path.is_relative_to(root):
+                name = path.relative_to(root).as_posix()
+                if name.startswith(HEADERS):
+                    lines = header(name.removeprefix(HEADERS), path.read_text())
+                    number = lines[min(number, len(lines)) - 1][1]
+                text = f"{name}:{number}: {words}"
+        if counts or not warning and not text.startswith(" "):
+            found.append(text)
+    return list(dict.fromkeys(found))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=pathlib.Path,
+                        default=pathlib.Path(__file__).resolve().parent.parent)
+    parser.add_argument("command", choices=["filter", "check"])
+    parser.add_argument("file", type=pathlib.Path)
+    args = parser.parse_args()
+    root, text = args.root.resolve(), args.file.read_text()
+    if args.command == "filter":
+        name = args.file.resolve().relative_to(root).as_posix()
+        if name.endswith(".md"):
+            print(page(root, name, text), end="")
+        else:
+            for line, _ in header(name.removeprefix(HEADERS), text):
+                print(line)
+        return 0
+    found = problems(root, text)
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
