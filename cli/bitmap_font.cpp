@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The dots of the font: strips of twelve characters, in the order of their codes.
+// The dots of the font, in strips of twelve characters by code.
 #include "bitmap_font.h"
 
 #include <array>
@@ -109,7 +109,7 @@ std::string drawable(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x80 && byte < 0xc0) continue;  // the rest of a character begun before
+    if (byte >= 0x80 && byte < 0xc0) continue;  // continuation byte
     out += c >= ' ' && c < kBox ? c : kBox;
   }
   return out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The network, its loss and its evaluation, written with the public ops.
+// The network, its loss and its evaluation, implemented with the public ops.
 #include "classifier.h"
 
 #include <algorithm>
@@ -27,12 +27,12 @@ nn::Sequential make_model(const Run& run) {
   return model;
 }
 
-// (pixels / 255 - mean) / deviation
+// Returns (pixels / 255 - mean) / deviation.
 Tensor standardised(const Task& task, Tensor pixels) {
   return pixels * (1 / (255 * task.deviation[0])) - task.mean[0] / task.deviation[0];
 }
 
-// What the network sees: pixels are bytes on the device, tables are standardised already.
+// Returns the input of the network. Pixels are bytes on the device; tables are standardized.
 Tensor prepared(const Task& task, Tensor x) {
   if (task.kind == Task::Kind::kTable) return x;
   Tensor pixels = unpack_bytes(x);
@@ -40,7 +40,7 @@ Tensor prepared(const Task& task, Tensor x) {
   return standardised(task, pixels);
 }
 
-// Of the model for other programs: pixels are numbers from 0 to 255, tables are as they are.
+// As prepared(), for the exported model: pixels are f32 from 0 to 255, tables are not standardized.
 Tensor prepared_outside(const Task& task, Tensor x) {
   if (task.kind == Task::Kind::kImages) return standardised(task, x);
   const auto row = [](const std::vector<double>& of) {
@@ -150,7 +150,7 @@ CompiledFunction outside_forward(const std::string& model_path, const Run& run,
   return forward;
 }
 
-// The last batch is filled up with zeros, whose results are dropped.
+// The last batch is padded with zeros; the results of the padding are dropped.
 std::vector<float> Predictor::log_probabilities(const Samples& samples) {
   const bool table = task_.kind == Task::Kind::kTable;
   const std::int64_t width = table ? task_.features() : task_.words();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The commands of tg, once their arguments are parsed. Each gives the exit code; errors are thrown.
+// The subcommands of tg, called with parsed arguments. Each returns the exit code or throws.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace tensorgrad::cli {
 struct TrainArguments {
   std::string data;
   std::string out;
-  std::string resume;           // a run folder; then `out`, `force` and `settings` do not count
-  std::int64_t stop_after = 0;  // this step is the last for now; 0: go on to the end
+  std::string resume;           // run folder; if set, `out`, `force` and `settings` are ignored
+  std::int64_t stop_after = 0;  // step to stop after; 0: train to the end
   bool force = false;
   TrainSettings settings;
   DeviceOptions device;
@@ -41,7 +41,7 @@ int predict(const PredictArguments& arguments);
 struct ExportArguments {
   std::string run;
   std::string out;
-  std::int64_t batch = 0;  // 0: any number at once
+  std::int64_t batch = 0;  // 0: dynamic
 };
 int export_model(const ExportArguments& arguments);
 
@@ -54,14 +54,15 @@ struct ExplainArguments {
   DeviceOptions device;
 };
 int explain(const ExplainArguments& arguments);
-// The run in the folder, or one with these settings over the data.
+// Returns the run in the folder if `run` is set, else a new run with these settings on the data.
+// Throws IoError if the run or the data cannot be read.
 Run described_run(const ExplainArguments& arguments);
 
 struct ProfileArguments {
   ExplainArguments model;
   int steps = 20;
   bool roofline = true;
-  std::string html, trace;  // files to write; empty: none
+  std::string html, trace;  // files to write; none if empty
 };
 int profile(const ProfileArguments& arguments);
 
@@ -71,16 +72,16 @@ int print_environment();
 
 struct OptArguments {
   std::string file;
-  std::vector<std::string> passes;  // none: all, in the order in which a model is compiled
-  std::string out;                  // empty: standard output
+  std::vector<std::string> passes;  // if empty, all passes in the order of the compiler
+  std::string out;                  // if empty, standard output
 };
 int optimize_ir(const OptArguments& arguments);
 
 struct IrArguments {
   std::string file;
-  std::string inputs;  // a safetensors file; what it lacks is made up from `seed`
+  std::string inputs;  // safetensors file; missing values are generated from `seed`
   std::uint32_t seed = 0;
-  std::string out;  // run: a safetensors file
+  std::string out;  // run_ir() only: safetensors file to write
   DeviceOptions device;
 };
 int run_ir(const IrArguments& arguments);
@@ -90,7 +91,7 @@ struct BisectArguments {
   std::string a = "reference", b = "cpu";
   double tolerance = 1e-5;
 };
-// 1 where the two differ.
+// Returns 1 if the results of the two devices differ, else 0.
 int bisect_ir(const BisectArguments& arguments);
 
 }  // namespace tensorgrad::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads folders of images, pictures and CSV files into the classifier's form.
+// Reads IDX files, folders of images and CSV files.
 #include "dataset.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Samples pack_images(const Task& task, const std::vector<std::uint8_t>& bytes,
   return samples;
 }
 
-// A deviation of 0 becomes 1, so that what never changes is 0 after standardising.
+// Returns the deviation, or 1 if it is 0: constant features are then 0 after standardization.
 double usable_deviation(double variance) {
   const double deviation = std::sqrt(std::max(variance, 0.0));
   return deviation > 1e-12 ? deviation : 1.0;
@@ -96,7 +96,9 @@ ImageFolderOptions folder_options(const TrainSettings& settings) {
           .channels = settings.channels,
           .holdout = settings.holdout,
           .seed = settings.seed,
-          .hint = "--size HEIGHTxWIDTH resizes all, --channels 1 or 3 makes all grey or RGB"};
+          .hint =
+              "--size HEIGHTxWIDTH resizes all images, --channels 1 or 3 converts all to grayscale "
+              "or RGB"};
 }
 
 TrainingData read_images(const std::string& path, const TrainSettings& settings) {
@@ -122,14 +124,14 @@ TrainingData read_images(const std::string& path, const TrainSettings& settings)
 TrainingData read_table(const std::string& path, const TrainSettings& settings) {
   CsvOptions options;
   options.label = settings.label;
-  options.label_hint = settings.label.empty() ? "--label NAME says which column is the label"
-                                              : "--label NAME picks another column";
+  options.label_hint = settings.label.empty() ? "--label NAME selects the label column"
+                                              : "--label NAME selects another column";
   options.holdout = settings.holdout;
   options.seed = settings.seed;
   CsvData csv = read_csv(path, options);
   if (csv.train.count == 0 || csv.test.count == 0) {
     throw IoError(fmt::format(
-        "{}: of {} rows, {:g} % held out leaves {} to train on and {} to test with", path,
+        "{}: of {} rows, a holdout of {:g} % leaves {} for training and {} for testing", path,
         csv.train.count + csv.test.count, settings.holdout * 100, csv.train.count, csv.test.count));
   }
   TrainingData data;
@@ -153,18 +155,18 @@ TrainingData read_table(const std::string& path, const TrainSettings& settings) 
 
 void check_columns(const Task& task, const CsvData& csv, const std::string& path) {
   if (csv.feature_names.size() != task.feature_names.size()) {
-    throw IoError(fmt::format("{}: {} feature columns: {} expected, as the model was trained on",
-                              path, csv.feature_names.size(), task.feature_names.size()));
+    throw IoError(fmt::format("{}: {} feature columns; expected {}, as in the training data", path,
+                              csv.feature_names.size(), task.feature_names.size()));
   }
   if (!csv.had_header || !task.had_header) return;
   for (std::size_t i = 0; i < csv.feature_names.size(); ++i) {
     if (csv.feature_names[i] == task.feature_names[i]) continue;
-    throw IoError(fmt::format("{}: feature {} is '{}': '{}' expected, as the model was trained on",
+    throw IoError(fmt::format("{}: feature {} is '{}'; expected '{}', as in the training data",
                               path, i, csv.feature_names[i], task.feature_names[i]));
   }
 }
 
-// Every column is a feature, but for `label`, where one is named.
+// Returns the rows of a CSV file. All columns are features, except `label` if it is set.
 CsvData read_features(const Task& task, const std::string& path, const std::string& label) {
   CsvOptions options;
   options.unlabelled = label.empty();
@@ -174,7 +176,7 @@ CsvData read_features(const Task& task, const std::string& path, const std::stri
   return csv;
 }
 
-// Whether the file would do without its label column.
+// Returns true if the file matches the model without its column `label`.
 bool fits_without(const Task& task, const std::string& path, const std::string& label) {
   try {
     read_features(task, path, label);
@@ -189,7 +191,7 @@ void check_fingerprint(const Run& run, const Task& now) {
   throw IoError(run.data + ": the training data has changed since the run began");
 }
 
-// The label column of the training data, as CsvOptions takes it.
+// Returns the label column of the training data, as in CsvOptions::label.
 std::string label_of(const Run& run) {
   return run.task.had_header ? run.task.label_name : run.settings.label;
 }
@@ -200,8 +202,7 @@ CsvData read_rows(const Run& run, const std::string& path, const std::string& la
   } catch (const IoError& error) {
     const std::string known = label_of(run).empty() ? "-1" : label_of(run);
     if (!label.empty() || !fits_without(run.task, path, known)) throw;
-    throw IoError(error.message() + "; --label " + shell_word(known) +
-                  " leaves out the label column");
+    throw IoError(error.message() + "; --label " + shell_word(known) + " ignores the label column");
   }
 }
 
@@ -213,13 +214,14 @@ Samples read_test_folder(const Run& run, const std::string& path) {
   LabeledImages images = read_image_folder(path, options);
   if (images.test.count == 0) images.test = std::move(images.train);
   if (images.image_shape != run.task.image_shape) {
-    throw IoError(fmt::format("{}: images are {}: {} expected, as the model was trained on", path,
+    throw IoError(fmt::format("{}: images are {}; expected {}, as in the training data", path,
                               to_string(images.image_shape), to_string(run.task.image_shape)));
   }
   for (const std::int32_t label : images.test.labels) {
     if (label < run.task.classes()) continue;
-    throw IoError(fmt::format("{}: a label {} in the test set: the model knows {} classes", path,
-                              label, run.task.classes()));
+    throw IoError(
+        fmt::format("{}: label {} in the test set is out of range; the model has {} classes", path,
+                    label, run.task.classes()));
   }
   return pack_images(run.task, images.test.images, std::move(images.test.labels));
 }
@@ -228,8 +230,9 @@ std::vector<std::uint8_t> read_picture(const Run& run, std::span<const std::byte
                                        const std::string& path) {
   const TrainSettings& settings = run.settings;
   if (settings.channels == 0) {
-    throw IoError(fmt::format("{}: is no IDX file: the model takes images of {}, and no pictures",
-                              path, to_string(run.task.image_shape)));
+    throw IoError(
+        fmt::format("{}: not an IDX file; PNG and JPEG images do not fit the model's images of {}",
+                    path, to_string(run.task.image_shape)));
   }
   return parse_image(
              file, path,
@@ -245,7 +248,7 @@ const std::uint8_t* Samples::image(const Task& task, std::int64_t index) const {
 
 TrainingData read_training_data(const std::string& path, const TrainSettings& settings) {
   std::error_code ignored;
-  if (!fs::exists(path, ignored)) throw IoError(path + ": no such file or folder");
+  if (!fs::exists(path, ignored)) throw IoError(path + ": no such file or directory");
   return fs::is_directory(path, ignored) ? read_images(path, settings) : read_table(path, settings);
 }
 
@@ -280,7 +283,7 @@ Samples read_unlabelled(const Run& run, const std::string& path, const std::stri
   Shape each = array.shape;
   if (each != task.image_shape) each.erase(each.begin());
   if (array.element != IdxElement::kU8 || each != task.image_shape) {
-    throw IoError(fmt::format("{}: holds {} {}: u8 images of {} expected", path,
+    throw IoError(fmt::format("{}: contains {} {}; expected u8 images of {}", path,
                               to_string(array.element), to_string(array.shape),
                               to_string(task.image_shape)));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Data as the classifier takes it: images as bytes in words, tables as standardised floats.
+// Data in the classifier's format: images as packed bytes, tables as standardized floats.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,33 @@ namespace tensorgrad::cli {
 
 struct Samples {
   std::int64_t count = 0;
-  std::vector<std::uint32_t> words;  // images: [count, task.words()], rows padded with zeros
-  std::vector<float> features;       // tables: [count, task.features()], standardised
-  std::vector<std::int32_t> labels;  // [count]; empty if not known
+  std::vector<std::uint32_t> words;  // images: [count, task.words()], each image zero-padded
+  std::vector<float> features;       // tables: [count, task.features()], standardized
+  std::vector<std::int32_t> labels;  // [count]; empty if unknown
 
-  // The bytes of one image.
+  // Returns the bytes of one image.
   [[nodiscard]] const std::uint8_t* image(const Task& task, std::int64_t index) const;
 };
 
 struct TrainingData {
   Task task;
   Samples train, test;
-  std::int64_t skipped = 0;  // files among the pictures that are none
+  std::int64_t skipped = 0;  // files in class folders that are not images
 };
 
-// Reads a folder of IDX files or of pictures by class, or a CSV file, and measures the training
-// set.
+// Returns the data of a folder of IDX files, a folder of images by class, or a CSV file, with the
+// mean and deviation of the training set. Throws IoError if the path does not exist or the data is
+// invalid.
 TrainingData read_training_data(const std::string& path, const TrainSettings& settings);
 
-// What a trained model is to be tested on. Empty path: the run's own data, and of a table or of
-// pictures those held out; else the test set of the folder, all of its pictures if it has none, or
-// every row of the file. IoError: data of another kind, shape or classes.
+// Returns the data to test a trained model on. If `path` is empty, this is the test set of the
+// run's own data; for a table or class folders, the held-out part. Otherwise it is the test set of
+// the folder (all of its images if it has none) or all rows of the file. Throws IoError if the data
+// has another kind, shape or classes than the model, or if the run's own data has changed.
 Samples read_test_data(const Run& run, const std::string& path);
 
-// Samples without labels: IDX images, a PNG or JPEG, or rows. `label` names a column of a CSV file
-// that is to be left out.
+// Returns samples without labels: IDX images, a PNG or JPEG image, or CSV rows. If `label` is set,
+// it names a column of the CSV file to drop. Throws IoError if the samples do not match the model.
 Samples read_unlabelled(const Run& run, const std::string& path, const std::string& label);
 
 }  // namespace tensorgrad::cli

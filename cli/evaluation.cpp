@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Counts right and wrong predictions.
+// Computes the metrics of predictions and formats them as a table.
 #include "evaluation.h"
 
 #include <algorithm>
@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::size_t kNameWidth = 20;
 
-// "12.5", or "-" where there is nothing to divide by.
+// Returns a percentage such as "12.5", or "-" if `whole` is 0.
 std::string percent(std::int64_t part, std::int64_t whole) {
   if (whole == 0) return "-";
   return fmt::format("{:.1f}", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
-// Columns of a terminal: code points.
+// Returns the number of terminal columns: one per code point.
 std::size_t columns_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
@@ -32,7 +32,7 @@ std::string padded(std::string text, std::size_t width) {
   return columns < width ? text.append(width - columns, ' ') : text;
 }
 
-// Control characters of names from files must not reach the terminal.
+// Returns a shortened name without control characters, which would affect the terminal.
 std::string shown_name(const std::string& name) {
   std::string text = shortened(name, kNameWidth);
   for (char& c : text) {
@@ -78,7 +78,7 @@ std::string class_table(const Evaluation& evaluation, const std::vector<std::str
   };
   std::size_t width = 5;
   for (const std::string& name : class_names) width = std::max(width, columns_of(shown_name(name)));
-  std::string out = fmt::format("{}  {:>7}  {:>9}  {:>6}  {:>5}  most often taken for\n",
+  std::string out = fmt::format("{}  {:>7}  {:>9}  {:>6}  {:>5}  most often confused with\n",
                                 padded("class", width), "count", "precision", "recall", "F1");
   for (std::size_t c = 0; c < n; ++c) {
     std::int64_t truth = 0;

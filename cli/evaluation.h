@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How good predictions are: loss, accuracy, confusion, a table per class.
+// Metrics of predictions: loss, accuracy, confusion matrix and a table by class.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace tensorgrad::cli {
 
-inline constexpr std::int64_t kMostConfusedClasses = 1000;  // above, there is no matrix
+inline constexpr std::int64_t kMostConfusedClasses = 1000;  // no confusion matrix above it
 
 struct Evaluation {
   std::int64_t count = 0;
-  std::int64_t right = 0;
+  std::int64_t right = 0;               // correct predictions
   double loss = 0;                      // mean of -log p(label)
   std::vector<std::int32_t> predicted;  // [count]
   std::vector<double> probability;      // [count], of the predicted class
@@ -24,15 +24,15 @@ struct Evaluation {
   }
 };
 
-// `log_probabilities` is [labels.size(), classes].
+// Returns the metrics of predictions. `log_probabilities` is [labels.size(), classes].
 Evaluation evaluate(std::span<const float> log_probabilities, std::span<const std::int32_t> labels,
                     std::int64_t classes);
 
-// The index of the largest.
+// Returns the index of the largest value; if several are equal, the first of them.
 std::int32_t best_class(std::span<const float> log_probabilities);
 
-// One line per class: count, precision, recall, F1, and what it is most often taken for. Empty
-// without a confusion matrix.
+// Returns a table with a line per class: count, precision, recall, F1 and the class it is most
+// often confused with. Returns an empty string if there is no confusion matrix.
 std::string class_table(const Evaluation& evaluation, const std::vector<std::string>& class_names);
 
 }  // namespace tensorgrad::cli

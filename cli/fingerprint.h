@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tells whether data are those that a run began with.
+// Detects whether the data of a run has changed.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 
 namespace tensorgrad::cli {
 
-// FNV-1a over 64-bit words: tells whether data changed, not who changed it.
+// FNV-1a over 64-bit words, with a shift after each. Detects accidental changes; it is not a
+// cryptographic hash.
 class Fingerprint {
  public:
   void add(const void* data, std::size_t bytes) {
@@ -27,6 +28,7 @@ class Fingerprint {
       bytes -= part;
     }
   }
+  // Returns the hash as 16 hexadecimal digits.
   [[nodiscard]] std::string text() const { return fmt::format("{:016x}", hash_); }
 
  private:

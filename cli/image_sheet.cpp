@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Draws and writes the sheet of test images: nearest-neighbour scaling by whole factors, a border
-// and a caption per image, green if right, red if wrong.
+// Draws and writes the sheet of test images, scaled by integer factors (nearest neighbor). Each has
+// a border and a caption, green if the prediction is right, red if it is wrong.
 #include "image_sheet.h"
 
 #define STB_IMAGE_WRITE_STATIC
@@ -38,16 +38,16 @@ constexpr Color kMutedColor{108, 117, 125};
 constexpr Color kRightColor{24, 128, 56};
 constexpr Color kWrongColor{200, 30, 45};
 
-constexpr int kShownSize = 168;  // images are enlarged to about this
+constexpr int kShownSize = 168;  // images are enlarged to about this size
 constexpr int kBorder = 6;
-constexpr int kGap = 10;  // between tiles, and around the sheet
+constexpr int kGap = 10;  // between tiles and at the edges
 constexpr int kTextScale = 2;
 constexpr int kLine = (kGlyphHeight + 2) * kTextScale;
 constexpr int kTitleScale = 3;
 constexpr int kTitleHeight = (kGlyphHeight + 5) * kTitleScale;
 constexpr std::int64_t kMaxPixels = 100'000'000;
 
-// Sizes in pixels of everything on the sheet.
+// Sizes on the sheet, in pixels.
 struct Layout {
   int scale = 1;
   int image_width = 0;
@@ -55,26 +55,27 @@ struct Layout {
   int tile_width = 0;
   int tile_height = 0;
   int columns = 1;
-  int top = 0;  // where the first row of tiles begins
+  int top = 0;  // y of the first row of tiles
 };
 
 void check(const ImageSheet& sheet) {
   if (sheet.images.empty()) throw std::invalid_argument("image sheet: no images");
   if (sheet.channels != 1 && sheet.channels != 3) {
     throw std::invalid_argument(
-        fmt::format("image sheet: {} channels: 1 or 3 expected", sheet.channels));
+        fmt::format("image sheet: expected 1 or 3 channels, got {}", sheet.channels));
   }
   if (sheet.width < 1 || sheet.height < 1 || sheet.columns < 1 || sheet.width > 10'000 ||
       sheet.height > 10'000) {
-    throw std::invalid_argument(fmt::format("image sheet: images of {}x{} in {} columns",
-                                            sheet.width, sheet.height, sheet.columns));
+    throw std::invalid_argument(
+        fmt::format("image sheet: invalid size: images of {}x{} in {} columns", sheet.width,
+                    sheet.height, sheet.columns));
   }
   const auto bytes = static_cast<std::size_t>(sheet.width) *
                      static_cast<std::size_t>(sheet.height) *
                      static_cast<std::size_t>(sheet.channels);
   for (const SheetImage& image : sheet.images) {
     if (image.pixels.size() != bytes) {
-      throw std::invalid_argument(fmt::format("image sheet: an image of {} bytes: {} expected",
+      throw std::invalid_argument(fmt::format("image sheet: an image has {} bytes; expected {}",
                                               image.pixels.size(), bytes));
     }
   }
@@ -85,7 +86,7 @@ Layout layout_of(const ImageSheet& sheet) {
   layout.scale = std::max(1, kShownSize / std::max(sheet.width, sheet.height));
   layout.image_width = sheet.width * layout.scale;
   layout.image_height = sheet.height * layout.scale;
-  // A narrow image still gets a caption of some ten letters.
+  // Narrow images have room for a caption of about ten letters.
   layout.tile_width = std::max(layout.image_width + 2 * kBorder, 11 * kGlyphAdvance * kTextScale);
   layout.tile_height = layout.image_height + 2 * kBorder + 2 * kLine + kGap;
   layout.columns = std::min(sheet.columns, static_cast<int>(sheet.images.size()));
@@ -105,7 +106,7 @@ void fill(Picture& picture, int x, int y, int width, int height, Color color) {
   }
 }
 
-// Draws what fits into `width` pixels; a longer text is cut with "..".
+// Draws text up to `width` pixels; longer text is cut and ends with "..".
 void draw_text(Picture& picture, int x, int y, int width, int scale, std::string text,
                Color color) {
   const auto fits = static_cast<std::size_t>(std::max(width / (kGlyphAdvance * scale), 2));
@@ -135,7 +136,7 @@ void draw_image(Picture& picture, int x, int y, const ImageSheet& sheet, const S
   }
 }
 
-// "Ankle boot 97%": the name gives way, not the number.
+// Returns a caption such as "Ankle boot 97%". If it is too long, the name is cut.
 std::string caption(const SheetImage& image, int width) {
   const double p = std::isfinite(image.probability) ? std::clamp(image.probability, 0.0, 1.0) : 0.0;
   const std::string percent = fmt::format(" {}%", static_cast<int>(std::floor(p * 100 + 0.5)));
@@ -173,7 +174,7 @@ Picture draw_sheet(const ImageSheet& sheet) {
   const std::int64_t height = layout.top + rows * (layout.tile_height + kGap);
   if (width > kMaxPixels / height) {
     throw std::invalid_argument(
-        fmt::format("image sheet: {} images would make {}x{} pixels", count, width, height));
+        fmt::format("image sheet: too large: {} images need {}x{} pixels", count, width, height));
   }
   Picture picture;
   picture.width = static_cast<int>(width);
@@ -202,7 +203,7 @@ std::vector<std::byte> encode_png(const Picture& picture) {
   };
   if (stbi_write_png_to_func(append, &bytes, picture.width, picture.height, 3, picture.rgb.data(),
                              3 * picture.width) == 0) {
-    throw std::runtime_error("image sheet: the PNG could not be made");
+    throw std::runtime_error("image sheet: PNG encoding failed");
   }
   return bytes;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tg eval, predict, export, devices, explain, dump: what reads a run, and changes nothing of it.
+// tg eval, predict, export, devices, explain and dump: read-only subcommands.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -32,7 +32,7 @@ void print_json(const Json& json) {
 
 std::string confusion_table(const Evaluation& evaluation, std::size_t classes) {
   std::string out =
-      "confusion: rows are true classes, columns predicted ones, in the order above\n";
+      "confusion matrix: rows are true classes, columns predicted classes, in the order above\n";
   for (std::size_t t = 0; t < classes; ++t) {
     for (std::size_t p = 0; p < classes; ++p) {
       out += fmt::format("{:>6}", evaluation.confusion[t * classes + p]);
@@ -71,7 +71,7 @@ Json device_json(const DeviceDescription& device) {
 }
 
 void print_device(const DeviceDescription& device, const std::string& label) {
-  fmt::print("{}  {}{}\n", label, device.name, device.chosen_by_auto ? "  (auto takes this)" : "");
+  fmt::print("{}  {}{}\n", label, device.name, device.chosen_by_auto ? "  (selected by auto)" : "");
   const auto row = [](const std::string& name, const std::string& value) {
     if (!value.empty()) fmt::print("    {:<28}{}\n", name, value);
   };
@@ -114,7 +114,7 @@ int eval(const EvalArguments& arguments) {
   return 0;
 }
 
-// Every file is read before the first prediction is printed.
+// Reads all files before it prints the first prediction.
 int predict(const PredictArguments& arguments) {
   const Run run = read_run(arguments.run);
   std::vector<Samples> all;

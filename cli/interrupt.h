@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Ctrl-C and the like as a flag that the training loop looks at.
+// Interrupt signals, such as Ctrl-C, as a flag that the training loop polls.
 #pragma once
 
 namespace tensorgrad::cli {
 
-// From here on the first SIGINT or SIGTERM only sets the flag; the second ends the process.
+// Installs the signal handlers. The first SIGINT or SIGTERM sets the flag; a second one of the same
+// kind ends the process.
 void catch_interrupts();
-// The signal that came, or 0.
+// Returns the number of the last caught signal, or 0 if there was none.
 int interrupted();
 
 }  // namespace tensorgrad::cli

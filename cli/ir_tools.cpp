@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tg env, opt, run, bisect: what the debug ladder offers beside the library's own switches.
+// tg env, opt, run and bisect: debugging tools in addition to the environment variables.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ ir::LeafOptions leaf_options(const IrArguments& arguments) {
 StoredTensor stored(const HostTensor& tensor) {
   StoredTensor out{std::string(stored_dtype(tensor.dtype)), tensor.shape, tensor.bytes};
   if (tensor.dtype != boolean) return out;
-  out.data.clear();  // a byte each in a file, a word on a device
+  out.data.clear();  // booleans are bytes in files and words on devices
   for (const std::int32_t value : tensor.ints()) out.data.push_back(std::byte(value != 0));
   return out;
 }
@@ -69,14 +69,14 @@ std::string summary(const std::string& name, const HostTensor& tensor) {
   return text + "\n   " + first_values(tensor) + "\n";
 }
 
-// Says which tensors of --inputs the graph has no use for.
+// Prints the tensors of --inputs that the graph does not use.
 void print_ignored(const IrArguments& arguments, const std::vector<std::string>& names) {
   if (names.empty()) return;
   const std::size_t shown = std::min(kShown, names.size());
   std::string text = fmt::format(
       "{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
   if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
-  fmt::print(stderr, "{}: not in the graph, and ignored: {}\n", arguments.inputs, printable(text));
+  fmt::print(stderr, "{}: ignored, not in the graph: {}\n", arguments.inputs, printable(text));
 }
 
 }  // namespace

@@ -17,14 +17,14 @@ nlohmann::ordered_json read_json_file(const std::string& path, std::uint64_t max
   const std::vector<std::byte> bytes = read_file(path, max_bytes);
   const auto* const begin = reinterpret_cast<const char*>(bytes.data());
   try {
-    // What goes through a value again, as dump() does, needs memory of the stack for each level.
+    // Recursive functions, such as dump(), need stack memory for each level.
     const auto shallow = [&](int depth, JsonObject::Json::parse_event_t, JsonObject::Json&) {
       if (depth <= kDeepestJson) return true;
       throw IoError(path + ": nested too deeply");
     };
     return JsonObject::Json::parse(begin, begin + bytes.size(), shallow);
   } catch (const JsonObject::Json::parse_error& error) {
-    throw IoError(fmt::format("{}: no JSON at byte {}", path, error.byte));
+    throw IoError(fmt::format("{}: invalid JSON at byte {}", path, error.byte));
   } catch (const JsonObject::Json::out_of_range&) {
     throw IoError(path + ": a number is too large");
   }
@@ -32,7 +32,7 @@ nlohmann::ordered_json read_json_file(const std::string& path, std::uint64_t max
 
 JsonObject::JsonObject(const Json& object, std::string path, std::string name)
     : object_(object), path_(std::move(path)), name_(std::move(name)) {
-  if (!object_.is_object()) fail(name_.empty() ? "the file" : name_, "an object expected");
+  if (!object_.is_object()) fail(name_.empty() ? "top level" : name_, "expected an object");
 }
 
 JsonObject JsonObject::object(const char* key) const { return {at(key), path_, full(key)}; }
@@ -71,7 +71,7 @@ std::vector<std::string> JsonObject::texts(const char* key, std::size_t most) co
 
 bool JsonObject::boolean(const char* key) const {
   const Json& value = at(key);
-  if (!value.is_boolean()) fail(full(key), "true or false expected");
+  if (!value.is_boolean()) fail(full(key), "expected true or false");
   return value.get<bool>();
 }
 
@@ -81,10 +81,10 @@ bool JsonObject::boolean_or(const char* key, bool otherwise) const {
 
 void JsonObject::check_run(const char* format, std::int64_t version, std::string_view tool) const {
   if (const std::string got = text("format"); got != format) {
-    fail("format", fmt::format("\"{}\" expected, got \"{}\": not a run of {}", format, got, tool));
+    fail("format", fmt::format("expected \"{}\", got \"{}\": not a run of {}", format, got, tool));
   }
   if (integer("version", 1, INT64_MAX) != version) {
-    fail("version", fmt::format("{} expected; the run is of a newer tg", version));
+    fail("version", fmt::format("expected {}; the run was written by a newer tg", version));
   }
 }
 
@@ -98,14 +98,14 @@ std::string JsonObject::full(const char* key) const {
 
 const JsonObject::Json& JsonObject::at(const char* key) const {
   const auto found = object_.find(key);
-  if (found == object_.end()) fail(full(key), "is missing");
+  if (found == object_.end()) fail(full(key), "missing");
   return *found;
 }
 
 const JsonObject::Json& JsonObject::array(const char* key, std::size_t most) const {
   const Json& value = at(key);
   if (!value.is_array() || value.size() > most) {
-    fail(full(key), fmt::format("a list of at most {} expected", most));
+    fail(full(key), fmt::format("expected an array of at most {} elements", most));
   }
   return value;
 }
@@ -115,7 +115,7 @@ std::int64_t JsonObject::as_integer(const Json& value, const std::string& name, 
   const bool fits = value.is_number_integer() &&
                     (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX);
   if (!fits || value.get<std::int64_t>() < low || value.get<std::int64_t>() > high) {
-    fail(name, fmt::format("an integer from {} to {} expected", low, high));
+    fail(name, fmt::format("expected an integer from {} to {}", low, high));
   }
   return value.get<std::int64_t>();
 }
@@ -124,13 +124,13 @@ double JsonObject::as_number(const Json& value, const std::string& name, double 
                              double high) const {
   const double x = value.is_number() ? value.get<double>() : NAN;
   if (!(x >= low && x <= high)) {
-    fail(name, fmt::format("a number from {} to {} expected", low, high));
+    fail(name, fmt::format("expected a number from {} to {}", low, high));
   }
   return x;
 }
 
 std::string JsonObject::as_text(const Json& value, const std::string& name) const {
-  if (!value.is_string()) fail(name, "a string expected");
+  if (!value.is_string()) fail(name, "expected a string");
   return value.get<std::string>();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reading of the JSON files that tg has written, which others may have changed: every value has a
-// type and a range, and IoErrors name the file and the member.
+// Reads JSON files that tg has written and users may have edited. Every value is checked for its
+// type and range. Errors name the file and the member.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,21 @@ namespace tensorgrad::cli {
 
 constexpr std::int64_t kMostElements = std::int64_t{1} << 31;
 
-// IoError: no such file, longer than `max_bytes`, or no JSON.
+// Returns the parsed file. Throws IoError if it does not exist, is larger than `max_bytes`, is not
+// valid JSON, is nested too deeply or has a number that does not fit a double.
 nlohmann::ordered_json read_json_file(const std::string& path, std::uint64_t max_bytes);
 
-// An object whose members are taken by name, type and range. Refers to it.
+// An object whose members are read by name, type and range. Holds a reference to the JSON value.
 class JsonObject {
  public:
   using Json = nlohmann::ordered_json;
 
-  // `name` is the object's place in the file; empty: it is all of it.
+  // `name` is the path of the object in the file; empty for the top level. Throws IoError if
+  // `object` is not a JSON object.
   JsonObject(const Json& object, std::string path, std::string name);
 
+  // Each returns a member. Throws IoError if the member is missing, has another type or is out of
+  // range, or if an array has more than `most` elements.
   [[nodiscard]] JsonObject object(const char* key) const;
   [[nodiscard]] std::int64_t integer(const char* key, std::int64_t low, std::int64_t high) const;
   [[nodiscard]] std::vector<std::int64_t> integers(const char* key, std::size_t most) const;
@@ -33,12 +37,15 @@ class JsonObject {
   [[nodiscard]] std::string text(const char* key) const;
   [[nodiscard]] std::vector<std::string> texts(const char* key, std::size_t most) const;
   [[nodiscard]] bool boolean(const char* key) const;
+  // Returns `otherwise` if the member is missing.
   [[nodiscard]] bool boolean_or(const char* key, bool otherwise) const;
-  // Of a run: IoError where it is of another tool than `tool`, or of a newer version.
+  // Throws IoError if the run has another `format`, i.e. was not written by `tool`, or another
+  // `version`.
   void check_run(const char* format, std::int64_t version, std::string_view tool) const;
-  // A member as it is.
+  // Returns a member of any type. Throws IoError if it is missing.
   [[nodiscard]] const Json& at(const char* key) const;
 
+  // Throws IoError with the path of the file, `what` and `expected`.
   [[noreturn]] void fail(std::string_view what, std::string_view expected) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tg lm: language models from text, and text from them.
+// The tg lm subcommands: language models and their text.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "lm_settings.h"
 #include "tensorgrad/train/device.h"
 
-namespace CLI {  // NOLINT(readability-identifier-naming): the name that others gave
+namespace CLI {  // NOLINT(readability-identifier-naming): the name is CLI11's
 class App;
 }
 
@@ -19,8 +19,8 @@ namespace tensorgrad::cli {
 struct LmTrainArguments {
   std::vector<std::string> data;
   std::string out;
-  std::string resume;           // a run folder; then `out`, `force` and `settings` do not count
-  std::int64_t stop_after = 0;  // this step is the last for now; 0: go on to the end
+  std::string resume;           // run folder; if set, `out`, `force` and `settings` are ignored
+  std::int64_t stop_after = 0;  // step to stop after; 0: train to the end
   bool force = false;
   LmSettings settings;
   DeviceOptions device;
@@ -28,10 +28,10 @@ struct LmTrainArguments {
 int lm_train(const LmTrainArguments& arguments);
 
 struct LmGenerateArguments {
-  std::string model;  // a run folder, or a file
+  std::string model;  // run folder or model file
   std::vector<std::string> prompts;
-  std::int64_t count = 1;  // texts of each
-  std::int64_t batch = 0;  // at once; 0: all, at most 16
+  std::int64_t count = 1;  // texts per prompt
+  std::int64_t batch = 0;  // texts generated at once; 0: all, at most 16
   lm::GenerateOptions options;
   bool json = false, quiet = false;
   DeviceOptions device;
@@ -40,7 +40,7 @@ int lm_generate(const LmGenerateArguments& arguments);
 
 struct LmEvalArguments {
   std::string model;
-  std::vector<std::string> data;  // none: the run's validation text
+  std::vector<std::string> data;  // if empty, the validation text of the run
   lm::ScoreOptions options;
   bool json = false;
   DeviceOptions device;
@@ -48,10 +48,10 @@ struct LmEvalArguments {
 int lm_eval(const LmEvalArguments& arguments);
 
 struct LmImportArguments {
-  std::string from;  // a folder of transformers' or mamba-ssm's, or a file of MBJS
+  std::string from;  // folder of transformers or mamba-ssm, or MBJS file
   std::string out;
   bool tokenizer = true;
-  bool euler = false;  // MBJS alone
+  bool euler = false;  // MBJS only: weights trained with Euler discretization
 };
 int lm_import(const LmImportArguments& arguments);
 
@@ -62,10 +62,10 @@ struct LmQuantizeArguments {
 };
 int lm_quantize(const LmQuantizeArguments& arguments);
 
-// model.safetensors of a run folder, or the file itself.
+// Returns the path of model.safetensors if `model` is a run folder, else `model`.
 std::string lm_model_path(const std::string& model);
 
-// Adds the command with its subcommands; `action` becomes the one that was chosen.
+// Adds the lm command and its subcommands. Parsing sets `action` to the selected one.
 void add_lm(CLI::App& app, std::function<int()>& action);
 
 }  // namespace tensorgrad::cli

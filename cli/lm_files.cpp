@@ -11,7 +11,7 @@
 namespace tensorgrad::cli {
 namespace {
 
-// What the file has become, on one line.
+// Prints one line about a written model file.
 void print_file(const std::string& path, const lm::SavedModel& model) {
   fmt::print("{}: {} layers of width {}, {} tokens, weights in {}, {}{}\n", path,
              model.config.n_layer, model.config.d_model, model.config.vocab_size,
@@ -26,7 +26,7 @@ int lm_import(const LmImportArguments& arguments) {
   lm::SavedModel model;
   std::error_code ignored;
   if (std::filesystem::is_directory(arguments.from, ignored)) {
-    if (arguments.euler) throw UserError("lm import: --euler is for MBJS files alone");
+    if (arguments.euler) throw UserError("lm import: --euler applies only to MBJS files");
     model = lm::load_pretrained(arguments.from, {.tokenizer = arguments.tokenizer});
   } else {
     lm::MbjsOptions options;

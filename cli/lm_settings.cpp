@@ -27,7 +27,7 @@ MixerKind mixer_at(const std::string& arch, std::int64_t layer, std::int64_t lay
   return nn::mixer_schedule(arch, layers).at(static_cast<std::size_t>(layer));
 }
 
-// The largest power of two up to 64 that divides it.
+// Returns the largest power of two up to 64 that divides `inner`.
 std::int64_t head_dim_of(std::int64_t inner) {
   std::int64_t dim = 64;
   while (inner % dim != 0) dim /= 2;
@@ -134,14 +134,14 @@ LmRun read_lm_run(const std::string& folder) {
   const std::string path = (std::filesystem::path(folder) / "run.json").string();
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored)) {
-    throw IoError(folder + ": no run folder there");
+    throw IoError(folder + ": not a run folder");
   }
   const LmJson json = read_json_file(path, kMostRunBytes);
   const JsonObject in(json, path, "");
   in.check_run(kLmFormat, kLmVersion, "tg lm train");
   LmRun run;
   run.data = in.texts("data", 1'000'000);
-  if (run.data.empty()) in.fail("data", "at least one path expected");
+  if (run.data.empty()) in.fail("data", "expected at least one path");
   run.settings = read_lm_settings(in.object("settings"));
   run.config = lm::config_from_json(in.at("config").dump(), path + ": config");
   run.train_tokens = in.integer("train_tokens", 0, INT64_MAX);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a run of tg lm train is: its model, its text and how it is trained. run.json holds it all.
+// Settings of a language-model run: model, text and training. Stored in run.json.
 #pragma once
 
 #include <cstdint>
@@ -10,34 +10,35 @@
 
 namespace tensorgrad::cli {
 
-// The model, by a few words.
+// Architecture and sizes of a new model.
 struct LmShape {
   std::string arch = "hybrid";
   std::int64_t layers = 4, width = 128;
-  std::int64_t state = 0;  // of a channel, a head; 0: 16 in mamba1, 64 in the others
-  nn::OutNorm out_norm = nn::OutNorm::kNone;  // of Mamba-3
-  std::int64_t heads = 4;                     // of attention
-  // Tokens that attention keeps; 0: 1024, or a window's length where nothing but attention tells
-  // the places of tokens, as places that no window had are not learned.
+  std::int64_t state = 0;  // state size per channel or head; 0: 16 in mamba1, 64 in the others
+  nn::OutNorm out_norm = nn::OutNorm::kNone;  // Mamba-3 only
+  std::int64_t heads = 4;                     // attention heads
+  // Context length of attention, in tokens. 0: 1024, or the window length for gpt. In gpt only
+  // attention encodes positions, and positions beyond the window are not trained.
   std::int64_t context = 0;
 };
-// "mamba1, mamba2, mamba3, gpt, hybrid, jamba or zamba".
+// Returns the names of the architectures: mamba1, mamba2, mamba3, gpt, hybrid, jamba and zamba.
 std::vector<std::string> lm_arches();
-// Without vocab_size. mamba1 to mamba3: layers of these alone; gpt, hybrid, jamba, zamba: each
-// layer is a mixer and a gated MLP, of which the mixers are attention; Mamba-1 with attention in
-// every third place from the second; nn::mixer_schedule()'s.
+// Returns the configuration of a model, without vocab_size. mamba1 to mamba3 consist of Mamba
+// layers only. In the others each layer is a mixer and a gated MLP. The mixers of gpt are
+// attention; those of hybrid are Mamba-1, with attention in the second of every three layers; those
+// of jamba and zamba come from nn::mixer_schedule().
 nn::LanguageModelConfig lm_config(const LmShape& shape);
 
 struct LmSettings {
   LmShape shape;
-  std::string tokenizer = "characters";  // bytes, bpe:N, a file
-  std::string from;                      // a model to go on from; then no shape and no tokenizer
-  lm::TrainingOptions training;          // but for the device
+  std::string tokenizer = "characters";  // or bytes, bpe:N, a file
+  std::string from;              // pretrained model; if set, `shape` and `tokenizer` are ignored
+  lm::TrainingOptions training;  // the device is ignored
   double holdout = 0.1;
-  std::int64_t eval_every = 0;      // steps; 0: a tenth of them
-  std::int64_t eval_windows = 128;  // of the validation text, at most; 0: all
-  int patience = 0;                 // validations without a better one; 0: no early stop
-  bool samples = true;              // after each validation
+  std::int64_t eval_every = 0;      // steps between validations; 0: a tenth of all steps
+  std::int64_t eval_windows = 128;  // maximum number of validation windows; 0: all
+  int patience = 0;                 // validations without improvement; 0: no early stopping
+  bool samples = true;              // generate a sample after each validation
   std::string prompt;
   std::int64_t sample_tokens = 120;
 };
@@ -50,8 +51,10 @@ struct LmRun {
   std::string fingerprint;  // of the tokens
 };
 
+// Returns the text of run.json.
 std::string lm_run_json(const LmRun& run);
-// IoError: no run folder, of another kind, damaged, or with values that cannot be.
+// Returns the run in a folder. Throws IoError if it is not a run folder of tg lm train, or if
+// run.json is damaged or has values out of range.
 LmRun read_lm_run(const std::string& folder);
 
 }  // namespace tensorgrad::cli

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMostTextBytes = std::uint64_t{4} << 30;
 constexpr std::int64_t kFingerprintTokens = 1 << 16;
 
-// N of "bpe:N"; nothing where it is something else.
+// Returns N of "bpe:N", or nullopt if `wanted` has another form. Throws UserError if N is invalid.
 std::optional<std::int64_t> bpe_size(const std::string& wanted) {
   if (!wanted.starts_with("bpe:")) return std::nullopt;
   std::int64_t size = 0;
@@ -31,7 +31,7 @@ std::optional<std::int64_t> bpe_size(const std::string& wanted) {
   const auto [stop, error] = std::from_chars(wanted.data() + 4, end, size);
   if (error == std::errc() && stop == end && size >= 257 && size <= 1 << 24) return size;
   throw UserError(
-      fmt::format("--tokenizer {}: bpe:N with N from 257 to {} expected", wanted, 1 << 24));
+      fmt::format("--tokenizer {}: expected bpe:N with N from 257 to {}", wanted, 1 << 24));
 }
 
 Tokenizer with_end(Tokenizer tokenizer) {
@@ -39,7 +39,7 @@ Tokenizer with_end(Tokenizer tokenizer) {
   return tokenizer;
 }
 
-// Made of the documents, which are these files.
+// Returns a tokenizer trained on `documents`, the contents of `files`, or read from a file.
 Tokenizer make_tokenizer(const std::string& wanted, const std::vector<std::string>& documents,
                          const std::vector<std::string>& files) {
   if (wanted == "bytes") return with_end(Tokenizer::bytes({kEndOfText}));
@@ -55,11 +55,12 @@ Tokenizer make_tokenizer(const std::string& wanted, const std::vector<std::strin
     const std::vector<std::string_view> texts(documents.begin(), documents.end());
     return with_end(Tokenizer::train(texts, {.vocab_size = *size, .special_tokens = {kEndOfText}}));
   }
-  if (wanted == "bpe") return make_tokenizer("bpe:", documents, files);  // says what is missing
+  if (wanted == "bpe") return make_tokenizer("bpe:", documents, files);  // throws: no N
   return Tokenizer::from_file(wanted);
 }
 
-// A file of tokens, by whatever name, begins with the length of its header and the header.
+// Returns true if the file is a token file. Other extensions than .safetensors are recognized by
+// the first bytes: the size of the header, then the header.
 bool holds_tokens(const std::string& path) {
   if (path.ends_with(".safetensors")) return true;
   std::ifstream file(path, std::ios::binary);
@@ -68,7 +69,7 @@ bool holds_tokens(const std::string& path) {
   return file.gcount() == sizeof start && start[6] == 0 && start[7] == 0 && start[8] == '{';
 }
 
-// Of the size and of stretches from beginning to end.
+// Adds the size and evenly spaced ranges of the tokens.
 void add_tokens(Fingerprint& print, const lm::TokenText& text) {
   const std::int64_t size = text.size();
   print.add(&size, sizeof size);
@@ -88,7 +89,7 @@ void add_tokens(Fingerprint& print, const lm::TokenText& text) {
 std::vector<std::string> text_files(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {
-    if (path.empty()) throw UserError("the path of a text is empty");
+    if (path.empty()) throw UserError("the path of a text file is empty");
     std::error_code error;
     if (!fs::is_directory(path, error)) {
       files.push_back(path);
@@ -99,7 +100,7 @@ std::vector<std::string> text_files(const std::vector<std::string>& paths) {
       if (entry.path().extension() == ".txt") found.push_back(entry.path().string());
     }
     if (error) throw IoError(path + ": cannot be read: " + error.message());
-    if (found.empty()) throw IoError(path + ": there is no file in it whose name ends in .txt");
+    if (found.empty()) throw IoError(path + ": the folder has no .txt files");
     std::sort(found.begin(), found.end());
     files.insert(files.end(), found.begin(), found.end());
   }
@@ -111,8 +112,8 @@ std::vector<std::string> read_documents(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     if (holds_tokens(file)) {
       throw UserError(file +
-                      ": is not text; a file of tokens is the only one that is given, and a model "
-                      "goes to --from");
+                      ": not a text file; a token file must be the only input, and a model is "
+                      "passed with --from");
     }
     documents.push_back(read_text_file(file, kMostTextBytes));
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -134,14 +135,14 @@ LmText read_lm_text(const std::vector<std::string>& paths, const std::string& wa
     const bool made_of_text = wanted == "characters" || bpe_size(wanted);
     if (!given && made_of_text) {
       throw UserError(fmt::format(
-          "{}: holds tokens: --tokenizer names the file of the tokenizer that made them",
+          "{}: contains tokens; set --tokenizer to the file of the tokenizer that encoded them",
           paths[0]));
     }
     LmText text{given ? *given : make_tokenizer(wanted, {}, {}), {}, "", 0};
     const TokenFile file(paths[0]);
     if (file.vocab_size() > text.tokenizer.vocab_size()) {
-      throw UserError(fmt::format("{}: is of a tokenizer with {} tokens, this one has {}", paths[0],
-                                  file.vocab_size(), text.tokenizer.vocab_size()));
+      throw UserError(fmt::format("{}: encoded with a tokenizer of {} tokens; this one has {}",
+                                  paths[0], file.vocab_size(), text.tokenizer.vocab_size()));
     }
     std::tie(text.split.train, text.split.validation) = lm::TokenText(file).split(holdout);
     return finished(std::move(text));

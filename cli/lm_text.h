@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The text of a language model: files, folders or a file of tokens, and a tokenizer for it.
+// Text for language models: text files, folders or a token file, with a tokenizer.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,27 @@
 
 namespace tensorgrad::cli {
 
-// Where a text ends, for tokenizers that are made here.
+// End-of-text token of the tokenizers that are trained here.
 inline constexpr const char* kEndOfText = "<|endoftext|>";
 
 struct LmText {
   Tokenizer tokenizer;
   lm::TokenSplit split;
   std::string fingerprint;     // of the tokens
-  std::int64_t documents = 0;  // 0: a file of tokens
+  std::int64_t documents = 0;  // 0 for a token file
 };
 
-// Files, gzipped or not, each a document; of folders those whose names end in .txt, sorted.
-// IoError: there is none.
+// Returns the files among `paths`, and of each folder its .txt files, sorted. Throws IoError if a
+// folder cannot be read or has no .txt files, and UserError if a path is empty.
 std::vector<std::string> text_files(const std::vector<std::string>& paths);
+// Returns the contents of the files, which may be gzipped, without byte order marks. Throws
+// UserError if a file contains tokens, and IoError if a file cannot be read.
 std::vector<std::string> read_documents(const std::vector<std::string>& files);
 
-// `wanted`: "characters", "bytes", "bpe:N", which are made of the text, or a file; it does not
-// count where a tokenizer is given. A single path that ends in .safetensors is a file of tokens.
+// Returns the tokens of the text, split for training and validation. A single path may be a token
+// file. `wanted` is "characters", "bytes" or "bpe:N", which are trained on the text, or a tokenizer
+// file; it is ignored if `given` is set. Throws UserError if `wanted` is invalid, or if a token
+// file does not match the tokenizer.
 LmText read_lm_text(const std::vector<std::string>& paths, const std::string& wanted,
                     const std::optional<Tokenizer>& given, double holdout);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// tg lm train: the loop, the run folder, going on after a stop. metrics.jsonl is written before the
-// checkpoint: what the checkpoint has not seen is dropped when the run goes on.
+// tg lm train: the training loop, the run folder and resuming. The metrics are written before the
+// checkpoint. Metrics of steps after the checkpoint are dropped when the run is resumed.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -30,13 +30,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kStepLines = 1000;  // of a whole run in metrics.jsonl
+constexpr std::int64_t kStepLines = 1000;  // target per run; at most twice as many
 
 double lm_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// What it is made of: "mamba1, mlp, attention, mlp, mamba1, mlp".
+// Returns the kinds of the layers: "mamba1 mlp attention mlp mamba1 mlp".
 std::string layers_text(const nn::LanguageModelConfig& config) {
   constexpr const char* kNames[] = {"mamba1", "mamba2", "mamba3", "attention", "mlp"};
   std::string text;
@@ -52,7 +52,7 @@ ProgressOptions token_progress() {
   return options;
 }
 
-// One run from the state of its trainer to its end, or to a signal.
+// Trains a run from the state of its trainer to its end, or until a signal.
 class LmTraining {
  public:
   LmTraining(const LmRun& run, std::string folder, lm::LanguageTrainer& trainer,
@@ -103,7 +103,7 @@ class LmTraining {
       loss = trainer_.step();
     } catch (const UserError& error) {
       progress_.finish();
-      throw UserError(fmt::format("{}; {} is the last good state, of step {}", error.message(),
+      throw UserError(fmt::format("{}; {} holds the last good state, of step {}", error.message(),
                                   path("checkpoint.safetensors"), saved_step_));
     }
     seconds_ += lm_now() - began;
@@ -116,7 +116,7 @@ class LmTraining {
     progress_.update(0, done * trainer_.tokens_per_step(), shown_.value());
   }
 
-  // Validation, the model if it is the best, a checkpoint, a text.
+  // Validates, saves the model if it is the best one, saves a checkpoint and generates a sample.
   void look() {
     progress_.pause();
     const std::int64_t done = trainer_.steps();
@@ -182,14 +182,15 @@ class LmTraining {
         lm::save_model(path("model.safetensors"), trainer_.model(tokenizer_));
       }
     }
-    fmt::print("stopped after step {} of {}; saved; go on with: tg lm train --resume {}\n", done,
+    fmt::print("stopped after step {} of {}; saved; resume with: tg lm train --resume {}\n", done,
                total_, shell_word(folder_));
     std::fflush(stdout);
     return 128 + (interrupted() != 0 ? interrupted() : SIGINT);
   }
 
   int complete() {
-    const History history = rewind_metrics(path("metrics.jsonl"), trainer_.steps());  // no pauses
+    const History history =
+        rewind_metrics(path("metrics.jsonl"), trainer_.steps());  // drops pauses
     Curve training{.name = "training", .x = {}, .y = {}, .smooth = true};
     Curve validation{.name = "validation", .x = {}, .y = {}, .marks = true};
     for (const StepLine& line : history.steps) {
@@ -206,9 +207,9 @@ class LmTraining {
         path("curves.svg"),
         curves_svg(
             fs::path(run_.data.front()).filename().string() + ", " + run_.settings.shape.arch,
-            {{.title = "loss, nats a token", .x_label = "step", .curves = curves}}));
+            {{.title = "loss (nats per token)", .x_label = "step", .curves = curves}}));
     if (stop_.should_stop()) {
-      fmt::print("stopped early: {} validations without a better one\n", run_.settings.patience);
+      fmt::print("stopped early: {} validations without improvement\n", run_.settings.patience);
     }
     if (run_.validation_tokens > 1) {
       fmt::print("best validation loss {:.4f} at step {}, {:.0f} s of training\n", stop_.best(),
@@ -232,9 +233,9 @@ class LmTraining {
   Progress progress_;
   ShownLoss shown_;
   std::optional<lm::Generator> generator_;
-  double seconds_ = 0;  // of training alone
+  double seconds_ = 0;  // training time, without validation
   double loss_sum_ = 0, line_began_ = 0;
-  std::int64_t line_step_ = 0;  // since the last validation
+  std::int64_t line_step_ = 0;  // step of the last validation
 };
 
 void print_lm_head(const LmRun& run, const lm::LanguageTrainer& trainer, const LmText& text,
@@ -246,15 +247,14 @@ void print_lm_head(const LmRun& run, const lm::LanguageTrainer& trainer, const L
   fmt::print("model   {}: {}; {} parameters{}\n", run.settings.shape.arch, layers_text(run.config),
              trainer.parameters(),
              !run.settings.training.train_only_bc ? ""
-             : attends ? ", of which B and C and those of attention alone are trained"
-                       : ", of which B and C alone are trained");
-  fmt::print("text    {}: {} tokens to train on, {} held out; {} tokens of {}\n",
+             : attends                            ? ", training only those of B, C and attention"
+                                                  : ", training only those of B and C");
+  fmt::print("text    {}: {} tokens for training, {} held out; vocabulary of {} tokens, {}\n",
              text.documents > 0 ? fmt::format("{} documents", text.documents) : run.data.front(),
              run.train_tokens, run.validation_tokens, text.tokenizer.vocab_size(),
              text.tokenizer.kind());
   if (text.documents > 1 && !text.tokenizer.eos_id()) {
-    fmt::print(
-        "        the tokenizer has no token for the end of a text: nothing lies between them\n");
+    fmt::print("        the tokenizer has no end-of-text token: documents are not separated\n");
   }
   fmt::print("run     {}\n", folder);
   std::fflush(stdout);
@@ -273,7 +273,8 @@ std::unique_ptr<lm::LanguageTrainer> make_trainer(const LmRun& run, const LmText
                                                options);
 }
 
-// Before anything is trained: texts are first written after a validation.
+// Throws UserError if the prompt cannot be encoded. Without this check the first sample would fail,
+// after some training.
 void check_prompt(const std::string& prompt, const Tokenizer& tokenizer) {
   try {
     (void)tokenizer.encode(prompt);
@@ -282,7 +283,7 @@ void check_prompt(const std::string& prompt, const Tokenizer& tokenizer) {
   }
 }
 
-// An empty one stays so: text_files() refuses it.
+// Empty paths stay empty: text_files() throws for them.
 std::vector<std::string> absolute_paths(std::vector<std::string> paths) {
   for (std::string& path : paths)
     if (!path.empty()) path = fs::absolute(path).lexically_normal().string();
@@ -326,8 +327,8 @@ int lm_start(const LmTrainArguments& arguments) {
   return LmTraining(run, folder, *trainer, text.tokenizer, {}, arguments.stop_after).go();
 }
 
-// What run.json says of a model may be of any size: none is made before it is known that the
-// checkpoint holds it.
+// Throws if the weights in the checkpoint do not match the configuration. A damaged run.json may
+// describe a huge model; it must not be allocated before this check.
 void check_checkpoint(const nn::LanguageModelConfig& config, const std::string& path) {
   std::map<std::string, HostTensor> weights;
   for (const auto& [name, tensor] : read_safetensors(path).tensors) {
@@ -345,21 +346,21 @@ int lm_resume(const LmTrainArguments& arguments) {
   const LmText text =
       read_lm_text(run.data, run.settings.tokenizer, tokenizer, run.settings.holdout);
   if (text.fingerprint != run.fingerprint) {
-    throw IoError(run.data.front() + ": the text is not that of the run; it cannot go on");
+    throw IoError(run.data.front() + ": the text differs from that of the run; cannot resume");
   }
   check_checkpoint(run.config, path("checkpoint.safetensors"));
   const auto trainer = make_trainer(run, text, std::nullopt, arguments.device);
   trainer->load(path("checkpoint.safetensors"));
   if (trainer->steps() > run.settings.training.steps) {
-    throw IoError(fmt::format("{}: the checkpoint has done {} steps: at most {} expected", folder,
+    throw IoError(fmt::format("{}: the checkpoint has {} steps; expected at most {}", folder,
                               trainer->steps(), run.settings.training.steps));
   }
   const History history = rewind_metrics(path("metrics.jsonl"), trainer->steps());
   print_lm_head(run, *trainer, text, trainer->trainer().device(), folder);
   const std::int64_t done = trainer->steps(), all = run.settings.training.steps;
-  fmt::print("going on after step {} of {}\n", done, all);
+  fmt::print("resuming after step {} of {}\n", done, all);
   if (done == all) {
-    fmt::print("nothing is left to do; to train its model for longer: tg lm train TEXT --from {}\n",
+    fmt::print("the run is complete; to train its model further: tg lm train TEXT --from {}\n",
                shell_word(folder));
   }
   return LmTraining(run, folder, *trainer, text.tokenizer, history, arguments.stop_after).go();

@@ -30,30 +30,31 @@ std::string lm_line(const LmLine& line) {
 }
 
 void print_times(const lm::GenerationTimes& times) {
-  // No time is what prompts took that nothing was to be written behind.
+  // Prompts are not processed if no tokens are to be generated.
   const auto part = [](std::int64_t tokens, double seconds) {
     return tokens == 0 || seconds <= 0
                ? std::string("none")
                : fmt::format("{} tokens, {} tokens/s", tokens,
                              short_count(static_cast<double>(tokens) / seconds));
   };
-  fmt::print(stderr, "prompts: {}; written: {}\n", part(times.prompt_tokens, times.prompt_seconds),
-             part(times.tokens, times.seconds));
+  fmt::print(stderr, "prompts: {}; generated: {}\n",
+             part(times.prompt_tokens, times.prompt_seconds), part(times.tokens, times.seconds));
 }
 
-// Says so where texts end because the model can keep no more.
+// Prints how many texts ended because the context of the model is full.
 void print_full(const std::vector<lm::Completion>& texts, std::int64_t context) {
   const auto full = std::count_if(texts.begin(), texts.end(), [](const lm::Completion& text) {
     return text.finish_reason == lm::FinishReason::kContext;
   });
   if (full > 0) {
     fmt::print(stderr,
-               "{} of {} texts ended as attention keeps {} tokens (tg lm train --context)\n", full,
-               texts.size(), context);
+               "{} of {} texts ended at the context length of {} tokens (tg lm train --context)\n",
+               full, texts.size(), context);
   }
 }
 
-// The tokens to be scored.
+// Returns the tokens to score. Throws UserError if there is no text or no tokenizer, and IoError if
+// the text of the run has changed.
 std::vector<std::int32_t> eval_tokens(const LmEvalArguments& arguments,
                                       const std::optional<Tokenizer>& tokenizer) {
   if (!tokenizer) throw UserError(arguments.model + ": the model has no tokenizer");
@@ -62,7 +63,7 @@ std::vector<std::int32_t> eval_tokens(const LmEvalArguments& arguments,
   }
   std::error_code ignored;
   if (!fs::is_directory(arguments.model, ignored)) {
-    throw UserError("lm eval: --data is needed where the model is a file");
+    throw UserError("lm eval: --data is required if the model is a file");
   }
   const LmRun run = read_lm_run(arguments.model);
   const LmText text = read_lm_text(run.data, "", tokenizer, run.settings.holdout);
@@ -70,7 +71,7 @@ std::vector<std::int32_t> eval_tokens(const LmEvalArguments& arguments,
     throw IoError(run.data.front() + ": the text has changed since the run began");
   }
   if (text.split.validation.size() < 2) {
-    throw UserError("lm eval: the run held no text out to validate with; --data names some");
+    throw UserError("lm eval: the run has no validation text; select a text with --data");
   }
   return text.split.validation.read_all();
 }
@@ -99,7 +100,7 @@ int lm_generate(const LmGenerateArguments& arguments) {
   lm::Generator generator(model, {.batch = batch, .device = arguments.device});
   lm::GenerateOptions options = arguments.options;
   const bool streams = total == 1 && !arguments.json;
-  // The prompt, once it is known to be one that can be written on.
+  // Prints the prompt once, after it was accepted.
   bool shown = false;
   const auto show_prompt = [&] {
     if (streams && !std::exchange(shown, true)) fmt::print("{}", prompts[0]);
@@ -165,7 +166,7 @@ int lm_eval(const LmEvalArguments& arguments) {
                                 {"seconds", seconds}}));
   } else {
     fmt::print(
-        "{} tokens: loss {:.4f} nats a token, perplexity {:.3f}, {:.4f} bits a byte; {} "
+        "{} tokens: loss {:.4f} nats per token, perplexity {:.3f}, {:.4f} bits per byte; {} "
         "tokens/s\n",
         score.tokens, score.loss(), score.perplexity(), bits,
         short_count(static_cast<double>(score.tokens) / std::max(seconds, 1e-9)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The command-line tool: arguments, help, and exit codes: 0 fine, 1 an error, 2 wrong usage, 128 +
-// n stopped by signal n.
+// The command-line tool: arguments, help and exit codes. 0: success, 1: error, 2: wrong usage,
+// 128 + n: stopped by signal n.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -30,7 +30,7 @@
 namespace tensorgrad::cli {
 namespace {
 
-// Help without the lists of ranges and of options that exclude each other.
+// Formats help without the lists of ranges and of mutually exclusive options.
 class ShortFormatter : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
@@ -43,13 +43,14 @@ class ShortFormatter : public CLI::Formatter {
   }
 };
 
-constexpr std::int64_t kMostUnits = 1 << 20;  // of a hidden layer
-constexpr std::int64_t kMostSide = 65'535;    // pixels of a picture
+constexpr std::int64_t kMostUnits = 1 << 20;  // per hidden layer
+constexpr std::int64_t kMostSide = 65'535;    // pixels of an image
 
-// Gives the command that was chosen; it is called when everything is parsed.
+// The selected subcommand. It is called after parsing and returns the exit code.
 using Action = std::function<int()>;
 
-// Sizes of hidden layers, "256,128"; those of 0 are left out.
+// Returns the sizes of hidden layers in a text such as "256,128", without zeros. Throws
+// CLI::ValidationError if the text is invalid.
 std::vector<std::int64_t> layer_sizes(const std::string& text) {
   std::vector<std::int64_t> sizes;
   const char* at = text.data();
@@ -59,7 +60,7 @@ std::vector<std::int64_t> layer_sizes(const std::string& text) {
     const auto [stop, error] = std::from_chars(at, end, size);
     if (error != std::errc() || (stop != end && *stop != ',') || size < 0 || size > kMostUnits) {
       throw CLI::ValidationError(
-          "--hidden", fmt::format("sizes up to {} with single commas between expected, got '{}'",
+          "--hidden", fmt::format("expected sizes up to {}, separated by single commas, got '{}'",
                                   kMostUnits, text));
     }
     if (size > 0) sizes.push_back(size);
@@ -68,7 +69,7 @@ std::vector<std::int64_t> layer_sizes(const std::string& text) {
   }
 }
 
-// A size of pictures, "28x28".
+// Sets height and width from a text such as "28x28". Throws CLI::ValidationError if it is invalid.
 void take_size(const std::string& text, TrainSettings& settings) {
   const char* const end = text.data() + text.size();
   const auto [cross, first] = std::from_chars(text.data(), end, settings.height);
@@ -81,54 +82,58 @@ void take_size(const std::string& text, TrainSettings& settings) {
   }
   throw CLI::ValidationError(
       "--size",
-      fmt::format("HEIGHTxWIDTH up to {}, as 28x28, expected, got '{}'", kMostSide, text));
+      fmt::format("expected HEIGHTxWIDTH up to {}, such as 28x28, got '{}'", kMostSide, text));
 }
 
-// What a run is made with; none of it goes with another one's settings.
+// Adds the settings of a new run and returns their options, so that --run and --resume can exclude
+// them.
 std::vector<CLI::Option*> add_settings(CLI::App& command, TrainSettings& s) {
   constexpr std::int64_t kMost = 1 << 24;
   return {
-      command.add_option("--epochs", s.epochs, "Passes over the training set")
+      command.add_option("--epochs", s.epochs, "Number of passes over the training set")
           ->check(CLI::Range(1, 1'000'000))
           ->capture_default_str(),
-      command.add_option("--batch", s.batch, "Images or rows per step")
+      command.add_option("--batch", s.batch, "Images or rows per training step")
           ->check(CLI::Range(std::int64_t{1}, kMost))
           ->default_str(std::to_string(kDefaultBatch)),
-      command.add_option("--lr", s.lr, "Learning rate at the start; falls to 0 along a cosine")
+      command.add_option("--lr", s.lr, "Initial learning rate; follows a cosine down to 0")
           ->check(kPositive)
           ->capture_default_str(),
       command
           .add_option_function<std::string>(
               "--hidden", [&s](const std::string& text) { s.hidden = layer_sizes(text); },
-              "Sizes of the hidden layers, as 256,128; 0 for none")
+              "Sizes of the hidden layers, separated by commas; 0: none")
           ->option_text("SIZES (256,128)"),
-      command.add_option("--optimizer", s.optimizer, "adamw, adam, or sgd (momentum 0.9)")
+      command
+          .add_option("--optimizer", s.optimizer, "Optimizer: adamw, adam or sgd (momentum 0.9)")
           ->check(CLI::IsMember({"adamw", "adam", "sgd"}))
           ->capture_default_str(),
       command
           .add_option("--weight-decay", s.weight_decay,
                       "Weight decay (default: 0.01 for adamw, 0 for others)")
           ->check(CLI::NonNegativeNumber),
-      command.add_option("--seed", s.seed, "Initial weights, order of the data, what is held out")
+      command
+          .add_option("--seed", s.seed, "Random seed for initial weights, data order and holdout")
           ->capture_default_str(),
       command.add_flag("--mixed-precision", s.mixed_precision,
-                       "Products and what lies between layers in f16, weights in f32, and a factor "
-                       "on the loss that follows its gradients"),
+                       "Matrix products and activations in f16, weights in f32, with dynamic "
+                       "loss scaling"),
       command.add_option("--label", s.label,
-                         "CSV: label column, by name or index (default: the last)"),
+                         "CSV: label column, by name or index (default: the last one)"),
       command
           .add_option("--holdout", s.holdout,
-                      "CSV, pictures: share of the rows or of each class to test with")
+                      "CSV, class folders: fraction of the rows or of each class held out for "
+                      "testing")
           ->check(kShare)
           ->capture_default_str(),
       command
           .add_option_function<std::string>(
               "--size", [&s](const std::string& text) { take_size(text, s); },
-              "Pictures: resize all to this (default: all are of one size)")
+              "Class folders: resize all images to this size (default: all must have one size)")
           ->option_text("HEIGHTxWIDTH"),
       command
           .add_option("--channels", s.channels,
-                      "Pictures: 1 grey, 3 RGB (default: as the first one)")
+                      "Class folders: 1: grayscale, 3: RGB (default: as in the first image)")
           ->check(CLI::IsMember({1, 3}))
           ->option_text("1|3")};
 }
@@ -137,14 +142,14 @@ void finish_settings(TrainSettings& settings, bool decay_given) {
   if (!decay_given && settings.optimizer != "adamw") settings.weight_decay = 0;
 }
 
-// A run goes on with what it began with.
+// Throws CLI::ValidationError if one of the options is set: a resumed run keeps its settings.
 void refuse_settings(const std::vector<CLI::Option*>& options) {
   for (const CLI::Option* const option : options) {
     if (option->empty()) continue;
     throw CLI::ValidationError(
         option->get_name(),
-        "not with --resume, which goes on as the run began (its length is part of its schedule); "
-        "for other settings start a new run");
+        "cannot be used with --resume: a run keeps its settings (its length is part of its "
+        "schedule); start a new run to change them");
   }
 }
 
@@ -153,28 +158,26 @@ void add_train(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand("train", "Train a classifier on images or a table");
   CLI::Option* const data = command.add_option(
       "--data", args->data,
-      "A folder with a folder of pictures for each class or with IDX files as MNIST's, or a CSV "
+      "Folder with one subfolder of images per class, folder of IDX files (as of MNIST), or CSV "
       "file with a label column");
   CLI::Option* const resume = command.add_option(
-      "--resume", args->resume,
-      "Go on with a run, as if it had never stopped; --data says where its data lies now");
+      "--resume", args->resume, "Run folder to resume; --data overrides the path of its data");
   std::vector<CLI::Option*> fixed = add_settings(command, args->settings);
   CLI::Option* const decay = command.get_option("--weight-decay");
-  fixed.push_back(
-      command.add_option("--out", args->out, "Run folder (default: runs/NAME, a new one)"));
+  fixed.push_back(command.add_option("--out", args->out,
+                                     "Run folder to create (default: a new folder, runs/NAME)"));
   fixed.push_back(command.add_flag("--force", args->force,
-                                   "Replace a run in the folder; files that are not tg's stay"));
-  command
-      .add_option("--stop-after", args->stop_after, "Stop as Ctrl-C would once this step is done")
+                                   "Replace an existing run; other files in the folder are kept"));
+  command.add_option("--stop-after", args->stop_after, "Stop after this step, as with Ctrl-C")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   add_device_options(command, args->device);
   command.footer(
       "Examples:\n"
       "  tg train --data /usr/share/datasets/fashion-mnist --device cpu\n"
       "  tg train --data iris.csv --label species --hidden 32 --epochs 100 --batch 16\n"
-      "  tg train --data pictures --size 64x64  (pictures/cat/1.jpg, pictures/dog/1.png ...)\n"
+      "  tg train --data images --size 64x64  (images/cat/1.jpg, images/dog/1.png ...)\n"
       "  tg train --resume runs/fashion-mnist\n"
-      "Ctrl-C finishes the step, saves, and says how to go on.");
+      "Ctrl-C finishes the current step, saves the run and prints how to resume it.");
   command.callback([=, &action] {
     if (data->empty() && resume->empty()) throw CLI::RequiredError("--data or --resume");
     if (!resume->empty()) refuse_settings(fixed);
@@ -185,12 +188,12 @@ void add_train(CLI::App& app, Action& action) {
 
 void add_eval(CLI::App& app, Action& action) {
   auto args = std::make_shared<EvalArguments>();
-  CLI::App& command = *app.add_subcommand("eval", "Test a trained model");
+  CLI::App& command = *app.add_subcommand("eval", "Evaluate a trained classifier");
   command.add_option("--run", args->run, "Run folder")->required();
   command.add_option(
       "--data", args->data,
-      "Other data to test with: a folder (its test set, or all of its pictures) or a "
-      "CSV file (all rows)");
+      "Test data (default: that of the run): a folder (its test set, or all images if it has none) "
+      "or a CSV file (all rows)");
   command.add_flag("--json", args->json, "Print one JSON object");
   add_device_options(command, args->device);
   command.footer(
@@ -202,32 +205,29 @@ void add_eval(CLI::App& app, Action& action) {
 
 void add_predict(CLI::App& app, Action& action) {
   auto args = std::make_shared<PredictArguments>();
-  CLI::App& command =
-      *app.add_subcommand("predict", "Print class and probability of images or rows");
+  CLI::App& command = *app.add_subcommand("predict", "Predict the classes of images or rows");
   command.add_option("--run", args->run, "Run folder")->required();
-  command.add_option("FILE", args->files, "PNG or JPEG, IDX images, or CSV rows without labels")
+  command
+      .add_option("FILE", args->files, "PNG or JPEG images, IDX images, or CSV rows without labels")
       ->required();
-  command.add_option("--label", args->label, "CSV: a label column in the files, to be left out");
-  command.add_flag("--json", args->json, "Print one JSON object a line, with all probabilities");
+  command.add_option("--label", args->label, "CSV: label column to ignore");
+  command.add_flag("--json", args->json, "Print one JSON object per line, with all probabilities");
   add_device_options(command, args->device);
   command.footer(
       "Examples:\n"
       "  tg predict --run runs/fashion-mnist t10k-images-idx3-ubyte.gz | head\n"
       "  tg predict --run runs/iris --json flowers.csv\n"
-      "  tg predict --run runs/pictures new/*.jpg\n"
-      "Prints index, class and probability, with tabs between.");
+      "  tg predict --run runs/images new/*.jpg\n"
+      "Prints index, class and probability, separated by tabs.");
   command.callback([=, &action] { action = [args] { return predict(*args); }; });
 }
 
 void add_export(CLI::App& app, Action& action) {
   auto args = std::make_shared<ExportArguments>();
-  CLI::App& command =
-      *app.add_subcommand("export", "Write a trained model to a file of ONNX, for other programs");
+  CLI::App& command = *app.add_subcommand("export", "Export a trained classifier to ONNX");
   command.add_option("--run", args->run, "Run folder")->required();
   command.add_option("--out", args->out, "File to write")->required();
-  command
-      .add_option("--batch", args->batch,
-                  "Images or rows that the model takes at once; any number if not given")
+  command.add_option("--batch", args->batch, "Batch size, in images or rows (default: dynamic)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   command.footer("Example:\n  tg export --run runs/fashion-mnist --out fashion.onnx");
   command.callback([=, &action] { action = [args] { return export_model(*args); }; });
@@ -237,19 +237,20 @@ void add_devices(CLI::App& app, Action& action) {
   auto options = std::make_shared<DeviceOptions>();
   auto json = std::make_shared<bool>(false);
   CLI::App& command =
-      *app.add_subcommand("devices", "List what can compute here, and what `auto` would take");
+      *app.add_subcommand("devices", "List the available devices, and which one `auto` selects");
   command.add_flag("--json", *json, "Print one JSON object");
   command.footer("Example:\n  tg devices");
   command.callback(
       [=, &action] { action = [options, json] { return list_devices(*options, *json); }; });
 }
 
-// A run, or data with settings; what is given back is called once all is parsed.
+// Adds the options for a run, or for data with settings. The returned function must be called after
+// parsing. It throws CLI::RequiredError if neither is set.
 std::function<void()> add_model(CLI::App& command, ExplainArguments& args,
                                 const std::vector<std::string>& more_devices) {
   CLI::Option* const run = command.add_option("--run", args.run, "Run folder");
-  CLI::Option* const data =
-      command.add_option("--data", args.data, "Or data, with the settings of `tg train`");
+  CLI::Option* const data = command.add_option(
+      "--data", args.data, "Data, with the settings of `tg train`, instead of a run");
   for (CLI::Option* const option : add_settings(command, args.settings)) run->excludes(option);
   run->excludes(data);
   CLI::Option* const decay = command.get_option("--weight-decay");
@@ -263,8 +264,8 @@ std::function<void()> add_model(CLI::App& command, ExplainArguments& args,
 void add_explain(CLI::App& app, Action& action) {
   auto args = std::make_shared<ExplainArguments>();
   CLI::App& command = *app.add_subcommand(
-      "explain", "Show the launches of a training step, what is fused into each, and the memory");
-  const auto finish = add_model(command, *args, {"null"});  // plans, computes nothing
+      "explain", "Show the kernel launches of a training step, their fused ops and the memory");
+  const auto finish = add_model(command, *args, {"null"});  // null only compiles
   command.footer(
       "Examples:\n"
       "  tg explain --run runs/fashion-mnist\n"
@@ -278,21 +279,23 @@ void add_explain(CLI::App& app, Action& action) {
 void add_profile(CLI::App& app, Action& action) {
   auto args = std::make_shared<ProfileArguments>();
   CLI::App& command = *app.add_subcommand(
-      "profile", "Time each launch of a training step, and compare with what the device can do");
+      "profile", "Time each launch of a training step and compare it with the device's roofline");
   const auto finish = add_model(command, args->model, {});
-  command.add_option("--steps", args->steps, "Steps to take the median of")
+  command.add_option("--steps", args->steps, "Steps to time; the median is reported")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
   command.add_flag_callback(
       "--no-roofline", [args] { args->roofline = false; },
-      "Do not measure the device's rates first");
-  command.add_option("--html", args->html, "File for a page with a timeline and a roofline plot");
-  command.add_option("--trace", args->trace, "File for ui.perfetto.dev or chrome://tracing");
+      "Do not measure the peak rates of the device");
+  command.add_option("--html", args->html,
+                     "HTML page to write, with a timeline and a roofline plot");
+  command.add_option("--trace", args->trace,
+                     "Trace file to write, for ui.perfetto.dev or chrome://tracing");
   command.footer(
       "Examples:\n"
       "  tg profile --run runs/fashion-mnist\n"
       "  tg profile --data /usr/share/datasets/fashion-mnist --batch 512 --html profile.html\n"
-      "The data are made up: what a launch costs does not depend on them.");
+      "Uses synthetic data: the cost of a launch does not depend on the values.");
   command.callback([=, &action] {
     finish();
     action = [args] { return profile(*args); };
@@ -302,46 +305,48 @@ void add_profile(CLI::App& app, Action& action) {
 void add_dump(CLI::App& app, Action& action) {
   auto path = std::make_shared<std::string>();
   CLI::App& command = *app.add_subcommand("dump", "List the tensors of a safetensors file");
-  command.add_option("FILE", *path, "A .safetensors file")->required();
+  command.add_option("FILE", *path, "Safetensors file")->required();
   command.footer("Example:\n  tg dump runs/fashion-mnist/model.safetensors");
   command.callback([=, &action] { action = [path] { return dump(*path); }; });
 }
 
 void add_env(CLI::App& app, Action& action) {
   CLI::App& command =
-      *app.add_subcommand("env", "List the environment switches, and what they are set to");
+      *app.add_subcommand("env", "List the environment variables that tg reads, with their values");
   command.footer("Example:\n  TENSORGRAD_DEBUG=1 tg env");
   command.callback([&action] { action = [] { return print_environment(); }; });
 }
 
 void add_opt(CLI::App& app, Action& action) {
   auto args = std::make_shared<OptArguments>();
-  CLI::App& command = *app.add_subcommand("opt", "Rewrite a graph: IR text in, IR text out");
-  command.add_option("FILE", args->file, "IR text, as TENSORGRAD_DUMP writes it")->required();
+  CLI::App& command =
+      *app.add_subcommand("opt", "Run optimization passes on a graph: IR text in, IR text out");
+  command.add_option("FILE", args->file, "IR text, as written by TENSORGRAD_DUMP")->required();
   command
-      .add_option("--passes", args->passes,
-                  "Passes to run, as simplify,fold,cse,dce,fuse (default: all, as for a model)")
+      .add_option(
+          "--passes", args->passes,
+          "Passes to run, such as simplify,fold,cse,dce,fuse (default: all, in compiler order)")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command.add_option("--out", args->out, "File for the result (default: standard output)");
+  command.add_option("--out", args->out, "File to write (default: standard output)");
   command.footer("Example:\n  tg opt --passes simplify,dce 01_autodiff.ir");
   command.callback([=, &action] { action = [args] { return optimize_ir(*args); }; });
 }
 
 void add_ir_options(CLI::App& command, IrArguments& args) {
-  command.add_option("FILE", args.file, "IR text, as TENSORGRAD_DUMP writes it")->required();
+  command.add_option("FILE", args.file, "IR text, as written by TENSORGRAD_DUMP")->required();
   command.add_option("--inputs", args.inputs,
                      "Safetensors file with inputs, parameters, states, data or scalars by name, "
                      "or a checkpoint");
-  command.add_option("--seed", args.seed, "Of the values that are not given")
+  command.add_option("--seed", args.seed, "Random seed for values not in --inputs")
       ->capture_default_str();
 }
 
 void add_run(CLI::App& app, Action& action) {
   auto args = std::make_shared<IrArguments>();
-  CLI::App& command = *app.add_subcommand("run", "Run a graph once, and print what it gives");
+  CLI::App& command = *app.add_subcommand("run", "Run a graph once and print its outputs");
   add_ir_options(command, *args);
-  command.add_option("--out", args->out, "Safetensors file for all outputs and updates");
+  command.add_option("--out", args->out, "Safetensors file to write, with all outputs and updates");
   add_device_options(command, args->device, {"reference"});
   command.footer("Example:\n  tg run --device cpu --seed 3 01_autodiff.ir");
   command.callback([=, &action] { action = [args] { return run_ir(*args); }; });
@@ -350,21 +355,21 @@ void add_run(CLI::App& app, Action& action) {
 void add_bisect(CLI::App& app, Action& action) {
   auto args = std::make_shared<BisectArguments>();
   CLI::App& command = *app.add_subcommand(
-      "bisect", "Find the first pass after which two devices compute a graph differently");
+      "bisect", "Find the first pass after which the results of two devices differ");
   add_ir_options(command, args->ir);
-  command.add_option("--a", args->a, "reference, cpu or webgpu")
+  command.add_option("--a", args->a, "First device: reference, cpu or webgpu")
       ->check(CLI::IsMember({"reference", "cpu", "webgpu"}))
       ->option_text("DEVICE (reference)");
-  command.add_option("--b", args->b, "cpu or webgpu")
+  command.add_option("--b", args->b, "Second device: cpu or webgpu")
       ->check(CLI::IsMember({"cpu", "webgpu"}))
       ->option_text("DEVICE (cpu)");
-  command.add_option("--tolerance", args->tolerance, "Relative error that one op may make")
+  command.add_option("--tolerance", args->tolerance, "Maximum relative error of one op")
       ->check(kPositive)
       ->capture_default_str();
   add_adapter_options(command, args->ir.device);
   command.footer(
       "Example:\n  tg bisect --b webgpu 01_autodiff.ir\n"
-      "Exit code 1 where the two differ.");
+      "Exits with code 1 if the results differ.");
   command.callback([=, &action] { action = [args] { return bisect_ir(*args); }; });
 }
 
@@ -377,12 +382,12 @@ std::vector<std::string> command_names(const CLI::App& app) {
 }
 
 int parse_and_run(int argc, char** argv) {
-  CLI::App app("Trains neural networks: whole training steps compiled to fused kernels.", "tg");
+  CLI::App app("Train neural networks. Whole training steps are compiled to fused kernels.", "tg");
   app.set_version_flag("--version", std::string("tg ") + TENSORGRAD_VERSION_STRING);
   app.require_subcommand(0, 1);
   app.formatter(std::make_shared<ShortFormatter>());
   app.get_formatter()->column_width(34);
-  app.footer("`tg COMMAND --help` says more about a command, with examples.");
+  app.footer("See `tg COMMAND --help` for details and examples.");
   Action action;
   add_train(app, action);
   add_eval(app, action);
@@ -398,11 +403,11 @@ int parse_and_run(int argc, char** argv) {
   add_bisect(app, action);
   add_tokenizer(app, action);
   add_lm(app, action);
-  // CLI11 would only say that the word was not expected.
+  // The message of CLI11 does not list the commands.
   const std::vector<std::string> names = command_names(app);
   if (argc > 1 && argv[1][0] != '-' &&
       std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-    fmt::print(stderr, "there is no command '{}'; there are {}\n", printable(argv[1]),
+    fmt::print(stderr, "unknown command '{}'; available: {}\n", printable(argv[1]),
                fmt::join(names, ", "));
     return 2;
   }
@@ -421,7 +426,8 @@ int parse_and_run(int argc, char** argv) {
   return code;
 }
 
-// What it says, without the line where it is of this program: lines are for those of a user's.
+// Returns the message of an error, without a location in the sources of tg: locations are for
+// programs that use the library.
 std::string without_own_line(const Error& error) {
   constexpr std::string_view kThisFile = "cli/main.cpp";
   std::string_view root = std::source_location::current().file_name();
@@ -448,7 +454,7 @@ int fail(const char* what) {
 
 int main(int argc, char** argv) {
   using tensorgrad::cli::fail;
-  // Without it, one of Mesa's Vulkan layers complains on stderr that it finds no Wayland.
+  // Otherwise one of Mesa's Vulkan layers prints an error about a missing Wayland display.
   if (std::getenv("XDG_RUNTIME_DIR") == nullptr) ::setenv("NODEVICE_SELECT", "1", 0);
   try {
     return tensorgrad::cli::parse_and_run(argc, argv);

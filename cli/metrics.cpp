@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lines of metrics.jsonl. Reading takes numbers as they come: null stands for what is not finite.
+// Writing and reading of metrics.jsonl. Numbers that are not finite are stored as null.
 #include "metrics.h"
 
 #include <cmath>
@@ -27,7 +27,7 @@ std::int64_t step_of(const Json& line) {
   return found != line.end() && found->is_number_unsigned() ? found->get<std::int64_t>() : -1;
 }
 
-// Calls `take` with each whole line and what it says.
+// Calls `take` with each complete line and its parsed value.
 void each_line(const std::string& path,
                const std::function<void(std::string_view, const Json&)>& take) {
   const std::vector<std::byte> bytes = read_file(path, std::uint64_t{4} << 30);
@@ -41,7 +41,7 @@ void each_line(const std::string& path,
     if (!line.is_object() || !line.contains("kind") || !line["kind"].is_string() ||
         step_of(line) < 0) {
       throw IoError(
-          fmt::format("{}: line {}: an object with kind and step expected", path, number));
+          fmt::format("{}: line {}: expected an object with kind and step", path, number));
     }
     take(text, line);
   }
@@ -67,7 +67,7 @@ void take_line(const Json& line, History& history) {
   }
 }
 
-// To milliseconds.
+// Rounds to milliseconds.
 double rounded(double seconds) { return std::round(seconds * 1e3) / 1e3; }
 
 std::string line_of(const Json& line) { return line.dump(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// metrics.jsonl: written line by line while training, read back for the curves and to go on.
+// metrics.jsonl: written line by line during training, read back for the curves and to resume.
 #pragma once
 
 #include <cstdint>
@@ -28,19 +28,19 @@ struct EpochLine {
   double seconds = 0;
 };
 
-// Written when training stops inside of an epoch, so that the epoch's mean can go on.
+// Written if training stops within an epoch, so that a resumed run computes the same epoch mean.
 struct PauseLine {
   std::int64_t step = 0;
   int epoch = 0;
-  double loss_sum = 0;  // of the epoch's steps so far
+  double loss_sum = 0;  // over the steps of the epoch so far
   double seconds = 0;
 };
 
-// Of a language model.
+// Written by tg lm train after each validation.
 struct ValidationLine {
   std::int64_t step = 0;
-  double train_loss = 0;  // mean since the last such line; nats a token
-  double loss = 0;        // nats a token
+  double train_loss = 0;  // mean since the previous validation, in nats per token
+  double loss = 0;        // in nats per token
   double tokens_per_second = 0;
   double seconds = 0;
 };
@@ -67,14 +67,16 @@ struct History {
   std::vector<StepLine> steps;
   std::vector<EpochLine> epochs;
   std::vector<ValidationLine> validations;
-  PauseLine pause;  // the last one; step 0 if there is none
+  PauseLine pause;  // the last one; step is 0 if there is none
 };
 
-// IoError names a line that is none of ours. A last line that was cut short is left out.
+// Returns the metrics in a file. An incomplete last line is ignored. Throws IoError if the file
+// cannot be read or a line is invalid.
 History read_history(const std::string& path);
 
-// Drops what was written after `step` steps were done, and every pause but that of this very step,
-// from which a run may have to go on more than once; so does the history that it returns.
+// Removes the lines after `step` from the file and returns the rest. Also removes pauses before
+// `step`; one at `step` stays, because a run may be resumed from it more than once. Throws IoError
+// if the file cannot be read or written, or if a line is invalid.
 History rewind_metrics(const std::string& path, std::int64_t step);
 
 }  // namespace tensorgrad::cli

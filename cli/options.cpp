@@ -9,24 +9,24 @@ namespace tensorgrad::cli {
 const CLI::Validator kPositive(
     [](std::string& text) {
       const double value = std::strtod(text.c_str(), nullptr);
-      return value > 0 && std::isfinite(value) ? "" : "a number above 0 expected, got " + text;
+      return value > 0 && std::isfinite(value) ? "" : "expected a number above 0, got " + text;
     },
     "NUMBER > 0");
 const CLI::Validator kShare(
     [](std::string& text) {
       const double value = std::strtod(text.c_str(), nullptr);
-      return value > 0 && value < 1 ? "" : "a share between 0 and 1 expected, got " + text;
+      return value > 0 && value < 1 ? "" : "expected a fraction between 0 and 1, got " + text;
     },
     "0..1");
 
 void add_adapter_options(CLI::App& command, DeviceOptions& device) {
-  command.add_option("--adapter", device.adapter, "WebGPU adapter by its number in `tg devices`")
+  command.add_option("--adapter", device.adapter, "WebGPU adapter, by its number in `tg devices`")
       ->check(CLI::Range(0, 1000));
   command.add_flag("--allow-software", device.allow_software,
-                   "Let webgpu take a software rasteriser");
+                   "Allow webgpu to use a software adapter");
   command.add_option("--tuning-cache", device.tuning_cache,
-                     "webgpu: file that remembers the fastest tiles of matrix products; what it "
-                     "lacks is timed and added");
+                     "webgpu: cache file for the fastest tiles of matrix products; missing entries "
+                     "are measured and added");
   command.add_option("--threads", device.threads, "CPU threads; 0: one per core")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -40,7 +40,7 @@ void add_device_options(CLI::App& command, DeviceOptions& device,
   for (const std::string& kind : kinds) text += (text.empty() ? "" : "|") + kind;
   command
       .add_option("--device", device.kind,
-                  "Where to compute; auto takes a GPU if there is one, else the CPU")
+                  "Device; auto selects a GPU if there is one, else the CPU")
       ->check(CLI::IsMember(kinds))
       ->option_text(text + " (auto)");
   add_adapter_options(command, device);
@@ -55,7 +55,7 @@ void check_adapter(const CLI::App& command) {
     if (device == nullptr || device->empty()) continue;
     if (device->as<std::string>() == "webgpu") return;
   }
-  throw CLI::ValidationError("--adapter", "only for the device webgpu, which was not asked for");
+  throw CLI::ValidationError("--adapter", "requires the device webgpu");
 }
 
 }  // namespace tensorgrad::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Options that several commands have.
+// Options shared by several subcommands.
 #pragma once
 
 #include <string>
@@ -11,15 +11,16 @@
 
 namespace tensorgrad::cli {
 
-extern const CLI::Validator kPositive;  // a number above 0
-extern const CLI::Validator kShare;     // between 0 and 1
+extern const CLI::Validator kPositive;  // accepts numbers above 0
+extern const CLI::Validator kShare;     // accepts numbers between 0 and 1, exclusive
 
+// Adds the options of devices except --device.
 void add_adapter_options(CLI::App& command, DeviceOptions& device);
-// `more`: kinds that not every command takes.
+// Adds --device and the adapter options. `more` are kinds of devices besides auto, cpu and webgpu.
 void add_device_options(CLI::App& command, DeviceOptions& device,
                         const std::vector<std::string>& more = {});
-// Of the commands that were given, and of those within them: without WebGPU an adapter would be
-// ignored. CLI::ValidationError.
+// Checks the parsed commands and their subcommands. Throws CLI::ValidationError if --adapter is
+// used without the device webgpu.
 void check_adapter(const CLI::App& app);
 
 }  // namespace tensorgrad::cli

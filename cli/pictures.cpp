@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Turns history and evaluation of a run into pictures.
+// Plots the history and the evaluation of a run.
 #include "pictures.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tensorgrad::cli {
 namespace {
 
 constexpr std::int64_t kSheetImages = 40;
-constexpr std::int64_t kLargestSide = 512;  // pixels; sheets of larger images are not drawn
+constexpr std::int64_t kLargestSide = 512;  // pixels; no sheet if images are larger
 
 std::string title_of(const Run& run) {
   std::filesystem::path data(run.data);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The pictures of a run: curves.svg, confusion.svg, predictions.png.
+// The plots of a run: curves.svg, confusion.svg and predictions.png.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@
 
 namespace tensorgrad::cli {
 
-// Writes those that make sense into `folder` and gives their names.
+// Writes the plots that apply to the run into `folder` and returns their names. Throws IoError if a
+// file cannot be written.
 std::vector<std::string> write_pictures(const std::string& folder, const Run& run,
                                         const History& history, const Samples& test,
                                         const Evaluation& evaluation);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tg profile: what each launch of a training step costs, as a table, a page and trace events.
+// tg profile: the cost of each launch of a training step, as a table, HTML page and trace events.
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr int kWarmUp = 3;
 
-// As many samples as the training set has, of made-up values: what a launch costs does not depend
-// on them, and a run's own data may be gone.
+// Returns synthetic samples, as many as in the training set. The cost of a launch does not depend
+// on the values, and the data of the run may no longer exist.
 Samples made_up(const Task& task) {
   Samples samples;
   samples.count = task.train_count;
@@ -36,7 +36,7 @@ Samples made_up(const Task& task) {
   return samples;
 }
 
-// Median microseconds of a step that is run as training runs it: many in a call.
+// Returns the median microseconds of a step. Runs `steps` steps per call, as training does.
 double step_microseconds(NetTrainer& trainer, int steps) {
   using Clock = std::chrono::steady_clock;
   constexpr int kTimes = 5;
@@ -71,8 +71,8 @@ int profile(const ProfileArguments& arguments) {
   const Profile profile =
       trainer.profile({}, {.steps = arguments.steps, .roofline = arguments.roofline});
   fmt::print(
-      "device    {}\nmodel     {}: {} parameters, batch {}; the data are made up\n"
-      "step      {:.1f} us, median, {} in a call; its launches one by one {:.1f} us ({}, medians "
+      "device    {}\nmodel     {}: {} parameters, batch {}; synthetic data\n"
+      "step      {:.1f} us (median, {} steps per call); sum of its launches {:.1f} us ({}, medians "
       "of {} steps)\n\n{}",
       profile.device, model_text(run), parameter_count(run), run.settings.batch, step,
       arguments.steps, profile.microseconds(), profile.clock, profile.steps, profile.table());

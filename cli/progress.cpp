@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Draws the progress of training on a terminal, or as plain lines elsewhere.
+// Draws the progress on a terminal, or prints plain lines.
 #include "progress.h"
 
 #include <sys/ioctl.h>
@@ -18,7 +18,7 @@ namespace tensorgrad::cli {
 namespace {
 
 constexpr double kRedrawSeconds = 0.1;
-constexpr double kRateSpan = 5;  // seconds that the rate is measured over, at least
+constexpr double kRateSpan = 5;  // minimum time span of the rate, in seconds
 constexpr std::int64_t kFirstSteps = 20;
 constexpr int kWidestBar = 40;
 constexpr int kNarrowestBar = 8;
@@ -51,7 +51,7 @@ std::string repeated(std::string_view text, int count) {
   return out;
 }
 
-// `width` columns, the part `share` of it filled.
+// Returns a bar of `width` columns, of which the fraction `share` is filled.
 std::string bar(double share, int width, const LineStyle& style) {
   const int full = static_cast<int>(std::floor(share * width + 1e-9));
   if (style.unicode) {
@@ -107,7 +107,8 @@ std::string progress_line(const ProgressState& state, std::string_view unit,
       state.rate > 0 ? fmt::format("{} {}/s", short_count(state.rate), unit) : "";
   const std::string left =
       state.seconds_left >= 0 ? fmt::format("{} left", clock_time(state.seconds_left)) : "";
-  // From the left to the right; the number says in which order parts give way.
+  // Parts from left to right. If the line is too long, parts with smaller numbers are dropped
+  // first.
   std::vector<std::pair<int, std::string>> parts = {{3, epoch},
                                                     {4, percent},
                                                     {5, state.loss ? loss_text(*state.loss) : ""},
@@ -125,7 +126,7 @@ std::string progress_line(const ProgressState& state, std::string_view unit,
   const int room = std::min(style.width - columns() - 2, kWidestBar);
   std::string line;
   for (const auto& [order, text] : parts) {
-    if (order == 4 && style.bar && room >= kNarrowestBar) {  // the bar stands before the percentage
+    if (order == 4 && style.bar && room >= kNarrowestBar) {  // the bar precedes the percentage
       line += (line.empty() ? "" : "  ") + bar(share, room, style);
     }
     line += (line.empty() ? "" : "  ") + text;
@@ -148,17 +149,17 @@ Progress::Progress(std::int64_t total, int epochs, ProgressOptions options)
   if (!options_.clock) options_.clock = steady_seconds;
   state_.total = total;
   state_.epochs = epochs;
-  last_draw_ = terminal_ ? -1e9 : options_.clock();  // the first plain line after an interval
+  last_draw_ = terminal_ ? -1e9 : options_.clock();  // first plain line after one interval
 }
 
 Progress::~Progress() {
   try {
     finish();
-  } catch (...) {  // drawing is not worth ending the program for
+  } catch (...) {  // a failure to draw must not end the program
   }
 }
 
-// Asked for at each line: a terminal may be resized.
+// Queried for each line, since the terminal may be resized.
 int Progress::width() const {
   if (options_.width) return *options_.width;
   winsize size = {};
@@ -184,7 +185,7 @@ void Progress::update(int epoch, std::int64_t done, std::optional<double> loss) 
   draw();
 }
 
-// The rate is taken from `old_`, which lies kRateSpan to twice as many seconds back.
+// Measures the rate since `old_`, which is kRateSpan to 2 * kRateSpan seconds old.
 void Progress::sample(double now) {
   if (!old_) {
     old_ = young_ = Sample{now, state_.done};
@@ -216,7 +217,7 @@ void Progress::resume() {
 
 void Progress::draw() {
   LineStyle style = style_;
-  // A full last column makes some terminals wrap.
+  // Some terminals wrap if the last column is used.
   style.width = terminal_ ? width() - 1 : 1000;
   if (terminal_) {
     fmt::print(options_.stream, "\r{}\x1b[K", progress_line(state_, options_.unit, style));
@@ -238,7 +239,7 @@ void Progress::print(std::string_view line) {
   erase();
   fmt::print(options_.stream, "{}\n", line);
   std::fflush(options_.stream);
-  // The bar comes back with the next update; elsewhere this line stands for one.
+  // A terminal redraws the bar at the next update; otherwise this line counts as a progress line.
   last_draw_ = terminal_ ? -1e9 : options_.clock();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shows how training goes: one line that is redrawn on a terminal, plain lines now and then where
-// the output is a file or a pipe.
+// Progress of training: one redrawn line on a terminal, periodic plain lines if the output is a
+// file or a pipe.
 #pragma once
 
 #include <chrono>
@@ -15,25 +15,25 @@ namespace tensorgrad::cli {
 
 struct ProgressOptions {
   std::FILE* stream = stderr;
-  std::string unit = "images";  // what `done` counts
+  std::string unit = "images";  // unit of `done`
   double plain_interval = 5;    // seconds between plain lines
-  // Found out from the stream and the environment (NO_COLOR, TERM, COLUMNS, LANG) unless set.
+  // If not set, detected from the stream and the environment (NO_COLOR, TERM, COLUMNS, LANG).
   std::optional<bool> terminal;
   std::optional<bool> color;
   std::optional<bool> unicode;
   std::optional<int> width;
-  // Seconds that only grow; std::chrono::steady_clock unless set.
+  // Returns monotonic seconds; std::chrono::steady_clock if not set.
   std::function<double()> clock;
 };
 
 struct ProgressState {
-  int epoch = 0;  // from 1; 0 if there are no epochs
+  int epoch = 0;  // counts from 1; 0 if there are no epochs
   int epochs = 0;
-  std::int64_t done = 0;  // units, in all epochs together
+  std::int64_t done = 0;  // units over all epochs
   std::int64_t total = 0;
-  std::optional<double> loss = 0;  // nothing: work that has none
-  double rate = 0;                 // units per second; 0 if not known yet
-  double seconds_left = -1;        // negative if not known yet
+  std::optional<double> loss = 0;  // not set if the work has no loss
+  double rate = 0;                 // units per second; 0 if unknown
+  double seconds_left = -1;        // negative if unknown
 };
 
 struct LineStyle {
@@ -43,17 +43,18 @@ struct LineStyle {
   bool bar = true;
 };
 
-// One line without a line break, at most `width` columns: what matters least is left out first.
+// Returns a line of at most `style.width` columns, without a line break. If it does not fit, the
+// least important parts are dropped first.
 std::string progress_line(const ProgressState& state, std::string_view unit,
                           const LineStyle& style);
 
-// "48.2k", "1.25M", "730".
+// Returns a number with a unit suffix: "48.2k", "1.25M", "730".
 std::string short_count(double value);
-// "0:07", "12:30", "2:03:04".
+// Returns a duration as "0:07", "12:30" or "2:03:04".
 std::string clock_time(double seconds);
 
-// The loss that the line shows: a running mean, but as it is in the first steps of a training,
-// where it falls fast, and in the first one of a training that goes on.
+// Running mean of the loss, for display. In the first steps of a run, when the loss falls fast, and
+// in the first step after a resume it is the loss itself.
 class ShownLoss {
  public:
   void take(std::int64_t step, double loss);
@@ -63,23 +64,24 @@ class ShownLoss {
   std::optional<double> mean_;
 };
 
-// Measures the rate over the last seconds and draws. Draws nothing after finish().
+// Draws the progress, with the rate over the last seconds. Draws nothing after finish().
 class Progress {
  public:
   Progress(std::int64_t total, int epochs, ProgressOptions options = {});
-  ~Progress();  // finishes
+  ~Progress();  // calls finish()
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `done` units of all epochs; cheap enough for every step: draws ten times a second at most.
+  // Sets the state; `done` counts units over all epochs. Cheap enough to call in every step: draws
+  // at most ten times a second.
   void update(int epoch, std::int64_t done, std::optional<double> loss);
-  // Time that is not training, such as an evaluation, does not count into the rate: call before
-  // and after.
+  // Excludes the time between the two calls from the rate, such as that of an evaluation. update()
+  // also resumes.
   void pause();
   void resume();
-  // Prints a line that stays, above the bar, such as an epoch's result.
+  // Prints a permanent line above the bar, such as the result of an epoch.
   void print(std::string_view line);
-  // Ends the bar: on a terminal it is erased, since the printed lines say it all.
+  // Ends the drawing. On a terminal the bar is erased.
   void finish();
 
   [[nodiscard]] bool on_terminal() const { return terminal_; }
@@ -95,10 +97,10 @@ class Progress {
   LineStyle style_;
   ProgressState state_;
   double last_draw_ = -1e9;
-  bool drawn_ = false;  // a bar stands on the terminal's last line
+  bool drawn_ = false;  // the last line of the terminal is a bar
   bool finished_ = false;
   double paused_at_ = -1;
-  // Start of the time span that the rate is measured over, and a later one that replaces it.
+  // old_ is the start of the time span for the rate; young_ is the next one to replace it.
   struct Sample {
     double seconds;
     std::int64_t done;

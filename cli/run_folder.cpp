@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A run folder is told by its run.json, which comes last.
+// A folder with a run.json is a run folder. That file is written last.
 #include "run_folder.h"
 
 #include <unistd.h>
@@ -32,15 +32,16 @@ void check_target(const std::string& target, bool force) {
   std::error_code error;
   const fs::file_status status = fs::status(target, error);
   if (status.type() == fs::file_type::not_found) return;
-  if (error) fail(target, "cannot be looked at", error);
-  if (!fs::is_directory(status)) throw IoError(target + ": is no folder");
+  if (error) fail(target, "cannot be accessed", error);
+  if (!fs::is_directory(status)) throw IoError(target + ": not a directory");
   const bool empty = fs::is_empty(target, error);
   if (error) fail(target, "cannot be read", error);
   if (empty || force) return;
   if (fs::exists(fs::path(target) / kMark, error)) {
-    throw IoError(target + ": holds a run already; --force replaces it, --resume goes on with it");
+    throw IoError(target +
+                  ": already contains a run; use --resume to resume it or --force to replace it");
   }
-  throw IoError(target + ": is a folder with other things in it; --force puts the run among them");
+  throw IoError(target + ": the folder is not empty; use --force to write the run into it");
 }
 
 }  // namespace
@@ -49,20 +50,20 @@ NewRunFolder::NewRunFolder(std::string target, bool force) : target_(std::move(t
   while (target_.size() > 1 && target_.ends_with('/')) target_.pop_back();
   check_target(target_, force);
   std::error_code error;
-  // The target itself, also where it is "." or a link.
+  // Resolves "." and symbolic links.
   fs::path whole = fs::weakly_canonical(fs::absolute(target_), error);
-  if (error) fail(target_, "cannot be looked at", error);
+  if (error) fail(target_, "cannot be accessed", error);
   inside_ = fs::exists(whole, error);
   if (!inside_ && whole.has_parent_path()) fs::create_directories(whole.parent_path(), error);
-  if (error) fail(whole.parent_path().string(), "cannot be made", error);
-  // What is beside a folder that is there may be another file system, from which nothing is
-  // renamed.
+  if (error) fail(whole.parent_path().string(), "cannot be created", error);
+  // An existing target may be a mount point: its parent is then on another file system, from which
+  // files cannot be renamed.
   const std::string name = fmt::format(".tmp.{}", ::getpid());
   made_ = inside_ ? (whole / name).string() : whole.string() + name;
-  fs::remove_all(made_, error);  // left by a process of the same number
+  fs::remove_all(made_, error);  // left by an earlier process with the same id
   if (!fs::create_directory(made_, error)) {
     made_.clear();
-    fail(target_, "cannot be made", error);
+    fail(target_, "cannot be created", error);
   }
 }
 
@@ -79,7 +80,7 @@ void NewRunFolder::publish() {
   std::error_code error;
   if (!inside_) {
     fs::rename(made_, target_, error);
-    if (error) fail(target_, "cannot be made", error);
+    if (error) fail(target_, "cannot be created", error);
     made_.clear();
     return;
   }
@@ -94,7 +95,7 @@ void NewRunFolder::publish() {
     fs::rename(path(*name), target / *name, error);
     if (error) fail((target / *name).string(), "cannot be replaced", error);
   }
-  // Without a run.json they were not the tool's.
+  // Without a run.json they are not files of a run.
   for (const fs::path& file : old) {
     if (replaces && !fs::is_directory(file, error)) fs::remove(file, error);
     if (error) fail(file.string(), "cannot be removed", error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// run.json, written and read. Reading trusts nothing: every value has a type and a range.
+// Writing and reading of run.json. Every value read is checked for its type and range.
 #include "settings.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ TrainSettings read_settings(const JsonObject& in) {
   s.hidden = in.integers("hidden", 1000);
   s.optimizer = in.text("optimizer");
   if (s.optimizer != "adamw" && s.optimizer != "adam" && s.optimizer != "sgd") {
-    in.fail("settings.optimizer", "one of adamw, adam and sgd expected");
+    in.fail("settings.optimizer", "expected adamw, adam or sgd");
   }
   s.seed = static_cast<std::uint32_t>(in.integer("seed", 0, UINT32_MAX));
   s.mixed_precision = in.boolean_or("mixed_precision", false);
@@ -46,23 +46,23 @@ TrainSettings read_settings(const JsonObject& in) {
 Task read_task(const JsonObject& in) {
   Task task;
   const std::string kind = in.text("kind");
-  if (kind != "images" && kind != "table") in.fail("task.kind", "images or table expected");
+  if (kind != "images" && kind != "table") in.fail("task.kind", "expected images or table");
   task.kind = kind == "images" ? Task::Kind::kImages : Task::Kind::kTable;
   if (task.kind == Task::Kind::kImages) {
     task.image_shape = in.integers("image_shape", 8);
     double elements = 1;
     for (const std::int64_t size : task.image_shape) elements *= static_cast<double>(size);
     if (task.image_shape.empty() || elements > kMostElements) {
-      in.fail("task.image_shape", "sizes of an image expected");
+      in.fail("task.image_shape", "expected the sizes of an image");
     }
   } else {
     task.feature_names = in.texts("feature_names", kMostElements);
     task.had_header = in.boolean("had_header");
     task.label_name = in.text("label_name");
-    if (task.feature_names.empty()) in.fail("task.feature_names", "at least one expected");
+    if (task.feature_names.empty()) in.fail("task.feature_names", "expected at least one");
   }
   task.class_names = in.texts("class_names", kMostClasses);
-  if (task.class_names.empty()) in.fail("task.class_names", "at least one expected");
+  if (task.class_names.empty()) in.fail("task.class_names", "expected at least one");
   task.train_count = in.integer("train_count", 1, kMostElements);
   task.test_count = in.integer("test_count", 1, kMostElements);
   task.fingerprint = in.text("fingerprint");
@@ -71,12 +71,12 @@ Task read_task(const JsonObject& in) {
   const std::size_t wanted =
       task.kind == Task::Kind::kImages ? 1 : static_cast<std::size_t>(task.features());
   if (task.mean.size() != wanted || task.deviation.size() != wanted) {
-    in.fail("task.mean and task.deviation", fmt::format("{} numbers expected", wanted));
+    in.fail("task.mean and task.deviation", fmt::format("expected {} numbers", wanted));
   }
   return task;
 }
 
-// What the pictures were made into is what others are to be made into.
+// New images are converted to the format of the training images.
 void take_image_size(const Task& task, TrainSettings& settings) {
   const Shape& shape = task.image_shape;
   if (task.kind != Task::Kind::kImages || shape.size() < 2 || shape.size() > 3) return;
@@ -148,7 +148,7 @@ Run read_run(const std::string& folder) {
   const std::string path = (std::filesystem::path(folder) / "run.json").string();
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored)) {
-    throw IoError(folder + ": no run folder there");
+    throw IoError(folder + ": not a run folder");
   }
   const Json json = read_json_file(path, kMaxBytes);
   const JsonObject in(json, path, "");
@@ -159,7 +159,7 @@ Run read_run(const std::string& folder) {
   run.task = read_task(in.object("task"));
   take_image_size(run.task, run.settings);
   if (run.settings.batch > run.task.train_count) {
-    in.fail("settings.batch", "at most task.train_count expected");
+    in.fail("settings.batch", "expected at most task.train_count");
   }
   return run;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The confusion matrix as an SVG heat map: colour by share of the true class, counts as text.
+// The confusion matrix as an SVG heat map: color by fraction of the true class, counts as text.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -13,13 +13,13 @@ namespace tensorgrad::cli {
 namespace {
 
 constexpr std::size_t kMostWithCounts = 30;
-constexpr std::size_t kMostNames = 30;  // above, only some classes are named
+constexpr std::size_t kMostNames = 30;  // if there are more classes, only some are named
 constexpr double kHeatTop = 70;
 constexpr double kGridMargin = 16;
 constexpr double kBarWidth = 14;
 constexpr double kMatrixSize = 520;
 
-// Stops of a scale from white to dark blue; between them colours are mixed.
+// Color scale from white to dark blue; colors between these are interpolated.
 constexpr double kStops[][3] = {{255, 255, 255}, {208, 225, 242}, {148, 196, 223},
                                 {74, 152, 201},  {23, 100, 171},  {8, 48, 107}};
 
@@ -33,14 +33,14 @@ std::string color_of(double share) {
   return fmt::format("#{:02x}{:02x}{:02x}", mix(0), mix(1), mix(2));
 }
 
-// Everything that depends on the matrix alone.
+// Layout and sums of a matrix.
 struct Heat {
   const ConfusionMatrix& matrix;
   std::size_t n;
   double cell;
-  double left;               // where the cells begin
-  double side;               // of all cells together
-  std::vector<double> rows;  // sums
+  double left;               // x of the first column
+  double side;               // width and height of all cells
+  std::vector<double> rows;  // sums of the rows
   double total = 0;
   double right = 0;
 
@@ -56,7 +56,7 @@ Heat heat_of(const ConfusionMatrix& matrix) {
         fmt::format("confusion matrix: {} counts for {} classes", matrix.counts.size(), n));
   }
   if (std::any_of(matrix.counts.begin(), matrix.counts.end(), [](auto c) { return c < 0; })) {
-    throw std::invalid_argument("confusion matrix: a negative count");
+    throw std::invalid_argument("confusion matrix: negative count");
   }
   std::size_t longest = 0;
   for (const std::string& name : matrix.class_names) {
@@ -82,7 +82,7 @@ std::string cells(const Heat& heat) {
   for (std::size_t t = 0; t < heat.n; ++t) {
     for (std::size_t p = 0; p < heat.n; ++p) {
       const double count = heat.count(t, p);
-      if (count == 0) continue;  // the white of the paper
+      if (count == 0) continue;  // same as the background
       const double share = count / heat.rows[t];
       const double x = heat.left + heat.cell * static_cast<double>(p);
       const double y = kHeatTop + heat.cell * static_cast<double>(t);
@@ -138,7 +138,7 @@ std::string names(const Heat& heat, double bottom_room) {
   return out;
 }
 
-// The scale at the right: from no image of the class to all of them.
+// Returns the color bar at the right: from 0 to 100 % of the true class.
 std::string color_bar(const Heat& heat) {
   std::string out;
   constexpr int kSteps = 50;
@@ -166,7 +166,7 @@ std::string color_bar(const Heat& heat) {
 std::string confusion_svg(const ConfusionMatrix& matrix) {
   const Heat heat = heat_of(matrix);
   const double bottom_room = 50 + (heat.left - 44) * 0.75;
-  // A small matrix must still leave room for the title above it.
+  // The title must fit above a small matrix.
   const double width = std::max(heat.left + heat.side + kGridMargin + kBarWidth + 48, 460.0);
   const double height = kHeatTop + heat.side + bottom_room;
   std::string title = shortened(matrix.title, 60);
@@ -176,8 +176,8 @@ std::string confusion_svg(const ConfusionMatrix& matrix) {
   std::string out = svg_head(width, height, title);
   out += svg_text(24, 30, title, {.size = 17, .bold = true});
   out += svg_text(24, 50,
-                  fmt::format("{:.0f} of {:.0f} right; colour: share of the true class", heat.right,
-                              heat.total),
+                  fmt::format("{:.0f} of {:.0f} correct; color: fraction of the true class",
+                              heat.right, heat.total),
                   {.size = 12, .color = kMutedText});
   out += cells(heat) + cell_grid(heat) + names(heat, bottom_room) + color_bar(heat);
   return out + "</svg>\n";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Curves as SVG: panels with a grid at round numbers, a legend and lines clipped to nothing: every
-// point lies inside its panel by construction of the axes.
+// Curves as SVG: panels with a grid at round numbers, a legend and lines. Nothing is clipped: the
+// axes include every point.
 #include "svg_plot.h"
 
 #include <algorithm>
@@ -18,14 +18,14 @@ namespace {
 
 constexpr double kPanelWidth = 400;  // of the plotting area
 constexpr double kPanelHeight = 260;
-constexpr double kLeft = 62;  // left of it: tick labels
+constexpr double kLeft = 62;  // left margin, with tick labels
 constexpr double kRight = 22;
-constexpr double kTop = 92;  // above it: the picture's title, the panel's title, the legend
+constexpr double kTop = 92;  // top margin, with titles and legend
 constexpr double kBottom = 54;
 constexpr std::string_view kGrid = "#e9ecef";
 constexpr std::string_view kAxis = "#868e96";
 constexpr std::string_view kPale = "stroke-opacity=\"0.25\"";
-// Told apart by people with any colour vision (Okabe and Ito), dark enough for white paper.
+// Distinguishable with any color vision (Okabe and Ito), and dark enough for a white background.
 constexpr std::string_view kColors[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                         "#b8860b", "#56b4e9", "#000000"};
 
@@ -42,7 +42,7 @@ struct Range {
     low = std::min(low, value);
     high = std::max(high, value);
   }
-  // Makes the range finite and not empty.
+  // Makes the range finite and nonempty.
   void settle() {
     if (!(low <= high)) *this = {0, 1};
     if (low == high) {
@@ -53,11 +53,11 @@ struct Range {
   }
 };
 
-// Values beyond this cannot be told apart on paper and would overflow the arithmetic of the axes.
+// Returns true if the value is finite and small enough for the arithmetic of the axes.
 bool can_be_drawn(double value) { return std::isfinite(value) && std::abs(value) < 1e150; }
 
-// The mean over a window of about a fortieth of the curve. It opens slowly at the start, where a
-// loss falls steeply, and reaches back only at the end.
+// Returns the running mean over a window of about 1/40 of the curve. At the start, when a loss
+// falls fast, the window is smaller. At the end it includes previous values only.
 std::vector<double> smoothed(const std::vector<double>& y) {
   std::vector<double> sums(y.size() + 1);
   std::vector<double> counts(y.size() + 1);
@@ -76,7 +76,7 @@ std::vector<double> smoothed(const std::vector<double>& y) {
   return out;
 }
 
-// What a panel's curves span along x, which counts from 0.
+// Returns the range of the curves along x, including 0.
 Range x_range(const CurvePanel& panel) {
   Range range;
   for (const Curve& curve : panel.curves) {
@@ -92,10 +92,10 @@ Range x_range(const CurvePanel& panel) {
   return range;
 }
 
-// A few values show by themselves what they do.
+// Short curves are not smoothed.
 bool is_smoothed(const Curve& curve) { return curve.smooth && curve.y.size() > 50; }
 
-// Labels of one axis, as many decimals on each.
+// Returns the labels of an axis, with the same number of decimals.
 std::vector<std::string> tick_names(const std::vector<double>& ticks, bool percent) {
   std::vector<std::string> names;
   std::size_t decimals = 0;
@@ -119,10 +119,10 @@ std::vector<std::string> tick_names(const std::vector<double>& ticks, bool perce
   return names;
 }
 
-// One panel of the picture, placed with its plotting area at (left, top).
+// Draws one panel, with its plotting area at (left, top).
 class PanelDrawer {
  public:
-  // `names`: of the curves of all panels, for their colours.
+  // `names` are the names of the curves of all panels; they determine the colors.
   PanelDrawer(const CurvePanel& panel, const std::vector<std::string>& names, const Range& x,
               double left, double top)
       : panel_(panel), names_(names), left_(left), top_(top), x_(x) {
@@ -135,7 +135,8 @@ class PanelDrawer {
     }
     const bool shares = panel.percent && y.low >= 0 && y.high <= 1;
     y.settle();
-    // Room above and below, but a loss keeps its zero line and an accuracy its 100 %.
+    // Adds margins above and below. If the values come close to 0, the axis starts at 0. An axis
+    // of percentages stays within 0 and 100 %.
     const double room = 0.06 * (y.high - y.low);
     y_.low = y.low >= 0 && y.low <= room * 5 ? 0 : y.low - room;
     y_.high = y.high + room;
@@ -159,7 +160,7 @@ class PanelDrawer {
   [[nodiscard]] double to_y(double value) const {
     return top_ + kPanelHeight * (y_.high - value) / (y_.high - y_.low);
   }
-  // One name has one colour in all panels.
+  // Returns the color of a curve. Curves with the same name have the same color in all panels.
   [[nodiscard]] std::string_view color_of(const Curve& curve) const {
     const auto at = std::find(names_.begin(), names_.end(), curve.name) - names_.begin();
     return kColors[static_cast<std::size_t>(at) % std::size(kColors)];
@@ -198,7 +199,7 @@ std::string PanelDrawer::grid() const {
         svg_text(left_ - 8, y + 4, y_names[i], {.size = 11, .color = kMutedText, .anchor = "end"});
   }
   std::vector<double> x_ticks = nice_ticks(x_.low, x_.high, 6);
-  // x counts epochs or steps: halves are of interest inside of the first only.
+  // x counts epochs or steps: fractions are shown only if the range is below 2.
   if (x_.high - x_.low >= 2) std::erase_if(x_ticks, [](double x) { return x != std::round(x); });
   const std::vector<std::string> x_names = tick_names(x_ticks, false);
   for (std::size_t i = 0; i < x_ticks.size(); ++i) {
@@ -212,8 +213,8 @@ std::string PanelDrawer::grid() const {
   return out;
 }
 
-// The curve's unbroken pieces in picture coordinates. Where more than four points share a pixel
-// column, its first, least, largest and last stay.
+// Returns the contiguous segments of a curve in plot coordinates. If more than four points share a
+// pixel column, only the first, smallest, largest and last are kept.
 std::vector<std::vector<Point>> PanelDrawer::runs(const std::vector<double>& x,
                                                   const std::vector<double>& y) const {
   std::vector<std::vector<Point>> runs;
@@ -249,7 +250,7 @@ std::string PanelDrawer::lines(const std::vector<std::vector<Point>>& runs,
                                std::string_view style) const {
   std::string out;
   for (const std::vector<Point>& run : runs) {
-    if (run.size() == 1) continue;  // curve() makes it a dot
+    if (run.size() == 1) continue;  // curve() draws a dot
     std::string points;
     for (const Point& p : run) {
       points += fmt::format("{}{},{}", points.empty() ? "" : " ", coordinate(p.x), coordinate(p.y));
@@ -294,13 +295,13 @@ std::string PanelDrawer::legend_name(const Curve& curve) const {
   return name;
 }
 
-// One row above the plot: a stroke and the name of each line, with its last value.
+// Returns the legend above the plot: a stroke, the name and the last value of each curve.
 std::string PanelDrawer::legend() const {
   std::string out;
   double x = left_;
   const auto entry = [&](const std::string& name, const Curve& curve, std::string_view style) {
     const double width = 26 + 6.2 * static_cast<double>(name.size()) + 12;
-    if (x > left_ && x + width > left_ + kPanelWidth + kRight) return;  // no room
+    if (x > left_ && x + width > left_ + kPanelWidth + kRight) return;  // does not fit
     out +=
         fmt::format("<path d=\"M{} {}h18\" stroke=\"{}\" stroke-width=\"3\" fill=\"none\" {}/>\n",
                     coordinate(x), coordinate(top_ - 14), color_of(curve), style);
@@ -333,7 +334,7 @@ std::string curves_svg(const std::string& title, const std::vector<CurvePanel>& 
   }
   for (std::size_t i = 0; i < panels.size(); ++i) {
     Range x = x_range(panels[i]);
-    for (const CurvePanel& other : panels) {  // epochs beside epochs on the same axis
+    for (const CurvePanel& other : panels) {  // same range for panels with the same x_label
       const Range range = x_range(other);
       if (other.x_label != panels[i].x_label || !(range.low <= range.high)) continue;
       x.add(range.low);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pictures of a run as SVG text: curves (loss, accuracy) in panels side by side, and a confusion
-// matrix. White paper, so that they read on light and dark pages.
+// Plots of a run as SVG text: curves (loss, accuracy) in adjacent panels, and a confusion matrix.
+// The background is white, to be readable on light and dark pages.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,34 @@ namespace tensorgrad::cli {
 
 struct Curve {
   std::string name;       // for the legend
-  std::vector<double> x;  // growing
-  std::vector<double> y;  // as many; what is not finite leaves a gap
-  bool smooth = false;    // the values pale, a running mean strong; for noisy losses
-  bool marks = false;     // a dot at each value; for a few values, as one per epoch
+  std::vector<double> x;  // increasing
+  std::vector<double> y;  // same size as x; values that are not finite leave a gap
+  bool smooth = false;    // draws a running mean over pale values; for noisy losses
+  bool marks = false;     // draws a dot at each value; for few values, such as one per epoch
 };
 
 struct CurvePanel {
   std::string title;
   std::string x_label;
   std::vector<Curve> curves;
-  bool percent = false;  // y is a share of 1, shown in %
+  bool percent = false;  // y is a fraction of 1, shown in percent
 };
 
-// One panel beside the other under one title; panels of one x_label share their x axis. Long curves
-// are thinned to what the width can show; the least and the largest value stay.
-// std::invalid_argument: no panel, or x and y of different lengths.
+// Returns a row of panels under a common title. Panels with the same x_label share the range of
+// their x axis. Long curves are thinned to the resolution of the plot; minima and maxima are kept.
+// Throws std::invalid_argument if there are no panels, or if x and y have different lengths.
 std::string curves_svg(const std::string& title, const std::vector<CurvePanel>& panels);
 
 struct ConfusionMatrix {
   std::string title;
   std::vector<std::string> class_names;
-  std::vector<std::int64_t> counts;  // [true class, predicted class], none negative
+  std::vector<std::int64_t> counts;  // [true class, predicted class], not negative
 };
 
-// Rows are true classes. A cell's colour is its share of the row; its text is the count (left out
-// above 30 classes). The title gets the overall accuracy. std::invalid_argument: counts that do not
-// fit the names.
+// Returns a heat map whose rows are true classes. The color of a cell is its fraction of the row;
+// its text is the count, omitted if there are more than 30 classes. The title includes the overall
+// accuracy. Throws std::invalid_argument if there are no classes, or if the counts do not match
+// them or are negative.
 std::string confusion_svg(const ConfusionMatrix& matrix);
 
 }  // namespace tensorgrad::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Small pieces of SVG.
+// Building blocks of SVG.
 #include "svg_text.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace tensorgrad::cli {
 namespace {
 
-// Bytes of the UTF-8 character at the head of `text`; 0 if there is none that XML may hold.
+// Returns the size of the first UTF-8 character; 0 if it is invalid or not allowed in XML.
 std::size_t character_bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char head = byte(0);
@@ -23,7 +23,7 @@ std::size_t character_bytes(std::string_view text) {
   const unsigned char second = byte(1);
   if (head == 0xc2 && second < 0xa0) return 0;                                       // C1 controls
   if ((head == 0xe0 && second < 0xa0) || (head == 0xf0 && second < 0x90)) return 0;  // overlong
-  if ((head == 0xed && second > 0x9f) || (head == 0xf4 && second > 0x8f)) return 0;  // no character
+  if ((head == 0xed && second > 0x9f) || (head == 0xf4 && second > 0x8f)) return 0;  // not Unicode
   if (head == 0xef && second == 0xbf && byte(2) >= 0xbe) return 0;  // U+FFFE, U+FFFF
   return n;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text for a terminal and for a shell: of a user's files and folders, and sizes.
+// Formats names of files and sizes for terminals and shells.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace tensorgrad::cli {
 
-// Without what would move the terminal's cursor.
+// Returns `text` with control characters replaced by "?".
 std::string printable(std::string text);
 
-// As a shell takes it as one word.
+// Returns `text` as one word of a shell command, quoted if necessary.
 std::string shell_word(const std::string& text);
 
-// "12.3 kB", "4.5 MB", "6.78 GB".
+// Returns a size such as "12.3 kB", "4.5 MB" or "6.78 GB".
 std::string bytes_text(std::int64_t bytes);
 
 }  // namespace tensorgrad::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tg tokenizer train, encode, decode, show.
+// tg tokenizer train, import, encode, decode and show.
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -27,7 +27,7 @@ constexpr std::uint64_t kMostText = std::uint64_t{4} << 30;  // bytes
 
 using TokenizerJsonLine = nlohmann::ordered_json;
 
-// A bar for each phase of the training.
+// Shows a progress bar for each phase of training.
 class TrainingProgress {
  public:
   void update(const BpeProgress& now) {
@@ -58,7 +58,7 @@ std::string standard_input() {
   std::string all;
   char block[1 << 16];
   while (const std::size_t n = std::fread(block, 1, sizeof block, stdin)) {
-    if (all.size() + n > kMostText) throw IoError("standard input: has more than 4 GiB");
+    if (all.size() + n > kMostText) throw IoError("standard input: larger than 4 GiB");
     all.append(block, n);
   }
   if (std::ferror(stdin) != 0) throw IoError("standard input: cannot be read");
@@ -91,7 +91,7 @@ void print_ids(const std::vector<std::int32_t>& ids) {
   fmt::print("{}\n", line);
 }
 
-// Each line of `lines` is a string of JSON.
+// Encodes each line of `lines`, a JSON string. Throws UserError if a line is not one.
 void encode_lines(const Tokenizer& tokenizer, std::string_view lines,
                   const TokenizerEncodeArguments& arguments) {
   const EncodeOptions options = encode_options(tokenizer, arguments);
@@ -101,7 +101,7 @@ void encode_lines(const Tokenizer& tokenizer, std::string_view lines,
     lines.remove_prefix(std::min(end + 1, lines.size()));
     const auto text = TokenizerJsonLine::parse(line, nullptr, false);
     if (!text.is_string()) {
-      throw UserError(fmt::format("line {}: a string of JSON expected", number));
+      throw UserError(fmt::format("line {}: expected a JSON string", number));
     }
     const std::string& string = text.get_ref<const std::string&>();
     const TokenizerJsonLine made = arguments.pre_tokens
@@ -120,7 +120,7 @@ std::string marks_of(const AddedToken& token) {
   return marks;
 }
 
-// "<s>=5" as "<s>" with the id 5.
+// Returns the special token in `text`: "<s>", or "<s>=5" for the id 5.
 AddedToken special_of(const std::string& text) {
   const std::size_t equals = text.rfind('=');
   AddedToken token{.content = text};
@@ -169,7 +169,7 @@ int train_tokenizer(const TokenizerTrainArguments& arguments) {
   tokenizer.save(arguments.out);
   say_what_was_made(tokenizer, arguments.out);
   if (arguments.kind == "bpe" && tokenizer.vocab_size() < arguments.vocab_size) {
-    fmt::print("no pair is left that occurs {} times: {} tokens fewer than asked for\n",
+    fmt::print("no remaining pair occurs {} times: {} tokens fewer than requested\n",
                std::max<std::int64_t>(1, arguments.min_frequency),
                arguments.vocab_size - tokenizer.vocab_size());
   }
@@ -214,14 +214,14 @@ int encode_text(const TokenizerEncodeArguments& arguments) {
   if (!arguments.out.empty()) {
     write_tokens(arguments.out, ids, tokenizer.vocab_size());
     const auto bytes = static_cast<double>(read);
-    fmt::print("{}: {} tokens of {} bytes, {:.3f} bytes a token, in {:.3f} s ({:.1f} MB/s)\n",
+    fmt::print("{}: {} tokens from {} bytes, {:.3f} bytes per token, in {:.3f} s ({:.1f} MB/s)\n",
                printable(arguments.out), ids.size(), read,
                ids.empty() ? 0 : bytes / static_cast<double>(ids.size()), seconds,
                bytes / 1e6 / std::max(seconds, 1e-9));
     if (texts.size() > 1 && !tokenizer.eos_id()) {
       fmt::print(
-          "the tokenizer has no token for the end of a text: nothing lies between them\n"
-          "--eos names one\n");
+          "the tokenizer has no end-of-text token: texts are not separated; use --eos to set "
+          "one\n");
     }
   } else if (arguments.show) {
     for (const std::int32_t id : ids) {
@@ -248,7 +248,7 @@ int decode_tokens(const TokenizerDecodeArguments& arguments) {
       const auto [stop, error] = std::from_chars(at, end, id);
       if (error != std::errc() || (stop != end && !is_space(*stop))) {
         const std::string word(at, std::find_if(at, end, is_space));
-        throw UserError(fmt::format("standard input: '{}' is no token: numbers expected",
+        throw UserError(fmt::format("standard input: expected token ids, got '{}'",
                                     printable(word.substr(0, 40))));
       }
       ids.push_back(id);
@@ -286,9 +286,9 @@ int show_tokenizer(const std::string& path, bool json) {
     fmt::print("{}\n", line.dump(-1, ' ', false, TokenizerJsonLine::error_handler_t::replace));
     return 0;
   }
-  fmt::print(
-      "kind        {}\nvocabulary  {} (the rows of an embedding), {} tokens\nmerges      {}\n",
-      tokenizer.kind(), tokenizer.vocab_size(), tokenizer.token_count(), tokenizer.merges().size());
+  fmt::print("kind        {}\nvocabulary  {} (rows of the embedding), {} tokens\nmerges      {}\n",
+             tokenizer.kind(), tokenizer.vocab_size(), tokenizer.token_count(),
+             tokenizer.merges().size());
   for (const auto& [name, id] : marks) {
     if (id) fmt::print("{:<12}{}\n", name, id_text(id, tokenizer));
   }

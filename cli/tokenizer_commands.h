@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tg tokenizer: makes tokenizers, and turns text into tokens and back.
+// The tg tokenizer subcommands: train, import, encode, decode and show.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {  // NOLINT(readability-identifier-naming): the name that others gave
+namespace CLI {  // NOLINT(readability-identifier-naming): the name is CLI11's
 class App;
 }
 
@@ -16,7 +16,7 @@ namespace tensorgrad::cli {
 struct TokenizerTrainArguments {
   std::vector<std::string> data;
   std::string out;
-  std::string kind = "bpe";  // bytes, characters
+  std::string kind = "bpe";  // or bytes, characters
   std::string pattern = "gpt2";
   std::int64_t vocab_size = 32'000;
   std::int64_t min_frequency = 2;
@@ -26,40 +26,40 @@ struct TokenizerTrainArguments {
 int train_tokenizer(const TokenizerTrainArguments& arguments);
 
 struct TokenizerImportArguments {
-  std::string vocab, merges;  // or
+  std::string vocab, merges;  // empty if `tiktoken` is set
   std::string tiktoken;
   std::string out;
   std::string pattern = "gpt2";
   bool nfc = false;
-  std::vector<std::string> specials;  // with =ID at the end, or without
+  std::vector<std::string> specials;  // optionally with =ID at the end
 };
 int import_tokenizer(const TokenizerImportArguments& arguments);
 
 struct TokenizerEncodeArguments {
-  std::string tokenizer;           // a file, a folder, or "bytes"
-  std::vector<std::string> files;  // "-": standard input, as is none
+  std::string tokenizer;           // file, folder or "bytes"
+  std::vector<std::string> files;  // "-" or no files: standard input
   std::string text;
   bool text_given = false;
-  std::string eos;    // put behind each text; empty: the tokenizer's, behind each of several files
-  std::string out;    // a file of tokens; empty: they are printed
-  bool json = false;  // strings of JSON in, arrays out, one a line
-  bool show = false;  // each with its token, one a line
-  bool pre_tokens = false;  // with json: what merges do not cross instead of tokens
-  bool plain = false;       // nothing is a special token, and none but eos is added
+  std::string eos;    // appended to each text; if empty, the tokenizer's, and only to several files
+  std::string out;    // token file to write; if empty, tokens are printed
+  bool json = false;  // reads JSON strings, prints arrays, one per line
+  bool show = false;  // prints each id with its token, one per line
+  bool pre_tokens = false;  // with `json`: prints pre-tokens instead of ids
+  bool plain = false;       // text has no special tokens, and only eos is added
 };
 int encode_text(const TokenizerEncodeArguments& arguments);
 
 struct TokenizerDecodeArguments {
   std::string tokenizer;
   std::vector<std::int32_t> ids;
-  std::string file;  // a file of tokens
+  std::string file;  // token file
   bool skip_special = false;
 };
 int decode_tokens(const TokenizerDecodeArguments& arguments);
 
 int show_tokenizer(const std::string& tokenizer, bool json);
 
-// Adds the command with these five; `action` becomes the one that was chosen.
+// Adds the tokenizer command and its subcommands. Parsing sets `action` to the selected one.
 void add_tokenizer(CLI::App& app, std::function<int()>& action);
 
 }  // namespace tensorgrad::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// tg train: the loop, the run folder, going on after a stop. The metrics are written before the
-// model: what the model in the folder has not seen is dropped when the run goes on.
+// tg train: the training loop, the run folder and resuming. The metrics are written before the
+// model. Metrics of steps after the saved model are dropped when the run is resumed.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -30,24 +30,25 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kChunkSeconds = 0.1;
-constexpr int kLargestChunk = 2048;  // the trainer keeps 4096 losses
+constexpr int kLargestChunk = 2048;  // the trainer keeps the last 4096 losses
 constexpr std::int64_t kLinesPerEpoch = 50;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Which column of a table is the label, and that this is a choice.
+// Returns the name of a table's label column, and how to select another one.
 std::string label_text(const Run& run) {
   if (run.task.kind != Task::Kind::kTable) return "";
-  const char* const why = run.settings.label.empty() ? ", the last (--label picks another)" : "";
+  const char* const why =
+      run.settings.label.empty() ? ", the last one (--label selects another)" : "";
   return fmt::format(" in column '{}'{}", printable(run.task.label_name), why);
 }
 
 std::string skipped_text(const TrainingData& data) {
   if (data.skipped == 0) return "";
-  return data.skipped == 1 ? "; 1 file is no picture"
-                           : fmt::format("; {} files are no pictures", data.skipped);
+  return data.skipped == 1 ? "; skipped 1 file that is not an image"
+                           : fmt::format("; skipped {} files that are not images", data.skipped);
 }
 
 void print_head(const Run& run, const NetTrainer& trainer, const TrainingData& data,
@@ -56,10 +57,10 @@ void print_head(const Run& run, const NetTrainer& trainer, const TrainingData& d
   const Task& task = run.task;
   fmt::print("device  {}\n", trainer.device());
   fmt::print(
-      "model   {}: {} parameters, {} launches a step, {} at the peak, compiled in {:.0f} ms\n",
+      "model   {}: {} parameters, {} launches per step, {} peak memory, compiled in {:.0f} ms\n",
       model_text(run), parameter_count(run), report.launches, bytes_text(report.peak_bytes),
       report.milliseconds);
-  fmt::print("data    {}: {} {} to train on, {} to test with, {} classes{}{}\n", run.data,
+  fmt::print("data    {}: {} {} for training, {} for testing, {} classes{}{}\n", run.data,
              task.train_count, task.unit(), task.test_count, task.classes(), label_text(run),
              skipped_text(data));
   fmt::print("run     {}\n", folder);
@@ -73,7 +74,7 @@ ProgressOptions progress_options(const char* unit) {
   return options;
 }
 
-// One run from the state of its trainer to its end, or to a signal.
+// Trains a run from the state of its trainer to its end, or until a signal.
 class Training {
  public:
   Training(const Run& run, std::string folder, NetTrainer& trainer, const TrainingData& data,
@@ -111,12 +112,12 @@ class Training {
   [[nodiscard]] std::string path(const char* name) const {
     return (fs::path(folder_) / name).string();
   }
-  // Of a step that is done, from 1.
+  // Returns the epoch of a step; both count from 1.
   [[nodiscard]] int epoch_of(std::int64_t step) const {
     return static_cast<int>((step - 1) / run_.steps_per_epoch()) + 1;
   }
 
-  // Some steps, as many as take about kChunkSeconds.
+  // Runs as many steps as take about kChunkSeconds, at most `left`.
   void chunk(std::int64_t left) {
     const int count = static_cast<int>(std::min<std::int64_t>(chunk_, left));
     const std::int64_t before = trainer_.steps();
@@ -147,20 +148,19 @@ class Training {
 
   [[noreturn]] void fail_not_finite(const std::string& what) {
     progress_.finish();
-    throw UserError(
-        fmt::format("{}; {} keeps the last good model, of step {}; a smaller --lr may help", what,
-                    path("model.safetensors"), saved_step_));
+    throw UserError(fmt::format("{}; {} holds the last good model, of step {}; try a smaller --lr",
+                                what, path("model.safetensors"), saved_step_));
   }
 
-  // The file in the folder is replaced only by a model that is good for something.
+  // Replaces the saved model. Throws UserError if a parameter is not finite; the file is then kept.
   void save() {
     for (const auto& [name, tensor] : trainer_.download_params()) {
       const std::vector<float> values = tensor.floats();
       if (std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) {
         continue;
       }
-      fail_not_finite(
-          fmt::format("parameter {} holds NaN or infinity after step {}", name, trainer_.steps()));
+      fail_not_finite(fmt::format("parameter {} contains NaN or infinity after step {}", name,
+                                  trainer_.steps()));
     }
     trainer_.save(path("model.safetensors"));
     saved_step_ = trainer_.steps();
@@ -199,7 +199,7 @@ class Training {
       metrics_.write(PauseLine{step, epoch_of(step), loss_sum_, seconds_});
       save();
     }
-    fmt::print("stopped after step {} of {}; saved; go on with: tg train --resume {}\n", step,
+    fmt::print("stopped after step {} of {}; saved; resume with: tg train --resume {}\n", step,
                run_.total_steps(), shell_word(folder_));
     std::fflush(stdout);
     return 128 + (interrupted() != 0 ? interrupted() : SIGINT);
@@ -208,7 +208,8 @@ class Training {
   int complete() {
     progress_.finish();
     if (!evaluation_) test();
-    const History history = rewind_metrics(path("metrics.jsonl"), trainer_.steps());  // no pauses
+    const History history =
+        rewind_metrics(path("metrics.jsonl"), trainer_.steps());  // drops pauses
     const std::vector<std::string> pictures =
         write_pictures(folder_, run_, history, data_.test, *evaluation_);
     fmt::print("test accuracy {:.2f} % after {:.1f} s of training\n", evaluation_->accuracy() * 100,
@@ -233,9 +234,9 @@ class Training {
   std::optional<Evaluation> evaluation_;
   ShownLoss shown_loss_;
   int chunk_ = 1;
-  double seconds_ = 0;      // of training, evaluation left out
-  double epoch_began_ = 0;  // in these seconds
-  double loss_sum_ = 0;     // of this epoch
+  double seconds_ = 0;      // training time, without evaluation
+  double epoch_began_ = 0;  // start of this epoch, in training time
+  double loss_sum_ = 0;     // over the steps of this epoch
   std::int64_t saved_step_ = 0;
 };
 
@@ -269,18 +270,18 @@ int resume(const TrainArguments& arguments) {
       data.task.class_names.size() != run.task.class_names.size() ||
       data.task.train_count != run.task.train_count ||
       data.task.features() != run.task.features()) {
-    throw IoError(run.data + ": the training data is not that of the run; it cannot go on");
+    throw IoError(run.data + ": the training data differs from that of the run; cannot resume");
   }
   NetTrainer trainer = compile_training(run, arguments.device);
   upload(trainer, run.task, data.train);
   trainer.load((fs::path(folder) / "model.safetensors").string());
   if (trainer.steps() > run.total_steps()) {
-    throw IoError(fmt::format("{}: the model has done {} steps: at most {} expected", folder,
+    throw IoError(fmt::format("{}: the model has {} steps; expected at most {}", folder,
                               trainer.steps(), run.total_steps()));
   }
   History history = rewind_metrics((fs::path(folder) / "metrics.jsonl").string(), trainer.steps());
   print_head(run, trainer, data, folder);
-  fmt::print("going on after step {} of {}\n", trainer.steps(), run.total_steps());
+  fmt::print("resuming after step {} of {}\n", trainer.steps(), run.total_steps());
   return Training(run, folder, trainer, data, std::move(history), arguments.stop_after).go();
 }
 

@@ -179,7 +179,7 @@ TEST(ConfusionSvg, shows_counts_names_and_accuracy) {
   const ConfusionMatrix matrix{"cats", {"cat", "d<o>g"}, {8, 2, 0, 10}};
   const Elements elements = checked(confusion_svg(matrix));
   EXPECT_TRUE(has_text(elements, "cats: accuracy 90.00%"));
-  EXPECT_TRUE(has_text(elements, "18 of 20 right; colour: share of the true class"));
+  EXPECT_TRUE(has_text(elements, "18 of 20 correct; color: fraction of the true class"));
   for (const char* text : {"8", "2", "10", "cat", "d<o>g", "true class", "predicted class"}) {
     EXPECT_TRUE(has_text(elements, text)) << text;
   }

@@ -100,20 +100,21 @@ TEST_F(TgErrors, wrong_usage_is_code_2) {
 TEST_F(TgErrors, without_a_command_the_commands_are_listed) {
   misused({}, "Usage: tg [OPTIONS]");
   misused({}, "bisect");
-  misused({"fly"}, "there is no command 'fly'; there are train, eval, predict,");
-  misused({"fly", "--data", "images"}, "there is no command 'fly'");
+  misused({"fly"}, "unknown command 'fly'; available: train, eval, predict,");
+  misused({"fly", "--data", "images"}, "unknown command 'fly'");
   misused({"--fly"}, "--fly");
   misused({"env", "opt"}, "");
 }
 
 TEST_F(TgErrors, sizes_of_layers_are_numbers_between_single_commas) {
   for (const char* sizes : {"3,,4", "3,", ",3", "", "3 4", "8,x", "-1", "1.5", "99999999999"}) {
-    misused({"train", "--data", "images", "--hidden", sizes}, "--hidden: sizes up to 1048576");
+    misused({"train", "--data", "images", "--hidden", sizes},
+            "--hidden: expected sizes up to 1048576, separated by single commas, got '");
   }
 }
 
 TEST_F(TgErrors, an_adapter_without_its_device_is_refused) {
-  const std::string text = "--adapter: only for the device webgpu";
+  const std::string text = "--adapter: requires the device webgpu";
   misused({"train", "--data", "images", "--adapter", "5", "--device", "cpu"}, text);
   misused({"train", "--data", "images", "--adapter", "5"}, text);
   misused({"bisect", "x.ir", "--adapter", "5"}, text);
@@ -121,10 +122,10 @@ TEST_F(TgErrors, an_adapter_without_its_device_is_refused) {
 
 TEST_F(TgErrors, a_run_that_goes_on_keeps_its_settings) {
   misused({"train", "--resume", "run", "--epochs", "3"},
-          "--epochs: not with --resume, which goes on as the run began (its length is part of its "
-          "schedule); for other settings start a new run");
-  misused({"train", "--resume", "run", "--hidden", "3"}, "--hidden: not with --resume");
-  misused({"train", "--resume", "run", "--force"}, "--force: not with --resume");
+          "--epochs: cannot be used with --resume: a run keeps its settings (its length is part of "
+          "its schedule); start a new run to change them");
+  misused({"train", "--resume", "run", "--hidden", "3"}, "--hidden: cannot be used with --resume");
+  misused({"train", "--resume", "run", "--force"}, "--force: cannot be used with --resume");
 }
 
 TEST_F(TgErrors, batches_larger_than_the_training_set) {
@@ -135,7 +136,7 @@ TEST_F(TgErrors, batches_larger_than_the_training_set) {
 }
 
 TEST_F(TgErrors, missing_and_broken_images) {
-  train_fails({"--data", "nowhere"}, "nowhere: no such file or folder");
+  train_fails({"--data", "nowhere"}, "nowhere: no such file or directory");
   fs::create_directory(folder.path() / "empty");
   before = names();
   train_fails({"--data", "empty"}, "no file train-images");
@@ -164,10 +165,11 @@ TEST_F(TgErrors, broken_folders_of_pictures) {
 
 TEST_F(TgErrors, sizes_of_pictures_are_two_numbers) {
   for (const char* size : {"28", "28x", "x28", "0x3", "3x0", "-1x3", "3x3x3", "3x65536", "3 x 3"}) {
-    misused({"train", "--data", "images", "--size", size}, "--size: HEIGHTxWIDTH up to 65535");
+    misused({"train", "--data", "images", "--size", size},
+            "--size: expected HEIGHTxWIDTH up to 65535");
   }
   misused({"train", "--data", "images", "--channels", "2"}, "--channels");
-  misused({"train", "--resume", "run", "--size", "5x5"}, "--size: not with --resume");
+  misused({"train", "--resume", "run", "--size", "5x5"}, "--size: cannot be used with --resume");
   train_fails({"--data", "images", "--size", "4x4"},
               "images are [5,5]; expected [4,4] (IDX images are not resized or converted)");
 }
@@ -179,23 +181,24 @@ TEST_F(TgErrors, threads_beyond_what_the_library_takes) {
 
 TEST_F(TgErrors, broken_tables) {
   train_fails({"--data", "things.csv", "--label", "colour"},
-              "is \"width\", \"height\", \"kind\"; --label NAME picks another column");
+              "is \"width\", \"height\", \"kind\"; --label NAME selects another column");
   write("empty.csv", "");
   train_fails({"--data", "empty.csv"}, "empty.csv");
   write("words.csv", "a,b\n1,x\ntwo,y\n");
   train_fails({"--data", "words.csv"},
-              "\"two\" is not a finite number; --label NAME says which column is the label");
+              "\"two\" is not a finite number; --label NAME selects the label column");
   write("fractions.csv", "kind,size\n1,0.5\n2,1.5\n");
-  train_fails({"--data", "fractions.csv"}, "; --label NAME says which column is the label");
+  train_fails({"--data", "fractions.csv"}, "; --label NAME selects the label column");
   write("one.csv", "a,b\n1,x\n");
   train_fails({"--data", "one.csv"}, "one.csv");
 }
 
 TEST_F(TgErrors, run_folders_that_cannot_be_written) {
   write("file", "text");
-  fails({"train", "--data", "images", "--device", "cpu", "--out", "file"}, "file: is no folder");
+  fails({"train", "--data", "images", "--device", "cpu", "--out", "file"}, "file: not a directory");
   fails({"train", "--data", "images", "--device", "cpu", "--out", "file/run"}, "file");
-  fails({"train", "--data", "images", "--device", "cpu", "--out", "images"}, "other things");
+  fails({"train", "--data", "images", "--device", "cpu", "--out", "images"},
+        "images: the folder is not empty; use --force");
   fails({"train", "--data", "images", "--device", "cpu", "--out", "/proc/run"}, "/proc");
   if (::geteuid() == 0) return;  // root may write everywhere
   fs::create_directory(folder.path() / "closed");
@@ -214,28 +217,28 @@ TEST_F(TgErrors, damaged_run_json) {
     write("run/run.json", text.replace(at, from.size(), to));
   };
   write("run/run.json", good.substr(0, 100));
-  fails(eval, "run.json: no JSON at byte");
+  fails(eval, "run.json: invalid JSON at byte");
   fails({"train", "--resume", "run", "--device", "cpu"}, "run.json");
   write("run/run.json", "[]");
-  fails(eval, "run.json: the file: an object expected");
+  fails(eval, "run.json: top level: expected an object");
   write("run/run.json", "{}");
-  fails(eval, "run.json: format: is missing");
+  fails(eval, "run.json: format: missing");
   with("\"tensorgrad run\"", "\"tensorgrad lm run\"");
   fails(eval, "got \"tensorgrad lm run\": not a run of tg train");
   with("\"epochs\": 10", "\"epochs\": -1");
-  fails(eval, "settings.epochs: an integer from 1");
+  fails(eval, "settings.epochs: expected an integer from 1 to");
   with("\"batch\": 8", "\"batch\": 1e99");
-  fails(eval, "settings.batch: an integer");
+  fails(eval, "settings.batch: expected an integer");
   with("\"batch\": 8", "\"batch\": 61");
-  fails(eval, "settings.batch: at most");
+  fails(eval, "settings.batch: expected at most");
   with("\"version\": 1", "\"version\": 2");
-  fails(eval, "version: 1 expected");
+  fails(eval, "version: expected 1");
   with("\"class_names\": [", "\"class_names\": [1,");
-  fails(eval, "task.class_names: a string expected");
+  fails(eval, "task.class_names: expected a string");
   fs::remove(folder.path() / "run/run.json");
   before = names();
   fails(eval, "run.json");
-  fails({"eval", "--run", "nowhere"}, "nowhere: no run folder there");
+  fails({"eval", "--run", "nowhere"}, "nowhere: not a run folder");
 }
 
 TEST_F(TgErrors, models_that_do_not_fit) {
@@ -261,7 +264,7 @@ TEST_F(TgErrors, data_that_does_not_fit_the_model) {
   const std::vector<std::string> on_cpu = {"--run", "run", "--device", "cpu"};
   write_idx(folder / "large", {2, 6, 6}, std::vector<std::uint8_t>(72));
   before = names();
-  fails(plus(plus({"predict"}, on_cpu), {"large"}), "u8 images of [5,5] expected");
+  fails(plus(plus({"predict"}, on_cpu), {"large"}), "expected u8 images of [5,5]");
   fails(plus(plus({"predict"}, on_cpu), {"things.csv"}),
         "things.csv: begins with \"width,height\"; expected a PNG or JPEG image");
   fails(plus(plus({"predict"}, on_cpu), {"images/test-images-idx3-ubyte", "gone"}), "gone");
@@ -270,7 +273,8 @@ TEST_F(TgErrors, data_that_does_not_fit_the_model) {
   std::string images = read_text(folder / "images/train-images-idx3-ubyte");
   images[100] = static_cast<char>(images[100] ^ 1);
   write("images/train-images-idx3-ubyte", images);
-  fails({"train", "--resume", "run", "--device", "cpu"}, "not that of the run");
+  fails({"train", "--resume", "run", "--device", "cpu"},
+        "the training data differs from that of the run");
 }
 
 TEST_F(TgErrors, damaged_metrics_stop_a_resume) {
@@ -284,7 +288,7 @@ TEST_F(TgErrors, a_loss_that_is_not_finite_keeps_the_last_good_model) {
                  "sgd", "--lr", "1e30", "--batch", "8", "--hidden", "8"});
   EXPECT_EQ(result.code, 1) << result.out;
   EXPECT_THAT(result.err, StartsWith("error: "));
-  EXPECT_THAT(result.err, HasSubstr("keeps the last good model"));
+  EXPECT_THAT(result.err, HasSubstr("holds the last good model, of step "));
   EXPECT_EQ(folder.tg({"eval", "--run", "wild", "--device", "cpu"}).code, 0);
 }
 

@@ -84,7 +84,7 @@ TEST(TgExport, wants_a_run_and_a_file) {
   EXPECT_EQ(folder.tg({"export", "--run", "run"}).code, 2);
   const ToolResult result = folder.tg({"export", "--run", "run", "--out", "m.onnx"});
   EXPECT_EQ(result.code, 1);
-  EXPECT_NE(result.err.find("run: no run folder there"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("run: not a run folder"), std::string::npos) << result.err;
 }
 
 }  // namespace

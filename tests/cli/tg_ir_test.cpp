@@ -109,13 +109,12 @@ output count = %7
                                         "--device", "reference"};
   const ToolResult result = folder.tg(run);
   ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_EQ(result.err,
-            "model.safetensors: not in the graph, and ignored: other, state/optim.v/b\n");
+  EXPECT_EQ(result.err, "model.safetensors: ignored, not in the graph: other, state/optim.v/b\n");
   for (const char* values : {"\n    -5 -6\n", "\n    -7\n", "\n    -2 -3 -4 -1\n", "\n    -8\n"}) {
     EXPECT_THAT(result.out, HasSubstr(values));
   }
   EXPECT_THAT(folder.tg({"bisect", "x.ir", "--inputs", "model.safetensors"}).err,
-              HasSubstr("ignored: other, state/optim.v/b\n"));
+              HasSubstr("ignored, not in the graph: other, state/optim.v/b\n"));
   file.tensors["state/optim.m/w"] = stored_floats({1}, {2});
   write_safetensors(folder / "model.safetensors", file);
   fails(run, 1, "leaf 'state/optim.m/w': expected f32[2], got f32[1]");
@@ -137,7 +136,7 @@ TEST_F(TgIr, a_checkpoint_of_a_run_fits_its_dumped_graph) {
   EXPECT_EQ(step.err, "");
   const ToolResult forward = run("dump/1_forward/00_trace.ir");
   EXPECT_EQ(forward.code, 0) << forward.err;
-  EXPECT_THAT(forward.err, StartsWith("run/model.safetensors: not in the graph, and ignored: "
+  EXPECT_THAT(forward.err, StartsWith("run/model.safetensors: ignored, not in the graph: "
                                       "state/optim.exp_avg/0.bias, "));
 }
 

@@ -161,7 +161,7 @@ TEST(TgLmHostile, runs_of_another_model_are_refused_before_it_is_made) {
     const std::string text = refusal(member, value);
     EXPECT_NE(text.find(what), std::string::npos) << member << ": " << text;
   };
-  names("/data", nlohmann::json::array(), "run/run.json: data: at least one path expected");
+  names("/data", nlohmann::json::array(), "run/run.json: data: expected at least one path");
   names("/config/mamba1/d_conv", 65536, "conv1d.weight: expected f32[32,1,65536], got f32[32,1,4]");
   names("/config/mamba1/d_state", 1 << 30, "has more parameters than the");
   names("/config/mamba1/expand", 1 << 30, "has more parameters than the");

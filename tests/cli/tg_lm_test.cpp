@@ -207,13 +207,13 @@ TEST(TgLm, writes_on_and_scores_texts) {
   EXPECT_NE(texts[0]["text"], texts[1]["text"]);
   EXPECT_EQ(texts[3]["prompt"], "a");
   EXPECT_EQ(texts[0]["tokens"].size(), 20U);
-  EXPECT_EQ(texts[0]["ending"], "max tokens");
+  EXPECT_EQ(texts[0]["finish_reason"], "max tokens");
 
   std::vector<std::string> stops = words;
   stops.insert(stops.end(), {"--stop", " ", "--json", "--temperature", "0"});
   const ToolResult stopped = folder.tg(stops);
   ASSERT_EQ(stopped.code, 0) << stopped.err;
-  EXPECT_EQ(LmLine::parse(stopped.out)["ending"], "stop string");
+  EXPECT_EQ(LmLine::parse(stopped.out)["finish_reason"], "stop string");
   EXPECT_EQ(LmLine::parse(stopped.out)["text"].get<std::string>().find(' '), std::string::npos);
 
   const ToolResult held = folder.tg({"lm", "eval", "run", "--device", "cpu", "--json"});
@@ -300,7 +300,7 @@ TEST(TgLm, goes_on_as_if_it_had_never_stopped) {
   }
   const ToolResult done = folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu"});
   ASSERT_EQ(done.code, 0) << done.err;
-  EXPECT_NE(done.out.find("to train its model for longer: tg lm train TEXT --from parts"),
+  EXPECT_NE(done.out.find("to train its model further: tg lm train TEXT --from parts"),
             std::string::npos)
       << done.out;
   EXPECT_EQ(lm_lines(folder / "parts"), lm_lines(folder / "whole"));
@@ -308,7 +308,8 @@ TEST(TgLm, goes_on_as_if_it_had_never_stopped) {
   write_text(folder / "stories/b.txt", some_story(3, 40));
   const ToolResult changed = folder.tg({"lm", "train", "--resume", "parts", "--device", "cpu"});
   EXPECT_EQ(changed.code, 1);
-  EXPECT_NE(changed.err.find("the text is not that of the run"), std::string::npos) << changed.err;
+  EXPECT_NE(changed.err.find("the text differs from that of the run"), std::string::npos)
+      << changed.err;
 }
 
 // The validations that were not better are counted over the stop.
@@ -376,7 +377,7 @@ TEST(TgLm, saves_when_it_is_interrupted) {
   tool.signal(SIGINT);
   const ToolResult result = tool.wait();
   EXPECT_EQ(result.code, 130) << result.err;
-  EXPECT_NE(result.out.find("go on with: tg lm train --resume run"), std::string::npos)
+  EXPECT_NE(result.out.find("resume with: tg lm train --resume run"), std::string::npos)
       << result.out;
   EXPECT_NO_THROW(lm::load_model(folder / "run/model.safetensors"));
 }
@@ -392,7 +393,8 @@ TEST(TgLm, trains_b_and_c_of_a_model_alone_and_stops_early) {
        "--eval-every", "1",     "--patience",    "2",      "--no-samples"});
   ASSERT_EQ(tuned.code, 0) << tuned.err;
   EXPECT_NE(tuned.out.find("stopped early: 2 validations"), std::string::npos) << tuned.out;
-  EXPECT_NE(tuned.out.find("B and C and those of attention alone"), std::string::npos) << tuned.out;
+  EXPECT_NE(tuned.out.find("training only those of B, C and attention"), std::string::npos)
+      << tuned.out;
   const auto before = lm::load_model(folder / "base/model.safetensors").weights;
   std::set<std::string> changed;
   for (const auto& [name, tensor] :
@@ -418,7 +420,7 @@ TEST(TgLm, trains_on_a_file_of_tokens) {
                 .code,
             0);
   std::vector<std::string> words = train_lm("run", {"--no-samples", "--tokenizer", "bpe.json"});
-  const char* const no_end = "no token for the end of a text";
+  const char* const no_end = "no end-of-text token";
   words[4] = "two";
   const ToolResult two = folder.tg(words);
   ASSERT_EQ(two.code, 0) << two.err;
@@ -429,11 +431,11 @@ TEST(TgLm, trains_on_a_file_of_tokens) {
   mixed.insert(mixed.begin() + 3, "stories/a.txt");
   const ToolResult refused = folder.tg(mixed);
   EXPECT_EQ(refused.code, 1);
-  EXPECT_NE(refused.err.find("a.safetensors: is not text"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("a.safetensors: not a text file"), std::string::npos) << refused.err;
   mixed[2].clear();
   const ToolResult nowhere = folder.tg(mixed);
   EXPECT_EQ(nowhere.code, 1);
-  EXPECT_NE(nowhere.err.find("the path of a text is empty"), std::string::npos) << nowhere.err;
+  EXPECT_NE(nowhere.err.find("the path of a text file is empty"), std::string::npos) << nowhere.err;
   const ToolResult joined =
       folder.tg({"tokenizer", "encode", "--tokenizer", "bpe.json", "stories/a.txt", "stories/b.txt",
                  "--out", "ab.safetensors"});
@@ -452,7 +454,7 @@ TEST(TgLm, trains_on_a_file_of_tokens) {
   words[4] = "other";
   const ToolResult without = folder.tg(words);
   EXPECT_EQ(without.code, 1);
-  EXPECT_NE(without.err.find("--tokenizer names the file"), std::string::npos) << without.err;
+  EXPECT_NE(without.err.find("set --tokenizer to the file"), std::string::npos) << without.err;
 }
 
 // What comes after places that no window had is garbage, so attention alone does not go there.
@@ -468,12 +470,13 @@ TEST(TgLm, keeps_a_window_where_attention_alone_tells_places) {
   const ToolResult text =
       folder.tg({"lm", "generate", "gpt", "--device", "cpu", "--prompt", "the", "--ignore-eos"});
   ASSERT_EQ(text.code, 0) << text.err;
-  EXPECT_NE(text.err.find("ended as attention keeps 16 tokens"), std::string::npos) << text.err;
+  EXPECT_NE(text.err.find("ended at the context length of 16 tokens"), std::string::npos)
+      << text.err;
   const ToolResult none = folder.tg(
       {"lm", "generate", "gpt", "--device", "cpu", "--prompt", "the", "--max-tokens", "0"});
   ASSERT_EQ(none.code, 0) << none.err;
   EXPECT_EQ(none.out, "the\n");
-  EXPECT_NE(none.err.find("prompts: none; written: none"), std::string::npos) << none.err;
+  EXPECT_NE(none.err.find("prompts: none; generated: none"), std::string::npos) << none.err;
   const ToolResult longer = folder.tg(
       {"lm", "generate", "gpt", "--device", "cpu", "--prompt", "the cat sat on a mat and more"});
   EXPECT_EQ(longer.code, 1);
@@ -481,7 +484,7 @@ TEST(TgLm, keeps_a_window_where_attention_alone_tells_places) {
   EXPECT_NE(longer.err.find("the model's attention keeps 16"), std::string::npos) << longer.err;
   const ToolResult score = folder.tg({"lm", "eval", "gpt", "--device", "cpu"});
   EXPECT_EQ(score.code, 1);
-  EXPECT_NE(score.err.find("the run held no text out"), std::string::npos) << score.err;
+  EXPECT_NE(score.err.find("the run has no validation text"), std::string::npos) << score.err;
 }
 
 TEST(TgLm, names_what_is_wrong) {
@@ -496,7 +499,7 @@ TEST(TgLm, names_what_is_wrong) {
   says({"lm", "train"}, 2, "TEXT or --resume");
   says({"lm", "train", "nothing.txt"}, 1, "nothing.txt");
   says({"lm", "train", "stories", "--arch", "lstm"}, 2, "--arch");
-  says({"lm", "train", "stories", "--tokenizer", "bpe:9"}, 1, "bpe:N with N from 257");
+  says({"lm", "train", "stories", "--tokenizer", "bpe:9"}, 1, "expected bpe:N with N from 257");
   says({"lm", "train", "stories", "--length", "100000"}, 1,
        "expected a text of at least 100000 tokens");
   says({"lm", "train", "--resume", "stories"}, 1, "run.json");
@@ -504,12 +507,13 @@ TEST(TgLm, names_what_is_wrong) {
   write_text(folder / "huge/run.json", "{\"version\": 1e999}");
   says({"lm", "train", "--resume", "huge"}, 1, "run.json: a number is too large");
   says({"lm", "train", "--resume", "stories", "--steps", "7"}, 2, "--resume");
-  says({"lm", "train", "stories", "--lr", "-1"}, 2, "a number above 0");
-  says({"lm", "train", "stories", "--tokenizer", "bpe"}, 1, "bpe:N with N from 257");
-  says({"lm", "train", "stories", "--train-only-bc"}, 2, "--from names it");
-  says({"lm", "train", "stories", "--out-norm", "before_gate"}, 2, "of which hybrid has no layers");
+  says({"lm", "train", "stories", "--lr", "-1"}, 2, "expected a number above 0");
+  says({"lm", "train", "stories", "--tokenizer", "bpe"}, 1, "expected bpe:N with N from 257");
+  says({"lm", "train", "stories", "--train-only-bc"}, 2, "--train-only-bc: requires --from");
+  says({"lm", "train", "stories", "--out-norm", "before_gate"}, 2,
+       "applies only to Mamba-3 layers; hybrid has none");
   says({"lm", "train", "stories", "--arch", "mamba3", "--out-norm", "some"}, 2,
-       "some not in {before_gate,after_gate,none}");
+       "some not in {after_gate,before_gate,none}");
   says({"lm", "train", "stories", "--prompt", "Zo\xc3\xab"}, 1, "--prompt: tokenizer: ");
   says({"lm", "generate", "stories"}, 1, "model.safetensors");
   write_text(folder / "stories/c.txt", "caf\xe9 is no UTF-8");

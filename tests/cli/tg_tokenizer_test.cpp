@@ -87,7 +87,7 @@ TEST_F(TgTokenizer, marks_where_each_of_several_files_ends) {
   EXPECT_EQ(encoded({"a.txt", "b.txt", "--plain"}), "0 1 3 2 3\n");
   EXPECT_EQ(encoded({"a.txt"}), "0 1\n");
   EXPECT_THAT(encoded({"a.txt", "b.txt", "--out", "t.safetensors"}),
-              StartsWith("t.safetensors: 5 tokens of 3 bytes"));
+              StartsWith("t.safetensors: 5 tokens from 3 bytes"));
   EXPECT_EQ(TokenFile(folder / "t.safetensors").read_all(),
             (std::vector<std::int32_t>{0, 1, 3, 2, 3}));
   bad(1, {"encode", "--tokenizer", "tokenizer.json", "a.txt", "--eos", "<none>"}, "<none>");
@@ -100,8 +100,7 @@ TEST_F(TgTokenizer, takes_lines_of_json) {
   EXPECT_EQ(good({"encode", "--tokenizer", "bytes", "--json", "--pre-tokens", "lines"}),
             "[\"a\\nb\"]\n[]\n[\"\u00e9 x\"]\n");
   write_text(folder / "lines", "\"a\"\n5\n");
-  bad(1, {"encode", "--tokenizer", "bytes", "--json", "lines"},
-      "line 2: a string of JSON expected");
+  bad(1, {"encode", "--tokenizer", "bytes", "--json", "lines"}, "line 2: expected a JSON string");
 }
 
 TEST_F(TgTokenizer, makes_bytes_and_characters) {
@@ -146,7 +145,7 @@ TEST_F(TgTokenizer, tells_how_far_training_is_and_what_could_not_be_done) {
   const ToolResult result = folder.tg(
       {"tokenizer", "train", "--data", "text.txt", "--vocab-size", "5000", "--out", "t.json"});
   EXPECT_EQ(result.code, 0);
-  EXPECT_THAT(result.out, HasSubstr("no pair is left that occurs 2 times: "));
+  EXPECT_THAT(result.out, HasSubstr("no remaining pair occurs 2 times: "));
 }
 
 TEST_F(TgTokenizer, mistakes_are_named) {

@@ -109,8 +109,8 @@ TEST(TgTrain, learns_from_a_folder_of_pictures) {
   arguments.insert(arguments.end(), {"--holdout", "0.25", "--stop-after", "9"});
   const ToolResult stopped = folder.tg(arguments);
   ASSERT_EQ(stopped.code, 130) << stopped.err;
-  EXPECT_NE(stopped.out.find("30 images to train on, 10 to test with, 2 classes; 1 file is no "
-                             "picture\n"),
+  EXPECT_NE(stopped.out.find("30 images for training, 10 for testing, 2 classes; skipped 1 file "
+                             "that is not an image\n"),
             std::string::npos)
       << stopped.out;
   const ToolResult resumed = folder.tg({"train", "--resume", "run", "--device", "cpu"});
@@ -178,8 +178,7 @@ TEST(TgTrain, resizes_pictures_where_it_is_told_to) {
   EXPECT_NE(refused.err.find("rows/30.png: is an image of [9,7,3]; expected [6,6,1], as in "),
             std::string::npos)
       << refused.err;
-  EXPECT_NE(refused.err.find("columns/0.png; --size HEIGHTxWIDTH resizes all"),
-            std::string::npos)
+  EXPECT_NE(refused.err.find("columns/0.png; --size HEIGHTxWIDTH resizes all"), std::string::npos)
       << refused.err;
   arguments.insert(arguments.end(), {"--size", "4x5", "--channels", "3"});
   const ToolResult result = folder.tg(arguments);
@@ -231,15 +230,16 @@ TEST(TgTrain, a_label_column_that_was_not_named_is_hinted_at) {
                                           "--device", "cpu", "--epochs", "1", "--force"});
     ASSERT_EQ(trained.code, 0) << trained.err;
     const std::string column = header ? "'kind'" : "'column 2'";
-    EXPECT_NE(trained.out.find("in column " + column + ", the last (--label picks another)\n"),
-              std::string::npos)
+    EXPECT_NE(
+        trained.out.find("in column " + column + ", the last one (--label selects another)\n"),
+        std::string::npos)
         << trained.out;
     std::vector<std::string> arguments = {"predict",  "--run", "run",
                                           "--device", "cpu",   "things.csv"};
     const ToolResult refused = folder.tg(arguments);
     EXPECT_EQ(refused.code, 1);
     const std::string label = header ? "kind" : "-1";
-    EXPECT_NE(refused.err.find("; --label " + label + " leaves out the label column\n"),
+    EXPECT_NE(refused.err.find("; --label " + label + " ignores the label column\n"),
               std::string::npos)
         << refused.err;
     arguments.insert(arguments.end(), {"--label", label});
@@ -306,7 +306,7 @@ TEST(TgTrain, interrupts_save_and_can_go_on) {
     tool.signal(number);
     const ToolResult result = tool.wait();
     EXPECT_EQ(result.code, code) << result.err;
-    EXPECT_NE(result.out.find("go on with: tg train --resume run"), std::string::npos)
+    EXPECT_NE(result.out.find("resume with: tg train --resume run"), std::string::npos)
         << result.out;
     const StoredFile model = read_safetensors(folder / "run/model.safetensors");
     EXPECT_EQ(std::to_string(metrics_of(folder / "run").back()["step"].get<int>()),

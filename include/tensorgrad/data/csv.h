@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CSV files.
+// CSV files for training: f32 features and class labels.
 #pragma once
 
 #include <cstdint>
@@ -11,41 +11,70 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
+/// Options of read_csv() and parse_csv().
 struct CsvOptions {
+  /// Whether the first row is a header. kAuto finds a header if `label` names a column, if no
+  /// feature of the first row is a number, or if the label is text in the first row and a number in
+  /// the second.
   enum class Header { kAuto, kYes, kNo };
 
-  std::string label;  // name of the label column, or its index (-1 is the last); empty: the last
-  bool unlabelled = false;  // every column is a feature
-  std::string label_hint;   // ends errors about the label column: how a user names another one
+  /// Label column by name or by index from 0; negative indices count from the end. Empty: the last
+  /// column. A number is an index unless `header` is kYes and a column has that name.
+  std::string label;
+
+  bool unlabelled = false;  ///< All columns are features.
+  std::string label_hint;   ///< Appended to errors about the label: how to set its column.
   Header header = Header::kAuto;
-  char delimiter = ',';
-  // Fixes the meaning of the labels, as for a file that a trained model is to be tested on.
+  char delimiter = ',';  ///< Not a quote, a line break or a zero byte.
+
+  /// Class names in the order of their numbers, for example those that a trained model knows.
+  /// Empty: the labels in the file.
   std::vector<std::string> class_names;
-  double holdout = 0.0;  // share of the rows that go to `test`, in [0,1)
-  std::uint64_t seed = 0;
-  std::uint64_t max_bytes = std::uint64_t{2} << 30;  // of text, after inflation
-  int max_classes = 10'000;
+
+  double holdout = 0.0;    ///< Fraction of the rows that go to CsvData::test, in [0, 1).
+  std::uint64_t seed = 0;  ///< Seed of the choice of these rows.
+  std::uint64_t max_bytes = std::uint64_t{2} << 30;  ///< Limit on the decompressed text.
+  int max_classes = 10'000;  ///< Limit on the number of classes, if `class_names` is empty.
 };
 
+/// Rows of a table.
 struct CsvRows {
   std::int64_t count = 0;
-  std::vector<float> features;  // [count, feature_names.size()], finite
-  std::vector<std::int32_t>
-      labels;  // [count], each in [0, class_names.size()); empty if unlabelled
+  std::vector<float> features;  ///< [count, number of features], all finite.
+
+  /// Class numbers [count], each in [0, number of classes). Empty if the table is unlabeled.
+  std::vector<std::int32_t> labels;
 };
 
+/// Table read from a CSV file.
 struct CsvData {
-  std::vector<std::string> feature_names;  // "column 0", ... where there is no header
-  std::string label_name;
-  std::vector<std::string> class_names;  // distinct labels, sorted: by value if all are integers
+  std::vector<std::string> feature_names;  ///< "column 0", "column 1", ... if there is no header.
+  std::string label_name;                  ///< Empty if there is no label column.
+
+  /// CsvOptions::class_names, or the distinct labels of the file: sorted by value if all are
+  /// integers, else by bytes.
+  std::vector<std::string> class_names;
+
   bool had_header = false;
-  CsvRows train;
-  CsvRows test;  // empty without holdout; rows keep the order of the file in both
+  CsvRows train;  ///< In the order of the file.
+  CsvRows test;   ///< The held-out rows, in the order of the file; empty without `holdout`.
 };
 
+/// Reads a CSV file, plain or gzipped. Fields can be quoted with double quotes; a quote within is
+/// doubled. Empty lines and a byte order mark are skipped, and white space around numbers and
+/// labels is ignored.
+///
+/// Throws IoError naming the file, the line and the column if:
+/// - the file cannot be read, is too large or has no rows,
+/// - an option is out of range or the label column does not exist,
+/// - rows differ in length or a quote is never closed,
+/// - a feature is not a finite f32,
+/// - a label is empty or not in `class_names`, or a name or label is not UTF-8,
+/// - there are too many classes, only one class, or fractional numbers as labels,
+/// - `holdout` would leave no rows for training or testing.
 CsvData read_csv(const std::string& path, const CsvOptions& options = {});
 
-// `text` is the file, inflated already.
+/// Parses the decompressed text of a CSV file, as read_csv(). `name` stands for the file in errors.
 CsvData parse_csv(std::string_view text, std::string_view name, const CsvOptions& options = {});
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// IDX files.
+// IDX files, the format of MNIST.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,27 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
+/// Element type of an IDX file.
 enum class IdxElement : std::uint8_t { kU8, kI8, kI16, kI32, kF32, kF64 };
 
+/// Returns the size of an element in bytes.
 std::size_t idx_element_bytes(IdxElement element);
 
-// "u8", "i8", "i16", "i32", "f32", "f64".
+/// Returns the name of an element type: "u8", "i8", "i16", "i32", "f32" or "f64".
 std::string_view to_string(IdxElement element);
 
-// One IDX file: rank 1 or more, every size at least 1, elements row-major in the host's byte order.
+/// Array of an IDX file.
 struct IdxArray {
-  Shape shape;
+  Shape shape;  ///< At least one axis, all sizes at least 1.
   IdxElement element = IdxElement::kU8;
-  std::vector<std::byte> bytes;
+  std::vector<std::byte> bytes;  ///< Row-major elements, in the byte order of the host.
 };
 
+/// Reads an IDX file, plain or gzipped. Throws IoError naming the file and the byte if it cannot be
+/// read, is malformed, truncated, or followed by other data.
 IdxArray read_idx(const std::string& path);
 
-// `bytes` is the file, perhaps gzipped; `name` stands for it in messages.
+/// Parses the bytes of an IDX file, as read_idx(). `name` stands for the file in errors.
 IdxArray parse_idx(std::span<const std::byte> bytes, std::string_view name);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

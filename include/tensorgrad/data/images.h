@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Images.
+// PNG and JPEG images, and folders of labeled images.
 #pragma once
 
 #include <cstddef>
@@ -13,73 +13,94 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
+/// Image with 8 bits per channel.
 struct Image {
-  std::int64_t height = 0, width = 0;     // pixels
-  int channels = 0;                       // 1: grey; 3: red, green, blue
-  std::vector<std::uint8_t> pixels = {};  // [height, width, channels]
+  std::int64_t height = 0, width = 0;     ///< In pixels.
+  int channels = 0;                       ///< 1: gray; 3: red, green, blue.
+  std::vector<std::uint8_t> pixels = {};  ///< [height, width, channels]
 };
 
+/// Options of read_image() and parse_image().
 struct ImageOptions {
-  std::int64_t height = 0, width = 0;  // the picture is resized to; both 0: it is left as it is
-  int channels = 3;                    // 1, 3, or 0: 1 where the file holds greys, else 3
-  std::uint64_t max_bytes = std::uint64_t{256} << 20;  // of the file, and of its pixels
+  std::int64_t height = 0, width = 0;  ///< Size to which the image is resized; both 0: unchanged.
+  int channels = 3;  ///< 1, 3, or 0: as in the file, 1 if it is gray and 3 otherwise.
+  std::uint64_t max_bytes = std::uint64_t{256} << 20;  ///< Limit on the file, and on the pixels.
 };
 
-// A picture from a PNG (of any kind) or a JPEG (baseline or progressive, 8 bits). Grey is
-// 0.30 red + 0.59 green + 0.11 blue; transparency is dropped, of 16 bits the upper 8 are kept, and
-// which way up a camera was held (Exif) is ignored. Along an axis that becomes smaller a pixel is
-// the mean of the area that it covers; along one that becomes larger it lies between its two
-// neighbours in proportion; where height and width do not fit each other the picture is stretched.
-// The same bytes on every machine. IoError: what is no whole PNG or JPEG (checksums are verified),
-// has a side above 65,535 pixels, or is larger than allowed, which is known before memory is taken.
+/// Reads a PNG or JPEG image (baseline or progressive, 8 bits). The result is the same on every
+/// machine.
+///
+/// Conversion to gray is 0.30 red + 0.59 green + 0.11 blue. Transparency, the lower 8 of 16 bits
+/// and the Exif orientation are ignored. If an axis shrinks, each pixel is the mean of the area
+/// that it covers. If an axis grows, pixels are interpolated linearly. The aspect ratio is not
+/// preserved.
+///
+/// Throws IoError if an option is out of range, or if the file cannot be read, is not a complete
+/// PNG or JPEG, or has a wrong checksum. Also throws IoError if a side exceeds 65,535 pixels or the
+/// image exceeds `max_bytes`; this is checked before pixels are allocated.
 Image read_image(const std::string& path, const ImageOptions& options = {});
 
-// `bytes` is the file; `name` stands for it in messages.
+/// Decodes the bytes of an image file, as read_image(). `name` stands for the file in errors.
 Image parse_image(std::span<const std::byte> bytes, std::string_view name,
                   const ImageOptions& options = {});
 
+/// Images with labels.
 struct ImageSet {
   std::int64_t count = 0;
-  std::vector<std::uint8_t> images;  // [count, image_shape...]
-  std::vector<std::int32_t> labels;  // [count], each in [0, classes)
+  std::vector<std::uint8_t> images;  ///< [count, LabeledImages::image_shape...]
+  std::vector<std::int32_t> labels;  ///< [count], each in [0, classes).
 };
 
+/// Dataset returned by read_image_folder().
 struct LabeledImages {
-  Shape image_shape;  // [28,28]; [32,32,3]
-  int classes = 0;
-  std::vector<std::string> class_names;  // one per class
+  Shape image_shape;  ///< [height, width] of gray images, else [height, width, 3].
+  int classes = 0;    ///< Number of classes.
+  std::vector<std::string> class_names;  ///< One per class.
   ImageSet train;
   ImageSet test;
-  std::int64_t skipped = 0;  // files in class folders that are no pictures
+  std::int64_t skipped = 0;  ///< Number of files in class folders that are not images.
 };
 
-// Of class folders; IDX files are taken as they are, and where another height, width or number of
-// channels is asked for than they have, that is an error.
+/// Options of read_image_folder(). IDX images are neither resized nor converted, and IoError is
+/// thrown if they do not have the `height`, `width` or `channels` set here. All other options apply
+/// only to class folders.
 struct ImageFolderOptions {
-  std::int64_t height = 0, width = 0;  // all pictures are resized to; 0: they are of one size
-  int channels = 0;                    // 1: grey; 3: RGB; 0: what the first picture has
-  // Fixes the meaning of the labels, as for pictures that a trained model is to be tested on.
+  std::int64_t height = 0, width = 0;  ///< Size to resize to; both 0: all have one size.
+  int channels = 0;                    ///< 1: gray; 3: RGB; 0: as in the first image.
+
+  /// Class names in the order of their numbers, for example those that a trained model knows.
+  /// Empty: the names of the folders.
   std::vector<std::string> class_names = {};
-  double holdout = 0.2;  // share of each class that goes to `test`, in [0,1)
-  std::uint64_t seed = 0;
-  std::uint64_t max_bytes = std::uint64_t{4} << 30;  // of all pixels
-  std::string hint = {};  // ends errors about sizes and channels: how a user names others
+
+  double holdout = 0.2;    ///< Fraction of each class that goes to `test`, in [0, 1).
+  std::uint64_t seed = 0;  ///< Seed of the order and of the held-out images.
+  std::uint64_t max_bytes = std::uint64_t{4} << 30;  ///< Limit on all pixels together.
+  std::string hint = {};  ///< Appended to errors about sizes and channels: how to set them.
 };
 
-// Either of two kinds of folders, which it tells apart by itself.
-//
-// IDX: the four files train-images* and train-labels*, with t10k-* or test-* beside them, each
-// named -idx3-ubyte or .idx3-ubyte, with or without .gz (a plain file goes first). Class names
-// come from classes.txt (one a line) if the folder has it; else they are those of Fashion-MNIST if
-// the folder's name says so; else "0", "1", ...
-//
-// Class folders: FOLDER/CLASS/PICTURE, or FOLDER/train/CLASS/PICTURE with FOLDER/test, FOLDER/val
-// or FOLDER/valid (the first that is there) like it; without these a share of each class is held
-// out. Classes are the names of the folders, sorted by their bytes. Pictures are the files whose
-// names end in .png, .jpg, .jpeg or .jfif, whatever the case; others are counted in `skipped`,
-// hidden ones and Thumbs.db, desktop.ini and __MACOSX are not. The first picture is that of the
-// first class whose name is the first. Images are [height, width] where they have one channel,
-// else [height, width, 3], in an order that the seed alone shuffles, as it picks those held out.
+/// Reads a folder of labeled images for training and testing. The folder has one of two layouts.
+///
+/// IDX files, as MNIST has them: train-images and train-labels, with t10k-images and t10k-labels or
+/// test-images and test-labels. The names have the usual endings, such as `-idx3-ubyte` or
+/// `.idx3-ubyte`. Files can be gzipped; a plain file is preferred. The file classes.txt contains
+/// the class names, one per line. Without it, ten classes have the names of Fashion-MNIST if the
+/// path contains "fashionmnist", ignoring case and punctuation. Otherwise the names are numbers
+/// from "0".
+///
+/// Class folders: FOLDER/CLASS/IMAGE, or FOLDER/train/CLASS/IMAGE with a second folder for testing,
+/// which is FOLDER/test, FOLDER/val or FOLDER/valid, the first that exists. Without a second
+/// folder, the fraction `holdout` of each class is used for testing, but never all of a class.
+/// Classes are sorted by the bytes of their names.
+///
+/// Images in class folders are files with the extension .png, .jpg, .jpeg or .jfif, in any case.
+/// Other files are counted in LabeledImages::skipped, except hidden files, Thumbs.db, desktop.ini
+/// and `__MACOSX`. The first image of the first class determines the size and channels that are not
+/// set. The order of the images and the held-out ones depend only on `seed`.
+///
+/// Throws IoError if the folder has neither layout, a file is missing or malformed, images and
+/// labels do not match, or images differ in size or channels. For class folders, also throws
+/// IoError if an option is out of range, a class is empty, unknown or the only one, or `max_bytes`
+/// is exceeded.
 LabeledImages read_image_folder(const std::string& folder, const ImageFolderOptions& options = {});
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MBJS, the checkpoints of mambacode.js: what is in the file. lm/mbjs.h makes models of it.
-// docs/formats.md describes the layout.
+// MBJS files, the checkpoints of mambacode.js: the raw tensors. lm/mbjs.h converts them to models.
+// docs/formats.md describes the format.
 #pragma once
 
 #include <cstddef>
@@ -14,26 +14,31 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
+/// Kind of a layer in an MBJS file.
 enum class MbjsLayer : std::uint8_t { kMamba1, kMamba2, kMamba3, kAttention };
 
+/// Content of an MBJS file.
 struct MbjsFile {
-  int version = 2;                     // 3: the values are f16 in the file
-  std::vector<MbjsLayer> layers = {};  // version 1 does not say: empty, and all are kMamba1
-  std::vector<std::vector<float>> tensors = {};  // without names or shapes, in the file's order
+  int version = 2;                     ///< 1, 2 or 3; version 3 stores values as f16.
+  std::vector<MbjsLayer> layers = {};  ///< Empty in version 1, whose layers are all kMamba1.
+  std::vector<std::vector<float>> tensors = {};  ///< In file order, without names and shapes.
 
   bool operator==(const MbjsFile&) const = default;
 };
 
-// IoError, naming the file and the byte: missing, another magic number or version, a kind of layer
-// that there is not, padding that is not zero, fewer or more bytes than the sizes say.
+/// Reads an MBJS file. Throws IoError naming the file and the byte if it cannot be read, has
+/// another magic number, version or layer kind, has nonzero padding, or is shorter or longer than
+/// its sizes say.
 MbjsFile read_mbjs(const std::string& path);
-// The same for bytes in memory; `name` stands for the file in messages.
+
+/// Parses the bytes of an MBJS file, as read_mbjs(). `name` stands for the file in errors.
 MbjsFile parse_mbjs(std::span<const std::byte> bytes, std::string_view name);
 
-// Writes it atomically. Version 3 rounds to the nearest f16, ties to even, subnormal ones too.
-// UserError: another version than 1, 2 and 3, layers in version 1 that are not kMamba1, more values
-// in a tensor than fit, in version 3 a finite value that f16 does not hold (with the tensor and the
-// value's place). IoError: a path that cannot be written.
+/// Writes an MBJS file atomically. Version 3 rounds to the nearest f16, ties to even, including
+/// subnormals. Throws UserError if the version is not 1, 2 or 3, if version 1 has a layer other
+/// than kMamba1, or if a tensor has 2^32 or more values. In version 3, also throws UserError naming
+/// the tensor and the index if a finite value does not fit in f16. Throws IoError if the file
+/// cannot be written.
 void write_mbjs(const std::string& path, const MbjsFile& file);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a model that is exported to ONNX says of itself, and how a size is left open in it
-// (Forward::export_onnx).
+// Options of the ONNX export.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +10,19 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
+/// Options of CompiledFunction::export_onnx().
 struct OnnxOptions {
-  std::string name = "forward";  // of the graph
-  std::string doc = {};          // its doc_string
-  // Where inputs have an open size (kDynamic): what the file calls it, as "batch" or "length" ...
-  std::string size_name = "batch";
-  // ... and the sizes that the function is traced for, at least three different ones above 1. What
-  // holds for these is taken to hold for all. None: 3, 7, 10, 23, 41, 54 and 88, of which those are
-  // left out that the function throws a UserError for; and a function is then refused whose
-  // operations for a size of 1 are others.
+  std::string name = "forward";  ///< Name of the graph.
+  std::string doc = {};          ///< `doc_string` of the graph.
+
+  std::string size_name = "batch";  ///< Name of the dynamic dimension in the file; not empty.
+
+  /// Sizes of the dynamic dimension for which the function is traced: at least three different ones
+  /// above 1. What holds for these sizes is assumed to hold for all others.
+  ///
+  /// Empty: 3, 7, 10, 23, 41, 54 and 88, without those for which the function throws UserError; at
+  /// least three must remain. In this case, functions whose ops differ for a size of 1 are rejected
+  /// with UserError.
   std::vector<std::int64_t> sizes = {};
 };
 

@@ -14,16 +14,17 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// One tensor as it lies in a file: little-endian, row-major, no padding. A size may be 0 here.
+/// Tensor of a safetensors file. Sizes of 0 are allowed.
 struct StoredTensor {
-  std::string dtype;  // safetensors name: "F32", "I32", "U32", "BOOL", "F16", "BF16", "I64", ...
+  std::string dtype;  ///< Name in the format: "F32", "I32", "U32", "BOOL", "F16", "BF16", ...
   Shape shape;
-  std::vector<std::byte> data;
+  std::vector<std::byte> data;  ///< Little-endian, row-major, without padding.
 
   bool operator==(const StoredTensor&) const = default;
 };
 
-// A whole safetensors file in memory. For every tensor data.size() == numel(shape) * dtype size.
+/// Content of a safetensors file. The size of a tensor's data is the number of elements times the
+/// size of its dtype.
 struct StoredFile {
   std::map<std::string, StoredTensor> tensors;
   std::map<std::string, std::string> metadata;
@@ -31,37 +32,40 @@ struct StoredFile {
   bool operator==(const StoredFile&) const = default;
 };
 
-// Bytes of one element of a safetensors dtype; 0 if the dtype is not known.
+/// Returns the size of one element of a safetensors dtype in bytes, 0 if the dtype is unknown.
 std::size_t stored_dtype_bytes(std::string_view dtype);
 
-// The safetensors name of an element type: "F32", "I32", "U32", "BOOL".
+/// Returns the safetensors name of an element type: "F32", "F16", "I32", "U32" or "BOOL".
 std::string_view stored_dtype(DType dtype);
 
-// The type of the tensor `name` of `file` in memory. IoError where it is none of F32, I32 and U32,
-// which alone lie in memory as in a file.
+/// Returns the element type of a tensor whose data can be used without conversion: F32, I32 or U32.
+/// Throws IoError with the names of the file and the tensor if it has another dtype.
 DType element_type(const std::string& file, const std::string& name, const StoredTensor& tensor);
 
-// The values of a tensor of F32, I32, U32 or BOOL; NaN and infinity are not among the `finite`.
+/// Statistics of the values of a tensor.
 struct StoredRange {
-  double min = 0, max = 0, mean = 0;  // of the finite ones, 0 where there is none
-  std::size_t count = 0, finite = 0;
+  double min = 0, max = 0, mean = 0;  ///< Of the finite values; 0 if there are none.
+  std::size_t count = 0, finite = 0;  ///< Number of values, and of those not NaN or infinite.
 };
 
-// All 0 for other dtypes.
+/// Returns the statistics of an F32, I32, U32 or BOOL tensor. For other dtypes, all are 0.
 StoredRange stored_range(const StoredTensor& tensor);
 
-// Writes `file` to `path` atomically. IoError: an unknown dtype, data that does not fit the shape,
-// a name that is not UTF-8 or is "__metadata__", or a path that cannot be written.
+/// Writes a safetensors file atomically. The same content always results in the same bytes. Throws
+/// IoError if a dtype is unknown, the data does not fit the shape, a name or the metadata is not
+/// UTF-8, a tensor is named `__metadata__`, or the file cannot be written.
 void write_safetensors(const std::string& path, const StoredFile& file);
 
-// Reads a whole file. IoError: missing, unreadable, or malformed in any way.
+/// Reads a whole safetensors file. Throws IoError naming the file and the byte if it cannot be read
+/// or is malformed.
 StoredFile read_safetensors(const std::string& path);
 
-// The same for bytes in memory; `name` stands for the file in messages.
+/// Parses the bytes of a safetensors file, as read_safetensors(). `name` stands for the file in
+/// errors.
 StoredFile parse_safetensors(std::span<const std::byte> bytes, std::string_view name);
 
-// A text table, one tensor a line (name, dtype, shape, bytes; its stored_range()), then the
-// metadata. Unprintable bytes in names are escaped.
+/// Returns a text table with one tensor per line (name, dtype, shape, bytes, minimum, mean,
+/// maximum), followed by the metadata. Unprintable bytes in names are escaped.
 std::string dump_safetensors(const StoredFile& file);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

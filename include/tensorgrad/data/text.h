@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text as characters.
+// Text as characters: vocabularies, text files and windows of tokens.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,28 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// Characters as numbers: the i-th symbol is token i. A character is a code point in UTF-8.
+/// Vocabulary of characters. Symbol i is token i. A character is a code point in UTF-8.
 class Vocabulary {
  public:
-  // IoError: a symbol that is not one character, or is there twice.
+  /// Creates a vocabulary. Throws IoError if a symbol is not a single character or occurs twice.
   explicit Vocabulary(std::vector<std::string> symbols);
-  // The characters of `text`, sorted by code point.
+
+  /// Returns the vocabulary of a text: its characters, sorted by code point. Throws IoError if the
+  /// text is not UTF-8. `name` stands for the text in errors.
   static Vocabulary of(std::string_view text, std::string_view name = "text");
 
+  /// Returns the number of symbols.
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(symbols_.size()); }
+
+  /// Returns the symbols in the order of their tokens.
   [[nodiscard]] const std::vector<std::string>& symbols() const { return symbols_; }
-  // IoError, with the byte: a character that is not among the symbols, or no UTF-8. `name` stands
-  // for the text in messages.
+
+  /// Returns the tokens of a text. Throws IoError naming the byte if the text is not UTF-8 or has a
+  /// character that is not in the vocabulary. `name` stands for the text in errors.
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text,
                                                  std::string_view name = "text") const;
-  // IoError: a token out of range.
+
+  /// Returns the text of tokens. Throws IoError if a token is out of range.
   [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const;
 
  private:
@@ -37,36 +44,50 @@ class Vocabulary {
   std::map<std::string, std::int32_t, std::less<>> numbers_;
 };
 
+/// Options of read_text() and parse_text().
 struct TextOptions {
-  // What a trained model knows; empty: the characters that occur.
+  /// Symbols of the vocabulary, for example those of a trained model. Empty: the characters of the
+  /// text.
   std::vector<std::string> vocabulary = {};
-  double holdout = 0.1;  // share of the characters, at the end, that is `validation`; in [0,1)
-  std::uint64_t max_bytes = std::uint64_t{1} << 30;  // after inflation
+
+  double holdout = 0.1;  ///< Fraction of the characters, at the end, for validation; in [0, 1).
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;  ///< Limit on the decompressed text.
 };
 
+/// Text encoded by a vocabulary of characters.
 struct TextData {
   Vocabulary vocabulary;
-  std::vector<std::int32_t> train, validation;  // tokens
+  std::vector<std::int32_t> train, validation;  ///< Tokens.
 };
 
-// A file in UTF-8; a byte order mark is skipped.
+/// Reads a text file in UTF-8, plain or gzipped, without its byte order mark. Throws IoError if the
+/// file cannot be read, is too large, empty or not UTF-8, if a character is not in the vocabulary,
+/// or if `holdout` is out of range.
 TextData read_text(const std::string& path, const TextOptions& options = {});
 
-// `text` is the file, inflated already.
+/// Parses the decompressed content of a text file, as read_text(). `name` stands for the file in
+/// errors.
 TextData parse_text(std::string_view text, std::string_view name, const TextOptions& options = {});
 
-// Windows of `length` tokens in a row, each `stride` tokens after the one before. With stride 1 a
-// shuffled DataLoader draws them at random, with stride `length` - 1 an unshuffled one reads the
-// text from beginning to end, foretelling every token but the first once. Refers to the tokens.
+/// Windows of `length` consecutive tokens, `stride` tokens apart. Tokens after the last complete
+/// window are not used. The tokens must outlive the windows.
+///
+/// With stride 1, a shuffled DataLoader draws windows at random positions. With stride
+/// `length - 1`, an unshuffled one reads the text in order and has each token but the first as a
+/// target once.
 class TokenWindows {
  public:
-  // UserError where not even one fits.
+  /// Creates the windows. Throws UserError if `length` or `stride` is less than 1, or if there are
+  /// fewer than `length` tokens.
   TokenWindows(std::span<const std::int32_t> tokens, std::int64_t length, std::int64_t stride = 1,
                std::source_location loc = std::source_location::current());
 
+  /// Returns the number of windows.
   [[nodiscard]] std::int64_t size() const {
     return (static_cast<std::int64_t>(tokens_.size()) - length_) / stride_ + 1;
   }
+
+  /// Returns a window. Throws UserError if the index is not in [0, size()).
   [[nodiscard]] std::span<const std::int32_t> at(
       std::int64_t index, std::source_location loc = std::source_location::current()) const;
 

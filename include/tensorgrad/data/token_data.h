@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tokens in files, and cut into what a language model is trained on. Errors about files are
-// IoErrors that name the file and the place in it.
+// Files of tokens, and chunks of inputs and targets for language models. Errors about files are
+// IoErrors that name the file and the position in it.
 #pragma once
 
 #include <cstdint>
@@ -18,64 +18,83 @@ namespace io {
 class InputFile;
 }
 
-// The target of a pair that does not count: CrossEntropyOptions::ignore_index is to be the same.
+/// Target that does not count in the loss. Pass it as CrossEntropyOptions::ignore_index.
 inline constexpr std::int32_t kIgnoreIndex = -100;
 
-// Writes `tokens` as a safetensors file with the tensor `tokens` of U16, or U32 where `vocab_size`
-// is above 65,536, and vocab_size as metadata. IoError: a token that is not in [0, vocab_size), or
-// a path that cannot be written.
+/// Writes tokens to a safetensors file, atomically. The tensor `tokens` is U16, or U32 if
+/// `vocab_size` exceeds 65,536. The metadata contains `vocab_size`. Throws IoError if a token is
+/// not in [0, vocab_size) or the file cannot be written.
 void write_tokens(const std::string& path, std::span<const std::int32_t> tokens,
                   std::int64_t vocab_size);
 
+/// Element type of a raw token file.
 enum class RawTokens : std::uint8_t { kU16, kU32 };
 
-// A file of tokens, read a part at a time, by any number of threads at once. Its size is that when
-// it was opened. Copies share it.
+/// Token file that is read in parts, by any number of threads at once. Copies share the open file.
+/// Tokens appended after opening are not seen.
 class TokenFile {
  public:
-  // What write_tokens() wrote: a safetensors file with a tensor `tokens` of U16, U32 or I32.
+  /// Opens a file made by write_tokens(), or any safetensors file with a tensor `tokens` of U16,
+  /// U32 or I32 with one axis. Throws IoError if there is no such tensor or the file cannot be
+  /// read.
   explicit TokenFile(const std::string& path);
-  // Little-endian numbers and nothing else, as nanoGPT has them.
+
+  /// Opens a file of little-endian numbers without a header, as nanoGPT writes them. Throws IoError
+  /// if it cannot be read or its size is not a multiple of the element size.
   TokenFile(const std::string& path, RawTokens type);
 
+  /// Returns the number of tokens.
   [[nodiscard]] std::int64_t size() const { return size_; }
-  // 0: the file does not say.
+
+  /// Returns the vocabulary size stored in the file, 0 if there is none.
   [[nodiscard]] std::int64_t vocab_size() const { return vocab_size_; }
-  // Fills `out` with the tokens from `begin` on. UserError: there are not as many. IoError: a token
-  // is not in [0, vocab_size), or above 2^31 - 1.
+
+  /// Fills `out` with the tokens from `begin`. Throws UserError if the file does not have that
+  /// many. Throws IoError if a token is not in [0, vocab_size()), or above 2^31 - 1 without a
+  /// vocabulary size.
   void read(std::int64_t begin, std::span<std::int32_t> out,
             std::source_location loc = std::source_location::current()) const;
+
+  /// Returns all tokens. Throws as read().
   [[nodiscard]] std::vector<std::int32_t> read_all() const;
 
  private:
   std::string path_;
   std::shared_ptr<const io::InputFile> file_;
   std::int64_t size_ = 0, vocab_size_ = 0;
-  std::uint64_t begin_ = 0;  // of the data, in bytes
-  int width_ = 0;            // bytes of a token
+  std::uint64_t begin_ = 0;  // offset of the data in bytes
+  int width_ = 0;            // bytes per token
 };
 
-// Chunks of `length` pairs of a token and the one that follows it, which together hold each pair of
-// the text once: n tokens make n - 1 pairs. The last chunk is as long as the others: it begins
-// earlier, and the targets of what it holds a second time are kIgnoreIndex, as are those behind
-// the end of a text that is shorter than a chunk (whose inputs there are 0).
+/// Chunks of `length` inputs and their targets, the next tokens. Together they contain each pair of
+/// adjacent tokens once: n tokens form n - 1 pairs.
+///
+/// All chunks have the same length. The last one begins earlier to fill it up; targets that it
+/// repeats are kIgnoreIndex. If the text is shorter than a chunk, the missing inputs are 0 and the
+/// missing targets kIgnoreIndex.
 class TokenChunks {
  public:
-  // Refers to the tokens. UserError: fewer than two, or `length` < 1.
+  /// Creates the chunks of tokens in memory, which must outlive them, or of a file. Throws
+  /// UserError if there are fewer than two tokens or `length` is less than 1.
   TokenChunks(std::span<const std::int32_t> tokens, std::int64_t length,
               std::source_location loc = std::source_location::current());
   TokenChunks(TokenFile file, std::int64_t length,
               std::source_location loc = std::source_location::current());
 
+  /// Inputs and targets of a chunk.
   struct Chunk {
-    std::vector<std::int32_t> inputs, targets;  // [length]
-    std::int64_t counted = 0;                   // targets that are no kIgnoreIndex
+    std::vector<std::int32_t> inputs, targets;  ///< [length]
+    std::int64_t counted = 0;                   ///< Number of targets other than kIgnoreIndex.
   };
 
+  /// Returns the number of chunks.
   [[nodiscard]] std::int64_t size() const { return (pairs_ + length_ - 1) / length_; }
-  // n - 1
+
+  /// Returns the number of pairs, one less than the number of tokens.
   [[nodiscard]] std::int64_t pairs() const { return pairs_; }
-  // UserError: there is no such chunk.
+
+  /// Returns a chunk. Throws UserError if the index is not in [0, size()), and as
+  /// TokenFile::read().
   [[nodiscard]] Chunk at(std::int64_t index,
                          std::source_location loc = std::source_location::current()) const;
 
@@ -83,7 +102,7 @@ class TokenChunks {
   TokenChunks(std::int64_t tokens, std::int64_t length, std::source_location loc);
 
   std::span<const std::int32_t> tokens_;
-  std::shared_ptr<const TokenFile> file_;  // null: `tokens_`
+  std::shared_ptr<const TokenFile> file_;  // null if tokens_ is used
   std::int64_t length_ = 0, pairs_ = 0;
 };
 

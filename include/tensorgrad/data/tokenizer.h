@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Text as tokens and back: byte-level BPE as in Hugging Face's tokenizer.json, in pairs of
-// vocab.json and merges.txt and in tiktoken's files; training of it; bytes and characters as
-// tokens. Errors about files are IoErrors that name the file and the place in it.
+// Tokenizers: byte-level BPE as in Hugging Face's tokenizer.json, in vocab.json and merges.txt, and
+// in tiktoken's files; BPE training; bytes and characters as tokens. Errors about files are
+// IoErrors that name the file and the position in it.
 #pragma once
 
 #include <cstdint>
@@ -18,93 +18,98 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-// How text is cut into pieces before merges are looked for, which cross no piece: the regular
-// expressions of GPT-2, of GPT-4 (Llama 3 has it too), of Qwen2 (single digits) and of GPT-4o.
-// kTiktokenCl100k is GPT-4's in the spelling of tiktoken 0.8 and later, whose white space at the
-// end of a text is one piece.
+/// Rule that splits text into pieces before BPE. Merges do not cross pieces.
 enum class PreTokenization : std::uint8_t {
-  kNone,
-  kGpt2,
-  kCl100k,
-  kTiktokenCl100k,
-  kQwen2,
-  kO200k
+  kNone,            ///< The whole text is one piece.
+  kGpt2,            ///< GPT-2.
+  kCl100k,          ///< GPT-4 and Llama 3.
+  kTiktokenCl100k,  ///< As kCl100k, but white space at the end is one piece (tiktoken >= 0.8).
+  kQwen2,           ///< Qwen2: as kCl100k, but each digit is a piece.
+  kO200k            ///< GPT-4o.
 };
 
-// "none", "gpt2", "cl100k", "tiktoken_cl100k", "qwen2", "o200k".
+/// Returns the name of a rule: "none", "gpt2", "cl100k", "tiktoken_cl100k", "qwen2" or "o200k".
 std::string_view to_string(PreTokenization pattern);
-// The other way; nothing where there is no such name.
+
+/// Returns the rule with a name returned by to_string(), or nullopt if the name is unknown.
 std::optional<PreTokenization> parse_pre_tokenization(std::string_view name);
 
-// A token that text is searched for before anything else.
+/// Token that is searched for in the text before pre-tokenization.
 struct AddedToken {
   std::string content;
-  std::int32_t id = -1;      // -1: what the vocabulary has it as, else the next one
-  bool special = true;       // a mark, no text: DecodeOptions::skip_special_tokens leaves it out
-  bool single_word = false;  // not inside of a word
-  bool lstrip = false, rstrip = false;  // takes the white space before it, behind it, along
-  bool normalized = false;              // looked for after the text was normalised
+  std::int32_t id = -1;      ///< -1: its id in the vocabulary, or the next free one.
+  bool special = true;       ///< Control token, see `parse_special` and `skip_special_tokens`.
+  bool single_word = false;  ///< Not matched inside a word.
+  bool lstrip = false, rstrip = false;  ///< Includes white space before or after it.
+  bool normalized = false;              ///< Searched for after normalization of the text.
 
   bool operator==(const AddedToken&) const = default;
 };
 
+/// Options of Tokenizer::encode().
 struct EncodeOptions {
-  // What the file's post-processor puts before and behind a text.
-  bool add_special_tokens = true;
-  // The tokens of set_bos() and set_eos(), where the ids do not begin or end with them.
-  bool add_bos = false, add_eos = false;
-  // Special tokens that are written in the text become their ids. For text of strangers: false,
-  // and "<|endoftext|>" in it is text like any other.
+  bool add_special_tokens = true;         ///< Adds the tokens of the file's post-processor.
+  bool add_bos = false, add_eos = false;  ///< Add bos or eos unless the ids begin or end with it.
+
+  /// Encodes special tokens in the text as their ids. If false, "<|endoftext|>" is text like any
+  /// other, as required for untrusted text.
   bool parse_special = true;
-  std::int64_t max_length = 0;  // of the ids, with all that was added; 0: no limit
-  bool truncate_left = false;   // what is too long loses its beginning, not its end
+
+  std::int64_t max_length = 0;  ///< Limit on the number of ids, with all added ones; 0: none.
+  bool truncate_left = false;   ///< Truncates the beginning of the text instead of its end.
 };
 
+/// Options of Tokenizer::decode().
 struct DecodeOptions {
-  bool skip_special_tokens = false;
+  bool skip_special_tokens = false;  ///< Leaves out special tokens.
 };
 
-// Rows of equal length.
+/// Token sequences of equal length.
 struct TokenBatch {
   std::int64_t rows = 0, length = 0;
-  std::vector<std::int32_t> ids;      // [rows, length]
-  std::vector<float> mask;            // [rows, length]: 1 a token, 0 padding
-  std::vector<std::int32_t> lengths;  // [rows]: tokens that are no padding
+  std::vector<std::int32_t> ids;      ///< [rows, length]
+  std::vector<float> mask;            ///< [rows, length]: 1 for tokens, 0 for padding.
+  std::vector<std::int32_t> lengths;  ///< [rows]: number of tokens without padding.
 };
 
+/// Options of pad_tokens().
 struct PadOptions {
-  std::int64_t length = 0;       // of every row, which are cut to it; 0: that of the longest
-  std::int64_t multiple_of = 1;  // the longest's length is rounded up to a multiple of it
-  bool left = false;             // padding goes before the tokens
-  bool truncate_left = false;
-  std::optional<std::int32_t> id = std::nullopt;  // default: pad_id(), or 0 if there is none
+  std::int64_t length = 0;       ///< Length of all rows; 0: that of the longest row, at least 1.
+  std::int64_t multiple_of = 1;  ///< Rounds the longest length up to a multiple of it.
+  bool left = false;             ///< Pads at the beginning.
+  bool truncate_left = false;    ///< Truncates long rows at the beginning.
+  std::optional<std::int32_t> id = std::nullopt;  ///< Default: 0, or pad_id() in encode_padded().
 };
 
-// Rows of `ids` cut or padded to one length. UserError: no rows, or options out of range.
+/// Returns the sequences truncated or padded to one length. The default padding is 0. Throws
+/// UserError if there are no sequences, `length` is negative or `multiple_of` is less than 1.
 TokenBatch pad_tokens(const std::vector<std::vector<std::int32_t>>& ids,
                       const PadOptions& options = {});
 
-// Beyond what the files of a vocabulary say.
+/// Settings of a BPE tokenizer that vocabulary files do not contain.
 struct BpeOptions {
   PreTokenization pre_tokenization = PreTokenization::kGpt2;
-  bool add_prefix_space = false;  // a text that does not begin with a space gets one
-  bool nfc = false;               // text is brought into NFC, as Qwen2's is
+  bool add_prefix_space = false;  ///< Adds a space to a text that does not begin with one.
+  bool nfc = false;               ///< Normalizes text to NFC, as Qwen2 does.
   std::vector<AddedToken> added_tokens = {};
 };
 
+/// Progress of BPE training.
 struct BpeProgress {
-  std::string_view phase;            // "counting words", "counting pairs", "merging"
-  std::int64_t done = 0, total = 0;  // bytes, words, tokens
+  std::string_view phase;            ///< "counting words", "counting pairs" or "merging".
+  std::int64_t done = 0, total = 0;  ///< In bytes, words or tokens, by phase.
 };
 
+/// Options of Tokenizer::train().
 struct BpeTrainOptions {
-  std::int64_t vocab_size = 32'000;  // tokens in all: special ones, the 256 bytes, merges
-  std::int64_t min_frequency = 2;    // of a pair that is merged
+  std::int64_t vocab_size = 32'000;  ///< Special tokens, 256 bytes and merges; at most 2^24.
+  std::int64_t min_frequency = 2;    ///< Minimum number of occurrences of a merged pair.
   PreTokenization pre_tokenization = PreTokenization::kGpt2;
   bool add_prefix_space = false;
   bool nfc = false;
-  std::vector<std::string> special_tokens = {};  // ids 0, 1, ...
-  // Called now and then; what it throws ends the training.
+  std::vector<std::string> special_tokens = {};  ///< Ids 0, 1, ...
+
+  /// Called from time to time. Exceptions that it throws end the training.
   std::function<void(const BpeProgress&)> on_progress = nullptr;
 };
 
@@ -112,94 +117,125 @@ namespace detail {
 class TokenizerImpl;
 }
 
-// Copies share what does not change (moving copies); several threads may use one at once.
+/// Tokenizer of byte-level BPE, bytes or characters. Copies are cheap and independent of each
+/// other. Several threads can use one at once, unless one of them changes it.
 class Tokenizer {
  public:
   Tokenizer(const Tokenizer&) = default;
   Tokenizer& operator=(const Tokenizer&) = default;
   ~Tokenizer() = default;
-  // A tokenizer.json of byte-level BPE (or one that to_json() made), or a folder with such a file
-  // or with vocab.json and merges.txt; tokenizer_config.json beside it says which tokens are bos,
-  // eos and pad, and for the two files how text is cut: as GPT2Tokenizer does where there is none.
-  // IoError: it is none, or holds what is not read (see docs/text.md).
+
+  /// Reads a tokenizer.json of byte-level BPE or one made by save(), or a folder with such a file
+  /// or with vocab.json and merges.txt. A tokenizer_config.json in the same folder sets the bos,
+  /// eos and pad tokens. For vocab.json and merges.txt, it also sets the pre-tokenization; without
+  /// it, that of GPT-2 is used. Throws IoError if the files are malformed or use an unsupported
+  /// feature (docs/text.md lists them).
   static Tokenizer from_file(const std::string& path);
-  // `json` is the file; `name` stands for it in messages.
+
+  /// Parses the content of a tokenizer.json. `name` stands for the file in errors.
   static Tokenizer from_json(std::string_view json, std::string_view name = "tokenizer.json");
-  // vocab.json and merges.txt (or vocab.bpe). No merge is lost: the first line is left out where it
-  // begins with "#version", and no other.
+
+  /// Reads vocab.json and merges.txt (or vocab.bpe). The first line of the merges is skipped if it
+  /// begins with "#version".
   static Tokenizer from_vocab_and_merges(const std::string& vocab_path,
                                          const std::string& merges_path,
                                          const BpeOptions& options = {});
-  // A file of tiktoken: a token in base64 and its rank, which is its id, on each line.
+
+  /// Reads a file of tiktoken, with a base64 token and its rank on each line. The rank is the id.
   static Tokenizer from_tiktoken(const std::string& path, const BpeOptions& options);
-  // A new BPE from `texts`, which merges do not cross. The same merges and ids as those of
-  // Hugging Face's BpeTrainer with the alphabet of all bytes. Memory: some 100 bytes for each piece
-  // of text that is unlike all others. UserError: options out of range.
+
+  /// Trains a byte-level BPE. Merges do not cross texts. Merges and ids are those of Hugging Face's
+  /// `BpeTrainer` with the alphabet of all bytes. Needs about 100 bytes of memory for each distinct
+  /// piece of text. Throws UserError if an option is out of range, or if special tokens are equal
+  /// or have only one character.
   static Tokenizer train(std::span<const std::string_view> texts, const BpeTrainOptions& options);
-  // The same from files, gzipped or not, each one text; a byte order mark is skipped.
+
+  /// Like train(), with one text per file, plain or gzipped, without its byte order mark. Throws
+  /// IoError if a file cannot be read, is empty or has more than `max_bytes` bytes after
+  /// decompression.
   static Tokenizer train_from_files(const std::vector<std::string>& paths,
                                     const BpeTrainOptions& options,
                                     std::uint64_t max_bytes = std::uint64_t{1} << 30);
-  // The id of a byte is its value; special tokens come behind, from 256 on.
+
+  /// Returns a tokenizer of bytes. The id of a byte is its value; special tokens follow from 256.
   static Tokenizer bytes(const std::vector<std::string>& special_tokens = {});
-  // The i-th character is token i; special tokens come behind. A character is a code point.
-  // IoError: what is not one character in UTF-8, or is there twice.
+
+  /// Returns a tokenizer of characters. Symbol i is token i; special tokens follow. A character is
+  /// a code point in UTF-8. Throws IoError if a symbol is not a single character or occurs twice.
   static Tokenizer characters(const std::vector<std::string>& symbols,
                               const std::vector<std::string>& special_tokens = {});
 
-  // The ids of `text`, any bytes. Throws UserError where the vocabulary has no token for a byte or
-  // a character and no unk token, naming both.
+  /// Returns the ids of a text, or of several. A text can contain any bytes. Throws UserError if
+  /// the vocabulary has neither a token for a byte or character nor an unk token, if `add_bos` or
+  /// `add_eos` is set without such a token, or if `max_length` is too small for the added tokens.
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text,
                                                  const EncodeOptions& options = {}) const;
   [[nodiscard]] std::vector<std::vector<std::int32_t>> encode_batch(
       std::span<const std::string> texts, const EncodeOptions& options = {}) const;
-  // encode_batch() and pad_tokens().
+
+  /// Returns the padded ids of several texts: encode_batch(), then pad_tokens() with pad_id().
   [[nodiscard]] TokenBatch encode_padded(std::span<const std::string> texts,
                                          const EncodeOptions& options = {},
                                          const PadOptions& pad = {}) const;
 
-  // The pieces of `text` that merges do not cross, normalised; added tokens are not looked for.
+  /// Returns the pieces of a text that merges do not cross, after normalization. Added tokens are
+  /// not searched for.
   [[nodiscard]] std::vector<std::string> pre_tokenize(std::string_view text) const;
 
-  // The bytes of the tokens: what was encoded, but for normal forms, white space that added tokens
-  // took and a space that was put before. UserError: an id that no token has.
+  /// Returns the bytes of tokens. They equal the encoded text, except for normalization, white
+  /// space that added tokens matched, and an added prefix space. Throws UserError if an id has no
+  /// token.
   [[nodiscard]] std::string decode_bytes(std::span<const std::int32_t> ids,
                                          const DecodeOptions& options = {}) const;
-  // The same as UTF-8: what is none becomes U+FFFD.
+
+  /// Like decode_bytes(), but replaces invalid UTF-8 by U+FFFD.
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids,
                                    const DecodeOptions& options = {}) const;
 
-  // The largest id and one: the rows that an embedding needs.
+  /// Returns the largest id plus 1, which is the number of rows of an embedding.
   [[nodiscard]] std::int64_t vocab_size() const;
-  // How many ids have a token; less than vocab_size() where ids were left out.
+
+  /// Returns the number of tokens. It is less than vocab_size() if some ids are not used.
   [[nodiscard]] std::int64_t token_count() const;
-  // A token as the files write it: of bytes, those that are not printable as other characters (a
-  // space is U+0120).
+
+  /// Returns the id of a token, or the token of an id; nullopt if there is none. Tokens are written
+  /// as in files: in byte-level BPE, other characters stand for unprintable bytes (U+0120 for a
+  /// space).
   [[nodiscard]] std::optional<std::int32_t> token_to_id(std::string_view token) const;
   [[nodiscard]] std::optional<std::string> id_to_token(std::int32_t id) const;
-  // In the order of their ids.
+
+  /// Returns the added tokens in the order of their ids.
   [[nodiscard]] std::vector<AddedToken> added_tokens() const;
-  // The pairs that are merged, in order, as token_to_id() takes them.
+
+  /// Returns the pairs that are merged, in order of rank, written as for token_to_id().
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> merges() const;
-  // "byte-level BPE", "bytes", "characters".
+
+  /// Returns "byte-level BPE", "bytes" or "characters".
   [[nodiscard]] std::string_view kind() const;
 
-  // Adds tokens; one that the vocabulary has keeps its id. UserError: an id that another token has.
+  /// Adds tokens. A token in the vocabulary keeps its id. Throws UserError if a token is empty, or
+  /// if its id differs from that in the vocabulary or belongs to another token.
   void add_tokens(const std::vector<AddedToken>& tokens);
+
+  /// Adds special tokens by their contents. Throws as add_tokens().
   void add_special_tokens(const std::vector<std::string>& contents);
 
-  // Which tokens are what; nothing where nobody said so. The setters throw UserError where there is
-  // no such token.
+  /// Returns the id of the bos, eos, pad or unk token, or nullopt if it is not set.
   [[nodiscard]] std::optional<std::int32_t> bos_id() const;
   [[nodiscard]] std::optional<std::int32_t> eos_id() const;
   [[nodiscard]] std::optional<std::int32_t> pad_id() const;
   [[nodiscard]] std::optional<std::int32_t> unk_id() const;
+
+  /// Sets the bos, eos or pad token. Throws UserError if the token is unknown.
   void set_bos(std::string_view token);
   void set_eos(std::string_view token);
   void set_pad(std::string_view token);
 
-  // A tokenizer.json, which from_json() and Hugging Face's `tokenizers` read as this tokenizer.
+  /// Returns the text of a tokenizer.json for from_json() and Hugging Face's `tokenizers`. The bos,
+  /// eos and pad tokens are not included (see lm::tokenizer_config_json()).
   [[nodiscard]] std::string to_json() const;
+
+  /// Writes to_json() to a file, atomically. Throws IoError if it cannot be written.
   void save(const std::string& path) const;
 
  private:
@@ -208,14 +244,18 @@ class Tokenizer {
   std::shared_ptr<const detail::TokenizerImpl> impl_;
 };
 
-// Text while it is generated: what step() gives, put together, is decode() of all the ids.
+/// Decodes tokens one by one, for text that is being generated. The texts of all step() calls and
+/// finish() together equal Tokenizer::decode() of all ids.
 class DecodeStream {
  public:
+  /// Starts a text.
   explicit DecodeStream(const Tokenizer& tokenizer, const DecodeOptions& options = {});
 
-  // The text that is certain with this id: bytes that may begin a character wait for the rest.
+  /// Returns the text that is complete with this id. Bytes of an incomplete character are held
+  /// back. Throws UserError if the id has no token.
   std::string step(std::int32_t id);
-  // What still waits, as U+FFFD.
+
+  /// Returns the bytes still held back, as U+FFFD.
   std::string finish();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Language models in files: a safetensors file with the weights, and in its metadata the
-// configuration as JSON and, where it is given, the tokenizer. docs/formats.md describes them.
+// Files of language models: safetensors files of the weights, with the configuration and optionally
+// the tokenizer in the metadata. docs/formats.md describes the format.
 #pragma once
 
 #include <map>
@@ -15,44 +15,55 @@
 
 namespace tensorgrad::lm {
 
-// Where they lie in the metadata.
+/// Metadata keys of the configuration, the tokenizer.json and the tokenizer_config.json.
 inline constexpr const char* kConfigKey = "tensorgrad.lm.config";
 inline constexpr const char* kTokenizerKey = "tensorgrad.lm.tokenizer";
 inline constexpr const char* kTokenizerConfigKey = "tensorgrad.lm.tokenizer_config";
 
-// All that the model is made of, in one line; of kinds of layers those that it has. Throws
-// UserError as nn::LanguageModel does.
+/// Returns a configuration as one line of JSON. It contains the options of the kinds of layers in
+/// the model. Throws UserError if a required size is missing or `layers` does not have `n_layer`
+/// elements.
 std::string to_json(const nn::LanguageModelConfig& config, Loc loc = Loc::current());
-// The other way. `name` stands for the file in messages. IoError, naming the field: no JSON, a
-// field that is missing, not known, of another type or out of range.
-nn::LanguageModelConfig config_from_json(std::string_view json, std::string_view name = "config.json");
 
+/// Returns the configuration of a text made by to_json(). `name` stands for the file in errors.
+/// Throws IoError naming the field if the text is not JSON, or if a field is missing, unknown, out
+/// of range or of the wrong type.
+nn::LanguageModelConfig config_from_json(std::string_view json,
+                                         std::string_view name = "config.json");
+
+/// Language model on the host: configuration, weights and tokenizer.
 struct SavedModel {
   nn::LanguageModelConfig config;
-  std::map<std::string, HostTensor> weights;  // by the names of nn::LanguageModel's parameters
+  std::map<std::string, HostTensor> weights;  ///< By the parameter names of nn::LanguageModel.
   std::optional<Tokenizer> tokenizer = std::nullopt;
 };
 
-// Throws UserError where the weights are not those of a model of the configuration: `name` stands
-// for the file, and the message names the tensor. Nothing is made that is larger than the weights.
-void check_weights(const nn::LanguageModelConfig& config, const std::map<std::string, HostTensor>& weights,
-                   std::string_view name);
+/// Throws UserError naming the tensor if the weights are not those of a model with this
+/// configuration. `name` stands for the file in errors. Allocates no more than the weights justify,
+/// so that configurations from untrusted files can be checked.
+void check_weights(const nn::LanguageModelConfig& config,
+                   const std::map<std::string, HostTensor>& weights, std::string_view name);
 
-// Writes the file atomically. Throws UserError as check_weights(), and for a tokenizer with more
-// ids than the model's vocab_size; IoError: a path that cannot be written.
+/// Writes a model to a file, atomically. Throws UserError as check_weights(), or if the tokenizer
+/// has ids beyond the model's vocabulary. Throws IoError if the file cannot be written.
 void save_model(const std::string& path, const SavedModel& model);
-// Reads it; weights of F16 and BF16 become f32. A file that a Trainer saved has no configuration.
-// IoError: no such file, no configuration in it, one that is not as config_from_json() takes it, a
-// tokenizer that is none; UserError as save_model().
+
+/// Reads a model written by save_model(). F16 and BF16 weights become f32, except quantized
+/// weights. Throws IoError if the file cannot be read, or its configuration or tokenizer is missing
+/// or malformed; a checkpoint of TrainerBase::save() has no configuration. Throws UserError as
+/// save_model().
 SavedModel load_model(const std::string& path);
 
-// Which tokens are bos, eos and pad, as Hugging Face's tokenizer_config.json says it, which
-// Tokenizer::from_file() reads beside a tokenizer.json.
+/// Returns the bos, eos and pad tokens as the JSON of Hugging Face's tokenizer_config.json.
+/// Tokenizer::from_file() reads it next to a tokenizer.json.
 std::string tokenizer_config_json(const Tokenizer& tokenizer);
 
-// What load_model() and other readers of such files begin with: the metadata alone. IoError, naming
-// `name`.
+/// Returns the configuration in the metadata of a file. `name` stands for the file in errors.
+/// Throws IoError if it is missing or malformed.
 nn::LanguageModelConfig read_config(const StoredFile& file, std::string_view name);
+
+/// Returns the tokenizer in the metadata of a file, or nullopt if there is none. `name` stands for
+/// the file in errors. Throws IoError if it is malformed.
 std::optional<Tokenizer> read_tokenizer(const StoredFile& file, std::string_view name);
 
 }  // namespace tensorgrad::lm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A language model that goes on from token to token: what it keeps of the texts so far stays on the
-// device and has one size, however long they are. B texts at once, V tokens.
+// Token-by-token decoding with a language model. The recurrent states and the key-value cache stay
+// on the device. B is the number of texts decoded together, V the size of the vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -12,44 +12,62 @@
 
 namespace tensorgrad::lm {
 
+/// Options of a Decoder. The constructors throw UserError if a value is out of range.
 struct DecoderOptions {
-  std::int64_t batch = 1;  // texts at once
-  // Prompts are gone over in pieces of 4^k tokens, the largest of at most so many: each size is
-  // compiled once, and then serves prompts of every length. At most 1024.
+  std::int64_t batch = 1;  ///< Number of texts decoded together; at least 1.
+
+  /// Largest chunk of a prompt, from 1 to 1024 tokens. Prompts of any length are processed in
+  /// chunks of 4^k tokens. Each chunk size is compiled once.
   std::int64_t max_chunk = 256;
-  DeviceOptions device = {};  // an attached decoder has the trainer's
+
+  DeviceOptions device = {};  ///< Not used with a trainer, whose device is used.
 };
 
+/// Computes next-token logits for up to B texts at once. The memory of its states does not depend
+/// on the length of the texts.
 class Decoder {
  public:
-  // Of weights that were loaded. Throws as check_weights() and compile_function().
+  /// Compiles a decoder with the weights of a loaded model. Throws as check_weights() and
+  /// compile_function().
   explicit Decoder(const SavedModel& model, const DecoderOptions& options = {},
                    Loc loc = Loc::current());
-  // Of what a trainer has at each call.
+
+  /// Attaches a decoder to a trainer. Each call uses the current parameters.
   explicit Decoder(Trainer<nn::LanguageModel>& trainer, const DecoderOptions& options = {},
                    Loc loc = Loc::current());
-  // Of any function from "tokens" i32 [batch, kDynamic] and "keep" [batch] to logits [batch, V] of the
-  // last tokens, as nn::LanguageModel::resume_last() computes it.
+
+  /// Wraps a function from inputs() to the logits [B, V] of the last tokens, such as
+  /// nn::LanguageModel::resume_last(). Its context() is 0 until set_context() is called.
   Decoder(CompiledFunction forward, const DecoderOptions& options, Loc loc = Loc::current());
 
-  // The inputs of such a function.
+  /// Returns the inputs of the decoded function: "tokens" i32 [batch, kDynamic], and "keep" [batch]
+  /// with 1 to continue a text and 0 to start a new one.
   static std::vector<InputSpec> inputs(std::int64_t batch);
 
-  // Begins new texts: at most as many as `batch`, each of one token or more. Gives the logits after
-  // each text, [B, V]; rows without a text hold nothing of use. What a text gives does not depend
-  // on the others, but for the last bits: a shorter one begins where as much is left of the others.
-  // Logits can be read until the decoder is called again. Throws UserError for no texts, too many,
-  // or one without a token.
+  /// Starts new texts and returns the logits [B, V] after each of them. Expects 1 to B texts of at
+  /// least one token each. Rows without a text are unspecified. The logits are valid until the next
+  /// call. Throws UserError if the number of texts is out of range or a text is empty.
+  ///
+  /// The logits of a text do not depend on the other texts, except for the last bits: all texts end
+  /// at the same step, and the lengths of the others change where its chunks begin.
   std::span<const float> prefill(std::span<const std::vector<std::int32_t>> texts,
-                               Loc loc = Loc::current());
-  // The next token of each text [batch]; the logits after it, [B, V].
+                                 Loc loc = Loc::current());
+
+  /// Appends one token to each text and returns the logits [B, V] after it, valid until the next
+  /// call. Expects B tokens; those of rows without a text have no effect on the others.
   std::span<const float> step(std::span<const std::int32_t> tokens, Loc loc = Loc::current());
 
+  /// Returns the number of texts decoded together, B.
   [[nodiscard]] std::int64_t batch() const { return options_.batch; }
-  // The tokens that a text can have: those that attention layers keep; 0: any number. A decoder of
-  // a function does not know it, and has to be told.
+
+  /// Returns the maximum number of tokens of a text (see max_context()), or 0 if there is no limit.
+  /// The decoder itself does not enforce it.
   [[nodiscard]] std::int64_t context() const { return context_; }
+
+  /// Sets the maximum number of tokens of a text, for a decoder of a function.
   void set_context(std::int64_t tokens) { context_ = tokens; }
+
+  /// Returns the compiled function.
   [[nodiscard]] const CompiledFunction& forward() const { return forward_; }
   [[nodiscard]] CompiledFunction& forward() { return forward_; }
 
@@ -63,8 +81,8 @@ class Decoder {
   HostTensor logits_;  // f32
 };
 
-// The most tokens that a text of such a model can have: CausalAttention::Options::max_length where
-// it has attention layers; else 0, any number.
+/// Returns the maximum number of tokens of a text: CausalAttention::Options::max_length if the
+/// model has attention layers, else 0 for no limit.
 std::int64_t max_context(const nn::LanguageModelConfig& config);
 
 }  // namespace tensorgrad::lm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How well a language model foretells a text.
+// Perplexity of a text under a language model.
 #pragma once
 
 #include <cmath>
@@ -12,39 +12,56 @@
 
 namespace tensorgrad::lm {
 
+/// Score of a text.
 struct TextScore {
-  double nats = 0;          // the sum of -log p(token | those before it)
-  std::int64_t tokens = 0;  // that were foretold
+  double nats = 0;          ///< Sum of -log p(token | previous tokens).
+  std::int64_t tokens = 0;  ///< Number of predicted tokens.
+
+  /// Returns the mean loss in nats per token, 0 if there are no tokens.
   [[nodiscard]] double loss() const { return tokens == 0 ? 0 : nats / static_cast<double>(tokens); }
+
+  /// Returns exp(loss()).
   [[nodiscard]] double perplexity() const { return std::exp(loss()); }
 };
 
+/// Options of a TextScorer. Its constructors throw UserError if a value is out of range.
 struct ScoreOptions {
-  // A text is gone over in pieces of so many tokens; the state is carried from one to the next, so
-  // that the result does not depend on it, but for the last bits.
+  /// Number of tokens processed in one call. States are carried from chunk to chunk, so that the
+  /// score does not depend on it except for the last bits. With attention layers, at most
+  /// max_context().
   std::int64_t chunk = 256;
-  // The text is cut into so many parts of one length that are gone over at once: their first tokens
-  // are foretold from the end of the part before alone.
+
+  /// Number of parts into which the text is split, all of the same length except the last one. They
+  /// are scored in parallel. The first token of a part is predicted only from the last token of the
+  /// previous part.
   std::int64_t batch = 1;
-  // What a token is foretold from goes back to the last multiple of so many tokens of its part (a
-  // multiple of `piece`); 0: to the beginning, or, where the model has attention layers, as many
-  // pieces as these keep.
+
+  /// Context in tokens, a multiple of `chunk`: the states are reset after this many tokens of a
+  /// part. 0: never, or, with attention layers, after the largest multiple of `chunk` up to
+  /// max_context().
   std::int64_t context = 0;
-  DeviceOptions device = {};  // an attached scorer has the trainer's
-  // Called after each piece, with the tokens that are done.
+
+  DeviceOptions device = {};  ///< Not used with a trainer, whose device is used.
+
+  /// Called after each chunk with the number of tokens scored so far.
   std::function<void(std::int64_t tokens)> on_progress = nullptr;
 };
 
-// Scores texts of any length with a state that is carried along, in memory that does not grow.
+/// Scores texts of any length with constant device memory.
 class TextScorer {
  public:
+  /// Compiles a scorer with the weights of a loaded model. Throws as check_weights() and
+  /// compile_function().
   explicit TextScorer(const SavedModel& model, const ScoreOptions& options = {},
                       Loc loc = Loc::current());
+
+  /// Attaches a scorer to a trainer of a model with this configuration. score() uses the current
+  /// parameters.
   explicit TextScorer(Trainer<nn::LanguageModel>& trainer, const nn::LanguageModelConfig& config,
                       const ScoreOptions& options = {}, Loc loc = Loc::current());
 
-  // All tokens but the first, each from those before it. Throws UserError for fewer tokens than
-  // two for each part.
+  /// Returns the score of all tokens but the first. Throws UserError if there are fewer than
+  /// `batch` + 1 tokens.
   TextScore score(std::span<const std::int32_t> tokens, Loc loc = Loc::current());
 
  private:

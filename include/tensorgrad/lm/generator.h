@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text that a language model writes on.
+// Text generation with a language model.
 #pragma once
 
 #include <cstdint>
@@ -15,67 +15,86 @@
 
 namespace tensorgrad::lm {
 
-// What has been written of a text since the last call.
+/// New text of one prompt, passed to GenerateOptions::on_text.
 struct GeneratedChunk {
-  std::size_t prompt = 0;  // its place among the prompts
-  std::int32_t token = 0;  // the last
-  std::string_view text;   // what is certain with it: whole characters, no part of a stop string
+  std::size_t prompt = 0;  ///< Index of the prompt.
+  std::int32_t token = 0;  ///< Last token of the text.
+  std::string_view text;   ///< Whole characters that are not the beginning of a stop string.
 };
 
+/// Options of Generator::generate().
 struct GenerateOptions {
   SamplingOptions sampling = {};
-  std::int64_t max_tokens = 256;  // of each text, without its prompt
-  // Where one of these is written the text ends, before it.
-  std::vector<std::string> stop = {};
-  std::vector<std::int32_t> stop_tokens = {};  // likewise; the tokenizer's eos is one of them
-  bool ignore_eos = false;                     // unless this is set
-  // Prompt k draws its random numbers from stream `first_stream` + k (see Sampler).
+  std::int64_t max_tokens = 256;               ///< Limit on new tokens per prompt.
+  std::vector<std::string> stop = {};          ///< Strings that end a text and are left out.
+  std::vector<std::int32_t> stop_tokens = {};  ///< Tokens that end a text, in addition to eos.
+  bool ignore_eos = false;                     ///< Does not stop at the tokenizer's eos.
+
+  /// Prompt k draws its random numbers from stream `first_stream` + k (see Sampler).
   std::uint64_t first_stream = 0;
-  // Called for each token with text that is certain, in the order of the prompts; false ends the
-  // text. What it throws ends all.
+
+  /// Called when a token completes some text of a prompt. If it returns false, the text of this
+  /// prompt ends. Exceptions that it throws end generate().
   std::function<bool(const GeneratedChunk&)> on_text = nullptr;
 };
 
+/// Why a text ended. kContext: the context of the model is full. kCallback:
+/// GenerateOptions::on_text returned false.
 enum class FinishReason : std::uint8_t { kMaxTokens, kStopString, kStopToken, kContext, kCallback };
-// "max tokens", "stop string", "stop token", "context is full", "callback".
+
+/// Returns a text: "max tokens", "stop string", "stop token", "context is full" or "callback".
 std::string_view to_string(FinishReason reason);
 
+/// Generated text of one prompt.
 struct Completion {
-  std::string text;                  // without the prompt
-  std::vector<std::int32_t> tokens;  // all that were drawn, with a stop token or string
+  std::string text;                  ///< Without prompt, special tokens and stop string.
+  std::vector<std::int32_t> tokens;  ///< All sampled tokens, including those of the stop.
   FinishReason finish_reason = FinishReason::kMaxTokens;
 };
 
-// How long the last generate() took.
+/// Time and number of tokens of a call of Generator::generate().
 struct GenerationTimes {
-  std::int64_t prompt_tokens = 0, tokens = 0;  // of all texts
-  double prompt_seconds = 0, seconds = 0;      // up to the first tokens; from there on
-  std::int64_t steps = 0;                      // of all texts of a batch together
+  std::int64_t prompt_tokens = 0, tokens = 0;  ///< Number of tokens in all prompts and completions.
+  double prompt_seconds = 0, seconds = 0;      ///< Time of the prompts, and of the new tokens.
+  std::int64_t steps = 0;                      ///< Number of decoder steps, each for a batch.
 };
 
+/// Generates text with a Decoder and a Tokenizer.
 class Generator {
  public:
-  // Throws UserError where the model has no tokenizer.
+  /// Compiles a generator for a loaded model. Throws UserError if the model has no tokenizer, and
+  /// as Decoder.
   explicit Generator(const SavedModel& model, const DecoderOptions& options = {},
                      Loc loc = Loc::current());
+
+  /// Creates a generator from its parts.
   Generator(Decoder decoder, const Tokenizer& tokenizer);
 
-  // Writes on, as many prompts at once as the decoder's batch. A prompt without a token begins
-  // with the tokenizer's bos, or else its eos. A text depends on its prompt, the options and its
-  // stream alone. Throws UserError as check_options(), and for prompts that are longer than the
-  // context, or empty where the tokenizer has neither bos nor eos; an empty stop string;
-  // max_tokens < 0.
+  /// Continues each prompt. Prompts are processed in batches of Decoder::batch(). An empty prompt
+  /// is replaced by the bos token or, without one, the eos token. A completion depends only on its
+  /// prompt, the options and its random stream, up to rounding of the logits (see
+  /// Decoder::prefill()).
+  ///
+  /// Throws as check_options() and Tokenizer::encode(). Throws UserError if a prompt exceeds
+  /// Decoder::context(), a prompt is empty and the tokenizer has neither bos nor eos, a stop string
+  /// is empty, or `max_tokens` is negative.
   std::vector<Completion> generate(std::span<const std::string> prompts,
-                                  const GenerateOptions& options = {}, Loc loc = Loc::current());
+                                   const GenerateOptions& options = {}, Loc loc = Loc::current());
   Completion generate(const std::string& prompt, const GenerateOptions& options = {},
-                     Loc loc = Loc::current());
-  // The same for prompts that are tokens.
-  std::vector<Completion> generate_from(std::span<const std::vector<std::int32_t>> prompts,
-                                       const GenerateOptions& options = {},
-                                       Loc loc = Loc::current());
+                      Loc loc = Loc::current());
 
+  /// Like generate(), for prompts of tokens.
+  std::vector<Completion> generate_from(std::span<const std::vector<std::int32_t>> prompts,
+                                        const GenerateOptions& options = {},
+                                        Loc loc = Loc::current());
+
+  /// Returns the times of the last call of generate() or generate_from().
   [[nodiscard]] const GenerationTimes& times() const { return times_; }
+
+  /// Returns the tokenizer.
   [[nodiscard]] const Tokenizer& tokenizer() const { return tokenizer_; }
+
+  /// Returns the decoder.
   [[nodiscard]] Decoder& decoder() { return decoder_; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Models in the checkpoints of mambacode.js.
+// Conversion between language models and MBJS files, the checkpoints of mambacode.js.
 #pragma once
 
 #include <string>
@@ -9,26 +9,30 @@
 
 namespace tensorgrad::lm {
 
-// What the file does not say; so is it in that library.
+/// Settings of a model that MBJS files do not contain. The defaults are those of mambacode.js.
 struct MbjsOptions {
   Discretization discretization = Discretization::kZeroOrderHold;
   double norm_epsilon = 1e-6;
 };
 
-// A model of Mamba-1 layers: all sizes are found from those of its tensors. The taps of the
-// convolution are turned round (there the first is that of the step itself); biases that are all
-// zero are left out. Throws IoError as read_mbjs(), and, naming the tensor and both sizes, where
-// tensors do not fit each other. Layers of the other kinds are refused: what that library computes
-// in them is no model of ours (docs/mamba_behaviours.md); read_mbjs() gives their tensors.
+/// Reads a model of Mamba-1 layers. All sizes are inferred from those of the tensors. The taps of
+/// convolutions are reversed, because MBJS stores the tap of the current step first. Biases that
+/// are all zero are left out.
+///
+/// Throws IoError as read_mbjs(). Also throws IoError if the file has layers of other kinds, which
+/// differ from this library's layers (docs/mamba_behaviours.md), or if the sizes of tensors do not
+/// match. The message names the tensor and both sizes. read_mbjs() still returns the tensors of
+/// such files.
 SavedModel load_mbjs(const std::string& path, const MbjsOptions& options = {});
-// The same for what has been read; `name` stands for the file in messages.
-SavedModel convert_mbjs(const MbjsFile& file, const std::string& name,
-                         const MbjsOptions& options = {});
 
-// Writes a model whose layers are all Mamba-1 and whose head is tied, without its tokenizer; biases
-// that it lacks are zeros there, and weights in fewer bits what quantize() to f32 makes of them.
-// Who reads the file must know the discretization and epsilon. Throws UserError for other models,
-// as check_weights() and as write_mbjs().
+/// Converts the content of an MBJS file, as load_mbjs(). `name` stands for the file in errors.
+SavedModel convert_mbjs(const MbjsFile& file, const std::string& name,
+                        const MbjsOptions& options = {});
+
+/// Writes a model of Mamba-1 layers with tied embeddings, without its tokenizer. Missing biases are
+/// written as zeros, and quantized weights are dequantized. The file contains neither the
+/// discretization nor the epsilon, so that readers must know them. Throws UserError if the model
+/// has other layers or its own output layer, and as check_weights() and write_mbjs().
 void save_mbjs(const std::string& path, const SavedModel& model, int version = 2);
 
 }  // namespace tensorgrad::lm

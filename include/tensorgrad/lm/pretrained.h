@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Published checkpoints of Mamba and Mamba-2: folders as Hugging Face's transformers and
-// state-spaces' mamba-ssm write them.
+// Published checkpoints of Mamba and Mamba-2, as written by Hugging Face's transformers and by
+// mamba-ssm of state-spaces.
 #pragma once
 
 #include <string>
@@ -9,18 +9,23 @@
 
 namespace tensorgrad::lm {
 
+/// Options of load_pretrained().
 struct PretrainedOptions {
-  bool tokenizer = true;  // read the one in the folder, if there is one
+  bool tokenizer = true;  ///< Reads the tokenizer in the folder, if there is one.
 };
 
-// The model in a folder with config.json (`model_type` mamba or mamba2 of transformers, or
-// mamba-ssm's with `ssm_cfg`) and model.safetensors, or the shards that
-// model.safetensors.index.json names; with tokenizer.json, or vocab.json and merges.txt, the
-// tokenizer. Weights of F16 and BF16 become f32, exactly; a head that is the embedding's copy is
-// left out. vocab_size is that of the embedding: where mamba-ssm pads it, with the padding. Throws
-// IoError, naming the file and the field: missing or malformed files, weights that are only there
-// pickled (pytorch_model.bin; the message says how to convert them), architectures that are none of
-// these; UserError as check_weights().
+/// Reads a model from a folder with these files:
+/// - config.json, with `model_type` "mamba" or "mamba2" of transformers, or with `ssm_cfg` of
+///   mamba-ssm,
+/// - model.safetensors, or the shards named in model.safetensors.index.json,
+/// - optionally tokenizer.json, or vocab.json and merges.txt.
+///
+/// F16 and BF16 weights become f32, exactly. An output layer that is a copy of the embedding is
+/// left out. If mamba-ssm pads the vocabulary, `vocab_size` includes the padding.
+///
+/// Throws IoError naming the file and the field if a file is missing or malformed, if the
+/// architecture or a setting is not supported, or if the weights exist only as pytorch_model.bin.
+/// In that case the message explains how to convert them. Throws UserError as check_weights().
 SavedModel load_pretrained(const std::string& folder, const PretrainedOptions& options = {});
 
 }  // namespace tensorgrad::lm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How the next token is drawn from the numbers (logits) that a language model gives for each.
+// Sampling of tokens from the logits of a language model. V is the size of the vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -12,45 +12,56 @@
 
 namespace tensorgrad::lm {
 
-// What is done to the logits, in this order, which is that of Hugging Face's `transformers`; the
-// defaults change nothing. What is left out gets minus infinity.
+/// Changes of the logits before sampling, applied in this order, which is that of Hugging Face's
+/// `transformers`. The defaults change nothing. Excluded tokens get a logit of minus infinity.
 struct SamplingOptions {
-  // Logits of tokens that are in the text already: divided by it where they are positive, else
-  // times it (Keskar et al. 2019). More than 0; 1: as they are.
+  /// Penalty of tokens that are already in the text (Keskar et al. 2019), greater than 0. Positive
+  /// logits are divided by it, others multiplied. 1: off.
   double repetition_penalty = 1;
-  double temperature = 1;  // logits are divided by it; 0: the largest is taken (greedy)
-  std::int64_t top_k = 0;  // those less than the k-th largest are left out; 0: none
-  // The smallest set of the likeliest tokens whose probabilities, after all of the above, add up to
-  // at least this is kept (Holtzman et al. 2020); in (0, 1]; 1: all.
+
+  double temperature = 1;  ///< Divides the logits, at least 0. 0: greedy, takes the largest logit.
+  std::int64_t top_k = 0;  ///< Excludes logits less than the k-th largest; 0: off.
+
+  /// Nucleus sampling (Holtzman et al. 2020), in (0, 1]. Keeps the smallest set of the most likely
+  /// tokens whose probabilities, after the changes above, add up to at least `top_p`. If two are
+  /// equal, the one with the higher id is kept first. 1: off.
   double top_p = 1;
-  // Tokens less likely than this times the likeliest are left out; in [0, 1]; 0: none.
+
+  /// Excludes tokens whose probability is less than `min_p` times the largest, in [0, 1]. 0: off.
   double min_p = 0;
-  std::uint64_t seed = 0;
+
+  std::uint64_t seed = 0;  ///< Seed of a Sampler.
 };
 
-// Throws UserError for a number that is out of its range.
+/// Throws UserError if an option is out of range.
 void check_options(const SamplingOptions& options, Loc loc = Loc::current());
 
-// Does all of it to logits [V]; `seen` are the tokens of the text so far, in any order, as often as
-// they are there. With temperature 0 only the penalty. Throws UserError where a logit is NaN, all
-// are minus infinity, or `seen` has a token that is not in [0, V).
+/// Applies the options to logits [V] in place. `seen` contains the tokens of the text so far, in
+/// any order; repetitions have no effect. With temperature 0, only the repetition penalty is
+/// applied.
+///
+/// Throws UserError if a logit is NaN or plus infinity, or if all are minus infinity. With a
+/// repetition penalty, also throws UserError if a token of `seen` is not in [0, V).
 void process_logits(std::span<float> logits, std::span<const std::int32_t> seen,
                     const SamplingOptions& options, Loc loc = Loc::current());
 
-// What a softmax gives for each, in double; 0 for minus infinity.
+/// Returns the softmax of logits in double precision. Logits of minus infinity have probability 0.
+/// If all are minus infinity, the result is NaN.
 std::vector<double> probabilities(std::span<const float> logits);
 
-// Draws the tokens of one text. What it draws depends on the options, on its number `stream` and on
-// the logits, and on nothing else, so that a text is the same beside others as alone.
+/// Samples the tokens of one text. The tokens depend only on the options, the number of the random
+/// stream and the logits, so that texts in a batch do not affect each other.
 class Sampler {
  public:
+  /// Creates a sampler. Throws as check_options().
   explicit Sampler(const SamplingOptions& options, std::uint64_t stream = 0,
                    Loc loc = Loc::current());
 
-  // Tokens that are in the text already, as those of the prompt are.
+  /// Adds tokens to the text, such as those of the prompt, for the repetition penalty.
   void add(std::span<const std::int32_t> tokens);
-  // The next token for logits [V], which is added to the text. With temperature 0 the largest, of
-  // equal ones the first. Throws as process_logits().
+
+  /// Returns the next token for logits [V], and adds it to the text. With temperature 0, it is the
+  /// first of the largest logits. Throws as process_logits().
   std::int32_t next(std::span<const float> logits, Loc loc = Loc::current());
 
  private:
@@ -59,8 +70,8 @@ class Sampler {
   std::unordered_set<std::int32_t> seen_;
 };
 
-// One token for each row of logits [B, V], B samplers. Throws ShapeError where it is not divided by
-// the samplers.
+/// Returns the next token of each of B samplers, for logits [B, V]. Throws ShapeError if B or the
+/// number of logits is 0, or if that number is not a multiple of B. Also throws as Sampler::next().
 std::vector<std::int32_t> sample_rows(std::span<Sampler> samplers, std::span<const float> logits,
                                       Loc loc = Loc::current());
 

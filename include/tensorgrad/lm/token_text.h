@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tokens that a language model is trained on: documents one behind the other, in memory or in a
-// file.
+// Training data of language models: texts of tokens, packed documents and windows.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +17,31 @@
 
 namespace tensorgrad::lm {
 
-// A stretch of tokens, to be read by any number of threads at once. Copies share it.
+/// Sequence of tokens in memory or in a file. Any number of threads can read it at once. Copies
+/// share the tokens.
 class TokenText {
  public:
-  TokenText() = default;  // none
+  /// Creates an empty text.
+  TokenText() = default;
+
+  /// Creates a text of these tokens.
   explicit TokenText(std::vector<std::int32_t> tokens);
+
+  /// Creates a text of the tokens in a file, which is read on demand.
   explicit TokenText(TokenFile file);
 
+  /// Returns the number of tokens.
   [[nodiscard]] std::int64_t size() const { return end_ - begin_; }
-  // Fills `out` with the tokens from `begin` on; behind the last comes the first again. Throws
-  // UserError where there are none, or `begin` is negative.
+
+  /// Fills `out` with the tokens from `begin`. The text repeats after its last token. Throws
+  /// UserError if the text is empty or `begin` is negative, and as TokenFile::read().
   void read(std::int64_t begin, std::span<std::int32_t> out) const;
+
+  /// Returns all tokens.
   [[nodiscard]] std::vector<std::int32_t> read_all() const;
-  // The first tokens, and the last share of them. Throws UserError where it is not in [0, 1).
+
+  /// Returns the text in two parts. The second one has the fraction `last` of the tokens, rounded
+  /// down. Throws UserError if `last` is not in [0, 1).
   [[nodiscard]] std::pair<TokenText, TokenText> split(double last) const;
 
  private:
@@ -39,35 +50,40 @@ class TokenText {
   std::int64_t begin_ = 0, end_ = 0;
 };
 
+/// Texts for training and validation.
 struct TokenSplit {
   TokenText train, validation;
 };
 
+/// Options of pack_documents().
 struct PackOptions {
-  double holdout = 0.1;  // the share at the end of each document that goes to `validation`; [0, 1)
+  double holdout = 0.1;  ///< Fraction at the end of each document for validation, in [0, 1).
   EncodeOptions encode = {};
 };
 
-// Documents packed into one text each for training and validation. Behind each piece comes the
-// tokenizer's eos, where it has one and the piece does not end with it: a model learns where texts
-// end, and texts do not run into one another. The part of a document that is trained on ends so
-// too, although the document goes on in `validation`.
+/// Returns the tokens of all documents, concatenated into one text for training and one for
+/// validation. If the tokenizer has an eos token, each document or part of one ends with it. This
+/// includes training parts of documents that continue in the validation text. Throws UserError if
+/// `holdout` is out of range, and as Tokenizer::encode().
 TokenSplit pack_documents(std::span<const std::string> documents, const Tokenizer& tokenizer,
                           const PackOptions& options = {});
 
-// Windows of `length` tokens and the ones that follow them. The text goes round: what follows its
-// last token is its first. In each epoch every token is foretold in a window. The windows fill
-// whole batches, so that less than a batch of tokens is foretold again. Where the first begins
-// differs from epoch to epoch, and depends on seed and epoch alone; the others begin at equal
-// distances.
+/// Windows of `length` input tokens and their next tokens, for training. The text is treated as
+/// circular: its first token follows the last one. In each epoch, every token is a target.
+///
+/// The number of windows is a multiple of `batch`, so that less than a batch of tokens occurs twice
+/// in an epoch. The windows begin at equal distances. The start of the first one differs between
+/// epochs and depends only on seed and epoch.
 class TextWindows {
  public:
-  // UserError: a text that is shorter than a window, or `length` or `batch` < 1.
+  /// Creates the windows. Throws UserError if the text is shorter than `length`, or if `length` or
+  /// `batch` is less than 1.
   TextWindows(TokenText text, std::int64_t length, std::uint32_t seed, std::int64_t batch = 1);
 
-  // A multiple of `batch`.
+  /// Returns the number of windows in an epoch, a multiple of `batch`.
   [[nodiscard]] std::int64_t size() const { return count_; }
-  // [length + 1]
+
+  /// Returns the tokens of a window, [length + 1], for `index` in [0, size()).
   [[nodiscard]] std::vector<std::int32_t> at(std::int64_t index, std::int64_t epoch) const;
 
  private:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Training of language models on tokens. B windows of L tokens a step; every token of the text is
-// trained on in each epoch (TextWindows).
+// Training of language models on tokens.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +16,41 @@
 
 namespace tensorgrad::lm {
 
-// Of a model's parameters those rows alone that make B and C of the state-space layers, what is
-// written into the states and what is read from them: of Mamba's x_proj, of Mamba-2's and Mamba-3's
-// in_proj, of matrix and bias. All else is frozen, but for attention layers where `attention` is
-// set. Groups for CompileOptions. Throws UserError where nothing would be trained.
+/// Returns groups for CompileOptions::groups that train only B and C of the state-space layers, the
+/// input and output projections of their states. These are rows of the weight and bias of `x_proj`
+/// in Mamba, and of `in_proj` in Mamba-2 and Mamba-3. With `attention`, attention layers are
+/// trained as well. All other parameters are frozen. Throws UserError if nothing would be trained.
 std::vector<ParamGroup> train_only_bc(const nn::LanguageModelConfig& config, bool attention = false,
                                       Loc loc = Loc::current());
 
+/// Options of a LanguageTrainer. The optimizer is AdamW. The learning rate grows linearly to `lr`
+/// and then decreases to `final_lr` along half a cosine.
 struct TrainingOptions {
-  std::int64_t batch = 16, length = 256;  // windows of a step, tokens of a window
-  std::int64_t steps = 1000;              // updates, over which the learning rate comes down
-  int accumulate = 1;                     // batches of an update
-  double lr = 3e-3, final_lr = 3e-4;      // along half a cosine
-  std::int64_t warmup = 50;               // updates in which it grows from 0
-  double weight_decay = 0.1;              // of matrices (LanguageModel::no_weight_decay())
-  double beta1 = 0.9, beta2 = 0.95;       // of AdamW
-  double clip_grad_norm = 1;                        // of the norm of all gradients; 0: off
-  bool train_only_bc = false;
-  bool mixed_precision = false;
-  std::uint32_t seed = 0;  // of initial weights and the order of windows
+  std::int64_t batch = 16, length = 256;  ///< Windows per batch, tokens per window.
+  std::int64_t steps = 1000;              ///< Updates until the learning rate is `final_lr`.
+  int accumulate = 1;                     ///< Batches per update.
+  double lr = 3e-3, final_lr = 3e-4;      ///< Highest and final learning rate.
+  std::int64_t warmup = 50;               ///< Updates in which the learning rate grows.
+
+  /// Weight decay of the parameters that are not in nn::LanguageModel::no_weight_decay(); with
+  /// `train_only_bc`, of all trained parameters.
+  double weight_decay = 0.1;
+
+  double beta1 = 0.9, beta2 = 0.95;
+  double clip_grad_norm = 1;     ///< See CompileOptions::clip_grad_norm; 0: off.
+  bool train_only_bc = false;    ///< Trains only B, C and attention layers, see train_only_bc().
+  bool mixed_precision = false;  ///< See CompileOptions::mixed_precision.
+  std::uint32_t seed = 0;        ///< Seed of the initial weights and the order of the windows.
   DeviceOptions device = {};
 };
 
-// A model, its text and how far they are.
+/// Trains a language model on a text. Each update uses `accumulate` batches of TextWindows, so that
+/// every token is trained on in each epoch.
 class LanguageTrainer {
  public:
-  // Trains from initial values, or goes on from `weights`. `validation` may be empty. Throws
-  // UserError for a text that is shorter than a window, a token that the model does not know (in
-  // the step that meets it), options out of range, and as compile().
+  /// Creates a trainer with initial weights, or with those of a loaded model. `validation` can be
+  /// empty. Throws UserError if the text is shorter than a window, an option is out of range or the
+  /// model is quantized, and as compile().
   LanguageTrainer(const nn::LanguageModelConfig& config, TokenText train, TokenText validation,
                   const TrainingOptions& options, Loc loc = Loc::current());
   LanguageTrainer(const SavedModel& model, TokenText train, TokenText validation,
@@ -53,29 +59,49 @@ class LanguageTrainer {
   LanguageTrainer& operator=(const LanguageTrainer&) = delete;
   ~LanguageTrainer() = default;
 
-  // One update, of `accumulate` batches; the mean of their losses, in nats a token. Throws
-  // UserError where that is not finite.
+  /// Runs one update and returns the mean loss of its batches, in nats per token. Throws UserError
+  /// if a token is not in the vocabulary of the model, or, after the update, if the loss is not
+  /// finite.
   double step(Loc loc = Loc::current());
-  [[nodiscard]] std::int64_t steps() const { return trainer_.updates(); }  // updates done
-  [[nodiscard]] double epochs() const;                                     // of the text
-  [[nodiscard]] double lr() const { return trainer_.lr(); }                // of the next update
 
-  // On validation windows of the same length, each from its own beginning: all of them, or about
-  // `most` that lie evenly in the text. Throws UserError where there is no validation text.
+  /// Returns the number of updates done.
+  [[nodiscard]] std::int64_t steps() const { return trainer_.updates(); }
+
+  /// Returns the number of passes over the text so far, with a fraction.
+  [[nodiscard]] double epochs() const;
+
+  /// Returns the learning rate of the next update.
+  [[nodiscard]] double lr() const { return trainer_.lr(); }
+
+  /// Returns the score of the validation text, in windows of the same length that each start
+  /// without context. If `most` is greater than 0, uses at most that many windows, evenly spaced.
+  /// Throws UserError if the validation text has fewer than two tokens.
   TextScore validate(std::int64_t most = 0, Loc loc = Loc::current());
 
-  // Everything that the next step depends on, with the place in the text: a trainer of the same
-  // model, texts and options that loads it goes on bit for bit.
+  /// Writes a checkpoint of everything that the next update depends on, including the position in
+  /// the text. See TrainerBase::save().
   void save(const std::string& path, Loc loc = Loc::current()) const { trainer_.save(path, loc); }
+
+  /// Loads a checkpoint. With the same model, texts and options, training resumes bit for bit. See
+  /// TrainerBase::load().
   void load(const std::string& path, Loc loc = Loc::current()) { trainer_.load(path, loc); }
-  // The model as it is now.
+
+  /// Returns the model with its current weights and the given tokenizer.
   [[nodiscard]] SavedModel model(std::optional<Tokenizer> tokenizer = std::nullopt) const;
 
+  /// Returns the configuration of the model.
   [[nodiscard]] const nn::LanguageModelConfig& config() const { return config_; }
+
+  /// Returns the options.
   [[nodiscard]] const TrainingOptions& options() const { return options_; }
+
+  /// Returns the number of tokens per update: batch * length * accumulate.
   [[nodiscard]] std::int64_t tokens_per_step() const;
+
+  /// Returns the number of elements in all parameters.
   [[nodiscard]] std::int64_t parameters() const;
-  // For generators and scorers of what is being trained.
+
+  /// Returns the trainer, for decoders and scorers of the model in training.
   [[nodiscard]] Trainer<nn::LanguageModel>& trainer() { return trainer_; }
 
  private:
@@ -85,17 +111,22 @@ class LanguageTrainer {
   std::shared_ptr<const TextWindows> windows_;
   DataLoader loader_;
   Trainer<nn::LanguageModel> trainer_;
-  std::optional<CompiledFunction> validator_;  // from the first validate() on
+  std::optional<CompiledFunction> validator_;  // created by the first validate()
 };
 
-// Says when a validation loss no longer falls.
+/// Stops training when the validation loss no longer decreases.
 class EarlyStopping {
  public:
-  // After so many losses in a row that are not below the best before them; 0: never.
+  /// Stops after `patience` losses in a row that are not less than the best one; 0: never.
   explicit EarlyStopping(int patience) : patience_(patience) {}
-  // True where it is the best so far.
+
+  /// Records a loss. Returns true if it is the lowest so far; NaN is not.
   bool update(double loss);
+
+  /// Returns true if training should stop.
   [[nodiscard]] bool should_stop() const { return patience_ > 0 && since_ >= patience_; }
+
+  /// Returns the lowest loss so far, infinity before the first update().
   [[nodiscard]] double best() const { return best_; }
 
  private:

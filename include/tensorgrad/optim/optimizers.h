@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Optimizers. An optimizer is a composite: it is written with ops over one flat tensor of all
-// parameters, so that its whole update is one launch (and with clipping one more, for the norm).
+// Optimizers, and the interface for custom ones. Those described as `torch.optim.NAME` have its
+// defaults and numerics. In formulas, p is the parameter, g its gradient and t the number of the
+// update, from 1. Weight decay is added to the gradient (g + weight_decay * p) unless stated
+// otherwise.
 #pragma once
 
 #include <cstdint>
@@ -18,189 +20,246 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 namespace optim {
 
-// A number of an optimizer: a constant of its kernel, or, made by adjustable(), a run-time scalar
-// of its field's name ("beta1"), which Trainer::set() changes from the next update on.
+/// Hyperparameter of an optimizer: a constant of the compiled program, or a run-time scalar if made
+/// with adjustable().
 struct Hyperparameter {
+  /// Creates a constant.
   Hyperparameter(double number) : value(number) {}  // NOLINT(google-explicit-constructor)
+
   double value;
-  bool adjustable = false;
+  bool adjustable = false;  ///< Set by the function adjustable().
+
+  /// Returns the initial value.
   operator double() const { return value; }  // NOLINT(google-explicit-constructor)
 };
+
+/// Returns a hyperparameter that Stepper::set() can change without recompiling. It starts as
+/// `value`, and the scalar has the name of the field, for example "beta1". A new value applies from
+/// the next update.
 inline Hyperparameter adjustable(double value) {
   Hyperparameter result(value);
   result.adjustable = true;
   return result;
 }
 
-// What an optimizer sees while it is traced. All tensors are f32; `param` and `grad` are flat:
-// every trained parameter's elements, one behind another.
+/// One update of the parameters, passed to an optimizer when it is traced. All tensors are f32.
+/// Flat tensors have shape [N] and concatenate the elements of all trained parameters. Parameters
+/// can be padded with zeros there.
 class Update {
  public:
   virtual ~Update() = default;
+
+  /// Flat parameters and their gradients. Clipping and accumulation are already applied to `grad`.
   Tensor param, grad;
-  Tensor lr;    // this update's learning rate: [], or one for each element where groups differ
-  Tensor step;  // [], number of this update, from 1
-  // A tensor like `param` that keeps its value from update to update; it starts as `initial`.
+
+  Tensor lr;    ///< Learning rate: [], or flat if parameter groups have different rates.
+  Tensor step;  ///< Number of this update [], from 1. Updates skipped by LossScale do not count.
+
+  /// Returns an optimizer state: a flat tensor that keeps its value between updates. All its
+  /// elements start as `initial`.
   virtual Tensor state(const std::string& name, double initial = 0) = 0;
+
+  /// Sets the value of a state after this update. Throws UserError unless state() was called with
+  /// this name before.
   virtual void set_state(const std::string& name, Tensor value) = 0;
+
+  /// Sets the parameters after this update. Compiling throws UserError if an optimizer never calls
+  /// it.
   virtual void set_param(Tensor value) = 0;
-  // The weight decay, a run-time scalar that starts as `initial` ("weight_decay"), or what the
-  // groups have instead: shaped as `lr`. None where there is none: it is 0, and no group has one.
+
+  /// Returns the weight decay, or nullopt if it is 0 for all parameters. It is a run-time scalar
+  /// "weight_decay" [] that starts as `initial`. If parameter groups have other values, it is flat.
   virtual std::optional<Tensor> weight_decay(double initial) = 0;
-  // [], a number that the host computes for each update, in double; `update` counts from 1.
+
+  /// Returns a number [] that the host computes in double precision before each update. `update`
+  /// counts from 1 and, unlike `step`, includes updates that LossScale skips.
   virtual Tensor per_update(const std::string& name,
                             std::function<double(std::int64_t update)> value) = 0;
 
-  // [], the number of that name, or what `of` makes of it, in double. Values that set() is given
-  // for one that is adjustable must be at least 0 and less than `below`.
+  /// Returns a hyperparameter [], or `of(value)` computed by the host in double precision. If
+  /// `number` is adjustable, Stepper::set() accepts values in [0, below).
   virtual Tensor hyperparameter(const std::string& name, const Hyperparameter& number, double below,
-                       const std::function<double(double)>& of = nullptr) = 0;
+                                const std::function<double(double)>& of = nullptr) = 0;
 
-  // The parameters one by one, as they lie in the flat tensors.
+  /// Name and shape of a trained parameter.
   struct ParamInfo {
     std::string name;
     Shape shape;
   };
+
+  /// Returns the trained parameters in the order of the flat tensors.
   [[nodiscard]] virtual const std::vector<ParamInfo>& param_infos() const = 0;
-  // What a flat tensor holds for parameter `part`, in its shape.
+
+  /// Returns the elements of a flat tensor that belong to parameter `index`, in its shape.
   virtual Tensor param_view(const Tensor& flat, std::size_t index) = 0;
-  // The reverse: a flat tensor of one tensor for each parameter; an empty Tensor leaves zeros.
+
+  /// Returns the flat tensor of one tensor per parameter, as the inverse of param_view(). An empty
+  /// Tensor stands for zeros.
   virtual Tensor flatten(const std::vector<Tensor>& params) = 0;
-  // bool, like `param`: does the element belong to a parameter that the filter picks? Cheap for
-  // the filter that the optimizer has as its member `params`: those come first in each group.
+
+  /// Returns a flat boolean tensor that is true for the elements of parameters that `filter`
+  /// selects. It is cheap for the optimizer's member `params`, whose parameters come first in each
+  /// group.
   virtual Tensor mask(const ParamFilter& filter) = 0;
 };
 
-// PyTorch's optimizers, with its names, defaults and numerics (torch.optim, single-tensor form).
-// With `maximize` the loss grows. Decay is added to the gradient where nothing else is said. Each
-// throws UserError, when it is compiled, on numbers out of range.
-
-// v = momentum * v + (1 - dampening) * g, at first v = g; p -= lr * v (nesterov: p -= lr * (g +
-// momentum * v), which needs a momentum and no dampening).
+/// Stochastic gradient descent, as `torch.optim.SGD`: p -= lr * v with v = momentum * v + (1 -
+/// dampening) * g. In the first update, v = g.
 struct SGD {
   static constexpr const char* kName = "SGD";
   Schedule lr = 1e-3;
   Hyperparameter momentum = 0;
-  bool nesterov = false;
+  bool nesterov = false;  ///< p -= lr * (g + momentum * v). Requires momentum and no dampening.
   double weight_decay = 0;
   double dampening = 0;
-  bool maximize = false;
+  bool maximize = false;  ///< Maximizes the loss.
+  /// Traces an update. Throws UserError if a value is negative or `nesterov` is not allowed.
   void operator()(Update& update) const;
 };
 
-// Kingma and Ba 2015: p -= lr * mhat / (sqrt(vhat) + eps). amsgrad (Reddi, Kale and Kumar 2018): v
-// is the largest so far. epsilon_hat (the paper's section 2, last paragraph): eps is added to
-// sqrt(v), not to sqrt(vhat): p -= lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps).
+/// Adam (Kingma and Ba 2015), as `torch.optim.Adam`: p -= lr * mhat / (sqrt(vhat) + eps). m and v
+/// are running means of g and g^2; mhat and vhat are corrected for their bias towards 0.
 struct Adam {
   static constexpr const char* kName = "Adam";
   Schedule lr = 1e-3;
-  Hyperparameter beta1 = 0.9, beta2 = 0.999;
+  Hyperparameter beta1 = 0.9, beta2 = 0.999;  ///< In [0, 1).
   double eps = 1e-8;
   double weight_decay = 0;
+
+  /// `amsgrad` replaces v by its maximum over all updates so far (Reddi, Kale and Kumar 2018).
+  /// `epsilon_hat` adds eps to sqrt(v) instead of sqrt(vhat), as in the last paragraph of section 2
+  /// of the paper: p -= lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps). `maximize`
+  /// maximizes the loss.
   bool amsgrad = false, epsilon_hat = false, maximize = false;
+  /// Traces an update. Throws UserError if a value is negative or a beta is at least 1.
   void operator()(Update& update) const;
 };
 
-// Loshchilov and Hutter 2019: Adam, where the decay is p *= 1 - lr * weight_decay.
+/// Adam with decoupled weight decay (Loshchilov and Hutter 2019), as `torch.optim.AdamW`. The decay
+/// is p *= 1 - lr * weight_decay.
 struct AdamW {
   static constexpr const char* kName = "AdamW";
   Schedule lr = 1e-3;
-  Hyperparameter beta1 = 0.9, beta2 = 0.999;
+  Hyperparameter beta1 = 0.9, beta2 = 0.999;  ///< In [0, 1).
   double eps = 1e-8;
   double weight_decay = 1e-2;
-  bool amsgrad = false, epsilon_hat = false, maximize = false;
+  bool amsgrad = false, epsilon_hat = false, maximize = false;  ///< See Adam.
+  /// Traces an update. Throws UserError if a value is negative or a beta is at least 1.
   void operator()(Update& update) const;
 };
 
-// Dozat 2016: Adam with Nesterov's momentum, mu_t = beta1 * (1 - 0.96^(t * momentum_decay) / 2).
+/// Adam with Nesterov momentum (Dozat 2016), as `torch.optim.NAdam`. The momentum of update t is
+/// beta1 * (1 - 0.96^(t * momentum_decay) / 2).
 struct NAdam {
   static constexpr const char* kName = "NAdam";
   Schedule lr = 2e-3;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double weight_decay = 0, momentum_decay = 4e-3;
-  bool decoupled_weight_decay = false;  // as AdamW
-  bool maximize = false;
+  bool decoupled_weight_decay = false;  ///< Decays as AdamW.
+  bool maximize = false;                ///< Maximizes the loss.
+  /// Traces an update. Throws UserError if a value is negative or a beta is at least 1.
   void operator()(Update& update) const;
 };
 
-// Liu et al. 2020: Adam that is not adaptive before the variance of 1 / sqrt(vhat) is tractable.
+/// Rectified Adam (Liu et al. 2020), as `torch.optim.RAdam`. The first updates are not adaptive,
+/// until the variance of 1 / sqrt(vhat) is tractable.
 struct RAdam {
   static constexpr const char* kName = "RAdam";
   Schedule lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double weight_decay = 0;
-  bool decoupled_weight_decay = false;  // as AdamW
-  bool maximize = false;
+  bool decoupled_weight_decay = false;  ///< Decays as AdamW.
+  bool maximize = false;                ///< Maximizes the loss.
+  /// Traces an update. Throws UserError if a value is negative or a beta is at least 1.
   void operator()(Update& update) const;
 };
 
-// Hinton 2012 (lecture 6e): p -= lr * g / (sqrt(v) + eps), v the running mean of g^2; centered
-// (Graves 2013): of its variance; with momentum, on the quotient.
+/// RMSprop (Hinton 2012, lecture 6e), as `torch.optim.RMSprop`: p -= lr * g / (sqrt(v) + eps). v is
+/// a running mean of g^2.
 struct RMSprop {
   static constexpr const char* kName = "RMSprop";
   Schedule lr = 1e-2;
-  Hyperparameter alpha = 0.99;
+  Hyperparameter alpha = 0.99;  ///< Decay of the running means, in [0, 1).
   double eps = 1e-8, weight_decay = 0;
-  Hyperparameter momentum = 0;
+  Hyperparameter momentum = 0;  ///< Applied to the quotient.
+
+  /// `centered` uses the running variance of g instead of the mean of g^2 (Graves 2013). `maximize`
+  /// maximizes the loss.
   bool centered = false, maximize = false;
+  /// Traces an update. Throws UserError if a value is negative or alpha is at least 1.
   void operator()(Update& update) const;
 };
 
-// Duchi, Hazan and Singer 2011: p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(sum of g^2) + eps).
+/// Adagrad (Duchi, Hazan and Singer 2011), as `torch.optim.Adagrad`: p -= lr / (1 + (t - 1) *
+/// lr_decay) * g / (sqrt(s) + eps). s is the sum of all g^2 so far.
 struct Adagrad {
   static constexpr const char* kName = "Adagrad";
   Schedule lr = 1e-2;
   double lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10;
-  bool maximize = false;
+  bool maximize = false;  ///< Maximizes the loss.
+  /// Traces an update. Throws UserError if a value is negative.
   void operator()(Update& update) const;
 };
 
-// Zeiler 2012.
+/// Adadelta (Zeiler 2012), as `torch.optim.Adadelta`: p -= lr * sqrt(u + eps) / sqrt(v + eps) * g.
+/// v and u are running means of g^2 and of the squared changes without lr.
 struct Adadelta {
   static constexpr const char* kName = "Adadelta";
   Schedule lr = 1.0;
   double rho = 0.9, eps = 1e-6, weight_decay = 0;
-  bool maximize = false;
+  bool maximize = false;  ///< Maximizes the loss.
+  /// Traces an update. Throws UserError if a value is negative or rho is at least 1.
   void operator()(Update& update) const;
 };
 
-// Chen et al. 2023, algorithm 2: p -= lr * (sign(beta1 * m + (1 - beta1) * g) + weight_decay * p);
-// m = beta2 * m + (1 - beta2) * g.
+/// Lion (Chen et al. 2023, algorithm 2): p -= lr * (sign(beta1 * m + (1 - beta1) * g) +
+/// weight_decay * p). Then m = beta2 * m + (1 - beta2) * g.
 struct Lion {
   static constexpr const char* kName = "Lion";
   Schedule lr = 1e-4;
-  Hyperparameter beta1 = 0.9, beta2 = 0.99;
+  Hyperparameter beta1 = 0.9, beta2 = 0.99;  ///< In [0, 1).
   double weight_decay = 0;
-  bool maximize = false;
+  bool maximize = false;  ///< Maximizes the loss.
+  /// Traces an update. Throws UserError if a value is negative or a beta is at least 1.
   void operator()(Update& update) const;
 };
 
-// Jordan et al. 2024: b = momentum * b + g; p -= lr * sqrt(max(1, m / n)) * O, where O is b
-// (nesterov: g + momentum * b) [m, n], divided by its norm, after `ns_steps` Newton-Schulz steps
-// towards the nearest orthogonal matrix, in f32; the decay is p *= 1 - lr * weight_decay. It is for
-// weights within the network: embeddings and output layers, too, are better left to AdamW.
+/// Muon (Jordan et al. 2024) for the matrices inside a network; all other parameters use AdamW. For
+/// a matrix [m, n], p -= lr * sqrt(max(1, m / n)) * O with the momentum b = momentum * b + g.
+///
+/// O is b, or g + momentum * b with `nesterov`, divided by its Frobenius norm and orthogonalized by
+/// `ns_steps` Newton-Schulz iterations in f32. The decay is p *= 1 - lr * weight_decay. Exclude
+/// embeddings and output layers from `params`, since they train better with AdamW.
 struct Muon {
   static constexpr const char* kName = "Muon";
   Schedule lr = 2e-2;
-  // What it trains, all of two axes; the others get AdamW, at lr * adamw_lr_factor.
+
+  /// Parameters to train with Muon, all with two axes. By default, all parameters with two axes.
   ParamFilter params = [](const std::string&, const Shape& shape) { return shape.size() == 2; };
-  double momentum = 0.95;
+
+  double momentum = 0.95;  ///< In [0, 1).
   bool nesterov = true;
-  int ns_steps = 5;
-  double weight_decay = 0;  // of both
-  double adamw_lr_factor = 0.015;
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;  // of AdamW
-  bool maximize = false;
+  int ns_steps = 5;                               ///< From 1 to 99.
+  double weight_decay = 0;                        ///< For both kinds of parameters.
+  double adamw_lr_factor = 0.015;                 ///< Learning rate of AdamW, relative to `lr`.
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;  ///< Hyperparameters of AdamW.
+  bool maximize = false;                          ///< Maximizes the loss.
+  /// Traces an update. Throws UserError if a value is out of range or `params` selects a parameter
+  /// without exactly two axes.
   void operator()(Update& update) const;
 };
 
 }  // namespace optim
 
-// Any optimizer: something with a Schedule `lr` that can be called with an optim::Update. Where its
-// type has a `kName`, checkpoints record it.
+/// Any optimizer: a copyable type with a Schedule `lr` and a call operator that takes an
+/// optim::Update. If the type has a `kName`, checkpoints record it. If it has a ParamFilter
+/// `params`, optim::Update::mask() is cheap for it.
 class Optimizer {
  public:
+  /// Creates an empty optimizer.
   Optimizer() = default;
+
+  /// Wraps an optimizer.
   template <class T>
     requires requires(const T& t, optim::Update& u) {
       t(u);
@@ -213,11 +272,19 @@ class Optimizer {
     apply_ = [o = std::move(optimizer)](optim::Update& u) { o(u); };
   }
 
+  /// Returns true unless it is empty.
   [[nodiscard]] bool present() const { return static_cast<bool>(apply_); }
+
+  /// Returns the learning-rate schedule.
   [[nodiscard]] const Schedule& lr() const { return lr_; }
-  [[nodiscard]] const std::string& name() const { return name_; }  // empty where it has none
-  // The parameters that it treats apart from the others.
+
+  /// Returns the `kName` of the wrapped type, empty if it has none.
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  /// Returns the `params` of the wrapped optimizer, an empty filter if it has none.
   [[nodiscard]] const ParamFilter& first() const { return first_; }
+
+  /// Traces an update with the wrapped optimizer.
   void apply(optim::Update& update) const { apply_(update); }
 
  private:

@@ -51,7 +51,7 @@ TEST(Csv, errors_about_the_label_column_end_with_the_hint) {
   options.label_hint = "name it";
   EXPECT_EQ(error_of("a,b\n1,x\n2,\n", options),
             "f: line 3, column 2 (\"b\"): the label is empty; name it");
-  EXPECT_TRUE(error_of("a,b\n1,x\n2,x\n", options).ends_with("at least two expected; name it"));
+  EXPECT_TRUE(error_of("a,b\n1,x\n2,x\n", options).ends_with("expected at least two; name it"));
   EXPECT_TRUE(error_of("a,b\nx,1\n", options).ends_with("is not a finite number; name it"));
   options.label = "b";
   EXPECT_TRUE(error_of("a,b\nx,1\n", options).ends_with("is not a finite number"));

@@ -225,7 +225,7 @@ TEST(ImageHostile, scans_without_end_are_an_error) {
   for (int i = 0; i < 100; ++i) many += good.substr(last, good.size() - 2 - last);
   many += good.substr(good.size() - 2);
   const std::string error = picture_error_of(many);
-  EXPECT_TRUE(error.starts_with("p: damaged JPEG: scan 101 (at most 100 expected) at byte "))
+  EXPECT_TRUE(error.starts_with("p: damaged JPEG: scan 101 (expected at most 100) at byte "))
       << error;
 }
 
