@@ -5,7 +5,6 @@
 #include "tensorgrad/nn/activations.h"
 #include "tensorgrad/nn/attention.h"
 #include "tensorgrad/nn/causal_attention.h"
-#include "tensorgrad/nn/vision.h"
 #include "tensorgrad/nn/gated_mlp.h"
 #include "tensorgrad/nn/init.h"
 #include "tensorgrad/nn/language_model.h"
@@ -17,3 +16,4 @@
 #include "tensorgrad/nn/recurrent.h"
 #include "tensorgrad/nn/recurrent_state.h"
 #include "tensorgrad/nn/sequential.h"
+#include "tensorgrad/nn/vision.h"

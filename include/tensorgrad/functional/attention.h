@@ -9,12 +9,13 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-/// Returns a boolean mask [rows, columns] that is true if column <= row. In causal attention, row i may attend to columns 0 to i.
+/// Returns a boolean mask [rows, columns] that is true if column <= row. In causal attention, row i
+/// may attend to columns 0 to i.
 Tensor causal_mask(std::int64_t rows, std::int64_t columns, Loc loc = Loc::current());
 
 /// Pairs of elements that rope() rotates in a vector of size D.
 enum class RopePairs {
-  kHalves,      ///< i and i + D / 2, as in GPT-NeoX and in Llama of Hugging Face.
+  kHalves,      ///< i and i + D / 2, as in GPT-NeoX and Hugging Face's Llama.
   kInterleaved  ///< 2 i and 2 i + 1, as in the paper.
 };
 
@@ -24,16 +25,20 @@ struct RopeOptions {
   RopePairs pairs = RopePairs::kHalves;
   double offset = 0;  ///< Position of the first row of `x`.
 
-  /// Positions to use instead of `offset`: f32 [T], one for each row, or f32 [], that of the first row.
+  /// Positions to use instead of `offset`: f32 [T], one for each row, or f32 [], that of the first
+  /// row.
   std::optional<Tensor> position = std::nullopt;
 };
 
-/// Returns `x` [..., T, D] with rotary position embeddings (Su et al. 2021). Pair i of the vector at position t is rotated by the angle t * base^(-2 i / D). The result is f32. Throws ShapeError if D is odd or `position` has another shape, and UserError if `base` is not positive.
+/// Returns `x` [..., T, D] with rotary position embeddings (Su et al. 2021). Pair i of the vector
+/// at position t is rotated by the angle t * base^(-2 i / D). The result is f32. Throws ShapeError
+/// if D is odd or `position` has another shape, and UserError if `base` is not positive.
 Tensor rope(Tensor x, const RopeOptions& options = {}, Loc loc = Loc::current());
 
 /// Options of scaled_dot_product_attention().
 struct AttentionOptions {
-  /// A boolean mask, true if a query may attend to a key, or an f32 mask, which is added to the scores. It broadcasts to [..., T, S] and can be combined with `causal`.
+  /// A boolean mask, true if a query may attend to a key, or an f32 mask, which is added to the
+  /// scores. It broadcasts to [..., T, S] and can be combined with `causal`.
   std::optional<Tensor> mask = std::nullopt;
 
   bool causal = false;                         ///< Query i attends to keys 0 to i only.
@@ -42,11 +47,18 @@ struct AttentionOptions {
   bool enable_gqa = false;  ///< Grouped-query attention: `k` and `v` have fewer heads (axis -3).
 };
 
-/// Returns softmax(q k^T * scale) v (Vaswani et al. 2017). Shapes: q [..., T, D], k [..., S, D] and v [..., S, E] -> [..., T, E]. Leading axes broadcast. The result is 0 for a query that may not attend to any key.
+/// Returns softmax(q k^T * scale) v (Vaswani et al. 2017). Shapes: q [..., T, D], k [..., S, D] and
+/// v [..., S, E] -> [..., T, E]. Leading axes broadcast. The result is 0 for a query that may not
+/// attend to any key.
 ///
-/// With `enable_gqa`, query head h uses head h / (heads of q / heads of k) of `k` and `v`, rounded down. Accepts f32 and f16. The result is f16 if `q`, `k` and `v` are f16, and within Autocast.
+/// With `enable_gqa`, query head h uses head h / (heads of q / heads of k) of `k` and `v`, rounded
+/// down. `q`, `k` and `v` are f32 or f16. The result is f16 if all three are f16, or within
+/// Autocast.
 ///
-/// The T x S weights are not stored (Dao et al. 2022) if D and E are at most 128. A mask that is computed from smaller tensors, such as causal_mask(), is not stored either. Throws ShapeError if the shapes do not match or the heads of `q` are not a multiple of those of `k` and `v`. Throws DtypeError if an operand has another dtype.
+/// The T x S weights are not stored (Dao et al. 2022) if D and E are at most 128. A mask that is
+/// computed from smaller tensors, such as causal_mask(), is not stored either. Throws ShapeError if
+/// the shapes do not match or the heads of `q` are not a multiple of those of `k` and `v`. Throws
+/// DtypeError if an operand or the mask has an unsupported dtype.
 Tensor scaled_dot_product_attention(Tensor q, Tensor k, Tensor v,
                                     const AttentionOptions& options = {}, Loc loc = Loc::current());
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Loss functions, with the names, formulas and weighting of torch.nn.functional. Operands of one
-// loss have equal shapes and do not broadcast, unless a comment says otherwise. They are f32, or f16
-// converted to f32; the result is f32. A loss is finite whenever PyTorch's is, for logits of any
-// magnitude.
+// loss have equal shapes and do not broadcast, unless a comment says otherwise. They are f32, or
+// f16 converted to f32; the result is f32. A loss is finite whenever PyTorch's is, for logits of
+// any magnitude.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,12 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-/// How a loss function reduces the losses of all elements.
+/// Reduction of the losses of all elements.
 enum class Reduction {
-  kMean,      ///< Returns the mean.
-  kSum,       ///< Returns the sum.
-  kNone,      ///< Returns the loss of each element.
-  kBatchMean  ///< Returns the sum divided by the size of the first axis.
+  kMean,      ///< The mean.
+  kSum,       ///< The sum.
+  kNone,      ///< The loss of each element.
+  kBatchMean  ///< The sum divided by the size of the first axis.
 };
 
 // ---- regression --------------------------------------------------------------------------------
@@ -30,23 +30,26 @@ Tensor mse_loss(Tensor a, Tensor b, Reduction reduction = Reduction::kMean,
 Tensor l1_loss(Tensor a, Tensor b, Reduction reduction = Reduction::kMean,
                Loc loc = Loc::current());
 
-/// Returns the Huber loss (Huber 1964): (a - b)^2 / 2 if |a - b| < delta, else delta (|a - b| - delta / 2). Throws UserError if `delta` is not positive.
+/// Returns the Huber loss (Huber 1964): `(a - b)^2 / 2` if |a - b| < delta, else
+/// `delta (|a - b| - delta / 2)`. Throws UserError if `delta` is not positive.
 Tensor huber_loss(Tensor a, Tensor b, double delta = 1, Reduction reduction = Reduction::kMean,
                   Loc loc = Loc::current());
 
-/// Returns huber_loss() with delta = beta, divided by `beta`. If `beta` is 0, returns l1_loss(). Throws UserError if `beta` is negative.
+/// Returns huber_loss() with delta = beta, divided by `beta`. If `beta` is 0, returns l1_loss().
+/// Throws UserError if `beta` is negative.
 Tensor smooth_l1_loss(Tensor a, Tensor b, double beta = 1, Reduction reduction = Reduction::kMean,
                       Loc loc = Loc::current());
 
 /// Options of poisson_nll_loss().
 struct PoissonOptions {
   bool log_input = true;  ///< `x` is the logarithm of the rate, not the rate.
-  bool full = false;      ///< Adds Stirling's approximation t log(t) - t + log(2 pi t) / 2 if t > 1.
-  double eps = 1e-8;      ///< Added to the rate if `log_input` is false.
+  bool full = false;  ///< Adds Stirling's approximation t log(t) - t + log(2 pi t) / 2 if t > 1.
+  double eps = 1e-8;  ///< Added to the rate if `log_input` is false.
   Reduction reduction = Reduction::kMean;
 };
 
-/// Returns the negative log-likelihood of Poisson distributed targets t: e^x - t x, or x - t log(x + eps) if `log_input` is false.
+/// Returns the negative log-likelihood of Poisson-distributed targets t: `e^x - t x`, or
+/// `x - t log(x + eps)` if `log_input` is false.
 Tensor poisson_nll_loss(Tensor x, Tensor targets, const PoissonOptions& options = {},
                         Loc loc = Loc::current());
 
@@ -57,7 +60,8 @@ struct GaussianOptions {
   Reduction reduction = Reduction::kMean;
 };
 
-/// Returns the negative log-likelihood of normally distributed targets t with mean `x`: (log(var) + (x - t)^2 / var) / 2. `var` broadcasts to `x`.
+/// Returns the negative log-likelihood of normally distributed targets t with mean `x`:
+/// `(log(var) + (x - t)^2 / var) / 2`. `var` broadcasts to `x`.
 Tensor gaussian_nll_loss(Tensor x, Tensor targets, Tensor var, const GaussianOptions& options = {},
                          Loc loc = Loc::current());
 
@@ -65,10 +69,14 @@ Tensor gaussian_nll_loss(Tensor x, Tensor targets, Tensor var, const GaussianOpt
 
 /// Options of cross_entropy() and nll_loss().
 struct CrossEntropyOptions {
-  /// Weights of the classes: [C]. With i32 targets, Reduction::kMean divides by the sum of the targets' weights.
+  /// Weights of the classes: [C]. With i32 targets, Reduction::kMean divides by the sum of the
+  /// targets' weights.
   std::optional<Tensor> weight = std::nullopt;
 
-  /// Target to ignore, for i32 targets. Such targets count neither in the loss nor in the mean. PyTorch's default is -100. By default, every target counts here and must be a class (see CompileOptions::check_indices). Counting the targets for the mean costs a language model another pass over its logits.
+  /// Target to ignore, for i32 targets. Ignored targets count neither in the loss nor in the mean.
+  /// By default, every target must be a class, and PyTorch's default of -100 is an error (see
+  /// CompileOptions::check_indices). Counting the targets for the mean costs a language model
+  /// another pass over its logits.
   std::optional<std::int32_t> ignore_index = std::nullopt;
 
   double label_smoothing = 0;  ///< Share of a target that is spread over all classes, in [0, 1].
@@ -76,9 +84,14 @@ struct CrossEntropyOptions {
   Reduction reduction = Reduction::kMean;
 };
 
-/// Returns -log(softmax(logits)[target]). The logits are [..., C]. The targets are i32 [...], or f32 [..., C] with a distribution over the classes for each example.
+/// Returns -log(softmax(logits)[target]). The logits are [..., C]. The targets are i32 [...], or
+/// f32 [..., C] with a distribution over the classes for each example.
 ///
-/// With i32 targets and no label smoothing, other logits than the target's may be -inf. Reduction::kMean is the mean over the targets, or NaN if all of them are ignored. With f32 targets it divides by the number of distributions, whatever their weights. Throws ShapeError or DtypeError if operands do not match. Throws UserError if `label_smoothing` is out of range, or if `ignore_index` is set with f32 targets.
+/// With i32 targets and no label smoothing, logits other than the target's may be -inf.
+/// Reduction::kMean is the mean over the targets, or NaN if all of them are ignored. With f32
+/// targets it divides by the number of distributions, regardless of their weights. Throws
+/// ShapeError or DtypeError if operands do not match. Throws UserError if `label_smoothing` is out
+/// of range, or if `ignore_index` is set with f32 targets.
 Tensor cross_entropy(Tensor logits, Tensor targets, const CrossEntropyOptions& options,
                      Loc loc = Loc::current());
 Tensor cross_entropy(Tensor logits, Tensor targets, Reduction reduction = Reduction::kMean,
@@ -91,20 +104,28 @@ struct LinearCrossEntropyOptions {
   double label_smoothing = 0;                               ///< See CrossEntropyOptions.
   Reduction reduction = Reduction::kMean;
 
-  /// Maximum number of rows whose logits are computed at a time. If 0, a chunk has at most 2^26 logits, or one row.
+  /// Maximum number of rows whose logits are computed at a time. If 0, a chunk has at most 2^26
+  /// logits, or one row.
   std::int64_t rows = 0;
 };
 
-/// Returns cross_entropy() of linear(x, weight, bias) without storing all logits, for many classes. Corresponds to `torch.nn.functional.linear_cross_entropy`. Shapes: x [..., size], weight [C, size] and targets i32 [...].
+/// Returns cross_entropy() of linear(x, weight, bias) without storing all logits. Use it for large
+/// numbers of classes. Corresponds to `torch.nn.functional.linear_cross_entropy`. Shapes: x
+/// [..., size], weight [C, size] and targets i32 [...].
 ///
-/// Logits are computed for a chunk of rows at a time, and the gradients right after them (Hsu et al. 2024, "Liger Kernel"). Only the logits of one chunk are in memory, and nothing is computed twice. Gradients of the weight and the bias are accumulated chunk by chunk. All logits are stored within Autocast, and if the losses of Reduction::kNone are differentiated.
+/// Logits are computed for a chunk of rows at a time, and the gradients right after them (Hsu et
+/// al. 2024, "Liger Kernel"). Only the logits of one chunk are in memory, and nothing is computed
+/// twice. Gradients of the weight and the bias are accumulated chunk by chunk. All logits are
+/// stored within Autocast, and if the losses of Reduction::kNone are differentiated.
 ///
-/// Throws ShapeError if shapes do not match, DtypeError if the targets are not i32, and UserError if `rows` is negative or `label_smoothing` is out of range.
+/// Throws ShapeError if shapes do not match, DtypeError if the targets are not i32, and UserError
+/// if `rows` is negative or `label_smoothing` is out of range.
 Tensor linear_cross_entropy(Tensor x, Tensor weight, Tensor targets,
                             const LinearCrossEntropyOptions& options = {},
                             Loc loc = Loc::current());
 
-/// Returns -log_probs[target]: the cross_entropy() of log-probabilities, for example from log_softmax(). The targets are i32. Throws UserError if `label_smoothing` is set.
+/// Returns -log_probs[target]: the cross_entropy() of log-probabilities, for example from
+/// log_softmax(). The targets are i32. Throws UserError if `label_smoothing` is set.
 Tensor nll_loss(Tensor log_probs, Tensor targets, const CrossEntropyOptions& options = {},
                 Loc loc = Loc::current());
 
@@ -119,26 +140,33 @@ struct BinaryOptions {
   Reduction reduction = Reduction::kMean;
 };
 
-/// Returns -(t log(p) + (1 - t) log(1 - p)) for probabilities `p` and targets t in [0, 1]. Logarithms are at least -100, as in PyTorch. The gradient below this bound is 0. Throws UserError if `pos_weight` is set.
+/// Returns -(t log(p) + (1 - t) log(1 - p)) for probabilities `p` and targets t in [0, 1].
+/// Logarithms are at least -100, as in PyTorch. The gradient below this bound is 0. Throws
+/// UserError if `pos_weight` is set.
 Tensor binary_cross_entropy(Tensor p, Tensor targets, const BinaryOptions& options = {},
                             Loc loc = Loc::current());
 
-/// Returns binary_cross_entropy() of p = sigmoid(logits), computed stably from the logits and without the bound.
+/// Returns binary_cross_entropy() of p = sigmoid(logits), computed stably from the logits and
+/// without the bound.
 Tensor binary_cross_entropy_with_logits(Tensor logits, Tensor targets,
                                         const BinaryOptions& options = {},
                                         Loc loc = Loc::current());
 
-/// Returns the Kullback-Leibler divergence t (log(t) - x), with log-probabilities `x` and 0 log(0) = 0. If `log_target` is set, the targets are log-probabilities and the result is e^t (t - x). Use Reduction::kBatchMean for the divergence of distributions.
+/// Returns the Kullback-Leibler divergence `t (log(t) - x)` of targets t from log-probabilities
+/// `x`. `0 log(0)` counts as 0. If `log_target` is set, the targets are log-probabilities too, and
+/// the result is `e^t (t - x)`. Use Reduction::kBatchMean for the divergence of distributions.
 Tensor kl_div(Tensor x, Tensor targets, Reduction reduction = Reduction::kMean,
               bool log_target = false, Loc loc = Loc::current());
 
 // ---- distances and margins ---------------------------------------------------------------------
 
-/// Returns x . y / (|x| |y|) along an axis, which is dropped. Norms are at least `eps`; the gradient ignores the bound.
+/// Returns x . y / (|x| |y|) along an axis, which is dropped. Norms are at least `eps`; the
+/// gradient ignores the bound.
 Tensor cosine_similarity(Tensor x, Tensor y, int axis = 1, double eps = 1e-8,
                          Loc loc = Loc::current());
 
-/// Returns 1 - cos(x, y) if the target is 1, and max(0, cos(x, y) - margin) if it is -1. Shapes: x and y [..., D], targets [...].
+/// Returns 1 - cos(x, y) if the target is 1, and max(0, cos(x, y) - margin) if it is -1. Shapes: x
+/// and y [..., D], targets [...].
 Tensor cosine_embedding_loss(Tensor x, Tensor y, Tensor targets, double margin = 0,
                              Reduction reduction = Reduction::kMean, Loc loc = Loc::current());
 
@@ -146,11 +174,14 @@ Tensor cosine_embedding_loss(Tensor x, Tensor y, Tensor targets, double margin =
 Tensor hinge_embedding_loss(Tensor x, Tensor targets, double margin = 1,
                             Reduction reduction = Reduction::kMean, Loc loc = Loc::current());
 
-/// Returns max(0, margin - t (x - y)) for targets t of 1 or -1. If t = 1, `x` should be the larger one.
+/// Returns max(0, margin - t (x - y)) for targets t of 1 or -1. If t = 1, `x` should be the larger
+/// one.
 Tensor margin_ranking_loss(Tensor x, Tensor y, Tensor targets, double margin = 0,
                            Reduction reduction = Reduction::kMean, Loc loc = Loc::current());
 
-/// Returns max(0, |a - p| - |a - n| + margin) for vectors along the last axis (Balntas et al. 2016). An epsilon of 1e-6 is added to each element of a difference. If `swap`, uses the smaller of |a - n| and |p - n| instead of |a - n|. The gradient of a distance of 0 is 0.
+/// Returns max(0, |a - p| - |a - n| + margin) for vectors along the last axis (Balntas et al.
+/// 2016). An epsilon of 1e-6 is added to each element of a difference. If `swap`, uses the smaller
+/// of |a - n| and |p - n| instead of |a - n|. The gradient of a distance of 0 is 0.
 Tensor triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, double margin = 1,
                            bool swap = false, Reduction reduction = Reduction::kMean,
                            Loc loc = Loc::current());

@@ -21,7 +21,10 @@ struct CausalConv {
   Tensor state;  ///< The last K - 1 inputs: [B, K - 1, D].
 };
 
-/// Computes a depthwise convolution over past steps: y[t] = bias + sum over k of weight[k] x[t - (K - 1) + k]. The last weight applies to the current step. Equals `torch.nn.Conv1d` with groups = D and padding = K - 1, without the last K - 1 outputs. Shapes: x [B, L, D], weight [D, K] or [D, 1, K] with K > 1, and bias [D]. `state` [B, K - 1, D] holds the inputs before `x`.
+/// Computes a depthwise convolution over past steps: y[t] = bias + sum over k of weight[k]
+/// x[t - (K - 1) + k]. The last weight applies to the current step. Equals `torch.nn.Conv1d` with
+/// groups = D and padding = K - 1, without the last K - 1 outputs. Shapes: x [B, L, D], weight
+/// [D, K] or [D, 1, K] with K > 1, and bias [D]. `state` [B, K - 1, D] holds the inputs before `x`.
 CausalConv causal_conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt,
                          std::optional<Tensor> state = std::nullopt, Loc loc = Loc::current());
 
@@ -49,11 +52,17 @@ struct SelectiveScan {
   Tensor state;  ///< The state after the last step: [B, D, N].
 };
 
-/// Computes the selective scan of Mamba (Gu and Dao 2023). For each batch, channel and state, h[t] = e^(delta[t] A) h[t-1] + w[t] B[t] u[t], with the factor w[t] of Discretization. The output y[t] is the sum of C[t] h[t] over the states. With `D` and `z`, it is (y[t] + D u[t]) silu(z[t]) (section 3.4). Shapes: u, delta and z [B, L, D], A [D, N], B and C [B, L, N].
+/// Computes the selective scan of Mamba (Gu and Dao 2023). For each batch, channel and state,
+/// h[t] = e^(delta[t] A) h[t-1] + w[t] B[t] u[t], with the factor w[t] of Discretization. The
+/// output y[t] is the sum of C[t] h[t] over the states. With `D` and `z`, it is (y[t] + D u[t])
+/// silu(z[t]) (section 3.4). Shapes: u, delta and z [B, L, D], A [D, N], B and C [B, L, N].
 ///
-/// The B x L x D x N states are not stored. The backward pass recomputes them from the state before every 16th step, and with `z` also reads `y` before the gate. If N <= 64 and L > 1, `D` and `z` are applied in the kernel of the scan.
+/// The B x L x D x N states are not stored. The backward pass recomputes them from the state before
+/// every 16th step, and with `z` also reads `y` before the gate. If N <= 64 and L > 1, `D` and `z`
+/// are applied in the kernel of the scan.
 ///
-/// If there are few channels, a GPU splits the steps among threads. In this case e^(delta A), multiplied over all steps, must not overflow. It cannot if A < 0 and delta > 0.
+/// If there are few channels, a GPU splits the steps among threads. In this case e^(delta A),
+/// multiplied over all steps, must not overflow. It cannot if A < 0 and delta > 0.
 SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C,
                              const SelectiveScanOptions& options = {}, Loc loc = Loc::current());
 
@@ -61,7 +70,7 @@ SelectiveScan selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor 
 
 /// Options of ssd().
 struct SsdOptions {
-  std::int64_t chunk = 64;                             ///< Steps that are computed by matrix products.
+  std::int64_t chunk = 64;                             ///< Number of steps per chunk.
   std::optional<Tensor> D = std::nullopt;              ///< [H]: adds D x to `y`.
   std::optional<Tensor> dt_bias = std::nullopt;        ///< [H]: added to `dt`.
   bool dt_softplus = false;                            ///< Uses softplus(dt + dt_bias).
@@ -74,9 +83,14 @@ struct Ssd {
   Tensor state;  ///< The state after the last step: [B, H, P, N].
 };
 
-/// Computes the scan of Mamba-2 (Dao and Gu 2024), as `mamba_chunk_scan_combined` of mamba-ssm. For each batch and head, h[t] = e^(dt[t] A) h[t-1] + dt[t] x[t] B[t]^T and y[t] = h[t] C[t]. One decay applies to all P x N states of a head. Shapes: x [B, L, H, P], dt [B, L, H], A [H] with A < 0, B and C [B, L, G, N]. Head h uses group h G / H, rounded down.
+/// Computes the scan of Mamba-2 (Dao and Gu 2024), as `mamba_chunk_scan_combined` of mamba-ssm. For
+/// each batch and head, h[t] = e^(dt[t] A) h[t-1] + dt[t] x[t] B[t]^T and y[t] = h[t] C[t]. One
+/// decay applies to all P x N states of a head. Shapes: x [B, L, H, P], dt [B, L, H], A [H] with
+/// A < 0, B and C [B, L, G, N]. Head h uses group h G / H, rounded down.
 ///
-/// Within a chunk, `y` is computed by matrix products with the decays between its steps. A recurrence carries the state from chunk to chunk. If dt >= 0, all exponents are at most 0. Throws UserError if SsdOptions::chunk is less than 1.
+/// Within a chunk, `y` is computed by matrix products with the decays between its steps. A
+/// recurrence carries the state from chunk to chunk. If dt >= 0, all exponents are at most 0.
+/// Throws UserError if SsdOptions::chunk is less than 1.
 Ssd ssd(Tensor x, Tensor dt, Tensor A, Tensor B, Tensor C, const SsdOptions& options = {},
         Loc loc = Loc::current());
 
@@ -86,7 +100,8 @@ Ssd ssd(Tensor x, Tensor dt, Tensor A, Tensor B, Tensor C, const SsdOptions& opt
 struct RotaryState {
   Tensor state;  ///< [B, H, P, N].
 
-  /// Rotated B [B, H, R, N] and x [B, H, R, P] of the previous step, and the sum of dt theta over all steps, modulo 2 pi: [B, H, N / 2].
+  /// Rotated B [B, H, R, N] and x [B, H, R, P] of the previous step, and the sum of dt theta over
+  /// all steps, modulo 2 pi: [B, H, N / 2].
   Tensor b, x, phase;
 };
 
@@ -102,9 +117,16 @@ struct RotaryScan {
   RotaryState state;  ///< The state after the last step.
 };
 
-/// Computes the scan of Mamba-3 (arXiv 2603.15569, propositions 1 to 4). For each batch and head, let a[t] = e^(dt[t] A[t]), and let v[t] be the sum of the outer products x[t] B[t]^T over the R ranks. Then h[t] = a[t] h[t-1] + (1 - lambda[t]) dt[t] a[t] v[t-1] + lambda[t] dt[t] v[t], and y[t] = h[t] C[t] for each rank. With lambda = 1 this is the recurrence of ssd(); lambda = 1/2 is the trapezoidal rule.
+/// Computes the scan of Mamba-3 (arXiv 2603.15569, propositions 1 to 4). For each batch and head,
+/// let a[t] = e^(dt[t] A[t]), and let v[t] be the sum of the outer products x[t] B[t]^T over the R
+/// ranks. Then h[t] = a[t] h[t-1] + (1 - lambda[t]) dt[t] a[t] v[t-1] + lambda[t] dt[t] v[t], and
+/// y[t] = h[t] C[t] for each rank. With lambda = 1 this is the recurrence of ssd(); lambda = 1/2 is
+/// the trapezoidal rule.
 ///
-/// Before the scan, elements i and i + N / 2 of B[t] and C[t] are rotated by minus the sum of dt theta over the steps up to t. This is equivalent to complex states. Shapes: x [B, L, H, R, P], dt, A and lambda [B, L, H] with A < 0, theta [B, L, H, N / 2], B and C [B, L, H, R, N] with an even N. Throws UserError if RotaryScanOptions::chunk is less than 1.
+/// Before the scan, elements i and i + N / 2 of B[t] and C[t] are rotated by minus the sum of dt
+/// theta over the steps up to t. This is equivalent to complex states. Shapes: x [B, L, H, R, P],
+/// dt, A and lambda [B, L, H] with A < 0, theta [B, L, H, N / 2], B and C [B, L, H, R, N] with an
+/// even N. Throws UserError if RotaryScanOptions::chunk is less than 1.
 RotaryScan rotary_scan(Tensor x, Tensor dt, Tensor A, Tensor lambda, Tensor theta, Tensor B,
                        Tensor C, const RotaryScanOptions& options = {}, Loc loc = Loc::current());
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Convolution, pooling and resizing of images [B, C, H, W] and signals [B, C, L], as in
-// torch.nn.functional. Tensors are f32, or f16 computed in f32; other dtypes throw DtypeError. Shapes
-// and options that do not fit throw ShapeError.
+// torch.nn.functional. Tensors are f32, or f16 computed in f32; other dtypes throw DtypeError.
+// Shapes and options that do not fit throw ShapeError.
 #pragma once
 
 #include <concepts>
@@ -12,7 +12,8 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-/// Height and width. Converts from one integer, which sets both. A floating-point number does not compile.
+/// Height and width. Converts from one integer, which sets both. A floating-point number does not
+/// compile.
 struct Size2d {
   /// Sets height and width.
   template <std::integral T>
@@ -23,7 +24,9 @@ struct Size2d {
 
 // ---- convolution ------------------------------------------------------------------------------
 
-/// Options of conv1d(). `padding` is the number of zeros added on each side. Channels are divided into `groups` that are convolved independently; with one group per channel, the convolution is depthwise.
+/// Options of conv1d(). `padding` is the number of zeros added on each side. Channels are divided
+/// into `groups` that are convolved independently; with one group per channel, the convolution is
+/// depthwise.
 struct Conv1dOptions {
   std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
 };
@@ -34,15 +37,22 @@ struct Conv2dOptions {
   std::int64_t groups = 1;
 };
 
-/// Returns a 2D convolution (cross-correlation, as in PyTorch). Shapes: x [B, Cin, H, W], weight [Cout, Cin / groups, kH, kW] and bias [Cout]. The output height is (H + 2 padding - dilation (kH - 1) - 1) / stride + 1, rounded down; the width is analogous. With one group, y[b, o, n, m] is the sum over c, j and k of weight[o, c, j, k] * x[b, c, n * stride + j * dilation - padding, m * stride + k * dilation - padding], plus bias[o].
+/// Returns a 2D convolution (cross-correlation, as in PyTorch). Shapes: x [B, Cin, H, W], weight
+/// [Cout, Cin / groups, kH, kW] and bias [Cout]. The output height is (H + 2 padding - dilation
+/// (kH - 1) - 1) / stride + 1, rounded down; the width is analogous. With one group, y[b, o, n, m]
+/// is the sum over c, j and k of weight[o, c, j, k] *
+/// x[b, c, n * stride + j * dilation - padding, m * stride + k * dilation - padding], plus bias[o].
 Tensor conv2d(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt,
               const Conv2dOptions& options = {}, Loc loc = Loc::current());
 
-/// Returns a 1D convolution: conv2d() along one axis. Shapes: x [B, Cin, L], weight [Cout, Cin / groups, k] and bias [Cout].
+/// Returns a 1D convolution: conv2d() along one axis. Shapes: x [B, Cin, L], weight
+/// [Cout, Cin / groups, k] and bias [Cout].
 Tensor conv1d(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt,
               const Conv1dOptions& options = {}, Loc loc = Loc::current());
 
-/// Options of conv_transpose1d(). With a stride above 1, a convolution maps several input sizes to the same output size. `output_padding` selects one of them. It must be less than the stride or the dilation.
+/// Options of conv_transpose1d(). With a stride above 1, a convolution maps several input sizes to
+/// the same output size. `output_padding` selects one of them. It must be less than the larger of
+/// stride and dilation.
 struct ConvTranspose1dOptions {
   std::int64_t stride = 1, padding = 0, output_padding = 0, groups = 1, dilation = 1;
 };
@@ -54,11 +64,15 @@ struct ConvTranspose2dOptions {
   Size2d dilation = 1;
 };
 
-/// Returns a 2D transposed convolution: the gradient of conv2d() with respect to its input, plus the bias. Shapes: x [B, Cin, H, W], weight [Cin, Cout / groups, kH, kW] and bias [Cout]. The output height is (H - 1) stride - 2 padding + dilation (kH - 1) + output_padding + 1; the width is analogous.
+/// Returns a 2D transposed convolution: the gradient of conv2d() with respect to its input, plus
+/// the bias. Shapes: x [B, Cin, H, W], weight [Cin, Cout / groups, kH, kW] and bias [Cout]. The
+/// output height is (H - 1) stride - 2 padding + dilation (kH - 1) + output_padding + 1; the width
+/// is analogous.
 Tensor conv_transpose2d(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt,
                         const ConvTranspose2dOptions& options = {}, Loc loc = Loc::current());
 
-/// Returns a 1D transposed convolution: conv_transpose2d() along one axis. Shapes: x [B, Cin, L], weight [Cin, Cout / groups, k] and bias [Cout].
+/// Returns a 1D transposed convolution: conv_transpose2d() along one axis. Shapes: x [B, Cin, L],
+/// weight [Cin, Cout / groups, k] and bias [Cout].
 Tensor conv_transpose1d(Tensor x, Tensor weight, std::optional<Tensor> bias = std::nullopt,
                         const ConvTranspose1dOptions& options = {}, Loc loc = Loc::current());
 
@@ -72,7 +86,8 @@ struct PoolStride : std::optional<Size2d> {
       : std::optional<Size2d>(Size2d(height, width)) {}
 };
 
-/// Options of max_pool1d(). The stride defaults to the kernel size. `padding` is at most half of the kernel size.
+/// Options of max_pool1d(). The stride defaults to the kernel size. `padding` is at most half of
+/// the kernel size.
 struct MaxPool1dOptions {
   std::optional<std::int64_t> stride = std::nullopt;
   std::int64_t padding = 0, dilation = 1;
@@ -84,13 +99,16 @@ struct MaxPool2dOptions {
   Size2d padding = 0, dilation = 1;
 };
 
-/// Returns the maximum of each window of `kernel` elements. NaN counts as the maximum; padding never does. The gradient goes to the first maximum in row-major order. `x` is [B, C, H, W] for max_pool2d() and [B, C, L] for max_pool1d().
+/// Returns the maximum of each window of `kernel` elements. NaN counts as the maximum; padding
+/// never does. The gradient goes to the first maximum in row-major order. `x` is [B, C, H, W] for
+/// max_pool2d() and [B, C, L] for max_pool1d().
 Tensor max_pool2d(Tensor x, Size2d kernel, const MaxPool2dOptions& options = {},
                   Loc loc = Loc::current());
 Tensor max_pool1d(Tensor x, std::int64_t kernel, const MaxPool1dOptions& options = {},
                   Loc loc = Loc::current());
 
-/// Options of avg_pool1d(). The stride defaults to the kernel size. `padding` is at most half of the kernel size.
+/// Options of avg_pool1d(). The stride defaults to the kernel size. `padding` is at most half of
+/// the kernel size.
 struct AvgPool1dOptions {
   std::optional<std::int64_t> stride = std::nullopt;
   std::int64_t padding = 0;
@@ -106,22 +124,28 @@ struct AvgPool2dOptions {
   bool count_include_pad = true;
 };
 
-/// Returns the mean of each window of `kernel` elements. `x` is [B, C, H, W] for avg_pool2d() and [B, C, L] for avg_pool1d().
+/// Returns the mean of each window of `kernel` elements. `x` is [B, C, H, W] for avg_pool2d() and
+/// [B, C, L] for avg_pool1d().
 Tensor avg_pool2d(Tensor x, Size2d kernel, const AvgPool2dOptions& options = {},
                   Loc loc = Loc::current());
 Tensor avg_pool1d(Tensor x, std::int64_t kernel, const AvgPool1dOptions& options = {},
                   Loc loc = Loc::current());
 
-/// Returns the mean or the maximum of each bin, for an output of `size` from an input of any size. Along an axis with n bins, bin i covers the elements from floor(i H / n) up to, but not including, ceil((i + 1) H / n).
+/// Pools an input of any size to `size`: returns the mean or the maximum of each bin. Along an axis
+/// with n bins, bin i covers the elements from floor(i H / n) up to, but not including,
+/// ceil((i + 1) H / n).
 Tensor adaptive_avg_pool2d(Tensor x, Size2d size, Loc loc = Loc::current());
 Tensor adaptive_max_pool2d(Tensor x, Size2d size, Loc loc = Loc::current());
 
 // ---- resizing ---------------------------------------------------------------------------------
 
-/// Interpolation of interpolate().
+/// Method of interpolate().
 enum class Interpolation { kNearest, kBilinear };
 
-/// Returns images resized to `size`: [B, C, H, W] -> [B, C, size.h, size.w]. For row i, kNearest reads row floor(i H / size.h). kBilinear interpolates at (i + 1/2) H / size.h - 1/2, clamped to the image, or with `align_corners` at i (H - 1) / (size.h - 1). Columns are analogous. Throws UserError if `align_corners` is set for kNearest.
+/// Returns images resized to `size`: [B, C, H, W] -> [B, C, size.h, size.w]. For row i, kNearest
+/// reads row floor(i H / size.h). kBilinear interpolates at (i + 1/2) H / size.h - 1/2, clamped to
+/// the image, or with `align_corners` at i (H - 1) / (size.h - 1). Columns are analogous. Throws
+/// UserError if `align_corners` is set for kNearest.
 Tensor interpolate(Tensor x, Size2d size, Interpolation mode = Interpolation::kNearest,
                    bool align_corners = false, Loc loc = Loc::current());
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "tensorgrad/train/inputs.h"
 #include "tensorgrad/data/safetensors.h"
-#include "tensorgrad/nn/language_model.h"
 #include "tensorgrad/data/tokenizer.h"
+#include "tensorgrad/nn/language_model.h"
+#include "tensorgrad/train/inputs.h"
 
 namespace tensorgrad::lm {
 

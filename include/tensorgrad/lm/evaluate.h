@@ -7,8 +7,8 @@
 #include <functional>
 #include <span>
 
-#include "tensorgrad/train/compile.h"
 #include "tensorgrad/lm/checkpoint.h"
+#include "tensorgrad/train/compile.h"
 
 namespace tensorgrad::lm {
 

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tensorgrad/data/tokenizer.h"
 #include "tensorgrad/lm/decoder.h"
 #include "tensorgrad/lm/sampling.h"
-#include "tensorgrad/data/tokenizer.h"
 
 namespace tensorgrad::lm {
 

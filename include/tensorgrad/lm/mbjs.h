@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "tensorgrad/lm/checkpoint.h"
 #include "tensorgrad/data/mbjs.h"
+#include "tensorgrad/lm/checkpoint.h"
 
 namespace tensorgrad::lm {
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "tensorgrad/train/compile.h"
 #include "tensorgrad/lm/checkpoint.h"
 #include "tensorgrad/lm/evaluate.h"
 #include "tensorgrad/lm/token_text.h"
+#include "tensorgrad/train/compile.h"
 
 namespace tensorgrad::lm {
 

@@ -58,7 +58,9 @@ struct GELU {
   TG_MODULE(approximation)
 
   /// Returns gelu(x, approximation).
-  Tensor operator()(Tensor x, Loc loc = Loc::current()) const { return gelu(x, approximation, loc); }
+  Tensor operator()(Tensor x, Loc loc = Loc::current()) const {
+    return gelu(x, approximation, loc);
+  }
 };
 
 /// Module for leaky_relu().
@@ -137,7 +139,8 @@ struct LogSoftmax {
 
 /// Module for prelu(): leaky_relu() with learned slopes.
 struct PReLU {
-  /// Creates a weight [count]: one slope for all elements if `count` is 1, else one for each channel. The slopes start at `initial`.
+  /// Creates a weight [count]: one slope for all elements if `count` is 1, else one for each
+  /// channel. The slopes start at `initial`.
   explicit PReLU(std::int64_t count = 1, double initial = 0.25, Loc loc = Loc::current());
 
   Parameter weight;

@@ -10,7 +10,8 @@
 
 namespace tensorgrad::nn {
 
-/// Causal self-attention with rotary position embeddings and without biases. Each step attends to itself and to the steps before it.
+/// Causal self-attention with rotary position embeddings and without biases. Each step attends to
+/// itself and to the steps before it.
 struct CausalAttention {
   /// Options of the layer.
   struct Options {
@@ -20,7 +21,8 @@ struct CausalAttention {
     std::int64_t residuals = 1;      ///< See MambaOptions::residuals.
   };
 
-  /// Creates the parameters. Throws ShapeError if `heads` does not divide `d_model`, or `kv_heads` does not divide `heads`.
+  /// Creates the parameters. Throws ShapeError if `heads` does not divide `d_model`, or `kv_heads`
+  /// does not divide `heads`.
   CausalAttention(std::int64_t d_model, std::int64_t heads, const Options& options,
                   Loc loc = Loc::current());
 
@@ -32,9 +34,13 @@ struct CausalAttention {
   /// Returns the output for whole sequences: [B, L, d_model] -> [B, L, d_model].
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const { return run(x, {}, loc).y; }
 
-  /// Processes the next chunk of each sequence and returns the output with the new states. The states are a cache of the keys and one of the values [B, kv_heads, max_length, d_model / heads], and the number of steps so far [B]. Steps beyond `max_length` attend only to the first `max_length` steps. If `state` is empty, processes whole sequences and returns no states.
+  /// Processes the next chunk of each sequence and returns the output with the new states. The
+  /// states are a cache of the keys and one of the values
+  /// [B, kv_heads, max_length, d_model / heads], and the number of steps so far [B]. Steps beyond
+  /// `max_length` attend only to the first `max_length` steps. If `state` is empty, processes whole
+  /// sequences and returns no states.
   [[nodiscard]] RecurrentResult run(Tensor x, const std::vector<Tensor>& state,
-                            Loc loc = Loc::current()) const;
+                                    Loc loc = Loc::current()) const;
 
   /// Returns the states of run() for a batch size: "k", "v" and "position".
   [[nodiscard]] std::vector<StateSpec> state_specs(std::int64_t batch) const;

@@ -8,9 +8,11 @@
 
 namespace tensorgrad::nn {
 
-/// Gated MLP without biases (SwiGLU, Shazeer 2020): down(silu(gate(x)) * up(x)). `fc1` computes gate(x) and up(x) in one product; `fc2` is the projection down.
+/// Gated MLP without biases (SwiGLU, Shazeer 2020): down(silu(gate(x)) * up(x)). `fc1` computes
+/// gate(x) and up(x) in one product; `fc2` is the down projection.
 struct GatedMlp {
-  /// Creates the parameters. `width` is the size of gate(x) and of up(x). For `residuals`, see MambaOptions::residuals.
+  /// Creates the parameters. `width` is the size of gate(x) and of up(x). For `residuals`, see
+  /// MambaOptions::residuals.
   GatedMlp(std::int64_t d_model, std::int64_t width, std::int64_t residuals = 1,
            Loc loc = Loc::current());
 

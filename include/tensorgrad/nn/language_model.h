@@ -35,11 +35,16 @@ struct LanguageModelConfig {
   double norm_epsilon = 1e-5;
   bool tie_embeddings = true;  ///< The output layer uses the weight of the embedding.
 
-  /// Format of the embedding, the output layer and the projections. Weights for which can_quantize() is false stay f32. Formats other than kF32 are for models that are not trained; lm::quantize() creates their weights.
+  /// Format of the embedding, the output layer and the projections. Weights for which
+  /// can_quantize() is false stay f32. Formats other than kF32 are for models that are not trained;
+  /// lm::quantize() creates their weights.
   WeightFormat weight_format = WeightFormat::kF32;
 };
 
-/// Returns the mixers of `n_layer` layers by the name of a schedule. "mamba1", "mamba2", "mamba3", "attention" and "mlp" use one kind for all layers. "jamba" uses attention for every fourth layer, else mamba2. "zamba" uses attention for every sixth layer, else mamba3. Throws UserError if the name is unknown.
+/// Returns the mixers of `n_layer` layers by the name of a schedule. "mamba1", "mamba2", "mamba3",
+/// "attention" and "mlp" use one kind for all layers. "jamba" uses attention for every fourth
+/// layer, else mamba2. "zamba" uses attention for every sixth layer, else mamba3. Throws UserError
+/// if the name is unknown.
 std::vector<MixerKind> mixer_schedule(const std::string& name, std::int64_t n_layer,
                                       Loc loc = Loc::current());
 
@@ -63,7 +68,7 @@ struct MixerBlock {
 
   /// Processes the next chunk of each sequence, as the `run()` of the mixer. An MLP has no states.
   [[nodiscard]] RecurrentResult run(Tensor x, const std::vector<Tensor>& state,
-                            Loc loc = Loc::current()) const;
+                                    Loc loc = Loc::current()) const;
 
   /// Returns the states of the mixer for a batch size.
   [[nodiscard]] std::vector<StateSpec> state_specs(std::int64_t batch) const;
@@ -79,7 +84,8 @@ struct LanguageModel {
     TG_MODULE(embedding, layers, norm_f)
   };
 
-  /// Creates the parameters. Throws UserError if a size is missing or `layers` does not have `n_layer` elements.
+  /// Creates the parameters. Throws UserError if a size is missing or `layers` does not have
+  /// `n_layer` elements.
   explicit LanguageModel(const LanguageModelConfig& config, Loc loc = Loc::current());
 
   LanguageModelConfig config;
@@ -90,18 +96,23 @@ struct LanguageModel {
   /// Returns the logits of whole sequences: i32 [B, L] -> [B, L, vocab_size].
   Tensor operator()(Tensor tokens, Loc loc = Loc::current()) const;
 
-  /// Returns the cross-entropy of the logits with the next tokens, i32 [B, L]. Uses linear_cross_entropy(), so that the logits of a large vocabulary are not stored, unless the output layer is quantized. `options.bias` must not be set.
+  /// Returns the cross-entropy of the logits with the next tokens, i32 [B, L]. Uses
+  /// linear_cross_entropy(), so that the logits of a large vocabulary are not stored, unless the
+  /// output layer is quantized. Leave `options.bias` unset.
   [[nodiscard]] Tensor loss(Tensor tokens, Tensor next,
                             const LinearCrossEntropyOptions& options = {},
                             Loc loc = Loc::current()) const;
 
-  /// Returns the logits of the next L tokens of B sequences that are processed in chunks of any length. The layers' states are states of the traced function ("layers.0.ssm"). `keep` [B] holds 1 to continue a sequence and 0 to start a new one. A chunk of one token needs no scan.
+  /// Returns the logits of the next L tokens of B sequences that are processed in chunks of any
+  /// length. The layers' states are states of the traced function ("layers.0.ssm"). `keep` [B]
+  /// holds 1 to continue a sequence and 0 to start a new one. A chunk of one token needs no scan.
   [[nodiscard]] Tensor resume(Tensor tokens, Tensor keep, Loc loc = Loc::current()) const;
 
   /// Like resume(), but returns only the logits of the last token, [B, vocab_size], for generation.
   [[nodiscard]] Tensor resume_last(Tensor tokens, Tensor keep, Loc loc = Loc::current()) const;
 
-  /// Returns a group without weight decay, as in the papers: biases, including those of B and C in Mamba-3, weights of norms, A_log, D, and the factors of ranks.
+  /// Returns a group without weight decay, as in the papers: biases, including those of B and C in
+  /// Mamba-3, weights of norms, A_log, D, and the factors of ranks.
   [[nodiscard]] static ParamGroup no_weight_decay();
 
  private:

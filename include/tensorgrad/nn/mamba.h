@@ -7,16 +7,17 @@
 #include <vector>
 
 #include "tensorgrad/functional/state_space.h"
-#include "tensorgrad/nn/vision.h"
 #include "tensorgrad/nn/linear.h"
 #include "tensorgrad/nn/normalization.h"
 #include "tensorgrad/nn/recurrent_state.h"
+#include "tensorgrad/nn/vision.h"
 
 namespace tensorgrad::nn {
 
 /// Options of Mamba.
 struct MambaOptions {
-  /// Number of states per channel, number of taps of the convolution (at least 2), and number of inner channels as a multiple of d_model.
+  /// Number of states per channel, number of taps of the convolution (at least 2), and number of
+  /// inner channels as a multiple of d_model.
   std::int64_t d_state = 16, d_conv = 4, expand = 2;
 
   std::int64_t dt_rank = 0;  ///< Rank of the projection to delta; 0: d_model / 16, rounded up.
@@ -25,14 +26,18 @@ struct MambaOptions {
   bool x_bias = false;  ///< Bias of `x_proj`.
   Discretization discretization = Discretization::kEuler;
 
-  /// Initial range of softplus(dt_proj.bias): log-uniform in [dt_min, dt_max), but at least dt_floor.
+  /// Initial range of softplus(dt_proj.bias): log-uniform in [dt_min, dt_max), but at least
+  /// dt_floor.
   double dt_min = 1e-3, dt_max = 0.1, dt_floor = 1e-4;
 
-  /// Number of additions to the residual stream in the whole model. The initial weight of `out_proj` is divided by its square root.
+  /// Number of additions to the residual stream in the whole model. The initial weight of
+  /// `out_proj` is divided by its square root.
   std::int64_t residuals = 1;
 };
 
-/// Mamba block (Gu and Dao 2023). `in_proj` computes x and a gate z. x passes through a causal convolution and silu(). From the result, `x_proj` and `dt_proj` compute delta, B and C. selective_scan() follows, with z as its gate, and then `out_proj`.
+/// Mamba block (Gu and Dao 2023). `in_proj` computes x and a gate z. A causal convolution and
+/// silu() are applied to x. From the result, `x_proj` and `dt_proj` compute delta, B and C.
+/// selective_scan() follows, with z as its gate, and then `out_proj`.
 struct Mamba {
   /// Creates the parameters. Throws ShapeError if `d_conv` is less than 2.
   explicit Mamba(std::int64_t d_model, const MambaOptions& options = {}, Loc loc = Loc::current());
@@ -40,7 +45,8 @@ struct Mamba {
   MambaOptions options;
   std::int64_t d_model, d_inner, dt_rank;
 
-  /// log(-A) [d_inner, d_state], initialized to log(n + 1) for state n, and D [d_inner], initialized to 1.
+  /// log(-A) [d_inner, d_state], initialized to log(n + 1) for state n, and D [d_inner],
+  /// initialized to 1.
   Parameter A_log, D;
 
   Linear in_proj;
@@ -51,9 +57,10 @@ struct Mamba {
   /// Returns the output for whole sequences: [B, L, d_model] -> [B, L, d_model].
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const { return run(x, {}, loc).y; }
 
-  /// Processes the next chunk of each sequence, starting from `state`, and returns the output with the new states. If `state` is empty, the sequence starts.
+  /// Processes the next chunk of each sequence, starting from `state`, and returns the output with
+  /// the new states. An empty `state` starts new sequences.
   [[nodiscard]] RecurrentResult run(Tensor x, const std::vector<Tensor>& state,
-                            Loc loc = Loc::current()) const;
+                                    Loc loc = Loc::current()) const;
 
   /// Returns the states of run() for a batch size: "conv" and "ssm".
   [[nodiscard]] std::vector<StateSpec> state_specs(std::int64_t batch) const;
@@ -61,7 +68,8 @@ struct Mamba {
 
 /// Options of Mamba2.
 struct Mamba2Options {
-  /// See MambaOptions. `head_dim` is the number of channels per head, and `groups` is the number of groups of heads that share B and C.
+  /// See MambaOptions. `head_dim` is the number of channels per head, and `groups` is the number of
+  /// groups of heads that share B and C.
   std::int64_t d_state = 128, d_conv = 4, expand = 2, head_dim = 64, groups = 1;
 
   std::int64_t chunk = 64;  ///< See SsdOptions::chunk.
@@ -79,9 +87,12 @@ struct Mamba2Options {
   std::int64_t residuals = 1;  ///< See MambaOptions::residuals.
 };
 
-/// Mamba-2 block (Dao and Gu 2024). `in_proj` computes a gate z, x, B, C and dt. x, B and C pass through a causal convolution and silu(). ssd() follows, with one decay per head. `norm` normalizes y silu(z) over the channels of each group, and `out_proj` computes the output.
+/// Mamba-2 block (Dao and Gu 2024). `in_proj` computes a gate z, x, B, C and dt. A causal
+/// convolution and silu() are applied to x, B and C. ssd() follows, with one decay per head. `norm`
+/// normalizes y silu(z) over the channels of each group, and `out_proj` computes the output.
 struct Mamba2 {
-  /// Creates the parameters. Throws ShapeError if `d_conv` is less than 2, `head_dim` does not divide expand * d_model, or `groups` does not divide the number of heads.
+  /// Creates the parameters. Throws ShapeError if `d_conv` is less than 2, `head_dim` does not
+  /// divide expand * d_model, or `groups` does not divide the number of heads.
   explicit Mamba2(std::int64_t d_model, const Mamba2Options& options = {},
                   Loc loc = Loc::current());
 
@@ -99,13 +110,14 @@ struct Mamba2 {
 
   /// Processes the next chunk of each sequence; see Mamba::run().
   [[nodiscard]] RecurrentResult run(Tensor x, const std::vector<Tensor>& state,
-                            Loc loc = Loc::current()) const;
+                                    Loc loc = Loc::current()) const;
 
   /// Returns the states of run() for a batch size: "conv" and "ssm".
   [[nodiscard]] std::vector<StateSpec> state_specs(std::int64_t batch) const;
 };
 
-/// Optional norm of Mamba3 between the scan and `out_proj`. In the paper, pure Mamba-3 models have none. Hybrid models use kBeforeGate, for texts longer than those of training.
+/// Optional norm of Mamba3 between the scan and `out_proj`. In the paper, pure Mamba-3 models have
+/// none. Hybrid models use kBeforeGate, for texts longer than those of training.
 enum class OutNorm : std::uint8_t {
   kNone,
   kBeforeGate,  ///< norm(y) silu(z), over the channels of each head and rank.
@@ -115,8 +127,8 @@ enum class OutNorm : std::uint8_t {
 /// Options of Mamba3.
 struct Mamba3Options {
   std::int64_t d_state = 128, expand = 2, head_dim = 64;  ///< See Mamba2Options.
-  std::int64_t ranks = 1;                                 ///< Inputs and outputs per head and step (MIMO rank).
-  std::int64_t chunk = 64;                                ///< See RotaryScanOptions::chunk.
+  std::int64_t ranks = 1;   ///< Inputs and outputs per head and step (MIMO rank).
+  std::int64_t chunk = 64;  ///< See RotaryScanOptions::chunk.
   OutNorm out_norm = OutNorm::kNone;
   double a_min = 1, a_max = 16;  ///< Initial range of softplus(A_bias), log-uniform.
 
@@ -127,11 +139,16 @@ struct Mamba3Options {
   std::int64_t residuals = 1;  ///< See MambaOptions::residuals.
 };
 
-/// Mamba-3 block (arXiv 2603.15569), which has no convolution. `in_proj` computes a gate z, x, B and C for each rank, and dt, A, lambda and theta. B and C are normalized, and each head adds biases to them. rotary_scan() follows, then D x is added and the result is multiplied by silu(z). `out_proj` computes the output. A norm is optional (OutNorm).
+/// Mamba-3 block (arXiv 2603.15569), which has no convolution. `in_proj` computes a gate z, x, dt,
+/// A, lambda and theta, and B and C for each rank. B and C are normalized, and each head adds
+/// biases to them. rotary_scan() follows, then D x is added and the result is multiplied by
+/// silu(z). `out_proj` computes the output. A norm is optional (OutNorm).
 ///
-/// With several ranks, each rank scales x and z by `mimo_x` and `mimo_z`. The outputs of the ranks are summed with the factors `mimo_out`.
+/// With several ranks, each rank scales x and z by `mimo_x` and `mimo_z`. The outputs of the ranks
+/// are summed with the factors `mimo_out`.
 struct Mamba3 {
-  /// Creates the parameters. Throws ShapeError if `head_dim` does not divide expand * d_model, `d_state` is odd, or `ranks` is less than 1.
+  /// Creates the parameters. Throws ShapeError if `head_dim` does not divide expand * d_model,
+  /// `d_state` is odd, or `ranks` is less than 1.
   explicit Mamba3(std::int64_t d_model, const Mamba3Options& options = {},
                   Loc loc = Loc::current());
 
@@ -155,7 +172,7 @@ struct Mamba3 {
 
   /// Processes the next chunk of each sequence; see Mamba::run().
   [[nodiscard]] RecurrentResult run(Tensor x, const std::vector<Tensor>& state,
-                            Loc loc = Loc::current()) const;
+                                    Loc loc = Loc::current()) const;
 
   /// Returns the states of run() for a batch size: "ssm", "b", "x" and "phase".
   [[nodiscard]] std::vector<StateSpec> state_specs(std::int64_t batch) const;

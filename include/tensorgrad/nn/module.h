@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Modules, parameters and buffers. A module is a plain struct with fields, TG_MODULE(fields...) and a
-// call operator. The name of a parameter is the path of fields to it ("blocks.0.attn.weight").
+// Modules, parameters and buffers. A module is a plain struct with fields, TG_MODULE(fields...) and
+// a call operator. The name of a parameter is the path of fields to it ("blocks.0.attn.weight").
 #pragma once
 
 #include <array>
@@ -17,7 +17,10 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-/// Trainable f32 tensor of a module. The object holds only the shape and the initial values; the elements are on the device. A parameter is identified by its address in the model while tracing. A copy is another parameter, but a parameter that is reached twice through a `std::shared_ptr` is one.
+/// Trainable f32 tensor of a module. The object holds only the shape and the initial values; the
+/// elements are on the device. A parameter is identified by its address in the model while tracing.
+/// A copy is another parameter, but a parameter that is reached twice through a `std::shared_ptr`
+/// counts once.
 class Parameter {
  public:
   /// Declares a parameter. Throws ShapeError if the shape is invalid or does not match `init`.
@@ -33,7 +36,8 @@ class Parameter {
   /// Returns the line that declared the parameter.
   [[nodiscard]] const SourceLocation& location() const { return location_; }
 
-  /// Returns the value in the function being traced. Throws UserError if the model being traced does not have the parameter, for example because its field is missing in TG_MODULE.
+  /// Returns the value in the function being traced. Throws UserError if the model being traced
+  /// does not have the parameter, for example because its field is missing in TG_MODULE.
   operator Tensor() const;  // NOLINT(google-explicit-constructor)
   [[nodiscard]] Tensor tensor(SourceLocation location = {}) const;
 
@@ -43,10 +47,13 @@ class Parameter {
   SourceLocation location_;
 };
 
-/// Tensor of a module that is not trained and keeps its value from step to step, such as a running mean (`register_buffer` in PyTorch). It is a state() named by its path, and like a parameter it is identified by its address in the model.
+/// Tensor of a module that is not trained and keeps its value from step to step, such as a running
+/// mean (`register_buffer` in PyTorch). It is a state() named by its path, and like a parameter it
+/// is identified by its address in the model.
 class Buffer {
  public:
-  /// Declares a buffer whose elements start as `initial`. Throws ShapeError if the shape is invalid.
+  /// Declares a buffer whose elements start as `initial`. Throws ShapeError if the shape is
+  /// invalid.
   explicit Buffer(Shape shape, double initial = 0, DType dtype = f32,
                   std::source_location loc = std::source_location::current());
 
@@ -59,10 +66,13 @@ class Buffer {
   /// Returns the line that declared the buffer.
   [[nodiscard]] const SourceLocation& location() const { return location_; }
 
-  /// Returns the value in the function being traced: the value passed to set() before, or the value at the start of the step. Throws UserError if the model being traced does not have the buffer, and DtypeError if the buffer is f16 and the function is trained.
+  /// Returns the value in the function being traced: the value passed to set() before, or the value
+  /// at the start of the step. Throws UserError if the model being traced does not have the buffer,
+  /// and DtypeError if the buffer is f16 and the function is trained.
   [[nodiscard]] Tensor tensor(SourceLocation location = {}) const;
 
-  /// Sets the value for later reads and for the next step. Throws ShapeError if the shape or dtype differs; otherwise throws as tensor().
+  /// Sets the value for later reads and for the next step. Throws ShapeError if the shape or dtype
+  /// differs; otherwise throws as tensor().
   void set(Tensor value, SourceLocation location = {}) const;
 
  private:
@@ -91,7 +101,8 @@ class ParameterVisitor {
   explicit ParameterVisitor(Found found, FoundBuffer found_buffer = {})
       : found_(std::move(found)), found_buffer_(std::move(found_buffer)) {}
 
-  /// Enters or leaves a field that is a module or a container. TG_MODULE calls these functions. enter() throws UserError if a module contains itself.
+  /// Enters or leaves a field that is a module or a container. TG_MODULE calls these functions.
+  /// enter() throws UserError if a module contains itself.
   void enter(std::string_view name);
   void leave();
 
@@ -171,7 +182,10 @@ void visit_named([[maybe_unused]] ParameterVisitor& visitor,
 
 }  // namespace detail
 
-/// Declares the fields of a module that hold parameters, buffers or modules. Fields can be containers of these: `std::vector`, `std::array`, `std::optional`, `std::unique_ptr` and `std::shared_ptr`. Numbers, enumerators and strings are ignored. Parameters are initialized in the order of the fields.
+/// Declares the fields of a module that hold parameters, buffers or modules. Fields can be
+/// containers of these: `std::vector`, `std::array`, `std::optional`, `std::unique_ptr` and
+/// `std::shared_ptr`. Numbers, enumerators and strings are ignored. Parameters are initialized in
+/// the order of the fields.
 /// ```cpp
 /// struct Net {
 ///   tg::nn::Linear fc1{784, 128}, fc2{128, 10};

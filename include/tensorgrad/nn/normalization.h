@@ -9,7 +9,8 @@ namespace tensorgrad::nn {
 
 /// Layer normalization (torch.nn.LayerNorm). See layer_norm().
 struct LayerNorm {
-  /// Normalizes over the last axis, of size `size`, or over the last axes, of the sizes `normalized`.
+  /// Normalizes over the last axis, of size `size`, or over the last axes, of the sizes
+  /// `normalized`.
   explicit LayerNorm(std::int64_t size, double epsilon = 1e-5, bool with_bias = true,
                      Loc loc = Loc::current());
   explicit LayerNorm(const Shape& normalized, double epsilon = 1e-5, bool with_bias = true,
@@ -26,7 +27,8 @@ struct LayerNorm {
 
 /// Root mean square normalization (torch.nn.RMSNorm). See rms_norm().
 struct RMSNorm {
-  /// Normalizes over the last axis, of size `size`, or over the last axes, of the sizes `normalized`.
+  /// Normalizes over the last axis, of size `size`, or over the last axes, of the sizes
+  /// `normalized`.
   explicit RMSNorm(std::int64_t size, double epsilon = 0x1p-23, Loc loc = Loc::current());
   explicit RMSNorm(const Shape& normalized, double epsilon = 0x1p-23, Loc loc = Loc::current());
 
@@ -68,21 +70,26 @@ struct InstanceNorm {
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-/// Name in PyTorch for signals and for images.
+/// Alias with the name that PyTorch uses.
 using InstanceNorm1d = InstanceNorm;
 using InstanceNorm2d = InstanceNorm;
 
-/// Batch normalization (torch.nn.BatchNorm1d and BatchNorm2d). During training, normalizes by the statistics of the batch and updates the running statistics: running = (1 - momentum) * running + momentum * batch, with the unbiased variance. In evaluation mode, normalizes by the running statistics (see is_training()). These are states: checkpoints contain them, and attached functions share those of their trainer.
+/// Batch normalization (torch.nn.BatchNorm1d and BatchNorm2d). During training, normalizes by the
+/// statistics of the batch and updates the running statistics: running = (1 - momentum) * running +
+/// momentum * batch, with the unbiased variance. In evaluation mode, normalizes by the running
+/// statistics (see is_training()). These are states: checkpoints contain them, and attached
+/// functions share those of their trainer.
 struct BatchNorm {
   /// Options of the layer.
   struct Options {
     double epsilon = 1e-5, momentum = 0.1;
 
-    /// Whether the layer has a weight and a bias, and whether it has running statistics. Without them, evaluation mode also uses the statistics of the batch.
+    /// `affine` adds a weight and a bias. `track_running_stats` adds running statistics; without
+    /// them, evaluation mode also normalizes by the statistics of the batch.
     bool affine = true, track_running_stats = true;
   };
 
-  /// Creates the parameters and the running statistics. They start as mean 0 and variance 1.
+  /// Creates the parameters, and running statistics that start as mean 0 and variance 1.
   explicit BatchNorm(std::int64_t channels, double epsilon = 1e-5, double momentum = 0.1,
                      Loc loc = Loc::current());
   BatchNorm(std::int64_t channels, const Options& options, Loc loc = Loc::current());
@@ -92,11 +99,12 @@ struct BatchNorm {
   double eps, momentum;
   TG_MODULE(weight, bias, running_mean, running_var, eps, momentum)
 
-  /// Returns batch_norm() of `x`: [N, channels], [N, channels, L] or [N, channels, H, W]. During training, throws ShapeError if a channel has only one value.
+  /// Returns batch_norm() of `x`: [N, channels], [N, channels, L] or [N, channels, H, W]. During
+  /// training, throws ShapeError if a channel has only one value.
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-/// Name in PyTorch for signals and for images.
+/// Alias with the name that PyTorch uses.
 using BatchNorm1d = BatchNorm;
 using BatchNorm2d = BatchNorm;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Matrices of weights kept in fewer bits, for models that are not trained. Kernels read them as
-// they are kept: an element becomes f32 where a product takes it, and no copy of the matrix is
-// made.
+// Weight-only quantization, for models that are not trained. Kernels read the quantized matrix and
+// convert its elements to f32 inside the product; no f32 copy of the matrix is stored.
 #pragma once
 
 #include <cstdint>
@@ -10,45 +9,61 @@
 #include <string_view>
 #include <vector>
 
-#include "tensorgrad/train/inputs.h"
 #include "tensorgrad/nn/module.h"
+#include "tensorgrad/train/inputs.h"
 
 namespace tensorgrad::nn {
 
+/// Storage format of a weight matrix.
 enum class WeightFormat : std::uint8_t {
   kF32,
-  kF16,            // IEEE 754 binary16
-  kBf16,           // the upper half of an f32
-  kInt8,           // -127 to 127, times a scale for each row (output channel)
-  kInt8PerTensor,  // one scale for all
-  kInt4            // -7 to 7, times a scale for each 32 elements of a row
+  kF16,            ///< IEEE 754 binary16.
+  kBf16,           ///< bfloat16, the upper half of an f32.
+  kInt8,           ///< -127 to 127, with a scale for each row (output channel).
+  kInt8PerTensor,  ///< -127 to 127, with one scale.
+  kInt4            ///< -7 to 7, with a scale for each 32 elements of a row.
 };
 
-// "f32", "f16", "bf16", "int8", "int8_per_tensor", "int4".
+/// Returns the name of a format: "f32", "f16", "bf16", "int8", "int8_per_tensor" or "int4".
 std::string_view to_string(WeightFormat format);
-using tensorgrad::to_string;  // of shapes and element types, which the one above would hide
-// The other way; throws UserError with the names there are.
+using tensorgrad::to_string;  // The function above would hide the others.
+
+/// Returns the format of a name; the inverse of to_string(). If the name is unknown, throws
+/// UserError with a list of the names.
 WeightFormat parse_weight_format(std::string_view name, Loc loc = Loc::current());
 
-// Rows of so many elements can be kept: f16 and bf16 want a multiple of 2, int8 of 4, int4 of 32.
+/// Returns true if rows of `in` elements fit the format. `in` must be a multiple of 2 for f16 and
+/// bf16, of 4 for int8 and int8_per_tensor, and of 32 for int4. f32 has no restriction.
 bool can_quantize(std::int64_t in, WeightFormat format);
 
-// A matrix [out, in] on the host in a format: `data` is f16 [out, in], or u32 words [out, words],
-// elements in the words from the lowest bits on; `scale` is f32 [out, 1], [1, 1] or [out, in / 32].
+/// Quantized matrix [out, in] in host memory.
 struct QuantizedTensor {
+  /// The elements: f16 [out, in] for kF16. For other formats, u32 [out, in * bits / 32], packed
+  /// from the lowest bits of each word.
   HostTensor data;
+
+  /// The scales, f32: [out, 1] for kInt8, [1, 1] for kInt8PerTensor and [out, in / 32] for kInt4.
+  /// Other formats have none.
   std::optional<HostTensor> scale;
 };
-// f16 and bf16 are rounded to the nearest, ties to even; integers are the nearest multiples of a
-// scale, which is the largest magnitude divided by 127 (7). Throws UserError: another type than f32
-// with two axes, rows that cannot be kept, a value that is not finite or that f16 does not hold.
-QuantizedTensor quantize_weight(const HostTensor& weight, WeightFormat format, Loc loc = Loc::current());
-// What kernels make of them, [out, in].
+
+/// Returns a weight f32 [out, in] in another format. Values are rounded to the nearest, with ties
+/// to even. The scale of integers is the largest magnitude divided by 127, or by 7 for int4. If
+/// this scale is less than 2^-100, the elements become 0.
+///
+/// Throws UserError if the weight is not f32 with two axes, the format is kF32, or a value is not
+/// finite or too large for f16 or bf16. Throws ShapeError if can_quantize() is false.
+QuantizedTensor quantize_weight(const HostTensor& weight, WeightFormat format,
+                                Loc loc = Loc::current());
+
+/// Returns the f32 values [out, in] that kernels compute from a quantized matrix.
 HostTensor dequantize_weight(const QuantizedTensor& quantized, WeightFormat format);
 
-// The values on the device. Their buffers are `data` and `scale`, as QuantizedTensor has them.
+/// Quantized weight of a layer, on the device. Its buffers `data` and `scale` have the shapes and
+/// dtypes of QuantizedTensor.
 struct QuantizedWeight {
-  // Throws ShapeError where rows cannot be kept, UserError for f32.
+  /// Declares the buffers, with zeros. Throws ShapeError if can_quantize() is false, and UserError
+  /// if the format is kF32.
   QuantizedWeight(std::int64_t out, std::int64_t in, WeightFormat format, Loc loc = Loc::current());
 
   std::int64_t out, in;
@@ -57,11 +72,13 @@ struct QuantizedWeight {
   std::optional<Buffer> scale;
   TG_MODULE(data, scale)
 
-  // f32 [out, in], for an op that reads it.
+  /// Returns the dequantized weight, f32 [out, in]. An op that reads it converts the elements.
   [[nodiscard]] Tensor tensor(Loc loc = Loc::current()) const;
-  // x [.., in] -> x W^T [.., out]
+
+  /// Returns x W^T: [..., in] -> [..., out].
   [[nodiscard]] Tensor times(Tensor x, Loc loc = Loc::current()) const;
-  // index i32 [..] -> its rows [.., in]
+
+  /// Returns rows by index: i32 [...] -> [..., in].
   [[nodiscard]] Tensor rows(Tensor index, Loc loc = Loc::current()) const;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Recurrent layers, with the gates, parameters, names and initial values of torch.nn. The steps are
-// written out in the trace, one after another, as a product and a pointwise launch each: for
-// sequences of tens of steps, not thousands.
+// unrolled in the trace, each as a product and a pointwise launch. This suits sequences of tens of
+// steps, not thousands.
 #pragma once
 
 #include <functional>
@@ -13,43 +13,57 @@
 
 namespace tensorgrad::nn {
 
+/// Options of LSTM and GRU.
 struct RecurrentOptions {
   std::int64_t num_layers = 1;
   bool bias = true;
-  bool batch_first = false;  // x is [B, T, in], else [T, B, in]
-  double dropout = 0;        // of each layer's output but the last's, in training
-  // Each layer goes over its input a second time from the end, with parameters of its own; its
-  // output is both results of a step, 2 * hidden wide (Schuster and Paliwal 1997).
+  bool batch_first = false;  ///< `x` is [B, T, in] instead of [T, B, in].
+  double dropout = 0;        ///< Dropout of the output of each layer except the last.
+
+  /// Each layer also processes its input in reverse, with separate parameters (Schuster and Paliwal
+  /// 1997). The output of a step has both results, of size 2 * hidden.
   bool bidirectional = false;
 };
 
-// What LSTM and GRU share: for layer k weight_ih_lk [gates * hidden, in], weight_hh_lk
-// [gates * hidden, hidden], bias_ih_lk and bias_hh_lk [gates * hidden], all uniform in
-// +-1/sqrt(hidden); for the way back the same with "_reverse" behind. `in` of later layers is what
-// the one before gives. Below, `all` is num_layers, or 2 * num_layers if bidirectional: layer 0,
-// layer 0 backwards, layer 1 ... Everything may be without B: x [T, in], states [all, hidden].
+/// Base class of LSTM and GRU. For layer k, the parameters are "weight_ih_lk" [gates * hidden, in],
+/// "weight_hh_lk" [gates * hidden, hidden], and "bias_ih_lk" and "bias_hh_lk" [gates * hidden]. The
+/// names for the reverse direction end in "_reverse". All are initialized uniformly in
+/// +-1/sqrt(hidden). Layers after the first take the output of the previous layer.
+///
+/// States are [all, B, hidden]. `all` is num_layers, or 2 * num_layers if bidirectional, in the
+/// order layer 0, layer 0 reversed, layer 1 and so on. Unbatched inputs [T, in] with states
+/// [all, hidden] are also allowed.
 class Recurrent {
  public:
+  /// Visits the parameters. Makes this class a Module.
   void visit_fields(ParameterVisitor& visitor) const;
 
  protected:
+  /// Creates the parameters. Throws UserError if `num_layers` is less than 1.
   Recurrent(std::int64_t in, std::int64_t hidden, std::int64_t gates,
             const RecurrentOptions& options, Loc loc);
 
+  /// Parameters of one direction of a layer.
   struct Layer {
     Parameter weight_ih, weight_hh;
     std::optional<Parameter> bias_ih, bias_hh;
   };
-  // One step of one of `all`: the gates' arguments [B, gates * hidden] from the input and from h,
-  // biases included; gives the new h.
+
+  /// Function that computes one step of layer `which` of `all` and returns the new h. Its arguments
+  /// are the products of the input and of h with the weights, with biases: [B, gates * hidden].
   using Cell = std::function<Tensor(std::size_t which, Tensor from_input, Tensor from_hidden)>;
-  // h of the last layer at each step, like x. `h` [B, hidden] of each is what they begin with, and
-  // end with.
+
+  /// Returns h of the last layer at each step, in the layout of `x`. `h` holds the state
+  /// [B, hidden] of each of `all`, and is updated to the final states.
   Tensor run(Tensor x, std::vector<Tensor>& h, const Cell& cell, Loc loc) const;
-  // What they begin with, [B, hidden] each: parts of `given` [all, B, hidden], or 0.
+
+  /// Returns the initial states [B, hidden] of all layers: slices of `given` [all, B, hidden], or
+  /// zeros. Throws ShapeError if the shape of `x` or `given` does not match.
   [[nodiscard]] std::vector<Tensor> first(Tensor x, const std::optional<Tensor>& given,
                                           Loc loc) const;
-  // What they end with, as `given` is, for x.
+
+  /// Returns the final states as one tensor, [all, B, hidden], or [all, hidden] if `x` is
+  /// unbatched.
   static Tensor last(Tensor x, const std::vector<Tensor>& states, Loc loc);
 
   std::int64_t in_, hidden_, gates_;
@@ -57,33 +71,47 @@ class Recurrent {
   std::vector<Layer> layers_;
 };
 
-// Hochreiter and Schmidhuber 1997; gates in the order input, forget, cell, output.
+/// Long short-term memory (torch.nn.LSTM; Hochreiter and Schmidhuber 1997). The gates are in the
+/// order input, forget, cell, output.
 class LSTM : public Recurrent {
  public:
+  /// Creates the parameters. Throws UserError if `num_layers` is less than 1.
   LSTM(std::int64_t in, std::int64_t hidden, const RecurrentOptions& options = {},
        Loc loc = Loc::current())
       : Recurrent(in, hidden, 4, options, loc) {}
 
+  /// Result of the layer.
   struct Output {
-    Tensor output;  // like x, with `hidden` (2 * hidden) for `in`: h of the last layer at each step
-    Tensor h, c;    // [all, B, hidden], after the last step
+    /// h of the last layer at each step, in the layout of `x`. The last axis is `hidden`, or 2 *
+    /// hidden if bidirectional.
+    Tensor output;
+
+    Tensor h, c;  ///< States after the last step: [all, B, hidden].
   };
-  // h and c: what they begin with, 0 if not given.
+
+  /// Returns the outputs and final states of a sequence. `h` and `c` are the initial states
+  /// [all, B, hidden] (default: zeros). Throws ShapeError if a shape does not match.
   Output operator()(Tensor x, std::optional<Tensor> h = std::nullopt,
                     std::optional<Tensor> c = std::nullopt, Loc loc = Loc::current()) const;
 };
 
-// Cho et al. 2014; gates in the order reset, update, new.
+/// Gated recurrent unit (torch.nn.GRU; Cho et al. 2014). The gates are in the order reset, update,
+/// new.
 class GRU : public Recurrent {
  public:
+  /// Creates the parameters. Throws UserError if `num_layers` is less than 1.
   GRU(std::int64_t in, std::int64_t hidden, const RecurrentOptions& options = {},
       Loc loc = Loc::current())
       : Recurrent(in, hidden, 3, options, loc) {}
 
+  /// Result of the layer.
   struct Output {
-    Tensor output;
-    Tensor h;  // [all, B, hidden]
+    Tensor output;  ///< See LSTM::Output.
+    Tensor h;       ///< State after the last step: [all, B, hidden].
   };
+
+  /// Returns the outputs and the final state of a sequence. `h` is the initial state
+  /// [all, B, hidden] (default: zeros). Throws ShapeError if a shape does not match.
   Output operator()(Tensor x, std::optional<Tensor> h = std::nullopt,
                     Loc loc = Loc::current()) const;
 };

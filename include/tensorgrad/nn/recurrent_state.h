@@ -9,13 +9,15 @@
 
 namespace tensorgrad::nn {
 
-/// Name and shape of a state that a layer carries between the chunks of a sequence. It is f32 and starts as zeros.
+/// Name and shape of a state that a layer carries between the chunks of a sequence. It is f32 and
+/// starts as zeros.
 struct StateSpec {
   std::string name;
   Shape shape;
 };
 
-/// Output of a layer for a chunk of a sequence, and its states after the chunk, in the order of `state_specs()`.
+/// Output of a layer for a chunk of a sequence, and its states after the chunk, in the order of
+/// `state_specs()`.
 struct RecurrentResult {
   Tensor y;
   std::vector<Tensor> state;

@@ -13,7 +13,9 @@
 
 namespace tensorgrad::nn {
 
-/// Modules that are applied in order, as torch.nn.Sequential. Parameters are named by position, for example "0.weight". A copy has copies of the modules, but a module passed as a `std::shared_ptr` stays shared.
+/// Modules that are applied in order, as torch.nn.Sequential. Parameters are named by position, for
+/// example "0.weight". A copy has copies of the modules, but a module passed as a `std::shared_ptr`
+/// stays shared.
 class Sequential {  // NOLINT(*-special-member-functions): one assignment, by value, serves both
  public:
   Sequential() = default;
@@ -34,7 +36,8 @@ class Sequential {  // NOLINT(*-special-member-functions): one assignment, by va
   }
   ~Sequential() = default;
 
-  /// Appends a module and returns this object. The module is called with a Tensor, or with a Tensor and a Loc.
+  /// Appends a module and returns this object. The module is called with a Tensor, or with a Tensor
+  /// and a Loc.
   template <class M>
   Sequential& add(M&& module) {
     steps_.push_back(std::make_unique<Held<std::decay_t<M>>>(std::forward<M>(module)));

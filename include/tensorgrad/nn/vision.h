@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Layers for images [B, C, H, W] and signals [B, C, L]; ops and options are those of vision.h.
-// Weights are laid out and initialised as PyTorch's.
+// Layers for images [B, C, H, W] and signals [B, C, L], with the ops and options of
+// functional/vision.h. Weights have the layout and the initial values of torch.nn.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,11 @@
 
 namespace tensorgrad::nn {
 
-// weight [out, in / groups, kH, kW], bias [out], both uniform in +-1/sqrt(in / groups * kH * kW).
-// Throws ShapeError where `groups` does not divide the channels.
+/// 2D convolution (torch.nn.Conv2d). The weight [out, in / groups, kH, kW] and the bias [out] are
+/// initialized uniformly in +-1/sqrt(in / groups * kH * kW). See conv2d().
 struct Conv2d {
+  /// Creates the parameters. Throws ShapeError if `groups` does not divide both numbers of
+  /// channels.
   Conv2d(std::int64_t in, std::int64_t out, Size2d kernel, const Conv2dOptions& options = {},
          bool with_bias = true, Loc loc = Loc::current());
 
@@ -20,11 +22,16 @@ struct Conv2d {
   Parameter weight;
   std::optional<Parameter> bias;
   TG_MODULE(weight, bias)
+
+  /// Returns conv2d() of `x`: [B, in, H, W] -> [B, out, Ho, Wo].
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-// weight [out, in / groups, k], bias [out], likewise.
+/// 1D convolution (torch.nn.Conv1d). The weight [out, in / groups, k] and the bias [out] are
+/// initialized uniformly in +-1/sqrt(in / groups * k). See conv1d().
 struct Conv1d {
+  /// Creates the parameters. Throws ShapeError if `groups` does not divide both numbers of
+  /// channels.
   Conv1d(std::int64_t in, std::int64_t out, std::int64_t kernel, const Conv1dOptions& options = {},
          bool with_bias = true, Loc loc = Loc::current());
 
@@ -32,12 +39,17 @@ struct Conv1d {
   Parameter weight;
   std::optional<Parameter> bias;
   TG_MODULE(weight, bias)
+
+  /// Returns conv1d() of `x`: [B, in, L] -> [B, out, Lo].
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-// weight [in, out / groups, kH, kW], bias [out], both uniform in +-1/sqrt(out / groups * kH * kW),
-// as PyTorch has it.
+/// 2D transposed convolution (torch.nn.ConvTranspose2d). The weight [in, out / groups, kH, kW] and
+/// the bias [out] are initialized uniformly in +-1/sqrt(out / groups * kH * kW). See
+/// conv_transpose2d().
 struct ConvTranspose2d {
+  /// Creates the parameters. Throws ShapeError if `groups` does not divide both numbers of
+  /// channels.
   ConvTranspose2d(std::int64_t in, std::int64_t out, Size2d kernel,
                   const ConvTranspose2dOptions& options = {}, bool with_bias = true,
                   Loc loc = Loc::current());
@@ -46,11 +58,16 @@ struct ConvTranspose2d {
   Parameter weight;
   std::optional<Parameter> bias;
   TG_MODULE(weight, bias)
+
+  /// Returns conv_transpose2d() of `x`: [B, in, H, W] -> [B, out, Ho, Wo].
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-// weight [in, out / groups, k], bias [out], likewise.
+/// 1D transposed convolution (torch.nn.ConvTranspose1d). The weight [in, out / groups, k] and the
+/// bias [out] are initialized uniformly in +-1/sqrt(out / groups * k). See conv_transpose1d().
 struct ConvTranspose1d {
+  /// Creates the parameters. Throws ShapeError if `groups` does not divide both numbers of
+  /// channels.
   ConvTranspose1d(std::int64_t in, std::int64_t out, std::int64_t kernel,
                   const ConvTranspose1dOptions& options = {}, bool with_bias = true,
                   Loc loc = Loc::current());
@@ -59,48 +76,74 @@ struct ConvTranspose1d {
   Parameter weight;
   std::optional<Parameter> bias;
   TG_MODULE(weight, bias)
+
+  /// Returns conv_transpose1d() of `x`: [B, in, L] -> [B, out, Lo].
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
+/// Max pooling (torch.nn.MaxPool2d). See max_pool2d().
 struct MaxPool2d {
+  /// Pools windows of `size`.
   explicit MaxPool2d(Size2d size, const MaxPool2dOptions& how = {}) : kernel(size), options(how) {}
+
   Size2d kernel;
   MaxPool2dOptions options;
   TG_MODULE()
+
+  /// Returns the pooled images.
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
+/// Average pooling (torch.nn.AvgPool2d). See avg_pool2d().
 struct AvgPool2d {
+  /// Pools windows of `size`.
   explicit AvgPool2d(Size2d size, const AvgPool2dOptions& how = {}) : kernel(size), options(how) {}
+
   Size2d kernel;
   AvgPool2dOptions options;
   TG_MODULE()
+
+  /// Returns the pooled images.
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
+/// Average pooling to a fixed output size (torch.nn.AdaptiveAvgPool2d). See adaptive_avg_pool2d().
 struct AdaptiveAvgPool2d {
+  /// Pools to an output of size `to`.
   explicit AdaptiveAvgPool2d(Size2d to) : size(to) {}
+
   Size2d size;
   TG_MODULE()
+
+  /// Returns the pooled images: [B, C, H, W] -> [B, C, size.h, size.w].
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-// Height and width times `scale`.
+/// Upsampling by integer factors (torch.nn.Upsample). See interpolate().
 struct Upsample {
+  /// Multiplies height and width by `times`.
   explicit Upsample(Size2d times, Interpolation how = Interpolation::kNearest, bool corners = false)
       : scale(times), mode(how), align_corners(corners) {}
+
   Size2d scale;
   Interpolation mode;
   bool align_corners;
   TG_MODULE()
+
+  /// Returns the resized images: [B, C, H, W] -> [B, C, scale.h * H, scale.w * W].
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-// [B, ...] -> [B, n]: axes first..last become one.
+/// Flattening of the axes `first` to `last` into one (torch.nn.Flatten). By default, [B, ...] ->
+/// [B, n].
 struct Flatten {
+  /// Flattens the axes `from` to `to`, both included. Negative axes count from the end.
   explicit Flatten(int from = 1, int to = -1) : first(from), last(to) {}
+
   int first, last;
   TG_MODULE(first, last)
+
+  /// Returns flatten(x, first, last).
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 

@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "tensorgrad/train/inputs.h"
 #include "tensorgrad/train/handle.h"
+#include "tensorgrad/train/inputs.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 

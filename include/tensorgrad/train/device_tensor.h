@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "tensorgrad/train/inputs.h"
 #include "tensorgrad/train/handle.h"
+#include "tensorgrad/train/inputs.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "tensorgrad/train/device.h"
-#include "tensorgrad/train/inputs.h"
 #include "tensorgrad/nn/module.h"
 #include "tensorgrad/optim/optimizers.h"
+#include "tensorgrad/train/device.h"
+#include "tensorgrad/train/inputs.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 

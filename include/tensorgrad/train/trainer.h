@@ -12,15 +12,15 @@
 #include <utility>
 #include <vector>
 
+#include "tensorgrad/data/onnx.h"
+#include "tensorgrad/data/weights.h"
 #include "tensorgrad/train/compiled_function.h"
 #include "tensorgrad/train/data_loader.h"
 #include "tensorgrad/train/device_tensor.h"
 #include "tensorgrad/train/graph_view.h"
 #include "tensorgrad/train/handle.h"
-#include "tensorgrad/data/onnx.h"
 #include "tensorgrad/train/options.h"
 #include "tensorgrad/train/profile.h"
-#include "tensorgrad/data/weights.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
