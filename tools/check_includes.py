@@ -29,6 +29,7 @@ NAMES = {
     "cctype": "isalnum isalpha isdigit isprint isspace isupper tolower toupper",
     "charconv": "chars_format from_chars to_chars",
     "chrono": "chrono",
+    "clocale": "localeconv setlocale",
     "cmath": """acosh asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs
         floor fmod frexp hypot ilogb isfinite isinf isnan ldexp llround log log10 log1p log2 lrint
         lround nearbyint nextafter pow remainder rint round signbit sin sinh sqrt tan tanh

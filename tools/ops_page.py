@@ -74,15 +74,21 @@ def page(covered, traits):
             return "yes"
         return "**no**" if name in traits["takes_floats"] else "none"
 
-    lines = ["# What works where", "",
-             "Made by `tools/ops_page.py --update` from the reports of the tests of ops, and held to them by the test `meta.ops_page`. "
-             "Each case of `tests/ops` runs on the CPU and on WebGPU, with all of the device's limits and with the least that WebGPU promises, "
-             "and is compared with an interpreter in double. Gradients are compared with differences, and so are gradients of gradients; compiled gradients with the interpreter's. "
-             "\"yes\" says that tests passed, \"**no**\" that none shows it, and \"none\" that there is nothing to show.",
+    lines = ["# Supported ops", "",
+             "This page lists the ops and functions of the library: their types, the devices that support them, and their gradients. "
+             "`tools/ops_page.py --update` generates it from the reports of the op tests. If the page is out of date, the test `meta.ops_page` fails.",
+             "",
+             "- **yes**: tests pass. **no** (in bold): no test shows it. **none**: there is nothing to test.",
+             "- Each case of `tests/ops` runs on the CPU and on WebGPU. Results are compared with an interpreter in double precision.",
+             "- **default limits** is WebGPU with its default limits only, which every device supports.",
+             "- Gradients and second gradients are compared with finite differences. "
+             "**gradient, webgpu** is the compiled gradient, compared with that of the interpreter.",
              "", "## Ops", "",
-             "What graphs are made of. Types are those of the first operand. Tensors of f16 are \"kept\" by what only moves elements about; others compute \"in f32\", and round their result once. "
-             "A gradient is \"none\" where what comes out or goes in is whole numbers or truths, and of bits.", "",
-             "| op | types | cpu | webgpu | least limits | f16 | gradient | on webgpu | second gradient |",
+             "Ops are the nodes of a graph. The column *types* lists the types of the first operand. "
+             "An op whose f16 column says *kept* moves f16 elements without computing. "
+             "If the column says *in f32*, the op computes in f32 and returns a result rounded to f16. "
+             "The gradient is *none* if the operands or the result are integers, booleans or bits.", "",
+             "| op | types | cpu | webgpu | default limits | f16 | gradient | gradient, webgpu | second gradient |",
              "|---|---|---|---|---|---|---|---|---|"]
     ops = collections.defaultdict(set)
     for entry in everything:
@@ -104,9 +110,10 @@ def page(covered, traits):
         lines.append(f"| `{name}` | {' '.join(types)} | {every('cpu')} | {every('webgpu')} | "
                      f"{every('least limits')} | {half_of_op(name, types)} | {' | '.join(gradient)} |")
     lines += ["", "## Functions", "",
-              "What is written with the ops above, as users call it, random numbers among them; a function that is one op alone stands there. "
-              "f16 and gradients are \"none\" where no real tensors go in, and a gradient also where none comes out, as of a comparison.", "",
-              "| function | cpu | webgpu | least limits | f16 | gradient | on webgpu | second gradient |",
+              "Functions are what users call. They are built from the ops above; a function that is a single op is listed there. "
+              "Functions that return random numbers are included. "
+              "f16 and gradients are *none* if a function has no real operands. A gradient is also *none* if the result is not real, as that of a comparison.", "",
+              "| function | cpu | webgpu | default limits | f16 | gradient | gradient, webgpu | second gradient |",
               "|---|---|---|---|---|---|---|---|"]
     for entry in sorted(e for e in everything if e.startswith("function ") and not e.endswith(".grad")):
         name = entry.removeprefix("function ")

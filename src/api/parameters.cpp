@@ -2,9 +2,9 @@
 #include "api/parameters.h"
 
 #include <algorithm>
-#include <compare>
 #include <cstring>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "api/initial.h"
@@ -40,7 +40,10 @@ struct Rank {
   std::vector<bool> set;
   std::vector<int> groups;
   std::vector<bool> apart;
-  auto operator<=>(const Rank&) const = default;
+  // Vectors have no <=> in libc++ 16.
+  bool operator<(const Rank& other) const {
+    return std::tie(set, groups, apart) < std::tie(other.set, other.groups, other.apart);
+  }
 };
 
 Rank rank_of(const std::vector<TrainingPick>& picks, const ParameterEntry& entry) {

@@ -19,6 +19,20 @@
 #include <vector>
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
+namespace {
+
+// Joins its threads when it goes out of scope. std::jthread does, but libc++ 16 has none.
+struct JoinedThreads {
+  JoinedThreads() = default;
+  JoinedThreads(const JoinedThreads&) = delete;
+  JoinedThreads& operator=(const JoinedThreads&) = delete;
+  ~JoinedThreads() {
+    for (std::thread& thread : threads) thread.join();
+  }
+  std::vector<std::thread> threads;
+};
+
+}  // namespace
 
 int usable_cores() {
   int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -60,9 +74,9 @@ void in_parallel(std::size_t count, std::size_t most_threads,
     do_some();
   } else {
     const std::size_t threads = std::min(wanted, static_cast<std::size_t>(usable_cores()));
-    std::vector<std::jthread> helpers;
+    JoinedThreads helpers;
     try {
-      while (helpers.size() + 1 < threads) helpers.emplace_back(do_some);
+      while (helpers.threads.size() + 1 < threads) helpers.threads.emplace_back(do_some);
     } catch (const std::system_error&) {
       // No more threads to be had: those there are do the work.
     }

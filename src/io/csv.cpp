@@ -40,20 +40,9 @@ std::optional<float> parse_float(std::string_view text) {
     text.remove_prefix(1);
     if (text.starts_with('-')) return std::nullopt;
   }
-  double value = 0.0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, value);
-  if (stop != end || text.empty()) return std::nullopt;
-  if (code == std::errc::result_out_of_range) {
-    // Too near to zero, or too large: from_chars does not say which.
-    if (text.find("e-") == std::string_view::npos && text.find("E-") == std::string_view::npos) {
-      return std::nullopt;
-    }
-    value = 0.0;
-  } else if (code != std::errc()) {
-    return std::nullopt;
-  }
-  const auto narrow = static_cast<float>(value);
+  const std::optional<double> value = parse_finite(text);
+  if (!value) return std::nullopt;
+  const auto narrow = static_cast<float>(*value);
   if (!std::isfinite(narrow)) return std::nullopt;
   return narrow;
 }

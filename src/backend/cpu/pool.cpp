@@ -58,6 +58,7 @@ ThreadPool::~ThreadPool() {
   stop_.store(true);
   epoch_.fetch_add(1);
   epoch_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
 }
 
 // Lets a worker into the loop in hand, if that is open and it has not been in it before.

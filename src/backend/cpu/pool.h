@@ -61,7 +61,7 @@ class ThreadPool {
   alignas(64) std::atomic<std::uint32_t> epoch_{0};
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<bool> stop_{false};
-  std::vector<std::jthread> workers_;
+  std::vector<std::thread> workers_;  // libc++ 16 has no std::jthread
 };
 
 }  // namespace tensorgrad::cpu
