@@ -8,8 +8,10 @@ if(PROJECT_IS_TOP_LEVEL)
   find_program(TENSORGRAD_CCACHE ccache)
   mark_as_advanced(TENSORGRAD_CCACHE)
   if(TENSORGRAD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    # Paths are hashed relative to the build folder, so that presets share objects.
     set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros "${TENSORGRAD_CCACHE}")
+      CCACHE_SLOPPINESS=pch_defines,time_macros "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}"
+      CCACHE_ABSSTDERR=true "${TENSORGRAD_CCACHE}")
   endif()
   find_program(TENSORGRAD_MOLD mold)  # links many times faster than ld
   mark_as_advanced(TENSORGRAD_MOLD)

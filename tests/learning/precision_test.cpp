@@ -19,30 +19,36 @@ std::vector<float> curve(const Data& data, const CompileOptions& options, int st
 
 // The two curves differ by less than a thousandth of what they begin with.
 template <class Model>
-void expect_curve_of_f32(const Data& data, double rate, int steps) {
-  for (const char* kind : kKinds) {
-    std::int64_t skipped = 0;
-    CompileOptions plain = options_of(data, kind, false), mixed = options_of(data, kind, true);
-    plain.optimizer = mixed.optimizer = optim::AdamW{.lr = rate};
-    mixed.loss_scale = LossScale{.init_scale = 1024};
-    const std::vector<float> want = curve<Model>(data, plain, steps, skipped);
-    const std::vector<float> got = curve<Model>(data, mixed, steps, skipped);
-    EXPECT_EQ(skipped, 0) << kind;
-    if (!kSanitized) {
-      EXPECT_LT(want.back(), 0.8 * want.front()) << kind;
-    }
-    EXPECT_NE(got, want) << kind << ": nothing was rounded";
-    for (std::size_t i = 0; i < want.size(); ++i)
-      EXPECT_NEAR(got[i], want[i], 1e-3 * want.front()) << kind << ", step " << i;
+void expect_curve_of_f32(const Data& data, double rate, int steps, const char* kind) {
+  std::int64_t skipped = 0;
+  CompileOptions plain = options_of(data, kind, false), mixed = options_of(data, kind, true);
+  plain.optimizer = mixed.optimizer = optim::AdamW{.lr = rate};
+  mixed.loss_scale = LossScale{.init_scale = 1024};
+  const std::vector<float> want = curve<Model>(data, plain, steps, skipped);
+  const std::vector<float> got = curve<Model>(data, mixed, steps, skipped);
+  EXPECT_EQ(skipped, 0) << kind;
+  if (!kSanitized) {
+    EXPECT_LT(want.back(), 0.8 * want.front()) << kind;
   }
+  EXPECT_NE(got, want) << kind << ": nothing was rounded";
+  for (std::size_t i = 0; i < want.size(); ++i)
+    EXPECT_NEAR(got[i], want[i], 1e-3 * want.front()) << kind << ", step " << i;
 }
 
-TEST(MixedPrecision, has_the_loss_curve_of_f32_for_a_decoder) {
-  expect_curve_of_f32<Gpt>(gpt_data(), 3e-3, kSanitized ? 4 : 40);
+void expect_curve_of_decoder(const char* kind) {
+  expect_curve_of_f32<Gpt>(gpt_data(), 3e-3, kSanitized ? 4 : 40, kind);
+}
+TEST(MixedPrecision, has_the_loss_curve_of_f32_for_a_decoder) { expect_curve_of_decoder("cpu"); }
+TEST(MixedPrecision, has_the_loss_curve_of_f32_for_a_decoder_on_webgpu) {
+  expect_curve_of_decoder("webgpu");
 }
 
-TEST(MixedPrecision, has_the_loss_curve_of_f32_for_a_cnn) {
-  expect_curve_of_f32<Cnn>(cnn_data(), 5e-4, kSanitized ? 2 : 20);
+void expect_curve_of_cnn(const char* kind) {
+  expect_curve_of_f32<Cnn>(cnn_data(), 5e-4, kSanitized ? 2 : 20, kind);
+}
+TEST(MixedPrecision, has_the_loss_curve_of_f32_for_a_cnn) { expect_curve_of_cnn("cpu"); }
+TEST(MixedPrecision, has_the_loss_curve_of_f32_for_a_cnn_on_webgpu) {
+  expect_curve_of_cnn("webgpu");
 }
 
 TEST(MixedPrecision, is_the_same_on_cpu_and_webgpu) {

@@ -3,6 +3,7 @@
 // that cannot keep it so.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/half.h"
 #include "kernel/wgsl_writer.h"
@@ -12,10 +13,13 @@
 namespace tensorgrad::testing {
 namespace {
 
-constexpr Where kEverywhere[] = {Where::kCpu, Where::kWebGpu, Where::kWebGpuDefaultLimits};
+// Where half of the cases run: on the CPU, or by WebGPU with f16 and without.
+using Places = std::span<const Where>;
+constexpr Where kOnCpu[] = {Where::kCpu};
+constexpr Where kOnWebGpu[] = {Where::kWebGpu, Where::kWebGpuDefaultLimits};
 
-void check_everywhere(Sketch& s, double tolerance) {
-  for (const Where where : kEverywhere) s.check(where, tolerance);
+void check_at(Places places, Sketch& s, double tolerance) {
+  for (const Where where : places) s.check(where, tolerance);
 }
 
 double rounded(double value) { return from_half(to_half(static_cast<float>(value))); }
@@ -35,7 +39,7 @@ Values edges() {
   return values;
 }
 
-TEST(F16, is_rounded_to_the_nearest_on_cpu_and_webgpu) {
+void check_rounding(Places places) {
   const Values given = edges();
   Sketch s;
   const Tensor x = s.input({static_cast<std::int64_t>(given.size())}, f32, given);
@@ -44,14 +48,16 @@ TEST(F16, is_rounded_to_the_nearest_on_cpu_and_webgpu) {
   s.output("kept", cast(x, f16));
   Values want;
   for (const double value : given) want.push_back(rounded(value));
-  for (const Where where : kEverywhere) {
+  for (const Where where : places) {
     expect_close(s.graph(), run_graph(s.graph(), s.leaves, where),
                  {{"rounded", want}, {"there and back", want}, {"kept", want}}, 0,
                  to_string(where));
   }
 }
+TEST(F16, is_rounded_to_the_nearest_on_cpu) { check_rounding(kOnCpu); }
+TEST(F16, is_rounded_to_the_nearest_on_webgpu) { check_rounding(kOnWebGpu); }
 
-TEST(F16, is_moved_about_without_a_change_on_cpu_and_webgpu) {
+void check_moves(Places places) {
   for (const std::int64_t n : {1, 5, 8, 33}) {
     Sketch s(static_cast<std::uint64_t>(n));
     const Tensor x = s.input({3, n, 2}, -4, 4, f16), y = s.input({3, 2, 2}, -4, 4, f16);
@@ -66,11 +72,13 @@ TEST(F16, is_moved_about_without_a_change_on_cpu_and_webgpu) {
     s.output("whole", cast(x, i32));
     s.output("counted", cast(arange(n), f16));
     s.output("wide", cast(expand(unsqueeze(x, 0), {2, -1, -1, -1}), f32));
-    check_everywhere(s, 0);
+    check_at(places, s, 0);
   }
 }
+TEST(F16, is_moved_about_without_a_change_on_cpu) { check_moves(kOnCpu); }
+TEST(F16, is_moved_about_without_a_change_on_webgpu) { check_moves(kOnWebGpu); }
 
-TEST(F16, keeps_states_on_cpu_and_webgpu) {
+void check_states(Places places) {
   Sketch s;
   const Tensor kept = s.leaf(ops::state, "kept", {5, 3}, f16, s.draw.values(f16, 15, -2, 2));
   const Tensor x = s.input({5, 3});
@@ -78,8 +86,10 @@ TEST(F16, keeps_states_on_cpu_and_webgpu) {
   const ValueId leaf = trace.value(kept, "update", {});
   const ValueId value = trace.value(kept * 0.5 + cast(x, f16), "update", {});
   s.graph().updates.push_back({leaf, value});
-  check_everywhere(s, 1e-3);
+  check_at(places, s, 1e-3);
 }
+TEST(F16, keeps_states_on_cpu) { check_states(kOnCpu); }
+TEST(F16, keeps_states_on_webgpu) { check_states(kOnWebGpu); }
 
 TEST(F16, is_the_type_of_what_is_made_of_it_alone) {
   Sketch s;
@@ -106,7 +116,7 @@ TEST(F16, is_the_type_of_what_is_made_of_it_alone) {
 }
 
 // Of one rounding more than in f32; sums do not overflow on the way.
-TEST(F16, is_computed_in_f32_on_cpu_and_webgpu) {
+void check_computing(Places places) {
   Sketch s;
   const Tensor h = s.input({40, 33}, -1, 1, f16), w = s.input({20, 33}, -1, 1);
   const Tensor large = full({3000}, 300, f16);
@@ -124,14 +134,16 @@ TEST(F16, is_computed_in_f32_on_cpu_and_webgpu) {
   s.output("conv", conv2d(image, s.input({6, 4, 3, 3}, -1, 1)));
   s.output("pool", max_pool2d(image, {2, 2}));
   s.output("attention", scaled_dot_product_attention(h, h, h, {.causal = false}));
-  check_everywhere(s, 2e-3);
+  check_at(places, s, 2e-3);
   const ValueMap mean_of = interpret_graph(s.graph(), s.leaves);
   EXPECT_EQ(mean_of.at("mean"), Values{300});
 }
+TEST(F16, is_computed_in_f32_on_cpu) { check_computing(kOnCpu); }
+TEST(F16, is_computed_in_f32_on_webgpu) { check_computing(kOnWebGpu); }
 
 // The gradients of a net whose activations are f16 are those of f32 to three digits, and arrive in
 // the type of what they are gradients of.
-TEST(F16, has_gradients_on_cpu_and_webgpu) {
+void check_gradients_of_halves(Places places) {
   ValueMap found[2];
   for (const bool half : {false, true}) {
     Sketch s(3);
@@ -146,15 +158,17 @@ TEST(F16, has_gradients_on_cpu_and_webgpu) {
       s.output("d" + std::to_string(i), cast(grads[i], f32));
     found[half ? 1 : 0] = interpret_graph(s.graph(), s.leaves);
     if (!half) continue;
-    check_everywhere(s, 1e-4);
+    check_at(places, s, 1e-4);
     expect_close(s.graph(), found[1], found[0], 2e-3, "beside f32");
   }
 }
+TEST(F16, has_gradients_on_cpu) { check_gradients_of_halves(kOnCpu); }
+TEST(F16, has_gradients_on_webgpu) { check_gradients_of_halves(kOnWebGpu); }
 
 // Products large enough for matrix units, where the device has them, with what is computed of them
 // at once; of sizes that are no multiples of a tile's. The two of the gradient, which would share a
 // launch, are apart.
-TEST(F16, large_products_are_right_on_cpu_and_webgpu) {
+void check_large_products(Places places) {
   for (const bool of_weights : {false, true}) {
     Sketch s;
     const Tensor x = s.input({201, 138}, -1, 1, f16), w = s.input({170, 138}, -0.2, 0.2, f16);
@@ -162,14 +176,16 @@ TEST(F16, large_products_are_right_on_cpu_and_webgpu) {
     s.output("y", y);
     const Tensor loss = mean(square(cast(y, f32))) * 100.0;
     s.output("gradient", cast(grad(loss, {of_weights ? w : x})[0], f32));
-    check_everywhere(s, 2e-3);
+    check_at(places, s, 2e-3);
   }
 }
+TEST(F16, large_products_are_right_on_cpu) { check_large_products(kOnCpu); }
+TEST(F16, large_products_are_right_on_webgpu) { check_large_products(kOnWebGpu); }
 
 // Attention by matrix units, where the device has them: rows and columns that do not fill blocks,
 // few rows, heads of 128, masks that are added and masks of truths, weights that are dropped, a row
 // that sees next to nothing.
-TEST(F16, attention_is_right_on_cpu_and_webgpu) {
+void check_attention(Places places) {
   struct Case {
     std::int64_t batch, rows, columns, depth, width;
     bool causal, mask;
@@ -196,9 +212,11 @@ TEST(F16, attention_is_right_on_cpu_and_webgpu) {
     const std::vector<Tensor> gradients = grad(sum(cast(y, f32) * weight), {q, k, v});
     for (std::size_t i = 0; i < gradients.size(); ++i)
       s.output("gradient " + std::to_string(i), cast(gradients[i], f32));
-    check_everywhere(s, 4e-3);
+    check_at(places, s, 4e-3);
   }
 }
+TEST(F16, attention_is_right_on_cpu) { check_attention(kOnCpu); }
+TEST(F16, attention_is_right_on_webgpu) { check_attention(kOnWebGpu); }
 
 std::size_t count_of(const std::string& text, const std::string& word) {
   std::size_t found = 0;
@@ -209,7 +227,7 @@ std::size_t count_of(const std::string& text, const std::string& word) {
 
 // What is stored as f16 is not rounded before; what goes on in the launch is. exp need not be more
 // exact than what is stored.
-TEST(F16, is_rounded_by_memory_where_it_is_stored) {
+void check_stored(Places places) {
   Sketch s;
   const Tensor x = s.input({64, 32}, -4, 4);
   s.output("stored", cast(exp(x), f16));
@@ -230,19 +248,23 @@ TEST(F16, is_rounded_by_memory_where_it_is_stored) {
   }
   EXPECT_EQ(count_of(text, "= tg_exp_to_f16("), 1U) << text;
   EXPECT_EQ(count_of(text, "= tg_exp("), 1U) << text;
-  check_everywhere(s, 1e-3);
+  check_at(places, s, 1e-3);
 }
+TEST(F16, is_rounded_by_memory_where_it_is_stored) { check_stored(kOnCpu); }
+TEST(F16, is_rounded_by_memory_where_it_is_stored_on_webgpu) { check_stored(kOnWebGpu); }
 
 // Rows of a table that is kept as f16; the gradient adds up in f32.
-TEST(F16, is_looked_up_on_cpu_and_webgpu) {
+void check_lookup(Places places) {
   Sketch s;
   const Tensor table = s.input({10, 12}, -1, 1, f16), index = s.input({50}, 0, 9, i32);
   const Tensor rows = embedding(index, table);
   EXPECT_EQ(rows.dtype(), f16);
   s.output("rows", rows);
   s.output("gradient", grad(sum(cast(rows, f32)), {table})[0]);
-  check_everywhere(s, 1e-3);
+  check_at(places, s, 1e-3);
 }
+TEST(F16, is_looked_up_on_cpu) { check_lookup(kOnCpu); }
+TEST(F16, is_looked_up_on_webgpu) { check_lookup(kOnWebGpu); }
 
 // Activations of half the size make a step of (nearly) half the size.
 TEST(F16, takes_half_the_place) {

@@ -59,43 +59,45 @@ TEST(SelectiveScan, is_that_of_a_loop_on_webgpu) {
 }
 
 // u = 1, 2, 3 and delta = ln 2, A = -1, B = C = 1: by hand.
-TEST(SelectiveScan, gives_the_numbers_worked_out_by_hand) {
-  for (const Where where : {Where::kCpu, Where::kWebGpu}) {
-    Sketch s;
-    const Tensor u = s.input({1, 3, 1}, f32, {1, 2, 3}), raw = s.input({1, 3, 1}, f32, {0, 0, 0});
-    const Tensor rate = s.input({1, 1}, f32, {-1}), one = s.input({1, 3, 1}, f32, {1, 1, 1});
-    s.output("euler", selective_scan(u, raw, rate, one, one, {.delta_softplus = true}).y);
-    s.output("hold", selective_scan(
-                         u, raw, rate, one, one,
-                         {.delta_softplus = true, .discretization = Discretization::kZeroOrderHold})
-                         .y);
-    const ValueMap got = run_graph(s.graph(), s.leaves, where);
-    expect_near(got.at("euler"), {0.6931472, 1.7328680, 2.9458755}, 1e-6, "euler");
-    expect_near(got.at("hold"), {0.5, 1.25, 2.125}, 1e-6, "hold");
-  }
+void check_numbers_by_hand(Where where) {
+  Sketch s;
+  const Tensor u = s.input({1, 3, 1}, f32, {1, 2, 3}), raw = s.input({1, 3, 1}, f32, {0, 0, 0});
+  const Tensor rate = s.input({1, 1}, f32, {-1}), one = s.input({1, 3, 1}, f32, {1, 1, 1});
+  s.output("euler", selective_scan(u, raw, rate, one, one, {.delta_softplus = true}).y);
+  s.output("hold", selective_scan(
+                       u, raw, rate, one, one,
+                       {.delta_softplus = true, .discretization = Discretization::kZeroOrderHold})
+                       .y);
+  const ValueMap got = run_graph(s.graph(), s.leaves, where);
+  expect_near(got.at("euler"), {0.6931472, 1.7328680, 2.9458755}, 1e-6, "euler");
+  expect_near(got.at("hold"), {0.5, 1.25, 2.125}, 1e-6, "hold");
+}
+TEST(SelectiveScan, gives_the_numbers_worked_out_by_hand) { check_numbers_by_hand(Where::kCpu); }
+TEST(SelectiveScan, gives_the_numbers_worked_out_by_hand_on_webgpu) {
+  check_numbers_by_hand(Where::kWebGpu);
 }
 
 // Decays that vanish, and steps of no length, are exact; so is softplus where the exponential is
 // beyond f32: of 100 it is 100, of -100 nothing.
-TEST(SelectiveScan, of_extreme_steps) {
-  for (const Where where : {Where::kCpu, Where::kWebGpu}) {
-    Sketch s;
-    const Tensor u = s.input({1, 4, 1}, f32, {1, 2, 3, 4});
-    const Tensor delta = s.input({1, 4, 1}, f32, {1, 1e4, 0, 1});
-    const Tensor raw = s.input({1, 4, 1}, f32, {100, -100, 100, -100});
-    const Tensor rate = s.input({1, 1}, f32, {-300}), one = s.input({1, 4, 1}, f32, {1, 1, 1, 1});
-    const Tensor soft = selective_scan(u, raw, rate, one, one, {.delta_softplus = true}).y;
-    s.output("y", selective_scan(u, delta, rate, one, one).y);
-    s.output("soft", soft);
-    // For which a GPU's driver in software compiles a kernel for seconds.
-    const bool slopes = !device_at(where)->info().software;
-    if (slopes) s.output("draw", grad(sum(soft), {raw})[0]);
-    const ValueMap got = run_graph(s.graph(), s.leaves, where);
-    EXPECT_EQ(got.at("y"), Values({1, 2e4, 2e4, 4}));
-    EXPECT_EQ(got.at("soft"), Values({100, 100, 300, 300})) << to_string(where);
-    if (slopes) expect_near(got.at("draw"), {2, 0, 6, 0}, 1e-6, "draw");
-  }
+void check_extreme_steps(Where where) {
+  Sketch s;
+  const Tensor u = s.input({1, 4, 1}, f32, {1, 2, 3, 4});
+  const Tensor delta = s.input({1, 4, 1}, f32, {1, 1e4, 0, 1});
+  const Tensor raw = s.input({1, 4, 1}, f32, {100, -100, 100, -100});
+  const Tensor rate = s.input({1, 1}, f32, {-300}), one = s.input({1, 4, 1}, f32, {1, 1, 1, 1});
+  const Tensor soft = selective_scan(u, raw, rate, one, one, {.delta_softplus = true}).y;
+  s.output("y", selective_scan(u, delta, rate, one, one).y);
+  s.output("soft", soft);
+  // For which a GPU's driver in software compiles a kernel for seconds.
+  const bool slopes = !device_at(where)->info().software;
+  if (slopes) s.output("draw", grad(sum(soft), {raw})[0]);
+  const ValueMap got = run_graph(s.graph(), s.leaves, where);
+  EXPECT_EQ(got.at("y"), Values({1, 2e4, 2e4, 4}));
+  EXPECT_EQ(got.at("soft"), Values({100, 100, 300, 300})) << to_string(where);
+  if (slopes) expect_near(got.at("draw"), {2, 0, 6, 0}, 1e-6, "draw");
 }
+TEST(SelectiveScan, of_extreme_steps) { check_extreme_steps(Where::kCpu); }
+TEST(SelectiveScan, of_extreme_steps_on_webgpu) { check_extreme_steps(Where::kWebGpu); }
 
 // By the zero-order hold a step brings u / -A at most; where nothing decays it brings delta u.
 void check_extreme_holds(Where where) {

@@ -13,14 +13,17 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Each output on the CPU and by WebGPU.
-void expect_values(Sketch& s, const ValueMap& want, double tolerance = 1e-6) {
-  for (const Where where : {Where::kCpu, Where::kWebGpu})
-    expect_close(s.graph(), run_graph(s.graph(), s.leaves, where), want, tolerance,
-                 to_string(where));
-}
+class ValuesOn : public ::testing::TestWithParam<Where> {
+ protected:
+  static void expect_values(Sketch& s, const ValueMap& want, double tolerance = 1e-6) {
+    expect_close(s.graph(), run_graph(s.graph(), s.leaves, GetParam()), want, tolerance,
+                 to_string(GetParam()));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(cpu, ValuesOn, ::testing::Values(Where::kCpu));
+INSTANTIATE_TEST_SUITE_P(webgpu, ValuesOn, ::testing::Values(Where::kWebGpu));
 
-TEST(Values, of_numbers_beside_integers_on_cpu_and_webgpu) {
+TEST_P(ValuesOn, of_numbers_beside_integers) {
   Sketch s;
   const Tensor i = s.input({4}, i32, {-7, 3, 9, 2});
   s.output("half", i / 2);
@@ -36,7 +39,7 @@ TEST(Values, of_numbers_beside_integers_on_cpu_and_webgpu) {
 }
 
 // As PyTorch: beyond all windows there are zeros, which padding takes away first.
-TEST(Values, of_output_paddings_of_more_than_a_stride_on_cpu_and_webgpu) {
+TEST_P(ValuesOn, of_output_paddings_of_more_than_a_stride) {
   Sketch s;
   const Tensor x = s.input({1, 1, 3}, f32, {1, 2, 3}), w = s.input({1, 1, 2}, f32, {1, 10});
   const auto transposed = [&](const ConvTranspose1dOptions& options) {
@@ -56,7 +59,7 @@ TEST(Values, of_output_paddings_of_more_than_a_stride_on_cpu_and_webgpu) {
 }
 
 // What torch gives of int32, where it has it: a negative power is a whole number too.
-TEST(Values, of_integers_on_cpu_and_webgpu) {
+TEST_P(ValuesOn, of_integers) {
   Sketch s;
   const Tensor i = s.input({4}, i32, {-3, 2, 65537, -2147483648.0});
   const Tensor u = s.input({2, 2}, u32, {4294967295.0, 2, 65536, 3});
@@ -119,7 +122,7 @@ TEST(Values, of_a_large_product_of_integers) {
 }
 
 // What is beyond f32 becomes infinite, as in PyTorch; -inf is not some large number.
-TEST(Values, of_numbers_beyond_f32_on_cpu_and_webgpu) {
+TEST_P(ValuesOn, of_numbers_beyond_f32) {
   Sketch s;
   const Tensor x = s.input({2}, f32, {1, -3e38});
   s.output("times", x * 1e300);
@@ -137,7 +140,7 @@ TEST(Values, of_numbers_beyond_f32_on_cpu_and_webgpu) {
 }
 
 // Far on the left sigmoid is exp(x): relative accuracy, not 0 from -18 on.
-TEST(Values, of_sigmoid_and_softplus_far_on_the_left_on_cpu_and_webgpu) {
+TEST_P(ValuesOn, of_sigmoid_and_softplus_far_on_the_left) {
   const Values at = {-16, -18, -30, -60, -80};
   Sketch s;
   const Tensor x = s.input({5}, f32, at);
@@ -153,7 +156,7 @@ TEST(Values, of_sigmoid_and_softplus_far_on_the_left_on_cpu_and_webgpu) {
 }
 
 // exp to a few units in the last place, up to the ends of what f32 holds.
-TEST(Values, of_exp_to_its_ends_on_cpu_and_webgpu) {
+TEST_P(ValuesOn, of_exp_to_its_ends) {
   const Values at = {-86.75, -50.3, -7.7, 0.3, 30.1, 88.25, 88.5, 88.703125};
   Values scale, half_scale, want;
   for (const double v : at) {
@@ -170,7 +173,7 @@ TEST(Values, of_exp_to_its_ends_on_cpu_and_webgpu) {
 }
 
 // erf keeps its relative accuracy near 0, where it is 2 / sqrt(pi) x.
-TEST(Values, of_erf_near_zero_on_cpu_and_webgpu) {
+TEST_P(ValuesOn, of_erf_near_zero) {
   Sketch s;
   const Tensor x = s.input({3}, f32, {1e-6, -1e-4, 0});
   s.output("y", erf(x) * 1e6);
@@ -178,7 +181,7 @@ TEST(Values, of_erf_near_zero_on_cpu_and_webgpu) {
   expect_values(s, {{"y", {of(1e-6), of(-1e-4), 0}}});
 }
 
-TEST(Values, of_gradients_at_corners_on_cpu_and_webgpu) {
+TEST_P(ValuesOn, of_gradients_at_corners) {
   Sketch s;
   const Tensor x = s.input({5}, f32, {-1, 1, 0, -1.5, 2});
   s.output("clamp", grad(sum(clamp(x, -1, 1)), {x})[0]);
@@ -199,7 +202,7 @@ TEST(Values, of_gradients_at_corners_on_cpu_and_webgpu) {
 
 // Of numbers by their sum, of the steps h -> a h + b in pairs, and of 2 x 2 matrices, whose order
 // counts.
-TEST(Values, of_associative_scans_on_cpu_and_webgpu) {
+TEST_P(ValuesOn, of_associative_scans) {
   Sketch s;
   const Tensor x = s.input({5, 2}, f32, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
   const auto add = [](Tensor a, Tensor b) { return a + b; };
@@ -222,7 +225,7 @@ TEST(Values, of_associative_scans_on_cpu_and_webgpu) {
 }
 
 // What is not picked may be anything.
-TEST(Values, of_lookups_beside_nan_on_cpu_and_webgpu) {
+TEST_P(ValuesOn, of_lookups_beside_nan) {
   Sketch s;
   const Tensor table = s.input({3, 2}, f32, {1, 2, kNan, kInf, 3, 4});
   const Tensor index = s.input({3}, i32, {2, 0, 2});
@@ -243,7 +246,7 @@ TEST(Values, of_lookups_beside_nan_on_cpu_and_webgpu) {
 }
 
 // Rows that lie below any finite stand-in for -inf, and rows of -inf alone.
-TEST(Values, of_softmax_far_below_zero_on_cpu_and_webgpu) {
+TEST_P(ValuesOn, of_softmax_far_below_zero) {
   Sketch s;
   const Tensor x = s.input({3, 2}, f32, {-2e30, -2e30, -3e38, -2e38, -1e30, -kInf});
   s.output("softmax", softmax(x));
@@ -261,7 +264,7 @@ TEST(Values, of_softmax_far_below_zero_on_cpu_and_webgpu) {
 }
 
 // Row q of a causal softmax is over the columns up to q, and exactly 0 beyond.
-TEST(Values, of_causal_rows_on_cpu_and_webgpu) {
+TEST_P(ValuesOn, of_causal_rows) {
   Sketch s;
   const Tensor x = s.input({3, 3}, f32, {0, 9, 9, 0, std::log(3.0), 9, 0, 0, std::log(2.0)});
   const Tensor soft = masked_softmax(x, causal_mask(3, 3));
@@ -274,7 +277,7 @@ TEST(Values, of_causal_rows_on_cpu_and_webgpu) {
 }
 
 // Element i of a half is turned with element i + D / 2 by t * base^(-2 i / D).
-TEST(Values, of_rope_on_cpu_and_webgpu) {
+TEST_P(ValuesOn, of_rope) {
   constexpr std::size_t kLength = 3, kWidth = 4;
   Sketch s;
   const Tensor q = s.input({kLength, kWidth}), k = s.input({2, kLength, kWidth});
@@ -298,7 +301,7 @@ TEST(Values, of_rope_on_cpu_and_webgpu) {
       3e-6);
 }
 
-TEST(Values, of_one_hot_and_repeated_pixels_on_cpu_and_webgpu) {
+TEST_P(ValuesOn, of_one_hot_and_repeated_pixels) {
   Sketch s;
   const Tensor hot = one_hot(s.input({3}, i32, {1, -1, 2}), 2);
   const Tensor x = s.input({1, 1, 1, 2}, f32, {3, 4});

@@ -50,6 +50,7 @@ def main():
     parser.add_argument("--cmake", default="cmake")
     parser.add_argument("--compiler", default="c++")
     parser.add_argument("--flags", default="", help="compiler flags this build tree needs")
+    parser.add_argument("--webgpu", default="ON", help="TENSORGRAD_WEBGPU")
     parser.add_argument("--fetched", type=pathlib.Path, required=True, help="TENSORGRAD_FETCH_DIR")
     parser.add_argument("--jobs", default=os.environ.get("TENSORGRAD_JOBS", str(os.cpu_count())))
     args = parser.parse_args()
@@ -71,6 +72,7 @@ def main():
             standard = standard_headers(top, args.compiler)
             installed = try_out("add_subdirectory", f"-DTENSORGRAD_SOURCE={args.source}",
                                 f"-DTENSORGRAD_FETCH_DIR={args.fetched}", *LIBRARY,
+                                f"-DTENSORGRAD_WEBGPU={args.webgpu}",
                                 f"-DCMAKE_CXX_FLAGS={standard} {ONE_SET}") / "tensorgrad"
             flags = ""
         run(args.cmake, "--install", installed, "--prefix", top / "prefix")

@@ -11,7 +11,8 @@ foreach(way IN ITEMS installed subdirectory)
   add_test(NAME package.${way} COMMAND "${Python3_EXECUTABLE}" -B
     "${CMAKE_CURRENT_SOURCE_DIR}/package/check_package.py" ${way}
     --source "${PROJECT_SOURCE_DIR}" --build "${CMAKE_BINARY_DIR}" --cmake "${CMAKE_COMMAND}"
-    --compiler "${CMAKE_CXX_COMPILER}" "--flags=${flags}" --fetched "${TENSORGRAD_FETCH_DIR}")
+    --compiler "${CMAKE_CXX_COMPILER}" "--flags=${flags}" --fetched "${TENSORGRAD_FETCH_DIR}"
+    --webgpu "${TENSORGRAD_WEBGPU}")
   set_tests_properties(package.${way} PROPERTIES
     LABELS "package;slow" TIMEOUT 1800 PROCESSORS 2 ENVIRONMENT "${test_environment}")
 endforeach()

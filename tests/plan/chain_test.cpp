@@ -4,39 +4,17 @@
 #include <algorithm>
 #include <numeric>
 
-#include "backend/webgpu/device.h"
 #include "ops/expr.h"
+#include "plan/networks.h"
 #include "support/differential.h"
 #include "support/random_graph.h"
 
 namespace tensorgrad::testing {
 namespace {
 
-constexpr int kChainBindings = 40, kChainColumns = 64;
-
-Compiled chained(const Graph& graph) {
-  return compile_for_test(graph, kChainBindings, 0, true, kChainBindings, kChainColumns);
-}
-
 std::int64_t links(const Program& program) {
   return std::count_if(program.launches.begin(), program.launches.end(),
                        [](const Launch& launch) { return launch.chained; });
-}
-
-// Layers of these widths, relu between them, and their gradients by the mean of squares.
-void network(Sketch& s, std::int64_t rows, const std::vector<std::int64_t>& widths) {
-  Tensor x = s.input({rows, widths[0]});
-  std::vector<Tensor> weights;
-  for (std::size_t i = 1; i < widths.size(); ++i) {
-    weights.push_back(s.input({widths[i], widths[i - 1]}, -0.3, 0.3));
-    weights.push_back(s.input({widths[i]}));
-    const auto& w = weights[weights.size() - 2];
-    x = matmul(x, transpose(w)) + weights.back();
-    if (i + 1 < widths.size()) x = relu(x);
-  }
-  s.output("y", x);
-  const std::vector<Tensor> grads = grad(mean(square(x)), weights);
-  for (std::size_t i = 0; i < grads.size(); ++i) s.output("d" + std::to_string(i), grads[i]);
 }
 
 // A transformer's block without its attention: norm, two layers, a residual, another norm.
@@ -149,20 +127,6 @@ TEST(Chain, is_as_the_launches_by_themselves_on_webgpu) {
   const ValueMap chain = run_graph(s.graph(), s.leaves, Where::kWebGpu);
   const ValueMap alone = run_graph(s.graph(), s.leaves, Where::kWebGpu, 0, 0, false);
   expect_close(s.graph(), chain, alone, 1e-5, "");
-}
-
-TEST(Chain, is_one_kernel_where_it_fits_on_webgpu) {
-  Sketch s;
-  network(s, 256, {1, 64, 64, 1});
-  const std::shared_ptr<Device> device = device_at(Where::kWebGpu);
-  auto& webgpu = dynamic_cast<webgpu::WebGpuDevice&>(*device);
-  const Program program = chained(s.graph()).program;
-  const auto dispatches = write_dispatches(program, webgpu.kernel_options(), kChainBindings);
-  EXPECT_EQ(static_cast<std::int64_t>(dispatches.size()), count_dispatches(program));
-  // With few bindings, the halves of it run one after the other.
-  const auto halves = write_dispatches(program, webgpu.kernel_options(), 9);
-  EXPECT_GT(halves.size(), dispatches.size());
-  EXPECT_LT(halves.size(), program.launches.size());
 }
 
 // What each of these adds to two layers reads rows of other blocks, or overwrites what they read.

@@ -66,12 +66,13 @@ void check_integers(const LongCase& c, Where where) {
   s.check(where);
 }
 
-TEST(SplitReduce, integers_on_cpu_and_webgpu) {
+void check_all_integers(Where where) {
   for (const LongCase& c : {kCases[1], kCases[4], kCases[6]}) {
-    check_integers(c, Where::kCpu);
-    check_integers(c, Where::kWebGpu);
+    check_integers(c, where);
   }
 }
+TEST(SplitReduce, integers_on_cpu) { check_all_integers(Where::kCpu); }
+TEST(SplitReduce, integers_on_webgpu) { check_all_integers(Where::kWebGpu); }
 
 // Few values, so that the extreme comes up in many parts; the first one counts. A NaN wins, and of
 // several the first.
@@ -94,28 +95,27 @@ void check_places(const Shape& shape, int axis, Where where) {
   s.check(where);
 }
 
-TEST(SplitReduce, argmax_gives_the_first_on_cpu_and_webgpu) {
-  for (const Where where : {Where::kCpu, Where::kWebGpu}) {
-    check_places({65536}, 0, where);
-    check_places({2, 40009}, 1, where);
-    check_places({40009, 2}, 0, where);
-  }
+void check_all_places(Where where) {
+  check_places({65536}, 0, where);
+  check_places({2, 40009}, 1, where);
+  check_places({40009, 2}, 0, where);
 }
+TEST(SplitReduce, argmax_gives_the_first_on_cpu) { check_all_places(Where::kCpu); }
+TEST(SplitReduce, argmax_gives_the_first_on_webgpu) { check_all_places(Where::kWebGpu); }
 
-TEST(SplitReduce, goes_with_gradients) {
-  for (const Where where : {Where::kCpu, Where::kWebGpu}) {
-    Sketch s(11);
-    const Tensor x = s.input({40009, 3}), w = s.input({40009});
-    const Tensor columns = sum(tanh(x), 0);
-    const Tensor loss =
-        sum(columns * columns) * 1e-6 + max(w) * min(w) + sum(log_softmax(w)) * 1e-6;
-    const std::vector<Tensor> grads = grad(loss, {x, w});
-    s.output("loss", loss);
-    s.output("dx", grads[0]);
-    s.output("dw", grads[1]);
-    s.check(where);
-  }
+void check_split_gradients(Where where) {
+  Sketch s(11);
+  const Tensor x = s.input({40009, 3}), w = s.input({40009});
+  const Tensor columns = sum(tanh(x), 0);
+  const Tensor loss = sum(columns * columns) * 1e-6 + max(w) * min(w) + sum(log_softmax(w)) * 1e-6;
+  const std::vector<Tensor> grads = grad(loss, {x, w});
+  s.output("loss", loss);
+  s.output("dx", grads[0]);
+  s.output("dw", grads[1]);
+  s.check(where);
 }
+TEST(SplitReduce, goes_with_gradients) { check_split_gradients(Where::kCpu); }
+TEST(SplitReduce, goes_with_gradients_on_webgpu) { check_split_gradients(Where::kWebGpu); }
 
 TEST(SplitReduce, can_be_left_out) {
   Sketch s;
@@ -149,17 +149,17 @@ TEST(SplitReduce, adds_no_launch_where_it_does_not_pay) {
   EXPECT_EQ(launches(s.graph()), 1U);
 }
 
-TEST(SplitReduce, gives_equal_bits_in_every_run) {
-  for (const Where where : {Where::kCpu, Where::kWebGpu}) {
-    Sketch s;
-    const Tensor x = s.input({3, 100003}, -100, 100);
-    s.output("sum", sum(x, 1));
-    const ValueMap first = run_graph(s.graph(), s.leaves, where);
-    for (int i = 0; i < 3; ++i) {
-      EXPECT_EQ(run_graph(s.graph(), s.leaves, where).at("sum"), first.at("sum"));
-    }
+void check_equal_sums(Where where) {
+  Sketch s;
+  const Tensor x = s.input({3, 100003}, -100, 100);
+  s.output("sum", sum(x, 1));
+  const ValueMap first = run_graph(s.graph(), s.leaves, where);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(run_graph(s.graph(), s.leaves, where).at("sum"), first.at("sum"));
   }
 }
+TEST(SplitReduce, gives_equal_bits_in_every_run) { check_equal_sums(Where::kCpu); }
+TEST(SplitReduce, gives_equal_bits_in_every_run_on_webgpu) { check_equal_sums(Where::kWebGpu); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

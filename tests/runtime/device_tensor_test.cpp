@@ -106,32 +106,32 @@ void expect_feedback(const char* kind) {
 TEST(DeviceTensor, comes_back_as_an_input_of_its_function_on_cpu) { expect_feedback("cpu"); }
 TEST(DeviceTensor, comes_back_as_an_input_of_its_function_on_webgpu) { expect_feedback("webgpu"); }
 
-TEST(DeviceTensor, is_read_where_it_lies_without_a_copy) {
-  for (const char* kind : {"cpu", "webgpu"}) {
-    DeviceOptions options = device_of(kind);
-    const auto inner = advance_on(options).same_device().opened;
-    auto counting = std::make_shared<CountingDevice>(inner);
-    options.opened = counting;
-    CompiledFunction onward = advance_on(options);
-    const std::vector<float> begin = numbers(64, 1);
-    DeviceTensor state = onward.run_on_device({{"state", begin}, {"drop", begin}}).at("output");
-    for (int warm = 0; warm < 3; ++warm)
-      state = onward.run_on_device({{"state", state}, {"drop", state}}).at("output");
-    counting->uploads = counting->downloads = counting->allocations = 0;
-    std::set<BufferHandle> places;
-    for (int call = 0; call < 20; ++call) {
-      const NamedDeviceTensors out = onward.run_on_device({{"state", state}, {"drop", state}});
-      state = out.at("output");
-      places.insert(FeedValue(state).on_device->memory->handle());
-    }
-    EXPECT_EQ(counting->uploads, 0) << kind;
-    EXPECT_EQ(counting->downloads, 0) << kind;
-    EXPECT_EQ(counting->allocations, 0) << kind;  // the same few buffers go round
-    EXPECT_LE(places.size(), 3U) << kind;
-    static_cast<void>(state.download());
-    EXPECT_EQ(counting->downloads, 1) << kind;
+void expect_no_copies(const char* kind) {
+  DeviceOptions options = device_of(kind);
+  const auto inner = advance_on(options).same_device().opened;
+  auto counting = std::make_shared<CountingDevice>(inner);
+  options.opened = counting;
+  CompiledFunction onward = advance_on(options);
+  const std::vector<float> begin = numbers(64, 1);
+  DeviceTensor state = onward.run_on_device({{"state", begin}, {"drop", begin}}).at("output");
+  for (int warm = 0; warm < 3; ++warm)
+    state = onward.run_on_device({{"state", state}, {"drop", state}}).at("output");
+  counting->uploads = counting->downloads = counting->allocations = 0;
+  std::set<BufferHandle> places;
+  for (int call = 0; call < 20; ++call) {
+    const NamedDeviceTensors out = onward.run_on_device({{"state", state}, {"drop", state}});
+    state = out.at("output");
+    places.insert(FeedValue(state).on_device->memory->handle());
   }
+  EXPECT_EQ(counting->uploads, 0) << kind;
+  EXPECT_EQ(counting->downloads, 0) << kind;
+  EXPECT_EQ(counting->allocations, 0) << kind;  // the same few buffers go round
+  EXPECT_LE(places.size(), 3U) << kind;
+  static_cast<void>(state.download());
+  EXPECT_EQ(counting->downloads, 1) << kind;
 }
+TEST(DeviceTensor, is_read_where_it_lies_without_a_copy) { expect_no_copies("cpu"); }
+TEST(DeviceTensor, is_read_where_it_lies_without_a_copy_on_webgpu) { expect_no_copies("webgpu"); }
 
 void expect_steps(const char* kind) {
   CompileOptions options;
@@ -164,43 +164,45 @@ void expect_steps(const char* kind) {
 TEST(DeviceTensor, is_an_input_of_a_step_on_cpu) { expect_steps("cpu"); }
 TEST(DeviceTensor, is_an_input_of_a_step_on_webgpu) { expect_steps("webgpu"); }
 
-TEST(DeviceTensor, outlives_captures_sizes_and_its_function) {
-  for (const char* kind : {"cpu", "webgpu"}) {
-    const auto twice = [](const Coder& net, const Inputs& in) {
-      const Tensor x = capture("in", in["x"] + sum(net.code.weight) * 0.0);
-      return std::map<std::string, Tensor>{{"double", x * 2.0}, {"half", cast(x * 0.5, f16)}};
-    };
-    std::vector<DeviceTensor> kept;
-    {
-      FunctionOptions options{
-          .inputs = {{"x", {kDynamic}}}, .device = device_of(kind), .dynamic_size = 3};
-      options.max_cached_sizes = 1;
-      CompiledFunction forward = compile_function(Coder{}, twice, options);
-      const std::vector<float> three = {1, 2, 3}, four = {4, 5, 6, 7}, five = {1, 1, 1, 1, 1};
-      NamedDeviceTensors out = forward.run_on_device({{"x", three}});
-      kept.push_back(out.at("double"));
-      kept.push_back(out.at("half"));
-      // Inputs given away are taken back before a program with captures shares the memory.
-      out = forward.run_on_device({{"x", kept[0]}});
-      kept.push_back(out.at("double"));
-      out = forward.run_on_device({{"x", three}}, {.captures = {"in"}});
-      kept.push_back(out.at("in"));
-      kept.push_back(forward.run_on_device({{"x", three}}, {.captures = {"in"}}).at("double"));
-      kept.push_back(forward.run_on_device({{"x", four}}).at("double"));
-      for (int call = 0; call < 3; ++call) {
-        static_cast<void>(forward.run({{"x", five}}, {.captures = {"in"}}));
-        static_cast<void>(forward.run({{"x", std::vector<float>{0, 0, 0}}}, {.captures = {"in"}}));
-        static_cast<void>(forward.run({{"x", std::vector<float>{0, 0, 0}}}));
-      }
+void expect_long_life(const char* kind) {
+  const auto twice = [](const Coder& net, const Inputs& in) {
+    const Tensor x = capture("in", in["x"] + sum(net.code.weight) * 0.0);
+    return std::map<std::string, Tensor>{{"double", x * 2.0}, {"half", cast(x * 0.5, f16)}};
+  };
+  std::vector<DeviceTensor> kept;
+  {
+    FunctionOptions options{
+        .inputs = {{"x", {kDynamic}}}, .device = device_of(kind), .dynamic_size = 3};
+    options.max_cached_sizes = 1;
+    CompiledFunction forward = compile_function(Coder{}, twice, options);
+    const std::vector<float> three = {1, 2, 3}, four = {4, 5, 6, 7}, five = {1, 1, 1, 1, 1};
+    NamedDeviceTensors out = forward.run_on_device({{"x", three}});
+    kept.push_back(out.at("double"));
+    kept.push_back(out.at("half"));
+    // Inputs given away are taken back before a program with captures shares the memory.
+    out = forward.run_on_device({{"x", kept[0]}});
+    kept.push_back(out.at("double"));
+    out = forward.run_on_device({{"x", three}}, {.captures = {"in"}});
+    kept.push_back(out.at("in"));
+    kept.push_back(forward.run_on_device({{"x", three}}, {.captures = {"in"}}).at("double"));
+    kept.push_back(forward.run_on_device({{"x", four}}).at("double"));
+    for (int call = 0; call < 3; ++call) {
+      static_cast<void>(forward.run({{"x", five}}, {.captures = {"in"}}));
+      static_cast<void>(forward.run({{"x", std::vector<float>{0, 0, 0}}}, {.captures = {"in"}}));
+      static_cast<void>(forward.run({{"x", std::vector<float>{0, 0, 0}}}));
     }
-    EXPECT_THAT(kept[0].download().floats(), ElementsAre(2, 4, 6)) << kind;
-    EXPECT_EQ(kept[1].dtype(), f16);
-    EXPECT_THAT(kept[1].download().floats(), ElementsAre(0.5, 1, 1.5)) << kind;
-    EXPECT_THAT(kept[2].download().floats(), ElementsAre(4, 8, 12)) << kind;
-    EXPECT_THAT(kept[3].download().floats(), ElementsAre(1, 2, 3)) << kind;
-    EXPECT_THAT(kept[4].download().floats(), ElementsAre(2, 4, 6)) << kind;
-    EXPECT_THAT(kept[5].download().floats(), ElementsAre(8, 10, 12, 14)) << kind;
   }
+  EXPECT_THAT(kept[0].download().floats(), ElementsAre(2, 4, 6)) << kind;
+  EXPECT_EQ(kept[1].dtype(), f16);
+  EXPECT_THAT(kept[1].download().floats(), ElementsAre(0.5, 1, 1.5)) << kind;
+  EXPECT_THAT(kept[2].download().floats(), ElementsAre(4, 8, 12)) << kind;
+  EXPECT_THAT(kept[3].download().floats(), ElementsAre(1, 2, 3)) << kind;
+  EXPECT_THAT(kept[4].download().floats(), ElementsAre(2, 4, 6)) << kind;
+  EXPECT_THAT(kept[5].download().floats(), ElementsAre(8, 10, 12, 14)) << kind;
+}
+TEST(DeviceTensor, outlives_captures_sizes_and_its_function) { expect_long_life("cpu"); }
+TEST(DeviceTensor, outlives_captures_sizes_and_its_function_on_webgpu) {
+  expect_long_life("webgpu");
 }
 
 TEST(DeviceTensor, that_does_not_fit_is_refused_and_nothing_runs) {
@@ -215,8 +217,7 @@ TEST(DeviceTensor, that_does_not_fit_is_refused_and_nothing_runs) {
   const auto message = [](CompiledFunction& of, const Feed& feed) {
     return of.try_run(feed).error;
   };
-  EXPECT_THAT(message(far, {{"x", code}}),
-              HasSubstr("input 'x': the tensor is on another device"));
+  EXPECT_THAT(message(far, {{"x", code}}), HasSubstr("input 'x': the tensor is on another device"));
   EXPECT_THAT(message(encoder, {{"x", code}}),
               HasSubstr("input 'x': [5,6] has 30 elements, got 20"));
   EXPECT_THAT(message(halves, {{"code", code}}), HasSubstr("input 'code': expected f16, got f32"));

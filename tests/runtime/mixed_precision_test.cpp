@@ -122,27 +122,29 @@ TEST(MixedPrecision, keeps_parameters_and_their_gradients_in_f32) {
 }
 
 // They are those of f32 to three digits, whatever the factor.
-TEST(MixedPrecision, gives_gradients_without_the_factor) {
+void expect_plain_gradients(const char* kind) {
   const Batch batch;
-  for (const char* kind : kKinds) {
-    CompileOptions plain = net_options(kind, {});
-    plain.mixed_precision = false;
-    plain.loss_scale = std::nullopt;
-    auto reference = compile(ScaledNet{}, squared_error, plain);
-    reference.step(batch.feed);
-    const auto want = reference.download_grads();
-    for (const double scale : {1.0, 4096.0}) {
-      auto trainer = compile(ScaledNet{}, squared_error, net_options(kind, {.init_scale = scale}));
-      trainer.step(batch.feed);
-      for (const auto& [name, tensor] : trainer.download_grads()) {
-        const std::vector<float> got = tensor.floats(), exact = want.at(name).floats();
-        double largest = 0;
-        for (const float each : exact) largest = std::max(largest, std::abs(1.0 * each));
-        for (std::size_t i = 0; i < got.size(); ++i)
-          EXPECT_NEAR(got[i], exact[i], 3e-3 * largest) << kind << " " << name << " " << scale;
-      }
+  CompileOptions plain = net_options(kind, {});
+  plain.mixed_precision = false;
+  plain.loss_scale = std::nullopt;
+  auto reference = compile(ScaledNet{}, squared_error, plain);
+  reference.step(batch.feed);
+  const auto want = reference.download_grads();
+  for (const double scale : {1.0, 4096.0}) {
+    auto trainer = compile(ScaledNet{}, squared_error, net_options(kind, {.init_scale = scale}));
+    trainer.step(batch.feed);
+    for (const auto& [name, tensor] : trainer.download_grads()) {
+      const std::vector<float> got = tensor.floats(), exact = want.at(name).floats();
+      double largest = 0;
+      for (const float each : exact) largest = std::max(largest, std::abs(1.0 * each));
+      for (std::size_t i = 0; i < got.size(); ++i)
+        EXPECT_NEAR(got[i], exact[i], 3e-3 * largest) << kind << " " << name << " " << scale;
     }
   }
+}
+TEST(MixedPrecision, gives_gradients_without_the_factor) { expect_plain_gradients("cpu"); }
+TEST(MixedPrecision, gives_gradients_without_the_factor_on_webgpu) {
+  expect_plain_gradients("webgpu");
 }
 
 // Gradients below what f16 has are lost without a factor, and found with one.
@@ -167,38 +169,40 @@ TEST(MixedPrecision, finds_small_gradients_by_the_factor) {
 
 // From far too large it falls until gradients fit, and from then on grows every third update until
 // they do not.
-TEST(LossScale, falls_where_gradients_overflow_and_grows_again) {
+void expect_falls_and_growth(const char* kind) {
   const Batch batch;
-  for (const char* kind : kKinds) {
-    auto trainer = compile(ScaledNet{}, squared_error,
-                           net_options(kind, {.init_scale = 0x1p24, .growth_interval = 3}));
-    double expected = 0x1p24;
-    int in_a_row = 0, skipped = 0, grown = 0, fallen_after_growth = 0;
-    EXPECT_EQ(trainer.loss_scale(), expected);
-    for (int i = 0; i < 40; ++i) {
-      const Bits before = everything(trainer);
-      const float loss = trainer.step(batch.feed).loss;
-      EXPECT_TRUE(std::isfinite(loss)) << kind << ", step " << i;
-      const bool finite = std::isfinite(trainer.grad_norm());
-      EXPECT_EQ(everything(trainer) == before, !finite) << kind << ", step " << i;
-      in_a_row = finite ? in_a_row + 1 : 0;
-      if (!finite) {
-        expected /= 2;
-        ++skipped;
-        fallen_after_growth += grown > 0 ? 1 : 0;
-      } else if (in_a_row == 3) {
-        expected *= 2;
-        in_a_row = 0;
-        ++grown;
-      }
-      EXPECT_EQ(trainer.loss_scale(), expected) << kind << ", step " << i;
-      EXPECT_EQ(trainer.skipped_updates(), skipped) << kind << ", step " << i;
+  auto trainer = compile(ScaledNet{}, squared_error,
+                         net_options(kind, {.init_scale = 0x1p24, .growth_interval = 3}));
+  double expected = 0x1p24;
+  int in_a_row = 0, skipped = 0, grown = 0, fallen_after_growth = 0;
+  EXPECT_EQ(trainer.loss_scale(), expected);
+  for (int i = 0; i < 40; ++i) {
+    const Bits before = everything(trainer);
+    const float loss = trainer.step(batch.feed).loss;
+    EXPECT_TRUE(std::isfinite(loss)) << kind << ", step " << i;
+    const bool finite = std::isfinite(trainer.grad_norm());
+    EXPECT_EQ(everything(trainer) == before, !finite) << kind << ", step " << i;
+    in_a_row = finite ? in_a_row + 1 : 0;
+    if (!finite) {
+      expected /= 2;
+      ++skipped;
+      fallen_after_growth += grown > 0 ? 1 : 0;
+    } else if (in_a_row == 3) {
+      expected *= 2;
+      in_a_row = 0;
+      ++grown;
     }
-    EXPECT_GT(skipped, 2) << kind;
-    EXPECT_GT(grown, 1) << kind;
-    EXPECT_GT(fallen_after_growth, 0) << kind;
-    EXPECT_EQ(trainer.steps(), 40);
+    EXPECT_EQ(trainer.loss_scale(), expected) << kind << ", step " << i;
+    EXPECT_EQ(trainer.skipped_updates(), skipped) << kind << ", step " << i;
   }
+  EXPECT_GT(skipped, 2) << kind;
+  EXPECT_GT(grown, 1) << kind;
+  EXPECT_GT(fallen_after_growth, 0) << kind;
+  EXPECT_EQ(trainer.steps(), 40);
+}
+TEST(LossScale, falls_where_gradients_overflow_and_grows_again) { expect_falls_and_growth("cpu"); }
+TEST(LossScale, falls_where_gradients_overflow_and_grows_again_on_webgpu) {
+  expect_falls_and_growth("webgpu");
 }
 
 // Updates that were skipped leave no trace, not in Adam's corrections either.
@@ -220,30 +224,30 @@ TEST(LossScale, skipped_updates_do_not_count_for_the_optimizer) {
 }
 
 // The mean of several steps is one update: one of them that overflows spoils it, once.
-TEST(LossScale, looks_at_an_accumulated_update_as_a_whole) {
-  for (const char* kind : kKinds) {
-    CompileOptions options = net_options(kind, {.init_scale = 64, .growth_interval = 1});
-    options.accumulate = 3;
-    auto trainer = compile(ScaledNet{}, squared_error, options);
-    const Batch batch;
-    const Bits before = everything(trainer);
-    trainer.step({{"x", batch.x}, {"y", std::vector<float>(24, 1e30F)}});
-    trainer.step(batch.feed);
-    EXPECT_EQ(trainer.loss_scale(), 64) << kind;
-    trainer.step(batch.feed);
-    EXPECT_EQ(trainer.loss_scale(), 32) << kind;
-    EXPECT_EQ(trainer.skipped_updates(), 1) << kind;
-    const Bits after = everything(trainer);
-    for (const auto& [name, bytes] : before) {
-      if (name.starts_with("first") || name.starts_with("second")) {
-        EXPECT_EQ(after.at(name), bytes) << name;
-      }
+void expect_one_look(const char* kind) {
+  CompileOptions options = net_options(kind, {.init_scale = 64, .growth_interval = 1});
+  options.accumulate = 3;
+  auto trainer = compile(ScaledNet{}, squared_error, options);
+  const Batch batch;
+  const Bits before = everything(trainer);
+  trainer.step({{"x", batch.x}, {"y", std::vector<float>(24, 1e30F)}});
+  trainer.step(batch.feed);
+  EXPECT_EQ(trainer.loss_scale(), 64) << kind;
+  trainer.step(batch.feed);
+  EXPECT_EQ(trainer.loss_scale(), 32) << kind;
+  EXPECT_EQ(trainer.skipped_updates(), 1) << kind;
+  const Bits after = everything(trainer);
+  for (const auto& [name, bytes] : before) {
+    if (name.starts_with("first") || name.starts_with("second")) {
+      EXPECT_EQ(after.at(name), bytes) << name;
     }
-    for (int i = 0; i < 3; ++i) trainer.step(batch.feed);
-    EXPECT_EQ(trainer.loss_scale(), 64) << kind;
-    EXPECT_EQ(trainer.skipped_updates(), 1) << kind;
   }
+  for (int i = 0; i < 3; ++i) trainer.step(batch.feed);
+  EXPECT_EQ(trainer.loss_scale(), 64) << kind;
+  EXPECT_EQ(trainer.skipped_updates(), 1) << kind;
 }
+TEST(LossScale, looks_at_an_accumulated_update_as_a_whole) { expect_one_look("cpu"); }
+TEST(LossScale, looks_at_an_accumulated_update_as_a_whole_on_webgpu) { expect_one_look("webgpu"); }
 
 TEST(LossScale, goes_without_mixed_precision_too_and_may_stay_fixed) {
   const Batch batch;
@@ -297,27 +301,29 @@ TEST(LossScale, is_each_objectives_own) {
 // ---- going on, using, memory -----------------------------------------------------------------
 
 // Saved while the factor still falls and in the middle of an accumulation.
-TEST(MixedPrecision, goes_on_from_a_checkpoint_bit_for_bit) {
+void expect_resumed_in_halves(const char* kind) {
   const std::string path = temporary("mixed.safetensors");
-  for (const char* kind : kKinds) {
-    CompileOptions options = options_of(gpt_data(), kind, true);
-    options.loss_scale = LossScale{.init_scale = 0x1p26, .growth_interval = 2};
-    options.accumulate = 2;
-    options.ema_decay = 0.9;
-    auto whole = trainer_of<Gpt>(gpt_data(), options);
-    whole.run(7);
-    EXPECT_GT(whole.skipped_updates(), 0);
-    whole.save(path);
-    const std::vector<float> rest = whole.run(12);
-    auto resumed = trainer_of<Gpt>(gpt_data(), options);
-    resumed.run(3);
-    resumed.load(path);
-    EXPECT_EQ(resumed.run(12), rest) << kind;
-    EXPECT_EQ(everything(resumed), everything(whole)) << kind;
-    EXPECT_EQ(resumed.loss_scale(), whole.loss_scale()) << kind;
-    EXPECT_EQ(resumed.skipped_updates(), whole.skipped_updates()) << kind;
-  }
+  CompileOptions options = options_of(gpt_data(), kind, true);
+  options.loss_scale = LossScale{.init_scale = 0x1p26, .growth_interval = 2};
+  options.accumulate = 2;
+  options.ema_decay = 0.9;
+  auto whole = trainer_of<Gpt>(gpt_data(), options);
+  whole.run(7);
+  EXPECT_GT(whole.skipped_updates(), 0);
+  whole.save(path);
+  const std::vector<float> rest = whole.run(12);
+  auto resumed = trainer_of<Gpt>(gpt_data(), options);
+  resumed.run(3);
+  resumed.load(path);
+  EXPECT_EQ(resumed.run(12), rest) << kind;
+  EXPECT_EQ(everything(resumed), everything(whole)) << kind;
+  EXPECT_EQ(resumed.loss_scale(), whole.loss_scale()) << kind;
+  EXPECT_EQ(resumed.skipped_updates(), whole.skipped_updates()) << kind;
   std::filesystem::remove(path);
+}
+TEST(MixedPrecision, goes_on_from_a_checkpoint_bit_for_bit) { expect_resumed_in_halves("cpu"); }
+TEST(MixedPrecision, goes_on_from_a_checkpoint_bit_for_bit_on_webgpu) {
+  expect_resumed_in_halves("webgpu");
 }
 
 TEST(MixedPrecision, of_an_attached_function_is_that_of_the_step) {

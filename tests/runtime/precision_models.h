@@ -10,8 +10,6 @@
 
 namespace tensorgrad::testing {
 
-inline constexpr const char* kKinds[] = {"cpu", "webgpu"};
-
 inline DeviceOptions device_of(const std::string& kind) {
   return {.kind = kind, .threads = 2, .allow_software = true};
 }

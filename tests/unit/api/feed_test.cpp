@@ -206,33 +206,33 @@ struct Field {
   TG_MODULE(cells, rate)
 };
 
-TEST(Feedback, of_a_result_needs_no_copy_to_the_host_on_cpu_and_webgpu) {
+void expect_feedback(const char* kind) {
   const auto advance = [](const Field& field, const Inputs& in) {
     const Tensor next =
         lerp(field.cells.tensor(), roll(field.cells.tensor(), {1}, {0}), field.rate);
     field.cells.set(next + in["drop"]);
     return std::map<std::string, Tensor>{{"total", sum(next)}, {"last", narrow(next, 0, 7, 1)}};
   };
-  for (const char* kind : {"cpu", "webgpu"}) {
-    CompiledFunction forward = compile_function(
-        Field{}, advance,
-        {.inputs = {{"drop", {8}}}, .device = {.kind = kind, .allow_software = true}});
-    std::vector<float> drop(8, 0), cells(8, 0);
-    drop[0] = 64;
-    for (int call = 0; call < 9; ++call) {
-      std::vector<float> next(8);
-      float total = 0;
-      for (std::size_t i = 0; i < 8; ++i)
-        total += next[i] = 0.5F * cells[i] + 0.5F * cells[(i + 7) % 8];
-      const NamedTensors out = forward.run({{"drop", drop}});
-      EXPECT_EQ(out.at("total").floats()[0], total) << kind << " call " << call;
-      EXPECT_EQ(out.at("last").floats()[0], next[7]) << kind << " call " << call;
-      cells = next;
-      cells[0] += drop[0];
-      drop[0] = 0;
-    }
+  CompiledFunction forward = compile_function(
+      Field{}, advance,
+      {.inputs = {{"drop", {8}}}, .device = {.kind = kind, .allow_software = true}});
+  std::vector<float> drop(8, 0), cells(8, 0);
+  drop[0] = 64;
+  for (int call = 0; call < 9; ++call) {
+    std::vector<float> next(8);
+    float total = 0;
+    for (std::size_t i = 0; i < 8; ++i)
+      total += next[i] = 0.5F * cells[i] + 0.5F * cells[(i + 7) % 8];
+    const NamedTensors out = forward.run({{"drop", drop}});
+    EXPECT_EQ(out.at("total").floats()[0], total) << kind << " call " << call;
+    EXPECT_EQ(out.at("last").floats()[0], next[7]) << kind << " call " << call;
+    cells = next;
+    cells[0] += drop[0];
+    drop[0] = 0;
   }
 }
+TEST(Feedback, of_a_result_needs_no_copy_to_the_host_on_cpu) { expect_feedback("cpu"); }
+TEST(Feedback, of_a_result_needs_no_copy_to_the_host_on_webgpu) { expect_feedback("webgpu"); }
 
 TEST(HostTensor, unbind_gives_the_parts_along_an_axis) {
   std::vector<std::int32_t> values(24);
@@ -250,47 +250,46 @@ TEST(HostTensor, unbind_gives_the_parts_along_an_axis) {
 }
 
 // An odd number of elements of two bytes, on devices with f16 and without.
-TEST(Half, goes_in_and_comes_out_on_cpu_and_webgpu) {
-  for (const char* kind : {"cpu", "webgpu"}) {
-    for (const bool default_limits : {false, true}) {
-      CompiledFunction forward = compile_function(
-          One{},
-          [](const One& m, const Inputs& in) {
-            const Tensor x = in["x"];
-            return std::map<std::string, Tensor>{
-                {"same", x}, {"doubled", x * 2.0}, {"wide", cast(x, f32) + sum(m.w) * 0}};
-          },
-          {.inputs = {{"x", {3}, f16}},
-           .device = {.kind = kind, .allow_software = true, .default_limits = default_limits}});
-      const std::vector<float> given = {1 + 0x1p-12F, -2, 70000}, rounded = {1, -2, INFINITY};
-      NamedTensors out = forward.run({{"x", given}});
-      EXPECT_EQ(out.at("same").dtype, f16);
-      EXPECT_EQ(out.at("same").bytes.size(), 6U);
-      EXPECT_EQ(out.at("same").floats(), rounded);
-      EXPECT_EQ(out.at("wide").floats(), rounded);
-      EXPECT_EQ(out.at("doubled").floats(), (std::vector<float>{2, -4, INFINITY}));
-      out = forward.run({{"x", out.at("doubled")}});  // as it came
-      EXPECT_EQ(out.at("doubled").floats(), (std::vector<float>{4, -8, INFINITY}));
-    }
-  }
-}
-
-TEST(Half, data_stay_on_the_device_on_cpu_and_webgpu) {
-  for (const char* kind : {"cpu", "webgpu"}) {
-    auto trainer = compile(
+void expect_halves_through(const char* kind) {
+  for (const bool default_limits : {false, true}) {
+    CompiledFunction forward = compile_function(
         One{},
-        [](const One& m, const Inputs& in) { return mean(cast(in["x"], f32)) + sum(m.w) * 0; },
-        {.dataset = {{"x", {5, 3}, f16}},
-         .batch = 2,
-         .shuffle = false,
-         .optimizer = optim::SGD{.lr = 0},
-         .device = {.kind = kind, .allow_software = true}});
-    std::vector<float> x;
-    for (int i = 0; i < 15; ++i) x.push_back(static_cast<float>(i));
-    trainer.upload_data("x", x);
-    EXPECT_EQ(trainer.run(2), (std::vector<float>{2.5, 8.5})) << kind;
+        [](const One& m, const Inputs& in) {
+          const Tensor x = in["x"];
+          return std::map<std::string, Tensor>{
+              {"same", x}, {"doubled", x * 2.0}, {"wide", cast(x, f32) + sum(m.w) * 0}};
+        },
+        {.inputs = {{"x", {3}, f16}},
+         .device = {.kind = kind, .allow_software = true, .default_limits = default_limits}});
+    const std::vector<float> given = {1 + 0x1p-12F, -2, 70000}, rounded = {1, -2, INFINITY};
+    NamedTensors out = forward.run({{"x", given}});
+    EXPECT_EQ(out.at("same").dtype, f16);
+    EXPECT_EQ(out.at("same").bytes.size(), 6U);
+    EXPECT_EQ(out.at("same").floats(), rounded);
+    EXPECT_EQ(out.at("wide").floats(), rounded);
+    EXPECT_EQ(out.at("doubled").floats(), (std::vector<float>{2, -4, INFINITY}));
+    out = forward.run({{"x", out.at("doubled")}});  // as it came
+    EXPECT_EQ(out.at("doubled").floats(), (std::vector<float>{4, -8, INFINITY}));
   }
 }
+TEST(Half, goes_in_and_comes_out_on_cpu) { expect_halves_through("cpu"); }
+TEST(Half, goes_in_and_comes_out_on_webgpu) { expect_halves_through("webgpu"); }
+
+void expect_halves_kept(const char* kind) {
+  auto trainer = compile(
+      One{}, [](const One& m, const Inputs& in) { return mean(cast(in["x"], f32)) + sum(m.w) * 0; },
+      {.dataset = {{"x", {5, 3}, f16}},
+       .batch = 2,
+       .shuffle = false,
+       .optimizer = optim::SGD{.lr = 0},
+       .device = {.kind = kind, .allow_software = true}});
+  std::vector<float> x;
+  for (int i = 0; i < 15; ++i) x.push_back(static_cast<float>(i));
+  trainer.upload_data("x", x);
+  EXPECT_EQ(trainer.run(2), (std::vector<float>{2.5, 8.5})) << kind;
+}
+TEST(Half, data_stay_on_the_device_on_cpu) { expect_halves_kept("cpu"); }
+TEST(Half, data_stay_on_the_device_on_webgpu) { expect_halves_kept("webgpu"); }
 
 }  // namespace
 }  // namespace tensorgrad::testing

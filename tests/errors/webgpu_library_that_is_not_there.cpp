@@ -3,7 +3,7 @@
 
 namespace tensorgrad::testing {
 
-MISTAKE(gpu_library_that_is_not_there, DeviceError) {
+MISTAKE(webgpu_library_that_is_not_there, DeviceError) {
   CompileOptions options{.optimizer = optim::SGD{}, .device = {.kind = "webgpu"}};
   options.device.webgpu_library = temporary("libwgpu.so");
   compiled(plain_loss, options);  // error: webgpu: no WebGPU library could be loaded; tried:
