@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <vector>
 
@@ -19,9 +20,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMark = "run.json";
-constexpr const char* kFiles[] = {
-    kMark,        "model.safetensors", "metrics.jsonl",  "checkpoint.safetensors", "tokenizer.json",
-    "curves.svg", "confusion.svg",     "predictions.png"};
+// Files that a run may have written: replacing a run removes those that the new one lacks.
+constexpr const char* kFiles[] = {kMark,
+                                  "model.safetensors",
+                                  "metrics.jsonl",
+                                  "checkpoint.safetensors",
+                                  "tokenizer.json",
+                                  "tokenizer_config.json",
+                                  "curves.svg",
+                                  "confusion.svg",
+                                  "predictions.png"};
 
 [[noreturn]] void fail(const std::string& path, const std::string& what,
                        const std::error_code& why) {
@@ -86,19 +94,26 @@ void NewRunFolder::publish() {
   }
   const fs::path target(target_);
   const bool replaces = fs::exists(target / kMark, error);
-  std::vector<fs::path> old;
-  for (auto name = std::rbegin(kFiles); name != std::rend(kFiles); ++name) {
-    if (!fs::exists(path(*name), error)) {
-      old.push_back(target / *name);
-      continue;
-    }
-    fs::rename(path(*name), target / *name, error);
-    if (error) fail((target / *name).string(), "cannot be replaced", error);
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(made_, error))
+    names.push_back(entry.path().filename().string());
+  if (error) fail(made_, "cannot be read", error);
+  // In reverse order of kFiles, so that the model is replaced late and run.json last.
+  const auto rank = [](const std::string& name) {
+    return std::find(std::begin(kFiles), std::end(kFiles), name) - std::begin(kFiles);
+  };
+  std::sort(names.begin(), names.end(),
+            [&](const std::string& a, const std::string& b) { return rank(a) > rank(b); });
+  for (const std::string& name : names) {
+    fs::rename(path(name), target / name, error);
+    if (error) fail((target / name).string(), "cannot be replaced", error);
   }
   // Without a run.json they are not files of a run.
-  for (const fs::path& file : old) {
-    if (replaces && !fs::is_directory(file, error)) fs::remove(file, error);
-    if (error) fail(file.string(), "cannot be removed", error);
+  for (const char* const file : kFiles) {
+    if (!replaces || std::find(names.begin(), names.end(), file) != names.end()) continue;
+    if (!fs::is_directory(target / file, error)) fs::remove(target / file, error);
+    if (error && error != std::errc::no_such_file_or_directory)
+      fail((target / file).string(), "cannot be removed", error);
   }
   fs::remove(made_, error);
   made_.clear();

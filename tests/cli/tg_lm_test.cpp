@@ -107,6 +107,20 @@ TEST(TgLm, trains_and_makes_a_run_folder) {
   EXPECT_EQ(other.code, 1);
 }
 
+TEST(TgLm, RunInExistingFolderHasEveryFileAndResumes) {
+  const TestFolder folder;
+  write_stories(folder);
+  fs::create_directory(folder.path() / "run");
+  std::vector<std::string> arguments = train_lm("run");
+  arguments.insert(arguments.end(), {"--stop-after", "2"});
+  EXPECT_EQ(folder.tg(arguments).code, 130);
+  EXPECT_TRUE(fs::exists(folder.path() / "run" / "tokenizer_config.json"));
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder.path() / "run"))
+    EXPECT_FALSE(fs::is_directory(entry)) << entry.path();
+  const ToolResult resumed = folder.tg({"lm", "train", "--resume", "run", "--device", "cpu"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+}
+
 TEST(TgLm, shows_how_far_it_is_on_a_terminal) {
   const TestFolder folder;
   write_stories(folder);
