@@ -105,7 +105,7 @@ def imported(tg, files, folder):
         return out
 
     made = {"gpt2": by_tg("gpt2", "--vocab", files["gpt2/encoder.json"], "--merges",
-                          files["gpt2/vocab.bpe"], "--special", "<|endoftext|>"),
+                          files["gpt2/vocab.bpe"], "--special-token", "<|endoftext|>"),
             "qwen3": files["qwen3/tokenizer.json"]}
     own = tiktokens(files)
     for pattern in ("cl100k", "tiktoken_cl100k", "o200k"):
@@ -113,7 +113,7 @@ def imported(tg, files, folder):
         specials = own[f"{name}_base"]._special_tokens.items()
         made[pattern] = by_tg(pattern, "--tiktoken", files[f"{name}/{name}_base.tiktoken"],
                               "--pattern", pattern,
-                              *(word for token, id in specials for word in ("--special", f"{token}={id}")))
+                              *(word for token, id in specials for word in ("--special-token", f"{token}={id}")))
     return made
 
 
@@ -149,7 +149,7 @@ def compare_characters(name, ours, data):
     theirs = tokenizers.Tokenizer.from_str(data)
     codes = [c for c in range(0x110000) if not 0xd800 <= c < 0xe000]
     texts = [f"x{chr(c)}y{chr(c)}1{chr(c)}2{chr(c)}! {chr(c)} {chr(c)}\n{chr(c)}\n" for c in codes]
-    mine = ours.encode_all(texts, "--pieces")
+    mine = ours.encode_all(texts, "--pre-tokens")
 
     def sizes(text):
         if theirs.normalizer:
