@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Builds and runs tests/package/program.cpp outside the tree, in one of two ways:
+"""Copies projects of examples/projects/ out of the tree, builds and runs them as a user would:
 
-  installed     this build tree is installed; find_package(tensorgrad)
-  subdirectory  add_subdirectory() of the source tree, which makes a shared library; this is then
-                installed; find_package(tensorgrad)
+  find_package   Installs this build tree. Builds the project find_package against it.
+  fetch_content  Builds the project fetch_content on the source tree, with a shared library. Then
+                 installs that library and builds the project find_package against it.
 
-The second builds the library again. As its CMake files are tested and not its code, that is done in
-the quickest way: without optimisation, several files at once, with standard headers compiled
-before. That each file compiles alone is what the preset `tidy` (./dev check) shows. Nothing else has
-objects like these, so ccache would only take time.
+fetch_content compiles the library again. It tests the CMake files and not the code, so it compiles
+as fast as possible: without optimization, several files at once, and with precompiled standard
+headers. The preset `tidy` (./dev check) shows that each file compiles separately. No other build
+has the same object files, so ccache is not used.
 """
 
 import argparse
@@ -20,22 +20,22 @@ import subprocess
 import sys
 import tempfile
 
-# A build type of which no CMake file knows, so that nobody adds to its flags.
-LIBRARY = ["-DCMAKE_BUILD_TYPE=Unoptimised", "-DCMAKE_UNITY_BUILD=ON", "-DBUILD_SHARED_LIBS=ON",
+# A build type that no CMake file knows, so that none adds flags to it.
+LIBRARY = ["-DCMAKE_BUILD_TYPE=Unoptimized", "-DCMAKE_UNITY_BUILD=ON", "-DBUILD_SHARED_LIBS=ON",
            "-DTENSORGRAD_INSTALL=ON"]
-ONE_SET = "-DHWY_COMPILE_ONLY_STATIC"  # what is compiled once per instruction set, for one
+ONE_SET = "-DHWY_COMPILE_ONLY_STATIC"  # one instruction set instead of all
 STANDARD = """algorithm array atomic bit charconv chrono cmath cstdint cstdio cstdlib cstring deque
     filesystem fstream functional limits map memory mutex numbers numeric optional set span sstream
     string string_view thread tuple type_traits unordered_map utility variant vector"""
 
 
-def run(*command):
+def run(*command, folder=None):
     print("+", *command, flush=True)
-    subprocess.run([str(c) for c in command], check=True)
+    subprocess.run([str(c) for c in command], check=True, cwd=folder)
 
 
 def standard_headers(folder, compiler):
-    """The flags that make a compiler read them compiled, where its options are those of here."""
+    """Precompiles the standard headers. Returns the flags that use them."""
     header = folder / "standard.h"
     header.write_text("".join(f"#include <{name}>\n" for name in STANDARD.split()))
     run(compiler, "-std=c++20", "-fPIC", "-x", "c++-header", header, "-o", f"{header}.gch")
@@ -44,7 +44,7 @@ def standard_headers(folder, compiler):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("way", choices=["installed", "subdirectory"])
+    parser.add_argument("way", choices=["find_package", "fetch_content"])
     parser.add_argument("--source", type=pathlib.Path, required=True)
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--cmake", default="cmake")
@@ -57,26 +57,29 @@ def main():
 
     with tempfile.TemporaryDirectory(prefix="tensorgrad-package-") as folder:
         top = pathlib.Path(folder)
-        shutil.copytree(args.source / "tests" / "package", top / "program")
 
-        def try_out(how, *options):
-            out = top / how
-            run(args.cmake, "-G", "Ninja", "-S", top / "program" / how, "-B", out,
-                "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_CXX_COMPILER={args.compiler}", *options)
+        def try_out(project, *options):
+            """Copies a project, builds it, runs it in an empty folder. Returns its build folder."""
+            shutil.copytree(args.source / "examples" / "projects" / project, top / project)
+            out, runs = top / project / "build", top / project / "runs"
+            run(args.cmake, "-G", "Ninja", "-S", top / project, "-B", out,
+                f"-DCMAKE_CXX_COMPILER={args.compiler}", *options)
             run(args.cmake, "--build", out, "--parallel", args.jobs)
-            run(out / "program")
+            runs.mkdir()
+            run(out / "app", folder=runs)
             return out
 
         installed, flags = args.build, args.flags
-        if args.way == "subdirectory":
+        if args.way == "fetch_content":
             standard = standard_headers(top, args.compiler)
-            installed = try_out("add_subdirectory", f"-DTENSORGRAD_SOURCE={args.source}",
-                                f"-DTENSORGRAD_FETCH_DIR={args.fetched}", *LIBRARY,
-                                f"-DTENSORGRAD_WEBGPU={args.webgpu}",
-                                f"-DCMAKE_CXX_FLAGS={standard} {ONE_SET}") / "tensorgrad"
-            flags = ""
+            built = try_out("fetch_content", f"-DFETCHCONTENT_SOURCE_DIR_TENSORGRAD={args.source}",
+                            f"-DTENSORGRAD_FETCH_DIR={args.fetched}", *LIBRARY,
+                            f"-DTENSORGRAD_WEBGPU={args.webgpu}",
+                            f"-DCMAKE_CXX_FLAGS={standard} {ONE_SET}")
+            installed, flags = built / "_deps" / "tensorgrad-build", ""
         run(args.cmake, "--install", installed, "--prefix", top / "prefix")
-        try_out("find_package", f"-DCMAKE_PREFIX_PATH={top / 'prefix'}", f"-DCMAKE_CXX_FLAGS={flags}")
+        try_out("find_package", "-DCMAKE_BUILD_TYPE=Release",
+                f"-DCMAKE_PREFIX_PATH={top / 'prefix'}", f"-DCMAKE_CXX_FLAGS={flags}")
     return 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A small program outside the tree uses the library in each way that a stranger would.
+# Builds the projects of examples/projects/ outside the tree, as a user of the library would.
 if(NOT TENSORGRAD_INSTALL)
   return()
 endif()
@@ -7,7 +7,7 @@ set(flags "")
 if(TENSORGRAD_SANITIZE)
   set(flags "-fsanitize=${TENSORGRAD_SANITIZE}")
 endif()
-foreach(way IN ITEMS installed subdirectory)
+foreach(way IN ITEMS find_package fetch_content)
   add_test(NAME package.${way} COMMAND "${Python3_EXECUTABLE}" -B
     "${CMAKE_CURRENT_SOURCE_DIR}/package/check_package.py" ${way}
     --source "${PROJECT_SOURCE_DIR}" --build "${CMAKE_BINARY_DIR}" --cmake "${CMAKE_COMMAND}"
