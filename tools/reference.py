@@ -92,7 +92,8 @@ def header(name, text):
         elif line.lstrip().startswith("TG_MODULE(") or INHERITED.match(line):
             blank(lines, index)
         elif "///" in line:
-            lines[index] = QUOTE_IN_CODE.sub(r"``\1``", line)
+            # A period before a space would end the summary.
+            lines[index] = QUOTE_IN_CODE.sub(r"``\1``", line).replace("et al. ", "et al.&nbsp;")
     if has_details and not any(line.endswith(";") for line in lines):
         return []
 

@@ -364,7 +364,7 @@ double ObjectiveImpl::grad_norm() const {
   if (std::none_of(outputs.begin(), outputs.end(),
                    [](const Port& port) { return port.name == kGradNorm; })) {
     throw UserError(
-        "grad_norm: not computed: neither clip_grad_norm nor skip_nonfinite is enabled");
+        "grad_norm: not computed: enable clip_grad_norm, skip_nonfinite or loss scaling");
   }
   return engine_->download_output(kGradNorm).floats()[0];
 }

@@ -49,9 +49,9 @@ void check_weights(const nn::LanguageModelConfig& config,
 void save_model(const std::string& path, const SavedModel& model);
 
 /// Reads a model written by save_model(). F16 and BF16 weights become f32, except quantized
-/// weights. Throws IoError if the file cannot be read, or its configuration or tokenizer is missing
-/// or malformed; a checkpoint of TrainerBase::save() has no configuration. Throws UserError as
-/// save_model().
+/// weights. The tokenizer is nullopt if the file has none. Throws IoError if the file cannot be
+/// read, its configuration is missing or malformed, or its tokenizer is malformed. A checkpoint of
+/// TrainerBase::save() has no configuration. Throws UserError as save_model().
 SavedModel load_model(const std::string& path);
 
 /// Returns the bos, eos and pad tokens as the JSON of Hugging Face's tokenizer_config.json.

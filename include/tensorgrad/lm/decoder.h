@@ -27,8 +27,8 @@ struct DecoderOptions {
 /// on the length of the texts.
 class Decoder {
  public:
-  /// Compiles a decoder with the weights of a loaded model. Throws as check_weights() and
-  /// compile_function().
+  /// Compiles a decoder with the weights of a loaded model. Throws as compile_function() and
+  /// CompiledFunction::upload_params().
   explicit Decoder(const SavedModel& model, const DecoderOptions& options = {},
                    Loc loc = Loc::current());
 

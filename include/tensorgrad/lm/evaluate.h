@@ -27,13 +27,13 @@ struct TextScore {
 /// Options of a TextScorer. Its constructors throw UserError if a value is out of range.
 struct ScoreOptions {
   /// Number of tokens processed in one call. States are carried from chunk to chunk, so that the
-  /// score does not depend on it except for the last bits. With attention layers, at most
-  /// max_context().
+  /// score does not depend on it except for the last bits. With attention layers, it is at most
+  /// max_context(), and the default `context` depends on it.
   std::int64_t chunk = 256;
 
-  /// Number of parts into which the text is split, all of the same length except the last one. They
-  /// are scored in parallel. The first token of a part is predicted only from the last token of the
-  /// previous part.
+  /// Number of parts into which the text is split. They have the same length, except that the last
+  /// ones can be shorter. They are scored in parallel. The first token of a part is predicted only
+  /// from the last token of the previous part.
   std::int64_t batch = 1;
 
   /// Context in tokens, a multiple of `chunk`: the states are reset after this many tokens of a
@@ -50,8 +50,8 @@ struct ScoreOptions {
 /// Scores texts of any length with constant device memory.
 class TextScorer {
  public:
-  /// Compiles a scorer with the weights of a loaded model. Throws as check_weights() and
-  /// compile_function().
+  /// Compiles a scorer with the weights of a loaded model. Throws as compile_function() and
+  /// CompiledFunction::upload_params().
   explicit TextScorer(const SavedModel& model, const ScoreOptions& options = {},
                       Loc loc = Loc::current());
 

@@ -19,7 +19,10 @@ namespace tensorgrad::lm {
 struct GeneratedChunk {
   std::size_t prompt = 0;  ///< Index of the prompt.
   std::int32_t token = 0;  ///< Last token of the text.
-  std::string_view text;   ///< Whole characters that are not the beginning of a stop string.
+
+  /// Whole characters that cannot be the beginning of a stop string. The last chunk of a text also
+  /// holds the characters held back until then.
+  std::string_view text;
 };
 
 /// Options of Generator::generate().
@@ -47,7 +50,7 @@ std::string_view to_string(FinishReason reason);
 
 /// Generated text of one prompt.
 struct Completion {
-  std::string text;                  ///< Without prompt, special tokens and stop string.
+  std::string text;                  ///< Without prompt, special and stop tokens, and stop string.
   std::vector<std::int32_t> tokens;  ///< All sampled tokens, including those of the stop.
   FinishReason finish_reason = FinishReason::kMaxTokens;
 };

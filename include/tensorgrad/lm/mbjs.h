@@ -16,8 +16,8 @@ struct MbjsOptions {
 };
 
 /// Reads a model of Mamba-1 layers. All sizes are inferred from those of the tensors. The taps of
-/// convolutions are reversed, because MBJS stores the tap of the current step first. Biases that
-/// are all zero are left out.
+/// convolutions are reversed, because MBJS stores the tap of the current step first. A bias
+/// that is zero in every layer is left out, except that of `dt_proj`.
 ///
 /// Throws IoError as read_mbjs(). Also throws IoError if the file has layers of other kinds, which
 /// differ from this library's layers (docs/mamba_behaviours.md), or if the sizes of tensors do not
@@ -32,7 +32,8 @@ SavedModel convert_mbjs(const MbjsFile& file, const std::string& name,
 /// Writes a model of Mamba-1 layers with tied embeddings, without its tokenizer. Missing biases are
 /// written as zeros, and quantized weights are dequantized. The file contains neither the
 /// discretization nor the epsilon, so that readers must know them. Throws UserError if the model
-/// has other layers or its own output layer, and as check_weights() and write_mbjs().
+/// has other layers or its own output layer, and as check_weights() and write_mbjs(). `version` is
+/// 1, 2 or 3; version 3 stores the values as f16.
 void save_mbjs(const std::string& path, const SavedModel& model, int version = 2);
 
 }  // namespace tensorgrad::lm

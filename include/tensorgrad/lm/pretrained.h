@@ -20,8 +20,9 @@ struct PretrainedOptions {
 /// - model.safetensors, or the shards named in model.safetensors.index.json,
 /// - optionally tokenizer.json, or vocab.json and merges.txt.
 ///
-/// F16 and BF16 weights become f32, exactly. An output layer that is a copy of the embedding is
-/// left out. If mamba-ssm pads the vocabulary, `vocab_size` includes the padding.
+/// F16 and BF16 weights become f32, exactly. If config.json ties the output layer to
+/// the embedding, the output layer is left out; throws IoError if the two differ. If mamba-ssm pads
+/// the vocabulary, `vocab_size` includes the padding.
 ///
 /// Throws IoError naming the file and the field if a file is missing or malformed, if the
 /// architecture or a setting is not supported, or if the weights exist only as pytorch_model.bin.

@@ -72,8 +72,8 @@ TokenSplit pack_documents(std::span<const std::string> documents, const Tokenize
 /// circular: its first token follows the last one. In each epoch, every token is a target.
 ///
 /// The number of windows is a multiple of `batch`, so that less than a batch of tokens occurs twice
-/// in an epoch. The windows begin at equal distances. The start of the first one differs between
-/// epochs and depends only on seed and epoch.
+/// in an epoch. The windows begin at equal distances, up to one token. The start of the first one
+/// differs between epochs and depends only on seed and epoch.
 class TextWindows {
  public:
   /// Creates the windows. Throws UserError if the text is shorter than `length`, or if `length` or
