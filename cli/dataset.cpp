@@ -169,7 +169,7 @@ void check_columns(const Task& task, const CsvData& csv, const std::string& path
 // Returns the rows of a CSV file. All columns are features, except `label` if it is set.
 CsvData read_features(const Task& task, const std::string& path, const std::string& label) {
   CsvOptions options;
-  options.unlabelled = label.empty();
+  options.unlabeled = label.empty();
   options.label = label;
   CsvData csv = read_csv(path, options);
   check_columns(task, csv, path);
@@ -267,7 +267,7 @@ Samples read_test_data(const Run& run, const std::string& path) {
   return pack_table(run.task, std::move(csv.train));
 }
 
-Samples read_unlabelled(const Run& run, const std::string& path, const std::string& label) {
+Samples read_unlabeled(const Run& run, const std::string& path, const std::string& label) {
   const Task& task = run.task;
   if (task.kind == Task::Kind::kTable) {
     CsvData csv = read_rows(run, path, label);

@@ -40,6 +40,6 @@ Samples read_test_data(const Run& run, const std::string& path);
 
 // Returns samples without labels: IDX images, a PNG or JPEG image, or CSV rows. If `label` is set,
 // it names a column of the CSV file to drop. Throws IoError if the samples do not match the model.
-Samples read_unlabelled(const Run& run, const std::string& path, const std::string& label);
+Samples read_unlabeled(const Run& run, const std::string& path, const std::string& label);
 
 }  // namespace tensorgrad::cli

@@ -120,7 +120,7 @@ int predict(const PredictArguments& arguments) {
   std::vector<Samples> all;
   std::int64_t most = 1;
   for (const std::string& file : arguments.files) {
-    all.push_back(read_unlabelled(run, file, arguments.label));
+    all.push_back(read_unlabeled(run, file, arguments.label));
     most = std::max(most, all.back().count);
   }
   Predictor predictor(model_path(arguments.run), run, arguments.device, most);

@@ -52,6 +52,17 @@ void check_target(const std::string& target, bool force) {
   throw IoError(target + ": the folder is not empty; use --force to write the run into it");
 }
 
+// Removes the files of an old run that the new one, with these files, lacks.
+void remove_old(const fs::path& target, const std::vector<std::string>& names) {
+  for (const char* const file : kFiles) {
+    std::error_code error;
+    if (std::find(names.begin(), names.end(), file) != names.end()) continue;
+    if (fs::is_directory(target / file, error)) continue;
+    fs::remove(target / file, error);
+    if (error) fail((target / file).string(), "cannot be removed", error);
+  }
+}
+
 }  // namespace
 
 NewRunFolder::NewRunFolder(std::string target, bool force) : target_(std::move(target)) {
@@ -95,8 +106,10 @@ void NewRunFolder::publish() {
   const fs::path target(target_);
   const bool replaces = fs::exists(target / kMark, error);
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(made_, error))
-    names.push_back(entry.path().filename().string());
+  for (fs::directory_iterator entry(made_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
   if (error) fail(made_, "cannot be read", error);
   // In reverse order of kFiles, so that the model is replaced late and run.json last.
   const auto rank = [](const std::string& name) {
@@ -105,15 +118,9 @@ void NewRunFolder::publish() {
   std::sort(names.begin(), names.end(),
             [&](const std::string& a, const std::string& b) { return rank(a) > rank(b); });
   for (const std::string& name : names) {
+    if (name == kMark && replaces) remove_old(target, names);
     fs::rename(path(name), target / name, error);
     if (error) fail((target / name).string(), "cannot be replaced", error);
-  }
-  // Without a run.json they are not files of a run.
-  for (const char* const file : kFiles) {
-    if (!replaces || std::find(names.begin(), names.end(), file) != names.end()) continue;
-    if (!fs::is_directory(target / file, error)) fs::remove(target / file, error);
-    if (error && error != std::errc::no_such_file_or_directory)
-      fail((target / file).string(), "cannot be removed", error);
   }
   fs::remove(made_, error);
   made_.clear();

@@ -50,11 +50,10 @@ std::vector<TrainingPick> picks_of(const std::vector<ObjectiveSource>& sources) 
 
 }  // namespace
 
-std::vector<ObjectiveSource> with_common_options(std::vector<ObjectiveSource> sources,
+std::vector<ObjectiveSource> with_common_options(std::vector<ObjectiveSource> sources, bool named,
                                                  const TrainerOptions& options) {
   if (sources.empty()) throw UserError("compile: expected at least one objective, got none");
   std::set<std::string> names;
-  const bool named = sources.size() > 1 || !sources[0].name.empty();
   for (std::size_t k = 0; k < sources.size(); ++k) {
     CompileOptions& own = sources[k].options;
     if (named) {

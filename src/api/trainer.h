@@ -93,7 +93,7 @@ class TrainerImpl {
 
 // The sources with what the trainer's options say. Throws UserError on names that are missing,
 // wrong or there twice, and on options that are the trainer's.
-std::vector<ObjectiveSource> with_common_options(std::vector<ObjectiveSource> sources,
+std::vector<ObjectiveSource> with_common_options(std::vector<ObjectiveSource> sources, bool named,
                                                  const TrainerOptions& options);
 
 // What objective number `number` of a trainer with this seed draws by.

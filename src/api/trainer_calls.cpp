@@ -8,11 +8,12 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace detail {
 
 std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model,
-                                          std::vector<ObjectiveSource> objectives,
+                                          std::vector<ObjectiveSource> objectives, bool named,
                                           const TrainerOptions& options, SourceLocation location) {
   return at_line(location, [&] {
-    return std::make_shared<TrainerImpl>(
-        std::move(model), with_common_options(std::move(objectives), options), options, location);
+    return std::make_shared<TrainerImpl>(std::move(model),
+                                         with_common_options(std::move(objectives), named, options),
+                                         options, location);
   });
 }
 

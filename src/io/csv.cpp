@@ -188,7 +188,7 @@ void CsvReader::look_at_first_rows() {
 }
 
 std::size_t CsvReader::find_label(const std::vector<std::string>& first) const {
-  if (options_.unlabelled) return kNoLabel;
+  if (options_.unlabeled) return kNoLabel;
   if (options_.label.empty()) return first.size() - 1;
   std::size_t found = kNoLabel;
   if (options_.header != CsvOptions::Header::kNo) {

@@ -22,7 +22,7 @@ struct CsvOptions {
   /// column. A number is an index unless `header` is kYes and a column has that name.
   std::string label;
 
-  bool unlabelled = false;  ///< All columns are features.
+  bool unlabeled = false;  ///< All columns are features.
   std::string label_hint;   ///< Appended to errors about the label: how to set its column.
   Header header = Header::kAuto;
   char delimiter = ',';  ///< Not a quote, a line break or a zero byte.

@@ -84,12 +84,22 @@ struct PoolStride : std::optional<Size2d> {
   /// Sets both strides.
   PoolStride(std::int64_t height, std::int64_t width)
       : std::optional<Size2d>(Size2d(height, width)) {}
+  PoolStride(const std::optional<Size2d>& stride)  // NOLINT(google-explicit-constructor)
+      : std::optional<Size2d>(stride) {}
+};
+
+/// Stride of a 1D pooling window. Unset: the kernel size. A fraction does not compile.
+struct PoolStride1d : std::optional<std::int64_t> {
+  PoolStride1d() = default;
+  /// Sets the stride.
+  template <std::integral T>
+  PoolStride1d(T stride) : std::optional<std::int64_t>(stride) {}  // NOLINT(*-explicit-*)
 };
 
 /// Options of max_pool1d(). The stride defaults to the kernel size. `padding` is at most half of
 /// the kernel size.
 struct MaxPool1dOptions {
-  std::optional<std::int64_t> stride = std::nullopt;
+  PoolStride1d stride = {};
   std::int64_t padding = 0, dilation = 1;
 };
 
@@ -110,7 +120,7 @@ Tensor max_pool1d(Tensor x, std::int64_t kernel, const MaxPool1dOptions& options
 /// Options of avg_pool1d(). The stride defaults to the kernel size. `padding` is at most half of
 /// the kernel size.
 struct AvgPool1dOptions {
-  std::optional<std::int64_t> stride = std::nullopt;
+  PoolStride1d stride = {};
   std::int64_t padding = 0;
 
   /// Divides by the kernel size. If false, divides by the number of elements that are not padding.

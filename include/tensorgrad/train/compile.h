@@ -66,16 +66,14 @@ TraceFunction traced_loss(std::shared_ptr<const Model> model, LossFunction<Model
 
 }  // namespace detail
 
-namespace detail {
-
 /// The calls of a trainer that depend on the type of the model. Base class of Trainer and
 /// MultiTrainer.
 template <class Model, class Base>
 class ModelTrainer : public Base {
  public:
   /// Wraps an implementation; called by compile().
-  ModelTrainer(std::shared_ptr<const Model> model, std::vector<LossFunction<Model>> losses,
-               std::shared_ptr<TrainerImpl> impl)
+  ModelTrainer(std::shared_ptr<const Model> model, std::vector<detail::LossFunction<Model>> losses,
+               std::shared_ptr<detail::TrainerImpl> impl)
       : Base(std::move(impl)), model_(std::move(model)), losses_(std::move(losses)) {}
 
   /// Returns the model passed to compile() or replace_model(). Training does not update its values;
@@ -98,11 +96,11 @@ class ModelTrainer : public Base {
   template <class Function>
   CompiledFunction attach(Function forward, const FunctionOptions& options,
                           Loc loc = Loc::current()) {
-    check_function<Model, Function>();
+    detail::check_function<Model, Function>();
     auto traced = [model = model_, forward = std::move(forward)](const Inputs& in) {
-      return named(forward(*model, in));
+      return detail::named(forward(*model, in));
     };
-    return CompiledFunction(attach_function(*this->impl_, std::move(traced), options, loc));
+    return CompiledFunction(detail::attach_function(*this->impl_, std::move(traced), options, loc));
   }
 
   /// Replaces the model. Recompiles the same losses with the same options on the same device.
@@ -116,33 +114,32 @@ class ModelTrainer : public Base {
   /// are in memory until the new one is complete. Nothing is changed if it throws; it throws as
   /// compile(). No other thread may use the trainer during the call.
   void replace_model(Model model, bool keep = false, Loc loc = Loc::current()) {
-    ModelFunctions functions;
+    detail::ModelFunctions functions;
     auto kept = detail::keep(std::move(model), functions);
-    std::vector<TraceFunction> traced;
-    for (const auto& loss : losses_) traced.push_back(traced_loss<Model>(kept, loss));
-    this->rebind(replace_trainer(*this->impl_, std::move(functions), std::move(traced), keep, loc));
+    std::vector<detail::TraceFunction> traced;
+    for (const auto& loss : losses_) traced.push_back(detail::traced_loss<Model>(kept, loss));
+    this->rebind(
+        detail::replace_trainer(*this->impl_, std::move(functions), std::move(traced), keep, loc));
     model_ = std::move(kept);
   }
 
  private:
   std::shared_ptr<const Model> model_;
-  std::vector<LossFunction<Model>> losses_;
+  std::vector<detail::LossFunction<Model>> losses_;
 };
-
-}  // namespace detail
 
 /// A model compiled for training with one loss, returned by compile(). Movable.
 ///
 /// Its members are inherited:
 /// - Stepper: step(), run(), submit(), losses, learning rate, run-time scalars, gradients, profile.
-/// - `detail::ModelTrainer`: `model()`, `attach()`, `replace_model()`.
+/// - `ModelTrainer`: `model()`, `attach()`, `replace_model()`.
 /// - TrainerBase: datasets, parameters, optimizer states, checkpoints, reports.
 ///
 /// Converts to AnyTrainer, for functions that work with any model.
 template <class Model>
-class Trainer : public detail::ModelTrainer<Model, AnyTrainer> {
+class Trainer : public ModelTrainer<Model, AnyTrainer> {
  public:
-  using detail::ModelTrainer<Model, AnyTrainer>::ModelTrainer;
+  using ModelTrainer<Model, AnyTrainer>::ModelTrainer;
 };
 
 /// A model compiled for training with several losses (objectives), returned by compile(). Movable.
@@ -150,14 +147,14 @@ class Trainer : public detail::ModelTrainer<Model, AnyTrainer> {
 /// Its members are inherited:
 /// - AnyMultiTrainer: `trainer["name"]`, which returns an Objective with the calls that step one
 ///   loss, and objectives().
-/// - `detail::ModelTrainer`: `model()`, `attach()`, `replace_model()`.
+/// - `ModelTrainer`: `model()`, `attach()`, `replace_model()`.
 /// - TrainerBase: datasets, parameters, optimizer states, checkpoints, reports.
 ///
 /// Converts to AnyMultiTrainer, for functions that work with any model.
 template <class Model>
-class MultiTrainer : public detail::ModelTrainer<Model, AnyMultiTrainer> {
+class MultiTrainer : public ModelTrainer<Model, AnyMultiTrainer> {
  public:
-  using detail::ModelTrainer<Model, AnyMultiTrainer>::ModelTrainer;
+  using ModelTrainer<Model, AnyMultiTrainer>::ModelTrainer;
 };
 
 /// One of several losses over the parameters of a model, with its training options.
@@ -202,7 +199,7 @@ Trainer<Model> compile(Model model, Loss loss, const CompileOptions& options,
       kept, {function},
       detail::make_trainer(
           std::move(functions), {{"", detail::traced_loss<Model>(kept, function), {}, options}},
-          {options.seed, options.device, options.memory_budget, options.initial}, loc));
+          false, {options.seed, options.device, options.memory_budget, options.initial}, loc));
 }
 
 /// Compiles several losses over one model, for example the two sides of a GAN. The caller decides
@@ -231,7 +228,7 @@ MultiTrainer<Model> compile(
   }
   return MultiTrainer<Model>(
       kept, std::move(losses),
-      detail::make_trainer(std::move(functions), std::move(sources), options, loc));
+      detail::make_trainer(std::move(functions), std::move(sources), true, options, loc));
 }
 
 /// Compiles as compile(), but without a device. Use it for report(), explain(), graph() and names

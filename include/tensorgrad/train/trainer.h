@@ -46,7 +46,7 @@ struct ObjectiveSource {
 
 // Creates a trainer. Replaces seed, device and memory budget of the objectives by the trainer's.
 std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model,
-                                          std::vector<ObjectiveSource> objectives,
+                                          std::vector<ObjectiveSource> objectives, bool named,
                                           const TrainerOptions& options, SourceLocation location);
 // Creates a trainer like `old` for another model. `losses` has the same order as the objectives of
 // `old`. With `keep`, copies parameters of equal name and shape and model states of equal name and
@@ -175,6 +175,12 @@ class Stepper {
  protected:
   Stepper(std::shared_ptr<detail::TrainerImpl> impl, std::size_t index)
       : trainer_(std::move(impl), "Trainer"), index_(index) {}
+  // A trainer is copied and assigned whole, never by one of its bases.
+  Stepper(const Stepper&) = default;
+  Stepper(Stepper&&) = default;
+  Stepper& operator=(const Stepper&) = default;
+  Stepper& operator=(Stepper&&) = default;
+  ~Stepper() = default;
 
   detail::Handle<detail::TrainerImpl> trainer_;
   std::size_t index_;
@@ -204,10 +210,6 @@ class Objective : public Stepper {
 /// queued before them.
 class TrainerBase {
  public:
-  /// Wraps an implementation; called by compile().
-  explicit TrainerBase(std::shared_ptr<detail::TrainerImpl> impl)
-      : impl_(std::move(impl), "Trainer") {}
-
   /// Stops calls of step(), run(), submit() and profile() in other threads with an AbortedError. A
   /// call stops while it waits for its turn; run() and submit() also stop between groups of steps.
   /// Completed steps and their losses are kept. Later calls and attached functions are not
@@ -297,6 +299,14 @@ class TrainerBase {
   [[nodiscard]] std::string explain() const;
 
  protected:
+  explicit TrainerBase(std::shared_ptr<detail::TrainerImpl> impl)
+      : impl_(std::move(impl), "Trainer") {}
+  TrainerBase(const TrainerBase&) = default;
+  TrainerBase(TrainerBase&&) = default;
+  TrainerBase& operator=(const TrainerBase&) = default;
+  TrainerBase& operator=(TrainerBase&&) = default;
+  ~TrainerBase() = default;
+
   detail::Handle<detail::TrainerImpl> impl_;
 };
 
@@ -308,8 +318,13 @@ class AnyTrainer : public TrainerBase, public Stepper {
   /// Wraps an implementation; called by compile().
   explicit AnyTrainer(const std::shared_ptr<detail::TrainerImpl>& impl)
       : TrainerBase(impl), Stepper(impl, 0) {}
+  AnyTrainer(const AnyTrainer&) = default;
+  AnyTrainer(AnyTrainer&&) = default;
+  ~AnyTrainer() = default;
 
  protected:
+  AnyTrainer& operator=(const AnyTrainer&) = default;
+  AnyTrainer& operator=(AnyTrainer&&) = default;
   void rebind(std::shared_ptr<detail::TrainerImpl> impl) {
     impl_ = {std::move(impl), "Trainer"};
     trainer_ = impl_;
@@ -320,7 +335,12 @@ class AnyTrainer : public TrainerBase, public Stepper {
 /// The copy shares the trainer's parameters, states and counters, as a copy of AnyTrainer does.
 class AnyMultiTrainer : public TrainerBase {
  public:
-  using TrainerBase::TrainerBase;
+  /// Wraps an implementation; called by compile().
+  explicit AnyMultiTrainer(std::shared_ptr<detail::TrainerImpl> impl)
+      : TrainerBase(std::move(impl)) {}
+  AnyMultiTrainer(const AnyMultiTrainer&) = default;
+  AnyMultiTrainer(AnyMultiTrainer&&) = default;
+  ~AnyMultiTrainer() = default;
 
   /// Returns an objective by name. Throws UserError listing the objectives if the name is unknown.
   [[nodiscard]] Objective operator[](const NameRef& objective) const;
@@ -329,6 +349,8 @@ class AnyMultiTrainer : public TrainerBase {
   [[nodiscard]] std::vector<std::string> objectives() const;
 
  protected:
+  AnyMultiTrainer& operator=(const AnyMultiTrainer&) = default;
+  AnyMultiTrainer& operator=(AnyMultiTrainer&&) = default;
   void rebind(std::shared_ptr<detail::TrainerImpl> impl) { impl_ = {std::move(impl), "Trainer"}; }
 };
 

@@ -116,9 +116,9 @@ TEST(Csv, other_delimiters_work) {
   EXPECT_EQ(error_of("1", options), "f: the delimiter \"\\\"\" cannot be used");
 }
 
-TEST(Csv, unlabelled_tables_and_fixed_classes) {
+TEST(Csv, unlabeled_tables_and_fixed_classes) {
   CsvOptions options;
-  options.unlabelled = true;
+  options.unlabeled = true;
   const CsvData plain = parse("1,2\n3,4\n", options);
   EXPECT_EQ(plain.train.features, (Floats{1, 2, 3, 4}));
   EXPECT_TRUE(plain.train.labels.empty());
