@@ -107,8 +107,7 @@ TEST(GraphRun, errors_name_the_leaf_or_the_line) {
   ir::LeafOptions unknown, wrong;
   unknown.given["v"] = floats({1}, {1});
   wrong.given["w"] = floats({2, 3}, {1, 2, 3, 4, 5, 6});
-  expect_error(unknown, kTraining,
-               "unknown leaf 'v'; available: w, params, rows, count, _lr");
+  expect_error(unknown, kTraining, "unknown leaf 'v'; available: w, params, rows, count, _lr");
   expect_error(wrong, kTraining, "leaf 'w': expected f32[3,2], got f32[2,3]");
   expect_error({}, "%0 = what()", "x.ir:1: expected the name of an op, got 'what'");
   // Not the line after it, where the reader already is.

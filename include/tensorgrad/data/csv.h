@@ -23,7 +23,7 @@ struct CsvOptions {
   std::string label;
 
   bool unlabeled = false;  ///< All columns are features.
-  std::string label_hint;   ///< Appended to errors about the label: how to set its column.
+  std::string label_hint;  ///< Appended to errors about the label: how to set its column.
   Header header = Header::kAuto;
   char delimiter = ',';  ///< Not a quote, a line break or a zero byte.
 

@@ -211,12 +211,10 @@ TEST(TokenizerHostile, broken_pairs_are_named_with_their_line) {
   EXPECT_EQ(refused(""), "no error");
   EXPECT_EQ(refused("a b\n# #\n# a"), "no error");
   EXPECT_EQ(refused("a b\n#version: 0.2\n"), "merge [1]: \"#version:\" is not in the vocabulary");
-  EXPECT_EQ(refused("a b\nab\n"),
-            "line 2: expected two tokens separated by a space, got \"ab\"");
+  EXPECT_EQ(refused("a b\nab\n"), "line 2: expected two tokens separated by a space, got \"ab\"");
   EXPECT_EQ(refused("a b\na b \n"),
             "line 2: expected two tokens separated by a space, got \"a b \"");
-  EXPECT_EQ(refused(" a\n"),
-            "line 1: expected two tokens separated by a space, got \" a\"");
+  EXPECT_EQ(refused(" a\n"), "line 1: expected two tokens separated by a space, got \" a\"");
   EXPECT_EQ(refused("a b\n\n\n# #\n"),
             "line 2: expected two tokens separated by a space, got an empty line");
   EXPECT_EQ(refused("a b\nb b\n"), "merge [1]: \"bb\" is not in the vocabulary");
