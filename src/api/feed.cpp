@@ -6,6 +6,9 @@
 
 #include "compile/words.h"
 #include "ops/registry.h"
+#include "tensorgrad/ops/creation.h"
+#include "tensorgrad/ops/indexing.h"
+#include "tensorgrad/ops/views.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {

@@ -8,6 +8,9 @@
 #include "base/check.h"
 #include "base/numbers.h"
 #include "ops/registry.h"
+#include "tensorgrad/ops/pointwise.h"
+#include "tensorgrad/ops/reduction.h"
+#include "tensorgrad/ops/state.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {

@@ -5,6 +5,10 @@
 
 #include "ops/registry.h"
 #include "ops/structured.h"
+#include "tensorgrad/ops/creation.h"
+#include "tensorgrad/ops/pointwise.h"
+#include "tensorgrad/ops/state.h"
+#include "tensorgrad/ops/views.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
