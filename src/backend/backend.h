@@ -32,6 +32,7 @@ struct DeviceInfo {
   bool software = false;        // a rasteriser on the CPU
   bool cuts_rows = false;       // shares a long row of a launch among all of its threads by itself
   bool joins_launches = false;  // runs launches beside each other as one
+  bool slow_barriers = false;   // a barrier costs more than the arithmetic that it saves
   bool stores_f16 = true;       // kernels may read and write elements of two bytes, which are
                                 // rounded to nearest when stored
   DeviceLimits limits;

@@ -222,7 +222,9 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
   request.plan.max_binding_bytes = device.limits.max_binding_bytes;
   request.plan.max_buffer_bytes = device.limits.max_buffer_bytes;
   request.plan.stores_f16 = device.stores_f16;
-  const bool rows = device.joins_launches && device.limits.max_workgroup_bytes >= kRowEpilogueBytes;
+  // Kernels of whole rows, and chains of them, synchronize all the time.
+  const bool rows = device.joins_launches && !device.slow_barriers &&
+                    device.limits.max_workgroup_bytes >= kRowEpilogueBytes;
   request.fusing.row_epilogue_columns = rows ? kMostRowColumns : 0;
   if (device.joins_launches) request.fusing.cached_elements = kCachedOnGpu;
   request.plan.join_bindings = device.joins_launches ? device.limits.max_storage_bindings : 0;

@@ -36,7 +36,12 @@ std::string header_of(const Launch& launch) {
 
 namespace tensorgrad::wgsl {
 
-Shader write_shader(const Launch& launch, const WgslOptions& options) {
+Shader write_shader(const Launch& launch, const WgslOptions& asked) {
+  WgslOptions options = asked;
+  if (asked.barrier_free && launch.kind != LaunchKind::kSort &&
+      launch.kind != LaunchKind::kAttention) {
+    options.tile = options.lanes = 1;
+  }
   switch (launch.kind) {
     case LaunchKind::kMap: return write_map(launch, options);
     case LaunchKind::kRow: return write_row(launch, options);

@@ -203,9 +203,9 @@ io::TuningEntry WebGpuDevice::time_forms(const Launch& launch,
 std::vector<std::shared_ptr<Pipeline>> WebGpuDevice::tune(const Program& program,
                                                           std::vector<Dispatch>& dispatches) {
   std::vector<std::shared_ptr<Pipeline>> kept;
-  const bool forced = forced_.tile != 0 || forced_.unit_tile != 0 || !replacement_.empty();
-  if (tuning_ == nullptr || forced) return kept;
   const WgslOptions options = kernel_options();
+  const bool forced = forced_.tile != 0 || forced_.unit_tile != 0 || !replacement_.empty();
+  if (tuning_ == nullptr || options.barrier_free || forced) return kept;
   bool fresh = false;
   for (Dispatch& dispatch : dispatches) {
     if (!has_forms(program, dispatch)) continue;
