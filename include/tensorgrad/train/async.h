@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+// Calls that do not block: futures of C++20 coroutines, and the executors that run the calls.
+#pragma once
+
+#include <condition_variable>
+#include <coroutine>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "tensorgrad/error.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
+
+/// Runs functions, later or on other threads. Derive from it to use the threads or the event loop
+/// of an application.
+class Executor {
+ public:
+  Executor() = default;
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+  virtual ~Executor() = default;
+
+  /// Queues `work`, which does not throw. Any thread can call it.
+  virtual void post(std::function<void()> work) = 0;
+
+  /// Runs one queued function on the calling thread and returns true. Returns false if there is
+  /// none, or if the executor has threads that run them. Future::wait() calls it repeatedly.
+  virtual bool run_one() { return false; }
+};
+
+/// An executor with threads of its own. The destructor waits for the queued functions.
+class ThreadExecutor : public Executor {
+ public:
+  /// Starts `threads` threads, at least 1.
+  explicit ThreadExecutor(int threads = 1);
+  ~ThreadExecutor() override;
+
+  void post(std::function<void()> work) override;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Returns the executor that asynchronous calls use by default. It is never destroyed. It has two
+/// threads; in a browser without threads, it runs functions one after another between events of the
+/// page.
+Executor& default_executor();
+
+namespace detail {
+
+// What a Future and the call that completes it share.
+class FutureBase {
+ public:
+  explicit FutureBase(Executor* executor) : executor_(executor) {}
+  [[nodiscard]] bool ready() const;
+  void wait();
+  // Runs `then` on completion, at once if that is past.
+  void on_ready(std::function<void()> then);
+
+ protected:
+  // Marks the result as there, and runs what waits for it.
+  void complete();
+  std::exception_ptr error_;
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<void()> then_;
+  Executor* executor_;  // null: not known
+  bool ready_ = false;
+};
+
+template <class T>
+class FutureState : public FutureBase {
+ public:
+  using FutureBase::FutureBase;
+  template <class F>
+  void complete_with(F& work) {
+    try {
+      if constexpr (std::is_void_v<T>) {
+        work();
+      } else {
+        value_.emplace(work());
+      }
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    complete();
+  }
+  void fail(std::exception_ptr error) {
+    error_ = std::move(error);
+    complete();
+  }
+  T take() {
+    if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));
+    if constexpr (!std::is_void_v<T>) {
+      T value = std::move(*value_);
+      value_.reset();
+      return value;
+    }
+  }
+
+ private:
+  std::optional<std::conditional_t<std::is_void_v<T>, char, T>> value_;
+};
+
+template <class T>
+struct FuturePromise;
+
+}  // namespace detail
+
+/// The result of an asynchronous call. Movable. Wait for it with get(), or with `co_await` in a
+/// coroutine; a coroutine can return a Future itself. The call completes even if the future is
+/// destroyed before.
+/// ```cpp
+/// tg::Future<void> train(tg::AnyTrainer& trainer) {
+///   for (int i = 0; i < 100; ++i) show(co_await trainer.run_async(10));
+/// }
+/// ```
+template <class T>
+class Future {
+ public:
+  using promise_type = detail::FuturePromise<T>;
+
+  /// Wraps a shared state; called by async().
+  explicit Future(std::shared_ptr<detail::FutureState<T>> state) : state_(std::move(state)) {}
+
+  /// Returns whether the call has completed.
+  [[nodiscard]] bool ready() const { return state().ready(); }
+
+  /// Waits until the call has completed.
+  void wait() const { state().wait(); }
+
+  /// Waits for the call and returns its result, or throws what it threw. Throws UserError if the
+  /// result was taken before.
+  T get() {
+    state().wait();
+    return std::exchange(state_, nullptr)->take();
+  }
+
+  /// Returns an awaitable like the future itself, after which the coroutine resumes on `executor`
+  /// instead of the thread that completed the call.
+  [[nodiscard]] auto resume_on(Executor& executor) { return Awaiter{take_state(), &executor}; }
+
+  /// Suspends the coroutine until the call has completed. Takes the result as get() does.
+  auto operator co_await() { return Awaiter{take_state(), nullptr}; }
+
+ private:
+  struct Awaiter {
+    std::shared_ptr<detail::FutureState<T>> state;
+    Executor* executor;
+    [[nodiscard]] bool await_ready() const { return executor == nullptr && state->ready(); }
+    void await_suspend(std::coroutine_handle<> coroutine) {
+      state->on_ready([coroutine, to = executor] {
+        if (to == nullptr) return coroutine.resume();
+        to->post([coroutine] { coroutine.resume(); });
+      });
+    }
+    T await_resume() { return state->take(); }
+  };
+
+  detail::FutureState<T>& state() const {
+    if (state_ == nullptr) throw UserError("Future: the result was taken before");
+    return *state_;
+  }
+  std::shared_ptr<detail::FutureState<T>> take_state() {
+    state();
+    return std::exchange(state_, nullptr);
+  }
+
+  std::shared_ptr<detail::FutureState<T>> state_;
+};
+
+namespace detail {
+
+template <class T>
+struct FuturePromiseBase {
+  std::shared_ptr<FutureState<T>> state = std::make_shared<FutureState<T>>(nullptr);
+  Future<T> get_return_object() { return Future<T>(state); }
+  std::suspend_never initial_suspend() { return {}; }
+  std::suspend_never final_suspend() noexcept { return {}; }
+  void unhandled_exception() { state->fail(std::current_exception()); }
+};
+
+template <class T>
+struct FuturePromise : FuturePromiseBase<T> {
+  void return_value(T value) {
+    const auto work = [&] { return std::move(value); };
+    this->state->complete_with(work);
+  }
+};
+
+template <>
+struct FuturePromise<void> : FuturePromiseBase<void> {
+  void return_void() {
+    const auto work = [] {};
+    state->complete_with(work);
+  }
+};
+
+}  // namespace detail
+
+/// Queues the call `work()` on `executor` and returns its future result. References captured by
+/// `work` must stay valid until then. The asynchronous members of trainers and functions are
+/// shorthands for it.
+/// ```cpp
+/// tg::Future<tg::Profile> profile = tg::async([trainer]() mutable { return trainer.profile(); });
+/// ```
+template <class Work>
+auto async(Work work, Executor& executor = default_executor()) {
+  using Result = std::invoke_result_t<Work&>;
+  auto state = std::make_shared<detail::FutureState<Result>>(&executor);
+  // Functions of std::function are copyable; `work` need not be.
+  auto shared = std::make_shared<Work>(std::move(work));
+  executor.post([state, shared]() mutable {
+    state->complete_with(*shared);
+    shared.reset();
+  });
+  return Future<Result>(std::move(state));
+}
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

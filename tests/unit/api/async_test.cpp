@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// Futures, coroutines and executors.
+#include "tensorgrad/train/async.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <thread>
+
+namespace tensorgrad {
+namespace {
+
+using testing::HasSubstr;
+
+// Runs what is posted when it is told to, on the caller's thread.
+class ManualExecutor : public Executor {
+ public:
+  void post(std::function<void()> work) override { queue.push_back(std::move(work)); }
+  bool run_one() override {
+    if (queue.empty()) return false;
+    const auto next = std::move(queue.front());
+    queue.pop_front();
+    next();
+    return true;
+  }
+  std::deque<std::function<void()>> queue;
+};
+
+TEST(Async, returns_what_the_call_returns) {
+  ThreadExecutor executor;
+  EXPECT_EQ(async([] { return 42; }, executor).get(), 42);
+  const auto caller = std::this_thread::get_id();
+  EXPECT_NE(async([] { return std::this_thread::get_id(); }, executor).get(), caller);
+  EXPECT_NE(async([] { return std::this_thread::get_id(); }).get(), caller);
+}
+
+TEST(Async, takes_and_returns_what_can_only_be_moved) {
+  auto value = std::make_unique<int>(7);
+  Future<std::unique_ptr<int>> future =
+      async([value = std::move(value)]() mutable { return std::move(value); });
+  EXPECT_EQ(*future.get(), 7);
+}
+
+TEST(Async, throws_what_the_call_throws) {
+  Future<int> future = async([]() -> int { throw ShapeError("no such shape"); });
+  try {
+    future.get();
+    FAIL() << "nothing was thrown";
+  } catch (const ShapeError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("no such shape"));
+  }
+}
+
+TEST(Async, a_result_is_taken_once) {
+  Future<int> future = async([] { return 1; });
+  EXPECT_EQ(future.get(), 1);
+  EXPECT_THROW(future.get(), UserError);
+  EXPECT_THROW(static_cast<void>(future.ready()), UserError);
+}
+
+TEST(Async, waits_by_running_what_is_queued) {
+  ManualExecutor executor;
+  std::vector<int> order;
+  Future<void> first = async([&] { order.push_back(1); }, executor);
+  Future<void> second = async([&] { order.push_back(2); }, executor);
+  EXPECT_FALSE(second.ready());
+  second.get();
+  EXPECT_TRUE(first.ready());
+  EXPECT_EQ(order, (std::vector{1, 2}));
+}
+
+TEST(Async, completes_without_its_future) {
+  std::atomic<bool> done = false;
+  {
+    ThreadExecutor executor;
+    static_cast<void>(async([&] { done = true; }, executor));
+  }
+  EXPECT_TRUE(done);
+}
+
+TEST(Async, captures_are_released_with_the_call) {
+  ManualExecutor executor;
+  auto held = std::make_shared<int>(1);
+  Future<int> future = async([held] { return *held; }, executor);
+  EXPECT_EQ(held.use_count(), 2);
+  executor.run_one();
+  EXPECT_EQ(held.use_count(), 1);
+  EXPECT_EQ(future.get(), 1);
+}
+
+Future<int> sum(Executor& executor) {
+  int total = 0;
+  for (int i = 1; i <= 3; ++i) total += co_await async([i] { return i; }, executor);
+  co_return total;
+}
+
+Future<void> fails(Executor& executor) {
+  co_await async([] { throw UserError("inside"); }, executor);
+}
+
+TEST(Async, coroutines_await_calls) {
+  ThreadExecutor executor(2);
+  EXPECT_EQ(sum(executor).get(), 6);
+  EXPECT_THROW(fails(executor).get(), UserError);
+}
+
+TEST(Async, coroutines_resume_on_the_executor_asked_for) {
+  ThreadExecutor calls;
+  ManualExecutor page;
+  std::thread::id resumed;
+  const auto body = [&]() -> Future<int> {
+    const int value = co_await async([] { return 5; }, calls).resume_on(page);
+    resumed = std::this_thread::get_id();
+    co_return value;
+  };
+  Future<int> future = body();
+  while (!future.ready()) page.run_one();
+  EXPECT_EQ(future.get(), 5);
+  EXPECT_EQ(resumed, std::this_thread::get_id());
+}
+
+TEST(Async, coroutines_await_what_is_ready) {
+  ManualExecutor executor;
+  Future<int> ready = async([] { return 3; }, executor);
+  executor.run_one();
+  const auto body = [](Future<int> future) -> Future<int> { co_return 2 * co_await future; };
+  Future<int> doubled = body(std::move(ready));
+  EXPECT_TRUE(doubled.ready());
+  EXPECT_EQ(doubled.get(), 6);
+}
+
+TEST(Async, needs_a_thread) { EXPECT_THROW(ThreadExecutor(0), UserError); }
+
+}  // namespace
+}  // namespace tensorgrad
