@@ -22,6 +22,7 @@ constexpr std::array<Feature, 3> kFeatures = {{{WGPUFeatureName_TimestampQuery, 
 std::string backend_name(WGPUBackendType type) {
   switch (type) {
     case WGPUBackendType_Null: return "Null";
+    case WGPUBackendType_WebGPU: return "WebGPU";
     case WGPUBackendType_D3D11: return "D3D11";
     case WGPUBackendType_D3D12: return "D3D12";
     case WGPUBackendType_Metal: return "Metal";
@@ -32,11 +33,18 @@ std::string backend_name(WGPUBackendType type) {
   }
 }
 
+bool names_one_of(const std::string& name, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const char* word) { return name.find(word) != std::string::npos; });
+}
+
+// A browser calls it "google swiftshader".
+bool is_swiftshader(const std::string& name) {
+  return names_one_of(name, {"SwiftShader", "swiftshader"});
+}
+
 bool names_software(const std::string& name) {
-  for (const char* word : {"llvmpipe", "lavapipe", "SwiftShader", "Basic Render"}) {
-    if (name.find(word) != std::string::npos) return true;
-  }
-  return false;
+  return is_swiftshader(name) || names_one_of(name, {"llvmpipe", "lavapipe", "Basic Render"});
 }
 
 // Fills in kind, usable and why.
@@ -48,11 +56,14 @@ void judge(const WGPUAdapterInfo& raw, const WebGpuOptions& options, AdapterInfo
     default: info.kind = "unknown"; break;
   }
   info.device.software = info.kind == "cpu" || names_software(info.device.name);
-  const bool known_backend = raw.backendType == WGPUBackendType_Vulkan ||
-                             raw.backendType == WGPUBackendType_Metal ||
-                             raw.backendType == WGPUBackendType_D3D12;
+  // SwiftShader switches between the threads of a workgroup at each barrier. llvmpipe does not.
+  info.device.slow_barriers = is_swiftshader(info.device.name);
+  const bool known_backend =
+      raw.backendType == WGPUBackendType_Vulkan || raw.backendType == WGPUBackendType_WebGPU ||
+      raw.backendType == WGPUBackendType_Metal || raw.backendType == WGPUBackendType_D3D12;
   if (!known_backend) {
-    info.why = "its backend is " + backend_name(raw.backendType) + ", not Vulkan, Metal or D3D12";
+    info.why = "its backend is " + backend_name(raw.backendType) +
+               ", not Vulkan, Metal, D3D12 or a browser's WebGPU";
   } else if (info.device.software && !options.allow_software) {
     info.why = "a software rasterizer: slower than the cpu backend, used only on request";
   } else {

@@ -211,7 +211,7 @@ std::string WebGpuDevice::end_scope() {
     info.callback = take_scope;
     info.userdata1 = &answer;
     api_.DevicePopErrorScope(device_.get(), info);
-    while (!answer.done) api_.vendor->poll(api_, device_.get());
+    while (!answer.done) api_.vendor->wait_for_event(api_, device_.get());
     if (first.empty()) first = answer.message;
   }
   const std::lock_guard lock(faults_->mutex);
@@ -325,7 +325,7 @@ std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
   std::vector<webgpu::Adapter> adapters = webgpu::find_patiently(
       [&] { return webgpu::find_adapters(*api, options); },
       [&](auto& found) { return webgpu::choose_adapter(found, options.adapter) != nullptr; },
-      [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); });
+      [&](std::chrono::milliseconds time) { api->vendor->sleep(time); });
   webgpu::Adapter* chosen = webgpu::choose_adapter(adapters, options.adapter);
   if (chosen != nullptr)
     return std::make_unique<webgpu::WebGpuDevice>(*api, std::move(*chosen), options);

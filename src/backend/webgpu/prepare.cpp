@@ -2,9 +2,7 @@
 // Programs made ready: kernels compiled once per text, bind groups made once per launch.
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <map>
-#include <thread>
 #include <utility>
 
 #include "backend/webgpu/device.h"
@@ -146,10 +144,7 @@ void WebGpuDevice::make_in_background(const Work& work) {
     info.userdata2 = &waiting;
     api_.DeviceCreateComputePipelineAsync(device_.get(), &descriptor, info);
   }
-  while (waiting.left > 0) {
-    api_.vendor->poll(api_, device_.get());
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
+  while (waiting.left > 0) api_.vendor->wait(api_, device_.get(), 0);
 }
 
 std::shared_ptr<Pipeline> WebGpuDevice::compile(const Kernel& kernel) {
@@ -271,6 +266,9 @@ WgslOptions WebGpuDevice::kernel_options() const {
   options.max_threads = info_.limits.max_workgroup_invocations;
   options.max_workgroup_bytes = info_.limits.max_workgroup_bytes;
   options.units = units_;
+  const bool forced = forced_.tile != 0 || forced_.lanes != 0 || forced_.unit_tile != 0 ||
+                      forced_.subgroups.size != 0;
+  options.barrier_free |= info_.slow_barriers && !forced;
   if (options.subgroups.size == 0) options.subgroups = subgroups_.value_or(Subgroups{});
   return options;
 }

@@ -3,10 +3,12 @@
 // shaders without bounds checks, waiting, timestamps, logs. vendor.cpp alone includes wgpu.h.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "backend/webgpu/api.h"
@@ -46,10 +48,14 @@ class Vendor {
   // Submits command buffers, to be run in order; gives a mark for wait().
   virtual std::uint64_t submit(const Api& api, WGPUQueue queue,
                                std::span<const WGPUCommandBuffer> commands) const = 0;
-  // Calls the callbacks that are due.
+  // Calls the callbacks that are due. Does not wait.
   virtual void poll(const Api& api, WGPUDevice device) const = 0;
+  // The same, and waits for one first if it comes only then. Callers loop.
+  virtual void wait_for_event(const Api& api, WGPUDevice device) const { poll(api, device); }
   // The same, after waiting: until the submission is done, or for a moment. Callers loop.
   virtual void wait(const Api& api, WGPUDevice device, std::uint64_t mark) const = 0;
+  // Pauses the caller, between two looks for an adapter.
+  virtual void sleep(std::chrono::milliseconds time) const { std::this_thread::sleep_for(time); }
   // Nanoseconds per tick of a timestamp query.
   virtual double timestamp_period(WGPUQueue queue) const = 0;
 };

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT
+# How programs for the browser are compiled and linked. Whoever links the library gets it.
+set(exceptions -fwasm-exceptions)
+foreach(part IN ITEMS tensorgrad ${parts})
+  target_compile_options(${part} PUBLIC ${exceptions} PRIVATE -msimd128)
+endforeach()
+target_link_options(tensorgrad PUBLIC ${exceptions}
+  -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sSTACK_SIZE=8MB)
+if(TENSORGRAD_WEBGPU)
+  # The program is suspended while it waits for a promise of WebGPU (JSPI).
+  target_link_options(tensorgrad PUBLIC -sJSPI
+    "$<BUILD_INTERFACE:--js-library=${PROJECT_SOURCE_DIR}/src/backend/webgpu/browser.js>"
+    "$<INSTALL_INTERFACE:--js-library=\${_IMPORT_PREFIX}/${CMAKE_INSTALL_DATADIR}/tensorgrad/browser.js>")
+endif()
