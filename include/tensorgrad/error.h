@@ -19,6 +19,13 @@ struct SourceLocation {
 
   constexpr SourceLocation() = default;
 
+  /// Returns the line of the call. As a default argument, returns the line of the call of the
+  /// function that has it. Bindings of other languages pass a location of their own instead.
+  static constexpr SourceLocation current(const char* file_name = __builtin_FILE(),
+                                          unsigned line_number = __builtin_LINE()) {
+    return {file_name, line_number};
+  }
+
   /// Creates a location from a file name and a line number, or from a `std::source_location`.
   constexpr SourceLocation(const char* file_name, unsigned line_number)
       : file(file_name), line(line_number) {}

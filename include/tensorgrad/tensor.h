@@ -4,7 +4,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <source_location>
 #include <type_traits>
 #include <vector>
 
@@ -15,7 +14,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 /// Source location of a call. Ops take that of their caller as the last argument (pointwise ops:
 /// with Operand), so that errors can report it.
-using Loc = std::source_location;
+using Loc = SourceLocation;
 
 class Trace;
 class Parameter;

@@ -15,7 +15,7 @@ constexpr std::size_t kDeepest = 256;
 
 }  // namespace
 
-Parameter::Parameter(Shape shape, Init init, std::source_location loc)
+Parameter::Parameter(Shape shape, Init init, SourceLocation loc)
     : shape_(std::move(shape)), init_(std::move(init)), location_(loc) {
   check_shape("parameter", shape_, location_);
   check_initial("parameter", init_, shape_, location_);
@@ -36,7 +36,7 @@ Tensor Parameter::tensor(SourceLocation location) const {
   return trace.tensor(found->second);
 }
 
-Buffer::Buffer(Shape shape, double initial, DType dtype, std::source_location loc)
+Buffer::Buffer(Shape shape, double initial, DType dtype, SourceLocation loc)
     : shape_(std::move(shape)), initial_(initial), dtype_(dtype), location_(loc) {
   check_shape("buffer", shape_, location_);
 }

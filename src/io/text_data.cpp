@@ -96,7 +96,7 @@ TextData read_text(const std::string& path, const TextOptions& options) {
 }
 
 TokenWindows::TokenWindows(std::span<const std::int32_t> tokens, std::int64_t length,
-                           std::int64_t stride, std::source_location loc)
+                           std::int64_t stride, SourceLocation loc)
     : tokens_(tokens), length_(length), stride_(stride) {
   if (length < 1 || stride < 1 || length > static_cast<std::int64_t>(tokens.size())) {
     throw UserError("cannot take windows of " + std::to_string(length) + " tokens with stride " +
@@ -106,7 +106,7 @@ TokenWindows::TokenWindows(std::span<const std::int32_t> tokens, std::int64_t le
   }
 }
 
-std::span<const std::int32_t> TokenWindows::at(std::int64_t index, std::source_location loc) const {
+std::span<const std::int32_t> TokenWindows::at(std::int64_t index, SourceLocation loc) const {
   if (index < 0 || index >= size()) {
     throw UserError("window " + std::to_string(index) + " is out of range; expected 0 to " +
                         std::to_string(size() - 1),

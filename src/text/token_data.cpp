@@ -117,7 +117,7 @@ TokenFile::TokenFile(const std::string& path, RawTokens type)
 }
 
 void TokenFile::read(std::int64_t begin, std::span<std::int32_t> out,
-                     std::source_location loc) const {
+                     SourceLocation loc) const {
   const auto count = static_cast<std::int64_t>(out.size());
   if (begin < 0 || begin > size_ || count > size_ - begin) {
     throw UserError(path_ + ": tokens " + std::to_string(begin) + " to " +
@@ -152,7 +152,7 @@ std::vector<std::int32_t> TokenFile::read_all() const {
   return all;
 }
 
-TokenChunks::TokenChunks(std::int64_t tokens, std::int64_t length, std::source_location loc)
+TokenChunks::TokenChunks(std::int64_t tokens, std::int64_t length, SourceLocation loc)
     : length_(length), pairs_(tokens - 1) {
   if (tokens >= 2 && length >= 1) return;
   throw UserError("cannot make chunks of " + std::to_string(length) +
@@ -162,17 +162,17 @@ TokenChunks::TokenChunks(std::int64_t tokens, std::int64_t length, std::source_l
 }
 
 TokenChunks::TokenChunks(std::span<const std::int32_t> tokens, std::int64_t length,
-                         std::source_location loc)
+                         SourceLocation loc)
     : TokenChunks(static_cast<std::int64_t>(tokens.size()), length, loc) {
   tokens_ = tokens;
 }
 
-TokenChunks::TokenChunks(TokenFile file, std::int64_t length, std::source_location loc)
+TokenChunks::TokenChunks(TokenFile file, std::int64_t length, SourceLocation loc)
     : TokenChunks(file.size(), length, loc) {
   file_ = std::make_shared<const TokenFile>(std::move(file));
 }
 
-TokenChunks::Chunk TokenChunks::at(std::int64_t index, std::source_location loc) const {
+TokenChunks::Chunk TokenChunks::at(std::int64_t index, SourceLocation loc) const {
   if (index < 0 || index >= size()) {
     throw UserError("chunk " + std::to_string(index) + " is out of range; expected 0 to " +
                         std::to_string(size() - 1),

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tensorgrad/error.h"
 #include "tensorgrad/types.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -80,7 +80,7 @@ class TokenWindows {
   /// Creates the windows. Throws UserError if `length` or `stride` is less than 1, or if there are
   /// fewer than `length` tokens.
   TokenWindows(std::span<const std::int32_t> tokens, std::int64_t length, std::int64_t stride = 1,
-               std::source_location loc = std::source_location::current());
+               SourceLocation loc = SourceLocation::current());
 
   /// Returns the number of windows.
   [[nodiscard]] std::int64_t size() const {
@@ -89,7 +89,7 @@ class TokenWindows {
 
   /// Returns a window. Throws UserError if the index is not in [0, size()).
   [[nodiscard]] std::span<const std::int32_t> at(
-      std::int64_t index, std::source_location loc = std::source_location::current()) const;
+      std::int64_t index, SourceLocation loc = SourceLocation::current()) const;
 
  private:
   std::span<const std::int32_t> tokens_;

@@ -5,12 +5,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "tensorgrad/version.h"
+#include "tensorgrad/error.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -53,7 +52,7 @@ class TokenFile {
   /// many. Throws IoError if a token is not in [0, vocab_size()), or above 2^31 - 1 without a
   /// vocabulary size.
   void read(std::int64_t begin, std::span<std::int32_t> out,
-            std::source_location loc = std::source_location::current()) const;
+            SourceLocation loc = SourceLocation::current()) const;
 
   /// Returns all tokens. Throws as read().
   [[nodiscard]] std::vector<std::int32_t> read_all() const;
@@ -77,9 +76,9 @@ class TokenChunks {
   /// Creates the chunks of tokens in memory, which must outlive them, or of a file. Throws
   /// UserError if there are fewer than two tokens or `length` is less than 1.
   TokenChunks(std::span<const std::int32_t> tokens, std::int64_t length,
-              std::source_location loc = std::source_location::current());
+              SourceLocation loc = SourceLocation::current());
   TokenChunks(TokenFile file, std::int64_t length,
-              std::source_location loc = std::source_location::current());
+              SourceLocation loc = SourceLocation::current());
 
   /// Inputs and targets of a chunk.
   struct Chunk {
@@ -96,10 +95,10 @@ class TokenChunks {
   /// Returns a chunk. Throws UserError if the index is not in [0, size()), and as
   /// TokenFile::read().
   [[nodiscard]] Chunk at(std::int64_t index,
-                         std::source_location loc = std::source_location::current()) const;
+                         SourceLocation loc = SourceLocation::current()) const;
 
  private:
-  TokenChunks(std::int64_t tokens, std::int64_t length, std::source_location loc);
+  TokenChunks(std::int64_t tokens, std::int64_t length, SourceLocation loc);
 
   std::span<const std::int32_t> tokens_;
   std::shared_ptr<const TokenFile> file_;  // null if tokens_ is used

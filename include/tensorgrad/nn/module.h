@@ -25,7 +25,7 @@ class Parameter {
  public:
   /// Declares a parameter. Throws ShapeError if the shape is invalid or does not match `init`.
   explicit Parameter(Shape shape, Init init = init::zeros(),
-                     std::source_location loc = std::source_location::current());
+                     SourceLocation loc = SourceLocation::current());
 
   /// Returns the shape.
   [[nodiscard]] const Shape& shape() const { return shape_; }
@@ -55,7 +55,7 @@ class Buffer {
   /// Declares a buffer whose elements start as `initial`. Throws ShapeError if the shape is
   /// invalid.
   explicit Buffer(Shape shape, double initial = 0, DType dtype = f32,
-                  std::source_location loc = std::source_location::current());
+                  SourceLocation loc = SourceLocation::current());
 
   /// Returns the shape.
   [[nodiscard]] const Shape& shape() const { return shape_; }

@@ -26,6 +26,17 @@ TEST(SourceLocation, takes_file_and_line_of_a_source_location) {
   EXPECT_EQ(to_string(location), std::string(here.file_name()) + ":" + std::to_string(here.line()));
 }
 
+SourceLocation location_of_call(SourceLocation location = SourceLocation::current()) {
+  return location;
+}
+
+TEST(SourceLocation, as_a_default_argument_is_the_line_of_the_call) {
+  const SourceLocation location = location_of_call();
+  EXPECT_EQ(location.line, static_cast<unsigned>(__LINE__ - 1));
+  EXPECT_STREQ(location.file, __FILE__);
+  EXPECT_EQ(location_of_call({"mlp.ts", 7}).line, 7U);
+}
+
 TEST(Error, what_is_the_message_alone_without_site_and_context) {
   const Error error("add: shapes differ");
   EXPECT_STREQ(error.what(), "add: shapes differ");
