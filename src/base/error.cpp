@@ -46,8 +46,13 @@ void Error::rebuild() {
   full_ += contexts_;
 }
 
-void detail::throw_moved_from(const char* what) {
+}  // namespace tensorgrad::inline TENSORGRAD_ABI
+
+// Opened as in the header: clang mangles a function by how its namespace was opened.
+namespace tensorgrad::detail {
+
+void throw_moved_from(const char* what) {
   throw UserError(std::string(what) + ": used after it was moved from");
 }
 
-}  // namespace tensorgrad::inline TENSORGRAD_ABI
+}  // namespace tensorgrad::detail

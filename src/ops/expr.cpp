@@ -10,7 +10,8 @@
 #include "ops/pointwise.h"
 #include "ops/structured.h"
 
-namespace tensorgrad::op {
+namespace tensorgrad::inline TENSORGRAD_ABI {
+namespace op {
 namespace {
 
 Attrs typed(DType dtype, const Shape& shape) {
@@ -264,4 +265,5 @@ Ex expand_reduced(Ex reduced, const std::vector<std::int64_t>& axes, const Shape
   return broadcast(reshape(reduced, kept), shape);
 }
 
-}  // namespace tensorgrad::op
+}  // namespace op
+}  // namespace tensorgrad::inline TENSORGRAD_ABI
