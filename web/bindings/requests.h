@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// Calls of JavaScript that can wait for a device: of trainers, functions and language models.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "model.h"
+
+namespace tensorgrad::web {
+
+// Arguments of a request by name, and where it was made.
+class Request {
+ public:
+  Request(const Value& message, Loc loc) : location(loc), message_(message) {}
+
+  template <class T>
+  T get(std::string_view name) const {
+    return read<T>(message_[name], where(name));
+  }
+  template <class T>
+  T get(std::string_view name, std::type_identity_t<T> fallback) const {
+    const Value& value = message_[name];
+    return value.present() ? read<T>(value, where(name)) : fallback;
+  }
+  const Value& operator[](std::string_view name) const { return message_[name]; }
+  [[nodiscard]] Where where(std::string_view name) const { return {std::string(name), location}; }
+
+  Loc location;
+
+ private:
+  const Value& message_;
+};
+
+using Handler = void (*)(const Request& request, Writer& result);
+using HandlerTable = std::span<const std::pair<std::string_view, Handler>>;
+
+HandlerTable trainer_handlers();
+HandlerTable function_handlers();
+HandlerTable text_handlers();
+
+// Answers an encoded request {call, file, line, ...}.
+void answer(const Value& message, Writer& result);
+
+// A function that JavaScript traced, by its tapes: one, or one for each dynamic size.
+class TracedFunction {
+ public:
+  // Reads {tapes: [[size, tape or error text], ...]}.
+  static std::shared_ptr<TracedFunction> from(const Value& value);
+  void add(const Value& tapes);
+
+  // Repeats the tape. Throws NeedsTape.
+  std::map<std::string, Tensor> operator()(const Model& model, const Inputs& in,
+                                           const std::vector<InputSpec>& specs) const;
+
+ private:
+  std::map<std::int64_t, Tape> tapes_;
+  std::map<std::int64_t, std::string> failed_;  // sizes that the function does not take
+};
+
+// Objects that JavaScript knows by number.
+template <class T>
+class Objects {
+ public:
+  double add(T object) {
+    all_.emplace(next_, std::move(object));
+    return next_++;
+  }
+  T& at(const Request& request) {
+    const auto found = all_.find(request.get<int>("id"));
+    if (found == all_.end()) throw UserError("the object was freed", request.location);
+    return found->second;
+  }
+  T* find(int id) {
+    const auto found = all_.find(id);
+    return found == all_.end() ? nullptr : &found->second;
+  }
+  void remove(int id) { all_.erase(id); }
+
+ private:
+  std::map<int, T> all_;
+  inline static int next_ = 1;
+};
+
+struct TrainerObject {
+  Trainer<Model> trainer;
+  std::shared_ptr<TracedFunction> loss;
+};
+struct FunctionObject {
+  CompiledFunction function;
+  Model model;
+  std::shared_ptr<TracedFunction> traced;
+};
+Objects<TrainerObject>& trainers();
+Objects<FunctionObject>& functions();
+
+// Values of a call's inputs.
+Feed read_feed(const Value& inputs, const Where& where);
+// Tensors by name: {shape, data}, or data with the shape that the model has.
+std::map<std::string, HostTensor> read_tensors_by_name(const Value& values, const Model& model,
+                                                       const Where& where);
+void put_profile(Writer& w, const Profile& profile);
+
+// Calls that take a path see a file in memory.
+class MemoryFile {
+ public:
+  MemoryFile();
+  explicit MemoryFile(std::string_view content);
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  ~MemoryFile();
+  [[nodiscard]] const std::string& path() const { return path_; }
+  void put_content(Writer& w) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace tensorgrad::web

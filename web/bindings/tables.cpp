@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// The tables that web/generate.py makes of the public headers.
+#include "registry.h"
+
+namespace tensorgrad::web {
+namespace {
+
+constexpr std::pair<std::string_view, Op> kOps[] = {
+#include "ops.inc"
+};
+
+constexpr std::pair<std::string_view, MakeOptimizer> kOptimizers[] = {
+#include "optimizers.inc"
+};
+
+constexpr std::pair<std::string_view, MakeSchedule> kSchedules[] = {
+#include "schedules.inc"
+};
+
+namespace initial {
+using namespace tensorgrad::init;  // default values name what is in it
+constexpr std::pair<std::string_view, MakeInit> kInits[] = {
+#include "inits.inc"
+};
+}  // namespace initial
+
+}  // namespace
+
+OpTable generated_ops() { return kOps; }
+MakerTable<MakeOptimizer> optimizer_makers() { return kOptimizers; }
+MakerTable<MakeSchedule> schedule_makers() { return kSchedules; }
+MakerTable<MakeInit> init_makers() { return initial::kInits; }
+
+}  // namespace tensorgrad::web

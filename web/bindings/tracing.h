@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// Functions that JavaScript traced. JavaScript runs such a function once, which records its calls on
+// a tape; the library replays the tape whenever it traces the function, in this instance of the
+// module or in that of a worker.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "convert.h"
+
+namespace tensorgrad::web {
+
+class Model;
+struct TapeEntry;
+
+// Recorded calls and the encoded value that they return: of a whole function, or of a callback such
+// as the function of checkpoint().
+struct Tape {
+  std::vector<TapeEntry> entries;
+  std::vector<std::byte> result;
+};
+
+// A recorded call: its encoded arguments, and what its callbacks did, in the order of their calls.
+struct TapeEntry {
+  std::vector<std::byte> message;
+  std::vector<Tape> callbacks;
+};
+
+void put(Writer& w, const Tape& tape);
+Tape read_tape(const Value& value);
+
+// JavaScript threw: the exception waits there. Not an exception of the library, which must not
+// add to it.
+struct JavaScriptThrew {};
+
+// A function with a dynamic size has no tape for `size`.
+struct NeedsTape {
+  std::int64_t size;
+};
+
+// Arguments of a call of an op, a layer's constructor or a layer.
+class Call {
+ public:
+  Call(std::string_view name, std::span<const Value> arguments, Loc loc)
+      : location(loc), name_(name), arguments_(arguments) {}
+
+  // Returns argument i. Throws UserError if it is missing or has another type.
+  template <class T>
+  T get(std::size_t i, const char* argument) const {
+    return read<T>(at(i), where(argument));
+  }
+  // Returns argument i, or `fallback` if it is not given.
+  template <class T>
+  T get(std::size_t i, const char* argument, std::type_identity_t<T> fallback) const {
+    const Value& value = at(i);
+    return value.present() ? read<T>(value, where(argument)) : fallback;
+  }
+
+  // Returns true if the arguments fit the types; those from `required` on may be missing.
+  template <class... T>
+  [[nodiscard]] bool fits(std::size_t required) const {
+    if (arguments_.size() > sizeof...(T)) return false;
+    std::size_t i = 0;
+    return (fits_one<T>(i++, required) && ...);
+  }
+
+  // Throws UserError if there are more than `most` arguments.
+  void limit(std::size_t most) const;
+  // Throws UserError that lists the overloads.
+  [[noreturn]] void no_overload(std::initializer_list<const char*> known) const;
+
+  [[nodiscard]] const Value& at(std::size_t i) const;
+  [[nodiscard]] Where where(const char* argument) const {
+    return {std::string(name_) + ": " + argument, location};
+  }
+  [[nodiscard]] std::string_view name() const { return name_; }
+
+  // Returns the layer of the model that argument 0 names.
+  template <class T>
+  const T& layer() const;
+
+  Loc location;
+
+ private:
+  template <class T>
+  [[nodiscard]] bool fits_one(std::size_t i, std::size_t required) const {
+    const Value& value = at(i);
+    return value.present() ? Type<T>::fits(value) : i >= required;
+  }
+
+  std::string_view name_;
+  std::span<const Value> arguments_;
+};
+
+// An op: reads its arguments and writes its result.
+using Op = void (*)(const Call& call, Writer& result);
+
+// Calls an op by an encoded list [name, file, line, arguments ...]. Throws UserError if the name is
+// unknown.
+void call_op(const Value& message, Writer& result);
+
+// A function while it is traced: the tensors that JavaScript knows by number, in the order in which
+// they were made. The order is the same when the tape is replayed.
+class Tracing {
+ public:
+  // Begins to trace a function of a model, until the end of the scope.
+  Tracing(const Model& model, const Inputs& inputs);
+  Tracing(const Tracing&) = delete;
+  Tracing& operator=(const Tracing&) = delete;
+  ~Tracing();
+
+  // The innermost function. Throws UserError if there is none.
+  static Tracing& current(std::string_view what, Loc loc);
+  static bool active();
+
+  // Lets JavaScript run the function and returns its tape. Throws JavaScriptThrew.
+  Tape record();
+  // Repeats the calls of a tape, and returns its result.
+  Value replay(const Tape& tape);
+
+  // Calls an op and returns its encoded result; while recording, notes it on the tape.
+  std::vector<std::byte> call(std::span<const std::byte> message);
+  // Calls the function of JavaScript that an argument stands for, or repeats what it did.
+  Value callback(const Value& function, const std::vector<std::vector<Tensor>>& arguments);
+
+  Tensor tensor(double id, const Where& where) const;
+  std::uint32_t add(Tensor tensor);
+
+  const Model& model;
+  const Inputs& inputs;
+
+ private:
+  Tracing* outer_;
+  std::vector<Tensor> tensors_;
+  bool recording_ = false;
+  Tape* tape_ = nullptr;             // that is being recorded
+  TapeEntry* entry_ = nullptr;       // the call that is being made, while recording
+  const TapeEntry* done_ = nullptr;  // the call that is being repeated
+  std::size_t callbacks_ = 0;        // of it, so far
+  std::vector<std::vector<std::byte>> kept_;  // what decoded values refer to
+};
+
+// Reads a list of tensors, or one.
+std::vector<Tensor> read_tensors(const Value& value, const Where& where);
+
+// Calls of JavaScript out of WebAssembly; see exports.cpp.
+bool run_traced_function();                                      // false if it threw
+bool run_callback(int number, std::span<const std::byte> bytes);  // likewise
+std::vector<std::byte> take_reply();                              // what either returned
+
+}  // namespace tensorgrad::web

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// Where programs run: in this thread, or in a worker. Functions are recorded in this thread always,
+// so that the worker runs none of the user's code.
+import { AbortedError, makeError } from './errors.js';
+import { Instance, Status, assets, compileModule } from './instance.js';
+import type { Location } from './location.js';
+import { decode, encode } from './wire.js';
+
+/** @internal */
+export interface Answer { status: Status; bytes: Uint8Array }
+
+/** @internal */
+export interface Engine {
+  request(message: Uint8Array): Promise<Answer>;
+  abort(id: number): void;
+  close(): void;
+}
+
+/** @internal In this thread. Requests wait for each other: only one may be suspended. */
+export class LocalEngine implements Engine {
+  private queue: Promise<unknown> = Promise.resolve();
+  constructor(private readonly instance: Instance) {}
+  request(message: Uint8Array): Promise<Answer> {
+    const answer = this.queue.then(() => this.instance.request(message));
+    this.queue = answer.catch(() => undefined);
+    return answer;
+  }
+  abort(id: number): void { this.instance.abort(id); }
+  close(): void {}
+}
+
+interface Port {
+  postMessage(message: unknown, transfer?: Transferable[]): void;
+  listen(f: (message: any) => void): void;
+  fail(f: (error: unknown) => void): void;
+  close(): void;
+}
+
+// A worker of a page, or of node.
+function startWorker(): Port {
+  const node = (globalThis as any).process?.getBuiltinModule?.('node:worker_threads');
+  if (node && typeof Worker === 'undefined') {
+    const worker = new node.Worker(new URL(assets.worker));
+    worker.unref();
+    return {
+      postMessage: (message, transfer) => { worker.ref(); worker.postMessage(message, transfer); },
+      listen: (f) => worker.on('message', (message: any) => { worker.unref(); f(message); }),
+      fail: (f) => worker.on('error', f),
+      close: () => void worker.terminate(),
+    };
+  }
+  let url = String(assets.worker);
+  if (new URL(url).origin !== location.origin && /^https?:/.test(url)) {
+    // A page may only start workers of its own origin; such a one may import the other.
+    url = URL.createObjectURL(
+      new Blob([`import ${JSON.stringify(url)}`], { type: 'text/javascript' }));
+  }
+  const worker = new Worker(url, { type: 'module' });
+  return {
+    postMessage: (message, transfer) => worker.postMessage(message, transfer ?? []),
+    listen: (f) => { worker.onmessage = (event) => f(event.data); },
+    fail: (f) => { worker.onerror = (event) => f(new Error(event.message || 'the worker failed')); },
+    close: () => worker.terminate(),
+  };
+}
+
+/** @internal In a worker. */
+export class WorkerEngine implements Engine {
+  private readonly port: Port;
+  private readonly waiting = new Map<number, {
+    resolve(answer: Answer): void; reject(error: unknown): void;
+  }>();
+  private next = 1;
+
+  constructor(module: WebAssembly.Module) {
+    this.port = startWorker();
+    this.port.listen(({ id, answer, error }) => {
+      const call = this.waiting.get(id);
+      this.waiting.delete(id);
+      if (error) call?.reject(new Error(`tensorgrad: the worker failed: ${error}`));
+      else call?.resolve(answer);
+    });
+    this.port.fail((error) => this.rejectAll(error));
+    this.port.postMessage({ module });
+  }
+  request(message: Uint8Array): Promise<Answer> {
+    const id = this.next++;
+    const copy = message.slice();
+    this.port.postMessage({ id, message: copy }, [copy.buffer]);
+    return new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }));
+  }
+  abort(id: number): void { this.port.postMessage({ abort: id }); }
+  close(): void {
+    this.port.close();
+    this.rejectAll(new AbortedError('the engine was closed'));
+  }
+  private rejectAll(error: unknown): void {
+    for (const call of this.waiting.values()) call.reject(error);
+    this.waiting.clear();
+  }
+}
+
+/** @internal Answers the messages of a WorkerEngine. Called by worker.ts. */
+export function serve(): void {
+  const node = (globalThis as any).process?.getBuiltinModule?.('node:worker_threads');
+  const port = node?.parentPort ?? globalThis;
+  let engine: Promise<LocalEngine>;
+  const receive = async ({ module, id, message, abort }: any) => {
+    if (module) {
+      engine = Instance.create(module).then((instance) => new LocalEngine(instance));
+    } else if (abort !== undefined) {
+      (await engine).abort(abort);
+    } else {
+      try {
+        const answer = await (await engine).request(message);
+        port.postMessage({ id, answer }, [answer.bytes.buffer]);
+      } catch (error) {
+        port.postMessage({ id, error: String((error as Error)?.stack ?? error) });
+      }
+    }
+  };
+  if (node?.parentPort) port.on('message', receive);
+  else port.onmessage = (event: MessageEvent) => void receive(event.data);
+}
+
+/** Where programs run. */
+export type EngineKind = 'worker' | 'thread';
+
+/** @internal A tracer in this thread, and the engine that runs what it records. */
+export interface Session { tracer: Instance; engine: Engine }
+
+const sessions = new Map<EngineKind, Promise<Session>>();
+
+/** @internal The session of a kind; by default a worker in a page, else this thread. */
+export function session(kind?: EngineKind): Promise<Session> {
+  const wanted = kind ?? (typeof document !== 'undefined' && typeof Worker !== 'undefined'
+    ? 'worker' : 'thread');
+  let known = sessions.get(wanted);
+  if (!known) {
+    known = (async () => {
+      const module = await compileModule();
+      const tracer = await Instance.create(module);
+      return { tracer,
+        engine: wanted === 'worker' ? new WorkerEngine(module) : new LocalEngine(tracer) };
+    })();
+    known.catch(() => sessions.delete(wanted));
+    sessions.set(wanted, known);
+  }
+  return known;
+}
+
+/** Stops the workers. What runs there is aborted, and its objects must not be used again. */
+export async function close(): Promise<void> {
+  const open = [...sessions.values()];
+  sessions.clear();
+  for (const each of open) (await each).engine.close();
+}
+
+/** @internal Thrown if a function must be recorded for another dynamic size. */
+export class NeedsTape { constructor(readonly size: number) {} }
+
+/** @internal Sends a request and returns its result. */
+export async function ask(engine: Engine, call: string, [file, line]: Location,
+                          args: object): Promise<any> {
+  const { status, bytes } = await engine.request(encode({ call, file, line, ...args }));
+  const result = decode(bytes);
+  if (status === Status.Failed) throw makeError(result);
+  if (status === Status.NeedsTape) throw new NeedsTape(result);
+  return result;
+}

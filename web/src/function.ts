@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+// Compiled functions: programs that run a model without training it.
+import { NeedsTape, ask, session, type Engine, type EngineKind, type Session } from './engine.js';
+import { UserError } from './errors.js';
+import type {
+  CompileReport, DType, DeviceDescription, DeviceOptions, FunctionOptions, GraphStage, GraphView,
+  ImportOptions, OnnxOptions, Profile, ProfileOptions, UploadOptions, WeightSource,
+} from './generated/types.js';
+import { type Location, userLocation } from './location.js';
+import { entriesOf, type ModelEntries, type Module } from './module.js';
+import {
+  feed, inputSpecs, plainOptions, type Feed, type InputDeclarations, type InputSpec,
+  type TracedInputs,
+} from './options.js';
+import { Tensor, type TensorLike } from './tensor.js';
+
+/** Tensor in the memory of this thread. Elements are row-major; booleans are 0 or 1. */
+export interface HostTensor {
+  dtype: DType;
+  shape: number[];
+  data: Float32Array | Int32Array | Uint32Array;
+}
+
+/** Elements of a parameter or state, with the shape that the model has, or with a shape. */
+export type TensorData =
+  | Float32Array | Int32Array | Uint32Array
+  | { shape?: readonly number[]; data: Float32Array | Int32Array | Uint32Array };
+
+/** What a traced function returns: one tensor, called "output", or several by name. */
+export type Traced = TensorLike | { readonly [name: string]: TensorLike };
+
+/** Outputs by name. */
+export type Outputs<R extends Traced> =
+  R extends TensorLike ? { output: HostTensor } : { [K in keyof R]: HostTensor };
+
+/** Cost of each launch of a program. */
+export interface ProfileResult {
+  profile: Profile;
+  /** A table for a terminal. */
+  table: string;
+  /** A page with a timeline and a roofline plot. */
+  html: string;
+  /** Chrome trace events (JSON), for https://ui.perfetto.dev. */
+  traceEvents: string;
+}
+
+/** Options of compileFunction(). */
+export interface FunctionSpec<M extends Module, I extends InputDeclarations, R extends Traced>
+  extends Omit<FunctionOptions, 'inputs'> {
+  model: M;
+  /** The function to compile. It is called once, or once for each dynamic size. */
+  forward: (model: M, inputs: TracedInputs<I>) => R;
+  inputs: I;
+  /** Where it runs: by default in a worker in a page, else in this thread. */
+  engine?: EngineKind;
+}
+
+/** @internal Records a function. `size` stands for dynamic sizes. */
+export function recordFunction(
+  { tracer }: Session, kind: 'loss' | 'function', model: ModelEntries, options: object,
+  specs: readonly InputSpec[], at: Location, f: (inputs: any) => unknown, size = 0): unknown {
+  const sized = specs.map((each) => ({
+    ...each, shape: each.shape.map((n) => (n === -1 ? size : n)) }));
+  const own = kind === 'loss' ? options : { ...options, inputs: sized };
+  return tracer.record(
+    model.numbers, { kind, model: model.entries, options: own, file: at[0], line: at[1] },
+    specs.map((each) => each.name), f);
+}
+
+/** @internal Outputs by name. */
+export function named(result: any): object {
+  const one = result instanceof Tensor || typeof result?.tensor === 'function';
+  const all: Record<string, any> = one ? { output: result } : { ...result };
+  for (const [name, each] of Object.entries(all)) {
+    if (!(each instanceof Tensor) && typeof each?.tensor !== 'function')
+      throw new UserError(`the function returned no tensor for '${name}'`);
+    all[name] = each instanceof Tensor ? each : each.tensor();
+  }
+  return all;
+}
+
+/** Asks for a compiled function, and records it for the sizes that come. */
+export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
+                              R extends Traced = Traced> {
+  /** @internal */
+  constructor(private readonly engine: Engine, private readonly id: number,
+              private readonly specs: readonly InputSpec[],
+              private readonly record: (size: number) => unknown) {}
+
+  private async ask(call: string, args: object = {}): Promise<any> {
+    const at = userLocation(3);
+    for (;;) {
+      try {
+        return await ask(this.engine, `function.${call}`, at, { id: this.id, ...args });
+      } catch (error) {
+        if (!(error instanceof NeedsTape)) throw error;
+        let tape: unknown;
+        try {
+          tape = this.record(error.size);
+        } catch (failure) {
+          // An export leaves out sizes that the function does not take.
+          if (call !== 'exportOnnx' || !(failure instanceof UserError)) throw failure;
+          tape = failure.message;
+        }
+        await ask(this.engine, 'function.addTapes', at, {
+          id: this.id, tapes: [[error.size, tape]] });
+      }
+    }
+  }
+
+  /** Runs the function and returns its outputs and the requested captures. */
+  run(inputs: Feed<I>, options: { captures?: readonly string[] } = {}):
+  Promise<Outputs<R> & { [capture: string]: HostTensor }> {
+    return this.ask('run', { inputs: feed(inputs, this.specs), ...options });
+  }
+  /** Runs a function of one output, and returns its elements. */
+  async call(inputs: Feed<I>): Promise<HostTensor['data']> {
+    const outputs = await this.ask('run', { inputs: feed(inputs, this.specs) });
+    const all: HostTensor[] = Object.values(outputs);
+    if (all.length !== 1) throw new UserError(`call: expected one output, got ${all.length}`);
+    return all[0]!.data;
+  }
+  /** Returns the names of all captures in the function. */
+  captures(): Promise<string[]> { return this.ask('captures'); }
+  /** Sets parameters and buffers by name. All parameters are required unless `partial` is set. */
+  uploadParams(values: { readonly [name: string]: TensorData },
+               options: UploadOptions = {}): Promise<void> {
+    return this.ask('uploadParams', { values, options });
+  }
+  /** Returns copies of the parameters by name. */
+  downloadParams(): Promise<{ [name: string]: HostTensor }> { return this.ask('downloadParams'); }
+  /** Loads the parameters and states of a checkpoint of `trainer.save()`. */
+  loadParams(bytes: Uint8Array, weights: WeightSource = 'trained'): Promise<void> {
+    return this.ask('loadParams', { bytes, weights });
+  }
+  /** Loads parameters from the bytes of a safetensors file of another library, such as PyTorch. */
+  importWeights(bytes: Uint8Array, options: ImportOptions = {}): Promise<void> {
+    return this.ask('importWeights', { bytes, options });
+  }
+  /** Returns the bytes of an ONNX file (opset 18) with the current values of the parameters. */
+  exportOnnx(options: OnnxOptions = {}): Promise<Uint8Array> {
+    return this.ask('exportOnnx', { options });
+  }
+  /** Runs the function `steps` times and returns the median cost of each launch. */
+  profile(inputs: Feed<I>, options: ProfileOptions = {}): Promise<ProfileResult> {
+    return this.ask('profile', { inputs: feed(inputs, this.specs), options });
+  }
+  /** Returns a text with the launch table and the memory plan. */
+  explain(): Promise<string> { return this.ask('explain'); }
+  /** Returns statistics of the compiled program. */
+  report(): Promise<CompileReport> { return this.ask('report'); }
+  /** Returns the graph of the function. */
+  graph(stage: GraphStage = 'traced', dynamicSize?: number): Promise<GraphView> {
+    return this.ask('graph', { stage, dynamicSize });
+  }
+  /** Returns the device's kind and name and why it was chosen. */
+  device(): Promise<string> { return this.ask('device'); }
+  /** Returns the dynamic sizes with a compiled program. */
+  compiledSizes(): Promise<number[]> { return this.ask('compiledSizes'); }
+  /** Stops runs that wait for their turn, and compiling. They throw AbortedError. */
+  abort(): void { this.engine.abort(this.id); }
+  /** Frees the program and its buffers. */
+  free(): Promise<void> { return this.ask('free'); }
+}
+
+/** @internal Records a function and asks for it to be compiled. */
+export async function makeFunction(
+  own: Session, model: ModelEntries, call: string, args: object, options: FunctionOptions,
+  inputs: InputDeclarations, f: (inputs: any) => unknown,
+  at: Location): Promise<CompiledFunction<any, any>> {
+  const specs = inputSpecs(inputs);
+  const plain = plainOptions(options, () => own.tracer.parameters(model.entries));
+  const record = (size: number) =>
+    recordFunction(own, 'function', model, plain, specs, at, (all) => named(f(all)), size);
+  const dynamic = specs.some((each) => each.shape.includes(-1));
+  const size = dynamic ? options.dynamicSize ?? 1 : 0;
+  const id = await ask(own.engine, call, at, {
+    ...args, model: model.entries, options: { ...plain, inputs: specs },
+    function: { tapes: [[size, record(size)]] } });
+  return new CompiledFunction(own.engine, id, specs, record);
+}
+
+/**
+ * Compiles a function of a model without training. Parameters start with their initial values; set
+ * them with `loadParams()`, `importWeights()` or `uploadParams()`.
+ * ```ts
+ * const predict = await compileFunction({
+ *   model: new Mlp(), forward: (net, { x }) => net.forward(x), inputs: { x: [null, 784] } });
+ * const { output } = await predict.run({ x: pixels });
+ * ```
+ */
+export async function compileFunction<M extends Module, const I extends InputDeclarations,
+                                      R extends Traced>(
+  spec: FunctionSpec<M, I, R>): Promise<CompiledFunction<I, R>> {
+  const at = userLocation(2);
+  const { model, forward, inputs, engine, ...options } = spec;
+  const own = await session(engine);
+  return makeFunction(own, entriesOf(model), 'compileFunction', {}, options as FunctionOptions,
+                      inputs, (all) => forward(model, all), at);
+}
+
+/** Devices of this machine, and the reason if no WebGPU adapter is available. */
+export async function devices(options: DeviceOptions & { engine?: EngineKind } = {}):
+Promise<{ devices: DeviceDescription[]; note: string }> {
+  const at = userLocation(2);
+  const { engine, ...rest } = options;
+  return ask((await session(engine)).engine, 'devices', at, { options: rest });
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+// One instance of the WebAssembly module.
+import { makeError } from './errors.js';
+import makeModule from '#module';
+import { Recording, type EntryNumbers } from './tracing.js';
+import { Tensor } from './tensor.js';
+import { decode, encode } from './wire.js';
+
+/** @internal Results of the calls of web/bindings/exports.cpp. */
+export const enum Status { Done, Failed, Threw, NeedsTape }
+
+interface Exports {
+  HEAPU8: Uint8Array;
+  _malloc(size: number): number;
+  _free(at: number): void;
+  _tgw_call(at: number, size: number): number;
+  _tgw_record(at: number, size: number): number;
+  _tgw_parameters(at: number, size: number): number;
+  _tgw_request(at: number, size: number): number | Promise<number>;
+  _tgw_reply(at: number, size: number): void;
+  _tgw_abort(id: number): void;
+  _tgw_result(): number;
+  _tgw_result_size(): number;
+  tensorgrad: { runTraced(): number; runCallback(f: number, at: number, size: number): number };
+}
+
+/** Where the module's files are, if not beside the library. */
+export const assets: { wasm: string | URL; worker: string | URL } = {
+  wasm: new URL('./tensorgrad.wasm', import.meta.url),
+  worker: new URL('./worker.js', import.meta.url),
+};
+
+let compiled: Promise<WebAssembly.Module> | undefined;
+
+/** @internal Compiles the module once; a worker receives the result. */
+export function compileModule(): Promise<WebAssembly.Module> {
+  return (compiled ??= (async () => {
+    const url = String(assets.wasm);
+    const node = (globalThis as any).process?.getBuiltinModule;
+    if (node && !/^https?:/.test(url)) {
+      const path = url.startsWith('file:') ? node('node:url').fileURLToPath(url) : url;
+      return WebAssembly.compile(await node('node:fs/promises').readFile(path));
+    }
+    const response = await fetch(url);
+    if (!response.ok) throw new Error(`tensorgrad: cannot load ${url}: ${response.status}`);
+    if (response.headers.get('content-type') === 'application/wasm')
+      return WebAssembly.compileStreaming(response);
+    return WebAssembly.compile(await response.arrayBuffer());
+  })().catch((error) => {
+    compiled = undefined;  // so that the next call tries again
+    throw error;
+  }));
+}
+
+// Stand-ins for JSPI where it is missing: nothing waits there, as there is no WebGPU either.
+async function withoutJspi<T>(make: () => Promise<T>): Promise<T> {
+  const jspi = WebAssembly as any;
+  if ('Suspending' in jspi) return make();
+  jspi.Suspending = function (f: Function) { return f; };
+  jspi.promising = (f: Function) => async (...args: unknown[]) => f(...args);
+  try {
+    return await make();
+  } finally {
+    delete jspi.Suspending;
+    delete jspi.promising;
+  }
+}
+
+/** @internal */
+export class Instance {
+  private traced: (() => unknown) | undefined;
+  private recording: Recording | undefined;
+  private thrown: unknown;
+
+  private constructor(private readonly exports: Exports) {
+    exports.tensorgrad.runTraced = () => this.reply(() => this.traced!());
+    exports.tensorgrad.runCallback = (number, at, size) => this.reply(() =>
+      this.recording!.callback(number, decode(exports.HEAPU8.subarray(at, at + size))));
+  }
+
+  static async create(module: WebAssembly.Module): Promise<Instance> {
+    const exports: Exports = await withoutJspi(() => makeModule({
+      tensorgrad: {},
+      print: console.log,
+      printErr: console.warn,
+      instantiateWasm(imports: WebAssembly.Imports, done: Function) {
+        WebAssembly.instantiate(module, imports).then((instance) => done(instance, module));
+        return {};
+      },
+    }));
+    return new Instance(exports);
+  }
+
+  // Runs a function of JavaScript that WebAssembly calls. What it throws waits for the end of the
+  // call that led here.
+  private reply(f: () => unknown): number {
+    try {
+      const result = encode(f());
+      this.lend(result, (at, size) => this.exports._tgw_reply(at, size));
+      return 1;
+    } catch (error) {
+      this.thrown = error;
+      return 0;
+    }
+  }
+
+  private lend<T>(bytes: Uint8Array, f: (at: number, size: number) => T): T {
+    const at = this.copy(bytes);
+    try {
+      return f(at, bytes.length);
+    } finally {
+      this.exports._free(at);
+    }
+  }
+
+  private copy(bytes: Uint8Array): number {
+    const at = this.exports._malloc(bytes.length) >>> 0;
+    if (at === 0) throw new RangeError(`tensorgrad: out of memory for ${bytes.length} bytes`);
+    this.exports.HEAPU8.set(bytes, at);
+    return at;
+  }
+
+  private result(): Uint8Array {
+    const at = this.exports._tgw_result() >>> 0;
+    return this.exports.HEAPU8.slice(at, at + this.exports._tgw_result_size());
+  }
+
+  private finish(status: number): any {
+    if (status === Status.Threw) {
+      const thrown = this.thrown;
+      this.thrown = undefined;
+      throw thrown;
+    }
+    const result = decode(this.result());
+    if (status === Status.Failed) throw makeError(result);
+    return result;
+  }
+
+  /** Calls an op of the function that is being recorded. */
+  call(message: Uint8Array): any {
+    return this.finish(this.lend(message, (at, size) => this.exports._tgw_call(at, size)));
+  }
+
+  /** Runs a function, and returns the tape of its ops. */
+  record(numbers: EntryNumbers, request: object, inputs: readonly string[],
+         f: (inputs: Record<string, Tensor>) => unknown): unknown {
+    const outer = [this.traced, this.recording] as const;
+    const recording = (this.recording = new Recording(this, numbers));
+    this.traced = () => recording.run(() => {
+      const at = ['', 0] as const;
+      return f(Object.fromEntries(
+        inputs.map((name) => [name, recording.call('$input', [name], at)])));
+    });
+    try {
+      return this.finish(
+        this.lend(encode(request), (at, size) => this.exports._tgw_record(at, size)));
+    } finally {
+      [this.traced, this.recording] = outer;
+    }
+  }
+
+  /** Names and shapes of a model's parameters. */
+  parameters(entries: readonly object[]): [string, number[]][] {
+    return this.finish(
+      this.lend(encode(entries), (at, size) => this.exports._tgw_parameters(at, size)));
+  }
+
+  /** Answers a request, which may wait for a device. One at a time: see LocalEngine. */
+  async request(message: Uint8Array): Promise<{ status: Status; bytes: Uint8Array }> {
+    const at = this.copy(message);
+    try {
+      const status = await this.exports._tgw_request(at, message.length);
+      return { status, bytes: this.result() };
+    } finally {
+      this.exports._free(at);
+    }
+  }
+
+  abort(id: number): void { this.exports._tgw_abort(id); }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// Models: modules whose fields are parameters, buffers, layers and modules.
+import { UserError } from './errors.js';
+import { type Location, userLocation } from './location.js';
+import type { Init } from './make.js';
+import { type EntryNumbers, op, recording } from './tracing.js';
+import type { DType, Tensor, TensorLike, TensorSource } from './tensor.js';
+
+/**
+ * Trainable f32 tensor of a module. The object holds only the shape and the rule for the initial
+ * values; the elements are on the device. In ops it stands for its value.
+ */
+export class Parameter implements TensorSource {
+  /** @internal */
+  readonly at: Location = userLocation(2);
+
+  /** Declares a parameter, of zeros by default. */
+  constructor(readonly shape: readonly number[], readonly init?: Init) {}
+
+  /** Returns the value in the function being traced. */
+  tensor(): Tensor {
+    return recording('a parameter').source('$parameter', this, '', userLocation(2));
+  }
+}
+
+/**
+ * Tensor of a module that is not trained and keeps its value from step to step, such as a running
+ * mean.
+ */
+export class Buffer implements TensorSource {
+  /** @internal */
+  readonly at: Location = userLocation(2);
+
+  /** Declares a buffer whose elements start as `initial`. */
+  constructor(readonly shape: readonly number[], readonly initial = 0,
+              readonly dtype: DType = 'f32') {}
+
+  /** Returns the value in the function being traced. */
+  tensor(): Tensor {
+    return recording('a buffer').source('$buffer', this, '', userLocation(2));
+  }
+  /** Sets the value for later reads and for the next step. */
+  set(value: TensorLike): void {
+    const trace = recording('a buffer');
+    trace.forget(this);
+    trace.call('$setBuffer', [trace.entry(this, ''), value], userLocation(2));
+  }
+}
+
+/** Parameter of a layer, for example to use the weight of an embedding in the output layer. */
+export class LayerParameter implements TensorSource {
+  /** @internal */
+  constructor(private readonly layer: Layer, readonly name: string) {}
+  /** Returns the value in the function being traced. */
+  tensor(): Tensor {
+    return recording(this.name).source('$layerParameter', this.layer, this.name, userLocation(2));
+  }
+}
+
+/**
+ * Base class of models and of parts of models. Fields that are parameters, buffers, layers, modules
+ * or arrays of these belong to the model; a parameter's name is the path of fields to it.
+ * ```ts
+ * class Mlp extends Module {
+ *   hidden = new Linear(1, 64);
+ *   out = new Linear(64, 1);
+ *   forward(x: Tensor) { return this.out.forward(relu(this.hidden.forward(x))); }
+ * }
+ * ```
+ */
+export abstract class Module {
+  /** Declares a parameter, of zeros by default. */
+  protected param(shape: readonly number[], init?: Init): Parameter {
+    return new Parameter(shape, init);
+  }
+  /** Declares a buffer. */
+  protected buffer(shape: readonly number[], initial = 0, dtype: DType = 'f32'): Buffer {
+    return new Buffer(shape, initial, dtype);
+  }
+}
+
+/** Base class of the layers of the library. C++ makes their parameters and computes them. */
+export abstract class Layer extends Module {
+  /** @internal */
+  readonly at: Location = userLocation(3);
+  /** @internal */
+  constructor(readonly type: string, readonly args: readonly unknown[]) { super(); }
+
+  /** Returns a parameter by its path in the layer, for example "out_proj.weight". */
+  parameter(path: string): LayerParameter { return new LayerParameter(this, path); }
+
+  /** @internal */
+  protected call(method: string, args: readonly unknown[]): any {
+    const entry = recording(this.type).entry(this, '');
+    return op(`${this.type}.${method}`, [entry, ...args], 3);
+  }
+}
+
+/** Modules that are applied in order. Parameters are named by position, for example "0.weight". */
+export class Sequential<M extends { forward(x: TensorLike): Tensor } & Module> extends Module {
+  /** @internal */
+  readonly layers: readonly M[];
+  /** Creates a sequence of modules. */
+  constructor(...layers: M[]) { super(); this.layers = layers; }
+  /** Returns the output of the last module. */
+  forward(x: TensorLike): Tensor {
+    let y = x;
+    for (const each of this.layers) y = each.forward(y);
+    return y as Tensor;
+  }
+}
+
+/** @internal A model as C++ reads it, and the numbers of its entries. */
+export interface ModelEntries { readonly entries: object[]; readonly numbers: EntryNumbers }
+
+/** @internal Lists the parts of a model in the order of its fields. */
+export function entriesOf(model: object): ModelEntries {
+  const entries: object[] = [], numbers = new Map<object, number>(), open: object[] = [];
+  const add = (path: string, part: Parameter | Buffer | Layer) => {
+    const [file, line] = part.at;
+    const known = numbers.get(part);
+    if (known !== undefined) {
+      entries.push({ path, same: known });
+      return;
+    }
+    numbers.set(part, entries.length);
+    const { args, type } = part as Layer;
+    entries.push(
+      part instanceof Parameter
+        ? { path, file, line, parameter: { shape: part.shape, init: part.init } }
+        : part instanceof Buffer
+          ? { path, file, line, buffer: { shape: part.shape, initial: part.initial, dtype: part.dtype } }
+          : { path, file, line, layer: type, arguments: args });
+  };
+  const visit = (value: unknown, path: string) => {
+    if (value === null || typeof value !== 'object') return;
+    if (value instanceof Parameter || value instanceof Buffer || value instanceof Layer)
+      return add(path, value);
+    if (value instanceof LayerParameter) return;
+    const container = value instanceof Module || Array.isArray(value);
+    if (!container && !holdsParts(value)) return;
+    if (!container) {
+      throw new UserError(`the model: field '${path}' is a ${value.constructor?.name ?? 'object'} that ` +
+        'holds parameters; expected a Module or an array');
+    }
+    if (open.includes(value)) throw new UserError(`the model: module '${path}' contains itself`);
+    open.push(value);
+    const fields = value instanceof Sequential ? value.layers : value;
+    for (const [name, each] of Object.entries(fields)) visit(each, path ? `${path}.${name}` : name);
+    open.pop();
+  };
+  visit(model, '');
+  return { entries, numbers };
+}
+
+function holdsParts(value: object): boolean {
+  const items = value instanceof Map || value instanceof Set ? [...value.values()]
+    : value.constructor === Object ? Object.values(value) : [];
+  return items.some((each) => each instanceof Parameter || each instanceof Buffer ||
+    each instanceof Module);
+}

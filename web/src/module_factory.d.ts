@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT
+// What emscripten makes of web/bindings: the bundle has it under this name.
+declare module '#module' {
+  const makeModule: (options: object) => Promise<any>;
+  export default makeModule;
+}
