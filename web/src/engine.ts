@@ -36,11 +36,25 @@ interface Port {
   close(): void;
 }
 
+// Bundlers know a worker by the form of the first `new Worker`.
+function pageWorker(): Worker {
+  const own = assets.worker ?? import.meta.url;
+  if (!/^https?:/.test(String(own)) || new URL(own).origin === location.origin) {
+    return assets.worker ? new Worker(assets.worker, { type: 'module' })
+      : new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
+  }
+  // A page may only start workers of its own origin; such a one may import the other.
+  const url = String(assets.worker ?? new URL('./worker.js', import.meta.url));
+  return new Worker(URL.createObjectURL(
+    new Blob([`import ${JSON.stringify(url)}`], { type: 'text/javascript' })), { type: 'module' });
+}
+
 // A worker of a page, or of node.
 function startWorker(): Port {
   const node = (globalThis as any).process?.getBuiltinModule?.('node:worker_threads');
   if (node && typeof Worker === 'undefined') {
-    const worker = new node.Worker(new URL(assets.worker));
+    const worker = new node.Worker(
+      new URL(assets.worker ?? new URL('./worker.js', import.meta.url)));
     worker.unref();
     return {
       postMessage: (message, transfer) => { worker.ref(); worker.postMessage(message, transfer); },
@@ -49,13 +63,7 @@ function startWorker(): Port {
       close: () => void worker.terminate(),
     };
   }
-  let url = String(assets.worker);
-  if (new URL(url).origin !== location.origin && /^https?:/.test(url)) {
-    // A page may only start workers of its own origin; such a one may import the other.
-    url = URL.createObjectURL(
-      new Blob([`import ${JSON.stringify(url)}`], { type: 'text/javascript' }));
-  }
-  const worker = new Worker(url, { type: 'module' });
+  const worker = pageWorker();
   return {
     postMessage: (message, transfer) => worker.postMessage(message, transfer ?? []),
     listen: (f) => { worker.onmessage = (event) => f(event.data); },

@@ -24,18 +24,15 @@ interface Exports {
   tensorgrad: { runTraced(): number; runCallback(f: number, at: number, size: number): number };
 }
 
-/** Where the module's files are, if not beside the library. */
-export const assets: { wasm: string | URL; worker: string | URL } = {
-  wasm: new URL('./tensorgrad.wasm', import.meta.url),
-  worker: new URL('./worker.js', import.meta.url),
-};
+/** Where the module and the worker are, if not beside the library. Set before the first call. */
+export const assets: { wasm?: string | URL; worker?: string | URL } = {};
 
 let compiled: Promise<WebAssembly.Module> | undefined;
 
 /** @internal Compiles the module once; a worker receives the result. */
 export function compileModule(): Promise<WebAssembly.Module> {
   return (compiled ??= (async () => {
-    const url = String(assets.wasm);
+    const url = String(assets.wasm ?? new URL('./tensorgrad.wasm', import.meta.url));
     const node = (globalThis as any).process?.getBuiltinModule;
     if (node && !/^https?:/.test(url)) {
       const path = url.startsWith('file:') ? node('node:url').fileURLToPath(url) : url;

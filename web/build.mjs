@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// Makes the npm package: build.mjs MODULE_FOLDER OUTPUT_FOLDER
+// MODULE_FOLDER holds what the CMake target tensorgrad_web made. Prints the sizes of the files.
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { brotliCompressSync, constants } from 'node:zlib';
+import { build } from 'esbuild';
+
+const web = dirname(fileURLToPath(import.meta.url));
+const [module, out] = process.argv.slice(2).map((each) => resolve(each));
+const dist = join(out, 'dist');
+
+rmSync(out, { recursive: true, force: true });
+mkdirSync(dist, { recursive: true });
+execFileSync(process.execPath, [join(web, 'node_modules/typescript/bin/tsc'), '-p', web, '--outDir',
+  join(dist, 'types')], { stdio: 'inherit' });
+
+const common = {
+  bundle: true, format: 'esm', target: 'es2022', minify: true, keepNames: false,
+  legalComments: 'none', logLevel: 'warning', platform: 'neutral',
+};
+await build({ ...common, entryPoints: [join(web, 'src/index.ts')],
+  outfile: join(dist, 'tensorgrad.js'), alias: { '#module': join(module, 'tensorgrad.mjs') } });
+// The worker loads the library's file, so that it is downloaded once.
+await build({ ...common, entryPoints: [join(web, 'src/worker.ts')],
+  outfile: join(dist, 'worker.js'), plugins: [{
+    name: 'library', setup: (b) => b.onResolve({ filter: /^\.\/index\.js$/ },
+      () => ({ path: './tensorgrad.js', external: true })) }] });
+copyFileSync(join(module, 'tensorgrad.wasm'), join(dist, 'tensorgrad.wasm'));
+copyFileSync(join(web, 'README.md'), join(out, 'README.md'));
+for (const name of ['LICENSE', 'THIRD_PARTY_LICENSES.md'])
+  copyFileSync(join(web, '..', name), join(out, name));
+
+const header = readFileSync(join(web, '../include/tensorgrad/version.h'), 'utf8');
+const version = /VERSION_STRING "(.*)"/.exec(header)[1];
+writeFileSync(join(out, 'package.json'), JSON.stringify({
+  name: 'tensorgrad', version, type: 'module', license: 'MIT',
+  description: 'Trains neural networks in the browser, on WebGPU and on the CPU',
+  exports: {
+    '.': { types: './dist/types/index.d.ts', default: './dist/tensorgrad.js' },
+    './worker.js': './dist/worker.js', './tensorgrad.wasm': './dist/tensorgrad.wasm',
+  },
+  types: './dist/types/index.d.ts', files: ['dist', 'THIRD_PARTY_LICENSES.md'],
+  sideEffects: ['./dist/worker.js'], engines: { node: '>=20.16' },
+}, null, 2) + '\n');
+
+let total = 0;
+for (const name of ['tensorgrad.js', 'worker.js', 'tensorgrad.wasm']) {
+  const content = readFileSync(join(dist, name));
+  const small = brotliCompressSync(content, {
+    params: { [constants.BROTLI_PARAM_SIZE_HINT]: content.length } }).length;
+  total += small;
+  console.log(`${name}: ${content.length} bytes, ${small} with brotli`);
+}
+console.log(`together ${total} bytes with brotli`);

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+// Training, checkpoints and attached functions.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { Mlp, numbers, tg } from './support.mjs';
+
+const { compile, compileFunction, capture, mse, optim, schedule } = tg;
+
+const sine = (options = {}) => compile({
+  model: new Mlp(), loss: (net, { x, y }) => mse(net.forward(x), y),
+  inputs: { x: [32, 1], y: [32, 1] }, optimizer: optim.adam({ lr: 0.01 }), ...options });
+const batch = (seed) => {
+  const x = numbers(32, seed, 3);
+  return { x, y: x.map(Math.sin) };
+};
+
+test('trains', async () => {
+  const trainer = await sine();
+  const losses = [];
+  for (let i = 0; i < 100; ++i) losses.push((await trainer.step(batch(i))).loss);
+  assert.ok(losses[0] > 0.2 && losses[99] < losses[0] / 10, `${losses[0]} ${losses[99]}`);
+  assert.deepEqual(trainer.parameterNames, [
+    'in.weight', 'in.bias', 'mid.weight', 'mid.bias', 'out.weight', 'out.bias']);
+  assert.match(trainer.device, /^cpu/);
+});
+
+test('takes arrays of numbers, and returns captures', async () => {
+  const trainer = await compile({
+    model: new Mlp(), loss: (net, { x }) => tg.mean(capture('y', net.forward(x))),
+    inputs: { x: [2, 1] }, optimizer: optim.sgd() });
+  assert.deepEqual(trainer.captures, ['y']);
+  const { loss, step, captures: { y } } = await trainer.step({ x: [1, 2] }, { captures: ['y'] });
+  assert.equal(step, 1);
+  assert.deepEqual(y.shape, [2, 1]);
+  assert.ok(Math.abs((y.data[0] + y.data[1]) / 2 - loss) < 1e-6);
+});
+
+test('resumes bit for bit from the bytes of a checkpoint', async () => {
+  const first = await sine({ optimizer: optim.adamw({ lr: schedule.cosine(0.01, 0.001, 20) }) });
+  for (let i = 0; i < 5; ++i) await first.step(batch(i));
+  const bytes = await first.save();
+  assert.ok(bytes instanceof Uint8Array);
+  const expected = [];
+  for (let i = 5; i < 10; ++i) expected.push((await first.step(batch(i))).loss);
+  const second = await sine({ optimizer: optim.adamw({ lr: schedule.cosine(0.01, 0.001, 20) }) });
+  await second.load(bytes);
+  const losses = [];
+  for (let i = 5; i < 10; ++i) losses.push((await second.step(batch(i))).loss);
+  assert.deepEqual(losses, expected);
+  await assert.rejects(second.load(bytes.subarray(0, 100)), { name: 'IoError' });
+});
+
+test('runs on a dataset', async () => {
+  const trainer = await compile({
+    model: new Mlp(), loss: (net, { x, y }) => mse(net.forward(x), y),
+    dataset: { x: [64, 1], y: [64, 1] }, batch: 16, optimizer: optim.adam({ lr: 0.01 }) });
+  const x = numbers(64, 1, 3);
+  await trainer.uploadData('x', x);
+  await trainer.uploadData('y', x.map(Math.sin));
+  const losses = await trainer.run(40);
+  assert.equal(losses.length, 40);
+  await trainer.submit(4);
+  assert.equal((await trainer.losses()).length, 4);
+  assert.deepEqual(await trainer.counters(), {
+    steps: 44, updates: 44, epoch: 11, batchesPerEpoch: 4, lr: 0.01 });
+});
+
+test('attached functions see the current parameters, at any size', async () => {
+  const trainer = await sine();
+  const predict = await trainer.attach({
+    forward: (net, { x }) => tg.reshape(net.forward(x), [x.shape[0]]), inputs: { x: [null, 1] } });
+  const before = await predict.call({ x: [1] });
+  for (let i = 0; i < 20; ++i) await trainer.step(batch(i));
+  const after = await predict.run({ x: [1, 2, 3] });
+  assert.deepEqual(after.output.shape, [3]);
+  assert.notEqual(before[0], after.output.data[0]);
+  assert.deepEqual(await predict.compiledSizes(), [1, 3]);
+  const alone = await compileFunction({
+    model: new Mlp(), forward: (net, { x }) => net.forward(x), inputs: { x: [3, 1] } });
+  await alone.loadParams(await trainer.save());
+  assert.deepEqual((await alone.run({ x: [1, 2, 3] })).output.data, after.output.data);
+  await alone.uploadParams(await trainer.downloadParams());
+  assert.deepEqual((await alone.run({ x: [1, 2, 3] })).output.data, after.output.data);
+});
+
+test('parameters, scalars and rates can be set', async () => {
+  const trainer = await sine({ clipGradNorm: 1, emaDecay: 0.9 });
+  const zeros = Object.fromEntries(Object.entries(await trainer.downloadParams())
+    .map(([name, { data }]) => [name, new Float32Array(data.length)]));
+  await trainer.uploadParams(zeros);
+  const { loss } = await trainer.step(batch(1));
+  const { y } = batch(1);
+  assert.ok(Math.abs(loss - y.reduce((s, v) => s + v * v, 0) / 32) < 1e-6);
+  assert.deepEqual(await trainer.scalars(), { clip_grad_norm: 1 });
+  await trainer.set('clip_grad_norm', 0.5);
+  assert.deepEqual(await trainer.scalars(), { clip_grad_norm: 0.5 });
+  await trainer.setLR(schedule.linear(0.1, 0, 10));
+  assert.equal((await trainer.counters()).lr, 0.1);
+  assert.ok(await trainer.gradNorm() > 0);
+  assert.deepEqual(Object.keys(await trainer.downloadEma()).sort(),
+                   [...trainer.parameterNames].sort());
+  assert.equal((await trainer.downloadGrads())['out.bias'].data.length, 1);
+  assert.ok('exp_avg/in.weight' in await trainer.downloadOptimizer());
+  await assert.rejects(trainer.uploadParams({ 'in.weight': new Float32Array(3) }),
+                       { name: 'ShapeError', message: /in\.weight/ });
+  await trainer.reset();
+  assert.equal((await trainer.counters()).steps, 0);
+});
+
+test('the model can be replaced', async () => {
+  class Wide extends tg.Module {
+    in = new tg.Linear(1, 96);
+    out = new tg.Linear(96, 1);
+    forward(x) { return this.out.forward(tg.tanh(this.in.forward(x))); }
+  }
+  const trainer = await sine();
+  await trainer.step(batch(1));
+  await trainer.replaceModel(new Wide());
+  assert.deepEqual(trainer.parameterNames, ['in.weight', 'in.bias', 'out.weight', 'out.bias']);
+  assert.equal((await trainer.step(batch(1))).step, 1);
+  const params = await trainer.downloadParams();
+  assert.deepEqual(params['in.weight'].shape, [96, 1]);
+});
+
+test('reports what was compiled', async () => {
+  const trainer = await sine();
+  assert.match(await trainer.explain(), /linear_relu.*train\.test\.mjs|train\.test\.mjs/s);
+  const report = await trainer.report();
+  assert.ok(report.launches > 0 && report.peakBytes > 0 && report.passes.length > 5);
+  const { table, html, profile } = await trainer.profile(batch(1));
+  assert.match(table, /us/);
+  assert.match(html, /^<!doctype html>/i);
+  assert.equal(profile.launches.length, report.launches);
+  const graph = await trainer.graph();
+  assert.ok(graph.nodes.some((node) => node.op === 'matmul' && /support\.mjs:/.test(node.location)));
+});
+
+test('exports to ONNX, with a dynamic size', async () => {
+  const net = await compileFunction({
+    model: new Mlp(), inputs: { x: [null, 1] },
+    forward: (m, { x }) => tg.reshape(m.forward(x), [x.shape[0]]) });
+  const bytes = await net.exportOnnx({ name: 'mlp' });
+  assert.match(new TextDecoder('latin1').decode(bytes), /mlp.*Gemm|MatMul/s);
+});
+
+test('imports weights of another library', async () => {
+  const trainer = await sine();
+  const bytes = await trainer.save();
+  const net = await compileFunction({
+    model: new Mlp(), inputs: { x: [1, 1] }, forward: (m, { x }) => m.forward(x) });
+  await assert.rejects(net.importWeights(bytes), { name: 'UserError' });
+  await net.importWeights(bytes, { partial: true, ignore: ['opt*', 'exp*', 'tensor*', 'data*', '_*'] })
+    .catch((error) => assert.equal(error.name, 'UserError'));
+});
+
+test('options can be functions of parameters', async () => {
+  const seen = [];
+  const trainer = await compile({
+    model: new Mlp(), loss: (net, { x }) => tg.mean(net.forward(x)), inputs: { x: [2, 1] },
+    initial: (name, shape) => { seen.push([name, shape]); return name === 'out.bias' ? tg.init.ones() : null; },
+    groups: [{ params: (name) => name.startsWith('in.'), freeze: true },
+      { params: '*.bias', weightDecay: 0 }],
+    optimizer: optim.muon({ params: (name) => name === 'mid.weight' }) });
+  assert.deepEqual(seen[0], ['in.weight', [64, 1]]);
+  assert.deepEqual((await trainer.downloadParams())['out.bias'].data, new Float32Array([1]));
+  const before = await trainer.downloadParams();
+  await trainer.step({ x: [1, 2] });
+  const after = await trainer.downloadParams();
+  assert.deepEqual(after['in.weight'].data, before['in.weight'].data);
+  assert.notDeepEqual(after['mid.weight'].data, before['mid.weight'].data);
+});
