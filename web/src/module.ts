@@ -43,7 +43,7 @@ export class Buffer implements TensorSource {
   set(value: TensorLike): void {
     const trace = recording('a buffer');
     trace.forget(this);
-    trace.call('$setBuffer', [trace.entry(this, ''), value], userLocation(2));
+    trace.call('$setBuffer', [trace.entry(this, 'buffer'), value], userLocation(2));
   }
 }
 
@@ -91,7 +91,7 @@ export abstract class Layer extends Module {
 
   /** @internal */
   protected call(method: string, args: readonly unknown[]): any {
-    const entry = recording(this.type).entry(this, '');
+    const entry = recording(this.type).entry(this, this.type);
     return op(`${this.type}.${method}`, [entry, ...args], 3);
   }
 }

@@ -48,7 +48,8 @@ export class Recording {
     if (!known) this.sources.set(owner, (known = new Map()));
     let tensor = known.get(name);
     if (!tensor) {
-      const args = name ? [this.entry(owner, name), name] : [this.entry(owner, '')];
+      const args = name ? [this.entry(owner, `layer of '${name}'`), name]
+        : [this.entry(owner, op.slice(1))];
       known.set(name, (tensor = this.call(op, args, at) as Tensor));
     }
     return tensor;
@@ -56,11 +57,11 @@ export class Recording {
 
   forget(owner: object): void { this.sources.delete(owner); }
 
-  entry(owner: object, name: string): number {
+  entry(owner: object, what: string): number {
     const number = this.entries.get(owner);
     if (number === undefined) {
-      throw new UserError(`the model does not have the ${owner.constructor.name}` +
-        (name ? ` of '${name}'` : '') + ': make it a field of the model, or of a module in it');
+      throw new UserError(
+        `the model does not have the ${what}: make it a field of the model, or of a module in it`);
     }
     return number;
   }
