@@ -39,3 +39,17 @@ target_link_options(tensorgrad_web PRIVATE ${TENSORGRAD_WEB_LINK_LEVEL} --no-ent
   -sEXPORT_NAME=makeModule -sEXPORTED_FUNCTIONS=_malloc,_free
   -sEXPORTED_RUNTIME_METHODS=HEAPU8,ENV -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr,preRun
   -sJSPI -sJSPI_EXPORTS=tgw_request)
+
+# What the package is compared with: the same models and ops in C++.
+set(cases "${CMAKE_BINARY_DIR}/web/cases")
+add_custom_command(OUTPUT "${cases}/cases.inc" "${CMAKE_BINARY_DIR}/web/cases.json"
+  COMMAND "${CMAKE_COMMAND}" -E make_directory "${cases}"
+  COMMAND "${Python3_EXECUTABLE}" -B "${web}/tests/cases.py" "${api}" "${cases}/cases.inc"
+    "${CMAKE_BINARY_DIR}/web/cases.json"
+  DEPENDS "${web}/tests/cases.py" "${web}/generate.py" "${api}" VERBATIM)
+add_executable(web_golden EXCLUDE_FROM_ALL "${web}/tests/golden.cpp" "${cases}/cases.inc")
+set_target_properties(web_golden PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/web")
+target_include_directories(web_golden PRIVATE "${cases}")
+target_compile_options(web_golden PRIVATE -O0)
+target_link_libraries(web_golden PRIVATE tensorgrad)
+target_link_options(web_golden PRIVATE -O1 -sNODERAWFS -sEXIT_RUNTIME)

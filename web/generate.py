@@ -351,13 +351,14 @@ def ts_ops(api, docs):
         if name in OPS_BY_HAND:
             continue
         js = safe(camel(name))
+        export = "export " if js == camel(name) else ""
         for each in overloads:
             lines += docs.comment(each["doc"], extra=defaults_of(each["parameters"]))
-            lines.append(f"export function {js}({ts_parameters(each['parameters'])}): "
+            lines.append(f"{export}function {js}({ts_parameters(each['parameters'])}): "
                          f"{ts_type(each['result'], False)};")
-        lines.append(f"export function {js}(...a: unknown[]): any "
+        lines.append(f"{export}function {js}(...a: unknown[]): any "
                      f"{{ return op('{camel(name)}', a); }}")
-        if js != camel(name):
+        if not export:
             renamed.append(f"{js} as {camel(name)}")
     lines.append(f"export {{ {', '.join(renamed)} }};")
     return lines

@@ -55,10 +55,18 @@ function startWorker(): Port {
   if (node && typeof Worker === 'undefined') {
     const worker = new node.Worker(
       new URL(assets.worker ?? new URL('./worker.js', import.meta.url)));
+    // Node ends when nobody waits for an answer.
+    let pending = 0;
     worker.unref();
     return {
-      postMessage: (message, transfer) => { worker.ref(); worker.postMessage(message, transfer); },
-      listen: (f) => worker.on('message', (message: any) => { worker.unref(); f(message); }),
+      postMessage: (message, transfer) => {
+        if ((message as any).id !== undefined && pending++ === 0) worker.ref();
+        worker.postMessage(message, transfer);
+      },
+      listen: (f) => worker.on('message', (message: any) => {
+        if (--pending === 0) worker.unref();
+        f(message);
+      }),
       fail: (f) => worker.on('error', f),
       close: () => void worker.terminate(),
     };

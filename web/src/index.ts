@@ -2,7 +2,10 @@
 // The package `tensorgrad`: trains neural networks in a page or in node.
 export * from './callbacks.js';
 export { close, serve, type EngineKind } from './engine.js';
-export * from './errors.js';
+export {
+  AbortedError, DeviceError, DeviceLostError, DtypeError, InternalError, IoError, ShapeError,
+  TensorgradError, UserError,
+} from './errors.js';
 export {
   CompiledFunction, compileFunction, devices, type FunctionSpec, type HostTensor, type Outputs,
   type ProfileResult, type TensorData, type Traced,

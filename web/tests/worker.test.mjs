@@ -48,5 +48,5 @@ test('errors name the user\'s line', async () => {
                        { name: 'ShapeError', message: /worker\.test\.mjs:\d+/ });
   const trainer = await made('worker');
   const n = line() + 1;
-  await assert.rejects(trainer.step({ x: [1] }), { name: 'UserError', line: n });
+  await assert.rejects(trainer.step({ x: [1] }), { name: 'ShapeError', line: n });
 });

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+// JavaScript computes what C++ does, to the bit: golden.cpp has the same models and calls.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import test from 'node:test';
+import { Mlp, numbers, tg } from './support.mjs';
+
+const program = process.env.TENSORGRAD_GOLDEN ??
+  new URL('../../build/wasm/web/web_golden.js', import.meta.url).pathname;
+const golden = JSON.parse(execFileSync(process.execPath, [program], { maxBuffer: 1 << 26 }));
+const cases = JSON.parse(readFileSync(program.replace('web_golden.js', 'cases.json')));
+
+const { compile, compileFunction, optim, schedule } = tg;
+const words = (data) => [...new Uint32Array(Float32Array.from(data).buffer)];
+const integers = (count, seed, below) =>
+  Int32Array.from(numbers(count, seed), (each) => Math.fround(Math.fround(each + 1) / 2 * below));
+// Source lines differ, and the module does not see the name of the CPU.
+const table = (text) =>
+  text.replace(/ *at \S+:\d+(, \S+:\d+)*/g, '').replace(/^device .*/, 'device');
+
+async function matches(name, trainer, feeds) {
+  const losses = [];
+  for (const feed of feeds) losses.push((await trainer.step(feed)).loss);
+  assert.deepEqual(words(losses), golden[name].losses, `${losses}`);
+  assert.equal(table(await trainer.explain()), table(golden[name].explain));
+}
+const upTo = (n, f) => Array.from({ length: n }, (_, i) => f(i));
+
+test('the sine model', async () => {
+  await matches('sine', await compile({
+    model: new Mlp(), loss: (net, { x, y }) => tg.mse(net.forward(x), y),
+    inputs: { x: [32, 1], y: [32, 1] }, seed: 3, device: { kind: 'cpu' },
+    optimizer: optim.adam({ lr: schedule.cosine(5e-3, 1e-4, 20) }) }),
+  upTo(10, (i) => ({ x: numbers(32, i, 3), y: numbers(32, i + 100) })));
+});
+
+test('a convolutional model', async () => {
+  class Cnn extends tg.Module {
+    conv = new tg.Conv2d(1, 4, 3, { padding: 1 });
+    norm = new tg.BatchNorm(4);
+    drop = new tg.Dropout(0.25);
+    out = new tg.Linear(4 * 16, 5);
+    forward(x) {
+      const h = tg.maxPool2d(tg.relu(this.norm.forward(this.conv.forward(x))), 2);
+      return this.out.forward(tg.flatten(this.drop.forward(h), 1));
+    }
+  }
+  await matches('cnn', await compile({
+    model: new Cnn(),
+    loss: (net, { x, y }) => tg.crossEntropy(net.forward(x), y, { labelSmoothing: 0.1 }),
+    inputs: { x: [6, 1, 8, 8], y: { shape: [6], dtype: 'i32' } }, clipGradNorm: 1,
+    device: { kind: 'cpu' }, optimizer: optim.sgd({ lr: 0.1, momentum: 0.9, nesterov: true }) }),
+  upTo(10, (i) => ({ x: numbers(6 * 64, i), y: integers(6, i + 100, 5) })));
+});
+
+test('a language model', async () => {
+  const model = new tg.LanguageModel({
+    vocabSize: 11, dModel: 16, nLayer: 4, layers: ['mamba1', 'attention', 'mamba3', 'mlp'],
+    mamba3: { dState: 8, headDim: 8 } });
+  const tokens = { shape: [2, 12], dtype: 'i32' };
+  await matches('language', await compile({
+    model, loss: (net, { x, y }) => net.loss(x, y), inputs: { x: tokens, y: tokens },
+    device: { kind: 'cpu' }, optimizer: optim.adamw({ lr: 0.01 }) }),
+  upTo(5, (i) => ({ x: integers(24, i, 11), y: integers(24, i + 7, 11) })));
+});
+
+function flat(result, all = []) {
+  if (result instanceof tg.Tensor) all.push(result);
+  else for (const each of Object.values(result)) flat(each, all);
+  return all;
+}
+
+test('every op has a case', () => {
+  const known = new Set(cases.map((each) => each.op));
+  const byHand = ['isTraining', 'setState', 'checkpoint', 'customGradient', 'associativeScan',
+    'trainingMode', 'autocast'];
+  const notOps = ['adjustable', 'close', 'compile', 'compileFunction', 'devices', 'serve',
+    'singleFlight'];
+  const missing = Object.keys(tg).filter((name) => /^[a-z]/.test(name) &&
+    typeof tg[name] === 'function' && ![...known, ...byHand, ...notOps].includes(name));
+  assert.deepEqual(missing, []);
+  assert.deepEqual(Object.keys(golden.ops).sort(), cases.map((each) => each.label).sort());
+});
+
+for (const { label, op, arguments: args, inputs } of cases) {
+  test(`op ${label}`, async () => {
+    const f = await compileFunction({
+      model: new class extends tg.Module {}(), device: { kind: 'cpu' }, training: true,
+      inputs: Object.fromEntries(inputs.map((each) => [each.name, each])),
+      forward: (_, tensors) => {
+        const value = (each) => {
+          if (each === null || typeof each !== 'object') return each;
+          if (Array.isArray(each)) return each.map(value);
+          if ('input' in each) return tensors[each.input];
+          if ('call' in each) return tg[each.call](...each.arguments.map(value));
+          return Object.fromEntries(
+            Object.entries(each.options).map(([name, option]) => [name, value(option)]));
+        };
+        const all = flat(tg[op](...args.map(value)));
+        return Object.fromEntries(all.map((each, i) => [String.fromCharCode(97 + i), each]));
+      } });
+    const feed = inputs.map(({ name, shape, dtype }, i) => {
+      const count = shape.reduce((a, b) => a * b, 1);
+      return [name, dtype === 'f32' ? numbers(count, i + 1)
+        : dtype === 'i32' ? integers(count, i + 1, 2) : Uint32Array.from(integers(count, i + 1, 2))];
+    });
+    const outputs = await f.run(Object.fromEntries(feed));
+    const bits = Object.fromEntries(Object.entries(outputs).map(([name, { data }]) =>
+      [name, [...new Uint32Array(data.buffer)]]));
+    assert.deepEqual(bits, golden.ops[label]);
+    await f.free();
+  });
+}
