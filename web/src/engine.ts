@@ -116,7 +116,7 @@ export class WorkerEngine implements Engine {
   }
 }
 
-/** @internal Answers the messages of a WorkerEngine. Called by worker.ts. */
+/** Answers the messages of a page in a worker. For dist/worker.js alone. */
 export function serve(): void {
   const node = (globalThis as any).process?.getBuiltinModule?.('node:worker_threads');
   const port = node?.parentPort ?? globalThis;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// The tarball: its types, its size, and what it does in an empty project and through bundlers.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync }
+  from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { after, before } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { brotliCompressSync } from 'node:zlib';
+
+const web = fileURLToPath(new URL('..', import.meta.url));
+const built = process.env.TENSORGRAD_NPM
+  ? fileURLToPath(process.env.TENSORGRAD_NPM) : join(web, '../build/npm');
+const project = mkdtempSync(join(tmpdir(), 'tensorgrad-'));
+const run = (program, args, options = {}) =>
+  execFileSync(program, args, { cwd: project, encoding: 'utf8', stdio: 'pipe', ...options });
+const tool = (path) => join(web, 'node_modules', path);
+// The example of the README, as anyone would copy it.
+const example = /```js\n(.*?)```/s.exec(readFileSync(join(built, 'README.md'), 'utf8'))[1];
+const trained = (text) => assert.ok(Number(/loss: ([\d.e-]+)/.exec(text)[1]) < 0.01, text);
+
+before(() => {
+  const tarball = run('npm', ['pack', '--silent', '--pack-destination', project], { cwd: built });
+  writeFileSync(join(project, 'package.json'), '{"type": "module"}');
+  run('npm', ['install', '--no-audit', '--no-fund', '--offline', `./${tarball.trim()}`]);
+});
+after(() => rmSync(project, { recursive: true, force: true }));
+
+test('trains in an empty project, in fewer than twenty lines', () => {
+  writeFileSync(join(project, 'train.js'), example);
+  assert.ok(example.trim().split('\n').length < 20);
+  trained(run(process.execPath, ['train.js']));
+});
+
+test('trains through esbuild', () => {
+  mkdirSync(join(project, 'bundle'));
+  run(tool('.bin/esbuild'), ['train.js', '--bundle', '--format=esm', '--target=es2022',
+    '--log-level=error', '--outfile=bundle/app.js']);
+  const dist = join(project, 'node_modules/tensorgrad/dist');
+  for (const name of ['tensorgrad.js', 'worker.js', 'tensorgrad.wasm'])
+    cpSync(join(dist, name), join(project, 'bundle', name));
+  trained(run(process.execPath, ['bundle/app.js']));
+});
+
+test('Vite finds the worker and the module', () => {
+  writeFileSync(join(project, 'index.html'), '<script type="module" src="/train.js"></script>');
+  symlinkSync(tool('vite'), join(project, 'node_modules/vite'));
+  run(process.execPath, [tool('vite/bin/vite.js'), 'build', '--logLevel', 'error',
+    '--outDir', 'vite']);
+  const files = readdirSync(join(project, 'vite/assets')).sort().join(' ');
+  assert.match(files, /index-.*\.js/);
+  assert.match(files, /tensorgrad-.*\.wasm/);
+  assert.match(files, /worker-.*\.js/);
+  const worker = readdirSync(join(project, 'vite/assets')).find((name) => /^worker-/.test(name));
+  assert.doesNotMatch(readFileSync(join(project, 'vite/assets', worker), 'utf8'),
+                      /['"]\.\/tensorgrad\.js['"]/);
+});
+
+test('types accept what is right and refuse what is wrong', () => {
+  cpSync(join(web, 'tests/types.ts'), join(project, 'types.ts'));
+  writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({
+    compilerOptions: { strict: true, noEmit: true, target: 'es2022', module: 'nodenext', types: [],
+      moduleResolution: 'nodenext', noUncheckedIndexedAccess: true }, files: ['types.ts'] }));
+  try {
+    run(process.execPath, [tool('typescript/bin/tsc'), '-p', '.']);
+  } catch (error) {
+    assert.fail(error.stdout);
+  }
+});
+
+test('is small', (t) => {
+  const dist = join(built, 'dist');
+  let total = 0;
+  for (const name of ['tensorgrad.js', 'worker.js', 'tensorgrad.wasm']) {
+    const size = brotliCompressSync(readFileSync(join(dist, name))).length;
+    total += size;
+    t.diagnostic(`${name}: ${size} bytes with brotli`);
+  }
+  assert.ok(total < 1_100_000, `${total} bytes`);
+});
