@@ -14,7 +14,7 @@ import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 SUFFIXES = {".h", ".hpp", ".cpp", ".cc", ".def", ".inc"}
-TOP_ROOMS = ("cli", "examples", "bench")  # rooms outside src/
+TOP_ROOMS = ("cli", "examples", "bench", "web")  # rooms outside src/
 BEGIN = "<!-- layers: made by tools/check_layers.py --update -->"
 END = "<!-- layers end -->"
 PUBLIC = "tensorgrad/"

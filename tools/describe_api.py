@@ -32,7 +32,7 @@ LAYER_HEADERS = ("nn/",)
 HOST_STRUCTS = (
     "CompileOptions", "FunctionOptions", "UploadOptions", "ResetOptions", "ImportOptions",
     "OnnxOptions", "ProfileOptions", "CompileReport", "Profile", "GraphView", "DeviceDescription",
-    "EncodeOptions", "DecodeOptions", "BpeTrainOptions", "AddedToken", "GraphStage",
+    "EncodeOptions", "DecodeOptions", "BpeOptions", "BpeTrainOptions", "BpeProgress", "GraphStage",
     "lm::SamplingOptions", "lm::GenerateOptions", "lm::DecoderOptions", "lm::Completion",
     "lm::GenerationTimes", "lm::ScoreOptions", "lm::TextScore",
 )

@@ -165,9 +165,7 @@ struct Type<std::pair<A, B>> {
 
 template <>
 struct Type<Axes> {
-  static bool fits(const Value& v) {
-    return Type<int>::fits(v) || Type<std::vector<int>>::fits(v);
-  }
+  static bool fits(const Value& v) { return Type<int>::fits(v) || Type<std::vector<int>>::fits(v); }
   static Axes read(const Value& v, const Where& where) {
     if (v.kind == Kind::kNumber) return {Type<int>::read(v, where)};
     return {Type<std::vector<int>>::read(v, where)};
@@ -182,7 +180,8 @@ struct Type<Size2d> {
   static Size2d read(const Value& v, const Where& where) {
     if (v.kind == Kind::kNumber) return {Type<std::int64_t>::read(v, where)};
     if (!fits(v)) where.expected("an integer or [height, width]", v);
-    return {Type<std::int64_t>::read(v.items[0], where), Type<std::int64_t>::read(v.items[1], where)};
+    return {Type<std::int64_t>::read(v.items[0], where),
+            Type<std::int64_t>::read(v.items[1], where)};
   }
 };
 

@@ -8,9 +8,10 @@
 
 // Runs the function that is being recorded, or a callback of it. Returns 0 if it threw.
 EM_JS(int, tgw_run_traced, (), { return Module.tensorgrad.runTraced(); })
-EM_JS(int, tgw_run_callback, (int number, const void* bytes, int size), {
-  return Module.tensorgrad.runCallback(number, bytes >>> 0, size);
-})
+EM_JS(int, tgw_run_callback, (int number, const void* bytes, int size),
+      { return Module.tensorgrad.runCallback(number, bytes >>> 0, size); })
+EM_JS(void, tgw_emit, (int number, const void* bytes, int size),
+      { Module.tensorgrad.emit(number, bytes >>> 0, size); })
 
 namespace tensorgrad::web {
 namespace {
@@ -90,14 +91,14 @@ void record(const Value& request, Writer& result) {
       auto options = read<CompileOptions>(request["options"], where);
       options.device = {.kind = "null"};
       compile(
-          std::move(model),
-          [](const Model& m, const Inputs& in) -> Tensor { record_in(m, in); }, options, location);
+          std::move(model), [](const Model& m, const Inputs& in) -> Tensor { record_in(m, in); },
+          options, location);
     } else {
       auto options = read<FunctionOptions>(request["options"], where);
       options.device = {.kind = "null"};
       compile_function(
-          std::move(model),
-          [](const Model& m, const Inputs& in) -> Tensor { record_in(m, in); }, options, location);
+          std::move(model), [](const Model& m, const Inputs& in) -> Tensor { record_in(m, in); },
+          options, location);
     }
   } catch (const Recorded& recorded) {
     put(result, recorded.tape);
@@ -109,6 +110,9 @@ void record(const Value& request, Writer& result) {
 bool run_traced_function() { return tgw_run_traced() != 0; }
 bool run_callback(int number, std::span<const std::byte> bytes) {
   return tgw_run_callback(number, bytes.data(), static_cast<int>(bytes.size())) != 0;
+}
+void emit(const Value& number, std::span<const std::byte> event) {
+  tgw_emit(static_cast<int>(number.number), event.data(), static_cast<int>(event.size()));
 }
 std::vector<std::byte> take_reply() { return std::exchange(reply, {}); }
 
@@ -158,10 +162,11 @@ EMSCRIPTEN_KEEPALIVE void tgw_reply(const std::byte* bytes, int size) {
   reply.assign(given.begin(), given.end());
 }
 
-// Stops the calls of a trainer, or of a function, that are under way.
+// Stops the calls of a trainer, a function or a generator that are under way.
 EMSCRIPTEN_KEEPALIVE void tgw_abort(int id) {
   if (auto* object = trainers().find(id)) object->trainer.abort();
   if (auto* object = functions().find(id)) object->function.abort();
+  stop_generator(id);
 }
 
 EMSCRIPTEN_KEEPALIVE const std::byte* tgw_result() { return output.data(); }

@@ -46,9 +46,8 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
     {"function.uploadParams",
      [](const Request& r, Writer&) {
        FunctionObject& f = functions().at(r);
-       f.function.upload_params(
-           read_tensors_by_name(r["values"], f.model, r.where("uploadParams")),
-           r.get<UploadOptions>("options", {}), r.location);
+       f.function.upload_params(read_tensors_by_name(r["values"], f.model, r.where("uploadParams")),
+                                r.get<UploadOptions>("options", {}), r.location);
      }},
     {"function.downloadParams",
      [](const Request& r, Writer& w) { put(w, function(r).download_params()); }},

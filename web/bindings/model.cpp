@@ -39,7 +39,8 @@ Model::Part make_part(const Value& entry, Loc location) {
 }
 
 // The parameter of a layer by its path in the layer.
-const Parameter& find_parameter(const AnyLayer& layer, const std::string& wanted, const Call& call) {
+const Parameter& find_parameter(const AnyLayer& layer, const std::string& wanted,
+                                const Call& call) {
   const Parameter* found = nullptr;
   std::string names;
   ParameterVisitor visitor([&](const std::string& path, const Parameter& parameter) {

@@ -50,9 +50,8 @@ class Model {
   // Returns entry i, which is a T. Throws InternalError if it is something else.
   template <class T>
   [[nodiscard]] const T& entry(std::size_t i) const {
-    const auto* part = i < entries_.size()
-                           ? std::get_if<std::shared_ptr<const T>>(&entries_[i].part)
-                           : nullptr;
+    const auto* part =
+        i < entries_.size() ? std::get_if<std::shared_ptr<const T>>(&entries_[i].part) : nullptr;
     if (part == nullptr) throw InternalError("the model has no such entry");
     return **part;
   }
@@ -66,8 +65,8 @@ static_assert(Module<Model>);
 template <class T>
 const T& Call::layer() const {
   const auto i = get<std::size_t>(0, "layer");
-  const auto* layer = dynamic_cast<const Layer<T>*>(
-      &Tracing::current(name_, location).model.entry<AnyLayer>(i));
+  const auto* layer =
+      dynamic_cast<const Layer<T>*>(&Tracing::current(name_, location).model.entry<AnyLayer>(i));
   if (layer == nullptr) throw InternalError(std::string(name_) + ": the layer has another type");
   return layer->value;
 }

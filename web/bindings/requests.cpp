@@ -80,8 +80,7 @@ Feed read_feed(const Value& inputs, const Where& where) {
     const std::string name(inputs.keys[i]);
     if (value.kind != Kind::kArray || value.dtype >= kBytes)
       where.field("'" + name + "'").expected("a Float32Array, Int32Array or Uint32Array", value);
-    feed.emplace(name,
-                 FeedValue(static_cast<DType>(value.dtype), value.text.data(), value.count));
+    feed.emplace(name, FeedValue(static_cast<DType>(value.dtype), value.text.data(), value.count));
   }
   return feed;
 }
@@ -90,7 +89,9 @@ std::map<std::string, HostTensor> read_tensors_by_name(const Value& values, cons
                                                        const Where& where) {
   std::map<std::string, Shape> shapes;
   ParameterVisitor visitor(
-      [&](const std::string& path, const Parameter& parameter) { shapes[path] = parameter.shape(); },
+      [&](const std::string& path, const Parameter& parameter) {
+        shapes[path] = parameter.shape();
+      },
       [&](const std::string& path, const Buffer& buffer) { shapes[path] = buffer.shape(); });
   model.visit_fields(visitor);
   std::map<std::string, HostTensor> all;

@@ -43,6 +43,12 @@ HandlerTable trainer_handlers();
 HandlerTable function_handlers();
 HandlerTable text_handlers();
 
+// Ends the texts that a generator is writing.
+void stop_generator(int id);
+
+// Tells JavaScript, while a request is answered, something about it: `number` is its listener.
+void emit(const Value& number, std::span<const std::byte> event);
+
 // Answers an encoded request {call, file, line, ...}.
 void answer(const Value& message, Writer& result);
 
@@ -63,12 +69,13 @@ class TracedFunction {
 };
 
 // Objects that JavaScript knows by number.
+inline int next_object = 1;
 template <class T>
 class Objects {
  public:
   double add(T object) {
-    all_.emplace(next_, std::move(object));
-    return next_++;
+    all_.emplace(next_object, std::move(object));
+    return next_object++;
   }
   T& at(const Request& request) {
     const auto found = all_.find(request.get<int>("id"));
@@ -83,7 +90,6 @@ class Objects {
 
  private:
   std::map<int, T> all_;
-  inline static int next_ = 1;
 };
 
 struct TrainerObject {

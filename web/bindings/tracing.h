@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Functions that JavaScript traced. JavaScript runs such a function once, which records its calls on
-// a tape; the library replays the tape whenever it traces the function, in this instance of the
+// Functions that JavaScript traced. JavaScript runs such a function once, which records its calls
+// on a tape; the library replays the tape whenever it traces the function, in this instance of the
 // module or in that of a worker.
 #pragma once
 
@@ -139,10 +139,10 @@ class Tracing {
   Tracing* outer_;
   std::vector<Tensor> tensors_;
   bool recording_ = false;
-  Tape* tape_ = nullptr;             // that is being recorded
-  TapeEntry* entry_ = nullptr;       // the call that is being made, while recording
-  const TapeEntry* done_ = nullptr;  // the call that is being repeated
-  std::size_t callbacks_ = 0;        // of it, so far
+  Tape* tape_ = nullptr;                      // that is being recorded
+  TapeEntry* entry_ = nullptr;                // the call that is being made, while recording
+  const TapeEntry* done_ = nullptr;           // the call that is being repeated
+  std::size_t callbacks_ = 0;                 // of it, so far
   std::vector<std::vector<std::byte>> kept_;  // what decoded values refer to
 };
 
@@ -150,7 +150,7 @@ class Tracing {
 std::vector<Tensor> read_tensors(const Value& value, const Where& where);
 
 // Calls of JavaScript out of WebAssembly; see exports.cpp.
-bool run_traced_function();                                      // false if it threw
+bool run_traced_function();                                       // false if it threw
 bool run_callback(int number, std::span<const std::byte> bytes);  // likewise
 std::vector<std::byte> take_reply();                              // what either returned
 

@@ -43,11 +43,10 @@ void attach_request(const Request& r, Writer& w) {
   auto options = r.get<FunctionOptions>("options");
   auto traced = TracedFunction::from(r["function"]);
   auto& from = trainers().at(r).trainer;
-  auto function = from.attach(
-      [traced, specs = options.inputs](const Model& model, const Inputs& in) {
-        return (*traced)(model, in, specs);
-      },
-      options, r.location);
+  auto function =
+      from.attach([traced, specs = options.inputs](
+                      const Model& model, const Inputs& in) { return (*traced)(model, in, specs); },
+                  options, r.location);
   w.number(functions().add({std::move(function), from.model(), std::move(traced)}));
 }
 
@@ -115,7 +114,8 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
      [](const Request& r, Writer&) {
        trainer(r).set(r.get<std::string>("name"), r.get<double>("value"), r.location);
      }},
-    {"trainer.scalars", [](const Request& r, Writer& w) { put(w, trainer(r).scalars(r.location)); }},
+    {"trainer.scalars",
+     [](const Request& r, Writer& w) { put(w, trainer(r).scalars(r.location)); }},
     {"trainer.gradNorm",
      [](const Request& r, Writer& w) { put(w, trainer(r).grad_norm(r.location)); }},
     {"trainer.lossScale",

@@ -41,18 +41,11 @@ struct Reader {
     Value result;
     result.kind = static_cast<Kind>(head.tag);
     switch (result.kind) {
-      case Kind::kNothing:
-        break;
-      case Kind::kNumber:
-        result.number = scalar<double>();
-        break;
+      case Kind::kNothing: break;
+      case Kind::kNumber: result.number = scalar<double>(); break;
       case Kind::kBool:
-      case Kind::kTensor:
-        result.number = head.count;
-        break;
-      case Kind::kString:
-        result.text = text(head.count);
-        break;
+      case Kind::kTensor: result.number = head.count; break;
+      case Kind::kString: result.text = text(head.count); break;
       case Kind::kList:
       case Kind::kObject:
         if (head.count > rest.size()) throw InternalError("a value of JavaScript is truncated");
@@ -89,29 +82,23 @@ const Value& Value::operator[](std::string_view key) const {
 
 std::string Value::description() const {
   switch (kind) {
-    case Kind::kNothing:
-      return "nothing";
+    case Kind::kNothing: return "nothing";
     case Kind::kNumber: {
       std::string digits = std::to_string(number);
-      while (digits.find('.') != std::string::npos && (digits.back() == '0' || digits.back() == '.')) {
+      while (digits.find('.') != std::string::npos &&
+             (digits.back() == '0' || digits.back() == '.')) {
         const bool point = digits.back() == '.';
         digits.pop_back();
         if (point) break;
       }
       return digits;
     }
-    case Kind::kBool:
-      return number != 0 ? "true" : "false";
-    case Kind::kString:
-      return "'" + std::string(text.substr(0, 40)) + "'";
-    case Kind::kList:
-      return "an array of " + std::to_string(items.size());
-    case Kind::kObject:
-      return "an object";
-    case Kind::kTensor:
-      return "a tensor";
-    case Kind::kArray:
-      return "a typed array of " + std::to_string(count);
+    case Kind::kBool: return number != 0 ? "true" : "false";
+    case Kind::kString: return "'" + std::string(text.substr(0, 40)) + "'";
+    case Kind::kList: return "an array of " + std::to_string(items.size());
+    case Kind::kObject: return "an object";
+    case Kind::kTensor: return "a tensor";
+    case Kind::kArray: return "a typed array of " + std::to_string(count);
   }
   return "?";
 }

@@ -19,7 +19,14 @@
 namespace tensorgrad::web {
 
 enum class Kind : std::uint32_t {
-  kNothing, kNumber, kBool, kString, kList, kObject, kTensor, kArray
+  kNothing,
+  kNumber,
+  kBool,
+  kString,
+  kList,
+  kObject,
+  kTensor,
+  kArray
 };
 
 // dtype of an array of bytes; the others have the numbers of DType.

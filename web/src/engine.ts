@@ -14,12 +14,35 @@ export interface Engine {
   request(message: Uint8Array): Promise<Answer>;
   abort(id: number): void;
   close(): void;
+  /** Gives a function a number by which a request can call it with events, and takes it back. */
+  listen(f: (event: any) => void): number;
+  forget(number: number): void;
+}
+
+// Functions that hear of events. What they throw reaches nobody who waits for the request.
+class Listeners {
+  private readonly all = new Map<number, (event: any) => void>();
+  private next = 1;
+  add(f: (event: any) => void): number {
+    this.all.set(this.next, f);
+    return this.next++;
+  }
+  remove(number: number): void { this.all.delete(number); }
+  call(number: number, event: Uint8Array): void {
+    const f = this.all.get(number);
+    if (f) queueMicrotask(() => f(decode(event)));
+  }
 }
 
 /** @internal In this thread. Requests wait for each other: only one may be suspended. */
 export class LocalEngine implements Engine {
   private queue: Promise<unknown> = Promise.resolve();
-  constructor(private readonly instance: Instance) {}
+  private readonly listeners = new Listeners();
+  constructor(private readonly instance: Instance) {
+    instance.listener = (number, event) => this.listeners.call(number, event);
+  }
+  listen(f: (event: any) => void): number { return this.listeners.add(f); }
+  forget(number: number): void { this.listeners.remove(number); }
   request(message: Uint8Array): Promise<Answer> {
     const answer = this.queue.then(() => this.instance.request(message));
     this.queue = answer.catch(() => undefined);
@@ -64,7 +87,7 @@ function startWorker(): Port {
         worker.postMessage(message, transfer);
       },
       listen: (f) => worker.on('message', (message: any) => {
-        if (--pending === 0) worker.unref();
+        if (message.id !== undefined && --pending === 0) worker.unref();
         f(message);
       }),
       fail: (f) => worker.on('error', f),
@@ -87,10 +110,12 @@ export class WorkerEngine implements Engine {
     resolve(answer: Answer): void; reject(error: unknown): void;
   }>();
   private next = 1;
+  private readonly listeners = new Listeners();
 
   constructor(module: WebAssembly.Module) {
     this.port = startWorker();
-    this.port.listen(({ id, answer, error }) => {
+    this.port.listen(({ id, answer, error, number, event }) => {
+      if (event) return this.listeners.call(number, event);
       const call = this.waiting.get(id);
       this.waiting.delete(id);
       if (error) call?.reject(new Error(`tensorgrad: the worker failed: ${error}`));
@@ -99,6 +124,8 @@ export class WorkerEngine implements Engine {
     this.port.fail((error) => this.rejectAll(error));
     this.port.postMessage({ module });
   }
+  listen(f: (event: any) => void): number { return this.listeners.add(f); }
+  forget(number: number): void { this.listeners.remove(number); }
   request(message: Uint8Array): Promise<Answer> {
     const id = this.next++;
     const copy = message.slice();
@@ -123,7 +150,11 @@ export function serve(): void {
   let engine: Promise<LocalEngine>;
   const receive = async ({ module, id, message, abort }: any) => {
     if (module) {
-      engine = Instance.create(module).then((instance) => new LocalEngine(instance));
+      engine = Instance.create(module).then((instance) => {
+        const local = new LocalEngine(instance);
+        instance.listener = (number, event) => port.postMessage({ number, event }, [event.buffer]);
+        return local;
+      });
     } else if (abort !== undefined) {
       (await engine).abort(abort);
     } else {

@@ -25,5 +25,8 @@ export type {
 } from './options.js';
 export { singleFlight, type Flight } from './single_flight.js';
 export { Tensor, type Operand, type TensorLike, type TensorSource } from './tensor.js';
+export {
+  Generator, TextScorer, Tokenizer, saveLanguageModel, type GeneratedText, type Score,
+} from './text.js';
 export { compile, Trainer, type StepOptions, type StepOutcome, type StepResult,
   type TrainingSpec } from './trainer.js';

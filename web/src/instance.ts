@@ -21,7 +21,11 @@ interface Exports {
   _tgw_abort(id: number): void;
   _tgw_result(): number;
   _tgw_result_size(): number;
-  tensorgrad: { runTraced(): number; runCallback(f: number, at: number, size: number): number };
+  tensorgrad: {
+    runTraced(): number;
+    runCallback(f: number, at: number, size: number): number;
+    emit(number: number, at: number, size: number): void;
+  };
 }
 
 /** Where the module and the worker are, if not beside the library. Set before the first call. */
@@ -68,11 +72,19 @@ export class Instance {
   private traced: (() => unknown) | undefined;
   private recording: Recording | undefined;
   private thrown: unknown;
+  /** Hears of what happens while a request is answered. */
+  listener: (number: number, event: Uint8Array) => void = () => undefined;
 
   private constructor(private readonly exports: Exports) {
     exports.tensorgrad.runTraced = () => this.reply(() => this.traced!());
     exports.tensorgrad.runCallback = (number, at, size) => this.reply(() =>
       this.recording!.callback(number, decode(exports.HEAPU8.subarray(at, at + size))));
+  }
+
+  // An event while a request is answered; see Engine.
+  private listen(): void {
+    this.exports.tensorgrad.emit = (number, at, size) =>
+      this.listener(number, this.exports.HEAPU8.slice(at >>> 0, (at >>> 0) + size));
   }
 
   static async create(module: WebAssembly.Module): Promise<Instance> {
@@ -85,7 +97,9 @@ export class Instance {
         return {};
       },
     }));
-    return new Instance(exports);
+    const instance = new Instance(exports);
+    instance.listen();
+    return instance;
   }
 
   // Runs a function of JavaScript that WebAssembly calls. What it throws waits for the end of the

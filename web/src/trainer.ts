@@ -56,7 +56,8 @@ export class Trainer<M extends Module = Module, I extends InputDeclarations = In
                      D extends InputDeclarations = InputDeclarations> {
   /** @internal */
   constructor(
-    private readonly own: Session, private info: TrainerInfo, private entries: ModelEntries,
+    /** @internal */ readonly own: Session, /** @internal */ public info: TrainerInfo,
+    /** @internal */ public entries: ModelEntries,
     /** The model that is trained. Training does not change it; see downloadParams(). */
     public model: M,
     private readonly specs: readonly InputSpec[], private readonly data: readonly InputSpec[],

@@ -72,16 +72,14 @@ struct Mlp {
 
 void sine() {
   auto trainer = tg::compile(
-      Mlp{},
-      [](const Mlp& net, const tg::Inputs& in) { return tg::mse(net(in["x"]), in["y"]); },
+      Mlp{}, [](const Mlp& net, const tg::Inputs& in) { return tg::mse(net(in["x"]), in["y"]); },
       {.inputs = {{"x", {32, 1}}, {"y", {32, 1}}},
        .optimizer = tg::optim::Adam{.lr = tg::Schedule::cosine(5e-3, 1e-4, 20)},
        .seed = 3,
        .device = {.kind = "cpu"}});
   std::vector<float> losses;
   for (std::uint32_t i = 0; i < 10; ++i) {
-    losses.push_back(
-        trainer.step({{"x", numbers(32, i, 3)}, {"y", numbers(32, i + 100)}}).loss);
+    losses.push_back(trainer.step({{"x", numbers(32, i, 3)}, {"y", numbers(32, i + 100)}}).loss);
   }
   print_model("sine", trainer, losses);
 }
@@ -99,15 +97,15 @@ struct Cnn {
 };
 
 void cnn() {
-  auto trainer = tg::compile(
-      Cnn{},
-      [](const Cnn& net, const tg::Inputs& in) {
-        return tg::cross_entropy(net(in["x"]), in["y"], {.label_smoothing = 0.1});
-      },
-      {.inputs = {{"x", {6, 1, 8, 8}}, {"y", {6}, tg::i32}},
-       .optimizer = tg::optim::SGD{.lr = 0.1, .momentum = 0.9, .nesterov = true},
-       .clip_grad_norm = 1,
-       .device = {.kind = "cpu"}});
+  auto trainer =
+      tg::compile(Cnn{},
+                  [](const Cnn& net, const tg::Inputs& in) {
+                    return tg::cross_entropy(net(in["x"]), in["y"], {.label_smoothing = 0.1});
+                  },
+                  {.inputs = {{"x", {6, 1, 8, 8}}, {"y", {6}, tg::i32}},
+                   .optimizer = tg::optim::SGD{.lr = 0.1, .momentum = 0.9, .nesterov = true},
+                   .clip_grad_norm = 1,
+                   .device = {.kind = "cpu"}});
   std::vector<float> losses;
   for (std::uint32_t i = 0; i < 10; ++i) {
     losses.push_back(
@@ -121,17 +119,17 @@ void language() {
   config.layers = {tg::nn::MixerKind::kMamba1, tg::nn::MixerKind::kAttention,
                    tg::nn::MixerKind::kMamba3, tg::nn::MixerKind::kMlp};
   config.mamba3 = {.d_state = 8, .head_dim = 8};
-  auto trainer = tg::compile(
-      tg::nn::LanguageModel(config),
-      [](const tg::nn::LanguageModel& net, const tg::Inputs& in) {
-        return net.loss(in["x"], in["y"]);
-      },
-      {.inputs = {{"x", {2, 12}, tg::i32}, {"y", {2, 12}, tg::i32}},
-       .optimizer = tg::optim::AdamW{.lr = 0.01},
-       .device = {.kind = "cpu"}});
+  auto trainer = tg::compile(tg::nn::LanguageModel(config),
+                             [](const tg::nn::LanguageModel& net, const tg::Inputs& in) {
+                               return net.loss(in["x"], in["y"]);
+                             },
+                             {.inputs = {{"x", {2, 12}, tg::i32}, {"y", {2, 12}, tg::i32}},
+                              .optimizer = tg::optim::AdamW{.lr = 0.01},
+                              .device = {.kind = "cpu"}});
   std::vector<float> losses;
   for (std::uint32_t i = 0; i < 5; ++i) {
-    losses.push_back(trainer.step({{"x", integers(24, i, 11)}, {"y", integers(24, i + 7, 11)}}).loss);
+    losses.push_back(
+        trainer.step({{"x", integers(24, i, 11)}, {"y", integers(24, i + 7, 11)}}).loss);
   }
   print_model("language", trainer, losses);
 }

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+// Tokenizers, and text that language models write.
+import { ask, session, type Engine, type EngineKind } from './engine.js';
+import { UserError } from './errors.js';
+import { LanguageModel } from './generated/layers.js';
+import type {
+  BpeOptions, BpeProgress, BpeTrainOptions, Completion, DecodeOptions, DecoderOptions,
+  EncodeOptions, GenerateOptions, GenerationTimes, ScoreOptions,
+} from './generated/types.js';
+import { userLocation } from './location.js';
+import type { Module } from './module.js';
+import type { Trainer } from './trainer.js';
+
+interface Where { engine?: EngineKind }
+interface TokenizerInfo {
+  id: number; kind: string; vocabSize: number;
+  bosId?: number; eosId?: number; padId?: number; unkId?: number;
+}
+
+/** Tokenizer of byte-level BPE, bytes or characters. */
+export class Tokenizer {
+  private constructor(/** @internal */ readonly owner: Engine, /** @internal */ readonly info:
+  TokenizerInfo) {}
+
+  private static async make(call: string, args: object, { engine }: Where): Promise<Tokenizer> {
+    const at = userLocation(3);
+    const own = (await session(engine)).engine;
+    return new Tokenizer(own, await ask(own, `tokenizer.${call}`, at, args));
+  }
+  /** @internal */
+  static of(owner: Engine, info: TokenizerInfo): Tokenizer { return new Tokenizer(owner, info); }
+
+  /** Parses the content of a tokenizer.json. */
+  static fromJson(json: string, where: Where = {}): Promise<Tokenizer> {
+    return Tokenizer.make('fromJson', { json }, where);
+  }
+  /** Reads the bytes of a file of tiktoken. */
+  static fromTiktoken(bytes: Uint8Array, { engine, ...options }: BpeOptions & Where = {}):
+  Promise<Tokenizer> {
+    return Tokenizer.make('fromTiktoken', { bytes, options }, { engine: engine! });
+  }
+  /** Reads the contents of vocab.json and merges.txt. */
+  static fromVocabAndMerges(vocab: string, merges: string,
+                            { engine, ...options }: BpeOptions & Where = {}): Promise<Tokenizer> {
+    return Tokenizer.make('fromVocabAndMerges', { vocab, merges, options }, { engine: engine! });
+  }
+  /** Trains a byte-level BPE. Merges do not cross texts. */
+  static async train(
+    texts: readonly string[],
+    { engine, onProgress, ...options }:
+    BpeTrainOptions & Where & { onProgress?: (progress: BpeProgress) => void } = {}):
+  Promise<Tokenizer> {
+    const own = (await session(engine)).engine;
+    const number = onProgress && own.listen(onProgress);
+    try {
+      return await Tokenizer.make('train', { texts, options, onProgress: number },
+                                  { engine: engine! });
+    } finally {
+      if (number) own.forget(number);
+    }
+  }
+  /** Returns a tokenizer of bytes. Special tokens follow from 256. */
+  static bytes(special: readonly string[] = [], where: Where = {}): Promise<Tokenizer> {
+    return Tokenizer.make('bytes', { special }, where);
+  }
+  /** Returns a tokenizer of characters. Symbol i is token i; special tokens follow. */
+  static characters(symbols: readonly string[], special: readonly string[] = [],
+                    where: Where = {}): Promise<Tokenizer> {
+    return Tokenizer.make('characters', { symbols, special }, where);
+  }
+
+  private ask(call: string, args: object = {}): Promise<any> {
+    return ask(this.owner, `tokenizer.${call}`, userLocation(3), { id: this.info.id, ...args });
+  }
+  /** "byte-level BPE", "bytes" or "characters". */
+  get kind(): string { return this.info.kind; }
+  /** The largest id plus 1. */
+  get vocabSize(): number { return this.info.vocabSize; }
+  /** Ids of special tokens, if the tokenizer has them. */
+  get bosId(): number | undefined { return this.info.bosId; }
+  get eosId(): number | undefined { return this.info.eosId; }
+  get padId(): number | undefined { return this.info.padId; }
+  get unkId(): number | undefined { return this.info.unkId; }
+
+  /** Returns the ids of a text. */
+  encode(text: string, options: EncodeOptions = {}): Promise<Int32Array> {
+    return this.ask('encode', { text, options });
+  }
+  /** Returns the ids of several texts. */
+  encodeBatch(texts: readonly string[], options: EncodeOptions = {}): Promise<Int32Array[]> {
+    return this.ask('encodeBatch', { texts, options });
+  }
+  /** Returns the text of ids; invalid UTF-8 becomes U+FFFD. */
+  decode(ids: Int32Array | readonly number[], options: DecodeOptions = {}): Promise<string> {
+    return this.ask('decode', { ids, options });
+  }
+  /** Returns the id of a token, if there is one. */
+  tokenToId(token: string): Promise<number | undefined> { return this.ask('tokenToId', { token }); }
+  /** Returns the token of an id, if there is one. */
+  idToToken(token: number): Promise<string | undefined> { return this.ask('idToToken', { token }); }
+  /** Returns the text of a tokenizer.json. */
+  toJson(): Promise<string> { return this.ask('toJson'); }
+  /** Frees the tokenizer. */
+  free(): Promise<void> { return this.ask('free'); }
+}
+
+/** New text of one prompt, while it is generated. */
+export interface GeneratedText { prompt: number; token: number; text: string }
+
+// The entry of the language model that a trainer trains.
+function entryOf(trainer: Trainer<any, any, any>, layer?: LanguageModel): number {
+  const all = [...trainer.entries.numbers].filter(([part]) =>
+    layer ? part === layer : part instanceof LanguageModel);
+  if (all.length !== 1)
+    throw new UserError(`expected one LanguageModel in the model, got ${all.length}`);
+  return all[0]![1];
+}
+
+/** Generates text with a language model and a tokenizer. */
+export class Generator {
+  private constructor(private readonly engine: Engine, private readonly id: number) {}
+
+  /**
+   * Attaches a generator to the LanguageModel that a trainer trains. Each call uses the current
+   * parameters.
+   */
+  static async attach<M extends Module>(
+    trainer: Trainer<M, any, any>,
+    { tokenizer, layer, ...options }: DecoderOptions & { tokenizer: Tokenizer; layer?: LanguageModel }):
+  Promise<Generator> {
+    const { engine } = trainer.own;
+    if (tokenizer.owner !== engine)
+      throw new UserError('Generator.attach: the tokenizer is in another engine than the trainer');
+    return new Generator(engine, await ask(engine, 'generator.attach', userLocation(2), {
+      id: trainer.info.id, entry: entryOf(trainer, layer), tokenizer: tokenizer.info.id, options }));
+  }
+  /** Compiles a generator for the bytes of a model file: of saveLanguageModel() or of `tg lm`. */
+  static async load(bytes: Uint8Array, { engine, ...options }: DecoderOptions & Where = {}):
+  Promise<Generator> {
+    const at = userLocation(2);
+    const own = (await session(engine)).engine;
+    return new Generator(own, await ask(own, 'generator.load', at, { bytes, options }));
+  }
+
+  private ask(call: string, args: object = {}): Promise<any> {
+    return ask(this.engine, `generator.${call}`, userLocation(3), { id: this.id, ...args });
+  }
+  /** Continues a prompt, or each of several. `onText` hears of each piece of new text. */
+  generate(prompt: string, options?: GenerateOptions & { onText?: (text: GeneratedText) => void }):
+  Promise<Completion>;
+  generate(prompts: readonly string[],
+           options?: GenerateOptions & { onText?: (text: GeneratedText) => void }):
+  Promise<Completion[]>;
+  async generate(prompts: string | readonly string[], { onText, ...options }: any = {}):
+  Promise<any> {
+    const number = onText && this.engine.listen(onText);
+    try {
+      const list = typeof prompts === 'string' ? [prompts] : prompts;
+      const all = await this.ask('generate', { prompts: list, options, onText: number });
+      return typeof prompts === 'string' ? all[0] : all;
+    } finally {
+      if (number) this.engine.forget(number);
+    }
+  }
+  /** Returns the times of the last call of generate(). */
+  times(): Promise<GenerationTimes> { return this.ask('times'); }
+  /** Returns the tokenizer. */
+  async tokenizer(): Promise<Tokenizer> {
+    return Tokenizer.of(this.engine, await this.ask('tokenizer'));
+  }
+  /** Ends the texts that are being written. On the CPU in a worker, after they are complete. */
+  abort(): void { this.engine.abort(this.id); }
+  /** Frees the generator. */
+  free(): Promise<void> { return this.ask('free'); }
+}
+
+/** Returns the bytes of a model file with the LanguageModel that is trained. `tg lm` reads it. */
+export function saveLanguageModel<M extends LanguageModel>(
+  trainer: Trainer<M, any, any>, { tokenizer }: { tokenizer?: Tokenizer } = {}): Promise<Uint8Array> {
+  return ask(trainer.own.engine, 'languageModel.save', userLocation(2), {
+    id: trainer.info.id, entry: entryOf(trainer), tokenizer: tokenizer?.info.id });
+}
+
+/** Score of a text. */
+export interface Score { nats: number; tokens: number; loss: number; perplexity: number }
+
+/** Scores texts under a language model. */
+export class TextScorer {
+  private constructor(private readonly engine: Engine, private readonly id: number) {}
+  /** Compiles a scorer for the bytes of a model file. */
+  static async load(bytes: Uint8Array, { engine, ...options }: ScoreOptions & Where = {}):
+  Promise<TextScorer> {
+    const at = userLocation(2);
+    const own = (await session(engine)).engine;
+    return new TextScorer(own, await ask(own, 'scorer.load', at, { bytes, options }));
+  }
+  /** Returns the score of all tokens but the first. */
+  score(tokens: Int32Array | readonly number[]): Promise<Score> {
+    return ask(this.engine, 'scorer.score', userLocation(2), { id: this.id, tokens });
+  }
+  /** Frees the scorer. */
+  free(): Promise<void> { return ask(this.engine, 'scorer.free', userLocation(2), { id: this.id }); }
+}
