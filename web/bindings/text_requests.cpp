@@ -23,10 +23,6 @@ Objects<std::shared_ptr<lm::TextScorer>>& scorers() {
   return all;
 }
 
-void put_ids(Writer& w, std::span<const std::int32_t> ids) {
-  w.array(kArrayOf<std::int32_t>, ids.size(), std::as_bytes(ids));
-}
-
 // What JavaScript keeps of a tokenizer.
 void put_tokenizer(Writer& w, const Tokenizer& tokenizer) {
   w.object(7);
