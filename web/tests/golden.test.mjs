@@ -7,8 +7,10 @@ import test from 'node:test';
 import { Mlp, numbers, tg } from './support.mjs';
 
 const program = process.env.TENSORGRAD_GOLDEN ??
-  new URL('../../build/wasm/web/web_golden.js', import.meta.url).pathname;
-const golden = JSON.parse(execFileSync(process.execPath, [program], { maxBuffer: 1 << 26 }));
+  new URL('../../build/web/web/web_golden.js', import.meta.url).pathname;
+const standIn = new URL('jspi.mjs', import.meta.url).href;
+const golden = JSON.parse(
+  execFileSync(process.execPath, ['--import', standIn, program], { maxBuffer: 1 << 26 }));
 const cases = JSON.parse(readFileSync(program.replace('web_golden.js', 'cases.json')));
 
 const { compile, compileFunction, optim, schedule } = tg;

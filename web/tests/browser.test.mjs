@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// The package in a page: a plain <script type="module"> with a worker, and on WebGPU.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { after, before } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { launch, serve } from '../../tests/web/browser.mjs';
+
+const built = process.env.TENSORGRAD_NPM
+  ? fileURLToPath(process.env.TENSORGRAD_NPM)
+  : fileURLToPath(new URL('../../build/npm/', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'tensorgrad-'));
+const page = `<!DOCTYPE html><link rel="icon" href="data:,">
+<script type="module">
+import * as tg from '/npm/dist/tensorgrad.js';
+class Net extends tg.Module {
+  hidden = new tg.Linear(2, 16);
+  out = new tg.Linear(16, 1);
+  forward(x) { return this.out.forward(tg.tanh(this.hidden.forward(x))); }
+}
+globalThis.tg = tg;
+globalThis.train = async ({ steps, ...options }) => {
+  const trainer = await tg.compile({
+    model: new Net(), loss: (net, { x, y }) => tg.mse(net.forward(x), y),
+    inputs: { x: [4, 2], y: [4, 1] }, optimizer: tg.optim.adam({ lr: 0.05 }), ...options });
+  const losses = [];
+  for (let i = 0; i < steps; ++i)
+    losses.push((await trainer.step({ x: [0, 0, 0, 1, 1, 0, 1, 1], y: [0, 1, 1, 0] })).loss);
+  const predict = await trainer.attach({
+    forward: (net, { x }) => net.forward(x), inputs: { x: [null, 2] } });
+  const y = [...await predict.call({ x: [1, 0, 1, 1] })];
+  const bytes = await trainer.save();
+  await trainer.load(bytes);
+  return { losses, y, device: trainer.device, bytes: bytes.length };
+};
+globalThis.ready = true;
+</script>`;
+let site, browser;
+
+before(async () => {
+  writeFileSync(join(folder, 'index.html'), page);
+  site = await serve({ '/': folder, '/npm/': built });
+  browser = await launch({ log: () => {} });
+});
+after(async () => {
+  await browser?.close();
+  await site?.close();
+  rmSync(folder, { recursive: true });
+});
+
+async function open() {
+  const opened = await browser.open(site.url);
+  await opened.waitForFunction(() => globalThis.ready);
+  return opened;
+}
+
+test('trains in a worker by default, on the CPU', async () => {
+  const opened = await open();
+  const { losses, y, device } = await opened.call(
+    () => globalThis.train({ steps: 200, device: { kind: 'cpu' } }));
+  assert.match(device, /^cpu/);
+  assert.ok(losses[199] < 0.01, `${losses[199]}`);
+  assert.ok(Math.abs(y[0] - 1) < 0.2 && Math.abs(y[1]) < 0.2, `${y}`);
+  assert.equal(opened.workers().length, 1);
+  const files = site.requests.map((each) => each.path);
+  assert.equal(files.filter((each) => each.endsWith('.wasm')).length, 1, `${files}`);
+  await opened.close();
+});
+
+for (const engine of ['worker', 'thread']) {
+  test(`trains on WebGPU in a ${engine}`, async () => {
+    const opened = await open();
+    const options = { steps: 20, engine };
+    const gpu = await opened.call(
+      (o) => globalThis.train({ ...o, device: { kind: 'webgpu', allowSoftware: true } }), options);
+    const cpu = await opened.call((o) => globalThis.train({ ...o, device: { kind: 'cpu' } }), options);
+    assert.match(gpu.device, /webgpu/);
+    for (const [i, loss] of cpu.losses.entries())
+      assert.ok(Math.abs(gpu.losses[i] - loss) < 1e-4, `${i}: ${gpu.losses[i]} ${loss}`);
+    assert.ok(Math.abs(gpu.y[0] - cpu.y[0]) < 1e-3);
+    await opened.close();
+  });
+}
+
+test('says that there is no adapter', async () => {
+  const plain = await launch({ webgpu: false, log: () => {} });
+  const opened = await plain.open(site.url);
+  await opened.waitForFunction(() => globalThis.ready);
+  const message = await opened.call(() => globalThis.train({ steps: 1, device: { kind: 'webgpu' } })
+    .then(() => 'it trained', (error) => `${error.name}: ${error.message}`));
+  assert.match(message, /^DeviceError: /);
+  const { device } = await opened.call(() => globalThis.train({ steps: 1 }));
+  assert.match(device, /^cpu/);
+  await plain.close();
+});
+
+test('errors name the line of the page', async () => {
+  const opened = await open();
+  const error = await opened.call(() => globalThis.train({
+    steps: 1, loss: (net, { x }) => globalThis.tg.matmul(x, x),
+  }).catch(({ name, message, line }) => ({ name, message, line })));
+  assert.equal(error.name, 'ShapeError');
+  assert.match(error.message, /matmul: inner sizes differ/);
+  assert.ok(error.line > 0);
+  await opened.close();
+});
