@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Describes the public headers as JSON, from which faces in other languages are generated.
 
-    describe_api.py OUTPUT.json
+    describe_api.py OUTPUT.json [INCLUDE_FOLDER]
 
 The description has the ops, layers, optimizers, schedules and initial values, with the enums and
 structs that they use: names, types, default values as C++ text, and documentation. It needs
@@ -20,7 +20,7 @@ import clang.cindex as clang
 from clang.cindex import CursorKind as Kind
 
 ROOT = Path(__file__).resolve().parent.parent
-INCLUDE = ROOT / "include"
+INCLUDE = Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else ROOT / "include"
 ABI = re.search(r"define TENSORGRAD_ABI (\w+)",
                 (INCLUDE / "tensorgrad/version.h").read_text(encoding="utf-8"))[1]
 
@@ -36,6 +36,11 @@ HOST_STRUCTS = (
     "lm::SamplingOptions", "lm::GenerateOptions", "lm::DecoderOptions", "lm::Completion",
     "lm::GenerationTimes", "lm::ScoreOptions", "lm::TextScore",
 )
+
+# Classes whose methods are calls outside of traced functions: only their names are described, so
+# that a face can be held to have all of them.
+HOST_CLASSES = ("Stepper", "TrainerBase", "ModelTrainer", "CompiledFunction", "Tokenizer",
+                "lm::Generator", "lm::TextScorer")
 
 # Not described, by qualified name without `tensorgrad::`.
 SKIPPED = {
@@ -76,7 +81,7 @@ class Unknown(Exception):
 
 def place(cursor):
     """The file and line of a declaration."""
-    return f"{Path(cursor.location.file.name).relative_to(ROOT)}:{cursor.location.line}"
+    return f"{Path(cursor.location.file.name).relative_to(INCLUDE)}:{cursor.location.line}"
 
 
 def in_namespace(cursor):
@@ -111,7 +116,7 @@ class Description:
         self.enums, self.structs, self.declared = {}, {}, {}
         self.functions, self.layers, self.optimizers = [], [], []
         self.schedules, self.inits, self.errors = [], [], []
-        self.tokens = {}
+        self.classes = {}
         self.collect(unit.cursor)
 
     # -- types -----------------------------------------------------------------------------------
@@ -323,7 +328,7 @@ class Description:
             except Unknown as error:
                 self.errors.append(str(error))
         found = {in_namespace(cursor) for _, cursor in self.found}
-        self.errors += [f"there is no '{name}'" for name in (*HOST_STRUCTS, *SKIPPED)
+        self.errors += [f"there is no '{name}'" for name in (*HOST_STRUCTS, *HOST_CLASSES, *SKIPPED)
                         if name not in found]
 
     def describe_one(self, header, name, cursor):
@@ -337,6 +342,13 @@ class Description:
                     self.inits.append(self.function(header, cursor, "init"))
             elif header.startswith(OP_HEADERS) and not name.startswith("operator"):
                 self.functions.append(self.function(header, cursor))
+            return
+        if name in HOST_CLASSES:
+            names = [m.spelling for m in cursor.get_children()
+                     if m.kind in (Kind.CXX_METHOD, Kind.FUNCTION_TEMPLATE) and
+                     m.access_specifier == clang.AccessSpecifier.PUBLIC and
+                     not m.spelling.startswith("operator")]
+            self.classes[name] = sorted(set(names))
             return
         if cursor.kind == Kind.TYPE_ALIAS_DECL and header.startswith(LAYER_HEADERS):
             target = cursor.underlying_typedef_type.spelling
@@ -378,7 +390,7 @@ class Description:
         """Everything, as plain data."""
         return {"enums": self.enums, "structs": self.structs, "functions": self.functions,
                 "layers": self.layers, "optimizers": self.optimizers,
-                "schedules": self.schedules, "inits": self.inits}
+                "schedules": self.schedules, "inits": self.inits, "classes": self.classes}
 
 
 def include_paths():
@@ -408,6 +420,6 @@ def describe():
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     Path(sys.argv[1]).write_text(json.dumps(describe(), indent=1) + "\n", encoding="utf-8")
