@@ -33,9 +33,10 @@ set_source_files_properties("${web}/bindings/exports.cpp" PROPERTIES
   COMPILE_OPTIONS -Wno-missing-prototypes)
 target_include_directories(tensorgrad_web PRIVATE "${web}/bindings" "${generated}")
 target_link_libraries(tensorgrad_web PRIVATE tensorgrad)
-target_link_options(tensorgrad_web PRIVATE ${TENSORGRAD_WEB_LINK_LEVEL} --no-entry -sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker
-  -sEXPORT_NAME=makeModule -sEXPORTED_FUNCTIONS=_malloc,_free
-  -sEXPORTED_RUNTIME_METHODS=HEAPU8,ENV -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr,preRun
+target_link_options(tensorgrad_web PRIVATE ${TENSORGRAD_WEB_LINK_LEVEL} --no-entry
+  -sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker -sEXPORT_NAME=makeModule
+  -sEXPORTED_FUNCTIONS=_malloc,_free -sEXPORTED_RUNTIME_METHODS=HEAPU8
+  -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr
   -sJSPI -sJSPI_EXPORTS=tgw_request)
 
 # What the package is compared with: the same models and ops in C++.

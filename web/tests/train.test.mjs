@@ -24,6 +24,42 @@ test('trains', async () => {
   assert.match(trainer.device, /^cpu/);
 });
 
+test('calls may be made at once, and run in order', async () => {
+  const trainer = await sine();
+  const results = await Promise.all([1, 2, 3].map((i) => trainer.step(batch(i))));
+  assert.deepEqual(results.map((each) => each.step), [1, 2, 3]);
+  const outcomes = await Promise.all([trainer.tryStep(batch(4)), trainer.tryStep({ x: [1] })]);
+  assert.deepEqual(outcomes.map((each) => each.status), ['completed', 'failed']);
+  assert.equal(outcomes[1].error.name, 'ShapeError');
+});
+
+test('weights can be tied, shared and read by path', async () => {
+  class Tied extends tg.Module {
+    table = new tg.Embedding(5, 4);
+    attention = new tg.MultiheadAttention(4, 2);
+    same = this.attention;
+    scale = this.param([4], tg.init.ones());
+    seen = this.buffer([], 3);
+    forward(i) {
+      const h = tg.mul(this.same.forward(this.table.forward(i)), this.scale);
+      this.seen.set(tg.add(this.seen, 1));
+      const norm = tg.sum(tg.square(this.attention.parameter('out_proj.bias')));
+      return tg.add(tg.matmul(h, tg.transpose(this.table.weight)), norm);
+    }
+  }
+  const trainer = await compile({
+    model: new Tied(), loss: (net, { i }) => tg.mean(capture('h', net.forward(i))),
+    inputs: { i: { shape: [2, 3], dtype: 'i32' } }, optimizer: optim.sgd() });
+  assert.deepEqual(trainer.parameterNames, [
+    'table.weight', 'attention.in_proj_weight', 'attention.in_proj_bias',
+    'attention.out_proj.weight', 'attention.out_proj.bias', 'scale']);
+  const { captures: { h } } = await trainer.step({ i: [0, 1, 2, 3, 4, 0] }, { captures: ['h'] });
+  assert.deepEqual(h.shape, [2, 3, 5]);
+  const graph = await trainer.graph();
+  assert.ok(graph.nodes.some((node) => node.op === 'state' && node.name === 'seen') ||
+            /seen/.test(graph.text));
+});
+
 test('takes arrays of numbers, and returns captures', async () => {
   const trainer = await compile({
     model: new Mlp(), loss: (net, { x }) => tg.mean(capture('y', net.forward(x))),

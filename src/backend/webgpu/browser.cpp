@@ -493,7 +493,8 @@ class Browser : public Vendor {
 std::unique_ptr<Api> make_api(std::string& why) {
   if (!tg_js_has_webgpu()) {
     why =
-        "this browser has no navigator.gpu; it needs WebGPU and a page from https:// or localhost";
+        "this browser has no navigator.gpu or no WebAssembly.Suspending; it needs WebGPU, JSPI and a "
+        "page from https:// or localhost";
     return nullptr;
   }
   auto api = std::make_unique<Api>();

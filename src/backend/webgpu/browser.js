@@ -68,7 +68,8 @@ const library = {
     };
   }),
 
-  tg_js_has_webgpu: () => !!globalThis.navigator?.gpu,
+  // Without JSPI nothing can wait for it.
+  tg_js_has_webgpu: () => !!globalThis.navigator?.gpu && 'Suspending' in WebAssembly,
   tg_js_add_ref: (number) => {
     tgGpu.objects[number].references++;
   },
