@@ -96,6 +96,9 @@ void record(const Value& request, Writer& result) {
     } else {
       auto options = read<FunctionOptions>(request["options"], where);
       options.device = {.kind = "null"};
+      // These belong to the trainer it is attached to, and to the sizes that it is recorded for.
+      options.weights = WeightSource::kTrained;
+      options.dynamic_size = FunctionOptions().dynamic_size;
       compile_function(
           std::move(model), [](const Model& m, const Inputs& in) -> Tensor { record_in(m, in); },
           options, location);

@@ -111,6 +111,9 @@ test('attached functions see the current parameters, at any size', async () => {
   assert.deepEqual(after.output.shape, [3]);
   assert.notEqual(before[0], after.output.data[0]);
   assert.deepEqual(await predict.compiledSizes(), [1, 3]);
+  const large = await trainer.attach({
+    forward: (net, { x }) => net.forward(x), inputs: { x: [null, 1] }, dynamicSize: 4 });
+  assert.deepEqual(await large.compiledSizes(), [4]);
   const alone = await compileFunction({
     model: new Mlp(), forward: (net, { x }) => net.forward(x), inputs: { x: [3, 1] } });
   await alone.loadParams(await trainer.save());
@@ -135,6 +138,11 @@ test('parameters, scalars and rates can be set', async () => {
   assert.ok(await trainer.gradNorm() > 0);
   assert.deepEqual(Object.keys(await trainer.downloadEma()).sort(),
                    [...trainer.parameterNames].sort());
+  const averaged = await trainer.attach({
+    forward: (net, { x }) => net.forward(x), inputs: { x: [1, 1] }, weights: 'ema' });
+  assert.equal((await averaged.call({ x: [1] })).length, 1);
+  assert.deepEqual((await averaged.downloadParams())['out.bias'].data,
+                   (await trainer.downloadEma())['out.bias'].data);
   assert.equal((await trainer.downloadGrads())['out.bias'].data.length, 1);
   assert.ok('exp_avg/in.weight' in await trainer.downloadOptimizer());
   await assert.rejects(trainer.uploadParams({ 'in.weight': new Float32Array(3) }),
