@@ -45,6 +45,11 @@ const library = {
     text: (pointer, size) => UTF8ToString(pointer >>> 0, size),
     ints: (pointer, count) => HEAP32.subarray(pointer >>> 2, (pointer >>> 2) + count),
     doubles: (pointer, count) => HEAPF64.subarray(pointer >>> 3, (pointer >>> 3) + count),
+    pipeline: (layout, module, label, labelSize) => ({
+      layout: tgGpu.get(layout),
+      compute: {module: tgGpu.get(module), entryPoint: 'main'},
+      label: tgGpu.text(label, labelSize),
+    }),
   },
 
   tg_js_next_event: (out) => {
@@ -162,18 +167,12 @@ const library = {
     return tgGpu.add(tgGpu.get(device).createBindGroup(
       {layout: tgGpu.get(layout), entries: list, label: tgGpu.text(label, labelSize)}));
   },
-  $tgPipeline__deps: ['$tgGpu'],
-  $tgPipeline: (layout, module, label, labelSize) => ({
-    layout: tgGpu.get(layout),
-    compute: {module: tgGpu.get(module), entryPoint: 'main'},
-    label: tgGpu.text(label, labelSize),
-  }),
   tg_js_create_pipeline: (device, layout, module, label, labelSize) =>
     tgGpu.add(tgGpu.get(device).createComputePipeline(
-      tgPipeline(layout, module, label, labelSize))),
+      tgGpu.pipeline(layout, module, label, labelSize))),
   tg_js_create_pipeline_async: (device, layout, module, label, labelSize, id) =>
     tgGpu.settle(tgGpu.get(device).createComputePipelineAsync(
-      tgPipeline(layout, module, label, labelSize)), id, tgGpu.objects[device],
+      tgGpu.pipeline(layout, module, label, labelSize)), id, tgGpu.objects[device],
     (made) => tgGpu.add(made)),
   tg_js_create_queries: (device, count) =>
     tgGpu.add(tgGpu.get(device).createQuerySet({type: 'timestamp', count}), {owned: true}),
