@@ -99,8 +99,8 @@ void ObjectiveImpl::put_hypers(std::int64_t step, std::int64_t cursor, HyperValu
   values[kCountScalar] = float_bits(static_cast<double>(update + 1));
   if (options_.accumulate > 1)
     values[kDueScalar] = float_bits((step + 1) % options_.accumulate == 0 ? 1 : 0);
-  values["_step"] = static_cast<std::uint32_t>(step);
-  values["_seed"] = options_.seed;
+  values[kStepScalar] = static_cast<std::uint32_t>(step);
+  values[kSeedScalar] = options_.seed;
   values[kRingScalar] = static_cast<std::uint32_t>(step % kLossRing);
   values[kCursorName] = static_cast<std::uint32_t>(cursor);
 }

@@ -6,6 +6,7 @@
 
 #include "api/trace.h"
 #include "base/numbers.h"
+#include "compile/host_random.h"
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 
@@ -30,8 +31,8 @@ void check_probability(const char* op, double p, const SourceLocation& location)
 
 Tensor random_bits(const Shape& shape, Loc loc) {
   OpContext ctx("random_bits", loc);
-  const ValueId seed = ctx.trace.scalar("_seed", DType::kU32, 0, ctx.location());
-  const ValueId step = ctx.trace.scalar("_step", DType::kU32, 0, ctx.location());
+  const ValueId seed = ctx.trace.scalar(kSeedScalar, DType::kU32, 0, ctx.location());
+  const ValueId step = ctx.trace.scalar(kStepScalar, DType::kU32, 0, ctx.location());
   const auto stream = static_cast<double>(ctx.trace.random_ops++);
   const Composite composite("random_bits", loc);
   const Tensor index = reshape(iota({numel(shape)}, 0, DType::kU32, loc), shape, loc);

@@ -145,7 +145,7 @@ class Filler {
     const std::string& name = node.attrs.text("name");
     const DType dtype = node.type.dtype;
     if (node.op == &ops::scalar) {
-      const double value = dtype == DType::kF32 ? kScalarValue : name == "_seed" ? seed_ : 0;
+      const double value = dtype == DType::kF32 ? kScalarValue : name == kSeedScalar ? seed_ : 0;
       return {to_word(value, dtype)};
     }
     if (node.op == &ops::state) {

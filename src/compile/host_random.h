@@ -17,6 +17,10 @@ inline constexpr std::uint32_t kForwardStream = 0x40000000U;
 inline constexpr std::uint32_t kInitStream = 0x80000000U;  // plus the parameter's number
 inline constexpr std::uint32_t kOrderStream = 0xc0000000U;
 
+// The run-time scalars that random ops read.
+inline constexpr const char* kSeedScalar = "_seed";
+inline constexpr const char* kStepScalar = "_step";
+
 std::uint32_t random_word(std::uint32_t index, std::uint32_t stream, std::uint32_t seed,
                           std::uint32_t step);
 

@@ -96,12 +96,12 @@ void Instance::download(const std::string& buffer, std::int64_t offset, std::spa
   device_->wait(device_->download(buffers_[index_of(buffer)], offset, out));
 }
 
-HyperRow Instance::row_of(const HyperValues& values) const {
+HyperRow row_of(const Program& program, const HyperValues& values) {
   HyperRow row{};
   row.words[kHyperInf] = kInfBits;
   row.words[kHyperNan] = kNanBits;
-  for (std::size_t i = 0; i < program_.hypers.size(); ++i) {
-    const auto at = values.find(program_.hypers[i]);
+  for (std::size_t i = 0; i < program.hypers.size(); ++i) {
+    const auto at = values.find(program.hypers[i]);
     if (at != values.end()) row.words[i + 2] = at->second;
   }
   return row;
@@ -109,13 +109,13 @@ HyperRow Instance::row_of(const HyperValues& values) const {
 
 Ticket Instance::run(std::span<const HyperValues> rows) {
   rows_.clear();
-  for (const HyperValues& values : rows) rows_.push_back(row_of(values));
+  for (const HyperValues& values : rows) rows_.push_back(row_of(program_, values));
   if (shadow_ || runs_until_timed_ > 0) return run_inspected(rows_);
   return device_->run(*executable_, rows_);
 }
 
 std::vector<LaunchTiming> Instance::profile(const HyperValues& row) {
-  return device_->profile(*executable_, row_of(row));
+  return device_->profile(*executable_, row_of(program_, row));
 }
 
 Profile Instance::profile_of_runs(const std::vector<std::vector<LaunchTiming>>& runs) const {

@@ -21,6 +21,8 @@ std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& w
 
 // The values of the run-time scalars, by name, as 32-bit patterns.
 using HyperValues = std::map<std::string, std::uint32_t>;
+// The row of a program; missing names are 0.
+HyperRow row_of(const Program& program, const HyperValues& values);
 
 // Names of the buffers that the host fills and reads.
 inline std::string input_buffer(const std::string& name) {
@@ -109,7 +111,6 @@ class Instance {
  private:
   Ticket run_inspected(const std::vector<HyperRow>& rows);
   [[nodiscard]] std::size_t index_of(const std::string& buffer) const;
-  [[nodiscard]] HyperRow row_of(const HyperValues& values) const;
 
   std::shared_ptr<Device> device_;
   Program program_;
