@@ -61,7 +61,7 @@ export async function within(promise, milliseconds, what) {
  * paths ('/', '/models/'); the longest prefix that matches counts.
  *
  * `isolated` sends the headers that make pages cross-origin isolated, so that they may have threads.
- * `requests` lists the paths and bytes of all answers: {path, bytes, status}.
+ * `requests` lists all answers, {path, bytes, status}, but for a favicon that is missing.
  */
 export async function serve(roots, {isolated = false} = {}) {
   if (typeof roots === 'string') roots = {'/': roots};
@@ -77,8 +77,8 @@ export async function serve(roots, {isolated = false} = {}) {
     const root = path.resolve(roots[prefix]);
     const file = path.join(root, where.slice(prefix.length));
     const inside = file === root || file.startsWith(root + path.sep);
-    const stat = inside ? fs.statSync(file, {throwIfNoEntry: false}) : undefined;
-    if (!stat?.isDirectory()) return stat && file;
+    if (!inside || !fs.existsSync(file)) return undefined;
+    if (!fs.statSync(file).isDirectory()) return file;
     const index = path.join(file, 'index.html');
     return fs.existsSync(index) ? index : undefined;
   };
@@ -86,8 +86,8 @@ export async function serve(roots, {isolated = false} = {}) {
     const where = decodeURIComponent(new URL(request.url, 'http://localhost').pathname);
     const file = find(where);
     const body = file ? fs.readFileSync(file) : `no file ${where}\n`;
-    const status = file ? 200 : 404;
-    requests.push({path: where, bytes: body.length, status});
+    const status = file ? 200 : where === '/favicon.ico' ? 204 : 404;
+    if (status !== 204) requests.push({path: where, bytes: body.length, status});
     response.writeHead(status, {
       'content-type': file ? types[path.extname(file)] ?? 'application/octet-stream' : types['.txt'],
       'cache-control': 'no-store',

@@ -32,6 +32,7 @@ test('serves files of every root and nothing else', async () => {
   assert.equal(await status('/'), 200);
   assert.equal(await status('/web/browser.mjs'), 200);
   assert.equal(await status('/missing'), 404);
+  assert.equal(await status('/data.json/inside'), 404);
   assert.equal(await status('/..%2f..%2fetc/passwd'), 404);
   assert.deepEqual(await (await fetch(site.url + '/data.json')).json(), {answer: 42});
   assert.deepEqual(site.requests.at(-1), {path: '/data.json', bytes: 14, status: 200});
