@@ -12,4 +12,5 @@
 #include "tensorgrad/data/text.h"
 #include "tensorgrad/data/token_data.h"
 #include "tensorgrad/data/tokenizer.h"
+#include "tensorgrad/data/web.h"
 #include "tensorgrad/data/weights.h"

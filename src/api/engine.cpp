@@ -249,6 +249,12 @@ std::vector<std::uint32_t> Engine::download_words(const std::string& buffer) con
   return download<std::uint32_t>(buffer);
 }
 
+std::vector<std::uint32_t> Engine::download_state(const StateEntry& state) const {
+  return from_stored(download_stored(state_buffer(state.name), 0, state.type),
+                     static_cast<std::size_t>(numel(state.type.shape)),
+                     dtype_in_memory(state.type.dtype, plan_.stores_f16));
+}
+
 const Port& Engine::output(const std::string& name) const {
   for (const Port& port : compiled_.program.outputs) {
     if (port.name == name) return port;

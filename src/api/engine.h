@@ -98,6 +98,7 @@ class Engine {
 
   void upload_params(const std::vector<float>& flat);
   [[nodiscard]] std::vector<float> download_floats(const std::string& buffer) const;
+  [[nodiscard]] std::vector<std::uint32_t> download_state(const StateEntry& state) const;
   [[nodiscard]] std::vector<std::uint32_t> download_words(const std::string& buffer) const;
   // An output of the last run. Of the name in the traced function, or capture_output().
   [[nodiscard]] HostTensor download_output(const std::string& name) const;

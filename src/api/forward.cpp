@@ -177,8 +177,8 @@ CompiledFunctionImpl::Sized& CompiledFunctionImpl::checked(const Feed& inputs) {
 HyperValues CompiledFunctionImpl::next_hypers(const Engine& engine) {
   HyperValues hypers;
   engine.put_hypers(hypers);
-  hypers["_seed"] = options_.seed.value_or(0);
-  hypers["_step"] = runs_++;
+  hypers[kSeedScalar] = options_.seed.value_or(0);
+  hypers[kStepScalar] = runs_++;
   return hypers;
 }
 
@@ -409,6 +409,10 @@ void CompiledFunction::load_params(const std::string& path, WeightSource weights
 void CompiledFunction::export_onnx(const std::string& path, const OnnxOptions& options,
                                    Loc loc) const {
   at_line(loc, [&] { impl_->export_onnx(path, options); });
+}
+void CompiledFunction::export_web(const std::string& folder, const WebOptions& options,
+                                  Loc loc) const {
+  at_line(loc, [&] { impl_->export_web(folder, options); });
 }
 CompileReport CompiledFunction::report() const { return impl_->engine().report(); }
 std::string CompiledFunction::explain() const { return impl_->engine().explain(); }

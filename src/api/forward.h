@@ -6,6 +6,7 @@
 #include "api/checkpoint.h"
 #include "api/engine.h"
 #include "api/turns.h"
+#include "web/model.h"
 
 namespace tensorgrad::detail {
 
@@ -26,6 +27,7 @@ class CompiledFunctionImpl {
   void load(const std::string& path, WeightSource weights);
   void import_weights(const std::string& path, const ImportOptions& options);
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
+  void export_web(const std::string& folder, const WebOptions& options) const;
   void export_onnx(const std::string& path, const OnnxOptions& options) const;
   [[nodiscard]] GraphView graph(GraphStage stage, std::optional<std::int64_t> size);
   [[nodiscard]] const Engine& engine() const { return *first_.engine; }
@@ -62,6 +64,8 @@ class CompiledFunctionImpl {
   Engine& capturing(Sized& sized, const std::vector<std::string>& names);
   // Throws UserError where this state of the program for `size` is not one of the first program's.
   void check_state(const std::string& name, const Type& type, std::int64_t size) const;
+  // For a browser.
+  [[nodiscard]] web::SizedProgram compiled_for_web(std::int64_t size, bool f16) const;
   // To be exported; `size` is the open size, if there is one.
   [[nodiscard]] std::unique_ptr<TracedFunction> traced_for_export(std::int64_t size) const;
   [[nodiscard]] std::map<std::int64_t, std::unique_ptr<TracedFunction>> traced_for_sizes(

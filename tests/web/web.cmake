@@ -11,6 +11,12 @@ else()
   set(TENSORGRAD_NODE_COMMAND "${TENSORGRAD_NODE}")
 endif()
 
+# What runner_test.mjs exports its models with.
+add_executable(export_models web/export_models.cc)
+target_link_libraries(export_models PRIVATE tensorgrad_test_needs test_support)
+tensorgrad_own_target(export_models)
+add_dependencies(released export_models)
+
 file(GLOB pages CONFIGURE_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/*_test.mjs")
 foreach(page IN LISTS pages)
   get_filename_component(name "${page}" NAME_WE)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tensorgrad/data/onnx.h"
+#include "tensorgrad/data/web.h"
 #include "tensorgrad/data/weights.h"
 #include "tensorgrad/train/device_tensor.h"
 #include "tensorgrad/train/graph_view.h"
@@ -128,6 +129,22 @@ class CompiledFunction {
   /// GiB or cannot be written.
   void export_onnx(const std::string& path, const OnnxOptions& options = {},
                    Loc loc = Loc::current()) const;
+
+  /// Exports the function for web pages, with the current values of the parameters and states.
+  /// Writes `model.json` (kernels and buffers), `weights.bin`, and a JavaScript module that runs
+  /// them, `runner.js` with its types `runner.d.ts`, into the folder. The folder is created if it
+  /// does not exist; other files in it are kept. Retraces and compiles the function, for WebGPU's
+  /// default limits.
+  ///
+  /// The page runs the kernels of the WebGPU device. States keep their values from run to run.
+  /// Random ops draw the numbers that run() draws with the same seed, counted from the first run.
+  /// A dynamic size is fixed: the file has a program for each of WebOptions::sizes.
+  ///
+  /// Throws UserError if the function contains a CustomOp without WGSL, if WebOptions::sizes are
+  /// invalid, or if a name is not UTF-8. Also throws whatever compiling throws. Throws IoError if a
+  /// file cannot be written.
+  void export_web(const std::string& folder, const WebOptions& options = {},
+                  Loc loc = Loc::current()) const;
 
   /// Returns the graph of the function. GraphStage::kTraced retraces the function without compiling
   /// it. GraphStage::kSimplified returns the graph of the compiled program, and compiles one first
