@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CompiledFunction::export_web: compiles the function anew, for a portable device and each size,
+// CompiledFunction::web_files: compiles the function anew, for a portable device and each size,
 // and hands the programs to the room web with what the buffers hold.
 #include <algorithm>
 #include <cstring>
@@ -57,7 +57,7 @@ web::SizedProgram CompiledFunctionImpl::compiled_for_web(std::int64_t size, bool
   return sized;
 }
 
-void CompiledFunctionImpl::export_web(const std::string& folder, const WebOptions& options) const {
+web::Files CompiledFunctionImpl::web_files(const WebOptions& options) const {
   const auto lock = turns_->lock();
   std::vector<web::SizedProgram> programs;
   for (const std::int64_t size : sizes_to_export(options, open_, first_.size))
@@ -72,7 +72,7 @@ void CompiledFunctionImpl::export_web(const std::string& folder, const WebOption
     contents[state_buffer(state.name)] = to_stored(first_.engine->download_state(state),
                                                    dtype_in_memory(state.type.dtype, options.f16));
   }
-  web::write_model(folder, web::make_model(options.name, options.f16, programs, contents));
+  return web::make_files({options.name, options.doc}, options.f16, programs, contents);
 }
 
 }  // namespace tensorgrad::detail

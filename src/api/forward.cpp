@@ -412,7 +412,11 @@ void CompiledFunction::export_onnx(const std::string& path, const OnnxOptions& o
 }
 void CompiledFunction::export_web(const std::string& folder, const WebOptions& options,
                                   Loc loc) const {
-  at_line(loc, [&] { impl_->export_web(folder, options); });
+  at_line(loc, [&] { web::write_files(folder, impl_->web_files(options)); });
+}
+std::map<std::string, std::vector<std::byte>> CompiledFunction::web_files(const WebOptions& options,
+                                                                          Loc loc) const {
+  return at_line(loc, [&] { return impl_->web_files(options); });
 }
 CompileReport CompiledFunction::report() const { return impl_->engine().report(); }
 std::string CompiledFunction::explain() const { return impl_->engine().explain(); }

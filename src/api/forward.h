@@ -27,7 +27,7 @@ class CompiledFunctionImpl {
   void load(const std::string& path, WeightSource weights);
   void import_weights(const std::string& path, const ImportOptions& options);
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
-  void export_web(const std::string& folder, const WebOptions& options) const;
+  [[nodiscard]] web::Files web_files(const WebOptions& options) const;
   void export_onnx(const std::string& path, const OnnxOptions& options) const;
   [[nodiscard]] GraphView graph(GraphStage stage, std::optional<std::int64_t> size);
   [[nodiscard]] const Engine& engine() const { return *first_.engine; }

@@ -26,10 +26,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormatVersion = 1;
+constexpr const char* kManifestFile = "model.json";
 constexpr const char* kWeightsFile = "weights.bin";
 constexpr std::int64_t kLeastBinding = 16;  // vec4<f32>
 
-// Kernels are read by machines: indentation is a fifth of their text.
+// Kernels are read by machines only.
 std::string without_indentation(const std::string& wgsl) {
   std::string text;
   bool begins = true;
@@ -48,11 +49,16 @@ std::string modes_of(const Dispatch& dispatch) {
   return modes;
 }
 
+std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
 class ModelWriter {
  public:
   ModelWriter(bool f16, const Contents& contents) : f16_(f16), contents_(contents) {}
 
-  Model write(const std::string& name, const std::vector<SizedProgram>& programs) {
+  Files write(const ModelText& text, const std::vector<SizedProgram>& programs) {
     Json all = Json::array();
     for (const SizedProgram& sized : programs) all.push_back(program(sized));
     const auto checksum =
@@ -62,7 +68,8 @@ class ModelWriter {
         {"format", "tensorgrad-web"},
         {"version", kFormatVersion},
         {"producer", "tensorgrad " TENSORGRAD_VERSION_STRING},
-        {"name", name},
+        {"name", text.name},
+        {"doc", text.doc},
         {"f16", f16_},
         {"features", features},
         {"limits", limits_},
@@ -71,9 +78,9 @@ class ModelWriter {
         {"kernels", kernels_},
         {"programs", all}};
     try {
-      return {manifest.dump(), std::move(weights_)};
+      return {{kManifestFile, bytes_of(manifest.dump())}, {kWeightsFile, std::move(weights_)}};
     } catch (const nlohmann::json::type_error&) {
-      throw UserError("export_web: a name is not valid UTF-8");
+      throw UserError("export_web: a name or WebOptions::doc is not valid UTF-8");
     }
   }
 
@@ -232,12 +239,6 @@ class ModelWriter {
   std::vector<std::size_t> numbers_;  // of the program's buffers, among those of all
 };
 
-void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  io::AtomicFile file(path.string());
-  file.write(bytes);
-  file.commit();
-}
-
 }  // namespace
 
 DeviceInfo portable_device(bool f16) {
@@ -249,20 +250,28 @@ DeviceInfo portable_device(bool f16) {
   return device;
 }
 
-Model make_model(const std::string& name, bool f16, const std::vector<SizedProgram>& programs,
+Files make_files(const ModelText& text, bool f16, const std::vector<SizedProgram>& programs,
                  const Contents& contents) {
-  return ModelWriter(f16, contents).write(name, programs);
+  Files files = ModelWriter(f16, contents).write(text, programs);
+  files["runner.js"] = bytes_of(runner_script());
+  files["runner.d.ts"] = bytes_of(runner_types());
+  return files;
 }
 
-void write_model(const std::string& folder, const Model& model) {
+void write_files(const std::string& folder, const Files& files) {
   const std::filesystem::path to(folder);
   std::error_code error;
   std::filesystem::create_directories(to, error);
   if (error) throw IoError(folder + ": cannot create the folder: " + error.message());
-  write_file(to / "runner.js", std::as_bytes(std::span(runner_script())));
-  write_file(to / "runner.d.ts", std::as_bytes(std::span(runner_types())));
-  write_file(to / kWeightsFile, model.weights);
-  write_file(to / "model.json", std::as_bytes(std::span(model.manifest)));  // last: it names others
+  const auto write = [&](const std::string& name) {
+    io::AtomicFile file((to / name).string());
+    file.write(files.at(name));
+    file.commit();
+  };
+  for (const auto& [name, bytes] : files) {
+    if (name != kManifestFile) write(name);
+  }
+  write(kManifestFile);  // last: it names the weights
 }
 
 }  // namespace tensorgrad::web

@@ -31,18 +31,19 @@ struct SizedProgram {
 // end.
 using Contents = std::map<std::string, std::vector<std::byte>>;
 
-struct Model {
-  std::string manifest;  // JSON
-  std::vector<std::byte> weights;
+struct ModelText {
+  std::string name, doc;
 };
 
+// By name: model.json, weights.bin, runner.js and runner.d.ts.
+using Files = std::map<std::string, std::vector<std::byte>>;
+
 // Buffers of one name are one buffer of all programs. Throws UserError if a name is not UTF-8.
-Model make_model(const std::string& name, bool f16, const std::vector<SizedProgram>& programs,
+Files make_files(const ModelText& text, bool f16, const std::vector<SizedProgram>& programs,
                  const Contents& contents);
 
-// Writes model.json, weights.bin, runner.js and runner.d.ts into the folder, which is created if it
-// does not exist. Throws IoError.
-void write_model(const std::string& folder, const Model& model);
+// Creates the folder if it does not exist. Throws IoError.
+void write_files(const std::string& folder, const Files& files);
 
 // Files of web/runner.
 std::string_view runner_script();

@@ -46,6 +46,8 @@ export interface LoadOptions {
 
 export class Model {
   readonly name: string;
+  /** WebOptions::doc, or the classes of `tg export --web`. */
+  readonly doc: string;
   readonly device: GPUDevice;
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
@@ -53,11 +55,11 @@ export class Model {
   readonly sizes: readonly number[];
 
   /**
-   * Runs the function and returns its outputs by name. The number of elements decides which of the
-   * exported sizes runs. Calls run in the order in which they are made; none needs to wait for the
-   * one before. Rejects with TensorgradError.
+   * Runs the function and returns its outputs by name. The number of elements selects one of the
+   * exported sizes. Calls run in their order, and several can be in flight. Rejects with
+   * TensorgradError. The type argument names the outputs: `run<{probs: Float32Array}>({x})`.
    */
-  run(inputs?: Record<string, Tensor>): Promise<Record<string, Tensor>>;
+  run<Outputs = Record<string, Tensor>>(inputs?: Record<string, Tensor>): Promise<Outputs>;
 
   /** Sets all states to their exported values, and starts the random numbers anew. */
   reset(): void;
@@ -67,8 +69,8 @@ export class Model {
 }
 
 /**
- * Loads a model: the folder that export_web() wrote, relative to the page, or what the page has read
- * itself. Compiles all kernels. Rejects with TensorgradError.
+ * Loads a model: the folder that export_web() wrote, relative to the page, or what the page has
+ * read itself. Compiles all kernels. Rejects with TensorgradError.
  */
 export function load(
   source: string | URL | {manifest: object; weights: ArrayBuffer | Promise<ArrayBuffer>},

@@ -18,7 +18,9 @@
 
 const FORMAT = 'tensorgrad-web';
 const VERSION = 1;
-const ARRAYS = {f32: Float32Array, f16: Float32Array, i32: Int32Array, u32: Uint32Array, bool: Uint8Array};
+const ARRAYS = {
+  f32: Float32Array, f16: Float32Array, i32: Int32Array, u32: Uint32Array, bool: Uint8Array,
+};
 const ROW_BYTES = 256;  // of the run-time scalars
 
 export class TensorgradError extends Error {
@@ -39,7 +41,8 @@ export async function load(source, options = {}) {
   try {
     manifest = JSON.parse(text);
   } catch (cause) {
-    throw new TensorgradError('format', `${folder}model.json is not JSON: ${cause.message}`, {cause});
+    const why = `${folder}model.json is not JSON: ${cause.message}`;
+    throw new TensorgradError('format', why, {cause});
   }
   check(manifest);
   // The checksum in the address keeps a cache from returning the weights of an earlier export.
@@ -116,7 +119,8 @@ function stored(array, dtype, f16) {
 
 function halfArray() {
   if (globalThis.Float16Array) return Float16Array;
-  throw new TensorgradError('unsupported', 'the model has f16 values; this browser has no Float16Array');
+  throw new TensorgradError('unsupported',
+    'the model has f16 values, but this browser has no Float16Array');
 }
 
 export class Model {
@@ -154,6 +158,7 @@ export class Model {
   }
 
   get name() { return this.#manifest.name; }
+  get doc() { return this.#manifest.doc; }
   get device() { return this.#device; }
   /** Sizes of the dynamic dimension that were exported; empty if there is none. */
   get sizes() { return this.#programs.map(each => each.size).filter(size => size !== undefined); }
@@ -163,9 +168,9 @@ export class Model {
   // Names, types and shapes; sizes that differ between the programs are null.
   #describe(side) {
     const all = this.#manifest.programs.map(program => program[side]);
-    return all[0].map(({name, dtype, shape}, i) => ({
-      name, dtype, shape: shape.map((size, d) => all.every(each => each[i].shape[d] === size) ? size : null),
-    }));
+    const same = (i, d, size) => all.every(each => each[i].shape[d] === size);
+    return all[0].map(({name, dtype, shape}, i) => (
+      {name, dtype, shape: shape.map((size, d) => same(i, d, size) ? size : null)}));
   }
 
   async #prepare(weights) {
@@ -174,8 +179,9 @@ export class Model {
     const layout = modes => {
       if (!layouts.has(modes)) {
         const types = {r: 'read-only-storage', w: 'storage', u: 'uniform'};
-        layouts.set(modes, device.createBindGroupLayout({entries: [...modes].map((mode, binding) => (
-          {binding, visibility: GPUShaderStage.COMPUTE, buffer: {type: types[mode]}}))}));
+        const entries = [...modes].map((mode, binding) =>
+          ({binding, visibility: GPUShaderStage.COMPUTE, buffer: {type: types[mode]}}));
+        layouts.set(modes, device.createBindGroupLayout({entries}));
       }
       return layouts.get(modes);
     };
@@ -200,7 +206,9 @@ export class Model {
       const total = buffers.reduce((sum, {bytes}) => sum + bytes, 0);
       throw new TensorgradError('memory', `the GPU has no room for the model's ${total} bytes`);
     }
-    if (invalid) throw new TensorgradError('kernel', `the buffers were rejected: ${invalid.message}`);
+    if (invalid) {
+      throw new TensorgradError('kernel', `the buffers were rejected: ${invalid.message}`);
+    }
     this.#fill(await weights);
     const pipelines = await compiled;
     this.#programs = programs.map((program, p) => ({
@@ -237,8 +245,8 @@ export class Model {
   #fill(weights) {
     const {file, bytes} = this.#manifest.weights;
     if (!(weights instanceof ArrayBuffer) || weights.byteLength !== bytes) {
-      throw new TensorgradError('format', `${file} has ${weights?.byteLength} bytes, expected ${bytes}; ` +
-        'it is damaged, or belongs to another model.json');
+      throw new TensorgradError('format', `${file} has ${weights?.byteLength} bytes, expected ` +
+        `${bytes}; it is damaged, or belongs to another model.json`);
     }
     this.#manifest.buffers.forEach(({data, state}, i) => {
       const contents = data && new Uint8Array(weights, data[0], data[1]);
@@ -262,14 +270,16 @@ export class Model {
   /** Runs the function; `inputs` and the result are typed arrays by name. */
   async run(inputs = {}) {
     this.#alive();
-    const device = this.#device, program = this.#pick(inputs);
+    const device = this.#device, program = this.#pick(inputs), {row, seed, step} = program;
     const arrays = program.inputs.map(
       ({name, dtype}) => stored(inputs[name], dtype, this.#manifest.f16));
-    program.inputs.forEach(({buffer}, i) => device.queue.writeBuffer(this.#buffers[buffer], 0, arrays[i]));
-    if (program.seed !== undefined && this.#seed !== undefined) program.row[program.seed] = this.#seed;
-    if (program.step !== undefined) program.row[program.step] = this.#runs;
+    program.inputs.forEach(({buffer}, i) => {
+      device.queue.writeBuffer(this.#buffers[buffer], 0, arrays[i]);
+    });
+    if (seed !== undefined && this.#seed !== undefined) row[seed] = this.#seed;
+    if (step !== undefined) row[step] = this.#runs;
     this.#runs += 1;
-    device.queue.writeBuffer(this.#row, 0, program.row);
+    device.queue.writeBuffer(this.#row, 0, row);
     if (!program.checked) device.pushErrorScope('validation');
     const encoder = device.createCommandEncoder();
     const pass = encoder.beginComputePass();
@@ -312,7 +322,8 @@ export class Model {
   #stage(bytes) {
     const free = this.#staging.findIndex(each => each.size >= bytes);
     if (free >= 0) return this.#staging.splice(free, 1)[0];
-    return this.#device.createBuffer({size: bytes, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST});
+    const {MAP_READ, COPY_DST} = GPUBufferUsage;
+    return this.#device.createBuffer({size: bytes, usage: MAP_READ | COPY_DST});
   }
 
   // The program for these inputs; throws if there is none.
@@ -329,8 +340,8 @@ export class Model {
       const given = array?.[Symbol.toStringTag] ?? array?.constructor?.name ?? String(array);
       if (given !== wanted) wrong(`input '${name}': expected a ${wanted}, got ${given}`);
     }
-    const fits = program => program.inputs.every(({name, shape}) => inputs[name].length === count(shape));
-    const program = this.#programs.find(fits);
+    const program = this.#programs.find(
+      each => each.inputs.every(({name, shape}) => inputs[name].length === count(shape)));
     if (program) {
       for (const input of program.inputs) checkIndices(input, inputs[input.name], wrong);
       return program;
@@ -356,7 +367,7 @@ export class Model {
 
   // Why results could not be read. A lost device rejects that before it is known to be lost.
   async #failure(cause) {
-    if (this.#destroyed) return new TensorgradError('destroyed', 'the model was destroyed', {cause});
+    if (this.#destroyed) return new TensorgradError('destroyed', 'the model was destroyed');
     await Promise.race([this.#device.lost, new Promise(resolve => setTimeout(resolve, 1000))]);
     if (this.#lost) return this.#lostError();
     return new TensorgradError('kernel', `the results cannot be read: ${cause.message}`, {cause});
@@ -374,8 +385,8 @@ export class Model {
 function checkIndices({name, indices = []}, array, wrong) {
   for (const {size, op, columns, row, except} of indices) {
     const bad = i => (array[i] < 0 || array[i] >= size) && array[i] !== except;
-    const refuse = i => wrong(`input '${name}': element ${i} is ${array[i]}, which ${op} uses as an ` +
-      `index in [0, ${size})`);
+    const refuse = i => wrong(`input '${name}': element ${i} is ${array[i]}, which ${op} uses as ` +
+      `an index in [0, ${size})`);
     if (!columns) array.forEach((_, i) => bad(i) && refuse(i));
     for (let first = 0; columns && first < array.length; first += row) {
       for (const column of columns) if (bad(first + column)) refuse(first + column);

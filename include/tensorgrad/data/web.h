@@ -13,6 +13,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 /// Options of CompiledFunction::export_web().
 struct WebOptions {
   std::string name = "model";  ///< Name of the model in the manifest.
+  std::string doc = {};        ///< Text for the page, as `model.doc`; e.g. the names of classes.
 
   /// Sizes of the dynamic dimension to export, each at least 1 and different. The page can call the
   /// function for these sizes only. Empty: FunctionOptions::dynamic_size.

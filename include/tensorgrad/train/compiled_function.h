@@ -2,6 +2,7 @@
 // Compiled functions: programs that run a model without training it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -145,6 +146,11 @@ class CompiledFunction {
   /// file cannot be written.
   void export_web(const std::string& folder, const WebOptions& options = {},
                   Loc loc = Loc::current()) const;
+
+  /// Returns the files that export_web() writes, by name, for programs without a file system.
+  /// Throws as export_web(), except IoError.
+  [[nodiscard]] std::map<std::string, std::vector<std::byte>> web_files(
+      const WebOptions& options = {}, Loc loc = Loc::current()) const;
 
   /// Returns the graph of the function. GraphStage::kTraced retraces the function without compiling
   /// it. GraphStage::kSimplified returns the graph of the compiled program, and compiles one first
