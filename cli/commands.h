@@ -41,7 +41,8 @@ int predict(const PredictArguments& arguments);
 struct ExportArguments {
   std::string run;
   std::string out;
-  std::int64_t batch = 0;  // 0: dynamic
+  bool web = false;                      // a folder for web pages, not ONNX
+  std::vector<std::int64_t> batch = {};  // empty: dynamic (ONNX), 1 (web); only web takes several
 };
 int export_model(const ExportArguments& arguments);
 

@@ -136,14 +136,21 @@ int predict(const PredictArguments& arguments) {
 }
 
 int export_model(const ExportArguments& arguments) {
+  if (!arguments.web && arguments.batch.size() > 1)
+    throw UserError("export: expected one batch size without --web, got several");
   const Run run = read_run(arguments.run);
-  const bool open = arguments.batch == 0;
+  const bool open = arguments.web || arguments.batch.empty();
   const CompiledFunction forward =
-      outside_forward(model_path(arguments.run), run, open ? kDynamic : arguments.batch);
-  forward.export_onnx(arguments.out,
-                      {.name = "classifier",
-                       .doc = fmt::format("Classes: {}", fmt::join(run.task.class_names, ", "))});
-  const std::string batch = open ? "batch" : fmt::format("{}", arguments.batch);
+      outside_forward(model_path(arguments.run), run, open ? kDynamic : arguments.batch[0]);
+  const std::string doc = fmt::format("Classes: {}", fmt::join(run.task.class_names, ", "));
+  std::string batch = "batch";
+  if (arguments.web) {
+    forward.export_web(arguments.out, {.name = "classifier", .doc = doc, .sizes = arguments.batch});
+    batch = arguments.batch.empty() ? "1" : fmt::format("{}", fmt::join(arguments.batch, "|"));
+  } else {
+    forward.export_onnx(arguments.out, {.name = "classifier", .doc = doc});
+    if (!open) batch = fmt::format("{}", arguments.batch[0]);
+  }
   fmt::print(
       "wrote {}: x f32[{},{}] ({}) -> log_probabilities f32[{},{}]\n", arguments.out, batch,
       run.task.features(),

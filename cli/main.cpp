@@ -224,12 +224,21 @@ void add_predict(CLI::App& app, Action& action) {
 
 void add_export(CLI::App& app, Action& action) {
   auto args = std::make_shared<ExportArguments>();
-  CLI::App& command = *app.add_subcommand("export", "Export a trained classifier to ONNX");
+  CLI::App& command =
+      *app.add_subcommand("export", "Export a trained classifier to ONNX, or for web pages");
   command.add_option("--run", args->run, "Run folder")->required();
-  command.add_option("--out", args->out, "File to write")->required();
-  command.add_option("--batch", args->batch, "Batch size, in images or rows (default: dynamic)")
+  command.add_option("--out", args->out, "File to write; with --web, a folder")->required();
+  command.add_flag("--web", args->web,
+                   "Write a folder with kernels, weights and a JavaScript module that runs them");
+  command
+      .add_option("--batch", args->batch,
+                  "Batch size, in images or rows (default: dynamic; with --web, 1). With --web, "
+                  "several: --batch 1,32")
+      ->delimiter(',')
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
-  command.footer("Example:\n  tg export --run runs/fashion-mnist --out fashion.onnx");
+  command.footer(
+      "Examples:\n  tg export --run runs/fashion-mnist --out fashion.onnx\n"
+      "  tg export --run runs/fashion-mnist --web --out site/model");
   command.callback([=, &action] { action = [args] { return export_model(*args); }; });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // tg export: what onnxruntime makes of the file is what tg predict says.
 #include <cmath>
+#include <filesystem>
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -77,6 +78,33 @@ TEST(TgExport, of_a_table_takes_its_columns) {
   write_text(folder.path() / "new.csv", "width,height\n1.5,2\n7,8.25\n4,0.5\n");
   const std::vector<float> x = {1.5F, 2, 7, 8.25F, 4, 0.5F};
   check_export(folder, "new.csv", 2, HostTensor::from({3, 2}, x), "2] (columns as in the table)");
+}
+
+// tests/web runs what it writes.
+TEST(TgExport, for_pages_writes_a_folder_of_some_batch_sizes) {
+  const TestFolder folder;
+  write_text(folder.path() / "things.csv", table_text());
+  const ToolResult trained = folder.tg({"train", "--data", "things.csv", "--out", "run", "--device",
+                                        "cpu", "--epochs", "1", "--hidden", "8", "--batch", "8"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const auto sizes = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"export", "--run", "run", "--web", "--out", "site/model"});
+    const ToolResult result = folder.tg(options);
+    EXPECT_EQ(result.code, 0) << result.err;
+    std::vector<std::int64_t> found;
+    const auto manifest = nlohmann::json::parse(read_text(folder.path() / "site/model/model.json"));
+    for (const auto& program : manifest["programs"]) found.push_back(program["size"]);
+    return found;
+  };
+  EXPECT_EQ(sizes({}), (std::vector<std::int64_t>{1}));
+  EXPECT_EQ(sizes({"--batch", "1,16"}), (std::vector<std::int64_t>{1, 16}));
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "site/model/runner.js"));
+  const ToolResult several =
+      folder.tg({"export", "--run", "run", "--out", "m.onnx", "--batch", "1,16"});
+  EXPECT_EQ(several.code, 1);
+  EXPECT_NE(several.err.find("expected one batch size without --web, got several"),
+            std::string::npos)
+      << several.err;
 }
 
 TEST(TgExport, wants_a_run_and_a_file) {
