@@ -33,16 +33,17 @@ const types = {
 };
 
 const browsers = [
-  '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome', '/opt/google/chrome/chrome',
+  '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome',
 ];
 
 // SwiftShader computes, since a machine for tests has no GPU.
 const flags = [
   '--no-sandbox', '--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--disable-quic',
-  '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync',
+  '--no-first-run', '--disable-background-networking', '--disable-component-update',
+  '--disable-sync',
 ];
 
-/** Returns what `promise` does, or throws an error that names `what` after so many milliseconds. */
+/** Returns what `promise` does; throws an error that names `what` after `milliseconds`. */
 export async function within(promise, milliseconds, what) {
   let timer;
   const late = new Promise((_, reject) => {
@@ -58,9 +59,9 @@ export async function within(promise, milliseconds, what) {
 
 /**
  * Serves files on a free port of localhost. `roots` is a folder, or folders by the prefix of their
- * paths ('/', '/models/'); the longest prefix that matches counts.
+ * paths ('/', '/models/'), of which the longest that matches counts.
  *
- * `isolated` sends the headers that make pages cross-origin isolated, so that they may have threads.
+ * `isolated` sends the headers that make pages cross-origin isolated, which threads need.
  * `requests` lists all answers, {path, bytes, status}, but for a favicon that is missing.
  */
 export async function serve(roots, {isolated = false} = {}) {
@@ -89,7 +90,7 @@ export async function serve(roots, {isolated = false} = {}) {
     const status = file ? 200 : where === '/favicon.ico' ? 204 : 404;
     if (status !== 204) requests.push({path: where, bytes: body.length, status});
     response.writeHead(status, {
-      'content-type': file ? types[path.extname(file)] ?? 'application/octet-stream' : types['.txt'],
+      'content-type': types[file ? path.extname(file) : '.txt'] ?? 'application/octet-stream',
       'cache-control': 'no-store',
       ...headers,
     });
@@ -135,7 +136,8 @@ function playwright() {
  *   errors;
  * - `messages`, the lines of its console, and `errors`, what it did not catch.
  */
-export async function launch({args = [], webgpu = true, timeout = 120_000, log = console.log} = {}) {
+export async function launch(
+  {args = [], webgpu = true, timeout = 120_000, log = console.log} = {}) {
   const {chromium} = playwright();
   const used = webgpu ? flags : flags.filter(each => !each.includes('webgpu'));
   const browser = await chromium.launch({

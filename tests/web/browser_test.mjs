@@ -92,7 +92,8 @@ test('errors carry the last messages of the page', async () => {
 });
 
 test('a limit names what was awaited', async () => {
-  await assert.rejects(within(new Promise(() => {}), 20, 'forever'), /forever: no result after 0.02 s/);
+  await assert.rejects(within(new Promise(() => {}), 20, 'forever'),
+    /forever: no result after 0.02 s/);
   const quick = await launch({timeout: 1500, log: () => {}});
   const page = await quick.open(site.url);
   await assert.rejects(page.call(() => new Promise(() => {})), /127.0.0.1.*no result after 1.5 s/);

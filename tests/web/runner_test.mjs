@@ -51,7 +51,8 @@ const failure = (body, argument, where) => inPage(`async (runner, given) => {
   try {
     await (${body})(runner, given);
   } catch (error) {
-    return {code: error.code, message: error.message, ours: error instanceof runner.TensorgradError};
+    const ours = error instanceof runner.TensorgradError;
+    return {code: error.code, message: error.message, ours};
   }
   return 'did not throw';
 }`, argument, where);
@@ -160,6 +161,44 @@ test('runs in a worker', async () => {
   assert.ok(Math.abs(result.reduce((sum, each) => sum + each) - 1) < 1e-5);
 });
 
+test('the page of the documentation shows a digit', async () => {
+  const text = fs.readFileSync(path.join(here, '../../docs/web_inference.md'), 'utf8');
+  fs.writeFileSync(path.join(folder, 'digits.html'), /```html\n([^]*?)```/.exec(text)[1]);
+  const documented = await serve({'/': folder, '/model/': path.join(folder, 'mlp')});
+  const page = await browser.open(`${documented.url}/digits.html`);
+  const answer = page.locator('#answer');
+  await answer.filter({hasNotText: 'Loading'}).waitFor();
+  assert.match(await answer.textContent(), /^digit \d with probability 0\.\d\d$/);
+  await page.close();
+  await documented.close();
+});
+
+test('tg exports a classifier that predicts what tg predicts', async () => {
+  const tg = (...options) =>
+    execFileSync(path.join(build, 'tg'), options, {cwd: folder, encoding: 'utf8'});
+  const rows = Array.from({length: 40}, (_, i) =>
+    [i % 2 * 3 + i / 40, 5 - i % 2 * 3 + i / 50, i % 2 ? 'large' : 'small']);
+  const table = ['width,height,kind', ...rows].map(row => `${row}\n`).join('');
+  fs.writeFileSync(path.join(folder, 'things.csv'), table);
+  fs.writeFileSync(path.join(folder, 'new.csv'), 'width,height\n1.5,2\n4,0.5\n');
+  tg('train', '--data', 'things.csv', '--out', 'run', '--device', 'cpu', '--epochs', '3',
+    '--hidden', '8', '--batch', '8');
+  const said = tg('export', '--run', 'run', '--web', '--out', 'things', '--batch', '2,1');
+  assert.match(said, /wrote things: x f32\[2\|1,2\] .* -> log_probabilities f32\[2\|1,2\]/);
+  const want = tg('predict', '--run', 'run', '--json', '--device', 'cpu', 'new.csv')
+    .trim().split('\n').flatMap(line => JSON.parse(line).probabilities);
+  const {doc, sizes, got} = await inPage(async ({load}) => {
+    const model = await load('things');
+    const {log_probabilities} = await model.run({x: Float32Array.of(1.5, 2, 4, 0.5)});
+    return {doc: model.doc, sizes: model.sizes, got: [...log_probabilities]};
+  });
+  assert.equal(doc, 'Classes: large, small');
+  assert.deepEqual(sizes, [2, 1]);
+  assert.equal(got.length, want.length);
+  const off = want.map((p, i) => Math.abs(Math.exp(got[i]) - p));
+  assert.ok(Math.max(...off) < 1e-4, `${off}`);
+});
+
 test('models share the device of the page', async () => {
   const result = await inPage(async ({load}) => {
     const device = await (await navigator.gpu.requestAdapter()).requestDevice();
@@ -219,7 +258,8 @@ test('a limit that the gpu lacks is named', async () => {
 test('files that are missing damaged or of another version are named', async () => {
   expectError(await failure(async ({load}) => await load('nowhere')), 'load',
     /cannot load .*\/nowhere\/model.json: 404/);
-  expectError(await failure(async ({load}) => await load('index.html')), 'load', /index.html\/model.json/);
+  expectError(await failure(async ({load}) => await load('index.html')), 'load',
+    /index.html\/model.json/);
   fs.mkdirSync(path.join(folder, 'broken'));
   const broken = (manifest, weights) => {
     fs.writeFileSync(path.join(folder, 'broken/model.json'), manifest);
@@ -246,7 +286,8 @@ test('wrong inputs are named', async () => {
     const elements = given && new globalThis[given[0]](given[1]);
     await model.run(key && {[key]: elements});
   }, [name, value]);
-  expectError(await mlp('image', ['Float32Array', 64]), 'input', /unknown input 'image'; available: pixels/);
+  expectError(await mlp('image', ['Float32Array', 64]), 'input',
+    /unknown input 'image'; available: pixels/);
   expectError(await mlp(), 'input', /input 'pixels' is missing/);
   expectError(await mlp('pixels', ['Int32Array', 64]), 'input',
     /input 'pixels': expected a Float32Array, got Int32Array/);
