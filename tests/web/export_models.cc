@@ -164,23 +164,33 @@ void export_random(const std::string& folder) {
             return "fn element(i: u32) -> f32 { return 2.0 * in0(i); }";
           },
   });
-  write_model(
-      folder,
-      compile_function(
-          Nothing{},
-          [twice](const Nothing&, const Inputs& in) {
-            const Tensor runs = state("runs", {}, 10);
-            set_state("runs", runs + 1.0);
-            const Tensor noise = rand({4});
-            return Outputs{{"noise", noise},
-                           {"sum", twice({in["x"]}) + noise + runs},
-                           {"odd", bitwise_and(in["flags"], 1u)}};
-          },
-          {.inputs = {{"x", {4}}, {"flags", {3}, u32}}, .device = {.kind = "cpu"}, .seed = 6}),
-      std::vector<NamedTensors>(
-          3, {{"x", values({4}, 1)},
-              {"flags", HostTensor::from({3}, std::vector<std::uint32_t>{4000000001U, 2, 7})}}),
-      {.name = "random"});
+  write_model(folder,
+              compile_function(Nothing{},
+                               [twice](const Nothing&, const Inputs& in) {
+                                 const Tensor runs = state("runs", {}, 10);
+                                 set_state("runs", runs + 1.0);
+                                 const Tensor noise = rand({4});
+                                 return Outputs{{"noise", noise},
+                                                {"sum", twice({in["x"]}) + noise + runs}};
+                               },
+                               {.inputs = {{"x", {4}}}, .device = {.kind = "cpu"}, .seed = 6}),
+              std::vector<NamedTensors>(3, {{"x", values({4}, 1)}}), {.name = "random"});
+}
+
+// Elements that JavaScript has no arrays for, or has to round.
+void export_types(const std::string& folder) {
+  const HostTensor words = HostTensor::from({3}, std::vector<std::uint32_t>{4000000001U, 2, 7});
+  const HostTensor halves = HostTensor::from({3}, std::vector<float>{0.1F, 3000.7F, -1e-7F});
+  write_model(folder,
+              compile_function(Nothing{},
+                               [](const Nothing&, const Inputs& in) {
+                                 return Outputs{{"odd", bitwise_and(in["words"], 1u)},
+                                                {"some", in["halves"] > 0.05},
+                                                {"scaled", in["halves"] * 1.1}};
+                               },
+                               {.inputs = {{"words", {3}, u32}, {"halves", {3}, f16}},
+                                .device = {.kind = "cpu"}}),
+              {{{"words", words}, {"halves", halves}}}, {.name = "types"});
 }
 
 // Asks for a feature that software GPUs lack.
@@ -209,6 +219,7 @@ int main(int argc, char** argv) {
   t::export_attention(folder + "/attention");
   t::export_language_model(folder + "/language_model");
   t::export_random(folder + "/random");
+  t::export_types(folder + "/types");
   t::export_half(folder + "/half");
   return 0;
 }

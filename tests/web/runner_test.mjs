@@ -15,7 +15,7 @@ import {launch, serve} from './browser.mjs';
 const here = path.dirname(fileURLToPath(import.meta.url));
 const build = process.env.TENSORGRAD_BUILD ?? path.join(here, '../../build/release');
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'tensorgrad-runner-'));
-const models = ['mlp', 'cnn', 'attention', 'language_model', 'random'];
+const models = ['mlp', 'cnn', 'attention', 'language_model', 'random', 'types'];
 const limit = 60_000;  // bytes that a page loads besides the weights
 let site, browser;
 
@@ -63,7 +63,10 @@ function expectError(error, code, message) {
   assert.match(error.message, message);
 }
 
-const arrays = {f32: 'Float32Array', i32: 'Int32Array', u32: 'Uint32Array', bool: 'Uint8Array'};
+const arrays = {
+  f32: 'Float32Array', f16: 'Float32Array', i32: 'Int32Array', u32: 'Uint32Array',
+  bool: 'Uint8Array',
+};
 
 function expectOutputs(got, want, what) {
   assert.deepEqual(Object.keys(got).sort(), Object.keys(want).sort());
@@ -224,7 +227,7 @@ test('a seed changes random numbers', async () => {
   const noise = await inPage(async ({load}) => {
     const draw = async options => {
       const model = await load('random', options);
-      return [...(await model.run({x: new Float32Array(4), flags: new Uint32Array(3)})).noise];
+      return [...(await model.run({x: new Float32Array(4)})).noise];
     };
     return [await draw(), await draw({seed: 6}), await draw({seed: 7})];
   });
