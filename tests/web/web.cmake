@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Tests in headless Chromium: every *_test.mjs here is a ctest web.NAME, run by node. ./dev test
 # runs them in the released build only.
+if(EMSCRIPTEN)
+  return()
+endif()
 include(WebPackages)
 tensorgrad_provide_web_packages(web_packages)
 find_program(TENSORGRAD_NODE NAMES node nodejs)
