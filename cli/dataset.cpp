@@ -234,8 +234,8 @@ std::vector<std::uint8_t> read_picture(const Run& run, std::span<const std::byte
         fmt::format("{}: not an IDX file; PNG and JPEG images do not fit the model's images of {}",
                     path, to_string(run.task.image_shape)));
   }
-  return parse_image(
-             file, path,
+  return read_image(
+             {file, path},
              {.height = settings.height, .width = settings.width, .channels = settings.channels})
       .pixels;
 }
@@ -279,7 +279,7 @@ Samples read_unlabeled(const Run& run, const std::string& path, const std::strin
   if (file.empty() || (file[0] != std::byte{0} && file[0] != std::byte{0x1f})) {
     return pack_images(task, read_picture(run, file, path), {});
   }
-  const IdxArray array = parse_idx(file, path);
+  const IdxArray array = read_idx({file, path});
   Shape each = array.shape;
   if (each != task.image_shape) each.erase(each.begin());
   if (array.element != IdxElement::kU8 || each != task.image_shape) {

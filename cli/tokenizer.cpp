@@ -155,7 +155,7 @@ int train_tokenizer(const TokenizerTrainArguments& arguments) {
       return Tokenizer::characters(Vocabulary::of(all).symbols(), arguments.specials);
     }
     return Tokenizer::train_from_files(
-        arguments.data,
+        std::vector<FileSource>(arguments.data.begin(), arguments.data.end()),
         {.vocab_size = arguments.vocab_size,
          .min_frequency = arguments.min_frequency,
          .pre_tokenization = *parse_pre_tokenization(arguments.pattern),

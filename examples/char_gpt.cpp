@@ -74,8 +74,8 @@ tg::TextData read_works(const std::string& folder, int most) {
   }
   tg::TextData data{tg::Vocabulary::of(all, folder), {}, {}};
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    const tg::TextData work =
-        tg::parse_text(texts[i], paths[i], {.vocabulary = data.vocabulary.symbols()});
+    const tg::TextData work = tg::read_text(tg::FileSource::text(texts[i], paths[i]),
+                                            {.vocabulary = data.vocabulary.symbols()});
     data.train.insert(data.train.end(), work.train.begin(), work.train.end());
     data.validation.insert(data.validation.end(), work.validation.begin(), work.validation.end());
   }

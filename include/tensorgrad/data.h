@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tensorgrad/data/csv.h"
+#include "tensorgrad/data/file_source.h"
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/data/idx.h"
 #include "tensorgrad/data/images.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/parameters.h"
+#include "tensorgrad/data/file_source.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -20,14 +21,11 @@ struct Checkpoint {
 // The field with the names of the objectives, where they have some: "d g".
 inline constexpr const char* kObjectivesField = "objectives";
 
-void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
+void write_checkpoint(const FileSink& sink, Checkpoint checkpoint);
 // Throws IoError, naming the file, where it is not one.
-Checkpoint read_checkpoint(const std::string& path);
+Checkpoint read_checkpoint(const FileSource& source);
 // Throws UserError where there is none of this type.
 const HostTensor& find_state(const Checkpoint& checkpoint, const std::string& name,
                              const Type& type, const std::string& path);
-// The parameters alone, of any safetensors file that
-// has only f32 tensors beside a checkpoint's states.
-std::map<std::string, HostTensor> read_parameters(const std::string& path);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -103,7 +103,7 @@ std::map<std::int64_t, std::unique_ptr<TracedFunction>> CompiledFunctionImpl::tr
   return traced;
 }
 
-void CompiledFunctionImpl::export_onnx(const std::string& path, const OnnxOptions& options) const {
+void CompiledFunctionImpl::export_onnx(const FileSink& sink, const OnnxOptions& options) const {
   const auto lock = turns_->lock();
   check_sizes(options);
   const NamedTensors params = download_params();
@@ -130,13 +130,13 @@ void CompiledFunctionImpl::export_onnx(const std::string& path, const OnnxOption
   if (!open_) {
     const auto traced = traced_for_export(first_.size);
     const onnx::LeafValues values = values_of(*traced);
-    return io::write_onnx(path, onnx::to_onnx(traced->trace.graph, text, values));
+    return io::write_onnx(sink, onnx::to_onnx(traced->trace.graph, text, values));
   }
   const auto traced = traced_for_sizes(options.sizes);
   std::vector<onnx::SizedGraph> graphs;
   for (const auto& [size, one] : traced)
     graphs.push_back({size, one->trace.graph, values_of(*one)});
-  io::write_onnx(path, onnx::to_onnx(graphs, options.size_name, text));
+  io::write_onnx(sink, onnx::to_onnx(graphs, options.size_name, text));
 }
 
 }  // namespace tensorgrad::detail

@@ -291,10 +291,11 @@ void CompiledFunctionImpl::upload_params(const std::map<std::string, HostTensor>
   for (const auto& [name, tensor] : buffers) first_.engine->upload_state(name, tensor);
 }
 
-void CompiledFunctionImpl::load(const std::string& path, WeightSource weights) {
+void CompiledFunctionImpl::load(const FileSource& source, WeightSource weights) {
   const auto lock = turns_->lock();
   refuse_averages("load_params");
-  Checkpoint checkpoint = read_checkpoint(path);
+  const std::string& path = source.name();
+  Checkpoint checkpoint = read_checkpoint(source);
   if (weights == WeightSource::kEma) take_averages(checkpoint, path);
   const std::vector<float> params = table_.pack(checkpoint.params, path);
   std::map<std::string, const HostTensor*> states;
@@ -307,11 +308,11 @@ void CompiledFunctionImpl::load(const std::string& path, WeightSource weights) {
     first_.engine->instance().upload(state_buffer(name), 0, tensor->bytes);
 }
 
-void CompiledFunctionImpl::import_weights(const std::string& path, const ImportOptions& options) {
+void CompiledFunctionImpl::import_weights(const FileSource& source, const ImportOptions& options) {
   const auto lock = turns_->lock();
   refuse_averages("import_weights");
   const ImportedModel model =
-      import_model(path, options, table_, first_.engine->states(), download_arena());
+      import_model(source, options, table_, first_.engine->states(), download_arena());
   first_.engine->upload_params(model.params);
   for (const auto& [name, tensor] : model.states)
     first_.engine->instance().upload(state_buffer(name), 0, tensor.bytes);
@@ -399,16 +400,16 @@ void CompiledFunction::upload_params(const std::map<std::string, HostTensor>& pa
 std::map<std::string, HostTensor> CompiledFunction::download_params() const {
   return impl_->download_params();
 }
-void CompiledFunction::import_weights(const std::string& path, const ImportOptions& options,
+void CompiledFunction::import_weights(const FileSource& source, const ImportOptions& options,
                                       Loc loc) {
-  at_line(loc, [&] { impl_->import_weights(path, options); });
+  at_line(loc, [&] { impl_->import_weights(source, options); });
 }
-void CompiledFunction::load_params(const std::string& path, WeightSource weights, Loc loc) {
-  at_line(loc, [&] { impl_->load(path, weights); });
+void CompiledFunction::load_params(const FileSource& source, WeightSource weights, Loc loc) {
+  at_line(loc, [&] { impl_->load(source, weights); });
 }
-void CompiledFunction::export_onnx(const std::string& path, const OnnxOptions& options,
+void CompiledFunction::export_onnx(const FileSink& sink, const OnnxOptions& options,
                                    Loc loc) const {
-  at_line(loc, [&] { impl_->export_onnx(path, options); });
+  at_line(loc, [&] { impl_->export_onnx(sink, options); });
 }
 void CompiledFunction::export_web(const std::string& folder, const WebOptions& options,
                                   Loc loc) const {

@@ -24,11 +24,11 @@ class CompiledFunctionImpl {
   void abort() { turns_->abort(); }
   void bind(const std::string& name, bool output, WGPUBufferImpl* native);
   void upload_params(const std::map<std::string, HostTensor>& params, bool partial);
-  void load(const std::string& path, WeightSource weights);
-  void import_weights(const std::string& path, const ImportOptions& options);
+  void load(const FileSource& source, WeightSource weights);
+  void import_weights(const FileSource& source, const ImportOptions& options);
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
   [[nodiscard]] web::Files web_files(const WebOptions& options) const;
-  void export_onnx(const std::string& path, const OnnxOptions& options) const;
+  void export_onnx(const FileSink& sink, const OnnxOptions& options) const;
   [[nodiscard]] GraphView graph(GraphStage stage, std::optional<std::int64_t> size);
   [[nodiscard]] const Engine& engine() const { return *first_.engine; }
   [[nodiscard]] std::vector<std::int64_t> compiled_sizes() const;

@@ -74,11 +74,12 @@ HostTensor permuted(const HostTensor& tensor, const std::vector<int>& axes) {
 
 using RenamedTensors = std::map<std::string, Renamed>;
 
-RenamedTensors read_renamed(const std::string& path, const ImportOptions& options) {
+RenamedTensors read_renamed(const FileSource& source, const ImportOptions& options) {
+  const std::string& path = source.name();
   for (const NameRule& rule : options.names) check_rule(rule);
   std::vector<bool> used(options.names.size(), options.partial);
   RenamedTensors result;
-  for (const auto& [old_name, stored] : read_safetensors(path).tensors) {
+  for (const auto& [old_name, stored] : read_safetensors(source).tensors) {
     if (std::any_of(options.ignore.begin(), options.ignore.end(),
                     [&](const auto& pattern) { return match_pattern(pattern, old_name); })) {
       continue;
@@ -137,26 +138,27 @@ void check_fit(const std::string& path, const std::string& name, const Renamed& 
 
 }  // namespace
 
-std::map<std::string, HostTensor> read_weights(const std::string& path,
+std::map<std::string, HostTensor> read_weights(const FileSource& source,
                                                const ImportOptions& options, Loc loc) {
   return at_line(loc, [&] {
     std::map<std::string, HostTensor> tensors;
-    for (auto& [name, renamed] : read_renamed(path, options))
+    for (auto& [name, renamed] : read_renamed(source, options))
       tensors[name] = std::move(renamed.tensor);
     return tensors;
   });
 }
 
-ImportedModel import_model(const std::string& path, const ImportOptions& options,
+ImportedModel import_model(const FileSource& source, const ImportOptions& options,
                            const ParameterTable& table, const std::vector<StateEntry>& states,
                            std::vector<float> params) {
+  const std::string& path = source.name();
   std::map<std::string, Place> places;
   for (const ParameterEntry& entry : table.entries())
     places[entry.name] = {"parameter", {f32, entry.parameter->shape()}};
   for (const StateEntry& state : states) {
     if (table.has_buffer(state.name)) places[state.name] = {"buffer", state.type};
   }
-  RenamedTensors tensors = read_renamed(path, options);
+  RenamedTensors tensors = read_renamed(source, options);
   // A buffer that the traced function does not use is in no program.
   std::erase_if(tensors, [&](const auto& each) {
     return table.has_buffer(each.first) && !places.contains(each.first);

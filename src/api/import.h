@@ -20,7 +20,7 @@ struct ImportedModel {
 // `params` is the arena as it is, which keeps what the file does not have. Throws as
 // read_weights(), and UserError, naming the file: a parameter or buffer that it lacks, a tensor
 // that the model has no place for, or that is of another type than its place.
-ImportedModel import_model(const std::string& path, const ImportOptions& options,
+ImportedModel import_model(const FileSource& source, const ImportOptions& options,
                            const ParameterTable& table, const std::vector<StateEntry>& states,
                            std::vector<float> params);
 

@@ -276,12 +276,12 @@ void TrainerImpl::upload_params(const NamedTensors& params, bool partial) {
   start_averages(flat, false);
 }
 
-void TrainerImpl::import_weights(const std::string& path, const ImportOptions& options) {
+void TrainerImpl::import_weights(const FileSource& source, const ImportOptions& options) {
   const auto lock = turns_->lock();
   std::vector<StateEntry> entries;
   for (const State& state : states_) entries.push_back(state.entry);
   const ImportedModel model =
-      import_model(path, options, table_, entries, engine().download_floats("params"));
+      import_model(source, options, table_, entries, engine().download_floats("params"));
   engine().upload_params(model.params);
   for (const State& state : states_) {
     const auto given = model.states.find(state.entry.name);

@@ -26,13 +26,13 @@ class TrainerImpl {
   void bind_data(const std::string& name, WGPUBufferImpl* native);
   void add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader);
   void reset(const ResetOptions& options);
-  void save(const std::string& path);
-  void load(const std::string& path);
+  void save(const FileSink& sink);
+  void load(const FileSource& source);
   NamedTensors download_params();
   NamedTensors download_ema();
   NamedTensors download_optimizer();
   void upload_params(const NamedTensors& params, bool partial);
-  void import_weights(const std::string& path, const ImportOptions& options);
+  void import_weights(const FileSource& source, const ImportOptions& options);
   void upload_optimizer(const NamedTensors& states, bool partial);
   std::shared_ptr<CompiledFunctionImpl> attach(TraceFunction forward,
                                                const FunctionOptions& options,

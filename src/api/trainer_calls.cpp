@@ -148,8 +148,8 @@ void TrainerBase::upload_params(const std::map<std::string, HostTensor>& params,
                                 const UploadOptions& options, Loc loc) {
   at_line(loc, [&] { impl_->upload_params(params, options.partial); });
 }
-void TrainerBase::import_weights(const std::string& path, const ImportOptions& options, Loc loc) {
-  at_line(loc, [&] { impl_->import_weights(path, options); });
+void TrainerBase::import_weights(const FileSource& source, const ImportOptions& options, Loc loc) {
+  at_line(loc, [&] { impl_->import_weights(source, options); });
 }
 void TrainerBase::upload_optimizer(const std::map<std::string, HostTensor>& states,
                                    const UploadOptions& options, Loc loc) {
@@ -159,11 +159,16 @@ void TrainerBase::add_loader(const std::string& name, const DataLoader& loader, 
   at_line(loc, [&] { impl_->add_loader(name, loader.impl_.shared()); });
 }
 void TrainerBase::reset(const ResetOptions& options) { impl_->reset(options); }
-void TrainerBase::save(const std::string& path, Loc loc) const {
-  at_line(loc, [&] { impl_->save(path); });
+void TrainerBase::save(const FileSink& sink, Loc loc) const {
+  at_line(loc, [&] { impl_->save(sink); });
 }
-void TrainerBase::load(const std::string& path, Loc loc) {
-  at_line(loc, [&] { impl_->load(path); });
+std::vector<std::byte> TrainerBase::save_bytes(Loc loc) const {
+  std::vector<std::byte> bytes;
+  save(bytes, loc);
+  return bytes;
+}
+void TrainerBase::load(const FileSource& source, Loc loc) {
+  at_line(loc, [&] { impl_->load(source); });
 }
 std::string TrainerBase::device() const { return impl_->engine().device_text(); }
 DeviceOptions TrainerBase::same_device() const { return impl_->engine().same_device(); }

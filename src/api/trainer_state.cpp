@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "api/trainer.h"
 #include "api/update.h"
@@ -232,7 +233,7 @@ TrainerImpl::LoaderStates TrainerImpl::loader_states(const Checkpoint& checkpoin
   return states;
 }
 
-void TrainerImpl::save(const std::string& path) {
+void TrainerImpl::save(const FileSink& sink) {
   const auto lock = turns_->lock();
   Checkpoint checkpoint;
   checkpoint.params = table_.unpack(engine().download_floats("params"));
@@ -253,7 +254,7 @@ void TrainerImpl::save(const std::string& path) {
   for (const auto& objective : objectives_) objective->write(checkpoint.fields);
   for (const auto& [name, weak] : loaders_)
     checkpoint.fields[std::string(kLoaderPrefix) + name] = loader(name)->text();
-  write_checkpoint(path, checkpoint);
+  write_checkpoint(sink, std::move(checkpoint));
 }
 
 std::vector<float> TrainerImpl::read_state(const State& state, const Checkpoint& checkpoint,
@@ -287,9 +288,10 @@ void TrainerImpl::check_states_known(const Checkpoint& checkpoint, const std::st
 }
 
 // Everything is read and checked before anything is changed.
-void TrainerImpl::load(const std::string& path) {
+void TrainerImpl::load(const FileSource& source) {
   const auto lock = turns_->lock();
-  const Checkpoint checkpoint = read_checkpoint(path);
+  const std::string& path = source.name();
+  const Checkpoint checkpoint = read_checkpoint(source);
   check_version(checkpoint, path);
   check_objectives(checkpoint, names(), path);
   const std::int64_t seed = integer_field(checkpoint, "seed", path);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -25,42 +26,30 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostReaders = 16;  // threads
 constexpr const char* kPictureEndings[] = {".png", ".jpg", ".jpeg", ".jfif"};
 
-// Sorted by their names; without what is hidden or put there by a system.
-std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
-  std::vector<fs::directory_entry> entries;
-  try {
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-      const std::string name = entry.path().filename().string();
-      if (name.starts_with('.') || name == "Thumbs.db" || name == "desktop.ini" ||
-          name == "__MACOSX") {
-        continue;
-      }
-      entries.push_back(entry);
-    }
-  } catch (const fs::filesystem_error& error) {
-    throw IoError(folder.string() + ": cannot be read: " + system_error_text(error.code().value()));
-  }
-  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-    return a.path().filename().string() < b.path().filename().string();
+// Without what is hidden or put there by a system.
+std::vector<std::string> entries_of(const FolderSource& folder) {
+  std::vector<std::string> entries = folder.entries();
+  std::erase_if(entries, [](const std::string& name) {
+    return name.starts_with('.') || name == "Thumbs.db" || name == "desktop.ini" ||
+           name == "__MACOSX/" || name == "__MACOSX";
   });
   return entries;
 }
 
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
+bool is_folder(const std::string& entry) { return entry.ends_with('/'); }
 
-std::vector<std::string> folders_in(const fs::path& folder) {
+std::vector<std::string> folders_in(const FolderSource& folder) {
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : entries_of(folder)) {
-    if (is_folder(entry.path())) names.push_back(entry.path().filename().string());
+  for (std::string& entry : entries_of(folder)) {
+    if (!is_folder(entry)) continue;
+    entry.pop_back();
+    names.push_back(std::move(entry));
   }
   return names;
 }
 
-bool is_picture(const fs::path& path) {
-  std::string ending = path.extension().string();
+bool is_picture(const std::string& name) {
+  std::string ending = fs::path(name).extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return std::find(std::begin(kPictureEndings), std::end(kPictureEndings), ending) !=
@@ -68,7 +57,7 @@ bool is_picture(const fs::path& path) {
 }
 
 struct PictureFile {
-  std::string path;
+  FileSource source;
   std::int32_t label = 0;
 };
 
@@ -80,29 +69,29 @@ void shuffle(std::span<PictureFile> files, std::uint64_t& random) {
 
 class ClassFolder {
  public:
-  ClassFolder(const std::string& folder, const ImageFolderOptions& options)
+  ClassFolder(const FolderSource& folder, const ImageFolderOptions& options)
       : folder_(folder), options_(options) {}
 
   LabeledImages read() {
     if (!(options_.holdout >= 0.0 && options_.holdout < 1.0)) {
       fail("holdout must be in [0, 1), got " + number_text(options_.holdout));
     }
-    fs::path train = folder_;
-    fs::path test;
-    if (is_folder(train / "train") && !folders_in(train / "train").empty()) {
+    FolderSource train = folder_;
+    std::optional<FolderSource> test;
+    if (folder_.has_folder("train") && !folders_in(folder_.folder("train")).empty()) {
       for (const char* const name : {"valid", "val", "test"}) {  // the last that is there
-        if (is_folder(train / name)) test = train / name;
+        if (folder_.has_folder(name)) test = folder_.folder(name);
       }
-      train /= "train";
+      train = folder_.folder("train");
     }
     name_classes(train);
     train_ = list(train);
     read_first();
     std::uint64_t random = options_.seed;
-    if (test.empty()) {
+    if (!test) {
       hold_out(random);
     } else {
-      test_ = list(test);
+      test_ = list(*test);
     }
     check_bytes();
     shuffle(train_, random);
@@ -113,23 +102,25 @@ class ClassFolder {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw IoError(folder_ + ": " + what); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw IoError(folder_.name() + ": " + what);
+  }
   [[nodiscard]] std::string hint() const {
     return options_.hint.empty() ? "" : "; " + options_.hint;
   }
 
-  void name_classes(const fs::path& folder) {
+  void name_classes(const FolderSource& folder) {
     data_.class_names = options_.class_names;
     if (data_.class_names.empty()) {
       data_.class_names = folders_in(folder);
       if (data_.class_names.size() == 1) {
-        throw IoError(folder.string() + ": contains only one class, " +
+        throw IoError(folder.name() + ": contains only one class, " +
                       in_quotes(data_.class_names[0]) + "; expected at least two folders");
       }
     }
     for (std::size_t i = 0; i < data_.class_names.size(); ++i) {
       if (!is_plain_utf8(data_.class_names[i])) {
-        throw IoError(folder.string() + ": the class name " + in_quotes(data_.class_names[i]) +
+        throw IoError(folder.name() + ": the class name " + in_quotes(data_.class_names[i]) +
                       " is not plain UTF-8");
       }
       labels_.emplace(data_.class_names[i], static_cast<std::int32_t>(i));
@@ -138,10 +129,11 @@ class ClassFolder {
   }
 
   // The pictures of all classes, class by class.
-  std::vector<PictureFile> list(const fs::path& folder) {
+  std::vector<PictureFile> list(const FolderSource& folder) {
     std::vector<PictureFile> files;
     for (const std::string& name : folders_in(folder)) {
-      const std::string path = (folder / name).string();
+      const FolderSource pictures = folder.folder(name);
+      const std::string& path = pictures.name();
       const auto label = labels_.find(name);
       if (label == labels_.end()) {
         throw IoError(path + ": is not one of the " + std::to_string(data_.classes) +
@@ -150,13 +142,14 @@ class ClassFolder {
       }
       const std::size_t before = files.size();
       std::int64_t others = 0;
-      for (const fs::directory_entry& entry : entries_of(path)) {
-        if (is_folder(entry.path())) {
-          throw IoError(entry.path().string() + ": is a folder inside class " + in_quotes(name) +
+      for (const std::string& entry : entries_of(pictures)) {
+        if (is_folder(entry)) {
+          throw IoError(pictures.folder(entry.substr(0, entry.size() - 1)).name() +
+                        ": is a folder inside class " + in_quotes(name) +
                         "; expected images, as in FOLDER/CLASS/1.png");
         }
-        if (is_picture(entry.path())) {
-          files.push_back({entry.path().string(), label->second});
+        if (is_picture(entry)) {
+          files.push_back({pictures.file(entry), label->second});
         } else {
           ++others;
         }
@@ -167,15 +160,15 @@ class ClassFolder {
       }
       data_.skipped += others;
     }
-    if (files.empty()) throw IoError(folder.string() + ": contains no folders of images");
+    if (files.empty()) throw IoError(folder.name() + ": contains no folders of images");
     return files;
   }
 
   // What all pictures are to be like.
   void read_first() {
-    first_ = train_[0].path;
+    first_ = train_[0].source.name();
     const Image first = read_image(
-        first_,
+        train_[0].source,
         {.height = options_.height, .width = options_.width, .channels = options_.channels});
     wanted_ = {.height = first.height, .width = first.width, .channels = first.channels};
     data_.image_shape = {first.height, first.width};
@@ -219,20 +212,20 @@ class ClassFolder {
     set.images.resize(files.size() * each);
     for (const PictureFile& file : files) set.labels.push_back(file.label);
     in_parallel(files.size(), kMostReaders, [&](std::size_t i) {
-      const Image image = read_one(files[i].path);
+      const Image image = read_one(files[i].source);
       std::memcpy(set.images.data() + i * each, image.pixels.data(), each);
     });
   }
 
-  [[nodiscard]] Image read_one(const std::string& path) const {
+  [[nodiscard]] Image read_one(const FileSource& source) const {
     // Nobody said that colours may be lost: then they are read, to be seen.
     const bool keep_colour = wanted_.channels == 1 && options_.channels == 0;
-    Image image = read_image(path, {.height = options_.height,
-                                    .width = options_.width,
-                                    .channels = keep_colour ? 0 : wanted_.channels});
+    Image image = read_image(source, {.height = options_.height,
+                                      .width = options_.width,
+                                      .channels = keep_colour ? 0 : wanted_.channels});
     if (image.height != wanted_.height || image.width != wanted_.width ||
         image.channels != wanted_.channels) {
-      throw IoError(path + ": is an image of " +
+      throw IoError(source.name() + ": is an image of " +
                     to_string(Shape{image.height, image.width, image.channels}) + "; expected " +
                     to_string(Shape{wanted_.height, wanted_.width, wanted_.channels}) + ", as in " +
                     first_ + hint());
@@ -240,7 +233,7 @@ class ClassFolder {
     return image;
   }
 
-  const std::string& folder_;
+  const FolderSource& folder_;
   const ImageFolderOptions& options_;
   std::map<std::string, std::int32_t> labels_;
   std::vector<PictureFile> train_, test_;
@@ -251,19 +244,19 @@ class ClassFolder {
 
 }  // namespace
 
-bool is_class_folder(const std::string& folder) {
+bool is_class_folder(const FolderSource& folder) {
   bool folders = false;
-  for (const fs::directory_entry& entry : entries_of(folder)) {
-    if (is_folder(entry.path())) {
+  for (const std::string& entry : entries_of(folder)) {
+    if (is_folder(entry)) {
       folders = true;
-    } else if (entry.path().filename().string().starts_with("train-images")) {
+    } else if (entry.starts_with("train-images")) {
       return false;
     }
   }
   return folders;
 }
 
-LabeledImages read_class_folder(const std::string& folder, const ImageFolderOptions& options) {
+LabeledImages read_class_folder(const FolderSource& folder, const ImageFolderOptions& options) {
   return ClassFolder(folder, options).read();
 }
 

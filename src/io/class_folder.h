@@ -2,15 +2,13 @@
 // A folder of folders of pictures, one a class: see read_image_folder().
 #pragma once
 
-#include <string>
-
 #include "tensorgrad/data/images.h"
 
 namespace tensorgrad::io {
 
 // Whether the folder holds visible folders, and no file of an IDX data set.
-bool is_class_folder(const std::string& folder);
+bool is_class_folder(const FolderSource& folder);
 
-LabeledImages read_class_folder(const std::string& folder, const ImageFolderOptions& options);
+LabeledImages read_class_folder(const FolderSource& folder, const ImageFolderOptions& options);
 
 }  // namespace tensorgrad::io

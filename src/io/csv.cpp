@@ -345,12 +345,9 @@ void CsvReader::split(CsvRows all) {
 
 }  // namespace
 
-CsvData parse_csv(std::string_view text, std::string_view name, const CsvOptions& options) {
-  return CsvReader(text, name, options).read();
-}
-
-CsvData read_csv(const std::string& path, const CsvOptions& options) {
-  return parse_csv(io::read_inflated(path, options.max_bytes), path, options);
+CsvData read_csv(const FileSource& source, const CsvOptions& options) {
+  const io::Content content = io::read_inflated(source, options.max_bytes);
+  return CsvReader(content.text(), source.name(), options).read();
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
@@ -21,19 +22,18 @@ bool is_gzip(std::span<const std::byte> bytes) {
   return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
 }
 
-std::string read_inflated(const std::string& path, std::uint64_t max_bytes) {
-  std::vector<std::byte> bytes = read_file(path);
-  if (is_gzip(bytes)) {
+Content read_inflated(const FileSource& source, std::uint64_t max_bytes) {
+  Content content(source);
+  if (is_gzip(content.bytes())) {
     std::vector<std::byte> inflated;
-    InflatingReader reader(bytes, path);
+    InflatingReader reader(content.bytes(), source.name());
     // One byte more than allowed tells that the limit is exceeded.
     reader.append(inflated, std::min(max_bytes, UINT64_MAX - 1) + 1);
-    bytes = std::move(inflated);
+    content = Content(std::move(inflated));
   }
-  if (bytes.size() > max_bytes) {
-    throw IoError(path + ": text exceeds the limit of " + std::to_string(max_bytes) + " bytes");
-  }
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  if (content.bytes().size() <= max_bytes) return content;
+  throw IoError(source.name() + ": text exceeds the limit of " + std::to_string(max_bytes) +
+                " bytes");
 }
 
 InflatingReader::InflatingReader(std::span<const std::byte> bytes, std::string_view file)
@@ -118,8 +118,8 @@ void InflatingReader::next_member() {
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-std::string read_text_file(const std::string& path, std::uint64_t max_bytes) {
-  return io::read_inflated(path, max_bytes);
+std::string read_text_file(const FileSource& source, std::uint64_t max_bytes) {
+  return std::string(io::read_inflated(source, max_bytes).text());
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

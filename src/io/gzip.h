@@ -13,15 +13,15 @@
 #include <string_view>
 #include <vector>
 
-#include "tensorgrad/version.h"
+#include "io/input_file.h"
 
 namespace tensorgrad::io {
 
 bool is_gzip(std::span<const std::byte> bytes);
 
-// The whole of a file, inflated if it is gzipped. IoError: as read_file(), a damaged stream, more
-// than `max_bytes` bytes.
-std::string read_inflated(const std::string& path, std::uint64_t max_bytes);
+// All bytes of a source, inflated if they are gzipped. IoError: as read_file(), a damaged stream,
+// more than `max_bytes` bytes.
+Content read_inflated(const FileSource& source, std::uint64_t max_bytes);
 
 class InflatingReader {
  public:

@@ -8,7 +8,6 @@
 
 #include "io/gzip.h"
 #include "io/text.h"
-#include "tensorgrad/data/files.h"
 #include "tensorgrad/data/idx.h"
 #include "tensorgrad/error.h"
 
@@ -140,10 +139,9 @@ std::string_view to_string(IdxElement element) {
   return "?";
 }
 
-IdxArray parse_idx(std::span<const std::byte> bytes, std::string_view name) {
-  return IdxReader(bytes, name).read();
+IdxArray read_idx(const FileSource& source) {
+  const io::Content content(source);
+  return IdxReader(content.bytes(), source.name()).read();
 }
-
-IdxArray read_idx(const std::string& path) { return parse_idx(read_file(path), path); }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "io/image_header.h"
 #include "io/image_resize.h"
-#include "tensorgrad/data/files.h"
+#include "io/input_file.h"
 #include "tensorgrad/data/idx.h"
 #include "tensorgrad/data/images.h"
 #include "tensorgrad/error.h"
@@ -122,12 +122,13 @@ void check_image_bytes(std::int64_t height, std::int64_t width, int channels, st
 }  // namespace
 }  // namespace io
 
-Image parse_image(std::span<const std::byte> bytes, std::string_view name,
-                  const ImageOptions& options) {
+Image read_image(const FileSource& source, const ImageOptions& options) {
+  const io::Content content(source, options.max_bytes);
+  const std::span<const std::byte> bytes = content.bytes();
+  const std::string& name = source.name();
   io::check_image_options(options, name);
   if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-    throw IoError(std::string(name) + ": has " + std::to_string(bytes.size()) +
-                  " bytes, too many for an image");
+    throw IoError(name + ": has " + std::to_string(bytes.size()) + " bytes, too many for an image");
   }
   const io::ImageHeader header = io::read_image_header(bytes, name);
   Image image{.height = header.height,
@@ -140,10 +141,6 @@ Image parse_image(std::span<const std::byte> bytes, std::string_view name,
   image.pixels = io::decoded(bytes, name, header, image.channels);
   if (height == image.height && width == image.width) return image;
   return io::resized(image, height, width);
-}
-
-Image read_image(const std::string& path, const ImageOptions& options) {
-  return parse_image(read_file(path, options.max_bytes), path, options);
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "io/class_folder.h"
+#include "io/input_file.h"
 #include "io/text.h"
-#include "tensorgrad/data/files.h"
 #include "tensorgrad/data/idx.h"
 #include "tensorgrad/data/images.h"
 #include "tensorgrad/error.h"
@@ -34,13 +34,11 @@ std::vector<std::string> endings(const std::string& rank) {
 }
 
 // The first of `stems` with an ending that is a file of `folder`, with any rank of 1 to 9.
-std::string find_file(const std::string& folder, const std::vector<std::string>& stems) {
-  std::error_code ignored;
+FileSource find_file(const FolderSource& folder, const std::vector<std::string>& stems) {
   for (const std::string& stem : stems) {
     for (const char* rank : {"3", "1", "4", "2", "5", "6", "7", "8", "9"}) {
       for (const std::string& ending : endings(rank)) {
-        const fs::path path = fs::path(folder) / (stem + ending);
-        if (fs::is_regular_file(path, ignored)) return path.string();
+        if (folder.has_file(stem + ending)) return folder.file(stem + ending);
       }
     }
   }
@@ -50,7 +48,7 @@ std::string find_file(const std::string& folder, const std::vector<std::string>&
     if (!wanted.empty()) wanted += " or ";
     wanted += stem + (images ? "-idx3-ubyte[.gz]" : "-idx1-ubyte[.gz]");
   }
-  throw IoError(folder + ": no file " + wanted + " in this folder" +
+  throw IoError(folder.name() + ": no file " + wanted + " in this folder" +
                 (stems[0] == "train-images" ? ", nor a folder of images for each class" : ""));
 }
 
@@ -68,8 +66,9 @@ std::int64_t label_at(const IdxArray& array, std::size_t i) {
 }
 
 // Labels as i32; each must lie in [0, limit).
-std::vector<std::int32_t> read_labels(const std::string& path, std::int64_t limit) {
-  const IdxArray array = read_idx(path);
+std::vector<std::int32_t> read_labels(const FileSource& source, std::int64_t limit) {
+  const IdxArray array = read_idx(source);
+  const std::string& path = source.name();
   const bool integers = array.element != IdxElement::kF32 && array.element != IdxElement::kF64;
   if (array.shape.size() != 1 || !integers) {
     throw IoError(path + ": contains " + std::string(to_string(array.element)) + " " +
@@ -93,20 +92,19 @@ struct ReadSet {
   Shape image_shape;
 };
 
-ReadSet read_set(const std::string& images_path, const std::string& labels_path,
-                 std::int64_t limit) {
-  IdxArray images = read_idx(images_path);
+ReadSet read_set(const FileSource& images_file, const FileSource& labels_file, std::int64_t limit) {
+  const IdxArray images = read_idx(images_file);
   if (images.element != IdxElement::kU8 || images.shape.size() < 2) {
-    throw IoError(images_path + ": contains " + std::string(to_string(images.element)) + " " +
-                  to_string(images.shape) + "; expected u8 images [count, height, width]");
+    throw IoError(images_file.name() + ": contains " + std::string(to_string(images.element)) +
+                  " " + to_string(images.shape) + "; expected u8 images [count, height, width]");
   }
   ReadSet read;
-  read.set.labels = read_labels(labels_path, limit);
+  read.set.labels = read_labels(labels_file, limit);
   read.set.count = images.shape[0];
   if (static_cast<std::size_t>(read.set.count) != read.set.labels.size()) {
-    throw IoError(labels_path + ": contains " + std::to_string(read.set.labels.size()) +
+    throw IoError(labels_file.name() + ": contains " + std::to_string(read.set.labels.size()) +
                   " labels; expected " + std::to_string(read.set.count) + ", one per image of " +
-                  images_path);
+                  images_file.name());
   }
   read.image_shape.assign(images.shape.begin() + 1, images.shape.end());
   read.set.images.resize(images.bytes.size());
@@ -115,13 +113,13 @@ ReadSet read_set(const std::string& images_path, const std::string& labels_path,
 }
 
 // The lines of classes.txt; empty if there is no such file.
-std::vector<std::string> read_class_names(const std::string& folder) {
-  const std::string path = (fs::path(folder) / "classes.txt").string();
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return {};
-  const std::vector<std::byte> bytes = read_file(path, kMaxClassFile);
+std::vector<std::string> read_class_names(const FolderSource& folder) {
+  if (!folder.has_file("classes.txt")) return {};
+  const FileSource source = folder.file("classes.txt");
+  const std::string& path = source.name();
+  const io::Content content(source, kMaxClassFile);
   std::vector<std::string> names;
-  std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string_view rest = content.text();
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view line = rest.substr(0, end);
@@ -174,18 +172,17 @@ void check_asked(const std::string& path, Shape shape, const ImageFolderOptions&
 
 }  // namespace
 
-LabeledImages read_image_folder(const std::string& folder, const ImageFolderOptions& options) {
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) {
-    throw IoError(folder +
+LabeledImages read_image_folder(const FolderSource& folder, const ImageFolderOptions& options) {
+  if (!folder.exists()) {
+    throw IoError(folder.name() +
                   ": is not a folder; expected a folder with train-images-idx3-ubyte[.gz] or with "
                   "a folder of images for each class");
   }
   if (io::is_class_folder(folder)) return io::read_class_folder(folder, options);
-  const std::string train_images = find_file(folder, {"train-images"});
-  const std::string train_labels = find_file(folder, {"train-labels"});
-  const std::string test_images = find_file(folder, {"t10k-images", "test-images"});
-  const std::string test_labels = find_file(folder, {"t10k-labels", "test-labels"});
+  const FileSource train_images = find_file(folder, {"train-images"});
+  const FileSource train_labels = find_file(folder, {"train-labels"});
+  const FileSource test_images = find_file(folder, {"t10k-images", "test-images"});
+  const FileSource test_labels = find_file(folder, {"t10k-labels", "test-labels"});
   LabeledImages data;
   data.class_names = read_class_names(folder);
   const std::size_t named = data.class_names.size();
@@ -196,13 +193,13 @@ LabeledImages read_image_folder(const std::string& folder, const ImageFolderOpti
                      : *std::max_element(train.set.labels.begin(), train.set.labels.end()) + 1;
   ReadSet test = read_set(test_images, test_labels, data.classes);
   if (train.image_shape != test.image_shape) {
-    throw IoError(test_images + ": images are " + to_string(test.image_shape) + "; expected " +
-                  to_string(train.image_shape) + ", as in " + train_images);
+    throw IoError(test_images.name() + ": images are " + to_string(test.image_shape) +
+                  "; expected " + to_string(train.image_shape) + ", as in " + train_images.name());
   }
   if (options.height != 0 || options.width != 0 || options.channels != 0) {
-    check_asked(train_images, train.image_shape, options);
+    check_asked(train_images.name(), train.image_shape, options);
   }
-  if (named == 0) data.class_names = default_class_names(folder, data.classes);
+  if (named == 0) data.class_names = default_class_names(folder.name(), data.classes);
   data.image_shape = std::move(train.image_shape);
   data.train = std::move(train.set);
   data.test = std::move(test.set);

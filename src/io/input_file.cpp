@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A regular file open for reading, and read_file on top of it.
+// Sources read in parts or whole, and read_file on top of them.
 #include "io/input_file.h"
 
 #include <fcntl.h>
@@ -8,7 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <vector>
+#include <cstring>
+#include <utility>
 
 #include "io/text.h"
 #include "tensorgrad/data/files.h"
@@ -17,7 +18,10 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace io {
 
-InputFile::InputFile(const std::string& path) : path_(path) {
+InputFile::InputFile(FileSource source)
+    : source_(std::move(source)), size_(source_.bytes().size()) {
+  if (source_.in_memory()) return;
+  const std::string& path = source_.name();
   // O_NONBLOCK: opening a pipe must not wait for its writer; files do not mind.
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0) throw IoError(path + ": cannot be opened: " + system_error_text(errno));
@@ -31,37 +35,58 @@ InputFile::InputFile(const std::string& path) : path_(path) {
   size_ = static_cast<std::uint64_t>(info.st_size);
 }
 
-InputFile::~InputFile() { ::close(fd_); }
+InputFile::~InputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
 
 void InputFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
+  if (source_.in_memory()) {
+    const std::span<const std::byte> bytes = source_.bytes();
+    const std::uint64_t left = offset < bytes.size() ? bytes.size() - offset : 0;
+    if (left < out.size()) fail_truncated(bytes.size(), out.size() - left);
+    if (!out.empty()) std::memcpy(out.data(), bytes.data() + offset, out.size());
+    return;
+  }
   constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;  // Linux moves at most 2 GiB a call
   while (!out.empty()) {
     const ssize_t n =
         ::pread(fd_, out.data(), std::min(out.size(), kMaxTransfer), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw IoError(path_ + ": cannot be read: " + system_error_text(errno));
-    if (n == 0) {
-      throw IoError(path_ + ": truncated at byte " + std::to_string(offset) + ": expected " +
-                    std::to_string(out.size()) + " more bytes");
-    }
+    if (n < 0) throw IoError(name() + ": cannot be read: " + system_error_text(errno));
+    if (n == 0) fail_truncated(offset, out.size());
     offset += static_cast<std::uint64_t>(n);
     out = out.subspan(static_cast<std::size_t>(n));
   }
 }
 
-}  // namespace io
+void InputFile::fail_truncated(std::uint64_t offset, std::uint64_t missing) const {
+  throw IoError(name() + ": truncated at byte " + std::to_string(offset) + ": expected " +
+                std::to_string(missing) + " more bytes");
+}
 
-std::vector<std::byte> read_file(const std::string& path, std::uint64_t max_bytes) {
-  const io::InputFile file(path);
-  std::vector<std::byte> bytes;
-  const std::uint64_t most = std::min<std::uint64_t>(max_bytes, bytes.max_size());
+Content::Content(const FileSource& source, std::uint64_t max_bytes) {
+  const InputFile file(source);
+  const std::uint64_t most = std::min<std::uint64_t>(max_bytes, read_.max_size());
   if (file.size() > most) {
-    throw IoError(path + ": has " + std::to_string(file.size()) + " bytes; at most " +
+    throw IoError(source.name() + ": has " + std::to_string(file.size()) + " bytes; at most " +
                   std::to_string(most) + " allowed");
   }
-  bytes.resize(static_cast<std::size_t>(file.size()));
-  file.read_at(0, bytes);
-  return bytes;
+  if (!source.in_memory()) {
+    read_.resize(static_cast<std::size_t>(file.size()));
+    file.read_at(0, read_);
+  }
+  bytes_ = source.in_memory() ? source.bytes() : read_;
+}
+
+std::vector<std::byte> Content::take() && {
+  if (bytes_.data() == read_.data()) return std::move(read_);
+  return {bytes_.begin(), bytes_.end()};
+}
+
+}  // namespace io
+
+std::vector<std::byte> read_file(const FileSource& source, std::uint64_t max_bytes) {
+  return io::Content(source, max_bytes).take();
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -6,7 +6,8 @@
 #include <cstring>
 
 #include "base/half.h"
-#include "tensorgrad/data/files.h"
+#include "io/input_file.h"
+#include "io/output_file.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -132,16 +133,12 @@ void put_half(std::string& out, float value, std::size_t tensor, std::size_t pla
 
 }  // namespace
 
-MbjsFile parse_mbjs(std::span<const std::byte> bytes, std::string_view name) {
-  return MbjsReader(bytes, name).read();
+MbjsFile read_mbjs(const FileSource& source) {
+  const io::Content content(source);
+  return MbjsReader(content.bytes(), source.name()).read();
 }
 
-MbjsFile read_mbjs(const std::string& path) {
-  const std::vector<std::byte> bytes = read_file(path);
-  return parse_mbjs(bytes, path);
-}
-
-void write_mbjs(const std::string& path, const MbjsFile& file) {
+void write_mbjs(const FileSink& sink, const MbjsFile& file) {
   if (file.version < 1 || file.version > 3) {
     throw UserError("write_mbjs: expected version 1, 2 or 3, got " + std::to_string(file.version));
   }
@@ -176,7 +173,9 @@ void write_mbjs(const std::string& path, const MbjsFile& file) {
       }
     }
   }
-  write_file_atomically(path, out);
+  io::OutputFile output(sink, out.size());
+  output.write(std::as_bytes(std::span(out)));
+  output.commit();
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -3,7 +3,7 @@
 // they are to the file; all else is made first, as its size comes before it.
 #include "io/onnx.h"
 
-#include "io/atomic_file.h"
+#include "io/output_file.h"
 #include "io/protobuf.h"
 #include "io/text.h"
 #include "tensorgrad/error.h"
@@ -23,7 +23,7 @@ std::span<const std::byte> as_bytes(const std::string& text) {
 
 class Writer {
  public:
-  explicit Writer(std::string path) : path_(std::move(path)) {}
+  explicit Writer(const FileSink& sink) : sink_(sink) {}
 
   void write(const OnnxModel& model) const {
     const ProtoMessage head = graph_head(model.graph);
@@ -39,10 +39,10 @@ class Writer {
     begin.begin(kGraph, graph_size);
     const std::uint64_t total = begin.bytes().size() + graph_size;
     if (total > kMostProtoBytes) {
-      throw IoError(path_ + ": the model takes " + std::to_string(total) +
+      throw IoError(sink_.name() + ": the model takes " + std::to_string(total) +
                     " bytes; an ONNX file is limited to " + std::to_string(kMostProtoBytes));
     }
-    AtomicFile out(path_);
+    OutputFile out(sink_, total);
     out.write(as_bytes(begin.bytes()));
     out.write(as_bytes(head.bytes()));
     for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -61,7 +61,7 @@ class Writer {
   void name(ProtoMessage& to, int field, const std::string& text) const {
     for (std::string_view rest = text; !rest.empty();) {
       const std::size_t length = utf8_length(rest);
-      if (length == 0) throw IoError(path_ + ": " + in_quotes(text) + " is not UTF-8");
+      if (length == 0) throw IoError(sink_.name() + ": " + in_quotes(text) + " is not UTF-8");
       rest.remove_prefix(length);
     }
     to.text(field, text);
@@ -148,11 +148,11 @@ class Writer {
     return {head.bytes(), head.bytes().size() + tensor.data.size()};
   }
 
-  std::string path_;
+  const FileSink& sink_;
 };
 
 }  // namespace
 
-void write_onnx(const std::string& path, const OnnxModel& model) { Writer(path).write(model); }
+void write_onnx(const FileSink& sink, const OnnxModel& model) { Writer(sink).write(model); }
 
 }  // namespace tensorgrad::io

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "tensorgrad/data/file_source.h"
 #include "tensorgrad/types.h"
 
 namespace tensorgrad::io {
@@ -75,6 +76,6 @@ struct OnnxModel {
 // Writes the model atomically; of the initializers' data it makes no copy. IoError: a name or the
 // doc that is not UTF-8, more bytes than a message of Protocol Buffers may have, a path that cannot
 // be written.
-void write_onnx(const std::string& path, const OnnxModel& model);
+void write_onnx(const FileSink& sink, const OnnxModel& model);
 
 }  // namespace tensorgrad::io

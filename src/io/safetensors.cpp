@@ -13,8 +13,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "io/atomic_file.h"
 #include "io/input_file.h"
+#include "io/output_file.h"
 #include "io/text.h"
 #include "tensorgrad/data/safetensors.h"
 #include "tensorgrad/error.h"
@@ -90,21 +90,6 @@ std::string make_header(const std::vector<const Item*>& items, const StoredFile&
   return out + text;
 }
 
-// Moves the header's metadata out and lets `fill(entry, data)` provide each tensor's bytes.
-template <typename Fill>
-StoredFile load(io::SafetensorsHeader header, const Fill& fill) {
-  StoredFile file;
-  file.metadata = std::move(header.metadata);
-  for (io::SafetensorsEntry& entry : header.entries) {
-    std::vector<std::byte> data(entry.end - entry.begin);
-    fill(header.data_start + entry.begin, std::span(data));
-    file.tensors.emplace(
-        std::move(entry.name),
-        StoredTensor{std::move(entry.dtype), std::move(entry.shape), std::move(data)});
-  }
-  return file;
-}
-
 }  // namespace
 
 std::string_view stored_dtype(DType dtype) {
@@ -125,18 +110,22 @@ DType element_type(const std::string& file, const std::string& name, const Store
   throw IoError(file + ": tensor '" + name + "' is " + tensor.dtype + "; expected F32, I32 or U32");
 }
 
-void write_safetensors(const std::string& path, const StoredFile& file) {
+void write_safetensors(const FileSink& sink, const StoredFile& file) {
+  const std::string& path = sink.name();
   for (const auto& [name, tensor] : file.tensors) check_writable(name, tensor, path);
   const std::vector<const Item*> items = in_file_order(file);
   const std::string header = make_header(items, file, path);
-  io::AtomicFile out(path);
+  std::uint64_t size = header.size();
+  for (const Item* item : items) size += item->second.data.size();
+  io::OutputFile out(sink, size);
   out.write(std::as_bytes(std::span(header)));
   for (const Item* item : items) out.write(item->second.data);
   out.commit();
 }
 
-StoredFile read_safetensors(const std::string& path) {
-  const io::InputFile file(path);
+StoredFile read_safetensors(const FileSource& source) {
+  const std::string& path = source.name();
+  const io::InputFile file(source);
   std::array<std::byte, io::kLengthBytes> first{};
   const std::size_t available = std::min<std::uint64_t>(file.size(), first.size());
   file.read_at(0, std::span(first).first(available));
@@ -144,19 +133,17 @@ StoredFile read_safetensors(const std::string& path) {
       io::checked_header_length(as_text(std::span(first).first(available)), file.size(), path);
   std::vector<std::byte> json(length);
   file.read_at(io::kLengthBytes, json);
-  return load(io::parse_safetensors_header(as_text(json), file.size(), path),
-              [&](std::uint64_t at, std::span<std::byte> data) { file.read_at(at, data); });
-}
-
-StoredFile parse_safetensors(std::span<const std::byte> bytes, std::string_view name) {
-  const std::size_t available = std::min(bytes.size(), io::kLengthBytes);
-  const std::uint64_t length =
-      io::checked_header_length(as_text(bytes.first(available)), bytes.size(), name);
-  const std::string_view json = as_text(bytes.subspan(io::kLengthBytes, length));
-  return load(io::parse_safetensors_header(json, bytes.size(), name),
-              [&](std::uint64_t at, std::span<std::byte> data) {
-                if (!data.empty()) std::memcpy(data.data(), bytes.data() + at, data.size());
-              });
+  io::SafetensorsHeader header = io::parse_safetensors_header(as_text(json), file.size(), path);
+  StoredFile stored;
+  stored.metadata = std::move(header.metadata);
+  for (io::SafetensorsEntry& entry : header.entries) {
+    std::vector<std::byte> data(entry.end - entry.begin);
+    file.read_at(header.data_start + entry.begin, data);
+    stored.tensors.emplace(
+        std::move(entry.name),
+        StoredTensor{std::move(entry.dtype), std::move(entry.shape), std::move(data)});
+  }
+  return stored;
 }
 
 namespace {

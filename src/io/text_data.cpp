@@ -7,7 +7,6 @@
 
 #include "io/gzip.h"
 #include "io/text.h"
-#include "tensorgrad/data/idx.h"
 #include "tensorgrad/data/text.h"
 #include "tensorgrad/error.h"
 
@@ -71,13 +70,15 @@ std::string Vocabulary::decode(std::span<const std::int32_t> tokens) const {
   return text;
 }
 
-TextData parse_text(std::string_view text, std::string_view name, const TextOptions& options) {
+TextData read_text(const FileSource& source, const TextOptions& options) {
+  const io::Content content = io::read_inflated(source, options.max_bytes);
+  std::string_view text = content.text();
+  const std::string& name = source.name();
   if (!(options.holdout >= 0 && options.holdout < 1)) {
-    throw IoError(std::string(name) + ": holdout must be in [0, 1), got " +
-                  std::to_string(options.holdout));
+    throw IoError(name + ": holdout must be in [0, 1), got " + std::to_string(options.holdout));
   }
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  if (text.empty()) throw IoError(std::string(name) + ": is empty; expected text");
+  if (text.empty()) throw IoError(name + ": is empty; expected text");
   TextData data{
       options.vocabulary.empty() ? Vocabulary::of(text, name) : Vocabulary(options.vocabulary),
       {},
@@ -88,11 +89,6 @@ TextData parse_text(std::string_view text, std::string_view name, const TextOpti
   data.validation.assign(data.train.end() - held, data.train.end());
   data.train.resize(data.train.size() - static_cast<std::size_t>(held));
   return data;
-}
-
-TextData read_text(const std::string& path, const TextOptions& options) {
-  const std::string text = io::read_inflated(path, options.max_bytes);
-  return parse_text(text, path, options);
 }
 
 TokenWindows::TokenWindows(std::span<const std::int32_t> tokens, std::int64_t length,

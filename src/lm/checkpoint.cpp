@@ -127,7 +127,8 @@ void check_weights(const nn::LanguageModelConfig& config,
   }
 }
 
-void save_model(const std::string& path, const SavedModel& model) {
+void save_model(const FileSink& sink, const SavedModel& model) {
+  const std::string& path = sink.name();
   check_weights(model.config, model.weights, path);
   check_tokenizer(model, path);
   StoredFile file;
@@ -139,7 +140,7 @@ void save_model(const std::string& path, const SavedModel& model) {
     file.metadata[kTokenizerKey] = model.tokenizer->to_json();
     file.metadata[kTokenizerConfigKey] = tokenizer_config_json(*model.tokenizer);
   }
-  write_safetensors(path, file);
+  write_safetensors(sink, file);
 }
 
 nn::LanguageModelConfig read_config(const StoredFile& file, std::string_view name) {
@@ -160,8 +161,9 @@ std::optional<Tokenizer> read_tokenizer(const StoredFile& file, std::string_view
   return made;
 }
 
-SavedModel load_model(const std::string& path) {
-  StoredFile file = read_safetensors(path);
+SavedModel load_model(const FileSource& source) {
+  const std::string& path = source.name();
+  StoredFile file = read_safetensors(source);
   SavedModel model{read_config(file, path), {}, read_tokenizer(file, path)};
   // Packed weights stay as they are.
   const auto kept = [&](const std::string& dtype) -> std::optional<DType> {
@@ -178,7 +180,7 @@ SavedModel load_model(const std::string& path) {
   }
   if (!plain) {
     file.tensors.clear();
-    model.weights = read_weights(path);
+    model.weights = read_weights(source);
   }
   check_weights(model.config, model.weights, path);
   check_tokenizer(model, path);

@@ -203,11 +203,12 @@ SavedModel convert_mbjs(const MbjsFile& file, const std::string& name, const Mbj
   return MbjsModel(file, name).model(options);
 }
 
-SavedModel load_mbjs(const std::string& path, const MbjsOptions& options) {
-  return convert_mbjs(read_mbjs(path), path, options);
+SavedModel load_mbjs(const FileSource& source, const MbjsOptions& options) {
+  return convert_mbjs(read_mbjs(source), source.name(), options);
 }
 
-void save_mbjs(const std::string& path, const SavedModel& given, int version) {
+void save_mbjs(const FileSink& sink, const SavedModel& given, int version) {
+  const std::string& path = sink.name();
   const nn::LanguageModelConfig& config = given.config;
   const bool plain = std::all_of(config.layers.begin(), config.layers.end(),
                                  [](nn::MixerKind k) { return k == nn::MixerKind::kMamba1; });
@@ -236,7 +237,7 @@ void save_mbjs(const std::string& path, const SavedModel& given, int version) {
     }
   }
   file.tensors.push_back(model.weights.at("backbone.norm_f.weight").floats());
-  write_mbjs(path, file);
+  write_mbjs(sink, file);
 }
 
 }  // namespace tensorgrad::lm

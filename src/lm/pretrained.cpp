@@ -15,23 +15,25 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLongestJson = 64 << 20;
+constexpr const char* kWeightsFile = "model.safetensors";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
 constexpr const char* kEmbeddingName = "backbone.embedding.weight";
 constexpr const char* kHeadName = "lm_head.weight";
 
-nlohmann::json json_file(const fs::path& path) {
-  const std::vector<std::byte> bytes = read_file(path.string(), kLongestJson);
-  return python_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
+nlohmann::json json_file(const FileSource& source) {
+  const std::vector<std::byte> bytes = read_file(source, kLongestJson);
+  return python_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, source.name());
 }
 
-std::map<std::string, HostTensor> read_shard(const fs::path& path) {
-  return read_weights(path.string(),
+std::map<std::string, HostTensor> read_shard(const FileSource& source) {
+  return read_weights(source,
                       {.names = {{"backbone.embeddings.weight", kEmbeddingName}}, .partial = true});
 }
 
 // The files that the index names, each once. A name is that of a file in the folder.
-std::set<std::string> shards_of(const fs::path& index) {
+std::set<std::string> shards_of(const FileSource& index) {
   const nlohmann::json root = json_file(index);
-  const auto fail = [&](const std::string& what) { throw IoError(index.string() + ": " + what); };
+  const auto fail = [&](const std::string& what) { throw IoError(index.name() + ": " + what); };
   const auto found = root.is_object() ? root.find("weight_map") : root.end();
   if (!root.is_object() || found == root.end() || !found->is_object() || found->empty())
     fail("weight_map: expected an object of tensor names and files");
@@ -47,32 +49,29 @@ std::set<std::string> shards_of(const fs::path& index) {
   return names;
 }
 
-std::map<std::string, HostTensor> sharded_weights(const fs::path& folder, const fs::path& index) {
+std::map<std::string, HostTensor> sharded_weights(const FolderSource& folder) {
   std::map<std::string, HostTensor> weights;
-  for (const std::string& name : shards_of(index)) {
-    const fs::path path = folder / name;
-    for (auto& [tensor, values] : read_shard(path)) {
+  for (const std::string& name : shards_of(folder.file(kIndexFile))) {
+    const FileSource shard = folder.file(name);
+    for (auto& [tensor, values] : read_shard(shard)) {
       if (weights.emplace(tensor, std::move(values)).second) continue;
-      throw IoError(path.string() + ": the tensor " + tensor + " is also in another shard");
+      throw IoError(shard.name() + ": the tensor " + tensor + " is also in another shard");
     }
   }
   return weights;
 }
 
-std::map<std::string, HostTensor> weights_in(const fs::path& folder) {
-  const fs::path whole = folder / "model.safetensors";
-  const fs::path index = folder / "model.safetensors.index.json";
-  if (fs::exists(whole)) return read_shard(whole);
-  if (fs::exists(index)) return sharded_weights(folder, index);
+std::map<std::string, HostTensor> weights_in(const FolderSource& folder) {
+  if (folder.has_file(kWeightsFile)) return read_shard(folder.file(kWeightsFile));
+  if (folder.has_file(kIndexFile)) return sharded_weights(folder);
   for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-    if (!fs::exists(folder / name)) continue;
-    throw IoError((folder / name).string() +
+    if (!folder.has_file(name)) continue;
+    throw IoError(folder.file(name).name() +
                   ": pickled weights are not supported because loading them can run code; convert "
                   "them with Python's torch and safetensors: save_file({k: v.clone() for k, v in "
                   "torch.load('pytorch_model.bin').items()}, 'model.safetensors')");
   }
-  throw IoError(folder.string() + ": contains neither model.safetensors nor " +
-                index.filename().string());
+  throw IoError(folder.name() + ": contains neither " + kWeightsFile + " nor " + kIndexFile);
 }
 
 // A head that is the embedding has no weight of its own here; files may have it all the same.
@@ -89,21 +88,20 @@ void drop_tied_head(const nn::LanguageModelConfig& config,
   weights.erase(head);
 }
 
-bool has_tokenizer(const fs::path& folder) {
-  return fs::exists(folder / "tokenizer.json") ||
-         (fs::exists(folder / "vocab.json") && fs::exists(folder / "merges.txt"));
+bool has_tokenizer(const FolderSource& folder) {
+  return folder.has_file("tokenizer.json") ||
+         (folder.has_file("vocab.json") && folder.has_file("merges.txt"));
 }
 
 }  // namespace
 
-SavedModel load_pretrained(const std::string& folder, const PretrainedOptions& options) {
-  const fs::path root(folder);
-  if (!fs::is_directory(root)) throw IoError(folder + ": no such folder");
-  const std::string file = (root / "config.json").string();
-  SavedModel model{pretrained_config(json_file(file), file), weights_in(root)};
-  drop_tied_head(model.config, model.weights, folder);
-  check_weights(model.config, model.weights, folder);
-  if (options.tokenizer && has_tokenizer(root)) model.tokenizer = Tokenizer::from_file(folder);
+SavedModel load_pretrained(const FolderSource& folder, const PretrainedOptions& options) {
+  if (!folder.exists()) throw IoError(folder.name() + ": no such folder");
+  const FileSource config = folder.file("config.json");
+  SavedModel model{pretrained_config(json_file(config), config.name()), weights_in(folder)};
+  drop_tied_head(model.config, model.weights, folder.name());
+  check_weights(model.config, model.weights, folder.name());
+  if (options.tokenizer && has_tokenizer(folder)) model.tokenizer = Tokenizer::from_folder(folder);
   return model;
 }
 

@@ -9,8 +9,8 @@
 #include <limits>
 #include <utility>
 
-#include "io/atomic_file.h"
 #include "io/input_file.h"
+#include "io/output_file.h"
 #include "io/safetensors.h"
 #include "io/text.h"
 #include "tensorgrad/error.h"
@@ -46,12 +46,12 @@ std::int64_t vocab_size_of(const io::SafetensorsHeader& header, const std::strin
 
 }  // namespace
 
-void write_tokens(const std::string& path, std::span<const std::int32_t> tokens,
+void write_tokens(const FileSink& sink, std::span<const std::int32_t> tokens,
                   std::int64_t vocab_size) {
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i] >= 0 && tokens[i] < vocab_size) continue;
-    throw IoError(path + ": token " + std::to_string(i) + " is " + std::to_string(tokens[i]) +
-                  "; expected 0 to " + std::to_string(vocab_size - 1));
+    throw IoError(sink.name() + ": token " + std::to_string(i) + " is " +
+                  std::to_string(tokens[i]) + "; expected 0 to " + std::to_string(vocab_size - 1));
   }
   const bool small = vocab_size <= kMostOfU16;
   const std::uint64_t bytes = tokens.size() * (small ? 2 : 4);
@@ -61,7 +61,7 @@ void write_tokens(const std::string& path, std::span<const std::int32_t> tokens,
                        std::to_string(bytes) + "]}}";
   header.resize((header.size() + 7) / 8 * 8, ' ');
   const std::uint64_t length = header.size();
-  io::AtomicFile file(path);
+  io::OutputFile file(sink, sizeof length + length + bytes);
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(std::as_bytes(std::span(header.data(), header.size())));
   std::vector<std::byte> block;
@@ -77,8 +77,9 @@ void write_tokens(const std::string& path, std::span<const std::int32_t> tokens,
   file.commit();
 }
 
-TokenFile::TokenFile(const std::string& path)
-    : path_(path), file_(std::make_shared<const io::InputFile>(path)) {
+TokenFile::TokenFile(const FileSource& source)
+    : file_(std::make_shared<const io::InputFile>(source)) {
+  const std::string& path = source.name();
   std::array<char, io::kLengthBytes> first{};
   const std::size_t there = std::min<std::uint64_t>(file_->size(), first.size());
   file_->read_at(0, std::as_writable_bytes(std::span(first.data(), there)));
@@ -105,12 +106,11 @@ TokenFile::TokenFile(const std::string& path)
   vocab_size_ = vocab_size_of(header, path);
 }
 
-TokenFile::TokenFile(const std::string& path, RawTokens type)
-    : path_(path),
-      file_(std::make_shared<const io::InputFile>(path)),
+TokenFile::TokenFile(const FileSource& source, RawTokens type)
+    : file_(std::make_shared<const io::InputFile>(source)),
       width_(type == RawTokens::kU16 ? 2 : 4) {
   if (file_->size() % static_cast<std::uint64_t>(width_) != 0) {
-    throw IoError(path + ": has " + std::to_string(file_->size()) +
+    throw IoError(source.name() + ": has " + std::to_string(file_->size()) +
                   " bytes; expected a multiple of " + std::to_string(width_));
   }
   size_ = static_cast<std::int64_t>(file_->size() / static_cast<std::uint64_t>(width_));
@@ -120,7 +120,7 @@ void TokenFile::read(std::int64_t begin, std::span<std::int32_t> out,
                      SourceLocation loc) const {
   const auto count = static_cast<std::int64_t>(out.size());
   if (begin < 0 || begin > size_ || count > size_ - begin) {
-    throw UserError(path_ + ": tokens " + std::to_string(begin) + " to " +
+    throw UserError(file_->name() + ": tokens " + std::to_string(begin) + " to " +
                         std::to_string(begin + count - 1) + " are out of range; the file has " +
                         std::to_string(size_) + " tokens",
                     loc);
@@ -138,7 +138,7 @@ void TokenFile::read(std::int64_t begin, std::span<std::int32_t> out,
       std::uint32_t word = 0;  // files are little-endian, and so are the machines we run on
       std::memcpy(&word, block.data() + i * width, width);
       if (word >= most || word > std::numeric_limits<std::int32_t>::max()) {
-        throw IoError(path_ + ": token " + std::to_string(first + i) + " is " +
+        throw IoError(file_->name() + ": token " + std::to_string(first + i) + " is " +
                       std::to_string(word) + "; expected less than " + std::to_string(most));
       }
       part[i] = static_cast<std::int32_t>(word);

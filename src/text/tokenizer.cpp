@@ -8,8 +8,9 @@
 #include <utility>
 
 #include "io/gzip.h"
+#include "io/input_file.h"
+#include "io/output_file.h"
 #include "io/text.h"
-#include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
 #include "text/bpe_train.h"
 #include "text/definition.h"
@@ -20,6 +21,9 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 constexpr std::uint64_t kLargestFile = std::uint64_t{1} << 30;  // of a tokenizer
+constexpr const char* kTokenizerFile = "tokenizer.json";
+constexpr const char* kConfigFile = "tokenizer_config.json";
+constexpr const char* kAddedTokensFile = "added_tokens.json";
 constexpr std::array<std::string_view, 6> kPatternNames = {
     "none", "gpt2", "cl100k", "tiktoken_cl100k", "qwen2", "o200k"};
 
@@ -54,22 +58,35 @@ std::optional<std::int32_t> optional_id(text::Id id) {
   return id == text::kNoId ? std::nullopt : std::optional(id);
 }
 
-std::string read_whole(const std::filesystem::path& path) {
-  const std::vector<std::byte> bytes = read_file(path.string(), kLargestFile);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+io::Content read_whole(const FileSource& source) { return io::Content(source, kLargestFile); }
+
+text::Definition definition_of_pairs(const FileSource& vocab, const FileSource& merges,
+                                     const BpeOptions& options) {
+  return text::definition_of_pairs(read_whole(vocab).text(), vocab.name(),
+                                   read_whole(merges).text(), merges.name(), options);
 }
 
 // Of a folder as transformers writes one for its slow tokenizers.
-text::Definition definition_of_pairs_in(const std::filesystem::path& folder) {
-  namespace fs = std::filesystem;
-  const fs::path vocab = folder / "vocab.json", merges = folder / "merges.txt";
-  const fs::path config = folder / "tokenizer_config.json";
-  text::Definition definition = text::definition_of_pairs(read_whole(vocab), vocab.string(),
-                                                          read_whole(merges), merges.string(), {});
-  const fs::path added = folder / "added_tokens.json";
-  if (fs::exists(added)) text::take_added_ids(definition, read_whole(added), added.string());
-  const std::string json = fs::exists(config) ? read_whole(config) : "{}";
-  text::take_pairs_config(definition, json, config.string());
+text::Definition definition_of_pairs_in(const FolderSource& folder) {
+  text::Definition definition =
+      definition_of_pairs(folder.file("vocab.json"), folder.file("merges.txt"), {});
+  if (folder.has_file(kAddedTokensFile)) {
+    const FileSource added = folder.file(kAddedTokensFile);
+    text::take_added_ids(definition, read_whole(added).text(), added.name());
+  }
+  const FileSource config =
+      folder.has_file(kConfigFile) ? folder.file(kConfigFile) : FileSource::text("{}", kConfigFile);
+  text::take_pairs_config(definition, read_whole(config).text(), config.name());
+  return definition;
+}
+
+// Of a tokenizer.json, with the special tokens that the folder's configuration names.
+text::Definition definition_with_config(const FileSource& file, const FolderSource& folder) {
+  text::Definition definition = text::definition_of_json(read_whole(file).text(), file.name());
+  if (folder.has_file(kConfigFile)) {
+    const FileSource config = folder.file(kConfigFile);
+    text::take_config(definition, read_whole(config).text(), config.name());
+  }
   return definition;
 }
 
@@ -121,34 +138,36 @@ std::optional<PreTokenization> parse_pre_tokenization(std::string_view name) {
 
 Tokenizer::Tokenizer(Impl impl) : impl_(std::move(impl)) {}
 
-Tokenizer Tokenizer::from_file(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const bool folder = fs::is_directory(path, ignored);
-  const fs::path file = folder ? fs::path(path) / "tokenizer.json" : fs::path(path);
-  if (folder && !fs::exists(file, ignored) && fs::exists(fs::path(path) / "vocab.json", ignored))
-    return Tokenizer(tokenizer_of(definition_of_pairs_in(path)));
-  text::Definition definition = text::definition_of_json(read_whole(file), file.string());
-  const fs::path config = file.parent_path() / "tokenizer_config.json";
-  if (file.filename() == "tokenizer.json" && fs::exists(config, ignored)) {
-    text::take_config(definition, read_whole(config), config.string());
+Tokenizer Tokenizer::from_file(const FileSource& source) {
+  if (!source.in_memory()) {
+    const std::filesystem::path path = source.name();
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) return from_folder(path);
+    if (path.filename() == kTokenizerFile)
+      return Tokenizer(tokenizer_of(definition_with_config(source, path.parent_path())));
   }
-  return Tokenizer(tokenizer_of(std::move(definition)));
+  return from_json(read_whole(source).text(), source.name());
+}
+
+Tokenizer Tokenizer::from_folder(const FolderSource& folder) {
+  const bool pairs = !folder.has_file(kTokenizerFile) && folder.has_file("vocab.json");
+  return Tokenizer(tokenizer_of(pairs
+                                    ? definition_of_pairs_in(folder)
+                                    : definition_with_config(folder.file(kTokenizerFile), folder)));
 }
 
 Tokenizer Tokenizer::from_json(std::string_view json, std::string_view name) {
   return Tokenizer(tokenizer_of(text::definition_of_json(json, name)));
 }
 
-Tokenizer Tokenizer::from_vocab_and_merges(const std::string& vocab_path,
-                                           const std::string& merges_path,
+Tokenizer Tokenizer::from_vocab_and_merges(const FileSource& vocab, const FileSource& merges,
                                            const BpeOptions& options) {
-  return Tokenizer(tokenizer_of(text::definition_of_pairs(
-      read_whole(vocab_path), vocab_path, read_whole(merges_path), merges_path, options)));
+  return Tokenizer(tokenizer_of(definition_of_pairs(vocab, merges, options)));
 }
 
-Tokenizer Tokenizer::from_tiktoken(const std::string& path, const BpeOptions& options) {
-  return Tokenizer(tokenizer_of(text::definition_of_tiktoken(read_whole(path), path, options)));
+Tokenizer Tokenizer::from_tiktoken(const FileSource& source, const BpeOptions& options) {
+  return Tokenizer(tokenizer_of(
+      text::definition_of_tiktoken(read_whole(source).text(), source.name(), options)));
 }
 
 Tokenizer Tokenizer::train(std::span<const std::string_view> texts,
@@ -185,17 +204,19 @@ Tokenizer Tokenizer::train(std::span<const std::string_view> texts,
   return Tokenizer(tokenizer_of(std::move(definition)));
 }
 
-Tokenizer Tokenizer::train_from_files(const std::vector<std::string>& paths,
+Tokenizer Tokenizer::train_from_files(const std::vector<FileSource>& sources,
                                       const BpeTrainOptions& options, std::uint64_t max_bytes) {
   check_train_options(options);
-  std::vector<std::string> texts;
-  for (const std::string& path : paths) {
-    texts.push_back(io::read_inflated(path, max_bytes));
-    if (texts.back().starts_with("\xef\xbb\xbf")) texts.back().erase(0, 3);
-    if (texts.back().empty()) throw IoError(path + ": is empty; expected text");
+  std::vector<io::Content> contents;
+  std::vector<std::string_view> texts;
+  for (const FileSource& source : sources) {
+    contents.push_back(io::read_inflated(source, max_bytes));
+    std::string_view text = contents.back().text();
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+    if (text.empty()) throw IoError(source.name() + ": is empty; expected text");
+    texts.push_back(text);
   }
-  const std::vector<std::string_view> views(texts.begin(), texts.end());
-  return train(views, options);
+  return train(texts, options);
 }
 
 Tokenizer Tokenizer::bytes(const std::vector<std::string>& specials) {
@@ -411,7 +432,12 @@ void Tokenizer::set_pad(std::string_view token) {
 
 std::string Tokenizer::to_json() const { return text::json_of(impl_->whole_definition()); }
 
-void Tokenizer::save(const std::string& path) const { write_file_atomically(path, to_json()); }
+void Tokenizer::save(const FileSink& sink) const {
+  const std::string json = to_json();
+  io::OutputFile file(sink, json.size());
+  file.write(std::as_bytes(std::span(json)));
+  file.commit();
+}
 
 DecodeStream::DecodeStream(const Tokenizer& tokenizer, const DecodeOptions& options)
     : tokenizer_(tokenizer), options_(options) {}

@@ -7,7 +7,7 @@ MISTAKE(csv_without_its_label_column, IoError) {
   CsvOptions options;
   options.label = "species";
   // throws: data.csv: has no column named "species": the first line is "a", "b"
-  static_cast<void>(parse_csv("a,b\n1,2\n", "data.csv", options));
+  static_cast<void>(read_csv(FileSource::text("a,b\n1,2\n", "data.csv"), options));
 }
 
 }  // namespace tensorgrad::testing

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer entry for IDX (gzipped or not) and, by the first byte, CSV. Not part of the build:
+// libFuzzer entry for IDX and, by the first byte, CSV (gzipped or not). Not part of the build:
 // `./dev fuzz` compiles and runs it, beginning with what lies in corpus/.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
-#include <string_view>
 
-#include "tensorgrad/data/idx.h"
 #include "tensorgrad/data/csv.h"
+#include "tensorgrad/data/idx.h"
 #include "tensorgrad/error.h"
 
 namespace {
 
 void read_idx_bytes(std::span<const std::uint8_t> input) {
-  const tensorgrad::IdxArray array = tensorgrad::parse_idx(std::as_bytes(input), "fuzz");
+  const tensorgrad::IdxArray array = tensorgrad::read_idx({std::as_bytes(input), "fuzz"});
   std::size_t bytes = tensorgrad::idx_element_bytes(array.element);
   for (const std::int64_t n : array.shape) bytes *= static_cast<std::size_t>(n);
   if (bytes != array.bytes.size()) std::abort();
@@ -23,8 +22,7 @@ void read_idx_bytes(std::span<const std::uint8_t> input) {
 void read_csv_text(std::span<const std::uint8_t> input) {
   tensorgrad::CsvOptions options;
   options.holdout = 0.25;
-  const std::string_view text(reinterpret_cast<const char*>(input.data()), input.size());
-  const tensorgrad::CsvData data = tensorgrad::parse_csv(text, "fuzz", options);
+  const tensorgrad::CsvData data = tensorgrad::read_csv({std::as_bytes(input), "fuzz"}, options);
   for (const tensorgrad::CsvRows* rows : {&data.train, &data.test}) {
     const auto count = static_cast<std::size_t>(rows->count);
     if (rows->features.size() != count * data.feature_names.size()) std::abort();

@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const tensorgrad::ImageOptions options{.channels = size % 2 == 0 ? 3 : 0, .max_bytes = 1 << 20};
     const tensorgrad::Image image =
-        tensorgrad::parse_image(std::as_bytes(std::span(file)), "fuzz", options);
+        tensorgrad::read_image({std::as_bytes(std::span(file)), "fuzz"}, options);
     const auto pixels = static_cast<std::size_t>(image.height * image.width * image.channels);
     if (image.pixels.size() != pixels) std::abort();
   } catch (const tensorgrad::IoError&) {  // what malformed input must give

@@ -6,13 +6,13 @@
 #include <cstdlib>
 #include <span>
 
-#include "tensorgrad/error.h"
 #include "tensorgrad/data/mbjs.h"
+#include "tensorgrad/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     const tensorgrad::MbjsFile file =
-        tensorgrad::parse_mbjs(std::as_bytes(std::span(data, size)), "fuzz");
+        tensorgrad::read_mbjs({std::as_bytes(std::span(data, size)), "fuzz"});
     std::size_t bytes = 12 + (file.version == 1 ? 0 : 4 + (file.layers.size() + 3) / 4 * 4);
     for (const auto& tensor : file.tensors)
       bytes += 4 + tensor.size() * (file.version == 3 ? 2 : 4);

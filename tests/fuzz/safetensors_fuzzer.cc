@@ -6,13 +6,13 @@
 #include <cstdlib>
 #include <span>
 
-#include "tensorgrad/error.h"
 #include "tensorgrad/data/safetensors.h"
+#include "tensorgrad/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     const tensorgrad::StoredFile file =
-        tensorgrad::parse_safetensors(std::as_bytes(std::span(data, size)), "fuzz");
+        tensorgrad::read_safetensors({std::as_bytes(std::span(data, size)), "fuzz"});
     std::size_t total = 0;
     for (const auto& [name, tensor] : file.tensors) {
       std::size_t bytes = tensorgrad::stored_dtype_bytes(tensor.dtype);

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "golden/fixture.h"
+#include "support/file_pairs.h"
 #include "support/temp_dir.h"
 
 namespace tensorgrad::testing {
@@ -83,6 +84,52 @@ void check_pretrained(const std::string& name, const std::string& device) {
   EXPECT_EQ(lm::to_json(again.config), lm::to_json(model.config));
   for (const auto& [tensor, values] : model.weights)
     EXPECT_EQ(again.weights.at(tensor).bytes, values.bytes) << tensor;
+}
+
+// The files of a folder, in memory.
+std::map<std::string, std::vector<std::byte>> files_of(const fs::path& folder) {
+  std::map<std::string, std::vector<std::byte>> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    files[entry.path().filename().string()] = read_file(entry.path());
+  return files;
+}
+
+std::string weights_or_error(const FolderSource& folder) {
+  try {
+    const lm::SavedModel model = lm::load_pretrained(folder);
+    std::string all = lm::to_json(model.config);
+    for (const auto& [name, tensor] : model.weights)
+      all += name + test::bits_of_range(tensor.bytes);
+    return all + (model.tokenizer ? model.tokenizer->to_json() : "");
+  } catch (const UserError& error) {
+    return error.message();
+  }
+}
+
+TEST(Pretrained, folders_in_memory_are_read_as_those_on_disk) {
+  for (const char* name : {"mamba", "mamba2", "ssm_mamba2"}) {
+    const test::TempDir disk;
+    fs::copy(pretrained_path(name), disk.str());
+    fs::copy(TENSORGRAD_SOURCE_DIR "/tests/unit/text/fixtures/gpt2.json", disk / "tokenizer.json");
+    const auto files = files_of(disk.str());
+    const std::string whole = weights_or_error(disk.str());
+    EXPECT_GT(whole.size(), 10'000U) << whole;
+    EXPECT_EQ(weights_or_error({files, disk.str()}), whole);
+    for (const auto& [file, bytes] : files) {
+      auto spoilt = files;
+      spoilt[file].resize(bytes.size() / 2);
+      write_file_atomically(disk / file, spoilt[file]);
+      EXPECT_EQ(weights_or_error({spoilt, disk.str()}), weights_or_error(disk.str())) << file;
+      fs::remove(disk / file);
+      spoilt.erase(file);
+      if (file == "config.json") {
+        EXPECT_EQ(weights_or_error(spoilt), "<memory>/config.json: cannot be opened: no such file");
+      } else {
+        EXPECT_EQ(weights_or_error({spoilt, disk.str()}), weights_or_error(disk.str())) << file;
+      }
+      write_file_atomically(disk / file, bytes);
+    }
+  }
 }
 
 TEST(Pretrained, mamba_has_the_logits_of_transformers) { check_pretrained("mamba", "cpu"); }

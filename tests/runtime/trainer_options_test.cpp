@@ -62,7 +62,8 @@ struct Everything {
 };
 class Resumed : public ::testing::TestWithParam<Everything> {};
 
-// Saved after 7 steps (in the middle of an accumulation), loaded into a new trainer: the same bits.
+// Saved after 7 steps (in the middle of an accumulation), to a file and to memory, and loaded into
+// new trainers: the same bits.
 TEST_P(Resumed, goes_on_bit_for_bit) {
   CompileOptions options = data_options();
   GetParam().change(options);
@@ -70,18 +71,22 @@ TEST_P(Resumed, goes_on_bit_for_bit) {
   auto whole = data_trainer(options);
   whole.run(7);
   whole.save(path);
+  const std::vector<std::byte> bytes = whole.save_bytes();
+  EXPECT_EQ(bytes, read_file(path));
   const std::vector<float> rest = whole.run(8);
   options.seed = 99;
-  auto resumed = data_trainer(options);
-  resumed.run(2);
-  resumed.load(path);
+  for (const FileSource& checkpoint : {FileSource(path), FileSource(bytes)}) {
+    auto resumed = data_trainer(options);
+    resumed.run(2);
+    resumed.load(checkpoint);
+    EXPECT_EQ(resumed.steps(), 7);
+    std::vector<float> again;
+    for (int i = 0; i < 8; ++i) again.push_back(resumed.step().loss);
+    EXPECT_EQ(again, rest);
+    EXPECT_EQ(everything(resumed), everything(whole));
+    EXPECT_EQ(resumed.scalars(), whole.scalars());
+  }
   std::filesystem::remove(path);
-  EXPECT_EQ(resumed.steps(), 7);
-  std::vector<float> again;
-  for (int i = 0; i < 8; ++i) again.push_back(resumed.step().loss);
-  EXPECT_EQ(again, rest);
-  EXPECT_EQ(everything(resumed), everything(whole));
-  EXPECT_EQ(resumed.scalars(), whole.scalars());
 }
 
 INSTANTIATE_TEST_SUITE_P(

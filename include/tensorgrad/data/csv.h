@@ -4,14 +4,13 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "tensorgrad/types.h"
+#include "tensorgrad/data/file_source.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-/// Options of read_csv() and parse_csv().
+/// Options of read_csv().
 struct CsvOptions {
   /// Whether the first row is a header. kAuto finds a header if `label` names a column, if no
   /// feature of the first row is a number, or if the label is text in the first row and a number in
@@ -72,9 +71,6 @@ struct CsvData {
 /// - a label is empty or not in `class_names`, or a name or label is not UTF-8,
 /// - there are too many classes, only one class, or fractional numbers as labels,
 /// - `holdout` would leave no rows for training or testing.
-CsvData read_csv(const std::string& path, const CsvOptions& options = {});
-
-/// Parses the decompressed text of a CSV file, as read_csv(). `name` stands for the file in errors.
-CsvData parse_csv(std::string_view text, std::string_view name, const CsvOptions& options = {});
+CsvData read_csv(const FileSource& source, const CsvOptions& options = {});
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -9,18 +9,19 @@
 #include <string_view>
 #include <vector>
 
+#include "tensorgrad/data/file_source.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-/// Returns the content of a file. Throws IoError if it cannot be read, is not a regular file or has
-/// more than `max_bytes` bytes.
-std::vector<std::byte> read_file(const std::string& path, std::uint64_t max_bytes = UINT64_MAX);
+/// Returns the content of a file, or a copy of bytes in memory. Throws IoError if it cannot be
+/// read, is not a regular file or has more than `max_bytes` bytes.
+std::vector<std::byte> read_file(const FileSource& source, std::uint64_t max_bytes = UINT64_MAX);
 
 /// Returns the content of a text file, decompressed if it begins with the magic number of gzip.
 /// Throws IoError as read_file(), if the compressed data is damaged, or if the text has more than
 /// `max_bytes` bytes.
-std::string read_text_file(const std::string& path, std::uint64_t max_bytes = UINT64_MAX);
+std::string read_text_file(const FileSource& source, std::uint64_t max_bytes = UINT64_MAX);
 
 /// Writes a file atomically: a reader sees the old file or the complete new one. Writes to
 /// PATH.tmp.PID.N in the same folder, syncs it and renames it. A symbolic link is followed. Throws

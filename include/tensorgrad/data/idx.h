@@ -4,11 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "tensorgrad/data/file_source.h"
 #include "tensorgrad/types.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -31,9 +30,6 @@ struct IdxArray {
 
 /// Reads an IDX file, plain or gzipped. Throws IoError naming the file and the byte if it cannot be
 /// read, is malformed, truncated, or followed by other data.
-IdxArray read_idx(const std::string& path);
-
-/// Parses the bytes of an IDX file, as read_idx(). `name` stands for the file in errors.
-IdxArray parse_idx(std::span<const std::byte> bytes, std::string_view name);
+IdxArray read_idx(const FileSource& source);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -2,13 +2,11 @@
 // PNG and JPEG images, and folders of labeled images.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "tensorgrad/data/file_source.h"
 #include "tensorgrad/types.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -20,7 +18,7 @@ struct Image {
   std::vector<std::uint8_t> pixels = {};  ///< [height, width, channels]
 };
 
-/// Options of read_image() and parse_image().
+/// Options of read_image().
 struct ImageOptions {
   std::int64_t height = 0, width = 0;  ///< Size to which the image is resized; both 0: unchanged.
   int channels = 3;  ///< 1, 3, or 0: as in the file, 1 if it is gray and 3 otherwise.
@@ -38,11 +36,7 @@ struct ImageOptions {
 /// Throws IoError if an option is out of range, or if the file cannot be read, is not a complete
 /// PNG or JPEG, or has a wrong checksum. Also throws IoError if a side exceeds 65,535 pixels or the
 /// image exceeds `max_bytes`; this is checked before pixels are allocated.
-Image read_image(const std::string& path, const ImageOptions& options = {});
-
-/// Decodes the bytes of an image file, as read_image(). `name` stands for the file in errors.
-Image parse_image(std::span<const std::byte> bytes, std::string_view name,
-                  const ImageOptions& options = {});
+Image read_image(const FileSource& source, const ImageOptions& options = {});
 
 /// Images with labels.
 struct ImageSet {
@@ -101,6 +95,6 @@ struct ImageFolderOptions {
 /// labels do not match, or images differ in size or channels. For class folders, also throws
 /// IoError if an option is out of range, a class is empty, unknown or the only one, or `max_bytes`
 /// is exceeded.
-LabeledImages read_image_folder(const std::string& folder, const ImageFolderOptions& options = {});
+LabeledImages read_image_folder(const FolderSource& folder, const ImageFolderOptions& options = {});
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -3,14 +3,10 @@
 // docs/formats.md describes the format.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
-#include "tensorgrad/version.h"
+#include "tensorgrad/data/file_source.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -29,16 +25,13 @@ struct MbjsFile {
 /// Reads an MBJS file. Throws IoError naming the file and the byte if it cannot be read, has
 /// another magic number, version or layer kind, has nonzero padding, or is shorter or longer than
 /// its sizes say.
-MbjsFile read_mbjs(const std::string& path);
-
-/// Parses the bytes of an MBJS file, as read_mbjs(). `name` stands for the file in errors.
-MbjsFile parse_mbjs(std::span<const std::byte> bytes, std::string_view name);
+MbjsFile read_mbjs(const FileSource& source);
 
 /// Writes an MBJS file atomically. Version 3 rounds to the nearest f16, ties to even, including
 /// subnormals. Throws UserError if the version is not 1, 2 or 3, if version 1 has a layer other
 /// than kMamba1, or if a tensor has 2^32 or more values. In version 3, also throws UserError naming
 /// the tensor and the index if a finite value does not fit in f16. Throws IoError if the file
 /// cannot be written.
-void write_mbjs(const std::string& path, const MbjsFile& file);
+void write_mbjs(const FileSink& sink, const MbjsFile& file);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tensorgrad/data/file_source.h"
 #include "tensorgrad/types.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -54,15 +54,11 @@ StoredRange stored_range(const StoredTensor& tensor);
 /// Writes a safetensors file atomically. The same content always results in the same bytes. Throws
 /// IoError if a dtype is unknown, the data does not fit the shape, a name or the metadata is not
 /// UTF-8, a tensor is named `__metadata__`, or the file cannot be written.
-void write_safetensors(const std::string& path, const StoredFile& file);
+void write_safetensors(const FileSink& sink, const StoredFile& file);
 
 /// Reads a whole safetensors file. Throws IoError naming the file and the byte if it cannot be read
 /// or is malformed.
-StoredFile read_safetensors(const std::string& path);
-
-/// Parses the bytes of a safetensors file, as read_safetensors(). `name` stands for the file in
-/// errors.
-StoredFile parse_safetensors(std::span<const std::byte> bytes, std::string_view name);
+StoredFile read_safetensors(const FileSource& source);
 
 /// Returns a text table with one tensor per line (name, dtype, shape, bytes, minimum, mean,
 /// maximum), followed by the metadata. Unprintable bytes in names are escaped.

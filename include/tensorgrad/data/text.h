@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tensorgrad/data/file_source.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/types.h"
 
@@ -44,7 +45,7 @@ class Vocabulary {
   std::map<std::string, std::int32_t, std::less<>> numbers_;
 };
 
-/// Options of read_text() and parse_text().
+/// Options of read_text().
 struct TextOptions {
   /// Symbols of the vocabulary, for example those of a trained model. Empty: the characters of the
   /// text.
@@ -63,11 +64,7 @@ struct TextData {
 /// Reads a text file in UTF-8, plain or gzipped, without its byte order mark. Throws IoError if the
 /// file cannot be read, is too large, empty or not UTF-8, if a character is not in the vocabulary,
 /// or if `holdout` is out of range.
-TextData read_text(const std::string& path, const TextOptions& options = {});
-
-/// Parses the decompressed content of a text file, as read_text(). `name` stands for the file in
-/// errors.
-TextData parse_text(std::string_view text, std::string_view name, const TextOptions& options = {});
+TextData read_text(const FileSource& source, const TextOptions& options = {});
 
 /// Windows of `length` consecutive tokens, `stride` tokens apart. Tokens after the last complete
 /// window are not used. The tokens must outlive the windows.

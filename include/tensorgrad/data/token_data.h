@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "tensorgrad/data/file_source.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -23,24 +23,25 @@ inline constexpr std::int32_t kIgnoreIndex = -100;
 /// Writes tokens to a safetensors file, atomically. The tensor `tokens` is U16, or U32 if
 /// `vocab_size` exceeds 65,536. The metadata contains `vocab_size`. Throws IoError if a token is
 /// not in [0, vocab_size) or the file cannot be written.
-void write_tokens(const std::string& path, std::span<const std::int32_t> tokens,
+void write_tokens(const FileSink& sink, std::span<const std::int32_t> tokens,
                   std::int64_t vocab_size);
 
 /// Element type of a raw token file.
 enum class RawTokens : std::uint8_t { kU16, kU32 };
 
 /// Token file that is read in parts, by any number of threads at once. Copies share the open file.
-/// Tokens appended after opening are not seen.
+/// Tokens appended after opening are not seen. Bytes in memory must outlive all copies, unless a
+/// vector is moved in.
 class TokenFile {
  public:
   /// Opens a file made by write_tokens(), or any safetensors file with a tensor `tokens` of U16,
   /// U32 or I32 with one axis. Throws IoError if there is no such tensor or the file cannot be
   /// read.
-  explicit TokenFile(const std::string& path);
+  explicit TokenFile(const FileSource& source);
 
   /// Opens a file of little-endian numbers without a header, as nanoGPT writes them. Throws IoError
   /// if it cannot be read or its size is not a multiple of the element size.
-  TokenFile(const std::string& path, RawTokens type);
+  TokenFile(const FileSource& source, RawTokens type);
 
   /// Returns the number of tokens.
   [[nodiscard]] std::int64_t size() const { return size_; }
@@ -58,7 +59,6 @@ class TokenFile {
   [[nodiscard]] std::vector<std::int32_t> read_all() const;
 
  private:
-  std::string path_;
   std::shared_ptr<const io::InputFile> file_;
   std::int64_t size_ = 0, vocab_size_ = 0;
   std::uint64_t begin_ = 0;  // offset of the data in bytes

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "tensorgrad/version.h"
+#include "tensorgrad/data/file_source.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -130,19 +130,21 @@ class Tokenizer {
   /// eos and pad tokens. For vocab.json and merges.txt, it also sets the pre-tokenization; without
   /// it, that of GPT-2 is used. Throws IoError if the files are malformed or use an unsupported
   /// feature (docs/text.md lists them).
-  static Tokenizer from_file(const std::string& path);
+  static Tokenizer from_file(const FileSource& source);
+
+  /// Reads the tokenizer of a folder, as from_file().
+  static Tokenizer from_folder(const FolderSource& folder);
 
   /// Parses the content of a tokenizer.json. `name` stands for the file in errors.
   static Tokenizer from_json(std::string_view json, std::string_view name = "tokenizer.json");
 
   /// Reads vocab.json and merges.txt (or vocab.bpe). The first line of the merges is skipped if it
   /// begins with "#version".
-  static Tokenizer from_vocab_and_merges(const std::string& vocab_path,
-                                         const std::string& merges_path,
+  static Tokenizer from_vocab_and_merges(const FileSource& vocab, const FileSource& merges,
                                          const BpeOptions& options = {});
 
   /// Reads a file of tiktoken, with a base64 token and its rank on each line. The rank is the id.
-  static Tokenizer from_tiktoken(const std::string& path, const BpeOptions& options);
+  static Tokenizer from_tiktoken(const FileSource& source, const BpeOptions& options);
 
   /// Trains a byte-level BPE. Merges do not cross texts. Merges and ids are those of Hugging Face's
   /// `BpeTrainer` with the alphabet of all bytes. Needs about 100 bytes of memory for each distinct
@@ -153,7 +155,7 @@ class Tokenizer {
   /// Like train(), with one text per file, plain or gzipped, without its byte order mark. Throws
   /// IoError if a file cannot be read, is empty or has more than `max_bytes` bytes after
   /// decompression.
-  static Tokenizer train_from_files(const std::vector<std::string>& paths,
+  static Tokenizer train_from_files(const std::vector<FileSource>& sources,
                                     const BpeTrainOptions& options,
                                     std::uint64_t max_bytes = std::uint64_t{1} << 30);
 
@@ -236,7 +238,7 @@ class Tokenizer {
   [[nodiscard]] std::string to_json() const;
 
   /// Writes to_json() to a file, atomically. Throws IoError if it cannot be written.
-  void save(const std::string& path) const;
+  void save(const FileSink& sink) const;
 
  private:
   friend class DecodeStream;

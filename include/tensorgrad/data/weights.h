@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tensorgrad/data/file_source.h"
 #include "tensorgrad/train/inputs.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -38,7 +39,7 @@ struct ImportOptions {
 /// not fit its new type, or another number of axes than its rule. Also throws IoError if two
 /// tensors have the same new name, or if a rule applies to no tensor. Throws UserError if a
 /// replacement has more wildcards than its pattern, or if `permute` is not a permutation.
-std::map<std::string, HostTensor> read_weights(const std::string& path,
+std::map<std::string, HostTensor> read_weights(const FileSource& source,
                                                const ImportOptions& options = {},
                                                Loc loc = Loc::current());
 

@@ -46,13 +46,13 @@ void check_weights(const nn::LanguageModelConfig& config,
 
 /// Writes a model to a file, atomically. Throws UserError as check_weights(), or if the tokenizer
 /// has ids beyond the model's vocabulary. Throws IoError if the file cannot be written.
-void save_model(const std::string& path, const SavedModel& model);
+void save_model(const FileSink& sink, const SavedModel& model);
 
 /// Reads a model written by save_model(). F16 and BF16 weights become f32, except quantized
 /// weights. The tokenizer is nullopt if the file has none. Throws IoError if the file cannot be
 /// read, its configuration is missing or malformed, or its tokenizer is malformed. A checkpoint of
 /// TrainerBase::save() has no configuration. Throws UserError as save_model().
-SavedModel load_model(const std::string& path);
+SavedModel load_model(const FileSource& source);
 
 /// Returns the bos, eos and pad tokens as the JSON of Hugging Face's tokenizer_config.json.
 /// Tokenizer::from_file() reads it next to a tokenizer.json.

@@ -23,7 +23,7 @@ struct MbjsOptions {
 /// differ from this library's layers (docs/mamba_behaviours.md), or if the sizes of tensors do not
 /// match. The message names the tensor and both sizes. read_mbjs() still returns the tensors of
 /// such files.
-SavedModel load_mbjs(const std::string& path, const MbjsOptions& options = {});
+SavedModel load_mbjs(const FileSource& source, const MbjsOptions& options = {});
 
 /// Converts the content of an MBJS file, as load_mbjs(). `name` stands for the file in errors.
 SavedModel convert_mbjs(const MbjsFile& file, const std::string& name,
@@ -34,6 +34,6 @@ SavedModel convert_mbjs(const MbjsFile& file, const std::string& name,
 /// discretization nor the epsilon, so that readers must know them. Throws UserError if the model
 /// has other layers or its own output layer, and as check_weights() and write_mbjs(). `version` is
 /// 1, 2 or 3; version 3 stores the values as f16.
-void save_mbjs(const std::string& path, const SavedModel& model, int version = 2);
+void save_mbjs(const FileSink& sink, const SavedModel& model, int version = 2);
 
 }  // namespace tensorgrad::lm

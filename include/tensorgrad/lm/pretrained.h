@@ -3,8 +3,6 @@
 // mamba-ssm of state-spaces.
 #pragma once
 
-#include <string>
-
 #include "tensorgrad/lm/checkpoint.h"
 
 namespace tensorgrad::lm {
@@ -27,6 +25,6 @@ struct PretrainedOptions {
 /// Throws IoError naming the file and the field if a file is missing or malformed, if the
 /// architecture or a setting is not supported, or if the weights exist only as pytorch_model.bin.
 /// In that case the message explains how to convert them. Throws UserError as check_weights().
-SavedModel load_pretrained(const std::string& folder, const PretrainedOptions& options = {});
+SavedModel load_pretrained(const FolderSource& folder, const PretrainedOptions& options = {});
 
 }  // namespace tensorgrad::lm

@@ -80,11 +80,16 @@ class LanguageTrainer {
 
   /// Writes a checkpoint of everything that the next update depends on, including the position in
   /// the text. See TrainerBase::save().
-  void save(const std::string& path, Loc loc = Loc::current()) const { trainer_.save(path, loc); }
+  void save(const FileSink& sink, Loc loc = Loc::current()) const { trainer_.save(sink, loc); }
+
+  /// Returns the bytes of the checkpoint that save() writes.
+  [[nodiscard]] std::vector<std::byte> save_bytes(Loc loc = Loc::current()) const {
+    return trainer_.save_bytes(loc);
+  }
 
   /// Loads a checkpoint. With the same model, texts and options, training resumes bit for bit. See
   /// TrainerBase::load().
-  void load(const std::string& path, Loc loc = Loc::current()) { trainer_.load(path, loc); }
+  void load(const FileSource& source, Loc loc = Loc::current()) { trainer_.load(source, loc); }
 
   /// Returns the model with its current weights and the given tokenizer.
   [[nodiscard]] SavedModel model(std::optional<Tokenizer> tokenizer = std::nullopt) const;

@@ -275,13 +275,13 @@ CompiledFunction compile_function(Model model, Function forward, const FunctionO
 }
 
 /// Writes a checkpoint, as TrainerBase::save().
-inline void save(const TrainerBase& trainer, const std::string& path, Loc loc = Loc::current()) {
-  trainer.save(path, loc);
+inline void save(const TrainerBase& trainer, const FileSink& sink, Loc loc = Loc::current()) {
+  trainer.save(sink, loc);
 }
 
 /// Loads a checkpoint, as TrainerBase::load().
-inline void load(TrainerBase& trainer, const std::string& path, Loc loc = Loc::current()) {
-  trainer.load(path, loc);
+inline void load(TrainerBase& trainer, const FileSource& source, Loc loc = Loc::current()) {
+  trainer.load(source, loc);
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

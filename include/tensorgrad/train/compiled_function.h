@@ -108,14 +108,14 @@ class CompiledFunction {
   /// averages that the file has instead of those parameters. Throws IoError if the file cannot be
   /// read. Throws UserError naming the file if a parameter or state is missing, unknown or does not
   /// match, or if averages are requested and the file has none. Nothing is changed if it throws.
-  void load_params(const std::string& path, WeightSource weights = WeightSource::kTrained,
+  void load_params(const FileSource& source, WeightSource weights = WeightSource::kTrained,
                    Loc loc = Loc::current());
 
   /// Loads parameters and buffers from a safetensors file of another library, such as PyTorch. The
   /// file must have all of them, unless ImportOptions::partial is set, and no other tensors. Throws
   /// as read_weights(), and UserError if a tensor is missing, unknown or has the wrong type; the
   /// message names the file, the tensor and both types. Nothing is changed if it throws.
-  void import_weights(const std::string& path, const ImportOptions& options = {},
+  void import_weights(const FileSource& source, const ImportOptions& options = {},
                       Loc loc = Loc::current());
 
   /// Exports the function to an ONNX file (opset 18), with the current values of the parameters.
@@ -128,7 +128,7 @@ class CompiledFunction {
   /// and its source line. Also throws UserError if the function changes a state, or if two inputs,
   /// outputs, parameters or states have the same name. Throws IoError if the file would exceed 2
   /// GiB or cannot be written.
-  void export_onnx(const std::string& path, const OnnxOptions& options = {},
+  void export_onnx(const FileSink& sink, const OnnxOptions& options = {},
                    Loc loc = Loc::current()) const;
 
   /// Exports the function for web pages, with the current values of the parameters and states.

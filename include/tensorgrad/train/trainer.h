@@ -243,7 +243,7 @@ class TrainerBase {
 
   /// Loads parameters and buffers from a safetensors file of another library, as
   /// CompiledFunction::import_weights(). Before the first step, also sets the averages.
-  void import_weights(const std::string& path, const ImportOptions& options = {},
+  void import_weights(const FileSource& source, const ImportOptions& options = {},
                       Loc loc = Loc::current());
 
   /// Returns the optimizer states by name, for example "exp_avg/in.weight". In a MultiTrainer,
@@ -270,7 +270,10 @@ class TrainerBase {
   /// are parameters, model and optimizer states, step, seed, position in the dataset and the
   /// loaders, schedule and run-time scalars. Throws IoError if the file cannot be written, and
   /// UserError if a registered loader has been destroyed.
-  void save(const std::string& path, Loc loc = Loc::current()) const;
+  void save(const FileSink& sink, Loc loc = Loc::current()) const;
+
+  /// Returns the bytes of the checkpoint that save() writes.
+  [[nodiscard]] std::vector<std::byte> save_bytes(Loc loc = Loc::current()) const;
 
   /// Loads a checkpoint. If the trainer was compiled from the same model and options and has the
   /// same loaders and data, training resumes bit for bit.
@@ -283,7 +286,7 @@ class TrainerBase {
   /// The loss, the data and constants of the optimizer, such as betas, are not compared.
   /// Checkpoints of older versions lack the optimizer's name and `batch`; these are then not
   /// compared.
-  void load(const std::string& path, Loc loc = Loc::current());
+  void load(const FileSource& source, Loc loc = Loc::current());
 
   /// Returns the device's kind and name and why it was chosen.
   [[nodiscard]] std::string device() const;

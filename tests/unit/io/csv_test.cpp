@@ -21,7 +21,7 @@ using Labels = std::vector<std::int32_t>;
 using Floats = std::vector<float>;
 
 CsvData parse(std::string_view text, const CsvOptions& options = {}) {
-  return parse_csv(text, "f", options);
+  return read_csv(FileSource::text(text, "f"), options);
 }
 
 std::string error_of(std::string_view text, const CsvOptions& options = {}) {

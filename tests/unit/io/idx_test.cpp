@@ -20,7 +20,7 @@ using test::put_file;
 using test::TempDir;
 using test::TestRandom;
 
-IdxArray parsed(const std::string& text) { return parse_idx(as_bytes(text), "f"); }
+IdxArray parsed(const std::string& text) { return read_idx({as_bytes(text), "f"}); }
 
 std::string idx_error_of(const std::string& text) {
   return io_error_of([&] { parsed(text); });

@@ -27,7 +27,7 @@ const std::string kPngStart = "\x89PNG\r\n\x1a\n";
 const std::string kPngEnd = png_chunk("IEND", "");
 
 std::string picture_error_of(const std::string& text) {
-  return io_error_of([&] { parse_image(as_bytes(text), "p", {.channels = 0}); });
+  return io_error_of([&] { read_image({as_bytes(text), "p"}, {.channels = 0}); });
 }
 
 std::string hostile_fixture(const std::string& name) {
@@ -73,7 +73,7 @@ TEST(ImageHostile, a_changed_byte_of_a_png_is_an_error) {
 // Damage gives an error, or a picture of the size that the file names.
 void expect_picture_or_error(const std::string& text) {
   try {
-    const Image image = parse_image(as_bytes(text), "p", {.max_bytes = 1 << 22});
+    const Image image = read_image({as_bytes(text), "p"}, {.max_bytes = 1 << 22});
     EXPECT_EQ(image.pixels.size(), static_cast<std::size_t>(image.height * image.width * 3));
   } catch (const IoError& error) {
     EXPECT_TRUE(error.message().starts_with("p: ")) << error.message();
@@ -136,7 +136,7 @@ TEST(ImageHostile, data_that_inflate_without_end_are_an_error) {
 TEST(ImageHostile, colours_that_a_palette_lacks_are_black) {
   const std::string text =
       png_of(png_header(3, 1, 8, 3), 3, std::string("\0\1\xff", 3), png_chunk("PLTE", "RGB"));
-  const Image image = parse_image(as_bytes(text), "p");
+  const Image image = read_image({as_bytes(text), "p"});
   EXPECT_EQ(image.pixels, (std::vector<std::uint8_t>{'R', 'G', 'B', 0, 0, 0, 0, 0, 0}));
 }
 

@@ -26,7 +26,7 @@ const std::string kSignature = "\x89PNG\r\n\x1a\n";
 using Pixels = std::vector<std::uint8_t>;
 
 Image image_of(const std::string& text, const ImageOptions& options = {.channels = 0}) {
-  return parse_image(as_bytes(text), "p", options);
+  return read_image({as_bytes(text), "p"}, options);
 }
 
 std::string fixture(const std::string& name) {

@@ -184,7 +184,8 @@ TEST(SafetensorsHostile, each_malformed_file_gives_its_message) {
   }
   EXPECT_GE(all.size(), 55U);
   for (const Malformed& bad : all) {
-    EXPECT_EQ(io_error_of([&] { parse_safetensors(as_bytes(bad.file), "f"); }), "f: " + bad.message)
+    EXPECT_EQ(io_error_of([&] { read_safetensors({as_bytes(bad.file), "f"}); }),
+              "f: " + bad.message)
         << bad.name;
   }
 }
@@ -192,7 +193,7 @@ TEST(SafetensorsHostile, each_malformed_file_gives_its_message) {
 TEST(SafetensorsHostile, long_and_unprintable_names_are_made_readable) {
   const std::string name(1000, 'x');
   const std::string file = safetensors_text("{\"\\u001b[31m" + name + "\":1}", 0);
-  const std::string message = io_error_of([&] { parse_safetensors(as_bytes(file), "f"); });
+  const std::string message = io_error_of([&] { read_safetensors({as_bytes(file), "f"}); });
   EXPECT_LT(message.size(), 200U);
   EXPECT_NE(message.find("\\x1b[31mxxx"), std::string::npos) << message;
   EXPECT_NE(message.find("...\""), std::string::npos) << message;
@@ -205,7 +206,7 @@ std::string read_fixture() {
 // Parses; true if it was accepted. Anything but IoError fails the test.
 bool parses_safely(const std::string& text) {
   try {
-    const StoredFile file = parse_safetensors(as_bytes(text), "mutant");
+    const StoredFile file = read_safetensors({as_bytes(text), "mutant"});
     std::uint64_t total = 0;
     for (const auto& [name, tensor] : file.tensors) {
       std::uint64_t bytes = stored_dtype_bytes(tensor.dtype);

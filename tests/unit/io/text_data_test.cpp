@@ -15,7 +15,8 @@ using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 TEST(TextData, has_the_characters_by_code_point_and_the_last_share_apart) {
-  const TextData data = parse_text("b\u00e9a\nab\U0001F600b\u4e2da", "t", {.holdout = 0.2});
+  const TextData data =
+      read_text(FileSource::text("b\u00e9a\nab\U0001F600b\u4e2da"), {.holdout = 0.2});
   EXPECT_EQ(data.vocabulary.symbols(),
             (std::vector<std::string>{"\n", "a", "b", "\u00e9", "\u4e2d", "\U0001F600"}));
   EXPECT_EQ(data.train, (std::vector<std::int32_t>{2, 3, 1, 0, 1, 2, 5, 2}));
@@ -25,7 +26,8 @@ TEST(TextData, has_the_characters_by_code_point_and_the_last_share_apart) {
 }
 
 TEST(TextData, of_a_given_vocabulary_keeps_its_numbers) {
-  const TextData data = parse_text("cab", "t", {.vocabulary = {"c", "b", "a", "z"}, .holdout = 0});
+  const TextData data =
+      read_text(FileSource::text("cab"), {.vocabulary = {"c", "b", "a", "z"}, .holdout = 0});
   EXPECT_EQ(data.train, (std::vector<std::int32_t>{0, 2, 1}));
   EXPECT_EQ(data.vocabulary.size(), 4);
   EXPECT_TRUE(data.validation.empty());
@@ -42,7 +44,7 @@ TEST(TextData, is_read_gzipped_or_not_without_a_byte_order_mark) {
 
 TEST(TextData, names_the_byte_of_what_it_refuses) {
   const auto refused = [](std::string_view text, const TextOptions& options, const char* message) {
-    EXPECT_THAT([&] { parse_text(text, "f.txt", options); },
+    EXPECT_THAT([&] { read_text(FileSource::text(text, "f.txt"), options); },
                 ThrowsMessage<IoError>(HasSubstr(message)));
   };
   refused("", {}, "f.txt: is empty");

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/file_pairs.h"
 #include "support/temp_dir.h"
 #include "tensorgrad/tensorgrad.h"
 
@@ -211,6 +212,31 @@ TEST(LmCheckpoint, gives_back_weights_configuration_and_tokenizer) {
   model.tokenizer.reset();
   lm::save_model(path, model);
   EXPECT_FALSE(lm::load_model(path).tokenizer.has_value());
+}
+
+std::string all_of(const SavedModel& model) {
+  std::string all = lm::to_json(model.config);
+  for (const auto& [name, tensor] : model.weights) all += name + test::bits_of_range(tensor.bytes);
+  return all + (model.tokenizer ? model.tokenizer->to_json() : "");
+}
+
+TEST(LmCheckpoint, is_the_same_in_memory) {
+  const LanguageModelConfig config{.vocab_size = 9, .d_model = 4, .n_layer = 1};
+  const SavedModel model{config, some_weights(config), Tokenizer::characters({"a", "b"})};
+  const auto bytes =
+      test::bytes_written_by([&](const FileSink& sink) { lm::save_model(sink, model); });
+  EXPECT_EQ(all_of(lm::load_model(bytes)), all_of(model));
+  test::expect_reads_bytes_as_files(
+      bytes, [](const FileSource& source) { return all_of(lm::load_model(source)); });
+  // Weights of BF16 are read in a second pass.
+  StoredFile file = read_safetensors(bytes);
+  file.tensors.at("backbone.norm_f.weight") = {"BF16", {4}, std::vector<std::byte>(8)};
+  std::vector<std::byte> half;
+  write_safetensors(half, file);
+  test::expect_reads_bytes_as_files(
+      half, [](const FileSource& source) { return all_of(lm::load_model(source)); });
+  EXPECT_EQ(message_of([&] { (void)lm::load_model({std::vector<std::byte>(3), "mine"}); }),
+            "mine: truncated at byte 3: expected an 8-byte header length");
 }
 
 TEST(LmCheckpoint, reads_weights_of_bf16) {

@@ -26,7 +26,7 @@ std::string little(std::initializer_list<std::uint32_t> words) {
 
 const std::string kMagicBytes = "\x53\x4a\x42\x4d";
 
-MbjsFile parsed(std::string_view text) { return parse_mbjs(as_bytes(text), "f"); }
+MbjsFile parsed(std::string_view text) { return read_mbjs({as_bytes(text), "f"}); }
 
 TEST(Mbjs, has_the_bytes_of_its_three_versions) {
   const test::TempDir dir;
@@ -170,6 +170,11 @@ TEST(MbjsModel, is_read_as_it_was_written) {
     const std::vector<float> want = forward({{"tokens", tokens}}).floats();
     for (const int version : {1, 2, 3}) {
       lm::save_mbjs(dir / "m", model, version);
+      std::vector<std::byte> bytes;
+      lm::save_mbjs(bytes, model, version);
+      EXPECT_EQ(bytes, read_file(dir / "m"));
+      EXPECT_EQ(lm::load_mbjs(bytes).weights.at("backbone.embedding.weight").bytes,
+                lm::load_mbjs(dir / "m").weights.at("backbone.embedding.weight").bytes);
       const lm::SavedModel read = lm::load_mbjs(dir / "m");
       EXPECT_EQ(lm::to_json(read.config), lm::to_json(model.config));
       forward.upload_params(read.weights);

@@ -140,12 +140,15 @@ void goes_on_bit_for_bit(const std::string& device) {
   auto whole = make();
   std::vector<double> losses;
   for (int i = 0; i < 9; ++i) {
-    if (i == 4) whole->save(path);
+    if (i == 4) {
+      whole->save(path);
+      EXPECT_EQ(whole->save_bytes(), read_file(path));
+    }
     losses.push_back(whole->step());
   }
   EXPECT_GT(whole->epochs(), 6) << "4 batches are an epoch";
   auto resumed = make();
-  resumed->load(path);
+  resumed->load(read_file(path));
   EXPECT_EQ(resumed->steps(), 4);
   for (std::size_t i = 4; i < 9; ++i) EXPECT_EQ(resumed->step(), losses[i]) << i;
   const auto want = whole->model().weights, got = resumed->model().weights;
