@@ -79,7 +79,8 @@ RenamedTensors read_renamed(const FileSource& source, const ImportOptions& optio
   for (const NameRule& rule : options.names) check_rule(rule);
   std::vector<bool> used(options.names.size(), options.partial);
   RenamedTensors result;
-  for (const auto& [old_name, stored] : read_safetensors(source).tensors) {
+  StoredFile file = read_safetensors(source);
+  for (auto& [old_name, stored] : file.tensors) {
     if (std::any_of(options.ignore.begin(), options.ignore.end(),
                     [&](const auto& pattern) { return match_pattern(pattern, old_name); })) {
       continue;
@@ -94,12 +95,13 @@ RenamedTensors read_renamed(const FileSource& source, const ImportOptions& optio
       used[i] = true;
       break;
     }
-    io::Elements elements = io::to_elements(path, old_name, stored);
-    Renamed renamed{{elements.dtype, stored.shape, std::move(elements.bytes)},
-                    old_name,
-                    stored.dtype + " " + to_string(stored.shape)};
+    const Shape shape = stored.shape;
+    const std::string old_type = stored.dtype + " " + to_string(shape);
+    // Moved, so that no more than one tensor is in memory twice.
+    io::Elements elements = io::to_elements(path, old_name, std::move(stored));
+    Renamed renamed{{elements.dtype, shape, std::move(elements.bytes)}, old_name, old_type};
     if (axes != nullptr && !axes->empty()) {
-      if (axes->size() != stored.shape.size()) {
+      if (axes->size() != shape.size()) {
         throw IoError(path + ": tensor '" + old_name + "' (" + renamed.old_type +
                       ") cannot be permuted by a rule for " + std::to_string(axes->size()) +
                       " axes");

@@ -64,7 +64,7 @@ float from_bfloat16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-Elements to_elements(const std::string& file, const std::string& name, const StoredTensor& tensor) {
+Elements to_elements(const std::string& file, const std::string& name, StoredTensor tensor) {
   const std::string where = file + ": tensor " + in_quotes(name) + " (" + tensor.dtype + ")";
   const std::string& dtype = tensor.dtype;
   const auto as_float = [&](auto convert) {
@@ -74,9 +74,9 @@ Elements to_elements(const std::string& file, const std::string& name, const Sto
   const auto as_int = [&]<class From>(From) {
     return narrowed<std::int32_t, From>(i32, where, tensor);
   };
-  if (dtype == "F32") return {f32, tensor.data};
-  if (dtype == "U32") return {u32, tensor.data};
-  if (dtype == "I32") return {i32, tensor.data};
+  if (dtype == "F32") return {f32, std::move(tensor.data)};
+  if (dtype == "U32") return {u32, std::move(tensor.data)};
+  if (dtype == "I32") return {i32, std::move(tensor.data)};
   if (dtype == "F16") return as_float(from_half);
   if (dtype == "BF16") return as_float(from_bfloat16);
   if (dtype == "F64") return narrowed<float, double>(f32, where, tensor);

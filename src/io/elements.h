@@ -22,6 +22,6 @@ struct Elements {
 // F64 (rounded to the nearest), F32, F16 and BF16 become f32; integers become i32, but U32 u32;
 // BOOL becomes bool. IoError, naming `file` and the tensor: another dtype, a value that does not
 // fit.
-Elements to_elements(const std::string& file, const std::string& name, const StoredTensor& tensor);
+Elements to_elements(const std::string& file, const std::string& name, StoredTensor tensor);
 
 }  // namespace tensorgrad::io

@@ -3,6 +3,7 @@
 #include "tensorgrad/data/file_source.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 
@@ -82,7 +83,8 @@ FileSource FolderSource::file(std::string_view name) const {
   const std::string path = path_of(name);
   if (!files_) return path;
   const auto found = files_->find(prefix_ + std::string(name));
-  if (found == files_->end()) throw IoError(path + ": cannot be opened: no such file");
+  if (found == files_->end())
+    throw IoError(path + ": cannot be opened: " + io::system_error_text(ENOENT));
   FileSource file = found->second;
   if (file.in_memory()) file.name_ = path;
   return file;

@@ -97,7 +97,9 @@ TEST(FilesInMemory, functions_load_and_import_weights) {
 
   const ImportOptions parameters{.ignore = {"state/*"}, .partial = true};
   auto other = compile(Normed{}, normed_loss,
-                       {.inputs = {{"x", {6, 3}}, {"y", {6, 2}}}, .device = {.kind = "cpu"}});
+                       {.inputs = {{"x", {6, 3}}, {"y", {6, 2}}},
+                        .optimizer = optim::SGD{},
+                        .device = {.kind = "cpu"}});
   expect_reads_bytes_as_files(checkpoint, [&](const FileSource& source) {
     other.upload_params(untrained);
     function.upload_params(untrained);

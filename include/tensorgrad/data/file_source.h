@@ -169,7 +169,7 @@ class FolderSource {
   [[nodiscard]] std::vector<std::string> entries() const;
 
  private:
-  using FileMap = std::map<std::string, FileSource, std::less<>>;
+  using FileMap = std::map<std::string, FileSource>;
   static void add(FileMap& all, const std::string& name, FileSource file);
   void take(FileMap&& files);
   [[nodiscard]] std::string path_of(std::string_view name) const;

@@ -59,7 +59,7 @@ TEST(TokenizersInMemory, are_read_from_folders) {
                               {"tokenizer_config.json", FileSource::text(config)}};
   const FolderSource pairs = {{"vocab.json", fixture("vocab.json")},
                               {"merges.txt", fixture("merges.txt")},
-                              {"added_tokens.json", FileSource::text(R"({"<|im_end|>": 999})")}};
+                              {"added_tokens.json", FileSource::text(R"({"<new>": 9000})")}};
   const TempDir disk;
   for (const FolderSource& folder : {whole, pairs}) {
     const std::filesystem::path path = disk / std::to_string(folder.entries().size());
@@ -74,7 +74,7 @@ TEST(TokenizersInMemory, are_read_from_folders) {
     EXPECT_EQ(Tokenizer::from_file(path).to_json(), on_disk.to_json());
   }
   EXPECT_EQ(Tokenizer::from_folder(whole).pad_id(), 2);
-  EXPECT_EQ(Tokenizer::from_folder(pairs).token_to_id("<|im_end|>"), 999);
+  EXPECT_EQ(Tokenizer::from_folder(pairs).token_to_id("<new>"), 9000);
   // A single file has no other beside it.
   EXPECT_EQ(Tokenizer::from_file({fixture("gpt2.json").bytes(), "tokenizer.json"}).eos_id(),
             std::nullopt);
