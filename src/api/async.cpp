@@ -3,6 +3,8 @@
 #include "tensorgrad/train/async.h"
 
 #include <deque>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -14,6 +16,16 @@ struct ThreadExecutor::Impl {
   std::deque<std::function<void()>> queue;
   bool leaving = false;
   std::vector<std::thread> threads;
+
+  // Returns when all threads have ended.
+  void leave() {
+    {
+      const std::lock_guard lock(mutex);
+      leaving = true;
+    }
+    changed.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
 
   void work() {
     std::unique_lock lock(mutex);
@@ -34,17 +46,15 @@ ThreadExecutor::ThreadExecutor(int threads) : impl_(std::make_unique<Impl>()) {
   if (threads < 1) {
     throw UserError("ThreadExecutor: expected at least 1 thread, got " + std::to_string(threads));
   }
-  for (int i = 0; i < threads; ++i) impl_->threads.emplace_back([this] { impl_->work(); });
+  try {
+    for (int i = 0; i < threads; ++i) impl_->threads.emplace_back([this] { impl_->work(); });
+  } catch (const std::system_error& error) {
+    impl_->leave();
+    throw UserError(std::string("ThreadExecutor: cannot start a thread: ") + error.what());
+  }
 }
 
-ThreadExecutor::~ThreadExecutor() {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->leaving = true;
-  }
-  impl_->changed.notify_all();
-  for (std::thread& thread : impl_->threads) thread.join();
-}
+ThreadExecutor::~ThreadExecutor() { impl_->leave(); }
 
 void ThreadExecutor::post(std::function<void()> work) {
   {

@@ -36,7 +36,8 @@ class Executor {
 /// An executor with threads of its own. The destructor waits for the queued functions.
 class ThreadExecutor : public Executor {
  public:
-  /// Starts `threads` threads, at least 1.
+  /// Starts `threads` threads, at least 1. Throws UserError if it is less, or if threads cannot be
+  /// started.
   explicit ThreadExecutor(int threads = 1);
   ~ThreadExecutor() override;
 
@@ -47,9 +48,9 @@ class ThreadExecutor : public Executor {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Returns the executor that asynchronous calls use by default. It is never destroyed. It has two
-/// threads; in a browser without threads, it runs functions one after another between events of the
-/// page.
+/// Returns the executor that asynchronous calls use by default. It has two threads and is never
+/// destroyed. Throws UserError if the build has no threads, as for browsers: pass an executor that
+/// runs functions in the event loop.
 Executor& default_executor();
 
 namespace detail {
