@@ -38,6 +38,7 @@ NAMES = {
     "complex": "complex",
     "concepts": "convertible_to derived_from floating_point integral predicate same_as",
     "condition_variable": "condition_variable condition_variable_any cv_status",
+    "coroutine": "coroutine_handle suspend_always suspend_never",
     "csignal": "signal raise sig_atomic_t",
     "cstdarg": "va_list",
     "cstdint": """int8_t int16_t int32_t int64_t intptr_t uint8_t uint16_t uint32_t uint64_t

@@ -10,7 +10,7 @@
 #include "compile/index_bounds.h"
 #include "compile/words.h"
 #include "ops/registry.h"
-#include "web/model.h"
+#include "pages/model.h"
 
 namespace tensorgrad::detail {
 namespace {

@@ -6,7 +6,7 @@
 #include "api/checkpoint.h"
 #include "api/engine.h"
 #include "api/turns.h"
-#include "web/model.h"
+#include "pages/model.h"
 
 namespace tensorgrad::detail {
 

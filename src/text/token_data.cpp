@@ -116,8 +116,7 @@ TokenFile::TokenFile(const FileSource& source, RawTokens type)
   size_ = static_cast<std::int64_t>(file_->size() / static_cast<std::uint64_t>(width_));
 }
 
-void TokenFile::read(std::int64_t begin, std::span<std::int32_t> out,
-                     SourceLocation loc) const {
+void TokenFile::read(std::int64_t begin, std::span<std::int32_t> out, SourceLocation loc) const {
   const auto count = static_cast<std::int64_t>(out.size());
   if (begin < 0 || begin > size_ || count > size_ - begin) {
     throw UserError(file_->name() + ": tokens " + std::to_string(begin) + " to " +

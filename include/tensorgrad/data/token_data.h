@@ -77,8 +77,7 @@ class TokenChunks {
   /// UserError if there are fewer than two tokens or `length` is less than 1.
   TokenChunks(std::span<const std::int32_t> tokens, std::int64_t length,
               SourceLocation loc = SourceLocation::current());
-  TokenChunks(TokenFile file, std::int64_t length,
-              SourceLocation loc = SourceLocation::current());
+  TokenChunks(TokenFile file, std::int64_t length, SourceLocation loc = SourceLocation::current());
 
   /// Inputs and targets of a chunk.
   struct Chunk {
@@ -94,8 +93,7 @@ class TokenChunks {
 
   /// Returns a chunk. Throws UserError if the index is not in [0, size()), and as
   /// TokenFile::read().
-  [[nodiscard]] Chunk at(std::int64_t index,
-                         SourceLocation loc = SourceLocation::current()) const;
+  [[nodiscard]] Chunk at(std::int64_t index, SourceLocation loc = SourceLocation::current()) const;
 
  private:
   TokenChunks(std::int64_t tokens, std::int64_t length, SourceLocation loc);

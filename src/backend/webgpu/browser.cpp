@@ -2,6 +2,7 @@
 // WebGPU in a browser, in place of loader.cpp and vendor.cpp: the functions of webgpu.h that we
 // call, over navigator.gpu. Structs are taken apart here, so that browser.js sees only numbers.
 #include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -493,7 +494,8 @@ class Browser : public Vendor {
 std::unique_ptr<Api> make_api(std::string& why) {
   if (!tg_js_has_webgpu()) {
     why =
-        "this browser has no navigator.gpu or no WebAssembly.Suspending; it needs WebGPU, JSPI and a "
+        "this browser has no navigator.gpu or no WebAssembly.Suspending; it needs WebGPU, JSPI and "
+        "a "
         "page from https:// or localhost";
     return nullptr;
   }

@@ -12,9 +12,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pages/model.h"
 #include "support/models.h"
 #include "support/temp_dir.h"
-#include "web/model.h"
 
 namespace tensorgrad::testing {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "web/model.h"
+#include "pages/model.h"
 
 #include <algorithm>
 #include <array>
