@@ -4,8 +4,11 @@
 // calls on one device are serialised in the order they are made.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,18 +20,24 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
+// As DeviceLimits::max_buffer_bytes of the null device: bindings may have any size, too.
+inline constexpr std::int64_t kAnySize = std::numeric_limits<std::int64_t>::max();
+
 struct DeviceLimits {
   int max_storage_bindings = 8;  // per launch
   std::int64_t max_binding_bytes = 128LL << 20;
   std::int64_t max_buffer_bytes = 256LL << 20;
   int max_workgroup_invocations = 256;
   std::int64_t max_workgroup_bytes = 16 << 10;
+
+  bool operator==(const DeviceLimits&) const = default;
 };
 
 struct DeviceInfo {
   std::string backend;          // "cpu", "webgpu", "null"
   std::string name;             // "NVIDIA H100", "AMD EPYC, 2 threads, AVX2"
   std::string driver;           // "wgpu-native 29.0.1, Vulkan, ..."; may be empty
+  bool computes = true;         // false: the null device, whose buffers hold nothing
   bool software = false;        // a rasteriser on the CPU
   bool cuts_rows = false;       // shares a long row of a launch among all of its threads by itself
   bool joins_launches = false;  // runs launches beside each other as one
@@ -61,6 +70,12 @@ struct LaunchTiming {
 
 class Device {
  public:
+  // Opens the same device anew after a loss, or throws DeviceError. Empty if it is not ours to
+  // open.
+  std::function<std::shared_ptr<Device>()> reopen;
+  // What took its place after a loss.
+  std::weak_ptr<Device> successor;
+
   Device() = default;
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -91,6 +106,12 @@ class Device {
   // Runs the program rows.size() times, each time with its own hyper row, in one submit where the
   // device has submits. May return before the work is done; a bounded number of runs is in flight.
   virtual Ticket run(Executable& executable, std::span<const HyperRow> rows) = 0;
+
+  // Runs launches of one run from number `first` on, as many as fit `budget` by what they took
+  // before, at least one, and waits for them. Returns the number of the next, or 0 after the last.
+  // By default, runs all at once.
+  virtual std::size_t run_some(Executable& executable, const HyperRow& row, std::size_t first,
+                               std::chrono::duration<double> budget);
 
   [[nodiscard]] virtual bool done(Ticket ticket) = 0;
   // Waits for it, and throws what went wrong up to there (DeviceError, DeviceLostError).
@@ -129,7 +150,8 @@ struct WebGpuOptions {
   bool checked = false;         // keep the driver's bounds checks
   // Path of wgpu-native or Dawn; empty: TENSORGRAD_WEBGPU_LIB, then the usual places.
   std::string library;
-  std::string tuning_cache;  // path of a file; empty: none
+  std::string tuning_cache;        // path of a file; empty: none
+  double submit_milliseconds = 0;  // that a submit may take; 0: any
 };
 // Empty where no WebGPU library can be loaded; then `why` says so.
 std::vector<AdapterInfo> list_webgpu_adapters(const WebGpuOptions& options, std::string& why);

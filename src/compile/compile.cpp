@@ -10,6 +10,7 @@
 #include "base/env.h"
 #include "compile/dump.h"
 #include "compile/gradients.h"
+#include "ir/max_elements.h"
 #include "kernel/wgsl_writer.h"
 #include "passes/autodiff.h"
 #include "passes/expand.h"
@@ -217,9 +218,16 @@ GraphPass find_pass(const std::string& name, int max_bindings, std::int64_t max_
 }
 
 void compile_for(const DeviceInfo& device, CompileRequest& request) {
+  const std::int64_t elements = request.plan.params_elements;
+  if (elements > kMaxTensorElements && device.computes) {
+    throw UserError("compile: the parameters have " + std::to_string(elements) +
+                    " elements together; a device takes at most 2^31-1, trace() takes more");
+  }
   request.split_rows = !device.cuts_rows;
   request.fusing.max_bindings = device.limits.max_storage_bindings;
+  request.plan.max_bindings = device.limits.max_storage_bindings;
   request.plan.max_binding_bytes = device.limits.max_binding_bytes;
+  request.plan.any_size = !device.computes && device.limits.max_buffer_bytes == kAnySize;
   request.plan.max_buffer_bytes = device.limits.max_buffer_bytes;
   request.plan.stores_f16 = device.stores_f16;
   // Kernels of whole rows, and chains of them, synchronize all the time.
@@ -248,6 +256,7 @@ Graph differentiated(CompileRequest request) {
 }
 
 Compiled compile_graph(CompileRequest request) {
+  const MaxElements limit(request.plan.params_elements);
   PassRunner passes(request);
   Compiled result;
   Graph graph = std::move(request.graph);
@@ -268,12 +277,12 @@ Compiled compile_graph(CompileRequest request) {
   // Last: it looks at who reads what, which the passes above change. It also makes the copies that
   // the plan relies on, so when skipped it still runs, without grouping.
   const std::int64_t most_bytes = request.plan.max_binding_bytes;
-  const std::int64_t grad_bytes =
+  const std::int64_t arena_bytes =
       request.plan.params_elements * static_cast<std::int64_t>(kWordBytes);
   FuseOptions fusing = request.fusing;
   fusing.enabled = !passes.skipped("fuse");
   if (passes.skipped("row_epilogue")) fusing.row_epilogue_columns = 0;
-  fusing.merge_column_sums = most_bytes == 0 || grad_bytes <= most_bytes;
+  fusing.arena_fits_binding = most_bytes == 0 || arena_bytes <= most_bytes;
   request.plan.chains &= !passes.skipped("chain");
   fuse_and_plan(passes, fusing, request.plan, graph, result);
   if (most_bindings(result.program) > fusing.max_bindings) {

@@ -69,7 +69,7 @@ double product_microseconds(const std::shared_ptr<Device>& device, std::int64_t 
 
 DeviceRates measure_rates(const std::shared_ptr<Device>& device) {
   DeviceRates rates;
-  if (device->info().backend == "null") return rates;
+  if (!device->info().computes) return rates;
   constexpr double kCopyLongEnough = 500, kProductLongEnough = 20'000;  // microseconds
   // Larger than caches; a binding and a buffer may set a limit.
   constexpr std::int64_t kFirstBytes = 64LL << 20, kMostBytes = 256LL << 20, kMostSize = 4096;

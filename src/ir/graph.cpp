@@ -2,13 +2,17 @@
 // Graphs: checked appending, rewriting, verifying, hashing.
 #include "ir/graph.h"
 
+#include <algorithm>
 #include <bit>
-#include <limits>
+#include <utility>
 
 #include "base/check.h"
+#include "ir/max_elements.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
+
+thread_local std::int64_t max_elements = kMaxTensorElements;
 
 // The type that the op's own rule gives, with a name and the site on what it throws.
 Type infer_type(const OpDef& op, const std::vector<Type>& inputs, const Attrs& attrs,
@@ -29,6 +33,11 @@ Type infer_type(const OpDef& op, const std::vector<Type>& inputs, const Attrs& a
 
 }  // namespace
 
+MaxElements::MaxElements(std::int64_t elements)
+    : before_(std::exchange(max_elements, std::max(elements, kMaxTensorElements))) {}
+MaxElements::~MaxElements() { max_elements = before_; }
+std::int64_t MaxElements::now() { return max_elements; }
+
 void check_shape(std::string_view name, const Shape& shape, const SourceLocation& location) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) {
@@ -36,7 +45,7 @@ void check_shape(std::string_view name, const Shape& shape, const SourceLocation
       throw ShapeError(
           std::string(name) + ": every size must be at least 1, got " + to_string(shape), location);
     }
-    if (count > std::numeric_limits<std::int32_t>::max() / size) {
+    if (count > MaxElements::now() / size) {
       throw ShapeError(std::string(name) + ": " + to_string(shape) +
                            " has more than 2^31-1 elements, the limit of a tensor",
                        location);

@@ -5,6 +5,7 @@
 #include "kernel/row_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -296,9 +297,11 @@ void verify_custom(const Launch& launch) {
 }
 
 void verify_launch(const Program& program, const Launch& launch) {
-  std::set<int> bound;
+  std::map<int, bool> bound;  // buffers: is all that is bound of them only read?
   for (const Binding& binding : launch.bindings) {
-    CHECK(bound.insert(binding.buffer).second, launch.name + " binds one buffer twice");
+    const bool read = binding.mode == BindMode::kRead;
+    const auto [at, fresh] = bound.emplace(binding.buffer, read);
+    CHECK(fresh || (at->second && read), launch.name + " binds one buffer twice");
     const BufferDecl& buffer = program.buffers[static_cast<size_t>(binding.buffer)];
     CHECK(binding.offset % 256 == 0 && binding.offset >= 0, launch.name);
     CHECK(binding.offset + binding.bytes <= buffer.bytes, launch.name + ": " + buffer.name);

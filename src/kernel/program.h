@@ -107,7 +107,7 @@ enum class LaunchKind : std::uint8_t {
 
 enum class BindMode : std::uint8_t { kRead, kWrite, kReadWrite };
 
-// A part of a buffer that a launch touches. One launch binds a buffer at most once.
+// A part of a buffer that a launch touches. A launch binds two parts of a buffer only to read them.
 struct Binding {
   int buffer = 0;                      // index into Program::buffers
   std::int64_t offset = 0, bytes = 0;  // offset: a multiple of 256

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Leaves and iota: values that come from storage, from the host, from a literal or from the index.
 #include <bit>
-#include <limits>
 
 #include "ops/structured.h"
 
@@ -19,15 +18,15 @@ Type named_type(std::span<const Type>, const Attrs& attrs) {
   return attr_type({}, attrs);
 }
 
-// Offset and count are of elements of the arena, which can have no more than a tensor.
+// Offset and count are of elements of the arena, which may have more than a tensor.
 Type arena_part_type(std::span<const Type>, const Attrs& attrs) {
   const Type type = named_type({}, attrs);
   if (type.dtype == DType::kF16) dtype_error("a parameter must be f32; cast it at its use");
   const std::int64_t offset = attrs.integer("offset"), count = numel(type.shape);
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kMost = std::int64_t{1} << 48;
   if (offset < 0 || count > kMost || offset > kMost - count) {
     shape_error("'" + attrs.text("name") +
-                "': expected an offset from 0 to 2^31-1 minus the elements of " +
+                "': expected an offset from 0 to 2^48 minus the elements of " +
                 to_string(type.shape) + ", got " + std::to_string(offset));
   }
   return type;

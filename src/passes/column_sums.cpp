@@ -40,7 +40,7 @@ bool takes_column_sum(const Graph& graph, const FuseOptions& options, const Part
 }  // namespace
 
 void merge_column_sums(const Graph& graph, const FuseOptions& options, Partition& parts) {
-  if (!options.merge_column_sums) return;
+  if (!options.arena_fits_binding) return;
   for (int from = 0; from < parts.size(); ++from) {
     const Group& sums = parts.group(from);
     const bool sums_over_k =

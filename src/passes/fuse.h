@@ -22,9 +22,10 @@ struct FuseOptions {
   // Count the new value of a leaf and the leaf as one buffer. The plan may find that they cannot
   // be; then fuse again without it.
   bool assume_in_place = true;
-  // A bias gradient may be made in the launch of the weight gradient. Not where all gradients are
-  // more than a binding may hold: one that was cut by its rows would bind all between the two.
-  bool merge_column_sums = true;
+  // A binding may hold all parameters, and so all gradients. If not, each parameter that a launch
+  // reads counts as a buffer, since fit_bindings() may bind each by itself. Bias gradients are then
+  // not made in the launch of the weight gradient: both are written through one binding.
+  bool arena_fits_binding = true;
   // A product of at most so many columns takes the reductions of its rows (a layer norm) along.
   int row_epilogue_columns = 0;
   // A value of fewer elements lies in a cache: computing it again saves nothing (sink.h).

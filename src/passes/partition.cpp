@@ -259,7 +259,7 @@ void Partition::add_dependencies(int g, ValueId member) {
 
 std::string Partition::buffer_key(ValueId id) const {
   const Node& node = graph_[id];
-  if (node.op == &ops::parameter) return "arena:params";
+  if (node.op == &ops::parameter && options_.arena_fits_binding) return "arena:params";
   if (node.op == &ops::arena) return "arena:" + node.attrs.text("name");
   return "%" + std::to_string(id);
 }

@@ -114,7 +114,7 @@ class Partition {
   [[nodiscard]] std::set<int> groups_below(ValueId id) const;
   // The groups that each group reads from.
   [[nodiscard]] std::vector<std::set<int>> needs() const;
-  // Where in memory a value is read from: what shares a buffer counts once.
+  // Where in memory a value is read from: what shares a binding counts once.
   [[nodiscard]] std::string buffer_key(ValueId id) const;
   [[nodiscard]] bool stored_outside(ValueId member, const std::set<int>& groups,
                                     ValueId extra) const;

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
+#include <optional>
 
 #include "base/check.h"
+#include "ir/max_elements.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -236,29 +239,72 @@ void narrow(Launch& launch, const std::vector<Range>& ranges) {
                   launch.locations.empty() ? SourceLocation() : launch.locations.front());
 }
 
-// total * rows / all, without a product that may overflow; rows and all are below 2^31.
+// The same launch with one more binding for each part of a buffer that it reads far from the others
+// (two parameters of a large model). None if these come to one, or to more than it may bind.
+std::optional<Launch> separated(const Launch& launch, std::size_t wide, const BindingLimits& most) {
+  if (launch.bindings[wide].mode != BindMode::kRead) return std::nullopt;
+  Launch apart = launch;
+  std::vector<Access*> accesses;  // each with a binding of its own, from number `first` on
+  const std::size_t first = launch.bindings.size();
+  for (ScalarProgram* program : programs_of(apart)) {
+    for (Access& access : program->accesses) {
+      if (access.binding != static_cast<int>(wide)) continue;
+      access.binding = static_cast<int>(apart.bindings.size());
+      apart.bindings.push_back(launch.bindings[wide]);
+      accesses.push_back(&access);
+    }
+  }
+  const std::vector<Range> ranges = ranges_of(apart);
+  std::vector<std::size_t> order(accesses.size());
+  std::iota(order.begin(), order.end(), first);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return ranges[a].begin < ranges[b].begin; });
+  std::size_t parts = 0;
+  Range part;
+  for (const std::size_t i : order) {
+    const std::int64_t end = std::max(part.end, ranges[i].end);
+    const bool joins = parts > 0 && end - part.begin <= most.bytes;
+    part = joins ? Range{part.begin, end} : ranges[i];
+    if (!joins) ++parts;
+    // The first part keeps the binding.
+    accesses[i - first]->binding = static_cast<int>(parts == 1 ? wide : first + parts - 2);
+  }
+  if (parts < 2) return std::nullopt;
+  apart.bindings.resize(first + parts - 1);
+  if (most.count > 0 && static_cast<int>(apart.bindings.size()) > most.count) return std::nullopt;
+  return apart;
+}
+
+// total * rows / all, without a product that may overflow; rough if all is above 2^31.
 std::int64_t share(std::int64_t total, std::int64_t rows, std::int64_t all) {
+  for (; all > kMaxTensorElements; all /= 2) rows /= 2;
   return total / all * rows + total % all * rows / all;
 }
 
 // Appends launches that do the work of this one's window and bind few enough bytes; false where
 // that cannot be: then `out` holds some of them.
-bool fit(const Program& program, const Launch& launch, std::int64_t most, bool must,
+bool fit(const Program& program, const Launch& launch, const BindingLimits& most, bool must,
          std::vector<Launch>& out) {
   const std::vector<Range> ranges = ranges_of(launch);
   std::size_t widest = 0;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     if (ranges[i].bytes() > ranges[widest].bytes()) widest = i;
   }
-  if (ranges[widest].bytes() <= most) {
+  if (ranges[widest].bytes() <= most.bytes) {
     out.push_back(launch);
     narrow(out.back(), ranges);
     return true;
   }
+  if (const auto apart = separated(launch, widest, most))
+    return fit(program, *apart, most, must, out);
   const Window w = window_of(launch);
   if (w.rows() == 1 || out.size() >= kMostCuts) {
-    if (must) refuse(program, launch, launch.bindings[widest], ranges[widest].bytes(), most);
-    return false;
+    if (!must) return false;
+    if (most.strict)
+      refuse(program, launch, launch.bindings[widest], ranges[widest].bytes(), most.bytes);
+    out.push_back(launch);
+    narrow(out.back(), ranges);
+    return true;
   }
   // Whole batches stay whole as long as there are several.
   const std::int64_t step = w.outer_count > 1 ? w.count : 1;
@@ -293,21 +339,21 @@ std::vector<Launch> by_stores(const Launch& launch) {
 
 }  // namespace
 
-void fit_bindings(Program& program, std::int64_t most_bytes) {
+void fit_bindings(Program& program, const BindingLimits& most) {
   std::vector<Launch> launches;
   for (Launch& launch : program.launches) {
     const bool fits = std::all_of(launch.bindings.begin(), launch.bindings.end(),
-                                  [&](const Binding& b) { return b.bytes <= most_bytes; });
+                                  [&](const Binding& b) { return b.bytes <= most.bytes; });
     if (fits) {
       launches.push_back(std::move(launch));
     } else {
       std::vector<Launch> parts;
       const std::vector<Launch> single = by_stores(launch);
-      if (!fit(program, launch, most_bytes, single.size() == 1, parts)) {
+      if (!fit(program, launch, most, single.size() == 1, parts)) {
         parts.clear();
         for (const Launch& each : single) {
           std::vector<Launch> some;
-          fit(program, each, most_bytes, true, some);
+          fit(program, each, most, true, some);
           std::move(some.begin(), some.end(), std::back_inserter(parts));
         }
       }

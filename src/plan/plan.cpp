@@ -42,7 +42,8 @@ Program plan(const Graph& graph, const PlanOptions& options) {
   program.inputs = std::move(placement.inputs);
   program.outputs = std::move(placement.outputs);
   for (const BufferDecl& buffer : program.buffers) program.peak_bytes += buffer.bytes;
-  if (options.max_binding_bytes > 0) fit_bindings(program, options.max_binding_bytes);
+  if (options.max_binding_bytes > 0)
+    fit_bindings(program, {options.max_binding_bytes, options.max_bindings, !options.any_size});
   return program;
 }
 

@@ -17,6 +17,8 @@ struct PlanOptions {
   std::int64_t memory_budget = 0;    // bytes; 0: none
   // What the device allows, in bytes; 0: anything.
   std::int64_t max_binding_bytes = 0, max_buffer_bytes = 0;
+  bool any_size = false;   // a launch that cannot be cut may bind more: no device will run it
+  int max_bindings = 0;    // storage buffers that a launch may bind; 0: any
   bool stores_f16 = true;  // else values of f16 lie in memory as f32
   // Storage buffers of a kernel that small launches may be joined to; 0: none are.
   int join_bindings = 0;

@@ -2,6 +2,7 @@
 // Whole training steps of language models within the least limits of WebGPU: loss, gradients,
 // clipping and AdamW bind eight buffers at most, and compute what the CPU does.
 #include <algorithm>
+#include <set>
 
 #include "debug/wrapped_device.h"
 #include "support/sketch.h"
@@ -58,6 +59,70 @@ TEST(LeastLimits, step_of_mamba3_binds_eight_buffers_at_most_on_webgpu) {
 }
 TEST(LeastLimits, step_of_attention_and_mlp_binds_eight_buffers_at_most_on_webgpu) {
   binds_eight_at_most({MixerKind::kAttention, MixerKind::kMlp});
+}
+
+// A text model whose head is its embedding, and whose parameters are several bindings of 52 KiB.
+// The launches that read the first and the last of them are those of the head and of the last norm.
+void tied_model_binds_its_parameters_in_parts(const std::vector<MixerKind>& layers) {
+  constexpr std::int64_t kLimit = 52 << 10;
+  const auto device = std::make_shared<RecordingDevice>(device_at(Where::kWebGpuDefaultLimits));
+  device->told.limits.max_binding_bytes = kLimit;
+  DeviceOptions options;
+  options.opened = device;
+  nn::LanguageModelConfig config = small_mamba(kSigns, layers, 24);
+  config.d_model = 48;
+  const Trained got = trained(config, 2, options), want = trained(config, 2, {.kind = "cpu"});
+  bool several = false, apart = false;
+  for (const Program& program : device->programs) {
+    for (const BufferDecl& buffer : program.buffers)
+      several = several || (buffer.kind == BufferKind::kParams && buffer.bytes > kLimit);
+    for (const Launch& launch : program.launches) {
+      std::set<int> buffers;
+      for (const Binding& binding : launch.bindings) {
+        EXPECT_LE(binding.bytes, kLimit) << launch.name;
+        apart = apart || !buffers.insert(binding.buffer).second;
+      }
+      EXPECT_LE(launch.bindings.size(), kLeastBindings) << launch.name;
+    }
+  }
+  EXPECT_TRUE(several) << "all parameters fit one binding";
+  EXPECT_TRUE(apart) << "no launch binds two parts of them";
+  expect_trained_alike(got, want);
+}
+TEST(LeastLimits, tied_mamba1_binds_its_parameters_in_parts_on_webgpu) {
+  tied_model_binds_its_parameters_in_parts({MixerKind::kMamba1, MixerKind::kMamba1});
+}
+TEST(LeastLimits, tied_attention_and_mlp_binds_its_parameters_in_parts_on_webgpu) {
+  tied_model_binds_its_parameters_in_parts({MixerKind::kAttention, MixerKind::kMlp});
+}
+
+// At their real sizes: the null device refuses what is over its limits.
+void plans_tied_model_beyond_a_binding(const std::vector<MixerKind>& layers) {
+  nn::LanguageModelConfig config{.vocab_size = 256, .d_model = 768, .layers = layers, .heads = 8};
+  config.n_layer = static_cast<std::int64_t>(layers.size());
+  DeviceOptions options;
+  const auto device = std::make_shared<RecordingDevice>(make_null_device({}));
+  options.opened = device;
+  const auto trainer = compile(nn::LanguageModel(config),
+                               [](const nn::LanguageModel& net, const Inputs& in) {
+                                 return net.loss(in["tokens"], in["next"]);
+                               },
+                               {.inputs = {{"tokens", {2, 128}, i32}, {"next", {2, 128}, i32}},
+                                .optimizer = optim::AdamW{},
+                                .device = options});
+  std::int64_t parameters = 0;
+  for (const BufferDecl& buffer : device->programs.at(0).buffers)
+    parameters += buffer.kind == BufferKind::kParams ? buffer.bytes : 0;
+  EXPECT_GT(parameters, DeviceLimits{}.max_binding_bytes);
+  EXPECT_GT(trainer.report().launches, 100);
+}
+TEST(LeastLimits, plans_tied_mamba1_with_more_parameters_than_a_binding) {
+  plans_tied_model_beyond_a_binding(std::vector<MixerKind>(12, MixerKind::kMamba1));
+}
+TEST(LeastLimits, plans_tied_attention_and_mlp_with_more_parameters_than_a_binding) {
+  std::vector<MixerKind> layers;
+  for (int i = 0; i < 6; ++i) layers.insert(layers.end(), {MixerKind::kAttention, MixerKind::kMlp});
+  plans_tied_model_beyond_a_binding(layers);
 }
 
 }  // namespace

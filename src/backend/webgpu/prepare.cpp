@@ -250,9 +250,7 @@ void WebGpuDevice::check_kernel(const Kernel& kernel) const {
   for (std::size_t i = 0; i < bindings.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       const bool read = bindings[i].mode == BindMode::kRead && bindings[j].mode == BindMode::kRead;
-      const bool joined = kernel.dispatch.count > 1;
-      if (bindings[i].buffer == bindings[j].buffer && !(read && joined))
-        refuse("binds one buffer twice");
+      if (bindings[i].buffer == bindings[j].buffer && !read) refuse("binds one buffer twice");
     }
   }
   if (kernel.dispatch.kernel.workgroup_bytes > info_.limits.max_workgroup_bytes) {

@@ -31,11 +31,11 @@ TEST(Parse, an_offset_that_leaves_the_arena_is_refused) {
            shape + "\noutput y = %0\n";
   };
   EXPECT_EQ(parse(parameter(", offset=0", "[4]"), "x.ir", find_op).size(), 1);
-  EXPECT_EQ(parse(parameter(", offset=2147483643", "[4]"), "x.ir", find_op).size(), 1);
+  EXPECT_EQ(parse(parameter(", offset=281474976710652", "[4]"), "x.ir", find_op).size(), 1);
   const std::string range =
-      "x.ir:1: parameter: 'w': expected an offset from 0 to 2^31-1 minus the elements of [4], got ";
+      "x.ir:1: parameter: 'w': expected an offset from 0 to 2^48 minus the elements of [4], got ";
   refused(parameter(", offset=-4", "[4]"), range + "-4");
-  refused(parameter(", offset=2147483644", "[4]"), range + "2147483644");
+  refused(parameter(", offset=281474976710653", "[4]"), range + "281474976710653");
   refused(parameter("", "[4]"), "x.ir:1: parameter: attribute 'offset' is missing");
 }
 
