@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Which device: the list for people, and the choice.
 #include <charconv>
+#include <chrono>
+#include <mutex>
+#include <thread>
 
 #include "base/env.h"
+#include "base/numbers.h"
 #include "compile/instance.h"
 #include "tensorgrad/error.h"
 
@@ -17,6 +21,7 @@ WebGpuOptions webgpu_options(const DeviceOptions& options) {
   out.checked = options.checked;
   out.library = options.webgpu_library;
   out.tuning_cache = options.tuning_cache;
+  out.submit_milliseconds = options.submit_milliseconds;
   return out;
 }
 
@@ -55,6 +60,12 @@ std::shared_ptr<Device> open_cpu(const DeviceOptions& options) {
   return make_cpu_device({.threads = thread_count(options)});
 }
 
+std::shared_ptr<Device> open_webgpu(const WebGpuOptions& options) {
+  std::shared_ptr<Device> device = make_webgpu_device(options);
+  device->reopen = [options] { return open_webgpu(options); };
+  return device;
+}
+
 std::shared_ptr<Device> open_auto(const DeviceOptions& options, std::string& why) {
   std::string note;
   const std::vector<AdapterInfo> adapters = list_webgpu_adapters(webgpu_options(options), note);
@@ -66,7 +77,13 @@ std::shared_ptr<Device> open_auto(const DeviceOptions& options, std::string& why
   WebGpuOptions webgpu = webgpu_options(options);
   webgpu.adapter = best;
   why = "webgpu: " + adapters[static_cast<size_t>(best)].why;
-  return make_webgpu_device(webgpu);
+  return open_webgpu(webgpu);
+}
+
+// May programs that were compiled for one run on the other, with the same results?
+bool alike(const DeviceInfo& a, const DeviceInfo& b) {
+  return a.backend == b.backend && a.name == b.name && a.driver == b.driver &&
+         a.features == b.features && a.stores_f16 == b.stores_f16 && a.limits == b.limits;
 }
 
 DeviceDescription describe(const DeviceInfo& info, const std::string& type) {
@@ -107,6 +124,10 @@ std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& w
   std::shared_ptr<Device> device;
   why = options.kind + ": requested";
   thread_count(options);  // refused whatever the kind
+  if (!(options.submit_milliseconds >= 0)) {
+    throw UserError("device: expected submit_milliseconds of at least 0, got " +
+                    number_text(options.submit_milliseconds));
+  }
   if (options.external != ExternalDevice{}) {
     if (options.kind != "webgpu" && options.kind != "auto")
       throw UserError("device: an external device requires kind webgpu or auto, got '" +
@@ -118,14 +139,44 @@ std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& w
   } else if (options.kind == "cpu") {
     device = open_cpu(options);
   } else if (options.kind == "webgpu") {
-    device = make_webgpu_device(webgpu_options(options));
+    device = open_webgpu(webgpu_options(options));
   } else if (options.kind == "null") {
-    device = make_null_device({});
+    device = make_null_device({.max_buffer_bytes = kAnySize});
   } else {
     throw UserError("device: expected auto, cpu, webgpu or null, got '" + options.kind + "'");
   }
   if (debug_level() >= 1) debug_print("device " + device->info().name + " (" + why + ")");
   return device;
+}
+
+std::shared_ptr<Device> replace_lost(const std::shared_ptr<Device>& lost, double wait_seconds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kPause{100};
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (auto next = lost->successor.lock()) return next;
+  if (!lost->reopen)
+    throw DeviceLostError("it belongs to the application and cannot be opened again");
+  const Clock::time_point start = Clock::now();
+  for (;;) {
+    std::string why;
+    try {
+      std::shared_ptr<Device> next = lost->reopen();
+      if (alike(next->info(), lost->info())) {
+        lost->successor = next;
+        return next;
+      }
+      why = "found another one, " + next->info().name;
+    } catch (const DeviceError& error) {
+      why = error.message();
+    }
+    const std::chrono::duration<double> waited = Clock::now() - start;
+    if (waited.count() >= wait_seconds) {
+      throw DeviceLostError("it did not come back within " + number_text(wait_seconds) +
+                            " s: " + why);
+    }
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 std::vector<DeviceDescription> devices(const DeviceOptions& options, std::string& note) {

@@ -2,6 +2,7 @@
 // Buffers and kernels of a program on a device.
 #include "compile/instance.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/check.h"
@@ -114,6 +115,28 @@ Ticket Instance::run(std::span<const HyperValues> rows) {
   return device_->run(*executable_, rows_);
 }
 
+std::size_t Instance::run_some(const HyperValues& row, std::size_t first,
+                               std::chrono::duration<double> budget) {
+  if (shadow_ || runs_until_timed_ > 0) {  // which look at whole runs
+    wait(run({&row, 1}));
+    return 0;
+  }
+  return device_->run_some(*executable_, row_of(row), first, budget);
+}
+
+std::size_t Instance::first_lasting_launch() const {
+  const auto lasts = [&](const Binding& binding) {
+    const BufferKind kind = program_.buffers[static_cast<std::size_t>(binding.buffer)].kind;
+    return binding.mode != BindMode::kRead &&
+           (kind == BufferKind::kParams || kind == BufferKind::kState);
+  };
+  const auto& launches = program_.launches;
+  const auto at = std::find_if(launches.begin(), launches.end(), [&](const Launch& launch) {
+    return std::any_of(launch.bindings.begin(), launch.bindings.end(), lasts);
+  });
+  return static_cast<std::size_t>(at - launches.begin());
+}
+
 std::vector<LaunchTiming> Instance::profile(const HyperValues& row) {
   return device_->profile(*executable_, row_of(program_, row));
 }
@@ -128,7 +151,7 @@ void Instance::inspect(const Compiled& compiled, const PlanOptions& options) {
   dump_ = compiled.dump;
   passes_ = compiled.passes;
   passes_.push_back({"kernels", compiled.milliseconds, prepare_time_.count()});
-  if (device_->info().backend == "null") return;  // it computes nothing
+  if (!device_->info().computes) return;
   if (env_flag("TENSORGRAD_SHADOW")) {
     shadow(compiled, options);
   } else if (debug_level() >= kTableLevel) {

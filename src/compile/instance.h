@@ -19,6 +19,10 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 // where it is not to be had, UserError for an unknown kind.
 std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& why);
 
+// Opens the lost device again, for all who had it: the first one to ask opens it. Throws
+// DeviceLostError where that cannot be, or no equal device comes within so many seconds.
+std::shared_ptr<Device> replace_lost(const std::shared_ptr<Device>& lost, double wait_seconds);
+
 // The values of the run-time scalars, by name, as 32-bit patterns.
 using HyperValues = std::map<std::string, std::uint32_t>;
 // The row of a program; missing names are 0.
@@ -97,6 +101,11 @@ class Instance {
   // Runs once for each row; missing names are 0.
   Ticket run(std::span<const HyperValues> rows);
   void wait(Ticket ticket) { device_->wait(ticket); }
+  // Launches of one run, see Device::run_some().
+  std::size_t run_some(const HyperValues& row, std::size_t first,
+                       std::chrono::duration<double> budget);
+  // The first launch that changes parameters or states.
+  [[nodiscard]] std::size_t first_lasting_launch() const;
   std::vector<LaunchTiming> profile(const HyperValues& row);
   // The medians of such runs, with the passes that inspect() was told of, and the time that making
   // the kernels took.

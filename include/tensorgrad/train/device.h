@@ -44,6 +44,16 @@ struct DeviceOptions {
   /// Throws IoError if the file cannot be read or written.
   std::string tuning_cache = {};
 
+  /// WebGPU: longest time in milliseconds that the device should be busy with one submit, so that
+  /// others (a desktop, a page) get their turn; 0: no limit. Kernels are timed in the first run of
+  /// a program, each by itself, and again in every 256th. A submit has as many as fit. A single
+  /// kernel is not split. The default is 100 in a web page, and 0 elsewhere.
+#ifdef __EMSCRIPTEN__
+  double submit_milliseconds = 100;
+#else
+  double submit_milliseconds = 0;
+#endif
+
   /// An open device, as set by CompiledFunction::same_device() or TrainerBase::same_device(). All
   /// other options are ignored if it is set.
   std::shared_ptr<Device> opened = {};

@@ -74,6 +74,20 @@ class CpuExecutable final : public Executable {
     for (std::size_t i = 0; i < size(); ++i) run_one(i, shared ? pool : alone, pool, hyper);
     if (tries_) sharing_.end();
   }
+  // Some of them from number `first` on, see Device::run_some().
+  std::size_t run_some(ThreadPool& pool, ThreadPool& alone, const HyperRow& hyper,
+                       std::size_t first, std::chrono::duration<double> budget) {
+    using Clock = std::chrono::steady_clock;
+    took_.resize(size());
+    const Clock::time_point start = Clock::now();
+    for (std::size_t i = first; i < size(); ++i) {
+      const Clock::time_point begin = Clock::now();
+      if (i > first && begin - start + took_[i] > budget) return i;
+      run(i, pool, alone, hyper);
+      took_[i] = Clock::now() - begin;
+    }
+    return 0;
+  }
   // One, as in the last steps.
   void run(std::size_t launch, ThreadPool& pool, ThreadPool& alone, const HyperRow& hyper) {
     run_one(launch, sharing_.shared() ? pool : alone, pool, hyper);
@@ -134,6 +148,7 @@ class CpuExecutable final : public Executable {
   std::vector<std::list<Made>> made_;  // of each launch; the last is in use
   std::vector<AlignedBytes> workers_;
   AlignedBytes shared_;
+  std::vector<std::chrono::duration<double>> took_;  // each launch, at the last run_some()
   bool tries_ = false;  // there are small launches, and threads to share them
   SharingTrial sharing_;
 };
@@ -235,6 +250,13 @@ class CpuDevice final : public Device {
       exe.run(pool_, alone_, row);
     }
     return 0;
+  }
+
+  std::size_t run_some(Executable& executable, const HyperRow& row, std::size_t first,
+                       std::chrono::duration<double> budget) override {
+    const std::lock_guard lock(mutex_);
+    const DenormalsAreZeros flushing;
+    return dynamic_cast<CpuExecutable&>(executable).run_some(pool_, alone_, row, first, budget);
   }
 
   [[nodiscard]] bool done(Ticket) override { return true; }

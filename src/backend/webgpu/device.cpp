@@ -93,6 +93,7 @@ void WebGpuDevice::open(const WebGpuOptions& options) {
   info_.limits = limits_of(limits);
   info_.joins_launches = true;
   timestamps_ = adapter_.timestamps;
+  submit_seconds_ = options.submit_milliseconds / 1000;
   make_ring();
   if (info_.stores_f16) info_.stores_f16 = rounds_as_f16();
   units_ = find_units();

@@ -115,6 +115,8 @@ class WebGpuDevice final : public Device {
                                       std::span<const BufferHandle> buffers) override;
   void rebind(Executable& executable, std::span<const BufferHandle> buffers, int changed) override;
   Ticket run(Executable& executable, std::span<const HyperRow> rows) override;
+  std::size_t run_some(Executable& executable, const HyperRow& row, std::size_t first,
+                       std::chrono::duration<double> budget) override;
   [[nodiscard]] bool done(Ticket ticket) override;
   void wait(Ticket ticket) override;
   std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) override;
@@ -162,6 +164,7 @@ class WebGpuDevice final : public Device {
   Flight& finish_and_submit(WGPUCommandEncoder encoder, bool is_run);
   Flight& submit(std::span<const WGPUCommandBuffer> commands, bool is_run);
   void watch(Flight& flight);
+  [[noreturn]] void drop();
   void settle();
   void wait_oldest();
   void wait_for(Ticket ticket);
@@ -222,6 +225,15 @@ class WebGpuDevice final : public Device {
   void encode_alone(WGPUCommandEncoder encoder, const Step& step, std::uint32_t row,
                     const WGPUPassTimestampWrites* writes, int count = 1);
 
+  // limited.cpp
+  void submit_steps(const WebGpuExecutable& executable, std::size_t at, std::size_t count,
+                    std::uint32_t row, bool is_run);
+  void run_timed(WebGpuExecutable& executable, std::size_t at, std::uint32_t row);
+  static std::size_t count_fitting(const WebGpuExecutable& executable, std::size_t at,
+                                   double seconds);
+  void check_unrun(WebGpuExecutable& executable);
+  void run_limited(WebGpuExecutable& executable, const HyperRow& row);
+
   const std::unique_ptr<const Api> own_api_;  // where the device is the application's
   const Api& api_;
   const std::atomic<bool>* externally_lost_ = nullptr;
@@ -229,6 +241,7 @@ class WebGpuDevice final : public Device {
   mutable std::recursive_mutex mutex_;
   DeviceInfo info_;
   bool checked_ = false, timestamps_ = false;
+  double submit_seconds_ = 0;  // that a submit may take; 0: any
   std::string replacement_;
   WgslOptions forced_;
   std::size_t encoders_ =
@@ -270,7 +283,8 @@ struct Step {
   Handle<WGPUBindGroup> group;
   std::uint32_t groups_x = 1, groups_y = 1;
   bool uses_hyper = false;
-  int timed_runs = 1;  // in a pass of profile()
+  int timed_runs = 1;                     // in a pass of profile()
+  std::chrono::duration<double> took{0};  // see limited.cpp
 };
 
 class WebGpuExecutable final : public Executable {
@@ -288,6 +302,7 @@ class WebGpuExecutable final : public Executable {
   std::vector<Step> steps;
   bool uses_hyper = false;
   bool validated = false;  // has run once without an error
+  int limited_runs = 0;
 
  private:
   std::recursive_mutex& mutex_;

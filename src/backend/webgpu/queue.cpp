@@ -93,6 +93,16 @@ void WebGpuDevice::deliver(Flight& flight) {
   staging_.emplace_back(flight.staging_bytes, std::move(flight.staging));
 }
 
+// What follows depends on the work that was dropped: it is a loss, of which drivers may tell later.
+void WebGpuDevice::drop() {
+  {
+    const std::lock_guard lock(faults_->mutex);
+    faults_->lost = true;
+    faults_->lost_message = "it dropped submitted work";
+  }
+  throw_lost();
+}
+
 // Takes finished flights off the queue, oldest first.
 void WebGpuDevice::settle() {
   if (lost()) throw_lost();  // what was mapped is gone
@@ -106,7 +116,7 @@ void WebGpuDevice::settle() {
     landed_.splice(landed_.end(), flights_, flights_.begin());
     if (failed) {
       throw_faults();
-      throw DeviceError("webgpu: the device dropped submitted work");
+      drop();
     }
   }
 }

@@ -147,6 +147,10 @@ Ticket WebGpuDevice::run(Executable& any, std::span<const HyperRow> rows) {
   throw_faults();
   const auto launches = static_cast<std::int64_t>(executable.steps.size());
   if (launches == 0 || rows.empty()) return last_ticket_;
+  if (submit_seconds_ > 0) {
+    for (const HyperRow& row : rows) run_limited(executable, row);
+    return last_ticket_;
+  }
   const auto steps_of = [&](std::int64_t dispatches) {
     return static_cast<std::size_t>(
         std::clamp<std::int64_t>(dispatches / launches, 1, kRowsPerSubmit));

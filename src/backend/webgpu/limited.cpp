@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// Runs in pieces: submits that take no longer than others will wait, and launches for a given time.
+// Both go by what each kernel took when it was last timed, from its submit to its end.
+#include <algorithm>
+#include <chrono>
+
+#include "backend/webgpu/device.h"
+
+namespace tensorgrad::webgpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr int kRunsPerTiming = 256;  // clocks change, and who else uses the GPU
+
+}  // namespace
+
+// The step's kernels from `at` on, as one submit, without waiting.
+void WebGpuDevice::submit_steps(const WebGpuExecutable& executable, std::size_t at,
+                                std::size_t count, std::uint32_t row, bool is_run) {
+  while (flights_.size() >= kMaxFlights) wait_oldest();
+  CommandBuffers made;
+  encode_together(executable, std::span(executable.steps).subspan(at, count), row, 1, made);
+  auto* const commands = made.front().get();
+  watch(submit({&commands, 1}, is_run));
+}
+
+// One kernel, by the clock.
+void WebGpuDevice::run_timed(WebGpuExecutable& executable, std::size_t at, std::uint32_t row) {
+  const Clock::time_point start = Clock::now();
+  submit_steps(executable, at, 1, row, true);
+  wait_for(last_ticket_);
+  executable.steps[at].took = Clock::now() - start;
+}
+
+// How many kernels from `at` on take no longer than that together; at least one.
+std::size_t WebGpuDevice::count_fitting(const WebGpuExecutable& executable, std::size_t at,
+                                        double seconds) {
+  Seconds sum{0};
+  std::size_t end = at;
+  for (; end < executable.steps.size(); ++end) {
+    sum += executable.steps[end].took;
+    if (sum.count() > seconds) break;
+  }
+  return std::max<std::size_t>(end - at, 1);
+}
+
+// The driver's checks of a program that has not run yet.
+void WebGpuDevice::check_unrun(WebGpuExecutable& executable) {
+  if (executable.validated) return;
+  begin_scope();
+  CommandBuffers unused;
+  encode_together(executable, executable.steps, 0, 1, unused);
+  check_first_run(executable);
+}
+
+void WebGpuDevice::run_limited(WebGpuExecutable& executable, const HyperRow& row) {
+  check_unrun(executable);
+  const bool timed = executable.limited_runs++ % kRunsPerTiming == 0;
+  if (timed) wait_for(last_ticket_);  // what takes time now is this run's
+  const auto running = [&] {
+    return static_cast<std::size_t>(std::count_if(
+        flights_.begin(), flights_.end(), [](const Flight& flight) { return flight.is_run; }));
+  };
+  while (running() >= kMaxRuns) wait_oldest();
+  const std::uint32_t number = executable.uses_hyper ? write_rows({&row, 1}) : 0;
+  const std::size_t all = executable.steps.size();
+  for (std::size_t at = 0; at < all;) {
+    const std::size_t count = timed ? 1 : count_fitting(executable, at, submit_seconds_);
+    if (timed) {
+      run_timed(executable, at, number);
+    } else {
+      submit_steps(executable, at, count, number, at + count == all);
+    }
+    at += count;
+  }
+}
+
+std::size_t WebGpuDevice::run_some(Executable& any, const HyperRow& row, std::size_t first,
+                                   Seconds budget) {
+  const std::lock_guard lock(mutex_);
+  WebGpuExecutable& executable = own(any);
+  throw_faults();
+  std::size_t at = 0, launch = 0;
+  for (; launch < first; ++at) launch += executable.steps[at].launches;
+  if (executable.steps.empty()) return 0;
+  check_unrun(executable);
+  wait_for(last_ticket_);
+  const std::uint32_t number = executable.uses_hyper ? write_rows({&row, 1}) : 0;
+  const Clock::time_point start = Clock::now();
+  const double most = submit_seconds_ > 0 ? submit_seconds_ : budget.count();
+  while (at < executable.steps.size()) {
+    const double left = (budget - Seconds(Clock::now() - start)).count();
+    const bool known = executable.steps[at].took.count() > 0;
+    // A first kernel always runs; then what is not known yet does if there is time left.
+    if (launch > first && (left <= 0 || executable.steps[at].took.count() > left)) break;
+    if (known) {
+      const std::size_t count = count_fitting(executable, at, std::min(left, most));
+      submit_steps(executable, at, count, number, true);
+      wait_for(last_ticket_);
+      for (std::size_t end = at + count; at < end; ++at) launch += executable.steps[at].launches;
+    } else {
+      run_timed(executable, at, number);
+      launch += executable.steps[at++].launches;
+    }
+  }
+  return at == executable.steps.size() ? 0 : launch;
+}
+
+}  // namespace tensorgrad::webgpu
