@@ -42,6 +42,8 @@ int main(int argc, char** argv) {
                "queries, keys and values by one product with a joint weight, to compare");
   app.add_flag("--whole-logits", options.whole_logits,
                "Mamba's loss of all logits at once instead of a piece at a time, to compare");
+  app.add_option("--snapshot-steps", options.snapshot_steps,
+                 "steps from one snapshot for a lost device to the next; 0 for none");
   app.add_flag("--mixed-precision", options.mixed, "training steps in mixed precision");
   app.add_flag(
       "--scaling", scaling,

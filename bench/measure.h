@@ -23,6 +23,7 @@ struct Options {
   bool joint_projection = false;       // queries, keys and values by one product
   bool whole_logits = false;           // of a Mamba: not a piece at a time
   bool mixed = false;                  // in mixed precision
+  int snapshot_steps = 0;              // RecoveryOptions::snapshot_steps
   std::int64_t batch = 0, length = 0;  // of a probe; 0: the workload's own
 };
 

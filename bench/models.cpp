@@ -290,6 +290,7 @@ Workload make_workload(const std::string& name, Feeding feeding, const DeviceOpt
                (variant.whole_logits ? " (whole logits)" : "") +
                (variant.mixed ? " (mixed precision)" : "");
   setup.options.mixed_precision = variant.mixed;
+  setup.options.recovery.snapshot_steps = variant.snapshot_steps;
   setup.feeding = feeding;
   setup.options.device = device;
   setup.batch = variant.batch;

@@ -22,6 +22,7 @@ struct Variant {
   bool joint_projection = false;  // queries, keys and values by one product
   bool whole_logits = false;      // of a Mamba: not a piece at a time
   bool mixed = false;             // in mixed precision
+  int snapshot_steps = 0;         // steps from one snapshot to the next; 0: none are taken
 };
 
 // A table of data: a column for each input.

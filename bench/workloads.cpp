@@ -157,11 +157,17 @@ void steps(const Options& options, const std::string& device, const std::string&
                                   {.stored_attention = options.stored_attention,
                                    .joint_projection = options.joint_projection,
                                    .whole_logits = options.whole_logits,
-                                   .mixed = options.mixed});
+                                   .mixed = options.mixed,
+                                   .snapshot_steps = options.snapshot_steps});
     HostTimes host;
     const double us = microseconds(options, made, host);
     Fields fields = described(made);
     fields.emplace_back("us_per_step", number(us));
+    const std::int64_t snapshot = made.trainer.report().snapshot_bytes;
+    if (snapshot > 0) {
+      fields.emplace_back("snapshot_steps", std::to_string(options.snapshot_steps));
+      fields.emplace_back("snapshot_bytes", std::to_string(snapshot));
+    }
     describe(host, device, fields);
     handing_over(options, made, device, fields);
     print_line(fields);

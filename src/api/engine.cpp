@@ -94,6 +94,7 @@ Engine::Engine(CompileRequest request, std::map<std::string, double> scalars,
 
 void Engine::allocate(SharedMemory shared) {
   instance_ = std::make_unique<Instance>(device_, compiled_.program, std::move(shared));
+  own_inputs_.clear();
   instance_->inspect(compiled_, plan_);
   for (const StateEntry& state : states_) {
     if (!instance_->shares(state_buffer(state.name))) reset_state(state);
@@ -132,6 +133,8 @@ bool Engine::all_inputs_bound() const {
 void Engine::check(const Feed& feed) const {
   for (const auto& [name, value] : feed) {
     if (!value.on_device || value.on_device->memory->device() == device_) continue;
+    if (!value.on_device->memory->device()->successor.expired())
+      throw DeviceError("input '" + name + "': the tensor was lost with its device");
     throw UserError("input '" + name + "': the tensor is on another device, " +
                     value.on_device->memory->device()->info().name +
                     "; use same_device() to compile both for one device");
@@ -301,6 +304,7 @@ void Engine::check_states(const std::string& what,
 }
 
 void Engine::reset_state(const StateEntry& state) {
+  if (!device_->info().computes) return;
   if (state.type.dtype == DType::kF16) {
     const std::vector<float> values(static_cast<std::size_t>(numel(state.type.shape)),
                                     static_cast<float>(state.initial));

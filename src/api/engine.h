@@ -59,6 +59,10 @@ class Engine {
          std::shared_ptr<Device> device, std::string why, bool check_indices);
   // Its own states get their initial values.
   void allocate(SharedMemory shared = {});
+  // Of the same kind, in the place of one that was lost; allocate() comes next.
+  void use(std::shared_ptr<Device> device) { device_ = std::move(device); }
+  // Does a run change states?
+  [[nodiscard]] bool changes_states() const { return !compiled_.graph.updates.empty(); }
 
   [[nodiscard]] const Compiled& compiled() const { return compiled_; }
   [[nodiscard]] Instance& instance() const { return *instance_; }

@@ -26,8 +26,10 @@ CompiledFunctionImpl::CompiledFunctionImpl(ModelFunctions model, ParameterTable 
                                            std::shared_ptr<Device> device, std::string why,
                                            std::shared_ptr<Turns> turns,
                                            const std::vector<const Instance*>& owners,
-                                           const SourceLocation& location)
+                                           const SourceLocation& location,
+                                           std::shared_ptr<Recoverer> recoverer)
     : turns_(std::move(turns)),
+      recoverer_(std::move(recoverer)),
       model_(std::move(model)),
       table_(std::move(table)),
       function_(std::move(function)),
@@ -42,7 +44,7 @@ CompiledFunctionImpl::CompiledFunctionImpl(ModelFunctions model, ParameterTable 
   }
   first_.size = options.dynamic_size;
   first_.engine = build(first_.size, std::move(device), std::move(why), false, owners, location);
-  if (owners.empty()) {
+  if (owners.empty() && first_.engine->device()->info().computes) {
     first_.engine->upload_params(table_.initial(options_.seed.value_or(0), options_.initial));
   }
 }
@@ -136,6 +138,31 @@ Engine& CompiledFunctionImpl::capturing(Sized& sized, const std::vector<std::str
   return *sized.capturing;
 }
 
+void CompiledFunctionImpl::use(const std::shared_ptr<Device>& device,
+                               const std::vector<const Instance*>& owners) {
+  const auto allocate = [&](Engine& engine, const std::vector<const Instance*>& from, Share share) {
+    SharedMemory shared;
+    for (const Instance* owner : from) owner->share_with(engine.compiled().program, share, shared);
+    engine.use(device);
+    engine.allocate(std::move(shared));
+  };
+  const auto use_sized = [&](Sized& sized, const std::vector<const Instance*>& from) {
+    sized.given_away.clear();
+    allocate(*sized.engine, from, Share::kModel);
+    if (sized.capturing) allocate(*sized.capturing, {&sized.engine->instance()}, Share::kProgram);
+  };
+  use_sized(first_, owners);
+  for (Sized& each : others_) use_sized(each, {&first_.engine->instance()});
+}
+
+void CompiledFunctionImpl::repeat(const Feed& inputs, bool captures, std::uint32_t run) {
+  Sized& sized = checked(inputs);
+  Engine& engine = captures ? capturing(sized, {}) : *sized.engine;
+  engine.upload_inputs(inputs);
+  const HyperValues hypers = hypers_of(*sized.engine, run);
+  engine.instance().run({&hypers, 1});
+}
+
 void CompiledFunctionImpl::bind(const std::string& name, bool output, WGPUBufferImpl* native) {
   const auto lock = turns_->lock();
   const std::string call = output ? "bind_output" : "bind_input";
@@ -174,20 +201,45 @@ CompiledFunctionImpl::Sized& CompiledFunctionImpl::checked(const Feed& inputs) {
   return sized;
 }
 
-HyperValues CompiledFunctionImpl::next_hypers(const Engine& engine) {
+HyperValues CompiledFunctionImpl::hypers_of(const Engine& engine, std::uint32_t run) const {
   HyperValues hypers;
   engine.put_hypers(hypers);
   hypers[kSeedScalar] = options_.seed.value_or(0);
-  hypers[kStepScalar] = runs_++;
+  hypers[kStepScalar] = run;
   return hypers;
+}
+
+template <class Read>
+auto CompiledFunctionImpl::run_guarded(const Feed& inputs, const StepOptions& options,
+                                       Read&& read) {
+  const Turn turn(*turns_);
+  if (!recoverer_ || !recoverer_->on()) {
+    if (recoverer_) recoverer_->finish();
+    return read(execute(inputs, options, turn));
+  }
+  const std::uint32_t run = runs_;
+  auto result = recoverer_->guarded([&] {
+    runs_ = run;
+    recoverer_->before_run();
+    return read(execute(inputs, options, turn));
+  });
+  if (first_.engine->changes_states())
+    recoverer_->log_run(shared_from_this(), KeptInputs(inputs), !options.captures.empty(), run);
+  return result;
 }
 
 Profile CompiledFunctionImpl::profile(const Feed& inputs, const ProfileOptions& options) {
   const Turn turn(*turns_);
-  Engine& engine = *checked(inputs).engine;
-  turn.check();  // compiling may have taken long
-  engine.upload_inputs(inputs);
-  return engine.profile(options, [&] { return next_hypers(engine); });
+  const std::uint32_t run = runs_;
+  Profile profile = guarded([&] {
+    runs_ = run;
+    Engine& engine = *checked(inputs).engine;
+    turn.check();  // compiling may have taken long
+    engine.upload_inputs(inputs);
+    return engine.profile(options, [&] { return hypers_of(engine, runs_++); });
+  });
+  if (first_.engine->changes_states()) guarded([&] { changed(); });
+  return profile;
 }
 
 CompiledFunctionImpl::Ran CompiledFunctionImpl::execute(const Feed& inputs,
@@ -197,7 +249,7 @@ CompiledFunctionImpl::Ran CompiledFunctionImpl::execute(const Feed& inputs,
   Engine& engine = options.captures.empty() ? *sized.engine : capturing(sized, options.captures);
   turn.check();  // compiling may have taken long
   engine.upload_inputs(inputs);
-  const HyperValues hypers = next_hypers(*sized.engine);
+  const HyperValues hypers = hypers_of(*sized.engine, runs_++);
   engine.instance().run({&hypers, 1});
   Ran ran{sized, engine, {}};
   for (const Port& port : first_.engine->compiled().program.outputs) {
@@ -210,20 +262,21 @@ CompiledFunctionImpl::Ran CompiledFunctionImpl::execute(const Feed& inputs,
 }
 
 NamedTensors CompiledFunctionImpl::run(const Feed& inputs, const StepOptions& options) {
-  const Turn turn(*turns_);
-  const Ran ran = execute(inputs, options, turn);
-  NamedTensors outputs;
-  for (const auto& [name, output] : ran.outputs) outputs[name] = ran.engine.download_output(output);
-  return outputs;
+  return run_guarded(inputs, options, [](const Ran& ran) {
+    NamedTensors outputs;
+    for (const auto& [name, output] : ran.outputs)
+      outputs[name] = ran.engine.download_output(output);
+    return outputs;
+  });
 }
 
 NamedDeviceTensors CompiledFunctionImpl::run_on_device(const Feed& inputs,
                                                        const StepOptions& options) {
-  const Turn turn(*turns_);
-  const Ran ran = execute(inputs, options, turn);
-  NamedDeviceTensors outputs;
-  for (const auto& [name, output] : ran.outputs) outputs.emplace(name, give_away(ran, output));
-  return outputs;
+  return run_guarded(inputs, options, [](const Ran& ran) {
+    NamedDeviceTensors outputs;
+    for (const auto& [name, output] : ran.outputs) outputs.emplace(name, give_away(ran, output));
+    return outputs;
+  });
 }
 
 DeviceTensor CompiledFunctionImpl::give_away(const Ran& ran, const std::string& output) {
@@ -281,6 +334,14 @@ void CompiledFunctionImpl::upload_params(const std::map<std::string, HostTensor>
     (table_.has_buffer(name) ? buffers : params).emplace(name, tensor);
   }
   first_.engine->check_states("upload_params", buffers);
+  guarded([&] {
+    set_params(params, buffers, partial);
+    changed();
+  });
+}
+
+void CompiledFunctionImpl::set_params(const NamedTensors& params, const NamedTensors& buffers,
+                                      bool partial) {
   if (partial && !table_.entries().empty()) {
     std::vector<float> flat = first_.engine->download_floats("params");
     table_.write(params, "upload_params", true, flat);
@@ -303,19 +364,25 @@ void CompiledFunctionImpl::load(const FileSource& source, WeightSource weights) 
     for (const StateEntry& state : first_.engine->states())
       states[state.name] = &find_state(checkpoint, state.name, state.type, path);
   }
-  first_.engine->upload_params(params);
-  for (const auto& [name, tensor] : states)
-    first_.engine->instance().upload(state_buffer(name), 0, tensor->bytes);
+  guarded([&] {
+    first_.engine->upload_params(params);
+    for (const auto& [name, tensor] : states)
+      first_.engine->instance().upload(state_buffer(name), 0, tensor->bytes);
+    changed();
+  });
 }
 
 void CompiledFunctionImpl::import_weights(const FileSource& source, const ImportOptions& options) {
   const auto lock = turns_->lock();
   refuse_averages("import_weights");
-  const ImportedModel model =
-      import_model(source, options, table_, first_.engine->states(), download_arena());
-  first_.engine->upload_params(model.params);
-  for (const auto& [name, tensor] : model.states)
-    first_.engine->instance().upload(state_buffer(name), 0, tensor.bytes);
+  guarded([&] {
+    const ImportedModel model =
+        import_model(source, options, table_, first_.engine->states(), download_arena());
+    first_.engine->upload_params(model.params);
+    for (const auto& [name, tensor] : model.states)
+      first_.engine->instance().upload(state_buffer(name), 0, tensor.bytes);
+    changed();
+  });
 }
 
 std::vector<float> CompiledFunctionImpl::download_arena() const {
@@ -327,10 +394,12 @@ std::vector<float> CompiledFunctionImpl::download_arena() const {
 std::map<std::string, HostTensor> CompiledFunctionImpl::download_params() const {
   const auto lock = turns_->lock();
   if (table_.entries().empty()) return {};
-  const std::vector<float> flat = download_arena();
-  if (options_.weights != WeightSource::kEma) return table_.unpack(flat);
-  return table_.averages(flat, [&](const std::string& state) {
-    return first_.engine->download_floats(state_buffer(state));
+  return guarded([&] {
+    const std::vector<float> flat = download_arena();
+    if (options_.weights != WeightSource::kEma) return table_.unpack(flat);
+    return table_.averages(flat, [&](const std::string& state) {
+      return first_.engine->download_floats(state_buffer(state));
+    });
   });
 }
 

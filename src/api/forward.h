@@ -5,18 +5,26 @@
 
 #include "api/checkpoint.h"
 #include "api/engine.h"
+#include "api/recoverer.h"
 #include "api/turns.h"
 #include "pages/model.h"
 
 namespace tensorgrad::detail {
 
-class CompiledFunctionImpl {
+class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctionImpl> {
  public:
-  // With `owners` it shares their parameters and states, and its turns are beside theirs.
+  // With `owners` it shares their parameters and states, its turns are beside theirs, and its calls
+  // are guarded by the trainer's recoverer.
   CompiledFunctionImpl(ModelFunctions model, ParameterTable table, TraceFunction function,
                        const FunctionOptions& options, std::shared_ptr<Device> device,
                        std::string why, std::shared_ptr<Turns> turns,
-                       const std::vector<const Instance*>& owners, const SourceLocation& location);
+                       const std::vector<const Instance*>& owners, const SourceLocation& location,
+                       std::shared_ptr<Recoverer> recoverer = nullptr);
+
+  // For the trainer, after a loss: on its device, with its parameters and states.
+  void use(const std::shared_ptr<Device>& device, const std::vector<const Instance*>& owners);
+  void repeat(const Feed& inputs, bool captures, std::uint32_t run);
+  [[nodiscard]] Engine& first_engine() { return *first_.engine; }
 
   NamedTensors run(const Feed& inputs, const StepOptions& options);
   NamedDeviceTensors run_on_device(const Feed& inputs, const StepOptions& options);
@@ -47,10 +55,22 @@ class CompiledFunctionImpl {
     Engine& engine;
     std::vector<std::pair<std::string, std::string>> outputs;  // for the caller, in the program
   };
+  // Makes a call as the recoverer does, if there is one.
+  template <class Call>
+  decltype(auto) guarded(Call&& call) const {
+    return recoverer_ ? recoverer_->guarded(std::forward<Call>(call)) : std::forward<Call>(call)();
+  }
+  // A run and what `read` makes of it, which is repeated after a loss.
+  template <class Read>
+  auto run_guarded(const Feed& inputs, const StepOptions& options, Read&& read);
+  // What is to be done after a call that set parameters or states.
+  void changed() const {
+    if (recoverer_) recoverer_->take();
+  }
   // The program for the open size of these inputs, which may be given to it.
   Sized& checked(const Feed& inputs);
-  // The scalars of the next run.
-  HyperValues next_hypers(const Engine& engine);
+  // The scalars of run number `run`.
+  [[nodiscard]] HyperValues hypers_of(const Engine& engine, std::uint32_t run) const;
   Ran execute(const Feed& inputs, const StepOptions& options, const Turn& turn);
   // The output is the caller's, and the next run writes elsewhere.
   static DeviceTensor give_away(const Ran& ran, const std::string& output);
@@ -71,12 +91,14 @@ class CompiledFunctionImpl {
   [[nodiscard]] std::map<std::int64_t, std::unique_ptr<TracedFunction>> traced_for_sizes(
       const std::vector<std::int64_t>& sizes) const;
   void check_size_of_one(const TracedFunction& usual) const;
+  void set_params(const NamedTensors& params, const NamedTensors& buffers, bool partial);
   [[nodiscard]] std::vector<float> download_arena() const;
   void refuse_averages(const char* who) const;
   // In the place of the parameters. Throws UserError where there are none.
   void take_averages(Checkpoint& checkpoint, const std::string& path) const;
 
   std::shared_ptr<Turns> turns_;
+  std::shared_ptr<Recoverer> recoverer_;  // null without a trainer
   ModelFunctions model_;
   ParameterTable table_;
   TraceFunction function_;

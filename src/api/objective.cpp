@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "api/compose.h"
@@ -26,8 +27,9 @@ constexpr int kMostStepsAtOnce = 256;  // rows handed to the device in one go
 ObjectiveImpl::ObjectiveImpl(ObjectiveSource source, const ParameterTable& table,
                              std::size_t number, std::shared_ptr<Device> device,
                              const std::string& why, std::shared_ptr<Turns> turns,
-                             const SourceLocation& location)
+                             Recoverer& recoverer, const SourceLocation& location)
     : turns_(std::move(turns)),
+      recoverer_(recoverer),
       source_(std::move(source)),
       table_(table),
       part_(table.part(number)),
@@ -36,6 +38,19 @@ ObjectiveImpl::ObjectiveImpl(ObjectiveSource source, const ParameterTable& table
   engine_ = build(false, std::move(device), why);
   set_group_scalars();
   if (!options_.dataset.empty()) rows_ = options_.dataset[0].shape[0];
+}
+
+void ObjectiveImpl::use(std::shared_ptr<Device> device) {
+  if (capturing_) capturing_->use(device);
+  engine_->use(std::move(device));
+}
+
+void ObjectiveImpl::allocate(SharedMemory shared) {
+  engine_->allocate(std::move(shared));
+  if (!capturing_) return;
+  SharedMemory same;
+  engine_->instance().share_with(capturing_->compiled().program, Share::kProgram, same);
+  capturing_->allocate(std::move(same));
 }
 
 std::unique_ptr<TracedFunction> ObjectiveImpl::traced(bool captures) const {
@@ -176,18 +191,105 @@ StepResult ObjectiveImpl::step(const Feed& inputs, const StepOptions& options) {
   const Turn turn(*turns_);
   engine_->check(inputs);
   check_data();
+  if (!recoverer_.on()) return recoverer_.guarded([&] { return step_once(inputs, options); });
+  KeptInputs kept(inputs);
+  bool lost = false;  // and with the device what lay on it
+  StepResult result = recoverer_.guarded([&] {
+    recoverer_.before_steps(*this, 1);
+    return std::exchange(lost, true) ? step_once(kept.feed(), options) : step_once(inputs, options);
+  });
+  recoverer_.log_step(*this, std::move(kept), !options.captures.empty());
+  return result;
+}
+
+StepResult ObjectiveImpl::step_once(const Feed& inputs, const StepOptions& options) {
   if (options_.detect_nan) keep_for_nan();
   Engine& engine = options.captures.empty() ? *engine_ : capturing(options.captures);
   engine.upload_inputs(inputs);
   last_ = engine.instance().run(next_rows(1));
-  const std::int64_t done = step_++;
-  if (first_unread_ == done) first_unread_ = step_;  // nothing queued before waits to be read
-  const float loss = read_loss(done);
-  if (options_.detect_nan && !std::isfinite(loss)) explain_nan(inputs, done, loss);
-  StepResult result{loss, step_, {}};
+  StepResult result = counted();
+  if (options_.detect_nan && !std::isfinite(result.loss))
+    explain_nan(inputs, result.step - 1, result.loss);
   for (const std::string& name : options.captures)
     result.captures[name] = engine.download_output(capture_output(name));
   return result;
+}
+
+StepResult ObjectiveImpl::counted() {
+  const std::int64_t done = step_++;
+  if (first_unread_ == done) first_unread_ = step_;  // nothing queued before waits to be read
+  return {read_loss(done), step_, {}};
+}
+
+void ObjectiveImpl::repeat_step(const Feed& inputs, bool captures) {
+  Engine& engine = captures ? capturing({}) : *engine_;
+  engine.upload_inputs(inputs);
+  last_ = engine.instance().run(next_rows(1));
+  ++step_;
+}
+
+std::optional<StepResult> ObjectiveImpl::step_for(double seconds, const Feed& inputs) {
+  const Turn turn(*turns_);
+  if (!(seconds >= 0))
+    throw UserError("step_for: expected at least 0 seconds, got " + number_text(seconds));
+  if (options_.detect_nan) throw UserError("step_for: not supported with detect_nan; call step()");
+  if (finished_) return std::exchange(finished_, std::nullopt);
+  if (!unfinished_) {
+    recoverer_.finish();  // of another objective
+    engine_->check(inputs);
+    check_data();
+    Unfinished fresh;
+    if (recoverer_.on()) fresh.inputs = KeptInputs(inputs);
+    unfinished_ = std::move(fresh);
+    recoverer_.set_unfinished(
+        [this] { finished_ = go_on(std::numeric_limits<double>::infinity(), {}); });
+    try {
+      return go_on(seconds, inputs);
+    } catch (...) {
+      if (!unfinished_->begun) {  // the inputs are not to be had again
+        unfinished_.reset();
+        recoverer_.set_unfinished(nullptr);
+      }
+      throw;
+    }
+  }
+  return go_on(seconds, {});
+}
+
+std::optional<StepResult> ObjectiveImpl::go_on(double seconds, const Feed& inputs) {
+  bool lost = inputs.empty();
+  const auto result = recoverer_.repeated([&]() -> std::optional<StepResult> {
+    const bool again = std::exchange(lost, true);
+    if (!unfinished_->begun) {
+      recoverer_.before_steps(*this, 1);
+      unfinished_->before = progress();
+      engine_->upload_inputs(again ? unfinished_->inputs.feed() : inputs);
+      unfinished_->row = next_rows(1).front();
+      unfinished_->next = 0;
+      unfinished_->begun = true;
+    }
+    unfinished_->next = engine_->instance().run_some(unfinished_->row, unfinished_->next,
+                                                     std::chrono::duration<double>(seconds));
+    if (unfinished_->next != 0) return std::nullopt;
+    return counted();
+  });
+  if (!result) return result;
+  recoverer_.set_unfinished(nullptr);
+  recoverer_.log_step(*this, std::move(unfinished_->inputs), false);
+  unfinished_.reset();
+  return result;
+}
+
+bool ObjectiveImpl::cancel_step() {
+  const Turn turn(*turns_);
+  if (!unfinished_) return false;
+  if (unfinished_->begun) {
+    if (unfinished_->next > engine_->instance().first_lasting_launch()) return false;
+    go_back(unfinished_->before);
+  }
+  unfinished_.reset();
+  recoverer_.set_unfinished(nullptr);
+  return true;
 }
 
 float ObjectiveImpl::read_loss(std::int64_t step) {
@@ -218,11 +320,18 @@ void ObjectiveImpl::submit(int count) {
 void ObjectiveImpl::queue(int count, const Turn& turn) {
   while (count > 0) {
     turn.check();
-    const std::span<const HyperValues> rows = next_rows(std::min(count, kMostStepsAtOnce));
-    last_ = engine_->instance().run(rows);
-    step_ += static_cast<std::int64_t>(rows.size());
-    count -= static_cast<int>(rows.size());
+    const int done =
+        recoverer_.guarded([&] { return run_rows(recoverer_.before_steps(*this, count)); });
+    recoverer_.log_steps(*this, done);
+    count -= done;
   }
+}
+
+int ObjectiveImpl::run_rows(int count) {
+  const std::span<const HyperValues> rows = next_rows(std::min(count, kMostStepsAtOnce));
+  last_ = engine_->instance().run(rows);
+  step_ += static_cast<std::int64_t>(rows.size());
+  return static_cast<int>(rows.size());
 }
 
 std::vector<float> ObjectiveImpl::run(int count) {
@@ -257,10 +366,12 @@ std::vector<float> ObjectiveImpl::run(int count) {
 
 std::vector<float> ObjectiveImpl::losses() {
   const auto lock = turns_->lock();
-  engine_->instance().wait(last_);
+  const std::vector<float> ring = recoverer_.guarded([&] {
+    wait();
+    return engine_->download_floats(output_buffer("loss"));
+  });
   const std::int64_t from = std::max(first_unread_, step_ - kLossRing);
   first_unread_ = step_;
-  std::vector<float> ring = engine_->download_floats(output_buffer("loss"));
   std::vector<float> result = std::move(kept_);
   kept_.clear();
   result.reserve(result.size() + static_cast<std::size_t>(step_ - from));
@@ -269,10 +380,16 @@ std::vector<float> ObjectiveImpl::losses() {
   return result;
 }
 
-void ObjectiveImpl::set_lr(Schedule schedule) {
+void ObjectiveImpl::set_lr(const Schedule& schedule) {
   const auto lock = turns_->lock();
   check_rate("set_lr", schedule);
-  schedule_ = std::move(schedule);
+  recoverer_.finish();
+  put_schedule(schedule);
+  recoverer_.log_schedule(*this, schedule);
+}
+
+void ObjectiveImpl::put_schedule(const Schedule& schedule) {
+  schedule_ = schedule;
   schedule_start_ = step_ / options_.accumulate;
 }
 
@@ -290,19 +407,29 @@ void ObjectiveImpl::set(const std::string& name, double value) {
     throw UserError(name + ": expected at least 0 and less than " + number_text(limit->second) +
                     ", got " + number_text(value));
   }
+  recoverer_.finish();
   at->second = value;
+  recoverer_.log_scalar(*this, name, value);
 }
 
 Profile ObjectiveImpl::profile(const Feed& inputs, const ProfileOptions& options) {
   const Turn turn(*turns_);
   engine_->check(inputs);
   check_data();
-  engine_->upload_inputs(inputs);
-  return engine_->profile(options, [&] {
-    HyperValues next = next_rows(1).front();
-    ++step_;
-    return next;
+  KeptInputs kept;
+  if (recoverer_.on()) kept = KeptInputs(inputs);
+  bool lost = false;
+  Profile profile = recoverer_.guarded([&] {
+    recoverer_.before_steps(*this, options.steps);
+    engine_->upload_inputs(std::exchange(lost, true) ? kept.feed() : inputs);
+    return engine_->profile(options, [&] {
+      HyperValues next = next_rows(1).front();
+      ++step_;
+      return next;
+    });
   });
+  recoverer_.log_step(*this, std::move(kept), false, options.steps);
+  return profile;
 }
 
 double ObjectiveImpl::scale_number(ScaleNumber which, const char* call) const {
@@ -311,15 +438,16 @@ double ObjectiveImpl::scale_number(ScaleNumber which, const char* call) const {
     throw UserError(std::string(call) +
                     ": the loss is not scaled: neither mixed_precision nor loss_scale is enabled");
   }
-  const float kept =
-      engine_->download_floats(state_buffer(scale_state(part_)))[static_cast<std::size_t>(which)];
+  const std::vector<float> state = recoverer_.guarded(
+      [&] { return engine_->download_floats(state_buffer(scale_state(part_))); });
+  const float kept = state[static_cast<std::size_t>(which)];
   const bool first = which == ScaleNumber::kFactor && kept == 0;
   return first ? options_.loss_scale.value_or(LossScale{}).init_scale : kept;
 }
 
 NamedTensors ObjectiveImpl::download_grads() const {
   const auto lock = turns_->lock();
-  std::vector<float> grads = engine_->download_floats("grads");
+  std::vector<float> grads = recoverer_.guarded([&] { return engine_->download_floats("grads"); });
   if (scales() && step_ > 0) {
     const auto unscale = static_cast<float>(scale_number(ScaleNumber::kUnscale, "download_grads"));
     for (float& each : grads) each *= unscale;
@@ -331,6 +459,18 @@ void ObjectiveImpl::start_averages(const std::vector<float>& params) {
   if (!part_.averaged) return;
   const auto from = params.begin() + part_.begin;
   engine_->upload_state(part_.state(kEmaName), {from, from + part_.elements});
+}
+
+void ObjectiveImpl::go_back(const Progress& progress) {
+  engine_->scalars() = progress.scalars;
+  step_ = progress.step;
+  epoch_ = progress.epoch;
+  position_ = progress.position;
+  schedule_ = progress.schedule;
+  schedule_start_ = progress.schedule_start;
+  order_sent_ = false;
+  last_ = 0;
+  if (unfinished_) unfinished_->begun = false;
 }
 
 void ObjectiveImpl::reset() {
@@ -366,7 +506,7 @@ double ObjectiveImpl::grad_norm() const {
     throw UserError(
         "grad_norm: not computed: enable clip_grad_norm, skip_nonfinite or loss scaling");
   }
-  return engine_->download_output(kGradNorm).floats()[0];
+  return recoverer_.guarded([&] { return engine_->download_output(kGradNorm).floats()[0]; });
 }
 
 std::map<std::string, double> ObjectiveImpl::scalars() const {

@@ -4,10 +4,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "api/checkpoint.h"
 #include "api/engine.h"
 #include "api/loss_scale.h"
+#include "api/recoverer.h"
 #include "api/turns.h"
 
 namespace tensorgrad::detail {
@@ -18,15 +20,17 @@ class ObjectiveImpl {
   // number is its own; the table outlives it.
   ObjectiveImpl(ObjectiveSource source, const ParameterTable& table, std::size_t number,
                 std::shared_ptr<Device> device, const std::string& why,
-                std::shared_ptr<Turns> turns, const SourceLocation& location);
-  void allocate(SharedMemory shared) { engine_->allocate(std::move(shared)); }
+                std::shared_ptr<Turns> turns, Recoverer& recoverer, const SourceLocation& location);
+  void allocate(SharedMemory shared);
 
   StepResult step(const Feed& inputs, const StepOptions& options);
+  std::optional<StepResult> step_for(double seconds, const Feed& inputs);
+  bool cancel_step();
   void submit(int count);
   void bind_input(const std::string& name, WGPUBufferImpl* native);
   std::vector<float> run(int count);
   std::vector<float> losses();
-  void set_lr(Schedule schedule);
+  void set_lr(const Schedule& schedule);
   void set(const std::string& name, double value);
   Profile profile(const Feed& inputs, const ProfileOptions& options);
 
@@ -57,15 +61,21 @@ class ObjectiveImpl {
   void go_on_as(const ObjectiveImpl& other);
 
   // What a checkpoint holds of it, beside states.
-  struct Progress {
-    std::int64_t step = 0, epoch = 0, position = 0, schedule_start = 0;
-    Schedule schedule = 0.0;
-    std::map<std::string, double> scalars;
-  };
+  [[nodiscard]] Progress progress() const;
   void write(std::map<std::string, std::string>& fields) const;
   // Throws IoError where the fields are none of such an objective.
   [[nodiscard]] Progress read(const Checkpoint& checkpoint, const std::string& path) const;
   void go_on_from(Progress progress, std::uint32_t seed);
+
+  // For the recoverer. Losses that wait to be read still do.
+  void use(std::shared_ptr<Device> device);
+  void go_back(const Progress& progress);
+  // Steps on the dataset, as many of `count` as go at once; returns how many.
+  int run_rows(int count);
+  void repeat_step(const Feed& inputs, bool captures);
+  void put_scalar(const std::string& name, double value) { engine_->scalars()[name] = value; }
+  void put_schedule(const Schedule& schedule);
+  void wait() { engine_->instance().wait(last_); }
 
  private:
   void check_same_options(const Checkpoint& checkpoint, const std::string& path) const;
@@ -81,6 +91,11 @@ class ObjectiveImpl {
   void set_group_scalars();
   [[nodiscard]] bool scales() const { return options_.mixed_precision || options_.loss_scale; }
   void queue(int count, const Turn& turn);
+  StepResult step_once(const Feed& inputs, const StepOptions& options);
+  // Counts a step that was run, and reads its loss.
+  StepResult counted();
+  // Goes on with the unfinished step, on these inputs if it has to begin.
+  std::optional<StepResult> go_on(double seconds, const Feed& inputs);
   // The run-time scalars of step number `step` (from 0).
   void put_hypers(std::int64_t step, std::int64_t cursor, HyperValues& values) const;
   // The rows of the next `count` steps, no further than
@@ -97,6 +112,7 @@ class ObjectiveImpl {
                                   const HyperValues& values) const;
 
   std::shared_ptr<Turns> turns_;
+  Recoverer& recoverer_;  // the trainer's
   ObjectiveSource source_;
   CompileOptions& options_ = source_.options;
   const ParameterTable& table_;
@@ -120,7 +136,17 @@ class ObjectiveImpl {
   bool order_sent_ = false;
   std::vector<std::int32_t> order_;  // of the rows in the last epoch that was begun
   Ticket last_ = 0;
-  std::vector<HyperValues> next_;  // of the last steps: the next ones allocate nothing
+  // A step of step_for().
+  struct Unfinished {
+    bool begun = false;    // else it begins again: it has not, or the device was lost
+    std::size_t next = 0;  // launch
+    HyperValues row;
+    Progress before;
+    KeptInputs inputs;  // if they may be needed again
+  };
+  std::optional<Unfinished> unfinished_;
+  std::optional<StepResult> finished_;  // by another call than step_for()
+  std::vector<HyperValues> next_;       // of the last steps: the next ones allocate nothing
   // What the last step began with, kept for detect_nan.
   std::map<std::string, std::vector<std::uint32_t>> before_;
 };

@@ -69,6 +69,10 @@ std::vector<ObjectiveSource> with_common_options(std::vector<ObjectiveSource> so
       throw UserError(sources[k].name.empty()
                           ? "compile: the loss is an empty function"
                           : "compile: the objective " + in_marks(sources[k].name) + " has no loss");
+    if (named && own.recovery.snapshot_steps != RecoveryOptions::kDefaultSteps) {
+      throw UserError("objective " + in_marks(sources[k].name) +
+                      ": recovery must be set in TrainerOptions");
+    }
     own.seed = objective_seed(options.seed, k);
     own.device = options.device;
     own.memory_budget = options.memory_budget;
@@ -83,24 +87,56 @@ std::uint32_t objective_seed(std::uint32_t seed, std::size_t number) {
 TrainerImpl::TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sources,
                          const TrainerOptions& options, const SourceLocation& location,
                          const Engine* other)
-    : model_(std::move(model)), options_(options), table_(model_, picks_of(sources)) {
+    : model_(std::move(model)),
+      options_(options),
+      table_(model_, picks_of(sources)),
+      recoverer_(std::make_shared<Recoverer>(*this, options.recovery)) {
   std::string why = other != nullptr ? other->why() : "";
   const std::shared_ptr<Device> device =
       other != nullptr ? other->device() : open_device(options.device, why);
   for (std::size_t k = 0; k < sources.size(); ++k) {
     const std::string name = sources[k].name;
     in_objective(name, [&] {
-      objectives_.push_back(std::make_unique<ObjectiveImpl>(std::move(sources[k]), table_, k,
-                                                            device, why, turns_, location));
+      objectives_.push_back(std::make_unique<ObjectiveImpl>(
+          std::move(sources[k]), table_, k, device, why, turns_, *recoverer_, location));
     });
   }
   collect_states();
   check_datasets();
-  allocate();
-  const std::vector<float> params = table_.initial(options_.seed, options_.initial);
-  engine().upload_params(params);
-  for (const State& state : states_) state.engine().reset_state(state.entry);
-  start_averages(params, true);
+  if (device->info().backend == "webgpu") recoverer_->turn_on();
+  std::vector<float> params;
+  if (device->info().computes) params = table_.initial(options_.seed, options_.initial);
+  recoverer_->set_up([&] {
+    allocate();
+    if (!device->info().computes) return;
+    engine().upload_params(params);
+    for (const State& state : states_) state.engine().reset_state(state.entry);
+    start_averages(params, true);
+    recoverer_->take();
+  });
+}
+
+void TrainerImpl::use(const std::shared_ptr<Device>& device) {
+  for (const auto& objective : objectives_) objective->use(device);
+}
+
+std::vector<const Instance*> TrainerImpl::instances() const {
+  std::vector<const Instance*> all;
+  for (const auto& objective : objectives_) all.push_back(&objective->engine().instance());
+  return all;
+}
+
+void TrainerImpl::move(CompiledFunctionImpl& function) {
+  function.use(engine().device(), instances());
+}
+
+void TrainerImpl::wait() {
+  for (const auto& objective : objectives_) objective->wait();
+}
+
+std::vector<Recovery> TrainerImpl::recoveries() const {
+  const auto lock = turns_->lock();
+  return recoverer_->recoveries();
 }
 
 void TrainerImpl::collect_states() {
@@ -188,18 +224,31 @@ std::vector<std::string> TrainerImpl::dataset_names() const {
   return all;
 }
 
-void TrainerImpl::upload_data(const std::string& name, const HostView& values) {
-  const auto lock = turns_->lock();
+std::vector<Engine*> TrainerImpl::users_of_data(const std::string& name,
+                                                const HostView& values) const {
   std::vector<Engine*> users;
   for (const auto& objective : objectives_) {
     if (objective->engine().check_data(name, values)) users.push_back(&objective->engine());
   }
   if (users.empty()) check_known("unknown dataset entry", name, dataset_names());
+  return users;
+}
+
+void TrainerImpl::upload_data(const std::string& name, const HostView& values) {
+  const auto lock = turns_->lock();
+  const std::vector<Engine*> users = users_of_data(name, values);
   if (users.front()->bound(data_buffer(name))) {
     throw UserError("upload_data: '" + name + "' is bound to an application buffer");
   }
-  users.front()->upload_data(name, values);
+  // What is repeated must not see the new data.
+  recoverer_->guarded([&] { recoverer_->take_if_behind(); });
+  recoverer_->keep_data(name, values);
+  recoverer_->guarded([&] { users.front()->upload_data(name, values); });
   for (Engine* user : users) user->mark_given(name, true);
+}
+
+void TrainerImpl::put_data(const std::string& name, const HostView& values) {
+  users_of_data(name, values).front()->upload_data(name, values);
 }
 
 void TrainerImpl::bind_data(const std::string& name, WGPUBufferImpl* native) {
@@ -226,13 +275,22 @@ void TrainerImpl::start_averages(const std::vector<float>& params, bool always) 
 
 void TrainerImpl::reset(const ResetOptions& options) {
   const auto lock = turns_->lock();
-  if (options.params) engine().upload_params(table_.initial(options_.seed, options_.initial));
+  recoverer_->guarded([&] {
+    reset_now(options);
+    recoverer_->take();
+  });
+}
+
+void TrainerImpl::reset_now(const ResetOptions& options) {
+  const bool computes = engine().device()->info().computes;
+  if (options.params && computes)
+    engine().upload_params(table_.initial(options_.seed, options_.initial));
   for (const State& state : states_) {
     if (state.models() ? options.params : options.optimizer)
       state.engine().reset_state(state.entry);
   }
   if (!options.optimizer) return;
-  start_averages(engine().download_floats("params"), true);
+  if (computes && averages()) start_averages(engine().download_floats("params"), true);
   for (const auto& objective : objectives_) objective->reset();
   for (const auto& [name, weak] : loaders_) {
     if (const auto each = weak.lock()) each->reset();
@@ -241,12 +299,16 @@ void TrainerImpl::reset(const ResetOptions& options) {
 
 NamedTensors TrainerImpl::download_params() {
   const auto lock = turns_->lock();
-  return table_.unpack(engine().download_floats("params"));
+  return recoverer_->guarded([&] { return table_.unpack(engine().download_floats("params")); });
 }
 
 NamedTensors TrainerImpl::download_ema() {
   const auto lock = turns_->lock();
   if (!averages()) throw UserError("download_ema: ema_decay is not set");
+  return recoverer_->guarded([&] { return averaged(); });
+}
+
+NamedTensors TrainerImpl::averaged() const {
   return table_.averages(engine().download_floats("params"), [&](const std::string& name) {
     const auto state = std::find_if(states_.begin(), states_.end(),
                                     [&](const State& each) { return each.entry.name == name; });
@@ -256,6 +318,10 @@ NamedTensors TrainerImpl::download_ema() {
 
 NamedTensors TrainerImpl::download_optimizer() {
   const auto lock = turns_->lock();
+  return recoverer_->guarded([&] { return optimizer_states(); });
+}
+
+NamedTensors TrainerImpl::optimizer_states() const {
   NamedTensors result;
   for (const State& state : states_) {
     if (!state.optimizers()) continue;
@@ -269,26 +335,32 @@ NamedTensors TrainerImpl::download_optimizer() {
 
 void TrainerImpl::upload_params(const NamedTensors& params, bool partial) {
   const auto lock = turns_->lock();
-  std::vector<float> flat(static_cast<size_t>(table_.elements()));
-  if (partial) flat = engine().download_floats("params");
-  table_.write(params, "upload_params", partial, flat);
-  engine().upload_params(flat);
-  start_averages(flat, false);
+  recoverer_->guarded([&] {
+    std::vector<float> flat(static_cast<size_t>(table_.elements()));
+    if (partial) flat = engine().download_floats("params");
+    table_.write(params, "upload_params", partial, flat);
+    engine().upload_params(flat);
+    start_averages(flat, false);
+    recoverer_->take();
+  });
 }
 
 void TrainerImpl::import_weights(const FileSource& source, const ImportOptions& options) {
   const auto lock = turns_->lock();
   std::vector<StateEntry> entries;
   for (const State& state : states_) entries.push_back(state.entry);
-  const ImportedModel model =
-      import_model(source, options, table_, entries, engine().download_floats("params"));
-  engine().upload_params(model.params);
-  for (const State& state : states_) {
-    const auto given = model.states.find(state.entry.name);
-    if (given == model.states.end()) continue;
-    state.engine().instance().upload(state.buffer(), 0, given->second.bytes);
-  }
-  start_averages(model.params, false);
+  recoverer_->guarded([&] {
+    const ImportedModel model =
+        import_model(source, options, table_, entries, engine().download_floats("params"));
+    engine().upload_params(model.params);
+    for (const State& state : states_) {
+      const auto given = model.states.find(state.entry.name);
+      if (given == model.states.end()) continue;
+      state.engine().instance().upload(state.buffer(), 0, given->second.bytes);
+    }
+    start_averages(model.params, false);
+    recoverer_->take();
+  });
 }
 
 void TrainerImpl::upload_optimizer(const NamedTensors& states, bool partial) {
@@ -303,15 +375,19 @@ void TrainerImpl::upload_optimizer(const NamedTensors& states, bool partial) {
       throw UserError("upload_optimizer: the optimizer has no state '" + name + "'");
     parts[state][name.substr(slash + 1)] = tensor;
   }
-  std::vector<std::pair<const State*, std::vector<float>>> written;
-  for (const State& state : states_) {
-    if (!state.optimizers()) continue;
-    const std::string& name = state.entry.name;
-    auto& [to, flat] = written.emplace_back(&state, state.engine().download_floats(state.buffer()));
-    const std::string what = "upload_optimizer: state " + name.substr(kOptimPrefix.size());
-    state.objective->part().write(parts[name], what, partial, flat);
-  }
-  for (const auto& [state, flat] : written) state->engine().upload_state(state->entry.name, flat);
+  recoverer_->guarded([&] {
+    std::vector<std::pair<const State*, std::vector<float>>> written;
+    for (const State& state : states_) {
+      if (!state.optimizers()) continue;
+      const std::string& name = state.entry.name;
+      auto& [to, flat] =
+          written.emplace_back(&state, state.engine().download_floats(state.buffer()));
+      const std::string what = "upload_optimizer: state " + name.substr(kOptimPrefix.size());
+      state.objective->part().write(parts[name], what, partial, flat);
+    }
+    for (const auto& [state, flat] : written) state->engine().upload_state(state->entry.name, flat);
+    recoverer_->take();
+  });
 }
 
 bool TrainerImpl::averages() const {
@@ -325,14 +401,14 @@ std::shared_ptr<CompiledFunctionImpl> TrainerImpl::attach(TraceFunction forward,
   const auto lock = turns_->lock();
   if (options.weights == WeightSource::kEma && !averages())
     throw UserError("attach: the trainer keeps no averages: ema_decay is not set", location);
-  std::vector<const Instance*> owners;
-  for (const auto& objective : objectives_) owners.push_back(&objective->engine().instance());
   FunctionOptions own = options;
   if (!own.seed) own.seed = objective_seed(options_.seed, attached_++);
   // The device lives as long as any buffer on it.
-  auto attached = std::make_shared<CompiledFunctionImpl>(
-      model_, table_, std::move(forward), own, engine().device(), "shared with the trainer",
-      turns_->beside(), owners, location);
+  auto attached = recoverer_->guarded([&] {
+    return std::make_shared<CompiledFunctionImpl>(model_, table_, forward, own, engine().device(),
+                                                  "shared with the trainer", turns_->beside(),
+                                                  instances(), location, recoverer_);
+  });
   for (const StateEntry& theirs : attached->engine().states()) {
     for (const State& ours : states_) {
       if (ours.entry.name != theirs.name || ours.entry.type == theirs.type) continue;
@@ -341,6 +417,7 @@ std::shared_ptr<CompiledFunctionImpl> TrainerImpl::attach(TraceFunction forward,
                       location);
     }
   }
+  recoverer_->add(attached);
   return attached;
 }
 
@@ -352,9 +429,11 @@ void TrainerImpl::take_states(const TrainerImpl& old) {
           return each.entry.name == state.entry.name && each.entry.type == state.entry.type;
         });
     if (theirs == old.states_.end()) continue;
-    state.engine().upload_state(state.entry.name,
-                                theirs->engine().download_floats(theirs->buffer()));
+    const std::vector<float> values =
+        old.recoverer_->guarded([&] { return theirs->engine().download_floats(theirs->buffer()); });
+    recoverer_->guarded([&] { state.engine().upload_state(state.entry.name, values); });
   }
+  recoverer_->guarded([&] { recoverer_->take(); });
 }
 
 std::shared_ptr<TrainerImpl> TrainerImpl::replaced(ModelFunctions model,
@@ -392,6 +471,7 @@ CompileReport TrainerImpl::report() const {
     all.passes.insert(all.passes.end(), one.passes.begin(), one.passes.end());
   }
   all.peak_bytes = bytes_;
+  all.snapshot_bytes = recoverer_->host_bytes();
   return all;
 }
 

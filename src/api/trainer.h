@@ -15,7 +15,11 @@ class TrainerImpl {
   TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sources,
               const TrainerOptions& options, const SourceLocation& location,
               const Engine* other = nullptr);
+  TrainerImpl(const TrainerImpl&) = delete;
+  TrainerImpl& operator=(const TrainerImpl&) = delete;
+  ~TrainerImpl() { recoverer_->leave(); }
 
+  [[nodiscard]] std::size_t size() const { return objectives_.size(); }
   [[nodiscard]] ObjectiveImpl& objective(std::size_t index) const { return *objectives_[index]; }
   // The number of that name; throws UserError with the names there are.
   [[nodiscard]] std::size_t find(const std::string& name) const;
@@ -41,6 +45,18 @@ class TrainerImpl {
   std::shared_ptr<TrainerImpl> replaced(ModelFunctions model, std::vector<TraceFunction> losses,
                                         bool keep, const SourceLocation& location);
 
+  // For the recoverer. After use(), allocate() makes all buffers, with initial states; then move()
+  // takes functions along.
+  void use(const std::shared_ptr<Device>& device);
+  void allocate();
+  void move(CompiledFunctionImpl& function);
+  void put_data(const std::string& name, const HostView& values);
+  void wait();
+  // Of a checkpoint: of objectives; of the loaders that are there.
+  [[nodiscard]] std::map<std::string, std::string> fields() const;
+  [[nodiscard]] std::map<std::string, std::string> loader_fields() const;
+  [[nodiscard]] std::vector<Recovery> recoveries() const;
+
   // Of all objectives.
   [[nodiscard]] CompileReport report() const;
   [[nodiscard]] std::string explain() const;
@@ -63,7 +79,16 @@ class TrainerImpl {
   [[nodiscard]] bool averages() const;  // some objective keeps them
   void collect_states();
   void check_datasets() const;
-  void allocate();
+  [[nodiscard]] std::vector<const Instance*> instances() const;
+  void reset_now(const ResetOptions& options);
+  [[nodiscard]] NamedTensors averaged() const;
+  [[nodiscard]] NamedTensors optimizer_states() const;
+  // The engines that have the dataset entry. Throws UserError where that is none.
+  [[nodiscard]] std::vector<Engine*> users_of_data(const std::string& name,
+                                                   const HostView& values) const;
+  // Parameters and states of a checkpoint, as `read` gives a buffer's contents.
+  [[nodiscard]] Checkpoint checkpoint_of(
+      const std::function<std::vector<float>(Engine&, const std::string&)>& read) const;
   // Of all objectives, or of those that have not begun.
   void start_averages(const std::vector<float>& params, bool always);
   // The model's states that `old` has by the same name and type are as they are there.
@@ -83,6 +108,7 @@ class TrainerImpl {
   ModelFunctions model_;
   TrainerOptions options_;
   ParameterTable table_;
+  std::shared_ptr<Recoverer> recoverer_;  // the functions' too
   std::vector<std::unique_ptr<ObjectiveImpl>> objectives_;
   std::size_t attached_ = 0;   // functions that were given a seed
   std::vector<State> states_;  // each once

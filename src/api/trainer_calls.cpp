@@ -45,6 +45,10 @@ StepOutcome Stepper::try_step(const Feed& inputs, const StepOptions& options, Lo
     return {Status::kFailed, {}, error.what()};
   }
 }
+std::optional<StepResult> Stepper::step_for(double seconds, const Feed& inputs, Loc loc) {
+  return at_line(loc, [&] { return trainer_->objective(index_).step_for(seconds, inputs); });
+}
+bool Stepper::cancel_step() { return trainer_->objective(index_).cancel_step(); }
 std::vector<float> Stepper::run(int count, Loc loc) {
   return at_line(loc, [&] { return trainer_->objective(index_).run(count); });
 }
@@ -73,7 +77,7 @@ double Stepper::lr(Loc loc) const {
   return at_line(loc, [&] { return trainer_->objective(index_).lr(); });
 }
 void Stepper::set_lr(Schedule schedule, Loc loc) {
-  at_line(loc, [&] { trainer_->objective(index_).set_lr(std::move(schedule)); });
+  at_line(loc, [&] { trainer_->objective(index_).set_lr(schedule); });
 }
 void Stepper::set(const std::string& name, double value, Loc loc) {
   at_line(loc, [&] { trainer_->objective(index_).set(name, value); });
@@ -170,6 +174,7 @@ std::vector<std::byte> TrainerBase::save_bytes(Loc loc) const {
 void TrainerBase::load(const FileSource& source, Loc loc) {
   at_line(loc, [&] { impl_->load(source); });
 }
+std::vector<Recovery> TrainerBase::recoveries() const { return impl_->recoveries(); }
 std::string TrainerBase::device() const { return impl_->engine().device_text(); }
 DeviceOptions TrainerBase::same_device() const { return impl_->engine().same_device(); }
 

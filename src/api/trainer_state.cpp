@@ -100,6 +100,10 @@ Schedule parse_schedule(const std::string& text, const std::string& path) {
 
 }  // namespace
 
+Progress ObjectiveImpl::progress() const {
+  return {step_, epoch_, position_, schedule_start_, schedule_, engine_->scalars()};
+}
+
 std::string ObjectiveImpl::field(const std::string& name) const {
   return source_.name.empty() ? name : "objective." + source_.name + "." + name;
 }
@@ -168,8 +172,7 @@ void ObjectiveImpl::check_same_options(const Checkpoint& checkpoint,
   }
 }
 
-ObjectiveImpl::Progress ObjectiveImpl::read(const Checkpoint& checkpoint,
-                                            const std::string& path) const {
+Progress ObjectiveImpl::read(const Checkpoint& checkpoint, const std::string& path) const {
   check_same_options(checkpoint, path);
   Progress progress;
   progress.step = integer_field(checkpoint, field("step"), path);
@@ -205,6 +208,7 @@ void TrainerImpl::add_loader(const std::string& name, const std::shared_ptr<Load
   if (!kept.expired() && kept.lock() != loader)
     throw UserError("add_loader: the trainer already has a loader '" + name + "'");
   kept = loader;
+  recoverer_->note_loaders();
 }
 
 std::shared_ptr<LoaderImpl> TrainerImpl::loader(const std::string& name) const {
@@ -233,13 +237,51 @@ TrainerImpl::LoaderStates TrainerImpl::loader_states(const Checkpoint& checkpoin
   return states;
 }
 
+std::map<std::string, std::string> TrainerImpl::fields() const {
+  std::map<std::string, std::string> fields = {{"version", std::to_string(kVersion)},
+                                               {"seed", std::to_string(options_.seed)}};
+  if (const std::string all = listed(names()); !all.empty()) fields[kObjectivesField] = all;
+  for (const auto& objective : objectives_) objective->write(fields);
+  return fields;
+}
+
+std::map<std::string, std::string> TrainerImpl::loader_fields() const {
+  std::map<std::string, std::string> fields;
+  for (const auto& [name, weak] : loaders_) {
+    if (const auto each = weak.lock()) fields[std::string(kLoaderPrefix) + name] = each->text();
+  }
+  return fields;
+}
+
 void TrainerImpl::save(const FileSink& sink) {
   const auto lock = turns_->lock();
+  for (const auto& [name, weak] : loaders_) static_cast<void>(loader(name));
+  const bool stranded = recoverer_->stranded();
   Checkpoint checkpoint;
-  checkpoint.params = table_.unpack(engine().download_floats("params"));
+  try {
+    checkpoint = recoverer_->guarded([&] {
+      Checkpoint now = checkpoint_of(
+          [](Engine& engine, const std::string& buffer) { return engine.download_floats(buffer); });
+      now.fields = fields();
+      now.fields.merge(loader_fields());
+      return now;
+    });
+  } catch (const DeviceLostError&) {
+    if (!stranded) throw;  // the error says what would be saved
+    checkpoint = checkpoint_of(
+        [&](Engine&, const std::string& buffer) { return recoverer_->saved_floats(buffer); });
+    checkpoint.fields = recoverer_->fields();
+  }
+  write_checkpoint(sink, std::move(checkpoint));
+}
+
+Checkpoint TrainerImpl::checkpoint_of(
+    const std::function<std::vector<float>(Engine&, const std::string&)>& read) const {
+  Checkpoint checkpoint;
+  checkpoint.params = table_.unpack(read(engine(), "params"));
   for (const State& state : states_) {
     const auto& [name, type, initial] = state.entry;
-    const std::vector<float> values = state.engine().download_floats(state.buffer());
+    const std::vector<float> values = read(state.engine(), state.buffer());
     if (!state.optimizers()) {
       checkpoint.states[name] = from_floats(type.shape, type.dtype, values);
       continue;
@@ -247,14 +289,7 @@ void TrainerImpl::save(const FileSink& sink) {
     for (auto& [parameter, tensor] : state.objective->part().unpack(values))
       checkpoint.states[name + "/" + parameter] = std::move(tensor);
   }
-  checkpoint.fields = {{"version", std::to_string(kVersion)},
-                       {"seed", std::to_string(options_.seed)}};
-  if (const std::string all = listed(names()); !all.empty())
-    checkpoint.fields[kObjectivesField] = all;
-  for (const auto& objective : objectives_) objective->write(checkpoint.fields);
-  for (const auto& [name, weak] : loaders_)
-    checkpoint.fields[std::string(kLoaderPrefix) + name] = loader(name)->text();
-  write_checkpoint(sink, std::move(checkpoint));
+  return checkpoint;
 }
 
 std::vector<float> TrainerImpl::read_state(const State& state, const Checkpoint& checkpoint,
@@ -296,20 +331,23 @@ void TrainerImpl::load(const FileSource& source) {
   check_objectives(checkpoint, names(), path);
   const std::int64_t seed = integer_field(checkpoint, "seed", path);
   if (seed > 0xffffffffLL) refuse_field(path, "seed", std::to_string(seed));
-  std::vector<ObjectiveImpl::Progress> progress;
+  std::vector<Progress> progress;
   for (const auto& objective : objectives_) progress.push_back(objective->read(checkpoint, path));
   const std::vector<float> params = table_.pack(checkpoint.params, path);
   check_states_known(checkpoint, path);
   std::vector<std::vector<float>> states;
   for (const State& state : states_) states.push_back(read_state(state, checkpoint, path));
   const LoaderStates loaders = loader_states(checkpoint, path);
-  engine().upload_params(params);
-  for (const auto& [each, state] : loaders) each->load_state(state);
-  for (std::size_t i = 0; i < states.size(); ++i)
-    states_[i].engine().upload_state(states_[i].entry.name, states[i]);
-  options_.seed = static_cast<std::uint32_t>(seed);
-  for (std::size_t k = 0; k < objectives_.size(); ++k)
-    objectives_[k]->go_on_from(std::move(progress[k]), objective_seed(options_.seed, k));
+  recoverer_->guarded([&] {
+    engine().upload_params(params);
+    for (std::size_t i = 0; i < states.size(); ++i)
+      states_[i].engine().upload_state(states_[i].entry.name, states[i]);
+    for (const auto& [each, state] : loaders) each->load_state(state);
+    options_.seed = static_cast<std::uint32_t>(seed);
+    for (std::size_t k = 0; k < objectives_.size(); ++k)
+      objectives_[k]->go_on_from(progress[k], objective_seed(options_.seed, k));
+    recoverer_->take();
+  });
 }
 
 }  // namespace tensorgrad::detail

@@ -164,8 +164,8 @@ struct ObjectiveSpec {
   detail::LossFunction<Model> loss;  ///< `loss(model, inputs)` returns the scalar to minimize.
   ParamFilter params = {};           ///< Parameters to train; default: all.
 
-  /// Options of this loss. `seed`, `device`, `memory_budget` and `initial` must not be set; they
-  /// are in TrainerOptions.
+  /// Options of this loss. `seed`, `device`, `memory_budget`, `initial` and `recovery` must not
+  /// be set; they are in TrainerOptions.
   CompileOptions options = {};
 };
 
@@ -199,7 +199,9 @@ Trainer<Model> compile(Model model, Loss loss, const CompileOptions& options,
       kept, {function},
       detail::make_trainer(
           std::move(functions), {{"", detail::traced_loss<Model>(kept, function), {}, options}},
-          false, {options.seed, options.device, options.memory_budget, options.initial}, loc));
+          false,
+          {options.seed, options.device, options.memory_budget, options.initial, options.recovery},
+          loc));
 }
 
 /// Compiles several losses over one model, for example the two sides of a GAN. The caller decides
@@ -232,8 +234,9 @@ MultiTrainer<Model> compile(
 }
 
 /// Compiles as compile(), but without a device. Use it for report(), explain(), graph() and names
-/// of parameters, scalars and captures. The program is planned for the minimum limits of WebGPU.
-/// Steps compute nothing.
+/// of parameters, scalars and captures. The program is planned for the minimum limits of WebGPU,
+/// except that buffers can have any size, and a launch can bind more if it cannot be split. No
+/// initial values are drawn, and steps compute nothing.
 template <class Model, class Loss>
   requires(!std::same_as<Loss, std::vector<ObjectiveSpec<Model>>>)
 Trainer<Model> trace(Model model, Loss loss, CompileOptions options, Loc loc = Loc::current()) {

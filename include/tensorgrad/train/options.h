@@ -12,6 +12,7 @@
 #include "tensorgrad/optim/optimizers.h"
 #include "tensorgrad/train/device.h"
 #include "tensorgrad/train/inputs.h"
+#include "tensorgrad/train/recovery.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -88,6 +89,7 @@ struct CompileOptions {
 
   DeviceOptions device = {};
   std::int64_t memory_budget = 0;  ///< Bytes; compile() throws UserError above it. 0: no limit.
+  RecoveryOptions recovery = {};   ///< What happens if the device is lost.
 
   /// Throws UserError if an integer input or dataset entry that is used as an index is out of
   /// range. If false, kernels read 0 and drop writes for such indices.
@@ -108,6 +110,7 @@ struct TrainerOptions {
   DeviceOptions device = {};
   std::int64_t memory_budget = 0;  ///< Bytes for all objectives together; 0: no limit.
   InitFunction initial = {};       ///< See CompileOptions::initial.
+  RecoveryOptions recovery = {};   ///< See CompileOptions::recovery.
 };
 
 /// Parameters that an attached function reads.
@@ -195,6 +198,10 @@ struct CompileReport {
   double milliseconds = 0;      ///< Compile time, without building the device's kernels.
   int launches = 0;             ///< Kernel launches per step or run.
   std::int64_t peak_bytes = 0;  ///< Device memory of all buffers.
+
+  /// Host memory of the trainer's snapshot (RecoveryOptions), of its copies of dataset entries and
+  /// of the inputs that it keeps now; 0 without snapshots.
+  std::int64_t snapshot_bytes = 0;
   std::vector<std::pair<std::string, double>> passes;  ///< Name and milliseconds of each pass.
 };
 

@@ -84,6 +84,24 @@ class Stepper {
   StepOutcome try_step(const Feed& inputs = {}, const StepOptions& options = {},
                        Loc loc = Loc::current());
 
+  /// Runs launches of a step for `seconds`, as many as fit by what they took before, but at least
+  /// one. Returns the step's result once it is complete, else nothing. For programs that train
+  /// between frames:
+  /// ```cpp
+  /// if (auto done = trainer.step_for(0.002, inputs)) show(done->loss);  // each frame
+  /// ```
+  /// The first call starts the step on `inputs`, as step(); the calls that continue it ignore
+  /// theirs. Other calls of the trainer, its objectives and attached functions finish the step
+  /// first; the next step_for() then returns its result. There are no captures.
+  ///
+  /// Throws as step(), and UserError if `seconds` is negative or CompileOptions::detect_nan is set.
+  std::optional<StepResult> step_for(double seconds, const Feed& inputs = {},
+                                     Loc loc = Loc::current());
+
+  /// Discards the step that step_for() started, unless it has begun to change parameters or states.
+  /// Returns true if it was discarded, and false if there is none or it must be finished.
+  bool cancel_step();
+
   /// Runs `count` steps on the dataset or on bound inputs, and returns their losses. Throws
   /// UserError if a dataset entry has not been uploaded, an input is not bound (see bind_input()),
   /// or `count` is negative. Throws AbortedError if TrainerBase::abort() is called meanwhile;
@@ -287,6 +305,9 @@ class TrainerBase {
   /// Checkpoints of older versions lack the optimizer's name and `batch`; these are then not
   /// compared.
   void load(const FileSource& source, Loc loc = Loc::current());
+
+  /// Returns what was done after each loss of the device so far; see RecoveryOptions.
+  [[nodiscard]] std::vector<Recovery> recoveries() const;
 
   /// Returns the device's kind and name and why it was chosen.
   [[nodiscard]] std::string device() const;

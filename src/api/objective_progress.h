@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// Where an objective is, beside parameters and states.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "tensorgrad/optim/schedule.h"
+
+namespace tensorgrad::detail {
+
+struct Progress {
+  std::int64_t step = 0, epoch = 0, position = 0, schedule_start = 0;
+  Schedule schedule = 0.0;
+  std::map<std::string, double> scalars;
+};
+
+}  // namespace tensorgrad::detail

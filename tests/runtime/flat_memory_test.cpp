@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Memory of the process does not grow with the number of steps.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <fstream>
+
+#include "runtime/shared.h"
+#include "tensorgrad/tensorgrad.h"
+
+namespace tensorgrad::testing {
+namespace {
+
+constexpr std::int64_t kMaxGrowth = 8 << 20;  // bytes: what allocators and drivers keep
+
+std::int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+struct Flat {
+  nn::Linear hidden{3, 8}, out{8, 2};
+  TG_MODULE(hidden, out)
+};
+
+// Two trainers on one device, and a function of the first, in all ways of stepping.
+void stays_flat(const std::string& kind, int steps) {
+  const auto loss = [](const Flat& net, const Inputs& in) {
+    return mse(capture("y", net.out(tanh(net.hidden(in["x"])))), in["y"]);
+  };
+  CompileOptions options{.inputs = {{"x", {4, 3}}, {"y", {4, 2}}}, .optimizer = optim::Adam{}};
+  options.device = {.kind = kind, .allow_software = true};
+  options.recovery = {.snapshot_steps = 20};
+  auto trainer = compile(Flat{}, loss, options);
+  CompileOptions with_data{.dataset = {{"x", {22, 3}}, {"y", {22, 2}}},
+                           .batch = 4,
+                           .optimizer = optim::Adam{},
+                           .device = trainer.same_device(),
+                           .recovery = options.recovery};
+  auto other = compile(Flat{}, loss, with_data);
+  give_data(other);
+  auto predict =
+      trainer.attach([](const Flat& net, const Inputs& in) { return net.out(net.hidden(in["x"])); },
+                     {.inputs = {{"x", {kDynamic, 3}}}});
+  const auto x = numbers(12, 1), y = numbers(8, 2);
+  const Feed feed = {{"x", x}, {"y", y}};
+  const auto some = [&](int count) {
+    for (int done = 0; done < count; done += 10) {
+      trainer.step(feed);
+      trainer.step(feed, {.captures = {"y"}});
+      while (!trainer.step_for(0, feed)) {
+      }
+      other.run(4);
+      other.submit(3);
+      other.losses();
+      const auto rows = static_cast<std::int64_t>(done / 10 % 12 + 1);
+      static_cast<void>(predict({{"x", numbers(3 * rows, 1)}}));
+    }
+  };
+  some(steps / 5 + 150);  // every size was there once
+  const std::int64_t before = resident_bytes();
+  some(steps);
+  EXPECT_LT(resident_bytes() - before, kMaxGrowth);
+}
+
+TEST(FlatMemory, over_many_steps_on_cpu) { stays_flat("cpu", 3000); }
+TEST(FlatMemory, over_many_steps_on_webgpu) { stays_flat("webgpu", 300); }
+// By hand: docs/testing.md.
+TEST(FlatMemory, DISABLED_over_twenty_thousand_steps_on_cpu) { stays_flat("cpu", 20000); }
+TEST(FlatMemory, DISABLED_over_twenty_thousand_steps_on_webgpu) { stays_flat("webgpu", 20000); }
+
+}  // namespace
+}  // namespace tensorgrad::testing
