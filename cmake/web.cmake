@@ -4,7 +4,7 @@
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(TENSORGRAD_API_PYTHON "${PROJECT_SOURCE_DIR}/build/api-venv/bin/python" CACHE FILEPATH
   "Python with what tools/api-requirements.txt names")
-set(TENSORGRAD_WEB_LINK_LEVEL "-O2" CACHE STRING "How hard to optimize the module: -O1 links fast")
+set(TENSORGRAD_WEB_LINK_LEVEL "-Os" CACHE STRING "How hard to optimize the module: -O1 links fast")
 
 set(web "${PROJECT_SOURCE_DIR}/web")
 set(api "${CMAKE_BINARY_DIR}/web/api.json")
@@ -26,6 +26,7 @@ file(GLOB bindings CONFIGURE_DEPENDS "${web}/bindings/*.cpp")
 add_executable(tensorgrad_web EXCLUDE_FROM_ALL ${bindings})
 add_dependencies(tensorgrad_web tensorgrad_web_generated)
 tensorgrad_own_target(tensorgrad_web)
+target_compile_options(tensorgrad_web PRIVATE -Os)
 set_target_properties(tensorgrad_web PROPERTIES OUTPUT_NAME tensorgrad SUFFIX .mjs UNITY_BUILD OFF
   RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/web")
 # Only JavaScript calls what it exports.
@@ -38,6 +39,8 @@ target_link_options(tensorgrad_web PRIVATE ${TENSORGRAD_WEB_LINK_LEVEL} --no-ent
   -sEXPORTED_FUNCTIONS=_malloc,_free -sEXPORTED_RUNTIME_METHODS=HEAPU8
   -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr
   -sJSPI -sJSPI_EXPORTS=tgw_request)
+set_property(TARGET tensorgrad_web APPEND PROPERTY
+  LINK_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/webgpu/browser.js")
 
 # What the package is compared with: the same models and ops in C++.
 set(cases "${CMAKE_BINARY_DIR}/web/cases")

@@ -178,12 +178,11 @@ def cpp_layer_makers(api):
     lines = []
     for layer in api["layers"]:
         def expression(function, reads, layer=layer):
+            location = ["c.location"] if function["location"] else []
+            arguments = ", ".join(reads + location)
             if function["aggregate"]:
-                made = f"{layer['name']}{{{', '.join(reads)}}}"
-            else:
-                location = ["c.location"] if function["location"] else []
-                made = f"{layer['name']}({', '.join(reads + location)})"
-            return f"return make_layer<{layer['name']}>({made});"
+                arguments = f"{layer['name']}{{{arguments}}}"
+            return f"return make_layer<{layer['name']}>({arguments});"
         body = " ".join(cpp_overloads(layer["constructors"], expression))
         lines.append(f'{{"{flat(layer["name"])}", [](const Call& c) '
                      f"-> std::shared_ptr<const AnyLayer> {{ {body} }}}},")

@@ -22,14 +22,16 @@ class AnyLayer {
 template <class T>
 class Layer final : public AnyLayer {
  public:
-  explicit Layer(T layer) : value(std::move(layer)) {}
+  template <class... Arguments>
+  explicit Layer(Arguments&&... arguments) : value(std::forward<Arguments>(arguments)...) {}
   void visit(ParameterVisitor& visitor) const override { value.visit_fields(visitor); }
   T value;
 };
 
 template <class T, class... Arguments>
 std::shared_ptr<const AnyLayer> make_layer(Arguments&&... arguments) {
-  return std::make_shared<const Layer<T>>(T(std::forward<Arguments>(arguments)...));
+  // By way of a pointer to the base class, so that all layers share the code of one control block.
+  return std::unique_ptr<const AnyLayer>(new Layer<T>(std::forward<Arguments>(arguments)...));
 }
 
 class Model {

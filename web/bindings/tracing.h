@@ -50,14 +50,16 @@ class Call {
   Call(std::string_view name, std::span<const Value> arguments, Loc loc)
       : location(loc), name_(name), arguments_(arguments) {}
 
-  // Returns argument i. Throws UserError if it is missing or has another type.
+  // Returns argument i. Throws UserError if it is missing or has another type. Not inlined: hundreds
+  // of ops call it.
   template <class T>
-  T get(std::size_t i, const char* argument) const {
+  [[gnu::noinline]] T get(std::size_t i, const char* argument) const {
     return read<T>(at(i), where(argument));
   }
   // Returns argument i, or `fallback` if it is not given.
   template <class T>
-  T get(std::size_t i, const char* argument, std::type_identity_t<T> fallback) const {
+  [[gnu::noinline]] T get(std::size_t i, const char* argument,
+                          std::type_identity_t<T> fallback) const {
     const Value& value = at(i);
     return value.present() ? read<T>(value, where(argument)) : fallback;
   }
