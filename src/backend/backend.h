@@ -161,5 +161,7 @@ std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options);
 // where the library is not to be found in the process.
 std::unique_ptr<Device> adopt_webgpu_device(const ExternalDevice& external,
                                             const WebGpuOptions& options);
+// Pauses the caller between two looks for a device. A page handles its events meanwhile.
+void pause_for(std::chrono::milliseconds time);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // In place of backend/webgpu where the library is built without it (TENSORGRAD_WEBGPU=OFF).
+#include <thread>
+
 #include "backend/backend.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -20,5 +22,7 @@ std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions&) { throw DeviceE
 std::unique_ptr<Device> adopt_webgpu_device(const ExternalDevice&, const WebGpuOptions&) {
   throw DeviceError(kWhy);
 }
+
+void pause_for(std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

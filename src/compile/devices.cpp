@@ -3,7 +3,6 @@
 #include <charconv>
 #include <chrono>
 #include <mutex>
-#include <thread>
 
 #include "base/env.h"
 #include "base/numbers.h"
@@ -175,7 +174,7 @@ std::shared_ptr<Device> replace_lost(const std::shared_ptr<Device>& lost, double
       throw DeviceLostError("it did not come back within " + number_text(wait_seconds) +
                             " s: " + why);
     }
-    std::this_thread::sleep_for(kPause);
+    pause_for(kPause);
   }
 }
 

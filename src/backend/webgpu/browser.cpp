@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "backend/backend.h"
 #include "backend/webgpu/api.h"
 #include "backend/webgpu/browser_js.h"
 #include "backend/webgpu/vendor.h"
@@ -484,10 +485,6 @@ class Browser : public Vendor {
   void wait_for_event(const Api&, WGPUDevice) const override { wait_for_events(); }
   void wait(const Api&, WGPUDevice, std::uint64_t) const override { wait_for_events(); }
 
-  void sleep(std::chrono::milliseconds time) const override {
-    tg_js_sleep(static_cast<double>(time.count()));
-  }
-
   double timestamp_period(WGPUQueue) const override { return 1.0; }
 };
 
@@ -524,3 +521,9 @@ const Api* load_api(const std::string&, std::string& why) {
 }
 
 }  // namespace tensorgrad::webgpu
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
+
+void pause_for(std::chrono::milliseconds time) { tg_js_sleep(static_cast<double>(time.count())); }
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <thread>
 
 #include "backend/webgpu/vendor.h"
 #include "base/check.h"
@@ -326,7 +325,7 @@ std::unique_ptr<Device> make_webgpu_device(const WebGpuOptions& options) {
   std::vector<webgpu::Adapter> adapters = webgpu::find_patiently(
       [&] { return webgpu::find_adapters(*api, options); },
       [&](auto& found) { return webgpu::choose_adapter(found, options.adapter) != nullptr; },
-      [&](std::chrono::milliseconds time) { api->vendor->sleep(time); });
+      pause_for);
   webgpu::Adapter* chosen = webgpu::choose_adapter(adapters, options.adapter);
   if (chosen != nullptr)
     return std::make_unique<webgpu::WebGpuDevice>(*api, std::move(*chosen), options);

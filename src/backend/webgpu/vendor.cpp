@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "backend/backend.h"
 #include "base/env.h"
 
 namespace tensorgrad::webgpu {
@@ -352,3 +353,9 @@ std::shared_ptr<Vendor> Vendor::detect(void* library, Symbol symbol) {
 }
 
 }  // namespace tensorgrad::webgpu
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
+
+void pause_for(std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -3,12 +3,10 @@
 // shaders without bounds checks, waiting, timestamps, logs. vendor.cpp alone includes wgpu.h.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "backend/webgpu/api.h"
@@ -54,8 +52,6 @@ class Vendor {
   virtual void wait_for_event(const Api& api, WGPUDevice device) const { poll(api, device); }
   // The same, after waiting: until the submission is done, or for a moment. Callers loop.
   virtual void wait(const Api& api, WGPUDevice device, std::uint64_t mark) const = 0;
-  // Pauses the caller, between two looks for an adapter.
-  virtual void sleep(std::chrono::milliseconds time) const { std::this_thread::sleep_for(time); }
   // Nanoseconds per tick of a timestamp query.
   virtual double timestamp_period(WGPUQueue queue) const = 0;
 };
