@@ -121,7 +121,7 @@ std::size_t Instance::run_some(const HyperValues& row, std::size_t first,
     wait(run({&row, 1}));
     return 0;
   }
-  return device_->run_some(*executable_, row_of(row), first, budget);
+  return device_->run_some(*executable_, row_of(program_, row), first, budget);
 }
 
 std::size_t Instance::first_lasting_launch() const {

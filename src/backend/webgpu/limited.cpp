@@ -9,7 +9,7 @@
 namespace tensorgrad::webgpu {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using HostClock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr int kRunsPerTiming = 256;  // clocks change, and who else uses the GPU
@@ -28,10 +28,10 @@ void WebGpuDevice::submit_steps(const WebGpuExecutable& executable, std::size_t 
 
 // One kernel, by the clock.
 void WebGpuDevice::run_timed(WebGpuExecutable& executable, std::size_t at, std::uint32_t row) {
-  const Clock::time_point start = Clock::now();
+  const HostClock::time_point start = HostClock::now();
   submit_steps(executable, at, 1, row, true);
   wait_for(last_ticket_);
-  executable.steps[at].took = Clock::now() - start;
+  executable.steps[at].took = HostClock::now() - start;
 }
 
 // How many kernels from `at` on take no longer than that together; at least one.
@@ -88,10 +88,10 @@ std::size_t WebGpuDevice::run_some(Executable& any, const HyperRow& row, std::si
   check_unrun(executable);
   wait_for(last_ticket_);
   const std::uint32_t number = executable.uses_hyper ? write_rows({&row, 1}) : 0;
-  const Clock::time_point start = Clock::now();
+  const HostClock::time_point start = HostClock::now();
   const double most = submit_seconds_ > 0 ? submit_seconds_ : budget.count();
   while (at < executable.steps.size()) {
-    const double left = (budget - Seconds(Clock::now() - start)).count();
+    const double left = (budget - Seconds(HostClock::now() - start)).count();
     const bool known = executable.steps[at].took.count() > 0;
     // A first kernel always runs; then what is not known yet does if there is time left.
     if (launch > first && (left <= 0 || executable.steps[at].took.count() > left)) break;
