@@ -58,13 +58,13 @@ export async function within(promise, milliseconds, what) {
 }
 
 /**
- * Serves files on a free port of localhost. `roots` is a folder, or folders by the prefix of their
- * paths ('/', '/models/'), of which the longest that matches counts.
+ * Serves files on `port` of localhost, 0 for a free one. `roots` is a folder, or folders by the
+ * prefix of their paths ('/', '/models/'), of which the longest that matches counts.
  *
  * `isolated` sends the headers that make pages cross-origin isolated, which threads need.
  * `requests` lists all answers, {path, bytes, status}, but for a favicon that is missing.
  */
-export async function serve(roots, {isolated = false} = {}) {
+export async function serve(roots, {isolated = false, port = 0} = {}) {
   if (typeof roots === 'string') roots = {'/': roots};
   const prefixes = Object.keys(roots).sort((a, b) => b.length - a.length);
   const requests = [];
@@ -98,7 +98,7 @@ export async function serve(roots, {isolated = false} = {}) {
   });
   await new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
+    server.listen(port, '127.0.0.1', resolve);
   });
   return {
     url: `http://127.0.0.1:${server.address().port}`,

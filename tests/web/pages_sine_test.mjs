@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// The page "Sine", and what all pages have: start, pause, step, reset, settings, messages.
+import assert from 'node:assert/strict';
+import {after, before, test} from 'node:test';
+
+import {openSite, phone} from './pages.mjs';
+
+let site;
+before(async () => { site = await openSite(); });
+after(() => site?.close());
+
+test('learns the sine', async () => {
+  const page = await site.open('sine', 'steps=400&batch=64&rate=0.01');
+  await page.state('paused');
+  const before = await page.value('error');
+  assert.ok(before > 0.3, `${before}`);
+  assert.match(await page.value('device'), /^CPU, \d+ threads?$/);
+  await page.press('Start');
+  await page.state('running');
+  await page.state('done');
+  assert.equal(await page.value('step'), 400);
+  assert.ok(await page.value('loss') < 0.02, `${await page.value('loss')}`);
+  await page.waitForFunction(() => Number(document.querySelector('#error').textContent) < 0.1);
+  assert.ok(await page.value('steps-per-second') > 0);
+  assert.equal(await page.locator('progress').evaluate((each) => each.value), 1);
+  await page.shot('sine');
+  await page.check();
+  await page.close();
+});
+
+test('pauses, steps and starts again from the same values', async () => {
+  const page = await site.open('sine', 'batch=64');
+  await page.state('paused');
+  await page.press('Step');
+  await page.waitForFunction(() => document.querySelector('output[name=step]').textContent === '1');
+  const first = await page.value('loss');
+  await page.press('Start');
+  await page.waitForFunction(() => Number(document.querySelector('output[name=step]').textContent) > 20);
+  await page.press('Pause');
+  await page.state('paused');
+  const steps = await page.value('step');
+  await page.waitForTimeout(200);
+  assert.equal(await page.value('step'), steps);
+  await page.press('Reset');
+  await page.waitForFunction(() => document.querySelector('output[name=step]').textContent === '0');
+  await page.press('Step');
+  await page.waitForFunction(() => document.querySelector('output[name=step]').textContent === '1');
+  assert.equal(await page.value('loss'), first);
+  await page.close();
+});
+
+test('settings apply while it trains, on a phone and with the keyboard', async () => {
+  const page = await site.open('sine', 'batch=64', {...phone, colorScheme: 'dark'});
+  await page.state('paused');
+  await page.getByRole('button', {name: 'Start'}).focus();
+  await page.keyboard.press('Enter');
+  await page.state('running');
+  await page.getByLabel('Learning rate').selectOption('0.01');
+  await page.getByLabel('Activation').selectOption('tanh');
+  await page.state('running');
+  await page.getByLabel('Width').selectOption('16');
+  await page.locator('[name=target]').selectOption('chirp');
+  await page.waitForFunction(() => Number(document.querySelector('output[name=step]').textContent) > 50);
+  await page.press('Pause');
+  await page.state('paused');
+  await page.shot('sine_phone');
+  await page.check();
+  await page.close();
+});
+
+test('says that it trains on the CPU', async () => {
+  const page = await site.open('sine');
+  await page.state('paused');
+  assert.match(await page.getByRole('alert').textContent(), /WebGPU.* trains on the CPU/);
+  await page.close();
+});
+
+test('lists the pages', async () => {
+  const page = await site.open('index', '', phone);
+  assert.equal(await page.getByRole('link', {name: /^Sine/}).getAttribute('href'), 'sine.html');
+  await page.shot('index_phone');
+  await page.check();
+  await page.setViewportSize({width: 1280, height: 860});
+  await page.shot('index');
+  await page.close();
+});

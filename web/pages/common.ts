@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: MIT
+// What all pages share: the panel with buttons, numbers and the plot of the loss; settings; colours.
+import uPlot from 'uplot';
+
+/** A trainer, as far as the panel needs it. */
+export interface Trains {
+  readonly device: string;
+  reset(): Promise<void>;
+  free(): Promise<void>;
+}
+
+/** What a page trains. */
+export interface Spec<T extends Trains> {
+  /** Compiles the model with the current settings. */
+  build(): Promise<T>;
+  /** Runs one step, or a few, and returns their losses. */
+  step(trainer: T): Promise<number | ArrayLike<number>>;
+  /** Shows what the model does now. Called a few times a second, and after each single step. */
+  show?(trainer: T): Promise<void> | void;
+  /** Called before a reset, to reset what the page holds itself. */
+  reset?(): void;
+  /** Training pauses after so many steps. `?steps=N` in the address overrides it. */
+  steps: number;
+  /** Time between two calls of `show`, in milliseconds (default 100). */
+  every?: number;
+  /** What is plotted (default: the loss, on a logarithmic axis). */
+  plot?: { label: string; log: boolean };
+}
+
+const parameters = new URLSearchParams(location.search);
+
+/** Number from the address of the page, for example `?steps=100`. */
+export function parameter(name: string, otherwise: number): number {
+  const value = Number(parameters.get(name) ?? otherwise);
+  return Number.isFinite(value) ? value : otherwise;
+}
+
+/** Seed of initial values and data: `?seed=N`. */
+export const seed = parameter('seed', 1);
+
+/** Device of compile(): `?device=cpu` or `?device=webgpu`; by default the best one. */
+export const device = {
+  kind: parameters.get('device') ?? 'auto', allowSoftware: parameters.get('device') === 'webgpu',
+};
+
+/** Returns a function of uniform random numbers in [0, 1): the same sequence for each seed. */
+export function random(from: number): () => number {
+  let state = from >>> 0;
+  return () => {  // mulberry32
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+/** The element that a selector finds. Throws if the page has none. */
+export function find<E extends Element = HTMLElement>(selector: string, within: ParentNode = document): E {
+  const found = within.querySelector<E>(selector);
+  if (!found) throw new Error(`the page has no ${selector}`);
+  return found;
+}
+
+/** Creates an element with properties, for example `make('p', { textContent: 'text' })`. */
+export function make<K extends keyof HTMLElementTagNameMap>(
+  tag: K, properties: Partial<HTMLElementTagNameMap[K]> = {}, ...children: (Node | string)[]) {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+}
+
+/** Shows a message at the top of the page, or hides it. */
+export function message(text: string, kind: 'note' | 'error' = 'error'): void {
+  const box = find('#message');
+  box.textContent = text;
+  box.className = kind;
+  box.hidden = !text;
+}
+
+/** Shows an error. Errors of full storage are put into words. */
+export function report(error: unknown): void {
+  const { name, message: text } = error as Error;
+  if (name === 'AbortedError') return;
+  message(name === 'QuotaExceededError'
+    ? 'The storage of this browser is full. Download the model instead, or delete stored data.'
+    : `${text}`);
+}
+
+/**
+ * The settings of a form, by the names of its elements: numbers where the text is one. Values in
+ * the address (`?rate=0.01`) replace those of the page. `changed` hears of each change.
+ */
+export function settings<S extends { [name: string]: number | string }>(
+  selector: string, changed: (name: keyof S & string) => void): () => S {
+  const form = find<HTMLFormElement>(selector);
+  const fields = [...form.elements].filter(
+    (each): each is HTMLInputElement | HTMLSelectElement => 'name' in each && each.name !== '');
+  for (const each of fields) {
+    const given = parameters.get(each.name);
+    if (given === null) continue;
+    if (each instanceof HTMLSelectElement && ![...each.options].some(({ value }) => value === given))
+      each.add(new Option(given, given));
+    each.value = given;
+  }
+  form.addEventListener('submit', (event) => event.preventDefault());
+  form.addEventListener('change', ({ target }) => {
+    const { name } = target as HTMLInputElement;
+    if (name) changed(name);
+  });
+  return () => Object.fromEntries(fields.map(({ name, value }) =>
+    [name, value !== '' && Number.isFinite(Number(value)) ? Number(value) : value])) as S;
+}
+
+/** Colours of the style sheet, for canvases: `palette().accent`. */
+export function palette() {
+  const style = getComputedStyle(document.documentElement);
+  const color = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  return { accent: color('accent'), soft: color('soft'), text: color('text'), muted: color('muted'),
+    line: color('line'), card: color('card') };
+}
+
+/** Calls `redraw` if the colours of the page change. */
+export function onColors(redraw: () => void): void {
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+}
+
+/** Fits a canvas to its size on the screen. Returns its context, in CSS pixels, and the size. */
+export function fit(canvas: HTMLCanvasElement) {
+  const { clientWidth: width, clientHeight: height } = canvas;
+  const scale = devicePixelRatio || 1;
+  if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
+    canvas.width = Math.round(width * scale);
+    canvas.height = Math.round(height * scale);
+  }
+  const context = canvas.getContext('2d')!;
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return { context, width, height };
+}
+
+/** Offers bytes as a download. */
+export function download(name: string, content: Uint8Array<ArrayBuffer> | string,
+                         type = 'application/octet-stream'): void {
+  const url = URL.createObjectURL(new Blob([content], { type }));
+  make('a', { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+/** Files that the browser keeps for this site (the origin-private file system). */
+export const storage = {
+  /** Writes a file. Throws QuotaExceededError if the storage is full. */
+  async write(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+    const folder = await navigator.storage.getDirectory();
+    const stream = await (await folder.getFileHandle(name, { create: true })).createWritable();
+    try {
+      await stream.write(bytes);
+    } catch (error) {
+      await stream.abort();
+      throw error;
+    }
+    await stream.close();
+  },
+  /** Returns the bytes of a file, or nothing if there is none. */
+  async read(name: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    try {
+      const folder = await navigator.storage.getDirectory();
+      const bytes = await (await (await folder.getFileHandle(name)).getFile()).arrayBuffer();
+      return bytes.byteLength ? new Uint8Array(bytes) : undefined;
+    } catch {
+      return undefined;
+    }
+  },
+};
+
+/** Returns the content of a file that was packed with gzip. */
+export async function unpacked(url: string): Promise<ArrayBuffer> {
+  const answer = await fetch(url);
+  if (!answer.ok) throw new Error(`${url}: ${answer.status} ${answer.statusText}`);
+  return new Response(answer.body!.pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
+}
+
+type State = 'building' | 'paused' | 'running' | 'done' | 'failed';
+
+/**
+ * Trains: start, pause, step and reset, the plot of the loss, progress, device and speed. The
+ * panel fills the element `#run`. All training is in the library's worker.
+ */
+export class Run<T extends Trains> {
+  /** Compiled by `build`. */
+  trainer: T | undefined;
+  /** Number of steps since the last reset. */
+  steps = 0;
+  private state: State = 'building';
+  private goal: number;
+  private loop: Promise<void> = Promise.resolve();
+  private built: Promise<void> = Promise.resolve();
+  private readonly toggle = make('button', { className: 'primary', textContent: 'Start' });
+  private readonly one = make('button', { textContent: 'Step' });
+  private readonly again = make('button', { textContent: 'Reset' });
+  private readonly progress = make('progress', { max: 1, value: 0, ariaLabel: 'Progress' });
+  private readonly values = Object.fromEntries(['step', 'loss', 'steps per second', 'device'].map(
+    (name) => [name, make('output', { name: name.replaceAll(' ', '-'), textContent: '–' })]));
+  private readonly panel = find('#run');
+  private readonly plot: LossPlot;
+  private speed = 0;
+
+  constructor(private readonly spec: Spec<T>) {
+    this.goal = parameter('steps', spec.steps);
+    const numbers = make('dl');
+    for (const [name, value] of Object.entries(this.values))
+      numbers.append(make('div', {}, make('dt', { textContent: name }), make('dd', {}, value)));
+    const figure = make('figure', { className: 'plot' });
+    this.panel.append(make('div', { className: 'buttons' }, this.toggle, this.one, this.again),
+      this.progress, numbers, figure);
+    this.plot = new LossPlot(figure, spec.plot ?? { label: 'loss', log: true });
+    this.toggle.onclick = () => void (this.state === 'running' ? this.pause() : this.start());
+    this.one.onclick = () => void this.step();
+    this.again.onclick = () => void this.reset();
+    void this.rebuild();
+  }
+
+  /** Compiles anew and starts at step 0. Goes on training if it was. */
+  async rebuild(): Promise<void> {
+    const goOn = this.state === 'running';
+    await this.pause();
+    this.enter('building');
+    const before = this.built;
+    this.built = (async () => {
+      await before;
+      try {
+        await this.trainer?.free();
+        this.trainer = undefined;
+        this.trainer = await this.spec.build();
+        this.describe(this.trainer.device);
+        this.clear();
+        this.enter('paused');
+        await this.spec.show?.(this.trainer);
+      } catch (error) {
+        this.fail(error);
+      }
+    })();
+    await this.built;
+    if (goOn && this.trainer) this.start();
+  }
+
+  /** Trains until the last step, or until pause(). */
+  start(): void {
+    if (!this.trainer || this.state === 'running') return;
+    if (this.steps >= this.goal) this.goal += parameter('steps', this.spec.steps);
+    this.enter('running');
+    this.loop = this.train(this.trainer);
+  }
+
+  /** Stops after the step that is under way. */
+  async pause(): Promise<void> {
+    if (this.state === 'running') this.enter('paused');
+    await this.loop;
+  }
+
+  /** Runs one step. */
+  async step(): Promise<void> {
+    await this.pause();
+    if (!this.trainer) return;
+    try {
+      this.add(await this.spec.step(this.trainer));
+      await this.spec.show?.(this.trainer);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** Returns to the initial model. */
+  async reset(): Promise<void> {
+    await this.pause();
+    if (!this.trainer) return this.rebuild();
+    try {
+      this.spec.reset?.();
+      await this.trainer.reset();
+      this.clear();
+      this.enter('paused');
+      await this.spec.show?.(this.trainer);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** Continues at a step, after a checkpoint was loaded or the model was replaced. */
+  async restart(at: number): Promise<void> {
+    this.clear();
+    this.steps = at;
+    while (this.goal <= at) this.goal += parameter('steps', this.spec.steps);
+    this.update();
+    if (this.trainer) await this.spec.show?.(this.trainer);
+  }
+
+  /** Calls `f` between two steps, and goes on training if it was. Shows its errors. */
+  async between(f: (trainer: T) => Promise<void>): Promise<void> {
+    const goOn = this.state === 'running';
+    await this.pause();
+    if (!this.trainer) return;
+    try {
+      message('');
+      await f(this.trainer);
+    } catch (error) {
+      report(error);
+    }
+    if (goOn) this.start();
+  }
+
+  private async train(trainer: T): Promise<void> {
+    try {
+      let shown = 0, since = performance.now(), counted = 0;
+      while (this.state === 'running') {
+        counted += this.add(await this.spec.step(trainer));
+        const now = performance.now();
+        if (now - since > 500) {
+          this.speed = counted * 1000 / (now - since);
+          [since, counted] = [now, 0];
+        }
+        if (this.steps >= this.goal && this.state === 'running') this.enter('done');
+        if (now - shown > (this.spec.every ?? 100) || this.state !== 'running') {
+          shown = now;
+          this.update();
+          await this.spec.show?.(trainer);
+        }
+      }
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  private add(losses: number | ArrayLike<number>): number {
+    const all = typeof losses === 'number' ? [losses] : Array.from(losses);
+    for (const loss of all) this.plot.add(++this.steps, loss);
+    this.update();
+    return all.length;
+  }
+
+  private clear(): void {
+    this.steps = 0;
+    this.speed = 0;
+    this.goal = parameter('steps', this.spec.steps);
+    this.plot.clear();
+    this.update();
+  }
+
+  private update(): void {
+    const { step, loss } = this.values, last = this.plot.last;
+    step!.textContent = `${this.steps}`;
+    loss!.textContent = last === undefined ? '–' : last.toPrecision(3);
+    this.values['steps per second']!.textContent = this.speed ? this.speed.toPrecision(3) : '–';
+    this.progress.value = Math.min(1, this.steps / this.goal);
+    this.plot.draw();
+  }
+
+  private enter(state: State): void {
+    this.state = state;
+    this.panel.dataset['state'] = state;
+    this.toggle.textContent = state === 'running' ? 'Pause' : state === 'building' ? 'Compiling…' : 'Start';
+    for (const each of [this.toggle, this.one, this.again])
+      each.disabled = state === 'building' || (state === 'failed' && each !== this.again);
+  }
+
+  private fail(error: unknown): void {
+    if ((error as Error).name === 'AbortedError') return;
+    this.enter('failed');
+    report(error);
+  }
+
+  // "cpu: AVX2, 2 threads; no adapter" becomes a short name; the whole text is its title.
+  private describe(text: string): void {
+    const cpu = /^cpu/i.test(text);
+    const threads = /(\d+) threads?/.exec(text)?.[1] ?? '1';
+    const output = this.values['device']!;
+    output.textContent = cpu ? `CPU, ${threads} thread${threads === '1' ? '' : 's'}`
+      : text.replace(/^webgpu[:,]?\s*/i, 'GPU: ').replace(/[;(].*/, '').trim();
+    output.title = text;
+    if (cpu && device.kind !== 'cpu' && find('#message').hidden) {
+      message('gpu' in navigator
+        ? 'No GPU is available through WebGPU, so this page trains on the CPU.'
+        : 'This browser has no WebGPU, so this page trains on the CPU.', 'note');
+    }
+  }
+}
+
+/** Plot of the loss. Long runs are thinned out, so that drawing stays fast. */
+class LossPlot {
+  last: number | undefined;
+  private steps: number[] = [];
+  private losses: number[] = [];
+  private stride = 1;
+  private sum = 0;
+  private count = 0;
+  private drawn = 0;
+  private readonly plot: uPlot;
+
+  constructor(private readonly host: HTMLElement, { label, log }: { label: string; log: boolean }) {
+    const axis = { stroke: () => palette().muted, grid: { stroke: () => palette().line, width: 1 },
+      ticks: { show: false }, font: '12px system-ui' };
+    this.plot = new uPlot({
+      width: 300, height: 170, padding: [8, 12, 0, 0], legend: { show: false },
+      cursor: { y: false, drag: { x: false, y: false } },
+      scales: { x: { time: false }, y: log ? { distr: 3 } : {} },
+      series: [{}, { label, stroke: () => palette().accent, width: 1.5, points: { show: false } }],
+      axes: [{ ...axis, size: 28 }, { ...axis, size: 52,
+        values: (_, all) => all.map((v) => (v === null ? '' : `${+v.toPrecision(2)}`)) }],
+    }, [[], []], host);
+    new ResizeObserver(() => this.resize()).observe(host);
+    onColors(() => this.plot.redraw());
+    host.append(make('figcaption', { textContent: label }));
+  }
+
+  add(step: number, loss: number): void {
+    this.last = loss;
+    this.sum += loss;
+    if (++this.count < this.stride) return;
+    this.steps.push(step);
+    this.losses.push(this.sum / this.count);
+    this.sum = this.count = 0;
+    if (this.steps.length < 1000) return;
+    // Twice as many steps to a point: neighbours are merged.
+    this.steps = this.steps.filter((_, i) => i % 2 === 1);
+    this.losses = this.steps.map((_, i) => (this.losses[2 * i]! + this.losses[2 * i + 1]!) / 2);
+    this.stride *= 2;
+  }
+
+  clear(): void {
+    this.steps = [];
+    this.losses = [];
+    this.stride = 1;
+    this.sum = this.count = this.drawn = 0;
+    this.last = undefined;
+    this.draw();
+  }
+
+  draw(): void {
+    const now = performance.now();
+    if (this.steps.length && now - this.drawn < 50) return;
+    this.drawn = now;
+    this.plot.setData([this.steps, this.losses]);
+  }
+
+  private resize(): void {
+    this.plot.setSize({ width: Math.max(200, this.host.clientWidth), height: 170 });
+  }
+}
