@@ -193,7 +193,7 @@ export class Run<T extends Trains> {
   private state: State = 'building';
   private goal: number;
   private loop: Promise<void> = Promise.resolve();
-  private built: Promise<void> = Promise.resolve();
+  private queue: Promise<void> = Promise.resolve();
   private readonly toggle = make('button', { className: 'primary', textContent: 'Start' });
   private readonly one = make('button', { textContent: 'Step' });
   private readonly again = make('button', { textContent: 'Reset' });
@@ -220,27 +220,17 @@ export class Run<T extends Trains> {
   }
 
   /** Compiles anew and starts at step 0. Goes on training if it was. */
-  async rebuild(): Promise<void> {
-    const goOn = this.state === 'running';
-    await this.pause();
-    this.enter('building');
-    const before = this.built;
-    this.built = (async () => {
-      await before;
-      try {
-        await this.trainer?.free();
-        this.trainer = undefined;
-        this.trainer = await this.spec.build();
-        this.describe(this.trainer.device);
-        this.clear();
-        this.enter('paused');
-        await this.spec.show?.(this.trainer);
-      } catch (error) {
-        this.fail(error);
-      }
-    })();
-    await this.built;
-    if (goOn && this.trainer) this.start();
+  rebuild(): Promise<void> {
+    return this.inOrder(async () => {
+      this.enter('building');
+      await this.trainer?.free();
+      this.trainer = undefined;
+      this.trainer = await this.spec.build();
+      this.describe(this.trainer.device);
+      this.clear();
+      await this.spec.show?.(this.trainer);
+      this.enter('paused');
+    });
   }
 
   /** Trains until the last step, or until pause(). */
@@ -258,30 +248,25 @@ export class Run<T extends Trains> {
   }
 
   /** Runs one step. */
-  async step(): Promise<void> {
-    await this.pause();
-    if (!this.trainer) return;
-    try {
+  step(): Promise<void> {
+    return this.inOrder(async () => {
+      if (!this.trainer) return;
       this.add(await this.spec.step(this.trainer));
       await this.spec.show?.(this.trainer);
-    } catch (error) {
-      this.fail(error);
-    }
+    }, false);
   }
 
   /** Returns to the initial model. */
-  async reset(): Promise<void> {
-    await this.pause();
+  reset(): Promise<void> {
     if (!this.trainer) return this.rebuild();
-    try {
+    return this.inOrder(async () => {
+      message('');
       this.spec.reset?.();
-      await this.trainer.reset();
+      await this.trainer!.reset();
       this.clear();
+      await this.spec.show?.(this.trainer!);
       this.enter('paused');
-      await this.spec.show?.(this.trainer);
-    } catch (error) {
-      this.fail(error);
-    }
+    }, false);
   }
 
   /** Continues at a step, after a checkpoint was loaded or the model was replaced. */
@@ -294,17 +279,32 @@ export class Run<T extends Trains> {
   }
 
   /** Calls `f` between two steps, and goes on training if it was. Shows its errors. */
-  async between(f: (trainer: T) => Promise<void>): Promise<void> {
-    const goOn = this.state === 'running';
-    await this.pause();
-    if (!this.trainer) return;
-    try {
-      message('');
-      await f(this.trainer);
-    } catch (error) {
-      report(error);
-    }
-    if (goOn) this.start();
+  between(f: (trainer: T) => Promise<void>): Promise<void> {
+    return this.inOrder(async () => {
+      if (!this.trainer) return;
+      try {
+        message('');
+        await f(this.trainer);
+      } catch (error) {
+        report(error);
+      }
+    });
+  }
+
+  // Pauses, and calls `f` when the calls before it are done.
+  private inOrder(f: () => Promise<void>, resume = true): Promise<void> {
+    const before = this.queue;
+    return (this.queue = (async () => {
+      await before;
+      const goOn = this.state === 'running' && resume;
+      await this.pause();
+      try {
+        await f();
+        if (goOn) this.start();
+      } catch (error) {
+        this.fail(error);
+      }
+    })());
   }
 
   private async train(trainer: T): Promise<void> {
@@ -383,6 +383,15 @@ export class Run<T extends Trains> {
   }
 }
 
+// Lines of a logarithmic axis: powers of ten, and 2 and 5 between them if there is room.
+function visible({ scales }: uPlot, all: readonly (number | null)[]): (number | null)[] {
+  const { min, max } = scales['y']!, wide = max! / min! > 100;
+  return all.map((v) => {
+    const mantissa = v === null ? 0 : Math.round(v / 10 ** Math.floor(Math.log10(v) + 1e-9));
+    return mantissa === 1 || (!wide && (mantissa === 2 || mantissa === 5)) ? v : null;
+  });
+}
+
 /** Plot of the loss. Long runs are thinned out, so that drawing stays fast. */
 class LossPlot {
   last: number | undefined;
@@ -402,7 +411,9 @@ class LossPlot {
       cursor: { y: false, drag: { x: false, y: false } },
       scales: { x: { time: false }, y: log ? { distr: 3 } : {} },
       series: [{}, { label, stroke: () => palette().accent, width: 1.5, points: { show: false } }],
-      axes: [{ ...axis, size: 28 }, { ...axis, size: 52,
+      axes: [{ ...axis, size: 28, space: 70 }, { ...axis, size: 52,
+        grid: { ...axis.grid, filter: (u, all) => (log ? visible(u, all) : all) },
+        filter: (u, all) => (log ? visible(u, all) : all),
         values: (_, all) => all.map((v) => (v === null ? '' : `${+v.toPrecision(2)}`)) }],
     }, [[], []], host);
     new ResizeObserver(() => this.resize()).observe(host);

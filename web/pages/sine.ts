@@ -88,13 +88,13 @@ function paint(): void {
     context.stroke();
   };
   stroke(line, 1, () => 0);
-  stroke(muted, 2, (i) => target(grid[i]!));
-  context.fillStyle = text;
-  context.globalAlpha = 0.45;
-  batch.x.subarray(0, 256).forEach((x, i) => context.fillRect(px(x) - 1.2, py(batch.y[i]!) - 1.2, 2.4, 2.4));
+  context.globalAlpha = 0.4;
+  stroke(muted, 9, (i) => target(grid[i]!));
   context.globalAlpha = 1;
   if (!curve.length) return;
-  stroke(accent, 3.5, (i) => curve[i]!);
+  stroke(accent, 3, (i) => curve[i]!);
+  context.fillStyle = text;
+  batch.x.subarray(0, 256).forEach((x, i) => context.fillRect(px(x) - 1, py(batch.y[i]!) - 1, 2, 2));
   const error = grid.reduce((sum, x, i) => sum + Math.abs(curve[i]! - target(x)), 0) / points;
   find('#error').textContent = error.toFixed(4);
 }
