@@ -26,8 +26,8 @@ export async function openSite({webgpu = false} = {}) {
     execFileSync(process.execPath, [path.join(root, 'web/pages/build.mjs')], {stdio: 'inherit'});
   }
   fs.mkdirSync(pictures, {recursive: true});
-  const site = await serve(built, {isolated: true});
   const browser = await launch({webgpu, log: () => {}, timeout: 60_000});
+  const site = await serve(built, {isolated: true});
   const open = async (name, query = '', options = desk) => {
     const page = await browser.open(`${site.url}/${name}.html?${query}`, options);
     return Object.assign(page, {

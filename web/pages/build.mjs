@@ -2,7 +2,7 @@
 // Builds the pages: node web/pages/build.mjs [OUTPUT], by default build/pages. Takes the package
 // from build/npm. Each NAME.html with its NAME.ts is a page; index.html lists them by the
 // description and order in their <meta> tags, with the picture NAME.svg.
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,8 +16,9 @@ const out = resolve(process.argv[2] ?? join(web, '../build/pages'));
 const pages = readdirSync(here).filter((each) => each.endsWith('.html') && each !== 'index.html')
   .map((each) => each.replace('.html', ''));
 
-execFileSync(process.execPath, [join(web, 'node_modules/typescript/bin/tsc'), '-p', here],
-  { stdio: 'inherit' });
+const { status } = spawnSync(process.execPath,
+  [join(web, 'node_modules/typescript/bin/tsc'), '-p', here], { stdio: 'inherit' });
+if (status) process.exit(status);
 mkdirSync(join(out, 'tensorgrad'), { recursive: true });
 for (const name of ['tensorgrad.js', 'worker.js', 'tensorgrad.wasm'])
   copyFileSync(join(dist, name), join(out, 'tensorgrad', name));

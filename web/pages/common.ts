@@ -54,6 +54,13 @@ export function random(from: number): () => number {
   };
 }
 
+/** Index of the largest value. */
+export function argmax(values: ArrayLike<number>): number {
+  let at = 0;
+  for (let i = 1; i < values.length; ++i) if (values[i]! > values[at]!) at = i;
+  return at;
+}
+
 /** The element that a selector finds. Throws if the page has none. */
 export function find<E extends Element = HTMLElement>(selector: string, within: ParentNode = document): E {
   const found = within.querySelector<E>(selector);

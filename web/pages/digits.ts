@@ -7,8 +7,7 @@ import {
   singleFlight, softmax, type CompiledFunction, type HostTensor, type Tensor, type Trainer,
 } from 'tensorgrad';
 import {
-  Run, device, download, find, make, message, parameter, random, report, seed, settings, storage,
-  unpacked,
+  Run, argmax, device, download, find, make, message, random, report, seed, settings, storage, unpacked,
 } from './common.js';
 
 const side = 28, pixels = side * side, batch = 64, tests = 500;
@@ -150,11 +149,9 @@ async function test(): Promise<void> {
   const p = await predict.call({ x });
   let right = 0;
   for (let i = 0; i < tests; ++i)
-    right += Number(best(p.subarray(10 * i, 10 * i + 10)) === data.labels[data.trained + i]);
+    right += Number(argmax(p.subarray(10 * i, 10 * i + 10)) === data.labels[data.trained + i]);
   find('#accuracy').textContent = `${(100 * right / tests).toFixed(1)} %`;
 }
-
-const best = (p: ArrayLike<number>) => Array.from(p).reduce((at, v, i, all) => (v > all[at]! ? i : at), 0);
 
 // ---- The drawing: strokes, or an example of the data.
 
@@ -242,7 +239,7 @@ async function read(): Promise<void> {
   const empty = !shown.some((v) => v > 0);
   const { output: { data: p }, features: seen } = result as { output: HostTensor; features: HostTensor };
   features = empty ? undefined : seen;
-  const top = best(p);
+  const top = argmax(p);
   find('#guess').textContent = empty ? '–' : `${top}`;
   [...bars.children].forEach((row, digit) => {
     row.className = !empty && digit === top ? 'best' : '';
@@ -338,4 +335,3 @@ file.onchange = async () => {
 
 paintPad();
 void lookForSaved();
-if (parameter('example', 0)) find('#example').click();
