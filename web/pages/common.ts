@@ -230,6 +230,7 @@ export class Run<T extends Trains> {
   rebuild(): Promise<void> {
     return this.inOrder(async () => {
       this.enter('building');
+      message('');
       await this.trainer?.free();
       this.trainer = undefined;
       this.trainer = await this.spec.build();
@@ -382,7 +383,7 @@ export class Run<T extends Trains> {
     output.textContent = cpu ? `CPU, ${threads} thread${threads === '1' ? '' : 's'}`
       : text.replace(/^webgpu[:,]?\s*/i, 'GPU: ').replace(/[;(].*/, '').trim();
     output.title = text;
-    if (cpu && device.kind !== 'cpu' && find('#message').hidden) {
+    if (cpu && device.kind !== 'cpu') {
       message('gpu' in navigator
         ? 'No GPU is available through WebGPU, so this page trains on the CPU.'
         : 'This browser has no WebGPU, so this page trains on the CPU.', 'note');
