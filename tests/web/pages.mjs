@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the tests of the pages share: the built pages in a browser, at the size of a desk or a phone.
-// The pages are in build/pages; they are built from build/npm if they are missing.
+// The pages are in build/pages; they are built from build/npm if they are missing or old.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
 import fs from 'node:fs';
@@ -15,16 +15,34 @@ const pictures = path.join(built, 'screenshots');
 export const phone = {viewport: {width: 360, height: 740}, hasTouch: true, isMobile: true};
 export const desk = {viewport: {width: 1280, height: 860}};
 
+// Builds the pages unless they are there and newer than the package and their sources. They are
+// moved to their place at once, since several tests may build them at a time.
+function build() {
+  const time = (file) => fs.statSync(file, {throwIfNoEntry: false})?.mtimeMs ?? 0;
+  const web = path.join(root, 'web');
+  const library = path.join(root, 'build/npm/dist/tensorgrad.js');
+  if (!time(library)) throw new Error('no package in build/npm; build it with ./dev npm');
+  const sources = fs.readdirSync(path.join(web, 'pages')).map((each) => path.join(web, 'pages', each));
+  const newest = Math.max(...[library, ...sources].map(time));
+  if (time(path.join(built, 'index.html')) > newest) return;
+  if (!fs.existsSync(path.join(web, 'node_modules/uplot')))
+    execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'], {cwd: web});
+  const fresh = fs.mkdtempSync(`${built}-`);
+  execFileSync(process.execPath, [path.join(web, 'pages/build.mjs'), fresh], {stdio: 'inherit'});
+  fs.mkdirSync(built, {recursive: true});
+  for (const each of fs.readdirSync(fresh)) {
+    fs.rmSync(path.join(built, each), {recursive: true, force: true});
+    fs.renameSync(path.join(fresh, each), path.join(built, each));
+  }
+  fs.rmSync(fresh, {recursive: true});
+}
+
 /**
  * Serves the pages and starts a browser. `open('sine', 'steps=50')` returns a page of Playwright
  * with some more methods.
  */
 export async function openSite({webgpu = false} = {}) {
-  if (!fs.existsSync(path.join(built, 'index.html'))) {
-    if (!fs.existsSync(path.join(root, 'web/node_modules/uplot')))
-      execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'], {cwd: path.join(root, 'web')});
-    execFileSync(process.execPath, [path.join(root, 'web/pages/build.mjs')], {stdio: 'inherit'});
-  }
+  build();
   fs.mkdirSync(pictures, {recursive: true});
   const browser = await launch({webgpu, log: () => {}, timeout: 60_000});
   const site = await serve(built, {isolated: true});

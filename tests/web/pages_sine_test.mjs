@@ -75,6 +75,22 @@ test('says that it trains on the CPU', async () => {
   await page.close();
 });
 
+test('trains on webgpu', async () => {
+  const gpu = await openSite({webgpu: true});
+  try {
+    const page = await gpu.open('sine', 'device=webgpu&batch=64&width=16&rate=0.01&steps=30');
+    await page.state('paused');
+    assert.match(await page.value('device'), /swiftshader/i);
+    assert.equal(await page.getByRole('alert').isVisible(), false);
+    await page.press('Start');
+    await page.state('done');
+    assert.ok(await page.value('loss') < 0.3, `${await page.value('loss')}`);
+    await page.check();
+  } finally {
+    await gpu.close();
+  }
+});
+
 test('lists the pages', async () => {
   const page = await site.open('index', '', phone);
   assert.equal(await page.getByRole('link', {name: /^Sine/}).getAttribute('href'), 'sine.html');

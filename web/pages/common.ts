@@ -264,6 +264,9 @@ export class Run<T extends Trains> {
     }, false);
   }
 
+  /** True if the last step was run. */
+  get done(): boolean { return this.state === 'done'; }
+
   /** Returns to the initial model. */
   reset(): Promise<void> {
     if (!this.trainer) return this.rebuild();
@@ -375,13 +378,12 @@ export class Run<T extends Trains> {
     report(error);
   }
 
-  // "cpu: AVX2, 2 threads; no adapter" becomes a short name; the whole text is its title.
+  // Shows the short name in "webgpu (NAME); reason" or "cpu (CPU, 2 threads, WASM); reason".
   private describe(text: string): void {
-    const cpu = /^cpu/i.test(text);
-    const threads = /(\d+) threads?/.exec(text)?.[1] ?? '1';
+    const [, kind, name = ''] = /^(\w+) \(([^)]*)\)/.exec(text) ?? ['', text];
+    const cpu = kind === 'cpu';
     const output = this.values['device']!;
-    output.textContent = cpu ? `CPU, ${threads} thread${threads === '1' ? '' : 's'}`
-      : text.replace(/^webgpu[:,]?\s*/i, 'GPU: ').replace(/[;(].*/, '').trim();
+    output.textContent = cpu ? `CPU, ${/\d+ threads?/.exec(name)?.[0] ?? '1 thread'}` : name || text;
     output.title = text;
     if (cpu && device.kind !== 'cpu') {
       message('gpu' in navigator
@@ -419,7 +421,7 @@ class LossPlot {
       cursor: { y: false, drag: { x: false, y: false } },
       scales: { x: { time: false }, y: log ? { distr: 3 } : {} },
       series: [{}, { label, stroke: () => palette().accent, width: 1.5, points: { show: false } }],
-      axes: [{ ...axis, size: 28, space: 70 }, { ...axis, size: 52,
+      axes: [{ ...axis, size: 28, space: 45 }, { ...axis, size: 52,
         grid: { ...axis.grid, filter: (u, all) => (log ? visible(u, all) : all) },
         filter: (u, all) => (log ? visible(u, all) : all),
         values: (_, all) => all.map((v) => (v === null ? '' : `${+v.toPrecision(2)}`)) }],

@@ -72,7 +72,7 @@ const run = new Run<Trainer<LanguageModel, any, any>>({
     return (await trainer.step({ x, y })).loss;
   },
   async show() {
-    if (sampled >= 0 && run.steps - sampled < sampleEvery) return;
+    if (sampled >= 0 && run.steps - sampled < sampleEvery && !run.done) return;
     sampled = run.steps;
     await write();
   },
