@@ -44,7 +44,7 @@ function build() {
 export async function openSite({webgpu = false} = {}) {
   build();
   fs.mkdirSync(pictures, {recursive: true});
-  const browser = await launch({webgpu, log: () => {}, timeout: 60_000});
+  const browser = await launch({webgpu, log: () => {}, timeout: 240_000});
   const site = await serve(built, {isolated: true});
   const open = async (name, query = '', options = desk) => {
     const page = await browser.open(`${site.url}/${name}.html?${query}`, options);

@@ -10,7 +10,7 @@ before(async () => { site = await openSite(); });
 after(() => site?.close());
 
 test('learns the sine', async () => {
-  const page = await site.open('sine', 'steps=400&batch=64&rate=0.01');
+  const page = await site.open('sine', 'steps=300&batch=64&rate=0.01');
   await page.state('paused');
   const before = await page.value('error');
   assert.ok(before > 0.3, `${before}`);
@@ -18,7 +18,7 @@ test('learns the sine', async () => {
   await page.press('Start');
   await page.state('running');
   await page.state('done');
-  assert.equal(await page.value('step'), 400);
+  assert.equal(await page.value('step'), 300);
   assert.ok(await page.value('loss') < 0.02, `${await page.value('loss')}`);
   await page.waitForFunction(() => Number(document.querySelector('#error').textContent) < 0.1);
   assert.ok(await page.value('steps-per-second') > 0);

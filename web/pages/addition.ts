@@ -86,6 +86,7 @@ const rate = () => schedule.linear(chosen().rate, chosen().rate / 10, 1500);
 const run = new Run({
   steps: 1500,
   every: 500,
+  overlap: true,
   async build() {
     const { layers, width, batch } = chosen();
     const trainer = await compile({

@@ -21,6 +21,8 @@ export interface Spec<T extends Trains> {
   reset?(): void;
   /** Training pauses after so many steps. `?steps=N` in the address overrides it. */
   steps: number;
+  /** True if `step` may be called again before it is done, so that the worker never waits. */
+  overlap?: boolean;
   /** Time between two calls of `show`, in milliseconds (default 100). */
   every?: number;
   /** What is plotted (default: the loss, on a logarithmic axis). */
@@ -320,10 +322,14 @@ export class Run<T extends Trains> {
 
   private async train(trainer: T): Promise<void> {
     try {
-      let shown = 0, since = performance.now(), counted = 0;
+      let shown = 0, since = performance.now(), counted = 0, burst = 1;
       while (this.state === 'running') {
-        counted += this.add(await this.spec.step(trainer));
+        const began = performance.now(), count = Math.max(1, Math.min(burst, this.goal - this.steps));
+        const all = await Promise.all(Array.from({ length: count }, () => this.spec.step(trainer)));
+        for (const each of all) counted += this.add(each);
         const now = performance.now();
+        if (this.spec.overlap)
+          burst = now - began < 20 ? Math.min(16, 2 * burst) : now - began > 80 ? Math.max(1, burst >> 1) : burst;
         if (now - since > 500) {
           this.speed = counted * 1000 / (now - since);
           [since, counted] = [now, 0];

@@ -103,6 +103,7 @@ const chosen = settings<{ model: string; rate: number }>('#settings', (name) => 
 const run = new Run({
   steps: 1000,
   every: 400,
+  overlap: true,
   async build() {
     await digits;
     const trainer = await compile({

@@ -47,6 +47,7 @@ const chosen = settings<{
 const run = new Run({
   steps: 2000,
   every: 40,
+  overlap: true,
   async build() {
     const { batch: size, rate, width, activation } = chosen();
     const trainer = await compile({

@@ -39,6 +39,7 @@ let tokens = new Int32Array(), next = random(seed), sampled = -1;
 const run = new Run<Trainer<LanguageModel, any, any>>({
   steps: 1000,
   every: 100,
+  overlap: true,
   async build() {
     const text = area.value, { model, width, layers, batch } = chosen();
     const symbols = [...new Set(text)].sort();
