@@ -32,8 +32,8 @@ const chosen = settings<{ rate: number; speed: string }>('#settings', (name) => 
 });
 
 const run = new Run({
-  steps: 60,
-  plot: { label: 'mean length of a round', log: false },
+  steps: 200,
+  plot: { label: 'mean length', log: false },
   async build() {
     const trainer = await compile({
       model: new Policy(),
@@ -132,7 +132,8 @@ async function play() {
 function paint(): void {
   const { context, width, height } = fit(find<HTMLCanvasElement>('#track'));
   const { accent, muted, line, text } = palette();
-  const scale = (width - 60) / 4.8, ground = height * 0.78, tall = Math.min(height * 0.55, scale * 1.6);
+  const scale = (width - 60) / 4.8, ground = height * 0.78, tall = Math.min(height * 0.6, scale * 1.6);
+  const size = Math.max(30, Math.min(56, scale * 0.4));
   context.fillStyle = line;
   context.fillRect(30, ground + 14, width - 60, 2);
   for (const end of [30, width - 32]) context.fillRect(end, ground, 2, 16);
@@ -142,13 +143,16 @@ function paint(): void {
     context.globalAlpha = solid ? 1 : fallen[c] ? 0.07 : 0.22;
     context.fillStyle = solid ? text : muted;
     context.beginPath();
-    context.roundRect(x - 24, ground - 12, 48, 20, 4);
-    for (const wheel of [-13, 13]) context.arc(x + wheel, ground + 9, 5, 0, 2 * Math.PI);
+    context.roundRect(x - size / 2, ground - size * 0.26, size, size * 0.42, 4);
+    for (const wheel of [x - size * 0.27, x + size * 0.27]) {
+      context.moveTo(wheel, ground + 4);
+      context.arc(wheel, ground + 14 - size * 0.1, size * 0.1, 0, 2 * Math.PI);
+    }
     context.fill();
     context.beginPath();
-    context.moveTo(x, ground - 10);
-    context.lineTo(x + tall * Math.sin(angle), ground - 10 - tall * Math.cos(angle));
-    Object.assign(context, { strokeStyle: solid ? accent : muted, lineWidth: 6, lineCap: 'round' });
+    context.moveTo(x, ground - size * 0.2);
+    context.lineTo(x + tall * Math.sin(angle), ground - size * 0.2 - tall * Math.cos(angle));
+    Object.assign(context, { strokeStyle: solid ? accent : muted, lineWidth: size / 8, lineCap: 'round' });
     context.stroke();
   };
   for (let c = 0; c < carts; ++c) if (c !== first) cart(c, false);

@@ -217,7 +217,7 @@ export class Run<T extends Trains> {
     this.goal = parameter('steps', spec.steps);
     const numbers = make('dl');
     for (const [name, value] of Object.entries(this.values))
-      numbers.append(make('div', {}, make('dt', { textContent: name }), make('dd', {}, value)));
+      numbers.append(make('div', {}, make('dt', { textContent: name === 'loss' && spec.plot?.label || name }), make('dd', {}, value)));
     const figure = make('figure', { className: 'plot' });
     this.panel.append(make('div', { className: 'buttons' }, this.toggle, this.one, this.again),
       this.progress, numbers, figure);
