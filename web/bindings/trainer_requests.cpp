@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Requests about trainers.
+#include "dump.h"
 #include "requests.h"
 
 namespace tensorgrad::web {
@@ -37,6 +38,14 @@ void compile_request(const Request& r, Writer& w) {
   auto made = compile(Model::from(r["model"]), loss_function(traced), options, r.location);
   const double id = trainers().add({std::move(made), std::move(traced)});
   put_trainer(w, id, trainers().find(static_cast<int>(id))->trainer, r.location);
+}
+
+// Compiles a trainer that nobody uses.
+void dump_request(const Request& r, Writer& w) {
+  put(w, dumped([&] {
+        compile(Model::from(r["model"]), loss_function(TracedFunction::from(r["function"])),
+                r.get<CompileOptions>("options"), r.location);
+      }));
 }
 
 void attach_request(const Request& r, Writer& w) {
@@ -98,6 +107,7 @@ UploadOptions upload_options(const Request& r) { return r.get<UploadOptions>("op
 
 constexpr std::pair<std::string_view, Handler> kHandlers[] = {
     {"compile", compile_request},
+    {"dump", dump_request},
     {"attach", attach_request},
     {"trainer.replaceModel", replace_model},
     {"trainer.step", step},

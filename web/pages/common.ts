@@ -225,6 +225,7 @@ export class Run<T extends Trains> {
     this.toggle.onclick = () => void (this.state === 'running' ? this.pause() : this.start());
     this.one.onclick = () => void this.step();
     this.again.onclick = () => void this.reset();
+    (globalThis as { run?: unknown }).run = this;  // for inside.ts, which looks into other pages
     void this.rebuild();
   }
 

@@ -61,7 +61,8 @@ export class Trainer<M extends Module = Module, I extends InputDeclarations = In
     /** The model that is trained. Training does not change it; see downloadParams(). */
     public model: M,
     private readonly specs: readonly InputSpec[], private readonly data: readonly InputSpec[],
-    private readonly record: (model: M, entries: ModelEntries, at: Location) => unknown) {}
+    private readonly record: (model: M, entries: ModelEntries, at: Location) => unknown,
+    private readonly options: object) {}
 
   /** The device's kind and name and why it was chosen. */
   get device(): string { return this.info.device; }
@@ -157,6 +158,17 @@ export class Trainer<M extends Module = Module, I extends InputDeclarations = In
   report(): Promise<CompileReport> { return this.ask('report'); }
   /** Returns the graph of a training step. */
   graph(stage: GraphStage = 'traced'): Promise<GraphView> { return this.ask('graph', { stage }); }
+  /**
+   * Compiles the program once more, and returns its parts as text by file name: the graph after each
+   * pass ("00_trace.ir" ...), "99_plan.txt", the WGSL of each launch ("kernels/003_gelu.wgsl"),
+   * "memory.svg", "graph.html" and others. These are the files of TENSORGRAD_DUMP.
+   */
+  dump(): Promise<{ [file: string]: string }> {
+    const at = userLocation(2), { entries } = this.entries;
+    return ask(this.own.engine, 'dump', at, {
+      model: entries, options: this.options,
+      function: { tapes: [[0, this.record(this.model, this.entries, at)]] } });
+  }
   /** Stops calls of step(), run() and submit() that are under way. They throw AbortedError. */
   abort(): void { this.own.engine.abort(this.info.id); }
 
@@ -228,5 +240,5 @@ export async function compile<M extends Module, const I extends InputDeclaration
   const info = await ask(own.engine, 'compile', at, {
     model: entries.entries, options: plain,
     function: { tapes: [[0, record(model, entries, at)]] } });
-  return new Trainer<M, I, D>(own, info, entries, model, specs, data, record);
+  return new Trainer<M, I, D>(own, info, entries, model, specs, data, record, plain);
 }

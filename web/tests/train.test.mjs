@@ -179,6 +179,21 @@ test('reports what was compiled', async () => {
   assert.ok(graph.nodes.some((node) => node.op === 'matmul' && /support\.mjs:/.test(node.location)));
 });
 
+test('returns the kernels and the memory of the program', async () => {
+  const trainer = await sine();
+  const files = await trainer.dump();
+  const kernels = Object.keys(files).filter((name) => /^kernels\/\d{3}_.*\.wgsl$/.test(name));
+  assert.equal(kernels.length, (await trainer.report()).launches);
+  assert.match(files[kernels[0]], /@compute/);
+  assert.match(files['memory.svg'], /<svg/);
+  assert.match(files['00_trace.ir'], /matmul/);
+  const { 'timeline.json': times, ...rest } = await trainer.dump();
+  assert.ok(JSON.parse(times));
+  delete files['timeline.json'];  // has the times of the passes
+  assert.deepEqual(rest, files);
+  assert.equal((await trainer.step(batch(1))).step, 1);
+});
+
 test('exports to ONNX, with a dynamic size', async () => {
   const net = await compileFunction({
     model: new Mlp(), inputs: { x: [null, 1] },

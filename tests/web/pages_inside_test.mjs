@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// The page "Inside".
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import {after, before, test} from 'node:test';
+
+import {openSite, phone} from './pages.mjs';
+
+let site;
+before(async () => { site = await openSite(); });
+after(() => site?.close());
+
+const profiled = (page) => page.waitForFunction(
+  () => document.querySelector('main').ariaBusy === 'false' && document.querySelectorAll('#rows tr').length > 0);
+
+test('shows the kernels of a model beside their lines', async () => {
+  const page = await site.open('inside', 'model=kan');
+  await profiled(page);
+  const launches = await page.value('launches');
+  assert.ok(launches > 5, `${launches}`);
+  assert.equal(await page.locator('#rows tr').count(), launches);
+  assert.equal(await page.locator('#timeline button').count(), launches);
+  assert.match(await page.value('step'), /^[\d.]+ (µs|ms)$/);
+  assert.match(await page.value('memory'), /KiB|MiB/);
+  assert.match(await page.locator('#kernel').textContent(), /@compute/);
+  // The line is one of the model, in TypeScript.
+  const line = await page.locator('#lines button').first().textContent();
+  const [, number] = /^kan\.ts:(\d+)$/.exec(line) ?? assert.fail(line);
+  const source = fs.readFileSync(new URL('../../web/pages/kan.ts', import.meta.url), 'utf8').split('\n');
+  assert.equal((await page.locator('#source .here').textContent()).trim(),
+    `${number}  ${source[number - 1]}`.trim());
+  assert.match(source[number - 1], /splines|linear|abs|add|mul|sub|where|arange|compile/);
+  const boxes = await page.locator('#map svg rect').count();
+  assert.ok(boxes > launches, `${boxes}`);
+  await page.shot('inside');
+  await page.check();
+  await page.close();
+});
+
+test('selects launches, sorts them, saves the profile and opens other models', async () => {
+  const page = await site.open('inside', 'model=sine', {...phone, colorScheme: 'dark'});
+  await profiled(page);
+  assert.equal(await page.locator('[name=model]').inputValue(), 'sine');
+  const optimizer = page.locator('#rows button', {hasText: 'optimizer'});
+  await optimizer.focus();
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => /optimizer/.test(document.querySelector('#name').textContent));
+  assert.equal(await optimizer.getAttribute('aria-pressed'), 'true');
+  await page.locator('#heads').getByRole('button', {name: 'bytes'}).click();
+  const bytes = (await page.locator('#rows td:nth-child(5)').allTextContents()).map((text) => {
+    const [value, unit] = text.split(' ');
+    return Number(value) * {B: 1, KiB: 1024, MiB: 1048576}[unit];
+  });
+  assert.deepEqual(bytes, bytes.toSorted((a, b) => b - a));
+  await page.getByText('The graph after each pass').click();
+  await page.locator('[name=graph]').selectOption({label: '99 plan'});
+  assert.ok((await page.locator('#graph').textContent()).length > 100);
+  const [file] = await Promise.all([page.waitForEvent('download'), page.press('Save the trace')]);
+  assert.ok(JSON.parse(fs.readFileSync(await file.path(), 'utf8')));
+  await page.locator('[name=model]').selectOption('cartpole');
+  await page.waitForFunction(() => document.querySelector('main').ariaBusy === 'true');
+  await profiled(page);
+  await page.waitForFunction(() => /cartpole\.ts/.test(document.querySelector('#lines').textContent));
+  await page.shot('inside_phone');
+  await page.check();
+  await page.close();
+});
