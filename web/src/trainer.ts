@@ -62,7 +62,7 @@ export class Trainer<M extends Module = Module, I extends InputDeclarations = In
     public model: M,
     private readonly specs: readonly InputSpec[], private readonly data: readonly InputSpec[],
     private readonly record: (model: M, entries: ModelEntries, at: Location) => unknown,
-    private readonly options: object) {}
+    private readonly compiled: { options: object; at: Location }) {}
 
   /** The device's kind and name and why it was chosen. */
   get device(): string { return this.info.device; }
@@ -164,9 +164,9 @@ export class Trainer<M extends Module = Module, I extends InputDeclarations = In
    * "memory.svg", "graph.html" and others. These are the files of TENSORGRAD_DUMP.
    */
   dump(): Promise<{ [file: string]: string }> {
-    const at = userLocation(2), { entries } = this.entries;
+    const { options, at } = this.compiled;
     return ask(this.own.engine, 'dump', at, {
-      model: entries, options: this.options,
+      model: this.entries.entries, options,
       function: { tapes: [[0, this.record(this.model, this.entries, at)]] } });
   }
   /** Stops calls of step(), run() and submit() that are under way. They throw AbortedError. */
@@ -240,5 +240,5 @@ export async function compile<M extends Module, const I extends InputDeclaration
   const info = await ask(own.engine, 'compile', at, {
     model: entries.entries, options: plain,
     function: { tapes: [[0, record(model, entries, at)]] } });
-  return new Trainer<M, I, D>(own, info, entries, model, specs, data, record, plain);
+  return new Trainer<M, I, D>(own, info, entries, model, specs, data, record, { options: plain, at });
 }
