@@ -220,7 +220,8 @@ export class Run<T extends Trains> {
       numbers.append(make('div', {}, make('dt', { textContent: name === 'loss' && spec.plot?.label || name }), make('dd', {}, value)));
     const figure = make('figure', { className: 'plot' });
     this.panel.append(make('div', { className: 'buttons' }, this.toggle, this.one, this.again),
-      this.progress, numbers, figure);
+      this.progress, numbers, figure, make('a', { textContent: 'Look inside this model',
+        href: `inside.html?model=${location.pathname.replace(/.*\/|\.html$/g, '')}` }));
     this.plot = new LossPlot(figure, spec.plot ?? { label: 'loss', log: true });
     this.toggle.onclick = () => void (this.state === 'running' ? this.pause() : this.start());
     this.one.onclick = () => void this.step();
