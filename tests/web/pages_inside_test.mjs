@@ -37,6 +37,21 @@ test('shows the kernels of a model beside their lines', async () => {
   await page.close();
 });
 
+test('shows each kernel of the launches that a GPU joins', async () => {
+  const gpu = await openSite({webgpu: true});
+  const page = await gpu.open('inside', 'model=kan&device=webgpu');
+  await profiled(page);
+  for (const row of await page.locator('#rows th').all()) {
+    const name = await row.textContent();
+    await row.click();
+    await page.waitForFunction((wanted) => document.querySelector('#name').textContent.endsWith(` ${wanted}`), name);
+    const kernels = (await page.locator('#kernel').textContent()).match(/^\/\/ \w+(?=: )/gm);
+    assert.deepEqual(kernels.map((each) => each.slice(3)), name.split(' | '));
+  }
+  await page.close();
+  await gpu.close();
+});
+
 test('selects launches, sorts them, saves the profile and opens other models', async () => {
   const page = await site.open('inside', 'model=sine', {...phone, colorScheme: 'dark'});
   await profiled(page);

@@ -72,7 +72,7 @@ async function profile(): Promise<void> {
   const { launches, device, peakBytes } = result.profile;
   const { milliseconds, passes } = await trainer!.report();
   const all = launches.reduce((sum, each) => sum + each.microseconds, 0);
-  const values = { device: device.replace(/ \(.*/, ''), launches: launches.length, step: time(all),
+  const values = { device: device.replace(/^\w+ \((.*)\)$/, '$1').replace(', WASM', ''), launches: launches.length, step: time(all),
     memory: kib(peakBytes), compiled: `${milliseconds.toFixed(0)} ms` };
   for (const [name, value] of Object.entries(values)) find(`#${name}`).textContent = `${value}`;
   find('#device').title = device;
@@ -130,6 +130,14 @@ function mark(): void {
   [...find('#timeline').children].forEach((bar, i) => bar.classList.toggle('chosen', i === chosen));
 }
 
+/** The WGSL of a launch. A GPU may run several small launches as one, named "a | b". */
+function kernelsOf(i: number): string[] {
+  const parts = result!.profile.launches.map(({ name }) => name.split(' | ').length);
+  const first = parts.slice(0, i).reduce((sum, count) => sum + count, 0);
+  const all = Object.keys(files).filter((file) => file.startsWith('kernels/')).sort();
+  return all.slice(first, first + parts[i]!).map((file) => files[file]!);
+}
+
 /** Shows the kernel of a launch, its ops and its lines. */
 async function showLaunch(i: number): Promise<void> {
   const launch = result!.profile.launches[i];
@@ -138,9 +146,7 @@ async function showLaunch(i: number): Promise<void> {
   mark();
   find('#name').textContent = `${i} ${launch.name}`;
   find('#ops').replaceChildren(...launch.ops.map((op) => make('li', {}, make('code', { textContent: op }))));
-  const number = `${i}`.padStart(3, '0');
-  const kernel = Object.keys(files).find((file) => file.startsWith(`kernels/${number}_`));
-  find('#kernel').textContent = kernel ? files[kernel]! : 'This launch has no kernel of its own.';
+  find('#kernel').textContent = kernelsOf(i).join('\n');
   find('#lines').replaceChildren(...launch.locations.map((at, j) => make('button', { type: 'button',
     textContent: at.replace(/.*\//, ''), onclick: () => void showLine(launch, j) })));
   await showLine(launch, 0);
