@@ -31,7 +31,7 @@ LAYER_HEADERS = ("nn/",)
 # Structs that calls outside of traced functions take or return.
 HOST_STRUCTS = (
     "CompileOptions", "FunctionOptions", "UploadOptions", "ResetOptions", "ImportOptions",
-    "OnnxOptions", "ProfileOptions", "CompileReport", "Profile", "GraphView", "DeviceDescription",
+    "OnnxOptions", "ProfileOptions", "CompileReport", "Recovery", "Profile", "GraphView", "DeviceDescription",
     "EncodeOptions", "DecodeOptions", "BpeOptions", "BpeTrainOptions", "BpeProgress", "GraphStage",
     "lm::SamplingOptions", "lm::GenerateOptions", "lm::DecoderOptions", "lm::Completion",
     "lm::GenerationTimes", "lm::ScoreOptions", "lm::TextScore",

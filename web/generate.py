@@ -23,6 +23,8 @@ CALLBACK_FIELDS = {
     ("BpeTrainOptions", "on_progress"), ("lm::ScoreOptions", "on_progress"),
     ("lm::GenerateOptions", "on_text"),
 }
+# Functions that the engine, in a worker, cannot call.
+FIELDS_LEFT_OUT = {("RecoveryOptions", "dataset"), ("RecoveryOptions", "on_recovery")}
 RESERVED = set("break case catch class const continue debugger default delete do else enum export "
                "extends false finally for function if import in instanceof new null return super "
                "switch this throw true try typeof var void while with yield let static await "
@@ -216,7 +218,7 @@ def cpp_enums(api):
 def visited(name, field):
     """Whether a field crosses between the languages."""
     kind = field["type"]["kind"]
-    if kind == "opaque" or (name, field["name"]) in CALLBACK_FIELDS:
+    if kind == "opaque" or (name, field["name"]) in CALLBACK_FIELDS | FIELDS_LEFT_OUT:
         return False
     if kind == "function" and (name, field["name"]) not in FIELDS_BY_HAND:
         raise Problem(f"{name}::{field['name']} is a function: add it to FIELDS_BY_HAND")
@@ -415,7 +417,8 @@ def ts_structs(api, docs, given_names):
         lines.append(f"export interface {flat(name)} {{")
         for field in struct["fields"]:
             kind = field["type"]["kind"]
-            if kind == "opaque" or (name, field["name"]) in CALLBACK_FIELDS:
+            left_out = CALLBACK_FIELDS | FIELDS_LEFT_OUT
+            if kind == "opaque" or (name, field["name"]) in left_out:
                 continue
             default = ts_default(field["default"])
             lines += docs.comment(field["doc"], "  ",

@@ -178,6 +178,8 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
      [](const Request& r, Writer& w) { put(w, trainer(r).TrainerBase::explain()); }},
     {"trainer.report",
      [](const Request& r, Writer& w) { put(w, trainer(r).TrainerBase::report()); }},
+    {"trainer.recoveries",
+     [](const Request& r, Writer& w) { put(w, trainer(r).TrainerBase::recoveries()); }},
     {"trainer.graph",
      [](const Request& r, Writer& w) {
        put(w, trainer(r).graph(r.get<GraphStage>("stage", GraphStage::kTraced), r.location));

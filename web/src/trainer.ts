@@ -7,7 +7,7 @@ import {
 } from './function.js';
 import type {
   CompileOptions, CompileReport, FunctionOptions, GraphStage, GraphView, ImportOptions,
-  ProfileOptions, ResetOptions, UploadOptions,
+  ProfileOptions, Recovery, ResetOptions, UploadOptions,
 } from './generated/types.js';
 import { type Location, userLocation } from './location.js';
 import type { Optimizer, Schedule } from './make.js';
@@ -156,6 +156,11 @@ export class Trainer<M extends Module = Module, I extends InputDeclarations = In
   explain(): Promise<string> { return this.ask('explain'); }
   /** Returns statistics of the compiled program. */
   report(): Promise<CompileReport> { return this.ask('report'); }
+  /**
+   * Returns what the trainer did each time that it lost its device: see `recovery` in the options
+   * of compile().
+   */
+  recoveries(): Promise<Recovery[]> { return this.ask('recoveries'); }
   /** Returns the graph of a training step. */
   graph(stage: GraphStage = 'traced'): Promise<GraphView> { return this.ask('graph', { stage }); }
   /**

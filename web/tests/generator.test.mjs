@@ -117,8 +117,10 @@ test('classes have the methods of C++', () => {
     'parameter_names', 'set_lr', 'lr', 'steps', 'updates', 'epoch', 'batches_per_epoch',  // counters()
     'model',  // a field
     'bind_input', 'bind_output', 'bind_data', 'same_device', 'host_times',  // WebGPU's own buffers
-    'add_loader', 'run_on_device', 'try_run',  // not yet
-    'save', 'from_file', 'train_from_files',  // of tokenizers: files
+    'add_loader', 'run_on_device', 'try_run', 'step_for', 'cancel_step', 'export_web',
+    'web_files',  // not yet
+    'save_bytes',  // save()
+    'save', 'from_file', 'from_folder', 'train_from_files',  // of tokenizers: files
     'add_tokens', 'add_special_tokens', 'added_tokens', 'set_bos', 'set_eos', 'set_pad', 'merges',
     'token_count', 'decode_bytes', 'encode_padded', 'pre_tokenize',  // of tokenizers: not yet
     'generate_from', 'decoder',  // generators of text
