@@ -183,6 +183,7 @@ function paint(of = text): void {
       onclick: () => { chosenHead = i; paint(); },
     }, make('canvas'))));
   }
+  box.classList.toggle('single', maps.length === 1);
   const { accent, card } = palette();
   [...box.children].forEach((button, i) => {
     button.setAttribute('aria-pressed', `${i === chosenHead}`);

@@ -432,7 +432,8 @@ class LossPlot {
       axes: [{ ...axis, size: 28, space: 45 }, { ...axis, size: 52,
         grid: { ...axis.grid, filter: (u, all) => (log ? visible(u, all) : all) },
         filter: (u, all) => (log ? visible(u, all) : all),
-        values: (_, all) => all.map((v) => (v === null ? '' : `${+v.toPrecision(2)}`)) }],
+        values: (_, all) => all.map((v) => (v === null ? '' :
+          v !== 0 && Math.abs(v) < 1e-3 ? v.toExponential(0) : `${+v.toPrecision(2)}`)) }],
     }, [[], []], host);
     new ResizeObserver(() => this.resize()).observe(host);
     onColors(() => this.plot.redraw());
