@@ -4,6 +4,10 @@ set(exceptions -fwasm-exceptions)
 foreach(part IN ITEMS tensorgrad ${parts})
   target_compile_options(${part} PUBLIC ${exceptions} PRIVATE -msimd128)
 endforeach()
+# Pages download it: what does not run once per element is as small as it can be.
+foreach(part IN ITEMS tensorgrad tensorgrad_in_double tensorgrad_webgpu)
+  target_compile_options(${part} PRIVATE "$<$<CONFIG:Release>:-Oz>")
+endforeach()
 target_link_options(tensorgrad PUBLIC ${exceptions}
   -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sSTACK_SIZE=8MB)
 if(TENSORGRAD_WEBGPU)

@@ -4,7 +4,7 @@
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(TENSORGRAD_API_PYTHON "${PROJECT_SOURCE_DIR}/build/api-venv/bin/python" CACHE FILEPATH
   "Python with what tools/api-requirements.txt names")
-set(TENSORGRAD_WEB_LINK_LEVEL "-Os" CACHE STRING "How hard to optimize the module: -O1 links fast")
+set(TENSORGRAD_WEB_LINK_LEVEL "-Oz" CACHE STRING "How hard to optimize the module: -O1 links fast")
 
 set(web "${PROJECT_SOURCE_DIR}/web")
 set(api "${CMAKE_BINARY_DIR}/web/api.json")
@@ -37,7 +37,7 @@ target_link_libraries(tensorgrad_web PRIVATE tensorgrad)
 target_link_options(tensorgrad_web PRIVATE ${TENSORGRAD_WEB_LINK_LEVEL} --no-entry
   -sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker -sEXPORT_NAME=makeModule
   -sEXPORTED_FUNCTIONS=_malloc,_free -sEXPORTED_RUNTIME_METHODS=HEAPU8
-  -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr
+  -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr -sMALLOC=emmalloc
   -sJSPI -sJSPI_EXPORTS=tgw_request)
 set_property(TARGET tensorgrad_web APPEND PROPERTY
   LINK_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/webgpu/browser.js")

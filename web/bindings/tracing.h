@@ -50,8 +50,8 @@ class Call {
   Call(std::string_view name, std::span<const Value> arguments, Loc loc)
       : location(loc), name_(name), arguments_(arguments) {}
 
-  // Returns argument i. Throws UserError if it is missing or has another type. Not inlined: hundreds
-  // of ops call it.
+  // Returns argument i. Throws UserError if it is missing or has another type. Not inlined:
+  // hundreds of ops call it.
   template <class T>
   [[gnu::noinline]] T get(std::size_t i, const char* argument) const {
     return read<T>(at(i), where(argument));
