@@ -332,7 +332,8 @@ export class Run<T extends Trains> {
         const now = performance.now();
         if (this.spec.overlap)
           burst = now - began < 20 ? Math.min(16, 2 * burst) : now - began > 80 ? Math.max(1, burst >> 1) : burst;
-        if (now - since > 500) {
+        const short = !this.speed && this.steps >= this.goal && now > since;  // over before
+        if (now - since > 500 || short) {
           this.speed = counted * 1000 / (now - since);
           [since, counted] = [now, 0];
         }

@@ -53,9 +53,10 @@ test('Vite finds the worker and the module', () => {
   assert.match(files, /index-.*\.js/);
   assert.match(files, /tensorgrad-.*\.wasm/);
   assert.match(files, /worker-.*\.js/);
-  const worker = readdirSync(join(project, 'vite/assets')).find((name) => /^worker-/.test(name));
-  assert.doesNotMatch(readFileSync(join(project, 'vite/assets', worker), 'utf8'),
-                      /['"]\.\/tensorgrad\.js['"]/);
+  // One is bundled. The other is a copy, whose address is used if the package is of another origin.
+  const workers = readdirSync(join(project, 'vite/assets')).filter((name) => /^worker-/.test(name))
+    .map((name) => readFileSync(join(project, 'vite/assets', name), 'utf8'));
+  assert.ok(workers.some((text) => !/['"]\.\/tensorgrad\.js['"]/.test(text)));
 });
 
 test('types accept what is right and refuse what is wrong', () => {
