@@ -127,6 +127,7 @@ struct FuturePromise;
 template <class T>
 class Future {
  public:
+  /// The promise of coroutines that return a Future.
   using promise_type = detail::FuturePromise<T>;
 
   /// Wraps a shared state; called by async().
