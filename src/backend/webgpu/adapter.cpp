@@ -56,8 +56,10 @@ void judge(const WGPUAdapterInfo& raw, const WebGpuOptions& options, AdapterInfo
     default: info.kind = "unknown"; break;
   }
   info.device.software = info.kind == "cpu" || names_software(info.device.name);
-  // SwiftShader switches between the threads of a workgroup at each barrier. llvmpipe does not.
-  info.device.slow_barriers = is_swiftshader(info.device.name);
+  // SwiftShader switches between the threads of a workgroup at each barrier; llvmpipe does not. It
+  // computes for pages without a GPU. Natively only tests use it, of the kernels that GPUs get.
+  info.device.slow_barriers =
+      raw.backendType == WGPUBackendType_WebGPU && is_swiftshader(info.device.name);
   const bool known_backend =
       raw.backendType == WGPUBackendType_Vulkan || raw.backendType == WGPUBackendType_WebGPU ||
       raw.backendType == WGPUBackendType_Metal || raw.backendType == WGPUBackendType_D3D12;
