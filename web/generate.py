@@ -447,14 +447,14 @@ def given_structs(api):
     functions = [*api["functions"], *api["schedules"], *api["inits"]]
     for layer in api["layers"]:
         functions += layer["constructors"] + layer["methods"]
-    todo = [n for f in functions for p in f["parameters"] for n in names_in(p["type"])]
-    todo += [name for name in api["structs"] if name.endswith("Options")]
+    pending = [n for f in functions for p in f["parameters"] for n in names_in(p["type"])]
+    pending += [name for name in api["structs"] if name.endswith("Options")]
     given = set()
-    while todo:
-        name = todo.pop()
+    while pending:
+        name = pending.pop()
         if name not in given:
             given.add(name)
-            todo += [n for f in api["structs"][name]["fields"] for n in names_in(f["type"])]
+            pending += [n for f in api["structs"][name]["fields"] for n in names_in(f["type"])]
     return given
 
 

@@ -242,9 +242,9 @@ std::optional<StepResult> ObjectiveImpl::step_for(double seconds, const Feed& in
     if (recoverer_.on()) fresh.inputs = KeptInputs(inputs);
     unfinished_ = std::move(fresh);
     recoverer_.set_unfinished(
-        [this] { finished_ = go_on(std::numeric_limits<double>::infinity(), {}); });
+        [this] { finished_ = resume_step(std::numeric_limits<double>::infinity(), {}); });
     try {
-      return go_on(seconds, inputs);
+      return resume_step(seconds, inputs);
     } catch (...) {
       if (!unfinished_->begun) {  // the inputs are not to be had again
         unfinished_.reset();
@@ -253,10 +253,10 @@ std::optional<StepResult> ObjectiveImpl::step_for(double seconds, const Feed& in
       throw;
     }
   }
-  return go_on(seconds, {});
+  return resume_step(seconds, {});
 }
 
-std::optional<StepResult> ObjectiveImpl::go_on(double seconds, const Feed& inputs) {
+std::optional<StepResult> ObjectiveImpl::resume_step(double seconds, const Feed& inputs) {
   bool lost = inputs.empty();
   const auto result = recoverer_.repeated([&]() -> std::optional<StepResult> {
     const bool again = std::exchange(lost, true);

@@ -94,8 +94,8 @@ class ObjectiveImpl {
   StepResult step_once(const Feed& inputs, const StepOptions& options);
   // Counts a step that was run, and reads its loss.
   StepResult counted();
-  // Goes on with the unfinished step, on these inputs if it has to begin.
-  std::optional<StepResult> go_on(double seconds, const Feed& inputs);
+  // Resumes the unfinished step, or begins it with these inputs.
+  std::optional<StepResult> resume_step(double seconds, const Feed& inputs);
   // The run-time scalars of step number `step` (from 0).
   void put_hypers(std::int64_t step, std::int64_t cursor, HyperValues& values) const;
   // The rows of the next `count` steps, no further than

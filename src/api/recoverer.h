@@ -58,7 +58,7 @@ class Recoverer {
     finish();
     return repeated(std::forward<Call>(call));
   }
-  // The same for calls that go on with an unfinished step.
+  // The same for calls that resume an unfinished step.
   template <class Call>
   decltype(auto) repeated(Call&& call) {
     if (!on()) return std::forward<Call>(call)();
@@ -85,10 +85,10 @@ class Recoverer {
   int before_steps(const ObjectiveImpl& objective, int wanted);
   // The same before a function changes states.
   void before_run();
-  // A snapshot of what there is now: after calls that set it. The gradients of `stepping`, which
-  // makes a step next, are left out.
+  // Takes a snapshot of the current state: after calls that replace it. The gradients of `stepping`
+  // are left out, since its next step overwrites them.
   void take(const ObjectiveImpl* stepping = nullptr);
-  // One where there is anything to be repeated.
+  // Takes a snapshot if any logged call would have to be repeated.
   void take_if_behind();
 
   // After the call: it will be repeated.

@@ -149,14 +149,13 @@ std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& w
 }
 
 std::shared_ptr<Device> replace_lost(const std::shared_ptr<Device>& lost, double wait_seconds) {
-  using Time = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kPause{100};
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   if (auto next = lost->successor.lock()) return next;
   if (!lost->reopen)
     throw DeviceLostError("it belongs to the application and cannot be opened again");
-  const Time::time_point start = Time::now();
+  const auto start = std::chrono::steady_clock::now();
   for (;;) {
     std::string why;
     try {
@@ -169,7 +168,7 @@ std::shared_ptr<Device> replace_lost(const std::shared_ptr<Device>& lost, double
     } catch (const DeviceError& error) {
       why = error.message();
     }
-    const std::chrono::duration<double> waited = Time::now() - start;
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
     if (waited.count() >= wait_seconds) {
       throw DeviceLostError("it did not come back within " + number_text(wait_seconds) +
                             " s: " + why);

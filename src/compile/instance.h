@@ -20,7 +20,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 std::shared_ptr<Device> open_device(const DeviceOptions& options, std::string& why);
 
 // Opens the lost device again, for all who had it: the first one to ask opens it. Throws
-// DeviceLostError where that cannot be, or no equal device comes within so many seconds.
+// DeviceLostError if that is impossible, or if no equal device is found within `wait_seconds`.
 std::shared_ptr<Device> replace_lost(const std::shared_ptr<Device>& lost, double wait_seconds);
 
 // The values of the run-time scalars, by name, as 32-bit patterns.

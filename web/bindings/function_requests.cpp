@@ -53,19 +53,19 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
      [](const Request& r, Writer& w) { put(w, function(r).download_params()); }},
     {"function.loadParams",
      [](const Request& r, Writer&) {
-       function(r).load_params(MemoryFile(r["bytes"].text).path(),
+       function(r).load_params(FileSource::text(r["bytes"].text),
                                r.get<WeightSource>("weights", WeightSource::kTrained), r.location);
      }},
     {"function.importWeights",
      [](const Request& r, Writer&) {
-       function(r).import_weights(MemoryFile(r["bytes"].text).path(),
+       function(r).import_weights(FileSource::text(r["bytes"].text),
                                   r.get<ImportOptions>("options", {}), r.location);
      }},
     {"function.exportOnnx",
      [](const Request& r, Writer& w) {
-       const MemoryFile file;
-       function(r).export_onnx(file.path(), r.get<OnnxOptions>("options", {}), r.location);
-       file.put_content(w);
+       std::vector<std::byte> bytes;
+       function(r).export_onnx(bytes, r.get<OnnxOptions>("options", {}), r.location);
+       put_bytes(w, bytes);
      }},
     {"function.profile",
      [](const Request& r, Writer& w) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "requests.h"
 
-#include <cstdio>
-#include <fstream>
 #include <unordered_map>
 
 namespace tensorgrad::web {
@@ -131,24 +129,8 @@ void put_profile(Writer& w, const Profile& profile) {
   put(w, profile.trace_events());
 }
 
-MemoryFile::MemoryFile() {
-  static int number = 0;
-  path_ = "/tmp/tensorgrad-" + std::to_string(++number);
-}
-
-MemoryFile::MemoryFile(std::string_view content) : MemoryFile() {
-  std::ofstream file(path_, std::ios::binary);
-  file.write(content.data(), static_cast<std::streamsize>(content.size()));
-}
-
-MemoryFile::~MemoryFile() { std::remove(path_.c_str()); }
-
-void MemoryFile::put_content(Writer& w) const {
-  std::ifstream file(path_, std::ios::binary | std::ios::ate);
-  std::vector<char> content(static_cast<std::size_t>(file.tellg()));
-  file.seekg(0);
-  file.read(content.data(), static_cast<std::streamsize>(content.size()));
-  w.array(kBytes, content.size(), std::as_bytes(std::span(content)));
+void put_bytes(Writer& w, const std::vector<std::byte>& bytes) {
+  w.array(kBytes, bytes.size(), bytes);
 }
 
 }  // namespace tensorgrad::web

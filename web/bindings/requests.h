@@ -2,12 +2,14 @@
 // Calls of JavaScript that can wait for a device: of trainers, functions and language models.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "model.h"
 
@@ -111,19 +113,7 @@ std::map<std::string, HostTensor> read_tensors_by_name(const Value& values, cons
                                                        const Where& where);
 void put_profile(Writer& w, const Profile& profile);
 
-// Calls that take a path see a file in memory.
-class MemoryFile {
- public:
-  MemoryFile();
-  explicit MemoryFile(std::string_view content);
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  ~MemoryFile();
-  [[nodiscard]] const std::string& path() const { return path_; }
-  void put_content(Writer& w) const;
-
- private:
-  std::string path_;
-};
+// The content of a file.
+void put_bytes(Writer& w, const std::vector<std::byte>& bytes);
 
 }  // namespace tensorgrad::web

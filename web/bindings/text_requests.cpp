@@ -86,7 +86,7 @@ void attach_generator(const Request& r, Writer& w) {
 }
 
 void load_generator(const Request& r, Writer& w) {
-  const lm::SavedModel model = lm::load_model(MemoryFile(r["bytes"].text).path());
+  const lm::SavedModel model = lm::load_model(FileSource::text(r["bytes"].text));
   w.number(generators().add({std::make_shared<lm::Generator>(
       model, r.get<lm::DecoderOptions>("options", {}), r.location)}));
 }
@@ -117,9 +117,9 @@ void generate(const Request& r, Writer& w) {
 void save_model(const Request& r, Writer& w) {
   const auto& trainer = trainers().at(r).trainer;
   const auto& model = language_model(trainer.model(), r.get<std::size_t>("entry"));
-  const MemoryFile file;
-  lm::save_model(file.path(), {model.config, trainer.download_params(), given_tokenizer(r)});
-  file.put_content(w);
+  std::vector<std::byte> bytes;
+  lm::save_model(bytes, {model.config, trainer.download_params(), given_tokenizer(r)});
+  put_bytes(w, bytes);
 }
 
 constexpr std::pair<std::string_view, Handler> kHandlers[] = {
@@ -129,13 +129,13 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
      }},
     {"tokenizer.fromTiktoken",
      [](const Request& r, Writer& w) {
-       put_tokenizer(w, Tokenizer::from_tiktoken(MemoryFile(r["bytes"].text).path(),
+       put_tokenizer(w, Tokenizer::from_tiktoken(FileSource::text(r["bytes"].text),
                                                  r.get<BpeOptions>("options", {})));
      }},
     {"tokenizer.fromVocabAndMerges",
      [](const Request& r, Writer& w) {
-       const MemoryFile vocab(r["vocab"].text), merges(r["merges"].text);
-       put_tokenizer(w, Tokenizer::from_vocab_and_merges(vocab.path(), merges.path(),
+       put_tokenizer(w, Tokenizer::from_vocab_and_merges(FileSource::text(r["vocab"].text),
+                                                         FileSource::text(r["merges"].text),
                                                          r.get<BpeOptions>("options", {})));
      }},
     {"tokenizer.train", train_tokenizer},
@@ -186,7 +186,7 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
     {"languageModel.save", save_model},
     {"scorer.load",
      [](const Request& r, Writer& w) {
-       const lm::SavedModel model = lm::load_model(MemoryFile(r["bytes"].text).path());
+       const lm::SavedModel model = lm::load_model(FileSource::text(r["bytes"].text));
        w.number(scorers().add(std::make_shared<lm::TextScorer>(
            model, r.get<lm::ScoreOptions>("options", {}), r.location)));
      }},

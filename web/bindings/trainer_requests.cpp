@@ -156,17 +156,17 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
      [](const Request& r, Writer&) { trainer(r).reset(r.get<ResetOptions>("options", {})); }},
     {"trainer.save",
      [](const Request& r, Writer& w) {
-       const MemoryFile file;
-       trainer(r).save(file.path(), r.location);
-       file.put_content(w);
+       std::vector<std::byte> bytes;
+       trainer(r).save(bytes, r.location);
+       put_bytes(w, bytes);
      }},
     {"trainer.load",
      [](const Request& r, Writer&) {
-       trainer(r).load(MemoryFile(r["bytes"].text).path(), r.location);
+       trainer(r).load(FileSource::text(r["bytes"].text), r.location);
      }},
     {"trainer.importWeights",
      [](const Request& r, Writer&) {
-       trainer(r).import_weights(MemoryFile(r["bytes"].text).path(),
+       trainer(r).import_weights(FileSource::text(r["bytes"].text),
                                  r.get<ImportOptions>("options", {}), r.location);
      }},
     {"trainer.profile",

@@ -19,7 +19,7 @@ export interface Spec<T extends Trains> {
   show?(trainer: T): Promise<void> | void;
   /** Called before a reset, to reset what the page holds itself. */
   reset?(): void;
-  /** Training pauses after so many steps. `?steps=N` in the address overrides it. */
+  /** Number of steps after which training pauses. `?steps=N` in the address overrides it. */
   steps: number;
   /** True if `step` may be called again before it is done, so that the worker never waits. */
   overlap?: boolean;
@@ -293,7 +293,7 @@ export class Run<T extends Trains> {
     if (this.trainer) await this.spec.show?.(this.trainer);
   }
 
-  /** Calls `f` between two steps, and goes on training if it was. Shows its errors. */
+  /** Calls `f` between two steps, then resumes training if it was running. Shows errors. */
   between(f: (trainer: T) => Promise<void>): Promise<void> {
     return this.inOrder(async () => {
       if (!this.trainer) return;

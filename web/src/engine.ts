@@ -143,7 +143,7 @@ export class WorkerEngine implements Engine {
   }
 }
 
-/** Answers the messages of a page in a worker. For dist/worker.js alone. */
+/** Answers the messages of a page in a worker. Only for dist/worker.js. */
 export function serve(): void {
   const node = (globalThis as any).process?.getBuiltinModule?.('node:worker_threads');
   const port = node?.parentPort ?? globalThis;

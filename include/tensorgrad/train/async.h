@@ -121,7 +121,7 @@ struct FuturePromise;
 /// destroyed before.
 /// ```cpp
 /// tg::Future<void> train(tg::AnyTrainer& trainer) {
-///   for (int i = 0; i < 100; ++i) show(co_await trainer.run_async(10));
+///   for (int i = 0; i < 100; ++i) show(co_await tg::async([&] { return trainer.run(10); }));
 /// }
 /// ```
 template <class T>
@@ -209,8 +209,8 @@ struct FuturePromise<void> : FuturePromiseBase<void> {
 }  // namespace detail
 
 /// Queues the call `work()` on `executor` and returns its future result. References captured by
-/// `work` must stay valid until then. The asynchronous members of trainers and functions are
-/// shorthands for it.
+/// `work` must stay valid until then. TrainerBase::abort() does not cancel a call that has not
+/// started.
 /// ```cpp
 /// tg::Future<tg::Profile> profile = tg::async([trainer]() mutable { return trainer.profile(); });
 /// ```

@@ -164,6 +164,7 @@ class WebGpuDevice final : public Device {
   Flight& finish_and_submit(WGPUCommandEncoder encoder, bool is_run);
   Flight& submit(std::span<const WGPUCommandBuffer> commands, bool is_run);
   void watch(Flight& flight);
+  [[nodiscard]] std::size_t runs_in_flight() const;
   [[noreturn]] void drop();
   void settle();
   void wait_oldest();

@@ -59,11 +59,7 @@ void WebGpuDevice::run_limited(WebGpuExecutable& executable, const HyperRow& row
   check_unrun(executable);
   const bool timed = executable.limited_runs++ % kRunsPerTiming == 0;
   if (timed) wait_for(last_ticket_);  // what takes time now is this run's
-  const auto running = [&] {
-    return static_cast<std::size_t>(std::count_if(
-        flights_.begin(), flights_.end(), [](const Flight& flight) { return flight.is_run; }));
-  };
-  while (running() >= kMaxRuns) wait_oldest();
+  while (runs_in_flight() >= kMaxRuns) wait_oldest();
   const std::uint32_t number = executable.uses_hyper ? write_rows({&row, 1}) : 0;
   const std::size_t all = executable.steps.size();
   for (std::size_t at = 0; at < all;) {

@@ -71,6 +71,11 @@ void WebGpuDevice::watch(Flight& flight) {
   api_.QueueOnSubmittedWorkDone(queue_.get(), info);
 }
 
+std::size_t WebGpuDevice::runs_in_flight() const {
+  return static_cast<std::size_t>(std::count_if(
+      flights_.begin(), flights_.end(), [](const Flight& flight) { return flight.is_run; }));
+}
+
 void WebGpuDevice::map(Flight& flight, std::int64_t bytes) {
   WGPUBufferMapCallbackInfo info = {};
   info.mode = WGPUCallbackMode_AllowProcessEvents;

@@ -92,15 +92,11 @@ std::size_t WebGpuDevice::encode_together(const WebGpuExecutable& executable,
 }
 
 void WebGpuDevice::run_chunk(WebGpuExecutable& executable, std::span<const HyperRow> rows) {
-  const auto running = [&] {
-    return static_cast<std::size_t>(std::count_if(
-        flights_.begin(), flights_.end(), [](const Flight& flight) { return flight.is_run; }));
-  };
-  while (flights_.size() >= kMaxFlights || running() >= kMaxRuns) wait_oldest();
+  while (flights_.size() >= kMaxFlights || runs_in_flight() >= kMaxRuns) wait_oldest();
   const std::uint32_t first = executable.uses_hyper ? write_rows(rows) : 0;
   std::span<const Step> steps = executable.steps;
   // A long step that the GPU has nothing to do before: it begins while the rest is encoded.
-  const bool in_parts = rows.size() == 1 && executable.validated && running() == 0;
+  const bool in_parts = rows.size() == 1 && executable.validated && runs_in_flight() == 0;
   for (std::size_t part = kFirstDispatches; in_parts && steps.size() >= part + part / 2;
        part *= 2) {
     CommandBuffers made;
