@@ -4,9 +4,10 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
+#include <string>
 
+#include "base/env.h"
 #include "runtime/shared.h"
 #include "tensorgrad/tensorgrad.h"
 
@@ -69,8 +70,8 @@ void stays_flat(const std::string& kind, int steps) {
 
 // The long version sets the number of steps: docs/testing.md.
 int steps_or(int usual) {
-  const char* wanted = std::getenv("TENSORGRAD_FLAT_MEMORY_STEPS");
-  return wanted == nullptr ? usual : std::atoi(wanted);
+  const std::string wanted = env("TENSORGRAD_FLAT_MEMORY_STEPS");
+  return wanted.empty() ? usual : std::stoi(wanted);
 }
 
 TEST(FlatMemory, over_many_steps_on_cpu) { stays_flat("cpu", steps_or(3000)); }
