@@ -30,6 +30,7 @@ constexpr EnvSwitch kSwitches[] = {
     {"TENSORGRAD_WGPU_LOG", "error, warn, info, debug or trace: wgpu-native's own log"},
     {"TENSORGRAD_NO_GPU_TESTS", "1: skip the WebGPU backend tests that open a device"},
     {"TENSORGRAD_TEST_WGSL_DIR", "folder for every kernel that the WebGPU tests generate"},
+    {"TENSORGRAD_FLAT_MEMORY_STEPS", "number of steps of the tests of flat memory"},
     {"TENSORGRAD_UPDATE", "1: the pass tests rewrite the expected halves of their .ir files"},
 };
 
