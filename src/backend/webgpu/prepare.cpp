@@ -144,7 +144,7 @@ void WebGpuDevice::make_in_background(const Work& work) {
     info.userdata2 = &waiting;
     api_.DeviceCreateComputePipelineAsync(device_.get(), &descriptor, info);
   }
-  while (waiting.left > 0) api_.vendor->wait(api_, device_.get(), 0);
+  while (waiting.left > 0) api_.vendor->wait_for_event(api_, device_.get());
 }
 
 std::shared_ptr<Pipeline> WebGpuDevice::compile(const Kernel& kernel) {

@@ -3,10 +3,12 @@
 // shaders without bounds checks, waiting, timestamps, logs. vendor.cpp alone includes wgpu.h.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "backend/webgpu/api.h"
@@ -48,8 +50,11 @@ class Vendor {
                                std::span<const WGPUCommandBuffer> commands) const = 0;
   // Calls the callbacks that are due. Does not wait.
   virtual void poll(const Api& api, WGPUDevice device) const = 0;
-  // The same, and waits for one first if it comes only then. Callers loop.
-  virtual void wait_for_event(const Api& api, WGPUDevice device) const { poll(api, device); }
+  // The same, and waits a moment for one. Callers loop.
+  virtual void wait_for_event(const Api& api, WGPUDevice device) const {
+    poll(api, device);
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
   // The same, after waiting: until the submission is done, or for a moment. Callers loop.
   virtual void wait(const Api& api, WGPUDevice device, std::uint64_t mark) const = 0;
   // Nanoseconds per tick of a timestamp query.
