@@ -8,7 +8,9 @@ namespace {
 
 volatile std::sig_atomic_t signal_seen = 0;
 
-extern "C" void note_signal(int number) { signal_seen = number; }
+extern "C" {
+static void note_signal(int number) { signal_seen = number; }
+}
 
 }  // namespace
 
