@@ -15,16 +15,18 @@ from pathlib import Path
 
 # Ops that take functions: web/bindings/callbacks.cpp and web/src/callbacks.ts.
 OPS_BY_HAND = {"associative_scan", "checkpoint", "custom_gradient"}
-# Fields that are functions, which web/src/ turns into data, or takes out before the call.
+# Fields that are functions or objects, which web/src/ turns into data. Each has a type in
+# web/src/options.ts, for example CompileOptionsInitial, and a Type<> in web/bindings/convert.h.
 FIELDS_BY_HAND = {
     ("CompileOptions", "initial"), ("FunctionOptions", "initial"), ("ParamGroup", "rows"),
+    ("RecoveryOptions", "on_recovery"), ("DeviceOptions", "opened"),
 }
 CALLBACK_FIELDS = {
     ("BpeTrainOptions", "on_progress"), ("lm::ScoreOptions", "on_progress"),
     ("lm::GenerateOptions", "on_text"),
 }
 # Functions that the engine, in a worker, cannot call.
-FIELDS_LEFT_OUT = {("RecoveryOptions", "dataset"), ("RecoveryOptions", "on_recovery")}
+FIELDS_LEFT_OUT = {("RecoveryOptions", "dataset")}
 RESERVED = set("break case catch class const continue debugger default delete do else enum export "
                "extends false finally for function if import in instanceof new null return super "
                "switch this throw true try typeof var void while with yield let static await "
@@ -215,12 +217,19 @@ def cpp_enums(api):
     return lines
 
 
+def type_by_hand(name, field):
+    """The type in web/src/options.ts of a field of FIELDS_BY_HAND."""
+    return flat(name) + camel(f"_{field}")
+
+
 def visited(name, field):
     """Whether a field crosses between the languages."""
     kind = field["type"]["kind"]
+    if (name, field["name"]) in FIELDS_BY_HAND:
+        return True
     if kind == "opaque" or (name, field["name"]) in CALLBACK_FIELDS | FIELDS_LEFT_OUT:
         return False
-    if kind == "function" and (name, field["name"]) not in FIELDS_BY_HAND:
+    if kind == "function":
         raise Problem(f"{name}::{field['name']} is a function: add it to FIELDS_BY_HAND")
     return True
 
@@ -416,16 +425,15 @@ def ts_structs(api, docs, given_names):
         lines += docs.comment(struct["doc"])
         lines.append(f"export interface {flat(name)} {{")
         for field in struct["fields"]:
-            kind = field["type"]["kind"]
-            left_out = CALLBACK_FIELDS | FIELDS_LEFT_OUT
-            if kind == "opaque" or (name, field["name"]) in left_out:
+            if not visited(name, field):
                 continue
+            kind = field["type"]["kind"]
             default = ts_default(field["default"])
             lines += docs.comment(field["doc"], "  ",
                                   [f"Default: {default}"] if default and given else [])
             maybe = "?" if given and (field["default"] is not None or kind == "optional") else ""
             if (name, field["name"]) in FIELDS_BY_HAND:
-                text = f"{flat(name)}{field['name'].capitalize()}"
+                text = type_by_hand(name, field["name"])
             else:
                 text = ts_type(field["type"], given)
             lines.append(f"  {camel(field['name'])}{maybe}: {text};")
@@ -498,9 +506,9 @@ def generate(api, cpp, ts):
     types = "import type { {} } from '{}';"
     struct_names = ", ".join(flat(n) for n in (*api["enums"], *api["structs"]))
     of_types = types.replace("{ {} }", f"{{ {struct_names} }}", 1).replace("{}", "./types.js")
+    by_hand = ", ".join(type_by_hand(*each) for each in sorted(FIELDS_BY_HAND))
     of_core = ("import type { Tensor, TensorLike, Operand } from '../tensor.js';\n"
-               "import type { InputSpec, ParamFilter, CompileOptionsInitial, "
-               "FunctionOptionsInitial, ParamGroupRows } from '../options.js';\n"
+               f"import type {{ InputSpec, ParamFilter, {by_hand} }} from '../options.js';\n"
                "import { Init, Schedule, Optimizer, type Adjustable } from '../make.js';")
     files = {
         cpp / "enums.inc": cpp_enums(api), cpp / "structs.inc": cpp_structs(api),

@@ -260,6 +260,19 @@ struct Type<RowsFunction> {
   static RowsFunction read(const Value& v, const Where& where);
 };
 
+// By the number of the listener that hears of it.
+using RecoveryFunction = std::function<void(const Recovery&)>;
+template <>
+struct Type<RecoveryFunction> {
+  static RecoveryFunction read(const Value& v, const Where& where);
+};
+
+// By the number of a trainer or a function that uses it.
+template <>
+struct Type<std::shared_ptr<Device>> {
+  static std::shared_ptr<Device> read(const Value& v, const Where& where);
+};
+
 #include "enums.inc"
 #include "structs.inc"
 

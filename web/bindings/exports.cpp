@@ -114,8 +114,8 @@ bool run_traced_function() { return tgw_run_traced() != 0; }
 bool run_callback(int number, std::span<const std::byte> bytes) {
   return tgw_run_callback(number, bytes.data(), static_cast<int>(bytes.size())) != 0;
 }
-void emit(const Value& number, std::span<const std::byte> event) {
-  tgw_emit(static_cast<int>(number.number), event.data(), static_cast<int>(event.size()));
+void emit(double listener, std::span<const std::byte> event) {
+  tgw_emit(static_cast<int>(listener), event.data(), static_cast<int>(event.size()));
 }
 std::vector<std::byte> take_reply() { return std::exchange(reply, {}); }
 

@@ -5,6 +5,22 @@
 
 namespace tensorgrad::web {
 
+RecoveryFunction Type<RecoveryFunction>::read(const Value& v, const Where& where) {
+  return [listener = web::read<double>(v, where)](const Recovery& recovery) {
+    Writer event;
+    put(event, recovery);
+    emit(listener, event.take());
+  };
+}
+
+std::shared_ptr<Device> Type<std::shared_ptr<Device>>::read(const Value& v, const Where& where) {
+  const int id = web::read<int>(v["program"], where);
+  if (const auto* trainer = trainers().find(id)) return trainer->trainer.same_device().opened;
+  if (const auto* function = functions().find(id)) return function->function.same_device().opened;
+  throw UserError(where.path + ": the program was freed, or belongs to another engine",
+                  where.location);
+}
+
 Objects<TrainerObject>& trainers() {
   static Objects<TrainerObject> all;
   return all;

@@ -48,8 +48,8 @@ HandlerTable text_handlers();
 // Ends the texts that a generator is writing.
 void stop_generator(int id);
 
-// Tells JavaScript, while a request is answered, something about it: `number` is its listener.
-void emit(const Value& number, std::span<const std::byte> event);
+// Tells JavaScript, while a request is answered, something about it: the number is its listener's.
+void emit(double listener, std::span<const std::byte> event);
 
 // Answers an encoded request {call, file, line, ...}.
 void answer(const Value& message, Writer& result);

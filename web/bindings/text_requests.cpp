@@ -57,7 +57,7 @@ void train_tokenizer(const Request& r, Writer& w) {
     options.on_progress = [&number](const BpeProgress& progress) {
       Writer event;
       put(event, progress);
-      emit(number, event.take());
+      emit(number.number, event.take());
     };
   }
   put_tokenizer(w, Tokenizer::train(views, options));
@@ -106,7 +106,7 @@ void generate(const Request& r, Writer& w) {
       put(event, chunk.token);
       event.key("text");
       put(event, chunk.text);
-      emit(number, event.take());
+      emit(number.number, event.take());
     }
     return !*stopped;
   };

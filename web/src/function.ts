@@ -61,7 +61,7 @@ export function recordFunction(
   specs: readonly InputSpec[], at: Location, f: (inputs: any) => unknown, size = 0): unknown {
   const sized = specs.map((each) => ({
     ...each, shape: each.shape.map((n) => (n === -1 ? size : n)) }));
-  const own = kind === 'loss' ? options : { ...options, inputs: sized };
+  const own = { ...options, device: undefined, ...(kind === 'loss' ? {} : { inputs: sized }) };
   return tracer.record(
     model.numbers, { kind, model: model.entries, options: own, file: at[0], line: at[1] },
     specs.map((each) => each.name), f);
@@ -155,6 +155,8 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
   }
   /** Returns the device's kind and name and why it was chosen. */
   device(): Promise<string> { return this.ask('device'); }
+  /** Returns the option `device` of programs that run on the same device. */
+  sameDevice(): DeviceOptions { return { opened: { program: this.id } }; }
   /** Returns the dynamic sizes with a compiled program. */
   compiledSizes(): Promise<number[]> { return this.ask('compiledSizes'); }
   /** Stops runs that wait for their turn, and compiling. They throw AbortedError. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Options of compile() and compileFunction(), and the types of their inputs.
 import { UserError } from './errors.js';
-import type { DType, ParamGroup } from './generated/types.js';
+import type { DType, ParamGroup, Recovery } from './generated/types.js';
 import { Init, Optimizer } from './make.js';
 import type { Tensor } from './tensor.js';
 
@@ -56,6 +56,12 @@ export type FunctionOptionsInitial = CompileOptionsInitial;
 /** Returns the ranges of rows of a parameter that are trained. */
 export type ParamGroupRows =
   (name: string, shape: readonly number[]) => readonly (readonly [number, number])[];
+
+/** Called after each recovery, before the call that noticed the loss returns its result. */
+export type RecoveryOptionsOnRecovery = (recovery: Recovery) => void;
+
+/** A program whose device another one uses; see `sameDevice()`. */
+export interface DeviceOptionsOpened { readonly program: number }
 
 /** @internal Names and shapes of the parameters of a model. */
 export type ParameterShapes = readonly (readonly [name: string, shape: readonly number[]])[];

@@ -6,7 +6,7 @@ import {
   type TensorData, type Traced,
 } from './function.js';
 import type {
-  CompileOptions, CompileReport, FunctionOptions, GraphStage, GraphView, ImportOptions,
+  CompileOptions, CompileReport, DeviceOptions, FunctionOptions, GraphStage, GraphView, ImportOptions,
   ProfileOptions, Recovery, ResetOptions, UploadOptions,
 } from './generated/types.js';
 import { type Location, userLocation } from './location.js';
@@ -62,7 +62,7 @@ export class Trainer<M extends Module = Module, I extends InputDeclarations = In
     public model: M,
     private readonly specs: readonly InputSpec[], private readonly data: readonly InputSpec[],
     private readonly record: (model: M, entries: ModelEntries, at: Location) => unknown,
-    private readonly compiled: { options: object; at: Location }) {}
+    private readonly compiled: { options: object; at: Location; listener?: number | undefined }) {}
 
   /** The device's kind and name and why it was chosen. */
   get device(): string { return this.info.device; }
@@ -70,6 +70,9 @@ export class Trainer<M extends Module = Module, I extends InputDeclarations = In
   get parameterNames(): readonly string[] { return this.info.parameters; }
   /** Names of all captures in the loss function. */
   get captures(): readonly string[] { return this.info.captures; }
+
+  /** Returns the option `device` of programs that run on the same device. */
+  sameDevice(): DeviceOptions { return { opened: { program: this.info.id } }; }
 
   private ask(call: string, args: object = {}): Promise<any> {
     return ask(this.own.engine, `trainer.${call}`, userLocation(3), { id: this.info.id, ...args });
@@ -208,7 +211,10 @@ export class Trainer<M extends Module = Module, I extends InputDeclarations = In
   }
 
   /** Frees the program and its buffers. Attached functions stay. */
-  free(): Promise<void> { return this.ask('free'); }
+  async free(): Promise<void> {
+    await this.ask('free');
+    if (this.compiled.listener) this.own.engine.forget(this.compiled.listener);
+  }
 }
 
 /** Options of one step. */
@@ -234,16 +240,19 @@ export async function compile<M extends Module, const I extends InputDeclaration
   const at = userLocation(2);
   const { model, loss, inputs, dataset, engine, ...options } = spec;
   const own = await session(engine);
+  const heard = options.recovery?.onRecovery;
+  const listener = heard && own.engine.listen(heard);
   const entries = entriesOf(model);
   const specs = inputSpecs(inputs), data = inputSpecs(dataset);
   const plain = {
     ...plainOptions(options, () => own.tracer.parameters(entries.entries)),
-    inputs: specs, dataset: data };
+    inputs: specs, dataset: data,
+    ...(listener ? { recovery: { ...options.recovery, onRecovery: listener } } : {}) };
   const record = (of: M, its: ModelEntries, where: Location) => recordFunction(
     own, 'loss', its, plain, [...specs, ...data], where,
     (all) => ({ loss: (named(loss(of, all)) as { output: unknown }).output }));
   const info = await ask(own.engine, 'compile', at, {
     model: entries.entries, options: plain,
     function: { tapes: [[0, record(model, entries, at)]] } });
-  return new Trainer<M, I, D>(own, info, entries, model, specs, data, record, { options: plain, at });
+  return new Trainer<M, I, D>(own, info, entries, model, specs, data, record, { options: plain, at, listener });
 }

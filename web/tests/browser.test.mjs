@@ -5,12 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { after, before } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { launch, serve } from '../../tests/web/browser.mjs';
+import { built, launch, serve } from './page.mjs';
 
-const built = process.env.TENSORGRAD_NPM
-  ? fileURLToPath(process.env.TENSORGRAD_NPM)
-  : fileURLToPath(new URL('../../build/npm/', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'tensorgrad-'));
 const page = `<!DOCTYPE html><link rel="icon" href="data:,">
 <script type="module">

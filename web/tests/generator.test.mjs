@@ -116,7 +116,7 @@ test('classes have the methods of C++', () => {
   const others = new Set([
     'parameter_names', 'set_lr', 'lr', 'steps', 'updates', 'epoch', 'batches_per_epoch',  // counters()
     'model',  // a field
-    'bind_input', 'bind_output', 'bind_data', 'same_device', 'host_times',  // WebGPU's own buffers
+    'bind_input', 'bind_output', 'bind_data', 'host_times',  // WebGPU's own buffers
     'add_loader', 'run_on_device', 'try_run', 'step_for', 'cancel_step', 'export_web',
     'web_files',  // not yet
     'save_bytes',  // save()

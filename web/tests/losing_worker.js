@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: MIT
+import './losing.js';
+import '/npm/dist/worker.js';
