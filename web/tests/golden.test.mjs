@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
-import { Mlp, numbers, tg } from './support.mjs';
+import { call, valuesOf } from './cases.mjs';
+import { Mlp, integers, numbers, tg } from './support.mjs';
 
 const program = process.env.TENSORGRAD_GOLDEN ??
   new URL('../../build/web/web/web_golden.js', import.meta.url).pathname;
@@ -15,8 +16,6 @@ const cases = JSON.parse(readFileSync(program.replace('web_golden.js', 'cases.js
 
 const { compile, compileFunction, optim, schedule } = tg;
 const words = (data) => [...new Uint32Array(Float32Array.from(data).buffer)];
-const integers = (count, seed, below) =>
-  Int32Array.from(numbers(count, seed), (each) => Math.fround(Math.fround(each + 1) / 2 * below));
 // Source lines differ, and the module does not see the name of the CPU.
 const table = (text) =>
   text.replace(/ *at \S+:\d+(, \S+:\d+)*/g, '').replace(/^device .*/, 'device');
@@ -67,12 +66,6 @@ test('a language model', async () => {
   upTo(5, (i) => ({ x: integers(24, i, 11), y: integers(24, i + 7, 11) })));
 });
 
-function flat(result, all = []) {
-  if (result instanceof tg.Tensor) all.push(result);
-  else for (const each of Object.values(result)) flat(each, all);
-  return all;
-}
-
 test('every op has a case', () => {
   const known = new Set(cases.map((each) => each.op));
   const byHand = ['isTraining', 'setState', 'checkpoint', 'customGradient', 'associativeScan',
@@ -85,29 +78,16 @@ test('every op has a case', () => {
   assert.deepEqual(Object.keys(golden.ops).sort(), cases.map((each) => each.label).sort());
 });
 
-for (const { label, op, arguments: args, inputs } of cases) {
+for (const each of cases) {
+  const { label, inputs } = each;
   test(`op ${label}`, async () => {
     const f = await compileFunction({
       model: new class extends tg.Module {}(), device: { kind: 'cpu' }, training: true,
-      inputs: Object.fromEntries(inputs.map((each) => [each.name, each])),
-      forward: (_, tensors) => {
-        const value = (each) => {
-          if (each === null || typeof each !== 'object') return each;
-          if (Array.isArray(each)) return each.map(value);
-          if ('input' in each) return tensors[each.input];
-          if ('call' in each) return tg[each.call](...each.arguments.map(value));
-          return Object.fromEntries(
-            Object.entries(each.options).map(([name, option]) => [name, value(option)]));
-        };
-        const all = flat(tg[op](...args.map(value)));
-        return Object.fromEntries(all.map((each, i) => [String.fromCharCode(97 + i), each]));
-      } });
-    const feed = inputs.map(({ name, shape, dtype }, i) => {
-      const count = shape.reduce((a, b) => a * b, 1);
-      return [name, dtype === 'f32' ? numbers(count, i + 1)
-        : dtype === 'i32' ? integers(count, i + 1, 2) : Uint32Array.from(integers(count, i + 1, 2))];
-    });
-    const outputs = await f.run(Object.fromEntries(feed));
+      inputs: Object.fromEntries(inputs.map((input) => [input.name, input])),
+      forward: (_, tensors) => Object.fromEntries(
+        call(tg, each, tensors).map((result, i) => [String.fromCharCode(97 + i), result])) });
+    const outputs = await f.run(
+      Object.fromEntries(inputs.map((input, i) => [input.name, valuesOf(input, i)])));
     const bits = Object.fromEntries(Object.entries(outputs).map(([name, { data }]) =>
       [name, [...new Uint32Array(data.buffer)]]));
     assert.deepEqual(bits, golden.ops[label]);

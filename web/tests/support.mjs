@@ -14,18 +14,7 @@ export class Mlp extends Module {
   forward(x) { return this.out.forward(relu(this.mid.forward(relu(this.in.forward(x))))); }
 }
 
-/** Numbers in [-1, 1), the same in every run: those of web/tests/golden.cpp. */
-export function random(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return (state >>> 8) / 8388608 - 1;
-  };
-}
-export const numbers = (count, seed, scale = 1) => {
-  const next = random(seed);
-  return Float32Array.from({ length: count }, () => next() * scale);
-};
+export { integers, numbers } from './cases.mjs';
 
 /** The number of the line that calls this. */
 export const line = () => Number(/:(\d+):\d+\)?$/.exec(new Error().stack.split('\n')[2])[1]);
