@@ -2,6 +2,7 @@
 // Where programs run: in this thread, or in a worker. Functions are recorded in this thread always,
 // so that the worker runs none of the user's code.
 import { AbortedError, makeError } from './errors.js';
+import { abortHeld, heldWhileHidden } from './hidden.js';
 import { Instance, Status, assets, compileModule } from './instance.js';
 import type { Location } from './location.js';
 import { decode, encode } from './wire.js';
@@ -48,7 +49,10 @@ export class LocalEngine implements Engine {
     this.queue = answer.catch(() => undefined);
     return answer;
   }
-  abort(id: number): void { this.instance.abort(id); }
+  abort(id: number): void {
+    abortHeld(this, id);
+    this.instance.abort(id);
+  }
   close(): void {}
 }
 
@@ -132,7 +136,10 @@ export class WorkerEngine implements Engine {
     this.port.postMessage({ id, message: copy }, [copy.buffer]);
     return new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }));
   }
-  abort(id: number): void { this.port.postMessage({ abort: id }); }
+  abort(id: number): void {
+    abortHeld(this, id);
+    this.port.postMessage({ abort: id });
+  }
   close(): void {
     this.port.close();
     this.rejectAll(new AbortedError('the engine was closed'));
@@ -208,8 +215,12 @@ export class NeedsTape { constructor(readonly size: number) {} }
 
 /** @internal Sends a request and returns its result. */
 export async function ask(engine: Engine, call: string, [file, line]: Location,
-                          args: object): Promise<any> {
-  const { status, bytes } = await engine.request(encode({ call, file, line, ...args }));
+                          args: { readonly id?: number; readonly [name: string]: any }):
+Promise<any> {
+  const message = encode({ call, file, line, ...args });  // now: the caller may reuse its arrays
+  const held = heldWhileHidden(engine, call, args.id ?? 0);
+  if (held) await held;
+  const { status, bytes } = await engine.request(message);
   const result = decode(bytes);
   if (status === Status.Failed) throw makeError(result);
   if (status === Status.NeedsTape) throw new NeedsTape(result);

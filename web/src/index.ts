@@ -23,6 +23,7 @@ export type {
   Elements, Feed, InputDeclaration, InputDeclarations, InputSpec, ParamFilter, TracedBatches,
   TracedInputs,
 } from './options.js';
+export type { WhenHidden } from './hidden.js';
 export { singleFlight, type Flight } from './single_flight.js';
 export { Tensor, type Operand, type TensorLike, type TensorSource } from './tensor.js';
 export {

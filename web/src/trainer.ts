@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Training: compile() and the Trainer that it returns.
 import { ask, session, type EngineKind, type Session } from './engine.js';
+import { UserError } from './errors.js';
 import {
   makeFunction, named, recordFunction, type CompiledFunction, type HostTensor, type ProfileResult,
   type TensorData, type Traced,
@@ -9,6 +10,7 @@ import type {
   CompileOptions, CompileReport, DeviceOptions, FunctionOptions, GraphStage, GraphView, ImportOptions,
   ProfileOptions, Recovery, ResetOptions, UploadOptions,
 } from './generated/types.js';
+import { pauseWhenHidden, type WhenHidden } from './hidden.js';
 import { type Location, userLocation } from './location.js';
 import type { Optimizer, Schedule } from './make.js';
 import { entriesOf, type ModelEntries, type Module } from './module.js';
@@ -47,6 +49,12 @@ export interface TrainingSpec<M extends Module, I extends InputDeclarations,
   optimizer: Optimizer;
   /** Where it runs: by default in a worker in a page, else in this thread. */
   engine?: EngineKind;
+  /**
+   * What happens to step(), tryStep(), run() and submit() while the page is hidden. 'continue', the
+   * default: nothing. 'pause': those that are called meanwhile begin when the page is visible again.
+   * Other calls, such as save(), do not wait for them.
+   */
+  whenHidden?: WhenHidden;
 }
 
 interface TrainerInfo { id: number; device: string; parameters: string[]; captures: string[] }
@@ -238,7 +246,9 @@ export async function compile<M extends Module, const I extends InputDeclaration
                               const D extends InputDeclarations = {}>(
   spec: TrainingSpec<M, I, D>): Promise<Trainer<M, I, D>> {
   const at = userLocation(2);
-  const { model, loss, inputs, dataset, engine, ...options } = spec;
+  const { model, loss, inputs, dataset, engine, whenHidden = 'continue', ...options } = spec;
+  if (whenHidden !== 'continue' && whenHidden !== 'pause')
+    throw new UserError(`compile: whenHidden: expected 'continue' or 'pause', got '${whenHidden}'`);
   const own = await session(engine);
   const heard = options.recovery?.onRecovery;
   const listener = heard && own.engine.listen(heard);
@@ -254,5 +264,6 @@ export async function compile<M extends Module, const I extends InputDeclaration
   const info = await ask(own.engine, 'compile', at, {
     model: entries.entries, options: plain,
     function: { tapes: [[0, record(model, entries, at)]] } });
+  if (whenHidden === 'pause') pauseWhenHidden(own.engine, info.id);
   return new Trainer<M, I, D>(own, info, entries, model, specs, data, record, { options: plain, at, listener });
 }
