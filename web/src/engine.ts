@@ -116,7 +116,7 @@ export class WorkerEngine implements Engine {
   private next = 1;
   private readonly listeners = new Listeners();
 
-  constructor(module: WebAssembly.Module) {
+  constructor() {
     this.port = startWorker();
     this.port.listen(({ id, answer, error, number, event }) => {
       if (event) return this.listeners.call(number, event);
@@ -126,8 +126,9 @@ export class WorkerEngine implements Engine {
       else call?.resolve(answer);
     });
     this.port.fail((error) => this.rejectAll(error));
-    this.port.postMessage({ module });
   }
+  /** Requests come after it. */
+  start(module: WebAssembly.Module): void { this.port.postMessage({ module }); }
   listen(f: (event: any) => void): number { return this.listeners.add(f); }
   forget(number: number): void { this.listeners.remove(number); }
   request(message: Uint8Array): Promise<Answer> {
@@ -192,10 +193,17 @@ export function session(kind?: EngineKind): Promise<Session> {
   let known = sessions.get(wanted);
   if (!known) {
     known = (async () => {
-      const module = await compileModule();
-      const tracer = await Instance.create(module);
-      return { tracer,
-        engine: wanted === 'worker' ? new WorkerEngine(module) : new LocalEngine(tracer) };
+      // The worker loads the library while this thread loads the module.
+      const worker = wanted === 'worker' ? new WorkerEngine() : undefined;
+      try {
+        const module = await compileModule();
+        worker?.start(module);
+        const tracer = await Instance.create(module);
+        return { tracer, engine: worker ?? new LocalEngine(tracer) };
+      } catch (error) {
+        worker?.close();
+        throw error;
+      }
     })();
     known.catch(() => sessions.delete(wanted));
     sessions.set(wanted, known);
