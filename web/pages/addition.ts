@@ -112,6 +112,7 @@ const run = new Run({
     await answer();
     if (tested < 0 || run.steps - tested >= 100) await test();
   },
+  state: { get: () => ({ draw: draw.state }), set: (saved) => { draw.state = saved.draw; } },
   reset: restart,
 });
 

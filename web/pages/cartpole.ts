@@ -56,6 +56,8 @@ const run = new Run({
     return episodes.length;
   },
   show: paint,
+  state: { get: () => ({ draw: draw.state, recent }),
+    set: (saved) => { [draw.state, recent] = [saved.draw, saved.recent]; } },
   reset: begin,
 });
 

@@ -7,6 +7,9 @@ export interface Trains {
   readonly device: string;
   reset(): Promise<void>;
   free(): Promise<void>;
+  save(): Promise<Uint8Array>;
+  load(bytes: Uint8Array): Promise<void>;
+  counters(): Promise<{ steps: number }>;
 }
 
 /** What a page trains. */
@@ -25,6 +28,8 @@ export interface Spec<T extends Trains> {
   overlap?: boolean;
   /** Time between two calls of `show`, in milliseconds (default 100). */
   every?: number;
+  /** What the next steps depend on beside trainer and settings. The panel then has Save and Resume. */
+  state?: { get(): object; set(state: any): void | Promise<void> };
   /** What is plotted (default: the loss, on a logarithmic axis). */
   plot?: { label: string; log: boolean };
 }
@@ -45,15 +50,18 @@ export const device = {
   kind: parameters.get('device') ?? 'auto', allowSoftware: parameters.get('device') === 'webgpu',
 };
 
-/** Returns a function of uniform random numbers in [0, 1): the same sequence for each seed. */
-export function random(from: number): () => number {
-  let state = from >>> 0;
-  return () => {  // mulberry32
-    state = (state + 0x6d2b79f5) >>> 0;
+/** Uniform random numbers in [0, 1). One with the `state` of another continues as that does. */
+export interface Random { (): number; state: number }
+
+/** Returns random numbers: the same sequence for each seed. */
+export function random(from: number): Random {
+  const next = Object.assign(() => {  // mulberry32
+    const state = (next.state = (next.state + 0x6d2b79f5) >>> 0);
     let t = Math.imul(state ^ (state >>> 15), state | 1);
     t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
+  }, { state: from >>> 0 });
+  return next;
 }
 
 /** Index of the largest value. */
@@ -91,7 +99,7 @@ export function report(error: unknown): void {
   const { name, message: text } = error as Error;
   if (name === 'AbortedError') return;
   message(name === 'QuotaExceededError'
-    ? 'The storage of this browser is full. Download the model instead, or delete stored data.'
+    ? 'The storage of this browser is full. Delete stored data, or download the model where you can.'
     : `${text}`);
 }
 
@@ -101,15 +109,10 @@ export function report(error: unknown): void {
  */
 export function settings<S extends { [name: string]: number | string }>(
   selector: string, changed: (name: keyof S & string) => void): () => S {
-  const form = find<HTMLFormElement>(selector);
-  const fields = [...form.elements].filter(
-    (each): each is HTMLInputElement | HTMLSelectElement => 'name' in each && each.name !== '');
+  const form = find<HTMLFormElement>(selector), fields = fieldsOf(selector);
   for (const each of fields) {
     const given = parameters.get(each.name);
-    if (given === null) continue;
-    if (each instanceof HTMLSelectElement && ![...each.options].some(({ value }) => value === given))
-      each.add(new Option(given, given));
-    each.value = given;
+    if (given !== null) choose(each, given);
   }
   form.addEventListener('submit', (event) => event.preventDefault());
   form.addEventListener('change', ({ target }) => {
@@ -188,6 +191,40 @@ export async function unpacked(url: string): Promise<ArrayBuffer> {
   return new Response(answer.body!.pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
 }
 
+// The fields of the settings that have names, with their values as texts.
+function fieldsOf(selector: string): (HTMLInputElement | HTMLSelectElement)[] {
+  return [...find<HTMLFormElement>(selector).elements].filter(
+    (each): each is HTMLInputElement | HTMLSelectElement => 'name' in each && each.name !== '');
+}
+
+function choose(field: HTMLInputElement | HTMLSelectElement, value: string): void {
+  if (field instanceof HTMLSelectElement && ![...field.options].some((each) => each.value === value))
+    field.add(new Option(value, value));
+  field.value = value;
+}
+
+// A run in one file, so that it is replaced at once: the size of a text, the text, a checkpoint.
+interface Saved { settings: { [name: string]: string }; state: object }
+
+function packed(saved: Saved, checkpoint: Uint8Array): Uint8Array<ArrayBuffer> {
+  const text = new TextEncoder().encode(JSON.stringify(saved));
+  const bytes = new Uint8Array(4 + text.length + checkpoint.length);
+  new DataView(bytes.buffer).setUint32(0, text.length);
+  bytes.set(text, 4);
+  bytes.set(checkpoint, 4 + text.length);
+  return bytes;
+}
+
+function opened(bytes: Uint8Array<ArrayBuffer>): { saved: Saved; checkpoint: Uint8Array } {
+  try {
+    const size = new DataView(bytes.buffer).getUint32(0);
+    return { saved: JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + size))) as Saved,
+      checkpoint: bytes.subarray(4 + size) };
+  } catch {
+    throw new Error('The saved run is damaged.');
+  }
+}
+
 type State = 'building' | 'paused' | 'running' | 'done' | 'failed';
 
 /**
@@ -206,6 +243,8 @@ export class Run<T extends Trains> {
   private readonly toggle = make('button', { className: 'primary', textContent: 'Start' });
   private readonly one = make('button', { textContent: 'Step' });
   private readonly again = make('button', { textContent: 'Reset' });
+  private readonly save = make('button', { textContent: 'Save' });
+  private readonly resume = make('button', { textContent: 'Resume', disabled: true });
   private readonly progress = make('progress', { max: 1, value: 0, ariaLabel: 'Progress' });
   private readonly values = Object.fromEntries(['step', 'loss', 'steps per second', 'device'].map(
     (name) => [name, make('output', { name: name.replaceAll(' ', '-'), textContent: '–' })]));
@@ -219,13 +258,16 @@ export class Run<T extends Trains> {
     for (const [name, value] of Object.entries(this.values))
       numbers.append(make('div', {}, make('dt', { textContent: name === 'loss' && spec.plot?.label || name }), make('dd', {}, value)));
     const figure = make('figure', { className: 'plot' });
-    this.panel.append(make('div', { className: 'buttons' }, this.toggle, this.one, this.again),
-      this.progress, numbers, figure, make('a', { textContent: 'Look inside this model',
+    this.panel.append(make('div', { className: 'buttons' }, this.toggle, this.one, this.again,
+      ...(spec.state ? [this.save, this.resume] : [])), this.progress, numbers, figure, make('a', { textContent: 'Look inside this model',
         href: `inside.html?model=${location.pathname.replace(/.*\/|\.html$/g, '')}` }));
     this.plot = new LossPlot(figure, spec.plot ?? { label: 'loss', log: true });
     this.toggle.onclick = () => void (this.state === 'running' ? this.pause() : this.start());
     this.one.onclick = () => void this.step();
     this.again.onclick = () => void this.reset();
+    this.save.onclick = () => void this.keep();
+    this.resume.onclick = () => void this.bringBack();
+    if (spec.state) void storage.read(this.file).then((bytes) => { this.resume.disabled = !bytes; });
     (globalThis as { run?: unknown }).run = this;  // for inside.ts, which looks into other pages
     void this.rebuild();
   }
@@ -233,16 +275,20 @@ export class Run<T extends Trains> {
   /** Compiles anew and starts at step 0. Goes on training if it was. */
   rebuild(): Promise<void> {
     return this.inOrder(async () => {
-      this.enter('building');
       message('');
-      await this.trainer?.free();
-      this.trainer = undefined;
-      this.trainer = await this.spec.build();
-      this.describe(this.trainer.device);
-      this.clear();
-      await this.spec.show?.(this.trainer);
+      await this.compiled();
+      await this.spec.show?.(this.trainer!);
       this.enter('paused');
     });
+  }
+
+  private async compiled(): Promise<void> {
+    this.enter('building');
+    await this.trainer?.free();
+    this.trainer = undefined;
+    this.trainer = await this.spec.build();
+    this.describe(this.trainer.device);
+    this.clear();
   }
 
   /** Trains until the last step, or until pause(). */
@@ -291,6 +337,37 @@ export class Run<T extends Trains> {
     while (this.goal <= at) this.goal += parameter('steps', this.spec.steps);
     this.update();
     if (this.trainer) await this.spec.show?.(this.trainer);
+  }
+
+  // The file of Save and Resume.
+  private get file(): string { return `${location.pathname.replace(/.*\/|\.html$/g, '')}.run`; }
+
+  private keep(): Promise<void> {
+    return this.between(async (trainer) => {
+      const settings = Object.fromEntries(
+        fieldsOf('#settings').map(({ name, value }) => [name, value]));
+      await storage.write(this.file,
+                          packed({ settings, state: this.spec.state!.get() }, await trainer.save()));
+      this.resume.disabled = false;
+      message(`Saved at step ${this.steps}. Resume continues from here, also after a reload.`, 'note');
+    });
+  }
+
+  private bringBack(): Promise<void> {
+    return this.between(async () => {
+      const bytes = await storage.read(this.file);
+      if (!bytes) throw new Error('There is no saved run.');
+      const { saved, checkpoint } = opened(bytes);
+      for (const each of fieldsOf('#settings')) choose(each, saved.settings[each.name] ?? each.value);
+      try {
+        await this.compiled();
+        await this.trainer!.load(checkpoint);
+        await this.spec.state!.set(saved.state);
+        await this.restart((await this.trainer!.counters()).steps);
+      } finally {
+        this.enter(this.trainer ? 'paused' : 'failed');
+      }
+    });
   }
 
   /** Calls `f` between two steps, then resumes training if it was running. Shows errors. */
@@ -377,7 +454,7 @@ export class Run<T extends Trains> {
     this.state = state;
     this.panel.dataset['state'] = state;
     this.toggle.textContent = state === 'running' ? 'Pause' : state === 'building' ? 'Compiling…' : 'Start';
-    for (const each of [this.toggle, this.one, this.again])
+    for (const each of [this.toggle, this.one, this.again, this.save])
       each.disabled = state === 'building' || (state === 'failed' && each !== this.again);
   }
 

@@ -110,6 +110,8 @@ const run = new Run({
     find('#distance').textContent = distance().toFixed(3);
     if (!playing) paint();
   },
+  state: { get: () => ({ draw: draw.state, points }),
+    set: (saved) => { [draw.state, points] = [saved.draw, saved.points]; } },
   reset: () => { draw = random(seed + 1); },
 });
 

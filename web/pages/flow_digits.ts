@@ -70,6 +70,7 @@ const run = new Run({
     return (await trainer.step({ image, time })).loss;
   },
   show: generate,
+  state: { get: () => ({ draw: draw.state }), set: (saved) => { draw.state = saved.draw; } },
   reset() { draw = random(seed); },
 });
 

@@ -98,6 +98,7 @@ const run = new Run({
     edges = { first: first.data, second: second.data, y: y.data };
     paint();
   },
+  state: { get: () => ({ draw: draw.state }), set: (saved) => { draw.state = saved.draw; } },
   reset() { draw = random(seed); },
 });
 

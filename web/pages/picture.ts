@@ -67,6 +67,14 @@ const run = new Run({
     return trainer;
   },
   step: (trainer) => trainer.run(5),
+  state: {
+    get: () => ({ picture: find<HTMLCanvasElement>('#target').toDataURL() }),
+    async set(saved) {
+      source = Object.assign(new Image(), { src: saved.picture });
+      await (source as HTMLImageElement).decode();
+      await run.trainer!.uploadData('color', target());
+    },
+  },
   async show() {
     const { side, zoom } = chosen();
     const colors = await painter.call({ place: places(side * zoom) });

@@ -68,6 +68,7 @@ const run = new Run({
     curve = await predict.call({ x: grid });
     paint();
   },
+  state: { get: () => ({ draw: draw.state }), set: (saved) => { draw.state = saved.draw; } },
   reset: start,
 });
 

@@ -152,6 +152,8 @@ const run = new Run({
     find('#verdict').textContent = lost ? '' : 'It cannot be beaten.';
     await hint();
   },
+  state: { get: () => ({ draw: draw.state, boards }),
+    set: (saved) => { [draw.state, boards] = [saved.draw, saved.boards]; } },
   reset: begin,
 });
 
