@@ -69,7 +69,7 @@ export async function openSite({webgpu = false} = {}) {
       },
     });
   };
-  return {open, url: site.url, async close() {
+  return {open, url: site.url, browser: browser.browser, async close() {
     await browser.close();
     await site.close();
   }};

@@ -86,6 +86,11 @@ test('trains on webgpu', async () => {
     await page.state('done');
     assert.ok(await page.value('loss') < 0.3, `${await page.value('loss')}`);
     await page.check();
+    const devtools = await gpu.browser.newBrowserCDPSession();
+    await devtools.send('Browser.crashGpuProcess').catch(() => {});
+    await page.press('Step');
+    await page.getByRole('alert').getByText('GPU was lost and has come back. Repeated 30 steps').waitFor();
+    assert.equal(await page.value('step'), 31);
   } finally {
     await gpu.close();
   }

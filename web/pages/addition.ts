@@ -8,7 +8,7 @@ import {
   type CompiledFunction, type HostTensor, type Tensor, type TensorLike,
 } from 'tensorgrad';
 import {
-  Run, argmax, device, find, fit, make, onColors, palette, random, report, seed, settings,
+  Run, argmax, device, find, fit, make, onColors, palette, random, recovery, report, seed, settings,
 } from './common.js';
 
 const length = 8, symbols = '0123456789+=', heads = 4;
@@ -94,7 +94,7 @@ const run = new Run({
       loss: (net, { text, digits }) =>
         crossEntropy(narrow(net.forward(text), 1, first, 3), digits),
       inputs: { text: { shape: [batch, length], dtype: 'i32' }, digits: { shape: [batch, 3], dtype: 'i32' } },
-      optimizer: optim.adamw({ lr: rate(), weightDecay: 0.01 }), clipGradNorm: 1, seed, device });
+      optimizer: optim.adamw({ lr: rate(), weightDecay: 0.01 }), clipGradNorm: 1, seed, device, recovery });
     predict = await trainer.attach({
       forward: (net, { text }) => softmax(net.forward(text)),
       inputs: { text: { shape: [null, length], dtype: 'i32' } } });

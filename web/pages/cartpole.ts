@@ -5,7 +5,9 @@ import {
   Linear, Module, compile, div, flatten, gather, logSoftmax, mul, neg, optim, reshape, sum, tanh,
   type CompiledFunction, type Tensor,
 } from 'tensorgrad';
-import { Run, device, find, fit, onColors, palette, random, seed, settings } from './common.js';
+import {
+  Run, device, find, fit, onColors, palette, random, recovery, seed, settings,
+} from './common.js';
 
 const carts = 16, length = 200, rows = carts * length;
 
@@ -42,7 +44,7 @@ const run = new Run({
         return div(neg(sum(mul(flatten(taken), weight))), rows);
       },
       inputs: { state: [rows, 4], action: { shape: [rows], dtype: 'i32' }, weight: [rows] },
-      optimizer: optim.adam({ lr: chosen().rate }), seed, device });
+      optimizer: optim.adam({ lr: chosen().rate }), seed, device, recovery });
     policy = await trainer.attach({
       forward: (net, { state }) => net.forward(state), inputs: { state: [carts, 4] } });
     begin();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What all pages share: the panel with buttons, numbers and the plot of the loss; settings; colours.
+import type { Recovery } from 'tensorgrad';
 import uPlot from 'uplot';
 
 /** A trainer, as far as the panel needs it. */
@@ -48,6 +49,12 @@ export const seed = parameter('seed', 1);
 /** Device of compile(): `?device=cpu` or `?device=webgpu`; by default the best one. */
 export const device = {
   kind: parameters.get('device') ?? 'auto', allowSoftware: parameters.get('device') === 'webgpu',
+};
+
+/** Option of compile(): the page says that it lost its GPU, and goes on. */
+export const recovery = {
+  onRecovery: ({ snapshotStep, repeatedSteps }: Recovery) => message(
+    `The GPU was lost and has come back. Repeated ${repeatedSteps} steps from step ${snapshotStep}.`, 'note'),
 };
 
 /** Uniform random numbers in [0, 1). One with the `state` of another continues as that does. */

@@ -7,7 +7,8 @@ import {
   singleFlight, softmax, type CompiledFunction, type HostTensor, type Tensor, type Trainer,
 } from 'tensorgrad';
 import {
-  Run, argmax, device, download, find, make, message, random, report, seed, settings, storage, unpacked,
+  Run, argmax, device, download, find, make, message, random, recovery, report, seed, settings,
+  storage, unpacked,
 } from './common.js';
 
 const side = 28, pixels = side * side, batch = 64, tests = 500;
@@ -109,7 +110,7 @@ const run = new Run({
     const trainer = await compile({
       model: makeModel(chosen().model), loss: (net, { x, y }) => crossEntropy(net.forward(x), y),
       inputs: { x: [batch, pixels], y: { shape: [batch], dtype: 'i32' } },
-      optimizer: optim.adamw({ lr: chosen().rate, weightDecay: 0.01 }), clipGradNorm: 1, seed, device });
+      optimizer: optim.adamw({ lr: chosen().rate, weightDecay: 0.01 }), clipGradNorm: 1, seed, device, recovery });
     await attach(trainer);
     return trainer;
   },

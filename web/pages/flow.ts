@@ -5,7 +5,9 @@ import {
   Linear, Module, add, arange, compile, concat, cos, div, full, mse, mul, optim, rand, randn, silu,
   sin, stack, sub, type CompiledFunction, type Tensor, type TensorLike,
 } from 'tensorgrad';
-import { Run, device, find, fit, message, onColors, palette, random, seed, settings } from './common.js';
+import {
+  Run, device, find, fit, message, onColors, palette, random, recovery, seed, settings,
+} from './common.js';
 
 const batch = 512, count = 400, grid = 13, extent = 2.2;
 
@@ -80,7 +82,7 @@ const run = new Run({
         const start = randn([batch, 2]), time = rand([batch, 1]), line = sub(x, start);
         return mse(net.forward(add(start, mul(time, line)), time), line);
       },
-      inputs: { x: [batch, 2] }, optimizer: optim.adam({ lr: rate }), seed, device });
+      inputs: { x: [batch, 2] }, optimizer: optim.adam({ lr: rate }), seed, device, recovery });
     sample = await trainer.attach({
       inputs: { start: [count, 2], at: [grid * grid, 2] },
       forward: (net, { start, at }) => {

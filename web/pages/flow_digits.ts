@@ -6,7 +6,9 @@ import {
   Conv2d, Embedding, Linear, Module, add, cast, compile, div, mse, mul, optim, randn, relu, reshape, sub,
   type CompiledFunction, type Tensor,
 } from 'tensorgrad';
-import { Run, device, find, make, onColors, palette, random, seed, settings, unpacked } from './common.js';
+import {
+  Run, device, find, make, onColors, palette, random, recovery, seed, settings, unpacked,
+} from './common.js';
 
 const side = 28, pixels = side * side, times = 100, shown = 9;
 
@@ -52,7 +54,7 @@ const run = new Run({
         return mse(net.forward(add(start, mul(part, line)), time), line);
       },
       inputs: { image: shape, time: { shape: [batch], dtype: 'i32' } },
-      optimizer: optim.adam({ lr: rate }), clipGradNorm: 1, seed, device });
+      optimizer: optim.adam({ lr: rate }), clipGradNorm: 1, seed, device, recovery });
     flow = await trainer.attach({
       inputs: { x: [shown, 1, side, side], time: { shape: [shown], dtype: 'i32' } },
       forward: (net, { x, time }) => add(x, div(net.forward(x, time), euler)) });

@@ -5,7 +5,9 @@ import {
   Module, abs, add, arange, compile, div, flatten, init, linear, lt, mse, mul, optim, relu, reshape,
   silu, sub, unsqueeze, where, type CompiledFunction, type Tensor, type TensorLike,
 } from 'tensorgrad';
-import { Run, device, find, fit, onColors, palette, random, seed, settings } from './common.js';
+import {
+  Run, device, find, fit, onColors, palette, random, recovery, seed, settings,
+} from './common.js';
 
 const knots = 8, grid = 64, batch = 256;
 
@@ -76,7 +78,7 @@ const run = new Run({
     const { target, hidden, rate } = chosen(), { inputs } = targets[target];
     const trainer = await compile({
       model: new Kan(inputs, hidden), loss: (net, { x, y }) => mse(net.forward(x), y),
-      inputs: { x: [batch, inputs], y: [batch, 1] }, optimizer: optim.adam({ lr: rate }), seed, device });
+      inputs: { x: [batch, inputs], y: [batch, 1] }, optimizer: optim.adam({ lr: rate }), seed, device, recovery });
     const points = inputs === 1 ? grid : cells * cells;
     shown = await trainer.attach({
       forward: (net, { curve, at }) => ({

@@ -5,7 +5,9 @@ import {
   Linear, Module, compile, concat, cos, mse, mul, optim, relu, sigmoid, sin, type CompiledFunction,
   type Tensor,
 } from 'tensorgrad';
-import { Run, device, download, find, make, message, report, seed, settings } from './common.js';
+import {
+  Run, device, download, find, make, message, recovery, report, seed, settings,
+} from './common.js';
 
 class Field extends Module {
   first;
@@ -59,7 +61,7 @@ const run = new Run({
     const trainer = await compile({
       model: new Field(waves, width), loss: (net, { place, color }) => mse(net.forward(place), color),
       dataset: { place: [pixels, 2], color: [pixels, 3] }, batch: 1024,
-      optimizer: optim.adam({ lr: rate }), seed, device });
+      optimizer: optim.adam({ lr: rate }), seed, device, recovery });
     await trainer.uploadData('place', places(side));
     await trainer.uploadData('color', target());
     painter = await trainer.attach({

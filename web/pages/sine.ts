@@ -3,7 +3,9 @@
 import {
   Linear, Module, compile, gelu, mse, optim, relu, sin, tanh, type CompiledFunction, type Tensor,
 } from 'tensorgrad';
-import { Run, device, find, fit, onColors, palette, random, seed, settings } from './common.js';
+import {
+  Run, device, find, fit, onColors, palette, random, recovery, seed, settings,
+} from './common.js';
 
 const activations = { relu, tanh, gelu, sin };
 const targets = {
@@ -52,7 +54,7 @@ const run = new Run({
     const { batch: size, rate, width, activation } = chosen();
     const trainer = await compile({
       model: new Mlp(width, activation), loss: (net, { x, y }) => mse(net.forward(x), y),
-      inputs: { x: [size, 1], y: [size, 1] }, optimizer: optim.adam({ lr: rate }), seed, device });
+      inputs: { x: [size, 1], y: [size, 1] }, optimizer: optim.adam({ lr: rate }), seed, device, recovery });
     predict = await trainer.attach({
       forward: (net, { x }) => net.forward(x), inputs: { x: [points, 1] } });
     start();

@@ -6,7 +6,7 @@ import {
   type Trainer,
 } from 'tensorgrad';
 import {
-  Run, device, download, find, make, message, random, report, seed, settings, storage,
+  Run, device, download, find, make, message, random, recovery, report, seed, settings, storage,
 } from './common.js';
 import { alice } from './text_default.js';
 
@@ -58,7 +58,7 @@ const run = new Run<Trainer<LanguageModel, any, any>>({
         vocabSize: tokenizer.vocabSize, dModel: width, nLayer: mixers.length, layers: mixers }),
       loss: (net, { x, y }) => net.loss(x, y),
       inputs: { x: { shape, dtype: 'i32' }, y: { shape, dtype: 'i32' } },
-      optimizer: optim.adamw({ lr: rate(), weightDecay: 0.01 }), clipGradNorm: 1, seed, device });
+      optimizer: optim.adamw({ lr: rate(), weightDecay: 0.01 }), clipGradNorm: 1, seed, device, recovery });
     generator = await Generator.attach(trainer, { tokenizer });
     start();
     return trainer;

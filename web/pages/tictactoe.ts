@@ -6,7 +6,7 @@
 import {
   Linear, Module, compile, flatten, mse, optim, schedule, tanh, type CompiledFunction, type Tensor,
 } from 'tensorgrad';
-import { Run, device, find, make, parameter, random, seed, settings } from './common.js';
+import { Run, device, find, make, parameter, random, recovery, seed, settings } from './common.js';
 
 const games = 128, cells = 9;
 
@@ -126,7 +126,7 @@ const run = new Run({
     const trainer = await compile({
       model: new Value(), loss: (net, { board, worth }) => mse(net.forward(board), worth),
       inputs: { board: [games, 27], worth: [games] },
-      optimizer: optim.adam({ lr: schedule.cosine(rate, rate / 20, steps) }), seed, device });
+      optimizer: optim.adam({ lr: schedule.cosine(rate, rate / 20, steps) }), seed, device, recovery });
     values = await trainer.attach({
       forward: (net, { board }) => net.forward(board), inputs: { board: [games * cells, 27] } });
     begin();
