@@ -2,19 +2,19 @@
 // A small decoder learns to add two-digit numbers from examples: "27+58=" is followed by the digits
 // of 85, lowest first. A fifth of all pairs is held out, and asked for at the end. With --original
 // the steps, rate and decay are those of the original, with which what is learnt depends on the
-// seed: so eight networks are trained.
+// seed: so eight networks are trained. Draws where each head looks while it adds.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 
-#include "common/sample.h"
+#include "common/drawing.h"
 
 namespace tg = tensorgrad;
 
 namespace {
 
-constexpr int kLength = 8, kSymbols = 12, kWidth = 64, kHeads = 4, kBatch = 128;
+constexpr int kLength = 8, kSymbols = 12, kWidth = 64, kLayers = 3, kHeads = 4, kBatch = 128;
 constexpr int kPlus = 10, kEquals = 11;
 constexpr int kFirstDigit = 5;  // the symbol from which the first digit of the sum is foretold
 
@@ -37,17 +37,19 @@ struct Block {
     return transpose(reshape(x, {-1, kLength, kHeads, kWidth / kHeads}), 1, 2);
   }
 
-  // No place looks at a later one.
-  [[nodiscard]] tg::Tensor attention(tg::Tensor x) const {
+  // No place looks at a later one. Captured as attention.LAYER, [B, H, T, T].
+  [[nodiscard]] tg::Tensor attention(tg::Tensor x, int layer) const {
     const tg::Tensor scores =
         matmul(heads(query(x)), transpose(heads(key(x)))) / std::sqrt(1.0 * kWidth / kHeads);
     const tg::Tensor later = tg::iota({kLength, kLength}, 1) > tg::iota({kLength, kLength}, 0);
-    const tg::Tensor mixed = matmul(softmax(where(later, -1e30, scores)), heads(value(x)));
+    const tg::Tensor weights =
+        capture("attention." + std::to_string(layer), softmax(where(later, -1e30, scores)));
+    const tg::Tensor mixed = matmul(weights, heads(value(x)));
     return out(reshape(transpose(mixed, 1, 2), {-1, kLength, kWidth}));
   }
 
-  tg::Tensor operator()(tg::Tensor x) const {
-    x = x + attention(before_attention(x));
+  [[nodiscard]] tg::Tensor operator()(tg::Tensor x, int layer) const {
+    x = x + attention(before_attention(x), layer);
     return x + down(relu(up(before_mlp(x))));
   }
 };
@@ -55,14 +57,14 @@ struct Block {
 struct Adder {
   tg::Parameter symbols{{kSymbols, kWidth}, tg::init::normal(0, 0.02)};
   tg::Parameter places{{kLength, kWidth}, tg::init::normal(0, 0.02)};
-  std::vector<Block> blocks = std::vector<Block>(3);
+  std::vector<Block> blocks = std::vector<Block>(kLayers);
   tg::nn::LayerNorm last{kWidth};
   TG_MODULE(symbols, places, blocks, last)
 
   // Symbols i32 [B, T] -> logits [B, T, symbols]; the output layer is the table of symbols itself.
   tg::Tensor operator()(tg::Tensor text) const {
     tg::Tensor x = embedding(text, symbols) + places;
-    for (const Block& block : blocks) x = block(x);
+    for (int i = 0; i < kLayers; ++i) x = blocks[static_cast<std::size_t>(i)](x, i);
     return linear(last(x), symbols);
   }
 };
@@ -110,6 +112,50 @@ double accuracy(tg::CompiledFunction& next) {
   return static_cast<double>(right) / static_cast<double>(tests.size());
 }
 
+// The attention of each head, a row for each layer, while the network adds 27 and 58: rows are
+// places that look, columns those that they look at.
+void draw(const sample::Options& options, tg::CompiledFunction& next) {
+  constexpr double kCell = 22, kSide = kCell * kLength, kLeft = 50, kTop = 105, kApart = 60;
+  const auto whole = text_of(27, 58);
+  std::vector<std::int32_t> text(kBatch * kLength, 0);
+  std::copy_n(whole.begin(), kLength, text.begin());
+  std::vector<std::string> names;
+  for (int layer = 0; layer < kLayers; ++layer)
+    names.push_back("attention." + std::to_string(layer));
+  const auto result = next.run({{"text", text}}, {.captures = names});
+  const auto symbol = [](std::int32_t s) { return std::string(1, "0123456789+="[s]); };
+  std::string said;  // the digits of the result, lowest first
+  const std::vector<std::int32_t> digits = result.at("output").ints();
+  for (std::size_t t = kFirstDigit; t < kLength; ++t) said += symbol(digits[t]);
+  sample::Drawing drawing(kLeft + kHeads * (kSide + kApart),
+                          kTop + kLayers * (kSide + kApart) - 20);
+  drawing.text(20, 32, "27+58: the network says " + said + ", lowest digit first",
+               {.size = 17, .bold = true});
+  drawing.text(20, 55, "Rows are the places that look, columns the places that they look at.",
+               {.color = "#495057"});
+  for (int layer = 0; layer < kLayers; ++layer) {
+    const std::vector<float> weights = result.at(names[static_cast<std::size_t>(layer)]).floats();
+    for (int head = 0; head < kHeads; ++head) {
+      const double left = kLeft + head * (kSide + kApart), top = kTop + layer * (kSide + kApart);
+      drawing.text(left, top - 22,
+                   "layer " + std::to_string(layer + 1) + ", head " + std::to_string(head + 1),
+                   {.bold = true});
+      for (int i = 0; i < kLength; ++i) {
+        const std::string label = symbol(whole[static_cast<std::size_t>(i)]);
+        const double at = kCell * (i + 0.5);
+        drawing.text(left + at, top - 6, label, {.anchor = "middle"});
+        drawing.text(left - 8, top + at + 4, label, {.anchor = "end"});
+        for (int j = 0; j < kLength; ++j) {
+          const auto k = static_cast<std::size_t>((head * kLength + i) * kLength + j);
+          drawing.rect({left + kCell * j, top + kCell * i, kCell, kCell},
+                       sample::shade("#0072b2", j > i ? 0 : weights[k]), "#e9ecef");
+        }
+      }
+    }
+  }
+  drawing.save(options, "addition.svg");
+}
+
 struct Learnt {
   double loss = 0, share = 0;  // of the last steps; of held-out sums that are right
 };
@@ -148,6 +194,7 @@ Learnt learnt(const sample::Options& options, int steps, std::uint32_t seed) {
     recent = step == 0 ? now : 0.95 * recent + 0.05 * now;
     sample::progress("step " + std::to_string(step) + "  loss " + std::to_string(recent));
   }
+  draw(options, next);
   return {recent, options.full() ? accuracy(next) : 0};
 }
 

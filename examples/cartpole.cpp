@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Balances a pole on a cart by policy gradients (REINFORCE, Williams 1992): 16 carts play 200 steps
-// each, then one training step raises the probability of what went better than the average.
+// each, then one training step raises the probability of what went better than the average. Draws
+// the returns, and the angle of a pole before and after training.
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 
-#include "common/sample.h"
+#include "common/drawing.h"
 
 namespace tg = tensorgrad;
 
 namespace {
 
 constexpr int kCarts = 16, kSteps = 200, kRows = kCarts * kSteps;
+constexpr float kDt = 0.02F;  // seconds in a step
 
 // Barto, Sutton and Anderson 1983, by Euler steps of 0.02 s.
 struct Cart {
@@ -24,7 +27,7 @@ struct Cart {
   }
 
   void move(int action) {
-    constexpr float kGravity = 9.8F, kPole = 0.1F, kTotal = 1.1F, kHalfLength = 0.5F, kDt = 0.02F;
+    constexpr float kGravity = 9.8F, kPole = 0.1F, kTotal = 1.1F, kHalfLength = 0.5F;
     auto& [x, v, angle, turn] = state;
     const float force = action == 1 ? 10.0F : -10.0F;
     const float sine = std::sin(angle), cosine = std::cos(angle);
@@ -51,6 +54,7 @@ struct Episodes {
   std::vector<float> states = std::vector<float>(kRows * 4), weights = std::vector<float>(kRows);
   std::vector<std::int32_t> actions = std::vector<std::int32_t>(kRows);
   double mean_length = 0;
+  sample::Points angles;  // of the first cart's pole, in degrees, by seconds, until it falls
 };
 
 // Row t * kCarts + c is step t of cart c. The weight is how much better than the average the rest
@@ -65,6 +69,10 @@ Episodes play(tg::CompiledFunction& policy, sample::Random& random) {
     for (std::size_t c = 0; c < kCarts; ++c)
       std::copy(carts[c].state.begin(), carts[c].state.end(),
                 states.begin() + static_cast<std::ptrdiff_t>(c) * 4);
+    if (!carts[0].fallen) {
+      const float radians = carts[0].state[2];
+      episodes.angles.emplace_back(kDt * static_cast<float>(t), radians * 180 / std::numbers::pi);
+    }
     const std::vector<float> log_p = policy({{"state", states}}).floats();
     for (std::size_t c = 0; c < kCarts; ++c) {
       const std::size_t row = static_cast<std::size_t>(t) * kCarts + c;
@@ -112,9 +120,12 @@ bool balance(const sample::Options& options) {
                      {.inputs = {{"state", {kCarts, 4}}}});
   sample::Random random(3);
   const int rounds = options.steps(400, 60);
+  sample::Curve returns{"mean of 16", {}}, before{"before training", {}};
   double recent = 0;
   for (int round = 0; round < rounds; ++round) {
     const Episodes episodes = play(policy, random);
+    returns.points.emplace_back(round, episodes.mean_length);
+    if (round == 0) before.points = episodes.angles;
     recent = round == 0 ? episodes.mean_length : 0.8 * recent + 0.2 * episodes.mean_length;
     sample::progress("round " + std::to_string(round) + "  steps " + std::to_string(recent));
     if (recent > 198) break;
@@ -122,7 +133,18 @@ bool balance(const sample::Options& options) {
         {{"state", episodes.states}, {"action", episodes.actions}, {"weight", episodes.weights}});
   }
   double played = 0;
-  for (int i = 0; i < 5; ++i) played += play(policy, random).mean_length / 5;
+  sample::Curve after{"after", {}};
+  for (int i = 0; i < 5; ++i) {
+    const Episodes episodes = play(policy, random);
+    played += episodes.mean_length / 5;
+    after.points = episodes.angles;
+  }
+  sample::Drawing drawing(980, 360);
+  drawing.plot({60, 40, 400, 260}, {returns},
+               {.title = "Return", .x_name = "training steps", .legend = false});
+  drawing.plot({540, 40, 420, 260}, {before, after},
+               {.title = "Angle of a pole in degrees", .x_name = "seconds"});
+  drawing.save(options, "cartpole.svg");
   return sample::at_least(options, "mean return of 200", played, 190, 60);
 }
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "common/sample.h"
+#include "common/drawing.h"
 
 namespace tg = tensorgrad;
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "common/sample.h"
+#include "common/drawing.h"
 
 namespace tg = tensorgrad;
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A Kolmogorov-Arnold network (Liu et al. 2024) fits sin(pi x): every connection is a curve of its
-// own, a sum of cubic B-splines on eight knots, beside a weighted silu.
+// own, a sum of cubic B-splines on eight knots, beside a weighted silu. Draws all of these curves.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
-#include "common/sample.h"
+#include "common/drawing.h"
 
 namespace tg = tensorgrad;
 
@@ -32,6 +33,13 @@ struct KanLayer {
   tg::Tensor operator()(tg::Tensor x) const {
     return linear(flatten(splines(x), -2), curves) + linear(silu(x), weight);
   }
+
+  // The curve of each connection: [B, in] -> [B, out, in]. Their sum over `in` is the output.
+  [[nodiscard]] tg::Tensor connections(tg::Tensor x) const {
+    const tg::Tensor by_knot =
+        unsqueeze(splines(x), 1) * reshape(curves, {-1, weight.shape()[1], kKnots});
+    return sum(by_knot, -1) + unsqueeze(silu(x), 1) * weight;
+  }
 };
 
 struct Kan {
@@ -39,6 +47,55 @@ struct Kan {
   TG_MODULE(first, second)
   tg::Tensor operator()(tg::Tensor x) const { return second(first(x)); }
 };
+
+// The curves of the first layer, those of the second, each over the range of its input, and the
+// network beside sin(pi x).
+void draw(const sample::Options& options, tg::Trainer<Kan>& trainer) {
+  constexpr std::size_t kPoints = 201, kHidden = 4;
+  std::vector<float> x(kPoints);
+  for (std::size_t i = 0; i < kPoints; ++i) x[i] = static_cast<float>(i) / 100 - 1;
+  const auto result =
+      trainer
+          .attach(
+              [](const Kan& net, const tg::Inputs& in) {
+                const tg::Tensor hidden = net.first(in["x"]);
+                return std::map<std::string, tg::Tensor>{{"first", net.first.connections(in["x"])},
+                                                         {"hidden", hidden},
+                                                         {"second", net.second.connections(hidden)},
+                                                         {"y", net.second(hidden)}};
+              },
+              {.inputs = {{"x", {kPoints, 1}}}})
+          .run({{"x", x}});
+  const auto column = [&](const std::string& name, std::size_t of, std::size_t k) {
+    const std::vector<float> all = result.at(name).floats();
+    std::vector<float> values(kPoints);
+    for (std::size_t i = 0; i < kPoints; ++i) values[i] = all[i * of + k];
+    return values;
+  };
+  const auto curve = [](const std::string& name, const std::vector<float>& xs,
+                        const std::vector<float>& ys) {
+    sample::Curve made{name, {}};
+    for (std::size_t i = 0; i < xs.size(); ++i) made.points.emplace_back(xs[i], ys[i]);
+    std::sort(made.points.begin(), made.points.end());
+    return made;
+  };
+  sample::Drawing drawing(1000, 720);
+  for (std::size_t k = 0; k < kHidden; ++k) {
+    const std::string unit = "h" + std::to_string(k + 1);
+    const double left = 50 + 240 * static_cast<double>(k);
+    drawing.plot({left, 40, 180, 150}, {curve(unit, x, column("first", kHidden, k))},
+                 {.title = "x to " + unit, .x_name = "x", .ticks = 4, .legend = false});
+    drawing.plot({left, 265, 180, 150},
+                 {curve(unit, column("hidden", kHidden, k), column("second", kHidden, k))},
+                 {.title = unit + " to y", .x_name = unit, .ticks = 4, .legend = false});
+  }
+  std::vector<float> sine(kPoints);
+  for (std::size_t i = 0; i < kPoints; ++i) sine[i] = std::sin(std::numbers::pi_v<float> * x[i]);
+  drawing.plot({50, 490, 900, 180},
+               {curve("network", x, column("y", 1, 0)), curve("sin(pi x)", x, sine)},
+               {.title = "x to y", .x_name = "x"});
+  drawing.save(options, "kan.svg");
+}
 
 bool fit(const sample::Options& options) {
   const int steps = options.steps(4000, 800);
@@ -59,6 +116,7 @@ bool fit(const sample::Options& options) {
     recent = step == 0 ? now : 0.95 * recent + 0.05 * now;
     sample::progress("step " + std::to_string(step) + "  loss " + std::to_string(recent));
   }
+  draw(options, trainer);
   return sample::at_most(options, "loss", recent, 1e-3, 1e-2);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Names of people, letter by letter: the letter that follows, from the eight before it (Bengio et
 // al. 2003), or with --size large from all before it, by a decoder with rotary positions. A tenth
-// of the names is held out. Makes names up at the end.
+// of the names is held out. Makes names up at the end, and draws them beside how names begin.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -9,7 +9,7 @@
 #include <set>
 #include <span>
 
-#include "common/sample.h"
+#include "common/drawing.h"
 
 namespace tg = tensorgrad;
 
@@ -25,6 +25,39 @@ struct Names {
 
 std::int32_t number_of(char letter) { return letter - 'a' + 1; }
 char letter_of(int number) { return static_cast<char>('a' + number - 1); }
+
+// ---- the picture -------------------------------------------------------------------------------
+
+// Probabilities of the first letter and, for each first letter, of the second: [27, 27], with rows
+// and columns by letter, 0 being both ends. And names.
+void show(const sample::Options& options, const std::vector<float>& chances,
+          const std::vector<std::string>& names) {
+  std::printf("made up:");
+  for (const std::string& name : names) std::printf(" %s", name.c_str());
+  std::printf("\n");
+  constexpr double kCell = 18, kLeft = 50, kTop = 90;
+  const auto label = [](int letter) {
+    return letter == 0 ? std::string("|") : std::string(1, letter_of(letter));
+  };
+  sample::Drawing drawing(760, kTop + kLetters * kCell + 20);
+  drawing.text(20, 32, "How a name goes on after its first letter", {.size = 16, .bold = true});
+  drawing.text(20, 54, "Row: the first letter. Column: the next. |: begin or end of the name.",
+               {.color = "#495057"});
+  for (int i = 0; i < kLetters; ++i) {
+    const double at = kCell * (i + 0.5);
+    drawing.text(kLeft + at, kTop - 8, label(i), {.anchor = "middle"});
+    drawing.text(kLeft - 12, kTop + at + 4, label(i), {.anchor = "middle"});
+    for (int j = 0; j < kLetters; ++j) {
+      drawing.rect({kLeft + kCell * j, kTop + kCell * i, kCell, kCell},
+                   sample::shade("#0072b2", chances[static_cast<std::size_t>(i * kLetters + j)]),
+                   "#f1f3f5");
+    }
+  }
+  drawing.text(590, 32, "Names made up", {.size = 16, .bold = true});
+  for (std::size_t i = 0; i < names.size(); ++i)
+    drawing.text(590, kTop + 14 + 24 * static_cast<double>(i), names[i], {.size = 15});
+  drawing.save(options, "makemore.svg");
+}
 
 // ---- the small one: a window of letters --------------------------------------------------------
 
@@ -124,12 +157,17 @@ double learn_windows(const sample::Options& options, const Names& names, sample:
       {.inputs = {{"x", {kTestBatch, kContext}, tg::i32}, {"y", {kTestBatch}, tg::i32}}});
   auto next =
       trainer.attach([](const Net& net, const tg::Inputs& in) { return softmax(net(in["x"])); },
-                     {.inputs = {{"x", {1, kContext}, tg::i32}}});
+                     {.inputs = {{"x", {tg::kDynamic, kContext}, tg::i32}}});
   train(trainer, steps);
   const double loss = loss_on(test, Rows(names.held_out));
-  std::printf("made up:");
-  for (int i = 0; i < kMadeUp; ++i) std::printf(" %s", make_up(next, random).c_str());
-  std::printf("\n");
+  std::vector<std::string> made;
+  for (int i = 0; i < kMadeUp; ++i) made.push_back(make_up(next, random));
+  std::vector<std::int32_t> begun;
+  for (int letter = 0; letter < kLetters; ++letter) {
+    const Context context = after({}, letter);
+    begun.insert(begun.end(), context.begin(), context.end());
+  }
+  show(options, next({{"x", begun}}).floats(), made);
   return loss;
 }
 
@@ -284,12 +322,19 @@ double learn_decoder(const sample::Options& options, const Names& names, sample:
       {.inputs = {{"rows", {tg::kDynamic, kLength + 1}, tg::i32}}, .dynamic_size = kRows});
   auto next = trainer.attach(
       [](const Decoder& net, const tg::Inputs& in) { return softmax(net(in["text"])); },
-      {.inputs = {{"text", {kMadeUp, kLength}, tg::i32}}});
+      {.inputs = {{"text", {tg::kDynamic, kLength}, tg::i32}}});
   train(trainer, steps);
   const double loss = loss_on(test, names.held_out);
-  std::printf("made up:");
-  for (const std::string& name : make_up_all(next, random)) std::printf(" %s", name.c_str());
-  std::printf("\n");
+  std::vector<std::int32_t> begun(kLetters * kLength);  // a name's first letter is at 1
+  for (int letter = 0; letter < kLetters; ++letter)
+    begun[static_cast<std::size_t>(letter * kLength + 1)] = letter;
+  const std::vector<float> all = next({{"text", begun}}).floats();
+  std::vector<float> chances;
+  for (int letter = 0; letter < kLetters; ++letter) {
+    const auto row = all.begin() + (letter * kLength + (letter == 0 ? 0 : 1)) * kLetters;
+    chances.insert(chances.end(), row, row + kLetters);
+  }
+  show(options, chances, make_up_all(next, random));
   return loss;
 }
 

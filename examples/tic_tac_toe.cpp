@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Learns tic-tac-toe from games against itself: a network values what the board is worth to the
 // player who has just moved, and is trained towards what the other side's best answer says of it
-// (temporal differences, Sutton 1988, with the two sides' values opposite).
+// (temporal differences, Sutton 1988, with the two sides' values opposite). Draws what it thinks of
+// the moves in some positions.
 #include <array>
 #include <cmath>
-#include <optional>
+#include <cstdio>
+#include <iterator>
+#include <utility>
 
-#include "common/sample.h"
+#include "common/drawing.h"
 
 namespace tg = tensorgrad;
 
@@ -122,6 +125,59 @@ int lost_games(Judge& judge, int games, sample::Random& random) {
   return lost;
 }
 
+// A position as nine characters, X to move.
+Board read_board(const char* cells) {
+  Board board{};
+  for (std::int8_t& cell : board) {
+    cell = static_cast<std::int8_t>(*cells == 'O' ? 1 : *cells == 'X' ? -1 : 0);
+    ++cells;
+  }
+  return board;
+}
+
+// Some positions with the value of each move of X, from -1 (lost) to 1 (won). A frame marks the
+// best.
+void draw(const sample::Options& options, Judge& judge) {
+  constexpr std::pair<const char*, const char*> kPositions[] = {
+      {"First move", "........."},
+      {"Answer to a corner", "O........"},
+      {"Answer to the center", "....O...."},
+      {"Block O", "OO..X...."},
+      {"Win", "XX.OO...."},
+      {"O chose an edge", "XO......."}};
+  constexpr double kCell = 70;
+  sample::Drawing drawing(3 * 260 + 20, 2 * 275 + 15);
+  for (std::size_t i = 0; i < std::size(kPositions); ++i) {
+    const auto& [title, cells] = kPositions[i];
+    const double left = 30 + 260 * static_cast<double>(i % 3),
+                 top = 45 + 275 * static_cast<double>(i / 3);
+    drawing.text(left, top - 12, title, {.size = 15, .bold = true});
+    const std::vector<float> worth = judge({read_board(cells)});
+    const int chosen = best(worth.data());
+    for (int cell = 0; cell < kMoves; ++cell) {
+      const double x = left + kCell * (cell % 3), y = top + kCell * (cell / 3);
+      const double value = worth[static_cast<std::size_t>(cell)];
+      const bool taken = std::isnan(value);
+      drawing.rect({x, y, kCell, kCell},
+                   taken ? "#ffffff"
+                         : sample::shade(value < 0 ? "#d55e00" : "#0072b2", std::abs(value) * 0.7),
+                   "#adb5bd");
+      if (taken) {
+        drawing.text(x + kCell / 2, y + 49, std::string(1, cells[cell]),
+                     {.size = 40, .anchor = "middle"});
+      } else {
+        char text[16];
+        std::snprintf(text, sizeof text, "%+.2f", value);
+        drawing.text(x + kCell / 2, y + 40, text, {.size = 15, .anchor = "middle"});
+      }
+    }
+    drawing.rect(
+        {left + kCell * (chosen % 3) + 2, top + kCell * (chosen / 3) + 2, kCell - 4, kCell - 4},
+        "none", "#212529", 3);
+  }
+  drawing.save(options, "tic_tac_toe.svg");
+}
+
 bool play(const sample::Options& options) {
   const int steps = options.steps(3000, 400);
   auto trainer = tg::compile(
@@ -151,6 +207,7 @@ bool play(const sample::Options& options) {
     const float now = trainer.step({{"board", boards}, {"worth", targets}}).loss;
     sample::progress("step " + std::to_string(step) + "  loss " + std::to_string(now));
   }
+  draw(options, judge);
   const int lost = lost_games(judge, options.steps(1000, 1000), random);
   return sample::at_most(options, "games lost of 1000", lost, 0, 250);
 }

@@ -7,7 +7,6 @@
 #include <optional>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <tensorgrad/tensorgrad.h>
@@ -73,14 +72,5 @@ struct Picture {
 Picture sheet(const std::vector<float>& images, int height, int width, int columns);
 // Writes OUT/NAME, and prints where it is.
 void save_png(const Options& options, const std::string& name, const Picture& picture);
-
-// A line in a plot: places by steps.
-struct Curve {
-  std::string name;
-  std::vector<std::pair<double, double>> points;
-};
-// A plot as SVG, in OUT/NAME.
-void save_curves(const Options& options, const std::string& name, const std::string& x_name,
-                 const std::vector<Curve>& curves);
 
 }  // namespace sample

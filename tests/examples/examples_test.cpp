@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every example reaches its result, in a short run where the whole takes long; what its compilation
-// dumps can be read back.
+// Every example reaches its result, in a short run where the whole takes long; its picture shows
+// that; what its compilation dumps can be read back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <regex>
 #include <sstream>
 
+#include "pictures.h"
 #include "support/dump.h"
 #include "support/sanitized.h"
 
@@ -49,6 +50,8 @@ void expect_result(const std::string& program, const std::string& options) {
   EXPECT_NE(text.str().find("\nresult: "), std::string::npos) << text.str();
   EXPECT_FALSE(std::regex_search(text.str(), std::regex("\\bnan\\b"))) << text.str();
   expect_round_trips(folder.path());
+  const std::string name = std::filesystem::path(program).filename().string();
+  expect_picture(folder.path() / "made" / "by it", name, options.find("--smoke") == options.npos);
 }
 
 TEST_P(Example, trains_on_the_cpu_and_reaches_what_it_promises) {
