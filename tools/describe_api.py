@@ -30,7 +30,7 @@ LAYER_HEADERS = ("nn/",)
 
 # Structs that calls outside of traced functions take or return.
 HOST_STRUCTS = (
-    "CompileOptions", "FunctionOptions", "UploadOptions", "ResetOptions", "ImportOptions",
+    "CompileOptions", "FunctionOptions", "TrainerOptions", "LoaderOptions", "LoaderState", "UploadOptions", "ResetOptions", "ImportOptions",
     "OnnxOptions", "ProfileOptions", "CompileReport", "Recovery", "Profile", "GraphView", "DeviceDescription",
     "EncodeOptions", "DecodeOptions", "BpeOptions", "BpeTrainOptions", "BpeProgress", "GraphStage",
     "lm::SamplingOptions", "lm::GenerateOptions", "lm::DecoderOptions", "lm::Completion",
@@ -39,8 +39,8 @@ HOST_STRUCTS = (
 
 # Classes whose methods are calls outside of traced functions: only their names are described, so
 # that a face can be held to have all of them.
-HOST_CLASSES = ("Stepper", "TrainerBase", "ModelTrainer", "CompiledFunction", "Tokenizer",
-                "lm::Generator", "lm::TextScorer")
+HOST_CLASSES = ("Stepper", "TrainerBase", "ModelTrainer", "AnyMultiTrainer", "DataLoader",
+                "CompiledFunction", "optim::Update", "Tokenizer", "lm::Generator", "lm::TextScorer")
 
 # Not described, by qualified name without `tensorgrad::`.
 SKIPPED = {

@@ -18,15 +18,28 @@ OPS_BY_HAND = {"associative_scan", "checkpoint", "custom_gradient"}
 # Fields that are functions or objects, which web/src/ turns into data. Each has a type in
 # web/src/options.ts, for example CompileOptionsInitial, and a Type<> in web/bindings/convert.h.
 FIELDS_BY_HAND = {
-    ("CompileOptions", "initial"), ("FunctionOptions", "initial"), ("ParamGroup", "rows"),
-    ("RecoveryOptions", "on_recovery"), ("DeviceOptions", "opened"),
+    ("CompileOptions", "initial"), ("FunctionOptions", "initial"), ("TrainerOptions", "initial"),
+    ("ParamGroup", "rows"), ("RecoveryOptions", "on_recovery"), ("DeviceOptions", "opened"),
 }
 CALLBACK_FIELDS = {
     ("BpeTrainOptions", "on_progress"), ("lm::ScoreOptions", "on_progress"),
     ("lm::GenerateOptions", "on_text"),
 }
-# Functions that the engine, in a worker, cannot call.
-FIELDS_LEFT_OUT = {("RecoveryOptions", "dataset")}
+# Functions that the engine, in a worker, cannot call, and threads, which it does not have.
+FIELDS_LEFT_OUT = {("RecoveryOptions", "dataset"), ("RecoveryOptions", "on_recovery"),
+                   ("LoaderOptions", "workers")}
+# Ops whose results are never f32, and such fields of structs, for the types of TypeScript. The test
+# of all ops holds this to what C++ returns.
+RESULT_DTYPES = {
+    **dict.fromkeys(("argmax", "argmin", "argsort", "categorical", "count_nonzero", "multinomial",
+                     "randint", "randperm", ("ValuesAndIndices", "indices")), "'i32'"),
+    **dict.fromkeys(("philox", "random_bits"), "'u32'"),
+    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
+                     "bitwise_left_shift", "bitwise_right_shift"), "'i32' | 'u32'"),
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor",
+                     "logical_not", "isnan", "isfinite", "isinf", "any", "all", "causal_mask"),
+                    "'bool'"),
+}
 RESERVED = set("break case catch class const continue debugger default delete do else enum export "
                "extends false finally for function if import in instanceof new null return super "
                "switch this throw true try typeof var void while with yield let static await "
@@ -341,11 +354,30 @@ def ts_default(default):
     return camel(default).replace("'", "").replace('"', "'")
 
 
-def ts_parameters(parameters):
-    """Parameters of a function in TypeScript."""
+def is_dtype(parameter):
+    """Whether a parameter is the element type of the result."""
+    return parameter["type"] == {"kind": "enum", "name": "DType"}
+
+
+def ts_parameters(parameters, dtype=None):
+    """Parameters of a function in TypeScript. An element type has the type `dtype`."""
     return ", ".join(
         f"{safe(camel(p['name']))}{'' if p['default'] is None else '?'}: "
-        f"{ts_type(p['type'], True)}" for p in parameters)
+        f"{dtype if dtype and is_dtype(p) else ts_type(p['type'], True)}" for p in parameters)
+
+
+def ts_signature(name, function):
+    """A function with its parameters and result."""
+    result = ts_type(function["result"], False)
+    typed = [p for p in function["parameters"] if is_dtype(p)]
+    if result != "Tensor" or not (typed or function["name"] in RESULT_DTYPES):
+        return f"{name}({ts_parameters(function['parameters'])}): {result};"
+    if not typed:
+        return f"{name}({ts_parameters(function['parameters'])}): " \
+            f"Tensor<readonly number[], {RESULT_DTYPES[function['name']]}>;"
+    default = ts_default(typed[0]["default"])
+    return f"{name}<const T extends DType{' = ' + default if default else ''}>" \
+        f"({ts_parameters(function['parameters'], 'T')}): Tensor<readonly number[], T>;"
 
 
 def defaults_of(parameters):
@@ -364,8 +396,7 @@ def ts_ops(api, docs):
         export = "export " if js == camel(name) else ""
         for each in overloads:
             lines += docs.comment(each["doc"], extra=defaults_of(each["parameters"]))
-            lines.append(f"{export}function {js}({ts_parameters(each['parameters'])}): "
-                         f"{ts_type(each['result'], False)};")
+            lines.append(f"{export}function {ts_signature(js, each)}")
         lines.append(f"{export}function {js}(...a: unknown[]): any "
                      f"{{ return op('{camel(name)}', a); }}")
         if not export:
@@ -434,6 +465,8 @@ def ts_structs(api, docs, given_names):
             maybe = "?" if given and (field["default"] is not None or kind == "optional") else ""
             if (name, field["name"]) in FIELDS_BY_HAND:
                 text = type_by_hand(name, field["name"])
+            elif (name, field["name"]) in RESULT_DTYPES:
+                text = f"Tensor<readonly number[], {RESULT_DTYPES[name, field['name']]}>"
             else:
                 text = ts_type(field["type"], given)
             lines.append(f"  {camel(field['name'])}{maybe}: {text};")

@@ -63,6 +63,23 @@ void associative_scan_op(const Call& c, Writer& w) {
                           c.location));
 }
 
+// JavaScript inferred the result, and wrote the kernel for it.
+void custom_op(const Call& c, Writer& w) {
+  const TensorType result{c.get<Shape>(2, "shape"), c.get<DType>(3, "dtype")};
+  CustomOp::Definition definition{.name = c.get<std::string>(0, "name"),
+                                  .infer = [&](const std::vector<TensorType>&) { return result; },
+                                  .wgsl = [text = c.get<std::string>(4, "wgsl")](
+                                              const std::vector<TensorType>&) { return text; }};
+  const Callback backward(c, 5, "backward");
+  if (c.at(5).present()) {
+    definition.backward = [&](const std::vector<Tensor>& in, Tensor y, Tensor dy) {
+      return backward.many({in, {y}, {dy}});
+    };
+  }
+  const CustomOp op(std::move(definition), c.location);
+  put(w, op(c.get<std::vector<Tensor>>(1, "inputs"), c.location));
+}
+
 // The ops that `function` calls are traced in a scope, for example of mixed precision.
 template <class Scope>
 void scoped_op(const Call& c, Writer& w) {
@@ -74,6 +91,7 @@ constexpr std::pair<std::string_view, Op> kCallbackOps[] = {
     {"checkpoint", checkpoint_op},
     {"customGradient", custom_gradient_op},
     {"associativeScan", associative_scan_op},
+    {"$customOp", custom_op},
     {"$trainingMode", scoped_op<TrainingMode>},
     {"$autocast", scoped_op<Autocast>},
 };

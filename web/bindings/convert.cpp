@@ -63,6 +63,7 @@ Schedule Type<Schedule>::read(const Value& v, const Where& where) {
 Optimizer Type<Optimizer>::read(const Value& v, const Where& where) {
   if (v.kind != Kind::kObject) where.expected("an optimizer, such as optim.adam()", v);
   const std::string name(v["make"].text);
+  if (name == "custom") return traced_optimizer(v, {"the optimizer", where.location});
   return find_maker(optimizer_makers(), name, where)(v["options"], {name, where.location});
 }
 

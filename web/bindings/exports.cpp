@@ -72,11 +72,6 @@ std::span<const std::byte> message(const std::byte* bytes, int size) {
   return {bytes, static_cast<std::size_t>(size)};
 }
 
-// Thrown at the end of a recorded function: the library need not compile it.
-struct Recorded {
-  Tape tape;
-};
-
 [[noreturn]] void record_in(const Model& model, const Inputs& inputs) {
   throw Recorded{Tracing(model, inputs).record()};
 }
@@ -93,6 +88,21 @@ void record(const Value& request, Writer& result) {
       compile(
           std::move(model), [](const Model& m, const Inputs& in) -> Tensor { record_in(m, in); },
           options, location);
+    } else if (request["kind"].text == "optimizer") {
+      // Its loss is recorded, and it is not: see traced_optimizer(). As one of several objectives,
+      // since these choose their parameters.
+      auto options = read<CompileOptions>(request["options"], where);
+      const InitFunction initial = std::exchange(options.initial, {});
+      options.seed = CompileOptions().seed;
+      options.device = {};
+      options.memory_budget = 0;
+      options.recovery = {};
+      const Value& params = request["params"];
+      compile(std::move(model),
+              {{"recorded", loss_function(TracedFunction::from(request["function"])),
+                params.present() ? read<ParamFilter>(params, where.field("params")) : ParamFilter{},
+                options}},
+              {.device = {.kind = "null"}, .initial = initial}, location);
     } else {
       auto options = read<FunctionOptions>(request["options"], where);
       options.device = {.kind = "null"};
@@ -167,7 +177,7 @@ EMSCRIPTEN_KEEPALIVE void tgw_reply(const std::byte* bytes, int size) {
 
 // Stops the calls of a trainer, a function or a generator that are under way.
 EMSCRIPTEN_KEEPALIVE void tgw_abort(int id) {
-  if (auto* object = trainers().find(id)) object->trainer.abort();
+  if (auto* object = trainers().find(id)) object->base().abort();
   if (auto* object = functions().find(id)) object->function.abort();
   stop_generator(id);
 }

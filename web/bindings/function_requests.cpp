@@ -35,7 +35,11 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
     {"devices", devices_request},
     // A tape for another dynamic size, which a call asked for by NeedsTape.
     {"function.addTapes",
-     [](const Request& r, Writer&) { functions().at(r).traced->add(r["tapes"]); }},
+     [](const Request& r, Writer&) {
+       // Tapes of a model that was replaced meanwhile are of no use: the call asks once more.
+       FunctionObject& f = functions().at(r);
+       if (f.generation == r.get<int>("generation", 0)) f.traced->add(r["tapes"]);
+     }},
     {"function.run",
      [](const Request& r, Writer& w) {
        put(w, function(r).run(read_feed(r["inputs"], r.where("run")),

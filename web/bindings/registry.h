@@ -19,9 +19,10 @@ OpTable generated_ops();     // functions of the headers of ops
 OpTable generated_layers();  // what layers compute: "Linear.call"
 OpTable model_ops();         // parameters, buffers and inputs
 OpTable callback_ops();      // ops that take functions
+OpTable update_ops();        // what optimizers of JavaScript call
 
 inline std::vector<OpTable> op_tables() {
-  return {generated_ops(), generated_layers(), model_ops(), callback_ops()};
+  return {generated_ops(), generated_layers(), model_ops(), callback_ops(), update_ops()};
 }
 
 using MakeLayer = std::shared_ptr<const AnyLayer> (*)(const Call&);

@@ -34,7 +34,8 @@ Objects<FunctionObject>& functions() {
 void answer(const Value& message, Writer& result) {
   static const auto known = [] {
     std::unordered_map<std::string_view, Handler> all;
-    for (const HandlerTable table : {trainer_handlers(), function_handlers(), text_handlers()}) {
+    for (const HandlerTable table :
+         {trainer_handlers(), function_handlers(), loader_handlers(), text_handlers()}) {
       for (const auto& [name, handler] : table) all.emplace(name, handler);
     }
     return all;

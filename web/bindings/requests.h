@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "model.h"
@@ -30,6 +32,7 @@ class Request {
     return value.present() ? read<T>(value, where(name)) : fallback;
   }
   const Value& operator[](std::string_view name) const { return message_[name]; }
+  [[nodiscard]] const Value& all() const { return message_; }
   [[nodiscard]] Where where(std::string_view name) const { return {std::string(name), location}; }
 
   Loc location;
@@ -43,6 +46,7 @@ using HandlerTable = std::span<const std::pair<std::string_view, Handler>>;
 
 HandlerTable trainer_handlers();
 HandlerTable function_handlers();
+HandlerTable loader_handlers();
 HandlerTable text_handlers();
 
 // Ends the texts that a generator is writing.
@@ -94,17 +98,37 @@ class Objects {
   std::map<int, T> all_;
 };
 
+using ModelFunction = std::function<std::map<std::string, Tensor>(const Model&, const Inputs&)>;
+
+// What JavaScript traced for the losses of a trainer, in their order.
+struct TracedLosses {
+  std::vector<std::shared_ptr<TracedFunction>> losses;
+  std::vector<std::shared_ptr<Tape>> optimizers;  // null for those of the library
+};
+
+// A trainer of one loss, or of several objectives.
 struct TrainerObject {
-  Trainer<Model> trainer;
-  std::shared_ptr<TracedFunction> loss;
+  std::variant<Trainer<Model>, MultiTrainer<Model>> trainer;
+  TracedLosses traced;
+  std::map<std::string, Objective> objectives = {};  // by name; empty if there is one loss
+
+  [[nodiscard]] TrainerBase& base();
+  [[nodiscard]] const Model& model() const;
+  CompiledFunction attach(ModelFunction forward, const FunctionOptions& options, Loc loc);
 };
 struct FunctionObject {
   CompiledFunction function;
   Model model;
   std::shared_ptr<TracedFunction> traced;
+  int generation = 0;  // how often the model of its trainer was replaced
 };
 Objects<TrainerObject>& trainers();
 Objects<FunctionObject>& functions();
+Objects<DataLoader>& loaders();
+
+// Returns a function that repeats the tapes of a loss.
+std::function<Tensor(const Model&, const Inputs&)> loss_function(
+    const std::shared_ptr<TracedFunction>& traced);
 
 // Values of a call's inputs.
 Feed read_feed(const Value& inputs, const Where& where);

@@ -71,12 +71,12 @@ const nn::LanguageModel& language_model(const Model& model, std::size_t entry) {
 }
 
 void attach_generator(const Request& r, Writer& w) {
-  auto& trainer = trainers().at(r).trainer;
+  TrainerObject& trainer = trainers().at(r);
   const auto entry = r.get<std::size_t>("entry");
   const auto options = r.get<lm::DecoderOptions>("options", {});
   CompiledFunction forward = trainer.attach(
       [entry](const Model& model, const Inputs& in) {
-        return language_model(model, entry).resume_last(in["tokens"], in["keep"]);
+        return detail::named(language_model(model, entry).resume_last(in["tokens"], in["keep"]));
       },
       {.inputs = lm::Decoder::inputs(options.batch)}, r.location);
   lm::Decoder decoder(std::move(forward), options, r.location);
@@ -115,10 +115,10 @@ void generate(const Request& r, Writer& w) {
 }
 
 void save_model(const Request& r, Writer& w) {
-  const auto& trainer = trainers().at(r).trainer;
+  TrainerObject& trainer = trainers().at(r);
   const auto& model = language_model(trainer.model(), r.get<std::size_t>("entry"));
   std::vector<std::byte> bytes;
-  lm::save_model(bytes, {model.config, trainer.download_params(), given_tokenizer(r)});
+  lm::save_model(bytes, {model.config, trainer.base().download_params(), given_tokenizer(r)});
   put_bytes(w, bytes);
 }
 

@@ -39,6 +39,11 @@ Tape read_tape(const Value& value);
 // add to it.
 struct JavaScriptThrew {};
 
+// Thrown at the end of a recorded function: the library need not compile it.
+struct Recorded {
+  Tape tape;
+};
+
 // A function with a dynamic size has no tape for `size`.
 struct NeedsTape {
   std::int64_t size;
@@ -136,6 +141,7 @@ class Tracing {
 
   const Model& model;
   const Inputs& inputs;
+  optim::Update* update = nullptr;  // set while an optimizer is traced
 
  private:
   Tracing* outer_;
@@ -147,6 +153,12 @@ class Tracing {
   std::size_t callbacks_ = 0;                 // of it, so far
   std::vector<std::vector<std::byte>> kept_;  // what decoded values refer to
 };
+
+// Reads the optimizer {lr, params, tape} that JavaScript traced. Without a tape, applying it
+// records it: throws Recorded.
+Optimizer traced_optimizer(const Value& value, const Where& where);
+// The same, with a tape that can be replaced.
+Optimizer traced_optimizer(const Value& value, const Where& where, std::shared_ptr<Tape> tape);
 
 // Reads a list of tensors, or one.
 std::vector<Tensor> read_tensors(const Value& value, const Where& where);

@@ -19,7 +19,7 @@ export type InputDeclarations = { readonly [name: string]: InputDeclaration };
 /** Input as C++ declares it. */
 export interface InputSpec { name: string; shape: number[]; dtype: DType }
 
-type DTypeOf<D> = D extends { readonly dtype: infer T extends DType } ? T : 'f32';
+type DeclaredDType<D> = D extends { readonly dtype: infer T extends DType } ? T : 'f32';
 type ShapeOf<D> = D extends readonly (number | null)[] ? D
   : D extends { readonly shape: infer S extends readonly (number | null)[] } ? S
     : readonly number[];
@@ -34,15 +34,17 @@ export type Elements<T extends DType> =
       : Float32Array | readonly number[];
 
 /** Values of a call's inputs by name. */
-export type Feed<I extends InputDeclarations> = { readonly [K in keyof I]: Elements<DTypeOf<I[K]>> };
+export type Feed<I extends InputDeclarations> = { readonly [K in keyof I]: Elements<DeclaredDType<I[K]>> };
 
 /** Tensors of a traced function's inputs by name. */
 export type TracedInputs<I extends InputDeclarations> = {
-  readonly [K in keyof I]: Tensor<Known<ShapeOf<I[K]>>>;
+  readonly [K in keyof I]: Tensor<Known<ShapeOf<I[K]>>, DeclaredDType<I[K]>>;
 };
 
 /** Batches of the dataset: the first size is that of the batch. */
-export type TracedBatches<D extends InputDeclarations> = { readonly [K in keyof D]: Tensor };
+export type TracedBatches<D extends InputDeclarations> = {
+  readonly [K in keyof D]: Tensor<readonly number[], DeclaredDType<D[K]>>;
+};
 
 /** Selects parameters by a name pattern such as "*.bias", by names, or by a function. */
 export type ParamFilter =
@@ -52,6 +54,7 @@ export type ParamFilter =
 export type CompileOptionsInitial =
   (name: string, shape: readonly number[]) => Init | undefined | null;
 export type FunctionOptionsInitial = CompileOptionsInitial;
+export type TrainerOptionsInitial = CompileOptionsInitial;
 
 /** Returns the ranges of rows of a parameter that are trained. */
 export type ParamGroupRows =
@@ -91,7 +94,8 @@ export function feed(values: object | undefined, specs: readonly InputSpec[]): o
     Object.entries(values ?? {}).map(([name, each]) => [name, elements(name, each, specs)]));
 }
 
-function filtered(filter: ParamFilter, parameters: ParameterShapes): string | readonly string[] {
+/** @internal A filter as a pattern or names. */
+export function filtered(filter: ParamFilter, parameters: ParameterShapes): string | readonly string[] {
   if (typeof filter !== 'function') return filter;
   return parameters.filter(([name, shape]) => filter(name, shape)).map(([name]) => name);
 }
@@ -122,10 +126,9 @@ export function plainOptions(options: object,
     }));
   }
   if (plain['optimizer'] instanceof Optimizer) {
-    const { make, options: own } = plain['optimizer'];
-    const { params, ...rest } = own as { params?: ParamFilter };
+    const { params } = plain['optimizer'].options as { params?: ParamFilter };
     if (typeof params === 'function')
-      plain['optimizer'] = new Optimizer(make, { ...rest, params: filtered(params, known()) });
+      plain['optimizer'] = plain['optimizer'].with({ params: filtered(params, known()) });
   }
   return plain;
 
