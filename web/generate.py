@@ -26,8 +26,7 @@ CALLBACK_FIELDS = {
     ("lm::GenerateOptions", "on_text"),
 }
 # Functions that the engine, in a worker, cannot call, and threads, which it does not have.
-FIELDS_LEFT_OUT = {("RecoveryOptions", "dataset"), ("RecoveryOptions", "on_recovery"),
-                   ("LoaderOptions", "workers")}
+FIELDS_LEFT_OUT = {("RecoveryOptions", "dataset"), ("LoaderOptions", "workers")}
 # Ops whose results are never f32, and such fields of structs, for the types of TypeScript. The test
 # of all ops holds this to what C++ returns.
 RESULT_DTYPES = {

@@ -12,13 +12,17 @@ import {
   feed, inputSpecs, plainOptions, type Feed, type InputDeclarations, type InputSpec,
   type TracedInputs,
 } from './options.js';
-import { Tensor, type TensorLike } from './tensor.js';
+import { Tensor, type DTypeOf, type TensorLike } from './tensor.js';
 
-/** Tensor in the memory of this thread. Elements are row-major; booleans are 0 or 1. */
-export interface HostTensor {
+/** Typed array of the elements of a type. f16 is converted to f32; booleans are 0 or 1. */
+export type DataOf<T extends DType> =
+  T extends 'f32' | 'f16' ? Float32Array : T extends 'i32' ? Int32Array : Uint32Array;
+
+/** Tensor in the memory of this thread, f32 by default. Elements are row-major. */
+export interface HostTensor<T extends DType = 'f32'> {
   dtype: DType;
   shape: number[];
-  data: Float32Array | Int32Array | Uint32Array;
+  data: DataOf<T>;
 }
 
 /** Elements of a parameter or state, with the shape that the model has, or with a shape. */
@@ -31,7 +35,11 @@ export type Traced = TensorLike | { readonly [name: string]: TensorLike };
 
 /** Outputs by name. */
 export type Outputs<R extends Traced> =
-  R extends TensorLike ? { output: HostTensor } : { [K in keyof R]: HostTensor };
+  R extends TensorLike ? { output: HostTensor<DTypeOf<R>> }
+    : { -readonly [K in keyof R]: HostTensor<DTypeOf<R[K]>> };
+
+/** Captures by name. */
+export type Captures<C extends string> = { [K in C]: HostTensor };
 
 /** Cost of each launch of a program. */
 export interface ProfileResult {
@@ -82,10 +90,34 @@ export function named(result: any): object {
 /** Asks for a compiled function, and records it for the sizes that come. */
 export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
                               R extends Traced = Traced> {
+  /** @internal Hears that it is freed. */
+  onFree: () => void = () => undefined;
+
   /** @internal */
   constructor(private readonly engine: Engine, private readonly id: number,
-              private readonly specs: readonly InputSpec[],
-              private readonly record: (size: number) => unknown) {}
+              private readonly specs: readonly InputSpec[], private readonly source: FunctionSource,
+              private recording: { record: (size: number) => unknown; generation: number }) {}
+
+  /**
+   * @internal Records it for another model of its trainer. `begin` lets further tapes be of that
+   * model, `undo` of the one before.
+   */
+  follow(model: Module, entries: ModelEntries, generation: number) {
+    const { at, options, first, recordFor } = this.source;
+    const before = this.recording, own = { record: recordFor(model, entries), generation };
+    const where = `in the function attached at ${at[0]}:${at[1]}`;
+    try {
+      return {
+        request: { id: this.id, file: at[0], line: at[1], options,
+          function: { tapes: [[first, own.record(first)]] } },
+        begin: () => { this.recording = own; },
+        undo: () => { if (this.recording === own) this.recording = before; },
+      };
+    } catch (error) {
+      if (error instanceof Error) error.message += `\n  ${where}`;
+      throw error;
+    }
+  }
 
   private async ask(call: string, args: object = {}): Promise<any> {
     const at = userLocation(3);
@@ -95,30 +127,31 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
       } catch (error) {
         if (!(error instanceof NeedsTape)) throw error;
         let tape: unknown;
+        const { record, generation } = this.recording;
         try {
-          tape = this.record(error.size);
+          tape = record(error.size);
         } catch (failure) {
           // An export leaves out sizes that the function does not take.
           if (call !== 'exportOnnx' || !(failure instanceof UserError)) throw failure;
           tape = failure.message;
         }
         await ask(this.engine, 'function.addTapes', at, {
-          id: this.id, tapes: [[error.size, tape]] });
+          id: this.id, generation, tapes: [[error.size, tape]] });
       }
     }
   }
 
   /** Runs the function and returns its outputs and the requested captures. */
-  run(inputs: Feed<I>, options: { captures?: readonly string[] } = {}):
-  Promise<Outputs<R> & { [capture: string]: HostTensor }> {
+  run<const C extends string = never>(
+    inputs: Feed<I>, options: { captures?: readonly C[] } = {}): Promise<Outputs<R> & Captures<C>> {
     return this.ask('run', { inputs: feed(inputs, this.specs), ...options });
   }
   /** Runs a function of one output, and returns its elements. */
-  async call(inputs: Feed<I>): Promise<HostTensor['data']> {
+  async call(inputs: Feed<I>): Promise<Outputs<R>[keyof Outputs<R>] extends { data: infer A } ? A : never> {
     const outputs = await this.ask('run', { inputs: feed(inputs, this.specs) });
     const all: HostTensor[] = Object.values(outputs);
     if (all.length !== 1) throw new UserError(`call: expected one output, got ${all.length}`);
-    return all[0]!.data;
+    return all[0]!.data as any;
   }
   /** Returns the names of all captures in the function. */
   captures(): Promise<string[]> { return this.ask('captures'); }
@@ -162,24 +195,38 @@ export class CompiledFunction<I extends InputDeclarations = InputDeclarations,
   /** Stops runs that wait for their turn, and compiling. They throw AbortedError. */
   abort(): void { this.engine.abort(this.id); }
   /** Frees the program and its buffers. */
-  free(): Promise<void> { return this.ask('free'); }
+  free(): Promise<void> {
+    this.onFree();
+    return this.ask('free');
+  }
+}
+
+// How a function is recorded: for each model of its trainer, and first for the size `first`.
+interface FunctionSource {
+  at: Location;
+  options: object;
+  first: number;
+  recordFor: (model: Module, entries: ModelEntries) => (size: number) => unknown;
 }
 
 /** @internal Records a function and asks for it to be compiled. */
 export async function makeFunction(
-  own: Session, model: ModelEntries, call: string, args: object, options: FunctionOptions,
-  inputs: InputDeclarations, f: (inputs: any) => unknown,
-  at: Location): Promise<CompiledFunction<any, any>> {
+  own: Session, model: Module, entries: ModelEntries, call: string,
+  args: { id?: number; generation?: number }, options: FunctionOptions, inputs: InputDeclarations,
+  f: (model: any, inputs: any) => unknown, at: Location): Promise<CompiledFunction<any, any>> {
   const specs = inputSpecs(inputs);
-  const plain = plainOptions(options, () => own.tracer.parameters(model.entries));
-  const record = (size: number) =>
-    recordFunction(own, 'function', model, plain, specs, at, (all) => named(f(all)), size);
+  const plain = {
+    ...plainOptions(options, () => own.tracer.parameters(entries.entries)), inputs: specs };
   const dynamic = specs.some((each) => each.shape.includes(-1));
-  const size = dynamic ? options.dynamicSize ?? 1 : 0;
+  const first = dynamic ? options.dynamicSize ?? 1 : 0;
+  const recordFor = (of: Module, its: ModelEntries) => (size: number) => recordFunction(
+    own, 'function', its, plain, specs, at, (all) => named(f(of, all)), size);
+  const record = recordFor(model, entries);
   const id = await ask(own.engine, call, at, {
-    ...args, model: model.entries, options: { ...plain, inputs: specs },
-    function: { tapes: [[size, record(size)]] } });
-  return new CompiledFunction(own.engine, id, specs, record);
+    ...args, model: entries.entries, options: plain,
+    function: { tapes: [[first, record(first)]] } });
+  return new CompiledFunction(own.engine, id, specs, { at, options: plain, first, recordFor },
+                              { record, generation: args.generation ?? 0 });
 }
 
 /**
@@ -197,8 +244,8 @@ export async function compileFunction<M extends Module, const I extends InputDec
   const at = userLocation(2);
   const { model, forward, inputs, engine, ...options } = spec;
   const own = await session(engine);
-  return makeFunction(own, entriesOf(model), 'compileFunction', {}, options as FunctionOptions,
-                      inputs, (all) => forward(model, all), at);
+  return makeFunction(own, model, entriesOf(model), 'compileFunction', {},
+                      options as FunctionOptions, inputs, forward, at);
 }
 
 /** Devices of this machine, and the reason if no WebGPU adapter is available. */

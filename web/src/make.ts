@@ -23,6 +23,10 @@ export class Schedule extends Made { declare private readonly kind: 'schedule'; 
 export class Optimizer {
   /** @internal */
   constructor(readonly make: string, readonly options: object) {}
+  /** @internal The same with other options. */
+  with(options: object): Optimizer {
+    return new Optimizer(this.make, { ...this.options, ...options });
+  }
   /** @internal */
   [wire]() { return { make: this.make, options: this.options }; }
 }

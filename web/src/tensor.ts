@@ -7,8 +7,12 @@ export type { DType };
 /**
  * Value in the function being traced. It has a shape and an element type, but no elements until the
  * compiled program runs. Ops are functions.
+ *
+ * `T` is the element type as far as TypeScript knows it. It decides the type of results in host
+ * memory, and is not checked when a tensor is passed to an op: results of ops are f32 for TypeScript
+ * unless the op always returns another type. cast() tells it.
  */
-export class Tensor<Shape extends readonly number[] = readonly number[]> {
+export class Tensor<Shape extends readonly number[] = readonly number[], T extends DType = 'f32'> {
   /** @internal */
   constructor(readonly id: number, shape: readonly number[], readonly dtype: DType) {
     this.shape = shape as Shape;
@@ -36,6 +40,9 @@ export interface TensorSource {
 
 /** A tensor, or a parameter or buffer of the model. */
 export type TensorLike = Tensor | TensorSource;
+
+/** Element type of a tensor as far as TypeScript knows it. */
+export type DTypeOf<X> = X extends Tensor<any, infer T> ? T : 'f32';
 
 /** Operand of a pointwise op: a tensor or a number, which takes the type of the other operand. */
 export type Operand = TensorLike | number;

@@ -1,39 +1,27 @@
 // SPDX-License-Identifier: MIT
-// Training: compile() and the Trainer that it returns.
+// Training: compile() and the trainers that it returns.
 import { ask, session, type EngineKind, type Session } from './engine.js';
 import { UserError } from './errors.js';
 import {
-  makeFunction, named, recordFunction, type CompiledFunction, type HostTensor, type ProfileResult,
-  type TensorData, type Traced,
+  makeFunction, named, recordFunction, type CompiledFunction, type HostTensor, type TensorData,
+  type Traced,
 } from './function.js';
 import type {
-  CompileOptions, CompileReport, DeviceOptions, FunctionOptions, GraphStage, GraphView, ImportOptions,
-  ProfileOptions, Recovery, ResetOptions, UploadOptions,
+  CompileOptions, CompileReport, DeviceOptions, FunctionOptions, ImportOptions, Recovery, ResetOptions,
+  TrainerOptions, UploadOptions,
 } from './generated/types.js';
 import { pauseWhenHidden, type WhenHidden } from './hidden.js';
+import type { DataLoader } from './loader.js';
 import { type Location, userLocation } from './location.js';
-import type { Optimizer, Schedule } from './make.js';
+import type { Optimizer } from './make.js';
 import { entriesOf, type ModelEntries, type Module } from './module.js';
+import { Objective } from './objective.js';
+import { CustomOptimizer, Update } from './optimizer.js';
 import {
-  elements, feed, inputSpecs, plainOptions, type Elements, type Feed, type InputDeclarations,
-  type InputSpec, type TracedBatches, type TracedInputs,
+  elements, filtered, inputSpecs, plainOptions, type Elements, type InputDeclarations, type InputSpec,
+  type ParamFilter, type TracedBatches, type TracedInputs,
 } from './options.js';
 import type { TensorLike } from './tensor.js';
-
-/** Result of a training step. */
-export interface StepResult {
-  loss: number;
-  /** Number of steps so far, including this one. */
-  step: number;
-  /** The requested captures. */
-  captures: { [name: string]: HostTensor };
-}
-
-/** Result of `trainer.tryStep()`. */
-export type StepOutcome =
-  | ({ status: 'completed' } & StepResult)
-  | { status: 'aborted' }
-  | { status: 'failed'; error: Error };
 
 /** Options of compile(). */
 export interface TrainingSpec<M extends Module, I extends InputDeclarations,
@@ -57,78 +45,116 @@ export interface TrainingSpec<M extends Module, I extends InputDeclarations,
   whenHidden?: WhenHidden;
 }
 
-interface TrainerInfo { id: number; device: string; parameters: string[]; captures: string[] }
+/** One of several losses over the parameters of a model, with its training options. */
+export interface ObjectiveSpec<M extends Module, I, D extends InputDeclarations>
+  extends Omit<CompileOptions, 'inputs' | 'dataset' | 'optimizer' | keyof TrainerOptions> {
+  /** Returns the scalar to minimize. It is called once. */
+  loss: (model: M, inputs: TracedInputs<I extends InputDeclarations ? I : {}> & TracedBatches<D>) =>
+    TensorLike;
+  /** Inputs passed to each step. */
+  inputs?: I;
+  /** Parameters to train; default: all. */
+  params?: ParamFilter;
+  optimizer: Optimizer;
+}
 
-/** A model compiled for training, returned by compile(). Calls run in the order they are made. */
-export class Trainer<M extends Module = Module, I extends InputDeclarations = InputDeclarations,
-                     D extends InputDeclarations = InputDeclarations> {
+/** Options of compile() for several losses. */
+export interface MultiTrainingSpec<M extends Module, O, D extends InputDeclarations>
+  extends TrainerOptions {
+  model: M;
+  /** The losses by name. Names consist of letters, digits, `_` and `-`. */
+  objectives: { [K in keyof O]: ObjectiveSpec<M, O[K], D> };
+  /** Inputs kept on the device, of which the objectives with a `batch` draw their batches. */
+  dataset?: D;
+  /** Where it runs: by default in a worker in a page, else in this thread. */
+  engine?: EngineKind;
+  /** What the objectives do while the page is hidden, as in TrainingSpec. */
+  whenHidden?: WhenHidden;
+}
+
+interface TrainerInfo {
+  id: number; device: string; parameters: string[]; captures: { [objective: string]: string[] };
+}
+
+// A loss as it was given.
+interface Loss {
+  name: string;  // empty if it is the only one
+  loss: (model: any, inputs: any) => unknown;
+  options: CompileOptions;
+  params?: ParamFilter | undefined;
+  specs: readonly InputSpec[];
+  data: readonly InputSpec[];
+}
+
+// Records a loss, and its optimizer if it is written in TypeScript.
+function recordLoss(own: Session, model: Module, its: ModelEntries, loss: Loss, at: Location) {
+  const parameters = () => own.tracer.parameters(its.entries);
+  const { name, specs, data } = loss;
+  const params = loss.params && filtered(loss.params, parameters());
+  const options: any = { ...plainOptions(loss.options, parameters), inputs: specs, dataset: data };
+  const tape = recordFunction(
+    own, 'loss', its, options, [...specs, ...data], at,
+    (all) => ({ loss: (named(loss.loss(model, all)) as { output: unknown }).output }));
+  const traced = { tapes: [[0, tape]] };
+  if (options.optimizer instanceof CustomOptimizer) {
+    const { update } = options.optimizer.options;
+    const request = {
+      kind: 'optimizer', model: its.entries, options, params, function: traced,
+      file: at[0], line: at[1] };
+    options.optimizer = options.optimizer.recorded(own.tracer.record(new Map(), request, [], () => {
+      update(new Update());
+      return [];
+    }));
+  }
+  return { name, params, options, function: traced };
+}
+
+// What a request says about the losses: one, or several with the options of all.
+function lossesOf(own: Session, model: Module, its: ModelEntries, losses: readonly Loss[],
+                  shared: TrainerOptions | undefined, at: Location): object {
+  const all = losses.map((each) => recordLoss(own, model, its, each, at));
+  if (!shared) return { options: all[0]!.options, function: all[0]!.function };
+  return { objectives: all, options: plainOptions(shared, () => own.tracer.parameters(its.entries)) };
+}
+
+/** Data, parameters and checkpoints of a trainer. Calls run in the order they are made. */
+export class TrainerBase<M extends Module = Module,
+                         D extends InputDeclarations = InputDeclarations> {
+  private readonly attached = new Set<CompiledFunction<any, any>>();
+  private generation = 0;
+
   /** @internal */
   constructor(
     /** @internal */ readonly own: Session, /** @internal */ public info: TrainerInfo,
     /** @internal */ public entries: ModelEntries,
     /** The model that is trained. Training does not change it; see downloadParams(). */
     public model: M,
-    private readonly specs: readonly InputSpec[], private readonly data: readonly InputSpec[],
-    private readonly record: (model: M, entries: ModelEntries, at: Location) => unknown,
-    private readonly compiled: { options: object; at: Location; listener?: number | undefined }) {}
+    /** @internal */ protected readonly losses_: readonly Loss[],
+    /** @internal */ protected readonly shared: TrainerOptions | undefined,
+    private readonly at: Location, private readonly listener?: number) {}
 
   /** The device's kind and name and why it was chosen. */
   get device(): string { return this.info.device; }
+  /** The device that was taken; see checkSupport(). */
+  get deviceKind(): 'webgpu' | 'cpu' | 'null' { return /^\w+/.exec(this.info.device)![0] as any; }
   /** Names of all parameters, in the order of the model. */
   get parameterNames(): readonly string[] { return this.info.parameters; }
-  /** Names of all captures in the loss function. */
-  get captures(): readonly string[] { return this.info.captures; }
 
   /** Returns the option `device` of programs that run on the same device. */
   sameDevice(): DeviceOptions { return { opened: { program: this.info.id } }; }
 
-  private ask(call: string, args: object = {}): Promise<any> {
+  /** @internal */
+  ask(call: string, args: object = {}): Promise<any> {
     return ask(this.own.engine, `trainer.${call}`, userLocation(3), { id: this.info.id, ...args });
   }
 
-  /** Runs one step, waits for it, and returns the loss and the requested captures. */
-  step(...[inputs, options]: {} extends I ? [inputs?: Feed<I>, options?: StepOptions]
-    : [inputs: Feed<I>, options?: StepOptions]): Promise<StepResult> {
-    return this.ask('step', { inputs: feed(inputs, this.specs), ...options });
-  }
-  /** Like step(), but returns errors as part of the result instead of throwing them. */
-  async tryStep(inputs?: Feed<I>, options: StepOptions = {}): Promise<StepOutcome> {
-    try {
-      const result = await this.ask('step', { inputs: feed(inputs, this.specs), ...options });
-      return { status: 'completed', ...result };
-    } catch (error) {
-      if ((error as Error).name === 'AbortedError') return { status: 'aborted' };
-      return { status: 'failed', error: error as Error };
-    }
-  }
-  /** Runs `steps` steps on the dataset, and returns their losses. */
-  run(steps: number): Promise<Float32Array> { return this.ask('run', { steps }); }
-  /** Queues `steps` steps on the dataset without waiting for their results; see losses(). */
-  submit(steps: number): Promise<void> { return this.ask('submit', { steps }); }
-  /** Waits for all queued steps and returns their losses since the previous call. */
-  losses(): Promise<Float32Array> { return this.ask('losses'); }
-  /** Returns the numbers of steps, updates and epochs, and the learning rate of the next step. */
-  counters(): Promise<{
-    steps: number; updates: number; epoch: number; batchesPerEpoch: number; lr: number;
-  }> { return this.ask('counters'); }
   /** Uploads the samples of a dataset entry. */
   uploadData<K extends keyof D & string>(
-    name: K, values: D[K] extends { dtype: infer T } ? Elements<T & CompileDType> : Elements<'f32'>,
-  ): Promise<void> {
-    return this.ask('uploadData', { name, data: elements(name, values, this.data) });
+    name: K, values: D[K] extends { dtype: infer T } ? Elements<T & InputSpec['dtype']>
+      : Elements<'f32'>): Promise<void> {
+    const data = this.losses_.flatMap((each) => each.data);
+    return this.ask('uploadData', { name, data: elements(name, values, data) });
   }
-  /** Replaces the learning-rate schedule. The new one starts with the next update. */
-  setLR(lr: number | Schedule): Promise<void> { return this.ask('setLR', { lr }); }
-  /** Sets a run-time scalar, such as "clip_grad_norm" or one of scalar(), without recompiling. */
-  set(name: string, value: number): Promise<void> { return this.ask('set', { name, value }); }
-  /** Returns all run-time scalars with their values. */
-  scalars(): Promise<{ [name: string]: number }> { return this.ask('scalars'); }
-  /** Returns the norm of all gradients in the last step, before clipping. */
-  gradNorm(): Promise<number> { return this.ask('gradNorm'); }
-  /** Returns the factor on the loss of the next step, in mixed precision. */
-  lossScale(): Promise<number> { return this.ask('lossScale'); }
-  /** Returns the number of updates that loss scaling skipped. */
-  skippedUpdates(): Promise<number> { return this.ask('skippedUpdates'); }
   /** Returns copies of all parameters by name. */
   downloadParams(): Promise<{ [name: string]: HostTensor }> { return this.ask('downloadParams'); }
   /** Sets parameters by name. All are required unless `partial` is set. */
@@ -138,9 +164,10 @@ export class Trainer<M extends Module = Module, I extends InputDeclarations = In
   }
   /** Returns the averages of the parameters (`emaDecay`). */
   downloadEma(): Promise<{ [name: string]: HostTensor }> { return this.ask('downloadEma'); }
-  /** Returns the gradients of the last step by parameter. */
-  downloadGrads(): Promise<{ [name: string]: HostTensor }> { return this.ask('downloadGrads'); }
-  /** Returns the optimizer states by name, for example "exp_avg/in.weight". */
+  /**
+   * Returns the optimizer states by name, for example "exp_avg/in.weight". With several losses,
+   * names begin with that of the objective: "actor.exp_avg/in.weight".
+   */
   downloadOptimizer(): Promise<{ [name: string]: HostTensor }> {
     return this.ask('downloadOptimizer');
   }
@@ -151,6 +178,16 @@ export class Trainer<M extends Module = Module, I extends InputDeclarations = In
   }
   /** Resets parameters, optimizer, or both to their initial state. */
   reset(options: ResetOptions = {}): Promise<void> { return this.ask('reset', { options }); }
+  /**
+   * Registers a data loader. save() and load() then include its position under this name, and
+   * reset() of the optimizer rewinds it.
+   */
+  async addLoader(name: string, loader: DataLoader<any>): Promise<void> {
+    const { engine, id } = await loader.open();
+    if (engine !== this.own.engine)
+      throw new UserError(`addLoader: the loader '${name}' is in another engine than the trainer`);
+    return this.ask('addLoader', { name, loader: id });
+  }
   /** Returns a checkpoint: a safetensors file with everything that the next step depends on. */
   save(): Promise<Uint8Array> { return this.ask('save'); }
   /** Loads a checkpoint of the same model and options. Training resumes bit for bit. */
@@ -159,78 +196,146 @@ export class Trainer<M extends Module = Module, I extends InputDeclarations = In
   importWeights(bytes: Uint8Array, options: ImportOptions = {}): Promise<void> {
     return this.ask('importWeights', { bytes, options });
   }
-  /** Runs real training steps on the same inputs and returns the median cost of each launch. */
-  profile(inputs?: Feed<I>, options: ProfileOptions = {}): Promise<ProfileResult> {
-    return this.ask('profile', { inputs: feed(inputs, this.specs), options });
-  }
-  /** Returns a text with the launch table and the memory plan. */
+  /** Returns a text with the launch table and the memory plan of every objective. */
   explain(): Promise<string> { return this.ask('explain'); }
-  /** Returns statistics of the compiled program. */
+  /** Returns statistics of all objectives together. */
   report(): Promise<CompileReport> { return this.ask('report'); }
   /**
    * Returns what the trainer did each time that it lost its device: see `recovery` in the options
    * of compile().
    */
   recoveries(): Promise<Recovery[]> { return this.ask('recoveries'); }
-  /** Returns the graph of a training step. */
-  graph(stage: GraphStage = 'traced'): Promise<GraphView> { return this.ask('graph', { stage }); }
   /**
-   * Compiles the program once more, and returns its parts as text by file name: the graph after each
-   * pass ("00_trace.ir" ...), "99_plan.txt", the WGSL of each launch ("kernels/003_gelu.wgsl"),
+   * Compiles the programs once more, and returns their parts as text by file name: the graph after
+   * each pass ("00_trace.ir" ...), "99_plan.txt", the WGSL of each launch ("kernels/003_gelu.wgsl"),
    * "memory.svg", "graph.html" and others. These are the files of TENSORGRAD_DUMP.
    */
   dump(): Promise<{ [file: string]: string }> {
-    const { options, at } = this.compiled;
-    return ask(this.own.engine, 'dump', at, {
-      model: this.entries.entries, options,
-      function: { tapes: [[0, this.record(this.model, this.entries, at)]] } });
+    const { own, model, entries, at } = this;
+    return ask(own.engine, 'dump', at, {
+      model: entries.entries, ...lossesOf(own, model, entries, this.losses_, this.shared, at) });
   }
   /** Stops calls of step(), run() and submit() that are under way. They throw AbortedError. */
   abort(): void { this.own.engine.abort(this.info.id); }
 
   /**
    * Compiles another function of the model that shares the trainer's parameters and states. It
-   * always sees the current parameters.
+   * always sees the current parameters, and follows replaceModel() until it is freed.
    */
-  attach<const J extends InputDeclarations, R extends Traced>(
+  async attach<const J extends InputDeclarations, R extends Traced>(
     spec: Omit<FunctionOptions, 'inputs'> & {
       forward: (model: M, inputs: TracedInputs<J>) => R; inputs: J;
     }): Promise<CompiledFunction<J, R>> {
     const at = userLocation(2);
     const { forward, inputs, ...options } = spec;
-    const model = this.model;
-    return makeFunction(this.own, this.entries, 'attach', { id: this.info.id },
-                        options as FunctionOptions, inputs, (all) => forward(model, all), at);
+    const { id } = this.info, { generation } = this;
+    const f = await makeFunction(
+      this.own, this.model, this.entries, 'attach', { id, generation }, options as FunctionOptions,
+      inputs, forward, at);
+    if (generation !== this.generation) {  // the model was replaced meanwhile
+      await f.free();
+      return this.attach(spec);
+    }
+    f.onFree = () => this.attached.delete(f);
+    this.attached.add(f);
+    return f;
   }
 
-  /**
-   * Replaces the model and recompiles the same loss. Training restarts at step 0. With `keep`,
-   * parameters of equal name and shape keep their values. Attached functions stay with the old
-   * model. Nothing is changed if it throws.
-   */
-  async replaceModel(model: M, { keep = false } = {}): Promise<void> {
-    const at = userLocation(2);
+  /** @internal Replaces the model; `changed` are losses with other options, and those of all. */
+  async replace(model: M, keep: boolean, at: Location,
+                changed?: { losses: readonly Loss[]; shared: TrainerOptions | undefined }):
+  Promise<void> {
+    const { losses, shared } = changed ?? { losses: this.losses_, shared: this.shared };
     const entries = entriesOf(model);
-    const tape = this.record(model, entries, at);
-    this.info = await ask(this.own.engine, 'trainer.replaceModel', at, {
-      id: this.info.id, model: entries.entries, keep, function: { tapes: [[0, tape]] } });
+    const request = lossesOf(this.own, model, entries, losses, shared, at);
+    const generation = ++this.generation;
+    // From now on, calls that need a tape for another size record the new model.
+    const following = [...this.attached].map((f) => f.follow(model, entries, generation));
+    try {
+      for (const each of following) each.begin();
+      this.info = await ask(this.own.engine, 'trainer.replaceModel', at, {
+        id: this.info.id, model: entries.entries, keep, anew: changed !== undefined, generation,
+        attached: following.map((each) => each.request), ...request });
+    } catch (error) {
+      for (const each of following) each.undo();
+      throw error;
+    }
+    for (const each of following) each.begin();
     this.model = model;
     this.entries = entries;
+    if (changed) Object.assign(this, { losses_: changed.losses, shared: changed.shared });
   }
 
   /** Frees the program and its buffers. Attached functions stay. */
   async free(): Promise<void> {
     await this.ask('free');
-    if (this.compiled.listener) this.own.engine.forget(this.compiled.listener);
+    if (this.listener) this.own.engine.forget(this.listener);
   }
 }
 
-/** Options of one step. */
-export interface StepOptions {
-  /** Names of capture() tensors to return. */
-  captures?: readonly string[];
+/** Options of `trainer.replaceModel()`. */
+export interface ReplaceOptions {
+  /** Parameters of equal name and shape keep their values. */
+  keep?: boolean;
+  /** New seed of initial values, random numbers and the order of the data. */
+  seed?: number;
 }
-type CompileDType = InputSpec['dtype'];
+
+/** A model compiled for training, returned by compile(). Calls run in the order they are made. */
+export class Trainer<M extends Module = Module, I extends InputDeclarations = InputDeclarations,
+                     D extends InputDeclarations = InputDeclarations> extends TrainerBase<M, D> {
+  /** @internal */
+  readonly name = '';
+  /** @internal */
+  get trainer(): this { return this; }
+  /** @internal */
+  get specs(): readonly InputSpec[] { return this.losses_[0]!.specs; }
+
+  /**
+   * Replaces the model and recompiles the same loss. Training restarts at step 0. With `keep`,
+   * parameters of equal name and shape keep their values, as do buffers. Attached functions follow;
+   * generators of text stay with the old model. Nothing is changed if it throws, for example since
+   * the function of attach() does not take the new model.
+   *
+   * With `seed` or `optimizer`, schedule and run-time scalars are those of the options, and buffers
+   * start anew.
+   */
+  replaceModel(model: M, { keep = false, ...changes }: ReplaceOptions & { optimizer?: Optimizer } = {}):
+  Promise<void> {
+    const [loss] = this.losses_;
+    const changed = Object.keys(changes).length > 0 && {
+      losses: [{ ...loss!, options: { ...loss!.options, ...changes } }], shared: undefined };
+    return this.replace(model, keep, userLocation(2), changed || undefined);
+  }
+}
+export interface Trainer<M extends Module, I extends InputDeclarations,
+                         D extends InputDeclarations> extends Objective<I> {}
+for (const [name, each] of Object.entries(Object.getOwnPropertyDescriptors(Objective.prototype)))
+  if (!Object.hasOwn(Trainer.prototype, name)) Object.defineProperty(Trainer.prototype, name, each);
+
+/**
+ * A model compiled for training with several losses (objectives), returned by compile(). The caller
+ * decides which objective makes the next step: `trainer.objectives.critic.step({ x })`.
+ */
+export class MultiTrainer<M extends Module = Module, O = { [name: string]: InputDeclarations },
+                          D extends InputDeclarations = InputDeclarations>
+  extends TrainerBase<M, D> {
+  /** The objectives by name. Each has its own program, optimizer, counters and order of the data. */
+  readonly objectives: {
+    readonly [K in keyof O]: Objective<O[K] extends InputDeclarations ? O[K] : {}>;
+  } = Object.fromEntries(this.losses_.map(({ name, specs }) =>
+      [name, new Objective(this, name, specs)])) as any;
+
+  /**
+   * Replaces the model, as `Trainer.replaceModel()`. With `seed`, schedules and run-time scalars are
+   * those of the options, and buffers start anew.
+   */
+  replaceModel(model: M, { keep = false, seed }: ReplaceOptions = {}): Promise<void> {
+    const changed = seed === undefined ? undefined
+      : { losses: this.losses_, shared: { ...this.shared, seed } };
+    return this.replace(model, keep, userLocation(2), changed);
+  }
+}
 
 /**
  * Traces a model with its loss and compiles forward pass, backward pass and optimizer for a device.
@@ -242,28 +347,41 @@ type CompileDType = InputSpec['dtype'];
  * const { loss } = await trainer.step({ x, y });
  * ```
  */
-export async function compile<M extends Module, const I extends InputDeclarations = {},
-                              const D extends InputDeclarations = {}>(
-  spec: TrainingSpec<M, I, D>): Promise<Trainer<M, I, D>> {
+export function compile<M extends Module, const I extends InputDeclarations = {},
+                        const D extends InputDeclarations = {}>(
+  spec: TrainingSpec<M, I, D>): Promise<Trainer<M, I, D>>;
+/**
+ * Compiles several losses over one model, for example the two sides of a GAN. Objectives may train
+ * the same parameters; those that no objective trains keep their initial values.
+ * ```ts
+ * const gan = await compile({ model: new Gan(), objectives: {
+ *   critic: { loss: criticLoss, inputs: { x, z }, params: 'critic.*', optimizer: optim.adam() },
+ *   generator: { loss, inputs: { z }, params: 'generator.*', optimizer: optim.adam() } } });
+ * const { loss } = await gan.objectives.critic.step({ x, z });
+ * ```
+ */
+export function compile<M extends Module, const O, const D extends InputDeclarations = {}>(
+  spec: MultiTrainingSpec<M, O, D>): Promise<MultiTrainer<M, O, D>>;
+export async function compile(spec: any): Promise<any> {
   const at = userLocation(2);
-  const { model, loss, inputs, dataset, engine, whenHidden = 'continue', ...options } = spec;
+  const { model, loss, inputs, dataset, engine, objectives, whenHidden = 'continue', ...rest } = spec;
   if (whenHidden !== 'continue' && whenHidden !== 'pause')
     throw new UserError(`compile: whenHidden: expected 'continue' or 'pause', got '${whenHidden}'`);
   const own = await session(engine);
-  const heard = options.recovery?.onRecovery;
+  const heard = rest.recovery?.onRecovery;
   const listener = heard && own.engine.listen(heard);
   const entries = entriesOf(model);
-  const specs = inputSpecs(inputs), data = inputSpecs(dataset);
-  const plain = {
-    ...plainOptions(options, () => own.tracer.parameters(entries.entries)),
-    inputs: specs, dataset: data,
-    ...(listener ? { recovery: { ...options.recovery, onRecovery: listener } } : {}) };
-  const record = (of: M, its: ModelEntries, where: Location) => recordFunction(
-    own, 'loss', its, plain, [...specs, ...data], where,
-    (all) => ({ loss: (named(loss(of, all)) as { output: unknown }).output }));
+  const options = listener ? { ...rest, recovery: { ...rest.recovery, onRecovery: listener } } : rest;
+  const data = inputSpecs(dataset);
+  const losses: Loss[] = objectives === undefined
+    ? [{ name: '', loss, options, specs: inputSpecs(inputs), data }]
+    : Object.entries<any>(objectives).map(([name, { loss: each, inputs: its, params, ...of }]) => ({
+      name, loss: each, params, options: of, specs: inputSpecs(its),
+      data: of.batch === undefined ? [] : data }));
+  const shared = objectives === undefined ? undefined : options;
   const info = await ask(own.engine, 'compile', at, {
-    model: entries.entries, options: plain,
-    function: { tapes: [[0, record(model, entries, at)]] } });
+    model: entries.entries, ...lossesOf(own, model, entries, losses, shared, at) });
   if (whenHidden === 'pause') pauseWhenHidden(own.engine, info.id);
-  return new Trainer<M, I, D>(own, info, entries, model, specs, data, record, { options: plain, at, listener });
+  const all = [own, info, entries, model, losses, shared, at, listener] as const;
+  return shared ? new MultiTrainer(...all) : new Trainer(...all);
 }

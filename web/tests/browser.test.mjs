@@ -29,7 +29,7 @@ globalThis.train = async ({ steps, ...options }) => {
   const y = [...await predict.call({ x: [1, 0, 1, 1] })];
   const bytes = await trainer.save();
   await trainer.load(bytes);
-  return { losses, y, device: trainer.device, bytes: bytes.length };
+  return { losses, y, device: trainer.device, kind: trainer.deviceKind, bytes: bytes.length };
 };
 globalThis.ready = true;
 </script>`;
@@ -80,6 +80,47 @@ for (const engine of ['worker', 'thread']) {
   });
 }
 
+test('custom ops run on WebGPU, with their gradients', async () => {
+  const opened = await open();
+  const results = await opened.call(async (device) => {
+    const { CustomOp, compile, div, mse, mul, optim, sqrt, square, add, Module } = globalThis.tg;
+    class Net extends Module { w = this.param([2, 3], globalThis.tg.init.ones()); }
+    const op = new CustomOp({
+      name: 'hypotenuse', infer: ([a]) => a,
+      wgsl: () => 'fn element(i: u32) -> f32 { return length(vec2(in0(i), in1(i))); }',
+      backward: ([a, b], y, dy) => [div(mul(dy, a), y), div(mul(dy, b), y)] });
+    const written = (a, b) => sqrt(add(square(a), square(b)));
+    const all = [];
+    for (const f of [(a, b) => op.call([a, b]), written]) {
+      const trainer = await compile({
+        model: new Net(), loss: (net, { x, y }) => mse(f(net.w, x), y),
+        inputs: { x: [2, 3], y: [2, 3] }, optimizer: optim.sgd({ lr: 0.1 }), device });
+      const losses = [];
+      for (let i = 0; i < 5; ++i)
+        losses.push((await trainer.step({ x: [1, 2, 3, 4, 5, 6], y: [2, 2, 2, 3, 4, 5] })).loss);
+      all.push(losses);
+    }
+    return all;
+  }, { kind: 'webgpu', allowSoftware: true });
+  assert.ok(results[0][4] < results[0][0]);
+  results[0].forEach((each, i) => assert.ok(Math.abs(each - results[1][i]) < 1e-5, `${results}`));
+  await opened.close();
+});
+
+test('says which device a trainer takes', async () => {
+  const opened = await open();
+  const software = await opened.call(() => globalThis.tg.checkSupport());
+  assert.equal(software.reason, 'software-adapter');
+  assert.match(software.adapter, /swiftshader/i);
+  assert.equal((await opened.call(() => globalThis.train({ steps: 1 }))).kind, software.device);
+  const device = { kind: 'auto', allowSoftware: true };
+  const allowed = await opened.call((o) => globalThis.tg.checkSupport(o), device);
+  assert.equal(allowed.reason, 'ok');
+  const { kind } = await opened.call((o) => globalThis.train({ steps: 1, device: o }), device);
+  assert.equal(kind, allowed.device);
+  await opened.close();
+});
+
 test('says that there is no adapter', async () => {
   const plain = await launch({ webgpu: false, log: () => {} });
   const opened = await plain.open(site.url);
@@ -87,8 +128,11 @@ test('says that there is no adapter', async () => {
   const message = await opened.call(() => globalThis.train({ steps: 1, device: { kind: 'webgpu' } })
     .then(() => 'it trained', (error) => `${error.name}: ${error.message}`));
   assert.match(message, /^DeviceError: /);
-  const { device } = await opened.call(() => globalThis.train({ steps: 1 }));
+  const { device, kind } = await opened.call(() => globalThis.train({ steps: 1 }));
   assert.match(device, /^cpu/);
+  const support = await opened.call(() => globalThis.tg.checkSupport());
+  assert.equal(support.device, kind);
+  assert.equal(support.reason, 'no-adapter');
   await plain.close();
 });
 

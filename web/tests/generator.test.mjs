@@ -106,24 +106,29 @@ test('an op that takes a function must be in the list, and what is in the list m
 
 test('classes have the methods of C++', () => {
   const camel = (name) => name.replace(/_(\w)/g, (_, c) => c.toUpperCase());
-  const has = (object) => Object.getOwnPropertyNames(object);
+  const has = (object) =>
+    object ? [...Object.getOwnPropertyNames(object), ...has(Object.getPrototypeOf(object))] : [];
   const all = {
-    Stepper: tg.Trainer, TrainerBase: tg.Trainer, ModelTrainer: tg.Trainer,
+    Stepper: tg.Objective, TrainerBase: tg.TrainerBase, ModelTrainer: tg.Trainer,
+    AnyMultiTrainer: Object.assign(() => {}, { objectives: 'a field' }),
+    DataLoader: tg.DataLoader, 'optim::Update': tg.optim.Update,
     CompiledFunction: tg.CompiledFunction, Tokenizer: tg.Tokenizer, 'lm::Generator': tg.Generator,
     'lm::TextScorer': tg.TextScorer,
   };
   // Of other names in JavaScript, or without a counterpart, and why.
   const others = new Set([
     'parameter_names', 'set_lr', 'lr', 'steps', 'updates', 'epoch', 'batches_per_epoch',  // counters()
-    'model',  // a field
+    'model', 'size',  // fields
+    'DataLoader',  // its constructor
     'bind_input', 'bind_output', 'bind_data', 'host_times',  // WebGPU's own buffers
-    'add_loader', 'run_on_device', 'try_run', 'step_for', 'cancel_step', 'export_web',
+    'run_on_device', 'try_run', 'step_for', 'cancel_step', 'export_web',
     'web_files',  // not yet
     'save_bytes',  // save()
     'save', 'from_file', 'from_folder', 'train_from_files',  // of tokenizers: files
     'add_tokens', 'add_special_tokens', 'added_tokens', 'set_bos', 'set_eos', 'set_pad', 'merges',
     'token_count', 'decode_bytes', 'encode_padded', 'pre_tokenize',  // of tokenizers: not yet
     'generate_from', 'decoder',  // generators of text
+    'per_update',  // of optimizers: called in the worker
   ]);
   const missing = [];
   for (const [name, methods] of Object.entries(api.classes)) {

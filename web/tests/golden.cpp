@@ -55,12 +55,11 @@ void print_words(const void* data, std::size_t count) {
   std::putchar(']');
 }
 
-template <class T>
-void print_model(const char* name, T& trainer, const std::vector<float>& losses) {
+void print_model(const char* name, tg::TrainerBase& trainer, const std::vector<float>& losses) {
   std::printf("\"%s\": {\"losses\": ", name);
   print_words(losses.data(), losses.size());
   std::fputs(", \"explain\": ", stdout);
-  print_string(trainer.AnyTrainer::TrainerBase::explain());
+  print_string(trainer.explain());
   std::fputs("},\n", stdout);
 }
 
@@ -132,6 +131,71 @@ void language() {
         trainer.step({{"x", integers(24, i, 11)}, {"y", integers(24, i + 7, 11)}}).loss);
   }
   print_model("language", trainer, losses);
+}
+
+// Two losses that train different parameters of one model, with one of their own optimizers.
+struct Pair {
+  tg::nn::Linear a{4, 4}, b{4, 4};
+  TG_MODULE(a, b)
+};
+
+// Steps of equal size, along the sign of an average; biases go twice as far.
+struct SignAverage {
+  tg::Schedule lr = tg::Schedule::linear(0.02, 0.01, 8);
+  tg::optim::Hyperparameter beta = tg::optim::adjustable(0.9);
+  void operator()(tg::optim::Update& u) const {
+    const tg::Tensor beta_now = u.hyperparameter("beta", beta, 1, nullptr);
+    const tg::Tensor m = beta_now * u.state("average") + (1 - beta_now) * u.grad;
+    u.set_state("average", m);
+    std::vector<tg::Tensor> parts;
+    for (std::size_t i = 0; i < u.param_infos().size(); ++i)
+      parts.push_back(tg::sign(u.param_view(m, i)));
+    const tg::Tensor far = tg::where(u.mask({"*.bias"}), u.lr * 2, u.lr);
+    u.set_param(u.param * 0.99 - far * u.flatten(parts) / u.step);
+  }
+};
+
+void pair() {
+  using tg::Inputs;
+  auto trainer = tg::compile(
+      Pair{},
+      {{"left",
+        [](const Pair& net, const Inputs& in) { return tg::mse(net.b(net.a(in["x"])), in["y"]); },
+        {"a.*"},
+        {.inputs = {{"x", {3, 4}}, {"y", {3, 4}}}, .optimizer = SignAverage{}}},
+       {"right",
+        [](const Pair& net, const Inputs& in) { return tg::mean(tg::abs(net.b(net.a(in["x"])))); },
+        {"b.*"},
+        {.dataset = {{"x", {12, 4}}},
+         .batch = 4,
+         .optimizer = tg::optim::SGD{.lr = 0.1}}}},
+      {.seed = 5, .device = {.kind = "cpu"}});
+  trainer.upload_data("x", numbers(48, 9));
+  std::vector<float> losses;
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    losses.push_back(
+        trainer["left"].step({{"x", numbers(12, i)}, {"y", numbers(12, i + 50)}}).loss);
+    losses.push_back(trainer["right"].run(1)[0]);
+  }
+  print_model("pair", trainer, losses);
+}
+
+// The order of a data loader over 3 epochs.
+void order() {
+  tg::DataLoader loader(
+      10,
+      [](std::int64_t i) {
+        const std::vector<float> one = {static_cast<float>(i)};
+        return tg::NamedTensors{{"i", tg::HostTensor::from({1}, one)}};
+      },
+      {.batch = 4, .drop_last = false, .workers = 0, .seed = 7});
+  std::vector<float> all;
+  for (int i = 0; i < 9; ++i) {
+    for (const float each : loader.next().fields.at("i").floats()) all.push_back(each);
+  }
+  std::fputs("\"order\": ", stdout);
+  print_words(all.data(), all.size());
+  std::fputs(",\n", stdout);
 }
 
 // ---- ops ---------------------------------------------------------------------------------------
@@ -230,6 +294,8 @@ int main() {
   sine();
   cnn();
   language();
+  pair();
+  order();
   std::puts("\"ops\": {");
   for (const Case& each : cases()) op(each, &each == &cases().back());
   std::puts("}}");

@@ -166,6 +166,73 @@ test('the model can be replaced', async () => {
   assert.deepEqual(params['in.weight'].shape, [96, 1]);
 });
 
+test('attached functions follow to a new model', async () => {
+  class Wide extends tg.Module {
+    in = new tg.Linear(1, 96);
+    out = new tg.Linear(96, 1);
+    forward(x) { return this.out.forward(tg.tanh(this.in.forward(x))); }
+  }
+  const trainer = await sine();
+  const predict = await trainer.attach({
+    forward: (net, { x }) => tg.reshape(net.forward(x), [x.shape[0]]), inputs: { x: [null, 1] } });
+  const freed = await trainer.attach({
+    forward: (net, { x }) => net.mid.forward(x), inputs: { x: [1, 64] } });
+  await freed.free();
+  await predict.call({ x: [1, 2, 3] });
+  // A call that needs a tape for another size meanwhile.
+  const [, y] = await Promise.all([trainer.replaceModel(new Wide()), predict.call({ x: [1, 2] })]);
+  for (let i = 0; i < 3; ++i) await trainer.step(batch(i));
+  const params = await trainer.downloadParams();
+  assert.deepEqual((await predict.downloadParams())['in.weight'].data, params['in.weight'].data);
+  const expected = [0.5, -1].map((x) => params['out.bias'].data[0] +
+    params['out.weight'].data.reduce((sum, w, i) => sum + w *
+      Math.tanh(x * params['in.weight'].data[i] + params['in.bias'].data[i]), 0));
+  const got = await predict.call({ x: [0.5, -1] });
+  expected.forEach((each, i) => assert.ok(Math.abs(got[i] - each) < 1e-5, `${got} ${expected}`));
+  assert.equal(y.length, 2);
+  // A size that only the model before had run.
+  assert.equal((await predict.call({ x: [1, 2, 3] })).length, 3);
+
+  // A model that does not fit the function: nothing changes.
+  class Bare extends tg.Module {
+    w = this.param([1, 1]);
+    forward(x) { return tg.matmul(x, this.w); }
+  }
+  const inner = await trainer.attach({
+    forward: (net, { x }) => net.in.forward(x), inputs: { x: [1, 1] } });
+  await assert.rejects(trainer.replaceModel(new Bare()), {
+    name: 'TypeError', message: /in the function attached at .*train\.test\.mjs:\d+/ });
+  class Narrow extends Bare { in = new tg.Linear(2, 1); }
+  await assert.rejects(trainer.replaceModel(new Narrow()), {
+    name: 'ShapeError', message: /in the function attached at .*train\.test\.mjs:\d+/ });
+  assert.deepEqual(await predict.call({ x: [0.5, -1] }), got);
+  assert.equal((await trainer.step(batch(3))).step, 4);
+  assert.ok((await trainer.graph()).nodes.some((node) => node.op === 'tanh'));
+  await inner.free();
+  await trainer.replaceModel(new Bare());
+  assert.deepEqual([...await predict.call({ x: [0.5, -1] })], [0, 0].map((v) => v * 1));
+});
+
+test('a model is replaced with another seed and optimizer', async () => {
+  const trainer = await sine({ optimizer: optim.sgd({ lr: 0.1 }), clipGradNorm: 1 });
+  const predict = await trainer.attach({
+    forward: (net, { x }) => net.forward(x), inputs: { x: [1, 1] } });
+  const weights = async () => (await trainer.downloadParams())['mid.weight'].data;
+  const first = await weights();
+  await trainer.replaceModel(new Mlp());
+  assert.deepEqual(await weights(), first);
+  await trainer.replaceModel(new Mlp(), { seed: 2, optimizer: optim.adam({ lr: 0.01 }) });
+  assert.notDeepEqual(await weights(), first);
+  assert.deepEqual(Object.keys(await trainer.scalars()), ['clip_grad_norm']);
+  await trainer.step(batch(1));
+  assert.ok('exp_avg/in.weight' in await trainer.downloadOptimizer());
+  const second = await weights();
+  await trainer.replaceModel(new Mlp(), { keep: true, seed: 3 });
+  assert.deepEqual(await weights(), second);
+  assert.ok('exp_avg/in.weight' in await trainer.downloadOptimizer());
+  assert.deepEqual((await predict.downloadParams())['mid.weight'].data, second);
+});
+
 test('reports what was compiled', async () => {
   const trainer = await sine();
   assert.match(await trainer.explain(), /linear_relu.*train\.test\.mjs|train\.test\.mjs/s);

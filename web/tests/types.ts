@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the type system accepts and refuses. Compiled, never run.
 import {
-  Conv2d, Linear, Module, Tensor, adjustable, checkpoint, compile, compileFunction, crossEntropy,
+  CustomOp, DataLoader, add, argmax, cast, checkSupport, lt, mul, prefetch, sub, sum, Conv2d, Linear, Module, Tensor, adjustable, checkpoint, compile, compileFunction, crossEntropy,
   init, max, mse, optim, relu, schedule, singleFlight, softmax, split, topk, type CompileOptions,
 } from 'tensorgrad';
 
@@ -37,6 +37,43 @@ export async function accepted(): Promise<void> {
   const one = await compileFunction({
     model: new Mlp(), forward: (net, { x }) => net.forward(x), inputs: { x: [1, 1] } });
   const numbers: number[] = [loss, h.data[0]!, p.data.length, (await one.run({ x: [1] })).output.shape[0]!];
+  // Elements have the array of their type.
+  const total: number = h.data.reduce((a, b) => a + b) + Math.max(...p.data.map((x) => x * x));
+  const { best, less, whole, given, all } = await (await compileFunction({
+    model: new Mlp(), inputs: { x: [2, 3], i: { shape: [2], dtype: 'i32' } },
+    forward: (_, { x, i }) => ({
+      best: argmax(x, 1), less: lt(x, 0), whole: cast(x, 'i32'), given: i,
+      all: topk(x, 1).indices }) })).run({ x: [1], i: [1] });
+  const ints: Int32Array[] = [best.data, whole.data, given.data, all.data];
+  const flags: Uint32Array = less.data;
+  const called: Float32Array = await one.call({ x: [1] });
+  const { seen } = await predict.run({ x: [1] }, { captures: ['seen'] });
+  numbers.push(total, ints.length, flags[0]!, called[0]!, seen.data.reduce((a, b) => a + b));
+  const captured = await trainer.step({ x: [1], y: [0] }, { captures: ['h'] });
+  numbers.push(captured.captures.h.data.reduce((a, b) => a + b));
+
+  const gan = await compile({
+    model: new Mlp(), dataset: { images: [10, 4] }, seed: 1, objectives: {
+      one: { loss: (net, { x }) => mse(net.forward(x), x), inputs: { x: [4, 1] },
+        optimizer: optim.adam(), params: 'in.*', clipGradNorm: 1 },
+      two: { loss: (net, { y, images }) => crossEntropy(images, y), batch: 4,
+        inputs: { y: { shape: [4], dtype: 'i32' } },
+        optimizer: optim.custom({ lr: 1, update: (u) => u.setParam(sub(u.param, mul(u.lr, u.grad))) }) },
+      three: { loss: (net, { images }) => net.forward(images), batch: 2, optimizer: optim.sgd() },
+    } });
+  await gan.objectives.three.run(1);
+  numbers.push((await gan.objectives.one.step({ x: [1] })).loss);
+  await gan.objectives.two.step({ y: new Int32Array(4) });
+  await gan.uploadData('images', new Float32Array(40));
+
+  const loader = new DataLoader(4, async (i) => ({ x: Float32Array.of(i), y: Int32Array.of(i) }));
+  const batch = await loader.next();
+  await trainer.step(batch.fields);
+  for await (const [x, y] of prefetch([[1, 2]])) numbers.push(x! + y!);
+  const double = new CustomOp({ name: 'double', infer: ([x]) => x!, wgsl: () => '' });
+  const support = await checkSupport();
+  if (support.reason === 'ok') numbers.push(support.message.length);
+  void [double, sum, add];
   const flight = await singleFlight((n: number) => Promise.resolve(n))(1);
   if (flight.completed) numbers.push(flight.value);
   const options: Partial<CompileOptions> = { seed: numbers.length };
@@ -72,6 +109,20 @@ export async function refused(): Promise<void> {
   // @ts-expect-error the sizes of a function are numbers
   const never: 'size' = (await predict.run({ x: [1] })).h.shape[0]!;
   void never;
+  const gan = await compile({
+    model: new Mlp(), objectives: {
+      one: { loss: (net, { x }) => net.forward(x), inputs: { x: [4, 1] }, optimizer: optim.adam() },
+    } });
+  // @ts-expect-error there is no objective two
+  await gan.objectives.two.step({});
+  // @ts-expect-error x is missing
+  await gan.objectives.one.step({});
+  await compile({ model: new Mlp(), objectives: {
+    // @ts-expect-error one of several losses has no seed of its own
+    one: { loss: (net) => net.scale, inputs: {}, optimizer: optim.adam(), seed: 1 } } });
+  // @ts-expect-error a mean is f32
+  const ints: Int32Array = (await predict.run({ x: [1] })).h.data;
+  void ints;
   // @ts-expect-error a number is no tensor
   softmax(3);
   // @ts-expect-error the loss of a model has its type

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// Training steps of one loss.
+import { ask } from './engine.js';
+import type { Captures, HostTensor, ProfileResult } from './function.js';
+import type { CompileReport, GraphStage, GraphView, ProfileOptions } from './generated/types.js';
+import { userLocation } from './location.js';
+import type { Schedule } from './make.js';
+import { feed, type Feed, type InputDeclarations, type InputSpec } from './options.js';
+import type { TrainerBase } from './trainer.js';
+
+/** Result of a training step. */
+export interface StepResult<C extends string = string> {
+  loss: number;
+  /** Number of steps so far, including this one. */
+  step: number;
+  /** The requested captures. */
+  captures: Captures<C>;
+}
+
+/** Result of `trainer.tryStep()`. */
+export type StepOutcome =
+  | ({ status: 'completed' } & StepResult)
+  | { status: 'aborted' }
+  | { status: 'failed'; error: Error };
+
+/** Options of one step. */
+export interface StepOptions<C extends string = string> {
+  /** Names of capture() tensors to return. */
+  captures?: readonly C[];
+}
+
+/** One of the losses of a MultiTrainer: `trainer.objectives.NAME`. A Trainer has the same calls. */
+export class Objective<I extends InputDeclarations = InputDeclarations> {
+  /** @internal `name` is empty if it is the only loss. */
+  constructor(/** @internal */ readonly trainer: TrainerBase<any, any>, readonly name: string,
+              /** @internal */ readonly specs: readonly InputSpec[]) {}
+
+  /** @internal */
+  ask(call: string, args: object = {}): Promise<any> {
+    const { own, info } = this.trainer;
+    return ask(own.engine, `trainer.${call}`, userLocation(3), {
+      id: info.id, objective: this.name || undefined, ...args });
+  }
+
+  /** Names of all captures in the loss function. */
+  get captures(): readonly string[] { return this.trainer.info.captures[this.name]!; }
+
+  /** Runs one step, waits for it, and returns the loss and the requested captures. */
+  step<const C extends string = string>(
+    ...[inputs, options]: {} extends I ? [inputs?: Feed<I>, options?: StepOptions<C>]
+      : [inputs: Feed<I>, options?: StepOptions<C>]): Promise<StepResult<C>> {
+    return this.ask('step', { inputs: feed(inputs, this.specs), ...options });
+  }
+  /** Like step(), but returns errors as part of the result instead of throwing them. */
+  async tryStep(inputs?: Feed<I>, options: StepOptions = {}): Promise<StepOutcome> {
+    try {
+      const result = await this.ask('step', { inputs: feed(inputs, this.specs), ...options });
+      return { status: 'completed', ...result };
+    } catch (error) {
+      if ((error as Error).name === 'AbortedError') return { status: 'aborted' };
+      return { status: 'failed', error: error as Error };
+    }
+  }
+  /** Runs `steps` steps on the dataset, and returns their losses. */
+  run(steps: number): Promise<Float32Array> { return this.ask('run', { steps }); }
+  /** Queues `steps` steps on the dataset without waiting for their results; see losses(). */
+  submit(steps: number): Promise<void> { return this.ask('submit', { steps }); }
+  /** Waits for all queued steps and returns their losses since the previous call. */
+  losses(): Promise<Float32Array> { return this.ask('losses'); }
+  /** Returns the numbers of steps, updates and epochs, and the learning rate of the next step. */
+  counters(): Promise<{
+    steps: number; updates: number; epoch: number; batchesPerEpoch: number; lr: number;
+  }> { return this.ask('counters'); }
+  /** Replaces the learning-rate schedule. The new one starts with the next update. */
+  setLR(lr: number | Schedule): Promise<void> { return this.ask('setLR', { lr }); }
+  /** Sets a run-time scalar, such as "clip_grad_norm" or one of scalar(), without recompiling. */
+  set(name: string, value: number): Promise<void> { return this.ask('set', { name, value }); }
+  /** Returns all run-time scalars with their values. */
+  scalars(): Promise<{ [name: string]: number }> { return this.ask('scalars'); }
+  /** Returns the norm of all gradients in the last step, before clipping. */
+  gradNorm(): Promise<number> { return this.ask('gradNorm'); }
+  /** Returns the factor on the loss of the next step, in mixed precision. */
+  lossScale(): Promise<number> { return this.ask('lossScale'); }
+  /** Returns the number of updates that loss scaling skipped. */
+  skippedUpdates(): Promise<number> { return this.ask('skippedUpdates'); }
+  /** Returns the gradients of the last step by parameter. */
+  downloadGrads(): Promise<{ [name: string]: HostTensor }> { return this.ask('downloadGrads'); }
+  /** Runs real training steps on the same inputs and returns the median cost of each launch. */
+  profile(inputs?: Feed<I>, options: ProfileOptions = {}): Promise<ProfileResult> {
+    return this.ask('profile', { inputs: feed(inputs, this.specs), options });
+  }
+  /** Returns a text with the launch table and the memory plan. */
+  explain(): Promise<string> { return this.ask('explain'); }
+  /** Returns statistics of the compiled program. */
+  report(): Promise<CompileReport> { return this.ask('report'); }
+  /** Returns the graph of a training step. */
+  graph(stage: GraphStage = 'traced'): Promise<GraphView> { return this.ask('graph', { stage }); }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Whether this browser can train, and on which device. Answered without loading the WebAssembly
+// module: what src/backend/webgpu/browser.js would find.
+
+/** Why checkSupport() names the device that it names. */
+export type SupportReason =
+  | 'ok' | 'too-old' | 'insecure' | 'no-webgpu' | 'no-jspi' | 'no-adapter' | 'software-adapter'
+  | 'device-lost';
+
+/** Result of checkSupport(). */
+export interface Support {
+  /** The device that `device: { kind: 'auto' }` takes; null if the library cannot run at all. */
+  device: 'webgpu' | 'cpu' | null;
+  /** 'ok', or why it is not a GPU. */
+  reason: SupportReason;
+  /** One sentence or two for people who use the page. */
+  message: string;
+  /** Name of the GPU, if there is one. */
+  adapter?: string;
+}
+
+const CPU = 'models train on the CPU';
+const messages: Record<SupportReason, string> = {
+  'ok': 'Models train on the GPU.',
+  'too-old': 'This browser is too old to train models. Please update it: it needs WebAssembly with ' +
+    'SIMD and exceptions.',
+  'insecure': `WebGPU needs a page from https or localhost, so ${CPU}.`,
+  'no-webgpu': `This browser has no WebGPU, so ${CPU}.`,
+  'no-jspi': 'This browser has WebGPU, but WebAssembly cannot wait for it (JSPI), so ' +
+    `${CPU}. A newer version may help.`,
+  'no-adapter': `No GPU is available through WebGPU, so ${CPU}.`,
+  'software-adapter': `WebGPU only offers a GPU in software, which is slower than the CPU, so ${CPU}.`,
+  'device-lost': `The GPU was lost, so ${CPU}. Reloading the page or restarting the browser may help.`,
+};
+
+// Modules with one function: of a SIMD instruction, and of try and catch_all.
+const simd = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0,
+  253, 15, 253, 98, 11];
+const exceptions = [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 8, 1, 6, 0, 6, 64,
+  25, 11, 11];
+
+/**
+ * Returns the device that a trainer would take here, with the reason and a sentence for people.
+ * It opens the GPU for a moment, and does not load the WebAssembly module. `allowSoftware` is that
+ * of `device`: a GPU in software is taken too. Never throws.
+ */
+export async function checkSupport({ allowSoftware = false } = {}): Promise<Support> {
+  const answer = (reason: SupportReason, adapter?: string): Support => ({
+    device: reason === 'ok' ? 'webgpu' : reason === 'too-old' ? null : 'cpu', reason,
+    message: messages[reason], ...(adapter !== undefined && { adapter }) });
+  const scope = globalThis as any;
+  if (typeof WebAssembly === 'undefined' || ![simd, exceptions].every(
+    (each) => WebAssembly.validate(new Uint8Array(each)))) return answer('too-old');
+  const gpu = scope.navigator?.gpu;
+  if (!gpu) return answer(scope.isSecureContext === false ? 'insecure' : 'no-webgpu');
+  if (!('Suspending' in WebAssembly)) return answer('no-jspi');
+  let adapter: any;
+  try {
+    adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
+  } catch {}
+  if (!adapter) return answer('no-adapter');
+  const { description, vendor, architecture, isFallbackAdapter } = adapter.info ?? {};
+  const name = description || [vendor, architecture].filter(Boolean).join(' ') || 'unknown GPU';
+  if (!allowSoftware && (isFallbackAdapter || /swiftshader|llvmpipe/i.test(architecture)))
+    return answer('software-adapter', name);
+  try {
+    const device = await adapter.requestDevice();
+    // A lost device resolves `lost` at once, else the empty queue is done first.
+    const lost = await Promise.race([
+      device.lost.then(() => true), device.queue.onSubmittedWorkDone().then(() => false)]);
+    device.destroy();
+    return answer(lost ? 'device-lost' : 'ok', name);
+  } catch {
+    return answer('device-lost', name);
+  }
+}
