@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What all pages share: the panel with buttons, numbers and the plot of the loss; settings; colours.
-import type { Recovery } from 'tensorgrad';
+import { checkSupport, type Recovery } from 'tensorgrad';
 import uPlot from 'uplot';
 
 /** A trainer, as far as the panel needs it. */
 export interface Trains {
   readonly device: string;
+  readonly deviceKind: string;
   reset(): Promise<void>;
   free(): Promise<void>;
   save(): Promise<Uint8Array>;
@@ -293,8 +294,11 @@ export class Run<T extends Trains> {
     this.enter('building');
     await this.trainer?.free();
     this.trainer = undefined;
+    const support = await checkSupport(device);
+    if (!support.device) throw new Error(support.message);
     this.trainer = await this.spec.build();
     this.describe(this.trainer.device);
+    if (this.trainer.deviceKind === 'cpu' && device.kind !== 'cpu') message(support.message, 'note');
     this.clear();
   }
 
@@ -478,11 +482,6 @@ export class Run<T extends Trains> {
     const output = this.values['device']!;
     output.textContent = cpu ? `CPU, ${/\d+ threads?/.exec(name)?.[0] ?? '1 thread'}` : name || text;
     output.title = text;
-    if (cpu && device.kind !== 'cpu') {
-      message('gpu' in navigator
-        ? 'No GPU is available through WebGPU, so this page trains on the CPU.'
-        : 'This browser has no WebGPU, so this page trains on the CPU.', 'note');
-    }
   }
 }
 

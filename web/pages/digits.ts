@@ -80,17 +80,9 @@ let predict: Predict;
 let next = random(seed), order: number[] = [], example = 0;
 let tested = 0;  // step of the last test
 
-async function attach(trainer: Trainer<Classifier, any, any>): Promise<void> {
-  predict = await trainer.attach({
-    forward: (net, { x }) => softmax(net.forward(x)), inputs: { x: [null, pixels] } }) as Predict;
-  tested = -1;
-}
-
 async function replace(trainer: Trainer<Classifier, any, any>, name: string): Promise<void> {
-  const old = predict;
-  await trainer.replaceModel(makeModel(name));
-  await attach(trainer);
-  await old.free();
+  await trainer.replaceModel(makeModel(name));  // `predict` follows
+  tested = -1;
 }
 
 const chosen = settings<{ model: string; rate: number }>('#settings', (name) => {
@@ -111,7 +103,9 @@ const run = new Run({
       model: makeModel(chosen().model), loss: (net, { x, y }) => crossEntropy(net.forward(x), y),
       inputs: { x: [batch, pixels], y: { shape: [batch], dtype: 'i32' } },
       optimizer: optim.adamw({ lr: chosen().rate, weightDecay: 0.01 }), clipGradNorm: 1, seed, device, recovery });
-    await attach(trainer);
+    predict = await trainer.attach({
+      forward: (net, { x }) => softmax(net.forward(x)), inputs: { x: [null, pixels] } });
+    tested = -1;
     return trainer;
   },
   async step(trainer) {
@@ -237,9 +231,9 @@ bars.append(...Array.from({ length: 10 }, (_, digit) =>
 
 async function read(): Promise<void> {
   if (!shown.some((v) => v > 0)) features = undefined;
-  const result = await predict.run({ x: shown }, { captures: ['features'] });
+  const { output: { data: p }, features: seen } =
+    await predict.run({ x: shown }, { captures: ['features'] });
   const empty = !shown.some((v) => v > 0);
-  const { output: { data: p }, features: seen } = result as { output: HostTensor; features: HostTensor };
   features = empty ? undefined : seen;
   const top = argmax(p);
   find('#guess').textContent = empty ? '–' : `${top}`;

@@ -84,10 +84,10 @@ function randomImages(): Float32Array {
 /** Goes from noise to images, and shows each step. */
 async function generate(): Promise<void> {
   const { euler } = chosen();
-  let x: ArrayLike<number> = noise;
+  let x: Float32Array = Float32Array.from(noise);
   for (let step = 0; step < euler; ++step) {
     const time = new Int32Array(shown).fill(Math.round(step / euler * times));
-    x = await flow.call({ x: x as Float32Array, time });
+    x = await flow.call({ x, time });
     paint(x);
   }
   const share = (all: ArrayLike<number>, above: number) =>
