@@ -7,6 +7,15 @@ install(TARGETS tensorgrad EXPORT tensorgrad-targets)
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/include/tensorgrad"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 install(EXPORT tensorgrad-targets NAMESPACE tensorgrad:: DESTINATION "${package_dir}")
+if(EMSCRIPTEN)  # no system has these for WebAssembly
+  list(GET CMAKE_FIND_ROOT_PATH 0 sysroot)  # cmake/wasm.cmake
+  install(FILES "${sysroot}/lib/libhwy.a" "${sysroot}/lib/libhwy_test.a"
+    "${sysroot}/lib/libutf8proc.a" "${sysroot}/lib/libz.a"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(DIRECTORY "${sysroot}/lib/cmake/hwy" DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake")
+  install(FILES "${sysroot}/include/utf8proc.h" "${sysroot}/include/zconf.h"
+    "${sysroot}/include/zlib.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
 if(TENSORGRAD_WEBGPU AND EMSCRIPTEN)
   install(FILES src/backend/webgpu/browser.js DESTINATION "${CMAKE_INSTALL_DATADIR}/tensorgrad")
 elseif(TENSORGRAD_WEBGPU)

@@ -8,46 +8,64 @@
 #include <thread>
 #include <vector>
 
+#include "base/event_loop.h"
+#include "base/threads.h"
+
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct ThreadExecutor::Impl {
+  // Of the executor whose thread this is.
+  inline static thread_local Impl* current = nullptr;
+
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::function<void()>> queue;
   bool leaving = false;
   std::vector<std::thread> threads;
 
-  // Returns when all threads have ended.
+  // Returns when all threads have ended, except for the caller's.
   void leave() {
     {
       const std::lock_guard lock(mutex);
       leaving = true;
     }
     changed.notify_all();
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads) {
+      if (thread.get_id() == std::this_thread::get_id()) {
+        thread.detach();
+      } else {
+        thread.join();
+      }
+    }
+  }
+
+  // Runs the first function, if there is one, without the lock.
+  bool run_first(std::unique_lock<std::mutex>& lock) {
+    if (queue.empty()) return false;
+    std::function<void()> next = std::move(queue.front());
+    queue.pop_front();
+    lock.unlock();
+    next();
+    next = nullptr;  // before the lock: what it holds may call
+    lock.lock();
+    return true;
   }
 
   void work() {
+    current = this;
     std::unique_lock lock(mutex);
-    while (true) {
+    do {
       changed.wait(lock, [&] { return leaving || !queue.empty(); });
-      if (queue.empty()) return;
-      std::function<void()> next = std::move(queue.front());
-      queue.pop_front();
-      lock.unlock();
-      next();
-      next = nullptr;  // what it holds goes without the lock
-      lock.lock();
-    }
+    } while (run_first(lock));
   }
 };
 
-ThreadExecutor::ThreadExecutor(int threads) : impl_(std::make_unique<Impl>()) {
+ThreadExecutor::ThreadExecutor(int threads) : impl_(std::make_shared<Impl>()) {
   if (threads < 1) {
     throw UserError("ThreadExecutor: expected at least 1 thread, got " + std::to_string(threads));
   }
   try {
-    for (int i = 0; i < threads; ++i) impl_->threads.emplace_back([this] { impl_->work(); });
+    for (int i = 0; i < threads; ++i) impl_->threads.emplace_back([impl = impl_] { impl->work(); });
   } catch (const std::system_error& error) {
     impl_->leave();
     throw UserError(std::string("ThreadExecutor: cannot start a thread: ") + error.what());
@@ -64,9 +82,31 @@ void ThreadExecutor::post(std::function<void()> work) {
   impl_->changed.notify_one();
 }
 
+bool ThreadExecutor::run_one() {
+  if (Impl::current != impl_.get()) return false;
+  std::unique_lock lock(impl_->mutex);
+  return impl_->run_first(lock);
+}
+
+#ifdef __EMSCRIPTEN__
+namespace {
+
+class EventLoop : public Executor {
+ public:
+  void post(std::function<void()> work) override { post_to_event_loop(std::move(work)); }
+  bool run_one() override { return run_posted(); }
+};
+
+}  // namespace
+#endif
+
 Executor& default_executor() {
   // Never destroyed: calls may still be running when static objects go.
+#ifdef __EMSCRIPTEN__
+  static Executor& executor = *new EventLoop;
+#else
   static Executor& executor = *new ThreadExecutor(2);
+#endif
   return executor;
 }
 
@@ -78,12 +118,31 @@ bool FutureBase::ready() const {
 }
 
 void FutureBase::wait() {
-  if (executor_ != nullptr) {
-    while (!ready() && executor_->run_one()) {
-    }
-  }
+  // A coroutine's future does not know who completes it.
+  Executor* executor = executor_.get();
+  if (executor == nullptr && !kHasThreads) executor = &default_executor();
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return ready_; });
+  while (!ready_) {
+    posted_ = false;
+    if (executor != nullptr) {
+      lock.unlock();
+      const bool ran = executor->run_one();
+      lock.lock();
+      if (ran) continue;
+    }
+    if (!kHasThreads && !ready_ && !posted_)
+      throw UserError(
+          "Future: the call is suspended, and waiting would block the page; use co_await");
+    changed_.wait(lock, [&] { return ready_ || posted_; });
+  }
+}
+
+void FutureBase::posted() {
+  {
+    const std::lock_guard lock(mutex_);
+    posted_ = true;
+  }
+  changed_.notify_all();
 }
 
 void FutureBase::on_ready(std::function<void()> then) {

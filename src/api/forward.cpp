@@ -6,6 +6,7 @@
 #include <exception>
 #include <sstream>
 
+#include "api/async_calls.h"
 #include "api/at_line.h"
 #include "api/graph_view.h"
 #include "api/import.h"
@@ -412,10 +413,18 @@ std::shared_ptr<CompiledFunctionImpl> make_function(ModelFunctions model, TraceF
       throw UserError("compile_function: only a trainer has averages; use attach()");
     std::shared_ptr<Device> device = open_device(options.device, why);
     ParameterTable table(model);
-    return std::make_shared<CompiledFunctionImpl>(
+    return handle_of(std::make_shared<CompiledFunctionImpl>(
         std::move(model), std::move(table), std::move(forward), options, std::move(device),
-        std::move(why), std::make_shared<Turns>(), std::vector<const Instance*>{}, location);
+        std::move(why), std::make_shared<Turns>(), std::vector<const Instance*>{}, location));
   });
+}
+
+HostTensor only_output(NamedTensors outputs) {
+  if (outputs.size() != 1) {
+    throw UserError("the function has " + std::to_string(outputs.size()) +
+                    " outputs, not one; use run()");
+  }
+  return std::move(outputs.begin()->second);
 }
 
 }  // namespace detail
@@ -454,12 +463,7 @@ void CompiledFunction::bind_output(const NameRef& output, WGPUBufferImpl* buffer
 std::vector<std::string> CompiledFunction::captures() const { return impl_->captures(); }
 
 HostTensor CompiledFunction::operator()(const Feed& inputs, Loc loc) {
-  NamedTensors outputs = run(inputs, {}, loc);
-  if (outputs.size() != 1) {
-    throw UserError(
-        "the function has " + std::to_string(outputs.size()) + " outputs, not one; use run()", loc);
-  }
-  return std::move(outputs.begin()->second);
+  return at_line(loc, [&] { return detail::only_output(impl_->run(inputs, {})); });
 }
 
 void CompiledFunction::upload_params(const std::map<std::string, HostTensor>& params,

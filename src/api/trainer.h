@@ -9,7 +9,7 @@
 
 namespace tensorgrad::detail {
 
-class TrainerImpl {
+class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
  public:
   // On a device of its own, or on that of `other`. The sources have the common options.
   TrainerImpl(ModelFunctions model, std::vector<ObjectiveSource> sources,
@@ -26,6 +26,8 @@ class TrainerImpl {
   [[nodiscard]] std::vector<std::string> names() const;
 
   void abort() { turns_->abort(); }
+  [[nodiscard]] Turns& turns() const { return *turns_; }
+  [[nodiscard]] const std::shared_ptr<Turns>& shared_turns() const { return turns_; }
   void upload_data(const std::string& name, const HostView& values);
   void bind_data(const std::string& name, WGPUBufferImpl* native);
   void add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The calls of the public face, and what makes a trainer.
+#include "api/async_calls.h"
 #include "api/at_line.h"
 #include "api/forward.h"
 #include "api/trainer.h"
@@ -11,23 +12,25 @@ std::shared_ptr<TrainerImpl> make_trainer(ModelFunctions model,
                                           std::vector<ObjectiveSource> objectives, bool named,
                                           const TrainerOptions& options, SourceLocation location) {
   return at_line(location, [&] {
-    return std::make_shared<TrainerImpl>(std::move(model),
-                                         with_common_options(std::move(objectives), named, options),
-                                         options, location);
+    return handle_of(std::make_shared<TrainerImpl>(
+        std::move(model), with_common_options(std::move(objectives), named, options), options,
+        location));
   });
 }
 
 std::shared_ptr<TrainerImpl> replace_trainer(TrainerImpl& old, ModelFunctions model,
                                              std::vector<TraceFunction> losses, bool keep,
                                              SourceLocation location) {
-  return at_line(location,
-                 [&] { return old.replaced(std::move(model), std::move(losses), keep, location); });
+  return at_line(location, [&] {
+    return handle_of(old.replaced(std::move(model), std::move(losses), keep, location));
+  });
 }
 
 std::shared_ptr<CompiledFunctionImpl> attach_function(TrainerImpl& trainer, TraceFunction forward,
                                                       const FunctionOptions& options,
                                                       SourceLocation location) {
-  return at_line(location, [&] { return trainer.attach(std::move(forward), options, location); });
+  return at_line(location,
+                 [&] { return handle_of(trainer.attach(std::move(forward), options, location)); });
 }
 
 }  // namespace detail

@@ -124,6 +124,8 @@ test('classes have the methods of C++', () => {
     'run_on_device', 'try_run', 'step_for', 'cancel_step', 'export_web',
     'web_files',  // not yet
     'save_bytes',  // save()
+    'async', 'step_async', 'run_async', 'call_async', 'download_params_async', 'download_ema_async',
+    'download_optimizer_async', 'download_grads_async',  // all calls are
     'save', 'from_file', 'from_folder', 'train_from_files',  // of tokenizers: files
     'add_tokens', 'add_special_tokens', 'added_tokens', 'set_bos', 'set_eos', 'set_pad', 'merges',
     'token_count', 'decode_bytes', 'encode_padded', 'pre_tokenize',  // of tokenizers: not yet

@@ -17,7 +17,8 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 /// Runs functions, later or on other threads. Derive from it to use the threads or the event loop
-/// of an application.
+/// of an application. It must run all functions that are posted, also those of calls that were
+/// cancelled.
 class Executor {
  public:
   Executor() = default;
@@ -29,11 +30,12 @@ class Executor {
   virtual void post(std::function<void()> work) = 0;
 
   /// Runs one queued function on the calling thread and returns true. Returns false if there is
-  /// none, or if the executor has threads that run them. Future::wait() calls it repeatedly.
+  /// none, or if other threads run them. Future::wait() calls it repeatedly.
   virtual bool run_one() { return false; }
 };
 
-/// An executor with threads of its own. The destructor waits for the queued functions.
+/// An executor with threads of its own. A function that waits for a later one runs it itself. The
+/// destructor waits for the queued functions, unless one of them calls it.
 class ThreadExecutor : public Executor {
  public:
   /// Starts `threads` threads, at least 1. Throws UserError if it is less, or if threads cannot be
@@ -42,47 +44,56 @@ class ThreadExecutor : public Executor {
   ~ThreadExecutor() override;
 
   void post(std::function<void()> work) override;
+  bool run_one() override;
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  // the threads' too
 };
 
-/// Returns the executor that asynchronous calls use by default. It has two threads and is never
-/// destroyed. Throws UserError if the build has no threads, as for browsers: pass an executor that
-/// runs functions in the event loop.
+/// Returns the executor that async() and compile_async() use by default. It has two threads and is
+/// never destroyed.
+///
+/// In browsers it is the event loop of the page or worker: functions run one after another, each
+/// in a turn of its own, and a function that waits for the GPU lets the event loop go on. A
+/// function that is posted while the program waits runs when that is over.
 Executor& default_executor();
 
 namespace detail {
 
-// What a Future and the call that completes it share.
+// What a Future and the call that completes it share. The call sets a result or an error, then
+// calls complete().
 class FutureBase {
  public:
-  explicit FutureBase(Executor* executor) : executor_(executor) {}
+  // Before the future is used: who runs the call.
+  void set_executor(std::shared_ptr<Executor> executor) { executor_ = std::move(executor); }
   [[nodiscard]] bool ready() const;
   void wait();
   // Runs `then` on completion, at once if that is past.
   void on_ready(std::function<void()> then);
-
- protected:
+  void set_error(std::exception_ptr error) { error_ = std::move(error); }
+  // The call has been posted to its executor: whoever waits looks for it there.
+  void posted();
   // Marks the result as there, and runs what waits for it.
   void complete();
+
+ protected:
   std::exception_ptr error_;
 
  private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::function<void()> then_;
-  Executor* executor_;  // null: not known
-  bool ready_ = false;
+  std::shared_ptr<Executor> executor_;  // null: not known
+  bool ready_ = false, posted_ = false;
 };
 
 template <class T>
 class FutureState : public FutureBase {
  public:
-  using FutureBase::FutureBase;
+  // Sets what `work` returns or throws.
   template <class F>
-  void complete_with(F& work) {
+  void set_from(F& work) {
     try {
       if constexpr (std::is_void_v<T>) {
         work();
@@ -90,13 +101,8 @@ class FutureState : public FutureBase {
         value_.emplace(work());
       }
     } catch (...) {
-      error_ = std::current_exception();
+      set_error(std::current_exception());
     }
-    complete();
-  }
-  void fail(std::exception_ptr error) {
-    error_ = std::move(error);
-    complete();
   }
   T take() {
     if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));
@@ -121,7 +127,7 @@ struct FuturePromise;
 /// destroyed before.
 /// ```cpp
 /// tg::Future<void> train(tg::AnyTrainer& trainer) {
-///   for (int i = 0; i < 100; ++i) show(co_await tg::async([&] { return trainer.run(10); }));
+///   for (int i = 0; i < 100; ++i) show(co_await trainer.run_async(10));
 /// }
 /// ```
 template <class T>
@@ -136,7 +142,8 @@ class Future {
   /// Returns whether the call has completed.
   [[nodiscard]] bool ready() const { return state().ready(); }
 
-  /// Waits until the call has completed.
+  /// Waits until the call has completed. Throws UserError in a program without threads, such as a
+  /// page, if the call is suspended; use `co_await`.
   void wait() const { state().wait(); }
 
   /// Waits for the call and returns its result, or throws what it threw. Throws UserError if the
@@ -183,48 +190,68 @@ namespace detail {
 
 template <class T>
 struct FuturePromiseBase {
-  std::shared_ptr<FutureState<T>> state = std::make_shared<FutureState<T>>(nullptr);
+  std::shared_ptr<FutureState<T>> state = std::make_shared<FutureState<T>>();
   Future<T> get_return_object() { return Future<T>(state); }
   std::suspend_never initial_suspend() { return {}; }
   std::suspend_never final_suspend() noexcept { return {}; }
-  void unhandled_exception() { state->fail(std::current_exception()); }
+  void unhandled_exception() {
+    state->set_error(std::current_exception());
+    state->complete();
+  }
 };
 
 template <class T>
 struct FuturePromise : FuturePromiseBase<T> {
   void return_value(T value) {
     const auto work = [&] { return std::move(value); };
-    this->state->complete_with(work);
+    this->state->set_from(work);
+    this->state->complete();
   }
 };
 
 template <>
 struct FuturePromise<void> : FuturePromiseBase<void> {
-  void return_void() {
-    const auto work = [] {};
-    state->complete_with(work);
-  }
+  void return_void() { state->complete(); }
 };
+
+// A call and its future result. run() does not throw, and is called once.
+template <class Result>
+struct PreparedCall {
+  std::shared_ptr<FutureState<Result>> state;
+  std::function<void()> run;
+};
+
+template <class Result, class Work>
+PreparedCall<Result> prepare_call(Work work) {
+  auto state = std::make_shared<FutureState<Result>>();
+  // Functions of std::function are copyable; `work` need not be.
+  auto shared = std::make_shared<std::optional<Work>>(std::move(work));
+  return {state, [state, shared] {
+            state->set_from(**shared);
+            shared->reset();
+          }};
+}
 
 }  // namespace detail
 
 /// Queues the call `work()` on `executor` and returns its future result. References captured by
-/// `work` must stay valid until then. TrainerBase::abort() does not cancel a call that has not
-/// started.
+/// `work` must stay valid until then. The call has no order among those of a trainer, and
+/// TrainerBase::abort() does not cancel it before it begins: use TrainerBase::async() for that. If
+/// `work` returns a reference, the future has a copy.
 /// ```cpp
-/// tg::Future<tg::Profile> profile = tg::async([trainer]() mutable { return trainer.profile(); });
+/// tg::Future<tg::Table> table = tg::async([] { return tg::read_csv("data.csv"); });
 /// ```
 template <class Work>
 auto async(Work work, Executor& executor = default_executor()) {
-  using Result = std::invoke_result_t<Work&>;
-  auto state = std::make_shared<detail::FutureState<Result>>(&executor);
-  // Functions of std::function are copyable; `work` need not be.
-  auto shared = std::make_shared<Work>(std::move(work));
-  executor.post([state, shared]() mutable {
-    state->complete_with(*shared);
-    shared.reset();
+  using Result = std::decay_t<std::invoke_result_t<Work&>>;
+  auto call = detail::prepare_call<Result>(std::move(work));
+  // The executor is the caller's.
+  call.state->set_executor(std::shared_ptr<Executor>(std::shared_ptr<void>(), &executor));
+  executor.post([state = call.state, run = std::move(call.run)] {
+    run();
+    state->complete();
   });
-  return Future<Result>(std::move(state));
+  return Future<Result>(std::move(call.state));
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

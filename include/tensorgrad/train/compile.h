@@ -233,6 +233,28 @@ MultiTrainer<Model> compile(
       detail::make_trainer(std::move(functions), std::move(sources), true, options, loc));
 }
 
+/// Runs compile() on `executor` and returns the future trainer. Throws nothing itself: errors come
+/// with the future.
+template <class Model, class Loss>
+  requires(!std::same_as<Loss, std::vector<ObjectiveSpec<Model>>>)
+Future<Trainer<Model>> compile_async(Model model, Loss loss, CompileOptions options,
+                                     Executor& executor = default_executor(),
+                                     Loc loc = Loc::current()) {
+  return async([model = std::move(model), loss = std::move(loss), options = std::move(options),
+                loc]() mutable { return compile(std::move(model), std::move(loss), options, loc); },
+               executor);
+}
+template <class Model>
+Future<MultiTrainer<Model>> compile_async(
+    Model model, std::vector<ObjectiveSpec<std::type_identity_t<Model>>> objectives,
+    TrainerOptions options = {}, Executor& executor = default_executor(),
+    Loc loc = Loc::current()) {
+  return async(
+      [model = std::move(model), objectives = std::move(objectives), options = std::move(options),
+       loc]() mutable { return compile(std::move(model), objectives, options, loc); },
+      executor);
+}
+
 /// Compiles as compile(), but without a device. Use it for report(), explain(), graph() and names
 /// of parameters, scalars and captures. The program is planned for the minimum limits of WebGPU,
 /// except that buffers can have any size, and a launch can bind more if it cannot be split. No
@@ -275,6 +297,20 @@ CompiledFunction compile_function(Model model, Function forward, const FunctionO
   };
   return CompiledFunction(
       detail::make_function(std::move(functions), std::move(traced), options, loc));
+}
+
+/// Runs compile_function() on `executor` and returns the future function, as compile_async().
+template <class Model, class Function>
+Future<CompiledFunction> compile_function_async(Model model, Function forward,
+                                                FunctionOptions options,
+                                                Executor& executor = default_executor(),
+                                                Loc loc = Loc::current()) {
+  return async(
+      [model = std::move(model), forward = std::move(forward), options = std::move(options),
+       loc]() mutable {
+        return compile_function(std::move(model), std::move(forward), options, loc);
+      },
+      executor);
 }
 
 /// Writes a checkpoint, as TrainerBase::save().

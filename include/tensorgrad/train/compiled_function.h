@@ -14,6 +14,7 @@
 #include "tensorgrad/data/onnx.h"
 #include "tensorgrad/data/web.h"
 #include "tensorgrad/data/weights.h"
+#include "tensorgrad/train/async.h"
 #include "tensorgrad/train/device_tensor.h"
 #include "tensorgrad/train/graph_view.h"
 #include "tensorgrad/train/handle.h"
@@ -45,6 +46,13 @@ class CompiledFunction {
   NamedTensors run(const Feed& inputs = {}, const StepOptions& options = {},
                    Loc loc = Loc::current());
 
+  /// Queues run() and returns its future outputs. Details are under Stepper::step_async(). A
+  /// function without a trainer has an order, and a thread, of its own.
+  [[nodiscard]] Future<NamedTensors> run_async(const Feed& inputs = {},
+                                               const StepOptions& options = {},
+                                               Executor* executor = nullptr,
+                                               Loc loc = Loc::current());
+
   /// Like run(), but returns device tensors and does not wait for the results. They can be passed
   /// to this function, and to any other function or step on the same device. Throws as run().
   /// ```cpp
@@ -58,9 +66,9 @@ class CompiledFunction {
                      Loc loc = Loc::current());
 
   /// Stops runs and calls of profile() and graph() in other threads that wait for their turn, and
-  /// runs that are compiling for a dynamic size or captures. They throw AbortedError. Programs
-  /// compiled so far are kept. Does not affect other functions, or the trainer that the function is
-  /// attached to.
+  /// runs that are compiling for a dynamic size or captures. They throw AbortedError. Cancels
+  /// asynchronous calls that have not begun. Programs compiled so far are kept. Does not affect
+  /// other functions, or the trainer that the function is attached to.
   void abort();
 
   /// Runs the function ProfileOptions::steps times on the same inputs and returns the median cost
@@ -93,6 +101,10 @@ class CompiledFunction {
   /// exactly one output.
   HostTensor operator()(const Feed& inputs = {}, Loc loc = Loc::current());
 
+  /// Queues operator() and returns its future output; see run_async().
+  [[nodiscard]] Future<HostTensor> call_async(const Feed& inputs = {}, Executor* executor = nullptr,
+                                              Loc loc = Loc::current());
+
   /// Sets parameters and buffers of the model by name. All parameters are required unless
   /// UploadOptions::partial is set; buffers are always optional. f32 values are rounded for an f16
   /// buffer. Throws UserError if a name is missing or unknown, a shape or dtype does not match, or
@@ -102,6 +114,10 @@ class CompiledFunction {
 
   /// Returns copies of the parameters by name, or of the averages if the function reads those.
   [[nodiscard]] std::map<std::string, HostTensor> download_params() const;
+
+  /// Queues download_params() and returns its future result; see run_async().
+  [[nodiscard]] Future<std::map<std::string, HostTensor>> download_params_async(
+      Executor* executor = nullptr, Loc loc = Loc::current()) const;
 
   /// Loads the parameters and states of a checkpoint written by TrainerBase::save(), or the
   /// parameters of any safetensors file with the same names. With WeightSource::kEma, loads the

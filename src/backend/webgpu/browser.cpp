@@ -12,6 +12,7 @@
 #include "backend/webgpu/api.h"
 #include "backend/webgpu/browser_js.h"
 #include "backend/webgpu/vendor.h"
+#include "base/event_loop.h"
 
 namespace tensorgrad::webgpu {
 namespace {
@@ -63,7 +64,10 @@ Receivers& receivers() {
 
 void wait_for_events() {
   if (receivers().take_events()) return;
-  tg_js_sleep(-1);
+  {
+    const SuspendedCall suspended;
+    tg_js_sleep(-1);
+  }
   receivers().take_events();
 }
 
@@ -524,6 +528,9 @@ const Api* load_api(const std::string&, std::string& why) {
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-void pause_for(std::chrono::milliseconds time) { tg_js_sleep(static_cast<double>(time.count())); }
+void pause_for(std::chrono::milliseconds time) {
+  const SuspendedCall suspended;
+  tg_js_sleep(static_cast<double>(time.count()));
+}
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 namespace tensorgrad {
@@ -17,15 +18,25 @@ using testing::HasSubstr;
 // Runs what is posted when it is told to, on the caller's thread.
 class ManualExecutor : public Executor {
  public:
-  void post(std::function<void()> work) override { queue.push_back(std::move(work)); }
+  void post(std::function<void()> work) override {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(work));
+  }
   bool run_one() override {
-    if (queue.empty()) return false;
-    const auto next = std::move(queue.front());
-    queue.pop_front();
+    std::function<void()> next;
+    {
+      const std::lock_guard lock(mutex_);
+      if (queue_.empty()) return false;
+      next = std::move(queue_.front());
+      queue_.pop_front();
+    }
     next();
     return true;
   }
-  std::deque<std::function<void()>> queue;
+
+ private:
+  std::mutex mutex_;
+  std::deque<std::function<void()>> queue_;
 };
 
 TEST(Async, returns_what_the_call_returns) {

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// What the asynchronous calls of trainers and functions have in common.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/at_line.h"
+#include "api/turns.h"
+#include "tensorgrad/train/async.h"
+#include "tensorgrad/train/handle.h"
+#include "tensorgrad/train/inputs.h"
+
+namespace tensorgrad::detail {
+
+// The inputs of a call that is made later: copies of what lies in host memory.
+class CopiedFeed {
+ public:
+  explicit CopiedFeed(const Feed& feed);
+  // Valid as long as this.
+  [[nodiscard]] Feed feed() const;
+
+ private:
+  struct Value {
+    FeedValue given;  // valid if it is on a device
+    std::vector<std::byte> bytes;
+    std::optional<Shape> shape;
+  };
+  std::map<std::string, Value> values_;
+};
+
+// The handle that users get of an implementation. With its last copy, calls that have not begun are
+// cancelled, and the one that runs is waited for.
+template <class Impl>
+std::shared_ptr<Impl> handle_of(std::shared_ptr<Impl> impl) {
+  struct Owner {
+    explicit Owner(std::shared_ptr<Impl> owned) : impl(std::move(owned)) {}
+    Owner(const Owner&) = delete;
+    Owner& operator=(const Owner&) = delete;
+    ~Owner() {
+      impl->turns().abort();
+      impl->turns().calls().wait_for(&impl->turns());
+    }
+    std::shared_ptr<Impl> impl;
+  };
+  Impl* raw = impl.get();
+  return {std::make_shared<Owner>(std::move(impl)), raw};
+}
+
+// Queues a call that was made at `location`; `run` sets the future's result.
+template <class Impl>
+void queue_call_of(Impl& impl, std::shared_ptr<FutureBase> state, std::function<void()> run,
+                   Executor* executor, const SourceLocation& location) {
+  auto turns = impl.shared_turns();
+  auto queued = [turns, made = CallTime(*turns), future = state, run = std::move(run), location] {
+    if (!made.aborted()) return made.during(run);
+    future->set_error(std::make_exception_ptr(AbortedError("the call was aborted", location)));
+  };
+  turns->calls().push({std::move(state), std::move(queued), turns.get()}, executor);
+}
+
+// Queues `call(impl)`. Its errors get the line.
+template <class Impl, class Call>
+auto queued(const Handle<Impl>& handle, Executor* executor, const SourceLocation& location,
+            Call call) {
+  using Result = std::invoke_result_t<Call&, Impl&>;
+  auto prepared = prepare_call<Result>(
+      [weak = handle->weak_from_this(), location, call = std::move(call)]() mutable {
+        return at_line(location, [&] {
+          // The handle may be gone, but then the call is aborted, except for one that is suspended.
+          const std::shared_ptr<Impl> impl = weak.lock();
+          if (impl == nullptr) throw_aborted();
+          return call(*impl);
+        });
+      });
+  queue_call_of(*handle, prepared.state, std::move(prepared.run), executor, location);
+  return Future<Result>(std::move(prepared.state));
+}
+
+}  // namespace tensorgrad::detail

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// The order of asynchronous calls, and who waits for them. Without a trainer, so that it can be
+// built with ThreadSanitizer in seconds (docs/testing.md).
+#include "api/call_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "api/turns.h"
+
+namespace tensorgrad::detail {
+namespace {
+
+template <class Work>
+auto push(const Turns& turns, Work work, Executor* executor = nullptr) {
+  using Result = std::invoke_result_t<Work&>;
+  auto call = prepare_call<Result>(std::move(work));
+  turns.calls().push({call.state, std::move(call.run), &turns}, executor);
+  return Future<Result>(std::move(call.state));
+}
+
+TEST(CallQueue, many_threads_push_calls_that_run_one_after_another) {
+  const Turns turns;
+  ThreadExecutor other(3);
+  std::vector<std::vector<int>> seen(4);  // by caller; only calls write it
+  std::vector<std::thread> callers;
+  std::vector<std::vector<Future<int>>> futures(4);
+  for (std::size_t t = 0; t < 4; ++t) {
+    callers.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) {
+        const auto call = [&seen, t, i] {
+          seen[t].push_back(i);
+          for (const auto& each : seen) {
+            if (each.size() > 200) return -1;
+          }
+          return i;
+        };
+        futures[t].push_back(push(turns, call, i % 2 == 0 ? nullptr : &other));
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  for (auto& each : futures) {
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(each[static_cast<std::size_t>(i)].get(), i);
+  }
+  std::vector<int> in_order(200);
+  std::iota(in_order.begin(), in_order.end(), 0);
+  for (const auto& each : seen) EXPECT_EQ(each, in_order);
+}
+
+TEST(CallQueue, the_next_call_does_not_wait_for_what_a_result_sets_off) {
+  const Turns turns;
+  const auto body = [&]() -> Future<int> {
+    const int first = co_await push(turns, [] { return 1; });
+    co_return first + push(turns, [] { return 2; }).get();
+  };
+  EXPECT_EQ(body().get(), 3);
+}
+
+TEST(CallQueue, waits_for_the_running_call_of_one_owner) {
+  const Turns turns;
+  const auto beside = turns.beside();
+  std::atomic<bool> begun = false, go = false, ended = false;
+  Future<void> call = push(turns, [&] {
+    begun = true;
+    while (!go) std::this_thread::yield();
+    ended = true;
+  });
+  while (!begun) std::this_thread::yield();
+  turns.calls().wait_for(beside.get());  // another's
+  EXPECT_FALSE(ended);
+  go = true;
+  turns.calls().wait_for(&turns);
+  EXPECT_TRUE(ended);
+  call.get();
+  push(turns, [&] { turns.calls().wait_for(&turns); }).get();  // not for itself
+}
+
+TEST(CallQueue, can_go_on_its_own_thread) {
+  for (int i = 0; i < 50; ++i) {
+    auto turns = std::make_shared<Turns>();
+    std::atomic<bool> gone = false;
+    Future<void> call = push(*turns, [] {});
+    const auto body = [](Future<void> awaited, std::shared_ptr<Turns> held,
+                         std::atomic<bool>& done) -> Future<void> {
+      co_await awaited;
+      held.reset();
+      done = true;
+    };
+    Future<void> coroutine = body(std::move(call), std::move(turns), gone);
+    coroutine.get();
+    EXPECT_TRUE(gone);
+  }
+}
+
+TEST(CallTime, an_abort_since_ends_the_turns_of_the_call) {
+  Turns turns, other;
+  const CallTime made(turns);
+  other.abort();
+  EXPECT_FALSE(made.aborted());
+  made.during([&] { EXPECT_NO_THROW(Turn{turns}); });
+  turns.abort();
+  EXPECT_TRUE(made.aborted());
+  made.during([&] {
+    EXPECT_THROW(Turn{turns}, AbortedError);
+    EXPECT_NO_THROW(Turn{other});
+  });
+  EXPECT_NO_THROW(Turn{turns});
+}
+
+}  // namespace
+}  // namespace tensorgrad::detail
