@@ -18,16 +18,3 @@
 /// that a program built against another ABI fails to link. Source code uses `tensorgrad::Tensor`;
 /// only symbol names contain the ABI.
 #define TENSORGRAD_ABI v0_2
-
-namespace tensorgrad::inline TENSORGRAD_ABI {
-
-// Declared here first, so that `namespace tensorgrad::nn {` reopens the one in TENSORGRAD_ABI.
-namespace detail {}
-namespace init {}
-namespace io {}
-namespace ir {}
-namespace lm {}
-namespace nn {}
-namespace optim {}
-
-}  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -15,7 +15,7 @@
 #include "tensorgrad/train/handle.h"
 #include "tensorgrad/train/inputs.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 // The inputs of a call that is made later: copies of what lies in host memory.
 class CopiedFeed {
@@ -81,4 +81,4 @@ auto queued(const Handle<Impl>& handle, Executor* executor, const SourceLocation
   return Future<Result>(std::move(prepared.state));
 }
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

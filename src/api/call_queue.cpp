@@ -5,7 +5,7 @@
 
 #include "base/threads.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
 std::shared_ptr<Executor> unowned(Executor& executor) {
@@ -70,4 +70,4 @@ void CallQueue::wait_for(const void* owner) {
   changed_.wait(lock, [&] { return running_ != owner || thread_ == std::this_thread::get_id(); });
 }
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

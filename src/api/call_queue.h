@@ -11,7 +11,7 @@
 
 #include "tensorgrad/train/async.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 // Of a trainer with its objectives and attached functions, or of a function. Only the first call
 // is posted to its executor, which then posts the next. No lock is held while a call runs, or an
@@ -45,4 +45,4 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   std::thread::id thread_;         // which makes it
 };
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

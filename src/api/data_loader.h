@@ -14,7 +14,7 @@
 
 #include "tensorgrad/train/data_loader.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 class LoaderImpl {
  public:
@@ -74,4 +74,4 @@ class LoaderImpl {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

@@ -12,7 +12,7 @@
 #include "onnx/writers.h"
 #include "ops/registry.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
 constexpr std::size_t kLeastSizes = 3;
@@ -139,4 +139,4 @@ void CompiledFunctionImpl::export_onnx(const FileSink& sink, const OnnxOptions& 
   io::write_onnx(sink, onnx::to_onnx(graphs, options.size_name, text));
 }
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

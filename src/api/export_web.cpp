@@ -12,7 +12,7 @@
 #include "ops/registry.h"
 #include "pages/model.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
 std::vector<std::int64_t> sizes_to_export(const WebOptions& options, bool open,
@@ -75,4 +75,4 @@ web::Files CompiledFunctionImpl::web_files(const WebOptions& options) const {
   return web::make_files({options.name, options.doc}, options.f16, programs, contents);
 }
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

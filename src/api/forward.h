@@ -9,7 +9,7 @@
 #include "api/turns.h"
 #include "pages/model.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 // Throws UserError unless there is exactly one.
 HostTensor only_output(NamedTensors outputs);
@@ -116,4 +116,4 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   std::uint32_t runs_ = 0;
 };
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

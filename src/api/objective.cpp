@@ -17,7 +17,7 @@
 #include "compile/words.h"
 #include "ops/registry.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
 constexpr int kMostStepsAtOnce = 256;  // rows handed to the device in one go
@@ -577,4 +577,4 @@ void ObjectiveImpl::explain_nan(const Feed& inputs, std::int64_t step, float los
                   found.location);
 }
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

@@ -12,7 +12,7 @@
 #include "api/recoverer.h"
 #include "api/turns.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 class ObjectiveImpl {
  public:
@@ -151,4 +151,4 @@ class ObjectiveImpl {
   std::map<std::string, std::vector<std::uint32_t>> before_;
 };
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

@@ -8,7 +8,7 @@
 
 #include "tensorgrad/optim/schedule.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 struct Progress {
   std::int64_t step = 0, epoch = 0, position = 0, schedule_start = 0;
@@ -16,4 +16,4 @@ struct Progress {
   std::map<std::string, double> scalars;
 };
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

@@ -22,7 +22,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 class Engine;
 }
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 class CompiledFunctionImpl;
 class ObjectiveImpl;
@@ -181,4 +181,4 @@ class Recoverer {
   std::vector<Recovery> recoveries_;
 };
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

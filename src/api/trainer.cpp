@@ -9,7 +9,7 @@
 #include "api/training_graph.h"
 #include "api/update.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
 constexpr std::uint32_t kSeedStep = 0x9e3779b9U;
@@ -484,4 +484,4 @@ std::string TrainerImpl::explain() const {
   return text;
 }
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

@@ -7,7 +7,7 @@
 #include "api/objective.h"
 #include "compile/buffer_pool.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
  public:
@@ -127,4 +127,4 @@ std::vector<ObjectiveSource> with_common_options(std::vector<ObjectiveSource> so
 // What objective number `number` of a trainer with this seed draws by.
 std::uint32_t objective_seed(std::uint32_t seed, std::size_t number);
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

@@ -10,7 +10,7 @@
 #include "api/trainer.h"
 #include "api/update.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
 constexpr int kVersion = 1;  // of the fields
@@ -350,4 +350,4 @@ void TrainerImpl::load(const FileSource& source) {
   });
 }
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

@@ -12,7 +12,7 @@
 #include "api/call_queue.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 // Whose turn it is, for all of them, and what is aborted, for those of one handle.
 class Turns {
@@ -85,4 +85,4 @@ class Turn {
   std::unique_lock<std::recursive_mutex> lock_;
 };
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

@@ -49,10 +49,10 @@ void Error::rebuild() {
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
 
 // Opened as in the header: clang mangles a function by how its namespace was opened.
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 void throw_moved_from(const char* what) {
   throw UserError(std::string(what) + ": used after it was moved from");
 }
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

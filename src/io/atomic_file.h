@@ -8,7 +8,7 @@
 
 #include "tensorgrad/version.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 // Writes go to path.tmp.PID.N until commit(); without commit() the destructor removes that file and
 // what was at `path` stays. Throws IoError. POSIX only.
@@ -40,4 +40,4 @@ class AtomicFile {
 // Writes all of `bytes` to a descriptor; returns 0 or the errno value.
 int write_all(int fd, std::span<const std::byte> bytes);
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

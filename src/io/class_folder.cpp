@@ -18,7 +18,7 @@
 #include "io/text.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -260,4 +260,4 @@ LabeledImages read_class_folder(const FolderSource& folder, const ImageFolderOpt
   return ClassFolder(folder, options).read();
 }
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

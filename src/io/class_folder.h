@@ -4,11 +4,11 @@
 
 #include "tensorgrad/data/images.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 // Whether the folder holds visible folders, and no file of an IDX data set.
 bool is_class_folder(const FolderSource& folder);
 
 LabeledImages read_class_folder(const FolderSource& folder, const ImageFolderOptions& options);
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -7,7 +7,7 @@
 #include "io/text.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 CsvTokens::CsvTokens(std::string_view text, char delimiter, std::string_view file)
     : text_(text), delimiter_(delimiter), file_(file) {
@@ -89,4 +89,4 @@ void CsvTokens::fail(std::uint64_t line, const std::string& what) const {
   throw IoError(std::string(file_) + ": line " + std::to_string(line) + ": " + what);
 }
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

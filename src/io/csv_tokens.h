@@ -12,7 +12,7 @@
 
 #include "tensorgrad/version.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 inline constexpr std::size_t kMaxCsvColumns = 1'000'000;
 
@@ -47,4 +47,4 @@ class CsvTokens {
   std::deque<std::string> unescaped_;  // fields that had doubled quotes
 };
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -13,7 +13,7 @@
 #include "io/text.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
 // Reads elements of type From and writes what `convert(value, index)` makes of them.
@@ -94,4 +94,4 @@ Elements to_elements(const std::string& file, const std::string& name, StoredTen
   throw IoError(where + ": expected F64, F32, F16, BF16, an integer type or BOOL");
 }
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -9,7 +9,7 @@
 
 #include "tensorgrad/data/safetensors.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 // The upper half of a float, as a float: exact.
 float from_bfloat16(std::uint16_t bits);
@@ -24,4 +24,4 @@ struct Elements {
 // fit.
 Elements to_elements(const std::string& file, const std::string& name, StoredTensor tensor);
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -9,7 +9,7 @@
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{4} << 20;
@@ -114,7 +114,7 @@ void InflatingReader::next_member() {
   if (inflateReset(&stream_) != Z_OK) fail("zlib failed to reset");
 }
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 

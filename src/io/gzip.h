@@ -15,7 +15,7 @@
 
 #include "io/input_file.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 bool is_gzip(std::span<const std::byte> bytes);
 
@@ -55,4 +55,4 @@ class InflatingReader {
   z_stream stream_{};
 };
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

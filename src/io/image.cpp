@@ -15,7 +15,7 @@
 #include "tensorgrad/data/images.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
 // What the decoder may take at once, which it does not bound by the size of the picture, and
@@ -40,7 +40,7 @@ void* decoder_grows(void* old, std::size_t old_bytes, std::size_t bytes) {
 }
 
 }  // namespace
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io
 
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC

@@ -11,7 +11,7 @@
 #include "io/text.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
 constexpr std::string_view kPngMagic = "\x89PNG\r\n\x1a\n";
@@ -185,4 +185,4 @@ ImageHeader read_image_header(std::span<const std::byte> bytes, std::string_view
                 "; expected a PNG or JPEG image");
 }
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -9,7 +9,7 @@
 
 #include "tensorgrad/version.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 inline constexpr std::int64_t kMostImageSide = 65'535;  // pixels; what a JPEG can have
 
@@ -24,4 +24,4 @@ struct ImageHeader {
 // decoder looks at. IoError: anything else; it names the file, the byte and what was expected.
 ImageHeader read_image_header(std::span<const std::byte> bytes, std::string_view name);
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

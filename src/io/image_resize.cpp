@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "io/image_header.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
 // What one place along an axis is made of: the pixels from `first` on, with these weights.
@@ -92,4 +92,4 @@ Image resized(const Image& image, std::int64_t height, std::int64_t width) {
   return out;
 }
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -13,7 +13,7 @@
 
 #include "tensorgrad/data/file_source.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 // A source that is read in parts.
 class InputFile {
@@ -63,4 +63,4 @@ class Content {
   std::span<const std::byte> bytes_;
 };
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -8,7 +8,7 @@
 #include "io/text.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
 // An initializer up to its data, which are its last field.
@@ -155,4 +155,4 @@ class Writer {
 
 void write_onnx(const FileSink& sink, const OnnxModel& model) { Writer(sink).write(model); }
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

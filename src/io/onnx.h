@@ -16,7 +16,7 @@
 #include "tensorgrad/data/file_source.h"
 #include "tensorgrad/types.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 // TensorProto.DataType, by its numbers.
 enum class OnnxType : std::uint8_t {
@@ -78,4 +78,4 @@ struct OnnxModel {
 // be written.
 void write_onnx(const FileSink& sink, const OnnxModel& model);
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 OutputFile::OutputFile(const FileSink& sink, std::uint64_t size) : target_(sink.bytes()) {
   if (target_ == nullptr) {
@@ -23,4 +23,4 @@ void OutputFile::commit() {
   *target_ = std::move(bytes_);
 }
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -12,7 +12,7 @@
 #include "io/atomic_file.h"
 #include "tensorgrad/data/file_source.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 class OutputFile {
  public:
@@ -29,4 +29,4 @@ class OutputFile {
   std::optional<AtomicFile> file_;  // if there is no target
 };
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

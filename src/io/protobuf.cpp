@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "io/protobuf.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
 constexpr std::uint64_t kVarint = 0, kLengthAndBytes = 2;  // kinds of values
@@ -41,4 +41,4 @@ void ProtoMessage::integers(int field, std::span<const std::int64_t> values) {
   message(field, packed);
 }
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

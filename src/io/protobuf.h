@@ -10,7 +10,7 @@
 
 #include "tensorgrad/version.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 // What a reader takes at most for one message.
 inline constexpr std::uint64_t kMostProtoBytes = 0x7fffffff;
@@ -36,4 +36,4 @@ class ProtoMessage {
   std::string bytes_;
 };
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

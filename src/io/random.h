@@ -6,7 +6,7 @@
 
 #include "tensorgrad/version.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 // splitmix64. A remainder of it by n is biased by less than n / 2^64.
 inline std::uint64_t next_random(std::uint64_t& state) {
@@ -17,4 +17,4 @@ inline std::uint64_t next_random(std::uint64_t& state) {
   return z ^ (z >> 31);
 }
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -12,7 +12,7 @@
 
 #include "tensorgrad/types.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 inline constexpr std::uint64_t kMaxSafetensorsHeader = 100'000'000;  // as the reference reader's
 inline constexpr std::size_t kLengthBytes = 8;  // the header's length comes first
@@ -46,4 +46,4 @@ std::uint64_t checked_header_length(std::string_view first_bytes, std::uint64_t 
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t file_bytes,
                                            std::string_view file);
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -5,7 +5,7 @@
 #include <limits>
 #include <system_error>
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
 constexpr char kHex[] = "0123456789abcdef";
@@ -99,4 +99,4 @@ std::string system_error_text(int code) {
   return text;
 }
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -10,7 +10,7 @@
 
 #include "tensorgrad/types.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 // `text` in double quotes for a message: unprintable bytes become \xNN, and what exceeds
 // `max_bytes` is cut with "...".
@@ -31,4 +31,4 @@ std::optional<std::uint64_t> checked_bytes(const Shape& shape, std::uint64_t ele
 // The system's text for an errno value, in lower case.
 std::string system_error_text(int code);
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -16,7 +16,7 @@
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
 constexpr std::string_view kTuningVersion = "tensorgrad tuning 1";
@@ -169,4 +169,4 @@ void TuningFile::save() {
   parse(text);
 }
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -10,7 +10,7 @@
 
 #include "tensorgrad/version.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
 struct TuningEntry {
   std::string device, driver;
@@ -54,4 +54,4 @@ class TuningFile {
   std::vector<TuningEntry> added_;
 };
 
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -9,7 +9,7 @@
 #include "tensorgrad/data/weights.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
 std::int64_t elements_in(const std::map<std::string, HostTensor>& weights) {
@@ -187,4 +187,4 @@ SavedModel load_model(const FileSource& source) {
   return model;
 }
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

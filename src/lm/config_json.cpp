@@ -9,7 +9,7 @@
 #include "lm/read_json.h"
 #include "tensorgrad/lm/checkpoint.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
 using ConfigJson = nlohmann::ordered_json;
@@ -280,4 +280,4 @@ nn::LanguageModelConfig config_from_json(std::string_view json, std::string_view
   return config;
 }
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

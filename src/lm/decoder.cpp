@@ -7,7 +7,7 @@
 
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
 constexpr std::int64_t kLargestPiece = 1024;
@@ -122,4 +122,4 @@ std::span<const float> Decoder::step(std::span<const std::int32_t> tokens, Loc l
   return run(tokens, keep, loc);
 }
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

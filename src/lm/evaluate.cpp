@@ -10,7 +10,7 @@
 #include "tensorgrad/lm/decoder.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
 // The nats of each part's chunk [batch].
@@ -97,4 +97,4 @@ TextScore TextScorer::score(std::span<const std::int32_t> tokens, Loc loc) {
   return score;
 }
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

@@ -8,7 +8,7 @@
 #include "lm/stop_text.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
 double seconds_now() {
@@ -209,4 +209,4 @@ std::vector<Completion> Generator::generate_from(std::span<const std::vector<std
   return results;
 }
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

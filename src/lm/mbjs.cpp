@@ -9,7 +9,7 @@
 #include "tensorgrad/error.h"
 #include "tensorgrad/lm/quantize.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
 // The tensors of a layer, in the file's order.
@@ -240,4 +240,4 @@ void save_mbjs(const FileSink& sink, const SavedModel& given, int version) {
   write_mbjs(sink, file);
 }
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

@@ -9,7 +9,7 @@
 #include "tensorgrad/data/weights.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
 namespace fs = std::filesystem;
@@ -105,4 +105,4 @@ SavedModel load_pretrained(const FolderSource& folder, const PretrainedOptions& 
   return model;
 }
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

@@ -7,7 +7,7 @@
 #include "lm/read_json.h"
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
 using ForeignJson = nlohmann::json;
@@ -237,4 +237,4 @@ nn::LanguageModelConfig pretrained_config(const nlohmann::json& root, const std:
           "or mamba-ssm");
 }
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

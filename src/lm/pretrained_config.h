@@ -9,7 +9,7 @@
 
 #include "tensorgrad/nn/language_model.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 // JSON as Python writes it: Infinity outside of strings is null. IoError: see read_json().
 nlohmann::json python_json(std::string_view text, const std::string& file);
@@ -18,4 +18,4 @@ nlohmann::json python_json(std::string_view text, const std::string& file);
 // missing, of another type or out of range, or that asks for what nn::LanguageModel is not.
 nn::LanguageModelConfig pretrained_config(const nlohmann::json& root, const std::string& file);
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

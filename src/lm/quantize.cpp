@@ -5,7 +5,7 @@
 
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
 constexpr std::string_view kDataSuffix = ".data", kScaleSuffix = ".scale";
@@ -57,4 +57,4 @@ SavedModel quantize(const SavedModel& model, nn::WeightFormat format) {
   return made;
 }
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

@@ -3,7 +3,7 @@
 
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 nlohmann::json read_json(std::string_view json, const std::string& what) {
   constexpr int kDeepest = 8;
@@ -21,4 +21,4 @@ nlohmann::json read_json(std::string_view json, const std::string& what) {
   }
 }
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

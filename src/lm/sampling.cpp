@@ -10,7 +10,7 @@
 
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
 constexpr float kLeftOut = -std::numeric_limits<float>::infinity();
@@ -193,4 +193,4 @@ std::vector<std::int32_t> sample_rows(std::span<Sampler> samplers, std::span<con
   return tokens;
 }
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 std::string StopText::take(std::string_view more) {
   if (found_) return "";
@@ -36,4 +36,4 @@ std::string StopText::take(std::string_view more) {
 
 std::string StopText::finish() { return std::exchange(waiting_, {}); }
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

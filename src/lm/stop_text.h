@@ -9,7 +9,7 @@
 
 #include "tensorgrad/version.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 class StopText {
  public:
@@ -28,4 +28,4 @@ class StopText {
   bool found_ = false;
 };
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

@@ -6,7 +6,7 @@
 
 #include "tensorgrad/error.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 TokenText::TokenText(std::vector<std::int32_t> tokens)
     : tokens_(std::make_shared<const std::vector<std::int32_t>>(std::move(tokens))),
@@ -96,4 +96,4 @@ std::vector<std::int32_t> TextWindows::at(std::int64_t index, std::int64_t epoch
   return tokens;
 }
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

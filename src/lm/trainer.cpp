@@ -7,7 +7,7 @@
 #include "tensorgrad/error.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 namespace {
 
 // Of tokens and next, i32 [B, L]. What is wrong with them is the caller's, so its line is theirs.
@@ -276,4 +276,4 @@ bool EarlyStopping::update(double loss) {
   return best;
 }
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

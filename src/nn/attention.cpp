@@ -8,7 +8,7 @@
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 MultiheadAttention::MultiheadAttention(std::int64_t width, std::int64_t count,
                                        const Options& options, Loc loc)
@@ -258,4 +258,4 @@ Tensor TransformerDecoderLayer::operator()(Tensor x, Tensor memory, const MaskOp
   return with_norm(x, norm3, options, forward, loc);
 }
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

@@ -6,7 +6,7 @@
 #include "tensorgrad/nn.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 namespace {
 
 // PyTorch's default for Linear: kaiming_uniform with a = sqrt(5), which is +-1/sqrt(fan_in).
@@ -111,4 +111,4 @@ Tensor Sequential::operator()(Tensor x, Loc loc) const {
   return x;
 }
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

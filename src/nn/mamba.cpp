@@ -10,7 +10,7 @@
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 namespace {
 
 Linear scaled_linear(std::int64_t in, std::int64_t out, std::int64_t residuals, Loc loc,
@@ -554,4 +554,4 @@ ParamGroup LanguageModel::no_weight_decay() {
   return group;
 }
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

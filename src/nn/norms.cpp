@@ -4,7 +4,7 @@
 #include "tensorgrad/nn/normalization.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 LayerNorm::LayerNorm(const Shape& normalized, double epsilon, bool with_bias, Loc loc)
     : weight(normalized, init::ones(), loc), eps(epsilon) {
@@ -92,4 +92,4 @@ Tensor BatchNorm::operator()(Tensor x, Loc loc) const {
   return y;
 }
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

@@ -9,7 +9,7 @@
 
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 namespace {
 
 constexpr std::int64_t kInt4Group = 32;
@@ -260,4 +260,4 @@ Tensor QuantizedWeight::rows(Tensor index, Loc loc) const {
   return scaled(value, embedding(index, all, loc), loc);
 }
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

@@ -8,7 +8,7 @@
 #include "tensorgrad/functional.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 Recurrent::Recurrent(std::int64_t in, std::int64_t hidden, std::int64_t gates,
                      const RecurrentOptions& options, Loc loc)
@@ -127,4 +127,4 @@ GRU::Output GRU::operator()(Tensor x, std::optional<Tensor> h, Loc loc) const {
   return {output, last(x, hidden, loc)};
 }
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

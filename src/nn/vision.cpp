@@ -6,7 +6,7 @@
 #include "tensorgrad/nn.h"
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 namespace {
 
 // PyTorch's default for convolutions: kaiming_uniform with a = sqrt(5), which is +-1/sqrt(fan_in),
@@ -108,4 +108,4 @@ Tensor Upsample::operator()(Tensor x, Loc loc) const {
 
 Tensor Flatten::operator()(Tensor x, Loc loc) const { return flatten(x, first, last, loc); }
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

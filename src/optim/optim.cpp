@@ -10,7 +10,7 @@
 
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad::optim {
+namespace tensorgrad::inline TENSORGRAD_ABI::optim {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -285,4 +285,4 @@ void Muon::operator()(Update& u) const {
   u.set_param(p - u.lr * where(muon, u.flatten(updates), adamw));
 }
 
-}  // namespace tensorgrad::optim
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::optim

@@ -13,7 +13,7 @@
 #include "tensorgrad/nn/language_model.h"
 #include "tensorgrad/train/inputs.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 /// Metadata keys of the configuration, the tokenizer.json and the tokenizer_config.json.
 inline constexpr const char* kConfigKey = "tensorgrad.lm.config";
@@ -66,4 +66,4 @@ nn::LanguageModelConfig read_config(const StoredFile& file, std::string_view nam
 /// the file in errors. Throws IoError if it is malformed.
 std::optional<Tokenizer> read_tokenizer(const StoredFile& file, std::string_view name);
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

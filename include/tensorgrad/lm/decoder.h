@@ -10,7 +10,7 @@
 #include "tensorgrad/lm/checkpoint.h"
 #include "tensorgrad/train/compile.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 /// Options of a Decoder. The constructors throw UserError if a value is out of range.
 struct DecoderOptions {
@@ -85,4 +85,4 @@ class Decoder {
 /// model has attention layers, else 0 for no limit.
 std::int64_t max_context(const nn::LanguageModelConfig& config);
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

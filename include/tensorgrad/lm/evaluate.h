@@ -10,7 +10,7 @@
 #include "tensorgrad/lm/checkpoint.h"
 #include "tensorgrad/train/compile.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 /// Score of a text.
 struct TextScore {
@@ -69,4 +69,4 @@ class TextScorer {
   CompiledFunction forward_;
 };
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

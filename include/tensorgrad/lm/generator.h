@@ -13,7 +13,7 @@
 #include "tensorgrad/lm/decoder.h"
 #include "tensorgrad/lm/sampling.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 /// New text of one prompt, passed to GenerateOptions::on_text.
 struct GeneratedChunk {
@@ -106,4 +106,4 @@ class Generator {
   GenerationTimes times_;
 };
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

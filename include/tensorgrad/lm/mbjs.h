@@ -7,7 +7,7 @@
 #include "tensorgrad/data/mbjs.h"
 #include "tensorgrad/lm/checkpoint.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 /// Settings of a model that MBJS files do not contain. The defaults are those of mambacode.js.
 struct MbjsOptions {
@@ -36,4 +36,4 @@ SavedModel convert_mbjs(const MbjsFile& file, const std::string& name,
 /// 1, 2 or 3; version 3 stores the values as f16.
 void save_mbjs(const FileSink& sink, const SavedModel& model, int version = 2);
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

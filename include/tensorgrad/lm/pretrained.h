@@ -5,7 +5,7 @@
 
 #include "tensorgrad/lm/checkpoint.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 /// Options of load_pretrained().
 struct PretrainedOptions {
@@ -27,4 +27,4 @@ struct PretrainedOptions {
 /// In that case the message explains how to convert them. Throws UserError as check_weights().
 SavedModel load_pretrained(const FolderSource& folder, const PretrainedOptions& options = {});
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

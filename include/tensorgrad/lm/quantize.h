@@ -4,7 +4,7 @@
 
 #include "tensorgrad/lm/checkpoint.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 /// Returns the model with its embedding, output layer and projections in another weight format (see
 /// nn/quantized.h). Matrices for which nn::can_quantize() is false stay f32. A quantized model is
@@ -12,4 +12,4 @@ namespace tensorgrad::lm {
 /// the tensor, and as check_weights().
 SavedModel quantize(const SavedModel& model, nn::WeightFormat format);
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

@@ -10,7 +10,7 @@
 
 #include "tensorgrad/tensor.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 /// Changes of the logits before sampling, applied in this order, which is that of Hugging Face's
 /// `transformers`. The defaults change nothing. Excluded tokens get a logit of minus infinity.
@@ -76,4 +76,4 @@ class Sampler {
 std::vector<std::int32_t> sample_rows(std::span<Sampler> samplers, std::span<const float> logits,
                                       Loc loc = Loc::current());
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

@@ -15,7 +15,7 @@
 #include "tensorgrad/data/tokenizer.h"
 #include "tensorgrad/types.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 /// Sequence of tokens in memory or in a file. Any number of threads can read it at once. Copies
 /// share the tokens.
@@ -92,4 +92,4 @@ class TextWindows {
   std::uint32_t seed_;
 };
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

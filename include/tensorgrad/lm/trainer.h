@@ -14,7 +14,7 @@
 #include "tensorgrad/lm/token_text.h"
 #include "tensorgrad/train/compile.h"
 
-namespace tensorgrad::lm {
+namespace tensorgrad::inline TENSORGRAD_ABI::lm {
 
 /// Returns groups for CompileOptions::groups that train only B and C of the state-space layers, the
 /// input and output projections of their states. These are rows of the weight and bias of `x_proj`
@@ -139,4 +139,4 @@ class EarlyStopping {
   double best_ = std::numeric_limits<double>::infinity();
 };
 
-}  // namespace tensorgrad::lm
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::lm

@@ -7,7 +7,7 @@
 #include "tensorgrad/nn/module.h"
 #include "tensorgrad/ops/pointwise.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Module that returns its input.
 struct Identity {
@@ -198,4 +198,4 @@ struct AlphaDropout {
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const { return alpha_dropout(x, p, loc); }
 };
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

@@ -9,7 +9,7 @@
 #include "tensorgrad/nn/linear.h"
 #include "tensorgrad/nn/normalization.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Masks of an attention layer. They can be combined.
 struct MaskOptions {
@@ -143,4 +143,4 @@ struct TransformerDecoderLayer {
                     const MaskOptions& memory_masks = {}, Loc loc = Loc::current()) const;
 };
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

@@ -8,7 +8,7 @@
 #include "tensorgrad/nn/linear.h"
 #include "tensorgrad/nn/recurrent_state.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Causal self-attention with rotary position embeddings and without biases. Each step attends to
 /// itself and to the steps before it.
@@ -46,4 +46,4 @@ struct CausalAttention {
   [[nodiscard]] std::vector<StateSpec> state_specs(std::int64_t batch) const;
 };
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

@@ -6,7 +6,7 @@
 
 #include "tensorgrad/nn/linear.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Gated MLP without biases (SwiGLU, Shazeer 2020): down(silu(gate(x)) * up(x)). `fc1` computes
 /// gate(x) and up(x) in one product; `fc2` is the down projection.
@@ -24,4 +24,4 @@ struct GatedMlp {
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

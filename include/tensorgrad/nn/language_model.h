@@ -14,7 +14,7 @@
 #include "tensorgrad/nn/normalization.h"
 #include "tensorgrad/optim/param_groups.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Kind of the mixer of a MixerBlock.
 enum class MixerKind : std::uint8_t { kMamba1, kMamba2, kMamba3, kAttention, kMlp };
@@ -124,4 +124,4 @@ struct LanguageModel {
   [[nodiscard]] Tensor logits(Tensor x, Loc loc) const;
 };
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

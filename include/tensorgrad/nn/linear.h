@@ -6,7 +6,7 @@
 #include "tensorgrad/nn/quantized.h"
 #include "tensorgrad/tensor.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Linear layer x W^T + b (torch.nn.Linear). The weight [out, in] and the bias [out] are
 /// initialized uniformly in +-1/sqrt(in).
@@ -67,4 +67,4 @@ struct Embedding {
   Tensor operator()(Tensor index, Loc loc = Loc::current()) const;
 };
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

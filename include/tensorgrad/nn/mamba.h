@@ -12,7 +12,7 @@
 #include "tensorgrad/nn/recurrent_state.h"
 #include "tensorgrad/nn/vision.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Options of Mamba.
 struct MambaOptions {
@@ -178,4 +178,4 @@ struct Mamba3 {
   [[nodiscard]] std::vector<StateSpec> state_specs(std::int64_t batch) const;
 };
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

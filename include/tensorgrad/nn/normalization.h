@@ -5,7 +5,7 @@
 #include "tensorgrad/nn/module.h"
 #include "tensorgrad/tensor.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Layer normalization (torch.nn.LayerNorm). See layer_norm().
 struct LayerNorm {
@@ -108,4 +108,4 @@ struct BatchNorm {
 using BatchNorm1d = BatchNorm;
 using BatchNorm2d = BatchNorm;
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

@@ -12,7 +12,7 @@
 #include "tensorgrad/nn/module.h"
 #include "tensorgrad/train/inputs.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Storage format of a weight matrix.
 enum class WeightFormat : std::uint8_t {
@@ -82,4 +82,4 @@ struct QuantizedWeight {
   [[nodiscard]] Tensor rows(Tensor index, Loc loc = Loc::current()) const;
 };
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

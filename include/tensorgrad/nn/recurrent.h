@@ -11,7 +11,7 @@
 #include "tensorgrad/nn/module.h"
 #include "tensorgrad/tensor.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Options of LSTM and GRU.
 struct RecurrentOptions {
@@ -116,4 +116,4 @@ class GRU : public Recurrent {
                     Loc loc = Loc::current()) const;
 };
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

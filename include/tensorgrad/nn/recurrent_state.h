@@ -7,7 +7,7 @@
 
 #include "tensorgrad/tensor.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Name and shape of a state that a layer carries between the chunks of a sequence. It is f32 and
 /// starts as zeros.
@@ -23,4 +23,4 @@ struct RecurrentResult {
   std::vector<Tensor> state;
 };
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

@@ -11,7 +11,7 @@
 
 #include "tensorgrad/nn/module.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// Modules that are applied in order, as torch.nn.Sequential. Parameters are named by position, for
 /// example "0.weight". A copy has copies of the modules, but a module passed as a `std::shared_ptr`
@@ -89,4 +89,4 @@ class Sequential {  // NOLINT(*-special-member-functions): one assignment, by va
   std::vector<std::unique_ptr<Step>> steps_;
 };
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

@@ -8,7 +8,7 @@
 #include "tensorgrad/functional/vision.h"
 #include "tensorgrad/nn/module.h"
 
-namespace tensorgrad::nn {
+namespace tensorgrad::inline TENSORGRAD_ABI::nn {
 
 /// 2D convolution (torch.nn.Conv2d). The weight [out, in / groups, kH, kW] and the bias [out] are
 /// initialized uniformly in +-1/sqrt(in / groups * kH * kW). See conv2d().
@@ -147,4 +147,4 @@ struct Flatten {
   Tensor operator()(Tensor x, Loc loc = Loc::current()) const;
 };
 
-}  // namespace tensorgrad::nn
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::nn

@@ -7,7 +7,7 @@
 
 #include "tensorgrad/version.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 // Throws UserError: the object, a `what`, was moved from.
 [[noreturn]] void throw_moved_from(const char* what);
@@ -30,4 +30,4 @@ class Handle {
   const char* what_;
 };
 
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

@@ -13,7 +13,7 @@
 
 #include "api/turns.h"
 
-namespace tensorgrad::detail {
+namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 namespace {
 
 template <class Work>
@@ -114,4 +114,4 @@ TEST(CallTime, an_abort_since_ends_the_turns_of_the_call) {
 }
 
 }  // namespace
-}  // namespace tensorgrad::detail
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::detail

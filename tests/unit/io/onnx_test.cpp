@@ -9,7 +9,7 @@
 #include "io_test_util.h"
 #include "tensorgrad/data/files.h"
 
-namespace tensorgrad::io {
+namespace tensorgrad::inline TENSORGRAD_ABI::io {
 namespace {
 
 using test::TempDir;
@@ -115,4 +115,4 @@ TEST(OnnxFile, of_more_than_two_gib_is_refused_before_anything_is_written) {
 }
 
 }  // namespace
-}  // namespace tensorgrad::io
+}  // namespace tensorgrad::inline TENSORGRAD_ABI::io
