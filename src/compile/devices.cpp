@@ -170,8 +170,10 @@ std::shared_ptr<Device> replace_lost(const std::shared_ptr<Device>& lost, double
     }
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
     if (waited.count() >= wait_seconds) {
-      throw DeviceLostError("it did not come back within " + number_text(wait_seconds) +
-                            " s: " + why);
+      const std::string within =
+          wait_seconds > 0 ? "it did not come back within " + number_text(wait_seconds) + " s"
+                           : "it has not come back";
+      throw DeviceLostError(within + ": " + why);
     }
     pause_for(kPause);
   }
