@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "ops/expr.h"
 #include "passes/rewrite_log.h"
+#include "passes/simplify.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
@@ -22,7 +23,9 @@ Graph expand_where(const Graph& graph, const std::function<bool(const Node& node
 }
 
 Graph expand(const Graph& graph) {
-  return expand_where(graph, [](const Node& node) { return node.op->kind == OpKind::kMacro; });
+  // An unused gradient may expand to tensors that are too large.
+  return expand_where(dce(graph),
+                      [](const Node& node) { return node.op->kind == OpKind::kMacro; });
 }
 
 Graph expand_all(const Graph& graph) {

@@ -10,7 +10,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 
 // Writes every macro (conv2d, max_pool ...) with other ops, by its record's `expand`. The new nodes
 // carry its site, and its origin (its name where it has none). After differentiation, which has
-// rules for the macros themselves; before all else, which knows none.
+// rules for the macros themselves; before all else, which knows none. Leaves out unused nodes.
 Graph expand(const Graph& graph);
 // The same with what has a kernel of its own (attention), for bounds on rounding.
 Graph expand_all(const Graph& graph);

@@ -55,6 +55,14 @@ TEST(Conv2d, stores_no_windows_forwards_or_backwards) {
   s.check(Where::kCpu, 1e-4);
 }
 
+// Patches of 16 pixels: the gradient of the image would be written with 2^33 elements.
+TEST(Conv2d, makes_no_gradient_that_nobody_needs) {
+  Sketch s;
+  const Tensor x = s.input({4, 3, 224, 224}), w = s.input({192, 3, 16, 16});
+  s.output("dw", grad(sum(square(conv2d(x, w, {}, {.stride = 16}))), {w})[0]);
+  EXPECT_LE(largest_slot(compile_for_test(s.graph(), 8).program), 4 * 3 * 224 * 224 * 4);
+}
+
 // Both pieces of a batch are multiplied by themselves, so that threads (and groups of a GPU) have
 // something to share; their sum is taken in the order of the pieces.
 TEST(Conv2d, cuts_the_weight_gradient_by_shape_alone) {
