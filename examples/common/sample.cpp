@@ -23,7 +23,8 @@ namespace {
 
 constexpr const char* kUsage =
     "Options: --device auto|cpu|webgpu, --allow-software, --quick (a short run), --smoke (a few\n"
-    "steps), --out FOLDER, --data FOLDER, --size small|large,\n"
+    "steps), --out FOLDER, --data FOLDER, --image FILE (of digit_canvas), --weights FILE (of\n"
+    "image_classifier), --size small|large,\n"
     "--original (as the original's sample is trained, where ours does better otherwise),\n"
     "--seed N (of addition)\n";
 
@@ -55,6 +56,10 @@ bool parse(int argc, char** argv, Options& options) {
       options.out = argv[++i];
     } else if (i + 1 < argc && word == "--data") {
       options.data = argv[++i];
+    } else if (i + 1 < argc && word == "--image") {
+      options.image = argv[++i];
+    } else if (i + 1 < argc && word == "--weights") {
+      options.weights = argv[++i];
     } else if (i + 1 < argc && word == "--seed") {
       if (!parse_seed(argv[++i], options)) return false;
     } else if (i + 1 < argc && word == "--size") {
@@ -116,6 +121,13 @@ void progress(const std::string& text, bool always) {
   last = now;
   std::printf("%s\n", text.c_str());
   std::fflush(stdout);
+}
+
+std::size_t count_parameters(const tg::TrainerBase& trainer) {
+  std::size_t count = 0;
+  for (const auto& [name, value] : trainer.download_params()) count += value.floats().size();
+  std::printf("%zu parameters\n", count);
+  return count;
 }
 
 std::vector<std::uint32_t> pack_bytes(const std::vector<std::uint8_t>& bytes, std::int64_t count) {

@@ -22,6 +22,8 @@ struct Options {
   tg::DeviceOptions device;  // auto: a GPU if there is one
   std::string out = ".";     // the folder for pictures
   std::string data;          // the folder of the data, where a sample takes one
+  std::string image;         // a file to be recognized, where a sample takes one
+  std::string weights;       // a file of trained weights, where a sample takes one
   bool large = false;        // a model for a GPU, where a sample has one
   bool original = false;  // trained as the original's sample is, where ours does better otherwise
   std::optional<std::uint32_t> seed;  // another than the sample's own, where it takes one
@@ -45,6 +47,9 @@ bool at_most(const Options& options, const std::string& name, double value, doub
 
 // Prints a line at most every half second, and where `always` is set.
 void progress(const std::string& text, bool always = false);
+
+// Prints and returns the number of elements of all parameters.
+std::size_t count_parameters(const tg::TrainerBase& trainer);
 
 // The first `count` bytes, four a word, as unpack_bytes() takes them. `count` is a multiple of 4.
 std::vector<std::uint32_t> pack_bytes(const std::vector<std::uint8_t>& bytes, std::int64_t count);

@@ -7,11 +7,13 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <sstream>
 #include <utility>
 #include <vector>
 
 #include "cli/xml_check.h"
+#include "tensorgrad/data/images.h"
 
 namespace tensorgrad::testing {
 namespace {
@@ -180,17 +182,48 @@ void makemore(const Svg& svg, bool trained) {
   EXPECT_EQ(std::max_element(q, q + 27) - q, 21) << "q is not followed by u";
 }
 
+void pokeformer(const Svg& svg, bool trained) {
+  const auto curves = svg.curves();
+  ASSERT_EQ(curves.size(), 1);
+  std::size_t names = 0;
+  for (const XmlElement& text : svg.all("text"))
+    names += number(text, "x") == 600 && number(text, "font-size") == 16 ? 1 : 0;
+  EXPECT_EQ(names, 8);
+  if (!trained) return;
+  EXPECT_GT(curves[0].back().second, curves[0].front().second + 50);  // y points down
+}
+
+// The drawing of examples_test.cpp is a seven.
+void digit_canvas(const Svg& svg, bool trained) {
+  EXPECT_EQ(svg.squares(10).size(), 28 * 28);
+  std::vector<double> bars;
+  for (const XmlElement& each : svg.all("rect")) {
+    if (number(each, "height") == 18) bars.push_back(number(each, "width") / 150);
+  }
+  ASSERT_EQ(bars.size(), 10);
+  EXPECT_NEAR(std::accumulate(bars.begin(), bars.end(), 0.0), 1, 0.01);
+  if (!trained) return;
+  EXPECT_EQ(std::max_element(bars.begin(), bars.end()) - bars.begin(), 7);
+}
+
 }  // namespace
 
 void expect_picture(const std::filesystem::path& folder, const std::string& example, bool trained) {
   using Check = void (*)(const Svg&, bool);
-  const std::map<std::string, Check> checks = {{"mlp_sin", mlp_sin},   {"kan", kan},
-                                               {"cartpole", cartpole}, {"tic_tac_toe", tic_tac_toe},
-                                               {"addition", addition}, {"makemore", makemore}};
+  const std::map<std::string, Check> checks = {
+      {"mlp_sin", mlp_sin},       {"kan", kan},
+      {"cartpole", cartpole},     {"tic_tac_toe", tic_tac_toe},
+      {"addition", addition},     {"makemore", makemore},
+      {"pokeformer", pokeformer}, {"digit_canvas", digit_canvas}};
   if (const auto found = checks.find(example); found != checks.end())
     return found->second(Svg(folder / (example + ".svg")), trained);
   for (const auto& each : std::filesystem::directory_iterator(folder)) {
     if (each.path().extension() == ".svg") const Svg readable(each.path());
+    if (each.path().extension() == ".png") {
+      const Image image = read_image(each.path().string());
+      const auto [low, high] = std::minmax_element(image.pixels.begin(), image.pixels.end());
+      EXPECT_LT(*low, *high) << each.path() << " is empty";
+    }
   }
 }
 
