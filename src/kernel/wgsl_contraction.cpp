@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Contractions: out[z,m,n] = epilogue(sum_k a[z,m,k] * b[z,k,n]). Three forms, and a fourth in
+// Contractions: out[z,m,n] = epilogue(sum_k a[z,m,k] * b[z,k,n]). Four forms, and a fifth in
 // wgsl_row_block.cpp:
 // - tiled: a workgroup of ny x nx threads computes BM x BN results, each thread TM x TN of them in
 //   registers; per step of BK, both operands pass through workgroup memory, evaluated by their own
@@ -7,6 +7,7 @@
 //   slices of threads share a tile, each over its own k, and add up at the end in a fixed order.
 // - by lanes: some threads share one result, each over its own k, combined by a tree. For few
 //   results or short K, where tiles would leave the GPU idle.
+// - by blocks: a thread computes 4 x 4 results by itself. Where barriers are slow.
 // - by vectors: the same for few rows where both operands lie along k, four at a time.
 #include <algorithm>
 #include <array>
@@ -67,6 +68,7 @@ class Contraction : private ContractionParts {
   [[nodiscard]] const TileShape* pick_tile() const;
   [[nodiscard]] std::int64_t bytes_of(const TileShape& tile) const;
   Shader write_by_lanes(const Tile& tile);
+  Shader write_by_blocks();
   [[nodiscard]] bool takes_vectors() const;
   Shader write_by_vectors();
   Shader write_tiled(const TileShape& tile);
@@ -162,6 +164,7 @@ Shader Contraction::write() {
     return narrow ? write_by_lanes(pick_chained_lanes()) : write_row_block(launch_, options_);
   }
   if (takes_vectors()) return write_by_vectors();
+  if (options_.barrier_free && rows() * columns() > 1) return write_by_blocks();
   const TileShape* tile = pick_tile();
   return tile == nullptr ? write_by_lanes(pick_lanes()) : write_tiled(*tile);
 }
@@ -204,6 +207,85 @@ Shader Contraction::write_by_lanes(const Tile& tile) {
                ") { finish(z, m, n, acc); }");
   }
   return make_shader(module_, scope, tile.threads(), ceil_div(results, tile.rows));
+}
+
+// Up to 4 x 4 results a thread: operands are read a fourth as often as with one. Beyond the ends,
+// the last row and column are computed again, and dropped.
+Shader Contraction::write_by_blocks() {
+  const std::string m = u32_literal(launch_.m);
+  a_.write_function(launch_.ones_row ? "m == " + m : "", "1.0f");
+  b_.write_function(launch_.ones_column ? "n == " + u32_literal(launch_.n) : "", "1.0f");
+  write_finish(false, has_ones());
+  const auto per_m = static_cast<int>(std::min<std::int64_t>(4, rows()));
+  const auto per_n = static_cast<int>(std::min<std::int64_t>(4, columns()));
+  const std::int64_t down = ceil_div(rows(), per_m), across = ceil_div(columns(), per_n);
+  const std::int64_t blocks = window_.outer_count * down * across;
+  Tile tile;
+  tile.rows = group_threads(64, options_);
+  const Domain domain = {{"block", blocks}};
+  Scope scope;
+  open_rows(scope, tile, blocks, "block");
+  scope.line("let column = " + coordinate(scope, domain, 1, across) + " * " + u32_literal(per_n) +
+             ";");
+  scope.line("let row = " + coordinate(scope, domain, across, down) + " * " + u32_literal(per_m) +
+             ";");
+  scope.line("let z = " + batch_of(coordinate(scope, domain, across * down, window_.outer_count)) +
+             ";");
+  const auto name = [](const char* what, int i) { return what + std::to_string(i); };
+  // The row of ones comes after all others.
+  for (int i = 0; i < per_m; ++i) {
+    scope.line("let at" + std::to_string(i) + " = min(row + " + u32_literal(i) + ", " +
+               u32_literal(rows() - 1) + ")" +
+               (window_.first > 0 ? " + " + u32_literal(window_.first) : "") + ";");
+    const bool apart = launch_.ones_row && window_.end() < launch_.m;
+    scope.line("let " + name("m", i) + " = " +
+               (apart ? "select(" + name("at", i) + ", " + m + ", " + name("at", i) +
+                            " == " + u32_literal(window_.end()) + ")"
+                      : name("at", i)) +
+               ";");
+  }
+  for (int j = 0; j < per_n; ++j) {
+    scope.line("let " + name("n", j) + " = min(column + " + u32_literal(j) + ", " +
+               u32_literal(columns() - 1) + ");");
+  }
+  write_part(scope);
+  const std::string batch = launch_.parts > 1 ? "0u" : "z";
+  const auto sum = [](int i, int j) { return "acc" + std::to_string(i) + "_" + std::to_string(j); };
+  std::string sums;
+  for (int i = 0; i < per_m; ++i) {
+    for (int j = 0; j < per_n; ++j) {
+      scope.line("var " + sum(i, j) + " = 0.0f;");
+      sums += (sums.empty() ? "" : ", ") + sum(i, j);
+    }
+  }
+  Scope loop(&scope);
+  for (int i = 0; i < per_m; ++i) {
+    loop.line("let " + name("a", i) + " = a_at(" + batch + ", " + name("m", i) + ", k);");
+  }
+  for (int j = 0; j < per_n; ++j) {
+    loop.line("let " + name("b", j) + " = b_at(" + batch + ", k, " + name("n", j) + ");");
+  }
+  for (int i = 0; i < per_m; ++i) {
+    for (int j = 0; j < per_n; ++j)
+      loop.line(sum(i, j) + " += " + name("a", i) + " * " + name("b", j) + ";");
+  }
+  scope.block("for (var k = " + first_k() + "; k < " + end_k() + "; k++)", loop);
+  // In a loop, so that the epilogue is compiled once.
+  const auto list = [](const char* what, int count) {
+    std::string text = "array<u32, " + std::to_string(count) + ">(";
+    for (int i = 0; i < count; ++i) text += (i > 0 ? ", " : "") + (what + std::to_string(i));
+    return text + ")";
+  };
+  scope.line("var sums = array<f32, " + std::to_string(per_m * per_n) + ">(" + sums + ");");
+  scope.line("var rows = " + list("m", per_m) + ";");
+  scope.line("var columns = " + list("n", per_n) + ";");
+  Scope each(&scope);
+  each.line("let i = r / " + u32_literal(per_n) + ";");
+  each.line("let j = r % " + u32_literal(per_n) + ";");
+  each.line("if (row + i < " + u32_literal(rows()) + " && column + j < " + u32_literal(columns()) +
+            ") { finish(z, rows[i], columns[j], sums[r]); }");
+  scope.block("for (var r = 0u; r < " + u32_literal(per_m * per_n) + "; r++)", each);
+  return make_shader(module_, scope, tile.rows, ceil_div(blocks, tile.rows));
 }
 
 // Few rows times what lies along k: nothing is read twice, so nothing has to pass through workgroup

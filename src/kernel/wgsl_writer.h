@@ -58,9 +58,9 @@ struct WgslOptions {
   // 4 (of 8 rows), or 8, 16 or 32 (of as many): the largest up to there that the device's
   // workgroups have room for; kMap: 4 or 1 neighbours a thread.
   int tile = 0;
-  // One thread for each result, lines of scans included, and no tiles: what suits adapters on which
-  // a barrier costs more than the arithmetic that it saves. Replaces `tile` and `lanes`, but for
-  // kSort and kAttention, whose kernels need barriers.
+  // One thread for each result, line of a scan or 4 x 4 results of a product, and no tiles: for
+  // adapters on which a barrier costs more than the arithmetic that it saves. Replaces `tile` and
+  // `lanes`, but for kSort and kAttention, whose kernels need barriers.
   bool barrier_free = false;
   bool separate = false;  // launches that could be one kernel are none, for comparison
   bool joined = false;    // as many threads as others have, so that launches can be one kernel

@@ -123,6 +123,21 @@ TEST_P(WebGpuTiles, multiply) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, WebGpuTiles, ::testing::Values(1, 8, 16, 32, 33, 64, 96, 128, 129));
 
+// A thread for up to 4 x 4 results, some of which hang over.
+TEST(WebGpuContraction, without_barriers) {
+  TENSORGRAD_DEVICE_OR_RETURN(device);
+  WgslOptions options;
+  options.barrier_free = true;
+  device->force_kernels(options);
+  check_layouts(*device, {1, 64, 32, 44});
+  check_layouts(*device, {1, 19, 13, 11});
+  check_layouts(*device, {.m = 22, .n = 3, .k = 8, .cut = true});
+  check_layouts(*device, {3, 5, 17, 9});
+  check_product(*device, {.m = 24, .n = 20, .k = 172, .part_depth = 64});
+  check_product(*device, {1, 1, 9, 5});
+  check_product(*device, {1, 1, 1, 1});
+}
+
 // Few rows, both operands along k: a lane's last vector may be missing, groups may hang over, lanes
 // are many or few, steps written out or in a loop.
 TEST(WebGpuContraction, of_few_rows_by_vectors) {
