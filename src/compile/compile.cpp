@@ -224,6 +224,7 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
                     " elements together; a device takes at most 2^31-1, trace() takes more");
   }
   request.split_rows = !device.cuts_rows;
+  request.stores_attention = device.slow_barriers;
   request.fusing.max_bindings = device.limits.max_storage_bindings;
   request.plan.max_bindings = device.limits.max_storage_bindings;
   request.plan.max_binding_bytes = device.limits.max_binding_bytes;
@@ -240,6 +241,17 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
 }
 
 namespace {
+
+// Weights of more elements than this are not stored.
+constexpr std::int64_t kMostAttentionWeights = 1 << 24;
+
+Graph store_attention(const Graph& graph) {
+  return expand_where(graph, [&](const Node& node) {
+    if (node.op->kind != OpKind::kAttention) return false;
+    const Shape &q = graph[node.inputs[0]].type.shape, &k = graph[node.inputs[1]].type.shape;
+    return numel(q) / q.back() * k[k.size() - 2] <= kMostAttentionWeights;
+  });
+}
 
 void differentiate(Graph& graph, const CompileRequest& request) {
   const std::vector<ValueId> grads = autodiff(graph, request.loss, request.wrt, request.loss_scale);
@@ -267,6 +279,9 @@ Compiled compile_graph(CompileRequest request) {
   const auto run = [&](const GraphPass& pass) {
     passes.run(pass.name, graph, [&](Graph& g) { g = pass.run(g); }, pass.needed);
   };
+  if (request.stores_attention) {
+    passes.run("store_attention", graph, [&](Graph& g) { g = store_attention(g); }, true);
+  }
   for (const GraphPass& pass : graph_passes()) run(pass);
   result.graph = graph;
   // What people are told of, and the reference computes, is what they wrote: these cut it up.

@@ -28,8 +28,9 @@ struct CompileRequest {
   ValueId loss = kNoValue, loss_scale = kNoValue;  // the latter: autodiff()'s `scale`
   std::vector<ValueId> wrt;
   std::function<void(Graph& graph, const std::vector<ValueId>& grads)> extend;
-  FuseOptions fusing;      // what the device decides; the rest is set by compile_graph()
-  bool split_rows = true;  // for a device that shares a row among few of its threads
+  FuseOptions fusing;             // what the device decides; the rest is set by compile_graph()
+  bool split_rows = true;         // for a device that shares a row among few of its threads
+  bool stores_attention = false;  // attention by products, with its weights in memory
   bool split_all = false;  // and cut products, scatters and reductions whatever it costs: for tests
   RematerializeOptions rematerializing;
   PlanOptions plan;

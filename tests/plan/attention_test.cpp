@@ -57,6 +57,26 @@ TEST(Attention, stores_no_weights) {
   t.check();
 }
 
+// The kernel of attention needs barriers.
+TEST(Attention, goes_by_products_where_barriers_are_slow) {
+  Training t;
+  t.attend({.causal = true});
+  DeviceInfo info = device_at(Where::kCpu)->info();
+  for (const bool slow : {false, true}) {
+    info.slow_barriers = slow;
+    CompileRequest request;
+    request.graph = t.sketch.graph();
+    compile_for(info, request);
+    const Compiled compiled = compile_graph(std::move(request));
+    const bool attends =
+        std::any_of(compiled.program.launches.begin(), compiled.program.launches.end(),
+                    [](const Launch& launch) { return launch.kind == LaunchKind::kAttention; });
+    EXPECT_EQ(attends, !slow);
+    expect_close(t.sketch.graph(), interpret_graph(compiled.graph, t.sketch.leaves),
+                 interpret_graph(t.sketch.graph(), t.sketch.leaves), 1e-6, "as compiled");
+  }
+}
+
 TEST(Attention, stores_no_mask_of_documents) {
   Training t;
   const Tensor document = t.sketch.input({1, 1, kLength}, 0, 5, i32);
