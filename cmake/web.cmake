@@ -55,3 +55,12 @@ target_include_directories(web_golden PRIVATE "${cases}")
 target_compile_options(web_golden PRIVATE -O0)
 target_link_libraries(web_golden PRIVATE tensorgrad)
 target_link_options(web_golden PRIVATE -O1 -sNODERAWFS -sEXIT_RUNTIME)
+
+# Steps on the CPU in node, which bench/web compares with tg_bench.
+set(bench "${PROJECT_SOURCE_DIR}/bench")
+add_executable(cpu_steps EXCLUDE_FROM_ALL "${bench}/web/cpu_steps.cpp" "${bench}/measure.cpp"
+  "${bench}/models.cpp" "${bench}/workloads.cpp")
+set_target_properties(cpu_steps PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/web")
+target_include_directories(cpu_steps PRIVATE "${bench}")
+target_link_libraries(cpu_steps PRIVATE tensorgrad)
+target_link_options(cpu_steps PRIVATE ${TENSORGRAD_WEB_LINK_LEVEL} -sNODERAWFS -sEXIT_RUNTIME)
