@@ -96,7 +96,7 @@ const fileOf = (name) => name.startsWith('/tensorgrad/')
     : path.join(site, name);
 
 const note = (text) => process.stderr.write(`bench: ${text}\n`);
-const withoutPage = (error) => error.message.split('\n')[0].replace(/^page\.evaluate: /, '')
+const withoutPage = (error) => error.message.split('\n')[0].replace(/^page\.\w+: (Error: )?/, '')
   .replace(/^.*\.html\S*: /, '').slice(0, 200);
 
 /** A page with one library: what its first steps gave, or why there are none. */

@@ -242,15 +242,17 @@ void compile_for(const DeviceInfo& device, CompileRequest& request) {
 
 namespace {
 
-// Weights of more elements than this are not stored.
+// Attention with more weights than this stays one launch.
 constexpr std::int64_t kMostAttentionWeights = 1 << 24;
 
 Graph store_attention(const Graph& graph) {
-  return expand_where(graph, [&](const Node& node) {
-    if (node.op->kind != OpKind::kAttention) return false;
+  const auto is_attention = [](const Node& node) { return node.op->kind == OpKind::kAttention; };
+  for (const Node& node : graph.nodes) {
+    if (!is_attention(node)) continue;
     const Shape &q = graph[node.inputs[0]].type.shape, &k = graph[node.inputs[1]].type.shape;
-    return numel(q) / q.back() * k[k.size() - 2] <= kMostAttentionWeights;
-  });
+    if (numel(q) / q.back() * k[k.size() - 2] > kMostAttentionWeights) return graph;
+  }
+  return expand_where(graph, is_attention);
 }
 
 void differentiate(Graph& graph, const CompileRequest& request) {
