@@ -81,7 +81,7 @@ Future<HostTensor> CompiledFunction::call_async(const Feed& inputs, Executor* ex
   return detail::queued(
       impl_, executor, loc,
       [kept = detail::CopiedFeed(inputs)](detail::CompiledFunctionImpl& function) {
-        return detail::only_output(function.run(kept.feed(), {}));
+        return function.call(kept.feed());
       });
 }
 Future<std::map<std::string, HostTensor>> CompiledFunction::download_params_async(

@@ -419,7 +419,8 @@ std::shared_ptr<CompiledFunctionImpl> make_function(ModelFunctions model, TraceF
   });
 }
 
-HostTensor only_output(NamedTensors outputs) {
+HostTensor CompiledFunctionImpl::call(const Feed& inputs) {
+  NamedTensors outputs = run(inputs, {});
   if (outputs.size() != 1) {
     throw UserError("the function has " + std::to_string(outputs.size()) +
                     " outputs, not one; use run()");
@@ -463,7 +464,7 @@ void CompiledFunction::bind_output(const NameRef& output, WGPUBufferImpl* buffer
 std::vector<std::string> CompiledFunction::captures() const { return impl_->captures(); }
 
 HostTensor CompiledFunction::operator()(const Feed& inputs, Loc loc) {
-  return at_line(loc, [&] { return detail::only_output(impl_->run(inputs, {})); });
+  return at_line(loc, [&] { return impl_->call(inputs); });
 }
 
 void CompiledFunction::upload_params(const std::map<std::string, HostTensor>& params,

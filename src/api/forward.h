@@ -11,9 +11,6 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
-// Throws UserError unless there is exactly one.
-HostTensor only_output(NamedTensors outputs);
-
 class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctionImpl> {
  public:
   // With `owners` it shares their parameters and states, its turns are beside theirs, and its calls
@@ -30,6 +27,7 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   [[nodiscard]] Engine& first_engine() { return *first_.engine; }
 
   NamedTensors run(const Feed& inputs, const StepOptions& options);
+  HostTensor call(const Feed& inputs);
   NamedDeviceTensors run_on_device(const Feed& inputs, const StepOptions& options);
   Profile profile(const Feed& inputs, const ProfileOptions& options);
   void abort() { turns_->abort(); }

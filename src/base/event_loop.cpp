@@ -9,8 +9,9 @@
 #include <utility>
 
 // Calls `run` in a turn of its own. Where the engine has JSPI, `run` can be suspended.
+using TgTurn = void (*)();
 EM_JS_DEPS(tensorgrad_next_turn, "$getWasmTableEntry");
-EM_JS(void, tg_js_next_turn, (void (*run)()), {
+EM_JS(void, tg_js_next_turn, (TgTurn run), {
   const entry = getWasmTableEntry(run);
   const call = WebAssembly.promising ? WebAssembly.promising(entry) : entry;
   // Timers are clamped to 4 ms.
