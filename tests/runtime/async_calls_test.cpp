@@ -30,17 +30,17 @@ Tensor small_loss(const Small& net, const Inputs& in) {
   return mse(net.second(tanh(net.first(in["x"]))), in["y"]);
 }
 
-DeviceOptions on_device(const char* kind) {
+DeviceOptions device_of_kind(const char* kind) {
   return {.kind = kind, .threads = 1, .allow_software = true};
 }
 
-CompileOptions on_inputs(DeviceOptions device) {
+CompileOptions options_of_inputs(DeviceOptions device) {
   return {.inputs = {{"x", {4, 3}}, {"y", {4, 2}}},
           .optimizer = optim::Adam{.lr = 0.01},
           .device = std::move(device)};
 }
 
-CompileOptions on_data(DeviceOptions device, Schedule lr = 0.01) {
+CompileOptions options_of_data(DeviceOptions device, Schedule lr = 0.01) {
   return {.dataset = {{"x", {22, 3}}, {"y", {22, 2}}},
           .batch = 4,
           .optimizer = optim::SGD{.lr = std::move(lr)},
@@ -72,8 +72,8 @@ class GameLoop : public Executor {
 };
 
 void expect_the_steps_of_step(const char* kind) {
-  auto queued = compile(Small{}, small_loss, on_inputs(on_device(kind)));
-  auto waited = compile(Small{}, small_loss, on_inputs(on_device(kind)));
+  auto queued = compile(Small{}, small_loss, options_of_inputs(device_of_kind(kind)));
+  auto waited = compile(Small{}, small_loss, options_of_inputs(device_of_kind(kind)));
   std::vector<Future<StepResult>> results;
   for (unsigned i = 0; i < 3; ++i) {
     std::vector<float> x = numbers(12, i), y = numbers(8, 10 + i);
@@ -105,8 +105,8 @@ TEST(AsyncCalls, of_attached_functions_keep_their_place) {
   const auto predict = [](const Small& net, const Inputs& in) { return net.first(in["x"]); };
   const FunctionOptions options = {.inputs = {{"x", {1, 3}}}};
   const std::vector<float> x = numbers(3, 5);
-  auto queued = compile(Small{}, small_loss, on_data(on_device("cpu")));
-  auto waited = compile(Small{}, small_loss, on_data(on_device("cpu")));
+  auto queued = compile(Small{}, small_loss, options_of_data(device_of_kind("cpu")));
+  auto waited = compile(Small{}, small_loss, options_of_data(device_of_kind("cpu")));
   give_data(queued);
   give_data(waited);
   CompiledFunction queued_predict = queued.attach(predict, options);
@@ -130,7 +130,7 @@ TEST(AsyncCalls, of_attached_functions_keep_their_place) {
 TEST(AsyncCalls, device_tensors_are_kept_alive) {
   auto encode =
       compile_function(Small{}, [](const Small&, const Inputs& in) { return in["x"] * 2.0; },
-                       {.inputs = {{"x", {4}}}, .device = on_device("cpu")});
+                       {.inputs = {{"x", {4}}}, .device = device_of_kind("cpu")});
   GameLoop loop;
   Future<HostTensor> doubled = [&] {
     const NamedDeviceTensors held = encode.run_on_device({{"x", std::vector<float>{1, 2, 3, 4}}});
@@ -140,7 +140,7 @@ TEST(AsyncCalls, device_tensors_are_kept_alive) {
 }
 
 TEST(AsyncCalls, errors_come_with_the_future_and_the_line) {
-  auto trainer = compile(Small{}, small_loss, on_inputs(on_device("cpu")));
+  auto trainer = compile(Small{}, small_loss, options_of_inputs(device_of_kind("cpu")));
   const std::vector<float> x = numbers(12, 1), y = numbers(8, 2);
   const int line = __LINE__ + 1;
   Future<StepResult> wrong = trainer.step_async({{"x", x}, {"z", y}});
@@ -158,7 +158,7 @@ TEST(AsyncCalls, errors_come_with_the_future_and_the_line) {
 }
 
 void expect_queued_calls_are_cancelled(const char* kind) {
-  auto trainer = compile(Small{}, small_loss, on_data(on_device(kind)));
+  auto trainer = compile(Small{}, small_loss, options_of_data(device_of_kind(kind)));
   give_data(trainer);
   GameLoop loop;
   Future<std::vector<float>> first = trainer.run_async(2, &loop);
@@ -179,7 +179,7 @@ TEST(AsyncCalls, abort_cancels_those_that_have_not_begun_on_webgpu) {
 
 void expect_a_run_is_ended(const char* kind) {
   constexpr int kEndless = 100'000'000;
-  auto trainer = compile(Small{}, small_loss, on_data(on_device(kind)));
+  auto trainer = compile(Small{}, small_loss, options_of_data(device_of_kind(kind)));
   give_data(trainer);
   std::atomic<bool> begun = false;
   Future<std::vector<float>> endless = trainer.async([&] {
@@ -202,7 +202,7 @@ TEST(AsyncCalls, abort_ends_one_that_has_begun_on_webgpu) { expect_a_run_is_ende
 
 // Between the moment when a call is taken from the queue and its turn.
 TEST(AsyncCalls, abort_is_never_missed) {
-  auto trainer = compile(Small{}, small_loss, on_data(on_device("cpu")));
+  auto trainer = compile(Small{}, small_loss, options_of_data(device_of_kind("cpu")));
   give_data(trainer);
   Future<std::vector<float>> run = trainer.async([&] {
     trainer.abort();
@@ -212,20 +212,20 @@ TEST(AsyncCalls, abort_is_never_missed) {
   EXPECT_EQ(trainer.steps(), 0);
 }
 
-Future<float> train(Trainer<Small>& trainer, int runs) {
+Future<float> train_small(Trainer<Small>& trainer, int runs) {
   float last = 0;
   for (int i = 0; i < runs; ++i) last = (co_await trainer.run_async(4)).back();
   co_return last;
 }
 
 void expect_two_share_a_device(const char* kind) {
-  auto first = compile(Small{}, small_loss, on_data(on_device(kind)));
-  auto second = compile(Small{}, small_loss, on_data(first.same_device(), 0.1));
+  auto first = compile(Small{}, small_loss, options_of_data(device_of_kind(kind)));
+  auto second = compile(Small{}, small_loss, options_of_data(first.same_device(), 0.1));
   give_data(first);
   give_data(second);
-  Future<float> one = train(first, 5), two = train(second, 5);
-  auto alone = compile(Small{}, small_loss, on_data(on_device(kind)));
-  auto faster = compile(Small{}, small_loss, on_data(on_device(kind), 0.1));
+  Future<float> one = train_small(first, 5), two = train_small(second, 5);
+  auto alone = compile(Small{}, small_loss, options_of_data(device_of_kind(kind)));
+  auto faster = compile(Small{}, small_loss, options_of_data(device_of_kind(kind), 0.1));
   give_data(alone);
   give_data(faster);
   EXPECT_EQ(one.get(), alone.run(20).back());
@@ -236,7 +236,7 @@ TEST(AsyncCalls, of_two_trainers_share_a_device_on_webgpu) { expect_two_share_a_
 
 TEST(AsyncCalls, run_on_an_executor_of_the_program) {
   GameLoop loop;
-  auto trainer = compile(Small{}, small_loss, on_data(on_device("cpu")));
+  auto trainer = compile(Small{}, small_loss, options_of_data(device_of_kind("cpu")));
   give_data(trainer);
   const auto here = std::this_thread::get_id();
   std::thread::id ran;
@@ -257,7 +257,7 @@ TEST(AsyncCalls, run_on_an_executor_of_the_program) {
 // The second call is posted to the loop only when the first has ended on its thread.
 TEST(AsyncCalls, keep_their_order_over_executors) {
   GameLoop loop;
-  auto trainer = compile(Small{}, small_loss, on_data(on_device("cpu")));
+  auto trainer = compile(Small{}, small_loss, options_of_data(device_of_kind("cpu")));
   give_data(trainer);
   static_cast<void>(
       trainer.async([] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }));
@@ -269,7 +269,7 @@ TEST(AsyncCalls, keep_their_order_over_executors) {
 
 // A coroutine resumes on the thread that its next call needs.
 TEST(AsyncCalls, can_be_waited_for_on_their_own_thread) {
-  auto trainer = compile(Small{}, small_loss, on_data(on_device("cpu")));
+  auto trainer = compile(Small{}, small_loss, options_of_data(device_of_kind("cpu")));
   give_data(trainer);
   const auto body = [&]() -> Future<std::size_t> {
     co_await trainer.run_async(1);
@@ -284,7 +284,7 @@ TEST(AsyncCalls, destroying_the_trainer_cancels_them) {
   std::optional<Trainer<Small>> trainer = compile(
       Small{},
       [held = std::move(held)](const Small& net, const Inputs& in) { return small_loss(net, in); },
-      on_data(on_device("cpu")));
+      options_of_data(device_of_kind("cpu")));
   give_data(*trainer);
   trainer->async([] {}).get();  // its thread is there
   Future<std::vector<float>> endless = trainer->run_async(100'000'000);
@@ -300,7 +300,7 @@ TEST(AsyncCalls, destroying_the_trainer_cancels_them) {
 TEST(AsyncCalls, other_copies_keep_the_trainer) {
   GameLoop loop;
   std::optional<Trainer<Small>> trainer =
-      compile(Small{}, small_loss, on_data(on_device("cpu")));
+      compile(Small{}, small_loss, options_of_data(device_of_kind("cpu")));
   give_data(*trainer);
   AnyTrainer copy = *trainer;
   Future<std::vector<float>> run = trainer->run_async(2, &loop);
@@ -313,27 +313,27 @@ TEST(AsyncCalls, a_coroutine_can_own_the_trainer) {
   const auto body = []() -> Future<float> {
     // GCC 12 destroys what braces make twice if there is a co_await in the expression.
     Future<Trainer<Small>> compiled =
-        compile_async(Small{}, small_loss, on_inputs(on_device("cpu")));
+        compile_async(Small{}, small_loss, options_of_inputs(device_of_kind("cpu")));
     auto trainer = co_await compiled;
     Future<StepResult> step = trainer.step_async({{"x", numbers(12, 1)}, {"y", numbers(8, 2)}});
     co_return (co_await step).loss;
   };
-  auto trainer = compile(Small{}, small_loss, on_inputs(on_device("cpu")));
+  auto trainer = compile(Small{}, small_loss, options_of_inputs(device_of_kind("cpu")));
   const float expected = trainer.step({{"x", numbers(12, 1)}, {"y", numbers(8, 2)}}).loss;
   for (int i = 0; i < 20; ++i) EXPECT_EQ(body().get(), expected);
 }
 
 TEST(AsyncCalls, compiling_is_one_too) {
-  CompileOptions options = on_inputs(on_device("cpu"));
+  CompileOptions options = options_of_inputs(device_of_kind("cpu"));
   Future<MultiTrainer<Small>> several =
       compile_async(Small{},
                     {{.name = "only",
                       .loss = small_loss,
                       .options = {.inputs = options.inputs, .optimizer = optim::SGD{}}}},
-                    {.device = on_device("cpu")});
+                    {.device = device_of_kind("cpu")});
   Future<CompiledFunction> function =
       compile_function_async(Small{}, [](const Small&, const Inputs& in) { return in["x"] + 1.0; },
-                             {.inputs = {{"x", {2}}}, .device = on_device("cpu")});
+                             {.inputs = {{"x", {2}}}, .device = device_of_kind("cpu")});
   EXPECT_EQ(several.get().objectives(), std::vector<std::string>{"only"});
   EXPECT_EQ(function.get().call_async({{"x", std::vector<float>{1, 2}}}).get().floats(),
             (std::vector<float>{2, 3}));
