@@ -166,9 +166,7 @@ void pair() {
        {"right",
         [](const Pair& net, const Inputs& in) { return tg::mean(tg::abs(net.b(net.a(in["x"])))); },
         {"b.*"},
-        {.dataset = {{"x", {12, 4}}},
-         .batch = 4,
-         .optimizer = tg::optim::SGD{.lr = 0.1}}}},
+        {.dataset = {{"x", {12, 4}}}, .batch = 4, .optimizer = tg::optim::SGD{.lr = 0.1}}}},
       {.seed = 5, .device = {.kind = "cpu"}});
   trainer.upload_data("x", numbers(48, 9));
   std::vector<float> losses;
@@ -182,13 +180,12 @@ void pair() {
 
 // The order of a data loader over 3 epochs.
 void order() {
-  tg::DataLoader loader(
-      10,
-      [](std::int64_t i) {
-        const std::vector<float> one = {static_cast<float>(i)};
-        return tg::NamedTensors{{"i", tg::HostTensor::from({1}, one)}};
-      },
-      {.batch = 4, .drop_last = false, .workers = 0, .seed = 7});
+  tg::DataLoader loader(10,
+                        [](std::int64_t i) {
+                          const std::vector<float> one = {static_cast<float>(i)};
+                          return tg::NamedTensors{{"i", tg::HostTensor::from({1}, one)}};
+                        },
+                        {.batch = 4, .drop_last = false, .workers = 0, .seed = 7});
   std::vector<float> all;
   for (int i = 0; i < 9; ++i) {
     for (const float each : loader.next().fields.at("i").floats()) all.push_back(each);
