@@ -22,25 +22,38 @@ add_custom_command(OUTPUT "${generated}/ops.inc"
   COMMENT "Generating the bindings")
 add_custom_target(tensorgrad_web_generated DEPENDS "${generated}/ops.inc")
 
+# Two modules of the same objects: `tensorgrad` is what training needs, `full` also has language
+# models, tokenizers and the export to ONNX.
 file(GLOB bindings CONFIGURE_DEPENDS "${web}/bindings/*.cpp")
-add_executable(tensorgrad_web EXCLUDE_FROM_ALL ${bindings})
-add_dependencies(tensorgrad_web tensorgrad_web_generated)
-tensorgrad_own_target(tensorgrad_web)
-target_compile_options(tensorgrad_web PRIVATE -Os)
-set_target_properties(tensorgrad_web PROPERTIES OUTPUT_NAME tensorgrad SUFFIX .mjs UNITY_BUILD OFF
-  RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/web")
+add_library(tensorgrad_web_bindings OBJECT EXCLUDE_FROM_ALL ${bindings})
+add_dependencies(tensorgrad_web_bindings tensorgrad_web_generated)
 # Only JavaScript calls what it exports.
 set_source_files_properties("${web}/bindings/exports.cpp" PROPERTIES
   COMPILE_OPTIONS -Wno-missing-prototypes)
-target_include_directories(tensorgrad_web PRIVATE "${web}/bindings" "${generated}")
-target_link_libraries(tensorgrad_web PRIVATE tensorgrad)
-target_link_options(tensorgrad_web PRIVATE ${TENSORGRAD_WEB_LINK_LEVEL} --no-entry
-  -sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker -sEXPORT_NAME=makeModule
-  -sEXPORTED_FUNCTIONS=_malloc,_free -sEXPORTED_RUNTIME_METHODS=HEAPU8
-  -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr -sMALLOC=emmalloc
-  -sJSPI -sJSPI_EXPORTS=tgw_request)
-set_property(TARGET tensorgrad_web APPEND PROPERTY
-  LINK_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/webgpu/browser.js")
+function(tensorgrad_web_module target folder name)
+  file(GLOB own CONFIGURE_DEPENDS "${web}/bindings/${folder}/*.cpp")
+  add_executable(${target} EXCLUDE_FROM_ALL ${own} $<TARGET_OBJECTS:tensorgrad_web_bindings>)
+  add_dependencies(${target} tensorgrad_web_generated)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} SUFFIX .mjs
+    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/web")
+  target_link_options(${target} PRIVATE ${TENSORGRAD_WEB_LINK_LEVEL} --no-entry
+    -sMODULARIZE -sEXPORT_ES6 -sENVIRONMENT=web,worker -sEXPORT_NAME=makeModule
+    -sEXPORTED_FUNCTIONS=_malloc,_free -sEXPORTED_RUNTIME_METHODS=HEAPU8
+    -sINCOMING_MODULE_JS_API=instantiateWasm,print,printErr -sMALLOC=emmalloc
+    -sJSPI -sJSPI_EXPORTS=tgw_request)
+  set_property(TARGET ${target} APPEND PROPERTY
+    LINK_DEPENDS "${PROJECT_SOURCE_DIR}/src/backend/webgpu/browser.js")
+endfunction()
+tensorgrad_web_module(tensorgrad_web_full full full)
+tensorgrad_web_module(tensorgrad_web core tensorgrad)
+add_dependencies(tensorgrad_web tensorgrad_web_full)
+foreach(target IN ITEMS tensorgrad_web_bindings tensorgrad_web_full tensorgrad_web)
+  tensorgrad_own_target(${target})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  target_compile_options(${target} PRIVATE -Os)
+  target_include_directories(${target} PRIVATE "${web}/bindings" "${generated}")
+  target_link_libraries(${target} PRIVATE tensorgrad)
+endforeach()
 
 # What the package is compared with: the same models and ops in C++.
 set(cases "${CMAKE_BINARY_DIR}/web/cases")

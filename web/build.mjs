@@ -23,12 +23,14 @@ const common = {
 };
 await build({ ...common, entryPoints: [join(web, 'src/index.ts')],
   outfile: join(dist, 'tensorgrad.js'), alias: { '#module': join(module, 'tensorgrad.mjs') } });
+// It is loaded on demand.
+await build({ ...common, entryPoints: [join(module, 'full.mjs')], outfile: join(dist, 'full.js') });
 // The worker loads the library's file, so that it is downloaded once.
 await build({ ...common, entryPoints: [join(web, 'src/worker.ts')],
   outfile: join(dist, 'worker.js'), plugins: [{
     name: 'library', setup: (b) => b.onResolve({ filter: /^\.\/index\.js$/ },
       () => ({ path: './tensorgrad.js', external: true })) }] });
-copyFileSync(join(module, 'tensorgrad.wasm'), join(dist, 'tensorgrad.wasm'));
+for (const name of ['tensorgrad.wasm', 'full.wasm']) copyFileSync(join(module, name), join(dist, name));
 copyFileSync(join(web, 'README.md'), join(out, 'README.md'));
 for (const name of ['LICENSE', 'THIRD_PARTY_LICENSES.md'])
   copyFileSync(join(web, '..', name), join(out, name));
@@ -41,17 +43,19 @@ writeFileSync(join(out, 'package.json'), JSON.stringify({
   exports: {
     '.': { types: './dist/types/index.d.ts', default: './dist/tensorgrad.js' },
     './worker.js': './dist/worker.js', './tensorgrad.wasm': './dist/tensorgrad.wasm',
+    './full.wasm': './dist/full.wasm',
   },
   types: './dist/types/index.d.ts', files: ['dist', 'THIRD_PARTY_LICENSES.md'],
   sideEffects: ['./dist/worker.js'], engines: { node: '>=20.16' },
 }, null, 2) + '\n');
 
-let total = 0;
-for (const name of ['tensorgrad.js', 'worker.js', 'tensorgrad.wasm']) {
+const sizes = {};
+for (const name of ['tensorgrad.js', 'worker.js', 'tensorgrad.wasm', 'full.js', 'full.wasm']) {
   const content = readFileSync(join(dist, name));
-  const small = brotliCompressSync(content, {
+  sizes[name] = brotliCompressSync(content, {
     params: { [constants.BROTLI_PARAM_SIZE_HINT]: content.length } }).length;
-  total += small;
-  console.log(`${name}: ${content.length} bytes, ${small} with brotli`);
+  console.log(`${name}: ${content.length} bytes, ${sizes[name]} with brotli`);
 }
-console.log(`together ${total} bytes with brotli`);
+const library = sizes['tensorgrad.js'] + sizes['worker.js'];
+console.log(`to train: ${library + sizes['tensorgrad.wasm']} bytes with brotli; ` +
+  `everything: ${library + sizes['full.js'] + sizes['full.wasm']}`);

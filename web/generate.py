@@ -15,6 +15,8 @@ from pathlib import Path
 
 # Ops that take functions: web/bindings/callbacks.cpp and web/src/callbacks.ts.
 OPS_BY_HAND = {"associative_scan", "checkpoint", "custom_gradient"}
+# Headers of layers that only the full module has.
+LANGUAGE_HEADERS = ("nn/language_model.h", "nn/mamba.h", "nn/quantized.h")
 # Fields that are functions or objects, which web/src/ turns into data. Each has a type in
 # web/src/options.ts, for example CompileOptionsInitial, and a Type<> in web/bindings/convert.h.
 FIELDS_BY_HAND = {
@@ -172,10 +174,15 @@ def method_name(name):
     return "forward" if name == "operator()" else camel(name)
 
 
-def cpp_layer_calls(api):
+def layers_of(api, full):
+    """The layers of the full module alone, or those of both."""
+    return [each for each in api["layers"] if (each["header"] in LANGUAGE_HEADERS) == full]
+
+
+def cpp_layer_calls(layers):
     """The table of what layers compute."""
     lines = []
-    for layer in api["layers"]:
+    for layer in layers:
         for name, overloads in by_name(layer["methods"]).items():
             def expression(function, reads, layer=layer):
                 # The operators of Identity take no location.
@@ -189,10 +196,10 @@ def cpp_layer_calls(api):
     return lines
 
 
-def cpp_layer_makers(api):
+def cpp_layer_makers(layers):
     """The table of constructors of layers."""
     lines = []
-    for layer in api["layers"]:
+    for layer in layers:
         def expression(function, reads, layer=layer):
             location = ["c.location"] if function["location"] else []
             arguments = ", ".join(reads + location)
@@ -406,7 +413,9 @@ def ts_ops(api, docs):
 
 def ts_layers(api, docs):
     """layers.ts."""
-    lines = []
+    full = ", ".join(f"'{flat(each['name'])}'" for each in layers_of(api, True))
+    lines = ["/** @internal Layers that only the full module has. */",
+             f"export const fullLayers: ReadonlySet<string> = new Set([{full}]);"]
     for layer in api["layers"]:
         name = flat(layer["name"])
         lines += docs.comment(layer["doc"])
@@ -544,8 +553,11 @@ def generate(api, cpp, ts):
                "import { Init, Schedule, Optimizer, type Adjustable } from '../make.js';")
     files = {
         cpp / "enums.inc": cpp_enums(api), cpp / "structs.inc": cpp_structs(api),
-        cpp / "ops.inc": cpp_ops(api), cpp / "layer_calls.inc": cpp_layer_calls(api),
-        cpp / "layers.inc": cpp_layer_makers(api),
+        cpp / "ops.inc": cpp_ops(api),
+        cpp / "layer_calls.inc": cpp_layer_calls(layers_of(api, False)),
+        cpp / "layers.inc": cpp_layer_makers(layers_of(api, False)),
+        cpp / "language_layer_calls.inc": cpp_layer_calls(layers_of(api, True)),
+        cpp / "language_layers.inc": cpp_layer_makers(layers_of(api, True)),
         cpp / "schedules.inc": cpp_makers(api["schedules"], "Schedule::"),
         cpp / "inits.inc": cpp_makers(api["inits"], "init::"),
         cpp / "optimizers.inc": cpp_optimizers(api),

@@ -13,7 +13,7 @@ namespace {
 template <class Make>
 auto make_by_name(MakerTable<Make> table, const Value& v, const Where& where) {
   const std::string name(v["make"].text);
-  const Make make = find_maker(table, name, where);
+  const Make make = find_maker({table}, name, where);
   return make(Call(name, v["arguments"].items, source_location(v["file"], v["line"])));
 }
 
@@ -64,7 +64,7 @@ Optimizer Type<Optimizer>::read(const Value& v, const Where& where) {
   if (v.kind != Kind::kObject) where.expected("an optimizer, such as optim.adam()", v);
   const std::string name(v["make"].text);
   if (name == "custom") return traced_optimizer(v, {"the optimizer", where.location});
-  return find_maker(optimizer_makers(), name, where)(v["options"], {name, where.location});
+  return find_maker({optimizer_makers()}, name, where)(v["options"], {name, where.location});
 }
 
 InitFunction Type<InitFunction>::read(const Value& v, const Where& where) {

@@ -65,12 +65,6 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
        function(r).import_weights(FileSource::text(r["bytes"].text),
                                   r.get<ImportOptions>("options", {}), r.location);
      }},
-    {"function.exportOnnx",
-     [](const Request& r, Writer& w) {
-       std::vector<std::byte> bytes;
-       function(r).export_onnx(bytes, r.get<OnnxOptions>("options", {}), r.location);
-       put_bytes(w, bytes);
-     }},
     {"function.profile",
      [](const Request& r, Writer& w) {
        put_profile(w, function(r).profile(read_feed(r["inputs"], r.where("profile")),

@@ -34,7 +34,8 @@ Model::Part make_part(const Value& entry, Loc location) {
         location);
   }
   const Value& layer = entry["layer"];
-  const MakeLayer make = find_maker(layer_makers(), layer.text, {path, location});
+  const MakeLayer make =
+      find_maker({layer_makers(), language_layer_makers()}, layer.text, {path, location});
   return make(Call(layer.text, entry["arguments"].items, location));
 }
 

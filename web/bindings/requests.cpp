@@ -35,7 +35,7 @@ void answer(const Value& message, Writer& result) {
   static const auto known = [] {
     std::unordered_map<std::string_view, Handler> all;
     for (const HandlerTable table :
-         {trainer_handlers(), function_handlers(), loader_handlers(), text_handlers()}) {
+         {trainer_handlers(), function_handlers(), loader_handlers(), full_handlers()}) {
       for (const auto& [name, handler] : table) all.emplace(name, handler);
     }
     return all;

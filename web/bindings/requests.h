@@ -47,7 +47,7 @@ using HandlerTable = std::span<const std::pair<std::string_view, Handler>>;
 HandlerTable trainer_handlers();
 HandlerTable function_handlers();
 HandlerTable loader_handlers();
-HandlerTable text_handlers();
+HandlerTable full_handlers();  // text and ONNX; those of the core module throw or are missing
 
 // Ends the texts that a generator is writing.
 void stop_generator(int id);

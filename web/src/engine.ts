@@ -3,7 +3,7 @@
 // so that the worker runs none of the user's code.
 import { AbortedError, makeError } from './errors.js';
 import { abortHeld, heldWhileHidden } from './hidden.js';
-import { Instance, Status, assets, compileModule } from './instance.js';
+import { Instance, Status, assets, compileModule, type Compiled } from './instance.js';
 import type { Location } from './location.js';
 import { decode, encode } from './wire.js';
 
@@ -128,7 +128,10 @@ export class WorkerEngine implements Engine {
     this.port.fail((error) => this.rejectAll(error));
   }
   /** Requests come after it. */
-  start(module: WebAssembly.Module): void { this.port.postMessage({ module }); }
+  start(compiled: Compiled): void {
+    const fullScript = assets.fullScript && String(assets.fullScript);
+    this.port.postMessage({ compiled, fullScript });
+  }
   listen(f: (event: any) => void): number { return this.listeners.add(f); }
   forget(number: number): void { this.listeners.remove(number); }
   request(message: Uint8Array): Promise<Answer> {
@@ -156,9 +159,10 @@ export function serve(): void {
   const node = (globalThis as any).process?.getBuiltinModule?.('node:worker_threads');
   const port = node?.parentPort ?? globalThis;
   let engine: Promise<LocalEngine>;
-  const receive = async ({ module, id, message, abort }: any) => {
-    if (module) {
-      engine = Instance.create(module).then((instance) => {
+  const receive = async ({ compiled, fullScript, id, message, abort }: any) => {
+    if (compiled) {
+      assets.fullScript = fullScript;
+      engine = Instance.create(compiled).then((instance) => {
         const local = new LocalEngine(instance);
         instance.listener = (number, event) => port.postMessage({ number, event }, [event.buffer]);
         return local;
@@ -182,31 +186,36 @@ export function serve(): void {
 export type EngineKind = 'worker' | 'thread';
 
 /** @internal A tracer in this thread, and the engine that runs what it records. */
-export interface Session { tracer: Instance; engine: Engine }
+export interface Session { tracer: Instance; engine: Engine; full: boolean }
 
-const sessions = new Map<EngineKind, Promise<Session>>();
+const sessions = new Map<string, Promise<Session>>();
 
-/** @internal The session of a kind; by default a worker in a page, else this thread. */
-export function session(kind?: EngineKind): Promise<Session> {
+/**
+ * @internal The session of a kind; by default a worker in a page, else this thread. The core module
+ * serves what does not need the full one, unless the full one is there already.
+ */
+export function session(kind?: EngineKind, needsFull = false): Promise<Session> {
   const wanted = kind ?? (typeof document !== 'undefined' && typeof Worker !== 'undefined'
     ? 'worker' : 'thread');
-  let known = sessions.get(wanted);
+  const full = needsFull || assets.full === true || sessions.has(`full ${wanted}`);
+  const key = full ? `full ${wanted}` : wanted;
+  let known = sessions.get(key);
   if (!known) {
     known = (async () => {
       // The worker loads the library while this thread loads the module.
       const worker = wanted === 'worker' ? new WorkerEngine() : undefined;
       try {
-        const module = await compileModule();
-        worker?.start(module);
-        const tracer = await Instance.create(module);
-        return { tracer, engine: worker ?? new LocalEngine(tracer) };
+        const compiled = await compileModule(full);
+        worker?.start(compiled);
+        const tracer = await Instance.create(compiled);
+        return { tracer, full, engine: worker ?? new LocalEngine(tracer) };
       } catch (error) {
         worker?.close();
         throw error;
       }
     })();
-    known.catch(() => sessions.delete(wanted));
-    sessions.set(wanted, known);
+    known.catch(() => sessions.delete(key));
+    sessions.set(key, known);
   }
   return known;
 }

@@ -2,6 +2,7 @@
 // Compiled functions: programs that run a model without training it.
 import { NeedsTape, ask, session, type Engine, type EngineKind, type Session } from './engine.js';
 import { UserError } from './errors.js';
+import { fullLayers } from './generated/layers.js';
 import type {
   CompileReport, DType, DeviceDescription, DeviceOptions, FunctionOptions, GraphStage, GraphView,
   ImportOptions, OnnxOptions, Profile, ProfileOptions, UploadOptions, WeightSource,
@@ -73,6 +74,11 @@ export function recordFunction(
   return tracer.record(
     model.numbers, { kind, model: model.entries, options: own, file: at[0], line: at[1] },
     specs.map((each) => each.name), f);
+}
+
+/** @internal Whether a model has layers that only the full module has. */
+export function needsFull({ layers }: ModelEntries): boolean {
+  return [...layers].some((each) => fullLayers.has(each));
 }
 
 /** @internal Outputs by name. */
@@ -243,8 +249,9 @@ export async function compileFunction<M extends Module, const I extends InputDec
   spec: FunctionSpec<M, I, R>): Promise<CompiledFunction<I, R>> {
   const at = userLocation(2);
   const { model, forward, inputs, engine, ...options } = spec;
-  const own = await session(engine);
-  return makeFunction(own, model, entriesOf(model), 'compileFunction', {},
+  const entries = entriesOf(model);
+  const own = await session(engine, needsFull(entries));
+  return makeFunction(own, model, entries, 'compileFunction', {},
                       options as FunctionOptions, inputs, forward, at);
 }
 

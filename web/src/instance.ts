@@ -28,29 +28,53 @@ interface Exports {
   };
 }
 
-/** Where the module and the worker are, if not beside the library. Set before the first call. */
-export const assets: { wasm?: string | URL; worker?: string | URL } = {};
+/**
+ * Where the modules and the worker are, if not beside the library. Set before the first call.
+ *
+ * The full module also has language models, tokenizers and the export to ONNX. Models with such
+ * layers and tokenizers load it by themselves; `full: true` loads it always.
+ */
+export const assets: {
+  wasm?: string | URL; worker?: string | URL; fullWasm?: string | URL; fullScript?: string | URL;
+  full?: boolean;
+} = {};
 
-let compiled: Promise<WebAssembly.Module> | undefined;
+/** @internal A module, and whether it is the full one. */
+export interface Compiled { module: WebAssembly.Module; full: boolean }
 
-/** @internal Compiles the module once; a worker receives the result. */
-export function compileModule(): Promise<WebAssembly.Module> {
-  return (compiled ??= (async () => {
-    const url = String(assets.wasm ?? new URL('./tensorgrad.wasm', import.meta.url));
-    const node = (globalThis as any).process?.getBuiltinModule;
-    if (node && !/^https?:/.test(url)) {
-      const path = url.startsWith('file:') ? node('node:url').fileURLToPath(url) : url;
-      return WebAssembly.compile(await node('node:fs/promises').readFile(path));
-    }
-    const response = await fetch(url);
-    if (!response.ok) throw new Error(`tensorgrad: cannot load ${url}: ${response.status}`);
-    if (response.headers.get('content-type') === 'application/wasm')
-      return WebAssembly.compileStreaming(response);
-    return WebAssembly.compile(await response.arrayBuffer());
-  })().catch((error) => {
-    compiled = undefined;  // so that the next call tries again
-    throw error;
-  }));
+const compiled = new Map<boolean, Promise<Compiled>>();
+
+/** @internal Compiles a module once; a worker receives the result. */
+export function compileModule(full: boolean): Promise<Compiled> {
+  const known = compiled.get(full);
+  if (known) return known;
+  const made = (async () => {
+    const url = String(full ? assets.fullWasm ?? new URL('./full.wasm', import.meta.url)
+      : assets.wasm ?? new URL('./tensorgrad.wasm', import.meta.url));
+    return { module: await compileFile(url), full };
+  })();
+  made.catch(() => compiled.delete(full));  // so that the next call tries again
+  compiled.set(full, made);
+  return made;
+}
+
+// A file of its own, which bundlers copy as they copy the module.
+async function fullFactory(): Promise<typeof makeModule> {
+  const url = String(assets.fullScript ?? new URL('./full.js', import.meta.url));
+  return (await import(/* @vite-ignore */ url)).default;
+}
+
+async function compileFile(url: string): Promise<WebAssembly.Module> {
+  const node = (globalThis as any).process?.getBuiltinModule;
+  if (node && !/^https?:/.test(url)) {
+    const path = url.startsWith('file:') ? node('node:url').fileURLToPath(url) : url;
+    return WebAssembly.compile(await node('node:fs/promises').readFile(path));
+  }
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`tensorgrad: cannot load ${url}: ${response.status}`);
+  if (response.headers.get('content-type') === 'application/wasm')
+    return WebAssembly.compileStreaming(response);
+  return WebAssembly.compile(await response.arrayBuffer());
 }
 
 // Stand-ins for JSPI where it is missing: nothing waits there, as there is no WebGPU either.
@@ -87,8 +111,9 @@ export class Instance {
       this.listener(number, this.exports.HEAPU8.slice(at >>> 0, (at >>> 0) + size));
   }
 
-  static async create(module: WebAssembly.Module): Promise<Instance> {
-    const exports: Exports = await withoutJspi(() => makeModule({
+  static async create({ module, full }: Compiled): Promise<Instance> {
+    const make = full ? await fullFactory() : makeModule;
+    const exports: Exports = await withoutJspi(() => make({
       tensorgrad: {},
       print: console.log,
       printErr: console.warn,

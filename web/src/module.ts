@@ -111,7 +111,12 @@ export class Sequential<M extends { forward(x: TensorLike): Tensor } & Module> e
 }
 
 /** @internal A model as C++ reads it, and the numbers of its entries. */
-export interface ModelEntries { readonly entries: object[]; readonly numbers: EntryNumbers }
+export interface ModelEntries {
+  readonly entries: object[];
+  readonly numbers: EntryNumbers;
+  /** Types of its layers. */
+  readonly layers: ReadonlySet<string>;
+}
 
 /** @internal Lists the parts of a model in the order of its fields. */
 export function entriesOf(model: object): ModelEntries {
@@ -150,7 +155,8 @@ export function entriesOf(model: object): ModelEntries {
     open.pop();
   };
   visit(model, '');
-  return { entries, numbers };
+  const layers = new Set(entries.map((each) => (each as { layer?: string }).layer ?? ''));
+  return { entries, numbers, layers };
 }
 
 function holdsParts(value: object): boolean {

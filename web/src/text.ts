@@ -24,7 +24,7 @@ export class Tokenizer {
 
   private static async make(call: string, args: object, { engine }: Where): Promise<Tokenizer> {
     const at = userLocation(3);
-    const own = (await session(engine)).engine;
+    const own = (await session(engine, true)).engine;
     return new Tokenizer(own, await ask(own, `tokenizer.${call}`, at, args));
   }
   /** @internal */
@@ -50,7 +50,7 @@ export class Tokenizer {
     { engine, onProgress, ...options }:
     BpeTrainOptions & Where & { onProgress?: (progress: BpeProgress) => void } = {}):
   Promise<Tokenizer> {
-    const own = (await session(engine)).engine;
+    const own = (await session(engine, true)).engine;
     const number = onProgress && own.listen(onProgress);
     try {
       return await Tokenizer.make('train', { texts, options, onProgress: number },
@@ -138,7 +138,7 @@ export class Generator {
   static async load(bytes: Uint8Array, { engine, ...options }: DecoderOptions & Where = {}):
   Promise<Generator> {
     const at = userLocation(2);
-    const own = (await session(engine)).engine;
+    const own = (await session(engine, true)).engine;
     return new Generator(own, await ask(own, 'generator.load', at, { bytes, options }));
   }
 
@@ -191,7 +191,7 @@ export class TextScorer {
   static async load(bytes: Uint8Array, { engine, ...options }: ScoreOptions & Where = {}):
   Promise<TextScorer> {
     const at = userLocation(2);
-    const own = (await session(engine)).engine;
+    const own = (await session(engine, true)).engine;
     return new TextScorer(own, await ask(own, 'scorer.load', at, { bytes, options }));
   }
   /** Returns the score of all tokens but the first. */

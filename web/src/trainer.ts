@@ -3,7 +3,7 @@
 import { ask, session, type EngineKind, type Session } from './engine.js';
 import { UserError } from './errors.js';
 import {
-  makeFunction, named, recordFunction, type CompiledFunction, type HostTensor, type TensorData,
+  makeFunction, named, needsFull, recordFunction, type CompiledFunction, type HostTensor, type TensorData,
   type Traced,
 } from './function.js';
 import type {
@@ -247,6 +247,10 @@ export class TrainerBase<M extends Module = Module,
   Promise<void> {
     const { losses, shared } = changed ?? { losses: this.losses_, shared: this.shared };
     const entries = entriesOf(model);
+    if (needsFull(entries) && !this.own.full) {
+      throw new UserError('replaceModel: the new model has layers that the core module does not ' +
+        'have: set assets.full = true before the first call of the library');
+    }
     const request = lossesOf(this.own, model, entries, losses, shared, at);
     const generation = ++this.generation;
     // From now on, calls that need a tape for another size record the new model.
@@ -367,10 +371,10 @@ export async function compile(spec: any): Promise<any> {
   const { model, loss, inputs, dataset, engine, objectives, whenHidden = 'continue', ...rest } = spec;
   if (whenHidden !== 'continue' && whenHidden !== 'pause')
     throw new UserError(`compile: whenHidden: expected 'continue' or 'pause', got '${whenHidden}'`);
-  const own = await session(engine);
+  const entries = entriesOf(model);
+  const own = await session(engine, needsFull(entries));
   const heard = rest.recovery?.onRecovery;
   const listener = heard && own.engine.listen(heard);
-  const entries = entriesOf(model);
   const options = listener ? { ...rest, recovery: { ...rest.recovery, onRecovery: listener } } : rest;
   const data = inputSpecs(dataset);
   const losses: Loss[] = objectives === undefined

@@ -65,6 +65,33 @@ test('trains in a worker by default, on the CPU', async () => {
   await opened.close();
 });
 
+test('loads the full module for what needs it', async () => {
+  const opened = await open();
+  const first = site.requests.length;
+  const loaded = () => site.requests.slice(first).map((each) => each.path.replace(/.*\//, ''))
+    .filter((each) => /full|wasm/.test(each)).sort();
+  await opened.call(() => globalThis.train({ steps: 1, device: { kind: 'cpu' } }));
+  assert.deepEqual(loaded(), ['tensorgrad.wasm']);
+  const ids = await opened.call(async () =>
+    [...await (await globalThis.tg.Tokenizer.bytes()).encode('hi')]);
+  assert.deepEqual(ids, [104, 105]);
+  // The script: in the page and in its worker.
+  assert.deepEqual(loaded(), ['full.js', 'full.js', 'full.wasm', 'tensorgrad.wasm']);
+  const losses = await opened.call(async () => {
+    const { LanguageModel, compile, optim } = globalThis.tg;
+    const trainer = await compile({
+      model: new LanguageModel({ vocabSize: 4, dModel: 8, nLayer: 1, layers: ['mamba2'],
+        mamba2: { dState: 4, headDim: 4 } }),
+      loss: (net, { x }) => net.loss(x, x), inputs: { x: { shape: [1, 4], dtype: 'i32' } },
+      optimizer: optim.adam({ lr: 0.01 }), device: { kind: 'cpu' } });
+    const all = [];
+    for (let i = 0; i < 3; ++i) all.push((await trainer.step({ x: [0, 1, 2, 3] })).loss);
+    return all;
+  });
+  assert.ok(losses[2] < losses[0], `${losses}`);
+  await opened.close();
+});
+
 for (const engine of ['worker', 'thread']) {
   test(`trains on WebGPU in a ${engine}`, async () => {
     const opened = await open();

@@ -262,9 +262,17 @@ test('returns the kernels and the memory of the program', async () => {
 });
 
 test('exports to ONNX, with a dynamic size', async () => {
-  const net = await compileFunction({
+  const spec = {
     model: new Mlp(), inputs: { x: [null, 1] },
-    forward: (m, { x }) => tg.reshape(m.forward(x), [x.shape[0]]) });
+    forward: (m, { x }) => tg.reshape(m.forward(x), [x.shape[0]]) };
+  // Only the full module does.
+  const core = await compileFunction(spec);
+  await assert.rejects(core.exportOnnx(), { name: 'UserError', message: /assets\.full = true/ });
+  const trainer = await sine();
+  await assert.rejects(trainer.replaceModel(new tg.LanguageModel({ vocabSize: 3 })),
+                       { name: 'UserError', message: /assets\.full = true/ });
+  tg.assets.full = true;
+  const net = await compileFunction(spec);
   const bytes = await net.exportOnnx({ name: 'mlp' });
   assert.match(new TextDecoder('latin1').decode(bytes), /mlp.*Gemm|MatMul/s);
 });

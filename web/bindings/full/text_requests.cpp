@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Requests about tokenizers and language models.
+// Requests about tokenizers, language models and files of ONNX: not in the core module.
 #include "requests.h"
 
 namespace tensorgrad::web {
@@ -122,7 +122,14 @@ void save_model(const Request& r, Writer& w) {
   put_bytes(w, bytes);
 }
 
+void export_onnx(const Request& r, Writer& w) {
+  std::vector<std::byte> bytes;
+  functions().at(r).function.export_onnx(bytes, r.get<OnnxOptions>("options", {}), r.location);
+  put_bytes(w, bytes);
+}
+
 constexpr std::pair<std::string_view, Handler> kHandlers[] = {
+    {"function.exportOnnx", export_onnx},
     {"tokenizer.fromJson",
      [](const Request& r, Writer& w) {
        put_tokenizer(w, Tokenizer::from_json(r.get<std::string>("json")));
@@ -209,7 +216,7 @@ constexpr std::pair<std::string_view, Handler> kHandlers[] = {
 
 }  // namespace
 
-HandlerTable text_handlers() { return kHandlers; }
+HandlerTable full_handlers() { return kHandlers; }
 
 void stop_generator(int id) {
   if (auto* object = generators().find(id)) *object->stopped = true;

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// What the core module has in place of web/bindings/full/. JavaScript loads the full module for
+// models, tokenizers and generators that need it; see web/src/engine.ts.
+#include "registry.h"
+#include "requests.h"
+
+namespace tensorgrad::web {
+namespace {
+
+void export_onnx(const Request& r, Writer&) {
+  throw UserError(
+      "exportOnnx: the core module does not have it: set assets.full = true before the first call "
+      "of the library",
+      r.location);
+}
+
+constexpr std::pair<std::string_view, Handler> kHandlers[] = {{"function.exportOnnx", export_onnx}};
+
+}  // namespace
+
+HandlerTable full_handlers() { return kHandlers; }
+OpTable language_layers() { return {}; }
+MakerTable<MakeLayer> language_layer_makers() { return {}; }
+void stop_generator(int) {}
+
+}  // namespace tensorgrad::web
