@@ -2,6 +2,8 @@
 // Whether this browser can train, and on which device. Answered without loading the WebAssembly
 // module: what src/backend/webgpu/browser.js would find.
 
+import type { DeviceOptions } from './generated/types.js';
+
 /** Why checkSupport() names the device that it names. */
 export type SupportReason =
   | 'ok' | 'too-old' | 'insecure' | 'no-webgpu' | 'no-jspi' | 'no-adapter' | 'software-adapter'
@@ -11,7 +13,7 @@ export type SupportReason =
 export interface Support {
   /** The device that `device: { kind: 'auto' }` takes; null if the library cannot run at all. */
   device: 'webgpu' | 'cpu' | null;
-  /** 'ok', or why it is not a GPU. */
+  /** 'ok' if it is the wanted device, or why it is not a GPU. */
   reason: SupportReason;
   /** One sentence or two for people who use the page. */
   message: string;
@@ -41,16 +43,20 @@ const exceptions = [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 
 
 /**
  * Returns the device that a trainer would take here, with the reason and a sentence for people.
- * It opens the GPU for a moment, and does not load the WebAssembly module. `allowSoftware` is that
- * of `device`: a GPU in software is taken too. Never throws.
+ * It opens the GPU for a moment, and does not load the WebAssembly module. The options are those of
+ * `device`: with `kind: 'cpu'` the GPU is not asked, and with `allowSoftware` one in software is
+ * taken too. Never throws.
  */
-export async function checkSupport({ allowSoftware = false } = {}): Promise<Support> {
+export async function checkSupport(
+  { kind = 'auto', allowSoftware = false }: Pick<DeviceOptions, 'kind' | 'allowSoftware'> = {}):
+Promise<Support> {
   const answer = (reason: SupportReason, adapter?: string): Support => ({
     device: reason === 'ok' ? 'webgpu' : reason === 'too-old' ? null : 'cpu', reason,
     message: messages[reason], ...(adapter !== undefined && { adapter }) });
   const scope = globalThis as any;
   if (typeof WebAssembly === 'undefined' || ![simd, exceptions].every(
     (each) => WebAssembly.validate(new Uint8Array(each)))) return answer('too-old');
+  if (kind === 'cpu') return { device: 'cpu', reason: 'ok', message: 'Models train on the CPU.' };
   const gpu = scope.navigator?.gpu;
   if (!gpu) return answer(scope.isSecureContext === false ? 'insecure' : 'no-webgpu');
   if (!('Suspending' in WebAssembly)) return answer('no-jspi');

@@ -75,6 +75,12 @@ test('the adapter is named, its device is returned, and software may be allowed'
   assert.equal((await support(software, { allowSoftware: true })).device, 'webgpu');
 });
 
+test('the GPU is not asked if the CPU is wanted', async () => {
+  const gpu = { requestAdapter: () => assert.fail('asked') };
+  const found = await support({ gpu }, { kind: 'cpu' });
+  assert.deepEqual([found.device, found.reason], ['cpu', 'ok']);
+});
+
 test('what node has is validated for real', async () => {
   const { device: kind, reason } = await tg.checkSupport();
   const expected = globalThis.navigator?.gpu ? ['webgpu', 'ok'] : ['cpu', 'no-webgpu'];
