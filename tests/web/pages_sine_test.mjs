@@ -71,7 +71,7 @@ test('settings apply while it trains, on a phone and with the keyboard', async (
 test('says that it trains on the CPU', async () => {
   const page = await site.open('sine');
   await page.state('paused');
-  assert.match(await page.getByRole('alert').textContent(), /WebGPU.* trains on the CPU/);
+  assert.match(await page.getByRole('alert').textContent(), /WebGPU.* models train on the CPU/);
   await page.close();
 });
 
