@@ -24,8 +24,7 @@ Graph expand_where(const Graph& graph, const std::function<bool(const Node& node
 
 Graph expand(const Graph& graph) {
   // An unused gradient may expand to tensors that are too large.
-  return expand_where(dce(graph),
-                      [](const Node& node) { return node.op->kind == OpKind::kMacro; });
+  return expand_where(dce(graph), [](const Node& node) { return node.op->kind == OpKind::kMacro; });
 }
 
 Graph expand_all(const Graph& graph) {
