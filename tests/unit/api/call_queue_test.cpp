@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The order of asynchronous calls, and who waits for them. Without a trainer, so that it can be
-// built with ThreadSanitizer in seconds (docs/testing.md).
+// The order of asynchronous calls, and who waits for them.
 #include "api/call_queue.h"
 
 #include <gtest/gtest.h>
