@@ -15,7 +15,7 @@ RecoveryFunction Type<RecoveryFunction>::read(const Value& v, const Where& where
 
 std::shared_ptr<Device> Type<std::shared_ptr<Device>>::read(const Value& v, const Where& where) {
   const int id = web::read<int>(v["program"], where);
-  if (const auto* trainer = trainers().find(id)) return trainer->trainer.same_device().opened;
+  if (auto* trainer = trainers().find(id)) return trainer->base().same_device().opened;
   if (const auto* function = functions().find(id)) return function->function.same_device().opened;
   throw UserError(where.path + ": the program was freed, or belongs to another engine",
                   where.location);
