@@ -226,13 +226,7 @@ HWY_INLINE Vec<T> maximum(Vec<T> a, Vec<T> b) {
 }
 // What they give for a NaN depends on the machine.
 HWY_INLINE F clamp_number(F a, float lo, float hi) {
-#if HWY_TARGET == HWY_WASM
-  // One instruction each; x86 needs several for WebAssembly's min and max. A NaN stays one.
-  return {
-      hn::Vec<Tag<float>>{wasm_f32x4_pmax(wasm_f32x4_pmin(a.v.raw, set(hi).v.raw), set(lo).v.raw)}};
-#else
   return {hn::Max(hn::Min(a.v, set(hi).v), set(lo).v)};
-#endif
 }
 HWY_INLINE F abs(F a) { return {hn::Abs(a.v)}; }
 HWY_INLINE I abs(I a) { return {hn::Abs(a.v)}; }

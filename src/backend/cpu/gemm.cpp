@@ -49,36 +49,19 @@ void tile(std::int64_t depth, const float* HWY_RESTRICT a, std::int64_t a_row, s
   TG_UNROLL for (int i = 0; i < R; ++i) {
     TG_UNROLL for (int j = 0; j < N; ++j) sum[i][j] = hn::Zero(d);
   }
-  // A step that is not inlined would keep its sums in memory.
-  const auto step = [&](const auto& left_at) HWY_ATTR __attribute__((always_inline)) {
+  const float* row[R];
+  TG_UNROLL for (int i = 0; i < R; ++i) row[i] = kPacked ? a + i : a + i * a_row;
+  const auto step = [&](std::int64_t at) HWY_ATTR {
     V right[N];
     TG_UNROLL for (int j = 0; j < N; ++j) right[j] = hn::LoadU(d, b + j * kLanes);
     TG_UNROLL for (int i = 0; i < R; ++i) {
-      const V left = hn::Set(d, *left_at(i));
+      const V left = hn::Set(d, row[i][at]);
       TG_UNROLL for (int j = 0; j < N; ++j) sum[i][j] = hn::MulAdd(left, right[j], sum[i][j]);
     }
     b += b_k;
   };
-  std::int64_t k = 0;
-  // WebAssembly pays for each address that is not a pointer with a constant offset.
-  constexpr bool kWasm = HWY_TARGET == HWY_WASM;
-  if (kPacked || (kWasm && a_row == 1)) {
-    for (; k < depth; ++k, a += kPacked ? kRows : a_k) {
-      step([&](int i) HWY_ATTR { return a + i; });
-    }
-  } else {
-    const float* row[R];
-    TG_UNROLL for (int i = 0; i < R; ++i) row[i] = a + i * a_row;
-    if constexpr (kWasm) {
-      for (; a_k == 1 && k + 4 <= depth; k += 4) {
-        TG_UNROLL for (int s = 0; s < 4; ++s) step([&](int i) HWY_ATTR { return row[i] + s; });
-        TG_UNROLL for (int i = 0; i < R; ++i) row[i] += 4;
-      }
-    }
-    for (std::int64_t at = 0; k < depth; ++k, at += a_k) {
-      step([&](int i) HWY_ATTR { return row[i] + at; });
-    }
-  }
+  // One call: a step that is not inlined would keep its sums in memory.
+  for (std::int64_t k = 0, at = 0; k < depth; ++k, at += kPacked ? kRows : a_k) step(at);
   TG_UNROLL for (int i = 0; i < R; ++i) {
     TG_UNROLL for (int j = 0; j < N; ++j) {
       float* out = c + i * ldc + j * kLanes;

@@ -28,11 +28,9 @@ HWY_INLINE std::int64_t width() { return static_cast<std::int64_t>(hn::Lanes(Cha
 // Within [-127, 128]; a NaN stays one. Of two that cannot be compared x86 takes the second, ARM the
 // number.
 HWY_INLINE F within_exponents(F x) {
-  [[maybe_unused]] const F least = set(-127.0F), most = set(128.0F);
+  const F least = set(-127.0F), most = set(128.0F);
 #if HWY_ARCH_X86
   return {hn::Min(most.v, hn::Max(least.v, x.v))};
-#elif HWY_TARGET == HWY_WASM
-  return clamp_number(x, -127.0F, 128.0F);
 #else
   return where(x < least, least, where(x > most, most, x));
 #endif
