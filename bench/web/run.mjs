@@ -97,7 +97,7 @@ const fileOf = (name) => name.startsWith('/tensorgrad/')
 
 const note = (text) => process.stderr.write(`bench: ${text}\n`);
 const withoutPage = (error) => error.message.split('\n')[0].replace(/^page\.\w+: (Error: )?/, '')
-  .replace(/^.*\.html\S*: /, '').slice(0, 200);
+  .replace(/^.*\.html\S*: /, '').replace(/^Timeout .*/, `no first step within ${limit} s`).slice(0, 200);
 
 /** A page with one library: what its first steps gave, or why there are none. */
 async function openPage(server, browser, library, workload, device, engine = 'worker') {
@@ -136,10 +136,10 @@ async function measured(server, workload, device) {
     }
     if (device === 'webgpu') {
       // Calls of the worker cannot be counted from the page.
-      const counted = library === 'tensorgrad'
-        ? (await openPage(server, browser, library, workload, device, 'thread')).page : page;
-      line.calls = await counted.call(() => globalThis.count());
-      if (counted !== page) await counted.close();
+      const { page: counted } = library === 'tensorgrad'
+        ? await openPage(server, browser, library, workload, device, 'thread') : { page };
+      line.calls = await counted?.call(() => globalThis.count());
+      if (counted !== page) await counted?.close();
     }
     open.push({ page, line, browser });
     note(`${workload}, ${device}, ${library}: first step ${first.first.toFixed(0)} ms, losses ${

@@ -29,8 +29,8 @@ export function section({ date, cpu, cores, browser, versions, rounds, seconds, 
       Number.isFinite(ours) && Number.isFinite(best) ? (ours / best).toFixed(2) : none];
   });
   const parts = [`Measured ${date} on ${cores} cores of an ${cpu}, in ${browser}; jax-js ${
-    versions['@jax-js/jax']}, TensorFlow.js ${versions['@tensorflow/tfjs-core']}. ${rounds} rounds of ${
-    seconds} s. Ratios are ours over the fastest peer.\n`];
+    versions['@jax-js/jax']}, TensorFlow.js ${versions['@tensorflow/tfjs-core']}. ${
+    rounds === 1 ? '1 round' : `${rounds} rounds`} of ${seconds} s. Ratios are ours over the fastest peer.\n`];
   const add = (title, head, chosen, show, value) => {
     if (chosen.length)
       parts.push(`**${title}**\n`, table([head, ...libraries, 'ratio'], rows(chosen, show, value)));
@@ -48,8 +48,8 @@ export function section({ date, cpu, cores, browser, versions, rounds, seconds, 
       (line) => milliseconds(line.first), (line) => line.first);
     if (chosen.some((line) => line.calls)) {
       add('Launches / submits / buffers written / bind groups made, per step', 'workload', chosen,
-        ({ calls }) => ['dispatchWorkgroups', 'submit', 'writeBuffer', 'createBindGroup']
-          .map((name) => calls[name] ?? 0).join(' / '), ({ calls }) => calls.dispatchWorkgroups);
+        ({ calls }) => (calls ? ['dispatchWorkgroups', 'submit', 'writeBuffer', 'createBindGroup']
+          .map((name) => calls[name] ?? 0).join(' / ') : none), ({ calls }) => calls?.dispatchWorkgroups);
     }
     add(`${where}: kB that the page loads, raw / gzip / brotli`, 'workload', chosen.slice(0, libraries.length),
       ({ bytes }) => kilobytes(bytes), ({ bytes }) => bytes.brotli);
