@@ -4,16 +4,17 @@
 #ifdef __EMSCRIPTEN__
 
 #include <emscripten/em_js.h>
+#include <emscripten/emscripten.h>
 
 #include <deque>
 #include <utility>
 
-// Calls `run` in a turn of its own. Where the engine has JSPI, `run` can be suspended.
-using TgTurn = void (*)();
-EM_JS_DEPS(tensorgrad_next_turn, "$getWasmTableEntry");
-EM_JS(void, tg_js_next_turn, (TgTurn run), {
-  const entry = getWasmTableEntry(run);
-  const call = WebAssembly.promising ? WebAssembly.promising(entry) : entry;
+// Calls tg_run_posted() as a separate task. If the engine has JSPI, it can be suspended. It is
+// called by its export: a pointer would need the function table, which V8's heap queries cannot
+// read.
+EM_JS(void, tg_js_next_task, (), {
+  const run = wasmExports["tg_run_posted"];
+  const call = WebAssembly.promising ? WebAssembly.promising(run) : run;
   // Timers are clamped to 4 ms.
   const {port1, port2} = new MessageChannel();
   port1.onmessage = () => {
@@ -28,9 +29,9 @@ namespace {
 
 struct Loop {
   std::deque<std::function<void()>> queue;
-  bool asked = false;    // for a turn
-  bool running = false;  // in a turn of its own
-  int suspended = 0;     // calls that are; their end asks for a turn
+  bool asked = false;    // for a task
+  bool running = false;  // a posted function, as a task
+  int suspended = 0;     // calls that are; their end asks for a task
 };
 
 // Never destroyed: functions may be posted when static objects go.
@@ -39,29 +40,18 @@ Loop& loop() {
   return only;
 }
 
-void take_turn();
-
-void ask_for_turn() {
+void ask_for_task() {
   Loop& all = loop();
   if (all.queue.empty() || all.asked || all.running || all.suspended > 0) return;
   all.asked = true;
-  tg_js_next_turn(take_turn);
-}
-
-void take_turn() {
-  Loop& all = loop();
-  all.asked = false;
-  all.running = true;
-  run_posted();
-  all.running = false;
-  ask_for_turn();
+  tg_js_next_task();
 }
 
 }  // namespace
 
 void post_to_event_loop(std::function<void()> work) {
   loop().queue.push_back(std::move(work));
-  ask_for_turn();
+  ask_for_task();
 }
 
 bool run_posted() {
@@ -76,9 +66,21 @@ bool run_posted() {
 SuspendedCall::SuspendedCall() { ++loop().suspended; }
 SuspendedCall::~SuspendedCall() {
   --loop().suspended;
-  ask_for_turn();
+  ask_for_task();
 }
 
 }  // namespace tensorgrad
+
+extern "C" {
+void tg_run_posted();
+EMSCRIPTEN_KEEPALIVE void tg_run_posted() {
+  tensorgrad::Loop& all = tensorgrad::loop();
+  all.asked = false;
+  all.running = true;
+  tensorgrad::run_posted();
+  all.running = false;
+  tensorgrad::ask_for_task();
+}
+}
 
 #endif

@@ -11,14 +11,14 @@
 
 namespace tensorgrad {
 
-// Runs `work`, which does not throw but may be suspended, in a turn of its own.
+// Runs `work` later as a separate task. It must not throw, and may be suspended.
 void post_to_event_loop(std::function<void()> work);
 
-// Runs the first function that was posted in the caller's turn. False if there is none, or if a
+// Runs the first posted function within the caller's task. Returns false if there is none, or if a
 // call is suspended.
 bool run_posted();
 
-// A call of this program is suspended as long as this lives.
+// While it lives, a call of this program counts as suspended.
 class SuspendedCall {
  public:
   SuspendedCall();
