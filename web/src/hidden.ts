@@ -17,6 +17,9 @@ export function pauseWhenHidden(engine: object, id: number): void {
   waiting.get(engine)!.set(id, new Set());
 }
 
+/** @internal Forgets a trainer. */
+export function forgetHidden(engine: object, id: number): void { waiting.get(engine)?.delete(id); }
+
 /** @internal A promise that a call must wait for, if it must. */
 export function heldWhileHidden(engine: object, call: string, id: number): Promise<void> | undefined {
   const held = training.test(call) ? waiting.get(engine)?.get(id) : undefined;

@@ -10,7 +10,7 @@ import type {
   CompileOptions, CompileReport, DeviceOptions, FunctionOptions, ImportOptions, Recovery, ResetOptions,
   TrainerOptions, UploadOptions,
 } from './generated/types.js';
-import { pauseWhenHidden, type WhenHidden } from './hidden.js';
+import { forgetHidden, pauseWhenHidden, type WhenHidden } from './hidden.js';
 import type { DataLoader } from './loader.js';
 import { type Location, userLocation } from './location.js';
 import type { Optimizer } from './make.js';
@@ -39,7 +39,7 @@ export interface TrainingSpec<M extends Module, I extends InputDeclarations,
   engine?: EngineKind;
   /**
    * What happens to step(), tryStep(), run() and submit() while the page is hidden. 'continue', the
-   * default: nothing. 'pause': those that are called meanwhile begin when the page is visible again.
+   * default: nothing. 'pause': calls on a hidden page wait until it is visible again.
    * Other calls, such as save(), do not wait for them.
    */
   whenHidden?: WhenHidden;
@@ -273,6 +273,7 @@ export class TrainerBase<M extends Module = Module,
   /** Frees the program and its buffers. Attached functions stay. */
   async free(): Promise<void> {
     await this.ask('free');
+    forgetHidden(this.own.engine, this.info.id);
     if (this.listener) this.own.engine.forget(this.listener);
   }
 }
@@ -383,8 +384,14 @@ export async function compile(spec: any): Promise<any> {
       name, loss: each, params, options: of, specs: inputSpecs(its),
       data: of.batch === undefined ? [] : data }));
   const shared = objectives === undefined ? undefined : options;
-  const info = await ask(own.engine, 'compile', at, {
-    model: entries.entries, ...lossesOf(own, model, entries, losses, shared, at) });
+  let info: TrainerInfo;
+  try {
+    info = await ask(own.engine, 'compile', at, {
+      model: entries.entries, ...lossesOf(own, model, entries, losses, shared, at) });
+  } catch (error) {
+    if (listener) own.engine.forget(listener);
+    throw error;
+  }
   if (whenHidden === 'pause') pauseWhenHidden(own.engine, info.id);
   const all = [own, info, entries, model, losses, shared, at, listener] as const;
   return shared ? new MultiTrainer(...all) : new Trainer(...all);
