@@ -42,8 +42,9 @@ std::shared_ptr<Impl> handle_of(std::shared_ptr<Impl> impl) {
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
     ~Owner() {
-      impl->turns().abort();
-      impl->turns().calls().wait_for(&impl->turns());
+      Turns& turns = *impl->turns();
+      turns.abort();
+      turns.calls().wait_for(&turns);
     }
     std::shared_ptr<Impl> impl;
   };
@@ -55,7 +56,7 @@ std::shared_ptr<Impl> handle_of(std::shared_ptr<Impl> impl) {
 template <class Impl>
 void queue_call_of(Impl& impl, std::shared_ptr<FutureBase> state, std::function<void()> run,
                    Executor* executor, const SourceLocation& location) {
-  auto turns = impl.shared_turns();
+  auto turns = impl.turns();
   auto queued = [turns, made = CallTime(*turns), future = state, run = std::move(run), location] {
     if (!made.aborted()) return made.during(run);
     future->set_error(std::make_exception_ptr(AbortedError("the call was aborted", location)));

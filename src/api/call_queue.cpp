@@ -6,14 +6,6 @@
 #include "base/threads.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
-namespace {
-
-std::shared_ptr<Executor> unowned(Executor& executor) {
-  return {std::shared_ptr<void>(), &executor};
-}
-
-}  // namespace
-
 void CallQueue::push(Call call, Executor* executor) {
   bool first = false;
   {

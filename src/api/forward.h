@@ -31,8 +31,7 @@ class CompiledFunctionImpl : public std::enable_shared_from_this<CompiledFunctio
   NamedDeviceTensors run_on_device(const Feed& inputs, const StepOptions& options);
   Profile profile(const Feed& inputs, const ProfileOptions& options);
   void abort() { turns_->abort(); }
-  [[nodiscard]] Turns& turns() const { return *turns_; }
-  [[nodiscard]] const std::shared_ptr<Turns>& shared_turns() const { return turns_; }
+  [[nodiscard]] const std::shared_ptr<Turns>& turns() const { return turns_; }
   void bind(const std::string& name, bool output, WGPUBufferImpl* native);
   void upload_params(const std::map<std::string, HostTensor>& params, bool partial);
   void load(const FileSource& source, WeightSource weights);

@@ -26,8 +26,7 @@ class TrainerImpl : public std::enable_shared_from_this<TrainerImpl> {
   [[nodiscard]] std::vector<std::string> names() const;
 
   void abort() { turns_->abort(); }
-  [[nodiscard]] Turns& turns() const { return *turns_; }
-  [[nodiscard]] const std::shared_ptr<Turns>& shared_turns() const { return turns_; }
+  [[nodiscard]] const std::shared_ptr<Turns>& turns() const { return turns_; }
   void upload_data(const std::string& name, const HostView& values);
   void bind_data(const std::string& name, WGPUBufferImpl* native);
   void add_loader(const std::string& name, const std::shared_ptr<LoaderImpl>& loader);

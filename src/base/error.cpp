@@ -48,7 +48,6 @@ void Error::rebuild() {
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI
 
-// Opened as in the header: clang mangles a function by how its namespace was opened.
 namespace tensorgrad::inline TENSORGRAD_ABI::detail {
 
 void throw_moved_from(const char* what) {

@@ -234,7 +234,7 @@ Shader Contraction::write_by_blocks() {
   const auto name = [](const char* what, int i) { return what + std::to_string(i); };
   // The row of ones comes after all others.
   for (int i = 0; i < per_m; ++i) {
-    scope.line("let at" + std::to_string(i) + " = min(row + " + u32_literal(i) + ", " +
+    scope.line("let " + name("at", i) + " = min(row + " + u32_literal(i) + ", " +
                u32_literal(rows() - 1) + ")" +
                (window_.first > 0 ? " + " + u32_literal(window_.first) : "") + ";");
     const bool apart = launch_.ones_row && window_.end() < launch_.m;

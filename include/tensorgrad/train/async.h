@@ -17,8 +17,7 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 /// Runs functions, later or on other threads. Derive from it to use the threads or the event loop
-/// of an application. It must run all functions that are posted, also those of calls that were
-/// cancelled.
+/// of an application. It must run all posted functions, including those of cancelled calls.
 class Executor {
  public:
   Executor() = default;
@@ -34,8 +33,8 @@ class Executor {
   virtual bool run_one() { return false; }
 };
 
-/// An executor with threads of its own. A function that waits for a later one runs it itself. The
-/// destructor waits for the queued functions, unless one of them calls it.
+/// An executor with its own threads. A function that waits for a queued one runs it on its thread.
+/// The destructor waits for the queued functions, unless one of them calls it.
 class ThreadExecutor : public Executor {
  public:
   /// Starts `threads` threads, at least 1. Throws UserError if it is less, or if threads cannot be
@@ -54,12 +53,17 @@ class ThreadExecutor : public Executor {
 /// Returns the executor that async() and compile_async() use by default. It has two threads and is
 /// never destroyed.
 ///
-/// In browsers it is the event loop of the page or worker: functions run one after another, each
-/// in a turn of its own, and a function that waits for the GPU lets the event loop go on. A
-/// function that is posted while the program waits runs when that is over.
+/// In browsers it is the event loop of the page or worker. Each function runs as a separate task.
+/// While one waits for the GPU, the event loop continues to handle events, but starts no other
+/// function of this executor.
 Executor& default_executor();
 
 namespace detail {
+
+// Returns a pointer to an executor of the caller, who keeps it alive.
+inline std::shared_ptr<Executor> unowned(Executor& executor) {
+  return {std::shared_ptr<void>(), &executor};
+}
 
 // What a Future and the call that completes it share. The call sets a result or an error, then
 // calls complete().
@@ -72,7 +76,7 @@ class FutureBase {
   // Runs `then` on completion, at once if that is past.
   void on_ready(std::function<void()> then);
   void set_error(std::exception_ptr error) { error_ = std::move(error); }
-  // The call has been posted to its executor: whoever waits looks for it there.
+  // Tells threads that wait that the call was posted to its executor, so that they can run it.
   void posted();
   // Marks the result as there, and runs what waits for it.
   void complete();
@@ -245,8 +249,7 @@ template <class Work>
 auto async(Work work, Executor& executor = default_executor()) {
   using Result = std::decay_t<std::invoke_result_t<Work&>>;
   auto call = detail::prepare_call<Result>(std::move(work));
-  // The executor is the caller's.
-  call.state->set_executor(std::shared_ptr<Executor>(std::shared_ptr<void>(), &executor));
+  call.state->set_executor(detail::unowned(executor));
   executor.post([state = call.state, run = std::move(call.run)] {
     run();
     state->complete();
