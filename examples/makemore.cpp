@@ -40,7 +40,8 @@ void show(const sample::Options& options, const std::vector<float>& chances,
     return letter == 0 ? std::string("|") : std::string(1, letter_of(letter));
   };
   sample::Drawing drawing(760, kTop + kLetters * kCell + 20);
-  drawing.text(20, 32, "How a name goes on after its first letter", {.size = 16, .bold = true});
+  drawing.text(20, 32, "Probability of the second letter of a name, by the first",
+               {.size = 16, .bold = true});
   drawing.text(20, 54, "Row: the first letter. Column: the next. |: begin or end of the name.",
                {.color = "#495057"});
   for (int i = 0; i < kLetters; ++i) {

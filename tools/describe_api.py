@@ -30,7 +30,8 @@ LAYER_HEADERS = ("nn/",)
 
 # Structs that calls outside of traced functions take or return.
 HOST_STRUCTS = (
-    "CompileOptions", "FunctionOptions", "TrainerOptions", "LoaderOptions", "LoaderState", "UploadOptions", "ResetOptions", "ImportOptions",
+    "CompileOptions", "FunctionOptions", "TrainerOptions", "LoaderOptions", "LoaderState",
+    "UploadOptions", "ResetOptions", "ImportOptions",
     "OnnxOptions", "ProfileOptions", "CompileReport", "Recovery", "Profile", "GraphView", "DeviceDescription",
     "EncodeOptions", "DecodeOptions", "BpeOptions", "BpeTrainOptions", "BpeProgress", "GraphStage",
     "lm::SamplingOptions", "lm::GenerateOptions", "lm::DecoderOptions", "lm::Completion",

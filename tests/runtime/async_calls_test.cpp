@@ -224,11 +224,11 @@ void expect_two_share_a_device(const char* kind) {
   give_data(first);
   give_data(second);
   Future<float> one = train_small(first, 5), two = train_small(second, 5);
-  auto alone = compile(Small{}, small_loss, options_of_data(device_of_kind(kind)));
+  auto waited = compile(Small{}, small_loss, options_of_data(device_of_kind(kind)));
   auto faster = compile(Small{}, small_loss, options_of_data(device_of_kind(kind), 0.1));
-  give_data(alone);
+  give_data(waited);
   give_data(faster);
-  EXPECT_EQ(one.get(), alone.run(20).back());
+  EXPECT_EQ(one.get(), waited.run(20).back());
   EXPECT_EQ(two.get(), faster.run(20).back());
 }
 TEST(AsyncCalls, of_two_trainers_share_a_device_on_cpu) { expect_two_share_a_device("cpu"); }

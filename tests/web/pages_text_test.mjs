@@ -24,7 +24,7 @@ async function enter(page, text) {
   await page.state('paused');
 }
 
-test('a Mamba learns a text, and goes on after a reload', async () => {
+test('a Mamba learns a text, and resumes after a reload', async () => {
   const page = await site.open('text', `${small}&steps=120`);
   await page.state('paused');
   await enter(page, rhyme);

@@ -52,7 +52,7 @@ export const device = {
   kind: parameters.get('device') ?? 'auto', allowSoftware: parameters.get('device') === 'webgpu',
 };
 
-/** Option of compile(): the page says that it lost its GPU, and goes on. */
+/** Option of compile(): the page reports a lost GPU, and training continues. */
 export const recovery = {
   onRecovery: ({ snapshotStep, repeatedSteps }: Recovery) => message(
     `The GPU was lost and has come back. Repeated ${repeatedSteps} steps from step ${snapshotStep}.`, 'note'),
@@ -360,7 +360,7 @@ export class Run<T extends Trains> {
       await storage.write(this.file,
                           packed({ settings, state: this.spec.state!.get() }, await trainer.save()));
       this.resume.disabled = false;
-      message(`Saved at step ${this.steps}. Resume continues from here, also after a reload.`, 'note');
+      message(`Saved at step ${this.steps}. Resume continues from here, even after a reload.`, 'note');
     });
   }
 

@@ -95,7 +95,7 @@ test('errors of optimizers', async () => {
     { name: 'UserError', message: /only an optimizer/ });
 });
 
-test('a loader reads ahead, retries and goes on from a checkpoint', async () => {
+test('a loader reads ahead, retries and resumes from a checkpoint', async () => {
   const asked = [];
   let broken = false;
   const make = (prefetch) => new tg.DataLoader(16, async (i, epoch) => {

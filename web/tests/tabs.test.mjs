@@ -37,13 +37,13 @@ test('trainers share a device, and pages train at once: to the same bits', async
       engine: 'thread', device: first.sameDevice(), model: new tg.Linear(3, 1),
       forward: (net, { x }) => net.forward(x), inputs: { x: [4, 3] } });
     const both = await Promise.all([losses(first, 20), losses(second, 20)]);
-    const alone = await losses(await made({ engine: 'worker' }), 20);
+    const single = await losses(await made({ engine: 'worker' }), 20);
     await predict.call({ x: batch(0).x });
-    return { both, alone, opened, device: second.device };
+    return { both, single, opened, device: second.device };
   })));
   assert.equal(one.opened, 1);
   assert.match(one.device, /webgpu .*shared/);
-  for (const each of [...one.both, ...two.both, two.alone]) assert.deepEqual(each, one.alone);
+  for (const each of [...one.both, ...two.both, two.single]) assert.deepEqual(each, one.single);
   await Promise.all(pages.map((page) => page.close()));
 });
 
