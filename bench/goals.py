@@ -219,7 +219,7 @@ GOALS = [
     Goal("cold start of addition, CPU, over PyTorch", probes("addition", "PyTorch", "start_to_first_step_s"), 0.05),
     Goal("resident memory of char-gpt-small, CPU, over LibTorch",
          probes("char-gpt-small", "LibTorch", "peak_rss_bytes"), 0.3),
-    Goal("a step beside a busy core over one alone, CPU", beside_a_busy_core, 2.5),
+    Goal("slowdown of a step by a busy core, CPU", beside_a_busy_core, 2.5),
     Goal("compiling addition, CPU", compiling("addition", CPU), 150, unit="ms"),
     Goal("mamba1, CPU, over PyTorch eager", steps("mamba1", CPU, "PyTorch", "eager"), 0.25),
     Goal("mamba1, CPU, over JAX", steps("mamba1", CPU, "JAX"), 1.0),

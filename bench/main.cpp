@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   app.add_option("--only", only,
                  "names to run: mlp-sin, fashion-mlp, fashion-cnn, mnist-cnn, addition, char-gpt "
                  "(char-gpt-small on the CPU), mamba1, mamba-130m (on a GPU), "
-                 "gemm, memory, packed, decode (default: all)")
+                 "gemm, memory, packed, serve, decode (default: all)")
       ->delimiter(',');
   app.add_option("--device", options.devices,
                  "cpu, webgpu (default: cpu, and webgpu where there is a GPU)")
@@ -88,6 +88,7 @@ int main(int argc, char** argv) {
     for (const std::string& device : options.devices) {
       if (wanted("memory")) tensorgrad::bench::memory(options, device);
       if (wanted("packed")) tensorgrad::bench::packed(options, device);
+      if (wanted("serve")) tensorgrad::bench::serve(options, device);
       if (wanted("decode")) tensorgrad::bench::decode(options, device);
     }
   } catch (const std::exception& error) {

@@ -163,7 +163,7 @@ Workload assembled(Setup setup, Model model, Loss loss) {
   const Clock::time_point start = Clock::now();
   const Trainer<Model> made = compile(std::move(model), loss, options);
   const std::chrono::duration<double, std::milli> spent = Clock::now() - start;
-  AnyTrainer trainer = made;  // it keeps the model alive
+  AnyTrainer trainer = made;  // keeps the model alive  NOLINT(cppcoreguidelines-slicing)
   if (on_device) {
     for (const Column& column : setup.columns)
       trainer.upload_data(column.spec.name, column.first(setup.rows));
@@ -254,10 +254,10 @@ InputSpec Column::shaped(std::int64_t rows) const {
   return shaped;
 }
 
-Feed Workload::feed() const {
-  Feed feed;
+FeedView Workload::feed() const {
+  FeedView feed;
   if (feeding == Feeding::kDevice) return feed;
-  for (const Column& column : columns) feed.emplace(column.spec.name, column.first(batch));
+  for (const Column& column : columns) feed.add(column.spec.name, column.first(batch));
   return feed;
 }
 

@@ -48,7 +48,7 @@ class Workload {
   // One step, or steps_at_once of them where the data lie on the device.
   void go();
   // What a step is given by the host.
-  [[nodiscard]] Feed feed() const;
+  [[nodiscard]] FeedView feed() const;
   [[nodiscard]] std::int64_t parameters() const;
 };
 

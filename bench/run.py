@@ -272,7 +272,7 @@ class Bench:
                              round=turn)
         for turn in range(self.args.rounds):
             for device in self.args.devices:
-                self.measure(self.ours("--device", device, "--only", "packed,decode"), round=turn)
+                self.measure(self.ours("--device", device, "--only", "packed,serve,decode"), round=turn)
 
     def sizes(self):
         if (self.args.build / "examples" / "mlp_sin").exists():

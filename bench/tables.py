@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Measurements as JSON lines to Markdown tables, and the tables into docs/benchmarks.md.
+"""Turns JSON lines of measurements into Markdown tables, and writes them into pages.
 
   tables.py FILE...                              prints the tables of the lines in these files
   tables.py FILE... --update PAGE --section NAME puts them between that section's markers
+  tables.py FILE... --tables ratios,probes       only these tables, for docs/benchmarks.md
 
-A line that has `run` says where, when and with which command the lines behind it were measured
-(bench/run.py writes it); each of them is printed, so a page made from several runs needs no typing.
-Of several lines of one thing (rounds), the median counts. goals.py has the goals that head the tables.
+All tables of a run belong in a page of bench/results/, some of them in docs/benchmarks.md. A line that has `run` says
+where, when and with which command the lines behind it were measured (bench/run.py writes it). Each of them is
+printed, so a page made from several runs needs no typing; with --tables, in one line for all of them. Of several
+lines of one thing (rounds), the median counts. goals.py has the goals that head the tables.
 """
 
 import argparse
@@ -48,7 +50,7 @@ def check_parameters(lines):
 
 def reached(lines):
     rows = goals.rows(lines)
-    return "### Goals\n\nWhat these lines say of them; of several things the least and the most, and each that " \
+    return "### Goals\n\nOf several things, the minimum and the maximum, and each that " \
         "misses.\n\n" + table(["workload", "ours over the best peer", "goal", "met?"], rows) if rows else ""
 
 
@@ -70,7 +72,8 @@ def own_steps(lines):
 
     def cell(values, key):
         return number(values[key]) if key in values else ""
-    return "### Steps\n\n" + ("Encoding, submitting and waiting are the host's, microseconds a step on average.\n\n"
+    return "### Steps\n\n" + ("Encoding, submitting and waiting are times of the host, in microseconds per step on "
+                              "average.\n\n"
                               if host else "") + table(
         ["workload", "device", "mode", "us a step", *host, "launches", "peak bytes", "passes, ms", "compile, ms"],
         [[key[0], device_text(line), key[1], number(times[key]), *(cell(of_lines, key) for of_lines in host.values()),
@@ -126,7 +129,7 @@ def every_peer(names, times):
             found = [us for key, us in times.items() if key[:3] == (name, who, mode)]
             row.append(number(min(found)) if found else "")
         rows.append(row)
-    return "All of them, microseconds a step, the better number of threads:\n\n" + table(
+    return "All modes, in microseconds per step, with the better number of threads:\n\n" + table(
         ["workload", *(f"{who}, {mode}" for who, mode in columns)], rows)
 
 
@@ -154,8 +157,8 @@ def compiling(lines):
     rows = [[key[0], key[1].split("; ")[0], number(passes[key]),
              *(number(of[key]) if key in of else "" for of in (first["empty"], first["filled"] | first[None])),
              number(again[key])] for key in passes]
-    return "### Compiling\n\nMilliseconds from the user's function to a program that is ready: tracing, passes, " \
-        "kernels, and the first time in a process opening the device. The passes are a part of it.\n\n" + table(
+    return "### Compiling\n\nMilliseconds from the user's function to a program that can run: tracing, passes, " \
+        "kernels, and opening the device the first time in a process. The passes are included.\n\n" + table(
             ["workload", "device", "passes", "first, the driver's cache of kernels empty", "first", "again"], rows)
 
 
@@ -173,8 +176,8 @@ def probes(lines):
                      f"{start[workload, who] / min(peers):.2f}" if who == OURS and peers else "",
                      megabytes(memory[workload, who]),
                      f"{memory[workload, who] / min(least):.2f}" if who == OURS and least else ""])
-    return "### Cold start and memory\n\nFrom the start of the process to the end of its first step, and " \
-        "the most memory that the process has had after 21 steps.\n\n" + table(
+    return "### Cold start and memory\n\nThe time from the start of the process to the end of its first " \
+        "step, and the peak resident memory after 21 steps.\n\n" + table(
             ["workload", "who", "start to first step, s", "over the best peer", "peak resident memory",
              "over the best peer"], rows)
 
@@ -189,7 +192,7 @@ def busy(lines):
             for (workload, who, mode, taken), us in times.items()
             if not taken and (workload, who, mode, True) in times]
     return "### While another process keeps one core busy\n\n" + table(
-        ["workload", "who", "mode", "alone, us a step", "beside it", "beside it over alone"], rows)
+        ["workload", "who", "mode", "both cores idle, us a step", "one core busy, us a step", "slowdown"], rows)
 
 
 def scaling(lines):
@@ -304,9 +307,21 @@ def packed(lines):
         return [number(of[key]), f"{of[key] / of[key[0], key[1], 'f32']:.2f}"] if key in of else ["", ""]
     rows = [[key[2], key[1], *over_f32(times, key), *over_f32(launches, key), megabytes(peaks[key])]
             for key in times]
-    return "### Products with weights in fewer bits\n\nBy a matrix of 4096 x 4096: calls, whose operand comes from " \
-        "the host and whose result goes back there, and the launch alone.\n\n" + table(
+    return "### Quantized weights\n\nProducts with a matrix of 4096 x 4096: a call, with its input and result " \
+        "on the host, and its launch.\n\n" + table(
             ["weights", "rows", "a call, us", "over f32", "the launch, us", "over f32", "peak bytes"], rows)
+
+
+def serving(lines):
+    lines = [line for line in lines if line.get("workload") == "serve"]
+    if not lines:
+        return ""
+    speeds = medians(lines, ("device", "clients"), "calls_per_second")
+    return "### Clients of one function\n\nEach has a replica, which shares the weights, and passes one picture a call " \
+        "(784-256-128-10).\n\n" + table(
+            ["device", "clients", "calls/s", "over one client"],
+            [[key[0].split("; ")[0], key[1], number(speed), f"{speed / speeds[key[0], 1]:.2f}"]
+             for key, speed in speeds.items() if (key[0], 1) in speeds])
 
 
 def decoding(lines):
@@ -314,7 +329,7 @@ def decoding(lines):
     if not lines:
         return ""
     speeds = medians(lines, ("device", "mixer", "layers", "width", "batch", "context"), "tokens_per_second")
-    return "### Writing on\n\nTokens a second of all texts together.\n\n" + table(
+    return "### Generation\n\nTokens per second of all sequences together.\n\n" + table(
         ["device", "of", "layers", "width", "texts", "tokens before", "tokens/s"],
         [[key[0].split("; ")[0], *key[1:], number(speed)] for key, speed in speeds.items()])
 
@@ -374,12 +389,31 @@ def provenance(lines):
         "".join(f"- {contents(of[i])}: {one_run(run, of[i])}\n" for i, run in runs.items()) + unknown
 
 
-def markdown(lines):
+def machines(lines):
+    """When and where all of these lines were measured, without the commands."""
+    runs = [line["run"] for line in lines if "run" in line]
+    if not runs:
+        return "Nothing says where these lines come from.\n"
+    dates = sorted({run["date"] for run in runs})
+    drivers = dict.fromkeys(f"{line['device'].split('; ')[0]} with {line['driver']}" for line in lines
+                            if "driver" in line)
+    peers = dict.fromkeys(version for run in runs for version in run.get("versions", []))
+    return f"Measured {' to '.join(dict.fromkeys([dates[0], dates[-1]]))} on " + "; ".join(
+        [*dict.fromkeys(run["machine"] for run in runs), *drivers]) + "." + (
+            f" Peers: {', '.join(peers)}." if peers else "") + "\n"
+
+
+TABLES = {"goals": reached, "steps": own_steps, "compile": compiling, "ratios": ratios,
+          "device-memory": device_memory, "gemm": gemm, "memory": memory, "probes": probes, "busy": busy,
+          "scaling": scaling, "scans": scans, "resident": resident, "packed": packed, "serve": serving,
+          "decode": decoding, "sizes": sizes}
+
+
+def markdown(lines, names=()):
+    """All tables of these lines, or those of these names."""
     lines = with_origin(lines)
     check_parameters(lines)
-    parts = [provenance(lines), reached(lines), own_steps(lines), compiling(lines), ratios(lines),
-             device_memory(lines), gemm(lines), memory(lines), probes(lines), busy(lines), scaling(lines), scans(lines),
-             resident(lines), packed(lines), decoding(lines), sizes(lines)]
+    parts = [machines(lines) if names else provenance(lines), *(TABLES[name](lines) for name in names or TABLES)]
     return "\n".join(part for part in parts if part)
 
 
@@ -405,10 +439,15 @@ def read(files):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+", type=pathlib.Path)
+    parser.add_argument("--tables", default="", help=f"of {', '.join(TABLES)}; default: all")
     parser.add_argument("--update", type=pathlib.Path, help="a page with markers")
     parser.add_argument("--section", help="whose markers")
     args = parser.parse_args()
-    text = markdown(read(args.files))
+    names = args.tables.split(",") if args.tables else []
+    unknown = [name for name in names if name not in TABLES]
+    if unknown:
+        parser.error(f"unknown table '{unknown[0]}'; available: {', '.join(TABLES)}")
+    text = markdown(read(args.files), names)
     if not args.update:
         print(text, end="")
         return

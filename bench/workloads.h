@@ -37,6 +37,8 @@ void gemm_on_gpu(const Options& options);
 void memory(const Options& options, const std::string& device);
 // One row, and 64, times a square matrix kept in each format of weights.
 void packed(const Options& options, const std::string& device);
+// Calls a second of 1 to 8 clients, each with a replica of one classifier, one picture a call.
+void serve(const Options& options, const std::string& device);
 // A Mamba-1 that writes on: the small one on the CPU, that of 130 million parameters on a GPU.
 void decode(const Options& options, const std::string& device);
 

@@ -3,7 +3,7 @@
 // node, by turns.
 //
 //   node bench/web/native.mjs [--only mlp-sin,fashion-cnn] [--threads 1] [--rounds 3] [--seconds 1]
-//     [--launches] [--update docs/benchmarks.md]
+//     [--launches] [--update bench/results/web.md]
 //
 // With --launches, prints the slowest launches of each workload as well.
 import { execFileSync } from 'node:child_process';
