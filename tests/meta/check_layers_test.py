@@ -37,7 +37,7 @@ BREACHES = {
     "between_backends": ("src/backend/webgpu/bad.cpp", '#include "backend/cpu/device.h"\n',
                          "backend/webgpu and backend/cpu may not include each other"),
     "nn_reaches_into_src": ("src/nn/bad.cpp", '#include "ir/graph.h"\n',
-                            "src/nn/bad.cpp:1: nn may include public, not ir"),
+                            "src/nn/bad.cpp:1: nn may include public base, not ir"),
     "tool_reaches_into_src": ("cli/bad.cpp", '#include "base/check.h"\n',
                               "cli may include public, not base"),
     "api_header_below_api": ("src/ir/bad.cpp", '#include "tensorgrad/ops.h"\n',
