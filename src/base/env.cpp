@@ -20,6 +20,8 @@ constexpr EnvSwitch kSwitches[] = {
      "folder for the graph after each pass, the plan, diagrams and kernels of each compile"},
     {"TENSORGRAD_SHADOW",
      "1: run each launch on the reference too, and stop at the first difference"},
+    {"TENSORGRAD_RETRACE",
+     "1: trace each loss and function again before each call, and stop if the graph differs"},
     {"TENSORGRAD_SKIP",
      "passes to skip, comma-separated: fold, simplify, cse, dce, split_product, split_depth, "
      "split_scatter, split_reduce, rematerialize, fuse, row_epilogue, chain"},
@@ -30,7 +32,10 @@ constexpr EnvSwitch kSwitches[] = {
     {"TENSORGRAD_WGPU_LOG", "error, warn, info, debug or trace: wgpu-native's own log"},
     {"TENSORGRAD_NO_GPU_TESTS", "1: skip the WebGPU backend tests that open a device"},
     {"TENSORGRAD_TEST_WGSL_DIR", "folder for every kernel that the WebGPU tests generate"},
+    {"TENSORGRAD_TEST_LOSING_LIB", "WebGPU library that loses its device, for tests of that"},
     {"TENSORGRAD_FLAT_MEMORY_STEPS", "number of steps of the tests of flat memory"},
+    {"TENSORGRAD_ALLOCATION_FAULTS",
+     "1: the tests of failing allocations fail every one, not a sample"},
     {"TENSORGRAD_UPDATE", "1: the pass tests rewrite the expected halves of their .ir files"},
 };
 

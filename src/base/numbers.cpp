@@ -1,15 +1,35 @@
 // SPDX-License-Identifier: MIT
 #include "base/numbers.h"
 
+#include <locale.h>  // NOLINT(modernize-deprecated-headers): newlocale, uselocale
+
+#include <cctype>
 #include <charconv>
 #include <clocale>
 #include <cmath>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <system_error>
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
+
+// Sets the locale "C" for this thread while it lives.
+class ClassicLocale {
+ public:
+  ClassicLocale() : before_(uselocale(classic())) {}
+  ~ClassicLocale() { uselocale(before_); }
+  ClassicLocale(const ClassicLocale&) = delete;
+  ClassicLocale& operator=(const ClassicLocale&) = delete;
+
+ private:
+  static locale_t classic() {
+    static const locale_t locale = newlocale(LC_ALL_MASK, "C", nullptr);
+    return locale;
+  }
+  locale_t before_;
+};
 
 // A template, so that the branch without std::from_chars is not compiled if there is one.
 template <class Float>
@@ -27,11 +47,36 @@ std::optional<Float> parse(std::string_view text) {
 
 }  // namespace
 
+std::string format_text(const char* format, ...) {
+  const ClassicLocale locale;
+  std::string text(160, '\0');
+  while (true) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int size = std::vsnprintf(text.data(), text.size(), format, arguments);
+    va_end(arguments);
+    if (size < 0) return "";
+    const bool fits = static_cast<std::size_t>(size) < text.size();
+    text.resize(static_cast<std::size_t>(size) + (fits ? 0 : 1));
+    if (fits) return text;
+  }
+}
+
 std::string number_text(double value) {
-  if (std::isnan(value)) return "nan";
-  char text[48];
-  std::snprintf(text, sizeof text, "%.10g", value);
-  return text;
+  return std::isnan(value) ? "nan" : format_text("%.10g", value);
+}
+
+std::string hex_float(double value) { return format_text("%a", value); }
+
+std::optional<double> take_float(std::string_view& text) {
+  if (text.empty() || std::isspace(static_cast<unsigned char>(text[0])) != 0) return std::nullopt;
+  const ClassicLocale locale;
+  const std::string begin(text.substr(0, 48));  // %a and %.17g write less
+  char* end = nullptr;
+  const double value = std::strtod(begin.c_str(), &end);
+  if (end == begin.c_str()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - begin.c_str()));
+  return value;
 }
 
 std::optional<double> parse_finite(std::string_view text) { return parse<double>(text); }

@@ -9,8 +9,21 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
+// Returns what std::snprintf writes in the locale "C". The program's locale may have a decimal
+// comma.
+#ifdef __GNUC__
+__attribute__((format(printf, 1, 2)))
+#endif
+std::string format_text(const char* format, ...);
+
 // A number for people: "0.5", "-1", "1e+20", "nan" (whose sign says nothing), "inf".
 std::string number_text(double value);
+
+// Returns `value` exactly, as files store it: "0x1.8p+1", "-0x0p+0", "inf", "nan".
+std::string hex_float(double value);
+// Returns the number at the start of `text`, as std::strtod reads it in the locale "C", and
+// removes it from `text`; nothing if there is none. Leading blanks are not skipped.
+std::optional<double> take_float(std::string_view& text);
 
 // Returns the finite decimal number that `text` consists of ("-1", ".5", "2e-3"), whatever the
 // locale; nothing if it is not one. What is too small for a double is 0.

@@ -41,7 +41,6 @@ int usable_cores() {
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
     cores = std::clamp(CPU_COUNT(&allowed), 1, cores);
   }
-#endif
   // "max 100000" or "200000 100000": microseconds of CPU time in a period.
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   std::string quota;
@@ -50,6 +49,7 @@ int usable_cores() {
     const double share = std::strtod(quota.c_str(), nullptr) / period;
     if (share > 0) cores = std::clamp(static_cast<int>(std::ceil(share)), 1, cores);
   }
+#endif
   return cores;
 }
 

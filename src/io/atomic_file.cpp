@@ -3,15 +3,17 @@
 #include "io/atomic_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <string>
 #include <utility>
 
+#include "base/open_file.h"
+#include "io/temporary.h"
 #include "io/text.h"
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
@@ -35,16 +37,19 @@ std::string resolve_target(const std::string& path) {
   return resolved.string();
 }
 
-// Makes the rename durable. Some file systems refuse to sync a folder: that is no error.
+}  // namespace
+
+// Some file systems refuse to sync a folder, which is not an error.
 void sync_folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  const int fd = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int fd = open_file(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY);
   if (fd < 0) return;
   ::fsync(fd);
   ::close(fd);
 }
 
-}  // namespace
+// EINVAL: a file system without sync, such as that of pipes.
+bool sync_file(int fd) { return ::fsync(fd) == 0 || errno == EINVAL || errno == EROFS; }
 
 int write_all(int fd, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
@@ -58,16 +63,16 @@ int write_all(int fd, std::span<const std::byte> bytes) {
 }
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(resolve_target(path)) {
-  static std::atomic<unsigned> next{0};
-  temporary_ = target_ + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(next++);
-  ::unlink(temporary_.c_str());  // left by a crashed process of the same number
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-  if (fd_ < 0) fail("cannot be written", errno);
+  Temporary made = make_temporary(target_, false);
+  if (made.fd < 0) fail("cannot be written", errno);
+  temporary_ = std::move(made.path);
+  fd_ = made.fd;
 }
 
 AtomicFile::~AtomicFile() {
+  // Removed while it is locked: afterwards, another process may have the name.
+  if (!committed_ && !temporary_.empty()) ::unlink(temporary_.c_str());
   if (fd_ >= 0) ::close(fd_);
-  if (!committed_) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -82,12 +87,12 @@ void AtomicFile::commit() {
 
 int AtomicFile::commit_and_release() {
   sync_and_rename();
+  ::flock(fd_, LOCK_UN);
   return std::exchange(fd_, -1);
 }
 
 void AtomicFile::sync_and_rename() {
-  // EINVAL: a file system without sync, such as a pipe's.
-  if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS) fail("cannot be synced", errno);
+  if (!sync_file(fd_)) fail("cannot be synced", errno);
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be replaced", errno);
   committed_ = true;
   sync_folder_of(target_);
@@ -113,7 +118,7 @@ namespace {
 
 // Opens a log to go on with. What follows the last newline was cut short by a crash: it is dropped.
 int open_log_for_append(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC);
+  const int fd = open_file(path.c_str(), O_RDWR | O_APPEND);
   if (fd < 0) return fd;
   off_t end = ::lseek(fd, 0, SEEK_END);
   off_t keep = end;
@@ -174,6 +179,11 @@ void LineLog::write(std::string_view line) {
   if (const int code = io::write_all(fd_, std::as_bytes(std::span(text.data(), text.size())))) {
     throw IoError(path_ + ": cannot be written: " + io::system_error_text(code));
   }
+}
+
+void LineLog::sync() {
+  if (!io::sync_file(fd_))
+    throw IoError(path_ + ": cannot be synced: " + io::system_error_text(errno));
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

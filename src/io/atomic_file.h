@@ -10,7 +10,7 @@
 
 namespace tensorgrad::inline TENSORGRAD_ABI::io {
 
-// Writes go to path.tmp.PID.N until commit(); without commit() the destructor removes that file and
+// Writes go to path.tmp.N until commit(); without commit() the destructor removes that file and
 // what was at `path` stays. Throws IoError. POSIX only.
 class AtomicFile {
  public:
@@ -39,5 +39,10 @@ class AtomicFile {
 
 // Writes all of `bytes` to a descriptor; returns 0 or the errno value.
 int write_all(int fd, std::span<const std::byte> bytes);
+
+// Makes a file durable. Returns false and sets errno if that fails.
+bool sync_file(int fd);
+// Makes a rename to `path` durable.
+void sync_folder_of(const std::string& path);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI::io

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/numbers.h"
@@ -33,8 +34,8 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// A finite f32, blanks around it allowed; nothing if it is no number or too large.
-std::optional<float> parse_float(std::string_view text) {
+// A number whose f32 is finite, blanks around it allowed; nullopt if it is no number or too large.
+std::optional<double> parse_number(std::string_view text) {
   text = trimmed(text);
   if (text.starts_with('+')) {
     text.remove_prefix(1);
@@ -42,9 +43,7 @@ std::optional<float> parse_float(std::string_view text) {
   }
   const std::optional<double> value = parse_finite(text);
   if (!value) return std::nullopt;
-  const auto narrow = static_cast<float>(*value);
-  if (!std::isfinite(narrow)) return std::nullopt;
-  return narrow;
+  return std::isfinite(static_cast<float>(*value)) ? value : std::nullopt;
 }
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
@@ -52,6 +51,44 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   const auto [stop, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || stop != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+bool is_nan(std::string_view text) {
+  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+  return text.size() == 3 && lower_case(text) == "nan";
+}
+
+// Returns true if the fields but `label` are numbers that count their columns: 0,1,2 or 1,2,3.
+bool counts_columns(const std::vector<std::string>& fields, std::size_t label) {
+  std::optional<std::int64_t> next;
+  std::int64_t count = 0;
+  for (std::size_t c = 0; c < fields.size(); ++c) {
+    const std::optional<std::int64_t> value = parse_integer(trimmed(fields[c]));
+    if (c == label) {
+      if (next) ++*next;
+      continue;
+    }
+    if (!value || (next && *value != *next)) return false;
+    next = *value + 1;
+    ++count;
+  }
+  return count > 1;
+}
+
+bool is_usual_label_name(std::string_view text) {
+  static constexpr std::string_view kNames[] = {"label",  "labels",   "class",   "classes",
+                                                "target", "category", "species", "outcome",
+                                                "kind",   "type",     "y",       "name"};
+  const std::string lower = lower_case(text);
+  return std::find(std::begin(kNames), std::end(kNames), lower) != std::end(kNames);
 }
 
 // One class per distinct label text, numbered as they come until finish() sorts them.
@@ -149,6 +186,7 @@ class CsvReader {
   std::size_t find_label(const std::vector<std::string>& first) const;
   bool is_header(const std::vector<std::string>& first,
                  const std::vector<std::string>& second) const;
+  [[nodiscard]] bool only_in_header(std::string_view label, bool others_repeat) const;
   CsvRows read_rows();
   void check_classes() const;
   void read_row(const CsvTokens& tokens, CsvRows& rows, Labels& labels) const;
@@ -219,8 +257,7 @@ std::size_t CsvReader::find_label(const std::vector<std::string>& first) const {
        (first.size() > 8 ? ", ..." : "") + hint());
 }
 
-// A first row without any number among its features is a header; so is one whose label is text
-// where the next row's is a number, and one that holds the label's name.
+// See CsvOptions::Header.
 bool CsvReader::is_header(const std::vector<std::string>& first,
                           const std::vector<std::string>& second) const {
   if (options_.header != CsvOptions::Header::kAuto) {
@@ -229,11 +266,29 @@ bool CsvReader::is_header(const std::vector<std::string>& first,
   if (label_ != kNoLabel && !options_.label.empty() && !parse_integer(options_.label)) return true;
   bool any_number = false;
   for (std::size_t c = 0; c < first.size(); ++c) {
-    if (c != label_ && parse_float(first[c])) any_number = true;
+    if (c != label_ && parse_number(first[c])) any_number = true;
   }
   if (!any_number) return true;
-  return label_ != kNoLabel && label_ < second.size() && !parse_float(first[label_]) &&
-         parse_float(second[label_]);
+  if (label_ == kNoLabel || label_ >= second.size() || parse_number(first[label_])) return false;
+  if (parse_number(second[label_])) return true;
+  const std::string_view label = trimmed(first[label_]);
+  if (is_usual_label_name(label)) return only_in_header(label, false);
+  return counts_columns(first, label_) && only_in_header(label, true);
+}
+
+// Returns true if only the first row has this label. If `others_repeat`, other rows must also share
+// a label.
+bool CsvReader::only_in_header(std::string_view label, bool others_repeat) const {
+  CsvTokens tokens(text_, options_.delimiter, file_);
+  tokens.next();
+  std::unordered_set<std::string> seen;
+  while (tokens.next()) {
+    if (label_ >= tokens.fields().size()) continue;
+    const std::string_view other = trimmed(tokens.fields()[label_]);
+    if (other == label) return false;
+    if (others_repeat && !seen.emplace(other).second) others_repeat = false;
+  }
+  return !others_repeat;
 }
 
 CsvRows CsvReader::read_rows() {
@@ -268,8 +323,8 @@ void CsvReader::check_classes() const {
   }
   const auto fraction = std::find_if(names.begin(), names.end(),
                                      [](const std::string& n) { return !parse_integer(n); });
-  const bool numbers = std::all_of(names.begin(), names.end(),
-                                   [](const std::string& n) { return parse_float(n).has_value(); });
+  const bool numbers = std::all_of(
+      names.begin(), names.end(), [](const std::string& n) { return parse_number(n).has_value(); });
   if (numbers && fraction != names.end()) {
     fail(column + " contains fractional numbers such as " + in_quotes(*fraction, 30) +
          "; expected class names or numbers" + hint());
@@ -281,18 +336,23 @@ void CsvReader::read_row(const CsvTokens& tokens, CsvRows& rows, Labels& labels)
   for (std::size_t c = 0; c < fields.size(); ++c) {
     const std::string_view field = fields[c];
     if (c != label_) {
-      const std::optional<float> value = parse_float(field);
+      const std::optional<double> value = parse_number(field);
       if (!value) {
         fail_at(tokens.line(), c,
                 trimmed(field).empty() ? "is empty; expected a number"
                                        : in_quotes(field, 30) + " is not a finite number" +
                                              (options_.label.empty() ? hint() : ""));
       }
-      rows.features.push_back(*value);
+      rows.features.push_back(static_cast<float>(*value));
+      if (options_.exact) rows.exact.push_back(*value);
       continue;
     }
     const std::string_view text = trimmed(field);
     if (text.empty()) fail_at(tokens.line(), c, "the label is empty" + hint());
+    if (is_nan(text) && options_.class_names.empty()) {
+      fail_at(tokens.line(), c,
+              "the label is " + std::string(text) + "; expected a class" + hint());
+    }
     if (!io::is_plain_utf8(text)) {
       fail_at(tokens.line(), c, "the label " + in_quotes(text, 30) + " is not plain UTF-8");
     }
@@ -332,12 +392,17 @@ void CsvReader::split(CsvRows all) {
     is_test[order[i]] = true;
   }
   const std::size_t width = data_.feature_names.size();
+  const auto take_row = [&](const auto& from, auto& to, std::size_t row) {
+    if (from.empty()) return;
+    const auto begin = from.begin() + static_cast<std::ptrdiff_t>(row * width);
+    to.insert(to.end(), begin, begin + static_cast<std::ptrdiff_t>(width));
+  };
   data_.train.features.reserve((n - held) * width);
   data_.test.features.reserve(held * width);
   for (std::size_t i = 0; i < n; ++i) {
     CsvRows& to = is_test[i] ? data_.test : data_.train;
-    const auto from = all.features.begin() + static_cast<std::ptrdiff_t>(i * width);
-    to.features.insert(to.features.end(), from, from + static_cast<std::ptrdiff_t>(width));
+    take_row(all.features, to.features, i);
+    take_row(all.exact, to.exact, i);
     if (label_ != kNoLabel) to.labels.push_back(all.labels[i]);
     ++to.count;
   }
@@ -346,7 +411,7 @@ void CsvReader::split(CsvRows all) {
 }  // namespace
 
 CsvData read_csv(const FileSource& source, const CsvOptions& options) {
-  const io::Content content = io::read_inflated(source, options.max_bytes);
+  const io::Content content = io::read_inflated(source, options.max_bytes, options.max_expansion);
   return CsvReader(content.text(), source.name(), options).read();
 }
 

@@ -3,6 +3,7 @@
 #include "io/gzip.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -14,30 +15,40 @@ namespace {
 
 constexpr std::size_t kPiece = std::size_t{4} << 20;
 constexpr int kGzipWindow = 15 + 16;  // zlib: the largest window, gzip framing with its checksum
-constexpr std::uint64_t kMostExpansion = 1032;
+
+void check_text_size(std::uint64_t bytes, std::uint64_t most, const std::string& name) {
+  if (bytes <= most) return;
+  throw IoError(name + ": text exceeds the limit of " + std::to_string(most) + " bytes");
+}
 
 }  // namespace
+
+std::uint64_t most_expanded(std::uint64_t bytes, double max_expansion) {
+  const double most = max_expansion * static_cast<double>(bytes);
+  if (!(most < 0x1p63)) return UINT64_MAX;
+  return std::max(kFreeBytes, static_cast<std::uint64_t>(std::max(most, 0.0)));
+}
 
 bool is_gzip(std::span<const std::byte> bytes) {
   return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
 }
 
-Content read_inflated(const FileSource& source, std::uint64_t max_bytes) {
+Content read_inflated(const FileSource& source, std::uint64_t max_bytes, double max_expansion) {
   Content content(source);
   if (is_gzip(content.bytes())) {
     std::vector<std::byte> inflated;
-    InflatingReader reader(content.bytes(), source.name());
+    InflatingReader reader(content.bytes(), source.name(), max_expansion);
     // One byte more than allowed tells that the limit is exceeded.
     reader.append(inflated, std::min(max_bytes, UINT64_MAX - 1) + 1);
     content = Content(std::move(inflated));
   }
-  if (content.bytes().size() <= max_bytes) return content;
-  throw IoError(source.name() + ": text exceeds the limit of " + std::to_string(max_bytes) +
-                " bytes");
+  check_text_size(content.bytes().size(), max_bytes, source.name());
+  return content;
 }
 
-InflatingReader::InflatingReader(std::span<const std::byte> bytes, std::string_view file)
-    : bytes_(bytes), file_(file), gzip_(is_gzip(bytes)) {
+InflatingReader::InflatingReader(std::span<const std::byte> bytes, std::string_view file,
+                                 double max_expansion)
+    : bytes_(bytes), file_(file), gzip_(is_gzip(bytes)), max_expansion_(max_expansion) {
   if (gzip_ && inflateInit2(&stream_, kGzipWindow) != Z_OK) fail("zlib failed to initialize");
 }
 
@@ -46,7 +57,7 @@ InflatingReader::~InflatingReader() {
 }
 
 std::uint64_t InflatingReader::most_bytes() const {
-  return gzip_ ? bytes_.size() * kMostExpansion : bytes_.size();
+  return gzip_ ? most_expanded(bytes_.size(), max_expansion_) : bytes_.size();
 }
 
 std::size_t InflatingReader::consumed() const { return next_ - stream_.avail_in; }
@@ -91,6 +102,8 @@ std::size_t InflatingReader::inflate_into(std::span<std::byte> out) {
     stream_.avail_out = static_cast<uInt>(want);
     const int code = inflate(&stream_, Z_NO_FLUSH);
     done += want - stream_.avail_out;
+    inflated_ += want - stream_.avail_out;
+    if (inflated_ > most_bytes()) fail_expansion();
     if (code == Z_STREAM_END) {
       next_member();
     } else if (code == Z_MEM_ERROR) {
@@ -102,6 +115,12 @@ std::size_t InflatingReader::inflate_into(std::span<std::byte> out) {
     }
   }
   return done;
+}
+
+void InflatingReader::fail_expansion() const {
+  throw IoError(std::string(file_) + ": expands to more than " + std::to_string(most_bytes()) +
+                " bytes, from " + std::to_string(bytes_.size()) +
+                "; decompress it first if this is intended (limit: max_expansion)");
 }
 
 void InflatingReader::next_member() {
@@ -118,8 +137,27 @@ void InflatingReader::next_member() {
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
-std::string read_text_file(const FileSource& source, std::uint64_t max_bytes) {
-  return std::string(io::read_inflated(source, max_bytes).text());
+std::string read_text_file(const FileSource& source, std::uint64_t max_bytes,
+                           double max_expansion) {
+  const io::InputFile file(source);
+  std::array<std::byte, 2> first = {};
+  file.read_at(0, std::span(first).first(std::min<std::uint64_t>(file.size(), first.size())));
+  if (!io::is_gzip(first)) {
+    io::check_text_size(file.size(), max_bytes, source.name());
+    std::string text(static_cast<std::size_t>(file.size()), '\0');
+    file.read_at(0, std::as_writable_bytes(std::span(text)));
+    return text;
+  }
+  const io::Content content(source);
+  io::InflatingReader reader(content.bytes(), source.name(), max_expansion);
+  std::vector<std::byte> piece(io::kPiece);
+  std::string text;
+  for (std::size_t count = piece.size(); count == piece.size();) {
+    count = reader.read(piece);
+    text.append(reinterpret_cast<const char*>(piece.data()), count);
+    io::check_text_size(text.size(), max_bytes, source.name());
+  }
+  return text;
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "io/gzip.h"
 #include "io/image_header.h"
 #include "io/image_resize.h"
 #include "io/input_file.h"
@@ -110,6 +111,19 @@ void check_image_options(const ImageOptions& options, std::string_view name) {
   }
 }
 
+// Throws IoError if a file of few bytes has many pixels.
+void check_image_expansion(const Image& image, std::uint64_t file_bytes, double max_expansion,
+                           std::string_view name) {
+  const auto bytes = static_cast<std::uint64_t>(image.height * image.width * image.channels);
+  const std::uint64_t most = most_expanded(file_bytes, max_expansion);
+  if (bytes <= most) return;
+  throw IoError(std::string(name) + ": an image of " +
+                to_string(Shape{image.height, image.width, image.channels}) + " takes " +
+                std::to_string(bytes) + " bytes; at most " + std::to_string(most) +
+                " allowed for a file of " + std::to_string(file_bytes) +
+                " bytes (limit: max_expansion)");
+}
+
 void check_image_bytes(std::int64_t height, std::int64_t width, int channels, std::uint64_t most,
                        std::string_view name) {
   const auto bytes = static_cast<std::uint64_t>(height * width * channels);
@@ -138,6 +152,7 @@ Image read_image(const FileSource& source, const ImageOptions& options) {
   const std::int64_t width = options.width == 0 ? image.width : options.width;
   io::check_image_bytes(image.height, image.width, image.channels, options.max_bytes, name);
   io::check_image_bytes(height, width, image.channels, options.max_bytes, name);
+  io::check_image_expansion(image, bytes.size(), options.max_expansion, name);
   image.pixels = io::decoded(bytes, name, header, image.channels);
   if (height == image.height && width == image.width) return image;
   return io::resized(image, height, width);

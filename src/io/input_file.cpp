@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/open_file.h"
 #include "io/text.h"
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
@@ -23,7 +24,7 @@ InputFile::InputFile(FileSource source)
   if (source_.in_memory()) return;
   const std::string& path = source_.name();
   // O_NONBLOCK: opening a pipe must not wait for its writer; files do not mind.
-  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  fd_ = open_file(path.c_str(), O_RDONLY | O_NONBLOCK);
   if (fd_ < 0) throw IoError(path + ": cannot be opened: " + system_error_text(errno));
   struct stat info = {};
   const bool known = ::fstat(fd_, &info) == 0;

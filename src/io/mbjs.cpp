@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/half.h"
+#include "base/numbers.h"
 #include "io/input_file.h"
 #include "io/output_file.h"
 #include "tensorgrad/error.h"
@@ -125,7 +126,7 @@ void put_half(std::string& out, float value, std::size_t tensor, std::size_t pla
   const std::uint16_t half = to_half(value);
   if (std::isfinite(value) && (half & 0x7fffU) == 0x7c00U) {
     throw UserError("write_mbjs: value " + std::to_string(place) + " of tensor " +
-                    std::to_string(tensor) + " is " + std::to_string(value) +
+                    std::to_string(tensor) + " is " + number_text(double{value}) +
                     ", which does not fit in f16");
   }
   put_word(out, half, 2);

@@ -76,6 +76,12 @@ class Writer {
     name(head, 2, model.producer);
     name(head, 3, model.version);
     head.message(8, opset);
+    for (const auto& [key, value] : model.metadata) {
+      ProtoMessage entry;
+      name(entry, 1, key);
+      name(entry, 2, value);
+      head.message(14, entry);
+    }
     return head;
   }
 

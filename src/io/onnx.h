@@ -69,6 +69,7 @@ struct OnnxGraph {
 struct OnnxModel {
   std::string producer, version;
   std::int64_t ir_version = 0, opset = 0;
+  std::vector<std::pair<std::string, std::string>> metadata;  // metadata_props
   OnnxGraph graph;
   std::deque<std::vector<std::byte>> kept;  // data of initializers that nobody else keeps
 };

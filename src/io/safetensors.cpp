@@ -3,16 +3,18 @@
 // written as the reference implementation does it: byte for byte the same for the same content.
 #include "io/safetensors.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <tuple>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "base/numbers.h"
 #include "io/input_file.h"
 #include "io/output_file.h"
 #include "io/text.h"
@@ -23,6 +25,19 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 using Item = std::pair<const std::string, StoredTensor>;
+
+constexpr const char* kChecksumKey = "tensorgrad.checksum";
+constexpr std::string_view kChecksumStart = "crc32 ";
+constexpr std::size_t kChecksumDigits = 8;
+
+std::string checksum_of(std::span<const std::byte> bytes) {
+  const auto* data = reinterpret_cast<const Bytef*>(bytes.data());
+  std::string digits(kChecksumDigits, '0');
+  auto rest = static_cast<std::uint32_t>(crc32_z(0, data, bytes.size()));
+  for (std::size_t i = kChecksumDigits; i-- > 0; rest >>= 4)
+    digits[i] = "0123456789abcdef"[rest % 16];
+  return digits;
+}
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -54,25 +69,79 @@ std::vector<const Item*> in_file_order(const StoredFile& file) {
   return items;
 }
 
-// The header's length and the header, padded with spaces to a multiple of eight bytes.
+// "crc32 HEADER TENSOR ...", with zeros for the header, of which it is a part.
+std::string checksums_of(const std::vector<const Item*>& items) {
+  std::string text = std::string(kChecksumStart) + std::string(kChecksumDigits, '0');
+  for (const Item* item : items) text += " " + checksum_of(item->second.data);
+  return text;
+}
+
+// Where the header's own checksum is in it; npos if there is none.
+std::size_t place_of_checksum(std::string_view header) {
+  const std::string start =
+      "\"" + std::string(kChecksumKey) + "\":\"" + std::string(kChecksumStart);
+  const std::size_t at = header.find(start);
+  return at == std::string_view::npos ? at : at + start.size();
+}
+
+void check_checksum(std::string_view expected, const std::string& got, const std::string& what) {
+  if (expected == got) return;
+  throw IoError(what + " differs from its checksum: expected crc32 " + std::string(expected) +
+                ", got " + got + "; the file is damaged (if another program changed it, remove " +
+                kChecksumKey + " from its metadata)");
+}
+
+// Returns the checksums of the tensors, in the order of the data.
+std::vector<std::string> checked_header(std::string header, const std::string& value,
+                                        std::size_t tensors, const std::string& path) {
+  const std::size_t words =
+      (value.size() - std::min(value.size(), kChecksumStart.size()) + 1) / (kChecksumDigits + 1);
+  const std::size_t at = place_of_checksum(header);
+  if (!value.starts_with(kChecksumStart) || words != tensors + 1 ||
+      value.size() != kChecksumStart.size() + words * (kChecksumDigits + 1) - 1 ||
+      at == std::string::npos || header.size() - at < kChecksumDigits) {
+    throw IoError(path + ": " + kChecksumKey + ": expected crc32 and " +
+                  std::to_string(tensors + 1) + " checksums, got " + io::in_quotes(value));
+  }
+  header.replace(at, kChecksumDigits, kChecksumDigits, '0');
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < words; ++i)
+    all.push_back(value.substr(kChecksumStart.size() + i * (kChecksumDigits + 1), kChecksumDigits));
+  check_checksum(all[0], checksum_of(std::as_bytes(std::span(header))), path + ": the header");
+  all.erase(all.begin());
+  return all;
+}
+
+std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+
+std::string list_of(std::span<const std::int64_t> numbers) {
+  std::string text = "[";
+  for (const std::int64_t number : numbers)
+    text += (text.size() > 1 ? "," : "") + std::to_string(number);
+  return text + "]";
+}
+
+// The header's length and the header, padded with spaces to a multiple of eight bytes. Written as
+// text, since the destructor of a JSON tree ends the process if memory is short.
 std::string make_header(const std::vector<const Item*>& items, const StoredFile& file,
                         const std::string& path) {
-  nlohmann::ordered_json root = nlohmann::ordered_json::object();
-  if (!file.metadata.empty()) root["__metadata__"] = file.metadata;
-  std::string text;
+  auto metadata = file.metadata;
+  if (file.checksums) metadata[kChecksumKey] = checksums_of(items);
+  std::string text = "{";
   try {
-    // One dump per tensor: an ordered_json looks its keys up one by one, which is slow for many.
-    text = root.dump();
-    text.pop_back();
-    std::uint64_t offset = 0;
+    for (const auto& [key, value] : metadata) {
+      text += text.size() > 1 ? "," : "\"__metadata__\":{";
+      text += quoted(key) + ":" + quoted(value);
+    }
+    if (!metadata.empty()) text += '}';
+    std::int64_t offset = 0;
     for (const Item* item : items) {
-      const std::uint64_t end = offset + item->second.data.size();
-      nlohmann::ordered_json entry;
-      entry["dtype"] = item->second.dtype;
-      entry["shape"] = item->second.shape;
-      entry["data_offsets"] = {offset, end};
+      const auto& [name, tensor] = *item;
+      const std::int64_t end = offset + static_cast<std::int64_t>(tensor.data.size());
       if (text.size() > 1) text += ',';
-      text += nlohmann::json(item->first).dump() + ":" + entry.dump();
+      text += quoted(name) + ":{\"dtype\":" + quoted(tensor.dtype) +
+              ",\"shape\":" + list_of(tensor.shape) +
+              ",\"data_offsets\":" + list_of(std::array{offset, end}) + "}";
       offset = end;
     }
     text += '}';
@@ -83,6 +152,10 @@ std::string make_header(const std::vector<const Item*>& items, const StoredFile&
   if (text.size() > io::kMaxSafetensorsHeader) {
     throw IoError(path + ": the header would exceed " + std::to_string(io::kMaxSafetensorsHeader) +
                   " bytes");
+  }
+  if (file.checksums) {
+    text.replace(place_of_checksum(text), kChecksumDigits,
+                 checksum_of(std::as_bytes(std::span(text))));
   }
   const std::uint64_t length = text.size();
   std::string out(io::kLengthBytes, '\0');
@@ -136,9 +209,21 @@ StoredFile read_safetensors(const FileSource& source) {
   io::SafetensorsHeader header = io::parse_safetensors_header(as_text(json), file.size(), path);
   StoredFile stored;
   stored.metadata = std::move(header.metadata);
-  for (io::SafetensorsEntry& entry : header.entries) {
+  std::vector<std::string> checksums;
+  if (const auto found = stored.metadata.find(kChecksumKey); found != stored.metadata.end()) {
+    checksums =
+        checked_header(std::string(as_text(json)), found->second, header.entries.size(), path);
+    stored.checksums = true;
+    stored.metadata.erase(found);
+  }
+  for (std::size_t i = 0; i < header.entries.size(); ++i) {
+    io::SafetensorsEntry& entry = header.entries[i];
     std::vector<std::byte> data(entry.end - entry.begin);
     file.read_at(header.data_start + entry.begin, data);
+    if (stored.checksums) {
+      check_checksum(checksums[i], checksum_of(data),
+                     path + ": tensor " + io::in_quotes(entry.name));
+    }
     stored.tensors.emplace(
         std::move(entry.name),
         StoredTensor{std::move(entry.dtype), std::move(entry.shape), std::move(data)});
@@ -169,9 +254,7 @@ StoredRange range_of(const StoredTensor& tensor) {
 std::string values_of(const StoredTensor& tensor) {
   const StoredRange range = stored_range(tensor);
   if (range.finite == 0) return range.count == 0 ? "" : "no finite value";
-  char text[128];
-  std::snprintf(text, sizeof text, "%11.4g %11.4g %11.4g", range.min, range.mean, range.max);
-  std::string out = text;
+  std::string out = format_text("%11.4g %11.4g %11.4g", range.min, range.mean, range.max);
   if (range.finite < range.count) {
     out += "  " + std::to_string(range.count - range.finite) + " not finite";
   }
@@ -217,6 +300,7 @@ std::string dump_safetensors(const StoredFile& file) {
   for (const auto& [key, value] : file.metadata) {
     text += io::printable(key) + " = " + io::printable(value) + "\n";
   }
+  if (file.checksums) text += "checksums match\n";
   return text;
 }
 

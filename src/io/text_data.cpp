@@ -71,7 +71,7 @@ std::string Vocabulary::decode(std::span<const std::int32_t> tokens) const {
 }
 
 TextData read_text(const FileSource& source, const TextOptions& options) {
-  const io::Content content = io::read_inflated(source, options.max_bytes);
+  const io::Content content = io::read_inflated(source, options.max_bytes, options.max_expansion);
   std::string_view text = content.text();
   const std::string& name = source.name();
   if (!(options.holdout >= 0 && options.holdout < 1)) {

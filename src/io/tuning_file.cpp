@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/open_file.h"
 #include "io/text.h"
 #include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
@@ -76,7 +77,7 @@ class TuningLock {
  private:
   // False where another process put a new file there while this one waited for the old.
   bool take(const std::string& path) {
-    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    fd_ = open_file(path.c_str(), O_RDWR | O_CREAT | O_NONBLOCK, 0666);
     if (fd_ < 0) throw IoError(path + ": cannot be written: " + system_error_text(errno));
     int held = 0;
     do {

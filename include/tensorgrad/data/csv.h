@@ -7,14 +7,18 @@
 #include <vector>
 
 #include "tensorgrad/data/file_source.h"
+#include "tensorgrad/data/files.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 /// Options of read_csv().
 struct CsvOptions {
-  /// Whether the first row is a header. kAuto finds a header if `label` names a column, if no
-  /// feature of the first row is a number, or if the label is text in the first row and a number in
-  /// the second.
+  /// Whether the first row is a header. kAuto finds a header in these cases:
+  /// - `label` names a column.
+  /// - No feature of the first row is a number.
+  /// - The label is text in the first row and a number in the second.
+  /// - Only the first row has its label, which is a usual name ("label", "class", "target" ...), or
+  ///   its features are numbered, as 0,1,2, and other rows share a label.
   enum class Header { kAuto, kYes, kNo };
 
   /// Label column by name or by index from 0; negative indices count from the end. Empty: the last
@@ -32,7 +36,10 @@ struct CsvOptions {
 
   double holdout = 0.0;    ///< Fraction of the rows that go to CsvData::test, in [0, 1).
   std::uint64_t seed = 0;  ///< Seed of the choice of these rows.
+  bool exact = false;      ///< Also fills CsvRows::exact.
   std::uint64_t max_bytes = std::uint64_t{2} << 30;  ///< Limit on the decompressed text.
+  /// Limit on the expansion of a compressed file, unless the result has at most 64 MiB.
+  double max_expansion = kMaxExpansion;
   int max_classes = 10'000;  ///< Limit on the number of classes, if `class_names` is empty.
 };
 
@@ -40,6 +47,10 @@ struct CsvOptions {
 struct CsvRows {
   std::int64_t count = 0;
   std::vector<float> features;  ///< [count, number of features], all finite.
+
+  /// The features as doubles if CsvOptions::exact is set, else empty. Use them to standardize large
+  /// numbers that differ little, such as times: f32 has 24 bits.
+  std::vector<double> exact;
 
   /// Class numbers [count], each in [0, number of classes). Empty if the table is unlabeled.
   std::vector<std::int32_t> labels;
@@ -68,7 +79,7 @@ struct CsvData {
 /// - an option is out of range or the label column does not exist,
 /// - rows differ in length or a quote is never closed,
 /// - a feature is not a finite f32,
-/// - a label is empty or not in `class_names`, or a name or label is not UTF-8,
+/// - a label is empty, NaN or not in `class_names`, or a name or label is not UTF-8,
 /// - there are too many classes, only one class, or fractional numbers as labels,
 /// - `holdout` would leave no rows for training or testing.
 CsvData read_csv(const FileSource& source, const CsvOptions& options = {});

@@ -56,7 +56,8 @@ class FileSource {
              std::string name = detail::kInMemory);
 
   /// Returns a source of the bytes of a text, which must outlive it.
-  static FileSource text(std::string_view text, std::string name = detail::kInMemory) {
+  static FileSource text(std::string_view text TENSORGRAD_LIFETIMEBOUND,
+                         std::string name = detail::kInMemory) {
     return {std::as_bytes(std::span(text)), std::move(name)};
   }
 

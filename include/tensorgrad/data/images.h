@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tensorgrad/data/file_source.h"
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/types.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -23,6 +24,8 @@ struct ImageOptions {
   std::int64_t height = 0, width = 0;  ///< Size to which the image is resized; both 0: unchanged.
   int channels = 3;  ///< 1, 3, or 0: as in the file, 1 if it is gray and 3 otherwise.
   std::uint64_t max_bytes = std::uint64_t{256} << 20;  ///< Limit on the file, and on the pixels.
+  /// Limit on the ratio of the pixels to the file, unless the pixels have at most 64 MiB.
+  double max_expansion = kMaxExpansion;
 };
 
 /// Reads a PNG or JPEG image (baseline or progressive, 8 bits). The result is the same on every

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tensorgrad/version.h"
@@ -24,6 +25,14 @@ struct OnnxOptions {
   /// least three must remain. In this case, functions whose ops differ for a size of 1 are rejected
   /// with UserError.
   std::vector<std::int64_t> sizes = {};
+
+  /// Exports states that the function changes as inputs of their names and outputs NAME + ".next",
+  /// for the caller to pass on from run to run. If false, such a function is rejected with
+  /// UserError.
+  bool states = false;
+
+  /// Entries of the file's `metadata_props`, in UTF-8, such as the names of classes.
+  std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -29,6 +29,10 @@ struct StoredFile {
   std::map<std::string, StoredTensor> tensors;
   std::map<std::string, std::string> metadata;
 
+  /// Whether the file has checksums, in the metadata `tensorgrad.checksum`, which is not part of
+  /// `metadata`: a CRC-32 of the header and of each tensor.
+  bool checksums = false;
+
   bool operator==(const StoredFile&) const = default;
 };
 
@@ -57,7 +61,7 @@ StoredRange stored_range(const StoredTensor& tensor);
 void write_safetensors(const FileSink& sink, const StoredFile& file);
 
 /// Reads a whole safetensors file. Throws IoError naming the file and the byte if it cannot be read
-/// or is malformed.
+/// or is malformed, or naming the tensor if it differs from its checksum.
 StoredFile read_safetensors(const FileSource& source);
 
 /// Returns a text table with one tensor per line (name, dtype, shape, bytes, minimum, mean,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tensorgrad/data/file_source.h"
+#include "tensorgrad/data/files.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/types.h"
 
@@ -53,6 +54,8 @@ struct TextOptions {
 
   double holdout = 0.1;  ///< Fraction of the characters, at the end, for validation; in [0, 1).
   std::uint64_t max_bytes = std::uint64_t{1} << 30;  ///< Limit on the decompressed text.
+  /// Limit on the expansion of a compressed file, unless the result has at most 64 MiB.
+  double max_expansion = kMaxExpansion;
 };
 
 /// Text encoded by a vocabulary of characters.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Tokenizers: byte-level BPE as in Hugging Face's tokenizer.json, in vocab.json and merges.txt, and
-// in tiktoken's files; BPE training; bytes and characters as tokens. Errors about files are
-// IoErrors that name the file and the position in it.
+// in tiktoken's files; SentencePiece's BPE and unigram models, and WordPiece, as in tokenizer.json;
+// BPE training; bytes and characters as tokens. Errors about files are IoErrors that name the file
+// and the position in it.
 #pragma once
 
 #include <cstdint>
@@ -117,19 +118,19 @@ namespace detail {
 class TokenizerImpl;
 }
 
-/// Tokenizer of byte-level BPE, bytes or characters. Copies are cheap and independent of each
-/// other. Several threads can use one at once, unless one of them changes it.
+/// Tokenizer of byte-level BPE, SentencePiece, WordPiece, bytes or characters. Copies are cheap and
+/// independent of each other. Several threads can use one at once, unless one of them changes it.
 class Tokenizer {
  public:
   Tokenizer(const Tokenizer&) = default;
   Tokenizer& operator=(const Tokenizer&) = default;
   ~Tokenizer() = default;
 
-  /// Reads a tokenizer.json of byte-level BPE or one made by save(), or a folder with such a file
-  /// or with vocab.json and merges.txt. A tokenizer_config.json in the same folder sets the bos,
-  /// eos and pad tokens. For vocab.json and merges.txt, it also sets the pre-tokenization; without
-  /// it, that of GPT-2 is used. Throws IoError if the files are malformed or use an unsupported
-  /// feature (docs/text.md lists them).
+  /// Reads a tokenizer.json of byte-level BPE, SentencePiece or WordPiece, or a folder with such a
+  /// file or with vocab.json and merges.txt. A tokenizer_config.json in the same folder sets the
+  /// bos, eos and pad tokens that it names. For vocab.json and merges.txt, it also sets the
+  /// pre-tokenization; without it, that of GPT-2 is used. Throws IoError if the files are malformed
+  /// or use an unsupported feature (docs/text.md lists them).
   static Tokenizer from_file(const FileSource& source);
 
   /// Reads the tokenizer of a folder, as from_file().
@@ -184,13 +185,14 @@ class Tokenizer {
   /// not searched for.
   [[nodiscard]] std::vector<std::string> pre_tokenize(std::string_view text) const;
 
-  /// Returns the bytes of tokens. They equal the encoded text, except for normalization, white
-  /// space that added tokens matched, and an added prefix space. Throws UserError if an id has no
-  /// token.
+  /// Returns the bytes of tokens. In byte-level BPE, they equal the encoded text, except for
+  /// normalization, white space that added tokens matched, and an added prefix space. In other
+  /// tokenizers, the file's decoder makes the text. Throws UserError if an id has no token.
   [[nodiscard]] std::string decode_bytes(std::span<const std::int32_t> ids,
                                          const DecodeOptions& options = {}) const;
 
-  /// Like decode_bytes(), but replaces invalid UTF-8 by U+FFFD.
+  /// Like decode_bytes(), but replaces invalid UTF-8 by U+FFFD. Tokens of single bytes (<0x0A>)
+  /// side by side are replaced each if they are not UTF-8 together, as in `tokenizers`.
   [[nodiscard]] std::string decode(std::span<const std::int32_t> ids,
                                    const DecodeOptions& options = {}) const;
 
@@ -212,7 +214,7 @@ class Tokenizer {
   /// Returns the pairs that are merged, in order of rank, written as for token_to_id().
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> merges() const;
 
-  /// Returns "byte-level BPE", "bytes" or "characters".
+  /// Returns "byte-level BPE", "bytes", "characters", "character BPE", "unigram" or "WordPiece".
   [[nodiscard]] std::string_view kind() const;
 
   /// Adds tokens. A token in the vocabulary keeps its id. Throws UserError if a token is empty, or
@@ -233,8 +235,8 @@ class Tokenizer {
   void set_eos(std::string_view token);
   void set_pad(std::string_view token);
 
-  /// Returns the text of a tokenizer.json for from_json() and Hugging Face's `tokenizers`. The bos,
-  /// eos and pad tokens are not included (see lm::tokenizer_config_json()).
+  /// Returns the text of a tokenizer.json for from_json() and Hugging Face's `tokenizers`, which
+  /// ignores its bos, eos and pad tokens (see lm::tokenizer_config_json()).
   [[nodiscard]] std::string to_json() const;
 
   /// Writes to_json() to a file, atomically. Throws IoError if it cannot be written.
@@ -261,9 +263,14 @@ class DecodeStream {
   std::string finish();
 
  private:
+  std::string step_together(std::int32_t id);
+
   Tokenizer tokenizer_;
   DecodeOptions options_;
   std::string waiting_;
+  std::vector<std::int32_t> window_;  // the tokens of the last text, and those held back
+  std::size_t old_ = 0;               // of these the former
+  std::string shown_;                 // their text
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -31,9 +31,10 @@ struct ImportOptions {
   bool partial = false;
 };
 
-/// Returns the tensors of a safetensors file by their new names. F64 (rounded to nearest), F32, F16
-/// and BF16 become f32. I8, I16, I32, I64, U8, U16 and U64 become i32. U32 becomes u32, and BOOL
-/// becomes bool.
+/// Returns the tensors of a safetensors file by their new names. Of a checkpoint, these are the
+/// parameters and the states of the model under their names in the model. F64 (rounded to nearest),
+/// F32, F16 and BF16 become f32. I8, I16, I32, I64, U8, U16 and U64 become i32. U32 becomes u32,
+/// and BOOL becomes bool.
 ///
 /// Throws IoError naming the file and the tensor if a tensor has another dtype, a value that does
 /// not fit its new type, or another number of axes than its rule. Also throws IoError if two

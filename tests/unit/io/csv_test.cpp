@@ -256,5 +256,62 @@ TEST(Csv, mutated_tables_throw_or_are_consistent) {
   EXPECT_GT(accepted, 100);
 }
 
+TEST(Csv, header_of_numbers_over_text_labels_is_recognized) {
+  const std::string rows = "1,2,3,cat\n4,5,6,dog\n7,8,9,cat\n";
+  for (const char* header : {"0,1,2,label\n", "1,2,3,kind of it\n", "10,500,3,Class\n"}) {
+    const CsvData data = parse(header + rows);
+    EXPECT_TRUE(data.had_header) << header;
+    EXPECT_EQ(data.class_names, (Strings{"cat", "dog"})) << header;
+    EXPECT_EQ(data.train.count, 3) << header;
+  }
+  // Its label is that of other rows, or says nothing, or the caller decides.
+  EXPECT_FALSE(parse("0,1,2,cat\n" + rows).had_header);
+  EXPECT_FALSE(parse("3,1,4,bird\n" + rows).had_header);
+  EXPECT_FALSE(parse("3,1,4,label\n1,2,3,label\n" + rows).had_header);
+  CsvOptions options;
+  options.header = CsvOptions::Header::kNo;
+  EXPECT_EQ(parse("0,1,2,label\n" + rows, options).class_names.size(), 3U);
+}
+
+TEST(Csv, exact_features_are_doubles) {
+  CsvOptions options;
+  options.exact = true;
+  options.holdout = 0.5;
+  const CsvData data =
+      parse("t,kind\n1700000000,a\n1700000001,b\n1700000002,a\n1700000003,b\n", options);
+  std::vector<double> all = data.train.exact;
+  all.insert(all.end(), data.test.exact.begin(), data.test.exact.end());
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(all, (std::vector<double>{1700000000, 1700000001, 1700000002, 1700000003}));
+  ASSERT_EQ(data.train.features.size(), 2U);
+  EXPECT_EQ(data.train.features[0], static_cast<float>(data.train.exact[0]));
+  EXPECT_TRUE(parse("t,kind\n1,a\n2,b\n").train.exact.empty());
+}
+
+TEST(Csv, label_that_is_nan_is_missing) {
+  for (const char* nan : {"nan", "NaN", "-nan"}) {
+    EXPECT_EQ(
+        error_of(std::string("x,kind\n1,a\n2,b\n3,") + nan + "\n"),
+        std::string("f: line 4, column 2 (\"kind\"): the label is ") + nan + "; expected a class");
+  }
+  CsvOptions options;
+  options.class_names = {"a", "nan"};  // of a model that has it as a class
+  EXPECT_EQ(parse("x,kind\n1,a\n2,nan\n", options).train.labels, (Labels{0, 1}));
+}
+
+TEST(Csv, compressed_table_that_expands_too_much_is_refused) {
+  const std::string row = "0,0,0,0,0,0,0,a\n";
+  std::string text;
+  while (text.size() <= (std::size_t{64} << 20)) text += row;
+  const std::string small = gzipped(text);
+  ASSERT_LT(small.size() * 100, text.size());
+  const auto bytes = std::as_bytes(std::span(small));
+  EXPECT_EQ(io_error_of([&] { read_csv({bytes, "f.gz"}); }),
+            "f.gz: expands to more than 67108864 bytes, from " + std::to_string(small.size()) +
+                "; decompress it first if this is intended (limit: max_expansion)");
+  EXPECT_EQ(io_error_of([&] { read_text_file({bytes, "f.gz"}); }).substr(0, 13), "f.gz: expands");
+  EXPECT_EQ(read_text_file({bytes, "f.gz"}, UINT64_MAX, 2000), text);
+}
+
 }  // namespace
 }  // namespace tensorgrad

@@ -229,5 +229,17 @@ TEST(ImageHostile, scans_without_end_are_an_error) {
       << error;
 }
 
+// 40 kB of compressed zeros.
+TEST(ImageHostile, few_bytes_with_very_many_pixels_are_an_error) {
+  const std::string png = testing::plain_png(5000, 5000, 3);
+  const auto bytes = std::as_bytes(std::span(png));
+  const std::string error = io_error_of([&] { read_image({bytes, "f.png"}); });
+  EXPECT_EQ(error,
+            "f.png: an image of [5000,5000,3] takes 75000000 bytes; at most 67108864 allowed "
+            "for a file of " +
+                std::to_string(png.size()) + " bytes (limit: max_expansion)");
+  EXPECT_EQ(read_image({bytes, "f.png"}, {.max_expansion = 2000}).pixels.size(), 75000000U);
+}
+
 }  // namespace
 }  // namespace tensorgrad

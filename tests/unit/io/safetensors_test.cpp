@@ -173,5 +173,73 @@ TEST(Safetensors, dump_lists_tensors_and_metadata) {
   EXPECT_NE(text.find("schedule = {\"kind\":\"cosine\"}"), std::string::npos) << text;
 }
 
+StoredFile checked_file() {
+  StoredFile file;
+  file.checksums = true;
+  file.metadata["step"] = "12";
+  file.tensors["a"] = {"F32", {2}, std::vector<std::byte>(8, std::byte{1})};
+  file.tensors["b"] = {"U8", {3}, std::vector<std::byte>(3, std::byte{2})};
+  file.tensors["empty"] = {"F32", {0}, {}};
+  return file;
+}
+
+TEST(Safetensors, checksums_are_written_and_read) {
+  std::vector<std::byte> bytes;
+  write_safetensors(bytes, checked_file());
+  const StoredFile back = read_safetensors({bytes, "f"});
+  EXPECT_EQ(back, checked_file());
+  EXPECT_NE(dump_safetensors(back).find("checksums match\n"), std::string::npos);
+  std::vector<std::byte> again;
+  write_safetensors(again, back);
+  EXPECT_EQ(again, bytes);
+}
+
+TEST(Safetensors, names_the_tensor_that_differs_from_its_checksum) {
+  std::vector<std::byte> bytes;
+  write_safetensors(bytes, checked_file());
+  bytes.back() ^= std::byte{1};
+  EXPECT_EQ(io_error_of([&] { read_safetensors({bytes, "f"}); }),
+            "f: tensor \"b\" differs from its checksum: expected crc32 20fd0ed2, got 57fa3e44; the "
+            "file is damaged (if another program changed it, remove tensorgrad.checksum from its "
+            "metadata)");
+}
+
+// A changed bit is an error, unless it is in the name of the checksums: then the rest is as it was.
+TEST(Safetensors, any_changed_bit_of_a_file_with_checksums_is_seen) {
+  std::vector<std::byte> bytes;
+  write_safetensors(bytes, checked_file());
+  const StoredFile whole = checked_file();
+  int unseen = 0;
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::vector<std::byte> changed = bytes;
+      changed[at] ^= std::byte(1 << bit);
+      try {
+        StoredFile got = read_safetensors({changed, "f"});
+        EXPECT_EQ(got.tensors, whole.tensors) << at;
+        EXPECT_EQ(got.metadata.at("step"), "12") << at;
+        EXPECT_FALSE(got.checksums) << at << ' ' << bit;
+        ++unseen;
+      } catch (const IoError&) {
+      }
+    }
+  }
+  EXPECT_LE(unseen, 19 * 8) << "tensorgrad.checksum";
+}
+
+TEST(Safetensors, checksums_of_another_form_are_refused) {
+  for (const char* value : {"", "crc32", "crc32 00000000", "md5 00000000 00000000",
+                            "crc32 00000000 00000000 00000000 0"}) {
+    StoredFile file;
+    file.metadata["tensorgrad.checksum"] = value;
+    file.tensors["a"] = {"U8", {1}, std::vector<std::byte>(1)};
+    std::vector<std::byte> bytes;
+    write_safetensors(bytes, file);
+    EXPECT_EQ(io_error_of([&] { read_safetensors({bytes, "f"}); }),
+              std::string("f: tensorgrad.checksum: expected crc32 and 2 checksums, got \"") +
+                  value + "\"");
+  }
+}
+
 }  // namespace
 }  // namespace tensorgrad

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// Counts what a compile looks at: nodes, views, groups. Tests bound the count; a caller may watch
+// it and stop the compile.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "tensorgrad/version.h"
+
+namespace tensorgrad::inline TENSORGRAD_ABI {
+
+struct VisitState {
+  std::int64_t count = 0, next = std::numeric_limits<std::int64_t>::max();
+  const std::function<void()>* watcher = nullptr;
+};
+
+class Visits {
+ public:
+  // Of this thread, so far.
+  static std::int64_t count() { return state_.count; }
+
+  static void add(std::int64_t visits) {
+    state_.count += visits;
+    if (state_.count >= state_.next) report();
+  }
+
+ private:
+  friend class VisitWatch;
+
+  static constexpr std::int64_t kBetweenReports = 1 << 16;
+
+  static void report() {
+    state_.next = state_.count + kBetweenReports;
+    if (state_.watcher != nullptr) (*state_.watcher)();
+  }
+
+  static inline thread_local VisitState state_;
+};
+
+// While it lives, calls `watcher` once per kBetweenReports visits of this thread. The watcher may
+// throw.
+class VisitWatch {
+ public:
+  explicit VisitWatch(std::function<void()> watcher)
+      : watcher_(std::move(watcher)), before_(Visits::state_) {
+    if (!watcher_) return;
+    Visits::state_.watcher = &watcher_;
+    Visits::state_.next = Visits::state_.count + Visits::kBetweenReports;
+  }
+  VisitWatch(const VisitWatch&) = delete;
+  VisitWatch& operator=(const VisitWatch&) = delete;
+  ~VisitWatch() {
+    Visits::state_.watcher = before_.watcher;
+    Visits::state_.next = before_.next;
+  }
+
+ private:
+  std::function<void()> watcher_;
+  VisitState before_;
+};
+
+inline void visit(std::int64_t count = 1) { Visits::add(count); }
+
+}  // namespace tensorgrad::inline TENSORGRAD_ABI
