@@ -64,7 +64,7 @@ void AddedTokenSet::split(std::string_view text, bool special,
     if (token->single_word && (word_ends_at(text, begin) || word_begins_at(text, end))) continue;
     if (token->lstrip) begin = std::max(spaces_before(text, begin), taken);
     if (token->rstrip) end = skip_spaces(text, end);
-    end = std::max(begin, end);
+    if (end <= begin) continue;  // white space that the token before has taken
     if (taken < begin) take(text.substr(taken, begin - taken), kNoId);
     take(text.substr(begin, end - begin), token->id);
     taken = end;

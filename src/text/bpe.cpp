@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "io/text.h"
 #include "tensorgrad/error.h"
+#include "text/subword.h"
 #include "text/unicode.h"
 
 namespace tensorgrad::text {
@@ -196,16 +197,34 @@ Id Bpe::id_of(std::string_view symbol, std::string_view piece) const {
                   " nor an unknown token, in " + io::in_quotes(piece));
 }
 
+// Appends the tokens <0xNN> of the bytes of a character; false if one is missing.
+bool Bpe::append_bytes(std::string_view symbol, std::vector<Id>& ids) const {
+  std::array<Id, 4> bytes{};
+  for (std::size_t i = 0; i < symbol.size(); ++i) {
+    bytes[i] = byte_token(model_.tokens, static_cast<unsigned char>(symbol[i]));
+    if (bytes[i] == kNoId) return false;
+  }
+  ids.insert(ids.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(symbol.size()));
+  return true;
+}
+
 void Bpe::encode_characters(std::string_view piece, std::vector<Id>& ids) const {
+  if (model_.ignore_merges) {
+    if (const Id whole = model_.tokens.find(piece); whole != kNoId) return ids.push_back(whole);
+  }
+  std::vector<Id> symbols;
   bool unknown_before = false;
   for (std::size_t at = 0; at < piece.size();) {
     const std::string_view symbol = piece.substr(at, character_at(piece, at).size);
     at += symbol.size();
     const bool unknown = model_.tokens.find(symbol) == kNoId;
+    if (unknown && model_.byte_fallback && append_bytes(symbol, symbols)) continue;
     const Id id = id_of(symbol, piece);
-    if (!(unknown && unknown_before && model_.fuse_unk)) ids.push_back(id);
+    if (!(unknown && unknown_before && model_.fuse_unk)) symbols.push_back(id);
     unknown_before = unknown;
   }
+  if (!model_.merges.empty()) return merge_long(std::move(symbols), ids);
+  ids.insert(ids.end(), symbols.begin(), symbols.end());
 }
 
 // The ids of the bytes of a piece.

@@ -101,10 +101,12 @@ class PairTable {
 struct BpeModel {
   TokenTable tokens;
   std::vector<Merge> merges;   // in the order of the file
-  bool byte_level = true;      // else tokens are characters, and there are no merges
+  bool byte_level = true;      // else tokens are made of characters
   bool ignore_merges = false;  // a piece that is a token is that token, whatever the merges say
   std::optional<Id> unk;       // for bytes (characters) that no token stands for
   bool fuse_unk = false;       // one for several such side by side
+  bool byte_fallback =
+      false;  // characters that no token stands for are tokens <0xNN> of their bytes
 };
 
 // What encodes pieces. Refers to nothing outside.
@@ -125,6 +127,7 @@ class Bpe {
 
  private:
   void encode_characters(std::string_view piece, std::vector<Id>& ids) const;
+  bool append_bytes(std::string_view symbol, std::vector<Id>& ids) const;
   [[nodiscard]] std::vector<Id> start_of_long(std::string_view piece) const;
   void merge_long(std::vector<Id> symbols, std::vector<Id>& ids) const;
   [[nodiscard]] Id id_of(std::string_view symbol, std::string_view piece) const;

@@ -118,8 +118,8 @@ void set_pre_tokenization(Definition& definition, PreTokenization pattern, bool 
     definition.stages.push_back(stage);
   }
   definition.add_prefix_space = add_prefix_space;
-  definition.normal_forms.clear();
-  if (nfc) definition.normal_forms.push_back(NormalForm::kNfc);
+  definition.normal.clear();
+  if (nfc) definition.normal.push_back({.form = NormalForm::kNfc});
 }
 
 }  // namespace tensorgrad::text

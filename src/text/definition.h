@@ -11,7 +11,8 @@
 
 #include "tensorgrad/data/tokenizer.h"
 #include "text/bpe.h"
-#include "text/unicode.h"
+#include "text/normalizer.h"
+#include "text/subword.h"
 
 namespace tensorgrad::text {
 
@@ -26,17 +27,32 @@ enum class Behaviour : std::uint8_t {
 
 // One way to cut text before its bytes are looked at.
 struct Stage {
-  enum class What : std::uint8_t { kPattern, kLiteral, kDigits, kPunctuation };
+  // kSpaces: white space; kWords: white space, with words and what is between them apart;
+  // kMetaspace: spaces become `literal`, which begins a text as `prefix` says.
+  enum class What : std::uint8_t {
+    kPattern,
+    kLiteral,
+    kDigits,
+    kPunctuation,
+    kSpaces,
+    kWords,
+    kMetaspace
+  };
+  enum class Prefix : std::uint8_t { kAlways, kFirst, kNever };
   What what = What::kPattern;
   PreTokenization pattern = PreTokenization::kNone;  // kPattern
-  std::string literal;                               // kLiteral
+  std::string literal;                               // kLiteral, kMetaspace
+  Prefix prefix = Prefix::kAlways;                   // kMetaspace
+  bool split = true;                                 // kMetaspace: before each `literal`
   Behaviour behaviour = Behaviour::kIsolated;
   bool invert = false;
 };
 
 struct Definition {
   BpeModel model;
-  std::vector<NormalForm> normal_forms;
+  std::optional<Subword> subword;  // where tokens are neither bytes nor characters
+  std::vector<NormalStep> normal;
+  std::string normalizer;  // its JSON, unless all steps are normal forms
   std::vector<Stage> stages;
   // Of the last stage, ByteLevel.
   bool add_prefix_space = false;

@@ -130,8 +130,8 @@ class JsonReader : public nlohmann::json_sax<SaxJson> {
   // Puts a value where it belongs in the tree.
   SaxJson* place(SaxJson given) {
     if (open_.empty()) {
-      result_.tree = std::move(given);
-      return &result_.tree;
+      *result_.tree = std::move(given);
+      return &*result_.tree;
     }
     SaxJson& parent = *open_.back();
     if (parent.is_array()) {

@@ -11,10 +11,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/owned_json.h"
+
 namespace tensorgrad::text {
 
 struct TokenizerJson {
-  nlohmann::json tree;  // without model.vocab and model.merges
+  OwnedJson<nlohmann::json> tree;  // without model.vocab and model.merges
   std::vector<std::pair<std::string, std::uint64_t>> vocab;
   std::vector<std::pair<std::string, std::string>> merges;
   bool has_vocab = false, has_merges = false;

@@ -2,6 +2,7 @@
 #include "text/pipeline.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "text/patterns.h"
@@ -32,6 +33,36 @@ std::vector<Found> characters_that_are(std::string_view text, const Is& is) {
   return all;
 }
 
+// Runs of word characters, of white space, which is what is looked for, and of others.
+std::vector<Found> words_of(std::string_view text) {
+  std::vector<Found> all;
+  int last = -1;
+  for (std::size_t at = 0; at < text.size();) {
+    const Character c = character_at(text, at);
+    const int kind = (c.kinds & kSpace) != 0 ? 0 : word_begins_at(text, at) ? 1 : 2;
+    if (kind != last) all.push_back({at, at, kind == 0});
+    last = kind;
+    at += c.size;
+    all.back().end = at;
+  }
+  return all;
+}
+
+// With the stage's literal in place of spaces.
+std::string with_metaspace(const Stage& stage, std::string_view text, bool first) {
+  std::string made;
+  for (const char c : text) {
+    if (c == ' ') {
+      made += stage.literal;
+    } else {
+      made += c;
+    }
+  }
+  const bool begins =
+      stage.prefix == Stage::Prefix::kAlways || (stage.prefix == Stage::Prefix::kFirst && first);
+  return (begins && !made.starts_with(stage.literal) ? stage.literal : "") + made;
+}
+
 // What a stage finds in `text` and what is between; together they cover it.
 std::vector<Found> find_all(const Stage& stage, std::string_view text) {
   std::vector<Found> all;
@@ -55,6 +86,10 @@ std::vector<Found> find_all(const Stage& stage, std::string_view text) {
       return all;
     case Stage::What::kDigits:
       return characters_that_are(text, [](const Character& c) { return (c.kinds & kNumber) != 0; });
+    case Stage::What::kSpaces:
+      return characters_that_are(text, [](const Character& c) { return (c.kinds & kSpace) != 0; });
+    case Stage::What::kWords: return words_of(text);
+    case Stage::What::kMetaspace: break;  // changes text
     case Stage::What::kPunctuation:
       return characters_that_are(text,
                                  [](const Character& c) { return (c.kinds & kPunctuation) != 0; });
@@ -91,6 +126,7 @@ std::vector<Found> joined_parts(std::vector<Found> all, const Stage& stage) {
 
 // The pattern that alone decides about the pieces of these stages, if it is that simple.
 std::optional<PreTokenization> only_pattern_of(const Definition& definition) {
+  if (definition.subword && !definition.stages.empty()) return std::nullopt;
   if (!definition.model.byte_level) return PreTokenization::kNone;
   if (definition.add_prefix_space) return std::nullopt;
   if (definition.stages.empty()) {
@@ -126,6 +162,8 @@ TokenizerImpl::TokenizerImpl(text::Definition definition, std::shared_ptr<const 
     : definition_(std::move(definition)), bpe_(std::move(bpe)) {
   definition_.model.byte_level = model().byte_level;
   only_pattern_ = text::only_pattern_of(definition_);
+  if (definition_.subword && definition_.subword->kind != text::Subword::Kind::kBpe)
+    subword_.emplace(*definition_.subword, model());
   std::vector<AddedToken> plain, normal;
   std::int32_t largest = model().tokens.largest();
   // Special ones go first, as in Hugging Face's tokenizers: it matters where two are equal.
@@ -137,9 +175,7 @@ TokenizerImpl::TokenizerImpl(text::Definition definition, std::shared_ptr<const 
         plain.push_back(std::move(token));
         continue;
       }
-      for (const text::NormalForm form : definition_.normal_forms) {
-        token.content = text::normalized(token.content, form);
-      }
+      token.content = text::normalized(token.content, definition_.normal);
       normal_contents_[token.id] = token.content;
       normal.push_back(std::move(token));
     }
@@ -163,20 +199,31 @@ const AddedToken* TokenizerImpl::added(text::Id id) const {
 
 template <class Take>
 void TokenizerImpl::normalised(std::string_view text, const Take& take) const {
-  if (definition_.normal_forms.empty() || text::is_ascii(text)) return take(text);
-  std::string normal(text);
-  for (const text::NormalForm form : definition_.normal_forms) {
-    normal = text::normalized(normal, form);
-  }
-  take(normal);
+  const bool forms = definition_.normalizer.empty();  // which leave ASCII as it is
+  if (definition_.normal.empty() || (forms && text::is_ascii(text))) return take(text);
+  take(text::normalized(text, definition_.normal));
 }
 
 template <class Take>
-void TokenizerImpl::cut_by_stages(std::string_view text, const Take& take) const {
+void TokenizerImpl::cut_by_stages(std::string_view text, bool first, const Take& take) const {
   std::vector<std::string_view> parts = {text};
+  std::deque<std::string> made;  // parts that stages changed
   for (const text::Stage& stage : definition_.stages) {
     std::vector<std::string_view> next;
-    for (const std::string_view part : parts) {
+    for (std::string_view part : parts) {
+      if (stage.what == text::Stage::What::kMetaspace) {
+        const bool begins = first && part.data() == text.data();
+        part = made.emplace_back(text::with_metaspace(stage, part, begins));
+        text::Stage cut = stage;
+        cut.what = text::Stage::What::kLiteral;
+        if (!stage.split) {
+          next.push_back(part);
+          continue;
+        }
+        for (const text::Found& one : text::joined_parts(text::find_all(cut, part), cut))
+          next.push_back(part.substr(one.begin, one.end - one.begin));
+        continue;
+      }
       for (const text::Found& one : text::joined_parts(text::find_all(stage, part), stage)) {
         if (!one.match) next.push_back(part.substr(one.begin, one.end - one.begin));
       }
@@ -195,36 +242,55 @@ void TokenizerImpl::cut_by_stages(std::string_view text, const Take& take) const
 }
 
 template <class Take>
-void TokenizerImpl::cut(std::string_view text, const Take& take) const {
+void TokenizerImpl::cut(std::string_view text, bool first, const Take& take) const {
   if (only_pattern_) {
     text::cut_by_pattern(*only_pattern_, text, take);
   } else {
-    cut_by_stages(text, take);
+    cut_by_stages(text, first, take);
   }
+}
+
+std::string TokenizerImpl::decoded(std::span<const text::Id> ids, bool skip_special,
+                                   bool raw) const {
+  std::vector<std::string> tokens;
+  for (const text::Id id : ids) {
+    const AddedToken* const token = added(id);
+    if (token != nullptr && token->special && skip_special) continue;
+    tokens.push_back(token != nullptr ? token->content : text::token_text(model(), id));
+  }
+  return text::decoded_text(std::move(tokens), definition_.subword->decoder, raw);
 }
 
 void TokenizerImpl::encode(std::string_view text, bool special, std::vector<text::Id>& ids) const {
   text::PieceEncoder encoder(*bpe_, ids, text.size());
-  const auto take_piece = [&](std::string_view piece) { encoder.add(piece); };
+  const auto take_piece = [&](std::string_view piece) {
+    if (!subword_) return encoder.add(piece);
+    if (!piece.empty()) subword_->encode(piece, ids);
+  };
+  bool first = true;  // what comes is the beginning of the text
   const auto take_normal = [&](std::string_view part) {
     if (part.empty()) return;
-    if (normal_.empty()) return cut(part, take_piece);
+    if (normal_.empty()) return cut(part, std::exchange(first, false), take_piece);
     normal_.split(part, special, [&](std::string_view between, text::Id id) {
+      const bool begins = std::exchange(first, false);
       if (id != text::kNoId) return encoder.add_id(id);
-      cut(between, take_piece);
+      cut(between, begins, take_piece);
     });
   };
   if (text.empty()) return;
   if (plain_.empty()) return normalised(text, take_normal);
   plain_.split(text, special, [&](std::string_view between, text::Id id) {
-    if (id != text::kNoId) return encoder.add_id(id);
+    if (id != text::kNoId) {
+      first = false;
+      return encoder.add_id(id);
+    }
     normalised(between, take_normal);
   });
 }
 
 void TokenizerImpl::pieces(std::string_view text,
                            const std::function<void(std::string_view)>& take) const {
-  normalised(text, [&](std::string_view part) { cut(part, take); });
+  normalised(text, [&](std::string_view part) { cut(part, true, take); });
 }
 
 }  // namespace detail

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,11 @@ class TokenizerImpl {
 
   // Appends the ids of `text`; special tokens in it are found if `special`.
   void encode(std::string_view text, bool special, std::vector<text::Id>& ids) const;
+  // The text of ids, which must have tokens. Bytes that are no UTF-8 stay if `raw`.
+  [[nodiscard]] std::string decoded(std::span<const text::Id> ids, bool skip_special,
+                                    bool raw) const;
+  // Whether the text of a token depends on those beside it.
+  [[nodiscard]] bool decodes_together() const { return definition_.subword.has_value(); }
   // Gives the pieces that merges do not cross to `take`, as training counts them: all of the text
   // is text. A piece is gone after the call.
   void pieces(std::string_view text, const std::function<void(std::string_view)>& take) const;
@@ -49,14 +55,16 @@ class TokenizerImpl {
  private:
   template <class Take>
   void normalised(std::string_view text, const Take& take) const;
+  // `first`: the text begins there.
   template <class Take>
-  void cut(std::string_view text, const Take& take) const;
+  void cut(std::string_view text, bool first, const Take& take) const;
   template <class Take>
-  void cut_by_stages(std::string_view text, const Take& take) const;
+  void cut_by_stages(std::string_view text, bool first, const Take& take) const;
 
   text::Definition definition_;
   std::shared_ptr<const text::Bpe> bpe_;
-  text::AddedTokenSet plain_, normal_;  // looked for before and after text is normalised
+  std::optional<text::SubwordEncoder> subword_;  // in place of bpe_'s merges
+  text::AddedTokenSet plain_, normal_;           // looked for before and after text is normalised
   std::map<text::Id, std::string> normal_contents_;  // of the latter
   // Where one pattern does it all, which is so of all well-known tokenizers.
   std::optional<PreTokenization> only_pattern_;

@@ -117,6 +117,14 @@ void check_train_options(const BpeTrainOptions& options) {
   }
 }
 
+void check_ids(const detail::TokenizerImpl& impl, std::span<const std::int32_t> ids) {
+  for (const std::int32_t id : ids) {
+    if (impl.added(id) != nullptr || impl.model().tokens.has(id)) continue;
+    throw UserError("tokenizer: no token has the id " + std::to_string(id) + "; ids are below " +
+                    std::to_string(impl.vocab_size()));
+  }
+}
+
 // Cuts ids to `length`, from the left or from the right.
 void cut_to(std::vector<std::int32_t>& ids, std::size_t length, bool left) {
   if (ids.size() <= length) return;
@@ -338,14 +346,17 @@ std::vector<std::string> Tokenizer::pre_tokenize(std::string_view text) const {
 std::string Tokenizer::decode_bytes(std::span<const std::int32_t> ids,
                                     const DecodeOptions& options) const {
   std::string out;
+  if (impl_->decodes_together()) {
+    check_ids(*impl_, ids);
+    return impl_->decoded(ids, options.skip_special_tokens, true);
+  }
   for (const std::int32_t id : ids) {
     if (const AddedToken* const added = impl_->added(id)) {
       if (!added->special || !options.skip_special_tokens) out += impl_->text_of(*added);
     } else if (impl_->model().tokens.has(id)) {
       out += impl_->model().tokens.bytes_of(id);
     } else {
-      throw UserError("tokenizer: no token has the id " + std::to_string(id) + "; ids are below " +
-                      std::to_string(vocab_size()));
+      check_ids(*impl_, {&id, 1});
     }
   }
   return out;
@@ -353,7 +364,9 @@ std::string Tokenizer::decode_bytes(std::span<const std::int32_t> ids,
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids,
                               const DecodeOptions& options) const {
-  return text::as_utf8(decode_bytes(ids, options));
+  if (!impl_->decodes_together()) return text::as_utf8(decode_bytes(ids, options));
+  check_ids(*impl_, ids);
+  return text::as_utf8(impl_->decoded(ids, options.skip_special_tokens, false));
 }
 
 std::int64_t Tokenizer::vocab_size() const { return impl_->vocab_size(); }
@@ -388,6 +401,13 @@ std::vector<std::pair<std::string, std::string>> Tokenizer::merges() const {
 }
 
 std::string_view Tokenizer::kind() const {
+  if (impl_->definition().subword) {
+    switch (impl_->definition().subword->kind) {
+      case text::Subword::Kind::kBpe: return "character BPE";
+      case text::Subword::Kind::kUnigram: return "unigram";
+      case text::Subword::Kind::kWordPiece: return "WordPiece";
+    }
+  }
   if (!impl_->model().byte_level) return "characters";
   return impl_->model().merges.empty() ? "bytes" : "byte-level BPE";
 }
@@ -442,7 +462,20 @@ void Tokenizer::save(const FileSink& sink) const {
 DecodeStream::DecodeStream(const Tokenizer& tokenizer, const DecodeOptions& options)
     : tokenizer_(tokenizer), options_(options) {}
 
+// What the last text was made of stays in front, as the text of a token depends on those before.
+std::string DecodeStream::step_together(std::int32_t id) {
+  window_.push_back(id);
+  std::string text = tokenizer_.decode(window_, options_);
+  if (text.size() <= shown_.size() || text.ends_with("\ufffd")) return {};
+  std::string out = text.substr(shown_.size());
+  window_.erase(window_.begin(), window_.begin() + static_cast<std::ptrdiff_t>(old_));
+  old_ = window_.size();
+  shown_ = tokenizer_.decode(window_, options_);
+  return out;
+}
+
 std::string DecodeStream::step(std::int32_t id) {
+  if (tokenizer_.impl_->decodes_together()) return step_together(id);
   waiting_ += tokenizer_.decode_bytes({&id, 1}, options_);
   const std::size_t certain = waiting_.size() - text::unfinished_bytes(waiting_);
   std::string out = text::as_utf8(std::string_view(waiting_).substr(0, certain));
@@ -450,6 +483,11 @@ std::string DecodeStream::step(std::int32_t id) {
   return out;
 }
 
-std::string DecodeStream::finish() { return text::as_utf8(std::exchange(waiting_, {})); }
+std::string DecodeStream::finish() {
+  if (!tokenizer_.impl_->decodes_together()) return text::as_utf8(std::exchange(waiting_, {}));
+  const std::string text = tokenizer_.decode(std::exchange(window_, {}), options_);
+  old_ = 0;
+  return text.substr(std::min(text.size(), std::exchange(shown_, {}).size()));
+}
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -5,109 +5,19 @@
 #include <charconv>
 #include <initializer_list>
 #include <limits>
+#include <set>
 #include <unordered_map>
 
 #include "io/text.h"
 #include "tensorgrad/error.h"
 #include "text/definition.h"
+#include "text/json_part.h"
 #include "text/json_reader.h"
 #include "text/patterns.h"
+#include "text/subword_json.h"
 
 namespace tensorgrad::text {
 namespace {
-
-using Json = nlohmann::json;
-
-// A part of the file with its place in it, for messages.
-class Part {
- public:
-  Part(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
-
-  [[noreturn]] void fail(const std::string& what) const {
-    throw IoError(where_ + (is_root() ? "" : ": ") + what);
-  }
-  [[nodiscard]] const Json& json() const { return json_; }
-  [[nodiscard]] bool is_null() const { return json_.is_null(); }
-
-  // Null where it is missing.
-  [[nodiscard]] Part operator[](const std::string& key) const {
-    static const Json none;
-    expect(json_.is_object(), "an object");
-    const auto found = json_.find(key);
-    return {found == json_.end() ? none : *found, where_ + (is_root() ? "" : ".") + key};
-  }
-  [[nodiscard]] std::vector<Part> list() const {
-    expect(json_.is_array(), "an array");
-    std::vector<Part> parts;
-    for (std::size_t i = 0; i < json_.size(); ++i) {
-      parts.emplace_back(json_[i], where_ + "[" + std::to_string(i) + "]");
-    }
-    return parts;
-  }
-  [[nodiscard]] std::vector<std::pair<std::string, Part>> object() const {
-    expect(json_.is_object(), "an object");
-    std::vector<std::pair<std::string, Part>> parts;
-    for (const auto& [key, value] : json_.items())
-      parts.emplace_back(key, Part(value, where_ + "." + key));
-    return parts;
-  }
-  [[nodiscard]] const std::string& string() const {
-    expect(json_.is_string(), "a string");
-    return json_.get_ref<const std::string&>();
-  }
-  // What it is where it is missing or null.
-  [[nodiscard]] bool boolean(bool otherwise) const {
-    if (json_.is_null()) return otherwise;
-    expect(json_.is_boolean(), "true or false");
-    return json_.get<bool>();
-  }
-  [[nodiscard]] Id id() const {
-    expect(json_.is_number_unsigned() &&
-               json_.get<std::uint64_t>() < std::uint64_t{std::numeric_limits<Id>::max()},
-           "an id of 0 to 2147483646");
-    return json_.get<Id>();
-  }
-  // The word `key`, one of `known` in the order of the values that are given back.
-  template <class Value>
-  [[nodiscard]] Value one_of(std::initializer_list<std::pair<const char*, Value>> known) const {
-    const std::string& given = string();
-    std::string names;
-    for (const auto& [name, value] : known) {
-      if (given == name) return value;
-      names += (names.empty() ? "" : ", ") + std::string(name);
-    }
-    fail(io::in_quotes(given) + " is not supported; expected " + names);
-  }
-
- private:
-  // Its place is "FILE: ".
-  [[nodiscard]] bool is_root() const { return where_.ends_with(": "); }
-  void expect(bool good, const char* what) const {
-    if (good) return;
-    fail((json_.is_null() ? "is missing; expected " : "expected ") + std::string(what) +
-         (json_.is_null() ? "" : std::string(", got ") + json_.type_name()));
-  }
-
-  const Json& json_;
-  std::string where_;
-};
-
-void take_normalizer(const Part& part, Definition& definition) {
-  if (part.is_null()) return;
-  enum class Kind { kNfc, kNfd, kNfkc, kNfkd, kSequence };
-  const auto kind = part["type"].one_of<Kind>({{"NFC", Kind::kNfc},
-                                               {"NFD", Kind::kNfd},
-                                               {"NFKC", Kind::kNfkc},
-                                               {"NFKD", Kind::kNfkd},
-                                               {"Sequence", Kind::kSequence}});
-  if (kind == Kind::kSequence) {
-    for (const Part& one : part["normalizers"].list()) take_normalizer(one, definition);
-    return;
-  }
-  constexpr std::array kForms = {NormalForm::kNfc, NormalForm::kNfd, NormalForm::kNfkc,
-                                 NormalForm::kNfkd};
-  definition.normal_forms.push_back(kForms[static_cast<std::size_t>(kind)]);
-}
 
 Behaviour behaviour_of(const Part& part) {
   return part.one_of<Behaviour>({{"Removed", Behaviour::kRemoved},
@@ -138,13 +48,38 @@ Stage split_stage(const Part& part) {
   return stage;
 }
 
+Stage metaspace_stage(const Part& part) {
+  Stage stage;
+  stage.what = Stage::What::kMetaspace;
+  stage.literal = part["replacement"].string();
+  if (stage.literal.empty()) part["replacement"].fail("empty string");
+  stage.behaviour = Behaviour::kMergedWithNext;
+  stage.split = part["split"].boolean(true);
+  stage.prefix = prepend_scheme(part);
+  return stage;
+}
+
 // Whether a ByteLevel stage was among them.
 bool take_pre_tokenizer(const Part& part, Definition& definition, bool byte_level_before) {
-  enum class Kind { kByteLevel, kSplit, kDigits, kPunctuation, kSequence };
+  enum class Kind {
+    kByteLevel,
+    kSplit,
+    kDigits,
+    kPunctuation,
+    kMetaspace,
+    kWhitespaceSplit,
+    kWhitespace,
+    kBert,
+    kSequence
+  };
   const auto kind = part["type"].one_of<Kind>({{"ByteLevel", Kind::kByteLevel},
                                                {"Split", Kind::kSplit},
                                                {"Digits", Kind::kDigits},
                                                {"Punctuation", Kind::kPunctuation},
+                                               {"Metaspace", Kind::kMetaspace},
+                                               {"WhitespaceSplit", Kind::kWhitespaceSplit},
+                                               {"Whitespace", Kind::kWhitespace},
+                                               {"BertPreTokenizer", Kind::kBert},
                                                {"Sequence", Kind::kSequence}});
   if (kind == Kind::kSequence) {
     for (const Part& one : part["pretokenizers"].list()) {
@@ -169,15 +104,33 @@ bool take_pre_tokenizer(const Part& part, Definition& definition, bool byte_leve
       stage.what = Stage::What::kPunctuation;
       if (!part["behavior"].is_null()) stage.behaviour = behaviour_of(part["behavior"]);
       break;
+    case Kind::kMetaspace: stage = metaspace_stage(part); break;
+    case Kind::kWhitespaceSplit:
+    case Kind::kBert:
+      stage.what = Stage::What::kSpaces;
+      stage.behaviour = Behaviour::kRemoved;
+      if (kind == Kind::kWhitespaceSplit) break;
+      definition.stages.push_back(stage);
+      stage = {};
+      stage.what = Stage::What::kPunctuation;
+      break;
+    case Kind::kWhitespace:
+      stage.what = Stage::What::kWords;
+      stage.behaviour = Behaviour::kRemoved;
+      break;
     case Kind::kSequence: break;
   }
   definition.stages.push_back(stage);
   return false;
 }
 
-void take_decoder(const Part& part, bool byte_level) {
-  if (part.is_null()) return;
-  static_cast<void>(part["type"].one_of<int>({{byte_level ? "ByteLevel" : "Fuse", 0}}));
+void take_decoder(const Part& part, Definition& definition) {
+  if (definition.subword) {
+    take_subword_decoder(part, *definition.subword);
+  } else if (!part.is_null()) {
+    static_cast<void>(
+        part["type"].one_of<int>({{definition.model.byte_level ? "ByteLevel" : "Fuse", 0}}));
+  }
 }
 
 // Ids that one part of the post-processor puts around a text.
@@ -230,7 +183,8 @@ void take_post_processor(const Part& part, Definition& definition) {
 
 // Numbers the merges and finds their tokens.
 std::vector<Merge> merges_of(const std::vector<std::pair<std::string, std::string>>& pairs,
-                             const TokenTable& tokens, const std::string& where) {
+                             const BpeModel& model, const std::string& where) {
+  const TokenTable& tokens = model.tokens;
   std::vector<Merge> merges;
   merges.reserve(pairs.size());
   std::string left, right;
@@ -240,7 +194,9 @@ std::vector<Merge> merges_of(const std::vector<std::pair<std::string, std::strin
                     " is not in the vocabulary");
     };
     const auto id_of = [&](const std::string& token, std::string& bytes) {
-      const Id id = bytes_of_symbols(token, bytes) ? tokens.find(bytes) : kNoId;
+      const bool good = !model.byte_level || bytes_of_symbols(token, bytes);
+      if (!model.byte_level) bytes = token;
+      const Id id = good ? tokens.find(bytes) : kNoId;
       if (id == kNoId) fail(token);
       return id;
     };
@@ -256,46 +212,104 @@ std::vector<Merge> merges_of(const std::vector<std::pair<std::string, std::strin
 }
 
 void take_vocab(std::vector<std::pair<std::string, std::uint64_t>>& vocab, BpeModel& model,
-                const std::string& where) {
+                const std::string& where, bool subword = false) {
   std::vector<TokenEntry> entries;
   entries.reserve(vocab.size());
   for (auto& [token, id] : vocab) {
     if (id >= std::uint64_t{std::numeric_limits<Id>::max()}) {
       throw IoError(where + ": " + io::in_quotes(token) + " has an id outside 0 to 2147483646");
     }
-    entries.push_back(entry_of(std::move(token), static_cast<Id>(id), model.byte_level));
+    if (subword) {
+      const bool empty = token.empty();
+      entries.push_back({std::move(token), static_cast<Id>(id), empty});
+    } else {
+      entries.push_back(entry_of(std::move(token), static_cast<Id>(id), model.byte_level));
+    }
   }
   if (entries.empty()) throw IoError(where + ": is empty");
   check_entries(entries, where);
   model.tokens = TokenTable(std::move(entries));
 }
 
-void take_model(const Part& part, TokenizerJson& file, BpeModel& model, const std::string& where) {
-  const Part type = part["type"];
-  const bool bpe = type.is_null() ? file.has_vocab && file.has_merges : type.string() == "BPE";
-  if (!bpe) {
-    part.fail("is of type " + (type.is_null() ? "?" : type.string()) + "; expected BPE");
+// What kind of model the file has, and whether it is one of bytes.
+void take_kind(const Part& root, const TokenizerJson& file, Definition& definition) {
+  const Part part = root["model"], type = part["type"];
+  if (type.is_null() && !(file.has_vocab && file.has_merges))
+    part.fail("is of type ?; expected BPE, Unigram or WordPiece");
+  enum class Kind { kBpe, kUnigram, kWordPiece };
+  const Kind kind = type.is_null() ? Kind::kBpe
+                                   : type.one_of<Kind>({{"BPE", Kind::kBpe},
+                                                        {"Unigram", Kind::kUnigram},
+                                                        {"WordPiece", Kind::kWordPiece}});
+  const Part pre = root["pre_tokenizer"];
+  const bool byte_level = !pre.is_null() && take_pre_tokenizer(pre, definition, false);
+  definition.model.byte_level = byte_level;
+  for (const Stage& stage : definition.stages) {
+    if (byte_level && stage.what == Stage::What::kMetaspace)
+      pre.fail("Metaspace is not supported together with ByteLevel");
   }
-  for (const char* const name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    if (part[name].is_null() || part[name].string().empty()) continue;
-    part[name].fail(io::in_quotes(part[name].string()) + " is not supported for byte-level BPE");
+  if (kind == Kind::kBpe) {
+    // Without merges, and without anything that cuts text, tokens are characters.
+    const bool characters =
+        pre.is_null() && file.merges.empty() && !part["byte_fallback"].boolean(false);
+    if (byte_level || characters) return;
+  } else if (byte_level) {
+    pre.fail("ByteLevel is only supported for BPE");
   }
-  const Json& dropout = part["dropout"].json();
-  if (!dropout.is_null() && dropout != 0) {
-    part["dropout"].fail("merge dropout is not supported");
+  definition.subword.emplace();
+  definition.subword->kind = kind == Kind::kBpe       ? Subword::Kind::kBpe
+                             : kind == Kind::kUnigram ? Subword::Kind::kUnigram
+                                                      : Subword::Kind::kWordPiece;
+  if (!pre.is_null()) definition.subword->pre_tokenizer = pre.json().dump();
+}
+
+// The pieces and scores of a unigram model.
+void take_unigram(const Part& part, Subword& subword, BpeModel& model, const std::string& where) {
+  std::vector<std::pair<std::string, std::uint64_t>> vocab;
+  for (const Part& entry : part["vocab"].list()) {
+    const std::vector<Part> pair = entry.list();
+    if (pair.size() != 2 || !pair[1].json().is_number())
+      entry.fail("expected a piece and its score");
+    vocab.emplace_back(pair[0].string(), vocab.size());
+    subword.scores.push_back(pair[1].json().get<double>());
   }
-  if (part["byte_fallback"].boolean(false)) {
-    part["byte_fallback"].fail("byte tokens such as <0x00> are not supported, only byte-level BPE");
+  take_vocab(vocab, model, where + "model.vocab", true);
+  const Part unk = part["unk_id"];
+  if (unk.is_null()) return;
+  if (!model.tokens.has(unk.id())) unk.fail("no token has this id");
+  model.unk = unk.id();
+}
+
+void take_model(const Part& part, TokenizerJson& file, Definition& definition,
+                const std::string& where) {
+  BpeModel& model = definition.model;
+  Subword* const subword = definition.subword ? &*definition.subword : nullptr;
+  model.byte_fallback = part["byte_fallback"].boolean(false);
+  if (subword != nullptr && subword->kind == Subword::Kind::kUnigram)
+    return take_unigram(part, *subword, model, where);
+  const bool words = subword != nullptr && subword->kind == Subword::Kind::kWordPiece;
+  if (words) {
+    if (!part["continuing_subword_prefix"].is_null())
+      subword->prefix = part["continuing_subword_prefix"].string();
+    if (!part["max_input_chars_per_word"].is_null())
+      subword->longest = static_cast<std::size_t>(part["max_input_chars_per_word"].id());
+  } else {
+    for (const char* const name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+      if (part[name].is_null() || part[name].string().empty()) continue;
+      part[name].fail(io::in_quotes(part[name].string()) + " is not supported for BPE");
+    }
+    const Json& dropout = part["dropout"].json();
+    if (!dropout.is_null() && dropout != 0) {
+      part["dropout"].fail("merge dropout is not supported");
+    }
+    if (model.byte_fallback && subword == nullptr) {
+      part["byte_fallback"].fail("byte tokens such as <0x00> are not supported with ByteLevel");
+    }
+    if (!file.has_merges) part["merges"].fail("expected an array");
   }
   if (!file.has_vocab) part["vocab"].fail("expected an object");
-  if (!file.has_merges) part["merges"].fail("expected an array");
-  take_vocab(file.vocab, model, where + "model.vocab");
-  if (!model.byte_level && !file.merges.empty()) {
-    throw IoError(where + "pre_tokenizer: merges require ByteLevel");
-  }
-  if (model.byte_level) {
-    model.merges = merges_of(file.merges, model.tokens, where + "model.merges");
-  }
+  take_vocab(file.vocab, model, where + "model.vocab", subword != nullptr);
+  if (!words) model.merges = merges_of(file.merges, model, where + "model.merges");
   model.ignore_merges = part["ignore_merges"].boolean(false);
   model.fuse_unk = part["fuse_unk"].boolean(false);
   if (const Part unk = part["unk_token"]; !unk.is_null()) {
@@ -350,6 +364,7 @@ std::optional<std::string> mark_of(const Part& part) {
   return part.json().is_object() ? part["content"].string() : part.string();
 }
 
+// Those that are there. Null, or a token that is not known, is none.
 void take_marks(const Part& root, Definition& definition) {
   const auto id_of = [&](const char* name) -> std::optional<Id> {
     const std::optional<std::string> token = mark_of(root[name]);
@@ -360,9 +375,36 @@ void take_marks(const Part& root, Definition& definition) {
     const Id id = find_token(definition.model, *token);
     return id == kNoId ? std::nullopt : std::optional(id);
   };
-  definition.bos = id_of("bos_token");
-  definition.eos = id_of("eos_token");
-  definition.pad = id_of("pad_token");
+  const auto take = [&](const char* name, std::optional<Id>& mark) {
+    if (root.json().contains(name)) mark = id_of(name);
+  };
+  take("bos_token", definition.bos);
+  take("eos_token", definition.eos);
+  take("pad_token", definition.pad);
+}
+
+// Of a vocabulary whose tokens are found whole, those that are added tokens: as text they are none.
+// json_of() writes them into the vocabulary.
+void drop_added(Definition& definition) {
+  BpeModel& model = definition.model;
+  if (!model.ignore_merges) return;
+  std::set<Id> kept;
+  if (model.unk) kept.insert(*model.unk);
+  for (const Merge& merge : model.merges) kept.insert({merge.left, merge.right, merge.result});
+  std::set<Id> dropped;
+  for (const AddedToken& token : definition.added) {
+    if (token.special && model.tokens.has(token.id) && !kept.contains(token.id) &&
+        model.tokens.bytes_of(token.id).size() > 1) {
+      dropped.insert(token.id);
+    }
+  }
+  if (dropped.empty()) return;
+  std::vector<TokenEntry> entries;
+  for (const Id id : model.tokens.ids()) {
+    if (dropped.contains(id)) continue;
+    entries.push_back({std::string(model.tokens.bytes_of(id)), id, model.tokens.literal(id)});
+  }
+  model.tokens = TokenTable(std::move(entries));
 }
 
 }  // namespace
@@ -370,23 +412,20 @@ void take_marks(const Part& root, Definition& definition) {
 Definition definition_of_json(std::string_view json, std::string_view file) {
   TokenizerJson read = read_json(json, file, JsonFile::kTokenizer);
   const std::string where = std::string(file) + ": ";
-  const Part root(read.tree, where);
+  const Part root(*read.tree, where);
   Definition definition;
   const Part model = root["model"];
   if (model.is_null()) model.fail("is missing; expected a tokenizer.json");
-  // Without a pre-tokenizer tokens are characters.
-  const Part pre = root["pre_tokenizer"];
-  definition.model.byte_level = !pre.is_null();
-  take_model(model, read, definition.model, where);
+  take_kind(root, read, definition);
+  take_model(model, read, definition, where);
   take_normalizer(root["normalizer"], definition);
-  if (!pre.is_null() && !take_pre_tokenizer(pre, definition, false)) {
-    pre.fail("contains no ByteLevel; only byte-level BPE is supported");
-  }
-  take_decoder(root["decoder"], definition.model.byte_level);
+  take_decoder(root["decoder"], definition);
   take_post_processor(root["post_processor"], definition);
   if (!root["post_processor"].is_null())
     definition.post_processor = root["post_processor"].json().dump();
   add_tokens_of_file(definition, added_of(root["added_tokens"]), where + "added_tokens");
+  take_marks(model, definition);
+  drop_added(definition);
   for (const std::vector<Id>* const ids : {&definition.before, &definition.behind}) {
     for (const Id id : *ids) {
       const bool added = std::any_of(definition.added.begin(), definition.added.end(),
@@ -429,7 +468,7 @@ Definition definition_of_pairs(std::string_view vocab_json, std::string_view voc
     pairs.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
   definition.model.merges =
-      merges_of(pairs, definition.model.tokens, std::string(merges_file) + ": merge ");
+      merges_of(pairs, definition.model, std::string(merges_file) + ": merge ");
   set_pre_tokenization(definition, options.pre_tokenization, options.add_prefix_space, options.nfc);
   add_tokens(definition, options.added_tokens, "added_tokens");
   return definition;
@@ -437,14 +476,14 @@ Definition definition_of_pairs(std::string_view vocab_json, std::string_view voc
 
 void take_config(Definition& definition, std::string_view json, std::string_view file) {
   const TokenizerJson read = read_json(json, file, JsonFile::kOther);
-  take_marks(Part(read.tree, std::string(file) + ": "), definition);
+  take_marks(Part(*read.tree, std::string(file) + ": "), definition);
 }
 
 void take_added_ids(Definition& definition, std::string_view json, std::string_view file) {
   const TokenizerJson read = read_json(json, file, JsonFile::kOther);
   const std::string where = std::string(file) + ": ";
   std::vector<AddedToken> added;
-  for (const auto& [content, id] : Part(read.tree, where).object())
+  for (const auto& [content, id] : Part(*read.tree, where).object())
     added.push_back({.content = content, .id = id.id(), .special = false, .normalized = true});
   add_tokens_of_file(definition, added, where);
 }
@@ -452,7 +491,7 @@ void take_added_ids(Definition& definition, std::string_view json, std::string_v
 void take_pairs_config(Definition& definition, std::string_view json, std::string_view file) {
   TokenizerJson read = read_json(json, file, JsonFile::kOther);
   const std::string where = std::string(file) + ": ";
-  const Part root(read.tree, where);
+  const Part root(*read.tree, where);
   const Part kind = root["tokenizer_class"];
   std::string name = kind.is_null() ? "GPT2Tokenizer" : kind.string();
   if (name.ends_with("Fast")) name.resize(name.size() - 4);
@@ -472,7 +511,7 @@ void take_pairs_config(Definition& definition, std::string_view json, std::strin
   // As in those classes, unless the file says otherwise.
   for (const char* mark : {"bos_token", "eos_token", "unk_token"}) {
     const bool none = qwen && std::string_view(mark) == "bos_token";
-    if (!none && !read.tree.contains(mark)) read.tree[mark] = "<|endoftext|>";
+    if (!none && !(*read.tree).contains(mark)) (*read.tree)[mark] = "<|endoftext|>";
   }
   std::vector<AddedToken> added;
   const Part decoder = root["added_tokens_decoder"];

@@ -5,10 +5,9 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
-#include <new>
+#include <vector>
 
+#include "base/check.h"
 #include "io/text.h"
 
 namespace tensorgrad::text {
@@ -91,14 +90,61 @@ utf8proc_option_t options_of(NormalForm form) {
   return static_cast<utf8proc_option_t>(options);
 }
 
+// Appends the decomposition of a character.
+void decompose(std::vector<utf8proc_int32_t>& codes, utf8proc_int32_t code,
+               utf8proc_option_t options) {
+  constexpr std::size_t kUsual = 32;
+  int boundary = 0;  // not used by these options
+  const std::size_t start = codes.size();
+  for (std::size_t room = kUsual;;) {
+    codes.resize(start + room);
+    const utf8proc_ssize_t size = utf8proc_decompose_char(
+        code, codes.data() + start, static_cast<utf8proc_ssize_t>(room), options, &boundary);
+    CHECK(size >= 0, "a decomposition");
+    codes.resize(start + std::min(room, static_cast<std::size_t>(size)));
+    if (static_cast<std::size_t>(size) <= room) return;
+    room = static_cast<std::size_t>(size);
+  }
+}
+
+// Sorts the marks behind each character by their combining classes. utf8proc_map() does so by
+// swapping neighbors, which is quadratic in the number of marks.
+void order_marks(std::vector<utf8proc_int32_t>& codes) {
+  const auto rank = [](utf8proc_int32_t code) {
+    return utf8proc_get_property(code)->combining_class;
+  };
+  const auto less = [&](utf8proc_int32_t a, utf8proc_int32_t b) { return rank(a) < rank(b); };
+  for (auto at = codes.begin(); at != codes.end();) {
+    at = std::find_if(at, codes.end(), [&](utf8proc_int32_t code) { return rank(code) != 0; });
+    const auto end =
+        std::find_if(at, codes.end(), [&](utf8proc_int32_t code) { return rank(code) == 0; });
+    if (!std::is_sorted(at, end, less)) std::stable_sort(at, end, less);
+    at = end;
+  }
+}
+
 void append_normalized(std::string& out, std::string_view valid, NormalForm form) {
-  utf8proc_uint8_t* result = nullptr;
-  const utf8proc_ssize_t size =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(valid.data()),
-                   static_cast<utf8proc_ssize_t>(valid.size()), &result, options_of(form));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(result, &std::free);
-  if (size < 0) throw std::bad_alloc();  // it is UTF-8: nothing else can be wrong with it
-  out.append(reinterpret_cast<const char*>(result), static_cast<std::size_t>(size));
+  const utf8proc_option_t options = options_of(form);
+  std::vector<utf8proc_int32_t> codes;
+  codes.reserve(valid.size());
+  const auto* const bytes = reinterpret_cast<const utf8proc_uint8_t*>(valid.data());
+  for (std::size_t at = 0; at < valid.size();) {
+    utf8proc_int32_t code = 0;
+    const utf8proc_ssize_t size =
+        utf8proc_iterate(bytes + at, static_cast<utf8proc_ssize_t>(valid.size() - at), &code);
+    CHECK(size > 0, "UTF-8");
+    decompose(codes, code, options);
+    at += static_cast<std::size_t>(size);
+  }
+  order_marks(codes);
+  const utf8proc_ssize_t count =
+      utf8proc_normalize_utf32(codes.data(), static_cast<utf8proc_ssize_t>(codes.size()), options);
+  CHECK(count >= 0, "a normal form");
+  for (utf8proc_ssize_t i = 0; i < count; ++i) {
+    utf8proc_uint8_t text[4];
+    const utf8proc_ssize_t size = utf8proc_encode_char(codes[static_cast<std::size_t>(i)], text);
+    out.append(reinterpret_cast<const char*>(text), static_cast<std::size_t>(size));
+  }
 }
 
 // How many bytes at the head of `text` belong to one U+FFFD: the longest that begins a sequence.
@@ -207,6 +253,54 @@ std::size_t spaces_before(std::string_view text, std::size_t end) {
     end = at;
   }
   return end;
+}
+
+void append_utf8(std::string& out, char32_t code) {
+  std::array<utf8proc_uint8_t, 4> bytes{};
+  const utf8proc_ssize_t size =
+      utf8proc_encode_char(static_cast<utf8proc_int32_t>(code), bytes.data());
+  out.append(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(size));
+}
+
+void append_lower(std::string& out, char32_t code) {
+  constexpr char32_t kCapitalIWithDot = 0x130;  // the one whose lower case is two code points
+  if (code == kCapitalIWithDot) {
+    out += "i\u0307";
+  } else {
+    append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
+  }
+}
+
+bool is_nonspacing_mark(char32_t code) {
+  return utf8proc_category(static_cast<utf8proc_int32_t>(code)) == UTF8PROC_CATEGORY_MN;
+}
+
+bool is_mark(char32_t code) {
+  const utf8proc_category_t category = utf8proc_category(static_cast<utf8proc_int32_t>(code));
+  return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
+}
+
+bool is_control(char32_t code) {
+  const utf8proc_category_t category = utf8proc_category(static_cast<utf8proc_int32_t>(code));
+  return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
+         category == UTF8PROC_CATEGORY_CO;
+}
+
+std::size_t grapheme_end(std::string_view text, std::size_t at) {
+  utf8proc_int32_t state = 0;
+  Character last = character_at(text, at);
+  at += last.size;
+  while (at < text.size()) {
+    const Character next = character_at(text, at);
+    if (last.code == kNoCharacter || next.code == kNoCharacter ||
+        utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(last.code),
+                                         static_cast<utf8proc_int32_t>(next.code), &state)) {
+      break;
+    }
+    at += next.size;
+    last = next;
+  }
+  return at;
 }
 
 bool is_ascii(std::string_view text) {

@@ -59,6 +59,17 @@ bool is_ascii(std::string_view text);
 // The text in a normal form; bytes that are no UTF-8 stay as they are.
 std::string normalized(std::string_view text, NormalForm form);
 
+// Appends a code point.
+void append_utf8(std::string& out, char32_t code);
+// Appends the lower case of a code point, which may be two.
+void append_lower(std::string& out, char32_t code);
+// General categories: Mn; Mn, Mc or Me; Cc, Cf or Co.
+bool is_nonspacing_mark(char32_t code);
+bool is_mark(char32_t code);
+bool is_control(char32_t code);
+// Where the extended grapheme cluster ends that begins at byte `at` < text.size().
+std::size_t grapheme_end(std::string_view text, std::size_t at);
+
 // UTF-8: what is none (each longest beginning of a sequence, else each byte) becomes U+FFFD.
 std::string as_utf8(std::string_view bytes);
 // How many bytes at the end of `bytes` are the beginning of a sequence that more may complete.

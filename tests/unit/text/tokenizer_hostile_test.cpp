@@ -30,12 +30,14 @@ std::vector<BrokenTokenizer> broken_models() {
       {"no_model", [](FileJson& j) { j.erase("model"); },
        "model: is missing; expected a tokenizer.json"},
       {"word_piece", [](FileJson& j) { j["model"]["type"] = "WordPiece"; },
-       "model: is of type WordPiece; expected BPE"},
+       "pre_tokenizer: ByteLevel is only supported for BPE"},
+      {"word_level", [](FileJson& j) { j["model"]["type"] = "WordLevel"; },
+       "model.type: \"WordLevel\" is not supported; expected BPE, Unigram, WordPiece"},
       {"unigram",
        [](FileJson& j) {
          j["model"] = {{"type", "Unigram"}, {"vocab", FileJson::parse(R"([["a", 0.5]])")}};
        },
-       "model: is of type Unigram; expected BPE"},
+       "pre_tokenizer: ByteLevel is only supported for BPE"},
       {"no_vocab", [](FileJson& j) { j["model"].erase("vocab"); },
        "model.vocab: expected an object"},
       {"empty_vocab", [](FileJson& j) { j["model"]["vocab"] = FileJson::object(); },
@@ -73,9 +75,9 @@ std::vector<BrokenTokenizer> broken_models() {
       {"dropout", [](FileJson& j) { j["model"]["dropout"] = 0.1; },
        "model.dropout: merge dropout is not supported"},
       {"suffix", [](FileJson& j) { j["model"]["end_of_word_suffix"] = "</w>"; },
-       "model.end_of_word_suffix: \"</w>\" is not supported for byte-level BPE"},
+       "model.end_of_word_suffix: \"</w>\" is not supported for BPE"},
       {"byte_fallback", [](FileJson& j) { j["model"]["byte_fallback"] = true; },
-       "model.byte_fallback: byte tokens such as <0x00> are not supported, only byte-level BPE"},
+       "model.byte_fallback: byte tokens such as <0x00> are not supported with ByteLevel"},
       {"flag_of_text", [](FileJson& j) { j["model"]["ignore_merges"] = "yes"; },
        "model.ignore_merges: expected true or false, got string"},
   };
@@ -83,23 +85,33 @@ std::vector<BrokenTokenizer> broken_models() {
 
 std::vector<BrokenTokenizer> broken_parts() {
   return {
-      {"normalizer", [](FileJson& j) { j["normalizer"] = {{"type", "Lowercase"}}; },
-       "normalizer.type: \"Lowercase\" is not supported; expected NFC, NFD, NFKC, NFKD, Sequence"},
+      {"normalizer", [](FileJson& j) { j["normalizer"] = {{"type", "Nmt"}}; },
+       "normalizer.type: \"Nmt\" is not supported; expected NFC, NFD, NFKC, NFKD, Lowercase, "
+       "StripAccents, Prepend, Replace, Strip, BertNormalizer, Precompiled, Sequence"},
       {"normalizer_in_sequence",
        [](FileJson& j) {
          j["normalizer"] = FileJson::parse(
-             R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Strip"}]})");
+             R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Nmt"}]})");
        },
-       "normalizer.normalizers[1].type: \"Strip\" is not supported; expected NFC, NFD, NFKC, "
-       "NFKD, Sequence"},
+       "normalizer.normalizers[1].type: \"Nmt\" is not supported; expected NFC, NFD, NFKC, "
+       "NFKD, Lowercase, StripAccents, Prepend, Replace, Strip, BertNormalizer, Precompiled, "
+       "Sequence"},
       {"normalizer_text", [](FileJson& j) { j["normalizer"] = "NFC"; },
        "normalizer: expected an object, got string"},
-      {"metaspace", [](FileJson& j) { j["pre_tokenizer"]["type"] = "Metaspace"; },
-       "pre_tokenizer.type: \"Metaspace\" is not supported; expected ByteLevel, Split, Digits, "
-       "Punctuation, Sequence"},
+      {"pre_tokenizer", [](FileJson& j) { j["pre_tokenizer"]["type"] = "UnicodeScripts"; },
+       "pre_tokenizer.type: \"UnicodeScripts\" is not supported; expected ByteLevel, Split, "
+       "Digits, Punctuation, Metaspace, WhitespaceSplit, Whitespace, BertPreTokenizer, Sequence"},
+      {"metaspace_and_byte_level",
+       [](FileJson& j) {
+         j["pre_tokenizer"] = FileJson::parse(
+             R"({"type": "Sequence", "pretokenizers": [{"type": "Metaspace", "replacement": "_"}, {"type": "ByteLevel"}]})");
+       },
+       "pre_tokenizer: Metaspace is not supported together with ByteLevel"},
       {"no_byte_level",
        [](FileJson& j) { j["pre_tokenizer"] = {{"type", "Digits"}, {"individual_digits", true}}; },
-       "pre_tokenizer: contains no ByteLevel; only byte-level BPE is supported"},
+       "decoder.type: \"ByteLevel\" is not supported; expected Metaspace, ByteFallback, Fuse, "
+       "Strip, "
+       "Replace, WordPiece, Sequence"},
       {"behind_byte_level",
        [](FileJson& j) {
          j["pre_tokenizer"] = FileJson::parse(
@@ -129,7 +141,9 @@ std::vector<BrokenTokenizer> broken_parts() {
       {"decoder", [](FileJson& j) { j["decoder"]["type"] = "WordPiece"; },
        "decoder.type: \"WordPiece\" is not supported; expected ByteLevel"},
       {"merges_of_characters", [](FileJson& j) { j["pre_tokenizer"] = nullptr; },
-       "pre_tokenizer: merges require ByteLevel"},
+       "decoder.type: \"ByteLevel\" is not supported; expected Metaspace, ByteFallback, Fuse, "
+       "Strip, "
+       "Replace, WordPiece, Sequence"},
       {"post_processor", [](FileJson& j) { j["post_processor"] = {{"type", "Magic"}}; },
        "post_processor.type: \"Magic\" is not supported; expected ByteLevel, "
        "TemplateProcessing, RobertaProcessing, BertProcessing, Sequence"},

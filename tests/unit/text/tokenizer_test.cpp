@@ -271,6 +271,65 @@ TEST(Tokenizer, is_read_from_a_folder_with_its_marks) {
                   HasSubstr("tokenizer_config.json: eos_token: expected a string, got number")));
 }
 
+TEST(Tokenizer, KeepsItsMarksInFiles) {
+  const TempDir folder;
+  Tokenizer tokenizer = Tokenizer::bytes({"<s>", "</s>", "<pad>"});
+  const auto marks = [](const Tokenizer& of) {
+    return std::vector{of.bos_id(), of.eos_id(), of.pad_id()};
+  };
+  tokenizer.set_eos("</s>");
+  EXPECT_EQ(marks(Tokenizer::from_json(tokenizer.to_json())), marks(tokenizer));
+  tokenizer.set_bos("<s>");
+  tokenizer.set_pad("<pad>");
+  tokenizer.save(folder / "tokenizer.json");
+  EXPECT_EQ(marks(Tokenizer::from_file(folder.str())), marks(tokenizer));
+  // What tokenizer_config.json names goes before, and null is none.
+  put_file(folder / "tokenizer_config.json", R"({"eos_token": "<pad>", "pad_token": null})");
+  using Marks = std::vector<std::optional<std::int32_t>>;
+  EXPECT_EQ(marks(Tokenizer::from_file(folder.str())), (Marks{256, 258, std::nullopt}));
+}
+
+// tokenizers numbers added tokens from the size of the vocabulary on, unless they are in it: of
+// these, 7 would be 5.
+TEST(Tokenizer, WritesAddedTokensBeyondAGapIntoTheVocabulary) {
+  const std::string ranks = "YQ== 0\nYg== 1\nYWI= 2\nPA== 3\nPg== 4\n";  // a, b, ab, <, >
+  const Tokenizer tokenizer = Tokenizer::from_tiktoken(
+      FileSource::text(ranks),
+      {.pre_tokenization = PreTokenization::kNone, .added_tokens = {{.content = "<a>", .id = 7}}});
+  const auto json = nlohmann::json::parse(tokenizer.to_json());
+  EXPECT_EQ(json["model"]["vocab"]["<a>"], 7);
+  const Tokenizer again = Tokenizer::from_json(tokenizer.to_json());
+  for (const Tokenizer& each : {tokenizer, again}) {
+    EXPECT_EQ(each.encode("ab<a>b"), (Ids{2, 7, 1}));
+    // As text it is no token of its own, though its content is a whole piece.
+    EXPECT_EQ(each.encode("<a>", {.parse_special = false}), (Ids{3, 0, 4}));
+    EXPECT_EQ(each.token_count(), 6);
+  }
+  EXPECT_EQ(again.to_json(), tokenizer.to_json());
+  const Tokenizer next = Tokenizer::from_tiktoken(FileSource::text(ranks),
+                                                  {.added_tokens = {{.content = "<a>", .id = 5}}});
+  EXPECT_FALSE(nlohmann::json::parse(next.to_json())["model"]["vocab"].contains("<a>"));
+}
+
+// As Hugging Face's tokenizers 0.23: the whole run is one token, to which nothing is added twice.
+TEST(Tokenizer, added_white_space_that_strips_both_sides_is_one_token) {
+  nlohmann::ordered_json json = small_tokenizer_json();
+  const auto encoded = [&](const char* content, const char* text) {
+    nlohmann::ordered_json token = json["added_tokens"][0];
+    token["id"] = 7;
+    token["content"] = content;
+    token["lstrip"] = token["rstrip"] = true;
+    nlohmann::ordered_json with = json;
+    with["added_tokens"].push_back(token);
+    return Tokenizer::from_json(with.dump()).encode(text);
+  };
+  using Ids = std::vector<std::int32_t>;
+  EXPECT_EQ(encoded(" ", "a   b"), (Ids{0, 7, 1}));
+  EXPECT_EQ(encoded("  ", "  a   b     a"), (Ids{7, 0, 7, 1, 7, 0}));
+  EXPECT_EQ(encoded(" ", "   "), Ids{7});
+  EXPECT_EQ(encoded("<b>", " <b>  <b> "), (Ids{7, 7}));
+}
+
 TEST(Tokenizer, is_read_from_a_folder_with_vocab_and_merges) {
   const TempDir folder;
   put_file(folder / "vocab.json", fixture_text("vocab.json"));

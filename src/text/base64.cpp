@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+#include "text/base64.h"
+
+#include <cstddef>
+
+namespace tensorgrad::text {
+namespace {
+
+// The value of a character of base64; -1 for others.
+int sextet(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+}  // namespace
+
+bool decode_base64(std::string_view text, std::string& bytes) {
+  if (text.size() % 4 != 0 || text.empty()) return false;
+  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+  unsigned bits = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool pad = i >= text.size() - padding;
+    const int value = pad ? 0 : sextet(text[i]);
+    if (value < 0) return false;
+    bits = bits << 6 | static_cast<unsigned>(value);
+    if (i % 4 != 3) continue;
+    bytes += static_cast<char>(bits >> 16 & 0xff);
+    bytes += static_cast<char>(bits >> 8 & 0xff);
+    bytes += static_cast<char>(bits & 0xff);
+    bits = 0;
+  }
+  bytes.resize(bytes.size() - padding);
+  return true;
+}
+
+}  // namespace tensorgrad::text

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// Normalizers and decoders of a tokenizer.json.
+#pragma once
+
+#include "text/definition.h"
+#include "text/json_part.h"
+
+namespace tensorgrad::text {
+
+// Where Metaspace puts its replacement before a text.
+Stage::Prefix prepend_scheme(const Part& part);
+void take_normalizer(const Part& part, Definition& definition);
+void take_subword_decoder(const Part& part, Subword& subword);
+
+}  // namespace tensorgrad::text
