@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "ops/pointwise.h"
 #include "ops/registry.h"
 #include "ops/structured.h"
@@ -17,8 +17,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLargest = std::numeric_limits<float>::max();
-constexpr double kTiny = 0x1p-125;  // devices may take less for zero
-constexpr double kSlopeCap = 100;   // a step of a function (floor) is not rounding
+constexpr double kTiny = 0x1p-125;    // devices may take less for zero
+constexpr double kNormal = 0x1p-126;  // the least normal number
+constexpr double kSlopeCap = 100;     // a step of a function (floor) is not rounding
 
 using Inputs = std::vector<const Bounded*>;
 
@@ -287,13 +288,32 @@ std::vector<double> macro_error(const Node& node, const Inputs& inputs, double t
   return std::move(y.error);
 }
 
-std::string number(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.9g", value);
-  return text;
+// How many results a device may take for zero, one after another, on the way to an element.
+double steps_of(const Node& node, const Inputs& inputs) {
+  const Shape& shape = inputs[0]->value.type.shape;
+  switch (node.op->kind) {
+    case OpKind::kReduce:
+      return static_cast<double>(numel(shape)) / static_cast<double>(numel(node.type.shape));
+    case OpKind::kContraction: return static_cast<double>(shape.back());
+    case OpKind::kScan:
+    case OpKind::kScatter:
+      return static_cast<double>(shape[static_cast<std::size_t>(node.attrs.integer("axis"))]);
+    default: return 1;
+  }
 }
 
+std::string number(double value) { return format_text("%.9g", value); }
+
 }  // namespace
+
+Bounded bounded_in_memory(Type type, std::vector<double> data) {
+  Bounded stored{{std::move(type), std::move(data)}, {}};
+  const auto subnormal = [](double value) { return value != 0 && std::abs(value) < kNormal; };
+  const std::vector<double>& values = stored.value.data;
+  if (std::none_of(values.begin(), values.end(), subnormal)) return stored;
+  for (const double value : values) stored.error.push_back(subnormal(value) ? std::abs(value) : 0);
+  return stored;
+}
 
 Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& inputs,
                          double tolerance) {
@@ -328,9 +348,10 @@ Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& in
     default: moving_error(node, inputs, tolerance, out);
   }
   if (rounds) {
+    const double tiny = kTiny * steps_of(node, inputs);
     for (std::size_t i = 0; i < out.error.size(); ++i) {
       const double size = std::abs(out.value.data[i]);
-      if (std::isfinite(size)) out.error[i] += tolerance * (size + out.error[i]) + kTiny;
+      if (std::isfinite(size)) out.error[i] += tolerance * (size + out.error[i]) + tiny;
     }
   }
   for (double& error : out.error) {
@@ -377,7 +398,7 @@ std::vector<Bounded> interpret_bounded(const Graph& graph, const BoundedOptions&
     if (readers[static_cast<std::size_t>(id)] == 0) continue;
     Bounded& out = values[static_cast<std::size_t>(id)];
     if (node.op->eval == nullptr) {
-      out.value = {node.type, options.leaf(node)};
+      out = bounded_in_memory(node.type, options.leaf(node));
       CHECK(static_cast<std::int64_t>(out.value.data.size()) == numel(node.type.shape));
       continue;
     }

@@ -24,6 +24,9 @@ struct Bounded {
 // f32 has, for the built-in functions of GPUs.
 inline constexpr double kOpTolerance = 1e-5;
 
+// A value in memory: exact, but for subnormal numbers, which a device may read as zero.
+Bounded bounded_in_memory(Type type, std::vector<double> data);
+
 // What a node that is no stored leaf gives.
 Bounded evaluate_bounded(const Node& node, const std::vector<const Bounded*>& inputs,
                          double tolerance);
@@ -40,7 +43,7 @@ std::optional<Difference> first_difference(const Bounded& want, const std::vecto
 std::string to_string(const Difference& difference, const Shape& shape);
 
 struct BoundedOptions {
-  std::function<std::vector<double>(const Node& leaf)> leaf;  // stored leaves and scalars; exact
+  std::function<std::vector<double>(const Node& leaf)> leaf;  // stored leaves and scalars
   double tolerance = kOpTolerance;
 };
 // The values of the graph's outputs and then of its updates, in order.

@@ -8,6 +8,8 @@
 
 #include "base/check.h"
 #include "base/env.h"
+#include "base/numbers.h"
+#include "base/visits.h"
 #include "compile/dump.h"
 #include "compile/gradients.h"
 #include "ir/max_elements.h"
@@ -15,6 +17,7 @@
 #include "passes/autodiff.h"
 #include "passes/expand.h"
 #include "passes/fuse.h"
+#include "passes/limit_views.h"
 #include "passes/rematerialize.h"
 #include "passes/simplify.h"
 #include "passes/split_depth.h"
@@ -51,7 +54,10 @@ std::vector<std::string> skipped_passes() {
 class PassRunner {
  public:
   explicit PassRunner(const CompileRequest& request)
-      : name_(request.name), skip_(skipped_passes()), folder(DumpFolder::open(request.name)) {
+      : name_(request.name),
+        skip_(skipped_passes()),
+        progress_(request.progress),
+        folder(DumpFolder::open(request.name)) {
     skip_.insert(skip_.end(), request.skip.begin(), request.skip.end());
   }
 
@@ -69,6 +75,7 @@ class PassRunner {
     timed(pass, [&] {
       body(graph);
       verify(graph);
+      return graph.nodes.size();
     });
     if (shown) {
       debug_print("-- " + pass + (hash(graph) != before ? "\n" + print(graph) : " (unchanged)"));
@@ -76,24 +83,42 @@ class PassRunner {
     if (folder) folder->graph(pass, graph);
   }
 
-  void timed(const std::string& pass, const std::function<void()>& body) {
+  // `body` returns how many nodes, or launches, it leaves.
+  void timed(const std::string& pass, const std::function<std::size_t()>& body) {
     const double begin = milliseconds();
+    const std::int64_t before = Visits::count();
+    std::size_t left = 0;
+    pass_ = pass;
     try {
-      body();
+      check_progress();
+      left = body();
     } catch (Error& error) {
       error.add_context("while compiling " + name_ + ", in the pass " + pass);
       throw;
     }
     times.push_back({pass, begin, milliseconds() - begin});
+    costs.push_back({Visits::count() - before, left});
   }
+
+  void check_progress() const {
+    if (!progress_) return;
+    if (!progress_({pass_, milliseconds(), Visits::count() - first_visit_}))
+      throw AbortedError("compile: stopped by the option progress");
+  }
+
+  [[nodiscard]] bool watched() const { return static_cast<bool>(progress_); }
 
  private:
   std::string name_;
   std::vector<std::string> skip_;
+  CompileWatcher progress_;
+  std::string pass_;
   Clock::time_point start_ = Clock::now();
+  std::int64_t first_visit_ = Visits::count();
 
  public:
   std::vector<PassProfile> times;
+  std::vector<PassCost> costs;  // of each
   std::shared_ptr<DumpFolder> folder;
 };
 
@@ -106,14 +131,17 @@ int most_bindings(const Program& program) {
 void fuse_and_plan(PassRunner& passes, const FuseOptions& fusing, const PlanOptions& planning,
                    const Graph& graph, Compiled& result) {
   passes.timed("fuse", [&] {
-    result.fused = fuse(graph, fusing);
+    result.notes.clear();
+    result.fused = fuse(graph, fusing, &result.notes);
     verify(result.fused);
+    return result.fused.nodes.size();
   });
   if (passes.folder) passes.folder->graph("fuse", result.fused);
   if (debug_level("fuse") >= 3) debug_print("-- fuse\n" + print(result.fused));
   passes.timed("plan", [&] {
     result.program = plan(result.fused, planning);
     verify(result.program);
+    return result.program.launches.size();
   });
 }
 
@@ -127,7 +155,7 @@ void report(const Compiled& compiled, const std::string& name) {
                      " launches, " + std::to_string(compiled.program.buffers.size()) +
                      " buffers, " + std::to_string(compiled.program.peak_bytes) + " bytes;";
   for (const PassProfile& pass : compiled.passes)
-    text += " " + pass.name + " " + std::to_string(pass.milliseconds) + " ms";
+    text += " " + pass.name + " " + number_text(pass.milliseconds) + " ms";
   debug_print(text);
   if (debug_level() >= 2) debug_print(print(compiled.program));
 }
@@ -272,6 +300,8 @@ Graph differentiated(CompileRequest request) {
 Compiled compile_graph(CompileRequest request) {
   const MaxElements limit(request.plan.params_elements);
   PassRunner passes(request);
+  const VisitWatch watch(passes.watched() ? std::function<void()>([&] { passes.check_progress(); })
+                                          : nullptr);
   Compiled result;
   Graph graph = std::move(request.graph);
   if (passes.folder) passes.folder->graph("trace", graph);
@@ -286,6 +316,10 @@ Compiled compile_graph(CompileRequest request) {
   }
   for (const GraphPass& pass : graph_passes()) run(pass);
   result.graph = graph;
+  passes.timed("limit_views", [&] {
+    graph = limit_views(graph);
+    return graph.nodes.size();
+  });
   // What people are told of, and the reference computes, is what they wrote: these cut it up.
   for (const GraphPass& pass : late_passes(request.plan.max_binding_bytes, request.split_rows,
                                            request.rematerializing, request.split_all)) {
@@ -308,6 +342,7 @@ Compiled compile_graph(CompileRequest request) {
     CHECK(most_bindings(result.program) <= fusing.max_bindings, "a launch binds too many buffers");
   }
   result.passes = passes.times;
+  result.costs = passes.costs;
   result.milliseconds = passes.milliseconds();
   if (passes.folder)
     passes.folder->program(result.fused, request.plan, result.program, passes.times);

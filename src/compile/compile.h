@@ -35,16 +35,25 @@ struct CompileRequest {
   RematerializeOptions rematerializing;
   PlanOptions plan;
   std::vector<std::string> skip;  // passes to leave out, beside those of TENSORGRAD_SKIP
+  CompileWatcher progress;
 };
 
 // Sets what the device decides: its limits, and who shares long rows.
 void compile_for(const DeviceInfo& device, CompileRequest& request);
+
+// What a pass looked at, and what it left: nodes, or launches of the plan.
+struct PassCost {
+  std::int64_t visits = 0;
+  std::size_t left = 0;
+};
 
 struct Compiled {
   Graph graph;  // simplified, before fusion: what the reference interprets
   Graph fused;
   Program program;
   std::vector<PassProfile> passes;
+  std::vector<PassCost> costs;  // of each of the passes
+  std::vector<FuseNote> notes;
   double milliseconds = 0;
   std::shared_ptr<DumpFolder> dump;  // null where TENSORGRAD_DUMP is not set
 };

@@ -6,12 +6,14 @@
 #include <cctype>
 #include <charconv>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "base/env.h"
+#include "base/numbers.h"
+#include "base/open_file.h"
 #include "compile/memory_map.h"
 #include "kernel/launch_text.h"
 #include "kernel/wgsl_writer.h"
@@ -20,6 +22,8 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
 
 namespace fs = std::filesystem;
+
+thread_local std::shared_ptr<DumpedFiles> memory;  // of the innermost DumpToMemory
 
 std::string padded(std::size_t number, std::size_t digits) {
   std::string text = std::to_string(number);
@@ -68,7 +72,12 @@ std::string dot_node(const Graph& graph, ValueId id) {
 
 }  // namespace
 
+DumpToMemory::DumpToMemory()
+    : files_(std::make_shared<DumpedFiles>()), before_(std::exchange(memory, files_)) {}
+DumpToMemory::~DumpToMemory() { memory = before_; }
+
 std::shared_ptr<DumpFolder> DumpFolder::open(const std::string& name) {
+  if (memory) return std::shared_ptr<DumpFolder>(new DumpFolder(memory));
   const std::string folder = env("TENSORGRAD_DUMP");
   if (folder.empty()) return nullptr;
   static std::mutex mutex;  // threads that compile at once get numbers of their own
@@ -91,10 +100,16 @@ std::shared_ptr<DumpFolder> DumpFolder::open(const std::string& name) {
 }
 
 void DumpFolder::write(const std::string& file, const std::string& text) const {
-  std::ofstream out(folder_ / file, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) throw IoError((folder_ / file).string() + ": cannot be written (TENSORGRAD_DUMP)");
+  if (memory_) {
+    (*memory_)[file] = text;
+    return;
+  }
+  occupy_standard_streams();
+  std::FILE* const out = std::fopen((folder_ / file).c_str(), "wb");
+  const bool written =
+      out != nullptr && std::fwrite(text.data(), 1, text.size(), out) == text.size();
+  if (out == nullptr || std::fclose(out) != 0 || !written)
+    throw IoError((folder_ / file).string() + ": cannot be written (TENSORGRAD_DUMP)");
 }
 
 void DumpFolder::graph(const std::string& pass, const Graph& graph) {
@@ -170,15 +185,9 @@ std::string xml_text(std::string_view text) {
 }
 
 std::string bytes_text(std::int64_t bytes) {
-  char text[32];
-  if (bytes < 10240) {
-    std::snprintf(text, sizeof text, "%lld B", static_cast<long long>(bytes));
-  } else if (bytes < (10 << 20)) {
-    std::snprintf(text, sizeof text, "%.1f KiB", static_cast<double>(bytes) / 1024);
-  } else {
-    std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
-  }
-  return text;
+  if (bytes < 10240) return std::to_string(bytes) + " B";
+  if (bytes < (10 << 20)) return format_text("%.1f KiB", static_cast<double>(bytes) / 1024);
+  return format_text("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,23 @@
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 struct MemoryMap;
+
+// Files by their paths in the folder, for example "kernels/003_gelu.wgsl".
+using DumpedFiles = std::map<std::string, std::string>;
+
+// While this lives, what its thread compiles is dumped into memory, whether TENSORGRAD_DUMP is set
+// or not. Pages do it, which have no folders.
+class DumpToMemory {
+ public:
+  DumpToMemory();
+  ~DumpToMemory();
+  DumpToMemory(const DumpToMemory&) = delete;
+  DumpToMemory& operator=(const DumpToMemory&) = delete;
+  [[nodiscard]] const DumpedFiles& files() const { return *files_; }
+
+ private:
+  std::shared_ptr<DumpedFiles> files_, before_;
+};
 
 class DumpFolder {
  public:
@@ -31,9 +49,11 @@ class DumpFolder {
 
  private:
   explicit DumpFolder(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  explicit DumpFolder(std::shared_ptr<DumpedFiles> memory) : memory_(std::move(memory)) {}
   void write(const std::string& file, const std::string& text) const;
 
   std::filesystem::path folder_;
+  std::shared_ptr<DumpedFiles> memory_;  // instead of the folder
   int graphs_ = 0;
 };
 

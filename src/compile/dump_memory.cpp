@@ -2,8 +2,8 @@
 // memory.svg. Above, a line for each buffer that the host or the next step needs; below, the slots,
 // to scale, with the values that share them. What is too small for a label has a tooltip only.
 #include <algorithm>
-#include <cstdio>
 
+#include "base/numbers.h"
 #include "compile/dump.h"
 #include "compile/memory_map.h"
 
@@ -63,11 +63,7 @@ std::string shortened(std::string name) {
   return name + "...";
 }
 
-std::string fixed(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", value);
-  return text;
-}
+std::string fixed(double value) { return format_text("%.2f", value); }
 
 class Picture {
  public:

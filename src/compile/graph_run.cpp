@@ -259,6 +259,7 @@ std::vector<std::vector<std::uint32_t>> run_on_device(const Graph& graph, const 
   request.split_all = options.split_all;
   compile_for(device->info(), request);
   if (options.cached_elements >= 0) request.fusing.cached_elements = options.cached_elements;
+  request.plan.memory_budget = options.memory_budget;
   request.plan.params_elements = static_cast<std::int64_t>(leaves.params.size());
   const PlanOptions plan = request.plan;
   const Compiled compiled = compile_graph(std::move(request));

@@ -53,6 +53,7 @@ struct GraphRunOptions {
   bool shadow = false;                // check each launch (TENSORGRAD_SHADOW=1 does so as well)
   bool split_all = false;             // that of CompileRequest
   std::int64_t cached_elements = -1;  // that of FuseOptions; less than 0: as the device says
+  std::int64_t memory_budget = 0;     // that of PlanOptions
 };
 // Compiles and runs once on the device; the words of each result.
 std::vector<std::vector<std::uint32_t>> run_on_device(const Graph& graph, const LeafWords& leaves,

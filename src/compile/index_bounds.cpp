@@ -2,6 +2,8 @@
 #include "compile/index_bounds.h"
 
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "ir/sources.h"
 #include "ops/pointwise.h"
@@ -64,20 +66,28 @@ void add_slice(const Graph& graph, ValueId slice, IndexBound bound, Bounds& boun
   if (!columns.empty()) add(leaf, bound, bounds);
 }
 
-void follow(const Graph& graph, ValueId id, const IndexBound& bound, Bounds& bounds) {
-  const Node& node = graph[id];
-  if (node.op == &ops::input || node.op == &ops::data) {
-    add(node, bound, bounds);
-  } else if (node.op == &ops::slice) {
-    add_slice(graph, id, bound, bounds);
-  } else if (node.op->kind == OpKind::kView || drawn_from(graph, node) != kNoValue) {
-    follow(graph, node.inputs[0], bound, bounds);
-  } else if (node.op->kind == OpKind::kConcat) {
-    for (const ValueId input : node.inputs) follow(graph, input, bound, bounds);
-  } else if (const std::optional<double> number = replaced_number(graph, node)) {
-    IndexBound rest = bound;
-    rest.except = static_cast<std::int64_t>(*number);
-    follow(graph, node.inputs[1], rest, bounds);
+void follow(const Graph& graph, ValueId indices, const IndexBound& first, Bounds& bounds) {
+  using Except = std::optional<std::int64_t>;
+  std::vector<std::pair<ValueId, Except>> open{{indices, first.except}};
+  std::set<std::pair<ValueId, Except>> seen;
+  IndexBound bound = first;
+  while (!open.empty()) {
+    const auto [id, except] = open.back();
+    open.pop_back();
+    if (!seen.insert({id, except}).second) continue;
+    bound.except = except;
+    const Node& node = graph[id];
+    if (node.op == &ops::input || node.op == &ops::data) {
+      add(node, bound, bounds);
+    } else if (node.op == &ops::slice) {
+      add_slice(graph, id, bound, bounds);
+    } else if (node.op->kind == OpKind::kView || drawn_from(graph, node) != kNoValue) {
+      open.emplace_back(node.inputs[0], except);
+    } else if (node.op->kind == OpKind::kConcat) {
+      for (std::size_t i = node.inputs.size(); i-- > 0;) open.emplace_back(node.inputs[i], except);
+    } else if (const std::optional<double> number = replaced_number(graph, node)) {
+      open.emplace_back(node.inputs[1], static_cast<std::int64_t>(*number));
+    }
   }
 }
 

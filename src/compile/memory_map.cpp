@@ -2,6 +2,7 @@
 #include "compile/memory_map.h"
 
 #include <set>
+#include <vector>
 
 #include "base/check.h"
 
@@ -14,13 +15,19 @@ class Readers {
       : graph_(graph), map_(map), group_(group) {}
 
   // What must be in memory for this value: itself, or what it is computed from.
-  void need(ValueId id) {
-    if (!seen_.insert(id).second) return;
-    if (map_.places.contains(id) && graph_[id].group != group_) {
-      reads.push_back(id);
-      return;
+  void need(ValueId value) {
+    std::vector<ValueId> open{value};
+    while (!open.empty()) {
+      const ValueId id = open.back();
+      open.pop_back();
+      if (!seen_.insert(id).second) continue;
+      if (map_.places.contains(id) && graph_[id].group != group_) {
+        reads.push_back(id);
+      } else {
+        const std::vector<ValueId>& inputs = graph_[id].inputs;
+        open.insert(open.end(), inputs.rbegin(), inputs.rend());
+      }
     }
-    for (const ValueId input : graph_[id].inputs) need(input);
   }
 
   std::vector<ValueId> reads;

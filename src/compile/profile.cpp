@@ -3,13 +3,13 @@
 #include "compile/profile.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "compile/dump.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -24,15 +24,11 @@ double median_of(std::vector<double> values) {
 // 1e9 units per second.
 std::string rate_text(std::int64_t count, double microseconds) {
   if (count == 0 || microseconds <= 0) return "-";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", static_cast<double>(count) / microseconds / 1000);
-  return text;
+  return format_text("%.2f", static_cast<double>(count) / microseconds / 1000);
 }
 
 std::string percent_text(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f%%", share < 0.0995 ? 1 : 0, 100 * share);
-  return text;
+  return format_text("%.*f%%", share < 0.0995 ? 1 : 0, 100 * share);
 }
 
 // "mlp.cpp:41" without folders, and how many more lines there are.
@@ -45,9 +41,8 @@ std::string first_line(const std::vector<SourceLocation>& locations) {
 
 std::string table_line(const std::string& number, const LaunchProfile& launch, double total,
                        const std::string& roof, const std::string& rest) {
-  char text[160];
-  std::snprintf(
-      text, sizeof text, "%5s %10.1f %6s %10s %9s %9s %8s ", number.c_str(), launch.microseconds,
+  const std::string text = format_text(
+      "%5s %10.1f %6s %10s %9s %9s %8s ", number.c_str(), launch.microseconds,
       percent_text(total > 0 ? launch.microseconds / total : 0).c_str(),
       bytes_text(launch.bytes).c_str(), rate_text(launch.bytes, launch.microseconds).c_str(),
       rate_text(launch.flops, launch.microseconds).c_str(),
@@ -57,12 +52,10 @@ std::string table_line(const std::string& number, const LaunchProfile& launch, d
 
 std::string roof_text(const Profile& profile, const LaunchProfile& launch) {
   const double share = profile.roofline_share(launch);
-  char text[32];
-  std::snprintf(text, sizeof text, "%5s %-5s", share > 0 ? percent_text(share).c_str() : "-",
-                share <= 0                      ? ""
-                : profile.compute_bound(launch) ? "flops"
-                                                : "bytes");
-  return text;
+  return format_text("%5s %-5s", share > 0 ? percent_text(share).c_str() : "-",
+                     share <= 0                      ? ""
+                     : profile.compute_bound(launch) ? "flops"
+                                                     : "bytes");
 }
 
 double seconds_of_bytes(const DeviceRates& rates, const LaunchProfile& launch) {
@@ -98,9 +91,7 @@ void take_in(LaunchProfile& launch, LaunchProfile other) {
 
 std::string intensity_text(std::int64_t flops, std::int64_t bytes) {
   if (flops == 0 || bytes == 0) return "";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", static_cast<double>(flops) / static_cast<double>(bytes));
-  return text;
+  return format_text("%.1f", static_cast<double>(flops) / static_cast<double>(bytes));
 }
 
 Profile profile_of(const DeviceInfo& device, const Program& program,
@@ -175,19 +166,16 @@ std::string launch_table(const Profile& profile, bool ops,
 
 std::string Profile::table() const {
   std::string text = launch_table(*this, true);
-  char line[160];
   if (rates.bytes_per_second > 0) {
-    std::snprintf(line, sizeof line, "\nroofline  %.1f GB/s, %.1f GFLOP/s, measured just now: ",
-                  rates.bytes_per_second / 1e9, rates.flops_per_second / 1e9);
-    text += line + rates.how + "\n";
+    text += format_text("\nroofline  %.1f GB/s, %.1f GFLOP/s, measured just now: ",
+                        rates.bytes_per_second / 1e9, rates.flops_per_second / 1e9) +
+            rates.how + "\n";
   }
   double all = 0;
   for (const PassProfile& pass : passes) all += pass.milliseconds;
-  std::snprintf(line, sizeof line, "\ncompile   %.2f ms in passes\n", all);
-  text += line;
+  text += format_text("\ncompile   %.2f ms in passes\n", all);
   for (const PassProfile& pass : passes) {
-    std::snprintf(line, sizeof line, "%14.3f ms  ", pass.milliseconds);
-    text += line + pass.name + "\n";
+    text += format_text("%14.3f ms  ", pass.milliseconds) + pass.name + "\n";
   }
   return text;
 }

@@ -2,9 +2,8 @@
 // A profile as one page: the launches in time, the roofline, tables that sort, the passes in time.
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
 
+#include "base/numbers.h"
 #include "compile/dump.h"
 #include "compile/profile.h"
 
@@ -38,18 +37,6 @@ for (const head of document.querySelectorAll("th")) head.addEventListener("click
 </script>
 )";
 
-#ifdef __GNUC__
-__attribute__((format(printf, 1, 2)))
-#endif
-std::string printed(const char* format, ...) {
-  char text[512];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return text;
-}
-
 std::string line_text(const SourceLocation& location) {
   std::string text = to_string(location);
   return xml_text(text.erase(0, text.find_last_of("/\\") + 1));
@@ -58,10 +45,10 @@ std::string line_text(const SourceLocation& location) {
 std::string tip(const Profile& profile, std::size_t i) {
   const LaunchProfile& launch = profile.launches[i];
   std::string text = std::to_string(i) + " " + xml_text(launch.name) + "\n" + launch.kind + " " +
-                     launch.domain + printed("\n%.1f us, ", launch.microseconds) +
+                     launch.domain + format_text("\n%.1f us, ", launch.microseconds) +
                      bytes_text(launch.bytes);
   const double share = profile.roofline_share(launch);
-  if (share > 0) text += printed("\n%.1f %% of the roofline", 100 * share);
+  if (share > 0) text += format_text("\n%.1f %% of the roofline", 100 * share);
   for (const SourceLocation& location : launch.locations) text += "\nat " + line_text(location);
   return "<title>" + text + "</title>";
 }
@@ -86,7 +73,7 @@ std::string time_axis(double all, const char* unit, double width, double bottom)
   const double step = round_step(all / 8);
   for (int tick = 0; tick * step <= all; ++tick) {
     const double x = tick * step / all * width;
-    text += printed(
+    text += format_text(
         "<line x1=\"%.1f\" y1=\"12\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"#adb5bd\"/>"
         "<text x=\"%.1f\" y=\"11\" text-anchor=\"%s\">%g %s</text>\n",
         x, x, bottom, x,
@@ -104,7 +91,7 @@ std::string time_bars(const std::vector<TimeBar>& bars, double all, const char* 
   constexpr double kWidth = 1000, kAbove = 18, kHeight = 46, kBelow = 8, kCharacter = 6.2;
   constexpr double kThin = 1;
   std::string text =
-      printed("<svg viewBox=\"0 0 %.0f %.0f\">\n", kWidth, kAbove + kHeight + kBelow) +
+      format_text("<svg viewBox=\"0 0 %.0f %.0f\">\n", kWidth, kAbove + kHeight + kBelow) +
       time_axis(all, unit, kWidth, kAbove);
   for (const TimeBar& bar : bars) {
     const double true_width = bar.length / all * kWidth;
@@ -112,13 +99,13 @@ std::string time_bars(const std::vector<TimeBar>& bars, double all, const char* 
     const double wide = thin ? kThin : true_width;
     const double x = std::min(bar.begin / all * kWidth, kWidth - wide);
     text += "<g><rect class=\"" + std::string(thin ? "" : "box ") + bar.kind +
-            printed("\" x=\"%.3f\" y=\"%.0f\" width=\"%.3f\" height=\"%.0f\"/>", x, kAbove, wide,
-                    thin ? kHeight + kBelow : kHeight);
+            format_text("\" x=\"%.3f\" y=\"%.0f\" width=\"%.3f\" height=\"%.0f\"/>", x, kAbove,
+                        wide, thin ? kHeight + kBelow : kHeight);
     const auto letters = static_cast<std::size_t>(wide / kCharacter);
     if (letters >= 5) {
-      text +=
-          printed("<text x=\"%.1f\" y=\"%.0f\" fill=\"#fff\">", x + 3, kAbove + kHeight / 2 + 4) +
-          xml_text(bar.name.substr(0, letters - 1)) + "</text>";
+      text += format_text("<text x=\"%.1f\" y=\"%.0f\" fill=\"#fff\">", x + 3,
+                          kAbove + kHeight / 2 + 4) +
+              xml_text(bar.name.substr(0, letters - 1)) + "</text>";
     }
     text += bar.tip + "</g>\n";
   }
@@ -127,7 +114,7 @@ std::string time_bars(const std::vector<TimeBar>& bars, double all, const char* 
 
 std::string launch_timeline(const Profile& profile) {
   const double all = profile.microseconds();
-  const std::string head = printed("<h2>One step, launch by launch: %.1f us</h2>\n", all);
+  const std::string head = format_text("<h2>One step, launch by launch: %.1f us</h2>\n", all);
   if (all <= 0) return head + "<p>This device reports no times.</p>\n";
   std::vector<TimeBar> bars;
   double begin = 0;
@@ -146,7 +133,7 @@ std::string pass_timeline(const std::vector<PassProfile>& passes) {
   for (const PassProfile& pass : passes) {
     bars.push_back(
         {"pass", pass.name,
-         "<title>" + xml_text(pass.name) + printed("\n%.3f ms", pass.milliseconds) + "</title>",
+         "<title>" + xml_text(pass.name) + format_text("\n%.3f ms", pass.milliseconds) + "</title>",
          pass.begin, pass.milliseconds});
     end = std::max(end, pass.begin + pass.milliseconds);
   }
@@ -168,25 +155,25 @@ class Roofline {
   }
 
   [[nodiscard]] std::string svg() const {
-    std::string text = printed("<svg viewBox=\"0 0 %.0f %.0f\">\n", kWide, kHigh);
+    std::string text = format_text("<svg viewBox=\"0 0 %.0f %.0f\">\n", kWide, kHigh);
     for (int p = static_cast<int>(std::ceil(left_)); p <= right_; ++p) {
-      text += printed(
+      text += format_text(
           "<line x1=\"%.1f\" y1=\"4\" x2=\"%.1f\" y2=\"%.0f\" stroke=\"#dee2e6\"/>"
           "<text x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">%g</text>\n",
           x(p), x(p), kHigh - kEdge, x(p), kHigh - kEdge + 14, std::pow(10, p));
     }
     for (int p = static_cast<int>(std::ceil(low_)); p <= high_; ++p) {
-      text += printed(
+      text += format_text(
           "<line x1=\"%.0f\" y1=\"%.1f\" x2=\"%.0f\" y2=\"%.1f\" stroke=\"#dee2e6\"/>"
           "<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
           kEdge, y(p), kWide, y(p), kEdge - 4, y(p) + 4, std::pow(10, p - 9));
     }
     const double flops = std::log10(profile_.rates.flops_per_second);
     const double bytes = std::log10(profile_.rates.bytes_per_second);
-    text += printed(
+    text += format_text(
         "<polyline fill=\"none\" stroke=\"#e03131\" points=\"%.1f,%.1f %.1f,%.1f %.1f,%.1f\"/>\n",
         x(left_), y(bytes + left_), x(std::log10(knee_)), y(flops), x(right_), y(flops));
-    text += printed(
+    text += format_text(
         "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"end\">operations per byte</text>"
         "<text x=\"%.0f\" y=\"14\">GFLOP/s</text>\n",
         kWide - 4, kHigh - 4, kEdge + 4);
@@ -194,11 +181,11 @@ class Roofline {
     for (std::size_t i = 0; i < profile_.launches.size(); ++i) {
       const LaunchProfile& launch = profile_.launches[i];
       if (!drawn(launch)) continue;
-      text +=
-          printed("<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill-opacity=\".7\">",
+      text += format_text(
+                  "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill-opacity=\".7\">",
                   launch.kind.c_str(), x(std::log10(intensity(launch))),
                   y(std::log10(speed(launch))), 3 + 20 * std::sqrt(launch.microseconds / all)) +
-          tip(profile_, i) + "</circle>\n";
+              tip(profile_, i) + "</circle>\n";
     }
     return text + "</svg>\n";
   }
@@ -234,12 +221,12 @@ class Roofline {
 };
 
 std::string number_cell(double value, const std::string& shown) {
-  return printed("<td data-v=\"%.9g\">", value) + shown + "</td>";
+  return format_text("<td data-v=\"%.9g\">", value) + shown + "</td>";
 }
 
 std::string bar(const char* kind, double share) {
-  return printed(" <i class=\"%s\" style=\"width:%.0fpx\"></i>", kind,
-                 60 * std::clamp(share, 0.0, 1.0));
+  return format_text(" <i class=\"%s\" style=\"width:%.0fpx\"></i>", kind,
+                     60 * std::clamp(share, 0.0, 1.0));
 }
 
 std::string launch_row(const Profile& profile, std::size_t i, double all) {
@@ -257,18 +244,18 @@ std::string launch_row(const Profile& profile, std::size_t i, double all) {
   for (const SourceLocation& location : launch.locations)
     text += "<div>at " + xml_text(to_string(location)) + "</div>";
   const std::string at = launch.locations.empty() ? "" : line_text(launch.locations.front());
-  text +=
-      "</details></td><td class=\"t\" data-v=\"" + at + "\">" + at + "</td>" +
-      number_cell(us, printed("%.1f", us)) +
-      number_cell(share, printed("%.1f %%", 100 * share) + bar("time", share)) +
-      number_cell(static_cast<double>(launch.bytes), bytes_text(launch.bytes)) +
-      number_cell(rate(launch.bytes), printed("%.2f", rate(launch.bytes))) +
-      number_cell(static_cast<double>(launch.flops),
-                  launch.flops > 0 ? std::to_string(launch.flops) : "") +
-      number_cell(rate(launch.flops), launch.flops > 0 ? printed("%.2f", rate(launch.flops)) : "");
+  text += "</details></td><td class=\"t\" data-v=\"" + at + "\">" + at + "</td>" +
+          number_cell(us, format_text("%.1f", us)) +
+          number_cell(share, format_text("%.1f %%", 100 * share) + bar("time", share)) +
+          number_cell(static_cast<double>(launch.bytes), bytes_text(launch.bytes)) +
+          number_cell(rate(launch.bytes), format_text("%.2f", rate(launch.bytes))) +
+          number_cell(static_cast<double>(launch.flops),
+                      launch.flops > 0 ? std::to_string(launch.flops) : "") +
+          number_cell(rate(launch.flops),
+                      launch.flops > 0 ? format_text("%.2f", rate(launch.flops)) : "");
   if (profile.rates.bytes_per_second > 0) {
-    text += number_cell(roof, printed("%.1f %% of %s", 100 * roof,
-                                      profile.compute_bound(launch) ? "flops" : "bytes") +
+    text += number_cell(roof, format_text("%.1f %% of %s", 100 * roof,
+                                          profile.compute_bound(launch) ? "flops" : "bytes") +
                                   bar("roof", roof));
   }
   return text + "</tr>\n";
@@ -290,16 +277,17 @@ std::string launch_rows(const Profile& profile) {
 std::string compile_part(const Profile& profile) {
   double all = 0;
   for (const PassProfile& pass : profile.passes) all += pass.milliseconds;
-  std::string text = printed("<h2>Compile: %.2f ms in passes</h2>\n", all) +
+  std::string text = format_text("<h2>Compile: %.2f ms in passes</h2>\n", all) +
                      pass_timeline(profile.passes) +
                      "<table><thead><tr><th>at, ms</th><th "
                      "class=\"t\">pass</th><th>ms</th><th>share</th></tr></thead><tbody>\n";
   for (const PassProfile& pass : profile.passes) {
     const double share = all > 0 ? pass.milliseconds / all : 0;
-    text += "<tr>" + number_cell(pass.begin, printed("%.2f", pass.begin)) +
+    text += "<tr>" + number_cell(pass.begin, format_text("%.2f", pass.begin)) +
             "<td class=\"t\" data-v=\"" + xml_text(pass.name) + "\">" + xml_text(pass.name) +
-            "</td>" + number_cell(pass.milliseconds, printed("%.3f", pass.milliseconds)) +
-            number_cell(share, printed("%.1f %%", 100 * share) + bar("time", share)) + "</tr>\n";
+            "</td>" + number_cell(pass.milliseconds, format_text("%.3f", pass.milliseconds)) +
+            number_cell(share, format_text("%.1f %%", 100 * share) + bar("time", share)) +
+            "</tr>\n";
   }
   return text + "</tbody></table>\n";
 }
@@ -322,8 +310,8 @@ std::string Profile::html(const std::string& title) const {
   text += "</p>\n";
   if (rates.bytes_per_second > 0 && rates.flops_per_second > 0) {
     text +=
-        printed("<h2>Roofline: %.1f GB/s, %.1f GFLOP/s</h2>\n<p>Measured with ",
-                rates.bytes_per_second / 1e9, rates.flops_per_second / 1e9) +
+        format_text("<h2>Roofline: %.1f GB/s, %.1f GFLOP/s</h2>\n<p>Measured with ",
+                    rates.bytes_per_second / 1e9, rates.flops_per_second / 1e9) +
         xml_text(rates.how) +
         " just before the steps. Each point is a launch with a known operation count; a larger one "
         "takes more of the step.</p>\n" +

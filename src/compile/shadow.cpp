@@ -101,7 +101,7 @@ void Shadow::read(std::size_t launch, ValueId id) {
             std::to_string(where - words.begin()),
         graph_[id].location);
   }
-  values_[id].value = {type, decoded(words, type.dtype)};
+  values_[id] = bounded_in_memory(type, decoded(words, type.dtype));
 }
 
 double Shadow::scalar(const Node& node, const HyperRow& row) const {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/visits.h"
 #include "ir/max_elements.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -72,6 +73,7 @@ ValueId Graph::add(const OpDef& op, std::vector<ValueId> inputs, Attrs attrs,
 }
 
 ValueId Graph::append(Node node) {
+  visit();
   nodes.push_back(std::move(node));
   return size() - 1;
 }
@@ -102,6 +104,7 @@ Graph rewrite_graph(const Graph& graph,
     return id;
   };
   for (ValueId id = 0; id < graph.size(); ++id) {
+    visit();
     Node node = graph[id];
     for (ValueId& input : node.inputs) input = at(input);
     const ValueId given = rewrite(out, node);
@@ -118,6 +121,7 @@ Graph rewrite_graph(const Graph& graph,
 void verify(const Graph& graph) {
   for (ValueId id = 0; id < graph.size(); ++id) {
     const Node& node = graph[id];
+    visit(1 + static_cast<std::int64_t>(node.inputs.size()));
     CHECK(node.op != nullptr);
     const std::string where = "%" + std::to_string(id) + " " + node.op->name;
     CHECK(node.op->arity == -1 || node.inputs.size() == static_cast<size_t>(node.op->arity), where);

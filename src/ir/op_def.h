@@ -53,6 +53,7 @@ struct EvalContext {
 struct SampleRange {
   double lo = -4, hi = 4;
 };
+inline constexpr std::size_t kMaxSamples = 4;
 
 // "differentiable" is said in the record: `none` has
 // no gradient by its nature (comparisons, argmax).
@@ -64,6 +65,8 @@ using ExpandFn = ValueId (*)(ExpandContext& ctx);
 using ShortenFn = std::optional<Attrs> (*)(std::span<const Type> inputs, const Attrs& attrs,
                                            std::int64_t needed);
 
+// Records are constant-initialized (constinit), so that models can be compiled while objects of
+// namespace scope are initialized.
 struct OpDef {
   const char* name;
   OpKind kind;
@@ -74,8 +77,8 @@ struct OpDef {
   EvalFn eval;                // in double, one node at a time; null for leaves
   ViewFn view;                // kView only
   const PointwiseCode* code;  // kPointwise only
-  std::vector<SampleRange> samples;
-  bool barrier = false;       // kView: what reads it is not fused with what makes its input
+  SampleRange samples[kMaxSamples];  // kPointwise only
+  bool barrier = false;              // kView: what reads it is not fused with what makes its input
   ExpandFn expand = nullptr;  // kMacro, kAttention, kSelectiveScan: the value of its type, written
                               // with other ops
   // Of a flat result in parts: the attrs under which it lacks the last ones, where the first
@@ -85,8 +88,8 @@ struct OpDef {
 
 // The row of an op of any number of operands that has kernels of its own, and is written with other
 // ops where these are not wanted.
-inline OpDef written_otherwise(const char* name, OpKind kind, InferFn infer, GradFn grad,
-                               EvalFn eval, ExpandFn expand) {
+constexpr OpDef written_otherwise(const char* name, OpKind kind, InferFn infer, GradFn grad,
+                                  EvalFn eval, ExpandFn expand) {
   return {.name = name,
           .kind = kind,
           .arity = -1,

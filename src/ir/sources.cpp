@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/visits.h"
+
 namespace tensorgrad::inline TENSORGRAD_ABI {
 
 bool is_computed(const Node& node) {
@@ -25,6 +27,7 @@ bool is_computed(const Node& node) {
 }
 
 Source through_views(const Graph& graph, ValueId id) {
+  visit();
   Source source{id, IndexMap::identity(graph[id].type.shape)};
   while (graph[source.value].op->kind == OpKind::kView) {
     const Node& node = graph[source.value];

@@ -4,11 +4,12 @@
 // integers, lists [1,2], hexadecimal floats and quoted text; what stands behind // is a comment.
 #include <algorithm>
 #include <cctype>
-#include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <set>
 
+#include "base/numbers.h"
 #include "ir/graph.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -35,9 +36,7 @@ std::string attr_text(const AttrValue& value) {
   if (const auto* i = std::get_if<std::int64_t>(&value)) return std::to_string(*i);
   if (const auto* s = std::get_if<std::string>(&value)) return quoted_text(*s);
   if (const auto* l = std::get_if<std::vector<std::int64_t>>(&value)) return to_string(*l);
-  char text[48];
-  std::snprintf(text, sizeof text, "f:%a", std::get<double>(value));
-  return text;
+  return "f:" + hex_float(std::get<double>(value));
 }
 
 std::string print(const Node& node) {
@@ -180,12 +179,11 @@ class Parser {
     if (c == '"') return text();
     if (c == '[') return list();
     if (!take("f:")) return integer();
-    const std::string rest(text_.substr(at_, 48));
-    char* end = nullptr;
-    const double number = std::strtod(rest.c_str(), &end);
-    if (end == rest.c_str()) fail("a number");
-    at_ += static_cast<size_t>(end - rest.c_str());
-    return number;
+    std::string_view rest = text_.substr(at_);
+    const std::optional<double> number = take_float(rest);
+    if (!number) fail("a number");
+    at_ = text_.size() - rest.size();
+    return *number;
   }
 
   Type type() {

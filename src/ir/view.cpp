@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "base/visits.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -183,6 +184,7 @@ bool IndexMap::masked() const {
 }
 
 IndexMap compose(const IndexMap& outer, const View& inner) {
+  visit(static_cast<std::int64_t>(outer.views.size()));
   IndexMap result = outer;
   View& last = result.views.back();
   if (inner.is_identity()) return result;

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <vector>
 
 #include "base/check.h"
+#include "base/visits.h"
 #include "ops/pointwise.h"
 #include "ops/registry.h"
 
@@ -35,15 +38,17 @@ std::string grad_origin(const Node& node) {
 // `origin`, if one is given, and are added to `from`. Gives target's copy.
 ValueId copied(Graph& graph, ValueId target, std::map<ValueId, ValueId>& from,
                const std::string& origin = "") {
-  std::vector<bool> needed(static_cast<size_t>(target) + 1, false);
-  needed[static_cast<size_t>(target)] = true;
   const ValueId first = from.begin()->first;
-  for (ValueId id = target; id > first; --id) {
-    if (!needed[static_cast<size_t>(id)] || from.contains(id)) continue;
-    for (const ValueId input : graph[id].inputs) needed[static_cast<size_t>(input)] = true;
+  std::set<ValueId> needed;  // none that comes before `first` depends on a key
+  std::vector<ValueId> open{target};
+  while (!open.empty()) {
+    const ValueId id = open.back();
+    open.pop_back();
+    visit();
+    if (id <= first || from.contains(id) || !needed.insert(id).second) continue;
+    open.insert(open.end(), graph[id].inputs.begin(), graph[id].inputs.end());
   }
-  for (ValueId id = first + 1; id <= target; ++id) {
-    if (!needed[static_cast<size_t>(id)] || from.contains(id)) continue;
+  for (const ValueId id : needed) {
     Node node = graph[id];
     bool depends = false;
     for (ValueId& input : node.inputs) {
@@ -95,46 +100,51 @@ void give_up_second_runs(Graph& graph, ValueId last) {
 // The walk: gradients of values are added up as they arrive, from the last node to the first.
 class Backward {
  public:
-  // Which nodes lie between some of `wrt` and `last`: only their gradients are wanted.
-  Backward(Graph& graph, std::span<const ValueId> wrt, ValueId last)
+  // Which nodes lie between some of `wrt` and `last`: only their gradients are wanted. None of them
+  // comes before `first`.
+  Backward(Graph& graph, std::span<const ValueId> wrt, ValueId first, ValueId last)
       : graph_(graph),
         wrt_(wrt.begin(), wrt.end()),
-        wanted_(static_cast<size_t>(last) + 1, false),
+        first_(first),
+        wanted_(static_cast<size_t>(last - first) + 1, false),
         grads_(wanted_.size(), kNoValue),
         halves_(wanted_.size(), kNoValue) {
+    visit(last - first);
     for (const ValueId id : wrt) {
-      if (id <= last) wanted_[static_cast<size_t>(id)] = true;
+      if (id <= last) wanted_[at(id)] = true;
     }
-    for (ValueId id = 0; id <= last; ++id) {
+    for (ValueId id = first; id <= last; ++id) {
       for (const ValueId input : graph[id].inputs) {
-        if (wanted(input)) wanted_[static_cast<size_t>(id)] = true;
+        if (wanted(input)) wanted_[at(id)] = true;
       }
       const Node& node = graph[id];
       const bool rounds = node.op == &ops::cast && node.type.dtype == DType::kF16 &&
+                          node.inputs[0] >= first &&
                           graph[node.inputs[0]].op->kind == OpKind::kPointwise;
-      if (rounds) halves_[static_cast<size_t>(node.inputs[0])] = id;
+      if (rounds) halves_[at(node.inputs[0])] = id;
     }
   }
 
   void run(ValueId last, ValueId dy) {
-    grads_[static_cast<size_t>(last)] = dy;
-    for (ValueId id = last; id >= 0; --id) {
-      if (gradient(id) != kNoValue && wanted(id)) visit(id);
+    grads_[at(last)] = dy;
+    for (ValueId id = last; id >= first_; --id) {
+      if (gradient(id) != kNoValue && wanted(id)) differentiate(id);
     }
   }
 
   // kNoValue where nothing arrived.
   [[nodiscard]] ValueId gradient(ValueId id) const {
-    return static_cast<size_t>(id) < grads_.size() ? grads_[static_cast<size_t>(id)] : kNoValue;
+    return id >= first_ && at(id) < grads_.size() ? grads_[at(id)] : kNoValue;
   }
 
  private:
-  [[nodiscard]] bool wanted(ValueId id) const { return wanted_[static_cast<size_t>(id)]; }
+  [[nodiscard]] std::size_t at(ValueId id) const { return static_cast<std::size_t>(id - first_); }
+  [[nodiscard]] bool wanted(ValueId id) const { return id >= first_ && wanted_[at(id)]; }
 
-  void visit(ValueId id) {
+  void differentiate(ValueId id) {
     const Node node = graph_[id];
     Builder builder{graph_, node.location, grad_origin(node)};
-    GradContext ctx(builder, graph_, id, gradient(id), halves_[static_cast<size_t>(id)]);
+    GradContext ctx(builder, graph_, id, gradient(id), halves_[at(id)]);
     if (node.op == &ops::checkpoint) return recompute(ctx);
     const bool written = node.op->grad == nullptr && node.op->expand != nullptr;
     if (written && node.type.dtype == DType::kF32) return by_expansion(ctx);
@@ -152,7 +162,7 @@ class Backward {
   }
 
   void add(Builder& builder, ValueId to, ValueId gradient) {
-    ValueId& total = grads_[static_cast<size_t>(to)];
+    ValueId& total = grads_[at(to)];
     total = total == kNoValue ? gradient : (Ex{&builder, total} + Ex{&builder, gradient}).id;
   }
 
@@ -168,7 +178,8 @@ class Backward {
     }
     ExpandContext expanding(ctx.builder, node);
     const ValueId y = node.op->expand(expanding);
-    Backward inner(graph_, again, y);
+    const ValueId first = *std::min_element(node.inputs.begin(), node.inputs.end());
+    Backward inner(graph_, again, first, y);
     inner.run(y, ctx.dy().id);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const ValueId gradient = inner.gradient(node.inputs[i]);
@@ -184,6 +195,7 @@ class Backward {
     if (asks_inside(inputs)) return add(ctx.builder, inputs[0], ctx.dy().id);
     std::map<ValueId, ValueId> from, given;
     std::vector<ValueId> again;
+    const ValueId first = graph_.size();
     for (std::size_t i = 1; i < inputs.size(); ++i) {
       from[inputs[i]] =
           op::apply(ctx.builder, ops::barrier, {ctx.in(i)}, {{kAgain, std::int64_t{1}}}).id;
@@ -192,14 +204,14 @@ class Backward {
     given = from;
     const ValueId y = copied(graph_, inputs[0], from);
     if (y == inputs[0]) return;  // it depends on nothing that the region reads
-    Backward inner(graph_, again, y);
+    Backward inner(graph_, again, first, y);
     for (const auto& [original, copy] : from)
-      inner.grads_[static_cast<size_t>(copy)] = gradient(original);
+      if (inner.at(copy) < inner.grads_.size()) inner.grads_[inner.at(copy)] = gradient(original);
     inner.run(y, ctx.dy().id);
     // What was made in the region has handed its gradient on.
     for (const auto& [original, copy] : from) {
-      grads_[static_cast<size_t>(original)] =
-          given.contains(original) ? inner.gradient(copy) : kNoValue;
+      if (original >= first_)
+        grads_[at(original)] = given.contains(original) ? inner.gradient(copy) : kNoValue;
     }
   }
 
@@ -232,6 +244,7 @@ class Backward {
 
   Graph& graph_;
   std::vector<ValueId> wrt_;
+  ValueId first_;
   std::vector<bool> wanted_;
   std::vector<ValueId> grads_;
   std::vector<ValueId> halves_;  // what each pointwise value is rounded to f16 as
@@ -243,7 +256,7 @@ std::vector<ValueId> autodiff(Graph& graph, ValueId loss, std::span<const ValueI
                               ValueId scale) {
   check_loss(graph, loss);
   give_up_second_runs(graph, loss);
-  Backward backward(graph, wrt, loss);
+  Backward backward(graph, wrt, 0, loss);
   Builder seed{graph, graph[loss].location, "loss.grad"};
   backward.run(loss, scale != kNoValue ? scale : op::constant(seed, 1.0, DType::kF32).id);
   std::vector<ValueId> result;

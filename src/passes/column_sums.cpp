@@ -2,6 +2,8 @@
 #include "passes/column_sums.h"
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "ops/registry.h"
 #include "passes/partition.h"
@@ -37,10 +39,27 @@ bool takes_column_sum(const Graph& graph, const FuseOptions& options, const Part
   return parts.bindings_with(g, sum) <= options.max_bindings;
 }
 
+// Of each value, the groups with a product of it.
+std::map<ValueId, std::vector<int>> products_of(const Graph& graph, const Partition& parts) {
+  std::map<ValueId, std::vector<int>> products;
+  for (int g = 0; g < parts.size(); ++g) {
+    if (parts.group(g).kind != GroupKind::kContraction) continue;
+    for (const ValueId member : parts.group(g).members) {
+      if (graph[member].op->kind != OpKind::kContraction) continue;
+      const ValueId a = through_views(graph, graph[member].inputs[0]).value,
+                    b = through_views(graph, graph[member].inputs[1]).value;
+      products[a].push_back(g);
+      if (b != a) products[b].push_back(g);
+    }
+  }
+  return products;
+}
+
 }  // namespace
 
 void merge_column_sums(const Graph& graph, const FuseOptions& options, Partition& parts) {
   if (!options.arena_fits_binding) return;
+  const std::map<ValueId, std::vector<int>> products = products_of(graph, parts);
   for (int from = 0; from < parts.size(); ++from) {
     const Group& sums = parts.group(from);
     const bool sums_over_k =
@@ -53,7 +72,9 @@ void merge_column_sums(const Graph& graph, const FuseOptions& options, Partition
     const Shape& whole = graph[graph[sum].inputs[0]].type.shape;
     const bool leading = std::equal(kept.rbegin(), kept.rend(), whole.rbegin());
     if (!leading || !of.map.is_identity()) continue;
-    for (int g = 0; g < parts.size(); ++g) {
+    const auto found = products.find(of.value);
+    if (found == products.end()) continue;
+    for (const int g : found->second) {
       if (!takes_column_sum(graph, options, parts, g, of.value, sums.rows, sums.cols, sum))
         continue;
       parts.move(sum, g);

@@ -4,8 +4,12 @@
 #include "passes/fuse.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
+#include <vector>
 
+#include "base/visits.h"
 #include "ir/sources.h"
 #include "ops/attention.h"
 #include "ops/pointwise.h"
@@ -25,6 +29,14 @@ namespace {
 constexpr int kCheapOps = 6;
 // The same for an operand of a contraction, whose elements are read more than once.
 constexpr int kCheapOperandOps = 2;
+// Most operations that an inlined producer may add to each element of its reader: its own and those
+// inlined in it, times the number of readings. In a chain of values that each read the previous one
+// twice, inlining doubles the work with every value.
+constexpr int kMaxRepeatedOps = 32;
+// The same for operands of attention and unpacked weights, which take much memory if stored.
+constexpr int kMaxRepeatedOperandOps = 256;
+// No node joins a launch of this many members: drivers compile kernels in more than linear time.
+constexpr std::size_t kMaxMembers = 1024;
 constexpr std::int64_t kSmallDomain = 1 << 14;
 // Readers that are worth a launch of its own for what they read: so large, and so many times its
 // size.
@@ -36,8 +48,16 @@ bool is_copy(const Node& node) { return node.op == &ops::detach; }
 
 class Fuser {
  public:
-  Fuser(const Graph& graph, const FuseOptions& options)
-      : graph_(graph), options_(options), parts_(graph, options), updating_(updating(graph)) {}
+  Fuser(const Graph& graph, const FuseOptions& options, std::vector<FuseNote>* notes)
+      : graph_(graph),
+        options_(options),
+        notes_(notes),
+        parts_(graph, options),
+        work_(graph.nodes.size(), 0),
+        updating_(updating(graph)) {
+    for (ValueId id = 0; id < graph.size(); ++id)
+      if (numel(graph[id].type.shape) >= kLargeReader) last_large_ = id;
+  }
 
   Graph run() {
     mark_attended();  // fused or not: with both a mask and random numbers it binds too much
@@ -95,7 +115,7 @@ class Fuser {
       const bool small = std::all_of(memory.begin(), memory.end(), [&](ValueId from) {
         return 2 * numel(graph_[from].type.shape) <= numel(graph_[id].type.shape);
       });
-      parts_.set_inlined(id, memory.empty() || (small && memory.size() <= 1));
+      if (memory.empty() || (small && memory.size() <= 1)) inline_up_to(kMaxRepeatedOperandOps, id);
     }
   }
 
@@ -109,16 +129,19 @@ class Fuser {
     const GroupKind own = kind == OpKind::kCustom      ? GroupKind::kCustom
                           : kind == OpKind::kAttention ? GroupKind::kAttention
                                                        : GroupKind::kSelectiveScan;
-    parts_.group(parts_.open(id, own, numel(graph_[id].type.shape))).alone = true;
+    const int g = parts_.open(id, own, numel(graph_[id].type.shape));
+    parts_.group(g).alone = true;
+    if (own == GroupKind::kAttention) attentions_[graph_[id].inputs[0]].push_back(g);
   }
 
   // Attention and the logsumexp of its rows are made together: both of the same operands.
   bool join_attention(ValueId id) {
     const Node& node = graph_[id];
     if (node.op->kind != OpKind::kAttention || backward(*node.op)) return false;
-    for (int g = 0; g < parts_.size(); ++g) {
-      if (parts_.group(g).kind != GroupKind::kAttention || parts_.group(g).members.size() != 1)
-        continue;
+    const auto found = attentions_.find(node.inputs[0]);
+    if (found == attentions_.end()) return false;
+    for (const int g : found->second) {
+      if (parts_.group(g).members.size() != 1) continue;
       const Node& other = graph_[parts_.group(g).members.front()];
       if (backward(*other.op) || other.op == node.op || other.inputs != node.inputs ||
           other.attrs != node.attrs || parts_.bindings_with(g, id) > options_.max_bindings)
@@ -130,6 +153,41 @@ class Fuser {
   }
 
   static std::size_t index(ValueId id) { return static_cast<std::size_t>(id); }
+
+  // Operations that compute an element of a value, with those of what is inlined in it.
+  [[nodiscard]] int work_of(ValueId id) const {
+    int total = 1;
+    for (const ValueId input : graph_[id].inputs) {
+      const ValueId from = through_views(graph_, input).value;
+      if (parts_.inlined(from)) total += work_[index(from)];
+    }
+    return total;
+  }
+
+  // Lets the readers of a value compute it, unless that is more work than `most`.
+  void inline_up_to(int most, ValueId id) {
+    const int work = work_of(id);
+    if (work > most) return note_repeated(id, most);
+    work_[index(id)] = work;
+    parts_.set_inlined(id, true);
+  }
+
+  void note_repeated(ValueId id, int most) {
+    note(id, "its readers may repeat at most " + std::to_string(most) + " operations");
+  }
+
+  void note(ValueId id, const std::string& bound) {
+    if (notes_ == nullptr) return;
+    const Node& node = graph_[id];
+    const std::string op = node.origin.empty() ? node.op->name : node.origin;
+    const auto [at, fresh] =
+        note_numbers_.try_emplace({op, to_string(node.location), bound}, notes_->size());
+    if (fresh) {
+      notes_->push_back({op, node.location, bound});
+    } else {
+      ++(*notes_)[at->second].count;
+    }
+  }
 
   // Pointwise nodes of constants, run-time scalars and counters alone are computed by each reader.
   void mark_generated() {
@@ -149,7 +207,7 @@ class Fuser {
           total = each < 0 || total < 0 ? -1 : total + each;
         }
         own = total <= kCheapOps && !parts_.placed(id) ? total : -1;
-        if (!attended_[index(id)]) parts_.set_inlined(id, own >= 0);
+        if (!attended_[index(id)] && own >= 0) inline_up_to(kMaxRepeatedOps, id);
       }
     }
   }
@@ -165,7 +223,7 @@ class Fuser {
       for (const Source& source : parts_.sources_of(id)) {
         if (parts_.reads_memory(source.value)) memory.insert(source.value);
       }
-      parts_.set_inlined(id, memory.size() <= 1);
+      if (memory.size() <= 1) inline_up_to(kMaxRepeatedOps, id);
     }
   }
 
@@ -174,7 +232,7 @@ class Fuser {
     for (ValueId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
       if (node.op != &ops::cast || graph_[node.inputs[0]].type.dtype != DType::kF16) continue;
-      if (!parts_.placed(id)) parts_.set_inlined(id, true);
+      if (!parts_.placed(id)) inline_up_to(kMaxRepeatedOps, id);
     }
   }
 
@@ -209,7 +267,8 @@ class Fuser {
         words |= leaf.type.dtype == DType::kU32;
         elements += numel(leaf.type.shape);
       }
-      if (leaves && words && 2 * elements <= numel(node.type.shape)) parts_.set_inlined(id, true);
+      if (leaves && words && 2 * elements <= numel(node.type.shape))
+        inline_up_to(kMaxRepeatedOperandOps, id);
     }
   }
 
@@ -252,6 +311,8 @@ class Fuser {
           parts_.join(id, g, row_level);
           return;
         }
+        if (parts_.group(g).members.size() >= kMaxMembers)
+          note(id, "a launch computes at most " + std::to_string(kMaxMembers) + " nodes");
       }
     }
     parts_.open(id, GroupKind::kMap, numel(graph_[id].type.shape));
@@ -270,7 +331,8 @@ class Fuser {
         std::vector<ValueId> together = parts_.group(g).members;
         together.insert(together.end(), parts_.group(h).members.begin(),
                         parts_.group(h).members.end());
-        if (parts_.count_bindings(together, g, together.back()) <= options_.max_bindings)
+        if (together.size() <= kMaxMembers &&
+            parts_.count_bindings(together, g, together.back()) <= options_.max_bindings)
           parts_.merge(g, h);
       }
     }
@@ -280,13 +342,14 @@ class Fuser {
   [[nodiscard]] bool fits(ValueId id, const std::vector<Source>& sources, int g,
                           bool row_level) const {
     const Group& to = parts_.group(g);
-    if (to.alone) return false;
+    if (to.alone || to.members.size() >= kMaxMembers) return false;
     const std::int64_t size = numel(graph_[id].type.shape);
     const bool has_rows = to.kind == GroupKind::kRow || to.kind == GroupKind::kColumn;
     if (row_level && (!has_rows || size != to.rows)) return false;
     if (!row_level && (to.kind == GroupKind::kColumn || size != to.elements)) return false;
     if (!row_level && updates_after_row(id, sources, g)) return false;
     const Node& node = graph_[id];
+    visit(static_cast<std::int64_t>(sources.size()));
     for (const Source& source : sources) {
       if (parts_.group_of(source.value) != g) continue;
       // The maps of a concat's operands are over the operand, not over what is computed.
@@ -316,7 +379,9 @@ class Fuser {
   // to come, could join? As where a loss picks out logits by targets that are drawn on the device:
   // the gradient of all logits needs the targets, too, but not what was picked out.
   [[nodiscard]] bool holds_up(ValueId id, const std::vector<Source>& sources, int g) const {
+    if (last_large_ <= id) return false;
     const Group& to = parts_.group(g);
+    visit(static_cast<std::int64_t>(to.members.size()));
     const bool waits = std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
       const int h = parts_.group_of(source.value);
       return h >= 0 && h != g && !parts_.depends(g, h);
@@ -366,13 +431,15 @@ class Fuser {
   // or a launch that sees its elements in another order.
   void inline_producers() {
     for (int g = 0; g < parts_.size(); ++g) {
+      visit(1 + static_cast<std::int64_t>(parts_.group(g).members.size()));
       if (parts_.group(g).kind != GroupKind::kMap || parts_.group(g).members.empty()) continue;
-      int reader = -1, stored = 0, work = 0;
+      int reader = -1, stored = 0, work = 0, repeated = 0;
       bool movable = true;
       for (const ValueId member : parts_.group(g).members) {
         movable &=
             !parts_.placed(member) && !is_copy(graph_[member]) && graph_[member].op != &ops::philox;
         ++work;
+        repeated += work_of(member);
         bool outside = false;
         for (const ValueId user : parts_.readers(member)) {
           if (parts_.group_of(user) == g) continue;
@@ -386,8 +453,29 @@ class Fuser {
       if (reader < 0 || !movable) continue;
       // A scan's operands may come of one map: gates and what they let in.
       const bool one = stored == 1 || parts_.group(reader).kind == GroupKind::kScan;
-      if (one && worth_inlining(g, reader, work)) dissolve(g, reader);
+      if (!one || !worth_inlining(g, reader, work)) continue;
+      if (repeated * readings(g) <= kMaxRepeatedOps) {
+        dissolve(g, reader);
+      } else {
+        note_repeated(parts_.group(g).members.back(), kMaxRepeatedOps);
+      }
     }
+  }
+
+  // How often another group's element reads one of g.
+  [[nodiscard]] int readings(int g) const {
+    std::int64_t most = 0;
+    visit(static_cast<std::int64_t>(parts_.group(g).members.size()));
+    for (const ValueId member : parts_.group(g).members) {
+      for (const ValueId user : parts_.readers(member)) {
+        if (parts_.group_of(user) == g) continue;
+        const std::vector<Source>& sources = parts_.sources_of(user);
+        most = std::max<std::int64_t>(
+            most, std::count_if(sources.begin(), sources.end(),
+                                [&](const Source& s) { return s.value == member; }));
+      }
+    }
+    return static_cast<int>(most);
   }
 
   [[nodiscard]] bool worth_inlining(int g, int reader, int work) const {
@@ -491,6 +579,7 @@ class Fuser {
 
   void dissolve(int g, int reader) {
     const std::vector<ValueId> members = parts_.dissolve(g);
+    for (const ValueId member : members) work_[index(member)] = work_of(member);
     if (parts_.bindings_with(reader, kNoValue) > options_.max_bindings) parts_.restore(g, members);
   }
 
@@ -516,16 +605,21 @@ class Fuser {
 
   const Graph& graph_;
   const FuseOptions& options_;
+  std::vector<FuseNote>* notes_;
   Partition parts_;
+  std::map<ValueId, std::vector<int>> attentions_;  // groups of attention, by their first operand
+  std::vector<int> work_;                           // of inlined values: see work_of()
   std::vector<bool> attended_;  // made for the T x S operands of attention alone
   std::vector<bool> updating_;
+  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> note_numbers_;
+  ValueId last_large_ = kNoValue;  // the last node that may be a large reader
 };
 
 }  // namespace
 
-Graph fuse(const Graph& graph, const FuseOptions& options) {
+Graph fuse(const Graph& graph, const FuseOptions& options, std::vector<FuseNote>* notes) {
   const Graph prepared = place_in_memory(limit_concat(graph, options.max_bindings - 1));
-  return Fuser(prepared, options).run();
+  return Fuser(prepared, options, notes).run();
 }
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

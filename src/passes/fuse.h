@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "ir/graph.h"
 
@@ -32,6 +34,14 @@ struct FuseOptions {
   std::int64_t cached_elements = 4096;
 };
 
+// Values that a bound on the size of kernels has given a place in memory, or a launch of their own.
+struct FuseNote {
+  std::string op;  // what the user called
+  SourceLocation location;
+  std::string bound;  // "a launch computes at most 1024 nodes"
+  int count = 1;      // values of that op and line
+};
+
 // Before: groups unset. After: every node that needs a launch has a group; launches are numbered so
 // that each reads only what smaller numbers (or its own) make. Views, leaves and generators have
 // none, and neither have pointwise nodes that are cheap enough to be computed anew by each reader.
@@ -46,6 +56,8 @@ struct FuseOptions {
 // a
 //   contraction also with the sum of an operand over the contracted axis (a bias gradient beside a
 //   weight gradient).
-Graph fuse(const Graph& graph, const FuseOptions& options);
+//
+// If `notes` is given, it gets what bounds have cut.
+Graph fuse(const Graph& graph, const FuseOptions& options, std::vector<FuseNote>* notes = nullptr);
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

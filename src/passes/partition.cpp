@@ -2,22 +2,66 @@
 #include "passes/partition.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "base/check.h"
+#include "base/visits.h"
 #include "ops/registry.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
+namespace {
+
+ValueId below_views(const Graph& graph, ValueId id) {
+  while (graph[id].op->kind == OpKind::kView) id = graph[id].inputs[0];
+  return id;
+}
+
+constexpr std::size_t kMostKnownNeeds = 4;
+
+// Of the groups that were put there last, the one of the least distance comes out first.
+template <class Distance>
+int take_nearest(std::vector<int>& open, const Distance& distance) {
+  constexpr std::ptrdiff_t kLookedAt = 4;
+  const auto first = open.end() - std::min<std::ptrdiff_t>(kLookedAt, std::ssize(open));
+  const auto nearest =
+      std::min_element(first, open.end(), [&](int a, int b) { return distance(a) < distance(b); });
+  const int taken = *nearest;
+  *nearest = open.back();
+  open.pop_back();
+  return taken;
+}
+
+bool contains(std::span<const int> groups, int g) {
+  return std::find(groups.begin(), groups.end(), g) != groups.end();
+}
+
+}  // namespace
 
 Partition::Partition(const Graph& graph, const FuseOptions& options)
-    : graph_(graph), options_(options), places_(graph.nodes.size()) {
+    : graph_(graph),
+      options_(options),
+      places_(graph.nodes.size()),
+      users_(users_of(graph)),
+      readers_(graph.nodes.size()),
+      sources_(graph.nodes.size()) {
   mark_placed();
+  for (const Node& node : graph.nodes) {
+    if (node.op != &ops::arena) continue;
+    arenas_.try_emplace(node.attrs.text("name"), static_cast<int>(arenas_.size()));
+  }
 }
 
 int Partition::open(ValueId id, GroupKind kind, std::int64_t elements) {
   const int g = size();
   groups_.push_back({kind, elements, 1, 1, {id}, false});
-  ancestors_.emplace_back();
+  needs_.emplace_back();
+  feeds_.emplace_back();
+  levels_.push_back(0);
+  bounds_.emplace_back();
+  seen_.push_back(0);
+  seen_above_.push_back(0);
+  known_needs_.emplace_back();
   at(id).group = g;
   at(id).row_level = kind == GroupKind::kRow || kind == GroupKind::kColumn;
   add_dependencies(g, id);
@@ -43,12 +87,35 @@ std::vector<int> Partition::candidates(const std::vector<Source>& sources) const
 }
 
 void Partition::merge(int g, int h) {
-  for (int k = 0; k < size(); ++k) {
-    if (depends(h, k)) add_dependency(g, k);
+  // A dissolved group may lie between the two: then what is behind it counts.
+  std::set<int> open = needs_[static_cast<size_t>(h)], seen;
+  while (!open.empty()) {
+    const int on = open.extract(open.begin()).value();
+    visit();
+    if (on == g || !seen.insert(on).second) continue;
+    if (depends(on, g)) {
+      open.insert(needs_[static_cast<size_t>(on)].begin(), needs_[static_cast<size_t>(on)].end());
+    } else {
+      add_dependency(g, on);
+    }
   }
-  for (int k = 0; k < size(); ++k) {
-    if (depends(k, h)) add_dependency(k, g);
+  const std::vector<int>& feeds = feeds_[static_cast<size_t>(h)];
+  open.insert(feeds.begin(), feeds.end());
+  seen.clear();
+  while (!open.empty()) {
+    const int reader = open.extract(open.begin()).value();
+    visit();
+    if (reader == g || !seen.insert(reader).second) continue;
+    if (depends(g, reader)) {
+      const std::vector<int>& further = feeds_[static_cast<size_t>(reader)];
+      open.insert(further.begin(), further.end());
+    } else {
+      add_dependency(reader, g);
+    }
   }
+  forget_bindings(g);
+  forget_bindings(h);
+  visit(static_cast<std::int64_t>(group(g).members.size() + group(h).members.size()));
   for (const ValueId member : group(h).members) at(member).group = g;
   std::vector<ValueId>& members = group(g).members;
   members.insert(members.end(), group(h).members.begin(), group(h).members.end());
@@ -57,27 +124,80 @@ void Partition::merge(int g, int h) {
 }
 
 bool Partition::leads_back(const std::vector<Source>& sources, int g) const {
+  visit(static_cast<std::int64_t>(sources.size()));
   return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
     const std::set<int> from = groups_below(source.value);
     return std::any_of(from.begin(), from.end(), [&](int h) { return h != g && depends(h, g); });
   });
 }
 
+// Two searches, from g to what it needs and from `on` to what needs it, until they meet or one has
+// seen all. They leave out levels that are not between the two, and look first at what is nearest
+// to the other end.
 bool Partition::depends(int g, int on) const {
-  const std::vector<bool>& above = ancestors_[static_cast<size_t>(g)];
-  return static_cast<size_t>(on) < above.size() && above[static_cast<size_t>(on)];
+  if (level(g) <= level(on)) return false;
+  searches_ += 2;
+  const int down_mark = searches_, up_mark = searches_ + 1;
+  std::vector<int> down{g}, up{on};
+  bool met = false;
+  const auto look_at = [&](int k, int mark, int other, std::vector<int>& open) {
+    if (level(k) > level(g) || level(k) < level(on)) return;
+    int& seen = seen_[static_cast<size_t>(k)];
+    int& seen_from_above = seen_above_[static_cast<size_t>(k)];
+    int& own = mark == down_mark ? seen : seen_from_above;
+    met |= (mark == down_mark ? seen_from_above : seen) == other;
+    if (own == mark) return;
+    own = mark;
+    open.push_back(k);
+  };
+  seen_[static_cast<size_t>(g)] = down_mark;
+  seen_above_[static_cast<size_t>(on)] = up_mark;
+  while (!met && !down.empty() && !up.empty()) {
+    const int below = take_nearest(down, [&](int k) { return level(k); });
+    const int above = take_nearest(up, [&](int k) { return -level(k); });
+    const std::set<int>& needs = needs_[static_cast<size_t>(below)];
+    const std::vector<int>& feeds = feeds_[static_cast<size_t>(above)];
+    visit(2 + static_cast<std::int64_t>(std::min(needs.size(), feeds.size())));
+    for (const int k : needs) look_at(k, down_mark, up_mark, down);
+    for (const int k : known_needs_[static_cast<size_t>(below)])
+      look_at(k, down_mark, up_mark, down);
+    for (const int k : feeds) look_at(k, up_mark, down_mark, up);
+  }
+  if (met) remember_need(g, on);
+  return met;
+}
+
+// A few that were found last: a search from what needs g then passes over what lies between.
+void Partition::remember_need(int g, int on) const {
+  std::vector<int>& known = known_needs_[static_cast<size_t>(g)];
+  if (needs_[static_cast<size_t>(g)].contains(on) ||
+      std::find(known.begin(), known.end(), on) != known.end())
+    return;
+  if (known.size() == kMostKnownNeeds) known.erase(known.begin());
+  known.push_back(on);
+}
+
+bool Partition::depends_through_third(int g, int on) const {
+  const std::set<int>& needs = needs_[static_cast<size_t>(g)];
+  return std::any_of(needs.begin(), needs.end(), [&](int k) { return k != on && depends(k, on); });
 }
 
 void Partition::add_dependency(int g, int on) {
-  if (g == on || depends(g, on)) return;
-  std::vector<bool> above = ancestors_[static_cast<size_t>(on)];
-  above.resize(groups_.size(), false);
-  above[static_cast<size_t>(on)] = true;
-  for (int k = 0; k < size(); ++k) {
-    if (k != g && !depends(k, g)) continue;
-    std::vector<bool>& own = ancestors_[static_cast<size_t>(k)];
-    own.resize(groups_.size(), false);
-    for (std::size_t i = 0; i < above.size(); ++i) own[i] = own[i] || above[i];
+  if (g == on || !needs_[static_cast<size_t>(g)].insert(on).second) return;
+  feeds_[static_cast<size_t>(on)].push_back(g);
+  std::vector<int> raised;
+  const auto raise_above = [&](int k, int below) {
+    if (levels_[static_cast<size_t>(k)] > levels_[static_cast<size_t>(below)]) return;
+    CHECK(k != on, "fused groups depend on one another in a circle");
+    levels_[static_cast<size_t>(k)] = levels_[static_cast<size_t>(below)] + 1;
+    raised.push_back(k);
+  };
+  raise_above(g, on);
+  while (!raised.empty()) {
+    const int from = raised.back();
+    raised.pop_back();
+    visit(1 + static_cast<std::int64_t>(feeds_[static_cast<size_t>(from)].size()));
+    for (const int k : feeds_[static_cast<size_t>(from)]) raise_above(k, from);
   }
 }
 
@@ -91,9 +211,22 @@ std::set<int> Partition::groups_below(ValueId id) const {
 }
 
 const std::vector<Source>& Partition::sources_of(ValueId id) const {
-  const auto [at, fresh] = sources_.try_emplace(id);
-  if (fresh) collect_sources(id, at->second);
-  return at->second;
+  std::vector<ValueId> stack{id};
+  while (!stack.empty()) {
+    const ValueId at = stack.back();
+    std::optional<std::vector<Source>>& found = sources_[static_cast<size_t>(at)];
+    const std::size_t waiting = stack.size();
+    if (!found) {  // first those of what is inlined into it
+      for (const ValueId input : graph_[at].inputs) {
+        const ValueId value = below_views(graph_, input);
+        if (inlined(value) && !sources_[static_cast<size_t>(value)]) stack.push_back(value);
+      }
+    }
+    if (stack.size() > waiting) continue;
+    if (!found) found = collect_sources(at);
+    stack.pop_back();
+  }
+  return *sources_[static_cast<size_t>(id)];
 }
 
 bool Partition::readable(const Source& source, const Group& in, bool row_level_reader) const {
@@ -104,34 +237,107 @@ bool Partition::readable(const Source& source, const Group& in, bool row_level_r
   return source.map.is_identity();
 }
 
+void Partition::forget_bindings(int g) {
+  if (g >= 0) bounds_[static_cast<size_t>(g)].reset();
+}
+
+// What is known of g, with all readers before `id` taken into account.
+Partition::Bound& Partition::bound(int g, ValueId id) const {
+  std::optional<Bound>& known = bounds_[static_cast<size_t>(g)];
+  const std::vector<ValueId>& members = group(g).members;
+  if (!known || known->counted > members.size()) known.emplace();
+  for (; known->counted < members.size(); ++known->counted) {
+    const ValueId member = members[known->counted];
+    visit();
+    for (const Source& source : sources_of(member)) {
+      if (group_of(source.value) != g && reads_memory(source.value))
+        known->keys.insert(buffer_key(source.value));
+    }
+    if (placed(member)) {
+      known->stored.push_back(member);
+    } else {
+      wait_for_reader(*known, member, -1);
+    }
+  }
+  while (!known->waiting.empty() && known->waiting.begin()->first < id) {
+    const auto [reader, member] = *known->waiting.begin();
+    known->waiting.erase(known->waiting.begin());
+    visit();
+    if (group_of(reader) == g) {
+      wait_for_reader(*known, member, reader);
+    } else {
+      known->stored.push_back(member);
+    }
+  }
+  known->settled_before = std::max(known->settled_before, id);
+  return *known;
+}
+
+void Partition::wait_for_reader(Bound& bound, ValueId member, ValueId after) const {
+  const std::vector<ValueId>& list = readers(member);
+  const auto next = std::upper_bound(list.begin(), list.end(), after);
+  if (next != list.end()) bound.waiting.insert({*next, member});
+}
+
 int Partition::bindings_with(int g, ValueId id) const {
-  std::vector<ValueId> members = group(g).members;
-  if (id != kNoValue) members.push_back(id);
-  return count_bindings(members, g, id);
+  const std::vector<ValueId>& all = group(g).members;
+  const ValueId before = id == kNoValue ? graph_.size() : id;
+  const std::optional<Bound>& last = bounds_[static_cast<size_t>(g)];
+  const bool earlier = id != kNoValue && !all.empty() && id < all.back();
+  if (earlier || (last && last->settled_before > before)) {
+    std::vector<ValueId> members = all;
+    if (id != kNoValue) members.push_back(id);
+    return count_bindings(members, g, id);
+  }
+  const Bound& known = bound(g, before);
+  std::set<int> added;  // keys
+  const auto add = [&](int key) {
+    if (!known.keys.contains(key)) added.insert(key);
+  };
+  int stored = 0;
+  const auto count_store = [&](ValueId member) {
+    const auto leaf = updated_.find(member);
+    if (leaf != updated_.end() && options_.assume_in_place && group(g).kind == GroupKind::kMap) {
+      add(buffer_key(leaf->second));  // written in place
+    } else {
+      ++stored;
+    }
+  };
+  visit(1 + static_cast<std::int64_t>(known.stored.size()));
+  for (const ValueId member : known.stored) count_store(member);
+  if (id != kNoValue) {
+    for (const Source& source : sources_of(id)) {
+      if (group_of(source.value) != g && source.value != id && reads_memory(source.value))
+        add(buffer_key(source.value));
+    }
+    if (stored_outside(id, {&g, 1}, id)) count_store(id);
+  }
+  return static_cast<int>(known.keys.size() + added.size()) + stored;
 }
 
 int Partition::count_bindings(const std::vector<ValueId>& members, int g, ValueId extra) const {
-  return count_bindings(members, std::set<int>{g}, extra);
+  return count_bindings(members, std::span<const int>(&g, 1), extra);
 }
 
 int Partition::bindings_together(int g, int h) const {
   std::vector<ValueId> members = group(g).members;
   members.insert(members.end(), group(h).members.begin(), group(h).members.end());
-  return count_bindings(members, std::set<int>{g, h}, kNoValue);
+  return count_bindings(members, std::array{g, h}, kNoValue);
 }
 
-int Partition::count_bindings(const std::vector<ValueId>& members, const std::set<int>& groups,
+int Partition::count_bindings(const std::vector<ValueId>& members, std::span<const int> groups,
                               ValueId extra) const {
-  std::set<std::string> keys;
+  std::set<int> keys;
   int stored = 0;
+  visit(static_cast<std::int64_t>(members.size()));
   for (const ValueId member : members) {
     for (const Source& source : sources_of(member)) {
-      const bool own = groups.contains(group_of(source.value)) || source.value == extra;
+      const bool own = contains(groups, group_of(source.value)) || source.value == extra;
       if (!own && reads_memory(source.value)) keys.insert(buffer_key(source.value));
     }
     if (!stored_outside(member, groups, extra)) continue;
     const auto leaf = updated_.find(member);
-    const bool map = group(*groups.begin()).kind == GroupKind::kMap;
+    const bool map = group(groups.front()).kind == GroupKind::kMap;
     if (leaf != updated_.end() && options_.assume_in_place && map) {
       keys.insert(buffer_key(leaf->second));  // written in place
     } else {
@@ -142,31 +348,57 @@ int Partition::count_bindings(const std::vector<ValueId>& members, const std::se
 }
 
 const std::vector<ValueId>& Partition::readers(ValueId id) const {
-  if (readers_.empty()) readers_.resize(graph_.nodes.size());
-  std::vector<ValueId>& list = readers_[static_cast<size_t>(id)];
-  if (!list.empty()) return list;
-  if (users_.empty()) users_ = users_of(graph_);
-  std::set<ValueId> found;
+  std::optional<std::vector<ValueId>>& list = readers_[static_cast<size_t>(id)];
+  if (list) return *list;
+  any_readers_ = true;
+  std::set<ValueId> found, passed;
   std::vector<ValueId> stack{id};
   while (!stack.empty()) {
     const ValueId at = stack.back();
     stack.pop_back();
+    visit(1 + static_cast<std::int64_t>(users_[static_cast<size_t>(at)].size()));
     for (const ValueId user : users_[static_cast<size_t>(at)]) {
-      const bool passes = graph_[user].op->kind == OpKind::kView || inlined(user);
-      if (passes) {
-        stack.push_back(user);
-      } else {
+      if (!passes(user)) {
         found.insert(user);
+      } else if (passed.insert(user).second) {
+        stack.push_back(user);
       }
     }
   }
-  list.assign(found.begin(), found.end());
-  return list;
+  list.emplace(found.begin(), found.end());
+  return *list;
 }
 
-void Partition::forget_readers() {
-  readers_.clear();
-  sources_.clear();
+void Partition::forget_paths(ValueId id) {
+  forget_bindings(group_of(id));
+  std::set<ValueId> seen;
+  std::vector<ValueId> stack{id};
+  while (!stack.empty()) {  // what reads it
+    const ValueId at = stack.back();
+    stack.pop_back();
+    visit(1 + static_cast<std::int64_t>(users_[static_cast<size_t>(at)].size()));
+    for (const ValueId user : users_[static_cast<size_t>(at)]) {
+      std::optional<std::vector<Source>>& sources = sources_[static_cast<size_t>(user)];
+      // What reads an inlined value is known only if the value's own sources are.
+      const bool ends = !passes(user) || (inlined(user) && !sources);
+      sources.reset();
+      forget_bindings(group_of(user));
+      if (!ends && seen.insert(user).second) stack.push_back(user);
+    }
+  }
+  if (!any_readers_) return;
+  seen.clear();
+  stack = {id};
+  while (!stack.empty()) {  // what it reads
+    const ValueId at = stack.back();
+    stack.pop_back();
+    visit();
+    for (const ValueId input : graph_[at].inputs) {
+      readers_[static_cast<size_t>(input)].reset();
+      forget_bindings(group_of(input));
+      if (passes(input) && seen.insert(input).second) stack.push_back(input);
+    }
+  }
 }
 
 std::vector<std::set<int>> Partition::needs() const {
@@ -234,21 +466,21 @@ void Partition::mark_placed() {
   }
 }
 
-void Partition::collect_sources(ValueId id, std::vector<Source>& out) const {
+std::vector<Source> Partition::collect_sources(ValueId id) const {
+  std::vector<Source> out;
   for (const ValueId input : graph_[id].inputs) {
     Source source = through_views(graph_, input);
     if (inlined(source.value)) {
-      std::vector<Source> deeper;
-      collect_sources(source.value, deeper);
       // The maps of these two's operands are over the operand, not over what is computed.
       const OpKind kind = graph_[source.value].op->kind;
       const bool moved = kind == OpKind::kConcat || kind == OpKind::kGather;
-      for (Source& s : deeper)
+      for (const Source& s : sources_of(source.value))
         out.push_back({s.value, compose(source.map, s.map), source.barrier || s.barrier || moved});
     } else {
       out.push_back(std::move(source));
     }
   }
+  return out;
 }
 
 void Partition::add_dependencies(int g, ValueId member) {
@@ -257,27 +489,35 @@ void Partition::add_dependencies(int g, ValueId member) {
   }
 }
 
-std::string Partition::buffer_key(ValueId id) const {
+// A value's own number, or one below zero for what lies in an arena.
+int Partition::buffer_key(ValueId id) const {
   const Node& node = graph_[id];
-  if (node.op == &ops::parameter && options_.arena_fits_binding) return "arena:params";
-  if (node.op == &ops::arena) return "arena:" + node.attrs.text("name");
-  return "%" + std::to_string(id);
+  if (node.op == &ops::parameter && options_.arena_fits_binding) return arena_key("params");
+  if (node.op == &ops::arena) return arena_key(node.attrs.text("name"));
+  return id;
 }
 
-bool Partition::stored_outside(ValueId member, const std::set<int>& groups, ValueId extra) const {
+int Partition::arena_key(const std::string& name) const {
+  const auto at = arenas_.find(name);
+  return at == arenas_.end() ? -1 : -2 - at->second;
+}
+
+bool Partition::stored_outside(ValueId member, std::span<const int> groups, ValueId extra) const {
   if (placed(member)) return true;
   const std::vector<ValueId>& list = readers(member);
+  visit(static_cast<std::int64_t>(list.size()));
   return std::any_of(list.begin(), list.end(), [&](ValueId reader) {
     const bool undecided = extra != kNoValue && reader > extra;  // it may join too
-    return reader != extra && !undecided && !groups.contains(group_of(reader));
+    return reader != extra && !undecided && !contains(groups, group_of(reader));
   });
 }
 
 void Partition::move(ValueId id, int g) {
   const int from = group_of(id);
-  for (int k = 0; k < size(); ++k) {
-    if (depends(k, from)) add_dependency(k, g);
-  }
+  const std::vector<int> feeds = feeds_[static_cast<size_t>(from)];
+  for (const int reader : feeds) add_dependency(reader, g);
+  forget_bindings(g);
+  forget_bindings(from);
   at(id).group = g;
   group(g).members.push_back(id);
   std::sort(group(g).members.begin(), group(g).members.end());
@@ -287,10 +527,11 @@ void Partition::move(ValueId id, int g) {
 void Partition::set_inlined(ValueId id, bool inlined) {
   if (at(id).inlined == inlined) return;
   at(id).inlined = inlined;
-  forget_readers();
+  forget_paths(id);
 }
 
 std::vector<ValueId> Partition::dissolve(int g) {
+  forget_bindings(g);
   std::vector<ValueId> members;
   members.swap(group(g).members);
   for (const ValueId member : members) {
@@ -306,9 +547,11 @@ void Partition::restore(int g, const std::vector<ValueId>& members) {
     set_inlined(member, false);
   }
   group(g).members = members;
+  forget_bindings(g);
 }
 
 void Partition::sink(ValueId id) {
+  forget_bindings(group_of(id));
   std::erase(group(group_of(id)).members, id);
   at(id).group = -1;
   set_inlined(id, true);

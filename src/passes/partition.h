@@ -5,8 +5,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/graph.h"
@@ -78,6 +81,8 @@ class Partition {
 
   // Does group g need what group `on` makes, directly or through others?
   [[nodiscard]] bool depends(int g, int on) const;
+  // Does g need what `on` makes by way of a third group?
+  [[nodiscard]] bool depends_through_third(int g, int on) const;
   // Does one of the sources outside g depend on g?
   [[nodiscard]] bool leads_back(const std::vector<Source>& sources, int g) const;
 
@@ -105,9 +110,17 @@ class Partition {
 
   [[nodiscard]] Place& at(ValueId id) { return places_[static_cast<size_t>(id)]; }
   [[nodiscard]] const Place& at(ValueId id) const { return places_[static_cast<size_t>(id)]; }
+  // Seen through: a view, or computed by its readers.
+  [[nodiscard]] bool passes(ValueId id) const {
+    return graph_[id].op->kind == OpKind::kView || inlined(id);
+  }
   void mark_placed();
-  void forget_readers();
-  void collect_sources(ValueId id, std::vector<Source>& out) const;
+  // Drops what was found through a node, now that it is inlined or no longer is.
+  void forget_paths(ValueId id);
+  void forget_bindings(int g);
+  [[nodiscard]] std::vector<Source> collect_sources(ValueId id) const;
+  [[nodiscard]] int level(int g) const { return levels_[static_cast<size_t>(g)]; }
+  void remember_need(int g, int on) const;
   void add_dependency(int g, int on);
   void add_dependencies(int g, ValueId member);
   // The groups that make a value: its own, or those of the parts of a pack.
@@ -115,20 +128,41 @@ class Partition {
   // The groups that each group reads from.
   [[nodiscard]] std::vector<std::set<int>> needs() const;
   // Where in memory a value is read from: what shares a binding counts once.
-  [[nodiscard]] std::string buffer_key(ValueId id) const;
-  [[nodiscard]] bool stored_outside(ValueId member, const std::set<int>& groups,
+  [[nodiscard]] int buffer_key(ValueId id) const;
+  [[nodiscard]] int arena_key(const std::string& name) const;
+  // What bindings_with() has counted of a group: a node that joins costs no look at all members.
+  struct Bound {
+    std::size_t counted = 0;
+    std::set<int> keys;                             // of what is read from outside
+    std::vector<ValueId> stored;                    // members that are placed, or read outside
+    std::set<std::pair<ValueId, ValueId>> waiting;  // other members by their next reader
+    ValueId settled_before = 0;                     // this node: its earlier readers are known
+  };
+  [[nodiscard]] Bound& bound(int g, ValueId id) const;
+  void wait_for_reader(Bound& bound, ValueId member, ValueId after) const;
+  [[nodiscard]] bool stored_outside(ValueId member, std::span<const int> groups,
                                     ValueId extra) const;
-  [[nodiscard]] int count_bindings(const std::vector<ValueId>& members, const std::set<int>& groups,
+  [[nodiscard]] int count_bindings(const std::vector<ValueId>& members, std::span<const int> groups,
                                    ValueId extra) const;
 
   const Graph& graph_;
   const FuseOptions& options_;
   std::vector<Place> places_;  // of each node
   std::vector<Group> groups_;
-  std::vector<std::vector<bool>> ancestors_;  // [g][h]: does group g depend on group h?
-  std::map<ValueId, ValueId> updated_;        // value -> the leaf that it is the new value of
-  mutable std::vector<std::vector<ValueId>> readers_, users_;
-  mutable std::map<ValueId, std::vector<Source>> sources_;
+  // Direct dependencies in both directions. A group's level is above those of all that it needs.
+  std::vector<std::set<int>> needs_;
+  std::vector<std::vector<int>> feeds_;
+  std::vector<int> levels_;
+  std::map<ValueId, ValueId> updated_;  // value -> the leaf that it is the new value of
+  std::map<std::string, int> arenas_;   // numbers of their names
+  std::vector<std::vector<ValueId>> users_;
+  mutable std::vector<std::optional<std::vector<ValueId>>> readers_;
+  mutable std::vector<std::optional<std::vector<Source>>> sources_;
+  mutable std::vector<std::optional<Bound>> bounds_;  // of each group
+  mutable bool any_readers_ = false;
+  mutable std::vector<std::vector<int>> known_needs_;  // indirect ones that were found
+  mutable std::vector<int> seen_, seen_above_;         // the searches that were last at a group
+  mutable int searches_ = 0;
 };
 
 }  // namespace tensorgrad::inline TENSORGRAD_ABI

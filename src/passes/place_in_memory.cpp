@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "ir/sources.h"
 #include "ops/expr.h"
@@ -99,12 +100,16 @@ Graph place_in_memory(const Graph& graph) {
     return to.append(std::move(copy));
   });
   for (GraphUpdate& update : out.updates) update.value = in_memory(out, update.value, true);
+  std::vector<bool> read;  // by a node
+  ValueId counted = 0;
   for (GraphOutput& output : out.outputs) {
+    read.resize(out.nodes.size(), false);
+    for (; counted < out.size(); ++counted) {
+      for (const ValueId input : out[counted].inputs) read[static_cast<size_t>(input)] = true;
+    }
     // A scalar output may be kept in a ring, where others would not find it.
     const ValueId value = through_views(out, output.value).value;
-    const auto users = users_of(out);
-    if (out[value].type.shape.empty() && !users[static_cast<size_t>(value)].empty())
-      placed.insert(value);
+    if (out[value].type.shape.empty() && read[static_cast<size_t>(value)]) placed.insert(value);
     output.value = in_memory(out, output.value, true);
   }
   return out;

@@ -175,13 +175,21 @@ class Rebuilder {
 
   // What a reader from here on gets in place of a value, or of a view of one, that has a copy.
   ValueId late(ValueId id) {
-    const auto at = copies_.find(id);
-    if (at != copies_.end()) return at->second;
-    if (graph_[id].op->kind != OpKind::kView) return map_[index(id)];
-    if (!copies_.contains(through_views(graph_, id).value)) return map_[index(id)];
-    Node node = graph_[id];
-    node.inputs[0] = late(node.inputs[0]);
-    return copies_[id] = out_.append(std::move(node));
+    std::vector<ValueId> views;  // without a copy, from the reader on
+    while (!copies_.contains(id)) {
+      if (graph_[id].op->kind != OpKind::kView) {
+        return map_[index(views.empty() ? id : views.front())];
+      }
+      views.push_back(id);
+      id = graph_[id].inputs[0];
+    }
+    ValueId made = copies_.at(id);
+    for (; !views.empty(); views.pop_back()) {
+      Node node = graph_[views.back()];
+      node.inputs[0] = made;
+      made = copies_[views.back()] = out_.append(std::move(node));
+    }
+    return made;
   }
 
   const Graph& graph_;

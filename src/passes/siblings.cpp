@@ -2,8 +2,10 @@
 #include "passes/siblings.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
+#include "base/visits.h"
 #include "ir/sources.h"
 #include "ops/registry.h"
 #include "passes/partition.h"
@@ -24,13 +26,45 @@ class Siblings {
 
   void run() {
     for (int g = 0; g < parts_.size(); ++g) {
-      for (int h = g + 1; h < parts_.size(); ++h) {
-        if (alike(g, h) && share(g, h) && may_be_one(g, h)) parts_.merge(g, h);
+      std::set<int> others = neighbours(g, g);
+      while (!others.empty()) {
+        const int h = *others.begin();
+        others.erase(others.begin());
+        visit();
+        if (!alike(g, h) || !share(g, h) || !may_be_one(g, h)) continue;
+        parts_.merge(g, h);
+        others.merge(neighbours(g, h));
       }
     }
   }
 
  private:
+  [[nodiscard]] bool reduces(int g) const {
+    const GroupKind kind = parts_.group(g).kind;
+    return kind == GroupKind::kRow || kind == GroupKind::kColumn;
+  }
+
+  // The groups after `after` that read what g reads from memory, or what the launch makes that
+  // makes it.
+  [[nodiscard]] std::set<int> neighbours(int g, int after) const {
+    std::set<int> found;
+    if (!reduces(g) || parts_.group(g).members.empty()) return found;
+    std::set<ValueId> values;
+    for (const Source& source : large_sources(g)) {
+      const int maker = parts_.group_of(source.value);
+      values.insert(source.value);
+      if (maker < 0) continue;
+      values.insert(parts_.group(maker).members.begin(), parts_.group(maker).members.end());
+    }
+    for (const ValueId value : values) {
+      for (const ValueId reader : parts_.readers(value)) {
+        const int h = parts_.group_of(reader);
+        if (h > after && reduces(h)) found.insert(h);
+      }
+    }
+    return found;
+  }
+
   // The first reduction among a group's members.
   [[nodiscard]] const Node* reduction(int g) const {
     for (const ValueId id : parts_.group(g).members) {
@@ -55,6 +89,7 @@ class Siblings {
   // What a group reads from memory for all of its elements.
   [[nodiscard]] std::vector<Source> large_sources(int g) const {
     std::vector<Source> found;
+    visit(static_cast<std::int64_t>(parts_.group(g).members.size()));
     for (const ValueId member : parts_.group(g).members) {
       for (const Source& source : parts_.sources_of(member)) {
         const std::int64_t size = numel(graph_[source.value].type.shape);
@@ -77,14 +112,6 @@ class Siblings {
     });
   }
 
-  // Does `reader` need what `made` makes by way of a third group?
-  [[nodiscard]] bool by_way_of_third(int reader, int made) const {
-    for (int k = 0; k < parts_.size(); ++k) {
-      if (k != reader && k != made && parts_.depends(reader, k) && parts_.depends(k, made))
-        return true;
-    }
-    return false;
-  }
   // May what `reader` takes from `made` stay in registers?
   [[nodiscard]] bool reads_in_place(int reader, int made) const {
     const std::vector<ValueId>& members = parts_.group(reader).members;
@@ -102,7 +129,7 @@ class Siblings {
   }
 
   [[nodiscard]] bool may_be_one(int g, int h) const {
-    if (by_way_of_third(g, h) || by_way_of_third(h, g)) return false;
+    if (parts_.depends_through_third(g, h) || parts_.depends_through_third(h, g)) return false;
     if (!reads_in_place(g, h) || !reads_in_place(h, g)) return false;
     return parts_.bindings_together(g, h) <= options_.max_bindings;
   }

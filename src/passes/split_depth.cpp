@@ -37,7 +37,8 @@ double seconds(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t dept
   const std::int64_t parts = over(k, depth), tiles = over(m, kSide) * over(n, kSide) * parts;
   const auto steps = static_cast<double>(depth);
   const auto rounds = [&](std::int64_t at_once) {
-    return static_cast<double>(over(tiles, at_once) * (at_once / kCores));
+    const std::int64_t each = at_once / kCores;
+    return static_cast<double>(over(tiles, at_once) * each);
   };
   const double pairs =
       (tiles > kSpread ? rounds(2 * kCores) : 1) * kSecondsOfStep * (steps + kStart);

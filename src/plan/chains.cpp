@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/visits.h"
 #include "ir/sources.h"
 #include "kernel/program.h"
 #include "ops/registry.h"
@@ -31,6 +32,12 @@ class ChainFinder {
       chain_of_.push_back(g);
       chains_.push_back({{g}, 0});
       forms_.push_back(barred.contains(g) ? Form{} : form_of(g));
+    }
+    feeds_.resize(members.size());
+    for (int g = 0; g < count(); ++g) {
+      for (const int before : work_[index(g)].before) {
+        if (before < g) feeds_[index(before)].push_back(g);
+      }
     }
   }
 
@@ -118,45 +125,65 @@ class ChainFinder {
   }
 
   // `id` is computed by g, for its own elements; so are values without a group, by way of others.
-  [[nodiscard]] bool reads_own_blocks(ValueId id, int g, int c, std::int64_t blocks) const {
-    const Node& node = graph_[id];
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const Source source = through_views(graph_, node.inputs[i]);
-      if (is_member(source.value, g) || !comes_from(source.value, c)) continue;
-      const bool elsewhere = (node.op->kind == OpKind::kContraction && i > 0) ||
-                             (node.op->kind == OpKind::kGather && i == 0) ||
-                             node.op->kind == OpKind::kConcat;
-      if (elsewhere) return false;
-      const Node& from = graph_[source.value];
-      if (from.op->kind == OpKind::kPack) return false;  // its parts lie one behind the other
-      if (!stays_in_blocks(source.map, numel(from.type.shape), blocks)) return false;
-      if (from.group < 0 && !reads_own_blocks(source.value, g, c, blocks)) return false;
+  [[nodiscard]] bool reads_own_blocks(ValueId member, int g, int c, std::int64_t blocks) const {
+    std::set<ValueId> seen;
+    std::vector<ValueId> open{member};
+    while (!open.empty()) {
+      const ValueId id = open.back();
+      open.pop_back();
+      const Node& node = graph_[id];
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const Source source = through_views(graph_, node.inputs[i]);
+        if (is_member(source.value, g) || !comes_from(source.value, c)) continue;
+        const bool elsewhere = (node.op->kind == OpKind::kContraction && i > 0) ||
+                               (node.op->kind == OpKind::kGather && i == 0) ||
+                               node.op->kind == OpKind::kConcat;
+        if (elsewhere) return false;
+        const Node& from = graph_[source.value];
+        if (from.op->kind == OpKind::kPack) return false;  // its parts lie one behind the other
+        if (!stays_in_blocks(source.map, numel(from.type.shape), blocks)) return false;
+        if (from.group < 0 && seen.insert(source.value).second) open.push_back(source.value);
+      }
     }
     return true;
   }
 
   // Is the value made by a group of the chain, or by its reader from such values?
-  [[nodiscard]] bool comes_from(ValueId id, int c) const {
-    const Node& node = graph_[id];
-    if (node.group >= 0) return chain_of_[index(node.group)] == c;
-    return std::any_of(node.inputs.begin(), node.inputs.end(),
-                       [&](ValueId input) { return comes_from(input, c); });
+  [[nodiscard]] bool comes_from(ValueId value, int c) const {
+    std::set<ValueId> seen;
+    std::vector<ValueId> open{value};
+    while (!open.empty()) {
+      const ValueId id = open.back();
+      open.pop_back();
+      const Node& node = graph_[id];
+      if (node.group >= 0) {
+        visit();
+        if (chain_of_[index(node.group)] == c) return true;
+      } else if (seen.insert(id).second) {
+        open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+      }
+    }
+    return false;
   }
 
   // Were chains a and b one: would it have to wait for what waits for it?
   [[nodiscard]] bool circle(int a, int b) const {
     std::vector<int> open;
-    std::vector<bool> seen(chains_.size(), false);
+    std::set<int> seen;
+    // Groups need only those of smaller numbers.
+    const int first_group =
+        std::min(chains_[index(a)].groups.front(), chains_[index(b)].groups.front());
     const auto look = [&](int c, bool first) {
       for (const int g : chains_[index(c)].groups) {
+        visit(1 + static_cast<std::int64_t>(work_[index(g)].before.size()));
         for (const int before : work_[index(g)].before) {
           const int from = chain_of_[index(before)];
           if (from == a || from == b) {
             if (first) continue;
             return true;
           }
-          if (!seen[index(from)]) open.push_back(from);
-          seen[index(from)] = true;
+          const bool early = chains_[index(from)].groups.back() < first_group;
+          if (!early && seen.insert(from).second) open.push_back(from);
         }
       }
       return false;
@@ -233,8 +260,8 @@ class ChainFinder {
   void put_before(int g) {
     if (forms_[index(g)].elements == 0 || chains_[index(chain_of_[index(g)])].groups.size() > 1)
       return;
-    for (int reader = g + 1; reader < count(); ++reader) {
-      if (!work_[index(reader)].before.contains(g) || forms_[index(reader)].elements == 0) continue;
+    for (const int reader : feeds_[index(g)]) {
+      if (forms_[index(reader)].elements == 0) continue;
       const int c = chain_of_[index(reader)];
       const std::int64_t blocks = blocks_with(c, reader, g);
       if (blocks == 0 || !reads_own_blocks(g, c, blocks)) continue;
@@ -255,6 +282,7 @@ class ChainFinder {
   std::vector<int> chain_of_;
   std::vector<Chain> chains_;
   std::vector<Form> forms_;
+  std::vector<std::vector<int>> feeds_;  // of each group, those that wait for it, after it
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/visits.h"
 #include "ir/custom.h"
 #include "ir/sources.h"
 #include "ops/attention.h"
@@ -127,12 +128,11 @@ void count_work(Launch& launch) {
 
 class GroupLowering {
  public:
-  GroupLowering(const Graph& graph, const Placement& placement, const HyperWords& hypers,
-                const PlanOptions& options, int group, const std::vector<ValueId>& members)
+  GroupLowering(const Graph& graph, const Placement& placement, const HyperWords& hypers, int group,
+                const std::vector<ValueId>& members)
       : graph_(graph),
         placement_(placement),
         hypers_(hypers),
-        options_(options),
         members_(members),
         context_{graph, placement, hypers, group, launch_} {}
 
@@ -233,12 +233,17 @@ class GroupLowering {
   // Is a member a reduction of what the launch makes? Else it is one of an operand.
   [[nodiscard]] bool reduces_own() const {
     if (reduce_ == kNoValue) return false;
-    std::vector<ValueId> inputs = graph_[reduce_].inputs;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const Node& node = graph_[inputs[i]];
-      if (std::find(members_.begin(), members_.end(), inputs[i]) != members_.end()) return true;
-      const bool passes = node.op->kind == OpKind::kView || node.group < 0;
-      if (passes) inputs.insert(inputs.end(), node.inputs.begin(), node.inputs.end());
+    std::set<ValueId> seen;
+    std::vector<ValueId> open = graph_[reduce_].inputs;
+    while (!open.empty()) {
+      const ValueId id = open.back();
+      open.pop_back();
+      if (!seen.insert(id).second) continue;
+      visit();
+      const Node& node = graph_[id];
+      if (std::find(members_.begin(), members_.end(), id) != members_.end()) return true;
+      if (node.op->kind == OpKind::kView || node.group < 0)
+        open.insert(open.end(), node.inputs.begin(), node.inputs.end());
     }
     return false;
   }
@@ -392,12 +397,7 @@ class GroupLowering {
   void store(ProgramBuilder& body, ValueId id, Level level, std::int64_t domain) {
     const auto place = placement_.places.find(id);
     if (place == placement_.places.end()) return;
-    int ring_word = -1;
-    for (const GraphOutput& output : graph_.outputs) {
-      if (options_.rings.contains(output.name) && through_views(graph_, output.value).value == id) {
-        ring_word = hypers_.at(kRingScalar);
-      }
-    }
+    const int ring_word = placement_.ringed.contains(id) ? hypers_.at(kRingScalar) : -1;
     const int value = body.value(unrounded(id), IndexMap::identity({domain}), level);
     launch_.stores.push_back(
         make_store(place->second, graph_[id].type.dtype, level, domain, value, ring_word));
@@ -427,7 +427,6 @@ class GroupLowering {
   const Graph& graph_;
   const Placement& placement_;
   const HyperWords& hypers_;
-  const PlanOptions& options_;
   const std::vector<ValueId>& members_;
   Launch launch_;
   LaunchContext context_;
@@ -437,8 +436,8 @@ class GroupLowering {
 }  // namespace
 
 Launch lower_group(const Graph& graph, const Placement& placement, const HyperWords& hypers,
-                   const PlanOptions& options, int group, const std::vector<ValueId>& members) {
-  return GroupLowering(graph, placement, hypers, options, group, members).run();
+                   int group, const std::vector<ValueId>& members) {
+  return GroupLowering(graph, placement, hypers, group, members).run();
 }
 
 Launch lower_copy(const Graph& graph, const Placement& placement, ValueId value, const Place& to) {

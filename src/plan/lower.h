@@ -12,7 +12,7 @@ namespace tensorgrad::inline TENSORGRAD_ABI {
 using HyperWords = std::map<std::string, int>;
 
 Launch lower_group(const Graph& graph, const Placement& placement, const HyperWords& hypers,
-                   const PlanOptions& options, int group, const std::vector<ValueId>& members);
+                   int group, const std::vector<ValueId>& members);
 
 // A launch that copies a stored value to another place.
 Launch lower_copy(const Graph& graph, const Placement& placement, ValueId value, const Place& to);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/visits.h"
 #include "ir/sources.h"
 #include "ops/registry.h"
 #include "ops/structured.h"
@@ -86,25 +87,34 @@ class Placer {
 
   // reads_[g]: the values outside g that it reads from memory, with the maps it reads them through.
   void collect_readers() {
-    for (std::size_t g = 0; g < result_.members.size(); ++g) {
-      for (const ValueId member : result_.members[g]) visit(member, static_cast<int>(g));
+    std::vector<int> seen(graph_.nodes.size(), -1);
+    std::vector<ValueId> open;  // members, and what is computed where it is read
+    for (int g = 0; g < static_cast<int>(result_.members.size()); ++g) {
+      const std::vector<ValueId>& members = result_.members[static_cast<size_t>(g)];
+      open.assign(members.rbegin(), members.rend());
+      while (!open.empty()) {
+        const ValueId id = open.back();
+        open.pop_back();
+        for (const ValueId input : graph_[id].inputs) {
+          Source source = through_views(graph_, input);
+          const Node& node = graph_[source.value];
+          if (node.group == g) continue;
+          int& last = seen[static_cast<size_t>(source.value)];
+          if (!computed_by_readers(node)) {
+            reads_[static_cast<size_t>(g)].push_back(std::move(source));
+          } else if (last != g) {
+            last = g;
+            open.push_back(source.value);
+          }
+        }
+      }
     }
   }
 
-  void visit(ValueId id, int g) {
-    for (const ValueId input : graph_[id].inputs) {
-      Source source = through_views(graph_, input);
-      const Node& node = graph_[source.value];
-      if (node.group == g) continue;
-      const bool computed_here =
-          node.group < 0 && (node.op->kind == OpKind::kPointwise ||
-                             node.op->kind == OpKind::kGather || node.op->kind == OpKind::kConcat);
-      if (computed_here) {
-        visit(source.value, g);
-      } else {
-        reads_[static_cast<size_t>(g)].push_back(std::move(source));
-      }
-    }
+  [[nodiscard]] static bool computed_by_readers(const Node& node) {
+    const OpKind kind = node.op->kind;
+    return node.group < 0 &&
+           (kind == OpKind::kPointwise || kind == OpKind::kGather || kind == OpKind::kConcat);
   }
 
   int add_buffer(const std::string& name, BufferKind kind, std::int64_t bytes) {
@@ -174,13 +184,14 @@ class Placer {
       const ValueId value = through_views(graph_, output.value).value;
       CHECK(!result_.places.contains(value), "output " + output.name + " has a place already");
       result_.places[value] = {buffer, 0};
+      if (ring != options_.rings.end()) result_.ringed.insert(value);
       result_.outputs.push_back({output.name, type.dtype, type.shape, buffer, 0});
     }
   }
 
   // An update is written straight to its leaf where no launch could see the new value too early.
   void place_updates() {
-    compute_closure();
+    find_readers_of_leaves();
     for (const GraphUpdate& update : graph_.updates) {
       const ValueId value = through_views(graph_, update.value).value;
       const Place leaf = result_.places.at(update.leaf);
@@ -204,6 +215,7 @@ class Placer {
   // another value. `elementwise`: each element by the one that computes it, and no other.
   [[nodiscard]] bool reads_buffer(int g, const Place& place, bool& elementwise) const {
     bool reads = false;
+    visit(static_cast<std::int64_t>(reads_[static_cast<size_t>(g)].size()));
     elementwise = true;
     for (const Source& source : reads_[static_cast<size_t>(g)]) {
       if (graph_[source.value].op->kind != OpKind::kLeaf) continue;
@@ -239,16 +251,17 @@ class Placer {
   }
 
   [[nodiscard]] bool may_write(int writer, ValueId value, const Place& place) const {
-    for (int g = 0; g < static_cast<int>(result_.members.size()); ++g) {
+    std::set<int> others;
+    for (const int g : readers_of_buffer(place)) {
       bool elementwise = true;
       if (!reads_buffer(g, place, elementwise)) continue;
-      if (g == writer) {
-        if (!elementwise || !goes_once(g, value, place)) return false;
-      } else if (above_[static_cast<size_t>(g)].contains(writer)) {
-        return false;  // it needs the new value, and the old one
+      if (g != writer) {
+        others.insert(g);
+      } else if (!elementwise || !goes_once(g, value, place)) {
+        return false;
       }
     }
-    return true;
+    return !any_depends(others, writer);  // it would need the new value, and the old one
   }
 
   // Groups that make what g reads.
@@ -266,17 +279,37 @@ class Placer {
     for (const ValueId input : node.inputs) add_makers(through_views(graph_, input).value, found);
   }
 
-  void compute_closure() {
-    above_.resize(result_.members.size());
-    for (int g = 0; g < static_cast<int>(result_.members.size()); ++g) {
-      std::set<int>& above = above_[static_cast<size_t>(g)];
+  // Does one of these need what `on` makes, directly or through others? Groups come after what they
+  // read.
+  [[nodiscard]] bool any_depends(std::set<int> groups, int on) const {
+    while (!groups.empty() && *groups.rbegin() > on) {
+      const int g = *groups.rbegin();
+      groups.erase(g);
+      visit(1 + static_cast<std::int64_t>(reads_[static_cast<size_t>(g)].size()));
       for (const int from : direct(g)) {
         CHECK(from < g, "groups are not in order");
-        above.insert(from);
-        above.insert(above_[static_cast<size_t>(from)].begin(),
-                     above_[static_cast<size_t>(from)].end());
+        if (from == on) return true;
+        if (from > on) groups.insert(from);
       }
     }
+    return false;
+  }
+
+  // Groups that read what lies in a leaf's buffer.
+  void find_readers_of_leaves() {
+    for (int g = 0; g < static_cast<int>(result_.members.size()); ++g) {
+      for (const Source& source : reads_[static_cast<size_t>(g)]) {
+        const auto at = result_.places.find(source.value);
+        if (graph_[source.value].op->kind != OpKind::kLeaf || at == result_.places.end()) continue;
+        readers_of_buffer_[at->second.buffer].insert(g);
+      }
+    }
+  }
+
+  [[nodiscard]] const std::set<int>& readers_of_buffer(const Place& place) const {
+    static const std::set<int> kNone;
+    const auto at = readers_of_buffer_.find(place.buffer);
+    return at == readers_of_buffer_.end() ? kNone : at->second;
   }
 
   // Topological, by number; readers of what is updated in place come before its writer.
@@ -301,7 +334,7 @@ class Placer {
     std::vector<GroupWork> groups;
     for (int g = 0; g < static_cast<int>(count); ++g) groups.push_back(work_of(g));
     for (const auto& [writer, place] : in_place_) {
-      for (int g = 0; g < static_cast<int>(count); ++g) {
+      for (const int g : readers_of_buffer(place)) {
         bool elementwise = true;
         if (g != writer && reads_buffer(g, place, elementwise))
           groups[static_cast<size_t>(writer)].before.insert(g);
@@ -511,8 +544,8 @@ class Placer {
   const PlanOptions& options_;
   Placement result_;
   std::vector<std::vector<Source>> reads_;
-  std::vector<std::set<int>> above_;
-  std::vector<std::pair<int, Place>> in_place_;  // writing group, what it writes
+  std::map<int, std::set<int>> readers_of_buffer_;  // of leaves
+  std::vector<std::pair<int, Place>> in_place_;     // writing group, what it writes
   int params_ = -1, slots_ = 0;
 };
 

@@ -26,7 +26,8 @@ struct Placement {
   std::map<int, std::int64_t> blocks;             // of groups in chains
   std::vector<std::pair<ValueId, Place>> copies;  // after all launches: values to copy into leaves
   std::vector<Port> inputs, outputs;
-  bool stores_f16 = true;  // of the options
+  std::set<ValueId> ringed;  // values of outputs that have a ring
+  bool stores_f16 = true;    // of the options
 
   [[nodiscard]] DType stored(DType dtype) const { return dtype_in_memory(dtype, stores_f16); }
 };

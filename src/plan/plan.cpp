@@ -25,8 +25,8 @@ Program plan(const Graph& graph, const PlanOptions& options) {
 
   Placement placement = place(graph, options);
   for (const int g : placement.order) {
-    program.launches.push_back(lower_group(graph, placement, hypers, options, g,
-                                           placement.members[static_cast<size_t>(g)]));
+    program.launches.push_back(
+        lower_group(graph, placement, hypers, g, placement.members[static_cast<size_t>(g)]));
     program.launches.back().beside = placement.beside.contains(g);
     program.launches.back().chained = placement.chained.contains(g);
     const auto blocks = placement.blocks.find(g);

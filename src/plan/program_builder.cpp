@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Graph nodes to scalar instructions. Index maps go down with the recursion: a view changes the
-// map, a load ends it.
+// Graph nodes to scalar instructions. Index maps go down from a value to what it reads: a view
+// changes the map, a load ends it.
 #include "plan/program_builder.h"
 
 #include <bit>
@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "base/visits.h"
 #include "ir/sources.h"
 #include "ops/pointwise.h"
 #include "ops/structured.h"
@@ -144,20 +145,86 @@ int ProgramBuilder::in_bounds(const IndexMap& map, Level level) {
   return push(std::move(instr));
 }
 
-int ProgramBuilder::value(ValueId id, const IndexMap& map, Level level) {
-  if (level == Level::kElement && has_rows_) {
-    if (const std::optional<IndexMap> rows = row_part(map, cols_))
-      return value(id, *rows, Level::kRow);
-  }
-  const Key key{id, level, to_string(simplified(map))};
-  const auto known = made_.find(key);
-  if (known != made_.end()) return known->second;
-  const int made = make(id, map, level);
-  made_.emplace(key, made);
-  return made;
+bool ProgramBuilder::is_source(ValueId id) const {
+  const Node& node = ctx_.graph[id];
+  return node.op == &ops::constant || node.op == &ops::scalar || id == accumulated_ ||
+         is_stored(id) || node.op->kind == OpKind::kGenerator;
 }
 
-int ProgramBuilder::make(ValueId id, const IndexMap& map, Level level) {
+// Values that do not change along a row are read by row.
+ProgramBuilder::Key ProgramBuilder::key_of(Read& read) const {
+  if (read.level == Level::kElement && has_rows_) {
+    if (std::optional<IndexMap> rows = row_part(read.map, cols_)) {
+      read.map = std::move(*rows);
+      read.level = Level::kRow;
+    }
+  }
+  return {read.id, read.level, to_string(simplified(read.map))};
+}
+
+int ProgramBuilder::value(ValueId id, const IndexMap& map, Level level) {
+  std::vector<Pending> stack;
+  int result = -1;
+  // Sets `result`, or puts the value on the stack.
+  const auto find = [&](Read read) {
+    visit();
+    Key key = key_of(read);
+    const auto known = made_.find(key);
+    if (known != made_.end()) {
+      result = known->second;
+      return true;
+    }
+    std::vector<Read> reads = reads_of(read);
+    stack.push_back({std::move(key), std::move(read), std::move(reads), {}, -1});
+    return false;
+  };
+  if (find({id, map, level})) return result;
+  while (!stack.empty()) {
+    Pending& top = stack.back();
+    if (top.values.size() < top.reads.size()) {
+      const Read next = top.reads[top.values.size()];  // `top` may move
+      if (find(next)) take(top, result);
+      continue;
+    }
+    result = make(top);
+    made_.emplace(std::move(top.key), result);
+    stack.pop_back();
+    if (!stack.empty()) take(stack.back(), result);
+  }
+  return result;
+}
+
+// In the order in which their instructions are made.
+std::vector<ProgramBuilder::Read> ProgramBuilder::reads_of(const Read& wanted) const {
+  if (is_source(wanted.id)) return {};
+  const Node& node = ctx_.graph[wanted.id];
+  switch (node.op->kind) {
+    case OpKind::kView: return {read_view(wanted)};
+    case OpKind::kGather: return {{node.inputs[1], wanted.map, wanted.level}};
+    case OpKind::kConcat: return read_parts(wanted);
+    case OpKind::kReduce: return {read_reduced(wanted)};
+    case OpKind::kPointwise: break;
+    default: UNREACHABLE(std::string(node.op->name) + " has no place and is not computed here");
+  }
+  std::vector<Read> reads;
+  for (const ValueId input : node.inputs) reads.push_back({input, wanted.map, wanted.level});
+  return reads;
+}
+
+// Of a concat, a part is chosen as soon as it is there, from the last to the first.
+void ProgramBuilder::take(Pending& pending, int value) {
+  const Read& read = pending.reads[pending.values.size()];
+  pending.values.push_back(value);
+  const Node& node = ctx_.graph[pending.wanted.id];
+  if (node.op->kind != OpKind::kConcat) return;
+  pending.result = pending.result < 0
+                       ? value
+                       : op(ops::where, {in_bounds(read.map, read.level), value, pending.result},
+                            node.type.dtype);
+}
+
+int ProgramBuilder::make(const Pending& pending) {
+  const auto& [id, map, level] = pending.wanted;
   const Node& node = ctx_.graph[id];
   if (node.op == &ops::constant) {
     const DType dtype = register_dtype(node.type.dtype);
@@ -176,24 +243,21 @@ int ProgramBuilder::make(ValueId id, const IndexMap& map, Level level) {
   }
   if (is_stored(id)) return load(id, map, level);
   switch (node.op->kind) {
-    case OpKind::kView: return make_view(node, map, level);
+    case OpKind::kView: return make_view(pending);
     case OpKind::kGenerator: return make_iota(node, map, level);
-    case OpKind::kGather: return make_gather(node, map, level);
-    case OpKind::kConcat: return make_concat(node, map, level);
-    case OpKind::kReduce: return make_reduce(node, map, level);
-    case OpKind::kPointwise: break;
-    default: UNREACHABLE(std::string(node.op->name) + " has no place and is not computed here");
+    case OpKind::kGather: return make_gather(pending);
+    case OpKind::kConcat: return pending.result;
+    case OpKind::kReduce: return make_reduce(node, pending.values[0]);
+    default: break;
   }
-  if (node.op == &ops::cast) return make_cast(node, map, level);
-  std::vector<int> operands;
-  for (const ValueId input : node.inputs) operands.push_back(value(input, map, level));
-  return op(*node.op, std::move(operands), node.type.dtype);
+  if (node.op == &ops::cast) return make_cast(node, pending.values[0]);
+  return op(*node.op, pending.values, node.type.dtype);
 }
 
 // f16 is computed in f32: to it, a value is rounded; from it, nothing is done.
-int ProgramBuilder::make_cast(const Node& node, const IndexMap& map, Level level) {
+int ProgramBuilder::make_cast(const Node& node, int operand) {
   const DType from = ctx_.graph[node.inputs[0]].type.dtype, to = node.type.dtype;
-  int result = value(node.inputs[0], map, level);
+  int result = operand;
   if (register_dtype(from) != register_dtype(to)) {
     result = op(ops::cast, {result}, register_dtype(to));
   }
@@ -201,14 +265,22 @@ int ProgramBuilder::make_cast(const Node& node, const IndexMap& map, Level level
   return result;
 }
 
-int ProgramBuilder::make_view(const Node& node, const IndexMap& map, Level level) {
+ProgramBuilder::Read ProgramBuilder::read_view(const Read& wanted) const {
+  const Node& node = ctx_.graph[wanted.id];
   const ValueId input = node.inputs[0];
   const View view = node.op->view(ctx_.graph[input].type, node.attrs);
-  const IndexMap through = compose(map, view);
-  const int inner = value(input, through, level);
+  return {input, compose(wanted.map, view), wanted.level};
+}
+
+int ProgramBuilder::make_view(const Pending& pending) {
+  const Node& node = ctx_.graph[pending.wanted.id];
+  const ValueId input = node.inputs[0];
+  const int inner = pending.values[0];
   // A load gives zero outside by itself; what is computed must be told.
+  const View view = node.op->view(ctx_.graph[input].type, node.attrs);
   if (!view.masked() || is_stored(through_views(ctx_.graph, input).value)) return inner;
-  const int inside = in_bounds(through, level);
+  const Read& read = pending.reads[0];
+  const int inside = in_bounds(read.map, read.level);
   return op(ops::where, {inside, inner, constant(0, node.type.dtype)}, node.type.dtype);
 }
 
@@ -247,8 +319,9 @@ int ProgramBuilder::make_iota(const Node& node, const IndexMap& map, Level level
 }
 
 // out[p, i, q] = x[p, index[p, i, q], q]
-int ProgramBuilder::make_gather(const Node& node, const IndexMap& map, Level level) {
-  const int index = value(node.inputs[1], map, level);
+int ProgramBuilder::make_gather(const Pending& pending) {
+  const auto& [id, map, level] = pending.wanted;
+  const Node& node = ctx_.graph[id];
   const Source data = through_views(ctx_.graph, node.inputs[0]);
   CHECK(data.map.is_identity() && is_stored(data.value), "gather's data does not lie in memory");
   const Type& type = ctx_.graph[node.inputs[0]].type;
@@ -258,7 +331,7 @@ int ProgramBuilder::make_gather(const Node& node, const IndexMap& map, Level lev
   base.shape = node.type.shape;
   base.strides[axis] = 0;
   Instr instr{.kind = InstrKind::kLoadAt, .dtype = register_dtype(type.dtype), .level = level};
-  instr.operands = {index};
+  instr.operands = {pending.values[0]};
   instr.index =
       add_access(ctx_.placement.places.at(data.value), type.dtype, compose(map, base), level);
   Access& access = program_.accesses.back();
@@ -267,9 +340,11 @@ int ProgramBuilder::make_gather(const Node& node, const IndexMap& map, Level lev
   return push(std::move(instr));
 }
 
-int ProgramBuilder::make_concat(const Node& node, const IndexMap& map, Level level) {
+// From the last to the first: each is chosen over those behind it.
+std::vector<ProgramBuilder::Read> ProgramBuilder::read_parts(const Read& wanted) const {
+  const Node& node = ctx_.graph[wanted.id];
   const auto axis = static_cast<size_t>(node.attrs.integer("axis"));
-  int result = -1;
+  std::vector<Read> reads;
   std::int64_t start = node.type.shape[axis];
   for (std::size_t i = node.inputs.size(); i-- > 0;) {
     const Shape& shape = ctx_.graph[node.inputs[i]].type.shape;
@@ -281,28 +356,29 @@ int ProgramBuilder::make_concat(const Node& node, const IndexMap& map, Level lev
     part.lo[axis] = start;
     part.hi[axis] = start + shape[axis];
     part.shape = node.type.shape;
-    const IndexMap to_part = compose(map, part);
-    const int v = value(node.inputs[i], to_part, level);
-    result =
-        result < 0 ? v : op(ops::where, {in_bounds(to_part, level), v, result}, node.type.dtype);
+    reads.push_back({node.inputs[i], compose(wanted.map, part), wanted.level});
   }
-  return result;
+  return reads;
 }
 
-int ProgramBuilder::make_reduce(const Node& node, const IndexMap& map, Level level) {
-  CHECK(has_rows_ && level == Level::kRow && map.is_identity(),
+ProgramBuilder::Read ProgramBuilder::read_reduced(const Read& wanted) const {
+  const Node& node = ctx_.graph[wanted.id];
+  CHECK(has_rows_ && wanted.level == Level::kRow && wanted.map.is_identity(),
         std::string(node.op->name) + " is read out of its order in its own launch");
   const ReduceShape shape = reduce_shape(ctx_.graph, node);
   CHECK(shape.rows == rows_ && shape.cols == cols_, node.op->name);
+  IndexMap order = shape.trailing ? IndexMap::identity({rows_ * cols_}) : IndexMap{{shape.order}};
+  return {node.inputs[0], std::move(order), Level::kElement};
+}
+
+int ProgramBuilder::make_reduce(const Node& node, int operand) {
   Instr instr{.kind = InstrKind::kReduce, .dtype = node.type.dtype, .level = Level::kRow};
   instr.reduce = node.op == &ops::reduce_sum   ? ReduceOp::kSum
                  : node.op == &ops::reduce_max ? ReduceOp::kMax
                  : node.op == &ops::reduce_min ? ReduceOp::kMin
                  : node.op == &ops::argmax     ? ReduceOp::kArgMax
                                                : ReduceOp::kArgMin;
-  const IndexMap order =
-      shape.trailing ? IndexMap::identity({rows_ * cols_}) : IndexMap{{shape.order}};
-  instr.operands = {value(node.inputs[0], order, Level::kElement)};
+  instr.operands = {operand};
   return push(std::move(instr));
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "plan/lower.h"
 
@@ -37,7 +38,7 @@ class ProgramBuilder {
         accumulated_(accumulated) {}
 
   // The instruction that gives value `id` at element map(index). `level` says what index is: the
-  // element's, or the row's.
+  // element's, or the row's. Does not recurse: a launch may hold any number of nodes in a row.
   int value(ValueId id, const IndexMap& map, Level level);
   // A new instruction: a pointwise op on earlier ones.
   int op(const OpDef& def, std::vector<int> operands, DType dtype);
@@ -45,13 +46,33 @@ class ProgramBuilder {
  private:
   using Key = std::tuple<ValueId, Level, std::string>;
 
-  int make(ValueId id, const IndexMap& map, Level level);
-  int make_cast(const Node& node, const IndexMap& map, Level level);
-  int make_view(const Node& node, const IndexMap& map, Level level);
+  // A value that is read: of `id`, at map(index).
+  struct Read {
+    ValueId id = kNoValue;
+    IndexMap map;
+    Level level = Level::kElement;
+  };
+  // A value that waits for what it reads.
+  struct Pending {
+    Key key;
+    Read wanted;
+    std::vector<Read> reads;
+    std::vector<int> values;  // of the first reads
+    int result = -1;          // of a concat: the parts so far
+  };
+
+  [[nodiscard]] Key key_of(Read& read) const;
+  [[nodiscard]] std::vector<Read> reads_of(const Read& wanted) const;
+  [[nodiscard]] Read read_view(const Read& wanted) const;
+  [[nodiscard]] std::vector<Read> read_parts(const Read& wanted) const;
+  [[nodiscard]] Read read_reduced(const Read& wanted) const;
+  void take(Pending& pending, int value);
+  int make(const Pending& pending);
+  int make_cast(const Node& node, int operand);
+  int make_view(const Pending& pending);
   int make_iota(const Node& node, const IndexMap& map, Level level);
-  int make_gather(const Node& node, const IndexMap& map, Level level);
-  int make_concat(const Node& node, const IndexMap& map, Level level);
-  int make_reduce(const Node& node, const IndexMap& map, Level level);
+  int make_gather(const Pending& pending);
+  int make_reduce(const Node& node, int operand);
   int load(ValueId id, const IndexMap& map, Level level);
   int in_bounds(const IndexMap& map, Level level);
   int add_access(const Place& place, DType dtype, const IndexMap& map, Level level);
@@ -59,6 +80,8 @@ class ProgramBuilder {
   int integer(std::int64_t value);
   int push(Instr instr);
   [[nodiscard]] bool is_stored(ValueId id) const;
+  // Needs no other value: a leaf, a generator, a product, or what lies in memory.
+  [[nodiscard]] bool is_source(ValueId id) const;
 
   LaunchContext& ctx_;
   ScalarProgram& program_;

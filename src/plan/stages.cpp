@@ -5,6 +5,9 @@
 #include "plan/stages.h"
 
 #include <algorithm>
+#include <map>
+
+#include "base/visits.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -40,10 +43,13 @@ class Scheduler {
   [[nodiscard]] const GroupWork& work(int g) const { return groups_[index(g)]; }
   [[nodiscard]] bool is_small(int g) const { return max_bindings_ > 0 && work(g).beside != 0; }
 
-  void add_ready(int g) { (is_small(g) ? small_ : alone_).insert(g); }
+  void add_ready(int g) {
+    (is_small(g) ? small_ : alone_).insert(g);
+    if (is_small(g)) ++ready_[work(g).beside];
+  }
 
   void finish(int g) {
-    small_.erase(g);
+    if (small_.erase(g) > 0) --ready_[work(g).beside];
     alone_.erase(g);
     for (const int user : feeds_[index(g)]) {
       if (--waiting_[index(user)] == 0) add_ready(user);
@@ -71,13 +77,14 @@ class Scheduler {
   }
 
   [[nodiscard]] std::size_t count_ready(int kind) const {
-    return static_cast<std::size_t>(
-        std::count_if(small_.begin(), small_.end(), [&](int g) { return work(g).beside == kind; }));
+    const auto at = ready_.find(kind);
+    return at == ready_.end() ? 0 : at->second;
   }
 
   // The group that the next stage is there for.
   [[nodiscard]] int pick() const {
     int urgent = -1;
+    visit(1 + static_cast<std::int64_t>(small_.size()));
     for (const int g : small_) {
       if (count_ready(work(g).beside) >= kMostBeside) return g;
       if (urgent < 0 || left_[index(g)] > left_[index(urgent)]) urgent = g;
@@ -95,6 +102,7 @@ class Scheduler {
     if (!is_small(lead)) return {lead};
     const bool many = count_ready(work(lead).beside) >= kMostBeside;
     std::vector<int> found;
+    visit(static_cast<std::int64_t>(small_.size()));
     for (const int g : small_) {
       if (g == lead || work(g).beside != work(lead).beside) continue;
       const bool free = work(g).microseconds <= kLonger * work(lead).microseconds;
@@ -124,7 +132,8 @@ class Scheduler {
   std::vector<std::size_t> waiting_;
   std::vector<std::vector<int>> feeds_;
   std::vector<double> left_;
-  std::set<int> alone_, small_;  // that may run now
+  std::set<int> alone_, small_;       // that may run now
+  std::map<int, std::size_t> ready_;  // how many of small_ are of each kind
 };
 
 }  // namespace

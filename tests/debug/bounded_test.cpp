@@ -55,6 +55,21 @@ TEST(Bounded, a_sum_that_cancels_is_allowed_more_than_one_that_does_not) {
   EXPECT_LT(grows.error[0], 1e-7);
 }
 
+// Each product and each sum on the way may be taken for zero, and so may what is read.
+TEST(Bounded, numbers_below_the_least_normal_one_may_count_as_zero) {
+  const Type row{DType::kF32, {1, 64}}, column{DType::kF32, {64, 1}};
+  const Values small(64, 0x1p-70), products(64, 0x1p-127), ones(64, 1);
+  const Bounded sum = apply(
+      ops::matmul, {bounded_in_memory(row, small), bounded_in_memory(column, Values(64, 0x1p-58))});
+  EXPECT_EQ(sum.value.data[0], 0x1p-122);
+  EXPECT_GE(sum.error[0], 0x1p-122);
+  const Bounded read = apply(ops::matmul, {bounded_in_memory(row, products),
+                                           bounded_in_memory(column, Values(64, 0x1p40))});
+  EXPECT_EQ(read.value.data[0], 0x1p-81);
+  EXPECT_GE(read.error[0], 0x1p-81);
+  EXPECT_TRUE(bounded_in_memory(row, ones).error.empty());
+}
+
 TEST(Bounded, errors_grow_through_an_op_as_its_slope_says) {
   const Bounded steep = apply(ops::exp, {bounded({10}, {0.01})});
   EXPECT_GT(steep.error[0], 0.01 * std::exp(10.0));

@@ -80,6 +80,29 @@ std::map<std::string, std::string> dumped(bool profiled = false) {
   return files_of(folder.path);
 }
 
+TEST(DumpToMemory, holds_the_files_of_the_folder) {
+  const auto compiled = [] {
+    return compile_function([](const Inputs& in) { return exp(in["x"]) * 3.4028235e+38F; },
+                            {.inputs = {{"x", {4}}}, .device = {.kind = "cpu", .threads = 1}});
+  };
+  const Folder folder;
+  ::setenv("TENSORGRAD_DUMP", folder.path.c_str(), 1);
+  auto want = (compiled(), files_of(folder.path));
+  DumpedFiles got;
+  {
+    const DumpToMemory dump;
+    compiled();
+    got = dump.files();
+  }
+  ::unsetenv("TENSORGRAD_DUMP");
+  EXPECT_GT(want.erase("timeline.json"), 0U);  // has times
+  EXPECT_GT(got.erase("timeline.json"), 0U);
+  EXPECT_EQ(got, want);
+  EXPECT_THAT(got.at("graph.html"), HasSubstr("3.4028234663852886e+38f"));
+  compiled();  // nowhere
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), {}), 1);
+}
+
 TEST(Dump, two_dumps_of_a_model_differ_in_times_alone) {
   std::map<std::string, std::string> first = dumped(), second = dumped(true);
   EXPECT_EQ(first.erase("timeline.json"), 1U);

@@ -54,6 +54,55 @@ TEST(GraphRun, a_graph_with_updates_gives_the_same_on_cpu_and_reference) {
   EXPECT_EQ(got.values[2].second.floats(), std::vector<float>{3});  // states begin as `init`
 }
 
+// Few bytes of text may describe any amount of memory.
+TEST(GraphRun, graph_of_huge_tensors_is_refused) {
+  const std::string inputs =
+      R"(%0 = input() {dtype=0, name="x", shape=[2000000000]} : f32[2000000000]
+%1 = sum(%0) {axes=[0]} : f32[]
+output y = %1
+)";
+  const std::string values = R"(%0 = iota() {axis=0, shape=[2000000000]} : i32[2000000000]
+%1 = cumsum(%0) {axis=0, reverse=0} : i32[2000000000]
+%2 = max(%1) {axes=[0]} : i32[]
+output y = %2
+)";
+  for (const char* device : {"cpu", "reference"}) {
+    try {
+      ir::run(inputs, "x.ir", {}, {.kind = device});
+      FAIL() << device;
+    } catch (const UserError& error) {
+      EXPECT_THAT(error.message(), HasSubstr("x.ir: needs more than 2147483648 bytes of memory"));
+    }
+  }
+  EXPECT_THROW(ir::run(values, "x.ir", {}, {.kind = "reference"}), Error);
+  EXPECT_THROW(ir::run(values, "x.ir", {}, {.kind = "cpu"}), Error);
+  ir::LeafOptions small;
+  small.max_bytes = 8;
+  EXPECT_THROW(ir::run(kTraining, "x.ir", small, {.kind = "cpu"}), UserError);
+}
+
+TEST(GraphRun, f16_operand_of_an_op_that_computes_in_f32_is_refused) {
+  for (const char* op : {"max", "sum", "argmin"}) {
+    const std::string result = std::string(op) == "argmin" ? "i32[2]" : "f16[2]";
+    const std::string text =
+        "%0 = input() {dtype=4, name=\"c\", shape=[2,4]} : f16[2,4]\n%1 = " + std::string(op) +
+        "(%0) {axes=[1]} : " + result + "\noutput y = %1\n";
+    try {
+      ir::run(text, "x.ir", {}, {.kind = "cpu"});
+      FAIL() << op;
+    } catch (const DtypeError& error) {
+      EXPECT_THAT(error.message(),
+                  HasSubstr("x.ir: %1: " + std::string(op) + ": expected operands of four"));
+    }
+  }
+  const std::string views = R"(%0 = input() {dtype=4, name="c", shape=[2,4]} : f16[2,4]
+%1 = permute(%0) {axes=[1,0]} : f16[4,2]
+%2 = cast(%1) {dtype=0} : f32[4,2]
+output y = %2
+)";
+  EXPECT_EQ(ir::run(views, "x.ir", {}, {.kind = "cpu"}).values.size(), 1U);
+}
+
 TEST(GraphRun, given_leaves_are_used_and_the_others_follow_the_seed) {
   const DeviceOptions cpu{.kind = "cpu", .threads = 1};
   ir::LeafOptions leaves;

@@ -14,6 +14,7 @@
 #include "passes/autodiff.h"
 #include "passes/fuse.h"
 #include "passes/limit_concat.h"
+#include "passes/limit_views.h"
 #include "passes/place_in_memory.h"
 #include "passes/rematerialize.h"
 #include "passes/simplify.h"
@@ -57,6 +58,7 @@ Graph run_pass(const std::string& pass, const Graph& graph) {
   if (pass == "autodiff") return differentiated(graph);
   if (pass == "place_in_memory") return place_in_memory(graph);
   if (pass == "limit_concat") return limit_concat(graph, 3);
+  if (pass == "limit_views") return limit_views(graph);
   throw std::logic_error("there is no pass " + pass);
 }
 

@@ -90,12 +90,12 @@ void expect_parts(const Shape& a, const Shape& b, bool transposed, DType dtype,
 }
 
 // The last part is shorter.
-TEST(SplitDepth, of_tiles_that_would_leave_cores_idle_gives_what_the_whole_gives) {
+TEST(SplitDepth, of_tiles_that_would_leave_cores_idle_gives_what_the_whole_gives_on_webgpu) {
   expect_parts({5600, 384}, {5600, 256}, true, DType::kF32, 18);
 }
 
 // So few multiplications stay whole in f32.
-TEST(SplitDepth, of_halves_gives_what_the_whole_gives) {
+TEST(SplitDepth, of_halves_gives_what_the_whole_gives_on_webgpu) {
   expect_parts({16300, 128}, {16300, 130}, true, DType::kF16, 15);
   expect_parts({16300, 128}, {16300, 130}, true, DType::kF32, 1);
 }

@@ -51,6 +51,29 @@ TEST(Parse, missing_attributes_are_named_with_the_line) {
   refused(std::string(kSum) + "%3 = sum(%2) : f32[]\n", "x.ir:4: sum: attribute 'axes' is missing");
 }
 
+TEST(Parse, element_types_that_do_not_exist_are_refused) {
+  for (const char* number : {"32", "5", "-1", "256"}) {
+    const std::string dtype = "dtype=" + std::string(number);
+    const std::string expected =
+        ": attribute 'dtype': expected 0 (f32) to 4 (f16), got " + std::string(number);
+    refused(std::string(kSum) + "%3 = cast(%2) {" + dtype + "} : f32[4]\n",
+            "x.ir:4: cast" + expected);
+    refused("%0 = input() {" + dtype + ", name=\"x\", shape=[4]} : f32[4]\n",
+            "x.ir:1: input" + expected);
+    refused("%0 = constant() {" + dtype + ", value=f:0x1p+0} : f32[]\n",
+            "x.ir:1: constant" + expected);
+    refused("%0 = scalar() {" + dtype + ", name=\"s\"} : f32[]\n", "x.ir:1: scalar" + expected);
+  }
+}
+
+TEST(Parse, attention_of_two_ranks_is_refused) {
+  refused(
+      "%0 = input() {dtype=0, name=\"q\", shape=[6,2,2,5,4]} : f32[6,2,2,5,4]\n"
+      "%1 = input() {dtype=0, name=\"k\", shape=[2,2,6,4]} : f32[2,2,6,4]\n"
+      "%2 = attention(%0, %1, %1) {causal=0, keep=0, mask=0, scale=f:0x1p-1} : f32[2,2,5,4]\n",
+      "x.ir:3: attention: expected q, k and v of one rank, got q [6,2,2,5,4] and [2,2,6,4]");
+}
+
 TEST(Parse, names_of_outputs_and_leaves_are_there_once) {
   refused(std::string(kSum) + "output y = %2\noutput y = %0\n",
           "x.ir:5: two outputs are named 'y'");
