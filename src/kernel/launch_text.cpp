@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "kernel/launch_text.h"
 
-#include <iomanip>
-#include <sstream>
-
 #include "base/check.h"
+#include "base/text.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
 namespace {
@@ -35,9 +33,7 @@ std::string operands(const Instr& instr) {
 std::string what(const ScalarProgram& program, const Instr& instr) {
   switch (instr.kind) {
     case InstrKind::kConst: {
-      std::ostringstream bits;
-      bits << "const 0x" << std::hex << instr.bits;
-      return bits.str();
+      return format_text("const 0x%x", static_cast<unsigned>(instr.bits));
     }
     case InstrKind::kHyper: return "scalar word " + std::to_string(instr.index);
     case InstrKind::kIndex: return "index";
@@ -58,7 +54,7 @@ std::string what(const ScalarProgram& program, const Instr& instr) {
   UNREACHABLE();
 }
 
-void print_program(std::ostream& out, const std::string& name, const ScalarProgram& program) {
+void print_program(TextBuilder& out, const std::string& name, const ScalarProgram& program) {
   if (program.instrs.empty()) return;
   out << name << '\n';
   for (std::size_t i = 0; i < program.instrs.size(); ++i) {
@@ -68,7 +64,7 @@ void print_program(std::ostream& out, const std::string& name, const ScalarProgr
   }
 }
 
-void print_store(std::ostream& out, const Store& store, const std::string& value) {
+void print_store(TextBuilder& out, const Store& store, const std::string& value) {
   out << "  b" << store.binding << " at " << to_string(store.map);
   if (store.ring_word >= 0) out << " + scalar word " << store.ring_word;
   out << " = " << value << '\n';
@@ -77,7 +73,7 @@ void print_store(std::ostream& out, const Store& store, const std::string& value
 }  // namespace
 
 std::string print(const Program& program, const Launch& launch) {
-  std::ostringstream out;
+  TextBuilder out;
   out << kind_name(launch.kind) << ' ' << launch.name << ' ' << domain_text(launch) << '\n';
   for (std::size_t i = 0; i < launch.bindings.size(); ++i)
     out << "  b" << i << ": " << bound_text(program, launch.bindings[i]) << '\n';

@@ -45,6 +45,21 @@ fn tg_div(a: f32, b: f32) -> f32 {
   return (a * s) / (b * s);
 }
 )"},
+    // A zero of these bits times x, and divided by x.
+    {"tg_mul_zero", R"(
+fn tg_mul_zero(x: f32, zero: u32) -> f32 {
+  let bits = bitcast<u32>(x);
+  let nan = (bits & 0x7f800000u) == 0x7f800000u;
+  return bitcast<f32>(select((bits ^ zero) & 0x80000000u, 0x7fc00000u, nan));
+}
+)"},
+    {"tg_div_zero", R"(
+fn tg_div_zero(x: f32, zero: u32) -> f32 {
+  let bits = bitcast<u32>(x);
+  let nan = x == 0.0f || tg_isnan(x);
+  return bitcast<f32>(select((bits ^ zero) & 0x80000000u, 0x7fc00000u, nan));
+}
+)"},
     {"tg_div_i32", R"(
 fn tg_div_i32(a: i32, b: i32) -> i32 {
   let odd = b == 0 || b == -1;
@@ -86,13 +101,24 @@ fn tg_rem_step(x: f32, d: f32) -> f32 {
   return select(r, d - r, negative && r != 0.0f);
 }
 )"},
-    // Modulo d 2^128, d 2^64 and d, so that no quotient overflows.
+    // d 2^64, by the exponent: of two factors compilers make one, which overflows.
+    {"tg_rem_above", R"(
+fn tg_rem_above(d: f32) -> f32 {
+  let bits = bitcast<u32>(d);
+  return bitcast<f32>(select(bits + 0x20000000u, 0x7f800000u, bits >= 0x5f800000u));
+}
+)"},
+    // Modulo d 2^128, d 2^64 and d, so that no quotient overflows. The last step of small numbers
+    // is taken 2^64 times as large: the lower bits of d are no normal numbers.
     {"tg_rem_f32", R"(
 fn tg_rem_f32(a: f32, b: f32) -> f32 {
   let x = abs(a);
   let d = abs(b);
-  let big = d * 18446744073709551616.0f;
-  let r = tg_rem_step(tg_rem_step(tg_rem_step(x, big * 18446744073709551616.0f), big), d);
+  let big = tg_rem_above(d);
+  let far = tg_rem_step(tg_rem_step(x, tg_rem_above(big)), big);
+  let up = select(1.0f, 18446744073709551616.0f, d < 8.6736174e-19f);
+  let down = select(1.0f, 5.4210109e-20f, d < 8.6736174e-19f);
+  let r = tg_rem_step(far * up, select(d, big, d < 8.6736174e-19f)) * down;
   let undefined = tg_isnan(a) || tg_isnan(b) || d == 0.0f || bitcast<u32>(x) == 0x7f800000u;
   return select(tg_copysign(r, a), tg_special(0x7fc00000u, a), undefined);
 }
@@ -217,13 +243,16 @@ fn tg_softplus(x: f32) -> f32 {
 )"},
 
     // ---- logarithms ------------------------------------------------------------------------
-    // x = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)): gives (f, k)
+    // x = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)): gives (f, k). The bits of a denormal, which
+    // as
+    // a float may be taken for zero, count its steps of 2^-149.
     {"tg_split", R"(
 fn tg_split(x: f32) -> vec2<f32> {
-  let denormal = x < 1.17549435e-38f;
-  let bits = bitcast<i32>(select(x, x * 8388608.0f, denormal));
+  let given = bitcast<i32>(x);
+  let denormal = given < 0x00800000i;
+  let bits = select(given, bitcast<i32>(f32(given)), denormal);
   let k = (bits - 0x3f3504f3i) >> 23u;
-  return vec2<f32>(bitcast<f32>(bits - (k << 23u)) - 1.0f, f32(k) - select(0.0f, 23.0f, denormal));
+  return vec2<f32>(bitcast<f32>(bits - (k << 23u)) - 1.0f, f32(k) - select(0.0f, 149.0f, denormal));
 }
 )"},
     // log(1 + f) - f
@@ -244,8 +273,8 @@ fn tg_log_tail(f: f32) -> f32 {
     {"tg_log_edges", R"(
 fn tg_log_edges(x: f32, y: f32) -> f32 {
   let bits = bitcast<u32>(x);
-  var r = select(y, tg_special(0xff800000u, x), x == 0.0f);
-  r = select(r, tg_special(0x7fc00000u, x), x < 0.0f);
+  var r = select(y, tg_special(0x7fc00000u, x), bits > 0x80000000u);
+  r = select(r, tg_special(0xff800000u, x), (bits & 0x7fffffffu) == 0u);
   return select(r, x, tg_isnan(x) || bits == 0x7f800000u);
 }
 )"},
@@ -331,9 +360,10 @@ fn tg_pow(a: f32, b: f32) -> f32 {
   let whole = round(e) == e;
   let odd = whole && round(e * 0.5f) != e * 0.5f;
   let limit = tg_special(select(0u, 0x7f800000u, (x > 1.0f) == (b > 0.0f)), a);
-  y = select(y, limit, x == 0.0f || infinite || abs(inside) == 160.0f || e > 1.0e30f);
+  let nothing = bitcast<u32>(x) == 0u;
+  y = select(y, limit, nothing || infinite || abs(inside) == 160.0f || e > 1.0e30f);
   y = select(y, -y, odd && bitcast<i32>(a) < 0);
-  let undefined = a < 0.0f && !infinite && !whole;
+  let undefined = bitcast<i32>(a) < 0 && !nothing && !infinite && !whole;
   y = select(y, tg_special(0x7fc00000u, a), undefined || tg_isnan(a) || tg_isnan(b));
   return select(y, 1.0f, b == 0.0f || a == 1.0f || (x == 1.0f && e > 1.0e30f));
 }
@@ -360,15 +390,61 @@ fn tg_pow_i32(a: i32, b: i32) -> i32 {
 )"},
 
     // ---- circular functions ----------------------------------------------------------------
-    // |x| = q pi/2 + r: gives (sin r, cos r, q). Good up to 1e5: q has 16 bits then, and the first
-    // three parts of pi/2 have 8, so that their products are exact. Far beyond, noise in [-1, 1].
+    // Words i to i + 3 of 2/pi, behind a word of zeros.
+    {"tg_two_over_pi", R"(
+fn tg_two_over_pi(i: u32) -> vec4<u32> {
+  switch (i) {
+    case 0u { return vec4<u32>(0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u); }
+    case 1u { return vec4<u32>(0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u); }
+    case 2u { return vec4<u32>(0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u); }
+    case 3u { return vec4<u32>(0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u); }
+    default { return vec4<u32>(0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu); }
+  }
+}
+)"},
+    // x = q pi/2 + r for x from 2^16 on: gives (q mod 4, r). Payne and Hanek 1983: of x = m 2^e, m
+    // whole, and the bits of 2/pi, those count that make the product less than 4: 96 from bit e - 2
+    // on. Of m times these the upper two bits are q, and the rest is a fraction of 94 bits, whose
+    // first 30 may be alike.
+    {"tg_far_angle", R"(
+fn tg_far_angle(x: f32) -> vec2<f32> {
+  let bits = bitcast<u32>(x);
+  let m = (bits & 0x007fffffu) | 0x00800000u;
+  let first = ((bits >> 23u) & 0xffu) - 120u;
+  let words = tg_two_over_pi(first >> 5u);
+  let shift = first & 31u;
+  let w0 = (words.x << shift) | ((words.y >> 1u) >> (31u - shift));
+  let w1 = (words.y << shift) | ((words.z >> 1u) >> (31u - shift));
+  let w2 = (words.z << shift) | ((words.w >> 1u) >> (31u - shift));
+  let p2 = m * w2;
+  let low = m * w1;
+  let p1 = low + tg_mul_high(m, w2);
+  let p0 = m * w0 + tg_mul_high(m, w1) + select(0u, 1u, p1 < low);
+  let high = (p0 << 2u) | (p1 >> 30u);
+  let rest = (p1 << 2u) | (p2 >> 30u);
+  let up = high >> 31u;
+  let h = select(high, ~high, up != 0u);
+  let l = select(rest, ~rest, up != 0u);
+  let zeros = min(countLeadingZeros(h), 31u);
+  let fraction = (h << zeros) | ((l >> 1u) >> (31u - zeros));
+  let r = f32(fraction) * bitcast<f32>((95u - zeros) << 23u) * 1.57079637f;
+  return vec2<f32>(f32(((p0 >> 30u) + up) & 3u), select(r, -r, up != 0u));
+}
+)"},
+    // |x| = q pi/2 + r: gives (sin r, cos r, q), for large |x| q modulo 4. Below 65536 q has 16
+    // bits and the first three parts of pi/2 have 8, so that their products are exact.
     {"tg_angle", R"(
 fn tg_angle(x: f32) -> vec3<f32> {
-  let q = round(abs(x) * 0.636619747f);
+  var q = round(abs(x) * 0.636619747f);
   var r = abs(x) - q * 1.5703125f;
   r = r - q * 0.000482559204f;
   r = r - q * 1.2665987e-06f;
   r = clamp(r - q * 9.92093629e-10f, -0.8f, 0.8f);
+  if (abs(x) >= 65536.0f) {
+    let far = tg_far_angle(abs(x));
+    q = far.x;
+    r = far.y;
+  }
   r = select(r, tg_special(0x7fc00000u, x), (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u);
   let r2 = r * r;
   let s = fma(fma(-0.000195068365f, r2, 0.00833210163f), r2, -0.166666538f);

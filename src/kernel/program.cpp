@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "ir/custom.h"
 
 namespace tensorgrad::inline TENSORGRAD_ABI {
@@ -28,10 +28,15 @@ std::vector<int> depths(const ScalarProgram& body) {
 }
 
 void mark_needed(const ScalarProgram& body, int value, Level level, std::set<int>& needed) {
-  const Instr& instr = body.instrs[static_cast<size_t>(value)];
-  if (instr.level != level || !needed.insert(value).second) return;
-  if (instr.kind == InstrKind::kReduce) return;
-  for (const int operand : instr.operands) mark_needed(body, operand, level, needed);
+  std::vector<int> open{value};
+  while (!open.empty()) {
+    const int at = open.back();
+    open.pop_back();
+    const Instr& instr = body.instrs[static_cast<size_t>(at)];
+    if (instr.level != level || !needed.insert(at).second) continue;
+    if (instr.kind == InstrKind::kReduce) continue;
+    open.insert(open.end(), instr.operands.begin(), instr.operands.end());
+  }
 }
 
 }  // namespace
@@ -478,7 +483,7 @@ void verify(const Program& program) {
 }
 
 std::string print(const Program& program) {
-  std::ostringstream out;
+  TextBuilder out;
   int number = 0;
   for (const Launch& launch : program.launches) {
     out << (number < 10 ? "  " : number < 100 ? " " : "") << number << "  ";

@@ -125,12 +125,13 @@ struct SplitFloat {
   I k;
 };
 HWY_INLINE SplitFloat split(F a) {
-  const Mask denormal = a < set(std::numeric_limits<float>::min());
-  const F normal = where(denormal, a * set(8388608.0F), a);
-  const I bits = bits_as<std::int32_t>(normal);
+  // The bits of a denormal count its steps of 2^-149; as a float it may be taken for zero.
+  const I given = bits_as<std::int32_t>(a);
+  const Mask denormal = given < set(std::int32_t{0x00800000});
+  const I bits = where(denormal, bits_as<std::int32_t>(convert(given, To<F>())), given);
   const I k = shift_right<23>(bits - set(std::int32_t{0x3F3504F3}));
   const F m = bits_as<float>(bits - shift_left<23>(k));
-  return {m - set(1.0F), k - where(denormal, set(std::int32_t{23}), set(std::int32_t{0}))};
+  return {m - set(1.0F), k - where(denormal, set(std::int32_t{149}), set(std::int32_t{0}))};
 }
 
 // log(1 + f) - f for f as above
@@ -140,11 +141,17 @@ HWY_INLINE F log_tail(F f) {
   return f * f * mul_add(f, p, set(-0.5F));
 }
 
+// Is `a` 0 or -0? Told by its bits, since a denormal may be taken for zero.
+HWY_INLINE Mask is_zero(F a) {
+  return (bits_as<std::int32_t>(a) & set(std::int32_t{0x7FFFFFFF})) == set(std::int32_t{0});
+}
+
 // `y` is a logarithm of `a`, right for 0 < a < infinity; makes it right everywhere.
 HWY_INLINE F log_edges(F a, F y) {
-  const F low =
-      where(a == set(0.0F), set(-kInfinity), set(std::numeric_limits<float>::quiet_NaN()));
-  return where(a > set(0.0F), where(a < set(kInfinity), y, a), low);
+  const F nan = set(std::numeric_limits<float>::quiet_NaN());
+  const I bits = bits_as<std::int32_t>(a);
+  const F low = where(is_zero(a), set(-kInfinity), nan);
+  return where(bits > set(std::int32_t{0}), where(a < set(kInfinity), y, a), low);
 }
 
 // log of 2^k (1 + f)

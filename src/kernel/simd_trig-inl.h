@@ -172,11 +172,11 @@ HWY_INLINE F pow(F a, F b) {
 
   F y = pow_magnitude(a, b);
   const Mask grows = (x > one) == (b > zero);  // where |a|^inf and inf^b, 0^b go
-  const Mask extreme = x == zero || x == infinity || e == infinity;
+  const Mask extreme = is_zero(x) || x == infinity || e == infinity;
   y = where(extreme, where(grows, infinity, zero), y);
   y = y ^ where(negative && odd, set(-0.0F), zero);
   const F nan = set(std::numeric_limits<float>::quiet_NaN());
-  const Mask undefined = a < zero && x < infinity && !integer && e < infinity;
+  const Mask undefined = negative && !is_zero(a) && x < infinity && !integer && e < infinity;
   y = where(undefined || isnan(a) || isnan(b), nan, y);
   const Mask is_one = b == zero || a == one || (x == one && e == infinity);
   return where(is_one, one, y);

@@ -556,7 +556,7 @@ bool AttentionUnits::write(Shader& shader) {
 }  // namespace
 
 bool write_attention_by_units(const Launch& launch, const WgslOptions& options, Shader& shader) {
-  return AttentionUnits(launch, options).write(shader);
+  return options.units.present() && AttentionUnits(launch, options).write(shader);
 }
 
 }  // namespace tensorgrad::wgsl

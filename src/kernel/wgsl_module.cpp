@@ -4,10 +4,10 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "kernel/wgsl_parts.h"
 
 namespace tensorgrad::wgsl {
@@ -19,10 +19,11 @@ std::string f32_literal(float value) {
   char text[48];
   const auto shortest = std::to_chars(text, text + sizeof text, value);
   std::string decimal(text, shortest.ptr);
-  const double read = std::strtod(decimal.c_str(), nullptr);
+  const double read = parse_finite(decimal).value();
   if (static_cast<float>(read) != value || std::abs(read) > std::numeric_limits<float>::max()) {
-    const auto precise = std::to_chars(text, text + sizeof text, static_cast<double>(value));
-    decimal.assign(text, precise.ptr);
+    // Not by std::to_chars, whose tables for doubles take 100 KB.
+    for (int digits = 10; parse_finite(decimal) != static_cast<double>(value); ++digits)
+      decimal = format_text("%.*g", digits, static_cast<double>(value));
   }
   if (decimal.find_first_of(".e") == std::string::npos) decimal += ".0";
   return decimal + "f";

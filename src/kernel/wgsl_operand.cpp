@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "kernel/wgsl_operand.h"
 
+#include <vector>
+
 #include "base/check.h"
 
 namespace tensorgrad::wgsl {
@@ -124,7 +126,7 @@ void TileOperand::write_fetch(Scope& scope, const TileShape& tile, const std::st
 namespace {
 
 // Loads of f16, what is rounded to it, and either of these or zero.
-bool is_half_value(const ScalarProgram& program, int number) {
+bool is_half_value(const ScalarProgram& program, const std::vector<bool>& half, int number) {
   const Instr& instr = program.instrs[static_cast<std::size_t>(number)];
   switch (instr.kind) {
     case InstrKind::kConst: return instr.bits == 0;
@@ -134,8 +136,8 @@ bool is_half_value(const ScalarProgram& program, int number) {
     case InstrKind::kOp: {
       const std::string_view name = instr.code->name;
       if (name == "round_to_f16") return true;
-      return name == "where" && is_half_value(program, instr.operands[1]) &&
-             is_half_value(program, instr.operands[2]);
+      return name == "where" && half[static_cast<std::size_t>(instr.operands[1])] &&
+             half[static_cast<std::size_t>(instr.operands[2])];
     }
     default: return false;
   }
@@ -147,7 +149,10 @@ constexpr int kHalfPad = 8;
 }  // namespace
 
 bool is_half(const ScalarProgram& program) {
-  return is_half_value(program, static_cast<int>(program.instrs.size()) - 1);
+  std::vector<bool> half;  // of each instruction; operands come first
+  for (int i = 0; i < static_cast<int>(program.instrs.size()); ++i)
+    half.push_back(is_half_value(program, half, i));
+  return half.back();
 }
 
 bool TileOperand::is_half() const { return wgsl::is_half(program_); }

@@ -187,6 +187,8 @@ class ProgramWriter {
   std::string load(Scope& scope, const Instr& instr);
   std::string load_at(Scope& scope, const Instr& instr, int number);
   std::string apply(const Instr& instr, bool relaxed);
+  // Of operands that compilers would make a constant of; else empty.
+  std::string apply_to_zero(const Instr& instr);
   [[nodiscard]] const Domain& domain(Level level) const;
 
   Module& module_;

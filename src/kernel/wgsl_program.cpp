@@ -10,6 +10,7 @@
 namespace tensorgrad::wgsl {
 namespace {
 
+constexpr std::uint32_t kSign = 0x80000000U;
 constexpr std::string_view kExp = "tg_exp({0})", kRelaxedExp = "tg_exp_to_f16({0})";
 
 std::string zero_of(DType dtype) {
@@ -82,8 +83,32 @@ void ProgramWriter::relax(const std::vector<Store>& stores) {
   for (const int instr : needed(exact)) relaxed_[static_cast<std::size_t>(instr)] = false;
 }
 
+// Compilers take a product with a constant zero for zero, and so a quotient of one and x - x, also
+// where x is infinite or NaN.
+std::string ProgramWriter::apply_to_zero(const Instr& instr) {
+  const bool mul = instr.code->name == std::string_view("mul");
+  const bool div = instr.code->name == std::string_view("div");
+  if (instr.dtype != DType::kF32) return "";
+  if (instr.code->name == std::string_view("sub") && instr.operands[0] == instr.operands[1]) {
+    const std::string text = "tg_mul_zero(abs(" + value(instr.operands[0]) + "), 0u)";
+    module_.use_helpers(text);
+    return text;
+  }
+  if (!mul && !div) return "";
+  for (std::size_t i = 0; i < (mul ? 2U : 1U); ++i) {
+    const Instr& zero = program_.instrs.at(static_cast<std::size_t>(instr.operands[i]));
+    if (zero.kind != InstrKind::kConst || (zero.bits & ~kSign) != 0) continue;
+    std::string text = mul ? "tg_mul_zero(" : "tg_div_zero(";
+    text += value(instr.operands[1 - i]) + ", " + u32_literal(zero.bits) + ")";
+    module_.use_helpers(text);
+    return text;
+  }
+  return "";
+}
+
 std::string ProgramWriter::apply(const Instr& instr, bool relaxed) {
   CHECK(instr.code != nullptr && !instr.operands.empty());
+  if (std::string text = apply_to_zero(instr); !text.empty()) return text;
   std::string_view pattern =
       instr.code->wgsl.at(static_cast<std::size_t>(dtype(instr.operands.back())));
   if (relaxed && pattern == kExp) pattern = kRelaxedExp;

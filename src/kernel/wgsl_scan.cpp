@@ -2,7 +2,8 @@
 // Scan: out[p,i,q] = finish(h of line (p, q) after its elements up to i). A line is shared by some
 // lanes, each with a stretch of it: a lane first finds what its own stretch makes of nothing, then,
 // by doubling steps over the lanes in workgroup memory (Kogge and Stone 1973), what it carries on
-// from, then goes over its stretch again. With one lane there is only the last part.
+// from, then goes over its stretch again. With one lane there is only the last part. A long stretch
+// is added up in blocks, and in blocks of blocks: then rounding grows with the length of each.
 #include <algorithm>
 
 #include "kernel/wgsl_parts.h"
@@ -11,6 +12,8 @@ namespace tensorgrad::wgsl {
 namespace {
 
 constexpr std::int64_t kShortStretch = 8;
+// A longer stretch is added up in blocks of as many elements as it has of blocks of blocks.
+constexpr std::int64_t kUnblocked = 64;
 
 bool is_arg(const Launch& launch) {
   return launch.scan == ScanOp::kArgMax || launch.scan == ScanOp::kArgMin;
@@ -54,9 +57,12 @@ class ScanWriter {
     if (is_arg(launch_)) scope_.line("var at = 0u;");
     begin_ = "0u";
     end_ = u32_literal(launch_.count);
+    const std::int64_t stretch = ceil_div(launch_.count, tile_.lanes);
+    if (launch_.scan == ScanOp::kSum && type_ == "f32" && stretch > kUnblocked)
+      begin_blocks(stretch);
     if (tile_.lanes > 1) share();
     Scope last(&scope_);
-    step(last);
+    add_step(last);
     const std::string finish = "finish(p, t, q, " + result() + ");";
     last.line(live.empty() ? finish : "if (" + live + ") { " + finish + " }");
     loop(scope_, last);
@@ -77,7 +83,30 @@ class ScanWriter {
   // What `finish` is given.
   [[nodiscard]] std::string result() const {
     if (is_arg(launch_)) return "i32(at)";
-    return launch_.scan == ScanOp::kSum && tile_.lanes > 1 ? "base + h" : "h";
+    return launch_.scan == ScanOp::kSum && tile_.lanes > 1 ? "base + " + total() : total();
+  }
+
+  void begin_blocks(std::int64_t stretch) {
+    for (block_ = 4; block_ * block_ * block_ < stretch;) block_ *= 2;
+    scope_.line("var block = 0.0f;");
+    scope_.line("var blocks = 0.0f;");
+  }
+
+  // What a lane has made of its own elements so far.
+  [[nodiscard]] std::string total() const { return block_ > 0 ? "(blocks + (block + h))" : "h"; }
+
+  // step(), and where a block ends, or a block of blocks, its sum goes to the next.
+  void add_step(Scope& scope) {
+    step(scope);
+    if (block_ == 0) return;
+    const std::string done = "(i - " + begin_ + " + 1u) % ";
+    Scope one(&scope), all(&one);
+    one.line("block += h;");
+    one.line("h = 0.0f;");
+    all.line("blocks += block;");
+    all.line("block = 0.0f;");
+    one.block("if (" + done + u32_literal(block_ * block_) + " == 0u)", all);
+    scope.block("if (" + done + u32_literal(block_) + " == 0u)", one);
   }
 
   // Does `later` take the place of `best`? The last of equals, and of NaNs, does.
@@ -119,9 +148,10 @@ class ScanWriter {
     const bool linear = launch_.scan == ScanOp::kLinear;
     if (linear) scope_.line("var product = 1.0f;");
     Scope own(&scope_);
-    step(own);
+    add_step(own);
     if (linear) own.line("product *= a_at(p, t, q);");
     loop(scope_, own);
+    if (block_ > 0) scope_.line("h = " + total() + ";");
     module_.shared("hs", type_, tile_.threads(), 4);
     if (linear) module_.shared("products", "f32", tile_.threads(), 4);
     if (is_arg(launch_)) module_.shared("places", "u32", tile_.threads(), 4);
@@ -132,6 +162,10 @@ class ScanWriter {
     const std::string from = sum ? "base" : "h";
     scope_.line((sum ? "var base = " : "h = ") + nothing() + ";");
     if (sum) scope_.line("h = base;");
+    if (block_ > 0) {
+      scope_.line("block = 0.0f;");
+      scope_.line("blocks = 0.0f;");
+    }
     Scope take(&scope_);
     take.line(from + " = hs[local - " + pitch + "];");
     if (is_arg(launch_)) take.line("at = places[local - " + pitch + "];");
@@ -177,6 +211,7 @@ class ScanWriter {
   Module module_;
   Scope scope_;
   std::string begin_, end_;  // of the lane's stretch, in the order of the scan
+  std::int64_t block_ = 0;   // elements of a block, a power of two; 0: there are none
 };
 
 }  // namespace

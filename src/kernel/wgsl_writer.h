@@ -18,7 +18,11 @@ struct MatrixUnits {
   int m = 0, n = 0, k = 0;  // 0: the device has none
   int subgroup = 0;         // threads, which are neighbours by local_invocation_index
 
+#ifdef __EMSCRIPTEN__  // browsers have none, and what writes kernels for them takes 90 KB
+  [[nodiscard]] static constexpr bool present() { return false; }
+#else
   [[nodiscard]] bool present() const { return m > 0; }
+#endif
 };
 
 // What a kernel that uses them begins with, beside f16. Which subgroup a thread belongs to follows

@@ -42,6 +42,8 @@ class CpuExecutable final : public Executable {
     shared_ = AlignedBytes(shared_bytes);
   }
 
+  std::mutex mutex;  // locked during a run, which writes scratch memory and buffers
+
   [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] std::size_t size() const { return made_.size(); }
 
@@ -70,9 +72,10 @@ class CpuExecutable final : public Executable {
 
   // All launches; `alone` is a pool of one thread.
   void run(ThreadPool& pool, ThreadPool& alone, const HyperRow& hyper) {
-    const bool shared = tries_ && sharing_.begin();
+    const bool tries = tries_ && &pool != &alone;
+    const bool shared = tries && sharing_.begin();
     for (std::size_t i = 0; i < size(); ++i) run_one(i, shared ? pool : alone, pool, hyper);
-    if (tries_) sharing_.end();
+    if (tries) sharing_.end();
   }
   // Some of them from number `first` on, see Device::run_some().
   std::size_t run_some(ThreadPool& pool, ThreadPool& alone, const HyperRow& hyper,
@@ -158,6 +161,7 @@ constexpr std::int64_t kMostBytes =
     sizeof(void*) > 4 ? std::int64_t{1} << 33 : (std::int64_t{1} << 31) - 4096;
 
 std::string cpu_name() {
+#if defined(__linux__)
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
     const std::size_t colon = line.find(':');
@@ -165,6 +169,7 @@ std::string cpu_name() {
     const std::size_t start = line.find_first_not_of(" \t", colon + 1);
     if (start != std::string::npos) return line.substr(start);
   }
+#endif
   return "CPU";
 }
 
@@ -237,34 +242,38 @@ class CpuDevice final : public Device {
   }
 
   void rebind(Executable& executable, std::span<const BufferHandle> buffers, int changed) override {
-    const std::lock_guard lock(mutex_);
     auto& exe = dynamic_cast<CpuExecutable&>(executable);
+    const std::scoped_lock locks(mutex_, exe.mutex);
     exe.rebind(starts(exe.program(), buffers), changed);
   }
 
+  // Executables can run concurrently: those that find the threads busy run on the caller's.
   Ticket run(Executable& executable, std::span<const HyperRow> rows) override {
-    const std::lock_guard lock(mutex_);
     auto& exe = dynamic_cast<CpuExecutable&>(executable);
+    const std::lock_guard one_at_a_time(exe.mutex);
     const DenormalsAreZeros flushing;
     for (const HyperRow& row : rows) {
-      exe.run(pool_, alone_, row);
+      const std::unique_lock threads(pool_mutex_, std::try_to_lock);
+      exe.run(threads ? pool_ : alone_, alone_, row);
     }
     return 0;
   }
 
   std::size_t run_some(Executable& executable, const HyperRow& row, std::size_t first,
                        std::chrono::duration<double> budget) override {
-    const std::lock_guard lock(mutex_);
+    auto& exe = dynamic_cast<CpuExecutable&>(executable);
+    const std::lock_guard one_at_a_time(exe.mutex);
+    const std::unique_lock threads(pool_mutex_, std::try_to_lock);
     const DenormalsAreZeros flushing;
-    return dynamic_cast<CpuExecutable&>(executable).run_some(pool_, alone_, row, first, budget);
+    return exe.run_some(threads ? pool_ : alone_, alone_, row, first, budget);
   }
 
   [[nodiscard]] bool done(Ticket) override { return true; }
   void wait(Ticket) override {}
 
   std::vector<LaunchTiming> profile(Executable& executable, const HyperRow& row) override {
-    const std::lock_guard lock(mutex_);
     auto& exe = dynamic_cast<CpuExecutable&>(executable);
+    const std::scoped_lock locks(exe.mutex, pool_mutex_);
     const DenormalsAreZeros flushing;
     std::vector<LaunchTiming> timings;
     timings.reserve(exe.size());
@@ -305,8 +314,9 @@ class CpuDevice final : public Device {
     return memory.data() + offset;
   }
 
-  std::mutex mutex_;
+  std::mutex mutex_;  // of the buffers
   DeviceInfo info_;
+  std::mutex pool_mutex_;  // of pool_; one of a single thread has no state
   ThreadPool pool_, alone_{1};
   std::vector<AlignedBytes> buffers_;
   std::vector<bool> used_;

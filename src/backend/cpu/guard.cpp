@@ -32,22 +32,9 @@ class Finder {
 
   // Elements in a row for which a value is the same; 0: for all of them.
   [[nodiscard]] std::int64_t run_of(int value) const {
-    const Instr& in = instr(value);
-    switch (in.kind) {
-      case InstrKind::kConst:
-      case InstrKind::kHyper: return 0;
-      case InstrKind::kCoord: return in.divisor;
-      case InstrKind::kLoad: {
-        const View* view = view_of(in);
-        return view == nullptr ? 1 : still(*view);
-      }
-      case InstrKind::kOp: {
-        std::int64_t run = 0;
-        for (const int operand : in.operands) run = std::gcd(run, run_of(operand));
-        return run;
-      }
-      default: return 1;
-    }
+    std::vector<std::int64_t> runs;  // of each instruction; operands come first
+    for (int i = 0; i <= value; ++i) runs.push_back(run_of(instr(i), runs));
+    return runs.back();
   }
 
   // The launch's program for runs as elements. What does not allow it is left as it is.
@@ -72,6 +59,25 @@ class Finder {
  private:
   [[nodiscard]] const Instr& instr(int i) const {
     return program_.instrs[static_cast<std::size_t>(i)];
+  }
+
+  [[nodiscard]] std::int64_t run_of(const Instr& in, const std::vector<std::int64_t>& runs) const {
+    switch (in.kind) {
+      case InstrKind::kConst:
+      case InstrKind::kHyper: return 0;
+      case InstrKind::kCoord: return in.divisor;
+      case InstrKind::kLoad: {
+        const View* view = view_of(in);
+        return view == nullptr ? 1 : still(*view);
+      }
+      case InstrKind::kOp: {
+        std::int64_t run = 0;
+        for (const int operand : in.operands)
+          run = std::gcd(run, runs[static_cast<std::size_t>(operand)]);
+        return run;
+      }
+      default: return 1;
+    }
   }
 
   // Of a read through a single window without a mask; null for others.

@@ -37,10 +37,24 @@ void note_lost(WGPUDevice const*, WGPUDeviceLostReason reason, WGPUStringView me
   }
 }
 
+// Libraries report what is asked of a lost device as validation errors, often before they report
+// the loss. wgpu-native: "Parent device is lost"; Dawn: "[Device] is lost".
+bool is_loss(std::string_view message) {
+  return message.find("evice is lost") != message.npos ||
+         message.find("evice] is lost") != message.npos ||
+         message.find("evice lost") != message.npos;
+}
+
 void note_error(WGPUDevice const*, WGPUErrorType, WGPUStringView message, void* userdata, void*) {
   auto* faults = static_cast<Faults*>(userdata);
+  const std::string text = string_of(message);
+  if (is_loss(text)) {
+    note_lost(nullptr, WGPUDeviceLostReason_Unknown, view("the library reports no reason"), faults,
+              nullptr);
+    return;
+  }
   const std::lock_guard lock(faults->mutex);
-  if (faults->error.empty()) faults->error = string_of(message);
+  if (faults->error.empty()) faults->error = text;
 }
 
 struct ScopeAnswer {
@@ -198,6 +212,11 @@ void WebGpuDevice::throw_faults() {
   if (!error.empty()) throw DeviceError("webgpu: " + error);
 }
 
+void WebGpuDevice::expect_alive() {
+  api_.vendor->report_loss(api_, queue_.get(), ring_.get());
+  throw_faults();
+}
+
 void WebGpuDevice::begin_scope() {
   for (const WGPUErrorFilter filter : kFilters) api_.DevicePushErrorScope(device_.get(), filter);
 }
@@ -214,6 +233,9 @@ std::string WebGpuDevice::end_scope() {
     while (!answer.done) api_.vendor->wait_for_event(api_, device_.get());
     if (first.empty()) first = answer.message;
   }
+  if (is_loss(first))
+    note_error(nullptr, WGPUErrorType_Validation, view(first), faults_.get(), nullptr);
+  if (lost()) throw_lost();
   const std::lock_guard lock(faults_->mutex);
   if (first.empty()) std::swap(first, faults_->error);
   return first;
@@ -279,6 +301,7 @@ BufferHandle WebGpuDevice::add(Buffer made) {
 }
 
 void WebGpuDevice::free(BufferHandle handle) {
+  if (forked()) return;  // called by destructors
   const std::lock_guard lock(mutex_);
   buffer(handle) = Buffer();
   free_handles_.push_back(handle);

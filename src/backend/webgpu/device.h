@@ -18,6 +18,7 @@
 #include "backend/backend.h"
 #include "backend/webgpu/adapter.h"
 #include "backend/webgpu/api.h"
+#include "backend/webgpu/process.h"
 #include "base/parallel.h"
 #include "io/tuning_file.h"
 #include "kernel/contraction_forms.h"
@@ -156,8 +157,12 @@ class WebGpuDevice final : public Device {
   [[nodiscard]] bool lost();
   [[noreturn]] void throw_lost();
   void throw_faults();
+  // Throws if the device is lost, even if the library has not said so. Before each call in which
+  // wgpu-native would abort the process.
+  void expect_alive();
   void begin_scope();
-  std::string end_scope();  // the first error since begin_scope(), or empty
+  // The first error since begin_scope(), or empty. Throws if the device is lost.
+  std::string end_scope();
 
   // queue.cpp
   Handle<WGPUCommandBuffer> finish(WGPUCommandEncoder encoder);
@@ -239,7 +244,7 @@ class WebGpuDevice final : public Device {
   const Api& api_;
   const std::atomic<bool>* externally_lost_ = nullptr;
   std::unique_ptr<Faults> faults_ = std::make_unique<Faults>();
-  mutable std::recursive_mutex mutex_;
+  mutable DeviceMutex mutex_;
   DeviceInfo info_;
   bool checked_ = false, timestamps_ = false;
   double submit_seconds_ = 0;  // that a submit may take; 0: any
@@ -290,11 +295,12 @@ struct Step {
 
 class WebGpuExecutable final : public Executable {
  public:
-  explicit WebGpuExecutable(std::recursive_mutex& device_mutex) : mutex_(device_mutex) {}
+  explicit WebGpuExecutable(DeviceMutex& device_mutex) : mutex_(device_mutex) {}
   WebGpuExecutable(const WebGpuExecutable&) = delete;
   WebGpuExecutable& operator=(const WebGpuExecutable&) = delete;
   // Dawn's objects of one device must not be released while another thread uses it.
   ~WebGpuExecutable() override {
+    if (forked()) return;
     const std::lock_guard lock(mutex_);
     steps.clear();
   }
@@ -306,7 +312,7 @@ class WebGpuExecutable final : public Executable {
   int limited_runs = 0;
 
  private:
-  std::recursive_mutex& mutex_;
+  DeviceMutex& mutex_;
 };
 WebGpuExecutable& own(Executable& executable);
 

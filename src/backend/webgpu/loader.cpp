@@ -2,13 +2,16 @@
 // Finds and opens a WebGPU library: a given path alone; else TENSORGRAD_WEBGPU_LIB alone; else
 // beside the executable, in ../lib/tensorgrad, where it was installed or built, and by plain name.
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <vector>
 
 #include "backend/webgpu/api.h"
+#include "backend/webgpu/process.h"
 #include "backend/webgpu/vendor.h"
 #include "base/env.h"
+#include "base/open_file.h"
 
 #ifdef _WIN32
 #define WIN32_LEAN_AND_MEAN
@@ -26,14 +29,13 @@ namespace tensorgrad::webgpu {
 namespace {
 
 #if defined(_WIN32)
-const std::vector<std::string> kNames = {"wgpu_native-release.dll", "wgpu_native.dll",
-                                         "webgpu_dawn.dll"};
+constexpr const char* kNames[] = {"wgpu_native-release.dll", "wgpu_native.dll", "webgpu_dawn.dll"};
 #elif defined(__APPLE__)
-const std::vector<std::string> kNames = {"libwgpu_native-release.dylib", "libwgpu_native.dylib",
-                                         "libwebgpu_dawn.dylib"};
+constexpr const char* kNames[] = {"libwgpu_native-release.dylib", "libwgpu_native.dylib",
+                                  "libwebgpu_dawn.dylib"};
 #else
-const std::vector<std::string> kNames = {"libwgpu_native-release.so", "libwgpu_native.so",
-                                         "libwebgpu_dawn.so"};
+constexpr const char* kNames[] = {"libwgpu_native-release.so", "libwgpu_native.so",
+                                  "libwebgpu_dawn.so"};
 #endif
 
 // One that is loaded already: of this path or name, or without one what the process is linked to.
@@ -46,6 +48,7 @@ void* loaded_library(const char* path) {
 }
 
 void* open_library(const std::string& path, std::string& error) {
+  occupy_standard_streams();  // drivers open files, such as caches of shaders
 #ifdef _WIN32
   void* library = LoadLibraryA(path.c_str());
   if (library == nullptr) error = "error " + std::to_string(GetLastError());
@@ -91,7 +94,7 @@ std::vector<std::string> candidates(const std::string& library) {
   std::vector<std::string> paths;
   const std::filesystem::path here = executable_folder();
   for (const std::filesystem::path& folder : {here, here.parent_path() / "lib" / "tensorgrad"}) {
-    for (const std::string& name : kNames) {
+    for (const char* name : kNames) {
       const std::filesystem::path path = folder / name;
       std::error_code error;
       if (std::filesystem::is_regular_file(path, error)) paths.push_back(path.string());
@@ -103,7 +106,7 @@ std::vector<std::string> candidates(const std::string& library) {
 #ifdef TENSORGRAD_WGPU_BUILD_PATH
   paths.emplace_back(TENSORGRAD_WGPU_BUILD_PATH);
 #endif
-  paths.insert(paths.end(), kNames.begin(), kNames.end());
+  paths.insert(paths.end(), std::begin(kNames), std::end(kNames));
   return paths;
 }
 
@@ -134,6 +137,7 @@ const Api* try_load(const std::string& path, std::string& error) {
   // Never destroyed: devices may outlive static objects.
   static std::mutex& mutex = *new std::mutex;
   static auto& loaded = *new std::map<std::string, std::unique_ptr<Api>>;
+  watch_forks();
   const std::lock_guard lock(mutex);
   const auto known = loaded.find(path);
   if (known != loaded.end()) return known->second.get();
@@ -148,6 +152,11 @@ const Api* try_load(const std::string& path, std::string& error) {
 }  // namespace
 
 std::unique_ptr<Api> find_loaded_api(const std::string& library, std::string& why) {
+  if (forked()) {
+    why = kForkedText;
+    return nullptr;
+  }
+  watch_forks();
   if (!library.empty()) {
     void* found = loaded_library(library.c_str());
     if (found != nullptr) return table_of(found, library, why);
@@ -157,8 +166,8 @@ std::unique_ptr<Api> find_loaded_api(const std::string& library, std::string& wh
   void* process = loaded_library(nullptr);
   if (process != nullptr && find_symbol(process, "wgpuCreateInstance") != nullptr)
     return table_of(process, "the process", why);
-  for (const std::string& name : kNames) {
-    if (void* found = loaded_library(name.c_str())) return table_of(found, name, why);
+  for (const char* name : kNames) {
+    if (void* found = loaded_library(name)) return table_of(found, name, why);
   }
   why =
       "cannot find the library of the application's device: the process is not linked to it; "
@@ -167,6 +176,10 @@ std::unique_ptr<Api> find_loaded_api(const std::string& library, std::string& wh
 }
 
 const Api* load_api(const std::string& library, std::string& why) {
+  if (forked()) {
+    why = kForkedText;
+    return nullptr;
+  }
   std::string tried;
   for (const std::string& path : candidates(library)) {
     std::string error;

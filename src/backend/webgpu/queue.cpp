@@ -50,9 +50,9 @@ HostTimes WebGpuDevice::host_times() const {
 // Submits and adds a flight; the caller asks for a callback.
 Flight& WebGpuDevice::submit(std::span<const WGPUCommandBuffer> commands, bool is_run) {
   const Stopwatch timer(host_.submitting);
-  // wgpu-native does not survive a submit to a lost device, or of refused commands: look first.
+  // wgpu-native also aborts if refused commands are submitted, so their error is thrown first.
   api_.vendor->poll(api_, device_.get());
-  throw_faults();
+  expect_alive();
   if (landed_.empty()) landed_.emplace_back();
   Flight& flight = landed_.front();
   flight.mark = api_.vendor->submit(api_, queue_.get(), commands);
@@ -90,15 +90,16 @@ void WebGpuDevice::deliver(Flight& flight) {
   if (!flight.staging || flight.failed) return;
   const std::size_t bytes = flight.out.size();
   if (bytes > 0) {  // else nobody waits for it any more
+    expect_alive();
     const void* mapped = api_.BufferGetConstMappedRange(flight.staging.get(), 0, bytes);
-    CHECK(mapped != nullptr, "a mapped buffer has no contents");
+    if (mapped == nullptr) drop();
     std::memcpy(flight.out.data(), mapped, bytes);
   }
   api_.BufferUnmap(flight.staging.get());
   staging_.emplace_back(flight.staging_bytes, std::move(flight.staging));
 }
 
-// What follows depends on the work that was dropped: it is a loss, of which drivers may tell later.
+// What follows depends on the work that was dropped: it is a loss, which drivers may report later.
 void WebGpuDevice::drop() {
   {
     const std::lock_guard lock(faults_->mutex);
@@ -177,7 +178,10 @@ void WebGpuDevice::upload(BufferHandle handle, std::int64_t offset,
     const std::size_t part = std::min(kUploadBytes, data.size() - at);
     api_.QueueWriteBuffer(queue_.get(), target.handle.get(),
                           static_cast<std::uint64_t>(offset) + at, data.data() + at, part);
-    if (data.size() > kUploadBytes) api_.QueueSubmit(queue_.get(), 0, nullptr);
+    if (data.size() > kUploadBytes) {
+      expect_alive();
+      api_.QueueSubmit(queue_.get(), 0, nullptr);
+    }
   }
 }
 

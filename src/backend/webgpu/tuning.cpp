@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <utility>
 
 #include "backend/webgpu/device.h"
 #include "backend/webgpu/vendor.h"
+#include "base/numbers.h"
 
 namespace tensorgrad::webgpu {
 
@@ -88,9 +88,7 @@ HyperRow trial_row() {
 std::string times_of(const std::vector<Candidate>& candidates) {
   std::string text;
   for (const Candidate& each : candidates) {
-    char number[32];
-    std::snprintf(number, sizeof number, " %.2f", each.median());
-    text += (text.empty() ? "" : ", ") + each.step.name + number;
+    text += (text.empty() ? "" : ", ") + each.step.name + format_text(" %.2f", each.median());
   }
   return text;
 }
@@ -129,7 +127,7 @@ double WebGpuDevice::time_runs(const Step& step, std::uint32_t row, int count) {
   const std::string error = end_scope();
   if (!error.empty()) throw DeviceError("webgpu: " + step.name + " was rejected: " + error);
   const Clock::time_point start = Clock::now();
-  const WGPUCommandBuffer buffer = commands.get();
+  auto* const buffer = commands.get();
   watch(submit({&buffer, 1}, true));
   wait_for(last_ticket_);
   const double by_clock = std::chrono::duration<double, std::micro>(Clock::now() - start).count();

@@ -107,6 +107,12 @@ class WgpuNative : public Vendor {
     return static_cast<WGPUFeatureName>(WGPUNativeFeature_Subgroup);
   }
 
+  // A write of nothing.
+  void report_loss(const Api& api, WGPUQueue queue, WGPUBuffer buffer) const override {
+    constexpr std::uint32_t kNothing = 0;
+    api.QueueWriteBuffer(queue, buffer, 0, &kNothing, 0);
+  }
+
   std::uint64_t submit(const Api&, WGPUQueue queue,
                        std::span<const WGPUCommandBuffer> commands) const override {
     return functions_.submit_for_index(queue, commands.size(), commands.data());

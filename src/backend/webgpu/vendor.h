@@ -45,6 +45,9 @@ class Vendor {
   // May several threads make pipelines, or encode, at a time? If not, the library makes pipelines
   // in the background when asked to.
   [[nodiscard]] virtual bool concurrent() const = 0;
+  // Makes the library report a lost device through the callback for errors. wgpu-native aborts the
+  // process in submit(), and in reading a mapped buffer, if the device is lost by then.
+  virtual void report_loss(const Api&, WGPUQueue, WGPUBuffer) const {}
   // Submits command buffers, to be run in order; gives a mark for wait().
   virtual std::uint64_t submit(const Api& api, WGPUQueue queue,
                                std::span<const WGPUCommandBuffer> commands) const = 0;
